@@ -1,0 +1,121 @@
+/* recorder.h: the always-on plane of the profiler: per thread and stage, how often, how long, how spread.
+ *
+ * A thread attaches to a session and then opens and closes zones; zones nest, and a zone's self time is its duration
+ * less that of the zones inside it. Each thread writes only its own cells (relaxed stores, no locks); a reader may take
+ * a snapshot at any time. One call in 16 of a stage also reads the thread's CPU clock. A thread that is not attached
+ * pays one thread-local load per zone. */
+#ifndef WEIR_PROF_RECORDER_H
+#define WEIR_PROF_RECORDER_H
+
+#include "prof/clock.h"
+#include "prof/err.h"
+#include "prof/histogram.h"
+#include "prof/stages.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct weir_recorder; /* a session: owns the cells of all its threads */
+struct weir_thread;   /* one thread's cells */
+
+enum weir_thread_role { WEIR_ROLE_WORKER, WEIR_ROLE_CONSUMER, WEIR_ROLE_OTHER };
+
+int weir_recorder_open(struct weir_recorder **out);
+/* Frees everything; every thread has detached before. Accepts NULL. */
+void weir_recorder_close(struct weir_recorder **recorder);
+
+/* Joins the calling thread to the session (at most 1024 threads; -ENOSPC beyond). name is copied, 15 characters. The
+ * cells outlive the thread: they belong to the session. */
+int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role);
+void weir_thread_detach(void);
+
+/* The calling thread's cells, NULL when not attached. */
+extern _Thread_local struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
+
+void weir_zone_begin_(struct weir_thread *thread, int stage);
+void weir_zone_end_(struct weir_thread *thread);
+void weir_zone_carve_(struct weir_thread *thread, int stage, uint64_t ticks);
+void weir_span_(struct weir_thread *thread, int stage, uint64_t ticks);
+
+/* Opens a zone on the calling thread; the innermost zone open is closed by weir_zone_end. At most 16 deep. */
+static inline void weir_zone_begin(int stage)
+{
+    if (weir_thread_self)
+        weir_zone_begin_(weir_thread_self, stage);
+}
+
+static inline void weir_zone_end(void)
+{
+    if (weir_thread_self)
+        weir_zone_end_(weir_thread_self);
+}
+
+/* Takes ticks out of the innermost open zone and records them as one call of another stage: for work that alternates
+ * band by band with the zone's own (decode and convert). At most one other stage per zone. */
+static inline void weir_zone_carve(int stage, uint64_t ticks)
+{
+    if (weir_thread_self)
+        weir_zone_carve_(weir_thread_self, stage, ticks);
+}
+
+/* Records a span that began on some thread and ends on this one. It takes no time from open zones. */
+static inline void weir_span(int stage, uint64_t ticks)
+{
+    if (weir_thread_self)
+        weir_span_(weir_thread_self, stage, ticks);
+}
+
+static inline void weir_zone_close_(const char *unused)
+{
+    (void)unused;
+    weir_zone_end();
+}
+
+/* WEIR_ZONE(stage); times from here to the end of the enclosing block. */
+#define WEIR_ZONE_NAME_(line)  weir_zone_at_##line
+#define WEIR_ZONE_NAME2_(line) WEIR_ZONE_NAME_(line)
+#define WEIR_ZONE(stage)                                                                                               \
+    weir_zone_begin(stage);                                                                                            \
+    __attribute__((cleanup(weir_zone_close_), unused)) const char WEIR_ZONE_NAME2_(__LINE__) = 0
+
+struct weir_stage_stats {
+    uint64_t count;
+    uint64_t total_ns; /* sum of durations */
+    uint64_t self_ns;  /* less what nested zones took; 0 for spans */
+    uint64_t min_ns, max_ns;
+    uint64_t sampled_wall_ns, sampled_cpu_ns; /* over the calls whose CPU clock was read */
+    uint32_t hist[WEIR_HIST_BUCKETS];
+};
+
+struct weir_thread_stats {
+    char name[16];
+    enum weir_thread_role role;
+    uint64_t wall_ns;  /* from attach to now (or detach), by CLOCK_MONOTONIC: independent of the zones */
+    uint64_t cpu_ns;   /* the thread's CPU time from attach to now (or detach) */
+    uint64_t work_ns;  /* self time of work stages, zones still open included */
+    uint64_t wait_ns;  /* self time of wait stages, likewise */
+    uint64_t other_ns; /* self time of inclusive and loop zones, likewise */
+    uint64_t zones;    /* zones recorded */
+    int open_stage;    /* innermost zone open right now, -1 for none */
+    uint64_t open_ns;  /* for how long */
+};
+
+struct weir_snapshot {
+    uint64_t at_ns; /* CLOCK_MONOTONIC */
+    int n_stages;
+    struct weir_stage_stats stages[WEIR_STAGE_MAX]; /* merged over threads */
+    int n_threads;
+    struct weir_thread_stats *threads;
+};
+
+/* Takes a snapshot (any thread). *out is owned by the caller. */
+int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **out);
+/* Everything from then to now as a new snapshot: counts, times and histograms are subtracted, min and max come from the
+ * difference of the histograms. Threads that joined after then are taken whole. then may be NULL (since the start). */
+int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapshot *then, struct weir_snapshot **out);
+void weir_snapshot_free(struct weir_snapshot **snapshot);
+
+/* Measured cost of one zone on this machine, ns, CPU samples included: measured once per process, a few ms. */
+double weir_zone_cost_ns(void);
+
+#endif

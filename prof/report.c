@@ -1,0 +1,256 @@
+#include "prof/report.h"
+
+#include "prof/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { ERRORS_SHOWN = 10 };
+
+const char *weir_stage_kind_name(enum weir_stage_kind kind)
+{
+    static const char *const names[] = {
+        [WEIR_KIND_WORK] = "work", [WEIR_KIND_INCLUSIVE] = "inclusive", [WEIR_KIND_SPAN] = "span",
+        [WEIR_KIND_WAIT] = "wait", [WEIR_KIND_LOOP] = "loop",
+    };
+    return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "work";
+}
+
+static bool has_share(const struct weir_report_row *row)
+{
+    return row->kind == WEIR_KIND_WORK && !row->consumer;
+}
+
+static void row_from_stats(struct weir_report_row *row, const struct weir_stage_info *info,
+                           const struct weir_stage_stats *stats)
+{
+    *row = (struct weir_report_row){.kind = info->kind, .consumer = info->consumer, .cpu_over_wall = -1, .share = -1};
+    snprintf(row->name, sizeof row->name, "%s", info->name);
+    weir_text_printable(row->name);
+    if (stats->count == 0)
+        return;
+    row->count = stats->count;
+    row->total_s = (double)stats->total_ns / 1e9;
+    row->self_s = info->kind == WEIR_KIND_SPAN ? 0 : (double)stats->self_ns / 1e9;
+    row->mean_s = row->total_s / (double)stats->count;
+    row->min_s = (double)stats->min_ns / 1e9;
+    row->max_s = (double)stats->max_ns / 1e9;
+    row->p50_s = weir_hist_quantile(stats->hist, 0.50, stats->min_ns, stats->max_ns) / 1e9;
+    row->p90_s = weir_hist_quantile(stats->hist, 0.90, stats->min_ns, stats->max_ns) / 1e9;
+    row->p99_s = weir_hist_quantile(stats->hist, 0.99, stats->min_ns, stats->max_ns) / 1e9;
+    if (stats->sampled_wall_ns > 0)
+        row->cpu_over_wall = (double)stats->sampled_cpu_ns / (double)stats->sampled_wall_ns;
+}
+
+static void fill_rows(struct weir_report *report, const struct weir_snapshot *snapshot)
+{
+    double work_s = 0;
+    report->n_rows = 0;
+    for (int stage = 0; stage < snapshot->n_stages && stage < WEIR_STAGE_MAX; stage++) {
+        const struct weir_stage_info *info = weir_stage_info(stage);
+        if (!info || info->kind == WEIR_KIND_LOOP)
+            continue;
+        struct weir_report_row *row = &report->rows[report->n_rows++];
+        row_from_stats(row, info, &snapshot->stages[stage]);
+        if (has_share(row))
+            work_s += row->self_s;
+    }
+    for (int i = 0; i < report->n_rows; i++)
+        if (has_share(&report->rows[i]) && work_s > 0)
+            report->rows[i].share = report->rows[i].self_s / work_s;
+}
+
+/* Without worker threads the consumer does their work, so its line is the one that matters. */
+static int fill_workers(struct weir_report *report, const struct weir_snapshot *snapshot)
+{
+    enum weir_thread_role role = WEIR_ROLE_CONSUMER;
+    for (int i = 0; i < snapshot->n_threads; i++)
+        if (snapshot->threads[i].role == WEIR_ROLE_WORKER)
+            role = WEIR_ROLE_WORKER;
+    free(report->workers);
+    report->n_workers = 0;
+    report->workers = calloc((size_t)snapshot->n_threads + 1, sizeof *report->workers);
+    if (!report->workers)
+        return -ENOMEM;
+    for (int i = 0; i < snapshot->n_threads; i++) {
+        const struct weir_thread_stats *thread = &snapshot->threads[i];
+        if (thread->role != role)
+            continue;
+        struct weir_report_worker *worker = &report->workers[report->n_workers++];
+        snprintf(worker->name, sizeof worker->name, "%s", thread->name);
+        weir_text_printable(worker->name);
+        worker->wall_s = (double)thread->wall_ns / 1e9;
+        worker->work_s = (double)thread->work_ns / 1e9;
+        worker->wait_s = (double)thread->wait_ns / 1e9;
+        worker->other_s = (double)thread->other_ns / 1e9;
+        worker->cpu_s = (double)thread->cpu_ns / 1e9;
+    }
+    return 0;
+}
+
+int weir_report_from_snapshot(struct weir_report *report, const struct weir_snapshot *snapshot)
+{
+    fill_rows(report, snapshot);
+    int code = fill_workers(report, snapshot);
+    if (code < 0)
+        return code;
+    report->zones = 0;
+    report->thread_s = 0;
+    for (int i = 0; i < snapshot->n_threads; i++) {
+        report->zones += snapshot->threads[i].zones;
+        report->thread_s += (double)snapshot->threads[i].wall_ns / 1e9;
+    }
+    report->zone_cost_ns = weir_zone_cost_ns();
+    report->profiler_share = 0;
+    if (report->thread_s > 0)
+        report->profiler_share = (double)report->zones * report->zone_cost_ns / 1e9 / report->thread_s;
+    report->clock_error_ppm = weir_clock.error_ppm;
+    return 0;
+}
+
+void weir_report_free(struct weir_report *report)
+{
+    free(report->workers);
+    report->workers = NULL;
+    report->n_workers = 0;
+}
+
+/* One word per cell, so that awk and sort can take the table apart. */
+static const char *short_time(char text[24], double seconds)
+{
+    if (seconds < 1e-6)
+        snprintf(text, 24, "%.0fns", seconds * 1e9);
+    else if (seconds < 1e-3)
+        snprintf(text, 24, "%.1fus", seconds * 1e6);
+    else if (seconds < 1)
+        snprintf(text, 24, "%.2fms", seconds * 1e3);
+    else
+        snprintf(text, 24, "%.2fs", seconds);
+    return text;
+}
+
+static void print_covers(FILE *out, const struct weir_report *report)
+{
+    if (report->final)
+        fputs("whole run: ", out);
+    if (report->epoch_last < report->epoch_first)
+        fprintf(out, "no epoch of %d", report->epoch_count);
+    else if (report->epoch_last == report->epoch_first)
+        fprintf(out, "epoch %d of %d", report->epoch_first, report->epoch_count);
+    else
+        fprintf(out, "epochs %d-%d of %d", report->epoch_first, report->epoch_last, report->epoch_count);
+    fprintf(out, ", %.2f s\n", report->wall_s);
+}
+
+static void print_row(FILE *out, const struct weir_report_row *row, int width)
+{
+    char kind[24], total[24], mean[24], p50[24], p90[24], p99[24], max[24], cpu[24] = "-", share[24] = "-";
+    snprintf(kind, sizeof kind, "%s%s", row->consumer ? "consumer-" : "", weir_stage_kind_name(row->kind));
+    snprintf(total, sizeof total, "%.3fs", row->total_s);
+    if (row->cpu_over_wall >= 0)
+        snprintf(cpu, sizeof cpu, "%.2f", row->cpu_over_wall);
+    if (row->share >= 0)
+        snprintf(share, sizeof share, "%.1f%%", 100 * row->share);
+    fprintf(out, "%s%*s  %-13s %9" PRIu64 " %11s %9s %9s %9s %9s %9s %8s %6s\n", row->name,
+            width - weir_text_width(row->name), "", kind, row->count, total, short_time(mean, row->mean_s),
+            short_time(p50, row->p50_s), short_time(p90, row->p90_s), short_time(p99, row->p99_s),
+            short_time(max, row->max_s), cpu, share);
+}
+
+static void print_stages(FILE *out, const struct weir_report *report)
+{
+    int width = 22, with_calls = 0;
+    for (int i = 0; i < report->n_rows; i++) {
+        const struct weir_report_row *row = &report->rows[i];
+        with_calls += row->count > 0;
+        if (row->count > 0 && weir_text_width(row->name) > width)
+            width = weir_text_width(row->name);
+    }
+    if (with_calls == 0) {
+        fputs("no stage was called\n", out);
+        return;
+    }
+    fprintf(out, "%-*s  %-13s %9s %11s %9s %9s %9s %9s %9s %8s %6s\n", width, "stage", "kind", "calls", "total", "mean",
+            "p50", "p90", "p99", "max", "CPU/wall", "share");
+    for (int i = 0; i < report->n_rows; i++)
+        if (report->rows[i].count > 0)
+            print_row(out, &report->rows[i], width);
+}
+
+static void print_worker(FILE *out, const struct weir_report_worker *worker)
+{
+    double wall = worker->wall_s > 0 ? worker->wall_s : 1;
+    double sum = worker->work_s + worker->wait_s + worker->other_s;
+    fprintf(out, "%-16s %9.2fs %9.2fs %5.1f%% %9.2fs %5.1f%% %9.2fs %5.1f%% %+8.2f%% %9.2fs\n", worker->name,
+            worker->wall_s, worker->work_s, 100 * worker->work_s / wall, worker->wait_s, 100 * worker->wait_s / wall,
+            worker->other_s, 100 * worker->other_s / wall, worker->wall_s > 0 ? 100 * (sum / wall - 1) : 0.0,
+            worker->cpu_s);
+}
+
+static void print_workers(FILE *out, const struct weir_report *report)
+{
+    if (report->n_workers == 0)
+        return;
+    fprintf(out, "%-16s %10s %10s %6s %10s %6s %10s %6s %9s %10s\n", "worker", "wall", "work", "", "waits", "", "other",
+            "", "sum-wall", "CPU");
+    for (int i = 0; i < report->n_workers; i++)
+        print_worker(out, &report->workers[i]);
+}
+
+static void print_queue_and_io(FILE *out, const struct weir_report *report)
+{
+    if (report->queue_samples > 0)
+        fprintf(out,
+                "queue: %d slots, ready batches at each request: mean %.2f, min %d, max %d (%" PRIu64 " requests)\n",
+                report->queue_slots, report->queue_mean, report->queue_min, report->queue_max, report->queue_samples);
+    fprintf(out, "io: %" PRIu64 " reads, %.3f GB", report->reads, (double)report->read_bytes / 1e9);
+    if (report->reads > 0)
+        fprintf(out, ", %.1f kB per read", (double)report->read_bytes / 1e3 / (double)report->reads);
+    fprintf(out, "\nfallbacks: %" PRIu64 " frames read through the HDF5 library\n", report->fallback_reads);
+}
+
+static void print_errors(FILE *out, const struct weir_report *report)
+{
+    fprintf(out,
+            "errors: %" PRIu64 " bad frames, %" PRIu64 " samples skipped, %" PRIu64 " frames substituted, %" PRIu64
+            " episodes left out\n",
+            report->bad_frames, report->skipped_samples, report->substituted_frames, report->bad_episodes);
+    uint64_t shown = 0, all = report->bad_frames + report->bad_episodes;
+    for (int i = 0; i < report->n_errors && i < ERRORS_SHOWN; i++) {
+        char text[sizeof report->errors[i].text];
+        snprintf(text, sizeof text, "%s", report->errors[i].text);
+        weir_text_printable(text);
+        fprintf(out, "  %" PRIu64 " x %s\n", report->errors[i].count, text);
+        shown += report->errors[i].count;
+    }
+    if (report->n_errors > 0 && all > shown)
+        fprintf(out, "  and %" PRIu64 " more\n", all - shown);
+}
+
+void weir_report_print_en(FILE *out, const struct weir_report *report)
+{
+    print_covers(out, report);
+    if (report->timing)
+        print_stages(out, report);
+    else
+        fputs("stage timing was off (--no-timing)\n", out);
+    print_workers(out, report);
+    print_queue_and_io(out, report);
+    print_errors(out, report);
+    if (!report->timing)
+        return;
+    fprintf(out,
+            "profiler: %" PRIu64
+            " zones x %.1f ns = %.3f s of %.2f s thread time (%.4f %%), clock calibrated to %.2f ppm\n",
+            report->zones, report->zone_cost_ns, (double)report->zones * report->zone_cost_ns / 1e9, report->thread_s,
+            100 * report->profiler_share, report->clock_error_ppm);
+}
+
+void weir_report_print(FILE *out, const struct weir_report *report, enum weir_lang lang)
+{
+    if (lang == WEIR_LANG_ZH)
+        weir_report_print_zh(out, report);
+    else
+        weir_report_print_en(out, report);
+}

@@ -1,0 +1,97 @@
+/* report.h: turns snapshots and counts into the tables people read, and into rows for the log.
+ *
+ * The rows are plain data (seconds), so that a table read back from a log prints exactly like the live one. */
+#ifndef WEIR_PROF_REPORT_H
+#define WEIR_PROF_REPORT_H
+
+#include "prof/json.h"
+#include "prof/recorder.h"
+
+#include <stdio.h>
+
+enum weir_lang { WEIR_LANG_EN, WEIR_LANG_ZH };
+
+struct weir_report_row {
+    char name[64];
+    enum weir_stage_kind kind;
+    bool consumer;
+    uint64_t count;
+    double total_s, self_s;
+    double mean_s, min_s, p50_s, p90_s, p99_s, max_s;
+    double cpu_over_wall; /* -1 when no call was sampled */
+    double share;         /* 0..1 of the workers' work, -1 where shares do not apply */
+};
+
+struct weir_report_worker {
+    char name[16];
+    double wall_s, work_s, wait_s, other_s, cpu_s; /* work + wait + other = wall within 1 % */
+};
+
+struct weir_report_error {
+    char text[512]; /* file, dataset, frame, reason */
+    uint64_t count;
+};
+
+enum { WEIR_REPORT_ERRORS_MAX = 64 };
+
+struct weir_report {
+    int epoch_first, epoch_last; /* 1-based epochs that the report covers */
+    int epoch_count;             /* epochs of the run */
+    bool final;                  /* the whole run, else the time since the last report */
+    bool timing;                 /* false: --no-timing, there are no rows */
+    double wall_s;               /* time covered */
+    int n_rows;
+    struct weir_report_row rows[WEIR_STAGE_MAX]; /* in stage order, stages of kind LOOP left out */
+    int n_workers;
+    struct weir_report_worker *workers;           /* owned */
+    int queue_slots;                              /* batches that may be ready at once */
+    double queue_mean;                            /* ready batches seen by the consumer at each request */
+    int queue_min, queue_max;                     /* likewise */
+    uint64_t queue_samples;                       /* requests seen; 0 = no queue figures */
+    uint64_t reads, read_bytes;                   /* through the io engine */
+    uint64_t fallback_reads;                      /* frames that went through the HDF5 library */
+    uint64_t bad_frames;                          /* attempts on frames that could not be read or decoded */
+    uint64_t skipped_samples, substituted_frames; /* what --on-error did about them */
+    uint64_t bad_episodes;                        /* episodes left out at open */
+    int n_errors;                                 /* distinct ones kept */
+    struct weir_report_error errors[WEIR_REPORT_ERRORS_MAX];
+    uint64_t zones;         /* zones recorded in this time */
+    double zone_cost_ns;    /* measured cost of one */
+    double thread_s;        /* sum of the threads' wall time */
+    double profiler_share;  /* zones x cost / thread time, 0..1 */
+    double clock_error_ppm; /* calibration error */
+};
+
+/* Fills rows, workers and profiler figures from a snapshot (a difference or a whole one); the other fields are the
+ * caller's. Returns 0 or -ENOMEM. */
+int weir_report_from_snapshot(struct weir_report *report, const struct weir_snapshot *snapshot);
+void weir_report_free(struct weir_report *report);
+
+/* The stage table with all that follows it (workers, queue, fallbacks, errors, own cost), English. */
+void weir_report_print_en(FILE *out, const struct weir_report *report);
+/* The Chinese stage table: sorted by total, stages without calls left out; see README for the exact shape. */
+void weir_report_print_zh(FILE *out, const struct weir_report *report);
+void weir_report_print(FILE *out, const struct weir_report *report, enum weir_lang lang);
+
+struct weir_epoch_line {
+    int epoch, epoch_count; /* 1-based */
+    double total_s, train_s, val_s;
+    double data_wait_fraction; /* 08 over training time of the training part */
+    double samples_per_s, images_per_s;
+    uint64_t peak_rss_bytes;
+    bool interrupted; /* the epoch was cut short */
+};
+
+/* One line per epoch; the Chinese one matches grep "Epoch.*总耗时" and grep "耗时:". */
+void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_lang lang);
+
+/* The log's lines, each one JSON object and a newline, flushed: docs/log-format.md. */
+void weir_epoch_log(FILE *log, const struct weir_epoch_line *line);
+void weir_report_log(FILE *log, const struct weir_report *report);
+/* The same members into an object that is open in json. */
+void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line);
+void weir_report_json(struct weir_json *json, const struct weir_report *report);
+/* "work", "inclusive", "span", "wait", "loop". */
+const char *weir_stage_kind_name(enum weir_stage_kind kind);
+
+#endif

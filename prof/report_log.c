@@ -1,0 +1,153 @@
+#include "prof/report.h"
+
+#include "prof/text.h"
+
+void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
+{
+    weir_json_int(json, "epoch", line->epoch);
+    weir_json_int(json, "epoch_count", line->epoch_count);
+    weir_json_bool(json, "interrupted", line->interrupted);
+    weir_json_double(json, "total_s", line->total_s);
+    weir_json_double(json, "train_s", line->train_s);
+    weir_json_double(json, "val_s", line->val_s);
+    weir_json_double(json, "data_wait_fraction", line->data_wait_fraction);
+    weir_json_double(json, "samples_per_s", line->samples_per_s);
+    weir_json_double(json, "images_per_s", line->images_per_s);
+    weir_json_uint(json, "peak_rss_bytes", line->peak_rss_bytes);
+}
+
+/* -1 stands for "does not apply", which JSON calls null. */
+static void fraction(struct weir_json *json, const char *key, double value)
+{
+    if (value < 0)
+        weir_json_null(json, key);
+    else
+        weir_json_double(json, key, value);
+}
+
+static void write_row(struct weir_json *json, const struct weir_report_row *row)
+{
+    weir_json_object(json, NULL);
+    weir_json_text(json, "name", row->name);
+    weir_json_text(json, "kind", weir_stage_kind_name(row->kind));
+    weir_json_text(json, "side", row->consumer ? "consumer" : "worker");
+    weir_json_uint(json, "count", row->count);
+    weir_json_double(json, "total_s", row->total_s);
+    weir_json_double(json, "self_s", row->self_s);
+    weir_json_double(json, "mean_s", row->mean_s);
+    weir_json_double(json, "min_s", row->min_s);
+    weir_json_double(json, "p50_s", row->p50_s);
+    weir_json_double(json, "p90_s", row->p90_s);
+    weir_json_double(json, "p99_s", row->p99_s);
+    weir_json_double(json, "max_s", row->max_s);
+    fraction(json, "cpu_over_wall", row->cpu_over_wall);
+    fraction(json, "share", row->share);
+    weir_json_end(json, '}');
+}
+
+static void write_workers(struct weir_json *json, const struct weir_report *report)
+{
+    weir_json_array(json, "workers");
+    for (int i = 0; i < report->n_workers; i++) {
+        const struct weir_report_worker *worker = &report->workers[i];
+        weir_json_object(json, NULL);
+        weir_json_text(json, "name", worker->name);
+        weir_json_double(json, "wall_s", worker->wall_s);
+        weir_json_double(json, "work_s", worker->work_s);
+        weir_json_double(json, "wait_s", worker->wait_s);
+        weir_json_double(json, "other_s", worker->other_s);
+        weir_json_double(json, "cpu_s", worker->cpu_s);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+static void write_queue_and_io(struct weir_json *json, const struct weir_report *report)
+{
+    weir_json_object(json, "queue");
+    weir_json_int(json, "slots", report->queue_slots);
+    weir_json_double(json, "mean", report->queue_mean);
+    weir_json_int(json, "min", report->queue_min);
+    weir_json_int(json, "max", report->queue_max);
+    weir_json_uint(json, "requests", report->queue_samples);
+    weir_json_end(json, '}');
+    weir_json_object(json, "io");
+    weir_json_uint(json, "reads", report->reads);
+    weir_json_uint(json, "read_bytes", report->read_bytes);
+    weir_json_uint(json, "fallback_reads", report->fallback_reads);
+    weir_json_end(json, '}');
+}
+
+static void write_errors(struct weir_json *json, const struct weir_report *report)
+{
+    weir_json_uint(json, "bad_frames", report->bad_frames);
+    weir_json_uint(json, "skipped_samples", report->skipped_samples);
+    weir_json_uint(json, "substituted_frames", report->substituted_frames);
+    weir_json_uint(json, "bad_episodes", report->bad_episodes);
+    weir_json_array(json, "errors");
+    for (int i = 0; i < report->n_errors && i < WEIR_REPORT_ERRORS_MAX; i++) {
+        /* As the tables show it, so that a log prints what the run printed. */
+        char text[sizeof report->errors[i].text];
+        snprintf(text, sizeof text, "%s", report->errors[i].text);
+        weir_text_printable(text);
+        weir_json_object(json, NULL);
+        weir_json_text(json, "text", text);
+        weir_json_uint(json, "count", report->errors[i].count);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+static void write_profiler(struct weir_json *json, const struct weir_report *report)
+{
+    weir_json_object(json, "profiler");
+    weir_json_uint(json, "zones", report->zones);
+    weir_json_double(json, "zone_cost_ns", report->zone_cost_ns);
+    weir_json_double(json, "thread_s", report->thread_s);
+    weir_json_double(json, "share", report->profiler_share);
+    weir_json_double(json, "clock_error_ppm", report->clock_error_ppm);
+    weir_json_end(json, '}');
+}
+
+void weir_report_json(struct weir_json *json, const struct weir_report *report)
+{
+    weir_json_int(json, "epoch_first", report->epoch_first);
+    weir_json_int(json, "epoch_last", report->epoch_last);
+    weir_json_int(json, "epoch_count", report->epoch_count);
+    weir_json_bool(json, "final", report->final);
+    weir_json_double(json, "wall_s", report->wall_s);
+    weir_json_bool(json, "timing", report->timing);
+    weir_json_array(json, "stages");
+    for (int i = 0; i < report->n_rows; i++)
+        if (report->rows[i].count > 0)
+            write_row(json, &report->rows[i]);
+    weir_json_end(json, ']');
+    write_workers(json, report);
+    write_queue_and_io(json, report);
+    write_errors(json, report);
+    write_profiler(json, report);
+}
+
+void weir_epoch_log(FILE *log, const struct weir_epoch_line *line)
+{
+    struct weir_json json;
+    weir_json_open(&json, log, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "epoch");
+    weir_epoch_json(&json, line);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fflush(log);
+}
+
+void weir_report_log(FILE *log, const struct weir_report *report)
+{
+    struct weir_json json;
+    weir_json_open(&json, log, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "stages");
+    weir_report_json(&json, report);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fflush(log);
+}

@@ -1,0 +1,150 @@
+#include "prof/report.h"
+
+#include "prof/text.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { RULE_WIDTH = 60, ERRORS_SHOWN = 10 };
+
+/* People grep these lines in their logs and scripts compare them byte by byte: change nothing. */
+static const char title[] = "⏱️  性能分析统计";
+static const char legend[] = "环节名称                                  | 总计:    XXXs | 调用:  XXX次 | 平均: XXXms";
+
+static void rule(FILE *out, char sign)
+{
+    for (int i = 0; i < RULE_WIDTH; i++)
+        putc(sign, out);
+    putc('\n', out);
+}
+
+static void print_covers(FILE *out, const struct weir_report *report)
+{
+    fputs("统计范围: ", out);
+    if (report->final)
+        fputs("整个运行, ", out);
+    if (report->epoch_last < report->epoch_first)
+        fprintf(out, "没有轮次 (共 %d 轮)", report->epoch_count);
+    else
+        fprintf(out, "第 %d-%d 轮 (共 %d 轮)", report->epoch_first, report->epoch_last, report->epoch_count);
+    fprintf(out, ", 墙钟 %.2fs\n", report->wall_s);
+}
+
+/* Largest total first; rows of equal total stay in stage order. */
+static int by_total(const void *left, const void *right)
+{
+    const struct weir_report_row *a = *(const struct weir_report_row *const *)left;
+    const struct weir_report_row *b = *(const struct weir_report_row *const *)right;
+    if (a->total_s != b->total_s)
+        return a->total_s > b->total_s ? -1 : 1;
+    return (a > b) - (a < b);
+}
+
+static void print_stages(FILE *out, const struct weir_report *report)
+{
+    const struct weir_report_row *rows[WEIR_STAGE_MAX];
+    size_t n = 0;
+    for (int i = 0; i < report->n_rows; i++)
+        if (report->rows[i].count > 0)
+            rows[n++] = &report->rows[i];
+    qsort(rows, n, sizeof rows[0], by_total);
+    rule(out, '=');
+    fprintf(out, "%s\n", title);
+    rule(out, '=');
+    fprintf(out, "%s\n", legend);
+    rule(out, '-');
+    for (size_t i = 0; i < n; i++)
+        fprintf(out, "%-40s | 总计: %8.2fs | 调用: %6" PRIu64 "次 | 平均: %6.2fms\n", rows[i]->name, rows[i]->total_s,
+                rows[i]->count, 1e3 * rows[i]->mean_s);
+    rule(out, '=');
+}
+
+static void print_workers(FILE *out, const struct weir_report *report)
+{
+    if (report->n_workers > 0)
+        fprintf(out, "工作线程 (%d 个):\n", report->n_workers);
+    for (int i = 0; i < report->n_workers; i++) {
+        const struct weir_report_worker *worker = &report->workers[i];
+        double wall = worker->wall_s > 0 ? worker->wall_s : 1;
+        double sum = worker->work_s + worker->wait_s + worker->other_s;
+        fprintf(out,
+                "  %-15s | 墙钟: %.2fs | 工作: %.2fs (%.1f%%) | 等待: %.2fs (%.1f%%) | 其他: %.2fs (%.1f%%) | "
+                "偏差: %+.2f%% | CPU: %.2fs\n",
+                worker->name, worker->wall_s, worker->work_s, 100 * worker->work_s / wall, worker->wait_s,
+                100 * worker->wait_s / wall, worker->other_s, 100 * worker->other_s / wall,
+                worker->wall_s > 0 ? 100 * (sum / wall - 1) : 0.0, worker->cpu_s);
+    }
+}
+
+static void print_queue_and_io(FILE *out, const struct weir_report *report)
+{
+    if (report->queue_samples > 0)
+        fprintf(out, "就绪队列: %d 个槽位, 每次请求时就绪批次: 平均 %.2f, 最小 %d, 最大 %d (%" PRIu64 " 次请求)\n",
+                report->queue_slots, report->queue_mean, report->queue_min, report->queue_max, report->queue_samples);
+    fprintf(out, "读取: %" PRIu64 " 次, %.3f GB", report->reads, (double)report->read_bytes / 1e9);
+    if (report->reads > 0)
+        fprintf(out, ", 每次 %.1f kB", (double)report->read_bytes / 1e3 / (double)report->reads);
+    fprintf(out, "\n回退: %" PRIu64 " 帧经由 HDF5 库读取\n", report->fallback_reads);
+}
+
+static void print_errors(FILE *out, const struct weir_report *report)
+{
+    fprintf(out, "错误: %" PRIu64 " 个坏帧, 跳过 %" PRIu64 " 个样本, 替换 %" PRIu64 " 帧, 舍弃 %" PRIu64 " 个片段\n",
+            report->bad_frames, report->skipped_samples, report->substituted_frames, report->bad_episodes);
+    uint64_t shown = 0, all = report->bad_frames + report->bad_episodes;
+    for (int i = 0; i < report->n_errors && i < ERRORS_SHOWN; i++) {
+        char text[sizeof report->errors[i].text];
+        snprintf(text, sizeof text, "%s", report->errors[i].text);
+        weir_text_printable(text);
+        fprintf(out, "  %" PRIu64 " 次: %s\n", report->errors[i].count, text);
+        shown += report->errors[i].count;
+    }
+    if (report->n_errors > 0 && all > shown)
+        fprintf(out, "  另有 %" PRIu64 " 次未列出\n", all - shown);
+}
+
+void weir_report_print_zh(FILE *out, const struct weir_report *report)
+{
+    print_covers(out, report);
+    if (report->timing)
+        print_stages(out, report);
+    else
+        fputs("环节计时已关闭 (--no-timing)\n", out);
+    print_workers(out, report);
+    print_queue_and_io(out, report);
+    print_errors(out, report);
+    if (!report->timing)
+        return;
+    fprintf(out,
+            "分析器开销: %" PRIu64 " 个区段 x %.1f ns = %.3fs, 占线程时间 %.2fs 的 %.4f%%, 时钟校准误差 %.2f ppm\n",
+            report->zones, report->zone_cost_ns, (double)report->zones * report->zone_cost_ns / 1e9, report->thread_s,
+            100 * report->profiler_share, report->clock_error_ppm);
+}
+
+static void epoch_zh(FILE *out, const struct weir_epoch_line *line)
+{
+    fprintf(out,
+            "Epoch %d/%d%s 总耗时: %.2fs | 训练耗时: %.2fs | 验证耗时: %.2fs | 数据等待: %.1f%% | 样本/秒: %.1f | "
+            "图像/秒: %.1f | 峰值内存: %.2fGB\n",
+            line->epoch, line->epoch_count, line->interrupted ? " (中断)" : "", line->total_s, line->train_s,
+            line->val_s, 100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
+            (double)line->peak_rss_bytes / 1e9);
+}
+
+static void epoch_en(FILE *out, const struct weir_epoch_line *line)
+{
+    fprintf(out,
+            "epoch %d/%d%s total %.2f s | train %.2f s | val %.2f s | data wait %.1f %% | %.1f samples/s | "
+            "%.1f images/s | peak memory %.2f GB\n",
+            line->epoch, line->epoch_count, line->interrupted ? " (interrupted)" : "", line->total_s, line->train_s,
+            line->val_s, 100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
+            (double)line->peak_rss_bytes / 1e9);
+}
+
+void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_lang lang)
+{
+    if (lang == WEIR_LANG_ZH)
+        epoch_zh(out, line);
+    else
+        epoch_en(out, line);
+}
