@@ -1,0 +1,19 @@
+/* file_set.h: the bounded table of open files behind io.h. */
+#ifndef WEIR_IO_FILE_SET_PRIV_H
+#define WEIR_IO_FILE_SET_PRIV_H
+
+#include "io/io.h"
+
+/* Pins the file's handle: *fd stays open until weir_file_release. Opens it when needed, closing the handle that was
+ * least recently used and is not pinned; when all are pinned the limit is exceeded for the moment. Any thread. */
+int weir_file_acquire(struct weir_file_set *set, int file, int *fd);
+void weir_file_release(struct weir_file_set *set, int file);
+
+int weir_file_set_count(const struct weir_file_set *set);
+uint64_t weir_file_set_size(const struct weir_file_set *set, int file);
+
+struct weir_io_ops;
+/* The set's state of the engine, made on first use; one engine per set (-EBUSY for a second). */
+int weir_file_set_share(struct weir_file_set *set, const struct weir_io_ops *ops, void **shared, struct weir_err *err);
+
+#endif

@@ -1,0 +1,57 @@
+/* io.h: fetches byte extents of files. Knows no formats.
+ *
+ * A file set holds the dataset's files with the size, inode and time that the index saw; handles are opened on demand,
+ * bounded in number, and checked against those on every opening. A reader is one thread's context of an engine. */
+#ifndef WEIR_IO_IO_H
+#define WEIR_IO_IO_H
+
+#include "prof/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct weir_file_set;
+struct weir_reader;
+
+/* What a file looked like when it was indexed. */
+struct weir_file_id {
+    uint64_t size_bytes;
+    uint64_t device, inode;
+    int64_t mtime_ns;
+};
+
+/* max_open = 0: half of what RLIMIT_NOFILE allows. */
+int weir_file_set_open(struct weir_file_set **out, int max_open);
+/* Closes all handles. Every reader of the set is closed before. */
+void weir_file_set_close(struct weir_file_set **set);
+/* Adds a file; returns its number (0, 1, 2, ...) or -ENOMEM. path is copied. Not while readers run. */
+int weir_file_set_add(struct weir_file_set *set, const char *path, const struct weir_file_id *id);
+const char *weir_file_set_path(const struct weir_file_set *set, int file);
+
+/* 0 when an engine of this name is there; -EINVAL or -ENOTSUP with the names there are, or the reason. */
+int weir_io_check(const char *engine, struct weir_err *err);
+
+/* Opens a reader on the engine of this name ("pread", "null"). */
+int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_file_set *set, struct weir_err *err);
+void weir_reader_close(struct weir_reader **reader);
+
+/* Reads length bytes at offset of file. buffer (capacity >= length) is lent to the engine; *data is where the bytes
+ * are: in buffer, or in the engine's own memory until the next call on this reader. Times 01_file_cache and
+ * 03c_read_bytes. 0, or -ENODATA when the file is shorter, -ESTALE when it changed since it was indexed, or -errno of
+ * open or read. */
+int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t length, void *buffer, const uint8_t **data);
+
+/* A sentence for a code that weir_read returned. */
+const char *weir_read_reason(int code);
+
+struct weir_read_counts {
+    uint64_t reads, bytes;
+};
+/* Counts of this reader so far (any thread). */
+void weir_reader_counts(const struct weir_reader *reader, struct weir_read_counts *counts);
+
+/* Row i of the engine table for help and doctor; false past the end. *why_not is NULL when the engine is there. */
+bool weir_io_row(int i, const char **name, const char **summary, const char **why_not);
+
+#endif

@@ -1,0 +1,103 @@
+/* null: a frame's bytes come from memory, so that the rest of the pipeline can be measured without any reading. Each
+ * file is copied into memory whole when it is first touched; extents are answered by address. The pixels are the same
+ * as with any other engine. */
+#include "io/file_set_priv.h"
+#include "io/io_ops.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct image {
+    pthread_mutex_t lock;
+    uint8_t *_Atomic bytes; /* NULL until loaded */
+    uint64_t size;
+};
+
+struct images {
+    int count;
+    struct image image[];
+};
+
+static uint64_t memory_available(void)
+{
+    long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
+static int shared_open(void **shared, struct weir_file_set *set, struct weir_err *err)
+{
+    int count = weir_file_set_count(set);
+    uint64_t total = 0;
+    for (int i = 0; i < count; i++)
+        total += weir_file_set_size(set, i);
+    if (total > memory_available())
+        return weir_err_set(err, -ENOMEM,
+                            "io engine null keeps the dataset in memory: %.1f GB are needed, %.1f GB are free; use "
+                            "fewer episodes or --io pread",
+                            (double)total / 1e9, (double)memory_available() / 1e9);
+    struct images *images = calloc(1, sizeof *images + sizeof images->image[0] * (size_t)count);
+    if (!images)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    images->count = count;
+    for (int i = 0; i < count; i++) {
+        pthread_mutex_init(&images->image[i].lock, NULL);
+        images->image[i].size = weir_file_set_size(set, i);
+    }
+    *shared = images;
+    return 0;
+}
+
+static void shared_close(void *shared)
+{
+    struct images *images = shared;
+    for (int i = 0; i < images->count; i++) {
+        if (images->image[i].bytes)
+            munmap(images->image[i].bytes, images->image[i].size);
+        pthread_mutex_destroy(&images->image[i].lock);
+    }
+    free(images);
+}
+
+static int load(struct image *image, int file, int fd)
+{
+    void *bytes = mmap(NULL, image->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (bytes == MAP_FAILED)
+        return -ENOMEM;
+    const uint8_t *data;
+    int rc = weir_io_pread.read(NULL, file, fd, 0, image->size, bytes, &data);
+    if (rc < 0)
+        munmap(bytes, image->size);
+    else
+        image->bytes = bytes;
+    return rc;
+}
+
+static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer,
+                       const uint8_t **data)
+{
+    (void)buffer;
+    struct image *image = &((struct images *)shared)->image[file];
+    if (offset > image->size || length > image->size - offset)
+        return -ENODATA;
+    if (!image->bytes) {
+        pthread_mutex_lock(&image->lock);
+        int rc = image->bytes ? 0 : load(image, file, fd);
+        pthread_mutex_unlock(&image->lock);
+        if (rc < 0)
+            return rc;
+    }
+    *data = image->bytes + offset;
+    return 0;
+}
+
+const struct weir_io_ops weir_io_null = {
+    .name = "null",
+    .summary = "bytes come from memory (files are kept whole after the first touch)",
+    .shared_open = shared_open,
+    .shared_close = shared_close,
+    .read = read_extent,
+};
