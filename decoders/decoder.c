@@ -1,0 +1,157 @@
+#include "decoders/decoder.h"
+#include "decoders/decoder_ops.h"
+#include "prof/recorder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct weir_decoder_ops *const engines[] = {&weir_decoder_turbo, &weir_decoder_raw, &weir_decoder_null};
+enum { ENGINE_COUNT = sizeof engines / sizeof engines[0] };
+
+struct weir_decoder {
+    struct weir_pixel_format format;
+    const struct weir_decoder_ops *by_codec[WEIR_CODEC_COUNT];
+    void *turbo; /* context of the turbo engine, also for probing */
+    uint8_t *band;
+    int width_max;
+    char reason[WEIR_REASON_MAX];
+};
+
+size_t weir_image_bytes(const struct weir_pixel_format *format, int width, int height)
+{
+    return (size_t)width * (size_t)height * 3 * (format->dtype == WEIR_DTYPE_F32 ? sizeof(float) : 1);
+}
+
+int weir_codec_from_name(const char *name)
+{
+    if (strcmp(name, "raw") == 0)
+        return WEIR_CODEC_RAW;
+    return strcmp(name, "jpeg") == 0 ? WEIR_CODEC_JPEG : -EINVAL;
+}
+
+bool weir_decoder_row(int i, const char **name, const char **summary, const char **why_not)
+{
+    if (i < 0 || i >= ENGINE_COUNT)
+        return false;
+    *name = engines[i]->name;
+    *summary = engines[i]->summary;
+    *why_not = engines[i]->why_not;
+    return true;
+}
+
+void weir_decoder_library(char *text, size_t size)
+{
+    weir_turbo_library(text, size);
+}
+
+/* u8 interleaved is what engines produce: no conversion. */
+static bool is_direct(const struct weir_pixel_format *format)
+{
+    return format->dtype == WEIR_DTYPE_U8 && format->layout == WEIR_LAYOUT_NHWC;
+}
+
+bool weir_decoder_raw_is_direct(const struct weir_decoder *decoder)
+{
+    return is_direct(&decoder->format) && decoder->format.color == WEIR_COLOR_RGB &&
+           decoder->by_codec[WEIR_CODEC_RAW] == &weir_decoder_raw;
+}
+
+/* Rows that take JPEGs; raw frames are copied by "raw" whatever was asked for, but by "null" not even that. */
+static bool takes_jpeg(const struct weir_decoder_ops *ops)
+{
+    return ops != &weir_decoder_raw;
+}
+
+int weir_decoder_check(const char *engine, struct weir_err *err)
+{
+    char names[128] = "";
+    for (int i = 0; i < ENGINE_COUNT; i++) {
+        if (!takes_jpeg(engines[i]))
+            continue;
+        if (strcmp(engines[i]->name, engine) == 0)
+            return 0;
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", engines[i]->name);
+    }
+    return weir_err_set(err, -EINVAL, "no JPEG decoder is named \"%s\"; there are %s", engine, names);
+}
+
+int weir_decoder_open(struct weir_decoder **out, const char *engine, const struct weir_pixel_format *format,
+                      int width_max, struct weir_err *err)
+{
+    *out = NULL;
+    int rc = weir_decoder_check(engine, err);
+    if (rc < 0)
+        return rc;
+    bool null = strcmp(engine, "null") == 0;
+    struct weir_decoder *decoder = calloc(1, sizeof *decoder);
+    if (!decoder)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    decoder->format = *format;
+    decoder->width_max = width_max;
+    decoder->by_codec[WEIR_CODEC_RAW] = null ? &weir_decoder_null : &weir_decoder_raw;
+    decoder->by_codec[WEIR_CODEC_JPEG] = null ? &weir_decoder_null : &weir_decoder_turbo;
+    decoder->band = malloc((size_t)width_max * 3 * WEIR_BAND_ROWS);
+    if (!decoder->band || weir_decoder_turbo.open(&decoder->turbo) < 0) {
+        weir_decoder_close(&decoder);
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    }
+    *out = decoder;
+    return 0;
+}
+
+void weir_decoder_close(struct weir_decoder **decoder)
+{
+    if (!*decoder)
+        return;
+    if ((*decoder)->turbo)
+        weir_decoder_turbo.close((*decoder)->turbo);
+    free((*decoder)->band);
+    free(*decoder);
+    *decoder = NULL;
+}
+
+void weir_rows_done(struct weir_rows *rows, int y, int n)
+{
+    if (rows->image)
+        return;
+    uint64_t start = weir_thread_self ? weir_clock_ticks() : 0;
+    weir_convert_rows(rows, y, n);
+    if (weir_thread_self)
+        rows->convert_ticks += weir_clock_ticks() - start;
+}
+
+int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
+{
+    WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+    decoder->reason[0] = '\0';
+    if (frame->width > decoder->width_max) {
+        snprintf(decoder->reason, sizeof decoder->reason, "wider than the %d pixels planned for", decoder->width_max);
+        return -EBADMSG;
+    }
+    struct weir_rows rows = {
+        .color = decoder->format.color,
+        .width = frame->width,
+        .height = frame->height,
+        .stride = (size_t)frame->width * 3,
+        .image = is_direct(&decoder->format) ? image : NULL,
+        .band = decoder->band,
+        .target = image,
+        .format = &decoder->format,
+    };
+    int rc = decoder->by_codec[frame->codec]->decode(decoder->turbo, frame, &rows, decoder->reason);
+    if (rows.convert_ticks)
+        weir_zone_carve(WEIR_STAGE_TO_TENSOR, rows.convert_ticks);
+    return rc;
+}
+
+const char *weir_decoder_reason(const struct weir_decoder *decoder)
+{
+    return decoder->reason;
+}
+
+int weir_probe_jpeg(struct weir_decoder *decoder, const uint8_t *bytes, size_t length, struct weir_jpeg_info *info)
+{
+    return weir_decoder_turbo.probe(decoder->turbo, bytes, length, info, decoder->reason);
+}

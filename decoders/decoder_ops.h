@@ -1,0 +1,48 @@
+/* decoder_ops.h: what a decoder engine implements. Engines hold no clocks: decoder.c times. */
+#ifndef WEIR_DECODERS_DECODER_OPS_H
+#define WEIR_DECODERS_DECODER_OPS_H
+
+#include "decoders/decoder.h"
+
+enum { WEIR_BAND_ROWS = 16, WEIR_REASON_MAX = 256 };
+
+/* Where an engine puts its rows, interleaved u8, channels in the order of color. */
+struct weir_rows {
+    enum weir_color color;
+    int width, height;
+    size_t stride;  /* bytes from row to row, both in image and band */
+    uint8_t *image; /* rows go here directly when no conversion is needed, else NULL */
+    uint8_t *band;  /* else WEIR_BAND_ROWS rows at a time go here */
+    void *target;   /* of the conversion */
+    const struct weir_pixel_format *format;
+    uint64_t convert_ticks;
+};
+
+/* Memory for rows y .. y+WEIR_BAND_ROWS-1 (fewer at the end). */
+static inline uint8_t *weir_rows_at(struct weir_rows *rows, int y)
+{
+    return rows->image ? rows->image + (size_t)y * rows->stride : rows->band;
+}
+
+/* Rows y .. y+n-1 have been written where weir_rows_at said; converts them if need be. y is a multiple of the band. */
+void weir_rows_done(struct weir_rows *rows, int y, int n);
+
+struct weir_decoder_ops {
+    const char *name, *summary;
+    const char *why_not;
+    int (*open)(void **self);
+    void (*close)(void *self);
+    /* 0 or -EBADMSG with reason (WEIR_REASON_MAX) filled. */
+    int (*decode)(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason);
+    int (*probe)(void *self, const uint8_t *bytes, size_t length, struct weir_jpeg_info *info, char *reason);
+};
+
+extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_raw, weir_decoder_null;
+
+/* Converts n rows of interleaved u8 to the format, into an image of the full height. */
+void weir_convert_rows(const struct weir_rows *rows, int y, int n);
+
+/* Text of weir_decoder_library. */
+void weir_turbo_library(char *text, size_t size);
+
+#endif

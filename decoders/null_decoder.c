@@ -1,0 +1,17 @@
+/* null: no pixels are made, so that everything around the decoder can be measured. Images stay as they were. */
+#include "decoders/decoder_ops.h"
+
+static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
+{
+    (void)self;
+    (void)frame;
+    (void)rows;
+    (void)reason;
+    return 0;
+}
+
+const struct weir_decoder_ops weir_decoder_null = {
+    .name = "null",
+    .summary = "decodes nothing, to measure what is around it",
+    .decode = decode,
+};

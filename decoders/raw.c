@@ -1,0 +1,46 @@
+/* raw: frames stored as height x width x 3 bytes. Stored arrays are taken to be RGB; BGR swaps them. */
+#include "decoders/decoder_ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void copy_row(uint8_t *restrict dst, const uint8_t *restrict src, size_t width, enum weir_color color)
+{
+    if (color == WEIR_COLOR_RGB) {
+        memcpy(dst, src, width * 3);
+        return;
+    }
+    for (size_t x = 0; x < width; x++) {
+        dst[3 * x] = src[3 * x + 2];
+        dst[3 * x + 1] = src[3 * x + 1];
+        dst[3 * x + 2] = src[3 * x];
+    }
+}
+
+static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
+{
+    (void)self;
+    size_t row_bytes = (size_t)frame->width * 3;
+    if (frame->length != row_bytes * (size_t)frame->height) {
+        snprintf(reason, WEIR_REASON_MAX, "%zu bytes are not %dx%d pixels of 3 bytes", frame->length, frame->width,
+                 frame->height);
+        return -EBADMSG;
+    }
+    if (frame->bytes == rows->image)
+        return 0; /* was read into place */
+    for (int y = 0; y < frame->height; y += WEIR_BAND_ROWS) {
+        int n = frame->height - y < WEIR_BAND_ROWS ? frame->height - y : WEIR_BAND_ROWS;
+        for (int row = 0; row < n; row++)
+            copy_row(weir_rows_at(rows, y) + (size_t)row * rows->stride, frame->bytes + (size_t)(y + row) * row_bytes,
+                     (size_t)frame->width, rows->color);
+        weir_rows_done(rows, y, n);
+    }
+    return 0;
+}
+
+const struct weir_decoder_ops weir_decoder_raw = {
+    .name = "raw",
+    .summary = "uncompressed frames, copied or read into place",
+    .decode = decode,
+};

@@ -1,0 +1,199 @@
+/* turbo: libjpeg-turbo through the libjpeg interface: rows come out band by band, so that conversion finds them in
+ * cache, and warnings are seen with their texts. Slow integer DCT and fancy upsampling, as TurboJPEG and OpenCV use. */
+#include "decoders/decoder_ops.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+enum { SCANS_MAX = 500 }; /* a small progressive file can ask for years of work */
+
+struct turbo {
+    struct jpeg_decompress_struct jpeg;
+    struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
+    jmp_buf escape;
+    char message[JMSG_LENGTH_MAX];
+};
+
+static struct turbo *of(j_common_ptr common)
+{
+    return common->client_data;
+}
+
+static void on_error(j_common_ptr common)
+{
+    struct turbo *turbo = of(common);
+    common->err->format_message(common, turbo->message);
+    longjmp(turbo->escape, 1);
+}
+
+/* Level -1 is a warning: the data is corrupt, though libjpeg would go on and paint something. */
+static void on_message(j_common_ptr common, int level)
+{
+    if (level < 0)
+        on_error(common);
+}
+
+static void on_progress(j_common_ptr common)
+{
+    if (((j_decompress_ptr)common)->input_scan_number <= SCANS_MAX)
+        return;
+    snprintf(of(common)->message, JMSG_LENGTH_MAX, "more than %d progressive scans", SCANS_MAX);
+    longjmp(of(common)->escape, 1);
+}
+
+static int turbo_open(void **self)
+{
+    struct turbo *turbo = calloc(1, sizeof *turbo);
+    if (!turbo)
+        return -ENOMEM;
+    turbo->jpeg.err = jpeg_std_error(&turbo->errors);
+    turbo->errors.error_exit = on_error;
+    turbo->errors.emit_message = on_message;
+    turbo->jpeg.client_data = turbo;
+    if (setjmp(turbo->escape)) {
+        free(turbo);
+        return -ENOMEM;
+    }
+    jpeg_create_decompress(&turbo->jpeg);
+    turbo->progress.progress_monitor = on_progress;
+    turbo->jpeg.progress = &turbo->progress;
+    *self = turbo;
+    return 0;
+}
+
+static void turbo_close(void *self)
+{
+    struct turbo *turbo = self;
+    jpeg_destroy_decompress(&turbo->jpeg);
+    free(turbo);
+}
+
+static int fail(struct turbo *turbo, char *reason)
+{
+    jpeg_abort_decompress(&turbo->jpeg);
+    snprintf(reason, WEIR_REASON_MAX, "%s", turbo->message);
+    return -EBADMSG;
+}
+
+static int check_header(const struct weir_frame *frame, const struct turbo *turbo, char *reason)
+{
+    if (turbo->jpeg.image_width == (JDIMENSION)frame->width && turbo->jpeg.image_height == (JDIMENSION)frame->height)
+        return 0;
+    snprintf(reason, WEIR_REASON_MAX, "the image is %ux%u, the camera's first frame was %dx%d", turbo->jpeg.image_width,
+             turbo->jpeg.image_height, frame->width, frame->height);
+    return -EBADMSG;
+}
+
+static void read_rows(struct turbo *turbo, struct weir_rows *rows)
+{
+    JSAMPROW pointers[WEIR_BAND_ROWS];
+    for (int y = 0; y < rows->height; y += WEIR_BAND_ROWS) {
+        int n = rows->height - y < WEIR_BAND_ROWS ? rows->height - y : WEIR_BAND_ROWS;
+        uint8_t *at = weir_rows_at(rows, y);
+        for (int row = 0; row < n; row++)
+            pointers[row] = at + (size_t)row * rows->stride;
+        for (int done = 0; done < n;)
+            done += (int)jpeg_read_scanlines(&turbo->jpeg, pointers + done, (JDIMENSION)(n - done));
+        weir_rows_done(rows, y, n);
+    }
+}
+
+static int turbo_decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
+{
+    struct turbo *turbo = self;
+    if (setjmp(turbo->escape))
+        return fail(turbo, reason);
+    jpeg_mem_src(&turbo->jpeg, frame->bytes, frame->length);
+    jpeg_read_header(&turbo->jpeg, TRUE);
+    int rc = check_header(frame, turbo, reason);
+    if (rc < 0) {
+        jpeg_abort_decompress(&turbo->jpeg);
+        return rc;
+    }
+    turbo->jpeg.out_color_space = rows->color == WEIR_COLOR_RGB ? JCS_EXT_RGB : JCS_EXT_BGR;
+    jpeg_start_decompress(&turbo->jpeg);
+    read_rows(turbo, rows);
+    jpeg_finish_decompress(&turbo->jpeg);
+    return 0;
+}
+
+static const char *subsampling(const struct jpeg_decompress_struct *jpeg)
+{
+    static const struct {
+        int h, v;
+        const char *name;
+    } known[] = {{1, 1, "4:4:4"}, {2, 1, "4:2:2"}, {2, 2, "4:2:0"}, {1, 2, "4:4:0"}, {4, 1, "4:1:1"}};
+    if (jpeg->num_components == 1)
+        return "gray";
+    const jpeg_component_info *c = jpeg->comp_info;
+    if (jpeg->num_components != 3 || c[1].h_samp_factor != c[2].h_samp_factor ||
+        c[1].v_samp_factor != c[2].v_samp_factor || c[0].h_samp_factor % c[1].h_samp_factor != 0 ||
+        c[0].v_samp_factor % c[1].v_samp_factor != 0)
+        return "other";
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (c[0].h_samp_factor / c[1].h_samp_factor == known[i].h &&
+            c[0].v_samp_factor / c[1].v_samp_factor == known[i].v)
+            return known[i].name;
+    return "other";
+}
+
+static int turbo_probe(void *self, const uint8_t *bytes, size_t length, struct weir_jpeg_info *info, char *reason)
+{
+    struct turbo *turbo = self;
+    if (setjmp(turbo->escape))
+        return fail(turbo, reason);
+    jpeg_mem_src(&turbo->jpeg, bytes, length);
+    jpeg_read_header(&turbo->jpeg, TRUE);
+    info->width = (int)turbo->jpeg.image_width;
+    info->height = (int)turbo->jpeg.image_height;
+    info->components = turbo->jpeg.num_components;
+    info->subsampling = subsampling(&turbo->jpeg);
+    info->process = turbo->jpeg.arith_code ? "arithmetic" : turbo->jpeg.progressive_mode ? "progressive" : "baseline";
+    jpeg_abort_decompress(&turbo->jpeg);
+    return 0;
+}
+
+/* The library does not tell which SIMD it uses; this is its own choice (simd/ARCH/jsimd.c): the best the CPU has,
+ * unless its environment variables say otherwise. */
+static const char *simd(void)
+{
+#if defined(__x86_64__)
+    const char *none = getenv("JSIMD_FORCENONE"), *sse2 = getenv("JSIMD_FORCESSE2");
+    if (none && strcmp(none, "1") == 0)
+        return "off (JSIMD_FORCENONE)";
+    if (sse2 && strcmp(sse2, "1") == 0)
+        return "SSE2 (JSIMD_FORCESSE2)";
+    return __builtin_cpu_supports("avx2") ? "AVX2" : "SSE2";
+#elif defined(__aarch64__)
+    return "Neon";
+#else
+    return "unknown on this architecture";
+#endif
+}
+
+void weir_turbo_library(char *text, size_t size)
+{
+#if defined(LIBJPEG_TURBO_VERSION_NUMBER)
+    snprintf(text, size, "libjpeg-turbo %d.%d.%d, SIMD: %s", LIBJPEG_TURBO_VERSION_NUMBER / 1000000,
+             LIBJPEG_TURBO_VERSION_NUMBER / 1000 % 1000, LIBJPEG_TURBO_VERSION_NUMBER % 1000, simd());
+#else
+    snprintf(text, size, "libjpeg %d (not libjpeg-turbo: no SIMD)", JPEG_LIB_VERSION);
+#endif
+}
+
+const struct weir_decoder_ops weir_decoder_turbo = {
+    .name = "turbo",
+    .summary = "JPEG by libjpeg-turbo on the CPU",
+    .open = turbo_open,
+    .close = turbo_close,
+    .decode = turbo_decode,
+    .probe = turbo_probe,
+};
