@@ -1,0 +1,130 @@
+/* Frames by their places: extents, heap objects, and the library for the rest. */
+#include "datasets/heap_priv.h"
+#include "datasets/index_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct weir_track *track_of(const struct weir_dataset *dataset, int episode, int camera)
+{
+    return &dataset->episodes[episode].tracks[camera];
+}
+
+static size_t min_size(uint64_t a, uint64_t b)
+{
+    return (size_t)(a < b ? a : b);
+}
+
+/* The next extent of a walk: a window, or enough for the object if it is the one looked for. */
+static void heap_extent(struct weir_location *location, uint64_t file_bytes, uint64_t headers, uint32_t length)
+{
+    uint64_t want = headers + length < WEIR_HEAP_WINDOW ? WEIR_HEAP_WINDOW : headers + length;
+    location->offset = location->heap_at;
+    location->length = min_size(want, file_bytes - location->heap_at);
+}
+
+static int locate_heap(const struct weir_dataset *dataset, int episode, const struct weir_track *track, int t,
+                       struct weir_location *location)
+{
+    struct weir_heap_slot *slot = &track->slots[t];
+    uint64_t file_bytes = dataset->episodes[episode].file.size_bytes;
+    if (slot->ref.length == 0 || slot->ref.address == 0 || slot->ref.address >= file_bytes ||
+        slot->ref.length > file_bytes - slot->ref.address)
+        return -EBADMSG;
+    uint64_t payload = atomic_load_explicit(&slot->payload, memory_order_relaxed); /* a number, nothing behind it */
+    if (payload) {
+        location->offset = payload;
+        location->length = slot->ref.length;
+        return WEIR_HOW_EXTENT;
+    }
+    location->heap_slot = slot;
+    location->heap_at = slot->ref.address;
+    heap_extent(location, file_bytes, WEIR_HEAP_HEADER + WEIR_HEAP_OBJECT_HEADER, slot->ref.length);
+    return WEIR_HOW_EXTENT;
+}
+
+int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_location *location)
+{
+    const struct weir_track *track = track_of(dataset, episode, camera);
+    *location = (struct weir_location){.file = episode};
+    if (track->lengths && track->lengths[t] == WEIR_LENGTH_BAD)
+        return -EBADMSG;
+    switch (track->storage) {
+    case WEIR_H5_CONTIGUOUS:
+        location->offset = track->base + (uint64_t)t * track->row_bytes;
+        break;
+    case WEIR_H5_CHUNKS:
+        if (track->offsets[t] == UINT64_MAX)
+            return WEIR_HOW_LIBRARY; /* never written: the fill value */
+        location->offset = track->offsets[t];
+        break;
+    case WEIR_H5_HEAP:
+        return locate_heap(dataset, episode, track, t, location);
+    case WEIR_H5_LIBRARY:
+        return WEIR_HOW_LIBRARY;
+    }
+    location->length = track->lengths ? track->lengths[t] : track->row_bytes;
+    return WEIR_HOW_EXTENT;
+}
+
+int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *location, const uint8_t *bytes,
+                const char **reason)
+{
+    struct weir_heap_slot *slot = location->heap_slot;
+    location->payload = 0;
+    location->payload_length = location->length;
+    if (!slot)
+        return 0;
+    uint64_t file_bytes = dataset->episodes[location->file].file.size_bytes, payload = 0;
+    struct weir_heap_walk walk = {slot->ref.address, file_bytes,       location->heap_end,    location->heap_at,
+                                  slot->ref.index,   slot->ref.length, location->heap_objects};
+    int rc = weir_heap_walk_step(&walk, bytes, location->offset, location->length, &payload, reason);
+    location->heap_end = walk.end;
+    location->heap_at = walk.at;
+    location->heap_objects = walk.objects;
+    if (rc < 0)
+        return rc;
+    if (rc == 1) {
+        heap_extent(location, file_bytes, WEIR_HEAP_OBJECT_HEADER, slot->ref.length);
+        return 1;
+    }
+    atomic_store_explicit(&slot->payload, payload, memory_order_relaxed); /* any thread finds the same */
+    location->heap_slot = NULL;
+    location->payload_length = slot->ref.length;
+    uint64_t skip = payload - location->offset;
+    if (skip <= location->length && slot->ref.length <= location->length - skip) {
+        location->payload = (size_t)skip;
+        return 0;
+    }
+    location->offset = payload;
+    location->length = slot->ref.length;
+    return 1;
+}
+
+size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, int camera, int t)
+{
+    const struct weir_track *track = track_of(dataset, episode, camera);
+    if (track->lengths)
+        return track->lengths[t] == WEIR_LENGTH_BAD ? 0 : track->lengths[t];
+    return track->storage == WEIR_H5_HEAP ? track->slots[t].ref.length : track->row_bytes;
+}
+
+void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size)
+{
+    snprintf(text, size, "%s: %s[%d]", dataset->episodes[episode].file.path, track_of(dataset, episode, camera)->key,
+             t);
+}
+
+void weir_frame_reason(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size)
+{
+    const struct weir_track *track = track_of(dataset, episode, camera);
+    const char *reason = "its place is not known";
+    if (track->lengths && track->lengths[t] == WEIR_LENGTH_BAD)
+        reason = "compress_len is not a length within its row";
+    else if (track->storage == WEIR_H5_HEAP && (track->slots[t].ref.length == 0 || track->slots[t].ref.address == 0))
+        reason = "the frame is empty";
+    else if (track->storage == WEIR_H5_HEAP)
+        reason = "its heap reference leads past the end of the file";
+    snprintf(text, size, "%s", reason);
+}

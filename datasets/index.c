@@ -1,0 +1,328 @@
+#include "datasets/index_priv.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "datasets/heap_priv.h"
+
+enum { STEPS_MAX = 100 * 1000 * 1000, DIM_MAX = 65536, SIDE_MAX = 65500 };
+
+struct weir_episode_builder {
+    struct weir_h5 *h5;
+    struct weir_episode *episode;
+    bool tolerant;
+};
+
+static pthread_mutex_t h5_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void weir_h5_lock(void)
+{
+    pthread_mutex_lock(&h5_lock);
+}
+
+void weir_h5_unlock(void)
+{
+    pthread_mutex_unlock(&h5_lock);
+}
+
+int weir_builder_steps(const struct weir_episode_builder *builder)
+{
+    return builder->episode->steps;
+}
+
+/* ---- state ---- */
+
+static int read_state(struct weir_episode_builder *builder, const char *key, float **values, int *steps, int *dim,
+                      struct weir_err *err)
+{
+    struct weir_h5_shape shape;
+    int rc = weir_h5_read_floats(builder->h5, key, values, &shape, err);
+    if (rc < 0)
+        return rc;
+    if (shape.rank != 2)
+        return weir_err_set(err, -EBADMSG, "%s: has rank %d; (steps, dimensions) is needed", key, shape.rank);
+    if (shape.dims[0] == 0)
+        return weir_err_set(err, -EBADMSG, "%s: has 0 steps; remove the episode", key);
+    if (shape.dims[0] > STEPS_MAX || shape.dims[1] == 0 || shape.dims[1] > DIM_MAX)
+        return weir_err_set(err, -EBADMSG, "%s: its shape (%llu, %llu) makes no sense", key,
+                            (unsigned long long)shape.dims[0], (unsigned long long)shape.dims[1]);
+    *steps = (int)shape.dims[0];
+    *dim = (int)shape.dims[1];
+    builder->episode->bytes += (size_t)*steps * (size_t)*dim * sizeof(float);
+    return 0;
+}
+
+int weir_builder_state(struct weir_episode_builder *builder, const char *qpos_key, const char *action_key,
+                       struct weir_err *err)
+{
+    struct weir_episode *e = builder->episode;
+    int steps = 0;
+    int rc = read_state(builder, qpos_key, &e->qpos, &e->steps, &e->qpos_dim, err);
+    if (rc == 0)
+        rc = read_state(builder, action_key, &e->actions, &steps, &e->action_dim, err);
+    if (rc < 0)
+        return rc;
+    if (steps != e->steps)
+        return weir_err_set(err, -EBADMSG, "%s has %d steps, %s has %d; cut them to the same length", qpos_key,
+                            e->steps, action_key, steps);
+    e->qpos_key = strdup(qpos_key);
+    e->action_key = strdup(action_key);
+    return e->qpos_key && e->action_key ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+/* ---- cameras ---- */
+
+static int new_track(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_track **out,
+                     struct weir_err *err)
+{
+    struct weir_episode *e = builder->episode;
+    if (e->n_tracks == WEIR_CAMERAS_MAX)
+        return weir_err_set(err, -EBADMSG, "%s: more than %d cameras", key, WEIR_CAMERAS_MAX);
+    if (!e->tracks) {
+        e->tracks = calloc(WEIR_CAMERAS_MAX, sizeof *e->tracks);
+        e->names = calloc(WEIR_CAMERAS_MAX, sizeof *e->names);
+    }
+    char *copy = strdup(key);
+    if (!e->tracks || !e->names || !copy) {
+        free(copy);
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    }
+    snprintf(e->names[e->n_tracks], WEIR_NAME_MAX, "%s", name);
+    *out = &e->tracks[e->n_tracks++];
+    (*out)->key = copy;
+    return 0;
+}
+
+static int place_heap(struct weir_track *track, struct weir_h5_place *place, int steps)
+{
+    track->slots = calloc((size_t)steps, sizeof *track->slots);
+    if (track->slots)
+        for (int t = 0; t < steps; t++)
+            track->slots[t].ref = place->refs[t];
+    free(place->refs);
+    return track->slots ? 0 : -ENOMEM;
+}
+
+static int place_track(struct weir_episode_builder *builder, struct weir_track *track, struct weir_err *err)
+{
+    struct weir_h5_place place;
+    int rc = weir_h5_locate(builder->h5, track->key, &place, err);
+    if (rc < 0)
+        return rc;
+    track->storage = place.storage;
+    track->base = place.base;
+    track->row_bytes = place.row_bytes;
+    track->offsets = place.offsets;
+    track->why_library = place.why_library;
+    size_t steps = (size_t)builder->episode->steps;
+    if (place.storage == WEIR_H5_HEAP) {
+        rc = place_heap(track, &place, builder->episode->steps);
+        builder->episode->bytes += steps * sizeof *track->slots;
+    } else if (place.offsets) {
+        builder->episode->bytes += steps * sizeof *track->offsets;
+    }
+    return rc < 0 ? weir_err_set(err, rc, "out of memory") : 0;
+}
+
+static int check_steps(const struct weir_episode *e, const char *key, uint64_t steps, struct weir_err *err)
+{
+    if (steps == (uint64_t)e->steps)
+        return 0;
+    return weir_err_set(err, -EBADMSG, "%s has %llu frames, %s has %d steps; cut them to the same length", key,
+                        (unsigned long long)steps, e->qpos_key, e->steps);
+}
+
+int weir_builder_raw_camera(struct weir_episode_builder *builder, const char *name, const char *key,
+                            struct weir_err *err)
+{
+    struct weir_h5_shape shape;
+    int rc = weir_h5_shape(builder->h5, key, &shape, err);
+    if (rc < 0)
+        return rc;
+    if (shape.rank != 4 || shape.class != WEIR_H5_INTEGER || shape.type_bytes != 1 || shape.dims[3] != 3)
+        return weir_err_set(err, -EBADMSG,
+                            "%s: has rank %d and elements of %zu bytes; uint8 (steps, height, width, 3) "
+                            "is needed",
+                            key, shape.rank, shape.type_bytes);
+    if (shape.dims[1] == 0 || shape.dims[1] > SIDE_MAX || shape.dims[2] == 0 || shape.dims[2] > SIDE_MAX)
+        return weir_err_set(err, -EBADMSG, "%s: frames of %llux%llu make no sense", key,
+                            (unsigned long long)shape.dims[2], (unsigned long long)shape.dims[1]);
+    rc = check_steps(builder->episode, key, shape.dims[0], err);
+    struct weir_track *track = NULL;
+    if (rc == 0)
+        rc = new_track(builder, name, key, &track, err);
+    if (rc < 0)
+        return rc;
+    track->codec = "raw";
+    track->width = (int)shape.dims[2];
+    track->height = (int)shape.dims[1];
+    return place_track(builder, track, err);
+}
+
+static int take_lengths(struct weir_episode_builder *builder, struct weir_track *track, const float *lengths,
+                        uint64_t row_bytes, struct weir_err *err)
+{
+    size_t steps = (size_t)builder->episode->steps;
+    track->lengths = malloc(steps * sizeof *track->lengths);
+    if (!track->lengths)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    builder->episode->bytes += steps * sizeof *track->lengths;
+    for (size_t t = 0; t < steps; t++) {
+        bool sane = isfinite(lengths[t]) && lengths[t] >= 1 && lengths[t] <= (float)row_bytes;
+        track->lengths[t] = sane ? (uint32_t)lengths[t] : WEIR_LENGTH_BAD;
+        if (!sane && !builder->tolerant)
+            return weir_err_set(
+                err, -EBADMSG,
+                "%s[%zu]: compress_len says %g bytes, a row has %llu; repair /compress_len, or leave the "
+                "frame out with --on-error skip",
+                track->key, t, (double)lengths[t], (unsigned long long)row_bytes);
+    }
+    return 0;
+}
+
+int weir_builder_jpeg_camera(struct weir_episode_builder *builder, const char *name, const char *key,
+                             const float *lengths, struct weir_err *err)
+{
+    struct weir_h5_shape shape;
+    int rc = weir_h5_shape(builder->h5, key, &shape, err);
+    if (rc < 0)
+        return rc;
+    bool vlen = shape.class == WEIR_H5_VLEN_BYTES && shape.rank == 1;
+    bool padded = shape.class == WEIR_H5_INTEGER && shape.type_bytes == 1 && shape.rank == 2;
+    if (!vlen && !padded)
+        return weir_err_set(err, -EBADMSG,
+                            "%s: has rank %d and elements of %zu bytes; JPEGs are stored as rows of uint8 "
+                            "(steps, bytes) or as variable-length uint8 (steps)",
+                            key, shape.rank, shape.type_bytes);
+    rc = check_steps(builder->episode, key, shape.dims[0], err);
+    struct weir_track *track = NULL;
+    if (rc == 0)
+        rc = new_track(builder, name, key, &track, err);
+    if (rc < 0)
+        return rc;
+    track->codec = "jpeg";
+    track->padded = padded;
+    if (padded && lengths)
+        rc = take_lengths(builder, track, lengths, shape.dims[1], err);
+    return rc < 0 ? rc : place_track(builder, track, err);
+}
+
+/* ---- an episode ---- */
+
+static const struct weir_layout_ops *const layouts[] = {&weir_layout_actpp, &weir_layout_act, &weir_layout_astrobench};
+enum { LAYOUT_COUNT = sizeof layouts / sizeof layouts[0] };
+
+bool weir_dataset_layout_row(int i, const char **name, const char **summary, const char **why_not)
+{
+    if (i < 0 || i >= LAYOUT_COUNT)
+        return false;
+    *name = layouts[i]->name;
+    *summary = layouts[i]->summary;
+    *why_not = NULL;
+    return true;
+}
+
+const struct weir_layout_ops *weir_layout_of(struct weir_h5 *h5)
+{
+    for (int i = 0; i < LAYOUT_COUNT; i++)
+        if (layouts[i]->detect(h5))
+            return layouts[i];
+    return NULL;
+}
+
+static int no_layout(struct weir_h5 *h5, struct weir_err *err)
+{
+    char(*names)[64];
+    int n;
+    char have[256] = "", known[256] = "";
+    if (weir_h5_list(h5, "/", &names, &n, err) < 0)
+        return -EBADMSG;
+    for (int i = 0; i < n && strlen(have) + 70 < sizeof have; i++)
+        snprintf(have + strlen(have), sizeof have - strlen(have), "%s/%s", i ? ", " : "", names[i]);
+    free(names);
+    for (int i = 0; i < LAYOUT_COUNT; i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", layouts[i]->name);
+    return weir_err_set(err, -EBADMSG, "no known layout: the file has %s; layouts read: %s", n ? have : "nothing in it",
+                        known);
+}
+
+static int describe(struct weir_h5 *h5, struct weir_episode *episode, bool tolerant, struct weir_err *err)
+{
+    episode->layout = weir_layout_of(h5);
+    if (!episode->layout)
+        return no_layout(h5, err);
+    struct weir_episode_builder builder = {h5, episode, tolerant};
+    int rc = episode->layout->index(h5, &builder, err);
+    if (rc == 0 && episode->n_tracks == 0)
+        rc = weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras", episode->layout->name);
+    return rc;
+}
+
+static int identify(struct weir_dataset_file *file, const char *path, struct weir_err *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return weir_err_set(err, -errno, "%s; check the path and its permissions", strerror(errno));
+    char *copy = strdup(path);
+    if (!copy)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    *file = (struct weir_dataset_file){copy, (uint64_t)st.st_size, st.st_dev, st.st_ino,
+                                       (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec};
+    return 0;
+}
+
+int weir_episode_open(struct weir_episode *episode, const char *path, bool tolerant, struct weir_err *err)
+{
+    *episode = (struct weir_episode){.bytes = sizeof *episode};
+    struct weir_h5 *h5 = NULL;
+    int rc = identify(&episode->file, path, err);
+    weir_h5_lock();
+    if (rc == 0)
+        rc = weir_h5_open(&h5, path, err);
+    if (rc == 0)
+        rc = describe(h5, episode, tolerant, err);
+    weir_h5_close(&h5);
+    weir_h5_unlock();
+    if (rc < 0) {
+        weir_err_prefix(err, "%s", path);
+        weir_episode_close(episode);
+    }
+    return rc;
+}
+
+void weir_episode_close(struct weir_episode *episode)
+{
+    for (int i = 0; i < episode->n_tracks; i++) {
+        free(episode->tracks[i].key);
+        free(episode->tracks[i].offsets);
+        free(episode->tracks[i].lengths);
+        free(episode->tracks[i].slots);
+    }
+    free(episode->tracks);
+    free(episode->names);
+    free(episode->qpos);
+    free(episode->actions);
+    free(episode->qpos_key);
+    free(episode->action_key);
+    free((char *)episode->file.path);
+    *episode = (struct weir_episode){0};
+}
+
+size_t weir_track_extent_max(const struct weir_track *track, int steps)
+{
+    if (track->storage == WEIR_H5_LIBRARY)
+        return track->padded || track->width ? track->row_bytes : 0;
+    if (track->storage != WEIR_H5_HEAP)
+        return track->row_bytes;
+    size_t max = WEIR_HEAP_WINDOW;
+    for (int t = 0; t < steps; t++) {
+        size_t bytes = (size_t)track->slots[t].ref.length + WEIR_HEAP_HEADER + WEIR_HEAP_OBJECT_HEADER;
+        max = bytes > max ? bytes : max;
+    }
+    return max;
+}

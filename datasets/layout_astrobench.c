@@ -1,0 +1,51 @@
+/* AstroBench (astrobench_dual_arm): /observations/rgb_{camera} (T,) of variable-length uint8, each a JPEG;
+ * /observations/joint_pos and /action/joint_positions (T, D) float. Depth (depth_*) is not an image of this reader. */
+#include "datasets/dataset_ops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_camera(const char *name)
+{
+    return strncmp(name, "rgb_", 4) == 0;
+}
+
+static bool detect(struct weir_h5 *h5)
+{
+    char(*names)[64];
+    int n;
+    if (!weir_h5_has(h5, "/observations") || weir_h5_list(h5, "/observations", &names, &n, NULL) < 0)
+        return false;
+    bool found = false;
+    for (int i = 0; i < n && !found; i++)
+        found = is_camera(names[i]);
+    free(names);
+    return found || (weir_h5_has(h5, "/observations/joint_pos") && weir_h5_has(h5, "/action/joint_positions"));
+}
+
+static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+{
+    int rc = weir_builder_state(builder, "/observations/joint_pos", "/action/joint_positions", err);
+    if (rc < 0)
+        return rc;
+    char(*names)[64];
+    int n;
+    rc = weir_h5_list(h5, "/observations", &names, &n, err);
+    for (int i = 0; i < n && rc == 0; i++) {
+        char key[128];
+        if (!is_camera(names[i]))
+            continue;
+        snprintf(key, sizeof key, "/observations/%s", names[i]);
+        rc = weir_builder_jpeg_camera(builder, names[i], key, NULL, err);
+    }
+    free(names);
+    return rc;
+}
+
+const struct weir_layout_ops weir_layout_astrobench = {
+    .name = "astrobench",
+    .summary = "AstroBench: variable-length JPEGs in /observations/rgb_*",
+    .detect = detect,
+    .index = index_episode,
+};
