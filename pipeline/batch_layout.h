@@ -1,0 +1,31 @@
+/* batch_layout.h: where in a slot's memory each tensor, and each sample's part of it, lies. */
+#ifndef WEIR_PIPELINE_BATCH_LAYOUT_H
+#define WEIR_PIPELINE_BATCH_LAYOUT_H
+
+#include "pipeline/loader.h"
+#include "pipeline/probe.h"
+
+struct weir_batch_layout {
+    int n_cameras, history, batch_size;
+    bool grouped; /* all cameras of one size: one tensor for all */
+    int width[WEIR_CAMERAS_MAX], height[WEIR_CAMERAS_MAX];
+    size_t image_bytes[WEIR_CAMERAS_MAX];
+    int n_tensors;
+    struct weir_tensor tensors[WEIR_TENSORS_MAX]; /* of a full batch; data is NULL */
+    size_t offsets[WEIR_TENSORS_MAX];
+    int qpos, actions, is_pad; /* numbers of these tensors */
+    size_t slot_bytes;
+    char names[WEIR_CAMERAS_MAX][WEIR_NAME_MAX + 8];
+};
+
+/* -EOVERFLOW when a batch would be larger than memory can be. */
+int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_loader_config *config,
+                           const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
+                           struct weir_err *err);
+
+/* One image in the slot's memory. */
+void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, int sample, int camera, int history);
+/* One sample's part of a tensor. */
+void *weir_layout_row(const struct weir_batch_layout *layout, uint8_t *slot, int tensor, int sample);
+
+#endif

@@ -1,0 +1,25 @@
+/* faults.h: the bad frames of a run: counted, and the first of them kept with their names. */
+#ifndef WEIR_PIPELINE_FAULTS_H
+#define WEIR_PIPELINE_FAULTS_H
+
+#include "pipeline/loader.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct weir_faults {
+    pthread_mutex_t lock;
+    int n;
+    struct {
+        char text[WEIR_FAULT_TEXT];
+        uint64_t count;
+    } kept[WEIR_FAULTS_MAX];
+    _Atomic uint64_t bad_frames, skipped_samples, substituted_frames;
+};
+
+void weir_faults_init(struct weir_faults *faults);
+void weir_faults_destroy(struct weir_faults *faults);
+/* Counts one bad frame; any thread. */
+void weir_faults_add(struct weir_faults *faults, const char *text);
+
+#endif

@@ -1,0 +1,35 @@
+/* fetch.h: the bytes of one frame, wherever they lie: locate, read, unwrap, or the library as a counted fallback. */
+#ifndef WEIR_PIPELINE_FETCH_H
+#define WEIR_PIPELINE_FETCH_H
+
+#include "datasets/dataset.h"
+#include "io/io.h"
+
+#include <stdatomic.h>
+
+enum { WEIR_FETCH_REASON = 256 };
+
+/* One thread's context. */
+struct weir_fetcher {
+    struct weir_dataset *dataset; /* borrowed */
+    struct weir_reader *reader;   /* owned */
+    uint8_t *buffer;              /* grown when a frame asks for more */
+    size_t capacity;
+    _Atomic uint64_t fallbacks;
+    char reason[WEIR_FETCH_REASON]; /* of the last failure */
+};
+
+/* files: a set that weir_fetch_files filled from the same dataset. */
+int weir_fetcher_open(struct weir_fetcher *fetcher, struct weir_dataset *dataset, struct weir_file_set *files,
+                      const char *io, struct weir_err *err);
+void weir_fetcher_close(struct weir_fetcher *fetcher);
+
+/* Adds the dataset's files to a new set. */
+int weir_fetch_files(const struct weir_dataset *dataset, struct weir_file_set **files);
+
+/* Gets a frame's bytes: *bytes lies in the fetcher's buffer, in the engine's memory, or in into when that is not NULL
+ * and the frame is exactly into_bytes long. Valid until the next call. 0 or a negative code with fetcher->reason. */
+int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int t, void *into, size_t into_bytes,
+                     const uint8_t **bytes, size_t *length);
+
+#endif

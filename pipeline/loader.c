@@ -1,0 +1,417 @@
+#include "pipeline/loader.h"
+#include "pipeline/watchdog.h"
+#include "pipeline/worker_priv.h"
+#include "prof/cores.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAMES_IN_FLIGHT_PER_WORKER = 4, PREFETCH_MIN = 2, PREFETCH_MAX = 4096 };
+static const double STD_MIN = 1e-2; /* ACT clips at this */
+
+struct queue_depth {
+    uint64_t sum, samples;
+    int min, max; /* since the last reset; min > max = none seen */
+};
+
+struct weir_loader {
+    struct weir_shared shared;
+    int n_workers;  /* threads; 0 = inline */
+    int n_contexts; /* workers allocated: at least one */
+    struct weir_worker *workers;
+    struct weir_watchdog watchdog;
+    struct weir_thread *consumer; /* cells of the thread that opened us, when it was not attached before */
+    uint64_t next;                /* batch that weir_loader_next gives out next */
+    int lent;
+    bool finished;
+    pthread_mutex_t depth_lock;
+    struct queue_depth depth;
+};
+
+void weir_loader_config_default(struct weir_loader_config *config)
+{
+    *config = (struct weir_loader_config){
+        .batch_size = 8,
+        .num_workers = WEIR_WORKERS_AUTO,
+        .num_epochs = 1,
+        .obs_history = 1,
+        .chunk_size = 20,
+        .train_split = 0.9,
+        .io = "pread",
+        .decoder = "turbo",
+    };
+}
+
+static int check_config(const struct weir_loader_config *c, struct weir_err *err)
+{
+    if (!c->data || !c->io || !c->decoder)
+        return weir_err_set(err, -EINVAL, "data, io and decoder must be given");
+    if (c->num_workers < WEIR_WORKERS_AUTO || c->num_workers > WEIR_WORKERS_MAX)
+        return weir_err_set(err, -EINVAL, "num_workers is auto or 0..%d", WEIR_WORKERS_MAX);
+    if (c->prefetch < 0 || c->prefetch > PREFETCH_MAX)
+        return weir_err_set(err, -EINVAL, "prefetch is auto or 1..%d", PREFETCH_MAX);
+    if (c->batch_size < 1 || c->batch_size > 65536)
+        return weir_err_set(err, -EINVAL, "batch_size is 1..65536");
+    if (c->obs_history < 1 || c->obs_history > 1024 || c->chunk_size < 1 || c->chunk_size > 65536)
+        return weir_err_set(err, -EINVAL, "obs_history is 1..1024, chunk_size 1..65536");
+    int rc = weir_io_check(c->io, err);
+    return rc < 0 ? rc : weir_decoder_check(c->decoder, err);
+}
+
+/* ---- opening, in the order of what needs what ---- */
+
+static int open_data(struct weir_shared *s, struct weir_err *err)
+{
+    bool tolerant = s->config.on_error != WEIR_ON_ERROR_FAIL;
+    struct weir_dataset_config config = {s->config.data, s->config.cameras, tolerant, s->config.on_index,
+                                         s->config.user};
+    int rc = weir_dataset_open(&s->dataset, &config, err);
+    if (rc == 0)
+        rc = weir_probe_cameras(s->dataset, tolerant, s->probes, err);
+    if (rc == 0 && weir_fetch_files(s->dataset, &s->files) < 0)
+        rc = weir_err_set(err, -ENOMEM, "out of memory");
+    return rc;
+}
+
+static int open_sampler(struct weir_shared *s, struct weir_err *err)
+{
+    int episodes = weir_dataset_episodes(s->dataset);
+    int *steps = malloc(sizeof *steps * (size_t)episodes);
+    if (!steps)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    for (int i = 0; i < episodes; i++)
+        steps[i] = weir_dataset_steps(s->dataset, i);
+    const struct weir_loader_config *c = &s->config;
+    struct weir_sampler_config config = {
+        .sampling = c->sampling,
+        .seed = c->seed,
+        .shuffle = !c->no_shuffle,
+        .drop_last = c->drop_last,
+        .batch_size = c->batch_size,
+        .max_batches = c->max_batches,
+        .num_epochs = c->num_epochs,
+        .train_split = c->train_split,
+    };
+    int rc = weir_sampler_open(&s->sampler, &config, steps, episodes, err);
+    free(steps);
+    if (rc < 0)
+        return rc;
+    s->total = weir_sampler_total(s->sampler);
+    return 0;
+}
+
+static int open_norm(struct weir_shared *s, bool actions, struct weir_err *err)
+{
+    struct weir_norm *norm = actions ? &s->actions : &s->qpos;
+    norm->dim = actions ? weir_dataset_action_dim(s->dataset) : weir_dataset_qpos_dim(s->dataset);
+    size_t dim = (size_t)norm->dim;
+    double *mean = malloc(2 * dim * sizeof *mean);
+    norm->mean = malloc(dim * sizeof *norm->mean);
+    norm->std = malloc(dim * sizeof *norm->std);
+    int n, rc = mean && norm->mean && norm->std ? 0 : -ENOMEM;
+    const int *episodes = weir_sampler_episodes(s->sampler, WEIR_SPLIT_TRAIN, &n);
+    if (rc == 0)
+        rc = weir_dataset_stats(s->dataset, episodes, n, actions, mean, mean + dim);
+    for (size_t d = 0; d < dim && rc == 0; d++) {
+        norm->mean[d] = (float)mean[d];
+        norm->std[d] = (float)(mean[dim + d] > STD_MIN ? mean[dim + d] : STD_MIN);
+    }
+    free(mean);
+    return rc < 0 ? weir_err_set(err, rc, "the statistics of state and actions cannot be computed") : 0;
+}
+
+static int auto_prefetch(const struct weir_loader *loader)
+{
+    const struct weir_shared *s = &loader->shared;
+    int frames = s->config.batch_size * s->layout.n_cameras * s->layout.history;
+    int wanted = FRAMES_IN_FLIGHT_PER_WORKER * loader->n_workers;
+    int batches = (wanted + frames - 1) / frames;
+    return batches > PREFETCH_MIN ? batches : PREFETCH_MIN;
+}
+
+static int open_slots(struct weir_loader *loader, struct weir_err *err)
+{
+    struct weir_shared *s = &loader->shared;
+    int rc = weir_batch_layout_init(&s->layout, &s->config, s->dataset, s->probes, err);
+    if (rc < 0)
+        return rc;
+    s->tasks_per_sample = s->layout.n_cameras + 1;
+    if (s->config.prefetch == 0)
+        s->config.prefetch = auto_prefetch(loader);
+    uint64_t slots = (uint64_t)s->config.prefetch + 1; /* one is with the consumer */
+    slots = slots < s->total ? slots : s->total;
+    rc = weir_slots_open(&s->slots, (int)slots, &s->layout, err);
+    for (uint64_t i = 0; i < slots && rc == 0; i++)
+        weir_slot_arm(&s->slots, s->sampler, i, s->tasks_per_sample);
+    return rc;
+}
+
+static int open_recorder(struct weir_loader *loader, struct weir_err *err)
+{
+    weir_clock_init();
+    if (loader->shared.config.no_timing)
+        return 0;
+    if (weir_recorder_open(&loader->shared.recorder) < 0)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    weir_zone_cost_ns(); /* measured before anything runs */
+    if (weir_thread_self)
+        return 0; /* the caller times this thread for somebody else */
+    if (weir_thread_attach(loader->shared.recorder, "consumer", WEIR_ROLE_CONSUMER) < 0)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    loader->consumer = weir_thread_self;
+    return 0;
+}
+
+static int start_workers(struct weir_loader *loader, struct weir_err *err)
+{
+    loader->n_contexts = loader->n_workers > 0 ? loader->n_workers : 1;
+    size_t bytes = sizeof *loader->workers * (size_t)loader->n_contexts;
+    loader->workers = aligned_alloc(alignof(struct weir_worker), bytes);
+    if (!loader->workers)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    memset(loader->workers, 0, bytes);
+    int rc = 0;
+    for (int i = 0; i < loader->n_contexts && rc == 0; i++)
+        rc = weir_worker_open(&loader->workers[i], &loader->shared, i, err);
+    for (int i = 0; i < loader->n_workers && rc == 0; i++)
+        if (weir_worker_start(&loader->workers[i]) < 0)
+            rc = weir_err_set(err, -EAGAIN, "worker thread %d of %d cannot be started; use a smaller --num-workers",
+                              i + 1, loader->n_workers);
+    if (rc == 0 && weir_watchdog_start(&loader->watchdog, &loader->shared, loader->workers, loader->n_contexts) < 0)
+        rc = weir_err_set(err, -EAGAIN, "the watchdog thread cannot be started");
+    return rc;
+}
+
+int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *config, struct weir_err *err)
+{
+    *out = NULL;
+    int rc = check_config(config, err);
+    if (rc < 0)
+        return rc;
+    size_t bytes = (sizeof(struct weir_loader) + 63) / 64 * 64;
+    struct weir_loader *loader = aligned_alloc(64, bytes);
+    if (!loader)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    memset(loader, 0, bytes);
+    struct weir_shared *s = &loader->shared;
+    s->config = *config;
+    loader->depth = (struct queue_depth){.min = INT_MAX, .max = -1};
+    pthread_mutex_init(&loader->depth_lock, NULL);
+    weir_faults_init(&s->faults);
+    loader->n_workers = config->num_workers == WEIR_WORKERS_AUTO ? weir_cores_usable() : config->num_workers;
+    s->config.num_workers = loader->n_workers;
+    rc = open_data(s, err);
+    if (rc == 0)
+        rc = open_sampler(s, err);
+    if (rc == 0)
+        rc = open_norm(s, false, err);
+    if (rc == 0)
+        rc = open_norm(s, true, err);
+    if (rc == 0)
+        rc = open_slots(loader, err);
+    if (rc == 0)
+        rc = open_recorder(loader, err);
+    if (rc == 0)
+        rc = start_workers(loader, err);
+    if (rc < 0)
+        weir_loader_close(&loader);
+    *out = loader;
+    return rc;
+}
+
+void weir_loader_finish(struct weir_loader *loader)
+{
+    if (loader->finished)
+        return;
+    loader->finished = true;
+    if (loader->shared.slots.n)
+        weir_slots_stop(&loader->shared.slots);
+    for (int i = 0; i < loader->n_workers && loader->workers; i++)
+        if (loader->workers[i].started)
+            pthread_join(loader->workers[i].thread, NULL);
+    weir_watchdog_stop(&loader->watchdog);
+    if (loader->consumer && loader->consumer == weir_thread_self)
+        weir_thread_detach();
+    loader->consumer = NULL;
+}
+
+void weir_loader_close(struct weir_loader **loader)
+{
+    struct weir_loader *l = *loader;
+    if (!l)
+        return;
+    struct weir_shared *s = &l->shared;
+    weir_loader_finish(l);
+    for (int i = 0; i < l->n_contexts && l->workers; i++)
+        weir_worker_close(&l->workers[i]);
+    free(l->workers);
+    weir_slots_close(&s->slots);
+    weir_recorder_close(&s->recorder);
+    weir_faults_destroy(&s->faults);
+    pthread_mutex_destroy(&l->depth_lock);
+    free(s->qpos.mean);
+    free(s->qpos.std);
+    free(s->actions.mean);
+    free(s->actions.std);
+    weir_sampler_close(&s->sampler);
+    weir_file_set_close(&s->files);
+    weir_dataset_close(&s->dataset);
+    free(l);
+    *loader = NULL;
+}
+
+/* ---- batches ---- */
+
+static void note_depth(struct weir_loader *loader)
+{
+    struct weir_slots *slots = &loader->shared.slots;
+    int ready = 0;
+    for (int i = 0; i < slots->n; i++)
+        ready += atomic_load_explicit(&slots->slot[i].complete, memory_order_relaxed) > loader->next;
+    pthread_mutex_lock(&loader->depth_lock);
+    struct queue_depth *depth = &loader->depth;
+    depth->sum += (uint64_t)ready;
+    depth->samples++;
+    depth->min = ready < depth->min ? ready : depth->min;
+    depth->max = ready > depth->max ? ready : depth->max;
+    pthread_mutex_unlock(&loader->depth_lock);
+}
+
+static bool obtain(struct weir_loader *loader, uint64_t sequence)
+{
+    WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
+    if (loader->n_workers == 0)
+        weir_worker_do_batch(&loader->workers[0], sequence);
+    return weir_slot_wait_complete(&loader->shared.slots, sequence);
+}
+
+int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, struct weir_err *err)
+{
+    struct weir_shared *s = &loader->shared;
+    *batch = NULL;
+    if (loader->next >= s->total || atomic_load_explicit(&s->slots.stop, memory_order_relaxed))
+        return 0;
+    if (loader->lent == s->slots.n)
+        return weir_err_set(err, -EBUSY, "all %d batches are lent out; release one first", s->slots.n);
+    struct weir_slot *slot = weir_slot_of(&s->slots, loader->next);
+    if (slot->lent)
+        return weir_err_set(err, -EBUSY, "batch %llu is still lent out; its slot is the next one",
+                            (unsigned long long)slot->plan.sequence);
+    note_depth(loader);
+    uint64_t start_ns = weir_clock_monotonic_ns();
+    atomic_store_explicit(&loader->watchdog.waiting_for, loader->next, memory_order_relaxed);
+    atomic_store_explicit(&loader->watchdog.waiting, true, memory_order_relaxed);
+    bool there = obtain(loader, loader->next);
+    atomic_store_explicit(&loader->watchdog.waiting, false, memory_order_relaxed);
+    if (!there)
+        return 0;
+    if (slot->failed_task >= 0) {
+        weir_slots_stop(&s->slots);
+        return weir_err_set(err, slot->err.code, "%s", slot->err.text);
+    }
+    slot->batch.wait_ns = weir_clock_monotonic_ns() - start_ns;
+    slot->lent = true;
+    loader->lent++;
+    loader->next++;
+    *batch = &slot->batch;
+    return 1;
+}
+
+void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch)
+{
+    struct weir_shared *s = &loader->shared;
+    struct weir_slot *slot = weir_slot_of(&s->slots, batch->plan.sequence);
+    slot->lent = false;
+    loader->lent--;
+    uint64_t sequence = batch->plan.sequence + (uint64_t)s->slots.n;
+    if (sequence < s->total)
+        weir_slot_arm(&s->slots, s->sampler, sequence, s->tasks_per_sample);
+}
+
+void weir_loader_stop(struct weir_loader *loader)
+{
+    atomic_store_explicit(&loader->shared.slots.stop, true, memory_order_relaxed); /* waiters look 10 times a second */
+}
+
+/* ---- figures ---- */
+
+const struct weir_dataset *weir_loader_dataset(const struct weir_loader *loader)
+{
+    return loader->shared.dataset;
+}
+
+const struct weir_sampler *weir_loader_sampler(const struct weir_loader *loader)
+{
+    return loader->shared.sampler;
+}
+
+struct weir_recorder *weir_loader_recorder(const struct weir_loader *loader)
+{
+    return loader->shared.recorder;
+}
+
+void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_facts *facts)
+{
+    const struct weir_shared *s = &loader->shared;
+    *facts = (struct weir_loader_facts){
+        .workers = loader->n_workers,
+        .prefetch = s->config.prefetch,
+        .slots = s->slots.n,
+        .slot_bytes = s->layout.slot_bytes,
+        .index_bytes = weir_dataset_index_bytes(s->dataset),
+        .extent_max = weir_dataset_extent_max(s->dataset),
+        .images_per_sample = s->layout.n_cameras * s->layout.history,
+    };
+    for (int c = 0; c < s->layout.n_cameras; c++) {
+        facts->image_width[c] = s->layout.width[c];
+        facts->image_height[c] = s->layout.height[c];
+    }
+}
+
+void weir_loader_norm(const struct weir_loader *loader, bool actions, const float **mean, const float **std)
+{
+    const struct weir_norm *norm = actions ? &loader->shared.actions : &loader->shared.qpos;
+    *mean = norm->mean;
+    *std = norm->std;
+}
+
+void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes)
+{
+    const struct weir_shared *s = &loader->shared;
+    *counts = (struct weir_loader_counts){
+        .bad_frames = atomic_load_explicit(&s->faults.bad_frames, memory_order_relaxed),
+        .skipped_samples = atomic_load_explicit(&s->faults.skipped_samples, memory_order_relaxed),
+        .substituted_frames = atomic_load_explicit(&s->faults.substituted_frames, memory_order_relaxed),
+        .bad_episodes = (uint64_t)weir_dataset_bad_episodes(s->dataset),
+    };
+    for (int i = 0; i < loader->n_contexts; i++) {
+        struct weir_read_counts reads;
+        weir_reader_counts(loader->workers[i].fetcher.reader, &reads);
+        counts->reads += reads.reads;
+        counts->read_bytes += reads.bytes;
+        counts->fallback_reads += atomic_load_explicit(&loader->workers[i].fetcher.fallbacks, memory_order_relaxed);
+    }
+    pthread_mutex_lock(&loader->depth_lock);
+    counts->queue_sum = loader->depth.sum;
+    counts->queue_samples = loader->depth.samples;
+    counts->queue_min = loader->depth.max < 0 ? 0 : loader->depth.min;
+    counts->queue_max = loader->depth.max < 0 ? 0 : loader->depth.max;
+    if (reset_extremes)
+        loader->depth = (struct queue_depth){loader->depth.sum, loader->depth.samples, INT_MAX, -1};
+    pthread_mutex_unlock(&loader->depth_lock);
+}
+
+bool weir_loader_fault(struct weir_loader *loader, int i, char text[WEIR_FAULT_TEXT], uint64_t *count)
+{
+    struct weir_faults *faults = &loader->shared.faults;
+    pthread_mutex_lock(&faults->lock);
+    bool there = i >= 0 && i < faults->n;
+    if (there) {
+        memcpy(text, faults->kept[i].text, WEIR_FAULT_TEXT);
+        *count = faults->kept[i].count;
+    }
+    pthread_mutex_unlock(&faults->lock);
+    return there;
+}

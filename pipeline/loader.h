@@ -1,0 +1,136 @@
+/* loader.h: serves shuffled batches of robot episodes from a pool of worker threads, with every stage timed.
+ *
+ *     struct weir_loader_config config;
+ *     weir_loader_config_default(&config);
+ *     config.data = "episodes/";
+ *     struct weir_loader *loader;
+ *     struct weir_err err = WEIR_ERR_NONE;
+ *     if (weir_loader_open(&loader, &config, &err) < 0) ...
+ *     struct weir_batch *batch;
+ *     while ((rc = weir_loader_next(loader, &batch, &err)) > 0) {
+ *         ... batch->tensors ...
+ *         weir_loader_release(loader, batch);
+ *     }
+ *     weir_loader_close(&loader);
+ *
+ * Batches come in an order and with contents that depend only on the configuration's seed: for each epoch its training
+ * batches, then its validation batches. Workers run ahead over both borders, as far as the slots go. One thread opens,
+ * consumes and closes; weir_loader_stop may be called from anywhere, a signal handler included. */
+#ifndef WEIR_PIPELINE_LOADER_H
+#define WEIR_PIPELINE_LOADER_H
+
+#include "datasets/dataset.h"
+#include "decoders/decoder.h"
+#include "pipeline/sampler.h"
+#include "prof/recorder.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum weir_pad { WEIR_PAD_ZERO, WEIR_PAD_LAST };
+enum weir_on_error { WEIR_ON_ERROR_FAIL, WEIR_ON_ERROR_SKIP, WEIR_ON_ERROR_SUBSTITUTE };
+
+enum { WEIR_WORKERS_AUTO = -1, WEIR_WORKERS_MAX = 512 };
+
+struct weir_loader_config {
+    const char *data;    /* folder of episodes, or one file */
+    const char *cameras; /* "a,b"; NULL = all */
+    int batch_size;      /* samples; 8 */
+    int num_workers;     /* threads; WEIR_WORKERS_AUTO = one per usable core, 0 = on the consumer's thread */
+    int prefetch;        /* batches that workers may be ahead; 0 = automatic: four frames per worker, at least two */
+    int num_epochs;      /* 1 */
+    int max_batches;     /* per epoch and split; 0 = all */
+    enum weir_sampling sampling;
+    int obs_history;   /* frames per camera: t - (n - 1) .. t, the first one repeated at the start; 1 */
+    int chunk_size;    /* actions; 20 */
+    enum weir_pad pad; /* actions after the end: zeros (before normalisation, as ACT does) or the last one */
+    int action_offset; /* the first action is that of max(0, t + offset); 0 */
+    uint64_t seed;
+    bool no_shuffle; /* samples and the split in the order of the files */
+    bool drop_last;
+    struct weir_pixel_format format; /* rgb, u8, nhwc */
+    double train_split;              /* 0.9 of the episodes, by number, at least one */
+    enum weir_on_error on_error;
+    const char *io;      /* "pread" */
+    const char *decoder; /* "turbo" */
+    bool no_timing;      /* no zones: batches only */
+    double stall_s;      /* report a stall after this long without progress; 0 = 30 */
+    /* A stall: every worker's stage and every queue's depth, lines of text. From a thread of the loader. */
+    void (*on_stall)(void *user, const char *text);
+    void (*on_index)(void *user, int done, int total); /* progress of opening; from the calling thread */
+    void *user;
+};
+
+void weir_loader_config_default(struct weir_loader_config *config);
+
+struct weir_tensor {
+    const char *name; /* "images" or "images/CAMERA" where sizes differ, "qpos", "actions", "is_pad" */
+    enum weir_dtype dtype;
+    int ndim;
+    int64_t shape[6];    /* shape[0] = samples of this batch; a dimension for history only when obs_history > 1 */
+    void *data;          /* dense, row-major */
+    size_t sample_bytes; /* of one row along shape[0] */
+};
+
+enum { WEIR_TENSORS_MAX = WEIR_CAMERAS_MAX + 3 };
+
+/* images [n, cameras, (history), H, W, 3] (or 3, H, W), u8 or f32 in 0..1; qpos [n, (history), D] f32 and actions
+ * [n, chunk, A] f32, normalised with the training split's mean and std (std at least 1e-2); is_pad [n, chunk] u8. */
+struct weir_batch {
+    struct weir_plan plan; /* epoch, split, index; plan.n is what was asked for */
+    int n;                 /* samples that came; fewer than plan.n after --on-error skip */
+    const struct weir_sample *samples;
+    int n_tensors;
+    struct weir_tensor tensors[WEIR_TENSORS_MAX];
+    uint64_t wait_ns; /* how long weir_loader_next blocked for it */
+};
+
+struct weir_loader;
+
+/* Opens the dataset, plans the run and starts the workers. */
+int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *config, struct weir_err *err);
+/* Stops the workers and frees all. Batches that are out become invalid. Accepts NULL. */
+void weir_loader_close(struct weir_loader **loader);
+
+/* 1: *batch is lent until its release. 0: the run is over, or was stopped. Negative: a bad frame under
+ * WEIR_ON_ERROR_FAIL (always at the same batch, whatever the workers do), or -EBUSY when all slots are lent out. */
+int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, struct weir_err *err);
+void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch);
+
+/* Makes weir_loader_next return 0 soon. Async-signal-safe. */
+void weir_loader_stop(struct weir_loader *loader);
+
+/* Ends the workers but keeps all figures, so that they are final. Called by close; batches that are out stay valid. */
+void weir_loader_finish(struct weir_loader *loader);
+
+const struct weir_dataset *weir_loader_dataset(const struct weir_loader *loader);
+const struct weir_sampler *weir_loader_sampler(const struct weir_loader *loader);
+/* NULL with no_timing. */
+struct weir_recorder *weir_loader_recorder(const struct weir_loader *loader);
+
+/* What the loader uses: where the configuration said automatic, the choice. */
+struct weir_loader_facts {
+    int workers, prefetch, slots;
+    size_t slot_bytes, index_bytes, extent_max;
+    int image_width[WEIR_CAMERAS_MAX], image_height[WEIR_CAMERAS_MAX];
+    int images_per_sample; /* cameras x history */
+};
+void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_facts *facts);
+
+/* Mean and std that normalise qpos (or actions): dim floats, lent. */
+void weir_loader_norm(const struct weir_loader *loader, bool actions, const float **mean, const float **std);
+
+/* Counts since the loader was opened. */
+struct weir_loader_counts {
+    uint64_t reads, read_bytes, fallback_reads;
+    uint64_t bad_frames, skipped_samples, substituted_frames, bad_episodes;
+    uint64_t queue_sum, queue_samples; /* ready batches seen by weir_loader_next, to be averaged */
+    int queue_min, queue_max;          /* since the last call of weir_loader_counts with reset */
+};
+void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes);
+
+/* Distinct errors kept, at most WEIR_FAULTS_MAX: text is "FILE: DATASET[t]: reason". False past the last. */
+enum { WEIR_FAULTS_MAX = 64, WEIR_FAULT_TEXT = 512 };
+bool weir_loader_fault(struct weir_loader *loader, int i, char text[WEIR_FAULT_TEXT], uint64_t *count);
+
+#endif

@@ -1,0 +1,82 @@
+#include "pipeline/probe.h"
+#include "pipeline/fetch.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { TRIES_MAX = 256 };
+
+struct prober {
+    struct weir_dataset *dataset;
+    struct weir_fetcher fetcher;
+    struct weir_decoder *decoder;
+};
+
+static int probe_frame(struct prober *p, int episode, int camera, int t, struct weir_camera_probe *probe,
+                       struct weir_err *err)
+{
+    const uint8_t *bytes;
+    size_t length;
+    const char *reason = p->fetcher.reason;
+    int rc = weir_fetch_frame(&p->fetcher, episode, camera, t, NULL, 0, &bytes, &length);
+    if (rc == 0) {
+        rc = weir_probe_jpeg(p->decoder, bytes, length, &probe->jpeg);
+        reason = weir_decoder_reason(p->decoder);
+    }
+    if (rc == 0) {
+        probe->width = probe->jpeg.width;
+        probe->height = probe->jpeg.height;
+        probe->episode = episode;
+        probe->t = t;
+        return 0;
+    }
+    char name[768];
+    weir_frame_name(p->dataset, episode, camera, t, name, sizeof name);
+    return weir_err_set(err, rc, "%s: %s; repair or remove the frame, or pass over bad ones with --on-error skip", name,
+                        reason);
+}
+
+static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir_camera_probe *probe,
+                        struct weir_err *err)
+{
+    const struct weir_camera *info = weir_dataset_camera(p->dataset, camera);
+    *probe = (struct weir_camera_probe){.width = info->width, .height = info->height};
+    int codec = weir_codec_from_name(info->codec);
+    if (codec < 0)
+        return weir_err_set(err, -ENOTSUP, "camera %s: no decoder for %s frames", info->name, info->codec);
+    probe->codec = (enum weir_codec)codec;
+    if (probe->codec == WEIR_CODEC_RAW)
+        return 0;
+    int tries = 0, rc = 0;
+    struct weir_err first = WEIR_ERR_NONE;
+    for (int episode = 0; episode < weir_dataset_episodes(p->dataset); episode++)
+        for (int t = 0; t < weir_dataset_steps(p->dataset, episode) && tries < TRIES_MAX; t++, tries++) {
+            rc = probe_frame(p, episode, camera, t, probe, &first);
+            if (rc == 0)
+                return 0;
+            if (!tolerant)
+                return weir_err_set(err, rc, "%s", first.text);
+        }
+    return weir_err_set(err, rc, "camera %s: none of its first %d frames can be read; the first: %s", info->name, tries,
+                        first.text);
+}
+
+int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,
+                       struct weir_err *err)
+{
+    struct weir_file_set *files = NULL;
+    struct prober p = {.dataset = dataset};
+    struct weir_pixel_format format = {0};
+    int rc = weir_fetch_files(dataset, &files);
+    if (rc < 0)
+        return weir_err_set(err, rc, "out of memory");
+    rc = weir_fetcher_open(&p.fetcher, dataset, files, "pread", err);
+    if (rc == 0)
+        rc = weir_decoder_open(&p.decoder, "turbo", &format, 1, err);
+    for (int c = 0; c < weir_dataset_cameras(dataset) && rc == 0; c++)
+        rc = probe_camera(&p, c, tolerant, &probes[c], err);
+    weir_decoder_close(&p.decoder);
+    weir_fetcher_close(&p.fetcher);
+    weir_file_set_close(&files);
+    return rc;
+}

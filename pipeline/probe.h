@@ -1,0 +1,20 @@
+/* probe.h: what the frames of a camera look like, from its first readable frame. */
+#ifndef WEIR_PIPELINE_PROBE_H
+#define WEIR_PIPELINE_PROBE_H
+
+#include "datasets/dataset.h"
+#include "decoders/decoder.h"
+
+struct weir_camera_probe {
+    int width, height;
+    enum weir_codec codec;
+    struct weir_jpeg_info jpeg; /* of JPEG cameras */
+    int episode, t;             /* the frame looked at */
+};
+
+/* Looks at every camera: probes (one per camera) are filled. tolerant: bad frames at the start are passed over, up to
+ * 256 per camera. */
+int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,
+                       struct weir_err *err);
+
+#endif

@@ -1,0 +1,186 @@
+#include "pipeline/slot.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { POLL_NS = 100 * 1000 * 1000 }; /* a stop from a signal handler wakes nobody: look this often */
+
+static uint64_t memory_available(void)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    char line[128];
+    unsigned long long kib = 0;
+    while (file && kib == 0 && fgets(line, sizeof line, file))
+        sscanf(line, "MemAvailable: %llu kB", &kib);
+    if (file)
+        fclose(file);
+    return kib * 1024;
+}
+
+static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, struct weir_err *err)
+{
+    uint64_t bytes, available = memory_available();
+    if (__builtin_mul_overflow((uint64_t)n, (uint64_t)layout->slot_bytes, &bytes) || (available && bytes > available))
+        return weir_err_set(err, -ENOMEM,
+                            "%d batches of %.1f MB need %.1f GB, %.1f GB are free; use a smaller --batch-size or "
+                            "--prefetch",
+                            n, (double)layout->slot_bytes / 1e6, (double)n * (double)layout->slot_bytes / 1e9,
+                            (double)available / 1e9);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return weir_err_set(err, -ENOMEM, "no memory for %d batches of %.1f MB", n, (double)layout->slot_bytes / 1e6);
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    memset(memory, 0, bytes); /* page faults here, not in a stage */
+    slots->memory = memory;
+    slots->memory_bytes = bytes;
+    return 0;
+}
+
+static int init_slot(struct weir_slot *slot, uint8_t *memory, const struct weir_batch_layout *layout)
+{
+    size_t n = (size_t)layout->batch_size;
+    slot->memory = memory;
+    slot->samples = calloc(n, sizeof *slot->samples);
+    slot->progress = calloc(n, sizeof *slot->progress);
+    slot->failed_task = -1;
+    slot->batch.n_tensors = layout->n_tensors;
+    for (int i = 0; i < layout->n_tensors; i++) {
+        slot->batch.tensors[i] = layout->tensors[i];
+        slot->batch.tensors[i].data = memory + layout->offsets[i];
+    }
+    slot->batch.samples = slot->samples;
+    return slot->samples && slot->progress ? 0 : -ENOMEM;
+}
+
+int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, struct weir_err *err)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&slots->lock, NULL);
+    pthread_cond_init(&slots->armed, &monotonic);
+    pthread_cond_init(&slots->complete, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    slots->n = n;
+    slots->slot = aligned_alloc(alignof(struct weir_slot), sizeof *slots->slot * (size_t)n);
+    if (!slots->slot)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    memset(slots->slot, 0, sizeof *slots->slot * (size_t)n);
+    int rc = map_memory(slots, n, layout, err);
+    for (int i = 0; i < n && rc == 0; i++)
+        if (init_slot(&slots->slot[i], slots->memory + (size_t)i * layout->slot_bytes, layout) < 0)
+            rc = weir_err_set(err, -ENOMEM, "out of memory");
+    return rc;
+}
+
+void weir_slots_close(struct weir_slots *slots)
+{
+    if (slots->n == 0)
+        return;
+    for (int i = 0; slots->slot && i < slots->n; i++) {
+        free(slots->slot[i].samples);
+        free(slots->slot[i].progress);
+    }
+    free(slots->slot);
+    if (slots->memory)
+        munmap(slots->memory, slots->memory_bytes);
+    pthread_cond_destroy(&slots->armed);
+    pthread_cond_destroy(&slots->complete);
+    pthread_mutex_destroy(&slots->lock);
+    *slots = (struct weir_slots){0};
+}
+
+void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler, uint64_t sequence,
+                   int tasks_per_sample)
+{
+    struct weir_slot *slot = weir_slot_of(slots, sequence);
+    weir_sampler_plan(sampler, sequence, &slot->plan, slot->samples);
+    for (int i = 0; i < slot->plan.n; i++) {
+        struct weir_slot_sample *sample = &slot->progress[i];
+        atomic_store_explicit(&sample->start_ticks, UINT64_MAX, memory_order_relaxed);
+        atomic_store_explicit(&sample->images_start_ticks, UINT64_MAX, memory_order_relaxed);
+        atomic_store_explicit(&sample->tasks_left, tasks_per_sample, memory_order_relaxed);
+        atomic_store_explicit(&sample->images_left, tasks_per_sample - 1, memory_order_relaxed);
+        atomic_store_explicit(&sample->bad, false, memory_order_relaxed);
+    }
+    slot->failed_task = -1;
+    slot->err = WEIR_ERR_NONE;
+    slot->batch.plan = slot->plan;
+    slot->batch.n = slot->plan.n;
+    atomic_store_explicit(&slot->tasks_left, slot->plan.n * tasks_per_sample, memory_order_relaxed);
+    pthread_mutex_lock(&slots->lock);
+    atomic_store_explicit(&slot->armed, sequence + 1, memory_order_release); /* with all of the above */
+    pthread_cond_broadcast(&slots->armed);
+    pthread_mutex_unlock(&slots->lock);
+}
+
+static bool stopped(const struct weir_slots *slots)
+{
+    return atomic_load_explicit(&slots->stop, memory_order_relaxed);
+}
+
+/* Waits for *value to reach sequence + 1. Acquire: what the other side wrote before its store is visible after. */
+static bool wait_for(struct weir_slots *slots, pthread_cond_t *cond, const _Atomic uint64_t *value, uint64_t sequence)
+{
+    if (atomic_load_explicit(value, memory_order_acquire) == sequence + 1)
+        return true;
+    pthread_mutex_lock(&slots->lock);
+    while (atomic_load_explicit(value, memory_order_acquire) != sequence + 1 && !stopped(slots)) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += POLL_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(cond, &slots->lock, &until);
+    }
+    pthread_mutex_unlock(&slots->lock);
+    return atomic_load_explicit(value, memory_order_acquire) == sequence + 1;
+}
+
+bool weir_slot_wait_armed(struct weir_slots *slots, uint64_t sequence)
+{
+    return wait_for(slots, &slots->armed, &weir_slot_of(slots, sequence)->armed, sequence);
+}
+
+bool weir_slot_wait_complete(struct weir_slots *slots, uint64_t sequence)
+{
+    return wait_for(slots, &slots->complete, &weir_slot_of(slots, sequence)->complete, sequence);
+}
+
+void weir_slot_finish(struct weir_slots *slots, struct weir_slot *slot)
+{
+    pthread_mutex_lock(&slots->lock);
+    atomic_store_explicit(&slot->complete, slot->plan.sequence + 1, memory_order_release);
+    pthread_cond_broadcast(&slots->complete);
+    pthread_mutex_unlock(&slots->lock);
+}
+
+void weir_slots_wait_stop(struct weir_slots *slots)
+{
+    static const _Atomic uint64_t never = 0;
+    while (!stopped(slots))
+        wait_for(slots, &slots->armed, &never, 0);
+}
+
+void weir_slots_stop(struct weir_slots *slots)
+{
+    pthread_mutex_lock(&slots->lock);
+    atomic_store_explicit(&slots->stop, true, memory_order_relaxed);
+    pthread_cond_broadcast(&slots->armed);
+    pthread_cond_broadcast(&slots->complete);
+    pthread_mutex_unlock(&slots->lock);
+}
+
+void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int task, const struct weir_err *err)
+{
+    pthread_mutex_lock(&slots->lock);
+    if (slot->failed_task < 0 || task < slot->failed_task) {
+        slot->failed_task = task;
+        slot->err = *err;
+    }
+    pthread_mutex_unlock(&slots->lock);
+}

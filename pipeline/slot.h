@@ -1,0 +1,73 @@
+/* slot.h: the batches in flight. A slot is memory for one batch; slot number sequence % n carries batch sequence. It is
+ * armed (planned, ready for tasks), worked on, complete, lent to the consumer, and armed anew for the batch n later.
+ *
+ * Who may touch what: between arming and completion the workers, each its own rows; from completion to release the
+ * consumer. The counters below pass the memory on: the last task's decrement and complete's store release what was
+ * written, the consumer's load acquires it; armed does the same in the other direction. */
+#ifndef WEIR_PIPELINE_SLOT_H
+#define WEIR_PIPELINE_SLOT_H
+
+#include "pipeline/batch_layout.h"
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+
+/* One sample of a slot: who began when, and what is left to do. */
+struct weir_slot_sample {
+    _Atomic uint64_t start_ticks, images_start_ticks;
+    _Atomic int tasks_left, images_left;
+    _Atomic bool bad; /* to be left out of the batch */
+};
+
+struct weir_slot {
+    alignas(64) _Atomic uint64_t armed; /* batch number + 1 whose tasks may be taken */
+    _Atomic uint64_t complete;          /* batch number + 1 that is done */
+    _Atomic int tasks_left;
+    bool lent;
+    struct weir_plan plan;
+    struct weir_sample *samples;
+    struct weir_slot_sample *progress;
+    uint8_t *memory;
+    struct weir_batch batch;
+    /* The failure to report for this batch: that of the lowest task, so that runs agree. Under the slots' lock. */
+    int failed_task; /* -1 = none */
+    struct weir_err err;
+};
+
+struct weir_slots {
+    pthread_mutex_t lock;
+    pthread_cond_t armed, complete;
+    int n;
+    struct weir_slot *slot;
+    uint8_t *memory;
+    size_t memory_bytes;
+    _Atomic bool stop;
+};
+
+/* Allocates n slots, their memory touched. */
+int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, struct weir_err *err);
+void weir_slots_close(struct weir_slots *slots);
+
+/* Plans batch sequence into its slot (which nobody uses) and lets workers have it. */
+void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler, uint64_t sequence,
+                   int tasks_per_sample);
+static inline struct weir_slot *weir_slot_of(struct weir_slots *slots, uint64_t sequence)
+{
+    return &slots->slot[sequence % (uint64_t)slots->n];
+}
+
+/* Blocks until batch sequence may be worked on (armed) or is done (complete); false when stopped. */
+bool weir_slot_wait_armed(struct weir_slots *slots, uint64_t sequence);
+bool weir_slot_wait_complete(struct weir_slots *slots, uint64_t sequence);
+void weir_slot_finish(struct weir_slots *slots, struct weir_slot *slot);
+
+/* Blocks until stopped. */
+void weir_slots_wait_stop(struct weir_slots *slots);
+/* Wakes all who wait; their waits return false. */
+void weir_slots_stop(struct weir_slots *slots);
+
+/* Keeps the failure if it is the slot's lowest so far. */
+void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int task, const struct weir_err *err);
+
+#endif

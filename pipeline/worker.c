@@ -1,0 +1,113 @@
+#include "pipeline/worker_priv.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int id, struct weir_err *err)
+{
+    worker->shared = shared;
+    worker->id = id;
+    int width_max = 1;
+    for (int c = 0; c < shared->layout.n_cameras; c++)
+        width_max = shared->layout.width[c] > width_max ? shared->layout.width[c] : width_max;
+    int rc = weir_fetcher_open(&worker->fetcher, shared->dataset, shared->files, shared->config.io, err);
+    if (rc < 0)
+        return rc;
+    return weir_decoder_open(&worker->decoder, shared->config.decoder, &shared->config.format, width_max, err);
+}
+
+void weir_worker_close(struct weir_worker *worker)
+{
+    weir_decoder_close(&worker->decoder);
+    weir_fetcher_close(&worker->fetcher);
+}
+
+static void say(struct weir_worker *worker, enum weir_doing doing, uint64_t batch, uint64_t task)
+{
+    atomic_store_explicit(&worker->batch, batch, memory_order_relaxed);
+    atomic_store_explicit(&worker->task, task, memory_order_relaxed);
+    atomic_store_explicit(&worker->doing, doing, memory_order_relaxed);
+}
+
+static bool wait_armed(struct weir_worker *worker, uint64_t sequence, uint64_t task)
+{
+    struct weir_slots *slots = &worker->shared->slots;
+    if (atomic_load_explicit(&weir_slot_of(slots, sequence)->armed, memory_order_acquire) == sequence + 1)
+        return true;
+    say(worker, WEIR_DOING_WAIT_SLOT, sequence, task);
+    WEIR_ZONE(WEIR_STAGE_WAIT_SLOT);
+    return weir_slot_wait_armed(slots, sequence);
+}
+
+static void wait_stop(struct weir_worker *worker)
+{
+    say(worker, WEIR_DOING_WAIT_WORK, 0, 0);
+    WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
+    weir_slots_wait_stop(&worker->shared->slots);
+}
+
+static void run(struct weir_worker *worker, uint64_t sequence, uint64_t task)
+{
+    say(worker, WEIR_DOING_TASK, sequence, task);
+    weir_task_run(worker, weir_slot_of(&worker->shared->slots, sequence), (int)task);
+    atomic_store_explicit(&worker->tasks_done, worker->tasks_done + 1, memory_order_relaxed);
+}
+
+/* Takes one ticket. Tickets are numbered through the run, a fixed number per batch; a short batch has no task for its
+ * last ones. A ticket that has a task holds its batch in the slot until the task is done. False when stopped. */
+static bool step(struct weir_worker *worker)
+{
+    WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
+    struct weir_shared *shared = worker->shared;
+    uint64_t per_sample = (uint64_t)shared->tasks_per_sample;
+    uint64_t per_batch = per_sample * (uint64_t)shared->config.batch_size;
+    uint64_t ticket = atomic_fetch_add_explicit(&shared->next_ticket, 1, memory_order_relaxed);
+    uint64_t sequence = ticket / per_batch, task = ticket % per_batch;
+    if (sequence >= shared->total) {
+        wait_stop(worker);
+        return false;
+    }
+    if (task >= (uint64_t)weir_sampler_size(shared->sampler, sequence) * per_sample)
+        return true;
+    if (!wait_armed(worker, sequence, task) || atomic_load_explicit(&shared->slots.stop, memory_order_relaxed))
+        return false;
+    run(worker, sequence, task);
+    return true;
+}
+
+static void *thread_main(void *user)
+{
+    struct weir_worker *worker = user;
+    char name[16];
+    snprintf(name, sizeof name, "weir-w%d", worker->id);
+    pthread_setname_np(pthread_self(), name);
+    if (worker->shared->recorder)
+        weir_thread_attach(worker->shared->recorder, name, WEIR_ROLE_WORKER);
+    while (step(worker))
+        continue;
+    say(worker, WEIR_DOING_NOTHING, 0, 0);
+    weir_thread_detach();
+    return NULL;
+}
+
+int weir_worker_start(struct weir_worker *worker)
+{
+    sigset_t all, before; /* signals belong to the program's own threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&worker->thread, NULL, thread_main, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    worker->started = rc == 0;
+    return -rc;
+}
+
+void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence)
+{
+    struct weir_shared *shared = worker->shared;
+    uint64_t tasks = (uint64_t)weir_sampler_size(shared->sampler, sequence) * (uint64_t)shared->tasks_per_sample;
+    for (uint64_t task = 0; task < tasks && !atomic_load_explicit(&shared->slots.stop, memory_order_relaxed); task++)
+        run(worker, sequence, task);
+    say(worker, WEIR_DOING_NOTHING, 0, 0);
+}
