@@ -1,0 +1,356 @@
+#include "cli/commands.h"
+#include "datasets/dataset.h"
+#include "pipeline/probe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct info_options {
+    bool json;
+    const char *cameras;
+};
+
+static const struct weir_opt info_opts[] = {
+    {.name = "cameras",
+     .kind = WEIR_OPT_TEXT,
+     .offset = offsetof(struct info_options, cameras),
+     .value = "a,b",
+     .help = "look at these cameras only"},
+    {.name = "json", .kind = WEIR_OPT_FLAG, .offset = offsetof(struct info_options, json), .help = "print JSON"},
+};
+
+/* ---- what there is to say ---- */
+
+struct camera_facts {
+    struct weir_camera_probe probe;
+    struct weir_storage_counts storage;
+    uint64_t frames, bytes_min, bytes_max;
+    double bytes_mean;
+};
+
+struct state_facts {
+    int dim;
+    double *mean, *std;
+};
+
+struct facts {
+    const struct weir_dataset *dataset;
+    int *lengths; /* sorted */
+    uint64_t steps, files_bytes;
+    struct camera_facts cameras[WEIR_CAMERAS_MAX];
+    struct state_facts qpos, actions;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    int left = *(const int *)a, right = *(const int *)b;
+    return (left > right) - (left < right);
+}
+
+static void count_bytes(const struct weir_dataset *dataset, int camera, struct camera_facts *facts)
+{
+    double sum = 0;
+    facts->bytes_min = UINT64_MAX;
+    for (int e = 0; e < weir_dataset_episodes(dataset); e++)
+        for (int t = 0; t < weir_dataset_steps(dataset, e); t++) {
+            uint64_t bytes = weir_frame_stored_bytes(dataset, e, camera, t);
+            sum += (double)bytes;
+            facts->bytes_min = bytes < facts->bytes_min ? bytes : facts->bytes_min;
+            facts->bytes_max = bytes > facts->bytes_max ? bytes : facts->bytes_max;
+            facts->frames++;
+        }
+    facts->bytes_mean = sum / (double)facts->frames;
+}
+
+static int state(const struct weir_dataset *dataset, bool actions, struct state_facts *facts)
+{
+    int n = weir_dataset_episodes(dataset);
+    facts->dim = actions ? weir_dataset_action_dim(dataset) : weir_dataset_qpos_dim(dataset);
+    facts->mean = malloc(sizeof *facts->mean * (size_t)facts->dim);
+    facts->std = malloc(sizeof *facts->std * (size_t)facts->dim);
+    int *all = malloc(sizeof *all * (size_t)n);
+    int rc = facts->mean && facts->std && all ? 0 : -ENOMEM;
+    for (int i = 0; i < n && rc == 0; i++)
+        all[i] = i;
+    if (rc == 0)
+        rc = weir_dataset_stats(dataset, all, n, actions, facts->mean, facts->std);
+    free(all);
+    return rc;
+}
+
+static int gather(struct weir_dataset *dataset, struct facts *facts, struct weir_err *err)
+{
+    int n = weir_dataset_episodes(dataset), cameras = weir_dataset_cameras(dataset);
+    struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
+    facts->dataset = dataset;
+    int rc = weir_probe_cameras(dataset, false, probes, err);
+    if (rc < 0)
+        return rc;
+    facts->lengths = malloc(sizeof *facts->lengths * (size_t)n);
+    if (!facts->lengths || state(dataset, false, &facts->qpos) < 0 || state(dataset, true, &facts->actions) < 0)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    for (int i = 0; i < n; i++) {
+        struct weir_dataset_file file;
+        weir_dataset_file(dataset, i, &file);
+        facts->files_bytes += file.size_bytes;
+        facts->lengths[i] = weir_dataset_steps(dataset, i);
+        facts->steps += (uint64_t)facts->lengths[i];
+    }
+    qsort(facts->lengths, (size_t)n, sizeof *facts->lengths, by_value);
+    for (int c = 0; c < cameras; c++) {
+        facts->cameras[c].probe = probes[c];
+        weir_dataset_storage(dataset, c, &facts->cameras[c].storage);
+        count_bytes(dataset, c, &facts->cameras[c]);
+    }
+    return 0;
+}
+
+static void drop(struct facts *facts)
+{
+    free(facts->lengths);
+    free(facts->qpos.mean);
+    free(facts->qpos.std);
+    free(facts->actions.mean);
+    free(facts->actions.std);
+}
+
+static double median(const int *sorted, int n)
+{
+    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0;
+}
+
+/* Layout names in order of first appearance, with counts: next distinct one from episode *at on. */
+static const char *next_layout(const struct weir_dataset *dataset, int *at, int *count)
+{
+    int n = weir_dataset_episodes(dataset);
+    for (; *at < n; (*at)++) {
+        const char *name = weir_dataset_layout(dataset, *at);
+        bool seen = false;
+        *count = 0;
+        for (int i = 0; i < n; i++) {
+            bool same = strcmp(weir_dataset_layout(dataset, i), name) == 0;
+            seen |= same && i < *at;
+            *count += same;
+        }
+        if (seen)
+            continue;
+        (*at)++;
+        return name;
+    }
+    return NULL;
+}
+
+static uint64_t by_library(const struct facts *facts, uint64_t *frames)
+{
+    uint64_t library = 0;
+    *frames = 0;
+    for (int c = 0; c < weir_dataset_cameras(facts->dataset); c++) {
+        library += facts->cameras[c].storage.library;
+        *frames += facts->cameras[c].frames;
+    }
+    return library;
+}
+
+/* ---- as text ---- */
+
+static const struct {
+    const char *name, *key;
+    size_t offset;
+} storages[] = {
+    {"contiguous", "contiguous", offsetof(struct weir_storage_counts, contiguous)},
+    {"padded rows", "padded_rows", offsetof(struct weir_storage_counts, padded_rows)},
+    {"one chunk a frame", "chunks", offsetof(struct weir_storage_counts, chunks)},
+    {"variable length (global heap)", "heap", offsetof(struct weir_storage_counts, heap)},
+    {"only through the HDF5 library", "library", offsetof(struct weir_storage_counts, library)},
+};
+enum { STORAGES = sizeof storages / sizeof storages[0] };
+
+static uint64_t storage_count(const struct weir_storage_counts *counts, int i)
+{
+    uint64_t value;
+    memcpy(&value, (const char *)counts + storages[i].offset, sizeof value);
+    return value;
+}
+
+static void print_camera(const struct facts *facts, int c)
+{
+    const struct camera_facts *camera = &facts->cameras[c];
+    const struct weir_jpeg_info *jpeg = &camera->probe.jpeg;
+    printf("  %-20s %dx%d  ", weir_dataset_camera(facts->dataset, c)->name, camera->probe.width, camera->probe.height);
+    if (camera->probe.codec == WEIR_CODEC_JPEG)
+        printf("jpeg %s %s", jpeg->process, jpeg->subsampling);
+    else
+        printf("raw");
+    printf("  %.0f bytes/frame (%llu to %llu)  ", camera->bytes_mean, (unsigned long long)camera->bytes_min,
+           (unsigned long long)camera->bytes_max);
+    bool first = true;
+    for (int i = 0; i < STORAGES; i++) {
+        uint64_t n = storage_count(&camera->storage, i);
+        if (n == 0)
+            continue;
+        printf("%s%s", first ? "" : ", ", storages[i].name);
+        if (n != camera->frames)
+            printf(" x%llu", (unsigned long long)n);
+        first = false;
+    }
+    printf("\n");
+}
+
+static void print_state(const char *name, const char *key, const struct facts *facts, const struct state_facts *state_)
+{
+    printf("%s: %s (%llu steps, %d dimensions)\n", name, key, (unsigned long long)facts->steps, state_->dim);
+    printf("  mean");
+    for (int d = 0; d < state_->dim; d++)
+        printf(" %.4g", state_->mean[d]);
+    printf("\n  std ");
+    for (int d = 0; d < state_->dim; d++)
+        printf(" %.4g", state_->std[d]);
+    printf("\n");
+}
+
+static void print_text(const struct facts *facts, const char *path)
+{
+    const struct weir_dataset *dataset = facts->dataset;
+    int n = weir_dataset_episodes(dataset), at = 0, count;
+    printf("%s\nlayout:", path);
+    for (const char *name; (name = next_layout(dataset, &at, &count));)
+        count == n ? printf(" %s", name) : printf(" %s (%d)", name, count);
+    printf("\nepisodes: %d, %llu steps, lengths min %d median %g max %d\n", n, (unsigned long long)facts->steps,
+           facts->lengths[0], median(facts->lengths, n), facts->lengths[n - 1]);
+    printf("files: %.1f MB; index: %.1f KB in memory\n", (double)facts->files_bytes / 1e6,
+           (double)weir_dataset_index_bytes(dataset) / 1e3);
+    uint64_t frames, library = by_library(facts, &frames);
+    printf("cameras: %d, %llu frames\n", weir_dataset_cameras(dataset), (unsigned long long)frames);
+    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+        print_camera(facts, c);
+    printf("reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
+           100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
+    print_state("state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
+    print_state("actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
+}
+
+/* ---- as JSON ---- */
+
+static void json_camera(struct weir_json *json, const struct facts *facts, int c)
+{
+    const struct camera_facts *camera = &facts->cameras[c];
+    bool jpeg = camera->probe.codec == WEIR_CODEC_JPEG;
+    weir_json_object(json, NULL);
+    weir_json_text(json, "name", weir_dataset_camera(facts->dataset, c)->name);
+    weir_json_int(json, "width", camera->probe.width);
+    weir_json_int(json, "height", camera->probe.height);
+    weir_json_text(json, "codec", jpeg ? "jpeg" : "raw");
+    weir_json_text(json, "process", jpeg ? camera->probe.jpeg.process : NULL);
+    weir_json_text(json, "subsampling", jpeg ? camera->probe.jpeg.subsampling : NULL);
+    weir_json_uint(json, "frames", camera->frames);
+    weir_json_double(json, "frame_bytes_mean", camera->bytes_mean);
+    weir_json_uint(json, "frame_bytes_min", camera->bytes_min);
+    weir_json_uint(json, "frame_bytes_max", camera->bytes_max);
+    weir_json_object(json, "storage");
+    for (int i = 0; i < STORAGES; i++)
+        weir_json_uint(json, storages[i].key, storage_count(&camera->storage, i));
+    weir_json_end(json, '}');
+    weir_json_end(json, '}');
+}
+
+static void json_state(struct weir_json *json, const char *name, const char *key, const struct facts *facts,
+                       const struct state_facts *state_)
+{
+    weir_json_object(json, name);
+    weir_json_text(json, "key", key);
+    weir_json_array(json, "shape");
+    weir_json_uint(json, NULL, facts->steps);
+    weir_json_int(json, NULL, state_->dim);
+    weir_json_end(json, ']');
+    weir_json_array(json, "mean");
+    for (int d = 0; d < state_->dim; d++)
+        weir_json_double(json, NULL, state_->mean[d]);
+    weir_json_end(json, ']');
+    weir_json_array(json, "std");
+    for (int d = 0; d < state_->dim; d++)
+        weir_json_double(json, NULL, state_->std[d]);
+    weir_json_end(json, ']');
+    weir_json_end(json, '}');
+}
+
+static void json_layouts(struct weir_json *json, const struct weir_dataset *dataset)
+{
+    int at = 0, count;
+    weir_json_text(json, "layout", weir_dataset_layout(dataset, 0));
+    weir_json_object(json, "layouts");
+    for (const char *name; (name = next_layout(dataset, &at, &count));)
+        weir_json_int(json, name, count);
+    weir_json_end(json, '}');
+}
+
+static void print_json(const struct facts *facts, const char *path)
+{
+    const struct weir_dataset *dataset = facts->dataset;
+    int n = weir_dataset_episodes(dataset);
+    struct weir_json json;
+    weir_json_open(&json, stdout, true);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "path", path);
+    json_layouts(&json, dataset);
+    weir_json_int(&json, "episodes", n);
+    weir_json_uint(&json, "steps", facts->steps);
+    weir_json_object(&json, "lengths");
+    weir_json_int(&json, "min", facts->lengths[0]);
+    weir_json_double(&json, "median", median(facts->lengths, n));
+    weir_json_int(&json, "max", facts->lengths[n - 1]);
+    weir_json_end(&json, '}');
+    weir_json_uint(&json, "files_bytes", facts->files_bytes);
+    weir_json_uint(&json, "index_bytes", weir_dataset_index_bytes(dataset));
+    weir_json_array(&json, "cameras");
+    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+        json_camera(&json, facts, c);
+    weir_json_end(&json, ']');
+    uint64_t frames, library = by_library(facts, &frames);
+    weir_json_uint(&json, "frames", frames);
+    weir_json_double(&json, "extent_share", (double)(frames - library) / (double)frames);
+    weir_json_double(&json, "fallback_share", (double)library / (double)frames);
+    json_state(&json, "state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
+    json_state(&json, "actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+}
+
+static int info_main(const struct weir_command *command, int argc, char **argv)
+{
+    struct info_options o;
+    const char *path;
+    int n;
+    enum weir_parse parse = weir_options_parse(command, &o, sizeof o, argc, argv, &path, &n);
+    if (parse != WEIR_PARSE_RUN)
+        return parse == WEIR_PARSE_HELP ? 0 : 2;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_dataset *dataset;
+    struct weir_dataset_config config = {.path = path, .cameras = o.cameras};
+    int rc = weir_dataset_open(&dataset, &config, &err);
+    if (rc < 0)
+        return weir_cli_fail(command, &err);
+    struct facts *facts = calloc(1, sizeof *facts);
+    rc = facts ? gather(dataset, facts, &err) : weir_err_set(&err, -ENOMEM, "out of memory");
+    if (rc == 0 && o.json)
+        print_json(facts, path);
+    else if (rc == 0)
+        print_text(facts, path);
+    if (facts)
+        drop(facts);
+    free(facts);
+    weir_dataset_close(&dataset);
+    return rc < 0 ? weir_cli_fail(command, &err) : 0;
+}
+
+const struct weir_command weir_cmd_info = {
+    .name = "info",
+    .summary = "say what is in a dataset and how it is stored",
+    .args = "DATA",
+    .min_args = 1,
+    .max_args = 1,
+    .opts = info_opts,
+    .n_opts = sizeof info_opts / sizeof info_opts[0],
+    .notes = "DATA is a folder of episodes or one HDF5 file. Mean and std are over all episodes.",
+    .run = info_main,
+};

@@ -1,0 +1,290 @@
+#include "cli/commands.h"
+#include "cli/run_loop.h"
+#include "cli/sysinfo.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct run_options {
+    int batch_size, num_workers, prefetch, num_epochs, max_batches;
+    int sampling, obs_history, chunk_size, pad, action_offset;
+    uint64_t seed;
+    bool no_shuffle, drop_last;
+    const char *cameras;
+    int color, output, layout;
+    double train_split;
+    int on_error;
+    const char *io, *decoder;
+    double step_ms;
+    bool step_spin, no_timing;
+    int every, lang;
+    const char *log, *checksums;
+    bool json;
+};
+
+#define FIELD(field) .offset = offsetof(struct run_options, field)
+
+static const struct weir_opt run_opts[] = {
+    {"batch-size", WEIR_OPT_INT, FIELD(batch_size), "N", "8", "samples per batch", 1, 65536},
+    {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto",
+     "worker threads; auto: one per usable core; 0: on the main thread", 0, WEIR_WORKERS_MAX, true},
+    {"prefetch", WEIR_OPT_INT, FIELD(prefetch), "N", "auto",
+     "batches workers may be ahead; auto: four frames per worker", 1, 4096, true},
+    {"num-epochs", WEIR_OPT_INT, FIELD(num_epochs), "N", "1", "epochs to run", 1, 1e9},
+    {"max-batches", WEIR_OPT_INT, FIELD(max_batches), "N", "0",
+     "batches per epoch, of training and of validation each; 0: all", 0, 2e9},
+    {"sampling", WEIR_OPT_ENUM, FIELD(sampling), "timestep|episode", "timestep",
+     "every (episode, t), or one random start per episode and epoch (ACT)"},
+    {"obs-history", WEIR_OPT_INT, FIELD(obs_history), "N", "1", "frames per camera, up to t", 1, 1024},
+    {"chunk-size", WEIR_OPT_INT, FIELD(chunk_size), "N", "20", "actions per sample", 1, 65536},
+    {"pad", WEIR_OPT_ENUM, FIELD(pad), "zero|last", "zero", "actions after the end of the episode"},
+    {"action-offset", WEIR_OPT_INT, FIELD(action_offset), "N", "0", "first action at t + N (-1: ACT's real robots)",
+     -1e6, 1e6},
+    {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "of the split and the order of samples"},
+    {"no-shuffle", WEIR_OPT_FLAG, FIELD(no_shuffle), NULL, NULL, "samples and split in the order of the files"},
+    {"drop-last", WEIR_OPT_FLAG, FIELD(drop_last), NULL, NULL, "leave out a short last training batch"},
+    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "these cameras, in this order; default: all"},
+    {"color", WEIR_OPT_ENUM, FIELD(color), "rgb|bgr", "rgb", "channel order of images"},
+    {"output", WEIR_OPT_ENUM, FIELD(output), "u8|f32", "u8", "type of images; f32 is 0..1"},
+    {"layout", WEIR_OPT_ENUM, FIELD(layout), "nhwc|nchw", "nhwc", "interleaved or planar images"},
+    {"train-split", WEIR_OPT_DOUBLE, FIELD(train_split), "F", "0.9",
+     "fraction of the episodes to train on, at least one", 0, 1},
+    {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail",
+     "a bad frame ends the run, drops its sample, or becomes the last good one before it"},
+    {"io", WEIR_OPT_TEXT, FIELD(io), "pread|null", "pread", "how bytes are read (null: from memory)"},
+    {"decoder", WEIR_OPT_TEXT, FIELD(decoder), "turbo|null", "turbo", "how JPEGs are decoded (null: not at all)"},
+    {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "F", "0", "busy time per batch, in place of a training step", 0, 1e7},
+    {"step-spin", WEIR_OPT_FLAG, FIELD(step_spin), NULL, NULL, "spin through --step-ms instead of sleeping"},
+    {"no-timing", WEIR_OPT_FLAG, FIELD(no_timing), NULL, NULL, "no stage timing, only epochs"},
+    {"every", WEIR_OPT_INT, FIELD(every), "N", "10", "epochs between tables; 0: only at the end", 0, 1e9},
+    {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of epoch lines and tables"},
+    {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "write run, epochs and stages as JSON lines"},
+    {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "write a line of hashes per batch"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON lines instead of tables"},
+};
+
+static struct weir_loader *volatile running; /* for the signal handler */
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+    if (running)
+        weir_loader_stop(running);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}; /* the second one kills */
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static void on_stall(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "weir run: %s", text);
+}
+
+static void on_index(void *user, int done, int total)
+{
+    static time_t last;
+    (void)user;
+    time_t now = time(NULL);
+    bool terminal = isatty(STDERR_FILENO);
+    if (last == 0)
+        last = now;
+    if (now - last < (terminal ? 1 : 10))
+        return;
+    last = now;
+    fprintf(stderr, "%sindexing: %d of %d episodes%s", terminal ? "\r\033[K" : "", done, total,
+            terminal && done < total ? "" : "\n");
+}
+
+static void to_config(const struct run_options *o, const char *data, struct weir_loader_config *config)
+{
+    weir_loader_config_default(config);
+    config->data = data;
+    config->cameras = o->cameras;
+    config->batch_size = o->batch_size;
+    config->num_workers = o->num_workers == WEIR_OPT_AUTO ? WEIR_WORKERS_AUTO : o->num_workers;
+    config->prefetch = o->prefetch == WEIR_OPT_AUTO ? 0 : o->prefetch;
+    config->num_epochs = o->num_epochs;
+    config->max_batches = o->max_batches;
+    config->sampling = (enum weir_sampling)o->sampling;
+    config->obs_history = o->obs_history;
+    config->chunk_size = o->chunk_size;
+    config->pad = (enum weir_pad)o->pad;
+    config->action_offset = o->action_offset;
+    config->seed = o->seed;
+    config->no_shuffle = o->no_shuffle;
+    config->drop_last = o->drop_last;
+    config->format = (struct weir_pixel_format){(enum weir_color)o->color, (enum weir_dtype)o->output,
+                                                (enum weir_image_layout)o->layout};
+    config->train_split = o->train_split;
+    config->on_error = (enum weir_on_error)o->on_error;
+    config->io = o->io;
+    config->decoder = o->decoder;
+    config->no_timing = o->no_timing;
+    config->on_stall = on_stall;
+    config->on_index = on_index;
+}
+
+/* ---- the head of the output ---- */
+
+static void print_head(const struct weir_loader *loader, const char *data, int num_epochs)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(loader);
+    const struct weir_sampler *sampler = weir_loader_sampler(loader);
+    struct weir_loader_facts facts;
+    int n_train, n_val;
+    weir_loader_facts(loader, &facts);
+    weir_sampler_episodes(sampler, WEIR_SPLIT_TRAIN, &n_train);
+    weir_sampler_episodes(sampler, WEIR_SPLIT_VAL, &n_val);
+    fprintf(stderr, "%s: %s, %d episodes (%d to train on, %d to validate on)\n", data, weir_dataset_layout(dataset, 0),
+            weir_dataset_episodes(dataset), n_train, n_val);
+    fprintf(stderr, "cameras:");
+    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+        fprintf(stderr, "%s %s %dx%d", c ? "," : "", weir_dataset_camera(dataset, c)->name, facts.image_width[c],
+                facts.image_height[c]);
+    fprintf(stderr, "; %d training and %d validation batches x %d epochs; %d workers, prefetch %d\n",
+            weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN), weir_sampler_batches(sampler, WEIR_SPLIT_VAL), num_epochs,
+            facts.workers, facts.prefetch);
+    if (n_val == 0)
+        fprintf(stderr, "the validation split is empty: all %d episodes are trained on\n", n_train);
+    if (weir_dataset_bad_episodes(dataset) > 0)
+        fprintf(stderr, "%d episodes cannot be opened and are left out; the first: %s\n",
+                weir_dataset_bad_episodes(dataset), weir_dataset_bad_episode(dataset, 0));
+}
+
+static void write_run_line(FILE *out, const struct weir_command *command, const struct run_options *o, const char *data,
+                           const struct weir_loader *loader)
+{
+    struct weir_json json;
+    struct weir_sysinfo machine;
+    struct weir_loader_facts facts;
+    char text[256];
+    weir_sysinfo_read(&machine);
+    weir_loader_facts(loader, &facts);
+    weir_json_open(&json, out, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "run");
+    weir_json_text(&json, "weir", weir_version());
+    weir_json_text(&json, "git", weir_git_describe());
+    weir_json_object(&json, "machine");
+    weir_sysinfo_json(&machine, &json);
+    weir_filesystem_of(data, text, sizeof text);
+    weir_json_text(&json, "data_filesystem", text);
+    weir_json_end(&json, '}');
+    weir_json_object(&json, "versions");
+    weir_dataset_library(text, sizeof text);
+    weir_json_text(&json, "hdf5", text);
+    weir_decoder_library(text, sizeof text);
+    weir_json_text(&json, "jpeg", text);
+    weir_json_text(&json, "compiler", weir_compiler());
+    weir_libc(text, sizeof text);
+    weir_json_text(&json, "libc", text);
+    weir_json_end(&json, '}');
+    weir_json_object(&json, "config");
+    weir_json_text(&json, "data", data);
+    weir_options_json(command, o, &json);
+    weir_json_end(&json, '}');
+    weir_json_object(&json, "used"); /* what automatic settings became */
+    weir_json_int(&json, "num_workers", facts.workers);
+    weir_json_int(&json, "prefetch", facts.prefetch);
+    weir_json_int(&json, "slots", facts.slots);
+    weir_json_uint(&json, "slot_bytes", facts.slot_bytes);
+    weir_json_uint(&json, "index_bytes", facts.index_bytes);
+    weir_json_uint(&json, "largest_extent_bytes", facts.extent_max);
+    weir_json_int(&json, "episodes", weir_dataset_episodes(weir_loader_dataset(loader)));
+    weir_json_int(&json, "images_per_sample", facts.images_per_sample);
+    weir_json_end(&json, '}');
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fflush(out);
+}
+
+/* ---- running ---- */
+
+static int open_output(const char *path, FILE **file, struct weir_err *err)
+{
+    *file = path ? fopen(path, "we") : NULL;
+    if (path && !*file)
+        return weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
+    return 0;
+}
+
+static int close_output(const char *path, FILE *file, struct weir_err *err)
+{
+    if (!file)
+        return 0;
+    bool bad = ferror(file) != 0;
+    if (fclose(file) != 0 || bad)
+        return weir_err_set(err, -EIO, "%s: could not be written completely; is the disk full?", path);
+    return 0;
+}
+
+static int run_loader(const struct weir_command *command, const struct run_options *o, const char *data,
+                      struct weir_run_config *run, struct weir_err *err)
+{
+    struct weir_loader_config config;
+    struct weir_loader *loader;
+    to_config(o, data, &config);
+    int rc = weir_loader_open(&loader, &config, err);
+    if (rc < 0)
+        return rc;
+    running = loader;
+    if (interrupted)
+        weir_loader_stop(loader);
+    print_head(loader, data, o->num_epochs);
+    if (run->log)
+        write_run_line(run->log, command, o, data, loader);
+    if (run->json)
+        write_run_line(stdout, command, o, data, loader);
+    rc = weir_run_loop(loader, &config, run, &interrupted, err);
+    running = NULL;
+    weir_loader_close(&loader);
+    return rc;
+}
+
+static int run_main(const struct weir_command *command, int argc, char **argv)
+{
+    struct run_options o;
+    const char *data;
+    int n;
+    enum weir_parse parse = weir_options_parse(command, &o, sizeof o, argc, argv, &data, &n);
+    if (parse != WEIR_PARSE_RUN)
+        return parse == WEIR_PARSE_HELP ? 0 : 2;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_run_config run = {o.every, (enum weir_lang)o.lang, o.json, o.step_ms, o.step_spin, NULL, NULL};
+    catch_signals();
+    int rc = open_output(o.log, &run.log, &err);
+    if (rc == 0)
+        rc = open_output(o.checksums, &run.checksums, &err);
+    if (rc == 0)
+        rc = run_loader(command, &o, data, &run, &err);
+    int log_rc = close_output(o.log, run.log, &err);
+    int sums_rc = close_output(o.checksums, run.checksums, &err);
+    if (rc < 0 || log_rc < 0 || sums_rc < 0)
+        return weir_cli_fail(command, &err);
+    return interrupted ? 130 : 0;
+}
+
+const struct weir_command weir_cmd_run = {
+    .name = "run",
+    .summary = "load a dataset as a training run would, timing every stage",
+    .args = "DATA",
+    .min_args = 1,
+    .max_args = 1,
+    .opts = run_opts,
+    .n_opts = sizeof run_opts / sizeof run_opts[0],
+    .notes =
+        "DATA is a folder of episodes or one HDF5 file. Ctrl-C ends the run with the table so far (exit status 130);\n"
+        "a second one kills it.",
+    .run = run_main,
+};

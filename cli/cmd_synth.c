@@ -1,0 +1,237 @@
+#include "cli/commands.h"
+#include "datasets/synth.h"
+#include "prof/text.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+struct synth_options {
+    int format, episodes, steps, quality, threads;
+    const char *cameras;
+    struct weir_opt_size size;
+    uint64_t seed;
+    bool json;
+};
+
+#define FIELD(name) offsetof(struct synth_options, name)
+
+static const struct weir_opt synth_opts[] = {
+    {.name = "format",
+     .kind = WEIR_OPT_ENUM,
+     .offset = FIELD(format),
+     .value = "act|act-jpeg|astrobench",
+     .preset = "act-jpeg",
+     .help = "layout of the files"},
+    {.name = "episodes",
+     .kind = WEIR_OPT_INT,
+     .offset = FIELD(episodes),
+     .value = "N",
+     .preset = "10",
+     .help = "files to write",
+     .min = 1,
+     .max = 1000000},
+    {.name = "steps",
+     .kind = WEIR_OPT_INT,
+     .offset = FIELD(steps),
+     .value = "N",
+     .preset = "50",
+     .help = "time steps of each episode",
+     .min = 1,
+     .max = 1000000},
+    {.name = "cameras",
+     .kind = WEIR_OPT_TEXT,
+     .offset = FIELD(cameras),
+     .value = "A,B",
+     .help = "names of the cameras, at most 16; a name says where it is"},
+    {.name = "size",
+     .kind = WEIR_OPT_SIZE,
+     .offset = FIELD(size),
+     .value = "WxH",
+     .preset = "640x480",
+     .help = "of each picture",
+     .min = 16,
+     .max = 8192},
+    {.name = "quality",
+     .kind = WEIR_OPT_INT,
+     .offset = FIELD(quality),
+     .value = "N",
+     .preset = "95",
+     .help = "of the JPEGs; act stores raw pictures",
+     .min = 1,
+     .max = 100},
+    {.name = "seed",
+     .kind = WEIR_OPT_UINT64,
+     .offset = FIELD(seed),
+     .value = "N",
+     .preset = "0",
+     .help = "the same seed gives the same files, byte for byte"},
+    {.name = "threads",
+     .kind = WEIR_OPT_INT,
+     .offset = FIELD(threads),
+     .value = "N|auto",
+     .preset = "auto",
+     .help = "threads that render and encode",
+     .min = 1,
+     .max = 1024,
+     .allow_auto = true},
+    {.name = "json", .kind = WEIR_OPT_FLAG, .offset = FIELD(json), .help = "print the summary as JSON"},
+};
+
+/* ---- progress, on stderr ---- */
+
+struct progress {
+    const struct weir_synth_stats *stats;
+    uint64_t frames_total;
+    bool terminal, shown;
+    double started_s, last_s;
+};
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void on_progress(void *user, int episodes_done, int episodes_total)
+{
+    struct progress *progress = user;
+    double now = now_s();
+    /* A line that is redrawn may change often; a log should not fill up. */
+    if (now - progress->last_s < (progress->terminal ? 0.1 : 5.0))
+        return;
+    progress->last_s = now;
+    progress->shown = true;
+    double rate = (double)progress->stats->frames / (now - progress->started_s);
+    fprintf(stderr, "%ssynth: %d/%d episodes, %llu/%llu frames, %.0f frames/s%s", progress->terminal ? "\r" : "",
+            episodes_done, episodes_total, (unsigned long long)progress->stats->frames,
+            (unsigned long long)progress->frames_total, rate, progress->terminal ? "\033[K" : "\n");
+    fflush(stderr);
+}
+
+static void end_progress(const struct progress *progress)
+{
+    if (progress->terminal && progress->shown)
+        fputs("\r\033[K", stderr);
+}
+
+/* ---- the summary ---- */
+
+static double mean_jpeg_bytes(const struct weir_synth_stats *stats)
+{
+    return stats->jpeg_frames ? (double)stats->jpeg_bytes / (double)stats->jpeg_frames : 0;
+}
+
+static void print_text(const struct weir_synth_config *config, const struct weir_synth_stats *stats, double seconds)
+{
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", config->out);
+    weir_text_printable(folder);
+    printf("folder     %s\n", folder);
+    printf("format     %s\n", config->format);
+    printf("cameras    %s, %dx%d\n", config->cameras, config->width, config->height);
+    printf("episodes   %d of %d steps\n", stats->episodes, config->steps);
+    printf("frames     %llu\n", (unsigned long long)stats->frames);
+    printf("size       %.1f MB\n", (double)stats->bytes / 1e6);
+    if (stats->jpeg_frames)
+        printf("mean JPEG  %.1f KB at quality %d\n", mean_jpeg_bytes(stats) / 1e3, config->quality);
+    printf("time       %.1f s, %.0f frames/s\n", seconds, seconds > 0 ? (double)stats->frames / seconds : 0);
+}
+
+static void print_json(const struct weir_command *command, const struct synth_options *options,
+                       const struct weir_synth_config *config, const struct weir_synth_stats *stats, double seconds)
+{
+    struct weir_json json;
+    weir_json_open(&json, stdout, true);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "folder", config->out);
+    weir_json_object(&json, "options");
+    weir_options_json(command, options, &json);
+    weir_json_end(&json, '}');
+    weir_json_text(&json, "format", config->format);
+    weir_json_text(&json, "cameras", config->cameras);
+    weir_json_int(&json, "episodes", stats->episodes);
+    weir_json_uint(&json, "frames", stats->frames);
+    weir_json_uint(&json, "bytes", stats->bytes);
+    if (stats->jpeg_frames)
+        weir_json_double(&json, "mean_jpeg_bytes", mean_jpeg_bytes(stats));
+    else
+        weir_json_null(&json, "mean_jpeg_bytes");
+    weir_json_double(&json, "seconds", seconds);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+}
+
+/* ---- the command ---- */
+
+static uint64_t count_cameras(const char *names)
+{
+    uint64_t n = 1;
+    for (; *names; names++)
+        n += *names == ',';
+    return n;
+}
+
+static struct weir_synth_config config_of(const struct synth_options *options, const char *out)
+{
+    struct weir_synth_config config;
+    weir_synth_config_default(&config);
+    config.out = out;
+    config.format = weir_synth_format_name(options->format);
+    config.episodes = options->episodes;
+    config.steps = options->steps;
+    config.cameras = options->cameras ? options->cameras : weir_synth_format_cameras(options->format);
+    config.width = options->size.width;
+    config.height = options->size.height;
+    config.quality = options->quality;
+    config.seed = options->seed;
+    config.threads = options->threads == WEIR_OPT_AUTO ? 0 : options->threads;
+    return config;
+}
+
+static int run_synth(const struct weir_command *command, int argc, char **argv)
+{
+    struct synth_options options;
+    const char *out = NULL;
+    int n_args = 0;
+    enum weir_parse parsed = weir_options_parse(command, &options, sizeof options, argc, argv, &out, &n_args);
+    if (parsed != WEIR_PARSE_RUN)
+        return parsed == WEIR_PARSE_HELP ? 0 : 2;
+
+    struct weir_synth_stats stats = {0};
+    struct weir_synth_config config = config_of(&options, out);
+    struct progress progress = {.stats = &stats, .terminal = isatty(STDERR_FILENO), .started_s = now_s()};
+    progress.frames_total = (uint64_t)config.episodes * (uint64_t)config.steps * count_cameras(config.cameras);
+    progress.last_s = progress.started_s;
+    config.stats = &stats;
+    config.progress = on_progress;
+    config.user = &progress;
+
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = weir_synth_write(&config, &err);
+    end_progress(&progress);
+    if (rc < 0)
+        return weir_cli_fail(command, &err);
+    double seconds = now_s() - progress.started_s;
+    if (options.json)
+        print_json(command, &options, &config, &stats, seconds);
+    else
+        print_text(&config, &stats, seconds);
+    return 0;
+}
+
+const struct weir_command weir_cmd_synth = {
+    .name = "synth",
+    .summary = "write synthetic robot episodes in a layout that users have",
+    .args = "OUT",
+    .min_args = 1,
+    .max_args = 1,
+    .opts = synth_opts,
+    .n_opts = sizeof synth_opts / sizeof synth_opts[0],
+    .notes =
+        "OUT is a new or empty folder. Cameras are top,wrist unless named (astrobench: main,left,right,under). A name\n"
+        "says where its camera is: low, left and right stand there, wrist and hand ride on an arm (the right one if\n"
+        "\"right\" is in the name), others look from above.\n",
+    .run = run_synth,
+};

@@ -1,0 +1,21 @@
+/* devices.h: what the kernel and the drivers of this machine offer, found by trying it. */
+#ifndef WEIR_CLI_DEVICES_H
+#define WEIR_CLI_DEVICES_H
+
+#include <stdbool.h>
+
+struct weir_device {
+    bool present;
+    char text[256]; /* what was found, or why it is not there */
+};
+
+/* Whether this process may use io_uring. */
+void weir_device_io_uring(struct weir_device *device);
+
+/* liburing as built in: its version, and how many of its operations this kernel has. */
+void weir_device_liburing(struct weir_device *device);
+
+/* The CUDA driver and its GPUs. Opens the driver library, which may take a second; nothing is kept. */
+void weir_device_cuda(struct weir_device *device);
+
+#endif

@@ -1,0 +1,394 @@
+#include "cli/log_read.h"
+
+#include "prof/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORKERS_MAX = 1024, PRINT_DEPTH = 4, COPY_DEPTH = 32 };
+
+/* Larger numbers are nobody's seconds or bytes, and would print hundreds of digits. */
+static const double number_limit = 1e15;
+
+/* Where a value is looked for, so that a complaint can name it. */
+struct place {
+    uint64_t line;
+    struct weir_err *err;
+    bool failed;
+};
+
+static void complain(struct place *place, const char *key, const char *what)
+{
+    weir_err_set(place->err, -EBADMSG, "line %" PRIu64 ": \"%s\" %s", place->line, key, what);
+    place->failed = true;
+}
+
+/* Missing members take their default: older logs have fewer. */
+static double get_double(struct place *place, const json_t *object, const char *key, double missing)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!value || json_is_null(value))
+        return missing;
+    double number = json_number_value(value);
+    if (!json_is_number(value) || !(number >= -number_limit && number <= number_limit)) {
+        complain(place, key, "is not a number of a sensible size");
+        return missing;
+    }
+    return number;
+}
+
+static int64_t get_integer(struct place *place, const json_t *object, const char *key, int64_t min, int64_t max)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!value)
+        return 0;
+    if (!json_is_integer(value) || json_integer_value(value) < min || json_integer_value(value) > max) {
+        complain(place, key, "is not an integer of a sensible size");
+        return 0;
+    }
+    return json_integer_value(value);
+}
+
+static int get_int(struct place *place, const json_t *object, const char *key)
+{
+    return (int)get_integer(place, object, key, INT_MIN, INT_MAX);
+}
+
+static uint64_t get_count(struct place *place, const json_t *object, const char *key)
+{
+    return (uint64_t)get_integer(place, object, key, 0, INT64_MAX);
+}
+
+static bool get_bool(struct place *place, const json_t *object, const char *key, bool missing)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!value)
+        return missing;
+    if (!json_is_boolean(value))
+        complain(place, key, "is neither true nor false");
+    return json_is_true(value);
+}
+
+static void get_text(struct place *place, const json_t *object, const char *key, char *text, size_t size)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+    if (!value) {
+        complain(place, key, "is missing or no text");
+        return;
+    }
+    snprintf(text, size, "%s", value);
+    weir_text_printable(text);
+}
+
+/* A member that is an array of objects, at most max of them; NULL when it is missing or wrong. */
+static const json_t *get_array(struct place *place, const json_t *object, const char *key, size_t max)
+{
+    const json_t *array = json_object_get(object, key);
+    if (!array)
+        return NULL;
+    if (!json_is_array(array) || json_array_size(array) > max) {
+        complain(place, key, "is not a list of a sensible length");
+        return NULL;
+    }
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        if (!json_is_object(json_array_get(array, i))) {
+            complain(place, key, "holds something that is not an object");
+            return NULL;
+        }
+    }
+    return array;
+}
+
+static void read_epoch(struct place *place, const json_t *object, struct weir_epoch_line *epoch)
+{
+    epoch->epoch = get_int(place, object, "epoch");
+    epoch->epoch_count = get_int(place, object, "epoch_count");
+    epoch->interrupted = get_bool(place, object, "interrupted", false);
+    epoch->total_s = get_double(place, object, "total_s", 0);
+    epoch->train_s = get_double(place, object, "train_s", 0);
+    epoch->val_s = get_double(place, object, "val_s", 0);
+    epoch->data_wait_fraction = get_double(place, object, "data_wait_fraction", 0);
+    epoch->samples_per_s = get_double(place, object, "samples_per_s", 0);
+    epoch->images_per_s = get_double(place, object, "images_per_s", 0);
+    epoch->peak_rss_bytes = get_count(place, object, "peak_rss_bytes");
+}
+
+static void read_kind(struct place *place, const json_t *object, struct weir_report_row *row)
+{
+    char kind[16] = "", side[16] = "";
+    get_text(place, object, "kind", kind, sizeof kind);
+    get_text(place, object, "side", side, sizeof side);
+    row->consumer = strcmp(side, "consumer") == 0;
+    for (enum weir_stage_kind known = WEIR_KIND_WORK; known <= WEIR_KIND_LOOP; known++) {
+        if (strcmp(kind, weir_stage_kind_name(known)) != 0)
+            continue;
+        row->kind = known;
+        return;
+    }
+    complain(place, "kind", "is none of work, inclusive, span, wait");
+}
+
+static void read_rows(struct place *place, const json_t *object, struct weir_report *report)
+{
+    const json_t *array = get_array(place, object, "stages", WEIR_STAGE_MAX);
+    for (size_t i = 0; array && i < json_array_size(array); i++) {
+        const json_t *from = json_array_get(array, i);
+        struct weir_report_row *row = &report->rows[report->n_rows++];
+        get_text(place, from, "name", row->name, sizeof row->name);
+        read_kind(place, from, row);
+        row->count = get_count(place, from, "count");
+        row->total_s = get_double(place, from, "total_s", 0);
+        row->self_s = get_double(place, from, "self_s", 0);
+        row->mean_s = get_double(place, from, "mean_s", 0);
+        row->min_s = get_double(place, from, "min_s", 0);
+        row->p50_s = get_double(place, from, "p50_s", 0);
+        row->p90_s = get_double(place, from, "p90_s", 0);
+        row->p99_s = get_double(place, from, "p99_s", 0);
+        row->max_s = get_double(place, from, "max_s", 0);
+        row->cpu_over_wall = get_double(place, from, "cpu_over_wall", -1);
+        row->share = get_double(place, from, "share", -1);
+    }
+}
+
+static int read_workers(struct place *place, const json_t *object, struct weir_report *report)
+{
+    const json_t *array = get_array(place, object, "workers", WORKERS_MAX);
+    if (!array || json_array_size(array) == 0)
+        return 0;
+    report->workers = calloc(json_array_size(array), sizeof *report->workers);
+    if (!report->workers)
+        return weir_err_set(place->err, -ENOMEM, "line %" PRIu64 ": out of memory", place->line);
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const json_t *from = json_array_get(array, i);
+        struct weir_report_worker *worker = &report->workers[report->n_workers++];
+        get_text(place, from, "name", worker->name, sizeof worker->name);
+        worker->wall_s = get_double(place, from, "wall_s", 0);
+        worker->work_s = get_double(place, from, "work_s", 0);
+        worker->wait_s = get_double(place, from, "wait_s", 0);
+        worker->other_s = get_double(place, from, "other_s", 0);
+        worker->cpu_s = get_double(place, from, "cpu_s", 0);
+    }
+    return 0;
+}
+
+static void read_counts(struct place *place, const json_t *object, struct weir_report *report)
+{
+    const json_t *queue = json_object_get(object, "queue"), *io = json_object_get(object, "io");
+    report->queue_slots = get_int(place, queue, "slots");
+    report->queue_mean = get_double(place, queue, "mean", 0);
+    report->queue_min = get_int(place, queue, "min");
+    report->queue_max = get_int(place, queue, "max");
+    report->queue_samples = get_count(place, queue, "requests");
+    report->reads = get_count(place, io, "reads");
+    report->read_bytes = get_count(place, io, "read_bytes");
+    report->fallback_reads = get_count(place, io, "fallback_reads");
+    report->bad_frames = get_count(place, object, "bad_frames");
+    report->skipped_samples = get_count(place, object, "skipped_samples");
+    report->substituted_frames = get_count(place, object, "substituted_frames");
+    report->bad_episodes = get_count(place, object, "bad_episodes");
+    const json_t *errors = get_array(place, object, "errors", WEIR_REPORT_ERRORS_MAX);
+    for (size_t i = 0; errors && i < json_array_size(errors); i++) {
+        struct weir_report_error *error = &report->errors[report->n_errors++];
+        get_text(place, json_array_get(errors, i), "text", error->text, sizeof error->text);
+        error->count = get_count(place, json_array_get(errors, i), "count");
+    }
+}
+
+static int read_report(struct place *place, const json_t *object, struct weir_report *report)
+{
+    *report = (struct weir_report){0};
+    report->epoch_first = get_int(place, object, "epoch_first");
+    report->epoch_last = get_int(place, object, "epoch_last");
+    report->epoch_count = get_int(place, object, "epoch_count");
+    report->final = get_bool(place, object, "final", false);
+    report->timing = get_bool(place, object, "timing", true);
+    report->wall_s = get_double(place, object, "wall_s", 0);
+    read_rows(place, object, report);
+    read_counts(place, object, report);
+    const json_t *profiler = json_object_get(object, "profiler");
+    report->zones = get_count(place, profiler, "zones");
+    report->zone_cost_ns = get_double(place, profiler, "zone_cost_ns", 0);
+    report->thread_s = get_double(place, profiler, "thread_s", 0);
+    report->profiler_share = get_double(place, profiler, "share", 0);
+    report->clock_error_ppm = get_double(place, profiler, "clock_error_ppm", 0);
+    return read_workers(place, object, report);
+}
+
+static const char *record_type(const json_t *object)
+{
+    const char *type = json_string_value(json_object_get(object, "type"));
+    return type ? type : "";
+}
+
+static bool is_record_type(const char *type)
+{
+    return strcmp(type, "run") == 0 || strcmp(type, "epoch") == 0 || strcmp(type, "stages") == 0;
+}
+
+bool weir_log_recognised(const char *line, size_t length)
+{
+    static const char start[] = "{\"type\":\"";
+    size_t compare = length < sizeof start - 1 ? length : sizeof start - 1;
+    if (compare > 1 && memcmp(line, start, compare) == 0)
+        return true;
+    if (length == 0 || line[0] != '{')
+        return false;
+    json_t *object = json_loadb(line, length, 0, NULL);
+    bool ours = object && is_record_type(record_type(object));
+    json_decref(object);
+    return ours;
+}
+
+/* 1 when the record is one of ours, 0 when it is of another type, -errno. */
+static int take_record(struct weir_log_record *record, json_t *object, struct weir_err *err)
+{
+    struct place place = {.line = record->line, .err = err};
+    const char *type = record_type(object);
+    if (!json_is_object(object) || !*type)
+        return weir_err_set(err, -EBADMSG, "line %" PRIu64 " is no record: it has no \"type\"", record->line);
+    if (!is_record_type(type))
+        return 0;
+    int code = 0;
+    if (strcmp(type, "run") == 0) {
+        record->type = WEIR_LOG_RUN;
+    } else if (strcmp(type, "epoch") == 0) {
+        record->type = WEIR_LOG_EPOCH;
+        read_epoch(&place, object, &record->epoch);
+    } else {
+        record->type = WEIR_LOG_STAGES;
+        code = read_report(&place, object, &record->report);
+    }
+    if (code < 0)
+        return code;
+    return place.failed ? -EBADMSG : 1;
+}
+
+void weir_log_record_clear(struct weir_log_record *record)
+{
+    weir_report_free(&record->report);
+    json_decref(record->parsed_);
+    record->parsed_ = NULL;
+}
+
+static bool blank(const struct weir_lines *lines)
+{
+    return strspn(lines->text, " \t\r") == lines->length;
+}
+
+int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, struct weir_err *err)
+{
+    int code;
+    while ((code = weir_lines_next(lines)) > 0) {
+        weir_log_record_clear(record);
+        record->line = lines->number;
+        if (blank(lines))
+            continue;
+        if (lines->cut)
+            return weir_err_set(err, -EBADMSG, "line %" PRIu64 " is longer than %d bytes", lines->number,
+                                WEIR_LINE_MAX_BYTES);
+        json_error_t where;
+        json_t *object = json_loadb(lines->text, lines->length, JSON_REJECT_DUPLICATES, &where);
+        if (!object && !lines->ended)
+            return WEIR_LOG_CUT;
+        if (!object)
+            return weir_err_set(err, -EBADMSG, "line %" PRIu64 " is broken JSON: %s (column %d)", lines->number,
+                                where.text, where.column);
+        record->parsed_ = object;
+        int taken = take_record(record, object, err);
+        if (taken != 0)
+            return taken < 0 ? taken : WEIR_LOG_RECORD;
+    }
+    if (code < 0)
+        return weir_err_set(err, code, "cannot be read: %s", strerror(-code));
+    return WEIR_LOG_END;
+}
+
+static void print_value(FILE *out, const json_t *value)
+{
+    char text[256];
+    if (json_is_string(value)) {
+        snprintf(text, sizeof text, "%s", json_string_value(value));
+        weir_text_printable(text);
+        fputs(text, out);
+    } else if (json_is_integer(value)) {
+        fprintf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    } else if (json_is_real(value)) {
+        fprintf(out, "%g", json_real_value(value));
+    } else {
+        fputs(json_is_true(value) ? "true" : json_is_false(value) ? "false" : "-", out);
+    }
+}
+
+/* "key value, key value", inner objects flattened, texts on one line. */
+static void print_pairs(FILE *out, const json_t *object, int depth, bool *first)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, key, value)
+    {
+        if (json_is_object(value) && depth < PRINT_DEPTH)
+            print_pairs(out, value, depth + 1, first);
+        if (json_is_object(value) || json_is_array(value))
+            continue;
+        char name[64];
+        snprintf(name, sizeof name, "%s", key);
+        weir_text_printable(name);
+        fprintf(out, "%s%s ", *first ? "" : ", ", name);
+        *first = false;
+        print_value(out, value);
+    }
+}
+
+void weir_log_run_print(FILE *out, const struct weir_log_record *record)
+{
+    static const char *const parts[] = {"machine", "versions", "config"};
+    fputs("run: weir ", out);
+    print_value(out, json_object_get(record->parsed_, "weir"));
+    fputs(", git ", out);
+    print_value(out, json_object_get(record->parsed_, "git"));
+    putc('\n', out);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        const json_t *part = json_object_get(record->parsed_, parts[i]);
+        bool first = true;
+        if (!json_is_object(part))
+            continue;
+        fprintf(out, "%s: ", parts[i]);
+        print_pairs(out, part, 0, &first);
+        putc('\n', out);
+    }
+}
+
+static void copy_value(struct weir_json *json, const char *name, const json_t *value, int depth)
+{
+    if (json_is_object(value) && depth < COPY_DEPTH) {
+        const char *key;
+        json_t *inner;
+        weir_json_object(json, name);
+        json_object_foreach((json_t *)(uintptr_t)value, key, inner) copy_value(json, key, inner, depth + 1);
+        weir_json_end(json, '}');
+    } else if (json_is_array(value) && depth < COPY_DEPTH) {
+        weir_json_array(json, name);
+        for (size_t i = 0; i < json_array_size(value); i++)
+            copy_value(json, NULL, json_array_get(value, i), depth + 1);
+        weir_json_end(json, ']');
+    } else if (json_is_string(value)) {
+        weir_json_text(json, name, json_string_value(value));
+    } else if (json_is_integer(value)) {
+        weir_json_int(json, name, json_integer_value(value));
+    } else if (json_is_real(value)) {
+        weir_json_double(json, name, json_real_value(value));
+    } else if (json_is_boolean(value)) {
+        weir_json_bool(json, name, json_is_true(value));
+    } else {
+        weir_json_null(json, name);
+    }
+}
+
+void weir_log_run_json(struct weir_json *json, const char *key, const struct weir_log_record *record)
+{
+    copy_value(json, key, record->parsed_, 0);
+}

@@ -1,0 +1,128 @@
+#include "cli/commands.h"
+#include "cli/sysinfo.h"
+#include "datasets/dataset.h"
+#include "decoders/decoder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct weir_command *const commands[] = {
+    &weir_cmd_run, &weir_cmd_info, &weir_cmd_synth, &weir_cmd_report, &weir_cmd_doctor,
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_help(FILE *out)
+{
+    fputs("Usage: weir COMMAND [ARGUMENTS]\n\n"
+          "Loads robot episodes for training and times every stage of it.\n\nCommands:\n",
+          out);
+    for (int i = 0; i < N_COMMANDS; i++)
+        fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+    fputs("  help      explain a command: weir help run\n\n"
+          "weir COMMAND --help lists the command's options; weir --version says what this is built with.\n"
+          "Exit status: 0 fine, 1 the run failed, 2 usage.\n",
+          out);
+}
+
+static void print_version(void)
+{
+    char text[128];
+    printf("weir %s (%s), %s\n", weir_version(), weir_git_describe(), weir_compiler());
+    weir_dataset_library(text, sizeof text);
+    puts(text);
+    weir_decoder_library(text, sizeof text);
+    puts(text);
+    weir_libc(text, sizeof text);
+    puts(text);
+}
+
+static const struct weir_command *find_command(const char *name)
+{
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *typed)
+{
+    const struct weir_command *near = NULL;
+    int best = INT_MAX;
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (weir_names_close(typed, commands[i]->name, &best))
+            near = commands[i];
+    struct weir_err err = WEIR_ERR_NONE;
+    weir_err_set(&err, -EINVAL, "unknown command '%s'%s%s%s", typed, near ? "; did you mean " : "",
+                 near ? near->name : "", near ? "?" : "");
+    fprintf(stderr, "weir: %s\nTry: weir --help\n", err.text);
+    return 2;
+}
+
+static int help(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stdout);
+        return 0;
+    }
+    const struct weir_command *command = find_command(argv[1]);
+    if (!command)
+        return unknown_command(argv[1]);
+    weir_options_help(command, stdout);
+    return 0;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return 2;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return help(argc - 1, argv + 1);
+    if (strcmp(name, "--version") == 0) {
+        print_version();
+        return 0;
+    }
+    const struct weir_command *command = find_command(name);
+    return command ? command->run(command, argc - 1, argv + 1) : unknown_command(name);
+}
+
+/* A descriptor 0, 1 or 2 that the parent closed would be given to the next file opened, and results printed into it:
+ * put something in its place that refuses them. */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
+            _exit(1);
+}
+
+/* Results that did not reach their reader are a failure, except that a reader who has seen enough (weir info | head)
+ * needs no message. */
+static int finish_stdout(int status)
+{
+    errno = 0;
+    bool failed = fflush(stdout) != 0 || ferror(stdout);
+    int error = errno;
+    if (!failed)
+        return status;
+    struct pollfd reader = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    bool gone = error == EPIPE || (poll(&reader, 1, 0) == 1 && reader.revents & POLLERR);
+    if (!gone)
+        fprintf(stderr, "weir: cannot write to standard output: %s\n",
+                error ? strerror(error) : "an earlier write failed");
+    return status ? status : 1;
+}
+
+int main(int argc, char **argv)
+{
+    hold_standard_descriptors();
+    signal(SIGPIPE, SIG_IGN); /* a reader that leaves must not cut a run off in the middle */
+    return finish_stdout(dispatch(argc, argv));
+}

@@ -1,0 +1,68 @@
+/* options.h: one table per command drives parsing, help and the echo of the configuration in JSON. */
+#ifndef WEIR_CLI_OPTIONS_H
+#define WEIR_CLI_OPTIONS_H
+
+#include "prof/err.h"
+#include "prof/json.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum weir_opt_kind {
+    WEIR_OPT_FLAG,   /* bool: present = true */
+    WEIR_OPT_INT,    /* int */
+    WEIR_OPT_UINT64, /* uint64_t */
+    WEIR_OPT_DOUBLE, /* double */
+    WEIR_OPT_TEXT,   /* const char *: borrowed from argv */
+    WEIR_OPT_ENUM,   /* int: index into the choices */
+    WEIR_OPT_SIZE,   /* struct weir_opt_size: "WxH" */
+};
+
+struct weir_opt_size {
+    int width, height;
+};
+
+enum { WEIR_OPT_AUTO = -1 }; /* value of an int option given as "auto" */
+
+struct weir_opt {
+    const char *name; /* "batch-size"; --batch-size N, --batch-size=N and --batch_size N all parse */
+    enum weir_opt_kind kind;
+    size_t offset;      /* of the field in the command's struct */
+    const char *value;  /* what help shows: "N", "FILE", "WxH"; for enums the choices: "rgb|bgr" */
+    const char *preset; /* default, parsed as if typed; NULL leaves the field zero */
+    const char *help;   /* one line */
+    double min, max;    /* bounds of numbers, checked when max > min */
+    bool allow_auto;    /* int: "auto" is WEIR_OPT_AUTO */
+};
+
+struct weir_command {
+    const char *name, *summary;
+    const char *args; /* "DATA" as help shows it */
+    int min_args, max_args;
+    const struct weir_opt *opts;
+    size_t n_opts;
+    const char *notes; /* printed below the options in help; may be NULL */
+    int (*run)(const struct weir_command *command, int argc, char **argv); /* the exit status */
+};
+
+enum weir_parse { WEIR_PARSE_RUN, WEIR_PARSE_HELP, WEIR_PARSE_USAGE };
+
+/* Fills values (zeroed here) from presets and argv[1..]; argv[0] is the command's name. Positional arguments go to args
+ * (max_args of them). --help prints to stdout and returns WEIR_PARSE_HELP (exit 0). A usage error prints one line and a
+ * hint to stderr and returns WEIR_PARSE_USAGE (exit 2). "--" ends the options. */
+enum weir_parse weir_options_parse(const struct weir_command *command, void *values, size_t size, int argc, char **argv,
+                                   const char **args, int *n_args);
+
+/* Writes every option with its value as a member of the object that is open in json; names keep their hyphens as
+ * underscores (batch_size); auto is written as "auto". */
+void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json);
+
+void weir_options_help(const struct weir_command *command, FILE *out);
+
+/* True, and *best lowered, when typed looks more like name than what *best (INT_MAX at first) stands for: for "did you
+ * mean". */
+bool weir_names_close(const char *typed, const char *name, int *best);
+
+#endif

@@ -1,0 +1,321 @@
+#include "cli/run_loop.h"
+#include "pipeline/checksum.h"
+#include "prof/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* What one epoch has cost so far. */
+struct epoch {
+    int number; /* from 0; -1 = none begun */
+    uint64_t train_ns, val_ns, train_wait_ns;
+    uint64_t samples, images, batches;
+};
+
+/* Where the report window, or the run, began. */
+struct window {
+    int first_epoch;
+    uint64_t at_ns;
+    struct weir_snapshot *snapshot; /* NULL = the beginning */
+    struct weir_loader_counts counts;
+};
+
+struct loop {
+    struct weir_loader *loader;
+    const struct weir_loader_config *config;
+    const struct weir_run_config *run;
+    const volatile sig_atomic_t *interrupted;
+    struct weir_loader_facts facts;
+    struct epoch epoch;
+    struct window since_table, since_start;
+    int last_epoch;           /* finished or cut short, from 0; -1 = none */
+    int queue_min, queue_max; /* of the whole run */
+    uint64_t mark_ns;
+    uint64_t progress_ns; /* when progress was shown last */
+    bool terminal;
+};
+
+/* ---- the step ---- */
+
+static void spin_until(uint64_t until_ns, const volatile sig_atomic_t *interrupted)
+{
+    while (weir_clock_monotonic_ns() < until_ns && !*interrupted)
+        continue;
+}
+
+static void sleep_until(uint64_t until_ns, const volatile sig_atomic_t *interrupted)
+{
+    struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+    while (!*interrupted && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        continue;
+}
+
+/* A training step's stand-in. It is billed to the forward pass, whole. */
+static void step(const struct loop *l, enum weir_split split)
+{
+    if (l->run->step_ms <= 0)
+        return;
+    WEIR_ZONE(split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD);
+    uint64_t until_ns = weir_clock_monotonic_ns() + (uint64_t)(l->run->step_ms * 1e6);
+    if (l->run->step_spin)
+        spin_until(until_ns, l->interrupted);
+    else
+        sleep_until(until_ns, l->interrupted);
+}
+
+/* ---- reports ---- */
+
+static void fill_counts(struct weir_report *report, struct loop *l, const struct weir_loader_counts *now,
+                        const struct weir_loader_counts *then)
+{
+    report->queue_slots = l->facts.slots;
+    report->queue_samples = now->queue_samples - then->queue_samples;
+    if (report->queue_samples)
+        report->queue_mean = (double)(now->queue_sum - then->queue_sum) / (double)report->queue_samples;
+    report->reads = now->reads - then->reads;
+    report->read_bytes = now->read_bytes - then->read_bytes;
+    report->fallback_reads = now->fallback_reads - then->fallback_reads;
+    report->bad_frames = now->bad_frames - then->bad_frames;
+    report->skipped_samples = now->skipped_samples - then->skipped_samples;
+    report->substituted_frames = now->substituted_frames - then->substituted_frames;
+    report->bad_episodes = now->bad_episodes;
+}
+
+static void fill_errors(struct weir_report *report, struct weir_loader *loader)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(loader);
+    int n = 0;
+    for (int i = 0; i < weir_dataset_bad_episodes(dataset) && n < WEIR_REPORT_ERRORS_MAX / 2; i++, n++) {
+        snprintf(report->errors[n].text, sizeof report->errors[n].text, "%s", weir_dataset_bad_episode(dataset, i));
+        report->errors[n].count = 1;
+    }
+    while (n < WEIR_REPORT_ERRORS_MAX &&
+           weir_loader_fault(loader,
+                             n - (report->bad_episodes < WEIR_REPORT_ERRORS_MAX / 2 ? (int)report->bad_episodes
+                                                                                    : WEIR_REPORT_ERRORS_MAX / 2),
+                             report->errors[n].text, &report->errors[n].count))
+        n++;
+    report->n_errors = n;
+}
+
+static void emit(struct loop *l, const struct weir_report *report)
+{
+    if (l->run->log)
+        weir_report_log(l->run->log, report);
+    if (l->run->json)
+        weir_report_log(stdout, report);
+    else
+        weir_report_print(stdout, report, l->run->lang);
+    fflush(stdout);
+}
+
+/* The report since a window's beginning. The window is not moved. */
+static int report_since(struct loop *l, const struct window *since, bool final, const struct weir_snapshot *now,
+                        const struct weir_loader_counts *counts)
+{
+    struct weir_report *report = calloc(1, sizeof *report);
+    struct weir_snapshot *diff = NULL;
+    int rc = report ? 0 : -ENOMEM;
+    if (rc == 0 && now)
+        rc = weir_snapshot_diff(now, since->snapshot, &diff);
+    if (rc == 0 && diff)
+        rc = weir_report_from_snapshot(report, diff);
+    if (rc == 0) {
+        report->epoch_first = since->first_epoch + 1;
+        report->epoch_last = l->last_epoch + 1;
+        report->epoch_count = l->config->num_epochs;
+        report->final = final;
+        report->timing = now != NULL;
+        report->wall_s = (double)(weir_clock_monotonic_ns() - since->at_ns) / 1e9;
+        report->queue_min = final ? l->queue_min : counts->queue_min;
+        report->queue_max = final ? l->queue_max : counts->queue_max;
+        fill_counts(report, l, counts, &since->counts);
+        fill_errors(report, l->loader);
+        emit(l, report);
+        weir_report_free(report);
+    }
+    weir_snapshot_free(&diff);
+    free(report);
+    return rc;
+}
+
+static int take(struct loop *l, struct weir_snapshot **now, struct weir_loader_counts *counts)
+{
+    *now = NULL;
+    weir_loader_counts(l->loader, counts, true);
+    if (counts->queue_samples > l->since_table.counts.queue_samples) {
+        l->queue_min = counts->queue_min < l->queue_min ? counts->queue_min : l->queue_min;
+        l->queue_max = counts->queue_max > l->queue_max ? counts->queue_max : l->queue_max;
+    }
+    struct weir_recorder *recorder = weir_loader_recorder(l->loader);
+    return recorder ? weir_snapshot_take(recorder, now) : 0;
+}
+
+static int table(struct loop *l)
+{
+    struct weir_snapshot *now;
+    struct weir_loader_counts counts;
+    int rc = take(l, &now, &counts);
+    if (rc == 0)
+        rc = report_since(l, &l->since_table, false, now, &counts);
+    weir_snapshot_free(&l->since_table.snapshot);
+    l->since_table = (struct window){l->last_epoch + 1, weir_clock_monotonic_ns(), now, counts};
+    return rc;
+}
+
+static int final_table(struct loop *l)
+{
+    struct weir_snapshot *now;
+    struct weir_loader_counts counts;
+    weir_loader_finish(l->loader);
+    int rc = take(l, &now, &counts);
+    if (rc == 0)
+        rc = report_since(l, &l->since_start, true, now, &counts);
+    weir_snapshot_free(&now);
+    return rc;
+}
+
+/* ---- epochs ---- */
+
+static void clear_progress(const struct loop *l)
+{
+    if (l->terminal && l->progress_ns)
+        fputs("\r\033[K", stderr);
+}
+
+static void end_epoch(struct loop *l, bool interrupted)
+{
+    const struct epoch *e = &l->epoch;
+    if (e->number < 0)
+        return;
+    double total_s = (double)(e->train_ns + e->val_ns) / 1e9;
+    struct weir_epoch_line line = {
+        .epoch = e->number + 1,
+        .epoch_count = l->config->num_epochs,
+        .total_s = total_s,
+        .train_s = (double)e->train_ns / 1e9,
+        .val_s = (double)e->val_ns / 1e9,
+        .data_wait_fraction = e->train_ns ? (double)e->train_wait_ns / (double)e->train_ns : 0,
+        .samples_per_s = total_s > 0 ? (double)e->samples / total_s : 0,
+        .images_per_s = total_s > 0 ? (double)e->images / total_s : 0,
+        .peak_rss_bytes = weir_peak_rss_bytes(),
+        .interrupted = interrupted,
+    };
+    clear_progress(l);
+    if (l->run->json)
+        weir_epoch_log(stdout, &line);
+    else
+        weir_epoch_print(stdout, &line, l->run->lang);
+    fflush(stdout);
+    if (l->run->log)
+        weir_epoch_log(l->run->log, &line);
+    l->last_epoch = e->number;
+}
+
+/* Four times a second on a terminal, every ten seconds as a plain line elsewhere. */
+static void progress(struct loop *l, const struct weir_batch *batch)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns(), period_ns = l->terminal ? 250000000u : 10000000000u;
+    if (now_ns - (l->progress_ns ? l->progress_ns : l->since_start.at_ns) < period_ns)
+        return;
+    l->progress_ns = now_ns;
+    uint64_t spent_ns = l->epoch.train_ns + l->epoch.val_ns;
+    fprintf(stderr, "%sepoch %d/%d: %s batch %d of %d, %.0f images/s%s", l->terminal ? "\r\033[K" : "",
+            batch->plan.epoch + 1, l->config->num_epochs,
+            batch->plan.split == WEIR_SPLIT_TRAIN ? "training" : "validation", batch->plan.index + 1,
+            weir_sampler_batches(weir_loader_sampler(l->loader), batch->plan.split),
+            spent_ns ? (double)l->epoch.images * 1e9 / (double)spent_ns : 0.0, l->terminal ? "" : "\n");
+    fflush(stderr);
+}
+
+static void account(struct loop *l, const struct weir_batch *batch)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    struct epoch *e = &l->epoch;
+    bool train = batch->plan.split == WEIR_SPLIT_TRAIN;
+    *(train ? &e->train_ns : &e->val_ns) += now_ns - l->mark_ns;
+    e->train_wait_ns += train ? batch->wait_ns : 0;
+    e->samples += (uint64_t)batch->n;
+    e->images += (uint64_t)batch->n * (uint64_t)l->facts.images_per_sample;
+    e->batches++;
+    l->mark_ns = now_ns;
+}
+
+static int between_epochs(struct loop *l, int next)
+{
+    int rc = 0;
+    end_epoch(l, false);
+    int done = l->last_epoch + 1;
+    if (l->epoch.number >= 0 && l->run->every > 0 && done % l->run->every == 0)
+        rc = table(l);
+    l->epoch = (struct epoch){.number = next};
+    l->mark_ns = weir_clock_monotonic_ns();
+    return rc;
+}
+
+static int consume(struct loop *l, struct weir_err *err)
+{
+    int rc;
+    for (;;) {
+        struct weir_batch *batch;
+        rc = weir_loader_next(l->loader, &batch, err);
+        if (rc <= 0)
+            break;
+        if (batch->plan.epoch != l->epoch.number) {
+            uint64_t waited_ns = weir_clock_monotonic_ns() - l->mark_ns;
+            rc = between_epochs(l, batch->plan.epoch);
+            l->mark_ns -= waited_ns; /* the wait for this batch belongs to its epoch */
+            if (rc < 0)
+                return weir_err_set(err, rc, "out of memory for the report");
+        }
+        if (l->run->checksums)
+            weir_checksum_line(l->run->checksums, batch);
+        step(l, batch->plan.split);
+        account(l, batch);
+        progress(l, batch);
+        weir_loader_release(l->loader, batch);
+    }
+    return rc;
+}
+
+/* The last epoch's line, its table when one is due and does not cover the same time as the final one, the final table.
+ */
+static int finish(struct loop *l, bool cut_short)
+{
+    int rc = 0;
+    end_epoch(l, cut_short);
+    bool due = l->run->every > 0 && (l->last_epoch + 1) % l->run->every == 0 && !cut_short;
+    if (due && l->since_table.first_epoch > 0 && l->since_table.first_epoch <= l->last_epoch)
+        rc = table(l);
+    int final_rc = final_table(l);
+    return rc < 0 ? rc : final_rc;
+}
+
+int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *config,
+                  const struct weir_run_config *run, const volatile sig_atomic_t *interrupted, struct weir_err *err)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    struct loop l = {
+        .loader = loader,
+        .config = config,
+        .run = run,
+        .interrupted = interrupted,
+        .epoch = {.number = -1},
+        .last_epoch = -1,
+        .queue_min = INT32_MAX,
+        .since_table = {.at_ns = now_ns},
+        .since_start = {.at_ns = now_ns},
+        .mark_ns = now_ns,
+        .terminal = isatty(STDERR_FILENO),
+    };
+    weir_loader_facts(loader, &l.facts);
+    int rc = consume(&l, err);
+    int report_rc = finish(&l, rc < 0 || *interrupted);
+    weir_snapshot_free(&l.since_table.snapshot);
+    if (rc == 0 && report_rc < 0)
+        rc = weir_err_set(err, report_rc, "out of memory for the report");
+    return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,26 @@
+/* run_loop.h: consumes a loader's batches as a training loop would, and reports what they cost. */
+#ifndef WEIR_CLI_RUN_LOOP_H
+#define WEIR_CLI_RUN_LOOP_H
+
+#include "pipeline/loader.h"
+#include "prof/report.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+struct weir_run_config {
+    int every; /* epochs between tables; 0 = only at the end */
+    enum weir_lang lang;
+    bool json;       /* stdout gets the log's lines instead of tables */
+    double step_ms;  /* the consumer is busy for so long per batch */
+    bool step_spin;  /* by spinning, else by sleeping */
+    FILE *log;       /* JSON lines; may be NULL */
+    FILE *checksums; /* may be NULL */
+};
+
+/* Runs to the end of the batches, or until *interrupted. Prints epoch lines and tables to stdout. 0, or the loader's
+ * error: the table of what was done is printed all the same. */
+int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *config,
+                  const struct weir_run_config *run, const volatile sig_atomic_t *interrupted, struct weir_err *err);
+
+#endif

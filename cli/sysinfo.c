@@ -1,0 +1,192 @@
+#include "cli/sysinfo.h"
+#include "prof/version.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/utsname.h>
+#if defined(__GLIBC__)
+#include <gnu/libc-version.h>
+#endif
+
+static void copy_line(char *out, size_t size, const char *text)
+{
+    text += strspn(text, " \t");
+    snprintf(out, size, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+/* Copies what follows "key" and the separator in the first line of file that begins with key. */
+static bool find_value(const char *file, const char *key, char separator, char *out, size_t size)
+{
+    FILE *f = fopen(file, "re");
+    if (!f)
+        return false;
+    char line[8192]; /* the flags of a current CPU are 2 KB */
+    bool found = false;
+    while (!found && fgets(line, sizeof line, f)) {
+        const char *at = strchr(line, separator);
+        if (strncmp(line, key, strlen(key)) != 0 || !at)
+            continue;
+        copy_line(out, size, at + 1);
+        found = true;
+    }
+    fclose(f);
+    return found;
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = strstr(words, word); at; at = strstr(at + n, word))
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+static void read_cpu(struct weir_sysinfo *info)
+{
+    static const char *const wanted[] = {"sse4_2",   "avx",      "avx2",        "bmi2",     "avx512f",
+                                         "avx512bw", "avx512vl", "avx512_vnni", "amx_tile", "amx_int8",
+                                         "asimd",    "sve",      "sve2",        "crc32"};
+    char flags[8192] = "";
+    if (!find_value("/proc/cpuinfo", "model name", ':', info->cpu_model, sizeof info->cpu_model))
+        snprintf(info->cpu_model, sizeof info->cpu_model, "unknown");
+    if (!find_value("/proc/cpuinfo", "flags", ':', flags, sizeof flags))
+        find_value("/proc/cpuinfo", "Features", ':', flags, sizeof flags);
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        if (has_word(flags, wanted[i]))
+            used += (size_t)snprintf(info->isa + used, sizeof info->isa - used, "%s%s", used ? " " : "", wanted[i]);
+    info->tsc_invariant = has_word(flags, "constant_tsc") && has_word(flags, "nonstop_tsc");
+}
+
+static uint64_t meminfo_bytes(const char *key)
+{
+    char text[64];
+    return find_value("/proc/meminfo", key, ':', text, sizeof text) ? strtoull(text, NULL, 10) * 1024 : 0;
+}
+
+static void read_system(struct weir_sysinfo *info)
+{
+    struct utsname name;
+    if (uname(&name) == 0)
+        snprintf(info->kernel, sizeof info->kernel, "%.20s %.100s %.30s", name.sysname, name.release, name.machine);
+    char os[128] = "unknown";
+    find_value("/etc/os-release", "PRETTY_NAME=", '=', os, sizeof os);
+    const char *text = os[0] == '"' ? os + 1 : os;
+    snprintf(info->os, sizeof info->os, "%.*s", (int)strcspn(text, "\""), text);
+    snprintf(info->governor, sizeof info->governor, "not exposed");
+    FILE *f = fopen("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "re");
+    char line[32];
+    if (f && fgets(line, sizeof line, f))
+        copy_line(info->governor, sizeof info->governor, line);
+    if (f)
+        fclose(f);
+}
+
+void weir_sysinfo_read(struct weir_sysinfo *info)
+{
+    *info = (struct weir_sysinfo){0};
+    read_cpu(info);
+    read_system(info);
+    weir_cores_read(&info->cores, "");
+    info->memory_total_bytes = meminfo_bytes("MemTotal");
+    info->memory_available_bytes = meminfo_bytes("MemAvailable");
+}
+
+static void bytes_or_null(struct weir_json *json, const char *key, uint64_t bytes)
+{
+    if (bytes > 0)
+        weir_json_uint(json, key, bytes);
+    else
+        weir_json_null(json, key);
+}
+
+void weir_sysinfo_json(const struct weir_sysinfo *info, struct weir_json *json)
+{
+    weir_json_text(json, "cpu_model", info->cpu_model);
+    weir_json_text(json, "isa", info->isa);
+    weir_json_bool(json, "tsc_invariant", info->tsc_invariant);
+    weir_json_int(json, "cores_usable", info->cores.usable);
+    weir_json_int(json, "cores_online", info->cores.online);
+    weir_json_int(json, "cores_affinity", info->cores.affinity);
+    if (info->cores.quota > 0)
+        weir_json_double(json, "cores_cgroup_quota", info->cores.quota);
+    else
+        weir_json_null(json, "cores_cgroup_quota");
+    bytes_or_null(json, "memory_total_bytes", info->memory_total_bytes);
+    bytes_or_null(json, "memory_available_bytes", info->memory_available_bytes);
+    bytes_or_null(json, "memory_cgroup_limit_bytes", info->cores.memory_limit_bytes);
+    weir_json_text(json, "kernel", info->kernel);
+    weir_json_text(json, "os", info->os);
+    weir_json_text(json, "governor", info->governor);
+}
+
+/* The mount whose folder is the longest prefix of path; of several on one folder the last one mounted is on top. */
+static void longest_mount(FILE *mounts, const char *path, dev_t device, char *buf, size_t size)
+{
+    char line[8192];
+    size_t best = 0;
+    while (fgets(line, sizeof line, mounts)) {
+        unsigned major_number, minor_number;
+        char mount[4096], type[64];
+        const char *tail = strstr(line, " - ");
+        if (!tail || sscanf(line, "%*s %*s %u:%u %*s %4095s", &major_number, &minor_number, mount) != 3 ||
+            sscanf(tail + 3, "%63s", type) != 1)
+            continue;
+        size_t n = strcmp(mount, "/") == 0 ? 0 : strlen(mount);
+        bool prefix = strncmp(path, mount, n) == 0 && (path[n] == '/' || path[n] == '\0');
+        /* Device numbers differ from st_dev on btrfs subvolumes: a prefix is enough, an equal device settles it. */
+        bool same = makedev(major_number, minor_number) == device;
+        if (!prefix || 2 * n + same + 1 < best)
+            continue;
+        best = 2 * n + same + 1;
+        snprintf(buf, size, "%s", type);
+    }
+}
+
+void weir_filesystem_of(const char *path, char *buf, size_t size)
+{
+    snprintf(buf, size, "unknown");
+    struct stat st;
+    char *real = realpath(path, NULL);
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    if (real && mounts && stat(real, &st) == 0)
+        longest_mount(mounts, real, st.st_dev, buf, size);
+    if (mounts)
+        fclose(mounts);
+    free(real);
+}
+
+const char *weir_version(void)
+{
+    return WEIR_VERSION;
+}
+
+const char *weir_git_describe(void)
+{
+    return WEIR_GIT_DESCRIBE;
+}
+
+const char *weir_compiler(void)
+{
+#define TEXT(x)    TEXT_OF(x)
+#define TEXT_OF(x) #x
+#if defined(__clang__)
+    return "clang " TEXT(__clang_major__) "." TEXT(__clang_minor__) "." TEXT(__clang_patchlevel__);
+#else
+    return "gcc " __VERSION__;
+#endif
+}
+
+void weir_libc(char *buf, size_t size)
+{
+#if defined(__GLIBC__)
+    snprintf(buf, size, "glibc %s", gnu_get_libc_version());
+#else
+    snprintf(buf, size, "unknown");
+#endif
+}
