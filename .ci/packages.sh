@@ -1,0 +1,35 @@
+#!/bin/bash
+# Installs the Debian packages of a task, if any is missing: .ci/packages.sh build|test|bench|ci
+# This is the one list of them.
+set -eu
+build=(gcc libc6-dev make cmake ninja-build pkg-config
+    libhdf5-dev libjpeg62-turbo-dev libjansson-dev libpng-dev zlib1g-dev libxxhash-dev liburing-dev)
+tests=(libcriterion-dev python3 python3-h5py hdf5-tools)
+bench=(libturbojpeg0-dev)
+ci=(git clang clang-format libclang-rt-dev llvm shellcheck)
+
+case "${1:-build}" in
+build) wanted=("${build[@]}") ;;
+test) wanted=("${build[@]}" "${tests[@]}") ;;
+bench) wanted=("${build[@]}" "${bench[@]}") ;;
+ci) wanted=("${build[@]}" "${tests[@]}" "${bench[@]}" "${ci[@]}") ;;
+*) echo "usage: packages.sh build|test|bench|ci" >&2 && exit 2 ;;
+esac
+
+if ! command -v dpkg-query >/dev/null; then
+    echo "packages.sh: not a Debian system; these must be there under their names here: ${wanted[*]}" >&2
+    exit 0
+fi
+missing=()
+for package in "${wanted[@]}"; do
+    # Not "dpkg -s": a package that was removed still answers there.
+    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+    [[ $status == installed* ]] || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+echo "Installing: ${missing[*]}"
+root=()
+[ "$(id -u)" -eq 0 ] || root=(sudo)
+"${root[@]}" apt-get update -q </dev/null
+"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}" </dev/null

@@ -1,0 +1,37 @@
+# Thin: CMake does the work (CMakePresets.json); this installs what is missing and names the common tasks.
+JOBS ?= $(shell nproc)
+WEIR := build/release/weir
+SAMPLE := build/sample
+
+.PHONY: all run test bench format clean build
+all: build
+
+build:
+	@.ci/packages.sh build
+	@cmake --preset release
+	@cmake --build --preset release -j $(JOBS) --target weir
+
+# Makes a sample dataset once and trains nothing on it for three epochs: the table comes at the end.
+run: build
+	@test -d $(SAMPLE) || { rm -rf $(SAMPLE).part && \
+	  $(WEIR) synth $(SAMPLE).part --format act-jpeg --episodes 8 --steps 40 --cameras top,wrist --size 640x480 \
+	    --quality 95 && mv $(SAMPLE).part $(SAMPLE); }
+	$(WEIR) run $(SAMPLE) --num-epochs 3 --every 1 --step-ms 5
+
+test:
+	@.ci/packages.sh test
+	@cmake --preset release -DWEIR_WITH_CRITERION=ON
+	@cmake --build --preset release -j $(JOBS)
+	@ctest --preset release -j $(JOBS)
+
+bench:
+	@.ci/packages.sh bench
+	@cmake --preset release -DWEIR_WITH_TURBOJPEG=ON
+	@cmake --build --preset release -j $(JOBS)
+	@cmake --build --preset release --target bench
+
+format:
+	@find prof io decoders datasets pipeline workloads cli bench tests -name '*.[ch]' 2>/dev/null | xargs clang-format -i
+
+clean:
+	rm -rf build

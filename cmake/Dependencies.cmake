@@ -1,0 +1,48 @@
+# The libraries that weir is made of, all by pkg-config, as imported targets weir::hdf5, weir::jpeg, ...
+#
+# WEIR_STATIC_DEPS=ON links everything but HDF5 and the C library statically, for a program that is copied to machines
+# which have only those.
+option(WEIR_STATIC_DEPS "Link the libraries statically, except HDF5 and libc" OFF)
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+
+# weir_dependency(NAME MODULE [ARCHIVE...]): weir::NAME from the pkg-config module; with WEIR_STATIC_DEPS from the named
+# archives instead, in link order.
+function(weir_dependency name module)
+  pkg_check_modules(${name} REQUIRED QUIET IMPORTED_TARGET GLOBAL ${module})
+  message(STATUS "${name}: ${${name}_VERSION}")
+  weir_library(${name} ${ARGN})
+endfunction()
+
+# weir_library(NAME [ARCHIVE...]): weir::NAME for a module that pkg_check_modules has found.
+function(weir_library name)
+  add_library(weir_${name} INTERFACE)
+  add_library(weir::${name} ALIAS weir_${name})
+  if(NOT WEIR_STATIC_DEPS OR NOT ARGN)
+    target_link_libraries(weir_${name} INTERFACE PkgConfig::${name})
+    return()
+  endif()
+  target_include_directories(weir_${name} SYSTEM INTERFACE ${${name}_INCLUDE_DIRS})
+  foreach(archive ${ARGN})
+    find_library(WEIR_ARCHIVE_${archive} NAMES ${archive} HINTS ${${name}_LIBRARY_DIRS} REQUIRED)
+    target_link_libraries(weir_${name} INTERFACE ${WEIR_ARCHIVE_${archive}})
+  endforeach()
+endfunction()
+
+pkg_check_modules(hdf5_serial QUIET hdf5-serial)
+if(hdf5_serial_FOUND)
+  weir_dependency(hdf5 hdf5-serial)
+else()
+  weir_dependency(hdf5 hdf5)
+endif()
+weir_dependency(jpeg libjpeg libjpeg.a)
+weir_dependency(jansson jansson libjansson.a)
+weir_dependency(png libpng libpng16.a libz.a)
+find_path(WEIR_XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # used as a header only
+
+# What may be missing: each is found or not by WEIR_WITH_<NAME> = AUTO|ON|OFF.
+include(WeirWith)
+weir_with(URING liburing "liburing" liburing.a)
+weir_with(CRITERION criterion "Criterion (for the tests)")
+weir_with(TURBOJPEG libturbojpeg "TurboJPEG (for the benchmarks)" libturbojpeg.a)

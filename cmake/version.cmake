@@ -1,0 +1,12 @@
+# Writes the version header at build time: cmake -DSOURCE=... -DOUTPUT=... -DWEIR_VERSION=... -P version.cmake
+# The file changes only when git's answer does, so that a build without changes stays one without work.
+set(WEIR_GIT_DESCRIBE "unknown")
+# A release archive unpacked inside somebody else's checkout must not take that one's name.
+if(EXISTS "${SOURCE}/.git")
+  execute_process(COMMAND git describe --always --dirty --tags WORKING_DIRECTORY "${SOURCE}" OUTPUT_VARIABLE described
+                  ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE status)
+  if(status EQUAL 0 AND described)
+    set(WEIR_GIT_DESCRIBE "${described}")
+  endif()
+endif()
+configure_file("${SOURCE}/prof/version.h.in" "${OUTPUT}" @ONLY)

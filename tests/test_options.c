@@ -1,0 +1,327 @@
+#include "cli/commands.h"
+#include "cli/options.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <criterion/redirect.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct values {
+    int batch, workers, offset, color;
+    uint64_t seed;
+    double split;
+    const char *log;
+    struct weir_opt_size size;
+    bool json, no_shuffle;
+};
+
+#define FIELD(name) offsetof(struct values, name)
+
+static const struct weir_opt opts[] = {
+    {.name = "batch-size",
+     .kind = WEIR_OPT_INT,
+     .offset = FIELD(batch),
+     .value = "N",
+     .preset = "8",
+     .help = "samples",
+     .min = 1,
+     .max = 4096},
+    {.name = "num-workers",
+     .kind = WEIR_OPT_INT,
+     .offset = FIELD(workers),
+     .value = "N|auto",
+     .preset = "auto",
+     .help = "threads",
+     .min = 0,
+     .max = 1023,
+     .allow_auto = true},
+    {.name = "action-offset",
+     .kind = WEIR_OPT_INT,
+     .offset = FIELD(offset),
+     .value = "N",
+     .preset = "0",
+     .help = "shift",
+     .min = -1,
+     .max = 1},
+    {.name = "color",
+     .kind = WEIR_OPT_ENUM,
+     .offset = FIELD(color),
+     .value = "rgb|bgr|gray",
+     .preset = "rgb",
+     .help = "order"},
+    {.name = "seed",
+     .kind = WEIR_OPT_UINT64,
+     .offset = FIELD(seed),
+     .value = "N",
+     .preset = "0",
+     .help = "of the order"},
+    {.name = "train-split",
+     .kind = WEIR_OPT_DOUBLE,
+     .offset = FIELD(split),
+     .value = "F",
+     .preset = "0.9",
+     .help = "share",
+     .min = 0.01,
+     .max = 1},
+    {.name = "log", .kind = WEIR_OPT_TEXT, .offset = FIELD(log), .value = "FILE", .help = "JSON lines"},
+    {.name = "size",
+     .kind = WEIR_OPT_SIZE,
+     .offset = FIELD(size),
+     .value = "WxH",
+     .preset = "640x480",
+     .help = "pixels",
+     .min = 16,
+     .max = 8192},
+    {.name = "json", .kind = WEIR_OPT_FLAG, .offset = FIELD(json), .help = "prints it"},
+    {.name = "no-shuffle", .kind = WEIR_OPT_FLAG, .offset = FIELD(no_shuffle), .help = "in order"},
+};
+
+static const struct weir_command command = {.name = "try",
+                                            .summary = "A command.",
+                                            .args = "DATA",
+                                            .min_args = 1,
+                                            .max_args = 2,
+                                            .opts = opts,
+                                            .n_opts = sizeof opts / sizeof *opts,
+                                            .notes = "The notes."};
+
+enum { MAX_WORDS = 32 };
+
+/* Parses a line of words parted by single blanks. */
+static enum weir_parse parse(const char *line, struct values *values, const char **args, int *n_args)
+{
+    static char text[512];
+    static char *argv[MAX_WORDS + 1];
+    static const char *own_args[2];
+    int argc = 0, own_n_args;
+    snprintf(text, sizeof text, "try %s", line);
+    for (char *word = strtok(text, " "); word && argc < MAX_WORDS; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    return weir_options_parse(&command, values, sizeof *values, argc, argv, args ? args : own_args,
+                              n_args ? n_args : &own_n_args);
+}
+
+static void expect_usage(const char *line, const char *message)
+{
+    struct values values;
+    cr_assert_eq(parse(line, &values, NULL, NULL), WEIR_PARSE_USAGE, "accepted: %s", line);
+    fflush(stderr);
+    char text[4096];
+    FILE *err = cr_get_redirected_stderr();
+    size_t n = fread(text, 1, sizeof text - 1, err);
+    text[n] = '\0';
+    cr_assert(strstr(text, message), "'%s' says:\n%swhere this was expected: %s", line, text, message);
+    cr_assert(strstr(text, "weir try --help"), "no hint: %s", text);
+}
+
+Test(options, presets_are_parsed_as_if_typed)
+{
+    struct values v;
+    cr_assert_eq(parse("folder", &v, NULL, NULL), WEIR_PARSE_RUN);
+    cr_assert_eq(v.batch, 8);
+    cr_assert_eq(v.workers, WEIR_OPT_AUTO);
+    cr_assert_eq(v.color, 0);
+    cr_assert_eq(v.split, 0.9);
+    cr_assert_null(v.log);
+    cr_assert(v.size.width == 640 && v.size.height == 480);
+    cr_assert(!v.json && !v.no_shuffle);
+}
+
+Test(options, every_spelling_of_a_value)
+{
+    const char *const lines[] = {"d --batch-size 24", "d --batch-size=24", "d --batch_size 24", "--batch_size=24 d"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct values v;
+        cr_assert_eq(parse(lines[i], &v, NULL, NULL), WEIR_PARSE_RUN, "%s", lines[i]);
+        cr_assert_eq(v.batch, 24, "%s", lines[i]);
+    }
+}
+
+Test(options, every_kind)
+{
+    struct values v;
+    cr_assert_eq(parse("d --num-workers 0 --action-offset -1 --color bgr --seed 18446744073709551615 --train-split 1 "
+                       "--log a_b.jsonl --size 64X48 --json --no_shuffle",
+                       &v, NULL, NULL),
+                 WEIR_PARSE_RUN);
+    cr_assert_eq(v.workers, 0);
+    cr_assert_eq(v.offset, -1);
+    cr_assert_eq(v.color, 1);
+    cr_assert_eq(v.seed, UINT64_MAX);
+    cr_assert_eq(v.split, 1.0);
+    cr_assert_str_eq(v.log, "a_b.jsonl"); /* underscores of values stay */
+    cr_assert(v.size.width == 64 && v.size.height == 48);
+    cr_assert(v.json && v.no_shuffle);
+}
+
+Test(options, the_last_one_counts)
+{
+    struct values v;
+    cr_assert_eq(parse("d --batch-size 2 --batch_size=3", &v, NULL, NULL), WEIR_PARSE_RUN);
+    cr_assert_eq(v.batch, 3);
+}
+
+Test(options, arguments)
+{
+    struct values v;
+    const char *args[2] = {0};
+    int n;
+    cr_assert_eq(parse("one --json two", &v, args, &n), WEIR_PARSE_RUN);
+    cr_assert_eq(n, 2);
+    cr_assert_str_eq(args[0], "one");
+    cr_assert_str_eq(args[1], "two");
+    cr_assert_eq(parse("--json -- --batch-size", &v, args, &n), WEIR_PARSE_RUN);
+    cr_assert_eq(n, 1);
+    cr_assert_str_eq(args[0], "--batch-size");
+    cr_assert_eq(v.batch, 8);
+    cr_assert_eq(parse("-", &v, args, &n), WEIR_PARSE_RUN);
+    cr_assert_str_eq(args[0], "-");
+}
+
+struct usage_case {
+    char line[64], message[96];
+};
+
+ParameterizedTestParameters(options, usage)
+{
+    static struct usage_case cases[] = {
+        {"", "DATA is missing"},
+        {"a b c", "unexpected argument 'c'"},
+        {"d --batchsize 3", "unknown option --batchsize; did you mean --batch-size?"},
+        {"d --workers 3", "unknown option --workers; did you mean --num-workers?"},
+        {"d --zzz", "unknown option --zzz\n"},
+        {"d -j", "unknown option -j"},
+        {"d --json=1", "--json takes no value"},
+        {"d --batch-size", "--batch-size needs a value: N"},
+        {"d --log --json", "--log needs a value: FILE"},
+        {"d --log=", "--log has an empty value"},
+        {"d --batch-size 8x", "--batch-size wants a whole number, not '8x'"},
+        {"d --batch-size auto", "--batch-size wants a whole number, not 'auto'"},
+        {"d --batch-size 0", "--batch-size 0 is out of bounds: 1 to 4096"},
+        {"d --batch-size 4097", "out of bounds"},
+        {"d --batch-size 99999999999999999999", "out of bounds"},
+        {"d --num-workers many", "--num-workers wants a whole number or auto, not 'many'"},
+        {"d --num-workers -1", "out of bounds"},
+        {"d --color cmyk", "--color 'cmyk' is not one of rgb|bgr|gray"},
+        {"d --color rg", "is not one of rgb|bgr|gray"},
+        {"d --color rgb|bgr", "is not one of rgb|bgr|gray"},
+        {"d --seed -1", "--seed wants a whole number from 0, not '-1'"},
+        {"d --seed 18446744073709551616", "--seed 18446744073709551616 is too large"},
+        {"d --train-split nan", "--train-split wants a number, not 'nan'"},
+        {"d --train-split 1.5", "out of bounds"},
+        {"d --size 640", "--size wants WIDTHxHEIGHT such as 640x480, not '640'"},
+        {"d --size 640x480x3", "not '640x480x3'"},
+        {"d --size -64x48", "not '-64x48'"},
+        {"d --size 64x8", "out of bounds"},
+        {"d --bat\033ch 1", "unknown option --bat?ch"},
+    };
+    return cr_make_param_array(struct usage_case, cases, sizeof cases / sizeof *cases);
+}
+
+ParameterizedTest(struct usage_case *c, options, usage, .init = cr_redirect_stderr)
+{
+    expect_usage(c->line, c->message);
+}
+
+static size_t count_lines(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+Test(options, help_lists_all_and_aligns)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    weir_options_help(&command, out);
+    fclose(out);
+    cr_assert(strstr(text, "Usage: weir try DATA [OPTIONS]\n"));
+    cr_assert(strstr(text, "The notes.\n"));
+    size_t column = 0;
+    for (size_t i = 0; i < command.n_opts; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "\n  --%s", opts[i].name);
+        const char *at = strstr(text, name);
+        cr_assert(at, "%s is not in the help", opts[i].name);
+        const char *help = strstr(at + 1, opts[i].help);
+        size_t here = (size_t)(help - at);
+        if (column == 0)
+            column = here;
+        cr_assert_eq(here, column, "%s is not aligned", opts[i].name);
+    }
+    cr_assert(strstr(text, "samples (default 8)\n"));
+    cr_assert(strstr(text, "--color rgb|bgr|gray"));
+    cr_assert_eq(count_lines(text), 3 + 2 + command.n_opts + 1 + 2);
+    free(text);
+}
+
+Test(options, help_needs_no_arguments, .init = cr_redirect_stdout)
+{
+    struct values v;
+    cr_assert_eq(parse("--batch-size zero --help", &v, NULL, NULL), WEIR_PARSE_HELP);
+    fflush(stdout);
+    char text[64] = "";
+    cr_assert(fgets(text, sizeof text, cr_get_redirected_stdout()));
+    cr_assert_str_eq(text, "Usage: weir try DATA [OPTIONS]\n");
+}
+
+Test(options, echo_in_json)
+{
+    struct values v;
+    cr_assert_eq(parse("d --color gray --seed 7 --json", &v, NULL, NULL), WEIR_PARSE_RUN);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    struct weir_json json;
+    weir_json_open(&json, out, false);
+    weir_json_object(&json, NULL);
+    weir_options_json(&command, &v, &json);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fclose(out);
+    char flat[1024] = "";
+    size_t n = 0;
+    for (const char *c = text; *c && n < sizeof flat - 1; c++)
+        if (*c != ' ' && *c != '\n')
+            flat[n++] = *c;
+    cr_assert_str_eq(flat,
+                     "{\"batch_size\":8,\"num_workers\":\"auto\",\"action_offset\":0,\"color\":\"gray\",\"seed\":7,"
+                     "\"train_split\":0.9,\"log\":null,\"size\":\"640x480\",\"json\":true,\"no_shuffle\":false}");
+    free(text);
+}
+
+Test(options, near_names)
+{
+    int best = INT_MAX;
+    cr_assert(weir_names_close("epochs", "num-epochs", &best));
+    best = INT_MAX;
+    cr_assert(weir_names_close("dcotor", "doctor", &best));
+    cr_assert_not(weir_names_close("dcotor", "run", &best));
+    best = INT_MAX;
+    cr_assert_not(weir_names_close("", "run", &best));
+}
+
+/* The tables of the real commands: every preset parses, every name is unique. */
+Test(options, tables_of_the_commands)
+{
+    const struct weir_command *const all[] = {&weir_cmd_run, &weir_cmd_info, &weir_cmd_synth, &weir_cmd_report,
+                                              &weir_cmd_doctor};
+    for (size_t c = 0; c < sizeof all / sizeof *all; c++) {
+        void *values = calloc(1, 4096);
+        const char *args[8];
+        int n_args;
+        char *argv[] = {"x", "d", "d", "d", "d"};
+        cr_assert_leq(all[c]->min_args, 4);
+        cr_assert_eq(weir_options_parse(all[c], values, 4096, 1 + all[c]->min_args, argv, args, &n_args),
+                     WEIR_PARSE_RUN, "%s", all[c]->name);
+        for (size_t i = 0; i < all[c]->n_opts; i++)
+            for (size_t j = 0; j < i; j++)
+                cr_assert_str_neq(all[c]->opts[i].name, all[c]->opts[j].name);
+        free(values);
+    }
+}

@@ -1,0 +1,365 @@
+#include "prof/report.h"
+#include "prof/text.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RULE60 "============================================================\n"
+#define DASH60 "------------------------------------------------------------\n"
+
+/* The shape that people's scripts know, typed here a second time on purpose. */
+#define ZH_HEAD                                                                                                        \
+    RULE60 "⏱️  性能分析统计\n" RULE60                                                                       \
+           "环节名称                                  | 总计:    XXXs | 调用:  XXX次 | 平均: XXXms\n" DASH60
+
+static char *printed(const struct weir_report *report, enum weir_lang lang)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    weir_report_print(out, report, lang);
+    fclose(out);
+    return text;
+}
+
+static struct weir_report_row row(const char *name, enum weir_stage_kind kind, uint64_t count, double total_s)
+{
+    struct weir_report_row made = {.kind = kind, .count = count, .total_s = total_s, .cpu_over_wall = -1, .share = -1};
+    snprintf(made.name, sizeof made.name, "%s", name);
+    made.mean_s = count ? total_s / (double)count : 0;
+    return made;
+}
+
+static struct weir_report *small_report(void)
+{
+    struct weir_report *report = calloc(1, sizeof *report);
+    report->epoch_first = 1;
+    report->epoch_last = 10;
+    report->epoch_count = 30;
+    report->timing = true;
+    report->wall_s = 61.5;
+    report->rows[0] = row("02_read_qpos", WEIR_KIND_WORK, 0, 0);
+    report->rows[1] = row("03_read_images_total", WEIR_KIND_SPAN, 83430, 1200.5);
+    report->rows[2] = row("03b_image_decode", WEIR_KIND_WORK, 333720, 1100.3);
+    report->n_rows = 3;
+    return report;
+}
+
+static void release(struct weir_report *report)
+{
+    weir_report_free(report);
+    free(report);
+}
+
+Test(report, chinese_table_byte_by_byte)
+{
+    struct weir_report *report = small_report();
+    report->rows[3] = row("08_wait_for_data", WEIR_KIND_WAIT, 7, 1150.0); /* sorted in between */
+    report->n_rows = 4;
+    char *text = printed(report, WEIR_LANG_ZH);
+    const char *table = strstr(text, RULE60);
+    cr_assert_not_null(table);
+    const char *golden =
+        ZH_HEAD "03_read_images_total                     | 总计:  1200.50s | 调用:  83430次 | 平均:  14.39ms\n"
+                "08_wait_for_data                         | 总计:  1150.00s | 调用:      7次 | 平均: 164285.71ms\n"
+                "03b_image_decode                         | 总计:  1100.30s | 调用: 333720次 | 平均:   3.30ms\n" RULE60;
+    cr_assert_eq(strncmp(table, golden, strlen(golden)), 0, "got:\n%s\nwanted:\n%s", table, golden);
+    cr_assert_null(strstr(text, "02_read_qpos"));
+    cr_assert_null(strstr(text, "耗时:"), "only epoch lines may match grep 耗时:");
+    cr_assert_eq(strncmp(text, "统计范围: 第 1-10 轮 (共 30 轮), 墙钟 61.50s\n", strlen("统计范围: 第 1-10 轮")), 0);
+    free(text);
+    release(report);
+}
+
+Test(report, chinese_rows_of_equal_total_stay_in_stage_order)
+{
+    struct weir_report *report = small_report();
+    for (int i = 0; i < 3; i++)
+        report->rows[i] = row((const char *[]){"a", "b", "c"}[i], WEIR_KIND_WORK, 1, 2.0);
+    char *text = printed(report, WEIR_LANG_ZH);
+    cr_assert(strstr(text, "\na  ") < strstr(text, "\nb  ") && strstr(text, "\nb  ") < strstr(text, "\nc  "));
+    free(text);
+    release(report);
+}
+
+Test(report, english_table)
+{
+    struct weir_report *report = small_report();
+    report->rows[2].p50_s = 0.0025;
+    report->rows[2].p99_s = 25e-9;
+    report->rows[2].max_s = 1.25;
+    report->rows[2].cpu_over_wall = 0.98;
+    report->rows[2].share = 1;
+    char *text = printed(report, WEIR_LANG_EN);
+    cr_assert_eq(strncmp(text, "epochs 1-10 of 30, 61.50 s\n", 27), 0, "%s", text);
+    cr_assert_null(strstr(text, "02_read_qpos"));
+    const char *wanted =
+        "03b_image_decode        work             333720   1100.300s    3.30ms    2.50ms       0ns      25ns"
+        "     1.25s     0.98 100.0%\n";
+    cr_assert_not_null(strstr(text, wanted), "%s", text);
+    const char *span = strstr(text, "03_read_images_total");
+    cr_assert_not_null(strstr(span, "        -      -\n"), "%s", span);
+    free(text);
+    report->final = true;
+    text = printed(report, WEIR_LANG_EN);
+    cr_assert_eq(strncmp(text, "whole run: epochs 1-10 of 30", 28), 0);
+    free(text);
+    release(report);
+}
+
+Test(report, columns_line_up)
+{
+    struct weir_report *report = small_report();
+    report->rows[0] = row("a stage with a name of fifty characters, or so more", WEIR_KIND_WORK, 1, 1);
+    report->rows[1] = row("加载图像", WEIR_KIND_WAIT, 2, 2);
+    report->rows[1].consumer = true;
+    char *text = printed(report, WEIR_LANG_EN);
+    char *line = strtok(strchr(text, '\n') + 1, "\n");
+    int width = weir_text_width(line);
+    for (int i = 0; i < 3; i++) {
+        line = strtok(NULL, "\n");
+        cr_assert_eq(weir_text_width(line), width, "%s", line);
+    }
+    free(text);
+    release(report);
+}
+
+Test(report, timing_off_says_so_and_prints_the_rest)
+{
+    struct weir_report *report = small_report();
+    report->timing = false;
+    report->n_rows = 0;
+    report->reads = 12;
+    report->read_bytes = 1200000;
+    for (enum weir_lang lang = WEIR_LANG_EN; lang <= WEIR_LANG_ZH; lang++) {
+        char *text = printed(report, lang);
+        cr_assert_not_null(strstr(text, "--no-timing"));
+        cr_assert_null(strstr(text, "性能分析统计"));
+        cr_assert_not_null(
+            strstr(text, lang == WEIR_LANG_EN ? "io: 12 reads, 0.001 GB, 100.0 kB per read" : "读取: 12 次"));
+        free(text);
+    }
+    release(report);
+}
+
+Test(report, errors_are_listed_and_the_rest_counted)
+{
+    struct weir_report *report = small_report();
+    report->bad_frames = 30;
+    report->bad_episodes = 2;
+    report->n_errors = 12;
+    for (int i = 0; i < 12; i++) {
+        snprintf(report->errors[i].text, sizeof report->errors[i].text, "ep%d.hdf5: \x1b[31mframe %d\n", i, i);
+        report->errors[i].count = 2;
+    }
+    char *text = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(
+        strstr(text, "errors: 30 bad frames, 0 samples skipped, 0 frames substituted, 2 episodes left out\n"));
+    cr_assert_not_null(strstr(text, "  2 x ep9.hdf5: ?[31mframe 9?\n"), "%s", text);
+    cr_assert_null(strstr(text, "ep10.hdf5"));
+    cr_assert_not_null(strstr(text, "  and 12 more\n"), "%s", text);
+    free(text);
+    text = printed(report, WEIR_LANG_ZH);
+    cr_assert_not_null(strstr(text, "  另有 12 次未列出\n"), "%s", text);
+    cr_assert_null(strchr(text, 0x1b));
+    free(text);
+    release(report);
+}
+
+Test(report, rows_from_a_snapshot)
+{
+    struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
+    snapshot->n_stages = WEIR_STAGE_BUILTIN_COUNT;
+    struct weir_stage_stats *decode = &snapshot->stages[WEIR_STAGE_IMAGE_DECODE];
+    *decode = (struct weir_stage_stats){.count = 10,
+                                        .total_ns = 30000000,
+                                        .self_ns = 30000000,
+                                        .min_ns = 1000000,
+                                        .max_ns = 5000000,
+                                        .sampled_wall_ns = 2000000,
+                                        .sampled_cpu_ns = 1000000};
+    decode->hist[weir_hist_bucket(3000000)] = 10;
+    snapshot->stages[WEIR_STAGE_READ_BYTES] =
+        (struct weir_stage_stats){.count = 1, .total_ns = 10000000, .self_ns = 10000000};
+    snapshot->stages[WEIR_STAGE_TRAIN_FORWARD] = (struct weir_stage_stats){.count = 1, .total_ns = 90, .self_ns = 90};
+    snapshot->stages[WEIR_STAGE_TOTAL_GETITEM] = (struct weir_stage_stats){.count = 1, .total_ns = 90, .self_ns = 90};
+    snapshot->stages[WEIR_STAGE_WORKER_LOOP] = (struct weir_stage_stats){.count = 1, .total_ns = 90, .self_ns = 90};
+    struct weir_thread_stats threads[] = {
+        {.name = "w00", .role = WEIR_ROLE_WORKER, .wall_ns = 2000000000, .work_ns = 1000000000, .zones = 40},
+        {.name = "main", .role = WEIR_ROLE_CONSUMER, .wall_ns = 2000000000, .zones = 2},
+    };
+    snapshot->threads = threads;
+    snapshot->n_threads = 2;
+    struct weir_report *report = calloc(1, sizeof *report);
+    cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
+    cr_assert_eq(report->n_rows, WEIR_STAGE_BUILTIN_COUNT - 1, "all but the worker's loop");
+    cr_assert_float_eq(report->rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12);
+    cr_assert_float_eq(report->rows[WEIR_STAGE_READ_BYTES].share, 0.25, 1e-12);
+    cr_assert_eq(report->rows[WEIR_STAGE_TRAIN_FORWARD].share, -1, "the consumer's work is in no share");
+    cr_assert_eq(report->rows[WEIR_STAGE_TOTAL_GETITEM].self_s, 0);
+    cr_assert_float_eq(report->rows[WEIR_STAGE_IMAGE_DECODE].cpu_over_wall, 0.5, 1e-12);
+    cr_assert_float_eq(report->rows[WEIR_STAGE_IMAGE_DECODE].p50_s, 0.003, 0.0002);
+    cr_assert_eq(report->rows[WEIR_STAGE_READ_BYTES].cpu_over_wall, -1);
+    cr_assert_eq(report->n_workers, 1);
+    cr_assert_str_eq(report->workers[0].name, "w00");
+    cr_assert_eq(report->zones, 42);
+    cr_assert_float_eq(report->thread_s, 4, 1e-12);
+    cr_assert_gt(report->zone_cost_ns, 0);
+    cr_assert_float_eq(report->profiler_share, 42 * report->zone_cost_ns / 4e9, 1e-15);
+    double shares = 0;
+    for (int i = 0; i < report->n_rows; i++)
+        shares += report->rows[i].share > 0 ? report->rows[i].share : 0;
+    cr_assert_float_eq(shares, 1, 1e-12);
+    threads[0].role = WEIR_ROLE_OTHER; /* no workers: the consumer's line is shown */
+    cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
+    cr_assert_eq(report->n_workers, 1);
+    cr_assert_str_eq(report->workers[0].name, "main");
+    free(snapshot);
+    release(report);
+}
+
+Test(report, epoch_lines)
+{
+    struct weir_epoch_line line = {.epoch = 3,
+                                   .epoch_count = 10,
+                                   .total_s = 12.34,
+                                   .train_s = 10,
+                                   .val_s = 2.3,
+                                   .data_wait_fraction = 0.123,
+                                   .samples_per_s = 123.4,
+                                   .images_per_s = 493.6,
+                                   .peak_rss_bytes = 1230000000};
+    char text[512];
+    for (int pass = 0; pass < 4; pass++) {
+        FILE *out = fmemopen(text, sizeof text, "w");
+        line.interrupted = pass & 1;
+        weir_epoch_print(out, &line, pass < 2 ? WEIR_LANG_ZH : WEIR_LANG_EN);
+        fclose(out);
+        static const char *const wanted[] = {
+            "Epoch 3/10 总耗时: 12.34s | 训练耗时: 10.00s | 验证耗时: 2.30s | 数据等待: 12.3% | 样本/秒: 123.4 | "
+            "图像/秒: 493.6 | 峰值内存: 1.23GB\n",
+            "Epoch 3/10 (中断) 总耗时: 12.34s | 训练耗时: 10.00s | 验证耗时: 2.30s | 数据等待: 12.3% | 样本/秒: 123.4 "
+            "| "
+            "图像/秒: 493.6 | 峰值内存: 1.23GB\n",
+            "epoch 3/10 total 12.34 s | train 10.00 s | val 2.30 s | data wait 12.3 % | 123.4 samples/s | "
+            "493.6 images/s | peak memory 1.23 GB\n",
+            "epoch 3/10 (interrupted) total 12.34 s | train 10.00 s | val 2.30 s | data wait 12.3 % | 123.4 samples/s "
+            "| "
+            "493.6 images/s | peak memory 1.23 GB\n",
+        };
+        cr_assert_str_eq(text, wanted[pass]);
+    }
+}
+
+static char *json_of(void (*write)(struct weir_json *json), bool pretty)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    struct weir_json json;
+    weir_json_open(&json, out, pretty);
+    write(&json);
+    weir_json_close(&json);
+    fclose(out);
+    return text;
+}
+
+static void nested(struct weir_json *json)
+{
+    weir_json_object(json, NULL);
+    weir_json_int(json, "a", INT64_MIN);
+    weir_json_array(json, "list");
+    weir_json_uint(json, NULL, UINT64_MAX);
+    weir_json_bool(json, NULL, false);
+    weir_json_object(json, NULL);
+    weir_json_end(json, '}');
+    weir_json_end(json, ']');
+    weir_json_text(json, "none", NULL);
+    weir_json_end(json, '}');
+}
+
+Test(json, nesting_compact_and_pretty)
+{
+    char *text = json_of(nested, false);
+    cr_assert_str_eq(text, "{\"a\":-9223372036854775808,\"list\":[18446744073709551615,false,{}],\"none\":null}\n");
+    free(text);
+    text = json_of(nested, true);
+    cr_assert_str_eq(text, "{\n  \"a\": -9223372036854775808,\n  \"list\": [\n    18446744073709551615,\n    false,\n"
+                           "    {}\n  ],\n  \"none\": null\n}\n");
+    free(text);
+}
+
+static void hostile_text(struct weir_json *json)
+{
+    weir_json_array(json, NULL);
+    weir_json_text(json, NULL, "quote \" slash \\ nl \n tab \t esc \x1b del \x7f");
+    weir_json_text(json, NULL, "摄像头 \xf0\x9f\x93\xb7");
+    weir_json_text(json, NULL, "\xff\xc0\x80\xed\xa0\x80 cut \xe6\x91");
+    weir_json_text(json, NULL, "c1 \xc2\x9b bidi \xe2\x80\xae");
+    weir_json_end(json, ']');
+}
+
+Test(json, texts_are_escaped)
+{
+    char *text = json_of(hostile_text, false);
+    cr_assert_str_eq(text, "[\"quote \\\" slash \\\\ nl \\n tab \\t esc \\u001b del \\u007f\","
+                           "\"摄像头 \xf0\x9f\x93\xb7\","
+                           "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd cut "
+                           "\xef\xbf\xbd\xef\xbf\xbd\","
+                           "\"c1 \\u009b bidi \\u202e\"]\n");
+    free(text);
+}
+
+static void numbers(struct weir_json *json)
+{
+    weir_json_array(json, NULL);
+    weir_json_double(json, NULL, 0.1);
+    weir_json_double(json, NULL, 1.0 / 3);
+    weir_json_double(json, NULL, 12345678.5);
+    weir_json_double(json, NULL, 1e300);
+    weir_json_double(json, NULL, NAN);
+    weir_json_double(json, NULL, -INFINITY);
+    weir_json_double(json, NULL, -0.0);
+    weir_json_end(json, ']');
+}
+
+Test(json, numbers_are_short_and_exact)
+{
+    char *text = json_of(numbers, false);
+    cr_assert_str_eq(text, "[0.1,0.33333333333333331,12345678.5,1e+300,null,null,0]\n");
+    free(text);
+}
+
+Test(err, first_error_is_kept_and_made_printable)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    cr_assert_eq(weir_err_set(&err, -EBADMSG, "%s: frame %d", "a\nb\x1b[0m\xff", 7), -EBADMSG);
+    cr_assert_str_eq(err.text, "a?b?[0m?: frame 7");
+    cr_assert_eq(weir_err_set(&err, -EIO, "second"), -EIO);
+    cr_assert_eq(err.code, -EBADMSG);
+    weir_err_prefix(&err, "ep%d\t", 3);
+    cr_assert_str_eq(err.text, "ep3?: a?b?[0m?: frame 7");
+    cr_assert_eq(weir_err_set(NULL, -EIO, "nobody listens"), -EIO);
+    struct weir_err none = WEIR_ERR_NONE;
+    weir_err_prefix(&none, "prefix");
+    cr_assert_str_eq(none.text, "");
+}
+
+Test(err, long_texts_end_at_a_whole_character)
+{
+    char name[4096];
+    for (size_t i = 0; i + 3 < sizeof name; i += 3)
+        memcpy(name + i, "帧", 4);
+    for (int shift = 0; shift < 3; shift++) {
+        struct weir_err err = WEIR_ERR_NONE;
+        weir_err_set(&err, -EIO, "%.*s%s", shift, "ab", name);
+        cr_assert_lt(strlen(err.text), sizeof err.text);
+        cr_assert_null(strchr(err.text, '?'));
+        weir_err_prefix(&err, "%s", name + 3 * 900);
+        cr_assert_lt(strlen(err.text), sizeof err.text);
+        cr_assert_null(strchr(err.text, '?'));
+    }
+}

@@ -1,0 +1,63 @@
+#include "cli/sysinfo.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+Test(sysinfo, filesystems)
+{
+    char type[32];
+    weir_filesystem_of("/proc/self", type, sizeof type);
+    cr_assert_str_eq(type, "proc");
+    weir_filesystem_of("/sys", type, sizeof type);
+    cr_assert_str_eq(type, "sysfs");
+    /* Relative paths and links lead to where they lead. */
+    cr_assert_eq(chdir("/proc/self/fd/.."), 0);
+    weir_filesystem_of("fd/../..", type, sizeof type);
+    cr_assert_str_eq(type, "proc");
+    weir_filesystem_of("/no/such/place", type, sizeof type);
+    cr_assert_str_eq(type, "unknown");
+    weir_filesystem_of("/", type, sizeof type);
+    cr_assert_str_neq(type, "unknown");
+}
+
+Test(sysinfo, machine)
+{
+    struct weir_sysinfo info;
+    weir_sysinfo_read(&info);
+    cr_assert_str_not_empty(info.cpu_model);
+    cr_assert_str_not_empty(info.governor);
+    cr_assert(strncmp(info.kernel, "Linux ", 6) == 0, "%s", info.kernel);
+    cr_assert_gt(info.memory_total_bytes, info.memory_available_bytes);
+    cr_assert_gt(info.memory_available_bytes, 0);
+    cr_assert_leq(info.memory_total_bytes,
+                  (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) + (1 << 20));
+    cr_assert_leq(info.cores.usable, info.cores.affinity);
+    cr_assert_leq(info.cores.affinity, info.cores.online);
+#if defined(__SSE2__)
+    cr_assert_eq(strstr(info.isa, "avx2") != NULL, __builtin_cpu_supports("avx2") != 0);
+    cr_assert_eq(strstr(info.isa, "avx512bw") != NULL, __builtin_cpu_supports("avx512bw") != 0);
+#endif
+}
+
+Test(sysinfo, json_says_null_for_what_is_not_limited)
+{
+    struct weir_sysinfo info = {.cpu_model = "A \"CPU\"",
+                                .cores = {.online = 4, .affinity = 3, .usable = 2, .quota = 1.5}};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    struct weir_json json;
+    weir_json_open(&json, out, false);
+    weir_json_object(&json, NULL);
+    weir_sysinfo_json(&info, &json);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fclose(out);
+    cr_assert(strstr(text, "A \\\"CPU\\\""), "%s", text);
+    cr_assert(strstr(text, "memory_cgroup_limit_bytes"), "%s", text);
+    cr_assert(strstr(text, "null"), "%s", text);
+    cr_assert(strstr(text, "1.5"), "%s", text);
+    free(text);
+}
