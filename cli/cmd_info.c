@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "datasets/dataset.h"
 #include "pipeline/probe.h"
 
@@ -326,7 +327,9 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
         return parse == WEIR_PARSE_HELP ? 0 : 2;
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_dataset *dataset;
-    struct weir_dataset_config config = {.path = path, .cameras = o.cameras};
+    struct weir_index_progress progress;
+    weir_index_progress_begin(&progress);
+    struct weir_dataset_config config = {path, o.cameras, false, weir_index_progress, &progress};
     int rc = weir_dataset_open(&dataset, &config, &err);
     if (rc < 0)
         return weir_cli_fail(command, &err);

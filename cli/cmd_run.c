@@ -1,12 +1,11 @@
 #include "cli/commands.h"
+#include "cli/progress.h"
 #include "cli/run_loop.h"
 #include "cli/sysinfo.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 struct run_options {
     int batch_size, num_workers, prefetch, num_epochs, max_batches;
@@ -91,22 +90,8 @@ static void on_stall(void *user, const char *text)
     fprintf(stderr, "weir run: %s", text);
 }
 
-static void on_index(void *user, int done, int total)
-{
-    static time_t last;
-    (void)user;
-    time_t now = time(NULL);
-    bool terminal = isatty(STDERR_FILENO);
-    if (last == 0)
-        last = now;
-    if (now - last < (terminal ? 1 : 10))
-        return;
-    last = now;
-    fprintf(stderr, "%sindexing: %d of %d episodes%s", terminal ? "\r\033[K" : "", done, total,
-            terminal && done < total ? "" : "\n");
-}
-
-static void to_config(const struct run_options *o, const char *data, struct weir_loader_config *config)
+static void to_config(const struct run_options *o, const char *data, struct weir_index_progress *progress,
+                      struct weir_loader_config *config)
 {
     weir_loader_config_default(config);
     config->data = data;
@@ -132,7 +117,8 @@ static void to_config(const struct run_options *o, const char *data, struct weir
     config->decoder = o->decoder;
     config->no_timing = o->no_timing;
     config->on_stall = on_stall;
-    config->on_index = on_index;
+    config->on_index = weir_index_progress;
+    config->user = progress;
 }
 
 /* ---- the head of the output ---- */
@@ -234,7 +220,9 @@ static int run_loader(const struct weir_command *command, const struct run_optio
 {
     struct weir_loader_config config;
     struct weir_loader *loader;
-    to_config(o, data, &config);
+    struct weir_index_progress progress;
+    weir_index_progress_begin(&progress);
+    to_config(o, data, &progress, &config);
     int rc = weir_loader_open(&loader, &config, err);
     if (rc < 0)
         return rc;

@@ -1,0 +1,19 @@
+/* progress.h: the progress of opening a dataset, on stderr: a line that is rewritten on a terminal, a plain line every
+ * ten seconds elsewhere, nothing when it is over within a second. */
+#ifndef WEIR_CLI_PROGRESS_H
+#define WEIR_CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weir_index_progress {
+    bool terminal, shown;
+    uint64_t last_ns;
+};
+
+void weir_index_progress_begin(struct weir_index_progress *progress);
+
+/* For weir_dataset_config and weir_loader_config: user is the struct. */
+void weir_index_progress(void *user, int done, int total);
+
+#endif
