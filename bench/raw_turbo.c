@@ -1,0 +1,134 @@
+#include "bench/raw_turbo.h"
+#include "pipeline/fetch.h"
+#include "pipeline/probe.h"
+#include "prof/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <turbojpeg.h>
+
+static int load_frame(struct raw_frames *frames, struct weir_fetcher *fetcher, int episode, int camera, int t,
+                      struct weir_err *err)
+{
+    const uint8_t *bytes;
+    size_t length;
+    int rc = weir_fetch_frame(fetcher, episode, camera, t, NULL, 0, &bytes, &length);
+    if (rc < 0)
+        return weir_err_set(err, rc, "episode %d camera %d t %d: %s", episode, camera, t, fetcher->reason);
+    uint8_t *copy = malloc(length);
+    if (!copy)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    memcpy(copy, bytes, length);
+    frames->bytes[frames->n] = copy;
+    frames->lengths[frames->n++] = length;
+    return 0;
+}
+
+static int load_all(struct raw_frames *frames, struct weir_dataset *dataset, struct weir_fetcher *fetcher, int max,
+                    struct weir_err *err)
+{
+    for (int e = 0; e < weir_dataset_episodes(dataset); e++)
+        for (int t = 0; t < weir_dataset_steps(dataset, e); t++)
+            for (int c = 0; c < weir_dataset_cameras(dataset); c++) {
+                int rc = frames->n < max ? load_frame(frames, fetcher, e, c, t, err) : 0;
+                if (rc < 0)
+                    return rc;
+            }
+    return 0;
+}
+
+static int check_size(struct raw_frames *frames, struct weir_dataset *dataset, struct weir_err *err)
+{
+    struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
+    int rc = weir_probe_cameras(dataset, false, probes, err);
+    for (int c = 0; rc == 0 && c < weir_dataset_cameras(dataset); c++)
+        if (probes[c].codec != WEIR_CODEC_JPEG || probes[c].width != probes[0].width ||
+            probes[c].height != probes[0].height)
+            rc = weir_err_set(err, -EINVAL, "the benchmark needs a dataset of JPEGs of one size");
+    frames->width = probes[0].width;
+    frames->height = probes[0].height;
+    return rc;
+}
+
+int raw_frames_load(struct raw_frames *frames, const char *data, int max, struct weir_err *err)
+{
+    *frames = (struct raw_frames){.bytes = calloc((size_t)max, sizeof *frames->bytes),
+                                  .lengths = calloc((size_t)max, sizeof *frames->lengths)};
+    struct weir_dataset *dataset = NULL;
+    struct weir_file_set *files = NULL;
+    struct weir_fetcher fetcher = {0};
+    struct weir_dataset_config config = {.path = data};
+    int rc = frames->bytes && frames->lengths ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+    if (rc == 0)
+        rc = weir_dataset_open(&dataset, &config, err);
+    if (rc == 0)
+        rc = check_size(frames, dataset, err);
+    if (rc == 0 && weir_fetch_files(dataset, &files) < 0)
+        rc = weir_err_set(err, -ENOMEM, "out of memory");
+    if (rc == 0)
+        rc = weir_fetcher_open(&fetcher, dataset, files, "pread", err);
+    if (rc == 0)
+        rc = load_all(frames, dataset, &fetcher, max, err);
+    weir_fetcher_close(&fetcher);
+    weir_file_set_close(&files);
+    weir_dataset_close(&dataset);
+    return rc;
+}
+
+void raw_frames_free(struct raw_frames *frames)
+{
+    for (int i = 0; i < frames->n; i++)
+        free(frames->bytes[i]);
+    free(frames->bytes);
+    free(frames->lengths);
+    *frames = (struct raw_frames){0};
+}
+
+struct crew {
+    const struct raw_frames *frames;
+    uint64_t until_ns;
+    _Atomic uint64_t next, done;
+    _Atomic bool failed;
+};
+
+static void *decode_thread(void *user)
+{
+    struct crew *crew = user;
+    const struct raw_frames *f = crew->frames;
+    tjhandle handle = tjInitDecompress();
+    uint8_t *image = malloc((size_t)f->width * (size_t)f->height * 3);
+    uint64_t n = (uint64_t)f->n, done = 0;
+    while (handle && image && weir_clock_monotonic_ns() < crew->until_ns && !crew->failed) {
+        uint64_t i = atomic_fetch_add(&crew->next, 1) * 7919 % n; /* a prime: all frames come up, none in a row */
+        if (tjDecompress2(handle, f->bytes[i], f->lengths[i], image, f->width, 0, f->height, TJPF_RGB, 0) != 0)
+            crew->failed = true;
+        done++;
+    }
+    atomic_fetch_add(&crew->done, done);
+    free(image);
+    if (handle)
+        tjDestroy(handle);
+    return NULL;
+}
+
+double raw_turbo_rate(const struct raw_frames *frames, int threads, double seconds)
+{
+    struct crew crew = {.frames = frames};
+    pthread_t *ids = calloc((size_t)threads, sizeof *ids);
+    if (!ids)
+        return -1;
+    uint64_t start_ns = weir_clock_monotonic_ns();
+    crew.until_ns = start_ns + (uint64_t)(seconds * 1e9);
+    int started = 0;
+    while (started < threads && pthread_create(&ids[started], NULL, decode_thread, &crew) == 0)
+        started++;
+    for (int i = 0; i < started; i++)
+        pthread_join(ids[i], NULL);
+    double spent_s = (double)(weir_clock_monotonic_ns() - start_ns) / 1e9;
+    free(ids);
+    return crew.failed || started < threads ? -1 : (double)crew.done / spent_s;
+}

@@ -1,0 +1,25 @@
+/* raw_turbo.h: the limit that a loader is compared with: libjpeg-turbo alone, through the TurboJPEG interface, in a
+ * number of threads, over compressed frames that are in memory already. */
+#ifndef WEIR_BENCH_RAW_TURBO_H
+#define WEIR_BENCH_RAW_TURBO_H
+
+#include "prof/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct raw_frames {
+    int n, width, height;
+    uint8_t **bytes;
+    size_t *lengths;
+};
+
+/* Reads the compressed frames of a JPEG dataset into memory, at most max of them, all of one size. */
+int raw_frames_load(struct raw_frames *frames, const char *data, int max, struct weir_err *err);
+void raw_frames_free(struct raw_frames *frames);
+
+/* Images per second over about this long, every thread with its own handle and one output buffer, taking frames in a
+ * scattered order; negative when a frame does not decode. */
+double raw_turbo_rate(const struct raw_frames *frames, int threads, double seconds);
+
+#endif
