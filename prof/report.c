@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ERRORS_SHOWN = 10 };
 
@@ -62,6 +63,12 @@ static void fill_rows(struct weir_report *report, const struct weir_snapshot *sn
 }
 
 /* Without worker threads the consumer does their work, so its line is the one that matters. */
+/* Threads join in any order; numbers in their names count as numbers. */
+static int by_name(const void *a, const void *b)
+{
+    return strverscmp(((const struct weir_report_worker *)a)->name, ((const struct weir_report_worker *)b)->name);
+}
+
 static int fill_workers(struct weir_report *report, const struct weir_snapshot *snapshot)
 {
     enum weir_thread_role role = WEIR_ROLE_CONSUMER;
@@ -86,6 +93,7 @@ static int fill_workers(struct weir_report *report, const struct weir_snapshot *
         worker->other_s = (double)thread->other_ns / 1e9;
         worker->cpu_s = (double)thread->cpu_ns / 1e9;
     }
+    qsort(report->workers, (size_t)report->n_workers, sizeof *report->workers, by_name);
     return 0;
 }
 
