@@ -2,6 +2,7 @@
 #include "cli/progress.h"
 #include "cli/run_loop.h"
 #include "cli/sysinfo.h"
+#include "io/io.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -78,7 +79,8 @@ static void on_signal(int number)
 
 static void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}; /* the second one kills */
+    /* A write that is under way goes on, sleeps do not; the second signal kills. */
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
@@ -249,6 +251,10 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
     if (parse != WEIR_PARSE_RUN)
         return parse == WEIR_PARSE_HELP ? 0 : 2;
     struct weir_err err = WEIR_ERR_NONE;
+    if (weir_io_check(o.io, &err) == -EINVAL || weir_decoder_check(o.decoder, &err) == -EINVAL) {
+        weir_cli_fail(command, &err);
+        return 2;
+    }
     struct weir_run_config run = {o.every, (enum weir_lang)o.lang, o.json, o.step_ms, o.step_spin, NULL, NULL};
     catch_signals();
     int rc = open_output(o.log, &run.log, &err);

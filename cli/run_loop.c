@@ -15,12 +15,18 @@ struct epoch {
     uint64_t samples, images, batches;
 };
 
+/* The loader's counts at one moment, and those of the faults it keeps. */
+struct figures {
+    struct weir_loader_counts counts;
+    uint64_t faults[WEIR_FAULTS_MAX];
+};
+
 /* Where the report window, or the run, began. */
 struct window {
     int first_epoch;
     uint64_t at_ns;
     struct weir_snapshot *snapshot; /* NULL = the beginning */
-    struct weir_loader_counts counts;
+    struct figures figures;
 };
 
 struct loop {
@@ -84,7 +90,9 @@ static void fill_counts(struct weir_report *report, struct loop *l, const struct
     report->bad_episodes = now->bad_episodes;
 }
 
-static void fill_errors(struct weir_report *report, struct weir_loader *loader)
+/* Episodes left out at open belong to every report, bad frames to the one in whose time they were met. */
+static void fill_errors(struct weir_report *report, struct weir_loader *loader, const struct figures *now,
+                        const struct figures *then)
 {
     const struct weir_dataset *dataset = weir_loader_dataset(loader);
     int n = 0;
@@ -92,12 +100,12 @@ static void fill_errors(struct weir_report *report, struct weir_loader *loader)
         snprintf(report->errors[n].text, sizeof report->errors[n].text, "%s", weir_dataset_bad_episode(dataset, i));
         report->errors[n].count = 1;
     }
-    while (n < WEIR_REPORT_ERRORS_MAX &&
-           weir_loader_fault(loader,
-                             n - (report->bad_episodes < WEIR_REPORT_ERRORS_MAX / 2 ? (int)report->bad_episodes
-                                                                                    : WEIR_REPORT_ERRORS_MAX / 2),
-                             report->errors[n].text, &report->errors[n].count))
-        n++;
+    for (int i = 0; i < WEIR_FAULTS_MAX && n < WEIR_REPORT_ERRORS_MAX; i++) {
+        uint64_t so_far;
+        if (now->faults[i] == then->faults[i] || !weir_loader_fault(loader, i, report->errors[n].text, &so_far))
+            continue;
+        report->errors[n++].count = now->faults[i] - then->faults[i];
+    }
     report->n_errors = n;
 }
 
@@ -114,7 +122,7 @@ static void emit(struct loop *l, const struct weir_report *report)
 
 /* The report since a window's beginning. The window is not moved. */
 static int report_since(struct loop *l, const struct window *since, bool final, const struct weir_snapshot *now,
-                        const struct weir_loader_counts *counts)
+                        const struct figures *figures)
 {
     struct weir_report *report = calloc(1, sizeof *report);
     struct weir_snapshot *diff = NULL;
@@ -130,10 +138,12 @@ static int report_since(struct loop *l, const struct window *since, bool final, 
         report->final = final;
         report->timing = now != NULL;
         report->wall_s = (double)(weir_clock_monotonic_ns() - since->at_ns) / 1e9;
-        report->queue_min = final ? l->queue_min : counts->queue_min;
-        report->queue_max = final ? l->queue_max : counts->queue_max;
-        fill_counts(report, l, counts, &since->counts);
-        fill_errors(report, l->loader);
+        fill_counts(report, l, &figures->counts, &since->figures.counts);
+        if (report->queue_samples) {
+            report->queue_min = final ? l->queue_min : figures->counts.queue_min;
+            report->queue_max = final ? l->queue_max : figures->counts.queue_max;
+        }
+        fill_errors(report, l->loader, figures, &since->figures);
         emit(l, report);
         weir_report_free(report);
     }
@@ -142,11 +152,16 @@ static int report_since(struct loop *l, const struct window *since, bool final, 
     return rc;
 }
 
-static int take(struct loop *l, struct weir_snapshot **now, struct weir_loader_counts *counts)
+static int take(struct loop *l, struct weir_snapshot **now, struct figures *figures)
 {
+    struct weir_loader_counts *counts = &figures->counts;
+    char text[WEIR_FAULT_TEXT];
     *now = NULL;
+    memset(figures, 0, sizeof *figures);
     weir_loader_counts(l->loader, counts, true);
-    if (counts->queue_samples > l->since_table.counts.queue_samples) {
+    for (int i = 0; i < WEIR_FAULTS_MAX && weir_loader_fault(l->loader, i, text, &figures->faults[i]); i++)
+        continue;
+    if (counts->queue_samples > l->since_table.figures.counts.queue_samples) {
         l->queue_min = counts->queue_min < l->queue_min ? counts->queue_min : l->queue_min;
         l->queue_max = counts->queue_max > l->queue_max ? counts->queue_max : l->queue_max;
     }
@@ -157,23 +172,23 @@ static int take(struct loop *l, struct weir_snapshot **now, struct weir_loader_c
 static int table(struct loop *l)
 {
     struct weir_snapshot *now;
-    struct weir_loader_counts counts;
-    int rc = take(l, &now, &counts);
+    struct figures figures;
+    int rc = take(l, &now, &figures);
     if (rc == 0)
-        rc = report_since(l, &l->since_table, false, now, &counts);
+        rc = report_since(l, &l->since_table, false, now, &figures);
     weir_snapshot_free(&l->since_table.snapshot);
-    l->since_table = (struct window){l->last_epoch + 1, weir_clock_monotonic_ns(), now, counts};
+    l->since_table = (struct window){l->last_epoch + 1, weir_clock_monotonic_ns(), now, figures};
     return rc;
 }
 
 static int final_table(struct loop *l)
 {
     struct weir_snapshot *now;
-    struct weir_loader_counts counts;
+    struct figures figures;
     weir_loader_finish(l->loader);
-    int rc = take(l, &now, &counts);
+    int rc = take(l, &now, &figures);
     if (rc == 0)
-        rc = report_since(l, &l->since_start, true, now, &counts);
+        rc = report_since(l, &l->since_start, true, now, &figures);
     weir_snapshot_free(&now);
     return rc;
 }
@@ -186,11 +201,13 @@ static void clear_progress(const struct loop *l)
         fputs("\r\033[K", stderr);
 }
 
-static void end_epoch(struct loop *l, bool interrupted)
+static void end_epoch(struct loop *l)
 {
     const struct epoch *e = &l->epoch;
+    const struct weir_sampler *sampler = weir_loader_sampler(l->loader);
     if (e->number < 0)
         return;
+    int batches = weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN) + weir_sampler_batches(sampler, WEIR_SPLIT_VAL);
     double total_s = (double)(e->train_ns + e->val_ns) / 1e9;
     struct weir_epoch_line line = {
         .epoch = e->number + 1,
@@ -202,7 +219,7 @@ static void end_epoch(struct loop *l, bool interrupted)
         .samples_per_s = total_s > 0 ? (double)e->samples / total_s : 0,
         .images_per_s = total_s > 0 ? (double)e->images / total_s : 0,
         .peak_rss_bytes = weir_peak_rss_bytes(),
-        .interrupted = interrupted,
+        .interrupted = e->batches < (uint64_t)batches,
     };
     clear_progress(l);
     if (l->run->json)
@@ -247,7 +264,7 @@ static void account(struct loop *l, const struct weir_batch *batch)
 static int between_epochs(struct loop *l, int next)
 {
     int rc = 0;
-    end_epoch(l, false);
+    end_epoch(l);
     int done = l->last_epoch + 1;
     if (l->epoch.number >= 0 && l->run->every > 0 && done % l->run->every == 0)
         rc = table(l);
@@ -256,8 +273,10 @@ static int between_epochs(struct loop *l, int next)
     return rc;
 }
 
+/* Without workers this thread is the one whose time has to add up: what is in no other zone is "other". */
 static int consume(struct loop *l, struct weir_err *err)
 {
+    WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
     int rc;
     for (;;) {
         struct weir_batch *batch;
@@ -286,7 +305,7 @@ static int consume(struct loop *l, struct weir_err *err)
 static int finish(struct loop *l, bool cut_short)
 {
     int rc = 0;
-    end_epoch(l, cut_short);
+    end_epoch(l);
     bool due = l->run->every > 0 && (l->last_epoch + 1) % l->run->every == 0 && !cut_short;
     if (due && l->since_table.first_epoch > 0 && l->since_table.first_epoch <= l->last_epoch)
         rc = table(l);
