@@ -125,10 +125,10 @@ static int open_norm(struct weir_shared *s, bool actions, struct weir_err *err)
 static int auto_prefetch(const struct weir_loader *loader)
 {
     const struct weir_shared *s = &loader->shared;
-    int frames = s->config.batch_size * s->layout.n_cameras * s->layout.history;
-    int wanted = FRAMES_IN_FLIGHT_PER_WORKER * loader->n_workers;
-    int batches = (wanted + frames - 1) / frames;
-    return batches > PREFETCH_MIN ? batches : PREFETCH_MIN;
+    int64_t frames = (int64_t)s->config.batch_size * s->layout.n_cameras * s->layout.history;
+    int64_t wanted = FRAMES_IN_FLIGHT_PER_WORKER * loader->n_workers;
+    int64_t batches = (wanted + frames - 1) / frames;
+    return batches > PREFETCH_MIN ? (int)batches : PREFETCH_MIN;
 }
 
 static int open_slots(struct weir_loader *loader, struct weir_err *err)

@@ -94,7 +94,7 @@ static void report(struct weir_watchdog *dog, double stalled_s)
     struct weir_snapshot *snapshot = NULL;
     if (dog->shared->recorder)
         weir_snapshot_take(dog->shared->recorder, &snapshot);
-    snprintf(text, TEXT_MAX, "stalled: no task was finished for %.0f s\n", stalled_s);
+    snprintf(text, TEXT_MAX, "stalled: no task was finished for %.1f s\n", stalled_s);
     for (int i = 0; i < dog->n_workers; i++)
         describe_worker(dog, i, snapshot, text);
     describe_queue(dog, text);
