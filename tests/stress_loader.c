@@ -1,0 +1,247 @@
+/* Everything at once, for ThreadSanitizer (and anybody with patience): several loaders on threads of their own, with
+ * all kinds of workers, slots, damaged frames and policies; stopped at random moments from other threads, while yet
+ * others take snapshots, counts and faults. Plain main: Criterion does not start under ThreadSanitizer. Usage:
+ * stress_loader [SECONDS [SEED]] */
+#include "tests/loader_fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { RUNNERS = 3, EPISODES = 4, STEPS = 6, FRAMES_BAD = 10 };
+
+static const char *data_sets[6]; /* each format whole, then damaged */
+static const char *const formats[] = {"act", "act-jpeg", "astrobench"};
+static uint64_t end_ns;
+
+struct runner {
+    pthread_t thread;
+    uint64_t random;
+    uint64_t runs, batches, samples, stopped, failed, skipped, substituted, snapshots;
+};
+
+static uint64_t draw(struct runner *runner, uint64_t n)
+{
+    runner->random ^= runner->random << 13;
+    runner->random ^= runner->random >> 7;
+    runner->random ^= runner->random << 17;
+    return runner->random % n;
+}
+
+static void sleep_us(uint64_t us)
+{
+    nanosleep(&(struct timespec){(time_t)(us / 1000000), (long)(us % 1000000) * 1000}, NULL);
+}
+
+/* ---- a thread that looks on ---- */
+
+struct watcher {
+    pthread_t thread;
+    struct weir_loader *loader;
+    uint64_t pause_us, stop_after_us; /* 0 = does not stop it */
+    _Atomic bool end;
+    uint64_t snapshots;
+};
+
+static void look(struct watcher *watcher, struct weir_snapshot **last)
+{
+    struct weir_loader *loader = watcher->loader;
+    struct weir_loader_counts counts;
+    char text[WEIR_FAULT_TEXT];
+    uint64_t count;
+    weir_loader_counts(loader, &counts, watcher->snapshots % 3 == 0);
+    for (int i = 0; weir_loader_fault(loader, i, text, &count); i++)
+        if (!strstr(text, "episode_") || count == 0)
+            fixture_die("a fault without a name: %s", text);
+    struct weir_recorder *recorder = weir_loader_recorder(loader);
+    struct weir_snapshot *now, *diff;
+    if (!recorder)
+        return;
+    if (weir_snapshot_take(recorder, &now) < 0 || weir_snapshot_diff(now, *last, &diff) < 0)
+        fixture_die("no memory for a snapshot");
+    for (int s = 0; *last && s < WEIR_STAGE_MAX; s++)
+        if (diff->stages[s].count > now->stages[s].count)
+            fixture_die("stage %d went backwards", s);
+    weir_snapshot_free(&diff);
+    weir_snapshot_free(last);
+    *last = now;
+    watcher->snapshots++;
+}
+
+static void *watch(void *user)
+{
+    struct watcher *watcher = user;
+    struct weir_snapshot *last = NULL;
+    uint64_t begin_ns = weir_clock_monotonic_ns();
+    while (!atomic_load(&watcher->end)) {
+        look(watcher, &last);
+        if (watcher->stop_after_us && weir_clock_monotonic_ns() - begin_ns > watcher->stop_after_us * 1000)
+            weir_loader_stop(watcher->loader);
+        sleep_us(watcher->pause_us);
+    }
+    weir_snapshot_free(&last);
+    return NULL;
+}
+
+/* ---- a thread that consumes ---- */
+
+static void ignore_stall(void *user, const char *text)
+{
+    (void)user;
+    if (strncmp(text, "stalled: ", 9) != 0)
+        fixture_die("odd words about a stall: %s", text);
+}
+
+static void choose(struct runner *r, struct weir_loader_config *config)
+{
+    static const int workers[] = {0, 1, 2, 3, 7};
+    weir_loader_config_default(config);
+    config->data = data_sets[draw(r, 6)];
+    config->num_workers = workers[draw(r, 5)];
+    config->prefetch = 1 + (int)draw(r, 3);
+    config->batch_size = 1 + (int)draw(r, 4);
+    config->num_epochs = 1 + (int)draw(r, 3);
+    config->obs_history = 1 + (int)draw(r, 2);
+    config->on_error = (enum weir_on_error)draw(r, 3);
+    config->no_timing = draw(r, 4) == 0;
+    config->io = draw(r, 3) ? "pread" : "null";
+    config->sampling = (enum weir_sampling)draw(r, 2);
+    config->train_split = 0.6;
+    config->seed = draw(r, 100);
+    config->format.dtype = (enum weir_dtype)draw(r, 2);
+    config->stall_s = draw(r, 2) ? 0.001 : 0; /* the watchdog is to look while things move */
+    config->on_stall = ignore_stall;
+}
+
+/* Touches every byte that was delivered, so that a row still being written is a race that shows. */
+static void read_batch(const struct weir_batch *batch)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < batch->n_tensors; i++)
+        for (size_t k = 0; k < batch->tensors[i].sample_bytes * (size_t)batch->n; k++)
+            sum += ((const uint8_t *)batch->tensors[i].data)[k];
+    static _Atomic uint64_t sink;
+    atomic_fetch_add_explicit(&sink, sum, memory_order_relaxed);
+}
+
+/* Keeps up to slots - 1 batches back at times, and releases them in the wrong order. */
+static int consume(struct runner *r, struct weir_loader *loader, int slots, struct weir_err *err)
+{
+    struct weir_batch *kept = NULL, *batch;
+    int rc;
+    while ((rc = weir_loader_next(loader, &batch, err)) > 0) {
+        read_batch(batch);
+        r->batches++;
+        r->samples += (uint64_t)batch->n;
+        if (draw(r, 8) == 0)
+            sleep_us(draw(r, 2000));
+        struct weir_batch *release = batch;
+        if (kept) {
+            weir_loader_release(loader, batch);
+            release = kept;
+            kept = NULL;
+        } else if (slots > 2 && draw(r, 3) == 0) {
+            kept = batch;
+            continue;
+        }
+        weir_loader_release(loader, release);
+    }
+    return rc;
+}
+
+static void run_once(struct runner *r)
+{
+    struct weir_loader_config config;
+    struct weir_loader *loader;
+    struct weir_loader_facts facts;
+    struct weir_err err = WEIR_ERR_NONE;
+    choose(r, &config);
+    bool whole = config.data == data_sets[0] || config.data == data_sets[1] || config.data == data_sets[2];
+    if (weir_loader_open(&loader, &config, &err) < 0) {
+        if (whole || config.on_error != WEIR_ON_ERROR_FAIL)
+            fixture_die("%s", err.text);
+        r->failed++;
+        return;
+    }
+    weir_loader_facts(loader, &facts);
+    bool stop = draw(r, 2) == 0;
+    struct watcher watcher = {.loader = loader, .pause_us = draw(r, 3000)};
+    watcher.stop_after_us = stop ? 1 + draw(r, 30000) : 0;
+    pthread_create(&watcher.thread, NULL, watch, &watcher);
+    int rc = consume(r, loader, facts.slots, &err);
+    if (rc < 0 && (whole || config.on_error != WEIR_ON_ERROR_FAIL))
+        fixture_die("%s", err.text);
+    atomic_store(&watcher.end, true);
+    if (draw(r, 2))
+        weir_loader_finish(loader);
+    pthread_join(watcher.thread, NULL);
+    struct weir_loader_counts counts;
+    weir_loader_counts(loader, &counts, false);
+    weir_loader_close(&loader);
+    r->runs++;
+    r->stopped += stop;
+    r->failed += rc < 0;
+    r->skipped += counts.skipped_samples;
+    r->substituted += counts.substituted_frames;
+    r->snapshots += watcher.snapshots;
+}
+
+static void *run(void *user)
+{
+    while (weir_clock_monotonic_ns() < end_ns)
+        run_once(user);
+    return NULL;
+}
+
+static void make_data(struct runner *r)
+{
+    static char paths[6][512];
+    for (int i = 0; i < 6; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s%s", formats[i % 3], i < 3 ? "" : "-damaged");
+        snprintf(paths[i], sizeof paths[0], "%s",
+                 fixture_synth(name, formats[i % 3], EPISODES, STEPS, 32, 32, "top,wrist"));
+        data_sets[i] = paths[i];
+        /* Raw frames cannot be bad: any byte is a colour. */
+        for (int k = 0; k < FRAMES_BAD && i > 3; k++)
+            fixture_damage(paths[i], (int)draw(r, EPISODES), (int)draw(r, 2), 1 + (int)draw(r, STEPS - 1),
+                           FIXTURE_ZEROED);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct runner runners[RUNNERS] = {{.random = 1}}, all = {0};
+    double seconds = argc > 1 ? atof(argv[1]) : 10;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    fixture_open();
+    make_data(&runners[0]);
+    end_ns = weir_clock_monotonic_ns() + (uint64_t)(seconds * 1e9);
+    for (int i = 0; i < RUNNERS; i++) {
+        runners[i].random = (seed * RUNNERS + (uint64_t)i + 1) * 0x9e3779b97f4a7c15u;
+        pthread_create(&runners[i].thread, NULL, run, &runners[i]);
+    }
+    for (int i = 0; i < RUNNERS; i++) {
+        pthread_join(runners[i].thread, NULL);
+        all.runs += runners[i].runs;
+        all.batches += runners[i].batches;
+        all.samples += runners[i].samples;
+        all.stopped += runners[i].stopped;
+        all.failed += runners[i].failed;
+        all.skipped += runners[i].skipped;
+        all.substituted += runners[i].substituted;
+        all.snapshots += runners[i].snapshots;
+    }
+    fixture_close();
+    printf("%llu runs (%llu stopped, %llu failed), %llu batches, %llu samples, %llu skipped, %llu frames substituted, "
+           "%llu snapshots\n",
+           (unsigned long long)all.runs, (unsigned long long)all.stopped, (unsigned long long)all.failed,
+           (unsigned long long)all.batches, (unsigned long long)all.samples, (unsigned long long)all.skipped,
+           (unsigned long long)all.substituted, (unsigned long long)all.snapshots);
+    bool all_met = all.runs && all.stopped && all.failed && all.skipped && all.substituted && all.snapshots;
+    if (!all_met)
+        fprintf(stderr, "some kind of run never happened: give it more seconds\n");
+    return all_met ? 0 : 1;
+}

@@ -1,0 +1,548 @@
+#include "prof/recorder.h"
+#include "prof/report.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct weir_recorder *recorder;
+
+static void open_recorder(void)
+{
+    cr_assert_eq(weir_recorder_open(&recorder), 0);
+}
+
+static void close_recorder(void)
+{
+    weir_thread_detach();
+    weir_recorder_close(&recorder);
+    cr_assert_null(recorder);
+}
+
+TestSuite(recorder, .init = open_recorder, .fini = close_recorder);
+
+static void attach(void)
+{
+    cr_assert_eq(weir_thread_attach(recorder, "tester", WEIR_ROLE_WORKER), 0);
+}
+
+static struct weir_snapshot *take(void)
+{
+    struct weir_snapshot *snapshot;
+    cr_assert_eq(weir_snapshot_take(recorder, &snapshot), 0);
+    return snapshot;
+}
+
+static struct weir_snapshot *diff(const struct weir_snapshot *now, const struct weir_snapshot *then)
+{
+    struct weir_snapshot *out;
+    cr_assert_eq(weir_snapshot_diff(now, then, &out), 0);
+    return out;
+}
+
+static uint64_t in_ticks(double ns)
+{
+    return (uint64_t)(ns * (1 << 16) / ((double)weir_clock.ns_per_tick_32 / (1 << 16)));
+}
+
+static void spin_ns(uint64_t ns)
+{
+    uint64_t end = weir_clock_monotonic_ns() + ns;
+    while (weir_clock_monotonic_ns() < end)
+        continue;
+}
+
+static void sleep_ms(int ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
+}
+
+/* ---- zones ---- */
+
+Test(recorder, a_thread_that_is_not_attached_records_nothing)
+{
+    weir_zone_begin(WEIR_STAGE_COLLATE);
+    weir_zone_carve(WEIR_STAGE_TO_TENSOR, 100);
+    weir_span(WEIR_STAGE_TOTAL_GETITEM, 100);
+    weir_zone_end();
+    weir_thread_detach();
+    struct weir_snapshot *s = take();
+    cr_assert_eq(s->n_threads, 0);
+    for (int i = 0; i < WEIR_STAGE_MAX; i++)
+        cr_assert_eq(s->stages[i].count, 0);
+    weir_snapshot_free(&s);
+    cr_assert_null(s);
+}
+
+Test(recorder, self_time_leaves_out_what_is_nested)
+{
+    attach();
+    for (int i = 0; i < 20; i++) {
+        WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
+        spin_ns(200000);
+        for (int k = 0; k < 2; k++) {
+            WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+            spin_ns(300000);
+            WEIR_ZONE(WEIR_STAGE_READ_BYTES);
+            spin_ns(100000);
+        }
+    }
+    struct weir_snapshot *s = take();
+    const struct weir_stage_stats *outer = &s->stages[WEIR_STAGE_ONE_CAMERA];
+    const struct weir_stage_stats *middle = &s->stages[WEIR_STAGE_IMAGE_DECODE];
+    const struct weir_stage_stats *inner = &s->stages[WEIR_STAGE_READ_BYTES];
+    cr_assert_eq(outer->count, 20);
+    cr_assert_eq(middle->count, 40);
+    cr_assert_eq(inner->count, 40);
+    cr_assert_eq(inner->self_ns, inner->total_ns);
+    /* Exact but for the ns that sampled calls take off: 1 us a call is generous. */
+    cr_assert_leq(fabs((double)middle->self_ns + (double)inner->total_ns - (double)middle->total_ns), 40e3);
+    cr_assert_leq(fabs((double)outer->self_ns + (double)middle->total_ns - (double)outer->total_ns), 20e3);
+    cr_assert_geq(inner->total_ns, 40 * 95000);
+    cr_assert_geq(middle->self_ns, 40 * 290000);
+    cr_assert_geq(outer->self_ns, 20 * 190000);
+    cr_assert_geq(inner->min_ns, 95000);
+    cr_assert_geq(inner->max_ns, inner->min_ns);
+    cr_assert_eq(s->threads[0].zones, 100);
+    cr_assert_eq(s->threads[0].open_stage, -1);
+    weir_snapshot_free(&s);
+}
+
+Test(recorder, a_stage_may_be_nested_in_itself)
+{
+    attach();
+    weir_zone_begin(WEIR_STAGE_COLLATE);
+    weir_zone_begin(WEIR_STAGE_COLLATE);
+    spin_ns(1000000);
+    weir_zone_end();
+    weir_zone_end();
+    struct weir_snapshot *s = take();
+    cr_assert_eq(s->stages[WEIR_STAGE_COLLATE].count, 2);
+    cr_assert_lt(s->stages[WEIR_STAGE_COLLATE].self_ns, s->stages[WEIR_STAGE_COLLATE].total_ns * 6 / 10);
+    weir_snapshot_free(&s);
+}
+
+Test(recorder, sixteen_zones_may_be_open)
+{
+    attach();
+    for (int i = 0; i < 16; i++)
+        weir_zone_begin(i % 2 ? WEIR_STAGE_ONE_CAMERA : WEIR_STAGE_COLLATE);
+    struct weir_snapshot *s = take();
+    cr_assert_eq(s->threads[0].open_stage, WEIR_STAGE_ONE_CAMERA);
+    weir_snapshot_free(&s);
+    for (int i = 0; i < 16; i++)
+        weir_zone_end();
+    s = take();
+    cr_assert_eq(s->threads[0].zones, 16);
+    cr_assert_eq(s->threads[0].open_stage, -1);
+    weir_snapshot_free(&s);
+}
+
+Test(recorder, a_seventeenth_zone_is_a_programmers_error, .signal = SIGABRT)
+{
+    attach();
+    for (int i = 0; i < 17; i++)
+        weir_zone_begin(WEIR_STAGE_COLLATE);
+}
+
+Test(recorder, closing_what_is_not_open_is_a_programmers_error, .signal = SIGABRT)
+{
+    attach();
+    weir_zone_end();
+}
+
+/* ---- carving and spans ---- */
+
+Test(recorder, carved_time_moves_to_the_other_stage)
+{
+    attach();
+    for (int i = 0; i < 50; i++) {
+        WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+        uint64_t start = weir_clock_ticks();
+        spin_ns(100000);
+        weir_zone_carve(WEIR_STAGE_TO_TENSOR, weir_clock_ticks() - start);
+        spin_ns(100000);
+        weir_zone_carve(WEIR_STAGE_TO_TENSOR, in_ticks(20000));
+    }
+    struct weir_snapshot *s = take();
+    const struct weir_stage_stats *decode = &s->stages[WEIR_STAGE_IMAGE_DECODE];
+    const struct weir_stage_stats *convert = &s->stages[WEIR_STAGE_TO_TENSOR];
+    cr_assert_eq(decode->count, 50);
+    cr_assert_eq(convert->count, 50); /* one per zone, however often it was carved */
+    cr_assert_geq(convert->total_ns, 50 * 118000);
+    cr_assert_eq(convert->self_ns, convert->total_ns);
+    cr_assert_geq(decode->total_ns, 50 * 75000);
+    cr_assert_eq(decode->self_ns, decode->total_ns);
+    cr_assert_geq(s->threads[0].work_ns, 50 * 195000);
+    cr_assert_leq(fabs((double)s->threads[0].work_ns - (double)(decode->total_ns + convert->total_ns)), 1000);
+    weir_snapshot_free(&s);
+}
+
+/* More than the zone itself cannot be carved out of it. */
+Test(recorder, carving_is_bounded_by_the_zone)
+{
+    attach();
+    weir_zone_begin(WEIR_STAGE_IMAGE_DECODE);
+    weir_zone_carve(WEIR_STAGE_TO_TENSOR, in_ticks(1e9));
+    weir_zone_end();
+    struct weir_snapshot *s = take();
+    cr_assert_eq(s->stages[WEIR_STAGE_IMAGE_DECODE].total_ns, 0);
+    cr_assert_lt(s->stages[WEIR_STAGE_TO_TENSOR].total_ns, 100000000);
+    weir_snapshot_free(&s);
+}
+
+Test(recorder, a_span_takes_no_time_from_zones)
+{
+    attach();
+    weir_zone_begin(WEIR_STAGE_COLLATE);
+    weir_span(WEIR_STAGE_TOTAL_GETITEM, in_ticks(5e9));
+    spin_ns(100000);
+    weir_zone_end();
+    struct weir_snapshot *s = take();
+    const struct weir_stage_stats *span = &s->stages[WEIR_STAGE_TOTAL_GETITEM];
+    cr_assert_eq(span->count, 1);
+    cr_assert_eq(span->self_ns, 0);
+    cr_assert_leq(fabs((double)span->total_ns - 5e9), 10);
+    cr_assert_geq(s->stages[WEIR_STAGE_COLLATE].self_ns, 95000);
+    cr_assert_lt(s->threads[0].work_ns, 1000000000);
+    weir_snapshot_free(&s);
+}
+
+/* ---- what a reader sees ---- */
+
+static void record_ns(int stage, uint64_t ns)
+{
+    weir_span(stage, in_ticks((double)ns));
+}
+
+Test(recorder, quantiles_come_from_the_histogram)
+{
+    attach();
+    for (int i = 1; i <= 1000; i++)
+        record_ns(WEIR_STAGE_TOTAL_GETITEM, (uint64_t)i * 1000);
+    struct weir_snapshot *s = take();
+    const struct weir_stage_stats *stats = &s->stages[WEIR_STAGE_TOTAL_GETITEM];
+    static const double quantiles[] = {0.01, 0.5, 0.9, 0.99};
+    for (int i = 0; i < 4; i++) {
+        double got = weir_hist_quantile(stats->hist, quantiles[i], stats->min_ns, stats->max_ns);
+        cr_assert(fabs(got / (quantiles[i] * 1e6) - 1) < 0.0625, "p%g: %g", quantiles[i] * 100, got);
+    }
+    cr_assert_leq(fabs((double)stats->min_ns - 1000), 2);
+    cr_assert_leq(fabs((double)stats->max_ns - 1000000), 2);
+    weir_snapshot_free(&s);
+}
+
+Test(recorder, a_window_has_only_what_fell_into_it)
+{
+    attach();
+    for (int i = 0; i < 100; i++)
+        record_ns(WEIR_STAGE_TOTAL_GETITEM, 50);  /* the least */
+    record_ns(WEIR_STAGE_TOTAL_GETITEM, 9000000); /* the most */
+    struct weir_snapshot *a = take();
+    for (int i = 0; i < 10; i++) {
+        record_ns(WEIR_STAGE_TOTAL_GETITEM, 20000);
+        record_ns(WEIR_STAGE_TOTAL_GETITEM, 40000);
+    }
+    record_ns(WEIR_STAGE_IMAGES_TOTAL, 777);
+    struct weir_snapshot *b = take(), *window = diff(b, a), *none = diff(b, b), *whole = diff(b, NULL);
+    const struct weir_stage_stats *stats = &window->stages[WEIR_STAGE_TOTAL_GETITEM];
+    cr_assert_eq(stats->count, 20);
+    cr_assert_leq(fabs((double)stats->total_ns - 600000), 40);
+    uint64_t n = 0;
+    for (int i = 0; i < WEIR_HIST_BUCKETS; i++)
+        n += stats->hist[i];
+    cr_assert_eq(n, 20);
+    /* From the histogram: within a bucket's width. */
+    cr_assert(stats->min_ns <= 20001 && stats->min_ns >= 18700, "%d", (int)stats->min_ns);
+    cr_assert(stats->max_ns >= 39999 && stats->max_ns <= 42600, "%d", (int)stats->max_ns);
+    double p50 = weir_hist_quantile(stats->hist, 0.5, stats->min_ns, stats->max_ns);
+    cr_assert(p50 > 18000 && p50 < 42600);
+    /* All of this stage's calls are inside: exact. */
+    cr_assert_leq(fabs((double)window->stages[WEIR_STAGE_IMAGES_TOTAL].min_ns - 777), 1);
+    cr_assert_leq(fabs((double)window->stages[WEIR_STAGE_IMAGES_TOTAL].max_ns - 777), 1);
+    cr_assert_eq(none->stages[WEIR_STAGE_TOTAL_GETITEM].count, 0);
+    cr_assert_eq(none->stages[WEIR_STAGE_TOTAL_GETITEM].max_ns, 0);
+    cr_assert_eq(whole->stages[WEIR_STAGE_TOTAL_GETITEM].count, 121);
+    cr_assert_eq(whole->stages[WEIR_STAGE_TOTAL_GETITEM].max_ns, b->stages[WEIR_STAGE_TOTAL_GETITEM].max_ns);
+    cr_assert_eq(window->threads[0].zones, 21);
+    struct weir_snapshot *all[] = {a, b, window, none, whole};
+    for (int i = 0; i < 5; i++)
+        weir_snapshot_free(&all[i]);
+}
+
+Test(recorder, open_zones_count_in_their_threads_time)
+{
+    attach();
+    weir_zone_begin(WEIR_STAGE_WAIT_SLOT);
+    sleep_ms(30);
+    weir_zone_begin(WEIR_STAGE_IMAGE_DECODE);
+    sleep_ms(20);
+    struct weir_snapshot *s = take();
+    const struct weir_thread_stats *t = &s->threads[0];
+    cr_assert_eq(t->open_stage, WEIR_STAGE_IMAGE_DECODE);
+    cr_assert(t->open_ns >= 19000000 && t->open_ns < 2000000000, "%d", (int)t->open_ns);
+    cr_assert_geq(t->wait_ns, 29000000);
+    cr_assert_geq(t->work_ns, 19000000);
+    cr_assert_eq(t->zones, 0);
+    cr_assert_eq(s->stages[WEIR_STAGE_IMAGE_DECODE].count, 0);
+    double sum = (double)(t->work_ns + t->wait_ns + t->other_ns);
+    cr_assert(fabs(sum / (double)t->wall_ns - 1) < 0.2, "%g of %g", sum, (double)t->wall_ns);
+    weir_snapshot_free(&s);
+    weir_zone_end();
+    weir_zone_end();
+    s = take();
+    cr_assert_leq(s->threads[0].wait_ns + s->threads[0].work_ns, s->threads[0].wall_ns + 1000);
+    weir_snapshot_free(&s);
+}
+
+/* Work, waits and the loop around them make up a thread's whole time. */
+Test(recorder, a_threads_time_is_work_and_waits_and_other)
+{
+    attach();
+    for (int i = 0; i < 10000; i++) {
+        WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
+        {
+            WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
+            spin_ns(2000);
+        }
+        WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
+        WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+        spin_ns(20000);
+    }
+    struct weir_snapshot *s = take();
+    const struct weir_thread_stats *t = &s->threads[0];
+    double sum = (double)(t->work_ns + t->wait_ns + t->other_ns), off = sum / (double)t->wall_ns - 1;
+    fprintf(stderr, "work + waits + other = wall %+.3f %%\n", 100 * off);
+    cr_assert(fabs(off) < 0.05, "%g", off);
+    cr_assert_gt(t->work_ns, t->wait_ns);
+    cr_assert_gt(t->wait_ns, 0);
+    cr_assert_eq(t->zones, 4 * 10000);
+    weir_snapshot_free(&s);
+}
+
+/* ---- CPU time ---- */
+
+static double cpu_over_wall(const struct weir_snapshot *s, int stage)
+{
+    cr_assert_gt(s->stages[stage].sampled_wall_ns, 0);
+    return (double)s->stages[stage].sampled_cpu_ns / (double)s->stages[stage].sampled_wall_ns;
+}
+
+Test(recorder, cpu_time_tells_spinning_from_sleeping)
+{
+    attach();
+    for (int i = 0; i < 64; i++) {
+        weir_zone_begin(WEIR_STAGE_IMAGE_DECODE);
+        spin_ns(1000000);
+        weir_zone_end();
+        weir_zone_begin(WEIR_STAGE_READ_BYTES);
+        sleep_ms(1);
+        weir_zone_end();
+    }
+    struct weir_snapshot *s = take();
+    cr_assert_lt(cpu_over_wall(s, WEIR_STAGE_READ_BYTES), 0.2);
+    cr_assert_gt(cpu_over_wall(s, WEIR_STAGE_IMAGE_DECODE), 2 * cpu_over_wall(s, WEIR_STAGE_READ_BYTES));
+    cr_assert_leq(cpu_over_wall(s, WEIR_STAGE_IMAGE_DECODE), 1);
+    /* One call in 16 was sampled: four of 64. */
+    cr_assert_lt(s->stages[WEIR_STAGE_IMAGE_DECODE].sampled_wall_ns, s->stages[WEIR_STAGE_IMAGE_DECODE].total_ns / 4);
+    cr_assert_gt(s->threads[0].cpu_ns, 20000000);
+    cr_assert_leq(s->threads[0].cpu_ns, s->threads[0].wall_ns + 1000000);
+    weir_snapshot_free(&s);
+}
+
+/* ---- threads ---- */
+
+static void *record_some(void *count)
+{
+    cr_assert_eq(weir_thread_attach(recorder, "a very long name of a thread", WEIR_ROLE_WORKER), 0);
+    for (int i = 0; i < *(int *)count; i++) {
+        WEIR_ZONE(WEIR_STAGE_COLLATE);
+    }
+    weir_thread_detach();
+    cr_assert_null(weir_thread_self);
+    return NULL;
+}
+
+Test(recorder, the_figures_of_threads_that_ended_stay)
+{
+    int counts[4] = {100, 200, 300, 400};
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, record_some, &counts[i]);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    struct weir_snapshot *a = take();
+    sleep_ms(20);
+    struct weir_snapshot *b = take();
+    cr_assert_eq(b->n_threads, 4);
+    cr_assert_eq(b->stages[WEIR_STAGE_COLLATE].count, 1000);
+    for (int i = 0; i < 4; i++) {
+        cr_assert_str_eq(b->threads[i].name, "a very long nam");
+        cr_assert_eq(a->threads[i].wall_ns, b->threads[i].wall_ns); /* its clock stopped when it left */
+        cr_assert_eq(a->threads[i].cpu_ns, b->threads[i].cpu_ns);
+        cr_assert_eq(b->threads[i].open_stage, -1);
+    }
+    weir_snapshot_free(&a);
+    weir_snapshot_free(&b);
+}
+
+Test(recorder, a_thread_that_joins_inside_a_window_is_taken_whole)
+{
+    int count = 50;
+    pthread_t thread;
+    attach();
+    record_ns(WEIR_STAGE_COLLATE, 10);
+    struct weir_snapshot *a = take();
+    pthread_create(&thread, NULL, record_some, &count);
+    pthread_join(thread, NULL);
+    struct weir_snapshot *b = take(), *window = diff(b, a);
+    cr_assert_eq(window->n_threads, 2);
+    cr_assert_eq(window->stages[WEIR_STAGE_COLLATE].count, 50);
+    cr_assert_eq(window->threads[0].zones, 0);
+    cr_assert_eq(window->threads[1].zones, 50);
+    cr_assert_gt(window->threads[1].wall_ns, 0);
+    struct weir_snapshot *all[] = {a, b, window};
+    for (int i = 0; i < 3; i++)
+        weir_snapshot_free(&all[i]);
+}
+
+static void *join_once(void *rc)
+{
+    *(int *)rc = weir_thread_attach(recorder, "one of many", WEIR_ROLE_OTHER);
+    {
+        WEIR_ZONE(WEIR_STAGE_COLLATE);
+    }
+    weir_thread_detach();
+    return NULL;
+}
+
+static int join_thread(void)
+{
+    pthread_t thread;
+    int rc = 1;
+    cr_assert_eq(pthread_create(&thread, NULL, join_once, &rc), 0);
+    pthread_join(thread, NULL);
+    return rc;
+}
+
+Test(recorder, threads_beyond_1024_run_untimed)
+{
+    for (int i = 0; i < 1024; i++)
+        cr_assert_eq(join_thread(), 0);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(join_thread(), -ENOSPC);
+    struct weir_snapshot *s = take();
+    cr_assert_eq(s->n_threads, 1024);
+    cr_assert_eq(s->stages[WEIR_STAGE_COLLATE].count, 1024);
+    weir_snapshot_free(&s);
+}
+
+/* Snapshots under way while threads record: no figure goes backwards, none is torn, the end is exact. */
+enum { BUSY_THREADS = 3, BUSY_ZONES = 60000 };
+static _Atomic int busy_left;
+
+static void *record_busily(void *unused)
+{
+    (void)unused;
+    cr_assert_eq(weir_thread_attach(recorder, "busy", WEIR_ROLE_WORKER), 0);
+    for (int i = 0; i < BUSY_ZONES; i++) {
+        WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
+        WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
+        WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+    }
+    weir_thread_detach();
+    busy_left--;
+    return NULL;
+}
+
+Test(recorder, snapshots_of_running_threads_never_go_back)
+{
+    pthread_t threads[BUSY_THREADS];
+    busy_left = BUSY_THREADS;
+    for (int i = 0; i < BUSY_THREADS; i++)
+        pthread_create(&threads[i], NULL, record_busily, NULL);
+    struct weir_snapshot *last = take();
+    for (int n = 0; busy_left > 0 || n < 10; n++) {
+        struct weir_snapshot *now = take();
+        for (int s = 0; s < WEIR_STAGE_MAX; s++) {
+            cr_assert_geq(now->stages[s].count, last->stages[s].count);
+            cr_assert_geq(now->stages[s].total_ns, last->stages[s].total_ns);
+        }
+        for (int t = 0; t < now->n_threads; t++) {
+            const struct weir_thread_stats *x = &now->threads[t];
+            double sum = (double)(x->work_ns + x->wait_ns + x->other_ns);
+            cr_assert_leq(sum, 1.02 * (double)x->wall_ns + 2e6, "%g of %g", sum, (double)x->wall_ns);
+        }
+        weir_snapshot_free(&last);
+        last = now;
+    }
+    for (int i = 0; i < BUSY_THREADS; i++)
+        pthread_join(threads[i], NULL);
+    weir_snapshot_free(&last);
+    last = take();
+    cr_assert_eq(last->stages[WEIR_STAGE_IMAGE_DECODE].count, BUSY_THREADS * BUSY_ZONES);
+    cr_assert_eq(last->stages[WEIR_STAGE_ONE_CAMERA].count, BUSY_THREADS * BUSY_ZONES);
+    weir_snapshot_free(&last);
+}
+
+/* ---- stages made at run time, own cost ---- */
+
+Test(recorder, stages_can_be_added_and_are_found_again)
+{
+    attach();
+    int id = weir_stage_register("30_my_augmentation", WEIR_KIND_WORK, false);
+    cr_assert_geq(id, WEIR_STAGE_BUILTIN_COUNT);
+    cr_assert_eq(weir_stage_register("30_my_augmentation", WEIR_KIND_WORK, false), id);
+    cr_assert_eq(weir_stage_register("03b_image_decode", WEIR_KIND_WORK, false), WEIR_STAGE_IMAGE_DECODE);
+    weir_zone_begin(id);
+    spin_ns(1000000);
+    weir_zone_end();
+    struct weir_snapshot *s = take();
+    cr_assert_eq(s->stages[id].count, 1);
+    cr_assert_geq(s->threads[0].work_ns, 900000);
+    struct weir_report *report = calloc(1, sizeof *report);
+    cr_assert_eq(weir_report_from_snapshot(report, s), 0);
+    cr_assert_str_eq(report->rows[report->n_rows - 1].name, "30_my_augmentation");
+    cr_assert_gt(report->rows[report->n_rows - 1].share, 0.99);
+    weir_report_free(report);
+    free(report);
+    weir_snapshot_free(&s);
+    static char names[WEIR_STAGE_MAX][16];
+    int rc = 0;
+    for (int i = 0; i < WEIR_STAGE_MAX && rc >= 0; i++) {
+        snprintf(names[i], sizeof names[i], "x%d", i);
+        rc = weir_stage_register(names[i], WEIR_KIND_WORK, false);
+    }
+    cr_assert_eq(rc, -ENOSPC);
+    cr_assert_eq(weir_stage_count(), WEIR_STAGE_MAX);
+}
+
+Test(recorder, a_zones_cost_is_measured)
+{
+    double cost = weir_zone_cost_ns();
+    cr_assert(cost > 1 && cost < 100000, "%g ns", cost);
+    cr_assert(fabs(weir_zone_cost_ns() - cost) <= 0.002);
+    cr_assert_null(weir_thread_self);
+    attach();
+    struct weir_thread *self = weir_thread_self;
+    weir_zone_cost_ns();
+    cr_assert_eq(weir_thread_self, self);
+    struct weir_snapshot *s = take();
+    cr_assert_eq(s->threads[0].zones, 0);
+    weir_snapshot_free(&s);
+}
+
+Test(recorder, the_clock_agrees_with_the_systems)
+{
+    uint64_t ticks = weir_clock_ticks(), ns = weir_clock_monotonic_ns();
+    sleep_ms(200);
+    double by_ticks = (double)weir_clock_to_ns(weir_clock_ticks() - ticks);
+    double by_system = (double)(weir_clock_monotonic_ns() - ns);
+    cr_assert(fabs(by_ticks / by_system - 1) < 0.01, "%g and %g ns", by_ticks, by_system);
+    cr_assert(weir_clock.error_ppm >= 0 && weir_clock.error_ppm < 10000, "%g", weir_clock.error_ppm);
+}

@@ -1,0 +1,360 @@
+#!/bin/bash
+# `weir run` as a user meets it: every option, tables and epoch lines in both languages, the log, checksums, the step's
+# stand-in, bad frames, Ctrl-C, disks that are full.
+# Usage: WEIR_PROGRAM=build/release/weir tests/test_run.sh
+set -u
+weir=${WEIR_PROGRAM:?set WEIR_PROGRAM to the program}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0 checks=0
+
+# check NAME CONDITION...: counts, and says what failed together with the last output.
+check() {
+    local name=$1
+    shift
+    checks=$((checks + 1))
+    "$@" && return
+    failed=$((failed + 1))
+    echo "FAIL: $name"
+    head -n 40 "$work/out" | sed 's/^/    out: /'
+    sed 's/^/    err: /' "$work/err"
+}
+
+# run STATUS ARGUMENT...: runs weir and checks its exit status; output goes to $work/out and $work/err.
+run() {
+    local expected=$1 status
+    shift
+    "$weir" "$@" >"$work/out" 2>"$work/err" </dev/null
+    status=$?
+    check "weir $* exits with $expected (was $status)" [ "$status" -eq "$expected" ]
+}
+
+out() { check "stdout has: $1" grep -qF -- "$1" "$work/out"; }
+err() { check "stderr has: $1" grep -qF -- "$1" "$work/err"; }
+count() { check "$2 lines of stdout match: $1 (are $(grep -cE -- "$1" "$work/out"))" [ "$(grep -cE -- "$1" "$work/out")" -eq "$2" ]; }
+one_line() { check "one line on stderr" [ "$(wc -l <"$work/err")" -eq 1 ]; }
+# log NAME PYTHON: the log's lines are in `lines`, those of each type in runs, epochs, tables.
+log() {
+    check "$1" python3 - "$work/log" <<PY
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1], encoding="utf-8")]
+runs, epochs, tables = ([l for l in lines if l["type"] == t] for t in ("run", "epoch", "stages"))
+assert len(lines) == len(runs) + len(epochs) + len(tables) and len(runs) == 1 and lines[0] is runs[0]
+stage = lambda t, name: next((s for s in t["stages"] if s["name"] == name), None)
+$2
+PY
+}
+
+synth() { "$weir" synth "$work/$1" --format "$2" --episodes "$3" --steps "$4" --size 64x48 --cameras top,wrist >/dev/null || exit 1; }
+synth jpeg act-jpeg 4 10
+synth raw act 4 10
+synth bench astrobench 4 10
+data=$work/jpeg
+
+# ---- the plain run ----
+run 0 run "$data"
+count '^epoch 1/1 total [0-9.]+ s \| train [0-9.]+ s \| val [0-9.]+ s \| data wait [0-9.]+ % \| [0-9.]+ samples/s \| [0-9.]+ images/s \| peak memory [0-9.]+ GB$' 1
+count '^whole run: epoch 1 of 1, ' 1
+count '^stage +kind +calls +total +mean +p50 +p90 +p99 +max +CPU/wall +share$' 1
+count '^00_TOTAL_getitem +span +40 ' 1
+count '^03b_image_decode +work +80 ' 1
+count '^weir-w[0-9]+ .* [-+][0-9.]+% ' "$("$weir" doctor --json | sed -n 's/.*"cores_usable": \([0-9]*\).*/\1/p')"
+count '^queue: [0-9]+ slots' 1
+count '^fallbacks: 0 frames' 1
+count '^errors: 0 bad frames' 1
+count '^profiler: [0-9]+ zones x [0-9.]+ ns' 1
+err "act-plus-plus, 4 episodes (3 to train on, 1 to validate on)"
+err "cameras: top 64x48, wrist 64x48"
+check "no progress in a short run through a pipe" [ "$(wc -l <"$work/err")" -eq 2 ]
+for set in raw bench; do
+    run 0 run "$work/$set"
+    count '^00_TOTAL_getitem +span +40 ' 1
+done
+run 0 run "$data/episode_1.hdf5"
+err "1 episodes (1 to train on, 0 to validate on)"
+
+# ---- every option, hyphens and underscores ----
+options=(--batch-size 3 --num-workers 1 --prefetch 4 --num-epochs 2 --max-batches 5 --sampling episode --obs-history 2
+    --chunk-size 7 --pad last --action-offset -1 --seed 18446744073709551615 --no-shuffle --drop-last --cameras wrist
+    --color bgr --output f32 --layout nchw --train-split 0.75 --on-error substitute --io null --decoder null
+    --step-ms 0.5 --step-spin --every 1 --lang zh --checksums "$work/sums" --json --log "$work/log")
+run 0 run "$data" "${options[@]}"
+check "with --json every line of stdout is JSON" python3 -c '
+import json, sys
+types = [json.loads(l)["type"] for l in open(sys.argv[1])]
+assert types == ["run", "epoch", "stages", "epoch", "stages", "stages"], types' "$work/out"
+log "the log says what was asked for and what was used" '
+want = dict(batch_size=3, num_workers=1, prefetch=4, num_epochs=2, max_batches=5, sampling="episode", obs_history=2,
+    chunk_size=7, pad="last", action_offset=-1, seed=18446744073709551615, no_shuffle=True, drop_last=True,
+    cameras="wrist", color="bgr", output="f32", layout="nchw", train_split=0.75, on_error="substitute", io="null",
+    decoder="null", step_ms=0.5, step_spin=True, every=1, lang="zh", json=True, no_timing=False)
+got = runs[0]["config"]
+bad = {k: (got.get(k), v) for k, v in want.items() if got.get(k) != v}
+assert not bad, bad
+assert got["data"].endswith("/jpeg") and got["log"].endswith("/log") and got["checksums"].endswith("/sums")
+used = runs[0]["used"]
+assert used["num_workers"] == 1 and used["prefetch"] == 4 and used["slots"] == 4, used
+assert used["episodes"] == 4 and used["images_per_sample"] == 2 and used["slot_bytes"] > 0, used
+assert runs[0]["machine"]["cores_usable"] >= 1 and runs[0]["versions"]["hdf5"].startswith("HDF5 1."), runs[0]
+assert runs[0]["weir"] and runs[0]["git"]'
+cp "$work/sums" "$work/hyphens"
+underscored=()
+for option in "${options[@]}"; do
+    [[ $option == --* ]] && option=--$(tr - _ <<<"${option#--}")
+    underscored+=("$option")
+done
+run 0 run "$data" "${underscored[@]}"
+check "underscores mean the same" cmp -s "$work/sums" "$work/hyphens"
+run 0 run "--batch_size=3" --num_workers=1 "$data"
+
+# ---- usage errors: exit 2 and a line that names the choices ----
+usage() {
+    run 2 run "$data" "$1" "$2"
+    check "nothing on stdout" [ ! -s "$work/out" ]
+    err "$3"
+}
+usage --pad maybe "zero|last"
+usage --sampling all "timestep|episode"
+usage --color gbr "rgb|bgr"
+usage --output u16 "u8|f32"
+usage --layout hwc "nhwc|nchw"
+usage --on-error panic "fail|skip|substitute"
+usage --lang de "en|zh"
+usage --batch-size 0 "--batch-size"
+usage --batch-size 3x "--batch-size"
+usage --num-workers -2 "--num-workers"
+usage --num-epochs 0 "--num-epochs"
+usage --train-split 1.5 "--train-split"
+usage --io telepathy "telepathy"
+usage --decoder abacus "abacus"
+usage --step-ms never "--step-ms"
+run 2 run
+run 2 run "$data" "$data"
+
+# ---- what fails: exit 1 and one line ----
+run 1 run "$work/nowhere"
+err "$work/nowhere"
+one_line
+run 1 run "$data" --cameras top,nose
+err "nose"
+one_line
+run 1 run "$data" --log "$work/no/such/folder/log"
+err "$work/no/such/folder/log: cannot be written: No such file or directory"
+one_line
+run 1 run "$data" --checksums "$work"
+err "$work: cannot be written: Is a directory"
+one_line
+run 1 run "$data" --drop-last --batch-size 1000
+err "--drop-last leaves no batch"
+run 0 run "$data" --num-workers 512
+count '^00_TOTAL_getitem +span +40 ' 1
+count '^weir-w[0-9]+ ' 512
+# Not enough address space for so many stacks (AddressSanitizer does not start in so little).
+if (ulimit -v 1000000 && "$weir" --version >/dev/null 2>&1); then
+    (ulimit -v 1000000 && "$weir" run "$data" --num-workers 512 >"$work/out" 2>"$work/err")
+    check "threads that cannot be started are exit 1 (was $?)" [ $? -eq 1 ]
+    check "and one line" grep -qE 'worker thread [0-9]+ of 512 cannot be started; use a smaller --num-workers$' "$work/err"
+    one_line
+fi
+if [ -e /dev/full ]; then
+    run 1 run "$data" --log /dev/full
+    err "/dev/full: could not be written completely; is the disk full?"
+    out "whole run:"
+    run 1 run "$data" --checksums /dev/full
+    err "/dev/full: could not be written completely"
+    "$weir" run "$data" >/dev/full 2>"$work/err"
+    check "a full disk for stdout is exit 1 (was $?)" [ $? -eq 1 ]
+    err "cannot write to standard output"
+fi
+
+# ---- tables: since the last one, and the whole run ----
+run 0 run "$data" --num-epochs 5 --every 2 --log "$work/log"
+count '^epoch [1-5]/5 total' 5
+count '^epochs 1-2 of 5, ' 1
+count '^epochs 3-4 of 5, ' 1
+count '^whole run: epochs 1-5 of 5, ' 1
+count '^stage +kind' 3
+check "a table follows its epoch" [ "$(grep -nE '^epoch |^epochs ' "$work/out" | cut -d: -f2 | cut -c1-9 | tr '\n' ,)" = \
+    "epoch 1/5,epoch 2/5,epochs 1-,epoch 3/5,epoch 4/5,epochs 3-,epoch 5/5," ]
+log "the log has the same tables, and epochs with all their figures" '
+assert [(t["epoch_first"], t["epoch_last"], t["final"]) for t in tables] == [(1, 2, False), (3, 4, False), (1, 5, True)]
+keys = "epoch total_s train_s val_s data_wait_fraction samples_per_s images_per_s peak_rss_bytes".split()
+assert [e["epoch"] for e in epochs] == [1, 2, 3, 4, 5]
+for e in epochs:
+    assert all(k in e for k in keys) and e["epoch_count"] == 5 and not e["interrupted"]
+    assert abs(e["total_s"] - e["train_s"] - e["val_s"]) < 1e-6 and 0 <= e["data_wait_fraction"] <= 1
+    assert abs(e["images_per_s"] / e["samples_per_s"] - 2) < 1e-6 and e["peak_rss_bytes"] > 1 << 20
+final = tables[-1]
+assert stage(final, "00_TOTAL_getitem")["count"] == 200 and stage(final, "03b_image_decode")["count"] == 400
+assert stage(tables[0], "08_wait_for_data")["count"] + stage(tables[1], "08_wait_for_data")["count"] < \
+    stage(final, "08_wait_for_data")["count"]
+for t in tables:
+    assert abs(sum(s["share"] for s in t["stages"] if s["share"] is not None) - 1) < 1e-6
+    for s in t["stages"]:
+        assert s["count"] > 0 and s["min_s"] <= s["p50_s"] <= s["p90_s"] <= s["p99_s"] <= s["max_s"], s
+        assert abs(s["mean_s"] * s["count"] / s["total_s"] - 1) < 1e-6, s
+assert final["io"]["reads"] == 400 and final["io"]["fallback_reads"] == 0 and final["profiler"]["zones"] > 1000
+assert final["queue"]["requests"] == stage(final, "08_wait_for_data")["count"]'
+run 0 run "$data" --num-epochs 4 --every 2
+check "the last periodic table comes before the final one" [ "$(grep -cE '^epochs 3-4 of 4' "$work/out")" -eq 1 ]
+count '^stage +kind' 3
+run 0 run "$data" --num-epochs 3 --every 3
+count '^stage +kind' 1 # the only window is the run: one table
+count '^whole run: epochs 1-3 of 3' 1
+run 0 run "$data" --num-epochs 3 --every 0
+count '^stage +kind' 1
+run 0 run "$data" --num-epochs 2 --every 1
+count '^epoch [12] of 2, ' 2
+count '^stage +kind' 3
+run 0 run "$data" --no-timing --log "$work/log"
+out "stage timing was off (--no-timing)"
+count '^stage +kind' 0
+log "without timing there are epochs and counts, but no stages" '
+assert tables[0]["timing"] is False and tables[0]["stages"] == [] and tables[0]["io"]["reads"] == 80
+assert epochs[0]["data_wait_fraction"] > 0'
+
+# ---- what people grep for ----
+run 0 run "$data" --num-epochs 2 --every 1 --lang zh
+grep -A 20 "性能分析统计" "$work/out" >"$work/grepped"
+for word in 00_TOTAL_getitem 03_read_images_total 03a_read_one_camera 03b_image_decode 08_wait_for_data; do
+    check "grep -A 20 性能分析统计 finds $word" grep -qE "^$word +\| 总计: +[0-9.]+s \| 调用: +[0-9]+次 \| 平均: +[0-9.]+ms$" "$work/grepped"
+done
+check "grep Epoch.*总耗时 finds both epochs" [ "$(grep -c "Epoch.*总耗时" "$work/out")" -eq 2 ]
+check "grep 耗时: finds both epochs" [ "$(grep -c "耗时:" "$work/out")" -eq 2 ]
+check "stages without calls are left out" [ "$(grep -cE '07_h2d_copy|21_backward' "$work/out")" -eq 0 ]
+
+# ---- report prints what the run printed ----
+for lang in en zh; do
+    run 0 run "$data" --num-epochs 3 --every 2 --lang $lang --log "$work/log"
+    cp "$work/out" "$work/live"
+    run 0 report "$work/log" --lang $lang
+    check "weir report --lang $lang repeats the run's tables" python3 -c '
+import sys
+live, report = (open(p, encoding="utf-8").read() for p in sys.argv[1:])
+assert len(live) > 1000 and live in report' "$work/live" "$work/out"
+done
+
+# ---- checksums ----
+run 0 run "$data" --num-epochs 2 --checksums "$work/a" --num-workers 0
+run 0 run "$data" --num-epochs 2 --checksums "$work/b" --num-workers 3 --io null --no-timing
+check "checksums do not depend on workers" cmp -s "$work/a" "$work/b"
+check "checksums name epoch, split, batch, samples, tensors" python3 -c '
+import re, sys
+lines = open(sys.argv[1]).read().splitlines()
+order, seen = [], {1: set(), 2: set()}
+for l in lines:
+    m = re.fullmatch(r"epoch (\d) (train|val) (\d+) samples ([\d:,]+)((?: \S+ [0-9a-f]{16})+)", l)
+    assert m, l
+    order.append((int(m[1]), m[2], int(m[3])))
+    seen[int(m[1])] |= set(m[4].split(","))
+    assert m[5].split()[::2] == ["images", "qpos", "actions", "is_pad"], l
+assert order == [(e, s, i) for e in (1, 2) for s, n in (("train", 4), ("val", 2)) for i in range(n)], order
+assert all(len(s) == 40 for s in seen.values())' "$work/a"
+run 0 run "$data" --num-epochs 2 --checksums "$work/c" --seed 1
+check "another seed, other checksums" [ "$(cmp -s "$work/a" "$work/c"; echo $?)" -eq 1 ]
+
+# ---- the step's stand-in, and validation ----
+run 0 run "$data" --step-ms 40 --num-workers 2 --log "$work/log"
+log "sleeping steps are billed whole; workers are far ahead of them" '
+t = stage(tables[0], "20_train_forward_pass"); v = stage(tables[0], "10_val_forward_pass")
+assert t["count"] == 4 and v["count"] == 2 and t["min_s"] >= 0.0399 and v["min_s"] >= 0.0399, (t, v)
+assert t["share"] is None and t["side"] == "consumer", t
+assert epochs[0]["train_s"] >= 0.16 and epochs[0]["val_s"] >= 0.08, epochs
+assert epochs[0]["data_wait_fraction"] < 0.4, epochs
+assert t["cpu_over_wall"] < 0.1, t'
+run 0 run "$data" --step-ms 40 --step-spin --num-workers 2 --log "$work/log"
+log "spinning steps take CPU time" '
+t = stage(tables[0], "20_train_forward_pass")
+assert t["count"] == 4 and t["min_s"] >= 0.0399 and t["cpu_over_wall"] > 0.15, t'
+run 0 run "$data" --train-split 1 --log "$work/log"
+err "the validation split is empty: all 4 episodes are trained on"
+log "an empty validation takes no time" 'assert epochs[0]["val_s"] == 0 and epochs[0]["train_s"] > 0'
+run 0 run "$data" --num-workers 0 --num-epochs 40 --checksums /dev/null --output f32 --log "$work/log" --every 0
+log "without workers the consumer is the one whose time adds up" '
+w = tables[0]["workers"]
+off = (w[0]["work_s"] + w[0]["wait_s"] + w[0]["other_s"]) / w[0]["wall_s"] - 1
+print("work + waits + other = wall %+.2f %%" % (100 * off))
+assert len(w) == 1 and w[0]["name"] == "consumer" and abs(off) < 0.05, w'
+
+# ---- bad frames ----
+cp -r "$data" "$work/bad"
+# The 15th JPEG of episode 2 loses its first bytes.
+python3 - "$work/bad/episode_2.hdf5" <<'PY'
+import re, sys
+with open(sys.argv[1], "r+b") as f:
+    f.seek([m.start() for m in re.finditer(b"\xff\xd8\xff", f.read())][14])
+    f.write(bytes(3))
+PY
+run 1 run "$work/bad" --num-epochs 3 --every 1
+check "a bad frame is one line with file, dataset, index and advice" \
+    grep -qE 'weir run: .*/bad/episode_2\.hdf5: /observations/images/(top|wrist)\[[0-9]\]: .+--on-error' "$work/err"
+out "whole run:"
+run 0 run "$work/bad" --num-epochs 3 --every 1 --on-error skip --log "$work/log" --num-workers 0
+count '^errors: 1 bad frames, 1 samples skipped, 0 frames substituted' 3
+count '^errors: 3 bad frames, 3 samples skipped, 0 frames substituted' 1
+count '^  1 x .*episode_2\.hdf5: /observations/images/' 3
+count '^  3 x .*episode_2\.hdf5: /observations/images/' 1
+log "each table lists the faults of its own time" '
+assert [sum(e["count"] for e in t["errors"]) for t in tables] == [t["bad_frames"] for t in tables], tables
+assert sum(t["bad_frames"] for t in tables[:-1]) == tables[-1]["bad_frames"] == 3'
+run 1 run "$work/bad" --num-epochs 1000 --train-split 1 --max-batches 1 --log "$work/log"
+log "a bad frame ahead does not make the epoch before it a broken one" '
+assert 1 <= len(epochs) < 1000 and not any(e["interrupted"] for e in epochs), epochs
+assert len(tables) == len(epochs) // 10 + 1 and tables[-1]["epoch_last"] == len(epochs)'
+run 0 run "$work/bad" --on-error substitute
+count '^errors: 1 bad frames, 0 samples skipped, 1 frames substituted' 1
+head -c 3000 "$data/episode_1.hdf5" >"$work/bad/episode_1.hdf5"
+run 1 run "$work/bad"
+err "episode_1.hdf5"
+one_line
+run 0 run "$work/bad" --on-error skip
+err "1 episodes cannot be opened and are left out; the first: "
+out "1 episodes left out"
+
+# ---- Ctrl-C ----
+# interrupt SIGNAL ARGUMENT...: runs for a second, then signals; the status goes to $status.
+interrupt() {
+    local signal=$1
+    shift
+    "$weir" "$@" >"$work/out" 2>"$work/err" </dev/null &
+    local pid=$!
+    sleep 1
+    kill -"$signal" $pid
+    wait $pid
+    status=$?
+}
+interrupt INT run "$data" --num-epochs 1000000 --batch-size 1 --every 0 --step-ms 200 --log "$work/log"
+check "Ctrl-C exits with 130 (was $status)" [ "$status" -eq 130 ]
+count '^epoch [0-9]+/1000000 \(interrupted\) total' 1
+count '^whole run: epoch' 1
+count '^03b_image_decode ' 1
+log "the log ends whole" '
+assert len(tables) == 1 and tables[0]["final"] and tables[0]["epoch_last"] == 1
+assert len(epochs) == 1 and epochs[0]["interrupted"]'
+interrupt TERM run "$data" --step-ms 100000 --num-workers 0
+check "a long step does not hold Ctrl-C up (status $status)" [ "$status" -eq 130 ]
+count '^whole run:' 1
+interrupt INT run "$data" --step-ms 100000 --step-spin
+check "nor does a spinning one (status $status)" [ "$status" -eq 130 ]
+# A reader that is slow when the signal comes loses nothing: the write that was interrupted goes on.
+"$weir" run "$data" --num-epochs 2000 --every 1 --json 2>"$work/err" </dev/null > >(sleep 2; cat >"$work/out"; touch "$work/read") &
+pid=$!
+sleep 1
+kill -INT $pid
+wait $pid
+status=$?
+for ((i = 0; i < 50; i++)); do
+    [ -e "$work/read" ] && break
+    sleep 0.1
+done
+check "interrupted while writing to a full pipe: status 130 (was $status)" [ "$status" -eq 130 ]
+check "no write failed" [ "$(grep -c 'cannot write' "$work/err")" -eq 0 ]
+check "and all that was written arrived" python3 -c '
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1])]
+epochs = [l["epoch"] for l in lines if l["type"] == "epoch"]
+assert epochs == list(range(1, len(epochs) + 1)) and len(epochs) < 2000, epochs
+assert lines[-1]["type"] == "stages" and lines[-1]["final"], lines[-1]' "$work/out"
+
+echo "$checks checks, $failed failed"
+[ "$failed" -eq 0 ]
