@@ -90,10 +90,15 @@ void raw_frames_free(struct raw_frames *frames)
 
 struct crew {
     const struct raw_frames *frames;
-    uint64_t until_ns;
+    uint64_t until_ns, until_image; /* both must be reached */
     _Atomic uint64_t next, done;
     _Atomic bool failed;
 };
+
+static bool is_over(const struct crew *crew)
+{
+    return crew->failed || (crew->next >= crew->until_image && weir_clock_monotonic_ns() >= crew->until_ns);
+}
 
 static void *decode_thread(void *user)
 {
@@ -102,7 +107,9 @@ static void *decode_thread(void *user)
     tjhandle handle = tjInitDecompress();
     uint8_t *image = malloc((size_t)f->width * (size_t)f->height * 3);
     uint64_t n = (uint64_t)f->n, done = 0;
-    while (handle && image && weir_clock_monotonic_ns() < crew->until_ns && !crew->failed) {
+    if (!handle || !image)
+        crew->failed = true;
+    while (!is_over(crew)) {
         uint64_t i = atomic_fetch_add(&crew->next, 1) * 7919 % n; /* a prime: all frames come up, none in a row */
         if (tjDecompress2(handle, f->bytes[i], f->lengths[i], image, f->width, 0, f->height, TJPF_RGB, 0) != 0)
             crew->failed = true;
@@ -115,9 +122,9 @@ static void *decode_thread(void *user)
     return NULL;
 }
 
-double raw_turbo_rate(const struct raw_frames *frames, int threads, double seconds)
+double raw_turbo_rate(const struct raw_frames *frames, int threads, double seconds, int images_min, uint64_t *next)
 {
-    struct crew crew = {.frames = frames};
+    struct crew crew = {.frames = frames, .next = *next, .until_image = *next + (uint64_t)images_min};
     pthread_t *ids = calloc((size_t)threads, sizeof *ids);
     if (!ids)
         return -1;
@@ -126,9 +133,12 @@ double raw_turbo_rate(const struct raw_frames *frames, int threads, double secon
     int started = 0;
     while (started < threads && pthread_create(&ids[started], NULL, decode_thread, &crew) == 0)
         started++;
+    if (started < threads)
+        crew.failed = true;
     for (int i = 0; i < started; i++)
         pthread_join(ids[i], NULL);
     double spent_s = (double)(weir_clock_monotonic_ns() - start_ns) / 1e9;
     free(ids);
-    return crew.failed || started < threads ? -1 : (double)crew.done / spent_s;
+    *next = crew.next;
+    return crew.failed ? -1 : (double)crew.done / spent_s;
 }

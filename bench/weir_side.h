@@ -4,20 +4,27 @@
 
 #include "pipeline/loader.h"
 
+/* One turn: at least this long and this many images, after a warm-up of a fifth of both. */
+struct turn {
+    double seconds;
+    int images_min;
+};
+
 struct weir_side {
-    double images_per_s;
-    double split_error;    /* largest |work + waits + other - wall| / wall of a worker */
-    double profiler_share; /* zones x measured ns / thread time */
+    double images_per_s, tasks_per_s; /* a task is one camera of a sample, or its state */
+    double split_error;               /* largest |work + waits + other - wall| / wall of a worker */
+    double profiler_share;            /* zones x measured ns / thread time */
+    double decode_share, convert_share, read_share, wait_share; /* of the workers' wall time, warm-up included */
     uint64_t slots_bytes, index_bytes, extent_max;
     int workers;
 };
 
-/* Runs a loader for about this long after a warm-up of a fifth of it. */
-int weir_side_run(const struct weir_loader_config *config, double seconds, struct weir_side *side,
+int weir_side_run(const struct weir_loader_config *config, const struct turn *turn, struct weir_side *side,
                   struct weir_err *err);
 
-/* The same in a child process of its own: *peak_bytes is the child's highest resident set. */
-int weir_side_peak(const struct weir_loader_config *config, double seconds, struct weir_side *side,
-                   uint64_t *peak_bytes);
+/* The same in a child process of its own: *peak_bytes is the child's highest resident set. To be called while this
+ * process is small and has one thread: the child begins with its pages. */
+int weir_side_peak(const struct weir_loader_config *config, const struct turn *turn, struct weir_side *side,
+                   uint64_t *peak_bytes, struct weir_err *err);
 
 #endif
