@@ -183,8 +183,11 @@ static void print_camera(const struct facts *facts, int c)
         printf("jpeg %s %s", jpeg->process, jpeg->subsampling);
     else
         printf("raw");
-    printf("  %.0f bytes/frame (%llu to %llu)  ", camera->bytes_mean, (unsigned long long)camera->bytes_min,
-           (unsigned long long)camera->bytes_max);
+    if (camera->bytes_max > 0)
+        printf("  %.0f bytes/frame (%llu to %llu)  ", camera->bytes_mean, (unsigned long long)camera->bytes_min,
+               (unsigned long long)camera->bytes_max);
+    else
+        printf("  bytes/frame not known  ");
     bool first = true;
     for (int i = 0; i < STORAGES; i++) {
         uint64_t n = storage_count(&camera->storage, i);
@@ -245,9 +248,13 @@ static void json_camera(struct weir_json *json, const struct facts *facts, int c
     weir_json_text(json, "process", jpeg ? camera->probe.jpeg.process : NULL);
     weir_json_text(json, "subsampling", jpeg ? camera->probe.jpeg.subsampling : NULL);
     weir_json_uint(json, "frames", camera->frames);
-    weir_json_double(json, "frame_bytes_mean", camera->bytes_mean);
-    weir_json_uint(json, "frame_bytes_min", camera->bytes_min);
-    weir_json_uint(json, "frame_bytes_max", camera->bytes_max);
+    if (camera->bytes_max > 0) {
+        weir_json_double(json, "frame_bytes_mean", camera->bytes_mean);
+        weir_json_uint(json, "frame_bytes_min", camera->bytes_min);
+        weir_json_uint(json, "frame_bytes_max", camera->bytes_max);
+    } else {
+        weir_json_text(json, "frame_bytes_mean", NULL);
+    }
     weir_json_object(json, "storage");
     for (int i = 0; i < STORAGES; i++)
         weir_json_uint(json, storages[i].key, storage_count(&camera->storage, i));

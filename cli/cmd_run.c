@@ -5,8 +5,11 @@
 #include "io/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct run_options {
     int batch_size, num_workers, prefetch, num_epochs, max_batches;
@@ -53,11 +56,11 @@ static const struct weir_opt run_opts[] = {
     {"train-split", WEIR_OPT_DOUBLE, FIELD(train_split), "F", "0.9",
      "fraction of the episodes to train on, at least one", 0, 1},
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail",
-     "a bad frame ends the run, drops its sample, or becomes the last good one before it"},
+     "a bad frame ends the run, drops its sample, or becomes the last good one before it (without one, drops it)"},
     {"io", WEIR_OPT_TEXT, FIELD(io), "pread|null", "pread", "how bytes are read (null: from memory)"},
     {"decoder", WEIR_OPT_TEXT, FIELD(decoder), "turbo|null", "turbo", "how JPEGs are decoded (null: not at all)"},
     {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "F", "0", "busy time per batch, in place of a training step", 0, 1e7},
-    {"step-spin", WEIR_OPT_FLAG, FIELD(step_spin), NULL, NULL, "spin through --step-ms instead of sleeping"},
+    {"step-spin", WEIR_OPT_FLAG, FIELD(step_spin), NULL, NULL, "with --step-ms: spin instead of sleeping"},
     {"no-timing", WEIR_OPT_FLAG, FIELD(no_timing), NULL, NULL, "no stage timing, only epochs"},
     {"every", WEIR_OPT_INT, FIELD(every), "N", "10", "epochs between tables; 0: only at the end", 0, 1e9},
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of epoch lines and tables"},
@@ -199,12 +202,45 @@ static void write_run_line(FILE *out, const struct weir_command *command, const 
 
 /* ---- running ---- */
 
-static int open_output(const char *path, FILE **file, struct weir_err *err)
+static bool same_file(const struct stat *a, uint64_t device, uint64_t inode)
 {
-    *file = path ? fopen(path, "we") : NULL;
-    if (path && !*file)
-        return weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
+    return S_ISREG(a->st_mode) && a->st_dev == device && a->st_ino == inode;
+}
+
+static int check_output(const char *path, int fd, const struct weir_dataset *dataset, FILE *other, struct weir_err *err)
+{
+    struct stat st, other_st;
+    if (fstat(fd, &st) != 0)
+        return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    if (other && fstat(fileno(other), &other_st) == 0 && same_file(&st, other_st.st_dev, other_st.st_ino))
+        return weir_err_set(err, -EINVAL, "%s: is the file of --log too; give --checksums another", path);
+    for (int i = 0; i < weir_dataset_files(dataset); i++) {
+        struct weir_dataset_file file;
+        weir_dataset_file(dataset, i, &file);
+        if (same_file(&st, file.device, file.inode))
+            return weir_err_set(err, -EINVAL, "%s: is a file of the dataset and will not be overwritten", path);
+    }
     return 0;
+}
+
+/* Opens a file to write, and empties it only once it is known to be nobody else's. */
+static int open_output(const char *path, const struct weir_dataset *dataset, FILE *other, FILE **file,
+                       struct weir_err *err)
+{
+    *file = NULL;
+    if (!path)
+        return 0;
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
+    int rc = check_output(path, fd, dataset, other, err);
+    struct stat st;
+    if (rc == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fd, 0) != 0)
+        rc = weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
+    *file = rc == 0 ? fdopen(fd, "w") : NULL;
+    if (!*file)
+        close(fd);
+    return rc == 0 && !*file ? weir_err_set(err, -ENOMEM, "out of memory") : rc;
 }
 
 static int close_output(const char *path, FILE *file, struct weir_err *err)
@@ -231,12 +267,18 @@ static int run_loader(const struct weir_command *command, const struct run_optio
     running = loader;
     if (interrupted)
         weir_loader_stop(loader);
-    print_head(loader, data, o->num_epochs);
-    if (run->log)
-        write_run_line(run->log, command, o, data, loader);
-    if (run->json)
-        write_run_line(stdout, command, o, data, loader);
-    rc = weir_run_loop(loader, &config, run, &interrupted, err);
+    const struct weir_dataset *dataset = weir_loader_dataset(loader);
+    rc = open_output(o->log, dataset, NULL, &run->log, err);
+    if (rc == 0)
+        rc = open_output(o->checksums, dataset, run->log, &run->checksums, err);
+    if (rc == 0) {
+        print_head(loader, data, o->num_epochs);
+        if (run->log)
+            write_run_line(run->log, command, o, data, loader);
+        if (run->json)
+            write_run_line(stdout, command, o, data, loader);
+        rc = weir_run_loop(loader, &config, run, &interrupted, err);
+    }
     running = NULL;
     weir_loader_close(&loader);
     return rc;
@@ -257,11 +299,7 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
     }
     struct weir_run_config run = {o.every, (enum weir_lang)o.lang, o.json, o.step_ms, o.step_spin, NULL, NULL};
     catch_signals();
-    int rc = open_output(o.log, &run.log, &err);
-    if (rc == 0)
-        rc = open_output(o.checksums, &run.checksums, &err);
-    if (rc == 0)
-        rc = run_loader(command, &o, data, &run, &err);
+    int rc = run_loader(command, &o, data, &run, &err);
     int log_rc = close_output(o.log, run.log, &err);
     int sums_rc = close_output(o.checksums, run.checksums, &err);
     if (rc < 0 || log_rc < 0 || sums_rc < 0)

@@ -205,6 +205,7 @@ static int read_report(struct place *place, const json_t *object, struct weir_re
     report->epoch_last = get_int(place, object, "epoch_last");
     report->epoch_count = get_int(place, object, "epoch_count");
     report->final = get_bool(place, object, "final", false);
+    report->interrupted = get_bool(place, object, "interrupted", false);
     report->timing = get_bool(place, object, "timing", true);
     report->wall_s = get_double(place, object, "wall_s", 0);
     read_rows(place, object, report);

@@ -37,6 +37,8 @@ struct loop {
     struct weir_loader_facts facts;
     struct epoch epoch;
     struct window since_table, since_start;
+    uint64_t batches;         /* of the run so far */
+    bool cut_short;           /* ended before its last batch */
     int last_epoch;           /* finished or cut short, from 0; -1 = none */
     int queue_min, queue_max; /* of the whole run */
     uint64_t mark_ns;
@@ -136,6 +138,7 @@ static int report_since(struct loop *l, const struct window *since, bool final, 
         report->epoch_last = l->last_epoch + 1;
         report->epoch_count = l->config->num_epochs;
         report->final = final;
+        report->interrupted = final && l->cut_short;
         report->timing = now != NULL;
         report->wall_s = (double)(weir_clock_monotonic_ns() - since->at_ns) / 1e9;
         fill_counts(report, l, &figures->counts, &since->figures.counts);
@@ -258,59 +261,67 @@ static void account(struct loop *l, const struct weir_batch *batch)
     e->samples += (uint64_t)batch->n;
     e->images += (uint64_t)batch->n * (uint64_t)l->facts.images_per_sample;
     e->batches++;
+    l->batches++;
     l->mark_ns = now_ns;
 }
 
-static int between_epochs(struct loop *l, int next)
+/* The epoch's last batch: training's, when there is no validation. */
+static bool ends_epoch(const struct loop *l, const struct weir_plan *plan)
+{
+    const struct weir_sampler *sampler = weir_loader_sampler(l->loader);
+    int val = weir_sampler_batches(sampler, WEIR_SPLIT_VAL);
+    bool last_part = plan->split == WEIR_SPLIT_VAL || val == 0;
+    return last_part && plan->index + 1 == weir_sampler_batches(sampler, plan->split);
+}
+
+/* Done before the next epoch's first batch is asked for, so that its wait is in its own line and table. */
+static int close_epoch(struct loop *l)
 {
     int rc = 0;
     end_epoch(l);
     int done = l->last_epoch + 1;
-    if (l->epoch.number >= 0 && l->run->every > 0 && done % l->run->every == 0)
+    bool more = done < l->config->num_epochs;
+    if (l->run->every > 0 && done % l->run->every == 0 && (more || l->since_table.first_epoch > 0))
         rc = table(l);
-    l->epoch = (struct epoch){.number = next};
+    l->epoch = (struct epoch){.number = -1};
     l->mark_ns = weir_clock_monotonic_ns();
     return rc;
+}
+
+/* Nobody reads what is printed, or it cannot be kept: no reason to go on. The caller says so when it closes the file. */
+static bool output_lost(const struct loop *l)
+{
+    return ferror(stdout) || (l->run->log && ferror(l->run->log)) || (l->run->checksums && ferror(l->run->checksums));
 }
 
 /* Without workers this thread is the one whose time has to add up: what is in no other zone is "other". */
 static int consume(struct loop *l, struct weir_err *err)
 {
     WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
+    struct weir_batch *batch;
     int rc;
-    for (;;) {
-        struct weir_batch *batch;
-        rc = weir_loader_next(l->loader, &batch, err);
-        if (rc <= 0)
-            break;
-        if (batch->plan.epoch != l->epoch.number) {
-            uint64_t waited_ns = weir_clock_monotonic_ns() - l->mark_ns;
-            rc = between_epochs(l, batch->plan.epoch);
-            l->mark_ns -= waited_ns; /* the wait for this batch belongs to its epoch */
-            if (rc < 0)
-                return weir_err_set(err, rc, "out of memory for the report");
-        }
+    while (!output_lost(l) && (rc = weir_loader_next(l->loader, &batch, err)) != 0) {
+        if (rc < 0)
+            return rc;
+        l->epoch.number = batch->plan.epoch;
         if (l->run->checksums)
             weir_checksum_line(l->run->checksums, batch);
         step(l, batch->plan.split);
         account(l, batch);
         progress(l, batch);
+        bool last = ends_epoch(l, &batch->plan);
         weir_loader_release(l->loader, batch);
+        if (last && close_epoch(l) < 0)
+            return weir_err_set(err, -ENOMEM, "out of memory for the report");
     }
-    return rc;
+    return 0;
 }
 
-/* The last epoch's line, its table when one is due and does not cover the same time as the final one, the final table.
- */
-static int finish(struct loop *l, bool cut_short)
+/* The line of an epoch that was cut short, and the final table. */
+static int finish(struct loop *l)
 {
-    int rc = 0;
     end_epoch(l);
-    bool due = l->run->every > 0 && (l->last_epoch + 1) % l->run->every == 0 && !cut_short;
-    if (due && l->since_table.first_epoch > 0 && l->since_table.first_epoch <= l->last_epoch)
-        rc = table(l);
-    int final_rc = final_table(l);
-    return rc < 0 ? rc : final_rc;
+    return final_table(l);
 }
 
 int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *config,
@@ -332,7 +343,8 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     };
     weir_loader_facts(loader, &l.facts);
     int rc = consume(&l, err);
-    int report_rc = finish(&l, rc < 0 || *interrupted);
+    l.cut_short = l.batches < weir_sampler_total(weir_loader_sampler(loader));
+    int report_rc = finish(&l);
     weir_snapshot_free(&l.since_table.snapshot);
     if (rc == 0 && report_rc < 0)
         rc = weir_err_set(err, report_rc, "out of memory for the report");

@@ -10,15 +10,17 @@
 
 enum { DEPTH_MAX = 16, THREADS_MAX = 1024 };
 
-/* The CPU clock is a system call. One call in 16 reads it; of stages that take about as long as the call itself, one in
- * 256, so that it does not show in their percentiles. */
-enum { CPU_SAMPLE_EVERY = 16, CPU_SAMPLE_EVERY_FAST = 256, FAST_NS = 2000 };
+/* The CPU clock is a system call, and one that lets the scheduler end our time slice: on a busy machine the call that
+ * asks is the one that waits. So it is asked rarely, of work only, and never of stages so short that the question would
+ * outweigh them: one call in 16, one in 256 of stages that have taken less than 200 us, none of those under 2 us. */
+enum { CPU_SAMPLE_EVERY = 16, CPU_SAMPLE_EVERY_SHORT = 256, SHORT_NS = 200 * 1000, TINY_NS = 2000 };
 
 /* All fields have one writer, the thread itself; readers see each value whole, and min <= max is all they rely on. */
 struct cell {
     _Atomic uint64_t count, total_ns, self_ns, min_ns, max_ns;
     _Atomic uint64_t sampled_wall_ns, sampled_cpu_ns;
     _Atomic uint32_t hist[WEIR_HIST_BUCKETS];
+    bool work; /* of kind work: only these are asked for CPU time */
 };
 
 struct open_zone {
@@ -27,7 +29,7 @@ struct open_zone {
     _Atomic int stage;
     uint64_t carved; /* ticks moved to another stage */
     int carved_stage;
-    uint64_t cpu_start_ns; /* 0 = this call is not sampled */
+    uint64_t cpu_start_ns, cpu_start; /* CPU time and ticks when it was read; 0 = this call is not sampled */
 };
 
 struct weir_thread {
@@ -162,6 +164,8 @@ static struct cell *cell_new(struct weir_thread *t, int stage)
     if (!cell)
         return NULL;
     put(&cell->min_ns, UINT64_MAX);
+    const struct weir_stage_info *info = weir_stage_info(stage);
+    cell->work = info && info->kind == WEIR_KIND_WORK;
     atomic_store_explicit(&t->cells[stage], cell, memory_order_release); /* publishes min_ns to snapshots */
     return cell;
 }
@@ -204,14 +208,16 @@ static inline void change_end(struct weir_thread *t, uint32_t version)
     atomic_store_explicit(&t->version, version, memory_order_release);
 }
 
-/* The frame around a worker's loop is never sampled: nothing asks for its CPU time. */
-static inline bool is_sampled(const struct cell *cell, int stage)
+/* By the shortest call so far: the mean of a short stage grows with every time slice that ends in it. */
+static inline bool is_sampled(const struct cell *cell)
 {
-    if (!cell || stage == WEIR_STAGE_WORKER_LOOP)
+    if (!cell || !cell->work)
         return false;
-    uint64_t count = get(&cell->count);
-    bool fast = get(&cell->total_ns) < count * FAST_NS;
-    return count % (fast ? CPU_SAMPLE_EVERY_FAST : CPU_SAMPLE_EVERY) == 0;
+    uint64_t count = get(&cell->count), least_ns = get(&cell->min_ns);
+    if (least_ns < TINY_NS)
+        return false;
+    uint64_t every = least_ns < SHORT_NS ? CPU_SAMPLE_EVERY_SHORT : CPU_SAMPLE_EVERY;
+    return count % every == every - 1; /* not among the first: the least call has to be known */
 }
 
 void weir_zone_begin_(struct weir_thread *t, int stage)
@@ -220,7 +226,7 @@ void weir_zone_begin_(struct weir_thread *t, int stage)
     assert(depth < DEPTH_MAX);
     struct open_zone *zone = &t->open[depth];
     zone->carved = 0;
-    bool sample = is_sampled(cell_of(t, stage), stage);
+    bool sample = is_sampled(cell_of(t, stage));
     uint32_t version = change_begin(t);
     atomic_store_explicit(&zone->stage, stage, memory_order_relaxed);
     put(&zone->child_ns, 0);
@@ -230,15 +236,18 @@ void weir_zone_begin_(struct weir_thread *t, int stage)
     /* Inside the zone: the system call lets the scheduler end our time slice, and what that costs is the stage's, as
      * it would be an instant later. Its own least cost is taken off at the end. */
     zone->cpu_start_ns = sample ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+    zone->cpu_start = sample ? weir_clock_ticks() : 0;
 }
 
-/* The stage whose ticks were carved out of a sampled zone shares its ratio of CPU to wall time. */
+/* wall_ns: between the two readings, so that a time slice that ended in one of them does not count as waiting. The stage
+ * whose ticks were carved out of a sampled zone shares its ratio of CPU to wall time. */
 static void record_cpu(struct weir_thread *t, const struct open_zone *zone, int stage, uint64_t cpu_ns,
                        uint64_t wall_ns, uint64_t carved_ns)
 {
     uint64_t read_ns = weir_clock_to_ns(cpu_read_ticks);
     cpu_ns = cpu_ns > read_ns ? cpu_ns - read_ns : 0;
     cpu_ns = cpu_ns < wall_ns ? cpu_ns : wall_ns;
+    carved_ns = carved_ns < wall_ns ? carved_ns : wall_ns;
     double carved = wall_ns ? (double)carved_ns / (double)wall_ns : 0;
     uint64_t carved_cpu_ns = (uint64_t)((double)cpu_ns * carved);
     struct cell *cell = cell_of(t, stage);
@@ -258,6 +267,7 @@ void weir_zone_end_(struct weir_thread *t)
     int depth = atomic_load_explicit(&t->depth, memory_order_relaxed) - 1;
     assert(depth >= 0);
     struct open_zone *zone = &t->open[depth];
+    uint64_t sampled = zone->cpu_start_ns ? weir_clock_ticks() - zone->cpu_start : 0;
     uint64_t cpu_ns = zone->cpu_start_ns ? clock_ns(CLOCK_THREAD_CPUTIME_ID) - zone->cpu_start_ns : 0;
     uint64_t now = weir_clock_ticks(), overhead = zone->cpu_start_ns ? 2 * cpu_read_ticks : 0;
     int stage = atomic_load_explicit(&zone->stage, memory_order_relaxed);
@@ -276,7 +286,7 @@ void weir_zone_end_(struct weir_thread *t)
     atomic_store_explicit(&t->depth, depth, memory_order_relaxed);
     change_end(t, version);
     if (zone->cpu_start_ns)
-        record_cpu(t, zone, stage, cpu_ns, wall_ns, carved_ns);
+        record_cpu(t, zone, stage, cpu_ns, weir_clock_to_ns(sampled), carved_ns);
 }
 
 void weir_zone_carve_(struct weir_thread *t, int stage, uint64_t ticks)

@@ -2,7 +2,8 @@
  *
  * A thread attaches to a session and then opens and closes zones; zones nest, and a zone's self time is its duration
  * less that of the zones inside it. Each thread writes only its own cells (relaxed stores, no locks); a reader may take
- * a snapshot at any time. One call in 16 of a stage also reads the thread's CPU clock. A thread that is not attached
+ * a snapshot at any time. One call in 16 of a work stage also reads the
+ * thread's CPU clock (fewer of short stages, none of those under 2 us). A thread that is not attached
  * pays one thread-local load per zone. */
 #ifndef WEIR_PROF_RECORDER_H
 #define WEIR_PROF_RECORDER_H

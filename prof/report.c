@@ -141,7 +141,7 @@ static const char *short_time(char text[24], double seconds)
 static void print_covers(FILE *out, const struct weir_report *report)
 {
     if (report->final)
-        fputs("whole run: ", out);
+        fprintf(out, "whole run%s: ", report->interrupted ? " (interrupted)" : "");
     if (report->epoch_last < report->epoch_first)
         fprintf(out, "no epoch of %d", report->epoch_count);
     else if (report->epoch_last == report->epoch_first)

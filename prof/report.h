@@ -38,6 +38,7 @@ struct weir_report {
     int epoch_first, epoch_last; /* 1-based epochs that the report covers */
     int epoch_count;             /* epochs of the run */
     bool final;                  /* the whole run, else the time since the last report */
+    bool interrupted;            /* the run was cut short */
     bool timing;                 /* false: --no-timing, there are no rows */
     double wall_s;               /* time covered */
     int n_rows;

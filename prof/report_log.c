@@ -115,6 +115,7 @@ void weir_report_json(struct weir_json *json, const struct weir_report *report)
     weir_json_int(json, "epoch_last", report->epoch_last);
     weir_json_int(json, "epoch_count", report->epoch_count);
     weir_json_bool(json, "final", report->final);
+    weir_json_bool(json, "interrupted", report->interrupted);
     weir_json_double(json, "wall_s", report->wall_s);
     weir_json_bool(json, "timing", report->timing);
     weir_json_array(json, "stages");

@@ -22,7 +22,7 @@ static void print_covers(FILE *out, const struct weir_report *report)
 {
     fputs("统计范围: ", out);
     if (report->final)
-        fputs("整个运行, ", out);
+        fprintf(out, "整个运行%s, ", report->interrupted ? " (中断)" : "");
     if (report->epoch_last < report->epoch_first)
         fprintf(out, "没有轮次 (共 %d 轮)", report->epoch_count);
     else
