@@ -10,6 +10,7 @@
 struct info_options {
     bool json;
     const char *cameras;
+    int on_error; /* 1: skip */
 };
 
 static const struct weir_opt info_opts[] = {
@@ -18,6 +19,12 @@ static const struct weir_opt info_opts[] = {
      .offset = offsetof(struct info_options, cameras),
      .value = "a,b",
      .help = "look at these cameras only"},
+    {.name = "on-error",
+     .kind = WEIR_OPT_ENUM,
+     .offset = offsetof(struct info_options, on_error),
+     .value = "fail|skip",
+     .preset = "fail",
+     .help = "bad episodes end it, or are left out and listed; bad frames are passed over"},
     {.name = "json", .kind = WEIR_OPT_FLAG, .offset = offsetof(struct info_options, json), .help = "print JSON"},
 };
 
@@ -80,12 +87,12 @@ static int state(const struct weir_dataset *dataset, bool actions, struct state_
     return rc;
 }
 
-static int gather(struct weir_dataset *dataset, struct facts *facts, struct weir_err *err)
+static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *facts, struct weir_err *err)
 {
     int n = weir_dataset_episodes(dataset), cameras = weir_dataset_cameras(dataset);
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
     facts->dataset = dataset;
-    int rc = weir_probe_cameras(dataset, false, probes, err);
+    int rc = weir_probe_cameras(dataset, tolerant, probes, err);
     if (rc < 0)
         return rc;
     facts->lengths = malloc(sizeof *facts->lengths * (size_t)n);
@@ -121,23 +128,16 @@ static double median(const int *sorted, int n)
     return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0;
 }
 
-/* Layout names in order of first appearance, with counts: next distinct one from episode *at on. */
+/* The next layout of the table, from *at on, that episodes have; with their number. */
 static const char *next_layout(const struct weir_dataset *dataset, int *at, int *count)
 {
-    int n = weir_dataset_episodes(dataset);
-    for (; *at < n; (*at)++) {
-        const char *name = weir_dataset_layout(dataset, *at);
-        bool seen = false;
+    const char *name, *summary, *why_not;
+    while (weir_dataset_layout_row((*at)++, &name, &summary, &why_not)) {
         *count = 0;
-        for (int i = 0; i < n; i++) {
-            bool same = strcmp(weir_dataset_layout(dataset, i), name) == 0;
-            seen |= same && i < *at;
-            *count += same;
-        }
-        if (seen)
-            continue;
-        (*at)++;
-        return name;
+        for (int i = 0; i < weir_dataset_episodes(dataset); i++)
+            *count += strcmp(weir_dataset_layout(dataset, i), name) == 0;
+        if (*count > 0)
+            return name;
     }
     return NULL;
 }
@@ -232,6 +232,8 @@ static void print_text(const struct facts *facts, const char *path)
            100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
     print_state("state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
     print_state("actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
+    for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
+        printf("left out: %s\n", weir_dataset_bad_episode(dataset, i));
 }
 
 /* ---- as JSON ---- */
@@ -320,6 +322,10 @@ static void print_json(const struct facts *facts, const char *path)
     weir_json_double(&json, "fallback_share", (double)library / (double)frames);
     json_state(&json, "state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
     json_state(&json, "actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
+    weir_json_array(&json, "left_out");
+    for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
+        weir_json_text(&json, NULL, weir_dataset_bad_episode(dataset, i));
+    weir_json_end(&json, ']');
     weir_json_end(&json, '}');
     weir_json_close(&json);
 }
@@ -336,12 +342,12 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
     struct weir_dataset *dataset;
     struct weir_index_progress progress;
     weir_index_progress_begin(&progress);
-    struct weir_dataset_config config = {path, o.cameras, false, weir_index_progress, &progress};
+    struct weir_dataset_config config = {path, o.cameras, o.on_error != 0, weir_index_progress, &progress};
     int rc = weir_dataset_open(&dataset, &config, &err);
     if (rc < 0)
         return weir_cli_fail(command, &err);
     struct facts *facts = calloc(1, sizeof *facts);
-    rc = facts ? gather(dataset, facts, &err) : weir_err_set(&err, -ENOMEM, "out of memory");
+    rc = facts ? gather(dataset, o.on_error != 0, facts, &err) : weir_err_set(&err, -ENOMEM, "out of memory");
     if (rc == 0 && o.json)
         print_json(facts, path);
     else if (rc == 0)

@@ -26,7 +26,7 @@ static void print_help(FILE *out)
         fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
     fputs("  help      explain a command: weir help run\n\n"
           "weir COMMAND --help lists the command's options; weir --version says what this is built with.\n"
-          "Exit status: 0 fine, 1 the run failed, 2 usage.\n",
+          "Exit status: 0 fine, 1 the run failed, 2 usage, 130 interrupted.\n",
           out);
 }
 

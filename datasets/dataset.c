@@ -1,5 +1,7 @@
 #include "datasets/dataset.h"
 #include "datasets/index_priv.h"
+#include "prof/memory.h"
+#include "prof/recorder.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,6 +31,8 @@ static int no_camera(const struct weir_episode *episode, const char *name, size_
     char have[512] = "";
     for (int i = 0; i < episode->n_tracks; i++)
         snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", i ? ", " : "", episode->names[i]);
+    if (episode->passed_over)
+        snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", have[0] ? ", " : "", episode->passed_over);
     return weir_err_set(err, code, "%s: no camera \"%.*s\"; it has %s", episode->file.path,
                         (int)(length < 128 ? length : 128), name, have);
 }
@@ -37,7 +41,7 @@ static int add_camera(struct weir_dataset *dataset, const char *name, struct wei
 {
     for (int i = 0; i < dataset->n_cameras; i++)
         if (strcmp(dataset->cameras[i].name, name) == 0)
-            return weir_err_set(err, -EINVAL, "--cameras names %s twice", name);
+            return weir_err_set(err, -EINVAL, "camera %s is named twice", name);
     if (dataset->n_cameras == WEIR_CAMERAS_MAX)
         return weir_err_set(err, -EINVAL, "more than %d cameras", WEIR_CAMERAS_MAX);
     snprintf(dataset->cameras[dataset->n_cameras++].name, WEIR_NAME_MAX, "%s", name);
@@ -56,6 +60,8 @@ static int choose_cameras(struct weir_dataset *dataset, const char *wanted, stru
     }
     for (const char *at = wanted; rc == 0;) {
         size_t length = strcspn(at, ",");
+        if (length == 0)
+            return weir_err_set(err, -EINVAL, "the list of cameras, \"%s\", has an empty name in it", wanted);
         int track = find_name(first, at, length);
         rc = track < 0 ? no_camera(first, at, length, -EINVAL, err) : add_camera(dataset, first->names[track], err);
         if (at[length] == '\0')
@@ -122,7 +128,7 @@ static int fit(struct weir_dataset *dataset, const char *wanted, struct weir_err
             dataset->cameras[c].width = track->width;
             dataset->cameras[c].height = track->height;
         }
-        size_t bytes = weir_track_extent_max(track, episode->steps);
+        size_t bytes = weir_track_extent_max(track, episode->steps, episode->file.size_bytes);
         dataset->extent_max = bytes > dataset->extent_max ? bytes : dataset->extent_max;
     }
     return check_fit(dataset, episode, err);
@@ -143,7 +149,8 @@ static int add_episode(struct weir_dataset *dataset, const struct weir_dataset_c
 {
     struct weir_err why = WEIR_ERR_NONE;
     struct weir_episode *episode = &dataset->episodes[dataset->n_episodes];
-    int rc = weir_episode_open(episode, path, config->tolerant, &why);
+    const char *cameras = config->cameras && *config->cameras ? config->cameras : NULL;
+    int rc = weir_episode_open(episode, path, cameras, config->tolerant, &why);
     if (rc == 0) {
         rc = fit(dataset, config->cameras, &why);
         if (rc == 0) {
@@ -151,6 +158,7 @@ static int add_episode(struct weir_dataset *dataset, const struct weir_dataset_c
             return 0;
         }
         weir_episode_close(episode);
+        dataset->n_misfits++;
         if (rc == -EINVAL) /* the command line asks for what is not there: no episode's fault */
             return weir_err_set(err, rc, "%s", why.text);
     }
@@ -171,8 +179,15 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
     if (dataset)
         dataset->episodes = calloc((size_t)n, sizeof *dataset->episodes);
     rc = dataset && dataset->episodes ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+    uint64_t available = weir_memory_available_bytes(), taken = 0;
     for (int i = 0; i < n && rc == 0; i++) {
+        int before = dataset->n_episodes;
         rc = add_episode(dataset, config, files[i], err);
+        taken += rc == 0 && dataset->n_episodes > before ? dataset->episodes[before].bytes : 0;
+        if (rc == 0 && available && taken > available)
+            rc = weir_err_set(err, -ENOMEM,
+                              "%s: state, actions and index of %d of its %d files fill the memory; use fewer",
+                              config->path, i + 1, n);
         if (config->progress)
             config->progress(config->user, i + 1, n);
     }
@@ -180,6 +195,10 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
     if (rc == 0 && dataset->n_episodes == 0)
         rc = weir_err_set(err, -EBADMSG, "%s: none of its %d files can be read; the first: %s", config->path, n,
                           dataset->bad[0]);
+    else if (rc == 0 && dataset->n_misfits > dataset->n_episodes)
+        rc = weir_err_set(err, -EBADMSG, "%d of %d episodes do not fit the first one, %s; move the odd ones away: %s",
+                          dataset->n_misfits, n, weir_dataset_episode_path(dataset, 0),
+                          dataset->bad[dataset->n_bad - 1]);
     if (rc < 0)
         weir_dataset_close(&dataset);
     *out = dataset;
@@ -338,18 +357,28 @@ static int fetch_locked(struct weir_dataset *dataset, int episode, const char *k
         weir_h5_close(&cache->h5);
     if (!cache->h5) {
         int rc = weir_h5_open(&cache->h5, dataset->episodes[episode].file.path, err);
-        if (rc < 0)
+        if (rc == 0)
+            rc = weir_episode_check(&dataset->episodes[episode], err);
+        if (rc < 0) {
+            weir_h5_close(&cache->h5);
             return rc;
+        }
         cache->episode = episode;
     }
     return weir_h5_read_row(cache->h5, key, (uint64_t)t, buffer, capacity, length, err);
+}
+
+static void lock_timed(void)
+{
+    WEIR_ZONE(WEIR_STAGE_WAIT_LIBRARY);
+    weir_h5_lock();
 }
 
 int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, void *buffer, size_t capacity,
                size_t *length, struct weir_err *err)
 {
     const struct weir_track *track = &dataset->episodes[episode].tracks[camera];
-    weir_h5_lock();
+    lock_timed();
     int rc = fetch_locked(dataset, episode, track->key, t, buffer, capacity, length, err);
     weir_h5_unlock();
     if (rc < 0 || !track->lengths)

@@ -17,7 +17,8 @@ enum { WEIR_CAMERAS_MAX = 32, WEIR_NAME_MAX = 64 };
 
 struct weir_dataset_config {
     const char *path;    /* a folder (searched for *.hdf5 and *.h5, sorted by name with numbers in order) or one file */
-    const char *cameras; /* "a,b": these, in this order; NULL = all that every episode has, by name */
+    const char *cameras; /* "a,b": these, in this order; NULL = all of the first episode, by name. Every episode must
+                            have them */
     bool tolerant;       /* leave out episodes that cannot be opened and mark bad frames, instead of failing */
     void (*progress)(void *user, int done, int total); /* from the calling thread; may be NULL */
     void *user;
@@ -90,10 +91,11 @@ int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, voi
 /* Largest extent that weir_locate and weir_unwrap ask for, bytes. */
 size_t weir_dataset_extent_max(const struct weir_dataset *dataset);
 
-/* Bytes of the frame as stored (padding of rows included when its length is not known). */
+/* Bytes of the frame as stored (padding of rows included when its length is not known); 0 when only reading it would
+ * tell. */
 size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, int camera, int t);
 
-/* Writes "FILE: DATASET[t]" for messages. */
+/* Writes "FILE: DATASET[t]" for messages, control characters as '?'. */
 void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size);
 /* Why weir_locate refused this frame. */
 void weir_frame_reason(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size);

@@ -22,6 +22,9 @@ extern const struct weir_layout_ops weir_layout_act, weir_layout_actpp, weir_lay
 int weir_builder_state(struct weir_episode_builder *builder, const char *qpos_key, const char *action_key,
                        struct weir_err *err);
 
+/* Depth beside the images ("cam_high_depth"): not a camera of the readers here. */
+bool weir_is_depth_name(const char *name);
+
 /* A camera whose rows are whole frames of height x width x 3 bytes. */
 int weir_builder_raw_camera(struct weir_episode_builder *builder, const char *name, const char *key,
                             struct weir_err *err);

@@ -1,6 +1,7 @@
 /* Frames by their places: extents, heap objects, and the library for the rest. */
 #include "datasets/heap_priv.h"
 #include "datasets/index_priv.h"
+#include "prof/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,13 +25,19 @@ static void heap_extent(struct weir_location *location, uint64_t file_bytes, uin
     location->length = min_size(want, file_bytes - location->heap_at);
 }
 
+/* False when a reference cannot be right, whatever the collection says. */
+static bool may_be(const struct weir_heap_ref *ref, uint64_t file_bytes)
+{
+    return ref->length != 0 && ref->address != 0 && ref->address < file_bytes &&
+           ref->length <= file_bytes - ref->address;
+}
+
 static int locate_heap(const struct weir_dataset *dataset, int episode, const struct weir_track *track, int t,
                        struct weir_location *location)
 {
     struct weir_heap_slot *slot = &track->slots[t];
     uint64_t file_bytes = dataset->episodes[episode].file.size_bytes;
-    if (slot->ref.length == 0 || slot->ref.address == 0 || slot->ref.address >= file_bytes ||
-        slot->ref.length > file_bytes - slot->ref.address)
+    if (!may_be(&slot->ref, file_bytes))
         return -EBADMSG;
     uint64_t payload = atomic_load_explicit(&slot->payload, memory_order_relaxed); /* a number, nothing behind it */
     if (payload) {
@@ -102,18 +109,38 @@ int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *locati
     return 1;
 }
 
+size_t weir_track_extent_max(const struct weir_track *track, int steps, uint64_t file_bytes)
+{
+    if (track->storage == WEIR_H5_LIBRARY)
+        return track->padded || track->width ? track->row_bytes : 0;
+    if (track->storage != WEIR_H5_HEAP)
+        return track->row_bytes;
+    size_t max = min_size(WEIR_HEAP_WINDOW, file_bytes);
+    for (int t = 0; t < steps; t++) {
+        const struct weir_heap_ref *ref = &track->slots[t].ref;
+        if (!may_be(ref, file_bytes))
+            continue;
+        size_t bytes = min_size((uint64_t)ref->length + WEIR_HEAP_HEADER + WEIR_HEAP_OBJECT_HEADER, file_bytes);
+        max = bytes > max ? bytes : max;
+    }
+    return max;
+}
+
 size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, int camera, int t)
 {
     const struct weir_track *track = track_of(dataset, episode, camera);
     if (track->lengths)
         return track->lengths[t] == WEIR_LENGTH_BAD ? 0 : track->lengths[t];
-    return track->storage == WEIR_H5_HEAP ? track->slots[t].ref.length : track->row_bytes;
+    if (track->storage == WEIR_H5_HEAP)
+        return track->slots[t].ref.length;
+    return track->padded || track->width ? track->row_bytes : 0; /* else a row is but a reference */
 }
 
 void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size)
 {
     snprintf(text, size, "%s: %s[%d]", dataset->episodes[episode].file.path, track_of(dataset, episode, camera)->key,
              t);
+    weir_text_printable(text);
 }
 
 void weir_frame_reason(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size)

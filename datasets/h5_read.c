@@ -12,6 +12,8 @@
 
 enum { HEAP_REF_BYTES = 16 };
 static const uint64_t FLOATS_MAX_BYTES = 1ull << 30;
+/* HDF5 1.10 searches a list for each chunk's address: the time to find all grows with the square of their number. */
+static const uint64_t CHUNKS_MAX = 10000;
 
 struct weir_h5 {
     hid_t file;
@@ -72,7 +74,7 @@ static int read_facts(struct weir_h5 *h5)
 
 static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
 {
-    h5->fd = open(path, O_RDONLY | O_CLOEXEC);
+    h5->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO of this name must not hold us */
     if (h5->fd < 0)
         return weir_err_set(err, -errno, "%s; check the path and its permissions", strerror(errno));
     struct stat st;
@@ -141,6 +143,7 @@ bool weir_h5_has(struct weir_h5 *h5, const char *path)
 struct name_list {
     char (*names)[64];
     int n, capacity;
+    bool too_long;
 };
 
 static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, void *user)
@@ -148,8 +151,10 @@ static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, vo
     (void)group;
     (void)info;
     struct name_list *list = user;
-    if (strlen(name) >= sizeof list->names[0])
+    if (strlen(name) >= sizeof list->names[0]) {
+        list->too_long = true;
         return 0;
+    }
     if (list->n == list->capacity) {
         int capacity = list->capacity ? list->capacity * 2 : 16;
         void *names = realloc(list->names, sizeof list->names[0] * (size_t)capacity);
@@ -172,9 +177,12 @@ int weir_h5_list(struct weir_h5 *h5, const char *group, char (**names)[64], int 
     struct name_list list = {0};
     herr_t rc = H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, NULL, add_name, &list);
     H5Gclose(id);
-    if (rc < 0) {
+    if (rc < 0 || list.too_long) {
         free(list.names);
-        return fail(err, group, "its members cannot be listed");
+        return rc < 0
+                   ? fail(err, group, "its members cannot be listed")
+                   : weir_err_set(err, -ENAMETOOLONG, "%s: has a member whose name is longer than %zu bytes; rename it",
+                                  group, sizeof list.names[0] - 1);
     }
     *names = list.names;
     *n = list.n;
@@ -273,6 +281,10 @@ static int read_floats(struct open_dataset *d, const char *path, float **values,
     for (int i = 0; i < d->shape.rank; i++)
         if (__builtin_mul_overflow(n, d->shape.dims[i], &n) || n > FLOATS_MAX_BYTES / sizeof(float))
             return weir_err_set(err, -EFBIG, "%s: is larger than 1 GiB of floats; is its shape right?", path);
+    H5D_layout_t layout = H5Pget_layout(d->plist);
+    bool own = layout == H5D_CHUNKED || (layout == H5D_CONTIGUOUS && H5Pget_external_count(d->plist) == 0);
+    if (n > 0 && own && H5Dget_storage_size(d->id) == 0)
+        return weir_err_set(err, -EBADMSG, "%s: was never written; remove the episode", path);
     *values = malloc(n ? n * sizeof(float) : 1);
     if (!*values)
         return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
@@ -427,6 +439,8 @@ static int locate_chunked(struct weir_h5 *h5, const char *path, struct open_data
     uint64_t steps = d->shape.dims[0];
     if (steps > h5->size_bytes || chunk[0] > h5->size_bytes / place->row_bytes + 1)
         return library(place, "chunks larger than the file");
+    if (steps / chunk[0] > CHUNKS_MAX)
+        return library(place, "more chunks than can be found in good time");
     place->offsets = malloc((steps ? steps : 1) * sizeof *place->offsets);
     if (!place->offsets)
         return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
@@ -446,9 +460,12 @@ static int locate_contiguous(struct weir_h5 *h5, const char *path, struct open_d
 {
     if (H5Pget_external_count(d->plist) > 0)
         return library(place, "external raw files");
+    if (H5Dget_storage_size(d->id) ==
+        0) /* asked first: behind a user block, H5Dget_offset is 511 then, not undefined */
+        return library(place, "never written");
     haddr_t offset = H5Dget_offset(d->id);
     if (offset == HADDR_UNDEF)
-        return library(place, "never written");
+        return library(place, "without an address");
     uint64_t steps = d->shape.dims[0], total;
     if (__builtin_mul_overflow(steps, place->row_bytes, &total) || !inside(h5, offset, total))
         return weir_err_set(err, -ENODATA, "%s: its data reaches past the end of the file; is the file truncated?",
@@ -511,22 +528,18 @@ int weir_h5_locate(struct weir_h5 *h5, const char *path, struct weir_h5_place *p
 
 /* ---- reading through the library ---- */
 
+/* Here and below the file's own type is the memory's too: bytes are bytes, signed ones must not be clipped. */
 static int read_vlen(struct open_dataset *d, const char *path, hid_t memory, void *buffer, size_t capacity,
                      size_t *length, struct weir_err *err)
 {
-    hid_t type = H5Tvlen_create(H5T_NATIVE_UINT8);
     hvl_t element = {0, NULL};
-    if (type < 0 || H5Dread(d->id, type, memory, d->space, H5P_DEFAULT, &element) < 0) {
-        if (type >= 0)
-            H5Tclose(type);
+    if (H5Dread(d->id, d->type, memory, d->space, H5P_DEFAULT, &element) < 0)
         return fail(err, path, "a frame cannot be read");
-    }
     int rc = element.len <= capacity ? 0 : -ENOSPC;
     if (rc == 0 && element.len > 0)
         memcpy(buffer, element.p, element.len);
     *length = element.len;
-    H5Dvlen_reclaim(type, memory, H5P_DEFAULT, &element);
-    H5Tclose(type);
+    H5Dvlen_reclaim(d->type, memory, H5P_DEFAULT, &element);
     return rc;
 }
 
@@ -555,7 +568,7 @@ static int read_row(struct open_dataset *d, const char *path, uint64_t t, void *
     int rc = 0;
     if (vlen)
         rc = read_vlen(d, path, memory, buffer, capacity, length, err);
-    else if (H5Dread(d->id, H5T_NATIVE_UINT8, memory, d->space, H5P_DEFAULT, buffer) < 0)
+    else if (H5Dread(d->id, d->type, memory, d->space, H5P_DEFAULT, buffer) < 0)
         rc = fail(err, path, "a frame cannot be read");
     H5Sclose(memory);
     return rc;

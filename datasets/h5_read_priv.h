@@ -15,7 +15,8 @@ void weir_h5_close(struct weir_h5 **h5);
 /* True when every part of the path exists and leads to an object. */
 bool weir_h5_has(struct weir_h5 *h5, const char *path);
 
-/* Names in a group, sorted; each at most WEIR_NAME_MAX - 1 long, others are left out. free(*names). */
+/* Names in a group, sorted; each at most WEIR_NAME_MAX - 1 long, -ENAMETOOLONG for longer ones.
+ * free(*names). */
 int weir_h5_list(struct weir_h5 *h5, const char *group, char (**names)[64], int *n, struct weir_err *err);
 
 enum weir_h5_class { WEIR_H5_INTEGER, WEIR_H5_FLOAT, WEIR_H5_STRING, WEIR_H5_VLEN_BYTES, WEIR_H5_OTHER };

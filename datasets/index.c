@@ -1,4 +1,5 @@
 #include "datasets/index_priv.h"
+#include "prof/text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,13 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "datasets/heap_priv.h"
-
 enum { STEPS_MAX = 100 * 1000 * 1000, DIM_MAX = 65536, SIDE_MAX = 65500 };
 
 struct weir_episode_builder {
     struct weir_h5 *h5;
     struct weir_episode *episode;
+    const char *cameras; /* asked for; NULL = all */
     bool tolerant;
 };
 
@@ -37,11 +37,21 @@ int weir_builder_steps(const struct weir_episode_builder *builder)
 
 /* ---- state ---- */
 
+/* One number that is none would make the mean, and so every sample, that too. */
+static int check_finite(const char *key, const float *values, size_t steps, size_t dim, struct weir_err *err)
+{
+    for (size_t i = 0; i < steps * dim; i++)
+        if (!isfinite(values[i]))
+            return weir_err_set(err, -EBADMSG, "%s[%zu][%zu]: is %g; repair it or remove the episode", key, i / dim,
+                                i % dim, (double)values[i]);
+    return 0;
+}
+
 static int read_state(struct weir_episode_builder *builder, const char *key, float **values, int *steps, int *dim,
                       struct weir_err *err)
 {
     struct weir_h5_shape shape;
-    int rc = weir_h5_read_floats(builder->h5, key, values, &shape, err);
+    int rc = weir_h5_shape(builder->h5, key, &shape, err);
     if (rc < 0)
         return rc;
     if (shape.rank != 2)
@@ -51,10 +61,13 @@ static int read_state(struct weir_episode_builder *builder, const char *key, flo
     if (shape.dims[0] > STEPS_MAX || shape.dims[1] == 0 || shape.dims[1] > DIM_MAX)
         return weir_err_set(err, -EBADMSG, "%s: its shape (%llu, %llu) makes no sense", key,
                             (unsigned long long)shape.dims[0], (unsigned long long)shape.dims[1]);
+    rc = weir_h5_read_floats(builder->h5, key, values, &shape, err);
+    if (rc < 0)
+        return rc;
     *steps = (int)shape.dims[0];
     *dim = (int)shape.dims[1];
     builder->episode->bytes += (size_t)*steps * (size_t)*dim * sizeof(float);
-    return 0;
+    return check_finite(key, *values, (size_t)*steps, (size_t)*dim, err);
 }
 
 int weir_builder_state(struct weir_episode_builder *builder, const char *qpos_key, const char *action_key,
@@ -77,6 +90,42 @@ int weir_builder_state(struct weir_episode_builder *builder, const char *qpos_ke
 
 /* ---- cameras ---- */
 
+bool weir_is_depth_name(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 6 && strcmp(name + n - 6, "_depth") == 0;
+}
+
+static bool is_asked_for(const char *list, const char *name)
+{
+    bool rgb = strncmp(name, "rgb_", 4) == 0; /* "main" stands for rgb_main */
+    for (const char *at = list;; at++) {
+        size_t length = strcspn(at, ",");
+        if (strlen(name) == length && memcmp(at, name, length) == 0)
+            return true;
+        if (rgb && strlen(name + 4) == length && memcmp(at, name + 4, length) == 0)
+            return true;
+        at += length;
+        if (*at == '\0')
+            return false;
+    }
+}
+
+/* True when nobody asked for the camera: it is not looked at, but can be named when another is missing. */
+static bool pass_over(struct weir_episode_builder *builder, const char *name)
+{
+    if (!builder->cameras || is_asked_for(builder->cameras, name))
+        return false;
+    struct weir_episode *e = builder->episode;
+    char *names;
+    if (asprintf(&names, "%s%s%s", e->passed_over ? e->passed_over : "", e->passed_over ? ", " : "", name) < 0)
+        return true;
+    weir_text_printable(names);
+    free(e->passed_over);
+    e->passed_over = names;
+    return true;
+}
+
 static int new_track(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_track **out,
                      struct weir_err *err)
 {
@@ -93,6 +142,7 @@ static int new_track(struct weir_episode_builder *builder, const char *name, con
         return weir_err_set(err, -ENOMEM, "out of memory");
     }
     snprintf(e->names[e->n_tracks], WEIR_NAME_MAX, "%s", name);
+    weir_text_printable(e->names[e->n_tracks]); /* it will be shown; the key stays as it is */
     *out = &e->tracks[e->n_tracks++];
     (*out)->key = copy;
     return 0;
@@ -140,6 +190,8 @@ static int check_steps(const struct weir_episode *e, const char *key, uint64_t s
 int weir_builder_raw_camera(struct weir_episode_builder *builder, const char *name, const char *key,
                             struct weir_err *err)
 {
+    if (pass_over(builder, name))
+        return 0;
     struct weir_h5_shape shape;
     int rc = weir_h5_shape(builder->h5, key, &shape, err);
     if (rc < 0)
@@ -165,7 +217,7 @@ int weir_builder_raw_camera(struct weir_episode_builder *builder, const char *na
 }
 
 static int take_lengths(struct weir_episode_builder *builder, struct weir_track *track, const float *lengths,
-                        uint64_t row_bytes, struct weir_err *err)
+                        struct weir_err *err)
 {
     size_t steps = (size_t)builder->episode->steps;
     track->lengths = malloc(steps * sizeof *track->lengths);
@@ -173,14 +225,14 @@ static int take_lengths(struct weir_episode_builder *builder, struct weir_track 
         return weir_err_set(err, -ENOMEM, "out of memory");
     builder->episode->bytes += steps * sizeof *track->lengths;
     for (size_t t = 0; t < steps; t++) {
-        bool sane = isfinite(lengths[t]) && lengths[t] >= 1 && lengths[t] <= (float)row_bytes;
+        bool sane = isfinite(lengths[t]) && lengths[t] >= 1 && (double)lengths[t] <= (double)track->row_bytes;
         track->lengths[t] = sane ? (uint32_t)lengths[t] : WEIR_LENGTH_BAD;
         if (!sane && !builder->tolerant)
             return weir_err_set(
                 err, -EBADMSG,
-                "%s[%zu]: compress_len says %g bytes, a row has %llu; repair /compress_len, or leave the "
-                "frame out with --on-error skip",
-                track->key, t, (double)lengths[t], (unsigned long long)row_bytes);
+                "%s[%zu]: compress_len says %g bytes, a row has %zu; repair /compress_len, or pass over "
+                "bad frames with `weir run --on-error skip`",
+                track->key, t, (double)lengths[t], track->row_bytes);
     }
     return 0;
 }
@@ -188,6 +240,8 @@ static int take_lengths(struct weir_episode_builder *builder, struct weir_track 
 int weir_builder_jpeg_camera(struct weir_episode_builder *builder, const char *name, const char *key,
                              const float *lengths, struct weir_err *err)
 {
+    if (pass_over(builder, name))
+        return 0;
     struct weir_h5_shape shape;
     int rc = weir_h5_shape(builder->h5, key, &shape, err);
     if (rc < 0)
@@ -207,9 +261,8 @@ int weir_builder_jpeg_camera(struct weir_episode_builder *builder, const char *n
         return rc;
     track->codec = "jpeg";
     track->padded = padded;
-    if (padded && lengths)
-        rc = take_lengths(builder, track, lengths, shape.dims[1], err);
-    return rc < 0 ? rc : place_track(builder, track, err);
+    rc = place_track(builder, track, err);
+    return rc == 0 && padded && lengths ? take_lengths(builder, track, lengths, err) : rc;
 }
 
 /* ---- an episode ---- */
@@ -251,32 +304,82 @@ static int no_layout(struct weir_h5 *h5, struct weir_err *err)
                         known);
 }
 
-static int describe(struct weir_h5 *h5, struct weir_episode *episode, bool tolerant, struct weir_err *err)
+static void count_text(struct weir_episode *episode, const char *text)
+{
+    enum { HEAP_BLOCK = 16 };
+    episode->bytes += text ? strlen(text) + 1 + HEAP_BLOCK : 0;
+}
+
+/* Gives back what was reserved for more cameras, and counts what is left. */
+static void shrink(struct weir_episode *episode)
+{
+    enum { FILE_SET_ENTRY = 96 }; /* what an io file set keeps of the file, its path apart */
+    size_t n = (size_t)episode->n_tracks;
+    void *tracks = n ? realloc(episode->tracks, n * sizeof *episode->tracks) : NULL;
+    void *names = n ? realloc(episode->names, n * sizeof *episode->names) : NULL;
+    episode->tracks = tracks ? tracks : episode->tracks;
+    episode->names = names ? names : episode->names;
+    episode->bytes += n * (sizeof *episode->tracks + sizeof *episode->names) + FILE_SET_ENTRY;
+    for (size_t i = 0; i < n; i++)
+        count_text(episode, episode->tracks[i].key);
+    count_text(episode, episode->qpos_key);
+    count_text(episode, episode->action_key);
+    count_text(episode, episode->passed_over);
+    count_text(episode, episode->file.path);
+    count_text(episode, episode->file.path); /* the file set's */
+}
+
+static int describe(struct weir_h5 *h5, struct weir_episode *episode, const char *cameras, bool tolerant,
+                    struct weir_err *err)
 {
     episode->layout = weir_layout_of(h5);
     if (!episode->layout)
         return no_layout(h5, err);
-    struct weir_episode_builder builder = {h5, episode, tolerant};
+    struct weir_episode_builder builder = {h5, episode, cameras, tolerant};
     int rc = episode->layout->index(h5, &builder, err);
-    if (rc == 0 && episode->n_tracks == 0)
-        rc = weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras", episode->layout->name);
+    if (rc == 0 && episode->n_tracks == 0 && !cameras)
+        rc = weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras; remove it, or record it anew",
+                          episode->layout->name);
+    if (rc == 0)
+        shrink(episode);
     return rc;
 }
 
-static int identify(struct weir_dataset_file *file, const char *path, struct weir_err *err)
+static int look_at(struct weir_dataset_file *file, const char *path, struct weir_err *err)
 {
     struct stat st;
     if (stat(path, &st) != 0)
         return weir_err_set(err, -errno, "%s; check the path and its permissions", strerror(errno));
-    char *copy = strdup(path);
-    if (!copy)
-        return weir_err_set(err, -ENOMEM, "out of memory");
-    *file = (struct weir_dataset_file){copy, (uint64_t)st.st_size, st.st_dev, st.st_ino,
+    *file = (struct weir_dataset_file){path, (uint64_t)st.st_size, st.st_dev, st.st_ino,
                                        (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec};
     return 0;
 }
 
-int weir_episode_open(struct weir_episode *episode, const char *path, bool tolerant, struct weir_err *err)
+static int identify(struct weir_dataset_file *file, const char *path, struct weir_err *err)
+{
+    char *copy = strdup(path);
+    if (!copy)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = look_at(file, copy, err);
+    if (rc < 0)
+        free(copy);
+    return rc;
+}
+
+int weir_episode_check(const struct weir_episode *episode, struct weir_err *err)
+{
+    struct weir_dataset_file now = {0}, then = episode->file;
+    int rc = look_at(&now, then.path, err);
+    if (rc < 0)
+        return rc;
+    if (now.size_bytes == then.size_bytes && now.device == then.device && now.inode == then.inode &&
+        now.mtime_ns == then.mtime_ns)
+        return 0;
+    return weir_err_set(err, -ESTALE, "the file changed since it was opened; run again to index it anew");
+}
+
+int weir_episode_open(struct weir_episode *episode, const char *path, const char *cameras, bool tolerant,
+                      struct weir_err *err)
 {
     *episode = (struct weir_episode){.bytes = sizeof *episode};
     struct weir_h5 *h5 = NULL;
@@ -285,7 +388,7 @@ int weir_episode_open(struct weir_episode *episode, const char *path, bool toler
     if (rc == 0)
         rc = weir_h5_open(&h5, path, err);
     if (rc == 0)
-        rc = describe(h5, episode, tolerant, err);
+        rc = describe(h5, episode, cameras, tolerant, err);
     weir_h5_close(&h5);
     weir_h5_unlock();
     if (rc < 0) {
@@ -305,24 +408,11 @@ void weir_episode_close(struct weir_episode *episode)
     }
     free(episode->tracks);
     free(episode->names);
+    free(episode->passed_over);
     free(episode->qpos);
     free(episode->actions);
     free(episode->qpos_key);
     free(episode->action_key);
     free((char *)episode->file.path);
     *episode = (struct weir_episode){0};
-}
-
-size_t weir_track_extent_max(const struct weir_track *track, int steps)
-{
-    if (track->storage == WEIR_H5_LIBRARY)
-        return track->padded || track->width ? track->row_bytes : 0;
-    if (track->storage != WEIR_H5_HEAP)
-        return track->row_bytes;
-    size_t max = WEIR_HEAP_WINDOW;
-    for (int t = 0; t < steps; t++) {
-        size_t bytes = (size_t)track->slots[t].ref.length + WEIR_HEAP_HEADER + WEIR_HEAP_OBJECT_HEADER;
-        max = bytes > max ? bytes : max;
-    }
-    return max;
 }

@@ -40,6 +40,7 @@ struct weir_episode {
     int n_tracks;
     struct weir_track *tracks;
     char (*names)[WEIR_NAME_MAX]; /* cameras, in the order of tracks */
+    char *passed_over;            /* names of cameras that nobody asked for, "a, b"; may be NULL */
     size_t bytes;                 /* memory taken */
 };
 
@@ -48,15 +49,19 @@ struct weir_dataset {
     struct weir_episode *episodes;
     int n_cameras;
     struct weir_camera cameras[WEIR_CAMERAS_MAX];
-    int n_bad;
+    int n_bad, n_misfits; /* episodes left out; those of them that only do not fit the first one */
     char **bad;
     size_t extent_max;
     struct weir_h5_cache *cache; /* of files opened for weir_fetch; under the HDF5 lock */
 };
 
-/* Describes one file. tolerant: bad frame lengths are marked instead of refused. */
-int weir_episode_open(struct weir_episode *episode, const char *path, bool tolerant, struct weir_err *err);
+/* Describes one file. cameras: as in weir_dataset_config; others are not looked at. tolerant: bad frame lengths are
+ * marked instead of refused. */
+int weir_episode_open(struct weir_episode *episode, const char *path, const char *cameras, bool tolerant,
+                      struct weir_err *err);
 void weir_episode_close(struct weir_episode *episode);
+/* -ESTALE when the file is not the one that was indexed. */
+int weir_episode_check(const struct weir_episode *episode, struct weir_err *err);
 
 /* Sorted list of the episode files below path, or path itself. */
 int weir_scan(const char *path, char ***files, int *n, struct weir_err *err);
@@ -65,7 +70,7 @@ void weir_scan_free(char **files, int n);
 const struct weir_layout_ops *weir_layout_of(struct weir_h5 *h5);
 
 /* Largest extent that a frame of the track can ask for. */
-size_t weir_track_extent_max(const struct weir_track *track, int steps);
+size_t weir_track_extent_max(const struct weir_track *track, int steps, uint64_t file_bytes);
 
 /* Held around every call that enters the HDF5 library: its thread-safe build has one global lock anyway. */
 void weir_h5_lock(void);

@@ -19,6 +19,8 @@ static int add_cameras(struct weir_h5 *h5, struct weir_episode_builder *builder,
     int rc = weir_h5_list(h5, IMAGES, &names, &n, err);
     for (int i = 0; i < n && rc == 0; i++) {
         char key[128];
+        if (weir_is_depth_name(names[i]))
+            continue;
         snprintf(key, sizeof key, IMAGES "/%s", names[i]);
         rc = weir_builder_raw_camera(builder, names[i], key, err);
     }

@@ -11,12 +11,6 @@
 #define IMAGES  "/observations/images"
 #define LENGTHS "/compress_len"
 
-static bool is_depth(const char *name)
-{
-    size_t n = strlen(name);
-    return n > 6 && strcmp(name + n - 6, "_depth") == 0;
-}
-
 /* Rows of bytes instead of images: any camera of rank 2 makes the file one of these. */
 static bool detect(struct weir_h5 *h5)
 {
@@ -67,11 +61,11 @@ static int add_cameras(struct weir_h5 *h5, struct weir_episode_builder *builder,
     float *lengths;
     int steps = weir_builder_steps(builder), counts[2] = {0, n}, rows = 0, row = 0;
     for (int i = 0; i < n; i++)
-        counts[0] += !is_depth(names[i]);
+        counts[0] += !weir_is_depth_name(names[i]);
     int rc = read_lengths(h5, counts, steps, &lengths, &rows, err);
     for (int i = 0; i < n && rc == 0; i++) {
         char key[128];
-        if (is_depth(names[i])) {
+        if (weir_is_depth_name(names[i])) {
             row += rows == n;
             continue;
         }

@@ -79,6 +79,8 @@ int weir_scan(const char *path, char ***out, int *n, struct weir_err *err)
     struct stat st;
     *out = NULL;
     *n = 0;
+    if (!*path)
+        return weir_err_set(err, -ENOENT, "the path is empty; give the folder that holds the episodes");
     if (stat(path, &st) != 0)
         return weir_err_set(err, -errno, "%s: %s; give the folder that holds the episodes", path, strerror(errno));
     int rc = S_ISDIR(st.st_mode) ? walk(path, &files, err) : add(&files, path);

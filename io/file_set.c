@@ -128,16 +128,17 @@ static void link_newest(struct weir_file_set *set, int file)
     set->newest = file;
 }
 
+/* Makes room for one more. Takes several when there were more pins than handles before. */
 static void evict(struct weir_file_set *set)
 {
-    for (int i = set->oldest; i >= 0 && set->open_count >= set->open_max; i = set->files[i].newer) {
+    for (int i = set->oldest, newer; i >= 0 && set->open_count >= set->open_max; i = newer) {
+        newer = set->files[i].newer;
         if (set->files[i].pins > 0)
             continue;
         close(set->files[i].fd);
         set->files[i].fd = -1;
         unlink_used(set, i);
         set->open_count--;
-        return;
     }
 }
 
@@ -157,14 +158,26 @@ static int open_checked(const struct file *f, int *fd)
     return rc;
 }
 
+/* The process is out of descriptors (others need some too): lives with fewer from now on. False when there is none left
+ * to close. */
+static bool make_do(struct weir_file_set *set)
+{
+    int before = set->open_count;
+    set->open_max = before > 1 ? before - 1 : 1;
+    evict(set);
+    return set->open_count < before;
+}
+
 /* Opens a file that is closed. The lock is dropped meanwhile: opening may take long on a network file system. */
 static int open_now(struct weir_file_set *set, int file)
 {
     struct file *f = &set->files[file];
-    int fd;
-    pthread_mutex_unlock(&set->lock);
-    int rc = open_checked(f, &fd);
-    pthread_mutex_lock(&set->lock);
+    int fd, rc;
+    do {
+        pthread_mutex_unlock(&set->lock);
+        rc = open_checked(f, &fd);
+        pthread_mutex_lock(&set->lock);
+    } while ((rc == -EMFILE || rc == -ENFILE) && make_do(set));
     if (rc < 0)
         return rc;
     if (f->fd >= 0) { /* another thread was faster */

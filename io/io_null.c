@@ -3,13 +3,13 @@
  * as with any other engine. */
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
+#include "prof/memory.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 struct image {
     pthread_mutex_t lock;
@@ -22,23 +22,18 @@ struct images {
     struct image image[];
 };
 
-static uint64_t memory_available(void)
-{
-    long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-}
-
 static int shared_open(void **shared, struct weir_file_set *set, struct weir_err *err)
 {
     int count = weir_file_set_count(set);
     uint64_t total = 0;
     for (int i = 0; i < count; i++)
         total += weir_file_set_size(set, i);
-    if (total > memory_available())
+    uint64_t available = weir_memory_available_bytes();
+    if (available && total > available)
         return weir_err_set(err, -ENOMEM,
                             "io engine null keeps the dataset in memory: %.1f GB are needed, %.1f GB are free; use "
                             "fewer episodes or --io pread",
-                            (double)total / 1e9, (double)memory_available() / 1e9);
+                            (double)total / 1e9, (double)available / 1e9);
     struct images *images = calloc(1, sizeof *images + sizeof images->image[0] * (size_t)count);
     if (!images)
         return weir_err_set(err, -ENOMEM, "out of memory");

@@ -79,7 +79,9 @@ static int through_library(struct weir_fetcher *fetcher, int episode, int camera
         snprintf(fetcher->reason, sizeof fetcher->reason, "%.*s", WEIR_FETCH_REASON - 1, err.text);
         return rc;
     }
-    atomic_store_explicit(&fetcher->fallbacks, fetcher->fallbacks + 1, memory_order_relaxed); /* one writer */
+    /* One writer. */
+    atomic_store_explicit(&fetcher->fallbacks, fetcher->fallbacks + 1, memory_order_relaxed);
+    atomic_store_explicit(&fetcher->fallback_bytes, fetcher->fallback_bytes + *length, memory_order_relaxed);
     *bytes = fetcher->buffer;
     return 0;
 }

@@ -15,8 +15,8 @@ struct weir_fetcher {
     struct weir_reader *reader;   /* owned */
     uint8_t *buffer;              /* grown when a frame asks for more */
     size_t capacity;
-    _Atomic uint64_t fallbacks;
-    char reason[WEIR_FETCH_REASON]; /* of the last failure */
+    _Atomic uint64_t fallbacks, fallback_bytes; /* frames through the library */
+    char reason[WEIR_FETCH_REASON];             /* of the last failure */
 };
 
 /* files: a set that weir_fetch_files filled from the same dataset. */

@@ -391,7 +391,10 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
         weir_reader_counts(loader->workers[i].fetcher.reader, &reads);
         counts->reads += reads.reads;
         counts->read_bytes += reads.bytes;
-        counts->fallback_reads += atomic_load_explicit(&loader->workers[i].fetcher.fallbacks, memory_order_relaxed);
+        uint64_t fallbacks = atomic_load_explicit(&loader->workers[i].fetcher.fallbacks, memory_order_relaxed);
+        counts->fallback_reads += fallbacks;
+        counts->reads += fallbacks;
+        counts->read_bytes += atomic_load_explicit(&loader->workers[i].fetcher.fallback_bytes, memory_order_relaxed);
     }
     pthread_mutex_lock(&loader->depth_lock);
     counts->queue_sum = loader->depth.sum;

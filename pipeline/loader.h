@@ -15,7 +15,9 @@
  *
  * Batches come in an order and with contents that depend only on the configuration's seed: for each epoch its training
  * batches, then its validation batches. Workers run ahead over both borders, as far as the slots go. One thread opens,
- * consumes and closes; weir_loader_stop may be called from anywhere, a signal handler included. */
+ * consumes and closes; when that thread is attached to a recorder already (it has another loader open, say), its waits
+ * are timed there and not in this loader's recorder. weir_loader_stop may be called from anywhere, a signal handler
+ * included. */
 #ifndef WEIR_PIPELINE_LOADER_H
 #define WEIR_PIPELINE_LOADER_H
 
@@ -122,7 +124,8 @@ void weir_loader_norm(const struct weir_loader *loader, bool actions, const floa
 
 /* Counts since the loader was opened. */
 struct weir_loader_counts {
-    uint64_t reads, read_bytes, fallback_reads;
+    uint64_t reads, read_bytes; /* by the io engine and through the library */
+    uint64_t fallback_reads;    /* of these, through the library */
     uint64_t bad_frames, skipped_samples, substituted_frames, bad_episodes;
     uint64_t queue_sum, queue_samples; /* ready batches seen by weir_loader_next, to be averaged */
     int queue_min, queue_max;          /* since the last call of weir_loader_counts with reset */

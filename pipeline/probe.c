@@ -32,8 +32,9 @@ static int probe_frame(struct prober *p, int episode, int camera, int t, struct 
     }
     char name[768];
     weir_frame_name(p->dataset, episode, camera, t, name, sizeof name);
-    return weir_err_set(err, rc, "%s: %s; repair or remove the frame, or pass over bad ones with --on-error skip", name,
-                        reason);
+    return weir_err_set(err, rc,
+                        "%s: %s; repair or remove the frame, or pass over bad ones with `weir run --on-error skip`",
+                        name, reason);
 }
 
 static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir_camera_probe *probe,

@@ -1,7 +1,7 @@
 #include "pipeline/slot.h"
+#include "prof/memory.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,21 +9,9 @@
 
 enum { POLL_NS = 100 * 1000 * 1000 }; /* a stop from a signal handler wakes nobody: look this often */
 
-static uint64_t memory_available(void)
-{
-    FILE *file = fopen("/proc/meminfo", "re");
-    char line[128];
-    unsigned long long kib = 0;
-    while (file && kib == 0 && fgets(line, sizeof line, file))
-        sscanf(line, "MemAvailable: %llu kB", &kib);
-    if (file)
-        fclose(file);
-    return kib * 1024;
-}
-
 static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, struct weir_err *err)
 {
-    uint64_t bytes, available = memory_available();
+    uint64_t bytes, available = weir_memory_available_bytes();
     if (__builtin_mul_overflow((uint64_t)n, (uint64_t)layout->slot_bytes, &bytes) || (available && bytes > available))
         return weir_err_set(err, -ENOMEM,
                             "%d batches of %.1f MB need %.1f GB, %.1f GB are free; use a smaller --batch-size or "

@@ -1,10 +1,17 @@
 /* One task: the images of one camera (history included), or the state and actions, of one sample. */
 #include "pipeline/worker_priv.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 /* ---- images ---- */
+
+/* The machine's fault, not the frame's: no policy for bad frames may hide it. */
+static bool is_shortage(int code)
+{
+    return code == -ENOMEM || code == -EMFILE || code == -ENFILE;
+}
 
 /* One image to its place. 0, or negative with text "FILE: DATASET[t]: reason". */
 static int load_image(struct weir_worker *worker, struct weir_sample of, int camera, void *image, char *text)
@@ -25,7 +32,13 @@ static int load_image(struct weir_worker *worker, struct weir_sample of, int cam
     char name[WEIR_FAULT_TEXT];
     weir_frame_name(shared->dataset, of.episode, camera, of.t, name, sizeof name);
     snprintf(text, WEIR_FAULT_TEXT, "%.*s: %.200s", WEIR_FAULT_TEXT - 210, name, reason);
-    weir_faults_add(&shared->faults, text);
+    if (rc == -ESTALE || rc == -ENODATA) { /* the whole file's fault: kept once, not once a frame */
+        snprintf(name, sizeof name, "%.*s: %.200s", WEIR_FAULT_TEXT - 210,
+                 weir_dataset_episode_path(shared->dataset, of.episode), reason);
+        weir_faults_add(&shared->faults, name);
+    } else if (!is_shortage(rc)) {
+        weir_faults_add(&shared->faults, text);
+    }
     return rc;
 }
 
@@ -45,19 +58,16 @@ static bool substitute(struct weir_worker *worker, struct weir_sample of, int ca
 static bool recover(struct weir_worker *worker, struct weir_slot *slot, int task, struct weir_sample of, int camera,
                     void *image, int code, const char *text)
 {
-    switch (worker->shared->config.on_error) {
-    case WEIR_ON_ERROR_FAIL: {
+    enum weir_on_error policy = worker->shared->config.on_error;
+    if (policy == WEIR_ON_ERROR_FAIL || is_shortage(code)) {
         struct weir_err err = WEIR_ERR_NONE;
-        weir_err_set(&err, code, "%s; repair or remove it, or go on with --on-error skip or substitute", text);
+        weir_err_set(&err, code, "%s; %s", text,
+                     is_shortage(code) ? "give the process more memory or descriptors (ulimit -n)"
+                                       : "repair or remove it, or go on with --on-error skip or substitute");
         weir_slot_fail(&worker->shared->slots, slot, task, &err);
         return false;
     }
-    case WEIR_ON_ERROR_SUBSTITUTE:
-        return substitute(worker, of, camera, image);
-    case WEIR_ON_ERROR_SKIP:
-        break;
-    }
-    return false;
+    return policy == WEIR_ON_ERROR_SUBSTITUTE && substitute(worker, of, camera, image);
 }
 
 static void run_camera(struct weir_worker *worker, struct weir_slot *slot, int task, int sample, int camera)

@@ -214,10 +214,11 @@ static inline bool is_sampled(const struct cell *cell)
     if (!cell || !cell->work)
         return false;
     uint64_t count = get(&cell->count), least_ns = get(&cell->min_ns);
-    if (least_ns < TINY_NS)
+    if (count == 0 || least_ns < TINY_NS)
         return false;
-    uint64_t every = least_ns < SHORT_NS ? CPU_SAMPLE_EVERY_SHORT : CPU_SAMPLE_EVERY;
-    return count % every == every - 1; /* not among the first: the least call has to be known */
+    if (least_ns >= SHORT_NS)
+        return count % CPU_SAMPLE_EVERY == 1;
+    return count % CPU_SAMPLE_EVERY_SHORT == CPU_SAMPLE_EVERY_SHORT - 1; /* the first ones tell how short it can be */
 }
 
 void weir_zone_begin_(struct weir_thread *t, int stage)
@@ -239,8 +240,8 @@ void weir_zone_begin_(struct weir_thread *t, int stage)
     zone->cpu_start = sample ? weir_clock_ticks() : 0;
 }
 
-/* wall_ns: between the two readings, so that a time slice that ended in one of them does not count as waiting. The stage
- * whose ticks were carved out of a sampled zone shares its ratio of CPU to wall time. */
+/* wall_ns: between the two readings, so that a time slice that ended in one of them does not count as waiting. The
+ * stage whose ticks were carved out of a sampled zone shares its ratio of CPU to wall time. */
 static void record_cpu(struct weir_thread *t, const struct open_zone *zone, int stage, uint64_t cpu_ns,
                        uint64_t wall_ns, uint64_t carved_ns)
 {

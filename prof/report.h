@@ -49,7 +49,7 @@ struct weir_report {
     double queue_mean;                            /* ready batches seen by the consumer at each request */
     int queue_min, queue_max;                     /* likewise */
     uint64_t queue_samples;                       /* requests seen; 0 = no queue figures */
-    uint64_t reads, read_bytes;                   /* through the io engine */
+    uint64_t reads, read_bytes;                   /* by the io engine and through the library */
     uint64_t fallback_reads;                      /* frames that went through the HDF5 library */
     uint64_t bad_frames;                          /* attempts on frames that could not be read or decoded */
     uint64_t skipped_samples, substituted_frames; /* what --on-error did about them */

@@ -27,6 +27,7 @@ static struct weir_stage_info stages[WEIR_STAGE_MAX] = {
     [WEIR_STAGE_WAIT_DATA] = {"08_wait_for_data", WAIT, true},
     [WEIR_STAGE_WAIT_SLOT] = {"09_wait_for_slot", WAIT, false},
     [WEIR_STAGE_WAIT_WORK] = {"09b_wait_for_work", WAIT, false},
+    [WEIR_STAGE_WAIT_LIBRARY] = {"09c_wait_for_library", WAIT, false},
     [WEIR_STAGE_VAL_FORWARD] = {"10_val_forward_pass", WORK, true},
     [WEIR_STAGE_TRAIN_FORWARD] = {"20_train_forward_pass", WORK, true},
     [WEIR_STAGE_BACKWARD] = {"21_backward", WORK, true},

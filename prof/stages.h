@@ -29,6 +29,7 @@ enum weir_stage {
     WEIR_STAGE_WAIT_DATA,     /* 08_wait_for_data */
     WEIR_STAGE_WAIT_SLOT,     /* 09_wait_for_slot */
     WEIR_STAGE_WAIT_WORK,     /* 09b_wait_for_work */
+    WEIR_STAGE_WAIT_LIBRARY,  /* 09c_wait_for_library */
     WEIR_STAGE_VAL_FORWARD,   /* 10_val_forward_pass */
     WEIR_STAGE_TRAIN_FORWARD, /* 20_train_forward_pass */
     WEIR_STAGE_BACKWARD,      /* 21_backward */
