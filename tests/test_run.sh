@@ -159,7 +159,7 @@ fi
 if [ -e /dev/full ]; then
     run 1 run "$data" --log /dev/full
     err "/dev/full: could not be written completely; is the disk full?"
-    out "whole run:"
+    out "whole run"
     run 1 run "$data" --checksums /dev/full
     err "/dev/full: could not be written completely"
     "$weir" run "$data" >/dev/full 2>"$work/err"
@@ -261,7 +261,7 @@ assert t["count"] == 4 and v["count"] == 2 and t["min_s"] >= 0.0399 and v["min_s
 assert t["share"] is None and t["side"] == "consumer", t
 assert epochs[0]["train_s"] >= 0.16 and epochs[0]["val_s"] >= 0.08, epochs
 assert epochs[0]["data_wait_fraction"] < 0.4, epochs
-assert t["cpu_over_wall"] < 0.1, t'
+assert 0 <= t["cpu_over_wall"] < 0.1, t'
 run 0 run "$data" --step-ms 40 --step-spin --num-workers 2 --log "$work/log"
 log "spinning steps take CPU time" '
 t = stage(tables[0], "20_train_forward_pass")
@@ -288,7 +288,7 @@ PY
 run 1 run "$work/bad" --num-epochs 3 --every 1
 check "a bad frame is one line with file, dataset, index and advice" \
     grep -qE 'weir run: .*/bad/episode_2\.hdf5: /observations/images/(top|wrist)\[[0-9]\]: .+--on-error' "$work/err"
-out "whole run:"
+out "whole run (interrupted):"
 run 0 run "$work/bad" --num-epochs 3 --every 1 --on-error skip --log "$work/log" --num-workers 0
 count '^errors: 1 bad frames, 1 samples skipped, 0 frames substituted' 3
 count '^errors: 3 bad frames, 3 samples skipped, 0 frames substituted' 1
@@ -326,14 +326,14 @@ interrupt() {
 interrupt INT run "$data" --num-epochs 1000000 --batch-size 1 --every 0 --step-ms 200 --log "$work/log"
 check "Ctrl-C exits with 130 (was $status)" [ "$status" -eq 130 ]
 count '^epoch [0-9]+/1000000 \(interrupted\) total' 1
-count '^whole run: epoch' 1
+count '^whole run \(interrupted\): epoch' 1
 count '^03b_image_decode ' 1
 log "the log ends whole" '
 assert len(tables) == 1 and tables[0]["final"] and tables[0]["epoch_last"] == 1
 assert len(epochs) == 1 and epochs[0]["interrupted"]'
 interrupt TERM run "$data" --step-ms 100000 --num-workers 0
 check "a long step does not hold Ctrl-C up (status $status)" [ "$status" -eq 130 ]
-count '^whole run:' 1
+count '^whole run \(interrupted\):' 1
 interrupt INT run "$data" --step-ms 100000 --step-spin
 check "nor does a spinning one (status $status)" [ "$status" -eq 130 ]
 # A reader that is slow when the signal comes loses nothing: the write that was interrupted goes on.
@@ -355,6 +355,48 @@ lines = [json.loads(l) for l in open(sys.argv[1])]
 epochs = [l["epoch"] for l in lines if l["type"] == "epoch"]
 assert epochs == list(range(1, len(epochs) + 1)) and len(epochs) < 2000, epochs
 assert lines[-1]["type"] == "stages" and lines[-1]["final"], lines[-1]' "$work/out"
+
+# ---- files that are somebody else's are not overwritten ----
+cp -r "$data" "$work/own"
+episode=$(find "$work/own" -name '*.hdf5' | sort | head -1)
+sum=$(sha256sum <"$episode")
+run 1 run "$work/own" --log "$episode"
+one_line
+check "the log does not overwrite an episode" [ "$(sha256sum <"$episode")" = "$sum" ]
+run 1 run "$work/own" --checksums "$episode"
+check "nor do checksums" [ "$(sha256sum <"$episode")" = "$sum" ]
+echo kept >"$work/old.jsonl"
+run 1 run "$work/nowhere" --log "$work/old.jsonl"
+check "a run that cannot begin leaves an old log alone" [ "$(cat "$work/old.jsonl")" = kept ]
+run 1 run "$data" --log "$work/same" --checksums "$work/same"
+one_line
+
+# ---- a periodic table covers its epochs exactly ----
+run 0 run "$data" --num-epochs 4 --every 1 --num-workers 2 --log "$work/log"
+log "each table has the waits of its own batches" '
+assert len(tables) == 5 and tables[4]["final"] and not tables[4]["interrupted"], len(tables)
+waits = [stage(t, "08_wait_for_data")["count"] for t in tables]
+assert waits[0] == waits[1] == waits[2] == waits[3] and waits[4] == 4 * waits[0], waits
+for t, e in zip(tables, epochs):
+    assert abs(t["wall_s"] - e["total_s"]) < 0.2 * e["total_s"] + 0.005, (t["wall_s"], e["total_s"])'
+
+# ---- peak memory is this program's, not its parent's ----
+check "peak memory without the parent's" python3 -c '
+import json, subprocess, sys
+ballast = b"x" * (600 << 20)
+out = subprocess.run([sys.argv[1], "run", sys.argv[2], "--json"], capture_output=True, text=True).stdout
+peaks = [json.loads(l)["peak_rss_bytes"] for l in out.splitlines() if json.loads(l)["type"] == "epoch"]
+assert 1 << 20 < peaks[0] < 300 << 20, peaks' "$weir" "$data"
+
+# ---- nobody reads on ----
+started=$SECONDS
+"$weir" run "$data" --num-epochs 1000000 2>"$work/err" | head -1 >"$work/out"
+check "a reader that leaves ends the run" [ $((SECONDS - started)) -lt 20 ]
+
+# ---- short of descriptors ----
+(ulimit -n 10 && "$weir" run "$data" --num-workers 2 --on-error skip >"$work/out" 2>"$work/err")
+check "few descriptors will do (status $?)" [ $? -eq 0 ]
+out "0 samples skipped"
 
 echo "$checks checks, $failed failed"
 [ "$failed" -eq 0 ]

@@ -1,0 +1,60 @@
+/* libFuzzer: a hostile JPEG, looked at and decoded as the loader does: with the size that probing tells, into an image
+ * of exactly that size. The last byte chooses the output format. */
+#include "decoders/decoder.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { SIDE_MAX = 512, FORMATS = 8, CANARY = 64 }; /* the library's own writes are not instrumented */
+
+static struct weir_decoder *decoders[FORMATS];
+
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static struct weir_pixel_format format_of(int i)
+{
+    return (struct weir_pixel_format){(enum weir_color)(i & 1), (enum weir_dtype)(i >> 1 & 1),
+                                      (enum weir_image_layout)(i >> 2 & 1)};
+}
+
+static void decode(struct weir_decoder *decoder, const struct weir_pixel_format *format, const uint8_t *bytes,
+                   size_t length, int width, int height)
+{
+    size_t bytes_out = weir_image_bytes(format, width, height);
+    uint8_t *image = malloc(bytes_out + CANARY);
+    memset(image + bytes_out, 0xA5, CANARY);
+    struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length, width, height};
+    int rc = weir_decode(decoder, &frame, image);
+    require(rc == 0 || (rc == -EBADMSG && *weir_decoder_reason(decoder)));
+    for (int i = 0; i < CANARY; i++)
+        require(image[bytes_out + (size_t)i] == 0xA5);
+    free(image);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0)
+        return 0;
+    int chosen = data[size - 1] % FORMATS;
+    struct weir_pixel_format format = format_of(chosen);
+    if (!decoders[chosen])
+        require(weir_decoder_open(&decoders[chosen], "turbo", &format, SIDE_MAX, NULL) == 0);
+    struct weir_decoder *decoder = decoders[chosen];
+    struct weir_jpeg_info info;
+    int rc = weir_probe_jpeg(decoder, data, size - 1, &info);
+    require(rc == 0 || (rc == -EBADMSG && *weir_decoder_reason(decoder)));
+    if (rc == 0) {
+        require(info.width > 0 && info.height > 0 && info.subsampling && info.process);
+        if (info.width <= SIDE_MAX && info.height <= SIDE_MAX)
+            decode(decoder, &format, data, size - 1, info.width, info.height);
+    }
+    decode(decoder, &format, data, size - 1, 16, 16);
+    return 0;
+}
