@@ -27,7 +27,7 @@ static const struct weir_opt zones_opts[] = {
 
 /* ---- the kinds ---- */
 
-static volatile uint64_t sink; /* keeps clock reads from being optimised away */
+static _Thread_local volatile uint64_t sink; /* keeps clock reads from being optimised away */
 
 static void run_clock(int calls)
 {

@@ -288,7 +288,8 @@ static int close_epoch(struct loop *l)
     return rc;
 }
 
-/* Nobody reads what is printed, or it cannot be kept: no reason to go on. The caller says so when it closes the file. */
+/* Nobody reads what is printed, or it cannot be kept: no reason to go on. The caller says so when it closes the file.
+ */
 static bool output_lost(const struct loop *l)
 {
     return ferror(stdout) || (l->run->log && ferror(l->run->log)) || (l->run->checksums && ferror(l->run->checksums));

@@ -53,11 +53,12 @@ static int walk(const char *path, struct files *files, struct weir_err *err)
         return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
     int rc = 0;
     for (FTSENT *entry; rc == 0 && (entry = fts_read(fts));) {
-        if (entry->fts_info == FTS_DNR)
+        if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
             rc = weir_err_set(err, -entry->fts_errno, "%s: folder cannot be read: %s", entry->fts_path,
                               strerror(entry->fts_errno));
         else if (entry->fts_info == FTS_D && entry->fts_level > DEPTH_MAX)
-            fts_set(fts, entry, FTS_SKIP);
+            rc = weir_err_set(err, -ELOOP, "%s: more than %d folders deep; give a folder closer to the episodes",
+                              entry->fts_path, DEPTH_MAX);
         else if ((entry->fts_info == FTS_F || entry->fts_info == FTS_SLNONE || entry->fts_info == FTS_NS) &&
                  is_episode(entry->fts_name))
             rc = add(files, entry->fts_path);

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Highest resident set of this program so far, bytes (VmHWM; ru_maxrss would keep what the parent had before exec). 0 when
- * the kernel does not say. */
+/* Highest resident set of this program so far, bytes (VmHWM; ru_maxrss would keep what the parent had before exec). 0
+ * when the kernel does not say. */
 uint64_t weir_peak_rss_bytes(void);
 
 /* What the kernel says can be had without swapping (MemAvailable: free pages and cache it would give up); 0 when it
