@@ -69,30 +69,15 @@ static void run_zone(int calls)
 {
     for (int i = 0; i < calls; i++) {
         forget();
-        WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
+        WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
     }
-}
-
-/* The CPU clock of this stage is never read. */
-static void run_bare_zone(int calls)
-{
-    for (int i = 0; i < calls; i++) {
-        forget();
-        WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
-    }
-}
-
-/* Makes the stage look like one whose calls are long: its CPU clock is then read once in 16 calls. */
-static void make_slow(void)
-{
-    weir_span(WEIR_STAGE_ONE_CAMERA, UINT64_C(1) << 56);
 }
 
 static void run_carve(int calls)
 {
     for (int i = 0; i < calls; i++) {
         forget();
-        WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
+        WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
         weir_zone_carve(WEIR_STAGE_TO_TENSOR, 1);
     }
 }
@@ -109,18 +94,15 @@ static void run_span(int calls)
 static const struct kind {
     const char *name, *key;
     bool attached;
-    void (*prepare)(void);
     void (*run)(int calls);
 } kinds[] = {
-    {"two clock reads, as a zone makes", "two_clock_reads", false, NULL, run_clock},
-    {"two reads of CLOCK_MONOTONIC", "two_monotonic_reads", false, NULL, run_monotonic},
-    {"two reads of the thread's CPU clock", "two_cpu_clock_reads", false, NULL, run_cpu_clock},
-    {"zone, thread not attached", "zone_not_attached", false, NULL, run_zone},
-    {"zone", "zone", true, NULL, run_bare_zone},
-    {"zone, CPU clock 1 in 256 (short stages)", "zone_cpu_1_in_256", true, NULL, run_zone},
-    {"zone, CPU clock 1 in 16 (long stages)", "zone_cpu_1_in_16", true, make_slow, run_zone},
-    {"zone and a carve", "zone_and_carve", true, NULL, run_carve},
-    {"span (one clock read)", "span", true, NULL, run_span},
+    {"two clock reads, as a zone makes", "two_clock_reads", false, run_clock},
+    {"two reads of CLOCK_MONOTONIC", "two_monotonic_reads", false, run_monotonic},
+    {"two reads of the thread's CPU clock", "two_cpu_clock_reads", false, run_cpu_clock},
+    {"zone, thread not attached", "zone_not_attached", false, run_zone},
+    {"zone", "zone", true, run_zone},
+    {"zone and a carve", "zone_and_carve", true, run_carve},
+    {"span (one clock read)", "span", true, run_span},
 };
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
@@ -140,8 +122,6 @@ struct bench {
 static void measure_rounds(struct bench *bench)
 {
     int calls = bench->options->calls;
-    if (bench->kind->prepare)
-        bench->kind->prepare();
     bench->kind->run(calls); /* warm-up: makes the stage's cells */
     for (int i = 0; i < bench->rounds; i++) {
         pthread_barrier_wait(&bench->start);

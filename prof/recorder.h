@@ -116,7 +116,8 @@ int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **ou
 int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapshot *then, struct weir_snapshot **out);
 void weir_snapshot_free(struct weir_snapshot **snapshot);
 
-/* Measured cost of one zone on this machine, ns, CPU samples included: measured once per process, a few ms. */
+/* Measured cost of one zone on this machine, ns, with the CPU clock read as often as it can be (one call in 16), which
+ * only long stages have: an upper bound. Measured once per process, a few ms. */
 double weir_zone_cost_ns(void);
 
 #endif
