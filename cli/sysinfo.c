@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #if defined(__GLIBC__)
 #include <gnu/libc-version.h>
 #endif
@@ -148,6 +149,24 @@ static void longest_mount(FILE *mounts, const char *path, dev_t device, char *bu
     }
 }
 
+/* In a changed root no mount may cover the path; the kernel's number for the type is left. */
+static void type_by_number(const char *path, char *buf, size_t size)
+{
+    static const struct {
+        unsigned long number;
+        const char *name;
+    } types[] = {{0xef53, "ext4"},        {0x58465342, "xfs"},  {0x9123683e, "btrfs"}, {0x01021994, "tmpfs"},
+                 {0x794c7630, "overlay"}, {0x6969, "nfs"},      {0x2fc12fc1, "zfs"},   {0x0bd00bd0, "lustre"},
+                 {0xfe534d42, "smb2"},    {0x65735546, "fuse"}, {0xf2f52010, "f2fs"}};
+    struct statfs fs;
+    if (statfs(path, &fs) != 0)
+        return;
+    snprintf(buf, size, "type 0x%lx", (unsigned long)fs.f_type);
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (types[i].number == (unsigned long)fs.f_type)
+            snprintf(buf, size, "%s", types[i].name);
+}
+
 void weir_filesystem_of(const char *path, char *buf, size_t size)
 {
     snprintf(buf, size, "unknown");
@@ -156,6 +175,8 @@ void weir_filesystem_of(const char *path, char *buf, size_t size)
     FILE *mounts = fopen("/proc/self/mountinfo", "re");
     if (real && mounts && stat(real, &st) == 0)
         longest_mount(mounts, real, st.st_dev, buf, size);
+    if (real && strcmp(buf, "unknown") == 0)
+        type_by_number(real, buf, size);
     if (mounts)
         fclose(mounts);
     free(real);
