@@ -378,7 +378,7 @@ assert len(tables) == 5 and tables[4]["final"] and not tables[4]["interrupted"],
 waits = [stage(t, "08_wait_for_data")["count"] for t in tables]
 assert waits[0] == waits[1] == waits[2] == waits[3] and waits[4] == 4 * waits[0], waits
 for t, e in zip(tables, epochs):
-    assert abs(t["wall_s"] - e["total_s"]) < 0.2 * e["total_s"] + 0.005, (t["wall_s"], e["total_s"])'
+    assert abs(t["wall_s"] - e["total_s"]) < 0.2 * e["total_s"] + 0.1, (t["wall_s"], e["total_s"])'
 
 # ---- peak memory is this program's, not its parent's ----
 check "peak memory without the parent's" python3 -c '
