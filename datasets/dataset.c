@@ -12,17 +12,15 @@
 
 static int find_name(const struct weir_episode *episode, const char *name, size_t length)
 {
+    int found = -1, best = 0;
     for (int i = 0; i < episode->n_tracks; i++) {
-        const char *have = episode->names[i];
-        if (strlen(have) == length && memcmp(have, name, length) == 0)
-            return i;
+        int answers = weir_name_answers(episode->names[i], name, length);
+        if (answers <= best)
+            continue;
+        best = answers;
+        found = i;
     }
-    for (int i = 0; i < episode->n_tracks; i++) { /* "main" for rgb_main */
-        const char *have = episode->names[i];
-        if (strncmp(have, "rgb_", 4) == 0 && strlen(have + 4) == length && memcmp(have + 4, name, length) == 0)
-            return i;
-    }
-    return -1;
+    return found;
 }
 
 static int no_camera(const struct weir_episode *episode, const char *name, size_t length, int code,

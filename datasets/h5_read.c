@@ -1,4 +1,5 @@
 #include "datasets/h5_read_priv.h"
+#include "datasets/heap_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -311,10 +312,9 @@ int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, st
 
 /* ---- where rows lie ---- */
 
-static int library(struct weir_h5_place *place, const char *why)
+static int library(struct weir_h5_place *place)
 {
     place->storage = WEIR_H5_LIBRARY;
-    place->why_library = why;
     return 0;
 }
 
@@ -336,20 +336,6 @@ static int pread_all(int fd, void *buffer, size_t length, uint64_t offset)
     return 0;
 }
 
-static uint64_t le64(const uint8_t *bytes)
-{
-    uint64_t value;
-    memcpy(&value, bytes, 8);
-    return le64toh(value);
-}
-
-static uint32_t le32(const uint8_t *bytes)
-{
-    uint32_t value;
-    memcpy(&value, bytes, 4);
-    return le32toh(value);
-}
-
 /* Reads n references stored one after the other. Addresses count from the base, which is after the user block. */
 static int read_refs(const struct weir_h5 *h5, uint64_t offset, uint64_t n, struct weir_heap_ref *refs)
 {
@@ -361,9 +347,10 @@ static int read_refs(const struct weir_h5 *h5, uint64_t offset, uint64_t n, stru
             return rc;
         for (uint64_t i = 0; i < now; i++, done++) {
             const uint8_t *raw = block + i * HEAP_REF_BYTES;
-            uint64_t address = le64(raw + 4);
+            uint64_t address = weir_le(raw + 4, 8);
             bool empty = address == 0 || address == UINT64_MAX || address > UINT64_MAX - h5->user_block;
-            refs[done] = (struct weir_heap_ref){empty ? 0 : address + h5->user_block, le32(raw), le32(raw + 12)};
+            refs[done] = (struct weir_heap_ref){empty ? 0 : address + h5->user_block, (uint32_t)weir_le(raw, 4),
+                                                (uint32_t)weir_le(raw + 12, 4)};
         }
     }
     return 0;
@@ -403,7 +390,7 @@ static int chunk_offsets(struct weir_h5 *h5, const char *path, struct open_datas
             return weir_err_set(err, -EBADMSG, "%s: the chunk of frame %llu reaches past the end of the file", path,
                                 (unsigned long long)t);
         if (there && !chunks_agree(h5, d->id, coord, offset, size))
-            return library(place, "chunk addresses disagree with the library's reads");
+            return library(place); /* chunk addresses disagree with the library's reads */
         for (uint64_t i = 0; i < rows_per_chunk && t + i < steps; i++)
             place->offsets[t + i] = there ? offset + i * place->row_bytes : UINT64_MAX;
     }
@@ -430,17 +417,17 @@ static int locate_chunked(struct weir_h5 *h5, const char *path, struct open_data
 {
     hsize_t chunk[WEIR_H5_RANK_MAX];
     if (H5Pget_nfilters(d->plist) != 0)
-        return library(place, "filtered chunks");
+        return library(place); /* filtered chunks */
     if (H5Pget_chunk(d->plist, d->shape.rank, chunk) != d->shape.rank || chunk[0] == 0)
         return fail(err, path, "its chunk shape cannot be read");
     for (int i = 1; i < d->shape.rank; i++)
         if (chunk[i] != d->shape.dims[i])
-            return library(place, "chunks that cut frames");
+            return library(place); /* chunks that cut frames */
     uint64_t steps = d->shape.dims[0];
     if (steps > h5->size_bytes || chunk[0] > h5->size_bytes / place->row_bytes + 1)
-        return library(place, "chunks larger than the file");
+        return library(place); /* chunks larger than the file */
     if (steps / chunk[0] > CHUNKS_MAX)
-        return library(place, "more chunks than can be found in good time");
+        return library(place); /* more chunks than can be found in good time */
     place->offsets = malloc((steps ? steps : 1) * sizeof *place->offsets);
     if (!place->offsets)
         return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
@@ -459,13 +446,13 @@ static int locate_contiguous(struct weir_h5 *h5, const char *path, struct open_d
                              struct weir_err *err)
 {
     if (H5Pget_external_count(d->plist) > 0)
-        return library(place, "external raw files");
+        return library(place); /* external raw files */
     if (H5Dget_storage_size(d->id) ==
-        0) /* asked first: behind a user block, H5Dget_offset is 511 then, not undefined */
-        return library(place, "never written");
+        0)                     /* asked first: behind a user block, H5Dget_offset is 511 then, not undefined */
+        return library(place); /* never written */
     haddr_t offset = H5Dget_offset(d->id);
     if (offset == HADDR_UNDEF)
-        return library(place, "without an address");
+        return library(place); /* without an address */
     uint64_t steps = d->shape.dims[0], total;
     if (__builtin_mul_overflow(steps, place->row_bytes, &total) || !inside(h5, offset, total))
         return weir_err_set(err, -ENODATA, "%s: its data reaches past the end of the file; is the file truncated?",
@@ -494,18 +481,18 @@ static int locate(struct weir_h5 *h5, const char *path, struct open_dataset *d, 
     if (H5Oget_info(d->id, &info) < 0)
         return fail(err, path, "its header cannot be read");
     if (info.fileno != h5->fileno)
-        return library(place, "behind an external link");
+        return library(place); /* behind an external link */
     if (d->shape.class == WEIR_H5_VLEN_BYTES && !h5->plain_sizes)
-        return library(place, "heap references that are not of 16 bytes");
+        return library(place); /* heap references that are not of 16 bytes */
     switch (H5Pget_layout(d->plist)) {
     case H5D_CONTIGUOUS:
         return locate_contiguous(h5, path, d, place, err);
     case H5D_CHUNKED:
         return locate_chunked(h5, path, d, place, err);
     case H5D_COMPACT:
-        return library(place, "compact");
+        return library(place); /* compact */
     default:
-        return library(place, "virtual");
+        return library(place); /* virtual */
     }
 }
 

@@ -53,7 +53,6 @@ struct weir_h5_place {
     size_t row_bytes;
     uint64_t *offsets;          /* owned by the caller */
     struct weir_heap_ref *refs; /* owned by the caller */
-    const char *why_library;    /* static text */
 };
 
 /* Finds out where the rows of a dataset lie. Every extent is checked to be inside the file. */

@@ -3,14 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-static uint64_t le(const uint8_t *bytes, int n)
-{
-    uint64_t value = 0;
-    for (int i = n - 1; i >= 0; i--)
-        value = value << 8 | bytes[i];
-    return value;
-}
-
 static int bad(const char **reason, const char *text)
 {
     *reason = text;
@@ -23,7 +15,7 @@ static int read_header(struct weir_heap_walk *walk, const uint8_t *bytes, uint64
         return bad(reason, "the heap collection of this frame is past the end of the file");
     if (memcmp(bytes, "GCOL", 4) != 0 || bytes[4] != 1)
         return bad(reason, "its reference leads to no heap collection");
-    uint64_t size = le(bytes + 8, 8);
+    uint64_t size = weir_le(bytes + 8, 8);
     if (size < WEIR_HEAP_HEADER || walk->address > walk->file_bytes || size > walk->file_bytes - walk->address)
         return bad(reason, "its heap collection reaches past the end of the file");
     walk->end = walk->address + size;
@@ -45,7 +37,7 @@ int weir_heap_walk_step(struct weir_heap_walk *walk, const uint8_t *bytes, uint6
         if (walk->at < from || walk->at - from > n || n - (size_t)(walk->at - from) < WEIR_HEAP_OBJECT_HEADER)
             return 1;
         const uint8_t *object = bytes + (walk->at - from);
-        uint64_t index = le(object, 2), size = le(object + 8, 8);
+        uint64_t index = weir_le(object, 2), size = weir_le(object + 8, 8);
         uint64_t room = walk->end - walk->at - WEIR_HEAP_OBJECT_HEADER;
         if (index == 0)
             return bad(reason, "its heap collection has no object of this number");

@@ -96,14 +96,19 @@ bool weir_is_depth_name(const char *name)
     return n > 6 && strcmp(name + n - 6, "_depth") == 0;
 }
 
+int weir_name_answers(const char *name, const char *asked, size_t length)
+{
+    if (strlen(name) == length && memcmp(name, asked, length) == 0)
+        return 2;
+    bool alias = strncmp(name, "rgb_", 4) == 0 && strlen(name + 4) == length && memcmp(name + 4, asked, length) == 0;
+    return alias ? 1 : 0;
+}
+
 static bool is_asked_for(const char *list, const char *name)
 {
-    bool rgb = strncmp(name, "rgb_", 4) == 0; /* "main" stands for rgb_main */
     for (const char *at = list;; at++) {
         size_t length = strcspn(at, ",");
-        if (strlen(name) == length && memcmp(at, name, length) == 0)
-            return true;
-        if (rgb && strlen(name + 4) == length && memcmp(at, name + 4, length) == 0)
+        if (weir_name_answers(name, at, length) > 0)
             return true;
         at += length;
         if (*at == '\0')
@@ -126,10 +131,14 @@ static bool pass_over(struct weir_episode_builder *builder, const char *name)
     return true;
 }
 
-static int new_track(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_track **out,
-                     struct weir_err *err)
+/* A track of so many frames, as many as the episode has steps. */
+static int new_track(struct weir_episode_builder *builder, const char *name, const char *key, uint64_t frames,
+                     struct weir_track **out, struct weir_err *err)
 {
     struct weir_episode *e = builder->episode;
+    if (frames != (uint64_t)e->steps)
+        return weir_err_set(err, -EBADMSG, "%s has %llu frames, %s has %d steps; cut them to the same length", key,
+                            (unsigned long long)frames, e->qpos_key, e->steps);
     if (e->n_tracks == WEIR_CAMERAS_MAX)
         return weir_err_set(err, -EBADMSG, "%s: more than %d cameras", key, WEIR_CAMERAS_MAX);
     if (!e->tracks) {
@@ -168,7 +177,6 @@ static int place_track(struct weir_episode_builder *builder, struct weir_track *
     track->base = place.base;
     track->row_bytes = place.row_bytes;
     track->offsets = place.offsets;
-    track->why_library = place.why_library;
     size_t steps = (size_t)builder->episode->steps;
     if (place.storage == WEIR_H5_HEAP) {
         rc = place_heap(track, &place, builder->episode->steps);
@@ -177,14 +185,6 @@ static int place_track(struct weir_episode_builder *builder, struct weir_track *
         builder->episode->bytes += steps * sizeof *track->offsets;
     }
     return rc < 0 ? weir_err_set(err, rc, "out of memory") : 0;
-}
-
-static int check_steps(const struct weir_episode *e, const char *key, uint64_t steps, struct weir_err *err)
-{
-    if (steps == (uint64_t)e->steps)
-        return 0;
-    return weir_err_set(err, -EBADMSG, "%s has %llu frames, %s has %d steps; cut them to the same length", key,
-                        (unsigned long long)steps, e->qpos_key, e->steps);
 }
 
 int weir_builder_raw_camera(struct weir_episode_builder *builder, const char *name, const char *key,
@@ -204,10 +204,8 @@ int weir_builder_raw_camera(struct weir_episode_builder *builder, const char *na
     if (shape.dims[1] == 0 || shape.dims[1] > SIDE_MAX || shape.dims[2] == 0 || shape.dims[2] > SIDE_MAX)
         return weir_err_set(err, -EBADMSG, "%s: frames of %llux%llu make no sense", key,
                             (unsigned long long)shape.dims[2], (unsigned long long)shape.dims[1]);
-    rc = check_steps(builder->episode, key, shape.dims[0], err);
-    struct weir_track *track = NULL;
-    if (rc == 0)
-        rc = new_track(builder, name, key, &track, err);
+    struct weir_track *track;
+    rc = new_track(builder, name, key, shape.dims[0], &track, err);
     if (rc < 0)
         return rc;
     track->codec = "raw";
@@ -253,10 +251,8 @@ int weir_builder_jpeg_camera(struct weir_episode_builder *builder, const char *n
                             "%s: has rank %d and elements of %zu bytes; JPEGs are stored as rows of uint8 "
                             "(steps, bytes) or as variable-length uint8 (steps)",
                             key, shape.rank, shape.type_bytes);
-    rc = check_steps(builder->episode, key, shape.dims[0], err);
-    struct weir_track *track = NULL;
-    if (rc == 0)
-        rc = new_track(builder, name, key, &track, err);
+    struct weir_track *track;
+    rc = new_track(builder, name, key, shape.dims[0], &track, err);
     if (rc < 0)
         return rc;
     track->codec = "jpeg";

@@ -25,7 +25,6 @@ struct weir_track {
     uint64_t *offsets;            /* chunks */
     uint32_t *lengths;            /* used bytes of each row; NULL = all; LENGTH_BAD = marked bad at open */
     struct weir_heap_slot *slots; /* heap */
-    const char *why_library;
 };
 
 enum { WEIR_LENGTH_BAD = UINT32_MAX };
@@ -66,6 +65,10 @@ int weir_episode_check(const struct weir_episode *episode, struct weir_err *err)
 /* Sorted list of the episode files below path, or path itself. */
 int weir_scan(const char *path, char ***files, int *n, struct weir_err *err);
 void weir_scan_free(char **files, int n);
+
+/* How well a camera's name answers to what was asked for (length bytes): 2 the name itself, 1 "main" for rgb_main, 0
+ * not. */
+int weir_name_answers(const char *name, const char *asked, size_t length);
 
 const struct weir_layout_ops *weir_layout_of(struct weir_h5 *h5);
 
