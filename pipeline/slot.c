@@ -1,11 +1,11 @@
 #include "pipeline/slot.h"
+#include "pipeline/threads.h"
 #include "prof/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 enum { POLL_NS = 100 * 1000 * 1000 }; /* a stop from a signal handler wakes nobody: look this often */
 
@@ -46,13 +46,9 @@ static int init_slot(struct weir_slot *slot, uint8_t *memory, const struct weir_
 
 int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, struct weir_err *err)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&slots->lock, NULL);
-    pthread_cond_init(&slots->armed, &monotonic);
-    pthread_cond_init(&slots->complete, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    weir_cond_init(&slots->armed);
+    weir_cond_init(&slots->complete);
     slots->n = n;
     slots->slot = aligned_alloc(alignof(struct weir_slot), sizeof *slots->slot * (size_t)n);
     if (!slots->slot)
@@ -117,14 +113,8 @@ static bool wait_for(struct weir_slots *slots, pthread_cond_t *cond, const _Atom
     if (atomic_load_explicit(value, memory_order_acquire) == sequence + 1)
         return true;
     pthread_mutex_lock(&slots->lock);
-    while (atomic_load_explicit(value, memory_order_acquire) != sequence + 1 && !stopped(slots)) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += POLL_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(cond, &slots->lock, &until);
-    }
+    while (atomic_load_explicit(value, memory_order_acquire) != sequence + 1 && !stopped(slots))
+        weir_cond_wait_ns(cond, &slots->lock, POLL_NS);
     pthread_mutex_unlock(&slots->lock);
     return atomic_load_explicit(value, memory_order_acquire) == sequence + 1;
 }

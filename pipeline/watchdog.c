@@ -1,10 +1,9 @@
 #include "pipeline/watchdog.h"
+#include "pipeline/threads.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { TEXT_MAX = 64 * 1024 };
 
@@ -105,13 +104,8 @@ static void report(struct weir_watchdog *dog, double stalled_s)
 
 static bool sleep_a_while(struct weir_watchdog *dog, double seconds)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)(seconds * 1e9) % 1000000000;
-    until.tv_sec += (time_t)seconds + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&dog->lock);
-    while (!dog->stop && pthread_cond_timedwait(&dog->wake, &dog->lock, &until) == 0)
+    while (!dog->stop && weir_cond_wait_ns(&dog->wake, &dog->lock, (uint64_t)(seconds * 1e9)) == 0)
         continue;
     bool stop = dog->stop;
     pthread_mutex_unlock(&dog->lock);
@@ -145,19 +139,11 @@ int weir_watchdog_start(struct weir_watchdog *dog, struct weir_shared *shared, c
     dog->shared = shared;
     dog->workers = workers;
     dog->n_workers = n_workers;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&dog->lock, NULL);
-    pthread_cond_init(&dog->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&dog->thread, NULL, thread_main, dog);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    weir_cond_init(&dog->wake);
+    int rc = weir_thread_start(&dog->thread, thread_main, dog);
     dog->started = rc == 0;
-    return -rc;
+    return rc;
 }
 
 void weir_watchdog_stop(struct weir_watchdog *dog)

@@ -1,7 +1,7 @@
+#include "pipeline/threads.h"
 #include "pipeline/worker_priv.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,13 +94,9 @@ static void *thread_main(void *user)
 
 int weir_worker_start(struct weir_worker *worker)
 {
-    sigset_t all, before; /* signals belong to the program's own threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&worker->thread, NULL, thread_main, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int rc = weir_thread_start(&worker->thread, thread_main, worker);
     worker->started = rc == 0;
-    return -rc;
+    return rc;
 }
 
 void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence)
