@@ -1,5 +1,5 @@
 #include "prof/report.h"
-
+#include "prof/report_priv.h"
 #include "prof/text.h"
 
 #include <errno.h>
@@ -218,22 +218,28 @@ static void print_queue_and_io(FILE *out, const struct weir_report *report)
     fprintf(out, "\nfallbacks: %" PRIu64 " frames read through the HDF5 library\n", report->fallback_reads);
 }
 
+void weir_report_errors(FILE *out, const struct weir_report *report, const char *times, const char *more,
+                        const char *more_end)
+{
+    uint64_t shown = 0, all = report->bad_frames + report->bad_episodes;
+    for (int i = 0; i < report->n_errors && i < ERRORS_SHOWN; i++) {
+        char text[sizeof report->errors[i].text];
+        snprintf(text, sizeof text, "%s", report->errors[i].text);
+        weir_text_printable(text);
+        fprintf(out, "  %" PRIu64 "%s%s\n", report->errors[i].count, times, text);
+        shown += report->errors[i].count;
+    }
+    if (report->n_errors > 0 && all > shown)
+        fprintf(out, "  %s%" PRIu64 "%s\n", more, all - shown, more_end);
+}
+
 static void print_errors(FILE *out, const struct weir_report *report)
 {
     fprintf(out,
             "errors: %" PRIu64 " bad frames, %" PRIu64 " samples skipped, %" PRIu64 " frames substituted, %" PRIu64
             " episodes left out\n",
             report->bad_frames, report->skipped_samples, report->substituted_frames, report->bad_episodes);
-    uint64_t shown = 0, all = report->bad_frames + report->bad_episodes;
-    for (int i = 0; i < report->n_errors && i < ERRORS_SHOWN; i++) {
-        char text[sizeof report->errors[i].text];
-        snprintf(text, sizeof text, "%s", report->errors[i].text);
-        weir_text_printable(text);
-        fprintf(out, "  %" PRIu64 " x %s\n", report->errors[i].count, text);
-        shown += report->errors[i].count;
-    }
-    if (report->n_errors > 0 && all > shown)
-        fprintf(out, "  and %" PRIu64 " more\n", all - shown);
+    weir_report_errors(out, report, " x ", "and ", " more");
 }
 
 void weir_report_print_en(FILE *out, const struct weir_report *report)

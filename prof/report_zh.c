@@ -1,11 +1,12 @@
 #include "prof/report.h"
+#include "prof/report_priv.h"
 
 #include "prof/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { RULE_WIDTH = 60, ERRORS_SHOWN = 10 };
+enum { RULE_WIDTH = 60 };
 
 /* People grep these lines in their logs and scripts compare them byte by byte: change nothing. */
 static const char title[] = "⏱️  性能分析统计";
@@ -91,16 +92,7 @@ static void print_errors(FILE *out, const struct weir_report *report)
 {
     fprintf(out, "错误: %" PRIu64 " 个坏帧, 跳过 %" PRIu64 " 个样本, 替换 %" PRIu64 " 帧, 舍弃 %" PRIu64 " 个片段\n",
             report->bad_frames, report->skipped_samples, report->substituted_frames, report->bad_episodes);
-    uint64_t shown = 0, all = report->bad_frames + report->bad_episodes;
-    for (int i = 0; i < report->n_errors && i < ERRORS_SHOWN; i++) {
-        char text[sizeof report->errors[i].text];
-        snprintf(text, sizeof text, "%s", report->errors[i].text);
-        weir_text_printable(text);
-        fprintf(out, "  %" PRIu64 " 次: %s\n", report->errors[i].count, text);
-        shown += report->errors[i].count;
-    }
-    if (report->n_errors > 0 && all > shown)
-        fprintf(out, "  另有 %" PRIu64 " 次未列出\n", all - shown);
+    weir_report_errors(out, report, " 次: ", "另有 ", " 次未列出");
 }
 
 void weir_report_print_zh(FILE *out, const struct weir_report *report)

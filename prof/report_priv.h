@@ -1,0 +1,11 @@
+/* report_priv.h: what the tables of both languages share. */
+#ifndef WEIR_PROF_REPORT_PRIV_H
+#define WEIR_PROF_REPORT_PRIV_H
+
+#include "prof/report.h"
+
+/* The first errors kept, a line each ("  COUNT" times TEXT), and how many more there were (more COUNT more_end). */
+void weir_report_errors(FILE *out, const struct weir_report *report, const char *times, const char *more,
+                        const char *more_end);
+
+#endif
