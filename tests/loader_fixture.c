@@ -170,3 +170,18 @@ char *fixture_checksums(const struct weir_loader_config *config, int *rc, struct
     fclose(out);
     return text;
 }
+
+uint8_t *fixture_test_image(const char *name, size_t *length)
+{
+    char relative[128];
+    snprintf(relative, sizeof relative, "../jpeg/testimages/%s", name);
+    const char *path = fixture_real(relative);
+    FILE *file = path ? fopen(path, "r") : NULL;
+    *length = 0;
+    if (!file)
+        return NULL;
+    uint8_t *bytes = malloc(1 << 20);
+    *length = fread(bytes, 1, 1 << 20, file);
+    fclose(file);
+    return bytes;
+}

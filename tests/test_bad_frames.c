@@ -98,21 +98,6 @@ Test(bad_frames, no_length_at_all_is_fine)
 
 /* ---- JPEGs ---- */
 
-static uint8_t *load(const char *name, size_t *length)
-{
-    char relative[128];
-    snprintf(relative, sizeof relative, "../jpeg/testimages/%s", name);
-    const char *path = fixture_real(relative);
-    FILE *file = path ? fopen(path, "r") : NULL;
-    *length = 0;
-    if (!file)
-        return NULL;
-    uint8_t *bytes = malloc(1 << 20);
-    *length = fread(bytes, 1, 1 << 20, file);
-    fclose(file);
-    return bytes;
-}
-
 static void try_frame(const char *about, const void *bytes, size_t n, const char *reason)
 {
     const char *path = bad_input_episodes(&bench), *bad = bad_input_episode(1);
@@ -152,7 +137,7 @@ Test(bad_frames, jpegs_in_variable_length_data)
     try_kind("larger", H5FX_JPEG_420, 2400, 1600, "the image is 2400x1600, the camera's first frame was 24x16");
     try_kind("CMYK", H5FX_JPEG_CMYK, 24, 16, "color conversion");
     try_kind("absurdly many scans", H5FX_JPEG_MANY_SCANS, 24, 16, "more than 500 progressive scans");
-    bytes = load("monkey12.jpg", &n);
+    bytes = fixture_test_image("monkey12.jpg", &n);
     if (bytes)
         try_frame("12 bits", bytes, n, "precision 12");
     free(bytes);

@@ -349,26 +349,12 @@ Test(decoder, names)
 
 /* ---- libjpeg-turbo's own images ---- */
 
-static uint8_t *load(const char *name, size_t *length)
-{
-    char relative[128];
-    snprintf(relative, sizeof relative, "../jpeg/testimages/%s", name);
-    const char *path = fixture_real(relative);
-    FILE *file = path ? fopen(path, "r") : NULL;
-    *length = 0;
-    if (!file)
-        return NULL;
-    uint8_t *bytes = malloc(1 << 20);
-    *length = fread(bytes, 1, 1 << 20, file);
-    fclose(file);
-    return bytes;
-}
-
 /* Its PPM comes from another IDCT: within 3 of 255. */
 Test(decoder, the_reference_image_of_the_library)
 {
     size_t length, ppm_length;
-    uint8_t *bytes = load("testorig.jpg", &length), *ppm = load("testorig.ppm", &ppm_length);
+    uint8_t *bytes = fixture_test_image("testorig.jpg", &length),
+            *ppm = fixture_test_image("testorig.ppm", &ppm_length);
     if (bytes && ppm) {
         int width, height;
         uint8_t *rgb = h5fx_pixels(bytes, length, false, &width, &height);
@@ -385,14 +371,14 @@ Test(decoder, arithmetic_is_read_and_12_bits_are_refused)
 {
     size_t length;
     int width, height;
-    uint8_t *bytes = load("testimgari.jpg", &length);
+    uint8_t *bytes = fixture_test_image("testimgari.jpg", &length);
     if (bytes) {
         uint8_t *rgb = h5fx_pixels(bytes, length, false, &width, &height);
         check_all_formats(WEIR_CODEC_JPEG, bytes, length, rgb, width, height, "testimgari");
         free(rgb);
     }
     free(bytes);
-    bytes = load("monkey12.jpg", &length);
+    bytes = fixture_test_image("monkey12.jpg", &length);
     if (bytes)
         refused(bytes, length, 149, 227, "precision", "12 bits");
     free(bytes);
