@@ -3,7 +3,8 @@
 # This is the one list of them.
 set -eu
 build=(gcc libc6-dev make cmake ninja-build pkg-config
-    libhdf5-dev libjpeg62-turbo-dev libjansson-dev libpng-dev zlib1g-dev libxxhash-dev liburing-dev)
+    libhdf5-dev libjpeg62-turbo-dev libjansson-dev libpng-dev libdeflate-dev zlib1g-dev
+    libxxhash-dev liburing-dev)
 tests=(libcriterion-dev python3 python3-h5py hdf5-tools)
 bench=(libturbojpeg0-dev)
 ci=(git clang clang-format libclang-rt-dev llvm shellcheck)
