@@ -37,6 +37,7 @@ else()
   weir_dependency(hdf5 hdf5)
 endif()
 weir_dependency(jpeg libjpeg libjpeg.a)
+weir_dependency(deflate libdeflate libdeflate.a)
 weir_dependency(jansson jansson libjansson.a)
 weir_dependency(png libpng libpng16.a libz.a)
 find_path(WEIR_XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # used as a header only

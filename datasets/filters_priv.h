@@ -41,9 +41,10 @@ struct weir_unfilter_context *weir_unfilter_open(void); /* NULL = out of memory 
 void weir_unfilter_close(struct weir_unfilter_context **context);
 
 /* Undoes the filters of one chunk: in (n bytes as stored; mask: bit i set = filter i was not applied) becomes exactly
- * out_bytes. *out is where they are: in context's memory until the next call, or in itself when there was nothing to
- * undo. Memory grows to the largest chunk and stays. 0; -EBADMSG with *reason (static text): damaged, too short, too
- * long, wrong checksum; -ENOTSUP for a filter that is not known; -ENOMEM. */
+ * out_bytes. *out is where they are: in context's memory until the next call, or in itself when nothing had to be
+ * moved. Memory grows to the largest chunk and stays. 0; or with *reason (static text) and *out NULL: -EBADMSG:
+ * damaged, too short, too long, wrong checksum; -ENOTSUP: a filter that is not known was applied, *reason is its name;
+ * -ENOMEM. */
 int weir_unfilter(struct weir_unfilter_context *context, const struct weir_filters *filters, uint32_t mask,
                   const uint8_t *in, size_t n, size_t out_bytes, const uint8_t **out, const char **reason);
 
