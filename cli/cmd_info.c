@@ -8,33 +8,39 @@
 #include <string.h>
 
 struct info_options {
-    bool json;
-    const char *cameras;
+    bool json, allow_ragged;
+    const char *cameras, *qpos_keys, *action_keys, *image_keys, *index;
     int on_error; /* 1: skip */
 };
 
+#define FIELD(field) .offset = offsetof(struct info_options, field)
+
 static const struct weir_opt info_opts[] = {
-    {.name = "cameras",
-     .kind = WEIR_OPT_TEXT,
-     .offset = offsetof(struct info_options, cameras),
-     .value = "a,b",
-     .help = "look at these cameras only"},
-    {.name = "on-error",
-     .kind = WEIR_OPT_ENUM,
-     .offset = offsetof(struct info_options, on_error),
-     .value = "fail|skip",
-     .preset = "fail",
-     .help = "bad episodes end it, or are left out and listed; bad frames are passed over"},
-    {.name = "json", .kind = WEIR_OPT_FLAG, .offset = offsetof(struct info_options, json), .help = "print JSON"},
+    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "look at these cameras only; default: all but depth"},
+    {"qpos-keys", WEIR_OPT_TEXT, FIELD(qpos_keys), "a,b", NULL,
+     "datasets of the state, side by side, in place of the layout's"},
+    {"action-keys", WEIR_OPT_TEXT, FIELD(action_keys), "a,b", NULL, "datasets of the actions, the same"},
+    {"image-keys", WEIR_OPT_TEXT, FIELD(image_keys), "a,name=b", NULL,
+     "datasets of the cameras; with all three a file may have any layout"},
+    {"allow-ragged", WEIR_OPT_FLAG, FIELD(allow_ragged), NULL, NULL,
+     "cut episodes whose parts differ in length to the shortest"},
+    {"index", WEIR_OPT_TEXT, FIELD(index), "FILE", NULL,
+     "keep the index in this file: read when it fits, else written"},
+    {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip", "fail",
+     "bad episodes end it, or are left out and listed; bad frames are passed over"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON"},
 };
+
+static const double AMPLIFICATION_MAX = 4; /* above it, reading costs more than decoding would */
 
 /* ---- what there is to say ---- */
 
 struct camera_facts {
     struct weir_camera_probe probe;
-    struct weir_storage_counts storage;
-    uint64_t frames, bytes_min, bytes_max;
+    uint64_t frames, by_library, bytes_min, bytes_max;
     double bytes_mean;
+    struct weir_frame_cost cost; /* of all frames, each alone */
+    double fetch_s;              /* measured, per frame, when that is amplified */
 };
 
 struct state_facts {
@@ -63,6 +69,11 @@ static void count_bytes(const struct weir_dataset *dataset, int camera, struct c
     for (int e = 0; e < weir_dataset_episodes(dataset); e++)
         for (int t = 0; t < weir_dataset_steps(dataset, e); t++) {
             uint64_t bytes = weir_frame_stored_bytes(dataset, e, camera, t);
+            struct weir_frame_cost cost;
+            weir_frame_cost(dataset, e, camera, t, &cost);
+            facts->cost.own += cost.own;
+            facts->cost.read += cost.read;
+            facts->cost.unpacked += cost.unpacked;
             sum += (double)bytes;
             facts->bytes_min = bytes < facts->bytes_min ? bytes : facts->bytes_min;
             facts->bytes_max = bytes > facts->bytes_max ? bytes : facts->bytes_max;
@@ -87,6 +98,18 @@ static int state(const struct weir_dataset *dataset, bool actions, struct state_
     return rc;
 }
 
+/* Bytes that one random frame costs over its own. */
+static double amplification(const struct weir_frame_cost *cost, uint64_t bytes)
+{
+    return cost->own ? (double)bytes / (double)cost->own : 1;
+}
+
+static bool is_amplified(const struct camera_facts *camera)
+{
+    return amplification(&camera->cost, camera->cost.unpacked) > AMPLIFICATION_MAX ||
+           amplification(&camera->cost, camera->cost.read) > AMPLIFICATION_MAX;
+}
+
 static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *facts, struct weir_err *err)
 {
     int n = weir_dataset_episodes(dataset), cameras = weir_dataset_cameras(dataset);
@@ -108,8 +131,12 @@ static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *fac
     qsort(facts->lengths, (size_t)n, sizeof *facts->lengths, by_value);
     for (int c = 0; c < cameras; c++) {
         facts->cameras[c].probe = probes[c];
-        weir_dataset_storage(dataset, c, &facts->cameras[c].storage);
+        struct weir_storage_kind kind;
+        for (int k = 0; weir_dataset_storage(dataset, c, k, &kind); k++)
+            facts->cameras[c].by_library += kind.library ? kind.frames : 0;
         count_bytes(dataset, c, &facts->cameras[c]);
+        if (is_amplified(&facts->cameras[c]))
+            facts->cameras[c].fetch_s = weir_probe_fetch_s(dataset, c, 15);
     }
     return 0;
 }
@@ -147,32 +174,13 @@ static uint64_t by_library(const struct facts *facts, uint64_t *frames)
     uint64_t library = 0;
     *frames = 0;
     for (int c = 0; c < weir_dataset_cameras(facts->dataset); c++) {
-        library += facts->cameras[c].storage.library;
+        library += facts->cameras[c].by_library;
         *frames += facts->cameras[c].frames;
     }
     return library;
 }
 
 /* ---- as text ---- */
-
-static const struct {
-    const char *name, *key;
-    size_t offset;
-} storages[] = {
-    {"contiguous", "contiguous", offsetof(struct weir_storage_counts, contiguous)},
-    {"padded rows", "padded_rows", offsetof(struct weir_storage_counts, padded_rows)},
-    {"one chunk a frame", "chunks", offsetof(struct weir_storage_counts, chunks)},
-    {"variable length (global heap)", "heap", offsetof(struct weir_storage_counts, heap)},
-    {"only through the HDF5 library", "library", offsetof(struct weir_storage_counts, library)},
-};
-enum { STORAGES = sizeof storages / sizeof storages[0] };
-
-static uint64_t storage_count(const struct weir_storage_counts *counts, int i)
-{
-    uint64_t value;
-    memcpy(&value, (const char *)counts + storages[i].offset, sizeof value);
-    return value;
-}
 
 static void print_camera(const struct facts *facts, int c)
 {
@@ -188,17 +196,31 @@ static void print_camera(const struct facts *facts, int c)
                (unsigned long long)camera->bytes_max);
     else
         printf("  bytes/frame not known  ");
-    bool first = true;
-    for (int i = 0; i < STORAGES; i++) {
-        uint64_t n = storage_count(&camera->storage, i);
-        if (n == 0)
-            continue;
-        printf("%s%s", first ? "" : ", ", storages[i].name);
-        if (n != camera->frames)
-            printf(" x%llu", (unsigned long long)n);
-        first = false;
+    struct weir_storage_kind kind;
+    for (int k = 0; weir_dataset_storage(facts->dataset, c, k, &kind); k++) {
+        printf("%s%s", k ? ", " : "", kind.text);
+        if (kind.frames != camera->frames)
+            printf(" x%llu", (unsigned long long)kind.frames);
     }
     printf("\n");
+}
+
+static void print_amplification(const struct facts *facts)
+{
+    for (int c = 0; c < weir_dataset_cameras(facts->dataset); c++) {
+        const struct camera_facts *camera = &facts->cameras[c];
+        const char *name = weir_dataset_camera(facts->dataset, c)->name;
+        const struct weir_frame_cost *cost = &camera->cost;
+        if (cost->read == cost->own && cost->unpacked == cost->own)
+            continue;
+        printf("chunk amplification: %s: one random frame reads %.2f and inflates %.1f times its own bytes\n", name,
+               amplification(cost, cost->read), amplification(cost, cost->unpacked));
+        if (is_amplified(camera))
+            printf("  warning: an epoch of %llu frames drawn at random inflates %.2f GB to use %.2f GB, "
+                   "%.1f s of one core here; store a chunk a frame (h5repack -l CHUNK=1xHxWx3), or JPEGs\n",
+                   (unsigned long long)camera->frames, (double)cost->unpacked / 1e9, (double)cost->own / 1e9,
+                   camera->fetch_s * (double)camera->frames);
+    }
 }
 
 static void print_state(const char *name, const char *key, const struct facts *facts, const struct state_facts *state_)
@@ -230,6 +252,12 @@ static void print_text(const struct facts *facts, const char *path)
         print_camera(facts, c);
     printf("reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
            100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
+    print_amplification(facts);
+    uint64_t cut;
+    int ragged = weir_dataset_ragged(dataset, &cut);
+    if (ragged > 0)
+        printf("ragged: %d episodes cut to their shortest part, %llu rows of the longest left out\n", ragged,
+               (unsigned long long)cut);
     print_state("state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
     print_state("actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
     for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
@@ -257,9 +285,23 @@ static void json_camera(struct weir_json *json, const struct facts *facts, int c
     } else {
         weir_json_text(json, "frame_bytes_mean", NULL);
     }
-    weir_json_object(json, "storage");
-    for (int i = 0; i < STORAGES; i++)
-        weir_json_uint(json, storages[i].key, storage_count(&camera->storage, i));
+    weir_json_array(json, "storage");
+    struct weir_storage_kind kind;
+    for (int k = 0; weir_dataset_storage(facts->dataset, c, k, &kind); k++) {
+        weir_json_object(json, NULL);
+        weir_json_text(json, "kind", kind.text);
+        weir_json_uint(json, "frames", kind.frames);
+        weir_json_bool(json, "library", kind.library);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+    weir_json_object(json, "chunk_amplification");
+    weir_json_double(json, "read", amplification(&camera->cost, camera->cost.read));
+    weir_json_double(json, "inflated", amplification(&camera->cost, camera->cost.unpacked));
+    weir_json_uint(json, "epoch_read_bytes", camera->cost.read);
+    weir_json_uint(json, "epoch_inflated_bytes", camera->cost.unpacked);
+    weir_json_bool(json, "warning", is_amplified(camera));
+    weir_json_double(json, "epoch_core_s", camera->fetch_s * (double)camera->frames);
     weir_json_end(json, '}');
     weir_json_end(json, '}');
 }
@@ -322,6 +364,9 @@ static void print_json(const struct facts *facts, const char *path)
     weir_json_double(&json, "fallback_share", (double)library / (double)frames);
     json_state(&json, "state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
     json_state(&json, "actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
+    uint64_t cut;
+    weir_json_int(&json, "ragged_episodes", weir_dataset_ragged(dataset, &cut));
+    weir_json_uint(&json, "ragged_rows_cut", cut);
     weir_json_array(&json, "left_out");
     for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
         weir_json_text(&json, NULL, weir_dataset_bad_episode(dataset, i));
@@ -342,7 +387,16 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
     struct weir_dataset *dataset;
     struct weir_index_progress progress;
     weir_index_progress_begin(&progress);
-    struct weir_dataset_config config = {path, o.cameras, o.on_error != 0, weir_index_progress, &progress};
+    struct weir_dataset_config config = {.path = path,
+                                         .cameras = o.cameras,
+                                         .qpos_keys = o.qpos_keys,
+                                         .action_keys = o.action_keys,
+                                         .image_keys = o.image_keys,
+                                         .allow_ragged = o.allow_ragged,
+                                         .tolerant = o.on_error != 0,
+                                         .index = o.index,
+                                         .progress = weir_index_progress,
+                                         .user = &progress};
     int rc = weir_dataset_open(&dataset, &config, &err);
     if (rc < 0)
         return weir_cli_fail(command, &err);

@@ -16,7 +16,8 @@ struct run_options {
     int sampling, obs_history, chunk_size, pad, action_offset;
     uint64_t seed;
     bool no_shuffle, drop_last;
-    const char *cameras;
+    const char *cameras, *qpos_keys, *action_keys, *image_keys, *index;
+    bool allow_ragged;
     int color, output, layout;
     double train_split;
     int on_error;
@@ -49,7 +50,16 @@ static const struct weir_opt run_opts[] = {
     {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "of the split and the order of samples"},
     {"no-shuffle", WEIR_OPT_FLAG, FIELD(no_shuffle), NULL, NULL, "samples and split in the order of the files"},
     {"drop-last", WEIR_OPT_FLAG, FIELD(drop_last), NULL, NULL, "leave out a short last training batch"},
-    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "these cameras, in this order; default: all"},
+    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "these cameras, in this order; default: all but depth"},
+    {"qpos-keys", WEIR_OPT_TEXT, FIELD(qpos_keys), "a,b", NULL,
+     "datasets of the state, side by side, in place of the layout's"},
+    {"action-keys", WEIR_OPT_TEXT, FIELD(action_keys), "a,b", NULL, "datasets of the actions, the same"},
+    {"image-keys", WEIR_OPT_TEXT, FIELD(image_keys), "a,name=b", NULL,
+     "datasets of the cameras; with all three a file may have any layout"},
+    {"allow-ragged", WEIR_OPT_FLAG, FIELD(allow_ragged), NULL, NULL,
+     "cut episodes whose parts differ in length to the shortest"},
+    {"index", WEIR_OPT_TEXT, FIELD(index), "FILE", NULL,
+     "keep the index in this file: read when it fits, else written"},
     {"color", WEIR_OPT_ENUM, FIELD(color), "rgb|bgr", "rgb", "channel order of images"},
     {"output", WEIR_OPT_ENUM, FIELD(output), "u8|f32", "u8", "type of images; f32 is 0..1"},
     {"layout", WEIR_OPT_ENUM, FIELD(layout), "nhwc|nchw", "nhwc", "interleaved or planar images"},
@@ -101,6 +111,11 @@ static void to_config(const struct run_options *o, const char *data, struct weir
     weir_loader_config_default(config);
     config->data = data;
     config->cameras = o->cameras;
+    config->qpos_keys = o->qpos_keys;
+    config->action_keys = o->action_keys;
+    config->image_keys = o->image_keys;
+    config->allow_ragged = o->allow_ragged;
+    config->index = o->index;
     config->batch_size = o->batch_size;
     config->num_workers = o->num_workers == WEIR_OPT_AUTO ? WEIR_WORKERS_AUTO : o->num_workers;
     config->prefetch = o->prefetch == WEIR_OPT_AUTO ? 0 : o->prefetch;

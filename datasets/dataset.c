@@ -1,12 +1,13 @@
 #include "datasets/dataset.h"
 #include "datasets/index_priv.h"
-#include "prof/memory.h"
 #include "prof/recorder.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { FILE_SET_ENTRY = 96 }; /* what an io file set keeps of a file, its path apart */
 
 /* ---- cameras of the dataset ---- */
 
@@ -23,7 +24,7 @@ static int find_name(const struct weir_episode *episode, const char *name, size_
     return found;
 }
 
-static int no_camera(const struct weir_episode *episode, const char *name, size_t length, int code,
+static int no_camera(const char *path, const struct weir_episode *episode, const char *name, size_t length, int code,
                      struct weir_err *err)
 {
     char have[512] = "";
@@ -31,8 +32,8 @@ static int no_camera(const struct weir_episode *episode, const char *name, size_
         snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", i ? ", " : "", episode->names[i]);
     if (episode->passed_over)
         snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", have[0] ? ", " : "", episode->passed_over);
-    return weir_err_set(err, code, "%s: no camera \"%.*s\"; it has %s", episode->file.path,
-                        (int)(length < 128 ? length : 128), name, have);
+    return weir_err_set(err, code, "%s%s%s: no camera \"%.*s\"; it has %s", path, *episode->root ? ": " : "",
+                        episode->root, (int)(length < 128 ? length : 128), name, have);
 }
 
 static int add_camera(struct weir_dataset *dataset, const char *name, struct weir_err *err)
@@ -47,9 +48,9 @@ static int add_camera(struct weir_dataset *dataset, const char *name, struct wei
 }
 
 /* Takes the names from --cameras, or all of the first episode. */
-static int choose_cameras(struct weir_dataset *dataset, const char *wanted, struct weir_err *err)
+static int choose_cameras(struct weir_dataset *dataset, const char *path, const struct weir_episode *first,
+                          const char *wanted, struct weir_err *err)
 {
-    const struct weir_episode *first = &dataset->episodes[0];
     int rc = 0;
     if (!wanted || !*wanted) {
         for (int i = 0; i < first->n_tracks && rc == 0; i++)
@@ -61,7 +62,8 @@ static int choose_cameras(struct weir_dataset *dataset, const char *wanted, stru
         if (length == 0)
             return weir_err_set(err, -EINVAL, "the list of cameras, \"%s\", has an empty name in it", wanted);
         int track = find_name(first, at, length);
-        rc = track < 0 ? no_camera(first, at, length, -EINVAL, err) : add_camera(dataset, first->names[track], err);
+        rc = track < 0 ? no_camera(path, first, at, length, -EINVAL, err)
+                       : add_camera(dataset, first->names[track], err);
         if (at[length] == '\0')
             break;
         at += length + 1;
@@ -72,13 +74,14 @@ static int choose_cameras(struct weir_dataset *dataset, const char *wanted, stru
 /* ---- fitting episodes together ---- */
 
 /* Puts the tracks of the chosen cameras first, in the dataset's order; the others are freed with the episode. */
-static int order_tracks(const struct weir_dataset *dataset, struct weir_episode *episode, struct weir_err *err)
+static int order_tracks(const struct weir_dataset *dataset, const char *path, struct weir_episode *episode,
+                        struct weir_err *err)
 {
     for (int c = 0; c < dataset->n_cameras; c++) {
         const char *name = dataset->cameras[c].name;
         int at = find_name(episode, name, strlen(name));
         if (at < 0)
-            return no_camera(episode, name, strlen(name), -EBADMSG, err);
+            return no_camera(path, episode, name, strlen(name), -EBADMSG, err);
         struct weir_track track = episode->tracks[c];
         episode->tracks[c] = episode->tracks[at];
         episode->tracks[at] = track;
@@ -90,113 +93,155 @@ static int order_tracks(const struct weir_dataset *dataset, struct weir_episode 
     return 0;
 }
 
-static int check_fit(struct weir_dataset *dataset, const struct weir_episode *episode, struct weir_err *err)
+static bool is_depth(const char *codec)
+{
+    return strcmp(codec, "raw16") == 0 || strcmp(codec, "png16") == 0;
+}
+
+static int check_fit(struct weir_dataset *dataset, const char *path, const struct weir_episode *episode,
+                     struct weir_err *err)
 {
     const struct weir_episode *first = &dataset->episodes[0];
-    const char *path = episode->file.path;
+    const char *first_path = weir_dataset_episode_path(dataset, 0);
     if (episode->qpos_dim != first->qpos_dim || episode->action_dim != first->action_dim)
         return weir_err_set(err, -EBADMSG, "%s: state and actions have %d and %d dimensions, in %s they have %d and %d",
-                            path, episode->qpos_dim, episode->action_dim, first->file.path, first->qpos_dim,
+                            path, episode->qpos_dim, episode->action_dim, first_path, first->qpos_dim,
                             first->action_dim);
     for (int c = 0; c < dataset->n_cameras; c++) {
-        const struct weir_track *a = &episode->tracks[c], *b = &first->tracks[c];
-        if (strcmp(a->codec, b->codec) != 0)
+        const struct weir_track *a = &episode->tracks[c];
+        struct weir_camera *b = &dataset->cameras[c];
+        if (is_depth(a->codec) != is_depth(b->codec))
             return weir_err_set(err, -EBADMSG, "%s: %s holds %s frames, in %s it holds %s; give each kind a folder",
-                                path, a->key, a->codec, first->file.path, b->codec);
-        if (a->width != b->width || a->height != b->height)
+                                path, a->key, a->codec, first_path, b->codec);
+        if (a->width && b->width && (a->width != b->width || a->height != b->height))
             return weir_err_set(err, -EBADMSG, "%s: %s has frames of %dx%d, in %s they are %dx%d", path, a->key,
-                                a->width, a->height, first->file.path, b->width, b->height);
+                                a->width, a->height, first_path, b->width, b->height);
     }
     return 0;
 }
 
-static int fit(struct weir_dataset *dataset, const char *wanted, struct weir_err *err)
+static int fit(struct weir_dataset *dataset, const struct weir_file_index *file, struct weir_episode *episode,
+               const char *wanted, struct weir_err *err)
 {
-    struct weir_episode *episode = &dataset->episodes[dataset->n_episodes];
     bool first = dataset->n_episodes == 0;
-    int rc = first ? choose_cameras(dataset, wanted, err) : 0;
+    const char *path = file->file.path;
+    int rc = first ? choose_cameras(dataset, path, episode, wanted, err) : 0;
     if (rc == 0)
-        rc = order_tracks(dataset, episode, err);
-    if (rc < 0)
-        return rc;
-    for (int c = 0; c < dataset->n_cameras; c++) {
+        rc = order_tracks(dataset, path, episode, err);
+    for (int c = 0; c < dataset->n_cameras && rc == 0 && first; c++) {
+        dataset->cameras[c].codec = episode->tracks[c].codec;
+        dataset->cameras[c].width = episode->tracks[c].width;
+        dataset->cameras[c].height = episode->tracks[c].height;
+    }
+    if (rc == 0 && !first)
+        rc = check_fit(dataset, path, episode, err);
+    for (int c = 0; c < dataset->n_cameras && rc == 0; c++) {
         const struct weir_track *track = &episode->tracks[c];
-        if (first) {
-            dataset->cameras[c].codec = track->codec;
-            dataset->cameras[c].width = track->width;
-            dataset->cameras[c].height = track->height;
-        }
-        size_t bytes = weir_track_extent_max(track, episode->steps, episode->file.size_bytes);
+        size_t bytes = weir_track_extent_max(track, episode->steps, file->file.size_bytes);
         dataset->extent_max = bytes > dataset->extent_max ? bytes : dataset->extent_max;
     }
-    return check_fit(dataset, episode, err);
+    return rc;
 }
 
-static int keep_bad(struct weir_dataset *dataset, const struct weir_err *why)
+/* ---- opening ---- */
+
+int weir_dataset_leave_out(struct weir_dataset *dataset, const char *text)
 {
     char **bad = realloc(dataset->bad, sizeof *bad * (size_t)(dataset->n_bad + 1));
     if (!bad)
         return -ENOMEM;
     dataset->bad = bad;
-    bad[dataset->n_bad] = strdup(why->text);
+    bad[dataset->n_bad] = strdup(text);
     return bad[dataset->n_bad] ? (dataset->n_bad++, 0) : -ENOMEM;
 }
 
-static int add_episode(struct weir_dataset *dataset, const struct weir_dataset_config *config, const char *path,
-                       struct weir_err *err)
+/* Takes an episode over from its file's index; one that does not fit is freed. */
+static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_config *config, int file,
+                        struct weir_episode *from, struct weir_err *err)
 {
     struct weir_err why = WEIR_ERR_NONE;
-    struct weir_episode *episode = &dataset->episodes[dataset->n_episodes];
-    const char *cameras = config->cameras && *config->cameras ? config->cameras : NULL;
-    int rc = weir_episode_open(episode, path, cameras, config->tolerant, &why);
+    from->file = file;
+    int rc = fit(dataset, &dataset->files[file], from, config->cameras, &why);
     if (rc == 0) {
-        rc = fit(dataset, config->cameras, &why);
-        if (rc == 0) {
-            dataset->n_episodes++;
-            return 0;
-        }
-        weir_episode_close(episode);
-        dataset->n_misfits++;
-        if (rc == -EINVAL) /* the command line asks for what is not there: no episode's fault */
-            return weir_err_set(err, rc, "%s", why.text);
+        dataset->episodes[dataset->n_episodes++] = *from;
+        *from = (struct weir_episode){0};
+        return 0;
     }
-    if (!config->tolerant || rc == -ENOMEM)
+    weir_episode_close(from);
+    dataset->n_misfits++;
+    /* -EINVAL: the command line asks for what is not there: no episode's fault */
+    if (!config->tolerant || rc == -EINVAL)
         return weir_err_set(err, rc, "%s", why.text);
-    return keep_bad(dataset, &why) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
+    return weir_dataset_leave_out(dataset, why.text) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+static int make_room(struct weir_dataset *dataset, int more)
+{
+    int wanted = dataset->n_episodes + more, capacity = dataset->capacity;
+    if (wanted <= capacity)
+        return 0;
+    capacity = wanted > 2 * capacity ? wanted : 2 * capacity;
+    void *episodes = realloc(dataset->episodes, sizeof *dataset->episodes * (size_t)capacity);
+    if (!episodes)
+        return -ENOMEM;
+    dataset->episodes = episodes;
+    dataset->capacity = capacity;
+    return 0;
+}
+
+int weir_dataset_take_file(struct weir_dataset *dataset, const struct weir_dataset_config *config,
+                           struct weir_file_index *from, struct weir_err *err)
+{
+    int file = dataset->n_files++;
+    dataset->files[file] = *from;
+    *from = (struct weir_file_index){0};
+    struct weir_file_index *f = &dataset->files[file];
+    if (make_room(dataset, f->n_episodes) < 0)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = 0;
+    for (int i = 0; i < f->n_bad && rc == 0; i++)
+        if (weir_dataset_leave_out(dataset, f->bad[i]) < 0)
+            rc = weir_err_set(err, -ENOMEM, "out of memory");
+    int before = dataset->n_episodes;
+    for (int i = 0; i < f->n_episodes && rc == 0; i++)
+        rc = take_episode(dataset, config, file, &f->episodes[i], err);
+    for (int i = before; i < dataset->n_episodes; i++)
+        dataset->index_bytes += dataset->episodes[i].bytes;
+    dataset->index_bytes += sizeof *f + FILE_SET_ENTRY + 2 * strlen(f->file.path);
+    return rc;
+}
+
+/* What is wrong with the whole, once all files were looked at. */
+static int check_whole(const struct weir_dataset *dataset, const char *path, int n_files, struct weir_err *err)
+{
+    if (dataset->n_episodes == 0)
+        return weir_err_set(err, -EBADMSG, "%s: none of its %d files can be read; the first: %s", path, n_files,
+                            dataset->n_bad ? dataset->bad[0] : "it has no episodes");
+    int all = dataset->n_episodes + dataset->n_bad;
+    if (dataset->n_misfits > dataset->n_episodes)
+        return weir_err_set(err, -EBADMSG, "%d of %d episodes do not fit the first one, %s; move the odd ones away: %s",
+                            dataset->n_misfits, all, weir_dataset_episode_path(dataset, 0),
+                            dataset->bad[dataset->n_bad - 1]);
+    return 0;
 }
 
 int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_config *config, struct weir_err *err)
 {
     *out = NULL;
-    char **files;
+    char **paths;
     int n;
-    int rc = weir_scan(config->path, &files, &n, err);
+    int rc = weir_scan(config->path, &paths, &n, err);
     if (rc < 0)
         return rc;
     struct weir_dataset *dataset = calloc(1, sizeof *dataset);
     if (dataset)
-        dataset->episodes = calloc((size_t)n, sizeof *dataset->episodes);
-    rc = dataset && dataset->episodes ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
-    uint64_t available = weir_memory_available_bytes(), taken = 0;
-    for (int i = 0; i < n && rc == 0; i++) {
-        int before = dataset->n_episodes;
-        rc = add_episode(dataset, config, files[i], err);
-        taken += rc == 0 && dataset->n_episodes > before ? dataset->episodes[before].bytes : 0;
-        if (rc == 0 && available && taken > available)
-            rc = weir_err_set(err, -ENOMEM,
-                              "%s: state, actions and index of %d of its %d files fill the memory; use fewer",
-                              config->path, i + 1, n);
-        if (config->progress)
-            config->progress(config->user, i + 1, n);
-    }
-    weir_scan_free(files, n);
-    if (rc == 0 && dataset->n_episodes == 0)
-        rc = weir_err_set(err, -EBADMSG, "%s: none of its %d files can be read; the first: %s", config->path, n,
-                          dataset->bad[0]);
-    else if (rc == 0 && dataset->n_misfits > dataset->n_episodes)
-        rc = weir_err_set(err, -EBADMSG, "%d of %d episodes do not fit the first one, %s; move the odd ones away: %s",
-                          dataset->n_misfits, n, weir_dataset_episode_path(dataset, 0),
-                          dataset->bad[dataset->n_bad - 1]);
+        dataset->files = calloc((size_t)n, sizeof *dataset->files);
+    rc = dataset && dataset->files ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+    if (rc == 0)
+        rc = weir_dataset_open_files(dataset, config, paths, n, err);
+    weir_scan_free(paths, n);
+    if (rc == 0)
+        rc = check_whole(dataset, config->path, n, err);
     if (rc < 0)
         weir_dataset_close(&dataset);
     *out = dataset;
@@ -245,14 +290,24 @@ const struct weir_camera *weir_dataset_camera(const struct weir_dataset *dataset
     return &dataset->cameras[camera];
 }
 
+const char *weir_dataset_codec(const struct weir_dataset *dataset, int episode, int camera)
+{
+    return dataset->episodes[episode].tracks[camera].codec;
+}
+
 int weir_dataset_files(const struct weir_dataset *dataset)
 {
-    return dataset->n_episodes;
+    return dataset->n_files;
+}
+
+int weir_dataset_files_from_index(const struct weir_dataset *dataset)
+{
+    return dataset->n_from_index;
 }
 
 void weir_dataset_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out)
 {
-    *out = dataset->episodes[file].file;
+    *out = dataset->files[file].file;
 }
 
 size_t weir_dataset_extent_max(const struct weir_dataset *dataset)
@@ -262,7 +317,12 @@ size_t weir_dataset_extent_max(const struct weir_dataset *dataset)
 
 const char *weir_dataset_episode_path(const struct weir_dataset *dataset, int episode)
 {
-    return dataset->episodes[episode].file.path;
+    return dataset->files[dataset->episodes[episode].file].file.path;
+}
+
+const char *weir_dataset_episode_group(const struct weir_dataset *dataset, int episode)
+{
+    return dataset->episodes[episode].root;
 }
 
 const char *weir_dataset_layout(const struct weir_dataset *dataset, int episode)
@@ -292,39 +352,54 @@ const char *weir_dataset_bad_episode(const struct weir_dataset *dataset, int i)
 
 size_t weir_dataset_index_bytes(const struct weir_dataset *dataset)
 {
-    size_t bytes = sizeof *dataset;
-    for (int i = 0; i < dataset->n_episodes; i++)
-        bytes += dataset->episodes[i].bytes;
-    return bytes;
+    return sizeof *dataset + dataset->index_bytes;
 }
 
-static void count_chunks(const struct weir_track *track, int steps, struct weir_storage_counts *counts)
-{
-    for (int t = 0; t < steps; t++)
-        (*(track->offsets[t] == UINT64_MAX ? &counts->library : &counts->chunks))++;
-}
+enum { KINDS_MAX = 32 };
 
-void weir_dataset_storage(const struct weir_dataset *dataset, int camera, struct weir_storage_counts *counts)
+static void count_kind(struct weir_storage_kind *kinds, int *n, const char *text, bool library, uint64_t frames)
 {
-    *counts = (struct weir_storage_counts){0};
-    for (int i = 0; i < dataset->n_episodes; i++) {
-        const struct weir_track *track = &dataset->episodes[i].tracks[camera];
-        int steps = dataset->episodes[i].steps;
-        switch (track->storage) {
-        case WEIR_H5_CONTIGUOUS:
-            *(track->padded ? &counts->padded_rows : &counts->contiguous) += (uint64_t)steps;
-            break;
-        case WEIR_H5_CHUNKS:
-            count_chunks(track, steps, counts);
-            break;
-        case WEIR_H5_HEAP:
-            counts->heap += (uint64_t)steps;
-            break;
-        case WEIR_H5_LIBRARY:
-            counts->library += (uint64_t)steps;
-            break;
-        }
+    int i = 0;
+    while (i < *n && strcmp(kinds[i].text, text) != 0)
+        i++;
+    if (frames == 0 || i == KINDS_MAX)
+        return;
+    if (i == *n) {
+        kinds[(*n)++] = (struct weir_storage_kind){.library = library};
+        snprintf(kinds[i].text, sizeof kinds[i].text, "%s", text);
     }
+    kinds[i].frames += frames;
+}
+
+bool weir_dataset_storage(const struct weir_dataset *dataset, int camera, int i, struct weir_storage_kind *kind)
+{
+    struct weir_storage_kind kinds[KINDS_MAX];
+    int n = 0;
+    for (int e = 0; e < dataset->n_episodes; e++) {
+        const struct weir_track *track = &dataset->episodes[e].tracks[camera];
+        uint64_t steps = (uint64_t)dataset->episodes[e].steps, missing = 0;
+        char text[sizeof kinds->text];
+        for (uint64_t t = 0; t < steps && track->storage == WEIR_STORED_CHUNKS; t++)
+            missing += track->offsets[t] == UINT64_MAX;
+        weir_track_storage_text(track, text, sizeof text);
+        count_kind(kinds, &n, text, track->storage == WEIR_STORED_LIBRARY, steps - missing);
+        count_kind(kinds, &n, "only through the HDF5 library: never written", true, missing);
+    }
+    if (i >= n)
+        return false;
+    *kind = kinds[i];
+    return true;
+}
+
+int weir_dataset_ragged(const struct weir_dataset *dataset, uint64_t *rows_cut)
+{
+    int n = 0;
+    *rows_cut = 0;
+    for (int e = 0; e < dataset->n_episodes; e++) {
+        n += dataset->episodes[e].rows_cut > 0;
+        *rows_cut += (uint64_t)dataset->episodes[e].rows_cut;
+    }
+    return n;
 }
 
 void weir_dataset_library(char *text, size_t size)
@@ -338,12 +413,12 @@ void weir_dataset_library(char *text, size_t size)
 
 /* The file that weir_fetch used last stays open: frames of one episode tend to come together. */
 struct weir_h5_cache {
-    int episode;
+    int file;
     struct weir_h5 *h5;
 };
 
-static int fetch_locked(struct weir_dataset *dataset, int episode, const char *key, int t, void *buffer,
-                        size_t capacity, size_t *length, struct weir_err *err)
+static int fetch_locked(struct weir_dataset *dataset, int file, const char *key, int t, void *buffer, size_t capacity,
+                        size_t *length, struct weir_err *err)
 {
     if (!dataset->cache) {
         dataset->cache = calloc(1, sizeof *dataset->cache);
@@ -351,17 +426,17 @@ static int fetch_locked(struct weir_dataset *dataset, int episode, const char *k
             return weir_err_set(err, -ENOMEM, "out of memory");
     }
     struct weir_h5_cache *cache = dataset->cache;
-    if (cache->h5 && cache->episode != episode)
+    if (cache->h5 && cache->file != file)
         weir_h5_close(&cache->h5);
     if (!cache->h5) {
-        int rc = weir_h5_open(&cache->h5, dataset->episodes[episode].file.path, err);
+        int rc = weir_h5_open(&cache->h5, dataset->files[file].file.path, err);
         if (rc == 0)
-            rc = weir_episode_check(&dataset->episodes[episode], err);
+            rc = weir_file_index_check(&dataset->files[file].file, err);
         if (rc < 0) {
             weir_h5_close(&cache->h5);
             return rc;
         }
-        cache->episode = episode;
+        cache->file = file;
     }
     return weir_h5_read_row(cache->h5, key, (uint64_t)t, buffer, capacity, length, err);
 }
@@ -377,7 +452,7 @@ int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, voi
 {
     const struct weir_track *track = &dataset->episodes[episode].tracks[camera];
     lock_timed();
-    int rc = fetch_locked(dataset, episode, track->key, t, buffer, capacity, length, err);
+    int rc = fetch_locked(dataset, dataset->episodes[episode].file, track->key, t, buffer, capacity, length, err);
     weir_h5_unlock();
     if (rc < 0 || !track->lengths)
         return rc;
@@ -392,6 +467,8 @@ void weir_dataset_close(struct weir_dataset **dataset)
         return;
     for (int i = 0; i < d->n_episodes; i++)
         weir_episode_close(&d->episodes[i]);
+    for (int i = 0; i < d->n_files; i++)
+        weir_file_index_close(&d->files[i]);
     for (int i = 0; i < d->n_bad; i++)
         free(d->bad[i]);
     if (d->cache) {
@@ -402,6 +479,8 @@ void weir_dataset_close(struct weir_dataset **dataset)
     }
     free(d->bad);
     free(d->episodes);
+    free(d->files);
+    free(d->lent);
     free(d);
     *dataset = NULL;
 }

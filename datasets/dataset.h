@@ -17,9 +17,16 @@ enum { WEIR_CAMERAS_MAX = 32, WEIR_NAME_MAX = 64 };
 
 struct weir_dataset_config {
     const char *path;    /* a folder (searched for *.hdf5 and *.h5, sorted by name with numbers in order) or one file */
-    const char *cameras; /* "a,b": these, in this order; NULL = all of the first episode, by name. Every episode must
-                            have them */
-    bool tolerant;       /* leave out episodes that cannot be opened and mark bad frames, instead of failing */
+    const char *cameras; /* "a,b": these, in this order; NULL = all of the first episode but depth, by name. Every
+                            episode must have them */
+    /* "a,b": datasets, below an episode's group, that take the place of what the layout would say; NULL = the layout's.
+     * State and actions are put side by side; a camera is named after its dataset, or by "name=dataset". With all three
+     * a file may have any layout. */
+    const char *qpos_keys, *action_keys, *image_keys;
+    bool allow_ragged; /* parts of an episode that differ in length are cut to the shortest */
+    bool tolerant;     /* leave out episodes that cannot be opened and mark bad frames, instead of failing */
+    const char *index; /* file that keeps the index: read when it fits these files, else written; NULL = none */
+    int threads;       /* that open files; 0 = one per usable core */
     void (*progress)(void *user, int done, int total); /* from the calling thread; may be NULL */
     void *user;
 };
@@ -42,12 +49,15 @@ int weir_dataset_stats(const struct weir_dataset *dataset, const int *episodes, 
 
 struct weir_camera {
     char name[WEIR_NAME_MAX];
-    const char *codec; /* "raw" or "jpeg" */
+    const char *codec; /* of the first episode: "raw", "jpeg" (any encoded colour image), depth: "raw16", "png16" */
     int width, height; /* of raw frames; 0 when only the codec knows */
 };
 const struct weir_camera *weir_dataset_camera(const struct weir_dataset *dataset, int camera);
 
-/* The files behind the extents: number, path, and what they looked like when indexed. */
+/* The camera's codec in this episode: a folder may mix raw and encoded episodes. */
+const char *weir_dataset_codec(const struct weir_dataset *dataset, int episode, int camera);
+
+/* The files behind the extents: number, path, and what they looked like when indexed. A file may hold many episodes. */
 struct weir_dataset_file {
     const char *path;
     uint64_t size_bytes, device, inode;
@@ -60,6 +70,7 @@ void weir_dataset_file(const struct weir_dataset *dataset, int file, struct weir
 
 enum weir_how {
     WEIR_HOW_EXTENT,  /* read the extent, then weir_unwrap */
+    WEIR_HOW_BLOCK,   /* lies in chunks together with others: weir_block_of */
     WEIR_HOW_LIBRARY, /* no extent: weir_fetch, a counted fallback */
 };
 
@@ -83,6 +94,33 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
 int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *location, const uint8_t *bytes,
                 const char **reason);
 
+/* Chunks over the same rows: whoever unpacks them for one frame has them for all frames of the block. A frame is put
+ * together from every piece: read it, unpack it, clip the frame's part out of it. */
+struct weir_block {
+    int file;
+    int first, rows; /* frames first .. first + rows - 1, as far as the episode goes */
+    uint32_t pieces;
+    size_t row_bytes;                 /* of a frame put together */
+    const struct weir_blocks *blocks; /* private to datasets/ */
+};
+/* True when frames lie in blocks, of *rows frames each. */
+bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows);
+/* The block of a frame that weir_locate called WEIR_HOW_BLOCK. */
+void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_block *block);
+/* What to read for a piece; length 0: it was never written, nothing is to be read. */
+void weir_block_piece(const struct weir_block *block, uint32_t piece, uint64_t *offset, size_t *length);
+/* One thread's tools for unpacking; NULL without memory. */
+struct weir_unpacker *weir_unpacker_open(void);
+void weir_unpacker_close(struct weir_unpacker **unpacker);
+/* Undoes the filters of the bytes read. *unpacked lasts until the next call; NULL for what was never written. 0, or
+ * -EBADMSG with *reason (static text), or -ENOMEM. */
+int weir_block_unpack(const struct weir_block *block, uint32_t piece, struct weir_unpacker *unpacker,
+                      const uint8_t *bytes, const uint8_t **unpacked, const char **reason);
+/* Copies what frame t has in the piece to its place in frame (row_bytes). */
+void weir_block_clip(const struct weir_block *block, uint32_t piece, const uint8_t *unpacked, int t, uint8_t *frame);
+/* Used bytes of a frame put together. */
+size_t weir_block_used(const struct weir_dataset *dataset, int episode, int camera, int t);
+
 /* Reads a frame through the HDF5 library, under one lock. *length is its size; -ENOSPC (err not set) when that is over
  * capacity: call again with more. */
 int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, void *buffer, size_t capacity,
@@ -95,6 +133,12 @@ size_t weir_dataset_extent_max(const struct weir_dataset *dataset);
  * tell. */
 size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, int camera, int t);
 
+/* What one frame alone costs: its own bytes, what has to be read, and what has to be unpacked, for it. */
+struct weir_frame_cost {
+    uint64_t own, read, unpacked;
+};
+void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_frame_cost *cost);
+
 /* Writes "FILE: DATASET[t]" for messages, control characters as '?'. */
 void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size);
 /* Why weir_locate refused this frame. */
@@ -102,11 +146,19 @@ void weir_frame_reason(const struct weir_dataset *dataset, int episode, int came
 
 /* ---- description ---- */
 
-struct weir_storage_counts {
-    uint64_t contiguous, padded_rows, chunks, heap, library; /* frames by how they are stored and found */
+/* How a camera's frames are stored, kind i: in words ("contiguous", "deflate chunks of 5x32x32x2"), with the number of
+ * frames, and whether they go through the HDF5 library. False past the last kind. */
+struct weir_storage_kind {
+    char text[160];
+    uint64_t frames;
+    bool library;
 };
-void weir_dataset_storage(const struct weir_dataset *dataset, int camera, struct weir_storage_counts *counts);
+bool weir_dataset_storage(const struct weir_dataset *dataset, int camera, int i, struct weir_storage_kind *kind);
+/* Episodes cut to their shortest part (allow_ragged), and how many rows the longest parts had more. */
+int weir_dataset_ragged(const struct weir_dataset *dataset, uint64_t *rows_cut);
+/* Path of the episode's file, and its group there ("" in a file of one episode). */
 const char *weir_dataset_episode_path(const struct weir_dataset *dataset, int episode);
+const char *weir_dataset_episode_group(const struct weir_dataset *dataset, int episode);
 const char *weir_dataset_layout(const struct weir_dataset *dataset, int episode);
 /* The keys that state and actions came from in this episode. */
 const char *weir_dataset_qpos_key(const struct weir_dataset *dataset, int episode);
@@ -114,6 +166,8 @@ const char *weir_dataset_action_key(const struct weir_dataset *dataset, int epis
 /* Episodes left out at open (tolerant), and why. */
 int weir_dataset_bad_episodes(const struct weir_dataset *dataset);
 const char *weir_dataset_bad_episode(const struct weir_dataset *dataset, int i);
+/* Files whose description came from config.index. */
+int weir_dataset_files_from_index(const struct weir_dataset *dataset);
 /* Memory that the index takes, state and actions included. */
 size_t weir_dataset_index_bytes(const struct weir_dataset *dataset);
 

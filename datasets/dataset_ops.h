@@ -10,30 +10,44 @@ struct weir_episode_builder;
 struct weir_layout_ops {
     const char *name, *summary;
     /* True when the file looks like this layout, even if half of it is missing: index then says what. The first row of
-     * the table that says true gets the file. */
+     * the table that says true gets the file. NULL: only for files whose keys the user names. */
     bool (*detect)(struct weir_h5 *h5);
-    /* Describes the episode with the calls below, cameras in any order. 0 or a negative code with err. */
+    /* Lists the groups of a file of many episodes, in order; free(*groups). NULL: a file is one episode. */
+    int (*list)(struct weir_h5 *h5, char (**groups)[64], int *n, struct weir_err *err);
+    /* Describes one episode with the calls below, cameras in any order. Paths are relative to its group. 0 or a
+     * negative code with err. */
     int (*index)(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err);
 };
 
-extern const struct weir_layout_ops weir_layout_act, weir_layout_actpp, weir_layout_astrobench;
+extern const struct weir_layout_ops weir_layout_act, weir_layout_actpp, weir_layout_agilex, weir_layout_astrobench,
+    weir_layout_robotwin, weir_layout_robomind, weir_layout_robomimic, weir_layout_libero, weir_layout_isaaclab,
+    weir_layout_custom, weir_layout_custom_demos;
 
-/* State and actions: two-dimensional numbers, one row a step; their lengths must agree. */
-int weir_builder_state(struct weir_episode_builder *builder, const char *qpos_key, const char *action_key,
-                       struct weir_err *err);
+/* State and actions: numbers (steps, dimensions) or (steps), one row a step. Columns are put side by side in the order
+ * of the calls. */
+int weir_builder_qpos(struct weir_episode_builder *builder, const char *key, struct weir_err *err);
+int weir_builder_actions(struct weir_episode_builder *builder, const char *key, struct weir_err *err);
+/* The actions are the next row of what key holds, the last one repeated: recordings of state alone. */
+int weir_builder_actions_next(struct weir_episode_builder *builder, const char *key, struct weir_err *err);
 
-/* Depth beside the images ("cam_high_depth"): not a camera of the readers here. */
+/* Depth beside the images ("cam_high_depth", "depth_main"). */
 bool weir_is_depth_name(const char *name);
 
-/* A camera whose rows are whole frames of height x width x 3 bytes. */
-int weir_builder_raw_camera(struct weir_episode_builder *builder, const char *name, const char *key,
-                            struct weir_err *err);
-/* A camera of JPEGs in rows padded with zeros, or of variable length. lengths (steps of them, copied) are the used
- * bytes of each row, or NULL. */
-int weir_builder_jpeg_camera(struct weir_episode_builder *builder, const char *name, const char *key,
-                             const float *lengths, struct weir_err *err);
+/* A camera: raw frames of uint8 (steps, height, width, 3); or one encoded image (JPEG, PNG) a step, in rows padded with
+ * zeros, in fixed strings or of variable length. Depth, looked at only when asked for by name: raw uint16 (steps,
+ * height, width) or 16-bit PNGs stored as other images are. */
+int weir_builder_camera(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err);
+int weir_builder_depth(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err);
+/* Used bytes of each row of the camera named in the call before (n of them, one a frame). */
+int weir_builder_lengths(struct weir_episode_builder *builder, const float *lengths, uint64_t n, struct weir_err *err);
 
-/* Steps of the episode, once weir_builder_state was called. */
-int weir_builder_steps(const struct weir_episode_builder *builder);
+/* The dataset looks like images to weir_builder_camera (or weir_builder_depth). */
+bool weir_looks_like_images(const struct weir_h5_shape *shape);
+bool weir_looks_like_depth(const struct weir_h5_shape *shape);
+
+/* All members of a group as cameras; names ending in _depth as depth. Those of a group of depth alone are named
+ * depth_NAME. */
+int weir_builder_group(struct weir_h5 *h5, struct weir_episode_builder *builder, const char *group, bool depth,
+                       struct weir_err *err);
 
 #endif

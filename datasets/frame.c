@@ -1,4 +1,4 @@
-/* Frames by their places: extents, heap objects, and the library for the rest. */
+/* Frames by their places: extents, heap objects, blocks of chunks, and the library for the rest. */
 #include "datasets/heap_priv.h"
 #include "datasets/index_priv.h"
 #include "prof/text.h"
@@ -10,6 +10,11 @@
 static struct weir_track *track_of(const struct weir_dataset *dataset, int episode, int camera)
 {
     return &dataset->episodes[episode].tracks[camera];
+}
+
+static uint64_t file_bytes_of(const struct weir_dataset *dataset, int episode)
+{
+    return dataset->files[dataset->episodes[episode].file].file.size_bytes;
 }
 
 static size_t min_size(uint64_t a, uint64_t b)
@@ -32,11 +37,9 @@ static bool may_be(const struct weir_heap_ref *ref, uint64_t file_bytes)
            ref->length <= file_bytes - ref->address;
 }
 
-static int locate_heap(const struct weir_dataset *dataset, int episode, const struct weir_track *track, int t,
-                       struct weir_location *location)
+static int locate_heap(uint64_t file_bytes, const struct weir_track *track, int t, struct weir_location *location)
 {
     struct weir_heap_slot *slot = &track->slots[t];
-    uint64_t file_bytes = dataset->episodes[episode].file.size_bytes;
     if (!may_be(&slot->ref, file_bytes))
         return -EBADMSG;
     uint64_t payload = atomic_load_explicit(&slot->payload, memory_order_relaxed); /* a number, nothing behind it */
@@ -54,25 +57,98 @@ static int locate_heap(const struct weir_dataset *dataset, int episode, const st
 int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_location *location)
 {
     const struct weir_track *track = track_of(dataset, episode, camera);
-    *location = (struct weir_location){.file = episode};
+    *location = (struct weir_location){.file = dataset->episodes[episode].file};
     if (track->lengths && track->lengths[t] == WEIR_LENGTH_BAD)
         return -EBADMSG;
     switch (track->storage) {
-    case WEIR_H5_CONTIGUOUS:
+    case WEIR_STORED_CONTIGUOUS:
         location->offset = track->base + (uint64_t)t * track->row_bytes;
         break;
-    case WEIR_H5_CHUNKS:
+    case WEIR_STORED_CHUNKS:
         if (track->offsets[t] == UINT64_MAX)
             return WEIR_HOW_LIBRARY; /* never written: the fill value */
         location->offset = track->offsets[t];
         break;
-    case WEIR_H5_HEAP:
-        return locate_heap(dataset, episode, track, t, location);
-    case WEIR_H5_LIBRARY:
+    case WEIR_STORED_BLOCKS:
+        return WEIR_HOW_BLOCK;
+    case WEIR_STORED_HEAP:
+        return locate_heap(file_bytes_of(dataset, episode), track, t, location);
+    case WEIR_STORED_LIBRARY:
         return WEIR_HOW_LIBRARY;
     }
     location->length = track->lengths ? track->lengths[t] : track->row_bytes;
     return WEIR_HOW_EXTENT;
+}
+
+/* ---- blocks ---- */
+
+bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows)
+{
+    const struct weir_track *track = track_of(dataset, episode, camera);
+    if (track->storage != WEIR_STORED_BLOCKS)
+        return false;
+    *rows = (int)track->blocks->rows;
+    return true;
+}
+
+void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_block *block)
+{
+    const struct weir_track *track = track_of(dataset, episode, camera);
+    int rows = (int)track->blocks->rows;
+    *block = (struct weir_block){
+        .file = dataset->episodes[episode].file,
+        .first = t / rows * rows,
+        .rows = rows,
+        .pieces = track->blocks->per_block,
+        .row_bytes = track->row_bytes,
+        .blocks = track->blocks,
+    };
+}
+
+static uint32_t chunk_number(const struct weir_block *block, uint32_t piece)
+{
+    return (uint32_t)(block->first / block->rows) * block->blocks->per_block + piece;
+}
+
+void weir_block_piece(const struct weir_block *block, uint32_t piece, uint64_t *offset, size_t *length)
+{
+    const struct weir_chunk *chunk = &block->blocks->chunks[chunk_number(block, piece)];
+    bool there = chunk->offset != WEIR_CHUNK_NONE;
+    *offset = there ? chunk->offset : 0;
+    *length = there ? chunk->bytes : 0;
+}
+
+int weir_block_unpack(const struct weir_block *block, uint32_t piece, struct weir_unpacker *unpacker,
+                      const uint8_t *bytes, const uint8_t **unpacked, const char **reason)
+{
+    const struct weir_blocks *blocks = block->blocks;
+    const struct weir_chunk *chunk = &blocks->chunks[chunk_number(block, piece)];
+    *unpacked = NULL;
+    if (chunk->offset == WEIR_CHUNK_NONE)
+        return 0; /* never written: the fill value */
+    return weir_unfilter((struct weir_unfilter_context *)unpacker, &blocks->filters, chunk->mask, bytes, chunk->bytes,
+                         blocks->chunk_bytes, unpacked, reason);
+}
+
+void weir_block_clip(const struct weir_block *block, uint32_t piece, const uint8_t *unpacked, int t, uint8_t *frame)
+{
+    weir_blocks_clip(block->blocks, piece, unpacked, (uint64_t)t, frame);
+}
+
+size_t weir_block_used(const struct weir_dataset *dataset, int episode, int camera, int t)
+{
+    const struct weir_track *track = track_of(dataset, episode, camera);
+    return track->lengths ? track->lengths[t] : track->row_bytes;
+}
+
+struct weir_unpacker *weir_unpacker_open(void)
+{
+    return (struct weir_unpacker *)weir_unfilter_open();
+}
+
+void weir_unpacker_close(struct weir_unpacker **unpacker)
+{
+    weir_unfilter_close((struct weir_unfilter_context **)unpacker);
 }
 
 int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *location, const uint8_t *bytes,
@@ -83,7 +159,7 @@ int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *locati
     location->payload_length = location->length;
     if (!slot)
         return 0;
-    uint64_t file_bytes = dataset->episodes[location->file].file.size_bytes, payload = 0;
+    uint64_t file_bytes = dataset->files[location->file].file.size_bytes, payload = 0;
     struct weir_heap_walk walk = {slot->ref.address, file_bytes,       location->heap_end,    location->heap_at,
                                   slot->ref.index,   slot->ref.length, location->heap_objects};
     int rc = weir_heap_walk_step(&walk, bytes, location->offset, location->length, &payload, reason);
@@ -111,9 +187,11 @@ int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *locati
 
 size_t weir_track_extent_max(const struct weir_track *track, int steps, uint64_t file_bytes)
 {
-    if (track->storage == WEIR_H5_LIBRARY)
-        return track->padded || track->width ? track->row_bytes : 0;
-    if (track->storage != WEIR_H5_HEAP)
+    if (track->storage == WEIR_STORED_BLOCKS)
+        return weir_blocks_stored_max(track->blocks);
+    if (track->storage == WEIR_STORED_LIBRARY)
+        return track->rows == WEIR_ROWS_VLEN ? 0 : track->row_bytes;
+    if (track->storage != WEIR_STORED_HEAP)
         return track->row_bytes;
     size_t max = min_size(WEIR_HEAP_WINDOW, file_bytes);
     for (int t = 0; t < steps; t++) {
@@ -131,15 +209,34 @@ size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, 
     const struct weir_track *track = track_of(dataset, episode, camera);
     if (track->lengths)
         return track->lengths[t] == WEIR_LENGTH_BAD ? 0 : track->lengths[t];
-    if (track->storage == WEIR_H5_HEAP)
+    if (track->storage == WEIR_STORED_HEAP)
         return track->slots[t].ref.length;
-    return track->padded || track->width ? track->row_bytes : 0; /* else a row is but a reference */
+    return track->rows == WEIR_ROWS_VLEN ? 0 : track->row_bytes; /* else a row is but a reference */
+}
+
+void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_frame_cost *cost)
+{
+    const struct weir_track *track = track_of(dataset, episode, camera);
+    size_t own = weir_frame_stored_bytes(dataset, episode, camera, t);
+    *cost = (struct weir_frame_cost){own, own, own};
+    if (track->storage != WEIR_STORED_BLOCKS)
+        return;
+    const struct weir_blocks *blocks = track->blocks;
+    cost->read = 0;
+    cost->unpacked = 0;
+    for (uint32_t i = 0; i < blocks->per_block; i++) {
+        const struct weir_chunk *chunk = &blocks->chunks[(uint32_t)t / blocks->rows * blocks->per_block + i];
+        if (chunk->offset == WEIR_CHUNK_NONE)
+            continue;
+        cost->read += chunk->bytes;
+        cost->unpacked += blocks->chunk_bytes;
+    }
 }
 
 void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size)
 {
-    snprintf(text, size, "%s: %s[%d]", dataset->episodes[episode].file.path, track_of(dataset, episode, camera)->key,
-             t);
+    snprintf(text, size, "%s: %s[%d]", weir_dataset_episode_path(dataset, episode),
+             track_of(dataset, episode, camera)->key, t);
     weir_text_printable(text);
 }
 
@@ -149,9 +246,10 @@ void weir_frame_reason(const struct weir_dataset *dataset, int episode, int came
     const char *reason = "its place is not known";
     if (track->lengths && track->lengths[t] == WEIR_LENGTH_BAD)
         reason = "compress_len is not a length within its row";
-    else if (track->storage == WEIR_H5_HEAP && (track->slots[t].ref.length == 0 || track->slots[t].ref.address == 0))
+    else if (track->storage == WEIR_STORED_HEAP &&
+             (track->slots[t].ref.length == 0 || track->slots[t].ref.address == 0))
         reason = "the frame is empty";
-    else if (track->storage == WEIR_H5_HEAP)
+    else if (track->storage == WEIR_STORED_HEAP)
         reason = "its heap reference leads past the end of the file";
     snprintf(text, size, "%s", reason);
 }

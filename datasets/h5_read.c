@@ -1,5 +1,4 @@
 #include "datasets/h5_read_priv.h"
-#include "datasets/heap_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +12,6 @@
 
 enum { HEAP_REF_BYTES = 16 };
 static const uint64_t FLOATS_MAX_BYTES = 1ull << 30;
-/* HDF5 1.10 searches a list for each chunk's address: the time to find all grows with the square of their number. */
-static const uint64_t CHUNKS_MAX = 10000;
 
 struct weir_h5 {
     hid_t file;
@@ -23,7 +20,8 @@ struct weir_h5 {
     uint64_t user_block;
     bool plain_sizes;     /* addresses and lengths of 8 bytes */
     unsigned long fileno; /* tells objects of this file from those behind external links */
-    bool chunks_checked, chunks_agree;
+    bool chunks_probed;
+    char root[WEIR_H5_PATH_MAX]; /* put before paths; "" or "/data/demo_0" */
 };
 
 /* ---- errors ---- */
@@ -110,6 +108,25 @@ int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
     return rc;
 }
 
+static int read_raw(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    int fd = *(const int *)user;
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(fd, (char *)buffer + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : -ENODATA;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+void weir_h5_raw(struct weir_h5 *h5, struct weir_raw_file *raw)
+{
+    *raw = (struct weir_raw_file){read_raw, &h5->fd, h5->user_block, h5->size_bytes};
+}
+
 void weir_h5_close(struct weir_h5 **h5)
 {
     if (!*h5)
@@ -120,15 +137,30 @@ void weir_h5_close(struct weir_h5 **h5)
         close((*h5)->fd);
     free(*h5);
     *h5 = NULL;
+    H5Eclear2(H5E_DEFAULT); /* errors that a thread leaves behind keep the library from closing at exit */
 }
 
 /* ---- structure ---- */
 
-bool weir_h5_has(struct weir_h5 *h5, const char *path)
+void weir_h5_enter(struct weir_h5 *h5, const char *root)
 {
-    char part[512];
+    snprintf(h5->root, sizeof h5->root, "%s", root);
+}
+
+/* The path from the file's root. A path that is too long becomes one that no file has. */
+static void absolute(const struct weir_h5 *h5, const char *path, char text[WEIR_H5_PATH_MAX])
+{
+    const char *slash = *h5->root && *path != '/' ? "/" : "";
+    if (snprintf(text, WEIR_H5_PATH_MAX, "%s%s%s", h5->root, slash, path) >= WEIR_H5_PATH_MAX)
+        text[0] = '\0';
+}
+
+bool weir_h5_has(struct weir_h5 *h5, const char *relative)
+{
+    char path[WEIR_H5_PATH_MAX], part[WEIR_H5_PATH_MAX];
+    absolute(h5, relative, path);
     size_t length = strlen(path);
-    if (length == 0 || length >= sizeof part)
+    if (length == 0)
         return false;
     for (size_t i = 1; i <= length; i++) {
         if (path[i] != '/' && path[i] != '\0')
@@ -139,6 +171,37 @@ bool weir_h5_has(struct weir_h5 *h5, const char *path)
             return false;
     }
     return H5Oexists_by_name(h5->file, path, H5P_DEFAULT) > 0;
+}
+
+bool weir_h5_has_attribute(struct weir_h5 *h5, const char *relative, const char *name)
+{
+    char path[WEIR_H5_PATH_MAX];
+    absolute(h5, *relative ? relative : "/", path);
+    return H5Aexists_by_name(h5->file, path, name, H5P_DEFAULT) > 0;
+}
+
+bool weir_h5_is_false(struct weir_h5 *h5, const char *name)
+{
+    hid_t id = H5Aopen_by_name(h5->file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
+    if (id < 0)
+        return false;
+    hid_t type = H5Aget_type(id);
+    signed char value = 1;
+    bool is_false = type >= 0 && H5Tget_size(type) == 1 && H5Tget_class(type) != H5T_VLEN &&
+                    H5Aget_storage_size(id) == 1 && H5Aread(id, type, &value) >= 0 && value == 0;
+    if (type >= 0)
+        H5Tclose(type);
+    H5Aclose(id);
+    return is_false;
+}
+
+bool weir_h5_is_group(struct weir_h5 *h5, const char *relative)
+{
+    char path[WEIR_H5_PATH_MAX];
+    absolute(h5, relative, path);
+    H5O_info_t info;
+    return weir_h5_has(h5, relative) && H5Oget_info_by_name(h5->file, path, &info, H5P_DEFAULT) >= 0 &&
+           info.type == H5O_TYPE_GROUP;
 }
 
 struct name_list {
@@ -168,8 +231,10 @@ static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, vo
     return 0;
 }
 
-int weir_h5_list(struct weir_h5 *h5, const char *group, char (**names)[64], int *n, struct weir_err *err)
+int weir_h5_list(struct weir_h5 *h5, const char *relative, char (**names)[64], int *n, struct weir_err *err)
 {
+    char group[WEIR_H5_PATH_MAX];
+    absolute(h5, relative, group);
     *names = NULL;
     *n = 0;
     hid_t id = H5Gopen2(h5->file, group, H5P_DEFAULT);
@@ -198,7 +263,9 @@ static enum weir_h5_class class_of(hid_t type)
     case H5T_FLOAT:
         return WEIR_H5_FLOAT;
     case H5T_STRING:
-        return WEIR_H5_STRING;
+        return H5Tis_variable_str(type) > 0 ? WEIR_H5_VLEN_STRING : WEIR_H5_FIXED_BYTES;
+    case H5T_OPAQUE:
+        return WEIR_H5_FIXED_BYTES;
     case H5T_VLEN: {
         hid_t base = H5Tget_super(type);
         bool bytes = base >= 0 && H5Tget_class(base) == H5T_INTEGER && H5Tget_size(base) == 1;
@@ -215,6 +282,7 @@ static enum weir_h5_class class_of(hid_t type)
 struct open_dataset {
     hid_t id, type, space, plist;
     struct weir_h5_shape shape;
+    char path[WEIR_H5_PATH_MAX]; /* from the file's root */
 };
 
 static void dataset_close(struct open_dataset *d)
@@ -242,22 +310,26 @@ static int dataset_shape(struct open_dataset *d, const char *path, struct weir_e
         d->shape.dims[i] = dims[i];
     d->shape.class = class_of(d->type);
     d->shape.type_bytes = H5Tget_size(d->type);
+    d->shape.is_big_endian =
+        d->shape.class == WEIR_H5_INTEGER && d->shape.type_bytes > 1 && H5Tget_order(d->type) != H5T_ORDER_LE;
     return 0;
 }
 
 static int dataset_open(struct weir_h5 *h5, const char *path, struct open_dataset *d, struct weir_err *err)
 {
-    *d = (struct open_dataset){H5I_INVALID_HID, H5I_INVALID_HID, H5I_INVALID_HID, H5I_INVALID_HID, {0}};
+    *d = (struct open_dataset){
+        .id = H5I_INVALID_HID, .type = H5I_INVALID_HID, .space = H5I_INVALID_HID, .plist = H5I_INVALID_HID};
+    absolute(h5, path, d->path);
     if (!weir_h5_has(h5, path))
-        return weir_err_set(err, -ENOENT, "%s: missing dataset; the layout needs it", path);
-    d->id = H5Dopen2(h5->file, path, H5P_DEFAULT);
+        return weir_err_set(err, -ENOENT, "%s: missing dataset; the layout needs it", *d->path ? d->path : path);
+    d->id = H5Dopen2(h5->file, d->path, H5P_DEFAULT);
     if (d->id < 0)
-        return fail(err, path, "is not a dataset that can be opened");
+        return fail(err, d->path, "is not a dataset that can be opened");
     d->type = H5Dget_type(d->id);
     d->space = H5Dget_space(d->id);
     d->plist = H5Dget_create_plist(d->id);
-    int rc = d->type < 0 || d->space < 0 || d->plist < 0 ? fail(err, path, "its header cannot be read")
-                                                         : dataset_shape(d, path, err);
+    int rc = d->type < 0 || d->space < 0 || d->plist < 0 ? fail(err, d->path, "its header cannot be read")
+                                                         : dataset_shape(d, d->path, err);
     if (rc < 0)
         dataset_close(d);
     return rc;
@@ -305,211 +377,122 @@ int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, st
     if (rc < 0)
         return rc;
     *shape = d.shape;
-    rc = read_floats(&d, path, values, err);
+    rc = read_floats(&d, d.path, values, err);
     dataset_close(&d);
     return rc;
 }
 
-/* ---- where rows lie ---- */
+/* ---- how a dataset is stored ---- */
 
-static int library(struct weir_h5_place *place)
+static void read_filters(const struct open_dataset *d, struct weir_h5_description *out)
 {
-    place->storage = WEIR_H5_LIBRARY;
-    return 0;
-}
-
-static bool inside(const struct weir_h5 *h5, uint64_t offset, uint64_t length)
-{
-    return offset <= h5->size_bytes && length <= h5->size_bytes - offset;
-}
-
-static int pread_all(int fd, void *buffer, size_t length, uint64_t offset)
-{
-    for (size_t done = 0; done < length;) {
-        ssize_t n = pread(fd, (char *)buffer + done, length - done, (off_t)(offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? -errno : -ENODATA;
-        done += (size_t)n;
+    int n = H5Pget_nfilters(d->plist);
+    out->filters.n = n < 0 ? 0 : n < WEIR_FILTERS_MAX ? n : WEIR_FILTERS_MAX;
+    out->filters_kept = n >= 0 && n <= WEIR_FILTERS_MAX;
+    for (int i = 0; i < out->filters.n; i++) {
+        unsigned flags, values[8] = {0}, config;
+        size_t count = sizeof values / sizeof values[0];
+        int id = H5Pget_filter2(d->plist, (unsigned)i, &flags, &count, values, 0, NULL, &config);
+        out->filters.filter[i].id = id;
+        out->filters.filter[i].element_bytes = id == WEIR_FILTER_SHUFFLE && count > 0 ? values[0] : 0;
+        if (id < 0 || H5Zfilter_avail(id) <= 0)
+            out->filter_missing = id;
     }
-    return 0;
 }
 
-/* Reads n references stored one after the other. Addresses count from the base, which is after the user block. */
-static int read_refs(const struct weir_h5 *h5, uint64_t offset, uint64_t n, struct weir_heap_ref *refs)
+static void read_fill(const struct open_dataset *d, struct weir_h5_description *out)
 {
-    uint8_t block[HEAP_REF_BYTES * 256];
-    for (uint64_t done = 0; done < n;) {
-        uint64_t now = n - done < 256 ? n - done : 256;
-        int rc = pread_all(h5->fd, block, now * HEAP_REF_BYTES, offset + done * HEAP_REF_BYTES);
-        if (rc < 0)
-            return rc;
-        for (uint64_t i = 0; i < now; i++, done++) {
-            const uint8_t *raw = block + i * HEAP_REF_BYTES;
-            uint64_t address = weir_le(raw + 4, 8);
-            bool empty = address == 0 || address == UINT64_MAX || address > UINT64_MAX - h5->user_block;
-            refs[done] = (struct weir_heap_ref){empty ? 0 : address + h5->user_block, (uint32_t)weir_le(raw, 4),
-                                                (uint32_t)weir_le(raw + 12, 4)};
-        }
+    H5D_fill_value_t defined = H5D_FILL_VALUE_ERROR;
+    if (out->shape.class == WEIR_H5_VLEN_BYTES || H5Pfill_value_defined(d->plist, &defined) < 0)
+        return;
+    if (defined != H5D_FILL_VALUE_USER_DEFINED) {
+        out->fill_is_zero = true;
+        return;
     }
-    return 0;
+    if (out->shape.type_bytes <= sizeof out->fill && H5Pget_fill_value(d->plist, d->type, out->fill) >= 0)
+        out->fill_is_known = true;
 }
 
-/* HDF5 1.10's chunk addresses leave out the user block that H5Dget_offset includes, and versions may differ: one chunk
- * per file is compared with what the library reads. */
-static bool chunks_agree(struct weir_h5 *h5, hid_t dataset, const hsize_t *coord, uint64_t offset, uint64_t length)
+/* One chunk as the library sees it: what is found without it has to agree. */
+static void probe_chunk(struct weir_h5 *h5, const struct open_dataset *d, struct weir_h5_description *out)
 {
-    if (h5->chunks_checked)
-        return h5->chunks_agree;
-    h5->chunks_checked = true;
-    uint8_t *ours = malloc(length), *theirs = malloc(length);
-    uint32_t mask = 0;
-    h5->chunks_agree = ours && theirs && pread_all(h5->fd, ours, length, offset) == 0 &&
-                       H5Dread_chunk(dataset, H5P_DEFAULT, coord, &mask, theirs) >= 0 &&
-                       memcmp(ours, theirs, length) == 0;
-    free(ours);
-    free(theirs);
-    return h5->chunks_agree;
+    if (h5->chunks_probed)
+        return;
+    h5->chunks_probed = true;
+    hsize_t coord[WEIR_H5_RANK_MAX] = {0}, size = 0;
+    unsigned mask = 0;
+    haddr_t address = HADDR_UNDEF;
+    if (H5Dget_chunk_info(d->id, d->space, 0, coord, &mask, &address, &size) < 0 || address == HADDR_UNDEF)
+        return;
+    out->probe = (struct weir_chunk){address + h5->user_block, (uint32_t)size, mask};
+    out->has_probe = true;
+    for (int i = 0; i < d->shape.rank; i++)
+        out->probe_coord[i] = coord[i];
 }
 
-static int chunk_offsets(struct weir_h5 *h5, const char *path, struct open_dataset *d, uint64_t rows_per_chunk,
-                         struct weir_h5_place *place, struct weir_err *err)
+static int describe_chunks(struct weir_h5 *h5, const char *path, const struct open_dataset *d,
+                           struct weir_h5_description *out, struct weir_err *err)
 {
-    uint64_t steps = d->shape.dims[0], chunk_bytes = rows_per_chunk * place->row_bytes;
-    for (uint64_t t = 0; t < steps; t += rows_per_chunk) {
-        hsize_t coord[WEIR_H5_RANK_MAX] = {t};
-        unsigned mask = 0;
-        haddr_t address = HADDR_UNDEF;
-        hsize_t size = 0;
-        if (H5Dget_chunk_info_by_coord(d->id, coord, &mask, &address, &size) < 0)
-            return fail(err, path, "its chunks cannot be located");
-        bool there = address != HADDR_UNDEF && size != 0;
-        uint64_t offset = there ? address + h5->user_block : UINT64_MAX;
-        if (there && (size != chunk_bytes || !inside(h5, offset, size)))
-            return weir_err_set(err, -EBADMSG, "%s: the chunk of frame %llu reaches past the end of the file", path,
-                                (unsigned long long)t);
-        if (there && !chunks_agree(h5, d->id, coord, offset, size))
-            return library(place); /* chunk addresses disagree with the library's reads */
-        for (uint64_t i = 0; i < rows_per_chunk && t + i < steps; i++)
-            place->offsets[t + i] = there ? offset + i * place->row_bytes : UINT64_MAX;
-    }
-    return 0;
-}
-
-/* Turns offsets of references into references. */
-static int chunked_refs(struct weir_h5 *h5, const char *path, uint64_t steps, struct weir_h5_place *place,
-                        struct weir_err *err)
-{
-    place->refs = calloc(steps ? steps : 1, sizeof *place->refs);
-    int rc = place->refs ? 0 : -ENOMEM;
-    for (uint64_t t = 0; t < steps && rc == 0; t++)
-        if (place->offsets[t] != UINT64_MAX)
-            rc = read_refs(h5, place->offsets[t], 1, &place->refs[t]);
-    free(place->offsets);
-    place->offsets = NULL;
-    place->storage = WEIR_H5_HEAP;
-    return rc < 0 ? weir_err_set(err, rc, "%s: its references cannot be read: %s", path, strerror(-rc)) : 0;
-}
-
-static int locate_chunked(struct weir_h5 *h5, const char *path, struct open_dataset *d, struct weir_h5_place *place,
-                          struct weir_err *err)
-{
-    hsize_t chunk[WEIR_H5_RANK_MAX];
-    if (H5Pget_nfilters(d->plist) != 0)
-        return library(place); /* filtered chunks */
-    if (H5Pget_chunk(d->plist, d->shape.rank, chunk) != d->shape.rank || chunk[0] == 0)
+    struct weir_chunk_grid *grid = &out->grid;
+    hsize_t chunk[WEIR_H5_RANK_MAX], dims[WEIR_H5_RANK_MAX], max_dims[WEIR_H5_RANK_MAX];
+    if (H5Pget_chunk(d->plist, d->shape.rank, chunk) != d->shape.rank ||
+        H5Sget_simple_extent_dims(d->space, dims, max_dims) < 0)
         return fail(err, path, "its chunk shape cannot be read");
-    for (int i = 1; i < d->shape.rank; i++)
-        if (chunk[i] != d->shape.dims[i])
-            return library(place); /* chunks that cut frames */
-    uint64_t steps = d->shape.dims[0];
-    if (steps > h5->size_bytes || chunk[0] > h5->size_bytes / place->row_bytes + 1)
-        return library(place); /* chunks larger than the file */
-    if (steps / chunk[0] > CHUNKS_MAX)
-        return library(place); /* more chunks than can be found in good time */
-    place->offsets = malloc((steps ? steps : 1) * sizeof *place->offsets);
-    if (!place->offsets)
-        return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
-    place->storage = WEIR_H5_CHUNKS;
-    int rc = chunk_offsets(h5, path, d, chunk[0], place, err);
-    if (rc == 0 && place->storage == WEIR_H5_CHUNKS && d->shape.class == WEIR_H5_VLEN_BYTES)
-        rc = chunked_refs(h5, path, steps, place, err);
-    if (rc < 0 || place->storage == WEIR_H5_LIBRARY) {
-        free(place->offsets);
-        place->offsets = NULL;
+    grid->rank = d->shape.rank;
+    grid->element_bytes = d->shape.class == WEIR_H5_VLEN_BYTES ? HEAP_REF_BYTES : (uint32_t)d->shape.type_bytes;
+    for (int i = 0; i < d->shape.rank; i++) {
+        grid->dims[i] = dims[i];
+        grid->chunk[i] = chunk[i];
+        grid->max_dims[i] = max_dims[i] == H5S_UNLIMITED ? UINT64_MAX : max_dims[i];
     }
-    return rc;
+    read_filters(d, out);
+    grid->filtered = H5Pget_nfilters(d->plist) > 0;
+    read_fill(d, out);
+    if (H5Dget_storage_size(d->id) > 0 && h5->plain_sizes)
+        probe_chunk(h5, d, out);
+    return 0;
 }
 
-static int locate_contiguous(struct weir_h5 *h5, const char *path, struct open_dataset *d, struct weir_h5_place *place,
-                             struct weir_err *err)
+static int describe(struct weir_h5 *h5, const char *path, const struct open_dataset *d, struct weir_h5_description *out,
+                    struct weir_err *err)
 {
-    if (H5Pget_external_count(d->plist) > 0)
-        return library(place); /* external raw files */
-    if (H5Dget_storage_size(d->id) ==
-        0)                     /* asked first: behind a user block, H5Dget_offset is 511 then, not undefined */
-        return library(place); /* never written */
-    haddr_t offset = H5Dget_offset(d->id);
-    if (offset == HADDR_UNDEF)
-        return library(place); /* without an address */
-    uint64_t steps = d->shape.dims[0], total;
-    if (__builtin_mul_overflow(steps, place->row_bytes, &total) || !inside(h5, offset, total))
-        return weir_err_set(err, -ENODATA, "%s: its data reaches past the end of the file; is the file truncated?",
-                            path);
-    place->base = offset;
-    place->storage = WEIR_H5_CONTIGUOUS;
-    if (d->shape.class != WEIR_H5_VLEN_BYTES)
-        return 0;
-    place->storage = WEIR_H5_HEAP;
-    place->refs = calloc(steps ? steps : 1, sizeof *place->refs);
-    int rc = place->refs ? read_refs(h5, offset, steps, place->refs) : -ENOMEM;
-    return rc < 0 ? weir_err_set(err, rc, "%s: its references cannot be read: %s", path, strerror(-rc)) : 0;
-}
-
-static int locate(struct weir_h5 *h5, const char *path, struct open_dataset *d, struct weir_h5_place *place,
-                  struct weir_err *err)
-{
-    uint64_t row_bytes = d->shape.class == WEIR_H5_VLEN_BYTES ? HEAP_REF_BYTES : d->shape.type_bytes;
-    for (int i = 1; i < d->shape.rank; i++)
-        if (__builtin_mul_overflow(row_bytes, d->shape.dims[i], &row_bytes) || row_bytes > INT32_MAX)
-            return weir_err_set(err, -EFBIG, "%s: a frame of over 2 GiB; is its shape right?", path);
-    if (d->shape.rank < 1 || row_bytes == 0)
-        return weir_err_set(err, -EBADMSG, "%s: has no frames; its shape has a zero in it", path);
-    place->row_bytes = row_bytes;
     H5O_info_t info;
     if (H5Oget_info(d->id, &info) < 0)
         return fail(err, path, "its header cannot be read");
-    if (info.fileno != h5->fileno)
-        return library(place); /* behind an external link */
-    if (d->shape.class == WEIR_H5_VLEN_BYTES && !h5->plain_sizes)
-        return library(place); /* heap references that are not of 16 bytes */
+    out->shape = d->shape;
+    out->object_address = info.addr;
+    out->other_file = info.fileno != h5->fileno;
+    out->plain_sizes = h5->plain_sizes;
+    /* Asked before the offset: behind a user block, H5Dget_offset of what was never written is 511, not undefined. */
+    out->written = H5Dget_storage_size(d->id) > 0;
     switch (H5Pget_layout(d->plist)) {
-    case H5D_CONTIGUOUS:
-        return locate_contiguous(h5, path, d, place, err);
+    case H5D_CONTIGUOUS: {
+        out->layout = H5Pget_external_count(d->plist) > 0 ? WEIR_H5_EXTERNAL : WEIR_H5_CONTIGUOUS;
+        haddr_t offset = out->written ? H5Dget_offset(d->id) : HADDR_UNDEF;
+        out->offset = offset == HADDR_UNDEF ? UINT64_MAX : offset;
+        return 0;
+    }
     case H5D_CHUNKED:
-        return locate_chunked(h5, path, d, place, err);
+        out->layout = WEIR_H5_CHUNKED;
+        return describe_chunks(h5, path, d, out, err);
     case H5D_COMPACT:
-        return library(place); /* compact */
+        out->layout = WEIR_H5_COMPACT;
+        return 0;
     default:
-        return library(place); /* virtual */
+        out->layout = WEIR_H5_VIRTUAL;
+        return 0;
     }
 }
 
-int weir_h5_locate(struct weir_h5 *h5, const char *path, struct weir_h5_place *place, struct weir_err *err)
+int weir_h5_describe(struct weir_h5 *h5, const char *path, struct weir_h5_description *out, struct weir_err *err)
 {
-    *place = (struct weir_h5_place){0};
+    *out = (struct weir_h5_description){0};
     struct open_dataset d;
     int rc = dataset_open(h5, path, &d, err);
     if (rc < 0)
         return rc;
-    rc = locate(h5, path, &d, place, err);
+    rc = describe(h5, d.path, &d, out, err);
     dataset_close(&d);
-    if (rc < 0) {
-        free(place->offsets);
-        free(place->refs);
-        *place = (struct weir_h5_place){0};
-    }
     return rc;
 }
 
@@ -545,8 +528,9 @@ static int read_row(struct open_dataset *d, const char *path, uint64_t t, void *
         return fail(err, path, "a frame cannot be selected");
     bool vlen = d->shape.class == WEIR_H5_VLEN_BYTES;
     *length = row_bytes;
-    if (!vlen && (d->shape.class != WEIR_H5_INTEGER || d->shape.type_bytes != 1))
-        return weir_err_set(err, -EBADMSG, "%s: its elements are not bytes", path);
+    bool numbers = d->shape.class == WEIR_H5_INTEGER && d->shape.type_bytes <= 2;
+    if (!vlen && !numbers && d->shape.class != WEIR_H5_FIXED_BYTES)
+        return weir_err_set(err, -EBADMSG, "%s: its elements are no pixels and no bytes", path);
     if (!vlen && row_bytes > capacity)
         return -ENOSPC;
     hid_t memory = vlen ? H5Screate_simple(1, &one, NULL) : H5Screate_simple(d->shape.rank, count, NULL);
@@ -555,7 +539,8 @@ static int read_row(struct open_dataset *d, const char *path, uint64_t t, void *
     int rc = 0;
     if (vlen)
         rc = read_vlen(d, path, memory, buffer, capacity, length, err);
-    else if (H5Dread(d->id, d->type, memory, d->space, H5P_DEFAULT, buffer) < 0)
+    else if (H5Dread(d->id, d->shape.is_big_endian ? H5T_NATIVE_UINT16 : d->type, memory, d->space, H5P_DEFAULT,
+                     buffer) < 0)
         rc = fail(err, path, "a frame cannot be read");
     H5Sclose(memory);
     return rc;
@@ -570,7 +555,7 @@ int weir_h5_read_row(struct weir_h5 *h5, const char *path, uint64_t t, void *buf
     int rc = dataset_open(h5, path, &d, err);
     if (rc < 0)
         return rc;
-    rc = read_row(&d, path, t, buffer, capacity, length, err);
+    rc = read_row(&d, d.path, t, buffer, capacity, length, err);
     dataset_close(&d);
     return rc;
 }

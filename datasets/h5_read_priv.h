@@ -2,6 +2,8 @@
 #ifndef WEIR_DATASETS_H5_READ_PRIV_H
 #define WEIR_DATASETS_H5_READ_PRIV_H
 
+#include "datasets/chunk_index_priv.h"
+#include "datasets/filters_priv.h"
 #include "prof/err.h"
 
 #include <stddef.h>
@@ -9,25 +11,49 @@
 
 struct weir_h5; /* an open file; one thread at a time */
 
+enum { WEIR_H5_PATH_MAX = 512 };
+
+/* Held around every call that enters the HDF5 library: its thread-safe build has one global lock anyway. */
+void weir_h5_lock(void);
+void weir_h5_unlock(void);
+
 int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err);
 void weir_h5_close(struct weir_h5 **h5);
 
+/* Paths given from now on lie below this group: "/data/demo_0", or "" for the whole file. */
+void weir_h5_enter(struct weir_h5 *h5, const char *root);
+
+/* The file's bytes without the library (and without its lock); lent until close. */
+void weir_h5_raw(struct weir_h5 *h5, struct weir_raw_file *raw);
+
 /* True when every part of the path exists and leads to an object. */
 bool weir_h5_has(struct weir_h5 *h5, const char *path);
+bool weir_h5_is_group(struct weir_h5 *h5, const char *path);
+bool weir_h5_has_attribute(struct weir_h5 *h5, const char *path, const char *name);
+/* True when the file has this attribute at its root, a bool as h5py writes it, and it is false. */
+bool weir_h5_is_false(struct weir_h5 *h5, const char *name);
 
 /* Names in a group, sorted; each at most WEIR_NAME_MAX - 1 long, -ENAMETOOLONG for longer ones.
  * free(*names). */
 int weir_h5_list(struct weir_h5 *h5, const char *group, char (**names)[64], int *n, struct weir_err *err);
 
-enum weir_h5_class { WEIR_H5_INTEGER, WEIR_H5_FLOAT, WEIR_H5_STRING, WEIR_H5_VLEN_BYTES, WEIR_H5_OTHER };
+enum weir_h5_class {
+    WEIR_H5_INTEGER,
+    WEIR_H5_FLOAT,
+    WEIR_H5_FIXED_BYTES, /* strings of fixed length, opaque */
+    WEIR_H5_VLEN_BYTES,
+    WEIR_H5_VLEN_STRING,
+    WEIR_H5_OTHER
+};
 
-enum { WEIR_H5_RANK_MAX = 8 };
+enum { WEIR_H5_RANK_MAX = WEIR_GRID_RANK_MAX };
 
 struct weir_h5_shape {
     int rank; /* datasets of a higher rank are refused */
     uint64_t dims[WEIR_H5_RANK_MAX];
     enum weir_h5_class class;
     size_t type_bytes;
+    bool is_big_endian; /* integers of more than one byte */
 };
 int weir_h5_shape(struct weir_h5 *h5, const char *path, struct weir_h5_shape *shape, struct weir_err *err);
 
@@ -35,31 +61,31 @@ int weir_h5_shape(struct weir_h5 *h5, const char *path, struct weir_h5_shape *sh
 int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, struct weir_h5_shape *shape,
                         struct weir_err *err);
 
-enum weir_h5_storage {
-    WEIR_H5_CONTIGUOUS, /* row t is at base + t * row_bytes */
-    WEIR_H5_CHUNKS,     /* row t is at offsets[t], UINT64_MAX where no chunk was ever written */
-    WEIR_H5_HEAP,       /* row t is a reference into a global heap collection */
-    WEIR_H5_LIBRARY,    /* only the library can read it */
+enum weir_h5_layout { WEIR_H5_CONTIGUOUS, WEIR_H5_CHUNKED, WEIR_H5_COMPACT, WEIR_H5_VIRTUAL, WEIR_H5_EXTERNAL };
+
+/* All that the library knows about how a dataset is stored. */
+struct weir_h5_description {
+    struct weir_h5_shape shape;
+    enum weir_h5_layout layout;
+    bool other_file;  /* lies behind an external link */
+    bool plain_sizes; /* addresses and lengths of 8 bytes */
+    bool written;
+    uint64_t offset;         /* contiguous: from the start of the file; UINT64_MAX = none */
+    uint64_t object_address; /* of its header, user block left out */
+    struct weir_chunk_grid grid;
+    struct weir_filters filters;
+    bool filters_kept;  /* false: there are more than fit */
+    int filter_missing; /* one that the library here cannot undo; 0 = none */
+    bool fill_is_zero, fill_is_known;
+    uint8_t fill[16]; /* one element */
+    bool has_probe;   /* the first chunked dataset of a file: one chunk as the library sees it */
+    uint64_t probe_coord[WEIR_H5_RANK_MAX];
+    struct weir_chunk probe;
 };
+int weir_h5_describe(struct weir_h5 *h5, const char *path, struct weir_h5_description *out, struct weir_err *err);
 
-struct weir_heap_ref {
-    uint64_t address; /* of the collection, from the start of the file; 0 = empty */
-    uint32_t length, index;
-};
-
-struct weir_h5_place {
-    enum weir_h5_storage storage;
-    uint64_t base;
-    size_t row_bytes;
-    uint64_t *offsets;          /* owned by the caller */
-    struct weir_heap_ref *refs; /* owned by the caller */
-};
-
-/* Finds out where the rows of a dataset lie. Every extent is checked to be inside the file. */
-int weir_h5_locate(struct weir_h5 *h5, const char *path, struct weir_h5_place *place, struct weir_err *err);
-
-/* Reads row t through the library: bytes of a raw or padded row, or the content of a variable-length element. *length
- * is its size; -ENOSPC (err not set) when that is over capacity. */
+/* Reads row t through the library: bytes of a raw or padded row (16-bit numbers in the machine's order), or the content
+ * of a variable-length element. *length is its size; -ENOSPC (err not set) when that is over capacity. */
 int weir_h5_read_row(struct weir_h5 *h5, const char *path, uint64_t t, void *buffer, size_t capacity, size_t *length,
                      struct weir_err *err);
 

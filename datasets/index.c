@@ -1,22 +1,18 @@
-#include "datasets/index_priv.h"
-#include "prof/text.h"
+/* One file becomes episodes. The HDF5 library is entered under its lock to hear how datasets are stored and to read
+ * state; where frames lie is found without it, by as many threads as there are. */
+#include "datasets/builder_priv.h"
+#include "prof/hash.h"
 
 #include <errno.h>
-#include <math.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-enum { STEPS_MAX = 100 * 1000 * 1000, DIM_MAX = 65536, SIDE_MAX = 65500 };
-
-struct weir_episode_builder {
-    struct weir_h5 *h5;
-    struct weir_episode *episode;
-    const char *cameras; /* asked for; NULL = all */
-    bool tolerant;
-};
+enum { HEADER_BYTES = 4096 };
 
 static pthread_mutex_t h5_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -30,316 +26,12 @@ void weir_h5_unlock(void)
     pthread_mutex_unlock(&h5_lock);
 }
 
-int weir_builder_steps(const struct weir_episode_builder *builder)
+static int no_memory(struct weir_err *err)
 {
-    return builder->episode->steps;
+    return weir_err_set(err, -ENOMEM, "out of memory");
 }
 
-/* ---- state ---- */
-
-/* One number that is none would make the mean, and so every sample, that too. */
-static int check_finite(const char *key, const float *values, size_t steps, size_t dim, struct weir_err *err)
-{
-    for (size_t i = 0; i < steps * dim; i++)
-        if (!isfinite(values[i]))
-            return weir_err_set(err, -EBADMSG, "%s[%zu][%zu]: is %g; repair it or remove the episode", key, i / dim,
-                                i % dim, (double)values[i]);
-    return 0;
-}
-
-static int read_state(struct weir_episode_builder *builder, const char *key, float **values, int *steps, int *dim,
-                      struct weir_err *err)
-{
-    struct weir_h5_shape shape;
-    int rc = weir_h5_shape(builder->h5, key, &shape, err);
-    if (rc < 0)
-        return rc;
-    if (shape.rank != 2)
-        return weir_err_set(err, -EBADMSG, "%s: has rank %d; (steps, dimensions) is needed", key, shape.rank);
-    if (shape.dims[0] == 0)
-        return weir_err_set(err, -EBADMSG, "%s: has 0 steps; remove the episode", key);
-    if (shape.dims[0] > STEPS_MAX || shape.dims[1] == 0 || shape.dims[1] > DIM_MAX)
-        return weir_err_set(err, -EBADMSG, "%s: its shape (%llu, %llu) makes no sense", key,
-                            (unsigned long long)shape.dims[0], (unsigned long long)shape.dims[1]);
-    rc = weir_h5_read_floats(builder->h5, key, values, &shape, err);
-    if (rc < 0)
-        return rc;
-    *steps = (int)shape.dims[0];
-    *dim = (int)shape.dims[1];
-    builder->episode->bytes += (size_t)*steps * (size_t)*dim * sizeof(float);
-    return check_finite(key, *values, (size_t)*steps, (size_t)*dim, err);
-}
-
-int weir_builder_state(struct weir_episode_builder *builder, const char *qpos_key, const char *action_key,
-                       struct weir_err *err)
-{
-    struct weir_episode *e = builder->episode;
-    int steps = 0;
-    int rc = read_state(builder, qpos_key, &e->qpos, &e->steps, &e->qpos_dim, err);
-    if (rc == 0)
-        rc = read_state(builder, action_key, &e->actions, &steps, &e->action_dim, err);
-    if (rc < 0)
-        return rc;
-    if (steps != e->steps)
-        return weir_err_set(err, -EBADMSG, "%s has %d steps, %s has %d; cut them to the same length", qpos_key,
-                            e->steps, action_key, steps);
-    e->qpos_key = strdup(qpos_key);
-    e->action_key = strdup(action_key);
-    return e->qpos_key && e->action_key ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
-}
-
-/* ---- cameras ---- */
-
-bool weir_is_depth_name(const char *name)
-{
-    size_t n = strlen(name);
-    return n > 6 && strcmp(name + n - 6, "_depth") == 0;
-}
-
-int weir_name_answers(const char *name, const char *asked, size_t length)
-{
-    if (strlen(name) == length && memcmp(name, asked, length) == 0)
-        return 2;
-    bool alias = strncmp(name, "rgb_", 4) == 0 && strlen(name + 4) == length && memcmp(name + 4, asked, length) == 0;
-    return alias ? 1 : 0;
-}
-
-static bool is_asked_for(const char *list, const char *name)
-{
-    for (const char *at = list;; at++) {
-        size_t length = strcspn(at, ",");
-        if (weir_name_answers(name, at, length) > 0)
-            return true;
-        at += length;
-        if (*at == '\0')
-            return false;
-    }
-}
-
-/* True when nobody asked for the camera: it is not looked at, but can be named when another is missing. */
-static bool pass_over(struct weir_episode_builder *builder, const char *name)
-{
-    if (!builder->cameras || is_asked_for(builder->cameras, name))
-        return false;
-    struct weir_episode *e = builder->episode;
-    char *names;
-    if (asprintf(&names, "%s%s%s", e->passed_over ? e->passed_over : "", e->passed_over ? ", " : "", name) < 0)
-        return true;
-    weir_text_printable(names);
-    free(e->passed_over);
-    e->passed_over = names;
-    return true;
-}
-
-/* A track of so many frames, as many as the episode has steps. */
-static int new_track(struct weir_episode_builder *builder, const char *name, const char *key, uint64_t frames,
-                     struct weir_track **out, struct weir_err *err)
-{
-    struct weir_episode *e = builder->episode;
-    if (frames != (uint64_t)e->steps)
-        return weir_err_set(err, -EBADMSG, "%s has %llu frames, %s has %d steps; cut them to the same length", key,
-                            (unsigned long long)frames, e->qpos_key, e->steps);
-    if (e->n_tracks == WEIR_CAMERAS_MAX)
-        return weir_err_set(err, -EBADMSG, "%s: more than %d cameras", key, WEIR_CAMERAS_MAX);
-    if (!e->tracks) {
-        e->tracks = calloc(WEIR_CAMERAS_MAX, sizeof *e->tracks);
-        e->names = calloc(WEIR_CAMERAS_MAX, sizeof *e->names);
-    }
-    char *copy = strdup(key);
-    if (!e->tracks || !e->names || !copy) {
-        free(copy);
-        return weir_err_set(err, -ENOMEM, "out of memory");
-    }
-    snprintf(e->names[e->n_tracks], WEIR_NAME_MAX, "%s", name);
-    weir_text_printable(e->names[e->n_tracks]); /* it will be shown; the key stays as it is */
-    *out = &e->tracks[e->n_tracks++];
-    (*out)->key = copy;
-    return 0;
-}
-
-static int place_heap(struct weir_track *track, struct weir_h5_place *place, int steps)
-{
-    track->slots = calloc((size_t)steps, sizeof *track->slots);
-    if (track->slots)
-        for (int t = 0; t < steps; t++)
-            track->slots[t].ref = place->refs[t];
-    free(place->refs);
-    return track->slots ? 0 : -ENOMEM;
-}
-
-static int place_track(struct weir_episode_builder *builder, struct weir_track *track, struct weir_err *err)
-{
-    struct weir_h5_place place;
-    int rc = weir_h5_locate(builder->h5, track->key, &place, err);
-    if (rc < 0)
-        return rc;
-    track->storage = place.storage;
-    track->base = place.base;
-    track->row_bytes = place.row_bytes;
-    track->offsets = place.offsets;
-    size_t steps = (size_t)builder->episode->steps;
-    if (place.storage == WEIR_H5_HEAP) {
-        rc = place_heap(track, &place, builder->episode->steps);
-        builder->episode->bytes += steps * sizeof *track->slots;
-    } else if (place.offsets) {
-        builder->episode->bytes += steps * sizeof *track->offsets;
-    }
-    return rc < 0 ? weir_err_set(err, rc, "out of memory") : 0;
-}
-
-int weir_builder_raw_camera(struct weir_episode_builder *builder, const char *name, const char *key,
-                            struct weir_err *err)
-{
-    if (pass_over(builder, name))
-        return 0;
-    struct weir_h5_shape shape;
-    int rc = weir_h5_shape(builder->h5, key, &shape, err);
-    if (rc < 0)
-        return rc;
-    if (shape.rank != 4 || shape.class != WEIR_H5_INTEGER || shape.type_bytes != 1 || shape.dims[3] != 3)
-        return weir_err_set(err, -EBADMSG,
-                            "%s: has rank %d and elements of %zu bytes; uint8 (steps, height, width, 3) "
-                            "is needed",
-                            key, shape.rank, shape.type_bytes);
-    if (shape.dims[1] == 0 || shape.dims[1] > SIDE_MAX || shape.dims[2] == 0 || shape.dims[2] > SIDE_MAX)
-        return weir_err_set(err, -EBADMSG, "%s: frames of %llux%llu make no sense", key,
-                            (unsigned long long)shape.dims[2], (unsigned long long)shape.dims[1]);
-    struct weir_track *track;
-    rc = new_track(builder, name, key, shape.dims[0], &track, err);
-    if (rc < 0)
-        return rc;
-    track->codec = "raw";
-    track->width = (int)shape.dims[2];
-    track->height = (int)shape.dims[1];
-    return place_track(builder, track, err);
-}
-
-static int take_lengths(struct weir_episode_builder *builder, struct weir_track *track, const float *lengths,
-                        struct weir_err *err)
-{
-    size_t steps = (size_t)builder->episode->steps;
-    track->lengths = malloc(steps * sizeof *track->lengths);
-    if (!track->lengths)
-        return weir_err_set(err, -ENOMEM, "out of memory");
-    builder->episode->bytes += steps * sizeof *track->lengths;
-    for (size_t t = 0; t < steps; t++) {
-        bool sane = isfinite(lengths[t]) && lengths[t] >= 1 && (double)lengths[t] <= (double)track->row_bytes;
-        track->lengths[t] = sane ? (uint32_t)lengths[t] : WEIR_LENGTH_BAD;
-        if (!sane && !builder->tolerant)
-            return weir_err_set(
-                err, -EBADMSG,
-                "%s[%zu]: compress_len says %g bytes, a row has %zu; repair /compress_len, or pass over "
-                "bad frames with `weir run --on-error skip`",
-                track->key, t, (double)lengths[t], track->row_bytes);
-    }
-    return 0;
-}
-
-int weir_builder_jpeg_camera(struct weir_episode_builder *builder, const char *name, const char *key,
-                             const float *lengths, struct weir_err *err)
-{
-    if (pass_over(builder, name))
-        return 0;
-    struct weir_h5_shape shape;
-    int rc = weir_h5_shape(builder->h5, key, &shape, err);
-    if (rc < 0)
-        return rc;
-    bool vlen = shape.class == WEIR_H5_VLEN_BYTES && shape.rank == 1;
-    bool padded = shape.class == WEIR_H5_INTEGER && shape.type_bytes == 1 && shape.rank == 2;
-    if (!vlen && !padded)
-        return weir_err_set(err, -EBADMSG,
-                            "%s: has rank %d and elements of %zu bytes; JPEGs are stored as rows of uint8 "
-                            "(steps, bytes) or as variable-length uint8 (steps)",
-                            key, shape.rank, shape.type_bytes);
-    struct weir_track *track;
-    rc = new_track(builder, name, key, shape.dims[0], &track, err);
-    if (rc < 0)
-        return rc;
-    track->codec = "jpeg";
-    track->padded = padded;
-    rc = place_track(builder, track, err);
-    return rc == 0 && padded && lengths ? take_lengths(builder, track, lengths, err) : rc;
-}
-
-/* ---- an episode ---- */
-
-static const struct weir_layout_ops *const layouts[] = {&weir_layout_actpp, &weir_layout_act, &weir_layout_astrobench};
-enum { LAYOUT_COUNT = sizeof layouts / sizeof layouts[0] };
-
-bool weir_dataset_layout_row(int i, const char **name, const char **summary, const char **why_not)
-{
-    if (i < 0 || i >= LAYOUT_COUNT)
-        return false;
-    *name = layouts[i]->name;
-    *summary = layouts[i]->summary;
-    *why_not = NULL;
-    return true;
-}
-
-const struct weir_layout_ops *weir_layout_of(struct weir_h5 *h5)
-{
-    for (int i = 0; i < LAYOUT_COUNT; i++)
-        if (layouts[i]->detect(h5))
-            return layouts[i];
-    return NULL;
-}
-
-static int no_layout(struct weir_h5 *h5, struct weir_err *err)
-{
-    char(*names)[64];
-    int n;
-    char have[256] = "", known[256] = "";
-    if (weir_h5_list(h5, "/", &names, &n, err) < 0)
-        return -EBADMSG;
-    for (int i = 0; i < n && strlen(have) + 70 < sizeof have; i++)
-        snprintf(have + strlen(have), sizeof have - strlen(have), "%s/%s", i ? ", " : "", names[i]);
-    free(names);
-    for (int i = 0; i < LAYOUT_COUNT; i++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", layouts[i]->name);
-    return weir_err_set(err, -EBADMSG, "no known layout: the file has %s; layouts read: %s", n ? have : "nothing in it",
-                        known);
-}
-
-static void count_text(struct weir_episode *episode, const char *text)
-{
-    enum { HEAP_BLOCK = 16 };
-    episode->bytes += text ? strlen(text) + 1 + HEAP_BLOCK : 0;
-}
-
-/* Gives back what was reserved for more cameras, and counts what is left. */
-static void shrink(struct weir_episode *episode)
-{
-    enum { FILE_SET_ENTRY = 96 }; /* what an io file set keeps of the file, its path apart */
-    size_t n = (size_t)episode->n_tracks;
-    void *tracks = n ? realloc(episode->tracks, n * sizeof *episode->tracks) : NULL;
-    void *names = n ? realloc(episode->names, n * sizeof *episode->names) : NULL;
-    episode->tracks = tracks ? tracks : episode->tracks;
-    episode->names = names ? names : episode->names;
-    episode->bytes += n * (sizeof *episode->tracks + sizeof *episode->names) + FILE_SET_ENTRY;
-    for (size_t i = 0; i < n; i++)
-        count_text(episode, episode->tracks[i].key);
-    count_text(episode, episode->qpos_key);
-    count_text(episode, episode->action_key);
-    count_text(episode, episode->passed_over);
-    count_text(episode, episode->file.path);
-    count_text(episode, episode->file.path); /* the file set's */
-}
-
-static int describe(struct weir_h5 *h5, struct weir_episode *episode, const char *cameras, bool tolerant,
-                    struct weir_err *err)
-{
-    episode->layout = weir_layout_of(h5);
-    if (!episode->layout)
-        return no_layout(h5, err);
-    struct weir_episode_builder builder = {h5, episode, cameras, tolerant};
-    int rc = episode->layout->index(h5, &builder, err);
-    if (rc == 0 && episode->n_tracks == 0 && !cameras)
-        rc = weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras; remove it, or record it anew",
-                          episode->layout->name);
-    if (rc == 0)
-        shrink(episode);
-    return rc;
-}
+/* ---- files ---- */
 
 static int look_at(struct weir_dataset_file *file, const char *path, struct weir_err *err)
 {
@@ -351,64 +43,277 @@ static int look_at(struct weir_dataset_file *file, const char *path, struct weir
     return 0;
 }
 
-static int identify(struct weir_dataset_file *file, const char *path, struct weir_err *err)
+/* Of what lies at the start of a file: superblock and root group. A file that cannot be opened has 0; opening it says
+ * why. */
+static uint64_t hash_header(const char *path)
+{
+    uint8_t bytes[HEADER_BYTES];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    ssize_t n = pread(fd, bytes, sizeof bytes, 0);
+    close(fd);
+    return n > 0 ? weir_hash64(bytes, (size_t)n) : 0;
+}
+
+int weir_file_identify(struct weir_file_index *file, const char *path, struct weir_err *err)
 {
     char *copy = strdup(path);
     if (!copy)
-        return weir_err_set(err, -ENOMEM, "out of memory");
-    int rc = look_at(file, copy, err);
-    if (rc < 0)
+        return no_memory(err);
+    int rc = look_at(&file->file, copy, err);
+    if (rc < 0) {
         free(copy);
-    return rc;
+        return rc;
+    }
+    file->header_hash = hash_header(path);
+    return 0;
 }
 
-int weir_episode_check(const struct weir_episode *episode, struct weir_err *err)
+int weir_file_index_check(const struct weir_dataset_file *file, struct weir_err *err)
 {
-    struct weir_dataset_file now = {0}, then = episode->file;
-    int rc = look_at(&now, then.path, err);
+    struct weir_dataset_file now = {0};
+    int rc = look_at(&now, file->path, err);
     if (rc < 0)
         return rc;
-    if (now.size_bytes == then.size_bytes && now.device == then.device && now.inode == then.inode &&
-        now.mtime_ns == then.mtime_ns)
+    if (now.size_bytes == file->size_bytes && now.device == file->device && now.inode == file->inode &&
+        now.mtime_ns == file->mtime_ns)
         return 0;
     return weir_err_set(err, -ESTALE, "the file changed since it was opened; run again to index it anew");
 }
 
-int weir_episode_open(struct weir_episode *episode, const char *path, const char *cameras, bool tolerant,
-                      struct weir_err *err)
+/* ---- an episode ---- */
+
+static void count_text(struct weir_episode *episode, const char *text)
 {
-    *episode = (struct weir_episode){.bytes = sizeof *episode};
-    struct weir_h5 *h5 = NULL;
-    int rc = identify(&episode->file, path, err);
-    weir_h5_lock();
-    if (rc == 0)
-        rc = weir_h5_open(&h5, path, err);
-    if (rc == 0)
-        rc = describe(h5, episode, cameras, tolerant, err);
-    weir_h5_close(&h5);
-    weir_h5_unlock();
-    if (rc < 0) {
-        weir_err_prefix(err, "%s", path);
-        weir_episode_close(episode);
+    enum { HEAP_BLOCK = 16 };
+    episode->bytes += text ? strlen(text) + 1 + HEAP_BLOCK : 0;
+}
+
+/* Gives back what was reserved for more cameras, and counts what is left. */
+static void shrink(struct weir_episode *episode)
+{
+    size_t n = (size_t)episode->n_tracks;
+    void *tracks = n ? realloc(episode->tracks, n * sizeof *episode->tracks) : NULL;
+    void *names = n ? realloc(episode->names, n * sizeof *episode->names) : NULL;
+    episode->tracks = tracks ? tracks : episode->tracks;
+    episode->names = names ? names : episode->names;
+    episode->bytes += n * (sizeof *episode->tracks + sizeof *episode->names);
+    for (size_t i = 0; i < n; i++) {
+        count_text(episode, episode->tracks[i].key);
+        episode->bytes += weir_track_bytes(&episode->tracks[i]);
     }
+    count_text(episode, episode->root);
+    count_text(episode, episode->qpos_key);
+    count_text(episode, episode->action_key);
+    count_text(episode, episode->passed_over);
+}
+
+/* descriptions: of its tracks, to be freed. */
+static int describe_episode(struct weir_h5 *h5, struct weir_episode *episode, const struct weir_dataset_config *config,
+                            struct weir_h5_description **descriptions, struct weir_err *err)
+{
+    struct weir_episode_builder *builder = calloc(1, sizeof *builder);
+    if (!builder)
+        return no_memory(err);
+    builder->h5 = h5;
+    builder->episode = episode;
+    builder->config = config;
+    weir_h5_enter(h5, episode->root);
+    int rc = episode->layout->index(h5, builder, err);
+    if (rc == 0)
+        rc = weir_builder_user_keys(builder, err);
+    if (rc == 0 && episode->n_tracks == 0 && !(config->cameras && *config->cameras))
+        rc = weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras%s%s; remove it, or record it anew",
+                          episode->layout->name, episode->passed_over ? " but depth: " : "",
+                          episode->passed_over ? episode->passed_over : "");
+    if (rc == 0)
+        rc = weir_builder_settle(builder, err);
+    weir_builder_drop(builder);
+    *descriptions = builder->descriptions;
+    free(builder);
+    weir_h5_enter(h5, "");
     return rc;
 }
 
 void weir_episode_close(struct weir_episode *episode)
 {
-    for (int i = 0; i < episode->n_tracks; i++) {
-        free(episode->tracks[i].key);
-        free(episode->tracks[i].offsets);
-        free(episode->tracks[i].lengths);
-        free(episode->tracks[i].slots);
+    for (int i = 0; i < episode->n_tracks && episode->tracks; i++) {
+        if (episode->is_lent)
+            free(episode->tracks[i].blocks);
+        else
+            weir_track_close(&episode->tracks[i]);
     }
     free(episode->tracks);
     free(episode->names);
-    free(episode->passed_over);
-    free(episode->qpos);
-    free(episode->actions);
-    free(episode->qpos_key);
-    free(episode->action_key);
-    free((char *)episode->file.path);
+    if (!episode->is_lent) {
+        free(episode->passed_over);
+        free(episode->qpos);
+        free(episode->actions);
+        free(episode->qpos_key);
+        free(episode->action_key);
+        free(episode->root);
+    }
     *episode = (struct weir_episode){0};
+}
+
+/* ---- a file ---- */
+
+static int keep_bad(struct weir_file_index *file, const struct weir_err *why)
+{
+    char **bad = realloc(file->bad, sizeof *bad * (size_t)(file->n_bad + 1));
+    if (!bad)
+        return -ENOMEM;
+    file->bad = bad;
+    if (asprintf(&bad[file->n_bad], "%s: %s", file->file.path, why->text) < 0)
+        return -ENOMEM;
+    file->n_bad++;
+    return 0;
+}
+
+/* The file while it is opened. */
+struct opening {
+    struct weir_file_index *file;
+    const struct weir_dataset_config *config;
+    struct weir_h5 *h5;
+    struct weir_h5_description **descriptions; /* of each episode's tracks */
+    int n_wanted;                              /* room for episodes */
+};
+
+/* Leaves an episode of a file of many out; the file's only one fails with its file. */
+static int leave_out(struct opening *o, int rc, const struct weir_err *why, struct weir_err *err)
+{
+    if (!o->config->tolerant || o->n_wanted == 1 || rc == -ENOMEM || rc == -EINVAL)
+        return weir_err_set(err, rc, "%s", why->text);
+    return keep_bad(o->file, why) < 0 ? no_memory(err) : 0;
+}
+
+static int describe_all(struct opening *o, const struct weir_layout_ops *layout, char (*groups)[64],
+                        struct weir_err *err)
+{
+    struct weir_file_index *file = o->file;
+    file->episodes = calloc((size_t)o->n_wanted, sizeof *file->episodes);
+    o->descriptions = calloc((size_t)o->n_wanted, sizeof *o->descriptions);
+    if (!file->episodes || !o->descriptions)
+        return no_memory(err);
+    for (int i = 0; i < o->n_wanted; i++) {
+        struct weir_episode *episode = &file->episodes[file->n_episodes];
+        struct weir_h5_description **descriptions = &o->descriptions[file->n_episodes];
+        struct weir_err why = WEIR_ERR_NONE;
+        *episode = (struct weir_episode){.layout = layout, .bytes = sizeof *episode};
+        int rc = asprintf(&episode->root, "%s%s", groups ? "/data/" : "", groups ? groups[i] : "");
+        rc = rc < 0 ? weir_err_set(&why, -ENOMEM, "out of memory")
+                    : describe_episode(o->h5, episode, o->config, descriptions, &why);
+        if (rc == 0) {
+            file->n_episodes++;
+            continue;
+        }
+        free(*descriptions);
+        *descriptions = NULL;
+        weir_episode_close(episode);
+        rc = leave_out(o, rc, &why, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int describe_file(struct opening *o, struct weir_err *err)
+{
+    int rc = weir_h5_open(&o->h5, o->file->file.path, err);
+    if (rc < 0)
+        return rc;
+    const struct weir_layout_ops *layout = weir_layout_choose(o->h5, o->config, err);
+    if (!layout)
+        return -EBADMSG;
+    char(*groups)[64] = NULL;
+    o->n_wanted = 1;
+    if (layout->list)
+        rc = layout->list(o->h5, &groups, &o->n_wanted, err);
+    if (rc == 0 && o->n_wanted == 0)
+        rc = weir_err_set(err, -EBADMSG, "layout %s, but /data has no episodes in it; remove the file", layout->name);
+    if (rc == 0)
+        rc = describe_all(o, layout, groups, err);
+    free(groups);
+    return rc;
+}
+
+static int place_episode(struct opening *o, int i, const struct weir_raw_file *raw,
+                         struct weir_unfilter_context *unfilter, struct weir_err *err)
+{
+    struct weir_episode *episode = &o->file->episodes[i];
+    int rc = 0;
+    for (int c = 0; c < episode->n_tracks && rc == 0; c++)
+        rc = weir_track_place(&episode->tracks[c], &o->descriptions[i][c], raw, unfilter, err);
+    if (rc == 0)
+        shrink(episode);
+    return rc;
+}
+
+/* Outside the lock. */
+static int place_all(struct opening *o, struct weir_err *err)
+{
+    struct weir_file_index *file = o->file;
+    struct weir_raw_file raw;
+    struct weir_unfilter_context *unfilter = weir_unfilter_open();
+    if (!unfilter)
+        return no_memory(err);
+    weir_h5_raw(o->h5, &raw);
+    int good = 0, rc = 0;
+    for (int i = 0; i < file->n_episodes && rc == 0; i++) {
+        struct weir_err why = WEIR_ERR_NONE;
+        rc = place_episode(o, i, &raw, unfilter, &why);
+        if (rc < 0) {
+            weir_episode_close(&file->episodes[i]);
+            rc = leave_out(o, rc, &why, err);
+            continue;
+        }
+        struct weir_episode episode = file->episodes[i];
+        file->episodes[i] = (struct weir_episode){0};
+        file->episodes[good++] = episode;
+    }
+    if (rc == 0)
+        file->n_episodes = good;
+    weir_unfilter_close(&unfilter);
+    return rc;
+}
+
+int weir_file_index_open(struct weir_file_index *out, const char *path, const struct weir_dataset_config *config,
+                         struct weir_err *err)
+{
+    *out = (struct weir_file_index){0};
+    struct opening o = {.file = out, .config = config};
+    int rc = weir_file_identify(out, path, err);
+    if (rc == 0) {
+        weir_h5_lock();
+        rc = describe_file(&o, err);
+        weir_h5_unlock();
+    }
+    if (rc == 0)
+        rc = place_all(&o, err);
+    if (o.h5) {
+        weir_h5_lock();
+        weir_h5_close(&o.h5);
+        weir_h5_unlock();
+    }
+    for (int i = 0; i < o.n_wanted && o.descriptions; i++)
+        free(o.descriptions[i]);
+    free(o.descriptions);
+    if (rc < 0) {
+        weir_err_prefix(err, "%s", path);
+        weir_file_index_close(out);
+    }
+    return rc;
+}
+
+void weir_file_index_close(struct weir_file_index *file)
+{
+    for (int i = 0; i < file->n_episodes && file->episodes; i++)
+        weir_episode_close(&file->episodes[i]);
+    free(file->episodes);
+    for (int i = 0; i < file->n_bad; i++)
+        free(file->bad[i]);
+    free(file->bad);
+    free((char *)file->file.path);
+    *file = (struct weir_file_index){0};
 }

@@ -2,10 +2,17 @@
 #ifndef WEIR_DATASETS_INDEX_PRIV_H
 #define WEIR_DATASETS_INDEX_PRIV_H
 
+#include "datasets/blocks_priv.h"
 #include "datasets/dataset.h"
 #include "datasets/dataset_ops.h"
 
 #include <stdatomic.h>
+
+/* A reference into a global heap collection, as variable-length datasets hold them. */
+struct weir_heap_ref {
+    uint64_t address; /* of the collection, from the start of the file; 0 = empty */
+    uint32_t length, index;
+};
 
 /* One frame in a global heap: its reference and, once somebody has found it, where its bytes begin. */
 struct weir_heap_slot {
@@ -13,16 +20,29 @@ struct weir_heap_slot {
     _Atomic uint64_t payload; /* offset in the file; 0 = not found yet */
 };
 
-/* One camera of one episode. */
+enum weir_storage {
+    WEIR_STORED_CONTIGUOUS, /* row t is at base + t * row_bytes */
+    WEIR_STORED_CHUNKS,     /* row t is at offsets[t], UINT64_MAX where no chunk was ever written */
+    WEIR_STORED_BLOCKS,     /* row t lies in filtered chunks, or in chunks that cut it */
+    WEIR_STORED_HEAP,       /* row t is a reference into a global heap collection */
+    WEIR_STORED_LIBRARY,    /* only the library can read it */
+};
+
+enum weir_rows { WEIR_ROWS_PIXELS, WEIR_ROWS_PADDED, WEIR_ROWS_STRINGS, WEIR_ROWS_VLEN };
+
+/* One camera of one episode. Arrays have an element a frame. */
 struct weir_track {
-    char *key; /* path of the dataset */
-    const char *codec;
-    int width, height; /* raw only */
-    enum weir_h5_storage storage;
-    bool padded;
-    uint64_t base;                /* contiguous */
-    size_t row_bytes;             /* contiguous, chunks */
-    uint64_t *offsets;            /* chunks */
+    char *key;         /* path of the dataset */
+    const char *codec; /* "raw", "jpeg", "raw16", "png16" */
+    int width, height; /* of raw frames */
+    int frames;        /* that the dataset has: at least the episode's steps */
+    enum weir_storage storage;
+    enum weir_rows rows;
+    const char *why;   /* library: the reason, static text */
+    size_t row_bytes;  /* all but variable length */
+    uint64_t base;     /* contiguous */
+    uint64_t *offsets; /* chunks */
+    struct weir_blocks *blocks;
     uint32_t *lengths;            /* used bytes of each row; NULL = all; LENGTH_BAD = marked bad at open */
     struct weir_heap_slot *slots; /* heap */
 };
@@ -30,9 +50,11 @@ struct weir_track {
 enum { WEIR_LENGTH_BAD = UINT32_MAX };
 
 struct weir_episode {
-    struct weir_dataset_file file; /* path is owned */
+    int file; /* number of its file in the dataset */
     const struct weir_layout_ops *layout;
+    char *root; /* its group in the file, "" for a file of one episode */
     int steps;
+    int rows_cut; /* by --allow-ragged: longest part less steps */
     int qpos_dim, action_dim;
     char *qpos_key, *action_key;
     float *qpos, *actions;
@@ -41,26 +63,55 @@ struct weir_episode {
     char (*names)[WEIR_NAME_MAX]; /* cameras, in the order of tracks */
     char *passed_over;            /* names of cameras that nobody asked for, "a, b"; may be NULL */
     size_t bytes;                 /* memory taken */
+    bool is_lent;                 /* texts and arrays lie in the memory of an index file */
+};
+
+/* What opening one file gives. */
+struct weir_file_index {
+    struct weir_dataset_file file; /* path is owned */
+    uint64_t header_hash;          /* of its first bytes */
+    int n_episodes;
+    struct weir_episode *episodes;
+    int n_bad; /* episodes of it that were left out */
+    char **bad;
 };
 
 struct weir_dataset {
-    int n_episodes;
-    struct weir_episode *episodes;
+    int n_files;
+    struct weir_file_index *files;
+    int n_from_index; /* files described by an index file */
+    int n_episodes, capacity;
+    struct weir_episode *episodes; /* in the order of the files, taken over from them */
+    size_t index_bytes;            /* memory of episodes and files */
     int n_cameras;
     struct weir_camera cameras[WEIR_CAMERAS_MAX];
     int n_bad, n_misfits; /* episodes left out; those of them that only do not fit the first one */
     char **bad;
     size_t extent_max;
+    uint8_t *lent;               /* memory of an index file */
     struct weir_h5_cache *cache; /* of files opened for weir_fetch; under the HDF5 lock */
 };
 
-/* Describes one file. cameras: as in weir_dataset_config; others are not looked at. tolerant: bad frame lengths are
- * marked instead of refused. */
-int weir_episode_open(struct weir_episode *episode, const char *path, const char *cameras, bool tolerant,
-                      struct weir_err *err);
+/* Describes one file and its episodes. Any thread. With config->tolerant bad frame lengths are marked, and bad episodes
+ * of a file of many listed, instead of refused. */
+int weir_file_index_open(struct weir_file_index *out, const char *path, const struct weir_dataset_config *config,
+                         struct weir_err *err);
+void weir_file_index_close(struct weir_file_index *file);
 void weir_episode_close(struct weir_episode *episode);
 /* -ESTALE when the file is not the one that was indexed. */
-int weir_episode_check(const struct weir_episode *episode, struct weir_err *err);
+int weir_file_index_check(const struct weir_dataset_file *file, struct weir_err *err);
+
+/* Opens the files, on several threads, and takes their episodes over in the files' order. */
+int weir_dataset_open_files(struct weir_dataset *dataset, const struct weir_dataset_config *config, char **paths, int n,
+                            struct weir_err *err);
+/* Notes an episode that is left out, and why. 0 or -ENOMEM. */
+int weir_dataset_leave_out(struct weir_dataset *dataset, const char *text);
+/* Takes over one file and those of its episodes that fit; from is emptied. */
+int weir_dataset_take_file(struct weir_dataset *dataset, const struct weir_dataset_config *config,
+                           struct weir_file_index *from, struct weir_err *err);
+
+/* Fills what the file system and the first bytes of a file say; path is copied. */
+int weir_file_identify(struct weir_file_index *file, const char *path, struct weir_err *err);
 
 /* Sorted list of the episode files below path, or path itself. */
 int weir_scan(const char *path, char ***files, int *n, struct weir_err *err);
@@ -70,13 +121,22 @@ void weir_scan_free(char **files, int n);
  * not. */
 int weir_name_answers(const char *name, const char *asked, size_t length);
 
-const struct weir_layout_ops *weir_layout_of(struct weir_h5 *h5);
+/* The layout of a file; the custom one when the configuration names all keys. NULL with err. */
+const struct weir_layout_ops *weir_layout_choose(struct weir_h5 *h5, const struct weir_dataset_config *config,
+                                                 struct weir_err *err);
+const struct weir_layout_ops *weir_layout_by_name(const char *name);
+
+/* Finds where a track's frames lie, by reading the file without the library. */
+int weir_track_place(struct weir_track *track, const struct weir_h5_description *description,
+                     const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err);
+/* Memory taken by what weir_track_place found. */
+size_t weir_track_bytes(const struct weir_track *track);
+void weir_track_close(struct weir_track *track);
 
 /* Largest extent that a frame of the track can ask for. */
 size_t weir_track_extent_max(const struct weir_track *track, int steps, uint64_t file_bytes);
 
-/* Held around every call that enters the HDF5 library: its thread-safe build has one global lock anyway. */
-void weir_h5_lock(void);
-void weir_h5_unlock(void);
+/* How the track is stored, in words: "contiguous", "deflate chunks of 5x32x32x2". */
+void weir_track_storage_text(const struct weir_track *track, char *text, size_t size);
 
 #endif

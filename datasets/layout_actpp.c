@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define IMAGES  "/observations/images"
 #define LENGTHS "/compress_len"
@@ -34,53 +33,65 @@ static bool detect(struct weir_h5 *h5)
     return found;
 }
 
-/* compress_len has a row for every camera; whether depth cameras have one too depends on who wrote it: *rows says. */
-static int read_lengths(struct weir_h5 *h5, const int counts[2], int steps, float **lengths, int *rows,
+/* compress_len, (cameras, steps). Whether depth cameras have a row too depends on who wrote it. */
+struct lengths {
+    float *values;
+    uint64_t rows, steps;
+};
+
+static int read_lengths(struct weir_h5 *h5, int cameras, int with_depth, uint64_t steps, struct lengths *lengths,
                         struct weir_err *err)
 {
-    *lengths = NULL;
+    *lengths = (struct lengths){0};
     if (!weir_h5_has(h5, LENGTHS))
         return 0;
     struct weir_h5_shape shape;
-    int rc = weir_h5_read_floats(h5, LENGTHS, lengths, &shape, err);
+    int rc = weir_h5_read_floats(h5, LENGTHS, &lengths->values, &shape, err);
     if (rc < 0)
         return rc;
-    for (int i = 0; i < 2; i++) {
-        *rows = counts[i];
-        if (shape.rank == 2 && shape.dims[0] == (uint64_t)counts[i] && shape.dims[1] == (uint64_t)steps)
-            return 0;
-    }
-    free(*lengths);
-    *lengths = NULL;
-    return weir_err_set(err, -EBADMSG, LENGTHS ": its shape is not (%d cameras, %d steps)", counts[0], steps);
+    lengths->rows = shape.dims[0];
+    lengths->steps = shape.dims[1];
+    bool fits = lengths->rows == (uint64_t)cameras || lengths->rows == (uint64_t)with_depth;
+    if (shape.rank == 2 && fits && lengths->steps == steps)
+        return 0;
+    free(lengths->values);
+    lengths->values = NULL;
+    return weir_err_set(err, -EBADMSG, LENGTHS ": its shape is not (%d cameras, %llu steps)", cameras,
+                        (unsigned long long)steps);
 }
 
 static int add_cameras(struct weir_h5 *h5, struct weir_episode_builder *builder, char (*names)[64], int n,
                        struct weir_err *err)
 {
-    float *lengths;
-    int steps = weir_builder_steps(builder), counts[2] = {0, n}, rows = 0, row = 0;
-    for (int i = 0; i < n; i++)
-        counts[0] += !weir_is_depth_name(names[i]);
-    int rc = read_lengths(h5, counts, steps, &lengths, &rows, err);
-    for (int i = 0; i < n && rc == 0; i++) {
-        char key[128];
-        if (weir_is_depth_name(names[i])) {
-            row += rows == n;
-            continue;
-        }
+    struct lengths lengths;
+    uint64_t steps = 0, row = 0;
+    int cameras = 0;
+    char key[128];
+    for (int i = 0; i < n; i++) {
+        struct weir_h5_shape shape;
         snprintf(key, sizeof key, IMAGES "/%s", names[i]);
-        const float *of_row = lengths ? lengths + (size_t)row * (size_t)steps : NULL;
-        rc = weir_builder_jpeg_camera(builder, names[i], key, of_row, err);
-        row++;
+        cameras += !weir_is_depth_name(names[i]);
+        if (steps == 0 && !weir_is_depth_name(names[i]) && weir_h5_shape(h5, key, &shape, NULL) == 0)
+            steps = shape.dims[0];
     }
-    free(lengths);
+    int rc = read_lengths(h5, cameras, n, steps, &lengths, err);
+    for (int i = 0; i < n && rc == 0; i++) {
+        snprintf(key, sizeof key, IMAGES "/%s", names[i]);
+        bool depth = weir_is_depth_name(names[i]), has_row = !depth || lengths.rows == (uint64_t)n;
+        rc = depth ? weir_builder_depth(builder, names[i], key, err) : weir_builder_camera(builder, names[i], key, err);
+        if (rc == 0 && lengths.values && has_row)
+            rc = weir_builder_lengths(builder, lengths.values + row * steps, steps, err);
+        row += has_row;
+    }
+    free(lengths.values);
     return rc;
 }
 
 static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
 {
-    int rc = weir_builder_state(builder, "/observations/qpos", "/action", err);
+    int rc = weir_builder_qpos(builder, "/observations/qpos", err);
+    if (rc == 0)
+        rc = weir_builder_actions(builder, "/action", err);
     if (rc < 0)
         return rc;
     char(*names)[64];

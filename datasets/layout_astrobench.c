@@ -1,5 +1,6 @@
 /* AstroBench (astrobench_dual_arm): /observations/rgb_{camera} (T,) of variable-length uint8, each a JPEG;
- * /observations/joint_pos and /action/joint_positions (T, D) float. Depth (depth_*) is not an image of this reader. */
+ * /observations/depth_{camera} the same with 16-bit PNGs; /observations/joint_pos and /action/joint_positions (T, D)
+ * float. */
 #include "datasets/dataset_ops.h"
 
 #include <stdio.h>
@@ -26,7 +27,9 @@ static bool detect(struct weir_h5 *h5)
 
 static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
 {
-    int rc = weir_builder_state(builder, "/observations/joint_pos", "/action/joint_positions", err);
+    int rc = weir_builder_qpos(builder, "/observations/joint_pos", err);
+    if (rc == 0)
+        rc = weir_builder_actions(builder, "/action/joint_positions", err);
     if (rc < 0)
         return rc;
     char(*names)[64];
@@ -34,10 +37,11 @@ static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builde
     rc = weir_h5_list(h5, "/observations", &names, &n, err);
     for (int i = 0; i < n && rc == 0; i++) {
         char key[128];
-        if (!is_camera(names[i]))
-            continue;
         snprintf(key, sizeof key, "/observations/%s", names[i]);
-        rc = weir_builder_jpeg_camera(builder, names[i], key, NULL, err);
+        if (is_camera(names[i]))
+            rc = weir_builder_camera(builder, names[i], key, err);
+        else if (weir_is_depth_name(names[i]))
+            rc = weir_builder_depth(builder, names[i], key, err);
     }
     free(names);
     return rc;

@@ -1,14 +1,7 @@
 #include "pipeline/checksum.h"
+#include "prof/hash.h"
 
 #include <inttypes.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-uint64_t weir_hash64(const void *bytes, size_t length)
-{
-    return XXH3_64bits(bytes, length);
-}
 
 void weir_checksum_line(FILE *out, const struct weir_batch *batch)
 {

@@ -1,13 +1,11 @@
-/* checksum.h: one line of text per batch, for comparing settings, machines and versions. The hash of a tensor is XXH3
- * (64 bits, seed 0) over its bytes as they lie in memory; Python's xxhash.xxh3_64_hexdigest gives the same. */
+/* checksum.h: one line of text per batch, for comparing settings, machines and versions. The hash of a tensor is
+ * prof/hash.h's over its bytes as they lie in memory. */
 #ifndef WEIR_PIPELINE_CHECKSUM_H
 #define WEIR_PIPELINE_CHECKSUM_H
 
 #include "pipeline/loader.h"
 
 #include <stdio.h>
-
-uint64_t weir_hash64(const void *bytes, size_t length);
 
 /* "epoch 1 train 0 samples 3:17,4:2 images 0123456789abcdef qpos ... actions ... is_pad ..." and a newline. Epochs
  * count from 1, batches, episodes and steps from 0. */

@@ -22,22 +22,27 @@ int weir_fetch_files(const struct weir_dataset *dataset, struct weir_file_set **
     return rc < 0 ? rc : 0;
 }
 
-static int grow(struct weir_fetcher *fetcher, size_t bytes)
+static int grow(struct weir_fetcher *fetcher, uint8_t **buffer, size_t *capacity, size_t bytes)
 {
-    if (bytes <= fetcher->capacity)
+    if (bytes <= *capacity)
         return 0;
     if (bytes > FRAME_MAX_BYTES) {
         snprintf(fetcher->reason, sizeof fetcher->reason, "a frame of %zu bytes makes no sense", bytes);
         return -EBADMSG;
     }
-    uint8_t *buffer = realloc(fetcher->buffer, bytes);
-    if (!buffer) {
+    uint8_t *more = realloc(*buffer, bytes);
+    if (!more) {
         snprintf(fetcher->reason, sizeof fetcher->reason, "out of memory for %zu bytes", bytes);
         return -ENOMEM;
     }
-    fetcher->buffer = buffer;
-    fetcher->capacity = bytes;
+    *buffer = more;
+    *capacity = bytes;
     return 0;
+}
+
+static int grow_buffer(struct weir_fetcher *fetcher, size_t bytes)
+{
+    return grow(fetcher, &fetcher->buffer, &fetcher->capacity, bytes);
 }
 
 int weir_fetcher_open(struct weir_fetcher *fetcher, struct weir_dataset *dataset, struct weir_file_set *files,
@@ -45,10 +50,11 @@ int weir_fetcher_open(struct weir_fetcher *fetcher, struct weir_dataset *dataset
 {
     memset(fetcher, 0, sizeof *fetcher);
     fetcher->dataset = dataset;
+    fetcher->bad_block.episode = -1;
     int rc = weir_reader_open(&fetcher->reader, io, files, err);
     if (rc < 0)
         return rc;
-    rc = grow(fetcher, weir_dataset_extent_max(dataset));
+    rc = grow_buffer(fetcher, weir_dataset_extent_max(dataset));
     if (rc == 0)
         return 0;
     weir_fetcher_close(fetcher);
@@ -58,9 +64,17 @@ int weir_fetcher_open(struct weir_fetcher *fetcher, struct weir_dataset *dataset
 void weir_fetcher_close(struct weir_fetcher *fetcher)
 {
     weir_reader_close(&fetcher->reader);
+    weir_unpacker_close(&fetcher->unpacker);
     free(fetcher->buffer);
-    fetcher->buffer = NULL;
-    fetcher->capacity = 0;
+    free(fetcher->row);
+    fetcher->buffer = fetcher->row = NULL;
+    fetcher->capacity = fetcher->row_capacity = 0;
+}
+
+/* One writer. */
+static void count(_Atomic uint64_t *counter, uint64_t more)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
 }
 
 static int through_library(struct weir_fetcher *fetcher, int episode, int camera, int t, const uint8_t **bytes,
@@ -71,7 +85,7 @@ static int through_library(struct weir_fetcher *fetcher, int episode, int camera
     int rc;
     while ((rc = weir_fetch(fetcher->dataset, episode, camera, t, fetcher->buffer, fetcher->capacity, length, &err)) ==
            -ENOSPC) {
-        rc = grow(fetcher, *length);
+        rc = grow_buffer(fetcher, *length);
         if (rc < 0)
             return rc;
     }
@@ -79,9 +93,8 @@ static int through_library(struct weir_fetcher *fetcher, int episode, int camera
         snprintf(fetcher->reason, sizeof fetcher->reason, "%.*s", WEIR_FETCH_REASON - 1, err.text);
         return rc;
     }
-    /* One writer. */
-    atomic_store_explicit(&fetcher->fallbacks, fetcher->fallbacks + 1, memory_order_relaxed);
-    atomic_store_explicit(&fetcher->fallback_bytes, fetcher->fallback_bytes + *length, memory_order_relaxed);
+    count(&fetcher->fallbacks, 1);
+    count(&fetcher->fallback_bytes, *length);
     *bytes = fetcher->buffer;
     return 0;
 }
@@ -92,7 +105,7 @@ static int by_extent(struct weir_fetcher *fetcher, struct weir_location *locatio
     for (;;) {
         bool direct = into && !location->heap_slot && location->length == into_bytes;
         const uint8_t *data;
-        int rc = direct ? 0 : grow(fetcher, location->length);
+        int rc = direct ? 0 : grow_buffer(fetcher, location->length);
         if (rc < 0)
             return rc;
         rc = weir_read(fetcher->reader, location->file, location->offset, location->length,
@@ -113,6 +126,86 @@ static int by_extent(struct weir_fetcher *fetcher, struct weir_location *locatio
     }
 }
 
+/* ---- blocks ---- */
+
+/* Undoes the filters of a chunk and gives each frame its part of it. */
+static int unpack(struct weir_fetcher *fetcher, const struct weir_block *block, uint32_t piece, const uint8_t *data,
+                  const int *ts, uint8_t *const *rows, int n)
+{
+    WEIR_ZONE(WEIR_STAGE_INFLATE);
+    const char *why = "";
+    const uint8_t *unpacked;
+    int rc = weir_block_unpack(block, piece, fetcher->unpacker, data, &unpacked, &why);
+    if (rc < 0) {
+        snprintf(fetcher->reason, sizeof fetcher->reason, "chunk %u of its block: %s", piece,
+                 *why ? why : strerror(-rc));
+        return rc;
+    }
+    for (int i = 0; i < n; i++)
+        weir_block_clip(block, piece, unpacked, ts[i], rows[i]);
+    return 0;
+}
+
+static int fetch_piece(struct weir_fetcher *fetcher, const struct weir_block *block, uint32_t piece, const int *ts,
+                       uint8_t *const *rows, int n)
+{
+    uint64_t offset;
+    size_t length;
+    const uint8_t *data = NULL;
+    weir_block_piece(block, piece, &offset, &length);
+    int rc = grow_buffer(fetcher, length);
+    if (rc == 0 && length > 0) {
+        rc = weir_read(fetcher->reader, block->file, offset, length, fetcher->buffer, &data);
+        if (rc < 0)
+            snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(rc));
+    }
+    return rc < 0 ? rc : unpack(fetcher, block, piece, data, ts, rows, n);
+}
+
+int weir_fetch_block(struct weir_fetcher *fetcher, int episode, int camera, const int *ts, uint8_t *const *rows, int n)
+{
+    struct weir_block block;
+    weir_block_of(fetcher->dataset, episode, camera, ts[0], &block);
+    if (fetcher->bad_block.episode == episode && fetcher->bad_block.camera == camera &&
+        fetcher->bad_block.first == block.first) {
+        memcpy(fetcher->reason, fetcher->bad_block.reason, sizeof fetcher->reason);
+        return fetcher->bad_block.code;
+    }
+    if (!fetcher->unpacker)
+        fetcher->unpacker = weir_unpacker_open();
+    if (!fetcher->unpacker) {
+        snprintf(fetcher->reason, sizeof fetcher->reason, "out of memory");
+        return -ENOMEM;
+    }
+    int rc = 0;
+    for (uint32_t piece = 0; piece < block.pieces && rc == 0; piece++)
+        rc = fetch_piece(fetcher, &block, piece, ts, rows, n);
+    fetcher->bad_block.episode = -1;
+    if (rc == -EBADMSG) {
+        fetcher->bad_block.episode = episode;
+        fetcher->bad_block.camera = camera;
+        fetcher->bad_block.first = block.first;
+        fetcher->bad_block.code = rc;
+        memcpy(fetcher->bad_block.reason, fetcher->reason, sizeof fetcher->reason);
+    }
+    return rc;
+}
+
+static int from_block(struct weir_fetcher *fetcher, int episode, int camera, int t, void *into, size_t into_bytes,
+                      const uint8_t **bytes, size_t *length)
+{
+    struct weir_block block;
+    weir_block_of(fetcher->dataset, episode, camera, t, &block);
+    bool direct = into && block.row_bytes == into_bytes;
+    int rc = direct ? 0 : grow(fetcher, &fetcher->row, &fetcher->row_capacity, block.row_bytes);
+    if (rc < 0)
+        return rc;
+    uint8_t *row = direct ? into : fetcher->row;
+    *bytes = row;
+    *length = weir_block_used(fetcher->dataset, episode, camera, t);
+    return weir_fetch_block(fetcher, episode, camera, &t, &row, 1);
+}
+
 int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int t, void *into, size_t into_bytes,
                      const uint8_t **bytes, size_t *length)
 {
@@ -120,6 +213,8 @@ int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int 
     int how = weir_locate(fetcher->dataset, episode, camera, t, &location);
     if (how == WEIR_HOW_LIBRARY)
         return through_library(fetcher, episode, camera, t, bytes, length);
+    if (how == WEIR_HOW_BLOCK)
+        return from_block(fetcher, episode, camera, t, into, into_bytes, bytes, length);
     if (how == WEIR_HOW_EXTENT)
         return by_extent(fetcher, &location, into, into_bytes, bytes, length);
     weir_frame_reason(fetcher->dataset, episode, camera, t, fetcher->reason, sizeof fetcher->reason);

@@ -1,4 +1,5 @@
-/* fetch.h: the bytes of one frame, wherever they lie: locate, read, unwrap, or the library as a counted fallback. */
+/* fetch.h: the bytes of frames, wherever they lie: an extent to read and unwrap, a block of chunks to unpack, or the
+ * library as a counted fallback. */
 #ifndef WEIR_PIPELINE_FETCH_H
 #define WEIR_PIPELINE_FETCH_H
 
@@ -11,10 +12,17 @@ enum { WEIR_FETCH_REASON = 256 };
 
 /* One thread's context. */
 struct weir_fetcher {
-    struct weir_dataset *dataset; /* borrowed */
-    struct weir_reader *reader;   /* owned */
-    uint8_t *buffer;              /* grown when a frame asks for more */
+    struct weir_dataset *dataset;   /* borrowed */
+    struct weir_reader *reader;     /* owned */
+    struct weir_unpacker *unpacker; /* owned; NULL until a block was met */
+    uint8_t *buffer;                /* of bytes as stored; grown when a frame asks for more */
     size_t capacity;
+    uint8_t *row; /* of a frame put together from chunks */
+    size_t row_capacity;
+    struct { /* the block that failed last: each of its frames would fail alike */
+        int episode, camera, first, code;
+        char reason[WEIR_FETCH_REASON];
+    } bad_block;
     _Atomic uint64_t fallbacks, fallback_bytes; /* frames through the library */
     char reason[WEIR_FETCH_REASON];             /* of the last failure */
 };
@@ -31,5 +39,9 @@ int weir_fetch_files(const struct weir_dataset *dataset, struct weir_file_set **
  * and the frame is exactly into_bytes long. Valid until the next call. 0 or a negative code with fetcher->reason. */
 int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int t, void *into, size_t into_bytes,
                      const uint8_t **bytes, size_t *length);
+
+/* Puts n frames of one block together (weir_shares_blocks), unpacking each chunk once: frame ts[i] goes to rows[i],
+ * which has the block's row_bytes. 0, or a negative code with fetcher->reason: then none of them came. */
+int weir_fetch_block(struct weir_fetcher *fetcher, int episode, int camera, const int *ts, uint8_t *const *rows, int n);
 
 #endif

@@ -26,6 +26,7 @@ struct weir_loader {
     uint64_t next;                /* batch that weir_loader_next gives out next */
     int lent;
     bool finished;
+    uint64_t start_ns, indexed_ns, opened_ns, first_batch_ns; /* points in time; 0 = not yet */
     pthread_mutex_t depth_lock;
     struct queue_depth depth;
 };
@@ -62,14 +63,34 @@ static int check_config(const struct weir_loader_config *c, struct weir_err *err
 
 /* ---- opening, in the order of what needs what ---- */
 
+static bool has_blocks(const struct weir_dataset *dataset)
+{
+    int rows;
+    for (int e = 0; e < weir_dataset_episodes(dataset); e++)
+        for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+            if (weir_shares_blocks(dataset, e, c, &rows))
+                return true;
+    return false;
+}
+
 static int open_data(struct weir_shared *s, struct weir_err *err)
 {
-    bool tolerant = s->config.on_error != WEIR_ON_ERROR_FAIL;
-    struct weir_dataset_config config = {s->config.data, s->config.cameras, tolerant, s->config.on_index,
-                                         s->config.user};
+    const struct weir_loader_config *c = &s->config;
+    struct weir_dataset_config config = {.path = c->data,
+                                         .cameras = c->cameras,
+                                         .qpos_keys = c->qpos_keys,
+                                         .action_keys = c->action_keys,
+                                         .image_keys = c->image_keys,
+                                         .allow_ragged = c->allow_ragged,
+                                         .tolerant = c->on_error != WEIR_ON_ERROR_FAIL,
+                                         .index = c->index,
+                                         .progress = c->on_index,
+                                         .user = c->user};
     int rc = weir_dataset_open(&s->dataset, &config, err);
     if (rc == 0)
-        rc = weir_probe_cameras(s->dataset, tolerant, s->probes, err);
+        rc = weir_probe_cameras(s->dataset, config.tolerant, s->probes, err);
+    if (rc == 0)
+        s->blocks = has_blocks(s->dataset);
     if (rc == 0 && weir_fetch_files(s->dataset, &s->files) < 0)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     return rc;
@@ -142,7 +163,7 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
         s->config.prefetch = auto_prefetch(loader);
     uint64_t slots = (uint64_t)s->config.prefetch + 1; /* one is with the consumer */
     slots = slots < s->total ? slots : s->total;
-    rc = weir_slots_open(&s->slots, (int)slots, &s->layout, err);
+    rc = weir_slots_open(&s->slots, (int)slots, &s->layout, s->blocks, err);
     for (uint64_t i = 0; i < slots && rc == 0; i++)
         weir_slot_arm(&s->slots, s->sampler, i, s->tasks_per_sample);
     return rc;
@@ -197,12 +218,14 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
     memset(loader, 0, bytes);
     struct weir_shared *s = &loader->shared;
     s->config = *config;
+    loader->start_ns = weir_clock_monotonic_ns();
     loader->depth = (struct queue_depth){.min = INT_MAX, .max = -1};
     pthread_mutex_init(&loader->depth_lock, NULL);
     weir_faults_init(&s->faults);
     loader->n_workers = config->num_workers == WEIR_WORKERS_AUTO ? weir_cores_usable() : config->num_workers;
     s->config.num_workers = loader->n_workers;
     rc = open_data(s, err);
+    loader->indexed_ns = weir_clock_monotonic_ns();
     if (rc == 0)
         rc = open_sampler(s, err);
     if (rc == 0)
@@ -215,6 +238,7 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
         rc = open_recorder(loader, err);
     if (rc == 0)
         rc = start_workers(loader, err);
+    loader->opened_ns = weir_clock_monotonic_ns();
     if (rc < 0)
         weir_loader_close(&loader);
     *out = loader;
@@ -311,7 +335,10 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
         weir_slots_stop(&s->slots);
         return weir_err_set(err, slot->err.code, "%s", slot->err.text);
     }
-    slot->batch.wait_ns = weir_clock_monotonic_ns() - start_ns;
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    slot->batch.wait_ns = now_ns - start_ns;
+    if (!loader->first_batch_ns)
+        loader->first_batch_ns = now_ns;
     slot->lent = true;
     loader->lent++;
     loader->next++;
@@ -352,6 +379,11 @@ struct weir_recorder *weir_loader_recorder(const struct weir_loader *loader)
     return loader->shared.recorder;
 }
 
+static double since_start_s(const struct weir_loader *loader, uint64_t then_ns)
+{
+    return then_ns ? (double)(then_ns - loader->start_ns) / 1e9 : 0;
+}
+
 void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_facts *facts)
 {
     const struct weir_shared *s = &loader->shared;
@@ -363,6 +395,11 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
         .index_bytes = weir_dataset_index_bytes(s->dataset),
         .extent_max = weir_dataset_extent_max(s->dataset),
         .images_per_sample = s->layout.n_cameras * s->layout.history,
+        .files = weir_dataset_files(s->dataset),
+        .files_from_index = weir_dataset_files_from_index(s->dataset),
+        .index_s = since_start_s(loader, loader->indexed_ns),
+        .open_s = since_start_s(loader, loader->opened_ns),
+        .first_batch_s = since_start_s(loader, loader->first_batch_ns),
     };
     for (int c = 0; c < s->layout.n_cameras; c++) {
         facts->image_width[c] = s->layout.width[c];

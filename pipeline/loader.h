@@ -35,13 +35,16 @@ enum weir_on_error { WEIR_ON_ERROR_FAIL, WEIR_ON_ERROR_SKIP, WEIR_ON_ERROR_SUBST
 enum { WEIR_WORKERS_AUTO = -1, WEIR_WORKERS_MAX = 512 };
 
 struct weir_loader_config {
-    const char *data;    /* folder of episodes, or one file */
-    const char *cameras; /* "a,b"; NULL = all */
-    int batch_size;      /* samples; 8 */
-    int num_workers;     /* threads; WEIR_WORKERS_AUTO = one per usable core, 0 = on the consumer's thread */
-    int prefetch;        /* batches that workers may be ahead; 0 = automatic: four frames per worker, at least two */
-    int num_epochs;      /* 1 */
-    int max_batches;     /* per epoch and split; 0 = all */
+    const char *data;                                 /* folder of episodes, or one file */
+    const char *cameras;                              /* "a,b"; NULL = all but depth */
+    const char *qpos_keys, *action_keys, *image_keys; /* as in weir_dataset_config */
+    bool allow_ragged;                                /* the same */
+    const char *index;                                /* the same: file that keeps the index */
+    int batch_size;                                   /* samples; 8 */
+    int num_workers; /* threads; WEIR_WORKERS_AUTO = one per usable core, 0 = on the consumer's thread */
+    int prefetch;    /* batches that workers may be ahead; 0 = automatic: four frames per worker, at least two */
+    int num_epochs;  /* 1 */
+    int max_batches; /* per epoch and split; 0 = all */
     enum weir_sampling sampling;
     int obs_history;   /* frames per camera: t - (n - 1) .. t, the first one repeated at the start; 1 */
     int chunk_size;    /* actions; 20 */
@@ -116,6 +119,10 @@ struct weir_loader_facts {
     size_t slot_bytes, index_bytes, extent_max;
     int image_width[WEIR_CAMERAS_MAX], image_height[WEIR_CAMERAS_MAX];
     int images_per_sample; /* cameras x history */
+    int files, files_from_index;
+    double index_s;       /* opening the dataset */
+    double open_s;        /* all of weir_loader_open */
+    double first_batch_s; /* from its call to the first batch that weir_loader_next gave out; 0 before */
 };
 void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_facts *facts);
 

@@ -1,7 +1,9 @@
 #include "pipeline/probe.h"
 #include "pipeline/fetch.h"
+#include "prof/clock.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TRIES_MAX = 256 };
@@ -80,4 +82,44 @@ int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_
     weir_fetcher_close(&p.fetcher);
     weir_file_set_close(&files);
     return rc;
+}
+
+/* ---- what fetching costs ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static int time_fetches(struct weir_fetcher *fetcher, struct weir_dataset *dataset, int camera, int n, double *seconds)
+{
+    int episodes = weir_dataset_episodes(dataset), done = 0;
+    for (int i = 0; i < n; i++) {
+        int episode = (int)((int64_t)i * episodes / n), steps = weir_dataset_steps(dataset, episode);
+        const uint8_t *bytes;
+        size_t length;
+        uint64_t start_ns = weir_clock_monotonic_ns();
+        int t = (int)((int64_t)i * 7919 % steps);
+        if (weir_fetch_frame(fetcher, episode, camera, t, NULL, 0, &bytes, &length) == 0)
+            seconds[done++] = (double)(weir_clock_monotonic_ns() - start_ns) / 1e9;
+    }
+    return done;
+}
+
+double weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n)
+{
+    enum { FRAMES_MAX = 64 };
+    struct weir_file_set *files = NULL;
+    struct weir_fetcher fetcher = {0};
+    double seconds[FRAMES_MAX];
+    int done = 0;
+    if (weir_fetch_files(dataset, &files) < 0)
+        return 0;
+    if (weir_fetcher_open(&fetcher, dataset, files, "pread", NULL) == 0)
+        done = time_fetches(&fetcher, dataset, camera, n < FRAMES_MAX ? n : FRAMES_MAX, seconds);
+    weir_fetcher_close(&fetcher);
+    weir_file_set_close(&files);
+    qsort(seconds, (size_t)done, sizeof *seconds, by_value);
+    return done ? seconds[done / 2] : 0;
 }

@@ -17,4 +17,8 @@ struct weir_camera_probe {
 int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,
                        struct weir_err *err);
 
+/* Seconds that one thread takes to fetch a frame of the camera: the median over n frames spread over the dataset, each
+ * alone. 0 when none can be had. */
+double weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n);
+
 #endif

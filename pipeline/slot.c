@@ -28,7 +28,7 @@ static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_l
     return 0;
 }
 
-static int init_slot(struct weir_slot *slot, uint8_t *memory, const struct weir_batch_layout *layout)
+static int init_slot(struct weir_slot *slot, uint8_t *memory, const struct weir_batch_layout *layout, bool ordered)
 {
     size_t n = (size_t)layout->batch_size;
     slot->memory = memory;
@@ -41,10 +41,16 @@ static int init_slot(struct weir_slot *slot, uint8_t *memory, const struct weir_
         slot->batch.tensors[i].data = memory + layout->offsets[i];
     }
     slot->batch.samples = slot->samples;
-    return slot->samples && slot->progress ? 0 : -ENOMEM;
+    if (ordered) {
+        slot->order = calloc(n, sizeof *slot->order);
+        slot->rank = calloc(n, sizeof *slot->rank);
+    }
+    bool fine = slot->samples && slot->progress && (!ordered || (slot->order && slot->rank));
+    return fine ? 0 : -ENOMEM;
 }
 
-int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, struct weir_err *err)
+int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, bool ordered,
+                    struct weir_err *err)
 {
     pthread_mutex_init(&slots->lock, NULL);
     weir_cond_init(&slots->armed);
@@ -56,7 +62,7 @@ int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_lay
     memset(slots->slot, 0, sizeof *slots->slot * (size_t)n);
     int rc = map_memory(slots, n, layout, err);
     for (int i = 0; i < n && rc == 0; i++)
-        if (init_slot(&slots->slot[i], slots->memory + (size_t)i * layout->slot_bytes, layout) < 0)
+        if (init_slot(&slots->slot[i], slots->memory + (size_t)i * layout->slot_bytes, layout, ordered) < 0)
             rc = weir_err_set(err, -ENOMEM, "out of memory");
     return rc;
 }
@@ -68,6 +74,8 @@ void weir_slots_close(struct weir_slots *slots)
     for (int i = 0; slots->slot && i < slots->n; i++) {
         free(slots->slot[i].samples);
         free(slots->slot[i].progress);
+        free(slots->slot[i].order);
+        free(slots->slot[i].rank);
     }
     free(slots->slot);
     if (slots->memory)
@@ -78,11 +86,34 @@ void weir_slots_close(struct weir_slots *slots)
     *slots = (struct weir_slots){0};
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const struct weir_slot_order *x = a, *y = b;
+    if (x->episode != y->episode)
+        return x->episode < y->episode ? -1 : 1;
+    if (x->t != y->t)
+        return x->t < y->t ? -1 : 1;
+    return x->sample < y->sample ? -1 : 1; /* the same one twice: with replacement, or padded */
+}
+
+static void sort_samples(struct weir_slot *slot)
+{
+    int n = slot->plan.n;
+    for (int i = 0; i < n; i++)
+        slot->order[i] = (struct weir_slot_order){slot->samples[i].episode, slot->samples[i].t, i};
+    if (n > 1)
+        qsort(slot->order, (size_t)n, sizeof *slot->order, by_place);
+    for (int i = 0; i < n; i++)
+        slot->rank[slot->order[i].sample] = i;
+}
+
 void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler, uint64_t sequence,
                    int tasks_per_sample)
 {
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_sampler_plan(sampler, sequence, &slot->plan, slot->samples);
+    if (slot->order)
+        sort_samples(slot);
     for (int i = 0; i < slot->plan.n; i++) {
         struct weir_slot_sample *sample = &slot->progress[i];
         atomic_store_explicit(&sample->start_ticks, UINT64_MAX, memory_order_relaxed);

@@ -20,6 +20,11 @@ struct weir_slot_sample {
     _Atomic bool bad; /* to be left out of the batch */
 };
 
+/* Samples by (episode, t): those that lie in the same block of chunks are neighbours. */
+struct weir_slot_order {
+    int episode, t, sample;
+};
+
 struct weir_slot {
     alignas(64) _Atomic uint64_t armed; /* batch number + 1 whose tasks may be taken */
     _Atomic uint64_t complete;          /* batch number + 1 that is done */
@@ -28,6 +33,8 @@ struct weir_slot {
     struct weir_plan plan;
     struct weir_sample *samples;
     struct weir_slot_sample *progress;
+    struct weir_slot_order *order; /* NULL when no frames share blocks */
+    int *rank;                     /* of each sample in order */
     uint8_t *memory;
     struct weir_batch batch;
     /* The failure to report for this batch: that of the lowest task, so that runs agree. Under the slots' lock. */
@@ -45,8 +52,9 @@ struct weir_slots {
     _Atomic bool stop;
 };
 
-/* Allocates n slots, their memory touched. */
-int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, struct weir_err *err);
+/* Allocates n slots, their memory touched. ordered: keep each batch's samples by (episode, t) as well. */
+int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, bool ordered,
+                    struct weir_err *err);
 void weir_slots_close(struct weir_slots *slots);
 
 /* Plans batch sequence into its slot (which nobody uses) and lets workers have it. */

@@ -1,90 +1,22 @@
-/* One task: the images of one camera (history included), or the state and actions, of one sample. */
+/* One task: the images of one camera (history included), or the state and actions, of one sample. Samples of a batch
+ * whose frames lie in the same blocks of chunks are a group, loaded by the task of its first. */
 #include "pipeline/worker_priv.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- images ---- */
 
-/* The machine's fault, not the frame's: no policy for bad frames may hide it. */
-static bool is_shortage(int code)
-{
-    return code == -ENOMEM || code == -EMFILE || code == -ENFILE;
-}
-
-/* One image to its place. 0, or negative with text "FILE: DATASET[t]: reason". */
-static int load_image(struct weir_worker *worker, struct weir_sample of, int camera, void *image, char *text)
-{
-    struct weir_shared *shared = worker->shared;
-    const struct weir_camera_probe *probe = &shared->probes[camera];
-    bool direct = probe->codec == WEIR_CODEC_RAW && weir_decoder_raw_is_direct(worker->decoder);
-    struct weir_frame frame = {.codec = probe->codec, .width = probe->width, .height = probe->height};
-    const char *reason = worker->fetcher.reason;
-    int rc = weir_fetch_frame(&worker->fetcher, of.episode, camera, of.t, direct ? image : NULL,
-                              shared->layout.image_bytes[camera], &frame.bytes, &frame.length);
-    if (rc == 0) {
-        rc = weir_decode(worker->decoder, &frame, image);
-        reason = weir_decoder_reason(worker->decoder);
-    }
-    if (rc == 0)
-        return 0;
-    char name[WEIR_FAULT_TEXT];
-    weir_frame_name(shared->dataset, of.episode, camera, of.t, name, sizeof name);
-    snprintf(text, WEIR_FAULT_TEXT, "%.*s: %.200s", WEIR_FAULT_TEXT - 210, name, reason);
-    if (rc == -ESTALE || rc == -ENODATA) { /* the whole file's fault: kept once, not once a frame */
-        snprintf(name, sizeof name, "%.*s: %.200s", WEIR_FAULT_TEXT - 210,
-                 weir_dataset_episode_path(shared->dataset, of.episode), reason);
-        weir_faults_add(&shared->faults, name);
-    } else if (!is_shortage(rc)) {
-        weir_faults_add(&shared->faults, text);
-    }
-    return rc;
-}
-
-/* The nearest earlier frame of the same episode and camera that is good. */
-static bool substitute(struct weir_worker *worker, struct weir_sample of, int camera, void *image)
-{
-    char text[WEIR_FAULT_TEXT];
-    while (of.t-- > 0)
-        if (load_image(worker, of, camera, image, text) == 0) {
-            atomic_fetch_add_explicit(&worker->shared->faults.substituted_frames, 1, memory_order_relaxed);
-            return true;
-        }
-    return false;
-}
-
-/* What --on-error says about a bad frame; false when the sample is lost. */
-static bool recover(struct weir_worker *worker, struct weir_slot *slot, int task, struct weir_sample of, int camera,
-                    void *image, int code, const char *text)
-{
-    enum weir_on_error policy = worker->shared->config.on_error;
-    if (policy == WEIR_ON_ERROR_FAIL || is_shortage(code)) {
-        struct weir_err err = WEIR_ERR_NONE;
-        weir_err_set(&err, code, "%s; %s", text,
-                     is_shortage(code) ? "give the process more memory or descriptors (ulimit -n)"
-                                       : "repair or remove it, or go on with --on-error skip or substitute");
-        weir_slot_fail(&worker->shared->slots, slot, task, &err);
-        return false;
-    }
-    return policy == WEIR_ON_ERROR_SUBSTITUTE && substitute(worker, of, camera, image);
-}
-
 static void run_camera(struct weir_worker *worker, struct weir_slot *slot, int task, int sample, int camera)
 {
     WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
-    const struct weir_batch_layout *layout = &worker->shared->layout;
-    char text[WEIR_FAULT_TEXT];
-    for (int h = 0; h < layout->history; h++) {
-        struct weir_sample of = slot->samples[sample];
-        int back = layout->history - 1 - h;
-        of.t = of.t > back ? of.t - back : 0;
-        void *image = weir_layout_image(layout, slot->memory, sample, camera, h);
-        int rc = load_image(worker, of, camera, image, text);
-        if (rc == 0 || recover(worker, slot, task, of, camera, image, rc, text))
-            continue;
-        atomic_store_explicit(&slot->progress[sample].bad, true, memory_order_relaxed);
-        return;
+    for (int h = 0; h < worker->shared->layout.history; h++) {
+        struct weir_image image = weir_image_of(worker->shared, slot, sample, camera, h);
+        char text[WEIR_FAULT_TEXT];
+        int rc = weir_image_load(worker, &image, text);
+        if (rc < 0 && !weir_image_recover(worker, slot, task, &image, rc, text)) {
+            atomic_store_explicit(&slot->progress[sample].bad, true, memory_order_relaxed);
+            return;
+        }
     }
 }
 
@@ -181,6 +113,32 @@ static void end_span(int stage, const _Atomic uint64_t *start)
     weir_span(stage, weir_clock_ticks() - atomic_load_explicit(start, memory_order_relaxed));
 }
 
+/* The sample's part is done. Decrements are acquire-release: whoever takes the last one has seen all that the others
+ * wrote. */
+static void finish_part(struct weir_slot_sample *progress, bool camera)
+{
+    if (camera && atomic_fetch_sub_explicit(&progress->images_left, 1, memory_order_acq_rel) == 1)
+        end_span(WEIR_STAGE_IMAGES_TOTAL, &progress->images_start_ticks);
+    if (atomic_fetch_sub_explicit(&progress->tasks_left, 1, memory_order_acq_rel) == 1)
+        end_span(WEIR_STAGE_TOTAL_GETITEM, &progress->start_ticks);
+}
+
+/* All samples of a group, one camera, when this task is its leader; else the leader's task does what is to be done. */
+static void run_group(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera, uint64_t now)
+{
+    struct weir_group group;
+    if (!weir_group_lead(worker->shared, slot, sample, camera, &group))
+        return;
+    for (int i = 0; i < group.n; i++) {
+        struct weir_slot_sample *progress = &slot->progress[group.order[i].sample];
+        begin(&progress->start_ticks, now);
+        begin(&progress->images_start_ticks, now);
+    }
+    weir_group_load(worker, slot, camera, &group);
+    for (int i = 0; i < group.n; i++)
+        finish_part(&slot->progress[group.order[i].sample], true);
+}
+
 void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
 {
     struct weir_shared *shared = worker->shared;
@@ -188,19 +146,19 @@ void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
     bool camera = part < shared->layout.n_cameras;
     struct weir_slot_sample *progress = &slot->progress[sample];
     uint64_t now = weir_thread_self ? weir_clock_ticks() : 0;
-    begin(&progress->start_ticks, now);
-    if (camera) {
-        begin(&progress->images_start_ticks, now);
-        run_camera(worker, slot, task, sample, part);
+    if (camera && slot->order && weir_group_is_shared(shared, slot, sample, part)) {
+        run_group(worker, slot, sample, part, now);
     } else {
-        read_qpos(shared, slot, sample);
-        read_actions(shared, slot, sample);
+        begin(&progress->start_ticks, now);
+        if (camera) {
+            begin(&progress->images_start_ticks, now);
+            run_camera(worker, slot, task, sample, part);
+        } else {
+            read_qpos(shared, slot, sample);
+            read_actions(shared, slot, sample);
+        }
+        finish_part(progress, camera);
     }
-    /* Decrements are acquire-release: whoever takes the last one has seen all that the others wrote. */
-    if (camera && atomic_fetch_sub_explicit(&progress->images_left, 1, memory_order_acq_rel) == 1)
-        end_span(WEIR_STAGE_IMAGES_TOTAL, &progress->images_start_ticks);
-    if (atomic_fetch_sub_explicit(&progress->tasks_left, 1, memory_order_acq_rel) == 1)
-        end_span(WEIR_STAGE_TOTAL_GETITEM, &progress->start_ticks);
     if (atomic_fetch_sub_explicit(&slot->tasks_left, 1, memory_order_acq_rel) == 1)
         collate(shared, slot);
 }

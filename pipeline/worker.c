@@ -13,6 +13,8 @@ int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int
     for (int c = 0; c < shared->layout.n_cameras; c++)
         width_max = shared->layout.width[c] > width_max ? shared->layout.width[c] : width_max;
     int rc = weir_fetcher_open(&worker->fetcher, shared->dataset, shared->files, shared->config.io, err);
+    if (rc == 0 && shared->blocks && weir_gather_open(&worker->gather, shared) < 0)
+        rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc < 0)
         return rc;
     return weir_decoder_open(&worker->decoder, shared->config.decoder, &shared->config.format, width_max, err);
@@ -21,6 +23,7 @@ int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int
 void weir_worker_close(struct weir_worker *worker)
 {
     weir_decoder_close(&worker->decoder);
+    weir_gather_close(&worker->gather);
     weir_fetcher_close(&worker->fetcher);
 }
 

@@ -23,10 +23,28 @@ struct weir_shared {
     struct weir_batch_layout layout;
     struct weir_norm qpos, actions;
     int tasks_per_sample; /* one per camera, and the state */
+    bool blocks;          /* some frames lie in blocks of chunks */
     uint64_t total;       /* batches of the run */
     struct weir_slots slots;
     struct weir_faults faults;
     alignas(64) _Atomic uint64_t next_ticket;
+};
+
+/* One image of a batch: which frame, and where it goes. */
+struct weir_image {
+    int episode, camera, t;
+    void *place;
+};
+
+/* What a group's frames of one block need while they are loaded; sized for a whole batch at open. */
+struct weir_gather {
+    struct weir_gather_item {
+        struct weir_image image;
+        int sample;
+    } * items;
+    int *ts;
+    uint8_t **rows, *scratch;
+    size_t scratch_bytes;
 };
 
 enum weir_doing { WEIR_DOING_NOTHING, WEIR_DOING_TASK, WEIR_DOING_WAIT_SLOT, WEIR_DOING_WAIT_WORK };
@@ -38,6 +56,7 @@ struct weir_worker {
     bool started;
     struct weir_fetcher fetcher;
     struct weir_decoder *decoder;
+    struct weir_gather gather; /* empty when no frames share blocks */
     /* For the watchdog; one writer. */
     _Atomic int doing;
     _Atomic uint64_t batch, task, tasks_done;
@@ -50,6 +69,37 @@ void weir_worker_close(struct weir_worker *worker);
 int weir_worker_start(struct weir_worker *worker);
 /* Does all tasks of one batch on the calling thread (no workers). */
 void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence);
+
+/* ---- image.c ---- */
+
+struct weir_image weir_image_of(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera,
+                                int history);
+/* Where the frame's bytes may be put at once, needing no decoding; NULL when they need it. */
+void *weir_image_direct(const struct weir_worker *worker, const struct weir_image *image);
+int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length);
+/* Fetches and decodes. 0, or negative, the fault kept, with text "FILE: DATASET[t]: reason". */
+int weir_image_load(struct weir_worker *worker, const struct weir_image *image, char text[WEIR_FAULT_TEXT]);
+/* Names and keeps the fault of a frame that failed. */
+void weir_image_fault(struct weir_worker *worker, const struct weir_image *image, int code, const char *reason,
+                      char text[WEIR_FAULT_TEXT]);
+/* What --on-error says about a bad frame; false when the sample is lost. */
+bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int task, const struct weir_image *image,
+                        int code, const char *text);
+
+/* ---- group.c ---- */
+
+/* Samples of a batch, by (episode, t), whose frames of one camera lie in the same blocks; blocks of so many rows. */
+struct weir_group {
+    const struct weir_slot_order *order;
+    int n, rows;
+};
+bool weir_group_is_shared(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera);
+/* True, and *group filled, when the sample is the first of its group. */
+bool weir_group_lead(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera,
+                     struct weir_group *group);
+void weir_group_load(struct weir_worker *worker, struct weir_slot *slot, int camera, const struct weir_group *group);
+int weir_gather_open(struct weir_gather *gather, const struct weir_shared *shared);
+void weir_gather_close(struct weir_gather *gather);
 
 /* Does task number task of the slot's batch, and what follows when it was the last one of its sample or batch. */
 void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task);

@@ -39,7 +39,10 @@ log() {
 import json, sys
 lines = [json.loads(l) for l in open(sys.argv[1], encoding="utf-8")]
 runs, epochs, tables = ([l for l in lines if l["type"] == t] for t in ("run", "epoch", "stages"))
-assert len(lines) == len(runs) + len(epochs) + len(tables) and len(runs) == 1 and lines[0] is runs[0]
+starts = [l for l in lines if l["type"] == "start"]
+assert len(starts) == 1 and starts[0] is lines[1], "the first batch has a line"
+assert starts[0]["first_batch_s"] >= starts[0]["open_s"] >= starts[0]["index_s"] > 0
+assert len(lines) == 1 + len(runs) + len(epochs) + len(tables) and len(runs) == 1 and lines[0] is runs[0]
 stage = lambda t, name: next((s for s in t["stages"] if s["name"] == name), None)
 $2
 PY
@@ -82,7 +85,7 @@ run 0 run "$data" "${options[@]}"
 check "with --json every line of stdout is JSON" python3 -c '
 import json, sys
 types = [json.loads(l)["type"] for l in open(sys.argv[1])]
-assert types == ["run", "epoch", "stages", "epoch", "stages", "stages"], types' "$work/out"
+assert types == ["run", "start", "epoch", "stages", "epoch", "stages", "stages"], types' "$work/out"
 log "the log says what was asked for and what was used" '
 want = dict(batch_size=3, num_workers=1, prefetch=4, num_epochs=2, max_batches=5, sampling="episode", obs_history=2,
     chunk_size=7, pad="last", action_offset=-1, seed=18446744073709551615, no_shuffle=True, drop_last=True,

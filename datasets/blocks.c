@@ -1,0 +1,116 @@
+#include "datasets/blocks_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_BYTES_MAX = 1 << 30 };
+
+bool weir_blocks_init(struct weir_blocks *blocks)
+{
+    const struct weir_chunk_grid *grid = &blocks->grid;
+    if (grid->rank < 1 || grid->rank > 4)
+        return false;
+    blocks->n_chunks = weir_chunk_grid_count(grid);
+    blocks->chunk_bytes = weir_chunk_grid_bytes(grid);
+    if (blocks->n_chunks == 0 || blocks->chunk_bytes == 0 || blocks->chunk_bytes >= CHUNK_BYTES_MAX)
+        return false;
+    blocks->rows = (uint32_t)grid->chunk[0];
+    blocks->per_block = 1;
+    for (int i = 0; i < 3; i++) {
+        int d = grid->rank - 3 + i; /* dimension of the grid; the first one is time */
+        bool there = d >= 1;
+        blocks->row[i] = there ? grid->dims[d] : 1;
+        blocks->box[i] = there ? grid->chunk[d] : 1;
+        blocks->count[i] = (blocks->row[i] + blocks->box[i] - 1) / blocks->box[i];
+        blocks->per_block *= (uint32_t)blocks->count[i]; /* a divisor of n_chunks */
+    }
+    blocks->row[2] *= grid->element_bytes;
+    blocks->box[2] *= grid->element_bytes;
+    uint64_t bytes;
+    if (__builtin_mul_overflow(blocks->row[0], blocks->row[1], &bytes) ||
+        __builtin_mul_overflow(bytes, blocks->row[2], &bytes) || bytes >= CHUNK_BYTES_MAX)
+        return false;
+    blocks->row_bytes = bytes;
+    return true;
+}
+
+void weir_blocks_close(struct weir_blocks *blocks)
+{
+    if (blocks)
+        free(blocks->chunks);
+    free(blocks);
+}
+
+uint32_t weir_blocks_stored_max(const struct weir_blocks *blocks)
+{
+    uint32_t max = 0;
+    for (uint32_t i = 0; i < blocks->n_chunks; i++)
+        if (blocks->chunks[i].offset != WEIR_CHUNK_NONE && blocks->chunks[i].bytes > max)
+            max = blocks->chunks[i].bytes;
+    return max;
+}
+
+/* A part of a row: what is copied where. */
+struct part {
+    uint64_t at[3], size[3];
+};
+
+static struct part part_of(const struct weir_blocks *blocks, uint32_t i)
+{
+    struct part part;
+    for (int d = 2; d >= 0; d--) {
+        part.at[d] = i % blocks->count[d] * blocks->box[d];
+        i /= (uint32_t)blocks->count[d];
+        uint64_t left = blocks->row[d] - part.at[d];
+        part.size[d] = left < blocks->box[d] ? left : blocks->box[d];
+    }
+    return part;
+}
+
+/* n runs of so many bytes. Chunks that cut the channels of pixels make runs of one or two bytes: a call for each would
+ * cost more than unpacking them. */
+static void copy_runs(uint8_t *restrict to, size_t to_step, const uint8_t *restrict from, size_t from_step,
+                      size_t bytes, size_t n)
+{
+    switch (bytes) {
+    case 1:
+        for (size_t i = 0; i < n; i++)
+            to[i * to_step] = from[i * from_step];
+        return;
+    case 2:
+        for (size_t i = 0; i < n; i++)
+            memcpy(to + i * to_step, from + i * from_step, 2);
+        return;
+    default:
+        for (size_t i = 0; i < n; i++)
+            memcpy(to + i * to_step, from + i * from_step, bytes);
+    }
+}
+
+static void fill_run(const struct weir_blocks *blocks, uint8_t *to, size_t bytes)
+{
+    size_t element = blocks->grid.element_bytes;
+    if (element == 1 || element > sizeof blocks->fill) {
+        memset(to, blocks->fill[0], bytes);
+        return;
+    }
+    for (size_t i = 0; i + element <= bytes; i += element)
+        memcpy(to + i, blocks->fill, element);
+}
+
+void weir_blocks_clip(const struct weir_blocks *blocks, uint32_t i, const uint8_t *chunk, uint64_t t, uint8_t *frame)
+{
+    struct part part = part_of(blocks, i);
+    size_t line = blocks->row[1] * blocks->row[2], chunk_line = blocks->box[1] * blocks->box[2];
+    const uint8_t *from = chunk ? chunk + t % blocks->rows * blocks->box[0] * chunk_line : NULL;
+    for (uint64_t y = 0; y < part.size[0]; y++) {
+        uint8_t *to = frame + (part.at[0] + y) * line + part.at[1] * blocks->row[2] + part.at[2];
+        if (!from)
+            for (uint64_t x = 0; x < part.size[1]; x++)
+                fill_run(blocks, to + x * blocks->row[2], part.size[2]);
+        else if (part.size[2] == blocks->row[2] && blocks->box[2] == blocks->row[2])
+            memcpy(to, from + y * chunk_line, part.size[1] * part.size[2]);
+        else
+            copy_runs(to, blocks->row[2], from + y * chunk_line, blocks->box[2], part.size[2], part.size[1]);
+    }
+}

@@ -1,0 +1,35 @@
+/* blocks_priv.h: frames in chunks that are filtered or that cut frames. All chunks over the same rows are a block: its
+ * frames are unpacked together. Rows of any rank are looked at as boxes of (outer, middle, inner bytes). */
+#ifndef WEIR_DATASETS_BLOCKS_PRIV_H
+#define WEIR_DATASETS_BLOCKS_PRIV_H
+
+#include "datasets/chunk_index_priv.h"
+#include "datasets/filters_priv.h"
+
+struct weir_blocks {
+    /* as stored */
+    struct weir_chunk_grid grid;
+    struct weir_filters filters;
+    uint8_t fill[16]; /* one element of what was never written */
+    struct weir_chunk *chunks;
+    /* worked out of the grid by weir_blocks_init */
+    uint32_t n_chunks;
+    uint32_t chunk_bytes; /* of one chunk, unpacked */
+    uint32_t per_block;   /* chunks */
+    uint32_t rows;        /* frames of a block */
+    size_t row_bytes;
+    uint64_t row[3], box[3], count[3]; /* a row's extent, a chunk's part of it, chunks along each */
+};
+
+/* Works out the derived fields of blocks->grid; false when the shape is one that is not handled here: rank over 4,
+ * chunks of 1 GiB and more. chunks is allocated by the caller, n_chunks of them. */
+bool weir_blocks_init(struct weir_blocks *blocks);
+void weir_blocks_close(struct weir_blocks *blocks);
+
+/* Largest chunk as stored. */
+uint32_t weir_blocks_stored_max(const struct weir_blocks *blocks);
+
+/* Copies what row t has in piece i of its block (an unpacked chunk; NULL = the fill value) to its place in frame. */
+void weir_blocks_clip(const struct weir_blocks *blocks, uint32_t i, const uint8_t *chunk, uint64_t t, uint8_t *frame);
+
+#endif

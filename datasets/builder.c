@@ -1,0 +1,497 @@
+/* What layouts say about an episode, checked and collected. */
+#include "datasets/builder_priv.h"
+#include "prof/text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS_MAX = 100 * 1000 * 1000, DIM_MAX = 65536, SIDE_MAX = 65500 };
+
+static int no_memory(struct weir_err *err)
+{
+    return weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+/* Appends to "a, b"; false without memory. */
+static bool append_name(char **list, const char *name, const char *after)
+{
+    char *names;
+    if (asprintf(&names, "%s%s%s%s", *list ? *list : "", *list ? ", " : "", name, after) < 0)
+        return false;
+    free(*list);
+    *list = names;
+    return true;
+}
+
+/* The key as messages show it: from the file's root. */
+static void full_key(const struct weir_episode_builder *builder, const char *key, char text[WEIR_H5_PATH_MAX])
+{
+    const char *root = builder->episode->root;
+    snprintf(text, WEIR_H5_PATH_MAX, "%s%s%s", root, *root && *key != '/' ? "/" : "", key);
+}
+
+/* ---- state ---- */
+
+/* One number that is none would make the mean, and so every sample, that too. */
+static int check_finite(const char *key, const struct weir_state_part *part, struct weir_err *err)
+{
+    size_t dim = (size_t)part->dim, n = (size_t)part->steps * dim;
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(part->values[i]))
+            return weir_err_set(err, -EBADMSG, "%s[%zu][%zu]: is %g; repair it or remove the episode", key, i / dim,
+                                i % dim, (double)part->values[i]);
+    return 0;
+}
+
+static int check_state_shape(const struct weir_episode_builder *builder, const char *key,
+                             const struct weir_h5_shape *shape, struct weir_err *err)
+{
+    bool flat = shape->rank == 1 && builder->by_keys; /* a single number a step: only when it is meant */
+    if (shape->rank != 2 && !flat)
+        return weir_err_set(err, -EBADMSG, "%s: has rank %d; (steps, dimensions) is needed", key, shape->rank);
+    if (shape->dims[0] == 0)
+        return weir_err_set(err, -EBADMSG, "%s: has 0 steps; remove the episode", key);
+    uint64_t dim = flat ? 1 : shape->dims[1];
+    if (shape->dims[0] > STEPS_MAX || dim == 0 || dim > DIM_MAX)
+        return weir_err_set(err, -EBADMSG, "%s: its shape (%llu, %llu) makes no sense", key,
+                            (unsigned long long)shape->dims[0], (unsigned long long)dim);
+    return 0;
+}
+
+static int add_columns(struct weir_episode_builder *builder, struct weir_state_columns *columns, const char *key,
+                       bool next_row, struct weir_err *err)
+{
+    char full[WEIR_H5_PATH_MAX];
+    full_key(builder, key, full);
+    if (columns->n == WEIR_STATE_PARTS_MAX)
+        return weir_err_set(err, -EBADMSG, "%s: more than %d datasets side by side", full, WEIR_STATE_PARTS_MAX);
+    struct weir_h5_shape shape;
+    int rc = weir_h5_shape(builder->h5, key, &shape, err);
+    if (rc == 0)
+        rc = check_state_shape(builder, full, &shape, err);
+    if (rc < 0)
+        return rc;
+    struct weir_state_part *part = &columns->parts[columns->n];
+    rc = weir_h5_read_floats(builder->h5, key, &part->values, &shape, err);
+    if (rc < 0)
+        return rc;
+    columns->n++;
+    part->steps = (int)shape.dims[0];
+    part->dim = shape.rank == 1 ? 1 : (int)shape.dims[1];
+    part->next_row = next_row;
+    if (!append_name(&columns->keys, full, next_row ? " (next row)" : ""))
+        return no_memory(err);
+    return check_finite(full, part, err);
+}
+
+int weir_builder_qpos(struct weir_episode_builder *builder, const char *key, struct weir_err *err)
+{
+    if (builder->config->qpos_keys && !builder->by_keys)
+        return 0;
+    return add_columns(builder, &builder->qpos, key, false, err);
+}
+
+int weir_builder_actions(struct weir_episode_builder *builder, const char *key, struct weir_err *err)
+{
+    if (builder->config->action_keys && !builder->by_keys)
+        return 0;
+    return add_columns(builder, &builder->actions, key, false, err);
+}
+
+int weir_builder_actions_next(struct weir_episode_builder *builder, const char *key, struct weir_err *err)
+{
+    if (builder->config->action_keys && !builder->by_keys)
+        return 0;
+    return add_columns(builder, &builder->actions, key, true, err);
+}
+
+/* Rows of all parts side by side, steps of them. */
+static int join_columns(const struct weir_state_columns *columns, int steps, float **out, int *dim_out,
+                        struct weir_err *err)
+{
+    int dim = 0;
+    for (int i = 0; i < columns->n; i++)
+        dim += columns->parts[i].dim; /* at most 256 x 65536 */
+    float *rows = calloc((size_t)steps * (size_t)dim, sizeof *rows);
+    if (!rows)
+        return no_memory(err);
+    float *to = rows;
+    for (int t = 0; t < steps; t++)
+        for (int i = 0; i < columns->n; i++) {
+            const struct weir_state_part *part = &columns->parts[i];
+            int from = part->next_row && t + 1 < part->steps ? t + 1 : t;
+            memcpy(to, part->values + (size_t)from * (size_t)part->dim, (size_t)part->dim * sizeof *to);
+            to += part->dim;
+        }
+    *out = rows;
+    *dim_out = dim;
+    return 0;
+}
+
+/* ---- the same length everywhere ---- */
+
+struct length {
+    const char *what, *unit;
+    int steps;
+};
+
+static void look_at_length(struct length *shortest, struct length *longest, struct length now)
+{
+    if (!shortest->what || now.steps < shortest->steps)
+        *shortest = now;
+    if (!longest->what || now.steps > longest->steps)
+        *longest = now;
+}
+
+static int settle_length(struct weir_episode_builder *builder, struct weir_err *err)
+{
+    struct weir_episode *e = builder->episode;
+    struct length shortest = {0}, longest = {0};
+    const struct weir_state_columns *both[] = {&builder->qpos, &builder->actions};
+    for (int c = 0; c < 2; c++)
+        for (int i = 0; i < both[c]->n; i++)
+            look_at_length(&shortest, &longest, (struct length){both[c]->keys, "steps", both[c]->parts[i].steps});
+    for (int i = 0; i < e->n_tracks; i++)
+        look_at_length(&shortest, &longest, (struct length){e->tracks[i].key, "frames", e->tracks[i].frames});
+    e->steps = shortest.steps;
+    e->rows_cut = longest.steps - shortest.steps;
+    if (e->rows_cut == 0 || builder->config->allow_ragged)
+        return 0;
+    return weir_err_set(err, -EBADMSG,
+                        "%s has %d %s, %s has %d %s; cut them to the same length, or load what all have with "
+                        "--allow-ragged",
+                        longest.what, longest.steps, longest.unit, shortest.what, shortest.steps, shortest.unit);
+}
+
+int weir_builder_settle(struct weir_episode_builder *builder, struct weir_err *err)
+{
+    struct weir_episode *e = builder->episode;
+    if (builder->qpos.n == 0 || builder->actions.n == 0)
+        return weir_err_set(err, -EBADMSG, "layout %s, but it has no %s; name the datasets with --%s-keys",
+                            e->layout->name, builder->qpos.n == 0 ? "state" : "actions",
+                            builder->qpos.n == 0 ? "qpos" : "action");
+    int rc = settle_length(builder, err);
+    if (rc == 0)
+        rc = join_columns(&builder->qpos, e->steps, &e->qpos, &e->qpos_dim, err);
+    if (rc == 0)
+        rc = join_columns(&builder->actions, e->steps, &e->actions, &e->action_dim, err);
+    if (rc < 0)
+        return rc;
+    e->bytes += (size_t)e->steps * (size_t)(e->qpos_dim + e->action_dim) * sizeof(float);
+    e->qpos_key = builder->qpos.keys;
+    e->action_key = builder->actions.keys;
+    builder->qpos.keys = builder->actions.keys = NULL;
+    return 0;
+}
+
+void weir_builder_drop(struct weir_episode_builder *builder)
+{
+    struct weir_state_columns *both[] = {&builder->qpos, &builder->actions};
+    for (int c = 0; c < 2; c++) {
+        for (int i = 0; i < both[c]->n; i++)
+            free(both[c]->parts[i].values);
+        free(both[c]->keys);
+        both[c]->keys = NULL;
+        both[c]->n = 0;
+    }
+}
+
+/* ---- cameras ---- */
+
+bool weir_is_depth_name(const char *name)
+{
+    size_t n = strlen(name);
+    return strncmp(name, "depth_", 6) == 0 || (n > 6 && strcmp(name + n - 6, "_depth") == 0);
+}
+
+int weir_name_answers(const char *name, const char *asked, size_t length)
+{
+    if (strlen(name) == length && memcmp(name, asked, length) == 0)
+        return 2;
+    bool alias = strncmp(name, "rgb_", 4) == 0 && strlen(name + 4) == length && memcmp(name + 4, asked, length) == 0;
+    return alias ? 1 : 0;
+}
+
+static bool is_asked_for(const char *list, const char *name)
+{
+    for (const char *at = list;; at++) {
+        size_t length = strcspn(at, ",");
+        if (weir_name_answers(name, at, length) > 0)
+            return true;
+        at += length;
+        if (*at == '\0')
+            return false;
+    }
+}
+
+/* True when nobody asked for the camera: it is not looked at, but can be named when another is missing. */
+static bool pass_over(struct weir_episode_builder *builder, const char *name, bool depth)
+{
+    const struct weir_dataset_config *config = builder->config;
+    if (config->image_keys && !builder->by_keys)
+        return true;
+    bool all = !config->cameras || !*config->cameras;
+    if (all ? !depth || builder->by_keys : is_asked_for(config->cameras, name))
+        return false;
+    struct weir_episode *e = builder->episode;
+    if (append_name(&e->passed_over, name, ""))
+        weir_text_printable(e->passed_over);
+    return true;
+}
+
+static bool is_raw_bytes(const struct weir_h5_shape *shape, size_t type_bytes)
+{
+    return shape->class == WEIR_H5_INTEGER && shape->type_bytes == type_bytes;
+}
+
+static bool is_encoded(const struct weir_h5_shape *shape)
+{
+    return (shape->rank == 1 && (shape->class == WEIR_H5_VLEN_BYTES || shape->class == WEIR_H5_FIXED_BYTES)) ||
+           (shape->rank == 2 && is_raw_bytes(shape, 1));
+}
+
+static bool is_raw_depth(const struct weir_h5_shape *shape)
+{
+    return is_raw_bytes(shape, 2) && (shape->rank == 3 || (shape->rank == 4 && shape->dims[3] == 1));
+}
+
+bool weir_looks_like_images(const struct weir_h5_shape *shape)
+{
+    return is_encoded(shape) || (shape->rank == 4 && is_raw_bytes(shape, 1) && shape->dims[3] == 3);
+}
+
+bool weir_looks_like_depth(const struct weir_h5_shape *shape)
+{
+    return is_encoded(shape) || is_raw_depth(shape);
+}
+
+static int wrong_shape(const char *key, const struct weir_h5_shape *shape, bool depth, struct weir_err *err)
+{
+    if (shape->class == WEIR_H5_VLEN_STRING)
+        return weir_err_set(err, -EBADMSG,
+                            "%s: holds variable-length strings, which end at the first zero byte and so cannot hold "
+                            "JPEGs; JPEGs are stored as variable-length uint8",
+                            key);
+    if (depth)
+        return weir_err_set(err, -EBADMSG,
+                            "%s: has rank %d and elements of %zu bytes; depth is read from uint16 (steps, height, "
+                            "width) or from 16-bit PNGs",
+                            key, shape->rank, shape->type_bytes);
+    return weir_err_set(err, -EBADMSG,
+                        "%s: has rank %d and elements of %zu bytes; images are read from uint8 (steps, height, width, "
+                        "3), JPEGs are stored as rows of uint8 (steps, bytes), as fixed strings or as variable-length "
+                        "uint8 (steps)",
+                        key, shape->rank, shape->type_bytes);
+}
+
+/* Fills what the shape says about rows and pixels. */
+static int take_shape(struct weir_track *track, const char *key, const struct weir_h5_shape *shape, bool depth,
+                      struct weir_err *err)
+{
+    if (!(depth ? weir_looks_like_depth(shape) : weir_looks_like_images(shape)))
+        return wrong_shape(key, shape, depth, err);
+    if (shape->dims[0] == 0 || shape->dims[0] > STEPS_MAX)
+        return weir_err_set(err, -EBADMSG, "%s: has %llu frames; remove the episode", key,
+                            (unsigned long long)shape->dims[0]);
+    track->frames = (int)shape->dims[0];
+    uint64_t row_bytes = shape->type_bytes;
+    for (int i = 1; i < shape->rank; i++)
+        if (__builtin_mul_overflow(row_bytes, shape->dims[i], &row_bytes) || row_bytes > INT32_MAX)
+            return weir_err_set(err, -EFBIG, "%s: a frame of over 2 GiB; is its shape right?", key);
+    track->row_bytes = row_bytes;
+    if (is_encoded(shape)) {
+        track->codec = depth ? "png16" : "jpeg";
+        track->rows = shape->class == WEIR_H5_VLEN_BYTES    ? WEIR_ROWS_VLEN
+                      : shape->class == WEIR_H5_FIXED_BYTES ? WEIR_ROWS_STRINGS
+                                                            : WEIR_ROWS_PADDED;
+        return row_bytes > 0 ? 0 : weir_err_set(err, -EBADMSG, "%s: its rows have no bytes", key);
+    }
+    if (shape->dims[1] == 0 || shape->dims[1] > SIDE_MAX || shape->dims[2] == 0 || shape->dims[2] > SIDE_MAX)
+        return weir_err_set(err, -EBADMSG, "%s: frames of %llux%llu make no sense", key,
+                            (unsigned long long)shape->dims[2], (unsigned long long)shape->dims[1]);
+    track->codec = depth ? "raw16" : "raw";
+    track->rows = WEIR_ROWS_PIXELS;
+    track->width = (int)shape->dims[2];
+    track->height = (int)shape->dims[1];
+    return 0;
+}
+
+static int make_room(struct weir_episode_builder *builder, const char *key, struct weir_err *err)
+{
+    struct weir_episode *e = builder->episode;
+    if (e->n_tracks == WEIR_CAMERAS_MAX)
+        return weir_err_set(err, -EBADMSG, "%s: more than %d cameras", key, WEIR_CAMERAS_MAX);
+    if (!e->tracks)
+        e->tracks = calloc(WEIR_CAMERAS_MAX, sizeof *e->tracks);
+    if (!e->names)
+        e->names = calloc(WEIR_CAMERAS_MAX, sizeof *e->names);
+    if (!builder->descriptions)
+        builder->descriptions = calloc(WEIR_CAMERAS_MAX, sizeof *builder->descriptions);
+    return e->tracks && e->names && builder->descriptions ? 0 : no_memory(err);
+}
+
+static int add_camera(struct weir_episode_builder *builder, const char *name, const char *key, bool depth,
+                      struct weir_err *err)
+{
+    builder->last = -1;
+    if (pass_over(builder, name, depth))
+        return 0;
+    struct weir_episode *e = builder->episode;
+    char full[WEIR_H5_PATH_MAX];
+    full_key(builder, key, full);
+    int rc = make_room(builder, full, err);
+    struct weir_h5_description *description = rc == 0 ? &builder->descriptions[e->n_tracks] : NULL;
+    if (rc == 0)
+        rc = weir_h5_describe(builder->h5, key, description, err);
+    struct weir_track track = {0};
+    if (rc == 0)
+        rc = take_shape(&track, full, &description->shape, depth, err);
+    if (rc < 0)
+        return rc;
+    track.key = strdup(full);
+    if (!track.key)
+        return no_memory(err);
+    snprintf(e->names[e->n_tracks], WEIR_NAME_MAX, "%s", name);
+    weir_text_printable(e->names[e->n_tracks]); /* it will be shown; the key stays as it is */
+    builder->last = e->n_tracks;
+    e->tracks[e->n_tracks++] = track;
+    return 0;
+}
+
+int weir_builder_camera(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err)
+{
+    return add_camera(builder, name, key, false, err);
+}
+
+int weir_builder_depth(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err)
+{
+    return add_camera(builder, name, key, true, err);
+}
+
+int weir_builder_group(struct weir_h5 *h5, struct weir_episode_builder *builder, const char *group, bool depth,
+                       struct weir_err *err)
+{
+    char(*names)[64];
+    int n;
+    int rc = weir_h5_list(h5, group, &names, &n, err);
+    for (int i = 0; i < n && rc == 0; i++) {
+        char key[WEIR_H5_PATH_MAX], name[WEIR_NAME_MAX + 8];
+        snprintf(key, sizeof key, "%s/%s", group, names[i]);
+        snprintf(name, sizeof name, "%s%s", depth && !weir_is_depth_name(names[i]) ? "depth_" : "", names[i]);
+        if (strlen(name) >= WEIR_NAME_MAX)
+            rc = weir_err_set(err, -ENAMETOOLONG, "%s: a camera's name of over %d bytes; rename it", key,
+                              WEIR_NAME_MAX - 1);
+        else
+            rc = add_camera(builder, name, key, depth || weir_is_depth_name(names[i]), err);
+    }
+    free(names);
+    return rc;
+}
+
+int weir_builder_lengths(struct weir_episode_builder *builder, const float *lengths, uint64_t n, struct weir_err *err)
+{
+    struct weir_track *track = builder->last >= 0 ? &builder->episode->tracks[builder->last] : NULL;
+    if (!track || track->rows != WEIR_ROWS_PADDED || n != (uint64_t)track->frames)
+        return 0;
+    track->lengths = malloc((size_t)n * sizeof *track->lengths);
+    if (!track->lengths)
+        return no_memory(err);
+    for (uint64_t t = 0; t < n; t++) {
+        bool sane = isfinite(lengths[t]) && lengths[t] >= 1 && (double)lengths[t] <= (double)track->row_bytes;
+        track->lengths[t] = sane ? (uint32_t)lengths[t] : WEIR_LENGTH_BAD;
+        if (!sane && !builder->config->tolerant)
+            return weir_err_set(err, -EBADMSG,
+                                "%s[%llu]: compress_len says %g bytes, a row has %zu; repair /compress_len, or pass "
+                                "over bad frames with `weir run --on-error skip`",
+                                track->key, (unsigned long long)t, (double)lengths[t], track->row_bytes);
+    }
+    return 0;
+}
+
+/* ---- the user's own keys ---- */
+
+/* The next key of "a,b" into text; NULL past the last or when it is empty or too long. */
+static const char *next_key(const char *list, char text[WEIR_H5_PATH_MAX])
+{
+    size_t n = strcspn(list, ",");
+    if (n == 0 || n >= WEIR_H5_PATH_MAX)
+        return NULL;
+    memcpy(text, list, n);
+    text[n] = '\0';
+    return list + n + (list[n] == ',');
+}
+
+/* A camera is called after its dataset; after the group when all of them are called "rgb" or "image". */
+static const char *camera_name(char *key, char name[WEIR_NAME_MAX])
+{
+    char *equals = strchr(key, '=');
+    if (equals) {
+        *equals = '\0';
+        snprintf(name, WEIR_NAME_MAX, "%s", key);
+        return equals + 1;
+    }
+    const char *last = strrchr(key, '/'), *from = last ? last + 1 : key;
+    size_t n = strlen(from);
+    if (last && last > key && (strcmp(from, "rgb") == 0 || strcmp(from, "image") == 0 || strcmp(from, "depth") == 0)) {
+        const char *end = last;
+        while (last > key && last[-1] != '/')
+            last--;
+        from = last;
+        n = (size_t)(end - from);
+    }
+    snprintf(name, WEIR_NAME_MAX, "%.*s", (int)(n < WEIR_NAME_MAX ? n : WEIR_NAME_MAX - 1), from);
+    return key;
+}
+
+static int bad_list(const char *option, const char *list, struct weir_err *err)
+{
+    return weir_err_set(err, -EINVAL, "--%s \"%s\" has an empty or too long name in it; write a,b", option, list);
+}
+
+static int user_state(struct weir_episode_builder *builder, const char *option, const char *list, bool actions,
+                      struct weir_err *err)
+{
+    int rc = 0;
+    char key[WEIR_H5_PATH_MAX];
+    for (const char *at = list; at && rc == 0 && (at == list || *at);) {
+        at = next_key(at, key);
+        if (!at)
+            return bad_list(option, list, err);
+        rc = actions ? weir_builder_actions(builder, key, err) : weir_builder_qpos(builder, key, err);
+    }
+    return rc;
+}
+
+static int user_images(struct weir_episode_builder *builder, const char *list, struct weir_err *err)
+{
+    int rc = 0;
+    char text[WEIR_H5_PATH_MAX], name[WEIR_NAME_MAX];
+    for (const char *at = list; at && rc == 0 && (at == list || *at);) {
+        at = next_key(at, text);
+        if (!at)
+            return bad_list("image-keys", list, err);
+        const char *key = camera_name(text, name);
+        struct weir_h5_shape shape;
+        rc = weir_h5_shape(builder->h5, key, &shape, err);
+        bool depth = rc == 0 && (is_raw_depth(&shape) || (is_encoded(&shape) && strstr(key, "depth")));
+        if (rc == 0)
+            rc = add_camera(builder, name, key, depth, err);
+    }
+    return rc;
+}
+
+int weir_builder_user_keys(struct weir_episode_builder *builder, struct weir_err *err)
+{
+    const struct weir_dataset_config *config = builder->config;
+    builder->by_keys = true;
+    int rc = config->qpos_keys ? user_state(builder, "qpos-keys", config->qpos_keys, false, err) : 0;
+    if (rc == 0 && config->action_keys)
+        rc = user_state(builder, "action-keys", config->action_keys, true, err);
+    if (rc == 0 && config->image_keys)
+        rc = user_images(builder, config->image_keys, err);
+    builder->by_keys = false;
+    return rc;
+}

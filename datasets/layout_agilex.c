@@ -1,0 +1,29 @@
+/* cobot_magic / AgileX (collect_data.py): as ACT, with /observations/images_depth/{camera} uint16 (T, H, W) and
+ * /base_action; `compress` is there and false. Its own loader takes the state one step later for the action, and so
+ * does this one; /action holds what the leader arm said. */
+#include "datasets/dataset_ops.h"
+
+#define IMAGES "/observations/images"
+#define DEPTH  "/observations/images_depth"
+
+static bool detect(struct weir_h5 *h5)
+{
+    return weir_h5_has(h5, DEPTH) || (weir_h5_is_false(h5, "compress") && weir_h5_has(h5, IMAGES));
+}
+
+static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+{
+    int rc = weir_builder_qpos(builder, "/observations/qpos", err);
+    if (rc == 0)
+        rc = weir_builder_actions_next(builder, "/observations/qpos", err);
+    if (rc == 0)
+        rc = weir_builder_group(h5, builder, IMAGES, false, err);
+    return rc < 0 || !weir_h5_has(h5, DEPTH) ? rc : weir_builder_group(h5, builder, DEPTH, true, err);
+}
+
+const struct weir_layout_ops weir_layout_agilex = {
+    .name = "agilex",
+    .summary = "cobot_magic / AgileX: as act, actions are the next state, depth in /observations/images_depth",
+    .detect = detect,
+    .index = index_episode,
+};

@@ -1,0 +1,178 @@
+/* Files of many episodes: /data/demo_k with `actions` and `obs`. robomimic (docs/datasets/overview), LIBERO
+ * (create_dataset.py) and Isaac Lab (hdf5_dataset_file_handler.py) write them alike; they differ in attributes and in
+ * Isaac Lab's groups within groups. Cameras are what looks like images below obs; the state is all that has a row of
+ * numbers a step there, in the order of the names. */
+#include "datasets/dataset_ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 8, JPEG_BYTES_MIN = 100 }; /* narrower rows of bytes hold numbers, not images */
+
+/* ---- episodes ---- */
+
+static bool is_demo(const char *name)
+{
+    size_t digits = strncmp(name, "demo_", 5) == 0 ? strspn(name + 5, "0123456789") : 0;
+    return digits > 0 && name[5 + digits] == '\0';
+}
+
+/* demo_10 follows demo_9. */
+static int by_number(const void *a, const void *b)
+{
+    return strverscmp(a, b);
+}
+
+static int list_demos(struct weir_h5 *h5, char (**groups)[64], int *n, struct weir_err *err)
+{
+    int all, demos = 0;
+    int rc = weir_h5_list(h5, "/data", groups, &all, err);
+    if (rc < 0)
+        return rc;
+    for (int i = 0; i < all; i++)
+        if (is_demo((*groups)[i]))
+            memmove((*groups)[demos++], (*groups)[i], sizeof **groups);
+    if (demos > 1)
+        qsort(*groups, (size_t)demos, sizeof **groups, by_number);
+    *n = demos;
+    return 0;
+}
+
+static bool has_demos(struct weir_h5 *h5)
+{
+    char(*names)[64];
+    int n = 0;
+    if (!weir_h5_is_group(h5, "/data") || list_demos(h5, &names, &n, NULL) < 0)
+        return false;
+    free(names);
+    return n > 0;
+}
+
+static bool detect_robomimic(struct weir_h5 *h5)
+{
+    return has_demos(h5);
+}
+
+static bool detect_libero(struct weir_h5 *h5)
+{
+    return (weir_h5_has_attribute(h5, "/data", "bddl_file_name") ||
+            weir_h5_has_attribute(h5, "/data", "problem_info")) &&
+           has_demos(h5);
+}
+
+/* robomimic's states are a dataset, Isaac Lab's a group. */
+static bool detect_isaaclab(struct weir_h5 *h5)
+{
+    char(*names)[64];
+    int n = 0;
+    if (!weir_h5_is_group(h5, "/data") || list_demos(h5, &names, &n, NULL) < 0)
+        return false;
+    bool found = false;
+    for (int i = 0; i < n && i < 1; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "/data/%s/initial_state", names[i]);
+        found = weir_h5_is_group(h5, path);
+        snprintf(path, sizeof path, "/data/%s/states", names[i]);
+        found = found || weir_h5_is_group(h5, path);
+    }
+    free(names);
+    return found;
+}
+
+/* ---- what lies below obs ---- */
+
+static int add_observations(struct weir_h5 *h5, struct weir_episode_builder *builder, const char *group, int depth,
+                            struct weir_err *err);
+
+/* "obs/policy/front_rgb" is the camera "policy/front_rgb". */
+static int add_member(struct weir_h5 *h5, struct weir_episode_builder *builder, const char *key, int depth,
+                      struct weir_err *err)
+{
+    if (weir_h5_is_group(h5, key))
+        return depth < DEPTH_MAX ? add_observations(h5, builder, key, depth + 1, err)
+                                 : weir_err_set(err, -ELOOP, "%s: groups are nested over %d deep", key, DEPTH_MAX);
+    struct weir_h5_shape shape;
+    int rc = weir_h5_shape(h5, key, &shape, err);
+    if (rc < 0)
+        return rc;
+    const char *name = key + strlen("obs/"), *last = strrchr(key, '/') + 1;
+    bool numbers = shape.rank == 2 && (shape.class == WEIR_H5_FLOAT || shape.class == WEIR_H5_INTEGER) &&
+                   !(shape.type_bytes == 1 && shape.dims[1] >= JPEG_BYTES_MIN);
+    if (numbers)
+        return weir_builder_qpos(builder, key, err);
+    if (weir_looks_like_depth(&shape) && (strstr(last, "depth") || !weir_looks_like_images(&shape)))
+        return weir_builder_depth(builder, name, key, err);
+    return weir_looks_like_images(&shape) ? weir_builder_camera(builder, name, key, err) : 0;
+}
+
+static int add_observations(struct weir_h5 *h5, struct weir_episode_builder *builder, const char *group, int depth,
+                            struct weir_err *err)
+{
+    char(*names)[64];
+    int n;
+    int rc = weir_h5_list(h5, group, &names, &n, err);
+    for (int i = 0; i < n && rc == 0; i++) {
+        char key[WEIR_H5_PATH_MAX];
+        if (snprintf(key, sizeof key, "%s/%s", group, names[i]) >= (int)sizeof key)
+            rc = weir_err_set(err, -ENAMETOOLONG, "%s: its members' paths are too long", group);
+        else
+            rc = add_member(h5, builder, key, depth, err);
+    }
+    free(names);
+    return rc;
+}
+
+static int index_demo(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+{
+    int rc = weir_builder_actions(builder, "actions", err);
+    return rc < 0 ? rc : add_observations(h5, builder, "obs", 0, err);
+}
+
+const struct weir_layout_ops weir_layout_robomimic = {
+    .name = "robomimic",
+    .summary = "robomimic: one file of /data/demo_k, images and state in obs",
+    .detect = detect_robomimic,
+    .list = list_demos,
+    .index = index_demo,
+};
+
+const struct weir_layout_ops weir_layout_libero = {
+    .name = "libero",
+    .summary = "LIBERO: as robomimic, with the task's attributes at /data",
+    .detect = detect_libero,
+    .list = list_demos,
+    .index = index_demo,
+};
+
+const struct weir_layout_ops weir_layout_isaaclab = {
+    .name = "isaaclab",
+    .summary = "Isaac Lab: as robomimic, with groups in obs, all of it compressed",
+    .detect = detect_isaaclab,
+    .list = list_demos,
+    .index = index_demo,
+};
+
+/* ---- files of no layout ---- */
+
+static int index_nothing(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+{
+    (void)h5;
+    (void)builder;
+    (void)err;
+    return 0;
+}
+
+const struct weir_layout_ops weir_layout_custom = {
+    .name = "custom",
+    .summary = "any file: --qpos-keys, --action-keys and --image-keys say what is what",
+    .index = index_nothing,
+};
+
+const struct weir_layout_ops weir_layout_custom_demos = {
+    .name = "custom-demos",
+    .summary = "any file of /data/demo_k: keys as for custom, below each demo",
+    .list = list_demos,
+    .index = index_nothing,
+};

@@ -1,0 +1,315 @@
+/* From how a dataset is stored to where each of its frames lies. Reads the file, but never through the HDF5 library. */
+#include "datasets/heap_priv.h"
+#include "datasets/index_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REF_BYTES = 16, REFS_AT_ONCE = 256 };
+
+struct placing {
+    struct weir_track *track;
+    const struct weir_h5_description *description;
+    const struct weir_raw_file *raw;
+    struct weir_unfilter_context *unfilter;
+    struct weir_err *err;
+};
+
+static int library(struct placing *p, const char *why)
+{
+    p->track->storage = WEIR_STORED_LIBRARY;
+    p->track->why = why;
+    return 0;
+}
+
+static int no_memory(struct placing *p)
+{
+    return weir_err_set(p->err, -ENOMEM, "%s: out of memory", p->track->key);
+}
+
+static bool inside(const struct weir_raw_file *raw, uint64_t offset, uint64_t length)
+{
+    return offset <= raw->size_bytes && length <= raw->size_bytes - offset;
+}
+
+/* ---- references ---- */
+
+/* Addresses count from the base, which is after the user block. */
+static void take_refs(struct placing *p, const uint8_t *raw, size_t n, size_t first)
+{
+    for (size_t i = 0; i < n; i++, raw += REF_BYTES) {
+        uint64_t address = weir_le(raw + 4, 8), base = p->raw->base;
+        bool empty = address == 0 || address > UINT64_MAX - base - 1;
+        p->track->slots[first + i].ref = (struct weir_heap_ref){empty ? 0 : address + base, (uint32_t)weir_le(raw, 4),
+                                                                (uint32_t)weir_le(raw + 12, 4)};
+    }
+}
+
+static int alloc_slots(struct placing *p)
+{
+    p->track->storage = WEIR_STORED_HEAP;
+    p->track->slots = calloc((size_t)p->track->frames, sizeof *p->track->slots);
+    return p->track->slots ? 0 : no_memory(p);
+}
+
+static int read_refs(struct placing *p)
+{
+    int rc = alloc_slots(p);
+    uint8_t block[REF_BYTES * REFS_AT_ONCE];
+    size_t frames = (size_t)p->track->frames;
+    for (size_t done = 0; done < frames && rc == 0; done += REFS_AT_ONCE) {
+        size_t n = frames - done < REFS_AT_ONCE ? frames - done : REFS_AT_ONCE;
+        rc = p->raw->read(p->raw->user, p->description->offset + done * REF_BYTES, block, n * REF_BYTES);
+        if (rc < 0)
+            return weir_err_set(p->err, rc, "%s: its references cannot be read: %s", p->track->key, strerror(-rc));
+        take_refs(p, block, n, done);
+    }
+    return rc;
+}
+
+/* References in chunks, filtered ones too. */
+static int unpack_refs(struct placing *p)
+{
+    struct weir_blocks *blocks = p->track->blocks;
+    uint32_t stored_max = weir_blocks_stored_max(blocks);
+    uint8_t *stored = malloc(stored_max ? stored_max : 1);
+    if (!stored)
+        return no_memory(p);
+    int rc = alloc_slots(p);
+    for (uint32_t i = 0; i < blocks->n_chunks && rc == 0; i++) {
+        const struct weir_chunk *chunk = &blocks->chunks[i];
+        if (chunk->offset == WEIR_CHUNK_NONE)
+            continue; /* empty references: frames that were never written */
+        const uint8_t *refs;
+        const char *reason = "cannot be read";
+        rc = p->raw->read(p->raw->user, chunk->offset, stored, chunk->bytes);
+        if (rc == 0)
+            rc = weir_unfilter(p->unfilter, &blocks->filters, chunk->mask, stored, chunk->bytes, blocks->chunk_bytes,
+                               &refs, &reason);
+        size_t first = (size_t)i * blocks->rows, left = (size_t)p->track->frames - first;
+        if (rc == 0)
+            take_refs(p, refs, left < blocks->rows ? left : blocks->rows, first);
+        else
+            weir_err_set(p->err, rc, "%s: the chunk of the references from frame %zu on: %s", p->track->key, first,
+                         reason);
+    }
+    free(stored);
+    weir_blocks_close(blocks);
+    p->track->blocks = NULL;
+    return rc;
+}
+
+/* ---- chunks ---- */
+
+/* False when the library found the chunk that it was asked for somewhere else: then it is right, whatever the reason.
+ */
+static bool agrees(const struct weir_h5_description *description, const struct weir_blocks *blocks)
+{
+    if (!description->has_probe)
+        return true;
+    uint64_t i = 0;
+    for (int d = 0; d < blocks->grid.rank; d++) {
+        uint64_t chunk = blocks->grid.chunk[d];
+        i = i * ((blocks->grid.dims[d] + chunk - 1) / chunk) + description->probe_coord[d] / chunk;
+    }
+    const struct weir_chunk *found = i < blocks->n_chunks ? &blocks->chunks[i] : NULL;
+    return found && found->offset == description->probe.offset && found->bytes == description->probe.bytes;
+}
+
+/* Whole frames without filters: each is an extent. */
+static int whole_frames(struct placing *p)
+{
+    struct weir_blocks *blocks = p->track->blocks;
+    struct weir_track *track = p->track;
+    track->offsets = malloc((size_t)track->frames * sizeof *track->offsets);
+    if (!track->offsets)
+        return no_memory(p);
+    for (int t = 0; t < track->frames; t++) {
+        uint64_t offset = blocks->chunks[(uint32_t)t / blocks->rows].offset;
+        track->offsets[t] =
+            offset == WEIR_CHUNK_NONE ? UINT64_MAX : offset + (uint64_t)((uint32_t)t % blocks->rows) * track->row_bytes;
+    }
+    track->storage = WEIR_STORED_CHUNKS;
+    weir_blocks_close(blocks);
+    track->blocks = NULL;
+    return 0;
+}
+
+static int missing_filter(struct placing *p, int id)
+{
+    return weir_err_set(p->err, -ENOTSUP,
+                        "%s: compressed by filter %d (%s), which neither Weir nor the HDF5 library here can undo; "
+                        "rewrite the file with h5repack -f GZIP=4 where that filter is installed",
+                        p->track->key, id, weir_filter_name(id));
+}
+
+static const char *why_not_blocks(const struct placing *p, struct weir_blocks *blocks)
+{
+    const struct weir_h5_description *d = p->description;
+    if (!d->plain_sizes)
+        return "addresses that are not of 8 bytes";
+    if (!d->filters_kept)
+        return "too many filters";
+    if (!weir_filters_can_undo(&d->filters))
+        for (int i = 0; i < d->filters.n; i++) {
+            int id = d->filters.filter[i].id;
+            if (id == WEIR_FILTER_SZIP || id == WEIR_FILTER_NBIT || id == WEIR_FILTER_SCALEOFFSET)
+                return id == WEIR_FILTER_SZIP ? "szip" : id == WEIR_FILTER_NBIT ? "n-bit" : "scale-offset";
+        }
+    if (!weir_filters_can_undo(&d->filters))
+        return "a filter of the library's";
+    bool vlen = p->track->rows == WEIR_ROWS_VLEN;
+    if (!vlen && !d->fill_is_zero && !d->fill_is_known)
+        return "a fill value of its own";
+    if (!weir_blocks_init(blocks) || blocks->chunk_bytes / 2048 > p->raw->size_bytes)
+        return "chunks of a size that makes no sense";
+    /* Of chunks that exist, each takes some bytes of an index. */
+    return blocks->n_chunks / 64 > 65536 + p->raw->size_bytes / 64 ? "more chunks than the file can hold" : NULL;
+}
+
+static int place_chunked(struct placing *p)
+{
+    const struct weir_h5_description *d = p->description;
+    struct weir_track *track = p->track;
+    for (int i = 0; i < d->filters.n; i++) /* lzf is h5py's own: the library need not have it */
+        if (d->filter_missing == d->filters.filter[i].id && !weir_filters_can_undo(&d->filters))
+            return missing_filter(p, d->filter_missing);
+    struct weir_blocks *blocks = track->blocks = calloc(1, sizeof *blocks);
+    if (!blocks)
+        return no_memory(p);
+    blocks->grid = d->grid;
+    blocks->filters = d->filters;
+    memcpy(blocks->fill, d->fill, sizeof blocks->fill);
+    const char *why = why_not_blocks(p, blocks), *reason = "";
+    if (why)
+        return library(p, why);
+    blocks->chunks = malloc(blocks->n_chunks * sizeof *blocks->chunks);
+    if (!blocks->chunks)
+        return no_memory(p);
+    int rc = 0;
+    if (d->written)
+        rc = weir_chunk_index(p->raw, d->object_address, &d->grid, blocks->chunks, &reason);
+    else
+        for (uint32_t i = 0; i < blocks->n_chunks; i++)
+            blocks->chunks[i] = (struct weir_chunk){.offset = WEIR_CHUNK_NONE};
+    if (rc == -ENOTSUP)
+        return library(p, "a kind of chunk index that is not known");
+    if (rc < 0)
+        return weir_err_set(p->err, rc, "%s: its chunks cannot be located: %s; repair or remove the file", track->key,
+                            *reason ? reason : strerror(-rc));
+    if (d->written && !agrees(d, blocks))
+        return library(p, "chunks that the library finds elsewhere");
+    if (track->rows == WEIR_ROWS_VLEN)
+        return unpack_refs(p);
+    if (d->filters.n == 0 && blocks->per_block == 1)
+        return whole_frames(p);
+    track->storage = WEIR_STORED_BLOCKS;
+    return 0;
+}
+
+/* ---- all ---- */
+
+static int place_contiguous(struct placing *p)
+{
+    const struct weir_h5_description *d = p->description;
+    struct weir_track *track = p->track;
+    if (!d->written)
+        return library(p, "never written");
+    if (d->offset == UINT64_MAX)
+        return library(p, "without an address");
+    uint64_t row_bytes = track->rows == WEIR_ROWS_VLEN ? REF_BYTES : track->row_bytes, total;
+    if (__builtin_mul_overflow((uint64_t)track->frames, row_bytes, &total) || !inside(p->raw, d->offset, total))
+        return weir_err_set(p->err, -ENODATA, "%s: its data reaches past the end of the file; is the file truncated?",
+                            track->key);
+    track->base = d->offset;
+    track->storage = WEIR_STORED_CONTIGUOUS;
+    return track->rows == WEIR_ROWS_VLEN ? read_refs(p) : 0;
+}
+
+static int place(struct placing *p)
+{
+    const struct weir_h5_description *d = p->description;
+    if (d->other_file)
+        return library(p, "behind an external link");
+    if (d->shape.is_big_endian)
+        return library(p, "big-endian");
+    if (p->track->rows == WEIR_ROWS_VLEN && !d->plain_sizes)
+        return library(p, "references that are not of 16 bytes");
+    switch (d->layout) {
+    case WEIR_H5_CONTIGUOUS:
+        return place_contiguous(p);
+    case WEIR_H5_CHUNKED:
+        return place_chunked(p);
+    case WEIR_H5_COMPACT:
+        return library(p, "compact");
+    case WEIR_H5_EXTERNAL:
+        return library(p, "external raw files");
+    default:
+        return library(p, "virtual dataset");
+    }
+}
+
+int weir_track_place(struct weir_track *track, const struct weir_h5_description *description,
+                     const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err)
+{
+    struct placing p = {track, description, raw, unfilter, err};
+    int rc = place(&p);
+    if (track->storage == WEIR_STORED_LIBRARY && track->blocks) {
+        weir_blocks_close(track->blocks);
+        track->blocks = NULL;
+    }
+    return rc;
+}
+
+size_t weir_track_bytes(const struct weir_track *track)
+{
+    size_t frames = (size_t)track->frames;
+    return (track->offsets ? frames * sizeof *track->offsets : 0) +
+           (track->lengths ? frames * sizeof *track->lengths : 0) + (track->slots ? frames * sizeof *track->slots : 0) +
+           (track->blocks ? sizeof *track->blocks + track->blocks->n_chunks * sizeof *track->blocks->chunks : 0);
+}
+
+void weir_track_close(struct weir_track *track)
+{
+    free(track->key);
+    free(track->offsets);
+    weir_blocks_close(track->blocks);
+    free(track->lengths);
+    free(track->slots);
+}
+
+static void chunk_text(const struct weir_blocks *blocks, char *text, size_t size)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (int i = 0; i < blocks->filters.n && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%s", i ? "+" : "", weir_filter_name(blocks->filters.filter[i].id));
+    for (int i = 0; i < blocks->grid.rank && n < size; i++)
+        n += (size_t)snprintf(text + n, size - n, "%s%llu",
+                              i                   ? "x"
+                              : blocks->filters.n ? " chunks of "
+                                                  : "chunks of ",
+                              (unsigned long long)blocks->grid.chunk[i]);
+}
+
+void weir_track_storage_text(const struct weir_track *track, char *text, size_t size)
+{
+    static const char *const rows[] = {"contiguous", "padded rows", "fixed strings", "variable length (global heap)"};
+    switch (track->storage) {
+    case WEIR_STORED_CONTIGUOUS:
+    case WEIR_STORED_HEAP:
+        snprintf(text, size, "%s", rows[track->rows]);
+        return;
+    case WEIR_STORED_CHUNKS:
+        snprintf(text, size, "chunks of whole frames");
+        return;
+    case WEIR_STORED_BLOCKS:
+        chunk_text(track->blocks, text, size);
+        return;
+    case WEIR_STORED_LIBRARY:
+        snprintf(text, size, "only through the HDF5 library: %s", track->why);
+        return;
+    }
+}

@@ -1,0 +1,99 @@
+/* One image to its place in the batch, and what --on-error says when it is bad. */
+#include "pipeline/worker_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct weir_image weir_image_of(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera,
+                                int history)
+{
+    struct weir_sample of = slot->samples[sample];
+    int back = shared->layout.history - 1 - history;
+    return (struct weir_image){of.episode, camera, of.t > back ? of.t - back : 0,
+                               weir_layout_image(&shared->layout, slot->memory, sample, camera, history)};
+}
+
+/* The machine's fault, not the frame's: no policy for bad frames may hide it. */
+static bool is_shortage(int code)
+{
+    return code == -ENOMEM || code == -EMFILE || code == -ENFILE;
+}
+
+static enum weir_codec codec_of(const struct weir_shared *shared, const struct weir_image *image)
+{
+    return (enum weir_codec)weir_codec_from_name(weir_dataset_codec(shared->dataset, image->episode, image->camera));
+}
+
+void *weir_image_direct(const struct weir_worker *worker, const struct weir_image *image)
+{
+    bool direct = codec_of(worker->shared, image) == WEIR_CODEC_RAW && weir_decoder_raw_is_direct(worker->decoder);
+    return direct ? image->place : NULL;
+}
+
+int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length)
+{
+    const struct weir_camera_probe *probe = &worker->shared->probes[image->camera];
+    struct weir_frame frame = {codec_of(worker->shared, image), bytes, length, probe->width, probe->height};
+    return weir_decode(worker->decoder, &frame, image->place);
+}
+
+void weir_image_fault(struct weir_worker *worker, const struct weir_image *image, int code, const char *reason,
+                      char text[WEIR_FAULT_TEXT])
+{
+    struct weir_shared *shared = worker->shared;
+    char name[WEIR_FAULT_TEXT];
+    weir_frame_name(shared->dataset, image->episode, image->camera, image->t, name, sizeof name);
+    snprintf(text, WEIR_FAULT_TEXT, "%.*s: %.200s", WEIR_FAULT_TEXT - 210, name, reason);
+    if (code == -ESTALE || code == -ENODATA) { /* the whole file's fault: kept once, not once a frame */
+        snprintf(name, sizeof name, "%.*s: %.200s", WEIR_FAULT_TEXT - 210,
+                 weir_dataset_episode_path(shared->dataset, image->episode), reason);
+        weir_faults_add(&shared->faults, name);
+    } else if (!is_shortage(code)) {
+        weir_faults_add(&shared->faults, text);
+    }
+}
+
+int weir_image_load(struct weir_worker *worker, const struct weir_image *image, char text[WEIR_FAULT_TEXT])
+{
+    const uint8_t *bytes;
+    size_t length;
+    const char *reason = worker->fetcher.reason;
+    int rc =
+        weir_fetch_frame(&worker->fetcher, image->episode, image->camera, image->t, weir_image_direct(worker, image),
+                         worker->shared->layout.image_bytes[image->camera], &bytes, &length);
+    if (rc == 0) {
+        rc = weir_image_decode(worker, image, bytes, length);
+        reason = weir_decoder_reason(worker->decoder);
+    }
+    if (rc < 0)
+        weir_image_fault(worker, image, rc, reason, text);
+    return rc;
+}
+
+/* The nearest earlier frame of the same episode and camera that is good. */
+static bool substitute(struct weir_worker *worker, struct weir_image image)
+{
+    char text[WEIR_FAULT_TEXT];
+    while (image.t-- > 0)
+        if (weir_image_load(worker, &image, text) == 0) {
+            atomic_fetch_add_explicit(&worker->shared->faults.substituted_frames, 1, memory_order_relaxed);
+            return true;
+        }
+    return false;
+}
+
+bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int task, const struct weir_image *image,
+                        int code, const char *text)
+{
+    enum weir_on_error policy = worker->shared->config.on_error;
+    if (policy == WEIR_ON_ERROR_FAIL || is_shortage(code)) {
+        struct weir_err err = WEIR_ERR_NONE;
+        weir_err_set(&err, code, "%s; %s", text,
+                     is_shortage(code) ? "give the process more memory or descriptors (ulimit -n)"
+                                       : "repair or remove it, or go on with --on-error skip or substitute");
+        weir_slot_fail(&worker->shared->slots, slot, task, &err);
+        return false;
+    }
+    return policy == WEIR_ON_ERROR_SUBSTITUTE && substitute(worker, *image);
+}
