@@ -40,6 +40,7 @@ struct run_part {
     int number;
     bool open;
     struct weir_totals totals;
+    struct weir_start_line start;
     size_t n_epochs, epochs_room;
     struct weir_epoch_line *epochs;
     uint64_t epochs_dropped;
@@ -104,6 +105,9 @@ static void part_end(const struct job *job, struct run_part *part)
         return;
     }
     weir_json_end(job->json, ']');
+    weir_json_object(job->json, "start");
+    weir_start_json(job->json, &part->start);
+    weir_json_end(job->json, '}');
     weir_json_array(job->json, "epochs");
     for (size_t i = 0; i < part->n_epochs; i++) {
         weir_json_object(job->json, NULL);
@@ -158,6 +162,12 @@ static int show_record(const struct job *job, struct run_part *part, const struc
         part_begin(job, part, record->type == WEIR_LOG_RUN ? record : NULL);
     if (record->type == WEIR_LOG_RUN)
         return 0;
+    if (record->type == WEIR_LOG_START) {
+        part->start = record->start;
+        if (!job->json)
+            weir_start_print(job->out, &record->start, job->lang);
+        return 0;
+    }
     if (record->type == WEIR_LOG_EPOCH) {
         if (job->json)
             return keep_epoch(part, &record->epoch);

@@ -103,6 +103,15 @@ static const json_t *get_array(struct place *place, const json_t *object, const 
     return array;
 }
 
+static void read_start(struct place *place, const json_t *object, struct weir_start_line *start)
+{
+    start->first_batch_s = get_double(place, object, "first_batch_s", 0);
+    start->open_s = get_double(place, object, "open_s", 0);
+    start->index_s = get_double(place, object, "index_s", 0);
+    start->files = get_int(place, object, "files");
+    start->files_from_index = get_int(place, object, "files_from_index");
+}
+
 static void read_epoch(struct place *place, const json_t *object, struct weir_epoch_line *epoch)
 {
     epoch->epoch = get_int(place, object, "epoch");
@@ -227,7 +236,11 @@ static const char *record_type(const json_t *object)
 
 static bool is_record_type(const char *type)
 {
-    return strcmp(type, "run") == 0 || strcmp(type, "epoch") == 0 || strcmp(type, "stages") == 0;
+    static const char *const types[] = {"run", "start", "epoch", "stages"};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strcmp(type, types[i]) == 0)
+            return true;
+    return false;
 }
 
 bool weir_log_recognised(const char *line, size_t length)
@@ -256,6 +269,9 @@ static int take_record(struct weir_log_record *record, json_t *object, struct we
     int code = 0;
     if (strcmp(type, "run") == 0) {
         record->type = WEIR_LOG_RUN;
+    } else if (strcmp(type, "start") == 0) {
+        record->type = WEIR_LOG_START;
+        read_start(&place, object, &record->start);
     } else if (strcmp(type, "epoch") == 0) {
         record->type = WEIR_LOG_EPOCH;
         read_epoch(&place, object, &record->epoch);

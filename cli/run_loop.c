@@ -295,35 +295,19 @@ static bool output_lost(const struct loop *l)
     return ferror(stdout) || (l->run->log && ferror(l->run->log)) || (l->run->checksums && ferror(l->run->checksums));
 }
 
-static void first_batch_json(FILE *out, const struct weir_loader_facts *facts)
-{
-    struct weir_json json;
-    weir_json_open(&json, out, false);
-    weir_json_object(&json, NULL);
-    weir_json_text(&json, "type", "start");
-    weir_json_double(&json, "first_batch_s", facts->first_batch_s);
-    weir_json_double(&json, "open_s", facts->open_s);
-    weir_json_double(&json, "index_s", facts->index_s);
-    weir_json_int(&json, "files", facts->files);
-    weir_json_int(&json, "files_from_index", facts->files_from_index);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
-}
-
 static void say_first_batch(struct loop *l)
 {
     struct weir_loader_facts facts;
     weir_loader_facts(l->loader, &facts);
+    struct weir_start_line line = {facts.first_batch_s, facts.open_s, facts.index_s, facts.files,
+                                   facts.files_from_index};
     if (l->run->json)
-        first_batch_json(stdout, &facts);
+        weir_start_log(stdout, &line);
     else
-        printf(l->run->lang == WEIR_LANG_ZH ? "首个批次: %.3fs (打开 %.3fs, 索引 %.3fs: %d 个文件, %d 个来自索引文件)\n"
-                                            : "first batch after %.3f s: open %.3f s, of it index %.3f s (%d files, %d "
-                                              "of them from the index file)\n",
-               facts.first_batch_s, facts.open_s, facts.index_s, facts.files, facts.files_from_index);
+        weir_start_print(stdout, &line, l->run->lang);
     fflush(stdout);
     if (l->run->log)
-        first_batch_json(l->run->log, &facts);
+        weir_start_log(l->run->log, &line);
 }
 
 /* Without workers this thread is the one whose time has to add up: what is in no other zone is "other". */

@@ -86,10 +86,19 @@ struct weir_epoch_line {
 /* One line per epoch; the Chinese one matches grep "Epoch.*总耗时" and grep "耗时:". */
 void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_lang lang);
 
+/* How long it took until the first batch was there; each time includes the ones below it. */
+struct weir_start_line {
+    double first_batch_s, open_s, index_s;
+    int files, files_from_index;
+};
+void weir_start_print(FILE *out, const struct weir_start_line *line, enum weir_lang lang);
+
 /* The log's lines, each one JSON object and a newline, flushed: docs/log-format.md. */
+void weir_start_log(FILE *log, const struct weir_start_line *line);
 void weir_epoch_log(FILE *log, const struct weir_epoch_line *line);
 void weir_report_log(FILE *log, const struct weir_report *report);
 /* The same members into an object that is open in json. */
+void weir_start_json(struct weir_json *json, const struct weir_start_line *line);
 void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line);
 void weir_report_json(struct weir_json *json, const struct weir_report *report);
 /* "work", "inclusive", "span", "wait", "loop". */

@@ -2,6 +2,15 @@
 
 #include "prof/text.h"
 
+void weir_start_json(struct weir_json *json, const struct weir_start_line *line)
+{
+    weir_json_double(json, "first_batch_s", line->first_batch_s);
+    weir_json_double(json, "open_s", line->open_s);
+    weir_json_double(json, "index_s", line->index_s);
+    weir_json_int(json, "files", line->files);
+    weir_json_int(json, "files_from_index", line->files_from_index);
+}
+
 void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
 {
     weir_json_int(json, "epoch", line->epoch);
@@ -127,6 +136,18 @@ void weir_report_json(struct weir_json *json, const struct weir_report *report)
     write_queue_and_io(json, report);
     write_errors(json, report);
     write_profiler(json, report);
+}
+
+void weir_start_log(FILE *log, const struct weir_start_line *line)
+{
+    struct weir_json json;
+    weir_json_open(&json, log, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "start");
+    weir_start_json(&json, line);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fflush(log);
 }
 
 void weir_epoch_log(FILE *log, const struct weir_epoch_line *line)

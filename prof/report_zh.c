@@ -140,3 +140,13 @@ void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_l
     else
         epoch_en(out, line);
 }
+
+void weir_start_print(FILE *out, const struct weir_start_line *line, enum weir_lang lang)
+{
+    const char *format =
+        lang == WEIR_LANG_ZH
+            ? "首个批次: %.3fs (打开: %.3fs, 其中索引: %.3fs, %d 个文件, %d 个取自索引文件)\n"
+            : "first batch after %.3f s (open %.3f s, of it index %.3f s: %d files, %d of them from the "
+              "index file)\n";
+    fprintf(out, format, line->first_batch_s, line->open_s, line->index_s, line->files, line->files_from_index);
+}
