@@ -18,7 +18,7 @@ static int load_image(struct weir_worker *worker, struct weir_sample of, int cam
 {
     struct weir_shared *shared = worker->shared;
     const struct weir_camera_probe *probe = &shared->probes[camera];
-    bool direct = probe->codec == WEIR_CODEC_RAW && weir_decoder_raw_is_direct(worker->decoder);
+    bool direct = weir_decoder_is_direct(worker->decoder, probe->codec);
     struct weir_frame frame = {.codec = probe->codec, .width = probe->width, .height = probe->height};
     const char *reason = worker->fetcher.reason;
     int rc = weir_fetch_frame(&worker->fetcher, of.episode, camera, of.t, direct ? image : NULL,
