@@ -182,15 +182,23 @@ static uint64_t by_library(const struct facts *facts, uint64_t *frames)
 
 /* ---- as text ---- */
 
+/* As the dataset calls it; encoded colour may be either of two. */
+static const char *codec_name(const struct facts *facts, int c)
+{
+    const struct weir_camera_probe *probe = &facts->cameras[c].probe;
+    return probe->codec == WEIR_CODEC_JPEG ? probe->image.format : weir_dataset_camera(facts->dataset, c)->codec;
+}
+
 static void print_camera(const struct facts *facts, int c)
 {
     const struct camera_facts *camera = &facts->cameras[c];
-    const struct weir_jpeg_info *jpeg = &camera->probe.jpeg;
+    const struct weir_image_info *image = &camera->probe.image;
     printf("  %-20s %dx%d  ", weir_dataset_camera(facts->dataset, c)->name, camera->probe.width, camera->probe.height);
-    if (camera->probe.codec == WEIR_CODEC_JPEG)
-        printf("jpeg %s %s", jpeg->process, jpeg->subsampling);
-    else
-        printf("raw");
+    printf("%s", codec_name(facts, c));
+    if (image->process)
+        printf(" %s %s", image->process, image->subsampling);
+    else if (image->format)
+        printf(" %dx%d bits", image->components, image->bit_depth);
     if (camera->bytes_max > 0)
         printf("  %.0f bytes/frame (%llu to %llu)  ", camera->bytes_mean, (unsigned long long)camera->bytes_min,
                (unsigned long long)camera->bytes_max);
@@ -269,14 +277,13 @@ static void print_text(const struct facts *facts, const char *path)
 static void json_camera(struct weir_json *json, const struct facts *facts, int c)
 {
     const struct camera_facts *camera = &facts->cameras[c];
-    bool jpeg = camera->probe.codec == WEIR_CODEC_JPEG;
     weir_json_object(json, NULL);
     weir_json_text(json, "name", weir_dataset_camera(facts->dataset, c)->name);
     weir_json_int(json, "width", camera->probe.width);
     weir_json_int(json, "height", camera->probe.height);
-    weir_json_text(json, "codec", jpeg ? "jpeg" : "raw");
-    weir_json_text(json, "process", jpeg ? camera->probe.jpeg.process : NULL);
-    weir_json_text(json, "subsampling", jpeg ? camera->probe.jpeg.subsampling : NULL);
+    weir_json_text(json, "codec", codec_name(facts, c));
+    weir_json_text(json, "process", camera->probe.image.process);
+    weir_json_text(json, "subsampling", camera->probe.image.subsampling);
     weir_json_uint(json, "frames", camera->frames);
     if (camera->bytes_max > 0) {
         weir_json_double(json, "frame_bytes_mean", camera->bytes_mean);

@@ -2,18 +2,20 @@
 #include "decoders/decoder_ops.h"
 #include "prof/recorder.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct weir_decoder_ops *const engines[] = {&weir_decoder_turbo, &weir_decoder_raw, &weir_decoder_null};
+static const struct weir_decoder_ops *const engines[] = {&weir_decoder_turbo, &weir_decoder_png, &weir_decoder_raw,
+                                                         &weir_decoder_null};
 enum { ENGINE_COUNT = sizeof engines / sizeof engines[0] };
 
 struct weir_decoder {
     struct weir_pixel_format format;
-    const struct weir_decoder_ops *by_codec[WEIR_CODEC_COUNT];
-    void *turbo; /* context of the turbo engine, also for probing */
+    bool null;
+    void *turbo, *png; /* contexts of these engines, also for probing */
     uint8_t *band;
     int width_max;
     char reason[WEIR_REASON_MAX];
@@ -24,11 +26,30 @@ size_t weir_image_bytes(const struct weir_pixel_format *format, int width, int h
     return (size_t)width * (size_t)height * 3 * (format->dtype == WEIR_DTYPE_F32 ? sizeof(float) : 1);
 }
 
+size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_codec codec, int width, int height)
+{
+    if (weir_codec_is_depth(codec))
+        return (size_t)width * (size_t)height * sizeof(uint16_t);
+    return weir_image_bytes(format, width, height);
+}
+
 int weir_codec_from_name(const char *name)
 {
-    if (strcmp(name, "raw") == 0)
-        return WEIR_CODEC_RAW;
-    return strcmp(name, "jpeg") == 0 ? WEIR_CODEC_JPEG : -EINVAL;
+    static const char *const names[] = {
+        [WEIR_CODEC_RAW] = "raw",
+        [WEIR_CODEC_JPEG] = "jpeg",
+        [WEIR_CODEC_RAW16] = "raw16",
+        [WEIR_CODEC_PNG16] = "png16",
+    };
+    for (int i = 0; i < WEIR_CODEC_COUNT; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return -EINVAL;
+}
+
+bool weir_codec_is_depth(enum weir_codec codec)
+{
+    return codec == WEIR_CODEC_RAW16 || codec == WEIR_CODEC_PNG16;
 }
 
 bool weir_decoder_row(int i, const char **name, const char **summary, const char **why_not)
@@ -52,16 +73,30 @@ static bool is_direct(const struct weir_pixel_format *format)
     return format->dtype == WEIR_DTYPE_U8 && format->layout == WEIR_LAYOUT_NHWC;
 }
 
-bool weir_decoder_raw_is_direct(const struct weir_decoder *decoder)
+bool weir_decoder_is_direct(const struct weir_decoder *decoder, enum weir_codec codec)
 {
-    return is_direct(&decoder->format) && decoder->format.color == WEIR_COLOR_RGB &&
-           decoder->by_codec[WEIR_CODEC_RAW] == &weir_decoder_raw;
+    if (decoder->null)
+        return false;
+    return codec == WEIR_CODEC_RAW16 ||
+           (codec == WEIR_CODEC_RAW && is_direct(&decoder->format) && decoder->format.color == WEIR_COLOR_RGB);
 }
 
-/* Rows that take JPEGs; raw frames are copied by "raw" whatever was asked for, but by "null" not even that. */
+/* Rows that take JPEGs. PNGs and raw frames are left to "png" and "raw" whatever was asked for, except by "null". */
 static bool takes_jpeg(const struct weir_decoder_ops *ops)
 {
-    return ops != &weir_decoder_raw;
+    return ops != &weir_decoder_raw && ops != &weir_decoder_png;
+}
+
+/* The engine for a frame, and its context. */
+static const struct weir_decoder_ops *engine_for(const struct weir_decoder *decoder, enum weir_codec codec,
+                                                 const uint8_t *bytes, size_t length, void **self)
+{
+    *self = NULL;
+    if (codec == WEIR_CODEC_RAW || codec == WEIR_CODEC_RAW16)
+        return &weir_decoder_raw;
+    bool png = codec == WEIR_CODEC_PNG16 || weir_png_begins(bytes, length);
+    *self = png ? decoder->png : decoder->turbo;
+    return png ? &weir_decoder_png : &weir_decoder_turbo;
 }
 
 int weir_decoder_check(const char *engine, struct weir_err *err)
@@ -84,16 +119,16 @@ int weir_decoder_open(struct weir_decoder **out, const char *engine, const struc
     int rc = weir_decoder_check(engine, err);
     if (rc < 0)
         return rc;
-    bool null = strcmp(engine, "null") == 0;
+    if (format->dtype == WEIR_DTYPE_U16)
+        return weir_err_set(err, -EINVAL, "colour images become u8 or f32; u16 is for depth");
     struct weir_decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder)
         return weir_err_set(err, -ENOMEM, "out of memory");
     decoder->format = *format;
     decoder->width_max = width_max;
-    decoder->by_codec[WEIR_CODEC_RAW] = null ? &weir_decoder_null : &weir_decoder_raw;
-    decoder->by_codec[WEIR_CODEC_JPEG] = null ? &weir_decoder_null : &weir_decoder_turbo;
+    decoder->null = strcmp(engine, "null") == 0;
     decoder->band = malloc((size_t)width_max * 3 * WEIR_BAND_ROWS);
-    if (!decoder->band || weir_decoder_turbo.open(&decoder->turbo) < 0) {
+    if (!decoder->band || weir_decoder_turbo.open(&decoder->turbo) < 0 || weir_decoder_png.open(&decoder->png) < 0) {
         weir_decoder_close(&decoder);
         return weir_err_set(err, -ENOMEM, "out of memory");
     }
@@ -107,6 +142,8 @@ void weir_decoder_close(struct weir_decoder **decoder)
         return;
     if ((*decoder)->turbo)
         weir_decoder_turbo.close((*decoder)->turbo);
+    if ((*decoder)->png)
+        weir_decoder_png.close((*decoder)->png);
     free((*decoder)->band);
     free(*decoder);
     *decoder = NULL;
@@ -130,17 +167,21 @@ int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, vo
         snprintf(decoder->reason, sizeof decoder->reason, "wider than the %d pixels planned for", decoder->width_max);
         return -EBADMSG;
     }
+    bool depth = weir_codec_is_depth(frame->codec);
     struct weir_rows rows = {
         .color = decoder->format.color,
         .width = frame->width,
         .height = frame->height,
-        .stride = (size_t)frame->width * 3,
-        .image = is_direct(&decoder->format) ? image : NULL,
+        .stride = (size_t)frame->width * (depth ? sizeof(uint16_t) : 3),
+        .image = depth || is_direct(&decoder->format) ? image : NULL,
         .band = decoder->band,
         .target = image,
         .format = &decoder->format,
     };
-    int rc = decoder->by_codec[frame->codec]->decode(decoder->turbo, frame, &rows, decoder->reason);
+    void *self = NULL;
+    const struct weir_decoder_ops *ops =
+        decoder->null ? &weir_decoder_null : engine_for(decoder, frame->codec, frame->bytes, frame->length, &self);
+    int rc = ops->decode(self, frame, &rows, decoder->reason);
     if (rows.convert_ticks)
         weir_zone_carve(WEIR_STAGE_TO_TENSOR, rows.convert_ticks);
     return rc;
@@ -151,7 +192,12 @@ const char *weir_decoder_reason(const struct weir_decoder *decoder)
     return decoder->reason;
 }
 
-int weir_probe_jpeg(struct weir_decoder *decoder, const uint8_t *bytes, size_t length, struct weir_jpeg_info *info)
+int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const uint8_t *bytes, size_t length,
+                     struct weir_image_info *info)
 {
-    return weir_decoder_turbo.probe(decoder->turbo, bytes, length, info, decoder->reason);
+    assert(codec == WEIR_CODEC_JPEG || codec == WEIR_CODEC_PNG16);
+    void *self;
+    const struct weir_decoder_ops *ops = engine_for(decoder, codec, bytes, length, &self);
+    *info = (struct weir_image_info){0};
+    return ops->probe(self, codec, bytes, length, info, decoder->reason);
 }

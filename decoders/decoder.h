@@ -1,8 +1,9 @@
 /* decoder.h: turns the bytes of one frame into pixels in the caller's buffer.
  *
- * A decoder is one thread's context. It writes one image of width x height x 3 in the output format it was opened with:
- * u8 or f32 (0..1, value / 255), interleaved (nhwc) or planar (nchw), channels in RGB or BGR order. Conversion is done
- * band by band while the rows are in cache. */
+ * A decoder is one thread's context. A colour frame becomes an image of width x height x 3 in the output format that
+ * the decoder was opened with: u8 or f32 (0..1, value / 255), interleaved (nhwc) or planar (nchw), channels in RGB or
+ * BGR order. Conversion is done band by band while the rows are in cache. A depth frame becomes height x width u16 in
+ * host order, values as stored, whatever the output format. */
 #ifndef WEIR_DECODERS_DECODER_H
 #define WEIR_DECODERS_DECODER_H
 
@@ -11,26 +12,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum weir_codec { WEIR_CODEC_RAW, WEIR_CODEC_JPEG, WEIR_CODEC_COUNT };
+enum weir_codec {
+    WEIR_CODEC_RAW,   /* height x width x 3 bytes */
+    WEIR_CODEC_JPEG,  /* encoded colour: a JPEG, or a PNG of 8 bits a channel when the bytes begin as one */
+    WEIR_CODEC_RAW16, /* depth: height x width little-endian u16 */
+    WEIR_CODEC_PNG16, /* depth: a grayscale PNG of 16 bits, or of 8, whose values are kept */
+    WEIR_CODEC_COUNT
+};
 enum weir_color { WEIR_COLOR_RGB, WEIR_COLOR_BGR };
-enum weir_dtype { WEIR_DTYPE_U8, WEIR_DTYPE_F32 };
+enum weir_dtype { WEIR_DTYPE_U8, WEIR_DTYPE_F32, WEIR_DTYPE_U16 };
 enum weir_image_layout { WEIR_LAYOUT_NHWC, WEIR_LAYOUT_NCHW };
 
 struct weir_pixel_format {
     enum weir_color color;
-    enum weir_dtype dtype;
+    enum weir_dtype dtype; /* u8 or f32; u16 is what depth frames become, not an output format */
     enum weir_image_layout layout;
 };
 
-/* Bytes of one image in this format. */
+/* Bytes of one colour image in this format. */
 size_t weir_image_bytes(const struct weir_pixel_format *format, int width, int height);
+/* Bytes of what a frame of this codec becomes, colour or depth. */
+size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_codec codec, int width, int height);
 
-/* "raw" or "jpeg"; -EINVAL for a name that is no codec. */
+/* "raw", "jpeg", "raw16" or "png16"; -EINVAL for a name that is no codec. */
 int weir_codec_from_name(const char *name);
+bool weir_codec_is_depth(enum weir_codec codec);
 
 struct weir_decoder;
 
-/* 0 when JPEGs can be decoded by the engine of this name; -EINVAL with the names there are. */
+/* 0 when JPEGs can be decoded by the engine of this name; -EINVAL with the names there are. PNGs are left to libpng by
+ * every engine but "null". */
 int weir_decoder_check(const char *engine, struct weir_err *err);
 
 /* engine: "turbo" or "null" (see weir_decoder_row). width_max: widest image that will come. */
@@ -38,32 +49,38 @@ int weir_decoder_open(struct weir_decoder **out, const char *engine, const struc
                       int width_max, struct weir_err *err);
 void weir_decoder_close(struct weir_decoder **decoder);
 
-/* True when a raw frame's bytes may be read straight to where the image belongs: decoding them is then free. */
-bool weir_decoder_raw_is_direct(const struct weir_decoder *decoder);
+/* True when a frame's bytes may be read straight to where the image belongs: decoding them is then free. */
+bool weir_decoder_is_direct(const struct weir_decoder *decoder, enum weir_codec codec);
 
 struct weir_frame {
     enum weir_codec codec;
-    const uint8_t *bytes; /* may be the destination itself when weir_decoder_raw_is_direct */
+    const uint8_t *bytes; /* may be the destination itself when weir_decoder_is_direct */
     size_t length;
     int width, height; /* what the image must be */
 };
 
-/* Decodes into image (weir_image_bytes of it). Times 03b_image_decode and 05_to_tensor_normalize. 0, or -EBADMSG for
- * bytes that are corrupt, of another size or of a kind that the codec does not read: weir_decoder_reason says which.
- * libjpeg's warnings count as corrupt. After a failure the image holds anything. */
+/* Decodes into image (weir_frame_bytes of it, aligned for its type). Times 03b_image_decode and
+ * 05_to_tensor_normalize. 0; -EBADMSG for bytes that are corrupt, of another size or of a kind that the codec does not
+ * read; -ENOMEM. weir_decoder_reason says why. Warnings of libjpeg and libpng count as corrupt; what follows the end of
+ * a JPEG or PNG is not looked at. After a failure the image holds anything. */
 int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, void *image);
 
 /* Why the last weir_decode or weir_probe failed; valid until the next call. */
 const char *weir_decoder_reason(const struct weir_decoder *decoder);
 
-struct weir_jpeg_info {
-    int width, height, components;
-    const char *subsampling; /* "4:4:4", "4:2:2", "4:2:0", "4:4:0", "4:1:1", "gray", "other" */
-    const char *process;     /* "baseline", "progressive", "arithmetic" */
+struct weir_image_info {
+    int width, height;
+    int components;          /* as stored, alpha too; 3 for a palette */
+    int bit_depth;           /* of a component; 8 for a palette */
+    const char *format;      /* "jpeg" or "png" */
+    const char *subsampling; /* of JPEGs, else NULL: "4:4:4", "4:2:2", "4:2:0", "4:4:0", "4:1:1", "gray", "other" */
+    const char *process;     /* of JPEGs, else NULL: "baseline", "progressive", "arithmetic" */
 };
 
-/* Reads a JPEG's header. 0 or -EBADMSG. */
-int weir_probe_jpeg(struct weir_decoder *decoder, const uint8_t *bytes, size_t length, struct weir_jpeg_info *info);
+/* Reads the header of a WEIR_CODEC_JPEG or WEIR_CODEC_PNG16 frame. 0, or -EBADMSG for what is none or is of a kind that
+ * the codec does not read. */
+int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const uint8_t *bytes, size_t length,
+                     struct weir_image_info *info);
 
 /* Row i of the decoder table for help and doctor; false past the end. */
 bool weir_decoder_row(int i, const char **name, const char **summary, const char **why_not);

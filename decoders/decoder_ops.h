@@ -6,12 +6,12 @@
 
 enum { WEIR_BAND_ROWS = 16, WEIR_REASON_MAX = 256 };
 
-/* Where an engine puts its rows, interleaved u8, channels in the order of color. */
+/* Where an engine puts its rows: interleaved u8, channels in the order of color; of depth u16, always directly. */
 struct weir_rows {
     enum weir_color color;
     int width, height;
     size_t stride;  /* bytes from row to row, both in image and band */
-    uint8_t *image; /* rows go here directly when no conversion is needed, else NULL */
+    uint8_t *image; /* rows go here directly when no conversion is needed (as for depth), else NULL */
     uint8_t *band;  /* else WEIR_BAND_ROWS rows at a time go here */
     void *target;   /* of the conversion */
     const struct weir_pixel_format *format;
@@ -32,15 +32,19 @@ struct weir_decoder_ops {
     const char *why_not;
     int (*open)(void **self);
     void (*close)(void *self);
-    /* 0 or -EBADMSG with reason (WEIR_REASON_MAX) filled. */
+    /* 0, or -EBADMSG or -ENOMEM with reason (WEIR_REASON_MAX) filled. */
     int (*decode)(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason);
-    int (*probe)(void *self, const uint8_t *bytes, size_t length, struct weir_jpeg_info *info, char *reason);
+    int (*probe)(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
+                 char *reason);
 };
 
-extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_raw, weir_decoder_null;
+extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_png, weir_decoder_raw, weir_decoder_null;
 
 /* Converts n rows of interleaved u8 to the format, into an image of the full height. */
 void weir_convert_rows(const struct weir_rows *rows, int y, int n);
+
+/* True when the bytes begin with the signature of a PNG. */
+bool weir_png_begins(const uint8_t *bytes, size_t length);
 
 /* Text of weir_decoder_library. */
 void weir_turbo_library(char *text, size_t size);

@@ -1,6 +1,7 @@
-/* raw: frames stored as height x width x 3 bytes. Stored arrays are taken to be RGB; BGR swaps them. */
+/* raw: frames stored as height x width x 3 bytes, or as u16 of depth. Colours are taken to be RGB; BGR swaps them. */
 #include "decoders/decoder_ops.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,14 +19,28 @@ static void copy_row(uint8_t *restrict dst, const uint8_t *restrict src, size_t 
     }
 }
 
+/* Swapping is no work on little-endian machines: nothing is left of the loop. */
+static void copy_depth(uint16_t *to, const uint8_t *bytes, size_t length)
+{
+    if ((const uint8_t *)to != bytes)
+        memcpy(to, bytes, length);
+    for (size_t i = 0; i < length / sizeof *to; i++)
+        to[i] = le16toh(to[i]);
+}
+
 static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
 {
     (void)self;
-    size_t row_bytes = (size_t)frame->width * 3;
+    bool depth = weir_codec_is_depth(frame->codec);
+    size_t pixel_bytes = depth ? sizeof(uint16_t) : 3, row_bytes = (size_t)frame->width * pixel_bytes;
     if (frame->length != row_bytes * (size_t)frame->height) {
-        snprintf(reason, WEIR_REASON_MAX, "%zu bytes are not %dx%d pixels of 3 bytes", frame->length, frame->width,
-                 frame->height);
+        snprintf(reason, WEIR_REASON_MAX, "%zu bytes are not %dx%d pixels of %zu bytes", frame->length, frame->width,
+                 frame->height, pixel_bytes);
         return -EBADMSG;
+    }
+    if (depth) {
+        copy_depth(rows->target, frame->bytes, frame->length);
+        return 0;
     }
     if (frame->bytes == rows->image)
         return 0; /* was read into place */

@@ -145,8 +145,10 @@ static const char *subsampling(const struct jpeg_decompress_struct *jpeg)
     return "other";
 }
 
-static int turbo_probe(void *self, const uint8_t *bytes, size_t length, struct weir_jpeg_info *info, char *reason)
+static int turbo_probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length,
+                       struct weir_image_info *info, char *reason)
 {
+    (void)codec;
     struct turbo *turbo = self;
     if (setjmp(turbo->escape))
         return fail(turbo, reason);
@@ -155,6 +157,8 @@ static int turbo_probe(void *self, const uint8_t *bytes, size_t length, struct w
     info->width = (int)turbo->jpeg.image_width;
     info->height = (int)turbo->jpeg.image_height;
     info->components = turbo->jpeg.num_components;
+    info->bit_depth = turbo->jpeg.data_precision;
+    info->format = "jpeg";
     info->subsampling = subsampling(&turbo->jpeg);
     info->process = turbo->jpeg.arith_code ? "arithmetic" : turbo->jpeg.progressive_mode ? "progressive" : "baseline";
     jpeg_abort_decompress(&turbo->jpeg);

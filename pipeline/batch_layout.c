@@ -9,7 +9,8 @@ static const uint64_t SLOT_MAX_BYTES = 1ull << 40;
 
 static size_t element_bytes(enum weir_dtype dtype)
 {
-    return dtype == WEIR_DTYPE_F32 ? sizeof(float) : 1;
+    static const size_t bytes[] = {[WEIR_DTYPE_U8] = 1, [WEIR_DTYPE_F32] = sizeof(float), [WEIR_DTYPE_U16] = 2};
+    return bytes[dtype];
 }
 
 /* Adds a tensor of these dimensions after the batch's; its number, or -EOVERFLOW. */
@@ -34,8 +35,17 @@ static int add(struct weir_batch_layout *layout, const char *name, enum weir_dty
     return layout->n_tensors++;
 }
 
-static int add_images(struct weir_batch_layout *layout, const struct weir_pixel_format *format, const char *name,
-                      int first, int cameras)
+/* Cameras of one kind, colour or depth. */
+struct kind {
+    bool depth;
+    const char *name;
+    int n;
+    int cameras[WEIR_CAMERAS_MAX];
+};
+
+/* A tensor for images like those of camera c. cameras: how many share it; 0 = it is c's own. */
+static int add_images(struct weir_batch_layout *layout, const struct weir_pixel_format *format, bool depth,
+                      const char *name, int c, int cameras)
 {
     int64_t dims[5];
     int n = 0;
@@ -44,34 +54,58 @@ static int add_images(struct weir_batch_layout *layout, const struct weir_pixel_
         dims[n++] = cameras;
     if (layout->history > 1)
         dims[n++] = layout->history;
-    if (planar)
+    if (planar && !depth)
         dims[n++] = 3;
-    dims[n++] = layout->height[first];
-    dims[n++] = layout->width[first];
-    if (!planar)
+    dims[n++] = layout->height[c];
+    dims[n++] = layout->width[c];
+    if (!planar && !depth)
         dims[n++] = 3;
-    return add(layout, name, format->dtype, dims, n);
+    return add(layout, name, depth ? WEIR_DTYPE_U16 : format->dtype, dims, n);
 }
 
-static int add_cameras(struct weir_batch_layout *layout, const struct weir_loader_config *config,
-                       const struct weir_dataset *dataset, const struct weir_camera_probe *probes)
+static bool same_size(const struct weir_batch_layout *layout, const struct kind *kind)
 {
-    layout->n_cameras = weir_dataset_cameras(dataset);
-    layout->grouped = true;
-    for (int c = 0; c < layout->n_cameras; c++) {
-        layout->width[c] = probes[c].width;
-        layout->height[c] = probes[c].height;
-        layout->image_bytes[c] = weir_image_bytes(&config->format, probes[c].width, probes[c].height);
-        layout->grouped &= probes[c].width == probes[0].width && probes[c].height == probes[0].height;
-    }
-    if (layout->grouped)
-        return add_images(layout, &config->format, "images", 0, layout->n_cameras);
+    for (int i = 1; i < kind->n; i++)
+        if (layout->width[kind->cameras[i]] != layout->width[kind->cameras[0]] ||
+            layout->height[kind->cameras[i]] != layout->height[kind->cameras[0]])
+            return false;
+    return true;
+}
+
+static int add_kind(struct weir_batch_layout *layout, const struct weir_pixel_format *format,
+                    const struct weir_dataset *dataset, const struct kind *kind)
+{
     int rc = 0;
-    for (int c = 0; c < layout->n_cameras && rc >= 0; c++) {
-        snprintf(layout->names[c], sizeof layout->names[c], "images/%s", weir_dataset_camera(dataset, c)->name);
-        rc = add_images(layout, &config->format, layout->names[c], c, 0);
+    bool shared = kind->n > 0 && same_size(layout, kind);
+    if (shared)
+        rc = add_images(layout, format, kind->depth, kind->name, kind->cameras[0], kind->n);
+    for (int i = 0; i < kind->n && rc >= 0; i++) {
+        int c = kind->cameras[i];
+        if (!shared) {
+            snprintf(layout->names[c], sizeof layout->names[c], "%s/%s", kind->name,
+                     weir_dataset_camera(dataset, c)->name);
+            rc = add_images(layout, format, kind->depth, layout->names[c], c, 0);
+        }
+        layout->tensor[c] = rc;
+        layout->place[c] = shared ? i : 0;
     }
     return rc;
+}
+
+static int add_cameras(struct weir_batch_layout *layout, const struct weir_pixel_format *format,
+                       const struct weir_dataset *dataset, const struct weir_camera_probe *probes)
+{
+    struct kind color = {.name = "images"}, depth = {.depth = true, .name = "depth"};
+    layout->n_cameras = weir_dataset_cameras(dataset);
+    for (int c = 0; c < layout->n_cameras; c++) {
+        struct kind *kind = weir_codec_is_depth(probes[c].codec) ? &depth : &color;
+        kind->cameras[kind->n++] = c;
+        layout->width[c] = probes[c].width;
+        layout->height[c] = probes[c].height;
+        layout->image_bytes[c] = weir_frame_bytes(format, probes[c].codec, probes[c].width, probes[c].height);
+    }
+    int rc = add_kind(layout, format, dataset, &color);
+    return rc < 0 ? rc : add_kind(layout, format, dataset, &depth);
 }
 
 int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_loader_config *config,
@@ -84,7 +118,7 @@ int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_l
     int64_t qpos[2] = {config->obs_history, weir_dataset_qpos_dim(dataset)};
     int64_t actions[2] = {config->chunk_size, weir_dataset_action_dim(dataset)};
     bool history = config->obs_history > 1;
-    int rc = add_cameras(layout, config, dataset, probes);
+    int rc = add_cameras(layout, &config->format, dataset, probes);
     if (rc >= 0)
         rc = layout->qpos = add(layout, "qpos", WEIR_DTYPE_F32, history ? qpos : qpos + 1, history ? 2 : 1);
     if (rc >= 0)
@@ -101,7 +135,7 @@ void *weir_layout_row(const struct weir_batch_layout *layout, uint8_t *slot, int
 
 void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, int sample, int camera, int history)
 {
-    uint8_t *row = weir_layout_row(layout, slot, layout->grouped ? 0 : camera, sample);
-    size_t before = (size_t)(layout->grouped ? camera : 0) * (size_t)layout->history + (size_t)history;
+    uint8_t *row = weir_layout_row(layout, slot, layout->tensor[camera], sample);
+    size_t before = (size_t)layout->place[camera] * (size_t)layout->history + (size_t)history;
     return row + before * layout->image_bytes[camera];
 }

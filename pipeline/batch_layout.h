@@ -7,8 +7,9 @@
 
 struct weir_batch_layout {
     int n_cameras, history, batch_size;
-    bool grouped; /* all cameras of one size: one tensor for all */
     int width[WEIR_CAMERAS_MAX], height[WEIR_CAMERAS_MAX];
+    int tensor[WEIR_CAMERAS_MAX]; /* where the camera's images are; colour or depth cameras of one size share one */
+    int place[WEIR_CAMERAS_MAX];  /* of the camera among those of its tensor */
     size_t image_bytes[WEIR_CAMERAS_MAX];
     int n_tensors;
     struct weir_tensor tensors[WEIR_TENSORS_MAX]; /* of a full batch; data is NULL */

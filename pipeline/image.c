@@ -27,8 +27,7 @@ static enum weir_codec codec_of(const struct weir_shared *shared, const struct w
 
 void *weir_image_direct(const struct weir_worker *worker, const struct weir_image *image)
 {
-    bool direct = codec_of(worker->shared, image) == WEIR_CODEC_RAW && weir_decoder_raw_is_direct(worker->decoder);
-    return direct ? image->place : NULL;
+    return weir_decoder_is_direct(worker->decoder, codec_of(worker->shared, image)) ? image->place : NULL;
 }
 
 int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length)

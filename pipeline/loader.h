@@ -69,7 +69,8 @@ struct weir_loader_config {
 void weir_loader_config_default(struct weir_loader_config *config);
 
 struct weir_tensor {
-    const char *name; /* "images" or "images/CAMERA" where sizes differ, "qpos", "actions", "is_pad" */
+    const char *name; /* "images" or "images/CAMERA" where sizes differ, "depth" or "depth/CAMERA", "qpos", "actions",
+                         "is_pad" */
     enum weir_dtype dtype;
     int ndim;
     int64_t shape[6];    /* shape[0] = samples of this batch; a dimension for history only when obs_history > 1 */
@@ -79,8 +80,10 @@ struct weir_tensor {
 
 enum { WEIR_TENSORS_MAX = WEIR_CAMERAS_MAX + 3 };
 
-/* images [n, cameras, (history), H, W, 3] (or 3, H, W), u8 or f32 in 0..1; qpos [n, (history), D] f32 and actions
- * [n, chunk, A] f32, normalised with the training split's mean and std (std at least 1e-2); is_pad [n, chunk] u8. */
+/* images [n, colour cameras, (history), H, W, 3] (or 3, H, W), u8 or f32 in 0..1; depth [n, depth cameras, (history),
+ * H, W] u16, as stored whatever format says. Where the cameras of a kind differ in size each has a tensor of its own,
+ * without that dimension; of a kind without cameras there is none. qpos [n, (history), D] f32 and actions [n, chunk, A]
+ * f32, normalised with the training split's mean and std (std at least 1e-2); is_pad [n, chunk] u8. */
 struct weir_batch {
     struct weir_plan plan; /* epoch, split, index; plan.n is what was asked for */
     int n;                 /* samples that came; fewer than plan.n after --on-error skip */

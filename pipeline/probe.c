@@ -22,12 +22,12 @@ static int probe_frame(struct prober *p, int episode, int camera, int t, struct 
     const char *reason = p->fetcher.reason;
     int rc = weir_fetch_frame(&p->fetcher, episode, camera, t, NULL, 0, &bytes, &length);
     if (rc == 0) {
-        rc = weir_probe_jpeg(p->decoder, bytes, length, &probe->jpeg);
+        rc = weir_probe_image(p->decoder, probe->codec, bytes, length, &probe->image);
         reason = weir_decoder_reason(p->decoder);
     }
     if (rc == 0) {
-        probe->width = probe->jpeg.width;
-        probe->height = probe->jpeg.height;
+        probe->width = probe->image.width;
+        probe->height = probe->image.height;
         probe->episode = episode;
         probe->t = t;
         return 0;
@@ -48,7 +48,7 @@ static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir
     if (codec < 0)
         return weir_err_set(err, -ENOTSUP, "camera %s: no decoder for %s frames", info->name, info->codec);
     probe->codec = (enum weir_codec)codec;
-    if (probe->codec == WEIR_CODEC_RAW)
+    if (probe->codec == WEIR_CODEC_RAW || probe->codec == WEIR_CODEC_RAW16)
         return 0;
     int tries = 0, rc = 0;
     struct weir_err first = WEIR_ERR_NONE;

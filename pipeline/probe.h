@@ -8,8 +8,8 @@
 struct weir_camera_probe {
     int width, height;
     enum weir_codec codec;
-    struct weir_jpeg_info jpeg; /* of JPEG cameras */
-    int episode, t;             /* the frame looked at */
+    struct weir_image_info image; /* of cameras that are not raw */
+    int episode, t;               /* the frame looked at */
 };
 
 /* Looks at every camera: probes (one per camera) are filled. tolerant: bad frames at the start are passed over, up to

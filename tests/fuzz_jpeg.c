@@ -47,11 +47,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!decoders[chosen])
         require(weir_decoder_open(&decoders[chosen], "turbo", &format, SIDE_MAX, NULL) == 0);
     struct weir_decoder *decoder = decoders[chosen];
-    struct weir_jpeg_info info;
-    int rc = weir_probe_jpeg(decoder, data, size - 1, &info);
+    struct weir_image_info info;
+    int rc = weir_probe_image(decoder, WEIR_CODEC_JPEG, data, size - 1, &info);
     require(rc == 0 || (rc == -EBADMSG && *weir_decoder_reason(decoder)));
     if (rc == 0) {
-        require(info.width > 0 && info.height > 0 && info.subsampling && info.process);
+        require(info.width > 0 && info.height > 0);
+        require(strcmp(info.format, "png") == 0 || (info.subsampling && info.process));
         if (info.width <= SIDE_MAX && info.height <= SIDE_MAX)
             decode(decoder, &format, data, size - 1, info.width, info.height);
     }

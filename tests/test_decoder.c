@@ -157,7 +157,7 @@ Test(decoder, raw_frames_may_be_read_into_place_only_when_nothing_is_left_to_do)
         struct weir_decoder *decoder = open_decoder("turbo", format, 8);
         bool plain =
             format.color == WEIR_COLOR_RGB && format.dtype == WEIR_DTYPE_U8 && format.layout == WEIR_LAYOUT_NHWC;
-        cr_assert_eq(weir_decoder_raw_is_direct(decoder), plain);
+        cr_assert_eq(weir_decoder_is_direct(decoder, WEIR_CODEC_RAW), plain);
         uint8_t image[8 * 2 * 3];
         for (int i = 0; i < 48; i++)
             image[i] = (uint8_t)i;
@@ -303,15 +303,18 @@ Test(decoder, probing_tells_size_subsampling_and_process)
     struct weir_decoder *decoder = open_decoder("turbo", format, 1);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         size_t length;
-        struct weir_jpeg_info info;
+        struct weir_image_info info;
         uint8_t *bytes = h5fx_jpeg(rows[i].kind, 123, 45, 1, &length);
-        cr_assert_eq(weir_probe_jpeg(decoder, bytes, length, &info), 0, "%s", weir_decoder_reason(decoder));
+        cr_assert_eq(weir_probe_image(decoder, WEIR_CODEC_JPEG, bytes, length, &info), 0, "%s",
+                     weir_decoder_reason(decoder));
         cr_assert_eq(info.width, 123);
         cr_assert_eq(info.height, 45);
         cr_assert_eq(info.components, rows[i].components);
+        cr_assert_eq(info.bit_depth, 8);
+        cr_assert_str_eq(info.format, "jpeg");
         cr_assert_str_eq(info.subsampling, rows[i].subsampling);
         cr_assert_str_eq(info.process, rows[i].process);
-        cr_assert_eq(weir_probe_jpeg(decoder, bytes, 30, &info), -EBADMSG);
+        cr_assert_eq(weir_probe_image(decoder, WEIR_CODEC_JPEG, bytes, 30, &info), -EBADMSG);
         cr_assert_neq(strlen(weir_decoder_reason(decoder)), 0);
         free(bytes);
     }
@@ -328,7 +331,7 @@ Test(decoder, null_decodes_nothing)
     cr_assert_eq(decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, NULL, 0, 24, 16}, format, &image), 0);
     for (size_t i = 0; i < weir_image_bytes(&format, 24, 16); i++)
         cr_assert_eq(image[i], 0xA5);
-    cr_assert_not(weir_decoder_raw_is_direct(decoder));
+    cr_assert_not(weir_decoder_is_direct(decoder, WEIR_CODEC_RAW));
     free(image);
     weir_decoder_close(&decoder);
 }

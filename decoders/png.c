@@ -1,0 +1,319 @@
+/* png: libpng. Depth is read straight to where it belongs, colour band by band as JPEGs are. Our own look at the header
+ * comes first: libpng, which allocates by it, is entered only for an image of the size and kind that was planned. */
+#include "decoders/decoder_ops.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <png.h>
+
+enum { SIGNATURE_BYTES = 8, IHDR_BYTES = 13, HEADER_BYTES = SIGNATURE_BYTES + 8 + IHDR_BYTES + 4 };
+enum { SIDE_MAX = 65535 }; /* as JPEGs have; sizes in bytes then stay far from overflow */
+
+struct header {
+    uint32_t width, height;
+    int bit_depth, color_type;
+    bool interlaced;
+};
+
+struct png {
+    png_structp read; /* libpng has no way to use these for another image: made anew for each */
+    png_infop info;
+    jmp_buf escape;
+    const uint8_t *bytes;
+    size_t length, at;
+    uint8_t *whole; /* an interlaced image on its way to another format */
+    size_t whole_bytes;
+    int code; /* what a failure is: -EBADMSG, or -ENOMEM once there was no memory */
+    char message[WEIR_REASON_MAX];
+};
+
+/* ---- the header ---- */
+
+/* Color types of the standard, and the bit depths that each may have: bit n for n bits. */
+static const struct {
+    const char *name;
+    int components;
+    uint32_t bit_depths;
+} kinds[] = {
+    [PNG_COLOR_TYPE_GRAY] = {"grayscale", 1, 1u << 1 | 1u << 2 | 1u << 4 | 1u << 8 | 1u << 16},
+    [PNG_COLOR_TYPE_RGB] = {"RGB", 3, 1u << 8 | 1u << 16},
+    [PNG_COLOR_TYPE_PALETTE] = {"palette", 3, 1u << 1 | 1u << 2 | 1u << 4 | 1u << 8},
+    [PNG_COLOR_TYPE_GRAY_ALPHA] = {"grayscale and alpha", 2, 1u << 8 | 1u << 16},
+    [PNG_COLOR_TYPE_RGB_ALPHA] = {"RGBA", 4, 1u << 8 | 1u << 16},
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+bool weir_png_begins(const uint8_t *bytes, size_t length)
+{
+    return length >= SIGNATURE_BYTES && png_sig_cmp(bytes, 0, SIGNATURE_BYTES) == 0;
+}
+
+static uint32_t crc32_of(const uint8_t *bytes, size_t length)
+{
+    uint32_t crc = UINT32_MAX;
+    for (size_t i = 0; i < length; i++) {
+        crc ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
+    }
+    return ~crc;
+}
+
+static int refuse(char *reason, const char *text)
+{
+    snprintf(reason, WEIR_REASON_MAX, "%s", text);
+    return -EBADMSG;
+}
+
+static int read_header(const uint8_t *bytes, size_t length, struct header *header, char *reason)
+{
+    static const uint8_t start[] = {0, 0, 0, IHDR_BYTES, 'I', 'H', 'D', 'R'};
+    if (!weir_png_begins(bytes, length))
+        return refuse(reason, "Not a PNG file");
+    if (length < HEADER_BYTES)
+        return refuse(reason, "Premature end of PNG file");
+    if (memcmp(bytes + SIGNATURE_BYTES, start, sizeof start) != 0)
+        return refuse(reason, "the PNG does not begin with its header");
+    const uint8_t *ihdr = bytes + SIGNATURE_BYTES + sizeof start;
+    if (crc32_of(ihdr - 4, 4 + IHDR_BYTES) != png_get_uint_32(ihdr + IHDR_BYTES))
+        return refuse(reason, "IHDR: CRC error");
+    *header = (struct header){png_get_uint_32(ihdr), png_get_uint_32(ihdr + 4), ihdr[8], ihdr[9], ihdr[12] == 1};
+    if (header->color_type >= KINDS || header->bit_depth > 16 ||
+        !(kinds[header->color_type].bit_depths >> header->bit_depth & 1))
+        return refuse(reason, "the PNG's header names no kind of pixels");
+    if (ihdr[10] != 0 || ihdr[11] != 0 || ihdr[12] > 1)
+        return refuse(reason, "the PNG's header names an unknown compression, filter or interlacing");
+    if (header->width - 1 < SIDE_MAX && header->height - 1 < SIDE_MAX)
+        return 0;
+    snprintf(reason, WEIR_REASON_MAX, "a PNG of %ux%u pixels makes no sense", header->width, header->height);
+    return -EBADMSG;
+}
+
+static int check_kind(const struct header *header, enum weir_codec codec, char *reason)
+{
+    bool depth = weir_codec_is_depth(codec);
+    if (depth ? header->color_type == PNG_COLOR_TYPE_GRAY && header->bit_depth >= 8 : header->bit_depth <= 8)
+        return 0;
+    snprintf(reason, WEIR_REASON_MAX, "a PNG of %s pixels, %d bits a value: %s", kinds[header->color_type].name,
+             header->bit_depth,
+             depth ? "depth is grayscale of 16 bits, or of 8" : "colour is of 8 bits a value, at most");
+    return -EBADMSG;
+}
+
+static int check_size(const struct header *header, const struct weir_frame *frame, char *reason)
+{
+    if (header->width == (uint32_t)frame->width && header->height == (uint32_t)frame->height)
+        return 0;
+    snprintf(reason, WEIR_REASON_MAX, "the image is %ux%u, the camera's first frame was %dx%d", header->width,
+             header->height, frame->width, frame->height);
+    return -EBADMSG;
+}
+
+static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
+                 char *reason)
+{
+    (void)self;
+    struct header header;
+    int rc = read_header(bytes, length, &header, reason);
+    if (rc == 0)
+        rc = check_kind(&header, codec, reason);
+    if (rc < 0)
+        return rc;
+    info->width = (int)header.width;
+    info->height = (int)header.height;
+    info->components = kinds[header.color_type].components;
+    info->bit_depth = header.color_type == PNG_COLOR_TYPE_PALETTE ? 8 : header.bit_depth;
+    info->format = "png";
+    return 0;
+}
+
+/* ---- what libpng calls ---- */
+
+/* Warnings too: the data is corrupt, though libpng would go on and give some pixels. */
+static void on_error(png_structp read, png_const_charp text)
+{
+    struct png *png = png_get_error_ptr(read);
+    snprintf(png->message, sizeof png->message, "%s", text);
+    longjmp(png->escape, 1);
+}
+
+static png_voidp on_malloc(png_structp read, png_alloc_size_t bytes)
+{
+    struct png *png = png_get_mem_ptr(read);
+    void *memory = malloc(bytes);
+    if (!memory)
+        png->code = -ENOMEM;
+    return memory;
+}
+
+static void on_read(png_structp read, png_bytep to, size_t n)
+{
+    struct png *png = png_get_io_ptr(read);
+    if (n > png->length - png->at)
+        png_error(read, "Premature end of PNG file");
+    memcpy(to, png->bytes + png->at, n);
+    png->at += n;
+}
+
+/* ---- the image ---- */
+
+static int png_open(void **self)
+{
+    *self = calloc(1, sizeof(struct png));
+    return *self ? 0 : -ENOMEM;
+}
+
+static void png_close(void *self)
+{
+    struct png *png = self;
+    free(png->whole);
+    free(png);
+}
+
+static int fail(struct png *png, char *reason)
+{
+    png_destroy_read_struct(&png->read, &png->info, NULL);
+    snprintf(reason, WEIR_REASON_MAX, "%s", png->message);
+    return png->code;
+}
+
+/* Room for a whole image of three bytes a pixel. */
+static int grow(struct png *png, size_t bytes, char *reason)
+{
+    if (bytes <= png->whole_bytes)
+        return 0;
+    uint8_t *whole = realloc(png->whole, bytes);
+    if (!whole) {
+        snprintf(reason, WEIR_REASON_MAX, "out of memory for an interlaced PNG of %zu bytes", bytes);
+        return -ENOMEM;
+    }
+    png->whole = whole;
+    png->whole_bytes = bytes;
+    return 0;
+}
+
+/* Colour spaces, texts and times say nothing about the stored values. Passed over, they cost no memory, and what is
+ * often odd about them (a gray image with the profile of RGB) does not make the frame a bad one. */
+static void begin(struct png *png, const struct weir_frame *frame)
+{
+    png->bytes = frame->bytes;
+    png->length = frame->length;
+    png->at = 0;
+    png->read = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, png, on_error, on_error, png, on_malloc, NULL);
+    png->info = png->read ? png_create_info_struct(png->read) : NULL;
+    if (!png->info) {
+        snprintf(png->message, sizeof png->message, "out of memory");
+        longjmp(png->escape, 1);
+    }
+    png_set_read_fn(png->read, png, on_read);
+    png_set_user_limits(png->read, (png_uint_32)frame->width, (png_uint_32)frame->height);
+    png_set_keep_unknown_chunks(png->read, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
+    png_read_info(png->read, png->info);
+}
+
+/* Whatever there is becomes three bytes a pixel. */
+static void ask_for_color(png_structp read, const struct header *header, enum weir_color color)
+{
+    if (header->color_type == PNG_COLOR_TYPE_PALETTE)
+        png_set_palette_to_rgb(read);
+    else if (header->bit_depth < 8)
+        png_set_expand_gray_1_2_4_to_8(read);
+    if (!(header->color_type & PNG_COLOR_MASK_COLOR))
+        png_set_gray_to_rgb(read);
+    png_set_strip_alpha(read);
+    if (color == WEIR_COLOR_BGR)
+        png_set_bgr(read);
+}
+
+static void read_rows(struct png *png, uint8_t *at, size_t stride, int n)
+{
+    for (int row = 0; row < n; row++)
+        png_read_row(png->read, at + (size_t)row * stride, NULL);
+}
+
+/* Every pass of an interlaced image fills in some pixels of every row. */
+static void read_passes(struct png *png, const struct weir_rows *rows, int passes, uint8_t *image)
+{
+    for (int pass = 0; pass < passes; pass++)
+        read_rows(png, image, rows->stride, rows->height);
+}
+
+static void read_bands(struct png *png, struct weir_rows *rows, int passes)
+{
+    if (passes > 1)
+        read_passes(png, rows, passes, png->whole);
+    for (int y = 0; y < rows->height; y += WEIR_BAND_ROWS) {
+        int n = rows->height - y < WEIR_BAND_ROWS ? rows->height - y : WEIR_BAND_ROWS;
+        if (passes > 1)
+            rows->band = png->whole + (size_t)y * rows->stride;
+        else
+            read_rows(png, rows->band, rows->stride, n);
+        weir_rows_done(rows, y, n);
+    }
+}
+
+/* libpng leaves big-endian values, or bytes in the first half of the row: these are widened from the last one on. */
+static void finish_depth_row(uint16_t *row, size_t width, int bit_depth)
+{
+    const uint8_t *stored = (const uint8_t *)row;
+    if (bit_depth == 16)
+        for (size_t x = 0; x < width; x++)
+            row[x] = be16toh(row[x]);
+    else
+        for (size_t x = width; x-- > 0;)
+            row[x] = stored[x];
+}
+
+static void read_image(struct png *png, const struct header *header, bool depth, struct weir_rows *rows)
+{
+    size_t width = (size_t)rows->width;
+    if (!depth)
+        ask_for_color(png->read, header, rows->color);
+    int passes = png_set_interlace_handling(png->read);
+    png_read_update_info(png->read, png->info);
+    if (png_get_rowbytes(png->read, png->info) != width * (depth ? (size_t)header->bit_depth / 8 : 3))
+        png_error(png->read, "rows of another length than the header tells");
+    if (rows->image)
+        read_passes(png, rows, passes, rows->image);
+    else
+        read_bands(png, rows, passes);
+    png_read_end(png->read, NULL);
+    for (int y = 0; y < rows->height && depth; y++)
+        finish_depth_row((uint16_t *)rows->target + (size_t)y * width, width, header->bit_depth);
+}
+
+static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
+{
+    struct png *png = self;
+    struct header header;
+    int rc = read_header(frame->bytes, frame->length, &header, reason);
+    if (rc == 0)
+        rc = check_kind(&header, frame->codec, reason);
+    if (rc == 0)
+        rc = check_size(&header, frame, reason);
+    if (rc == 0 && header.interlaced && !rows->image)
+        rc = grow(png, rows->stride * (size_t)rows->height, reason);
+    if (rc < 0)
+        return rc;
+    png->code = -EBADMSG;
+    if (setjmp(png->escape))
+        return fail(png, reason);
+    begin(png, frame);
+    read_image(png, &header, weir_codec_is_depth(frame->codec), rows);
+    png_destroy_read_struct(&png->read, &png->info, NULL);
+    return 0;
+}
+
+const struct weir_decoder_ops weir_decoder_png = {
+    .name = "png",
+    .summary = "PNG by libpng: 16-bit depth, 8-bit colour",
+    .open = png_open,
+    .close = png_close,
+    .decode = decode,
+    .probe = probe,
+};
