@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum weir_codec { WEIR_CODEC_RAW, WEIR_CODEC_JPEG, WEIR_CODEC_COUNT };
 enum weir_color { WEIR_COLOR_RGB, WEIR_COLOR_BGR };
 enum weir_dtype { WEIR_DTYPE_U8, WEIR_DTYPE_F32 };
@@ -70,5 +74,9 @@ bool weir_decoder_row(int i, const char **name, const char **summary, const char
 
 /* "libjpeg-turbo 2.1.5, SIMD: AVX2" as text. */
 void weir_decoder_library(char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
