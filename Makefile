@@ -2,8 +2,9 @@
 JOBS ?= $(shell nproc)
 WEIR := build/release/weir
 SAMPLE := build/sample
+PREFIX ?= /usr/local
 
-.PHONY: all run test bench format clean build
+.PHONY: all run test bench install uninstall format clean build
 all: build
 
 build:
@@ -30,8 +31,18 @@ bench:
 	@cmake --build --preset release -j $(JOBS)
 	@cmake --build --preset release --target bench
 
+# Honours PREFIX and DESTDIR. Uninstalling removes what the last installation from here put there.
+install:
+	@.ci/packages.sh build
+	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
+	@cmake --build --preset release -j $(JOBS) --target weir weir_pages libweir libweir_shared
+	@DESTDIR="$(DESTDIR)" cmake --install build/release
+
+uninstall:
+	@DESTDIR="$(DESTDIR)" cmake -DMANIFEST=build/release/install_manifest.txt -P cmake/uninstall.cmake
+
 format:
-	@find prof io decoders datasets pipeline workloads cli bench tests -name '*.[ch]' 2>/dev/null | xargs clang-format -i
+	@find prof io decoders datasets pipeline workloads cli bench tests examples -name '*.[ch]' 2>/dev/null | xargs clang-format -i
 
 clean:
 	rm -rf build

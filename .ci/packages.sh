@@ -7,7 +7,7 @@ build=(gcc libc6-dev make cmake ninja-build pkg-config
     libxxhash-dev liburing-dev)
 tests=(libcriterion-dev python3 python3-h5py hdf5-tools)
 bench=(libturbojpeg0-dev)
-ci=(git clang clang-format libclang-rt-dev llvm shellcheck)
+ci=(git g++ clang clang-format libclang-rt-dev llvm shellcheck groff-base zsh fish)
 
 case "${1:-build}" in
 build) wanted=("${build[@]}") ;;

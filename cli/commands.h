@@ -10,6 +10,20 @@ extern const struct weir_command weir_cmd_synth;
 extern const struct weir_command weir_cmd_report;
 extern const struct weir_command weir_cmd_doctor;
 
+/* What help, man pages and completion say of the program. */
+struct weir_program {
+    const char *summary;     /* "loads ...", to follow the name */
+    const char *help;        /* what the command "help" does */
+    const char *hint;        /* where to find more: a line */
+    const char *exit_status; /* a line */
+    const struct weir_command *const *commands;
+    int n_commands;
+};
+
+/* weir --generate man|bash|zsh|fish DIR: writes man pages or a completion script into a folder, for the build. argv[0]
+ * is "--generate". Returns the exit status. */
+int weir_generate(const struct weir_program *program, int argc, char **argv);
+
 /* Prints "weir COMMAND: TEXT" to stderr and returns 1. */
 int weir_cli_fail(const struct weir_command *command, const struct weir_err *err);
 

@@ -17,17 +17,21 @@ static const struct weir_command *const commands[] = {
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
+static const struct weir_program program = {
+    .summary = "loads robot episodes for training and times every stage of it",
+    .help = "explain a command: weir help run",
+    .hint = "weir COMMAND --help lists the command's options; weir --version says what this is built with.",
+    .exit_status = "0 fine, 1 the run failed, 2 usage, 130 interrupted.",
+    .commands = commands,
+    .n_commands = N_COMMANDS,
+};
+
 static void print_help(FILE *out)
 {
-    fputs("Usage: weir COMMAND [ARGUMENTS]\n\n"
-          "Loads robot episodes for training and times every stage of it.\n\nCommands:\n",
-          out);
+    fprintf(out, "Usage: weir COMMAND [ARGUMENTS]\n\nWeir %s.\n\nCommands:\n", program.summary);
     for (int i = 0; i < N_COMMANDS; i++)
         fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
-    fputs("  help      explain a command: weir help run\n\n"
-          "weir COMMAND --help lists the command's options; weir --version says what this is built with.\n"
-          "Exit status: 0 fine, 1 the run failed, 2 usage, 130 interrupted.\n",
-          out);
+    fprintf(out, "  %-8s  %s\n\n%s\nExit status: %s\n", "help", program.help, program.hint, program.exit_status);
 }
 
 static void print_version(void)
@@ -90,6 +94,8 @@ static int dispatch(int argc, char **argv)
         print_version();
         return 0;
     }
+    if (strcmp(name, "--generate") == 0)
+        return weir_generate(&program, argc - 1, argv + 1);
     const struct weir_command *command = find_command(name);
     return command ? command->run(command, argc - 1, argv + 1) : unknown_command(name);
 }

@@ -12,6 +12,8 @@
 
 enum { NAME_BYTES = 64, COLUMN_MAX = 34 };
 
+const struct weir_opt weir_opt_help = {.name = "help", .kind = WEIR_OPT_FLAG, .help = "print this"};
+
 static int usage_error(const struct weir_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -388,15 +390,14 @@ void weir_options_help(const struct weir_command *command, FILE *out)
 {
     fprintf(out, "Usage: weir %s%s%s%s\n\n%s\n", command->name, command->args ? " " : "",
             command->args ? command->args : "", command->n_opts ? " [OPTIONS]" : "", command->summary);
-    int column = (int)strlen("help");
+    int column = left_width(&weir_opt_help);
     for (size_t i = 0; i < command->n_opts; i++)
         if (left_width(&command->opts[i]) <= COLUMN_MAX)
             column = MAX(column, left_width(&command->opts[i]));
     fputs("\nOptions:\n", out);
     for (size_t i = 0; i < command->n_opts; i++)
         help_line(&command->opts[i], column, out);
-    static const struct weir_opt help = {.name = "help", .kind = WEIR_OPT_FLAG, .help = "print this"};
-    help_line(&help, column, out);
+    help_line(&weir_opt_help, column, out);
     if (command->notes)
         fprintf(out, "\n%s%s", command->notes, command->notes[strlen(command->notes) - 1] == '\n' ? "" : "\n");
 }

@@ -37,6 +37,9 @@ struct weir_opt {
     bool allow_auto;    /* int: "auto" is WEIR_OPT_AUTO */
 };
 
+/* --help, which every command has beside its own options. */
+extern const struct weir_opt weir_opt_help;
+
 struct weir_command {
     const char *name, *summary;
     const char *args; /* "DATA" as help shows it */

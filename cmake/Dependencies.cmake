@@ -13,6 +13,7 @@ function(weir_dependency name module)
   pkg_check_modules(${name} REQUIRED QUIET IMPORTED_TARGET GLOBAL ${module})
   message(STATUS "${name}: ${${name}_VERSION}")
   weir_library(${name} ${ARGN})
+  set_target_properties(weir_${name} PROPERTIES WEIR_MODULE ${module}) # for the installed library's own pkg-config file
 endfunction()
 
 # weir_library(NAME [ARCHIVE...]): weir::NAME for a module that pkg_check_modules has found.

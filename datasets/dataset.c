@@ -145,7 +145,7 @@ static int fit(struct weir_dataset *dataset, const struct weir_file_index *file,
 
 /* ---- opening ---- */
 
-int weir_dataset_leave_out(struct weir_dataset *dataset, const char *text)
+int weir_leave_out(struct weir_dataset *dataset, const char *text)
 {
     char **bad = realloc(dataset->bad, sizeof *bad * (size_t)(dataset->n_bad + 1));
     if (!bad)
@@ -172,7 +172,7 @@ static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_
     /* -EINVAL: the command line asks for what is not there: no episode's fault */
     if (!config->tolerant || rc == -EINVAL)
         return weir_err_set(err, rc, "%s", why.text);
-    return weir_dataset_leave_out(dataset, why.text) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
+    return weir_leave_out(dataset, why.text) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
 static int make_room(struct weir_dataset *dataset, int more)
@@ -189,8 +189,8 @@ static int make_room(struct weir_dataset *dataset, int more)
     return 0;
 }
 
-int weir_dataset_take_file(struct weir_dataset *dataset, const struct weir_dataset_config *config,
-                           struct weir_file_index *from, struct weir_err *err)
+int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_config *config, struct weir_file_index *from,
+                   struct weir_err *err)
 {
     int file = dataset->n_files++;
     dataset->files[file] = *from;
@@ -200,7 +200,7 @@ int weir_dataset_take_file(struct weir_dataset *dataset, const struct weir_datas
         return weir_err_set(err, -ENOMEM, "out of memory");
     int rc = 0;
     for (int i = 0; i < f->n_bad && rc == 0; i++)
-        if (weir_dataset_leave_out(dataset, f->bad[i]) < 0)
+        if (weir_leave_out(dataset, f->bad[i]) < 0)
             rc = weir_err_set(err, -ENOMEM, "out of memory");
     int before = dataset->n_episodes;
     for (int i = 0; i < f->n_episodes && rc == 0; i++)
@@ -238,7 +238,7 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
         dataset->files = calloc((size_t)n, sizeof *dataset->files);
     rc = dataset && dataset->files ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0)
-        rc = weir_dataset_open_files(dataset, config, paths, n, err);
+        rc = weir_open_files(dataset, config, paths, n, err);
     weir_scan_free(paths, n);
     if (rc == 0)
         rc = check_whole(dataset, config->path, n, err);

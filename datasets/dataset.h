@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct weir_dataset;
 
 enum { WEIR_CAMERAS_MAX = 32, WEIR_NAME_MAX = 64 };
@@ -175,5 +179,9 @@ size_t weir_dataset_index_bytes(const struct weir_dataset *dataset);
 bool weir_dataset_layout_row(int i, const char **name, const char **summary, const char **why_not);
 /* "HDF5 1.10.8 (thread-safe build, one global lock)". */
 void weir_dataset_library(char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

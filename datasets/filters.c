@@ -207,8 +207,7 @@ static uint32_t fletcher32(const uint8_t *bytes, size_t n)
     return (uint32_t)(sums << 16 | sum);
 }
 
-/* On little-endian machines HDF5 before 1.6.3 stored both halves with their bytes exchanged; the library takes either.
- */
+/* Before 1.6.3 the library stored both halves with their bytes exchanged on little-endian machines; it reads either. */
 static int undo_fletcher32(struct work *work, size_t most, uint32_t element_bytes)
 {
     (void)most, (void)element_bytes;

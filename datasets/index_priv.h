@@ -102,13 +102,13 @@ void weir_episode_close(struct weir_episode *episode);
 int weir_file_index_check(const struct weir_dataset_file *file, struct weir_err *err);
 
 /* Opens the files, on several threads, and takes their episodes over in the files' order. */
-int weir_dataset_open_files(struct weir_dataset *dataset, const struct weir_dataset_config *config, char **paths, int n,
-                            struct weir_err *err);
+int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_config *config, char **paths, int n,
+                    struct weir_err *err);
 /* Notes an episode that is left out, and why. 0 or -ENOMEM. */
-int weir_dataset_leave_out(struct weir_dataset *dataset, const char *text);
+int weir_leave_out(struct weir_dataset *dataset, const char *text);
 /* Takes over one file and those of its episodes that fit; from is emptied. */
-int weir_dataset_take_file(struct weir_dataset *dataset, const struct weir_dataset_config *config,
-                           struct weir_file_index *from, struct weir_err *err);
+int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_config *config, struct weir_file_index *from,
+                   struct weir_err *err);
 
 /* Fills what the file system and the first bytes of a file say; path is copied. */
 int weir_file_identify(struct weir_file_index *file, const char *path, struct weir_err *err);

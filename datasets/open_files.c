@@ -81,11 +81,11 @@ static int take(struct weir_dataset *dataset, struct opener *o, struct result *r
     const struct weir_dataset_config *config = o->config;
     if (r->rc == 0) {
         dataset->n_from_index += r->from_index;
-        return weir_dataset_take_file(dataset, config, &r->file, err);
+        return weir_take_file(dataset, config, &r->file, err);
     }
     if (!config->tolerant || r->rc == -ENOMEM || r->rc == -EINVAL)
         return weir_err_set(err, r->rc, "%s", r->err.text);
-    return weir_dataset_leave_out(dataset, r->err.text) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
+    return weir_leave_out(dataset, r->err.text) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
 static int take_all(struct weir_dataset *dataset, struct opener *o, int threads, struct weir_err *err)
@@ -131,8 +131,8 @@ static int open_on_threads(struct weir_dataset *dataset, struct opener *o, struc
     return rc;
 }
 
-int weir_dataset_open_files(struct weir_dataset *dataset, const struct weir_dataset_config *config, char **paths, int n,
-                            struct weir_err *err)
+int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_config *config, char **paths, int n,
+                    struct weir_err *err)
 {
     struct weir_index_file *index = NULL;
     struct opener o = {.config = config, .paths = paths, .n = n};

@@ -12,6 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum weir_codec {
     WEIR_CODEC_RAW,   /* height x width x 3 bytes */
     WEIR_CODEC_JPEG,  /* encoded colour: a JPEG, or a PNG of 8 bits a channel when the bytes begin as one */
@@ -87,5 +91,9 @@ bool weir_decoder_row(int i, const char **name, const char **summary, const char
 
 /* "libjpeg-turbo 2.1.5, SIMD: AVX2" as text. */
 void weir_decoder_library(char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

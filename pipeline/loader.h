@@ -29,6 +29,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum weir_pad { WEIR_PAD_ZERO, WEIR_PAD_LAST };
 enum weir_on_error { WEIR_ON_ERROR_FAIL, WEIR_ON_ERROR_SKIP, WEIR_ON_ERROR_SUBSTITUTE };
 
@@ -145,5 +149,9 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
 /* Distinct errors kept, at most WEIR_FAULTS_MAX: text is "FILE: DATASET[t]: reason". False past the last. */
 enum { WEIR_FAULTS_MAX = 64, WEIR_FAULT_TEXT = 512 };
 bool weir_loader_fault(struct weir_loader *loader, int i, char text[WEIR_FAULT_TEXT], uint64_t *count);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

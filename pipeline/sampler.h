@@ -12,6 +12,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum weir_sampling {
     WEIR_SAMPLING_TIMESTEP, /* every (episode, t) once an epoch */
     WEIR_SAMPLING_EPISODE,  /* one random start per episode and epoch, as ACT does */
@@ -62,5 +66,9 @@ int weir_sampler_size(const struct weir_sampler *sampler, uint64_t sequence);
 /* Fills plan and samples (batch_size of them) for batch number sequence < total. */
 void weir_sampler_plan(const struct weir_sampler *sampler, uint64_t sequence, struct weir_plan *plan,
                        struct weir_sample *samples);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

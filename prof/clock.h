@@ -10,6 +10,10 @@
 #include <x86intrin.h>
 #endif
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct weir_clock {
     bool tsc;                /* ticks are TSC cycles, else ns */
     uint64_t ns_per_tick_32; /* ns per tick as a 32.32 fixed-point number */
@@ -41,5 +45,9 @@ static inline uint64_t weir_clock_to_ns(uint64_t ticks)
 {
     return (uint64_t)(((unsigned __int128)ticks * weir_clock.ns_per_tick_32) >> 32);
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -6,6 +6,10 @@
 
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { WEIR_HIST_BUCKETS = 512 };
 
 static inline unsigned weir_hist_bucket(uint64_t ns)
@@ -23,5 +27,9 @@ uint64_t weir_hist_low(unsigned bucket);
 /* The value below which the fraction q (0..1) of the recorded values lie, interpolated inside its bucket and kept
  * within [min_ns, max_ns]; 0 when nothing was recorded. */
 double weir_hist_quantile(const uint32_t hist[WEIR_HIST_BUCKETS], double q, uint64_t min_ns, uint64_t max_ns);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

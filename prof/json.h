@@ -7,6 +7,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct weir_json {
     FILE *out;
     bool pretty; /* two-space indentation and newlines; else all on one line */
@@ -27,5 +31,9 @@ void weir_json_uint(struct weir_json *json, const char *key, uint64_t value);
 void weir_json_double(struct weir_json *json, const char *key, double value); /* shortest of 6, 9 or 17 digits */
 void weir_json_bool(struct weir_json *json, const char *key, bool value);
 void weir_json_null(struct weir_json *json, const char *key);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -54,7 +54,7 @@ struct weir_recorder {
     struct weir_thread *threads[THREADS_MAX];
 };
 
-_Thread_local struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
+__thread struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
 
 static inline uint64_t get(const _Atomic uint64_t *value)
 {

@@ -16,6 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct weir_recorder; /* a session: owns the cells of all its threads */
 struct weir_thread;   /* one thread's cells */
 
@@ -30,8 +34,8 @@ void weir_recorder_close(struct weir_recorder **recorder);
 int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role);
 void weir_thread_detach(void);
 
-/* The calling thread's cells, NULL when not attached. */
-extern _Thread_local struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
+/* The calling thread's cells, NULL when not attached. __thread is the one spelling that C and C++ share. */
+extern __thread struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
 
 void weir_zone_begin_(struct weir_thread *thread, int stage);
 void weir_zone_end_(struct weir_thread *thread);
@@ -119,5 +123,9 @@ void weir_snapshot_free(struct weir_snapshot **snapshot);
 /* Measured cost of one zone on this machine, ns, with the CPU clock read as often as it can be (one call in 16), which
  * only long stages have: an upper bound. Measured once per process, a few ms. */
 double weir_zone_cost_ns(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

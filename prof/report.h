@@ -9,6 +9,10 @@
 
 #include <stdio.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum weir_lang { WEIR_LANG_EN, WEIR_LANG_ZH };
 
 struct weir_report_row {
@@ -103,5 +107,9 @@ void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
 void weir_report_json(struct weir_json *json, const struct weir_report *report);
 /* "work", "inclusive", "span", "wait", "loop". */
 const char *weir_stage_kind_name(enum weir_stage_kind kind);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

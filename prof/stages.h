@@ -5,6 +5,10 @@
 
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum weir_stage_kind {
     WEIR_KIND_WORK,      /* the CPU (or a device) does something; counted in shares */
     WEIR_KIND_INCLUSIVE, /* a zone around other zones; its self time is "other" */
@@ -54,5 +58,9 @@ int weir_stage_count(void);
 /* Id of the stage with this name, made if new (name is borrowed for the life of the process); -ENOSPC when full.
  * Any thread. */
 int weir_stage_register(const char *name, enum weir_stage_kind kind, bool consumer);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

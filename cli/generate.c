@@ -1,0 +1,452 @@
+#include "cli/commands.h"
+#include "cli/sysinfo.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what the tables say of an option ---- */
+
+/* A text option names its choices too when they are a registry's. */
+static bool has_choices(const struct weir_opt *opt)
+{
+    return opt->kind == WEIR_OPT_ENUM || (opt->kind == WEIR_OPT_TEXT && strchr(opt->value, '|'));
+}
+
+static bool names_file(const struct weir_opt *opt)
+{
+    return opt->kind == WEIR_OPT_TEXT && strncmp(opt->value, "FILE", strlen("FILE")) == 0;
+}
+
+static bool has_words(const struct weir_opt *opt)
+{
+    return has_choices(opt) || opt->allow_auto;
+}
+
+/* The values that can be offered, between spaces. */
+static void put_words(FILE *out, const struct weir_opt *opt)
+{
+    if (!has_choices(opt)) {
+        fputs("auto", out);
+        return;
+    }
+    for (const char *c = opt->value; *c; c++)
+        putc(*c == '|' ? ' ' : *c, out);
+}
+
+static void put_commands(FILE *out, const struct weir_program *program)
+{
+    for (int i = 0; i < program->n_commands; i++)
+        fprintf(out, "%s%s", i ? " " : "", program->commands[i]->name);
+}
+
+/* ---- quoting: each gives what stands for a character, NULL for the character itself ---- */
+
+typedef const char *(*quote_fn)(char c);
+
+static const char *quote_man(char c)
+{
+    switch (c) {
+    case '\\':
+        return "\\e";
+    case '-':
+        return "\\-"; /* a plain one becomes a typographic hyphen, which cannot be pasted into a shell */
+    case '\'':
+        return "\\(aq";
+    case '.':
+        return "\\&."; /* at the start of a line it would be a request */
+    default:
+        return NULL;
+    }
+}
+
+/* Inside single quotes, in the [explanation] or :message: of _arguments and _describe. */
+static const char *quote_zsh(char c)
+{
+    switch (c) {
+    case '\'':
+        return "'\\''";
+    case '[':
+        return "\\[";
+    case ']':
+        return "\\]";
+    case ':':
+        return "\\:";
+    case '\\':
+        return "\\\\";
+    default:
+        return NULL;
+    }
+}
+
+/* Inside single quotes. */
+static const char *quote_fish(char c)
+{
+    return c == '\'' ? "\\'" : c == '\\' ? "\\\\" : NULL;
+}
+
+static void put_quoted(FILE *out, const char *text, quote_fn quote)
+{
+    for (const char *c = text; *c; c++) {
+        const char *quoted = quote(*c);
+        if (quoted)
+            fputs(quoted, out);
+        else
+            putc(*c, out);
+    }
+}
+
+/* ---- man pages ---- */
+
+static void put_man(FILE *out, const char *text)
+{
+    put_quoted(out, text, quote_man);
+}
+
+/* No date: pages of one version are the same whenever they are built. */
+static void man_head(FILE *out, const char *name, const char *summary)
+{
+    fputs(".TH \"", out);
+    put_man(out, name);
+    fprintf(out, "\" 1 \"\" \"weir %s\" \"Weir\"\n.SH NAME\n", weir_version());
+    put_man(out, name);
+    fputs(" \\- ", out);
+    put_man(out, summary);
+    fputs("\n.SH SYNOPSIS\n", out);
+}
+
+static void man_exit_status(FILE *out, const struct weir_program *program)
+{
+    fputs(".SH EXIT STATUS\n", out);
+    put_man(out, program->exit_status);
+    fputs("\n.SH SEE ALSO\n", out);
+}
+
+static void man_bounds(FILE *out, const struct weir_opt *opt)
+{
+    bool bounds = opt->max > opt->min;
+    if (!opt->preset && !bounds)
+        return;
+    fputs(" (", out);
+    if (opt->preset) {
+        fputs("default ", out);
+        put_man(out, opt->preset);
+    }
+    if (bounds) {
+        char text[64];
+        snprintf(text, sizeof text, "%s%.12g to %.12g%s", opt->preset ? "; " : "", opt->min, opt->max,
+                 opt->allow_auto ? ", or auto" : "");
+        put_man(out, text);
+    }
+    fputs(")", out);
+}
+
+static void man_option(FILE *out, const struct weir_opt *opt)
+{
+    fputs(".TP\n\\fB\\-\\-", out);
+    put_man(out, opt->name);
+    fputs("\\fR", out);
+    if (opt->kind != WEIR_OPT_FLAG) {
+        fputs(" \\fI", out);
+        put_man(out, opt->value);
+        fputs("\\fR", out);
+    }
+    fputs("\n", out);
+    put_man(out, opt->help);
+    man_bounds(out, opt);
+    fputs("\n", out);
+}
+
+static void man_command(FILE *out, const struct weir_program *program, const struct weir_command *command)
+{
+    char name[64];
+    snprintf(name, sizeof name, "weir-%s", command->name);
+    man_head(out, name, command->summary);
+    fputs("\\fBweir ", out);
+    put_man(out, command->name);
+    fputs("\\fR", out);
+    if (command->args) {
+        fputs(" \\fI", out);
+        put_man(out, command->args);
+        fputs("\\fR", out);
+    }
+    fputs(command->n_opts ? " [\\fIOPTIONS\\fR]\n" : "\n", out);
+    if (command->notes) {
+        fputs(".SH DESCRIPTION\n", out);
+        put_man(out, command->notes);
+        fputs(command->notes[strlen(command->notes) - 1] == '\n' ? "" : "\n", out);
+    }
+    fputs(".SH OPTIONS\n", out);
+    for (size_t i = 0; i < command->n_opts; i++)
+        man_option(out, &command->opts[i]);
+    man_option(out, &weir_opt_help);
+    man_exit_status(out, program);
+    fputs(".BR weir (1)\n", out);
+}
+
+static void man_program(FILE *out, const struct weir_program *program)
+{
+    man_head(out, "weir", program->summary);
+    fputs("\\fBweir\\fR \\fICOMMAND\\fR [\\fIARGUMENTS\\fR]\n.SH DESCRIPTION\n", out);
+    put_man(out, program->hint);
+    fputs("\n.SH COMMANDS\n", out);
+    for (int i = 0; i < program->n_commands; i++) {
+        fprintf(out, ".TP\n\\fB%s\\fR\n", program->commands[i]->name);
+        put_man(out, program->commands[i]->summary);
+        fputs("\n", out);
+    }
+    fputs(".TP\n\\fBhelp\\fR\n", out);
+    put_man(out, program->help);
+    fputs("\n", out);
+    man_exit_status(out, program);
+    for (int i = 0; i < program->n_commands; i++)
+        fprintf(out, ".BR weir\\-%s (1)%s\n", program->commands[i]->name, i < program->n_commands - 1 ? "," : "");
+}
+
+/* ---- bash ---- */
+
+static void bash_option(FILE *out, const struct weir_command *command, const struct weir_opt *opt)
+{
+    if (opt->kind == WEIR_OPT_FLAG)
+        return;
+    fprintf(out, "    %s:--%s) ", command->name, opt->name);
+    if (has_words(opt)) {
+        fputs("words=\"", out);
+        put_words(out, opt);
+        fputs("\"", out);
+    } else {
+        fputs(names_file(opt) ? "files=yes" : "return", out);
+    }
+    fputs(" ;;\n", out);
+}
+
+static void bash_command(FILE *out, const struct weir_command *command)
+{
+    for (size_t i = 0; i < command->n_opts; i++)
+        bash_option(out, command, &command->opts[i]);
+    fprintf(out, "    %s:*) words=\"", command->name);
+    for (size_t i = 0; i < command->n_opts; i++)
+        fprintf(out, "--%s ", command->opts[i].name);
+    fprintf(out, "--%s\"%s ;;\n", weir_opt_help.name, command->args ? " files=yes" : "");
+}
+
+static void write_bash(FILE *out, const struct weir_program *program)
+{
+    fputs("# Completion of weir for bash, written by weir --generate.\n"
+          "_weir() {\n"
+          "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=\"\" files=\"\"\n"
+          "    COMPREPLY=()\n"
+          "    # --name=value comes as three words, and as two while there is no value.\n"
+          "    if [[ $word == \"=\" ]]; then\n"
+          "        word=\"\"\n"
+          "    elif [[ $before == \"=\" ]]; then\n"
+          "        before=${COMP_WORDS[COMP_CWORD - 2]}\n"
+          "    fi\n"
+          "    case ${COMP_WORDS[1]}:${before//_/-} in\n",
+          out);
+    for (int i = 0; i < program->n_commands; i++)
+        bash_command(out, program->commands[i]);
+    fputs("    help:*) words=\"", out);
+    put_commands(out, program);
+    fputs("\" ;;\n    esac\n    [[ $COMP_CWORD -gt 1 ]] || words=\"", out);
+    put_commands(out, program);
+    fputs(" help --help --version\" files=\"\"\n"
+          "    if [[ $word == -* ]]; then\n"
+          "        word=${word//_/-}\n"
+          "    elif [[ $files ]]; then\n"
+          "        words=\"\"\n"
+          "    fi\n"
+          "    if [[ $words ]]; then\n"
+          "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
+          "    elif [[ $files ]]; then\n"
+          "        compopt -o filenames 2>/dev/null\n"
+          "        mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
+          "    fi\n"
+          "}\n"
+          "complete -F _weir weir\n",
+          out);
+}
+
+/* ---- zsh ---- */
+
+static void zsh_option(FILE *out, const struct weir_opt *opt)
+{
+    bool flag = opt->kind == WEIR_OPT_FLAG;
+    fprintf(out, "            '--%s%s[", opt->name, flag ? "" : "=");
+    put_quoted(out, opt->help, quote_zsh);
+    fputs("]", out);
+    if (!flag) {
+        fputs(":", out);
+        put_quoted(out, opt->value, quote_zsh);
+        fputs(":", out);
+        if (has_words(opt)) {
+            fputs("(", out);
+            put_words(out, opt);
+            fputs(")", out);
+        } else {
+            fputs(names_file(opt) ? "_files" : " ", out);
+        }
+    }
+    fputs("' \\\n", out);
+}
+
+static void zsh_command(FILE *out, const struct weir_command *command)
+{
+    fprintf(out, "    %s)\n        _arguments -M 'm:_=-' \\\n", command->name);
+    for (size_t i = 0; i < command->n_opts; i++)
+        zsh_option(out, &command->opts[i]);
+    zsh_option(out, &weir_opt_help);
+    if (command->args) {
+        fputs("            '*:", out);
+        put_quoted(out, command->args, quote_zsh);
+        fputs(":_files'\n", out);
+    } else {
+        fputs("            '*: : '\n", out);
+    }
+    fputs("        ;;\n", out);
+}
+
+static void write_zsh(FILE *out, const struct weir_program *program)
+{
+    fputs("#compdef weir\n# Completion of weir for zsh, written by weir --generate.\n_weir() {\n"
+          "    local -a commands=(\n",
+          out);
+    for (int i = 0; i < program->n_commands; i++) {
+        fprintf(out, "        '%s:", program->commands[i]->name);
+        put_quoted(out, program->commands[i]->summary, quote_zsh);
+        fputs("'\n", out);
+    }
+    fputs("    )\n"
+          "    if ((CURRENT == 2)); then\n"
+          "        _describe command commands\n"
+          "        compadd -- help --help --version\n"
+          "        return\n"
+          "    fi\n"
+          "    shift words\n"
+          "    ((CURRENT--))\n"
+          "    case $words[1] in\n"
+          "    help)\n"
+          "        _describe command commands\n"
+          "        ;;\n",
+          out);
+    for (int i = 0; i < program->n_commands; i++)
+        zsh_command(out, program->commands[i]);
+    fputs("    esac\n}\n_weir \"$@\"\n", out);
+}
+
+/* ---- fish ---- */
+
+static void fish_option(FILE *out, const struct weir_command *command, const struct weir_opt *opt)
+{
+    fprintf(out, "complete -c weir -n '__fish_seen_subcommand_from %s' -l %s", command->name, opt->name);
+    if (names_file(opt))
+        fputs(" -r -F", out);
+    else if (opt->kind != WEIR_OPT_FLAG)
+        fputs(" -x", out);
+    if (has_words(opt)) {
+        fputs(" -a '", out);
+        put_words(out, opt);
+        fputs("'", out);
+    }
+    fputs(" -d '", out);
+    put_quoted(out, opt->help, quote_fish);
+    fputs("'\n", out);
+}
+
+static void fish_command(FILE *out, const struct weir_command *command)
+{
+    fprintf(out, "complete -c weir -n __fish_use_subcommand -a %s -d '", command->name);
+    put_quoted(out, command->summary, quote_fish);
+    fputs("'\n", out);
+    if (command->args)
+        fprintf(out, "complete -c weir -n '__fish_seen_subcommand_from %s' -F\n", command->name);
+    for (size_t i = 0; i < command->n_opts; i++)
+        fish_option(out, command, &command->opts[i]);
+    fish_option(out, command, &weir_opt_help);
+}
+
+static void write_fish(FILE *out, const struct weir_program *program)
+{
+    fputs("# Completion of weir for fish, written by weir --generate.\n"
+          "complete -c weir -f\n"
+          "complete -c weir -n __fish_use_subcommand -l help\n"
+          "complete -c weir -n __fish_use_subcommand -l version\n"
+          "complete -c weir -n __fish_use_subcommand -a help -d '",
+          out);
+    put_quoted(out, program->help, quote_fish);
+    fputs("'\ncomplete -c weir -n '__fish_seen_subcommand_from help' -a '", out);
+    put_commands(out, program);
+    fputs("'\n", out);
+    for (int i = 0; i < program->n_commands; i++)
+        fish_command(out, program->commands[i]);
+}
+
+/* ---- files ---- */
+
+static int open_in(const char *folder, const char *name, FILE **out, struct weir_err *err)
+{
+    char path[4096];
+    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return weir_err_set(err, -ENAMETOOLONG, "%s: the path is too long", folder);
+    *out = fopen(path, "w");
+    return *out ? 0 : weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+static int close_in(const char *folder, FILE *out, struct weir_err *err)
+{
+    bool bad = ferror(out) != 0;
+    if (fclose(out) != 0 || bad)
+        return weir_err_set(err, -EIO, "%s: could not be written completely; is the disk full?", folder);
+    return 0;
+}
+
+static int write_script(const char *folder, const char *name, void (*write)(FILE *, const struct weir_program *),
+                        const struct weir_program *program, struct weir_err *err)
+{
+    FILE *out;
+    int rc = open_in(folder, name, &out, err);
+    if (rc < 0)
+        return rc;
+    write(out, program);
+    return close_in(folder, out, err);
+}
+
+static int write_pages(const char *folder, const struct weir_program *program, struct weir_err *err)
+{
+    int rc = write_script(folder, "weir.1", man_program, program, err);
+    for (int i = 0; i < program->n_commands && rc == 0; i++) {
+        char name[64];
+        FILE *out;
+        snprintf(name, sizeof name, "weir-%s.1", program->commands[i]->name);
+        rc = open_in(folder, name, &out, err);
+        if (rc < 0)
+            break;
+        man_command(out, program, program->commands[i]);
+        rc = close_in(folder, out, err);
+    }
+    return rc;
+}
+
+int weir_generate(const struct weir_program *program, int argc, char **argv)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    const char *what = argc == 3 ? argv[1] : "", *folder = argc == 3 ? argv[2] : NULL;
+    int rc;
+    if (strcmp(what, "man") == 0) {
+        rc = write_pages(folder, program, &err);
+    } else if (strcmp(what, "bash") == 0) {
+        rc = write_script(folder, "weir", write_bash, program, &err);
+    } else if (strcmp(what, "zsh") == 0) {
+        rc = write_script(folder, "_weir", write_zsh, program, &err);
+    } else if (strcmp(what, "fish") == 0) {
+        rc = write_script(folder, "weir.fish", write_fish, program, &err);
+    } else {
+        fputs("weir: --generate wants man, bash, zsh or fish, and a folder\n", stderr);
+        return 2;
+    }
+    if (rc < 0)
+        fprintf(stderr, "weir: %s\n", err.text);
+    return rc < 0 ? 1 : 0;
+}

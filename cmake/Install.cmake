@@ -1,0 +1,94 @@
+# What "make install" puts where: the program, the library (shared and static) with its headers, a pkg-config file and a
+# CMake package, man pages and completion.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# Installed under include/weir, folders kept; closed under #include. A new one wants its functions in cmake/weir.map.
+set(weir_public_headers
+  prof/clock.h
+  prof/err.h
+  prof/histogram.h
+  prof/json.h
+  prof/recorder.h
+  prof/report.h
+  prof/stages.h
+  decoders/decoder.h
+  datasets/dataset.h
+  pipeline/loader.h
+  pipeline/sampler.h
+)
+
+install(TARGETS weir)
+
+# ---- man pages and completion: the program writes them out of its own option tables ----
+set(weir_share ${CMAKE_BINARY_DIR}/share)
+if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+  message(STATUS "man pages and completion: left out, the program does not run on this machine")
+else()
+  set(folders man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+  list(TRANSFORM folders PREPEND ${weir_share}/)
+  list(GET folders 0 man)
+  list(GET folders 1 bash)
+  list(GET folders 2 zsh)
+  list(GET folders 3 fish)
+  add_custom_command(OUTPUT ${man}/weir.1
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${weir_share}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${folders}
+    COMMAND weir --generate man ${man}
+    COMMAND weir --generate bash ${bash}
+    COMMAND weir --generate zsh ${zsh}
+    COMMAND weir --generate fish ${fish}
+    DEPENDS weir COMMENT "Writing man pages and completion" VERBATIM)
+  add_custom_target(weir_pages ALL DEPENDS ${man}/weir.1)
+  install(DIRECTORY ${weir_share}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR})
+  install(DIRECTORY ${weir_share}/bash-completion ${weir_share}/zsh ${weir_share}/fish
+    DESTINATION ${CMAKE_INSTALL_DATADIR})
+endif()
+
+# ---- the library ----
+if(WEIR_STATIC_DEPS)
+  message(STATUS "library: not installed with WEIR_STATIC_DEPS, which is for a program to be copied")
+  return()
+endif()
+
+add_library(libweir_shared SHARED $<TARGET_OBJECTS:weir_objects>)
+set_target_properties(libweir_shared PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/weir.map)
+target_link_options(libweir_shared PRIVATE LINKER:--version-script=${CMAKE_SOURCE_DIR}/cmake/weir.map)
+target_link_libraries(libweir_shared PRIVATE ${lib_libraries} Threads::Threads m)
+set_target_properties(libweir PROPERTIES EXPORT_NAME weir_static)
+
+# Two exports: a machine that has only what the shared library needs to run must still find that one.
+install(TARGETS libweir_shared EXPORT weirTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir)
+install(TARGETS libweir EXPORT weirStaticTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir)
+foreach(header ${weir_public_headers})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir/${folder})
+endforeach()
+
+# The pkg-config modules behind lib_libraries, for those who link the static library.
+set(weir_modules)
+foreach(library ${lib_libraries})
+  string(REGEX REPLACE "^weir::" "weir_" library ${library})
+  get_target_property(module ${library} WEIR_MODULE)
+  list(APPEND weir_modules ${module})
+endforeach()
+list(JOIN weir_modules " " weir_modules)
+
+set(weir_package ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
+configure_package_config_file(cmake/weirConfig.cmake.in ${CMAKE_BINARY_DIR}/weirConfig.cmake
+  INSTALL_DESTINATION ${weir_package})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/weirConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/weirConfig.cmake ${CMAKE_BINARY_DIR}/weirConfigVersion.cmake
+  DESTINATION ${weir_package})
+install(EXPORT weirTargets NAMESPACE weir:: DESTINATION ${weir_package})
+install(EXPORT weirStaticTargets NAMESPACE weir:: DESTINATION ${weir_package})
+
+# Relative to the file itself, so that an installed tree may be moved.
+set(here ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH weir_pc_prefix ${here} ${CMAKE_INSTALL_PREFIX})
+file(RELATIVE_PATH weir_pc_libdir ${here} ${CMAKE_INSTALL_FULL_LIBDIR})
+file(RELATIVE_PATH weir_pc_includedir ${here} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+configure_file(cmake/weir.pc.in weir.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,169 @@
+#!/bin/bash
+# "make install" as its users meet it: installs into a scratch folder, builds examples/loader against it in every way,
+# runs what came out, reads the man pages, loads the completion, and uninstalls.
+# Needs groff, zsh, fish, gcc, g++, clang++ (.ci/packages.sh ci).
+set -eu
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+manifest=build/release/install_manifest.txt
+steps=0
+
+# An installation of the developer's own must still be there to be uninstalled.
+[ ! -f "$manifest" ] || cp "$manifest" "$work/manifest"
+finish() {
+    [ ! -f "$work/manifest" ] || cp "$work/manifest" "$manifest"
+    rm -rf "$work"
+}
+trap finish EXIT
+
+step() {
+    steps=$((steps + 1))
+    echo "-- $*"
+}
+
+fail() {
+    echo "FAIL: $*"
+    exit 1
+}
+
+# quiet COMMAND...: what it prints is shown only when it fails.
+quiet() {
+    "$@" >"$work/log" 2>&1 || { cat "$work/log"; fail "$*"; }
+}
+
+step "make install with DESTDIR and PREFIX"
+stage=$work/stage prefix=$work/stage/opt/weir
+quiet make install DESTDIR="$stage" PREFIX=/opt/weir
+# What was installed is what is used from here on: moved, so that nothing can lean on where it was meant to be.
+moved=$work/moved
+mv "$prefix" "$moved"
+[ -z "$(find "$stage" -type f)" ] || fail "files outside the prefix"
+export PATH=$moved/bin:$PATH PKG_CONFIG_PATH=$moved/lib/pkgconfig
+[ "$(readlink "$moved/lib/libweir.so")" = libweir.so.0 ] || fail "libweir.so is not a link to libweir.so.0"
+readelf -d "$moved/lib/libweir.so.0" | grep -q 'SONAME.*\[libweir\.so\.0\]' || fail "no soname"
+if readelf -d "$moved/bin/weir" | grep -E 'NEEDED.*libweir|R(UN)?PATH'; then
+    fail "the program leans on the shared library or on a path"
+fi
+version=$(weir --version | sed -n '1s/^weir \([0-9.]*\) .*/\1/p')
+[ "$(pkg-config --modversion weir)" = "$version" ] || fail "weir.pc is not of version $version"
+
+step "a dataset by the installed program"
+quiet weir synth "$work/data" --episodes 3 --steps 6 --size 64x48 --cameras top,wrist
+quiet weir run "$work/data" --batch-size 4 --checksums "$work/checksums"
+batches=$(wc -l <"$work/checksums")
+[ "$batches" -gt 3 ] || fail "weir run gave $batches batches"
+
+# try NAME PROGRAM: the example must see as many batches as the program did.
+try() {
+    local found
+    LD_LIBRARY_PATH=$moved/lib "$2" "$work/data" >"$work/$1.out" || fail "$1 exits with $?"
+    found=$(grep -cE '^(train|val) [0-9]+: images u8 .* qpos f32 ' "$work/$1.out" || true)
+    [ "$found" -eq "$batches" ] || fail "$1: $found batches, weir run $batches"
+    grep -q '^03b_image_decode  *work  *36 ' "$work/$1.out" || { cat "$work/$1.out"; fail "$1: no stage table"; }
+}
+
+needs_shared() {
+    readelf -d "$1" | grep -q 'NEEDED.*\[libweir\.so\.0\]'
+}
+
+with_cmake() {
+    quiet cmake -S examples/loader -B "$work/$1" -G Ninja -DCMAKE_PREFIX_PATH="$moved" "${@:2}"
+    quiet cmake --build "$work/$1"
+    try "$1" "$work/$1/print_batches"
+}
+
+step "CMake, shared"
+with_cmake cmake_shared
+needs_shared "$work/cmake_shared/print_batches" || fail "not linked to libweir.so.0"
+
+step "CMake, static"
+with_cmake cmake_static -DWEIR_STATIC=ON
+if needs_shared "$work/cmake_static/print_batches"; then fail "linked to libweir.so.0"; fi
+
+step "CMake: another version, and the static library without its dependencies"
+sed 's/find_package(weir 0.1/find_package(weir 0.2/' examples/loader/CMakeLists.txt >"$work/CMakeLists.txt"
+cp examples/loader/print_batches.c "$work"
+if cmake -S "$work" -B "$work/newer" -DCMAKE_PREFIX_PATH="$moved" >"$work/log" 2>&1; then
+    fail "0.2 was found in $version"
+fi
+mkdir "$work/none"
+alone() {
+    PKG_CONFIG_LIBDIR=$work/none PKG_CONFIG_PATH='' cmake -S examples/loader -B "$work/alone_$1" -G Ninja \
+        -DCMAKE_PREFIX_PATH="$moved" -DWEIR_STATIC="$1" >"$work/log" 2>&1
+}
+alone OFF || { cat "$work/log"; fail "the shared library wants the dependencies of the static one"; }
+if alone ON; then fail "the static library was found without its dependencies"; fi
+grep -q "by pkg-config, hdf5" "$work/log" || { cat "$work/log"; fail "it is not said what the static library needs"; }
+
+step "cc and pkg-config, shared"
+read -ra flags <<<"$(pkg-config --cflags --libs weir)"
+cc -Wall -Wextra -Werror examples/loader/print_batches.c "${flags[@]}" -o "$work/pc_shared"
+needs_shared "$work/pc_shared" || fail "not linked to libweir.so.0"
+try pc_shared_run "$work/pc_shared"
+
+step "cc and pkg-config, static"
+read -ra flags <<<"$(pkg-config --static --cflags --libs weir | sed 's/-lweir\b/-l:libweir.a/')"
+cc -Wall -Wextra -Werror examples/loader/print_batches.c "${flags[@]}" -o "$work/pc_static"
+if needs_shared "$work/pc_static"; then fail "linked to libweir.so.0"; fi
+try pc_static_run "$work/pc_static"
+
+step "C++"
+{
+    (cd "$moved/include/weir" && find . -name '*.h' -printf '#include <%P>\n')
+    cat <<'CPP'
+int main()
+{
+    weir_loader_config config;
+    weir_loader *loader;
+    weir_err err = WEIR_ERR_NONE;
+    weir_loader_config_default(&config);
+    config.data = "/nonexistent";
+    WEIR_ZONE(WEIR_STAGE_TRAIN_FORWARD);
+    return weir_loader_open(&loader, &config, &err) < 0 && err.code < 0 && !weir_thread_self ? 0 : 1;
+}
+CPP
+} >"$work/all.cc"
+read -ra flags <<<"$(pkg-config --cflags --libs weir)"
+for compiler in "g++ -std=c++11" "g++ -std=c++20" "clang++ -std=c++17"; do
+    # shellcheck disable=SC2086 # a compiler and its standard
+    $compiler -Wall -Wextra -Werror "$work/all.cc" "${flags[@]}" -o "$work/cc"
+    LD_LIBRARY_PATH=$moved/lib "$work/cc" || fail "$compiler: the program exits with $?"
+done
+
+step "man pages"
+pages=("$moved"/share/man/man1/*.1)
+[ ${#pages[@]} -ge 6 ] || fail "${#pages[@]} man pages"
+for page in "${pages[@]}"; do
+    groff -Kutf8 -man -Tutf8 -ww "$page" >"$work/page" 2>"$work/log"
+    [ ! -s "$work/log" ] || { cat "$work/log"; fail "$page"; }
+    grep -q "weir $version" "$work/page" || fail "$page does not say its version"
+done
+
+step "completion"
+share=$moved/share
+bash -euc 'source "$1"; complete -p weir >/dev/null; COMP_WORDS=(weir sy) COMP_CWORD=1; _weir; [ "${COMPREPLY[*]}" = synth ]' \
+    _ "$share/bash-completion/completions/weir"
+shellcheck -s bash "$share/bash-completion/completions/weir"
+zsh -n "$share/zsh/site-functions/_weir"
+zsh -fc 'fpath=($1 $fpath); autoload -Uz compinit; compinit -u -D; [[ $_comps[weir] == _weir ]]' _ \
+    "$share/zsh/site-functions" || fail "zsh does not take _weir for weir"
+fish -n "$share/fish/vendor_completions.d/weir.fish"
+offers() {
+    fish --no-config -c "source $share/fish/vendor_completions.d/weir.fish; complete -C '$1'" | cut -f1 | paste -sd' '
+}
+[ "$(offers 'weir run --b')" = --batch-size ] || fail "fish: options"
+[ "$(offers 'weir run --sampling ')" = "episode timestep" ] || fail "fish: values"
+[ "$(offers 'weir run --batch-size ')" = "" ] || fail "fish: numbers"
+
+step "make uninstall"
+mkdir -p "$stage/opt"
+mv "$work/moved" "$prefix"
+touch "$prefix/include/weir/mine.h"
+quiet make uninstall DESTDIR="$stage"
+[ "$(find "$prefix" ! -type d)" = "$prefix/include/weir/mine.h" ] || { find "$prefix" ! -type d; fail "files are left"; }
+for folder in include/weir/prof lib/cmake/weir; do
+    [ ! -e "$prefix/$folder" ] || fail "$folder is left, and empty"
+done
+if make uninstall DESTDIR="$stage" >"$work/log" 2>&1; then fail "there was nothing left to uninstall"; fi
+
+echo "$steps steps, 0 failures"
