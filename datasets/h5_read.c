@@ -79,15 +79,16 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
     struct stat st;
     if (fstat(h5->fd, &st) == 0 && !S_ISREG(st.st_mode))
         return weir_err_set(err, -EINVAL, "not a regular file; give a folder of episodes or an HDF5 file");
-    if (H5Fis_hdf5(path) <= 0)
-        return weir_err_set(err, -EBADMSG,
-                            "not an HDF5 file; remove it, or convert it to one of the layouts that "
-                            "`weir doctor` lists");
     h5->file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     char text[256];
-    if (h5->file < 0)
-        return weir_err_set(err, -EBADMSG, "cannot be opened as HDF5: %s; is it complete, and not being written?",
-                            library_says(text));
+    if (h5->file < 0) {
+        library_says(text);
+        if (H5Fis_hdf5(path) <= 0)
+            return weir_err_set(err, -EBADMSG,
+                                "not an HDF5 file; remove it, or convert it to one of the layouts that "
+                                "`weir doctor` lists");
+        return weir_err_set(err, -EBADMSG, "cannot be opened as HDF5: %s; is it complete, and not being written?", text);
+    }
     int rc = read_facts(h5);
     return rc < 0 ? weir_err_set(err, rc, "its HDF5 superblock cannot be read: %s", library_says(text)) : 0;
 }
@@ -108,23 +109,13 @@ int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
     return rc;
 }
 
-static int read_raw(void *user, uint64_t offset, void *buffer, size_t n)
+int weir_h5_take_fd(struct weir_h5 *h5, uint64_t *base, uint64_t *size_bytes)
 {
-    int fd = *(const int *)user;
-    for (size_t done = 0; done < n;) {
-        ssize_t got = pread(fd, (char *)buffer + done, n - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? -errno : -ENODATA;
-        done += (size_t)got;
-    }
-    return 0;
-}
-
-void weir_h5_raw(struct weir_h5 *h5, struct weir_raw_file *raw)
-{
-    *raw = (struct weir_raw_file){read_raw, &h5->fd, h5->user_block, h5->size_bytes};
+    int fd = h5->fd;
+    h5->fd = -1;
+    *base = h5->user_block;
+    *size_bytes = h5->size_bytes;
+    return fd;
 }
 
 void weir_h5_close(struct weir_h5 **h5)

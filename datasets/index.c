@@ -171,25 +171,26 @@ static int keep_bad(struct weir_file_index *file, const struct weir_err *why)
     return 0;
 }
 
-/* The file while it is opened. */
-struct opening {
+/* The file between what the library says of it and the end of opening. */
+struct weir_file_opening {
     struct weir_file_index *file;
     const struct weir_dataset_config *config;
-    struct weir_h5 *h5;
     struct weir_h5_description **descriptions; /* of each episode's tracks */
     int n_wanted;                              /* room for episodes */
+    int fd;
+    struct weir_raw_file raw;
 };
 
 /* Leaves an episode of a file of many out; the file's only one fails with its file. */
-static int leave_out(struct opening *o, int rc, const struct weir_err *why, struct weir_err *err)
+static int leave_out(struct weir_file_opening *o, int rc, const struct weir_err *why, struct weir_err *err)
 {
     if (!o->config->tolerant || o->n_wanted == 1 || rc == -ENOMEM || rc == -EINVAL)
         return weir_err_set(err, rc, "%s", why->text);
     return keep_bad(o->file, why) < 0 ? no_memory(err) : 0;
 }
 
-static int describe_all(struct opening *o, const struct weir_layout_ops *layout, char (*groups)[64],
-                        struct weir_err *err)
+static int describe_all(struct weir_file_opening *o, struct weir_h5 *h5, const struct weir_layout_ops *layout,
+                        char (*groups)[64], struct weir_err *err)
 {
     struct weir_file_index *file = o->file;
     file->episodes = calloc((size_t)o->n_wanted, sizeof *file->episodes);
@@ -203,7 +204,7 @@ static int describe_all(struct opening *o, const struct weir_layout_ops *layout,
         *episode = (struct weir_episode){.layout = layout, .bytes = sizeof *episode};
         int rc = asprintf(&episode->root, "%s%s", groups ? "/data/" : "", groups ? groups[i] : "");
         rc = rc < 0 ? weir_err_set(&why, -ENOMEM, "out of memory")
-                    : describe_episode(o->h5, episode, o->config, descriptions, &why);
+                    : describe_episode(h5, episode, o->config, descriptions, &why);
         if (rc == 0) {
             file->n_episodes++;
             continue;
@@ -218,51 +219,73 @@ static int describe_all(struct opening *o, const struct weir_layout_ops *layout,
     return 0;
 }
 
-static int describe_file(struct opening *o, struct weir_err *err)
+static int describe_open(struct weir_file_opening *o, struct weir_h5 *h5, struct weir_err *err)
 {
-    int rc = weir_h5_open(&o->h5, o->file->file.path, err);
-    if (rc < 0)
-        return rc;
-    const struct weir_layout_ops *layout = weir_layout_choose(o->h5, o->config, err);
+    const struct weir_layout_ops *layout = weir_layout_choose(h5, o->config, err);
     if (!layout)
         return -EBADMSG;
     char(*groups)[64] = NULL;
-    o->n_wanted = 1;
-    if (layout->list)
-        rc = layout->list(o->h5, &groups, &o->n_wanted, err);
+    int rc = layout->list ? layout->list(h5, &groups, &o->n_wanted, err) : 0;
     if (rc == 0 && o->n_wanted == 0)
         rc = weir_err_set(err, -EBADMSG, "layout %s, but /data has no episodes in it; remove the file", layout->name);
     if (rc == 0)
-        rc = describe_all(o, layout, groups, err);
+        rc = describe_all(o, h5, layout, groups, err);
     free(groups);
     return rc;
 }
 
-static int place_episode(struct opening *o, int i, const struct weir_raw_file *raw,
-                         struct weir_unfilter_context *unfilter, struct weir_err *err)
+static int read_raw(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    const struct weir_file_opening *o = user;
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(o->fd, (char *)buffer + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : -ENODATA;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+static int describe_file(struct weir_file_opening *o, struct weir_err *err)
+{
+    struct weir_h5 *h5;
+    int rc = weir_h5_open(&h5, o->file->file.path, err);
+    if (rc < 0)
+        return rc;
+    o->n_wanted = 1;
+    rc = describe_open(o, h5, err);
+    o->raw.read = read_raw;
+    o->raw.user = o;
+    o->fd = weir_h5_take_fd(h5, &o->raw.base, &o->raw.size_bytes);
+    weir_h5_close(&h5);
+    return rc;
+}
+
+static int place_episode(struct weir_file_opening *o, int i, struct weir_unfilter_context *unfilter,
+                         struct weir_err *err)
 {
     struct weir_episode *episode = &o->file->episodes[i];
     int rc = 0;
     for (int c = 0; c < episode->n_tracks && rc == 0; c++)
-        rc = weir_track_place(&episode->tracks[c], &o->descriptions[i][c], raw, unfilter, err);
+        rc = weir_track_place(&episode->tracks[c], &o->descriptions[i][c], &o->raw, unfilter, err);
     if (rc == 0)
         shrink(episode);
     return rc;
 }
 
 /* Outside the lock. */
-static int place_all(struct opening *o, struct weir_err *err)
+static int place_all(struct weir_file_opening *o, struct weir_err *err)
 {
     struct weir_file_index *file = o->file;
-    struct weir_raw_file raw;
     struct weir_unfilter_context *unfilter = weir_unfilter_open();
     if (!unfilter)
         return no_memory(err);
-    weir_h5_raw(o->h5, &raw);
     int good = 0, rc = 0;
     for (int i = 0; i < file->n_episodes && rc == 0; i++) {
         struct weir_err why = WEIR_ERR_NONE;
-        rc = place_episode(o, i, &raw, unfilter, &why);
+        rc = place_episode(o, i, unfilter, &why);
         if (rc < 0) {
             weir_episode_close(&file->episodes[i]);
             rc = leave_out(o, rc, &why, err);
@@ -278,32 +301,43 @@ static int place_all(struct opening *o, struct weir_err *err)
     return rc;
 }
 
-int weir_file_index_open(struct weir_file_index *out, const char *path, const struct weir_dataset_config *config,
-                         struct weir_err *err)
+void weir_file_describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
 {
-    *out = (struct weir_file_index){0};
-    struct opening o = {.file = out, .config = config};
-    int rc = weir_file_identify(out, path, err);
-    if (rc == 0) {
-        weir_h5_lock();
-        rc = describe_file(&o, err);
-        weir_h5_unlock();
+    struct weir_file_opening *o = calloc(1, sizeof *o);
+    *result = (struct weir_file_result){.opening = o};
+    if (!o) {
+        result->rc = no_memory(&result->err);
+        return;
     }
-    if (rc == 0)
-        rc = place_all(&o, err);
-    if (o.h5) {
-        weir_h5_lock();
-        weir_h5_close(&o.h5);
-        weir_h5_unlock();
+    o->file = &result->file;
+    o->config = config;
+    o->fd = -1;
+    result->rc = weir_file_identify(&result->file, path, &result->err);
+    if (result->rc < 0)
+        return;
+    weir_h5_lock();
+    result->rc = describe_file(o, &result->err);
+    weir_h5_unlock();
+}
+
+void weir_file_place(struct weir_file_result *result, const char *path)
+{
+    struct weir_file_opening *o = result->opening;
+    if (result->rc == 0)
+        result->rc = place_all(o, &result->err);
+    for (int i = 0; o && i < o->n_wanted && o->descriptions; i++)
+        free(o->descriptions[i]);
+    if (o) {
+        free(o->descriptions);
+        if (o->fd >= 0)
+            close(o->fd);
     }
-    for (int i = 0; i < o.n_wanted && o.descriptions; i++)
-        free(o.descriptions[i]);
-    free(o.descriptions);
-    if (rc < 0) {
-        weir_err_prefix(err, "%s", path);
-        weir_file_index_close(out);
+    free(o);
+    result->opening = NULL;
+    if (result->rc < 0) {
+        weir_err_prefix(&result->err, "%s", path);
+        weir_file_index_close(&result->file);
     }
-    return rc;
 }
 
 void weir_file_index_close(struct weir_file_index *file)

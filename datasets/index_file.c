@@ -487,8 +487,9 @@ static void get_episode(struct cursor *c, struct weir_episode *e)
     e->bytes = sizeof *e + before - c->left;
 }
 
-bool weir_index_file_find(const struct weir_index_file *index, const char *path, struct weir_file_index *file)
+bool weir_index_file_find(const struct weir_index_file *index, const char *path, struct weir_file_result *result)
 {
+    struct weir_file_index *file = &result->file;
     struct record wanted = {.path = path};
     const struct record *record =
         index->n ? bsearch(&wanted, index->records, (size_t)index->n, sizeof wanted, by_path) : NULL;
@@ -504,8 +505,10 @@ bool weir_index_file_find(const struct weir_index_file *index, const char *path,
     if (file->episodes)
         for (; file->n_episodes < (int)head->n_episodes && !c.bad; file->n_episodes++)
             get_episode(&c, &file->episodes[file->n_episodes]);
-    if (file->episodes && !c.bad)
+    if (file->episodes && !c.bad) {
+        file->from_index = true;
         return true;
+    }
     weir_file_index_close(file);
     return false;
 }

@@ -74,6 +74,7 @@ struct weir_file_index {
     struct weir_episode *episodes;
     int n_bad; /* episodes of it that were left out */
     char **bad;
+    bool from_index; /* described by an index file */
 };
 
 struct weir_dataset {
@@ -92,10 +93,19 @@ struct weir_dataset {
     struct weir_h5_cache *cache; /* of files opened for weir_fetch; under the HDF5 lock */
 };
 
-/* Describes one file and its episodes. Any thread. With config->tolerant bad frame lengths are marked, and bad episodes
- * of a file of many listed, instead of refused. */
-int weir_file_index_open(struct weir_file_index *out, const char *path, const struct weir_dataset_config *config,
-                         struct weir_err *err);
+struct weir_file_result {
+    struct weir_file_index file;
+    int rc; /* 0, or negative with err; file is empty then */
+    struct weir_err err;
+    struct weir_file_opening *opening; /* between describe and place */
+};
+
+/* Opens one file in two steps: what the HDF5 library says about its episodes (entered under the lock), and where their
+ * frames lie (without it); the second step follows the first whatever it gave. Any thread; result stays where it is in
+ * between. With config->tolerant bad frame lengths are marked, and bad episodes of a file of many listed, instead of
+ * refused. */
+void weir_file_describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
+void weir_file_place(struct weir_file_result *result, const char *path);
 void weir_file_index_close(struct weir_file_index *file);
 void weir_episode_close(struct weir_episode *episode);
 /* -ESTALE when the file is not the one that was indexed. */
