@@ -29,6 +29,7 @@ function(weir_library name)
     find_library(WEIR_ARCHIVE_${archive} NAMES ${archive} HINTS ${${name}_LIBRARY_DIRS} REQUIRED)
     target_link_libraries(weir_${name} INTERFACE ${WEIR_ARCHIVE_${archive}})
   endforeach()
+  target_link_libraries(weir_${name} INTERFACE m) # behind the archives: libpng's needs it
 endfunction()
 
 pkg_check_modules(hdf5_serial QUIET hdf5-serial)
