@@ -1,0 +1,308 @@
+/* Frames that share chunks: within a batch each chunk is unpacked once, and what comes out is what comes out one by
+ * one. */
+#include "prof/recorder.h"
+#include "tests/h5_fixture.h"
+#include "tests/loader_fixture.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { STEPS = 11, EPISODES = 3, CAMERAS = 3 };
+
+/* H5FX_GZIP: two frames a chunk; H5FX_CHUNK_CUT: two chunks a frame. */
+static const struct {
+    const char *name;
+    enum h5fx_content content;
+    enum h5fx_storage storage;
+    int rows, pieces;
+} cameras[CAMERAS] = {{"cut", H5FX_RAW, H5FX_CHUNK_CUT, 1, 2},
+                      {"gzip", H5FX_RAW, H5FX_GZIP, 2, 1},
+                      {"jpegs", H5FX_PADDED, H5FX_GZIP, 2, 1}};
+
+static char data[512];
+
+static void setup(void)
+{
+    fixture_open();
+    snprintf(data, sizeof data, "%s", fixture_path("data"));
+    mkdir(data, 0755);
+    for (int i = 0; i < EPISODES; i++) {
+        char path[600];
+        struct h5fx_episode episode = {.steps = STEPS, .seed = i, .no_lengths = true};
+        for (int c = 0; c < CAMERAS; c++)
+            episode.cameras[c] = (struct h5fx_camera){
+                .name = cameras[c].name, .content = cameras[c].content, .storage = cameras[c].storage};
+        snprintf(path, sizeof path, "%s/episode_%d.hdf5", data, i);
+        h5fx_write(path, &episode);
+    }
+}
+
+TestSuite(groups, .init = setup, .fini = fixture_close);
+
+static struct weir_loader_config config_for(int workers, int batch, int history)
+{
+    struct weir_loader_config config;
+    weir_loader_config_default(&config);
+    config.data = data;
+    config.num_workers = workers;
+    config.batch_size = batch;
+    config.obs_history = history;
+    config.train_split = 1;
+    return config;
+}
+
+static int earlier(int t, int back)
+{
+    return t > back ? t - back : 0;
+}
+
+/* ---- how often a chunk is unpacked ---- */
+
+/* Chunks that the samples of one batch touch. */
+static uint64_t chunks_of(const struct weir_batch *batch, int history)
+{
+    bool touched[EPISODES][CAMERAS][STEPS] = {0};
+    uint64_t n = 0;
+    for (int i = 0; i < batch->n; i++)
+        for (int c = 0; c < CAMERAS; c++)
+            for (int h = 0; h < history; h++) {
+                bool *it = &touched[batch->samples[i].episode][c][earlier(batch->samples[i].t, h) / cameras[c].rows];
+                n += *it ? 0 : (uint64_t)cameras[c].pieces;
+                *it = true;
+            }
+    return n;
+}
+
+static void check_counts(int workers, int batch_size, int history, bool no_shuffle)
+{
+    struct weir_loader_config config = config_for(workers, batch_size, history);
+    config.no_shuffle = no_shuffle;
+    struct weir_loader *loader = fixture_loader(&config);
+    struct weir_batch *batch;
+    struct weir_snapshot *snapshot;
+    struct weir_loader_counts counts;
+    struct weir_err err = WEIR_ERR_NONE;
+    uint64_t chunks = 0, frames = 0;
+    while (weir_loader_next(loader, &batch, &err) > 0) {
+        chunks += chunks_of(batch, history);
+        frames += (uint64_t)batch->n * (uint64_t)history * CAMERAS;
+        weir_loader_release(loader, batch);
+    }
+    weir_loader_finish(loader);
+    cr_assert_eq(weir_snapshot_take(weir_loader_recorder(loader), &snapshot), 0);
+    weir_loader_counts(loader, &counts, false);
+    cr_assert_eq(snapshot->stages[WEIR_STAGE_INFLATE].count, chunks, "%d workers, batch %d, history %d: %d for %d",
+                 workers, batch_size, history, (int)snapshot->stages[WEIR_STAGE_INFLATE].count, (int)chunks);
+    cr_assert_eq(counts.reads, chunks);
+    cr_assert_eq(snapshot->stages[WEIR_STAGE_IMAGE_DECODE].count, frames);
+    cr_assert_eq(counts.fallback_reads, 0);
+    weir_snapshot_free(&snapshot);
+    weir_loader_close(&loader);
+}
+
+Test(groups, a_chunk_is_unpacked_once_a_batch)
+{
+    for (int workers = 0; workers <= 3; workers += 3)
+        for (int history = 1; history <= 4; history += 3)
+            for (int shuffle = 0; shuffle < 2; shuffle++) {
+                check_counts(workers, 1, history, !shuffle);
+                check_counts(workers, 8, history, !shuffle);
+                check_counts(workers, EPISODES * STEPS, history, !shuffle);
+            }
+}
+
+/* ---- what comes out ---- */
+
+struct rows {
+    size_t bytes; /* of a sample's images */
+    uint8_t *of[EPISODES][STEPS];
+};
+
+static struct rows *deliver(const struct weir_loader_config *config)
+{
+    struct rows *rows = calloc(1, sizeof *rows);
+    struct weir_loader *loader = fixture_loader(config);
+    struct weir_batch *batch;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc;
+    while ((rc = weir_loader_next(loader, &batch, &err)) > 0) {
+        const struct weir_tensor *images = &batch->tensors[0];
+        rows->bytes = images->sample_bytes;
+        for (int i = 0; i < batch->n; i++) {
+            uint8_t **row = &rows->of[batch->samples[i].episode][batch->samples[i].t];
+            cr_assert_null(*row);
+            *row = malloc(rows->bytes);
+            memcpy(*row, (const uint8_t *)images->data + (size_t)i * rows->bytes, rows->bytes);
+        }
+        weir_loader_release(loader, batch);
+    }
+    cr_assert_eq(rc, 0, "%s", err.text);
+    weir_loader_close(&loader);
+    return rows;
+}
+
+static void free_rows(struct rows *rows)
+{
+    for (int e = 0; e < EPISODES; e++)
+        for (int t = 0; t < STEPS; t++)
+            free(rows->of[e][t]);
+    free(rows);
+}
+
+/* Frame (t - back) of a camera as it lies in a delivery without history. */
+static const uint8_t *frame_of(const struct rows *alone, int e, int t, int camera)
+{
+    return alone->of[e][t] + (size_t)camera * (alone->bytes / CAMERAS);
+}
+
+static void compare(const struct rows *got, const struct rows *alone, int history)
+{
+    size_t image = alone->bytes / CAMERAS;
+    cr_assert_eq(got->bytes, alone->bytes * (size_t)history);
+    for (int e = 0; e < EPISODES; e++)
+        for (int t = 0; t < STEPS; t++)
+            for (int c = 0; c < CAMERAS; c++)
+                for (int h = 0; h < history; h++) {
+                    const uint8_t *mine = got->of[e][t] + (size_t)(c * history + h) * image;
+                    int from = earlier(t, history - 1 - h);
+                    cr_assert_eq(memcmp(mine, frame_of(alone, e, from, c), image), 0, "episode %d, t %d, camera %d", e,
+                                 t, c);
+                }
+}
+
+Test(groups, every_frame_is_the_one_that_comes_alone)
+{
+    struct weir_loader_config single = config_for(0, 1, 1);
+    struct rows *alone = deliver(&single);
+    for (int workers = 0; workers <= 3; workers++)
+        for (int history = 1; history <= 4; history++) {
+            struct weir_loader_config config = config_for(workers, 7, history);
+            struct rows *rows = deliver(&config);
+            compare(rows, alone, history);
+            free_rows(rows);
+        }
+    free_rows(alone);
+}
+
+/* The same frames, as the library reads them: raw cameras byte by byte, encoded ones decoded. */
+Test(groups, a_frame_alone_is_what_the_library_reads)
+{
+    struct weir_loader_config single = config_for(0, 1, 1);
+    struct rows *alone = deliver(&single);
+    const struct h5fx_episode act = {0};
+    for (int e = 0; e < EPISODES; e++)
+        for (int t = 0; t < STEPS; t++)
+            for (int c = 0; c < CAMERAS; c++) {
+                char path[600];
+                size_t n;
+                int width = 0, height = 0;
+                snprintf(path, sizeof path, "%s/episode_%d.hdf5", data, e);
+                uint8_t *bytes = h5fx_read(path, h5fx_key(&act, cameras[c].name), t, &n);
+                if (cameras[c].content == H5FX_PADDED) {
+                    uint8_t *pixels = h5fx_pixels(bytes, n, false, &width, &height);
+                    free(bytes);
+                    bytes = pixels;
+                    n = (size_t)width * (size_t)height * 3;
+                }
+                cr_assert_eq(n, alone->bytes / CAMERAS);
+                cr_assert_eq(memcmp(frame_of(alone, e, t, c), bytes, n), 0, "episode %d, t %d, camera %d", e, t, c);
+                free(bytes);
+            }
+    free_rows(alone);
+}
+
+/* ---- a damaged chunk ---- */
+
+enum { BAD_EPISODE = 1, BAD_BLOCK = 2, BAD_CAMERA = 1 }; /* frames 4 and 5 of "gzip" */
+
+static void damage(void)
+{
+    struct weir_dataset *dataset;
+    struct weir_dataset_config config = {.path = data};
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_block block;
+    uint64_t offset;
+    size_t length;
+    char path[600];
+    cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+    weir_block_of(dataset, BAD_EPISODE, BAD_CAMERA, 2 * BAD_BLOCK, &block);
+    weir_block_piece(&block, 0, &offset, &length);
+    snprintf(path, sizeof path, "%s/episode_%d.hdf5", data, BAD_EPISODE);
+    weir_dataset_close(&dataset);
+    uint8_t *zeros = calloc(1, length);
+    h5fx_poke(path, offset, zeros, length);
+    free(zeros);
+}
+
+static bool is_bad(int e, int t)
+{
+    return e == BAD_EPISODE && t / 2 == BAD_BLOCK;
+}
+
+Test(groups, a_bad_chunk_costs_its_frames_alone)
+{
+    struct weir_loader_config single = config_for(0, 1, 1);
+    struct rows *good = deliver(&single);
+    damage();
+    for (int workers = 0; workers <= 3; workers += 3)
+        for (int history = 1; history <= 2; history++) {
+            struct weir_loader_config config = config_for(workers, 7, history);
+            config.on_error = WEIR_ON_ERROR_SKIP;
+            struct rows *rows = deliver(&config);
+            for (int e = 0; e < EPISODES; e++)
+                for (int t = 0; t < STEPS; t++) {
+                    bool lost = is_bad(e, t) || (history == 2 && is_bad(e, earlier(t, 1)));
+                    cr_assert_eq(rows->of[e][t] == NULL, lost, "episode %d, t %d", e, t);
+                    if (lost || history == 2)
+                        continue;
+                    cr_assert_eq(memcmp(rows->of[e][t], good->of[e][t], good->bytes), 0);
+                }
+            free_rows(rows);
+        }
+    free_rows(good);
+}
+
+Test(groups, a_bad_chunk_is_replaced_by_the_frame_before_it)
+{
+    struct weir_loader_config single = config_for(0, 1, 1);
+    struct rows *good = deliver(&single);
+    size_t image = good->bytes / CAMERAS;
+    damage();
+    for (int workers = 0; workers <= 3; workers += 3) {
+        struct weir_loader_config config = config_for(workers, 7, 1);
+        config.on_error = WEIR_ON_ERROR_SUBSTITUTE;
+        struct rows *rows = deliver(&config);
+        for (int e = 0; e < EPISODES; e++)
+            for (int t = 0; t < STEPS; t++)
+                for (int c = 0; c < CAMERAS; c++) {
+                    int from = is_bad(e, t) && c == BAD_CAMERA ? 2 * BAD_BLOCK - 1 : t;
+                    cr_assert_eq(memcmp(frame_of(rows, e, t, c), frame_of(good, e, from, c), image), 0,
+                                 "episode %d, t %d, camera %d", e, t, c);
+                }
+        free_rows(rows);
+    }
+    free_rows(good);
+}
+
+Test(groups, a_bad_chunk_ends_the_run_with_the_same_words)
+{
+    char first[sizeof((struct weir_err *)0)->text] = "";
+    damage();
+    for (int workers = 0; workers <= 3; workers++) {
+        struct weir_loader_config config = config_for(workers, 7, 3);
+        struct weir_err err;
+        int rc;
+        char *sums = fixture_checksums(&config, &rc, &err);
+        cr_assert_eq(rc, -EBADMSG);
+        cr_assert(strstr(err.text, "episode_1.hdf5: /observations/images/gzip["), "%s", err.text);
+        cr_assert(strstr(err.text, "chunk 0 of its block"), "%s", err.text);
+        cr_assert(strstr(err.text, "--on-error skip"), "%s", err.text);
+        if (workers == 0)
+            snprintf(first, sizeof first, "%s", err.text);
+        cr_assert_str_eq(err.text, first);
+        free(sums);
+    }
+}
