@@ -121,10 +121,12 @@ static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *fac
     facts->lengths = malloc(sizeof *facts->lengths * (size_t)n);
     if (!facts->lengths || state(dataset, false, &facts->qpos) < 0 || state(dataset, true, &facts->actions) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < weir_dataset_files(dataset); i++) {
         struct weir_dataset_file file;
         weir_dataset_file(dataset, i, &file);
         facts->files_bytes += file.size_bytes;
+    }
+    for (int i = 0; i < n; i++) {
         facts->lengths[i] = weir_dataset_steps(dataset, i);
         facts->steps += (uint64_t)facts->lengths[i];
     }
@@ -224,8 +226,8 @@ static void print_amplification(const struct facts *facts)
         printf("chunk amplification: %s: one random frame reads %.2f and inflates %.1f times its own bytes\n", name,
                amplification(cost, cost->read), amplification(cost, cost->unpacked));
         if (is_amplified(camera))
-            printf("  warning: an epoch of %llu frames drawn at random inflates %.2f GB to use %.2f GB, "
-                   "%.1f s of one core here; store a chunk a frame (h5repack -l CHUNK=1xHxWx3), or JPEGs\n",
+            printf("  warning: an epoch of %llu frames drawn at random inflates %.3g GB to use %.3g GB, "
+                   "%.3g s of one core here; store a chunk a frame (h5repack -l CHUNK=1xHxWx3), or JPEGs\n",
                    (unsigned long long)camera->frames, (double)cost->unpacked / 1e9, (double)cost->own / 1e9,
                    camera->fetch_s * (double)camera->frames);
     }
