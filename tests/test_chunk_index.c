@@ -1,0 +1,526 @@
+/* Our walk over HDF5's chunk indexes against the library's answers, for every kind of index. */
+#include "datasets/chunk_index_priv.h"
+#include "datasets/object_header_priv.h"
+#include "tests/loader_fixture.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <hdf5.h>
+
+TestSuite(chunk_index, .init = fixture_open, .fini = fixture_close);
+
+enum { RANK_MAX = 4 };
+
+struct recipe {
+    int rank;
+    hsize_t dims[RANK_MAX], chunk[RANK_MAX], max_dims[RANK_MAX]; /* max_dims[0] == 0: as dims */
+    bool latest, deflate, early, raw_edges;
+    int user_block;
+    int skip;          /* > 0: one chunk in this many is never written */
+    int attributes;    /* created before and after: the header is continued elsewhere */
+    hsize_t shrink_to; /* > 0: first dimension, after writing */
+    int sample;        /* > 1: one chunk in this many is compared */
+};
+
+struct written {
+    struct weir_chunk_grid grid;
+    uint64_t address, base;
+    bool raw_edges, latest;
+    char path[512];
+};
+
+#define CHECK(x) cr_assert_geq((int64_t)(x), 0, "%s", #x)
+
+/* ---- writing ---- */
+
+static uint64_t chunks_along(uint64_t dim, uint64_t chunk)
+{
+    return (dim + chunk - 1) / chunk;
+}
+
+static uint64_t count_of(const struct recipe *r)
+{
+    uint64_t n = 1;
+    for (int d = 0; d < r->rank; d++)
+        n *= chunks_along(r->dims[d], r->chunk[d]);
+    return n;
+}
+
+/* Where chunk number i begins. */
+static void corner(int rank, const hsize_t *dims, const hsize_t *chunk, uint64_t i, hsize_t *at)
+{
+    for (int d = rank - 1; d >= 0; d--) {
+        uint64_t n = chunks_along(dims[d], chunk[d]);
+        at[d] = i % n * chunk[d];
+        i /= n;
+    }
+}
+
+static void write_chunk(hid_t set, hid_t space, const struct recipe *r, uint64_t i, uint8_t *bytes)
+{
+    hsize_t at[RANK_MAX], size[RANK_MAX];
+    size_t n = 1;
+    corner(r->rank, r->dims, r->chunk, i, at);
+    for (int d = 0; d < r->rank; d++) {
+        size[d] = r->dims[d] - at[d] < r->chunk[d] ? r->dims[d] - at[d] : r->chunk[d];
+        n *= size[d];
+    }
+    for (size_t k = 0; k < n; k++)
+        bytes[k] = k % (3 + i % 5) ? (uint8_t)(i * 31) : (uint8_t)(k * 7 + i); /* stored sizes differ */
+    hid_t memory = H5Screate_simple(r->rank, size, NULL);
+    CHECK(H5Sselect_hyperslab(space, H5S_SELECT_SET, at, NULL, size, NULL));
+    CHECK(H5Dwrite(set, H5T_NATIVE_UINT8, memory, space, H5P_DEFAULT, bytes));
+    H5Sclose(memory);
+}
+
+static void write_chunks(hid_t set, const struct recipe *r)
+{
+    size_t bytes = 1;
+    for (int d = 0; d < r->rank; d++)
+        bytes *= r->chunk[d];
+    uint8_t *buffer = malloc(bytes);
+    hid_t space = H5Dget_space(set);
+    for (uint64_t i = 0; i < count_of(r); i++)
+        if (r->skip == 0 || i % (uint64_t)r->skip != 1 % (uint64_t)r->skip)
+            write_chunk(set, space, r, i, buffer);
+    H5Sclose(space);
+    free(buffer);
+}
+
+static void add_attributes(hid_t set, int from, int n)
+{
+    hsize_t size = 30;
+    hid_t space = H5Screate_simple(1, &size, NULL);
+    for (int i = from; i < from + n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "attribute_%d", i);
+        hid_t attribute = H5Acreate2(set, name, H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT);
+        CHECK(attribute);
+        H5Aclose(attribute);
+    }
+    H5Sclose(space);
+}
+
+static hid_t creation(const struct recipe *r)
+{
+    hid_t plist = H5Pcreate(H5P_DATASET_CREATE);
+    CHECK(H5Pset_chunk(plist, r->rank, r->chunk));
+    if (r->deflate)
+        CHECK(H5Pset_deflate(plist, 2));
+    if (r->raw_edges)
+        CHECK(H5Pset_chunk_opts(plist, H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS));
+    if (r->early)
+        CHECK(H5Pset_alloc_time(plist, H5D_ALLOC_TIME_EARLY));
+    return plist;
+}
+
+static void fill_grid(struct written *w, const struct recipe *r, hid_t set)
+{
+    hsize_t dims[RANK_MAX], max_dims[RANK_MAX];
+    hid_t space = H5Dget_space(set);
+    w->grid = (struct weir_chunk_grid){.rank = r->rank, .element_bytes = 1, .filtered = r->deflate};
+    CHECK(H5Sget_simple_extent_dims(space, dims, max_dims));
+    for (int d = 0; d < r->rank; d++) {
+        w->grid.dims[d] = dims[d];
+        w->grid.max_dims[d] = max_dims[d] == H5S_UNLIMITED ? UINT64_MAX : max_dims[d];
+        w->grid.chunk[d] = r->chunk[d];
+    }
+    H5Sclose(space);
+    H5O_info_t info;
+    CHECK(H5Oget_info(set, &info));
+    w->address = info.addr;
+    w->base = (uint64_t)r->user_block;
+    w->raw_edges = r->raw_edges;
+    w->latest = r->latest;
+}
+
+static void write_recipe(struct written *w, const struct recipe *r)
+{
+    snprintf(w->path, sizeof w->path, "%s", fixture_path("chunks.h5"));
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE);
+    if (r->latest)
+        CHECK(H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST));
+    CHECK(H5Pset_userblock(create, (hsize_t)r->user_block));
+    hid_t file = H5Fcreate(w->path, H5F_ACC_TRUNC, create, access);
+    hid_t space = H5Screate_simple(r->rank, r->dims, r->max_dims[0] ? r->max_dims : NULL), plist = creation(r);
+    hid_t set = H5Dcreate2(file, "frames", H5T_NATIVE_UINT8, space, H5P_DEFAULT, plist, H5P_DEFAULT);
+    CHECK(set);
+    add_attributes(set, 0, r->attributes);
+    write_chunks(set, r);
+    add_attributes(set, r->attributes, r->attributes);
+    if (r->shrink_to) {
+        hsize_t dims[RANK_MAX];
+        memcpy(dims, r->dims, sizeof dims);
+        dims[0] = r->shrink_to;
+        CHECK(H5Dset_extent(set, dims));
+    }
+    fill_grid(w, r, set);
+    H5Dclose(set);
+    H5Pclose(plist);
+    H5Sclose(space);
+    H5Fclose(file);
+    H5Pclose(create);
+    H5Pclose(access);
+}
+
+/* ---- reading ---- */
+
+struct bytes {
+    uint8_t *at;
+    size_t n;
+};
+
+static int read_bytes(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    const struct bytes *bytes = user;
+    if (offset > bytes->n || n > bytes->n - offset)
+        return -ENODATA;
+    memcpy(buffer, bytes->at + offset, n);
+    return 0;
+}
+
+static struct bytes whole_file(const char *path)
+{
+    int fd = open(path, O_RDONLY);
+    off_t n = lseek(fd, 0, SEEK_END);
+    struct bytes bytes = {malloc((size_t)n), (size_t)n};
+    cr_assert(fd >= 0 && pread(fd, bytes.at, bytes.n, 0) == n);
+    close(fd);
+    return bytes;
+}
+
+static int walk(const struct written *w, struct bytes *bytes, struct weir_chunk *chunks, const char **reason)
+{
+    struct weir_raw_file raw = {read_bytes, bytes, w->base, bytes->n};
+    *reason = "";
+    return weir_chunk_index(&raw, w->address, &w->grid, chunks, reason);
+}
+
+/* ---- comparing ---- */
+
+static bool is_partial(const struct written *w, const hsize_t *at)
+{
+    for (int d = 0; d < w->grid.rank; d++)
+        if (at[d] + w->grid.chunk[d] > w->grid.dims[d])
+            return true;
+    return false;
+}
+
+/* One unlimited dimension that is not the first: the library numbers such chunks otherwise when it looks one up than
+ * when it lists them (1.10.8), and H5Dget_chunk_info lists. */
+static bool is_listed_wrongly(const struct written *w)
+{
+    int unlimited = 0;
+    for (int d = 0; d < w->grid.rank; d++)
+        unlimited += w->grid.max_dims[d] == UINT64_MAX;
+    return w->latest && unlimited == 1 && w->grid.max_dims[0] != UINT64_MAX;
+}
+
+static void compare_address(hid_t set, const struct written *w, const hsize_t *at, const struct weir_chunk *ours,
+                            const char *about)
+{
+    hsize_t size = 0;
+    unsigned mask = 0;
+    haddr_t address = HADDR_UNDEF;
+    CHECK(H5Dget_chunk_info_by_coord(set, at, &mask, &address, &size));
+    uint64_t offset = address == HADDR_UNDEF ? WEIR_CHUNK_NONE : address + w->base;
+    cr_assert_eq(ours->offset, offset, "%s: at %" PRIu64 ", not %" PRIu64, about, ours->offset, offset);
+}
+
+static void compare_chunk(hid_t set, const struct written *w, const struct bytes *bytes, uint32_t i,
+                          const struct weir_chunk *ours, const char *about)
+{
+    hsize_t at[RANK_MAX], size = 0;
+    uint32_t mask = 0;
+    corner(w->grid.rank, (const hsize_t *)w->grid.dims, (const hsize_t *)w->grid.chunk, i, at);
+    if (!is_listed_wrongly(w))
+        compare_address(set, w, at, ours, about);
+    if (H5Dget_chunk_storage_size(set, at, &size) < 0 || size == 0) {
+        cr_assert_eq(ours->offset, WEIR_CHUNK_NONE, "%s: chunk %u was never written", about, i);
+        return;
+    }
+    uint8_t *stored = malloc(size);
+    CHECK(H5Dread_chunk(set, H5P_DEFAULT, at, &mask, stored));
+    cr_assert_eq(ours->bytes, size, "%s: chunk %u has %u bytes, not %d", about, i, ours->bytes, (int)size);
+    cr_assert_eq(memcmp(bytes->at + ours->offset, stored, size), 0, "%s: chunk %u has other bytes", about, i);
+    if (w->raw_edges && is_partial(w, at))
+        mask = ~0u; /* the library tells nothing, the bytes are as they are */
+    if (w->grid.filtered)
+        cr_assert_eq(ours->mask, mask, "%s: chunk %u has mask %x, not %x", about, i, ours->mask, mask);
+    free(stored);
+}
+
+static void compare(const struct recipe *r, const char *about)
+{
+    struct written w;
+    const char *reason;
+    write_recipe(&w, r);
+    struct bytes bytes = whole_file(w.path);
+    uint32_t n = weir_chunk_grid_count(&w.grid), there = 0;
+    cr_assert_gt(n, 0);
+    struct weir_chunk *chunks = malloc(n * sizeof *chunks);
+    cr_assert_eq(walk(&w, &bytes, chunks, &reason), 0, "%s: %s", about, reason);
+    hid_t file = H5Fopen(w.path, H5F_ACC_RDONLY, H5P_DEFAULT), set = H5Dopen2(file, "frames", H5P_DEFAULT);
+    CHECK(set);
+    for (uint32_t i = 0; i<n; i += r->sample> 1 ? (uint32_t)r->sample : 1)
+        compare_chunk(set, &w, &bytes, i, &chunks[i], about);
+    hsize_t stored = H5Dget_storage_size(set), sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        sum += chunks[i].offset == WEIR_CHUNK_NONE ? 0 : chunks[i].bytes;
+        there += chunks[i].offset != WEIR_CHUNK_NONE;
+    }
+    cr_assert_eq(sum, stored, "%s: %d bytes in all, not %d", about, (int)sum, (int)stored);
+    cr_assert_gt(there, 0, "%s", about);
+    H5Dclose(set);
+    H5Fclose(file);
+    free(chunks);
+    free(bytes.at);
+}
+
+/* The file is to hold a block with this signature: else a test would not test what it says. */
+static void expect_index(const struct recipe *r, const char *signature, const char *about)
+{
+    struct written w;
+    write_recipe(&w, r);
+    struct bytes bytes = whole_file(w.path);
+    cr_assert_not_null(memmem(bytes.at, bytes.n, signature, strlen(signature)), "%s: no %s", about, signature);
+    free(bytes.at);
+}
+
+#define UNLIMITED H5S_UNLIMITED
+
+/* Signatures are those of the format's specification; single and implicit indexes have none. */
+static const struct {
+    const char *name, *signature;
+    struct recipe recipe;
+} kinds[] = {
+    {"v1 B-tree", "TREE", {.rank = 2, .dims = {40, 7}, .chunk = {3, 4}}},
+    {"single chunk", NULL, {.rank = 2, .dims = {8, 6}, .chunk = {8, 6}, .latest = true}},
+    {"implicit", NULL, {.rank = 2, .dims = {40, 7}, .chunk = {3, 4}, .latest = true, .early = true}},
+    {"fixed array", "FAHD", {.rank = 2, .dims = {40, 7}, .chunk = {3, 4}, .latest = true}},
+    {"paged fixed array", "FADB", {.rank = 1, .dims = {5000}, .chunk = {2}, .latest = true, .sample = 13}},
+    {"extensible array",
+     "EAHD",
+     {.rank = 2, .dims = {40, 7}, .chunk = {3, 4}, .max_dims = {UNLIMITED, 7}, .latest = true}},
+    {"extensible array, super blocks",
+     "EASB",
+     {.rank = 1, .dims = {3000}, .chunk = {2}, .max_dims = {UNLIMITED}, .latest = true, .sample = 7}},
+    {"extensible array, pages",
+     "EASB",
+     {.rank = 1, .dims = {60000}, .chunk = {2}, .max_dims = {UNLIMITED}, .latest = true, .sample = 251}},
+    {"extensible array, second dimension",
+     "EAHD",
+     {.rank = 3, .dims = {5, 30, 4}, .chunk = {2, 3, 3}, .max_dims = {7, UNLIMITED, 9}, .latest = true}},
+    {"v2 B-tree",
+     "BTHD",
+     {.rank = 2, .dims = {40, 7}, .chunk = {3, 4}, .max_dims = {UNLIMITED, UNLIMITED}, .latest = true}},
+    {"v2 B-tree, deep",
+     "BTIN",
+     {.rank = 2,
+      .dims = {200, 100},
+      .chunk = {1, 2},
+      .max_dims = {UNLIMITED, UNLIMITED},
+      .latest = true,
+      .sample = 97}},
+    {"v1 B-tree, deep", "TREE", {.rank = 1, .dims = {20000}, .chunk = {2}, .sample = 97}},
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+Test(chunk_index, every_kind_of_index)
+{
+    for (int k = 0; k < KINDS; k++) {
+        if (kinds[k].signature)
+            expect_index(&kinds[k].recipe, kinds[k].signature, kinds[k].name);
+        for (int variant = 0; variant < 8; variant++) {
+            struct recipe r = kinds[k].recipe;
+            char about[128];
+            r.deflate = variant & 1 && !r.early; /* early allocation and filters: another index */
+            r.user_block = variant & 2 ? 1024 : 0;
+            r.attributes = variant & 4 ? 12 : 0;
+            snprintf(about, sizeof about, "%s%s%s%s", kinds[k].name, r.deflate ? ", deflate" : "",
+                     r.user_block ? ", user block" : "", r.attributes ? ", long header" : "");
+            compare(&r, about);
+        }
+    }
+}
+
+Test(chunk_index, chunks_never_written)
+{
+    for (int k = 0; k < KINDS; k++) {
+        struct recipe r = kinds[k].recipe;
+        if (r.early || count_of(&r) == 1 || count_of(&r) > 6000)
+            continue;
+        for (r.skip = 2; r.skip < 40; r.skip += 9)
+            for (int deflate = 0; deflate < 2; deflate++) {
+                r.deflate = deflate;
+                compare(&r, kinds[k].name);
+            }
+    }
+}
+
+Test(chunk_index, partial_chunks_without_filters)
+{
+    for (int k = 0; k < KINDS; k++) {
+        struct recipe r = kinds[k].recipe;
+        if (!r.latest || r.early || r.rank < 2 || count_of(&r) > 6000)
+            continue;
+        r.deflate = r.raw_edges = true;
+        r.dims[0] += r.chunk[0] == 1 ? 0 : 1;
+        compare(&r, kinds[k].name);
+    }
+}
+
+Test(chunk_index, shrunk_datasets)
+{
+    for (int latest = 0; latest < 2; latest++)
+        for (int second = 0; second < 2; second++) {
+            struct recipe r = {
+                .rank = 2, .dims = {40, 7}, .chunk = {3, 4}, .max_dims = {UNLIMITED, 7}, .shrink_to = 11};
+            r.latest = latest;
+            r.max_dims[1] = second ? UNLIMITED : 7;
+            compare(&r, "shrunk");
+        }
+}
+
+/* ---- any geometry ---- */
+
+static uint64_t draw(uint64_t *state, uint64_t n)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (*state >> 33) % n;
+}
+
+static struct recipe random_recipe(uint64_t *random)
+{
+    struct recipe r = {.rank = 1 + (int)draw(random, RANK_MAX)};
+    for (int d = 0; d < r.rank; d++) {
+        r.dims[d] = 1 + draw(random, r.rank > 2 ? 9 : 60);
+        r.chunk[d] = 1 + draw(random, r.rank > 2 ? 5 : 9);
+        static const uint64_t more[] = {0, 0, 0, 1, 20};
+        uint64_t grow = draw(random, 7);
+        r.max_dims[d] = grow < 5 ? r.dims[d] + more[grow] : UNLIMITED;
+        if (r.max_dims[d] != UNLIMITED && r.chunk[d] > r.max_dims[d])
+            r.chunk[d] = r.max_dims[d]; /* the library insists */
+    }
+    r.latest = draw(random, 4) > 0;
+    r.deflate = draw(random, 2);
+    r.early = draw(random, 6) == 0;
+    r.raw_edges = r.latest && r.deflate && draw(random, 3) == 0;
+    r.user_block = draw(random, 3) ? 0 : 512;
+    r.skip = draw(random, 3) ? 0 : 2 + (int)draw(random, 9);
+    r.attributes = draw(random, 5) ? 0 : (int)draw(random, 20);
+    return r;
+}
+
+Test(chunk_index, any_geometry)
+{
+    uint64_t random = 11;
+    for (int i = 0; i < 400; i++) {
+        struct recipe r = random_recipe(&random);
+        char about[64];
+        snprintf(about, sizeof about, "geometry %d", i);
+        if (count_of(&r) == 1 && r.skip)
+            r.skip = 0;
+        compare(&r, about);
+    }
+}
+
+/* ---- damaged ---- */
+
+static void check_sane(const struct weir_chunk *chunks, uint32_t n, const struct bytes *bytes)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (chunks[i].offset != WEIR_CHUNK_NONE)
+            cr_assert(chunks[i].offset <= bytes->n && chunks[i].bytes <= bytes->n - chunks[i].offset,
+                      "chunk %u is outside the file", i);
+}
+
+Test(chunk_index, damaged_anywhere)
+{
+    static const uint8_t values[] = {0x00, 0x01, 0x80, 0xff};
+    int refused = 0, damaged = 0;
+    for (int k = 0; k < KINDS; k++) {
+        struct recipe r = kinds[k].recipe;
+        struct written w;
+        const char *reason;
+        if (count_of(&r) > 100)
+            continue;
+        r.deflate = k % 2 && !r.early;
+        write_recipe(&w, &r);
+        struct bytes bytes = whole_file(w.path);
+        uint32_t n = weir_chunk_grid_count(&w.grid);
+        struct weir_chunk *chunks = malloc(n * sizeof *chunks);
+        for (size_t at = 0; at < bytes.n && at < 12000; at++)
+            for (size_t v = 0; v < sizeof values; v++) {
+                uint8_t was = bytes.at[at];
+                bytes.at[at] = v == 1 ? was ^ 1 : values[v];
+                int rc = walk(&w, &bytes, chunks, &reason);
+                bytes.at[at] = was;
+                damaged++;
+                if (rc == 0) {
+                    check_sane(chunks, n, &bytes);
+                    continue;
+                }
+                refused++;
+                cr_assert(rc == -EBADMSG || rc == -ENOTSUP || rc == -ENODATA, "%d", rc);
+                cr_assert(rc == -ENODATA || *reason, "%s: byte %zu: refused without a reason", kinds[k].name, at);
+            }
+        free(chunks);
+        free(bytes.at);
+    }
+    cr_assert_gt(refused, damaged / 100, "%d of %d", refused, damaged);
+}
+
+Test(chunk_index, cut_anywhere)
+{
+    for (int k = 0; k < KINDS; k++) {
+        struct recipe r = kinds[k].recipe;
+        struct written w;
+        const char *reason;
+        if (count_of(&r) > 100)
+            continue;
+        write_recipe(&w, &r);
+        struct bytes bytes = whole_file(w.path);
+        uint32_t n = weir_chunk_grid_count(&w.grid);
+        struct weir_chunk *chunks = malloc(n * sizeof *chunks);
+        for (size_t left = 0; left < bytes.n; left += 3) {
+            struct bytes less = {malloc(left + 1), left}; /* exactly as long: a byte too many read is seen */
+            less.at = realloc(less.at, left ? left : 1);
+            memcpy(less.at, bytes.at, left);
+            if (walk(&w, &less, chunks, &reason) == 0)
+                check_sane(chunks, n, &less);
+            free(less.at);
+        }
+        free(chunks);
+        free(bytes.at);
+    }
+}
+
+Test(chunk_index, grids_that_make_no_sense)
+{
+    struct weir_chunk_grid grid = {.rank = 2, .dims = {1u << 31, 1u << 31}, .chunk = {1, 1}, .element_bytes = 1};
+    cr_assert_eq(weir_chunk_grid_count(&grid), 0);
+    grid.chunk[0] = 0;
+    cr_assert_eq(weir_chunk_grid_count(&grid), 0);
+    grid = (struct weir_chunk_grid){.rank = 2, .dims = {9, 0}, .chunk = {2, 2}, .element_bytes = 1};
+    cr_assert_eq(weir_chunk_grid_count(&grid), 0);
+    grid = (struct weir_chunk_grid){.rank = 2, .dims = {9, 9}, .chunk = {1u << 31, 1u << 31}, .element_bytes = 4};
+    cr_assert_eq(weir_chunk_grid_bytes(&grid), 0);
+    grid = (struct weir_chunk_grid){.rank = 3, .dims = {9, 9, 3}, .chunk = {2, 4, 3}, .element_bytes = 2};
+    cr_assert_eq(weir_chunk_grid_count(&grid), 5 * 3 * 1);
+    cr_assert_eq(weir_chunk_grid_bytes(&grid), 2 * 4 * 3 * 2);
+}
+
+/* Bob Jenkins' own values (lookup3.c, driver5). */
+Test(chunk_index, checksums_are_those_published)
+{
+    static const char text[] = "Four score and seven years ago";
+    cr_assert_eq(weir_lookup3((const uint8_t *)"", 0), 0xdeadbeef);
+    cr_assert_eq(weir_lookup3((const uint8_t *)text, sizeof text - 1), 0x17770551);
+}
