@@ -52,15 +52,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 16)
         return 0;
     struct weir_heap_slot slot = {.payload = 0};
-    struct weir_track track = {.key = (char *)"frames", .codec = "jpeg", .storage = WEIR_H5_HEAP, .slots = &slot};
-    struct weir_episode episode = {.steps = 1, .n_tracks = 1, .tracks = &track, .file = {.path = "file"}};
-    struct weir_dataset dataset = {.n_episodes = 1, .episodes = &episode};
+    struct weir_track track = {.key = (char *)"frames", .codec = "jpeg", .storage = WEIR_STORED_HEAP, .slots = &slot};
+    struct weir_episode episode = {.steps = 1, .n_tracks = 1, .tracks = &track};
+    struct weir_file_index index = {.file = {.path = "file"}};
+    struct weir_dataset dataset = {.n_episodes = 1, .episodes = &episode, .n_files = 1, .files = &index};
     const uint8_t *file = data + 16;
     uint64_t n = size - 16, first = 0, again = 0;
     memcpy(&slot.ref.address, data, 8);
     memcpy(&slot.ref.length, data + 8, 4);
     memcpy(&slot.ref.index, data + 12, 4);
-    episode.file.size_bytes = n;
+    index.file.size_bytes = n;
     dataset.extent_max = weir_track_extent_max(&track, 1, n);
     int rc = find(&dataset, file, n, &first);
     int second = find(&dataset, file, n, &again); /* now from what the slot remembers */

@@ -1,0 +1,142 @@
+/* Frames clipped out of chunks, against a plain reference that goes element by element. */
+#include "datasets/blocks_priv.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t state = 5;
+
+static uint32_t draw(uint32_t n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 33) % n;
+}
+
+struct dataset {
+    struct weir_blocks blocks;
+    uint64_t elements; /* of the whole dataset */
+    uint8_t *whole;    /* row-major, as H5Dread would give it */
+    uint8_t **chunks;  /* unpacked; NULL = never written */
+};
+
+/* Where element i of the dataset lies: the chunk's number, and the element in that. */
+static void find(const struct weir_chunk_grid *grid, uint64_t i, uint64_t *chunk, uint64_t *element)
+{
+    uint64_t at[WEIR_GRID_RANK_MAX];
+    for (int d = grid->rank - 1; d >= 0; d--) {
+        at[d] = i % grid->dims[d];
+        i /= grid->dims[d];
+    }
+    *chunk = *element = 0;
+    for (int d = 0; d < grid->rank; d++) {
+        uint64_t along = (grid->dims[d] + grid->chunk[d] - 1) / grid->chunk[d];
+        *chunk = *chunk * along + at[d] / grid->chunk[d];
+        *element = *element * grid->chunk[d] + at[d] % grid->chunk[d];
+    }
+}
+
+static void make(struct dataset *set)
+{
+    static const uint32_t element_bytes[] = {1, 2, 3, 8, 16};
+    struct weir_chunk_grid *grid = &set->blocks.grid;
+    memset(set, 0, sizeof *set);
+    grid->rank = 1 + (int)draw(4);
+    grid->element_bytes = element_bytes[draw(5)];
+    set->elements = 1;
+    for (int d = 0; d < grid->rank; d++) {
+        grid->dims[d] = 1 + draw(9);
+        grid->chunk[d] = 1 + draw(6);
+        set->elements *= grid->dims[d];
+    }
+    cr_assert(weir_blocks_init(&set->blocks));
+    for (size_t i = 0; i < sizeof set->blocks.fill; i++)
+        set->blocks.fill[i] = (uint8_t)(i < grid->element_bytes ? 200 + i : 0);
+    set->whole = malloc(set->elements * grid->element_bytes);
+    set->chunks = calloc(set->blocks.n_chunks, sizeof *set->chunks);
+    for (uint32_t i = 0; i < set->blocks.n_chunks; i++)
+        if (draw(4) > 0) {
+            set->chunks[i] = malloc(set->blocks.chunk_bytes);
+            memset(set->chunks[i], 0xee, set->blocks.chunk_bytes); /* beyond the edge: never to be seen */
+        }
+    for (uint64_t i = 0; i < set->elements; i++) {
+        uint8_t *value = set->whole + i * grid->element_bytes;
+        uint64_t chunk, element;
+        find(grid, i, &chunk, &element);
+        for (uint32_t b = 0; b < grid->element_bytes; b++)
+            value[b] = set->chunks[chunk] ? (uint8_t)draw(200) : set->blocks.fill[b];
+        if (set->chunks[chunk])
+            memcpy(set->chunks[chunk] + element * grid->element_bytes, value, grid->element_bytes);
+    }
+}
+
+static void drop(struct dataset *set)
+{
+    for (uint32_t i = 0; i < set->blocks.n_chunks; i++)
+        free(set->chunks[i]);
+    free(set->chunks);
+    free(set->whole);
+}
+
+/* Every frame, put together from its pieces, each byte of it by one of them. */
+static void check(const struct dataset *set, int number)
+{
+    const struct weir_blocks *blocks = &set->blocks;
+    uint8_t *frame = malloc(blocks->row_bytes);
+    cr_assert_eq(blocks->row_bytes * blocks->grid.dims[0], set->elements * blocks->grid.element_bytes);
+    for (uint64_t t = 0; t < blocks->grid.dims[0]; t++) {
+        memset(frame, 0xdd, blocks->row_bytes);
+        for (uint32_t piece = 0; piece < blocks->per_block; piece++) {
+            uint64_t chunk = t / blocks->rows * blocks->per_block + piece;
+            cr_assert_lt(chunk, blocks->n_chunks);
+            weir_blocks_clip(blocks, piece, set->chunks[chunk], t, frame);
+        }
+        cr_assert_eq(memcmp(frame, set->whole + t * blocks->row_bytes, blocks->row_bytes), 0, "dataset %d, row %d",
+                     number, (int)t);
+    }
+    free(frame);
+}
+
+Test(blocks, any_geometry)
+{
+    for (int i = 0; i < 3000; i++) {
+        struct dataset set;
+        make(&set);
+        check(&set, i);
+        drop(&set);
+    }
+}
+
+/* h5py's automatic chunks of a (20, 240, 320, 3) dataset: several frames, cut in height, width and channels. */
+Test(blocks, a_known_shape)
+{
+    struct weir_blocks blocks = {
+        .grid = {.rank = 4, .dims = {20, 240, 320, 3}, .chunk = {2, 30, 80, 1}, .element_bytes = 1, .filtered = true}};
+    cr_assert(weir_blocks_init(&blocks));
+    cr_assert_eq(blocks.rows, 2);
+    cr_assert_eq(blocks.per_block, 8 * 4 * 3);
+    cr_assert_eq(blocks.n_chunks, 10 * 8 * 4 * 3);
+    cr_assert_eq(blocks.chunk_bytes, 2 * 30 * 80);
+    cr_assert_eq(blocks.row_bytes, 240 * 320 * 3);
+}
+
+Test(blocks, shapes_that_are_refused)
+{
+    struct weir_blocks deep = {
+        .grid = {.rank = 5, .dims = {1, 1, 1, 1, 1}, .chunk = {1, 1, 1, 1, 1}, .element_bytes = 1}};
+    cr_assert_not(weir_blocks_init(&deep));
+    struct weir_blocks huge = {.grid = {.rank = 2, .dims = {4, 1 << 30}, .chunk = {1, 1 << 30}, .element_bytes = 1}};
+    cr_assert_not(weir_blocks_init(&huge));
+    struct weir_blocks row = {
+        .grid = {.rank = 4, .dims = {4, 1 << 20, 1 << 20, 1 << 20}, .chunk = {1, 1 << 20, 1, 1}, .element_bytes = 8}};
+    cr_assert_not(weir_blocks_init(&row));
+    struct weir_blocks none = {.grid = {.rank = 2, .dims = {4, 4}, .chunk = {0, 4}, .element_bytes = 1}};
+    cr_assert_not(weir_blocks_init(&none));
+}
+
+Test(blocks, the_largest_stored_chunk)
+{
+    struct weir_chunk chunks[] = {{100, 7, 0}, {WEIR_CHUNK_NONE, 900, 0}, {300, 40, 0}, {400, 8, 0}};
+    struct weir_blocks blocks = {.n_chunks = 4, .chunks = chunks};
+    cr_assert_eq(weir_blocks_stored_max(&blocks), 40);
+}
