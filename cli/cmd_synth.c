@@ -20,7 +20,7 @@ static const struct weir_opt synth_opts[] = {
     {.name = "format",
      .kind = WEIR_OPT_ENUM,
      .offset = FIELD(format),
-     .value = "act|act-jpeg|astrobench",
+     .value = weir_synth_format_names,
      .preset = "act-jpeg",
      .help = "layout of the files"},
     {.name = "episodes",
@@ -28,7 +28,7 @@ static const struct weir_opt synth_opts[] = {
      .offset = FIELD(episodes),
      .value = "N",
      .preset = "10",
-     .help = "files to write",
+     .help = "episodes to write",
      .min = 1,
      .max = 1000000},
     {.name = "steps",
@@ -57,7 +57,7 @@ static const struct weir_opt synth_opts[] = {
      .offset = FIELD(quality),
      .value = "N",
      .preset = "95",
-     .help = "of the JPEGs; act stores raw pictures",
+     .help = "of the JPEGs, in layouts that hold them",
      .min = 1,
      .max = 100},
     {.name = "seed",
@@ -230,8 +230,9 @@ const struct weir_command weir_cmd_synth = {
     .opts = synth_opts,
     .n_opts = sizeof synth_opts / sizeof synth_opts[0],
     .notes =
-        "OUT is a new or empty folder. Cameras are top,wrist unless named (astrobench: main,left,right,under). A name\n"
-        "says where its camera is: low, left and right stand there, wrist and hand ride on an arm (the right one if\n"
-        "\"right\" is in the name), others look from above.\n",
+        "OUT is a new or empty folder. robomimic, libero and isaaclab are one file of all episodes, the others a\n"
+        "file each. Cameras are those of the layout unless named. A name says where its camera is: low, left and\n"
+        "right stand there, wrist and hand ride on an arm (the right one if \"right\" is in the name), others look\n"
+        "from above.\n",
     .run = run_synth,
 };

@@ -1,23 +1,27 @@
 #include "datasets/h5_write.h"
 
+#include "datasets/chunk_guess_priv.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <hdf5.h>
 
-enum { SETS_MAX = 64, GZIP_LEVEL = 4, GZIP_CHUNK_BYTES = 16 * 1024 };
+enum { SETS_MAX = 64, GZIP_LEVEL = 4, CACHE_MAX_BYTES = 1 << 30, CACHE_MAX_SLOTS = 1 << 20 };
 
-enum set_kind { SET_RAW, SET_ROWS, SET_VLEN };
-
+/* A dataset that has not got all of its frames yet. */
 struct set {
-    hid_t id;
-    enum set_kind kind;
-    uint64_t steps, bytes; /* bytes of one frame; 0 = any */
+    bool open;
+    hid_t id, memory; /* type of an element in memory */
+    struct weir_h5w_shape shape;
+    uint64_t bytes; /* of one frame; 0 = any */
+    uint64_t written;
     char name[128];
 };
 
@@ -25,7 +29,6 @@ struct weir_h5w {
     hid_t id;
     char *path, *temporary;
     struct set set[SETS_MAX];
-    int n_sets;
 };
 
 /* HDF5 leaves the system's errno behind when a read or write failed. */
@@ -87,12 +90,19 @@ int weir_h5w_create(struct weir_h5w **out, const char *path, struct weir_err *er
     return 0;
 }
 
+static herr_t close_set(struct set *set)
+{
+    set->open = false;
+    H5Tclose(set->memory);
+    return H5Dclose(set->id);
+}
+
 static int close_all(struct weir_h5w *file)
 {
     int rc = 0;
-    for (int i = 0; i < file->n_sets; i++)
-        rc |= H5Dclose(file->set[i].id);
-    file->n_sets = 0;
+    for (int i = 0; i < SETS_MAX; i++)
+        if (file->set[i].open)
+            rc |= close_set(&file->set[i]);
     rc |= H5Fclose(file->id);
     return rc < 0 ? -1 : 0;
 }
@@ -154,13 +164,13 @@ int weir_h5w_group(struct weir_h5w *file, const char *name, struct weir_err *err
 
 /* ---- attributes ---- */
 
-static int put_attr(struct weir_h5w *file, const char *group, const char *name, hid_t type, const void *value,
-                    struct weir_err *err)
+static int put_attr(struct weir_h5w *file, const char *group, const char *name, hid_t disk, hid_t memory,
+                    const void *value, struct weir_err *err)
 {
     hid_t space = H5Screate(H5S_SCALAR);
     errno = 0;
-    hid_t id = H5Acreate_by_name(file->id, group, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    int rc = id < 0 || H5Awrite(id, type, value) < 0 ? fail(file, name, "attribute cannot be written", err) : 0;
+    hid_t id = H5Acreate_by_name(file->id, group, name, disk, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    int rc = id < 0 || H5Awrite(id, memory, value) < 0 ? fail(file, name, "attribute cannot be written", err) : 0;
     if (id >= 0)
         H5Aclose(id);
     H5Sclose(space);
@@ -173,22 +183,14 @@ int weir_h5w_attr_bool(struct weir_h5w *file, const char *group, const char *nam
     int8_t no = 0, yes = 1;
     H5Tenum_insert(type, "FALSE", &no);
     H5Tenum_insert(type, "TRUE", &yes);
-    int rc = put_attr(file, group, name, type, value ? &yes : &no, err);
+    int rc = put_attr(file, group, name, type, type, value ? &yes : &no, err);
     H5Tclose(type);
     return rc;
 }
 
 int weir_h5w_attr_int(struct weir_h5w *file, const char *group, const char *name, int64_t value, struct weir_err *err)
 {
-    hid_t space = H5Screate(H5S_SCALAR);
-    errno = 0;
-    hid_t id = H5Acreate_by_name(file->id, group, name, H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    int rc =
-        id < 0 || H5Awrite(id, H5T_NATIVE_INT64, &value) < 0 ? fail(file, name, "attribute cannot be written", err) : 0;
-    if (id >= 0)
-        H5Aclose(id);
-    H5Sclose(space);
-    return rc;
+    return put_attr(file, group, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value, err);
 }
 
 int weir_h5w_attr_text(struct weir_h5w *file, const char *group, const char *name, const char *value,
@@ -197,139 +199,197 @@ int weir_h5w_attr_text(struct weir_h5w *file, const char *group, const char *nam
     hid_t type = H5Tcopy(H5T_C_S1);
     H5Tset_size(type, H5T_VARIABLE);
     H5Tset_cset(type, H5T_CSET_UTF8);
-    int rc = put_attr(file, group, name, type, &value, err);
+    int rc = put_attr(file, group, name, type, type, &value, err);
     H5Tclose(type);
     return rc;
 }
 
-/* ---- whole arrays ---- */
+/* ---- types and storage ---- */
 
 static hid_t disk_type(enum weir_h5w_type type)
 {
-    return type == WEIR_H5W_F32 ? H5T_IEEE_F32LE : type == WEIR_H5W_F64 ? H5T_IEEE_F64LE : H5T_STD_I32LE;
+    const hid_t types[] = {H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_I32LE, H5T_STD_I64LE};
+    return types[type];
 }
 
 static hid_t memory_type(enum weir_h5w_type type)
 {
-    return type == WEIR_H5W_F32 ? H5T_NATIVE_FLOAT : type == WEIR_H5W_F64 ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT32;
+    const hid_t types[] = {H5T_NATIVE_FLOAT,  H5T_NATIVE_DOUBLE, H5T_NATIVE_UINT8,
+                           H5T_NATIVE_UINT16, H5T_NATIVE_INT32,  H5T_NATIVE_INT64};
+    return types[type];
 }
 
-static void set_gzip(hid_t creation, const hsize_t *dims, int rank, size_t value_bytes)
+/* How a dataset is stored, and the library's cache of its chunks while it is written. */
+struct plists {
+    hid_t creation, access;
+};
+
+static void close_plists(struct plists *plists)
 {
-    hsize_t row_bytes = (rank == 2 ? dims[1] : 1) * value_bytes;
-    hsize_t rows = GZIP_CHUNK_BYTES / row_bytes;
-    hsize_t chunk[2] = {rows < 1 ? 1 : rows < dims[0] ? rows : dims[0], dims[1]};
-    H5Pset_chunk(creation, rank, chunk);
-    H5Pset_fill_time(creation, H5D_FILL_TIME_ALLOC);
-    H5Pset_deflate(creation, GZIP_LEVEL);
+    H5Pclose(plists->creation);
+    H5Pclose(plists->access);
 }
 
-int weir_h5w_array(struct weir_h5w *file, const char *name, enum weir_h5w_type type, uint64_t rows, uint64_t columns,
-                   bool gzip, const void *data, struct weir_err *err)
+/* The chunks that a row touches stay in the cache until they are full, so that each is compressed once. The library
+ * keeps a chunk in the slot that the low bits of its coordinates say, side by side: with so many slots no two chunks of
+ * a row want the same. */
+static void set_cache(hid_t access, const struct weir_h5w_shape *shape, const uint64_t *chunk, size_t element_bytes)
 {
-    hsize_t dims[2] = {rows, columns};
-    int rank = columns > 0 ? 2 : rows > 0 ? 1 : 0;
-    hid_t creation = plist(H5P_DATASET_CREATE);
-    if (gzip && rank > 0)
-        set_gzip(creation, dims, rank, H5Tget_size(disk_type(type)));
-    hid_t space = rank > 0 ? H5Screate_simple(rank, dims, NULL) : H5Screate(H5S_SCALAR);
+    uint64_t bytes = element_bytes * chunk[0], slots = 1;
+    for (int i = 1; i < shape->rank; i++) {
+        uint64_t chunks = (shape->dims[i] + chunk[i] - 1) / chunk[i], power = 1;
+        while (power < chunks)
+            power *= 2;
+        bytes = MIN(bytes * chunks * chunk[i], CACHE_MAX_BYTES);
+        slots = MIN(slots * power, CACHE_MAX_SLOTS);
+    }
+    H5Pset_chunk_cache(access, slots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
+}
+
+static struct plists open_plists(const struct weir_h5w_shape *shape, size_t element_bytes,
+                                 enum weir_h5w_storage storage)
+{
+    struct plists plists = {plist(H5P_DATASET_CREATE), H5Pcreate(H5P_DATASET_ACCESS)};
+    if (storage == WEIR_H5W_CONTIGUOUS || shape->rank == 0)
+        return plists;
+    uint64_t chunk[WEIR_H5W_RANK];
+    memcpy(chunk, shape->dims, sizeof chunk);
+    chunk[0] = 1;
+    if (storage == WEIR_H5W_GZIP)
+        weir_chunk_guess(shape->dims, shape->rank, element_bytes, chunk);
+    hsize_t sizes[WEIR_H5W_RANK];
+    for (int i = 0; i < shape->rank; i++)
+        sizes[i] = chunk[i];
+    H5Pset_chunk(plists.creation, shape->rank, sizes);
+    H5Pset_fill_time(plists.creation, H5D_FILL_TIME_ALLOC);
+    if (storage == WEIR_H5W_GZIP)
+        H5Pset_deflate(plists.creation, GZIP_LEVEL);
+    set_cache(plists.access, shape, chunk, element_bytes);
+    return plists;
+}
+
+static hid_t create(struct weir_h5w *file, const char *name, hid_t type, const struct weir_h5w_shape *shape,
+                    const struct plists *plists)
+{
+    hsize_t dims[WEIR_H5W_RANK];
+    for (int i = 0; i < shape->rank; i++)
+        dims[i] = shape->dims[i];
+    hid_t space = shape->rank > 0 ? H5Screate_simple(shape->rank, dims, NULL) : H5Screate(H5S_SCALAR);
     errno = 0;
-    hid_t id = H5Dcreate2(file->id, name, disk_type(type), space, H5P_DEFAULT, creation, H5P_DEFAULT);
-    int rc = id < 0 || H5Dwrite(id, memory_type(type), H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0
-                 ? fail(file, name, "cannot be written", err)
-                 : 0;
+    hid_t id = H5Dcreate2(file->id, name, type, space, H5P_DEFAULT, plists->creation, plists->access);
+    H5Sclose(space);
+    return id;
+}
+
+/* ---- whole arrays ---- */
+
+int weir_h5w_array(struct weir_h5w *file, const char *name, enum weir_h5w_type type, const struct weir_h5w_shape *shape,
+                   enum weir_h5w_storage storage, const double *values, struct weir_err *err)
+{
+    struct plists plists = open_plists(shape, H5Tget_size(disk_type(type)), storage);
+    hid_t id = create(file, name, disk_type(type), shape, &plists);
+    close_plists(&plists);
+    bool fine = id >= 0 && H5Dwrite(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
+    int rc = fine ? 0 : fail(file, name, "cannot be written", err);
     if (id >= 0 && H5Dclose(id) < 0 && rc == 0)
         rc = fail(file, name, "cannot be written", err);
-    H5Sclose(space);
-    H5Pclose(creation);
     return rc;
 }
 
 /* ---- frame by frame ---- */
 
-static int open_set(struct weir_h5w *file, const char *name, enum set_kind kind, hid_t type, int rank,
-                    const hsize_t *dims, struct weir_err *err)
+/* Takes memory. */
+static int open_set(struct weir_h5w *file, const char *name, hid_t disk, hid_t memory,
+                    const struct weir_h5w_shape *shape, const struct plists *plists, struct weir_err *err)
 {
-    if (file->n_sets == SETS_MAX || strlen(name) >= sizeof file->set[0].name)
-        return weir_err_set(err, -E2BIG, "%s: %s: too many datasets, or too long a name", file->path, name);
-    hid_t creation = plist(H5P_DATASET_CREATE), space = H5Screate_simple(rank, dims, NULL);
-    if (kind == SET_RAW) {
-        hsize_t chunk[4] = {1, dims[1], dims[2], dims[3]};
-        H5Pset_chunk(creation, rank, chunk);
+    int at = 0;
+    while (at < SETS_MAX && file->set[at].open)
+        at++;
+    if (at == SETS_MAX || strlen(name) >= sizeof file->set[0].name) {
+        H5Tclose(memory);
+        return weir_err_set(err, -E2BIG, "%s: %s: too many datasets at a time, or too long a name", file->path, name);
     }
-    if (kind != SET_ROWS)
-        H5Pset_fill_time(creation, H5D_FILL_TIME_ALLOC);
-    struct set *set = &file->set[file->n_sets];
-    *set = (struct set){.kind = kind, .steps = dims[0], .bytes = kind == SET_VLEN ? 0 : 1};
-    for (int i = 1; i < rank; i++)
-        set->bytes *= dims[i];
+    struct set *set = &file->set[at];
+    *set = (struct set){.memory = memory, .shape = *shape, .id = create(file, name, disk, shape, plists)};
     snprintf(set->name, sizeof set->name, "%s", name);
-    errno = 0;
-    set->id = H5Dcreate2(file->id, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
-    H5Sclose(space);
-    H5Pclose(creation);
-    return set->id < 0 ? fail(file, name, "cannot be created", err) : file->n_sets++;
+    if (set->id < 0) {
+        H5Tclose(memory);
+        return fail(file, name, "cannot be created", err);
+    }
+    set->open = true;
+    return at;
 }
 
-int weir_h5w_raw_frames(struct weir_h5w *file, const char *name, uint64_t steps, int height, int width,
-                        struct weir_err *err)
+int weir_h5w_frames(struct weir_h5w *file, const char *name, enum weir_h5w_type type,
+                    const struct weir_h5w_shape *shape, enum weir_h5w_storage storage, struct weir_err *err)
 {
-    hsize_t dims[4] = {steps, (hsize_t)height, (hsize_t)width, 3};
-    return open_set(file, name, SET_RAW, H5T_STD_U8LE, 4, dims, err);
+    size_t element_bytes = H5Tget_size(disk_type(type));
+    struct plists plists = open_plists(shape, element_bytes, storage);
+    int id = open_set(file, name, disk_type(type), H5Tcopy(memory_type(type)), shape, &plists, err);
+    close_plists(&plists);
+    if (id < 0)
+        return id;
+    uint64_t *bytes = &file->set[id].bytes;
+    *bytes = element_bytes;
+    for (int i = 1; i < shape->rank; i++)
+        *bytes *= shape->dims[i];
+    return id;
 }
 
-int weir_h5w_row_frames(struct weir_h5w *file, const char *name, uint64_t steps, uint64_t row_bytes,
-                        struct weir_err *err)
+static int open_elements(struct weir_h5w *file, const char *name, hid_t type, uint64_t steps, struct weir_err *err)
 {
-    hsize_t dims[2] = {steps, row_bytes};
-    return open_set(file, name, SET_ROWS, H5T_STD_U8LE, 2, dims, err);
+    const struct weir_h5w_shape shape = {1, {steps}};
+    struct plists plists = open_plists(&shape, H5Tget_size(type), WEIR_H5W_CONTIGUOUS);
+    if (H5Tget_class(type) == H5T_VLEN) /* what lies where a reference comes would be taken for one */
+        H5Pset_fill_time(plists.creation, H5D_FILL_TIME_ALLOC);
+    int id = open_set(file, name, type, type, &shape, &plists, err);
+    close_plists(&plists);
+    return id;
+}
+
+int weir_h5w_string_frames(struct weir_h5w *file, const char *name, uint64_t steps, size_t bytes, struct weir_err *err)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, bytes);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    int id = open_elements(file, name, type, steps, err);
+    if (id >= 0)
+        file->set[id].bytes = bytes;
+    return id;
 }
 
 int weir_h5w_vlen_frames(struct weir_h5w *file, const char *name, uint64_t steps, struct weir_err *err)
 {
-    hid_t type = H5Tvlen_create(H5T_STD_U8LE);
-    int id = open_set(file, name, SET_VLEN, type, 1, &(hsize_t){steps}, err);
-    H5Tclose(type);
-    return id;
+    return open_elements(file, name, H5Tvlen_create(H5T_STD_U8LE), steps, err);
 }
 
-/* One row of the dataset, or one element of variable length. */
-static herr_t write_selected(const struct set *set, uint64_t step, hid_t type, const void *data)
+static herr_t write_row(const struct set *set, uint64_t step, const void *data)
 {
-    hsize_t start[2] = {step, 0}, count[2] = {1, set->bytes};
-    hid_t space = H5Dget_space(set->id);
-    hid_t memory = H5Screate_simple(1, set->kind == SET_VLEN ? &count[0] : &count[1], NULL);
+    hsize_t start[WEIR_H5W_RANK] = {step}, count[WEIR_H5W_RANK] = {1};
+    for (int i = 1; i < set->shape.rank; i++)
+        count[i] = set->shape.dims[i];
+    hid_t space = H5Dget_space(set->id), memory = H5Screate_simple(set->shape.rank, count, NULL);
     herr_t rc = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL);
     if (rc >= 0)
-        rc = H5Dwrite(set->id, type, memory, space, H5P_DEFAULT, data);
+        rc = H5Dwrite(set->id, set->memory, memory, space, H5P_DEFAULT, data);
     H5Sclose(memory);
     H5Sclose(space);
     return rc;
 }
 
-static herr_t write_vlen(const struct set *set, uint64_t step, const void *data, size_t bytes)
-{
-    hvl_t element = {.len = bytes, .p = (void *)data};
-    hid_t type = H5Tvlen_create(H5T_NATIVE_UINT8);
-    herr_t rc = write_selected(set, step, type, &element);
-    H5Tclose(type);
-    return rc;
-}
-
 int weir_h5w_frame(struct weir_h5w *file, int id, uint64_t step, const void *data, size_t bytes, struct weir_err *err)
 {
-    const struct set *set = &file->set[id];
-    if (step >= set->steps || (set->bytes && bytes != set->bytes))
+    struct set *set = &file->set[id];
+    if (step >= set->shape.dims[0] || (set->bytes && bytes != set->bytes))
         return weir_err_set(err, -EINVAL, "%s: %s: frame %llu of %zu bytes does not fit", file->path, set->name,
                             (unsigned long long)step, bytes);
-    herr_t rc;
-    hsize_t offset[4] = {step, 0, 0, 0};
+    hvl_t element = {.len = bytes, .p = (void *)data};
     errno = 0;
-    if (set->kind == SET_RAW)
-        rc = H5Dwrite_chunk(set->id, H5P_DEFAULT, 0, offset, bytes, data);
-    else if (set->kind == SET_ROWS)
-        rc = write_selected(set, step, H5T_NATIVE_UINT8, data);
-    else
-        rc = write_vlen(set, step, data, bytes);
-    return rc < 0 ? fail(file, set->name, "frame cannot be written", err) : 0;
+    if (write_row(set, step, set->bytes ? data : &element) < 0)
+        return fail(file, set->name, "frame cannot be written", err);
+    if (++set->written < set->shape.dims[0])
+        return 0;
+    /* Flushed first: a dataset that could not be closed would keep the file from being given up. */
+    bool fine = H5Dflush(set->id) >= 0 && close_set(set) >= 0;
+    return fine ? 0 : fail(file, set->name, "frames cannot be written", err);
 }

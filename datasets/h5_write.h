@@ -13,7 +13,28 @@
 
 struct weir_h5w;
 
-enum weir_h5w_type { WEIR_H5W_F32, WEIR_H5W_F64, WEIR_H5W_I32 };
+enum weir_h5w_type {
+    WEIR_H5W_F32,
+    WEIR_H5W_F64,
+    WEIR_H5W_U8,
+    WEIR_H5W_U16,
+    WEIR_H5W_I32,
+    WEIR_H5W_I64,
+};
+
+enum { WEIR_H5W_RANK = 4 };
+
+/* Slowest first; rank 0 is a single value. */
+struct weir_h5w_shape {
+    int rank;
+    uint64_t dims[WEIR_H5W_RANK];
+};
+
+enum weir_h5w_storage {
+    WEIR_H5W_CONTIGUOUS,
+    WEIR_H5W_ROW_CHUNKS, /* a row (a whole frame) a chunk, no filter */
+    WEIR_H5W_GZIP,       /* deflate level 4 in the chunks that h5py chooses; not for single values */
+};
 
 /* Creates PATH's folder entry ".NAME.part"; the folder exists. *file is owned by the caller until commit or abandon. */
 int weir_h5w_create(struct weir_h5w **file, const char *path, struct weir_err *err);
@@ -32,24 +53,23 @@ int weir_h5w_attr_int(struct weir_h5w *file, const char *group, const char *name
 int weir_h5w_attr_text(struct weir_h5w *file, const char *group, const char *name, const char *value,
                        struct weir_err *err);
 
-/* A whole array: rows x columns, or only rows when columns is 0, or a single value when both are 0. gzip: deflate level
- * 4 in chunks of some rows; else contiguous. */
-int weir_h5w_array(struct weir_h5w *file, const char *name, enum weir_h5w_type type, uint64_t rows, uint64_t columns,
-                   bool gzip, const void *data, struct weir_err *err);
+/* A whole array; the values are converted to type. */
+int weir_h5w_array(struct weir_h5w *file, const char *name, enum weir_h5w_type type, const struct weir_h5w_shape *shape,
+                   enum weir_h5w_storage storage, const double *values, struct weir_err *err);
 
-/* Datasets written frame by frame; each call returns an id for weir_h5w_frame. */
+/* Datasets written frame by frame; each call returns an id for weir_h5w_frame. A dataset is complete, and its id free
+ * for another, when it has all of its frames. */
 
-/* uint8 (steps, height, width, 3), one frame a chunk, no filter */
-int weir_h5w_raw_frames(struct weir_h5w *file, const char *name, uint64_t steps, int height, int width,
-                        struct weir_err *err);
-/* uint8 (steps, row_bytes), contiguous */
-int weir_h5w_row_frames(struct weir_h5w *file, const char *name, uint64_t steps, uint64_t row_bytes,
-                        struct weir_err *err);
+/* Frames are the rows of shape, of native elements of type. */
+int weir_h5w_frames(struct weir_h5w *file, const char *name, enum weir_h5w_type type,
+                    const struct weir_h5w_shape *shape, enum weir_h5w_storage storage, struct weir_err *err);
+/* (steps,) of strings of fixed size, padded with zeros (h5py's S{bytes}), contiguous */
+int weir_h5w_string_frames(struct weir_h5w *file, const char *name, uint64_t steps, size_t bytes, struct weir_err *err);
 /* (steps,) of variable-length uint8, contiguous */
 int weir_h5w_vlen_frames(struct weir_h5w *file, const char *name, uint64_t steps, struct weir_err *err);
 
-/* bytes: exactly a frame for raw, exactly a row for rows, any number for variable length. Frames are written once each,
- * in any order; equal files need an equal order. */
+/* bytes: exactly a row, exactly a string, or any number for variable length. Frames are written once each, in any
+ * order; equal files need an equal order, and a compressed dataset wants them one after the other. */
 int weir_h5w_frame(struct weir_h5w *file, int id, uint64_t step, const void *data, size_t bytes, struct weir_err *err);
 
 #endif

@@ -10,21 +10,80 @@
 #include <string.h>
 #include <sys/stat.h>
 
+const char weir_synth_format_names[] = "act|act-jpeg|act-jpeg-nolen|agilex|astrobench|robotwin|robomind|robomimic|"
+                                       "robomimic-gzip|libero|isaaclab";
+
+/* In the order of the names. */
 static const struct weir_synth_format formats[] = {
-    {.name = "act", .cameras = "top,wrist", .prefix = "", .rate_hz = 50, .write = weir_synth_act},
+    {.name = "act", .cameras = "top,wrist", .rate_hz = 50, .create = weir_synth_act_create, .write = weir_synth_act},
     {.name = "act-jpeg",
      .cameras = "top,wrist",
-     .prefix = "",
      .rate_hz = 50,
      .jpeg = true,
+     .create = weir_synth_act_create,
      .write = weir_synth_act_jpeg},
+    {.name = "act-jpeg-nolen",
+     .cameras = "top,wrist",
+     .rate_hz = 50,
+     .jpeg = true,
+     .create = weir_synth_act_create,
+     .write = weir_synth_act_jpeg_nolen},
+    {.name = "agilex",
+     .cameras = "cam_high,cam_left_wrist,cam_right_wrist",
+     .rate_hz = 30,
+     .depth = WEIR_DEPTH_RAW,
+     .create = weir_synth_act_create,
+     .write = weir_synth_agilex},
     {.name = "astrobench",
      .cameras = "main,left,right,under",
      .prefix = "rgb_",
      .rate_hz = 10,
      .jpeg = true,
-     .depth = true,
+     .depth = WEIR_DEPTH_PNG,
+     .create = weir_synth_astrobench_create,
      .write = weir_synth_astrobench},
+    {.name = "robotwin",
+     .cameras = "head_camera,left_camera,right_camera,front_camera",
+     .rate_hz = 15,
+     .jpeg = true,
+     .create = weir_synth_robotwin_create,
+     .write = weir_synth_robotwin},
+    {.name = "robomind",
+     .cameras = "camera_front,camera_left_wrist,camera_right_wrist",
+     .rate_hz = 30,
+     .jpeg = true,
+     .depth = WEIR_DEPTH_PNG,
+     .create = weir_synth_robomind_create,
+     .write = weir_synth_robomind},
+    {.name = "robomimic",
+     .cameras = "agentview,robot0_eye_in_hand",
+     .suffix = "_image",
+     .rate_hz = 20,
+     .one_file = true,
+     .create = weir_synth_robomimic_create,
+     .write = weir_synth_robomimic},
+    {.name = "robomimic-gzip",
+     .cameras = "agentview,robot0_eye_in_hand",
+     .suffix = "_image",
+     .rate_hz = 20,
+     .one_file = true,
+     .storage = WEIR_H5W_GZIP,
+     .create = weir_synth_robomimic_create,
+     .write = weir_synth_robomimic},
+    {.name = "libero",
+     .cameras = "agentview,eye_in_hand",
+     .suffix = "_rgb",
+     .rate_hz = 20,
+     .one_file = true,
+     .create = weir_synth_libero_create,
+     .write = weir_synth_libero},
+    {.name = "isaaclab",
+     .cameras = "table_cam,wrist_cam",
+     .rate_hz = 30,
+     .one_file = true,
+     .storage = WEIR_H5W_GZIP,
+     .create = weir_synth_isaaclab_create,
+     .write = weir_synth_isaaclab},
 };
 enum { N_FORMATS = sizeof formats / sizeof formats[0], SIZE_MIN = 16, SIZE_MAX_PIXELS = 8192, COUNT_MAX = 1000000 };
 
@@ -51,7 +110,7 @@ static const struct weir_synth_format *find_format(const char *name, struct weir
     for (int i = 0; name && i < N_FORMATS; i++)
         if (strcmp(formats[i].name, name) == 0)
             return &formats[i];
-    weir_err_set(err, -EINVAL, "unknown format '%s'; there are act, act-jpeg, astrobench", name ? name : "");
+    weir_err_set(err, -EINVAL, "unknown format '%s'; there are %s", name ? name : "", weir_synth_format_names);
     return NULL;
 }
 
@@ -76,16 +135,25 @@ static int check_numbers(const struct weir_synth_config *config, struct weir_err
     return rc < 0 ? rc : in_range("threads", config->threads, 0, 1024, err);
 }
 
+/* Takes off what the format puts before or behind names itself. */
+static void strip_name(const struct weir_synth_format *format, const char **name, size_t *length)
+{
+    size_t prefix = format->prefix ? strlen(format->prefix) : 0, suffix = format->suffix ? strlen(format->suffix) : 0;
+    if (prefix > 0 && *length > prefix && strncmp(*name, format->prefix, prefix) == 0) {
+        *name += prefix;
+        *length -= prefix;
+    }
+    if (suffix > 0 && *length > suffix && strncmp(*name + *length - suffix, format->suffix, suffix) == 0)
+        *length -= suffix;
+}
+
 static int add_camera(struct weir_synth_job *job, const char *name, size_t length, struct weir_err *err)
 {
-    size_t prefix = strlen(job->format->prefix);
-    if (length > prefix && strncmp(name, job->format->prefix, prefix) == 0) {
-        name += prefix;
-        length -= prefix;
-    }
-    if (length == 0 || length >= WEIR_SYNTH_NAME)
-        return weir_err_set(err, -EINVAL, "a camera's name must have 1 to %d characters, not %zu", WEIR_SYNTH_NAME - 1,
-                            length);
+    strip_name(job->format, &name, &length);
+    /* A dataset's name should not be longer either. */
+    size_t most = WEIR_SYNTH_NAME - 1 - (job->format->suffix ? strlen(job->format->suffix) : 0);
+    if (length == 0 || length > most)
+        return weir_err_set(err, -EINVAL, "a camera's name must have 1 to %zu characters, not %zu", most, length);
     for (size_t i = 0; i < length; i++)
         if (!isascii(name[i]) || !(isalnum(name[i]) || name[i] == '_' || name[i] == '-'))
             return weir_err_set(err, -EINVAL, "camera '%.*s': names are made of letters, digits, _ and -", (int)length,
@@ -115,25 +183,6 @@ static int parse_cameras(struct weir_synth_job *job, struct weir_err *err)
 }
 
 /* ---- the folder ---- */
-
-static int make_folders(const char *path, struct weir_err *err)
-{
-    char part[4096];
-    size_t length = strlen(path);
-    /* Room for the names below it. */
-    if (length == 0 || length > sizeof part - 256)
-        return weir_err_set(err, length ? -ENAMETOOLONG : -EINVAL, "%s: %s", length ? path : "output folder",
-                            length ? "path is too long" : "no name given");
-    for (size_t i = 1; i <= length; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        if (mkdir(part, 0777) < 0 && errno != EEXIST)
-            return weir_err_set(err, -errno, "%s: folder cannot be made: %s", part, strerror(errno));
-    }
-    return 0;
-}
 
 static int check_empty(const char *path, struct weir_err *err)
 {
@@ -180,6 +229,29 @@ static int open_scene(struct weir_synth_job *job, struct weir_err *err)
     return weir_frames_open(&job->frames, &frames, err);
 }
 
+static int commit(struct weir_synth_job *job, struct weir_err *err)
+{
+    uint64_t bytes = 0;
+    int rc = weir_h5w_commit(&job->file, &bytes, err);
+    job->stats.bytes += bytes;
+    return rc;
+}
+
+static int write_episode(struct weir_synth_job *job, int episode, struct weir_err *err)
+{
+    const struct weir_synth_format *format = job->format;
+    int rc = job->file ? 0 : format->create(job, episode, err);
+    if (rc == 0)
+        rc = format->write(job, episode, err);
+    if (rc == 0 && (!format->one_file || episode == job->config->episodes - 1))
+        rc = commit(job, err);
+    if (rc < 0)
+        return rc;
+    job->stats.episodes++;
+    weir_synth_report(job);
+    return 0;
+}
+
 int weir_synth_write(const struct weir_synth_config *config, struct weir_err *err)
 {
     struct weir_synth_job job = {.config = config, .format = find_format(config->format, err)};
@@ -189,13 +261,15 @@ int weir_synth_write(const struct weir_synth_config *config, struct weir_err *er
     if (rc == 0)
         rc = parse_cameras(&job, err);
     if (rc == 0)
-        rc = config->out ? make_folders(config->out, err) : weir_err_set(err, -EINVAL, "no output folder given");
+        rc = config->out ? weir_synth_make_folders(config->out, err)
+                         : weir_err_set(err, -EINVAL, "no output folder given");
     if (rc == 0)
         rc = check_empty(config->out, err);
     if (rc == 0)
         rc = open_scene(&job, err);
     for (int episode = 0; episode < config->episodes && rc == 0; episode++)
-        rc = job.format->write(&job, episode, err);
+        rc = write_episode(&job, episode, err);
+    weir_h5w_abandon(&job.file);
     weir_frames_close(&job.frames);
     weir_scene_close(&job.scene);
     if (config->stats)

@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 struct weir_synth_stats {
-    int episodes;         /* complete */
+    int episodes;         /* written */
     uint64_t frames;      /* pictures, over all cameras */
-    uint64_t bytes;       /* of all files */
-    uint64_t jpeg_frames; /* 0 for act */
+    uint64_t bytes;       /* of all files that are complete */
+    uint64_t jpeg_frames; /* 0 where pictures are not JPEGs */
     uint64_t jpeg_bytes;
 };
 
@@ -24,7 +24,7 @@ struct weir_synth_config {
         *cameras; /* comma-separated names, at most 16 of letters, digits, _ and -; NULL = those of the format. Names
                    * say where a camera is: top, high, low, left, right; "wrist" or "hand" rides on an arm */
     int width, height;              /* default 640x480; 16..8192 */
-    int quality;                    /* JPEG quality 1..100, default 95; act ignores it */
+    int quality;                    /* JPEG quality 1..100, default 95; where pictures are JPEGs */
     uint64_t seed;                  /* same seed, same files byte for byte, whatever the number of threads */
     int threads;                    /* 0 = one per usable core */
     struct weir_synth_stats *stats; /* filled as work goes on; may be NULL */
@@ -35,12 +35,14 @@ struct weir_synth_config {
 
 void weir_synth_config_default(struct weir_synth_config *config);
 
+/* All names, between "|". */
+extern const char weir_synth_format_names[];
 /* NULL past the last. */
 const char *weir_synth_format_name(int index);
 /* The cameras that a format has unless told otherwise, comma-separated; NULL past the last. */
 const char *weir_synth_format_cameras(int index);
 
-/* Files get their names when they are complete. An error leaves the complete episodes and nothing else. */
+/* Files get their names when they are complete. An error leaves the complete files and nothing else. */
 int weir_synth_write(const struct weir_synth_config *config, struct weir_err *err);
 
 #endif

@@ -40,8 +40,8 @@ struct bench {
 static uint64_t bytes_per_thread(const struct weir_frames_config *config)
 {
     uint64_t pixels = (uint64_t)config->width * (uint64_t)config->height;
-    /* canvas, picture, depth, two slots of up to 3 bytes a pixel each */
-    return weir_canvas_bytes(config->width, config->height) + pixels * (3 + 2 + 6);
+    /* canvas, picture, depth, two slots of a picture and its depth each */
+    return weir_canvas_bytes(config->width, config->height) + 3 * pixels * (3 + 2);
 }
 
 static void bench_close(struct bench *bench)
@@ -61,7 +61,7 @@ static int bench_open(struct bench *bench, const struct weir_frames_config *conf
     return -ENOMEM;
 }
 
-static int keep_raw(struct weir_bytes *out, const uint8_t *rgb, size_t bytes)
+static int keep_raw(struct weir_bytes *out, const void *pixels, size_t bytes)
 {
     if (out->capacity < bytes) {
         free(out->data);
@@ -70,7 +70,7 @@ static int keep_raw(struct weir_bytes *out, const uint8_t *rgb, size_t bytes)
     }
     if (!out->data)
         return -ENOMEM;
-    memcpy(out->data, rgb, bytes);
+    memcpy(out->data, pixels, bytes);
     out->size = bytes;
     return 0;
 }
@@ -81,12 +81,14 @@ static int make(const struct weir_frames_config *config, struct bench *bench, in
     int camera = (int)(number / config->steps % config->cameras);
     int episode = (int)(number / config->steps / config->cameras);
     weir_scene_render(config->scene, bench->canvas, episode, step, camera, bench->rgb,
-                      config->depth ? bench->depth_mm : NULL);
-    size_t bytes = (size_t)config->width * (size_t)config->height * 3;
+                      config->depth != WEIR_DEPTH_NONE ? bench->depth_mm : NULL);
+    size_t pixels = (size_t)config->width * (size_t)config->height;
     int rc = config->jpeg ? weir_jpeg_write(bench->rgb, config->width, config->height, config->quality, &frame->image)
-                          : keep_raw(&frame->image, bench->rgb, bytes);
-    if (rc == 0 && config->depth)
+                          : keep_raw(&frame->image, bench->rgb, 3 * pixels);
+    if (rc == 0 && config->depth == WEIR_DEPTH_PNG)
         rc = weir_png_write_grey16(bench->depth_mm, config->width, config->height, &frame->depth);
+    if (rc == 0 && config->depth == WEIR_DEPTH_RAW)
+        rc = keep_raw(&frame->depth, bench->depth_mm, pixels * sizeof *bench->depth_mm);
     return rc;
 }
 

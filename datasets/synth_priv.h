@@ -6,14 +6,20 @@
 #include "datasets/scene.h"
 #include "prof/err.h"
 
+enum weir_depth {
+    WEIR_DEPTH_NONE,
+    WEIR_DEPTH_PNG, /* 16-bit grey */
+    WEIR_DEPTH_RAW, /* uint16_t, as the machine holds them */
+};
+
 struct weir_frames_config {
     const struct weir_scene *scene; /* borrowed until close */
     int episodes, cameras, steps;
     int width, height;
     bool jpeg; /* else raw RGB */
     int quality;
-    bool depth;  /* a PNG beside each picture */
-    int threads; /* the most to use; fewer when their memory would pass about 1.5 GiB */
+    enum weir_depth depth; /* beside each picture */
+    int threads;           /* the most to use; fewer when their memory would pass about 1.5 GiB */
 };
 
 struct weir_frame {

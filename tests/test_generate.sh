@@ -113,7 +113,7 @@ completes run my : "my data"
 completes run data/ : data/log.jsonl
 completes run --log data/l : data/log.jsonl
 completes run "" : "${sorted[*]}"
-completes synth --format a : "act act-jpeg astrobench"
+completes synth --format a : "act act-jpeg act-jpeg-nolen agilex astrobench"
 completes synth --b : ""
 completes doctor "" : "--json --help"
 completes nonsense --b : ""
