@@ -23,8 +23,8 @@ void weir_h5_close(struct weir_h5 **h5);
 /* Paths given from now on lie below this group: "/data/demo_0", or "" for the whole file. */
 void weir_h5_enter(struct weir_h5 *h5, const char *root);
 
-/* A descriptor of the file for reading it without the library (and without its lock), the caller's from now on; its user
- * block and size. Once a file. */
+/* A descriptor of the file for reading it without the library (and without its lock), the caller's from now on; its
+ * user block and size. Once a file. */
 int weir_h5_take_fd(struct weir_h5 *h5, uint64_t *base, uint64_t *size_bytes);
 
 /* True when every part of the path exists and leads to an object. */

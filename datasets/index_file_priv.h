@@ -16,7 +16,8 @@ struct weir_index_file;
 int weir_index_file_load(struct weir_index_file **out, const struct weir_dataset_config *config, struct weir_err *err);
 /* Records in it; 0 for NULL. */
 int weir_index_file_count(const struct weir_index_file *index);
-/* True when the index describes the file as it is now: result->file is filled, its arrays lent by the index. Any thread. */
+/* True when the index describes the file as it is now: result->file is filled, its arrays lent by the index. Any
+ * thread. */
 bool weir_index_file_find(const struct weir_index_file *index, const char *path, struct weir_file_result *result);
 /* Frees all but the memory that was lent, which is the caller's from now on (may be NULL). */
 uint8_t *weir_index_file_release(struct weir_index_file **index);

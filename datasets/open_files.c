@@ -1,7 +1,7 @@
-/* Opens many files on several threads. Only one of them enters the HDF5 library, whose state would else wander from core
- * to core (10,000 files: 2.5 s with one, 3.5 s with two); the others look files up in the index and find where frames
- * lie. Results are taken in the order of the files, so that a dataset, and the error it fails with, do not depend on the
- * threads. */
+/* Opens many files on several threads. Only one of them enters the HDF5 library, whose state would else wander from
+ * core to core (10,000 files: 2.5 s with one, 3.5 s with two); the others look files up in the index and find where
+ * frames lie. Results are taken in the order of the files, so that a dataset, and the error it fails with, do not
+ * depend on the threads. */
 #include "datasets/index_file_priv.h"
 #include "prof/cores.h"
 #include "prof/memory.h"
