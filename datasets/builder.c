@@ -26,11 +26,9 @@ static bool append_name(char **list, const char *name, const char *after)
     return true;
 }
 
-/* The key as messages show it: from the file's root. */
-static void full_key(const struct weir_episode_builder *builder, const char *key, char text[WEIR_H5_PATH_MAX])
+void weir_builder_full_key(const struct weir_episode_builder *builder, const char *key, char text[WEIR_H5_PATH_MAX])
 {
-    const char *root = builder->episode->root;
-    snprintf(text, WEIR_H5_PATH_MAX, "%s%s%s", root, *root && *key != '/' ? "/" : "", key);
+    snprintf(text, WEIR_H5_PATH_MAX, "%s%s%s", builder->episode->root, *key != '/' ? "/" : "", key);
 }
 
 /* ---- state ---- */
@@ -65,7 +63,7 @@ static int add_columns(struct weir_episode_builder *builder, struct weir_state_c
                        bool next_row, struct weir_err *err)
 {
     char full[WEIR_H5_PATH_MAX];
-    full_key(builder, key, full);
+    weir_builder_full_key(builder, key, full);
     if (columns->n == WEIR_STATE_PARTS_MAX)
         return weir_err_set(err, -EBADMSG, "%s: more than %d datasets side by side", full, WEIR_STATE_PARTS_MAX);
     struct weir_h5_shape shape;
@@ -341,7 +339,7 @@ static int add_camera(struct weir_episode_builder *builder, const char *name, co
         return 0;
     struct weir_episode *e = builder->episode;
     char full[WEIR_H5_PATH_MAX];
-    full_key(builder, key, full);
+    weir_builder_full_key(builder, key, full);
     int rc = make_room(builder, full, err);
     struct weir_h5_description *description = rc == 0 ? &builder->descriptions[e->n_tracks] : NULL;
     if (rc == 0)
@@ -409,89 +407,4 @@ int weir_builder_lengths(struct weir_episode_builder *builder, const float *leng
                                 track->key, (unsigned long long)t, (double)lengths[t], track->row_bytes);
     }
     return 0;
-}
-
-/* ---- the user's own keys ---- */
-
-/* The next key of "a,b" into text; NULL past the last or when it is empty or too long. */
-static const char *next_key(const char *list, char text[WEIR_H5_PATH_MAX])
-{
-    size_t n = strcspn(list, ",");
-    if (n == 0 || n >= WEIR_H5_PATH_MAX)
-        return NULL;
-    memcpy(text, list, n);
-    text[n] = '\0';
-    return list + n + (list[n] == ',');
-}
-
-/* A camera is called after its dataset; after the group when all of them are called "rgb" or "image". */
-static const char *camera_name(char *key, char name[WEIR_NAME_MAX])
-{
-    char *equals = strchr(key, '=');
-    if (equals) {
-        *equals = '\0';
-        snprintf(name, WEIR_NAME_MAX, "%s", key);
-        return equals + 1;
-    }
-    const char *last = strrchr(key, '/'), *from = last ? last + 1 : key;
-    size_t n = strlen(from);
-    if (last && last > key && (strcmp(from, "rgb") == 0 || strcmp(from, "image") == 0 || strcmp(from, "depth") == 0)) {
-        const char *end = last;
-        while (last > key && last[-1] != '/')
-            last--;
-        from = last;
-        n = (size_t)(end - from);
-    }
-    snprintf(name, WEIR_NAME_MAX, "%.*s", (int)(n < WEIR_NAME_MAX ? n : WEIR_NAME_MAX - 1), from);
-    return key;
-}
-
-static int bad_list(const char *option, const char *list, struct weir_err *err)
-{
-    return weir_err_set(err, -EINVAL, "--%s \"%s\" has an empty or too long name in it; write a,b", option, list);
-}
-
-static int user_state(struct weir_episode_builder *builder, const char *option, const char *list, bool actions,
-                      struct weir_err *err)
-{
-    int rc = 0;
-    char key[WEIR_H5_PATH_MAX];
-    for (const char *at = list; at && rc == 0 && (at == list || *at);) {
-        at = next_key(at, key);
-        if (!at)
-            return bad_list(option, list, err);
-        rc = actions ? weir_builder_actions(builder, key, err) : weir_builder_qpos(builder, key, err);
-    }
-    return rc;
-}
-
-static int user_images(struct weir_episode_builder *builder, const char *list, struct weir_err *err)
-{
-    int rc = 0;
-    char text[WEIR_H5_PATH_MAX], name[WEIR_NAME_MAX];
-    for (const char *at = list; at && rc == 0 && (at == list || *at);) {
-        at = next_key(at, text);
-        if (!at)
-            return bad_list("image-keys", list, err);
-        const char *key = camera_name(text, name);
-        struct weir_h5_shape shape;
-        rc = weir_h5_shape(builder->h5, key, &shape, err);
-        bool depth = rc == 0 && (is_raw_depth(&shape) || (is_encoded(&shape) && strstr(key, "depth")));
-        if (rc == 0)
-            rc = add_camera(builder, name, key, depth, err);
-    }
-    return rc;
-}
-
-int weir_builder_user_keys(struct weir_episode_builder *builder, struct weir_err *err)
-{
-    const struct weir_dataset_config *config = builder->config;
-    builder->by_keys = true;
-    int rc = config->qpos_keys ? user_state(builder, "qpos-keys", config->qpos_keys, false, err) : 0;
-    if (rc == 0 && config->action_keys)
-        rc = user_state(builder, "action-keys", config->action_keys, true, err);
-    if (rc == 0 && config->image_keys)
-        rc = user_images(builder, config->image_keys, err);
-    builder->by_keys = false;
-    return rc;
 }

@@ -35,6 +35,11 @@ int weir_builder_settle(struct weir_episode_builder *builder, struct weir_err *e
 /* Frees what the builder holds; descriptions are the caller's. */
 void weir_builder_drop(struct weir_episode_builder *builder);
 
+/* The key as messages show it: from the file's root. */
+void weir_builder_full_key(const struct weir_episode_builder *builder, const char *key, char text[WEIR_H5_PATH_MAX]);
+
+/* -EINVAL when one of the lists of keys has an empty name. */
+int weir_keys_check(const struct weir_dataset_config *config, struct weir_err *err);
 /* Applies --qpos-keys, --action-keys and --image-keys in place of what the layout would have said. */
 int weir_builder_user_keys(struct weir_episode_builder *builder, struct weir_err *err);
 

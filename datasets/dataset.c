@@ -1,5 +1,5 @@
 #include "datasets/dataset.h"
-#include "datasets/index_priv.h"
+#include "datasets/builder_priv.h"
 #include "prof/recorder.h"
 
 #include <errno.h>
@@ -230,7 +230,9 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
     *out = NULL;
     char **paths;
     int n;
-    int rc = weir_scan(config->path, &paths, &n, err);
+    int rc = weir_keys_check(config, err);
+    if (rc == 0)
+        rc = weir_scan(config->path, &paths, &n, err);
     if (rc < 0)
         return rc;
     struct weir_dataset *dataset = calloc(1, sizeof *dataset);

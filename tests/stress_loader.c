@@ -12,8 +12,9 @@
 
 enum { RUNNERS = 3, EPISODES = 4, STEPS = 6, FRAMES_BAD = 10 };
 
-static const char *data_sets[6]; /* each format whole, then damaged */
-static const char *const formats[] = {"act", "act-jpeg", "astrobench"};
+static const char *const formats[] = {"act", "robomimic-gzip", "act-jpeg", "astrobench"};
+enum { FORMATS = sizeof formats / sizeof formats[0], DATA_SETS = 2 * FORMATS };
+static const char *data_sets[DATA_SETS], *indexes[DATA_SETS]; /* each format whole, then damaged */
 static uint64_t end_ns;
 
 struct runner {
@@ -98,7 +99,9 @@ static void choose(struct runner *r, struct weir_loader_config *config)
 {
     static const int workers[] = {0, 1, 2, 3, 7};
     weir_loader_config_default(config);
-    config->data = data_sets[draw(r, 6)];
+    int set = (int)draw(r, DATA_SETS);
+    config->data = data_sets[set];
+    config->index = draw(r, 3) ? NULL : indexes[set];
     config->num_workers = workers[draw(r, 5)];
     config->prefetch = 1 + (int)draw(r, 3);
     config->batch_size = 1 + (int)draw(r, 4);
@@ -158,7 +161,9 @@ static void run_once(struct runner *r)
     struct weir_loader_facts facts;
     struct weir_err err = WEIR_ERR_NONE;
     choose(r, &config);
-    bool whole = config.data == data_sets[0] || config.data == data_sets[1] || config.data == data_sets[2];
+    bool whole = false;
+    for (int i = 0; i < FORMATS; i++)
+        whole |= config.data == data_sets[i];
     if (weir_loader_open(&loader, &config, &err) < 0) {
         if (whole || config.on_error != WEIR_ON_ERROR_FAIL)
             fixture_die("%s", err.text);
@@ -197,15 +202,17 @@ static void *run(void *user)
 
 static void make_data(struct runner *r)
 {
-    static char paths[6][512];
-    for (int i = 0; i < 6; i++) {
+    static char paths[2 * DATA_SETS][512];
+    for (int i = 0; i < DATA_SETS; i++) {
         char name[32];
-        snprintf(name, sizeof name, "%s%s", formats[i % 3], i < 3 ? "" : "-damaged");
-        snprintf(paths[i], sizeof paths[0], "%s",
-                 fixture_synth(name, formats[i % 3], EPISODES, STEPS, 32, 32, "top,wrist"));
+        const char *format = formats[i % FORMATS];
+        snprintf(name, sizeof name, "%s%s", format, i < FORMATS ? "" : "-damaged");
+        snprintf(paths[i], sizeof paths[0], "%s", fixture_synth(name, format, EPISODES, STEPS, 32, 32, "top,wrist"));
+        snprintf(paths[DATA_SETS + i], sizeof paths[0], "%.500s.index", paths[i]);
         data_sets[i] = paths[i];
+        indexes[i] = paths[DATA_SETS + i];
         /* Raw frames cannot be bad: any byte is a colour. */
-        for (int k = 0; k < FRAMES_BAD && i > 3; k++)
+        for (int k = 0; k < FRAMES_BAD && i >= FORMATS + 2; k++)
             fixture_damage(paths[i], (int)draw(r, EPISODES), (int)draw(r, 2), 1 + (int)draw(r, STEPS - 1),
                            FIXTURE_ZEROED);
     }

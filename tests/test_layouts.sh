@@ -1,0 +1,199 @@
+#!/bin/bash
+# Every layout as a user meets it: `weir synth` writes it, `weir info` and `weir run` know it without options; then keys
+# of one's own, uneven lengths, folders of several layouts, the index file, and the words for what cannot be read.
+# Usage: WEIR_PROGRAM=build/release/weir tests/test_layouts.sh
+set -u
+weir=${WEIR_PROGRAM:?set WEIR_PROGRAM to the program}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0 checks=0
+
+check() {
+    local name=$1
+    shift
+    checks=$((checks + 1))
+    "$@" && return
+    failed=$((failed + 1))
+    echo "FAIL: $name"
+    head -n 40 "$work/out" | cut -c 1-300 | sed 's/^/    out: /'
+    sed 's/^/    err: /' "$work/err"
+}
+run() {
+    local expected=$1 status
+    shift
+    "$weir" "$@" >"$work/out" 2>"$work/err" </dev/null
+    status=$?
+    check "weir $* exits with $expected (was $status)" [ "$status" -eq "$expected" ]
+}
+out() { check "stdout has: $1" grep -qF -- "$1" "$work/out"; }
+err() { check "stderr has: $1" grep -qF -- "$1" "$work/err"; }
+no_out() { check "stdout does not have: $1" eval "! grep -qF -- '$1' '$work/out'"; }
+one_line() { check "one line on stderr" [ "$(wc -l <"$work/err")" -eq 1 ]; }
+# sums DATA OPTION...: the checksums of a run with two workers in $work/sums.
+sums() {
+    run 0 run "$@" --batch-size 3 --num-workers 2 --checksums "$work/sums"
+    check "checksums were written" [ -s "$work/sums" ]
+}
+same() { check "$1" cmp "$work/sums" "$work/$2"; }
+
+# ---- each layout, without options ----
+# format, layout in info, episodes, steps, cameras, kind of storage
+while read -r format layout episodes steps cameras storage; do
+    data=$work/$format
+    "$weir" synth "$data" --format "$format" --episodes "$episodes" --steps "$steps" --size 48x32 >/dev/null || exit 1
+    run 0 info "$data"
+    out "layout: $layout"
+    out "episodes: $episodes, $((episodes * steps)) steps, lengths min $steps median $steps max $steps"
+    out "cameras: $cameras, $((cameras * episodes * steps)) frames"
+    out "$storage"
+    out "reading: 100.0 % of the frames by extents, 0.0 % through the HDF5 library (fallback)"
+    bytes=$(find "$data" -type f -name '*.h*5' -printf '%s\n' | awk '{ s += $1 } END { printf "%.1f", s / 1e6 }')
+    out "files: $bytes MB"
+    sums "$data"
+    cp "$work/sums" "$work/first"
+    run 0 run "$data" --batch-size 3 --num-workers 0 --checksums "$work/sums"
+    same "$format: the same on the consumer's thread" first
+    out "fallbacks: 0 frames"
+done <<'LAYOUTS'
+act act 2 5 2 chunks of whole frames
+act-jpeg act-plus-plus 2 5 2 padded rows
+act-jpeg-nolen act-plus-plus 2 5 2 padded rows
+astrobench astrobench 2 5 4 variable length (global heap)
+agilex agilex 2 5 3 chunks of whole frames
+robotwin robotwin 2 5 4 fixed strings
+robomind robomind 2 5 3 variable length (global heap)
+robomimic robomimic 3 5 2 contiguous
+robomimic-gzip robomimic 3 5 2 deflate chunks of
+libero libero 3 5 2 contiguous
+isaaclab isaaclab 3 5 2 deflate chunks of
+LAYOUTS
+
+# ---- the same content, however it is stored ----
+sums "$work/act-jpeg"
+cp "$work/sums" "$work/first"
+sums "$work/act-jpeg-nolen"
+same "without compress_len the JPEGs are the same" first
+sums "$work/robomimic"
+cp "$work/sums" "$work/first"
+sums "$work/robomimic-gzip"
+same "compressed frames are the same" first
+
+# ---- depth, when it is asked for ----
+for format in agilex robomind; do
+    run 0 info "$work/$format" --json
+    no_out '"raw16"'
+    no_out '"png16"'
+done
+run 0 info "$work/agilex" --cameras cam_high,depth_cam_high
+out "depth_cam_high"
+out "raw16"
+run 0 info "$work/robomind" --cameras depth_camera_front
+out "png16"
+sums "$work/robomind" --cameras camera_front,depth_camera_front
+check "a batch has a tensor of depth" grep -q depth "$work/sums"
+run 1 run "$work/agilex" --cameras cam_high,depth_of_nothing
+err "depth_of_nothing"
+one_line
+
+# ---- keys of one's own ----
+sums "$work/act" --qpos-keys observations/qpos --action-keys action --image-keys observations/images/top,observations/images/wrist
+cp "$work/sums" "$work/first"
+sums "$work/act"
+same "keys that say what the layout says" first
+run 0 info "$work/act" --qpos-keys observations/qpos,observations/qvel --image-keys over=observations/images/top
+out "state: /observations/qpos, /observations/qvel (10 steps, 28 dimensions)"
+out "  over "
+run 0 info "$work/robomimic" --qpos-keys obs/robot0_eef_pos --action-keys actions --image-keys obs/agentview_image
+out "layout: custom-demos"
+out "state: /data/demo_0/obs/robot0_eef_pos (15 steps, 3 dimensions)"
+out "cameras: 1, 15 frames"
+run 1 run "$work/act" --qpos-keys observations/torque
+err "/observations/torque"
+one_line
+run 1 run "$work/act" --image-keys a,,b
+err '--image-keys "a,,b" has an empty or too long name'
+one_line
+
+# ---- several layouts in one folder ----
+mkdir "$work/mixed"
+for format in act-jpeg act-jpeg-nolen; do
+    "$weir" synth "$work/high-$format" --format "$format" --episodes 1 --steps 5 --size 48x32 --cameras cam_high >/dev/null || exit 1
+    cp "$work/high-$format/episode_0.hdf5" "$work/mixed/a_$format.hdf5"
+done
+cp "$work/agilex/episode_0.hdf5" "$work/mixed/c_2.hdf5"
+run 0 info "$work/mixed" --cameras cam_high
+out "layout: act-plus-plus (2) agilex (1)"
+sums "$work/mixed" --cameras cam_high
+cp "$work/mixed/c_2.hdf5" "$work/mixed/0.hdf5" # the first one says which cameras: three
+run 1 run "$work/mixed"
+err "a_act-jpeg-nolen.hdf5"
+err "cam_left_wrist"
+one_line
+
+# ---- uneven lengths ----
+"$weir" synth "$work/long" --format act-jpeg --episodes 1 --steps 7 --size 48x32 >/dev/null || exit 1
+mkdir "$work/ragged"
+if h5copy -i "$work/act-jpeg/episode_0.hdf5" -o "$work/ragged/episode_0.hdf5" -s /observations -d /observations 2>"$work/err" &&
+    h5copy -i "$work/long/episode_0.hdf5" -o "$work/ragged/episode_0.hdf5" -s /action -d /action; then
+    run 1 run "$work/ragged"
+    err "/action has 7 steps"
+    err "has 5 steps"
+    err "--allow-ragged"
+    one_line
+    run 0 info "$work/ragged" --allow-ragged
+    out "ragged: 1 episodes cut to their shortest part, 2 rows of the longest left out"
+    out "episodes: 1, 5 steps"
+    sums "$work/ragged" --allow-ragged --train-split 1
+else
+    echo "skipped: uneven lengths need h5copy (hdf5-tools)"
+fi
+
+# ---- chunk amplification ----
+run 0 info "$work/act"
+no_out "chunk amplification"
+"$weir" synth "$work/wide" --format robomimic-gzip --episodes 1 --steps 40 --size 48x32 >/dev/null || exit 1
+run 0 info "$work/wide"
+out "times its own bytes"
+out "warning: an epoch of 40 frames drawn at random inflates"
+run 0 info "$work/wide" --json
+check "in JSON too" python3 - "$work/out" <<'PY'
+import json, sys
+camera = json.load(open(sys.argv[1]))["cameras"][0]
+chunks = camera["chunk_amplification"]
+assert chunks["warning"] and chunks["inflated"] > 4 and chunks["epoch_core_s"] > 0, chunks
+assert chunks["epoch_inflated_bytes"] == round(chunks["inflated"] * 40 * 48 * 32 * 3), chunks
+assert camera["storage"][0]["kind"].startswith("deflate chunks of ") and not camera["storage"][0]["library"]
+PY
+
+# ---- the index file ----
+for format in act-jpeg astrobench isaaclab; do
+    sums "$work/$format"
+    cp "$work/sums" "$work/first"
+    for turn in first second; do
+        sums "$work/$format" --index "$work/$format.index"
+        same "$turn time with --index" first
+    done
+    out "first batch after"
+    files=$(find "$work/$format" -type f -name '*.h*5' | wc -l)
+    out "$files files, $files of them from the index file"
+done
+run 1 run "$work/act" --index "$work/sums"
+err "is there and is no index; give --index another file"
+one_line
+run 1 info "$work/act" --index "$work/no/such/folder/index"
+err "the index cannot be written"
+one_line
+
+# ---- what cannot be read ----
+mkdir "$work/odd"
+printf 'not HDF5' >"$work/odd/episode_0.hdf5"
+run 1 run "$work/odd"
+err "episode_0.hdf5: not an HDF5 file"
+one_line
+head -c 3000 "$work/robomimic-gzip/"*.hdf5 >"$work/odd/episode_0.hdf5"
+run 1 info "$work/odd"
+err "is it complete"
+one_line
+
+echo "$checks checks, $failed failed"
+[ "$failed" -eq 0 ]
