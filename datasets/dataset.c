@@ -1,5 +1,6 @@
 #include "datasets/dataset.h"
 #include "datasets/builder_priv.h"
+#include "datasets/librarian_priv.h"
 #include "prof/recorder.h"
 
 #include <errno.h>
@@ -236,8 +237,10 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
     if (rc < 0)
         return rc;
     struct weir_dataset *dataset = calloc(1, sizeof *dataset);
-    if (dataset)
+    if (dataset) {
+        pthread_mutex_init(&dataset->librarian_lock, NULL);
         dataset->files = calloc((size_t)n, sizeof *dataset->files);
+    }
     rc = dataset && dataset->files ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0)
         rc = weir_open_files(dataset, config, paths, n, err);
@@ -406,56 +409,29 @@ int weir_dataset_ragged(const struct weir_dataset *dataset, uint64_t *rows_cut)
 
 void weir_dataset_library(char *text, size_t size)
 {
-    weir_h5_lock();
     weir_h5_library(text, size);
-    weir_h5_unlock();
 }
 
 /* ---- reading through the library ---- */
 
-/* The file that weir_fetch used last stays open: frames of one episode tend to come together. */
-struct weir_h5_cache {
-    int file;
-    struct weir_h5 *h5;
-};
-
-static int fetch_locked(struct weir_dataset *dataset, int file, const char *key, int t, void *buffer, size_t capacity,
-                        size_t *length, struct weir_err *err)
-{
-    if (!dataset->cache) {
-        dataset->cache = calloc(1, sizeof *dataset->cache);
-        if (!dataset->cache)
-            return weir_err_set(err, -ENOMEM, "out of memory");
-    }
-    struct weir_h5_cache *cache = dataset->cache;
-    if (cache->h5 && cache->file != file)
-        weir_h5_close(&cache->h5);
-    if (!cache->h5) {
-        int rc = weir_h5_open(&cache->h5, dataset->files[file].file.path, err);
-        if (rc == 0)
-            rc = weir_file_index_check(&dataset->files[file].file, err);
-        if (rc < 0) {
-            weir_h5_close(&cache->h5);
-            return rc;
-        }
-        cache->file = file;
-    }
-    return weir_h5_read_row(cache->h5, key, (uint64_t)t, buffer, capacity, length, err);
-}
-
-static void lock_timed(void)
+static void lock_timed(struct weir_dataset *dataset)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_LIBRARY);
-    weir_h5_lock();
+    pthread_mutex_lock(&dataset->librarian_lock);
 }
 
 int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, void *buffer, size_t capacity,
                size_t *length, struct weir_err *err)
 {
     const struct weir_track *track = &dataset->episodes[episode].tracks[camera];
-    lock_timed();
-    int rc = fetch_locked(dataset, dataset->episodes[episode].file, track->key, t, buffer, capacity, length, err);
-    weir_h5_unlock();
+    const struct weir_dataset_file *file = &dataset->files[dataset->episodes[episode].file].file;
+    lock_timed(dataset);
+    if (!dataset->librarian)
+        dataset->librarian = weir_librarian_open(NULL);
+    int rc = dataset->librarian
+                 ? weir_librarian_row(dataset->librarian, file, track->key, (uint64_t)t, buffer, capacity, length, err)
+                 : weir_err_set(err, -ENOMEM, "out of memory");
+    pthread_mutex_unlock(&dataset->librarian_lock);
     if (rc < 0 || !track->lengths)
         return rc;
     *length = track->lengths[t] < *length ? track->lengths[t] : *length;
@@ -473,12 +449,8 @@ void weir_dataset_close(struct weir_dataset **dataset)
         weir_file_index_close(&d->files[i]);
     for (int i = 0; i < d->n_bad; i++)
         free(d->bad[i]);
-    if (d->cache) {
-        weir_h5_lock();
-        weir_h5_close(&d->cache->h5);
-        weir_h5_unlock();
-        free(d->cache);
-    }
+    weir_librarian_close(&d->librarian);
+    pthread_mutex_destroy(&d->librarian_lock);
     free(d->bad);
     free(d->episodes);
     free(d->files);

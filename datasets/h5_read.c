@@ -15,8 +15,6 @@ static const uint64_t FLOATS_MAX_BYTES = 1ull << 30;
 
 struct weir_h5 {
     hid_t file;
-    int fd; /* for raw bytes: references and checks */
-    uint64_t size_bytes;
     uint64_t user_block;
     bool plain_sizes;     /* addresses and lengths of 8 bytes */
     unsigned long fileno; /* tells objects of this file from those behind external links */
@@ -51,10 +49,6 @@ static int fail(struct weir_err *err, const char *path, const char *what)
 
 static int read_facts(struct weir_h5 *h5)
 {
-    struct stat st;
-    if (fstat(h5->fd, &st) != 0)
-        return -errno;
-    h5->size_bytes = (uint64_t)st.st_size;
     hid_t plist = H5Fget_create_plist(h5->file);
     hsize_t user_block = 0;
     size_t address_bytes = 0, length_bytes = 0;
@@ -73,11 +67,13 @@ static int read_facts(struct weir_h5 *h5)
 
 static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
 {
-    h5->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO of this name must not hold us */
-    if (h5->fd < 0)
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO of this name must not hold us */
+    if (fd < 0)
         return weir_err_set(err, -errno, "%s; check the path and its permissions", strerror(errno));
     struct stat st;
-    if (fstat(h5->fd, &st) == 0 && !S_ISREG(st.st_mode))
+    bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    close(fd);
+    if (!is_file)
         return weir_err_set(err, -EINVAL, "not a regular file; give a folder of episodes or an HDF5 file");
     h5->file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     char text[256];
@@ -101,7 +97,6 @@ int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
     struct weir_h5 *h5 = calloc(1, sizeof *h5);
     if (!h5)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    h5->fd = -1;
     h5->file = H5I_INVALID_HID;
     int rc = open_file(h5, path, err);
     if (rc < 0)
@@ -110,13 +105,9 @@ int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
     return rc;
 }
 
-int weir_h5_take_fd(struct weir_h5 *h5, uint64_t *base, uint64_t *size_bytes)
+uint64_t weir_h5_user_block(const struct weir_h5 *h5)
 {
-    int fd = h5->fd;
-    h5->fd = -1;
-    *base = h5->user_block;
-    *size_bytes = h5->size_bytes;
-    return fd;
+    return h5->user_block;
 }
 
 void weir_h5_close(struct weir_h5 **h5)
@@ -125,8 +116,6 @@ void weir_h5_close(struct weir_h5 **h5)
         return;
     if ((*h5)->file >= 0)
         H5Fclose((*h5)->file);
-    if ((*h5)->fd >= 0)
-        close((*h5)->fd);
     free(*h5);
     *h5 = NULL;
     H5Eclear2(H5E_DEFAULT); /* errors that a thread leaves behind keep the library from closing at exit */

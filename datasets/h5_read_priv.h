@@ -1,4 +1,5 @@
-/* h5_read_priv.h: reading HDF5, as layouts need it. h5_read.c alone includes hdf5.h for reading. */
+/* h5_read_priv.h: reading HDF5, as layouts need it. h5_read.c alone includes hdf5.h for reading; it is entered by
+ * librarian.c's child processes, one thread each. */
 #ifndef WEIR_DATASETS_H5_READ_PRIV_H
 #define WEIR_DATASETS_H5_READ_PRIV_H
 
@@ -13,19 +14,14 @@ struct weir_h5; /* an open file; one thread at a time */
 
 enum { WEIR_H5_PATH_MAX = 512 };
 
-/* Held around every call that enters the HDF5 library: its thread-safe build has one global lock anyway. */
-void weir_h5_lock(void);
-void weir_h5_unlock(void);
-
 int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err);
 void weir_h5_close(struct weir_h5 **h5);
 
 /* Paths given from now on lie below this group: "/data/demo_0", or "" for the whole file. */
 void weir_h5_enter(struct weir_h5 *h5, const char *root);
 
-/* A descriptor of the file for reading it without the library (and without its lock), the caller's from now on; its
- * user block and size. Once a file. */
-int weir_h5_take_fd(struct weir_h5 *h5, uint64_t *base, uint64_t *size_bytes);
+/* Bytes before HDF5's own: addresses count from there. */
+uint64_t weir_h5_user_block(const struct weir_h5 *h5);
 
 /* True when every part of the path exists and leads to an object. */
 bool weir_h5_has(struct weir_h5 *h5, const char *path);

@@ -1,11 +1,10 @@
-/* One file becomes episodes. The HDF5 library is entered under its lock to hear how datasets are stored and to read
- * state; where frames lie is found without it, by as many threads as there are. */
+/* One file becomes episodes. The HDF5 library says how datasets are stored, and reads state; where frames lie is found
+ * without it. */
 #include "datasets/builder_priv.h"
 #include "prof/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,18 +12,6 @@
 #include <unistd.h>
 
 enum { HEADER_BYTES = 4096 };
-
-static pthread_mutex_t h5_lock = PTHREAD_MUTEX_INITIALIZER;
-
-void weir_h5_lock(void)
-{
-    pthread_mutex_lock(&h5_lock);
-}
-
-void weir_h5_unlock(void)
-{
-    pthread_mutex_unlock(&h5_lock);
-}
 
 static int no_memory(struct weir_err *err)
 {
@@ -171,40 +158,31 @@ static int keep_bad(struct weir_file_index *file, const struct weir_err *why)
     return 0;
 }
 
-/* The file between what the library says of it and the end of opening. */
-struct weir_file_opening {
-    struct weir_file_index *file;
-    const struct weir_dataset_config *config;
-    struct weir_h5_description **descriptions; /* of each episode's tracks */
-    int n_wanted;                              /* room for episodes */
-    int fd;
-    struct weir_raw_file raw;
-};
-
 /* Leaves an episode of a file of many out; the file's only one fails with its file. */
-static int leave_out(struct weir_file_opening *o, int rc, const struct weir_err *why, struct weir_err *err)
+static int leave_out(struct weir_file_result *r, const struct weir_dataset_config *config, int rc,
+                     const struct weir_err *why)
 {
-    if (!o->config->tolerant || o->n_wanted == 1 || rc == -ENOMEM || rc == -EINVAL)
-        return weir_err_set(err, rc, "%s", why->text);
-    return keep_bad(o->file, why) < 0 ? no_memory(err) : 0;
+    if (!config->tolerant || r->n_wanted == 1 || rc == -ENOMEM || rc == -EINVAL)
+        return weir_err_set(&r->err, rc, "%s", why->text);
+    return keep_bad(&r->file, why) < 0 ? no_memory(&r->err) : 0;
 }
 
-static int describe_all(struct weir_file_opening *o, struct weir_h5 *h5, const struct weir_layout_ops *layout,
-                        char (*groups)[64], struct weir_err *err)
+static int describe_all(struct weir_file_result *r, struct weir_h5 *h5, const struct weir_layout_ops *layout,
+                        char (*groups)[64], const struct weir_dataset_config *config)
 {
-    struct weir_file_index *file = o->file;
-    file->episodes = calloc((size_t)o->n_wanted, sizeof *file->episodes);
-    o->descriptions = calloc((size_t)o->n_wanted, sizeof *o->descriptions);
-    if (!file->episodes || !o->descriptions)
-        return no_memory(err);
-    for (int i = 0; i < o->n_wanted; i++) {
+    struct weir_file_index *file = &r->file;
+    file->episodes = calloc((size_t)r->n_wanted, sizeof *file->episodes);
+    r->descriptions = calloc((size_t)r->n_wanted, sizeof *r->descriptions);
+    if (!file->episodes || !r->descriptions)
+        return no_memory(&r->err);
+    for (int i = 0; i < r->n_wanted; i++) {
         struct weir_episode *episode = &file->episodes[file->n_episodes];
-        struct weir_h5_description **descriptions = &o->descriptions[file->n_episodes];
+        struct weir_h5_description **descriptions = &r->descriptions[file->n_episodes];
         struct weir_err why = WEIR_ERR_NONE;
         *episode = (struct weir_episode){.layout = layout, .bytes = sizeof *episode};
         int rc = asprintf(&episode->root, "%s%s", groups ? "/data/" : "", groups ? groups[i] : "");
         rc = rc < 0 ? weir_err_set(&why, -ENOMEM, "out of memory")
-                    : describe_episode(h5, episode, o->config, descriptions, &why);
+                    : describe_episode(h5, episode, config, descriptions, &why);
         if (rc == 0) {
             file->n_episodes++;
             continue;
@@ -212,33 +190,51 @@ static int describe_all(struct weir_file_opening *o, struct weir_h5 *h5, const s
         free(*descriptions);
         *descriptions = NULL;
         weir_episode_close(episode);
-        rc = leave_out(o, rc, &why, err);
+        rc = leave_out(r, config, rc, &why);
         if (rc < 0)
             return rc;
     }
     return 0;
 }
 
-static int describe_open(struct weir_file_opening *o, struct weir_h5 *h5, struct weir_err *err)
+static int describe_open(struct weir_file_result *r, struct weir_h5 *h5, const struct weir_dataset_config *config)
 {
-    const struct weir_layout_ops *layout = weir_layout_choose(h5, o->config, err);
+    const struct weir_layout_ops *layout = weir_layout_choose(h5, config, &r->err);
     if (!layout)
         return -EBADMSG;
     char(*groups)[64] = NULL;
-    int rc = layout->list ? layout->list(h5, &groups, &o->n_wanted, err) : 0;
-    if (rc == 0 && o->n_wanted == 0)
-        rc = weir_err_set(err, -EBADMSG, "layout %s, but /data has no episodes in it; remove the file", layout->name);
+    r->n_wanted = 1;
+    int rc = layout->list ? layout->list(h5, &groups, &r->n_wanted, &r->err) : 0;
+    if (rc == 0 && r->n_wanted == 0)
+        rc = weir_err_set(&r->err, -EBADMSG, "layout %s, but /data has no episodes in it; remove the file",
+                          layout->name);
     if (rc == 0)
-        rc = describe_all(o, h5, layout, groups, err);
+        rc = describe_all(r, h5, layout, groups, config);
     free(groups);
     return rc;
 }
 
+void weir_file_describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+{
+    struct weir_h5 *h5 = NULL;
+    *result = (struct weir_file_result){0};
+    result->rc = weir_file_identify(&result->file, path, &result->err);
+    if (result->rc == 0)
+        result->rc = weir_h5_open(&h5, path, &result->err);
+    if (result->rc < 0)
+        return;
+    result->rc = describe_open(result, h5, config);
+    result->base = weir_h5_user_block(h5);
+    weir_h5_close(&h5);
+}
+
+/* ---- where frames lie ---- */
+
 static int read_raw(void *user, uint64_t offset, void *buffer, size_t n)
 {
-    const struct weir_file_opening *o = user;
+    const int *fd = user;
     for (size_t done = 0; done < n;) {
-        ssize_t got = pread(o->fd, (char *)buffer + done, n - done, (off_t)(offset + done));
+        ssize_t got = pread(*fd, (char *)buffer + done, n - done, (off_t)(offset + done));
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
@@ -248,47 +244,28 @@ static int read_raw(void *user, uint64_t offset, void *buffer, size_t n)
     return 0;
 }
 
-static int describe_file(struct weir_file_opening *o, struct weir_err *err)
+static int place_episode(struct weir_episode *episode, const struct weir_h5_description *descriptions,
+                         const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err)
 {
-    struct weir_h5 *h5;
-    int rc = weir_h5_open(&h5, o->file->file.path, err);
-    if (rc < 0)
-        return rc;
-    o->n_wanted = 1;
-    rc = describe_open(o, h5, err);
-    o->raw.read = read_raw;
-    o->raw.user = o;
-    o->fd = weir_h5_take_fd(h5, &o->raw.base, &o->raw.size_bytes);
-    weir_h5_close(&h5);
-    return rc;
-}
-
-static int place_episode(struct weir_file_opening *o, int i, struct weir_unfilter_context *unfilter,
-                         struct weir_err *err)
-{
-    struct weir_episode *episode = &o->file->episodes[i];
     int rc = 0;
     for (int c = 0; c < episode->n_tracks && rc == 0; c++)
-        rc = weir_track_place(&episode->tracks[c], &o->descriptions[i][c], &o->raw, unfilter, err);
+        rc = weir_track_place(&episode->tracks[c], &descriptions[c], raw, unfilter, err);
     if (rc == 0)
         shrink(episode);
     return rc;
 }
 
-/* Outside the lock. */
-static int place_all(struct weir_file_opening *o, struct weir_err *err)
+static int place_all(struct weir_file_result *r, const struct weir_dataset_config *config,
+                     const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter)
 {
-    struct weir_file_index *file = o->file;
-    struct weir_unfilter_context *unfilter = weir_unfilter_open();
-    if (!unfilter)
-        return no_memory(err);
+    struct weir_file_index *file = &r->file;
     int good = 0, rc = 0;
     for (int i = 0; i < file->n_episodes && rc == 0; i++) {
         struct weir_err why = WEIR_ERR_NONE;
-        rc = place_episode(o, i, unfilter, &why);
+        rc = place_episode(&file->episodes[i], r->descriptions[i], raw, unfilter, &why);
         if (rc < 0) {
             weir_episode_close(&file->episodes[i]);
-            rc = leave_out(o, rc, &why, err);
+            rc = leave_out(r, config, rc, &why);
             continue;
         }
         struct weir_episode episode = file->episodes[i];
@@ -297,47 +274,47 @@ static int place_all(struct weir_file_opening *o, struct weir_err *err)
     }
     if (rc == 0)
         file->n_episodes = good;
+    return rc;
+}
+
+static int place_file(struct weir_file_result *r, const char *path, const struct weir_dataset_config *config)
+{
+    struct weir_unfilter_context *unfilter = weir_unfilter_open();
+    if (!unfilter)
+        return no_memory(&r->err);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct weir_raw_file raw = {read_raw, &fd, r->base, r->file.file.size_bytes};
+    int rc = fd < 0 ? weir_err_set(&r->err, -errno, "%s; check the path and its permissions", strerror(errno))
+                    : place_all(r, config, &raw, unfilter);
+    if (fd >= 0)
+        close(fd);
     weir_unfilter_close(&unfilter);
     return rc;
 }
 
-void weir_file_describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+static void drop_descriptions(struct weir_file_result *result)
 {
-    struct weir_file_opening *o = calloc(1, sizeof *o);
-    *result = (struct weir_file_result){.opening = o};
-    if (!o) {
-        result->rc = no_memory(&result->err);
-        return;
-    }
-    o->file = &result->file;
-    o->config = config;
-    o->fd = -1;
-    result->rc = weir_file_identify(&result->file, path, &result->err);
-    if (result->rc < 0)
-        return;
-    weir_h5_lock();
-    result->rc = describe_file(o, &result->err);
-    weir_h5_unlock();
+    for (int i = 0; i < result->n_wanted && result->descriptions; i++)
+        free(result->descriptions[i]);
+    free(result->descriptions);
+    result->descriptions = NULL;
 }
 
-void weir_file_place(struct weir_file_result *result, const char *path)
+void weir_file_place(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
 {
-    struct weir_file_opening *o = result->opening;
     if (result->rc == 0)
-        result->rc = place_all(o, &result->err);
-    for (int i = 0; o && i < o->n_wanted && o->descriptions; i++)
-        free(o->descriptions[i]);
-    if (o) {
-        free(o->descriptions);
-        if (o->fd >= 0)
-            close(o->fd);
-    }
-    free(o);
-    result->opening = NULL;
+        result->rc = place_file(result, path, config);
+    drop_descriptions(result);
     if (result->rc < 0) {
         weir_err_prefix(&result->err, "%s", path);
         weir_file_index_close(&result->file);
     }
+}
+
+void weir_file_result_close(struct weir_file_result *result)
+{
+    drop_descriptions(result);
+    weir_file_index_close(&result->file);
 }
 
 void weir_file_index_close(struct weir_file_index *file)

@@ -6,6 +6,7 @@
 #include "datasets/dataset.h"
 #include "datasets/dataset_ops.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 /* A reference into a global heap collection, as variable-length datasets hold them. */
@@ -89,23 +90,28 @@ struct weir_dataset {
     int n_bad, n_misfits; /* episodes left out; those of them that only do not fit the first one */
     char **bad;
     size_t extent_max;
-    uint8_t *lent;               /* memory of an index file */
-    struct weir_h5_cache *cache; /* of files opened for weir_fetch; under the HDF5 lock */
+    uint8_t *lent;                    /* memory of an index file */
+    struct weir_librarian *librarian; /* for weir_fetch; under the lock */
+    pthread_mutex_t librarian_lock;
 };
 
 struct weir_file_result {
     struct weir_file_index file;
-    int rc; /* 0, or negative with err; file is empty then */
+    int rc; /* 0, or negative with err */
     struct weir_err err;
-    struct weir_file_opening *opening; /* between describe and place */
+    /* between describe and place */
+    struct weir_h5_description **descriptions; /* of each episode's tracks */
+    int n_wanted;                              /* episodes that the file has, good or bad */
+    uint64_t base;                             /* size of its user block */
 };
 
-/* Opens one file in two steps: what the HDF5 library says about its episodes (entered under the lock), and where their
- * frames lie (without it); the second step follows the first whatever it gave. Any thread; result stays where it is in
- * between. With config->tolerant bad frame lengths are marked, and bad episodes of a file of many listed, instead of
- * refused. */
+/* Opens one file in two steps: what the HDF5 library says about its episodes (one thread at a time; see
+ * librarian_priv.h for whom), and where their frames lie (any thread). The second step follows the first whatever it
+ * gave; after it an error names the path and the file is empty. With config->tolerant bad frame lengths are marked, and
+ * bad episodes of a file of many listed, instead of refused. */
 void weir_file_describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
-void weir_file_place(struct weir_file_result *result, const char *path);
+void weir_file_place(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
+void weir_file_result_close(struct weir_file_result *result);
 void weir_file_index_close(struct weir_file_index *file);
 void weir_episode_close(struct weir_episode *episode);
 /* -ESTALE when the file is not the one that was indexed. */

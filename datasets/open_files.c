@@ -1,8 +1,7 @@
-/* Opens many files on several threads. Only one of them enters the HDF5 library, whose state would else wander from
- * core to core (10,000 files: 2.5 s with one, 3.5 s with two); the others look files up in the index and find where
- * frames lie. Results are taken in the order of the files, so that a dataset, and the error it fails with, do not
- * depend on the threads. */
+/* Opens many files on several threads, each with a librarian of its own for what the index file does not know. Results
+ * are taken in the order of the files, so that a dataset, and the error it fails with, do not depend on the threads. */
 #include "datasets/index_file_priv.h"
+#include "datasets/librarian_priv.h"
 #include "prof/cores.h"
 #include "prof/memory.h"
 
@@ -11,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS_MAX = 64, AHEAD = 128 }; /* files that are open at the same time, at most */
-
-enum state { UNSEEN, UNKNOWN, DESCRIBED, DONE }; /* UNKNOWN: not in the index file */
+enum { THREADS_MAX = 64, AHEAD = 128, FILES_PER_THREAD = 4 };
 
 struct opener {
     const struct weir_dataset_config *config;
@@ -24,93 +21,64 @@ struct opener {
     /* under the lock */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint8_t *states;
-    int next_lookup, next_place;
+    bool *done;
+    int next;
     int taken; /* files that the consumer is done with */
     bool stop;
+    struct weir_librarian *librarian; /* without threads */
 };
 
-static void set_state(struct opener *o, int i, enum state state)
+/* The next file, once it is not too far ahead of the consumer; n when there is none, or all was stopped. */
+static int take_number(struct opener *o)
 {
     pthread_mutex_lock(&o->lock);
-    o->states[i] = state;
-    pthread_cond_broadcast(&o->changed);
-    pthread_mutex_unlock(&o->lock);
-}
-
-/* Waits until file i has come at least as far as state (and, ahead > 0, is not too far ahead of the consumer); false
- * when stopped. */
-static bool wait_state(struct opener *o, int i, enum state state, int ahead, enum state *now)
-{
-    pthread_mutex_lock(&o->lock);
-    while (!o->stop && (o->states[i] < state || (ahead && i >= o->taken + ahead)))
+    int i = o->next++;
+    while (!o->stop && i < o->n && i >= o->taken + AHEAD)
         pthread_cond_wait(&o->changed, &o->lock);
-    *now = o->states[i];
-    bool stop = o->stop;
-    pthread_mutex_unlock(&o->lock);
-    return !stop;
-}
-
-static int take_number(struct opener *o, int *next)
-{
-    pthread_mutex_lock(&o->lock);
-    int i = o->stop ? o->n : *next;
-    *next += i < o->n;
+    i = o->stop || i >= o->n ? o->n : i;
     pthread_mutex_unlock(&o->lock);
     return i;
 }
 
-static void look_up(struct opener *o, int i)
+static void open_file(struct opener *o, int i, struct weir_librarian **librarian)
 {
-    bool known = o->index && weir_index_file_find(o->index, o->paths[i], &o->results[i]);
-    set_state(o, i, known ? DONE : UNKNOWN);
+    struct weir_file_result *result = &o->results[i];
+    if (o->index && weir_index_file_find(o->index, o->paths[i], result))
+        return;
+    if (!*librarian)
+        *librarian = weir_librarian_open(o->config);
+    if (*librarian)
+        weir_librarian_describe(*librarian, o->paths[i], result);
+    else
+        result->rc = weir_err_set(&result->err, -ENOMEM, "out of memory");
+    weir_file_place(result, o->paths[i], o->config);
 }
 
-static void place(struct opener *o, int i)
-{
-    weir_file_place(&o->results[i], o->paths[i]);
-    set_state(o, i, DONE);
-}
-
-static void *describe_files(void *user)
+static void *open_some(void *user)
 {
     struct opener *o = user;
-    enum state state;
-    for (int i = 0; i < o->n && wait_state(o, i, UNKNOWN, AHEAD, &state); i++) {
-        if (state != UNKNOWN)
-            continue;
-        weir_file_describe(&o->results[i], o->paths[i], o->config);
-        set_state(o, i, DESCRIBED);
+    struct weir_librarian *librarian = NULL;
+    for (int i; (i = take_number(o)) < o->n;) {
+        open_file(o, i, &librarian);
+        pthread_mutex_lock(&o->lock);
+        o->done[i] = true;
+        pthread_cond_broadcast(&o->changed);
+        pthread_mutex_unlock(&o->lock);
     }
-    return NULL;
-}
-
-static void *place_files(void *user)
-{
-    struct opener *o = user;
-    enum state state;
-    for (int i; (i = take_number(o, &o->next_lookup)) < o->n;)
-        look_up(o, i);
-    for (int i; (i = take_number(o, &o->next_place)) < o->n && wait_state(o, i, DESCRIBED, 0, &state);)
-        if (state == DESCRIBED)
-            place(o, i);
+    weir_librarian_close(&librarian);
     return NULL;
 }
 
 /* The result of file i; with no threads, it is opened here. */
 static struct weir_file_result *await(struct opener *o, int threads, int i)
 {
-    enum state state;
     if (threads == 0) {
-        look_up(o, i);
-        if (o->states[i] == UNKNOWN) {
-            weir_file_describe(&o->results[i], o->paths[i], o->config);
-            place(o, i);
-        }
+        open_file(o, i, &o->librarian);
         return &o->results[i];
     }
-    wait_state(o, i, DONE, 0, &state);
     pthread_mutex_lock(&o->lock);
+    while (!o->done[i])
+        pthread_cond_wait(&o->changed, &o->lock);
     o->taken = i + 1;
     if (o->taken % (AHEAD / 4) == 0)
         pthread_cond_broadcast(&o->changed);
@@ -150,16 +118,16 @@ static int take_all(struct weir_dataset *dataset, struct opener *o, int threads,
 static int thread_count(const struct weir_dataset_config *config, int files)
 {
     int threads = config->threads > 0 ? config->threads : weir_cores_usable();
+    int useful = (files + FILES_PER_THREAD - 1) / FILES_PER_THREAD;
     threads = threads < THREADS_MAX ? threads : THREADS_MAX;
-    return threads < files ? threads : files;
+    return threads < useful ? threads : useful;
 }
 
-/* Threads started: at least one that describes and one that places, or none. */
+/* Threads started; 0 is as good. */
 static int start(struct opener *o, pthread_t *threads, int wanted)
 {
     int started = 0;
-    while (wanted > 1 && started < wanted &&
-           pthread_create(&threads[started], NULL, started == 0 ? describe_files : place_files, o) == 0)
+    while (wanted > 1 && started < wanted && pthread_create(&threads[started], NULL, open_some, o) == 0)
         started++;
     return started;
 }
@@ -178,17 +146,11 @@ static int open_on_threads(struct weir_dataset *dataset, struct opener *o, struc
 {
     pthread_t threads[THREADS_MAX];
     int started = start(o, threads, thread_count(o->config, o->n));
-    if (started == 1) { /* no thread left for the second part */
-        stop(o, threads, started);
-        return weir_err_set(err, -EAGAIN, "the threads that open files cannot be started");
-    }
     int rc = take_all(dataset, o, started, err);
     stop(o, threads, started);
-    for (int i = 0; i < o->n; i++) {
-        if (o->states[i] == DESCRIBED)
-            weir_file_place(&o->results[i], o->paths[i]);
+    for (int i = 0; i < o->n; i++)
         weir_file_index_close(&o->results[i].file);
-    }
+    weir_librarian_close(&o->librarian);
     return rc;
 }
 
@@ -202,14 +164,14 @@ int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_conf
         return rc;
     o.index = index;
     o.results = calloc((size_t)n, sizeof *o.results);
-    o.states = calloc((size_t)n, sizeof *o.states);
+    o.done = calloc((size_t)n, sizeof *o.done);
     pthread_mutex_init(&o.lock, NULL);
     pthread_cond_init(&o.changed, NULL);
-    rc = o.results && o.states ? open_on_threads(dataset, &o, err) : weir_err_set(err, -ENOMEM, "out of memory");
+    rc = o.results && o.done ? open_on_threads(dataset, &o, err) : weir_err_set(err, -ENOMEM, "out of memory");
     pthread_cond_destroy(&o.changed);
     pthread_mutex_destroy(&o.lock);
     free(o.results);
-    free(o.states);
+    free(o.done);
     bool complete = rc == 0 && dataset->n_from_index == n && weir_index_file_count(index) == n;
     if (rc == 0 && config->index && !complete)
         rc = weir_index_file_save(dataset, config, err);

@@ -1,0 +1,396 @@
+#include "datasets/fork_server_priv.h"
+#include "datasets/librarian_priv.h"
+#include "datasets/record_priv.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    DESCRIBE,
+    ROW,
+    TEXT_MAX = 65536,
+    CPU_S = 60, /* processor time for one question, and as much again for every 600 MB of the file */
+    BYTES_PER_CPU_S = 10 * 1000 * 1000,
+    ANSWER_S = 600 /* wall time: file systems may be slow */
+};
+static const uint64_t ANSWER_MAX_BYTES = (uint64_t)8 << 30;
+
+struct weir_librarian {
+    const struct weir_dataset_config *config;
+    pid_t pid; /* 0 = none */
+    int fd;
+};
+
+enum { PATH, KEY, CAMERAS, QPOS_KEYS, ACTION_KEYS, IMAGE_KEYS, TEXTS }; /* DESCRIBE: no key; ROW: nothing else */
+
+struct question {
+    uint32_t kind, text_bytes[TEXTS]; /* the texts follow, with their zeros; 0 bytes: none */
+    uint64_t t, capacity;
+    bool allow_ragged, tolerant;
+    struct weir_dataset_file file; /* ROW; path is sent as text */
+};
+
+struct answer {
+    int rc;
+    struct weir_err err;
+    uint64_t length; /* ROW: of the row */
+    uint64_t bytes;  /* that follow */
+};
+
+/* ---- both sides ---- */
+
+static bool send_all(int fd, const void *data, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t sent = send(fd, (const char *)data + done, n - done, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent <= 0)
+            return false;
+        done += (size_t)sent;
+    }
+    return true;
+}
+
+static bool receive_all(int fd, void *data, size_t n, int timeout_s)
+{
+    for (size_t done = 0; done < n;) {
+        struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+        int ready = poll(&poll_fd, 1, timeout_s < 0 ? -1 : timeout_s * 1000);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        ssize_t got = ready > 0 ? recv(fd, (char *)data + done, n - done, 0) : 0;
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        done += (size_t)got;
+    }
+    return true;
+}
+
+/* What describing found, before frames are placed. */
+struct described {
+    struct weir_dataset_file file; /* path is NULL */
+    uint64_t header_hash, base;
+    int32_t n_wanted, n_episodes, n_bad, reserved;
+};
+
+/* ---- the child ---- */
+
+struct child {
+    int fd;
+    struct weir_h5 *h5; /* the file of the last row */
+    struct weir_dataset_file file;
+    char *path;
+};
+
+/* The library may go in circles over a damaged file. */
+static void limit_time(const char *path)
+{
+    struct rusage used;
+    struct rlimit limit;
+    struct stat st;
+    uint64_t size = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+    if (getrusage(RUSAGE_SELF, &used) != 0 || getrlimit(RLIMIT_CPU, &limit) != 0)
+        return;
+    limit.rlim_cur = (rlim_t)used.ru_utime.tv_sec + (rlim_t)used.ru_stime.tv_sec + CPU_S + size / BYTES_PER_CPU_S;
+    if (limit.rlim_cur < limit.rlim_max)
+        setrlimit(RLIMIT_CPU, &limit);
+}
+
+static void put_described(struct weir_record_writer *w, const struct weir_file_result *result)
+{
+    const struct weir_file_index *file = &result->file;
+    struct described head = {.file = file->file,
+                             .header_hash = file->header_hash,
+                             .base = result->base,
+                             .n_wanted = result->n_wanted,
+                             .n_episodes = file->n_episodes,
+                             .n_bad = file->n_bad};
+    head.file.path = NULL;
+    weir_record_put(w, &head, sizeof head);
+    for (int i = 0; i < file->n_bad; i++)
+        weir_record_put_text(w, file->bad[i]);
+    for (int i = 0; i < file->n_episodes; i++) {
+        size_t tracks = (size_t)file->episodes[i].n_tracks;
+        weir_record_put_episode(w, &file->episodes[i]);
+        weir_record_put(w, result->descriptions[i], tracks * sizeof **result->descriptions);
+    }
+}
+
+static bool answer(const struct child *child, struct answer *answer, const void *bytes)
+{
+    return send_all(child->fd, answer, sizeof *answer) && send_all(child->fd, bytes, answer->bytes);
+}
+
+static bool answer_describe(const struct child *child, const struct question *question, char *const *texts)
+{
+    struct weir_file_result result;
+    struct weir_record_writer w = {0};
+    struct weir_dataset_config config = {.cameras = texts[CAMERAS],
+                                         .qpos_keys = texts[QPOS_KEYS],
+                                         .action_keys = texts[ACTION_KEYS],
+                                         .image_keys = texts[IMAGE_KEYS],
+                                         .allow_ragged = question->allow_ragged,
+                                         .tolerant = question->tolerant};
+    weir_file_describe(&result, texts[PATH], &config);
+    if (result.rc == 0)
+        put_described(&w, &result);
+    struct answer reply = {.rc = w.full ? -ENOMEM : result.rc, .err = result.err, .bytes = w.full ? 0 : w.n};
+    bool fine = answer(child, &reply, w.bytes);
+    free(w.bytes);
+    weir_file_result_close(&result);
+    return fine;
+}
+
+static int open_for_row(struct child *child, const struct weir_dataset_file *file, const char *path,
+                        struct weir_err *err)
+{
+    if (child->h5 && strcmp(child->path, path) == 0 && child->file.inode == file->inode &&
+        child->file.mtime_ns == file->mtime_ns)
+        return 0;
+    weir_h5_close(&child->h5);
+    free(child->path);
+    child->path = strdup(path);
+    if (!child->path)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    child->file = *file;
+    child->file.path = child->path;
+    int rc = weir_h5_open(&child->h5, path, err);
+    if (rc == 0)
+        rc = weir_file_index_check(&child->file, err);
+    if (rc < 0)
+        weir_h5_close(&child->h5);
+    return rc;
+}
+
+static bool answer_row(struct child *child, const struct question *question, const char *path, const char *key)
+{
+    static const uint64_t ROW_MAX_BYTES = (uint64_t)1 << 31;
+    struct answer reply = {.rc = -ENOMEM};
+    uint64_t capacity = question->capacity < ROW_MAX_BYTES ? question->capacity : ROW_MAX_BYTES;
+    uint8_t *row = malloc(capacity ? capacity : 1);
+    size_t length = 0;
+    if (row)
+        reply.rc = open_for_row(child, &question->file, path, &reply.err);
+    if (row && reply.rc == 0)
+        reply.rc = weir_h5_read_row(child->h5, key, question->t, row, capacity, &length, &reply.err);
+    reply.length = length;
+    reply.bytes = reply.rc == 0 ? length : 0;
+    bool fine = answer(child, &reply, row);
+    free(row);
+    return fine;
+}
+
+static bool serve_one(struct child *child)
+{
+    struct question question;
+    char *texts[TEXTS] = {NULL};
+    bool fine = receive_all(child->fd, &question, sizeof question, -1);
+    for (int i = 0; i < TEXTS && fine; i++) {
+        if (question.text_bytes[i] == 0)
+            continue;
+        texts[i] = malloc(question.text_bytes[i]);
+        fine = texts[i] && receive_all(child->fd, texts[i], question.text_bytes[i], -1);
+    }
+    if (fine) {
+        limit_time(texts[PATH]);
+        fine = question.kind == ROW ? answer_row(child, &question, texts[PATH], texts[KEY])
+                                    : answer_describe(child, &question, texts);
+    }
+    for (int i = 0; i < TEXTS; i++)
+        free(texts[i]);
+    return fine;
+}
+
+static void serve(int fd)
+{
+    struct child child = {.fd = fd};
+    while (serve_one(&child))
+        continue; /* and then _exit: the library does not always survive its own end */
+}
+
+/* ---- the parent ---- */
+
+struct weir_librarian *weir_librarian_open(const struct weir_dataset_config *config)
+{
+    struct weir_librarian *librarian = calloc(1, sizeof *librarian);
+    if (librarian) {
+        librarian->config = config;
+        librarian->fd = -1;
+    }
+    return librarian;
+}
+
+/* Ends the child and returns its wait status. */
+static int end(struct weir_librarian *librarian)
+{
+    close(librarian->fd);
+    librarian->fd = -1;
+    int status = weir_fork_server_end(librarian->pid);
+    librarian->pid = 0;
+    return status;
+}
+
+void weir_librarian_close(struct weir_librarian **librarian)
+{
+    if (*librarian && (*librarian)->pid)
+        end(*librarian);
+    free(*librarian);
+    *librarian = NULL;
+}
+
+/* The child is gone, or says nothing: the file's fault, as far as anybody can tell. */
+static int no_answer(struct weir_librarian *librarian, struct weir_err *err)
+{
+    struct pollfd gone = {.fd = librarian->fd, .events = POLLIN};
+    bool hangs = poll(&gone, 1, 0) == 0;
+    int status = end(librarian);
+    if (hangs)
+        return weir_err_set(err, -EBADMSG, "the HDF5 library gave no answer for %d s; repair or remove the file",
+                            ANSWER_S);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+        return weir_err_set(err, -EBADMSG, "the HDF5 library runs in circles over it; repair or remove the file");
+    const char *how = WIFSIGNALED(status) ? sigdescr_np(WTERMSIG(status)) : NULL;
+    return weir_err_set(err, -EBADMSG, "the HDF5 library crashed on it (%s); repair or remove the file",
+                        how ? how : "it ended");
+}
+
+static int ask(struct weir_librarian *librarian, struct question *question, const char *const texts[TEXTS],
+               struct answer *reply, struct weir_err *err)
+{
+    for (int i = 0; i < TEXTS; i++) {
+        size_t bytes = texts[i] ? strlen(texts[i]) + 1 : 0;
+        if (bytes > TEXT_MAX)
+            return weir_err_set(err, -ENAMETOOLONG, "a name of over %d bytes", TEXT_MAX);
+        question->text_bytes[i] = (uint32_t)bytes;
+    }
+    int rc = librarian->pid ? 0 : weir_fork_server_new(serve, &librarian->pid, &librarian->fd, err);
+    if (rc < 0)
+        return rc;
+    bool fine = send_all(librarian->fd, question, sizeof *question);
+    for (int i = 0; i < TEXTS && fine; i++)
+        fine = send_all(librarian->fd, texts[i], question->text_bytes[i]);
+    fine = fine && receive_all(librarian->fd, reply, sizeof *reply, ANSWER_S);
+    if (!fine)
+        return no_answer(librarian, err);
+    reply->err.text[sizeof reply->err.text - 1] = '\0';
+    if (reply->rc < 0 && reply->err.text[0])
+        weir_err_set(err, reply->rc, "%s", reply->err.text);
+    return reply->rc < 0 ? reply->rc : 0;
+}
+
+/* What came makes no sense: the child is not asked again. */
+static int nonsense(struct weir_librarian *librarian, struct weir_err *err)
+{
+    if (librarian->pid)
+        end(librarian);
+    return weir_err_set(err, -EBADMSG, "the HDF5 library went mad over it; repair or remove the file");
+}
+
+int weir_librarian_row(struct weir_librarian *librarian, const struct weir_dataset_file *file, const char *key,
+                       uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
+{
+    struct question question = {.kind = ROW, .t = t, .capacity = capacity, .file = *file};
+    struct answer reply;
+    const char *const texts[TEXTS] = {[PATH] = file->path, [KEY] = key};
+    int rc = ask(librarian, &question, texts, &reply, err);
+    if (rc < 0 && rc != -ENOSPC)
+        return rc;
+    *length = reply.length;
+    if (rc == -ENOSPC)
+        return reply.length > capacity ? rc : nonsense(librarian, err);
+    if (reply.bytes > capacity || reply.length != reply.bytes)
+        return nonsense(librarian, err);
+    return receive_all(librarian->fd, buffer, reply.bytes, ANSWER_S) ? 0 : no_answer(librarian, err);
+}
+
+/* ---- descriptions ---- */
+
+static bool is_description(const struct weir_h5_description *d)
+{
+    return d->grid.rank >= 0 && d->grid.rank <= WEIR_GRID_RANK_MAX && d->shape.rank >= 0 &&
+           d->shape.rank <= WEIR_H5_RANK_MAX && d->filters.n >= 0 && d->filters.n <= WEIR_FILTERS_MAX;
+}
+
+static void get_described_episode(struct weir_record_cursor *c, struct weir_episode *episode,
+                                  struct weir_h5_description **descriptions)
+{
+    weir_record_episode(c, episode);
+    size_t bytes = (size_t)episode->n_tracks * sizeof **descriptions;
+    const struct weir_h5_description *sent = c->bad ? NULL : weir_record_get(c, bytes);
+    for (int i = 0; i < episode->n_tracks && sent; i++)
+        if (episode->tracks[i].storage != WEIR_STORED_CONTIGUOUS || !is_description(&sent[i]))
+            c->bad = true;
+    *descriptions = sent && !c->bad ? malloc(bytes + 1) : NULL;
+    if (!*descriptions || weir_record_own(episode) < 0) {
+        c->bad = true;
+        return;
+    }
+    memcpy(*descriptions, sent, bytes);
+    episode->bytes =
+        sizeof *episode + (size_t)episode->steps * (size_t)(episode->qpos_dim + episode->action_dim) * sizeof(float);
+}
+
+static bool get_described(struct weir_record_cursor *c, const char *path, struct weir_file_result *result)
+{
+    struct weir_file_index *file = &result->file;
+    const struct described *head = weir_record_get(c, sizeof *head);
+    if (!head || head->n_episodes < 0 || head->n_bad < 0 || head->n_wanted != (int64_t)head->n_episodes + head->n_bad ||
+        (uint64_t)head->n_episodes > c->left || (uint64_t)head->n_bad > c->left)
+        return false;
+    file->file = head->file;
+    file->file.path = strdup(path);
+    file->header_hash = head->header_hash;
+    file->episodes = calloc((size_t)head->n_episodes + 1, sizeof *file->episodes);
+    file->bad = calloc((size_t)head->n_bad + 1, sizeof *file->bad);
+    result->descriptions = calloc((size_t)head->n_wanted + 1, sizeof *result->descriptions);
+    result->base = head->base;
+    result->n_wanted = head->n_wanted;
+    if (!file->file.path || !file->episodes || !file->bad || !result->descriptions)
+        return false;
+    for (; file->n_bad < head->n_bad && !c->bad; file->n_bad++) {
+        const char *text = weir_record_text(c);
+        file->bad[file->n_bad] = strdup(text ? text : "");
+        c->bad |= !text || !file->bad[file->n_bad];
+    }
+    for (; file->n_episodes < head->n_episodes && !c->bad; file->n_episodes++)
+        get_described_episode(c, &file->episodes[file->n_episodes], &result->descriptions[file->n_episodes]);
+    return !c->bad;
+}
+
+void weir_librarian_describe(struct weir_librarian *librarian, const char *path, struct weir_file_result *result)
+{
+    const struct weir_dataset_config *config = librarian->config;
+    const char *const texts[TEXTS] = {[PATH] = path,
+                                      [CAMERAS] = config->cameras,
+                                      [QPOS_KEYS] = config->qpos_keys,
+                                      [ACTION_KEYS] = config->action_keys,
+                                      [IMAGE_KEYS] = config->image_keys};
+    struct question question = {.kind = DESCRIBE, .allow_ragged = config->allow_ragged, .tolerant = config->tolerant};
+    struct answer reply;
+    *result = (struct weir_file_result){0};
+    result->rc = ask(librarian, &question, texts, &reply, &result->err);
+    if (result->rc < 0)
+        return;
+    uint8_t *bytes = reply.bytes < ANSWER_MAX_BYTES ? malloc(reply.bytes + 1) : NULL;
+    if (!bytes) {
+        end(librarian);
+        result->rc = weir_err_set(&result->err, -ENOMEM, "out of memory");
+    } else if (!receive_all(librarian->fd, bytes, reply.bytes, ANSWER_S)) {
+        result->rc = no_answer(librarian, &result->err);
+    } else if (!get_described(&(struct weir_record_cursor){bytes, reply.bytes, false}, path, result)) {
+        result->rc = nonsense(librarian, &result->err);
+    }
+    free(bytes);
+}
