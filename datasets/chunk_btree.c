@@ -18,6 +18,8 @@ static int note_key(struct weir_walk *walk, const uint8_t *key, uint64_t address
             return weir_walk_bad(walk, "a key of the index is no corner of a chunk");
         scaled[d] = first / walk->grid->chunk[d];
     }
+    if (weir_le(key + 8 + 8 * walk->grid->rank, 8) != 0) /* the library lists such a chunk, but does not find it */
+        return weir_walk_bad(walk, "a key of the index is no corner of a chunk");
     return weir_walk_note(walk, scaled, address, weir_le(key, 4), (uint32_t)weir_le(key + 4, 4));
 }
 

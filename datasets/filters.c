@@ -263,12 +263,9 @@ const char *weir_filter_name(int id)
 
 bool weir_filters_can_undo(const struct weir_filters *filters)
 {
-    for (int i = 0; i < filters->n; i++) {
+    for (int i = 0; i < filters->n; i++)
         if (!find(filters->filter[i].id)->undo)
             return false;
-        if (filters->filter[i].id == WEIR_FILTER_SHUFFLE && filters->filter[i].element_bytes == 0)
-            return false;
-    }
     return true;
 }
 

@@ -236,11 +236,17 @@ int weir_h5_list(struct weir_h5 *h5, const char *relative, char (**names)[64], i
     return 0;
 }
 
+/* The number begins at the first bit of its bytes and ends within them. Else the bytes are not the values. */
+static bool fills_its_bytes(hid_t type)
+{
+    return H5Tget_offset(type) == 0 && H5Tget_precision(type) <= 8 * H5Tget_size(type);
+}
+
 static enum weir_h5_class class_of(hid_t type)
 {
     switch (H5Tget_class(type)) {
     case H5T_INTEGER:
-        return WEIR_H5_INTEGER;
+        return fills_its_bytes(type) ? WEIR_H5_INTEGER : WEIR_H5_OTHER;
     case H5T_FLOAT:
         return WEIR_H5_FLOAT;
     case H5T_STRING:
@@ -296,6 +302,20 @@ static int dataset_shape(struct open_dataset *d, const char *path, struct weir_e
     return 0;
 }
 
+/* The library reads compact data without looking where it ends. */
+static int check_compact(const struct open_dataset *d, struct weir_err *err)
+{
+    uint64_t bytes = d->shape.type_bytes;
+    bool fits = true;
+    if (H5Pget_layout(d->plist) != H5D_COMPACT)
+        return 0;
+    for (int i = 0; i < d->shape.rank; i++)
+        fits = fits && !__builtin_mul_overflow(bytes, d->shape.dims[i], &bytes);
+    if (fits && bytes <= H5Dget_storage_size(d->id))
+        return 0;
+    return weir_err_set(err, -EBADMSG, "%s: holds fewer bytes than its shape says; repair or remove the file", d->path);
+}
+
 static int dataset_open(struct weir_h5 *h5, const char *path, struct open_dataset *d, struct weir_err *err)
 {
     *d = (struct open_dataset){
@@ -311,6 +331,8 @@ static int dataset_open(struct weir_h5 *h5, const char *path, struct open_datase
     d->plist = H5Dget_create_plist(d->id);
     int rc = d->type < 0 || d->space < 0 || d->plist < 0 ? fail(err, d->path, "its header cannot be read")
                                                          : dataset_shape(d, d->path, err);
+    if (rc == 0)
+        rc = check_compact(d, err);
     if (rc < 0)
         dataset_close(d);
     return rc;

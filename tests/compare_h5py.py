@@ -1,163 +1,189 @@
-#!/usr/bin/env python3
-"""Compares every value and every frame that weir delivers with what h5py, Pillow and numpy read from the same files.
+"""Compares what Weir delivers with what h5py, numpy and Pillow make of the same files (tests/reference.py).
 
-Usage: compare_h5py.py [DATASET...]     $WEIR_PROGRAM is the program
-       compare_h5py.py --synthetic      every layout and every storage case, made for the purpose
-Without arguments: the datasets below $WEIR_DATA/episodes. Exit status 77: nothing to compare with.
+    compare_h5py.py [--weir PROGRAM] DIR...          these folders or files
+    compare_h5py.py [--weir PROGRAM] --data          the episodes below $WEIR_DATA
+    compare_h5py.py [--weir PROGRAM] --synth         a small dataset of each format of `weir synth`
+    compare_h5py.py [--weir PROGRAM] --synthetic     each storage of HDF5, in one layout or another, made with h5py
+                                                     (h5_cases.py, h5_special.py); --every: in every layout
+
+Every line of `weir run --checksums` is computed anew. Prints a line per dataset; exit status 1 when one differs, with
+the first difference named; 77 when there is nothing to compare with.
 """
-import glob
-import json
+import argparse
 import os
 import subprocess
 import sys
 import tempfile
 
 try:
-    import h5py  # noqa: F401
-    import numpy as np
-    import xxhash
-
-    import h5_cases
-    from h5_reference import Dataset
-except ImportError as missing:
-    print(f"skipped: {missing}; install python3-h5py python3-numpy python3-pil python3-xxhash")
+    import reference
+except ImportError as e:
+    print(f"{e}: skipped")
     sys.exit(1 if "CI" in os.environ else 77)
 
-WEIR = os.environ["WEIR_PROGRAM"]
-WORK = tempfile.TemporaryDirectory()
-
-# Batch size, frames of history, chunk of actions, workers, with an index file.
-RUNS = [(1, 1, 20, 1, False), (4, 3, 5, 3, False), (5, 2, 7, 0, True), (5, 2, 7, 2, True)]
+TIMEOUT_S = 300
+FORMATS = ("act", "act-jpeg", "act-jpeg-nolen", "agilex", "astrobench", "robotwin", "robomind", "robomimic",
+           "robomimic-gzip", "libero", "isaaclab")
 
 
-class Different(Exception):
+class Difference(Exception):
     pass
 
 
-def weir(*arguments):
-    done = subprocess.run([WEIR, *arguments], capture_output=True, text=True, timeout=300, check=False)
-    return done.returncode, done.stdout, done.stderr
+def run_weir(weir, arguments, status=0):
+    """stdout, or the error line when another status is expected."""
+    done = subprocess.run([weir, *arguments], capture_output=True, timeout=TIMEOUT_S)
+    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    if done.returncode != status:
+        raise Difference(f"weir {' '.join(arguments)}: exit status {done.returncode}, not {status}: {err.strip()}")
+    return out if status == 0 else err.strip()
 
 
-def options_of(case):
-    options = list(case.get("options", []))
-    for option, name in (("--cameras", "cameras"),):
-        if case.get(name):
-            options += [option, ",".join(case[name])]
-    for name, keys in (case.get("keys") or {}).items():
-        if keys:
-            options += [f"--{name}-keys", ",".join(keys)]
-    return options
+def checksums(weir, path, options, workers, more=()):
+    with tempfile.NamedTemporaryFile("r", suffix=".txt") as f:
+        run_weir(weir, ["run", path, "--train-split", "1", "--num-workers", str(workers), "--checksums", f.name,
+                        *options.arguments(), *more])
+        return f.read().splitlines()
 
 
-def expected_lines(dataset, batch, history, chunk):
-    samples = dataset.samples()
-    for number, first in enumerate(range(0, len(samples), batch)):
-        taken = samples[first : first + batch]
-        names = ",".join(f"{e}:{t}" for e, t in taken)
-        line = f"epoch 1 train {number} samples {names}"
-        for name, tensor in dataset.tensors(taken, history, chunk).items():
-            line += f" {name} {xxhash.xxh3_64_hexdigest(np.ascontiguousarray(tensor).tobytes())}"
-        yield line
+def parse_samples(text):
+    return [tuple(map(int, sample.split(":"))) for sample in text.split(",")] if text != "-" else []
 
 
-def compare_run(path, case, dataset, run):
-    batch, history, chunk, workers, index = run
-    sums = os.path.join(WORK.name, "sums")
-    arguments = ["--batch-size", batch, "--obs-history", history, "--chunk-size", chunk, "--num-workers", workers]
-    arguments += ["--no-shuffle", "--train-split", 1, "--checksums", sums, *options_of(case)]
-    if index:
-        arguments += ["--index", os.path.join(WORK.name, "index")]
-    status, _, errors = weir("run", path, *map(str, arguments))
-    if status != 0:
-        raise Different(f"exit status {status}: {errors.strip()}")
-    with open(sums, encoding="utf-8") as lines:
-        got = lines.read().splitlines()
-    wanted = list(expected_lines(dataset, batch, history, chunk))
-    for theirs, ours in zip(wanted, got):
-        if theirs != ours:
-            at = next(i for i, (a, b) in enumerate(zip(theirs.split(), ours.split())) if a != b)
-            raise Different(f"{run}: {' '.join(theirs.split()[:5])}: {theirs.split()[at - 1]} differs")
-    if len(wanted) != len(got):
-        raise Different(f"{run}: {len(got)} batches instead of {len(wanted)}")
-    return len(got)
+def first_difference(data, samples, line):
+    """Which tensor it is, for the message."""
+    place = ", ".join(f"{data.episodes[e].path} {data.episodes[e].group} (episode {e}) t {t}" for e, t in samples)
+    words = line.split()
+    for name, value in reference.hashes(data.tensors(samples)) if samples else []:
+        if name not in words:
+            return f"{place}: no tensor {name} in: {line}"
+        if words[words.index(name) + 1] != value:
+            return f"{place}: tensor {name} is {words[words.index(name) + 1]}, should be {value}"
+    return f"{place}: the line should be other: {line}"
 
 
-def compare_info(path, case):
-    """The storage kinds are those expected, and only those go through the library that must."""
-    status, out, errors = weir("info", path, "--json", *options_of(case))
-    if status != 0:
-        raise Different(f"info: exit status {status}: {errors.strip()}")
-    kinds = [kind for camera in json.loads(out)["cameras"] for kind in camera["storage"]]
-    library = case.get("library", False)
-    if library is not None and any(kind["library"] for kind in kinds) != library:
-        raise Different(f"info: through the library: {not library}; {kinds}")
-    if case.get("storage") and not any(case["storage"] in kind["kind"] for kind in kinds):
-        raise Different(f"info: no {case['storage']!r} in {kinds}")
-    if case.get("layout") and case["layout"] not in json.loads(out)["layouts"]:
-        raise Different(f"info: layout {json.loads(out)['layouts']}")
+def expected_line(data, number, samples):
+    text = ",".join(f"{e}:{t}" for e, t in samples)
+    tensors = " ".join(f"{name} {value}" for name, value in reference.hashes(data.tensors(samples)))
+    return f"epoch 1 train {number} samples {text} {tensors}"
 
 
-def compare_refusal(path, case):
-    for command in ("run", "info"):
-        if command == "info" and case.get("run_only"):
-            continue
-        status, _, errors = weir(command, path, *options_of(case))
-        lines = [line for line in errors.splitlines() if line.startswith(f"weir {command}: ")]
-        if status != 1 or len(lines) != 1:
-            raise Different(f"{command}: exit status {status}: {errors.strip()}")
-        for part in case["refused"]:
-            if part not in lines[0]:
-                raise Different(f"{command}: no {part!r} in {errors.strip()}")
-    return 0
+def compare_in_order(data, lines, skip):
+    """--batch-size 1 --no-shuffle: each sample once, in the order of the files; unreadable ones leave a batch empty."""
+    samples = data.samples()
+    if len(lines) != len(samples):
+        raise Difference(f"{len(lines)} lines, {len(samples)} samples")
+    for i, (sample, line) in enumerate(zip(samples, lines)):
+        if skip and not data.is_readable(sample):
+            if not line.startswith(f"epoch 1 train {i} samples - "):
+                raise Difference(f"sample {sample} cannot be read, but there is: {line}")
+        elif line != expected_line(data, i, [sample]):
+            raise Difference(first_difference(data, [sample], line))
 
 
-def compare(name, path, case):
-    """Prints a line; False when something differs."""
-    index = os.path.join(WORK.name, "index")
-    if os.path.exists(index):
-        os.remove(index)
-    dataset = None
+def compare_shuffled(data, lines):
+    """Batches of several: their samples are read off the lines, every one must come once."""
+    seen = []
+    for i, line in enumerate(lines):
+        samples = parse_samples(line.split()[5])
+        if line != expected_line(data, i, samples):
+            raise Difference(first_difference(data, samples, line))
+        seen += samples
+    if sorted(seen) != data.samples():
+        raise Difference(f"{len(seen)} samples came, {len(data.samples())} are there, or one came twice")
+
+
+def compare(weir, path, options, workers=2, shuffled=False, skip=False, more=()):
+    """Runs Weir over path and compares all that it says; the number of lines, or Difference."""
+    more = (*more, "--batch-size", "3") if shuffled else (*more, "--batch-size", "1", "--no-shuffle")
+    more = (*more, "--on-error", "skip") if skip else more
+    lines = checksums(weir, path, options, workers, more)
+    data = reference.Dataset(path, options)
     try:
-        if case.get("refused"):
-            compare_refusal(path, case)
-            print(f"{name}: refused, as it should be")
-            return True
-        dataset = Dataset(path, case.get("cameras"), case.get("keys"))
-        compare_info(path, case)
-        batches = sum(compare_run(path, case, dataset, run) for run in RUNS)
-        print(f"{name}: {len(dataset.episodes)} episodes, {len(dataset.samples())} steps, {batches} batches equal")
-        return True
-    except Different as difference:
-        print(f"{name}: DIFFERENT: {difference}")
-        return False
+        if shuffled:
+            compare_shuffled(data, lines)
+        else:
+            compare_in_order(data, lines, skip)
     finally:
-        if dataset:
-            dataset.close()
+        data.close()
+    return len(lines)
 
 
-def real_datasets():
-    found = sorted(glob.glob(os.path.join(os.environ.get("WEIR_DATA", "../shared/data"), "episodes", "*")))
-    if not found:
-        print("skipped: no datasets; set WEIR_DATA")
+# ---- datasets as they come ----
+
+
+def depth_options(path):
+    """All cameras by name when there is depth among them."""
+    data = reference.Dataset(path)
+    names = tuple(c.name for c in data.episodes[0].cameras)
+    has_depth = any(c.depth for c in data.episodes[0].cameras)
+    return [reference.Options(cameras=names[::-1])] if has_depth else []
+
+
+def compare_dataset(weir, path):
+    lines = compare(weir, path, reference.Options())
+    runs = 1
+    for options in depth_options(path) + [reference.Options(bgr=True, chunk_size=7), reference.Options(
+            planar_floats=True)]:
+        lines += compare(weir, path, options, workers=0)
+        runs += 1
+    for workers in (1, 3):
+        lines += compare(weir, path, reference.Options(obs_history=3, chunk_size=3), workers)
+        lines += compare(weir, path, reference.Options(obs_history=2), workers, shuffled=True)
+        runs += 2
+    data = reference.Dataset(path)
+    layouts = "/".join(sorted({e.layout for e in data.episodes}))
+    print(f"{path}: {layouts}, {len(data.episodes)} episodes, {len(data.samples())} steps, {len(data.names)} cameras: "
+          f"{lines} lines of {runs} runs are equal", flush=True)
+
+
+def data_folders():
+    root = os.path.join(os.environ.get("WEIR_DATA", ""), "episodes")
+    if "WEIR_DATA" not in os.environ or not os.path.isdir(root):
+        print("no data: $WEIR_DATA names no folder with episodes in it: skipped")
         sys.exit(77)
-    for path in found:
-        yield os.path.basename(path), path, {}
-        if "astrobench" in path:
-            yield os.path.basename(path) + ", depth", path, {"cameras": ["main", "depth_main"]}
+    return [os.path.join(root, name) for name in sorted(os.listdir(root))]
+
+
+def synth_folders(weir, work):
+    for name in FORMATS:
+        out = os.path.join(work, name)
+        run_weir(weir, ["synth", out, "--format", name, "--episodes", "2", "--steps", "7", "--size", "72x40"])
+        yield out
+
+
+def compare_folders(weir, paths):
+    """How many differ."""
+    failed = 0
+    for path in paths:
+        try:
+            compare_dataset(weir, path)
+        except Difference as e:
+            print(f"FAIL: {path}: {e}", flush=True)
+            failed += 1
+    return failed
 
 
 def main():
-    if "--synthetic" in sys.argv:
-        cases = h5_cases.cases(WORK.name, weir)
-    elif sys.argv[1:]:
-        cases = [(path, path, {}) for path in sys.argv[1:]]
-    else:
-        cases = real_datasets()
-    results = [compare(*case) for case in cases]
-    print(f"{len(results)} datasets, {results.count(False)} different")
-    return 0 if results and all(results) else 1
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--weir", default=os.environ.get("WEIR_PROGRAM", "weir"))
+    parser.add_argument("--data", action="store_true")
+    parser.add_argument("--synth", action="store_true")
+    parser.add_argument("--synthetic", action="store_true")
+    parser.add_argument("--every", action="store_true")
+    parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("dirs", nargs="*")
+    args = parser.parse_args()
+    failed = compare_folders(args.weir, args.dirs + (data_folders() if args.data else []))
+    if args.synth:
+        with tempfile.TemporaryDirectory() as work:
+            failed += compare_folders(args.weir, synth_folders(args.weir, work))
+    if args.synthetic:
+        import h5_run
+        failed += h5_run.run_all(args.weir, args.only, args.every, args.jobs)
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

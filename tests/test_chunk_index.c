@@ -477,6 +477,24 @@ Test(chunk_index, damaged_anywhere)
     cr_assert_gt(refused, damaged / 100, "%d of %d", refused, damaged);
 }
 
+/* The last number of a key is 0 in every file; the library reads fill values where it is not. */
+Test(chunk_index, keys_within_an_element)
+{
+    struct recipe r = {.rank = 2, .dims = {6, 6}, .max_dims = {6, 6}, .chunk = {2, 3}};
+    struct written w;
+    const char *reason;
+    struct weir_chunk chunks[6];
+    write_recipe(&w, &r);
+    struct bytes bytes = whole_file(w.path);
+    cr_assert_eq(walk(&w, &bytes, chunks, &reason), 0, "%s", reason);
+    uint8_t *node = memmem(bytes.at, bytes.n, "TREE\1", 5);
+    cr_assert(node);
+    node[24 + 8 + 2 * 8] = 1;
+    cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
+    cr_assert_str_eq(reason, "a key of the index is no corner of a chunk");
+    free(bytes.at);
+}
+
 Test(chunk_index, cut_anywhere)
 {
     for (int k = 0; k < KINDS; k++) {
