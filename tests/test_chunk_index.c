@@ -31,8 +31,8 @@ struct recipe {
     int skip;          /* > 0: one chunk in this many is never written */
     int keep;          /* > 1: only one chunk in this many is ever written */
     int mask;          /* > 0: one chunk in this many is stored without its filter */
-    int attributes;    /* created before and after: the header is continued elsewhere */
-    int names;         /* > 0: of the elements' type, which then fills the start of the header */
+    int attributes;    /* created before and after the chunks: the header grows */
+    int names;         /* > 0: of the elements' type, so that its message fills the header's first block */
     hsize_t shrink_to; /* > 0: first dimension, after writing */
     int sample;        /* > 1: one chunk in this many is compared */
     bool no_addresses; /* are compared: the library lists the whole index for each */
@@ -157,6 +157,18 @@ static hid_t creation(const struct recipe *r)
     return plist;
 }
 
+/* The header's first block cannot grow any more. */
+static void add_neighbour(hid_t file)
+{
+    hsize_t size = 3;
+    hid_t space = H5Screate_simple(1, &size, NULL);
+    hid_t set = H5Dcreate2(file, "neighbour", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    CHECK(set);
+    H5Dclose(set);
+    H5Sclose(space);
+    CHECK(H5Fflush(file, H5F_SCOPE_LOCAL));
+}
+
 static void fill_grid(struct written *w, const struct recipe *r, hid_t set)
 {
     hsize_t dims[RANK_MAX], max_dims[RANK_MAX];
@@ -189,6 +201,8 @@ static void write_recipe(struct written *w, const struct recipe *r)
     hid_t space = H5Screate_simple(r->rank, r->dims, r->max_dims[0] ? r->max_dims : NULL), plist = creation(r);
     hid_t type = element_type(r), set = H5Dcreate2(file, "frames", type, space, H5P_DEFAULT, plist, H5P_DEFAULT);
     CHECK(set);
+    if (r->names)
+        add_neighbour(file);
     add_attributes(set, 0, r->attributes);
     write_chunks(set, r);
     add_attributes(set, r->attributes, r->attributes);
@@ -293,6 +307,37 @@ static void compare_chunk(hid_t set, const struct written *w, const struct bytes
     if (w->grid.filtered)
         cr_assert_eq(ours->mask, mask, "%s: chunk %u has mask %x, not %x", about, i, ours->mask, mask);
     free(stored);
+}
+
+/* The file as it is in memory, damaged perhaps: what we say of each chunk the library says, or it refuses to. How many
+ * chunks it answered for. */
+static uint32_t compare_image(const struct written *w, const struct bytes *bytes, const struct weir_chunk *chunks,
+                              const char *about)
+{
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    CHECK(H5Pset_fapl_core(access, 1 << 16, false));
+    CHECK(H5Pset_file_image(access, bytes->at, bytes->n));
+    hid_t file = H5Fopen("image", H5F_ACC_RDONLY, access), set = H5Dopen2(file, "frames", H5P_DEFAULT);
+    uint32_t n = set < 0 ? 0 : weir_chunk_grid_count(&w->grid), i;
+    for (i = 0; i < n; i++) {
+        hsize_t at[RANK_MAX], size = 0;
+        unsigned mask = 0;
+        haddr_t address = HADDR_UNDEF;
+        corner(w->grid.rank, (const hsize_t *)w->grid.dims, (const hsize_t *)w->grid.chunk, i, at);
+        if (H5Dget_chunk_info_by_coord(set, at, &mask, &address, &size) < 0)
+            break;
+        uint64_t offset = address == HADDR_UNDEF ? WEIR_CHUNK_NONE : address + w->base;
+        cr_expect_eq(chunks[i].offset, offset, "%s: chunk %u at %" PRIu64 ", not %" PRIu64, about, i, chunks[i].offset,
+                     offset);
+        cr_expect(offset == WEIR_CHUNK_NONE || (chunks[i].bytes == size && chunks[i].mask == mask), "%s: chunk %u",
+                  about, i);
+    }
+    if (set >= 0)
+        H5Dclose(set);
+    if (file >= 0)
+        H5Fclose(file);
+    H5Pclose(access);
+    return i;
 }
 
 static void compare(const struct recipe *r, const char *about)
@@ -493,6 +538,75 @@ Test(chunk_index, shrunk_datasets)
         }
 }
 
+/* ---- headers ---- */
+
+static uint64_t little_endian(const uint8_t *bytes, int n)
+{
+    uint64_t value = 0;
+    while (n-- > 0)
+        value = value << 8 | bytes[n];
+    return value;
+}
+
+/* The header's first block, without its continuations. */
+static struct bytes first_block(const struct written *w, const struct bytes *bytes)
+{
+    uint8_t *at = bytes->at + w->base + w->address;
+    if (at[0] == 1)
+        return (struct bytes){at + 16, little_endian(at + 8, 4)};
+    int size_bytes = 1 << (at[5] & 3), times = at[5] & 32 ? 16 : 0, phases = at[5] & 16 ? 4 : 0;
+    uint8_t *size = at + 6 + times + phases;
+    return (struct bytes){size + size_bytes, little_endian(size, size_bytes)};
+}
+
+/* The layout message, up to the chunk's first dimension, of a chunk that is not likely to be met by chance. */
+static uint8_t *find_layout(const struct bytes *bytes, bool latest)
+{
+    static const uint8_t old[] = {3, 2, 3}, new[] = {4, 2, 0, 3, 1, 3, 4, 1};
+    return memmem(bytes->at, bytes->n, latest ? new : old, latest ? sizeof new : sizeof old);
+}
+
+Test(chunk_index, layouts_in_a_continued_header)
+{
+    for (int latest = 0; latest < 2; latest++) {
+        struct written w;
+        struct recipe r = {.rank = 2, .dims = {40, 7}, .chunk = {3, 4}, .attributes = 1, .names = 20, .latest = latest};
+        write_recipe(&w, &r);
+        struct bytes bytes = whole_file(w.path), block = first_block(&w, &bytes);
+        cr_assert_not_null(find_layout(&bytes, latest));
+        cr_assert_null(find_layout(&block, latest), "the layout is not in a continuation");
+        free(bytes.at);
+        compare(&r, latest ? "continued header, version 2" : "continued header, version 1");
+    }
+}
+
+/* Files written before HDF5 1.6.3 (version 1 for the first ones): the same fields in another order. */
+Test(chunk_index, layouts_of_old_versions)
+{
+    struct written w;
+    struct recipe r = {.rank = 1, .dims = {40}, .chunk = {3}};
+    const char *reason;
+    write_recipe(&w, &r);
+    struct bytes bytes = whole_file(w.path), block = first_block(&w, &bytes);
+    struct weir_chunk chunks[14], again[14];
+    cr_assert_eq(walk(&w, &bytes, chunks, &reason), 0);
+    uint8_t *layout = memmem(block.at, block.n, (const uint8_t[]){3, 2, 2}, 3), now[24] = {0};
+    cr_assert_not_null(layout);
+    cr_assert_eq(little_endian(layout - 6, 2), sizeof now); /* the message has room for the longer form */
+    for (uint8_t version = 1; version <= 2; version++) {
+        struct bytes old = {malloc(bytes.n), bytes.n};
+        memcpy(old.at, bytes.at, bytes.n);
+        memcpy(now, (const uint8_t[]){version, 2, 2}, 3);
+        memcpy(now + 8, layout + 3, 16); /* address, dimension, size of an element */
+        memcpy(old.at + (layout - bytes.at), now, sizeof now);
+        cr_assert_eq(walk(&w, &old, again, &reason), 0, "version %d: %s", version, reason);
+        cr_assert_eq(memcmp(chunks, again, sizeof chunks), 0, "version %d", version);
+        cr_assert_eq(compare_image(&w, &old, again, "old version"), 14);
+        free(old.at);
+    }
+    free(bytes.at);
+}
+
 /* ---- any geometry ---- */
 
 static uint64_t draw(uint64_t *state, uint64_t n)
@@ -546,40 +660,75 @@ static void check_sane(const struct weir_chunk *chunks, uint32_t n, const struct
                       "chunk %u is outside the file", i);
 }
 
-Test(chunk_index, damaged_anywhere)
+struct damaged {
+    struct written w;
+    struct bytes bytes;
+    struct weir_chunk *chunks, *intact;
+    uint32_t n;
+    int refused;
+    uint32_t other; /* chunks of other answers that the library gave, too */
+};
+
+/* One byte is wrong: a reason, or chunks inside the file. Where all has checksums there are no other answers than that
+ * of the intact file; where nothing has, another one must be what the library says, too. */
+static void check_damaged(struct damaged *d, size_t at)
+{
+    const char *reason;
+    int rc = walk(&d->w, &d->bytes, d->chunks, &reason);
+    if (rc < 0) {
+        d->refused++;
+        cr_assert(rc == -EBADMSG || rc == -ENOTSUP, "byte %zu: %d", at, rc);
+        cr_assert(*reason, "byte %zu: refused without a reason", at);
+        return;
+    }
+    check_sane(d->chunks, d->n, &d->bytes);
+    if (memcmp(d->chunks, d->intact, d->n * sizeof *d->chunks) == 0)
+        return;
+    cr_assert_not(d->w.latest, "byte %zu: another answer, in spite of checksums", at);
+    d->other += compare_image(&d->w, &d->bytes, d->chunks, "damaged");
+}
+
+static void damage(struct damaged *d)
 {
     static const uint8_t values[] = {0x00, 0x01, 0x80, 0xff};
-    int refused = 0, damaged = 0;
-    for (int k = 0; k < KINDS; k++) {
-        struct recipe r = kinds[k].recipe;
-        struct written w;
-        const char *reason;
-        if (count_of(&r) > 100)
-            continue;
-        r.deflate = k % 2 && !r.early;
-        write_recipe(&w, &r);
-        struct bytes bytes = whole_file(w.path);
-        uint32_t n = weir_chunk_grid_count(&w.grid);
-        struct weir_chunk *chunks = malloc(n * sizeof *chunks);
-        for (size_t at = 0; at < bytes.n && at < 12000; at++)
-            for (size_t v = 0; v < sizeof values; v++) {
-                uint8_t was = bytes.at[at];
-                bytes.at[at] = v == 1 ? was ^ 1 : values[v];
-                int rc = walk(&w, &bytes, chunks, &reason);
-                bytes.at[at] = was;
-                damaged++;
-                if (rc == 0) {
-                    check_sane(chunks, n, &bytes);
-                    continue;
-                }
-                refused++;
-                cr_assert(rc == -EBADMSG || rc == -ENOTSUP || rc == -ENODATA, "%d", rc);
-                cr_assert(rc == -ENODATA || *reason, "%s: byte %zu: refused without a reason", kinds[k].name, at);
-            }
-        free(chunks);
-        free(bytes.at);
-    }
-    cr_assert_gt(refused, damaged / 100, "%d of %d", refused, damaged);
+    for (size_t at = 0; at < d->bytes.n && at < 12000; at++)
+        for (size_t v = 0; v < sizeof values; v++) {
+            uint8_t was = d->bytes.at[at];
+            d->bytes.at[at] = v == 1 ? was ^ 1 : values[v];
+            check_damaged(d, at);
+            d->bytes.at[at] = was;
+        }
+}
+
+static uint32_t check_kind_damaged(const struct recipe *r, const char *about)
+{
+    struct damaged d = {.refused = 0};
+    const char *reason;
+    write_recipe(&d.w, r);
+    d.bytes = whole_file(d.w.path);
+    d.n = weir_chunk_grid_count(&d.w.grid);
+    d.chunks = malloc(d.n * sizeof *d.chunks);
+    d.intact = malloc(d.n * sizeof *d.intact);
+    cr_assert_eq(walk(&d.w, &d.bytes, d.intact, &reason), 0);
+    damage(&d);
+    cr_assert_gt(d.refused, 100, "%s", about);
+    free(d.chunks);
+    free(d.intact);
+    free(d.bytes.at);
+    return d.other;
+}
+
+Test(chunk_index, damaged_anywhere)
+{
+    uint32_t other = 0;
+    for (int k = 0; k < KINDS; k++)
+        for (int deflate = 0; deflate < 2; deflate++) {
+            struct recipe r = kinds[k].recipe;
+            r.deflate = deflate && !r.early;
+            if (count_of(&r) <= 100)
+                other += check_kind_damaged(&r, kinds[k].name);
+        }
+    cr_assert_gt(other, 0, "nothing was compared with the library");
 }
 
 Test(chunk_index, cut_anywhere)
@@ -607,6 +756,88 @@ Test(chunk_index, cut_anywhere)
     }
 }
 
+/* ---- without end ---- */
+
+static void put(uint8_t *to, int n, uint64_t value)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* n more bytes of the file, 0xff each. */
+static uint8_t *append(struct bytes *bytes, size_t n)
+{
+    bytes->at = realloc(bytes->at, bytes->n + n);
+    memset(bytes->at + bytes->n, 0xff, n);
+    bytes->n += n;
+    return bytes->at + bytes->n - n;
+}
+
+static void expect_circles(const struct written *w, struct bytes *bytes)
+{
+    const char *reason;
+    struct weir_chunk *chunks = malloc(weir_chunk_grid_count(&w->grid) * sizeof *chunks);
+    cr_assert_eq(walk(w, bytes, chunks, &reason), -EBADMSG);
+    cr_assert_str_eq(reason, "the index runs in circles");
+    free(chunks);
+}
+
+/* All children of a node are the same one: a thousand million nodes to walk over, in 120 KB. */
+Test(chunk_index, version_1_trees_of_one_child)
+{
+    enum { CHILDREN = 1000, LEVELS = 4, HEAD = 24, KEY = 32, ENTRY = 40 };
+    struct written w;
+    struct recipe r = {.rank = 2, .dims = {40, 7}, .chunk = {3, 4}};
+    write_recipe(&w, &r);
+    struct bytes bytes = whole_file(w.path);
+    uint64_t child = UINT64_MAX;
+    for (int level = 0; level < LEVELS; level++) {
+        uint8_t *node = append(&bytes, HEAD + CHILDREN * ENTRY);
+        memcpy(node, "TREE\1", 5);
+        node[5] = (uint8_t)level;
+        put(node + 6, 2, level ? CHILDREN : 0);
+        for (int i = 0; i < CHILDREN; i++)
+            put(node + HEAD + i * ENTRY + KEY, 8, child);
+        child = (uint64_t)(node - bytes.at);
+    }
+    put(find_layout(&bytes, false) + 3, 8, child);
+    expect_circles(&w, &bytes);
+    free(bytes.at);
+}
+
+/* The same with checksums, five million nodes. */
+Test(chunk_index, version_2_trees_of_one_child)
+{
+    enum { RECORDS = 12, LEVELS = 7, PREFIX = 6, RECORD = 24, NODE = 512 };
+    static const int pointer_bytes[LEVELS] = {0, 9, 11, 11, 12, 12, 12}; /* what nodes of 512 bytes need */
+    struct written w;
+    struct recipe r = {.rank = 2, .dims = {40, 7}, .chunk = {3, 4}, .max_dims = {UNLIMITED, UNLIMITED}, .latest = true};
+    write_recipe(&w, &r);
+    struct bytes bytes = whole_file(w.path);
+    uint64_t child = UINT64_MAX;
+    for (int level = 0; level < LEVELS; level++) {
+        size_t records = level ? RECORDS * RECORD : 0, pointers = level ? (RECORDS + 1) * pointer_bytes[level] : 0;
+        uint8_t *node = append(&bytes, NODE);
+        memcpy(node, level ? "BTIN\0\n" : "BTLF\0\n", PREFIX);
+        for (int i = 0; i <= RECORDS && level; i++) {
+            put(node + PREFIX + records + i * pointer_bytes[level], 8, child);
+            node[PREFIX + records + i * pointer_bytes[level] + 8] = level > 1 ? RECORDS : 0;
+        }
+        put(node + PREFIX + records + pointers, 4, weir_lookup3(node, PREFIX + records + pointers));
+        child = (uint64_t)(node - bytes.at);
+    }
+    uint8_t *head = memmem(bytes.at, bytes.n, "BTHD", 4);
+    put(head + 6, 4, NODE);
+    put(head + 12, 2, LEVELS - 1);
+    put(head + 16, 8, child);
+    put(head + 24, 2, RECORDS);
+    put(head + 34, 4, weir_lookup3(head, 34));
+    expect_circles(&w, &bytes);
+    free(bytes.at);
+}
+
+/* ---- the rest ---- */
+
 Test(chunk_index, grids_that_make_no_sense)
 {
     struct weir_chunk_grid grid = {.rank = 2, .dims = {1u << 31, 1u << 31}, .chunk = {1, 1}, .element_bytes = 1};
@@ -620,6 +851,34 @@ Test(chunk_index, grids_that_make_no_sense)
     grid = (struct weir_chunk_grid){.rank = 3, .dims = {9, 9, 3}, .chunk = {2, 4, 3}, .element_bytes = 2};
     cr_assert_eq(weir_chunk_grid_count(&grid), 5 * 3 * 1);
     cr_assert_eq(weir_chunk_grid_bytes(&grid), 2 * 4 * 3 * 2);
+}
+
+/* What the library said and what the file says differ: it was changed in between. */
+Test(chunk_index, grids_that_are_not_those_of_the_file)
+{
+    struct written w;
+    struct recipe r = {.rank = 2, .dims = {40, 7}, .chunk = {3, 4}, .max_dims = {60, 7}, .latest = true};
+    const char *reason;
+    write_recipe(&w, &r);
+    struct bytes bytes = whole_file(w.path);
+    struct weir_chunk chunks[64];
+    const struct weir_chunk_grid grid = w.grid;
+    cr_assert_eq(walk(&w, &bytes, chunks, &reason), 0);
+    w.grid.chunk[0] = 4;
+    cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
+    cr_assert_str_eq(reason, "its header says other chunks than its layout");
+    w.grid = grid;
+    w.grid.filtered = true;
+    cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
+    cr_assert_str_eq(reason, "the index does not fit the dataset");
+    w.grid = grid;
+    w.grid.dims[0] = w.grid.max_dims[0] = 90;
+    cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
+    cr_assert_str_eq(reason, "the index does not fit the dataset");
+    w.grid.max_dims[0] = 60;
+    cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
+    cr_assert_str_eq(reason, "it is larger than it may grow");
+    free(bytes.at);
 }
 
 /* Bob Jenkins' own values (lookup3.c, driver5). */
