@@ -229,12 +229,15 @@ struct bytes {
     size_t n;
 };
 
+static uint64_t bytes_read; /* by read_bytes */
+
 static int read_bytes(void *user, uint64_t offset, void *buffer, size_t n)
 {
     const struct bytes *bytes = user;
     if (offset > bytes->n || n > bytes->n - offset)
         return -ENODATA;
     memcpy(buffer, bytes->at + offset, n);
+    bytes_read += n;
     return 0;
 }
 
@@ -536,6 +539,28 @@ Test(chunk_index, shrunk_datasets)
             r.max_dims[1] = second ? UNLIMITED : 7;
             compare(&r, "shrunk");
         }
+}
+
+/* Nothing is read twice, whichever dimension counts slowest: not more in all than the file has. */
+Test(chunk_index, reads_what_there_is_once)
+{
+    struct recipe recipes[KINDS + 1];
+    for (int k = 0; k < KINDS; k++)
+        recipes[k] = kinds[k].recipe;
+    recipes[KINDS] =
+        (struct recipe){.rank = 2, .dims = {60, 900}, .chunk = {1, 3}, .max_dims = {60, UNLIMITED}, .latest = true};
+    for (int k = 0; k <= KINDS; k++) {
+        struct written w;
+        const char *reason;
+        write_recipe(&w, &recipes[k]);
+        struct bytes bytes = whole_file(w.path);
+        struct weir_chunk *chunks = malloc(weir_chunk_grid_count(&w.grid) * sizeof *chunks);
+        bytes_read = 0;
+        cr_assert_eq(walk(&w, &bytes, chunks, &reason), 0);
+        cr_assert_leq(bytes_read, bytes.n, "recipe %d: %" PRIu64 " bytes of %zu", k, bytes_read, bytes.n);
+        free(chunks);
+        free(bytes.at);
+    }
 }
 
 /* ---- headers ---- */
