@@ -861,6 +861,75 @@ Test(chunk_index, version_2_trees_of_one_child)
     free(bytes.at);
 }
 
+static void sum(uint8_t *block, size_t n)
+{
+    put(block + n - 4, 4, weir_lookup3(block, n - 4));
+}
+
+/* 4,096 data blocks of 4 MB each that are all the same one, and a chunk in each. */
+Test(chunk_index, extensible_arrays_of_one_block)
+{
+    enum { INDEX = 14 + 2 * 8 + 24 * 8 + 4, BLOCKS = 4096, ELEMENTS = 128 * 4096 };
+    const size_t super_bytes = 18 + 8 * BLOCKS + 4, block_bytes = 18 + 8ul * ELEMENTS + 4;
+    struct written w;
+    struct recipe r = {.rank = 2,
+                       .dims = {2 * BLOCKS, 1},
+                       .chunk = {1, 1},
+                       .max_dims = {UNLIMITED, ELEMENTS},
+                       .latest = true,
+                       .keep = 1000};
+    write_recipe(&w, &r);
+    struct bytes bytes = whole_file(w.path);
+    uint64_t index = bytes.n, super = index + INDEX, block = super + super_bytes;
+    append(&bytes, INDEX + super_bytes + block_bytes);
+    memcpy(bytes.at + index, "EAIB\0\0", 6);
+    put(bytes.at + index + 14 + 2 * 8 + 22 * 8, 8, super); /* super block 24: the first two have none */
+    sum(bytes.at + index, INDEX);
+    memcpy(bytes.at + super, "EASB\0\0", 6);
+    for (int i = 0; i < BLOCKS; i++)
+        put(bytes.at + super + 18 + 8 * i, 8, block);
+    sum(bytes.at + super, super_bytes);
+    memcpy(bytes.at + block, "EADB\0\0", 6);
+    sum(bytes.at + block, block_bytes);
+    uint8_t *head = memmem(bytes.at, bytes.n, "EAHD", 4);
+    memcpy(head + 7, (const uint8_t[]){32, 0, 128, 2, 32}, 5); /* nothing in the index block, no pages */
+    put(head + 60, 8, index);
+    sum(head, 72);
+    bytes_read = 0;
+    expect_circles(&w, &bytes);
+    cr_assert_lt(bytes_read, 1ul << 29);
+    free(bytes.at);
+}
+
+/* A header of a thousand continuations that are all the same one, 8 MB of nothing. */
+Test(chunk_index, headers_of_one_continuation)
+{
+    enum { PREFIX = 16, MESSAGE = 24, MESSAGES = 1000, BYTES = 8 << 20 };
+    struct written w;
+    struct recipe r = {.rank = 2, .dims = {40, 7}, .chunk = {3, 4}};
+    struct weir_chunk chunks[28];
+    const char *reason;
+    write_recipe(&w, &r);
+    struct bytes bytes = whole_file(w.path);
+    w.address = bytes.n;
+    uint8_t *header = append(&bytes, PREFIX + MESSAGES * MESSAGE + BYTES);
+    memset(header, 0, PREFIX + MESSAGES * MESSAGE + BYTES);
+    header[0] = 1;
+    put(header + 8, 4, MESSAGES * MESSAGE);
+    for (int i = 0; i < MESSAGES; i++) {
+        uint8_t *message = header + PREFIX + i * MESSAGE;
+        put(message, 2, 16);
+        put(message + 2, 2, 16);
+        put(message + 8, 8, w.address + PREFIX + MESSAGES * MESSAGE);
+        put(message + 16, 8, BYTES);
+    }
+    bytes_read = 0;
+    cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
+    cr_assert_str_eq(reason, "its header is in too many or too large parts");
+    cr_assert_lt(bytes_read, 1ul << 25);
+    free(bytes.at);
+}
+
 /* ---- the rest ---- */
 
 Test(chunk_index, grids_that_make_no_sense)
