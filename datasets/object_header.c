@@ -7,7 +7,7 @@
 
 enum {
     BLOCKS_MAX = 1024, /* continuations */
-    BLOCK_BYTES_MAX = 1 << 24,
+    HEADER_BYTES_MAX = 1 << 24,
     MESSAGE_LAYOUT = 8,
     MESSAGE_CONTINUATION = 16,
 };
@@ -125,6 +125,7 @@ struct header {
         uint64_t address, bytes;
     } block[BLOCKS_MAX];
     int n_blocks;
+    uint64_t bytes; /* of all blocks, which may be the same one */
     const char **reason;
 };
 
@@ -139,8 +140,9 @@ static int read_at(const struct weir_raw_file *file, uint64_t address, uint8_t *
 
 static int add_block(struct header *h, uint64_t address, uint64_t bytes)
 {
-    if (h->n_blocks == BLOCKS_MAX || bytes > BLOCK_BYTES_MAX)
+    if (h->n_blocks == BLOCKS_MAX || bytes > HEADER_BYTES_MAX - h->bytes)
         return bad(h->reason, "its header is in too many or too large parts");
+    h->bytes += bytes;
     h->block[h->n_blocks].address = address;
     h->block[h->n_blocks++].bytes = bytes;
     return 0;
@@ -223,7 +225,7 @@ static int first_block(struct header *h, uint64_t address, size_t *before)
     size_t at = 6 + (flags & 32 ? 16u : 0u) + (flags & 16 ? 4u : 0u);
     *before = at + (size_t)size_bytes;
     uint64_t bytes = weir_le(prefix + at, size_bytes);
-    if (bytes > BLOCK_BYTES_MAX)
+    if (bytes > HEADER_BYTES_MAX)
         return bad(h->reason, "its header is in too many or too large parts");
     return add_block(h, address, *before + bytes + 4);
 }
