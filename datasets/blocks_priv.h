@@ -10,7 +10,7 @@ struct weir_blocks {
     /* as stored */
     struct weir_chunk_grid grid;
     struct weir_filters filters;
-    uint8_t fill[16]; /* one element of what was never written */
+    uint8_t fill[16]; /* one element of what was never written; zeros for larger ones */
     struct weir_chunk *chunks;
     /* worked out of the grid by weir_blocks_init */
     uint32_t n_chunks;

@@ -38,11 +38,11 @@ static void find(const struct weir_chunk_grid *grid, uint64_t i, uint64_t *chunk
 
 static void make(struct dataset *set)
 {
-    static const uint32_t element_bytes[] = {1, 2, 3, 8, 16};
+    static const uint32_t element_bytes[] = {1, 2, 3, 8, 16, 40};
     struct weir_chunk_grid *grid = &set->blocks.grid;
     memset(set, 0, sizeof *set);
     grid->rank = 1 + (int)draw(4);
-    grid->element_bytes = element_bytes[draw(5)];
+    grid->element_bytes = element_bytes[draw(6)];
     set->elements = 1;
     for (int d = 0; d < grid->rank; d++) {
         grid->dims[d] = 1 + draw(9);
@@ -50,10 +50,12 @@ static void make(struct dataset *set)
         set->elements *= grid->dims[d];
     }
     cr_assert(weir_blocks_init(&set->blocks));
+    bool fits = grid->element_bytes <= sizeof set->blocks.fill;
     for (size_t i = 0; i < sizeof set->blocks.fill; i++)
-        set->blocks.fill[i] = (uint8_t)(i < grid->element_bytes ? 200 + i : 0);
+        set->blocks.fill[i] = (uint8_t)(i < grid->element_bytes && fits ? 200 + i : 0);
     set->whole = malloc(set->elements * grid->element_bytes);
     set->chunks = calloc(set->blocks.n_chunks, sizeof *set->chunks);
+    set->blocks.chunks = calloc(set->blocks.n_chunks, sizeof *set->blocks.chunks);
     for (uint32_t i = 0; i < set->blocks.n_chunks; i++)
         if (draw(4) > 0) {
             set->chunks[i] = malloc(set->blocks.chunk_bytes);
@@ -64,7 +66,7 @@ static void make(struct dataset *set)
         uint64_t chunk, element;
         find(grid, i, &chunk, &element);
         for (uint32_t b = 0; b < grid->element_bytes; b++)
-            value[b] = set->chunks[chunk] ? (uint8_t)draw(200) : set->blocks.fill[b];
+            value[b] = set->chunks[chunk] ? (uint8_t)draw(200) : fits ? set->blocks.fill[b] : 0;
         if (set->chunks[chunk])
             memcpy(set->chunks[chunk] + element * grid->element_bytes, value, grid->element_bytes);
     }
@@ -75,6 +77,7 @@ static void drop(struct dataset *set)
     for (uint32_t i = 0; i < set->blocks.n_chunks; i++)
         free(set->chunks[i]);
     free(set->chunks);
+    free(set->blocks.chunks);
     free(set->whole);
 }
 
@@ -132,6 +135,24 @@ Test(blocks, shapes_that_are_refused)
     cr_assert_not(weir_blocks_init(&row));
     struct weir_blocks none = {.grid = {.rank = 2, .dims = {4, 4}, .chunk = {0, 4}, .element_bytes = 1}};
     cr_assert_not(weir_blocks_init(&none));
+}
+
+static bool is_handled(uint64_t rows, uint64_t row, uint64_t chunk_rows, uint64_t chunk_row)
+{
+    struct weir_blocks blocks = {
+        .grid = {.rank = 2, .dims = {rows, row}, .chunk = {chunk_rows, chunk_row}, .element_bytes = 1}};
+    return weir_blocks_init(&blocks);
+}
+
+/* Rows and chunks of 1 GiB are too large, each by itself; sizes that overflow are, too. */
+Test(blocks, the_largest_shapes)
+{
+    const uint64_t limit = 1 << 30;
+    cr_assert(is_handled(4, limit - 1, 1, limit - 1));
+    cr_assert_not(is_handled(4, limit, 1, limit / 4));
+    cr_assert_not(is_handled(1024, limit / 1024, 1024, limit / 1024));
+    cr_assert_not(is_handled(4, 9, limit, limit));
+    cr_assert_not(is_handled(limit, limit / 2, 1, 1));
 }
 
 Test(blocks, the_largest_stored_chunk)
