@@ -229,7 +229,7 @@ def reports_below(folder):
         with open(name, encoding="utf-8", errors="replace") as f:
             out.append(f.read())
         os.remove(name)
-    return [report for report in out if "Sanitizer" in report or "runtime error:" in report]
+    return [report for report in out if "ERROR: " in report and "Sanitizer" in report or "runtime error:" in report]
 
 
 def weir_says(weir, arguments, folder):
