@@ -2,7 +2,10 @@
  * byte extent of a file, to be read by whoever likes. Reads no pixels. State and actions are read at open.
  *
  * A dataset that is open is read-only and may be used by any number of threads. Episodes, cameras and steps count from
- * 0. */
+ * 0.
+ *
+ * The HDF5 library runs in processes of its own, which come from one that is forked when the first dataset is opened and
+ * ends with the caller: open it early, before memory is large. They are not the caller's children. */
 #ifndef WEIR_DATASETS_DATASET_H
 #define WEIR_DATASETS_DATASET_H
 
@@ -125,7 +128,7 @@ void weir_block_clip(const struct weir_block *block, uint32_t piece, const uint8
 /* Used bytes of a frame put together. */
 size_t weir_block_used(const struct weir_dataset *dataset, int episode, int camera, int t);
 
-/* Reads a frame through the HDF5 library, under one lock. *length is its size; -ENOSPC (err not set) when that is over
+/* Reads a frame through the HDF5 library, one at a time. *length is its size; -ENOSPC (err not set) when that is over
  * capacity: call again with more. */
 int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, void *buffer, size_t capacity,
                size_t *length, struct weir_err *err);
