@@ -4,8 +4,8 @@
  * A dataset that is open is read-only and may be used by any number of threads. Episodes, cameras and steps count from
  * 0.
  *
- * The HDF5 library runs in processes of its own, which come from one that is forked when the first dataset is opened and
- * ends with the caller: open it early, before memory is large. They are not the caller's children. */
+ * The HDF5 library runs in processes of its own, which come from one that is forked when the first dataset is opened
+ * and ends with the caller: open it early, before memory is large. They are not the caller's children. */
 #ifndef WEIR_DATASETS_DATASET_H
 #define WEIR_DATASETS_DATASET_H
 
