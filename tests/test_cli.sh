@@ -1,59 +1,33 @@
 #!/bin/bash
 # The program as a user meets it: help, version, usage errors, doctor, standard output that cannot be written.
 # Usage: WEIR_PROGRAM=build/release/weir tests/test_cli.sh
-set -u
-weir=${WEIR_PROGRAM:?set WEIR_PROGRAM to the program}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0 checks=0
+# shellcheck source=tests/shell_checks.sh
+. "$(dirname "$0")/shell_checks.sh"
 
-# check NAME CONDITION...: counts, and says what failed together with the last output.
-check() {
-    local name=$1
-    shift
-    checks=$((checks + 1))
-    "$@" && return
-    failed=$((failed + 1))
-    echo "FAIL: $name"
-    sed 's/^/    out: /' "$work/out"
-    sed 's/^/    err: /' "$work/err"
-}
-
-# run STATUS ARGUMENT...: runs weir and checks its exit status; output goes to $work/out and $work/err.
-run() {
-    local expected=$1 status
-    shift
-    "$weir" "$@" >"$work/out" 2>"$work/err" </dev/null
-    status=$?
-    check "weir $* exits with $expected (was $status)" [ "$status" -eq "$expected" ]
-}
-
-out() { check "stdout has: $1" grep -qF -- "$1" "$work/out"; }
-err() { check "stderr has: $1" grep -qF -- "$1" "$work/err"; }
-no_out() { check "stdout is empty" [ ! -s "$work/out" ]; }
-no_err() { check "stderr is empty" [ ! -s "$work/err" ]; }
+empty_out() { check "stdout is empty" [ ! -s "$work/out" ]; }
+empty_err() { check "stderr is empty" [ ! -s "$work/err" ]; }
 
 run 0 --help
 out "Usage: weir COMMAND"
-no_err
+empty_err
 for command in run info synth report doctor; do
     run 0 --help
     out "  $command "
     run 0 help "$command"
     out "Usage: weir $command"
-    no_err
+    empty_err
     cp "$work/out" "$work/help"
     run 0 "$command" --help
     check "weir help $command and weir $command --help agree" cmp -s "$work/help" "$work/out"
     run 2 "$command" --no-such-option
     err "weir $command: unknown option --no-such-option"
-    no_out
+    empty_out
 done
 run 0 help
 out "Commands:"
 run 2
 err "Usage: weir COMMAND"
-no_out
+empty_out
 
 run 0 --version
 check "the version has its three parts" grep -qE '^weir [0-9]+\.[0-9]+\.[0-9]+ \([^)]+\), (gcc|clang) ' "$work/out"
@@ -62,7 +36,7 @@ out "libjpeg-turbo"
 
 run 2 dcotor
 err "unknown command 'dcotor'; did you mean doctor?"
-no_out
+empty_out
 run 2 help rum
 err "did you mean run?"
 run 2 xyzzy
@@ -74,12 +48,12 @@ run 2 doctor extra
 err "unexpected argument 'extra'"
 
 run 0 doctor
-no_err
+empty_err
 for word in CPU cores memory hdf5 jpeg io_uring liburing cuda pread turbo; do
     check "doctor speaks of $word" grep -qE "^  $word +[^ ]" "$work/out"
 done
 run 0 doctor --json
-no_err
+empty_err
 if command -v python3 >/dev/null; then
     check "doctor --json is JSON with what it promises" python3 - "$work/out" <<'PY'
 import json, sys
@@ -111,7 +85,6 @@ err "cannot write to standard output"
 { sleep 0.3; "$weir" doctor 2>"$work/err"; echo $? >"$work/status"; } | true
 : >"$work/out"
 check "a reader that left is exit 1" [ "$(cat "$work/status")" -eq 1 ]
-no_err
+empty_err
 
-echo "$checks checks, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -1,20 +1,8 @@
 #!/bin/bash
 # Man pages and completion that the program writes from its option tables: nothing is missing, and bash completes.
 # Usage: WEIR_PROGRAM=build/release/weir tests/test_generate.sh
-set -u
-weir=$(realpath "${WEIR_PROGRAM:?set WEIR_PROGRAM to the program}")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0 checks=0
-
-check() {
-    local name=$1
-    shift
-    checks=$((checks + 1))
-    "$@" && return
-    failed=$((failed + 1))
-    echo "FAIL: $name"
-}
+# shellcheck source=tests/shell_checks.sh
+. "$(dirname "$0")/shell_checks.sh"
 
 # exits STATUS ARGUMENT...: runs weir and checks its exit status; stderr goes to $work/err.
 exits() {
@@ -132,5 +120,4 @@ if [ -e /dev/full ]; then
     check "a full disk is said" grep -qF "could not be written completely" "$work/err"
 fi
 
-echo "$checks checks, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -2,33 +2,9 @@
 # Every layout as a user meets it: `weir synth` writes it, `weir info` and `weir run` know it without options; then keys
 # of one's own, uneven lengths, folders of several layouts, the index file, and the words for what cannot be read.
 # Usage: WEIR_PROGRAM=build/release/weir tests/test_layouts.sh
-set -u
-weir=${WEIR_PROGRAM:?set WEIR_PROGRAM to the program}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0 checks=0
+# shellcheck source=tests/shell_checks.sh
+. "$(dirname "$0")/shell_checks.sh"
 
-check() {
-    local name=$1
-    shift
-    checks=$((checks + 1))
-    "$@" && return
-    failed=$((failed + 1))
-    echo "FAIL: $name"
-    head -n 40 "$work/out" | cut -c 1-300 | sed 's/^/    out: /'
-    sed 's/^/    err: /' "$work/err"
-}
-run() {
-    local expected=$1 status
-    shift
-    "$weir" "$@" >"$work/out" 2>"$work/err" </dev/null
-    status=$?
-    check "weir $* exits with $expected (was $status)" [ "$status" -eq "$expected" ]
-}
-out() { check "stdout has: $1" grep -qF -- "$1" "$work/out"; }
-err() { check "stderr has: $1" grep -qF -- "$1" "$work/err"; }
-no_out() { check "stdout does not have: $1" eval "! grep -qF -- '$1' '$work/out'"; }
-one_line() { check "one line on stderr" [ "$(wc -l <"$work/err")" -eq 1 ]; }
 # sums DATA OPTION...: the checksums of a run with two workers in $work/sums.
 sums() {
     run 0 run "$@" --batch-size 3 --num-workers 2 --checksums "$work/sums"
@@ -195,5 +171,4 @@ run 1 info "$work/odd"
 err "is it complete"
 one_line
 
-echo "$checks checks, $failed failed"
-[ "$failed" -eq 0 ]
+finish

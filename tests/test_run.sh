@@ -2,37 +2,10 @@
 # `weir run` as a user meets it: every option, tables and epoch lines in both languages, the log, checksums, the step's
 # stand-in, bad frames, Ctrl-C, disks that are full.
 # Usage: WEIR_PROGRAM=build/release/weir tests/test_run.sh
-set -u
-weir=${WEIR_PROGRAM:?set WEIR_PROGRAM to the program}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failed=0 checks=0
+# shellcheck source=tests/shell_checks.sh
+. "$(dirname "$0")/shell_checks.sh"
 
-# check NAME CONDITION...: counts, and says what failed together with the last output.
-check() {
-    local name=$1
-    shift
-    checks=$((checks + 1))
-    "$@" && return
-    failed=$((failed + 1))
-    echo "FAIL: $name"
-    head -n 40 "$work/out" | sed 's/^/    out: /'
-    sed 's/^/    err: /' "$work/err"
-}
-
-# run STATUS ARGUMENT...: runs weir and checks its exit status; output goes to $work/out and $work/err.
-run() {
-    local expected=$1 status
-    shift
-    "$weir" "$@" >"$work/out" 2>"$work/err" </dev/null
-    status=$?
-    check "weir $* exits with $expected (was $status)" [ "$status" -eq "$expected" ]
-}
-
-out() { check "stdout has: $1" grep -qF -- "$1" "$work/out"; }
-err() { check "stderr has: $1" grep -qF -- "$1" "$work/err"; }
 count() { check "$2 lines of stdout match: $1 (are $(grep -cE -- "$1" "$work/out"))" [ "$(grep -cE -- "$1" "$work/out")" -eq "$2" ]; }
-one_line() { check "one line on stderr" [ "$(wc -l <"$work/err")" -eq 1 ]; }
 # log NAME PYTHON: the log's lines are in `lines`, those of each type in runs, epochs, tables.
 log() {
     check "$1" python3 - "$work/log" <<PY
@@ -401,5 +374,4 @@ check "a reader that leaves ends the run" [ $((SECONDS - started)) -lt 20 ]
 check "few descriptors will do (status $?)" [ $? -eq 0 ]
 out "0 samples skipped"
 
-echo "$checks checks, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -1,0 +1,43 @@
+# shellcheck shell=bash
+# Sourced by the test scripts: $weir is the program, $work a folder for this run; check, run, out, err and the rest count
+# in $checks and $failed, and `finish` ends the script.
+set -u
+weir=$(realpath "${WEIR_PROGRAM:?set WEIR_PROGRAM to the program}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0 checks=0
+: >"$work/out"
+: >"$work/err"
+
+# check NAME CONDITION...: counts, and says what failed together with the last output.
+check() {
+    local name=$1
+    shift
+    checks=$((checks + 1))
+    "$@" && return
+    failed=$((failed + 1))
+    echo "FAIL: $name"
+    head -n 40 "$work/out" | cut -c 1-300 | sed 's/^/    out: /'
+    sed 's/^/    err: /' "$work/err"
+}
+
+# run STATUS ARGUMENT...: runs weir and checks its exit status; output goes to $work/out and $work/err.
+run() {
+    local expected=$1 status
+    shift
+    "$weir" "$@" >"$work/out" 2>"$work/err" </dev/null
+    status=$?
+    check "weir $* exits with $expected (was $status)" [ "$status" -eq "$expected" ]
+}
+
+out() { check "stdout has: $1" grep -qF -- "$1" "$work/out"; }
+err() { check "stderr has: $1" grep -qF -- "$1" "$work/err"; }
+no_out() { check "stdout does not have: $1" lacks "$work/out" "$1"; }
+lacks() { ! grep -qF -- "$2" "$1"; }
+one_line() { check "one line on stderr" [ "$(wc -l <"$work/err")" -eq 1 ]; }
+
+finish() {
+    echo "$checks checks, $failed failed"
+    [ "$failed" -eq 0 ]
+    exit
+}
