@@ -8,31 +8,76 @@
 
 /* ---- version 1 ---- */
 
-/* Key: u32 bytes as stored, u32 filter mask, the chunk's first element as rank + 1 u64 numbers (the last is 0). */
-static int note_key(struct weir_walk *walk, const uint8_t *key, uint64_t address)
+/* Where a chunk begins, in chunks; the last number is 0 for those that there are. */
+struct key {
+    uint64_t at[WEIR_GRID_RANK_MAX + 1];
+};
+
+static size_t key_bytes(const struct weir_walk *walk)
 {
-    uint64_t scaled[WEIR_GRID_RANK_MAX];
-    for (int d = 0; d < walk->grid->rank; d++) {
-        uint64_t first = weir_le(key + 8 + 8 * d, 8);
-        if (first % walk->grid->chunk[d] != 0)
-            return weir_walk_bad(walk, "a key of the index is no corner of a chunk");
-        scaled[d] = first / walk->grid->chunk[d];
-    }
-    if (weir_le(key + 8 + 8 * walk->grid->rank, 8) != 0) /* the library lists such a chunk, but does not find it */
-        return weir_walk_bad(walk, "a key of the index is no corner of a chunk");
-    return weir_walk_note(walk, scaled, address, weir_le(key, 4), (uint32_t)weir_le(key + 4, 4));
+    return 8 + 8 * ((size_t)walk->grid->rank + 1);
 }
 
-static int walk_node1(struct weir_walk *walk, uint64_t address, int level_above)
+/* Key: u32 bytes as stored, u32 filter mask, the first element as rank + 1 u64 numbers, the last of them in bytes. */
+static struct key key_of(const struct weir_walk *walk, const uint8_t *bytes)
+{
+    struct key key = {.at = {0}};
+    int rank = walk->grid->rank;
+    for (int d = 0; d <= rank; d++)
+        key.at[d] = weir_le(bytes + 8 + 8 * d, 8) / (d < rank ? walk->grid->chunk[d] : walk->grid->element_bytes);
+    return key;
+}
+
+static bool is_before(const struct weir_walk *walk, const struct key *a, const struct key *b)
+{
+    int d = 0;
+    while (d < walk->grid->rank && a->at[d] == b->at[d])
+        d++;
+    return a->at[d] < b->at[d];
+}
+
+static int note_key(struct weir_walk *walk, const struct key *key, const uint8_t *bytes, uint64_t address)
+{
+    for (int d = 0; d < walk->grid->rank; d++)
+        if (weir_le(bytes + 8 + 8 * d, 8) % walk->grid->chunk[d] != 0)
+            return weir_walk_bad(walk, "a key of the index is no corner of a chunk");
+    if (weir_le(bytes + 8 + 8 * walk->grid->rank, 8) != 0) /* the library lists such a chunk, but does not find it */
+        return weir_walk_bad(walk, "a key of the index is no corner of a chunk");
+    return weir_walk_note(walk, key->at, address, weir_le(bytes, 4), (uint32_t)weir_le(bytes + 4, 4));
+}
+
+/* What a part of the tree may hold: from .. to, without to. */
+struct span {
+    struct key from, to;
+};
+
+static int walk_node1(struct weir_walk *walk, uint64_t address, int level_above, const struct span *span);
+
+/* The library searches: where keys are not in order it misses chunks, and reads fill values in their place. What it
+ * would not find must not be found here. */
+static int walk_child1(struct weir_walk *walk, const uint8_t *entry, int level, const struct span *span)
+{
+    const uint8_t *child = entry + key_bytes(walk);
+    struct key key = key_of(walk, entry), next = key_of(walk, child + 8);
+    struct span part = {is_before(walk, &key, &span->from) ? span->from : key,
+                        is_before(walk, &next, &span->to) ? next : span->to};
+    bool first_is_there = !is_before(walk, &key, &part.from) && is_before(walk, &key, &part.to);
+    if (is_before(walk, &next, &key) || (level == 0 && !first_is_there))
+        return weir_walk_bad(walk, "the keys of the index are not in order");
+    return level == 0 ? note_key(walk, &key, entry, weir_le(child, 8))
+                      : walk_node1(walk, weir_le(child, 8), level, &part);
+}
+
+static int walk_node1(struct weir_walk *walk, uint64_t address, int level_above, const struct span *span)
 {
     enum { HEAD = 24, LEVEL_MAX = 16 };
     uint8_t head[HEAD];
-    size_t key_bytes = 8 + 8 * ((size_t)walk->grid->rank + 1), entry = key_bytes + 8;
+    size_t entry_bytes = key_bytes(walk) + 8;
     int rc = weir_walk_read(walk, address, head, HEAD);
     if (rc < 0)
         return rc;
     int level = head[5];
-    size_t used = (size_t)weir_le(head + 6, 2);
+    size_t used = (size_t)weir_le(head + 6, 2), bytes = used * entry_bytes + key_bytes(walk);
     if (memcmp(head, "TREE", 4) != 0 || head[4] != 1 || level > LEVEL_MAX ||
         (level_above >= 0 && level != level_above - 1))
         return weir_walk_bad(walk, "a part of the index is not where it should be");
@@ -40,21 +85,21 @@ static int walk_node1(struct weir_walk *walk, uint64_t address, int level_above)
         return weir_walk_bad(walk, "the index runs in circles");
     if (used == 0)
         return 0;
-    uint8_t *entries = malloc(used * entry);
+    uint8_t *entries = malloc(bytes);
     if (!entries)
         return -ENOMEM;
-    rc = weir_walk_read(walk, address + HEAD, entries, used * entry);
-    for (size_t i = 0; i < used && rc == 0; i++) {
-        uint64_t child = weir_le(entries + i * entry + key_bytes, 8);
-        rc = level == 0 ? note_key(walk, entries + i * entry, child) : walk_node1(walk, child, level);
-    }
+    rc = weir_walk_read(walk, address + HEAD, entries, bytes);
+    for (size_t i = 0; i < used && rc == 0; i++)
+        rc = walk_child1(walk, entries + i * entry_bytes, level, span);
     free(entries);
     return rc;
 }
 
 int weir_walk_btree1(struct weir_walk *walk, uint64_t address)
 {
-    return walk_node1(walk, address, -1);
+    struct span all = {.from = {.at = {0}}};
+    memset(&all.to, 0xff, sizeof all.to);
+    return walk_node1(walk, address, -1, &all);
 }
 
 /* ---- version 2 ---- */

@@ -75,11 +75,10 @@ static void corner(int rank, const hsize_t *dims, const hsize_t *chunk, uint64_t
 static void write_chunk(hid_t set, hid_t space, const struct recipe *r, uint64_t i, uint8_t *bytes)
 {
     hsize_t at[RANK_MAX], size[RANK_MAX];
-    size_t n = 1, whole = 1;
+    size_t whole = 1;
     corner(r->rank, r->dims, r->chunk, i, at);
     for (int d = 0; d < r->rank; d++) {
         size[d] = r->dims[d] - at[d] < r->chunk[d] ? r->dims[d] - at[d] : r->chunk[d];
-        n *= size[d];
         whole *= r->chunk[d];
     }
     for (size_t k = 0; k < whole; k++)
@@ -677,6 +676,12 @@ Test(chunk_index, any_geometry)
 
 /* ---- damaged ---- */
 
+static void put(uint8_t *to, int n, uint64_t value)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = (uint8_t)(value >> 8 * i);
+}
+
 static void check_sane(const struct weir_chunk *chunks, uint32_t n, const struct bytes *bytes)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -756,9 +761,10 @@ Test(chunk_index, damaged_anywhere)
     cr_assert_gt(other, 0, "nothing was compared with the library");
 }
 
-/* The last number of a key is 0 in every file; the library reads fill values where it is not. */
-Test(chunk_index, keys_within_an_element)
+/* A file of six chunks, and number d of key i of its only node set to a value. */
+static void expect_bad_key(int i, int d, uint64_t value, const char *expected)
 {
+    enum { HEAD = 24, ENTRY = 8 + 3 * 8 + 8 };
     struct recipe r = {.rank = 2, .dims = {6, 6}, .max_dims = {6, 6}, .chunk = {2, 3}};
     struct written w;
     const char *reason;
@@ -768,10 +774,24 @@ Test(chunk_index, keys_within_an_element)
     cr_assert_eq(walk(&w, &bytes, chunks, &reason), 0, "%s", reason);
     uint8_t *node = memmem(bytes.at, bytes.n, "TREE\1", 5);
     cr_assert(node);
-    node[24 + 8 + 2 * 8] = 1;
+    put(node + HEAD + i * ENTRY + 8 + d * 8, 8, value);
     cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
-    cr_assert_str_eq(reason, "a key of the index is no corner of a chunk");
+    cr_assert_str_eq(reason, expected);
     free(bytes.at);
+}
+
+/* The last number of a key is 0 in every file; the library reads fill values where it is not. */
+Test(chunk_index, keys_within_an_element)
+{
+    expect_bad_key(0, 2, 1, "a key of the index is no corner of a chunk");
+}
+
+/* The library searches, and reads fill values where the order hides a chunk. */
+Test(chunk_index, keys_in_disorder)
+{
+    expect_bad_key(0, 0, 4, "the keys of the index are not in order");
+    expect_bad_key(3, 0, 0, "the keys of the index are not in order");
+    expect_bad_key(6, 0, 2, "the keys of the index are not in order"); /* the one that closes the node */
 }
 
 Test(chunk_index, cut_anywhere)
@@ -801,12 +821,6 @@ Test(chunk_index, cut_anywhere)
 
 /* ---- without end ---- */
 
-static void put(uint8_t *to, int n, uint64_t value)
-{
-    for (int i = 0; i < n; i++)
-        to[i] = (uint8_t)(value >> 8 * i);
-}
-
 /* n more bytes of the file, 0xff each. */
 static uint8_t *append(struct bytes *bytes, size_t n)
 {
@@ -835,7 +849,7 @@ Test(chunk_index, version_1_trees_of_one_child)
     struct bytes bytes = whole_file(w.path);
     uint64_t child = UINT64_MAX;
     for (int level = 0; level < LEVELS; level++) {
-        uint8_t *node = append(&bytes, HEAD + CHILDREN * ENTRY);
+        uint8_t *node = append(&bytes, HEAD + CHILDREN * ENTRY + KEY);
         memcpy(node, "TREE\1", 5);
         node[5] = (uint8_t)level;
         put(node + 6, 2, level ? CHILDREN : 0);
