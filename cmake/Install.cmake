@@ -7,9 +7,12 @@ include(CMakePackageConfigHelpers)
 set(weir_public_headers
   prof/clock.h
   prof/err.h
+  prof/events.h
   prof/histogram.h
   prof/json.h
+  prof/names.h
   prof/recorder.h
+  prof/recording.h
   prof/report.h
   prof/stages.h
   decoders/decoder.h

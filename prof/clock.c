@@ -61,6 +61,11 @@ static void calibrate(void)
 }
 #endif
 
+uint64_t weir_clock_slow_ticks_(void)
+{
+    return weir_clock_monotonic_ns();
+}
+
 void weir_clock_init(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

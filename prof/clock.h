@@ -32,13 +32,30 @@ static inline uint64_t weir_clock_monotonic_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+uint64_t weir_clock_slow_ticks_(void) __attribute__((cold)); /* out of line, so that it costs nothing elsewhere */
+
+/* Where weir_clock.tsc is true. */
+static inline uint64_t weir_clock_tsc(void)
+{
+#if defined(__x86_64__)
+    return __rdtsc();
+#else
+    return 0;
+#endif
+}
+
 static inline uint64_t weir_clock_ticks(void)
 {
 #if defined(__x86_64__)
-    if (weir_clock.tsc)
+    if (__builtin_expect(weir_clock.tsc, 1))
         return __rdtsc();
 #endif
-    return weir_clock_monotonic_ns();
+    return weir_clock_slow_ticks_();
+}
+
+static inline double weir_clock_ns_per_tick(void)
+{
+    return (double)weir_clock.ns_per_tick_32 / 4294967296.0;
 }
 
 static inline uint64_t weir_clock_to_ns(uint64_t ticks)

@@ -199,19 +199,20 @@ void weir_trace_free(struct weir_trace **trace)
 int64_t weir_trace_track(struct weir_trace *trace, int64_t pid, int64_t tid, bool device, weir_text_id label)
 {
     for (uint32_t i = trace->n_tracks; i-- > 0;) { /* the last ones are asked for most */
-        const struct weir_track *t = &trace->tracks[i];
+        const struct weir_trace_row *t = &trace->tracks[i];
         if (t->pid == pid && t->tid == tid && t->device == device && t->pid_label == label)
             return i;
     }
     if (trace->n_tracks == trace->tracks_room) {
         uint32_t room = trace->tracks_room ? 2 * trace->tracks_room : 32;
-        struct weir_track *moved = realloc(trace->tracks, room * sizeof *moved);
+        struct weir_trace_row *moved = realloc(trace->tracks, room * sizeof *moved);
         if (!moved)
             return -ENOMEM;
         trace->tracks = moved;
         trace->tracks_room = room;
     }
-    trace->tracks[trace->n_tracks] = (struct weir_track){.pid = pid, .tid = tid, .device = device, .pid_label = label};
+    trace->tracks[trace->n_tracks] =
+        (struct weir_trace_row){.pid = pid, .tid = tid, .device = device, .pid_label = label};
     return trace->n_tracks++;
 }
 

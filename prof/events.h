@@ -80,7 +80,7 @@ struct weir_event {
 };
 
 /* A row of the trace: a thread, or a stream of a device. */
-struct weir_track {
+struct weir_trace_row {
     int64_t pid, tid;
     bool device;            /* pid is a device's number, tid a stream's */
     weir_text_id name;      /* of the thread, as the system knows it */
@@ -98,7 +98,7 @@ struct weir_texts; /* interned texts */
 struct weir_trace {
     struct weir_event *events; /* weir_trace_sort: by start, longer ones first */
     size_t n_events, events_room;
-    struct weir_track *tracks;
+    struct weir_trace_row *tracks;
     uint32_t n_tracks, tracks_room;
     struct weir_trace_device *devices;
     int n_devices;

@@ -1,4 +1,5 @@
-#include "prof/recorder.h"
+#include "prof/recorder_priv.h"
+#include "prof/track_priv.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,74 +8,22 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { DEPTH_MAX = 16, THREADS_MAX = 1024 };
+#include <unistd.h>
 
 /* The CPU clock is a system call, and one that lets the scheduler end our time slice: on a busy machine the call that
  * asks is the one that waits. So it is asked rarely, of work only, and never of stages so short that the question would
  * outweigh them: one call in 16, one in 256 of stages that have taken less than 200 us, none of those under 2 us. */
 enum { CPU_SAMPLE_EVERY = 16, CPU_SAMPLE_EVERY_SHORT = 256, SHORT_NS = 200 * 1000, TINY_NS = 2000 };
 
-/* All fields have one writer, the thread itself; readers see each value whole, and min <= max is all they rely on. */
-struct cell {
-    _Atomic uint64_t count, total_ns, self_ns, min_ns, max_ns;
-    _Atomic uint64_t sampled_wall_ns, sampled_cpu_ns;
-    _Atomic uint32_t hist[WEIR_HIST_BUCKETS];
-    bool work; /* of kind work: only these are asked for CPU time */
-};
-
-struct open_zone {
-    _Atomic uint64_t start;    /* ticks */
-    _Atomic uint64_t child_ns; /* what closed zones inside it took */
-    _Atomic int stage;
-    uint64_t carved; /* ticks moved to another stage */
-    int carved_stage;
-    uint64_t cpu_start_ns, cpu_start; /* CPU time and ticks when it was read; 0 = this call is not sampled */
-};
-
-struct weir_thread {
-    alignas(64) struct weir_recorder *recorder;
-    char name[16];
-    enum weir_thread_role role;
-    clockid_t cpu_clock;
-    uint64_t attached_ns, cpu_attached_ns;
-    _Atomic uint64_t detached_ns; /* 0 while attached */
-    uint64_t cpu_detached_ns;     /* valid once detached_ns is set */
-    /* Odd while depth or an open zone changes: the reader's retry counter. */
-    _Atomic uint32_t version;
-    _Atomic int depth;
-    _Atomic uint64_t zones;
-    struct open_zone open[DEPTH_MAX];
-    struct cell *_Atomic cells[WEIR_STAGE_MAX];
-};
-
-struct weir_recorder {
-    pthread_mutex_t lock; /* attach and snapshot; never taken by zones */
-    int n_threads;
-    struct weir_thread *threads[THREADS_MAX];
-};
+static struct weir_cell nobody; /* of stages that found no memory for a cell; written by many, read by none */
+pthread_mutex_t weir_recorders_lock = PTHREAD_MUTEX_INITIALIZER;
+struct weir_recorder *weir_recorders;
 
 __thread struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
-
-static inline uint64_t get(const _Atomic uint64_t *value)
-{
-    return atomic_load_explicit(value, memory_order_relaxed);
-}
-
-static inline void put(_Atomic uint64_t *to, uint64_t value)
-{
-    atomic_store_explicit(to, value, memory_order_relaxed);
-}
 
 static inline void add(_Atomic uint64_t *to, uint64_t value)
 {
     put(to, get(to) + value); /* one writer: no read-modify-write needed */
-}
-
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec ts;
-    return clock_gettime(clock, &ts) == 0 ? (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec : 0;
 }
 
 static uint64_t cpu_read_ticks; /* least cost of reading a thread's CPU clock */
@@ -100,6 +49,10 @@ int weir_recorder_open(struct weir_recorder **out)
     if (!*out)
         return -ENOMEM;
     pthread_mutex_init(&(*out)->lock, NULL);
+    pthread_mutex_lock(&weir_recorders_lock);
+    (*out)->next = weir_recorders;
+    weir_recorders = *out;
+    pthread_mutex_unlock(&weir_recorders_lock);
     return 0;
 }
 
@@ -108,9 +61,19 @@ void weir_recorder_close(struct weir_recorder **recorder)
     struct weir_recorder *r = *recorder;
     if (!r)
         return;
+    pthread_mutex_lock(&weir_recorders_lock);
+    struct weir_recorder **link = &weir_recorders;
+    while (*link && *link != r) /* after a fork it is not there */
+        link = &(*link)->next;
+    if (*link)
+        *link = r->next;
+    pthread_mutex_unlock(&weir_recorders_lock);
     for (int i = 0; i < r->n_threads; i++) {
-        for (int s = 0; s < WEIR_STAGE_MAX; s++)
-            free(atomic_load_explicit(&r->threads[i]->cells[s], memory_order_relaxed));
+        for (int s = 0; s < WEIR_STAGE_MAX; s++) {
+            struct weir_cell *cell = atomic_load_explicit(&r->threads[i]->cells[s], memory_order_relaxed);
+            if (cell != &nobody)
+                free(cell);
+        }
         free(r->threads[i]);
     }
     pthread_mutex_destroy(&r->lock);
@@ -127,13 +90,15 @@ int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum we
     memset(t, 0, sizeof *t);
     t->recorder = recorder;
     t->role = role;
+    atomic_init(&t->top, t->open);
+    t->tid = gettid();
     memcpy(t->name, name, strnlen(name, sizeof t->name - 1));
     if (pthread_getcpuclockid(pthread_self(), &t->cpu_clock) != 0)
         t->cpu_clock = CLOCK_THREAD_CPUTIME_ID;
     t->attached_ns = weir_clock_monotonic_ns();
     t->cpu_attached_ns = clock_ns(t->cpu_clock);
     pthread_mutex_lock(&recorder->lock);
-    bool full = recorder->n_threads == THREADS_MAX;
+    bool full = recorder->n_threads == WEIR_THREADS_MAX;
     if (!full)
         recorder->threads[recorder->n_threads++] = t;
     pthread_mutex_unlock(&recorder->lock);
@@ -150,7 +115,7 @@ void weir_thread_detach(void)
     struct weir_thread *t = weir_thread_self;
     if (!t)
         return;
-    assert(atomic_load_explicit(&t->depth, memory_order_relaxed) == 0);
+    assert(atomic_load_explicit(&t->top, memory_order_relaxed) == t->open);
     pthread_mutex_lock(&t->recorder->lock); /* a reader must not meet a CPU clock whose thread is gone */
     t->cpu_detached_ns = clock_ns(t->cpu_clock);
     put(&t->detached_ns, weir_clock_monotonic_ns());
@@ -158,40 +123,54 @@ void weir_thread_detach(void)
     weir_thread_self = NULL;
 }
 
-static struct cell *cell_new(struct weir_thread *t, int stage)
+/* What is rarely needed is out of line, so that zones do not pay for the registers that it needs. */
+#define RARELY __attribute__((noinline, cold))
+
+static RARELY struct weir_cell *cell_new(struct weir_thread *t, int stage)
 {
-    struct cell *cell = calloc(1, sizeof *cell);
+    struct weir_cell *cell = calloc(1, sizeof *cell);
     if (!cell)
         return NULL;
-    put(&cell->min_ns, UINT64_MAX);
+    put(&cell->min, UINT64_MAX);
+    cell->stage = stage;
     const struct weir_stage_info *info = weir_stage_info(stage);
     cell->work = info && info->kind == WEIR_KIND_WORK;
+    cell->until_sample = cell->work ? 2 : 0;                             /* 0: wraps around, so never in practice */
     atomic_store_explicit(&t->cells[stage], cell, memory_order_release); /* publishes min_ns to snapshots */
     return cell;
 }
 
-static inline struct cell *cell_of(struct weir_thread *t, int stage)
+/* NULL when memory is short: the call goes uncounted. */
+static inline struct weir_cell *cell_of(struct weir_thread *t, int stage)
 {
     assert(stage >= 0 && stage < WEIR_STAGE_MAX);
-    struct cell *cell = atomic_load_explicit(&t->cells[stage], memory_order_relaxed);
+    struct weir_cell *cell = atomic_load_explicit(&t->cells[stage], memory_order_relaxed);
     return cell ? cell : cell_new(t, stage);
 }
 
-static void record(struct weir_thread *t, int stage, uint64_t total_ns, uint64_t self_ns)
+static RARELY void record_extreme(struct weir_cell *cell, uint64_t ticks)
 {
-    struct cell *cell = cell_of(t, stage);
-    if (!cell)
-        return; /* out of memory: the call goes uncounted */
-    add(&cell->total_ns, total_ns);
-    add(&cell->self_ns, self_ns);
-    if (total_ns < get(&cell->min_ns))
-        put(&cell->min_ns, total_ns);
-    if (total_ns > get(&cell->max_ns))
-        put(&cell->max_ns, total_ns);
-    _Atomic uint32_t *bucket = &cell->hist[weir_hist_bucket(total_ns)];
+    uint64_t min = get(&cell->min), max = min + get(&cell->spread);
+    bool first = min == UINT64_MAX;
+    min = ticks < min ? ticks : min;
+    max = first || ticks > max ? ticks : max;
+    put(&cell->min, min);
+    put(&cell->spread, max - min);
+}
+
+static inline __attribute__((always_inline)) void record_in(struct weir_cell *cell, uint64_t ticks, uint64_t place)
+{
+    _Atomic uint32_t *bucket = &cell->hist[place];
     atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1, memory_order_relaxed);
+    add(&cell->total, ticks);
     add(&cell->count, 1);
-    add(&t->zones, 1);
+    if (__builtin_expect(ticks - get(&cell->min) > get(&cell->spread), 0))
+        record_extreme(cell, ticks);
+}
+
+static void record(struct weir_cell *cell, uint64_t ticks)
+{
+    record_in(cell, ticks, weir_hist_bucket(ticks));
 }
 
 /* The writer's half of a sequence lock: odd, change, even. */
@@ -208,42 +187,95 @@ static inline void change_end(struct weir_thread *t, uint32_t version)
     atomic_store_explicit(&t->version, version, memory_order_release);
 }
 
-/* By the shortest call so far: the mean of a short stage grows with every time slice that ends in it. */
-static inline bool is_sampled(const struct cell *cell)
+/* Whether this call's CPU time is to be read, when its turn has come. By the shortest call so far: the mean of a short
+ * stage grows with every time slice that ends in it. */
+static bool is_sampled(struct weir_cell *cell)
 {
-    if (!cell || !cell->work)
+    uint64_t least_ns = get(&cell->count) ? weir_clock_to_ns(get(&cell->min)) : 0;
+    if (!cell->work || least_ns < TINY_NS) {
+        cell->until_sample = CPU_SAMPLE_EVERY;
         return false;
-    uint64_t count = get(&cell->count), least_ns = get(&cell->min_ns);
-    if (count == 0 || least_ns < TINY_NS)
-        return false;
-    if (least_ns >= SHORT_NS)
-        return count % CPU_SAMPLE_EVERY == 1;
-    return count % CPU_SAMPLE_EVERY_SHORT == CPU_SAMPLE_EVERY_SHORT - 1; /* the first ones tell how short it can be */
+    }
+    bool is_short = least_ns < SHORT_NS;
+    cell->until_sample = is_short ? CPU_SAMPLE_EVERY_SHORT : CPU_SAMPLE_EVERY;
+    bool sampled = !is_short || cell->seen_short; /* the first short ones tell how short it can be */
+    cell->seen_short = is_short;
+    return sampled;
+}
+
+static inline struct weir_open_zone *top_of(struct weir_thread *t)
+{
+    return atomic_load_explicit(&t->top, memory_order_relaxed);
+}
+
+/* Makes the innermost zone one that ends the long way. */
+static void make_special(struct weir_open_zone *zone)
+{
+    if (zone->flags.special)
+        return;
+    zone->flags.special = 1;
+    zone->carved = 0;
+    zone->cpu_start_ns = 0;
+}
+
+/* Inside the zone: the system call lets the scheduler end our time slice, and what that costs is the stage's, as it
+ * would be an instant later. Its own least cost is taken off at the end. */
+static RARELY void sample_begin(struct weir_cell *cell, struct weir_open_zone *zone)
+{
+    if (!is_sampled(cell))
+        return;
+    make_special(zone);
+    zone->cpu_start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    zone->cpu_start = weir_clock_ticks();
+}
+
+/* The first call of a stage on a thread. A stage without memory for its cell is counted as the first one that has some;
+ * one without any at all cannot be: its time stays in the zone around it. */
+static RARELY void begin_first(struct weir_thread *t, int stage)
+{
+    assert(stage >= 0 && stage < WEIR_STAGE_MAX);
+    assert(top_of(t) < t->open + WEIR_DEPTH_MAX);
+    if (!cell_new(t, stage))
+        atomic_store_explicit(&t->cells[stage], &nobody, memory_order_relaxed);
+    weir_zone_begin_(t, stage);
+}
+
+static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t, struct weir_open_zone *zone,
+                                                           struct weir_cell *cell, bool tsc)
+{
+    zone->flags.state = weir_recording();
+    zone->flags.special = 0;
+    atomic_store_explicit(&zone->cell, cell, memory_order_relaxed);
+    put(&zone->child, 0);
+    put(&zone->start, tsc ? weir_clock_tsc() : weir_clock_ticks());
+    atomic_store_explicit(&t->top, zone, memory_order_release);
+    if (__builtin_expect(--cell->until_sample == 0, 0))
+        sample_begin(cell, zone);
+}
+
+/* The hot ways call nothing but what ends them: no registers to save. */
+static RARELY void begin_no_tsc(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell)
+{
+    begin_at(t, zone, cell, false);
 }
 
 void weir_zone_begin_(struct weir_thread *t, int stage)
 {
-    int depth = atomic_load_explicit(&t->depth, memory_order_relaxed);
-    assert(depth < DEPTH_MAX);
-    struct open_zone *zone = &t->open[depth];
-    zone->carved = 0;
-    bool sample = is_sampled(cell_of(t, stage));
-    uint32_t version = change_begin(t);
-    atomic_store_explicit(&zone->stage, stage, memory_order_relaxed);
-    put(&zone->child_ns, 0);
-    put(&zone->start, weir_clock_ticks());
-    atomic_store_explicit(&t->depth, depth + 1, memory_order_relaxed);
-    change_end(t, version);
-    /* Inside the zone: the system call lets the scheduler end our time slice, and what that costs is the stage's, as
-     * it would be an instant later. Its own least cost is taken off at the end. */
-    zone->cpu_start_ns = sample ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
-    zone->cpu_start = sample ? weir_clock_ticks() : 0;
+    struct weir_open_zone *zone = top_of(t) + 1;
+    struct weir_cell *cell =
+        (unsigned)stage < WEIR_STAGE_MAX ? atomic_load_explicit(&t->cells[stage], memory_order_relaxed) : NULL;
+    if (__builtin_expect(!cell || zone > t->open + WEIR_DEPTH_MAX, 0))
+        begin_first(t, stage);
+    else if (__builtin_expect(!weir_clock.tsc, 0))
+        begin_no_tsc(t, zone, cell);
+    else
+        begin_at(t, zone, cell, true);
 }
 
 /* wall_ns: between the two readings, so that a time slice that ended in one of them does not count as waiting. The
  * stage whose ticks were carved out of a sampled zone shares its ratio of CPU to wall time. */
-static void record_cpu(struct weir_thread *t, const struct open_zone *zone, int stage, uint64_t cpu_ns,
-                       uint64_t wall_ns, uint64_t carved_ns)
+static void record_cpu(struct weir_thread *t, const struct weir_open_zone *zone, struct weir_cell *cell,
+                       uint64_t cpu_ns, uint64_t wall_ns, uint64_t carved_ns)
 {
     uint64_t read_ns = weir_clock_to_ns(cpu_read_ticks);
     cpu_ns = cpu_ns > read_ns ? cpu_ns - read_ns : 0;
@@ -251,256 +283,148 @@ static void record_cpu(struct weir_thread *t, const struct open_zone *zone, int 
     carved_ns = carved_ns < wall_ns ? carved_ns : wall_ns;
     double carved = wall_ns ? (double)carved_ns / (double)wall_ns : 0;
     uint64_t carved_cpu_ns = (uint64_t)((double)cpu_ns * carved);
-    struct cell *cell = cell_of(t, stage);
-    if (!cell)
-        return;
     add(&cell->sampled_wall_ns, wall_ns - carved_ns);
     add(&cell->sampled_cpu_ns, cpu_ns - carved_cpu_ns);
-    struct cell *other = carved_ns ? cell_of(t, zone->carved_stage) : NULL;
+    struct weir_cell *other = carved_ns ? cell_of(t, zone->carved_stage) : NULL;
     if (!other)
         return;
     add(&other->sampled_wall_ns, carved_ns);
     add(&other->sampled_cpu_ns, carved_cpu_ns);
 }
 
-void weir_zone_end_(struct weir_thread *t)
+/* Adds a zone that ended to its stage, and to what the zone around it must not count as its own. */
+static inline __attribute__((always_inline)) void close_zone(struct weir_thread *t, struct weir_open_zone *zone,
+                                                             struct weir_cell *cell, uint64_t wall, uint64_t carved,
+                                                             uint64_t place)
 {
-    int depth = atomic_load_explicit(&t->depth, memory_order_relaxed) - 1;
-    assert(depth >= 0);
-    struct open_zone *zone = &t->open[depth];
+    uint64_t nested = get(&zone->child), total = wall - carved;
+    uint32_t version = change_begin(t);
+    record_in(cell, total, place);
+    add(&zone[-1].child, wall); /* that of open[0] is nobody's */
+    if (nested)
+        add(&cell->nested, nested < total ? nested : total);
+    atomic_store_explicit(&t->top, zone - 1, memory_order_relaxed);
+    change_end(t, version);
+}
+
+static void record_carved(struct weir_thread *t, const struct weir_open_zone *zone, uint64_t carved)
+{
+    struct weir_cell *cell = cell_of(t, zone->carved_stage);
+    uint32_t version = change_begin(t);
+    if (cell)
+        record(cell, carved);
+    change_end(t, version);
+}
+
+/* What was carved out in bands is drawn as one piece at the end. */
+static void trace_zone(const struct weir_open_zone *zone, int stage, uint64_t now)
+{
+    uint64_t start = get(&zone->start), carved = zone->flags.special ? zone->carved : 0;
+    uint32_t state = zone->flags.state, shapes = state & WEIR_RECORDING_SHAPES ? zone->shapes : 0;
+    carved = carved < now - start ? carved : now - start;
+    if (carved)
+        weir_track_range((weir_name)zone->carved_stage, now - carved, now, state, 0);
+    weir_track_range((weir_name)stage, start, now, state, shapes);
+}
+
+/* A zone whose CPU time was read, or that holds another stage's time. */
+static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zone)
+{
+    make_special(zone); /* it may be here for want of a TSC only */
     uint64_t sampled = zone->cpu_start_ns ? weir_clock_ticks() - zone->cpu_start : 0;
     uint64_t cpu_ns = zone->cpu_start_ns ? clock_ns(CLOCK_THREAD_CPUTIME_ID) - zone->cpu_start_ns : 0;
     uint64_t now = weir_clock_ticks(), overhead = zone->cpu_start_ns ? 2 * cpu_read_ticks : 0;
-    int stage = atomic_load_explicit(&zone->stage, memory_order_relaxed);
+    struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);
     uint64_t start = get(&zone->start) + overhead;
-    uint64_t wall_ns = weir_clock_to_ns(now > start ? now - start : 0);
-    uint64_t carved_ns = zone->carved ? weir_clock_to_ns(zone->carved) : 0;
-    carved_ns = carved_ns < wall_ns ? carved_ns : wall_ns;
-    uint64_t child_ns = get(&zone->child_ns);
-    uint64_t total_ns = wall_ns - carved_ns;
-    uint32_t version = change_begin(t);
-    if (depth > 0)
-        add(&t->open[depth - 1].child_ns, wall_ns);
-    record(t, stage, total_ns, total_ns > child_ns ? total_ns - child_ns : 0);
-    if (carved_ns)
-        record(t, zone->carved_stage, carved_ns, carved_ns);
-    atomic_store_explicit(&t->depth, depth, memory_order_relaxed);
-    change_end(t, version);
+    uint64_t wall = now > start ? now - start : 0, carved = zone->carved < wall ? zone->carved : wall;
+    close_zone(t, zone, cell, wall, carved, weir_hist_bucket(wall - carved));
+    if (carved)
+        record_carved(t, zone, carved);
     if (zone->cpu_start_ns)
-        record_cpu(t, zone, stage, cpu_ns, weir_clock_to_ns(sampled), carved_ns);
+        record_cpu(t, zone, cell, cpu_ns, weir_clock_to_ns(sampled), weir_clock_to_ns(carved));
+    if (zone->flags.state)
+        trace_zone(zone, cell->stage, now);
+}
+
+/* A zone that is recorded, and nothing else. */
+static __attribute__((noinline)) void end_traced(struct weir_thread *t, struct weir_open_zone *zone)
+{
+    struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);
+    uint64_t now = weir_clock_ticks(), start = get(&zone->start);
+    now = now > start ? now : start;
+    close_zone(t, zone, cell, now - start, 0, weir_hist_bucket(now - start));
+    weir_track_range((weir_name)cell->stage, start, now, zone->flags.state,
+                     zone->flags.state & WEIR_RECORDING_SHAPES ? zone->shapes : 0);
+}
+
+/* A zone that took a minute, or whose core's clock is behind that of the core it began on. */
+static RARELY void end_odd(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell, int64_t ticks)
+{
+    uint64_t wall = ticks > 0 ? (uint64_t)ticks : 0;
+    close_zone(t, zone, cell, wall, 0, weir_hist_bucket(wall));
+}
+
+void weir_zone_end_(struct weir_thread *t)
+{
+    struct weir_open_zone *zone = top_of(t);
+    assert(zone > t->open);
+    if (__builtin_expect(zone->flags.special || !weir_clock.tsc, 0)) {
+        end_special(t, zone);
+    } else if (__builtin_expect(zone->flags.state != 0, 0)) {
+        end_traced(t, zone);
+    } else {
+        struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);
+        uint64_t ticks = weir_clock_tsc() - get(&zone->start);
+        if (__builtin_expect(ticks >> WEIR_HIST_BITS != 0, 0))
+            end_odd(t, zone, cell, (int64_t)ticks);
+        else
+            close_zone(t, zone, cell, ticks, 0, weir_hist_bucket_short(ticks));
+    }
 }
 
 void weir_zone_carve_(struct weir_thread *t, int stage, uint64_t ticks)
 {
-    int depth = atomic_load_explicit(&t->depth, memory_order_relaxed);
-    assert(depth > 0);
-    struct open_zone *zone = &t->open[depth - 1];
+    struct weir_open_zone *zone = top_of(t);
+    assert(zone > t->open);
+    make_special(zone);
     assert(zone->carved == 0 || zone->carved_stage == stage);
     zone->carved += ticks;
     zone->carved_stage = stage;
 }
 
+void weir_zone_shapes_(struct weir_thread *t, uint32_t shapes)
+{
+    top_of(t)->shapes = shapes; /* read only where the state says that shapes are recorded */
+}
+
+void weir_lap_(struct weir_thread *t, struct weir_lap *lap, int stage)
+{
+    struct weir_cell *cell = cell_of(t, stage);
+    uint64_t now = weir_clock_ticks(), start = lap->at;
+    now = now > start ? now : start;
+    lap->at = now;
+    uint32_t version = change_begin(t);
+    add(&top_of(t)->child, now - start);
+    if (cell)
+        record(cell, now - start);
+    change_end(t, version);
+    if (__builtin_expect(lap->state != 0, 0))
+        weir_track_range((weir_name)stage, start, now, lap->state, 0);
+    lap->state = weir_recording();
+}
+
+/* A span has no time of its own: all of it is nested. */
 void weir_span_(struct weir_thread *t, int stage, uint64_t ticks)
 {
-    record(t, stage, weir_clock_to_ns(ticks), 0);
-}
-
-/* ---- reading ---- */
-
-static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_ns)
-{
-    const struct weir_stage_info *info = weir_stage_info(stage);
-    if (!info || info->kind == WEIR_KIND_SPAN)
+    struct weir_cell *cell = cell_of(t, stage);
+    if (!cell)
         return;
-    if (info->kind == WEIR_KIND_WORK)
-        stats->work_ns += self_ns;
-    else if (info->kind == WEIR_KIND_WAIT)
-        stats->wait_ns += self_ns;
-    else
-        stats->other_ns += self_ns;
-}
-
-struct open_view {
-    int depth;
-    int stage[DEPTH_MAX];
-    uint64_t start[DEPTH_MAX], child_ns[DEPTH_MAX], self_ns[WEIR_STAGE_MAX];
-    uint64_t wall_ns, ticks;
-};
-
-/* One try at a consistent copy of the open zones and the self times of the closed ones. */
-static bool view_try(struct weir_thread *t, struct open_view *view)
-{
-    uint32_t before = atomic_load_explicit(&t->version, memory_order_acquire);
-    if (before & 1)
-        return false;
-    view->depth = atomic_load_explicit(&t->depth, memory_order_relaxed);
-    for (int i = 0; i < view->depth; i++) {
-        view->stage[i] = atomic_load_explicit(&t->open[i].stage, memory_order_relaxed);
-        view->start[i] = get(&t->open[i].start);
-        view->child_ns[i] = get(&t->open[i].child_ns);
+    record(cell, ticks);
+    add(&cell->nested, ticks);
+    if (__builtin_expect(weir_recording() != 0, 0)) {
+        uint64_t now = weir_clock_ticks();
+        weir_async_record_((weir_name)stage, now - ticks, now, weir_item_self);
     }
-    for (int s = 0; s < WEIR_STAGE_MAX; s++) {
-        struct cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
-        view->self_ns[s] = cell ? get(&cell->self_ns) : 0;
-    }
-    view->ticks = weir_clock_ticks();
-    uint64_t end_ns = get(&t->detached_ns);
-    view->wall_ns = (end_ns ? end_ns : weir_clock_monotonic_ns()) - t->attached_ns;
-    atomic_thread_fence(memory_order_acquire); /* the copies above happen before the second look at the version */
-    return atomic_load_explicit(&t->version, memory_order_relaxed) == before;
-}
-
-static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
-{
-    struct open_view view = {0};
-    for (int tries = 0; tries < 100000 && !view_try(t, &view); tries++)
-        continue; /* a writer is inside a change for some ns at a time; a copy that raced 100,000 times is used as it is
-                   */
-    memset(stats, 0, sizeof *stats);
-    memcpy(stats->name, t->name, sizeof stats->name);
-    stats->role = t->role;
-    stats->zones = get(&t->zones);
-    stats->wall_ns = view.wall_ns;
-    stats->cpu_ns = (get(&t->detached_ns) ? t->cpu_detached_ns : clock_ns(t->cpu_clock)) - t->cpu_attached_ns;
-    for (int s = 0; s < WEIR_STAGE_MAX; s++)
-        split_add(stats, s, view.self_ns[s]);
-    stats->open_stage = -1;
-    uint64_t inner_ns = 0;
-    for (int i = view.depth - 1; i >= 0; i--) {
-        uint64_t open_ns = view.ticks > view.start[i] ? weir_clock_to_ns(view.ticks - view.start[i]) : 0;
-        uint64_t inside_ns = view.child_ns[i] + inner_ns;
-        split_add(stats, view.stage[i], open_ns > inside_ns ? open_ns - inside_ns : 0);
-        inner_ns = open_ns;
-        if (stats->open_stage >= 0)
-            continue;
-        stats->open_stage = view.stage[i];
-        stats->open_ns = open_ns;
-    }
-}
-
-static void stage_merge(struct weir_stage_stats *to, const struct cell *cell)
-{
-    uint64_t count = get(&cell->count);
-    if (count == 0)
-        return;
-    uint64_t min_ns = get(&cell->min_ns), max_ns = get(&cell->max_ns);
-    to->min_ns = to->count == 0 || min_ns < to->min_ns ? min_ns : to->min_ns;
-    to->max_ns = max_ns > to->max_ns ? max_ns : to->max_ns;
-    to->count += count;
-    to->total_ns += get(&cell->total_ns);
-    to->self_ns += get(&cell->self_ns);
-    to->sampled_wall_ns += get(&cell->sampled_wall_ns);
-    to->sampled_cpu_ns += get(&cell->sampled_cpu_ns);
-    for (int b = 0; b < WEIR_HIST_BUCKETS; b++)
-        to->hist[b] += atomic_load_explicit(&cell->hist[b], memory_order_relaxed);
-}
-
-static struct weir_snapshot *snapshot_new(int n_threads)
-{
-    struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
-    struct weir_thread_stats *threads = calloc((size_t)(n_threads ? n_threads : 1), sizeof *threads);
-    if (!snapshot || !threads) {
-        free(snapshot);
-        free(threads);
-        return NULL;
-    }
-    snapshot->threads = threads;
-    snapshot->n_threads = n_threads;
-    return snapshot;
-}
-
-int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **out)
-{
-    *out = NULL;
-    pthread_mutex_lock(&recorder->lock);
-    struct weir_snapshot *snapshot = snapshot_new(recorder->n_threads);
-    if (snapshot) {
-        snapshot->at_ns = weir_clock_monotonic_ns();
-        snapshot->n_stages = weir_stage_count();
-        for (int i = 0; i < recorder->n_threads; i++) {
-            struct weir_thread *t = recorder->threads[i];
-            thread_read(t, &snapshot->threads[i]);
-            for (int s = 0; s < WEIR_STAGE_MAX; s++) {
-                struct cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
-                if (cell)
-                    stage_merge(&snapshot->stages[s], cell);
-            }
-        }
-    }
-    pthread_mutex_unlock(&recorder->lock);
-    *out = snapshot;
-    return snapshot ? 0 : -ENOMEM;
-}
-
-static void stage_subtract(struct weir_stage_stats *to, const struct weir_stage_stats *then)
-{
-    bool whole = then->count == 0;
-    to->count -= then->count;
-    to->total_ns -= then->total_ns;
-    to->self_ns -= then->self_ns;
-    to->sampled_wall_ns -= then->sampled_wall_ns;
-    to->sampled_cpu_ns -= then->sampled_cpu_ns;
-    int low = -1, high = -1;
-    for (int b = 0; b < WEIR_HIST_BUCKETS; b++) {
-        to->hist[b] -= then->hist[b];
-        if (to->hist[b] == 0)
-            continue;
-        low = low < 0 ? b : low;
-        high = b;
-    }
-    if (whole)
-        return; /* all calls are inside the window: the exact extremes hold */
-    if (low < 0) {
-        to->min_ns = to->max_ns = 0;
-        return;
-    }
-    uint64_t low_ns = weir_hist_low((unsigned)low), high_ns = weir_hist_low((unsigned)high + 1) - 1;
-    to->min_ns = low_ns > to->min_ns ? low_ns : to->min_ns;
-    to->max_ns = high_ns < to->max_ns ? high_ns : to->max_ns;
-}
-
-/* Saturating: a zone that was open at both ends may have been split a few ns differently each time. */
-static void subtract(uint64_t *from, uint64_t value)
-{
-    *from = *from > value ? *from - value : 0;
-}
-
-static void thread_subtract(struct weir_thread_stats *to, const struct weir_thread_stats *then)
-{
-    subtract(&to->wall_ns, then->wall_ns);
-    subtract(&to->cpu_ns, then->cpu_ns);
-    subtract(&to->work_ns, then->work_ns);
-    subtract(&to->wait_ns, then->wait_ns);
-    subtract(&to->other_ns, then->other_ns);
-    subtract(&to->zones, then->zones);
-}
-
-int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapshot *then, struct weir_snapshot **out)
-{
-    struct weir_snapshot *diff = snapshot_new(now->n_threads);
-    *out = diff;
-    if (!diff)
-        return -ENOMEM;
-    struct weir_thread_stats *threads = diff->threads;
-    *diff = *now;
-    diff->threads = threads;
-    memcpy(threads, now->threads, sizeof *threads * (size_t)now->n_threads);
-    if (!then)
-        return 0;
-    for (int s = 0; s < WEIR_STAGE_MAX; s++)
-        stage_subtract(&diff->stages[s], &then->stages[s]);
-    for (int i = 0; i < then->n_threads; i++)
-        thread_subtract(&diff->threads[i], &then->threads[i]);
-    return 0;
-}
-
-void weir_snapshot_free(struct weir_snapshot **snapshot)
-{
-    if (!*snapshot)
-        return;
-    free((*snapshot)->threads);
-    free(*snapshot);
-    *snapshot = NULL;
 }
 
 /* ---- own cost ---- */

@@ -11,6 +11,7 @@
 #include "prof/clock.h"
 #include "prof/err.h"
 #include "prof/histogram.h"
+#include "prof/recording.h"
 #include "prof/stages.h"
 
 #include <stddef.h>
@@ -41,6 +42,7 @@ void weir_zone_begin_(struct weir_thread *thread, int stage);
 void weir_zone_end_(struct weir_thread *thread);
 void weir_zone_carve_(struct weir_thread *thread, int stage, uint64_t ticks);
 void weir_span_(struct weir_thread *thread, int stage, uint64_t ticks);
+void weir_zone_shapes_(struct weir_thread *thread, uint32_t shapes);
 
 /* Opens a zone on the calling thread; the innermost zone open is closed by weir_zone_end. At most 16 deep. */
 static inline void weir_zone_begin(int stage)
@@ -70,6 +72,38 @@ static inline void weir_span(int stage, uint64_t ticks)
         weir_span_(weir_thread_self, stage, ticks);
 }
 
+/* The shapes of what the innermost open zone works on (weir_shapes_intern); recorded under record_shapes. */
+static inline void weir_zone_shapes(uint32_t shapes)
+{
+    if ((weir_recording() & WEIR_RECORDING_SHAPES) && weir_thread_self)
+        weir_zone_shapes_(weir_thread_self, shapes);
+}
+
+/* A chained timer: one clock read a stage, for stages that follow each other without a gap. */
+struct weir_lap {
+    uint64_t at;
+    uint32_t state;
+};
+void weir_lap_(struct weir_thread *thread, struct weir_lap *lap, int stage);
+
+static inline struct weir_lap weir_lap_begin(void)
+{
+    struct weir_lap lap = {0, 0};
+    if (weir_thread_self) {
+        lap.at = weir_clock_ticks();
+        lap.state = weir_recording();
+    }
+    return lap;
+}
+
+/* Records the time since the begin, or the last lap, as one call of stage; on the thread that began. The time is taken
+ * out of the zone that is open around it. Nothing else may open and stay open in between. */
+static inline void weir_lap(struct weir_lap *lap, int stage)
+{
+    if (weir_thread_self)
+        weir_lap_(weir_thread_self, lap, stage);
+}
+
 static inline void weir_zone_close_(const char *unused)
 {
     (void)unused;
@@ -89,8 +123,12 @@ struct weir_stage_stats {
     uint64_t self_ns;  /* less what nested zones took; 0 for spans */
     uint64_t min_ns, max_ns;
     uint64_t sampled_wall_ns, sampled_cpu_ns; /* over the calls whose CPU clock was read */
+    double hist_ns;                           /* ns in a unit of hist; 0 = 1 */
     uint32_t hist[WEIR_HIST_BUCKETS];
 };
+
+/* The duration, ns, below which the fraction q (0..1) of the calls lie: within a bucket's width (6.25 %). */
+double weir_stage_quantile_ns(const struct weir_stage_stats *stats, double q);
 
 struct weir_thread_stats {
     char name[16];

@@ -37,9 +37,9 @@ static void row_from_stats(struct weir_report_row *row, const struct weir_stage_
     row->mean_s = row->total_s / (double)stats->count;
     row->min_s = (double)stats->min_ns / 1e9;
     row->max_s = (double)stats->max_ns / 1e9;
-    row->p50_s = weir_hist_quantile(stats->hist, 0.50, stats->min_ns, stats->max_ns) / 1e9;
-    row->p90_s = weir_hist_quantile(stats->hist, 0.90, stats->min_ns, stats->max_ns) / 1e9;
-    row->p99_s = weir_hist_quantile(stats->hist, 0.99, stats->min_ns, stats->max_ns) / 1e9;
+    row->p50_s = weir_stage_quantile_ns(stats, 0.50) / 1e9;
+    row->p90_s = weir_stage_quantile_ns(stats, 0.90) / 1e9;
+    row->p99_s = weir_stage_quantile_ns(stats, 0.99) / 1e9;
     if (stats->sampled_wall_ns > 0)
         row->cpu_over_wall = (double)stats->sampled_cpu_ns / (double)stats->sampled_wall_ns;
 }

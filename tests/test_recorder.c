@@ -229,7 +229,7 @@ Test(recorder, quantiles_come_from_the_histogram)
     const struct weir_stage_stats *stats = &s->stages[WEIR_STAGE_TOTAL_GETITEM];
     static const double quantiles[] = {0.01, 0.5, 0.9, 0.99};
     for (int i = 0; i < 4; i++) {
-        double got = weir_hist_quantile(stats->hist, quantiles[i], stats->min_ns, stats->max_ns);
+        double got = weir_stage_quantile_ns(stats, quantiles[i]);
         cr_assert(fabs(got / (quantiles[i] * 1e6) - 1) < 0.0625, "p%g: %g", quantiles[i] * 100, got);
     }
     cr_assert_leq(fabs((double)stats->min_ns - 1000), 2);
@@ -260,7 +260,7 @@ Test(recorder, a_window_has_only_what_fell_into_it)
     /* From the histogram: within a bucket's width. */
     cr_assert(stats->min_ns <= 20001 && stats->min_ns >= 18700, "%d", (int)stats->min_ns);
     cr_assert(stats->max_ns >= 39999 && stats->max_ns <= 42600, "%d", (int)stats->max_ns);
-    double p50 = weir_hist_quantile(stats->hist, 0.5, stats->min_ns, stats->max_ns);
+    double p50 = weir_stage_quantile_ns(stats, 0.5);
     cr_assert(p50 > 18000 && p50 < 42600);
     /* All of this stage's calls are inside: exact. */
     cr_assert_leq(fabs((double)window->stages[WEIR_STAGE_IMAGES_TOTAL].min_ns - 777), 1);

@@ -1,0 +1,88 @@
+/* recorder_priv.h: what a session keeps, shared by the side that writes (recorder.c) and the one that reads
+ * (recorder_read.c). */
+#ifndef WEIR_PROF_RECORDER_PRIV_H
+#define WEIR_PROF_RECORDER_PRIV_H
+
+#include "prof/recorder.h"
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+enum { WEIR_DEPTH_MAX = 16, WEIR_THREADS_MAX = 1024 };
+
+/* Times are in ticks: readers convert. rdtsc waits for what comes before it, so the longest chain of instructions from
+ * one clock read to the last store is what a zone costs beside its two clock reads; a multiplication is a quarter of
+ * it. All fields have one writer, the thread itself; readers see each value whole, and min <= max is all they rely on.
+ */
+struct weir_cell {
+    _Atomic uint64_t count, total, nested; /* nested: what zones inside took; self is the rest */
+    _Atomic uint64_t min, spread;          /* max is min + spread: one comparison tells that neither changes */
+    int stage;
+    uint32_t until_sample; /* calls until the CPU clock is considered again */
+    bool work;             /* of kind work: only these are asked for CPU time */
+    bool seen_short;       /* its first calls were short */
+    _Atomic uint64_t sampled_wall_ns, sampled_cpu_ns;
+    _Atomic uint32_t hist[WEIR_HIST_BUCKETS];
+};
+
+struct weir_open_zone {
+    alignas(64) _Atomic uint64_t start; /* ticks */
+    _Atomic uint64_t child;             /* what closed zones inside it took, ticks */
+    struct weir_cell *_Atomic cell;
+    struct {
+        uint32_t state;   /* as in struct weir_range */
+        uint32_t special; /* carved and cpu_start are in use */
+    } flags;              /* all zero in most zones: one look tells that the short way will do */
+    uint32_t shapes;
+    int carved_stage;
+    uint64_t carved;                  /* ticks moved to another stage */
+    uint64_t cpu_start_ns, cpu_start; /* CPU time and ticks when it was read; 0 = this call is not sampled */
+};
+
+struct weir_thread {
+    /* Odd while a zone ends: the reader's retry counter. A zone that begins is written before top says so. */
+    alignas(64) _Atomic uint32_t version;
+    struct weir_open_zone
+        *_Atomic top; /* the innermost open zone; open itself, which is nobody's, when there is none */
+    struct weir_recorder *recorder;
+    char name[16];
+    enum weir_thread_role role;
+    clockid_t cpu_clock;
+    uint64_t attached_ns, cpu_attached_ns;
+    _Atomic uint64_t detached_ns; /* 0 while attached */
+    uint64_t cpu_detached_ns;     /* valid once detached_ns is set */
+    pid_t tid;
+    struct weir_cell *_Atomic cells[WEIR_STAGE_MAX];
+    struct weir_open_zone open[1 + WEIR_DEPTH_MAX];
+};
+
+struct weir_recorder {
+    pthread_mutex_t lock; /* attach and snapshot; never taken by zones */
+    int n_threads;
+    struct weir_thread *threads[WEIR_THREADS_MAX];
+    struct weir_recorder *next;
+};
+
+static inline uint64_t get(const _Atomic uint64_t *value)
+{
+    return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+static inline void put(_Atomic uint64_t *to, uint64_t value)
+{
+    atomic_store_explicit(to, value, memory_order_relaxed);
+}
+
+static inline uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec ts;
+    return clock_gettime(clock, &ts) == 0 ? (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec : 0;
+}
+
+/* The sessions that are open. */
+extern pthread_mutex_t weir_recorders_lock;
+extern struct weir_recorder *weir_recorders;
+
+#endif

@@ -1,0 +1,247 @@
+#include "prof/recorder_priv.h"
+#include "prof/track_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_ns)
+{
+    const struct weir_stage_info *info = weir_stage_info(stage);
+    if (!info || info->kind == WEIR_KIND_SPAN)
+        return;
+    if (info->kind == WEIR_KIND_WORK)
+        stats->work_ns += self_ns;
+    else if (info->kind == WEIR_KIND_WAIT)
+        stats->wait_ns += self_ns;
+    else
+        stats->other_ns += self_ns;
+}
+
+/* The two are read one after the other, and may be of different moments. */
+static uint64_t self_ns_of(const struct weir_cell *cell)
+{
+    uint64_t nested = get(&cell->nested), total = get(&cell->total);
+    return total > nested ? weir_clock_to_ns(total - nested) : 0;
+}
+
+struct open_view {
+    int depth;
+    int stage[WEIR_DEPTH_MAX];
+    uint64_t start[WEIR_DEPTH_MAX], child_ns[WEIR_DEPTH_MAX], self_ns[WEIR_STAGE_MAX], zones;
+    uint64_t wall_ns, ticks;
+};
+
+/* One try at a consistent copy of the open zones and the self times of the closed ones. */
+static bool view_try(struct weir_thread *t, struct open_view *view)
+{
+    uint32_t before = atomic_load_explicit(&t->version, memory_order_acquire);
+    if (before & 1)
+        return false;
+    view->depth = (int)(atomic_load_explicit(&t->top, memory_order_acquire) - t->open);
+    for (int i = 0; i < view->depth; i++) {
+        const struct weir_open_zone *zone = &t->open[1 + i];
+        view->stage[i] = atomic_load_explicit(&zone->cell, memory_order_relaxed)->stage;
+        view->start[i] = get(&zone->start);
+        view->child_ns[i] = weir_clock_to_ns(get(&zone->child));
+    }
+    view->zones = 0;
+    for (int s = 0; s < WEIR_STAGE_MAX; s++) {
+        struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
+        view->self_ns[s] = cell ? self_ns_of(cell) : 0;
+        view->zones += cell ? get(&cell->count) : 0;
+    }
+    view->ticks = weir_clock_ticks();
+    uint64_t end_ns = get(&t->detached_ns);
+    view->wall_ns = (end_ns ? end_ns : weir_clock_monotonic_ns()) - t->attached_ns;
+    atomic_thread_fence(memory_order_acquire); /* the copies above happen before the second look at the version */
+    return atomic_load_explicit(&t->version, memory_order_relaxed) == before;
+}
+
+static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
+{
+    struct open_view view = {0};
+    for (int tries = 0; tries < 100000 && !view_try(t, &view); tries++)
+        continue; /* a writer is inside a change for some ns at a time; a copy that raced 100,000 times is used as it is
+                   */
+    memset(stats, 0, sizeof *stats);
+    memcpy(stats->name, t->name, sizeof stats->name);
+    stats->role = t->role;
+    stats->zones = view.zones;
+    stats->wall_ns = view.wall_ns;
+    stats->cpu_ns = (get(&t->detached_ns) ? t->cpu_detached_ns : clock_ns(t->cpu_clock)) - t->cpu_attached_ns;
+    for (int s = 0; s < WEIR_STAGE_MAX; s++)
+        split_add(stats, s, view.self_ns[s]);
+    stats->open_stage = -1;
+    uint64_t inner_ns = 0;
+    for (int i = view.depth - 1; i >= 0; i--) {
+        uint64_t open_ns = view.ticks > view.start[i] ? weir_clock_to_ns(view.ticks - view.start[i]) : 0;
+        uint64_t inside_ns = view.child_ns[i] + inner_ns;
+        split_add(stats, view.stage[i], open_ns > inside_ns ? open_ns - inside_ns : 0);
+        inner_ns = open_ns;
+        if (stats->open_stage >= 0)
+            continue;
+        stats->open_stage = view.stage[i];
+        stats->open_ns = open_ns;
+    }
+}
+
+static void stage_merge(struct weir_stage_stats *to, const struct weir_cell *cell)
+{
+    uint64_t count = get(&cell->count);
+    if (count == 0)
+        return;
+    uint64_t min = get(&cell->min), min_ns = weir_clock_to_ns(min), max_ns = weir_clock_to_ns(min + get(&cell->spread));
+    to->min_ns = to->count == 0 || min_ns < to->min_ns ? min_ns : to->min_ns;
+    to->max_ns = max_ns > to->max_ns ? max_ns : to->max_ns;
+    to->count += count;
+    to->total_ns += weir_clock_to_ns(get(&cell->total));
+    to->self_ns += self_ns_of(cell);
+    to->sampled_wall_ns += get(&cell->sampled_wall_ns);
+    to->sampled_cpu_ns += get(&cell->sampled_cpu_ns);
+    to->hist_ns = weir_clock_ns_per_tick();
+    for (int b = 0; b < WEIR_HIST_BUCKETS; b++)
+        to->hist[b] += atomic_load_explicit(&cell->hist[b], memory_order_relaxed);
+}
+
+static struct weir_snapshot *snapshot_new(int n_threads)
+{
+    struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
+    struct weir_thread_stats *threads = calloc((size_t)(n_threads ? n_threads : 1), sizeof *threads);
+    if (!snapshot || !threads) {
+        free(snapshot);
+        free(threads);
+        return NULL;
+    }
+    snapshot->threads = threads;
+    snapshot->n_threads = n_threads;
+    return snapshot;
+}
+
+int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **out)
+{
+    *out = NULL;
+    pthread_mutex_lock(&recorder->lock);
+    struct weir_snapshot *snapshot = snapshot_new(recorder->n_threads);
+    if (snapshot) {
+        snapshot->at_ns = weir_clock_monotonic_ns();
+        snapshot->n_stages = weir_stage_count();
+        for (int i = 0; i < recorder->n_threads; i++) {
+            struct weir_thread *t = recorder->threads[i];
+            thread_read(t, &snapshot->threads[i]);
+            for (int s = 0; s < WEIR_STAGE_MAX; s++) {
+                struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
+                if (cell)
+                    stage_merge(&snapshot->stages[s], cell);
+            }
+        }
+    }
+    pthread_mutex_unlock(&recorder->lock);
+    *out = snapshot;
+    return snapshot ? 0 : -ENOMEM;
+}
+
+double weir_stage_quantile_ns(const struct weir_stage_stats *stats, double q)
+{
+    double unit_ns = stats->hist_ns > 0 ? stats->hist_ns : 1;
+    uint64_t min = (uint64_t)((double)stats->min_ns / unit_ns), max = (uint64_t)((double)stats->max_ns / unit_ns + 0.5);
+    double ns = weir_hist_quantile(stats->hist, q, min, max) * unit_ns;
+    ns = ns < (double)stats->max_ns ? ns : (double)stats->max_ns;
+    return ns > (double)stats->min_ns ? ns : (double)stats->min_ns;
+}
+
+static void stage_subtract(struct weir_stage_stats *to, const struct weir_stage_stats *then)
+{
+    bool whole = then->count == 0;
+    to->count -= then->count;
+    to->total_ns -= then->total_ns;
+    to->self_ns -= then->self_ns;
+    to->sampled_wall_ns -= then->sampled_wall_ns;
+    to->sampled_cpu_ns -= then->sampled_cpu_ns;
+    int low = -1, high = -1;
+    for (int b = 0; b < WEIR_HIST_BUCKETS; b++) {
+        to->hist[b] -= then->hist[b];
+        if (to->hist[b] == 0)
+            continue;
+        low = low < 0 ? b : low;
+        high = b;
+    }
+    if (whole)
+        return; /* all calls are inside the window: the exact extremes hold */
+    if (low < 0) {
+        to->min_ns = to->max_ns = 0;
+        return;
+    }
+    double unit_ns = to->hist_ns > 0 ? to->hist_ns : 1;
+    uint64_t low_ns = (uint64_t)((double)weir_hist_low((unsigned)low) * unit_ns);
+    uint64_t high_ns = (uint64_t)((double)(weir_hist_low((unsigned)high + 1) - 1) * unit_ns);
+    to->min_ns = low_ns > to->min_ns ? low_ns : to->min_ns;
+    to->max_ns = high_ns < to->max_ns ? high_ns : to->max_ns;
+}
+
+/* Saturating: a zone that was open at both ends may have been split a few ns differently each time. */
+static void subtract(uint64_t *from, uint64_t value)
+{
+    *from = *from > value ? *from - value : 0;
+}
+
+static void thread_subtract(struct weir_thread_stats *to, const struct weir_thread_stats *then)
+{
+    subtract(&to->wall_ns, then->wall_ns);
+    subtract(&to->cpu_ns, then->cpu_ns);
+    subtract(&to->work_ns, then->work_ns);
+    subtract(&to->wait_ns, then->wait_ns);
+    subtract(&to->other_ns, then->other_ns);
+    subtract(&to->zones, then->zones);
+}
+
+int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapshot *then, struct weir_snapshot **out)
+{
+    struct weir_snapshot *diff = snapshot_new(now->n_threads);
+    *out = diff;
+    if (!diff)
+        return -ENOMEM;
+    struct weir_thread_stats *threads = diff->threads;
+    *diff = *now;
+    diff->threads = threads;
+    memcpy(threads, now->threads, sizeof *threads * (size_t)now->n_threads);
+    if (!then)
+        return 0;
+    for (int s = 0; s < WEIR_STAGE_MAX; s++)
+        stage_subtract(&diff->stages[s], &then->stages[s]);
+    for (int i = 0; i < then->n_threads; i++)
+        thread_subtract(&diff->threads[i], &then->threads[i]);
+    return 0;
+}
+
+void weir_snapshot_free(struct weir_snapshot **snapshot)
+{
+    if (!*snapshot)
+        return;
+    free((*snapshot)->threads);
+    free(*snapshot);
+    *snapshot = NULL;
+}
+
+static void open_zones_of(struct weir_thread *t, weir_open_fn *each, void *user)
+{
+    struct open_view view = {0};
+    int tries = 0;
+    while (tries++ < 100000 && !view_try(t, &view))
+        continue;
+    for (int i = 0; i < view.depth; i++)
+        each(user, t->tid, t->name, (weir_name)view.stage[i], view.start[i]);
+}
+
+void weir_recorders_open_zones(weir_open_fn *each, void *user)
+{
+    pthread_mutex_lock(&weir_recorders_lock);
+    for (struct weir_recorder *r = weir_recorders; r; r = r->next) {
+        pthread_mutex_lock(&r->lock);
+        for (int i = 0; i < r->n_threads; i++)
+            if (get(&r->threads[i]->detached_ns) == 0)
+                open_zones_of(r->threads[i], each, user);
+        pthread_mutex_unlock(&r->lock);
+    }
+    pthread_mutex_unlock(&weir_recorders_lock);
+}

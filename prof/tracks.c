@@ -1,0 +1,326 @@
+#include "prof/recorder_priv.h"
+#include "prof/track_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+uint32_t weir_recording_state;
+__thread uint64_t weir_item_self __attribute__((tls_model("initial-exec")));
+__thread struct weir_ring *weir_track_self __attribute__((tls_model("initial-exec")));
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the list; never taken by a thread that has its track */
+static struct weir_ring *tracks;
+static uint64_t dropped_gone, dropped_seen; /* by tracks that were freed; told so far */
+static void (*_Atomic on_half)(void);
+static pthread_key_t at_exit;
+static bool collecting;
+
+/* ---- threads that come and go ---- */
+
+static void unlink_and_free(struct weir_ring *track)
+{
+    struct weir_ring **link = &tracks;
+    while (*link != track)
+        link = &(*link)->next;
+    *link = track->next;
+    dropped_gone += atomic_load_explicit(&track->dropped, memory_order_relaxed);
+    free(track->slots);
+    free(track);
+}
+
+static void track_exit(void *user)
+{
+    struct weir_ring *track = user;
+    weir_track_self = NULL;
+    pthread_mutex_lock(&lock);
+    if (collecting)
+        atomic_store_explicit(&track->dead, true, memory_order_release);
+    else
+        unlink_and_free(track);
+    pthread_mutex_unlock(&lock);
+}
+
+void weir_tracks_collect(bool now_collecting)
+{
+    pthread_mutex_lock(&lock);
+    collecting = now_collecting;
+    pthread_mutex_unlock(&lock);
+}
+
+static void fork_prepare(void)
+{
+    pthread_mutex_lock(&weir_recorders_lock);
+    pthread_mutex_lock(&lock);
+}
+
+static void fork_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&weir_recorders_lock);
+}
+
+/* The parent's other threads are not here, and what is in their rings is the parent's to write. This thread's own track
+ * says the parent's thread id: it makes another. */
+static void fork_child(void)
+{
+    weir_recording_state = 0;
+    while (tracks)
+        unlink_and_free(tracks);
+    dropped_gone = dropped_seen = 0;
+    collecting = false;
+    weir_track_self = NULL;
+    pthread_setspecific(at_exit, NULL);
+    weir_recorders = NULL; /* their other threads are not here, either */
+    fork_parent();
+}
+
+static void begin_process(void)
+{
+    pthread_key_create(&at_exit, track_exit);
+    pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+struct weir_ring *weir_track_make(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, begin_process);
+    struct weir_ring *track = aligned_alloc(alignof(struct weir_ring), sizeof *track);
+    struct weir_slot2 *slots = malloc(WEIR_RING_SLOTS * sizeof *slots);
+    if (!track || !slots) {
+        free(track);
+        free(slots);
+        return NULL;
+    }
+    memset(track, 0, sizeof *track);
+    memset(slots, 0, WEIR_RING_SLOTS * sizeof *slots); /* page faults are taken here, not in the middle of a range */
+    track->slots = slots;
+    track->limit = WEIR_RING_SLOTS / 2;
+    track->tid = gettid();
+    pthread_getname_np(pthread_self(), track->name, sizeof track->name);
+    pthread_mutex_lock(&lock);
+    track->next = tracks;
+    tracks = track;
+    pthread_mutex_unlock(&lock);
+    pthread_setspecific(at_exit, track);
+    weir_track_self = track;
+    return track;
+}
+
+/* ---- writing ---- */
+
+void weir_tracks_on_half(void (*call)(void))
+{
+    atomic_store_explicit(&on_half, call, memory_order_release);
+}
+
+/* limit is first half of the ring, so that whoever drains it is told in time, then all of it. */
+bool weir_track_room(struct weir_ring *track, unsigned n)
+{
+    uint64_t tail = atomic_load_explicit(&track->tail, memory_order_acquire);
+    uint64_t half = tail + WEIR_RING_SLOTS / 2, whole = tail + WEIR_RING_SLOTS;
+    if (track->head + n <= half) {
+        track->limit = half;
+        return true;
+    }
+    bool told = track->limit == whole;
+    track->limit = whole;
+    void (*call)(void) = atomic_load_explicit(&on_half, memory_order_acquire);
+    if (!told && call)
+        call();
+    if (track->head + n <= whole)
+        return true;
+    atomic_store_explicit(&track->dropped, atomic_load_explicit(&track->dropped, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    return false;
+}
+
+void weir_track_range_full(struct weir_ring *track, enum weir_record_type type, weir_name name, uint64_t start,
+                           uint64_t ticks, uint64_t item, uint32_t shapes, uint32_t stack)
+{
+    bool tagged = item || shapes || stack, is_long = ticks > UINT32_MAX;
+    unsigned follows = (tagged ? WEIR_RECORD_TAGS : 0) | (is_long ? WEIR_RECORD_LONG : 0);
+    if (!weir_track_begin(track, 1u + tagged + is_long))
+        return;
+    weir_track_put(track, start, weir_record_word(is_long ? 0 : (uint32_t)ticks, name, type, follows));
+    if (tagged)
+        weir_track_put(track, item, shapes | (uint64_t)stack << 32);
+    if (is_long)
+        weir_track_put(track, ticks, 0);
+    weir_track_end(track);
+}
+
+static struct weir_ring *mine(void)
+{
+    return weir_track_self ? weir_track_self : weir_track_make();
+}
+
+void weir_track_step(int64_t number, uint64_t start, uint64_t end)
+{
+    struct weir_ring *track = mine();
+    uint64_t ticks = end - start;
+    bool is_long = ticks > UINT32_MAX;
+    if (!track || !weir_track_begin(track, 2u + is_long))
+        return;
+    weir_track_put(
+        track, start,
+        weir_record_word(is_long ? 0 : (uint32_t)ticks, 0, WEIR_RECORD_STEP, is_long ? WEIR_RECORD_LONG : 0));
+    if (is_long)
+        weir_track_put(track, ticks, 0);
+    weir_track_put(track, (uint64_t)number, 0);
+    weir_track_end(track);
+}
+
+void weir_async_record_(weir_name name, uint64_t start, uint64_t end, uint64_t item)
+{
+    struct weir_ring *track = mine();
+    if (track)
+        weir_track_range_full(track, WEIR_RECORD_ASYNC, name, start, end > start ? end - start : 0, item, 0, 0);
+}
+
+void weir_counter_(weir_name name, double value)
+{
+    struct weir_ring *track = mine();
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (!track || !weir_track_begin(track, 2))
+        return;
+    weir_track_put(track, weir_clock_ticks(), weir_record_word(0, name, WEIR_RECORD_COUNTER, 0));
+    weir_track_put(track, bits, 0);
+    weir_track_end(track);
+}
+
+void weir_instant_(weir_name name)
+{
+    struct weir_ring *track = mine();
+    bool tagged = weir_item_self != 0;
+    if (!track || !weir_track_begin(track, 1u + tagged))
+        return;
+    weir_track_put(track, weir_clock_ticks(),
+                   weir_record_word(0, name, WEIR_RECORD_INSTANT, tagged ? WEIR_RECORD_TAGS : 0));
+    if (tagged)
+        weir_track_put(track, weir_item_self, 0);
+    weir_track_end(track);
+}
+
+/* ---- ranges ---- */
+
+weir_name weir_site_name_(weir_name *site, const char *text, enum weir_cat cat)
+{
+    weir_name name = __atomic_load_n(site, __ATOMIC_RELAXED);
+    if (name)
+        return name;
+    name = weir_name_intern(text, cat);
+    __atomic_store_n(site, name, __ATOMIC_RELAXED);
+    return name;
+}
+
+/* Deeper ranges are recorded, but are not seen while they are open. */
+void weir_range_begin_(struct weir_range *range)
+{
+    struct weir_ring *track = mine();
+    if (!track) {
+        range->state = 0;
+        return;
+    }
+    uint32_t depth = atomic_load_explicit(&track->depth, memory_order_relaxed);
+    range->depth = (uint16_t)(depth < UINT16_MAX ? depth : UINT16_MAX);
+    range->start = weir_clock_ticks();
+    if (depth < WEIR_OPEN_MAX) {
+        struct weir_open_range *open = &track->open[depth];
+        atomic_store_explicit(&track->version, atomic_load_explicit(&track->version, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+        atomic_thread_fence(memory_order_release); /* a reader of the slot sees the new version, too */
+        atomic_store_explicit(&open->start, range->start, memory_order_relaxed);
+        atomic_store_explicit(&open->name, range->name, memory_order_relaxed);
+    }
+    atomic_store_explicit(&track->depth, depth + 1, memory_order_release);
+}
+
+void weir_range_end_(struct weir_range *range)
+{
+    if (weir_track_self)
+        atomic_store_explicit(&weir_track_self->depth, range->depth, memory_order_release);
+    weir_track_range(range->name, range->start, weir_clock_ticks(), range->state, range->shapes);
+    range->state = 0;
+}
+
+/* ---- reading ---- */
+
+static void drain_one(struct weir_ring *track, weir_drain_fn *each, void *user)
+{
+    uint64_t head = atomic_load_explicit(&track->published, memory_order_acquire);
+    uint64_t tail = atomic_load_explicit(&track->tail, memory_order_relaxed);
+    while (tail != head) {
+        uint64_t at = tail & (WEIR_RING_SLOTS - 1), n = head - tail;
+        if (at + n > WEIR_RING_SLOTS)
+            n = WEIR_RING_SLOTS - at;
+        each(user, track, track->slots + at, (size_t)n);
+        tail += n;
+    }
+    atomic_store_explicit(&track->tail, tail, memory_order_release);
+}
+
+/* The list is only ever shortened here, and lengthened at its head: the threads that join are not waited for. */
+void weir_tracks_drain(weir_drain_fn *each, void *user)
+{
+    pthread_mutex_lock(&lock);
+    struct weir_ring *first = tracks;
+    pthread_mutex_unlock(&lock);
+    for (struct weir_ring *track = first, *next; track; track = next) {
+        bool dead = atomic_load_explicit(&track->dead, memory_order_acquire);
+        drain_one(track, each, user);
+        next = track->next;
+        if (!dead)
+            continue;
+        pthread_mutex_lock(&lock);
+        unlink_and_free(track);
+        pthread_mutex_unlock(&lock);
+    }
+}
+
+uint64_t weir_tracks_dropped(void)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t now = dropped_gone;
+    for (const struct weir_ring *track = tracks; track; track = track->next)
+        now += atomic_load_explicit(&track->dropped, memory_order_relaxed);
+    uint64_t since = now - dropped_seen;
+    dropped_seen = now;
+    pthread_mutex_unlock(&lock);
+    return since;
+}
+
+/* A copy of the open ranges that nobody changed meanwhile; after many tries none. */
+static uint32_t copy_open(const struct weir_ring *track, uint64_t *starts, weir_name *names)
+{
+    for (int tries = 0; tries < 1000; tries++) {
+        uint32_t version = atomic_load_explicit(&track->version, memory_order_acquire);
+        uint32_t depth = atomic_load_explicit(&track->depth, memory_order_acquire);
+        depth = depth < WEIR_OPEN_MAX ? depth : WEIR_OPEN_MAX;
+        for (uint32_t i = 0; i < depth; i++) {
+            starts[i] = atomic_load_explicit(&track->open[i].start, memory_order_relaxed);
+            names[i] = (weir_name)atomic_load_explicit(&track->open[i].name, memory_order_relaxed);
+        }
+        atomic_thread_fence(memory_order_acquire);
+        if (atomic_load_explicit(&track->version, memory_order_relaxed) == version)
+            return depth;
+    }
+    return 0;
+}
+
+void weir_tracks_open(weir_open_fn *each, void *user)
+{
+    uint64_t starts[WEIR_OPEN_MAX];
+    weir_name names[WEIR_OPEN_MAX];
+    pthread_mutex_lock(&lock);
+    for (const struct weir_ring *track = tracks; track; track = track->next) {
+        if (atomic_load_explicit(&track->dead, memory_order_acquire))
+            continue;
+        uint32_t n = copy_open(track, starts, names);
+        for (uint32_t i = 0; i < n; i++)
+            each(user, track->tid, track->name, names[i], starts[i]);
+    }
+    pthread_mutex_unlock(&lock);
+    weir_recorders_open_zones(each, user);
+}
