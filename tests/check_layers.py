@@ -4,8 +4,8 @@
 1. Includes are from the root. prof <- {io, decoders, datasets} <- pipeline <- workloads <- cli; the three of layer 1
    never include each other. tests and bench may include anything.
 2. Headers named *_ops.h and *_priv.h stay in their folder (and tests).
-3. A third-party header is included by one .c file outside tests and bench (HDF5, libjpeg and libpng by two: reading and
-   writing).
+3. A third-party header is included by one .c file outside tests and bench (HDF5, libjpeg, libpng and zlib by two: reading
+   and writing).
 4. File names are unique in the tree. 5. Only cli/ prints to stdout or exits (and fork_server.c's child processes). 6. Every header has a guard by its path.
 7. Functions are at most 60 lines, files at most 600 (tests 1000). 8. Every source file is in a CMake list.
 """
@@ -16,14 +16,14 @@ import tempfile
 
 LAYERS = {"prof": 0, "io": 1, "decoders": 1, "datasets": 1, "pipeline": 2, "workloads": 3, "cli": 4}
 FREE = {"tests", "bench"}
-PAIRS = {"hdf5.h": 2, "jpeglib.h": 2, "png.h": 2}
+PAIRS = {"hdf5.h": 2, "jpeglib.h": 2, "png.h": 2, "zlib.h": 2}
 CHILD = ("fork_server.c", "_exit")
 FUNCTION_LINES, FILE_LINES, TEST_LINES = 60, 600, 1000
 GENERATED = {"prof/version.h"}
 
 SYSTEM = set("""assert ctype complex errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
 stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype alloca cpuid
-dirent dlfcn endian execinfo fcntl fnmatch ftw getopt glob grp iconv immintrin langinfo libgen malloc poll pthread pwd regex sched
+dirent dlfcn elf endian execinfo fcntl fnmatch ftw getopt glob grp iconv immintrin langinfo libgen link malloc poll pthread pwd regex sched
 semaphore spawn strings syslog termios ucontext unistd utime x86intrin""".split())
 SYSTEM_FOLDERS = {"sys", "linux", "gnu", "bits", "arpa", "net", "netinet", "asm"}
 
