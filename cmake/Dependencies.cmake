@@ -42,6 +42,7 @@ weir_dependency(jpeg libjpeg libjpeg.a)
 weir_dependency(deflate libdeflate libdeflate.a)
 weir_dependency(jansson jansson libjansson.a)
 weir_dependency(png libpng libpng16.a libz.a)
+weir_dependency(zlib zlib libz.a)
 find_path(WEIR_XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # used as a header only
 
 # What may be missing: each is found or not by WEIR_WITH_<NAME> = AUTO|ON|OFF.
