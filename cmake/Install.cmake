@@ -15,6 +15,7 @@ set(weir_public_headers
   prof/recording.h
   prof/report.h
   prof/stages.h
+  prof/trace_write.h
   decoders/decoder.h
   datasets/dataset.h
   pipeline/loader.h

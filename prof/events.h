@@ -63,7 +63,7 @@ struct weir_event {
     weir_text_id shapes;   /* "Input Dims" as JSON: [[480, 640, 3], []] */
     weir_text_id types;    /* "Input type" as JSON: ["unsigned char", ""] */
     weir_text_id stack;    /* "Call stack": frames FILE(LINE): FUNCTION, innermost first, joined by ; */
-    weir_text_id args;     /* further members of args as JSON text: "stream": 7, "device": 0 */
+    weir_text_id args;     /* further members of args as JSON text: "stream": 7, "device": 0; none of those above */
     uint32_t track;        /* index into tracks */
     uint32_t correlation;  /* links a runtime call with its device event; 0 = none */
     uint8_t kind, cat;     /* enum weir_event_kind, enum weir_cat */
