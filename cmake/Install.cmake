@@ -11,9 +11,11 @@ set(weir_public_headers
   prof/histogram.h
   prof/json.h
   prof/names.h
+  prof/profiler.h
   prof/recorder.h
   prof/recording.h
   prof/report.h
+  prof/schedule.h
   prof/stages.h
   prof/trace_write.h
   decoders/decoder.h

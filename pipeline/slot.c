@@ -1,5 +1,5 @@
 #include "pipeline/slot.h"
-#include "pipeline/threads.h"
+#include "prof/threads.h"
 #include "prof/memory.h"
 
 #include <errno.h>

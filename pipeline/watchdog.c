@@ -1,5 +1,5 @@
 #include "pipeline/watchdog.h"
-#include "pipeline/threads.h"
+#include "prof/threads.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "pipeline/threads.h"
+#include "prof/threads.h"
 #include "pipeline/worker_priv.h"
 
 #include <errno.h>

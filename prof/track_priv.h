@@ -136,9 +136,20 @@ void weir_track_step(int64_t number, uint64_t start, uint64_t end);
 
 /* ---- for the collector ---- */
 
-/* Calls back with each run of new slots of each track, then counts them as read; tracks of threads that are gone are
- * freed afterwards. One caller at a time. */
-typedef void weir_drain_fn(void *user, const struct weir_ring *track, const struct weir_slot2 *slots, size_t n);
+/* Whole records of one thread, in two pieces where the ring wraps. */
+struct weir_run {
+    const struct weir_slot2 *slots[2];
+    size_t n[2];
+};
+
+static inline const struct weir_slot2 *weir_run_slot(const struct weir_run *run, size_t i)
+{
+    return i < run->n[0] ? &run->slots[0][i] : &run->slots[1][i - run->n[0]];
+}
+
+/* Calls back with what each track has new, then counts it as read; tracks of threads that are gone are freed
+ * afterwards. One caller at a time. */
+typedef void weir_drain_fn(void *user, const struct weir_ring *ring, const struct weir_run *run);
 void weir_tracks_drain(weir_drain_fn *each, void *user);
 
 /* The ranges and zones that are open on some thread: name, start, thread. */

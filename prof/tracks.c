@@ -251,14 +251,12 @@ static void drain_one(struct weir_ring *track, weir_drain_fn *each, void *user)
 {
     uint64_t head = atomic_load_explicit(&track->published, memory_order_acquire);
     uint64_t tail = atomic_load_explicit(&track->tail, memory_order_relaxed);
-    while (tail != head) {
-        uint64_t at = tail & (WEIR_RING_SLOTS - 1), n = head - tail;
-        if (at + n > WEIR_RING_SLOTS)
-            n = WEIR_RING_SLOTS - at;
-        each(user, track, track->slots + at, (size_t)n);
-        tail += n;
-    }
-    atomic_store_explicit(&track->tail, tail, memory_order_release);
+    size_t at = (size_t)(tail & (WEIR_RING_SLOTS - 1)), n = (size_t)(head - tail);
+    size_t first = at + n > WEIR_RING_SLOTS ? WEIR_RING_SLOTS - at : n;
+    if (n == 0)
+        return;
+    each(user, track, &(struct weir_run){{track->slots + at, track->slots}, {first, n - first}});
+    atomic_store_explicit(&track->tail, head, memory_order_release);
 }
 
 /* The list is only ever shortened here, and lengthened at its head: the threads that join are not waited for. */

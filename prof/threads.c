@@ -1,4 +1,4 @@
-#include "pipeline/threads.h"
+#include "prof/threads.h"
 
 #include <signal.h>
 #include <time.h>

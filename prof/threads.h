@@ -1,6 +1,6 @@
-/* threads.h: the loader's threads and how they sleep. */
-#ifndef WEIR_PIPELINE_THREADS_H
-#define WEIR_PIPELINE_THREADS_H
+/* threads.h: the threads of the library and how they sleep. */
+#ifndef WEIR_PROF_THREADS_H
+#define WEIR_PROF_THREADS_H
 
 #include <pthread.h>
 #include <stdint.h>
