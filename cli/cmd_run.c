@@ -27,6 +27,9 @@ struct run_options {
     int every, lang;
     const char *log, *checksums;
     bool json;
+    const char *profile, *schedule, *sort_by;
+    bool record_shapes, profile_memory, with_stack, worker_ops;
+    int row_limit;
 };
 
 #define FIELD(field) .offset = offsetof(struct run_options, field)
@@ -77,6 +80,17 @@ static const struct weir_opt run_opts[] = {
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "write run, epochs and stages as JSON lines"},
     {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "write a line of hashes per batch"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON lines instead of tables"},
+    {"profile", WEIR_OPT_TEXT, FIELD(profile), "DIR", NULL,
+     "record steps (a step is a batch) as traces in this folder"},
+    {"schedule", WEIR_OPT_TEXT, FIELD(schedule), "NAME=N,...", "wait=1,warmup=1,active=3,repeat=1",
+     "which steps: wait, warmup, active, repeat (0: for ever), skip_first, skip_first_wait; times: active=500ms"},
+    {"record-shapes", WEIR_OPT_FLAG, FIELD(record_shapes), NULL, NULL, "with --profile: shapes and types of tensors"},
+    {"profile-memory", WEIR_OPT_FLAG, FIELD(profile_memory), NULL, NULL, "with --profile: memory of batches"},
+    {"with-stack", WEIR_OPT_FLAG, FIELD(with_stack), NULL, NULL, "with --profile: C call stacks"},
+    {"worker-ops", WEIR_OPT_FLAG, FIELD(worker_ops), NULL, NULL,
+     "with --profile: workers' stages as operators (TensorBoard then counts them as CPU time)"},
+    {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "with --profile: order of the averages"},
+    {"row-limit", WEIR_OPT_INT, FIELD(row_limit), "N", "20", "with --profile: rows of the averages; -1: all", -1, 1e6},
 };
 
 static struct weir_loader *volatile running; /* for the signal handler */
@@ -268,8 +282,33 @@ static int close_output(const char *path, FILE *file, struct weir_err *err)
     return 0;
 }
 
+/* What is said about the profile, checked before anything is opened. */
+static int to_profile(const struct run_options *o, struct weir_run_profile_config *profile, struct weir_err *err)
+{
+    *profile = (struct weir_run_profile_config){
+        .folder = o->profile,
+        .record_shapes = o->record_shapes,
+        .profile_memory = o->profile_memory,
+        .with_stack = o->with_stack,
+        .worker_ops = o->worker_ops,
+        .sort_by = o->sort_by,
+        .row_limit = o->row_limit,
+    };
+    if (!o->profile && (o->record_shapes || o->profile_memory || o->with_stack || o->worker_ops))
+        return weir_err_set(err, -EINVAL,
+                            "--record-shapes, --profile-memory, --with-stack and --worker-ops want --profile DIR");
+    if (o->profile && o->no_timing)
+        return weir_err_set(err, -EINVAL,
+                            "--profile records the timings that --no-timing leaves out; drop one of them");
+    if (weir_schedule_parse(&profile->schedule, o->schedule, err) < 0) {
+        weir_err_prefix(err, "--schedule");
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static int run_loader(const struct weir_command *command, const struct run_options *o, const char *data,
-                      struct weir_run_config *run, struct weir_err *err)
+                      const struct weir_run_profile_config *profile, struct weir_run_config *run, struct weir_err *err)
 {
     struct weir_loader_config config;
     struct weir_loader *loader;
@@ -292,8 +331,11 @@ static int run_loader(const struct weir_command *command, const struct run_optio
             write_run_line(run->log, command, o, data, loader);
         if (run->json)
             write_run_line(stdout, command, o, data, loader);
-        rc = weir_run_loop(loader, &config, run, &interrupted, err);
+        rc = weir_run_profile_open(&run->profile, profile, loader, err);
     }
+    if (rc == 0)
+        rc = weir_run_loop(loader, &config, run, &interrupted, err);
+    weir_run_profile_close(&run->profile);
     running = NULL;
     weir_loader_close(&loader);
     return rc;
@@ -312,9 +354,14 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
         weir_cli_fail(command, &err);
         return 2;
     }
-    struct weir_run_config run = {o.every, (enum weir_lang)o.lang, o.json, o.step_ms, o.step_spin, NULL, NULL};
+    struct weir_run_profile_config profile;
+    if (to_profile(&o, &profile, &err) < 0) {
+        weir_cli_fail(command, &err);
+        return 2;
+    }
+    struct weir_run_config run = {o.every, (enum weir_lang)o.lang, o.json, o.step_ms, o.step_spin, NULL, NULL, NULL};
     catch_signals();
-    int rc = run_loader(command, &o, data, &run, &err);
+    int rc = run_loader(command, &o, data, &profile, &run, &err);
     int log_rc = close_output(o.log, run.log, &err);
     int sums_rc = close_output(o.checksums, run.checksums, &err);
     if (rc < 0 || log_rc < 0 || sums_rc < 0)

@@ -61,12 +61,31 @@ static void sleep_until(uint64_t until_ns, const volatile sig_atomic_t *interrup
         continue;
 }
 
+/* The tensors that a step gets, as records carry them. */
+static uint32_t batch_shapes(const struct weir_batch *batch)
+{
+    static const char *const names[] = {"unsigned char", "float", "unsigned short"};
+    int64_t sizes[6 * WEIR_TENSORS_MAX], *to = sizes;
+    int ranks[WEIR_TENSORS_MAX];
+    const char *types[WEIR_TENSORS_MAX];
+    for (int i = 0; i < batch->n_tensors; i++) {
+        const struct weir_tensor *tensor = &batch->tensors[i];
+        ranks[i] = tensor->ndim;
+        types[i] = names[tensor->dtype];
+        for (int d = 0; d < tensor->ndim; d++)
+            *to++ = tensor->shape[d];
+    }
+    return weir_shapes_intern(batch->n_tensors, ranks, sizes, types);
+}
+
 /* A training step's stand-in. It is billed to the forward pass, whole. */
-static void step(const struct loop *l, enum weir_split split)
+static void step(const struct loop *l, const struct weir_batch *batch)
 {
     if (l->run->step_ms <= 0)
         return;
-    WEIR_ZONE(split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD);
+    WEIR_ZONE(batch->plan.split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD);
+    if (weir_recording() & WEIR_RECORDING_SHAPES)
+        weir_zone_shapes(batch_shapes(batch));
     uint64_t until_ns = weir_clock_monotonic_ns() + (uint64_t)(l->run->step_ms * 1e6);
     if (l->run->step_spin)
         spin_until(until_ns, l->interrupted);
@@ -324,11 +343,13 @@ static int consume(struct loop *l, struct weir_err *err)
             say_first_batch(l);
         if (l->run->checksums)
             weir_checksum_line(l->run->checksums, batch);
-        step(l, batch->plan.split);
+        step(l, batch);
         account(l, batch);
         progress(l, batch);
         bool last = ends_epoch(l, &batch->plan);
+        uint64_t wait_ns = batch->wait_ns;
         weir_loader_release(l->loader, batch);
+        weir_run_profile_step(l->run->profile, wait_ns);
         if (last && close_epoch(l) < 0)
             return weir_err_set(err, -ENOMEM, "out of memory for the report");
     }
@@ -361,9 +382,16 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     };
     weir_loader_facts(loader, &l.facts);
     int rc = consume(&l, err);
+    weir_run_profile_finish(run->profile);
     l.cut_short = l.batches < weir_sampler_total(weir_loader_sampler(loader));
     int report_rc = finish(&l);
     weir_snapshot_free(&l.since_table.snapshot);
+    if (run->log)
+        weir_run_profile_log(run->log, run->profile);
+    if (run->json)
+        weir_run_profile_log(stdout, run->profile);
+    else
+        weir_run_profile_print(stdout, run->profile);
     if (rc == 0 && report_rc < 0)
         rc = weir_err_set(err, report_rc, "out of memory for the report");
     return rc < 0 ? rc : 0;

@@ -2,6 +2,7 @@
 #ifndef WEIR_CLI_RUN_LOOP_H
 #define WEIR_CLI_RUN_LOOP_H
 
+#include "cli/run_profile.h"
 #include "pipeline/loader.h"
 #include "prof/report.h"
 
@@ -11,11 +12,12 @@
 struct weir_run_config {
     int every; /* epochs between tables; 0 = only at the end */
     enum weir_lang lang;
-    bool json;       /* stdout gets the log's lines instead of tables */
-    double step_ms;  /* the consumer is busy for so long per batch */
-    bool step_spin;  /* by spinning, else by sleeping */
-    FILE *log;       /* JSON lines; may be NULL */
-    FILE *checksums; /* may be NULL */
+    bool json;                        /* stdout gets the log's lines instead of tables */
+    double step_ms;                   /* the consumer is busy for so long per batch */
+    bool step_spin;                   /* by spinning, else by sleeping */
+    FILE *log;                        /* JSON lines; may be NULL */
+    FILE *checksums;                  /* may be NULL */
+    struct weir_run_profile *profile; /* may be NULL */
 };
 
 /* Runs to the end of the batches, or until *interrupted. Prints epoch lines and tables to stdout. 0, or the loader's

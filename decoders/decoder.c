@@ -18,6 +18,11 @@ struct weir_decoder {
     void *turbo, *png; /* contexts of these engines, also for probing */
     uint8_t *band;
     int width_max;
+    struct { /* of the frame before: cameras rarely differ */
+        int width, height;
+        enum weir_codec codec;
+        uint32_t id;
+    } shapes;
     char reason[WEIR_REASON_MAX];
 };
 
@@ -159,9 +164,27 @@ void weir_rows_done(struct weir_rows *rows, int y, int n)
         rows->convert_ticks += weir_clock_ticks() - start;
 }
 
+/* The frame's shape as records carry it. */
+static uint32_t shapes_of(struct weir_decoder *decoder, const struct weir_frame *frame)
+{
+    bool depth = weir_codec_is_depth(frame->codec);
+    bool same = decoder->shapes.width == frame->width && decoder->shapes.height == frame->height;
+    if (same && decoder->shapes.codec == frame->codec)
+        return decoder->shapes.id;
+    const char *type = depth ? "unsigned short" : decoder->format.dtype == WEIR_DTYPE_F32 ? "float" : "unsigned char";
+    bool planar = !depth && decoder->format.layout == WEIR_LAYOUT_NCHW;
+    int64_t size[] = {frame->height, frame->width, 3}, planes[] = {3, frame->height, frame->width};
+    decoder->shapes.width = frame->width;
+    decoder->shapes.height = frame->height;
+    decoder->shapes.codec = frame->codec;
+    return decoder->shapes.id = weir_shapes_intern(1, (int[]){depth ? 2 : 3}, planar ? planes : size, &type);
+}
+
 int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
 {
     WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+    if (weir_recording() & WEIR_RECORDING_SHAPES)
+        weir_zone_shapes(shapes_of(decoder, frame));
     decoder->reason[0] = '\0';
     if (frame->width > decoder->width_max) {
         snprintf(decoder->reason, sizeof decoder->reason, "wider than the %d pixels planned for", decoder->width_max);

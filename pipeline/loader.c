@@ -163,7 +163,7 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
         s->config.prefetch = auto_prefetch(loader);
     uint64_t slots = (uint64_t)s->config.prefetch + 1; /* one is with the consumer */
     slots = slots < s->total ? slots : s->total;
-    rc = weir_slots_open(&s->slots, (int)slots, &s->layout, s->blocks, err);
+    rc = weir_slots_open(&s->slots, (int)slots, s->config.batch_size * s->tasks_per_sample, &s->layout, s->blocks, err);
     for (uint64_t i = 0; i < slots && rc == 0; i++)
         weir_slot_arm(&s->slots, s->sampler, i, s->tasks_per_sample);
     return rc;
@@ -172,6 +172,7 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
 static int open_recorder(struct weir_loader *loader, struct weir_err *err)
 {
     weir_clock_init();
+    loader->shared.item_wait = weir_name_intern("wait_in_batch", WEIR_CAT_LOADER_ITEM);
     if (loader->shared.config.no_timing)
         return 0;
     if (weir_recorder_open(&loader->shared.recorder) < 0)
@@ -308,7 +309,17 @@ static bool obtain(struct weir_loader *loader, uint64_t sequence)
     WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
     if (loader->n_workers == 0)
         weir_worker_do_batch(&loader->workers[0], sequence);
-    return weir_slot_wait_complete(&loader->shared.slots, sequence);
+    bool there = weir_slot_wait_complete(&loader->shared.slots, sequence);
+    weir_item_self = there ? weir_slot_of(&loader->shared.slots, sequence)->last_item : 0; /* what was waited for */
+    return there;
+}
+
+/* What each task made has waited from its end until now for the others, and for the consumer. */
+static void end_item_waits(const struct weir_shared *shared, const struct weir_slot *slot)
+{
+    int tasks = slot->plan.n * shared->tasks_per_sample;
+    for (int task = 0; task < tasks && weir_recording(); task++)
+        weir_async_end(&slot->done[task], weir_item_of(shared, slot->plan.sequence, (uint64_t)task));
 }
 
 int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, struct weir_err *err)
@@ -328,6 +339,7 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     atomic_store_explicit(&loader->watchdog.waiting_for, loader->next, memory_order_relaxed);
     atomic_store_explicit(&loader->watchdog.waiting, true, memory_order_relaxed);
     bool there = obtain(loader, loader->next);
+    weir_item_self = 0;
     atomic_store_explicit(&loader->watchdog.waiting, false, memory_order_relaxed);
     if (!there)
         return 0;
@@ -339,6 +351,7 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     slot->batch.wait_ns = now_ns - start_ns;
     if (!loader->first_batch_ns)
         loader->first_batch_ns = now_ns;
+    end_item_waits(s, slot);
     slot->lent = true;
     loader->lent++;
     loader->next++;
@@ -350,6 +363,7 @@ void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch)
 {
     struct weir_shared *s = &loader->shared;
     struct weir_slot *slot = weir_slot_of(&s->slots, batch->plan.sequence);
+    weir_slot_release(&s->slots, slot);
     slot->lent = false;
     loader->lent--;
     uint64_t sequence = batch->plan.sequence + (uint64_t)s->slots.n;
@@ -441,6 +455,25 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
     if (reset_extremes)
         loader->depth = (struct queue_depth){loader->depth.sum, loader->depth.samples, INT_MAX, -1};
     pthread_mutex_unlock(&loader->depth_lock);
+}
+
+void weir_loader_count_now(const struct weir_loader *loader)
+{
+    static weir_name names[3];
+    const struct weir_slots *slots = &loader->shared.slots;
+    int ready = 0, begun = 0, busy = 0;
+    for (int i = 0; i < slots->n; i++) {
+        const struct weir_slot *slot = &slots->slot[i];
+        uint64_t armed = atomic_load_explicit(&slot->armed, memory_order_relaxed);
+        ready += armed && atomic_load_explicit(&slot->complete, memory_order_relaxed) == armed && !slot->lent;
+        begun += atomic_load_explicit(&slot->begun, memory_order_relaxed);
+    }
+    for (int i = 0; i < loader->n_contexts; i++)
+        busy += atomic_load_explicit(&loader->workers[i].doing, memory_order_relaxed) == WEIR_DOING_TASK;
+    weir_counter(weir_site_name_(&names[0], "batches ready", WEIR_CAT_OTHER), ready);
+    weir_counter(weir_site_name_(&names[1], "bytes in flight", WEIR_CAT_OTHER),
+                 (double)begun * (double)slots->slot_bytes);
+    weir_counter(weir_site_name_(&names[2], "busy workers", WEIR_CAT_OTHER), busy);
 }
 
 bool weir_loader_fault(struct weir_loader *loader, int i, char text[WEIR_FAULT_TEXT], uint64_t *count)

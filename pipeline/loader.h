@@ -146,6 +146,10 @@ struct weir_loader_counts {
 };
 void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes);
 
+/* While a window records: counters of batches that are ready, bytes of batches in the making or with the consumer, and
+ * workers at work. Any thread; made for weir_profiler_config.on_sample. */
+void weir_loader_count_now(const struct weir_loader *loader);
+
 /* Distinct errors kept, at most WEIR_FAULTS_MAX: text is "FILE: DATASET[t]: reason". False past the last. */
 enum { WEIR_FAULTS_MAX = 64, WEIR_FAULT_TEXT = 512 };
 bool weir_loader_fault(struct weir_loader *loader, int i, char text[WEIR_FAULT_TEXT], uint64_t *count);

@@ -1,6 +1,7 @@
 #include "pipeline/slot.h"
-#include "prof/threads.h"
 #include "prof/memory.h"
+#include "prof/recording.h"
+#include "prof/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,15 +26,19 @@ static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_l
     memset(memory, 0, bytes); /* page faults here, not in a stage */
     slots->memory = memory;
     slots->memory_bytes = bytes;
+    slots->slot_bytes = layout->slot_bytes;
+    weir_memory_reserved((int64_t)bytes, WEIR_MEMORY_CPU);
     return 0;
 }
 
-static int init_slot(struct weir_slot *slot, uint8_t *memory, const struct weir_batch_layout *layout, bool ordered)
+static int init_slot(struct weir_slot *slot, int tasks, uint8_t *memory, const struct weir_batch_layout *layout,
+                     bool ordered)
 {
     size_t n = (size_t)layout->batch_size;
     slot->memory = memory;
     slot->samples = calloc(n, sizeof *slot->samples);
     slot->progress = calloc(n, sizeof *slot->progress);
+    slot->done = calloc((size_t)tasks, sizeof *slot->done);
     slot->failed_task = -1;
     slot->batch.n_tensors = layout->n_tensors;
     for (int i = 0; i < layout->n_tensors; i++) {
@@ -45,11 +50,11 @@ static int init_slot(struct weir_slot *slot, uint8_t *memory, const struct weir_
         slot->order = calloc(n, sizeof *slot->order);
         slot->rank = calloc(n, sizeof *slot->rank);
     }
-    bool fine = slot->samples && slot->progress && (!ordered || (slot->order && slot->rank));
+    bool fine = slot->samples && slot->progress && slot->done && (!ordered || (slot->order && slot->rank));
     return fine ? 0 : -ENOMEM;
 }
 
-int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, bool ordered,
+int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout, bool ordered,
                     struct weir_err *err)
 {
     pthread_mutex_init(&slots->lock, NULL);
@@ -62,7 +67,7 @@ int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_lay
     memset(slots->slot, 0, sizeof *slots->slot * (size_t)n);
     int rc = map_memory(slots, n, layout, err);
     for (int i = 0; i < n && rc == 0; i++)
-        if (init_slot(&slots->slot[i], slots->memory + (size_t)i * layout->slot_bytes, layout, ordered) < 0)
+        if (init_slot(&slots->slot[i], tasks, slots->memory + (size_t)i * layout->slot_bytes, layout, ordered) < 0)
             rc = weir_err_set(err, -ENOMEM, "out of memory");
     return rc;
 }
@@ -72,14 +77,18 @@ void weir_slots_close(struct weir_slots *slots)
     if (slots->n == 0)
         return;
     for (int i = 0; slots->slot && i < slots->n; i++) {
+        weir_slot_release(slots, &slots->slot[i]);
         free(slots->slot[i].samples);
         free(slots->slot[i].progress);
+        free(slots->slot[i].done);
         free(slots->slot[i].order);
         free(slots->slot[i].rank);
     }
     free(slots->slot);
-    if (slots->memory)
+    if (slots->memory) {
         munmap(slots->memory, slots->memory_bytes);
+        weir_memory_reserved(-(int64_t)slots->memory_bytes, WEIR_MEMORY_CPU);
+    }
     pthread_cond_destroy(&slots->armed);
     pthread_cond_destroy(&slots->complete);
     pthread_mutex_destroy(&slots->lock);
@@ -131,6 +140,19 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
     atomic_store_explicit(&slot->armed, sequence + 1, memory_order_release); /* with all of the above */
     pthread_cond_broadcast(&slots->armed);
     pthread_mutex_unlock(&slots->lock);
+}
+
+void weir_slot_begin(struct weir_slots *slots, struct weir_slot *slot)
+{
+    atomic_store_explicit(&slot->begun, true, memory_order_relaxed);
+    weir_memory_allocated(slot->memory, slots->slot_bytes, WEIR_MEMORY_CPU);
+}
+
+void weir_slot_release(struct weir_slots *slots, struct weir_slot *slot)
+{
+    if (!atomic_exchange_explicit(&slot->begun, false, memory_order_relaxed))
+        return;
+    weir_memory_freed(slot->memory, slots->slot_bytes, WEIR_MEMORY_CPU);
 }
 
 static bool stopped(const struct weir_slots *slots)

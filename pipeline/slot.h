@@ -29,7 +29,10 @@ struct weir_slot {
     alignas(64) _Atomic uint64_t armed; /* batch number + 1 whose tasks may be taken */
     _Atomic uint64_t complete;          /* batch number + 1 that is done */
     _Atomic int tasks_left;
-    bool lent;
+    _Atomic bool lent;       /* to the consumer */
+    _Atomic bool begun;      /* from its first task to its release */
+    uint64_t last_item;      /* the task that completed it */
+    struct weir_async *done; /* of each task: from its end to the batch's delivery */
     struct weir_plan plan;
     struct weir_sample *samples;
     struct weir_slot_sample *progress;
@@ -48,12 +51,13 @@ struct weir_slots {
     int n;
     struct weir_slot *slot;
     uint8_t *memory;
-    size_t memory_bytes;
+    size_t memory_bytes, slot_bytes;
     _Atomic bool stop;
 };
 
-/* Allocates n slots, their memory touched. ordered: keep each batch's samples by (episode, t) as well. */
-int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, bool ordered,
+/* Allocates n slots for batches of so many tasks, their memory touched. ordered: keep each batch's samples by (episode,
+ * t) as well. */
+int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout, bool ordered,
                     struct weir_err *err);
 void weir_slots_close(struct weir_slots *slots);
 
@@ -64,6 +68,10 @@ static inline struct weir_slot *weir_slot_of(struct weir_slots *slots, uint64_t 
 {
     return &slots->slot[sequence % (uint64_t)slots->n];
 }
+
+/* The first task of its batch begins: its memory is in use until the release. */
+void weir_slot_begin(struct weir_slots *slots, struct weir_slot *slot);
+void weir_slot_release(struct weir_slots *slots, struct weir_slot *slot);
 
 /* Blocks until batch sequence may be worked on (armed) or is done (complete); false when stopped. */
 bool weir_slot_wait_armed(struct weir_slots *slots, uint64_t sequence);

@@ -91,6 +91,7 @@ static void compact(const struct weir_batch_layout *layout, struct weir_slot *sl
 static void collate(struct weir_shared *shared, struct weir_slot *slot)
 {
     WEIR_ZONE(WEIR_STAGE_COLLATE);
+    slot->last_item = weir_item_self;
     compact(&shared->layout, slot);
     if (shared->config.on_error != WEIR_ON_ERROR_FAIL)
         atomic_fetch_add_explicit(&shared->faults.skipped_samples, (uint64_t)(slot->plan.n - slot->batch.n),
@@ -159,6 +160,7 @@ void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
         }
         finish_part(progress, camera);
     }
+    slot->done[task] = weir_async_begin(shared->item_wait);
     if (atomic_fetch_sub_explicit(&slot->tasks_left, 1, memory_order_acq_rel) == 1)
         collate(shared, slot);
 }

@@ -1,5 +1,5 @@
-#include "prof/threads.h"
 #include "pipeline/worker_priv.h"
+#include "prof/threads.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -53,8 +53,14 @@ static void wait_stop(struct weir_worker *worker)
 
 static void run(struct weir_worker *worker, uint64_t sequence, uint64_t task)
 {
+    struct weir_shared *shared = worker->shared;
+    struct weir_slot *slot = weir_slot_of(&shared->slots, sequence);
     say(worker, WEIR_DOING_TASK, sequence, task);
-    weir_task_run(worker, weir_slot_of(&worker->shared->slots, sequence), (int)task);
+    if (task == 0) /* the first one taken: tickets are in order */
+        weir_slot_begin(&shared->slots, slot);
+    weir_item_self = weir_item_of(shared, sequence, task);
+    weir_task_run(worker, slot, (int)task);
+    weir_item_self = 0;
     atomic_store_explicit(&worker->tasks_done, worker->tasks_done + 1, memory_order_relaxed);
 }
 

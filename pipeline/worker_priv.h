@@ -25,10 +25,17 @@ struct weir_shared {
     int tasks_per_sample; /* one per camera, and the state */
     bool blocks;          /* some frames lie in blocks of chunks */
     uint64_t total;       /* batches of the run */
+    weir_name item_wait;  /* how long what a task made waits for the consumer */
     struct weir_slots slots;
     struct weir_faults faults;
     alignas(64) _Atomic uint64_t next_ticket;
 };
+
+/* The number of a task in the run, from 1: what records of its work and of its wait carry. */
+static inline uint64_t weir_item_of(const struct weir_shared *shared, uint64_t sequence, uint64_t task)
+{
+    return (sequence * (uint64_t)shared->config.batch_size * (uint64_t)shared->tasks_per_sample) + task + 1;
+}
 
 /* One image of a batch: which frame, and where it goes. */
 struct weir_image {

@@ -1,0 +1,239 @@
+#include "cli/run_profile.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS_KEPT = 1 << 16, WINDOWS_KEPT = 64 };
+
+/* By the loop's own clocks, which know nothing of traces. */
+struct step {
+    int64_t number;
+    uint64_t ns, wait_ns;
+};
+
+struct window {
+    int64_t first, last, steps;
+    uint64_t ns, wait_ns; /* of these steps */
+    uint64_t events, dropped;
+    char path[512]; /* "" = error */
+    char error[512];
+};
+
+struct weir_run_profile {
+    struct weir_profiler *profiler;
+    struct weir_run_profile_config config;
+    struct weir_loader *loader;
+    int64_t step;
+    uint64_t step_start_ns;
+    pthread_mutex_t lock; /* the steps and windows: the profiler's thread looks at them */
+    struct step *steps;   /* of number n at n % STEPS_KEPT */
+    struct window windows[WINDOWS_KEPT];
+    int64_t n_windows; /* all that there were */
+    double zone_ns;
+};
+
+static void on_message(void *user, const char *line)
+{
+    (void)user;
+    fprintf(stderr, "weir run: profile: %s\n", line);
+}
+
+static void on_sample(void *user)
+{
+    struct weir_run_profile *profile = user;
+    weir_loader_count_now(profile->loader);
+}
+
+static void sum_steps(const struct weir_run_profile *profile, struct window *window)
+{
+    for (int64_t n = window->first; n >= 0 && n <= window->last; n++) {
+        const struct step *step = &profile->steps[n % STEPS_KEPT];
+        if (step->number != n)
+            continue;
+        window->steps++;
+        window->ns += step->ns;
+        window->wait_ns += step->wait_ns;
+    }
+}
+
+static void on_window(void *user, const struct weir_profiler_window *recorded)
+{
+    struct weir_run_profile *profile = user;
+    struct window window = {
+        .first = recorded->first_step,
+        .last = recorded->last_step,
+        .events = recorded->trace ? recorded->trace->n_events : 0,
+        .dropped = recorded->dropped,
+    };
+    snprintf(window.path, sizeof window.path, "%s", recorded->path ? recorded->path : "");
+    snprintf(window.error, sizeof window.error, "%s", recorded->error ? recorded->error : "");
+    pthread_mutex_lock(&profile->lock);
+    sum_steps(profile, &window);
+    profile->windows[profile->n_windows++ % WINDOWS_KEPT] = window;
+    pthread_mutex_unlock(&profile->lock);
+}
+
+static char *metadata_of(const struct weir_loader *loader)
+{
+    struct weir_loader_facts facts;
+    char *text = NULL;
+    weir_loader_facts(loader, &facts);
+    if (asprintf(&text, "\"weir_workers\": %d, \"weir_prefetch\": %d, \"weir_slot_bytes\": %zu", facts.workers,
+                 facts.prefetch, facts.slot_bytes) < 0)
+        return NULL;
+    return text;
+}
+
+static int open_profiler(struct weir_run_profile *profile, struct weir_err *err)
+{
+    struct weir_profiler_config config;
+    char *metadata = metadata_of(profile->loader);
+    weir_profiler_config_default(&config);
+    config.schedule = profile->config.schedule;
+    config.record_shapes = profile->config.record_shapes;
+    config.profile_memory = profile->config.profile_memory;
+    config.with_stack = profile->config.with_stack;
+    config.worker_ops = profile->config.worker_ops;
+    config.folder = profile->config.folder;
+    config.metadata = metadata;
+    config.on_window = on_window;
+    config.on_message = on_message;
+    config.on_sample = on_sample;
+    config.user = profile;
+    int rc = weir_profiler_open(&profile->profiler, &config, err);
+    free(metadata);
+    return rc;
+}
+
+int weir_run_profile_open(struct weir_run_profile **out, const struct weir_run_profile_config *config,
+                          struct weir_loader *loader, struct weir_err *err)
+{
+    *out = NULL;
+    if (!config->folder)
+        return 0;
+    struct weir_run_profile *profile = calloc(1, sizeof *profile);
+    if (profile)
+        profile->steps = calloc(STEPS_KEPT, sizeof *profile->steps);
+    if (!profile || !profile->steps) {
+        free(profile);
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    }
+    for (int i = 0; i < STEPS_KEPT; i++)
+        profile->steps[i].number = -1;
+    profile->config = *config;
+    profile->loader = loader;
+    pthread_mutex_init(&profile->lock, NULL);
+    int rc = open_profiler(profile, err);
+    profile->step_start_ns = weir_clock_monotonic_ns();
+    if (rc < 0)
+        weir_run_profile_close(&profile);
+    *out = profile;
+    return rc;
+}
+
+void weir_run_profile_step(struct weir_run_profile *profile, uint64_t wait_ns)
+{
+    if (!profile)
+        return;
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    pthread_mutex_lock(&profile->lock);
+    profile->steps[profile->step % STEPS_KEPT] = (struct step){profile->step, now_ns - profile->step_start_ns, wait_ns};
+    pthread_mutex_unlock(&profile->lock);
+    profile->step++;
+    weir_profiler_step(profile->profiler);
+    profile->step_start_ns = weir_clock_monotonic_ns();
+}
+
+/* The last step is one without a batch, in which the loader said that there are no more: it is not a step. */
+void weir_run_profile_finish(struct weir_run_profile *profile)
+{
+    if (!profile)
+        return;
+    weir_profiler_stop(profile->profiler);
+    weir_profiler_flush(profile->profiler);
+}
+
+void weir_run_profile_close(struct weir_run_profile **profile)
+{
+    struct weir_run_profile *p = *profile;
+    if (!p)
+        return;
+    weir_profiler_close(&p->profiler);
+    pthread_mutex_destroy(&p->lock);
+    free(p->steps);
+    free(p);
+    *profile = NULL;
+}
+
+/* ---- what was recorded ---- */
+
+static double share(const struct window *window)
+{
+    return window->ns ? (double)window->wait_ns / (double)window->ns : 0;
+}
+
+static void print_window(FILE *out, const struct window *window)
+{
+    if (window->first == window->last)
+        fprintf(out, "profile: step %" PRId64, window->first);
+    else
+        fprintf(out, "profile: steps %" PRId64 " to %" PRId64, window->first, window->last);
+    fprintf(out, ", %.3f s, data wait %.1f %%; %" PRIu64 " events", (double)window->ns / 1e9, 100 * share(window),
+            window->events);
+    if (window->dropped)
+        fprintf(out, ", %" PRIu64 " more dropped (record fewer steps)", window->dropped);
+    fprintf(out, "; %s\n", window->path[0] ? window->path : "not written");
+}
+
+static int64_t first_kept(const struct weir_run_profile *profile)
+{
+    return profile->n_windows > WINDOWS_KEPT ? profile->n_windows - WINDOWS_KEPT : 0;
+}
+
+void weir_run_profile_print(FILE *out, struct weir_run_profile *profile)
+{
+    if (!profile)
+        return;
+    if (profile->n_windows == 0)
+        fprintf(out, "profile: nothing was recorded: the run had %" PRId64 " steps; give a shorter --schedule\n",
+                profile->step);
+    if (first_kept(profile) > 0)
+        fprintf(out, "profile: %" PRId64 " windows before these\n", first_kept(profile));
+    for (int64_t i = first_kept(profile); i < profile->n_windows; i++)
+        print_window(out, &profile->windows[i % WINDOWS_KEPT]);
+}
+
+static void log_window(struct weir_json *json, const struct window *window)
+{
+    weir_json_object(json, NULL);
+    weir_json_int(json, "first_step", window->first);
+    weir_json_int(json, "last_step", window->last);
+    weir_json_double(json, "seconds", (double)window->ns / 1e9);
+    weir_json_double(json, "data_wait", share(window));
+    weir_json_uint(json, "events", window->events);
+    weir_json_uint(json, "dropped", window->dropped);
+    weir_json_text(json, "path", window->path[0] ? window->path : NULL);
+    weir_json_text(json, "error", window->error[0] ? window->error : NULL);
+    weir_json_end(json, '}');
+}
+
+void weir_run_profile_log(FILE *log, struct weir_run_profile *profile)
+{
+    struct weir_json json;
+    if (!profile)
+        return;
+    weir_json_open(&json, log, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "profile");
+    weir_json_int(&json, "windows_before", first_kept(profile));
+    weir_json_array(&json, "windows");
+    for (int64_t i = first_kept(profile); i < profile->n_windows; i++)
+        log_window(&json, &profile->windows[i % WINDOWS_KEPT]);
+    weir_json_end(&json, ']');
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fflush(log);
+}

@@ -1,0 +1,32 @@
+/* run_profile.h: --profile of weir run: a step is a batch; windows become trace files, and a line each of what our own
+ * clocks say about their steps. */
+#ifndef WEIR_CLI_RUN_PROFILE_H
+#define WEIR_CLI_RUN_PROFILE_H
+
+#include "pipeline/loader.h"
+#include "prof/averages.h"
+#include "prof/profiler.h"
+
+struct weir_run_profile_config {
+    const char *folder; /* NULL: nothing is recorded */
+    struct weir_schedule schedule;
+    bool record_shapes, profile_memory, with_stack, worker_ops;
+    const char *sort_by;
+    int row_limit;
+};
+
+struct weir_run_profile;
+
+int weir_run_profile_open(struct weir_run_profile **out, const struct weir_run_profile_config *config,
+                          struct weir_loader *loader, struct weir_err *err);
+/* A step ended, in which the consumer waited so long for its batch. Accepts NULL, as the others do. */
+void weir_run_profile_step(struct weir_run_profile *profile, uint64_t wait_ns);
+/* Ends the recording and waits for its files. */
+void weir_run_profile_finish(struct weir_run_profile *profile);
+/* What was recorded: the windows, and the averages of the last one. */
+void weir_run_profile_print(FILE *out, struct weir_run_profile *profile);
+/* The same as one JSON line, {"type": "profile", ...}. */
+void weir_run_profile_log(FILE *log, struct weir_run_profile *profile);
+void weir_run_profile_close(struct weir_run_profile **profile);
+
+#endif
