@@ -310,7 +310,10 @@ static bool obtain(struct weir_loader *loader, uint64_t sequence)
     if (loader->n_workers == 0)
         weir_worker_do_batch(&loader->workers[0], sequence);
     bool there = weir_slot_wait_complete(&loader->shared.slots, sequence);
-    weir_item_self = there ? weir_slot_of(&loader->shared.slots, sequence)->last_item : 0; /* what was waited for */
+    struct weir_slot *slot = weir_slot_of(&loader->shared.slots, sequence);
+    if (there)
+        weir_slot_lend(&loader->shared.slots, slot);
+    weir_item_self = there ? slot->last_item : 0; /* what was waited for */
     return there;
 }
 
@@ -352,7 +355,6 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     if (!loader->first_batch_ns)
         loader->first_batch_ns = now_ns;
     end_item_waits(s, slot);
-    slot->lent = true;
     loader->lent++;
     loader->next++;
     *batch = &slot->batch;
@@ -361,10 +363,10 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
 
 void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch)
 {
+    WEIR_OPERATOR("weir_loader_release");
     struct weir_shared *s = &loader->shared;
     struct weir_slot *slot = weir_slot_of(&s->slots, batch->plan.sequence);
     weir_slot_release(&s->slots, slot);
-    slot->lent = false;
     loader->lent--;
     uint64_t sequence = batch->plan.sequence + (uint64_t)s->slots.n;
     if (sequence < s->total)

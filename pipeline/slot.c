@@ -142,17 +142,17 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
     pthread_mutex_unlock(&slots->lock);
 }
 
-void weir_slot_begin(struct weir_slots *slots, struct weir_slot *slot)
+void weir_slot_lend(struct weir_slots *slots, struct weir_slot *slot)
 {
-    atomic_store_explicit(&slot->begun, true, memory_order_relaxed);
+    atomic_store_explicit(&slot->lent, true, memory_order_relaxed);
     weir_memory_allocated(slot->memory, slots->slot_bytes, WEIR_MEMORY_CPU);
 }
 
 void weir_slot_release(struct weir_slots *slots, struct weir_slot *slot)
 {
-    if (!atomic_exchange_explicit(&slot->begun, false, memory_order_relaxed))
-        return;
-    weir_memory_freed(slot->memory, slots->slot_bytes, WEIR_MEMORY_CPU);
+    atomic_store_explicit(&slot->begun, false, memory_order_relaxed);
+    if (atomic_exchange_explicit(&slot->lent, false, memory_order_relaxed))
+        weir_memory_freed(slot->memory, slots->slot_bytes, WEIR_MEMORY_CPU);
 }
 
 static bool stopped(const struct weir_slots *slots)

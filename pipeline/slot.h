@@ -69,8 +69,8 @@ static inline struct weir_slot *weir_slot_of(struct weir_slots *slots, uint64_t 
     return &slots->slot[sequence % (uint64_t)slots->n];
 }
 
-/* The first task of its batch begins: its memory is in use until the release. */
-void weir_slot_begin(struct weir_slots *slots, struct weir_slot *slot);
+/* The consumer has the batch, and its memory, until the release. */
+void weir_slot_lend(struct weir_slots *slots, struct weir_slot *slot);
 void weir_slot_release(struct weir_slots *slots, struct weir_slot *slot);
 
 /* Blocks until batch sequence may be worked on (armed) or is done (complete); false when stopped. */

@@ -57,7 +57,7 @@ static void run(struct weir_worker *worker, uint64_t sequence, uint64_t task)
     struct weir_slot *slot = weir_slot_of(&shared->slots, sequence);
     say(worker, WEIR_DOING_TASK, sequence, task);
     if (task == 0) /* the first one taken: tickets are in order */
-        weir_slot_begin(&shared->slots, slot);
+        atomic_store_explicit(&slot->begun, true, memory_order_relaxed);
     weir_item_self = weir_item_of(shared, sequence, task);
     weir_task_run(worker, slot, (int)task);
     weir_item_self = 0;

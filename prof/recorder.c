@@ -245,6 +245,7 @@ static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t
 {
     zone->flags.state = weir_recording();
     zone->flags.special = 0;
+    zone->shapes = 0;
     atomic_store_explicit(&zone->cell, cell, memory_order_relaxed);
     put(&zone->child, 0);
     put(&zone->start, tsc ? weir_clock_tsc() : weir_clock_ticks());

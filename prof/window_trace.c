@@ -61,7 +61,7 @@ static bool name_range(struct build *b, struct weir_event *event, weir_name name
     event->cat = stage->consumer || b->how->worker_ops ? WEIR_CAT_CPU_OP : WEIR_CAT_LOADER_STAGE;
     if (stage->consumer && stage->kind == WEIR_KIND_WAIT) {
         event->name = b->data_wait;
-        event->cat = WEIR_CAT_USER_ANNOTATION;
+        event->cat = WEIR_CAT_CPU_OP; /* TensorBoard's plugin overlooks it as a user_annotation */
     }
     return true;
 }

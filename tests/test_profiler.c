@@ -348,7 +348,7 @@ Test(profiler, zones_and_what_is_open_at_the_end)
         {"05_to_tensor_normalize", WEIR_EVENT_RANGE, WEIR_CAT_LOADER_STAGE, 1},
         {"03c_read_bytes", WEIR_EVENT_RANGE, WEIR_CAT_LOADER_STAGE, 1},
         {"never ended", WEIR_EVENT_RANGE, WEIR_CAT_CPU_OP, 1},
-        {"enumerate(DataLoader)#WeirLoader.__next__", WEIR_EVENT_RANGE, WEIR_CAT_USER_ANNOTATION, 1},
+        {"enumerate(DataLoader)#WeirLoader.__next__", WEIR_EVENT_RANGE, WEIR_CAT_CPU_OP, 1},
         {"20_train_forward_pass", WEIR_EVENT_RANGE, WEIR_CAT_CPU_OP, 1},
         {"worker_loop", WEIR_EVENT_RANGE, WEIR_CAT_LOADER_STAGE, 0},
     };
