@@ -125,8 +125,8 @@ static void cpu_step(struct weir_trace *trace, uint32_t track, int step)
     int64_t begin = (int64_t)step * FIXTURE_STEP_US + 1000;
     snprintf(name, sizeof name, "ProfilerStep#%d", FIXTURE_FIRST_STEP + step);
     fixture_range(trace, track, WEIR_CAT_USER_ANNOTATION, name, begin, FIXTURE_STEP_US);
-    fixture_range(trace, track, WEIR_CAT_USER_ANNOTATION, "enumerate(DataLoader)#WeirLoader.__next__", begin,
-                  FIXTURE_WAIT_US);
+    /* An operator: the plugin as it was released, 0.4.3, has no annotations in its overview. */
+    fixture_range(trace, track, WEIR_CAT_CPU_OP, "enumerate(DataLoader)#WeirLoader.__next__", begin, FIXTURE_WAIT_US);
     queue_depth(trace, track, begin, step % 4);
     operator_range(trace, track, "train_forward", begin + 3100, 2900);
     memory(trace, track, begin + 3200, 1 << 20, 2 << 20, -1);

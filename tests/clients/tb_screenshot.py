@@ -1,0 +1,187 @@
+"""Starts the real TensorBoard on a folder of runs, opens the PYTORCH_PROFILER plugin in headless Chromium, waits until
+its Overview shows the run with its parts of a step, and keeps a picture of it:
+
+    tb_screenshot.py LOGDIR PICTURE.png [--expect TEXT]... [--seconds 90]
+"""
+import argparse
+import base64
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+import websocket
+
+# Everything that can be read on the page, through frames and shadow trees.
+TEXT = """(function read(node) {
+    if (!node) return "";
+    if (node.nodeType === 3) return node.textContent + "\\n";
+    if (node.nodeType === 1 && ["SCRIPT", "STYLE", "TITLE"].includes(node.nodeName.toUpperCase())) return "";
+    let text = "";
+    if (node.nodeName === "IFRAME") { try { text += read(node.contentDocument.body); } catch (e) {} }
+    if (node.shadowRoot) text += read(node.shadowRoot);
+    for (const child of node.childNodes) text += read(child);
+    return text;
+})(document.body)"""
+# The plugin draws its charts with Google's library, straight from the network. Where that is out of reach it would wait
+# for ever, so it gets one that only writes down what is to be drawn.
+CHARTS = """
+window.google = {charts: {load() {}, setOnLoadCallback(f) { setTimeout(f, 0); }}, visualization: {}};
+class Table {
+    constructor(rows) { this.rows = rows || []; }
+    addColumn() {} addRow(row) { this.rows.push(row); } addRows(rows) { this.rows.push(...rows); }
+    getNumberOfRows() { return this.rows.length; } getNumberOfColumns() { return 0; }
+    getValue() { return 0; } sort() {}
+}
+class Chart {
+    constructor(element) { this.element = element; }
+    draw(table) { this.element.textContent = "[chart, its library is not reachable] " + JSON.stringify(table.rows || []); }
+    clearChart() {} getSelection() { return []; } setSelection() {}
+}
+Object.assign(google.visualization, {DataTable: Table, DataView: Table, arrayToDataTable: rows => new Table(rows),
+    PieChart: Chart, ColumnChart: Chart, AreaChart: Chart, BarChart: Chart, LineChart: Chart, SteppedAreaChart: Chart,
+    Histogram: Chart, ComboChart: Chart, Table: Chart, events: {addListener() {}, removeListener() {}}});
+"""
+
+
+@contextlib.contextmanager
+def running(command, log):
+    """The process, ended with all its children when the block is left."""
+    with open(log, "wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def wait_for(process, log, pattern, seconds):
+    """What the pattern finds in the log of a process that is coming up."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        with open(log, errors="replace") as f:
+            text = f.read()
+        found = re.search(pattern, text)
+        if found:
+            return found
+        if process.poll() is not None:
+            break
+        time.sleep(0.1)
+    raise SystemExit(f"{process.args[0]} did not come up; it says:\n{text[-3000:]}")
+
+
+def fetch(url):
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return answer.read()
+
+
+class Page:
+    """One tab, by Chromium's DevTools protocol."""
+
+    def __init__(self, port):
+        tabs = json.loads(fetch(f"http://127.0.0.1:{port}/json/list"))
+        url = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
+        self.socket = websocket.create_connection(url, timeout=30, suppress_origin=True)
+        self.number = 0
+        self.charts = "Google's"
+
+    def call(self, method, **params):
+        self.number += 1
+        wanted = self.number
+        self.socket.send(json.dumps({"id": wanted, "method": method, "params": params}))
+        while True:
+            message = json.loads(self.socket.recv())
+            if message.get("id") == wanted:
+                assert "error" not in message, f"{method}: {message['error']}"
+                return message["result"]
+            if message.get("method") == "Fetch.requestPaused":
+                self.answer(message["params"])
+
+    def answer(self, request):
+        """Google's charts: theirs when they can be had."""
+        number = {"requestId": request["requestId"]}
+        try:
+            fetch(request["request"]["url"])
+            reply = {"method": "Fetch.continueRequest", "params": number}
+        except OSError:
+            self.charts = "a stand-in for Google's"
+            script = base64.b64encode(CHARTS.encode()).decode()
+            headers = [{"name": "Content-Type", "value": "text/javascript"}]
+            reply = {"method": "Fetch.fulfillRequest",
+                     "params": {**number, "responseCode": 200, "responseHeaders": headers, "body": script}}
+        self.number += 1
+        self.socket.send(json.dumps({"id": self.number, **reply}))
+
+    def text(self):
+        return self.call("Runtime.evaluate", expression=TEXT, returnByValue=True)["result"].get("value", "")
+
+    def save(self, path):
+        picture = self.call("Page.captureScreenshot", format="png")["data"]
+        with open(path, "wb") as f:
+            f.write(base64.b64decode(picture))
+
+
+def show(page, url, wanted, seconds):
+    """Opens the page and waits until all that is wanted can be read on it."""
+    page.call("Fetch.enable", patterns=[{"urlPattern": "*://www.gstatic.com/charts/loader.js*"}])
+    page.call("Page.enable")
+    page.call("Page.navigate", url=url)
+    until = time.monotonic() + seconds
+    while True:
+        text = re.sub(r"\s+", " ", page.text())
+        missing = [part for part in wanted if part not in text]
+        if not missing or time.monotonic() > until:
+            return text, missing
+        time.sleep(0.3)
+
+
+def chromium_command(profile):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not browser:
+        raise SystemExit("no Chromium here: install the package chromium (.ci/packages.sh ci)")
+    return [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--remote-debugging-port=0",
+            "--window-size=1600,1400", f"--user-data-dir={profile}", "about:blank"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("logdir")
+    parser.add_argument("picture")
+    parser.add_argument("--expect", action="append", default=[])
+    parser.add_argument("--seconds", type=float, default=90)
+    given = parser.parse_args()
+    wanted = ["Execution Summary", "Step Time Breakdown", "Average Step Time", "CPU Exec", *given.expect]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
+        board = [sys.executable, "-m", "tensorboard.main", "--logdir", given.logdir, "--port", "0", "--host", "127.0.0.1",
+                 "--load_fast=false"]
+        log, browser_log = f"{work}/tensorboard.log", f"{work}/chromium.log"
+        with running(board, log) as tensorboard, running(chromium_command(f"{work}/profile"), browser_log) as chromium:
+            url = wait_for(tensorboard, log, r"(http://[^ ]+:\d+/)", given.seconds)[1]
+            port = wait_for(chromium, browser_log, r"DevTools listening on ws://127\.0\.0\.1:(\d+)/", given.seconds)[1]
+            page = Page(port)
+            text, missing = show(page, f"{url}#pytorch_profiler", wanted, given.seconds)
+            time.sleep(1)  # what is drawn in motion comes to rest
+            page.save(given.picture)
+            if missing:
+                with open(log, errors="replace") as f:
+                    print(f.read()[-2000:])
+                raise SystemExit(f"the page does not show {missing} ({given.picture}); it shows: {text[:2000]}")
+    print(f"the Overview shows {', '.join(wanted)}; charts by {page.charts}; picture: {given.picture}")
+
+
+if __name__ == "__main__":
+    main()
