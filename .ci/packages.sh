@@ -7,7 +7,8 @@ build=(gcc libc6-dev make cmake ninja-build pkg-config
     libxxhash-dev liburing-dev)
 tests=(libcriterion-dev python3 python3-h5py python3-numpy python3-pil python3-xxhash hdf5-tools)
 bench=(libturbojpeg0-dev)
-ci=(git g++ clang clang-format libclang-rt-dev llvm shellcheck groff-base zsh fish)
+ci=(git g++ clang clang-format libclang-rt-dev llvm shellcheck groff-base zsh fish
+    chromium python3-venv)
 
 case "${1:-build}" in
 build) wanted=("${build[@]}") ;;

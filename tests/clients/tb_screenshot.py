@@ -33,21 +33,27 @@ TEXT = """(function read(node) {
 # The plugin draws its charts with Google's library, straight from the network. Where that is out of reach it would wait
 # for ever, so it gets one that only writes down what is to be drawn.
 CHARTS = """
-window.google = {charts: {load() {}, setOnLoadCallback(f) { setTimeout(f, 0); }}, visualization: {}};
+const lenient = object => new Proxy(object, {get: (o, name) => name in o ? o[name] : () => 0});
 class Table {
-    constructor(rows) { this.rows = rows || []; }
-    addColumn() {} addRow(row) { this.rows.push(row); } addRows(rows) { this.rows.push(...rows); }
-    getNumberOfRows() { return this.rows.length; } getNumberOfColumns() { return 0; }
-    getValue() { return 0; } sort() {}
+    constructor(rows) { this.rows = rows || []; return lenient(this); }
+    addRow(row) { this.rows.push(row); }
+    addRows(rows) { this.rows.push(...rows); }
+    getNumberOfRows() { return this.rows.length; }
 }
 class Chart {
-    constructor(element) { this.element = element; }
-    draw(table) { this.element.textContent = "[chart, its library is not reachable] " + JSON.stringify(table.rows || []); }
-    clearChart() {} getSelection() { return []; } setSelection() {}
+    constructor(element) { this.element = element; return lenient(this); }
+    draw(table) {
+        const lines = (table.rows || []).map(row => row.filter(cell => !/^<|object Object/.test(cell)).join("  "));
+        this.element.innerHTML = "<pre style='overflow: hidden'>[drawn without Google's charts]</pre>";
+        this.element.firstChild.append("\\n" + lines.join("\\n"));
+    }
 }
-Object.assign(google.visualization, {DataTable: Table, DataView: Table, arrayToDataTable: rows => new Table(rows),
-    PieChart: Chart, ColumnChart: Chart, AreaChart: Chart, BarChart: Chart, LineChart: Chart, SteppedAreaChart: Chart,
-    Histogram: Chart, ComboChart: Chart, Table: Chart, events: {addListener() {}, removeListener() {}}});
+const kinds = ["Pie", "Column", "Area", "Bar", "Line", "SteppedArea", "Combo"].map(kind => [kind + "Chart", Chart]);
+window.google = {
+    charts: {load: async () => {}, setOnLoadCallback: f => setTimeout(f, 0)},
+    visualization: lenient({DataTable: Table, DataView: Table, arrayToDataTable: rows => new Table(rows),
+        Table: Chart, Timeline: Chart, events: lenient({}), ...Object.fromEntries(kinds)})
+};
 """
 
 
@@ -154,7 +160,7 @@ def chromium_command(profile):
         raise SystemExit("no Chromium here: install the package chromium (.ci/packages.sh ci)")
     return [browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--remote-debugging-port=0",
-            "--window-size=1600,1400", f"--user-data-dir={profile}", "about:blank"]
+            "--window-size=1800,1400", f"--user-data-dir={profile}", "about:blank"]
 
 
 def main():
