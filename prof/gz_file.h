@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* zlib's levels are 1 to 9. Of a trace 1 leaves a tenth, 6 four fifths of that for thrice the time (docs/trace.md). */
+/* zlib's levels are 1 to 9. Of a trace 1 leaves an eighth, 6 a tenth in twice the time (docs/trace.md). */
 enum { WEIR_GZ_PLAIN = 0, WEIR_GZ_FAST = 1 };
 
 struct weir_gz_file;

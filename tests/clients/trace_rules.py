@@ -33,7 +33,7 @@ def check_file(text, trace):
         yield "the last event is not Record Window End"
     if not re.search(r'"rank":\s+\d+', text):
         yield "HolisticTraceAnalysis finds no rank"
-    wrong = re.search(r'"(?:ts|dur)": ?(?!\d+\.\d{3}[,}])[^,}]*', text)
+    wrong = re.search(r'"(?:ts|dur)":\s*+(?!\d+\.\d{3}[,}])[^,}]*', text)
     if wrong:
         yield f"not us with three decimals: {wrong[0]}"
 
