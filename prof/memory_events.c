@@ -10,14 +10,16 @@ static int place(int device)
 
 static void record(const void *address, int64_t bytes, int device, int64_t now_allocated)
 {
+    struct weir_writing writing;
     struct weir_ring *track = weir_track_self ? weir_track_self : weir_track_make();
-    if (!track || !weir_track_begin(track, 3))
+    if (!track || !weir_track_begin(track, 3, &writing))
         return;
     uint32_t at = (uint32_t)place(device);
-    weir_track_put(track, weir_clock_ticks(), weir_record_word(at, 0, WEIR_RECORD_MEMORY, 0));
-    weir_track_put(track, (uintptr_t)address, (uint64_t)bytes);
-    weir_track_put(track, (uint64_t)now_allocated, (uint64_t)atomic_load_explicit(&reserved[at], memory_order_relaxed));
-    weir_track_end(track);
+    weir_track_put(&writing, weir_clock_ticks(), weir_record_word(at, 0, WEIR_RECORD_MEMORY, 0));
+    weir_track_put(&writing, (uintptr_t)address, (uint64_t)bytes);
+    weir_track_put(&writing, (uint64_t)now_allocated,
+                   (uint64_t)atomic_load_explicit(&reserved[at], memory_order_relaxed));
+    weir_track_end(&writing);
 }
 
 static void change(const void *address, int64_t bytes, int device)

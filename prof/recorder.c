@@ -321,7 +321,7 @@ static void record_carved(struct weir_thread *t, const struct weir_open_zone *zo
 static void trace_zone(const struct weir_open_zone *zone, int stage, uint64_t now)
 {
     uint64_t start = get(&zone->start), carved = zone->flags.special ? zone->carved : 0;
-    uint32_t state = zone->flags.state, shapes = state & WEIR_RECORDING_SHAPES ? zone->shapes : 0;
+    uint32_t state = zone->flags.state, shapes = zone->shapes;
     carved = carved < now - start ? carved : now - start;
     if (carved)
         weir_track_range((weir_name)zone->carved_stage, now - carved, now, state, 0);
@@ -347,22 +347,26 @@ static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zon
         trace_zone(zone, cell->stage, now);
 }
 
-/* A zone that is recorded, and nothing else. */
-static __attribute__((noinline)) void end_traced(struct weir_thread *t, struct weir_open_zone *zone)
-{
-    struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);
-    uint64_t now = weir_clock_ticks(), start = get(&zone->start);
-    now = now > start ? now : start;
-    close_zone(t, zone, cell, now - start, 0, weir_hist_bucket(now - start));
-    weir_track_range((weir_name)cell->stage, start, now, zone->flags.state,
-                     zone->flags.state & WEIR_RECORDING_SHAPES ? zone->shapes : 0);
-}
-
 /* A zone that took a minute, or whose core's clock is behind that of the core it began on. */
 static RARELY void end_odd(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell, int64_t ticks)
 {
     uint64_t wall = ticks > 0 ? (uint64_t)ticks : 0;
     close_zone(t, zone, cell, wall, 0, weir_hist_bucket(wall));
+    if (zone->flags.state)
+        trace_zone(zone, cell->stage, get(&zone->start) + wall);
+}
+
+/* A zone that is recorded, and nothing else. */
+static __attribute__((noinline)) void end_traced(struct weir_thread *t, struct weir_open_zone *zone)
+{
+    struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);
+    uint64_t start = get(&zone->start), now = weir_clock_tsc();
+    if (__builtin_expect((now - start) >> WEIR_HIST_BITS != 0, 0)) {
+        end_odd(t, zone, cell, (int64_t)(now - start));
+        return;
+    }
+    close_zone(t, zone, cell, now - start, 0, weir_hist_bucket_short(now - start));
+    weir_track_range((weir_name)cell->stage, start, now, zone->flags.state, zone->shapes);
 }
 
 void weir_zone_end_(struct weir_thread *t)

@@ -104,18 +104,26 @@ static inline void weir_lap(struct weir_lap *lap, int stage)
         weir_lap_(weir_thread_self, lap, stage);
 }
 
-static inline void weir_zone_close_(const char *unused)
+static inline struct weir_thread *weir_zone_open_(int stage)
 {
-    (void)unused;
-    weir_zone_end();
+    struct weir_thread *thread = weir_thread_self;
+    if (thread)
+        weir_zone_begin_(thread, stage);
+    return thread;
+}
+
+static inline void weir_zone_close_(struct weir_thread *const *thread)
+{
+    if (*thread)
+        weir_zone_end_(*thread);
 }
 
 /* WEIR_ZONE(stage); times from here to the end of the enclosing block. */
 #define WEIR_ZONE_NAME_(line)  weir_zone_at_##line
 #define WEIR_ZONE_NAME2_(line) WEIR_ZONE_NAME_(line)
 #define WEIR_ZONE(stage)                                                                                               \
-    weir_zone_begin(stage);                                                                                            \
-    __attribute__((cleanup(weir_zone_close_), unused)) const char WEIR_ZONE_NAME2_(__LINE__) = 0
+    __attribute__((cleanup(weir_zone_close_), unused)) struct weir_thread *const WEIR_ZONE_NAME2_(__LINE__) =          \
+        weir_zone_open_(stage)
 
 struct weir_stage_stats {
     uint64_t count;

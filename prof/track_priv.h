@@ -55,9 +55,10 @@ struct weir_open_range {
 
 struct weir_ring {
     /* The writer's. */
-    alignas(64) uint64_t head, limit; /* limit: how far head may go before it must look at tail */
+    alignas(64) _Atomic uint64_t head; /* what is before it can be read */
+    uint64_t limit;                    /* how far head may go before it must look at tail */
     struct weir_slot2 *slots;
-    _Atomic uint64_t published, dropped;
+    _Atomic uint64_t dropped;
     _Atomic uint32_t version; /* of open: grows with each range opened */
     _Atomic uint32_t depth;
     struct weir_open_range open[WEIR_OPEN_MAX];
@@ -78,23 +79,29 @@ struct weir_ring *weir_track_make(void);
 /* Room for n slots, after a look at the tail; false: dropped and counted. */
 bool weir_track_room(struct weir_ring *track, unsigned n);
 
-static inline struct weir_slot2 *weir_track_begin(struct weir_ring *track, unsigned n)
+/* A record that is being written: n slots from at on. */
+struct weir_writing {
+    struct weir_ring *ring;
+    uint64_t at;
+};
+
+static inline bool weir_track_begin(struct weir_ring *track, unsigned n, struct weir_writing *writing)
 {
-    if (__builtin_expect(track->head + n > track->limit, 0) && !weir_track_room(track, n))
-        return NULL;
-    return track->slots;
+    writing->ring = track;
+    writing->at = atomic_load_explicit(&track->head, memory_order_relaxed);
+    return __builtin_expect(writing->at + n <= track->limit, 1) || weir_track_room(track, n);
 }
 
-static inline void weir_track_put(struct weir_ring *track, uint64_t a, uint64_t b)
+static inline void weir_track_put(struct weir_writing *writing, uint64_t a, uint64_t b)
 {
-    struct weir_slot2 *slot = &track->slots[track->head++ & (WEIR_RING_SLOTS - 1)];
+    struct weir_slot2 *slot = &writing->ring->slots[writing->at++ & (WEIR_RING_SLOTS - 1)];
     slot->a = a;
     slot->b = b;
 }
 
-static inline void weir_track_end(struct weir_ring *track)
+static inline void weir_track_end(const struct weir_writing *writing)
 {
-    atomic_store_explicit(&track->published, track->head, memory_order_release);
+    atomic_store_explicit(&writing->ring->head, writing->at, memory_order_release);
 }
 
 /* ---- stacks ---- */
@@ -109,26 +116,24 @@ int weir_stack_addresses(uint32_t stack, const void *const **addresses);
 void weir_track_range_full(struct weir_ring *track, enum weir_record_type type, weir_name name, uint64_t start,
                            uint64_t ticks, uint64_t item, uint32_t shapes, uint32_t stack);
 
-/* A range of the calling thread that ended now, opened under state. The caller has checked that state is not 0. */
+/* What weir_track_range does not do itself: a thread's first record, and ranges with anything beside their times. */
+void weir_track_range_slow(weir_name name, uint64_t start, uint64_t end, uint32_t state, uint32_t shapes);
+
+/* A range of the calling thread that ended now, end not before start, opened under state. The caller has checked that
+ * state is not 0. */
 static inline void weir_track_range(weir_name name, uint64_t start, uint64_t end, uint32_t state, uint32_t shapes)
 {
-    if (state != weir_recording())
-        return; /* its window has closed, and shows it as unfinished */
-    struct weir_ring *track = weir_track_self ? weir_track_self : weir_track_make();
-    uint64_t ticks = end > start ? end - start : 0, item = weir_item_self;
-    if (!track)
-        return;
-    bool plain = item == 0 && ticks <= UINT32_MAX && !(state & (WEIR_RECORDING_SHAPES | WEIR_RECORDING_STACKS));
-    if (!plain) {
-        uint32_t stack = state & WEIR_RECORDING_STACKS ? weir_stack_capture() : 0;
-        weir_track_range_full(track, WEIR_RECORD_RANGE, name, start, ticks, item,
-                              state & WEIR_RECORDING_SHAPES ? shapes : 0, stack);
+    struct weir_ring *track = weir_track_self;
+    uint64_t ticks = end - start, at;
+    uint32_t tagged = state & (WEIR_RECORDING_SHAPES | WEIR_RECORDING_STACKS);
+    bool quick = track && (weir_item_self | ticks >> 32 | tagged | (state ^ weir_recording())) == 0;
+    if (!quick || (at = atomic_load_explicit(&track->head, memory_order_relaxed)) >= track->limit) {
+        weir_track_range_slow(name, start, end, state, shapes);
         return;
     }
-    if (!weir_track_begin(track, 1))
-        return;
-    weir_track_put(track, start, weir_record_word((uint32_t)ticks, name, WEIR_RECORD_RANGE, 0));
-    weir_track_end(track);
+    struct weir_writing writing = {track, at};
+    weir_track_put(&writing, start, weir_record_word((uint32_t)ticks, name, WEIR_RECORD_RANGE, 0));
+    weir_track_end(&writing);
 }
 
 /* A step of the profiler that ended now. */

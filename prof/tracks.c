@@ -118,8 +118,9 @@ void weir_tracks_on_half(void (*call)(void))
 bool weir_track_room(struct weir_ring *track, unsigned n)
 {
     uint64_t tail = atomic_load_explicit(&track->tail, memory_order_acquire);
+    uint64_t head = atomic_load_explicit(&track->head, memory_order_relaxed);
     uint64_t half = tail + WEIR_RING_SLOTS / 2, whole = tail + WEIR_RING_SLOTS;
-    if (track->head + n <= half) {
+    if (head + n <= half) {
         track->limit = half;
         return true;
     }
@@ -128,7 +129,7 @@ bool weir_track_room(struct weir_ring *track, unsigned n)
     void (*call)(void) = atomic_load_explicit(&on_half, memory_order_acquire);
     if (!told && call)
         call();
-    if (track->head + n <= whole)
+    if (head + n <= whole)
         return true;
     atomic_store_explicit(&track->dropped, atomic_load_explicit(&track->dropped, memory_order_relaxed) + 1,
                           memory_order_relaxed);
@@ -138,16 +139,17 @@ bool weir_track_room(struct weir_ring *track, unsigned n)
 void weir_track_range_full(struct weir_ring *track, enum weir_record_type type, weir_name name, uint64_t start,
                            uint64_t ticks, uint64_t item, uint32_t shapes, uint32_t stack)
 {
+    struct weir_writing writing;
     bool tagged = item || shapes || stack, is_long = ticks > UINT32_MAX;
     unsigned follows = (tagged ? WEIR_RECORD_TAGS : 0) | (is_long ? WEIR_RECORD_LONG : 0);
-    if (!weir_track_begin(track, 1u + tagged + is_long))
+    if (!weir_track_begin(track, 1u + tagged + is_long, &writing))
         return;
-    weir_track_put(track, start, weir_record_word(is_long ? 0 : (uint32_t)ticks, name, type, follows));
+    weir_track_put(&writing, start, weir_record_word(is_long ? 0 : (uint32_t)ticks, name, type, follows));
     if (tagged)
-        weir_track_put(track, item, shapes | (uint64_t)stack << 32);
+        weir_track_put(&writing, item, shapes | (uint64_t)stack << 32);
     if (is_long)
-        weir_track_put(track, ticks, 0);
-    weir_track_end(track);
+        weir_track_put(&writing, ticks, 0);
+    weir_track_end(&writing);
 }
 
 static struct weir_ring *mine(void)
@@ -155,20 +157,33 @@ static struct weir_ring *mine(void)
     return weir_track_self ? weir_track_self : weir_track_make();
 }
 
+void weir_track_range_slow(weir_name name, uint64_t start, uint64_t end, uint32_t state, uint32_t shapes)
+{
+    if (state != weir_recording())
+        return; /* its window has closed, and shows it as unfinished */
+    struct weir_ring *track = mine();
+    if (!track)
+        return;
+    shapes = state & WEIR_RECORDING_SHAPES ? shapes : 0;
+    uint32_t stack = state & WEIR_RECORDING_STACKS ? weir_stack_capture() : 0;
+    weir_track_range_full(track, WEIR_RECORD_RANGE, name, start, end - start, weir_item_self, shapes, stack);
+}
+
 void weir_track_step(int64_t number, uint64_t start, uint64_t end)
 {
+    struct weir_writing writing;
     struct weir_ring *track = mine();
     uint64_t ticks = end - start;
     bool is_long = ticks > UINT32_MAX;
-    if (!track || !weir_track_begin(track, 2u + is_long))
+    if (!track || !weir_track_begin(track, 2u + is_long, &writing))
         return;
     weir_track_put(
-        track, start,
+        &writing, start,
         weir_record_word(is_long ? 0 : (uint32_t)ticks, 0, WEIR_RECORD_STEP, is_long ? WEIR_RECORD_LONG : 0));
     if (is_long)
-        weir_track_put(track, ticks, 0);
-    weir_track_put(track, (uint64_t)number, 0);
-    weir_track_end(track);
+        weir_track_put(&writing, ticks, 0);
+    weir_track_put(&writing, (uint64_t)number, 0);
+    weir_track_end(&writing);
 }
 
 void weir_async_record_(weir_name name, uint64_t start, uint64_t end, uint64_t item)
@@ -180,27 +195,29 @@ void weir_async_record_(weir_name name, uint64_t start, uint64_t end, uint64_t i
 
 void weir_counter_(weir_name name, double value)
 {
+    struct weir_writing writing;
     struct weir_ring *track = mine();
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    if (!track || !weir_track_begin(track, 2))
+    if (!track || !weir_track_begin(track, 2, &writing))
         return;
-    weir_track_put(track, weir_clock_ticks(), weir_record_word(0, name, WEIR_RECORD_COUNTER, 0));
-    weir_track_put(track, bits, 0);
-    weir_track_end(track);
+    weir_track_put(&writing, weir_clock_ticks(), weir_record_word(0, name, WEIR_RECORD_COUNTER, 0));
+    weir_track_put(&writing, bits, 0);
+    weir_track_end(&writing);
 }
 
 void weir_instant_(weir_name name)
 {
+    struct weir_writing writing;
     struct weir_ring *track = mine();
     bool tagged = weir_item_self != 0;
-    if (!track || !weir_track_begin(track, 1u + tagged))
+    if (!track || !weir_track_begin(track, 1u + tagged, &writing))
         return;
-    weir_track_put(track, weir_clock_ticks(),
+    weir_track_put(&writing, weir_clock_ticks(),
                    weir_record_word(0, name, WEIR_RECORD_INSTANT, tagged ? WEIR_RECORD_TAGS : 0));
     if (tagged)
-        weir_track_put(track, weir_item_self, 0);
-    weir_track_end(track);
+        weir_track_put(&writing, weir_item_self, 0);
+    weir_track_end(&writing);
 }
 
 /* ---- ranges ---- */
@@ -241,7 +258,8 @@ void weir_range_end_(struct weir_range *range)
 {
     if (weir_track_self)
         atomic_store_explicit(&weir_track_self->depth, range->depth, memory_order_release);
-    weir_track_range(range->name, range->start, weir_clock_ticks(), range->state, range->shapes);
+    uint64_t now = weir_clock_ticks();
+    weir_track_range(range->name, range->start, now > range->start ? now : range->start, range->state, range->shapes);
     range->state = 0;
 }
 
@@ -249,7 +267,7 @@ void weir_range_end_(struct weir_range *range)
 
 static void drain_one(struct weir_ring *track, weir_drain_fn *each, void *user)
 {
-    uint64_t head = atomic_load_explicit(&track->published, memory_order_acquire);
+    uint64_t head = atomic_load_explicit(&track->head, memory_order_acquire);
     uint64_t tail = atomic_load_explicit(&track->tail, memory_order_relaxed);
     size_t at = (size_t)(tail & (WEIR_RING_SLOTS - 1)), n = (size_t)(head - tail);
     size_t first = at + n > WEIR_RING_SLOTS ? WEIR_RING_SLOTS - at : n;

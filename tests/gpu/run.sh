@@ -49,7 +49,7 @@ head_line "raw frames: copying only"
 "$weir" run "$data/act" --num-epochs 40 --every 40 --train-split 1 2>&1 | tee "$out/raw-frames.txt" | tail -25
 
 head_line "what the timers cost"
-"$build/bench/zones" --threads 1,2,auto | tee "$out/zones.txt"
+"$build/bench/prof" --threads 1,2,auto | tee "$out/prof.txt"
 
 head_line "limits: 640x480, quality 95, from 1 worker to all cores"
 "${limits[@]}" --data "$data/act-jpeg" --workers 1,2,4,8,auto | tee "$out/limits-q95.txt"
@@ -60,7 +60,7 @@ head_line "limits: quality 50"
 
 head_line "summary"
 cat "$data/equal.txt"
-grep -E 'two clock reads|attached| zone ' "$out/zones.txt"
+grep -E 'two clock reads|attached| zone ' "$out/prof.txt"
 for result in q95 f32 q50; do
     echo "-- limits-$result"
     sed -n '/^workers/,$p' "$out/limits-$result.txt" | grep -v '^$'
