@@ -35,7 +35,7 @@ bench:
 install:
 	@.ci/packages.sh build
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX="$(PREFIX)"
-	@cmake --build --preset release -j $(JOBS) --target weir weir_pages libweir libweir_shared
+	@cmake --build --preset release -j $(JOBS) --target weir weir_pages libweir libweir_shared libweir_prof libweir_prof_shared
 	@DESTDIR="$(DESTDIR)" cmake --install build/release
 
 uninstall:

@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # Installed under include/weir, folders kept; closed under #include. A new one wants its functions in cmake/weir.map.
-set(weir_public_headers
+set(prof_public_headers
   prof/clock.h
   prof/err.h
   prof/events.h
@@ -18,6 +18,9 @@ set(weir_public_headers
   prof/schedule.h
   prof/stages.h
   prof/trace_write.h
+)
+set(weir_public_headers
+  ${prof_public_headers}
   decoders/decoder.h
   datasets/dataset.h
   pipeline/loader.h
@@ -57,7 +60,7 @@ if(WEIR_STATIC_DEPS)
   return()
 endif()
 
-add_library(libweir_shared SHARED $<TARGET_OBJECTS:weir_objects>)
+add_library(libweir_shared SHARED $<TARGET_OBJECTS:weir_prof_objects> $<TARGET_OBJECTS:weir_objects>)
 set_target_properties(libweir_shared PROPERTIES OUTPUT_NAME weir EXPORT_NAME weir
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
   LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/weir.map)
@@ -65,22 +68,39 @@ target_link_options(libweir_shared PRIVATE LINKER:--version-script=${CMAKE_SOURC
 target_link_libraries(libweir_shared PRIVATE ${lib_libraries} Threads::Threads m)
 set_target_properties(libweir PROPERTIES EXPORT_NAME weir_static)
 
+# The profiler alone. libweir has it in itself: a program links one of the two.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/weir.map)
+file(READ ${CMAKE_SOURCE_DIR}/cmake/weir.map map)
+string(REGEX REPLACE "/\\* decoders/ \\*/.*local:" "local:" map "${map}")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/weir_prof.map CONTENT "${map}")
+add_library(libweir_prof STATIC $<TARGET_OBJECTS:weir_prof_objects>)
+set_target_properties(libweir_prof PROPERTIES OUTPUT_NAME weir_prof EXPORT_NAME prof_static)
+target_link_libraries(libweir_prof PUBLIC Threads::Threads m PRIVATE $<BUILD_INTERFACE:weir::zlib>)
+add_library(libweir_prof_shared SHARED $<TARGET_OBJECTS:weir_prof_objects>)
+set_target_properties(libweir_prof_shared PROPERTIES OUTPUT_NAME weir_prof EXPORT_NAME prof
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${CMAKE_BINARY_DIR}/weir_prof.map)
+target_link_options(libweir_prof_shared PRIVATE LINKER:--version-script=${CMAKE_BINARY_DIR}/weir_prof.map)
+target_link_libraries(libweir_prof_shared PRIVATE ${prof_libraries} Threads::Threads m)
+
 # Two exports: a machine that has only what the shared library needs to run must still find that one.
-install(TARGETS libweir_shared EXPORT weirTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir)
+install(TARGETS libweir_shared libweir_prof_shared EXPORT weirTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir)
 install(TARGETS libweir EXPORT weirStaticTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir)
+install(TARGETS libweir_prof EXPORT weirProfStaticTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir)
 foreach(header ${weir_public_headers})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir/${folder})
 endforeach()
 
 # The pkg-config modules behind lib_libraries, for those who link the static library.
-set(weir_modules)
-foreach(library ${lib_libraries})
-  string(REGEX REPLACE "^weir::" "weir_" library ${library})
-  get_target_property(module ${library} WEIR_MODULE)
-  list(APPEND weir_modules ${module})
+foreach(kind lib prof)
+  set(${kind}_modules)
+  foreach(library ${${kind}_libraries})
+    string(REGEX REPLACE "^weir::" "weir_" library ${library})
+    get_target_property(module ${library} WEIR_MODULE)
+    list(APPEND ${kind}_modules ${module})
+  endforeach()
+  list(JOIN ${kind}_modules " " ${kind}_modules)
 endforeach()
-list(JOIN weir_modules " " weir_modules)
 
 set(weir_package ${CMAKE_INSTALL_LIBDIR}/cmake/weir)
 configure_package_config_file(cmake/weirConfig.cmake.in ${CMAKE_BINARY_DIR}/weirConfig.cmake
@@ -90,11 +110,20 @@ install(FILES ${CMAKE_BINARY_DIR}/weirConfig.cmake ${CMAKE_BINARY_DIR}/weirConfi
   DESTINATION ${weir_package})
 install(EXPORT weirTargets NAMESPACE weir:: DESTINATION ${weir_package})
 install(EXPORT weirStaticTargets NAMESPACE weir:: DESTINATION ${weir_package})
+install(EXPORT weirProfStaticTargets NAMESPACE weir:: DESTINATION ${weir_package})
 
 # Relative to the file itself, so that an installed tree may be moved.
 set(here ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH weir_pc_prefix ${here} ${CMAKE_INSTALL_PREFIX})
 file(RELATIVE_PATH weir_pc_libdir ${here} ${CMAKE_INSTALL_FULL_LIBDIR})
 file(RELATIVE_PATH weir_pc_includedir ${here} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+set(pc_name weir)
+set(pc_description "Loader of robot episodes that times every stage")
+set(pc_modules ${lib_modules})
 configure_file(cmake/weir.pc.in weir.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/weir.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+set(pc_name weir_prof)
+set(pc_description "Profiler for C programs: stages, recorded windows, traces")
+set(pc_modules ${prof_modules})
+configure_file(cmake/weir.pc.in weir_prof.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/weir.pc ${CMAKE_BINARY_DIR}/weir_prof.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
