@@ -3,6 +3,8 @@
 #include "cli/log_plain.h"
 #include "cli/log_read.h"
 #include "cli/log_totals.h"
+#include "cli/report_trace.h"
+#include "cli/trace_read.h"
 #include "prof/report.h"
 #include "prof/text.h"
 
@@ -15,15 +17,32 @@
 
 enum { EPOCHS_MAX = 1 << 17 };
 
+enum { FILES_MAX = 64 };
+
 struct report_options {
     int lang;
     bool json;
+    const char *sort_by, *export_stacks;
+    int row_limit, by_stack;
+    bool by_shape, top_level;
 };
 
 static const struct weir_opt report_opts[] = {
     {"lang", WEIR_OPT_ENUM, offsetof(struct report_options, lang), "en|zh", "en", "language of the tables", 0, 0,
      false},
     {"json", WEIR_OPT_FLAG, offsetof(struct report_options, json), NULL, NULL, "print JSON", 0, 0, false},
+    {"sort-by", WEIR_OPT_TEXT, offsetof(struct report_options, sort_by), "KEY", "self_cpu_time_total",
+     "of a trace: order of the averages, by torch's names", 0, 0, false},
+    {"row-limit", WEIR_OPT_INT, offsetof(struct report_options, row_limit), "N", "100",
+     "of a trace: rows of the averages; -1: all", -1, 1e9, false},
+    {"group-by-input-shape", WEIR_OPT_FLAG, offsetof(struct report_options, by_shape), NULL, NULL,
+     "of a trace: a row for each shape of the inputs", 0, 0, false},
+    {"group-by-stack", WEIR_OPT_INT, offsetof(struct report_options, by_stack), "N", "0",
+     "of a trace: a row for each stack, told apart by its N innermost frames", 0, 256, false},
+    {"top-level-events-only", WEIR_OPT_FLAG, offsetof(struct report_options, top_level), NULL, NULL,
+     "of a trace: only what is inside nothing else", 0, 0, false},
+    {"export-stacks", WEIR_OPT_TEXT, offsetof(struct report_options, export_stacks), "FILE", NULL,
+     "of a trace: write its stacks for flamegraph.pl", 0, 0, false},
 };
 
 /* What one `weir report` works on. */
@@ -355,8 +374,6 @@ static int report_aside(const char *path, const struct report_options *options, 
         weir_json_end(&json, '}');
         weir_json_close(&json);
     }
-    if (fflush(aside) != 0 || ferror(aside))
-        return weir_err_set(err, -EIO, "cannot write the temporary file for the report: %s", strerror(errno));
     return 0;
 }
 
@@ -369,26 +386,88 @@ static void copy_to_stdout(FILE *aside)
         fwrite(block, 1, n, stdout);
 }
 
+static int report_one_log(const char *path, const struct report_options *options, FILE *aside, struct weir_err *err)
+{
+    FILE *in;
+    int code = open_log(path, &in, err);
+    if (code == 0)
+        code = report_aside(path, options, in, aside, err);
+    if (in)
+        fclose(in);
+    return code;
+}
+
+static int report_traces(const char *const *paths, int n, const struct report_options *o, FILE *aside,
+                         struct weir_err *err)
+{
+    const struct weir_report_trace_config config = {
+        .by = {o->by_shape, o->by_stack},
+        .table = {o->sort_by, o->row_limit, o->top_level, NULL},
+        .export_stacks = o->export_stacks,
+    };
+    struct weir_json json;
+    int code = 0;
+    if (o->json) {
+        weir_json_open(&json, aside, true);
+        weir_json_object(&json, NULL);
+        weir_json_text(&json, "kind", "traces");
+        weir_json_array(&json, "traces");
+    }
+    for (int i = 0; i < n && code == 0; i++)
+        code = o->json ? weir_report_trace_json(&json, paths[i], &config, err)
+                       : weir_report_trace_print(aside, paths[i], &config, n > 1, err);
+    if (o->json && code == 0) {
+        weir_json_end(&json, ']');
+        weir_json_end(&json, '}');
+        weir_json_close(&json);
+    }
+    return code;
+}
+
+/* What is wrong with the way it was called; false: nothing. */
+static bool is_misused(const char *const *paths, int n, const struct report_options *o, int traces,
+                       struct weir_err *err)
+{
+    bool for_traces = o->by_shape || o->by_stack || o->top_level || o->export_stacks;
+    if (traces < n && n > 1)
+        weir_err_set(err, -EINVAL, "%s is no trace: several files at once must all be traces", paths[traces]);
+    else if (traces < n && for_traces)
+        weir_err_set(err, -EINVAL,
+                     "%s is a log: --group-by-input-shape, --group-by-stack, --top-level-events-only and "
+                     "--export-stacks are for traces",
+                     paths[0]);
+    else if (n > 1 && o->export_stacks)
+        weir_err_set(err, -EINVAL, "--export-stacks takes one trace at a time");
+    else if (weir_averages_check_sort(o->sort_by, err) < 0)
+        weir_err_prefix(err, "--sort-by");
+    return err->code < 0;
+}
+
 static int report(const struct weir_command *command, int argc, char **argv)
 {
     struct report_options options;
-    const char *path = NULL;
-    int n_args;
-    enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, &path, &n_args);
+    const char *paths[FILES_MAX];
+    int n, traces = 0;
+    enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, paths, &n);
     if (parse != WEIR_PARSE_RUN)
         return parse == WEIR_PARSE_HELP ? 0 : 2;
     struct weir_err err = WEIR_ERR_NONE;
-    FILE *in, *aside = NULL;
-    int code = open_log(path, &in, &err);
-    if (code == 0) {
-        aside = tmpfile();
-        code = aside ? report_aside(path, &options, in, aside, &err)
-                     : weir_err_set(&err, -errno, "cannot make a temporary file for the report: %s", strerror(errno));
+    while (traces < n && weir_trace_recognised(paths[traces]))
+        traces++;
+    if (is_misused(paths, n, &options, traces, &err)) {
+        weir_cli_fail(command, &err);
+        return 2;
     }
+    FILE *aside = tmpfile();
+    int code =
+        aside ? 0 : weir_err_set(&err, -errno, "cannot make a temporary file for the report: %s", strerror(errno));
+    if (code == 0)
+        code = traces == n ? report_traces(paths, n, &options, aside, &err)
+                           : report_one_log(paths[0], &options, aside, &err);
+    if (code == 0 && (fflush(aside) != 0 || ferror(aside)))
+        code = weir_err_set(&err, -EIO, "cannot write the temporary file for the report: %s", strerror(errno));
     if (code == 0)
         copy_to_stdout(aside);
-    if (in)
-        fclose(in);
     if (aside)
         fclose(aside);
     return code == 0 ? 0 : weir_cli_fail(command, &err);
@@ -396,14 +475,16 @@ static int report(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_report = {
     .name = "report",
-    .summary = "print the tables of a log again: a --log file, or a training log with Chinese tables",
-    .args = "LOG",
+    .summary = "print the tables of a log again, or the averages and steps of recorded traces",
+    .args = "LOG|TRACE...",
     .min_args = 1,
-    .max_args = 1,
+    .max_args = FILES_MAX,
     .opts = report_opts,
     .n_opts = sizeof report_opts / sizeof *report_opts,
     .notes =
         "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or epoch\n"
-        "lines (Epoch 3/10 总耗时: 12.34s); - reads standard input.\n",
+        "lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is what weir run --profile or "
+        "torch.profiler\n"
+        "recorded (.json or .json.gz): its table of averages and how the time of its steps was spent.\n",
     .run = report,
 };

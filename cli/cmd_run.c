@@ -300,6 +300,10 @@ static int to_profile(const struct run_options *o, struct weir_run_profile_confi
     if (o->profile && o->no_timing)
         return weir_err_set(err, -EINVAL,
                             "--profile records the timings that --no-timing leaves out; drop one of them");
+    if (weir_averages_check_sort(o->sort_by, err) < 0) {
+        weir_err_prefix(err, "--sort-by");
+        return -EINVAL;
+    }
     if (weir_schedule_parse(&profile->schedule, o->schedule, err) < 0) {
         weir_err_prefix(err, "--schedule");
         return -EINVAL;

@@ -188,6 +188,18 @@ static void print_window(FILE *out, const struct window *window)
     fprintf(out, "; %s\n", window->path[0] ? window->path : "not written");
 }
 
+static void print_averages(FILE *out, struct weir_run_profile *profile)
+{
+    struct weir_trace *trace = weir_profiler_last(profile->profiler);
+    struct weir_averages *averages;
+    const struct weir_averages_config config = {.by_shape = profile->config.record_shapes};
+    const struct weir_averages_table table = {profile->config.sort_by, profile->config.row_limit, false, NULL};
+    if (!trace || weir_averages_open(&averages, trace, &config) < 0)
+        return;
+    weir_averages_print(out, averages, &table);
+    weir_averages_close(&averages);
+}
+
 static int64_t first_kept(const struct weir_run_profile *profile)
 {
     return profile->n_windows > WINDOWS_KEPT ? profile->n_windows - WINDOWS_KEPT : 0;
@@ -204,6 +216,7 @@ void weir_run_profile_print(FILE *out, struct weir_run_profile *profile)
         fprintf(out, "profile: %" PRId64 " windows before these\n", first_kept(profile));
     for (int64_t i = first_kept(profile); i < profile->n_windows; i++)
         print_window(out, &profile->windows[i % WINDOWS_KEPT]);
+    print_averages(out, profile);
 }
 
 static void log_window(struct weir_json *json, const struct window *window)

@@ -5,6 +5,7 @@ include(CMakePackageConfigHelpers)
 
 # Installed under include/weir, folders kept; closed under #include. A new one wants its functions in cmake/weir.map.
 set(prof_public_headers
+  prof/averages.h
   prof/clock.h
   prof/err.h
   prof/events.h

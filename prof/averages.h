@@ -17,15 +17,15 @@ extern "C" {
 
 /* What rows are told apart by, beside the name. */
 struct weir_averages_config {
-    bool by_shape;  /* group_by_input_shape */
-    int by_stack;   /* group_by_stack_n: so many frames of the stack; 0 = not at all */
-    bool top_level; /* top_level_events_only */
+    bool by_shape; /* group_by_input_shape */
+    int by_stack;  /* group_by_stack_n: so many frames of the stack; 0 = not at all */
 };
 
 struct weir_averages_row {
     weir_text_id name, shapes, stack;
     bool device;     /* ran on a device: CPU columns are 0 */
     bool annotation; /* user_annotation or gpu_user_annotation */
+    bool nested;     /* its first call was inside another range: no top-level row */
     uint64_t count;
     int64_t cpu_ns, self_cpu_ns, device_ns, self_device_ns;
     int64_t cpu_bytes, self_cpu_bytes, device_bytes, self_device_bytes;
@@ -47,12 +47,12 @@ void weir_averages_close(struct weir_averages **averages);
 struct weir_averages_table {
     const char *sort_by; /* as torch names it: "self_cpu_time_total"; NULL = as they came */
     int row_limit;       /* -1 = all */
+    bool top_level;      /* top_level_events_only: rows whose calls are inside no other */
     const char *header;  /* a title above; NULL = none */
 };
 
-/* Whether sort_by is a name that torch's table knows; names of it at i, NULL past the last. */
-bool weir_averages_can_sort(const char *sort_by);
-const char *weir_averages_sort_name(int i);
+/* Whether sort_by is a name that the table knows: 0, or -EINVAL with a line that lists them. */
+int weir_averages_check_sort(const char *sort_by, struct weir_err *err);
 
 void weir_averages_print(FILE *out, const struct weir_averages *averages, const struct weir_averages_table *table);
 /* The same rows as an array of objects, ns and bytes, into an array or object that is open in json. */

@@ -107,6 +107,31 @@ cc -Wall -Wextra -Werror examples/loader/print_batches.c "${flags[@]}" -o "$work
 if needs_shared "$work/pc_static"; then fail "linked to libweir.so.0"; fi
 try pc_static_run "$work/pc_static"
 
+# The profiler alone: three steps of the example are in the trace, and nothing but libc and zlib is needed.
+try_profiler() {
+    rm -rf "$work/traces"
+    LD_LIBRARY_PATH=$moved/lib "$2" "$work/traces" >"$work/$1.out" || fail "$1 exits with $?"
+    grep -q '^steps 2 to 4: ' "$work/$1.out" && grep -q '^ *consume .* 3  ' "$work/$1.out" ||
+        { cat "$work/$1.out"; fail "$1: no averages of three steps"; }
+    [ "$(zcat "$work"/traces/*.pt.trace.json.gz | grep -c '"name":"ProfilerStep#')" -eq 3 ] || fail "$1: not three steps"
+    if readelf -d "$2" "$moved/lib/libweir_prof.so.0" | grep NEEDED | grep -vE 'lib(weir_prof|z|c|m)\.so'; then
+        fail "$1 needs more than libc and zlib"
+    fi
+}
+
+step "the profiler alone: CMake and pkg-config, shared and static"
+for static in OFF ON; do
+    quiet cmake -S examples/profiler -B "$work/profiler_$static" -G Ninja -DCMAKE_PREFIX_PATH="$moved" -DWEIR_STATIC=$static
+    quiet cmake --build "$work/profiler_$static"
+    try_profiler "profiler_cmake_$static" "$work/profiler_$static/profile_loop"
+done
+read -ra flags <<<"$(pkg-config --cflags --libs weir_prof)"
+cc -Wall -Wextra -Werror examples/profiler/profile_loop.c "${flags[@]}" -o "$work/pc_profiler"
+try_profiler pc_profiler_run "$work/pc_profiler"
+read -ra flags <<<"$(pkg-config --static --cflags --libs weir_prof | sed 's/-lweir_prof\b/-l:libweir_prof.a/')"
+cc -Wall -Wextra -Werror examples/profiler/profile_loop.c "${flags[@]}" -o "$work/pc_profiler_static"
+try_profiler pc_profiler_static_run "$work/pc_profiler_static"
+
 step "C++"
 {
     (cd "$moved/include/weir" && find . -name '*.h' -printf '#include <%P>\n')

@@ -1,0 +1,159 @@
+/* How the time of a trace's steps is spent, as TensorBoard's overview splits it. */
+#include "prof/averages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[WEIR_STEP_PARTS] = {
+    "Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CPU Exec", "Other",
+};
+
+const char *weir_step_part_name(enum weir_step_part part)
+{
+    return (unsigned)part < WEIR_STEP_PARTS ? names[part] : "";
+}
+
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool is_data_wait(const char *name)
+{
+    static const char next[] = ".__next__";
+    size_t n = strlen(name);
+    bool is_next = n >= sizeof next && strcmp(name + n - (sizeof next - 1), next) == 0;
+    return (starts_with(name, "enumerate(DataLoader)#") && is_next) || starts_with(name, "enumerate(DataPipe)#");
+}
+
+static bool is_step(const struct weir_event *event, const char *name)
+{
+    return event->kind == WEIR_EVENT_RANGE && starts_with(name, "ProfilerStep#") &&
+           (event->cat == WEIR_CAT_CPU_OP || event->cat == WEIR_CAT_USER_ANNOTATION);
+}
+
+/* WEIR_STEP_OTHER: it counts as nothing. */
+static enum weir_step_part part_of(const struct weir_event *event, const char *name)
+{
+    bool communicates = starts_with(name, "nccl") || starts_with(name, "gloo:");
+    switch ((enum weir_cat)event->cat) {
+    case WEIR_CAT_KERNEL:
+        return communicates ? WEIR_STEP_COMMUNICATION : WEIR_STEP_KERNEL;
+    case WEIR_CAT_GPU_MEMCPY:
+        return WEIR_STEP_MEMCPY;
+    case WEIR_CAT_GPU_MEMSET:
+        return WEIR_STEP_MEMSET;
+    case WEIR_CAT_CUDA_RUNTIME:
+        return WEIR_STEP_RUNTIME;
+    case WEIR_CAT_CPU_OP:
+    case WEIR_CAT_USER_ANNOTATION:
+        if (is_data_wait(name))
+            return WEIR_STEP_DATALOADER;
+        if (starts_with(name, "ProfilerStep#"))
+            return WEIR_STEP_OTHER;
+        return communicates ? WEIR_STEP_COMMUNICATION : WEIR_STEP_CPU_EXEC;
+    default:
+        return WEIR_STEP_OTHER;
+    }
+}
+
+/* Beginning or end of a range of a part. */
+struct edge {
+    int64_t at_ns;
+    int change; /* 1, -1 */
+    enum weir_step_part part;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct edge *x = a, *y = b;
+    return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct weir_step *x = a, *y = b;
+    return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+struct split {
+    struct edge *edges;
+    size_t n_edges;
+    struct weir_step *steps;
+    int64_t n_steps;
+};
+
+static void collect(const struct weir_trace *trace, struct split *split)
+{
+    for (size_t i = 0; i < trace->n_events; i++) {
+        const struct weir_event *event = &trace->events[i];
+        const char *name = weir_trace_text(trace, event->name);
+        if (event->kind != WEIR_EVENT_RANGE)
+            continue;
+        int64_t end_ns = event->start_ns + event->duration_ns;
+        if (is_step(event, name))
+            split->steps[split->n_steps++] =
+                (struct weir_step){strtoll(name + 13, NULL, 10), event->start_ns, end_ns, {0}};
+        enum weir_step_part part = part_of(event, name);
+        if (part == WEIR_STEP_OTHER || event->duration_ns <= 0)
+            continue;
+        split->edges[split->n_edges++] = (struct edge){event->start_ns, 1, part};
+        split->edges[split->n_edges++] = (struct edge){end_ns, -1, part};
+    }
+    qsort(split->edges, split->n_edges, sizeof *split->edges, by_time);
+    qsort(split->steps, (size_t)split->n_steps, sizeof *split->steps, by_start);
+}
+
+static enum weir_step_part busiest(const int64_t open[WEIR_STEP_PARTS])
+{
+    for (int part = 0; part < WEIR_STEP_OTHER; part++)
+        if (open[part] > 0)
+            return (enum weir_step_part)part;
+    return WEIR_STEP_OTHER;
+}
+
+static void add_time(struct weir_step *step, enum weir_step_part part, int64_t from_ns, int64_t to_ns)
+{
+    from_ns = from_ns > step->start_ns ? from_ns : step->start_ns;
+    to_ns = to_ns < step->end_ns ? to_ns : step->end_ns;
+    if (to_ns > from_ns)
+        step->part_ns[part] += to_ns - from_ns;
+}
+
+/* One pass over the edges; steps follow each other, so those that a stretch of time can touch begin where the one
+ * before left off. */
+static void spend(struct split *split)
+{
+    int64_t open[WEIR_STEP_PARTS] = {0}, first = 0, from_ns = INT64_MIN;
+    for (size_t i = 0; i <= split->n_edges; i++) {
+        int64_t to_ns = i < split->n_edges ? split->edges[i].at_ns : INT64_MAX;
+        enum weir_step_part part = busiest(open);
+        while (first < split->n_steps && split->steps[first].end_ns <= from_ns)
+            first++;
+        for (int64_t s = first; s < split->n_steps && split->steps[s].start_ns < to_ns && to_ns > from_ns; s++)
+            add_time(&split->steps[s], part, from_ns, to_ns);
+        from_ns = to_ns;
+        if (i < split->n_edges)
+            open[split->edges[i].part] += split->edges[i].change;
+    }
+}
+
+int64_t weir_steps_split(struct weir_trace *trace, struct weir_step **out)
+{
+    struct split split = {
+        .edges = malloc((2 * trace->n_events + 1) * sizeof *split.edges),
+        .steps = malloc((trace->n_events + 1) * sizeof *split.steps),
+    };
+    *out = NULL;
+    if (!split.edges || !split.steps) {
+        free(split.edges);
+        free(split.steps);
+        return -ENOMEM;
+    }
+    collect(trace, &split);
+    spend(&split);
+    free(split.edges);
+    *out = split.steps;
+    return split.n_steps;
+}

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""torch.profiler's key_averages() of a trace, computed slowly from its definitions: the reference that weir report is
+compared with. averages_reference.py TRACE [--by-shape] [--by-stack N] prints a JSON array of rows, ns and bytes.
+
+Definitions (pytorch torch/autograd/profiler_util.py): a CPU range is the child of the innermost one on its thread that
+holds it; self is what children leave; a child named like its only-child parent is one with it; device time of a range is
+that of what carries its External id, and its children's; memory is all that happened on any thread in a range's time."""
+import argparse
+import gzip
+import json
+import re
+from fractions import Fraction
+
+DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation")
+CPU = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "loader_stage")
+HIDDEN = ("profiler::_record_function_enter", "profiler::_record_function_enter_new", "profiler::_record_function_exit",
+          "aten::is_leaf", "aten::output_nr", "aten::_version")
+
+
+def ns(text):
+    return int(Fraction(text) * 1000)
+
+
+def read(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt") as file:
+        return json.load(file, parse_float=str, parse_int=str)["traceEvents"]
+
+
+class Range:
+    def __init__(self, event, order):
+        args = event.get("args", {})
+        self.name = re.sub(r"^ProfilerStep#.*", "ProfilerStep*", event["name"])
+        self.cat = event["cat"]
+        self.device = self.cat in DEVICE
+        self.annotation = self.cat in ("user_annotation", "gpu_user_annotation")
+        self.start = ns(event["ts"])
+        self.end = self.start + ns(event["dur"])
+        if self.cat == "gpu_user_annotation":  # drawn a ns longer on either side
+            self.start, self.end = self.start + 1, self.end - 1
+        self.thread = (event["pid"], event["tid"])
+        self.runtime = self.cat in ("cuda_runtime", "cuda_driver")
+        self.linked = int(args.get("External id", 0)) if self.device or self.runtime else 0
+        self.id = 0 if self.device else int(args.get("correlation" if self.runtime else "External id", 0))
+        self.shapes = [[int(n) for n in dims] if isinstance(dims, list) and all(isinstance(n, str) for n in dims) else
+                       dims for dims in args.get("Input Dims", [])]
+        self.stack = args.get("Call stack", "").split(";") if args.get("Call stack") else []
+        self.order = order
+        self.parent = None
+        self.children = []
+        self.kernels = []
+        self.cpu_bytes = self.device_bytes = 0
+        self.memory_only = False
+
+    def own(self, value):
+        return value(self) - sum(value(child) for child in self.children)
+
+    def device_ns(self):
+        if self.device:
+            return self.end - self.start
+        return sum(k.end - k.start for k in self.kernels) + sum(child.device_ns() for child in self.children)
+
+
+class Leftover(Range):
+    """A memory event in nobody's time."""
+    def __init__(self, event, order):
+        super().__init__({**event, "dur": "0", "args": {}}, order)
+        self.memory_only = True
+
+
+def link(ranges):
+    """By number alone, as torch does: a call that no operator made, and whose own number is an operator's, gets that one's
+    kernels, too. Calls of threads without operators count as the main thread's."""
+    launched = {}
+    for r in ranges:
+        if r.linked and r.cat != "gpu_user_annotation":
+            launched.setdefault(r.linked, []).append(r)
+    threads = {r.thread for r in ranges if not r.device and not r.runtime}
+    for r in ranges:
+        if r.runtime and not r.linked and r.thread not in threads:
+            r.thread = (r.thread[0], r.thread[0])
+    callers = [r for r in ranges if r.id and not r.device and not r.linked]
+    for r in sorted(callers, key=lambda r: not r.runtime):  # where both claim a call, the operator's thread is its own
+        for other in launched.get(r.id, []):
+            if other.device:
+                r.kernels.append(other)
+            else:
+                other.thread = r.thread
+
+
+def nest(ranges):
+    for thread in {r.thread for r in ranges if not r.device}:
+        stack = []
+        mine = [r for r in ranges if r.thread == thread and not r.device]
+        for r in sorted(mine, key=lambda r: (r.start, -r.end)):
+            while stack and (r.start >= stack[-1].end or r.end > stack[-1].end):
+                stack.pop()
+            if stack:
+                r.parent = stack[-1]
+                stack[-1].children.append(r)
+            stack.append(r)
+
+
+def merge_same_names(ranges):
+    while True:
+        gone = set()
+        for r in ranges:
+            if r.parent and r.parent.name == r.name and len(r.parent.children) == 1:
+                r.parent.children = r.children
+                r.parent.kernels = r.kernels
+                for child in r.children:
+                    child.parent = r.parent
+                gone.add(r)
+        if not gone:
+            return ranges
+        ranges = [r for r in ranges if r not in gone]
+
+
+def add_memory(ranges, events):
+    leftovers = []
+    for order, e in enumerate(events):
+        if e.get("name") != "[memory]" or e.get("ph") != "i":
+            continue
+        at, size = ns(e["ts"]), int(e["args"]["Bytes"])
+        where = "cpu_bytes" if int(e["args"]["Device Type"]) == 0 else "device_bytes"
+        hit = [r for r in ranges if not r.device and r.start <= at <= r.end]
+        if not hit:
+            hit = [Leftover({**e, "cat": "cpu_op"}, len(events) + order)]
+            leftovers += hit
+        for r in hit:
+            setattr(r, where, getattr(r, where) + size)
+    return leftovers
+
+
+def load(path):
+    events = read(path)
+    ranges = [Range(e, i) for i, e in enumerate(events)
+              if e.get("ph") == "X" and e.get("cat") in CPU + DEVICE and e["name"] not in HIDDEN]
+    link(ranges)
+    ranges += add_memory(ranges, events)
+    ranges.sort(key=lambda r: (r.start, -r.end))
+    nest(ranges)
+    return merge_same_names(ranges)
+
+
+def averages(ranges, by_shape, by_stack):
+    rows = {}
+    for r in ranges:
+        key = (r.name, r.device, r.annotation, json.dumps(r.shapes) if by_shape else "", tuple(r.stack[:by_stack]))
+        row = rows.setdefault(key, {
+            "name": r.name, "device": r.device, "annotation": r.annotation,
+            "shapes": json.dumps(r.shapes) if by_shape else "", "stack": ";".join(r.stack[:by_stack]),
+            "top_level": r.parent is None,
+            "count": 0, "cpu_ns": 0, "self_cpu_ns": 0, "device_ns": 0, "self_device_ns": 0, "cpu_bytes": 0,
+            "self_cpu_bytes": 0, "device_bytes": 0, "self_device_bytes": 0})
+        row["count"] += 1
+        row["device_ns"] += r.device_ns()
+        if r.device:
+            row["self_device_ns"] += r.device_ns()
+            continue
+        row["cpu_ns"] += r.end - r.start
+        row["self_cpu_ns"] += r.own(lambda x: x.end - x.start)
+        row["self_device_ns"] += r.own(lambda x: x.device_ns())
+        row["cpu_bytes"] += r.cpu_bytes
+        row["self_cpu_bytes"] += r.own(lambda x: x.cpu_bytes)
+        row["device_bytes"] += r.device_bytes
+        row["self_device_bytes"] += r.own(lambda x: x.device_bytes)
+    return list(rows.values())
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("trace")
+    parser.add_argument("--by-shape", action="store_true")
+    parser.add_argument("--by-stack", type=int, default=0)
+    args = parser.parse_args()
+    print(json.dumps(averages(load(args.trace), args.by_shape, args.by_stack), indent=1))
+
+
+if __name__ == "__main__":
+    main()
