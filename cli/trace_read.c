@@ -10,8 +10,8 @@
 
 enum { SNIFF_BYTES = 4096 };
 
-/* Larger ones are nobody's time: 285 years, in ns. */
-static const int64_t ns_limit = INT64_C(9000000000000000000);
+/* Larger ones are nobody's time: 126 years, in ns; two of them do not overflow when one is taken from the other. */
+static const int64_t ns_limit = INT64_C(4000000000000000000);
 
 struct read {
     struct weir_pieces pieces;
@@ -86,24 +86,27 @@ static bool parse_ns(const char *text, size_t length, int64_t *ns)
             decimals = 0;
             continue;
         }
-        if (text[i] < '0' || text[i] > '9' || value > ns_limit / 10000)
+        if (text[i] < '0' || text[i] > '9' || value > ns_limit / 10 - 1)
             break;
         value = value * 10 + (text[i] - '0');
         decimals += decimals >= 0;
     }
     while (i < length && decimals == 3 && text[i] >= '0' && text[i] <= '9')
         i++;
+    for (int left = decimals < 0 ? 3 : 3 - decimals; left > 0 && i == length; left--) {
+        if (value > ns_limit / 10)
+            return false;
+        value *= 10;
+    }
     if (i < length) { /* an exponent, or too large */
         char copy[64];
         snprintf(copy, sizeof copy, "%.*s", (int)(length < 63 ? length : 63), text);
         double us = strtod(copy, NULL);
-        if (!(us > -9e15 && us < 9e15))
+        if (!(us > -4e15 && us < 4e15))
             return false;
         *ns = (int64_t)(us * 1000);
         return true;
     }
-    for (decimals = decimals < 0 ? 0 : decimals; decimals < 3; decimals++)
-        value *= 10;
     *ns = negative ? -value : value;
     return true;
 }

@@ -35,6 +35,19 @@ struct job {
     uint32_t n_names;
 };
 
+/* Traces come from anywhere: sums stop at the ends of the type. */
+static void add(int64_t *to, int64_t value)
+{
+    if (__builtin_add_overflow(*to, value, to))
+        *to = value > 0 ? INT64_MAX : INT64_MIN;
+}
+
+static int64_t minus(int64_t a, int64_t b)
+{
+    int64_t difference;
+    return __builtin_sub_overflow(a, b, &difference) ? (a > b ? INT64_MAX : INT64_MIN) : difference;
+}
+
 /* ---- ranges ---- */
 
 static bool is_cpu(enum weir_cat cat)
@@ -168,7 +181,7 @@ static void take_launches(struct job *job, const struct launch *launches, int32_
         for (; launch < launches + n && launch->linked == node->id; launch++) {
             struct node *other = &job->nodes[launch->node];
             if (other->device)
-                node->kernel_ns += other->end_ns - other->start_ns;
+                add(&node->kernel_ns, other->end_ns - other->start_ns);
             else
                 other->track = node->track;
         }
@@ -241,8 +254,10 @@ static int charge_memory(struct job *job)
     if (!sums)
         return -ENOMEM;
     for (int32_t i = 0; i < job->n_memories; i++)
-        for (int d = 0; d < 2; d++)
-            sums[i + 1][d] = sums[i][d] + job->memories[i].bytes[d];
+        for (int d = 0; d < 2; d++) {
+            sums[i + 1][d] = sums[i][d];
+            add(&sums[i + 1][d], job->memories[i].bytes[d]);
+        }
     job->memories[job->n_memories].covered = 0;
     for (int32_t i = 0; i < job->n_nodes; i++) {
         struct node *node = &job->nodes[i];
@@ -250,7 +265,7 @@ static int charge_memory(struct job *job)
         if (node->device || from == to)
             continue;
         for (int d = 0; d < 2; d++)
-            node->bytes[d] = sums[to][d] - sums[from][d];
+            node->bytes[d] = minus(sums[to][d], sums[from][d]);
         job->memories[from].covered++;
         job->memories[to].covered--;
     }
@@ -352,14 +367,16 @@ static void sum_children(struct job *job)
         struct node *node = &job->nodes[i];
         if (node->gone)
             continue;
-        node->device_ns = node->device ? node->end_ns - node->start_ns : node->kernel_ns + node->child_device_ns;
+        node->device_ns = node->device ? node->end_ns - node->start_ns : node->kernel_ns;
+        if (!node->device)
+            add(&node->device_ns, node->child_device_ns);
         if (node->parent == NONE)
             continue;
         struct node *parent = &job->nodes[node->parent];
-        parent->child_cpu_ns += node->end_ns - node->start_ns;
-        parent->child_device_ns += node->device_ns;
+        add(&parent->child_cpu_ns, node->end_ns - node->start_ns);
+        add(&parent->child_device_ns, node->device_ns);
         for (int d = 0; d < 2; d++)
-            parent->child_bytes[d] += node->bytes[d];
+            add(&parent->child_bytes[d], node->bytes[d]);
     }
 }
 
@@ -407,16 +424,17 @@ static struct weir_averages_row *row_of(struct weir_averages *out, uint32_t *slo
 static void add_to_row(struct weir_averages_row *row, const struct node *node)
 {
     row->count++;
-    row->device_ns += node->device_ns;
-    row->self_device_ns += node->device ? node->device_ns : node->device_ns - node->child_device_ns;
+    int64_t ns = node->end_ns - node->start_ns;
+    add(&row->device_ns, node->device_ns);
+    add(&row->self_device_ns, node->device ? node->device_ns : minus(node->device_ns, node->child_device_ns));
     if (node->device)
         return;
-    row->cpu_ns += node->end_ns - node->start_ns;
-    row->self_cpu_ns += node->end_ns - node->start_ns - node->child_cpu_ns;
-    row->cpu_bytes += node->bytes[0];
-    row->self_cpu_bytes += node->bytes[0] - node->child_bytes[0];
-    row->device_bytes += node->bytes[1];
-    row->self_device_bytes += node->bytes[1] - node->child_bytes[1];
+    add(&row->cpu_ns, ns);
+    add(&row->self_cpu_ns, minus(ns, node->child_cpu_ns));
+    add(&row->cpu_bytes, node->bytes[0]);
+    add(&row->self_cpu_bytes, minus(node->bytes[0], node->child_bytes[0]));
+    add(&row->device_bytes, node->bytes[1]);
+    add(&row->self_device_bytes, minus(node->bytes[1], node->child_bytes[1]));
 }
 
 static int make_rows(struct job *job, struct weir_averages *out)
@@ -453,8 +471,9 @@ static void sum_rows(const struct job *job, struct weir_averages *out)
     out->has_memory = job->trace->memory || job->n_memories > 0;
     for (size_t i = 0; i < out->n_rows; i++) {
         const struct weir_averages_row *row = &out->rows[i];
-        out->self_cpu_ns += row->self_cpu_ns;
-        out->self_device_ns += row->device && !row->annotation ? row->self_device_ns : 0;
+        add(&out->self_cpu_ns, row->self_cpu_ns);
+        if (row->device && !row->annotation)
+            add(&out->self_device_ns, row->self_device_ns);
         out->has_device_time |= row->self_device_ns > 0;
         out->has_device_memory |= row->self_device_bytes > 0;
     }

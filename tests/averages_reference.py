@@ -26,6 +26,10 @@ def read(path):
         return json.load(file, parse_float=str, parse_int=str)["traceEvents"]
 
 
+def numbers(value):
+    return [numbers(item) for item in value] if isinstance(value, list) else int(value)
+
+
 class Range:
     def __init__(self, event, order):
         args = event.get("args", {})
@@ -41,8 +45,7 @@ class Range:
         self.runtime = self.cat in ("cuda_runtime", "cuda_driver")
         self.linked = int(args.get("External id", 0)) if self.device or self.runtime else 0
         self.id = 0 if self.device else int(args.get("correlation" if self.runtime else "External id", 0))
-        self.shapes = [[int(n) for n in dims] if isinstance(dims, list) and all(isinstance(n, str) for n in dims) else
-                       dims for dims in args.get("Input Dims", [])]
+        self.shapes = numbers(args.get("Input Dims", []))
         self.stack = args.get("Call stack", "").split(";") if args.get("Call stack") else []
         self.order = order
         self.parent = None
@@ -135,6 +138,7 @@ def load(path):
     events = read(path)
     ranges = [Range(e, i) for i, e in enumerate(events)
               if e.get("ph") == "X" and e.get("cat") in CPU + DEVICE and e["name"] not in HIDDEN]
+    ranges.sort(key=lambda r: (r.start, -r.end))
     link(ranges)
     ranges += add_memory(ranges, events)
     ranges.sort(key=lambda r: (r.start, -r.end))
