@@ -259,6 +259,8 @@ static void set_phase(struct weir_profiler *p, enum phase phase, uint64_t keep_f
 static void prepare(struct weir_profiler *p)
 {
     set_phase(p, PHASE_WARMUP, weir_clock_ticks());
+    if (!weir_track_self)
+        weir_track_make(); /* now, and not at the caller's first range: a new ring's pages take a while */
     __atomic_store_n(&weir_recording_state, state_of(&p->config), __ATOMIC_RELEASE);
     p->preparing = true;
 }

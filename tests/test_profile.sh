@@ -1,0 +1,155 @@
+#!/bin/bash
+# `weir run --profile` and `weir report TRACE` as a user meets them: what is recorded, every option, bad input, folders that
+# cannot be written.
+# Usage: WEIR_PROGRAM=build/release/weir tests/test_profile.sh
+# shellcheck source=tests/shell_checks.sh
+. "$(dirname "$0")/shell_checks.sh"
+
+"$weir" synth "$work/data" --episodes 4 --steps 12 --size 64x48 --cameras top,wrist >/dev/null || exit 1
+data=$work/data
+
+# traces FOLDER N: there are so many, and nothing else.
+traces() {
+    check "$2 traces in $1" [ "$(find "$work/$1" -name '*.pt.trace.json.gz' | wc -l)" -eq "$2" ]
+    check "nothing else in $1" [ "$(find "$work/$1" -type f | wc -l)" -eq "$2" ]
+}
+
+# trace NAME FOLDER PYTHON: the events of the folder's first trace are in `events`, X ones in `ranges`, the file in `file`.
+trace() {
+    check "$1" python3 - "$work/$2" <<PY
+import glob, gzip, json, sys
+path = sorted(glob.glob(sys.argv[1] + "/*.gz"))[0]
+file = json.load(gzip.open(path))
+events = file["traceEvents"]
+ranges = [e for e in events if e["ph"] == "X" and e["cat"] != "Trace"]
+named = lambda name: [e for e in events if e["name"] == name and e["ph"] in "XiCb"]
+$3
+PY
+}
+
+# ---- a run ----
+
+run 0 run "$data" --batch-size 2 --step-ms 2 --prefetch 1 --profile "$work/a" --log "$work/log"
+traces a 1
+out 'profile: steps 2 to 4, '
+out '# of Calls'
+out '20_train_forward_pass'
+trace "three steps, their waits, work and items" a '
+steps = [e["name"] for e in ranges if e["name"].startswith("ProfilerStep#")]
+assert steps == ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4"], steps
+waits = named("enumerate(DataLoader)#WeirLoader.__next__")
+assert len(waits) == 3 and all(e["cat"] == "cpu_op" for e in waits)
+assert len(named("20_train_forward_pass")) == 3
+decodes = named("03b_image_decode")
+assert decodes and all(e["cat"] == "loader_stage" for e in decodes)
+assert {e["tid"] for e in decodes} & {e["tid"] for e in waits} == set(), "workers have tracks of their own"
+works = {e["args"]["item"] for e in named("03a_read_one_camera") if e["args"].get("finished") != "false"}
+links = {int(e["id"]) for e in named("wait_in_batch")}
+assert len(works & links) >= 2, ("work and wait of an item are linked", works, links)
+assert all(e["args"]["item"] for e in waits), "a wait says which frame it waited for"
+names = [e["args"]["name"] for e in events if e["name"] == "thread_name"]
+assert any("weir-w0" in n for n in names), names
+for counter in ("batches ready", "bytes in flight", "busy workers"):
+    assert named(counter), counter
+assert not named("[memory]") and "record_shapes" not in file and "with_stack" not in file
+assert not any("Input Dims" in e.get("args", {}) or "Call stack" in e.get("args", {}) for e in events)'
+check "the log has the profile" python3 - "$work/log" <<'PY'
+import json, os, sys
+lines = [json.loads(l) for l in open(sys.argv[1])]
+(profile,) = [l for l in lines if l["type"] == "profile"]
+(window,) = profile["windows"]
+assert (window["first_step"], window["last_step"], window["dropped"], window["error"]) == (2, 4, 0, None), window
+assert os.path.exists(window["path"]) and 0 <= window["data_wait"] <= 1 and window["seconds"] > 0.006
+PY
+run 0 report "$work/log"
+
+# ---- our own data wait is that of the trace ----
+
+run 0 run "$data" --batch-size 4 --step-ms 3 --max-batches 9 --profile "$work/share" --schedule wait=1,active=6,repeat=1 --json
+check "the DataLoader share of the trace is the data wait that weir measured" python3 - "$work/out" "$weir" <<'PY'
+import json, subprocess, sys
+(profile,) = [l for l in map(json.loads, open(sys.argv[1])) if l["type"] == "profile"]
+window = profile["windows"][0]
+report = json.loads(subprocess.run([sys.argv[2], "report", "--json", window["path"]], capture_output=True).stdout)
+steps = report["traces"][0]["steps"]
+assert [s["number"] for s in steps] == list(range(1, 7))
+share = sum(s["parts_ns"]["DataLoader"] for s in steps) / sum(s["ns"] for s in steps)
+assert abs(share - window["data_wait"]) < 0.01, (share, window["data_wait"])
+PY
+
+# ---- the options ----
+
+run 0 run "$data" --batch-size 4 --step-ms 1 --profile "$work/b" --record-shapes --profile-memory --with-stack --worker-ops \
+    --schedule skip_first=2,wait=1,warmup=1,active=2,repeat=1 --sort-by count --row-limit 3
+traces b 1
+out 'Input Shapes'
+out 'Self CPU Mem'
+check "three rows" [ "$(grep -c '%  ' "$work/out")" -ge 3 ]
+trace "shapes, stacks, memory, workers' operators" b '
+assert [e["name"] for e in ranges if e["name"].startswith("ProfilerStep#")] == ["ProfilerStep#4", "ProfilerStep#5"]
+assert file["record_shapes"] == file["with_stack"] == file["profile_memory"] == 1
+decodes = [e for e in named("03b_image_decode") if e["args"].get("finished") != "false"]
+assert decodes and all(e["cat"] == "cpu_op" for e in decodes)
+assert all(e["args"]["Input Dims"] == [[48, 64, 3]] and e["args"]["Input type"] == ["unsigned char"] for e in decodes)
+assert all("weir_image_decode" in e["args"]["Call stack"] for e in decodes), decodes[0]
+(first, *_) = [e for e in named("20_train_forward_pass")]
+assert first["args"]["Input Dims"][0] == [4, 2, 48, 64, 3], first
+memory = [e["args"] for e in named("[memory]")]
+assert memory and all(m["Device Id"] == -1 and 0 <= m["Total Allocated"] <= m["Total Reserved"] for m in memory)
+assert sum(m["Bytes"] > 0 for m in memory) == 2'
+run 0 report "$work"/b/*.gz --export-stacks "$work/stacks" --group-by-stack 3
+out 'Source Location'
+check "stacks for flamegraph.pl" grep -qE '^[^ ]+;[^ ]+ [0-9]+$' "$work/stacks"
+run 0 report "$work"/b/*.gz "$work"/a/*.gz --top-level-events-only
+out 'This report only display top-level ops statistics'
+
+run 0 run "$data" --batch-size 4 --profile "$work/c" --schedule wait=1,active=1,repeat=0 --num-epochs 2 --num-workers 0
+check "a trace of every other step" [ "$(find "$work/c" -name '*.gz' | wc -l)" -ge 8 ]
+run 0 run "$data" --batch-size 4 --step-ms 5 --profile "$work/d" --schedule wait=20ms,active=20ms,repeat=1
+traces d 1
+run 0 run "$data" --batch-size 4 --profile "$work/e" --schedule wait=1000,active=1
+out 'profile: nothing was recorded: the run had '
+
+# ---- bad input ----
+
+usage() {
+    local words=$1
+    shift
+    run 2 run "$data" "$@"
+    one_line
+    err "$words"
+}
+usage "--schedule: 'often' is not one of" --profile "$work/x" --schedule often
+usage "a schedule has active=N" --profile "$work/x" --schedule wait=1
+usage "'speed' is nothing to sort by; one of self_cpu_time_total" --profile "$work/x" --sort-by speed
+usage "want --profile DIR" --with-stack
+usage "--no-timing" --profile "$work/x" --no-timing
+check "nothing was made" [ ! -e "$work/x" ]
+
+: >"$work/file"
+run 0 run "$data" --batch-size 4 --profile "$work/file/folder"
+err "$work/file/folder"
+one="$(grep -c 'profile:' "$work/err")"
+check "one line about the folder (are $one)" [ "$one" -eq 1 ]
+out 'not written'
+out 'whole run: epoch 1 of 1'
+
+run 2 report "$work"/a/*.gz --sort-by speed
+err "nothing to sort by"
+run 2 report "$work/log" --export-stacks "$work/y"
+err "is a log"
+run 2 report "$work"/a/*.gz "$work/log"
+err "is no trace"
+head -c 2000 "$work"/a/*.gz >"$work/cut.pt.trace.json.gz"
+run 1 report "$work/cut.pt.trace.json.gz"
+one_line
+err 'cut.pt.trace.json.gz: at byte'
+zcat "$work"/a/*.gz | head -c 9000 >"$work/cut.json"
+run 1 report "$work/cut.json"
+one_line
+err 'the file is cut off here'
+echo '{"schemaVersion": 1, "traceName": "x"}' >"$work/none.json"
+run 1 report "$work/none.json"
+err 'holds no events'
+
+finish
