@@ -2,6 +2,7 @@
  * all kinds of workers, slots, damaged frames and policies; stopped at random moments from other threads, while yet
  * others take snapshots, counts and faults. Plain main: Criterion does not start under ThreadSanitizer. Usage:
  * stress_loader [SECONDS [SEED]] */
+#include "prof/profiler.h"
 #include "tests/loader_fixture.h"
 
 #include <pthread.h>
@@ -218,6 +219,42 @@ static void make_data(struct runner *r)
     }
 }
 
+/* ---- the profiler, over all of them ---- */
+
+static void note_window(void *user, const struct weir_profiler_window *window)
+{
+    uint64_t *events = user;
+    if (!window->trace)
+        fixture_die("no trace: %s", window->error ? window->error : "why?");
+    for (size_t i = 0; i < window->trace->n_events; i++) {
+        const struct weir_event *e = &window->trace->events[i];
+        if (e->start_ns < window->trace->begin_ns || e->duration_ns < 0 || !e->name)
+            fixture_die("event %zu of a window is odd", i);
+    }
+    *events += window->trace->n_events;
+}
+
+/* Steps of some ms, every second one recorded, until the end. */
+static uint64_t profile_until_end(void)
+{
+    struct weir_profiler_config config;
+    struct weir_profiler *profiler;
+    uint64_t events = 0;
+    weir_profiler_config_default(&config);
+    config.schedule = (struct weir_schedule){.wait = 1, .active = 1};
+    config.record_shapes = config.profile_memory = true;
+    config.on_window = note_window;
+    config.user = &events;
+    if (weir_profiler_open(&profiler, &config, NULL) < 0)
+        fixture_die("no profiler");
+    while (weir_clock_monotonic_ns() < end_ns) {
+        sleep_us(3000);
+        weir_profiler_step(profiler);
+    }
+    weir_profiler_close(&profiler);
+    return events;
+}
+
 int main(int argc, char **argv)
 {
     struct runner runners[RUNNERS] = {{.random = 1}}, all = {0};
@@ -230,6 +267,7 @@ int main(int argc, char **argv)
         runners[i].random = (seed * RUNNERS + (uint64_t)i + 1) * 0x9e3779b97f4a7c15u;
         pthread_create(&runners[i].thread, NULL, run, &runners[i]);
     }
+    uint64_t events = profile_until_end();
     for (int i = 0; i < RUNNERS; i++) {
         pthread_join(runners[i].thread, NULL);
         all.runs += runners[i].runs;
@@ -243,11 +281,11 @@ int main(int argc, char **argv)
     }
     fixture_close();
     printf("%llu runs (%llu stopped, %llu failed), %llu batches, %llu samples, %llu skipped, %llu frames substituted, "
-           "%llu snapshots\n",
+           "%llu snapshots, %llu events recorded\n",
            (unsigned long long)all.runs, (unsigned long long)all.stopped, (unsigned long long)all.failed,
            (unsigned long long)all.batches, (unsigned long long)all.samples, (unsigned long long)all.skipped,
-           (unsigned long long)all.substituted, (unsigned long long)all.snapshots);
-    bool all_met = all.runs && all.stopped && all.failed && all.skipped && all.substituted && all.snapshots;
+           (unsigned long long)all.substituted, (unsigned long long)all.snapshots, (unsigned long long)events);
+    bool all_met = events && all.runs && all.stopped && all.failed && all.skipped && all.substituted && all.snapshots;
     if (!all_met)
         fprintf(stderr, "some kind of run never happened: give it more seconds\n");
     return all_met ? 0 : 1;
