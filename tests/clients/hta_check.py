@@ -4,10 +4,13 @@ Parsing, steps and call graph must work on every trace; what is about GPUs is ru
 analyses stop at an empty table.
 """
 import logging
+import os
 import sys
 import warnings
 
 warnings.filterwarnings("ignore")
+# Rounded to whole us, as HTA does by default, what takes less than one ends before it begins, and its call graph gives up.
+os.environ["HTA_DISABLE_NS_ROUNDING"] = "1"
 logging.disable(logging.WARNING)
 from hta.common.trace_call_graph import CallGraph
 from hta.trace_analysis import TraceAnalysis

@@ -51,6 +51,9 @@ head_line "raw frames: copying only"
 head_line "what the timers cost"
 "$build/bench/prof" --threads 1,2,auto | tee "$out/prof.txt"
 
+head_line "what timing and recording cost a whole run"
+python3 bench/run_cost.py "$weir" "$data/act-jpeg" --rounds "$rounds" --epochs 8 --workers 1,auto | tee "$out/run-cost.txt"
+
 head_line "limits: 640x480, quality 95, from 1 worker to all cores"
 "${limits[@]}" --data "$data/act-jpeg" --workers 1,2,4,8,auto | tee "$out/limits-q95.txt"
 head_line "limits: f32, planar"
@@ -60,7 +63,8 @@ head_line "limits: quality 50"
 
 head_line "summary"
 cat "$data/equal.txt"
-grep -E 'two clock reads|attached| zone ' "$out/prof.txt"
+grep -E 'two clock reads| zone,| lap' "$out/prof.txt"
+cat "$out/run-cost.txt"
 for result in q95 f32 q50; do
     echo "-- limits-$result"
     sed -n '/^workers/,$p' "$out/limits-$result.txt" | grep -v '^$'

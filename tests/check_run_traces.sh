@@ -1,0 +1,31 @@
+#!/bin/bash
+# Traces of real runs, read by the programs they are written for (tests/check_clients.sh): the plugin's DataLoader share must
+# be, within a percentage point, the data wait that the run's own clocks saw over the same steps.
+set -eu
+cd "$(dirname "$0")/.."
+weir=build/release/weir
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$weir" synth "$work/data" --episodes 4 --steps 30 --size 320x240 --cameras top,wrist >/dev/null
+
+# record NAME OPTION...: the trace and the run's own share go to the clients.
+record() {
+    local name=$1 found
+    shift
+    "$weir" run "$work/data" --batch-size 8 --profile "$work/$name" --json --record-shapes --profile-memory "$@" \
+        >"$work/$name.jsonl" 2>/dev/null
+    found=$(python3 - "$work/$name.jsonl" <<'PY'
+import json, sys
+(profile,) = [l for l in map(json.loads, open(sys.argv[1])) if l["type"] == "profile"]
+(window,) = profile["windows"]
+assert window["dropped"] == 0 and window["error"] is None, window
+print(f"{100 * window['data_wait']:.3f}", window["path"])
+PY
+    )
+    echo "==== weir run $*: data wait ${found% *} %"
+    bash tests/check_clients.sh --expect-dataloader "${found% *}" "${found#* }"
+}
+
+record starved --schedule wait=1,warmup=1,active=4,repeat=1 --step-ms 2 --num-workers 1
+record fed --schedule wait=2,warmup=1,active=3,repeat=1 --step-ms 60 --with-stack
+record operators --schedule wait=1,warmup=1,active=3,repeat=1 --step-ms 5 --num-workers 2 --worker-ops
