@@ -223,6 +223,14 @@ static size_t behind_string(const char *text, size_t length, size_t i)
     return i < length ? i + 1 : length;
 }
 
+/* Behind white space. */
+static size_t behind_space(const char *text, size_t length, size_t i)
+{
+    while (i < length && strchr(" \t\r\n", text[i]) && text[i])
+        i++;
+    return i;
+}
+
 size_t weir_piece_number(const char *object, size_t length, const char *key, const char **number)
 {
     size_t n = strlen(key);
@@ -230,15 +238,14 @@ size_t weir_piece_number(const char *object, size_t length, const char *key, con
     for (size_t i = 0; i < length;) {
         char c = object[i];
         if (c == '"') {
-            size_t end = behind_string(object, length, i);
+            size_t end = behind_string(object, length, i), colon = behind_space(object, length, end);
             bool same = depth == 1 && end - i == n + 2 && memcmp(object + i + 1, key, n) == 0;
-            for (i = end; same && i < length && strchr(" \t\r\n:", object[i]) && object[i];)
-                i++;
-            if (!same || object[end] == ',' || object[end] == '}' || i == end)
+            i = end;
+            if (!same || colon >= length || object[colon] != ':')
                 continue;
-            size_t digits = strspn(object + i, "+-.0123456789eE"); /* the piece ends with no digit */
+            i = behind_space(object, length, colon + 1);
             *number = object + i;
-            return digits;
+            return strspn(object + i, "+-.0123456789eE"); /* the piece ends with no digit */
         }
         depth += (c == '{' || c == '[') - (c == '}' || c == ']');
         i++;

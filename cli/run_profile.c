@@ -18,7 +18,7 @@ struct window {
     int64_t first, last, steps;
     uint64_t ns, wait_ns; /* of these steps */
     uint64_t events, dropped;
-    char path[512]; /* "" = error */
+    char path[4096]; /* "" = error */
     char error[512];
 };
 
@@ -97,6 +97,7 @@ static int open_profiler(struct weir_run_profile *profile, struct weir_err *err)
     config.profile_memory = profile->config.profile_memory;
     config.with_stack = profile->config.with_stack;
     config.worker_ops = profile->config.worker_ops;
+    config.whole_steps = true; /* the last is the one in which the loader said that there is no more */
     config.folder = profile->config.folder;
     config.metadata = metadata;
     config.on_window = on_window;
@@ -147,7 +148,6 @@ void weir_run_profile_step(struct weir_run_profile *profile, uint64_t wait_ns)
     profile->step_start_ns = weir_clock_monotonic_ns();
 }
 
-/* The last step is one without a batch, in which the loader said that there are no more: it is not a step. */
 void weir_run_profile_finish(struct weir_run_profile *profile)
 {
     if (!profile)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SNIFF_BYTES = 4096 };
+enum { SNIFF_BYTES = 1 << 16 };
 
 /* Larger ones are nobody's time: 126 years, in ns; two of them do not overflow when one is taken from the other. */
 static const int64_t ns_limit = INT64_C(4000000000000000000);
@@ -37,7 +37,8 @@ bool weir_trace_recognised(const char *path)
     const char *first = bytes + strspn(bytes, " \t\r\n");
     if (*first == '[')
         return strstr(first, "\"ph\"") != NULL;
-    return *first == '{' && (strstr(first, "\"traceEvents\"") || strstr(first, "\"schemaVersion\""));
+    return *first == '{' && (strstr(first, "\"traceEvents\"") || strstr(first, "\"schemaVersion\"") ||
+                             strstr(first, "\"displayTimeUnit\""));
 }
 
 /* ---- values ---- */
@@ -59,6 +60,23 @@ static weir_text_id intern_list(struct read *r, const json_t *object, const char
     char *text = json_is_array(list) && json_array_size(list) > 0 ? json_dumps(list, JSON_ENCODE_ANY) : NULL;
     weir_text_id id = intern(r, text);
     free(text);
+    return id;
+}
+
+/* Lists of tensors (TensorList) are told apart by their elements in traces; the tables show them as []. */
+static weir_text_id intern_shapes(struct read *r, const json_t *args)
+{
+    const json_t *dims = json_object_get(args, "Input Dims");
+    json_t *copy = json_is_array(dims) ? json_copy((json_t *)(uintptr_t)dims) : NULL;
+    json_t *wrap = copy ? json_object() : NULL;
+    weir_text_id id = 0;
+    for (size_t i = 0; wrap && i < json_array_size(copy); i++)
+        if (json_is_array(json_array_get(json_array_get(copy, i), 0)))
+            json_array_set_new(copy, i, json_array());
+    if (wrap && json_object_set(wrap, "shapes", copy) == 0)
+        id = intern_list(r, wrap, "shapes");
+    json_decref(wrap);
+    json_decref(copy);
     return id;
 }
 
@@ -161,7 +179,7 @@ static int read_range(struct read *r, const json_t *json)
     event.external_id = (uint64_t)get_integer(args, "External id");
     event.correlation = (uint32_t)get_integer(args, "correlation");
     event.item = (uint64_t)get_integer(args, "item");
-    event.shapes = intern_list(r, args, "Input Dims");
+    event.shapes = intern_shapes(r, args);
     event.types = intern_list(r, args, "Input type");
     event.stack = intern_text(r, args, "Call stack");
     const char *finished = json_string_value(json_object_get(args, "finished"));

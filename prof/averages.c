@@ -148,6 +148,8 @@ static int collect(struct job *job)
 struct launch {
     uint64_t linked;
     int32_t node;
+    int64_t kernel_ns; /* of the first of those with one number: what they took on devices, all together */
+    int64_t track;     /* the same: where their calls belong, NONE = where they are */
 };
 
 static int by_linked(const void *a, const void *b)
@@ -158,7 +160,7 @@ static int by_linked(const void *a, const void *b)
     return x->node < y->node ? -1 : 1;
 }
 
-static const struct launch *first_launch(const struct launch *launches, int32_t n, uint64_t id)
+static struct launch *first_launch(struct launch *launches, int32_t n, uint64_t id)
 {
     int32_t low = 0, high = n;
     while (low < high) {
@@ -168,23 +170,42 @@ static const struct launch *first_launch(const struct launch *launches, int32_t 
         else
             high = middle;
     }
-    return launches + low;
+    return low < n && launches[low].linked == id ? launches + low : NULL;
 }
 
-static void take_launches(struct job *job, const struct launch *launches, int32_t n, bool runtime)
+static void sum_launches(const struct job *job, struct launch *launches, int32_t n)
+{
+    struct launch *first = launches;
+    for (int32_t i = 0; i < n; i++) {
+        const struct node *node = &job->nodes[launches[i].node];
+        first = launches[i].linked == first->linked ? first : &launches[i];
+        if (node->device)
+            add(&first->kernel_ns, node->end_ns - node->start_ns);
+    }
+}
+
+static void take_launches(struct job *job, struct launch *launches, int32_t n, bool runtime)
 {
     for (int32_t i = 0; i < job->n_nodes; i++) {
         struct node *node = &job->nodes[i];
         if (node->device || node->linked || node->id == 0 || node->runtime != runtime)
             continue;
-        const struct launch *launch = first_launch(launches, n, node->id);
-        for (; launch < launches + n && launch->linked == node->id; launch++) {
-            struct node *other = &job->nodes[launch->node];
-            if (other->device)
-                add(&node->kernel_ns, other->end_ns - other->start_ns);
-            else
-                other->track = node->track;
-        }
+        struct launch *launch = first_launch(launches, n, node->id);
+        if (!launch)
+            continue;
+        add(&node->kernel_ns, launch->kernel_ns);
+        launch->track = node->track;
+    }
+}
+
+static void move_calls(struct job *job, const struct launch *launches, int32_t n)
+{
+    const struct launch *first = launches;
+    for (int32_t i = 0; i < n; i++) {
+        struct node *node = &job->nodes[launches[i].node];
+        first = launches[i].linked == first->linked ? first : &launches[i];
+        if (!node->device && first->track != NONE)
+            node->track = (uint32_t)first->track;
     }
 }
 
@@ -222,10 +243,12 @@ static int link_launches(struct job *job)
         return -ENOMEM;
     for (int32_t i = 0; i < job->n_nodes; i++)
         if (job->nodes[i].linked)
-            launches[n++] = (struct launch){job->nodes[i].linked, i};
+            launches[n++] = (struct launch){job->nodes[i].linked, i, 0, NONE};
     qsort(launches, (size_t)n, sizeof *launches, by_linked);
+    sum_launches(job, launches, n);
     take_launches(job, launches, n, true);
     take_launches(job, launches, n, false);
+    move_calls(job, launches, n);
     free(launches);
     return adopt_calls(job);
 }

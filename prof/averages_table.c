@@ -192,6 +192,7 @@ static bool frame_of(const char *stack, int frame, char *text, size_t size)
     if (!stack || !*stack)
         return false;
     snprintf(text, size, "%.*s", (int)strcspn(stack, ";"), stack);
+    weir_text_printable(text);
     return true;
 }
 
@@ -333,6 +334,7 @@ static void print_row(struct print *p, const struct weir_averages_row *row)
     int column = print_numbers(p, row);
     if (p->shapes) {
         cut_text(text, sizeof text, shapes_of(p->averages, row), p->columns[column].width);
+        weir_text_printable(text);
         print_cell(p, column++, text);
     }
     if (p->stacks)

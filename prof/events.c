@@ -191,29 +191,59 @@ void weir_trace_free(struct weir_trace **trace)
     free(t->texts);
     free(t->events);
     free(t->tracks);
+    free(t->track_slots);
     free(t->devices);
     free(t);
     *trace = NULL;
 }
 
+static uint32_t *track_slot(struct weir_trace *trace, const struct weir_trace_row *row)
+{
+    uint64_t hash = (uint64_t)row->pid * UINT64_C(0x9e3779b97f4a7c15) ^
+                    (uint64_t)row->tid * UINT64_C(0xc2b2ae3d27d4eb4f) ^ row->pid_label * UINT64_C(0x165667b19e3779f9) ^
+                    (uint64_t)row->device << 7;
+    for (uint64_t at = hash ^ hash >> 32;; at++) {
+        uint32_t *slot = &trace->track_slots[at & (trace->n_track_slots - 1)];
+        if (*slot == 0)
+            return slot;
+        const struct weir_trace_row *t = &trace->tracks[*slot - 1];
+        if (t->pid == row->pid && t->tid == row->tid && t->device == row->device && t->pid_label == row->pid_label)
+            return slot;
+    }
+}
+
+static int grow_tracks(struct weir_trace *trace)
+{
+    if (trace->n_tracks < trace->tracks_room)
+        return 0;
+    uint32_t room = trace->tracks_room ? 2 * trace->tracks_room : 32;
+    struct weir_trace_row *moved = realloc(trace->tracks, room * sizeof *moved);
+    if (!moved)
+        return -ENOMEM;
+    trace->tracks = moved;
+    uint32_t *slots = calloc(2 * (size_t)room, sizeof *slots);
+    if (!slots)
+        return -ENOMEM;
+    free(trace->track_slots);
+    trace->track_slots = slots;
+    trace->n_track_slots = 2 * room;
+    trace->tracks_room = room;
+    for (uint32_t i = 0; i < trace->n_tracks; i++)
+        *track_slot(trace, &trace->tracks[i]) = i + 1;
+    return 0;
+}
+
 int64_t weir_trace_track(struct weir_trace *trace, int64_t pid, int64_t tid, bool device, weir_text_id label)
 {
-    for (uint32_t i = trace->n_tracks; i-- > 0;) { /* the last ones are asked for most */
-        const struct weir_trace_row *t = &trace->tracks[i];
-        if (t->pid == pid && t->tid == tid && t->device == device && t->pid_label == label)
-            return i;
+    const struct weir_trace_row row = {.pid = pid, .tid = tid, .device = device, .pid_label = label};
+    if (grow_tracks(trace) < 0)
+        return -ENOMEM;
+    uint32_t *slot = track_slot(trace, &row);
+    if (*slot == 0) {
+        trace->tracks[trace->n_tracks] = row;
+        *slot = ++trace->n_tracks;
     }
-    if (trace->n_tracks == trace->tracks_room) {
-        uint32_t room = trace->tracks_room ? 2 * trace->tracks_room : 32;
-        struct weir_trace_row *moved = realloc(trace->tracks, room * sizeof *moved);
-        if (!moved)
-            return -ENOMEM;
-        trace->tracks = moved;
-        trace->tracks_room = room;
-    }
-    trace->tracks[trace->n_tracks] =
-        (struct weir_trace_row){.pid = pid, .tid = tid, .device = device, .pid_label = label};
-    return trace->n_tracks++;
+    return *slot - 1;
 }
 
 int weir_trace_add(struct weir_trace *trace, const struct weir_event *event)

@@ -100,6 +100,8 @@ struct weir_trace {
     size_t n_events, events_room;
     struct weir_trace_row *tracks;
     uint32_t n_tracks, tracks_room;
+    uint32_t *track_slots; /* of weir_trace_track: indexes + 1 by hash */
+    uint32_t n_track_slots;
     struct weir_trace_device *devices;
     int n_devices;
     struct weir_texts *texts;

@@ -1,4 +1,5 @@
 #include "prof/names.h"
+#include "prof/fork_priv.h"
 #include "prof/stages.h"
 
 #include <pthread.h>
@@ -99,9 +100,18 @@ static uint32_t append(struct table *table, const char *text, const char *more, 
     return id;
 }
 
+void weir_names_fork(enum weir_fork when)
+{
+    if (when == WEIR_FORK_PREPARE)
+        pthread_mutex_lock(&lock);
+    else
+        pthread_mutex_unlock(&lock);
+}
+
 static uint32_t intern(struct table *table, const char *text, const char *more, int cat)
 {
     uint32_t id = 0;
+    weir_fork_safe();
     pthread_mutex_lock(&lock);
     if (slots_grow(table)) {
         uint32_t *slot = slot_of(table, text, more, cat);

@@ -149,7 +149,10 @@ static void *collector_main(void *user)
         if (window) {
             weir_store_drain(&store); /* what was written until it ended */
             fill_window(window, &store);
-            hand_to_writer(p, window);
+            if (window->discard)
+                weir_window_free(&window);
+            else
+                hand_to_writer(p, window);
             continue;
         }
         if (phase != PHASE_RECORD)
@@ -267,9 +270,9 @@ static void prepare(struct weir_profiler *p)
 
 static void start(struct weir_profiler *p)
 {
+    set_phase(p, PHASE_RECORD, 0); /* before the beginning is known: from here on nothing is forgotten */
     read_both_clocks(&p->begin, &p->begin_unix_ns);
     p->first_step = p->step;
-    set_phase(p, PHASE_RECORD, p->begin);
 }
 
 static struct weir_window *window_new(const struct weir_profiler *p, enum weir_action to)
@@ -281,16 +284,19 @@ static struct weir_window *window_new(const struct weir_profiler *p, enum weir_a
     window->begin = p->begin;
     window->begin_unix_ns = p->begin_unix_ns;
     window->first_step = steps ? p->first_step : -1;
-    window->last_step = steps ? p->step - (to != WEIR_ACTION_EXIT) : -1; /* the step is that which begins */
+    bool whole =
+        to == WEIR_ACTION_EXIT && !p->config.whole_steps; /* else the step is one that begins, or is left out */
+    window->last_step = steps ? p->step - !whole : -1;
+    window->discard = window->last_step < window->first_step;
     window->state = weir_recording();
     weir_window_note_open(window);
     return window;
 }
 
-/* Ends a window, which the action to follows; keep: it is handed out. */
+/* Ends a window, which the action to follows; keep: it is handed out, unless too many are waiting. */
 static void stop(struct weir_profiler *p, enum weir_action to, bool keep)
 {
-    struct weir_window *window = keep ? window_new(p, to) : NULL;
+    struct weir_window *window = window_new(p, to);
     uint64_t end = weir_clock_ticks();
     __atomic_store_n(&weir_recording_state, 0, __ATOMIC_RELEASE);
     p->preparing = false;
@@ -298,22 +304,20 @@ static void stop(struct weir_profiler *p, enum weir_action to, bool keep)
     bool full = p->waiting == WINDOWS_WAITING;
     p->phase = PHASE_OFF;
     p->keep_from = end;
-    bool lost = keep && !window;
-    if (window && !full) {
+    if (window) {
         window->end = end;
+        window->discard |= full || !keep;
+        p->waiting += !window->discard;
         *p->last_ended = window;
         p->last_ended = &window->next;
-        p->waiting++;
-        window = NULL;
     }
     pthread_mutex_unlock(&p->lock);
     sem_post(&wake);
-    if (window)
+    if (keep && full)
         say(p,
             "a window is thrown away: the ones before it are still being written; record less often, or fewer steps");
-    else if (lost)
+    else if (keep && !window)
         say(p, "a window is thrown away: out of memory");
-    weir_window_free(&window);
 }
 
 static void transit(struct weir_profiler *p, enum weir_action to)
@@ -500,7 +504,7 @@ void weir_profiler_stop(struct weir_profiler *p)
 {
     if (!is_mine(p) || !p->running)
         return;
-    if (has_schedule(p))
+    if (has_schedule(p) && !p->config.whole_steps)
         end_step(p);
     transit(p, WEIR_ACTION_EXIT);
     p->running = false;

@@ -38,6 +38,7 @@ struct weir_profiler_config {
     struct weir_schedule schedule; /* active and active_s 0: none; recording is between start and stop, without steps */
     bool record_shapes, profile_memory, with_stack;
     bool worker_ops;       /* stages of threads that are no consumers as operators, in place of category loader_stage */
+    bool whole_steps;      /* the step that is going on at the stop is left out; torch keeps it */
     const char *folder;    /* for trace files HOST_PID.NS.pt.trace.json.gz (copied); NULL = none are written */
     const char *worker;    /* in place of HOST_PID (copied) */
     bool uncompressed;     /* .json in place of .json.gz */

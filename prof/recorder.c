@@ -1,3 +1,4 @@
+#include "prof/fork_priv.h"
 #include "prof/recorder_priv.h"
 #include "prof/track_priv.h"
 
@@ -40,10 +41,28 @@ static void measure_cpu_read(void)
     cpu_read_ticks = least;
 }
 
+/* In the child their other threads are not there: their zones are nobody's to read. */
+void weir_recorders_fork(enum weir_fork when)
+{
+    if (when == WEIR_FORK_PREPARE)
+        pthread_mutex_lock(&weir_recorders_lock);
+    for (struct weir_recorder *r = weir_recorders; r; r = r->next) {
+        if (when == WEIR_FORK_PREPARE)
+            pthread_mutex_lock(&r->lock);
+        else
+            pthread_mutex_unlock(&r->lock);
+    }
+    if (when == WEIR_FORK_CHILD)
+        weir_recorders = NULL;
+    if (when != WEIR_FORK_PREPARE)
+        pthread_mutex_unlock(&weir_recorders_lock);
+}
+
 int weir_recorder_open(struct weir_recorder **out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     weir_clock_init();
+    weir_fork_safe();
     pthread_once(&once, measure_cpu_read);
     *out = calloc(1, sizeof **out);
     if (!*out)
@@ -163,9 +182,10 @@ static inline __attribute__((always_inline)) void record_in(struct weir_cell *ce
     _Atomic uint32_t *bucket = &cell->hist[place];
     atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1, memory_order_relaxed);
     add(&cell->total, ticks);
-    add(&cell->count, 1);
     if (__builtin_expect(ticks - get(&cell->min) > get(&cell->spread), 0))
         record_extreme(cell, ticks);
+    /* Last: who sees a call counted sees its extremes. */
+    atomic_store_explicit(&cell->count, get(&cell->count) + 1, memory_order_release);
 }
 
 static void record(struct weir_cell *cell, uint64_t ticks)

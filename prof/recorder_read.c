@@ -88,7 +88,7 @@ static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
 
 static void stage_merge(struct weir_stage_stats *to, const struct weir_cell *cell)
 {
-    uint64_t count = get(&cell->count);
+    uint64_t count = atomic_load_explicit(&cell->count, memory_order_acquire);
     if (count == 0)
         return;
     uint64_t min = get(&cell->min), min_ns = weir_clock_to_ns(min), max_ns = weir_clock_to_ns(min + get(&cell->spread));

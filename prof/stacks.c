@@ -1,4 +1,5 @@
 /* The stacks of calls as numbers: each different one is kept once, for the life of the process. */
+#include "prof/fork_priv.h"
 #include "prof/track_priv.h"
 
 #include <execinfo.h>
@@ -58,6 +59,14 @@ static uint32_t find_or_keep(void *const *addresses, int n)
         if (s->hash == hash && s->n == n && memcmp(s->addresses, addresses, (size_t)n * sizeof *addresses) == 0)
             return *slot;
     }
+}
+
+void weir_stacks_fork(enum weir_fork when)
+{
+    if (when == WEIR_FORK_PREPARE)
+        pthread_mutex_lock(&lock);
+    else
+        pthread_mutex_unlock(&lock);
 }
 
 __attribute__((noinline)) uint32_t weir_stack_capture(void)

@@ -113,29 +113,46 @@ static enum weir_step_part busiest(const int64_t open[WEIR_STEP_PARTS])
     return WEIR_STEP_OTHER;
 }
 
-static void add_time(struct weir_step *step, enum weir_step_part part, int64_t from_ns, int64_t to_ns)
+/* A step's beginning or end, where what has been spent until then is asked for. */
+struct question {
+    int64_t at_ns;
+    struct weir_step *step;
+    int sign;
+};
+
+static int by_question(const void *a, const void *b)
 {
-    from_ns = from_ns > step->start_ns ? from_ns : step->start_ns;
-    to_ns = to_ns < step->end_ns ? to_ns : step->end_ns;
-    if (to_ns > from_ns)
-        step->part_ns[part] += to_ns - from_ns;
+    const struct question *x = a, *y = b;
+    return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
 }
 
-/* One pass over the edges; steps follow each other, so those that a stretch of time can touch begin where the one
- * before left off. */
-static void spend(struct split *split)
+static void answer(const struct question *question, const int64_t spent[WEIR_STEP_PARTS], enum weir_step_part part,
+                   int64_t since_ns)
 {
-    int64_t open[WEIR_STEP_PARTS] = {0}, first = 0, from_ns = INT64_MIN;
-    for (size_t i = 0; i <= split->n_edges; i++) {
-        int64_t to_ns = i < split->n_edges ? split->edges[i].at_ns : INT64_MAX;
-        enum weir_step_part part = busiest(open);
-        while (first < split->n_steps && split->steps[first].end_ns <= from_ns)
-            first++;
-        for (int64_t s = first; s < split->n_steps && split->steps[s].start_ns < to_ns && to_ns > from_ns; s++)
-            add_time(&split->steps[s], part, from_ns, to_ns);
-        from_ns = to_ns;
-        if (i < split->n_edges)
-            open[split->edges[i].part] += split->edges[i].change;
+    for (int p = 0; p < WEIR_STEP_PARTS; p++)
+        question->step->part_ns[p] += question->sign * (spent[p] + (p == (int)part ? question->at_ns - since_ns : 0));
+}
+
+/* One pass over edges and questions: what each part has had until a step's end, less what it had until its beginning.
+ */
+static void spend(struct split *split, struct question *questions)
+{
+    int64_t open[WEIR_STEP_PARTS] = {0}, spent[WEIR_STEP_PARTS] = {0};
+    size_t n = 0, edge = 0;
+    for (int64_t s = 0; s < split->n_steps; s++) {
+        questions[n++] = (struct question){split->steps[s].start_ns, &split->steps[s], -1};
+        questions[n++] = (struct question){split->steps[s].end_ns, &split->steps[s], 1};
+    }
+    qsort(questions, n, sizeof *questions, by_question);
+    int64_t since_ns = n ? questions[0].at_ns : 0;
+    for (size_t q = 0; q < n; q++) {
+        for (; edge < split->n_edges && split->edges[edge].at_ns <= questions[q].at_ns; edge++) {
+            int64_t at_ns = split->edges[edge].at_ns > since_ns ? split->edges[edge].at_ns : since_ns;
+            spent[busiest(open)] += at_ns - since_ns;
+            since_ns = at_ns;
+            open[split->edges[edge].part] += split->edges[edge].change;
+        }
+        answer(&questions[q], spent, busiest(open), since_ns);
     }
 }
 
@@ -145,14 +162,19 @@ int64_t weir_steps_split(struct weir_trace *trace, struct weir_step **out)
         .edges = malloc((2 * trace->n_events + 1) * sizeof *split.edges),
         .steps = malloc((trace->n_events + 1) * sizeof *split.steps),
     };
+    struct question *questions = NULL;
     *out = NULL;
-    if (!split.edges || !split.steps) {
+    if (split.edges && split.steps) {
+        collect(trace, &split);
+        questions = malloc((2 * (size_t)split.n_steps + 1) * sizeof *questions);
+    }
+    if (!questions) {
         free(split.edges);
         free(split.steps);
         return -ENOMEM;
     }
-    collect(trace, &split);
-    spend(&split);
+    spend(&split, questions);
+    free(questions);
     free(split.edges);
     *out = split.steps;
     return split.n_steps;

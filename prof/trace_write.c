@@ -225,11 +225,12 @@ static void write_range(struct writer *w, const struct weir_event *event)
         flow_end(w, event, start, false);
 }
 
-static void write_async(struct writer *w, const struct weir_event *event, bool begin)
+static void write_async(struct writer *w, const struct weir_event *event, uint64_t index, bool begin)
 {
     head(w, begin ? "b" : "e", event);
-    weir_print(&w->print, ",\"id\":\"");
-    weir_print_uint(&w->print, event->item);
+    /* Those that stand alone have ids of their own: pairs of one id would swap their ends. */
+    weir_print_raw(&w->print, event->item ? ",\"id\":\"" : ",\"id\":\"alone-");
+    weir_print_uint(&w->print, event->item ? event->item : index);
     weir_print(&w->print, "\"");
     place(w, event, begin ? event->start_ns : plus(event->start_ns, event->duration_ns));
     if (begin)
@@ -297,8 +298,8 @@ static void write_event(struct writer *w, const struct weir_event *event)
         write_range(w, event);
         break;
     case WEIR_EVENT_ASYNC:
-        write_async(w, event, true);
-        write_async(w, event, false);
+        write_async(w, event, (uint64_t)(event - w->print.trace->events), true);
+        write_async(w, event, (uint64_t)(event - w->print.trace->events), false);
         break;
     case WEIR_EVENT_INSTANT:
         write_instant(w, event);

@@ -1,3 +1,4 @@
+#include "prof/fork_priv.h"
 #include "prof/recorder_priv.h"
 #include "prof/track_priv.h"
 
@@ -14,7 +15,7 @@ static struct weir_ring *tracks;
 static uint64_t dropped_gone, dropped_seen; /* by tracks that were freed; told so far */
 static void (*_Atomic on_half)(void);
 static pthread_key_t at_exit;
-static bool collecting;
+static bool collecting, has_key;
 
 /* ---- threads that come and go ---- */
 
@@ -48,37 +49,31 @@ void weir_tracks_collect(bool now_collecting)
     pthread_mutex_unlock(&lock);
 }
 
-static void fork_prepare(void)
+void weir_tracks_fork(enum weir_fork when)
 {
-    pthread_mutex_lock(&weir_recorders_lock);
-    pthread_mutex_lock(&lock);
-}
-
-static void fork_parent(void)
-{
+    if (when == WEIR_FORK_PREPARE) {
+        pthread_mutex_lock(&lock);
+        return;
+    }
+    if (when == WEIR_FORK_CHILD) {
+        /* The parent's other threads are not here, and what is in their rings is the parent's to write. This thread's
+         * own track says the parent's thread id: it makes another. */
+        weir_recording_state = 0;
+        while (tracks)
+            unlink_and_free(tracks);
+        dropped_gone = dropped_seen = 0;
+        collecting = false;
+        weir_track_self = NULL;
+        if (has_key)
+            pthread_setspecific(at_exit, NULL);
+    }
     pthread_mutex_unlock(&lock);
-    pthread_mutex_unlock(&weir_recorders_lock);
-}
-
-/* The parent's other threads are not here, and what is in their rings is the parent's to write. This thread's own track
- * says the parent's thread id: it makes another. */
-static void fork_child(void)
-{
-    weir_recording_state = 0;
-    while (tracks)
-        unlink_and_free(tracks);
-    dropped_gone = dropped_seen = 0;
-    collecting = false;
-    weir_track_self = NULL;
-    pthread_setspecific(at_exit, NULL);
-    weir_recorders = NULL; /* their other threads are not here, either */
-    fork_parent();
 }
 
 static void begin_process(void)
 {
-    pthread_key_create(&at_exit, track_exit);
-    pthread_atfork(fork_prepare, fork_parent, fork_child);
+    has_key = pthread_key_create(&at_exit, track_exit) == 0;
+    weir_fork_safe();
 }
 
 struct weir_ring *weir_track_make(void)
@@ -102,7 +97,8 @@ struct weir_ring *weir_track_make(void)
     track->next = tracks;
     tracks = track;
     pthread_mutex_unlock(&lock);
-    pthread_setspecific(at_exit, track);
+    if (has_key)
+        pthread_setspecific(at_exit, track);
     weir_track_self = track;
     return track;
 }

@@ -32,14 +32,17 @@ static struct weir_take *take_of(struct weir_store *store, pid_t tid, const char
     return take;
 }
 
+/* Doubles, or takes what may still be had. */
 static bool take_room(struct weir_store *store, struct weir_take *take, size_t n)
 {
     if (take->n + n <= take->room)
         return true;
+    size_t left = (size_t)((store->bytes_max - store->bytes) / sizeof *take->slots);
     size_t room = take->room ? 2 * take->room : 4096;
     while (room < take->n + n)
         room *= 2;
-    if (store->bytes + (room - take->room) * sizeof *take->slots > store->bytes_max)
+    room = room - take->room <= left ? room : take->room + left;
+    if (take->n + n > room)
         return false;
     struct weir_slot2 *moved = realloc(take->slots, room * sizeof *moved);
     if (!moved)

@@ -41,6 +41,7 @@ struct weir_window {
     size_t n_open, open_room;
     uint64_t dropped; /* by rings and the store */
     uint32_t state;   /* bits of weir_recording */
+    bool discard;     /* nobody gets it: its records only have to go */
     struct weir_window *next;
 };
 

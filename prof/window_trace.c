@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 /* kineto's base: a multiple of three months, so that times since it are short numbers. */
@@ -180,9 +179,8 @@ static int begin_track(struct build *b, pid_t tid, const char *name)
     if (track < 0)
         return (int)track;
     b->track = (uint32_t)track;
-    weir_text_id text = intern(b, name);
-    if (text)
-        b->trace->tracks[track].name = text;
+    if (b->trace->tracks[track].name == 0)
+        b->trace->tracks[track].name = intern(b, name);
     return 0;
 }
 
@@ -236,11 +234,8 @@ static void describe(struct build *b)
 {
     const struct weir_window *window = b->window;
     struct weir_trace *trace = b->trace;
-    struct timespec now;
     char name[64] = "";
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-    trace->base_unix_ns = now_ns - now_ns % base_step_ns;
+    trace->base_unix_ns = window->begin_unix_ns - window->begin_unix_ns % base_step_ns;
     b->begin_ns = window->begin_unix_ns - trace->base_unix_ns;
     trace->begin_ns = b->begin_ns;
     trace->end_ns = ns_of(b, window->end);

@@ -45,7 +45,9 @@ class Range:
         self.runtime = self.cat in ("cuda_runtime", "cuda_driver")
         self.linked = int(args.get("External id", 0)) if self.device or self.runtime else 0
         self.id = 0 if self.device else int(args.get("correlation" if self.runtime else "External id", 0))
-        self.shapes = numbers(args.get("Input Dims", []))
+        # a list of tensors is [], as torch shows it
+        self.shapes = [[] if shape and isinstance(shape, list) and isinstance(shape[0], list) else shape
+                       for shape in numbers(args.get("Input Dims", []))]
         self.stack = args.get("Call stack", "").split(";") if args.get("Call stack") else []
         self.order = order
         self.parent = None

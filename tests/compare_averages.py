@@ -162,6 +162,23 @@ def check_random(weir, seed, count):
     print(f"{count} made-up traces, {rows} rows as the reference has them")
 
 
+def check_hostile(weir):
+    """Sizes at which anything quadratic would not end before the test's time does."""
+    n = 100_000
+    same_id = [{"ph": "X", "cat": "kernel" if i % 2 else "cpu_op", "name": "x", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 5,
+                "args": {"External id": 7}} for i in range(n)]
+    threads = [{"ph": "X", "cat": "cpu_op", "name": "x", "pid": 1, "tid": i, "ts": i, "dur": 5} for i in range(n)]
+    steps = [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{i}", "pid": 1, "tid": 1, "ts": i, "dur": n}
+             for i in range(n // 2)]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, events in (("same_id", same_id), ("threads", threads), ("steps", steps)):
+            path = os.path.join(folder, name + ".json")
+            write(events, path)
+            report = json.loads(run(weir, path, "--json"))["traces"][0]
+            assert sum(row["count"] for row in report["averages"]) == len(events), name
+    print("traces of one id, of many threads, of overlapping steps: read")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("weir")
@@ -172,6 +189,7 @@ def main():
     args = parser.parse_args()
     if args.random:
         check_random(args.weir, args.seed, args.count)
+        check_hostile(args.weir)
     if args.data:
         here = os.path.dirname(os.path.abspath(__file__))
         traces = sorted(glob.glob(os.path.join(here, "../../shared/data/traces/*.pt.trace.json.gz")))

@@ -66,6 +66,8 @@ static void look(struct watcher *watcher, struct weir_snapshot **last)
     for (int s = 0; *last && s < WEIR_STAGE_MAX; s++)
         if (diff->stages[s].count > now->stages[s].count)
             fixture_die("stage %d went backwards", s);
+        else if (now->stages[s].count && now->stages[s].max_ns > UINT64_C(3600000000000))
+            fixture_die("stage %d has a call of an hour", s);
     weir_snapshot_free(&diff);
     weir_snapshot_free(last);
     *last = now;

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WRITERS = 3, GROWTH_MAX = 24 << 20 };
+enum { WRITERS = 3, GROWTH_MAX = 64 << 20 /* four windows may wait, and one be collected */ };
 
 static _Atomic bool ended;
 static struct weir_recorder *recorder;

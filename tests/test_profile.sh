@@ -110,7 +110,22 @@ traces d 1
 run 0 run "$data" --batch-size 4 --profile "$work/e" --schedule wait=1000,active=1
 out 'profile: nothing was recorded: the run had '
 
+# The step in which the loader says that there is no more is none.
+run 0 run "$data" --batch-size 4 --profile "$work/f" --schedule active=3
+out 'profile: steps 9 to 11, '
+no_out 'step 12'
+traces f 4
+
 # ---- bad input ----
+
+cat >"$work/escape.json" <<'JSON'
+{"schemaVersion": 1, "record_shapes": 1, "traceEvents": [
+{"ph": "X", "cat": "cpu_op", "name": "a\u001b[31mb", "pid": 1, "tid": 1, "ts" : 1, "dur": 2,
+ "args": {"Call stack": "x\u001b]0;t\u0007.c(1): f", "Input Dims": [["\u009b31m"]]}}]}
+JSON
+run 0 report "$work/escape.json" --group-by-stack 3 --group-by-input-shape
+check "nothing steers the terminal" lacks "$work/out" "$(printf '\033')"
+check "nor with C1" lacks "$work/out" "$(printf '\302\233')"
 
 usage() {
     local words=$1
