@@ -243,7 +243,7 @@ static int measure_threads(const struct prof_options *o, int threads, struct ser
     struct weir_profiler_config config;
     bench.rounds = (o->rounds + threads - 1) / threads;
     weir_profiler_config_default(&config);
-    config.on_window = on_window;
+    config.on_trace_ready = on_window;
     config.user = &bench;
     int rc = weir_recorder_open(&bench.recorder);
     if (rc == 0)

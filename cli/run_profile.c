@@ -100,7 +100,7 @@ static int open_profiler(struct weir_run_profile *profile, struct weir_err *err)
     config.whole_steps = true; /* the last is the one in which the loader said that there is no more */
     config.folder = profile->config.folder;
     config.metadata = metadata;
-    config.on_window = on_window;
+    config.on_trace_ready = on_window;
     config.on_message = on_message;
     config.on_sample = on_sample;
     config.user = profile;

@@ -200,8 +200,8 @@ static void write_window(struct weir_profiler *p, struct weir_window *window, in
         .dropped = window->dropped,
         .seconds = (double)weir_clock_to_ns(window->end - window->begin) / 1e9,
     };
-    if (p->config.on_window)
-        p->config.on_window(p->config.user, &out);
+    if (p->config.on_trace_ready)
+        p->config.on_trace_ready(p->config.user, &out);
     pthread_mutex_lock(&p->lock);
     struct weir_trace *before = p->last;
     p->last = trace;

@@ -45,9 +45,9 @@ struct weir_profiler_config {
     const char *data_wait; /* name of the consumer's wait; "enumerate(DataLoader)#WeirLoader.__next__" (copied) */
     const char *metadata;  /* further members of the trace file as JSON text (copied); NULL = none */
     uint64_t bytes_max;    /* records of one window; 0 = 256 MiB; more are dropped and counted */
-    /* on_trace_ready: after each window, from the profiler's own thread; at most four windows wait for it, more are
+    /* After each window, from the profiler's own thread; at most four windows wait for it, more are
      * dropped with a message. */
-    void (*on_window)(void *user, const struct weir_profiler_window *window);
+    void (*on_trace_ready)(void *user, const struct weir_profiler_window *window);
     /* One line: a window thrown away, a file that cannot be written. From any thread of the profiler, or the caller's.
      */
     void (*on_message)(void *user, const char *line);

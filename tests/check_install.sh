@@ -111,8 +111,10 @@ try pc_static_run "$work/pc_static"
 try_profiler() {
     rm -rf "$work/traces"
     LD_LIBRARY_PATH=$moved/lib "$2" "$work/traces" >"$work/$1.out" || fail "$1 exits with $?"
-    grep -q '^steps 2 to 4: ' "$work/$1.out" && grep -q '^ *consume .* 3  ' "$work/$1.out" ||
-        { cat "$work/$1.out"; fail "$1: no averages of three steps"; }
+    if ! grep -q '^steps 2 to 4: ' "$work/$1.out" || ! grep -q '^ *consume .* 3  ' "$work/$1.out"; then
+        cat "$work/$1.out"
+        fail "$1: no averages of three steps"
+    fi
     [ "$(zcat "$work"/traces/*.pt.trace.json.gz | grep -c '"name":"ProfilerStep#')" -eq 3 ] || fail "$1: not three steps"
     if readelf -d "$2" "$moved/lib/libweir_prof.so.0" | grep NEEDED | grep -vE 'lib(weir_prof|z|c|m)\.so'; then
         fail "$1 needs more than libc and zlib"

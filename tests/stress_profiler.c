@@ -133,7 +133,7 @@ int main(int argc, char **argv)
     weir_profiler_config_default(&config);
     config.schedule = (struct weir_schedule){.wait = 2, .warmup = 1, .active = 5};
     config.record_shapes = config.profile_memory = true;
-    config.on_window = on_window;
+    config.on_trace_ready = on_window;
     config.on_message = on_message;
     config.user = &seen;
     if (weir_recorder_open(&recorder) < 0 || weir_profiler_open(&profiler, &config, NULL) < 0)

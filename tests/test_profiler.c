@@ -55,7 +55,7 @@ static struct weir_profiler *open_profiler(struct seen *seen, const char *schedu
     weir_profiler_config_default(&config);
     if (schedule)
         cr_assert_eq(weir_schedule_parse(&config.schedule, schedule, &err), 0, "%s", err.text);
-    config.on_window = note_window;
+    config.on_trace_ready = note_window;
     config.on_message = note_message;
     config.user = seen;
     config.record_shapes = config.profile_memory = true;
@@ -393,7 +393,7 @@ Test(profiler, full_rings_drop_and_count)
     struct weir_profiler *profiler;
     weir_profiler_config_default(&config);
     config.schedule = (struct weir_schedule){.active = 1, .repeat = 1};
-    config.on_window = note_window;
+    config.on_trace_ready = note_window;
     config.user = &seen;
     config.bytes_max = 1 << 20;
     cr_assert_eq(weir_profiler_open(&profiler, &config, NULL), 0);
@@ -427,7 +427,7 @@ Test(profiler, windows_thrown_away_leave_nothing_behind)
     found = 0;
     weir_profiler_config_default(&config);
     config.schedule = (struct weir_schedule){.active = 1, .repeat = STEPS};
-    config.on_window = note_window;
+    config.on_trace_ready = note_window;
     config.on_message = note_message;
     config.user = &seen;
     config.bytes_max = 256 << 10; /* room for some windows, not for all */
@@ -455,7 +455,7 @@ Test(profiler, a_step_without_work_may_be_left_out)
         weir_profiler_config_default(&config);
         config.schedule = (struct weir_schedule){.active = 2};
         config.whole_steps = true;
-        config.on_window = note_window;
+        config.on_trace_ready = note_window;
         config.user = &seen;
         cr_assert_eq(weir_profiler_open(&profiler, &config, NULL), 0);
         run_steps(profiler, steps);
@@ -475,7 +475,7 @@ Test(profiler, an_unwritable_folder_is_one_line_and_the_run_goes_on)
     weir_profiler_config_default(&config);
     config.schedule = (struct weir_schedule){.active = 1, .repeat = 2};
     config.folder = "/proc/no/such/folder";
-    config.on_window = note_window;
+    config.on_trace_ready = note_window;
     config.on_message = note_message;
     config.user = &seen;
     cr_assert_eq(weir_profiler_open(&profiler, &config, NULL), 0);

@@ -2,6 +2,7 @@
  * become a trace for TensorBoard, Perfetto and HolisticTraceAnalysis, and a table of averages.
  *
  *     cc profile_loop.c $(pkg-config --cflags --libs weir_prof) -o profile_loop && ./profile_loop TRACES */
+#define _GNU_SOURCE /* pthread_setname_np */
 #include <prof/averages.h>
 #include <prof/profiler.h>
 
@@ -106,7 +107,7 @@ int main(int argc, char **argv)
     config.schedule = (struct weir_schedule){.wait = 1, .warmup = 1, .active = 3, .repeat = 1};
     config.folder = argc > 1 ? argv[1] : "traces";
     config.record_shapes = config.profile_memory = true;
-    config.on_window = on_window;
+    config.on_trace_ready = on_window;
     if (weir_profiler_open(&profiler, &config, &err) < 0) {
         fprintf(stderr, "profile_loop: %s\n", err.text);
         return 1;
