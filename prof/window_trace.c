@@ -67,6 +67,18 @@ static bool name_range(struct build *b, struct weir_event *event, weir_name name
 
 /* ---- stacks ---- */
 
+/* The profiler's own calls are at the inner end, as many as the compiler left. */
+static bool is_own_frame(const char *frame)
+{
+    static const char *const own[] = {"weir_stack_capture", "weir_track_", "weir_zone_", "weir_range_end", "weir_lap",
+                                      "end_traced",         "end_special", "end_odd",    "trace_zone"};
+    const char *function = strstr(frame, "): ");
+    for (size_t i = 0; function && i < sizeof own / sizeof *own; i++)
+        if (strncmp(function + 3, own[i], strlen(own[i])) == 0)
+            return true;
+    return false;
+}
+
 static weir_text_id stack_text(struct build *b, uint32_t stack)
 {
     char text[8192];
@@ -78,10 +90,9 @@ static weir_text_id stack_text(struct build *b, uint32_t stack)
     for (int i = 0; i < n; i++) {
         char frame[1536];
         weir_symbols_frame(b->symbols, addresses[i], frame, sizeof frame);
-        if (strstr(frame, ": weir_zone_") || strstr(frame, ": weir_range_end") || strstr(frame, ": end_traced") ||
-            strstr(frame, ": end_special") || strstr(frame, ": trace_zone"))
-            continue; /* the profiler's own */
         size_t room = strlen(frame);
+        if (length == 0 && is_own_frame(frame))
+            continue;
         if (length + room + 2 > sizeof text)
             break;
         if (length)

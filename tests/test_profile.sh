@@ -91,7 +91,10 @@ assert file["record_shapes"] == file["with_stack"] == file["profile_memory"] == 
 decodes = [e for e in named("03b_image_decode") if e["args"].get("finished") != "false"]
 assert decodes and all(e["cat"] == "cpu_op" for e in decodes)
 assert all(e["args"]["Input Dims"] == [[48, 64, 3]] and e["args"]["Input type"] == ["unsigned char"] for e in decodes)
-assert all("weir_image_decode" in e["args"]["Call stack"] for e in decodes), decodes[0]
+for e in decodes: # what is inlined differs from compiler to compiler
+    frames = e["args"]["Call stack"].split(";")
+    assert any(f.startswith("worker.c(") for f in frames), frames
+    assert not any(f.startswith(("tracks.c(", "stacks.c(")) for f in frames), frames
 (first, *_) = [e for e in named("20_train_forward_pass")]
 assert first["args"]["Input Dims"][0] == [4, 2, 48, 64, 3], first
 memory = [e["args"] for e in named("[memory]")]
