@@ -114,6 +114,9 @@ static int open_sampler(struct weir_shared *s, struct weir_err *err)
         .max_batches = c->max_batches,
         .num_epochs = c->num_epochs,
         .train_split = c->train_split,
+        .rank = c->rank,
+        .world_size = c->world_size,
+        .wrap = c->wrap,
     };
     int rc = weir_sampler_open(&s->sampler, &config, steps, episodes, err);
     free(steps);

@@ -59,6 +59,8 @@ struct weir_loader_config {
     bool drop_last;
     struct weir_pixel_format format; /* rgb, u8, nhwc */
     double train_split;              /* 0.9 of the episodes, by number, at least one */
+    int rank, world_size;            /* this loader's part of a distributed run; 0 of 1 */
+    bool wrap;                       /* no rank's tail is cut: the first batches are taken again */
     enum weir_on_error on_error;
     const char *io;      /* "pread" */
     const char *decoder; /* "turbo" */

@@ -374,4 +374,49 @@ check "a reader that leaves ends the run" [ $((SECONDS - started)) -lt 20 ]
 check "few descriptors will do (status $?)" [ $? -eq 0 ]
 out "0 samples skipped"
 
+# ---- ranks ----
+
+"$weir" run "$data" --batch-size 3 --num-epochs 2 --checksums "$work/one" >/dev/null 2>&1
+for world in 2 3; do
+    for ((r = 0; r < world; r++)); do
+        run 0 run "$data" --batch-size 3 --num-epochs 2 --checksums "$work/rank.$world.$r" --rank "$r" --world-size "$world"
+        err "rank $r of $world"
+    done
+    check "the batches of $world ranks, in turn, are those of one" python3 - "$work" "$world" <<'PY'
+import collections, sys
+work, world = sys.argv[1], int(sys.argv[2])
+def read(name):
+    parts = collections.defaultdict(list)
+    for line in open(f"{work}/{name}"):
+        _, epoch, split, index, rest = line.split(" ", 4)
+        parts[epoch, split].append(rest)
+    return parts
+one, ranks = read("one"), [read(f"rank.{world}.{r}") for r in range(world)]
+batches = 0
+for part, whole in one.items():
+    each = len(whole) // world
+    assert all(len(rank[part]) == each for rank in ranks), (part, each)
+    merged = [rank[part][i] for i in range(each) for rank in ranks]
+    assert merged == whole[:each * world], part
+    batches += len(merged)
+assert batches > 10
+PY
+done
+# launched ASSIGNMENT... : what the launcher's environment says is found.
+launched() {
+    env "${@:2}" "$weir" run "$data" --batch-size 2 >"$work/out" 2>"$work/err"
+    err "$1"
+}
+launched "rank 1 of 2, by torchrun's environment" RANK=1 WORLD_SIZE=2
+launched "rank 2 of 3, by mpirun's environment" OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3
+launched "rank 0 of 2, by srun's environment" SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2
+launched "RANK=2 and WORLD_SIZE=2 are no rank and world size" RANK=2 WORLD_SIZE=2
+SLURM_PROCID=0 SLURM_NTASKS=8 run 0 run "$data" --batch-size 2
+check "a program in a batch script is no rank" lacks "$work/err" "rank 0"
+run 2 run "$data" --rank 1
+err "want each other"
+run 1 run "$data" --rank 0 --world-size 999
+err "fewer than 999 ranks; use a smaller --batch-size, or --wrap"
+run 0 run "$data" --rank 998 --world-size 999 --wrap
+
 finish
