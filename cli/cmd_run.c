@@ -28,7 +28,7 @@ struct run_options {
     double step_ms;
     bool step_spin, no_timing;
     int every, lang;
-    const char *log, *checksums;
+    const char *log, *checksums, *state;
     bool json;
     const char *profile, *schedule, *sort_by;
     bool record_shapes, profile_memory, with_stack, worker_ops;
@@ -87,6 +87,8 @@ static const struct weir_opt run_opts[] = {
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of epoch lines and tables"},
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "write run, epochs and stages as JSON lines"},
     {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "write a line of hashes per batch"},
+    {"state", WEIR_OPT_TEXT, FIELD(state), "FILE", NULL,
+     "keep where the run is: it goes on from there the next time, with the batches that are left"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON lines instead of tables"},
     {"profile", WEIR_OPT_TEXT, FIELD(profile), "DIR", NULL,
      "record steps (a step is a batch) as traces in this folder"},
@@ -190,6 +192,9 @@ static void print_head(const struct weir_loader *loader, const char *data, int n
     if (ranks->world_size > 1 || ranks->source)
         fprintf(stderr, "rank %d of %d%s%s\n", ranks->rank, ranks->world_size, ranks->source ? ", by " : "",
                 ranks->source ? ranks->source : "");
+    if (weir_loader_position(loader) > 0)
+        fprintf(stderr, "goes on after %llu of %llu batches\n", (unsigned long long)weir_loader_position(loader),
+                (unsigned long long)weir_sampler_total(sampler));
     if (n_val == 0)
         fprintf(stderr, "the validation split is empty: all %d episodes are trained on\n", n_train);
     if (weir_dataset_bad_episodes(dataset) > 0)
@@ -337,9 +342,12 @@ static int run_loader(const struct weir_command *command, const struct run_optio
     struct weir_index_progress progress;
     weir_index_progress_begin(&progress);
     to_config(o, data, ranks, &progress, &config);
-    int rc = weir_loader_open(&loader, &config, err);
+    int rc = o->state ? weir_loader_restore(&config, o->state, err) : 0;
+    if (rc == 0)
+        rc = weir_loader_open(&loader, &config, err);
     if (rc < 0)
         return rc;
+    run->state = o->state;
     running = loader;
     if (interrupted)
         weir_loader_stop(loader);
@@ -382,7 +390,8 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
         weir_cli_fail(command, &err);
         return 2;
     }
-    struct weir_run_config run = {o.every, (enum weir_lang)o.lang, o.json, o.step_ms, o.step_spin, NULL, NULL, NULL};
+    struct weir_run_config run = {o.every, (enum weir_lang)o.lang, o.json, o.step_ms, o.step_spin, NULL, NULL, NULL,
+                                  NULL};
     catch_signals();
     int rc = run_loader(command, &o, data, &ranks, &profile, &run, &err);
     int log_rc = close_output(o.log, run.log, &err);

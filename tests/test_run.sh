@@ -419,4 +419,36 @@ run 1 run "$data" --rank 0 --world-size 999
 err "fewer than 999 ranks; use a smaller --batch-size, or --wrap"
 run 0 run "$data" --rank 998 --world-size 999 --wrap
 
+# ---- a run that goes on ----
+
+"$weir" run "$data" --batch-size 3 --num-epochs 3 --checksums "$work/whole" >/dev/null 2>&1
+run 0 run "$data" --batch-size 3 --num-epochs 1 --state "$work/state" --checksums "$work/part1" --num-workers 1
+run 0 run "$data" --batch-size 3 --num-epochs 2 --state "$work/state" --checksums "$work/part2" --num-workers 3
+err "goes on after"
+check "stopped in the middle of an epoch: 130" python3 - "$weir" "$data" "$work" <<'PY'
+import signal, subprocess, sys, time
+weir, data, work = sys.argv[1:]
+run = subprocess.Popen([weir, "run", data, "--batch-size", "3", "--num-epochs", "3", "--state", f"{work}/state", "--checksums",
+                        f"{work}/part3", "--step-ms", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+time.sleep(0.35)
+run.send_signal(signal.SIGINT)
+assert run.wait(20) == 130
+PY
+run 0 run "$data" --batch-size 3 --num-epochs 3 --state "$work/state" --checksums "$work/part4" --num-workers 0
+cat "$work"/part[1234] >"$work/parts"
+check "the parts are the whole" cmp "$work/parts" "$work/whole"
+check "the third was in the middle" [ -s "$work/part3" ] && check "and the fourth" [ -s "$work/part4" ]
+run 0 run "$data" --batch-size 3 --num-epochs 3 --state "$work/state"
+err "goes on after"
+run 1 run "$data" --batch-size 4 --num-epochs 3 --state "$work/state"
+err "another --batch-size"
+one_line
+run 1 run "$data" --batch-size 3 --num-epochs 2 --state "$work/state"
+err "give a larger --num-epochs"
+echo rubbish >"$work/state"
+run 1 run "$data" --state "$work/state"
+err "is no state of a run"
+run 1 run "$data" --state "$work/no/folder"
+err "the state cannot be written"
+
 finish
