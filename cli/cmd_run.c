@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/run_loop.h"
 #include "cli/sysinfo.h"
 #include "io/io.h"
@@ -20,12 +21,14 @@ struct run_options {
     bool allow_ragged;
     int color, output, layout;
     double train_split;
+    int rank, world_size;
+    bool wrap;
     int on_error;
     const char *io, *decoder;
     double step_ms;
     bool step_spin, no_timing;
     int every, lang;
-    const char *log, *checksums;
+    const char *log, *checksums, *state;
     bool json;
     const char *profile, *schedule, *sort_by;
     bool record_shapes, profile_memory, with_stack, worker_ops;
@@ -68,6 +71,11 @@ static const struct weir_opt run_opts[] = {
     {"layout", WEIR_OPT_ENUM, FIELD(layout), "nhwc|nchw", "nhwc", "interleaved or planar images"},
     {"train-split", WEIR_OPT_DOUBLE, FIELD(train_split), "F", "0.9",
      "fraction of the episodes to train on, at least one", 0, 1},
+    {"rank", WEIR_OPT_INT, FIELD(rank), "N", "auto",
+     "this process of a distributed run, from 0; auto: as torchrun, srun or mpirun say", 0, 1e6, true},
+    {"world-size", WEIR_OPT_INT, FIELD(world_size), "N", "auto", "processes of that run", 1, 1e6, true},
+    {"wrap", WEIR_OPT_FLAG, FIELD(wrap), NULL, NULL,
+     "ranks that would be a batch short take one from the beginning; else the tail is cut"},
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail",
      "a bad frame ends the run, drops its sample, or becomes the last good one before it (without one, drops it)"},
     {"io", WEIR_OPT_TEXT, FIELD(io), "pread|null", "pread", "how bytes are read (null: from memory)"},
@@ -79,6 +87,8 @@ static const struct weir_opt run_opts[] = {
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of epoch lines and tables"},
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "write run, epochs and stages as JSON lines"},
     {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "write a line of hashes per batch"},
+    {"state", WEIR_OPT_TEXT, FIELD(state), "FILE", NULL,
+     "keep where the run is: it goes on from there the next time, with the batches that are left"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON lines instead of tables"},
     {"profile", WEIR_OPT_TEXT, FIELD(profile), "DIR", NULL,
      "record steps (a step is a batch) as traces in this folder"},
@@ -119,8 +129,8 @@ static void on_stall(void *user, const char *text)
     fprintf(stderr, "weir run: %s", text);
 }
 
-static void to_config(const struct run_options *o, const char *data, struct weir_index_progress *progress,
-                      struct weir_loader_config *config)
+static void to_config(const struct run_options *o, const char *data, const struct weir_ranks *ranks,
+                      struct weir_index_progress *progress, struct weir_loader_config *config)
 {
     weir_loader_config_default(config);
     config->data = data;
@@ -146,6 +156,9 @@ static void to_config(const struct run_options *o, const char *data, struct weir
     config->format = (struct weir_pixel_format){(enum weir_color)o->color, (enum weir_dtype)o->output,
                                                 (enum weir_image_layout)o->layout};
     config->train_split = o->train_split;
+    config->rank = ranks->rank;
+    config->world_size = ranks->world_size;
+    config->wrap = o->wrap;
     config->on_error = (enum weir_on_error)o->on_error;
     config->io = o->io;
     config->decoder = o->decoder;
@@ -157,7 +170,8 @@ static void to_config(const struct run_options *o, const char *data, struct weir
 
 /* ---- the head of the output ---- */
 
-static void print_head(const struct weir_loader *loader, const char *data, int num_epochs)
+static void print_head(const struct weir_loader *loader, const char *data, int num_epochs,
+                       const struct weir_ranks *ranks)
 {
     const struct weir_dataset *dataset = weir_loader_dataset(loader);
     const struct weir_sampler *sampler = weir_loader_sampler(loader);
@@ -175,6 +189,12 @@ static void print_head(const struct weir_loader *loader, const char *data, int n
     fprintf(stderr, "; %d training and %d validation batches x %d epochs; %d workers, prefetch %d\n",
             weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN), weir_sampler_batches(sampler, WEIR_SPLIT_VAL), num_epochs,
             facts.workers, facts.prefetch);
+    if (ranks->world_size > 1 || ranks->source)
+        fprintf(stderr, "rank %d of %d%s%s\n", ranks->rank, ranks->world_size, ranks->source ? ", by " : "",
+                ranks->source ? ranks->source : "");
+    if (weir_loader_position(loader) > 0)
+        fprintf(stderr, "goes on after %llu of %llu batches\n", (unsigned long long)weir_loader_position(loader),
+                (unsigned long long)weir_sampler_total(sampler));
     if (n_val == 0)
         fprintf(stderr, "the validation split is empty: all %d episodes are trained on\n", n_train);
     if (weir_dataset_bad_episodes(dataset) > 0)
@@ -183,7 +203,7 @@ static void print_head(const struct weir_loader *loader, const char *data, int n
 }
 
 static void write_run_line(FILE *out, const struct weir_command *command, const struct run_options *o, const char *data,
-                           const struct weir_loader *loader)
+                           const struct weir_loader *loader, const struct weir_ranks *ranks)
 {
     struct weir_json json;
     struct weir_sysinfo machine;
@@ -217,6 +237,8 @@ static void write_run_line(FILE *out, const struct weir_command *command, const 
     weir_json_object(&json, "used"); /* what automatic settings became */
     weir_json_int(&json, "num_workers", facts.workers);
     weir_json_int(&json, "prefetch", facts.prefetch);
+    weir_json_int(&json, "rank", ranks->rank);
+    weir_json_int(&json, "world_size", ranks->world_size);
     weir_json_int(&json, "slots", facts.slots);
     weir_json_uint(&json, "slot_bytes", facts.slot_bytes);
     weir_json_uint(&json, "index_bytes", facts.index_bytes);
@@ -312,16 +334,20 @@ static int to_profile(const struct run_options *o, struct weir_run_profile_confi
 }
 
 static int run_loader(const struct weir_command *command, const struct run_options *o, const char *data,
-                      const struct weir_run_profile_config *profile, struct weir_run_config *run, struct weir_err *err)
+                      const struct weir_ranks *ranks, const struct weir_run_profile_config *profile,
+                      struct weir_run_config *run, struct weir_err *err)
 {
     struct weir_loader_config config;
     struct weir_loader *loader;
     struct weir_index_progress progress;
     weir_index_progress_begin(&progress);
-    to_config(o, data, &progress, &config);
-    int rc = weir_loader_open(&loader, &config, err);
+    to_config(o, data, ranks, &progress, &config);
+    int rc = o->state ? weir_loader_restore(&config, o->state, err) : 0;
+    if (rc == 0)
+        rc = weir_loader_open(&loader, &config, err);
     if (rc < 0)
         return rc;
+    run->state = o->state;
     running = loader;
     if (interrupted)
         weir_loader_stop(loader);
@@ -330,11 +356,11 @@ static int run_loader(const struct weir_command *command, const struct run_optio
     if (rc == 0)
         rc = open_output(o->checksums, dataset, run->log, &run->checksums, err);
     if (rc == 0) {
-        print_head(loader, data, o->num_epochs);
+        print_head(loader, data, o->num_epochs, ranks);
         if (run->log)
-            write_run_line(run->log, command, o, data, loader);
+            write_run_line(run->log, command, o, data, loader, ranks);
         if (run->json)
-            write_run_line(stdout, command, o, data, loader);
+            write_run_line(stdout, command, o, data, loader, ranks);
         rc = weir_run_profile_open(&run->profile, profile, loader, err);
     }
     if (rc == 0)
@@ -359,13 +385,15 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
         return 2;
     }
     struct weir_run_profile_config profile;
-    if (to_profile(&o, &profile, &err) < 0) {
+    struct weir_ranks ranks;
+    if (to_profile(&o, &profile, &err) < 0 || weir_ranks_find(&ranks, o.rank, o.world_size, &err) < 0) {
         weir_cli_fail(command, &err);
         return 2;
     }
-    struct weir_run_config run = {o.every, (enum weir_lang)o.lang, o.json, o.step_ms, o.step_spin, NULL, NULL, NULL};
+    struct weir_run_config run = {o.every, (enum weir_lang)o.lang, o.json, o.step_ms, o.step_spin, NULL, NULL, NULL,
+                                  NULL};
     catch_signals();
-    int rc = run_loader(command, &o, data, &profile, &run, &err);
+    int rc = run_loader(command, &o, data, &ranks, &profile, &run, &err);
     int log_rc = close_output(o.log, run.log, &err);
     int sums_rc = close_output(o.checksums, run.checksums, &err);
     if (rc < 0 || log_rc < 0 || sums_rc < 0)

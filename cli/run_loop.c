@@ -294,9 +294,11 @@ static bool ends_epoch(const struct loop *l, const struct weir_plan *plan)
 }
 
 /* Done before the next epoch's first batch is asked for, so that its wait is in its own line and table. */
-static int close_epoch(struct loop *l)
+static int close_epoch(struct loop *l, struct weir_err *err)
 {
-    int rc = 0;
+    int rc = l->run->state ? weir_loader_save(l->loader, l->run->state, err) : 0;
+    if (rc < 0)
+        return rc;
     end_epoch(l);
     int done = l->last_epoch + 1;
     bool more = done < l->config->num_epochs;
@@ -350,8 +352,9 @@ static int consume(struct loop *l, struct weir_err *err)
         uint64_t wait_ns = batch->wait_ns;
         weir_loader_release(l->loader, batch);
         weir_run_profile_step(l->run->profile, wait_ns);
-        if (last && close_epoch(l) < 0)
-            return weir_err_set(err, -ENOMEM, "out of memory for the report");
+        rc = last ? close_epoch(l, err) : 0;
+        if (rc < 0)
+            return weir_err_set(err, rc, "out of memory for the report");
     }
     return 0;
 }
@@ -383,7 +386,9 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     weir_loader_facts(loader, &l.facts);
     int rc = consume(&l, err);
     weir_run_profile_finish(run->profile);
-    l.cut_short = l.batches < weir_sampler_total(weir_loader_sampler(loader));
+    l.cut_short = weir_loader_position(loader) < weir_sampler_total(weir_loader_sampler(loader));
+    if (run->state && weir_loader_save(loader, run->state, err) < 0 && rc >= 0)
+        rc = -EIO;
     int report_rc = finish(&l);
     weir_snapshot_free(&l.since_table.snapshot);
     if (run->log)

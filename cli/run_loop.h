@@ -18,6 +18,7 @@ struct weir_run_config {
     FILE *log;                        /* JSON lines; may be NULL */
     FILE *checksums;                  /* may be NULL */
     struct weir_run_profile *profile; /* may be NULL */
+    const char *state;                /* file that keeps where the run is; may be NULL */
 };
 
 /* Runs to the end of the batches, or until *interrupted. Prints epoch lines and tables to stdout. 0, or the loader's

@@ -26,6 +26,7 @@ set(weir_public_headers
   datasets/dataset.h
   pipeline/loader.h
   pipeline/sampler.h
+  pipeline/state.h
 )
 
 install(TARGETS weir)

@@ -2,6 +2,7 @@
 #include "pipeline/watchdog.h"
 #include "pipeline/worker_priv.h"
 #include "prof/cores.h"
+#include "prof/hash.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -114,6 +115,9 @@ static int open_sampler(struct weir_shared *s, struct weir_err *err)
         .max_batches = c->max_batches,
         .num_epochs = c->num_epochs,
         .train_split = c->train_split,
+        .rank = c->rank,
+        .world_size = c->world_size,
+        .wrap = c->wrap,
     };
     int rc = weir_sampler_open(&s->sampler, &config, steps, episodes, err);
     free(steps);
@@ -121,6 +125,52 @@ static int open_sampler(struct weir_shared *s, struct weir_err *err)
         return rc;
     s->total = weir_sampler_total(s->sampler);
     return 0;
+}
+
+/* What the samples of each batch depend on. */
+static void state_fields(const struct weir_shared *s, struct weir_state_field fields[WEIR_STATE_FIELDS])
+{
+    const struct weir_loader_config *c = &s->config;
+    uint64_t split = 0, steps = 0;
+    int episodes = weir_dataset_episodes(s->dataset);
+    memcpy(&split, &c->train_split, sizeof split);
+    for (int i = 0; i < episodes; i++) {
+        uint64_t pair[2] = {steps, (uint64_t)weir_dataset_steps(s->dataset, i)};
+        steps = weir_hash64(pair, sizeof pair);
+    }
+    const struct weir_state_field all[WEIR_STATE_FIELDS] = {
+        {"--seed", c->seed},
+        {"--sampling", (uint64_t)c->sampling},
+        {"--batch-size", (uint64_t)c->batch_size},
+        {"--max-batches", (uint64_t)c->max_batches},
+        {"--no-shuffle", c->no_shuffle},
+        {"--drop-last", c->drop_last},
+        {"--train-split", split},
+        {"--rank", (uint64_t)c->rank},
+        {"--world-size", (uint64_t)(c->world_size ? c->world_size : 1)},
+        {"--wrap", c->wrap},
+        {"number-of-episodes", (uint64_t)episodes},
+        {"lengths-of-episodes", steps},
+    };
+    memcpy(fields, all, sizeof all);
+}
+
+/* Where the run begins. */
+static int resume(struct weir_loader *loader, struct weir_err *err)
+{
+    struct weir_shared *s = &loader->shared;
+    struct weir_state_field fields[WEIR_STATE_FIELDS];
+    if (!s->config.resume.given)
+        return 0;
+    state_fields(s, fields);
+    int rc = weir_state_check(&s->config.resume, fields, err);
+    if (rc == 0 && s->config.resume.next > s->total)
+        rc = weir_err_set(err, -EINVAL,
+                          "the run that left its state was %llu batches long already, this one has %llu; give "
+                          "a larger --num-epochs",
+                          (unsigned long long)s->config.resume.next, (unsigned long long)s->total);
+    loader->next = s->config.resume.next;
+    return rc;
 }
 
 static int open_norm(struct weir_shared *s, bool actions, struct weir_err *err)
@@ -161,11 +211,12 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
     s->tasks_per_sample = s->layout.n_cameras + 1;
     if (s->config.prefetch == 0)
         s->config.prefetch = auto_prefetch(loader);
-    uint64_t slots = (uint64_t)s->config.prefetch + 1; /* one is with the consumer */
-    slots = slots < s->total ? slots : s->total;
+    uint64_t slots = (uint64_t)s->config.prefetch + 1, left = s->total - loader->next; /* one is with the consumer */
+    slots = slots < left ? slots : left > 0 ? left : 1;
     rc = weir_slots_open(&s->slots, (int)slots, s->config.batch_size * s->tasks_per_sample, &s->layout, s->blocks, err);
-    for (uint64_t i = 0; i < slots && rc == 0; i++)
-        weir_slot_arm(&s->slots, s->sampler, i, s->tasks_per_sample);
+    for (uint64_t i = 0; i < slots && i < left && rc == 0; i++)
+        weir_slot_arm(&s->slots, s->sampler, loader->next + i, s->tasks_per_sample);
+    s->next_ticket = loader->next * (uint64_t)s->config.batch_size * (uint64_t)s->tasks_per_sample;
     return rc;
 }
 
@@ -229,6 +280,8 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
     loader->indexed_ns = weir_clock_monotonic_ns();
     if (rc == 0)
         rc = open_sampler(s, err);
+    if (rc == 0)
+        rc = resume(loader, err);
     if (rc == 0)
         rc = open_norm(s, false, err);
     if (rc == 0)
@@ -371,6 +424,23 @@ void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch)
     uint64_t sequence = batch->plan.sequence + (uint64_t)s->slots.n;
     if (sequence < s->total)
         weir_slot_arm(&s->slots, s->sampler, sequence, s->tasks_per_sample);
+}
+
+int weir_loader_save(const struct weir_loader *loader, const char *path, struct weir_err *err)
+{
+    struct weir_state_field fields[WEIR_STATE_FIELDS];
+    state_fields(&loader->shared, fields);
+    return weir_state_write(path, loader->next, fields, err);
+}
+
+int weir_loader_restore(struct weir_loader_config *config, const char *path, struct weir_err *err)
+{
+    return weir_state_read(path, &config->resume, err);
+}
+
+uint64_t weir_loader_position(const struct weir_loader *loader)
+{
+    return loader->next;
 }
 
 void weir_loader_stop(struct weir_loader *loader)

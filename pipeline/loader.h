@@ -24,6 +24,7 @@
 #include "datasets/dataset.h"
 #include "decoders/decoder.h"
 #include "pipeline/sampler.h"
+#include "pipeline/state.h"
 #include "prof/recorder.h"
 
 #include <stddef.h>
@@ -59,6 +60,9 @@ struct weir_loader_config {
     bool drop_last;
     struct weir_pixel_format format; /* rgb, u8, nhwc */
     double train_split;              /* 0.9 of the episodes, by number, at least one */
+    int rank, world_size;            /* this loader's part of a distributed run; 0 of 1 */
+    bool wrap;                       /* no rank's tail is cut: the first batches are taken again */
+    struct weir_state resume;        /* by weir_loader_restore: the run begins where that one stopped */
     enum weir_on_error on_error;
     const char *io;      /* "pread" */
     const char *decoder; /* "turbo" */
@@ -108,6 +112,14 @@ void weir_loader_close(struct weir_loader **loader);
  * WEIR_ON_ERROR_FAIL (always at the same batch, whatever the workers do), or -EBUSY when all slots are lent out. */
 int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, struct weir_err *err);
 void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch);
+
+/* Writes where the run is to a file: which batches were handed out. */
+int weir_loader_save(const struct weir_loader *loader, const char *path, struct weir_err *err);
+/* Reads it into a configuration, before weir_loader_open, which refuses one that would give other samples; workers,
+ * engines and tensors may be others, and num_epochs more. Without such a file the run begins at its beginning. */
+int weir_loader_restore(struct weir_loader_config *config, const char *path, struct weir_err *err);
+/* Batches of the run that were handed out, those before a restore included. */
+uint64_t weir_loader_position(const struct weir_loader *loader);
 
 /* Makes weir_loader_next return 0 soon. Async-signal-safe. */
 void weir_loader_stop(struct weir_loader *loader);

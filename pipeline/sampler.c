@@ -11,7 +11,8 @@ struct part {
     int *episodes;
     uint64_t *ends; /* running sum of steps */
     uint64_t samples;
-    int batches;
+    int all_batches; /* of all ranks */
+    int batches;     /* of this one */
 };
 
 struct weir_sampler {
@@ -88,7 +89,13 @@ static int count_batches(struct weir_sampler *s, struct part *part, bool drop_la
     uint64_t batches = drop_last ? part->samples / size : (part->samples + size - 1) / size;
     if (batches > INT32_MAX)
         return weir_err_set(err, -EOVERFLOW, "more than 2^31 batches an epoch; use a larger --batch-size");
-    part->batches = (int)batches;
+    uint64_t ranks = (uint64_t)s->config.world_size;
+    part->all_batches = (int)batches;
+    part->batches = (int)(s->config.wrap ? (batches + ranks - 1) / ranks : batches / ranks);
+    if (batches > 0 && part->batches == 0 && part == &s->parts[WEIR_SPLIT_TRAIN])
+        return weir_err_set(err, -EINVAL,
+                            "%d training batches are fewer than %d ranks; use a smaller --batch-size, or --wrap",
+                            part->all_batches, s->config.world_size);
     if (s->config.max_batches > 0 && part->batches > s->config.max_batches)
         part->batches = s->config.max_batches;
     if (drop_last && part->batches == 0)
@@ -102,6 +109,9 @@ static int check_config(const struct weir_sampler_config *c, int episodes, struc
 {
     if (episodes < 1 || c->batch_size < 1 || c->num_epochs < 1 || c->max_batches < 0)
         return weir_err_set(err, -EINVAL, "batch_size and num_epochs are at least 1, max_batches at least 0");
+    if (c->world_size < 1 || c->rank < 0 || c->rank >= c->world_size)
+        return weir_err_set(err, -EINVAL, "rank %d of %d: ranks are numbered from 0 and fewer than the world size",
+                            c->rank, c->world_size);
     if (!(c->train_split >= 0 && c->train_split <= 1))
         return weir_err_set(err, -EINVAL, "train_split is a fraction between 0 and 1");
     return 0;
@@ -121,14 +131,16 @@ static int split(struct weir_sampler *s, int episodes, struct weir_err *err)
 int weir_sampler_open(struct weir_sampler **out, const struct weir_sampler_config *config, const int *steps,
                       int episodes, struct weir_err *err)
 {
+    struct weir_sampler_config filled = *config;
+    filled.world_size = config->world_size ? config->world_size : 1;
     *out = NULL;
-    int rc = check_config(config, episodes, err);
+    int rc = check_config(&filled, episodes, err);
     if (rc < 0)
         return rc;
     struct weir_sampler *s = calloc(1, sizeof *s);
     if (!s)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    s->config = *config;
+    s->config = filled;
     s->steps = malloc(sizeof *steps * (size_t)episodes);
     if (s->steps)
         memcpy(s->steps, steps, sizeof *steps * (size_t)episodes);
@@ -163,11 +175,28 @@ int weir_sampler_batches(const struct weir_sampler *sampler, enum weir_split of)
     return sampler->parts[of].batches;
 }
 
+/* This rank's batch number index as one of a single loader's. */
+static int global_index(const struct weir_sampler *s, const struct part *part, int index)
+{
+    int64_t global = (int64_t)index * s->config.world_size + s->config.rank;
+    return (int)(global % part->all_batches); /* only a wrapped one goes round */
+}
+
+static int batch_size_of(const struct weir_sampler *s, const struct part *part, int index)
+{
+    uint64_t size = (uint64_t)s->config.batch_size;
+    uint64_t left = part->samples - (uint64_t)global_index(s, part, index) * size;
+    return (int)(left < size ? left : size);
+}
+
 uint64_t weir_sampler_samples(const struct weir_sampler *sampler, enum weir_split of)
 {
     const struct part *part = &sampler->parts[of];
-    uint64_t all = (uint64_t)part->batches * (uint64_t)sampler->config.batch_size;
-    return all < part->samples ? all : part->samples;
+    uint64_t samples = (uint64_t)part->batches * (uint64_t)sampler->config.batch_size;
+    /* Of all batches one at most is short: the last of the stream, which one rank has once, last of all. */
+    if (part->batches > 0)
+        samples -= (uint64_t)(sampler->config.batch_size - batch_size_of(sampler, part, part->batches - 1));
+    return samples;
 }
 
 uint64_t weir_sampler_total(const struct weir_sampler *sampler)
@@ -208,12 +237,11 @@ static struct weir_sample draw(const struct weir_sampler *s, const struct part *
 static struct weir_plan plan_of(const struct weir_sampler *s, uint64_t sequence)
 {
     uint64_t train = (uint64_t)s->parts[0].batches, per_epoch = train + (uint64_t)s->parts[1].batches;
-    uint64_t within = sequence % per_epoch, size = (uint64_t)s->config.batch_size;
+    uint64_t within = sequence % per_epoch;
     struct weir_plan plan = {.sequence = sequence, .epoch = (int)(sequence / per_epoch)};
     plan.split = within < train ? WEIR_SPLIT_TRAIN : WEIR_SPLIT_VAL;
     plan.index = (int)(within < train ? within : within - train);
-    uint64_t left = s->parts[plan.split].samples - (uint64_t)plan.index * size;
-    plan.n = (int)(left < size ? left : size);
+    plan.n = batch_size_of(s, &s->parts[plan.split], plan.index);
     return plan;
 }
 
@@ -227,7 +255,7 @@ void weir_sampler_plan(const struct weir_sampler *s, uint64_t sequence, struct w
 {
     *plan = plan_of(s, sequence);
     const struct part *part = &s->parts[plan->split];
-    uint64_t first = (uint64_t)plan->index * (uint64_t)s->config.batch_size;
+    uint64_t first = (uint64_t)global_index(s, part, plan->index) * (uint64_t)s->config.batch_size;
     for (int i = 0; i < plan->n; i++)
         samples[i] = draw(s, part, plan->split, (uint64_t)plan->epoch, first + (uint64_t)i);
 }

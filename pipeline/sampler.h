@@ -4,7 +4,10 @@
  * Batches are numbered over the whole run: the training batches of epoch 0, its validation batches, epoch 1, and so on.
  * Shuffling is a Feistel network over the sample numbers with cycle walking (a permutation that needs no memory; Black
  * and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002), keyed by seed and epoch. Validation is drawn once, with
- * the key of epoch 0, so that its figures can be compared from epoch to epoch. */
+ * the key of epoch 0, so that its figures can be compared from epoch to epoch.
+ *
+ * Ranks of a distributed run have the same number of batches, and none in common: the ranks' batches, taken in turn,
+ * are the stream of a single loader, up to the tail that does not go round. */
 #ifndef WEIR_PIPELINE_SAMPLER_H
 #define WEIR_PIPELINE_SAMPLER_H
 
@@ -35,6 +38,9 @@ struct weir_sampler_config {
     int max_batches; /* per epoch and split; 0 = all */
     int num_epochs;
     double train_split; /* fraction of the episodes, rounded down, at least one */
+    int rank;       /* of world_size loaders over one dataset: this one's batches are those of one loader's stream */
+    int world_size; /* that are rank, rank + world_size, ... of each epoch and split. 0 = 1 */
+    bool wrap;      /* the ranks that would be a batch short take one from the beginning; else the tail is cut */
 };
 
 struct weir_sampler;
@@ -46,7 +52,7 @@ void weir_sampler_close(struct weir_sampler **sampler);
 
 /* Episodes of a split, in the order of the split's drawing; lent. */
 const int *weir_sampler_episodes(const struct weir_sampler *sampler, enum weir_split split, int *n);
-/* Batches of a split in one epoch, and samples in them. */
+/* Batches of a split in one epoch, and samples in them; of this rank. */
 int weir_sampler_batches(const struct weir_sampler *sampler, enum weir_split split);
 uint64_t weir_sampler_samples(const struct weir_sampler *sampler, enum weir_split split);
 /* Batches of the whole run. */
@@ -56,7 +62,7 @@ struct weir_plan {
     uint64_t sequence;
     int epoch; /* from 0 */
     enum weir_split split;
-    int index; /* of the batch within its epoch and split */
+    int index; /* of the batch within its epoch and split, and this rank */
     int n;     /* samples */
 };
 

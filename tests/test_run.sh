@@ -374,4 +374,81 @@ check "a reader that leaves ends the run" [ $((SECONDS - started)) -lt 20 ]
 check "few descriptors will do (status $?)" [ $? -eq 0 ]
 out "0 samples skipped"
 
+# ---- ranks ----
+
+"$weir" run "$data" --batch-size 3 --num-epochs 2 --checksums "$work/one" >/dev/null 2>&1
+for world in 2 3; do
+    for ((r = 0; r < world; r++)); do
+        run 0 run "$data" --batch-size 3 --num-epochs 2 --checksums "$work/rank.$world.$r" --rank "$r" --world-size "$world"
+        err "rank $r of $world"
+    done
+    check "the batches of $world ranks, in turn, are those of one" python3 - "$work" "$world" <<'PY'
+import collections, sys
+work, world = sys.argv[1], int(sys.argv[2])
+def read(name):
+    parts = collections.defaultdict(list)
+    for line in open(f"{work}/{name}"):
+        _, epoch, split, index, rest = line.split(" ", 4)
+        parts[epoch, split].append(rest)
+    return parts
+one, ranks = read("one"), [read(f"rank.{world}.{r}") for r in range(world)]
+batches = 0
+for part, whole in one.items():
+    each = len(whole) // world
+    assert all(len(rank[part]) == each for rank in ranks), (part, each)
+    merged = [rank[part][i] for i in range(each) for rank in ranks]
+    assert merged == whole[:each * world], part
+    batches += len(merged)
+assert batches > 10
+PY
+done
+# launched ASSIGNMENT... : what the launcher's environment says is found.
+launched() {
+    env "${@:2}" "$weir" run "$data" --batch-size 2 >"$work/out" 2>"$work/err"
+    err "$1"
+}
+launched "rank 1 of 2, by torchrun's environment" RANK=1 WORLD_SIZE=2
+launched "rank 2 of 3, by mpirun's environment" OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3
+launched "rank 0 of 2, by srun's environment" SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2
+launched "RANK=2 and WORLD_SIZE=2 are no rank and world size" RANK=2 WORLD_SIZE=2
+SLURM_PROCID=0 SLURM_NTASKS=8 run 0 run "$data" --batch-size 2
+check "a program in a batch script is no rank" lacks "$work/err" "rank 0"
+run 2 run "$data" --rank 1
+err "want each other"
+run 1 run "$data" --rank 0 --world-size 999
+err "fewer than 999 ranks; use a smaller --batch-size, or --wrap"
+run 0 run "$data" --rank 998 --world-size 999 --wrap
+
+# ---- a run that goes on ----
+
+"$weir" run "$data" --batch-size 3 --num-epochs 3 --checksums "$work/whole" >/dev/null 2>&1
+run 0 run "$data" --batch-size 3 --num-epochs 1 --state "$work/state" --checksums "$work/part1" --num-workers 1
+run 0 run "$data" --batch-size 3 --num-epochs 2 --state "$work/state" --checksums "$work/part2" --num-workers 3
+err "goes on after"
+check "stopped in the middle of an epoch: 130" python3 - "$weir" "$data" "$work" <<'PY'
+import signal, subprocess, sys, time
+weir, data, work = sys.argv[1:]
+run = subprocess.Popen([weir, "run", data, "--batch-size", "3", "--num-epochs", "3", "--state", f"{work}/state", "--checksums",
+                        f"{work}/part3", "--step-ms", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+time.sleep(0.35)
+run.send_signal(signal.SIGINT)
+assert run.wait(20) == 130
+PY
+run 0 run "$data" --batch-size 3 --num-epochs 3 --state "$work/state" --checksums "$work/part4" --num-workers 0
+cat "$work"/part[1234] >"$work/parts"
+check "the parts are the whole" cmp "$work/parts" "$work/whole"
+check "the third was in the middle" [ -s "$work/part3" ] && check "and the fourth" [ -s "$work/part4" ]
+run 0 run "$data" --batch-size 3 --num-epochs 3 --state "$work/state"
+err "goes on after"
+run 1 run "$data" --batch-size 4 --num-epochs 3 --state "$work/state"
+err "another --batch-size"
+one_line
+run 1 run "$data" --batch-size 3 --num-epochs 2 --state "$work/state"
+err "give a larger --num-epochs"
+echo rubbish >"$work/state"
+run 1 run "$data" --state "$work/state"
+err "is no state of a run"
+run 1 run "$data" --state "$work/no/folder"
+err "the state cannot be written"
+
 finish

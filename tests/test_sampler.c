@@ -389,6 +389,98 @@ Test(sampler, max_batches_takes_other_samples_in_other_epochs)
     weir_sampler_close(&s);
 }
 
+/* ---- ranks ---- */
+
+static bool same_samples(const struct weir_sample *a, const struct weir_sample *b, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (a[i].episode != b[i].episode || a[i].t != b[i].t)
+            return false;
+    return true;
+}
+
+/* Batch index of an epoch's split. */
+static struct weir_plan plan_at(const struct weir_sampler *s, int epoch, enum weir_split split, int index,
+                                struct weir_sample *samples)
+{
+    int train = weir_sampler_batches(s, WEIR_SPLIT_TRAIN), val = weir_sampler_batches(s, WEIR_SPLIT_VAL);
+    struct weir_plan plan;
+    uint64_t sequence = (uint64_t)epoch * (uint64_t)(train + val) + (uint64_t)(split == WEIR_SPLIT_VAL ? train : 0);
+    weir_sampler_plan(s, sequence + (uint64_t)index, &plan, samples);
+    cr_assert_eq(plan.index, index);
+    return plan;
+}
+
+static void check_ranks(const struct weir_sampler_config *config, const int *steps, int episodes, int world)
+{
+    struct weir_sampler *one = open_or_fail(config, steps, episodes), *ranks[8];
+    struct weir_sampler_config c = *config;
+    struct weir_sample mine[16], theirs[16];
+    for (c.world_size = world, c.rank = 0; c.rank < world; c.rank++)
+        ranks[c.rank] = open_or_fail(&c, steps, episodes);
+    for (int epoch = 0; epoch < config->num_epochs; epoch++)
+        for (enum weir_split split = WEIR_SPLIT_TRAIN; split <= WEIR_SPLIT_VAL; split++) {
+            int all = weir_sampler_batches(one, split), each = config->wrap ? (all + world - 1) / world : all / world;
+            for (int r = 0; r < world; r++) {
+                uint64_t samples = 0;
+                cr_assert_eq(weir_sampler_batches(ranks[r], split), each, "rank %d of %d", r, world);
+                for (int i = 0; i < each; i++) {
+                    struct weir_plan plan = plan_at(ranks[r], epoch, split, i, mine);
+                    struct weir_plan whole = plan_at(one, epoch, split, (i * world + r) % all, theirs);
+                    cr_assert_eq(plan.n, whole.n);
+                    cr_assert(same_samples(mine, theirs, plan.n), "rank %d of %d, batch %d", r, world, i);
+                    samples += (uint64_t)plan.n;
+                }
+                cr_assert_eq(weir_sampler_samples(ranks[r], split), samples);
+            }
+        }
+    for (int r = 0; r < world; r++)
+        weir_sampler_close(&ranks[r]);
+    weir_sampler_close(&one);
+}
+
+Test(sampler, ranks_in_turn_are_the_stream_of_one)
+{
+    static const int worlds[] = {1, 2, 3, 8};
+    int steps[30];
+    for (int i = 0; i < 30; i++)
+        steps[i] = 3 + i % 7;
+    for (int w = 0; w < 4; w++)
+        for (int variant = 0; variant < 16; variant++) {
+            struct weir_sampler_config config = base();
+            config.num_epochs = 2;
+            config.seed = (uint64_t)variant;
+            config.shuffle = variant & 1;
+            config.drop_last = variant & 2;
+            config.wrap = variant & 4;
+            config.sampling = variant & 8 ? WEIR_SAMPLING_EPISODE : WEIR_SAMPLING_TIMESTEP;
+            config.batch_size = config.sampling == WEIR_SAMPLING_EPISODE ? 2 : 5;
+            check_ranks(&config, steps, 30, worlds[w]);
+        }
+}
+
+Test(sampler, ranks_that_cannot_be)
+{
+    int steps[] = {4, 4};
+    struct weir_sampler *sampler;
+    struct weir_sampler_config config = base();
+    struct weir_err err = WEIR_ERR_NONE;
+    config.world_size = 2;
+    config.rank = 2;
+    cr_assert_eq(weir_sampler_open(&sampler, &config, steps, 2, &err), -EINVAL);
+    cr_assert(strstr(err.text, "rank 2 of 2"), "%s", err.text);
+    config.rank = 0;
+    config.world_size = 3; /* two batches */
+    err = WEIR_ERR_NONE;
+    config.batch_size = 2;
+    cr_assert_eq(weir_sampler_open(&sampler, &config, steps, 2, &err), -EINVAL);
+    cr_assert(strstr(err.text, "2 training batches are fewer than 3 ranks"), "%s", err.text);
+    config.wrap = true;
+    cr_assert_eq(weir_sampler_open(&sampler, &config, steps, 2, &err), 0);
+    cr_assert_eq(weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN), 1);
+    weir_sampler_close(&sampler);
+}
+
 Test(sampler, numbers_too_large_for_32_bits_work)
 {
     enum { MANY = 3 };

@@ -1,0 +1,19 @@
+/* ranks.h: which part of a distributed run this process is, by option or by what its launcher left in the environment.
+ */
+#ifndef WEIR_CLI_RANKS_H
+#define WEIR_CLI_RANKS_H
+
+#include "prof/err.h"
+
+struct weir_ranks {
+    int rank, world_size;
+    const char *source; /* "torchrun's environment"; NULL: options, or nobody said anything (0 of 1) */
+};
+
+/* rank, world_size: as given by options, WEIR_OPT_AUTO when not. Options win; given one, the other is wanted, too.
+ * Knows torchrun (RANK, WORLD_SIZE), srun (SLURM_PROCID, SLURM_STEP_NUM_TASKS: those of a step, so that a program
+ * started in a batch script by itself is not one of many), Open MPI (OMPI_COMM_WORLD_RANK, _SIZE) and MPICH (PMI_RANK,
+ * PMI_SIZE). -EINVAL: numbers that cannot be. */
+int weir_ranks_find(struct weir_ranks *ranks, int rank, int world_size, struct weir_err *err);
+
+#endif
