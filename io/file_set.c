@@ -4,29 +4,42 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* fd + 1 in the upper half (0 = closed), reads under way in the lower: one word, so that a read of a file that is open
+ * takes no lock. */
 struct file {
     char *path;
     struct weir_file_id id;
-    int fd;           /* -1 = closed */
-    int pins;         /* reads under way */
-    int newer, older; /* neighbours in the list of open files by last use; -1 = none */
+    alignas(64) _Atomic uint64_t state;
+    _Atomic bool used; /* since the hand passed */
 };
 
 struct weir_file_set {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* opening and closing */
     struct file *files;
     int count, capacity;
     int open_count, open_max;
-    int newest, oldest;
+    int hand;                      /* of the clock: who is closed next */
     const struct weir_io_ops *ops; /* whose shared state this is */
     void *shared;
 };
+
+static int fd_of(uint64_t state)
+{
+    return (int)(state >> 32) - 1;
+}
+
+static uint64_t opened(int fd)
+{
+    return ((uint64_t)fd + 1) << 32;
+}
 
 static int default_open_max(void)
 {
@@ -44,7 +57,6 @@ int weir_file_set_open(struct weir_file_set **out, int max_open)
         return -ENOMEM;
     pthread_mutex_init(&set->lock, NULL);
     set->open_max = max_open > 0 ? max_open : default_open_max();
-    set->newest = set->oldest = -1;
     return 0;
 }
 
@@ -56,8 +68,9 @@ void weir_file_set_close(struct weir_file_set **set)
     if (s->ops && s->ops->shared_close)
         s->ops->shared_close(s->shared);
     for (int i = 0; i < s->count; i++) {
-        if (s->files[i].fd >= 0)
-            close(s->files[i].fd);
+        int fd = fd_of(atomic_load(&s->files[i].state));
+        if (fd >= 0)
+            close(fd);
         free(s->files[i].path);
     }
     free(s->files);
@@ -70,16 +83,19 @@ int weir_file_set_add(struct weir_file_set *set, const char *path, const struct 
 {
     if (set->count == set->capacity) {
         int capacity = set->capacity ? set->capacity * 2 : 64;
-        struct file *files = realloc(set->files, sizeof *files * (size_t)capacity);
+        struct file *files = aligned_alloc(alignof(struct file), sizeof *files * (size_t)capacity);
         if (!files)
             return -ENOMEM;
+        if (set->count)
+            memcpy(files, set->files, sizeof *files * (size_t)set->count);
+        free(set->files);
         set->files = files;
         set->capacity = capacity;
     }
     char *copy = strdup(path);
     if (!copy)
         return -ENOMEM;
-    set->files[set->count] = (struct file){.path = copy, .id = *id, .fd = -1, .newer = -1, .older = -1};
+    set->files[set->count] = (struct file){.path = copy, .id = *id};
     return set->count++;
 }
 
@@ -112,33 +128,28 @@ int weir_file_set_share(struct weir_file_set *set, const struct weir_io_ops *ops
     return 0;
 }
 
-static void unlink_used(struct weir_file_set *set, int file)
+/* Closes a file that nobody reads; false when somebody does. */
+static bool try_close(struct weir_file_set *set, struct file *f)
 {
-    struct file *f = &set->files[file];
-    *(f->newer >= 0 ? &set->files[f->newer].older : &set->newest) = f->older;
-    *(f->older >= 0 ? &set->files[f->older].newer : &set->oldest) = f->newer;
+    uint64_t state = atomic_load_explicit(&f->state, memory_order_relaxed);
+    if (fd_of(state) < 0 || (uint32_t)state != 0 ||
+        !atomic_compare_exchange_strong_explicit(&f->state, &state, 0, memory_order_acq_rel, memory_order_relaxed))
+        return false;
+    close(fd_of(state));
+    set->open_count--;
+    return true;
 }
 
-static void link_newest(struct weir_file_set *set, int file)
-{
-    struct file *f = &set->files[file];
-    f->newer = -1;
-    f->older = set->newest;
-    *(set->newest >= 0 ? &set->files[set->newest].newer : &set->oldest) = file;
-    set->newest = file;
-}
-
-/* Makes room for one more. Takes several when there were more pins than handles before. */
+/* Makes room for one more, by the clock: a file that was used since the hand passed is passed once more. Takes several
+ * when there were more reads than handles before; none when all are being read. */
 static void evict(struct weir_file_set *set)
 {
-    for (int i = set->oldest, newer; i >= 0 && set->open_count >= set->open_max; i = newer) {
-        newer = set->files[i].newer;
-        if (set->files[i].pins > 0)
+    for (int seen = 0; seen < 2 * set->count && set->open_count >= set->open_max; seen++) {
+        struct file *f = &set->files[set->hand];
+        set->hand = set->hand + 1 < set->count ? set->hand + 1 : 0;
+        if (atomic_exchange_explicit(&f->used, false, memory_order_relaxed))
             continue;
-        close(set->files[i].fd);
-        set->files[i].fd = -1;
-        unlink_used(set, i);
-        set->open_count--;
+        try_close(set, f);
     }
 }
 
@@ -180,37 +191,46 @@ static int open_now(struct weir_file_set *set, int file)
     } while ((rc == -EMFILE || rc == -ENFILE) && make_do(set));
     if (rc < 0)
         return rc;
-    if (f->fd >= 0) { /* another thread was faster */
+    if (fd_of(atomic_load_explicit(&f->state, memory_order_relaxed)) >= 0) { /* another thread was faster */
         close(fd);
         return 0;
     }
     evict(set);
-    f->fd = fd;
+    atomic_store_explicit(&f->used, true, memory_order_relaxed);
+    atomic_store_explicit(&f->state, opened(fd), memory_order_release);
     set->open_count++;
-    link_newest(set, file);
     return 0;
+}
+
+/* One more read of a file, when it is open. */
+static bool pin(struct file *f, int *fd)
+{
+    uint64_t state = atomic_load_explicit(&f->state, memory_order_relaxed);
+    while (fd_of(state) >= 0)
+        if (atomic_compare_exchange_weak_explicit(&f->state, &state, state + 1, memory_order_acquire,
+                                                  memory_order_relaxed)) {
+            *fd = fd_of(state);
+            if (!atomic_load_explicit(&f->used, memory_order_relaxed)) /* else the line stays shared */
+                atomic_store_explicit(&f->used, true, memory_order_relaxed);
+            return true;
+        }
+    return false;
 }
 
 int weir_file_acquire(struct weir_file_set *set, int file, int *fd)
 {
-    pthread_mutex_lock(&set->lock);
     struct file *f = &set->files[file];
-    int rc = f->fd >= 0 ? 0 : open_now(set, file);
-    if (rc == 0) {
-        if (set->newest != file) {
-            unlink_used(set, file);
-            link_newest(set, file);
-        }
-        f->pins++;
-        *fd = f->fd;
+    int rc = 0;
+    while (rc == 0 && !pin(f, fd)) {
+        pthread_mutex_lock(&set->lock);
+        if (fd_of(atomic_load_explicit(&f->state, memory_order_relaxed)) < 0)
+            rc = open_now(set, file);
+        pthread_mutex_unlock(&set->lock);
     }
-    pthread_mutex_unlock(&set->lock);
     return rc;
 }
 
 void weir_file_release(struct weir_file_set *set, int file)
 {
-    pthread_mutex_lock(&set->lock);
-    set->files[file].pins--;
-    pthread_mutex_unlock(&set->lock);
+    atomic_fetch_sub_explicit(&set->files[file].state, 1, memory_order_release);
 }

@@ -4,8 +4,9 @@
 
 #include "io/io.h"
 
-/* Pins the file's handle: *fd stays open until weir_file_release. Opens it when needed, closing the handle that was
- * least recently used and is not pinned; when all are pinned the limit is exceeded for the moment. Any thread. */
+/* Pins the file's handle: *fd stays open until weir_file_release. Opens it when needed, closing one that is not pinned
+ * and was not used for a while (a clock, so that a file that is open needs no lock); when all are pinned the limit is
+ * exceeded for the moment. Any thread. */
 int weir_file_acquire(struct weir_file_set *set, int file, int *fd);
 void weir_file_release(struct weir_file_set *set, int file);
 
