@@ -32,7 +32,6 @@ struct weir_run_profile {
     struct step *steps;   /* of number n at n % STEPS_KEPT */
     struct window windows[WINDOWS_KEPT];
     int64_t n_windows; /* all that there were */
-    double zone_ns;
 };
 
 static void on_message(void *user, const char *line)

@@ -17,7 +17,6 @@ struct read {
     struct weir_pieces pieces;
     struct weir_trace *trace;
     struct weir_err *err;
-    const char *path;
 };
 
 /* ---- what it is ---- */
@@ -292,7 +291,7 @@ static int read_all(struct read *r)
 
 int weir_trace_read(struct weir_trace **out, const char *path, struct weir_err *err)
 {
-    struct read r = {.err = err, .path = path};
+    struct read r = {.err = err};
     struct weir_gz_reader *reader;
     *out = NULL;
     int rc = weir_gz_read_open(&reader, path);

@@ -1,5 +1,6 @@
 #include "datasets/index_file_priv.h"
 #include "datasets/record_priv.h"
+#include "prof/gz_file.h"
 #include "prof/hash.h"
 
 #include <errno.h>
@@ -91,38 +92,14 @@ static void put_all(struct weir_record_writer *w, const struct weir_dataset *dat
     memcpy(w->bytes, &head, sizeof head);
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, bytes, n);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return done < 0 ? -errno : -EIO;
-        bytes += done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
 static int write_file(const char *path, const struct weir_record_writer *w)
 {
-    char *aside;
-    if (asprintf(&aside, "%s.XXXXXX", path) < 0)
-        return -ENOMEM;
-    int fd = mkstemp(aside), rc = fd < 0 ? -errno : 0;
-    if (rc == 0)
-        rc = write_all(fd, w->bytes, w->n);
-    if (rc == 0 && fchmod(fd, 0644) != 0)
-        rc = -errno;
-    if (fd >= 0 && close(fd) != 0 && rc == 0)
-        rc = -errno;
-    if (rc == 0 && rename(aside, path) != 0)
-        rc = -errno;
-    if (rc < 0 && fd >= 0)
-        unlink(aside);
-    free(aside);
-    return rc;
+    struct weir_gz_file *file;
+    int rc = weir_gz_open(&file, path, WEIR_GZ_PLAIN, NULL);
+    if (rc < 0)
+        return rc;
+    weir_gz_write(file, w->bytes, w->n);
+    return weir_gz_commit(&file, NULL);
 }
 
 int weir_index_file_save(const struct weir_dataset *dataset, const struct weir_dataset_config *config,

@@ -1,43 +1,34 @@
 #include "pipeline/state.h"
+#include "prof/gz_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char magic[] = "weir-state 1\n";
 
-static int write_aside(const char *aside, uint64_t next, const struct weir_state_field *fields)
+static int write_file(const char *path, const char *text, size_t n)
 {
-    FILE *file = fopen(aside, "we");
-    if (!file)
-        return -errno;
-    fputs(magic, file);
-    fprintf(file, "next %" PRIu64 "\n", next);
-    for (int i = 0; i < WEIR_STATE_FIELDS; i++)
-        fprintf(file, "%s %" PRIu64 "\n", fields[i].name, fields[i].value);
-    bool bad = fflush(file) != 0 || fsync(fileno(file)) != 0;
-    int rc = bad ? -errno : 0;
-    return fclose(file) != 0 && rc == 0 ? -errno : rc;
+    struct weir_gz_file *file;
+    int rc = weir_gz_open(&file, path, WEIR_GZ_PLAIN, NULL);
+    if (rc < 0)
+        return rc;
+    weir_gz_write(file, text, n);
+    weir_gz_sync(file);
+    return weir_gz_commit(&file, NULL);
 }
 
 int weir_state_write(const char *path, uint64_t next, const struct weir_state_field fields[WEIR_STATE_FIELDS],
                      struct weir_err *err)
 {
-    char *aside = NULL;
-    if (asprintf(&aside, "%s.tmp-%d", path, (int)getpid()) < 0)
-        return weir_err_set(err, -ENOMEM, "out of memory");
-    int rc = write_aside(aside, next, fields);
-    if (rc == 0 && rename(aside, path) != 0)
-        rc = -errno;
-    if (rc < 0) {
-        unlink(aside);
-        weir_err_set(err, rc, "%s: the state cannot be written: %s; name another file", path, strerror(-rc));
-    }
-    free(aside);
-    return rc;
+    char text[64 * (WEIR_STATE_FIELDS + 2)];
+    int n = snprintf(text, sizeof text, "%snext %" PRIu64 "\n", magic, next);
+    for (int i = 0; i < WEIR_STATE_FIELDS; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s %" PRIu64 "\n", fields[i].name, fields[i].value);
+    int rc = write_file(path, text, (size_t)n);
+    return rc < 0 ? weir_err_set(err, rc, "%s: the state cannot be written: %s; name another file", path, strerror(-rc))
+                  : 0;
 }
 
 static int read_fields(FILE *file, struct weir_state *state)

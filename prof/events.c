@@ -1,4 +1,5 @@
 #include "prof/events.h"
+#include "prof/hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -56,14 +57,6 @@ struct weir_texts {
 
 enum { TEXTS_MAX = 1 << 28, SLOTS_FIRST = 256 };
 
-static uint64_t hash_of(const char *text, size_t length)
-{
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (uint8_t)text[i]) * 1099511628211u;
-    return hash ^ hash >> 29;
-}
-
 static bool texts_room(struct weir_texts *t, size_t length)
 {
     if (t->count >= TEXTS_MAX)
@@ -89,7 +82,7 @@ static bool texts_room(struct weir_texts *t, size_t length)
 
 static uint32_t *slot_of(const struct weir_texts *t, const char *text, size_t length)
 {
-    uint32_t at = (uint32_t)hash_of(text, length) & (t->n_slots - 1);
+    uint32_t at = (uint32_t)weir_hash64(text, length) & (t->n_slots - 1);
     for (;; at = (at + 1) & (t->n_slots - 1)) {
         uint32_t id = t->slots[at];
         if (id == 0)

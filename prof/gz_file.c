@@ -150,6 +150,13 @@ int weir_gz_write(struct weir_gz_file *f, const void *bytes, size_t n)
     return f->rc;
 }
 
+int weir_gz_sync(struct weir_gz_file *f)
+{
+    if (f->rc == 0 && f->aside && fsync(f->fd) != 0)
+        f->rc = -errno;
+    return f->rc;
+}
+
 int weir_gz_commit(struct weir_gz_file **file, struct weir_err *err)
 {
     struct weir_gz_file *f = *file;

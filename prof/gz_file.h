@@ -21,6 +21,9 @@ bool weir_gz_named(const char *path);
 int weir_gz_open(struct weir_gz_file **out, const char *path, int level, struct weir_err *err);
 /* 0, or the first error of the file: later calls do nothing, and weir_gz_commit tells. */
 int weir_gz_write(struct weir_gz_file *file, const void *bytes, size_t n);
+/* What was written to a plain file so far survives the machine, too, once it has its name. Errors as in weir_gz_write.
+ */
+int weir_gz_sync(struct weir_gz_file *file);
 /* Ends the file and gives it its name; on an error there is no file. Frees it either way. */
 int weir_gz_commit(struct weir_gz_file **file, struct weir_err *err);
 /* Gives the file up: nothing is left of it. Accepts NULL. */

@@ -11,7 +11,7 @@ static int place(int device)
 static void record(const void *address, int64_t bytes, int device, int64_t now_allocated)
 {
     struct weir_writing writing;
-    struct weir_ring *track = weir_track_self ? weir_track_self : weir_track_make();
+    struct weir_ring *track = weir_track_mine();
     if (!track || !weir_track_begin(track, 3, &writing))
         return;
     uint32_t at = (uint32_t)place(device);

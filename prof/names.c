@@ -1,5 +1,6 @@
 #include "prof/names.h"
 #include "prof/fork_priv.h"
+#include "prof/hash.h"
 #include "prof/stages.h"
 
 #include <pthread.h>
@@ -35,12 +36,8 @@ static struct entry *entry_of(struct table *table, uint32_t id)
 
 static uint32_t hash_of(const char *text, const char *more, int cat)
 {
-    uint32_t hash = 2166136261u ^ (uint32_t)cat; /* FNV-1a */
-    for (; *text; text++)
-        hash = (hash ^ (uint8_t)*text) * 16777619u;
-    for (; *more; more++)
-        hash = (hash ^ (uint8_t)*more) * 16777619u;
-    return hash ^ hash >> 15;
+    uint64_t hash = weir_hash64(text, strlen(text)) + 31 * weir_hash64(more, strlen(more)) + (uint64_t)cat;
+    return (uint32_t)(hash ^ hash >> 32);
 }
 
 static uint32_t *slot_of(struct table *table, const char *text, const char *more, int cat)

@@ -14,9 +14,15 @@
 
 enum { WINDOWS_WAITING = 4, DRAIN_NS = 20 * 1000 * 1000, SAMPLE_NS = 1000 * 1000 };
 static const uint64_t bytes_max_default = UINT64_C(256) << 20;
+static const char data_wait_default[] = "enumerate(DataLoader)#WeirLoader.__next__";
 
 /* A phase as the collector needs to know it. */
 enum phase { PHASE_OFF, PHASE_WARMUP, PHASE_RECORD };
+
+/* First in, first out. */
+struct windows {
+    struct weir_window *first, *last;
+};
 
 struct weir_profiler {
     struct weir_profiler_config config;
@@ -26,7 +32,7 @@ struct weir_profiler {
     /* The caller's. */
     enum weir_action action;
     struct weir_schedule_clock clock;
-    int64_t step, window_number, first_step;
+    int64_t step, first_step;
     uint64_t step_start, begin;
     int64_t begin_unix_ns;
     bool running, preparing; /* preparing: recording is on */
@@ -35,11 +41,11 @@ struct weir_profiler {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum phase phase;
-    uint64_t keep_from;                      /* ticks: what began earlier is of no window; UINT64_MAX: all is */
-    struct weir_window *ended, **last_ended; /* the collector's, to be filled */
-    struct weir_window *ready, **last_ready; /* the writer's */
-    int waiting;                             /* windows that are in either list, or being written */
-    bool closing, collected;                 /* collected: the collector has ended */
+    uint64_t keep_from;      /* ticks: what began earlier is of no window; UINT64_MAX: all is */
+    struct windows ended;    /* the collector's, to be filled */
+    struct windows ready;    /* the writer's */
+    int waiting;             /* windows that are in either list, or being written */
+    bool closing, collected; /* collected: the collector has ended */
     struct weir_trace *last;
     pthread_t collector, writer;
 };
@@ -54,6 +60,23 @@ static void say(struct weir_profiler *p, const char *line)
 {
     if (p->config.on_message)
         p->config.on_message(p->config.user, line);
+}
+
+static void put_window(struct windows *windows, struct weir_window *window)
+{
+    window->next = NULL;
+    *(windows->last ? &windows->last->next : &windows->first) = window;
+    windows->last = window;
+}
+
+static struct weir_window *take_window(struct windows *windows)
+{
+    struct weir_window *window = windows->first;
+    if (window)
+        windows->first = window->next;
+    if (!windows->first)
+        windows->last = NULL;
+    return window;
 }
 
 static void read_both_clocks(uint64_t *ticks, int64_t *unix_ns)
@@ -113,9 +136,7 @@ static void forget_before(struct weir_store *store, uint64_t ticks)
 static void hand_to_writer(struct weir_profiler *p, struct weir_window *window)
 {
     pthread_mutex_lock(&p->lock);
-    window->next = NULL;
-    *p->last_ready = window;
-    p->last_ready = &window->next;
+    put_window(&p->ready, window);
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
 }
@@ -123,12 +144,7 @@ static void hand_to_writer(struct weir_profiler *p, struct weir_window *window)
 static struct weir_window *next_ended(struct weir_profiler *p)
 {
     pthread_mutex_lock(&p->lock);
-    struct weir_window *window = p->ended;
-    if (window) {
-        p->ended = window->next;
-        if (!p->ended)
-            p->last_ended = &p->ended;
-    }
+    struct weir_window *window = take_window(&p->ended);
     pthread_mutex_unlock(&p->lock);
     return window;
 }
@@ -142,7 +158,7 @@ static void *collector_main(void *user)
         pthread_mutex_lock(&p->lock);
         enum phase phase = p->phase;
         uint64_t keep_from = phase == PHASE_WARMUP ? weir_clock_ticks() : p->keep_from; /* a window begins later */
-        more = !p->closing || p->ended;
+        more = !p->closing || p->ended.first;
         pthread_mutex_unlock(&p->lock);
         weir_store_drain(&store);
         struct weir_window *window = next_ended(p);
@@ -212,14 +228,9 @@ static void write_window(struct weir_profiler *p, struct weir_window *window, in
 static struct weir_window *next_ready(struct weir_profiler *p)
 {
     pthread_mutex_lock(&p->lock);
-    while (!p->ready && !p->collected)
+    while (!p->ready.first && !p->collected)
         pthread_cond_wait(&p->changed, &p->lock);
-    struct weir_window *window = p->ready;
-    if (window) {
-        p->ready = window->next;
-        if (!p->ready)
-            p->last_ready = &p->ready;
-    }
+    struct weir_window *window = take_window(&p->ready);
     pthread_mutex_unlock(&p->lock);
     return window;
 }
@@ -262,8 +273,7 @@ static void set_phase(struct weir_profiler *p, enum phase phase, uint64_t keep_f
 static void prepare(struct weir_profiler *p)
 {
     set_phase(p, PHASE_WARMUP, weir_clock_ticks());
-    if (!weir_track_self)
-        weir_track_make(); /* now, and not at the caller's first range: a new ring's pages take a while */
+    weir_track_mine(); /* now, and not at the caller's first range: a new ring's pages take a while */
     __atomic_store_n(&weir_recording_state, state_of(&p->config), __ATOMIC_RELEASE);
     p->preparing = true;
 }
@@ -308,8 +318,7 @@ static void stop(struct weir_profiler *p, enum weir_action to, bool keep)
         window->end = end;
         window->discard |= full || !keep;
         p->waiting += !window->discard;
-        *p->last_ended = window;
-        p->last_ended = &window->next;
+        put_window(&p->ended, window);
     }
     pthread_mutex_unlock(&p->lock);
     sem_post(&wake);
@@ -340,8 +349,7 @@ static void transit(struct weir_profiler *p, enum weir_action to)
 
 void weir_profiler_config_default(struct weir_profiler_config *config)
 {
-    *config = (struct weir_profiler_config){.data_wait = "enumerate(DataLoader)#WeirLoader.__next__",
-                                            .bytes_max = bytes_max_default};
+    *config = (struct weir_profiler_config){.data_wait = data_wait_default, .bytes_max = bytes_max_default};
 }
 
 static bool has_schedule(const struct weir_profiler *p)
@@ -371,7 +379,7 @@ static int copy_texts(struct weir_profiler *p, const struct weir_profiler_config
     p->folder = config->folder ? strdup(config->folder) : NULL;
     p->worker = config->worker ? strdup(config->worker) : NULL;
     p->metadata = config->metadata ? strdup(config->metadata) : NULL;
-    p->data_wait = strdup(config->data_wait ? config->data_wait : "enumerate(DataLoader)#WeirLoader.__next__");
+    p->data_wait = strdup(config->data_wait ? config->data_wait : data_wait_default);
     bool failed = (config->folder && !p->folder) || (config->worker && !p->worker) ||
                   (config->metadata && !p->metadata) || !p->data_wait;
     return failed ? -ENOMEM : 0;
@@ -431,8 +439,6 @@ static int open_claimed(struct weir_profiler **out, const struct weir_profiler_c
     p->config = *config;
     p->config.bytes_max = config->bytes_max ? config->bytes_max : bytes_max_default;
     p->pid = getpid();
-    p->last_ended = &p->ended;
-    p->last_ready = &p->ready;
     int rc = has_schedule(p) ? weir_schedule_check(&config->schedule, err) : 0;
     if (rc < 0) {
         free_profiler(&p);

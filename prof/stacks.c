@@ -1,5 +1,6 @@
 /* The stacks of calls as numbers: each different one is kept once, for the life of the process. */
 #include "prof/fork_priv.h"
+#include "prof/hash.h"
 #include "prof/track_priv.h"
 
 #include <execinfo.h>
@@ -18,14 +19,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stack *_Atomic kept[STACKS_MAX];
 static uint32_t count = 1;
 static uint32_t *slots; /* numbers by hash, open addressing */
-
-static uint64_t hash_of(void *const *addresses, int n)
-{
-    uint64_t hash = 14695981039346656037u; /* FNV-1a over whole words */
-    for (int i = 0; i < n; i++)
-        hash = (hash ^ (uintptr_t)addresses[i]) * 1099511628211u;
-    return hash ^ hash >> 32;
-}
 
 static struct stack *get(uint32_t stack)
 {
@@ -46,7 +39,7 @@ static uint32_t keep(void *const *addresses, int n, uint64_t hash)
 
 static uint32_t find_or_keep(void *const *addresses, int n)
 {
-    uint64_t hash = hash_of(addresses, n);
+    uint64_t hash = weir_hash64(addresses, (size_t)n * sizeof *addresses);
     if (!slots)
         slots = calloc(SLOTS, sizeof *slots);
     if (!slots)

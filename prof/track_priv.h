@@ -46,7 +46,7 @@ static inline unsigned weir_record_slots(uint64_t b)
     return 1 + (follows & 1) + (follows >> 1 & 1) + own;
 }
 
-enum { WEIR_RECORD_SLOTS_MAX = 5, WEIR_RING_SLOTS = 1 << 15, WEIR_OPEN_MAX = 64 };
+enum { WEIR_RING_SLOTS = 1 << 15, WEIR_OPEN_MAX = 64 };
 
 struct weir_open_range {
     _Atomic uint64_t start;
@@ -64,7 +64,6 @@ struct weir_ring {
     struct weir_open_range open[WEIR_OPEN_MAX];
     /* The collector's. */
     alignas(64) _Atomic uint64_t tail;
-    uint64_t dropped_before; /* when the window began */
     /* Set at the beginning. */
     pid_t tid;
     char name[16];
@@ -76,6 +75,11 @@ extern __thread struct weir_ring *weir_track_self __attribute__((tls_model("init
 
 /* The calling thread's track, made when it has none; NULL when memory is short. */
 struct weir_ring *weir_track_make(void);
+static inline struct weir_ring *weir_track_mine(void)
+{
+    return weir_track_self ? weir_track_self : weir_track_make();
+}
+
 /* Room for n slots, after a look at the tail; false: dropped and counted. */
 bool weir_track_room(struct weir_ring *track, unsigned n);
 

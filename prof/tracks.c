@@ -148,16 +148,11 @@ void weir_track_range_full(struct weir_ring *track, enum weir_record_type type, 
     weir_track_end(&writing);
 }
 
-static struct weir_ring *mine(void)
-{
-    return weir_track_self ? weir_track_self : weir_track_make();
-}
-
 void weir_track_range_slow(weir_name name, uint64_t start, uint64_t end, uint32_t state, uint32_t shapes)
 {
     if (state != weir_recording())
         return; /* its window has closed, and shows it as unfinished */
-    struct weir_ring *track = mine();
+    struct weir_ring *track = weir_track_mine();
     if (!track)
         return;
     shapes = state & WEIR_RECORDING_SHAPES ? shapes : 0;
@@ -168,7 +163,7 @@ void weir_track_range_slow(weir_name name, uint64_t start, uint64_t end, uint32_
 void weir_track_step(int64_t number, uint64_t start, uint64_t end)
 {
     struct weir_writing writing;
-    struct weir_ring *track = mine();
+    struct weir_ring *track = weir_track_mine();
     uint64_t ticks = end - start;
     bool is_long = ticks > UINT32_MAX;
     if (!track || !weir_track_begin(track, 2u + is_long, &writing))
@@ -184,7 +179,7 @@ void weir_track_step(int64_t number, uint64_t start, uint64_t end)
 
 void weir_async_record_(weir_name name, uint64_t start, uint64_t end, uint64_t item)
 {
-    struct weir_ring *track = mine();
+    struct weir_ring *track = weir_track_mine();
     if (track)
         weir_track_range_full(track, WEIR_RECORD_ASYNC, name, start, end > start ? end - start : 0, item, 0, 0);
 }
@@ -192,7 +187,7 @@ void weir_async_record_(weir_name name, uint64_t start, uint64_t end, uint64_t i
 void weir_counter_(weir_name name, double value)
 {
     struct weir_writing writing;
-    struct weir_ring *track = mine();
+    struct weir_ring *track = weir_track_mine();
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     if (!track || !weir_track_begin(track, 2, &writing))
@@ -205,7 +200,7 @@ void weir_counter_(weir_name name, double value)
 void weir_instant_(weir_name name)
 {
     struct weir_writing writing;
-    struct weir_ring *track = mine();
+    struct weir_ring *track = weir_track_mine();
     bool tagged = weir_item_self != 0;
     if (!track || !weir_track_begin(track, 1u + tagged, &writing))
         return;
@@ -231,7 +226,7 @@ weir_name weir_site_name_(weir_name *site, const char *text, enum weir_cat cat)
 /* Deeper ranges are recorded, but are not seen while they are open. */
 void weir_range_begin_(struct weir_range *range)
 {
-    struct weir_ring *track = mine();
+    struct weir_ring *track = weir_track_mine();
     if (!track) {
         range->state = 0;
         return;
