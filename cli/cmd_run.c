@@ -153,8 +153,9 @@ static void to_config(const struct run_options *o, const char *data, const struc
     config->seed = o->seed;
     config->no_shuffle = o->no_shuffle;
     config->drop_last = o->drop_last;
-    config->format = (struct weir_pixel_format){(enum weir_color)o->color, (enum weir_dtype)o->output,
-                                                (enum weir_image_layout)o->layout};
+    config->format = (struct weir_pixel_format){.color = (enum weir_color)o->color,
+                                                .dtype = (enum weir_dtype)o->output,
+                                                .layout = (enum weir_image_layout)o->layout};
     config->train_split = o->train_split;
     config->rank = ranks->rank;
     config->world_size = ranks->world_size;

@@ -1,89 +1,162 @@
-/* Interleaved u8 rows to the other output formats. Plain loops that compilers vectorise; value / 255 as PyTorch users
- * write it, exact to the last bit.
- *
- * On x86-64 the loops are compiled twice: taking three channels apart needs byte shuffles, which the baseline
- * instruction set does not have. Both give the same bits. */
-#include "decoders/decoder_ops.h"
+/* The choice of the engine, and plain C as the reference: every value looked up in a table of 256. */
+#include "decoders/convert_priv.h"
 
+#include <math.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
+/* ---- plain ---- */
 
-INLINE void u8_planar(const uint8_t *restrict src, uint8_t *restrict c0, uint8_t *restrict c1, uint8_t *restrict c2,
-                      size_t width)
+void weir_plain_u8_planar(const uint8_t *src, uint8_t *const planes[3], size_t from, size_t width)
 {
-    for (size_t x = 0; x < width; x++) {
-        c0[x] = src[3 * x];
-        c1[x] = src[3 * x + 1];
-        c2[x] = src[3 * x + 2];
+    for (size_t x = from; x < width; x++)
+        for (size_t c = 0; c < 3; c++)
+            planes[c][x] = src[3 * x + c];
+}
+
+void weir_plain_f32_planar(const struct weir_converter *converter, const uint8_t *src, float *const planes[3],
+                           size_t from, size_t width)
+{
+    for (size_t x = from; x < width; x++)
+        for (size_t c = 0; c < 3; c++)
+            planes[c][x] = converter->table[c][src[3 * x + c]];
+}
+
+void weir_plain_f32_interleaved(const struct weir_converter *converter, const uint8_t *src, float *dst, size_t from,
+                                size_t width)
+{
+    for (size_t x = from; x < width; x++)
+        for (size_t c = 0; c < 3; c++)
+            dst[3 * x + c] = converter->table[c][src[3 * x + c]];
+}
+
+static bool always(void)
+{
+    return true;
+}
+
+static void u8_planar(const uint8_t *src, uint8_t *const planes[3], size_t width, bool stream)
+{
+    (void)stream;
+    weir_plain_u8_planar(src, planes, 0, width);
+}
+
+static void f32_planar(const struct weir_converter *converter, const uint8_t *src, float *const planes[3], size_t width,
+                       bool stream)
+{
+    (void)stream;
+    weir_plain_f32_planar(converter, src, planes, 0, width);
+}
+
+static void f32_interleaved(const struct weir_converter *converter, const uint8_t *src, float *dst, size_t width,
+                            bool stream)
+{
+    (void)stream;
+    weir_plain_f32_interleaved(converter, src, dst, 0, width);
+}
+
+static const struct weir_convert_ops plain = {
+    .name = "plain C",
+    .usable = always,
+    .u8_planar = u8_planar,
+    .f32_planar = f32_planar,
+    .f32_interleaved = f32_interleaved,
+};
+
+/* ---- the choice ---- */
+
+static const struct weir_convert_ops *const engines[] = {
+#if defined(__x86_64__)
+    &weir_convert_avx512,
+    &weir_convert_avx2,
+#elif defined(__aarch64__)
+    &weir_convert_neon,
+#endif
+    &plain,
+};
+enum { ENGINE_COUNT = sizeof engines / sizeof engines[0] };
+
+const struct weir_convert_ops *weir_convert_engine(int i)
+{
+    return i >= 0 && i < ENGINE_COUNT ? engines[i] : NULL;
+}
+
+static const struct weir_convert_ops *best(void)
+{
+    int i = 0;
+    while (!engines[i]->usable())
+        i++;
+    return engines[i];
+}
+
+const char *weir_convert_name(void)
+{
+    return best()->name;
+}
+
+/* ---- rows ---- */
+
+void weir_converter_init(struct weir_converter *converter, const struct weir_pixel_format *format,
+                         const struct weir_convert_ops *ops)
+{
+    converter->ops = ops ? ops : best();
+    converter->format = *format;
+    converter->normalised = format->std[0] > 0;
+    for (int c = 0; c < 3; c++) {
+        int rgb = format->color == WEIR_COLOR_BGR ? 2 - c : c;
+        double std = converter->normalised ? (double)format->std[rgb] : 1;
+        double mean = converter->normalised ? (double)format->mean[rgb] : 0;
+        converter->scale[c] = (float)(1 / (255 * std));
+        converter->bias[c] = (float)(-mean / std);
+        for (int v = 0; v < 256; v++)
+            converter->table[c][v] =
+                converter->normalised ? fmaf((float)v, converter->scale[c], converter->bias[c]) : (float)v / 255.0f;
     }
 }
 
-INLINE void f32_planar(const uint8_t *restrict src, float *restrict c0, float *restrict c1, float *restrict c2,
-                       size_t width)
+/* A row that begins and ends with a cache line, in every plane, leaves nothing to be merged. */
+static bool may_stream(const void *image, size_t row_bytes)
 {
-    for (size_t x = 0; x < width; x++) {
-        c0[x] = (float)src[3 * x] / 255.0f;
-        c1[x] = (float)src[3 * x + 1] / 255.0f;
-        c2[x] = (float)src[3 * x + 2] / 255.0f;
-    }
+    return ((uintptr_t)image | row_bytes) % 64 == 0;
 }
 
-INLINE void f32_interleaved(const uint8_t *restrict src, float *restrict dst, size_t values)
+static void planar(const struct weir_converter *converter, const uint8_t *src, size_t stride, int y, int n,
+                   size_t width, size_t height, void *image)
 {
-    for (size_t i = 0; i < values; i++)
-        dst[i] = (float)src[i] / 255.0f;
-}
-
-INLINE void convert_planar(const struct weir_rows *rows, int y, int n)
-{
-    size_t width = (size_t)rows->width, plane = width * (size_t)rows->height;
-    for (int row = 0; row < n; row++) {
-        const uint8_t *src = rows->band + (size_t)row * rows->stride;
+    bool f32 = converter->format.dtype == WEIR_DTYPE_F32;
+    bool stream = may_stream(image, width * (f32 ? sizeof(float) : 1));
+    size_t plane = width * height;
+    for (int row = 0; row < n; row++, src += stride) {
         size_t at = (size_t)(y + row) * width;
-        if (rows->format->dtype == WEIR_DTYPE_U8) {
-            uint8_t *to = (uint8_t *)rows->target + at;
-            u8_planar(src, to, to + plane, to + 2 * plane, width);
+        if (f32) {
+            float *to = (float *)image + at;
+            converter->ops->f32_planar(converter, src, (float *[]){to, to + plane, to + 2 * plane}, width, stream);
         } else {
-            float *to = (float *)rows->target + at;
-            f32_planar(src, to, to + plane, to + 2 * plane, width);
+            uint8_t *to = (uint8_t *)image + at;
+            converter->ops->u8_planar(src, (uint8_t *[]){to, to + plane, to + 2 * plane}, width, stream);
         }
     }
 }
 
-INLINE void convert(const struct weir_rows *rows, int y, int n)
+void weir_convert_rows(const struct weir_converter *converter, const uint8_t *src, size_t stride, int y, int n,
+                       int width, int height, void *image)
 {
-    if (rows->format->layout == WEIR_LAYOUT_NCHW) {
-        convert_planar(rows, y, n);
+    size_t values = (size_t)width * 3;
+    if (converter->format.layout == WEIR_LAYOUT_NCHW) {
+        planar(converter, src, stride, y, n, (size_t)width, (size_t)height, image);
         return;
     }
-    size_t values = (size_t)rows->width * 3;
-    for (int row = 0; row < n; row++) {
-        const uint8_t *src = rows->band + (size_t)row * rows->stride;
+    for (int row = 0; row < n; row++, src += stride) {
         size_t at = (size_t)(y + row) * values;
-        if (rows->format->dtype == WEIR_DTYPE_U8)
-            memcpy((uint8_t *)rows->target + at, src, values);
+        if (converter->format.dtype == WEIR_DTYPE_U8)
+            memcpy((uint8_t *)image + at, src, values);
         else
-            f32_interleaved(src, (float *)rows->target + at, values);
+            converter->ops->f32_interleaved(converter, src, (float *)image + at, (size_t)width,
+                                            may_stream(image, values * sizeof(float)));
     }
 }
 
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) static void convert_avx2(const struct weir_rows *rows, int y, int n)
+void weir_convert_finish(const struct weir_converter *converter)
 {
-    convert(rows, y, n);
+    if (converter->ops->fence)
+        converter->ops->fence();
 }
-
-void weir_convert_rows(const struct weir_rows *rows, int y, int n)
-{
-    if (__builtin_cpu_supports("avx2"))
-        convert_avx2(rows, y, n);
-    else
-        convert(rows, y, n);
-}
-#else
-void weir_convert_rows(const struct weir_rows *rows, int y, int n)
-{
-    convert(rows, y, n);
-}
-#endif

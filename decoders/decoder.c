@@ -1,9 +1,12 @@
 #include "decoders/decoder.h"
+#include "decoders/convert_priv.h"
 #include "decoders/decoder_ops.h"
+#include "decoders/view_priv.h"
 #include "prof/recorder.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +16,16 @@ static const struct weir_decoder_ops *const engines[] = {&weir_decoder_turbo, &w
 enum { ENGINE_COUNT = sizeof engines / sizeof engines[0] };
 
 struct weir_decoder {
-    struct weir_pixel_format format;
+    struct weir_converter converter;
     bool null;
     void *turbo, *png; /* contexts of these engines, also for probing */
     uint8_t *band;
+    uint16_t *depth; /* a whole frame, of which a view is taken; grown when a camera asks for more */
+    size_t depth_bytes;
     int width_max;
-    struct { /* of the frame before: cameras rarely differ */
+    struct weir_view_plans plans;
+    _Atomic uint64_t frames, stored_pixels, decoded_pixels; /* one writer */
+    struct {                                                /* of the frame before: cameras rarely differ */
         int width, height;
         enum weir_codec codec;
         uint32_t id;
@@ -82,8 +89,8 @@ bool weir_decoder_is_direct(const struct weir_decoder *decoder, enum weir_codec 
 {
     if (decoder->null)
         return false;
-    return codec == WEIR_CODEC_RAW16 ||
-           (codec == WEIR_CODEC_RAW && is_direct(&decoder->format) && decoder->format.color == WEIR_COLOR_RGB);
+    return codec == WEIR_CODEC_RAW16 || (codec == WEIR_CODEC_RAW && is_direct(&decoder->converter.format) &&
+                                         decoder->converter.format.color == WEIR_COLOR_RGB);
 }
 
 /* Rows that take JPEGs. PNGs and raw frames are left to "png" and "raw" whatever was asked for, except by "null". */
@@ -129,7 +136,7 @@ int weir_decoder_open(struct weir_decoder **out, const char *engine, const struc
     struct weir_decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    decoder->format = *format;
+    weir_converter_init(&decoder->converter, format, NULL);
     decoder->width_max = width_max;
     decoder->null = strcmp(engine, "null") == 0;
     decoder->band = malloc((size_t)width_max * 3 * WEIR_BAND_ROWS);
@@ -149,9 +156,23 @@ void weir_decoder_close(struct weir_decoder **decoder)
         weir_decoder_turbo.close((*decoder)->turbo);
     if ((*decoder)->png)
         weir_decoder_png.close((*decoder)->png);
+    weir_view_plans_close(&(*decoder)->plans);
     free((*decoder)->band);
+    free((*decoder)->depth);
     free(*decoder);
     *decoder = NULL;
+}
+
+/* Rows that a view makes of these, as they become complete. */
+static void resample(struct weir_rows *rows, const uint8_t *band, int y, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int row;
+        const uint8_t *pixels;
+        weir_resampler_put(rows->resampler, y + i, band + (size_t)i * rows->stride);
+        while ((pixels = weir_resampler_row(rows->resampler, y + i, &row)))
+            weir_convert_rows(rows->converter, pixels, 0, row, 1, rows->out_width, rows->out_height, rows->target);
+    }
 }
 
 void weir_rows_done(struct weir_rows *rows, int y, int n)
@@ -159,7 +180,12 @@ void weir_rows_done(struct weir_rows *rows, int y, int n)
     if (rows->image)
         return;
     uint64_t start = weir_thread_self ? weir_clock_ticks() : 0;
-    weir_convert_rows(rows, y, n);
+    const uint8_t *band = rows->band + (size_t)(rows->wanted_column - rows->first_column) * 3;
+    if (rows->resampler)
+        resample(rows, band, y, n);
+    else
+        weir_convert_rows(rows->converter, band, rows->stride, y - rows->first_row, n, rows->out_width,
+                          rows->out_height, rows->target);
     if (weir_thread_self)
         rows->convert_ticks += weir_clock_ticks() - start;
 }
@@ -168,16 +194,123 @@ void weir_rows_done(struct weir_rows *rows, int y, int n)
 static uint32_t shapes_of(struct weir_decoder *decoder, const struct weir_frame *frame)
 {
     bool depth = weir_codec_is_depth(frame->codec);
-    bool same = decoder->shapes.width == frame->width && decoder->shapes.height == frame->height;
+    int width = frame->view ? frame->view->out_width : frame->width;
+    int height = frame->view ? frame->view->out_height : frame->height;
+    bool same = decoder->shapes.width == width && decoder->shapes.height == height;
     if (same && decoder->shapes.codec == frame->codec)
         return decoder->shapes.id;
-    const char *type = depth ? "unsigned short" : decoder->format.dtype == WEIR_DTYPE_F32 ? "float" : "unsigned char";
-    bool planar = !depth && decoder->format.layout == WEIR_LAYOUT_NCHW;
-    int64_t size[] = {frame->height, frame->width, 3}, planes[] = {3, frame->height, frame->width};
-    decoder->shapes.width = frame->width;
-    decoder->shapes.height = frame->height;
+    const char *type = depth                                               ? "unsigned short"
+                       : decoder->converter.format.dtype == WEIR_DTYPE_F32 ? "float"
+                                                                           : "unsigned char";
+    bool planar = !depth && decoder->converter.format.layout == WEIR_LAYOUT_NCHW;
+    int64_t size[] = {height, width, 3}, planes[] = {3, height, width};
+    decoder->shapes.width = width;
+    decoder->shapes.height = height;
     decoder->shapes.codec = frame->codec;
     return decoder->shapes.id = weir_shapes_intern(1, (int[]){depth ? 2 : 3}, planar ? planes : size, &type);
+}
+
+static int out_of_memory(struct weir_decoder *decoder)
+{
+    snprintf(decoder->reason, sizeof decoder->reason, "out of memory");
+    return -ENOMEM;
+}
+
+/* The rows of a colour frame, or of a whole depth frame. */
+static struct weir_rows whole(const struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
+{
+    bool depth = weir_codec_is_depth(frame->codec), direct = is_direct(&decoder->converter.format);
+    return (struct weir_rows){
+        .color = decoder->converter.format.color,
+        .width = frame->width,
+        .height = frame->height,
+        .scale = 8,
+        .end_row = frame->height,
+        .end_column = frame->width,
+        .stride = (size_t)frame->width * (depth ? sizeof(uint16_t) : 3),
+        .image = depth || (direct && !frame->view) ? image : NULL,
+        .band = decoder->band,
+        .target = image,
+        .out_width = frame->width,
+        .out_height = frame->height,
+        .converter = &decoder->converter,
+    };
+}
+
+static void take_view(struct weir_rows *rows, struct weir_view_plan *plan)
+{
+    rows->width = plan->width;
+    rows->height = plan->height;
+    rows->scale = plan->scale;
+    rows->first_row = plan->first_row;
+    rows->end_row = plan->end_row;
+    rows->first_column = rows->wanted_column = plan->first_column;
+    rows->end_column = plan->end_column;
+    rows->out_width = plan->view.out_width;
+    rows->out_height = plan->view.out_height;
+    rows->resampler = plan->resamples ? &plan->resampler : NULL;
+}
+
+static void count(struct weir_decoder *decoder, const struct weir_frame *frame, const struct weir_rows *rows)
+{
+    uint64_t stored = (uint64_t)frame->width * (uint64_t)frame->height;
+    uint64_t decoded = (uint64_t)(rows->end_row - rows->first_row) * (uint64_t)(rows->end_column - rows->first_column);
+    atomic_store_explicit(&decoder->frames, decoder->frames + 1, memory_order_relaxed);
+    atomic_store_explicit(&decoder->stored_pixels, decoder->stored_pixels + stored, memory_order_relaxed);
+    atomic_store_explicit(&decoder->decoded_pixels, decoder->decoded_pixels + decoded, memory_order_relaxed);
+}
+
+void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder_counts *counts)
+{
+    counts->frames = atomic_load_explicit(&decoder->frames, memory_order_relaxed);
+    counts->stored_pixels = atomic_load_explicit(&decoder->stored_pixels, memory_order_relaxed);
+    counts->decoded_pixels = atomic_load_explicit(&decoder->decoded_pixels, memory_order_relaxed);
+}
+
+static int decode_rows(struct weir_decoder *decoder, const struct weir_frame *frame, struct weir_rows *rows)
+{
+    void *self = NULL;
+    const struct weir_decoder_ops *ops =
+        decoder->null ? &weir_decoder_null : engine_for(decoder, frame->codec, frame->bytes, frame->length, &self);
+    int rc = ops->decode(self, frame, rows, decoder->reason);
+    if (rows->convert_ticks)
+        weir_zone_carve(WEIR_STAGE_TO_TENSOR, rows->convert_ticks);
+    if (rc == 0)
+        count(decoder, frame, rows);
+    return rc;
+}
+
+static int decode_color(struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
+{
+    struct weir_rows rows = whole(decoder, frame, image);
+    if (frame->view) {
+        void *self;
+        bool turbo = engine_for(decoder, frame->codec, frame->bytes, frame->length, &self) == &weir_decoder_turbo;
+        struct weir_view_plan *plan = weir_view_plan(&decoder->plans, frame, turbo);
+        if (!plan)
+            return out_of_memory(decoder);
+        take_view(&rows, plan);
+    }
+    int rc = decode_rows(decoder, frame, &rows);
+    weir_convert_finish(&decoder->converter);
+    return rc;
+}
+
+static int decode_depth(struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
+{
+    size_t bytes = (size_t)frame->width * (size_t)frame->height * sizeof *decoder->depth;
+    if (frame->view && bytes > decoder->depth_bytes) {
+        uint16_t *more = realloc(decoder->depth, bytes);
+        if (!more)
+            return out_of_memory(decoder);
+        decoder->depth = more;
+        decoder->depth_bytes = bytes;
+    }
+    struct weir_rows rows = whole(decoder, frame, frame->view ? decoder->depth : image);
+    int rc = decode_rows(decoder, frame, &rows);
+    if (rc == 0 && frame->view && !decoder->null)
+        weir_view_nearest(frame, decoder->depth, image);
+    return rc;
 }
 
 int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
@@ -190,24 +323,8 @@ int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, vo
         snprintf(decoder->reason, sizeof decoder->reason, "wider than the %d pixels planned for", decoder->width_max);
         return -EBADMSG;
     }
-    bool depth = weir_codec_is_depth(frame->codec);
-    struct weir_rows rows = {
-        .color = decoder->format.color,
-        .width = frame->width,
-        .height = frame->height,
-        .stride = (size_t)frame->width * (depth ? sizeof(uint16_t) : 3),
-        .image = depth || is_direct(&decoder->format) ? image : NULL,
-        .band = decoder->band,
-        .target = image,
-        .format = &decoder->format,
-    };
-    void *self = NULL;
-    const struct weir_decoder_ops *ops =
-        decoder->null ? &weir_decoder_null : engine_for(decoder, frame->codec, frame->bytes, frame->length, &self);
-    int rc = ops->decode(self, frame, &rows, decoder->reason);
-    if (rows.convert_ticks)
-        weir_zone_carve(WEIR_STAGE_TO_TENSOR, rows.convert_ticks);
-    return rc;
+    return weir_codec_is_depth(frame->codec) ? decode_depth(decoder, frame, image)
+                                             : decode_color(decoder, frame, image);
 }
 
 const char *weir_decoder_reason(const struct weir_decoder *decoder)

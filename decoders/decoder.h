@@ -1,9 +1,15 @@
 /* decoder.h: turns the bytes of one frame into pixels in the caller's buffer.
  *
  * A decoder is one thread's context. A colour frame becomes an image of width x height x 3 in the output format that
- * the decoder was opened with: u8 or f32 (0..1, value / 255), interleaved (nhwc) or planar (nchw), channels in RGB or
- * BGR order. Conversion is done band by band while the rows are in cache. A depth frame becomes height x width u16 in
- * host order, values as stored, whatever the output format. */
+ * the decoder was opened with: u8 or f32 (0..1, value / 255, or normalised), interleaved (nhwc) or planar (nchw),
+ * channels in RGB or BGR order. Conversion is done band by band while the rows are in cache. A depth frame becomes
+ * height x width u16 in host order, values as stored, whatever the output format.
+ *
+ * With a view only a part of the frame is wanted, or it is wanted in another size, and only what that takes is decoded:
+ * JPEGs at the smallest DCT scale that is not below the size asked for, from the first row needed to the last, the
+ * columns of blocks needed. From there to the size asked for colour is averaged over the area of each pixel, or
+ * interpolated linearly between pixels where it grows; rounded to u8 before it is converted. Depth takes the nearest
+ * pixel: between two surfaces there is nothing. */
 #ifndef WEIR_DECODERS_DECODER_H
 #define WEIR_DECODERS_DECODER_H
 
@@ -31,6 +37,15 @@ struct weir_pixel_format {
     enum weir_color color;
     enum weir_dtype dtype; /* u8 or f32; u16 is what depth frames become, not an output format */
     enum weir_image_layout layout;
+    /* f32 only: (value / 255 - mean) / std of red, green and blue, computed as value x scale + bias with one rounding;
+     * std 0 = not normalised */
+    float mean[3], std[3];
+};
+
+/* A part of a stored image, and the size it becomes. */
+struct weir_view {
+    int x, y, width, height;
+    int out_width, out_height;
 };
 
 /* Bytes of one colour image in this format. */
@@ -60,17 +75,24 @@ struct weir_frame {
     enum weir_codec codec;
     const uint8_t *bytes; /* may be the destination itself when weir_decoder_is_direct */
     size_t length;
-    int width, height; /* what the image must be */
+    int width, height;            /* what the image must be, as stored */
+    const struct weir_view *view; /* inside it; NULL = all of it as it is */
 };
 
-/* Decodes into image (weir_frame_bytes of it, aligned for its type). Times 03b_image_decode and
+/* Decodes into image (weir_frame_bytes of what the view makes of it, aligned for its type). Times 03b_image_decode and
  * 05_to_tensor_normalize. 0; -EBADMSG for bytes that are corrupt, of another size or of a kind that the codec does not
  * read; -ENOMEM. weir_decoder_reason says why. Warnings of libjpeg and libpng count as corrupt; what follows the end of
- * a JPEG or PNG is not looked at. After a failure the image holds anything. */
+ * a JPEG or PNG is not looked at, nor what follows the last row of a view. After a failure the image holds anything. */
 int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, void *image);
 
 /* Why the last weir_decode or weir_probe failed; valid until the next call. */
 const char *weir_decoder_reason(const struct weir_decoder *decoder);
+
+/* What was decoded so far (any thread): pixels of the frames as stored, and those that came out of the codec. */
+struct weir_decoder_counts {
+    uint64_t frames, stored_pixels, decoded_pixels;
+};
+void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder_counts *counts);
 
 struct weir_image_info {
     int width, height;
@@ -88,6 +110,9 @@ int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const 
 
 /* Row i of the decoder table for help and doctor; false past the end. */
 bool weir_decoder_row(int i, const char **name, const char **summary, const char **why_not);
+
+/* The instructions that convert rows: "AVX-512", "AVX2", "NEON" or "plain C". */
+const char *weir_convert_name(void);
 
 /* "libjpeg-turbo 2.1.5, SIMD: AVX2" as text. */
 void weir_decoder_library(char *text, size_t size);

@@ -6,15 +6,25 @@
 
 enum { WEIR_BAND_ROWS = 16, WEIR_REASON_MAX = 256 };
 
+struct weir_converter;
+struct weir_resampler;
+
 /* Where an engine puts its rows: interleaved u8, channels in the order of color; of depth u16, always directly. */
 struct weir_rows {
     enum weir_color color;
-    int width, height;
-    size_t stride;  /* bytes from row to row, both in image and band */
-    uint8_t *image; /* rows go here directly when no conversion is needed (as for depth), else NULL */
-    uint8_t *band;  /* else WEIR_BAND_ROWS rows at a time go here */
-    void *target;   /* of the conversion */
-    const struct weir_pixel_format *format;
+    int width, height;            /* of the image that the engine makes: as stored, or scaled */
+    int scale;                    /* of JPEGs: to so many eighths, rounded up; 8 for all else */
+    int first_row, end_row;       /* rows that are wanted of it */
+    int first_column, end_column; /* columns wanted; an engine that gives more says so here before its first row */
+    size_t stride;                /* bytes from row to row, both in image and band */
+    uint8_t *image;               /* rows go here directly when all is wanted as it is (as for depth), else NULL */
+    uint8_t *band;                /* else WEIR_BAND_ROWS rows at a time go here, the first column given at its start */
+    /* the dispatcher's */
+    void *target; /* the caller's image, of out_width x out_height */
+    int out_width, out_height;
+    int wanted_column; /* what first_column was */
+    const struct weir_converter *converter;
+    struct weir_resampler *resampler; /* NULL when sizes agree */
     uint64_t convert_ticks;
 };
 
@@ -24,8 +34,15 @@ static inline uint8_t *weir_rows_at(struct weir_rows *rows, int y)
     return rows->image ? rows->image + (size_t)y * rows->stride : rows->band;
 }
 
-/* Rows y .. y+n-1 have been written where weir_rows_at said; converts them if need be. y is a multiple of the band. */
+/* Rows y .. y+n-1 have been written where weir_rows_at said; converts them if need be. Bands follow each other from
+ * first_row on, all but the last of WEIR_BAND_ROWS. */
 void weir_rows_done(struct weir_rows *rows, int y, int n);
+
+/* Rows of the band that begins with row y. */
+static inline int weir_rows_in_band(const struct weir_rows *rows, int y)
+{
+    return rows->end_row - y < WEIR_BAND_ROWS ? rows->end_row - y : WEIR_BAND_ROWS;
+}
 
 struct weir_decoder_ops {
     const char *name, *summary;
@@ -39,9 +56,6 @@ struct weir_decoder_ops {
 };
 
 extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_png, weir_decoder_raw, weir_decoder_null;
-
-/* Converts n rows of interleaved u8 to the format, into an image of the full height. */
-void weir_convert_rows(const struct weir_rows *rows, int y, int n);
 
 /* True when the bytes begin with the signature of a PNG. */
 bool weir_png_begins(const uint8_t *bytes, size_t length);

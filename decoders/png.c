@@ -243,12 +243,17 @@ static void read_passes(struct png *png, const struct weir_rows *rows, int passe
         read_rows(png, image, rows->stride, rows->height);
 }
 
+/* Columns cannot be passed over, nor rows before the first one wanted. */
 static void read_bands(struct png *png, struct weir_rows *rows, int passes)
 {
+    rows->first_column = 0;
+    rows->end_column = rows->width;
     if (passes > 1)
         read_passes(png, rows, passes, png->whole);
-    for (int y = 0; y < rows->height; y += WEIR_BAND_ROWS) {
-        int n = rows->height - y < WEIR_BAND_ROWS ? rows->height - y : WEIR_BAND_ROWS;
+    for (int y = 0; y < rows->first_row && passes == 1; y++)
+        read_rows(png, rows->band, rows->stride, 1);
+    for (int y = rows->first_row; y < rows->end_row; y += WEIR_BAND_ROWS) {
+        int n = weir_rows_in_band(rows, y);
         if (passes > 1)
             rows->band = png->whole + (size_t)y * rows->stride;
         else
@@ -282,7 +287,8 @@ static void read_image(struct png *png, const struct header *header, bool depth,
         read_passes(png, rows, passes, rows->image);
     else
         read_bands(png, rows, passes);
-    png_read_end(png->read, NULL);
+    if (rows->end_row == rows->height || passes > 1)
+        png_read_end(png->read, NULL);
     for (int y = 0; y < rows->height && depth; y++)
         finish_depth_row((uint16_t *)rows->target + (size_t)y * width, width, header->bit_depth);
 }

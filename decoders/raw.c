@@ -44,11 +44,12 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     }
     if (frame->bytes == rows->image)
         return 0; /* was read into place */
-    for (int y = 0; y < frame->height; y += WEIR_BAND_ROWS) {
-        int n = frame->height - y < WEIR_BAND_ROWS ? frame->height - y : WEIR_BAND_ROWS;
+    size_t skip = (size_t)rows->first_column * 3, columns = (size_t)(rows->end_column - rows->first_column);
+    for (int y = rows->first_row; y < rows->end_row; y += WEIR_BAND_ROWS) {
+        int n = weir_rows_in_band(rows, y);
         for (int row = 0; row < n; row++)
-            copy_row(weir_rows_at(rows, y) + (size_t)row * rows->stride, frame->bytes + (size_t)(y + row) * row_bytes,
-                     (size_t)frame->width, rows->color);
+            copy_row(weir_rows_at(rows, y) + (size_t)row * rows->stride,
+                     frame->bytes + (size_t)(y + row) * row_bytes + skip, columns, rows->color);
         weir_rows_done(rows, y, n);
     }
     return 0;

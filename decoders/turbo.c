@@ -92,11 +92,27 @@ static int check_header(const struct weir_frame *frame, const struct turbo *turb
     return -EBADMSG;
 }
 
+/* Whole columns of blocks, and a pixel more on either side: a column at the edge of what is decoded has no neighbour to
+ * take its chroma from, and would differ from the same column of the whole image. */
+static void crop_columns(struct turbo *turbo, struct weir_rows *rows)
+{
+    if (rows->first_column == 0 && rows->end_column == rows->width)
+        return;
+    JDIMENSION first = (JDIMENSION)(rows->first_column > 0 ? rows->first_column - 1 : 0);
+    JDIMENSION end = (JDIMENSION)(rows->end_column < rows->width ? rows->end_column + 1 : rows->width);
+    JDIMENSION columns = end - first;
+    jpeg_crop_scanline(&turbo->jpeg, &first, &columns);
+    rows->first_column = (int)first;
+    rows->end_column = (int)(first + columns);
+}
+
 static void read_rows(struct turbo *turbo, struct weir_rows *rows)
 {
     JSAMPROW pointers[WEIR_BAND_ROWS];
-    for (int y = 0; y < rows->height; y += WEIR_BAND_ROWS) {
-        int n = rows->height - y < WEIR_BAND_ROWS ? rows->height - y : WEIR_BAND_ROWS;
+    if (rows->first_row > 0)
+        jpeg_skip_scanlines(&turbo->jpeg, (JDIMENSION)rows->first_row);
+    for (int y = rows->first_row; y < rows->end_row; y += WEIR_BAND_ROWS) {
+        int n = weir_rows_in_band(rows, y);
         uint8_t *at = weir_rows_at(rows, y);
         for (int row = 0; row < n; row++)
             pointers[row] = at + (size_t)row * rows->stride;
@@ -119,9 +135,15 @@ static int turbo_decode(void *self, const struct weir_frame *frame, struct weir_
         return rc;
     }
     turbo->jpeg.out_color_space = rows->color == WEIR_COLOR_RGB ? JCS_EXT_RGB : JCS_EXT_BGR;
+    turbo->jpeg.scale_num = (unsigned int)rows->scale;
+    turbo->jpeg.scale_denom = 8;
     jpeg_start_decompress(&turbo->jpeg);
+    crop_columns(turbo, rows);
     read_rows(turbo, rows);
-    jpeg_finish_decompress(&turbo->jpeg);
+    if (rows->end_row == rows->height)
+        jpeg_finish_decompress(&turbo->jpeg);
+    else
+        jpeg_abort_decompress(&turbo->jpeg);
     return 0;
 }
 

@@ -33,7 +33,7 @@ void *weir_image_direct(const struct weir_worker *worker, const struct weir_imag
 int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length)
 {
     const struct weir_camera_probe *probe = &worker->shared->probes[image->camera];
-    struct weir_frame frame = {codec_of(worker->shared, image), bytes, length, probe->width, probe->height};
+    struct weir_frame frame = {codec_of(worker->shared, image), bytes, length, probe->width, probe->height, NULL};
     return weir_decode(worker->decoder, &frame, image->place);
 }
 

@@ -20,8 +20,9 @@ static void require(bool holds)
 
 static struct weir_pixel_format format_of(int i)
 {
-    return (struct weir_pixel_format){(enum weir_color)(i & 1), (enum weir_dtype)(i >> 1 & 1),
-                                      (enum weir_image_layout)(i >> 2 & 1)};
+    return (struct weir_pixel_format){.color = (enum weir_color)(i & 1),
+                                      .dtype = (enum weir_dtype)(i >> 1 & 1),
+                                      .layout = (enum weir_image_layout)(i >> 2 & 1)};
 }
 
 static void decode(struct weir_decoder *decoder, const struct weir_pixel_format *format, const uint8_t *bytes,
@@ -30,7 +31,7 @@ static void decode(struct weir_decoder *decoder, const struct weir_pixel_format 
     size_t bytes_out = weir_image_bytes(format, width, height);
     uint8_t *image = malloc(bytes_out + CANARY);
     memset(image + bytes_out, 0xA5, CANARY);
-    struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length, width, height};
+    struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length, width, height, NULL};
     int rc = weir_decode(decoder, &frame, image);
     require(rc == 0 || (rc == -EBADMSG && *weir_decoder_reason(decoder)));
     for (int i = 0; i < CANARY; i++)

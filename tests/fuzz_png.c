@@ -22,8 +22,9 @@ static void require(bool holds)
 
 static struct weir_pixel_format format_of(int i)
 {
-    return (struct weir_pixel_format){(enum weir_color)(i & 1), (enum weir_dtype)(i >> 1 & 1),
-                                      (enum weir_image_layout)(i >> 2 & 1)};
+    return (struct weir_pixel_format){.color = (enum weir_color)(i & 1),
+                                      .dtype = (enum weir_dtype)(i >> 1 & 1),
+                                      .layout = (enum weir_image_layout)(i >> 2 & 1)};
 }
 
 static void decode(struct weir_decoder *decoder, const struct weir_pixel_format *format, const struct weir_frame *frame)
@@ -47,9 +48,9 @@ static void look(struct weir_decoder *decoder, const struct weir_pixel_format *f
     if (rc == 0) {
         require(info.width > 0 && info.height > 0 && info.components > 0 && info.bit_depth > 0 && info.format);
         if (info.width <= SIDE_MAX && info.height <= SIDE_MAX)
-            decode(decoder, format, &(struct weir_frame){codec, bytes, length, info.width, info.height});
+            decode(decoder, format, &(struct weir_frame){codec, bytes, length, info.width, info.height, NULL});
     }
-    decode(decoder, format, &(struct weir_frame){codec, bytes, length, 16, 16});
+    decode(decoder, format, &(struct weir_frame){codec, bytes, length, 16, 16, NULL});
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

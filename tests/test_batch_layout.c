@@ -109,7 +109,8 @@ static void expect_rest(const struct weir_batch_layout *layout, int history)
 }
 
 static const struct weir_pixel_format u8_nhwc = {0};
-static const struct weir_pixel_format f32_nchw = {WEIR_COLOR_BGR, WEIR_DTYPE_F32, WEIR_LAYOUT_NCHW};
+static const struct weir_pixel_format f32_nchw = {
+    .color = WEIR_COLOR_BGR, .dtype = WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NCHW};
 
 Test(batch_layout, colour_alone_is_as_ever)
 {

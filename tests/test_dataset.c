@@ -38,8 +38,9 @@ struct reading {
 
 static struct weir_pixel_format format_of(int i)
 {
-    return (struct weir_pixel_format){(enum weir_color)(i & 1), (enum weir_dtype)(i >> 1 & 1),
-                                      (enum weir_image_layout)(i >> 2 & 1)};
+    return (struct weir_pixel_format){.color = (enum weir_color)(i & 1),
+                                      .dtype = (enum weir_dtype)(i >> 1 & 1),
+                                      .layout = (enum weir_image_layout)(i >> 2 & 1)};
 }
 
 static void begin(struct reading *r, const char *path, const char *engine)
@@ -102,7 +103,7 @@ static void compare_frame(struct reading *r, int episode, int camera, int t, con
     cr_assert(width == probe->width && height == probe->height);
     void *image = malloc((size_t)width * (size_t)height * 3 * sizeof(float));
     for (int f = 0; f < 8; f++) {
-        struct weir_frame frame = {probe->codec, bytes, got, width, height};
+        struct weir_frame frame = {probe->codec, bytes, got, width, height, NULL};
         cr_assert_eq(weir_decode(r->decoders[f], &frame, image), 0, "%s", weir_decoder_reason(r->decoders[f]));
         cr_assert(pixels_agree(image, format_of(f), rgb, (size_t)width * (size_t)height), "%s: %s[%d], format %d", path,
                   key, t, f);

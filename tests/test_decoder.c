@@ -13,8 +13,9 @@ enum { FORMATS = 8, CANARY = 64 };
 
 static struct weir_pixel_format format_of(int i)
 {
-    return (struct weir_pixel_format){(enum weir_color)(i & 1), (enum weir_dtype)(i >> 1 & 1),
-                                      (enum weir_image_layout)(i >> 2 & 1)};
+    return (struct weir_pixel_format){.color = (enum weir_color)(i & 1),
+                                      .dtype = (enum weir_dtype)(i >> 1 & 1),
+                                      .layout = (enum weir_image_layout)(i >> 2 & 1)};
 }
 
 static struct weir_decoder *open_decoder(const char *engine, struct weir_pixel_format format, int width_max)
@@ -63,7 +64,7 @@ static void check_all_formats(enum weir_codec codec, const uint8_t *bytes, size_
         struct weir_decoder *decoder = open_decoder("turbo", format, width);
         uint8_t *image, *want = reference(rgb, width, height, format);
         for (int again = 0; again < 2; again++) {
-            int rc = decode(decoder, (struct weir_frame){codec, bytes, length, width, height}, format, &image);
+            int rc = decode(decoder, (struct weir_frame){codec, bytes, length, width, height, NULL}, format, &image);
             cr_assert_eq(rc, 0, "%s, format %d: %s", about, f, weir_decoder_reason(decoder));
             cr_assert_eq(memcmp(image, want, weir_image_bytes(&format, width, height)), 0, "%s, format %d", about, f);
             free(image);
@@ -133,10 +134,11 @@ Test(decoder, floats_are_value_over_255_exactly)
     for (int i = 0; i < 768; i++)
         rgb[i] = (uint8_t)(i / 3);
     for (int layout = 0; layout < 2; layout++) {
-        struct weir_pixel_format format = {WEIR_COLOR_RGB, WEIR_DTYPE_F32, (enum weir_image_layout)layout};
+        struct weir_pixel_format format = {
+            .color = WEIR_COLOR_RGB, .dtype = WEIR_DTYPE_F32, .layout = (enum weir_image_layout)layout};
         struct weir_decoder *decoder = open_decoder("turbo", format, 256);
         float image[768];
-        struct weir_frame frame = {WEIR_CODEC_RAW, rgb, sizeof rgb, 256, 1};
+        struct weir_frame frame = {WEIR_CODEC_RAW, rgb, sizeof rgb, 256, 1, NULL};
         cr_assert_eq(weir_decode(decoder, &frame, image), 0);
         for (int v = 0; v < 256; v++)
             for (int c = 0; c < 3; c++) {
@@ -161,7 +163,7 @@ Test(decoder, raw_frames_may_be_read_into_place_only_when_nothing_is_left_to_do)
         uint8_t image[8 * 2 * 3];
         for (int i = 0; i < 48; i++)
             image[i] = (uint8_t)i;
-        struct weir_frame frame = {WEIR_CODEC_RAW, image, sizeof image, 8, 2};
+        struct weir_frame frame = {WEIR_CODEC_RAW, image, sizeof image, 8, 2, NULL};
         if (plain)
             cr_assert_eq(weir_decode(decoder, &frame, image), 0);
         for (int i = 0; i < 48; i++)
@@ -179,7 +181,8 @@ static void refused(const uint8_t *bytes, size_t length, int width, int height, 
         struct weir_decoder *decoder = open_decoder("turbo", format, width);
         uint8_t *copy = malloc(length ? length : 1), *image; /* of its own size: reads beyond are seen */
         memcpy(copy, bytes, length);
-        int rc = decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, copy, length, width, height}, format, &image);
+        int rc =
+            decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, copy, length, width, height, NULL}, format, &image);
         cr_assert_eq(rc, -EBADMSG, "%s is taken", about);
         cr_assert_neq(strlen(weir_decoder_reason(decoder)), 0, "%s", about);
         if (reason)
@@ -189,7 +192,8 @@ static void refused(const uint8_t *bytes, size_t length, int width, int height, 
         /* and it goes on with good ones */
         size_t good_length;
         uint8_t *good = h5fx_jpeg(H5FX_JPEG_420, width, height, 5, &good_length);
-        rc = decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, good, good_length, width, height}, format, &image);
+        rc = decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, good, good_length, width, height, NULL}, format,
+                    &image);
         cr_assert_eq(rc, 0, "after %s: %s", about, weir_decoder_reason(decoder));
         free(image);
         free(good);
@@ -207,7 +211,7 @@ Test(decoder, every_truncation_is_refused)
     for (size_t n = 0; n < length; n++) {
         uint8_t *copy = malloc(n ? n : 1), *image;
         memcpy(copy, bytes, n);
-        int rc = decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, copy, n, 48, 32}, format, &image);
+        int rc = decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, copy, n, 48, 32, NULL}, format, &image);
         cr_assert_eq(rc, -EBADMSG, "%zu of %zu bytes are taken", n, length);
         free(image);
         free(copy);
@@ -261,13 +265,13 @@ Test(decoder, images_wider_than_planned_are_refused)
     struct weir_decoder *decoder = open_decoder("turbo", format, 23);
     size_t length;
     uint8_t *image, *bytes = h5fx_jpeg(H5FX_JPEG_420, 24, 16, 1, &length);
-    cr_assert_eq(decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, bytes, length, 24, 16}, format, &image),
+    cr_assert_eq(decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, bytes, length, 24, 16, NULL}, format, &image),
                  -EBADMSG);
     cr_assert_not_null(strstr(weir_decoder_reason(decoder), "23"), "%s", weir_decoder_reason(decoder));
     free(image);
     free(bytes);
     uint8_t rgb[24 * 3] = {0};
-    cr_assert_eq(decode(decoder, (struct weir_frame){WEIR_CODEC_RAW, rgb, sizeof rgb, 24, 1}, format, &image),
+    cr_assert_eq(decode(decoder, (struct weir_frame){WEIR_CODEC_RAW, rgb, sizeof rgb, 24, 1, NULL}, format, &image),
                  -EBADMSG);
     free(image);
     weir_decoder_close(&decoder);
@@ -279,7 +283,7 @@ Test(decoder, raw_frames_of_another_length_are_refused)
     struct weir_decoder *decoder = open_decoder("turbo", format, 8);
     uint8_t rgb[8 * 2 * 3 + 1] = {0}, *image;
     for (size_t length = 0; length <= sizeof rgb; length++) {
-        int rc = decode(decoder, (struct weir_frame){WEIR_CODEC_RAW, rgb, length, 8, 2}, format, &image);
+        int rc = decode(decoder, (struct weir_frame){WEIR_CODEC_RAW, rgb, length, 8, 2, NULL}, format, &image);
         cr_assert_eq(rc, length == 48 ? 0 : -EBADMSG);
         cr_assert(rc == 0 || strstr(weir_decoder_reason(decoder), "8x2"));
         free(image);
@@ -328,7 +332,7 @@ Test(decoder, null_decodes_nothing)
     struct weir_pixel_format format = format_of(3);
     struct weir_decoder *decoder = open_decoder("null", format, 24);
     uint8_t *image;
-    cr_assert_eq(decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, NULL, 0, 24, 16}, format, &image), 0);
+    cr_assert_eq(decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, NULL, 0, 24, 16, NULL}, format, &image), 0);
     for (size_t i = 0; i < weir_image_bytes(&format, 24, 16); i++)
         cr_assert_eq(image[i], 0xA5);
     cr_assert_not(weir_decoder_is_direct(decoder, WEIR_CODEC_RAW));

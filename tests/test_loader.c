@@ -82,7 +82,8 @@ static void assert_synth_determined(const char *format)
     assert_determined(config);
     config.sampling = WEIR_SAMPLING_EPISODE;
     config.obs_history = 2;
-    config.format = (struct weir_pixel_format){WEIR_COLOR_BGR, WEIR_DTYPE_F32, WEIR_LAYOUT_NCHW};
+    config.format =
+        (struct weir_pixel_format){.color = WEIR_COLOR_BGR, .dtype = WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NCHW};
     assert_determined(config);
 }
 

@@ -376,13 +376,13 @@ static void every_setting(const char *format)
         enum weir_pad pad;
         struct weir_pixel_format format;
     } settings[] = {
-        {1, 4, 0, WEIR_PAD_ZERO, {WEIR_COLOR_RGB, WEIR_DTYPE_U8, WEIR_LAYOUT_NHWC}},
-        {3, 20, 0, WEIR_PAD_ZERO, {WEIR_COLOR_RGB, WEIR_DTYPE_U8, WEIR_LAYOUT_NCHW}},
-        {1, 20, -1, WEIR_PAD_LAST, {WEIR_COLOR_BGR, WEIR_DTYPE_U8, WEIR_LAYOUT_NHWC}},
-        {3, 4, 3, WEIR_PAD_LAST, {WEIR_COLOR_RGB, WEIR_DTYPE_F32, WEIR_LAYOUT_NHWC}},
-        {1, 1, 3, WEIR_PAD_ZERO, {WEIR_COLOR_RGB, WEIR_DTYPE_F32, WEIR_LAYOUT_NCHW}},
-        {12, 9, -20, WEIR_PAD_ZERO, {WEIR_COLOR_BGR, WEIR_DTYPE_F32, WEIR_LAYOUT_NCHW}},
-        {2, 3, 30, WEIR_PAD_LAST, {WEIR_COLOR_BGR, WEIR_DTYPE_U8, WEIR_LAYOUT_NCHW}},
+        {1, 4, 0, WEIR_PAD_ZERO, {.color = WEIR_COLOR_RGB, .dtype = WEIR_DTYPE_U8, .layout = WEIR_LAYOUT_NHWC}},
+        {3, 20, 0, WEIR_PAD_ZERO, {.color = WEIR_COLOR_RGB, .dtype = WEIR_DTYPE_U8, .layout = WEIR_LAYOUT_NCHW}},
+        {1, 20, -1, WEIR_PAD_LAST, {.color = WEIR_COLOR_BGR, .dtype = WEIR_DTYPE_U8, .layout = WEIR_LAYOUT_NHWC}},
+        {3, 4, 3, WEIR_PAD_LAST, {.color = WEIR_COLOR_RGB, .dtype = WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NHWC}},
+        {1, 1, 3, WEIR_PAD_ZERO, {.color = WEIR_COLOR_RGB, .dtype = WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NCHW}},
+        {12, 9, -20, WEIR_PAD_ZERO, {.color = WEIR_COLOR_BGR, .dtype = WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NCHW}},
+        {2, 3, 30, WEIR_PAD_LAST, {.color = WEIR_COLOR_BGR, .dtype = WEIR_DTYPE_U8, .layout = WEIR_LAYOUT_NCHW}},
     };
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         struct weir_loader_config config = config_for(data);

@@ -20,8 +20,9 @@ enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
 static struct weir_pixel_format format_of(int i)
 {
-    return (struct weir_pixel_format){(enum weir_color)(i & 1), (enum weir_dtype)(i >> 1 & 1),
-                                      (enum weir_image_layout)(i >> 2 & 1)};
+    return (struct weir_pixel_format){.color = (enum weir_color)(i & 1),
+                                      .dtype = (enum weir_dtype)(i >> 1 & 1),
+                                      .layout = (enum weir_image_layout)(i >> 2 & 1)};
 }
 
 static struct weir_decoder *open_decoder(const char *engine, int format)
@@ -97,7 +98,7 @@ static void check_image(const struct pngfx_image *image)
     size_t length, pixels = (size_t)image->width * (size_t)image->height;
     uint8_t *bytes = pngfx_write(image, &length), *rgb = pngfx_rgb(image);
     uint16_t *values = pngfx_values(image);
-    struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length, image->width, image->height};
+    struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length, image->width, image->height, NULL};
     for (int f = 0; f < FORMATS && pngfx_bits(image->kind) <= 8; f++) {
         void *want = color_of(rgb, pixels, format_of(f));
         check(f, frame, want, about);
@@ -163,7 +164,7 @@ Test(png, every_depth_is_as_stored)
         values[i] = (uint16_t)(i * 40503);
     cr_assert_eq(weir_png_write_grey16(values, 256, 256, &out), 0);
     for (int f = 0; f < FORMATS; f++)
-        check(f, (struct weir_frame){WEIR_CODEC_PNG16, out.data, out.size, 256, 256}, values, "all values");
+        check(f, (struct weir_frame){WEIR_CODEC_PNG16, out.data, out.size, 256, 256, NULL}, values, "all values");
     free(out.data);
     free(values);
 }
@@ -183,8 +184,8 @@ Test(png, a_file_of_another_program)
         values[i] = rgb[3 * i];
     for (int f = 0; f < FORMATS; f++) {
         void *want = color_of(rgb, pixels, format_of(f));
-        check(f, (struct weir_frame){WEIR_CODEC_JPEG, bytes, length, width, height}, want, "testorig");
-        check(f, (struct weir_frame){WEIR_CODEC_PNG16, bytes, length, width, height}, values, "testorig");
+        check(f, (struct weir_frame){WEIR_CODEC_JPEG, bytes, length, width, height, NULL}, want, "testorig");
+        check(f, (struct weir_frame){WEIR_CODEC_PNG16, bytes, length, width, height, NULL}, values, "testorig");
         free(want);
     }
     free(values);
@@ -199,9 +200,9 @@ Test(png, what_follows_the_end_is_not_looked_at)
     uint8_t *bytes = pngfx_write(&image, &length), *row = calloc(1, length + 500);
     uint16_t *values = pngfx_values(&image);
     memcpy(row, bytes, length);
-    check(0, (struct weir_frame){WEIR_CODEC_PNG16, row, length + 500, 20, 12}, values, "zeros");
+    check(0, (struct weir_frame){WEIR_CODEC_PNG16, row, length + 500, 20, 12, NULL}, values, "zeros");
     memset(row + length, 0x89, 500);
-    check(0, (struct weir_frame){WEIR_CODEC_PNG16, row, length + 500, 20, 12}, values, "garbage");
+    check(0, (struct weir_frame){WEIR_CODEC_PNG16, row, length + 500, 20, 12, NULL}, values, "garbage");
     free(values);
     free(row);
     free(bytes);
@@ -218,12 +219,12 @@ static void refused(enum weir_codec codec, const uint8_t *bytes, size_t length, 
     for (int f = 0; f < FORMATS; f++) {
         struct weir_decoder *decoder = open_decoder("turbo", f);
         void *image;
-        int rc = decode(decoder, f, (struct weir_frame){codec, bytes, length, width, height}, &image);
+        int rc = decode(decoder, f, (struct weir_frame){codec, bytes, length, width, height, NULL}, &image);
         cr_assert_eq(rc, -EBADMSG, "taken, not refused as \"%s\"", reason);
         cr_assert_not_null(strstr(weir_decoder_reason(decoder), reason), "\"%s\" is not \"%s\"",
                            weir_decoder_reason(decoder), reason);
         free(image);
-        rc = decode(decoder, f, (struct weir_frame){codec, good_bytes, good_length, 9, 5}, &image);
+        rc = decode(decoder, f, (struct weir_frame){codec, good_bytes, good_length, 9, 5, NULL}, &image);
         cr_assert_eq(rc, 0, "after \"%s\": %s", reason, weir_decoder_reason(decoder));
         free(image);
         weir_decoder_close(&decoder);
@@ -374,11 +375,11 @@ Test(png, every_truncation_is_refused)
             struct weir_decoder *decoder = open_decoder("turbo", f);
             for (size_t n = 0; n < length; n++) {
                 void *to;
-                struct weir_frame frame = {damaged_codec(i), bytes, n, 13, 11};
+                struct weir_frame frame = {damaged_codec(i), bytes, n, 13, 11, NULL};
                 cr_assert_eq(decode(decoder, f, frame, &to), -EBADMSG, "%zu of %zu bytes are taken", n, length);
                 free(to);
                 memcpy(padded, bytes, n); /* the rest of a padded row is zeros */
-                frame = (struct weir_frame){damaged_codec(i), padded, length, 13, 11};
+                frame = (struct weir_frame){damaged_codec(i), padded, length, 13, 11, NULL};
                 cr_assert_eq(decode(decoder, f, frame, &to), -EBADMSG, "%zu of %zu bytes and zeros are taken", n,
                              length);
                 free(to);
@@ -400,7 +401,7 @@ Test(png, every_flipped_bit)
         uint8_t *bytes = pngfx_write(&image, &length), *copy = malloc(length);
         int format = i * 3 % FORMATS, mended_refused = 0;
         struct weir_decoder *decoder = open_decoder("turbo", format);
-        struct weir_frame frame = {damaged_codec(i), copy, length, 13, 11};
+        struct weir_frame frame = {damaged_codec(i), copy, length, 13, 11, NULL};
         for (size_t bit = 0; bit < 8 * length; bit++) {
             void *to;
             memcpy(copy, bytes, length);
@@ -526,7 +527,7 @@ Test(png, raw_depth_is_as_stored)
             bytes[2 * i] = (uint8_t)want[i];
             bytes[2 * i + 1] = (uint8_t)(want[i] >> 8);
         }
-        struct weir_frame frame = {WEIR_CODEC_RAW16, bytes, 2 * n, sizes[s].width, sizes[s].height};
+        struct weir_frame frame = {WEIR_CODEC_RAW16, bytes, 2 * n, sizes[s].width, sizes[s].height, NULL};
         for (int f = 0; f < FORMATS; f++)
             check(f, frame, want, "raw depth");
         struct weir_decoder *decoder = open_decoder("turbo", 0);
@@ -552,7 +553,7 @@ Test(png, raw_depth_is_read_into_place_whatever_the_format)
         uint8_t bytes[] = {0, 0, 1, 0, 0, 1, 2, 1, 255, 255, 0, 128};
         static const uint16_t want[] = {0, 1, 256, 258, 65535, 32768};
         memcpy(image, bytes, sizeof bytes);
-        struct weir_frame frame = {WEIR_CODEC_RAW16, (const uint8_t *)image, sizeof image, 3, 2};
+        struct weir_frame frame = {WEIR_CODEC_RAW16, (const uint8_t *)image, sizeof image, 3, 2, NULL};
         cr_assert_eq(weir_decode(decoder, &frame, image), 0, "%s", weir_decoder_reason(decoder));
         cr_assert_eq(memcmp(image, want, sizeof want), 0);
         weir_decoder_close(&decoder);
@@ -565,7 +566,7 @@ Test(png, null_decodes_no_depth)
     struct weir_decoder *decoder = open_decoder("null", 0);
     for (int i = 0; i < 2; i++) {
         uint16_t image[6] = {1, 2, 3, 4, 5, 6};
-        struct weir_frame frame = {codecs[i], NULL, 0, 3, 2};
+        struct weir_frame frame = {codecs[i], NULL, 0, 3, 2, NULL};
         cr_assert_not(weir_decoder_is_direct(decoder, codecs[i]));
         cr_assert_eq(weir_decode(decoder, &frame, image), 0);
         for (int k = 0; k < 6; k++)

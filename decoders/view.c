@@ -1,0 +1,108 @@
+#include "decoders/view_priv.h"
+
+#include <string.h>
+
+/* libjpeg scales by any number of eighths, but has vector code for these: 1/2 and 1/4 cost less than a whole decode,
+ * 3/8 or 5/8 more. */
+static const int scales[] = {1, 2, 4};
+
+static int scale_of(const struct weir_view *view)
+{
+    for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++)
+        if ((int64_t)view->width * scales[i] >= (int64_t)view->out_width * 8 &&
+            (int64_t)view->height * scales[i] >= (int64_t)view->out_height * 8)
+            return scales[i];
+    return 8;
+}
+
+static int scaled(int pixels, int scale)
+{
+    return (int)(((int64_t)pixels * scale + 7) / 8);
+}
+
+static int open_resampler(struct weir_view_plan *plan)
+{
+    const struct weir_view *v = &plan->view;
+    double scale = plan->scale / 8.0;
+    struct weir_taps x = {0}, y = {0};
+    int rc = weir_taps_open(&x, v->x * scale, (v->x + v->width) * scale, v->out_width);
+    if (rc == 0)
+        rc = weir_taps_open(&y, v->y * scale, (v->y + v->height) * scale, v->out_height);
+    if (rc < 0) {
+        weir_taps_close(&x);
+        weir_taps_close(&y);
+        return rc;
+    }
+    rc = weir_resampler_open(&plan->resampler, &x, v->out_width, &y, v->out_height);
+    if (rc < 0)
+        weir_resampler_close(&plan->resampler);
+    return rc;
+}
+
+static int open_plan(struct weir_view_plan *plan, const struct weir_frame *frame, bool can_scale)
+{
+    const struct weir_view *v = frame->view;
+    int scale = can_scale ? scale_of(v) : 8;
+    *plan = (struct weir_view_plan){
+        .stored_width = frame->width,
+        .stored_height = frame->height,
+        .view = *v,
+        .scales = can_scale,
+        .scale = scale,
+        .width = scaled(frame->width, scale),
+        .height = scaled(frame->height, scale),
+        .first_row = (int)((int64_t)v->y * scale / 8),
+        .end_row = scaled(v->y + v->height, scale),
+        .first_column = (int)((int64_t)v->x * scale / 8),
+        .end_column = scaled(v->x + v->width, scale),
+    };
+    /* At a scale, the part may begin or end within a pixel. */
+    plan->resamples = scale < 8 ? v->x * scale % 8 || v->y * scale % 8 || v->width * scale != v->out_width * 8 ||
+                                      v->height * scale != v->out_height * 8
+                                : v->width != v->out_width || v->height != v->out_height;
+    return plan->resamples ? open_resampler(plan) : 0;
+}
+
+struct weir_view_plan *weir_view_plan(struct weir_view_plans *plans, const struct weir_frame *frame, bool can_scale)
+{
+    for (int i = 0; i < plans->n; i++) {
+        struct weir_view_plan *plan = &plans->plans[i];
+        if (plan->stored_width == frame->width && plan->stored_height == frame->height && plan->scales == can_scale &&
+            memcmp(&plan->view, frame->view, sizeof plan->view) == 0)
+            return plan;
+    }
+    struct weir_view_plan *plan = &plans->plans[plans->n < WEIR_VIEW_PLANS_MAX ? plans->n : plans->oldest];
+    if (plans->n == WEIR_VIEW_PLANS_MAX) {
+        plans->oldest = (plans->oldest + 1) % WEIR_VIEW_PLANS_MAX;
+        weir_resampler_close(&plan->resampler);
+    }
+    if (open_plan(plan, frame, can_scale) < 0) {
+        plan->stored_width = 0; /* fits no frame */
+        return NULL;
+    }
+    plans->n += plans->n < WEIR_VIEW_PLANS_MAX;
+    return plan;
+}
+
+void weir_view_plans_close(struct weir_view_plans *plans)
+{
+    for (int i = 0; i < plans->n; i++)
+        weir_resampler_close(&plans->plans[i].resampler);
+    plans->n = 0;
+}
+
+/* The stored pixel in which the middle of pixel i of n lies. */
+static size_t nearest(int from, int length, int i, int n)
+{
+    return (size_t)from + (size_t)((2 * (int64_t)i + 1) * length / (2 * (int64_t)n));
+}
+
+void weir_view_nearest(const struct weir_frame *frame, const uint16_t *depth, uint16_t *to)
+{
+    const struct weir_view *v = frame->view;
+    for (int y = 0; y < v->out_height; y++) {
+        const uint16_t *row = depth + nearest(v->y, v->height, y, v->out_height) * (size_t)frame->width;
+        for (int x = 0; x < v->out_width; x++)
+            *to++ = row[nearest(v->x, v->width, x, v->out_width)];
+    }
+}

@@ -1,0 +1,108 @@
+/* Conversion of rows: every engine that this CPU has, bit for bit against the plain one, and that one against what the
+ * formats promise. */
+#include "decoders/convert_priv.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH_MAX = 200, ROWS = 3, STRIDE = WIDTH_MAX * 3 + 5 };
+
+static const struct weir_pixel_format imagenet = {
+    .dtype = WEIR_DTYPE_F32,
+    .mean = {0.485f, 0.456f, 0.406f},
+    .std = {0.229f, 0.224f, 0.225f},
+};
+
+static const struct weir_convert_ops *plain(void)
+{
+    const struct weir_convert_ops *last = NULL;
+    for (int i = 0; weir_convert_engine(i); i++)
+        last = weir_convert_engine(i);
+    return last;
+}
+
+static struct weir_pixel_format format_of(int i)
+{
+    struct weir_pixel_format format = {0};
+    if (i & 1)
+        format = imagenet;
+    format.color = (enum weir_color)(i >> 1 & 1);
+    format.dtype = (enum weir_dtype)(i >> 2 & 1);
+    format.layout = (enum weir_image_layout)(i >> 3 & 1);
+    return format;
+}
+
+/* Rows 1 .. 2 of an image of three, in memory that begins `off` bytes behind a cache line. */
+static void convert(const struct weir_convert_ops *ops, int f, const uint8_t *src, int width, size_t off, uint8_t *to)
+{
+    struct weir_pixel_format format = format_of(f);
+    struct weir_converter converter;
+    weir_converter_init(&converter, &format, ops);
+    memset(to, 0xA5, weir_image_bytes(&format, width, ROWS) + 192);
+    weir_convert_rows(&converter, src, STRIDE, 1, 2, width, ROWS, to + off);
+    weir_convert_finish(&converter);
+}
+
+Test(convert, engines_agree_bit_by_bit)
+{
+    static uint8_t src[ROWS * STRIDE];
+    srand(1);
+    for (size_t i = 0; i < sizeof src; i++)
+        src[i] = (uint8_t)rand();
+    size_t most = WIDTH_MAX * ROWS * 3 * sizeof(float) + 256;
+    uint8_t *want = aligned_alloc(64, (most + 63) / 64 * 64), *got = aligned_alloc(64, (most + 63) / 64 * 64);
+    int engines = 0;
+    for (int e = 0; weir_convert_engine(e); e++) {
+        const struct weir_convert_ops *ops = weir_convert_engine(e);
+        if (ops == plain() || !ops->usable())
+            continue;
+        engines++;
+        for (int f = 0; f < 16; f++)
+            for (int width = 1; width <= WIDTH_MAX; width += width < 70 ? 1 : 13)
+                for (size_t off = 0; off <= 64; off += off < 16 ? 4 : 16) {
+                    struct weir_pixel_format format = format_of(f);
+                    convert(plain(), f, src, width, off, want);
+                    convert(ops, f, src, width, off, got);
+                    size_t bytes = weir_image_bytes(&format, width, ROWS) + 192;
+                    cr_assert_eq(memcmp(want, got, bytes), 0, "%s, format %d, width %d, at %zu", ops->name, f, width,
+                                 off);
+                }
+    }
+    if (engines == 0)
+        cr_log_warn("this CPU has no other engine than plain C");
+    free(want);
+    free(got);
+}
+
+Test(convert, plain_f32_is_value_by_255)
+{
+    struct weir_pixel_format format = {.dtype = WEIR_DTYPE_F32};
+    struct weir_converter converter;
+    uint8_t src[256 * 3];
+    float to[256 * 3];
+    for (int i = 0; i < 256 * 3; i++)
+        src[i] = (uint8_t)(i / 3);
+    weir_converter_init(&converter, &format, plain());
+    weir_convert_rows(&converter, src, 0, 0, 1, 256, 1, to);
+    for (int i = 0; i < 256 * 3; i++)
+        cr_assert_eq(to[i], (float)(i / 3) / 255.0f);
+}
+
+/* Torch rounds after each of three steps; one rounding is nearer to the exact value. */
+Test(convert, normalised_is_near_the_exact_value)
+{
+    for (int color = 0; color < 2; color++) {
+        struct weir_pixel_format format = imagenet;
+        struct weir_converter converter;
+        format.color = (enum weir_color)color;
+        weir_converter_init(&converter, &format, plain());
+        for (int c = 0; c < 3; c++)
+            for (int v = 0; v < 256; v++) {
+                int rgb = color == WEIR_COLOR_BGR ? 2 - c : c;
+                double want = (v / 255.0 - (double)format.mean[rgb]) / (double)format.std[rgb];
+                cr_assert_float_eq((double)converter.table[c][v], want, 5e-7, "channel %d, value %d", c, v);
+            }
+    }
+}
