@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/norms.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/run_loop.h"
@@ -20,6 +21,9 @@ struct run_options {
     const char *cameras, *qpos_keys, *action_keys, *image_keys, *index;
     bool allow_ragged;
     int color, output, layout;
+    const char *mean, *std, *crop;
+    struct weir_pixel_format format; /* made of color, output, layout, mean and std */
+    struct weir_opt_size image_size;
     double train_split;
     int rank, world_size;
     bool wrap;
@@ -69,6 +73,11 @@ static const struct weir_opt run_opts[] = {
     {"color", WEIR_OPT_ENUM, FIELD(color), "rgb|bgr", "rgb", "channel order of images"},
     {"output", WEIR_OPT_ENUM, FIELD(output), "u8|f32", "u8", "type of images; f32 is 0..1"},
     {"layout", WEIR_OPT_ENUM, FIELD(layout), "nhwc|nchw", "nhwc", "interleaved or planar images"},
+    {"mean", WEIR_OPT_TEXT, FIELD(mean), "R,G,B|imagenet", NULL, "with --output f32: taken off the values of 0..1"},
+    {"std", WEIR_OPT_TEXT, FIELD(std), "R,G,B|imagenet", NULL, "with --output f32: what they are divided by then"},
+    {"crop", WEIR_OPT_TEXT, FIELD(crop), "WxH+X+Y", NULL,
+     "only this part of the images; CAMERA=WxH+X+Y for one camera, several with commas"},
+    {"image-size", WEIR_OPT_SIZE, FIELD(image_size), "WxH", NULL, "size of the images in a batch, after the crop"},
     {"train-split", WEIR_OPT_DOUBLE, FIELD(train_split), "F", "0.9",
      "fraction of the episodes to train on, at least one", 0, 1},
     {"rank", WEIR_OPT_INT, FIELD(rank), "N", "auto",
@@ -153,9 +162,10 @@ static void to_config(const struct run_options *o, const char *data, const struc
     config->seed = o->seed;
     config->no_shuffle = o->no_shuffle;
     config->drop_last = o->drop_last;
-    config->format = (struct weir_pixel_format){.color = (enum weir_color)o->color,
-                                                .dtype = (enum weir_dtype)o->output,
-                                                .layout = (enum weir_image_layout)o->layout};
+    config->format = o->format;
+    config->crop = o->crop;
+    config->image_width = o->image_size.width;
+    config->image_height = o->image_size.height;
     config->train_split = o->train_split;
     config->rank = ranks->rank;
     config->world_size = ranks->world_size;
@@ -171,6 +181,14 @@ static void to_config(const struct run_options *o, const char *data, const struc
 
 /* ---- the head of the output ---- */
 
+static void print_camera(const char *name, const struct weir_loader_facts *facts, int c)
+{
+    const struct weir_view *view = &facts->views[c];
+    fprintf(stderr, "%s %s %dx%d", c ? "," : "", name, view->out_width, view->out_height);
+    if (!facts->whole[c])
+        fprintf(stderr, " (of %dx%d+%d+%d)", view->width, view->height, view->x, view->y);
+}
+
 static void print_head(const struct weir_loader *loader, const char *data, int num_epochs,
                        const struct weir_ranks *ranks)
 {
@@ -185,8 +203,7 @@ static void print_head(const struct weir_loader *loader, const char *data, int n
             weir_dataset_episodes(dataset), n_train, n_val);
     fprintf(stderr, "cameras:");
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-        fprintf(stderr, "%s %s %dx%d", c ? "," : "", weir_dataset_camera(dataset, c)->name, facts.image_width[c],
-                facts.image_height[c]);
+        print_camera(weir_dataset_camera(dataset, c)->name, &facts, c);
     fprintf(stderr, "; %d training and %d validation batches x %d epochs; %d workers, prefetch %d\n",
             weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN), weir_sampler_batches(sampler, WEIR_SPLIT_VAL), num_epochs,
             facts.workers, facts.prefetch);
@@ -305,6 +322,16 @@ static int close_output(const char *path, FILE *file, struct weir_err *err)
     return 0;
 }
 
+static int to_format(struct run_options *o, struct weir_err *err)
+{
+    o->format = (struct weir_pixel_format){
+        .color = (enum weir_color)o->color,
+        .dtype = (enum weir_dtype)o->output,
+        .layout = (enum weir_image_layout)o->layout,
+    };
+    return weir_norms_parse(&o->format, o->mean, o->std, err);
+}
+
 /* What is said about the profile, checked before anything is opened. */
 static int to_profile(const struct run_options *o, struct weir_run_profile_config *profile, struct weir_err *err)
 {
@@ -387,7 +414,8 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
     }
     struct weir_run_profile_config profile;
     struct weir_ranks ranks;
-    if (to_profile(&o, &profile, &err) < 0 || weir_ranks_find(&ranks, o.rank, o.world_size, &err) < 0) {
+    if (to_format(&o, &err) < 0 || to_profile(&o, &profile, &err) < 0 ||
+        weir_ranks_find(&ranks, o.rank, o.world_size, &err) < 0) {
         weir_cli_fail(command, &err);
         return 2;
     }

@@ -195,6 +195,9 @@ static void read_counts(struct place *place, const json_t *object, struct weir_r
     report->reads = get_count(place, io, "reads");
     report->read_bytes = get_count(place, io, "read_bytes");
     report->fallback_reads = get_count(place, io, "fallback_reads");
+    const json_t *decoding = json_object_get(object, "decoding");
+    report->stored_pixels = get_count(place, decoding, "stored_pixels");
+    report->decoded_pixels = get_count(place, decoding, "decoded_pixels");
     report->bad_frames = get_count(place, object, "bad_frames");
     report->skipped_samples = get_count(place, object, "skipped_samples");
     report->substituted_frames = get_count(place, object, "substituted_frames");

@@ -105,6 +105,8 @@ static void fill_counts(struct weir_report *report, struct loop *l, const struct
     report->reads = now->reads - then->reads;
     report->read_bytes = now->read_bytes - then->read_bytes;
     report->fallback_reads = now->fallback_reads - then->fallback_reads;
+    report->stored_pixels = now->decoded.stored_pixels - then->decoded.stored_pixels;
+    report->decoded_pixels = now->decoded.decoded_pixels - then->decoded.decoded_pixels;
     report->bad_frames = now->bad_frames - then->bad_frames;
     report->skipped_samples = now->skipped_samples - then->skipped_samples;
     report->substituted_frames = now->substituted_frames - then->substituted_frames;

@@ -29,6 +29,9 @@ struct weir_convert_ops {
 /* Usable or not, best first; "plain", the last, always is. NULL past the end. */
 const struct weir_convert_ops *weir_convert_engine(int i);
 
+/* The instructions used: "AVX-512", "AVX2", "NEON" or "plain C". */
+const char *weir_convert_name(void);
+
 /* ops: NULL = the best that this CPU can. */
 void weir_converter_init(struct weir_converter *converter, const struct weir_pixel_format *format,
                          const struct weir_convert_ops *ops);

@@ -77,6 +77,8 @@ bool weir_decoder_row(int i, const char **name, const char **summary, const char
 void weir_decoder_library(char *text, size_t size)
 {
     weir_turbo_library(text, size);
+    size_t length = strlen(text);
+    snprintf(text + length, size - length, "; rows converted by %s", weir_convert_name());
 }
 
 /* u8 interleaved is what engines produce: no conversion. */

@@ -111,10 +111,7 @@ int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const 
 /* Row i of the decoder table for help and doctor; false past the end. */
 bool weir_decoder_row(int i, const char **name, const char **summary, const char **why_not);
 
-/* The instructions that convert rows: "AVX-512", "AVX2", "NEON" or "plain C". */
-const char *weir_convert_name(void);
-
-/* "libjpeg-turbo 2.1.5, SIMD: AVX2" as text. */
+/* "libjpeg-turbo 2.1.5, SIMD: AVX2; rows converted by AVX-512" as text. */
 void weir_decoder_library(char *text, size_t size);
 
 #ifdef __cplusplus

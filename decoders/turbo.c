@@ -12,6 +12,7 @@
 
 #include <jerror.h>
 
+enum { COLUMNS_MIN = 32 };
 enum { SCANS_MAX = 500 }; /* a small progressive file can ask for years of work */
 
 struct turbo {
@@ -93,14 +94,25 @@ static int check_header(const struct weir_frame *frame, const struct turbo *turb
 }
 
 /* Whole columns of blocks, and a pixel more on either side: a column at the edge of what is decoded has no neighbour to
- * take its chroma from, and would differ from the same column of the whole image. */
+ * take its chroma from, and would differ from the same column of the whole image. Not less than COLUMNS_MIN: the
+ * library chooses its upsampling by the width of the whole image, and that for wide ones wants three samples of chroma.
+ */
 static void crop_columns(struct turbo *turbo, struct weir_rows *rows)
 {
     if (rows->first_column == 0 && rows->end_column == rows->width)
         return;
-    JDIMENSION first = (JDIMENSION)(rows->first_column > 0 ? rows->first_column - 1 : 0);
-    JDIMENSION end = (JDIMENSION)(rows->end_column < rows->width ? rows->end_column + 1 : rows->width);
-    JDIMENSION columns = end - first;
+    int from = rows->first_column > 0 ? rows->first_column - 1 : 0;
+    int to = rows->end_column < rows->width ? rows->end_column + 1 : rows->width;
+    if (to - from < COLUMNS_MIN)
+        to = from + COLUMNS_MIN < rows->width ? from + COLUMNS_MIN : rows->width;
+    if (to - from < COLUMNS_MIN)
+        from = to > COLUMNS_MIN ? to - COLUMNS_MIN : 0;
+    if (to - from == rows->width) {
+        rows->first_column = 0;
+        rows->end_column = rows->width;
+        return;
+    }
+    JDIMENSION first = (JDIMENSION)from, columns = (JDIMENSION)(to - from);
     jpeg_crop_scanline(&turbo->jpeg, &first, &columns);
     rows->first_column = (int)first;
     rows->end_column = (int)(first + columns);

@@ -93,16 +93,17 @@ static int add_kind(struct weir_batch_layout *layout, const struct weir_pixel_fo
 }
 
 static int add_cameras(struct weir_batch_layout *layout, const struct weir_pixel_format *format,
-                       const struct weir_dataset *dataset, const struct weir_camera_probe *probes)
+                       const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
+                       const struct weir_view *views)
 {
     struct kind color = {.name = "images"}, depth = {.depth = true, .name = "depth"};
     layout->n_cameras = weir_dataset_cameras(dataset);
     for (int c = 0; c < layout->n_cameras; c++) {
         struct kind *kind = weir_codec_is_depth(probes[c].codec) ? &depth : &color;
         kind->cameras[kind->n++] = c;
-        layout->width[c] = probes[c].width;
-        layout->height[c] = probes[c].height;
-        layout->image_bytes[c] = weir_frame_bytes(format, probes[c].codec, probes[c].width, probes[c].height);
+        layout->width[c] = views[c].out_width;
+        layout->height[c] = views[c].out_height;
+        layout->image_bytes[c] = weir_frame_bytes(format, probes[c].codec, layout->width[c], layout->height[c]);
     }
     int rc = add_kind(layout, format, dataset, &color);
     return rc < 0 ? rc : add_kind(layout, format, dataset, &depth);
@@ -110,7 +111,7 @@ static int add_cameras(struct weir_batch_layout *layout, const struct weir_pixel
 
 int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_loader_config *config,
                            const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
-                           struct weir_err *err)
+                           const struct weir_view *views, struct weir_err *err)
 {
     memset(layout, 0, sizeof *layout);
     layout->batch_size = config->batch_size;
@@ -118,7 +119,7 @@ int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_l
     int64_t qpos[2] = {config->obs_history, weir_dataset_qpos_dim(dataset)};
     int64_t actions[2] = {config->chunk_size, weir_dataset_action_dim(dataset)};
     bool history = config->obs_history > 1;
-    int rc = add_cameras(layout, &config->format, dataset, probes);
+    int rc = add_cameras(layout, &config->format, dataset, probes, views);
     if (rc >= 0)
         rc = layout->qpos = add(layout, "qpos", WEIR_DTYPE_F32, history ? qpos : qpos + 1, history ? 2 : 1);
     if (rc >= 0)

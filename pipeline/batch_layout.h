@@ -19,10 +19,10 @@ struct weir_batch_layout {
     char names[WEIR_CAMERAS_MAX][WEIR_NAME_MAX + 8];
 };
 
-/* -EOVERFLOW when a batch would be larger than memory can be. */
+/* views: of each camera, what its images become. -EOVERFLOW when a batch would be larger than memory can be. */
 int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_loader_config *config,
                            const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
-                           struct weir_err *err);
+                           const struct weir_view *views, struct weir_err *err);
 
 /* One image in the slot's memory. */
 void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, int sample, int camera, int history);

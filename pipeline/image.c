@@ -27,13 +27,21 @@ static enum weir_codec codec_of(const struct weir_shared *shared, const struct w
 
 void *weir_image_direct(const struct weir_worker *worker, const struct weir_image *image)
 {
-    return weir_decoder_is_direct(worker->decoder, codec_of(worker->shared, image)) ? image->place : NULL;
+    const struct weir_shared *shared = worker->shared;
+    bool whole = weir_view_is_whole(&shared->views[image->camera], &shared->probes[image->camera]);
+    return whole && weir_decoder_is_direct(worker->decoder, codec_of(shared, image)) ? image->place : NULL;
 }
 
 int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length)
 {
     const struct weir_camera_probe *probe = &worker->shared->probes[image->camera];
-    struct weir_frame frame = {codec_of(worker->shared, image), bytes, length, probe->width, probe->height, NULL};
+    const struct weir_view *view = &worker->shared->views[image->camera];
+    struct weir_frame frame = {codec_of(worker->shared, image),
+                               bytes,
+                               length,
+                               probe->width,
+                               probe->height,
+                               weir_view_is_whole(view, probe) ? NULL : view};
     return weir_decode(worker->decoder, &frame, image->place);
 }
 

@@ -58,6 +58,9 @@ static int check_config(const struct weir_loader_config *c, struct weir_err *err
         return weir_err_set(err, -EINVAL, "batch_size is 1..65536");
     if (c->obs_history < 1 || c->obs_history > 1024 || c->chunk_size < 1 || c->chunk_size > 65536)
         return weir_err_set(err, -EINVAL, "obs_history is 1..1024, chunk_size 1..65536");
+    if (c->image_width < 0 || c->image_width > 16384 || c->image_height < 0 || c->image_height > 16384 ||
+        !c->image_width != !c->image_height)
+        return weir_err_set(err, -EINVAL, "image_width and image_height are 1..16384, or both 0");
     int rc = weir_io_check(c->io, err);
     return rc < 0 ? rc : weir_decoder_check(c->decoder, err);
 }
@@ -90,6 +93,8 @@ static int open_data(struct weir_shared *s, struct weir_err *err)
     int rc = weir_dataset_open(&s->dataset, &config, err);
     if (rc == 0)
         rc = weir_probe_cameras(s->dataset, config.tolerant, s->probes, err);
+    if (rc == 0)
+        rc = weir_views_init(s->views, c, s->dataset, s->probes, err);
     if (rc == 0)
         s->blocks = has_blocks(s->dataset);
     if (rc == 0 && weir_fetch_files(s->dataset, &s->files) < 0)
@@ -205,7 +210,7 @@ static int auto_prefetch(const struct weir_loader *loader)
 static int open_slots(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
-    int rc = weir_batch_layout_init(&s->layout, &s->config, s->dataset, s->probes, err);
+    int rc = weir_batch_layout_init(&s->layout, &s->config, s->dataset, s->probes, s->views, err);
     if (rc < 0)
         return rc;
     s->tasks_per_sample = s->layout.n_cameras + 1;
@@ -490,6 +495,8 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
     for (int c = 0; c < s->layout.n_cameras; c++) {
         facts->image_width[c] = s->layout.width[c];
         facts->image_height[c] = s->layout.height[c];
+        facts->views[c] = s->views[c];
+        facts->whole[c] = weir_view_is_whole(&s->views[c], &s->probes[c]);
     }
 }
 
@@ -512,6 +519,11 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
     for (int i = 0; i < loader->n_contexts; i++) {
         struct weir_read_counts reads;
         weir_reader_counts(loader->workers[i].fetcher.reader, &reads);
+        struct weir_decoder_counts decoded;
+        weir_decoder_counts(loader->workers[i].decoder, &decoded);
+        counts->decoded.frames += decoded.frames;
+        counts->decoded.stored_pixels += decoded.stored_pixels;
+        counts->decoded.decoded_pixels += decoded.decoded_pixels;
         counts->reads += reads.reads;
         counts->read_bytes += reads.bytes;
         uint64_t fallbacks = atomic_load_explicit(&loader->workers[i].fetcher.fallbacks, memory_order_relaxed);

@@ -58,7 +58,10 @@ struct weir_loader_config {
     uint64_t seed;
     bool no_shuffle; /* samples and the split in the order of the files */
     bool drop_last;
-    struct weir_pixel_format format; /* rgb, u8, nhwc */
+    struct weir_pixel_format format; /* rgb, u8, nhwc, not normalised */
+    const char *crop;                /* part of the images that is wanted: "WxH+X+Y" of all cameras, "CAMERA=WxH+X+Y"
+                                        of one, several with commas; NULL = all */
+    int image_width, image_height;   /* size of the images in a batch, after the crop; 0 = as they are */
     double train_split;              /* 0.9 of the episodes, by number, at least one */
     int rank, world_size;            /* this loader's part of a distributed run; 0 of 1 */
     bool wrap;                       /* no rank's tail is cut: the first batches are taken again */
@@ -136,8 +139,10 @@ struct weir_recorder *weir_loader_recorder(const struct weir_loader *loader);
 struct weir_loader_facts {
     int workers, prefetch, slots;
     size_t slot_bytes, index_bytes, extent_max;
-    int image_width[WEIR_CAMERAS_MAX], image_height[WEIR_CAMERAS_MAX];
-    int images_per_sample; /* cameras x history */
+    int image_width[WEIR_CAMERAS_MAX], image_height[WEIR_CAMERAS_MAX]; /* in a batch */
+    struct weir_view views[WEIR_CAMERAS_MAX];
+    bool whole[WEIR_CAMERAS_MAX]; /* images go into a batch as they are stored */
+    int images_per_sample;        /* cameras x history */
     int files, files_from_index;
     double index_s;       /* opening the dataset */
     double open_s;        /* all of weir_loader_open */
@@ -152,6 +157,7 @@ void weir_loader_norm(const struct weir_loader *loader, bool actions, const floa
 struct weir_loader_counts {
     uint64_t reads, read_bytes; /* by the io engine and through the library */
     uint64_t fallback_reads;    /* of these, through the library */
+    struct weir_decoder_counts decoded;
     uint64_t bad_frames, skipped_samples, substituted_frames, bad_episodes;
     uint64_t queue_sum, queue_samples; /* ready batches seen by weir_loader_next, to be averaged */
     int queue_min, queue_max;          /* since the last call of weir_loader_counts with reset */

@@ -5,6 +5,7 @@
 #include "pipeline/faults.h"
 #include "pipeline/fetch.h"
 #include "pipeline/slot.h"
+#include "pipeline/views.h"
 
 /* Mean and std of one tensor's dimensions, as float, std clipped. */
 struct weir_norm {
@@ -20,6 +21,7 @@ struct weir_shared {
     struct weir_sampler *sampler;
     struct weir_recorder *recorder;
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
+    struct weir_view views[WEIR_CAMERAS_MAX];
     struct weir_batch_layout layout;
     struct weir_norm qpos, actions;
     int tasks_per_sample; /* one per camera, and the state */

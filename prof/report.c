@@ -206,6 +206,11 @@ static void print_workers(FILE *out, const struct weir_report *report)
         print_worker(out, &report->workers[i]);
 }
 
+double weir_report_decoded_percent(const struct weir_report *report)
+{
+    return 100 * (double)report->decoded_pixels / (double)(report->stored_pixels ? report->stored_pixels : 1);
+}
+
 static void print_queue_and_io(FILE *out, const struct weir_report *report)
 {
     if (report->queue_samples > 0)
@@ -216,6 +221,9 @@ static void print_queue_and_io(FILE *out, const struct weir_report *report)
     if (report->reads > 0)
         fprintf(out, ", %.1f kB per read", (double)report->read_bytes / 1e3 / (double)report->reads);
     fprintf(out, "\nfallbacks: %" PRIu64 " frames read through the HDF5 library\n", report->fallback_reads);
+    if (report->decoded_pixels != report->stored_pixels)
+        fprintf(out, "decoding: %.1f %% of the stored pixels were decoded, the rest was cropped or scaled away\n",
+                weir_report_decoded_percent(report));
 }
 
 void weir_report_errors(FILE *out, const struct weir_report *report, const char *times, const char *more,

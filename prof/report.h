@@ -55,6 +55,7 @@ struct weir_report {
     uint64_t queue_samples;                       /* requests seen; 0 = no queue figures */
     uint64_t reads, read_bytes;                   /* by the io engine and through the library */
     uint64_t fallback_reads;                      /* frames that went through the HDF5 library */
+    uint64_t stored_pixels, decoded_pixels;       /* of the frames decoded: as stored, and as they left the decoder */
     uint64_t bad_frames;                          /* attempts on frames that could not be read or decoded */
     uint64_t skipped_samples, substituted_frames; /* what --on-error did about them */
     uint64_t bad_episodes;                        /* episodes left out at open */

@@ -85,6 +85,10 @@ static void write_queue_and_io(struct weir_json *json, const struct weir_report 
     weir_json_uint(json, "read_bytes", report->read_bytes);
     weir_json_uint(json, "fallback_reads", report->fallback_reads);
     weir_json_end(json, '}');
+    weir_json_object(json, "decoding");
+    weir_json_uint(json, "stored_pixels", report->stored_pixels);
+    weir_json_uint(json, "decoded_pixels", report->decoded_pixels);
+    weir_json_end(json, '}');
 }
 
 static void write_errors(struct weir_json *json, const struct weir_report *report)

@@ -8,4 +8,7 @@
 void weir_report_errors(FILE *out, const struct weir_report *report, const char *times, const char *more,
                         const char *more_end);
 
+/* Of the pixels stored, those that were decoded. */
+double weir_report_decoded_percent(const struct weir_report *report);
+
 #endif

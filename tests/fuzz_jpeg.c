@@ -25,13 +25,28 @@ static struct weir_pixel_format format_of(int i)
                                       .layout = (enum weir_image_layout)(i >> 2 & 1)};
 }
 
-static void decode(struct weir_decoder *decoder, const struct weir_pixel_format *format, const uint8_t *bytes,
-                   size_t length, int width, int height)
+/* A view of an image of this size, chosen by bytes of the input. */
+static struct weir_view view_of(const uint8_t *bytes, size_t length, int width, int height)
 {
-    size_t bytes_out = weir_image_bytes(format, width, height);
+    int v[6];
+    for (size_t i = 0; i < 6; i++)
+        v[i] = length ? bytes[(length / 2 + i) % length] : (int)i;
+    struct weir_view view = {.width = 1 + v[0] * width / 256, .height = 1 + v[1] * height / 256};
+    view.x = v[2] * (width - view.width + 1) / 256;
+    view.y = v[3] * (height - view.height + 1) / 256;
+    view.out_width = v[4] % 2 ? view.width : 1 + v[4] / 2;
+    view.out_height = v[4] % 2 ? view.height : 1 + v[5] / 2;
+    return view;
+}
+
+static void decode(struct weir_decoder *decoder, const struct weir_pixel_format *format, const uint8_t *bytes,
+                   size_t length, int width, int height, const struct weir_view *view)
+{
+    size_t bytes_out =
+        view ? weir_image_bytes(format, view->out_width, view->out_height) : weir_image_bytes(format, width, height);
     uint8_t *image = malloc(bytes_out + CANARY);
     memset(image + bytes_out, 0xA5, CANARY);
-    struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length, width, height, NULL};
+    struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length, width, height, view};
     int rc = weir_decode(decoder, &frame, image);
     require(rc == 0 || (rc == -EBADMSG && *weir_decoder_reason(decoder)));
     for (int i = 0; i < CANARY; i++)
@@ -54,9 +69,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rc == 0) {
         require(info.width > 0 && info.height > 0);
         require(strcmp(info.format, "png") == 0 || (info.subsampling && info.process));
-        if (info.width <= SIDE_MAX && info.height <= SIDE_MAX)
-            decode(decoder, &format, data, size - 1, info.width, info.height);
+        if (info.width <= SIDE_MAX && info.height <= SIDE_MAX) {
+            struct weir_view view = view_of(data, size - 1, info.width, info.height);
+            decode(decoder, &format, data, size - 1, info.width, info.height, NULL);
+            decode(decoder, &format, data, size - 1, info.width, info.height, &view);
+        }
     }
-    decode(decoder, &format, data, size - 1, 16, 16);
+    decode(decoder, &format, data, size - 1, 16, 16, NULL);
     return 0;
 }

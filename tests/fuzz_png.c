@@ -27,9 +27,25 @@ static struct weir_pixel_format format_of(int i)
                                       .layout = (enum weir_image_layout)(i >> 2 & 1)};
 }
 
+/* A view of an image of this size, chosen by bytes of the input. */
+static struct weir_view view_of(const uint8_t *bytes, size_t length, int width, int height)
+{
+    int v[6];
+    for (size_t i = 0; i < 6; i++)
+        v[i] = length ? bytes[(length / 2 + i) % length] : (int)i;
+    struct weir_view view = {.width = 1 + v[0] * width / 256, .height = 1 + v[1] * height / 256};
+    view.x = v[2] * (width - view.width + 1) / 256;
+    view.y = v[3] * (height - view.height + 1) / 256;
+    view.out_width = v[4] % 2 ? view.width : 1 + v[4] / 2;
+    view.out_height = v[4] % 2 ? view.height : 1 + v[5] / 2;
+    return view;
+}
+
 static void decode(struct weir_decoder *decoder, const struct weir_pixel_format *format, const struct weir_frame *frame)
 {
-    size_t bytes_out = weir_frame_bytes(format, frame->codec, frame->width, frame->height);
+    int width = frame->view ? frame->view->out_width : frame->width;
+    int height = frame->view ? frame->view->out_height : frame->height;
+    size_t bytes_out = weir_frame_bytes(format, frame->codec, width, height);
     uint8_t *image = malloc(bytes_out + CANARY);
     memset(image + bytes_out, 0xA5, CANARY);
     int rc = weir_decode(decoder, frame, image);
@@ -47,8 +63,11 @@ static void look(struct weir_decoder *decoder, const struct weir_pixel_format *f
     require(rc == 0 || (rc == -EBADMSG && *weir_decoder_reason(decoder)));
     if (rc == 0) {
         require(info.width > 0 && info.height > 0 && info.components > 0 && info.bit_depth > 0 && info.format);
-        if (info.width <= SIDE_MAX && info.height <= SIDE_MAX)
+        if (info.width <= SIDE_MAX && info.height <= SIDE_MAX) {
+            struct weir_view view = view_of(bytes, length, info.width, info.height);
             decode(decoder, format, &(struct weir_frame){codec, bytes, length, info.width, info.height, NULL});
+            decode(decoder, format, &(struct weir_frame){codec, bytes, length, info.width, info.height, &view});
+        }
     }
     decode(decoder, format, &(struct weir_frame){codec, bytes, length, 16, 16, NULL});
 }

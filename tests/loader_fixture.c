@@ -174,7 +174,7 @@ char *fixture_checksums(const struct weir_loader_config *config, int *rc, struct
 uint8_t *fixture_test_image(const char *name, size_t *length)
 {
     char relative[128];
-    snprintf(relative, sizeof relative, "../jpeg/testimages/%s", name);
+    snprintf(relative, sizeof relative, "../jpeg/%s", name);
     const char *path = fixture_real(relative);
     FILE *file = path ? fopen(path, "r") : NULL;
     *length = 0;

@@ -38,7 +38,7 @@ char *fixture_checksums(const struct weir_loader_config *config, int *rc, struct
 /* Opens or dies. */
 struct weir_loader *fixture_loader(const struct weir_loader_config *config);
 
-/* One of libjpeg-turbo's reference images beside the real data, to be freed; NULL and length 0 when it is not there. */
+/* An image beside the real data ("testimages/testorig.jpg" is of libjpeg-turbo's references), to be freed; NULL and length 0 when it is not there. */
 uint8_t *fixture_test_image(const char *name, size_t *length);
 
 #endif

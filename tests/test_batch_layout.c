@@ -2,6 +2,7 @@
  * image has a place of its own in the right one. */
 #include "datasets/index_priv.h"
 #include "pipeline/batch_layout.h"
+#include "pipeline/views.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -45,7 +46,10 @@ static int lay_out(struct setup *s, const struct camera *cameras, int history, s
     s->config.obs_history = history;
     s->config.chunk_size = CHUNK;
     s->config.format = format;
-    return weir_batch_layout_init(&s->layout, &s->config, &s->dataset, s->probes, NULL);
+    struct weir_view views[WEIR_CAMERAS_MAX];
+    if (weir_views_init(views, &s->config, &s->dataset, s->probes, NULL) < 0)
+        return -EINVAL;
+    return weir_batch_layout_init(&s->layout, &s->config, &s->dataset, s->probes, views, NULL);
 }
 
 static size_t bytes_of(enum weir_dtype dtype)

@@ -360,8 +360,8 @@ Test(decoder, names)
 Test(decoder, the_reference_image_of_the_library)
 {
     size_t length, ppm_length;
-    uint8_t *bytes = fixture_test_image("testorig.jpg", &length),
-            *ppm = fixture_test_image("testorig.ppm", &ppm_length);
+    uint8_t *bytes = fixture_test_image("testimages/testorig.jpg", &length),
+            *ppm = fixture_test_image("testimages/testorig.ppm", &ppm_length);
     if (bytes && ppm) {
         int width, height;
         uint8_t *rgb = h5fx_pixels(bytes, length, false, &width, &height);
@@ -378,14 +378,14 @@ Test(decoder, arithmetic_is_read_and_12_bits_are_refused)
 {
     size_t length;
     int width, height;
-    uint8_t *bytes = fixture_test_image("testimgari.jpg", &length);
+    uint8_t *bytes = fixture_test_image("testimages/testimgari.jpg", &length);
     if (bytes) {
         uint8_t *rgb = h5fx_pixels(bytes, length, false, &width, &height);
         check_all_formats(WEIR_CODEC_JPEG, bytes, length, rgb, width, height, "testimgari");
         free(rgb);
     }
     free(bytes);
-    bytes = fixture_test_image("monkey12.jpg", &length);
+    bytes = fixture_test_image("testimages/monkey12.jpg", &length);
     if (bytes)
         refused(bytes, length, 149, 227, "precision", "12 bits");
     free(bytes);

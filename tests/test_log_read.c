@@ -100,6 +100,8 @@ static struct weir_report *full_report(int seed)
                                    .reads = 333720,
                                    .read_bytes = 37000000001,
                                    .fallback_reads = 4,
+                                   .stored_pixels = 307200000,
+                                   .decoded_pixels = 76800001,
                                    .bad_frames = 100,
                                    .skipped_samples = 2,
                                    .substituted_frames = 3,

@@ -173,7 +173,7 @@ Test(png, every_depth_is_as_stored)
 Test(png, a_file_of_another_program)
 {
     size_t length;
-    uint8_t *bytes = fixture_test_image("testorig.png", &length);
+    uint8_t *bytes = fixture_test_image("testimages/testorig.png", &length);
     if (!bytes)
         return;
     int width, height;

@@ -451,4 +451,38 @@ err "is no state of a run"
 run 1 run "$data" --state "$work/no/folder"
 err "the state cannot be written"
 
+# ---- parts and sizes of images; floats ----
+run 0 run "$data" --checksums "$work/whole" --num-workers 2
+run 0 run "$data" --checksums "$work/same" --num-workers 2 --crop 64x48+0+0 --image-size 64x48
+check "a crop that is the whole image changes nothing" cmp "$work/same" "$work/whole"
+err "cameras: top 64x48, wrist 64x48"
+lacks "$work/out" "of the stored pixels" || check "and saves nothing" false
+run 0 run "$data" --crop wrist=40x24+16+8,top=32x24+0+24 --image-size 20x12 --checksums "$work/v0" --num-workers 0
+err "cameras: top 20x12 (of 32x24+0+24), wrist 20x12 (of 40x24+16+8)"
+count '^decoding: [0-9.]+ % of the stored pixels were decoded' 1
+run 0 run "$data" --crop wrist=40x24+16+8,top=32x24+0+24 --image-size 20x12 --checksums "$work/v3" --num-workers 3 --log "$work/log"
+check "views do not depend on workers" cmp "$work/v0" "$work/v3"
+log "the log says what was decoded" '
+decoding = tables[-1]["decoding"]
+assert decoding["stored_pixels"] == 80 * 64 * 48 and 0 < decoding["decoded_pixels"] < decoding["stored_pixels"] / 2, decoding'
+run 0 run "$data" --image-size 20x12 --lang zh
+out "仅解码已存像素的"
+run 0 run "$data" --output f32 --mean 0,0,0 --std 1,1,1 --checksums "$work/n1"
+run 0 run "$data" --output f32 --mean imagenet --std imagenet --checksums "$work/n2"
+run 0 run "$data" --output f32 --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 --checksums "$work/n3"
+check "imagenet stands for its numbers" cmp "$work/n2" "$work/n3"
+check "which are not nothing" [ "$(cmp "$work/n1" "$work/n2" | wc -l)" -eq 1 ]
+for bad in "nose=8x8+0+0" "60x40+5+0" "64x48" "8x8+0+0," "8x8+-1+0" "0x8+0+0" "99999999999x1+0+0"; do
+    run 1 run "$data" --crop "$bad"
+    one_line
+    err "--crop"
+done
+run 2 run "$data" --mean imagenet
+err "add --output f32"
+for bad in 1,2 1,2,3,4 a,b,c 0,0,0; do
+    run 2 run "$data" --output f32 --std "$bad"
+    err "is not three numbers"
+done
+run 1 run "$data" --image-size 20000x20000
+
 finish
