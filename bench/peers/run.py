@@ -30,7 +30,7 @@ class Kind:
 def kinds(cores):
     processes = [{"workers": n} for n in sorted({0, max(1, cores // 4), max(1, cores // 2), cores, 2 * cores})]
     pool = [{"decoder": decoder, "preload": preload} for decoder in ("simplejpeg", "cv2") for preload in (False, True)]
-    spdl = [{"decoder": decoder, "workers": cores} for decoder in ("simplejpeg", "cv2", "ffmpeg")]
+    spdl = [{"decoder": decoder, "workers": n} for decoder in ("simplejpeg", "cv2", "ffmpeg") for n in (cores, 2 * cores)]
     return [Kind("act", "ACT's loader, f32 nchw", "act_loader", "f32", processes),
             Kind("pool", "Python thread pool, u8 nhwc", "thread_pool", "u8", pool, True, True),
             Kind("spdl", "SPDL, u8 nhwc", "spdl_loader", "u8", spdl, True),
@@ -229,6 +229,9 @@ def main(argv):
     args = parse(argv)
     if not args.no_install:
         install(argv)
+    for program in (args.weir, args.limits):
+        if not os.access(program, os.X_OK):
+            sys.exit(f"{program} is not there: make bench-peers builds it, --weir and --limits name another")
     cores = len(os.sched_getaffinity(0))
     counts = [int(n) for n in args.workers.split(",")] if args.workers else \
         sorted({1 << i for i in range(cores.bit_length()) if 1 << i <= cores} | {cores})

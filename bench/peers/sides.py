@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Without these glibc maps and unmaps every image that OpenCV allocates, and page faults cost it a third of its time.
@@ -13,14 +15,16 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_":
 
 class Peer:
     """A process of bench/peers/SCRIPT.py (peer.py has the protocol), alive from one turn to the next, but stopped between
-    them with all its workers: what it prefetches would be at the cost of the next side's turn."""
+    them with all its workers: what it prefetches would be at the cost of the next side's turn. It has a process group of
+    its own in this session: should this program die, the kernel ends the group although it is stopped."""
 
     def __init__(self, script, config, keep_memory=False):
         self.config = config
         env = dict(os.environ, PYTHONWARNINGS="ignore", **(KEEP_MEMORY if keep_memory else {}))
+        self.stderr = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen([sys.executable, os.path.join(HERE, script + ".py"), json.dumps(config)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True, env=env, start_new_session=True)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr,
+                                        text=True, env=env, process_group=0)
         answer = self._answer()
         self.left_out = None if answer.get("ready") else answer.get("left_out", "ended while starting")
         self._signal(signal.SIGSTOP)
@@ -35,7 +39,8 @@ class Peer:
         line = self.process.stdout.readline()
         if line:
             return json.loads(line)
-        said = self.process.stderr.read().strip().splitlines()
+        self.stderr.seek(0)
+        said = self.stderr.read().strip().splitlines()
         return {"left_out": said[-1][:200] if said else "ended without a word"}
 
     def turn(self, seconds):
@@ -54,7 +59,7 @@ class Peer:
         self.process.wait()
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.stderr.close()
+        self.stderr.close()
 
 
 def run_program(command):
@@ -66,7 +71,7 @@ def run_program(command):
 
 class Weir:
     """`weir run`, started for each turn; the rate is that of its epochs but the first (warm-up) and the last (its workers
-    have no next epoch to run ahead into)."""
+    have no next epoch to run ahead into). Epochs have full batches only."""
 
     left_out = None
 
@@ -82,12 +87,20 @@ class Weir:
     def turn(self, seconds):
         batches = min(self.batches_max, max(1, round(self.rate * seconds / 2 / self.images_per_batch)))
         epochs = 2 + max(1, math.ceil(self.rate * seconds / (batches * self.images_per_batch)))
-        out = run_program([*self.command, "--max-batches", str(batches), "--num-epochs", str(epochs)])
-        lines = [json.loads(line) for line in out.splitlines()]
-        epochs = [line for line in lines if line["type"] == "epoch"][1:-1]
-        images = sum(line["images_per_s"] * line["total_s"] for line in epochs)
-        self.rate = images / sum(line["total_s"] for line in epochs)
-        return self.rate
+        ends = self._epoch_ends([*self.command, "--max-batches", str(batches), "--num-epochs", str(epochs)])
+        rate = (epochs - 2) * batches * self.images_per_batch / (ends[-2] - ends[0])
+        self.rate = min(rate, 3 * self.rate)  # of a few batches that were ready it may be anything
+        return rate
+
+    @staticmethod
+    def _epoch_ends(command):
+        """When each epoch's line came. Not their own times: what is between two epochs counts as well."""
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            ends = [time.perf_counter() for line in process.stdout if line.startswith('{"type":"epoch"')]
+            said = process.stderr.read()
+        if process.returncode != 0:
+            sys.exit(f"{command[0]} failed: {said.strip() or process.returncode}")
+        return ends
 
     def close(self):
         pass
