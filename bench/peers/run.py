@@ -81,11 +81,11 @@ def say(text):
 
 
 def choose(kind, config, variants, seconds):
-    """The fastest variant by two short turns, and a line about all of them; (None, why) when none works."""
+    """The fastest variant by three short turns, and a line about all of them; (None, why) when none works."""
     tried, why = [], ""
     for variant in variants:
         peer = kind_peer(kind, dict(config, **variant))
-        rates = [peer.turn(seconds) for _ in range(2)]
+        rates = [peer.turn(seconds) for _ in range(3)]
         why = why or peer.left_out
         peer.close()
         if all(rates):
@@ -131,7 +131,7 @@ def open_kind(kind, config, counts, cores, ours, args):
     base = dict(config, workers=cores)
     best, tried = choose(kind, base, variants, seconds) if variants else (None, why)
     if best is not None and not kind.keep_memory and best["workers"]:
-        best, more = choose(kind, base, [dict(best, prefetch_factor=n) for n in (1, 2, 4)], seconds)
+        best, more = choose(kind, base, [dict(best, prefetch_factor=n) for n in (2, 4)], seconds)
         tried = f"{tried}; {more}"
     if best is None:
         return {}, f"{kind.title}: left out: {tried}"
