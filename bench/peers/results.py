@@ -44,7 +44,8 @@ def print_table(quality, results, counts, cores):
         rates = side["rates"]
         text = f"{statistics.median(rates):.0f} ({min(rates):.0f} - {max(rates):.0f})"
         beside = ratio(results, (name, workers), ("raw", workers if workers in counts else cores))
-        print(f"{side['title']:<34} {workers:>7}  {text:<26} {beside:6.3f}  {side['how']}")
+        beside = f"{beside:6.3f}" if beside is not None else f"{'-':>6}"
+        print(f"{side['title']:<34} {workers:>7}  {text:<26} {beside}  {side['how']}")
 
 
 def print_promises(lines):
