@@ -4,7 +4,7 @@ WEIR := build/release/weir
 SAMPLE := build/sample
 PREFIX ?= /usr/local
 
-.PHONY: all run test bench install uninstall format clean build
+.PHONY: all run test bench bench-peers install uninstall format clean build
 all: build
 
 build:
@@ -30,6 +30,14 @@ bench:
 	@cmake --preset release -DWEIR_WITH_TURBOJPEG=ON
 	@cmake --build --preset release -j $(JOBS)
 	@cmake --build --preset release --target bench
+
+# Beside PyTorch's DataLoader, a thread pool in Python, SPDL and WebDataset, which are installed into build/peers-venv (the
+# network, and 6 GB, most of it torch). About 15 minutes; PEERS="--qualities 95 --rounds 3" for less.
+bench-peers:
+	@.ci/packages.sh peers
+	@cmake --preset release -DWEIR_WITH_TURBOJPEG=ON
+	@cmake --build --preset release -j $(JOBS) --target weir limits
+	@python3 bench/peers/run.py --json build/peers.json $(PEERS)
 
 # Honours PREFIX and DESTDIR. Uninstalling removes what the last installation from here put there.
 install:

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the Debian packages of a task, if any is missing: .ci/packages.sh build|test|bench|ci
+# Installs the Debian packages of a task, if any is missing: .ci/packages.sh build|test|bench|peers|ci
 # This is the one list of them.
 set -eu
 build=(gcc libc6-dev make cmake ninja-build pkg-config
@@ -7,6 +7,8 @@ build=(gcc libc6-dev make cmake ninja-build pkg-config
     libxxhash-dev liburing-dev)
 tests=(libcriterion-dev python3 python3-h5py python3-numpy python3-pil python3-xxhash hdf5-tools)
 bench=(libturbojpeg0-dev)
+# fio for the disk, FFmpeg's libraries for SPDL's own decoder
+peers=(python3 python3-venv fio libavdevice59)
 ci=(git g++ clang clang-format libclang-rt-dev llvm shellcheck groff-base zsh fish
     chromium python3-venv)
 
@@ -14,8 +16,9 @@ case "${1:-build}" in
 build) wanted=("${build[@]}") ;;
 test) wanted=("${build[@]}" "${tests[@]}") ;;
 bench) wanted=("${build[@]}" "${bench[@]}") ;;
+peers) wanted=("${build[@]}" "${bench[@]}" "${peers[@]}") ;;
 ci) wanted=("${build[@]}" "${tests[@]}" "${bench[@]}" "${ci[@]}") ;;
-*) echo "usage: packages.sh build|test|bench|ci" >&2 && exit 2 ;;
+*) echo "usage: packages.sh build|test|bench|peers|ci" >&2 && exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then

@@ -1,6 +1,7 @@
 /* limits: images/s of the loader beside raw libjpeg-turbo on the same frames, in the same number of threads, taking
  * turns within one run. */
 #include "bench/limits.h"
+#include "bench/first_batch.h"
 #include "bench/weir_side.h"
 #include "datasets/synth.h"
 
@@ -27,6 +28,10 @@ static const struct weir_opt limits_opts[] = {
      1, 1024},
     {"prefetch", WEIR_OPT_INT, .offset = offsetof(struct limits_options, prefetch), "N", "0",
      "batches that workers may be ahead; 0: weir's own choice", 0, 4096},
+    {"raw-only", WEIR_OPT_FLAG, .offset = offsetof(struct limits_options, raw_only),
+     .help = "libjpeg-turbo's turns only (bench/peers has the loader's)"},
+    {"first-batch", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, first_batch), "DIR", NULL,
+     "measure nothing: write the loader's first batch, unshuffled, in the first of --formats, as DIR/TENSOR.npy"},
     {"json", WEIR_OPT_FLAG, .offset = offsetof(struct limits_options, json), .help = "print JSON"},
 };
 
@@ -170,16 +175,32 @@ static int measure_pair(const struct limits_options *o, const struct raw_frames 
     return 0;
 }
 
+static int measure_raw(const struct limits_options *o, const struct raw_frames *frames, uint64_t *next,
+                       struct comparison *c, struct weir_err *err)
+{
+    struct turn turn = turn_of(o, c->workers);
+    for (int i = 0; i < o->rounds; i++) {
+        double raw = raw_turbo_rate(frames, c->workers, turn.seconds, turn.images_min, next);
+        if (raw < 0)
+            return weir_err_set(err, -EBADMSG, "%s: libjpeg-turbo does not decode a frame", o->data);
+        series_add(&c->raw, raw);
+    }
+    return 0;
+}
+
 static int compare(const struct limits_options *o, const struct format *format, const struct raw_frames *frames,
                    struct comparison *c, struct weir_err *err)
 {
     struct weir_loader_config config;
     to_config(o, format, c->workers, &config);
-    fprintf(stderr, "%s, %d workers: %d turns of %g s\n", c->format, c->workers, 2 * o->rounds, o->seconds);
-    int rc = measure_harness(o, format, c, err);
+    if (!o->raw_only)
+        fprintf(stderr, "%s, %d workers: %d turns of %g s\n", c->format, c->workers, 2 * o->rounds, o->seconds);
+    int rc = o->raw_only ? 0 : measure_harness(o, format, c, err);
     uint64_t next = 0;
     if (rc == 0 && raw_turbo_rate(frames, c->workers, o->seconds / 5, 0, &next) < 0) /* warm-up */
         rc = weir_err_set(err, -EBADMSG, "%s: libjpeg-turbo does not decode a frame", o->data);
+    if (rc == 0 && o->raw_only)
+        return measure_raw(o, frames, &next, c, err);
     for (int i = 0; i < o->rounds && rc == 0; i++) {
         config.seed = (uint64_t)i;
         rc = measure_pair(o, frames, i, &next, &config, c, err);
@@ -218,13 +239,20 @@ static int make_plan(const struct limits_options *o, struct plan *plan, struct w
 static int measure(const struct limits_options *o, struct plan *plan, struct raw_frames *frames, struct weir_err *err)
 {
     int rc = make_data(o->data, err);
-    for (int i = 0; i < plan->n && rc == 0; i++)
+    for (int i = 0; i < plan->n && rc == 0 && !o->raw_only; i++)
         rc = measure_memory(o, plan->formats[i / plan->n_counts], &plan->comparisons[i], err);
     if (rc == 0)
         rc = raw_frames_load(frames, o->data, FRAMES_MAX, err);
     for (int i = 0; i < plan->n && rc == 0; i++)
         rc = compare(o, plan->formats[i / plan->n_counts], frames, &plan->comparisons[i], err);
     return rc;
+}
+
+static int write_first_batch(const struct limits_options *o, const struct format *format, struct weir_err *err)
+{
+    struct weir_loader_config config;
+    to_config(o, format, 1, &config);
+    return first_batch_write(&config, o->first_batch, err);
 }
 
 static int limits_main(const struct weir_command *command, int argc, char **argv)
@@ -238,9 +266,11 @@ static int limits_main(const struct weir_command *command, int argc, char **argv
         return parse == WEIR_PARSE_HELP ? 0 : 2;
     int rc = make_plan(&o, &plan, &err), status = rc == -EINVAL ? 2 : 1;
     if (rc == 0)
-        rc = measure(&o, &plan, &frames, &err);
+        rc = o.first_batch ? write_first_batch(&o, plan.formats[0], &err) : measure(&o, &plan, &frames, &err);
     if (rc < 0)
         fprintf(stderr, "limits: %s\n", err.text);
+    else if (o.first_batch)
+        fprintf(stderr, "the first batch of %s is in %s\n", o.data, o.first_batch);
     else if (o.json)
         limits_print_json(command, &o, &frames, plan.comparisons, plan.n);
     else

@@ -7,10 +7,10 @@
 #include "cli/options.h"
 
 struct limits_options {
-    const char *data, *workers, *formats;
+    const char *data, *workers, *formats, *first_batch;
     int rounds, batch_size, prefetch;
     double seconds;
-    bool json;
+    bool json, raw_only;
 };
 
 /* One number of workers with one output format. */

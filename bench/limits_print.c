@@ -65,6 +65,13 @@ void limits_print(const struct limits_options *o, const struct raw_frames *frame
            frames->width, frames->height, bytes_mean(frames) / 1e3);
     printf("method:  n = %d turns of %g s a side, taking turns; batches of %d; median (min - max)\n", o->rounds,
            o->seconds, o->batch_size);
+    if (o->raw_only) {
+        char raw[48];
+        printf("\nworkers  raw libjpeg-turbo, im/s\n");
+        for (int i = 0; i < n; i++)
+            printf("%7d  %s\n", c[i].workers, spread(raw, &c[i].raw, 0));
+        return;
+    }
     printf("\nworkers  format    raw libjpeg-turbo, im/s  weir, im/s               weir/raw of each pair   target\n");
     for (int i = 0; i < n; i++)
         print_rates(&c[i]);
@@ -77,12 +84,16 @@ void limits_print(const struct limits_options *o, const struct raw_frames *frame
         print_promises(&c[i]);
 }
 
-static void json_comparison(struct weir_json *json, const struct comparison *c)
+static void json_comparison(struct weir_json *json, const struct comparison *c, bool raw_only)
 {
     weir_json_object(json, NULL);
     weir_json_int(json, "workers", c->workers);
     weir_json_text(json, "format", c->format);
     series_json(json, "raw_images_per_s", &c->raw);
+    if (raw_only) {
+        weir_json_end(json, '}');
+        return;
+    }
     series_json(json, "weir_images_per_s", &c->weir);
     series_json(json, "ratio", &c->ratio);
     if (c->has_target)
@@ -122,7 +133,7 @@ void limits_print_json(const struct weir_command *command, const struct limits_o
     weir_json_double(&json, "zone_cost_ns", weir_zone_cost_ns());
     weir_json_array(&json, "comparisons");
     for (int i = 0; i < n; i++)
-        json_comparison(&json, &c[i]);
+        json_comparison(&json, &c[i], o->raw_only);
     weir_json_end(&json, ']');
     weir_json_end(&json, '}');
     weir_json_close(&json);

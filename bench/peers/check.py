@@ -1,0 +1,60 @@
+"""Before anything is timed: each peer's first batch, unshuffled, beside Weir's."""
+import os
+import sys
+import tempfile
+
+import jpeg
+import numpy as np
+from sides import Peer, run_program
+
+PIXELS_MAX = 1.0  # mean absolute difference, of 255
+STATE_MAX = 1e-4
+
+
+def weir_batches(limits, config):
+    """{output: (images, qpos, actions)} of the loader."""
+    batches = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for output, name in (("u8", "u8"), ("f32", "f32-nchw")):
+            run_program([limits, "--data", config["data"], "--formats", name, "--batch-size", str(config["batch_size"]),
+                         "--first-batch", folder])
+            batches[output] = [np.load(os.path.join(folder, f"{part}.npy")) for part in ("images", "qpos", "actions")]
+    return batches
+
+
+def peer_batch(kind, config):
+    """(batch, None), or (None, why the peer is left out)."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "batch.npz")
+        peer = Peer(kind.script, dict(config, shuffle=False, check=path, workers=kind.check_workers))
+        why = peer.left_out
+        peer.close()
+        if why:
+            return None, why
+        with np.load(path) as saved:
+            return [saved[part] for part in ("images", "qpos", "actions")], None
+
+
+def bgr(kind, config):
+    if kind.decodes_with(config) != "cv2":
+        return False
+    import cv2
+    return jpeg.cv2_flags(cv2) == cv2.IMREAD_COLOR
+
+
+def difference(kind, config, theirs, ours):
+    """Mean absolute difference of pixels in steps of 1/255; ends the program when a batch is not what Weir delivers."""
+    channel = 2 if kind.output == "f32" else -1
+    if bgr(kind, config):
+        theirs[0] = np.flip(theirs[0], channel)
+    for part, a, b in zip(("images", "qpos", "actions"), theirs, ours):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            sys.exit(f"{kind.name}: {part} are {a.dtype} {a.shape}, Weir's {b.dtype} {b.shape}")
+    pixels = float(np.abs(theirs[0].astype(np.float32) - ours[0].astype(np.float32)).mean())
+    pixels *= 255 if kind.output == "f32" else 1
+    state = max(float(np.abs(a - b).max()) for a, b in zip(theirs[1:], ours[1:]))
+    if not pixels <= PIXELS_MAX:
+        sys.exit(f"{kind.name}: pixels differ from Weir's by {pixels:.2f} of 255 on average (at most {PIXELS_MAX})")
+    if not state <= STATE_MAX:
+        sys.exit(f"{kind.name}: state or actions differ from Weir's by {state:.2g}")
+    return pixels

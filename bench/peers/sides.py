@@ -1,0 +1,123 @@
+"""One side of the comparison each: turn(seconds) measures once and gives images/s, None when the side broke."""
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Without these glibc maps and unmaps every image that OpenCV allocates, and page faults cost it a third of its time.
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
+
+
+class Peer:
+    """A process of bench/peers/SCRIPT.py (peer.py has the protocol), alive from one turn to the next, but stopped between
+    them with all its workers: what it prefetches would be at the cost of the next side's turn. It has a process group of
+    its own in this session: should this program die, the kernel ends the group although it is stopped."""
+
+    def __init__(self, script, config, keep_memory=False):
+        self.config = config
+        env = dict(os.environ, PYTHONWARNINGS="ignore", **(KEEP_MEMORY if keep_memory else {}))
+        self.stderr = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([sys.executable, os.path.join(HERE, script + ".py"), json.dumps(config)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr,
+                                        text=True, env=env, process_group=0)
+        answer = self._answer()
+        self.left_out = None if answer.get("ready") else answer.get("left_out", "ended while starting")
+        self._signal(signal.SIGSTOP)
+
+    def _signal(self, number):
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if line:
+            return json.loads(line)
+        self.stderr.seek(0)
+        said = self.stderr.read().strip().splitlines()
+        return {"left_out": said[-1][:200] if said else "ended without a word"}
+
+    def turn(self, seconds):
+        if self.left_out:
+            return None
+        self._signal(signal.SIGCONT)
+        self.process.stdin.write(f"{seconds}\n")
+        self.process.stdin.flush()
+        answer = self._answer()
+        self._signal(signal.SIGSTOP)
+        self.left_out = answer.get("left_out")
+        return None if self.left_out else answer["images"] / answer["seconds"]
+
+    def close(self):
+        self._signal(signal.SIGKILL)
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.stderr.close()
+
+
+def run_program(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{command[0]} failed: {done.stderr.strip() or done.returncode}")
+    return done.stdout
+
+
+class Weir:
+    """`weir run`, started for each turn; the rate is that of its epochs but the first (warm-up) and the last (its workers
+    have no next epoch to run ahead into). Epochs have full batches only."""
+
+    left_out = None
+
+    def __init__(self, program, config, output):
+        self.images_per_batch = config["batch_size"] * config["cameras"]
+        self.batches_max = max(1, config["samples"] // config["batch_size"])  # of an epoch, full ones
+        self.rate = 300.0 * config["workers"]
+        form = ["--output", "f32", "--layout", "nchw"] if output == "f32-nchw" else []
+        self.command = [program, "run", config["data"], "--num-workers", str(config["workers"]), "--batch-size",
+                        str(config["batch_size"]), "--chunk-size", str(config["chunk_size"]), "--obs-history", "1",
+                        "--train-split", "1", "--every", "0", "--json", *form]
+
+    def turn(self, seconds):
+        batches = min(self.batches_max, max(1, round(self.rate * seconds / 2 / self.images_per_batch)))
+        epochs = 2 + max(1, math.ceil(self.rate * seconds / (batches * self.images_per_batch)))
+        ends = self._epoch_ends([*self.command, "--max-batches", str(batches), "--num-epochs", str(epochs)])
+        rate = (epochs - 2) * batches * self.images_per_batch / (ends[-2] - ends[0])
+        self.rate = min(rate, 3 * self.rate)  # of a few batches that were ready it may be anything
+        return rate
+
+    @staticmethod
+    def _epoch_ends(command):
+        """When each epoch's line came. Not their own times: what is between two epochs counts as well."""
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            ends = [time.perf_counter() for line in process.stdout if line.startswith('{"type":"epoch"')]
+            said = process.stderr.read()
+        if process.returncode != 0:
+            sys.exit(f"{command[0]} failed: {said.strip() or process.returncode}")
+        return ends
+
+    def close(self):
+        pass
+
+
+class Raw:
+    """libjpeg-turbo alone, over frames in memory: bench/limits --raw-only."""
+
+    left_out = None
+
+    def __init__(self, program, config):
+        self.command = [program, "--data", config["data"], "--workers", str(config["workers"]), "--raw-only",
+                        "--rounds", "1", "--json"]
+
+    def turn(self, seconds):
+        out = run_program([*self.command, "--seconds", str(seconds)])
+        return json.loads(out)["comparisons"][0]["raw_images_per_s"]["median"]
+
+    def close(self):
+        pass

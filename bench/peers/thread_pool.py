@@ -1,0 +1,88 @@
+"""What a skilled person writes in Python: threads, since the decoders give the GIL back; episodes opened once and read with
+os.pread at offsets that h5py told (or all JPEGs kept in memory); pixels straight into batches that are allocated once.
+A job is one camera of one sample, so that the cameras of a sample decode on different cores."""
+import itertools
+import os
+import queue
+import threading
+
+import jpeg
+import numpy as np
+import peer
+
+
+class Slot:
+    """The memory of one batch, and how many of its jobs are done."""
+
+    def __init__(self, shape, state_dim, actions_shape):
+        self.images = np.zeros(shape, np.uint8)
+        self.rows = [self.images[i, camera] for i in range(shape[0]) for camera in range(shape[1])]
+        self.qpos = np.zeros((shape[0], state_dim), np.float32)
+        self.actions = np.zeros((shape[0], *actions_shape), np.float32)
+        self.ready = threading.Semaphore(0)
+        self.done = None
+
+
+class Pool:
+    def __init__(self, episodes, config):
+        self.episodes, self.config = episodes, config
+        self.order = episodes.order(config["shuffle"])
+        self.jobs = queue.SimpleQueue()
+        self.decode = jpeg.decoder(config["decoder"])
+        self.read = self._memory() if config["preload"] else self._files()
+        states = [[function(e, t) for e, t in episodes.samples] for function in (episodes.state_of, episodes.actions_of)]
+        self.states, self.actions = (np.stack(rows) for rows in states)
+        n, cameras = config["batch_size"], len(episodes.cameras)
+        self.images_per_batch = n * cameras
+        # At least four images in flight for each thread, as Weir's own default.
+        ahead = max(2, -(-4 * config["workers"] // self.images_per_batch))
+        shape = (n, cameras, config["height"], config["width"], 3)
+        self.slots = [Slot(shape, self.states.shape[1], self.actions.shape[1:]) for _ in range(ahead + 1)]
+        for _ in range(config["workers"]):
+            threading.Thread(target=self._work, daemon=True).start()
+
+    def _files(self):
+        files = [os.open(path, os.O_RDONLY) for path in self.episodes.paths]
+        return lambda e, camera, t: os.pread(files[e], *reversed(self.episodes.places[e][camera][t]))
+
+    def _memory(self):
+        read = self._files()
+        kept = [[[read(e, camera, t) for t in range(len(places))] for camera, places in enumerate(cameras)]
+                for e, cameras in enumerate(self.episodes.places)]
+        return lambda e, camera, t: kept[e][camera][t]
+
+    def _work(self):
+        last = self.images_per_batch - 1
+        while True:
+            slot, row, e, camera, t = self.jobs.get()
+            self.decode(self.read(e, camera, t), slot.rows[row])
+            if next(slot.done) == last:  # a C iterator: atomic under the GIL
+                slot.ready.release()
+
+    def arm(self, slot):
+        numbers = list(itertools.islice(self.order, self.config["batch_size"]))
+        slot.done = itertools.count()
+        slot.qpos[:], slot.actions[:] = self.states[numbers], self.actions[numbers]
+        cameras = len(self.episodes.cameras)
+        for i, (e, t) in enumerate(self.episodes.samples[number] for number in numbers):
+            for camera in range(cameras):
+                self.jobs.put((slot, i * cameras + camera, e, camera, t))
+
+    def batches(self):
+        for slot in self.slots:
+            self.arm(slot)
+        for slot in itertools.cycle(self.slots):
+            slot.ready.acquire()
+            yield slot.images, slot.qpos, slot.actions
+            self.arm(slot)
+
+
+def make(config):
+    from episodes import Episodes
+    pool = Pool(Episodes(config["data"], config["chunk_size"]), config)
+    yield len(pool.slots)
+    yield from pool.batches()
+
+
+if __name__ == "__main__":
+    peer.serve(make)
