@@ -125,10 +125,9 @@ static void read_epoch(struct place *place, const json_t *object, struct weir_ep
     epoch->images_per_s = get_double(place, object, "images_per_s", 0);
     epoch->peak_rss_bytes = get_count(place, object, "peak_rss_bytes");
     epoch->cached_fraction = get_double(place, object, "page_cache_fraction", -1);
-    char reads[16] = "";
-    get_text(place, object, "reads", reads, sizeof reads);
+    const char *reads = json_string_value(json_object_get(object, "reads"));
     for (enum weir_reads known = WEIR_READS_COLD; known <= WEIR_READS_DIRECT; known++)
-        if (strcmp(reads, weir_report_reads_name(known)) == 0)
+        if (reads && strcmp(reads, weir_report_reads_name(known)) == 0)
             epoch->reads = known;
 }
 

@@ -319,7 +319,8 @@ static int close_epoch(struct loop *l, struct weir_err *err)
     if (l->run->every > 0 && done % l->run->every == 0 && (more || l->since_table.first_epoch > 0))
         rc = table(l);
     l->epoch = (struct epoch){.number = -1};
-    l->cached = weir_loader_cached(l->loader);
+    if (more && !l->config->direct)
+        l->cached = weir_loader_cached(l->loader);
     l->mark_ns = weir_clock_monotonic_ns();
     return rc;
 }

@@ -74,12 +74,26 @@ static int sample_frames(const struct weir_dataset *dataset, struct weir_extent 
 
 /* ---- the engine ---- */
 
-static void choose(struct weir_shared *s)
+/* With handles of their own: files are opened, and looked at, when they are read. */
+static double cached(const struct weir_shared *s)
+{
+    struct weir_file_set *set;
+    if (weir_file_set_copy(&set, s->files) < 0)
+        return -1;
+    double fraction = weir_page_cache_fraction(set, s->reading.samples, s->reading.n_samples);
+    weir_file_set_close(&set);
+    return fraction;
+}
+
+static int choose(struct weir_shared *s)
 {
     struct weir_reading *r = &s->reading;
+    struct weir_file_set *set;
+    if (weir_file_set_copy(&set, s->files) < 0)
+        return -ENOMEM;
     struct weir_extent *extents = malloc(sizeof *extents * TRIAL_SAMPLES);
     struct weir_choice_config config = {
-        .set = s->files,
+        .set = set,
         .threads = s->config.num_workers,
         .depth = s->config.io_depth,
         .extents = extents,
@@ -88,6 +102,8 @@ static void choose(struct weir_shared *s)
     weir_io_choose(&r->choice, &config);
     r->used = r->choice.engine;
     free(extents);
+    weir_file_set_close(&set);
+    return 0;
 }
 
 int weir_reading_open(struct weir_shared *s, struct weir_err *err)
@@ -103,10 +119,11 @@ int weir_reading_open(struct weir_shared *s, struct weir_err *err)
         rc = weir_file_set_direct(s->files, err);
     if (rc < 0)
         return rc;
-    r->cached = weir_reading_cached(s);
+    r->cached = cached(s);
     if (strcmp(s->config.io, "auto") != 0)
         return 0;
-    choose(s);
+    if (choose(s) < 0)
+        return weir_err_set(err, -ENOMEM, "out of memory");
     if (s->config.cold) /* what the trials have read */
         rc = weir_page_cache_drop(s->files, &r->cold, err);
     return rc;
@@ -114,7 +131,7 @@ int weir_reading_open(struct weir_shared *s, struct weir_err *err)
 
 double weir_reading_cached(struct weir_shared *s)
 {
-    return weir_page_cache_fraction(s->files, s->reading.samples, s->reading.n_samples);
+    return cached(s);
 }
 
 /* ---- the plan ---- */
