@@ -11,6 +11,7 @@
 
 #if WEIR_HAVE_URING
 #include <liburing.h>
+#include <pthread.h>
 
 enum { FILES_MAX = 1024 };
 
@@ -21,6 +22,10 @@ struct ring {
     bool *registered; /* of each */
 };
 
+/* Rings come and go one at a time. A new one may get the addresses of one that is gone, and ThreadSanitizer, which does
+ * not see liburing's system calls, would take that for a race. */
+static pthread_mutex_t coming_and_going = PTHREAD_MUTEX_INITIALIZER;
+
 /* Whether the ring came to be as asked. */
 static int try_setup(struct io_uring *uring, unsigned entries, unsigned flags)
 {
@@ -28,7 +33,17 @@ static int try_setup(struct io_uring *uring, unsigned entries, unsigned flags)
     memset(&params, 0, sizeof params);
     params.flags = flags | IORING_SETUP_CQSIZE;
     params.cq_entries = 2 * entries;
-    return io_uring_queue_init_params(entries, uring, &params);
+    pthread_mutex_lock(&coming_and_going);
+    int rc = io_uring_queue_init_params(entries, uring, &params);
+    pthread_mutex_unlock(&coming_and_going);
+    return rc;
+}
+
+static void shut(struct io_uring *uring)
+{
+    pthread_mutex_lock(&coming_and_going);
+    io_uring_queue_exit(uring);
+    pthread_mutex_unlock(&coming_and_going);
 }
 
 static int setup(struct io_uring *uring, unsigned entries, const char **how)
@@ -74,7 +89,7 @@ static void register_files(struct ring *ring, struct weir_file_set *set)
 static void ring_close(void *user)
 {
     struct ring *ring = user;
-    io_uring_queue_exit(&ring->uring);
+    shut(&ring->uring);
     free(ring->registered);
     free(ring);
 }
@@ -170,7 +185,7 @@ bool weir_uring_describe(char *text, size_t size)
     snprintf(text, size, "liburing " WEIR_URING_VERSION "; %s, %s, %s", how,
              buffers ? "registered buffers" : "no registered buffers",
              files ? "registered files" : "no registered files");
-    io_uring_queue_exit(&uring);
+    shut(&uring);
     return true;
 }
 

@@ -74,26 +74,12 @@ static int sample_frames(const struct weir_dataset *dataset, struct weir_extent 
 
 /* ---- the engine ---- */
 
-/* With handles of their own: files are opened, and looked at, when they are read. */
-static double cached(const struct weir_shared *s)
-{
-    struct weir_file_set *set;
-    if (weir_file_set_copy(&set, s->files) < 0)
-        return -1;
-    double fraction = weir_page_cache_fraction(set, s->reading.samples, s->reading.n_samples);
-    weir_file_set_close(&set);
-    return fraction;
-}
-
-static int choose(struct weir_shared *s)
+static void choose(struct weir_shared *s)
 {
     struct weir_reading *r = &s->reading;
-    struct weir_file_set *set;
-    if (weir_file_set_copy(&set, s->files) < 0)
-        return -ENOMEM;
     struct weir_extent *extents = malloc(sizeof *extents * TRIAL_SAMPLES);
     struct weir_choice_config config = {
-        .set = set,
+        .set = r->look,
         .threads = s->config.num_workers,
         .depth = s->config.io_depth,
         .extents = extents,
@@ -102,8 +88,6 @@ static int choose(struct weir_shared *s)
     weir_io_choose(&r->choice, &config);
     r->used = r->choice.engine;
     free(extents);
-    weir_file_set_close(&set);
-    return 0;
 }
 
 int weir_reading_open(struct weir_shared *s, struct weir_err *err)
@@ -117,13 +101,14 @@ int weir_reading_open(struct weir_shared *s, struct weir_err *err)
     int rc = s->config.cold ? weir_page_cache_drop(s->files, &r->cold, err) : 0;
     if (rc == 0 && s->config.direct)
         rc = weir_file_set_direct(s->files, err);
+    if (rc == 0 && weir_file_set_copy(&r->look, s->files) < 0)
+        rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc < 0)
         return rc;
-    r->cached = cached(s);
+    r->cached = weir_reading_cached(s);
     if (strcmp(s->config.io, "auto") != 0)
         return 0;
-    if (choose(s) < 0)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+    choose(s);
     if (s->config.cold) /* what the trials have read */
         rc = weir_page_cache_drop(s->files, &r->cold, err);
     return rc;
@@ -131,7 +116,7 @@ int weir_reading_open(struct weir_shared *s, struct weir_err *err)
 
 double weir_reading_cached(struct weir_shared *s)
 {
-    return cached(s);
+    return weir_page_cache_fraction(s->reading.look, s->reading.samples, s->reading.n_samples);
 }
 
 /* ---- the plan ---- */
@@ -222,6 +207,7 @@ void weir_reading_close(struct weir_shared *s)
 {
     struct weir_reading *r = &s->reading;
     weir_ahead_close(&r->ahead);
+    weir_file_set_close(&r->look);
     if (r->plan)
         free(r->plan->samples);
     free(r->plan);

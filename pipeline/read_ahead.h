@@ -13,6 +13,7 @@ struct weir_read_plan;
 
 struct weir_reading {
     const char *used;
+    struct weir_file_set *look; /* handles to see what is cached: the loader's own are opened when they are read */
     struct weir_choice choice;
     struct weir_extent *samples; /* frames spread over the dataset */
     int n_samples;
