@@ -100,7 +100,7 @@ static double time_engine(const char *engine, const struct weir_choice_config *c
     struct trial_thread threads[THREADS_MAX] = {0};
     struct weir_file_set *set;
     int n_threads = config->threads < 1 ? 1 : config->threads < THREADS_MAX ? config->threads : THREADS_MAX;
-    if (weir_file_set_copy(&set, config->set) < 0)
+    if (weir_file_set_copy(&set, config->set, 0) < 0)
         return -ENOMEM;
     size_t extent_max = longest(extents, n);
     struct weir_ahead_config ahead = {.engine = engine,

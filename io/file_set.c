@@ -126,9 +126,9 @@ int weir_file_set_open_max(const struct weir_file_set *set)
     return set->open_max;
 }
 
-int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *set)
+int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *set, int max_open)
 {
-    int rc = weir_file_set_open(out, set->open_max);
+    int rc = weir_file_set_open(out, max_open);
     for (int i = 0; i < set->count && rc >= 0; i++)
         rc = weir_file_set_add(*out, set->files[i].path, &set->files[i].id);
     if (rc < 0)

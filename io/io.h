@@ -29,8 +29,8 @@ void weir_file_set_close(struct weir_file_set **set);
 /* Adds a file; returns its number (0, 1, 2, ...) or -ENOMEM. path is copied. Not while readers run. */
 int weir_file_set_add(struct weir_file_set *set, const char *path, const struct weir_file_id *id);
 const char *weir_file_set_path(const struct weir_file_set *set, int file);
-/* The same files with handles of its own, direct when set is. */
-int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *set);
+/* The same files with handles of its own (max_open as above), direct when set is. */
+int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *set, int max_open);
 
 /* From now on all reads pass the page cache by (O_DIRECT). Before the first one. -ENOTSUP, naming a file, when its file
  * system has no such reads. */

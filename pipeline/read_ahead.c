@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum {
+    LOOK_HANDLES = 2,     /* of files that are only looked at */
     SAMPLES = 64,         /* frames that stand for the dataset */
     TRIAL_SAMPLES = 1536, /* frames to try engines on */
     WINDOW = 1 << 16,     /* tickets to look ahead where there is little to read */
@@ -101,7 +102,7 @@ int weir_reading_open(struct weir_shared *s, struct weir_err *err)
     int rc = s->config.cold ? weir_page_cache_drop(s->files, &r->cold, err) : 0;
     if (rc == 0 && s->config.direct)
         rc = weir_file_set_direct(s->files, err);
-    if (rc == 0 && weir_file_set_copy(&r->look, s->files) < 0)
+    if (rc == 0 && weir_file_set_copy(&r->look, s->files, LOOK_HANDLES) < 0)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc < 0)
         return rc;

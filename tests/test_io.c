@@ -290,7 +290,7 @@ Test(io, direct_reads_give_the_same_bytes)
         }
         cr_assert_eq(rc, 0, "%s", err.text);
         cr_assert_geq(weir_file_set_align(set), 512);
-        cr_assert_eq(weir_file_set_copy(&copy, set), 0);
+        cr_assert_eq(weir_file_set_copy(&copy, set, 2), 0);
         cr_assert_eq(weir_file_set_align(copy), weir_file_set_align(set));
         weir_file_set_close(&set);
         struct weir_reader *reader = make_reader(copy, engines[e]);

@@ -4,8 +4,13 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 TestSuite(read_ahead, .init = fixture_open, .fini = fixture_close);
 
@@ -253,6 +258,44 @@ Test(read_ahead, what_was_used_is_said)
         cr_assert_gt(counts.ahead_reads, 0);
         weir_loader_close(&loader);
     }
+}
+
+/* As containers often do. */
+static void forbid_io_uring(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+    cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+Test(read_ahead, a_kernel_that_refuses_io_uring_is_one_line_and_auto_goes_on)
+{
+    struct weir_loader_config config = config_for(fixture_synth("d", "act", EPISODES, STEPS, 64, 48, "top,wrist"));
+    struct weir_loader *loader;
+    struct weir_loader_facts facts;
+    struct weir_err err = WEIR_ERR_NONE;
+    char text[256];
+    if (weir_io_check("uring", NULL) < 0)
+        return;
+    forbid_io_uring();
+    cr_assert_not(weir_uring_describe(text, sizeof text));
+    config.io = "uring";
+    cr_assert_eq(weir_loader_open(&loader, &config, &err), -EPERM);
+    cr_assert_not_null(strstr(err.text, "does not let this process use io_uring"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "use --io pread"), "%s", err.text);
+    config.io = "auto";
+    config.direct = can_direct(&config);
+    loader = fixture_loader(&config);
+    weir_loader_facts(loader, &facts);
+    cr_assert_str_eq(facts.io_used, "pread");
+    cr_assert(!config.direct || strstr(facts.io_why, "uring cannot be used"), "%s", facts.io_why);
+    weir_loader_close(&loader);
 }
 
 Test(read_ahead, mistakes_are_named)
