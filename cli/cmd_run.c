@@ -4,7 +4,7 @@
 #include "cli/ranks.h"
 #include "cli/run_loop.h"
 #include "cli/sysinfo.h"
-#include "io/io.h"
+#include "pipeline/read_ahead.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +29,8 @@ struct run_options {
     bool wrap;
     int on_error;
     const char *io, *decoder;
+    int io_depth;
+    bool direct, cold;
     double step_ms;
     bool step_spin, no_timing;
     int every, lang;
@@ -87,7 +89,12 @@ static const struct weir_opt run_opts[] = {
      "ranks that would be a batch short take one from the beginning; else the tail is cut"},
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail",
      "a bad frame ends the run, drops its sample, or becomes the last good one before it (without one, drops it)"},
-    {"io", WEIR_OPT_TEXT, FIELD(io), "pread|null", "pread", "how bytes are read (null: from memory)"},
+    {"io", WEIR_OPT_TEXT, FIELD(io), "auto|pread|mmap|uring|null", "auto",
+     "how bytes are read; auto: by what is cached, else the fastest of a short trial; null: from memory"},
+    {"io-depth", WEIR_OPT_INT, FIELD(io_depth), "N", "auto", "reads in flight ahead of the workers; auto: 64", 1,
+     WEIR_IO_DEPTH_MAX, true},
+    {"direct", WEIR_OPT_FLAG, FIELD(direct), NULL, NULL, "reads pass the page cache by (O_DIRECT)"},
+    {"cold", WEIR_OPT_FLAG, FIELD(cold), NULL, NULL, "drop the files from the page cache before the run"},
     {"decoder", WEIR_OPT_TEXT, FIELD(decoder), "turbo|null", "turbo", "how JPEGs are decoded (null: not at all)"},
     {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "F", "0", "busy time per batch, in place of a training step", 0, 1e7},
     {"step-spin", WEIR_OPT_FLAG, FIELD(step_spin), NULL, NULL, "with --step-ms: spin instead of sleeping"},
@@ -172,6 +179,9 @@ static void to_config(const struct run_options *o, const char *data, const struc
     config->wrap = o->wrap;
     config->on_error = (enum weir_on_error)o->on_error;
     config->io = o->io;
+    config->io_depth = o->io_depth == WEIR_OPT_AUTO ? 0 : o->io_depth;
+    config->direct = o->direct;
+    config->cold = o->cold;
     config->decoder = o->decoder;
     config->no_timing = o->no_timing;
     config->on_stall = on_stall;
@@ -189,7 +199,26 @@ static void print_camera(const char *name, const struct weir_loader_facts *facts
         fprintf(stderr, " (of %dx%d+%d+%d)", view->width, view->height, view->x, view->y);
 }
 
-static void print_head(const struct weir_loader *loader, const char *data, int num_epochs,
+static void print_reading(const struct weir_loader_facts *facts, const struct run_options *o)
+{
+    fprintf(stderr, "reads: %s%s", facts->io_used, o->direct ? ", direct" : "");
+    if (strcmp(facts->io_requested, facts->io_used) != 0)
+        fprintf(stderr, " (%s: %s)", facts->io_requested, facts->io_why);
+    if (facts->io_depth > 0)
+        fprintf(stderr, "; up to %d ahead of the workers", facts->io_depth);
+    if (facts->io_pool_bytes > 0)
+        fprintf(stderr, " in %.0f MB", (double)facts->io_pool_bytes / 1e6);
+    if (*facts->io_features)
+        fprintf(stderr, ", %s", facts->io_features);
+    if (facts->io_cached >= 0 && !o->direct)
+        fprintf(stderr, "; %.0f %% in the page cache", 100 * facts->io_cached);
+    fputc('\n', stderr);
+    if (o->cold)
+        fprintf(stderr, "cold: %.1f MB were dropped from the page cache, %.1f %% stayed\n",
+                (double)facts->cold_bytes / 1e6, 100 * facts->cold_stayed);
+}
+
+static void print_head(const struct weir_loader *loader, const char *data, const struct run_options *o,
                        const struct weir_ranks *ranks)
 {
     const struct weir_dataset *dataset = weir_loader_dataset(loader);
@@ -205,8 +234,9 @@ static void print_head(const struct weir_loader *loader, const char *data, int n
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
         print_camera(weir_dataset_camera(dataset, c)->name, &facts, c);
     fprintf(stderr, "; %d training and %d validation batches x %d epochs; %d workers, prefetch %d\n",
-            weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN), weir_sampler_batches(sampler, WEIR_SPLIT_VAL), num_epochs,
-            facts.workers, facts.prefetch);
+            weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN), weir_sampler_batches(sampler, WEIR_SPLIT_VAL),
+            o->num_epochs, facts.workers, facts.prefetch);
+    print_reading(&facts, o);
     if (ranks->world_size > 1 || ranks->source)
         fprintf(stderr, "rank %d of %d%s%s\n", ranks->rank, ranks->world_size, ranks->source ? ", by " : "",
                 ranks->source ? ranks->source : "");
@@ -218,6 +248,23 @@ static void print_head(const struct weir_loader *loader, const char *data, int n
     if (weir_dataset_bad_episodes(dataset) > 0)
         fprintf(stderr, "%d episodes cannot be opened and are left out; the first: %s\n",
                 weir_dataset_bad_episodes(dataset), weir_dataset_bad_episode(dataset, 0));
+}
+
+static void write_reading(struct weir_json *json, const struct weir_loader_facts *facts)
+{
+    weir_json_object(json, "io");
+    weir_json_text(json, "requested", facts->io_requested);
+    weir_json_text(json, "used", facts->io_used);
+    weir_json_text(json, "why", *facts->io_why ? facts->io_why : NULL);
+    weir_json_int(json, "depth", facts->io_depth);
+    weir_json_uint(json, "pool_bytes", facts->io_pool_bytes);
+    weir_json_text(json, "features", *facts->io_features ? facts->io_features : NULL);
+    if (facts->io_cached < 0)
+        weir_json_null(json, "page_cache_fraction");
+    else
+        weir_json_double(json, "page_cache_fraction", facts->io_cached);
+    weir_json_double(json, "cold_stayed_fraction", facts->cold_stayed);
+    weir_json_end(json, '}');
 }
 
 static void write_run_line(FILE *out, const struct weir_command *command, const struct run_options *o, const char *data,
@@ -263,6 +310,7 @@ static void write_run_line(FILE *out, const struct weir_command *command, const 
     weir_json_uint(&json, "largest_extent_bytes", facts.extent_max);
     weir_json_int(&json, "episodes", weir_dataset_episodes(weir_loader_dataset(loader)));
     weir_json_int(&json, "images_per_sample", facts.images_per_sample);
+    write_reading(&json, &facts);
     weir_json_end(&json, '}');
     weir_json_end(&json, '}');
     weir_json_close(&json);
@@ -384,7 +432,7 @@ static int run_loader(const struct weir_command *command, const struct run_optio
     if (rc == 0)
         rc = open_output(o->checksums, dataset, run->log, &run->checksums, err);
     if (rc == 0) {
-        print_head(loader, data, o->num_epochs, ranks);
+        print_head(loader, data, o, ranks);
         if (run->log)
             write_run_line(run->log, command, o, data, loader, ranks);
         if (run->json)
@@ -408,7 +456,7 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
     if (parse != WEIR_PARSE_RUN)
         return parse == WEIR_PARSE_HELP ? 0 : 2;
     struct weir_err err = WEIR_ERR_NONE;
-    if (weir_io_check(o.io, &err) == -EINVAL || weir_decoder_check(o.decoder, &err) == -EINVAL) {
+    if (weir_reading_check(o.io, o.direct, &err) == -EINVAL || weir_decoder_check(o.decoder, &err) == -EINVAL) {
         weir_cli_fail(command, &err);
         return 2;
     }

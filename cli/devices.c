@@ -1,4 +1,5 @@
 #include "cli/devices.h"
+#include "io/io.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,9 +10,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#if WEIR_HAVE_URING
-#include <liburing.h>
-#endif
 
 static void found(struct weir_device *device, bool present, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -70,27 +68,10 @@ void weir_device_io_uring(struct weir_device *device)
     found(device, true, "works (features 0x%x)", params.features);
 }
 
-#if WEIR_HAVE_URING
 void weir_device_liburing(struct weir_device *device)
 {
-    struct io_uring_probe *probe = io_uring_get_probe();
-    if (!probe) {
-        found(device, true, "liburing " WEIR_URING_VERSION ", and the kernel does not let this process use it");
-        return;
-    }
-    int supported = 0;
-    for (int op = 0; op < IORING_OP_LAST; op++)
-        supported += io_uring_opcode_supported(probe, op);
-    found(device, true, "liburing " WEIR_URING_VERSION ", the kernel has %d of its %d operations", supported,
-          (int)IORING_OP_LAST);
-    io_uring_free_probe(probe);
+    device->present = weir_uring_describe(device->text, sizeof device->text);
 }
-#else
-void weir_device_liburing(struct weir_device *device)
-{
-    found(device, false, "built without liburing");
-}
-#endif
 
 /* The few calls of the driver that doctor makes, by their documented C signatures. */
 struct cuda {

@@ -12,7 +12,7 @@ struct weir_device {
 /* Whether this process may use io_uring. */
 void weir_device_io_uring(struct weir_device *device);
 
-/* liburing as built in: its version, and how many of its operations this kernel has. */
+/* liburing as built in: its version, and what of it this kernel has. */
 void weir_device_liburing(struct weir_device *device);
 
 /* The CUDA driver and its GPUs. Opens the driver library, which may take a second; nothing is kept. */

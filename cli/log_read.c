@@ -124,6 +124,11 @@ static void read_epoch(struct place *place, const json_t *object, struct weir_ep
     epoch->samples_per_s = get_double(place, object, "samples_per_s", 0);
     epoch->images_per_s = get_double(place, object, "images_per_s", 0);
     epoch->peak_rss_bytes = get_count(place, object, "peak_rss_bytes");
+    epoch->cached_fraction = get_double(place, object, "page_cache_fraction", -1);
+    const char *reads = json_string_value(json_object_get(object, "reads"));
+    for (enum weir_reads known = WEIR_READS_COLD; known <= WEIR_READS_DIRECT; known++)
+        if (reads && strcmp(reads, weir_report_reads_name(known)) == 0)
+            epoch->reads = known;
 }
 
 static void read_kind(struct place *place, const json_t *object, struct weir_report_row *row)

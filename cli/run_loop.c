@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+static const double COLD_MAX = 0.05, WARM_MIN = 0.95; /* fractions in the page cache that are as good as none and all */
+
 /* What one epoch has cost so far. */
 struct epoch {
     int number; /* from 0; -1 = none begun */
@@ -36,6 +38,7 @@ struct loop {
     const volatile sig_atomic_t *interrupted;
     struct weir_loader_facts facts;
     struct epoch epoch;
+    double cached; /* fraction of the dataset in the page cache when the epoch began */
     struct window since_table, since_start;
     uint64_t batches;         /* of the run so far */
     bool cut_short;           /* ended before its last batch */
@@ -225,6 +228,15 @@ static void clear_progress(const struct loop *l)
         fputs("\r\033[K", stderr);
 }
 
+static enum weir_reads reads_of(const struct loop *l)
+{
+    if (l->config->direct)
+        return WEIR_READS_DIRECT;
+    if (l->cached < 0 || strcmp(l->facts.io_used, "null") == 0)
+        return WEIR_READS_UNKNOWN;
+    return l->cached <= COLD_MAX ? WEIR_READS_COLD : l->cached >= WARM_MIN ? WEIR_READS_WARM : WEIR_READS_PARTLY;
+}
+
 static void end_epoch(struct loop *l)
 {
     const struct epoch *e = &l->epoch;
@@ -244,6 +256,8 @@ static void end_epoch(struct loop *l)
         .images_per_s = total_s > 0 ? (double)e->images / total_s : 0,
         .peak_rss_bytes = weir_peak_rss_bytes(),
         .interrupted = e->batches < (uint64_t)batches,
+        .reads = reads_of(l),
+        .cached_fraction = l->cached,
     };
     clear_progress(l);
     if (l->run->json)
@@ -307,6 +321,8 @@ static int close_epoch(struct loop *l, struct weir_err *err)
     if (l->run->every > 0 && done % l->run->every == 0 && (more || l->since_table.first_epoch > 0))
         rc = table(l);
     l->epoch = (struct epoch){.number = -1};
+    if (more && !l->config->direct)
+        l->cached = weir_loader_cached(l->loader);
     l->mark_ns = weir_clock_monotonic_ns();
     return rc;
 }
@@ -386,6 +402,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
         .terminal = isatty(STDERR_FILENO),
     };
     weir_loader_facts(loader, &l.facts);
+    l.cached = l.facts.io_cached;
     int rc = consume(&l, err);
     weir_run_profile_finish(run->profile);
     l.cut_short = weir_loader_position(loader) < weir_sampler_total(weir_loader_sampler(loader));

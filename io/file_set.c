@@ -27,6 +27,7 @@ struct weir_file_set {
     int count, capacity;
     int open_count, open_max;
     int hand;                      /* of the clock: who is closed next */
+    size_t align;                  /* O_DIRECT: of offsets, lengths and memory; 1 without it */
     const struct weir_io_ops *ops; /* whose shared state this is */
     void *shared;
 };
@@ -56,6 +57,7 @@ int weir_file_set_open(struct weir_file_set **out, int max_open)
     if (!set)
         return -ENOMEM;
     pthread_mutex_init(&set->lock, NULL);
+    set->align = 1;
     set->open_max = max_open > 0 ? max_open : default_open_max();
     return 0;
 }
@@ -114,6 +116,69 @@ uint64_t weir_file_set_size(const struct weir_file_set *set, int file)
     return set->files[file].id.size_bytes;
 }
 
+size_t weir_file_set_align(const struct weir_file_set *set)
+{
+    return set->align;
+}
+
+int weir_file_set_open_max(const struct weir_file_set *set)
+{
+    return set->open_max;
+}
+
+int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *set, int max_open)
+{
+    int rc = weir_file_set_open(out, max_open);
+    for (int i = 0; i < set->count && rc >= 0; i++)
+        rc = weir_file_set_add(*out, set->files[i].path, &set->files[i].id);
+    if (rc < 0)
+        weir_file_set_close(out);
+    else
+        (*out)->align = set->align;
+    return rc < 0 ? rc : 0;
+}
+
+/* What the file system wants of direct reads. Kernels before 6.1 do not say: a page suits all of them. */
+static int direct_align(const char *path, size_t *align)
+{
+    *align = 4096;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    if (fd < 0)
+        return -errno;
+    int rc = 0;
+#ifdef STATX_DIOALIGN
+    struct statx st;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) == 0 && (st.stx_mask & STATX_DIOALIGN)) {
+        *align = st.stx_dio_mem_align > st.stx_dio_offset_align ? st.stx_dio_mem_align : st.stx_dio_offset_align;
+        rc = st.stx_dio_offset_align == 0 ? -EINVAL : 0;
+        *align = *align > 512 ? *align : 512;
+    }
+#endif
+    close(fd);
+    return rc == 0 && (*align & (*align - 1)) != 0 ? -EINVAL : rc;
+}
+
+int weir_file_set_direct(struct weir_file_set *set, struct weir_err *err)
+{
+    uint64_t device = 0;
+    for (int i = 0; i < set->count; i++) {
+        size_t align;
+        if (i > 0 && set->files[i].id.device == device)
+            continue; /* one file speaks for its file system */
+        int rc = direct_align(set->files[i].path, &align);
+        if (rc == -EINVAL || rc == -EOPNOTSUPP)
+            return weir_err_set(err, -ENOTSUP,
+                                "%s: its file system has no direct reads (O_DIRECT); leave out --direct, or move the "
+                                "data to a disk",
+                                set->files[i].path);
+        if (rc < 0)
+            return weir_err_set(err, rc, "%s: %s", set->files[i].path, strerror(-rc));
+        device = set->files[i].id.device;
+        set->align = align > set->align ? align : set->align;
+    }
+    return 0;
+}
+
 int weir_file_set_share(struct weir_file_set *set, const struct weir_io_ops *ops, void **shared, struct weir_err *err)
 {
     if (set->ops && set->ops != ops)
@@ -153,9 +218,9 @@ static void evict(struct weir_file_set *set)
     }
 }
 
-static int open_checked(const struct file *f, int *fd)
+static int open_checked(const struct file *f, int flags, int *fd)
 {
-    *fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    *fd = open(f->path, O_RDONLY | O_CLOEXEC | flags);
     if (*fd < 0)
         return -errno;
     struct stat st;
@@ -186,7 +251,7 @@ static int open_now(struct weir_file_set *set, int file)
     int fd, rc;
     do {
         pthread_mutex_unlock(&set->lock);
-        rc = open_checked(f, &fd);
+        rc = open_checked(f, set->align > 1 ? O_DIRECT : 0, &fd);
         pthread_mutex_lock(&set->lock);
     } while ((rc == -EMFILE || rc == -ENFILE) && make_do(set));
     if (rc < 0)

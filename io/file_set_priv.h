@@ -11,6 +11,7 @@ int weir_file_acquire(struct weir_file_set *set, int file, int *fd);
 void weir_file_release(struct weir_file_set *set, int file);
 
 int weir_file_set_count(const struct weir_file_set *set);
+int weir_file_set_open_max(const struct weir_file_set *set);
 uint64_t weir_file_set_size(const struct weir_file_set *set, int file);
 
 struct weir_io_ops;

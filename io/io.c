@@ -1,4 +1,5 @@
 #include "io/io.h"
+#include "io/ahead.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
 #include "prof/recorder.h"
@@ -9,14 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct weir_io_ops *const engines[] = {&weir_io_pread, &weir_io_null};
+static const struct weir_io_ops *const engines[] = {&weir_io_pread, &weir_io_mmap, &weir_io_uring, &weir_io_null};
 enum { ENGINE_COUNT = sizeof engines / sizeof engines[0] };
 
 struct weir_reader {
     const struct weir_io_ops *ops;
     struct weir_file_set *set;
     void *shared;
-    _Atomic uint64_t reads, bytes; /* one writer */
+    struct weir_bounce bounce; /* of direct reads */
+    struct weir_ahead *ahead;  /* while a ticket is under way */
+    uint64_t ticket;
+    _Atomic uint64_t reads, bytes, staged; /* one writer */
 };
 
 bool weir_io_row(int i, const char **name, const char **summary, const char **why_not)
@@ -29,7 +33,7 @@ bool weir_io_row(int i, const char **name, const char **summary, const char **wh
     return true;
 }
 
-static const struct weir_io_ops *find(const char *name)
+const struct weir_io_ops *weir_io_find(const char *name)
 {
     for (int i = 0; i < ENGINE_COUNT; i++)
         if (strcmp(engines[i]->name, name) == 0)
@@ -39,7 +43,7 @@ static const struct weir_io_ops *find(const char *name)
 
 int weir_io_check(const char *engine, struct weir_err *err)
 {
-    const struct weir_io_ops *ops = find(engine);
+    const struct weir_io_ops *ops = weir_io_find(engine);
     if (ops && ops->why_not)
         return weir_err_set(err, -ENOTSUP, "io engine %s is not there: %s", engine, ops->why_not);
     if (ops)
@@ -56,8 +60,10 @@ int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_f
     int rc = weir_io_check(engine, err);
     if (rc < 0)
         return rc;
-    const struct weir_io_ops *ops = find(engine);
+    const struct weir_io_ops *ops = weir_io_find(engine);
     void *shared = NULL;
+    if (weir_file_set_align(set) > 1 && !ops->can_direct)
+        return weir_err_set(err, -EINVAL, "io engine %s has no direct reads; pread and uring have them", engine);
     rc = weir_file_set_share(set, ops, &shared, err);
     if (rc < 0)
         return rc;
@@ -73,6 +79,8 @@ int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_f
 
 void weir_reader_close(struct weir_reader **reader)
 {
+    if (*reader)
+        free((*reader)->bounce.bytes);
     free(*reader);
     *reader = NULL;
 }
@@ -87,10 +95,20 @@ static int read_timed(struct weir_reader *reader, int file, int fd, uint64_t off
                       const uint8_t **data)
 {
     WEIR_ZONE(WEIR_STAGE_READ_BYTES);
+    size_t align = weir_file_set_align(reader->set);
+    if (align > 1)
+        return weir_direct_read(&reader->bounce, fd, align, offset, length, data);
     return reader->ops->read(reader->shared, file, fd, offset, length, buffer, data);
 }
 
-int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t length, void *buffer, const uint8_t **data)
+static int wait_timed(struct weir_ahead *ahead, int entry, const uint8_t **data)
+{
+    WEIR_ZONE(WEIR_STAGE_READ_BYTES);
+    return weir_ahead_wait(ahead, entry, data);
+}
+
+static int read_now(struct weir_reader *reader, int file, uint64_t offset, size_t length, void *buffer,
+                    const uint8_t **data)
 {
     int fd;
     int rc = acquire(reader->set, file, &fd);
@@ -98,11 +116,39 @@ int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t leng
         return rc;
     rc = read_timed(reader, file, fd, offset, length, buffer, data);
     weir_file_release(reader->set, file);
+    return rc;
+}
+
+/* One writer. */
+static void add(_Atomic uint64_t *counter, uint64_t more)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t length, void *buffer, const uint8_t **data)
+{
+    const struct weir_extent extent = {file, offset, length};
+    int entry = reader->ahead ? weir_ahead_find(reader->ahead, reader->ticket, &extent) : -1;
+    int rc = entry >= 0 ? wait_timed(reader->ahead, entry, data) : read_now(reader, file, offset, length, buffer, data);
     if (rc < 0)
         return rc;
-    atomic_store_explicit(&reader->reads, reader->reads + 1, memory_order_relaxed);
-    atomic_store_explicit(&reader->bytes, reader->bytes + length, memory_order_relaxed);
+    add(&reader->reads, 1);
+    add(&reader->bytes, length);
+    add(&reader->staged, entry >= 0);
     return 0;
+}
+
+void weir_reader_begin(struct weir_reader *reader, struct weir_ahead *ahead, uint64_t ticket)
+{
+    reader->ahead = ahead;
+    reader->ticket = ticket;
+}
+
+void weir_reader_end(struct weir_reader *reader)
+{
+    if (reader->ahead)
+        weir_ahead_end(reader->ahead, reader->ticket);
+    reader->ahead = NULL;
 }
 
 const char *weir_read_reason(int code)
@@ -121,4 +167,5 @@ void weir_reader_counts(const struct weir_reader *reader, struct weir_read_count
 {
     counts->reads = atomic_load_explicit(&reader->reads, memory_order_relaxed);
     counts->bytes = atomic_load_explicit(&reader->bytes, memory_order_relaxed);
+    counts->ahead = atomic_load_explicit(&reader->staged, memory_order_relaxed);
 }

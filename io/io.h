@@ -13,6 +13,7 @@
 
 struct weir_file_set;
 struct weir_reader;
+struct weir_ahead;
 
 /* What a file looked like when it was indexed. */
 struct weir_file_id {
@@ -28,11 +29,25 @@ void weir_file_set_close(struct weir_file_set **set);
 /* Adds a file; returns its number (0, 1, 2, ...) or -ENOMEM. path is copied. Not while readers run. */
 int weir_file_set_add(struct weir_file_set *set, const char *path, const struct weir_file_id *id);
 const char *weir_file_set_path(const struct weir_file_set *set, int file);
+/* The same files with handles of its own (max_open as above), direct when set is. */
+int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *set, int max_open);
+
+/* From now on all reads pass the page cache by (O_DIRECT). Before the first one. -ENOTSUP, naming a file, when its file
+ * system has no such reads. */
+int weir_file_set_direct(struct weir_file_set *set, struct weir_err *err);
+/* What offsets, lengths and memory of direct reads are multiples of; 1 when the set does not read directly. */
+size_t weir_file_set_align(const struct weir_file_set *set);
+
+struct weir_extent {
+    int file;
+    uint64_t offset;
+    size_t length;
+};
 
 /* 0 when an engine of this name is there; -EINVAL or -ENOTSUP with the names there are, or the reason. */
 int weir_io_check(const char *engine, struct weir_err *err);
 
-/* Opens a reader on the engine of this name ("pread", "null"). */
+/* Opens a reader on the engine of this name ("pread", "mmap", "uring", "null"). */
 int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_file_set *set, struct weir_err *err);
 void weir_reader_close(struct weir_reader **reader);
 
@@ -42,16 +57,26 @@ void weir_reader_close(struct weir_reader **reader);
  * open or read. */
 int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t length, void *buffer, const uint8_t **data);
 
+/* From now on this reader looks for its extents among what was read ahead for the ticket, before it reads; until
+ * weir_reader_end, which gives back what it did not ask for. ahead: ahead.h's, of the same set; NULL: neither does
+ * anything. */
+void weir_reader_begin(struct weir_reader *reader, struct weir_ahead *ahead, uint64_t ticket);
+void weir_reader_end(struct weir_reader *reader);
+
 /* A sentence for a code that weir_read returned. */
 const char *weir_read_reason(int code);
 
 struct weir_read_counts {
     uint64_t reads, bytes;
+    uint64_t ahead; /* reads of these that had been read ahead */
 };
 /* Counts of this reader so far (any thread). */
 void weir_reader_counts(const struct weir_reader *reader, struct weir_read_counts *counts);
 
 /* Row i of the engine table for help and doctor; false past the end. *why_not is NULL when the engine is there. */
 bool weir_io_row(int i, const char **name, const char **summary, const char **why_not);
+
+/* Describes what liburing and the kernel offer engine uring; false, and why not, when this process has none. */
+bool weir_uring_describe(char *text, size_t size);
 
 #endif

@@ -28,4 +28,6 @@ const struct weir_io_ops weir_io_pread = {
     .name = "pread",
     .summary = "plain reads, through the page cache",
     .read = read_extent,
+    .can_direct = true,
+    .hints = true,
 };

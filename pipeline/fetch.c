@@ -71,6 +71,16 @@ void weir_fetcher_close(struct weir_fetcher *fetcher)
     fetcher->capacity = fetcher->row_capacity = 0;
 }
 
+void weir_fetcher_begin(struct weir_fetcher *fetcher, struct weir_ahead *ahead, uint64_t ticket)
+{
+    weir_reader_begin(fetcher->reader, ahead, ticket);
+}
+
+void weir_fetcher_end(struct weir_fetcher *fetcher)
+{
+    weir_reader_end(fetcher->reader);
+}
+
 /* One writer. */
 static void count(_Atomic uint64_t *counter, uint64_t more)
 {

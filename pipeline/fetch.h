@@ -40,6 +40,11 @@ int weir_fetch_files(const struct weir_dataset *dataset, struct weir_file_set **
 int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int t, void *into, size_t into_bytes,
                      const uint8_t **bytes, size_t *length);
 
+/* Whose frames these will be, until weir_fetcher_end: a ticket whose extents may have been read ahead (ahead NULL: none
+ * are). */
+void weir_fetcher_begin(struct weir_fetcher *fetcher, struct weir_ahead *ahead, uint64_t ticket);
+void weir_fetcher_end(struct weir_fetcher *fetcher);
+
 /* Puts n frames of one block together (weir_shares_blocks), unpacking each chunk once: frame ts[i] goes to rows[i],
  * which has the block's row_bytes. 0, or a negative code with fetcher->reason: then none of them came. */
 int weir_fetch_block(struct weir_fetcher *fetcher, int episode, int camera, const int *ts, uint8_t *const *rows, int n);

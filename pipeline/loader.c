@@ -41,7 +41,7 @@ void weir_loader_config_default(struct weir_loader_config *config)
         .obs_history = 1,
         .chunk_size = 20,
         .train_split = 0.9,
-        .io = "pread",
+        .io = "auto",
         .decoder = "turbo",
     };
 }
@@ -61,7 +61,9 @@ static int check_config(const struct weir_loader_config *c, struct weir_err *err
     if (c->image_width < 0 || c->image_width > 16384 || c->image_height < 0 || c->image_height > 16384 ||
         !c->image_width != !c->image_height)
         return weir_err_set(err, -EINVAL, "image_width and image_height are 1..16384, or both 0");
-    int rc = weir_io_check(c->io, err);
+    if (c->io_depth < 0 || c->io_depth > WEIR_IO_DEPTH_MAX)
+        return weir_err_set(err, -EINVAL, "io_depth is auto or 1..%d", WEIR_IO_DEPTH_MAX);
+    int rc = weir_reading_check(c->io, c->direct, err);
     return rc < 0 ? rc : weir_decoder_check(c->decoder, err);
 }
 
@@ -99,6 +101,8 @@ static int open_data(struct weir_shared *s, struct weir_err *err)
         s->blocks = has_blocks(s->dataset);
     if (rc == 0 && weir_fetch_files(s->dataset, &s->files) < 0)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
+    if (rc == 0)
+        rc = weir_reading_open(s, err);
     return rc;
 }
 
@@ -251,6 +255,8 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
         return weir_err_set(err, -ENOMEM, "out of memory");
     memset(loader->workers, 0, bytes);
     int rc = 0;
+    if (loader->next < loader->shared.total)
+        rc = weir_read_ahead_open(&loader->shared, err);
     for (int i = 0; i < loader->n_contexts && rc == 0; i++)
         rc = weir_worker_open(&loader->workers[i], &loader->shared, i, err);
     for (int i = 0; i < loader->n_workers && rc == 0; i++)
@@ -330,6 +336,7 @@ void weir_loader_close(struct weir_loader **loader)
     for (int i = 0; i < l->n_contexts && l->workers; i++)
         weir_worker_close(&l->workers[i]);
     free(l->workers);
+    weir_reading_close(s);
     weir_slots_close(&s->slots);
     weir_recorder_close(&s->recorder);
     weir_faults_destroy(&s->faults);
@@ -492,12 +499,18 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
         .open_s = since_start_s(loader, loader->opened_ns),
         .first_batch_s = since_start_s(loader, loader->first_batch_ns),
     };
+    weir_reading_facts(s, facts);
     for (int c = 0; c < s->layout.n_cameras; c++) {
         facts->image_width[c] = s->layout.width[c];
         facts->image_height[c] = s->layout.height[c];
         facts->views[c] = s->views[c];
         facts->whole[c] = weir_view_is_whole(&s->views[c], &s->probes[c]);
     }
+}
+
+double weir_loader_cached(struct weir_loader *loader)
+{
+    return weir_reading_cached(&loader->shared);
 }
 
 void weir_loader_norm(const struct weir_loader *loader, bool actions, const float **mean, const float **std)
@@ -526,6 +539,7 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
         counts->decoded.decoded_pixels += decoded.decoded_pixels;
         counts->reads += reads.reads;
         counts->read_bytes += reads.bytes;
+        counts->ahead_reads += reads.ahead;
         uint64_t fallbacks = atomic_load_explicit(&loader->workers[i].fetcher.fallbacks, memory_order_relaxed);
         counts->fallback_reads += fallbacks;
         counts->reads += fallbacks;

@@ -67,7 +67,10 @@ struct weir_loader_config {
     bool wrap;                       /* no rank's tail is cut: the first batches are taken again */
     struct weir_state resume;        /* by weir_loader_restore: the run begins where that one stopped */
     enum weir_on_error on_error;
-    const char *io;      /* "pread" */
+    const char *io; /* "auto": by what is in the page cache, and else by trying; "pread", "mmap", "uring", "null" */
+    int io_depth;   /* reads in flight of an engine that reads ahead; 0 = 64 */
+    bool direct;    /* reads pass the page cache by (O_DIRECT) */
+    bool cold;      /* the dataset's files are dropped from the page cache before the first read */
     const char *decoder; /* "turbo" */
     bool no_timing;      /* no zones: batches only */
     double stall_s;      /* report a stall after this long without progress; 0 = 30 */
@@ -147,8 +150,19 @@ struct weir_loader_facts {
     double index_s;       /* opening the dataset */
     double open_s;        /* all of weir_loader_open */
     double first_batch_s; /* from its call to the first batch that weir_loader_next gave out; 0 before */
+    const char *io_requested, *io_used, *io_why; /* engines, and a sentence (empty when it was asked for); lent */
+    const char *io_features;                     /* what the kernel gave the engine; may be empty */
+    int io_depth;                                /* reads in flight ahead of the workers; 0 = no read-ahead */
+    size_t io_pool_bytes;                        /* memory of read-ahead */
+    double io_cached;                            /* fraction of the dataset in the page cache before the first read,
+                                                    of 64 sampled frames; -1 = not known */
+    double cold_stayed;                          /* config.cold: fraction of the files that stayed all the same */
+    uint64_t cold_bytes;                         /* bytes of these files */
 };
 void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_facts *facts);
+
+/* As facts.io_cached, now. From the consumer's thread. */
+double weir_loader_cached(struct weir_loader *loader);
 
 /* Mean and std that normalise qpos (or actions): dim floats, lent. */
 void weir_loader_norm(const struct weir_loader *loader, bool actions, const float **mean, const float **std);
@@ -158,6 +172,7 @@ struct weir_loader_counts {
     uint64_t reads, read_bytes; /* by the io engine and through the library */
     uint64_t fallback_reads;    /* of these, through the library */
     struct weir_decoder_counts decoded;
+    uint64_t ahead_reads;       /* of these, read ahead of the workers */
     uint64_t bad_frames, skipped_samples, substituted_frames, bad_episodes;
     uint64_t queue_sum, queue_samples; /* ready batches seen by weir_loader_next, to be averaged */
     int queue_min, queue_max;          /* since the last call of weir_loader_counts with reset */

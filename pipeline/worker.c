@@ -12,7 +12,7 @@ int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int
     int width_max = 1;
     for (int c = 0; c < shared->layout.n_cameras; c++)
         width_max = shared->probes[c].width > width_max ? shared->probes[c].width : width_max;
-    int rc = weir_fetcher_open(&worker->fetcher, shared->dataset, shared->files, shared->config.io, err);
+    int rc = weir_fetcher_open(&worker->fetcher, shared->dataset, shared->files, shared->reading.used, err);
     if (rc == 0 && shared->blocks && weir_gather_open(&worker->gather, shared) < 0)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc < 0)
@@ -59,7 +59,9 @@ static void run(struct weir_worker *worker, uint64_t sequence, uint64_t task)
     if (task == 0) /* the first one taken: tickets are in order */
         atomic_store_explicit(&slot->begun, true, memory_order_relaxed);
     weir_item_self = weir_item_of(shared, sequence, task);
+    weir_fetcher_begin(&worker->fetcher, shared->reading.ahead, weir_item_self - 1);
     weir_task_run(worker, slot, (int)task);
+    weir_fetcher_end(&worker->fetcher);
     weir_item_self = 0;
     atomic_store_explicit(&worker->tasks_done, worker->tasks_done + 1, memory_order_relaxed);
 }
@@ -112,7 +114,9 @@ void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence)
 {
     struct weir_shared *shared = worker->shared;
     uint64_t tasks = (uint64_t)weir_sampler_size(shared->sampler, sequence) * (uint64_t)shared->tasks_per_sample;
-    for (uint64_t task = 0; task < tasks && !atomic_load_explicit(&shared->slots.stop, memory_order_relaxed); task++)
+    for (uint64_t task = 0; task < tasks && !atomic_load_explicit(&shared->slots.stop, memory_order_relaxed); task++) {
+        atomic_store_explicit(&shared->next_ticket, weir_item_of(shared, sequence, task), memory_order_relaxed);
         run(worker, sequence, task);
+    }
     say(worker, WEIR_DOING_NOTHING, 0, 0);
 }

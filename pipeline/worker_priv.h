@@ -4,6 +4,7 @@
 
 #include "pipeline/faults.h"
 #include "pipeline/fetch.h"
+#include "pipeline/read_ahead.h"
 #include "pipeline/slot.h"
 #include "pipeline/views.h"
 
@@ -18,6 +19,7 @@ struct weir_shared {
     struct weir_loader_config config;
     struct weir_dataset *dataset;
     struct weir_file_set *files;
+    struct weir_reading reading; /* the engine, and read-ahead */
     struct weir_sampler *sampler;
     struct weir_recorder *recorder;
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];

@@ -79,6 +79,10 @@ void weir_report_print_en(FILE *out, const struct weir_report *report);
 void weir_report_print_zh(FILE *out, const struct weir_report *report);
 void weir_report_print(FILE *out, const struct weir_report *report, enum weir_lang lang);
 
+/* Where an epoch's bytes came from: nearly none of the dataset was in the page cache when it began, nearly all, some;
+ * or reads passed the cache by. */
+enum weir_reads { WEIR_READS_UNKNOWN, WEIR_READS_COLD, WEIR_READS_WARM, WEIR_READS_PARTLY, WEIR_READS_DIRECT };
+
 struct weir_epoch_line {
     int epoch, epoch_count; /* 1-based */
     double total_s, train_s, val_s;
@@ -86,6 +90,8 @@ struct weir_epoch_line {
     double samples_per_s, images_per_s;
     uint64_t peak_rss_bytes;
     bool interrupted; /* the epoch was cut short */
+    enum weir_reads reads;
+    double cached_fraction; /* of the dataset, when the epoch began; -1 = not known */
 };
 
 /* One line per epoch; the Chinese one matches grep "Epoch.*总耗时" and grep "耗时:". */
@@ -108,6 +114,8 @@ void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
 void weir_report_json(struct weir_json *json, const struct weir_report *report);
 /* "work", "inclusive", "span", "wait", "loop". */
 const char *weir_stage_kind_name(enum weir_stage_kind kind);
+/* "cold", "warm", "partly", "direct"; NULL = unknown. */
+const char *weir_report_reads_name(enum weir_reads reads);
 
 #ifdef __cplusplus
 }

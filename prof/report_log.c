@@ -11,6 +11,21 @@ void weir_start_json(struct weir_json *json, const struct weir_start_line *line)
     weir_json_int(json, "files_from_index", line->files_from_index);
 }
 
+/* -1 stands for "does not apply", which JSON calls null. */
+static void fraction(struct weir_json *json, const char *key, double value)
+{
+    if (value < 0)
+        weir_json_null(json, key);
+    else
+        weir_json_double(json, key, value);
+}
+
+const char *weir_report_reads_name(enum weir_reads reads)
+{
+    static const char *const names[] = {NULL, "cold", "warm", "partly", "direct"};
+    return names[reads];
+}
+
 void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
 {
     weir_json_int(json, "epoch", line->epoch);
@@ -23,15 +38,8 @@ void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
     weir_json_double(json, "samples_per_s", line->samples_per_s);
     weir_json_double(json, "images_per_s", line->images_per_s);
     weir_json_uint(json, "peak_rss_bytes", line->peak_rss_bytes);
-}
-
-/* -1 stands for "does not apply", which JSON calls null. */
-static void fraction(struct weir_json *json, const char *key, double value)
-{
-    if (value < 0)
-        weir_json_null(json, key);
-    else
-        weir_json_double(json, key, value);
+    weir_json_text(json, "reads", weir_report_reads_name(line->reads));
+    fraction(json, "page_cache_fraction", line->reads == WEIR_READS_UNKNOWN ? -1 : line->cached_fraction);
 }
 
 static void write_row(struct weir_json *json, const struct weir_report_row *row)

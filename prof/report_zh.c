@@ -119,7 +119,7 @@ static void epoch_zh(FILE *out, const struct weir_epoch_line *line)
 {
     fprintf(out,
             "Epoch %d/%d%s 总耗时: %.2fs | 训练耗时: %.2fs | 验证耗时: %.2fs | 数据等待: %.1f%% | 样本/秒: %.1f | "
-            "图像/秒: %.1f | 峰值内存: %.2fGB\n",
+            "图像/秒: %.1f | 峰值内存: %.2fGB",
             line->epoch, line->epoch_count, line->interrupted ? " (中断)" : "", line->total_s, line->train_s,
             line->val_s, 100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
             (double)line->peak_rss_bytes / 1e9);
@@ -129,18 +129,40 @@ static void epoch_en(FILE *out, const struct weir_epoch_line *line)
 {
     fprintf(out,
             "epoch %d/%d%s total %.2f s | train %.2f s | val %.2f s | data wait %.1f %% | %.1f samples/s | "
-            "%.1f images/s | peak memory %.2f GB\n",
+            "%.1f images/s | peak memory %.2f GB",
             line->epoch, line->epoch_count, line->interrupted ? " (interrupted)" : "", line->total_s, line->train_s,
             line->val_s, 100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
             (double)line->peak_rss_bytes / 1e9);
 }
 
+static void reads_zh(FILE *out, const struct weir_epoch_line *line)
+{
+    static const char *const names[] = {"", "冷", "热", "部分缓存", ""};
+    if (line->reads == WEIR_READS_DIRECT)
+        fputs(" | 直接读取", out);
+    else if (line->reads != WEIR_READS_UNKNOWN)
+        fprintf(out, " | 页缓存: %.0f%% (%s)", 100 * line->cached_fraction, names[line->reads]);
+}
+
+static void reads_en(FILE *out, const struct weir_epoch_line *line)
+{
+    if (line->reads == WEIR_READS_DIRECT)
+        fputs(" | direct reads", out);
+    else if (line->reads != WEIR_READS_UNKNOWN)
+        fprintf(out, " | %s: %.0f %% in the page cache at its start", weir_report_reads_name(line->reads),
+                100 * line->cached_fraction);
+}
+
 void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_lang lang)
 {
-    if (lang == WEIR_LANG_ZH)
+    if (lang == WEIR_LANG_ZH) {
         epoch_zh(out, line);
-    else
+        reads_zh(out, line);
+    } else {
         epoch_en(out, line);
+        reads_en(out, line);
+    }
+    fputc('\n', out);
 }
 
 void weir_start_print(FILE *out, const struct weir_start_line *line, enum weir_lang lang)

@@ -2,6 +2,7 @@
  * all kinds of workers, slots, damaged frames and policies; stopped at random moments from other threads, while yet
  * others take snapshots, counts and faults. Plain main: Criterion does not start under ThreadSanitizer. Usage:
  * stress_loader [SECONDS [SEED]] */
+#include "io/io.h"
 #include "prof/profiler.h"
 #include "tests/loader_fixture.h"
 
@@ -17,6 +18,7 @@ static const char *const formats[] = {"act", "robomimic-gzip", "act-jpeg", "astr
 enum { FORMATS = sizeof formats / sizeof formats[0], DATA_SETS = 2 * FORMATS };
 static const char *data_sets[DATA_SETS], *indexes[DATA_SETS]; /* each format whole, then damaged */
 static uint64_t end_ns;
+static bool uring, direct; /* this machine has them */
 
 struct runner {
     pthread_t thread;
@@ -112,7 +114,11 @@ static void choose(struct runner *r, struct weir_loader_config *config)
     config->obs_history = 1 + (int)draw(r, 2);
     config->on_error = (enum weir_on_error)draw(r, 3);
     config->no_timing = draw(r, 4) == 0;
-    config->io = draw(r, 3) ? "pread" : "null";
+    static const char *const engines[] = {"auto", "pread", "mmap", "null", "uring"};
+    config->io = engines[draw(r, uring ? 5 : 4)];
+    config->io_depth = (int)draw(r, 3) * 5;
+    config->direct = direct && (strcmp(config->io, "uring") == 0 || strcmp(config->io, "pread") == 0) && draw(r, 2);
+    config->cold = draw(r, 6) == 0;
     config->sampling = (enum weir_sampling)draw(r, 2);
     config->train_split = 0.6;
     config->seed = draw(r, 100);
@@ -221,6 +227,22 @@ static void make_data(struct runner *r)
     }
 }
 
+/* Whether this process may use io_uring, and /tmp can be read directly. */
+static void find_ways(void)
+{
+    char text[256];
+    struct weir_loader_config config;
+    struct weir_loader *loader;
+    uring = weir_uring_describe(text, sizeof text);
+    weir_loader_config_default(&config);
+    config.data = data_sets[0];
+    config.direct = true;
+    config.io = "pread";
+    direct = weir_loader_open(&loader, &config, NULL) == 0;
+    weir_loader_close(&loader);
+    fprintf(stderr, "io_uring: %s, direct reads: %s\n", uring ? "yes" : "no", direct ? "yes" : "no");
+}
+
 /* ---- the profiler, over all of them ---- */
 
 static void note_window(void *user, const struct weir_profiler_window *window)
@@ -264,6 +286,7 @@ int main(int argc, char **argv)
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     fixture_open();
     make_data(&runners[0]);
+    find_ways();
     end_ns = weir_clock_monotonic_ns() + (uint64_t)(seconds * 1e9);
     for (int i = 0; i < RUNNERS; i++) {
         runners[i].random = (seed * RUNNERS + (uint64_t)i + 1) * 0x9e3779b97f4a7c15u;

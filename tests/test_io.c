@@ -95,12 +95,22 @@ static bool reads_right(struct weir_reader *reader, int file, uint64_t offset, s
 
 /* ---- engines ---- */
 
-Test(io, both_engines_give_the_same_bytes)
+/* Engine number e of those that are there; NULL past the last. */
+static const char *engine_at(int e)
 {
-    static const char *const engines[] = {"pread", "null"};
-    for (int e = 0; e < 2; e++) {
+    const char *name, *summary, *why_not;
+    for (int i = 0; weir_io_row(i, &name, &summary, &why_not); i++)
+        if (!why_not && e-- == 0)
+            return name;
+    return NULL;
+}
+
+Test(io, all_engines_give_the_same_bytes)
+{
+    const char *engine;
+    for (int e = 0; (engine = engine_at(e)); e++) {
         struct weir_file_set *set = make_set(4, 0);
-        struct weir_reader *reader = make_reader(set, engines[e]);
+        struct weir_reader *reader = make_reader(set, engine);
         uint64_t bytes = 0, reads = 0;
         unsigned random = 1;
         for (int i = 0; i < 2000; i++) {
@@ -125,19 +135,19 @@ Test(io, both_engines_give_the_same_bytes)
 
 Test(io, reads_past_the_end_are_refused)
 {
-    static const char *const engines[] = {"pread", "null"};
+    const char *engine;
     static const struct {
         uint64_t offset;
         size_t length;
     } extents[] = {{0, FILE_BYTES + 1}, {FILE_BYTES, 1}, {FILE_BYTES - 1, 2}, {FILE_BYTES + 5, 1}, {1ull << 40, 10}};
-    for (int e = 0; e < 2; e++) {
+    for (int e = 0; (engine = engine_at(e)); e++) {
         struct weir_file_set *set = make_set(1, 0);
-        struct weir_reader *reader = make_reader(set, engines[e]);
+        struct weir_reader *reader = make_reader(set, engine);
         uint8_t *buffer = malloc(FILE_BYTES + 1);
         const uint8_t *data;
         for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++)
             cr_assert_eq(weir_read(reader, 0, extents[i].offset, extents[i].length, buffer, &data), -ENODATA, "%s, %zu",
-                         engines[e], i);
+                         engine, i);
         struct weir_read_counts counts;
         weir_reader_counts(reader, &counts);
         cr_assert_eq(counts.reads, 0);
@@ -175,7 +185,7 @@ Test(io, engines_are_known_by_name)
     err = WEIR_ERR_NONE;
     cr_assert_eq(weir_io_check("mmapp", &err), -EINVAL);
     cr_assert_not_null(strstr(err.text, "mmapp"));
-    cr_assert_not_null(strstr(err.text, "pread, null"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "pread, mmap, uring, null"), "%s", err.text);
 }
 
 Test(io, null_refuses_what_does_not_fit_in_memory)
@@ -248,6 +258,81 @@ Test(io, null_loads_a_file_once_and_reports_one_that_is_short)
     weir_file_set_close(&set);
 }
 
+/* ---- mmap ---- */
+
+Test(io, a_file_that_shrinks_under_its_mapping_is_an_error)
+{
+    struct weir_file_set *set = make_set(1, 0);
+    struct weir_reader *reader = make_reader(set, "mmap");
+    cr_assert(reads_right(reader, 0, 0, FILE_BYTES));
+    cr_assert_eq(truncate(file_path(0), 100), 0);
+    uint8_t buffer[FILE_BYTES];
+    const uint8_t *data;
+    cr_assert_eq(weir_read(reader, 0, 5000, 5000, buffer, &data), -ENODATA); /* and no SIGBUS */
+    cr_assert(reads_right(reader, 0, 0, 100));
+    weir_reader_close(&reader);
+    weir_file_set_close(&set);
+}
+
+/* ---- direct ---- */
+
+Test(io, direct_reads_give_the_same_bytes)
+{
+    static const char *const engines[] = {"pread", "uring"};
+    for (int e = 0; e < 2; e++) {
+        struct weir_err err = WEIR_ERR_NONE;
+        struct weir_file_set *set = make_set(4, 2), *copy;
+        int rc = weir_file_set_direct(set, &err);
+        if (rc == -ENOTSUP || weir_io_check(engines[e], &err) < 0) {
+            fprintf(stderr, "left out: %s\n", err.text);
+            weir_file_set_close(&set);
+            continue;
+        }
+        cr_assert_eq(rc, 0, "%s", err.text);
+        cr_assert_geq(weir_file_set_align(set), 512);
+        cr_assert_eq(weir_file_set_copy(&copy, set, 2), 0);
+        cr_assert_eq(weir_file_set_align(copy), weir_file_set_align(set));
+        weir_file_set_close(&set);
+        struct weir_reader *reader = make_reader(copy, engines[e]);
+        unsigned random = 1;
+        for (int i = 0; i < 500; i++) {
+            random = random * 1103515245 + 12345;
+            uint64_t offset = (random >> 8) % (FILE_BYTES + 1);
+            size_t length = i % 5 ? (random >> 4) % (FILE_BYTES - offset + 1) : FILE_BYTES - offset;
+            cr_assert(reads_right(reader, i % 4, offset, length), "%s: %zu bytes at %llu", engines[e], length,
+                      (unsigned long long)offset);
+        }
+        uint8_t buffer[FILE_BYTES + 1];
+        const uint8_t *data;
+        cr_assert_eq(weir_read(reader, 0, 0, FILE_BYTES + 1, buffer, &data), -ENODATA);
+        cr_assert_eq(weir_read(reader, 0, FILE_BYTES + 5000, 1, buffer, &data), -ENODATA);
+        weir_reader_close(&reader);
+        weir_file_set_close(&copy);
+    }
+}
+
+Test(io, who_has_no_direct_reads_is_named)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_file_set *set;
+    struct weir_file_id id = {0};
+    cr_assert_eq(weir_file_set_open(&set, 0), 0);
+    cr_assert_eq(weir_file_set_add(set, "/proc/version", &id), 0);
+    cr_assert_eq(weir_file_set_direct(set, &err), -ENOTSUP);
+    cr_assert_not_null(strstr(err.text, "/proc/version: "), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "--direct"), "%s", err.text);
+    weir_file_set_close(&set);
+
+    set = make_set(1, 0);
+    if (weir_file_set_direct(set, NULL) == 0) {
+        struct weir_reader *reader;
+        err = WEIR_ERR_NONE;
+        cr_assert_eq(weir_reader_open(&reader, "mmap", set, &err), -EINVAL);
+        cr_assert_not_null(strstr(err.text, "mmap has no direct reads"), "%s", err.text);
+    }
+    weir_file_set_close(&set);
+}
+
 /* ---- few handles, many files ---- */
 
 Test(io, handles_are_bounded_and_the_least_used_goes)
@@ -310,13 +395,13 @@ static void *hammer(void *user)
 
 Test(io, many_threads_few_handles)
 {
-    static const char *const engines[] = {"pread", "null"};
-    for (int e = 0; e < 2; e++) {
+    const char *engine;
+    for (int e = 0; (engine = engine_at(e)); e++) {
         struct weir_file_set *set = make_set(FILES, 2);
         struct hammer hammers[8];
         pthread_t threads[8];
         for (int i = 0; i < 8; i++) {
-            hammers[i] = (struct hammer){make_reader(set, engines[e]), (unsigned)i * 7919 + 1, 0};
+            hammers[i] = (struct hammer){make_reader(set, engine), (unsigned)i * 7919 + 1, 0};
             cr_assert_eq(pthread_create(&threads[i], NULL, hammer, &hammers[i]), 0);
         }
         for (int i = 0; i < 8; i++) {

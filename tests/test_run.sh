@@ -29,7 +29,7 @@ data=$work/jpeg
 
 # ---- the plain run ----
 run 0 run "$data"
-count '^epoch 1/1 total [0-9.]+ s \| train [0-9.]+ s \| val [0-9.]+ s \| data wait [0-9.]+ % \| [0-9.]+ samples/s \| [0-9.]+ images/s \| peak memory [0-9.]+ GB$' 1
+count '^epoch 1/1 total [0-9.]+ s \| train [0-9.]+ s \| val [0-9.]+ s \| data wait [0-9.]+ % \| [0-9.]+ samples/s \| [0-9.]+ images/s \| peak memory [0-9.]+ GB \| (warm|partly|cold): [0-9]+ % in the page cache at its start$' 1
 count '^whole run: epoch 1 of 1, ' 1
 count '^stage +kind +calls +total +mean +p50 +p90 +p99 +max +CPU/wall +share$' 1
 count '^00_TOTAL_getitem +span +40 ' 1
@@ -41,7 +41,7 @@ count '^errors: 0 bad frames' 1
 count '^profiler: [0-9]+ zones x [0-9.]+ ns' 1
 err "act-plus-plus, 4 episodes (3 to train on, 1 to validate on)"
 err "cameras: top 64x48, wrist 64x48"
-check "no progress in a short run through a pipe" [ "$(wc -l <"$work/err")" -eq 2 ]
+check "no progress in a short run through a pipe" [ "$(wc -l <"$work/err")" -eq 3 ]
 for set in raw bench; do
     run 0 run "$work/$set"
     count '^00_TOTAL_getitem +span +40 ' 1
@@ -52,7 +52,7 @@ err "1 episodes (1 to train on, 0 to validate on)"
 # ---- every option, hyphens and underscores ----
 options=(--batch-size 3 --num-workers 1 --prefetch 4 --num-epochs 2 --max-batches 5 --sampling episode --obs-history 2
     --chunk-size 7 --pad last --action-offset -1 --seed 18446744073709551615 --no-shuffle --drop-last --cameras wrist
-    --color bgr --output f32 --layout nchw --train-split 0.75 --on-error substitute --io null --decoder null
+    --color bgr --output f32 --layout nchw --train-split 0.75 --on-error substitute --io null --io-depth 9 --cold --decoder null
     --step-ms 0.5 --step-spin --every 1 --lang zh --checksums "$work/sums" --json --log "$work/log")
 run 0 run "$data" "${options[@]}"
 check "with --json every line of stdout is JSON" python3 -c '

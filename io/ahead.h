@@ -1,0 +1,51 @@
+/* ahead.h: read-ahead. A thread goes through the extents that will be asked for, in the order of their tickets, ahead
+ * of the threads that take tickets, and has them read into a bounded pool of buffers (engine uring), or tells the
+ * kernel (pread). Who takes a ticket finds its extents here, waits for those that are still on their way, and reads
+ * what is not here itself: nobody ever waits for the thread to come round. Neighbours in a file become one read. */
+#ifndef WEIR_IO_AHEAD_H
+#define WEIR_IO_AHEAD_H
+
+#include "io/io.h"
+
+#include <stdatomic.h>
+
+enum { WEIR_IO_DEPTH_MAX = 1024, WEIR_IO_DEPTH = 64 };
+
+struct weir_ahead_config {
+    const char *engine;
+    struct weir_file_set *set;
+    int depth;         /* reads in flight; 0 = WEIR_IO_DEPTH. Less when the pool would be too large */
+    int takers;        /* threads that take tickets: each may hold a buffer */
+    size_t extent_max; /* bytes; larger ones are passed over */
+    /* The next extent, of tickets not below from: 1. 0: none for the moment, to be asked again. Negative: none any
+     * more. Tickets never go down. From the thread of read-ahead. */
+    int (*next)(void *user, uint64_t from, uint64_t *ticket, struct weir_extent *extent);
+    const _Atomic uint64_t *taken; /* tickets below this one were taken: too late for them */
+    void *user;
+};
+
+/* True when the engine can read ahead at all. */
+bool weir_ahead_can(const char *engine);
+
+/* Starts the thread. The set's readers are opened with the same engine. */
+int weir_ahead_open(struct weir_ahead **out, const struct weir_ahead_config *config, struct weir_err *err);
+/* Nobody uses it any more. Waits for what is in flight. */
+void weir_ahead_close(struct weir_ahead **ahead);
+
+struct weir_ahead_facts {
+    int depth;
+    size_t pool_bytes;
+    uint64_t reads, extents; /* so far: extents went into so many reads */
+    const char *features;    /* what the kernel gave the engine; may be empty; lent */
+};
+void weir_ahead_facts(struct weir_ahead *ahead, struct weir_ahead_facts *facts);
+
+/* ---- for io.c, which calls these for weir_read ---- */
+
+/* The entry of an extent, or -1. What the ticket found before is given back. */
+int weir_ahead_find(struct weir_ahead *ahead, uint64_t ticket, const struct weir_extent *extent);
+/* Waits until it is read: 0 and *data until the next find of the ticket, or its end; or the error of the read. */
+int weir_ahead_wait(struct weir_ahead *ahead, int entry, const uint8_t **data);
+void weir_ahead_end(struct weir_ahead *ahead, uint64_t ticket);
+
+#endif

@@ -1,0 +1,146 @@
+/* Opening and closing read-ahead: its pool and its thread. */
+#include "io/ahead_priv.h"
+#include "prof/memory.h"
+#include "prof/threads.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    POOL_MAX_BYTES = 256 << 20,
+    BUFFER_MIN_BYTES = 256 << 10, /* room for neighbours */
+};
+
+bool weir_ahead_can(const char *engine)
+{
+    const struct weir_io_ops *ops = weir_io_find(engine);
+    return ops && !ops->why_not && (ops->ring || ops->hints);
+}
+
+/* Fewer buffers when they would be too large, but two at least: one flies while one is being used. */
+static int size_pool(struct weir_ahead *a, struct weir_err *err)
+{
+    struct weir_ahead_config *c = &a->config;
+    size_t page = a->align > 4096 ? a->align : 4096, bytes;
+    c->depth = c->depth > 0 ? c->depth : WEIR_IO_DEPTH;
+    c->depth = c->depth < WEIR_IO_DEPTH_MAX ? c->depth : WEIR_IO_DEPTH_MAX;
+    if (__builtin_add_overflow(c->extent_max, 2 * page, &bytes))
+        return weir_err_set(err, -EOVERFLOW, "an extent of %zu bytes makes no sense", c->extent_max);
+    bytes = (bytes > BUFFER_MIN_BYTES ? bytes : BUFFER_MIN_BYTES) / page * page;
+    int n = c->depth + (c->takers > 0 ? c->takers : 1);
+    if (a->ops->ring && (uint64_t)n * bytes > POOL_MAX_BYTES)
+        n = (int)(POOL_MAX_BYTES / bytes);
+    n = n > 2 ? n : 2;
+    c->depth = c->depth < n ? c->depth : n;
+    a->buffer_bytes = bytes;
+    a->n_buffers = n;
+    a->n_entries = 4 * n;
+    a->pool_bytes = a->ops->ring ? (size_t)n * bytes : 0;
+    return 0;
+}
+
+static int make_pool(struct weir_ahead *a, struct weir_err *err)
+{
+    int rc = size_pool(a, err);
+    if (rc < 0)
+        return rc;
+    a->buffers = calloc((size_t)a->n_buffers, sizeof *a->buffers);
+    a->entries = calloc((size_t)a->n_entries, sizeof *a->entries);
+    uint64_t available = weir_memory_available_bytes();
+    if (a->pool_bytes && (!available || a->pool_bytes < available)) {
+        void *pool = mmap(NULL, a->pool_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        a->pool = pool == MAP_FAILED ? NULL : pool;
+    }
+    if (!a->buffers || !a->entries || (a->pool_bytes && !a->pool)) {
+        a->n_buffers = 0;
+        return weir_err_set(err, -ENOMEM, "no memory for %.1f MB of read-ahead; use a smaller --io-depth or --io pread",
+                            (double)a->pool_bytes / 1e6);
+    }
+    if (a->pool) {
+        madvise(a->pool, a->pool_bytes, MADV_HUGEPAGE);
+        memset(a->pool, 0, a->pool_bytes); /* page faults here, not in a stage */
+    }
+    for (int i = 0; i < a->n_buffers; i++) {
+        weir_cond_init(&a->buffers[i].cond);
+        a->buffers[i].bytes = a->pool ? a->pool + (size_t)i * a->buffer_bytes : NULL;
+    }
+    for (int i = 0; i < WEIR_AHEAD_BUCKETS; i++)
+        a->bucket[i] = WEIR_AHEAD_NONE;
+    for (int i = 0; i < a->n_entries; i++)
+        a->entries[i].next = i + 1 < a->n_entries ? i + 1 : WEIR_AHEAD_NONE;
+    return 0;
+}
+
+static int start_thread(struct weir_ahead *a, struct weir_err *err)
+{
+    if (weir_thread_start(&a->thread, weir_ahead_main, a) < 0)
+        return weir_err_set(err, -EAGAIN, "the thread of read-ahead cannot be started");
+    a->started = true;
+    pthread_mutex_lock(&a->lock);
+    while (!a->is_open)
+        pthread_cond_wait(&a->opened, &a->lock);
+    pthread_mutex_unlock(&a->lock);
+    return a->open_rc < 0 ? weir_err_set(err, a->open_rc, "%s", a->open_err.text) : 0;
+}
+
+int weir_ahead_open(struct weir_ahead **out, const struct weir_ahead_config *config, struct weir_err *err)
+{
+    *out = NULL;
+    struct weir_ahead *a = calloc(1, sizeof *a);
+    if (!a)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    a->config = *config;
+    a->ops = weir_io_find(config->engine);
+    a->align = weir_file_set_align(config->set);
+    a->open_err = WEIR_ERR_NONE;
+    pthread_mutex_init(&a->lock, NULL);
+    weir_cond_init(&a->wake);
+    weir_cond_init(&a->opened);
+    int rc = make_pool(a, err);
+    if (rc == 0)
+        rc = start_thread(a, err);
+    if (rc < 0)
+        weir_ahead_close(&a);
+    *out = a;
+    return rc;
+}
+
+void weir_ahead_close(struct weir_ahead **ahead)
+{
+    struct weir_ahead *a = *ahead;
+    if (!a)
+        return;
+    if (a->started) {
+        pthread_mutex_lock(&a->lock);
+        a->stop = true;
+        pthread_cond_signal(&a->wake);
+        pthread_mutex_unlock(&a->lock);
+        pthread_join(a->thread, NULL);
+    }
+    for (int i = 0; i < a->n_buffers; i++)
+        pthread_cond_destroy(&a->buffers[i].cond);
+    if (a->pool)
+        munmap(a->pool, a->pool_bytes);
+    free(a->buffers);
+    free(a->entries);
+    pthread_cond_destroy(&a->wake);
+    pthread_cond_destroy(&a->opened);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+    *ahead = NULL;
+}
+
+void weir_ahead_facts(struct weir_ahead *ahead, struct weir_ahead_facts *facts)
+{
+    pthread_mutex_lock(&ahead->lock);
+    *facts = (struct weir_ahead_facts){
+        .depth = ahead->config.depth,
+        .pool_bytes = ahead->pool_bytes,
+        .reads = ahead->reads,
+        .extents = ahead->extents,
+        .features = ahead->features,
+    };
+    pthread_mutex_unlock(&ahead->lock);
+}

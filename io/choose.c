@@ -1,0 +1,205 @@
+#include "io/choose.h"
+#include "io/ahead.h"
+#include "io/file_set_priv.h"
+#include "io/page_cache.h"
+#include "prof/clock.h"
+#include "prof/threads.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SAMPLES = 64, THREADS_MAX = 32, TRIAL_NS = 30 * 1000 * 1000, TRIES_MIN = 8 };
+static const double NEARLY_ALL = 0.95;
+static const double WORTH_IT = 1.1; /* another engine than pread is faster by so much */
+static const char *const candidates[] = {"pread", "mmap", "uring"};
+enum { CANDIDATES = sizeof candidates / sizeof candidates[0] };
+
+/* One engine, one part of the extents; tickets are their numbers. */
+struct trial {
+    const struct weir_extent *extents;
+    uint64_t n;
+    uint64_t until_ns;
+    struct weir_ahead *ahead;
+    uint64_t ahead_next;
+    _Atomic uint64_t taken, bytes;
+    _Atomic int error;
+    _Atomic bool go; /* nothing is read before: making a ring ready is paid once, not by the byte */
+};
+
+struct trial_thread {
+    struct trial *trial;
+    struct weir_reader *reader;
+    uint8_t *buffer;
+    pthread_t thread;
+};
+
+static int next_extent(void *user, uint64_t from, uint64_t *ticket, struct weir_extent *extent)
+{
+    struct trial *trial = user;
+    while (!atomic_load(&trial->go))
+        nanosleep(&(struct timespec){0, 50000}, NULL);
+    if (trial->ahead_next < from)
+        trial->ahead_next = from;
+    if (trial->ahead_next >= trial->n)
+        return -1;
+    *ticket = trial->ahead_next;
+    *extent = trial->extents[trial->ahead_next++];
+    return 1;
+}
+
+static void *read_some(void *user)
+{
+    struct trial_thread *t = user;
+    struct trial *trial = t->trial;
+    uint64_t ticket;
+    while (weir_clock_monotonic_ns() < trial->until_ns && (ticket = atomic_fetch_add(&trial->taken, 1)) < trial->n) {
+        const struct weir_extent *x = &trial->extents[ticket];
+        const uint8_t *data;
+        weir_reader_begin(t->reader, trial->ahead, ticket);
+        int rc = weir_read(t->reader, x->file, x->offset, x->length, t->buffer, &data);
+        weir_reader_end(t->reader);
+        if (rc < 0)
+            atomic_store(&trial->error, rc);
+        else
+            atomic_fetch_add(&trial->bytes, x->length);
+    }
+    return NULL;
+}
+
+static size_t longest(const struct weir_extent *extents, int n)
+{
+    size_t max = 1;
+    for (int i = 0; i < n; i++)
+        max = extents[i].length > max ? extents[i].length : max;
+    return max;
+}
+
+static int open_threads(struct trial *trial, struct trial_thread *threads, int n, const char *engine,
+                        struct weir_file_set *set, size_t extent_max, struct weir_err *err)
+{
+    for (int i = 0; i < n; i++) {
+        threads[i].trial = trial;
+        threads[i].buffer = malloc(extent_max);
+        if (!threads[i].buffer)
+            return -ENOMEM;
+        int rc = weir_reader_open(&threads[i].reader, engine, set, err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* Bytes per second, or a negative code. */
+static double time_engine(const char *engine, const struct weir_choice_config *config,
+                          const struct weir_extent *extents, int n, struct weir_err *err)
+{
+    struct trial trial = {.extents = extents, .n = (uint64_t)n};
+    struct trial_thread threads[THREADS_MAX] = {0};
+    struct weir_file_set *set;
+    int n_threads = config->threads < 1 ? 1 : config->threads < THREADS_MAX ? config->threads : THREADS_MAX;
+    if (weir_file_set_copy(&set, config->set, 0) < 0)
+        return -ENOMEM;
+    size_t extent_max = longest(extents, n);
+    struct weir_ahead_config ahead = {.engine = engine,
+                                      .set = set,
+                                      .depth = config->depth,
+                                      .takers = n_threads,
+                                      .extent_max = extent_max,
+                                      .next = next_extent,
+                                      .taken = &trial.taken,
+                                      .user = &trial};
+    int rc = open_threads(&trial, threads, n_threads, engine, set, extent_max, err), started = 0;
+    if (rc == 0 && weir_ahead_can(engine))
+        rc = weir_ahead_open(&trial.ahead, &ahead, err);
+    uint64_t begin_ns = weir_clock_monotonic_ns();
+    trial.until_ns = begin_ns + TRIAL_NS;
+    atomic_store(&trial.go, true);
+    while (rc == 0 && started < n_threads &&
+           weir_thread_start(&threads[started].thread, read_some, &threads[started]) == 0)
+        started++;
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i].thread, NULL);
+    double seconds = (double)(weir_clock_monotonic_ns() - begin_ns) / 1e9;
+    weir_ahead_close(&trial.ahead);
+    for (int i = 0; i < n_threads; i++) {
+        weir_reader_close(&threads[i].reader);
+        free(threads[i].buffer);
+    }
+    weir_file_set_close(&set);
+    rc = rc < 0 ? rc : trial.error;
+    return rc < 0 ? rc : (double)trial.bytes / seconds;
+}
+
+/* Those that are not in the page cache; all, when reads are direct. Their number. */
+static int cold_ones(const struct weir_choice_config *config, struct weir_extent *cold)
+{
+    int n = 0;
+    for (int i = 0; i < config->n; i++)
+        if (weir_file_set_align(config->set) > 1 ||
+            weir_page_cache_fraction(config->set, &config->extents[i], 1) < 0.05)
+            cold[n++] = config->extents[i];
+    return n;
+}
+
+/* " pread 310 MB/s" after what is there. */
+static void add_words(char *text, size_t size, const char *engine, double rate, bool there)
+{
+    size_t used = strlen(text);
+    if (!there)
+        snprintf(text + used, size - used, "%s%s is not there", used ? ", " : "", engine);
+    else if (rate < 0)
+        snprintf(text + used, size - used, "%s%s cannot be used", used ? ", " : "", engine);
+    else
+        snprintf(text + used, size - used, "%s%s %.0f MB/s", used ? ", " : "", engine, rate / 1e6);
+}
+
+static void race(struct weir_choice *choice, const struct weir_choice_config *config, const struct weir_extent *cold,
+                 int n)
+{
+    bool direct = weir_file_set_align(config->set) > 1;
+    double best = 0;
+    int part = n / CANDIDATES;
+    char words[160] = "";
+    for (int i = 0; i < CANDIDATES; i++) {
+        struct weir_err err = WEIR_ERR_NONE;
+        bool there = weir_io_check(candidates[i], &err) == 0;
+        if (direct && strcmp(candidates[i], "mmap") == 0)
+            continue;
+        double rate = there ? time_engine(candidates[i], config, cold + i * part, part, &err) : -1;
+        if (rate > best * (best > 0 ? WORTH_IT : 1)) {
+            best = rate;
+            choice->engine = candidates[i];
+        }
+        add_words(words, sizeof words, candidates[i], rate, there);
+    }
+    snprintf(choice->why, sizeof choice->why, "fastest on frames that are %s: %s",
+             direct ? "read directly" : "not in the page cache", words);
+}
+
+void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config *config)
+{
+    choice->engine = "pread";
+    int samples = config->n < SAMPLES ? config->n : SAMPLES;
+    bool direct = weir_file_set_align(config->set) > 1;
+    double cached = direct ? 0 : weir_page_cache_fraction(config->set, config->extents, samples);
+    if (cached < 0 || cached >= NEARLY_ALL) {
+        if (samples == 0)
+            snprintf(choice->why, sizeof choice->why, "no frame is a plain extent of a file");
+        else if (cached < 0)
+            snprintf(choice->why, sizeof choice->why, "the kernel does not say what is in the page cache");
+        else
+            snprintf(choice->why, sizeof choice->why, "%.0f %% of %d sampled frames are in the page cache",
+                     100 * cached, samples);
+        return;
+    }
+    struct weir_extent *cold = malloc(sizeof *cold * (size_t)config->n);
+    int n = cold ? cold_ones(config, cold) : 0;
+    if (n >= CANDIDATES * TRIES_MIN)
+        race(choice, config, cold, n);
+    else
+        snprintf(choice->why, sizeof choice->why, "too few frames to try the engines on");
+    free(cold);
+}

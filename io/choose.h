@@ -1,0 +1,24 @@
+/* choose.h: which engine suits these files on this machine, now. */
+#ifndef WEIR_IO_CHOOSE_H
+#define WEIR_IO_CHOOSE_H
+
+#include "io/io.h"
+
+struct weir_choice_config {
+    struct weir_file_set *set;         /* its files; the trials have handles of their own */
+    int threads;                       /* that will read at a time */
+    int depth;                         /* of engines that read ahead; 0 = automatic */
+    const struct weir_extent *extents; /* spread over the files, in any order; what is cached may be among them */
+    int n;
+};
+
+struct weir_choice {
+    const char *engine;
+    char why[200]; /* a sentence */
+};
+
+/* Takes pread when nearly all is in the page cache; else times the engines on extents that are not, for a tenth of a
+ * second in all, and takes the fastest. */
+void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config *config);
+
+#endif

@@ -1,0 +1,121 @@
+/* mmap: files are mapped whole, and an extent is copied out of its mapping by the kernel. A file that shrinks under a
+ * mapping kills whoever touches what is gone (SIGBUS); a copy by process_vm_readv fails instead, so that it is an error
+ * of the file as with any other engine. The copy's page faults are inside the read and never in decoding. */
+#include "io/file_set_priv.h"
+#include "io/io_ops.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { MAPS_MAX = 16384 }; /* a quarter of what the kernel lets a process have; files beyond are read plainly */
+
+struct map {
+    uint8_t *_Atomic bytes; /* NULL until mapped */
+    uint64_t size;
+};
+
+struct maps {
+    pthread_mutex_t lock; /* mapping */
+    int count, mapped;
+    _Atomic bool no_copy; /* the kernel refuses process_vm_readv */
+    struct map map[];
+};
+
+static int shared_open(void **shared, struct weir_file_set *set, struct weir_err *err)
+{
+    int count = weir_file_set_count(set);
+    struct maps *maps = calloc(1, sizeof *maps + sizeof maps->map[0] * (size_t)count);
+    if (!maps)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    pthread_mutex_init(&maps->lock, NULL);
+    maps->count = count;
+    for (int i = 0; i < count; i++)
+        maps->map[i].size = weir_file_set_size(set, i);
+    *shared = maps;
+    return 0;
+}
+
+static void shared_close(void *shared)
+{
+    struct maps *maps = shared;
+    for (int i = 0; i < maps->count; i++)
+        if (maps->map[i].bytes)
+            munmap(maps->map[i].bytes, maps->map[i].size);
+    pthread_mutex_destroy(&maps->lock);
+    free(maps);
+}
+
+/* NULL when there are too many, or no room for it. */
+static uint8_t *map_of(struct maps *maps, int file, int fd)
+{
+    struct map *map = &maps->map[file];
+    if (map->bytes || map->size == 0)
+        return map->bytes;
+    pthread_mutex_lock(&maps->lock);
+    if (!map->bytes && maps->mapped < MAPS_MAX) {
+        void *bytes = mmap(NULL, map->size, PROT_READ, MAP_SHARED, fd, 0);
+        if (bytes != MAP_FAILED) {
+            maps->mapped++;
+            map->bytes = bytes;
+        }
+    }
+    pthread_mutex_unlock(&maps->lock);
+    return map->bytes;
+}
+
+/* Why the kernel could not touch a page. */
+static int fault_reason(int fd, uint64_t end)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return -errno;
+    return (uint64_t)st.st_size < end ? -ENODATA : -EIO;
+}
+
+/* 1 when the kernel does not do this. */
+static int copy_out(struct maps *maps, const uint8_t *from, size_t length, void *buffer)
+{
+    size_t done = 0;
+    while (done < length) {
+        struct iovec to = {(uint8_t *)buffer + done, length - done};
+        struct iovec here = {(void *)(from + done), length - done};
+        ssize_t n = process_vm_readv(getpid(), &to, 1, &here, 1, 0);
+        if (n < 0 && (errno == EPERM || errno == ENOSYS)) {
+            atomic_store_explicit(&maps->no_copy, true, memory_order_relaxed);
+            return 1;
+        }
+        if (n <= 0)
+            return n < 0 ? -errno : -EFAULT;
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer,
+                       const uint8_t **data)
+{
+    struct maps *maps = shared;
+    uint64_t size = maps->map[file].size;
+    if (offset > size || length > size - offset)
+        return -ENODATA;
+    const uint8_t *bytes = atomic_load_explicit(&maps->no_copy, memory_order_relaxed) ? NULL : map_of(maps, file, fd);
+    int rc = bytes ? copy_out(maps, bytes + offset, length, buffer) : 1;
+    if (rc == 1)
+        return weir_io_pread.read(NULL, file, fd, offset, length, buffer, data);
+    *data = buffer;
+    return rc == -EFAULT ? fault_reason(fd, offset + length) : rc;
+}
+
+const struct weir_io_ops weir_io_mmap = {
+    .name = "mmap",
+    .summary = "copied out of mapped files, through the page cache",
+    .shared_open = shared_open,
+    .shared_close = shared_close,
+    .read = read_extent,
+};

@@ -1,0 +1,220 @@
+/* uring: read-ahead through one io_uring, with what the kernel has: a single issuer whose completions wait for it,
+ * registered files, a registered pool. Each is tried and left out when the kernel refuses it. What was not read ahead
+ * is read plainly. */
+#include "io/file_set_priv.h"
+#include "io/io_ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if WEIR_HAVE_URING
+#include <liburing.h>
+#include <pthread.h>
+
+enum { FILES_MAX = 1024 };
+
+struct ring {
+    struct io_uring uring;
+    bool fixed_pool;
+    int n_files;      /* registered slots; 0 = none */
+    bool *registered; /* of each */
+};
+
+/* Rings come and go one at a time. A new one may get the addresses of one that is gone, and ThreadSanitizer, which does
+ * not see liburing's system calls, would take that for a race. */
+static pthread_mutex_t coming_and_going = PTHREAD_MUTEX_INITIALIZER;
+
+/* Whether the ring came to be as asked. */
+static int try_setup(struct io_uring *uring, unsigned entries, unsigned flags)
+{
+    struct io_uring_params params;
+    memset(&params, 0, sizeof params);
+    params.flags = flags | IORING_SETUP_CQSIZE;
+    params.cq_entries = 2 * entries;
+    pthread_mutex_lock(&coming_and_going);
+    int rc = io_uring_queue_init_params(entries, uring, &params);
+    pthread_mutex_unlock(&coming_and_going);
+    return rc;
+}
+
+static void shut(struct io_uring *uring)
+{
+    pthread_mutex_lock(&coming_and_going);
+    io_uring_queue_exit(uring);
+    pthread_mutex_unlock(&coming_and_going);
+}
+
+static int setup(struct io_uring *uring, unsigned entries, const char **how)
+{
+    static const struct {
+        unsigned flags;
+        const char *name;
+    } ways[] = {
+#ifdef IORING_SETUP_DEFER_TASKRUN
+        {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, "single issuer, deferred task runs"},
+#endif
+        {0, "a plain ring"},
+    };
+    int rc = -EINVAL;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0] && rc == -EINVAL; i++) {
+        rc = try_setup(uring, entries, ways[i].flags);
+        *how = ways[i].name;
+    }
+    return rc;
+}
+
+static int setup_error(struct weir_err *err, int rc)
+{
+    if (rc == -ENOMEM)
+        return weir_err_set(err, rc,
+                            "io engine uring: no memory for a ring; raise the limit of locked memory (ulimit -l), or "
+                            "use --io pread");
+    return weir_err_set(err, rc,
+                        "io engine uring: the kernel does not let this process use io_uring (%s): old, or forbidden "
+                        "by sysctl kernel.io_uring_disabled or a seccomp filter; use --io pread",
+                        strerror(-rc));
+}
+
+static void register_files(struct ring *ring, struct weir_file_set *set)
+{
+    int n = weir_file_set_count(set);
+    if (n > FILES_MAX || n > weir_file_set_open_max(set) || io_uring_register_files_sparse(&ring->uring, (unsigned)n))
+        return; /* handles that come and go: one that is registered would stay open */
+    ring->registered = calloc((size_t)n, sizeof *ring->registered);
+    ring->n_files = ring->registered ? n : 0;
+}
+
+static void ring_close(void *user)
+{
+    struct ring *ring = user;
+    shut(&ring->uring);
+    free(ring->registered);
+    free(ring);
+}
+
+static int ring_open(void **out, struct weir_file_set *set, int depth, uint8_t *pool, size_t pool_bytes, char *features,
+                     size_t size, struct weir_err *err)
+{
+    const char *how;
+    struct ring *ring = calloc(1, sizeof *ring);
+    if (!ring)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = setup(&ring->uring, (unsigned)depth, &how);
+    if (rc < 0) {
+        free(ring);
+        return setup_error(err, rc);
+    }
+    struct iovec whole = {pool, pool_bytes};
+    ring->fixed_pool = io_uring_register_buffers(&ring->uring, &whole, 1) == 0;
+    register_files(ring, set);
+    snprintf(features, size, "%s, %s, %s", how, ring->fixed_pool ? "registered buffers" : "buffers not registered",
+             ring->n_files ? "registered files" : "files not registered");
+    *out = ring;
+    return 0;
+}
+
+/* A file keeps its slot: its handle is checked when the set opens it, and the slot holds that open. */
+static bool in_slot(struct ring *ring, int file, int fd)
+{
+    if (file >= ring->n_files)
+        return false;
+    if (!ring->registered[file])
+        ring->registered[file] = io_uring_register_files_update(&ring->uring, (unsigned)file, &fd, 1) == 1;
+    return ring->registered[file];
+}
+
+static int ring_queue(void *user, int file, int fd, uint64_t offset, size_t length, uint8_t *to, uint32_t tag)
+{
+    struct ring *ring = user;
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
+    if (!sqe && io_uring_submit(&ring->uring) >= 0) /* a read that goes on may come on top of a full queue */
+        sqe = io_uring_get_sqe(&ring->uring);
+    if (!sqe)
+        return -EBUSY;
+    bool slot = in_slot(ring, file, fd);
+    int handle = slot ? file : fd;
+    if (ring->fixed_pool)
+        io_uring_prep_read_fixed(sqe, handle, to, (unsigned)length, offset, 0);
+    else
+        io_uring_prep_read(sqe, handle, to, (unsigned)length, offset);
+    if (slot)
+        sqe->flags |= IOSQE_FIXED_FILE;
+    sqe->user_data = tag;
+    return 0;
+}
+
+static int ring_wait(void *user, uint32_t *tags, int *results, int max)
+{
+    struct ring *ring = user;
+    struct io_uring_cqe *cqe;
+    unsigned head;
+    int rc = io_uring_submit_and_wait(&ring->uring, 1), n = 0;
+    io_uring_for_each_cqe(&ring->uring, head, cqe)
+    {
+        if (n == max)
+            break;
+        tags[n] = (uint32_t)cqe->user_data;
+        results[n++] = cqe->res;
+    }
+    io_uring_cq_advance(&ring->uring, (unsigned)n);
+    return n == 0 && rc < 0 ? rc : n;
+}
+
+static const struct weir_ring_ops ring_ops = {
+    .open = ring_open,
+    .close = ring_close,
+    .queue = ring_queue,
+    .wait = ring_wait,
+};
+
+bool weir_uring_describe(char *text, size_t size)
+{
+    struct io_uring uring;
+    const char *how;
+    uint8_t page[4096];
+    struct iovec iov = {page, sizeof page};
+    int rc = setup(&uring, 4, &how);
+    if (rc < 0) {
+        snprintf(text, size, "liburing " WEIR_URING_VERSION ", but the kernel refuses a ring: %s", strerror(-rc));
+        return false;
+    }
+    bool buffers = io_uring_register_buffers(&uring, &iov, 1) == 0;
+    bool files = io_uring_register_files_sparse(&uring, 4) == 0;
+    snprintf(text, size, "liburing " WEIR_URING_VERSION "; %s, %s, %s", how,
+             buffers ? "registered buffers" : "no registered buffers",
+             files ? "registered files" : "no registered files");
+    shut(&uring);
+    return true;
+}
+
+static int read_extent(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer,
+                       const uint8_t **data)
+{
+    return weir_io_pread.read(shared, file, fd, offset, length, buffer, data);
+}
+
+const struct weir_io_ops weir_io_uring = {
+    .name = "uring",
+    .summary = "read ahead of the workers through io_uring, many reads in flight",
+    .read = read_extent,
+    .can_direct = true,
+    .ring = &ring_ops,
+};
+
+#else
+
+bool weir_uring_describe(char *text, size_t size)
+{
+    snprintf(text, size, "built without liburing");
+    return false;
+}
+
+const struct weir_io_ops weir_io_uring = {
+    .name = "uring",
+    .summary = "read ahead of the workers through io_uring, many reads in flight",
+    .why_not = "built without liburing",
+};
+
+#endif

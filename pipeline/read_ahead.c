@@ -1,0 +1,237 @@
+#include "pipeline/read_ahead.h"
+#include "pipeline/worker_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LOOK_HANDLES = 2,     /* of files that are only looked at */
+    SAMPLES = 64,         /* frames that stand for the dataset */
+    TRIAL_SAMPLES = 1536, /* frames to try engines on */
+    WINDOW = 1 << 16,     /* tickets to look ahead where there is little to read */
+};
+static const double NEARLY_ALL = 0.95; /* cached: hints would tell the kernel nothing */
+
+/* Where the thread of read-ahead is. */
+struct weir_read_plan {
+    struct weir_shared *shared;
+    uint64_t ticket;   /* the next one to look at */
+    int history;       /* its next frame */
+    uint64_t sequence; /* of the batch below; UINT64_MAX = none */
+    struct weir_plan plan;
+    struct weir_sample *samples;
+};
+
+int weir_reading_check(const char *engine, bool direct, struct weir_err *err)
+{
+    if (strcmp(engine, "auto") == 0)
+        return 0;
+    int rc = weir_io_check(engine, err);
+    if (rc == 0 && direct && (strcmp(engine, "null") == 0 || strcmp(engine, "mmap") == 0))
+        return weir_err_set(err, -EINVAL, "io engine %s has no direct reads; use --io pread or uring", engine);
+    return rc;
+}
+
+/* ---- samples of the dataset ---- */
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* The first extent that a frame is read from; false when there is none. */
+static bool extent_of(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_extent *extent)
+{
+    struct weir_location location;
+    int how = weir_locate(dataset, episode, camera, t, &location);
+    if (how == WEIR_HOW_EXTENT) {
+        *extent = (struct weir_extent){location.file, location.offset, location.length};
+    } else if (how == WEIR_HOW_BLOCK) {
+        struct weir_block block;
+        weir_block_of(dataset, episode, camera, t, &block);
+        extent->file = block.file;
+        weir_block_piece(&block, 0, &extent->offset, &extent->length);
+    } else {
+        return false;
+    }
+    return extent->length > 0;
+}
+
+static int sample_frames(const struct weir_dataset *dataset, struct weir_extent *extents, int n)
+{
+    int found = 0, episodes = weir_dataset_episodes(dataset), cameras = weir_dataset_cameras(dataset);
+    for (int i = 0; i < n; i++) {
+        uint64_t random = mix((uint64_t)i + 1);
+        int episode = (int)(random % (uint64_t)episodes);
+        int t = (int)((random >> 32) % (uint64_t)weir_dataset_steps(dataset, episode));
+        int camera = cameras ? i % cameras : 0;
+        found += cameras && extent_of(dataset, episode, camera, t, &extents[found]);
+    }
+    return found;
+}
+
+/* ---- the engine ---- */
+
+static void choose(struct weir_shared *s)
+{
+    struct weir_reading *r = &s->reading;
+    struct weir_extent *extents = malloc(sizeof *extents * TRIAL_SAMPLES);
+    struct weir_choice_config config = {
+        .set = r->look,
+        .threads = s->config.num_workers,
+        .depth = s->config.io_depth,
+        .extents = extents,
+        .n = extents ? sample_frames(s->dataset, extents, TRIAL_SAMPLES) : 0,
+    };
+    weir_io_choose(&r->choice, &config);
+    r->used = r->choice.engine;
+    free(extents);
+}
+
+int weir_reading_open(struct weir_shared *s, struct weir_err *err)
+{
+    struct weir_reading *r = &s->reading;
+    r->used = s->config.io;
+    r->samples = malloc(sizeof *r->samples * SAMPLES);
+    if (!r->samples)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    r->n_samples = sample_frames(s->dataset, r->samples, SAMPLES);
+    int rc = s->config.cold ? weir_page_cache_drop(s->files, &r->cold, err) : 0;
+    if (rc == 0 && s->config.direct)
+        rc = weir_file_set_direct(s->files, err);
+    if (rc == 0 && weir_file_set_copy(&r->look, s->files, LOOK_HANDLES) < 0)
+        rc = weir_err_set(err, -ENOMEM, "out of memory");
+    if (rc < 0)
+        return rc;
+    r->cached = weir_reading_cached(s);
+    if (strcmp(s->config.io, "auto") != 0)
+        return 0;
+    choose(s);
+    if (s->config.cold) /* what the trials have read */
+        rc = weir_page_cache_drop(s->files, &r->cold, err);
+    return rc;
+}
+
+double weir_reading_cached(struct weir_shared *s)
+{
+    return weir_page_cache_fraction(s->reading.look, s->reading.samples, s->reading.n_samples);
+}
+
+/* ---- the plan ---- */
+
+/* The batch of a ticket is planned once. */
+static void plan_batch(struct weir_read_plan *p, uint64_t sequence)
+{
+    if (p->sequence == sequence)
+        return;
+    weir_sampler_plan(p->shared->sampler, sequence, &p->plan, p->samples);
+    p->sequence = sequence;
+}
+
+/* The frame at the plan's place, if it is one that can be read ahead. */
+static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_extent *extent)
+{
+    const struct weir_shared *s = p->shared;
+    int sample = (int)(task / (uint64_t)s->tasks_per_sample), camera = (int)(task % (uint64_t)s->tasks_per_sample);
+    if (sample >= p->plan.n || camera >= s->layout.n_cameras)
+        return false;
+    struct weir_sample of = p->samples[sample];
+    int back = s->layout.history - 1 - p->history, t = of.t > back ? of.t - back : 0, rows;
+    return !weir_shares_blocks(s->dataset, of.episode, camera, &rows) &&
+           extent_of(s->dataset, of.episode, camera, t, extent);
+}
+
+static int next_extent(void *user, uint64_t from, uint64_t *ticket, struct weir_extent *extent)
+{
+    struct weir_read_plan *p = user;
+    const struct weir_shared *s = p->shared;
+    uint64_t per_batch = (uint64_t)s->config.batch_size * (uint64_t)s->tasks_per_sample;
+    if (p->ticket < from) {
+        p->ticket = from;
+        p->history = 0;
+    }
+    while (p->ticket / per_batch < s->total) {
+        if (p->ticket > from + WINDOW)
+            return 0;
+        plan_batch(p, p->ticket / per_batch);
+        bool there = frame_at(p, p->ticket % per_batch, extent);
+        *ticket = p->ticket;
+        p->history = p->history + 1 < s->layout.history ? p->history + 1 : 0;
+        p->ticket += p->history == 0;
+        if (there)
+            return 1;
+    }
+    return -1;
+}
+
+static bool has_extents(const struct weir_dataset *dataset)
+{
+    int rows;
+    for (int e = 0; e < weir_dataset_episodes(dataset); e++)
+        for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+            if (!weir_shares_blocks(dataset, e, c, &rows))
+                return true;
+    return false;
+}
+
+int weir_read_ahead_open(struct weir_shared *s, struct weir_err *err)
+{
+    struct weir_reading *r = &s->reading;
+    bool ring = strcmp(r->used, "uring") == 0;
+    if (!weir_ahead_can(r->used) || (!ring && (s->config.direct || r->cached < 0 || r->cached >= NEARLY_ALL)) ||
+        (!ring && !has_extents(s->dataset)))
+        return 0;
+    r->plan = calloc(1, sizeof *r->plan);
+    if (r->plan)
+        r->plan->samples = calloc((size_t)s->config.batch_size, sizeof *r->plan->samples);
+    if (!r->plan || !r->plan->samples)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    r->plan->shared = s;
+    r->plan->sequence = UINT64_MAX;
+    struct weir_ahead_config config = {
+        .engine = r->used,
+        .set = s->files,
+        .depth = s->config.io_depth,
+        .takers = s->config.num_workers,
+        .extent_max = weir_dataset_extent_max(s->dataset),
+        .next = next_extent,
+        .taken = &s->next_ticket,
+        .user = r->plan,
+    };
+    return weir_ahead_open(&r->ahead, &config, err);
+}
+
+void weir_reading_close(struct weir_shared *s)
+{
+    struct weir_reading *r = &s->reading;
+    weir_ahead_close(&r->ahead);
+    weir_file_set_close(&r->look);
+    if (r->plan)
+        free(r->plan->samples);
+    free(r->plan);
+    free(r->samples);
+    r->plan = NULL;
+    r->samples = NULL;
+}
+
+void weir_reading_facts(const struct weir_shared *s, struct weir_loader_facts *facts)
+{
+    const struct weir_reading *r = &s->reading;
+    facts->io_requested = s->config.io;
+    facts->io_used = r->used;
+    facts->io_why = r->choice.why;
+    facts->io_features = "";
+    facts->io_cached = r->cached;
+    facts->cold_bytes = r->cold.bytes;
+    facts->cold_stayed = r->cold.bytes ? (double)r->cold.stayed_bytes / (double)r->cold.bytes : 0;
+    if (!r->ahead)
+        return;
+    struct weir_ahead_facts ahead;
+    weir_ahead_facts(r->ahead, &ahead);
+    facts->io_depth = ahead.depth;
+    facts->io_pool_bytes = ahead.pool_bytes;
+    facts->io_features = ahead.features;
+}
