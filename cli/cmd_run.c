@@ -227,6 +227,8 @@ static void write_run_line(FILE *out, const struct weir_command *command, const 
     weir_decoder_library(text, sizeof text);
     weir_json_text(&json, "jpeg", text);
     weir_json_text(&json, "compiler", weir_compiler());
+    weir_dataset_inflate(text, sizeof text);
+    weir_json_text(&json, "inflate", text);
     weir_libc(text, sizeof text);
     weir_json_text(&json, "libc", text);
     weir_json_end(&json, '}');

@@ -135,7 +135,7 @@ static int unpack(struct weir_fetcher *fetcher, const struct weir_block *block, 
     WEIR_ZONE(WEIR_STAGE_INFLATE);
     const char *why = "";
     const uint8_t *unpacked;
-    int rc = weir_block_unpack(block, piece, fetcher->unpacker, data, &unpacked, &why);
+    int rc = weir_block_unpack(block, piece, fetcher->unpacker, data, rows[0], &unpacked, &why);
     if (rc < 0) {
         snprintf(fetcher->reason, sizeof fetcher->reason, "chunk %u of its block: %s", piece,
                  *why ? why : strerror(-rc));
