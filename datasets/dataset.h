@@ -107,7 +107,7 @@ struct weir_block {
     int file;
     int first, rows; /* frames first .. first + rows - 1, as far as the episode goes */
     uint32_t pieces;
-    size_t row_bytes;                 /* of a frame put together */
+    size_t row_bytes, piece_bytes;    /* of a frame put together, of a piece unpacked */
     const struct weir_blocks *blocks; /* private to datasets/ */
 };
 /* True when frames lie in blocks, of *rows frames each. */

@@ -102,6 +102,7 @@ void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, 
         .rows = rows,
         .pieces = track->blocks->per_block,
         .row_bytes = track->row_bytes,
+        .piece_bytes = track->blocks->chunk_bytes,
         .blocks = track->blocks,
     };
 }

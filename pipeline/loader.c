@@ -518,6 +518,7 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
         counts->fallback_reads += fallbacks;
         counts->reads += fallbacks;
         counts->read_bytes += atomic_load_explicit(&loader->workers[i].fetcher.fallback_bytes, memory_order_relaxed);
+        weir_fetch_add_chunks(&loader->workers[i].fetcher, &counts->chunks);
     }
     pthread_mutex_lock(&loader->depth_lock);
     counts->queue_sum = loader->depth.sum;

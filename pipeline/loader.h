@@ -26,6 +26,7 @@
 #include "pipeline/sampler.h"
 #include "pipeline/state.h"
 #include "prof/recorder.h"
+#include "prof/report.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -152,6 +153,7 @@ void weir_loader_norm(const struct weir_loader *loader, bool actions, const floa
 struct weir_loader_counts {
     uint64_t reads, read_bytes; /* by the io engine and through the library */
     uint64_t fallback_reads;    /* of these, through the library */
+    struct weir_chunk_counts chunks;
     uint64_t bad_frames, skipped_samples, substituted_frames, bad_episodes;
     uint64_t queue_sum, queue_samples; /* ready batches seen by weir_loader_next, to be averaged */
     int queue_min, queue_max;          /* since the last call of weir_loader_counts with reset */

@@ -8,4 +8,9 @@
 void weir_report_errors(FILE *out, const struct weir_report *report, const char *times, const char *more,
                         const char *more_end);
 
+/* Bytes unpacked for each byte of the frames, bytes read for each stored byte of theirs, frames for each unpacking. */
+double weir_chunks_unpacked(const struct weir_chunk_counts *counts);
+double weir_chunks_read(const struct weir_chunk_counts *counts);
+double weir_chunks_shared(const struct weir_chunk_counts *counts);
+
 #endif

@@ -89,6 +89,18 @@ static uint64_t chunks_of_all(void)
     return n;
 }
 
+/* What the report says is paid. */
+static void check_chunk_counts(const struct weir_loader_counts *counts, uint64_t unpacked, uint64_t frames)
+{
+    const struct weir_chunk_counts *chunks = &counts->chunks;
+    cr_assert_eq(chunks->chunks, unpacked);
+    cr_assert_eq(chunks->frames, frames);
+    cr_assert_eq(chunks->read_bytes, counts->read_bytes);
+    cr_assert(chunks->blocks <= unpacked && chunks->blocks * 2 >= unpacked && chunks->stored_bytes > 0);
+    cr_assert_gt(chunks->frame_bytes, 0);
+    cr_assert_gt(chunks->unpacked_bytes, 0);
+}
+
 /* Takes a whole run: how many chunks were unpacked, and in *alone how many its batches touch. */
 static uint64_t unpacked_by(const struct weir_loader_config *config, uint64_t *alone)
 {
@@ -111,6 +123,7 @@ static uint64_t unpacked_by(const struct weir_loader_config *config, uint64_t *a
     cr_assert_eq(counts.reads, unpacked);
     cr_assert_eq(snapshot->stages[WEIR_STAGE_IMAGE_DECODE].count, frames);
     cr_assert_eq(counts.fallback_reads, 0);
+    check_chunk_counts(&counts, unpacked, frames);
     weir_snapshot_free(&snapshot);
     weir_loader_close(&loader);
     *alone = chunks;

@@ -100,6 +100,7 @@ static struct weir_report *full_report(int seed)
                                    .reads = 333720,
                                    .read_bytes = 37000000001,
                                    .fallback_reads = 4,
+                                   .chunks = {100, 40, 800, 12345678, 34567890, 7654321, 23456789},
                                    .bad_frames = 100,
                                    .skipped_samples = 2,
                                    .substituted_frames = 3,
