@@ -48,7 +48,8 @@ struct weir_loader_config {
     const char *index;                                /* the same: file that keeps the index */
     int batch_size;                                   /* samples; 8 */
     int num_workers; /* threads; WEIR_WORKERS_AUTO = one per usable core, 0 = on the consumer's thread */
-    int prefetch;    /* batches that workers may be ahead; 0 = automatic: four frames per worker, at least two */
+    int prefetch;    /* batches that workers may be ahead; 0 = automatic: four frames per worker, at least two; up to
+                     sixteen, and 256 MiB, where chunks hold several frames */
     int num_epochs;  /* 1 */
     int max_batches; /* per epoch and split; 0 = all */
     enum weir_sampling sampling;

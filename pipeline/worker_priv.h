@@ -23,7 +23,7 @@ struct weir_shared {
     struct weir_batch_layout layout;
     struct weir_norm qpos, actions;
     int tasks_per_sample; /* one per camera, and the state */
-    bool blocks;          /* some frames lie in blocks of chunks */
+    int block_rows;       /* frames of the largest blocks of chunks; 0 = none lie in blocks */
     uint64_t total;       /* batches of the run */
     weir_name item_wait;  /* how long what a task made waits for the consumer */
     struct weir_slots slots;

@@ -180,6 +180,21 @@ Test(groups, the_batch_behind_shares_a_chunk)
     cr_assert_lt(unpacked, alone);
 }
 
+Test(groups, more_batches_are_ahead_where_chunks_hold_several_frames)
+{
+    struct weir_loader_config config = config_for(1, 1, 1);
+    struct weir_loader_facts facts;
+    const char *const sets[] = {NULL, "cut"};
+    const int wanted[] = {16, 4}; /* a frame of its own chunks: four frames for the worker */
+    for (int i = 0; i < 2; i++) {
+        config.cameras = sets[i];
+        struct weir_loader *loader = fixture_loader(&config);
+        weir_loader_facts(loader, &facts);
+        cr_assert_eq(facts.prefetch, wanted[i], "%d", facts.prefetch);
+        weir_loader_close(&loader);
+    }
+}
+
 /* Closed with tasks under way that fill batches which nobody will see. */
 Test(groups, a_run_may_end_anywhere)
 {
