@@ -20,7 +20,7 @@ struct finding {
     struct weir_device device;
 };
 
-enum { FINDINGS = 5 };
+enum { FINDINGS = 6 };
 
 static void look(struct finding findings[FINDINGS])
 {
@@ -28,12 +28,14 @@ static void look(struct finding findings[FINDINGS])
     weir_dataset_library(findings[0].device.text, sizeof findings[0].device.text);
     findings[1] = (struct finding){.name = "jpeg", .device.present = true};
     weir_decoder_library(findings[1].device.text, sizeof findings[1].device.text);
-    findings[2].name = "io_uring";
-    weir_device_io_uring(&findings[2].device);
-    findings[3].name = "liburing";
-    weir_device_liburing(&findings[3].device);
-    findings[4].name = "cuda";
-    weir_device_cuda(&findings[4].device);
+    findings[2] = (struct finding){.name = "inflate", .device.present = true};
+    weir_dataset_inflate(findings[2].device.text, sizeof findings[2].device.text);
+    findings[3].name = "io_uring";
+    weir_device_io_uring(&findings[3].device);
+    findings[4].name = "liburing";
+    weir_device_liburing(&findings[4].device);
+    findings[5].name = "cuda";
+    weir_device_cuda(&findings[5].device);
 }
 
 /* The registries of what can be chosen by name. */

@@ -48,7 +48,7 @@ static const struct weir_opt run_opts[] = {
     {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto",
      "worker threads; auto: one per usable core; 0: on the main thread", 0, WEIR_WORKERS_MAX, true},
     {"prefetch", WEIR_OPT_INT, FIELD(prefetch), "N", "auto",
-     "batches workers may be ahead; auto: four frames per worker", 1, 4096, true},
+     "batches workers may be ahead; auto: four frames per worker, 16 batches where chunks hold several", 1, 4096, true},
     {"num-epochs", WEIR_OPT_INT, FIELD(num_epochs), "N", "1", "epochs to run", 1, 1e9},
     {"max-batches", WEIR_OPT_INT, FIELD(max_batches), "N", "0",
      "batches per epoch, of training and of validation each; 0: all", 0, 2e9},
@@ -292,6 +292,8 @@ static void write_run_line(FILE *out, const struct weir_command *command, const 
     weir_decoder_library(text, sizeof text);
     weir_json_text(&json, "jpeg", text);
     weir_json_text(&json, "compiler", weir_compiler());
+    weir_dataset_inflate(text, sizeof text);
+    weir_json_text(&json, "inflate", text);
     weir_libc(text, sizeof text);
     weir_json_text(&json, "libc", text);
     weir_json_end(&json, '}');

@@ -189,6 +189,19 @@ static int read_workers(struct place *place, const json_t *object, struct weir_r
     return 0;
 }
 
+static void read_chunks(struct place *place, const json_t *from, struct weir_chunk_counts *counts)
+{
+    *counts = (struct weir_chunk_counts){
+        .frames = get_count(place, from, "frames"),
+        .blocks = get_count(place, from, "blocks"),
+        .chunks = get_count(place, from, "chunks"),
+        .frame_bytes = get_count(place, from, "frame_bytes"),
+        .unpacked_bytes = get_count(place, from, "unpacked_bytes"),
+        .stored_bytes = get_count(place, from, "stored_bytes"),
+        .read_bytes = get_count(place, from, "read_bytes"),
+    };
+}
+
 static void read_counts(struct place *place, const json_t *object, struct weir_report *report)
 {
     const json_t *queue = json_object_get(object, "queue"), *io = json_object_get(object, "io");
@@ -203,6 +216,7 @@ static void read_counts(struct place *place, const json_t *object, struct weir_r
     const json_t *decoding = json_object_get(object, "decoding");
     report->stored_pixels = get_count(place, decoding, "stored_pixels");
     report->decoded_pixels = get_count(place, decoding, "decoded_pixels");
+    read_chunks(place, json_object_get(object, "chunks"), &report->chunks);
     report->bad_frames = get_count(place, object, "bad_frames");
     report->skipped_samples = get_count(place, object, "skipped_samples");
     report->substituted_frames = get_count(place, object, "substituted_frames");

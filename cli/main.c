@@ -42,6 +42,8 @@ static void print_version(void)
     puts(text);
     weir_decoder_library(text, sizeof text);
     puts(text);
+    weir_dataset_inflate(text, sizeof text);
+    puts(text);
     weir_libc(text, sizeof text);
     puts(text);
 }

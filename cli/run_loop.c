@@ -110,6 +110,15 @@ static void fill_counts(struct weir_report *report, struct loop *l, const struct
     report->fallback_reads = now->fallback_reads - then->fallback_reads;
     report->stored_pixels = now->decoded.stored_pixels - then->decoded.stored_pixels;
     report->decoded_pixels = now->decoded.decoded_pixels - then->decoded.decoded_pixels;
+    report->chunks = (struct weir_chunk_counts){
+        .frames = now->chunks.frames - then->chunks.frames,
+        .blocks = now->chunks.blocks - then->chunks.blocks,
+        .chunks = now->chunks.chunks - then->chunks.chunks,
+        .frame_bytes = now->chunks.frame_bytes - then->chunks.frame_bytes,
+        .unpacked_bytes = now->chunks.unpacked_bytes - then->chunks.unpacked_bytes,
+        .stored_bytes = now->chunks.stored_bytes - then->chunks.stored_bytes,
+        .read_bytes = now->chunks.read_bytes - then->chunks.read_bytes,
+    };
     report->bad_frames = now->bad_frames - then->bad_frames;
     report->skipped_samples = now->skipped_samples - then->skipped_samples;
     report->substituted_frames = now->substituted_frames - then->substituted_frames;

@@ -39,7 +39,6 @@ else()
   weir_dependency(hdf5 hdf5)
 endif()
 weir_dependency(jpeg libjpeg libjpeg.a)
-weir_dependency(deflate libdeflate libdeflate.a)
 weir_dependency(jansson jansson libjansson.a)
 weir_dependency(png libpng libpng16.a libz.a)
 weir_dependency(zlib zlib libz.a)
@@ -47,6 +46,10 @@ find_path(WEIR_XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # used as a header only
 
 # What may be missing: each is found or not by WEIR_WITH_<NAME> = AUTO|ON|OFF.
 include(WeirWith)
+weir_with(LIBDEFLATE libdeflate "libdeflate" libdeflate.a)
 weir_with(URING liburing "liburing" liburing.a)
 weir_with(CRITERION criterion "Criterion (for the tests)")
 weir_with(TURBOJPEG libturbojpeg "TurboJPEG (for the benchmarks)" libturbojpeg.a)
+if(WEIR_HAVE_LIBDEFLATE)
+  set_target_properties(weir_LIBDEFLATE PROPERTIES WEIR_MODULE libdeflate) # part of libweir
+endif()

@@ -107,7 +107,7 @@ struct weir_block {
     int file;
     int first, rows; /* frames first .. first + rows - 1, as far as the episode goes */
     uint32_t pieces;
-    size_t row_bytes;                 /* of a frame put together */
+    size_t row_bytes, piece_bytes;    /* of a frame put together, of a piece unpacked */
     const struct weir_blocks *blocks; /* private to datasets/ */
 };
 /* True when frames lie in blocks, of *rows frames each. */
@@ -119,11 +119,12 @@ void weir_block_piece(const struct weir_block *block, uint32_t piece, uint64_t *
 /* One thread's tools for unpacking; NULL without memory. */
 struct weir_unpacker *weir_unpacker_open(void);
 void weir_unpacker_close(struct weir_unpacker **unpacker);
-/* Undoes the filters of the bytes read. *unpacked lasts until the next call; NULL for what was never written. 0, or
- * -EBADMSG with *reason (static text), or -ENOMEM. */
+/* Undoes the filters of the bytes read. *unpacked lasts until the next call; NULL for what was never written. frame
+ * (not NULL, row_bytes) is overwritten: a frame that is all of its block may be unpacked right there, and then
+ * *unpacked is frame. 0, or -EBADMSG with *reason (static text), or -ENOMEM. */
 int weir_block_unpack(const struct weir_block *block, uint32_t piece, struct weir_unpacker *unpacker,
-                      const uint8_t *bytes, const uint8_t **unpacked, const char **reason);
-/* Copies what frame t has in the piece to its place in frame (row_bytes). */
+                      const uint8_t *bytes, uint8_t *frame, const uint8_t **unpacked, const char **reason);
+/* Copies what frame t has in the piece to its place in frame (row_bytes); nothing to do when it is there. */
 void weir_block_clip(const struct weir_block *block, uint32_t piece, const uint8_t *unpacked, int t, uint8_t *frame);
 /* Used bytes of a frame put together. */
 size_t weir_block_used(const struct weir_dataset *dataset, int episode, int camera, int t);
@@ -182,6 +183,8 @@ size_t weir_dataset_index_bytes(const struct weir_dataset *dataset);
 bool weir_dataset_layout_row(int i, const char **name, const char **summary, const char **why_not);
 /* "HDF5 1.10.8 (thread-safe build, one global lock)". */
 void weir_dataset_library(char *text, size_t size);
+/* What unpacks deflate chunks: "libdeflate 1.14", or zlib where it was built without. */
+void weir_dataset_inflate(char *text, size_t size);
 
 #ifdef __cplusplus
 }

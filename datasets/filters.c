@@ -1,12 +1,11 @@
 #include "datasets/filters_priv.h"
 #include "datasets/heap_priv.h"
+#include "datasets/inflate_priv.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <libdeflate.h>
 
 /* The most that one byte of a stream can become: a repetition is at most 258 bytes from 2 bits, 264 from 3 bytes. */
 enum { DEFLATE_GROWS = 1032, LZF_GROWS = 88 };
@@ -14,7 +13,7 @@ enum { DEFLATE_GROWS = 1032, LZF_GROWS = 88 };
 enum { CHECKSUM_BYTES = 4 };
 
 struct weir_unfilter_context {
-    struct libdeflate_decompressor *deflate;
+    struct weir_inflater *inflater;
     struct {
         uint8_t *bytes;
         size_t capacity;
@@ -28,6 +27,8 @@ struct work {
     const uint8_t *bytes;
     size_t n;
     const char **reason;
+    uint8_t *to; /* where the next step puts it instead of the spare buffer; NULL but in the last step */
+    size_t to_bytes;
 };
 
 struct weir_unfilter_context *weir_unfilter_open(void)
@@ -35,8 +36,8 @@ struct weir_unfilter_context *weir_unfilter_open(void)
     struct weir_unfilter_context *context = calloc(1, sizeof *context);
     if (!context)
         return NULL;
-    context->deflate = libdeflate_alloc_decompressor();
-    if (!context->deflate)
+    context->inflater = weir_inflater_open();
+    if (!context->inflater)
         weir_unfilter_close(&context);
     return context;
 }
@@ -45,8 +46,7 @@ void weir_unfilter_close(struct weir_unfilter_context **context)
 {
     if (!*context)
         return;
-    if ((*context)->deflate)
-        libdeflate_free_decompressor((*context)->deflate);
+    weir_inflater_close(&(*context)->inflater);
     free((*context)->buffer[0].bytes);
     free((*context)->buffer[1].bytes);
     free(*context);
@@ -71,9 +71,12 @@ static int too_long(const struct work *work)
     return bad(work, "its chunk holds more bytes than a chunk of its dataset has");
 }
 
-/* Room in the spare buffer; what it held is not kept. */
+/* Room for the step's result: where the caller wants it, or the spare buffer; what that held is not kept. */
 static uint8_t *reserve(struct work *work, size_t n)
 {
+    if (work->to && n <= work->to_bytes)
+        return work->to;
+    work->to = NULL;
     struct weir_unfilter_context *context = work->context;
     int i = work->spare;
     if (context->buffer[i].capacity < n || !context->buffer[i].bytes) {
@@ -86,10 +89,10 @@ static uint8_t *reserve(struct work *work, size_t n)
     return context->buffer[i].bytes;
 }
 
-/* The spare buffer now holds the chunk. */
+/* What was reserved now holds the chunk. */
 static int made(struct work *work, size_t n)
 {
-    work->bytes = work->context->buffer[work->spare].bytes;
+    work->bytes = work->to ? work->to : work->context->buffer[work->spare].bytes;
     work->n = n;
     work->spare = !work->spare;
     return 0;
@@ -104,7 +107,6 @@ static size_t room_for(const struct work *work, size_t most, size_t grows)
 
 /* ---- the filters ---- */
 
-/* Bytes after the end of the stream are passed over, as the HDF5 library does. */
 static int undo_deflate(struct work *work, size_t most, uint32_t element_bytes)
 {
     (void)element_bytes;
@@ -112,14 +114,10 @@ static int undo_deflate(struct work *work, size_t most, uint32_t element_bytes)
     uint8_t *out = reserve(work, room);
     if (!out)
         return -ENOMEM;
-    switch (libdeflate_zlib_decompress(work->context->deflate, work->bytes, work->n, out, room, &n)) {
-    case LIBDEFLATE_SUCCESS:
+    int rc = weir_inflate(work->context->inflater, work->bytes, work->n, out, room, &n);
+    if (rc == 0)
         return made(work, n);
-    case LIBDEFLATE_INSUFFICIENT_SPACE:
-        return too_long(work);
-    default:
-        return bad(work, "the deflate stream of its chunk is damaged");
-    }
+    return rc == -ENOSPC ? too_long(work) : bad(work, "the deflate stream of its chunk is damaged");
 }
 
 static int undo_lzf(struct work *work, size_t most, uint32_t element_bytes)
@@ -304,11 +302,28 @@ static int check_known(const struct weir_filters *filters, uint32_t mask, const 
     return 0;
 }
 
+/* The filter that is undone last; filters->n when none was applied. */
+static int lowest_applied(const struct weir_filters *filters, uint32_t mask)
+{
+    int i = 0;
+    while (i < filters->n && !applied(mask, i))
+        i++;
+    return i;
+}
+
 int weir_unfilter(struct weir_unfilter_context *context, const struct weir_filters *filters, uint32_t mask,
                   const uint8_t *in, size_t n, size_t out_bytes, const uint8_t **out, const char **reason)
 {
+    return weir_unfilter_to(context, filters, mask, in, n, NULL, out_bytes, out, reason);
+}
+
+int weir_unfilter_to(struct weir_unfilter_context *context, const struct weir_filters *filters, uint32_t mask,
+                     const uint8_t *in, size_t n, uint8_t *to, size_t out_bytes, const uint8_t **out,
+                     const char **reason)
+{
     assert(filters->n >= 0 && filters->n <= WEIR_FILTERS_MAX);
-    struct work work = {context, 0, in, n, reason};
+    struct work work = {context, 0, in, n, reason, NULL, out_bytes};
+    int last = lowest_applied(filters, mask);
     *out = NULL;
     int rc = check_known(filters, mask, reason);
     if (rc < 0)
@@ -319,6 +334,7 @@ int weir_unfilter(struct weir_unfilter_context *context, const struct weir_filte
         if (!applied(mask, i))
             continue;
         size_t most = most_before(filters, mask, i, out_bytes);
+        work.to = i == last ? to : NULL;
         rc = find(filters->filter[i].id)->undo(&work, most, filters->filter[i].element_bytes);
         if (rc < 0)
             return rc;

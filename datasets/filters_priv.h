@@ -1,4 +1,4 @@
-/* filters_priv.h: HDF5's chunk filters, undone. deflate (libdeflate), shuffle, fletcher32 and h5py's lzf; what else a
+/* filters_priv.h: HDF5's chunk filters, undone. deflate, shuffle, fletcher32 and h5py's lzf; what else a
  * pipeline may name is known by name only. */
 #ifndef WEIR_DATASETS_FILTERS_PRIV_H
 #define WEIR_DATASETS_FILTERS_PRIV_H
@@ -47,6 +47,11 @@ void weir_unfilter_close(struct weir_unfilter_context **context);
  * -ENOMEM. */
 int weir_unfilter(struct weir_unfilter_context *context, const struct weir_filters *filters, uint32_t mask,
                   const uint8_t *in, size_t n, size_t out_bytes, const uint8_t **out, const char **reason);
+/* The same, but the last step may put them into to (out_bytes; NULL = nowhere), and then *out is to. Else, or after a
+ * failure, its contents are undefined. */
+int weir_unfilter_to(struct weir_unfilter_context *context, const struct weir_filters *filters, uint32_t mask,
+                     const uint8_t *in, size_t n, uint8_t *to, size_t out_bytes, const uint8_t **out,
+                     const char **reason);
 
 /* LZF (LibLZF's format, as h5py stores it): the bytes made, or -1 when in is damaged or does not fit out_bytes. */
 long weir_lzf_decompress(const uint8_t *in, size_t n, uint8_t *out, size_t out_bytes);

@@ -1,6 +1,7 @@
 /* Frames by their places: extents, heap objects, blocks of chunks, and the library for the rest. */
 #include "datasets/heap_priv.h"
 #include "datasets/index_priv.h"
+#include "datasets/inflate_priv.h"
 #include "prof/text.h"
 
 #include <errno.h>
@@ -101,6 +102,7 @@ void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, 
         .rows = rows,
         .pieces = track->blocks->per_block,
         .row_bytes = track->row_bytes,
+        .piece_bytes = track->blocks->chunk_bytes,
         .blocks = track->blocks,
     };
 }
@@ -119,20 +121,22 @@ void weir_block_piece(const struct weir_block *block, uint32_t piece, uint64_t *
 }
 
 int weir_block_unpack(const struct weir_block *block, uint32_t piece, struct weir_unpacker *unpacker,
-                      const uint8_t *bytes, const uint8_t **unpacked, const char **reason)
+                      const uint8_t *bytes, uint8_t *frame, const uint8_t **unpacked, const char **reason)
 {
     const struct weir_blocks *blocks = block->blocks;
     const struct weir_chunk *chunk = &blocks->chunks[chunk_number(block, piece)];
     *unpacked = NULL;
     if (chunk->offset == WEIR_CHUNK_NONE)
         return 0; /* never written: the fill value */
-    return weir_unfilter((struct weir_unfilter_context *)unpacker, &blocks->filters, chunk->mask, bytes, chunk->bytes,
-                         blocks->chunk_bytes, unpacked, reason);
+    bool whole = blocks->per_block == 1 && blocks->rows == 1 && blocks->chunk_bytes == blocks->row_bytes;
+    return weir_unfilter_to((struct weir_unfilter_context *)unpacker, &blocks->filters, chunk->mask, bytes,
+                            chunk->bytes, whole ? frame : NULL, blocks->chunk_bytes, unpacked, reason);
 }
 
 void weir_block_clip(const struct weir_block *block, uint32_t piece, const uint8_t *unpacked, int t, uint8_t *frame)
 {
-    weir_blocks_clip(block->blocks, piece, unpacked, (uint64_t)t, frame);
+    if (unpacked != frame)
+        weir_blocks_clip(block->blocks, piece, unpacked, (uint64_t)t, frame);
 }
 
 size_t weir_block_used(const struct weir_dataset *dataset, int episode, int camera, int t)
@@ -149,6 +153,11 @@ struct weir_unpacker *weir_unpacker_open(void)
 void weir_unpacker_close(struct weir_unpacker **unpacker)
 {
     weir_unfilter_close((struct weir_unfilter_context **)unpacker);
+}
+
+void weir_dataset_inflate(char *text, size_t size)
+{
+    weir_inflate_library(text, size);
 }
 
 int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *location, const uint8_t *bytes,

@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* Most pieces are short, and a copy of so many bytes needs no call: bytes behind the piece are written over later. */
+enum { WIDE = 32, HALF = WIDE / 2 };
+
 enum { PLAIN_END = 32, LENGTH_SHIFT = 5, LENGTH_LONG = 7, LENGTH_LEAST = 2, DISTANCE_HIGH = 31 };
 
 /* What lies before out repeats with that period; so each copy may be twice as long as the one before it. */
@@ -28,7 +31,10 @@ long weir_lzf_decompress(const uint8_t *in, size_t n, uint8_t *out, size_t out_b
             size_t length = first + 1;
             if (length > n - at || length > out_bytes - made)
                 return -1;
-            memcpy(out + made, in + at, length);
+            if (n - at >= WIDE && out_bytes - made >= WIDE)
+                memcpy(out + made, in + at, WIDE);
+            else
+                memcpy(out + made, in + at, length);
             at += length;
             made += length;
             continue;
@@ -41,7 +47,12 @@ long weir_lzf_decompress(const uint8_t *in, size_t n, uint8_t *out, size_t out_b
         size_t distance = ((first & DISTANCE_HIGH) << 8 | in[at++]) + 1;
         if (distance > made || length > out_bytes - made)
             return -1;
-        repeat(out + made, distance, length);
+        if (length <= WIDE && distance >= HALF && out_bytes - made >= WIDE) {
+            memcpy(out + made, out + made - distance, HALF); /* each half of it may repeat what is before */
+            memcpy(out + made + HALF, out + made + HALF - distance, HALF);
+        } else {
+            repeat(out + made, distance, length);
+        }
         made += length;
     }
     return (long)made;

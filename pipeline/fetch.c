@@ -145,11 +145,15 @@ static int unpack(struct weir_fetcher *fetcher, const struct weir_block *block, 
     WEIR_ZONE(WEIR_STAGE_INFLATE);
     const char *why = "";
     const uint8_t *unpacked;
-    int rc = weir_block_unpack(block, piece, fetcher->unpacker, data, &unpacked, &why);
+    int rc = weir_block_unpack(block, piece, fetcher->unpacker, data, rows[0], &unpacked, &why);
     if (rc < 0) {
         snprintf(fetcher->reason, sizeof fetcher->reason, "chunk %u of its block: %s", piece,
                  *why ? why : strerror(-rc));
         return rc;
+    }
+    if (unpacked) {
+        count(&fetcher->chunks.chunks, 1);
+        count(&fetcher->chunks.unpacked_bytes, block->piece_bytes);
     }
     for (int i = 0; i < n; i++)
         weir_block_clip(block, piece, unpacked, ts[i], rows[i]);
@@ -168,8 +172,31 @@ static int fetch_piece(struct weir_fetcher *fetcher, const struct weir_block *bl
         rc = weir_read(fetcher->reader, block->file, offset, length, fetcher->buffer, &data);
         if (rc < 0)
             snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(rc));
+        else
+            count(&fetcher->chunks.read_bytes, length);
     }
     return rc < 0 ? rc : unpack(fetcher, block, piece, data, ts, rows, n);
+}
+
+/* read: the bytes of all its chunks; it is by its rows that they are divided, though an episode's last block may have
+ * some that are no frames. */
+static void count_block(struct weir_fetcher *fetcher, const struct weir_block *block, uint64_t read, int n)
+{
+    count(&fetcher->chunks.frames, (uint64_t)n);
+    count(&fetcher->chunks.blocks, 1);
+    count(&fetcher->chunks.frame_bytes, (uint64_t)n * block->row_bytes);
+    count(&fetcher->chunks.stored_bytes, read * (uint64_t)n / (uint64_t)block->rows);
+}
+
+void weir_fetch_add_chunks(const struct weir_fetcher *fetcher, struct weir_chunk_counts *counts)
+{
+    counts->frames += atomic_load_explicit(&fetcher->chunks.frames, memory_order_relaxed);
+    counts->blocks += atomic_load_explicit(&fetcher->chunks.blocks, memory_order_relaxed);
+    counts->chunks += atomic_load_explicit(&fetcher->chunks.chunks, memory_order_relaxed);
+    counts->frame_bytes += atomic_load_explicit(&fetcher->chunks.frame_bytes, memory_order_relaxed);
+    counts->unpacked_bytes += atomic_load_explicit(&fetcher->chunks.unpacked_bytes, memory_order_relaxed);
+    counts->stored_bytes += atomic_load_explicit(&fetcher->chunks.stored_bytes, memory_order_relaxed);
+    counts->read_bytes += atomic_load_explicit(&fetcher->chunks.read_bytes, memory_order_relaxed);
 }
 
 int weir_fetch_block(struct weir_fetcher *fetcher, int episode, int camera, const int *ts, uint8_t *const *rows, int n)
@@ -187,9 +214,13 @@ int weir_fetch_block(struct weir_fetcher *fetcher, int episode, int camera, cons
         snprintf(fetcher->reason, sizeof fetcher->reason, "out of memory");
         return -ENOMEM;
     }
+    uint64_t before = atomic_load_explicit(&fetcher->chunks.read_bytes, memory_order_relaxed);
     int rc = 0;
     for (uint32_t piece = 0; piece < block.pieces && rc == 0; piece++)
         rc = fetch_piece(fetcher, &block, piece, ts, rows, n);
+    if (rc == 0)
+        count_block(fetcher, &block, atomic_load_explicit(&fetcher->chunks.read_bytes, memory_order_relaxed) - before,
+                    n);
     fetcher->bad_block.episode = -1;
     if (rc == -EBADMSG) {
         fetcher->bad_block.episode = episode;

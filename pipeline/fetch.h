@@ -5,6 +5,7 @@
 
 #include "datasets/dataset.h"
 #include "io/io.h"
+#include "prof/report.h"
 
 #include <stdatomic.h>
 
@@ -24,7 +25,10 @@ struct weir_fetcher {
         char reason[WEIR_FETCH_REASON];
     } bad_block;
     _Atomic uint64_t fallbacks, fallback_bytes; /* frames through the library */
-    char reason[WEIR_FETCH_REASON];             /* of the last failure */
+    struct {
+        _Atomic uint64_t frames, blocks, chunks, frame_bytes, unpacked_bytes, stored_bytes, read_bytes;
+    } chunks;                       /* weir_fetch_add_chunks */
+    char reason[WEIR_FETCH_REASON]; /* of the last failure */
 };
 
 /* files: a set that weir_fetch_files filled from the same dataset. */
@@ -44,6 +48,9 @@ int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int 
  * are). */
 void weir_fetcher_begin(struct weir_fetcher *fetcher, struct weir_ahead *ahead, uint64_t ticket);
 void weir_fetcher_end(struct weir_fetcher *fetcher);
+
+/* Adds what the fetcher's blocks have cost so far. Any thread. */
+void weir_fetch_add_chunks(const struct weir_fetcher *fetcher, struct weir_chunk_counts *counts);
 
 /* Puts n frames of one block together (weir_shares_blocks), unpacking each chunk once: frame ts[i] goes to rows[i],
  * which has the block's row_bytes. 0, or a negative code with fetcher->reason: then none of them came. */

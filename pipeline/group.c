@@ -1,5 +1,5 @@
 /* Frames that lie in chunks together are loaded together: each chunk of a block is read and unpacked once for all
- * samples of the batch (and all frames of their histories) that need it. */
+ * samples of the batch (and all frames of their histories) that need it, and for samples of batches behind it. */
 #include "pipeline/worker_priv.h"
 
 #include <errno.h>
@@ -7,6 +7,10 @@
 #include <stdlib.h>
 
 enum { SCRATCH_BYTES_MAX = 64 << 20 };
+
+/* What a task may take on for later batches, so that its own waits for them less than for the blocks: as many frames
+ * as these have, half as many where frames must be decoded or converted, and no more than this. */
+enum { JOIN_FRAMES_MAX = 256, JOIN_BYTES_MAX = 16 << 20, JOIN_SLOTS_MAX = 64 };
 
 static int rows_of(const struct weir_shared *shared, const struct weir_slot_order *at, int camera)
 {
@@ -32,31 +36,128 @@ bool weir_group_is_shared(const struct weir_shared *shared, const struct weir_sl
     return rows_of(shared, &slot->order[slot->rank[sample]], camera) > 0;
 }
 
-bool weir_group_lead(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera,
-                     struct weir_group *group)
+/* ---- claiming ---- */
+
+/* A sample's frames of one camera, unless somebody has them. */
+static bool claim(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
 {
-    int at = slot->rank[sample], rows = rows_of(shared, &slot->order[at], camera), end = at + 1;
-    if (at > 0 && are_together(shared, &slot->order[at - 1], &slot->order[at], rows))
+    uint8_t *claimed = &slot->claimed[sample * worker->shared->layout.n_cameras + camera];
+    if (*claimed)
         return false;
-    while (end < slot->plan.n && are_together(shared, &slot->order[end - 1], &slot->order[end], rows))
-        end++;
-    *group = (struct weir_group){&slot->order[at], end - at, rows};
+    *claimed = true;
+    worker->gather.members[worker->gather.n_members++] = (struct weir_member){slot, sample};
     return true;
+}
+
+/* The blocks that are loaded: those of the windows from the first to the last of order. */
+struct span {
+    int episode, first, last, rows; /* blocks */
+};
+
+static struct span claim_own(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
+{
+    const struct weir_slot_order *order = slot->order;
+    int from = slot->rank[sample], to = from + 1, rows = rows_of(worker->shared, &order[from], camera);
+    while (from > 0 && are_together(worker->shared, &order[from - 1], &order[from], rows))
+        from--;
+    while (to < slot->plan.n && are_together(worker->shared, &order[to - 1], &order[to], rows))
+        to++;
+    int first = to, last = from;
+    for (int i = from; i < to; i++)
+        if (claim(worker, slot, order[i].sample, camera)) {
+            first = i < first ? i : first;
+            last = i;
+        }
+    worker->gather.n_own = worker->gather.n_members;
+    return (struct span){order[from].episode, first_block(worker->shared, &order[first], rows), order[last].t / rows,
+                         rows};
+}
+
+/* The first of a batch's samples, by (episode, t), that is not before this one. */
+static int lower_bound(const struct weir_slot *slot, int episode, int t)
+{
+    int low = 0, high = slot->plan.n;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        const struct weir_slot_order *at = &slot->order[middle];
+        if (at->episode < episode || (at->episode == episode && at->t < t))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Samples of one later batch whose windows lie within the blocks. */
+static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, int camera, const struct span *span,
+                          int most)
+{
+    int history = worker->shared->layout.history;
+    int t = span->first == 0 ? 0 : span->first * span->rows + history - 1;
+    for (int i = lower_bound(slot, span->episode, t); i < slot->plan.n && worker->gather.n_members < most; i++) {
+        const struct weir_slot_order *at = &slot->order[i];
+        if (at->episode != span->episode || at->t / span->rows > span->last)
+            return;
+        /* It cannot be complete: the sample's own task has not begun, or it would have claimed it. */
+        if (claim(worker, slot, at->sample, camera))
+            atomic_fetch_add_explicit(&slot->tasks_left, 1, memory_order_relaxed);
+    }
+}
+
+/* Samples that may join those of the task's own batch. */
+static int most_joining(const struct weir_worker *worker, int camera, const struct span *span)
+{
+    const struct weir_batch_layout *layout = &worker->shared->layout;
+    const struct weir_member *first = &worker->gather.members[0];
+    struct weir_image image = weir_image_of(worker->shared, first->slot, first->sample, camera, 0);
+    size_t frames = (size_t)(span->last - span->first + 1) * (size_t)span->rows;
+    size_t fitting = JOIN_BYTES_MAX / layout->image_bytes[camera];
+    frames /= weir_image_direct(worker, &image) ? 1 : 2;
+    frames = frames < fitting ? frames : fitting;
+    frames = frames < JOIN_FRAMES_MAX ? frames : JOIN_FRAMES_MAX;
+    return (int)frames / layout->history;
+}
+
+static void claim_later(struct weir_worker *worker, const struct weir_slot *slot, int camera, const struct span *span)
+{
+    struct weir_slots *slots = &worker->shared->slots;
+    int most = worker->gather.n_own + most_joining(worker, camera, span);
+    for (int i = 1; i < slots->n && i <= JOIN_SLOTS_MAX && worker->gather.n_members < most; i++) {
+        uint64_t sequence = slot->plan.sequence + (uint64_t)i;
+        struct weir_slot *later = weir_slot_of(slots, sequence);
+        if (later->open && later->plan.sequence == sequence)
+            claim_of_slot(worker, later, camera, span, most);
+    }
+}
+
+void weir_group_claim(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
+{
+    struct weir_slots *slots = &worker->shared->slots;
+    worker->gather.n_members = worker->gather.n_own = 0;
+    pthread_mutex_lock(&slots->claims);
+    if (!slot->claimed[sample * worker->shared->layout.n_cameras + camera]) {
+        struct span span = claim_own(worker, slot, sample, camera);
+        claim_later(worker, slot, camera, &span);
+    }
+    pthread_mutex_unlock(&slots->claims);
 }
 
 /* ---- loading ---- */
 
 int weir_gather_open(struct weir_gather *gather, const struct weir_shared *shared)
 {
-    size_t n = (size_t)shared->config.batch_size * (size_t)shared->layout.history;
+    size_t members = (size_t)shared->config.batch_size + JOIN_FRAMES_MAX;
+    size_t n = members * (size_t)shared->layout.history;
+    gather->members = malloc(members * sizeof *gather->members);
     gather->items = malloc(n * sizeof *gather->items);
     gather->ts = malloc(n * sizeof *gather->ts);
     gather->rows = malloc(n * sizeof *gather->rows);
-    return gather->items && gather->ts && gather->rows ? 0 : -ENOMEM;
+    return gather->members && gather->items && gather->ts && gather->rows ? 0 : -ENOMEM;
 }
 
 void weir_gather_close(struct weir_gather *gather)
 {
+    free(gather->members);
     free(gather->items);
     free(gather->ts);
     free(gather->rows);
@@ -64,14 +165,13 @@ void weir_gather_close(struct weir_gather *gather)
     *gather = (struct weir_gather){0};
 }
 
-static void lose(struct weir_worker *worker, struct weir_slot *slot, const struct weir_gather_item *item, int code,
-                 const char *reason)
+static void lose(struct weir_worker *worker, const struct weir_gather_item *item, int code, const char *reason)
 {
     char text[WEIR_FAULT_TEXT];
     int task = item->sample * worker->shared->tasks_per_sample + item->image.camera;
     weir_image_fault(worker, &item->image, code, reason, text);
-    if (!weir_image_recover(worker, slot, task, &item->image, code, text))
-        atomic_store_explicit(&slot->progress[item->sample].bad, true, memory_order_relaxed);
+    if (!weir_image_recover(worker, item->slot, task, &item->image, code, text))
+        atomic_store_explicit(&item->slot->progress[item->sample].bad, true, memory_order_relaxed);
 }
 
 /* Rows for n frames: in the batch itself where nothing is to be decoded, else in scratch memory. */
@@ -96,7 +196,7 @@ static int lay_out(struct weir_worker *worker, int from, int n, size_t row_bytes
 }
 
 /* Items from .. from + n - 1, all of one block. */
-static void load_items(struct weir_worker *worker, struct weir_slot *slot, int from, int n, size_t row_bytes)
+static void load_items(struct weir_worker *worker, int from, int n, size_t row_bytes)
 {
     struct weir_gather *gather = &worker->gather;
     const struct weir_image *first = &gather->items[from].image;
@@ -109,42 +209,46 @@ static void load_items(struct weir_worker *worker, struct weir_slot *slot, int f
         if (rc < 0) {
             char why[WEIR_FETCH_REASON]; /* substituting overwrites the fetcher's */
             snprintf(why, sizeof why, "%s", reason);
-            lose(worker, slot, item, rc, why);
+            lose(worker, item, rc, why);
             continue;
         }
         size_t used = weir_block_used(worker->shared->dataset, item->image.episode, item->image.camera, item->image.t);
         int bad = weir_image_decode(worker, &item->image, gather->rows[i], used);
         if (bad < 0)
-            lose(worker, slot, item, bad, weir_decoder_reason(worker->decoder));
+            lose(worker, item, bad, weir_decoder_reason(worker->decoder));
     }
 }
 
 /* All frames that the group needs of one block. */
-static int gather_block(struct weir_worker *worker, const struct weir_slot *slot, int camera,
-                        const struct weir_group *group, int block)
+static int gather_block(struct weir_worker *worker, int camera, int rows, int block)
 {
     const struct weir_shared *shared = worker->shared;
+    struct weir_gather *gather = &worker->gather;
     int n = 0;
-    for (int i = 0; i < group->n; i++)
+    for (int i = 0; i < gather->n_members; i++)
         for (int h = 0; h < shared->layout.history; h++) {
-            struct weir_image image = weir_image_of(shared, slot, group->order[i].sample, camera, h);
-            if (image.t / group->rows == block)
-                worker->gather.items[n++] = (struct weir_gather_item){image, group->order[i].sample};
+            const struct weir_member *member = &gather->members[i];
+            struct weir_image image = weir_image_of(shared, member->slot, member->sample, camera, h);
+            if (image.t / rows == block)
+                gather->items[n++] = (struct weir_gather_item){image, member->slot, member->sample};
         }
     return n;
 }
 
-void weir_group_load(struct weir_worker *worker, struct weir_slot *slot, int camera, const struct weir_group *group)
+void weir_group_load(struct weir_worker *worker, int camera)
 {
     WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
-    const struct weir_slot_order *first = &group->order[0], *last = &group->order[group->n - 1];
+    const struct weir_gather *gather = &worker->gather;
+    const struct weir_member *first = &gather->members[0], *last = &gather->members[gather->n_own - 1];
+    const struct weir_slot_order *from = &first->slot->order[first->slot->rank[first->sample]];
+    const struct weir_slot_order *to = &last->slot->order[last->slot->rank[last->sample]];
     struct weir_block block;
-    weir_block_of(worker->shared->dataset, first->episode, camera, first->t, &block);
+    weir_block_of(worker->shared->dataset, from->episode, camera, from->t, &block);
     size_t at_once = SCRATCH_BYTES_MAX / block.row_bytes;
     int limit = at_once > 1 ? (int)at_once : 1;
-    for (int b = first_block(worker->shared, first, group->rows); b <= last->t / group->rows; b++) {
-        int n = gather_block(worker, slot, camera, group, b);
-        for (int from = 0; from < n; from += limit)
-            load_items(worker, slot, from, n - from < limit ? n - from : limit, block.row_bytes);
+    for (int b = first_block(worker->shared, from, block.rows); b <= to->t / block.rows; b++) {
+        int n = gather_block(worker, camera, block.rows, b);
+        for (int i = 0; i < n; i += limit)
+            load_items(worker, i, n - i < limit ? n - i : limit, block.row_bytes);
     }
 }

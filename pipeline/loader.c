@@ -10,6 +10,8 @@
 #include <string.h>
 
 enum { FRAMES_IN_FLIGHT_PER_WORKER = 4, PREFETCH_MIN = 2, PREFETCH_MAX = 4096 };
+/* Where chunks hold several frames: batches in flight share them, so more of them unpack less. */
+enum { PREFETCH_SHARED = 16, PREFETCH_SHARED_BYTES = 256 << 20 };
 static const double STD_MIN = 1e-2; /* ACT clips at this */
 
 struct queue_depth {
@@ -69,14 +71,14 @@ static int check_config(const struct weir_loader_config *c, struct weir_err *err
 
 /* ---- opening, in the order of what needs what ---- */
 
-static bool has_blocks(const struct weir_dataset *dataset)
+static int most_block_rows(const struct weir_dataset *dataset)
 {
-    int rows;
+    int most = 0, rows;
     for (int e = 0; e < weir_dataset_episodes(dataset); e++)
         for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-            if (weir_shares_blocks(dataset, e, c, &rows))
-                return true;
-    return false;
+            if (weir_shares_blocks(dataset, e, c, &rows) && rows > most)
+                most = rows;
+    return most;
 }
 
 static int open_data(struct weir_shared *s, struct weir_err *err)
@@ -98,7 +100,7 @@ static int open_data(struct weir_shared *s, struct weir_err *err)
     if (rc == 0)
         rc = weir_views_init(s->views, c, s->dataset, s->probes, err);
     if (rc == 0)
-        s->blocks = has_blocks(s->dataset);
+        s->block_rows = most_block_rows(s->dataset);
     if (rc == 0 && weir_fetch_files(s->dataset, &s->files) < 0)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0)
@@ -208,6 +210,11 @@ static int auto_prefetch(const struct weir_loader *loader)
     int64_t frames = (int64_t)s->config.batch_size * s->layout.n_cameras * s->layout.history;
     int64_t wanted = FRAMES_IN_FLIGHT_PER_WORKER * loader->n_workers;
     int64_t batches = (wanted + frames - 1) / frames;
+    if (s->block_rows > 1) {
+        int64_t fitting = (int64_t)(PREFETCH_SHARED_BYTES / s->layout.slot_bytes);
+        fitting = fitting < PREFETCH_SHARED ? fitting : PREFETCH_SHARED;
+        batches = batches > fitting ? batches : fitting;
+    }
     return batches > PREFETCH_MIN ? (int)batches : PREFETCH_MIN;
 }
 
@@ -222,7 +229,8 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
         s->config.prefetch = auto_prefetch(loader);
     uint64_t slots = (uint64_t)s->config.prefetch + 1, left = s->total - loader->next; /* one is with the consumer */
     slots = slots < left ? slots : left > 0 ? left : 1;
-    rc = weir_slots_open(&s->slots, (int)slots, s->config.batch_size * s->tasks_per_sample, &s->layout, s->blocks, err);
+    rc = weir_slots_open(&s->slots, (int)slots, s->config.batch_size * s->tasks_per_sample, &s->layout,
+                         s->block_rows > 0, err);
     for (uint64_t i = 0; i < slots && i < left && rc == 0; i++)
         weir_slot_arm(&s->slots, s->sampler, loader->next + i, s->tasks_per_sample);
     s->next_ticket = loader->next * (uint64_t)s->config.batch_size * (uint64_t)s->tasks_per_sample;
@@ -544,6 +552,7 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
         counts->fallback_reads += fallbacks;
         counts->reads += fallbacks;
         counts->read_bytes += atomic_load_explicit(&loader->workers[i].fetcher.fallback_bytes, memory_order_relaxed);
+        weir_fetch_add_chunks(&loader->workers[i].fetcher, &counts->chunks);
     }
     pthread_mutex_lock(&loader->depth_lock);
     counts->queue_sum = loader->depth.sum;

@@ -26,6 +26,7 @@
 #include "pipeline/sampler.h"
 #include "pipeline/state.h"
 #include "prof/recorder.h"
+#include "prof/report.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,7 +48,8 @@ struct weir_loader_config {
     const char *index;                                /* the same: file that keeps the index */
     int batch_size;                                   /* samples; 8 */
     int num_workers; /* threads; WEIR_WORKERS_AUTO = one per usable core, 0 = on the consumer's thread */
-    int prefetch;    /* batches that workers may be ahead; 0 = automatic: four frames per worker, at least two */
+    int prefetch;    /* batches that workers may be ahead; 0 = automatic: four frames per worker, at least two; up to
+                     sixteen, and 256 MiB, where chunks hold several frames */
     int num_epochs;  /* 1 */
     int max_batches; /* per epoch and split; 0 = all */
     enum weir_sampling sampling;
@@ -173,6 +175,7 @@ struct weir_loader_counts {
     uint64_t fallback_reads;    /* of these, through the library */
     struct weir_decoder_counts decoded;
     uint64_t ahead_reads;       /* of these, read ahead of the workers */
+    struct weir_chunk_counts chunks;
     uint64_t bad_frames, skipped_samples, substituted_frames, bad_episodes;
     uint64_t queue_sum, queue_samples; /* ready batches seen by weir_loader_next, to be averaged */
     int queue_min, queue_max;          /* since the last call of weir_loader_counts with reset */

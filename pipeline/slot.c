@@ -49,8 +49,10 @@ static int init_slot(struct weir_slot *slot, int tasks, uint8_t *memory, const s
     if (ordered) {
         slot->order = calloc(n, sizeof *slot->order);
         slot->rank = calloc(n, sizeof *slot->rank);
+        slot->claimed = calloc((size_t)tasks, 1);
     }
-    bool fine = slot->samples && slot->progress && slot->done && (!ordered || (slot->order && slot->rank));
+    bool fine = slot->samples && slot->progress && slot->done;
+    fine &= !ordered || (slot->order && slot->rank && slot->claimed);
     return fine ? 0 : -ENOMEM;
 }
 
@@ -58,6 +60,7 @@ int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct wei
                     struct weir_err *err)
 {
     pthread_mutex_init(&slots->lock, NULL);
+    pthread_mutex_init(&slots->claims, NULL);
     weir_cond_init(&slots->armed);
     weir_cond_init(&slots->complete);
     slots->n = n;
@@ -83,6 +86,7 @@ void weir_slots_close(struct weir_slots *slots)
         free(slots->slot[i].done);
         free(slots->slot[i].order);
         free(slots->slot[i].rank);
+        free(slots->slot[i].claimed);
     }
     free(slots->slot);
     if (slots->memory) {
@@ -91,6 +95,7 @@ void weir_slots_close(struct weir_slots *slots)
     }
     pthread_cond_destroy(&slots->armed);
     pthread_cond_destroy(&slots->complete);
+    pthread_mutex_destroy(&slots->claims);
     pthread_mutex_destroy(&slots->lock);
     *slots = (struct weir_slots){0};
 }
@@ -116,13 +121,24 @@ static void sort_samples(struct weir_slot *slot)
         slot->rank[slot->order[i].sample] = i;
 }
 
+static void set_open(struct weir_slots *slots, struct weir_slot *slot, bool open)
+{
+    if (!slot->order)
+        return;
+    pthread_mutex_lock(&slots->claims);
+    slot->open = open;
+    pthread_mutex_unlock(&slots->claims);
+}
+
 void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler, uint64_t sequence,
                    int tasks_per_sample)
 {
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_sampler_plan(sampler, sequence, &slot->plan, slot->samples);
-    if (slot->order)
+    if (slot->order) {
         sort_samples(slot);
+        memset(slot->claimed, 0, (size_t)slot->plan.n * (size_t)tasks_per_sample); /* nobody looks: it is not open */
+    }
     for (int i = 0; i < slot->plan.n; i++) {
         struct weir_slot_sample *sample = &slot->progress[i];
         atomic_store_explicit(&sample->start_ticks, UINT64_MAX, memory_order_relaxed);
@@ -136,6 +152,7 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
     slot->batch.plan = slot->plan;
     slot->batch.n = slot->plan.n;
     atomic_store_explicit(&slot->tasks_left, slot->plan.n * tasks_per_sample, memory_order_relaxed);
+    set_open(slots, slot, true);
     pthread_mutex_lock(&slots->lock);
     atomic_store_explicit(&slot->armed, sequence + 1, memory_order_release); /* with all of the above */
     pthread_cond_broadcast(&slots->armed);
@@ -184,6 +201,7 @@ bool weir_slot_wait_complete(struct weir_slots *slots, uint64_t sequence)
 
 void weir_slot_finish(struct weir_slots *slots, struct weir_slot *slot)
 {
+    set_open(slots, slot, false);
     pthread_mutex_lock(&slots->lock);
     atomic_store_explicit(&slot->complete, slot->plan.sequence + 1, memory_order_release);
     pthread_cond_broadcast(&slots->complete);

@@ -38,6 +38,9 @@ struct weir_slot {
     struct weir_slot_sample *progress;
     struct weir_slot_order *order; /* NULL when no frames share blocks */
     int *rank;                     /* of each sample in order */
+    /* Under the slots' lock of claims, and only with order: */
+    bool open;        /* armed and not complete: its samples may be claimed */
+    uint8_t *claimed; /* of each sample and camera: somebody has it, or had it */
     uint8_t *memory;
     struct weir_batch batch;
     /* The failure to report for this batch: that of the lowest task, so that runs agree. Under the slots' lock. */
@@ -46,7 +49,7 @@ struct weir_slot {
 };
 
 struct weir_slots {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock, claims; /* one at a time */
     pthread_cond_t armed, complete;
     int n;
     struct weir_slot *slot;
@@ -56,7 +59,7 @@ struct weir_slots {
 };
 
 /* Allocates n slots for batches of so many tasks, their memory touched. ordered: keep each batch's samples by (episode,
- * t) as well. */
+ * t) as well, and who claimed them. */
 int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout, bool ordered,
                     struct weir_err *err);
 void weir_slots_close(struct weir_slots *slots);

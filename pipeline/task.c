@@ -1,5 +1,5 @@
-/* One task: the images of one camera (history included), or the state and actions, of one sample. Samples of a batch
- * whose frames lie in the same blocks of chunks are a group, loaded by the task of its first. */
+/* One task: the images of one camera (history included), or the state and actions, of one sample. Samples
+ * whose frames lie in the same blocks of chunks are a group, loaded by the first task of one of them. */
 #include "pipeline/worker_priv.h"
 
 #include <string.h>
@@ -124,20 +124,32 @@ static void finish_part(struct weir_slot_sample *progress, bool camera)
         end_span(WEIR_STAGE_TOTAL_GETITEM, &progress->start_ticks);
 }
 
-/* All samples of a group, one camera, when this task is its leader; else the leader's task does what is to be done. */
+/* A task of the slot's batch is done. */
+static void finish_task(struct weir_shared *shared, struct weir_slot *slot)
+{
+    if (atomic_fetch_sub_explicit(&slot->tasks_left, 1, memory_order_acq_rel) == 1)
+        collate(shared, slot);
+}
+
+/* One camera of all samples that this task has got hold of; of none when other tasks have them. */
 static void run_group(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera, uint64_t now)
 {
-    struct weir_group group;
-    if (!weir_group_lead(worker->shared, slot, sample, camera, &group))
+    const struct weir_gather *gather = &worker->gather;
+    weir_group_claim(worker, slot, sample, camera);
+    if (gather->n_members == 0)
         return;
-    for (int i = 0; i < group.n; i++) {
-        struct weir_slot_sample *progress = &slot->progress[group.order[i].sample];
+    for (int i = 0; i < gather->n_members; i++) {
+        struct weir_slot_sample *progress = &gather->members[i].slot->progress[gather->members[i].sample];
         begin(&progress->start_ticks, now);
         begin(&progress->images_start_ticks, now);
     }
-    weir_group_load(worker, slot, camera, &group);
-    for (int i = 0; i < group.n; i++)
-        finish_part(&slot->progress[group.order[i].sample], true);
+    weir_group_load(worker, camera);
+    for (int i = 0; i < gather->n_members; i++) {
+        const struct weir_member *member = &gather->members[i];
+        finish_part(&member->slot->progress[member->sample], true);
+        if (i >= gather->n_own)
+            finish_task(worker->shared, member->slot);
+    }
 }
 
 void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
@@ -161,6 +173,5 @@ void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
         finish_part(progress, camera);
     }
     slot->done[task] = weir_async_begin(shared->item_wait);
-    if (atomic_fetch_sub_explicit(&slot->tasks_left, 1, memory_order_acq_rel) == 1)
-        collate(shared, slot);
+    finish_task(shared, slot);
 }

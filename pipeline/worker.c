@@ -13,7 +13,7 @@ int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int
     for (int c = 0; c < shared->layout.n_cameras; c++)
         width_max = shared->probes[c].width > width_max ? shared->probes[c].width : width_max;
     int rc = weir_fetcher_open(&worker->fetcher, shared->dataset, shared->files, shared->reading.used, err);
-    if (rc == 0 && shared->blocks && weir_gather_open(&worker->gather, shared) < 0)
+    if (rc == 0 && shared->block_rows > 0 && weir_gather_open(&worker->gather, shared) < 0)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc < 0)
         return rc;

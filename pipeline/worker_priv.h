@@ -27,7 +27,7 @@ struct weir_shared {
     struct weir_batch_layout layout;
     struct weir_norm qpos, actions;
     int tasks_per_sample; /* one per camera, and the state */
-    bool blocks;          /* some frames lie in blocks of chunks */
+    int block_rows;       /* frames of the largest blocks of chunks; 0 = none lie in blocks */
     uint64_t total;       /* batches of the run */
     weir_name item_wait;  /* how long what a task made waits for the consumer */
     struct weir_slots slots;
@@ -47,10 +47,16 @@ struct weir_image {
     void *place;
 };
 
-/* What a group's frames of one block need while they are loaded; sized for a whole batch at open. */
+/* What a group's frames of one block need while they are loaded; sized at open, for a whole batch and what may join. */
 struct weir_gather {
+    struct weir_member {
+        struct weir_slot *slot;
+        int sample;
+    } * members; /* the group: of its own batch first, then of later ones */
+    int n_members, n_own;
     struct weir_gather_item {
         struct weir_image image;
+        struct weir_slot *slot;
         int sample;
     } * items;
     int *ts;
@@ -99,16 +105,13 @@ bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int 
 
 /* ---- group.c ---- */
 
-/* Samples of a batch, by (episode, t), whose frames of one camera lie in the same blocks; blocks of so many rows. */
-struct weir_group {
-    const struct weir_slot_order *order;
-    int n, rows;
-};
 bool weir_group_is_shared(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera);
-/* True, and *group filled, when the sample is the first of its group. */
-bool weir_group_lead(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera,
-                     struct weir_group *group);
-void weir_group_load(struct weir_worker *worker, struct weir_slot *slot, int camera, const struct weir_group *group);
+/* Takes the samples that are to be loaded together with this one: those of its batch whose frames of the camera lie in
+ * the same blocks, and of later batches some that need nothing but these blocks. They are in worker->gather; none when
+ * somebody else has the sample. Each sample of a later batch is one more task of its slot, which the caller owes. */
+void weir_group_claim(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera);
+/* Loads what was claimed. */
+void weir_group_load(struct weir_worker *worker, int camera);
 int weir_gather_open(struct weir_gather *gather, const struct weir_shared *shared);
 void weir_gather_close(struct weir_gather *gather);
 

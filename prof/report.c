@@ -211,6 +211,36 @@ double weir_report_decoded_percent(const struct weir_report *report)
     return 100 * (double)report->decoded_pixels / (double)(report->stored_pixels ? report->stored_pixels : 1);
 }
 
+static double times(uint64_t paid, uint64_t own)
+{
+    return own > 0 ? (double)paid / (double)own : 0;
+}
+
+double weir_chunks_unpacked(const struct weir_chunk_counts *counts)
+{
+    return times(counts->unpacked_bytes, counts->frame_bytes);
+}
+
+double weir_chunks_read(const struct weir_chunk_counts *counts)
+{
+    return times(counts->read_bytes, counts->stored_bytes);
+}
+
+double weir_chunks_shared(const struct weir_chunk_counts *counts)
+{
+    return times(counts->frames, counts->blocks);
+}
+
+static void print_chunks(FILE *out, const struct weir_chunk_counts *counts)
+{
+    if (counts->frames > 0)
+        fprintf(out,
+                "chunks: %" PRIu64 " unpacked for %" PRIu64 " frames, each for %.1f at once; unpacked %.2f times and "
+                "read %.2f times their own bytes\n",
+                counts->chunks, counts->frames, weir_chunks_shared(counts), weir_chunks_unpacked(counts),
+                weir_chunks_read(counts));
+}
+
 static void print_queue_and_io(FILE *out, const struct weir_report *report)
 {
     if (report->queue_samples > 0)
@@ -224,6 +254,7 @@ static void print_queue_and_io(FILE *out, const struct weir_report *report)
     if (report->decoded_pixels != report->stored_pixels)
         fprintf(out, "decoding: %.1f %% of the stored pixels were decoded, the rest was cropped or scaled away\n",
                 weir_report_decoded_percent(report));
+    print_chunks(out, &report->chunks);
 }
 
 void weir_report_errors(FILE *out, const struct weir_report *report, const char *times, const char *more,

@@ -38,6 +38,13 @@ struct weir_report_error {
 
 enum { WEIR_REPORT_ERRORS_MAX = 64 };
 
+/* What frames in chunks that are compressed or cut frames have cost. All chunks over the same frames are a block. */
+struct weir_chunk_counts {
+    uint64_t frames, blocks, chunks;      /* frames put together, from so many loads of blocks, of so many chunks */
+    uint64_t frame_bytes, unpacked_bytes; /* of the frames, and of the chunks unpacked for them */
+    uint64_t stored_bytes, read_bytes;    /* the frames' part of their blocks as stored, and what was read */
+};
+
 struct weir_report {
     int epoch_first, epoch_last; /* 1-based epochs that the report covers */
     int epoch_count;             /* epochs of the run */
@@ -48,14 +55,15 @@ struct weir_report {
     int n_rows;
     struct weir_report_row rows[WEIR_STAGE_MAX]; /* in stage order, stages of kind LOOP left out */
     int n_workers;
-    struct weir_report_worker *workers;           /* owned */
-    int queue_slots;                              /* batches that may be ready at once */
-    double queue_mean;                            /* ready batches seen by the consumer at each request */
-    int queue_min, queue_max;                     /* likewise */
-    uint64_t queue_samples;                       /* requests seen; 0 = no queue figures */
-    uint64_t reads, read_bytes;                   /* by the io engine and through the library */
-    uint64_t fallback_reads;                      /* frames that went through the HDF5 library */
-    uint64_t stored_pixels, decoded_pixels;       /* of the frames decoded: as stored, and as they left the decoder */
+    struct weir_report_worker *workers; /* owned */
+    int queue_slots;                    /* batches that may be ready at once */
+    double queue_mean;                  /* ready batches seen by the consumer at each request */
+    int queue_min, queue_max;           /* likewise */
+    uint64_t queue_samples;             /* requests seen; 0 = no queue figures */
+    uint64_t reads, read_bytes;         /* by the io engine and through the library */
+    uint64_t fallback_reads;            /* frames that went through the HDF5 library */
+    struct weir_chunk_counts chunks;
+    uint64_t stored_pixels, decoded_pixels; /* of the frames decoded: as stored, and as they left the decoder */
     uint64_t bad_frames;                          /* attempts on frames that could not be read or decoded */
     uint64_t skipped_samples, substituted_frames; /* what --on-error did about them */
     uint64_t bad_episodes;                        /* episodes left out at open */

@@ -1,4 +1,5 @@
 #include "prof/report.h"
+#include "prof/report_priv.h"
 
 #include "prof/text.h"
 
@@ -99,6 +100,23 @@ static void write_queue_and_io(struct weir_json *json, const struct weir_report 
     weir_json_end(json, '}');
 }
 
+static void write_chunks(struct weir_json *json, const struct weir_chunk_counts *counts)
+{
+    if (counts->frames == 0)
+        return;
+    weir_json_object(json, "chunks");
+    weir_json_uint(json, "frames", counts->frames);
+    weir_json_uint(json, "blocks", counts->blocks);
+    weir_json_uint(json, "chunks", counts->chunks);
+    weir_json_uint(json, "frame_bytes", counts->frame_bytes);
+    weir_json_uint(json, "unpacked_bytes", counts->unpacked_bytes);
+    weir_json_uint(json, "stored_bytes", counts->stored_bytes);
+    weir_json_uint(json, "read_bytes", counts->read_bytes);
+    weir_json_double(json, "unpacked_times", weir_chunks_unpacked(counts));
+    weir_json_double(json, "read_times", weir_chunks_read(counts));
+    weir_json_end(json, '}');
+}
+
 static void write_errors(struct weir_json *json, const struct weir_report *report)
 {
     weir_json_uint(json, "bad_frames", report->bad_frames);
@@ -146,6 +164,7 @@ void weir_report_json(struct weir_json *json, const struct weir_report *report)
     weir_json_end(json, ']');
     write_workers(json, report);
     write_queue_and_io(json, report);
+    write_chunks(json, &report->chunks);
     write_errors(json, report);
     write_profiler(json, report);
 }

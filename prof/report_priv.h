@@ -11,4 +11,9 @@ void weir_report_errors(FILE *out, const struct weir_report *report, const char 
 /* Of the pixels stored, those that were decoded. */
 double weir_report_decoded_percent(const struct weir_report *report);
 
+/* Bytes unpacked for each byte of the frames, bytes read for each stored byte of theirs, frames for each unpacking. */
+double weir_chunks_unpacked(const struct weir_chunk_counts *counts);
+double weir_chunks_read(const struct weir_chunk_counts *counts);
+double weir_chunks_shared(const struct weir_chunk_counts *counts);
+
 #endif

@@ -88,6 +88,13 @@ static void print_queue_and_io(FILE *out, const struct weir_report *report)
     fprintf(out, "\n回退: %" PRIu64 " 帧经由 HDF5 库读取\n", report->fallback_reads);
     if (report->decoded_pixels != report->stored_pixels)
         fprintf(out, "解码: 仅解码已存像素的 %.1f%%, 其余已裁剪或缩放\n", weir_report_decoded_percent(report));
+    const struct weir_chunk_counts *chunks = &report->chunks;
+    if (chunks->frames > 0)
+        fprintf(out,
+                "数据块: 为 %" PRIu64 " 帧解压 %" PRIu64
+                " 块, 每次供 %.1f 帧; 解压量为帧本身的 %.2f 倍, 读取量为 %.2f 倍\n",
+                chunks->frames, chunks->chunks, weir_chunks_shared(chunks), weir_chunks_unpacked(chunks),
+                weir_chunks_read(chunks));
 }
 
 static void print_errors(FILE *out, const struct weir_report *report)

@@ -4,8 +4,8 @@
 1. Includes are from the root. prof <- {io, decoders, datasets} <- pipeline <- workloads <- cli; the three of layer 1
    never include each other. tests and bench may include anything.
 2. Headers named *_ops.h and *_priv.h stay in their folder (and tests).
-3. A third-party header is included by one .c file outside tests and bench (HDF5, libjpeg, libpng, jansson by two, zlib by three: reading
-   and writing).
+3. A third-party header is included by one .c file outside tests and bench (HDF5, libjpeg, libpng, jansson by two: reading and
+   writing; zlib by four).
 4. File names are unique in the tree. 5. Only cli/ prints to stdout or exits (and fork_server.c's child processes). 6. Every header has a guard by its path.
 7. Functions are at most 60 lines, files at most 600 (tests 1000). 8. Every source file is in a CMake list.
 """
@@ -16,7 +16,7 @@ import tempfile
 
 LAYERS = {"prof": 0, "io": 1, "decoders": 1, "datasets": 1, "pipeline": 2, "workloads": 3, "cli": 4}
 FREE = {"tests", "bench"}
-PAIRS = {"hdf5.h": 2, "jpeglib.h": 2, "png.h": 2, "zlib.h": 3, "jansson.h": 2}
+PAIRS = {"hdf5.h": 2, "jpeglib.h": 2, "png.h": 2, "zlib.h": 4, "jansson.h": 2}
 CHILD = ("fork_server.c", "_exit")
 FUNCTION_LINES, FILE_LINES, TEST_LINES = 60, 600, 1000
 GENERATED = {"prof/version.h"}

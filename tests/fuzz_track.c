@@ -123,7 +123,7 @@ static void read_block(const struct weir_dataset *dataset, int t, const struct f
         const char *reason = NULL;
         weir_block_piece(&block, piece, &offset, &n);
         uint8_t *bytes = copy_of(file, offset, n);
-        int rc = weir_block_unpack(&block, piece, tools, bytes, &unpacked, &reason);
+        int rc = weir_block_unpack(&block, piece, tools, bytes, frame, &unpacked, &reason);
         if (rc == 0)
             weir_block_clip(&block, piece, unpacked, t, frame);
         free(bytes);

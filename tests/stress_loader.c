@@ -108,7 +108,7 @@ static void choose(struct runner *r, struct weir_loader_config *config)
     config->data = data_sets[set];
     config->index = draw(r, 3) ? NULL : indexes[set];
     config->num_workers = workers[draw(r, 5)];
-    config->prefetch = 1 + (int)draw(r, 3);
+    config->prefetch = 1 + (int)draw(r, draw(r, 3) ? 3 : 12);
     config->batch_size = 1 + (int)draw(r, 4);
     config->num_epochs = 1 + (int)draw(r, 3);
     config->obs_history = 1 + (int)draw(r, 2);

@@ -186,6 +186,25 @@ static uint8_t *some_values(size_t bytes, size_t width, uint32_t seed)
 
 /* ---- unfiltering ---- */
 
+/* Memory that the caller gives, of exactly the size: the same outcome, and where anything is moved the bytes are there.
+ */
+static void check_to(struct weir_unfilter_context *context, const struct weir_filters *filters, struct stored stored,
+                     const uint8_t *bytes, size_t n, int rc)
+{
+    uint8_t *in = copy_of(stored.bytes, stored.n), *to = malloc(n > 0 ? n : 1);
+    const uint8_t *out;
+    const char *reason = NULL;
+    bool moves = false;
+    for (int i = 0; i < filters->n; i++)
+        moves |= (stored.mask >> i & 1) == 0 && filters->filter[i].id == WEIR_FILTER_DEFLATE;
+    cr_assert_eq(weir_unfilter_to(context, filters, stored.mask, in, stored.n, to, n, &out, &reason), rc);
+    cr_assert_eq(bytes == NULL, out == NULL);
+    cr_assert(!bytes || memcmp(out, bytes, n) == 0);
+    cr_assert(!bytes || filters->n != 1 || !moves || out == to, "it was put elsewhere");
+    free(in);
+    free(to);
+}
+
 /* A fresh context and fresh memory: the bytes, to be freed, or NULL with *rc. */
 static uint8_t *unfilter(const struct weir_filters *filters, struct stored stored, size_t out_bytes, int *rc)
 {
@@ -198,6 +217,8 @@ static uint8_t *unfilter(const struct weir_filters *filters, struct stored store
         bytes = copy_of(out, out_bytes);
     else
         cr_assert(!out && reason && *reason, "a refusal has a reason and no bytes");
+    if (out_bytes < 1 << 20)
+        check_to(context, filters, stored, bytes, out_bytes, *rc);
     free(in);
     weir_unfilter_close(&context);
     return bytes;

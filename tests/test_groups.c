@@ -1,5 +1,5 @@
-/* Frames that share chunks: within a batch each chunk is unpacked once, and what comes out is what comes out one by
- * one. */
+/* Frames that share chunks: within a batch each chunk is unpacked once, batches that are armed together share it, and
+ * what comes out is what comes out one by one. */
 #include "prof/recorder.h"
 #include "tests/h5_fixture.h"
 #include "tests/loader_fixture.h"
@@ -11,6 +11,10 @@
 #include <sys/stat.h>
 
 enum { STEPS = 11, EPISODES = 3, CAMERAS = 3 };
+
+/* Batches ahead: one, and more than any run here has. */
+static const int prefetches[] = {1, EPISODES *STEPS};
+enum { PREFETCHES = sizeof prefetches / sizeof prefetches[0] };
 
 /* H5FX_GZIP: two frames a chunk; H5FX_CHUNK_CUT: two chunks a frame. */
 static const struct {
@@ -76,11 +80,32 @@ static uint64_t chunks_of(const struct weir_batch *batch, int history)
     return n;
 }
 
-static void check_counts(int workers, int batch_size, int history, bool no_shuffle)
+/* Chunks of all frames. */
+static uint64_t chunks_of_all(void)
 {
-    struct weir_loader_config config = config_for(workers, batch_size, history);
-    config.no_shuffle = no_shuffle;
-    struct weir_loader *loader = fixture_loader(&config);
+    uint64_t n = 0;
+    for (int c = 0; c < CAMERAS; c++)
+        n += (uint64_t)(EPISODES * ((STEPS + cameras[c].rows - 1) / cameras[c].rows) * cameras[c].pieces);
+    return n;
+}
+
+/* What the report says is paid. */
+static void check_chunk_counts(const struct weir_loader_counts *counts, uint64_t unpacked, uint64_t frames)
+{
+    const struct weir_chunk_counts *chunks = &counts->chunks;
+    cr_assert_eq(chunks->chunks, unpacked);
+    cr_assert_eq(chunks->frames, frames);
+    cr_assert_eq(chunks->read_bytes, counts->read_bytes);
+    cr_assert(chunks->blocks <= unpacked && chunks->blocks * 2 >= unpacked && chunks->stored_bytes > 0);
+    cr_assert_gt(chunks->frame_bytes, 0);
+    cr_assert_gt(chunks->unpacked_bytes, 0);
+}
+
+/* Takes a whole run: how many chunks were unpacked, and in *alone how many its batches touch. */
+static uint64_t unpacked_by(const struct weir_loader_config *config, uint64_t *alone)
+{
+    int history = config->obs_history;
+    struct weir_loader *loader = fixture_loader(config);
     struct weir_batch *batch;
     struct weir_snapshot *snapshot;
     struct weir_loader_counts counts;
@@ -94,24 +119,99 @@ static void check_counts(int workers, int batch_size, int history, bool no_shuff
     weir_loader_finish(loader);
     cr_assert_eq(weir_snapshot_take(weir_loader_recorder(loader), &snapshot), 0);
     weir_loader_counts(loader, &counts, false);
-    cr_assert_eq(snapshot->stages[WEIR_STAGE_INFLATE].count, chunks, "%d workers, batch %d, history %d: %d for %d",
-                 workers, batch_size, history, (int)snapshot->stages[WEIR_STAGE_INFLATE].count, (int)chunks);
-    cr_assert_eq(counts.reads, chunks);
+    uint64_t unpacked = snapshot->stages[WEIR_STAGE_INFLATE].count;
+    cr_assert_eq(counts.reads, unpacked);
     cr_assert_eq(snapshot->stages[WEIR_STAGE_IMAGE_DECODE].count, frames);
     cr_assert_eq(counts.fallback_reads, 0);
+    check_chunk_counts(&counts, unpacked, frames);
     weir_snapshot_free(&snapshot);
     weir_loader_close(&loader);
+    *alone = chunks;
+    return unpacked;
+}
+
+static void check_counts(int workers, int batch_size, int history, bool no_shuffle, int prefetch)
+{
+    struct weir_loader_config config = config_for(workers, batch_size, history);
+    config.no_shuffle = no_shuffle;
+    config.prefetch = prefetch;
+    uint64_t alone, unpacked = unpacked_by(&config, &alone);
+    cr_assert(unpacked >= chunks_of_all() && unpacked <= alone, "%d workers, batch %d, history %d: %d, %d touched",
+              workers, batch_size, history, (int)unpacked, (int)alone);
+    if (batch_size == EPISODES * STEPS)
+        cr_assert_eq(unpacked, alone);
 }
 
 Test(groups, a_chunk_is_unpacked_once_a_batch)
 {
     for (int workers = 0; workers <= 3; workers += 3)
         for (int history = 1; history <= 4; history += 3)
-            for (int shuffle = 0; shuffle < 2; shuffle++) {
-                check_counts(workers, 1, history, !shuffle);
-                check_counts(workers, 8, history, !shuffle);
-                check_counts(workers, EPISODES * STEPS, history, !shuffle);
+            for (int i = 0; i < 2 * PREFETCHES; i++) {
+                check_counts(workers, 1, history, i % 2 == 0, prefetches[i / 2]);
+                check_counts(workers, 8, history, i % 2 == 0, prefetches[i / 2]);
+                check_counts(workers, EPISODES * STEPS, history, i % 2 == 0, prefetches[i / 2]);
             }
+}
+
+/* All batches are armed before the first task begins: whatever the order, each chunk is unpacked once in the run. */
+Test(groups, batches_in_flight_share_a_chunk)
+{
+    for (int workers = 0; workers <= 3; workers++)
+        for (int batch_size = 1; batch_size <= 8; batch_size += 7)
+            for (int shuffle = 0; shuffle < 2; shuffle++) {
+                struct weir_loader_config config = config_for(workers, batch_size, 1);
+                config.no_shuffle = !shuffle;
+                config.prefetch = EPISODES * STEPS;
+                uint64_t alone, unpacked = unpacked_by(&config, &alone);
+                cr_assert_eq(unpacked, chunks_of_all(), "%d workers, batch %d: %d of %d", workers, batch_size,
+                             (int)unpacked, (int)alone);
+                cr_assert_lt(unpacked, alone);
+            }
+}
+
+/* Two slots: a batch shares with the one behind it, and a slot is used again and again. */
+Test(groups, the_batch_behind_shares_a_chunk)
+{
+    struct weir_loader_config config = config_for(0, 1, 1);
+    config.no_shuffle = true;
+    config.prefetch = 1;
+    uint64_t alone, unpacked = unpacked_by(&config, &alone);
+    cr_assert_eq(unpacked, chunks_of_all());
+    cr_assert_lt(unpacked, alone);
+}
+
+Test(groups, more_batches_are_ahead_where_chunks_hold_several_frames)
+{
+    struct weir_loader_config config = config_for(1, 1, 1);
+    struct weir_loader_facts facts;
+    const char *const sets[] = {NULL, "cut"};
+    const int wanted[] = {16, 4}; /* a frame of its own chunks: four frames for the worker */
+    for (int i = 0; i < 2; i++) {
+        config.cameras = sets[i];
+        struct weir_loader *loader = fixture_loader(&config);
+        weir_loader_facts(loader, &facts);
+        cr_assert_eq(facts.prefetch, wanted[i], "%d", facts.prefetch);
+        weir_loader_close(&loader);
+    }
+}
+
+/* Closed with tasks under way that fill batches which nobody will see. */
+Test(groups, a_run_may_end_anywhere)
+{
+    for (int taken = 0; taken < 8; taken++)
+        for (int workers = 0; workers <= 3; workers += 3) {
+            struct weir_loader_config config = config_for(workers, 2, 2);
+            config.prefetch = 1 + taken;
+            struct weir_loader *loader = fixture_loader(&config);
+            struct weir_batch *batch;
+            struct weir_err err = WEIR_ERR_NONE;
+            for (int i = 0; i < taken; i++) {
+                cr_assert_eq(weir_loader_next(loader, &batch, &err), 1);
+                if (i % 2 == 0)
+                    weir_loader_release(loader, batch);
+            }
+            weir_loader_close(&loader);
+        }
 }
 
 /* ---- what comes out ---- */
@@ -178,8 +278,10 @@ Test(groups, every_frame_is_the_one_that_comes_alone)
     struct weir_loader_config single = config_for(0, 1, 1);
     struct rows *alone = deliver(&single);
     for (int workers = 0; workers <= 3; workers++)
-        for (int history = 1; history <= 4; history++) {
-            struct weir_loader_config config = config_for(workers, 7, history);
+        for (int i = 0; i < 4 * PREFETCHES; i++) {
+            int history = 1 + i % 4;
+            struct weir_loader_config config = config_for(workers, i % 3 ? 7 : 1, history);
+            config.prefetch = prefetches[i / 4];
             struct rows *rows = deliver(&config);
             compare(rows, alone, history);
             free_rows(rows);
@@ -248,8 +350,10 @@ Test(groups, a_bad_chunk_costs_its_frames_alone)
     struct rows *good = deliver(&single);
     damage();
     for (int workers = 0; workers <= 3; workers += 3)
-        for (int history = 1; history <= 2; history++) {
+        for (int i = 0; i < 2 * PREFETCHES; i++) {
+            int history = 1 + i % 2;
             struct weir_loader_config config = config_for(workers, 7, history);
+            config.prefetch = prefetches[i / 2];
             config.on_error = WEIR_ON_ERROR_SKIP;
             struct rows *rows = deliver(&config);
             for (int e = 0; e < EPISODES; e++)
@@ -271,8 +375,9 @@ Test(groups, a_bad_chunk_is_replaced_by_the_frame_before_it)
     struct rows *good = deliver(&single);
     size_t image = good->bytes / CAMERAS;
     damage();
-    for (int workers = 0; workers <= 3; workers += 3) {
-        struct weir_loader_config config = config_for(workers, 7, 1);
+    for (int i = 0; i < 2 * PREFETCHES; i++) {
+        struct weir_loader_config config = config_for(i % 2 ? 3 : 0, 7, 1);
+        config.prefetch = prefetches[i / 2];
         config.on_error = WEIR_ON_ERROR_SUBSTITUTE;
         struct rows *rows = deliver(&config);
         for (int e = 0; e < EPISODES; e++)
@@ -291,8 +396,9 @@ Test(groups, a_bad_chunk_ends_the_run_with_the_same_words)
 {
     char first[sizeof((struct weir_err *)0)->text] = "";
     damage();
-    for (int workers = 0; workers <= 3; workers++) {
-        struct weir_loader_config config = config_for(workers, 7, 3);
+    for (int i = 0; i < 4 * PREFETCHES; i++) {
+        struct weir_loader_config config = config_for(i % 4, 7, 3);
+        config.prefetch = prefetches[i / 4];
         struct weir_err err;
         int rc;
         char *sums = fixture_checksums(&config, &rc, &err);
@@ -300,7 +406,7 @@ Test(groups, a_bad_chunk_ends_the_run_with_the_same_words)
         cr_assert(strstr(err.text, "episode_1.hdf5: /observations/images/gzip["), "%s", err.text);
         cr_assert(strstr(err.text, "chunk 0 of its block"), "%s", err.text);
         cr_assert(strstr(err.text, "--on-error skip"), "%s", err.text);
-        if (workers == 0)
+        if (i == 0)
             snprintf(first, sizeof first, "%s", err.text);
         cr_assert_str_eq(err.text, first);
         free(sums);

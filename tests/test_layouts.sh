@@ -141,6 +141,28 @@ assert chunks["epoch_inflated_bytes"] == round(chunks["inflated"] * 40 * 48 * 32
 assert camera["storage"][0]["kind"].startswith("deflate chunks of ") and not camera["storage"][0]["library"]
 PY
 
+# ---- what was paid for it, and batches in flight that share chunks ----
+run 0 run "$work/act"
+no_out "chunks: "
+for prefetch in 1 40; do
+    run 0 run "$work/wide" --batch-size 1 --num-workers 2 --prefetch "$prefetch" --log "$work/$prefetch.jsonl" \
+        --checksums "$work/$prefetch.sums"
+    out "chunks: "
+done
+check "the same batches, whatever they share" cmp "$work/1.sums" "$work/40.sums"
+check "more batches ahead unpack less" python3 - "$work/1.jsonl" "$work/40.jsonl" <<'PY'
+import json, sys
+short, long = ([json.loads(line) for line in open(path)] for path in sys.argv[1:])
+short, long = (next(line["chunks"] for line in lines if line["type"] == "stages" and line["final"]) for lines in (short, long))
+assert short["frames"] == long["frames"] == 80, (short, long)
+assert long["blocks"] < short["blocks"] <= short["frames"] and long["chunks"] < short["chunks"], (short, long)
+for c in short, long:
+    assert c["frame_bytes"] == 80 * 48 * 32 * 3 and c["unpacked_times"] == c["unpacked_bytes"] / c["frame_bytes"], c
+    assert abs(c["read_times"] - c["read_bytes"] / c["stored_bytes"]) < 1e-9, c
+PY
+run 0 report "$work/40.jsonl"
+out "chunks: "
+
 # ---- the index file ----
 for format in act-jpeg astrobench isaaclab; do
     sums "$work/$format"

@@ -102,6 +102,7 @@ static struct weir_report *full_report(int seed)
                                    .fallback_reads = 4,
                                    .stored_pixels = 307200000,
                                    .decoded_pixels = 76800001,
+                                   .chunks = {100, 40, 800, 12345678, 34567890, 7654321, 23456789},
                                    .bad_frames = 100,
                                    .skipped_samples = 2,
                                    .substituted_frames = 3,

@@ -145,6 +145,26 @@ Test(report, timing_off_says_so_and_prints_the_rest)
     release(report);
 }
 
+Test(report, chunks_say_what_was_paid)
+{
+    static const char *const wanted[] = {
+        "chunks: 800 unpacked for 100 frames, each for 2.5 at once; unpacked 3.00 times and read 1.50 times their own "
+        "bytes\n",
+        "数据块: 为 100 帧解压 800 块, 每次供 2.5 帧; 解压量为帧本身的 3.00 倍, 读取量为 1.50 倍\n"};
+    struct weir_report *report = small_report();
+    for (enum weir_lang lang = WEIR_LANG_EN; lang <= WEIR_LANG_ZH; lang++) {
+        report->chunks = (struct weir_chunk_counts){0};
+        char *none = printed(report, lang);
+        report->chunks = (struct weir_chunk_counts){100, 40, 800, 1000000, 3000000, 500000, 750000};
+        char *text = printed(report, lang);
+        cr_assert_null(strstr(none, lang == WEIR_LANG_EN ? "chunks:" : "数据块"));
+        cr_assert_not_null(strstr(text, wanted[lang]), "%s", text);
+        free(none);
+        free(text);
+    }
+    release(report);
+}
+
 Test(report, errors_are_listed_and_the_rest_counted)
 {
     struct weir_report *report = small_report();

@@ -31,6 +31,7 @@ static void fill_report(struct weir_report *report, struct weir_loader *loader, 
     report->reads = counts.reads;
     report->read_bytes = counts.read_bytes;
     report->fallback_reads = counts.fallback_reads;
+    report->chunks = counts.chunks;
 }
 
 static int print_table(struct weir_loader *loader, uint64_t started_ns)
