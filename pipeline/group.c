@@ -40,7 +40,7 @@ bool weir_group_lead(const struct weir_shared *shared, const struct weir_slot *s
         return false;
     while (end < slot->plan.n && are_together(shared, &slot->order[end - 1], &slot->order[end], rows))
         end++;
-    *group = (struct weir_group){&slot->order[at], end - at, rows};
+    *group = (struct weir_group){at, end - at, rows};
     return true;
 }
 
@@ -68,10 +68,8 @@ static void lose(struct weir_worker *worker, struct weir_slot *slot, const struc
                  const char *reason)
 {
     char text[WEIR_FAULT_TEXT];
-    int task = item->sample * worker->shared->tasks_per_sample + item->image.camera;
     weir_image_fault(worker, &item->image, code, reason, text);
-    if (!weir_image_recover(worker, slot, task, &item->image, code, text))
-        atomic_store_explicit(&slot->progress[item->sample].bad, true, memory_order_relaxed);
+    weir_share_settle(worker, slot, item->at, &item->image, code, text);
 }
 
 /* Rows for n frames: in the batch itself where nothing is to be decoded, else in scratch memory. */
@@ -116,20 +114,26 @@ static void load_items(struct weir_worker *worker, struct weir_slot *slot, int f
         int bad = weir_image_decode(worker, &item->image, gather->rows[i], used);
         if (bad < 0)
             lose(worker, slot, item, bad, weir_decoder_reason(worker->decoder));
+        else
+            weir_share_settle(worker, slot, item->at, &item->image, 0, NULL);
     }
 }
 
-/* All frames that the group needs of one block. */
-static int gather_block(struct weir_worker *worker, const struct weir_slot *slot, int camera,
-                        const struct weir_group *group, int block)
+/* All frames that the group needs of one block, each once, but those that the cache has. */
+static int gather_block(struct weir_worker *worker, struct weir_slot *slot, int camera, const struct weir_group *group,
+                        int block)
 {
     const struct weir_shared *shared = worker->shared;
     int n = 0;
-    for (int i = 0; i < group->n; i++)
-        for (int h = 0; h < shared->layout.history; h++) {
-            struct weir_image image = weir_image_of(shared, slot, group->order[i].sample, camera, h);
-            if (image.t / group->rows == block)
-                worker->gather.items[n++] = (struct weir_gather_item){image, group->order[i].sample};
+    for (int at = group->at; at < group->at + group->n; at++)
+        for (int t = weir_order_own(&shared->slots, slot, at); t <= slot->order[at].t; t++) {
+            struct weir_image image = weir_share_image(shared, slot, at, camera, t);
+            if (t / group->rows != block)
+                continue;
+            if (weir_image_cached(worker, &image))
+                weir_share_settle(worker, slot, at, &image, 0, NULL);
+            else
+                worker->gather.items[n++] = (struct weir_gather_item){image, at};
         }
     return n;
 }
@@ -137,7 +141,7 @@ static int gather_block(struct weir_worker *worker, const struct weir_slot *slot
 void weir_group_load(struct weir_worker *worker, struct weir_slot *slot, int camera, const struct weir_group *group)
 {
     WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
-    const struct weir_slot_order *first = &group->order[0], *last = &group->order[group->n - 1];
+    const struct weir_slot_order *first = &slot->order[group->at], *last = first + group->n - 1;
     struct weir_block block;
     weir_block_of(worker->shared->dataset, first->episode, camera, first->t, &block);
     size_t at_once = SCRATCH_BYTES_MAX / block.row_bytes;

@@ -97,14 +97,22 @@ static int open_data(struct weir_shared *s, struct weir_err *err)
     return rc;
 }
 
+/* To be freed; NULL without memory. */
+static int *steps_of(const struct weir_dataset *dataset)
+{
+    int episodes = weir_dataset_episodes(dataset);
+    int *steps = malloc(sizeof *steps * (size_t)episodes);
+    for (int i = 0; steps && i < episodes; i++)
+        steps[i] = weir_dataset_steps(dataset, i);
+    return steps;
+}
+
 static int open_sampler(struct weir_shared *s, struct weir_err *err)
 {
     int episodes = weir_dataset_episodes(s->dataset);
-    int *steps = malloc(sizeof *steps * (size_t)episodes);
+    int *steps = steps_of(s->dataset);
     if (!steps)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    for (int i = 0; i < episodes; i++)
-        steps[i] = weir_dataset_steps(s->dataset, i);
     const struct weir_loader_config *c = &s->config;
     struct weir_sampler_config config = {
         .sampling = c->sampling,
@@ -213,10 +221,22 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
         s->config.prefetch = auto_prefetch(loader);
     uint64_t slots = (uint64_t)s->config.prefetch + 1, left = s->total - loader->next; /* one is with the consumer */
     slots = slots < left ? slots : left > 0 ? left : 1;
-    rc = weir_slots_open(&s->slots, (int)slots, s->config.batch_size * s->tasks_per_sample, &s->layout, s->blocks, err);
+    rc = weir_slots_open(&s->slots, (int)slots, s->config.batch_size * s->tasks_per_sample, &s->layout, err);
     for (uint64_t i = 0; i < slots && i < left && rc == 0; i++)
         weir_slot_arm(&s->slots, s->sampler, loader->next + i, s->tasks_per_sample);
     s->next_ticket = loader->next * (uint64_t)s->config.batch_size * (uint64_t)s->tasks_per_sample;
+    return rc;
+}
+
+/* After the slots, so that what they take is not free any more. */
+static int open_cache(struct weir_shared *s, struct weir_err *err)
+{
+    int *steps = steps_of(s->dataset);
+    if (!steps)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = weir_frame_cache_open(&s->cache, s->config.decode_cache_bytes, steps, weir_dataset_episodes(s->dataset),
+                                   s->layout.image_bytes, s->layout.n_cameras, err);
+    free(steps);
     return rc;
 }
 
@@ -289,6 +309,8 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
     if (rc == 0)
         rc = open_slots(loader, err);
     if (rc == 0)
+        rc = open_cache(s, err);
+    if (rc == 0)
         rc = open_recorder(loader, err);
     if (rc == 0)
         rc = start_workers(loader, err);
@@ -326,6 +348,7 @@ void weir_loader_close(struct weir_loader **loader)
         weir_worker_close(&l->workers[i]);
     free(l->workers);
     weir_slots_close(&s->slots);
+    weir_frame_cache_close(&s->cache);
     weir_recorder_close(&s->recorder);
     weir_faults_destroy(&s->faults);
     pthread_mutex_destroy(&l->depth_lock);
@@ -399,7 +422,7 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     atomic_store_explicit(&loader->watchdog.waiting, false, memory_order_relaxed);
     if (!there)
         return 0;
-    if (slot->failed_task >= 0) {
+    if (slot->failed_image >= 0) {
         weir_slots_stop(&s->slots);
         return weir_err_set(err, slot->err.code, "%s", slot->err.text);
     }
@@ -484,6 +507,10 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
         .files = weir_dataset_files(s->dataset),
         .files_from_index = weir_dataset_files_from_index(s->dataset),
         .index_s = since_start_s(loader, loader->indexed_ns),
+        .cache_budget_bytes = s->cache.budget_bytes,
+        .cache_mapped_bytes = s->cache.memory_bytes,
+        .cache_frames_all = s->cache.all_frames,
+        .cache_bytes_all = s->cache.all_bytes,
         .open_s = since_start_s(loader, loader->opened_ns),
         .first_batch_s = since_start_s(loader, loader->first_batch_ns),
     };
@@ -508,6 +535,9 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
         .skipped_samples = atomic_load_explicit(&s->faults.skipped_samples, memory_order_relaxed),
         .substituted_frames = atomic_load_explicit(&s->faults.substituted_frames, memory_order_relaxed),
         .bad_episodes = (uint64_t)weir_dataset_bad_episodes(s->dataset),
+        .cache_seen = atomic_load_explicit(&s->cache.seen, memory_order_relaxed),
+        .cache_frames = atomic_load_explicit(&s->cache.kept, memory_order_relaxed),
+        .cache_bytes = atomic_load_explicit(&s->cache.used_bytes, memory_order_relaxed),
     };
     for (int i = 0; i < loader->n_contexts; i++) {
         struct weir_read_counts reads;
@@ -516,6 +546,9 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
         counts->read_bytes += reads.bytes;
         uint64_t fallbacks = atomic_load_explicit(&loader->workers[i].fetcher.fallbacks, memory_order_relaxed);
         counts->fallback_reads += fallbacks;
+        counts->frames_shared += atomic_load_explicit(&loader->workers[i].frames_shared, memory_order_relaxed);
+        counts->cache_hits += atomic_load_explicit(&loader->workers[i].cache_hits, memory_order_relaxed);
+        counts->cache_misses += atomic_load_explicit(&loader->workers[i].cache_misses, memory_order_relaxed);
         counts->reads += fallbacks;
         counts->read_bytes += atomic_load_explicit(&loader->workers[i].fetcher.fallback_bytes, memory_order_relaxed);
     }

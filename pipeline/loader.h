@@ -66,8 +66,11 @@ struct weir_loader_config {
     enum weir_on_error on_error;
     const char *io;      /* "pread" */
     const char *decoder; /* "turbo" */
-    bool no_timing;      /* no zones: batches only */
-    double stall_s;      /* report a stall after this long without progress; 0 = 30 */
+    /* Memory, bytes, that keeps decoded frames as they lie in the batch, so that later epochs copy them; tables are in
+     * it, and it is never exceeded. The first frames that come stay until the loader is closed. 0 = none. */
+    uint64_t decode_cache_bytes;
+    bool no_timing; /* no zones: batches only */
+    double stall_s; /* report a stall after this long without progress; 0 = 30 */
     /* A stall: every worker's stage and every queue's depth, lines of text. From a thread of the loader. */
     void (*on_stall)(void *user, const char *text);
     void (*on_index)(void *user, int done, int total); /* progress of opening; from the calling thread */
@@ -139,9 +142,12 @@ struct weir_loader_facts {
     int image_width[WEIR_CAMERAS_MAX], image_height[WEIR_CAMERAS_MAX];
     int images_per_sample; /* cameras x history */
     int files, files_from_index;
-    double index_s;       /* opening the dataset */
-    double open_s;        /* all of weir_loader_open */
-    double first_batch_s; /* from its call to the first batch that weir_loader_next gave out; 0 before */
+    double index_s;              /* opening the dataset */
+    double open_s;               /* all of weir_loader_open */
+    double first_batch_s;        /* from its call to the first batch that weir_loader_next gave out; 0 before */
+    uint64_t cache_budget_bytes; /* of the decode cache, as asked for; 0 = there is none */
+    uint64_t cache_mapped_bytes; /* of it, reserved: not more than all frames take; 0 when not one fits */
+    uint64_t cache_frames_all, cache_bytes_all; /* the dataset's frames, and the budget that would keep them all */
 };
 void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_facts *facts);
 
@@ -153,8 +159,12 @@ struct weir_loader_counts {
     uint64_t reads, read_bytes; /* by the io engine and through the library */
     uint64_t fallback_reads;    /* of these, through the library */
     uint64_t bad_frames, skipped_samples, substituted_frames, bad_episodes;
-    uint64_t queue_sum, queue_samples; /* ready batches seen by weir_loader_next, to be averaged */
-    int queue_min, queue_max;          /* since the last call of weir_loader_counts with reset */
+    uint64_t frames_shared;             /* not loaded again but copied within their batch */
+    uint64_t cache_hits, cache_misses;  /* frames copied out of the decode cache, and looked up in vain */
+    uint64_t cache_seen;                /* distinct frames looked up; 0 when the budget has no room for a frame */
+    uint64_t cache_frames, cache_bytes; /* kept in it now, and the memory that takes, tables included */
+    uint64_t queue_sum, queue_samples;  /* ready batches seen by weir_loader_next, to be averaged */
+    int queue_min, queue_max;           /* since the last call of weir_loader_counts with reset */
 };
 void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes);
 

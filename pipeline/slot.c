@@ -31,43 +31,40 @@ static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_l
     return 0;
 }
 
-static int init_slot(struct weir_slot *slot, int tasks, uint8_t *memory, const struct weir_batch_layout *layout,
-                     bool ordered)
+static int init_slot(struct weir_slot *slot, int tasks, uint8_t *memory, const struct weir_batch_layout *layout)
 {
     size_t n = (size_t)layout->batch_size;
     slot->memory = memory;
     slot->samples = calloc(n, sizeof *slot->samples);
     slot->progress = calloc(n, sizeof *slot->progress);
     slot->done = calloc((size_t)tasks, sizeof *slot->done);
-    slot->failed_task = -1;
+    slot->order = calloc(n, sizeof *slot->order);
+    slot->rank = calloc(n, sizeof *slot->rank);
+    slot->failed_image = -1;
     slot->batch.n_tensors = layout->n_tensors;
     for (int i = 0; i < layout->n_tensors; i++) {
         slot->batch.tensors[i] = layout->tensors[i];
         slot->batch.tensors[i].data = memory + layout->offsets[i];
     }
     slot->batch.samples = slot->samples;
-    if (ordered) {
-        slot->order = calloc(n, sizeof *slot->order);
-        slot->rank = calloc(n, sizeof *slot->rank);
-    }
-    bool fine = slot->samples && slot->progress && slot->done && (!ordered || (slot->order && slot->rank));
-    return fine ? 0 : -ENOMEM;
+    return slot->samples && slot->progress && slot->done && slot->order && slot->rank ? 0 : -ENOMEM;
 }
 
-int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout, bool ordered,
+int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout,
                     struct weir_err *err)
 {
     pthread_mutex_init(&slots->lock, NULL);
     weir_cond_init(&slots->armed);
     weir_cond_init(&slots->complete);
     slots->n = n;
+    slots->history = layout->history;
     slots->slot = aligned_alloc(alignof(struct weir_slot), sizeof *slots->slot * (size_t)n);
     if (!slots->slot)
         return weir_err_set(err, -ENOMEM, "out of memory");
     memset(slots->slot, 0, sizeof *slots->slot * (size_t)n);
     int rc = map_memory(slots, n, layout, err);
     for (int i = 0; i < n && rc == 0; i++)
-        if (init_slot(&slots->slot[i], tasks, slots->memory + (size_t)i * layout->slot_bytes, layout, ordered) < 0)
+        if (init_slot(&slots->slot[i], tasks, slots->memory + (size_t)i * layout->slot_bytes, layout) < 0)
             rc = weir_err_set(err, -ENOMEM, "out of memory");
     return rc;
 }
@@ -95,23 +92,58 @@ void weir_slots_close(struct weir_slots *slots)
     *slots = (struct weir_slots){0};
 }
 
-static int by_place(const void *a, const void *b)
+static bool is_before(const struct weir_slot_order *a, const struct weir_slot_order *b)
 {
-    const struct weir_slot_order *x = a, *y = b;
-    if (x->episode != y->episode)
-        return x->episode < y->episode ? -1 : 1;
-    if (x->t != y->t)
-        return x->t < y->t ? -1 : 1;
-    return x->sample < y->sample ? -1 : 1; /* the same one twice: with replacement, or padded */
+    if (a->episode != b->episode)
+        return a->episode < b->episode;
+    if (a->t != b->t)
+        return a->t < b->t;
+    return a->sample < b->sample; /* the same one twice: with replacement, or padded */
 }
 
-static void sort_samples(struct weir_slot *slot)
+/* By hand: qsort allocates for batches of some size. */
+static void shell_sort(struct weir_slot_order *order, int n)
+{
+    int gap = 1;
+    while (gap < n / 9)
+        gap = 3 * gap + 1;
+    for (; gap > 0; gap /= 3)
+        for (int i = gap; i < n; i++) {
+            struct weir_slot_order moved = order[i];
+            int to = i;
+            for (; to >= gap && is_before(&moved, &order[to - gap]); to -= gap)
+                order[to] = order[to - gap];
+            order[to] = moved;
+        }
+}
+
+static bool owns_any(const struct weir_slots *slots, const struct weir_slot *slot, int at)
+{
+    return weir_order_own(slots, slot, at) <= slot->order[at].t;
+}
+
+/* A sample's parts: itself, and the owners among those before it that reach into its history. They lie between from and
+ * it, and from only moves on. */
+static void count_parts(const struct weir_slots *slots, struct weir_slot *slot)
+{
+    struct weir_slot_order *order = slot->order;
+    int from = 0, owners = 0;
+    for (int i = 0; i < slot->plan.n; i++) {
+        int first = weir_order_first(slots, slot, i);
+        while (from < i && (order[from].episode != order[i].episode || order[from].t < first))
+            owners -= owns_any(slots, slot, from++);
+        order[i].parts = 1 + owners;
+        owners += owns_any(slots, slot, i);
+    }
+}
+
+static void sort_samples(const struct weir_slots *slots, struct weir_slot *slot)
 {
     int n = slot->plan.n;
     for (int i = 0; i < n; i++)
-        slot->order[i] = (struct weir_slot_order){slot->samples[i].episode, slot->samples[i].t, i};
-    if (n > 1)
-        qsort(slot->order, (size_t)n, sizeof *slot->order, by_place);
+        slot->order[i] = (struct weir_slot_order){slot->samples[i].episode, slot->samples[i].t, i, 1};
+    shell_sort(slot->order, n);
+    count_parts(slots, slot);
     for (int i = 0; i < n; i++)
         slot->rank[slot->order[i].sample] = i;
 }
@@ -121,17 +153,17 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
 {
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_sampler_plan(sampler, sequence, &slot->plan, slot->samples);
-    if (slot->order)
-        sort_samples(slot);
+    sort_samples(slots, slot);
     for (int i = 0; i < slot->plan.n; i++) {
         struct weir_slot_sample *sample = &slot->progress[i];
+        int images = (tasks_per_sample - 1) * slot->order[slot->rank[i]].parts;
         atomic_store_explicit(&sample->start_ticks, UINT64_MAX, memory_order_relaxed);
         atomic_store_explicit(&sample->images_start_ticks, UINT64_MAX, memory_order_relaxed);
-        atomic_store_explicit(&sample->tasks_left, tasks_per_sample, memory_order_relaxed);
-        atomic_store_explicit(&sample->images_left, tasks_per_sample - 1, memory_order_relaxed);
+        atomic_store_explicit(&sample->tasks_left, images + 1, memory_order_relaxed);
+        atomic_store_explicit(&sample->images_left, images, memory_order_relaxed);
         atomic_store_explicit(&sample->bad, false, memory_order_relaxed);
     }
-    slot->failed_task = -1;
+    slot->failed_image = -1;
     slot->err = WEIR_ERR_NONE;
     slot->batch.plan = slot->plan;
     slot->batch.n = slot->plan.n;
@@ -206,11 +238,11 @@ void weir_slots_stop(struct weir_slots *slots)
     pthread_mutex_unlock(&slots->lock);
 }
 
-void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int task, const struct weir_err *err)
+void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int64_t image, const struct weir_err *err)
 {
     pthread_mutex_lock(&slots->lock);
-    if (slot->failed_task < 0 || task < slot->failed_task) {
-        slot->failed_task = task;
+    if (slot->failed_image < 0 || image < slot->failed_image) {
+        slot->failed_image = image;
         slot->err = *err;
     }
     pthread_mutex_unlock(&slots->lock);

@@ -1,24 +1,9 @@
-/* One task: the images of one camera (history included), or the state and actions, of one sample. Samples of a batch
- * whose frames lie in the same blocks of chunks are a group, loaded by the task of its first. */
+/* One task: the images of one camera (history included), or the state and actions, of one sample. A frame that several
+ * samples of a batch need is loaded by the task of the first of them (share.c). Samples whose frames lie in the same
+ * blocks of chunks are a group, loaded by the task of its first. */
 #include "pipeline/worker_priv.h"
 
 #include <string.h>
-
-/* ---- images ---- */
-
-static void run_camera(struct weir_worker *worker, struct weir_slot *slot, int task, int sample, int camera)
-{
-    WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
-    for (int h = 0; h < worker->shared->layout.history; h++) {
-        struct weir_image image = weir_image_of(worker->shared, slot, sample, camera, h);
-        char text[WEIR_FAULT_TEXT];
-        int rc = weir_image_load(worker, &image, text);
-        if (rc < 0 && !weir_image_recover(worker, slot, task, &image, rc, text)) {
-            atomic_store_explicit(&slot->progress[sample].bad, true, memory_order_relaxed);
-            return;
-        }
-    }
-}
 
 /* ---- state and actions ---- */
 
@@ -114,14 +99,46 @@ static void end_span(int stage, const _Atomic uint64_t *start)
     weir_span(stage, weir_clock_ticks() - atomic_load_explicit(start, memory_order_relaxed));
 }
 
-/* The sample's part is done. Decrements are acquire-release: whoever takes the last one has seen all that the others
- * wrote. */
-static void finish_part(struct weir_slot_sample *progress, bool camera)
+/* So many parts of the sample are done. Decrements are acquire-release: whoever takes the last one has seen all that
+ * the others wrote. */
+static void finish_parts(struct weir_slot_sample *progress, bool camera, int parts)
 {
-    if (camera && atomic_fetch_sub_explicit(&progress->images_left, 1, memory_order_acq_rel) == 1)
+    if (camera && atomic_fetch_sub_explicit(&progress->images_left, parts, memory_order_acq_rel) == parts)
         end_span(WEIR_STAGE_IMAGES_TOTAL, &progress->images_start_ticks);
-    if (atomic_fetch_sub_explicit(&progress->tasks_left, 1, memory_order_acq_rel) == 1)
+    if (atomic_fetch_sub_explicit(&progress->tasks_left, parts, memory_order_acq_rel) == parts)
         end_span(WEIR_STAGE_TOTAL_GETITEM, &progress->start_ticks);
+}
+
+static void begin_images(struct weir_slot *slot, int at, uint64_t now)
+{
+    struct weir_slot_sample *progress = &slot->progress[slot->order[at].sample];
+    begin(&progress->start_ticks, now);
+    begin(&progress->images_start_ticks, now);
+}
+
+static void finish_images(struct weir_slot *slot, int at, int parts)
+{
+    finish_parts(&slot->progress[slot->order[at].sample], true, parts);
+}
+
+/* ---- images ---- */
+
+/* The frames that this sample owns, for itself and for those after it that need them too. */
+static void run_camera(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera, uint64_t now)
+{
+    const struct weir_shared *shared = worker->shared;
+    int at = slot->rank[sample], end = at + 1;
+    if (weir_order_own(&shared->slots, slot, at) <= slot->order[at].t) {
+        while (weir_share_needs(shared, slot, at, end))
+            end++;
+        for (int i = at; i < end; i++)
+            begin_images(slot, i, now);
+        weir_share_load(worker, slot, at, camera);
+    } else {
+        begin_images(slot, at, now);
+    }
+    for (int i = at; i < end; i++)
+        finish_images(slot, i, 1);
 }
 
 /* All samples of a group, one camera, when this task is its leader; else the leader's task does what is to be done. */
@@ -130,35 +147,30 @@ static void run_group(struct weir_worker *worker, struct weir_slot *slot, int sa
     struct weir_group group;
     if (!weir_group_lead(worker->shared, slot, sample, camera, &group))
         return;
-    for (int i = 0; i < group.n; i++) {
-        struct weir_slot_sample *progress = &slot->progress[group.order[i].sample];
-        begin(&progress->start_ticks, now);
-        begin(&progress->images_start_ticks, now);
-    }
+    for (int i = group.at; i < group.at + group.n; i++)
+        begin_images(slot, i, now);
     weir_group_load(worker, slot, camera, &group);
-    for (int i = 0; i < group.n; i++)
-        finish_part(&slot->progress[group.order[i].sample], true);
+    for (int i = group.at; i < group.at + group.n; i++)
+        finish_images(slot, i, slot->order[i].parts);
 }
+
+/* ---- the task ---- */
 
 void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
 {
     struct weir_shared *shared = worker->shared;
     int sample = task / shared->tasks_per_sample, part = task % shared->tasks_per_sample;
-    bool camera = part < shared->layout.n_cameras;
     struct weir_slot_sample *progress = &slot->progress[sample];
     uint64_t now = weir_thread_self ? weir_clock_ticks() : 0;
-    if (camera && slot->order && weir_group_is_shared(shared, slot, sample, part)) {
+    if (part == shared->layout.n_cameras) {
+        begin(&progress->start_ticks, now);
+        read_qpos(shared, slot, sample);
+        read_actions(shared, slot, sample);
+        finish_parts(progress, false, 1);
+    } else if (shared->blocks && weir_group_is_shared(shared, slot, sample, part)) {
         run_group(worker, slot, sample, part, now);
     } else {
-        begin(&progress->start_ticks, now);
-        if (camera) {
-            begin(&progress->images_start_ticks, now);
-            run_camera(worker, slot, task, sample, part);
-        } else {
-            read_qpos(shared, slot, sample);
-            read_actions(shared, slot, sample);
-        }
-        finish_part(progress, camera);
+        run_camera(worker, slot, sample, part, now);
     }
     slot->done[task] = weir_async_begin(shared->item_wait);
     if (atomic_fetch_sub_explicit(&slot->tasks_left, 1, memory_order_acq_rel) == 1)

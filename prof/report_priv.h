@@ -8,4 +8,7 @@
 void weir_report_errors(FILE *out, const struct weir_report *report, const char *times, const char *more,
                         const char *more_end);
 
+/* The part of all look-ups that hit, 0..1. */
+double weir_report_hit_rate(const struct weir_report_cache *cache);
+
 #endif

@@ -111,6 +111,7 @@ static void choose(struct runner *r, struct weir_loader_config *config)
     config->num_epochs = 1 + (int)draw(r, 3);
     config->obs_history = 1 + (int)draw(r, 2);
     config->on_error = (enum weir_on_error)draw(r, 3);
+    config->decode_cache_bytes = draw(r, 2) ? draw(r, 400000) : 0; /* up to what all frames take, or not */
     config->no_timing = draw(r, 4) == 0;
     config->io = draw(r, 3) ? "pread" : "null";
     config->sampling = (enum weir_sampling)draw(r, 2);

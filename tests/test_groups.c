@@ -61,16 +61,17 @@ static int earlier(int t, int back)
 
 /* ---- how often a chunk is unpacked ---- */
 
-/* Chunks that the samples of one batch touch. */
-static uint64_t chunks_of(const struct weir_batch *batch, int history)
+/* Chunks that the samples of one batch touch; with frames, the frames. */
+static uint64_t touched_by(const struct weir_batch *batch, int history, bool frames)
 {
     bool touched[EPISODES][CAMERAS][STEPS] = {0};
     uint64_t n = 0;
     for (int i = 0; i < batch->n; i++)
         for (int c = 0; c < CAMERAS; c++)
             for (int h = 0; h < history; h++) {
-                bool *it = &touched[batch->samples[i].episode][c][earlier(batch->samples[i].t, h) / cameras[c].rows];
-                n += *it ? 0 : (uint64_t)cameras[c].pieces;
+                int t = earlier(batch->samples[i].t, h);
+                bool *it = &touched[batch->samples[i].episode][c][frames ? t : t / cameras[c].rows];
+                n += *it ? 0 : frames ? 1 : (uint64_t)cameras[c].pieces;
                 *it = true;
             }
     return n;
@@ -85,10 +86,11 @@ static void check_counts(int workers, int batch_size, int history, bool no_shuff
     struct weir_snapshot *snapshot;
     struct weir_loader_counts counts;
     struct weir_err err = WEIR_ERR_NONE;
-    uint64_t chunks = 0, frames = 0;
+    uint64_t chunks = 0, frames = 0, places = 0;
     while (weir_loader_next(loader, &batch, &err) > 0) {
-        chunks += chunks_of(batch, history);
-        frames += (uint64_t)batch->n * (uint64_t)history * CAMERAS;
+        chunks += touched_by(batch, history, false);
+        frames += touched_by(batch, history, true);
+        places += (uint64_t)batch->n * (uint64_t)history * CAMERAS;
         weir_loader_release(loader, batch);
     }
     weir_loader_finish(loader);
@@ -98,6 +100,7 @@ static void check_counts(int workers, int batch_size, int history, bool no_shuff
                  workers, batch_size, history, (int)snapshot->stages[WEIR_STAGE_INFLATE].count, (int)chunks);
     cr_assert_eq(counts.reads, chunks);
     cr_assert_eq(snapshot->stages[WEIR_STAGE_IMAGE_DECODE].count, frames);
+    cr_assert_eq(counts.frames_shared, places - frames);
     cr_assert_eq(counts.fallback_reads, 0);
     weir_snapshot_free(&snapshot);
     weir_loader_close(&loader);

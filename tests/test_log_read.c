@@ -82,6 +82,16 @@ static void release(struct output output)
 
 /* --- JSON lines --------------------------------------------------------------------------------------------------- */
 
+static const struct weir_report_cache full_cache = {.budget_bytes = 1u << 30,
+                                                    .used_bytes = 1000000,
+                                                    .frames = 7,
+                                                    .hits = 2000,
+                                                    .misses = 1000,
+                                                    .saved_s = 10.0 / 3,
+                                                    .all_frames = 3000,
+                                                    .all_bytes = 3000000001,
+                                                    .all_hit_rate = 2.0 / 3};
+
 static struct weir_report *full_report(int seed)
 {
     struct weir_report *report = calloc(1, sizeof *report);
@@ -100,6 +110,8 @@ static struct weir_report *full_report(int seed)
                                    .reads = 333720,
                                    .read_bytes = 37000000001,
                                    .fallback_reads = 4,
+                                   .frames_shared = 12 + (unsigned)seed,
+                                   .cache = seed ? full_cache : (struct weir_report_cache){0},
                                    .bad_frames = 100,
                                    .skipped_samples = 2,
                                    .substituted_frames = 3,
