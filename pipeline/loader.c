@@ -25,6 +25,7 @@ struct weir_loader {
     struct weir_watchdog watchdog;
     struct weir_thread *consumer; /* cells of the thread that opened us, when it was not attached before */
     uint64_t next;                /* batch that weir_loader_next gives out next */
+    uint64_t taken;               /* batches that it gave out */
     int lent;
     bool finished;
     uint64_t start_ns, indexed_ns, opened_ns, first_batch_ns; /* points in time; 0 = not yet */
@@ -367,10 +368,8 @@ void weir_loader_close(struct weir_loader **loader)
 
 static void note_depth(struct weir_loader *loader)
 {
-    struct weir_slots *slots = &loader->shared.slots;
-    int ready = 0;
-    for (int i = 0; i < slots->n; i++)
-        ready += atomic_load_explicit(&slots->slot[i].complete, memory_order_relaxed) > loader->next;
+    const struct weir_shared *s = &loader->shared;
+    int ready = (int)(atomic_load_explicit(&s->slots.completed, memory_order_relaxed) - loader->taken);
     pthread_mutex_lock(&loader->depth_lock);
     struct queue_depth *depth = &loader->depth;
     depth->sum += (uint64_t)ready;
@@ -433,6 +432,7 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     end_item_waits(s, slot);
     loader->lent++;
     loader->next++;
+    loader->taken++;
     *batch = &slot->batch;
     return 1;
 }

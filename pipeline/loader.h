@@ -101,7 +101,8 @@ struct weir_batch {
     const struct weir_sample *samples;
     int n_tensors;
     struct weir_tensor tensors[WEIR_TENSORS_MAX];
-    uint64_t wait_ns; /* how long weir_loader_next blocked for it */
+    uint64_t wait_ns;  /* how long weir_loader_next blocked for it */
+    uint64_t ready_ns; /* when it was complete, by weir_clock_monotonic_ns */
 };
 
 struct weir_loader;

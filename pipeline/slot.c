@@ -54,8 +54,6 @@ int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct wei
                     struct weir_err *err)
 {
     pthread_mutex_init(&slots->lock, NULL);
-    weir_cond_init(&slots->armed);
-    weir_cond_init(&slots->complete);
     slots->n = n;
     slots->history = layout->history;
     slots->slot = aligned_alloc(alignof(struct weir_slot), sizeof *slots->slot * (size_t)n);
@@ -86,8 +84,6 @@ void weir_slots_close(struct weir_slots *slots)
         munmap(slots->memory, slots->memory_bytes);
         weir_memory_reserved(-(int64_t)slots->memory_bytes, WEIR_MEMORY_CPU);
     }
-    pthread_cond_destroy(&slots->armed);
-    pthread_cond_destroy(&slots->complete);
     pthread_mutex_destroy(&slots->lock);
     *slots = (struct weir_slots){0};
 }
@@ -168,10 +164,8 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
     slot->batch.plan = slot->plan;
     slot->batch.n = slot->plan.n;
     atomic_store_explicit(&slot->tasks_left, slot->plan.n * tasks_per_sample, memory_order_relaxed);
-    pthread_mutex_lock(&slots->lock);
     atomic_store_explicit(&slot->armed, sequence + 1, memory_order_release); /* with all of the above */
-    pthread_cond_broadcast(&slots->armed);
-    pthread_mutex_unlock(&slots->lock);
+    weir_bell_ring(&slot->arming);
 }
 
 void weir_slot_lend(struct weir_slots *slots, struct weir_slot *slot)
@@ -192,50 +186,52 @@ static bool stopped(const struct weir_slots *slots)
     return atomic_load_explicit(&slots->stop, memory_order_relaxed);
 }
 
-/* Waits for *value to reach sequence + 1. Acquire: what the other side wrote before its store is visible after. */
-static bool wait_for(struct weir_slots *slots, pthread_cond_t *cond, const _Atomic uint64_t *value, uint64_t sequence)
+/* Waits for *value to reach sequence + 1. Acquire: what the other side wrote before its store is visible after. Nobody
+ * spins before sleeping: waits are as long as decoding takes, and the core may be the one that a worker needs. */
+static bool wait_for(const struct weir_slots *slots, struct weir_bell *bell, const _Atomic uint64_t *value,
+                     uint64_t sequence)
 {
-    if (atomic_load_explicit(value, memory_order_acquire) == sequence + 1)
-        return true;
-    pthread_mutex_lock(&slots->lock);
-    while (atomic_load_explicit(value, memory_order_acquire) != sequence + 1 && !stopped(slots))
-        weir_cond_wait_ns(cond, &slots->lock, POLL_NS);
-    pthread_mutex_unlock(&slots->lock);
-    return atomic_load_explicit(value, memory_order_acquire) == sequence + 1;
+    for (;;) {
+        uint32_t turn = weir_bell_turn(bell);
+        if (atomic_load_explicit(value, memory_order_acquire) == sequence + 1)
+            return true;
+        if (stopped(slots))
+            return false;
+        weir_bell_wait(bell, turn, POLL_NS);
+    }
 }
 
 bool weir_slot_wait_armed(struct weir_slots *slots, uint64_t sequence)
 {
-    return wait_for(slots, &slots->armed, &weir_slot_of(slots, sequence)->armed, sequence);
+    struct weir_slot *slot = weir_slot_of(slots, sequence);
+    return wait_for(slots, &slot->arming, &slot->armed, sequence);
 }
 
 bool weir_slot_wait_complete(struct weir_slots *slots, uint64_t sequence)
 {
-    return wait_for(slots, &slots->complete, &weir_slot_of(slots, sequence)->complete, sequence);
+    return wait_for(slots, &slots->done, &weir_slot_of(slots, sequence)->complete, sequence);
 }
 
 void weir_slot_finish(struct weir_slots *slots, struct weir_slot *slot)
 {
-    pthread_mutex_lock(&slots->lock);
+    atomic_fetch_add_explicit(&slots->completed, 1, memory_order_relaxed);
     atomic_store_explicit(&slot->complete, slot->plan.sequence + 1, memory_order_release);
-    pthread_cond_broadcast(&slots->complete);
-    pthread_mutex_unlock(&slots->lock);
+    weir_bell_ring(&slots->done);
 }
 
 void weir_slots_wait_stop(struct weir_slots *slots)
 {
     static const _Atomic uint64_t never = 0;
-    while (!stopped(slots))
-        wait_for(slots, &slots->armed, &never, 0);
+    wait_for(slots, &slots->stopping, &never, 0);
 }
 
 void weir_slots_stop(struct weir_slots *slots)
 {
-    pthread_mutex_lock(&slots->lock);
-    atomic_store_explicit(&slots->stop, true, memory_order_relaxed);
-    pthread_cond_broadcast(&slots->armed);
-    pthread_cond_broadcast(&slots->complete);
-    pthread_mutex_unlock(&slots->lock);
+    atomic_store_explicit(&slots->stop, true, memory_order_release);
+    for (int i = 0; slots->slot && i < slots->n; i++)
+        weir_bell_ring(&slots->slot[i].arming);
+    weir_bell_ring(&slots->done);
+    weir_bell_ring(&slots->stopping);
 }
 
 void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int64_t image, const struct weir_err *err)

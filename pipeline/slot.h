@@ -8,6 +8,7 @@
 #define WEIR_PIPELINE_SLOT_H
 
 #include "pipeline/batch_layout.h"
+#include "prof/threads.h"
 
 #include <pthread.h>
 #include <stdalign.h>
@@ -28,6 +29,7 @@ struct weir_slot_order {
 
 struct weir_slot {
     alignas(64) _Atomic uint64_t armed; /* batch number + 1 whose tasks may be taken */
+    struct weir_bell arming;            /* waited for by the workers that have a task of this slot's next batch only */
     _Atomic uint64_t complete;          /* batch number + 1 that is done */
     _Atomic int tasks_left;
     _Atomic bool lent;       /* to the consumer */
@@ -47,9 +49,10 @@ struct weir_slot {
 };
 
 struct weir_slots {
-    pthread_mutex_t lock;
-    pthread_cond_t armed, complete;
-    int n, history; /* frames of a camera that a sample needs */
+    pthread_mutex_t lock;            /* of failures */
+    struct weir_bell done, stopping; /* a batch is complete; the slots are stopped */
+    _Atomic uint64_t completed;      /* batches, since the slots were opened */
+    int n, history;                  /* frames of a camera that a sample needs */
     struct weir_slot *slot;
     uint8_t *memory;
     size_t memory_bytes, slot_bytes;

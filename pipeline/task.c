@@ -83,6 +83,7 @@ static void collate(struct weir_shared *shared, struct weir_slot *slot)
                                   memory_order_relaxed);
     for (int i = 0; i < slot->batch.n_tensors; i++)
         slot->batch.tensors[i].shape[0] = slot->batch.n;
+    slot->batch.ready_ns = weir_clock_monotonic_ns();
     weir_slot_finish(&shared->slots, slot);
 }
 
