@@ -31,6 +31,7 @@ struct run_options {
     const char *io, *decoder;
     int io_depth;
     bool direct, cold;
+    uint64_t decode_cache;
     double step_ms;
     bool step_spin, no_timing;
     int every, lang;
@@ -96,6 +97,8 @@ static const struct weir_opt run_opts[] = {
     {"direct", WEIR_OPT_FLAG, FIELD(direct), NULL, NULL, "reads pass the page cache by (O_DIRECT)"},
     {"cold", WEIR_OPT_FLAG, FIELD(cold), NULL, NULL, "drop the files from the page cache before the run"},
     {"decoder", WEIR_OPT_TEXT, FIELD(decoder), "turbo|null", "turbo", "how JPEGs are decoded (null: not at all)"},
+    {"decode-cache", WEIR_OPT_BYTES, FIELD(decode_cache), "BYTES", "0",
+     "memory that keeps decoded frames for later epochs, such as 512M or 2G; 0: none"},
     {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "F", "0", "busy time per batch, in place of a training step", 0, 1e7},
     {"step-spin", WEIR_OPT_FLAG, FIELD(step_spin), NULL, NULL, "with --step-ms: spin instead of sleeping"},
     {"no-timing", WEIR_OPT_FLAG, FIELD(no_timing), NULL, NULL, "no stage timing, only epochs"},
@@ -183,6 +186,7 @@ static void to_config(const struct run_options *o, const char *data, const struc
     config->direct = o->direct;
     config->cold = o->cold;
     config->decoder = o->decoder;
+    config->decode_cache_bytes = o->decode_cache;
     config->no_timing = o->no_timing;
     config->on_stall = on_stall;
     config->on_index = weir_index_progress;
@@ -308,6 +312,7 @@ static void write_run_line(FILE *out, const struct weir_command *command, const 
     weir_json_int(&json, "world_size", ranks->world_size);
     weir_json_int(&json, "slots", facts.slots);
     weir_json_uint(&json, "slot_bytes", facts.slot_bytes);
+    weir_json_uint(&json, "decode_cache_bytes", facts.cache_mapped_bytes);
     weir_json_uint(&json, "index_bytes", facts.index_bytes);
     weir_json_uint(&json, "largest_extent_bytes", facts.extent_max);
     weir_json_int(&json, "episodes", weir_dataset_episodes(weir_loader_dataset(loader)));

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,6 +203,20 @@ static void read_chunks(struct place *place, const json_t *from, struct weir_chu
     };
 }
 
+static void read_cache(struct place *place, const json_t *object, struct weir_report_cache *cache)
+{
+    const json_t *from = json_object_get(object, "decode_cache");
+    cache->budget_bytes = get_count(place, from, "budget_bytes");
+    cache->used_bytes = get_count(place, from, "used_bytes");
+    cache->frames = get_count(place, from, "frames");
+    cache->hits = get_count(place, from, "hits");
+    cache->misses = get_count(place, from, "misses");
+    cache->saved_s = get_double(place, from, "saved_s", NAN);
+    cache->all_frames = get_count(place, from, "all_frames");
+    cache->all_bytes = get_count(place, from, "all_bytes");
+    cache->all_hit_rate = get_double(place, from, "all_hit_rate", -1);
+}
+
 static void read_counts(struct place *place, const json_t *object, struct weir_report *report)
 {
     const json_t *queue = json_object_get(object, "queue"), *io = json_object_get(object, "io");
@@ -217,6 +232,8 @@ static void read_counts(struct place *place, const json_t *object, struct weir_r
     report->stored_pixels = get_count(place, decoding, "stored_pixels");
     report->decoded_pixels = get_count(place, decoding, "decoded_pixels");
     read_chunks(place, json_object_get(object, "chunks"), &report->chunks);
+    report->frames_shared = get_count(place, object, "frames_shared");
+    read_cache(place, object, &report->cache);
     report->bad_frames = get_count(place, object, "bad_frames");
     report->skipped_samples = get_count(place, object, "skipped_samples");
     report->substituted_frames = get_count(place, object, "substituted_frames");

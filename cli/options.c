@@ -1,6 +1,7 @@
 #include "cli/options.h"
 #include "cli/commands.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -200,6 +201,22 @@ static int parse_size(const struct weir_command *command, const struct weir_opt 
     return 0;
 }
 
+static int parse_bytes(const struct weir_command *command, const struct weir_opt *opt, const char *text, uint64_t *out)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if (!ends_number(text, end + (unit != NULL)) || end == text || strchr(text, '-'))
+        return usage_error(command, "--%s wants bytes such as 512M or 2G, not '%s'", opt->name, text);
+    if (errno == ERANGE || value > (uint64_t)INT64_MAX >> shift)
+        return usage_error(command, "--%s %s is too large", opt->name, text);
+    *out = value << shift;
+    return 0;
+}
+
 static int set_value(const struct weir_command *command, const struct weir_opt *opt, const char *text, void *values)
 {
     void *field = (char *)values + opt->offset;
@@ -222,6 +239,8 @@ static int set_value(const struct weir_command *command, const struct weir_opt *
         return parse_enum(command, opt, text, field);
     case WEIR_OPT_SIZE:
         return parse_size(command, opt, text, field);
+    case WEIR_OPT_BYTES:
+        return parse_bytes(command, opt, text, field);
     }
     return 0;
 }
@@ -342,6 +361,7 @@ static void write_option(const struct weir_opt *opt, const void *values, struct 
             weir_json_int(json, key, *(const int *)field);
         break;
     case WEIR_OPT_UINT64:
+    case WEIR_OPT_BYTES:
         weir_json_uint(json, key, *(const uint64_t *)field);
         break;
     case WEIR_OPT_DOUBLE:

@@ -18,6 +18,7 @@ enum weir_opt_kind {
     WEIR_OPT_TEXT,   /* const char *: borrowed from argv */
     WEIR_OPT_ENUM,   /* int: index into the choices */
     WEIR_OPT_SIZE,   /* struct weir_opt_size: "WxH" */
+    WEIR_OPT_BYTES,  /* uint64_t: "512M"; K, M, G and T are powers of 1024 */
 };
 
 struct weir_opt_size {

@@ -3,6 +3,7 @@
 #include "prof/memory.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -119,10 +120,46 @@ static void fill_counts(struct weir_report *report, struct loop *l, const struct
         .stored_bytes = now->chunks.stored_bytes - then->chunks.stored_bytes,
         .read_bytes = now->chunks.read_bytes - then->chunks.read_bytes,
     };
+    report->frames_shared = now->frames_shared - then->frames_shared;
     report->bad_frames = now->bad_frames - then->bad_frames;
     report->skipped_samples = now->skipped_samples - then->skipped_samples;
     report->substituted_frames = now->substituted_frames - then->substituted_frames;
     report->bad_episodes = now->bad_episodes;
+}
+
+/* What loading a frame has cost in the run so far, where it was not in the cache: finding, reading, unpacking, decoding
+ * and converting it. NAN before the first. */
+static double loading_ns(const struct weir_snapshot *run)
+{
+    static const int stages[] = {WEIR_STAGE_FILE_CACHE, WEIR_STAGE_READ_BYTES, WEIR_STAGE_INFLATE,
+                                 WEIR_STAGE_IMAGE_DECODE, WEIR_STAGE_TO_TENSOR};
+    uint64_t frames = run->stages[WEIR_STAGE_IMAGE_DECODE].count, sum_ns = 0;
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
+        sum_ns += run->stages[stages[i]].self_ns;
+    return frames ? (double)sum_ns / (double)frames : NAN;
+}
+
+/* run: the figures since the beginning; window: those of the time covered, NULL without timing. */
+static void fill_cache(struct weir_report_cache *cache, const struct loop *l, const struct weir_loader_counts *now,
+                       const struct weir_loader_counts *then, const struct weir_snapshot *run,
+                       const struct weir_snapshot *window)
+{
+    cache->budget_bytes = l->facts.cache_budget_bytes;
+    cache->all_frames = l->facts.cache_frames_all;
+    cache->all_bytes = l->facts.cache_bytes_all;
+    cache->used_bytes = now->cache_bytes;
+    cache->frames = now->cache_frames;
+    cache->hits = now->cache_hits - then->cache_hits;
+    cache->misses = now->cache_misses - then->cache_misses;
+    uint64_t all = cache->hits + cache->misses;
+    bool known = all > 0 && now->cache_seen > 0;
+    cache->all_hit_rate = known ? 1 - (double)(now->cache_seen - then->cache_seen) / (double)all : -1;
+    cache->saved_s = NAN;
+    if (window)
+        cache->saved_s =
+            ((double)cache->hits * loading_ns(run) -
+             (double)(window->stages[WEIR_STAGE_CACHE_COPY].self_ns + window->stages[WEIR_STAGE_CACHE_KEEP].self_ns)) /
+            1e9;
 }
 
 /* Episodes left out at open belong to every report, bad frames to the one in whose time they were met. */
@@ -175,6 +212,7 @@ static int report_since(struct loop *l, const struct window *since, bool final, 
         report->timing = now != NULL;
         report->wall_s = (double)(weir_clock_monotonic_ns() - since->at_ns) / 1e9;
         fill_counts(report, l, &figures->counts, &since->figures.counts);
+        fill_cache(&report->cache, l, &figures->counts, &since->figures.counts, now, diff);
         if (report->queue_samples) {
             report->queue_min = final ? l->queue_min : figures->counts.queue_min;
             report->queue_max = final ? l->queue_max : figures->counts.queue_max;

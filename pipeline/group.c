@@ -38,14 +38,14 @@ bool weir_group_is_shared(const struct weir_shared *shared, const struct weir_sl
 
 /* ---- claiming ---- */
 
-/* A sample's frames of one camera, unless somebody has them. */
-static bool claim(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
+/* The frames of one camera that a sample owns, unless somebody has them. */
+static bool claim(struct weir_worker *worker, struct weir_slot *slot, int at, int camera)
 {
-    uint8_t *claimed = &slot->claimed[sample * worker->shared->layout.n_cameras + camera];
+    uint8_t *claimed = &slot->claimed[slot->order[at].sample * worker->shared->layout.n_cameras + camera];
     if (*claimed)
         return false;
     *claimed = true;
-    worker->gather.members[worker->gather.n_members++] = (struct weir_member){slot, sample};
+    worker->gather.members[worker->gather.n_members++] = (struct weir_member){slot, at};
     return true;
 }
 
@@ -64,7 +64,7 @@ static struct span claim_own(struct weir_worker *worker, struct weir_slot *slot,
         to++;
     int first = to, last = from;
     for (int i = from; i < to; i++)
-        if (claim(worker, slot, order[i].sample, camera)) {
+        if (claim(worker, slot, i, camera)) {
             first = i < first ? i : first;
             last = i;
         }
@@ -99,7 +99,7 @@ static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, in
         if (at->episode != span->episode || at->t / span->rows > span->last)
             return;
         /* It cannot be complete: the sample's own task has not begun, or it would have claimed it. */
-        if (claim(worker, slot, at->sample, camera))
+        if (claim(worker, slot, i, camera))
             atomic_fetch_add_explicit(&slot->tasks_left, 1, memory_order_relaxed);
     }
 }
@@ -109,7 +109,8 @@ static int most_joining(const struct weir_worker *worker, int camera, const stru
 {
     const struct weir_batch_layout *layout = &worker->shared->layout;
     const struct weir_member *first = &worker->gather.members[0];
-    struct weir_image image = weir_image_of(worker->shared, first->slot, first->sample, camera, 0);
+    struct weir_image image =
+        weir_share_image(worker->shared, first->slot, first->at, camera, first->slot->order[first->at].t);
     size_t frames = (size_t)(span->last - span->first + 1) * (size_t)span->rows;
     size_t fitting = JOIN_BYTES_MAX / layout->image_bytes[camera];
     frames /= weir_image_direct(worker, &image) ? 1 : 2;
@@ -148,6 +149,7 @@ int weir_gather_open(struct weir_gather *gather, const struct weir_shared *share
 {
     size_t members = (size_t)shared->config.batch_size + JOIN_FRAMES_MAX;
     size_t n = members * (size_t)shared->layout.history;
+    gather->capacity = (int)n;
     gather->members = malloc(members * sizeof *gather->members);
     gather->items = malloc(n * sizeof *gather->items);
     gather->ts = malloc(n * sizeof *gather->ts);
@@ -168,10 +170,8 @@ void weir_gather_close(struct weir_gather *gather)
 static void lose(struct weir_worker *worker, const struct weir_gather_item *item, int code, const char *reason)
 {
     char text[WEIR_FAULT_TEXT];
-    int task = item->sample * worker->shared->tasks_per_sample + item->image.camera;
     weir_image_fault(worker, &item->image, code, reason, text);
-    if (!weir_image_recover(worker, item->slot, task, &item->image, code, text))
-        atomic_store_explicit(&item->slot->progress[item->sample].bad, true, memory_order_relaxed);
+    weir_share_settle(worker, item->slot, item->at, &item->image, code, text);
 }
 
 /* Rows for n frames: in the batch itself where nothing is to be decoded, else in scratch memory. */
@@ -216,23 +216,76 @@ static void load_items(struct weir_worker *worker, int from, int n, size_t row_b
         int bad = weir_image_decode(worker, &item->image, gather->rows[i], used);
         if (bad < 0)
             lose(worker, item, bad, weir_decoder_reason(worker->decoder));
+        else
+            weir_share_settle(worker, item->slot, item->at, &item->image, 0, NULL);
     }
 }
 
-/* All frames that the group needs of one block. */
+static bool is_among(const struct weir_gather_item *items, int n, int t)
+{
+    for (int i = 0; i < n; i++)
+        if (items[i].image.t == t)
+            return true;
+    return false;
+}
+
+/* From the cache, if it is there. */
+static bool settle_cached(struct weir_worker *worker, const struct weir_gather_item *item)
+{
+    if (!weir_image_cached(worker, &item->image))
+        return false;
+    weir_share_settle(worker, item->slot, item->at, &item->image, 0, NULL);
+    return true;
+}
+
+/* A frame that a member owns, unless the cache has it; how many items there are then. One that another batch of the
+ * group needs too waits until that has been loaded: then the cache may have it. */
+static int gather_frame(struct weir_worker *worker, const struct weir_member *member, int camera, int t, int n)
+{
+    struct weir_gather *gather = &worker->gather;
+    struct weir_image image = weir_share_image(worker->shared, member->slot, member->at, camera, t);
+    struct weir_gather_item item = {image, member->slot, member->at};
+    if (worker->shared->cache.memory && is_among(gather->items, n, t))
+        gather->items[gather->capacity - ++gather->n_again] = item;
+    else if (!settle_cached(worker, &item))
+        gather->items[n++] = item;
+    return n;
+}
+
+/* The frames of one block that the group's samples own. */
 static int gather_block(struct weir_worker *worker, int camera, int rows, int block)
 {
-    const struct weir_shared *shared = worker->shared;
+    const struct weir_slots *slots = &worker->shared->slots;
+    int n = 0;
+    worker->gather.n_again = 0;
+    for (int i = 0; i < worker->gather.n_members; i++) {
+        const struct weir_member *member = &worker->gather.members[i];
+        for (int t = weir_order_own(slots, member->slot, member->at); t <= member->slot->order[member->at].t; t++)
+            if (t / rows == block)
+                n = gather_frame(worker, member, camera, t, n);
+    }
+    return n;
+}
+
+/* Those that waited: what the cache had no room for is loaded after all. */
+static int gather_again(struct weir_worker *worker)
+{
     struct weir_gather *gather = &worker->gather;
     int n = 0;
-    for (int i = 0; i < gather->n_members; i++)
-        for (int h = 0; h < shared->layout.history; h++) {
-            const struct weir_member *member = &gather->members[i];
-            struct weir_image image = weir_image_of(shared, member->slot, member->sample, camera, h);
-            if (image.t / rows == block)
-                gather->items[n++] = (struct weir_gather_item){image, member->slot, member->sample};
-        }
+    for (int i = 1; i <= gather->n_again; i++) {
+        struct weir_gather_item item = gather->items[gather->capacity - i];
+        if (!settle_cached(worker, &item))
+            gather->items[n++] = item;
+    }
     return n;
+}
+
+static void load_limited(struct weir_worker *worker, int n, size_t row_bytes)
+{
+    size_t at_once = SCRATCH_BYTES_MAX / row_bytes;
+    int limit = at_once > 1 ? (int)at_once : 1;
+    for (int i = 0; i < n; i += limit)
+        load_items(worker, i, n - i < limit ? n - i : limit, row_bytes);
 }
 
 void weir_group_load(struct weir_worker *worker, int camera)
@@ -240,15 +293,12 @@ void weir_group_load(struct weir_worker *worker, int camera)
     WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
     const struct weir_gather *gather = &worker->gather;
     const struct weir_member *first = &gather->members[0], *last = &gather->members[gather->n_own - 1];
-    const struct weir_slot_order *from = &first->slot->order[first->slot->rank[first->sample]];
-    const struct weir_slot_order *to = &last->slot->order[last->slot->rank[last->sample]];
+    const struct weir_slot_order *from = &first->slot->order[first->at];
+    const struct weir_slot_order *to = &last->slot->order[last->at];
     struct weir_block block;
     weir_block_of(worker->shared->dataset, from->episode, camera, from->t, &block);
-    size_t at_once = SCRATCH_BYTES_MAX / block.row_bytes;
-    int limit = at_once > 1 ? (int)at_once : 1;
     for (int b = first_block(worker->shared, from, block.rows); b <= to->t / block.rows; b++) {
-        int n = gather_block(worker, camera, block.rows, b);
-        for (int i = 0; i < n; i += limit)
-            load_items(worker, i, n - i < limit ? n - i : limit, block.row_bytes);
+        load_limited(worker, gather_block(worker, camera, block.rows, b), block.row_bytes);
+        load_limited(worker, gather_again(worker), block.row_bytes);
     }
 }

@@ -42,7 +42,21 @@ int weir_image_decode(struct weir_worker *worker, const struct weir_image *image
                                probe->width,
                                probe->height,
                                weir_view_is_whole(view, probe) ? NULL : view};
-    return weir_decode(worker->decoder, &frame, image->place);
+    int rc = weir_decode(worker->decoder, &frame, image->place);
+    if (rc == 0)
+        weir_frame_cache_keep(&worker->shared->cache, image->episode, image->camera, image->t, image->place);
+    return rc;
+}
+
+bool weir_image_cached(struct weir_worker *worker, const struct weir_image *image)
+{
+    struct weir_frame_cache *cache = &worker->shared->cache;
+    if (cache->budget_bytes == 0)
+        return false;
+    bool hit = weir_frame_cache_take(cache, image->episode, image->camera, image->t, image->place);
+    _Atomic uint64_t *counter = hit ? &worker->cache_hits : &worker->cache_misses;
+    atomic_store_explicit(counter, *counter + 1, memory_order_relaxed); /* one writer */
+    return hit;
 }
 
 void weir_image_fault(struct weir_worker *worker, const struct weir_image *image, int code, const char *reason,
@@ -65,6 +79,8 @@ int weir_image_load(struct weir_worker *worker, const struct weir_image *image, 
 {
     const uint8_t *bytes;
     size_t length;
+    if (weir_image_cached(worker, image))
+        return 0;
     const char *reason = worker->fetcher.reason;
     int rc =
         weir_fetch_frame(&worker->fetcher, image->episode, image->camera, image->t, weir_image_direct(worker, image),
@@ -90,8 +106,8 @@ static bool substitute(struct weir_worker *worker, struct weir_image image)
     return false;
 }
 
-bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int task, const struct weir_image *image,
-                        int code, const char *text)
+bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int64_t number,
+                        const struct weir_image *image, int code, const char *text)
 {
     enum weir_on_error policy = worker->shared->config.on_error;
     if (policy == WEIR_ON_ERROR_FAIL || is_shortage(code)) {
@@ -99,7 +115,7 @@ bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int 
         weir_err_set(&err, code, "%s; %s", text,
                      is_shortage(code) ? "give the process more memory or descriptors (ulimit -n)"
                                        : "repair or remove it, or go on with --on-error skip or substitute");
-        weir_slot_fail(&worker->shared->slots, slot, task, &err);
+        weir_slot_fail(&worker->shared->slots, slot, number, &err);
         return false;
     }
     return policy == WEIR_ON_ERROR_SUBSTITUTE && substitute(worker, *image);

@@ -1,6 +1,5 @@
 #include "pipeline/loader.h"
-#include "pipeline/watchdog.h"
-#include "pipeline/worker_priv.h"
+#include "pipeline/loader_priv.h"
 #include "prof/cores.h"
 #include "prof/hash.h"
 
@@ -13,26 +12,6 @@ enum { FRAMES_IN_FLIGHT_PER_WORKER = 4, PREFETCH_MIN = 2, PREFETCH_MAX = 4096 };
 /* Where chunks hold several frames: batches in flight share them, so more of them unpack less. */
 enum { PREFETCH_SHARED = 16, PREFETCH_SHARED_BYTES = 256 << 20 };
 static const double STD_MIN = 1e-2; /* ACT clips at this */
-
-struct queue_depth {
-    uint64_t sum, samples;
-    int min, max; /* since the last reset; min > max = none seen */
-};
-
-struct weir_loader {
-    struct weir_shared shared;
-    int n_workers;  /* threads; 0 = inline */
-    int n_contexts; /* workers allocated: at least one */
-    struct weir_worker *workers;
-    struct weir_watchdog watchdog;
-    struct weir_thread *consumer; /* cells of the thread that opened us, when it was not attached before */
-    uint64_t next;                /* batch that weir_loader_next gives out next */
-    int lent;
-    bool finished;
-    uint64_t start_ns, indexed_ns, opened_ns, first_batch_ns; /* points in time; 0 = not yet */
-    pthread_mutex_t depth_lock;
-    struct queue_depth depth;
-};
 
 void weir_loader_config_default(struct weir_loader_config *config)
 {
@@ -108,14 +87,22 @@ static int open_data(struct weir_shared *s, struct weir_err *err)
     return rc;
 }
 
+/* To be freed; NULL without memory. */
+static int *steps_of(const struct weir_dataset *dataset)
+{
+    int episodes = weir_dataset_episodes(dataset);
+    int *steps = malloc(sizeof *steps * (size_t)episodes);
+    for (int i = 0; steps && i < episodes; i++)
+        steps[i] = weir_dataset_steps(dataset, i);
+    return steps;
+}
+
 static int open_sampler(struct weir_shared *s, struct weir_err *err)
 {
     int episodes = weir_dataset_episodes(s->dataset);
-    int *steps = malloc(sizeof *steps * (size_t)episodes);
+    int *steps = steps_of(s->dataset);
     if (!steps)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    for (int i = 0; i < episodes; i++)
-        steps[i] = weir_dataset_steps(s->dataset, i);
     const struct weir_loader_config *c = &s->config;
     struct weir_sampler_config config = {
         .sampling = c->sampling,
@@ -237,6 +224,18 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
     return rc;
 }
 
+/* After the slots, so that what they take is not free any more. */
+static int open_cache(struct weir_shared *s, struct weir_err *err)
+{
+    int *steps = steps_of(s->dataset);
+    if (!steps)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = weir_frame_cache_open(&s->cache, s->config.decode_cache_bytes, steps, weir_dataset_episodes(s->dataset),
+                                   s->layout.image_bytes, s->layout.n_cameras, err);
+    free(steps);
+    return rc;
+}
+
 static int open_recorder(struct weir_loader *loader, struct weir_err *err)
 {
     weir_clock_init();
@@ -290,7 +289,7 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
     struct weir_shared *s = &loader->shared;
     s->config = *config;
     loader->start_ns = weir_clock_monotonic_ns();
-    loader->depth = (struct queue_depth){.min = INT_MAX, .max = -1};
+    loader->depth = (struct weir_queue_depth){.min = INT_MAX, .max = -1};
     pthread_mutex_init(&loader->depth_lock, NULL);
     weir_faults_init(&s->faults);
     loader->n_workers = config->num_workers == WEIR_WORKERS_AUTO ? weir_cores_usable() : config->num_workers;
@@ -307,6 +306,8 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
         rc = open_norm(s, true, err);
     if (rc == 0)
         rc = open_slots(loader, err);
+    if (rc == 0)
+        rc = open_cache(s, err);
     if (rc == 0)
         rc = open_recorder(loader, err);
     if (rc == 0)
@@ -346,6 +347,7 @@ void weir_loader_close(struct weir_loader **loader)
     free(l->workers);
     weir_reading_close(s);
     weir_slots_close(&s->slots);
+    weir_frame_cache_close(&s->cache);
     weir_recorder_close(&s->recorder);
     weir_faults_destroy(&s->faults);
     pthread_mutex_destroy(&l->depth_lock);
@@ -364,12 +366,10 @@ void weir_loader_close(struct weir_loader **loader)
 
 static void note_depth(struct weir_loader *loader)
 {
-    struct weir_slots *slots = &loader->shared.slots;
-    int ready = 0;
-    for (int i = 0; i < slots->n; i++)
-        ready += atomic_load_explicit(&slots->slot[i].complete, memory_order_relaxed) > loader->next;
+    const struct weir_shared *s = &loader->shared;
+    int ready = (int)(atomic_load_explicit(&s->slots.completed, memory_order_relaxed) - loader->taken);
     pthread_mutex_lock(&loader->depth_lock);
-    struct queue_depth *depth = &loader->depth;
+    struct weir_queue_depth *depth = &loader->depth;
     depth->sum += (uint64_t)ready;
     depth->samples++;
     depth->min = ready < depth->min ? ready : depth->min;
@@ -419,7 +419,7 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     atomic_store_explicit(&loader->watchdog.waiting, false, memory_order_relaxed);
     if (!there)
         return 0;
-    if (slot->failed_task >= 0) {
+    if (slot->failed_image >= 0) {
         weir_slots_stop(&s->slots);
         return weir_err_set(err, slot->err.code, "%s", slot->err.text);
     }
@@ -430,6 +430,7 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     end_item_waits(s, slot);
     loader->lent++;
     loader->next++;
+    loader->taken++;
     *batch = &slot->batch;
     return 1;
 }
@@ -466,132 +467,4 @@ uint64_t weir_loader_position(const struct weir_loader *loader)
 void weir_loader_stop(struct weir_loader *loader)
 {
     atomic_store_explicit(&loader->shared.slots.stop, true, memory_order_relaxed); /* waiters look 10 times a second */
-}
-
-/* ---- figures ---- */
-
-const struct weir_dataset *weir_loader_dataset(const struct weir_loader *loader)
-{
-    return loader->shared.dataset;
-}
-
-const struct weir_sampler *weir_loader_sampler(const struct weir_loader *loader)
-{
-    return loader->shared.sampler;
-}
-
-struct weir_recorder *weir_loader_recorder(const struct weir_loader *loader)
-{
-    return loader->shared.recorder;
-}
-
-static double since_start_s(const struct weir_loader *loader, uint64_t then_ns)
-{
-    return then_ns ? (double)(then_ns - loader->start_ns) / 1e9 : 0;
-}
-
-void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_facts *facts)
-{
-    const struct weir_shared *s = &loader->shared;
-    *facts = (struct weir_loader_facts){
-        .workers = loader->n_workers,
-        .prefetch = s->config.prefetch,
-        .slots = s->slots.n,
-        .slot_bytes = s->layout.slot_bytes,
-        .index_bytes = weir_dataset_index_bytes(s->dataset),
-        .extent_max = weir_dataset_extent_max(s->dataset),
-        .images_per_sample = s->layout.n_cameras * s->layout.history,
-        .files = weir_dataset_files(s->dataset),
-        .files_from_index = weir_dataset_files_from_index(s->dataset),
-        .index_s = since_start_s(loader, loader->indexed_ns),
-        .open_s = since_start_s(loader, loader->opened_ns),
-        .first_batch_s = since_start_s(loader, loader->first_batch_ns),
-    };
-    weir_reading_facts(s, facts);
-    for (int c = 0; c < s->layout.n_cameras; c++) {
-        facts->image_width[c] = s->layout.width[c];
-        facts->image_height[c] = s->layout.height[c];
-        facts->views[c] = s->views[c];
-        facts->whole[c] = weir_view_is_whole(&s->views[c], &s->probes[c]);
-    }
-}
-
-double weir_loader_cached(struct weir_loader *loader)
-{
-    return weir_reading_cached(&loader->shared);
-}
-
-void weir_loader_norm(const struct weir_loader *loader, bool actions, const float **mean, const float **std)
-{
-    const struct weir_norm *norm = actions ? &loader->shared.actions : &loader->shared.qpos;
-    *mean = norm->mean;
-    *std = norm->std;
-}
-
-void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes)
-{
-    const struct weir_shared *s = &loader->shared;
-    *counts = (struct weir_loader_counts){
-        .bad_frames = atomic_load_explicit(&s->faults.bad_frames, memory_order_relaxed),
-        .skipped_samples = atomic_load_explicit(&s->faults.skipped_samples, memory_order_relaxed),
-        .substituted_frames = atomic_load_explicit(&s->faults.substituted_frames, memory_order_relaxed),
-        .bad_episodes = (uint64_t)weir_dataset_bad_episodes(s->dataset),
-    };
-    for (int i = 0; i < loader->n_contexts; i++) {
-        struct weir_read_counts reads;
-        weir_reader_counts(loader->workers[i].fetcher.reader, &reads);
-        struct weir_decoder_counts decoded;
-        weir_decoder_counts(loader->workers[i].decoder, &decoded);
-        counts->decoded.frames += decoded.frames;
-        counts->decoded.stored_pixels += decoded.stored_pixels;
-        counts->decoded.decoded_pixels += decoded.decoded_pixels;
-        counts->reads += reads.reads;
-        counts->read_bytes += reads.bytes;
-        counts->ahead_reads += reads.ahead;
-        uint64_t fallbacks = atomic_load_explicit(&loader->workers[i].fetcher.fallbacks, memory_order_relaxed);
-        counts->fallback_reads += fallbacks;
-        counts->reads += fallbacks;
-        counts->read_bytes += atomic_load_explicit(&loader->workers[i].fetcher.fallback_bytes, memory_order_relaxed);
-        weir_fetch_add_chunks(&loader->workers[i].fetcher, &counts->chunks);
-    }
-    pthread_mutex_lock(&loader->depth_lock);
-    counts->queue_sum = loader->depth.sum;
-    counts->queue_samples = loader->depth.samples;
-    counts->queue_min = loader->depth.max < 0 ? 0 : loader->depth.min;
-    counts->queue_max = loader->depth.max < 0 ? 0 : loader->depth.max;
-    if (reset_extremes)
-        loader->depth = (struct queue_depth){loader->depth.sum, loader->depth.samples, INT_MAX, -1};
-    pthread_mutex_unlock(&loader->depth_lock);
-}
-
-void weir_loader_count_now(const struct weir_loader *loader)
-{
-    static weir_name names[3];
-    const struct weir_slots *slots = &loader->shared.slots;
-    int ready = 0, begun = 0, busy = 0;
-    for (int i = 0; i < slots->n; i++) {
-        const struct weir_slot *slot = &slots->slot[i];
-        uint64_t armed = atomic_load_explicit(&slot->armed, memory_order_relaxed);
-        ready += armed && atomic_load_explicit(&slot->complete, memory_order_relaxed) == armed && !slot->lent;
-        begun += atomic_load_explicit(&slot->begun, memory_order_relaxed);
-    }
-    for (int i = 0; i < loader->n_contexts; i++)
-        busy += atomic_load_explicit(&loader->workers[i].doing, memory_order_relaxed) == WEIR_DOING_TASK;
-    weir_counter(weir_site_name_(&names[0], "batches ready", WEIR_CAT_OTHER), ready);
-    weir_counter(weir_site_name_(&names[1], "bytes in flight", WEIR_CAT_OTHER),
-                 (double)begun * (double)slots->slot_bytes);
-    weir_counter(weir_site_name_(&names[2], "busy workers", WEIR_CAT_OTHER), busy);
-}
-
-bool weir_loader_fault(struct weir_loader *loader, int i, char text[WEIR_FAULT_TEXT], uint64_t *count)
-{
-    struct weir_faults *faults = &loader->shared.faults;
-    pthread_mutex_lock(&faults->lock);
-    bool there = i >= 0 && i < faults->n;
-    if (there) {
-        memcpy(text, faults->kept[i].text, WEIR_FAULT_TEXT);
-        *count = faults->kept[i].count;
-    }
-    pthread_mutex_unlock(&faults->lock);
-    return there;
 }

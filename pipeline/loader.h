@@ -74,8 +74,11 @@ struct weir_loader_config {
     bool direct;    /* reads pass the page cache by (O_DIRECT) */
     bool cold;      /* the dataset's files are dropped from the page cache before the first read */
     const char *decoder; /* "turbo" */
-    bool no_timing;      /* no zones: batches only */
-    double stall_s;      /* report a stall after this long without progress; 0 = 30 */
+    /* Memory, bytes, that keeps decoded frames as they lie in the batch, so that later epochs copy them; tables are in
+     * it, and it is never exceeded. The first frames that come stay until the loader is closed. 0 = none. */
+    uint64_t decode_cache_bytes;
+    bool no_timing; /* no zones: batches only */
+    double stall_s; /* report a stall after this long without progress; 0 = 30 */
     /* A stall: every worker's stage and every queue's depth, lines of text. From a thread of the loader. */
     void (*on_stall)(void *user, const char *text);
     void (*on_index)(void *user, int done, int total); /* progress of opening; from the calling thread */
@@ -106,7 +109,8 @@ struct weir_batch {
     const struct weir_sample *samples;
     int n_tensors;
     struct weir_tensor tensors[WEIR_TENSORS_MAX];
-    uint64_t wait_ns; /* how long weir_loader_next blocked for it */
+    uint64_t wait_ns;  /* how long weir_loader_next blocked for it */
+    uint64_t ready_ns; /* when it was complete, by weir_clock_monotonic_ns */
 };
 
 struct weir_loader;
@@ -160,6 +164,9 @@ struct weir_loader_facts {
                                                     of 64 sampled frames; -1 = not known */
     double cold_stayed;                          /* config.cold: fraction of the files that stayed all the same */
     uint64_t cold_bytes;                         /* bytes of these files */
+    uint64_t cache_budget_bytes;                 /* of the decode cache, as asked for; 0 = there is none */
+    uint64_t cache_mapped_bytes; /* of it, reserved: not more than all frames take; 0 when not one fits */
+    uint64_t cache_frames_all, cache_bytes_all; /* the dataset's frames, and the budget that would keep them all */
 };
 void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_facts *facts);
 
@@ -174,11 +181,15 @@ struct weir_loader_counts {
     uint64_t reads, read_bytes; /* by the io engine and through the library */
     uint64_t fallback_reads;    /* of these, through the library */
     struct weir_decoder_counts decoded;
-    uint64_t ahead_reads;       /* of these, read ahead of the workers */
+    uint64_t ahead_reads; /* of these, read ahead of the workers */
     struct weir_chunk_counts chunks;
     uint64_t bad_frames, skipped_samples, substituted_frames, bad_episodes;
-    uint64_t queue_sum, queue_samples; /* ready batches seen by weir_loader_next, to be averaged */
-    int queue_min, queue_max;          /* since the last call of weir_loader_counts with reset */
+    uint64_t frames_shared;             /* not loaded again but copied within their batch */
+    uint64_t cache_hits, cache_misses;  /* frames copied out of the decode cache, and looked up in vain */
+    uint64_t cache_seen;                /* distinct frames looked up; 0 when the budget has no room for a frame */
+    uint64_t cache_frames, cache_bytes; /* kept in it now, and the memory that takes, tables included */
+    uint64_t queue_sum, queue_samples;  /* ready batches seen by weir_loader_next, to be averaged */
+    int queue_min, queue_max;           /* since the last call of weir_loader_counts with reset */
 };
 void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes);
 

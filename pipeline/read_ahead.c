@@ -131,7 +131,25 @@ static void plan_batch(struct weir_read_plan *p, uint64_t sequence)
     p->sequence = sequence;
 }
 
-/* The frame at the plan's place, if it is one that can be read ahead. */
+/* True when the sample's own task reads this frame: not one before it in the batch that needs it too (share.c), nor
+ * the sample itself for an earlier place. In very large batches nobody looks: some frames are read ahead in vain. */
+static bool is_own(const struct weir_read_plan *p, int sample, int back, int t)
+{
+    enum { LOOK_MAX = 1024 };
+    struct weir_sample of = p->samples[sample];
+    int history = p->shared->layout.history;
+    if (of.t <= back && p->history > 0)
+        return false;
+    for (int i = 0; history > 1 && i < p->plan.n && p->plan.n <= LOOK_MAX; i++) {
+        struct weir_sample other = p->samples[i];
+        bool before = other.t < of.t || (other.t == of.t && i < sample);
+        if (other.episode == of.episode && before && other.t >= t)
+            return false;
+    }
+    return true;
+}
+
+/* The frame at the plan's place, if it is one that can be read ahead and will be read. */
 static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_extent *extent)
 {
     const struct weir_shared *s = p->shared;
@@ -140,7 +158,8 @@ static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_
         return false;
     struct weir_sample of = p->samples[sample];
     int back = s->layout.history - 1 - p->history, t = of.t > back ? of.t - back : 0, rows;
-    return !weir_shares_blocks(s->dataset, of.episode, camera, &rows) &&
+    return !weir_shares_blocks(s->dataset, of.episode, camera, &rows) && is_own(p, sample, back, t) &&
+           !weir_frame_cache_has(&s->cache, of.episode, camera, t) &&
            extent_of(s->dataset, of.episode, camera, t, extent);
 }
 

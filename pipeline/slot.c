@@ -32,45 +32,42 @@ static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_l
 }
 
 static int init_slot(struct weir_slot *slot, int tasks, uint8_t *memory, const struct weir_batch_layout *layout,
-                     bool ordered)
+                     bool claims)
 {
     size_t n = (size_t)layout->batch_size;
     slot->memory = memory;
     slot->samples = calloc(n, sizeof *slot->samples);
     slot->progress = calloc(n, sizeof *slot->progress);
     slot->done = calloc((size_t)tasks, sizeof *slot->done);
-    slot->failed_task = -1;
+    slot->order = calloc(n, sizeof *slot->order);
+    slot->rank = calloc(n, sizeof *slot->rank);
+    slot->failed_image = -1;
     slot->batch.n_tensors = layout->n_tensors;
     for (int i = 0; i < layout->n_tensors; i++) {
         slot->batch.tensors[i] = layout->tensors[i];
         slot->batch.tensors[i].data = memory + layout->offsets[i];
     }
     slot->batch.samples = slot->samples;
-    if (ordered) {
-        slot->order = calloc(n, sizeof *slot->order);
-        slot->rank = calloc(n, sizeof *slot->rank);
-        slot->claimed = calloc((size_t)tasks, 1);
-    }
-    bool fine = slot->samples && slot->progress && slot->done;
-    fine &= !ordered || (slot->order && slot->rank && slot->claimed);
-    return fine ? 0 : -ENOMEM;
+    if (claims)
+        slot->claimed = calloc((size_t)tasks, sizeof *slot->claimed);
+    bool fine = slot->samples && slot->progress && slot->done && slot->order && slot->rank;
+    return fine && (!claims || slot->claimed) ? 0 : -ENOMEM;
 }
 
-int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout, bool ordered,
+int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout, bool claims,
                     struct weir_err *err)
 {
     pthread_mutex_init(&slots->lock, NULL);
     pthread_mutex_init(&slots->claims, NULL);
-    weir_cond_init(&slots->armed);
-    weir_cond_init(&slots->complete);
     slots->n = n;
+    slots->history = layout->history;
     slots->slot = aligned_alloc(alignof(struct weir_slot), sizeof *slots->slot * (size_t)n);
     if (!slots->slot)
         return weir_err_set(err, -ENOMEM, "out of memory");
     memset(slots->slot, 0, sizeof *slots->slot * (size_t)n);
     int rc = map_memory(slots, n, layout, err);
     for (int i = 0; i < n && rc == 0; i++)
-        if (init_slot(&slots->slot[i], tasks, slots->memory + (size_t)i * layout->slot_bytes, layout, ordered) < 0)
+        if (init_slot(&slots->slot[i], tasks, slots->memory + (size_t)i * layout->slot_bytes, layout, claims) < 0)
             rc = weir_err_set(err, -ENOMEM, "out of memory");
     return rc;
 }
@@ -93,37 +90,70 @@ void weir_slots_close(struct weir_slots *slots)
         munmap(slots->memory, slots->memory_bytes);
         weir_memory_reserved(-(int64_t)slots->memory_bytes, WEIR_MEMORY_CPU);
     }
-    pthread_cond_destroy(&slots->armed);
-    pthread_cond_destroy(&slots->complete);
-    pthread_mutex_destroy(&slots->claims);
     pthread_mutex_destroy(&slots->lock);
+    pthread_mutex_destroy(&slots->claims);
     *slots = (struct weir_slots){0};
 }
 
-static int by_place(const void *a, const void *b)
+static bool is_before(const struct weir_slot_order *a, const struct weir_slot_order *b)
 {
-    const struct weir_slot_order *x = a, *y = b;
-    if (x->episode != y->episode)
-        return x->episode < y->episode ? -1 : 1;
-    if (x->t != y->t)
-        return x->t < y->t ? -1 : 1;
-    return x->sample < y->sample ? -1 : 1; /* the same one twice: with replacement, or padded */
+    if (a->episode != b->episode)
+        return a->episode < b->episode;
+    if (a->t != b->t)
+        return a->t < b->t;
+    return a->sample < b->sample; /* the same one twice: with replacement, or padded */
 }
 
-static void sort_samples(struct weir_slot *slot)
+/* By hand: qsort allocates for batches of some size. */
+static void shell_sort(struct weir_slot_order *order, int n)
+{
+    int gap = 1;
+    while (gap < n / 9)
+        gap = 3 * gap + 1;
+    for (; gap > 0; gap /= 3)
+        for (int i = gap; i < n; i++) {
+            struct weir_slot_order moved = order[i];
+            int to = i;
+            for (; to >= gap && is_before(&moved, &order[to - gap]); to -= gap)
+                order[to] = order[to - gap];
+            order[to] = moved;
+        }
+}
+
+static bool owns_any(const struct weir_slots *slots, const struct weir_slot *slot, int at)
+{
+    return weir_order_own(slots, slot, at) <= slot->order[at].t;
+}
+
+/* A sample's parts: itself, and the owners among those before it that reach into its history. They lie between from and
+ * it, and from only moves on. */
+static void count_parts(const struct weir_slots *slots, struct weir_slot *slot)
+{
+    struct weir_slot_order *order = slot->order;
+    int from = 0, owners = 0;
+    for (int i = 0; i < slot->plan.n; i++) {
+        int first = weir_order_first(slots, slot, i);
+        while (from < i && (order[from].episode != order[i].episode || order[from].t < first))
+            owners -= owns_any(slots, slot, from++);
+        order[i].parts = 1 + owners;
+        owners += owns_any(slots, slot, i);
+    }
+}
+
+static void sort_samples(const struct weir_slots *slots, struct weir_slot *slot)
 {
     int n = slot->plan.n;
     for (int i = 0; i < n; i++)
-        slot->order[i] = (struct weir_slot_order){slot->samples[i].episode, slot->samples[i].t, i};
-    if (n > 1)
-        qsort(slot->order, (size_t)n, sizeof *slot->order, by_place);
+        slot->order[i] = (struct weir_slot_order){slot->samples[i].episode, slot->samples[i].t, i, 1};
+    shell_sort(slot->order, n);
+    count_parts(slots, slot);
     for (int i = 0; i < n; i++)
         slot->rank[slot->order[i].sample] = i;
 }
 
 static void set_open(struct weir_slots *slots, struct weir_slot *slot, bool open)
 {
-    if (!slot->order)
+    if (!slot->claimed)
         return;
     pthread_mutex_lock(&slots->claims);
     slot->open = open;
@@ -135,28 +165,26 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
 {
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_sampler_plan(sampler, sequence, &slot->plan, slot->samples);
-    if (slot->order) {
-        sort_samples(slot);
-        memset(slot->claimed, 0, (size_t)slot->plan.n * (size_t)tasks_per_sample); /* nobody looks: it is not open */
-    }
+    sort_samples(slots, slot);
+    if (slot->claimed) /* nobody looks: it is not open */
+        memset(slot->claimed, 0, (size_t)slot->plan.n * (size_t)tasks_per_sample);
     for (int i = 0; i < slot->plan.n; i++) {
         struct weir_slot_sample *sample = &slot->progress[i];
+        int images = (tasks_per_sample - 1) * slot->order[slot->rank[i]].parts;
         atomic_store_explicit(&sample->start_ticks, UINT64_MAX, memory_order_relaxed);
         atomic_store_explicit(&sample->images_start_ticks, UINT64_MAX, memory_order_relaxed);
-        atomic_store_explicit(&sample->tasks_left, tasks_per_sample, memory_order_relaxed);
-        atomic_store_explicit(&sample->images_left, tasks_per_sample - 1, memory_order_relaxed);
+        atomic_store_explicit(&sample->tasks_left, images + 1, memory_order_relaxed);
+        atomic_store_explicit(&sample->images_left, images, memory_order_relaxed);
         atomic_store_explicit(&sample->bad, false, memory_order_relaxed);
     }
-    slot->failed_task = -1;
+    slot->failed_image = -1;
     slot->err = WEIR_ERR_NONE;
     slot->batch.plan = slot->plan;
     slot->batch.n = slot->plan.n;
     atomic_store_explicit(&slot->tasks_left, slot->plan.n * tasks_per_sample, memory_order_relaxed);
     set_open(slots, slot, true);
-    pthread_mutex_lock(&slots->lock);
     atomic_store_explicit(&slot->armed, sequence + 1, memory_order_release); /* with all of the above */
-    pthread_cond_broadcast(&slots->armed);
-    pthread_mutex_unlock(&slots->lock);
+    weir_bell_ring(&slot->arming);
 }
 
 void weir_slot_lend(struct weir_slots *slots, struct weir_slot *slot)
@@ -177,58 +205,60 @@ static bool stopped(const struct weir_slots *slots)
     return atomic_load_explicit(&slots->stop, memory_order_relaxed);
 }
 
-/* Waits for *value to reach sequence + 1. Acquire: what the other side wrote before its store is visible after. */
-static bool wait_for(struct weir_slots *slots, pthread_cond_t *cond, const _Atomic uint64_t *value, uint64_t sequence)
+/* Waits for *value to reach sequence + 1. Acquire: what the other side wrote before its store is visible after. Nobody
+ * spins before sleeping: waits are as long as decoding takes, and the core may be the one that a worker needs. */
+static bool wait_for(const struct weir_slots *slots, struct weir_bell *bell, const _Atomic uint64_t *value,
+                     uint64_t sequence)
 {
-    if (atomic_load_explicit(value, memory_order_acquire) == sequence + 1)
-        return true;
-    pthread_mutex_lock(&slots->lock);
-    while (atomic_load_explicit(value, memory_order_acquire) != sequence + 1 && !stopped(slots))
-        weir_cond_wait_ns(cond, &slots->lock, POLL_NS);
-    pthread_mutex_unlock(&slots->lock);
-    return atomic_load_explicit(value, memory_order_acquire) == sequence + 1;
+    for (;;) {
+        uint32_t turn = weir_bell_turn(bell);
+        if (atomic_load_explicit(value, memory_order_acquire) == sequence + 1)
+            return true;
+        if (stopped(slots))
+            return false;
+        weir_bell_wait(bell, turn, POLL_NS);
+    }
 }
 
 bool weir_slot_wait_armed(struct weir_slots *slots, uint64_t sequence)
 {
-    return wait_for(slots, &slots->armed, &weir_slot_of(slots, sequence)->armed, sequence);
+    struct weir_slot *slot = weir_slot_of(slots, sequence);
+    return wait_for(slots, &slot->arming, &slot->armed, sequence);
 }
 
 bool weir_slot_wait_complete(struct weir_slots *slots, uint64_t sequence)
 {
-    return wait_for(slots, &slots->complete, &weir_slot_of(slots, sequence)->complete, sequence);
+    return wait_for(slots, &slots->done, &weir_slot_of(slots, sequence)->complete, sequence);
 }
 
 void weir_slot_finish(struct weir_slots *slots, struct weir_slot *slot)
 {
     set_open(slots, slot, false);
-    pthread_mutex_lock(&slots->lock);
+    atomic_fetch_add_explicit(&slots->completed, 1, memory_order_relaxed);
     atomic_store_explicit(&slot->complete, slot->plan.sequence + 1, memory_order_release);
-    pthread_cond_broadcast(&slots->complete);
-    pthread_mutex_unlock(&slots->lock);
+    weir_bell_ring(&slots->done);
 }
 
 void weir_slots_wait_stop(struct weir_slots *slots)
 {
     static const _Atomic uint64_t never = 0;
-    while (!stopped(slots))
-        wait_for(slots, &slots->armed, &never, 0);
+    wait_for(slots, &slots->stopping, &never, 0);
 }
 
 void weir_slots_stop(struct weir_slots *slots)
 {
-    pthread_mutex_lock(&slots->lock);
-    atomic_store_explicit(&slots->stop, true, memory_order_relaxed);
-    pthread_cond_broadcast(&slots->armed);
-    pthread_cond_broadcast(&slots->complete);
-    pthread_mutex_unlock(&slots->lock);
+    atomic_store_explicit(&slots->stop, true, memory_order_release);
+    for (int i = 0; slots->slot && i < slots->n; i++)
+        weir_bell_ring(&slots->slot[i].arming);
+    weir_bell_ring(&slots->done);
+    weir_bell_ring(&slots->stopping);
 }
 
-void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int task, const struct weir_err *err)
+void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int64_t image, const struct weir_err *err)
 {
     pthread_mutex_lock(&slots->lock);
-    if (slot->failed_task < 0 || task < slot->failed_task) {
-        slot->failed_task = task;
+    if (slot->failed_image < 0 || image < slot->failed_image) {
+        slot->failed_image = image;
         slot->err = *err;
     }
     pthread_mutex_unlock(&slots->lock);

@@ -8,6 +8,7 @@
 #define WEIR_PIPELINE_SLOT_H
 
 #include "pipeline/batch_layout.h"
+#include "prof/threads.h"
 
 #include <pthread.h>
 #include <stdalign.h>
@@ -16,17 +17,19 @@
 /* One sample of a slot: who began when, and what is left to do. */
 struct weir_slot_sample {
     _Atomic uint64_t start_ticks, images_start_ticks;
-    _Atomic int tasks_left, images_left;
-    _Atomic bool bad; /* to be left out of the batch */
+    _Atomic int tasks_left, images_left; /* parts of it: weir_slot_order, and one for the state */
+    _Atomic bool bad;                    /* to be left out of the batch */
 };
 
-/* Samples by (episode, t): those that lie in the same block of chunks are neighbours. */
+/* Samples by (episode, t): those that need the same frames, or frames of the same block of chunks, are neighbours. */
 struct weir_slot_order {
     int episode, t, sample;
+    int parts; /* tasks of one camera that make this sample's images: its own, and those of samples before it */
 };
 
 struct weir_slot {
     alignas(64) _Atomic uint64_t armed; /* batch number + 1 whose tasks may be taken */
+    struct weir_bell arming;            /* waited for by the workers that have a task of this slot's next batch only */
     _Atomic uint64_t complete;          /* batch number + 1 that is done */
     _Atomic int tasks_left;
     _Atomic bool lent;       /* to the consumer */
@@ -36,31 +39,32 @@ struct weir_slot {
     struct weir_plan plan;
     struct weir_sample *samples;
     struct weir_slot_sample *progress;
-    struct weir_slot_order *order; /* NULL when no frames share blocks */
-    int *rank;                     /* of each sample in order */
-    /* Under the slots' lock of claims, and only with order: */
+    struct weir_slot_order *order;
+    int *rank; /* of each sample in order */
+    /* Under the slots' lock of claims, and only where frames share blocks: */
     bool open;        /* armed and not complete: its samples may be claimed */
     uint8_t *claimed; /* of each sample and camera: somebody has it, or had it */
     uint8_t *memory;
     struct weir_batch batch;
-    /* The failure to report for this batch: that of the lowest task, so that runs agree. Under the slots' lock. */
-    int failed_task; /* -1 = none */
+    /* The failure to report for this batch: that of the lowest image, so that runs agree. Under the slots' lock. */
+    int64_t failed_image; /* -1 = none */
     struct weir_err err;
 };
 
 struct weir_slots {
-    pthread_mutex_t lock, claims; /* one at a time */
-    pthread_cond_t armed, complete;
-    int n;
+    pthread_mutex_t lock, claims;    /* of failures; of who loads what */
+    struct weir_bell done, stopping; /* a batch is complete; the slots are stopped */
+    _Atomic uint64_t completed;      /* batches, since the slots were opened */
+    int n, history;                  /* frames of a camera that a sample needs */
     struct weir_slot *slot;
     uint8_t *memory;
     size_t memory_bytes, slot_bytes;
     _Atomic bool stop;
 };
 
-/* Allocates n slots for batches of so many tasks, their memory touched. ordered: keep each batch's samples by (episode,
- * t) as well, and who claimed them. */
-int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout, bool ordered,
+/* Allocates n slots for batches of so many tasks, their memory touched. claims: tasks claim samples, of later batches
+ * too. */
+int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout, bool claims,
                     struct weir_err *err);
 void weir_slots_close(struct weir_slots *slots);
 
@@ -86,7 +90,22 @@ void weir_slots_wait_stop(struct weir_slots *slots);
 /* Wakes all who wait; their waits return false. */
 void weir_slots_stop(struct weir_slots *slots);
 
-/* Keeps the failure if it is the slot's lowest so far. */
-void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int task, const struct weir_err *err);
+/* Keeps the failure if it is the slot's lowest so far. image: its number in the batch, by task and place in history. */
+void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int64_t image, const struct weir_err *err);
+
+/* Frames of one camera that the sample at this place of the order needs are first .. t, some of them also the last
+ * ones of the sample before it. What no sample before it needs is its own: own .. t, none when own > t. */
+static inline int weir_order_first(const struct weir_slots *slots, const struct weir_slot *slot, int at)
+{
+    int first = slot->order[at].t - slots->history + 1;
+    return first > 0 ? first : 0;
+}
+
+static inline int weir_order_own(const struct weir_slots *slots, const struct weir_slot *slot, int at)
+{
+    int first = weir_order_first(slots, slot, at);
+    bool after = at > 0 && slot->order[at - 1].episode == slot->order[at].episode && slot->order[at - 1].t >= first;
+    return after ? slot->order[at - 1].t + 1 : first;
+}
 
 #endif

@@ -1,24 +1,9 @@
-/* One task: the images of one camera (history included), or the state and actions, of one sample. Samples
- * whose frames lie in the same blocks of chunks are a group, loaded by the first task of one of them. */
+/* One task: the images of one camera (history included), or the state and actions, of one sample. A frame that several
+ * samples of a batch need is loaded by the task of the first of them (share.c). Samples whose frames lie in the same
+ * blocks of chunks are a group, loaded by the first task of one of them. */
 #include "pipeline/worker_priv.h"
 
 #include <string.h>
-
-/* ---- images ---- */
-
-static void run_camera(struct weir_worker *worker, struct weir_slot *slot, int task, int sample, int camera)
-{
-    WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
-    for (int h = 0; h < worker->shared->layout.history; h++) {
-        struct weir_image image = weir_image_of(worker->shared, slot, sample, camera, h);
-        char text[WEIR_FAULT_TEXT];
-        int rc = weir_image_load(worker, &image, text);
-        if (rc < 0 && !weir_image_recover(worker, slot, task, &image, rc, text)) {
-            atomic_store_explicit(&slot->progress[sample].bad, true, memory_order_relaxed);
-            return;
-        }
-    }
-}
 
 /* ---- state and actions ---- */
 
@@ -98,6 +83,7 @@ static void collate(struct weir_shared *shared, struct weir_slot *slot)
                                   memory_order_relaxed);
     for (int i = 0; i < slot->batch.n_tensors; i++)
         slot->batch.tensors[i].shape[0] = slot->batch.n;
+    slot->batch.ready_ns = weir_clock_monotonic_ns();
     weir_slot_finish(&shared->slots, slot);
 }
 
@@ -114,13 +100,13 @@ static void end_span(int stage, const _Atomic uint64_t *start)
     weir_span(stage, weir_clock_ticks() - atomic_load_explicit(start, memory_order_relaxed));
 }
 
-/* The sample's part is done. Decrements are acquire-release: whoever takes the last one has seen all that the others
- * wrote. */
-static void finish_part(struct weir_slot_sample *progress, bool camera)
+/* So many parts of the sample are done. Decrements are acquire-release: whoever takes the last one has seen all that
+ * the others wrote. */
+static void finish_parts(struct weir_slot_sample *progress, bool camera, int parts)
 {
-    if (camera && atomic_fetch_sub_explicit(&progress->images_left, 1, memory_order_acq_rel) == 1)
+    if (camera && atomic_fetch_sub_explicit(&progress->images_left, parts, memory_order_acq_rel) == parts)
         end_span(WEIR_STAGE_IMAGES_TOTAL, &progress->images_start_ticks);
-    if (atomic_fetch_sub_explicit(&progress->tasks_left, 1, memory_order_acq_rel) == 1)
+    if (atomic_fetch_sub_explicit(&progress->tasks_left, parts, memory_order_acq_rel) == parts)
         end_span(WEIR_STAGE_TOTAL_GETITEM, &progress->start_ticks);
 }
 
@@ -131,6 +117,43 @@ static void finish_task(struct weir_shared *shared, struct weir_slot *slot)
         collate(shared, slot);
 }
 
+/* ---- images ---- */
+
+/* After the sample at this place of the order, the first that needs nothing of what it owns. */
+static int end_of_needs(const struct weir_shared *shared, const struct weir_slot *slot, int at)
+{
+    int end = at + 1;
+    if (weir_order_own(&shared->slots, slot, at) <= slot->order[at].t)
+        while (weir_share_needs(shared, slot, at, end))
+            end++;
+    return end;
+}
+
+/* Loading what a sample owns begins: for itself, and for those after it that need it too. */
+static void begin_images(const struct weir_shared *shared, struct weir_slot *slot, int at, uint64_t now)
+{
+    for (int i = at, end = end_of_needs(shared, slot, at); i < end; i++) {
+        struct weir_slot_sample *progress = &slot->progress[slot->order[i].sample];
+        begin(&progress->start_ticks, now);
+        begin(&progress->images_start_ticks, now);
+    }
+}
+
+static void finish_images(const struct weir_shared *shared, struct weir_slot *slot, int at)
+{
+    for (int i = at, end = end_of_needs(shared, slot, at); i < end; i++)
+        finish_parts(&slot->progress[slot->order[i].sample], true, 1);
+}
+
+static void run_camera(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera, uint64_t now)
+{
+    int at = slot->rank[sample];
+    begin_images(worker->shared, slot, at, now);
+    if (weir_order_own(&worker->shared->slots, slot, at) <= slot->order[at].t)
+        weir_share_load(worker, slot, at, camera);
+    finish_images(worker->shared, slot, at);
+}
+
 /* One camera of all samples that this task has got hold of; of none when other tasks have them. */
 static void run_group(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera, uint64_t now)
 {
@@ -138,39 +161,34 @@ static void run_group(struct weir_worker *worker, struct weir_slot *slot, int sa
     weir_group_claim(worker, slot, sample, camera);
     if (gather->n_members == 0)
         return;
-    for (int i = 0; i < gather->n_members; i++) {
-        struct weir_slot_sample *progress = &gather->members[i].slot->progress[gather->members[i].sample];
-        begin(&progress->start_ticks, now);
-        begin(&progress->images_start_ticks, now);
-    }
+    for (int i = 0; i < gather->n_members; i++)
+        begin_images(worker->shared, gather->members[i].slot, gather->members[i].at, now);
     weir_group_load(worker, camera);
     for (int i = 0; i < gather->n_members; i++) {
         const struct weir_member *member = &gather->members[i];
-        finish_part(&member->slot->progress[member->sample], true);
+        finish_images(worker->shared, member->slot, member->at);
         if (i >= gather->n_own)
             finish_task(worker->shared, member->slot);
     }
 }
 
+/* ---- the task ---- */
+
 void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
 {
     struct weir_shared *shared = worker->shared;
     int sample = task / shared->tasks_per_sample, part = task % shared->tasks_per_sample;
-    bool camera = part < shared->layout.n_cameras;
     struct weir_slot_sample *progress = &slot->progress[sample];
     uint64_t now = weir_thread_self ? weir_clock_ticks() : 0;
-    if (camera && slot->order && weir_group_is_shared(shared, slot, sample, part)) {
+    if (part == shared->layout.n_cameras) {
+        begin(&progress->start_ticks, now);
+        read_qpos(shared, slot, sample);
+        read_actions(shared, slot, sample);
+        finish_parts(progress, false, 1);
+    } else if (shared->block_rows > 0 && weir_group_is_shared(shared, slot, sample, part)) {
         run_group(worker, slot, sample, part, now);
     } else {
-        begin(&progress->start_ticks, now);
-        if (camera) {
-            begin(&progress->images_start_ticks, now);
-            run_camera(worker, slot, task, sample, part);
-        } else {
-            read_qpos(shared, slot, sample);
-            read_actions(shared, slot, sample);
-        }
-        finish_part(progress, camera);
+        run_camera(worker, slot, sample, part, now);
     }
     slot->done[task] = weir_async_begin(shared->item_wait);
     finish_task(shared, slot);

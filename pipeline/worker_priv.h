@@ -4,6 +4,7 @@
 
 #include "pipeline/faults.h"
 #include "pipeline/fetch.h"
+#include "pipeline/frame_cache.h"
 #include "pipeline/read_ahead.h"
 #include "pipeline/slot.h"
 #include "pipeline/views.h"
@@ -31,6 +32,7 @@ struct weir_shared {
     uint64_t total;       /* batches of the run */
     weir_name item_wait;  /* how long what a task made waits for the consumer */
     struct weir_slots slots;
+    struct weir_frame_cache cache;
     struct weir_faults faults;
     alignas(64) _Atomic uint64_t next_ticket;
 };
@@ -51,13 +53,14 @@ struct weir_image {
 struct weir_gather {
     struct weir_member {
         struct weir_slot *slot;
-        int sample;
+        int at;  /* in the slot's order */
     } * members; /* the group: of its own batch first, then of later ones */
     int n_members, n_own;
+    int capacity, n_again; /* of items; those at their end that are to wait: see weir_group_load */
     struct weir_gather_item {
         struct weir_image image;
         struct weir_slot *slot;
-        int sample;
+        int at; /* in the slot's order: the sample that owns it */
     } * items;
     int *ts;
     uint8_t **rows, *scratch;
@@ -77,6 +80,8 @@ struct weir_worker {
     /* For the watchdog; one writer. */
     _Atomic int doing;
     _Atomic uint64_t batch, task, tasks_done;
+    _Atomic uint64_t frames_shared; /* copied to a second place of their batch */
+    _Atomic uint64_t cache_hits, cache_misses;
 };
 
 int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int id, struct weir_err *err);
@@ -93,15 +98,33 @@ struct weir_image weir_image_of(const struct weir_shared *shared, const struct w
                                 int history);
 /* Where the frame's bytes may be put at once, needing no decoding; NULL when they need it. */
 void *weir_image_direct(const struct weir_worker *worker, const struct weir_image *image);
+/* Puts the frame in its place when the decode cache has it. */
+bool weir_image_cached(struct weir_worker *worker, const struct weir_image *image);
+/* Decodes to the frame's place, and keeps good ones in the cache. */
 int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length);
-/* Fetches and decodes. 0, or negative, the fault kept, with text "FILE: DATASET[t]: reason". */
+/* Takes it from the cache, or fetches and decodes. 0, or negative, the fault kept, with text "FILE: DATASET[t]:
+ * reason". */
 int weir_image_load(struct weir_worker *worker, const struct weir_image *image, char text[WEIR_FAULT_TEXT]);
 /* Names and keeps the fault of a frame that failed. */
 void weir_image_fault(struct weir_worker *worker, const struct weir_image *image, int code, const char *reason,
                       char text[WEIR_FAULT_TEXT]);
-/* What --on-error says about a bad frame; false when the sample is lost. */
-bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int task, const struct weir_image *image,
-                        int code, const char *text);
+/* What --on-error says about a bad frame, number of the batch's images; false when it is lost. */
+bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int64_t number,
+                        const struct weir_image *image, int code, const char *text);
+
+/* ---- share.c ---- */
+
+/* A frame that the sample at this place of the slot's order owns, and the first place in its row. */
+struct weir_image weir_share_image(const struct weir_shared *shared, const struct weir_slot *slot, int at, int camera,
+                                   int t);
+/* The frame was loaded to its first place (code 0), or failed, its fault named: does what --on-error says, and copies
+ * it to its other places or gives up the samples that need it. */
+void weir_share_settle(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,
+                       int code, const char *text);
+/* Loads and settles the frames of one camera that the sample owns. */
+void weir_share_load(struct weir_worker *worker, struct weir_slot *slot, int at, int camera);
+/* True when the sample at this later place of the order needs frames that the one at place at owns. */
+bool weir_share_needs(const struct weir_shared *shared, const struct weir_slot *slot, int at, int later);
 
 /* ---- group.c ---- */
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -257,6 +258,32 @@ static void print_queue_and_io(FILE *out, const struct weir_report *report)
     print_chunks(out, &report->chunks);
 }
 
+double weir_report_hit_rate(const struct weir_report_cache *cache)
+{
+    uint64_t all = cache->hits + cache->misses;
+    return all ? (double)cache->hits / (double)all : 0;
+}
+
+static void print_copies(FILE *out, const struct weir_report *report)
+{
+    const struct weir_report_cache *cache = &report->cache;
+    if (report->frames_shared > 0)
+        fprintf(out, "frames shared within batches: %" PRIu64 " copied, not decoded again\n", report->frames_shared);
+    if (cache->budget_bytes == 0)
+        return;
+    fprintf(out,
+            "decode cache: %.1f %% hits (%" PRIu64 " of %" PRIu64 "), %" PRIu64 " frames kept, %.1f of %.1f MB used",
+            100 * weir_report_hit_rate(cache), cache->hits, cache->hits + cache->misses, cache->frames,
+            (double)cache->used_bytes / 1e6, (double)cache->budget_bytes / 1e6);
+    if (isfinite(cache->saved_s))
+        fprintf(out, ", %.3f s of work saved", cache->saved_s);
+    fprintf(out, "\ndecode cache of all %" PRIu64 " frames: %.1f MB", cache->all_frames,
+            (double)cache->all_bytes / 1e6);
+    if (cache->all_hit_rate >= 0)
+        fprintf(out, ", %.1f %% hits", 100 * cache->all_hit_rate);
+    fputc('\n', out);
+}
+
 void weir_report_errors(FILE *out, const struct weir_report *report, const char *times, const char *more,
                         const char *more_end)
 {
@@ -290,6 +317,7 @@ void weir_report_print_en(FILE *out, const struct weir_report *report)
         fputs("stage timing was off (--no-timing)\n", out);
     print_workers(out, report);
     print_queue_and_io(out, report);
+    print_copies(out, report);
     print_errors(out, report);
     if (!report->timing)
         return;

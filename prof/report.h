@@ -31,6 +31,16 @@ struct weir_report_worker {
     double wall_s, work_s, wait_s, other_s, cpu_s; /* work + wait + other = wall within 1 % */
 };
 
+/* A cache of decoded frames, in the time covered and (what is kept) at its end. */
+struct weir_report_cache {
+    uint64_t budget_bytes, used_bytes; /* used: its tables included. budget 0 = there is no cache, nothing is printed */
+    uint64_t frames;                   /* kept */
+    uint64_t hits, misses;
+    double saved_s;                 /* work that hits saved, less what copies cost; NAN = not measured */
+    uint64_t all_frames, all_bytes; /* of the dataset, and the budget that would keep them all */
+    double all_hit_rate;            /* what the hit rate would have been with it, 0..1; -1 = not known */
+};
+
 struct weir_report_error {
     char text[512]; /* file, dataset, frame, reason */
     uint64_t count;
@@ -64,6 +74,8 @@ struct weir_report {
     uint64_t fallback_reads;            /* frames that went through the HDF5 library */
     struct weir_chunk_counts chunks;
     uint64_t stored_pixels, decoded_pixels; /* of the frames decoded: as stored, and as they left the decoder */
+    uint64_t frames_shared;                 /* copied within their batch, not decoded again */
+    struct weir_report_cache cache;
     uint64_t bad_frames;                          /* attempts on frames that could not be read or decoded */
     uint64_t skipped_samples, substituted_frames; /* what --on-error did about them */
     uint64_t bad_episodes;                        /* episodes left out at open */

@@ -3,6 +3,8 @@
 
 #include "prof/text.h"
 
+#include <math.h>
+
 void weir_start_json(struct weir_json *json, const struct weir_start_line *line)
 {
     weir_json_double(json, "first_batch_s", line->first_batch_s);
@@ -117,6 +119,29 @@ static void write_chunks(struct weir_json *json, const struct weir_chunk_counts 
     weir_json_end(json, '}');
 }
 
+static void write_copies(struct weir_json *json, const struct weir_report *report)
+{
+    const struct weir_report_cache *cache = &report->cache;
+    weir_json_uint(json, "frames_shared", report->frames_shared);
+    if (cache->budget_bytes == 0)
+        return;
+    weir_json_object(json, "decode_cache");
+    weir_json_uint(json, "budget_bytes", cache->budget_bytes);
+    weir_json_uint(json, "used_bytes", cache->used_bytes);
+    weir_json_uint(json, "frames", cache->frames);
+    weir_json_uint(json, "hits", cache->hits);
+    weir_json_uint(json, "misses", cache->misses);
+    weir_json_double(json, "hit_rate", weir_report_hit_rate(cache));
+    if (isfinite(cache->saved_s))
+        weir_json_double(json, "saved_s", cache->saved_s);
+    else
+        weir_json_null(json, "saved_s");
+    weir_json_uint(json, "all_frames", cache->all_frames);
+    weir_json_uint(json, "all_bytes", cache->all_bytes);
+    fraction(json, "all_hit_rate", cache->all_hit_rate);
+    weir_json_end(json, '}');
+}
+
 static void write_errors(struct weir_json *json, const struct weir_report *report)
 {
     weir_json_uint(json, "bad_frames", report->bad_frames);
@@ -165,6 +190,7 @@ void weir_report_json(struct weir_json *json, const struct weir_report *report)
     write_workers(json, report);
     write_queue_and_io(json, report);
     write_chunks(json, &report->chunks);
+    write_copies(json, report);
     write_errors(json, report);
     write_profiler(json, report);
 }

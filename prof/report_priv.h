@@ -16,4 +16,7 @@ double weir_chunks_unpacked(const struct weir_chunk_counts *counts);
 double weir_chunks_read(const struct weir_chunk_counts *counts);
 double weir_chunks_shared(const struct weir_chunk_counts *counts);
 
+/* The part of all look-ups that hit, 0..1. */
+double weir_report_hit_rate(const struct weir_report_cache *cache);
+
 #endif

@@ -4,6 +4,7 @@
 #include "prof/text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum { RULE_WIDTH = 60 };
@@ -97,6 +98,24 @@ static void print_queue_and_io(FILE *out, const struct weir_report *report)
                 weir_chunks_read(chunks));
 }
 
+static void print_copies(FILE *out, const struct weir_report *report)
+{
+    const struct weir_report_cache *cache = &report->cache;
+    if (report->frames_shared > 0)
+        fprintf(out, "批内共享: %" PRIu64 " 帧直接复制, 未重复解码\n", report->frames_shared);
+    if (cache->budget_bytes == 0)
+        return;
+    fprintf(out, "解码缓存: 命中率 %.1f%% (%" PRIu64 "/%" PRIu64 "), 已存 %" PRIu64 " 帧, 占用 %.1f/%.1f MB",
+            100 * weir_report_hit_rate(cache), cache->hits, cache->hits + cache->misses, cache->frames,
+            (double)cache->used_bytes / 1e6, (double)cache->budget_bytes / 1e6);
+    if (isfinite(cache->saved_s))
+        fprintf(out, ", 节省工作时间 %.3fs", cache->saved_s);
+    fprintf(out, "\n若缓存全部 %" PRIu64 " 帧: 需 %.1f MB", cache->all_frames, (double)cache->all_bytes / 1e6);
+    if (cache->all_hit_rate >= 0)
+        fprintf(out, ", 命中率 %.1f%%", 100 * cache->all_hit_rate);
+    fputc('\n', out);
+}
+
 static void print_errors(FILE *out, const struct weir_report *report)
 {
     fprintf(out, "错误: %" PRIu64 " 个坏帧, 跳过 %" PRIu64 " 个样本, 替换 %" PRIu64 " 帧, 舍弃 %" PRIu64 " 个片段\n",
@@ -113,6 +132,7 @@ void weir_report_print_zh(FILE *out, const struct weir_report *report)
         fputs("环节计时已关闭 (--no-timing)\n", out);
     print_workers(out, report);
     print_queue_and_io(out, report);
+    print_copies(out, report);
     print_errors(out, report);
     if (!report->timing)
         return;

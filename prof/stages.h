@@ -26,6 +26,9 @@ enum weir_stage {
     WEIR_STAGE_IMAGE_DECODE,  /* 03b_image_decode */
     WEIR_STAGE_READ_BYTES,    /* 03c_read_bytes */
     WEIR_STAGE_INFLATE,       /* 03d_inflate */
+    WEIR_STAGE_CACHE_COPY,    /* 03e_cache_copy */
+    WEIR_STAGE_CACHE_KEEP,    /* 03f_cache_keep */
+    WEIR_STAGE_SHARE_COPY,    /* 03g_share_copy */
     WEIR_STAGE_READ_ACTIONS,  /* 04_read_actions */
     WEIR_STAGE_TO_TENSOR,     /* 05_to_tensor_normalize */
     WEIR_STAGE_COLLATE,       /* 06_collate */

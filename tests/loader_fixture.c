@@ -171,6 +171,25 @@ char *fixture_checksums(const struct weir_loader_config *config, int *rc, struct
     return text;
 }
 
+static bool same_frame(const struct weir_batch *batch, int history, int i, int j)
+{
+    int back_i = i % history, back_j = j % history;
+    struct weir_sample a = batch->samples[i / history], b = batch->samples[j / history];
+    return a.episode == b.episode && (a.t > back_i ? a.t - back_i : 0) == (b.t > back_j ? b.t - back_j : 0);
+}
+
+uint64_t fixture_frames(const struct weir_batch *batch, int history)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < batch->n * history; i++) {
+        bool before = false;
+        for (int j = 0; j < i && !before; j++)
+            before = same_frame(batch, history, i, j);
+        n += !before;
+    }
+    return n;
+}
+
 uint8_t *fixture_test_image(const char *name, size_t *length)
 {
     char relative[128];

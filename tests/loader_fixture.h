@@ -38,7 +38,11 @@ char *fixture_checksums(const struct weir_loader_config *config, int *rc, struct
 /* Opens or dies. */
 struct weir_loader *fixture_loader(const struct weir_loader_config *config);
 
-/* An image beside the real data ("testimages/testorig.jpg" is of libjpeg-turbo's references), to be freed; NULL and length 0 when it is not there. */
+/* Distinct frames of one camera that a batch's samples need, with so much history. */
+uint64_t fixture_frames(const struct weir_batch *batch, int history);
+
+/* An image beside the real data ("testimages/testorig.jpg" is of libjpeg-turbo's references), to be freed; NULL and
+ * length 0 when it is not there. */
 uint8_t *fixture_test_image(const char *name, size_t *length);
 
 #endif

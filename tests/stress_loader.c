@@ -113,6 +113,7 @@ static void choose(struct runner *r, struct weir_loader_config *config)
     config->num_epochs = 1 + (int)draw(r, 3);
     config->obs_history = 1 + (int)draw(r, 2);
     config->on_error = (enum weir_on_error)draw(r, 3);
+    config->decode_cache_bytes = draw(r, 2) ? draw(r, 400000) : 0; /* up to what all frames take, or not */
     config->no_timing = draw(r, 4) == 0;
     static const char *const engines[] = {"auto", "pread", "mmap", "null", "uring"};
     config->io = engines[draw(r, uring ? 5 : 4)];

@@ -82,6 +82,19 @@ static void release(struct output output)
 
 /* --- JSON lines --------------------------------------------------------------------------------------------------- */
 
+static const struct weir_report_cache full_cache = {.budget_bytes = 1u << 30,
+                                                    .used_bytes = 1000000,
+                                                    .frames = 7,
+                                                    .hits = 2000,
+                                                    .misses = 1000,
+                                                    .saved_s = 10.0 / 3,
+                                                    .all_frames = 3000,
+                                                    .all_bytes = 3000000001,
+                                                    .all_hit_rate = 2.0 / 3};
+
+static const char *const names[] = {"00_TOTAL_getitem", "03b_image_decode", "08_wait_for_data", "图像 \"增强\"\\",
+                                    "03a"};
+
 static struct weir_report *full_report(int seed)
 {
     struct weir_report *report = calloc(1, sizeof *report);
@@ -103,6 +116,8 @@ static struct weir_report *full_report(int seed)
                                    .stored_pixels = 307200000,
                                    .decoded_pixels = 76800001,
                                    .chunks = {100, 40, 800, 12345678, 34567890, 7654321, 23456789},
+                                   .frames_shared = 12 + (unsigned)seed,
+                                   .cache = seed ? full_cache : (struct weir_report_cache){0},
                                    .bad_frames = 100,
                                    .skipped_samples = 2,
                                    .substituted_frames = 3,
@@ -113,8 +128,6 @@ static struct weir_report *full_report(int seed)
                                    .thread_s = 200.0 / 3,
                                    .profiler_share = 0.000123456789,
                                    .clock_error_ppm = 0.314};
-    static const char *const names[] = {"00_TOTAL_getitem", "03b_image_decode", "08_wait_for_data", "图像 \"增强\"\\",
-                                        "03a"};
     for (int i = 0; i < 5; i++) {
         struct weir_report_row *row = &report->rows[i];
         snprintf(row->name, sizeof row->name, "%s", names[i]);

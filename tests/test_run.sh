@@ -189,6 +189,33 @@ log "without timing there are epochs and counts, but no stages" '
 assert tables[0]["timing"] is False and tables[0]["stages"] == [] and tables[0]["io"]["reads"] == 80
 assert epochs[0]["data_wait_fraction"] > 0'
 
+# ---- the decode cache: 40 samples x 2 cameras of 9,216 bytes an epoch, 3 epochs ----
+run 0 run "$data" --num-workers 1 --num-epochs 3 --decode-cache 1M --every 1 --log "$work/log" --checksums "$work/cached"
+count '^03b_image_decode +work +80 ' 2 # in the first epoch, and so in all
+count '^decode cache: 66\.7 % hits \(160 of 240\), 80 frames kept, 0\.7 of 1\.0 MB used, [-0-9.]+ s of work saved$' 1
+count '^decode cache of all 80 frames: 0\.7 MB, 66\.7 % hits$' 1
+log "the log has the cache's figures, per table" '
+c = [t["decode_cache"] for t in tables]
+assert [x["hits"] + x["misses"] for x in c][3] == 240 and c[3]["hit_rate"] == 160 / 240
+assert all(x["budget_bytes"] == 1 << 20 and x["used_bytes"] == x["all_bytes"] < 1 << 20 and x["frames"] == 80 for x in c)
+assert sum(x["hits"] for x in c[:3]) == 160 and c[2]["misses"] == 0 and c[3]["misses"] == 80 and c[2]["all_hit_rate"] == 1 and c[2]["saved_s"] > 0
+assert all(t["frames_shared"] == 0 for t in tables)'
+run 0 run "$data" --num-epochs 3 --decode_cache=0 --checksums "$work/sums"
+check "nobody can tell from the batches that there is a cache" cmp -s "$work/sums" "$work/cached"
+count '^decode cache' 0
+run 0 run "$data" --num-epochs 2 --decode-cache 400k --no-timing
+count '^decode cache: [0-9.]+ % hits \([0-9]+ of 160\), 44 frames kept, 0\.4 of 0\.4 MB used$' 1
+run 0 run "$data" --decode-cache 4096
+count '^decode cache: 0\.0 % hits \(0 of 80\), 0 frames kept, 0\.0 of 0\.0 MB used' 1
+run 0 run "$data" --num-workers 1 --num-epochs 2 --decode-cache 1M --lang zh
+count '^解码缓存: 命中率 50\.0% \(80/160\), 已存 80 帧, 占用 0\.7/1\.0 MB, 节省工作时间 ' 1
+run 0 run "$data" --obs-history 3 --no-shuffle
+count '^frames shared within batches: [0-9]+ copied, not decoded again$' 1
+for bad in 2X -1 1.5G 99999999999T G; do
+    run 2 run "$data" --decode-cache "$bad"
+done
+err "--decode-cache wants bytes such as 512M or 2G, not 'G'"
+
 # ---- what people grep for ----
 run 0 run "$data" --num-epochs 2 --every 1 --lang zh
 grep -A 20 "性能分析统计" "$work/out" >"$work/grepped"

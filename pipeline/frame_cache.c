@@ -1,0 +1,153 @@
+/* Nothing is evicted. Over shuffled epochs every frame is as likely to be asked for next as any other, so whatever is
+ * thrown out for a newcomer loses as much as it wins; and least-recently-used, on a set that does not fit, throws out
+ * each frame before its turn comes again: next to no hits at all. Keeping what came first gives, from the second epoch
+ * on, the part of the frames that fits, which no policy can do better without knowing the order; and frames that never
+ * go need neither locks, nor counts of readers, nor a memory that comes apart when cameras differ in size. */
+#include "pipeline/frame_cache.h"
+#include "prof/memory.h"
+#include "prof/recorder.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What the table says of a frame that is not in. Frames begin at multiples of 64, after the table. */
+enum { NEVER_ASKED = 0, NOT_KEPT = 1, BEING_KEPT = 2, ALIGNMENT = 64 };
+
+static uint64_t aligned(uint64_t bytes, uint64_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+/* Sizes of the tables and of everything; -EOVERFLOW when no memory could be so large. */
+static int measure(struct weir_frame_cache *cache, const int *steps, int episodes)
+{
+    uint64_t all_steps = 0, step_bytes = 0;
+    for (int i = 0; i < episodes; i++)
+        all_steps += (uint64_t)steps[i];
+    for (int c = 0; c < cache->cameras; c++)
+        step_bytes += aligned(cache->image_bytes[c], ALIGNMENT);
+    cache->all_frames = all_steps * (uint64_t)cache->cameras;
+    cache->table_bytes = aligned(8 * (cache->all_frames + (uint64_t)episodes), ALIGNMENT);
+    uint64_t pixels;
+    return __builtin_mul_overflow(all_steps, step_bytes, &pixels) ||
+                   __builtin_add_overflow(pixels, cache->table_bytes, &cache->all_bytes) || cache->all_bytes > INT64_MAX
+               ? -EOVERFLOW
+               : 0;
+}
+
+/* How much to map: whole pages, within the budget; 0 when not one frame would fit. */
+static uint64_t mapping_bytes(const struct weir_frame_cache *cache)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), smallest = UINT64_MAX;
+    uint64_t budget = cache->budget_bytes / page * page, all = aligned(cache->all_bytes, page);
+    for (int c = 0; c < cache->cameras; c++)
+        smallest = cache->image_bytes[c] < smallest ? cache->image_bytes[c] : smallest;
+    uint64_t bytes = all < budget ? all : budget;
+    return bytes > cache->table_bytes && bytes - cache->table_bytes >= smallest ? bytes : 0;
+}
+
+int weir_frame_cache_open(struct weir_frame_cache *cache, uint64_t budget_bytes, const int *steps, int episodes,
+                          const size_t *image_bytes, int cameras, struct weir_err *err)
+{
+    memset(cache, 0, sizeof *cache);
+    cache->budget_bytes = budget_bytes;
+    cache->image_bytes = image_bytes;
+    cache->cameras = cameras;
+    if (budget_bytes == 0)
+        return 0;
+    if (measure(cache, steps, episodes) < 0)
+        return weir_err_set(err, -EOVERFLOW,
+                            "the dataset's decoded frames are more than any memory; leave out "
+                            "--decode-cache");
+    uint64_t bytes = mapping_bytes(cache), available = weir_memory_available_bytes();
+    if (bytes == 0)
+        return 0;
+    void *memory = available && bytes > available
+                       ? MAP_FAILED
+                       : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return weir_err_set(err, -ENOMEM,
+                            "a decode cache of %.3f GB does not fit: %.3f GB are free; use a smaller --decode-cache",
+                            (double)bytes / 1e9, (double)available / 1e9);
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    cache->memory = memory;
+    cache->memory_bytes = bytes;
+    cache->frames = memory;
+    cache->first = (uint64_t *)memory + cache->all_frames;
+    for (int i = 1; i < episodes; i++)
+        cache->first[i] = cache->first[i - 1] + (uint64_t)steps[i - 1];
+    cache->used_bytes = cache->table_bytes;
+    weir_memory_reserved((int64_t)bytes, WEIR_MEMORY_CPU);
+    return 0;
+}
+
+void weir_frame_cache_close(struct weir_frame_cache *cache)
+{
+    if (cache->memory) {
+        munmap(cache->memory, cache->memory_bytes);
+        weir_memory_reserved(-(int64_t)cache->memory_bytes, WEIR_MEMORY_CPU);
+    }
+    memset(cache, 0, sizeof *cache);
+}
+
+static _Atomic uint64_t *entry_of(const struct weir_frame_cache *cache, int episode, int camera, int t)
+{
+    return &cache->frames[(cache->first[episode] + (uint64_t)t) * (uint64_t)cache->cameras + (uint64_t)camera];
+}
+
+bool weir_frame_cache_has(const struct weir_frame_cache *cache, int episode, int camera, int t)
+{
+    return cache->memory &&
+           atomic_load_explicit(entry_of(cache, episode, camera, t), memory_order_relaxed) >= ALIGNMENT;
+}
+
+bool weir_frame_cache_take(struct weir_frame_cache *cache, int episode, int camera, int t, void *to)
+{
+    if (!cache->memory)
+        return false;
+    _Atomic uint64_t *entry = entry_of(cache, episode, camera, t);
+    /* Acquire: with the place come the pixels that were written before it was. They never change after. */
+    uint64_t place = atomic_load_explicit(entry, memory_order_acquire);
+    if (place >= ALIGNMENT) {
+        WEIR_ZONE(WEIR_STAGE_CACHE_COPY);
+        memcpy(to, cache->memory + place, cache->image_bytes[camera]);
+        return true;
+    }
+    if (place == NEVER_ASKED &&
+        atomic_compare_exchange_strong_explicit(entry, &place, NOT_KEPT, memory_order_relaxed, memory_order_relaxed))
+        atomic_fetch_add_explicit(&cache->seen, 1, memory_order_relaxed);
+    return false;
+}
+
+/* The place of so many bytes that nobody else will get; 0 when they do not fit. A smaller frame may fit still. */
+static uint64_t reserve(struct weir_frame_cache *cache, uint64_t bytes)
+{
+    uint64_t place = atomic_load_explicit(&cache->used_bytes, memory_order_relaxed);
+    do {
+        if (bytes > cache->memory_bytes - place)
+            return 0;
+    } while (!atomic_compare_exchange_weak_explicit(&cache->used_bytes, &place, place + bytes, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return place;
+}
+
+void weir_frame_cache_keep(struct weir_frame_cache *cache, int episode, int camera, int t, const void *pixels)
+{
+    uint64_t bytes = cache->memory ? aligned(cache->image_bytes[camera], ALIGNMENT) : 0, state = NOT_KEPT;
+    if (!cache->memory || bytes > cache->memory_bytes - atomic_load_explicit(&cache->used_bytes, memory_order_relaxed))
+        return;
+    _Atomic uint64_t *entry = entry_of(cache, episode, camera, t);
+    if (!atomic_compare_exchange_strong_explicit(entry, &state, BEING_KEPT, memory_order_relaxed, memory_order_relaxed))
+        return; /* another worker, for another batch, was first */
+    uint64_t place = reserve(cache, bytes);
+    if (place == 0) {
+        atomic_store_explicit(entry, NOT_KEPT, memory_order_relaxed);
+        return;
+    }
+    WEIR_ZONE(WEIR_STAGE_CACHE_KEEP);
+    memcpy(cache->memory + place, pixels, cache->image_bytes[camera]);
+    atomic_store_explicit(entry, place, memory_order_release); /* publishes the pixels */
+    atomic_fetch_add_explicit(&cache->kept, 1, memory_order_relaxed);
+}

@@ -1,0 +1,142 @@
+/* What a loader uses, and what it has done so far. */
+#include "pipeline/loader.h"
+#include "pipeline/loader_priv.h"
+
+#include <limits.h>
+#include <string.h>
+
+const struct weir_dataset *weir_loader_dataset(const struct weir_loader *loader)
+{
+    return loader->shared.dataset;
+}
+
+const struct weir_sampler *weir_loader_sampler(const struct weir_loader *loader)
+{
+    return loader->shared.sampler;
+}
+
+struct weir_recorder *weir_loader_recorder(const struct weir_loader *loader)
+{
+    return loader->shared.recorder;
+}
+
+static double since_start_s(const struct weir_loader *loader, uint64_t then_ns)
+{
+    return then_ns ? (double)(then_ns - loader->start_ns) / 1e9 : 0;
+}
+
+void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_facts *facts)
+{
+    const struct weir_shared *s = &loader->shared;
+    *facts = (struct weir_loader_facts){
+        .workers = loader->n_workers,
+        .prefetch = s->config.prefetch,
+        .slots = s->slots.n,
+        .slot_bytes = s->layout.slot_bytes,
+        .index_bytes = weir_dataset_index_bytes(s->dataset),
+        .extent_max = weir_dataset_extent_max(s->dataset),
+        .images_per_sample = s->layout.n_cameras * s->layout.history,
+        .files = weir_dataset_files(s->dataset),
+        .files_from_index = weir_dataset_files_from_index(s->dataset),
+        .index_s = since_start_s(loader, loader->indexed_ns),
+        .cache_budget_bytes = s->cache.budget_bytes,
+        .cache_mapped_bytes = s->cache.memory_bytes,
+        .cache_frames_all = s->cache.all_frames,
+        .cache_bytes_all = s->cache.all_bytes,
+        .open_s = since_start_s(loader, loader->opened_ns),
+        .first_batch_s = since_start_s(loader, loader->first_batch_ns),
+    };
+    weir_reading_facts(s, facts);
+    for (int c = 0; c < s->layout.n_cameras; c++) {
+        facts->image_width[c] = s->layout.width[c];
+        facts->image_height[c] = s->layout.height[c];
+        facts->views[c] = s->views[c];
+        facts->whole[c] = weir_view_is_whole(&s->views[c], &s->probes[c]);
+    }
+}
+
+double weir_loader_cached(struct weir_loader *loader)
+{
+    return weir_reading_cached(&loader->shared);
+}
+
+void weir_loader_norm(const struct weir_loader *loader, bool actions, const float **mean, const float **std)
+{
+    const struct weir_norm *norm = actions ? &loader->shared.actions : &loader->shared.qpos;
+    *mean = norm->mean;
+    *std = norm->std;
+}
+
+void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes)
+{
+    const struct weir_shared *s = &loader->shared;
+    *counts = (struct weir_loader_counts){
+        .bad_frames = atomic_load_explicit(&s->faults.bad_frames, memory_order_relaxed),
+        .skipped_samples = atomic_load_explicit(&s->faults.skipped_samples, memory_order_relaxed),
+        .substituted_frames = atomic_load_explicit(&s->faults.substituted_frames, memory_order_relaxed),
+        .bad_episodes = (uint64_t)weir_dataset_bad_episodes(s->dataset),
+        .cache_seen = atomic_load_explicit(&s->cache.seen, memory_order_relaxed),
+        .cache_frames = atomic_load_explicit(&s->cache.kept, memory_order_relaxed),
+        .cache_bytes = atomic_load_explicit(&s->cache.used_bytes, memory_order_relaxed),
+    };
+    for (int i = 0; i < loader->n_contexts; i++) {
+        struct weir_read_counts reads;
+        weir_reader_counts(loader->workers[i].fetcher.reader, &reads);
+        struct weir_decoder_counts decoded;
+        weir_decoder_counts(loader->workers[i].decoder, &decoded);
+        counts->decoded.frames += decoded.frames;
+        counts->decoded.stored_pixels += decoded.stored_pixels;
+        counts->decoded.decoded_pixels += decoded.decoded_pixels;
+        counts->reads += reads.reads;
+        counts->read_bytes += reads.bytes;
+        counts->ahead_reads += reads.ahead;
+        uint64_t fallbacks = atomic_load_explicit(&loader->workers[i].fetcher.fallbacks, memory_order_relaxed);
+        counts->fallback_reads += fallbacks;
+        counts->frames_shared += atomic_load_explicit(&loader->workers[i].frames_shared, memory_order_relaxed);
+        counts->cache_hits += atomic_load_explicit(&loader->workers[i].cache_hits, memory_order_relaxed);
+        counts->cache_misses += atomic_load_explicit(&loader->workers[i].cache_misses, memory_order_relaxed);
+        counts->reads += fallbacks;
+        counts->read_bytes += atomic_load_explicit(&loader->workers[i].fetcher.fallback_bytes, memory_order_relaxed);
+        weir_fetch_add_chunks(&loader->workers[i].fetcher, &counts->chunks);
+    }
+    pthread_mutex_lock(&loader->depth_lock);
+    counts->queue_sum = loader->depth.sum;
+    counts->queue_samples = loader->depth.samples;
+    counts->queue_min = loader->depth.max < 0 ? 0 : loader->depth.min;
+    counts->queue_max = loader->depth.max < 0 ? 0 : loader->depth.max;
+    if (reset_extremes)
+        loader->depth = (struct weir_queue_depth){loader->depth.sum, loader->depth.samples, INT_MAX, -1};
+    pthread_mutex_unlock(&loader->depth_lock);
+}
+
+void weir_loader_count_now(const struct weir_loader *loader)
+{
+    static weir_name names[3];
+    const struct weir_slots *slots = &loader->shared.slots;
+    int ready = 0, begun = 0, busy = 0;
+    for (int i = 0; i < slots->n; i++) {
+        const struct weir_slot *slot = &slots->slot[i];
+        uint64_t armed = atomic_load_explicit(&slot->armed, memory_order_relaxed);
+        ready += armed && atomic_load_explicit(&slot->complete, memory_order_relaxed) == armed && !slot->lent;
+        begun += atomic_load_explicit(&slot->begun, memory_order_relaxed);
+    }
+    for (int i = 0; i < loader->n_contexts; i++)
+        busy += atomic_load_explicit(&loader->workers[i].doing, memory_order_relaxed) == WEIR_DOING_TASK;
+    weir_counter(weir_site_name_(&names[0], "batches ready", WEIR_CAT_OTHER), ready);
+    weir_counter(weir_site_name_(&names[1], "bytes in flight", WEIR_CAT_OTHER),
+                 (double)begun * (double)slots->slot_bytes);
+    weir_counter(weir_site_name_(&names[2], "busy workers", WEIR_CAT_OTHER), busy);
+}
+
+bool weir_loader_fault(struct weir_loader *loader, int i, char text[WEIR_FAULT_TEXT], uint64_t *count)
+{
+    struct weir_faults *faults = &loader->shared.faults;
+    pthread_mutex_lock(&faults->lock);
+    bool there = i >= 0 && i < faults->n;
+    if (there) {
+        memcpy(text, faults->kept[i].text, WEIR_FAULT_TEXT);
+        *count = faults->kept[i].count;
+    }
+    pthread_mutex_unlock(&faults->lock);
+    return there;
+}

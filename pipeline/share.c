@@ -1,0 +1,96 @@
+/* A frame that several samples of a batch need (their histories overlap, or they are the same sample) or one sample
+ * several times (the first frame, repeated) is read and decoded once, by the first of them in the slot's order, and
+ * copied to its other places. So the tasks of a batch still run side by side, and none waits for another. */
+#include "pipeline/worker_priv.h"
+
+#include <string.h>
+
+/* Where in the history of the sample at this place the frame comes first, and last: more than once only t 0. */
+static int first_place(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t)
+{
+    return t > 0 ? slots->history - 1 - (slot->order[at].t - t) : 0;
+}
+
+static int last_place(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t)
+{
+    return slots->history - 1 - (slot->order[at].t - t);
+}
+
+static bool needs_frame(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t, int later)
+{
+    return later < slot->plan.n && slot->order[later].episode == slot->order[at].episode &&
+           weir_order_first(slots, slot, later) <= t;
+}
+
+bool weir_share_needs(const struct weir_shared *shared, const struct weir_slot *slot, int at, int later)
+{
+    return needs_frame(&shared->slots, slot, at, slot->order[at].t, later);
+}
+
+struct weir_image weir_share_image(const struct weir_shared *shared, const struct weir_slot *slot, int at, int camera,
+                                   int t)
+{
+    return weir_image_of(shared, slot, slot->order[at].sample, camera, first_place(&shared->slots, slot, at, t));
+}
+
+/* The lowest number, among the batch's images, of the frame's places. */
+static int64_t lowest(const struct weir_shared *shared, const struct weir_slot *slot, int at,
+                      const struct weir_image *image)
+{
+    const struct weir_slots *slots = &shared->slots;
+    int64_t number = INT64_MAX;
+    for (int i = at; needs_frame(slots, slot, at, image->t, i); i++) {
+        int64_t task = (int64_t)slot->order[i].sample * shared->tasks_per_sample + image->camera;
+        int64_t mine = task * slots->history + first_place(slots, slot, i, image->t);
+        number = mine < number ? mine : number;
+    }
+    return number;
+}
+
+static void give_up(const struct weir_slots *slots, struct weir_slot *slot, int at, int t)
+{
+    for (int i = at; needs_frame(slots, slot, at, t, i); i++)
+        atomic_store_explicit(&slot->progress[slot->order[i].sample].bad, true, memory_order_relaxed);
+}
+
+static void copy(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image)
+{
+    const struct weir_shared *shared = worker->shared;
+    const struct weir_slots *slots = &shared->slots;
+    size_t bytes = shared->layout.image_bytes[image->camera];
+    uint64_t copied = 0;
+    for (int i = at; needs_frame(slots, slot, at, image->t, i); i++)
+        for (int h = first_place(slots, slot, i, image->t); h <= last_place(slots, slot, i, image->t); h++) {
+            void *to = weir_layout_image(&shared->layout, slot->memory, slot->order[i].sample, image->camera, h);
+            if (to == image->place)
+                continue;
+            WEIR_ZONE(WEIR_STAGE_SHARE_COPY);
+            memcpy(to, image->place, bytes);
+            copied++;
+        }
+    if (copied) /* one writer */
+        atomic_store_explicit(&worker->frames_shared, worker->frames_shared + copied, memory_order_relaxed);
+}
+
+void weir_share_settle(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,
+                       int code, const char *text)
+{
+    bool fine =
+        code == 0 || weir_image_recover(worker, slot, lowest(worker->shared, slot, at, image), image, code, text);
+    if (fine)
+        copy(worker, slot, at, image);
+    else
+        give_up(&worker->shared->slots, slot, at, image->t);
+}
+
+void weir_share_load(struct weir_worker *worker, struct weir_slot *slot, int at, int camera)
+{
+    WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
+    const struct weir_shared *shared = worker->shared;
+    for (int t = weir_order_own(&shared->slots, slot, at); t <= slot->order[at].t; t++) {
+        struct weir_image image = weir_share_image(shared, slot, at, camera, t);
+        char text[WEIR_FAULT_TEXT];
+        int rc = weir_image_load(worker, &image, text);
+        weir_share_settle(worker, slot, at, &image, rc, text);
+    }
+}
