@@ -14,7 +14,7 @@ struct weir_choice_config {
 
 struct weir_choice {
     const char *engine;
-    char why[200]; /* a sentence */
+    char why[256]; /* a sentence */
 };
 
 /* Takes pread when nearly all is in the page cache; else times the engines on extents that are not, for a tenth of a
