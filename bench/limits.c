@@ -19,7 +19,7 @@ static const struct weir_opt limits_opts[] = {
     {"workers", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, workers), "N,N,auto", "1,auto",
      "numbers of worker threads; auto: one per usable core"},
     {"formats", WEIR_OPT_TEXT, .offset = offsetof(struct limits_options, formats), "LIST", "u8",
-     "the loader's images: u8, u8-nchw, f32, f32-nchw, separated by commas"},
+     "the loader's images: u8, u8-nchw, f32, f32-nchw (normalised), separated by commas"},
     {"rounds", WEIR_OPT_INT, .offset = offsetof(struct limits_options, rounds), "N", "7", "turns of each side", 1,
      SERIES_MAX},
     {"seconds", WEIR_OPT_DOUBLE, .offset = offsetof(struct limits_options, seconds), "F", "1.5", "length of a turn",
@@ -39,13 +39,14 @@ struct format {
     const char *name;
     enum weir_dtype dtype;
     enum weir_image_layout layout;
+    double target; /* u8 is what raw libjpeg-turbo does, and no more */
 };
 
 static const struct format formats_known[FORMATS_MAX] = {
-    {"u8", WEIR_DTYPE_U8, WEIR_LAYOUT_NHWC},
-    {"u8-nchw", WEIR_DTYPE_U8, WEIR_LAYOUT_NCHW},
-    {"f32", WEIR_DTYPE_F32, WEIR_LAYOUT_NHWC},
-    {"f32-nchw", WEIR_DTYPE_F32, WEIR_LAYOUT_NCHW},
+    {"u8", WEIR_DTYPE_U8, WEIR_LAYOUT_NHWC, 0.95},
+    {"u8-nchw", WEIR_DTYPE_U8, WEIR_LAYOUT_NCHW, 0},
+    {"f32", WEIR_DTYPE_F32, WEIR_LAYOUT_NHWC, 0},
+    {"f32-nchw", WEIR_DTYPE_F32, WEIR_LAYOUT_NCHW, 0.80},
 };
 
 static int parse_formats(const char *text, const struct format *formats[FORMATS_MAX], struct weir_err *err)
@@ -79,6 +80,10 @@ static void to_config(const struct limits_options *o, const struct format *forma
     config->train_split = 1;
     config->format.dtype = format->dtype;
     config->format.layout = format->layout;
+    for (int c = 0; c < 3 && format->dtype == WEIR_DTYPE_F32; c++) {
+        config->format.mean[c] = 0.5f;
+        config->format.std[c] = 0.25f;
+    }
 }
 
 /* ---- data ---- */
@@ -231,7 +236,7 @@ static int make_plan(const struct limits_options *o, struct plan *plan, struct w
         const struct format *format = plan->formats[i / plan->n_counts];
         plan->comparisons[i].workers = plan->counts[i % plan->n_counts];
         plan->comparisons[i].format = format->name;
-        plan->comparisons[i].has_target = format == &formats_known[0];
+        plan->comparisons[i].target = format->target;
     }
     return 0;
 }

@@ -17,7 +17,7 @@ struct limits_options {
 struct comparison {
     int workers;
     const char *format;
-    bool has_target; /* the loader does what raw libjpeg-turbo does, and no more */
+    double target; /* least ratio that is promised; 0 = none */
     struct series raw, weir, ratio;
     double split_error, profiler_share;                         /* the largest of all turns */
     double decode_share, convert_share, read_share, wait_share; /* of the workers' time, means over the turns */
@@ -26,7 +26,6 @@ struct comparison {
 };
 
 /* What is promised of the loader (README). */
-#define LIMITS_RATIO_MIN    0.90
 #define LIMITS_SPLIT_MAX    0.01
 #define LIMITS_PROFILER_MAX 0.01
 

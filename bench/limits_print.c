@@ -29,8 +29,8 @@ static void print_rates(const struct comparison *c)
 {
     char raw[48], weir[48], ratio[48], target[32] = "no target";
     double median = series_at(&c->ratio, 0.5);
-    if (c->has_target)
-        snprintf(target, sizeof target, "%s (>= %.2f)", verdict(median >= LIMITS_RATIO_MIN), LIMITS_RATIO_MIN);
+    if (c->target > 0)
+        snprintf(target, sizeof target, "%s (>= %.2f)", verdict(median >= c->target), c->target);
     printf("%7d  %-8s  %-23s  %-23s  %-22s  %s\n", c->workers, c->format, spread(raw, &c->raw, 0),
            spread(weir, &c->weir, 0), spread(ratio, &c->ratio, 3), target);
 }
@@ -96,8 +96,8 @@ static void json_comparison(struct weir_json *json, const struct comparison *c, 
     }
     series_json(json, "weir_images_per_s", &c->weir);
     series_json(json, "ratio", &c->ratio);
-    if (c->has_target)
-        weir_json_double(json, "ratio_target", LIMITS_RATIO_MIN);
+    if (c->target > 0)
+        weir_json_double(json, "ratio_target", c->target);
     else
         weir_json_null(json, "ratio_target");
     weir_json_double(json, "decode_share", c->decode_share);

@@ -5,8 +5,9 @@
 #     cmake --preset portable && cmake --build --preset portable      (where the -dev packages are)
 #     tests/gpu/run.sh build/portable                                 (there: needs libhdf5 1.10 and glibc only)
 #
-# Full logs go to $OUT (default /tmp/weir-gpu); the last lines are a short table. About 5 minutes on 16 cores. ROUNDS
-# and TURN_S make it shorter: ROUNDS=1 TURN_S=0.2 for a trial.
+# Full logs go to $OUT (default /tmp/weir-gpu); the last lines are a short table. About 6 minutes on 16 cores, 5 more with
+# PEERS=1 (other loaders beside it; wants a Python with h5py, torch and OpenCV). ROUNDS and TURN_S make it shorter:
+# ROUNDS=1 TURN_S=0.2 for a trial.
 set -euo pipefail
 build=${1:?usage: tests/gpu/run.sh BUILD_FOLDER}
 out=${OUT:-/tmp/weir-gpu}
@@ -59,12 +60,20 @@ head_line "limits: 640x480, quality 95, from 1 worker to all cores"
 head_line "limits: f32, planar"
 "${limits[@]}" --data "$data/act-jpeg" --workers auto --formats f32-nchw | tee "$out/limits-f32.txt"
 head_line "limits: quality 50"
-"${limits[@]}" --data "$data/q50" --workers 1,auto | tee "$out/limits-q50.txt"
+"${limits[@]}" --data "$data/q50" --workers 1,auto --formats u8,f32-nchw | tee "$out/limits-q50.txt"
+head_line "hand-off"
+"$build/bench/handoff" --data "$data/act-jpeg" | tee "$out/handoff.txt"
+if [ "${PEERS:-0}" = 1 ]; then
+    head_line "other loaders"
+    bench/peers/run.py --weir "$weir" --limits "$build/bench/limits" --no-install --rounds 4 --seconds 0.4 --data "$data/peers" \
+        --json "$out/peers.json" | tee "$out/peers.txt"
+fi
 
 head_line "summary"
 cat "$data/equal.txt"
 grep -E 'two clock reads| zone,| lap' "$out/prof.txt"
 cat "$out/run-cost.txt"
+grep -E 'PASS|MISS|next,' "$out/handoff.txt"
 for result in q95 f32 q50; do
     echo "-- limits-$result"
     sed -n '/^workers/,$p' "$out/limits-$result.txt" | grep -v '^$'
