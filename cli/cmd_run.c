@@ -5,6 +5,7 @@
 #include "cli/run_loop.h"
 #include "cli/sysinfo.h"
 #include "pipeline/read_ahead.h"
+#include "pipeline/views.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,13 +75,15 @@ static const struct weir_opt run_opts[] = {
     {"index", WEIR_OPT_TEXT, FIELD(index), "FILE", NULL,
      "keep the index in this file: read when it fits, else written"},
     {"color", WEIR_OPT_ENUM, FIELD(color), "rgb|bgr", "rgb", "channel order of images"},
-    {"output", WEIR_OPT_ENUM, FIELD(output), "u8|f32", "u8", "type of images; f32 is 0..1"},
+    {"output", WEIR_OPT_ENUM, FIELD(output), "u8|f32", "u8",
+     "type of images; f32 is 0..1, or normalised by --mean and --std"},
     {"layout", WEIR_OPT_ENUM, FIELD(layout), "nhwc|nchw", "nhwc", "interleaved or planar images"},
     {"mean", WEIR_OPT_TEXT, FIELD(mean), "R,G,B|imagenet", NULL, "with --output f32: taken off the values of 0..1"},
     {"std", WEIR_OPT_TEXT, FIELD(std), "R,G,B|imagenet", NULL, "with --output f32: what they are divided by then"},
     {"crop", WEIR_OPT_TEXT, FIELD(crop), "WxH+X+Y", NULL,
      "only this part of the images; CAMERA=WxH+X+Y for one camera, several with commas"},
-    {"image-size", WEIR_OPT_SIZE, FIELD(image_size), "WxH", NULL, "size of the images in a batch, after the crop"},
+    {"image-size", WEIR_OPT_SIZE, FIELD(image_size), "WxH", NULL, "size of the images in a batch, after the crop", 1,
+     WEIR_IMAGE_SIDE_MAX},
     {"train-split", WEIR_OPT_DOUBLE, FIELD(train_split), "F", "0.9",
      "fraction of the episodes to train on, at least one", 0, 1},
     {"rank", WEIR_OPT_INT, FIELD(rank), "N", "auto",
@@ -241,6 +244,12 @@ static void print_head(const struct weir_loader *loader, const char *data, const
             weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN), weir_sampler_batches(sampler, WEIR_SPLIT_VAL),
             o->num_epochs, facts.workers, facts.prefetch);
     print_reading(&facts, o);
+    if (facts.cache_budget_bytes > 0 && facts.cache_mapped_bytes == 0)
+        fprintf(
+            stderr,
+            "the decode cache keeps nothing: its table and one frame are more than --decode-cache allows; all frames "
+            "would take %.1f MB\n",
+            (double)facts.cache_bytes_all / 1e6);
     if (ranks->world_size > 1 || ranks->source)
         fprintf(stderr, "rank %d of %d%s%s\n", ranks->rank, ranks->world_size, ranks->source ? ", by " : "",
                 ranks->source ? ranks->source : "");
@@ -254,7 +263,7 @@ static void print_head(const struct weir_loader *loader, const char *data, const
                 weir_dataset_bad_episodes(dataset), weir_dataset_bad_episode(dataset, 0));
 }
 
-static void write_reading(struct weir_json *json, const struct weir_loader_facts *facts)
+static void write_reading(struct weir_json *json, const struct weir_loader_facts *facts, bool cold)
 {
     weir_json_object(json, "io");
     weir_json_text(json, "requested", facts->io_requested);
@@ -267,7 +276,10 @@ static void write_reading(struct weir_json *json, const struct weir_loader_facts
         weir_json_null(json, "page_cache_fraction");
     else
         weir_json_double(json, "page_cache_fraction", facts->io_cached);
-    weir_json_double(json, "cold_stayed_fraction", facts->cold_stayed);
+    if (cold)
+        weir_json_double(json, "cold_stayed_fraction", facts->cold_stayed);
+    else
+        weir_json_null(json, "cold_stayed_fraction");
     weir_json_end(json, '}');
 }
 
@@ -317,7 +329,7 @@ static void write_run_line(FILE *out, const struct weir_command *command, const 
     weir_json_uint(&json, "largest_extent_bytes", facts.extent_max);
     weir_json_int(&json, "episodes", weir_dataset_episodes(weir_loader_dataset(loader)));
     weir_json_int(&json, "images_per_sample", facts.images_per_sample);
-    write_reading(&json, &facts);
+    write_reading(&json, &facts, o->cold);
     weir_json_end(&json, '}');
     weir_json_end(&json, '}');
     weir_json_close(&json);
@@ -384,7 +396,8 @@ static int to_format(struct run_options *o, struct weir_err *err)
         .dtype = (enum weir_dtype)o->output,
         .layout = (enum weir_image_layout)o->layout,
     };
-    return weir_norms_parse(&o->format, o->mean, o->std, err);
+    int rc = weir_crop_check(o->crop, err);
+    return rc < 0 ? rc : weir_norms_parse(&o->format, o->mean, o->std, err);
 }
 
 /* What is said about the profile, checked before anything is opened. */

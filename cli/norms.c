@@ -20,7 +20,10 @@ static int parse(float to[3], const char *option, const char *text, const float 
         char *end;
         double value = strtod(at, &end);
         bool ends = *end == (c < 2 ? ',' : '\0');
-        if (end == at || !ends || !(value >= least) || value > 1000)
+        if (end != at && ends && fabs(value) > 10)
+            return weir_err_set(err, -EINVAL, "%s: %.100s are numbers for values of 0..255; divide them by 255", option,
+                                text);
+        if (end == at || !ends || !(value >= least))
             return weir_err_set(err, -EINVAL,
                                 "%s: \"%.100s\" is not three numbers of at least %g; write R,G,B in units of 0..1, as "
                                 "in 0.5,0.5,0.5, or imagenet",
@@ -41,6 +44,6 @@ int weir_norms_parse(struct weir_pixel_format *format, const char *mean, const c
         format->mean[c] = 0;
         format->std[c] = 1;
     }
-    int rc = mean ? parse(format->mean, "--mean", mean, imagenet_mean, -1000, err) : 0;
+    int rc = mean ? parse(format->mean, "--mean", mean, imagenet_mean, -10, err) : 0;
     return rc == 0 && std ? parse(format->std, "--std", std, imagenet_std, 1e-4, err) : rc;
 }

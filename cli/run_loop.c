@@ -450,7 +450,9 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     };
     weir_loader_facts(loader, &l.facts);
     l.cached = l.facts.io_cached;
-    int rc = consume(&l, err);
+    int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* not after hours: cannot it be written? */
+    if (rc == 0)
+        rc = consume(&l, err);
     weir_run_profile_finish(run->profile);
     l.cut_short = weir_loader_position(loader) < weir_sampler_total(weir_loader_sampler(loader));
     if (run->state && weir_loader_save(loader, run->state, err) < 0 && rc >= 0)

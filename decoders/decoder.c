@@ -277,7 +277,7 @@ static int decode_rows(struct weir_decoder *decoder, const struct weir_frame *fr
     int rc = ops->decode(self, frame, rows, decoder->reason);
     if (rows->convert_ticks)
         weir_zone_carve(WEIR_STAGE_TO_TENSOR, rows->convert_ticks);
-    if (rc == 0)
+    if (rc == 0 && !decoder->null)
         count(decoder, frame, rows);
     return rc;
 }

@@ -107,7 +107,10 @@ static void crop_columns(struct turbo *turbo, struct weir_rows *rows)
         to = from + COLUMNS_MIN < rows->width ? from + COLUMNS_MIN : rows->width;
     if (to - from < COLUMNS_MIN)
         from = to > COLUMNS_MIN ? to - COLUMNS_MIN : 0;
-    if (to - from == rows->width) {
+    /* The library forgets that it has scaled chroma less than luma; with more than four luma samples to one of chroma
+     * what is left of the difference is upsampled by a wrong width then (2.1.5). */
+    bool astray = rows->scale < 8 && turbo->jpeg.max_h_samp_factor * turbo->jpeg.max_v_samp_factor > 4;
+    if (to - from == rows->width || astray) {
         rows->first_column = 0;
         rows->end_column = rows->width;
         return;

@@ -38,6 +38,7 @@ static void drop_entry(struct weir_ahead *a, int *link)
     a->free_entry = i;
     a->buffers[e->buffer].refs--;
     give_back(a, &a->buffers[e->buffer]);
+    a->given_back = true;
     if (a->asleep)
         pthread_cond_signal(&a->wake);
 }
@@ -229,9 +230,9 @@ static void doze(struct weir_ahead *a)
 {
     pthread_mutex_lock(&a->lock);
     a->asleep = true;
-    if (!a->stop)
+    if (!a->stop && !a->given_back)
         weir_cond_wait_ns(&a->wake, &a->lock, SLEEP_NS);
-    a->asleep = false;
+    a->asleep = a->given_back = false;
     pthread_mutex_unlock(&a->lock);
 }
 
@@ -301,7 +302,12 @@ int weir_ahead_find(struct weir_ahead *a, uint64_t ticket, const struct weir_ext
     pthread_mutex_lock(&a->lock);
     for (int *link = &a->bucket[ticket % WEIR_AHEAD_BUCKETS]; *link != WEIR_AHEAD_NONE;) {
         struct weir_ahead_entry *e = &a->entries[*link];
-        if (e->ticket == ticket && found == WEIR_AHEAD_NONE && same_extent(&e->extent, extent)) {
+        bool same = e->ticket == ticket && same_extent(&e->extent, extent);
+        if (same && a->buffers[e->buffer].state == WEIR_AHEAD_PLANNED) {
+            drop_entry(a, link); /* the thread has not come round to it: nobody waits for that */
+            continue;
+        }
+        if (same && found == WEIR_AHEAD_NONE) {
             e->given = true;
             found = *link;
         } else if (e->ticket == ticket && e->given) {

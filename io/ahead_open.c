@@ -1,6 +1,8 @@
 /* Opening and closing read-ahead: its pool and its thread. */
 #include "io/ahead_priv.h"
+#include "io/file_set_priv.h"
 #include "prof/memory.h"
+#include "prof/recording.h"
 #include "prof/threads.h"
 
 #include <errno.h>
@@ -11,6 +13,7 @@
 enum {
     POOL_MAX_BYTES = 256 << 20,
     BUFFER_MIN_BYTES = 256 << 10, /* room for neighbours */
+    EXTENT_MAX_BYTES = 8 << 20,   /* larger ones are left to whoever needs them */
 };
 
 bool weir_ahead_can(const char *engine)
@@ -19,33 +22,32 @@ bool weir_ahead_can(const char *engine)
     return ops && !ops->why_not && (ops->ring || ops->hints);
 }
 
-/* Fewer buffers when they would be too large, but two at least: one flies while one is being used. */
-static int size_pool(struct weir_ahead *a, struct weir_err *err)
+/* Fewer buffers when they would be too much, and fewer reads than there may be handles: each has one open. */
+static void size_pool(struct weir_ahead *a)
 {
     struct weir_ahead_config *c = &a->config;
     size_t page = a->align > 4096 ? a->align : 4096, bytes;
     c->depth = c->depth > 0 ? c->depth : WEIR_IO_DEPTH;
     c->depth = c->depth < WEIR_IO_DEPTH_MAX ? c->depth : WEIR_IO_DEPTH_MAX;
-    if (__builtin_add_overflow(c->extent_max, 2 * page, &bytes))
-        return weir_err_set(err, -EOVERFLOW, "an extent of %zu bytes makes no sense", c->extent_max);
+    int handles = weir_file_set_open_max(c->set);
+    if (a->ops->ring && c->depth > handles)
+        c->depth = handles;
+    c->extent_max = c->extent_max < EXTENT_MAX_BYTES ? c->extent_max : EXTENT_MAX_BYTES;
+    bytes = c->extent_max + 2 * page;
     bytes = (bytes > BUFFER_MIN_BYTES ? bytes : BUFFER_MIN_BYTES) / page * page;
     int n = c->depth + (c->takers > 0 ? c->takers : 1);
     if (a->ops->ring && (uint64_t)n * bytes > POOL_MAX_BYTES)
         n = (int)(POOL_MAX_BYTES / bytes);
-    n = n > 2 ? n : 2;
     c->depth = c->depth < n ? c->depth : n;
     a->buffer_bytes = bytes;
     a->n_buffers = n;
     a->n_entries = 4 * n;
     a->pool_bytes = a->ops->ring ? (size_t)n * bytes : 0;
-    return 0;
 }
 
 static int make_pool(struct weir_ahead *a, struct weir_err *err)
 {
-    int rc = size_pool(a, err);
-    if (rc < 0)
-        return rc;
+    size_pool(a);
     a->buffers = calloc((size_t)a->n_buffers, sizeof *a->buffers);
     a->entries = calloc((size_t)a->n_entries, sizeof *a->entries);
     uint64_t available = weir_memory_available_bytes();
@@ -61,6 +63,7 @@ static int make_pool(struct weir_ahead *a, struct weir_err *err)
     if (a->pool) {
         madvise(a->pool, a->pool_bytes, MADV_HUGEPAGE);
         memset(a->pool, 0, a->pool_bytes); /* page faults here, not in a stage */
+        weir_memory_reserved((int64_t)a->pool_bytes, WEIR_MEMORY_CPU);
     }
     for (int i = 0; i < a->n_buffers; i++) {
         weir_cond_init(&a->buffers[i].cond);
@@ -121,8 +124,10 @@ void weir_ahead_close(struct weir_ahead **ahead)
     }
     for (int i = 0; i < a->n_buffers; i++)
         pthread_cond_destroy(&a->buffers[i].cond);
-    if (a->pool)
+    if (a->pool) {
         munmap(a->pool, a->pool_bytes);
+        weir_memory_reserved(-(int64_t)a->pool_bytes, WEIR_MEMORY_CPU);
+    }
     free(a->buffers);
     free(a->entries);
     pthread_cond_destroy(&a->wake);

@@ -47,6 +47,7 @@ struct weir_ahead {
     pthread_mutex_t lock; /* all below, and the above where it says so */
     pthread_cond_t wake;  /* the thread: something was given back */
     bool asleep, stop;
+    bool given_back; /* since it was asleep last */
     int bucket[WEIR_AHEAD_BUCKETS], free_entry;
     int planned, flying;
     uint64_t reads, extents;

@@ -48,9 +48,9 @@ int weir_io_check(const char *engine, struct weir_err *err)
         return weir_err_set(err, -ENOTSUP, "io engine %s is not there: %s", engine, ops->why_not);
     if (ops)
         return 0;
-    char names[128] = "";
+    char names[128] = "auto";
     for (int i = 0; i < ENGINE_COUNT; i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", engines[i]->name);
+        snprintf(names + strlen(names), sizeof names - strlen(names), ", %s", engines[i]->name);
     return weir_err_set(err, -EINVAL, "no io engine is named \"%s\"; there are %s", engine, names);
 }
 
@@ -129,7 +129,11 @@ int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t leng
 {
     const struct weir_extent extent = {file, offset, length};
     int entry = reader->ahead ? weir_ahead_find(reader->ahead, reader->ticket, &extent) : -1;
-    int rc = entry >= 0 ? wait_timed(reader->ahead, entry, data) : read_now(reader, file, offset, length, buffer, data);
+    int rc = entry >= 0 ? wait_timed(reader->ahead, entry, data) : -1;
+    if (rc < 0) { /* what was read ahead together fails together: only this extent's own error counts */
+        entry = -1;
+        rc = read_now(reader, file, offset, length, buffer, data);
+    }
     if (rc < 0)
         return rc;
     add(&reader->reads, 1);

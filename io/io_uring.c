@@ -26,6 +26,22 @@ struct ring {
  * not see liburing's system calls, would take that for a race. */
 static pthread_mutex_t coming_and_going = PTHREAD_MUTEX_INITIALIZER;
 
+/* A filter may let a ring be made and not used. */
+static int try_use(struct io_uring *uring)
+{
+    struct io_uring_cqe *cqe;
+    struct io_uring_sqe *sqe = io_uring_get_sqe(uring);
+    if (!sqe)
+        return -EBUSY;
+    io_uring_prep_nop(sqe);
+    int rc = io_uring_submit_and_wait(uring, 1);
+    if (rc >= 0)
+        rc = io_uring_wait_cqe(uring, &cqe);
+    if (rc == 0)
+        io_uring_cqe_seen(uring, cqe);
+    return rc;
+}
+
 /* Whether the ring came to be as asked. */
 static int try_setup(struct io_uring *uring, unsigned entries, unsigned flags)
 {
@@ -62,6 +78,11 @@ static int setup(struct io_uring *uring, unsigned entries, const char **how)
         rc = try_setup(uring, entries, ways[i].flags);
         *how = ways[i].name;
     }
+    if (rc < 0)
+        return rc;
+    rc = try_use(uring);
+    if (rc < 0)
+        shut(uring);
     return rc;
 }
 

@@ -204,11 +204,11 @@ static void load_items(struct weir_worker *worker, int from, int n, size_t row_b
     const char *reason = rc < 0 ? "out of memory" : worker->fetcher.reason;
     if (rc == 0)
         rc = weir_fetch_block(&worker->fetcher, first->episode, first->camera, gather->ts, gather->rows, n);
+    char why[WEIR_FETCH_REASON]; /* substituting overwrites the fetcher's */
+    snprintf(why, sizeof why, "%s", rc < 0 ? reason : "");
     for (int i = 0; i < n; i++) {
         const struct weir_gather_item *item = &gather->items[from + i];
         if (rc < 0) {
-            char why[WEIR_FETCH_REASON]; /* substituting overwrites the fetcher's */
-            snprintf(why, sizeof why, "%s", reason);
             lose(worker, item, rc, why);
             continue;
         }
@@ -272,7 +272,7 @@ static int gather_again(struct weir_worker *worker)
 {
     struct weir_gather *gather = &worker->gather;
     int n = 0;
-    for (int i = 1; i <= gather->n_again; i++) {
+    for (int i = gather->n_again; i >= 1; i--) { /* from the front: n stays behind what is still to be read */
         struct weir_gather_item item = gather->items[gather->capacity - i];
         if (!settle_cached(worker, &item))
             gather->items[n++] = item;

@@ -94,29 +94,37 @@ int weir_image_load(struct weir_worker *worker, const struct weir_image *image, 
     return rc;
 }
 
-/* The nearest earlier frame of the same episode and camera that is good. */
-static bool substitute(struct weir_worker *worker, struct weir_image image)
+/* The nearest earlier frame of the same episode and camera that is good. 0, or why there is none, with text. */
+static int substitute(struct weir_worker *worker, struct weir_image image, char text[WEIR_FAULT_TEXT])
 {
-    char text[WEIR_FAULT_TEXT];
-    while (image.t-- > 0)
-        if (weir_image_load(worker, &image, text) == 0) {
-            atomic_fetch_add_explicit(&worker->shared->faults.substituted_frames, 1, memory_order_relaxed);
-            return true;
-        }
-    return false;
+    int rc = -ENOENT;
+    while (image.t-- > 0 && rc < 0 && !is_shortage(rc))
+        rc = weir_image_load(worker, &image, text);
+    if (rc == 0)
+        atomic_fetch_add_explicit(&worker->shared->faults.substituted_frames, 1, memory_order_relaxed);
+    return rc;
+}
+
+static void fail(struct weir_worker *worker, struct weir_slot *slot, int64_t number, int code, const char *text)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    weir_err_set(&err, code, "%s; %s", text,
+                 is_shortage(code) ? "give the process more memory or descriptors (ulimit -n)"
+                                   : "repair or remove it, or go on with --on-error skip or substitute");
+    weir_slot_fail(&worker->shared->slots, slot, number, &err);
 }
 
 bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int64_t number,
                         const struct weir_image *image, int code, const char *text)
 {
     enum weir_on_error policy = worker->shared->config.on_error;
-    if (policy == WEIR_ON_ERROR_FAIL || is_shortage(code)) {
-        struct weir_err err = WEIR_ERR_NONE;
-        weir_err_set(&err, code, "%s; %s", text,
-                     is_shortage(code) ? "give the process more memory or descriptors (ulimit -n)"
-                                       : "repair or remove it, or go on with --on-error skip or substitute");
-        weir_slot_fail(&worker->shared->slots, slot, number, &err);
-        return false;
+    char why[WEIR_FAULT_TEXT];
+    int rc = code;
+    if (policy == WEIR_ON_ERROR_SUBSTITUTE && !is_shortage(code)) {
+        rc = substitute(worker, *image, why);
+        text = is_shortage(rc) ? why : text;
     }
-    return policy == WEIR_ON_ERROR_SUBSTITUTE && substitute(worker, *image);
+    if (rc < 0 && (policy == WEIR_ON_ERROR_FAIL || is_shortage(rc)))
+        fail(worker, slot, number, rc, text);
+    return rc == 0;
 }

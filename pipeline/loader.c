@@ -39,9 +39,9 @@ static int check_config(const struct weir_loader_config *c, struct weir_err *err
         return weir_err_set(err, -EINVAL, "batch_size is 1..65536");
     if (c->obs_history < 1 || c->obs_history > 1024 || c->chunk_size < 1 || c->chunk_size > 65536)
         return weir_err_set(err, -EINVAL, "obs_history is 1..1024, chunk_size 1..65536");
-    if (c->image_width < 0 || c->image_width > 16384 || c->image_height < 0 || c->image_height > 16384 ||
-        !c->image_width != !c->image_height)
-        return weir_err_set(err, -EINVAL, "image_width and image_height are 1..16384, or both 0");
+    if (c->image_width < 0 || c->image_width > WEIR_IMAGE_SIDE_MAX || c->image_height < 0 ||
+        c->image_height > WEIR_IMAGE_SIDE_MAX || !c->image_width != !c->image_height)
+        return weir_err_set(err, -EINVAL, "image_width and image_height are 1..%d, or both 0", WEIR_IMAGE_SIDE_MAX);
     if (c->io_depth < 0 || c->io_depth > WEIR_IO_DEPTH_MAX)
         return weir_err_set(err, -EINVAL, "io_depth is auto or 1..%d", WEIR_IO_DEPTH_MAX);
     int rc = weir_reading_check(c->io, c->direct, err);

@@ -38,7 +38,7 @@ extern "C" {
 enum weir_pad { WEIR_PAD_ZERO, WEIR_PAD_LAST };
 enum weir_on_error { WEIR_ON_ERROR_FAIL, WEIR_ON_ERROR_SKIP, WEIR_ON_ERROR_SUBSTITUTE };
 
-enum { WEIR_WORKERS_AUTO = -1, WEIR_WORKERS_MAX = 512 };
+enum { WEIR_WORKERS_AUTO = -1, WEIR_WORKERS_MAX = 512, WEIR_IMAGE_SIDE_MAX = 16384 };
 
 struct weir_loader_config {
     const char *data;                                 /* folder of episodes, or one file */

@@ -2,6 +2,7 @@
 #include "pipeline/worker_priv.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@ enum {
     SAMPLES = 64,         /* frames that stand for the dataset */
     TRIAL_SAMPLES = 1536, /* frames to try engines on */
     WINDOW = 1 << 16,     /* tickets to look ahead where there is little to read */
+    LOOK_AT_ONCE = 1000,  /* frames, before what was found is read */
 };
 static const double NEARLY_ALL = 0.95; /* cached: hints would tell the kernel nothing */
 
@@ -158,8 +160,8 @@ static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_
         return false;
     struct weir_sample of = p->samples[sample];
     int back = s->layout.history - 1 - p->history, t = of.t > back ? of.t - back : 0, rows;
-    return !weir_shares_blocks(s->dataset, of.episode, camera, &rows) && is_own(p, sample, back, t) &&
-           !weir_frame_cache_has(&s->cache, of.episode, camera, t) &&
+    return !weir_shares_blocks(s->dataset, of.episode, camera, &rows) &&
+           !weir_frame_cache_has(&s->cache, of.episode, camera, t) && is_own(p, sample, back, t) &&
            extent_of(s->dataset, of.episode, camera, t, extent);
 }
 
@@ -172,8 +174,8 @@ static int next_extent(void *user, uint64_t from, uint64_t *ticket, struct weir_
         p->ticket = from;
         p->history = 0;
     }
-    while (p->ticket / per_batch < s->total) {
-        if (p->ticket > from + WINDOW)
+    for (int looked = 0; p->ticket / per_batch < s->total; looked++) {
+        if (p->ticket > from + WINDOW || looked == LOOK_AT_ONCE)
             return 0;
         plan_batch(p, p->ticket / per_batch);
         bool there = frame_at(p, p->ticket % per_batch, extent);
@@ -201,7 +203,7 @@ int weir_read_ahead_open(struct weir_shared *s, struct weir_err *err)
     struct weir_reading *r = &s->reading;
     bool ring = strcmp(r->used, "uring") == 0;
     if (!weir_ahead_can(r->used) || (!ring && (s->config.direct || r->cached < 0 || r->cached >= NEARLY_ALL)) ||
-        (!ring && !has_extents(s->dataset)))
+        !has_extents(s->dataset))
         return 0;
     r->plan = calloc(1, sizeof *r->plan);
     if (r->plan)
@@ -220,7 +222,13 @@ int weir_read_ahead_open(struct weir_shared *s, struct weir_err *err)
         .taken = &s->next_ticket,
         .user = r->plan,
     };
-    return weir_ahead_open(&r->ahead, &config, err);
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_ahead_open(&r->ahead, &config, &why);
+    if (rc == 0 || strcmp(s->config.io, "auto") != 0)
+        return rc == 0 ? 0 : weir_err_set(err, rc, "%s", why.text);
+    r->used = "pread"; /* auto asks for nothing that is not there */
+    snprintf(r->choice.why, sizeof r->choice.why, "%.250s", why.text);
+    return 0;
 }
 
 void weir_reading_close(struct weir_shared *s)

@@ -1,9 +1,9 @@
 /* slot.h: the batches in flight. A slot is memory for one batch; slot number sequence % n carries batch sequence. It is
  * armed (planned, ready for tasks), worked on, complete, lent to the consumer, and armed anew for the batch n later.
  *
- * Who may touch what: between arming and completion the workers, each its own rows; from completion to release the
- * consumer. The counters below pass the memory on: the last task's decrement and complete's store release what was
- * written, the consumer's load acquires it; armed does the same in the other direction. */
+ * Who may touch what: between arming and completion the workers, each place in a row by one of them; from completion to
+ * release the consumer. The counters below pass the memory on: the last task's decrement and complete's store release
+ * what was written, the consumer's load acquires it; armed does the same in the other direction. */
 #ifndef WEIR_PIPELINE_SLOT_H
 #define WEIR_PIPELINE_SLOT_H
 

@@ -71,6 +71,18 @@ static int apply_to_all(const struct crop *crop, struct weir_view *views, const 
     return rc;
 }
 
+int weir_crop_check(const char *crop, struct weir_err *err)
+{
+    int rc = 0;
+    for (const char *item = crop; item && rc == 0;) {
+        size_t length = strcspn(item, ",");
+        struct crop ignored;
+        rc = parse(item, length, &ignored, err);
+        item = item[length] ? item + length + 1 : NULL;
+    }
+    return rc;
+}
+
 int weir_views_init(struct weir_view *views, const struct weir_loader_config *config,
                     const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err)
 {

@@ -88,6 +88,10 @@ enum h5fx_jpeg {
     H5FX_JPEG_PROGRESSIVE,
     H5FX_JPEG_ARITHMETIC,
     H5FX_JPEG_RESTART, /* restart markers */
+    H5FX_JPEG_411,     /* luma sampled 4x1 */
+    H5FX_JPEG_410,     /* 4x2 */
+    H5FX_JPEG_440,     /* 1x2 */
+    H5FX_JPEG_2X4,
     H5FX_JPEG_MANY_SCANS,
     H5FX_JPEGS
 };

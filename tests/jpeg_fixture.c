@@ -43,6 +43,12 @@ static void configure(struct jpeg_compress_struct *jpeg, enum h5fx_jpeg kind)
         jpeg->comp_info[0].v_samp_factor = 1;
     if (kind == H5FX_JPEG_444)
         jpeg->comp_info[0].h_samp_factor = 1;
+    static const int luma[H5FX_JPEGS][2] = {
+        [H5FX_JPEG_411] = {4, 1}, [H5FX_JPEG_410] = {4, 2}, [H5FX_JPEG_440] = {1, 2}, [H5FX_JPEG_2X4] = {2, 4}};
+    if (luma[kind][0]) {
+        jpeg->comp_info[0].h_samp_factor = luma[kind][0];
+        jpeg->comp_info[0].v_samp_factor = luma[kind][1];
+    }
     if (kind == H5FX_JPEG_PROGRESSIVE)
         jpeg_simple_progression(jpeg);
     if (kind == H5FX_JPEG_RESTART)

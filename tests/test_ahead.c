@@ -2,6 +2,7 @@
 #include "io/ahead.h"
 #include "io/choose.h"
 #include "io/page_cache.h"
+#include "prof/clock.h"
 #include "tests/loader_fixture.h"
 
 #include <criterion/criterion.h>
@@ -215,9 +216,10 @@ Test(ahead, neighbours_become_one_read)
     open_ahead(list, set, "uring", 4, 1);
     cr_assert_eq(weir_reader_open(&reader, "uring", set, NULL), 0);
     struct weir_ahead_facts facts;
+    uint64_t until_ns = weir_clock_monotonic_ns() + 10000000000u;
     do /* nobody takes anything: it goes as far as it has room */
         weir_ahead_facts(list->ahead, &facts);
-    while (facts.reads == 0);
+    while (facts.reads == 0 && weir_clock_monotonic_ns() < until_ns);
     cr_assert_eq(facts.reads, 1);
     cr_assert_geq(facts.extents, 16);
     struct taker taker = {.list = list, .reader = reader};
@@ -246,9 +248,11 @@ Test(ahead, what_cannot_be_read_is_the_takers_error)
     open_ahead(list, set, "uring", 8, 1);
     cr_assert_eq(weir_reader_open(&reader, "uring", set, NULL), 0);
     struct weir_ahead_facts facts;
+    uint64_t until_ns = weir_clock_monotonic_ns() + 10000000000u;
     do
         weir_ahead_facts(list->ahead, &facts);
-    while (facts.extents < 12);
+    while (facts.extents < 9 && weir_clock_monotonic_ns() < until_ns);
+    cr_assert_geq(facts.extents, 9); /* as many reads as there may be handles; the rest is read when it is wanted */
     static const int wanted[4][3] = {
         {-ENODATA, 0, 0}, {-ESTALE, -ESTALE, -ESTALE}, {-ENODATA, 0, 0}, {-ENOENT, -ENOENT, -ENOENT}};
     for (int ticket = 0; ticket < 4; ticket++) {

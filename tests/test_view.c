@@ -253,6 +253,45 @@ Test(view, depth_takes_the_nearest_pixel)
     weir_decoder_close(&decoder);
 }
 
+/* A crop of whole blocks at a scale against the same part of the whole image at that scale. */
+static void check_scaled_crop(struct weir_decoder *decoder, const uint8_t *bytes, size_t length, int side, int by,
+                              const char *about)
+{
+    struct weir_pixel_format format = {0};
+    struct weir_view all = {0, 0, side, side, side / by, side / by};
+    struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length, side, side, &all};
+    uint8_t *whole = decode(decoder, &format, frame);
+    for (int i = 0; i < 12; i++) {
+        struct weir_view part = random_crop(side / by, side / by), view = part;
+        view.x *= by, view.y *= by, view.width *= by, view.height *= by;
+        frame.view = &view;
+        uint8_t *got = decode(decoder, &format, frame);
+        check_crop(whole, side / by, &part, got, about);
+        free(got);
+    }
+    free(whole);
+}
+
+Test(view, a_part_of_a_scaled_jpeg_is_that_part_of_the_scaled_whole)
+{
+    enum { SIDE = 160 };
+    srand(11);
+    struct weir_decoder *decoder = open_decoder((struct weir_pixel_format){0}, SIDE);
+    for (int kind = 0; kind < H5FX_JPEGS; kind++) {
+        if (kind == H5FX_JPEG_CMYK || kind == H5FX_JPEG_MANY_SCANS)
+            continue;
+        size_t length;
+        uint8_t *bytes = h5fx_jpeg((enum h5fx_jpeg)kind, SIDE, SIDE, kind, &length);
+        for (int by = 2; by <= 8; by *= 2) {
+            char about[64];
+            snprintf(about, sizeof about, "JPEG kind %d by %d", kind, by);
+            check_scaled_crop(decoder, bytes, length, SIDE, by, about);
+        }
+        free(bytes);
+    }
+    weir_decoder_close(&decoder);
+}
+
 /* ---- JPEGs, scaled while they are decoded ---- */
 
 struct scaled_case {
