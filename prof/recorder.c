@@ -266,7 +266,8 @@ static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t
     zone->flags.state = weir_recording();
     zone->flags.special = 0;
     zone->shapes = 0;
-    atomic_store_explicit(&zone->cell, cell, memory_order_relaxed);
+    /* Release: who looks at the stack while it changes may find a cell that is new. */
+    atomic_store_explicit(&zone->cell, cell, memory_order_release);
     put(&zone->child, 0);
     put(&zone->start, tsc ? weir_clock_tsc() : weir_clock_ticks());
     atomic_store_explicit(&t->top, zone, memory_order_release);

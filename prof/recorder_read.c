@@ -41,7 +41,7 @@ static bool view_try(struct weir_thread *t, struct open_view *view)
     view->depth = (int)(atomic_load_explicit(&t->top, memory_order_acquire) - t->open);
     for (int i = 0; i < view->depth; i++) {
         const struct weir_open_zone *zone = &t->open[1 + i];
-        view->stage[i] = atomic_load_explicit(&zone->cell, memory_order_relaxed)->stage;
+        view->stage[i] = atomic_load_explicit(&zone->cell, memory_order_acquire)->stage;
         view->start[i] = get(&zone->start);
         view->child_ns[i] = weir_clock_to_ns(get(&zone->child));
     }
