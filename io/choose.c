@@ -3,6 +3,7 @@
 #include "io/file_set_priv.h"
 #include "io/page_cache.h"
 #include "prof/clock.h"
+#include "prof/memory.h"
 #include "prof/threads.h"
 
 #include <errno.h>
@@ -179,6 +180,15 @@ static void race(struct weir_choice *choice, const struct weir_choice_config *co
              direct ? "read directly" : "not in the page cache", words);
 }
 
+static uint64_t total_bytes(const struct weir_file_set *set)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < weir_file_set_count(set); i++)
+        if (__builtin_add_overflow(bytes, weir_file_set_size(set, i), &bytes))
+            return UINT64_MAX;
+    return bytes;
+}
+
 void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config *config)
 {
     choice->engine = "pread";
@@ -193,6 +203,15 @@ void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config 
         else
             snprintf(choice->why, sizeof choice->why, "%.0f %% of %d sampled frames are in the page cache",
                      100 * cached, samples);
+        return;
+    }
+    uint64_t bytes = total_bytes(config->set), available = weir_memory_available_bytes();
+    if (!direct && bytes < available / 4 * 3) {
+        snprintf(
+            choice->why, sizeof choice->why,
+            "the files, %.1f GB, fit into the %.1f GB of memory that are free: after an epoch they are in the page "
+            "cache",
+            (double)bytes / 1e9, (double)available / 1e9);
         return;
     }
     struct weir_extent *cold = malloc(sizeof *cold * (size_t)config->n);

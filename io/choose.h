@@ -17,8 +17,9 @@ struct weir_choice {
     char why[256]; /* a sentence */
 };
 
-/* Takes pread when nearly all is in the page cache; else times the engines on extents that are not, for a tenth of a
- * second in all, and takes the fastest. */
+/* Takes pread when nearly all is in the page cache, or will be after an epoch: when it passes through it (no direct
+ * reads) and fits into memory. What is cached is read fastest so; cold, the kernel is told ahead. Else times the
+ * engines on extents that are not, for a tenth of a second in all, and takes the fastest. */
 void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config *config);
 
 #endif

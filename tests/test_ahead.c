@@ -348,8 +348,13 @@ Test(ahead, the_choice_has_a_reason)
     if (on_disk()) {
         cr_assert_eq(weir_page_cache_drop(set, &cold, NULL), 0);
         weir_io_choose(&choice, &config);
+        cr_assert_str_eq(choice.engine, "pread");
+        cr_assert_not_null(strstr(choice.why, "fit into"), "%s", choice.why);
+    }
+    if (on_disk() && weir_file_set_direct(set, NULL) == 0) {
+        weir_io_choose(&choice, &config);
         cr_assert_eq(weir_io_check(choice.engine, NULL), 0);
-        cr_assert_not_null(strstr(choice.why, "not in the page cache: pread "), "%s", choice.why);
+        cr_assert_not_null(strstr(choice.why, "read directly: pread "), "%s", choice.why);
     }
     weir_file_set_close(&set);
 }

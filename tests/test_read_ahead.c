@@ -274,6 +274,18 @@ static void forbid_io_uring(void)
     cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
+Test(read_ahead, auto_reads_plainly_what_will_stay_in_memory)
+{
+    struct weir_loader_config config = config_for(fixture_synth("d", "act", EPISODES, STEPS, 64, 48, "top,wrist"));
+    struct weir_loader_facts facts;
+    config.cold = true;
+    struct weir_loader *loader = fixture_loader(&config);
+    weir_loader_facts(loader, &facts);
+    cr_assert_str_eq(facts.io_used, "pread");
+    cr_assert(strstr(facts.io_why, "fit into") || strstr(facts.io_why, "page cache"), "%s", facts.io_why);
+    weir_loader_close(&loader);
+}
+
 Test(read_ahead, a_kernel_that_refuses_io_uring_is_one_line_and_auto_goes_on)
 {
     struct weir_loader_config config = config_for(fixture_synth("d", "act", EPISODES, STEPS, 64, 48, "top,wrist"));
