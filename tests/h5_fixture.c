@@ -103,7 +103,7 @@ static hid_t creation(const struct h5fx_camera *camera, const char *path, int ra
         chunk[1] = (dims[1] + 1) / 2;
         break;
     case H5FX_GZIP:
-        chunk[0] = 2;
+        chunk[0] = camera->chunk_rows ? (hsize_t)camera->chunk_rows : 2;
         CHECK(H5Pset_deflate(plist, 4));
         break;
     case H5FX_CHUNK_ONE:
@@ -155,7 +155,8 @@ static void write_camera(hid_t file, const char *path, const char *key, const st
     if (camera->content == H5FX_PADDED)
         dims[1] = frames->longest;
     hid_t type = camera->content == H5FX_VLEN ? (hid_t)CHECK(H5Tvlen_create(base)) : (hid_t)CHECK(H5Tcopy(base));
-    hid_t space = (hid_t)CHECK(H5Screate_simple(rank, dims, NULL));
+    hsize_t most[4] = {camera->chunk_rows ? H5S_UNLIMITED : dims[0], dims[1], dims[2], dims[3]};
+    hid_t space = (hid_t)CHECK(H5Screate_simple(rank, dims, most));
     hid_t plist = creation(camera, path, rank, dims);
     make_parents(file, key);
     hid_t dataset = (hid_t)CHECK(H5Dcreate2(file, key, type, space, H5P_DEFAULT, plist, H5P_DEFAULT));

@@ -40,6 +40,7 @@ struct h5fx_camera {
     int steps;         /* 0 = the episode's */
     size_t blob_max;   /* > 0: frames are random bytes, 1 to this many, instead of JPEGs */
     bool is_signed;    /* elements are int8 */
+    int chunk_rows;    /* H5FX_GZIP: rows of a chunk, more than there are if you like; 0 = 2 */
 };
 
 struct h5fx_episode {

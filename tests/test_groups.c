@@ -219,6 +219,35 @@ Test(groups, a_run_may_end_anywhere)
         }
 }
 
+/* The same few frames are in many batches of one group, and the cache has room for one of them only. */
+Test(groups, frames_that_wait_for_a_full_cache_all_come)
+{
+    enum { LONG = 64 };
+    char path[600];
+    struct h5fx_episode episode = {.steps = LONG};
+    episode.cameras[0] =
+        (struct h5fx_camera){.name = "one", .content = H5FX_RAW, .storage = H5FX_GZIP, .chunk_rows = 256};
+    snprintf(path, sizeof path, "%s", fixture_path("one.hdf5"));
+    h5fx_write(path, &episode);
+    struct weir_loader_config config = config_for(0, 16, 1);
+    config.data = path;
+    config.num_epochs = 24;
+    config.prefetch = 63;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc;
+    char *want = fixture_checksums(&config, &rc, &err);
+    cr_assert_eq(rc, 0, "%s", err.text);
+    for (int workers = 0; workers <= 2; workers++) {
+        config.num_workers = workers;
+        config.decode_cache_bytes = 8192;
+        char *got = fixture_checksums(&config, &rc, &err);
+        cr_assert_eq(rc, 0, "%s", err.text);
+        cr_assert_str_eq(got, want, "%d workers", workers);
+        free(got);
+    }
+    free(want);
+}
+
 /* ---- what comes out ---- */
 
 struct rows {
