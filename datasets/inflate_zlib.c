@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#define ZLIB_CONST /* zlib does not write to what it reads */
 #include <zlib.h>
 
 struct weir_inflater {
