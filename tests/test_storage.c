@@ -167,7 +167,7 @@ static void compare_all(enum h5fx_content content, uint64_t user_block, bool lat
     int n = 0;
     for (int k = 0; k < KINDS; k++)
         if (kinds[k].where[content] != NOT_POSSIBLE)
-            episode.cameras[n++] = (struct h5fx_camera){kinds[k].name, content, kinds[k].storage, 0, 0, 0, 0, false};
+            episode.cameras[n++] = (struct h5fx_camera){kinds[k].name, content, kinds[k].storage, 0, 0, 0, 0, false, 0};
     char about[128];
     const char *path = fixture_path("e.hdf5");
     h5fx_write(path, &episode);
@@ -216,8 +216,8 @@ Test(storage, padded_rows_without_compress_len_come_whole)
 static void compare_heap(int steps, size_t blob_max, enum h5fx_storage storage, uint64_t user_block)
 {
     struct h5fx_episode episode = {.steps = steps, .astrobench = true, .user_block = user_block, .seed = steps};
-    episode.cameras[0] = (struct h5fx_camera){"a", H5FX_VLEN, storage, 0, 0, 0, blob_max, false};
-    episode.cameras[1] = (struct h5fx_camera){"b", H5FX_VLEN, storage, 0, 0, 0, 1 + blob_max / 2, false};
+    episode.cameras[0] = (struct h5fx_camera){"a", H5FX_VLEN, storage, 0, 0, 0, blob_max, false, 0};
+    episode.cameras[1] = (struct h5fx_camera){"b", H5FX_VLEN, storage, 0, 0, 0, 1 + blob_max / 2, false, 0};
     const char *path = fixture_path("heap.h5");
     h5fx_write(path, &episode);
     for (int e = 0; e < 2; e++) {
@@ -274,7 +274,7 @@ Test(storage, signed_bytes_are_not_converted)
         static const char *const names[] = {"a", "b", "c"};
         for (int i = 0; i < 3; i++)
             episode.cameras[i] =
-                (struct h5fx_camera){names[i], (enum h5fx_content)content, storages[i], 0, 0, 0, 0, true};
+                (struct h5fx_camera){names[i], (enum h5fx_content)content, storages[i], 0, 0, 0, 0, true, 0};
         const char *path = fixture_path("signed.h5");
         h5fx_write(path, &episode);
         struct weir_dataset *dataset = open_dataset(path);
@@ -301,8 +301,8 @@ Test(storage, signed_bytes_are_not_converted)
 Test(storage, very_many_chunks_are_found)
 {
     struct h5fx_episode episode = {.steps = 10100, .no_lengths = true};
-    episode.cameras[0] = (struct h5fx_camera){"one", H5FX_PADDED, H5FX_CHUNK_ONE, 0, 0, 0, 8, false};
-    episode.cameras[1] = (struct h5fx_camera){"many", H5FX_PADDED, H5FX_CHUNK_MANY, 0, 0, 0, 8, false};
+    episode.cameras[0] = (struct h5fx_camera){"one", H5FX_PADDED, H5FX_CHUNK_ONE, 0, 0, 0, 8, false, 0};
+    episode.cameras[1] = (struct h5fx_camera){"many", H5FX_PADDED, H5FX_CHUNK_MANY, 0, 0, 0, 8, false, 0};
     const char *path = fixture_path("chunks.hdf5");
     h5fx_write(path, &episode);
     struct weir_dataset *dataset = open_dataset(path);
