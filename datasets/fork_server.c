@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,9 +81,13 @@ static bool make_one(int fd, const struct order *order)
         report.rc = -errno;
         return send_report(fd, &report, -1);
     }
+    pid_t server_pid = getpid();
     report.pid = fork();
     if (report.pid == 0) {
         leave_parent(ends[1]);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* whatever it hangs in, it does not outlive who could ask it */
+        if (getppid() != server_pid)
+            _exit(0);
         order->serve(ends[1]);
         _exit(0);
     }
@@ -163,16 +168,21 @@ static int receive_report(struct report *report, int *fd)
     return 0;
 }
 
-/* One order, one report; a server that has gone is started anew. */
-static int order_locked(const struct order *order, struct report *report, int *fd)
+static int have_server_locked(void)
 {
     if (server.fd >= 0 && server.owner != getpid()) {
         close(server.fd); /* our parent's */
         server.fd = -1;
     }
+    return server.fd < 0 ? start_server() : 0;
+}
+
+/* One order, one report; a server that has gone is started anew. */
+static int order_locked(const struct order *order, struct report *report, int *fd)
+{
     int rc = -EPIPE;
     for (int attempt = 0; attempt < 2 && rc == -EPIPE; attempt++) {
-        rc = server.fd < 0 ? start_server() : 0;
+        rc = have_server_locked();
         if (rc == 0)
             rc = send(server.fd, order, sizeof *order, MSG_NOSIGNAL) == sizeof *order ? 0 : -EPIPE;
         if (rc == 0)
@@ -183,6 +193,13 @@ static int order_locked(const struct order *order, struct report *report, int *f
         }
     }
     return rc < 0 ? rc : report->rc;
+}
+
+void weir_fork_server_start(void)
+{
+    pthread_mutex_lock(&server.lock);
+    have_server_locked();
+    pthread_mutex_unlock(&server.lock);
 }
 
 int weir_fork_server_new(void (*serve)(int fd), pid_t *pid, int *fd, struct weir_err *err)

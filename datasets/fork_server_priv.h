@@ -11,8 +11,12 @@
 
 #include <sys/types.h>
 
+/* Starts the server, where there is none yet: for a thread that is about to start others. Failing costs nothing: it is
+ * tried again, and told of, when the first process is asked for. */
+void weir_fork_server_start(void);
+
 /* A new process that runs serve(fd), has no other descriptors, writes nowhere, and _exits after it. *fd is the other
- * end of its socket, for the caller to close. */
+ * end of its socket, for the caller to close. It is killed when the server ends, and so with the process that asked. */
 int weir_fork_server_new(void (*serve)(int fd), pid_t *pid, int *fd, struct weir_err *err);
 
 /* Kills such a process, if it is still there, and returns its wait status; 0 when nobody knows. */

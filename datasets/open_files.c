@@ -1,5 +1,6 @@
 /* Opens many files on several threads, each with a librarian of its own for what the index file does not know. Results
  * are taken in the order of the files, so that a dataset, and the error it fails with, do not depend on the threads. */
+#include "datasets/fork_server_priv.h"
 #include "datasets/index_file_priv.h"
 #include "datasets/librarian_priv.h"
 #include "prof/cores.h"
@@ -145,6 +146,7 @@ static void stop(struct opener *o, pthread_t *threads, int started)
 static int open_on_threads(struct weir_dataset *dataset, struct opener *o, struct weir_err *err)
 {
     pthread_t threads[THREADS_MAX];
+    weir_fork_server_start(); /* before there are threads: a fork beside them can be born with a lock held */
     int started = start(o, threads, thread_count(o->config, o->n));
     int rc = take_all(dataset, o, started, err);
     stop(o, threads, started);

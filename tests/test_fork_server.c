@@ -1,7 +1,10 @@
 /* Processes made by the fork server: born clean, ended for certain, and nobody else's business. */
+#include "datasets/dataset.h"
 #include "datasets/fork_server_priv.h"
+#include "tests/loader_fixture.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -66,6 +69,20 @@ static bool echoes(int fd)
     return send(fd, "x", 1, MSG_NOSIGNAL) == 1 && recv(fd, &c, 1, 0) == 1 && c == 'x';
 }
 
+/* Not when it is gone, or dead and not yet waited for. */
+static bool is_running(pid_t pid)
+{
+    char path[64], line[256] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return false;
+    bool fine = fgets(line, sizeof line, f);
+    fclose(f);
+    const char *state = strrchr(line, ')');
+    return fine && state && state[1] && state[2] != 'Z' && state[2] != 'X';
+}
+
 /* ---- tests ---- */
 
 Test(fork_server, they_answer_and_end)
@@ -112,6 +129,32 @@ Test(fork_server, one_that_hangs_is_ended)
     cr_assert_eq(recv(fd, &c, 1, 0), 1);
     int status = weir_fork_server_end(pid);
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+/* A librarian that hung stayed behind when its program was killed. */
+Test(fork_server, one_that_hangs_ends_with_its_program)
+{
+    int told[2];
+    char c;
+    cr_assert_eq(pipe(told), 0); /* they are born without it: only the program in between holds it open */
+    pid_t program = fork();
+    if (program == 0) {
+        pid_t pid;
+        int fd;
+        struct weir_err err = WEIR_ERR_NONE;
+        if (weir_fork_server_new(hang, &pid, &fd, &err) == 0 && recv(fd, &c, 1, 0) == 1 &&
+            write(told[1], &pid, sizeof pid) == sizeof pid)
+            pause();
+        _exit(1);
+    }
+    close(told[1]);
+    pid_t pid;
+    cr_assert_eq(read(told[0], &pid, sizeof pid), sizeof pid);
+    cr_assert_eq(kill(program, SIGKILL), 0);
+    cr_assert_eq(waitpid(program, NULL, 0), program);
+    for (int i = 0; i < 1000 && is_running(pid); i++)
+        usleep(10000);
+    cr_assert(!is_running(pid));
 }
 
 Test(fork_server, they_are_born_clean)
@@ -169,6 +212,44 @@ Test(fork_server, a_forked_process_has_its_own)
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     cr_assert(echoes(fd));
+}
+
+/* ---- threads ---- */
+
+static int forks, forks_beside_threads, threads_before;
+
+static int count_threads(void)
+{
+    struct dirent *entry;
+    int threads = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    while (tasks && (entry = readdir(tasks)))
+        threads += entry->d_name[0] != '.';
+    if (tasks)
+        closedir(tasks);
+    return threads;
+}
+
+static void count_fork(void)
+{
+    __atomic_add_fetch(&forks, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&forks_beside_threads, count_threads() > threads_before, __ATOMIC_RELAXED);
+}
+
+/* A server that was forked by the first of the opening threads could have the allocator's lock of another one, and
+ * hung in a free: one run in 200 under AddressSanitizer, whose allocator does not mind forks. */
+Test(fork_server, opening_a_dataset_forks_before_it_starts_threads, .init = fixture_open, .fini = fixture_close)
+{
+    struct weir_dataset *dataset;
+    const char *path = fixture_synth("threads", "act", 12, 4, 32, 24, NULL);
+    struct weir_dataset_config config = {.path = path, .threads = 4};
+    struct weir_err err = WEIR_ERR_NONE;
+    threads_before = count_threads();
+    cr_assert_eq(pthread_atfork(count_fork, NULL, NULL), 0);
+    cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+    weir_dataset_close(&dataset);
+    cr_assert_eq(forks, 1, "%d", forks);
+    cr_assert_eq(forks_beside_threads, 0);
 }
 
 static void *make_many(void *user)
