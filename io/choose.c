@@ -167,7 +167,7 @@ static void race(struct weir_choice *choice, const struct weir_choice_config *co
     for (int i = 0; i < CANDIDATES; i++) {
         struct weir_err err = WEIR_ERR_NONE;
         bool there = weir_io_check(candidates[i], &err) == 0;
-        if (direct && strcmp(candidates[i], "mmap") == 0)
+        if (direct && there && !weir_io_can_direct(candidates[i]))
             continue;
         double rate = there ? time_engine(candidates[i], config, cold + i * part, part, &err) : -1;
         if (rate > best * (best > 0 ? WORTH_IT : 1)) {

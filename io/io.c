@@ -54,6 +54,12 @@ int weir_io_check(const char *engine, struct weir_err *err)
     return weir_err_set(err, -EINVAL, "no io engine is named \"%s\"; there are %s", engine, names);
 }
 
+bool weir_io_can_direct(const char *engine)
+{
+    const struct weir_io_ops *ops = weir_io_find(engine);
+    return ops && ops->can_direct;
+}
+
 int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_file_set *set, struct weir_err *err)
 {
     *out = NULL;

@@ -47,6 +47,9 @@ struct weir_extent {
 /* 0 when an engine of this name is there; -EINVAL or -ENOTSUP with the names there are, or the reason. */
 int weir_io_check(const char *engine, struct weir_err *err);
 
+/* Whether an engine that is there has direct reads. */
+bool weir_io_can_direct(const char *engine);
+
 /* Opens a reader on the engine of this name ("pread", "mmap", "uring", "null"). */
 int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_file_set *set, struct weir_err *err);
 void weir_reader_close(struct weir_reader **reader);

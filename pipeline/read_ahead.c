@@ -30,7 +30,7 @@ int weir_reading_check(const char *engine, bool direct, struct weir_err *err)
     if (strcmp(engine, "auto") == 0)
         return 0;
     int rc = weir_io_check(engine, err);
-    if (rc == 0 && direct && (strcmp(engine, "null") == 0 || strcmp(engine, "mmap") == 0))
+    if (rc == 0 && direct && !weir_io_can_direct(engine))
         return weir_err_set(err, -EINVAL, "io engine %s has no direct reads; use --io pread or uring", engine);
     return rc;
 }

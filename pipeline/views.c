@@ -37,6 +37,18 @@ static int parse(const char *item, size_t length, struct crop *crop, struct weir
     return 0;
 }
 
+/* The item at *at, which moves on to the next one. 1, 0 past the last, or -EINVAL. */
+static int next_item(const char **at, struct crop *crop, struct weir_err *err)
+{
+    if (!*at)
+        return 0;
+    const char *item = *at;
+    size_t length = strcspn(item, ",");
+    *at = item[length] ? item + length + 1 : NULL;
+    int rc = parse(item, length, crop, err);
+    return rc < 0 ? rc : 1;
+}
+
 static bool is_for(const struct crop *crop, const char *camera)
 {
     return !crop->camera ||
@@ -73,29 +85,25 @@ static int apply_to_all(const struct crop *crop, struct weir_view *views, const 
 
 int weir_crop_check(const char *crop, struct weir_err *err)
 {
-    int rc = 0;
-    for (const char *item = crop; item && rc == 0;) {
-        size_t length = strcspn(item, ",");
-        struct crop ignored;
-        rc = parse(item, length, &ignored, err);
-        item = item[length] ? item + length + 1 : NULL;
-    }
+    struct crop ignored;
+    int rc;
+    while ((rc = next_item(&crop, &ignored, err)) > 0)
+        continue;
     return rc;
 }
 
 int weir_views_init(struct weir_view *views, const struct weir_loader_config *config,
                     const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err)
 {
-    int cameras = weir_dataset_cameras(dataset), rc = 0;
+    int cameras = weir_dataset_cameras(dataset), rc;
+    const char *at = config->crop;
+    struct crop crop;
     for (int c = 0; c < cameras; c++)
         views[c] = (struct weir_view){0, 0, probes[c].width, probes[c].height, 0, 0};
-    for (const char *item = config->crop; item && rc == 0;) {
-        size_t length = strcspn(item, ",");
-        struct crop crop;
-        rc = parse(item, length, &crop, err);
-        if (rc == 0)
-            rc = apply_to_all(&crop, views, dataset, probes, err);
-        item = item[length] ? item + length + 1 : NULL;
+    while ((rc = next_item(&at, &crop, err)) > 0) {
+        rc = apply_to_all(&crop, views, dataset, probes, err);
+        if (rc < 0)
+            return rc;
     }
     for (int c = 0; c < cameras; c++) {
         views[c].out_width = config->image_width ? config->image_width : views[c].width;
