@@ -116,20 +116,17 @@ static void sleep_until_asked(long ns)
 /* Gives a window that has ended what was collected for it, and keeps what came later. */
 static void fill_window(struct weir_window *window, struct weir_store *store)
 {
-    struct weir_store later = {.bytes_max = store->bytes_max};
-    weir_store_split(store, window->end, &later);
-    window->store = *store;
+    window->store.bytes_max = store->bytes_max;
+    weir_store_split(store, window->end, window->discard ? NULL : &window->store);
     window->dropped = store->dropped + weir_tracks_dropped();
-    *store = later;
+    store->dropped = 0;
 }
 
 /* What is collected while nothing is to be kept, and in a warmup. */
 static void forget_before(struct weir_store *store, uint64_t ticks)
 {
-    struct weir_store later = {.bytes_max = store->bytes_max};
-    weir_store_split(store, ticks, &later);
-    weir_store_clear(store);
-    *store = later;
+    weir_store_split(store, ticks, NULL);
+    store->dropped = 0;
     weir_tracks_dropped();
 }
 
@@ -307,8 +304,8 @@ static struct weir_window *window_new(const struct weir_profiler *p, enum weir_a
 static void stop(struct weir_profiler *p, enum weir_action to, bool keep)
 {
     struct weir_window *window = window_new(p, to);
-    uint64_t end = weir_clock_ticks();
-    __atomic_store_n(&weir_recording_state, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&weir_recording_state, 0, __ATOMIC_SEQ_CST);
+    uint64_t end = weir_clock_ticks(); /* what is recorded began before it */
     p->preparing = false;
     pthread_mutex_lock(&p->lock);
     bool full = p->waiting == WINDOWS_WAITING;

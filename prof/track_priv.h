@@ -64,6 +64,9 @@ struct weir_ring {
     struct weir_open_range open[WEIR_OPEN_MAX];
     /* The collector's. */
     alignas(64) _Atomic uint64_t tail;
+    _Atomic bool held;       /* while somebody reads the slots */
+    struct weir_slot2 *rest; /* of a thread that is gone, in place of the slots: what was not read yet */
+    size_t n_rest;
     /* Set at the beginning. */
     pid_t tid;
     char name[16];
@@ -166,7 +169,9 @@ typedef void weir_open_fn(void *user, pid_t tid, const char *thread, weir_name n
 void weir_tracks_open(weir_open_fn *each, void *user);
 
 void weir_recorders_open_zones(weir_open_fn *each, void *user); /* recorder.c's part of it */
-/* While collecting, what threads that end have written is kept for the next drain. */
+/* While collecting, what threads that end have written is kept for the next drain; what is more than this is dropped
+ * and counted. */
+enum { WEIR_REST_MAX_BYTES = 16 << 20 };
 void weir_tracks_collect(bool collecting);
 
 /* Records dropped by all tracks since the last call. */

@@ -16,6 +16,7 @@ static uint64_t dropped_gone, dropped_seen; /* by tracks that were freed; told s
 static void (*_Atomic on_half)(void);
 static pthread_key_t at_exit;
 static bool collecting, has_key;
+static size_t rest_bytes; /* of all tracks */
 
 /* ---- threads that come and go ---- */
 
@@ -25,9 +26,56 @@ static void unlink_and_free(struct weir_ring *track)
     while (*link != track)
         link = &(*link)->next;
     *link = track->next;
+    rest_bytes -= track->n_rest * sizeof *track->rest;
     dropped_gone += atomic_load_explicit(&track->dropped, memory_order_relaxed);
+    free(track->rest);
     free(track->slots);
     free(track);
+}
+
+/* What was not read yet, in two pieces where the ring wraps. */
+static struct weir_run unread(const struct weir_ring *track)
+{
+    uint64_t head = atomic_load_explicit(&track->head, memory_order_acquire);
+    uint64_t tail = atomic_load_explicit(&track->tail, memory_order_relaxed);
+    size_t at = (size_t)(tail & (WEIR_RING_SLOTS - 1)), n = (size_t)(head - tail);
+    if (!track->slots)
+        return (struct weir_run){{track->rest, track->rest}, {n, 0}};
+    size_t first = at + n > WEIR_RING_SLOTS ? WEIR_RING_SLOTS - at : n;
+    return (struct weir_run){{track->slots + at, track->slots}, {first, n - first}};
+}
+
+static void drop(struct weir_ring *track, const struct weir_run *run)
+{
+    size_t n = run->n[0] + run->n[1];
+    uint64_t records = 0;
+    for (size_t i = 0; i < n; i += weir_record_slots(weir_run_slot(run, i)->b))
+        records++;
+    atomic_fetch_add_explicit(&track->dropped, records, memory_order_relaxed);
+    atomic_fetch_add_explicit(&track->tail, n, memory_order_relaxed);
+}
+
+/* Keeps what was not read yet and gives up the ring: threads that come and go must not fill the memory while the
+ * collector gets no processor. */
+static void shrink(struct weir_ring *track)
+{
+    if (atomic_exchange_explicit(&track->held, true, memory_order_acquire))
+        return; /* it is being read: freed the next time */
+    struct weir_run run = unread(track);
+    size_t n = run.n[0] + run.n[1], bytes = n * sizeof *track->rest;
+    struct weir_slot2 *rest = n && rest_bytes + bytes <= WEIR_REST_MAX_BYTES ? malloc(bytes) : NULL;
+    if (rest) {
+        memcpy(rest, run.slots[0], run.n[0] * sizeof *rest);
+        memcpy(rest + run.n[0], run.slots[1], run.n[1] * sizeof *rest);
+        track->rest = rest;
+        track->n_rest = n;
+        rest_bytes += bytes;
+    } else {
+        drop(track, &run);
+    }
+    free(track->slots);
+    track->slots = NULL;
+    atomic_store_explicit(&track->held, false, memory_order_release);
 }
 
 static void track_exit(void *user)
@@ -35,10 +83,12 @@ static void track_exit(void *user)
     struct weir_ring *track = user;
     weir_track_self = NULL;
     pthread_mutex_lock(&lock);
-    if (collecting)
+    if (collecting) {
+        shrink(track);
         atomic_store_explicit(&track->dead, true, memory_order_release);
-    else
+    } else {
         unlink_and_free(track);
+    }
     pthread_mutex_unlock(&lock);
 }
 
@@ -256,16 +306,22 @@ void weir_range_end_(struct weir_range *range)
 
 /* ---- reading ---- */
 
-static void drain_one(struct weir_ring *track, weir_drain_fn *each, void *user)
+static void drain_held(struct weir_ring *track, weir_drain_fn *each, void *user)
 {
-    uint64_t head = atomic_load_explicit(&track->head, memory_order_acquire);
-    uint64_t tail = atomic_load_explicit(&track->tail, memory_order_relaxed);
-    size_t at = (size_t)(tail & (WEIR_RING_SLOTS - 1)), n = (size_t)(head - tail);
-    size_t first = at + n > WEIR_RING_SLOTS ? WEIR_RING_SLOTS - at : n;
+    struct weir_run run = unread(track);
+    size_t n = run.n[0] + run.n[1];
     if (n == 0)
         return;
-    each(user, track, &(struct weir_run){{track->slots + at, track->slots}, {first, n - first}});
-    atomic_store_explicit(&track->tail, head, memory_order_release);
+    each(user, track, &run);
+    atomic_fetch_add_explicit(&track->tail, n, memory_order_release);
+}
+
+static void drain_one(struct weir_ring *track, weir_drain_fn *each, void *user)
+{
+    if (atomic_exchange_explicit(&track->held, true, memory_order_acquire))
+        return;
+    drain_held(track, each, user);
+    atomic_store_explicit(&track->held, false, memory_order_release);
 }
 
 /* The list is only ever shortened here, and lengthened at its head: the threads that join are not waited for. */

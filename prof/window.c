@@ -73,32 +73,67 @@ void weir_store_drain(struct weir_store *store)
     weir_tracks_drain(take_run, store);
 }
 
-static void split_take(struct weir_store *store, struct weir_take *take, uint64_t ticks, struct weir_store *later)
+/* A range that is open when its window ends is not recorded: so what a thread has written of one window comes before
+ * all that it wrote of later ones. */
+static size_t end_before(const struct weir_take *take, uint64_t ticks)
 {
-    size_t kept = 0;
-    struct weir_take *other = NULL;
-    for (size_t i = 0, n; i < take->n; i += n) {
-        n = weir_record_slots(take->slots[i].b);
-        if (take->slots[i].a < ticks) {
-            memmove(take->slots + kept, take->slots + i, n * sizeof *take->slots);
-            kept += n;
-            continue;
-        }
-        other = other ? other : take_of(later, take->tid, take->name);
-        if (!other || !take_room(later, other, n)) {
-            store->dropped++;
-            continue;
-        }
-        memcpy(other->slots + other->n, take->slots + i, n * sizeof *take->slots);
-        other->n += n;
-    }
-    take->n = kept;
+    size_t at = take->first;
+    while (at < take->n && take->slots[at].a < ticks)
+        at += weir_record_slots(take->slots[at].b);
+    return at;
 }
 
-void weir_store_split(struct weir_store *store, uint64_t ticks, struct weir_store *later)
+/* Slots first .. end - 1. */
+static bool append(struct weir_store *store, const struct weir_take *from, size_t end)
 {
+    size_t n = end - from->first;
+    struct weir_take *take = take_of(store, from->tid, from->name);
+    if (!take || !take_room(store, take, n))
+        return false;
+    memcpy(take->slots + take->n, from->slots + from->first, n * sizeof *take->slots);
+    take->n += n;
+    return true;
+}
+
+static void count_dropped(struct weir_store *store, const struct weir_take *take, size_t end)
+{
+    for (size_t at = take->first; at < end; at += weir_record_slots(take->slots[at].b))
+        store->dropped++;
+}
+
+/* What was moved is given up once it is half of what is there. */
+static void close_gap(struct weir_take *take)
+{
+    if (take->first < take->n - take->first)
+        return;
+    memmove(take->slots, take->slots + take->first, (take->n - take->first) * sizeof *take->slots);
+    take->n -= take->first;
+    take->first = 0;
+}
+
+/* False when nothing is left of it. */
+static bool split_take(struct weir_store *store, struct weir_take *take, uint64_t ticks, struct weir_store *earlier)
+{
+    size_t end = end_before(take, ticks);
+    if (earlier && end > take->first && !append(earlier, take, end))
+        count_dropped(store, take, end);
+    take->first = end;
+    if (end < take->n) {
+        close_gap(take);
+        return true;
+    }
+    store->bytes -= take->room * sizeof *take->slots;
+    free(take->slots);
+    return false;
+}
+
+void weir_store_split(struct weir_store *store, uint64_t ticks, struct weir_store *earlier)
+{
+    size_t left = 0;
     for (size_t i = 0; i < store->n_takes; i++)
-        split_take(store, &store->takes[i], ticks, later);
+        if (split_take(store, &store->takes[i], ticks, earlier))
+            store->takes[left++] = store->takes[i];
+    store->n_takes = left;
 }
 
 /* ---- open ranges ---- */

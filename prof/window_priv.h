@@ -9,7 +9,7 @@ struct weir_take {
     pid_t tid;
     char name[16];
     struct weir_slot2 *slots;
-    size_t n, room;
+    size_t first, n, room; /* records are in first .. n - 1; first is 0 in a window */
 };
 
 struct weir_store {
@@ -22,8 +22,9 @@ struct weir_store {
 void weir_store_clear(struct weir_store *store);
 /* Copies all that threads have written since the last call. */
 void weir_store_drain(struct weir_store *store);
-/* Moves the records that began at or after ticks into an empty store. */
-void weir_store_split(struct weir_store *store, uint64_t ticks, struct weir_store *later);
+/* Moves the records that began before ticks, where no window goes on, into an empty store; NULL: forgets them. Costs
+ * what is moved, however much has come since. */
+void weir_store_split(struct weir_store *store, uint64_t ticks, struct weir_store *earlier);
 
 struct weir_open_copy {
     pid_t tid;

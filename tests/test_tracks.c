@@ -1,0 +1,103 @@
+/* The rings that threads record into, when threads end faster than anybody collects. */
+#include "prof/track_priv.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { RECORDS = 1000, SLOTS = 2 * RECORDS /* of a counter each */, SLOT_BYTES = 16 };
+enum { FITTING = WEIR_REST_MAX_BYTES / (SLOTS * SLOT_BYTES) };
+
+static weir_name name;
+
+static void *write_records(void *user)
+{
+    for (int i = 0; i < RECORDS; i++)
+        weir_counter(name, i); /* of two slots */
+    return user;
+}
+
+static void run_threads(int n)
+{
+    for (int i = 0; i < n; i++) {
+        pthread_t thread;
+        cr_assert_eq(pthread_create(&thread, NULL, write_records, NULL), 0);
+        pthread_join(thread, NULL);
+    }
+}
+
+static void count_slots(void *user, const struct weir_ring *ring, const struct weir_run *run)
+{
+    (void)ring;
+    *(size_t *)user += run->n[0] + run->n[1];
+}
+
+static size_t drain(void)
+{
+    size_t slots = 0;
+    weir_tracks_drain(count_slots, &slots);
+    return slots;
+}
+
+/* Each kept a ring of half a megabyte until it was read, however many there were. */
+Test(tracks, of_threads_that_end_only_so_much_is_kept)
+{
+    name = weir_name_intern("n", WEIR_CAT_OTHER);
+    __atomic_store_n(&weir_recording_state, WEIR_RECORDING_ON, __ATOMIC_RELEASE);
+    weir_tracks_collect(true);
+    for (int again = 0; again < 2; again++) {
+        run_threads(FITTING + 10);
+        cr_assert_eq(weir_tracks_dropped(), 10 * RECORDS);
+        cr_assert_eq(drain(), (size_t)FITTING * SLOTS);
+        cr_assert_eq(drain(), 0);
+        cr_assert_eq(weir_tracks_dropped(), 0);
+    }
+    weir_tracks_collect(false);
+    run_threads(1);
+    cr_assert_eq(drain(), 0);
+}
+
+/* A ring is given up for what is unread of it, which may lie around its end. */
+static void *write_in_two_parts(void *user)
+{
+    pthread_barrier_t *drained = user;
+    for (int i = 0; i < WEIR_RING_SLOTS / 2 - RECORDS; i++)
+        weir_counter(name, i);
+    pthread_barrier_wait(drained);
+    pthread_barrier_wait(drained);
+    for (int i = 0; i < 2 * RECORDS; i++)
+        weir_counter(name, 1e6 + i);
+    return NULL;
+}
+
+static void expect_second_part(void *user, const struct weir_ring *ring, const struct weir_run *run)
+{
+    size_t n = run->n[0] + run->n[1];
+    (void)ring;
+    cr_assert_eq(n, 2 * SLOTS);
+    for (size_t i = 0; i < n; i += 2) {
+        double value;
+        memcpy(&value, &weir_run_slot(run, i + 1)->a, sizeof value);
+        cr_assert_eq(value, 1e6 + (double)(i / 2));
+    }
+    ++*(int *)user;
+}
+
+Test(tracks, what_a_thread_wrote_last_is_kept_in_order)
+{
+    pthread_barrier_t drained;
+    pthread_t thread;
+    int calls = 0;
+    name = weir_name_intern("n", WEIR_CAT_OTHER);
+    __atomic_store_n(&weir_recording_state, WEIR_RECORDING_ON, __ATOMIC_RELEASE);
+    weir_tracks_collect(true);
+    pthread_barrier_init(&drained, NULL, 2);
+    cr_assert_eq(pthread_create(&thread, NULL, write_in_two_parts, &drained), 0);
+    pthread_barrier_wait(&drained);
+    cr_assert_eq(drain(), WEIR_RING_SLOTS - SLOTS);
+    pthread_barrier_wait(&drained);
+    pthread_join(thread, NULL);
+    weir_tracks_drain(expect_second_part, &calls);
+    cr_assert_eq(calls, 1);
+    weir_tracks_collect(false);
+}
