@@ -268,7 +268,8 @@ assert 0 <= t["cpu_over_wall"] < 0.1, t'
 run 0 run "$data" --step-ms 40 --step-spin --num-workers 2 --log "$work/log"
 log "spinning steps take CPU time" '
 t = stage(tables[0], "20_train_forward_pass")
-assert t["count"] == 4 and t["min_s"] >= 0.0399 and t["cpu_over_wall"] > 0.15, t'
+assert t["count"] == 4 and t["min_s"] >= 0.0399, t
+assert t["cpu_over_wall"] > 0.03, ("sleeping takes 0.002 or so; on a busy machine spinning may get little, too", t)'
 run 0 run "$data" --train-split 1 --log "$work/log"
 err "the validation split is empty: all 4 episodes are trained on"
 log "an empty validation takes no time" 'assert epochs[0]["val_s"] == 0 and epochs[0]["train_s"] > 0'
