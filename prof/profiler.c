@@ -118,7 +118,7 @@ static void fill_window(struct weir_window *window, struct weir_store *store)
 {
     window->store.bytes_max = store->bytes_max;
     weir_store_split(store, window->end, window->discard ? NULL : &window->store);
-    window->dropped = store->dropped + weir_tracks_dropped();
+    window->dropped = store->dropped + window->store.dropped + weir_tracks_dropped();
     store->dropped = 0;
 }
 

@@ -159,6 +159,14 @@ static inline const struct weir_slot2 *weir_run_slot(const struct weir_run *run,
     return i < run->n[0] ? &run->slots[0][i] : &run->slots[1][i - run->n[0]];
 }
 
+static inline uint64_t weir_run_records(const struct weir_run *run)
+{
+    uint64_t records = 0;
+    for (size_t i = 0; i < run->n[0] + run->n[1]; i += weir_record_slots(weir_run_slot(run, i)->b))
+        records++;
+    return records;
+}
+
 /* Calls back with what each track has new, then counts it as read; tracks of threads that are gone are freed
  * afterwards. One caller at a time. */
 typedef void weir_drain_fn(void *user, const struct weir_ring *ring, const struct weir_run *run);

@@ -47,12 +47,8 @@ static struct weir_run unread(const struct weir_ring *track)
 
 static void drop(struct weir_ring *track, const struct weir_run *run)
 {
-    size_t n = run->n[0] + run->n[1];
-    uint64_t records = 0;
-    for (size_t i = 0; i < n; i += weir_record_slots(weir_run_slot(run, i)->b))
-        records++;
-    atomic_fetch_add_explicit(&track->dropped, records, memory_order_relaxed);
-    atomic_fetch_add_explicit(&track->tail, n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&track->dropped, weir_run_records(run), memory_order_relaxed);
+    atomic_fetch_add_explicit(&track->tail, run->n[0] + run->n[1], memory_order_relaxed);
 }
 
 /* Keeps what was not read yet and gives up the ring: threads that come and go must not fill the memory while the

@@ -53,24 +53,27 @@ static bool take_room(struct weir_store *store, struct weir_take *take, size_t n
     return true;
 }
 
-static void take_run(void *user, const struct weir_ring *ring, const struct weir_run *run)
+static void keep(struct weir_store *store, pid_t tid, const char *name, const struct weir_run *run)
 {
-    struct weir_store *store = user;
-    struct weir_take *take = take_of(store, ring->tid, ring->name);
+    struct weir_take *take = take_of(store, tid, name);
     size_t n = run->n[0] + run->n[1];
-    if (take && take_room(store, take, n)) {
-        memcpy(take->slots + take->n, run->slots[0], run->n[0] * sizeof *take->slots);
-        memcpy(take->slots + take->n + run->n[0], run->slots[1], run->n[1] * sizeof *take->slots);
-        take->n += n;
+    if (!take || !take_room(store, take, n)) {
+        store->dropped += weir_run_records(run);
         return;
     }
-    for (size_t i = 0; i < n; i += weir_record_slots(weir_run_slot(run, i)->b))
-        store->dropped++;
+    memcpy(take->slots + take->n, run->slots[0], run->n[0] * sizeof *take->slots);
+    memcpy(take->slots + take->n + run->n[0], run->slots[1], run->n[1] * sizeof *take->slots);
+    take->n += n;
+}
+
+static void keep_of_ring(void *user, const struct weir_ring *ring, const struct weir_run *run)
+{
+    keep(user, ring->tid, ring->name, run);
 }
 
 void weir_store_drain(struct weir_store *store)
 {
-    weir_tracks_drain(take_run, store);
+    weir_tracks_drain(keep_of_ring, store);
 }
 
 /* A range that is open when its window ends is not recorded: so what a thread has written of one window comes before
@@ -83,24 +86,6 @@ static size_t end_before(const struct weir_take *take, uint64_t ticks)
     return at;
 }
 
-/* Slots first .. end - 1. */
-static bool append(struct weir_store *store, const struct weir_take *from, size_t end)
-{
-    size_t n = end - from->first;
-    struct weir_take *take = take_of(store, from->tid, from->name);
-    if (!take || !take_room(store, take, n))
-        return false;
-    memcpy(take->slots + take->n, from->slots + from->first, n * sizeof *take->slots);
-    take->n += n;
-    return true;
-}
-
-static void count_dropped(struct weir_store *store, const struct weir_take *take, size_t end)
-{
-    for (size_t at = take->first; at < end; at += weir_record_slots(take->slots[at].b))
-        store->dropped++;
-}
-
 /* What was moved is given up once it is half of what is there. */
 static void close_gap(struct weir_take *take)
 {
@@ -111,12 +96,35 @@ static void close_gap(struct weir_take *take)
     take->first = 0;
 }
 
+/* The thread's memory, as it is. False when there is none to note it in. */
+static bool hand_over(struct weir_store *store, struct weir_take *take, struct weir_store *earlier)
+{
+    size_t bytes = take->room * sizeof *take->slots;
+    struct weir_take *to = take_of(earlier, take->tid, take->name);
+    if (!to)
+        return false;
+    *to = *take;
+    earlier->bytes += bytes;
+    store->bytes -= bytes;
+    take->slots = NULL;
+    take->room = 0;
+    return true;
+}
+
+static void move(struct weir_store *store, struct weir_take *take, size_t end, struct weir_store *earlier)
+{
+    const struct weir_slot2 *slots = take->slots + take->first;
+    bool all = take->first == 0 && end == take->n;
+    if (end > take->first && !(all && hand_over(store, take, earlier)))
+        keep(earlier, take->tid, take->name, &(struct weir_run){{slots, slots}, {end - take->first, 0}});
+}
+
 /* False when nothing is left of it. */
 static bool split_take(struct weir_store *store, struct weir_take *take, uint64_t ticks, struct weir_store *earlier)
 {
     size_t end = end_before(take, ticks);
-    if (earlier && end > take->first && !append(earlier, take, end))
-        count_dropped(store, take, end);
+    if (earlier)
+        move(store, take, end, earlier);
     take->first = end;
     if (end < take->n) {
         close_gap(take);
