@@ -237,7 +237,7 @@ static void count_fork(void)
 }
 
 /* A server that was forked by the first of the opening threads could have the allocator's lock of another one, and
- * hung in a free: one run in 200 under AddressSanitizer, whose allocator does not mind forks. */
+ * hung in a free: one run in 150 or so under AddressSanitizer, whose allocator does not mind forks. */
 Test(fork_server, opening_a_dataset_forks_before_it_starts_threads, .init = fixture_open, .fini = fixture_close)
 {
     struct weir_dataset *dataset;

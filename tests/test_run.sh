@@ -265,11 +265,21 @@ assert t["share"] is None and t["side"] == "consumer", t
 assert epochs[0]["train_s"] >= 0.16 and epochs[0]["val_s"] >= 0.08, epochs
 assert epochs[0]["data_wait_fraction"] < 0.4, epochs
 assert 0 <= t["cpu_over_wall"] < 0.1, t'
-run 0 run "$data" --step-ms 40 --step-spin --num-workers 2 --log "$work/log"
-log "spinning steps take CPU time" '
+spun=0
+for _ in 1 2 3; do # a busy machine may give them little
+    run 0 run "$data" --step-ms 40 --step-spin --num-workers 2 --log "$work/log"
+    spun=$(python3 - "$work/log" "$spun" <<'PY'
+import json, sys
+tables = [t for t in map(json.loads, open(sys.argv[1])) if t["type"] == "stages"]
+(step,) = [s for s in tables[0]["stages"] if s["name"] == "20_train_forward_pass"]
+print(max(float(sys.argv[2]), step["cpu_over_wall"]))
+PY
+    )
+done
+log "spinning steps are as long" '
 t = stage(tables[0], "20_train_forward_pass")
-assert t["count"] == 4 and t["min_s"] >= 0.0399, t
-assert t["cpu_over_wall"] > 0.03, ("sleeping takes 0.002 or so; on a busy machine spinning may get little, too", t)'
+assert t["count"] == 4 and t["min_s"] >= 0.0399, t'
+check "and take CPU time: $spun" python3 -c "assert $spun > 0.15"
 run 0 run "$data" --train-split 1 --log "$work/log"
 err "the validation split is empty: all 4 episodes are trained on"
 log "an empty validation takes no time" 'assert epochs[0]["val_s"] == 0 and epochs[0]["train_s"] > 0'
