@@ -1,0 +1,461 @@
+#include "decoders/jpeg_header.h"
+#include "prof/hash.h"
+
+#include <string.h>
+
+enum {
+    MARKER_SOF0 = 0xC0,
+    MARKER_DHT = 0xC4,
+    MARKER_JPG = 0xC8, /* reserved */
+    MARKER_DAC = 0xCC, /* of arithmetic coding */
+    MARKER_SOF15 = 0xCF,
+    MARKER_RST0 = 0xD0,
+    MARKER_RST7 = 0xD7,
+    MARKER_SOI = 0xD8,
+    MARKER_EOI = 0xD9,
+    MARKER_SOS = 0xDA,
+    MARKER_DQT = 0xDB,
+    MARKER_DRI = 0xDD,
+    MARKER_APP0 = 0xE0,
+    MARKER_APP14 = 0xEE,
+    MARKER_APP15 = 0xEF,
+    MARKER_COM = 0xFE,
+};
+enum { COMPONENTS_MAX = 4, TABLES_MAX = 4, SCANS_MAX = 100 };
+enum { BLOCK = 256 };
+enum { ZERO_STRIDE = 32 }; /* a word is looked at every so many bytes: runs of 39 zeros and more are seen */
+
+struct component {
+    uint8_t id, h, v, table;
+};
+
+/* What is gathered on the way to the first scan. */
+struct reader {
+    const uint8_t *bytes;
+    size_t length, at;
+    struct weir_jpeg_header *header;
+    struct component components[COMPONENTS_MAX];
+    bool jfif, adobe, bad_tables;
+    uint8_t adobe_transform;
+    bool quantizers[TABLES_MAX], huffman[2][TABLES_MAX]; /* have come: DC, AC */
+    uint8_t first_symbol[TABLES_MAX];                    /* of AC tables: the one whose code is all zeros */
+};
+
+/* The body of a segment, without its length. */
+struct segment {
+    uint8_t marker;
+    const uint8_t *body;
+    size_t length;
+};
+
+static const char *const names[WEIR_JPEG_REFUSALS] = {
+    [WEIR_JPEG_TAKEN] = "taken",
+    [WEIR_JPEG_BAD_HEADER] = "bad header",
+    [WEIR_JPEG_TRUNCATED] = "truncated",
+    [WEIR_JPEG_BAD_MARKER] = "stray marker",
+    [WEIR_JPEG_BAD_RESTART] = "restart markers",
+    [WEIR_JPEG_ZEROS] = "zeros in the scan",
+    [WEIR_JPEG_IS_PROGRESSIVE] = "progressive",
+    [WEIR_JPEG_IS_EXTENDED] = "extended",
+    [WEIR_JPEG_IS_ARITHMETIC] = "arithmetic",
+    [WEIR_JPEG_IS_LOSSLESS] = "lossless",
+    [WEIR_JPEG_IS_DEEP] = "not 8 bits",
+    [WEIR_JPEG_IS_CMYK] = "cmyk",
+    [WEIR_JPEG_IS_RGB] = "rgb",
+    [WEIR_JPEG_IS_SAMPLED] = "sampling",
+    [WEIR_JPEG_HAS_SCANS] = "several scans",
+    [WEIR_JPEG_NO_TABLES] = "tables",
+    [WEIR_JPEG_TOO_LARGE] = "too large",
+    [WEIR_JPEG_ENGINE_REFUSED] = "refused by the engine",
+    [WEIR_JPEG_GATE_REFUSED] = "pixels differ",
+};
+
+const char *weir_jpeg_refusal_name(enum weir_jpeg_refusal refusal)
+{
+    return refusal >= 0 && refusal < WEIR_JPEG_REFUSALS ? names[refusal] : "?";
+}
+
+static int u16_at(const uint8_t *bytes)
+{
+    return bytes[0] << 8 | bytes[1];
+}
+
+/* Order matters: each takes in what was before. */
+static void mix(struct weir_jpeg_header *header, const struct segment *segment)
+{
+    uint64_t words[3] = {header->kind, segment->marker, weir_hash64(segment->body, segment->length)};
+    header->kind = weir_hash64(words, sizeof words);
+}
+
+/* The next segment that has a length; false when there is none. */
+static bool next_segment(const uint8_t *bytes, size_t length, size_t *at, struct segment *segment)
+{
+    size_t i = *at;
+    if (i >= length || bytes[i] != 0xFF)
+        return false;
+    while (i < length && bytes[i] == 0xFF)
+        i++;
+    if (i >= length || bytes[i] < MARKER_SOF0 || (bytes[i] >= MARKER_RST0 && bytes[i] <= MARKER_EOI))
+        return false;
+    segment->marker = bytes[i++];
+    if (length - i < 2 || u16_at(bytes + i) < 2 || (size_t)u16_at(bytes + i) > length - i)
+        return false;
+    segment->body = bytes + i + 2;
+    segment->length = (size_t)u16_at(bytes + i) - 2;
+    *at = i + 2 + segment->length;
+    return true;
+}
+
+/* ---- segments ---- */
+
+static enum weir_jpeg_process process_of(int sof)
+{
+    switch (sof) {
+    case 0:
+        return WEIR_JPEG_BASELINE;
+    case 1:
+        return WEIR_JPEG_EXTENDED;
+    case 2:
+        return WEIR_JPEG_PROGRESSIVE;
+    case 3:
+    case 11:
+        return WEIR_JPEG_LOSSLESS;
+    case 9:
+    case 10:
+        return WEIR_JPEG_ARITHMETIC;
+    default:
+        return WEIR_JPEG_HIERARCHICAL;
+    }
+}
+
+static enum weir_jpeg_sampling sampling_of(const struct component *c, int n)
+{
+    if (n == 1) /* factors mean nothing then, but who knows what an engine makes of them */
+        return c[0].h == 1 && c[0].v == 1 ? WEIR_JPEG_GRAY : WEIR_JPEG_SAMPLED_OTHERWISE;
+    if (n != 3 || c[1].h != 1 || c[1].v != 1 || c[2].h != 1 || c[2].v != 1 || c[0].h > 2 || c[0].v > 2)
+        return WEIR_JPEG_SAMPLED_OTHERWISE;
+    if (c[0].v == 1)
+        return c[0].h == 1 ? WEIR_JPEG_444 : WEIR_JPEG_422;
+    return c[0].h == 1 ? WEIR_JPEG_440 : WEIR_JPEG_420;
+}
+
+/* MCUs of a scan of all components; one component alone goes by blocks. */
+static uint32_t mcus_of(const struct reader *r)
+{
+    uint32_t h = 1, v = 1;
+    for (int i = 0; i < r->header->components && r->header->components > 1; i++) {
+        h = r->components[i].h > h ? r->components[i].h : h;
+        v = r->components[i].v > v ? r->components[i].v : v;
+    }
+    uint32_t width = (uint32_t)r->header->width, height = (uint32_t)r->header->height;
+    return (width + 8 * h - 1) / (8 * h) * ((height + 8 * v - 1) / (8 * v));
+}
+
+static bool read_frame(struct reader *r, const struct segment *segment)
+{
+    struct weir_jpeg_header *header = r->header;
+    const uint8_t *body = segment->body;
+    if (header->components || segment->length < 6 || segment->length != 6 + 3 * (size_t)body[5])
+        return false;
+    header->process = process_of(segment->marker - MARKER_SOF0);
+    header->bit_depth = body[0];
+    header->height = u16_at(body + 1);
+    header->width = u16_at(body + 3);
+    header->components = body[5];
+    if (!header->width || !header->height || header->components < 1 || header->components > COMPONENTS_MAX)
+        return false;
+    for (int i = 0; i < header->components; i++) {
+        const uint8_t *c = body + 6 + 3 * i;
+        r->components[i] = (struct component){c[0], c[1] >> 4, c[1] & 15, c[2]};
+        if (r->components[i].h < 1 || r->components[i].h > 4 || r->components[i].v < 1 || r->components[i].v > 4)
+            return false;
+    }
+    header->sampling = sampling_of(r->components, header->components);
+    header->mcus = mcus_of(r);
+    return true;
+}
+
+static bool read_quantizers(struct reader *r, const struct segment *segment)
+{
+    for (size_t i = 0; i < segment->length;) {
+        int id = segment->body[i] & 15, precision = segment->body[i] >> 4;
+        size_t bytes = precision ? 128 : 64;
+        if (id >= TABLES_MAX || precision > 1 || segment->length - i - 1 < bytes)
+            return false;
+        r->quantizers[id] = true;
+        r->bad_tables |= precision != 0;
+        i += 1 + bytes;
+    }
+    return true;
+}
+
+/* No code may be all ones, which is also what makes the lengths possible. */
+static bool codes_fit(const uint8_t counts[16])
+{
+    uint32_t code = 0;
+    for (int bits = 1; bits <= 16; bits++) {
+        code += counts[bits - 1];
+        if (code >= 1U << bits)
+            return false;
+        code <<= 1;
+    }
+    return true;
+}
+
+static bool read_huffman(struct reader *r, const struct segment *segment)
+{
+    for (size_t i = 0; i < segment->length;) {
+        const uint8_t *table = segment->body + i;
+        size_t left = segment->length - i, symbols = 0;
+        if (left < 17)
+            return false;
+        for (int bits = 1; bits <= 16; bits++)
+            symbols += table[bits];
+        int id = table[0] & 15, ac = table[0] >> 4;
+        if (id >= TABLES_MAX || ac > 1 || symbols > 256 || left - 17 < symbols)
+            return false;
+        r->huffman[ac][id] = symbols > 0;
+        r->bad_tables |= !codes_fit(table + 1);
+        if (ac && symbols)
+            r->first_symbol[id] = table[17];
+        i += 17 + symbols;
+    }
+    return true;
+}
+
+static void read_application(struct reader *r, const struct segment *segment)
+{
+    if (segment->marker == MARKER_APP0 && segment->length >= 14 && memcmp(segment->body, "JFIF", 5) == 0)
+        r->jfif = true;
+    if (segment->marker != MARKER_APP14 || segment->length < 12 || memcmp(segment->body, "Adobe", 5) != 0)
+        return;
+    r->adobe = true;
+    r->adobe_transform = segment->body[11];
+}
+
+/* Takes in a segment before the first scan; false when it does not hold what it says. */
+static bool read_segment(struct reader *r, const struct segment *segment)
+{
+    uint8_t marker = segment->marker;
+    if (marker == MARKER_COM || (marker >= MARKER_APP0 && marker <= MARKER_APP15)) {
+        read_application(r, segment);
+        return true;
+    }
+    mix(r->header, segment);
+    if (marker == MARKER_DHT)
+        return read_huffman(r, segment);
+    if (marker == MARKER_DQT)
+        return read_quantizers(r, segment);
+    if (marker == MARKER_DRI) {
+        r->header->restart_interval = segment->length == 2 ? u16_at(segment->body) : 0;
+        return segment->length == 2;
+    }
+    if (marker == MARKER_DAC)
+        return true;
+    return marker <= MARKER_SOF15 && marker != MARKER_JPG && read_frame(r, segment);
+}
+
+/* ---- the first scan ---- */
+
+static enum weir_jpeg_color color_of(const struct reader *r)
+{
+    const struct component *c = r->components;
+    switch (r->header->components) {
+    case 1:
+        return WEIR_JPEG_Y;
+    case 3:
+        if (r->jfif)
+            return WEIR_JPEG_YCC;
+        if (r->adobe)
+            return r->adobe_transform == 0 ? WEIR_JPEG_RGB : WEIR_JPEG_YCC;
+        return c[0].id == 'R' && c[1].id == 'G' && c[2].id == 'B' ? WEIR_JPEG_RGB : WEIR_JPEG_YCC;
+    case 4:
+        return r->adobe && r->adobe_transform == 2 ? WEIR_JPEG_YCCK : WEIR_JPEG_CMYK;
+    default:
+        return WEIR_JPEG_OTHER;
+    }
+}
+
+static const struct component *component_of(const struct reader *r, uint8_t id)
+{
+    for (int i = 0; i < r->header->components; i++)
+        if (r->components[i].id == id)
+            return &r->components[i];
+    return NULL;
+}
+
+static bool read_scan(struct reader *r, const struct segment *segment)
+{
+    struct weir_jpeg_header *header = r->header;
+    const uint8_t *body = segment->body;
+    if (!header->components || segment->length < 4 || segment->length != 4 + 2 * (size_t)body[0] || body[0] < 1 ||
+        body[0] > header->components)
+        return false;
+    bool tables = !r->bad_tables;
+    for (int i = 0; i < body[0]; i++) {
+        const struct component *c = component_of(r, body[1 + 2 * i]);
+        int dc = body[2 + 2 * i] >> 4, ac = body[2 + 2 * i] & 15;
+        if (!c || dc >= TABLES_MAX || ac >= TABLES_MAX)
+            return false;
+        tables &= c->table < TABLES_MAX && r->quantizers[c->table] && r->huffman[0][dc];
+        tables &= r->huffman[1][ac] || header->process == WEIR_JPEG_PROGRESSIVE;
+        header->zeros_are_flat |= i == 0 && r->huffman[1][ac] && r->first_symbol[ac] == 0;
+    }
+    const uint8_t *spectrum = body + 1 + 2 * body[0];
+    bool whole = spectrum[0] == 0 && spectrum[1] == 63 && spectrum[2] == 0;
+    header->one_scan = body[0] == header->components && whole && header->process != WEIR_JPEG_PROGRESSIVE;
+    header->tables = tables;
+    header->color = color_of(r);
+    mix(header, segment);
+    mix(header, &(struct segment){MARKER_APP14, (const uint8_t[]){(uint8_t)header->color}, 1});
+    return true;
+}
+
+static bool read_header(struct reader *r)
+{
+    if (r->length < 4 || r->bytes[0] != 0xFF || r->bytes[1] != MARKER_SOI)
+        return false;
+    r->at = 2;
+    struct segment segment;
+    while (next_segment(r->bytes, r->length, &r->at, &segment)) {
+        if (segment.marker == MARKER_SOS) {
+            r->header->scan_offset = r->at;
+            return read_scan(r, &segment);
+        }
+        if (!read_segment(r, &segment))
+            return false;
+    }
+    return false;
+}
+
+enum weir_jpeg_refusal weir_jpeg_header_read(struct weir_jpeg_header *header, const uint8_t *bytes, size_t length)
+{
+    *header = (struct weir_jpeg_header){0};
+    struct reader r = {.bytes = bytes, .length = length, .header = header};
+    if (read_header(&r))
+        return WEIR_JPEG_TAKEN;
+    *header = (struct weir_jpeg_header){0};
+    return WEIR_JPEG_BAD_HEADER;
+}
+
+/* ---- the coded data ---- */
+
+/* Whether n bytes hold a long run of zeros. Coded data is as good as random: 8 zero bytes come up by chance once in
+ * 2^64 words. */
+static bool has_zeros(const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i + sizeof(uint64_t) <= n; i += ZERO_STRIDE) {
+        uint64_t word;
+        memcpy(&word, bytes + i, sizeof word);
+        if (word == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A loop without branches, for the compiler to make vectors of: at high quality every 64th byte is a stuffed 0xFF, and
+ * a search that stops there costs a wrong guess of the processor each time. Reads BLOCK + 1 bytes. */
+static bool block_has_marker(const uint8_t *bytes)
+{
+    uint8_t any = 0;
+    for (int i = 0; i < BLOCK; i++)
+        any |= (uint8_t)((bytes[i] == 0xFF) & (bytes[i + 1] != 0));
+    return any;
+}
+
+/* Where the next 0xFF is that is not stuffed; length when there is none with a byte behind it. */
+static size_t find_marker(const uint8_t *bytes, size_t at, size_t length)
+{
+    while (length - at > BLOCK && !block_has_marker(bytes + at))
+        at += BLOCK;
+    while (at < length) {
+        const uint8_t *found = memchr(bytes + at, 0xFF, length - at);
+        at = found ? (size_t)(found - bytes) : length;
+        if (length - at < 2)
+            return length;
+        if (bytes[at + 1] != 0)
+            return at;
+        at += 2;
+    }
+    return length;
+}
+
+/* From *at to behind the next marker that is no restart; how many restarts came. */
+static enum weir_jpeg_refusal walk_scan(const struct weir_jpeg_header *header, const uint8_t *bytes, size_t length,
+                                        size_t *at, uint8_t *marker, uint32_t *restarts)
+{
+    bool zeros_matter = header->one_scan && !header->zeros_are_flat;
+    *restarts = 0;
+    for (size_t i = *at;; (*restarts)++) {
+        size_t end = find_marker(bytes, i, length);
+        if (end == length)
+            return WEIR_JPEG_TRUNCATED;
+        if (zeros_matter && has_zeros(bytes + i, end - i))
+            return WEIR_JPEG_ZEROS;
+        *marker = bytes[end + 1];
+        i = end + 2;
+        if (*marker < MARKER_RST0 || *marker > MARKER_RST7) {
+            *at = i;
+            return WEIR_JPEG_TAKEN;
+        }
+        if (*marker != MARKER_RST0 + (*restarts & 7))
+            return WEIR_JPEG_BAD_RESTART;
+    }
+}
+
+/* From behind a scan to the data of the next one; or the image's end. */
+static enum weir_jpeg_refusal next_scan(const uint8_t *bytes, size_t length, size_t *at, bool *ended)
+{
+    struct segment segment;
+    while (next_segment(bytes, length, at, &segment)) {
+        bool belongs = segment.marker == MARKER_DHT || segment.marker == MARKER_DQT || segment.marker == MARKER_COM ||
+                       segment.marker == MARKER_DRI || segment.marker == MARKER_SOS ||
+                       (segment.marker >= MARKER_APP0 && segment.marker <= MARKER_APP15);
+        if (!belongs)
+            return WEIR_JPEG_BAD_MARKER;
+        if (segment.marker == MARKER_SOS)
+            return WEIR_JPEG_TAKEN;
+    }
+    *ended = *at + 2 <= length && bytes[*at] == 0xFF && bytes[*at + 1] == MARKER_EOI;
+    *at += *ended ? 2 : 0;
+    return *ended ? WEIR_JPEG_TAKEN : *at + 2 > length ? WEIR_JPEG_TRUNCATED : WEIR_JPEG_BAD_MARKER;
+}
+
+static enum weir_jpeg_refusal check_one_scan(const struct weir_jpeg_header *header, const uint8_t *bytes, size_t length,
+                                             size_t *frame_bytes)
+{
+    uint8_t marker;
+    uint32_t restarts, interval = (uint32_t)header->restart_interval;
+    size_t at = header->scan_offset;
+    enum weir_jpeg_refusal refusal = walk_scan(header, bytes, length, &at, &marker, &restarts);
+    if (refusal != WEIR_JPEG_TAKEN)
+        return refusal;
+    if (marker != MARKER_EOI)
+        return WEIR_JPEG_BAD_MARKER;
+    if (restarts != (interval ? (header->mcus - 1) / interval : 0))
+        return WEIR_JPEG_BAD_RESTART;
+    *frame_bytes = at;
+    return WEIR_JPEG_TAKEN;
+}
+
+enum weir_jpeg_refusal weir_jpeg_check_scan(const struct weir_jpeg_header *header, const uint8_t *bytes, size_t length,
+                                            size_t *frame_bytes)
+{
+    *frame_bytes = 0;
+    if (header->one_scan)
+        return check_one_scan(header, bytes, length, frame_bytes);
+    size_t at = header->scan_offset;
+    bool ended = false;
+    for (int scans = 0; scans < SCANS_MAX && !ended; scans++) {
+        uint8_t marker;
+        uint32_t restarts;
+        enum weir_jpeg_refusal refusal = walk_scan(header, bytes, length, &at, &marker, &restarts);
+        at -= 2; /* the marker anew, as a segment's */
+        if (refusal == WEIR_JPEG_TAKEN)
+            refusal = next_scan(bytes, length, &at, &ended);
+        if (refusal != WEIR_JPEG_TAKEN)
+            return refusal;
+    }
+    *frame_bytes = at;
+    return ended ? WEIR_JPEG_TAKEN : WEIR_JPEG_HAS_SCANS;
+}
