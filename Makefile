@@ -4,7 +4,7 @@ WEIR := build/release/weir
 SAMPLE := build/sample
 PREFIX ?= /usr/local
 
-.PHONY: all run test bench bench-peers install uninstall format clean build
+.PHONY: all run test bench bench-peers nvjpeg install uninstall format clean build
 all: build
 
 build:
@@ -48,6 +48,11 @@ install:
 
 uninstall:
 	@DESTDIR="$(DESTDIR)" cmake -DMANIFEST=build/release/install_manifest.txt -P cmake/uninstall.cmake
+
+# nvJPEG's header, where the CUDA Toolkit has none: cmake/Cuda.cmake looks there.
+nvjpeg:
+	@test -d build/nvjpeg-venv || { python3 -m venv build/nvjpeg-venv && \
+	  build/nvjpeg-venv/bin/pip install --quiet --no-deps 'nvidia-nvjpeg==13.0.*'; }
 
 format:
 	@find prof io decoders datasets pipeline workloads cli bench tests examples -name '*.[ch]' 2>/dev/null | xargs clang-format -i

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/devices.h"
+#include "cli/gpu_rows.h"
 #include "cli/sysinfo.h"
 #include "datasets/dataset.h"
 #include "decoders/decoder.h"
@@ -16,36 +17,64 @@ static const struct weir_opt doctor_opts[] = {
 
 /* One thing that is there, or why not. */
 struct finding {
-    const char *name;
+    char name[24];
     struct weir_device device;
 };
 
-enum { FINDINGS = 6 };
+struct findings {
+    struct finding at[10 + WEIR_GPU_FACTS_MAX];
+    int n;
+    struct weir_gpu_facts gpu;
+};
 
-static void look(struct finding findings[FINDINGS])
+static struct weir_device *add(struct findings *findings, const char *name)
 {
-    findings[0] = (struct finding){.name = "hdf5", .device.present = true};
-    weir_dataset_library(findings[0].device.text, sizeof findings[0].device.text);
-    findings[1] = (struct finding){.name = "jpeg", .device.present = true};
-    weir_decoder_library(findings[1].device.text, sizeof findings[1].device.text);
-    findings[2] = (struct finding){.name = "inflate", .device.present = true};
-    weir_dataset_inflate(findings[2].device.text, sizeof findings[2].device.text);
-    findings[3].name = "io_uring";
-    weir_device_io_uring(&findings[3].device);
-    findings[4].name = "liburing";
-    weir_device_liburing(&findings[4].device);
-    findings[5].name = "cuda";
-    weir_device_cuda(&findings[5].device);
+    struct finding *finding = &findings->at[findings->n++];
+    snprintf(finding->name, sizeof finding->name, "%s", name);
+    finding->device.present = true;
+    return &finding->device;
+}
+
+static void add_gpu_row(void *user, const char *name, bool present, const char *text)
+{
+    struct weir_device *device = add(user, name);
+    device->present = present;
+    snprintf(device->text, sizeof device->text, "%s", text);
+}
+
+static void look_for_gpus(struct findings *findings)
+{
+    const struct weir_gpu_facts *gpu = &findings->gpu;
+    weir_gpu_facts_find(&findings->gpu);
+    if (gpu->module.present)
+        add_gpu_row(findings, "cuda", gpu->driver.present, gpu->driver.text);
+    else
+        weir_device_cuda(add(findings, "cuda"));
+    weir_gpu_rows(gpu, add_gpu_row, findings);
+}
+
+static void look(struct findings *findings)
+{
+    struct weir_device *device = add(findings, "hdf5");
+    weir_dataset_library(device->text, sizeof device->text);
+    device = add(findings, "jpeg");
+    weir_decoder_library(device->text, sizeof device->text);
+    device = add(findings, "inflate");
+    weir_dataset_inflate(device->text, sizeof device->text);
+    weir_device_io_uring(add(findings, "io_uring"));
+    weir_device_liburing(add(findings, "liburing"));
+    look_for_gpus(findings);
 }
 
 /* The registries of what can be chosen by name. */
 static const struct registry {
     const char *title, *key;
     bool (*row)(int i, const char **name, const char **summary, const char **why_not);
+    int (*ready)(const char *name, int gpu, struct weir_err *err); /* whether it works here; NULL: if it is built in */
 } registries[] = {
-    {"Ways to read", "io", weir_io_row},
-    {"Decoders", "decoders", weir_decoder_row},
-    {"Dataset layouts", "layouts", weir_dataset_layout_row},
+    {"Ways to read", "io", weir_io_row, NULL},
+    {"Decoders", "decoders", weir_decoder_row, weir_decoder_ready},
+    {"Dataset layouts", "layouts", weir_dataset_layout_row, NULL},
 };
 enum { N_REGISTRIES = sizeof registries / sizeof *registries };
 
@@ -54,11 +83,24 @@ static void print_line(const char *name, bool present, const char *text)
     printf("  %-14s %-3s  %s\n", name, present ? "yes" : "no", text);
 }
 
+/* The next row, and why it is not to be had; err holds that text. */
+static bool registry_row(const struct registry *registry, int i, const char **name, const char **summary,
+                         const char **why_not, struct weir_err *err)
+{
+    if (!registry->row(i, name, summary, why_not))
+        return false;
+    *err = WEIR_ERR_NONE;
+    if (!*why_not && registry->ready && registry->ready(*name, 0, err) < 0)
+        *why_not = err->text;
+    return true;
+}
+
 static void print_registry(const struct registry *registry)
 {
     const char *name, *summary, *why_not;
+    struct weir_err err;
     printf("\n%s\n", registry->title);
-    for (int i = 0; registry->row(i, &name, &summary, &why_not); i++)
+    for (int i = 0; registry_row(registry, i, &name, &summary, &why_not, &err); i++)
         print_line(name, !why_not, why_not ? why_not : summary);
 }
 
@@ -102,12 +144,12 @@ static void print_machine(const struct weir_sysinfo *info)
         printf("  %-14s clock_gettime: there is no invariant TSC here\n", "clock");
 }
 
-static void print_text(const struct weir_sysinfo *info, const struct finding findings[FINDINGS])
+static void print_text(const struct weir_sysinfo *info, const struct findings *findings)
 {
     print_machine(info);
     printf("\nLibraries and devices\n");
-    for (int i = 0; i < FINDINGS; i++)
-        print_line(findings[i].name, findings[i].device.present, findings[i].device.text);
+    for (int i = 0; i < findings->n; i++)
+        print_line(findings->at[i].name, findings->at[i].device.present, findings->at[i].device.text);
     for (int i = 0; i < N_REGISTRIES; i++)
         print_registry(&registries[i]);
 }
@@ -125,13 +167,14 @@ static void json_row(struct weir_json *json, const char *name, const char *text,
 static void json_registry(struct weir_json *json, const struct registry *registry)
 {
     const char *name, *summary, *why_not;
+    struct weir_err err;
     weir_json_array(json, registry->key);
-    for (int i = 0; registry->row(i, &name, &summary, &why_not); i++)
+    for (int i = 0; registry_row(registry, i, &name, &summary, &why_not, &err); i++)
         json_row(json, name, summary, why_not);
     weir_json_end(json, ']');
 }
 
-static void print_json(const struct weir_sysinfo *info, const struct finding findings[FINDINGS])
+static void print_json(const struct weir_sysinfo *info, const struct findings *findings)
 {
     struct weir_json json;
     char libc[32];
@@ -150,11 +193,13 @@ static void print_json(const struct weir_sysinfo *info, const struct finding fin
     weir_json_double(&json, "calibration_error_ppm", weir_clock.error_ppm);
     weir_json_end(&json, '}');
     weir_json_array(&json, "found");
-    for (int i = 0; i < FINDINGS; i++) {
-        const struct weir_device *device = &findings[i].device;
-        json_row(&json, findings[i].name, device->present ? device->text : NULL, device->present ? NULL : device->text);
+    for (int i = 0; i < findings->n; i++) {
+        const struct weir_device *device = &findings->at[i].device;
+        json_row(&json, findings->at[i].name, device->present ? device->text : NULL,
+                 device->present ? NULL : device->text);
     }
     weir_json_end(&json, ']');
+    weir_gpu_rows_json(&json, &findings->gpu);
     for (int i = 0; i < N_REGISTRIES; i++)
         json_registry(&json, &registries[i]);
     weir_json_end(&json, '}');
@@ -169,14 +214,14 @@ static int doctor(const struct weir_command *command, int argc, char **argv)
     if (parse != WEIR_PARSE_RUN)
         return parse == WEIR_PARSE_HELP ? 0 : 2;
     struct weir_sysinfo info;
-    struct finding findings[FINDINGS] = {0};
+    static struct findings findings;
     weir_clock_init();
     weir_sysinfo_read(&info);
-    look(findings);
+    look(&findings);
     if (options.json)
-        print_json(&info, findings);
+        print_json(&info, &findings);
     else
-        print_text(&info, findings);
+        print_text(&info, &findings);
     return 0;
 }
 

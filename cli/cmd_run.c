@@ -4,6 +4,7 @@
 #include "cli/ranks.h"
 #include "cli/run_loop.h"
 #include "cli/sysinfo.h"
+#include "pipeline/gpu.h"
 #include "pipeline/read_ahead.h"
 #include "pipeline/views.h"
 
@@ -29,17 +30,17 @@ struct run_options {
     int rank, world_size;
     bool wrap;
     int on_error;
-    const char *io, *decoder;
+    const char *io, *decoder, *device;
     int io_depth;
     bool direct, cold;
     uint64_t decode_cache;
     double step_ms;
-    bool step_spin, no_timing;
+    bool deterministic, step_spin, sync_steps, no_timing;
     int every, lang;
     const char *log, *checksums, *state;
     bool json;
     const char *profile, *schedule, *sort_by;
-    bool record_shapes, profile_memory, with_stack, worker_ops;
+    bool record_shapes, profile_memory, with_stack, worker_ops, nvtx;
     int row_limit;
 };
 
@@ -50,7 +51,8 @@ static const struct weir_opt run_opts[] = {
     {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto",
      "worker threads; auto: one per usable core; 0: on the main thread", 0, WEIR_WORKERS_MAX, true},
     {"prefetch", WEIR_OPT_INT, FIELD(prefetch), "N", "auto",
-     "batches workers may be ahead; auto: four frames per worker, 16 batches where chunks hold several", 1, 4096, true},
+     "batches workers may be ahead; auto: four frames per worker, more where chunks hold several or a GPU decodes", 1,
+     4096, true},
     {"num-epochs", WEIR_OPT_INT, FIELD(num_epochs), "N", "1", "epochs to run", 1, 1e9},
     {"max-batches", WEIR_OPT_INT, FIELD(max_batches), "N", "0",
      "batches per epoch, of training and of validation each; 0: all", 0, 2e9},
@@ -75,11 +77,12 @@ static const struct weir_opt run_opts[] = {
     {"index", WEIR_OPT_TEXT, FIELD(index), "FILE", NULL,
      "keep the index in this file: read when it fits, else written"},
     {"color", WEIR_OPT_ENUM, FIELD(color), "rgb|bgr", "rgb", "channel order of images"},
-    {"output", WEIR_OPT_ENUM, FIELD(output), "u8|f32", "u8",
-     "type of images; f32 is 0..1, or normalised by --mean and --std"},
+    {"output", WEIR_OPT_ENUM, FIELD(output), "u8|f32|f16|bf16", "u8",
+     "type of images; but for u8 0..1, or normalised by --mean and --std; f16 and bf16 with --device cuda"},
     {"layout", WEIR_OPT_ENUM, FIELD(layout), "nhwc|nchw", "nhwc", "interleaved or planar images"},
-    {"mean", WEIR_OPT_TEXT, FIELD(mean), "R,G,B|imagenet", NULL, "with --output f32: taken off the values of 0..1"},
-    {"std", WEIR_OPT_TEXT, FIELD(std), "R,G,B|imagenet", NULL, "with --output f32: what they are divided by then"},
+    {"mean", WEIR_OPT_TEXT, FIELD(mean), "R,G,B|imagenet", NULL,
+     "with --output f32 (f16, bf16): taken off the values of 0..1"},
+    {"std", WEIR_OPT_TEXT, FIELD(std), "R,G,B|imagenet", NULL, "with them: what they are divided by then"},
     {"crop", WEIR_OPT_TEXT, FIELD(crop), "WxH+X+Y", NULL,
      "only this part of the images; CAMERA=WxH+X+Y for one camera, several with commas"},
     {"image-size", WEIR_OPT_SIZE, FIELD(image_size), "WxH", NULL, "size of the images in a batch, after the crop", 1,
@@ -99,11 +102,17 @@ static const struct weir_opt run_opts[] = {
      WEIR_IO_DEPTH_MAX, true},
     {"direct", WEIR_OPT_FLAG, FIELD(direct), NULL, NULL, "reads pass the page cache by (O_DIRECT)"},
     {"cold", WEIR_OPT_FLAG, FIELD(cold), NULL, NULL, "drop the files from the page cache before the run"},
-    {"decoder", WEIR_OPT_TEXT, FIELD(decoder), "turbo|null", "turbo", "how JPEGs are decoded (null: not at all)"},
+    {"decoder", WEIR_OPT_TEXT, FIELD(decoder), "auto|turbo|nvjpeg|hybrid|null", "auto",
+     "how JPEGs are decoded: on the CPU; with --device cuda by its JPEG engines, or by all there is; null: not at all"},
+    {"deterministic", WEIR_OPT_FLAG, FIELD(deterministic), NULL, NULL,
+     "with hybrid, who decodes which frame is the same in every run"},
+    {"device", WEIR_OPT_TEXT, FIELD(device), "cpu|cuda|cuda:K", "cpu",
+     "where batches are made: on the host, or on a GPU, whose steps are then kernels"},
     {"decode-cache", WEIR_OPT_BYTES, FIELD(decode_cache), "BYTES", "0",
      "memory that keeps decoded frames for later epochs, such as 512M or 2G; 0: none"},
     {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "F", "0", "busy time per batch, in place of a training step", 0, 1e7},
     {"step-spin", WEIR_OPT_FLAG, FIELD(step_spin), NULL, NULL, "with --step-ms: spin instead of sleeping"},
+    {"sync-steps", WEIR_OPT_FLAG, FIELD(sync_steps), NULL, NULL, "on a GPU: wait for each step before the next"},
     {"no-timing", WEIR_OPT_FLAG, FIELD(no_timing), NULL, NULL, "no stage timing, only epochs"},
     {"every", WEIR_OPT_INT, FIELD(every), "N", "10", "epochs between tables; 0: only at the end", 0, 1e9},
     {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of epoch lines and tables"},
@@ -121,6 +130,8 @@ static const struct weir_opt run_opts[] = {
     {"with-stack", WEIR_OPT_FLAG, FIELD(with_stack), NULL, NULL, "with --profile: C call stacks"},
     {"worker-ops", WEIR_OPT_FLAG, FIELD(worker_ops), NULL, NULL,
      "with --profile: workers' stages as operators (TensorBoard then counts them as CPU time)"},
+    {"nvtx", WEIR_OPT_FLAG, FIELD(nvtx), NULL, NULL,
+     "show steps, stages and ranges to Nsight Systems (nsys profile weir run ...), with --profile or without"},
     {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "with --profile: order of the averages"},
     {"row-limit", WEIR_OPT_INT, FIELD(row_limit), "N", "20", "with --profile: rows of the averages; -1: all", -1, 1e6},
 };
@@ -189,6 +200,8 @@ static void to_config(const struct run_options *o, const char *data, const struc
     config->direct = o->direct;
     config->cold = o->cold;
     config->decoder = o->decoder;
+    config->device = o->device;
+    config->deterministic = o->deterministic;
     config->decode_cache_bytes = o->decode_cache;
     config->no_timing = o->no_timing;
     config->on_stall = on_stall;
@@ -225,6 +238,14 @@ static void print_reading(const struct weir_loader_facts *facts, const struct ru
                 (double)facts->cold_bytes / 1e6, 100 * facts->cold_stayed);
 }
 
+static void print_decoding(const struct weir_loader_facts *facts)
+{
+    if (strcmp(facts->decoder_requested, "auto") == 0 && facts->device >= 0)
+        fprintf(stderr, "decodes: %s (auto: %s)\n", facts->decoder_used, facts->decoder_why);
+    else if (facts->device >= 0)
+        fprintf(stderr, "decodes: %s\n", facts->decoder_used);
+}
+
 static void print_head(const struct weir_loader *loader, const char *data, const struct run_options *o,
                        const struct weir_ranks *ranks)
 {
@@ -244,6 +265,11 @@ static void print_head(const struct weir_loader *loader, const char *data, const
             weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN), weir_sampler_batches(sampler, WEIR_SPLIT_VAL),
             o->num_epochs, facts.workers, facts.prefetch);
     print_reading(&facts, o);
+    print_decoding(&facts);
+    if (facts.device >= 0)
+        fprintf(stderr, "device: GPU %d, %s; %.1f MB of its memory, %.1f MB of the host's pinned%s\n", facts.device,
+                facts.gpu, (double)facts.gpu_bytes / 1e6, (double)facts.slots * (double)facts.slot_bytes / 1e6,
+                o->sync_steps ? "; each step is waited for before the next" : "");
     if (facts.cache_budget_bytes > 0 && facts.cache_mapped_bytes == 0)
         fprintf(
             stderr,
@@ -280,6 +306,17 @@ static void write_reading(struct weir_json *json, const struct weir_loader_facts
         weir_json_double(json, "cold_stayed_fraction", facts->cold_stayed);
     else
         weir_json_null(json, "cold_stayed_fraction");
+    weir_json_end(json, '}');
+}
+
+static void write_device(struct weir_json *json, const struct weir_loader_facts *facts)
+{
+    if (facts->device < 0)
+        return;
+    weir_json_object(json, "gpu");
+    weir_json_int(json, "number", facts->device);
+    weir_json_text(json, "name", facts->gpu);
+    weir_json_uint(json, "memory_bytes", facts->gpu_bytes);
     weir_json_end(json, '}');
 }
 
@@ -329,6 +366,9 @@ static void write_run_line(FILE *out, const struct weir_command *command, const 
     weir_json_uint(&json, "largest_extent_bytes", facts.extent_max);
     weir_json_int(&json, "episodes", weir_dataset_episodes(weir_loader_dataset(loader)));
     weir_json_int(&json, "images_per_sample", facts.images_per_sample);
+    write_device(&json, &facts);
+    weir_json_text(&json, "decoder", facts.decoder_used);
+    weir_json_text(&json, "decoder_why", facts.decoder_why);
     write_reading(&json, &facts, o->cold);
     weir_json_end(&json, '}');
     weir_json_end(&json, '}');
@@ -389,14 +429,33 @@ static int close_output(const char *path, FILE *file, struct weir_err *err)
     return 0;
 }
 
+static int check_device(const struct run_options *o, struct weir_err *err)
+{
+    int number, rc = weir_device_parse(o->device, &number, err);
+    if (rc < 0) {
+        weir_err_prefix(err, "--device");
+        return rc;
+    }
+    if (number < 0 && (o->format.dtype == WEIR_DTYPE_F16 || o->format.dtype == WEIR_DTYPE_BF16))
+        return weir_err_set(err, -EINVAL, "--output f16 and bf16 are made on a GPU; add --device cuda, or take f32");
+    if (number < 0 && o->sync_steps)
+        return weir_err_set(err, -EINVAL, "--sync-steps waits for a GPU; add --device cuda");
+    if (number >= 0 && o->step_spin)
+        return weir_err_set(err, -EINVAL, "--step-spin is for steps on the CPU; with --device cuda they are kernels");
+    return weir_decoder_check_device(o->decoder, number >= 0, err);
+}
+
 static int to_format(struct run_options *o, struct weir_err *err)
 {
+    static const enum weir_dtype dtypes[] = {WEIR_DTYPE_U8, WEIR_DTYPE_F32, WEIR_DTYPE_F16, WEIR_DTYPE_BF16};
     o->format = (struct weir_pixel_format){
         .color = (enum weir_color)o->color,
-        .dtype = (enum weir_dtype)o->output,
+        .dtype = dtypes[o->output],
         .layout = (enum weir_image_layout)o->layout,
     };
     int rc = weir_crop_check(o->crop, err);
+    if (rc == 0)
+        rc = check_device(o, err);
     return rc < 0 ? rc : weir_norms_parse(&o->format, o->mean, o->std, err);
 }
 
@@ -405,6 +464,7 @@ static int to_profile(const struct run_options *o, struct weir_run_profile_confi
 {
     *profile = (struct weir_run_profile_config){
         .folder = o->profile,
+        .nvtx = o->nvtx,
         .record_shapes = o->record_shapes,
         .profile_memory = o->profile_memory,
         .with_stack = o->with_stack,
@@ -415,9 +475,9 @@ static int to_profile(const struct run_options *o, struct weir_run_profile_confi
     if (!o->profile && (o->record_shapes || o->profile_memory || o->with_stack || o->worker_ops))
         return weir_err_set(err, -EINVAL,
                             "--record-shapes, --profile-memory, --with-stack and --worker-ops want --profile DIR");
-    if (o->profile && o->no_timing)
-        return weir_err_set(err, -EINVAL,
-                            "--profile records the timings that --no-timing leaves out; drop one of them");
+    if ((o->profile || o->nvtx) && o->no_timing)
+        return weir_err_set(err, -EINVAL, "--%s shows the timings that --no-timing leaves out; drop one of them",
+                            o->profile ? "profile" : "nvtx");
     if (weir_averages_check_sort(o->sort_by, err) < 0) {
         weir_err_prefix(err, "--sort-by");
         return -EINVAL;
@@ -476,7 +536,7 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
     if (parse != WEIR_PARSE_RUN)
         return parse == WEIR_PARSE_HELP ? 0 : 2;
     struct weir_err err = WEIR_ERR_NONE;
-    if (weir_reading_check(o.io, o.direct, &err) == -EINVAL || weir_decoder_check(o.decoder, &err) == -EINVAL) {
+    if (weir_reading_check(o.io, o.direct, &err) == -EINVAL) {
         weir_cli_fail(command, &err);
         return 2;
     }
@@ -487,8 +547,12 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
         weir_cli_fail(command, &err);
         return 2;
     }
-    struct weir_run_config run = {o.every, (enum weir_lang)o.lang, o.json, o.step_ms, o.step_spin, NULL, NULL, NULL,
-                                  NULL};
+    struct weir_run_config run = {.every = o.every,
+                                  .lang = (enum weir_lang)o.lang,
+                                  .json = o.json,
+                                  .step_ms = o.step_ms,
+                                  .step_spin = o.step_spin,
+                                  .sync_steps = o.sync_steps};
     catch_signals();
     int rc = run_loader(command, &o, data, &ranks, &profile, &run, &err);
     int log_rc = close_output(o.log, run.log, &err);

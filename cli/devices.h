@@ -6,7 +6,7 @@
 
 struct weir_device {
     bool present;
-    char text[256]; /* what was found, or why it is not there */
+    char text[512]; /* what was found, or why it is not there */
 };
 
 /* Whether this process may use io_uring. */

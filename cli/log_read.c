@@ -126,6 +126,9 @@ static void read_epoch(struct place *place, const json_t *object, struct weir_ep
     epoch->images_per_s = get_double(place, object, "images_per_s", 0);
     epoch->peak_rss_bytes = get_count(place, object, "peak_rss_bytes");
     epoch->cached_fraction = get_double(place, object, "page_cache_fraction", -1);
+    epoch->gpu = json_object_get(object, "gpu_busy_fraction") != NULL;
+    epoch->gpu_busy_fraction = get_double(place, object, "gpu_busy_fraction", 0);
+    epoch->copy_overlap_fraction = get_double(place, object, "copy_overlap_fraction", -1);
     const char *reads = json_string_value(json_object_get(object, "reads"));
     for (enum weir_reads known = WEIR_READS_COLD; known <= WEIR_READS_DIRECT; known++)
         if (reads && strcmp(reads, weir_report_reads_name(known)) == 0)
@@ -138,6 +141,7 @@ static void read_kind(struct place *place, const json_t *object, struct weir_rep
     get_text(place, object, "kind", kind, sizeof kind);
     get_text(place, object, "side", side, sizeof side);
     row->consumer = strcmp(side, "consumer") == 0;
+    row->gpu = strcmp(side, "gpu") == 0;
     for (enum weir_stage_kind known = WEIR_KIND_WORK; known <= WEIR_KIND_LOOP; known++) {
         if (strcmp(kind, weir_stage_kind_name(known)) != 0)
             continue;
@@ -147,26 +151,73 @@ static void read_kind(struct place *place, const json_t *object, struct weir_rep
     complain(place, "kind", "is none of work, inclusive, span, wait");
 }
 
+static void read_row(struct place *place, const json_t *from, struct weir_report_row *row)
+{
+    get_text(place, from, "name", row->name, sizeof row->name);
+    read_kind(place, from, row);
+    row->count = get_count(place, from, "count");
+    row->total_s = get_double(place, from, "total_s", 0);
+    row->self_s = get_double(place, from, "self_s", 0);
+    row->mean_s = get_double(place, from, "mean_s", 0);
+    row->min_s = get_double(place, from, "min_s", 0);
+    row->p50_s = get_double(place, from, "p50_s", 0);
+    row->p90_s = get_double(place, from, "p90_s", 0);
+    row->p99_s = get_double(place, from, "p99_s", 0);
+    row->max_s = get_double(place, from, "max_s", 0);
+    row->cpu_over_wall = get_double(place, from, "cpu_over_wall", -1);
+    row->share = get_double(place, from, "share", -1);
+}
+
 static void read_rows(struct place *place, const json_t *object, struct weir_report *report)
 {
     const json_t *array = get_array(place, object, "stages", WEIR_STAGE_MAX);
-    for (size_t i = 0; array && i < json_array_size(array); i++) {
-        const json_t *from = json_array_get(array, i);
-        struct weir_report_row *row = &report->rows[report->n_rows++];
-        get_text(place, from, "name", row->name, sizeof row->name);
-        read_kind(place, from, row);
-        row->count = get_count(place, from, "count");
-        row->total_s = get_double(place, from, "total_s", 0);
-        row->self_s = get_double(place, from, "self_s", 0);
-        row->mean_s = get_double(place, from, "mean_s", 0);
-        row->min_s = get_double(place, from, "min_s", 0);
-        row->p50_s = get_double(place, from, "p50_s", 0);
-        row->p90_s = get_double(place, from, "p90_s", 0);
-        row->p99_s = get_double(place, from, "p99_s", 0);
-        row->max_s = get_double(place, from, "max_s", 0);
-        row->cpu_over_wall = get_double(place, from, "cpu_over_wall", -1);
-        row->share = get_double(place, from, "share", -1);
-    }
+    for (size_t i = 0; array && i < json_array_size(array); i++)
+        read_row(place, json_array_get(array, i), &report->rows[report->n_rows++]);
+}
+
+static void read_engine(struct place *place, const json_t *from, struct weir_report_engine *engine)
+{
+    get_text(place, from, "by", engine->by, sizeof engine->by);
+    engine->frames = get_count(place, from, "frames");
+    engine->groups = get_count(place, from, "groups");
+    engine->busy = get_double(place, from, "busy_fraction", 0);
+}
+
+static void read_decode(struct place *place, const json_t *object, struct weir_report_decode *decode)
+{
+    const json_t *from = json_object_get(object, "decode");
+    if (!from)
+        return;
+    const json_t *array = get_array(place, from, "engines", WEIR_REPORT_ENGINES);
+    for (size_t i = 0; array && i < json_array_size(array); i++)
+        read_engine(place, json_array_get(array, i), &decode->engines[decode->n_engines++]);
+    decode->cpu_frames = get_count(place, from, "cpu_frames");
+    decode->cpu_busy = get_double(place, from, "cpu_busy_fraction", -1);
+    decode->sent_back = get_count(place, from, "sent_back");
+    get_text(place, from, "reasons", decode->reasons, sizeof decode->reasons);
+    decode->compared = get_count(place, from, "compared");
+    decode->below = get_count(place, from, "below_gate");
+    decode->least_db = get_double(place, from, "least_db", 0);
+    decode->gate_db = get_double(place, from, "gate_db", 0);
+}
+
+static void read_gpu(struct place *place, const json_t *object, struct weir_report_gpu *gpu)
+{
+    const json_t *from = json_object_get(object, "gpu");
+    if (!from)
+        return;
+    gpu->used = true;
+    gpu->number = get_int(place, from, "number");
+    get_text(place, from, "name", gpu->name, sizeof gpu->name);
+    gpu->copy_bytes_per_s = get_double(place, from, "copy_bytes_per_s", -1);
+    gpu->overlap = get_double(place, from, "copy_overlap_fraction", -1);
+    gpu->busy = get_double(place, from, "busy_fraction", 0);
+    gpu->stall_s = get_double(place, from, "stall_s", 0);
+    gpu->sync_steps = get_bool(place, from, "sync_steps", false);
+    const json_t *array = get_array(place, from, "stages", WEIR_REPORT_GPU_ROWS);
+    for (size_t i = 0; array && i < json_array_size(array); i++)
+        read_row(place, json_array_get(array, i), &gpu->rows[gpu->n_rows++]);
+    read_decode(place, from, &gpu->decode);
 }
 
 static int read_workers(struct place *place, const json_t *object, struct weir_report *report)
@@ -257,6 +308,7 @@ static int read_report(struct place *place, const json_t *object, struct weir_re
     report->timing = get_bool(place, object, "timing", true);
     report->wall_s = get_double(place, object, "wall_s", 0);
     read_rows(place, object, report);
+    read_gpu(place, object, &report->gpu);
     read_counts(place, object, report);
     const json_t *profiler = json_object_get(object, "profiler");
     report->zones = get_count(place, profiler, "zones");

@@ -38,7 +38,7 @@ int weir_norms_parse(struct weir_pixel_format *format, const char *mean, const c
 {
     if (!mean && !std)
         return 0;
-    if (format->dtype != WEIR_DTYPE_F32)
+    if (format->dtype == WEIR_DTYPE_U8)
         return weir_err_set(err, -EINVAL, "--mean and --std normalise floats; add --output f32");
     for (int c = 0; c < 3; c++) {
         format->mean[c] = 0;

@@ -1,4 +1,5 @@
 #include "cli/run_loop.h"
+#include "cli/run_gpu.h"
 #include "pipeline/checksum.h"
 #include "prof/memory.h"
 
@@ -21,6 +22,8 @@ struct epoch {
 /* The loader's counts at one moment, and those of the faults it keeps. */
 struct figures {
     struct weir_loader_counts counts;
+    struct weir_gpu_figures gpu;
+    struct weir_gpu_decode_figures decode;
     uint64_t faults[WEIR_FAULTS_MAX];
 };
 
@@ -38,6 +41,8 @@ struct loop {
     const struct weir_run_config *run;
     const volatile sig_atomic_t *interrupted;
     struct weir_loader_facts facts;
+    struct weir_run_gpu *gpu;             /* NULL: batches are the CPU's */
+    struct weir_gpu_figures gpu_at_epoch; /* when it began */
     struct epoch epoch;
     double cached; /* fraction of the dataset in the page cache when the epoch began */
     struct window since_table, since_start;
@@ -68,7 +73,7 @@ static void sleep_until(uint64_t until_ns, const volatile sig_atomic_t *interrup
 /* The tensors that a step gets, as records carry them. */
 static uint32_t batch_shapes(const struct weir_batch *batch)
 {
-    static const char *const names[] = {"unsigned char", "float", "unsigned short"};
+    static const char *const names[] = {"unsigned char", "float", "unsigned short", "c10::Half", "c10::BFloat16"};
     int64_t sizes[6 * WEIR_TENSORS_MAX], *to = sizes;
     int ranks[WEIR_TENSORS_MAX];
     const char *types[WEIR_TENSORS_MAX];
@@ -82,12 +87,17 @@ static uint32_t batch_shapes(const struct weir_batch *batch)
     return weir_shapes_intern(batch->n_tensors, ranks, sizes, types);
 }
 
+static int stage_of_step(const struct weir_batch *batch)
+{
+    return batch->plan.split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD;
+}
+
 /* A training step's stand-in. It is billed to the forward pass, whole. */
 static void step(const struct loop *l, const struct weir_batch *batch)
 {
     if (l->run->step_ms <= 0)
         return;
-    WEIR_ZONE(batch->plan.split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD);
+    WEIR_ZONE(stage_of_step(batch));
     if (weir_recording() & WEIR_RECORDING_SHAPES)
         weir_zone_shapes(batch_shapes(batch));
     uint64_t until_ns = weir_clock_monotonic_ns() + (uint64_t)(l->run->step_ms * 1e6);
@@ -95,6 +105,23 @@ static void step(const struct loop *l, const struct weir_batch *batch)
         spin_until(until_ns, l->interrupted);
     else
         sleep_until(until_ns, l->interrupted);
+}
+
+static int step_on_gpu(const struct loop *l, struct weir_batch *batch, struct weir_err *err)
+{
+    WEIR_ZONE(stage_of_step(batch));
+    if (weir_recording() & WEIR_RECORDING_SHAPES)
+        weir_zone_shapes(batch_shapes(batch));
+    return weir_run_gpu_step(l->gpu, batch, (uint64_t)(l->run->step_ms * 1e6), err);
+}
+
+static int write_checksum(const struct loop *l, const struct weir_batch *batch, struct weir_err *err)
+{
+    struct weir_batch host;
+    int rc = l->gpu ? weir_run_gpu_fetch(l->gpu, batch, &host, err) : 0;
+    if (rc == 0)
+        weir_checksum_line(l->run->checksums, l->gpu ? &host : batch);
+    return rc;
 }
 
 /* ---- reports ---- */
@@ -192,6 +219,19 @@ static void emit(struct loop *l, const struct weir_report *report)
     fflush(stdout);
 }
 
+static void fill_gpu(struct weir_report *report, const struct loop *l, const struct figures *now,
+                     const struct figures *then)
+{
+    struct weir_report_decode *decode = &report->gpu.decode;
+    weir_run_gpu_report(&report->gpu, l->gpu, &now->gpu, &then->gpu, report->wall_s);
+    weir_run_gpu_decode(&report->gpu, &now->decode, &then->decode, report->wall_s);
+    decode->cpu_frames = now->counts.decoded.frames - then->counts.decoded.frames;
+    int workers = l->facts.workers > 0 ? l->facts.workers : 1;
+    if (report->wall_s > 0)
+        decode->cpu_busy =
+            fmin((double)(now->decode.cpu_ns - then->decode.cpu_ns) / 1e9 / report->wall_s / (double)workers, 1);
+}
+
 /* The report since a window's beginning. The window is not moved. */
 static int report_since(struct loop *l, const struct window *since, bool final, const struct weir_snapshot *now,
                         const struct figures *figures)
@@ -212,6 +252,8 @@ static int report_since(struct loop *l, const struct window *since, bool final, 
         report->timing = now != NULL;
         report->wall_s = (double)(weir_clock_monotonic_ns() - since->at_ns) / 1e9;
         fill_counts(report, l, &figures->counts, &since->figures.counts);
+        if (l->gpu)
+            fill_gpu(report, l, figures, &since->figures);
         fill_cache(&report->cache, l, &figures->counts, &since->figures.counts, now, diff);
         if (report->queue_samples) {
             report->queue_min = final ? l->queue_min : figures->counts.queue_min;
@@ -233,6 +275,8 @@ static int take(struct loop *l, struct weir_snapshot **now, struct figures *figu
     *now = NULL;
     memset(figures, 0, sizeof *figures);
     weir_loader_counts(l->loader, counts, true);
+    weir_loader_gpu_figures(l->loader, &figures->gpu);
+    weir_loader_gpu_decode_figures(l->loader, &figures->decode);
     for (int i = 0; i < WEIR_FAULTS_MAX && weir_loader_fault(l->loader, i, text, &figures->faults[i]); i++)
         continue;
     if (counts->queue_samples > l->since_table.figures.counts.queue_samples) {
@@ -284,6 +328,24 @@ static enum weir_reads reads_of(const struct loop *l)
     return l->cached <= COLD_MAX ? WEIR_READS_COLD : l->cached >= WARM_MIN ? WEIR_READS_WARM : WEIR_READS_PARTLY;
 }
 
+/* The GPU's part of an epoch's line. */
+static void end_epoch_gpu(struct loop *l, struct weir_epoch_line *line)
+{
+    struct weir_gpu_figures now;
+    const struct weir_gpu_figures *then = &l->gpu_at_epoch;
+    if (!l->gpu)
+        return;
+    weir_loader_gpu_figures(l->loader, &now);
+    line->gpu = true;
+    line->copy_overlap_fraction = weir_run_gpu_overlap(&now, then);
+    if (line->total_s > 0)
+        line->gpu_busy_fraction = fmin((double)(now.busy_ns - then->busy_ns) / 1e9 / line->total_s, 1);
+    if (line->train_s > 0)
+        line->data_wait_fraction += (double)(now.train_stall_ns - then->train_stall_ns) / 1e9 / line->train_s;
+    line->data_wait_fraction = fmin(line->data_wait_fraction, 1); /* host and stream may wait at the same time */
+    l->gpu_at_epoch = now;
+}
+
 static void end_epoch(struct loop *l)
 {
     const struct epoch *e = &l->epoch;
@@ -306,6 +368,7 @@ static void end_epoch(struct loop *l)
         .reads = reads_of(l),
         .cached_fraction = l->cached,
     };
+    end_epoch_gpu(l, &line);
     clear_progress(l);
     if (l->run->json)
         weir_epoch_log(stdout, &line);
@@ -356,10 +419,25 @@ static bool ends_epoch(const struct loop *l, const struct weir_plan *plan)
     return last_part && plan->index + 1 == weir_sampler_batches(sampler, plan->split);
 }
 
-/* Done before the next epoch's first batch is asked for, so that its wait is in its own line and table. */
-static int close_epoch(struct loop *l, struct weir_err *err)
+/* The GPU's work of an epoch belongs to its time. */
+static int drain(struct loop *l, enum weir_split split, struct weir_err *err)
 {
-    int rc = l->run->state ? weir_loader_save(l->loader, l->run->state, err) : 0;
+    if (!l->gpu)
+        return 0;
+    int rc = weir_run_gpu_drain(l->gpu, err);
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    *(split == WEIR_SPLIT_TRAIN ? &l->epoch.train_ns : &l->epoch.val_ns) += now_ns - l->mark_ns;
+    l->mark_ns = now_ns;
+    return rc;
+}
+
+/* Done before the next epoch's first batch is asked for, so that its wait is in its own line and table. */
+static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *err)
+{
+    int rc = drain(l, split, err);
+    if (rc < 0)
+        return rc;
+    rc = l->run->state ? weir_loader_save(l->loader, l->run->state, err) : 0;
     if (rc < 0)
         return rc;
     end_epoch(l);
@@ -408,16 +486,24 @@ static int consume(struct loop *l, struct weir_err *err)
         l->epoch.number = batch->plan.epoch;
         if (l->batches == 0)
             say_first_batch(l);
-        if (l->run->checksums)
-            weir_checksum_line(l->run->checksums, batch);
-        step(l, batch);
+        rc = l->gpu ? step_on_gpu(l, batch, err) : 0;
+        if (rc == 0 && l->run->checksums)
+            rc = write_checksum(l, batch, err);
+        if (rc < 0)
+            return rc;
+        if (!l->gpu)
+            step(l, batch);
         account(l, batch);
         progress(l, batch);
         bool last = ends_epoch(l, &batch->plan);
         uint64_t wait_ns = batch->wait_ns;
-        weir_loader_release(l->loader, batch);
+        enum weir_split split = batch->plan.split;
+        if (l->gpu)
+            weir_run_gpu_release(l->gpu, batch);
+        else
+            weir_loader_release(l->loader, batch);
         weir_run_profile_step(l->run->profile, wait_ns);
-        rc = last ? close_epoch(l, err) : 0;
+        rc = last ? close_epoch(l, split, err) : 0;
         if (rc < 0)
             return weir_err_set(err, rc, "out of memory for the report");
     }
@@ -452,12 +538,17 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     l.cached = l.facts.io_cached;
     int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* not after hours: cannot it be written? */
     if (rc == 0)
+        rc = weir_run_gpu_open(&l.gpu, loader, run->sync_steps, err);
+    if (rc == 0)
         rc = consume(&l, err);
+    if (l.gpu)
+        weir_run_gpu_drain(l.gpu, NULL); /* what was cut short counts too */
     weir_run_profile_finish(run->profile);
     l.cut_short = weir_loader_position(loader) < weir_sampler_total(weir_loader_sampler(loader));
     if (run->state && weir_loader_save(loader, run->state, err) < 0 && rc >= 0)
         rc = -EIO;
     int report_rc = finish(&l);
+    weir_run_gpu_close(&l.gpu);
     weir_snapshot_free(&l.since_table.snapshot);
     if (run->log)
         weir_run_profile_log(run->log, run->profile);

@@ -14,7 +14,8 @@ struct weir_run_config {
     enum weir_lang lang;
     bool json;                        /* stdout gets the log's lines instead of tables */
     double step_ms;                   /* the consumer is busy for so long per batch */
-    bool step_spin;                   /* by spinning, else by sleeping */
+    bool step_spin;                   /* by spinning, else by sleeping; on a GPU by a kernel */
+    bool sync_steps;                  /* on a GPU: each step is waited for before the next */
     FILE *log;                        /* JSON lines; may be NULL */
     FILE *checksums;                  /* may be NULL */
     struct weir_run_profile *profile; /* may be NULL */

@@ -1,4 +1,5 @@
 #include "cli/run_profile.h"
+#include "pipeline/gpu.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -89,9 +90,14 @@ static char *metadata_of(const struct weir_loader *loader)
 static int open_profiler(struct weir_run_profile *profile, struct weir_err *err)
 {
     struct weir_profiler_config config;
+    struct weir_loader_facts facts;
     char *metadata = metadata_of(profile->loader);
+    weir_loader_facts(profile->loader, &facts);
     weir_profiler_config_default(&config);
-    config.schedule = profile->config.schedule;
+    if (profile->config.folder)
+        config.schedule = profile->config.schedule;
+    config.nvtx = profile->config.nvtx;
+    config.gpu = facts.device >= 0;
     config.record_shapes = profile->config.record_shapes;
     config.profile_memory = profile->config.profile_memory;
     config.with_stack = profile->config.with_stack;
@@ -112,7 +118,7 @@ int weir_run_profile_open(struct weir_run_profile **out, const struct weir_run_p
                           struct weir_loader *loader, struct weir_err *err)
 {
     *out = NULL;
-    if (!config->folder)
+    if (!config->folder && !config->nvtx)
         return 0;
     struct weir_run_profile *profile = calloc(1, sizeof *profile);
     if (profile)
@@ -174,14 +180,15 @@ static double share(const struct window *window)
     return window->ns ? (double)window->wait_ns / (double)window->ns : 0;
 }
 
-static void print_window(FILE *out, const struct window *window)
+/* What a stream waits for batches is known when the GPU is through with the step, which is later. */
+static void print_window(FILE *out, const struct window *window, bool on_gpu)
 {
     if (window->first == window->last)
         fprintf(out, "profile: step %" PRId64, window->first);
     else
         fprintf(out, "profile: steps %" PRId64 " to %" PRId64, window->first, window->last);
-    fprintf(out, ", %.3f s, data wait %.1f %%; %" PRIu64 " events", (double)window->ns / 1e9, 100 * share(window),
-            window->events);
+    fprintf(out, ", %.3f s, %sdata wait %.1f %%; %" PRIu64 " events", (double)window->ns / 1e9,
+            on_gpu ? "the host's " : "", 100 * share(window), window->events);
     if (window->dropped)
         fprintf(out, ", %" PRIu64 " more dropped (record fewer steps)", window->dropped);
     fprintf(out, "; %s\n", window->path[0] ? window->path : "not written");
@@ -206,7 +213,7 @@ static int64_t first_kept(const struct weir_run_profile *profile)
 
 void weir_run_profile_print(FILE *out, struct weir_run_profile *profile)
 {
-    if (!profile)
+    if (!profile || !profile->config.folder)
         return;
     if (profile->n_windows == 0)
         fprintf(out, "profile: nothing was recorded: the run had %" PRId64 " steps; give a shorter --schedule\n",
@@ -214,7 +221,7 @@ void weir_run_profile_print(FILE *out, struct weir_run_profile *profile)
     if (first_kept(profile) > 0)
         fprintf(out, "profile: %" PRId64 " windows before these\n", first_kept(profile));
     for (int64_t i = first_kept(profile); i < profile->n_windows; i++)
-        print_window(out, &profile->windows[i % WINDOWS_KEPT]);
+        print_window(out, &profile->windows[i % WINDOWS_KEPT], weir_device_of(profile->loader) != NULL);
     print_averages(out, profile);
 }
 
@@ -235,7 +242,7 @@ static void log_window(struct weir_json *json, const struct window *window)
 void weir_run_profile_log(FILE *log, struct weir_run_profile *profile)
 {
     struct weir_json json;
-    if (!profile)
+    if (!profile || !profile->config.folder)
         return;
     weir_json_open(&json, log, false);
     weir_json_object(&json, NULL);

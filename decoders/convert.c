@@ -113,6 +113,13 @@ void weir_converter_init(struct weir_converter *converter, const struct weir_pix
     }
 }
 
+void weir_pixel_values(const struct weir_pixel_format *format, float values[3][256])
+{
+    struct weir_converter converter;
+    weir_converter_init(&converter, format, NULL);
+    memcpy(values, converter.table, sizeof converter.table);
+}
+
 /* A row that begins and ends with a cache line, in every plane, leaves nothing to be merged. */
 static bool may_stream(const void *image, size_t row_bytes)
 {

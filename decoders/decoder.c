@@ -1,6 +1,7 @@
 #include "decoders/decoder.h"
 #include "decoders/convert_priv.h"
 #include "decoders/decoder_ops.h"
+#include "decoders/gpu_jpeg.h"
 #include "decoders/view_priv.h"
 #include "prof/recorder.h"
 
@@ -11,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct weir_decoder_ops *const engines[] = {&weir_decoder_turbo, &weir_decoder_png, &weir_decoder_raw,
-                                                         &weir_decoder_null};
+static const struct weir_decoder_ops *const engines[] = {&weir_decoder_turbo,  &weir_decoder_nvjpeg,
+                                                         &weir_decoder_hybrid, &weir_decoder_png,
+                                                         &weir_decoder_raw,    &weir_decoder_null};
 enum { ENGINE_COUNT = sizeof engines / sizeof engines[0] };
 
 struct weir_decoder {
@@ -35,7 +37,9 @@ struct weir_decoder {
 
 size_t weir_image_bytes(const struct weir_pixel_format *format, int width, int height)
 {
-    return (size_t)width * (size_t)height * 3 * (format->dtype == WEIR_DTYPE_F32 ? sizeof(float) : 1);
+    static const size_t bytes[] = {
+        [WEIR_DTYPE_U8] = 1, [WEIR_DTYPE_F32] = 4, [WEIR_DTYPE_U16] = 2, [WEIR_DTYPE_F16] = 2, [WEIR_DTYPE_BF16] = 2};
+    return (size_t)width * (size_t)height * 3 * bytes[format->dtype];
 }
 
 size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_codec codec, int width, int height)
@@ -126,6 +130,28 @@ int weir_decoder_check(const char *engine, struct weir_err *err)
     return weir_err_set(err, -EINVAL, "no JPEG decoder is named \"%s\"; there are %s", engine, names);
 }
 
+bool weir_decoder_on_gpu(const char *engine)
+{
+    return strcmp(engine, weir_decoder_nvjpeg.name) == 0 || strcmp(engine, weir_decoder_hybrid.name) == 0;
+}
+
+int weir_decoder_check_device(const char *engine, bool gpu, struct weir_err *err)
+{
+    int rc = strcmp(engine, "auto") == 0 ? 0 : weir_decoder_check(engine, err);
+    if (rc < 0 || gpu || !weir_decoder_on_gpu(engine))
+        return rc;
+    return weir_err_set(err, -EINVAL,
+                        "--decoder %s leaves its pictures in a GPU's memory: add --device cuda, or take "
+                        "--decoder turbo",
+                        engine);
+}
+
+int weir_decoder_ready(const char *engine, int gpu, struct weir_err *err)
+{
+    int rc = weir_decoder_check(engine, NULL); /* png and raw are not for asking, and always there */
+    return rc == 0 && weir_decoder_on_gpu(engine) ? weir_gpu_jpeg_check(gpu, WEIR_GPU_JPEG_HARDWARE, NULL, err) : 0;
+}
+
 int weir_decoder_open(struct weir_decoder **out, const char *engine, const struct weir_pixel_format *format,
                       int width_max, struct weir_err *err)
 {
@@ -133,8 +159,8 @@ int weir_decoder_open(struct weir_decoder **out, const char *engine, const struc
     int rc = weir_decoder_check(engine, err);
     if (rc < 0)
         return rc;
-    if (format->dtype == WEIR_DTYPE_U16)
-        return weir_err_set(err, -EINVAL, "colour images become u8 or f32; u16 is for depth");
+    if (format->dtype != WEIR_DTYPE_U8 && format->dtype != WEIR_DTYPE_F32)
+        return weir_err_set(err, -EINVAL, "colour images become u8 or f32; u16 is for depth, f16 and bf16 want a GPU");
     struct weir_decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder)
         return weir_err_set(err, -ENOMEM, "out of memory");

@@ -30,15 +30,15 @@ enum weir_codec {
     WEIR_CODEC_COUNT
 };
 enum weir_color { WEIR_COLOR_RGB, WEIR_COLOR_BGR };
-enum weir_dtype { WEIR_DTYPE_U8, WEIR_DTYPE_F32, WEIR_DTYPE_U16 };
+enum weir_dtype { WEIR_DTYPE_U8, WEIR_DTYPE_F32, WEIR_DTYPE_U16, WEIR_DTYPE_F16, WEIR_DTYPE_BF16 };
 enum weir_image_layout { WEIR_LAYOUT_NHWC, WEIR_LAYOUT_NCHW };
 
 struct weir_pixel_format {
     enum weir_color color;
-    enum weir_dtype dtype; /* u8 or f32; u16 is what depth frames become, not an output format */
+    enum weir_dtype dtype; /* u8 or f32; f16 and bf16 are made on a GPU only; u16 is what depth frames become */
     enum weir_image_layout layout;
-    /* f32 only: (value / 255 - mean) / std of red, green and blue, computed as value x scale + bias with one rounding;
-     * std 0 = not normalised */
+    /* not for u8: (value / 255 - mean) / std of red, green and blue, computed as value x scale + bias with one
+     * rounding; std 0 = not normalised */
     float mean[3], std[3];
 };
 
@@ -57,13 +57,27 @@ size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_codec 
 int weir_codec_from_name(const char *name);
 bool weir_codec_is_depth(enum weir_codec codec);
 
+/* What each value of u8 becomes in each of the image's channels, in their order: what f32 images hold, and what f16 and
+ * bf16 are rounded from. */
+void weir_pixel_values(const struct weir_pixel_format *format, float values[3][256]);
+
 struct weir_decoder;
 
 /* 0 when JPEGs can be decoded by the engine of this name; -EINVAL with the names there are. PNGs are left to libpng by
  * every engine but "null". */
 int weir_decoder_check(const char *engine, struct weir_err *err);
 
-/* engine: "turbo" or "null" (see weir_decoder_row). width_max: widest image that will come. */
+/* True for engines that decode on a GPU, into its memory ("nvjpeg", "hybrid"). */
+bool weir_decoder_on_gpu(const char *engine);
+/* As weir_decoder_check, and 0 for "auto"; -EINVAL too when the engine needs batches on a GPU and they are not (gpu
+ * false). */
+int weir_decoder_check_device(const char *engine, bool gpu, struct weir_err *err);
+/* 0, or -ENODEV and why a row of the table cannot work on this machine. For those on a GPU this opens it (0.6 s the
+ * first time). */
+int weir_decoder_ready(const char *engine, int gpu, struct weir_err *err);
+
+/* engine: "turbo", "null", ... (see weir_decoder_row); for those on a GPU what the CPU decodes beside it. width_max:
+ * widest image that will come. */
 int weir_decoder_open(struct weir_decoder **out, const char *engine, const struct weir_pixel_format *format,
                       int width_max, struct weir_err *err);
 void weir_decoder_close(struct weir_decoder **decoder);

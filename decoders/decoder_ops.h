@@ -56,6 +56,8 @@ struct weir_decoder_ops {
 };
 
 extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_png, weir_decoder_raw, weir_decoder_null;
+/* Rows without functions: see gpu_jpeg.h. */
+extern const struct weir_decoder_ops weir_decoder_nvjpeg, weir_decoder_hybrid;
 
 /* True when the bytes begin with the signature of a PNG. */
 bool weir_png_begins(const uint8_t *bytes, size_t length);

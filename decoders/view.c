@@ -1,5 +1,8 @@
 #include "decoders/view_priv.h"
+#include "decoders/view_taps.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* libjpeg scales by any number of eighths, but has vector code for these: 1/2 and 1/4 cost less than a whole decode,
@@ -105,4 +108,33 @@ void weir_view_nearest(const struct weir_frame *frame, const uint16_t *depth, ui
         for (int x = 0; x < v->out_width; x++)
             *to++ = row[nearest(v->x, v->width, x, v->out_width)];
     }
+}
+
+int weir_view_taps_open(struct weir_view_taps *taps, const struct weir_view *view, bool rows)
+{
+    int from = rows ? view->y : view->x, length = rows ? view->height : view->width;
+    int size = rows ? view->out_height : view->out_width;
+    struct weir_taps made = {0};
+    *taps = (struct weir_view_taps){.size = size};
+    int rc = weir_taps_open(&made, from, from + length, size);
+    taps->most = made.most;
+    taps->first = calloc((size_t)size, sizeof *taps->first);
+    taps->n = calloc((size_t)size, sizeof *taps->n);
+    taps->weights = made.weights;
+    if (!taps->first || !taps->n)
+        rc = -ENOMEM;
+    for (int i = 0; i < size && rc == 0; i++) {
+        taps->first[i] = made.taps[i].first;
+        taps->n[i] = made.taps[i].n;
+    }
+    free(made.taps);
+    return rc;
+}
+
+void weir_view_taps_close(struct weir_view_taps *taps)
+{
+    free(taps->first);
+    free(taps->n);
+    free(taps->weights);
+    *taps = (struct weir_view_taps){0};
 }

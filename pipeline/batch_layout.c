@@ -4,17 +4,28 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ALIGNMENT = 4096 };
+/* Of images, and of what is small: state, actions, masks and what else lies behind them. */
+enum { ALIGNMENT = 4096, SMALL_ALIGNMENT = 256 };
 static const uint64_t SLOT_MAX_BYTES = 1ull << 40;
 
 static size_t element_bytes(enum weir_dtype dtype)
 {
-    static const size_t bytes[] = {[WEIR_DTYPE_U8] = 1, [WEIR_DTYPE_F32] = sizeof(float), [WEIR_DTYPE_U16] = 2};
+    static const size_t bytes[] = {[WEIR_DTYPE_U8] = 1,
+                                   [WEIR_DTYPE_F32] = sizeof(float),
+                                   [WEIR_DTYPE_U16] = 2,
+                                   [WEIR_DTYPE_F16] = 2,
+                                   [WEIR_DTYPE_BF16] = 2};
     return bytes[dtype];
 }
 
+static size_t rounded_up(size_t bytes, size_t alignment)
+{
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
 /* Adds a tensor of these dimensions after the batch's; its number, or -EOVERFLOW. */
-static int add(struct weir_batch_layout *layout, const char *name, enum weir_dtype dtype, const int64_t *dims, int n)
+static int add(struct weir_batch_layout *layout, size_t alignment, const char *name, enum weir_dtype dtype,
+               const int64_t *dims, int n)
 {
     struct weir_tensor *tensor = &layout->tensors[layout->n_tensors];
     uint64_t bytes = element_bytes(dtype), total;
@@ -31,7 +42,7 @@ static int add(struct weir_batch_layout *layout, const char *name, enum weir_dty
         return -EOVERFLOW;
     tensor->sample_bytes = bytes;
     layout->offsets[layout->n_tensors] = layout->slot_bytes;
-    layout->slot_bytes += (total + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    layout->slot_bytes += rounded_up(total, alignment);
     return layout->n_tensors++;
 }
 
@@ -60,7 +71,7 @@ static int add_images(struct weir_batch_layout *layout, const struct weir_pixel_
     dims[n++] = layout->width[c];
     if (!planar && !depth)
         dims[n++] = 3;
-    return add(layout, name, depth ? WEIR_DTYPE_U16 : format->dtype, dims, n);
+    return add(layout, ALIGNMENT, name, depth ? WEIR_DTYPE_U16 : format->dtype, dims, n);
 }
 
 static bool same_size(const struct weir_batch_layout *layout, const struct kind *kind)
@@ -121,12 +132,26 @@ int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_l
     bool history = config->obs_history > 1;
     int rc = add_cameras(layout, &config->format, dataset, probes, views);
     if (rc >= 0)
-        rc = layout->qpos = add(layout, "qpos", WEIR_DTYPE_F32, history ? qpos : qpos + 1, history ? 2 : 1);
+        rc = layout->qpos =
+            add(layout, SMALL_ALIGNMENT, "qpos", WEIR_DTYPE_F32, history ? qpos : qpos + 1, history ? 2 : 1);
     if (rc >= 0)
-        rc = layout->actions = add(layout, "actions", WEIR_DTYPE_F32, actions, 2);
+        rc = layout->actions = add(layout, SMALL_ALIGNMENT, "actions", WEIR_DTYPE_F32, actions, 2);
     if (rc >= 0)
-        rc = layout->is_pad = add(layout, "is_pad", WEIR_DTYPE_U8, actions, 1);
-    return rc < 0 ? weir_err_set(err, rc, "a batch would be larger than any memory; use a smaller --batch-size") : 0;
+        rc = layout->is_pad = add(layout, SMALL_ALIGNMENT, "is_pad", WEIR_DTYPE_U8, actions, 1);
+    if (rc < 0)
+        return weir_err_set(err, rc, "a batch would be larger than any memory; use a smaller --batch-size");
+    layout->packed_bytes = layout->slot_bytes - layout->offsets[layout->qpos];
+    layout->slot_bytes = rounded_up(layout->slot_bytes, ALIGNMENT);
+    return 0;
+}
+
+void weir_batch_layout_add_sources(struct weir_batch_layout *layout, size_t bytes_each)
+{
+    size_t images = (size_t)layout->batch_size * (size_t)layout->n_cameras * (size_t)layout->history;
+    size_t packed_at = layout->offsets[layout->qpos];
+    layout->sources_at = packed_at + layout->packed_bytes;
+    layout->packed_bytes = rounded_up(layout->packed_bytes + images * bytes_each, SMALL_ALIGNMENT);
+    layout->slot_bytes = rounded_up(packed_at + layout->packed_bytes, ALIGNMENT);
 }
 
 void *weir_layout_row(const struct weir_batch_layout *layout, uint8_t *slot, int tensor, int sample)
@@ -139,4 +164,20 @@ void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, i
     uint8_t *row = weir_layout_row(layout, slot, layout->tensor[camera], sample);
     size_t before = (size_t)layout->place[camera] * (size_t)layout->history + (size_t)history;
     return row + before * layout->image_bytes[camera];
+}
+
+int weir_layout_number(const struct weir_batch_layout *layout, int sample, int camera, int history)
+{
+    return (sample * layout->n_cameras + camera) * layout->history + history;
+}
+
+int weir_layout_cameras(const struct weir_batch_layout *layout, int tensor, int cameras[WEIR_CAMERAS_MAX])
+{
+    int n = 0;
+    for (int c = 0; c < layout->n_cameras; c++)
+        if (layout->tensor[c] == tensor) {
+            cameras[layout->place[c]] = c;
+            n++;
+        }
+    return n;
 }

@@ -16,6 +16,8 @@ struct weir_batch_layout {
     size_t offsets[WEIR_TENSORS_MAX];
     int qpos, actions, is_pad; /* numbers of these tensors */
     size_t slot_bytes;
+    size_t packed_bytes; /* from the first of these three on, side by side: small, and copied to a GPU at once */
+    size_t sources_at;   /* for a GPU, a part of what is packed; 0 = not there */
     char names[WEIR_CAMERAS_MAX][WEIR_NAME_MAX + 8];
 };
 
@@ -24,8 +26,15 @@ int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_l
                            const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
                            const struct weir_view *views, struct weir_err *err);
 
+/* Makes room behind the packed tensors for so many bytes of each image: what a GPU is told about it. */
+void weir_batch_layout_add_sources(struct weir_batch_layout *layout, size_t bytes_each);
+
 /* One image in the slot's memory. */
 void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, int sample, int camera, int history);
+/* The cameras of a tensor, in the order of their places; how many. */
+int weir_layout_cameras(const struct weir_batch_layout *layout, int tensor, int cameras[WEIR_CAMERAS_MAX]);
+/* The number of an image among those of a slot: by sample, camera, place in history. */
+int weir_layout_number(const struct weir_batch_layout *layout, int sample, int camera, int history);
 /* One sample's part of a tensor. */
 void *weir_layout_row(const struct weir_batch_layout *layout, uint8_t *slot, int tensor, int sample);
 

@@ -1,5 +1,7 @@
 /* One image to its place in the batch, and what --on-error says when it is bad. */
+#include "pipeline/gpu_decode_priv.h"
 #include "pipeline/worker_priv.h"
+#include "prof/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -75,22 +77,56 @@ void weir_image_fault(struct weir_worker *worker, const struct weir_image *image
     }
 }
 
-int weir_image_load(struct weir_worker *worker, const struct weir_image *image, char text[WEIR_FAULT_TEXT])
-{
+struct fetched {
     const uint8_t *bytes;
     size_t length;
-    if (weir_image_cached(worker, image))
-        return 0;
-    const char *reason = worker->fetcher.reason;
+};
+
+static int fetch(struct weir_worker *worker, const struct weir_image *image, struct fetched *to,
+                 char text[WEIR_FAULT_TEXT])
+{
     int rc =
         weir_fetch_frame(&worker->fetcher, image->episode, image->camera, image->t, weir_image_direct(worker, image),
-                         worker->shared->layout.image_bytes[image->camera], &bytes, &length);
-    if (rc == 0) {
-        rc = weir_image_decode(worker, image, bytes, length);
-        reason = weir_decoder_reason(worker->decoder);
-    }
+                         worker->shared->layout.image_bytes[image->camera], &to->bytes, &to->length);
     if (rc < 0)
-        weir_image_fault(worker, image, rc, reason, text);
+        weir_image_fault(worker, image, rc, worker->fetcher.reason, text);
+    return rc;
+}
+
+static int decode(struct weir_worker *worker, const struct weir_image *image, const struct fetched *from,
+                  char text[WEIR_FAULT_TEXT])
+{
+    int rc = weir_image_decode(worker, image, from->bytes, from->length);
+    if (rc < 0)
+        weir_image_fault(worker, image, rc, weir_decoder_reason(worker->decoder), text);
+    return rc;
+}
+
+int weir_image_load(struct weir_worker *worker, const struct weir_image *image, char text[WEIR_FAULT_TEXT])
+{
+    struct fetched fetched;
+    if (weir_image_cached(worker, image))
+        return 0;
+    int rc = fetch(worker, image, &fetched, text);
+    return rc < 0 ? rc : decode(worker, image, &fetched, text);
+}
+
+int weir_image_load_or_hand_over(struct weir_worker *worker, struct weir_slot *slot, int at,
+                                 const struct weir_image *image, char text[WEIR_FAULT_TEXT])
+{
+    struct fetched fetched;
+    if (!worker->shared->decode)
+        return weir_image_load(worker, image, text);
+    if (weir_image_cached(worker, image))
+        return 0;
+    int rc = fetch(worker, image, &fetched, text);
+    if (rc < 0)
+        return rc;
+    if (weir_gpu_decode_take(worker, slot, at, image, fetched.bytes, fetched.length))
+        return 1;
+    uint64_t start_ns = weir_clock_monotonic_ns();
+    rc = decode(worker, image, &fetched, text);
+    weir_gpu_decode_done_here(worker->shared->decode, weir_clock_monotonic_ns() - start_ns);
     return rc;
 }
 

@@ -1,4 +1,7 @@
 #include "pipeline/loader.h"
+#include "pipeline/choose_decoder.h"
+#include "pipeline/feed_priv.h"
+#include "pipeline/gpu_decode_priv.h"
 #include "pipeline/loader_priv.h"
 #include "prof/cores.h"
 #include "prof/hash.h"
@@ -8,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAMES_IN_FLIGHT_PER_WORKER = 4, PREFETCH_MIN = 2, PREFETCH_MAX = 4096 };
-/* Where chunks hold several frames: batches in flight share them, so more of them unpack less. */
-enum { PREFETCH_SHARED = 16, PREFETCH_SHARED_BYTES = 256 << 20 };
+enum { PREFETCH_MAX = 4096 };
 static const double STD_MIN = 1e-2; /* ACT clips at this */
 
 void weir_loader_config_default(struct weir_loader_config *config)
@@ -23,7 +24,7 @@ void weir_loader_config_default(struct weir_loader_config *config)
         .chunk_size = 20,
         .train_split = 0.9,
         .io = "auto",
-        .decoder = "turbo",
+        .decoder = "auto",
     };
 }
 
@@ -44,8 +45,12 @@ static int check_config(const struct weir_loader_config *c, struct weir_err *err
         return weir_err_set(err, -EINVAL, "image_width and image_height are 1..%d, or both 0", WEIR_IMAGE_SIDE_MAX);
     if (c->io_depth < 0 || c->io_depth > WEIR_IO_DEPTH_MAX)
         return weir_err_set(err, -EINVAL, "io_depth is auto or 1..%d", WEIR_IO_DEPTH_MAX);
-    int rc = weir_reading_check(c->io, c->direct, err);
-    return rc < 0 ? rc : weir_decoder_check(c->decoder, err);
+    int number, rc = weir_device_parse(c->device, &number, err);
+    if (rc == 0 && number < 0 && (c->format.dtype == WEIR_DTYPE_F16 || c->format.dtype == WEIR_DTYPE_BF16))
+        rc = weir_err_set(err, -EINVAL, "f16 and bf16 images are made on a GPU; add --device cuda, or take f32");
+    if (rc == 0)
+        rc = weir_reading_check(c->io, c->direct, err);
+    return rc < 0 ? rc : weir_decoder_check_device(c->decoder, number >= 0, err);
 }
 
 /* ---- opening, in the order of what needs what ---- */
@@ -58,6 +63,27 @@ static int most_block_rows(const struct weir_dataset *dataset)
             if (weir_shares_blocks(dataset, e, c, &rows) && rows > most)
                 most = rows;
     return most;
+}
+
+/* Images of which a GPU may decode some cross the bus as they are stored, and are cropped and resized there. */
+static void choose_views(struct weir_shared *s)
+{
+    memcpy(s->out_views, s->views, sizeof s->views);
+    for (int c = 0; c < weir_dataset_cameras(s->dataset) && weir_decoder_on_gpu(s->config.decoder); c++) {
+        const struct weir_camera_probe *probe = &s->probes[c];
+        if (!weir_codec_is_depth(probe->codec))
+            s->views[c] = (struct weir_view){0, 0, probe->width, probe->height, probe->width, probe->height};
+    }
+}
+
+static void choose_decoder(struct weir_shared *s)
+{
+    int gpu;
+    if (strcmp(s->config.decoder, "auto") != 0)
+        return;
+    weir_device_parse(s->config.device, &gpu, NULL);
+    weir_choose_decoder(&s->decoder_choice, s, gpu);
+    s->config.decoder = s->decoder_choice.decoder;
 }
 
 static int open_data(struct weir_shared *s, struct weir_err *err)
@@ -78,6 +104,10 @@ static int open_data(struct weir_shared *s, struct weir_err *err)
         rc = weir_probe_cameras(s->dataset, config.tolerant, s->probes, err);
     if (rc == 0)
         rc = weir_views_init(s->views, c, s->dataset, s->probes, err);
+    if (rc == 0) {
+        choose_decoder(s);
+        choose_views(s);
+    }
     if (rc == 0)
         s->block_rows = most_block_rows(s->dataset);
     if (rc == 0 && weir_fetch_files(s->dataset, &s->files) < 0)
@@ -191,29 +221,20 @@ static int open_norm(struct weir_shared *s, bool actions, struct weir_err *err)
     return rc < 0 ? weir_err_set(err, rc, "the statistics of state and actions cannot be computed") : 0;
 }
 
-static int auto_prefetch(const struct weir_loader *loader)
-{
-    const struct weir_shared *s = &loader->shared;
-    int64_t frames = (int64_t)s->config.batch_size * s->layout.n_cameras * s->layout.history;
-    int64_t wanted = FRAMES_IN_FLIGHT_PER_WORKER * loader->n_workers;
-    int64_t batches = (wanted + frames - 1) / frames;
-    if (s->block_rows > 1) {
-        int64_t fitting = (int64_t)(PREFETCH_SHARED_BYTES / s->layout.slot_bytes);
-        fitting = fitting < PREFETCH_SHARED ? fitting : PREFETCH_SHARED;
-        batches = batches > fitting ? batches : fitting;
-    }
-    return batches > PREFETCH_MIN ? (int)batches : PREFETCH_MIN;
-}
-
 static int open_slots(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
-    int rc = weir_batch_layout_init(&s->layout, &s->config, s->dataset, s->probes, s->views, err);
+    int number;
+    struct weir_pixel_format format = s->config.format;
+    weir_device_parse(s->config.device, &number, NULL);
+    s->config.format = number < 0 ? format : weir_feed_slot_format(&format, s->config.decoder);
+    int rc = number < 0 ? weir_batch_layout_init(&s->layout, &s->config, s->dataset, s->probes, s->views, err)
+                        : weir_feed_layout(&s->layout, s, s->views, &s->config.format, err);
     if (rc < 0)
         return rc;
     s->tasks_per_sample = s->layout.n_cameras + 1;
     if (s->config.prefetch == 0)
-        s->config.prefetch = auto_prefetch(loader);
+        s->config.prefetch = weir_prefetch_auto(s);
     uint64_t slots = (uint64_t)s->config.prefetch + 1, left = s->total - loader->next; /* one is with the consumer */
     slots = slots < left ? slots : left > 0 ? left : 1;
     rc = weir_slots_open(&s->slots, (int)slots, s->config.batch_size * s->tasks_per_sample, &s->layout,
@@ -221,7 +242,9 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
     for (uint64_t i = 0; i < slots && i < left && rc == 0; i++)
         weir_slot_arm(&s->slots, s->sampler, loader->next + i, s->tasks_per_sample);
     s->next_ticket = loader->next * (uint64_t)s->config.batch_size * (uint64_t)s->tasks_per_sample;
-    return rc;
+    if (rc == 0 && number >= 0)
+        rc = weir_feed_open(s, number, &format, loader->next, err);
+    return rc == 0 && weir_decoder_on_gpu(s->config.decoder) ? weir_gpu_decode_open(s, err) : rc;
 }
 
 /* After the slots, so that what they take is not free any more. */
@@ -255,7 +278,9 @@ static int open_recorder(struct weir_loader *loader, struct weir_err *err)
 
 static int start_workers(struct weir_loader *loader, struct weir_err *err)
 {
-    loader->n_contexts = loader->n_workers > 0 ? loader->n_workers : 1;
+    struct weir_gpu_decode *decode = loader->shared.decode;
+    int working = loader->n_workers > 0 ? loader->n_workers : 1;
+    loader->n_contexts = working + (decode ? 1 : 0); /* the last one is the thread's that hands JPEGs to the GPU */
     size_t bytes = sizeof *loader->workers * (size_t)loader->n_contexts;
     loader->workers = aligned_alloc(alignof(struct weir_worker), bytes);
     if (!loader->workers)
@@ -270,9 +295,11 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
         if (weir_worker_start(&loader->workers[i]) < 0)
             rc = weir_err_set(err, -EAGAIN, "worker thread %d of %d cannot be started; use a smaller --num-workers",
                               i + 1, loader->n_workers);
-    if (rc == 0 && weir_watchdog_start(&loader->watchdog, &loader->shared, loader->workers, loader->n_contexts) < 0)
+    if (rc == 0 && weir_watchdog_start(&loader->watchdog, &loader->shared, loader->workers, working) < 0)
         rc = weir_err_set(err, -EAGAIN, "the watchdog thread cannot be started");
-    return rc;
+    if (rc == 0 && decode)
+        rc = weir_gpu_decode_start(decode, &loader->workers[working], err);
+    return rc == 0 && loader->shared.feed ? weir_feed_start(loader->shared.feed, err) : rc;
 }
 
 int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *config, struct weir_err *err)
@@ -288,6 +315,7 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
     memset(loader, 0, bytes);
     struct weir_shared *s = &loader->shared;
     s->config = *config;
+    s->decoder_requested = config->decoder;
     loader->start_ns = weir_clock_monotonic_ns();
     loader->depth = (struct weir_queue_depth){.min = INT_MAX, .max = -1};
     pthread_mutex_init(&loader->depth_lock, NULL);
@@ -329,6 +357,10 @@ void weir_loader_finish(struct weir_loader *loader)
     for (int i = 0; i < loader->n_workers && loader->workers; i++)
         if (loader->workers[i].started)
             pthread_join(loader->workers[i].thread, NULL);
+    if (loader->shared.decode)
+        weir_gpu_decode_finish(loader->shared.decode);
+    if (loader->shared.feed)
+        weir_feed_finish(loader->shared.feed);
     weir_watchdog_stop(&loader->watchdog);
     if (loader->consumer && loader->consumer == weir_thread_self)
         weir_thread_detach();
@@ -346,6 +378,8 @@ void weir_loader_close(struct weir_loader **loader)
         weir_worker_close(&l->workers[i]);
     free(l->workers);
     weir_reading_close(s);
+    weir_gpu_decode_close(&s->decode);
+    weir_feed_close(&s->feed); /* before the slots that it has pinned */
     weir_slots_close(&s->slots);
     weir_frame_cache_close(&s->cache);
     weir_recorder_close(&s->recorder);
@@ -377,74 +411,140 @@ static void note_depth(struct weir_loader *loader)
     pthread_mutex_unlock(&loader->depth_lock);
 }
 
-static bool obtain(struct weir_loader *loader, uint64_t sequence)
+/* A batch that is there, as the consumer gets it. */
+struct obtained {
+    struct weir_batch *batch;
+    const struct weir_err *err; /* of a batch that failed */
+    uint64_t gpu_wait_ns;
+};
+
+static bool obtain_slot(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
+    struct weir_slots *slots = &loader->shared.slots;
     if (loader->n_workers == 0)
         weir_worker_do_batch(&loader->workers[0], sequence);
-    bool there = weir_slot_wait_complete(&loader->shared.slots, sequence);
-    struct weir_slot *slot = weir_slot_of(&loader->shared.slots, sequence);
-    if (there)
-        weir_slot_lend(&loader->shared.slots, slot);
-    weir_item_self = there ? slot->last_item : 0; /* what was waited for */
-    return there;
+    if (!weir_slot_wait_complete(slots, sequence))
+        return false;
+    struct weir_slot *slot = weir_slot_of(slots, sequence);
+    weir_slot_lend(slots, slot);
+    weir_item_self = slot->last_item; /* what was waited for */
+    weir_task_waits_end(&loader->shared, slot);
+    *to = (struct obtained){&slot->batch, slot->failed_image >= 0 ? &slot->err : NULL, 0};
+    return true;
 }
 
-/* What each task made has waited from its end until now for the others, and for the consumer. */
-static void end_item_waits(const struct weir_shared *shared, const struct weir_slot *slot)
+static bool obtain_fed(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
 {
-    int tasks = slot->plan.n * shared->tasks_per_sample;
-    for (int task = 0; task < tasks && weir_recording(); task++)
-        weir_async_end(&slot->done[task], weir_item_of(shared, slot->plan.sequence, (uint64_t)task));
+    struct weir_feed *feed = loader->shared.feed;
+    struct weir_worker *inline_worker = loader->n_workers == 0 ? &loader->workers[0] : NULL;
+    uint64_t gpu_wait_ns;
+    struct weir_feed_batch *batch = weir_feed_wait(feed, inline_worker, sequence, &gpu_wait_ns);
+    if (!batch)
+        return false;
+    *to = (struct obtained){&batch->batch, batch->err.code < 0 ? &batch->err : NULL, gpu_wait_ns};
+    if (!to->err)
+        weir_feed_lend(feed, batch);
+    return true;
+}
+
+/* -EBUSY when the batch has no place to be in. */
+static int check_lent(const struct weir_loader *loader, struct weir_err *err)
+{
+    const struct weir_shared *s = &loader->shared;
+    int places = s->feed ? s->feed->n_batches : s->slots.n;
+    uint64_t sequence = loader->next;
+    if (loader->lent == places)
+        return weir_err_set(err, -EBUSY, "all %d batches are lent out; release one first", places);
+    bool lent =
+        s->feed ? s->feed->batches[sequence % (uint64_t)places].lent : s->slots.slot[sequence % (uint64_t)places].lent;
+    if (lent)
+        return weir_err_set(err, -EBUSY, "batch %llu is still lent out; its slot is the next one",
+                            (unsigned long long)(sequence - (uint64_t)places));
+    return 0;
+}
+
+static bool obtain(struct weir_loader *loader, struct obtained *to)
+{
+    struct weir_watchdog *dog = &loader->watchdog;
+    atomic_store_explicit(&dog->waiting_for, loader->next, memory_order_relaxed);
+    atomic_store_explicit(&dog->waiting, true, memory_order_relaxed);
+    bool there = loader->shared.feed ? obtain_fed(loader, loader->next, to) : obtain_slot(loader, loader->next, to);
+    weir_item_self = 0;
+    atomic_store_explicit(&dog->waiting, false, memory_order_relaxed);
+    return there;
 }
 
 int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
+    struct obtained got;
     *batch = NULL;
-    if (loader->next >= s->total || atomic_load_explicit(&s->slots.stop, memory_order_relaxed))
-        return 0;
-    if (loader->lent == s->slots.n)
-        return weir_err_set(err, -EBUSY, "all %d batches are lent out; release one first", s->slots.n);
-    struct weir_slot *slot = weir_slot_of(&s->slots, loader->next);
-    if (slot->lent)
-        return weir_err_set(err, -EBUSY, "batch %llu is still lent out; its slot is the next one",
-                            (unsigned long long)slot->plan.sequence);
+    int rc = s->feed ? weir_feed_error(s->feed, err) : 0;
+    if (rc < 0 || loader->next >= s->total || atomic_load_explicit(&s->slots.stop, memory_order_relaxed))
+        return rc;
+    rc = check_lent(loader, err);
+    if (rc < 0)
+        return rc;
     note_depth(loader);
     uint64_t start_ns = weir_clock_monotonic_ns();
-    atomic_store_explicit(&loader->watchdog.waiting_for, loader->next, memory_order_relaxed);
-    atomic_store_explicit(&loader->watchdog.waiting, true, memory_order_relaxed);
-    bool there = obtain(loader, loader->next);
-    weir_item_self = 0;
-    atomic_store_explicit(&loader->watchdog.waiting, false, memory_order_relaxed);
-    if (!there)
-        return 0;
-    if (slot->failed_image >= 0) {
+    if (!obtain(loader, &got))
+        return s->feed ? weir_feed_error(s->feed, err) : 0;
+    if (got.err) {
         weir_slots_stop(&s->slots);
-        return weir_err_set(err, slot->err.code, "%s", slot->err.text);
+        return weir_err_set(err, got.err->code, "%s", got.err->text);
     }
     uint64_t now_ns = weir_clock_monotonic_ns();
-    slot->batch.wait_ns = now_ns - start_ns;
+    got.batch->gpu_wait_ns = got.gpu_wait_ns;
+    got.batch->wait_ns = now_ns - start_ns - got.gpu_wait_ns;
     if (!loader->first_batch_ns)
         loader->first_batch_ns = now_ns;
-    end_item_waits(s, slot);
     loader->lent++;
     loader->next++;
     loader->taken++;
-    *batch = &slot->batch;
+    *batch = got.batch;
     return 1;
+}
+
+static void release_fed(struct weir_loader *loader, const struct weir_batch *batch, bool ordered, void *stream)
+{
+    struct weir_feed *feed = loader->shared.feed;
+    struct weir_err err = WEIR_ERR_NONE;
+    loader->lent--;
+    if (weir_feed_return(feed, weir_feed_batch_of(feed, batch->plan.sequence), ordered, stream, &err) < 0)
+        weir_feed_fail(feed, &err);
 }
 
 void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch)
 {
     WEIR_OPERATOR("weir_loader_release");
     struct weir_shared *s = &loader->shared;
+    if (s->feed) {
+        release_fed(loader, batch, false, NULL);
+        return;
+    }
     struct weir_slot *slot = weir_slot_of(&s->slots, batch->plan.sequence);
     weir_slot_release(&s->slots, slot);
     loader->lent--;
     uint64_t sequence = batch->plan.sequence + (uint64_t)s->slots.n;
     if (sequence < s->total)
         weir_slot_arm(&s->slots, s->sampler, sequence, s->tasks_per_sample);
+}
+
+void weir_loader_release_after(struct weir_loader *loader, struct weir_batch *batch, void *stream)
+{
+    if (!loader->shared.feed) {
+        weir_loader_release(loader, batch);
+        return;
+    }
+    WEIR_OPERATOR("weir_loader_release");
+    release_fed(loader, batch, true, stream);
+}
+
+int weir_loader_wait(struct weir_loader *loader, struct weir_batch *batch, void *stream, struct weir_err *err)
+{
+    struct weir_feed *feed = loader->shared.feed;
+    return feed ? weir_feed_order(feed, weir_feed_batch_of(feed, batch->plan.sequence), stream, err) : 0;
 }
 
 int weir_loader_save(const struct weir_loader *loader, const char *path, struct weir_err *err)

@@ -17,7 +17,18 @@
  * batches, then its validation batches. Workers run ahead over both borders, as far as the slots go. One thread opens,
  * consumes and closes; when that thread is attached to a recorder already (it has another loader open, say), its waits
  * are timed there and not in this loader's recorder. weir_loader_stop may be called from anywhere, a signal handler
- * included. */
+ * included.
+ *
+ * With config.device = "cuda" batches are made on a GPU: workers decode to pinned memory, copies and the conversion to
+ * the format asked for run on streams of the loader's, beside what the program computes. Tensors are then device
+ * pointers, and weir_loader_next gives a batch out as soon as its copy is queued:
+ *
+ *         weir_loader_wait(loader, batch, stream, &err);   what is queued on stream from now on finds it there
+ *         ... kernels on stream ...
+ *         weir_loader_release_after(loader, batch, stream);
+ *
+ * The program never has to wait for the GPU. Streams and events are CUDA's (cudaStream_t, cudaEvent_t), NULL is the
+ * default stream. Three batches at most are out at a time. A GPU that is lost ends the run with an error. */
 #ifndef WEIR_PIPELINE_LOADER_H
 #define WEIR_PIPELINE_LOADER_H
 
@@ -49,7 +60,9 @@ struct weir_loader_config {
     int batch_size;                                   /* samples; 8 */
     int num_workers; /* threads; WEIR_WORKERS_AUTO = one per usable core, 0 = on the consumer's thread */
     int prefetch;    /* batches that workers may be ahead; 0 = automatic: four frames per worker, at least two; up to
-                     sixteen, and 256 MiB, where chunks hold several frames */
+                     sixteen, and 256 MiB, where chunks hold several frames; where a GPU decodes 1 GiB of them, with
+                     "hybrid" 2, and 4 when the multiprocessors take part, but no more than a sixteenth of the host's
+                     memory that is free, and an eighth of the GPU's */
     int num_epochs;  /* 1 */
     int max_batches; /* per epoch and split; 0 = all */
     enum weir_sampling sampling;
@@ -60,7 +73,7 @@ struct weir_loader_config {
     uint64_t seed;
     bool no_shuffle; /* samples and the split in the order of the files */
     bool drop_last;
-    struct weir_pixel_format format; /* rgb, u8, nhwc, not normalised */
+    struct weir_pixel_format format; /* rgb, u8, nhwc, not normalised; f16 and bf16 with a device only */
     const char *crop;                /* part of the images that is wanted: "WxH+X+Y" of all cameras, "CAMERA=WxH+X+Y"
                                         of one, several with commas; NULL = all */
     int image_width, image_height;   /* size of the images in a batch, after the crop; 0 = as they are */
@@ -73,12 +86,16 @@ struct weir_loader_config {
     int io_depth;   /* reads in flight of an engine that reads ahead; 0 = 64 */
     bool direct;    /* reads pass the page cache by (O_DIRECT) */
     bool cold;      /* the dataset's files are dropped from the page cache before the first read */
-    const char *decoder; /* "turbo" */
+    const char *decoder; /* "auto": "turbo", on the CPU, and with a GPU what some frames of the dataset, decoded in
+                            several ways at open, say; "nvjpeg": by a GPU's JPEG engines, "hybrid": by these, the
+                            CPU and, when it was asked for, the GPU's multiprocessors; "null" */
+    const char *device;  /* where batches are: "cpu" (or NULL), "cuda", "cuda:1" */
     /* Memory, bytes, that keeps decoded frames as they lie in the batch, so that later epochs copy them; tables are in
      * it, and it is never exceeded. The first frames that come stay until the loader is closed. 0 = none. */
     uint64_t decode_cache_bytes;
-    bool no_timing; /* no zones: batches only */
-    double stall_s; /* report a stall after this long without progress; 0 = 30 */
+    bool deterministic; /* decoder "hybrid": who decodes which frame depends on the frame alone */
+    bool no_timing;     /* no zones: batches only */
+    double stall_s;     /* report a stall after this long without progress; 0 = 30 */
     /* A stall: every worker's stage and every queue's depth, lines of text. From a thread of the loader. */
     void (*on_stall)(void *user, const char *text);
     void (*on_index)(void *user, int done, int total); /* progress of opening; from the calling thread */
@@ -90,10 +107,10 @@ void weir_loader_config_default(struct weir_loader_config *config);
 struct weir_tensor {
     const char *name; /* "images" or "images/CAMERA" where sizes differ, "depth" or "depth/CAMERA", "qpos", "actions",
                          "is_pad" */
-    enum weir_dtype dtype;
+    enum weir_dtype dtype; /* f16 and bf16: of images on a GPU */
     int ndim;
     int64_t shape[6];    /* shape[0] = samples of this batch; a dimension for history only when obs_history > 1 */
-    void *data;          /* dense, row-major */
+    void *data;          /* dense, row-major; on a GPU, in its memory, aligned to 256 bytes */
     size_t sample_bytes; /* of one row along shape[0] */
 };
 
@@ -109,8 +126,11 @@ struct weir_batch {
     const struct weir_sample *samples;
     int n_tensors;
     struct weir_tensor tensors[WEIR_TENSORS_MAX];
-    uint64_t wait_ns;  /* how long weir_loader_next blocked for it */
-    uint64_t ready_ns; /* when it was complete, by weir_clock_monotonic_ns */
+    uint64_t wait_ns;     /* how long weir_loader_next blocked for its data */
+    uint64_t gpu_wait_ns; /* and because the GPU was behind: it still had the batches before */
+    uint64_t ready_ns;    /* when it was complete (in the host's memory), by weir_clock_monotonic_ns */
+    int device;           /* the GPU that the tensors are on; -1 = none */
+    void *ready;          /* event that passes when they are there; NULL without a GPU. Until the release */
 };
 
 struct weir_loader;
@@ -121,9 +141,19 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
 void weir_loader_close(struct weir_loader **loader);
 
 /* 1: *batch is lent until its release. 0: the run is over, or was stopped. Negative: a bad frame under
- * WEIR_ON_ERROR_FAIL (always at the same batch, whatever the workers do), or -EBUSY when all slots are lent out. */
+ * WEIR_ON_ERROR_FAIL (always at the same batch, whatever the workers do), -EBUSY when all slots are lent out, or what
+ * ended the GPU's work (-EIO, -ENOMEM). */
 int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, struct weir_err *err);
+/* The consumer is done with the batch now; on a GPU too. */
 void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch);
+
+/* What is queued on the stream from now on waits for the batch, on the GPU; how long that lasts is measured there. Once
+ * a batch. 0 at once for a batch that is on no GPU; -EIO. */
+int weir_loader_wait(struct weir_loader *loader, struct weir_batch *batch, void *stream, struct weir_err *err);
+/* As weir_loader_release, but the batch's memory is used again only after what is queued on the stream so far. What the
+ * stream does between weir_loader_wait and here is taken for the step that uses the batch. Errors are those of the next
+ * weir_loader_next. */
+void weir_loader_release_after(struct weir_loader *loader, struct weir_batch *batch, void *stream);
 
 /* Writes where the run is to a file: which batches were handed out. */
 int weir_loader_save(const struct weir_loader *loader, const char *path, struct weir_err *err);
@@ -147,6 +177,10 @@ struct weir_recorder *weir_loader_recorder(const struct weir_loader *loader);
 /* What the loader uses: where the configuration said automatic, the choice. */
 struct weir_loader_facts {
     int workers, prefetch, slots;
+    int lendable;     /* batches that may be out at a time */
+    int device;       /* the GPU's number; -1 = none */
+    char gpu[128];    /* its name; "" = none */
+    size_t gpu_bytes; /* of its memory, taken */
     size_t slot_bytes, index_bytes, extent_max;
     int image_width[WEIR_CAMERAS_MAX], image_height[WEIR_CAMERAS_MAX]; /* in a batch */
     struct weir_view views[WEIR_CAMERAS_MAX];
@@ -158,13 +192,14 @@ struct weir_loader_facts {
     double first_batch_s; /* from its call to the first batch that weir_loader_next gave out; 0 before */
     const char *io_requested, *io_used, *io_why; /* engines, and a sentence (empty when it was asked for); lent */
     const char *io_features;                     /* what the kernel gave the engine; may be empty */
-    int io_depth;                                /* reads in flight ahead of the workers; 0 = no read-ahead */
-    size_t io_pool_bytes;                        /* memory of read-ahead */
-    double io_cached;                            /* fraction of the dataset in the page cache before the first read,
-                                                    of 64 sampled frames; -1 = not known */
-    double cold_stayed;                          /* config.cold: fraction of the files that stayed all the same */
-    uint64_t cold_bytes;                         /* bytes of these files */
-    uint64_t cache_budget_bytes;                 /* of the decode cache, as asked for; 0 = there is none */
+    const char *decoder_requested, *decoder_used, *decoder_why; /* the same for decoders */
+    int io_depth;                /* reads in flight ahead of the workers; 0 = no read-ahead */
+    size_t io_pool_bytes;        /* memory of read-ahead */
+    double io_cached;            /* fraction of the dataset in the page cache before the first read,
+                                    of 64 sampled frames; -1 = not known */
+    double cold_stayed;          /* config.cold: fraction of the files that stayed all the same */
+    uint64_t cold_bytes;         /* bytes of these files */
+    uint64_t cache_budget_bytes; /* of the decode cache, as asked for; 0 = there is none */
     uint64_t cache_mapped_bytes; /* of it, reserved: not more than all frames take; 0 when not one fits */
     uint64_t cache_frames_all, cache_bytes_all; /* the dataset's frames, and the budget that would keep them all */
 };
@@ -192,6 +227,42 @@ struct weir_loader_counts {
     int queue_min, queue_max;           /* since the last call of weir_loader_counts with reset */
 };
 void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes);
+
+/* What the GPU has done so far, by its own clock: stages between events. Batches count when they were released and the
+ * GPU is through with them. */
+struct weir_gpu_figures {
+    struct weir_stage_stats copy, prepare;        /* 07_h2d_copy, 07b_prepare_batch */
+    struct weir_stage_stats train_step, val_step; /* from weir_loader_wait to weir_loader_release_after */
+    struct weir_stage_stats stall; /* 08_wait_for_data: the consumer's stream, idle, waited for a batch */
+    uint64_t train_stall_ns;       /* of it, for batches to train on */
+    uint64_t copied_bytes;
+    uint64_t hidden_ns; /* of copy: while a step ran */
+    uint64_t busy_ns;   /* a step or a preparation ran */
+};
+/* Any thread; zeros without a GPU. */
+void weir_loader_gpu_figures(struct weir_loader *loader, struct weir_gpu_figures *figures);
+
+/* One of a GPU's ways to decode. */
+struct weir_gpu_engine_figures {
+    int hardware;            /* as many JPEG engines; 0: the multiprocessors */
+    uint64_t frames, groups; /* decoded so far, in groups that were handed over */
+    uint64_t busy_ns;        /* from a group's hand-over to its end, by the GPU's clock; where two overlap, once */
+};
+
+/* JPEGs that a GPU has decoded so far. */
+enum { WEIR_GPU_ENGINES_MAX = 2 };
+struct weir_gpu_decode_figures {
+    int n_engines; /* 0 = it decodes none */
+    struct weir_gpu_engine_figures engines[WEIR_GPU_ENGINES_MAX];
+    struct weir_stage_stats groups; /* 03i_gpu_decode: each from its hand-over to its end, by the GPU's clock */
+    uint64_t cpu_ns;                /* of workers' time, for what they decode */
+    uint64_t to_cpu;                /* frames that it did not take, or whose pictures were wrong */
+    char reasons[256];              /* of these: "12 progressive, 3 truncated" */
+    uint64_t compared, below;       /* pictures compared with the CPU's, and those below the gate */
+    double gate_db, least_db;       /* the gate; of all that were compared the lowest, 99 = identical */
+};
+/* Any thread. */
+void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_decode_figures *figures);
 
 /* While a window records: counters of batches that are ready, bytes of batches in the making or with the consumer, and
  * workers at work. Any thread; made for weir_profiler_config.on_sample. */

@@ -1,8 +1,11 @@
 /* What a loader uses, and what it has done so far. */
+#include "pipeline/feed_priv.h"
+#include "pipeline/gpu_decode_priv.h"
 #include "pipeline/loader.h"
 #include "pipeline/loader_priv.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 const struct weir_dataset *weir_loader_dataset(const struct weir_loader *loader)
@@ -46,12 +49,19 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
         .open_s = since_start_s(loader, loader->opened_ns),
         .first_batch_s = since_start_s(loader, loader->first_batch_ns),
     };
+    facts->lendable = s->feed ? s->feed->n_batches : s->slots.n;
+    facts->device = s->feed ? s->feed->device->number : -1;
+    facts->gpu_bytes = s->feed ? s->feed->memory_bytes : 0;
+    snprintf(facts->gpu, sizeof facts->gpu, "%s", s->feed ? weir_device_name(s->feed->device) : "");
+    facts->decoder_requested = s->decoder_requested;
+    facts->decoder_used = s->config.decoder;
+    facts->decoder_why = s->decoder_choice.why;
     weir_reading_facts(s, facts);
     for (int c = 0; c < s->layout.n_cameras; c++) {
-        facts->image_width[c] = s->layout.width[c];
-        facts->image_height[c] = s->layout.height[c];
-        facts->views[c] = s->views[c];
-        facts->whole[c] = weir_view_is_whole(&s->views[c], &s->probes[c]);
+        facts->image_width[c] = s->out_views[c].out_width;
+        facts->image_height[c] = s->out_views[c].out_height;
+        facts->views[c] = s->out_views[c];
+        facts->whole[c] = weir_view_is_whole(&s->out_views[c], &s->probes[c]);
     }
 }
 
@@ -107,6 +117,60 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
     if (reset_extremes)
         loader->depth = (struct weir_queue_depth){loader->depth.sum, loader->depth.samples, INT_MAX, -1};
     pthread_mutex_unlock(&loader->depth_lock);
+}
+
+struct weir_device *weir_device_of(const struct weir_loader *loader)
+{
+    return loader->shared.feed ? loader->shared.feed->device : NULL;
+}
+
+void weir_loader_gpu_figures(struct weir_loader *loader, struct weir_gpu_figures *figures)
+{
+    struct weir_feed *feed = loader->shared.feed;
+    *figures = (struct weir_gpu_figures){0};
+    if (!feed)
+        return;
+    weir_feed_times_collect(feed, NULL); /* an error is met by the feeder too */
+    pthread_mutex_lock(&feed->lock);
+    *figures = feed->times.figures;
+    pthread_mutex_unlock(&feed->lock);
+}
+
+static void engine_figures(struct weir_gpu_engine_figures *figures, const struct weir_decode_engine *engine)
+{
+    bool hardware = engine->kind == WEIR_GPU_JPEG_HARDWARE;
+    *figures = (struct weir_gpu_engine_figures){
+        .hardware = hardware ? engine->decode->hardware : 0,
+        .busy_ns = atomic_load_explicit(&engine->busy_ns, memory_order_relaxed),
+    };
+    struct weir_gpu_jpeg_counts counts;
+    weir_gpu_jpeg_counts(engine->decoder, &counts);
+    figures->frames = counts.frames;
+    figures->groups = counts.groups;
+}
+
+void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_decode_figures *figures)
+{
+    struct weir_gpu_decode *decode = loader->shared.decode;
+    *figures = (struct weir_gpu_decode_figures){0};
+    if (!decode)
+        return;
+    struct weir_gate_counts gate;
+    weir_gate_counts(decode->gate, &gate);
+    figures->n_engines = decode->n_engines;
+    for (int i = 0; i < decode->n_engines; i++)
+        engine_figures(&figures->engines[i], &decode->engines[i]);
+    for (int i = WEIR_JPEG_TAKEN + 1; i < WEIR_JPEG_REFUSALS; i++)
+        figures->to_cpu += atomic_load_explicit(&decode->tally.frames[i], memory_order_relaxed);
+    weir_gpu_jpeg_tally_text(&decode->tally, figures->reasons, sizeof figures->reasons);
+    pthread_mutex_lock(&decode->lock);
+    figures->groups = decode->groups;
+    pthread_mutex_unlock(&decode->lock);
+    figures->cpu_ns = atomic_load_explicit(&decode->here_ns, memory_order_relaxed);
+    figures->compared = gate.compared;
+    figures->below = gate.below;
+    figures->gate_db = WEIR_GATE_DB;
+    figures->least_db = gate.least_db;
 }
 
 void weir_loader_count_now(const struct weir_loader *loader)

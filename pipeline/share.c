@@ -1,6 +1,7 @@
 /* A frame that several samples of a batch need (their histories overlap, or they are the same sample) or one sample
  * several times (the first frame, repeated) is read and decoded once, by the first of them in the slot's order, and
  * copied to its other places. So the tasks of a batch still run side by side, and none waits for another. */
+#include "pipeline/gpu_ops.h"
 #include "pipeline/worker_priv.h"
 
 #include <string.h>
@@ -72,6 +73,15 @@ static void copy(struct weir_worker *worker, struct weir_slot *slot, int at, con
         atomic_store_explicit(&worker->frames_shared, worker->frames_shared + copied, memory_order_relaxed);
 }
 
+void weir_share_decoded(const struct weir_shared *shared, struct weir_slot *slot, int at,
+                        const struct weir_image *image, const struct weir_gpu_source *source)
+{
+    const struct weir_slots *slots = &shared->slots;
+    for (int i = at; needs_frame(slots, slot, at, image->t, i); i++)
+        for (int h = first_place(slots, slot, i, image->t); h <= last_place(slots, slot, i, image->t); h++)
+            slot->decoded[weir_layout_number(&shared->layout, slot->order[i].sample, image->camera, h)] = *source;
+}
+
 void weir_share_settle(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,
                        int code, const char *text)
 {
@@ -90,7 +100,8 @@ void weir_share_load(struct weir_worker *worker, struct weir_slot *slot, int at,
     for (int t = weir_order_own(&shared->slots, slot, at); t <= slot->order[at].t; t++) {
         struct weir_image image = weir_share_image(shared, slot, at, camera, t);
         char text[WEIR_FAULT_TEXT];
-        int rc = weir_image_load(worker, &image, text);
-        weir_share_settle(worker, slot, at, &image, rc, text);
+        int rc = weir_image_load_or_hand_over(worker, slot, at, &image, text);
+        if (rc <= 0)
+            weir_share_settle(worker, slot, at, &image, rc, text);
     }
 }

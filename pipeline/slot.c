@@ -1,4 +1,5 @@
 #include "pipeline/slot.h"
+#include "pipeline/gpu_ops.h"
 #include "prof/memory.h"
 #include "prof/recording.h"
 #include "prof/threads.h"
@@ -48,6 +49,7 @@ static int init_slot(struct weir_slot *slot, int tasks, uint8_t *memory, const s
         slot->batch.tensors[i].data = memory + layout->offsets[i];
     }
     slot->batch.samples = slot->samples;
+    slot->batch.device = -1;
     if (claims)
         slot->claimed = calloc((size_t)tasks, sizeof *slot->claimed);
     bool fine = slot->samples && slot->progress && slot->done && slot->order && slot->rank;
@@ -160,6 +162,15 @@ static void set_open(struct weir_slots *slots, struct weir_slot *slot, bool open
     pthread_mutex_unlock(&slots->claims);
 }
 
+void weir_slot_forget_decoded(struct weir_slot *slot)
+{
+    memset(slot->decoded, 0, (size_t)slot->n_images * sizeof *slot->decoded);
+    for (int i = 0; i < slot->n_tasks; i++)
+        atomic_store_explicit(&slot->deferred[i], 1, memory_order_relaxed);
+    for (int i = 0; i < slot->n_samples; i++)
+        slot->row[i] = i;
+}
+
 void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler, uint64_t sequence,
                    int tasks_per_sample)
 {
@@ -177,6 +188,8 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
         atomic_store_explicit(&sample->images_left, images, memory_order_relaxed);
         atomic_store_explicit(&sample->bad, false, memory_order_relaxed);
     }
+    if (slot->decoded)
+        weir_slot_forget_decoded(slot);
     slot->failed_image = -1;
     slot->err = WEIR_ERR_NONE;
     slot->batch.plan = slot->plan;
@@ -205,14 +218,15 @@ static bool stopped(const struct weir_slots *slots)
     return atomic_load_explicit(&slots->stop, memory_order_relaxed);
 }
 
-/* Waits for *value to reach sequence + 1. Acquire: what the other side wrote before its store is visible after. Nobody
- * spins before sleeping: waits are as long as decoding takes, and the core may be the one that a worker needs. */
+/* Waits for *value, which only grows, to reach sequence + 1. Acquire: what the other side wrote before its store is
+ * visible after. Nobody spins before sleeping: waits are as long as decoding takes, and the core may be the one that a
+ * worker needs. */
 static bool wait_for(const struct weir_slots *slots, struct weir_bell *bell, const _Atomic uint64_t *value,
                      uint64_t sequence)
 {
     for (;;) {
         uint32_t turn = weir_bell_turn(bell);
-        if (atomic_load_explicit(value, memory_order_acquire) == sequence + 1)
+        if (atomic_load_explicit(value, memory_order_acquire) > sequence)
             return true;
         if (stopped(slots))
             return false;

@@ -44,6 +44,12 @@ struct weir_slot {
     /* Under the slots' lock of claims, and only where frames share blocks: */
     bool open;        /* armed and not complete: its samples may be claimed */
     uint8_t *claimed; /* of each sample and camera: somebody has it, or had it */
+    /* Only where a GPU decodes. The arrays are the decoder's. */
+    int n_images, n_tasks, n_samples;
+    struct weir_gpu_source *decoded; /* of each image (weir_layout_number); without plane[0] it is in memory */
+    int *row; /* of each sample of the batch: where its images are, since those of samples left out stay where they are
+               */
+    _Atomic int *deferred; /* of each task: frames of it that the GPU has, and 1 for the worker */
     uint8_t *memory;
     struct weir_batch batch;
     /* The failure to report for this batch: that of the lowest image, so that runs agree. Under the slots' lock. */
@@ -75,6 +81,9 @@ static inline struct weir_slot *weir_slot_of(struct weir_slots *slots, uint64_t 
 {
     return &slots->slot[sequence % (uint64_t)slots->n];
 }
+
+/* No image of the slot is the GPU's, no task waits for it. */
+void weir_slot_forget_decoded(struct weir_slot *slot);
 
 /* The consumer has the batch, and its memory, until the release. */
 void weir_slot_lend(struct weir_slots *slots, struct weir_slot *slot);

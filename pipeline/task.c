@@ -1,6 +1,7 @@
 /* One task: the images of one camera (history included), or the state and actions, of one sample. A frame that several
  * samples of a batch need is loaded by the task of the first of them (share.c). Samples whose frames lie in the same
  * blocks of chunks are a group, loaded by the first task of one of them. */
+#include "pipeline/gpu_ops.h"
 #include "pipeline/worker_priv.h"
 
 #include <string.h>
@@ -55,6 +56,12 @@ static void read_actions(const struct weir_shared *shared, struct weir_slot *slo
 
 /* ---- completing ---- */
 
+/* Where a GPU decodes, images stay: planes of other frames may lie where they would go to. */
+static bool stays(const struct weir_slot *slot, const struct weir_batch_layout *layout, int tensor)
+{
+    return slot->decoded && tensor < layout->qpos && layout->tensors[tensor].dtype == WEIR_DTYPE_U8;
+}
+
 /* Closes the gaps that samples left out have made: later rows move up. */
 static void compact(const struct weir_batch_layout *layout, struct weir_slot *slot)
 {
@@ -62,12 +69,13 @@ static void compact(const struct weir_batch_layout *layout, struct weir_slot *sl
     for (int from = 0; from < slot->plan.n; from++) {
         if (atomic_load_explicit(&slot->progress[from].bad, memory_order_relaxed))
             continue;
-        if (to != from) {
-            for (int i = 0; i < layout->n_tensors; i++)
+        for (int i = 0; i < layout->n_tensors && to != from; i++)
+            if (!stays(slot, layout, i))
                 memcpy(weir_layout_row(layout, slot->memory, i, to), weir_layout_row(layout, slot->memory, i, from),
                        layout->tensors[i].sample_bytes);
-            slot->samples[to] = slot->samples[from];
-        }
+        slot->samples[to] = slot->samples[from];
+        if (slot->decoded)
+            slot->row[to] = from;
         to++;
     }
     slot->batch.n = to;
@@ -151,7 +159,6 @@ static void run_camera(struct weir_worker *worker, struct weir_slot *slot, int s
     begin_images(worker->shared, slot, at, now);
     if (weir_order_own(&worker->shared->slots, slot, at) <= slot->order[at].t)
         weir_share_load(worker, slot, at, camera);
-    finish_images(worker->shared, slot, at);
 }
 
 /* One camera of all samples that this task has got hold of; of none when other tasks have them. */
@@ -174,6 +181,27 @@ static void run_group(struct weir_worker *worker, struct weir_slot *slot, int sa
 
 /* ---- the task ---- */
 
+void weir_task_waits_end(const struct weir_shared *shared, const struct weir_slot *slot)
+{
+    int tasks = slot->plan.n * shared->tasks_per_sample;
+    for (int task = 0; task < tasks && weir_recording(); task++)
+        weir_async_end(&slot->done[task], weir_item_of(shared, slot->plan.sequence, (uint64_t)task));
+}
+
+static void end_task(struct weir_shared *shared, struct weir_slot *slot, int task)
+{
+    slot->done[task] = weir_async_begin(shared->item_wait);
+    finish_task(shared, slot);
+}
+
+void weir_task_camera_done(struct weir_shared *shared, struct weir_slot *slot, int task)
+{
+    if (slot->deferred && atomic_fetch_sub_explicit(&slot->deferred[task], 1, memory_order_acq_rel) > 1)
+        return;
+    finish_images(shared, slot, slot->rank[task / shared->tasks_per_sample]);
+    end_task(shared, slot, task);
+}
+
 void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
 {
     struct weir_shared *shared = worker->shared;
@@ -185,11 +213,12 @@ void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
         read_qpos(shared, slot, sample);
         read_actions(shared, slot, sample);
         finish_parts(progress, false, 1);
+        end_task(shared, slot, task);
     } else if (shared->block_rows > 0 && weir_group_is_shared(shared, slot, sample, part)) {
         run_group(worker, slot, sample, part, now);
+        end_task(shared, slot, task);
     } else {
         run_camera(worker, slot, sample, part, now);
+        weir_task_camera_done(shared, slot, task);
     }
-    slot->done[task] = weir_async_begin(shared->item_wait);
-    finish_task(shared, slot);
 }

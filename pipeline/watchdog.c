@@ -1,4 +1,6 @@
 #include "pipeline/watchdog.h"
+#include "pipeline/feed_priv.h"
+#include "pipeline/gpu_decode_priv.h"
 #include "prof/threads.h"
 
 #include <stdio.h>
@@ -82,6 +84,39 @@ static void describe_queue(struct weir_watchdog *dog, char *text)
     append(text, line);
 }
 
+/* The threads between the slots and the GPU. */
+static void describe_feed(const struct weir_feed *feed, char *text)
+{
+    static const char *const feeding[] = {"has ended", "waits for the GPU, or the consumer, to be through with batch",
+                                          "waits for the workers' batch", "queues batch"};
+    static const char *const reaping[] = {"has ended", "waits for the copy to be queued of batch",
+                                          "waits for the copy of batch"};
+    uint64_t fed = atomic_load_explicit(&feed->fed, memory_order_relaxed);
+    uint64_t reaped = atomic_load_explicit(&feed->reaped, memory_order_relaxed);
+    int what = atomic_load_explicit(&feed->feeding, memory_order_relaxed);
+    uint64_t batches = (uint64_t)feed->n_batches;
+    uint64_t which = what == WEIR_FEEDING_WAIT_BATCH && fed >= batches ? fed - batches : fed;
+    char line[256];
+    snprintf(line, sizeof line, "  weir-feed: %s %llu\n", feeding[what], (unsigned long long)which);
+    append(text, line);
+    what = atomic_load_explicit(&feed->reaping, memory_order_relaxed);
+    snprintf(line, sizeof line, "  weir-reap: %s %llu\n", reaping[what], (unsigned long long)reaped);
+    append(text, line);
+}
+
+static void describe_decode(const struct weir_gpu_decode *decode, char *text)
+{
+    for (int i = 0; i < decode->n_engines; i++) {
+        const struct weir_decode_engine *engine = &decode->engines[i];
+        char line[256];
+        snprintf(line, sizeof line, "  weir-jpeg%d, %d: %d frames are being decoded by the GPU's %s, %zu wait for it\n",
+                 2 * i, 2 * i + 1, atomic_load_explicit(&engine->decoding, memory_order_relaxed),
+                 engine->kind == WEIR_GPU_JPEG_HARDWARE ? "JPEG engines" : "multiprocessors",
+                 atomic_load_explicit(&engine->waiting, memory_order_relaxed));
+        append(text, line);
+    }
+}
+
 static void report(struct weir_watchdog *dog, double stalled_s)
 {
     const struct weir_loader_config *config = &dog->shared->config;
@@ -97,6 +132,10 @@ static void report(struct weir_watchdog *dog, double stalled_s)
     for (int i = 0; i < dog->n_workers; i++)
         describe_worker(dog, i, snapshot, text);
     describe_queue(dog, text);
+    if (dog->shared->feed)
+        describe_feed(dog->shared->feed, text);
+    if (dog->shared->decode)
+        describe_decode(dog->shared->decode, text);
     weir_snapshot_free(&snapshot);
     config->on_stall(config->user, text);
     free(text);

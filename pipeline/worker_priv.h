@@ -9,6 +9,13 @@
 #include "pipeline/slot.h"
 #include "pipeline/views.h"
 
+/* What --decoder auto takes: choose_decoder.h. */
+struct weir_decoder_choice {
+    const char *decoder;       /* "turbo", "nvjpeg" or "hybrid" */
+    double cpu_rate, gpu_rate; /* frames a second; 0 = not tried */
+    char why[512];             /* a sentence */
+};
+
 /* Mean and std of one tensor's dimensions, as float, std clipped. */
 struct weir_norm {
     int dim;
@@ -21,10 +28,14 @@ struct weir_shared {
     struct weir_dataset *dataset;
     struct weir_file_set *files;
     struct weir_reading reading; /* the engine, and read-ahead */
+    const char *decoder_requested;
+    struct weir_decoder_choice decoder_choice; /* of "auto" */
     struct weir_sampler *sampler;
     struct weir_recorder *recorder;
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
-    struct weir_view views[WEIR_CAMERAS_MAX];
+    struct weir_view views[WEIR_CAMERAS_MAX]; /* what workers make of the images */
+    struct weir_view
+        out_views[WEIR_CAMERAS_MAX]; /* what a batch has of them: the same, unless the GPU crops and resizes */
     struct weir_batch_layout layout;
     struct weir_norm qpos, actions;
     int tasks_per_sample; /* one per camera, and the state */
@@ -32,6 +43,8 @@ struct weir_shared {
     uint64_t total;       /* batches of the run */
     weir_name item_wait;  /* how long what a task made waits for the consumer */
     struct weir_slots slots;
+    struct weir_feed *feed;         /* to a GPU; NULL = batches are the slots' */
+    struct weir_gpu_decode *decode; /* JPEGs are decoded there too; NULL = they are not */
     struct weir_frame_cache cache;
     struct weir_faults faults;
     alignas(64) _Atomic uint64_t next_ticket;
@@ -92,6 +105,11 @@ int weir_worker_start(struct weir_worker *worker);
 /* Does all tasks of one batch on the calling thread (no workers). */
 void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence);
 
+/* ---- prefetch.c ---- */
+
+/* Batches that workers may be ahead, for config.prefetch = 0; the slots' layout is known. */
+int weir_prefetch_auto(const struct weir_shared *shared);
+
 /* ---- image.c ---- */
 
 struct weir_image weir_image_of(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera,
@@ -105,6 +123,10 @@ int weir_image_decode(struct weir_worker *worker, const struct weir_image *image
 /* Takes it from the cache, or fetches and decodes. 0, or negative, the fault kept, with text "FILE: DATASET[t]:
  * reason". */
 int weir_image_load(struct weir_worker *worker, const struct weir_image *image, char text[WEIR_FAULT_TEXT]);
+/* The same for the frame that the sample at this place of the slot's order owns; 1: it was handed over to the GPU, and
+ * is settled when it comes back. */
+int weir_image_load_or_hand_over(struct weir_worker *worker, struct weir_slot *slot, int at,
+                                 const struct weir_image *image, char text[WEIR_FAULT_TEXT]);
 /* Names and keeps the fault of a frame that failed. */
 void weir_image_fault(struct weir_worker *worker, const struct weir_image *image, int code, const char *reason,
                       char text[WEIR_FAULT_TEXT]);
@@ -121,7 +143,10 @@ struct weir_image weir_share_image(const struct weir_shared *shared, const struc
  * it to its other places or gives up the samples that need it. */
 void weir_share_settle(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,
                        int code, const char *text);
-/* Loads and settles the frames of one camera that the sample owns. */
+/* The frame, first loaded for the sample at this place, lies on the GPU: in all its places. */
+void weir_share_decoded(const struct weir_shared *shared, struct weir_slot *slot, int at,
+                        const struct weir_image *image, const struct weir_gpu_source *source);
+/* Loads the frames of one camera that the sample owns, and settles those that are there. */
 void weir_share_load(struct weir_worker *worker, struct weir_slot *slot, int at, int camera);
 /* True when the sample at this later place of the order needs frames that the one at place at owns. */
 bool weir_share_needs(const struct weir_shared *shared, const struct weir_slot *slot, int at, int later);
@@ -137,6 +162,13 @@ void weir_group_claim(struct weir_worker *worker, struct weir_slot *slot, int sa
 void weir_group_load(struct weir_worker *worker, int camera);
 int weir_gather_open(struct weir_gather *gather, const struct weir_shared *shared);
 void weir_gather_close(struct weir_gather *gather);
+
+/* One of those that a camera's task waits for is done: its worker, or a frame that came back from the GPU. The last one
+ * ends it. */
+void weir_task_camera_done(struct weir_shared *shared, struct weir_slot *slot, int task);
+
+/* What each task of the batch made has waited from its end until now for the others, and for the consumer. */
+void weir_task_waits_end(const struct weir_shared *shared, const struct weir_slot *slot);
 
 /* Does task number task of the slot's batch, and what follows when it was the last one of its sample or batch. */
 void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task);

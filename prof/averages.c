@@ -15,6 +15,7 @@ struct node {
     bool device, annotation, runtime, gone;
     int32_t parent, first_child, last_child, next_sibling, n_children;
     int64_t kernel_ns, device_ns, child_cpu_ns, child_device_ns;
+    int64_t covered_ns;               /* up to here children have it */
     int64_t bytes[2], child_bytes[2]; /* of the CPU, of devices */
 };
 
@@ -384,6 +385,23 @@ static void merge_same_names(struct job *job)
     }
 }
 
+/* The time that a range's children have, once: calls that are counted as the main thread's may overlap its ranges. */
+static void cover_children(struct job *job)
+{
+    for (int32_t i = 0; i < job->n_nodes; i++) { /* by their starts */
+        struct node *node = &job->nodes[i];
+        node->covered_ns = node->start_ns;
+        if (node->gone || node->parent == NONE)
+            continue;
+        struct node *parent = &job->nodes[node->parent];
+        int64_t from_ns = node->start_ns > parent->covered_ns ? node->start_ns : parent->covered_ns;
+        if (node->end_ns <= from_ns)
+            continue;
+        add(&parent->child_cpu_ns, node->end_ns - from_ns);
+        parent->covered_ns = node->end_ns;
+    }
+}
+
 static void sum_children(struct job *job)
 {
     for (int32_t i = job->n_nodes; i-- > 0;) {
@@ -396,7 +414,6 @@ static void sum_children(struct job *job)
         if (node->parent == NONE)
             continue;
         struct node *parent = &job->nodes[node->parent];
-        add(&parent->child_cpu_ns, node->end_ns - node->start_ns);
         add(&parent->child_device_ns, node->device_ns);
         for (int d = 0; d < 2; d++)
             add(&parent->child_bytes[d], node->bytes[d]);
@@ -518,6 +535,7 @@ static int compute(struct job *job, struct weir_averages *out)
     if (rc < 0)
         return rc;
     merge_same_names(job);
+    cover_children(job);
     sum_children(job);
     rc = make_rows(job, out);
     if (rc == 0)

@@ -30,6 +30,8 @@ static const struct key {
     {"cpu_memory_usage", offsetof(struct weir_averages_row, cpu_bytes), false},
     {"self_cuda_memory_usage", offsetof(struct weir_averages_row, self_device_bytes), false},
     {"cuda_memory_usage", offsetof(struct weir_averages_row, device_bytes), false},
+    {"self_device_memory_usage", offsetof(struct weir_averages_row, self_device_bytes), false},
+    {"device_memory_usage", offsetof(struct weir_averages_row, device_bytes), false},
     {"count", offsetof(struct weir_averages_row, count), false},
 };
 

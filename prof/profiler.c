@@ -1,4 +1,5 @@
 #include "prof/profiler.h"
+#include "prof/nvtx.h"
 #include "prof/recorder.h"
 #include "prof/threads.h"
 #include "prof/trace_write.h"
@@ -19,11 +20,6 @@ static const char data_wait_default[] = "enumerate(DataLoader)#WeirLoader.__next
 /* A phase as the collector needs to know it. */
 enum phase { PHASE_OFF, PHASE_WARMUP, PHASE_RECORD };
 
-/* First in, first out. */
-struct windows {
-    struct weir_window *first, *last;
-};
-
 struct weir_profiler {
     struct weir_profiler_config config;
     char *folder, *worker, *data_wait, *metadata; /* copies */
@@ -36,16 +32,18 @@ struct weir_profiler {
     uint64_t step_start, begin;
     int64_t begin_unix_ns;
     bool running, preparing; /* preparing: recording is on */
+    bool no_gpu;             /* it could not be had: asked for once */
+    struct weir_nvtx_steps shown;
 
     /* Between the caller, the collector and the writer. */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum phase phase;
-    uint64_t keep_from;      /* ticks: what began earlier is of no window; UINT64_MAX: all is */
-    struct windows ended;    /* the collector's, to be filled */
-    struct windows ready;    /* the writer's */
-    int waiting;             /* windows that are in either list, or being written */
-    bool closing, collected; /* collected: the collector has ended */
+    uint64_t keep_from;        /* ticks: what began earlier is of no window; UINT64_MAX: all is */
+    struct weir_windows ended; /* the collector's, to be filled */
+    struct weir_windows ready; /* the writer's */
+    int waiting;               /* windows that are in either list, or being written */
+    bool closing, collected;   /* collected: the collector has ended */
     struct weir_trace *last;
     pthread_t collector, writer;
 };
@@ -60,23 +58,6 @@ static void say(struct weir_profiler *p, const char *line)
 {
     if (p->config.on_message)
         p->config.on_message(p->config.user, line);
-}
-
-static void put_window(struct windows *windows, struct weir_window *window)
-{
-    window->next = NULL;
-    *(windows->last ? &windows->last->next : &windows->first) = window;
-    windows->last = window;
-}
-
-static struct weir_window *take_window(struct windows *windows)
-{
-    struct weir_window *window = windows->first;
-    if (window)
-        windows->first = window->next;
-    if (!windows->first)
-        windows->last = NULL;
-    return window;
 }
 
 static void read_both_clocks(uint64_t *ticks, int64_t *unix_ns)
@@ -118,7 +99,8 @@ static void fill_window(struct weir_window *window, struct weir_store *store)
 {
     window->store.bytes_max = store->bytes_max;
     weir_store_split(store, window->end, window->discard ? NULL : &window->store);
-    window->dropped = store->dropped + window->store.dropped + weir_tracks_dropped();
+    window->dropped =
+        store->dropped + window->store.dropped + weir_tracks_dropped() + weir_gpu_take_dropped(window->gpu);
     store->dropped = 0;
 }
 
@@ -133,7 +115,7 @@ static void forget_before(struct weir_store *store, uint64_t ticks)
 static void hand_to_writer(struct weir_profiler *p, struct weir_window *window)
 {
     pthread_mutex_lock(&p->lock);
-    put_window(&p->ready, window);
+    weir_windows_put(&p->ready, window);
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
 }
@@ -141,7 +123,7 @@ static void hand_to_writer(struct weir_profiler *p, struct weir_window *window)
 static struct weir_window *next_ended(struct weir_profiler *p)
 {
     pthread_mutex_lock(&p->lock);
-    struct weir_window *window = take_window(&p->ended);
+    struct weir_window *window = weir_windows_take(&p->ended);
     pthread_mutex_unlock(&p->lock);
     return window;
 }
@@ -227,7 +209,7 @@ static struct weir_window *next_ready(struct weir_profiler *p)
     pthread_mutex_lock(&p->lock);
     while (!p->ready.first && !p->collected)
         pthread_cond_wait(&p->changed, &p->lock);
-    struct weir_window *window = take_window(&p->ready);
+    struct weir_window *window = weir_windows_take(&p->ready);
     pthread_mutex_unlock(&p->lock);
     return window;
 }
@@ -255,7 +237,8 @@ static uint32_t state_of(const struct weir_profiler_config *config)
     uint32_t flags = WEIR_RECORDING_ON | (config->record_shapes ? WEIR_RECORDING_SHAPES : 0u) |
                      (config->with_stack ? WEIR_RECORDING_STACKS : 0u) |
                      (config->profile_memory ? WEIR_RECORDING_MEMORY : 0u);
-    return flags | (atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed) + 1) * WEIR_RECORDING_NEXT;
+    return flags | weir_nvtx_state() |
+           (atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed) + 1) * WEIR_RECORDING_NEXT;
 }
 
 static void set_phase(struct weir_profiler *p, enum phase phase, uint64_t keep_from)
@@ -267,10 +250,36 @@ static void set_phase(struct weir_profiler *p, enum phase phase, uint64_t keep_f
     sem_post(&wake);
 }
 
+static void start_gpu(struct weir_profiler *p)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    if (!p->config.gpu || p->no_gpu)
+        return;
+    p->no_gpu = weir_gpu_take_start(p->config.bytes_max, p->config.profile_memory, &err) < 0;
+    if (!p->no_gpu)
+        return;
+    weir_err_prefix(&err, "what the GPU does is not recorded");
+    say(p, err.text);
+}
+
+/* Here, and not by another thread: the window's last kernels are waited for, and from here on launches are as cheap as
+ * they were. */
+static struct weir_gpu_take *stop_gpu(struct weir_profiler *p)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_gpu_take *take;
+    if (weir_gpu_take_stop(&take, &err) < 0) {
+        weir_err_prefix(&err, "the recording of the GPU");
+        say(p, err.text);
+    }
+    return take;
+}
+
 static void prepare(struct weir_profiler *p)
 {
     set_phase(p, PHASE_WARMUP, weir_clock_ticks());
     weir_track_mine(); /* now, and not at the caller's first range: a new ring's pages take a while */
+    start_gpu(p);
     __atomic_store_n(&weir_recording_state, state_of(&p->config), __ATOMIC_RELEASE);
     p->preparing = true;
 }
@@ -304,21 +313,25 @@ static struct weir_window *window_new(const struct weir_profiler *p, enum weir_a
 static void stop(struct weir_profiler *p, enum weir_action to, bool keep)
 {
     struct weir_window *window = window_new(p, to);
-    __atomic_store_n(&weir_recording_state, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&weir_recording_state, weir_nvtx_state(), __ATOMIC_SEQ_CST);
     uint64_t end = weir_clock_ticks(); /* what is recorded began before it */
     p->preparing = false;
+    struct weir_gpu_take *gpu = stop_gpu(p);
     pthread_mutex_lock(&p->lock);
     bool full = p->waiting == WINDOWS_WAITING;
     p->phase = PHASE_OFF;
     p->keep_from = end;
     if (window) {
+        window->gpu = gpu;
         window->end = end;
         window->discard |= full || !keep;
         p->waiting += !window->discard;
-        put_window(&p->ended, window);
+        weir_windows_put(&p->ended, window);
     }
     pthread_mutex_unlock(&p->lock);
     sem_post(&wake);
+    if (!window)
+        weir_gpu_take_free(&gpu);
     if (keep && full)
         say(p,
             "a window is thrown away: the ones before it are still being written; record less often, or fewer steps");
@@ -423,6 +436,15 @@ static bool claim(void)
     return other != mine && atomic_compare_exchange_strong(&owner, &other, mine);
 }
 
+static void show_steps(struct weir_profiler *p)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    if (weir_nvtx_steps_begin(&p->shown, &err) == 0)
+        return;
+    weir_err_prefix(&err, "NVTX ranges are not shown");
+    say(p, err.text);
+}
+
 static int open_claimed(struct weir_profiler **out, const struct weir_profiler_config *config, struct weir_err *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -453,6 +475,8 @@ static int open_claimed(struct weir_profiler **out, const struct weir_profiler_c
         return weir_err_set(err, rc, "the profiler's threads cannot be started: %s", strerror(-rc));
     }
     *out = p;
+    if (p->config.nvtx)
+        show_steps(p);
     return 0;
 }
 
@@ -482,6 +506,8 @@ static void end_step(struct weir_profiler *p)
 
 void weir_profiler_step(struct weir_profiler *p)
 {
+    if (is_mine(p))
+        weir_nvtx_steps_next(&p->shown);
     if (!is_mine(p) || !p->running || !has_schedule(p))
         return;
     end_step(p);
@@ -537,6 +563,7 @@ void weir_profiler_close(struct weir_profiler **profiler)
 {
     struct weir_profiler *p = *profiler;
     if (is_mine(p)) {
+        weir_nvtx_steps_end(&p->shown);
         weir_profiler_stop(p);
         pthread_mutex_lock(&p->lock);
         p->closing = true;

@@ -37,6 +37,9 @@ struct weir_profiler_window {
 struct weir_profiler_config {
     struct weir_schedule schedule; /* active and active_s 0: none; recording is between start and stop, without steps */
     bool record_shapes, profile_memory, with_stack;
+    bool gpu;              /* what GPUs do as well: from the warmup on, as starting takes a while. The end of a window
+                            * waits for the GPUs. Where it cannot be had, a message says why, once */
+    bool nvtx;             /* steps, ranges and zones are shown to Nsight from open to close, windows or not */
     bool worker_ops;       /* stages of threads that are no consumers as operators, in place of category loader_stage */
     bool whole_steps;      /* the step that is going on at the stop is left out; torch keeps it */
     const char *folder;    /* for trace files HOST_PID.NS.pt.trace.json.gz (copied); NULL = none are written */

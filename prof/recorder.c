@@ -1,4 +1,5 @@
 #include "prof/fork_priv.h"
+#include "prof/nvtx.h"
 #include "prof/recorder_priv.h"
 #include "prof/track_priv.h"
 
@@ -260,10 +261,24 @@ static RARELY void begin_first(struct weir_thread *t, int stage)
     weir_zone_begin_(t, stage);
 }
 
+/* A worker's loop around everything is not shown. */
+static RARELY void show_begin(struct weir_cell *cell)
+{
+    if (cell->stage != WEIR_STAGE_WORKER_LOOP)
+        weir_nvtx_push_((weir_name)cell->stage);
+}
+
+static RARELY void show_end(const struct weir_cell *cell)
+{
+    if (cell->stage != WEIR_STAGE_WORKER_LOOP)
+        weir_nvtx_pop_();
+}
+
 static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t, struct weir_open_zone *zone,
                                                            struct weir_cell *cell, bool tsc)
 {
-    zone->flags.state = weir_recording();
+    uint32_t state = weir_recording();
+    zone->flags.state = state;
     zone->flags.special = 0;
     zone->shapes = 0;
     /* Release: who looks at the stack while it changes may find a cell that is new. */
@@ -273,6 +288,8 @@ static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t
     atomic_store_explicit(&t->top, zone, memory_order_release);
     if (__builtin_expect(--cell->until_sample == 0, 0))
         sample_begin(cell, zone);
+    if (__builtin_expect(state & WEIR_RECORDING_NVTX, 0))
+        show_begin(cell);
 }
 
 /* The hot ways call nothing but what ends them: no registers to save. */
@@ -339,14 +356,18 @@ static void record_carved(struct weir_thread *t, const struct weir_open_zone *zo
 }
 
 /* What was carved out in bands is drawn as one piece at the end. */
-static void trace_zone(const struct weir_open_zone *zone, int stage, uint64_t now)
+static void trace_zone(const struct weir_open_zone *zone, const struct weir_cell *cell, uint64_t now)
 {
     uint64_t start = get(&zone->start), carved = zone->flags.special ? zone->carved : 0;
     uint32_t state = zone->flags.state, shapes = zone->shapes;
+    if (state & WEIR_RECORDING_NVTX)
+        show_end(cell);
+    if (!(state & WEIR_RECORDING_ON))
+        return;
     carved = carved < now - start ? carved : now - start;
     if (carved)
         weir_track_range((weir_name)zone->carved_stage, now - carved, now, state, 0);
-    weir_track_range((weir_name)stage, start, now, state, shapes);
+    weir_track_range((weir_name)cell->stage, start, now, state, shapes);
 }
 
 /* A zone whose CPU time was read, or that holds another stage's time. */
@@ -365,7 +386,7 @@ static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zon
     if (zone->cpu_start_ns)
         record_cpu(t, zone, cell, cpu_ns, weir_clock_to_ns(sampled), weir_clock_to_ns(carved));
     if (zone->flags.state)
-        trace_zone(zone, cell->stage, now);
+        trace_zone(zone, cell, now);
 }
 
 /* A zone that took a minute, or whose core's clock is behind that of the core it began on. */
@@ -374,7 +395,7 @@ static RARELY void end_odd(struct weir_thread *t, struct weir_open_zone *zone, s
     uint64_t wall = ticks > 0 ? (uint64_t)ticks : 0;
     close_zone(t, zone, cell, wall, 0, weir_hist_bucket(wall));
     if (zone->flags.state)
-        trace_zone(zone, cell->stage, get(&zone->start) + wall);
+        trace_zone(zone, cell, get(&zone->start) + wall);
 }
 
 /* A zone that is recorded, and nothing else. */
@@ -387,7 +408,10 @@ static __attribute__((noinline)) void end_traced(struct weir_thread *t, struct w
         return;
     }
     close_zone(t, zone, cell, now - start, 0, weir_hist_bucket_short(now - start));
-    weir_track_range((weir_name)cell->stage, start, now, zone->flags.state, zone->shapes);
+    if (__builtin_expect(zone->flags.state & WEIR_RECORDING_NVTX, 0))
+        trace_zone(zone, cell, now);
+    else
+        weir_track_range((weir_name)cell->stage, start, now, zone->flags.state, zone->shapes);
 }
 
 void weir_zone_end_(struct weir_thread *t)
@@ -434,7 +458,7 @@ void weir_lap_(struct weir_thread *t, struct weir_lap *lap, int stage)
     if (cell)
         record(cell, now - start);
     change_end(t, version);
-    if (__builtin_expect(lap->state != 0, 0))
+    if (__builtin_expect(lap->state & WEIR_RECORDING_ON, 0))
         weir_track_range((weir_name)stage, start, now, lap->state, 0);
     lap->state = weir_recording();
 }

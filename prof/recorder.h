@@ -138,6 +138,11 @@ struct weir_stage_stats {
 /* The duration, ns, below which the fraction q (0..1) of the calls lie: within a bucket's width (6.25 %). */
 double weir_stage_quantile_ns(const struct weir_stage_stats *stats, double q);
 
+/* For durations that come from elsewhere (a GPU's clock), in cells that one thread writes: adds one call. */
+void weir_stage_stats_add(struct weir_stage_stats *stats, uint64_t ns);
+/* Takes off what was there then: the calls since, min and max by the difference of the histograms. */
+void weir_stage_stats_subtract(struct weir_stage_stats *stats, const struct weir_stage_stats *then);
+
 struct weir_thread_stats {
     char name[16];
     enum weir_thread_role role;

@@ -150,7 +150,17 @@ double weir_stage_quantile_ns(const struct weir_stage_stats *stats, double q)
     return ns > (double)stats->min_ns ? ns : (double)stats->min_ns;
 }
 
-static void stage_subtract(struct weir_stage_stats *to, const struct weir_stage_stats *then)
+void weir_stage_stats_add(struct weir_stage_stats *stats, uint64_t ns)
+{
+    stats->min_ns = stats->count == 0 || ns < stats->min_ns ? ns : stats->min_ns;
+    stats->max_ns = ns > stats->max_ns ? ns : stats->max_ns;
+    stats->count++;
+    stats->total_ns += ns;
+    stats->self_ns += ns;
+    stats->hist[weir_hist_bucket(ns)]++;
+}
+
+void weir_stage_stats_subtract(struct weir_stage_stats *to, const struct weir_stage_stats *then)
 {
     bool whole = then->count == 0;
     to->count -= then->count;
@@ -208,7 +218,7 @@ int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapsh
     if (!then)
         return 0;
     for (int s = 0; s < WEIR_STAGE_MAX; s++)
-        stage_subtract(&diff->stages[s], &then->stages[s]);
+        weir_stage_stats_subtract(&diff->stages[s], &then->stages[s]);
     for (int i = 0; i < then->n_threads; i++)
         thread_subtract(&diff->threads[i], &then->threads[i]);
     return 0;

@@ -19,6 +19,7 @@ enum {
     WEIR_RECORDING_SHAPES = 2, /* record_shapes */
     WEIR_RECORDING_STACKS = 4, /* with_stack */
     WEIR_RECORDING_MEMORY = 8, /* profile_memory */
+    WEIR_RECORDING_NVTX = 16,  /* ranges are shown to Nsight; alone: nothing is recorded, the other bits are 0 */
     WEIR_RECORDING_NEXT = 256, /* one more recording */
 };
 extern uint32_t weir_recording_state;
@@ -41,6 +42,7 @@ struct weir_range {
     uint32_t shapes;
     weir_name name;
     uint16_t depth;
+    uint16_t nvtx_depth; /* of the thread's ranges in Nsight */
 };
 
 void weir_range_begin_(struct weir_range *range);
@@ -49,7 +51,7 @@ weir_name weir_site_name_(weir_name *site, const char *text, enum weir_cat cat);
 
 static inline struct weir_range weir_range_begin(weir_name name)
 {
-    struct weir_range range = {0, weir_recording(), 0, name, 0};
+    struct weir_range range = {0, weir_recording(), 0, name, 0, 0};
     if (range.state)
         weir_range_begin_(&range);
     return range;
@@ -70,7 +72,7 @@ static inline void weir_range_shapes(struct weir_range *range, uint32_t shapes)
 
 static inline struct weir_range weir_range_site_(weir_name *site, const char *text, enum weir_cat cat)
 {
-    struct weir_range none = {0, 0, 0, 0, 0};
+    struct weir_range none = {0, 0, 0, 0, 0, 0};
     return weir_recording() ? weir_range_begin(weir_site_name_(site, text, cat)) : none;
 }
 

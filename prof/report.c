@@ -24,8 +24,8 @@ static bool has_share(const struct weir_report_row *row)
     return row->kind == WEIR_KIND_WORK && !row->consumer;
 }
 
-static void row_from_stats(struct weir_report_row *row, const struct weir_stage_info *info,
-                           const struct weir_stage_stats *stats)
+void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_info *info,
+                          const struct weir_stage_stats *stats)
 {
     *row = (struct weir_report_row){.kind = info->kind, .consumer = info->consumer, .cpu_over_wall = -1, .share = -1};
     snprintf(row->name, sizeof row->name, "%s", info->name);
@@ -54,7 +54,7 @@ static void fill_rows(struct weir_report *report, const struct weir_snapshot *sn
         if (!info || info->kind == WEIR_KIND_LOOP)
             continue;
         struct weir_report_row *row = &report->rows[report->n_rows++];
-        row_from_stats(row, info, &snapshot->stages[stage]);
+        weir_report_row_fill(row, info, &snapshot->stages[stage]);
         if (has_share(row))
             work_s += row->self_s;
     }
@@ -155,7 +155,11 @@ static void print_covers(FILE *out, const struct weir_report *report)
 static void print_row(FILE *out, const struct weir_report_row *row, int width)
 {
     char kind[24], total[24], mean[24], p50[24], p90[24], p99[24], max[24], cpu[24] = "-", share[24] = "-";
-    snprintf(kind, sizeof kind, "%s%s", row->consumer ? "consumer-" : "", weir_stage_kind_name(row->kind));
+    snprintf(kind, sizeof kind, "%s%s",
+             row->gpu        ? "gpu-"
+             : row->consumer ? "consumer-"
+                             : "",
+             weir_stage_kind_name(row->kind));
     snprintf(total, sizeof total, "%.3fs", row->total_s);
     if (row->cpu_over_wall >= 0)
         snprintf(cpu, sizeof cpu, "%.2f", row->cpu_over_wall);
@@ -176,6 +180,9 @@ static void print_stages(FILE *out, const struct weir_report *report)
         if (row->count > 0 && weir_text_width(row->name) > width)
             width = weir_text_width(row->name);
     }
+    for (int i = 0; i < report->gpu.n_rows; i++)
+        if (weir_text_width(report->gpu.rows[i].name) > width)
+            width = weir_text_width(report->gpu.rows[i].name);
     if (with_calls == 0) {
         fputs("no stage was called\n", out);
         return;
@@ -185,6 +192,8 @@ static void print_stages(FILE *out, const struct weir_report *report)
     for (int i = 0; i < report->n_rows; i++)
         if (report->rows[i].count > 0)
             print_row(out, &report->rows[i], width);
+    for (int i = 0; i < report->gpu.n_rows; i++)
+        print_row(out, &report->gpu.rows[i], width);
 }
 
 static void print_worker(FILE *out, const struct weir_report_worker *worker)
@@ -316,6 +325,7 @@ void weir_report_print_en(FILE *out, const struct weir_report *report)
     else
         fputs("stage timing was off (--no-timing)\n", out);
     print_workers(out, report);
+    weir_report_gpu_en(out, &report->gpu);
     print_queue_and_io(out, report);
     print_copies(out, report);
     print_errors(out, report);

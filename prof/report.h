@@ -19,6 +19,7 @@ struct weir_report_row {
     char name[64];
     enum weir_stage_kind kind;
     bool consumer;
+    bool gpu; /* by a GPU's clock: between events on its streams */
     uint64_t count;
     double total_s, self_s;
     double mean_s, min_s, p50_s, p90_s, p99_s, max_s;
@@ -39,6 +40,42 @@ struct weir_report_cache {
     double saved_s;                 /* work that hits saved, less what copies cost; NAN = not measured */
     uint64_t all_frames, all_bytes; /* of the dataset, and the budget that would keep them all */
     double all_hit_rate;            /* what the hit rate would have been with it, 0..1; -1 = not known */
+};
+
+/* What a GPU did in the time covered, by its own clock. */
+enum { WEIR_REPORT_GPU_ROWS = 8 };
+/* One of a GPU's ways to decode. */
+struct weir_report_engine {
+    char by[48];             /* "7 JPEG engines", "the multiprocessors" */
+    uint64_t frames, groups; /* decoded by it, handed over in so many groups */
+    double busy;             /* of the time covered, 0..1 */
+};
+
+/* Who decoded, where a GPU takes part in it. */
+enum { WEIR_REPORT_ENGINES = 2 };
+struct weir_report_decode {
+    int n_engines; /* 0 = it takes no part */
+    struct weir_report_engine engines[WEIR_REPORT_ENGINES];
+    uint64_t cpu_frames;      /* by the CPU */
+    double cpu_busy;          /* of the workers' time, 0..1; -1 = not known */
+    uint64_t sent_back;       /* frames that the GPU did not take, or got wrong */
+    char reasons[256];        /* of these: "12 progressive, 3 truncated" */
+    uint64_t compared, below; /* its pictures that were compared with the CPU's, and those below the gate */
+    double gate_db, least_db; /* the gate, and the lowest of all; at 99 they are identical */
+};
+
+struct weir_report_gpu {
+    bool used; /* else nothing is printed */
+    int number;
+    char name[128];
+    int n_rows;
+    struct weir_report_row rows[WEIR_REPORT_GPU_ROWS];
+    double copy_bytes_per_s; /* while copies ran; -1 = none did */
+    double overlap;          /* of the copies' time, that in which a step ran, 0..1; -1 = not known */
+    double busy;             /* of the time covered, that in which a step or a preparation ran, 0..1 */
+    double stall_s;          /* the consumer's stream waited for batches */
+    bool sync_steps;         /* each step was waited for before the next */
+    struct weir_report_decode decode;
 };
 
 struct weir_report_error {
@@ -76,6 +113,7 @@ struct weir_report {
     uint64_t stored_pixels, decoded_pixels; /* of the frames decoded: as stored, and as they left the decoder */
     uint64_t frames_shared;                 /* copied within their batch, not decoded again */
     struct weir_report_cache cache;
+    struct weir_report_gpu gpu;
     uint64_t bad_frames;                          /* attempts on frames that could not be read or decoded */
     uint64_t skipped_samples, substituted_frames; /* what --on-error did about them */
     uint64_t bad_episodes;                        /* episodes left out at open */
@@ -92,6 +130,8 @@ struct weir_report {
  * caller's. Returns 0 or -ENOMEM. */
 int weir_report_from_snapshot(struct weir_report *report, const struct weir_snapshot *snapshot);
 void weir_report_free(struct weir_report *report);
+/* Adds a stage that a GPU's clock timed, unless it has no calls. */
+void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct weir_stage_stats *stats);
 
 /* The stage table with all that follows it (workers, queue, fallbacks, errors, own cost), English. */
 void weir_report_print_en(FILE *out, const struct weir_report *report);
@@ -106,12 +146,15 @@ enum weir_reads { WEIR_READS_UNKNOWN, WEIR_READS_COLD, WEIR_READS_WARM, WEIR_REA
 struct weir_epoch_line {
     int epoch, epoch_count; /* 1-based */
     double total_s, train_s, val_s;
-    double data_wait_fraction; /* 08 over training time of the training part */
+    double data_wait_fraction; /* 08 over training time of the training part; on a GPU its stream's waits too */
     double samples_per_s, images_per_s;
     uint64_t peak_rss_bytes;
     bool interrupted; /* the epoch was cut short */
     enum weir_reads reads;
-    double cached_fraction; /* of the dataset, when the epoch began; -1 = not known */
+    double cached_fraction;       /* of the dataset, when the epoch began; -1 = not known */
+    bool gpu;                     /* there was one: */
+    double gpu_busy_fraction;     /* of the epoch's time, that in which a step or a preparation ran */
+    double copy_overlap_fraction; /* of the copies' time, that in which a step ran; -1 = not known */
 };
 
 /* One line per epoch; the Chinese one matches grep "Epoch.*总耗时" and grep "耗时:". */

@@ -43,14 +43,18 @@ void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
     weir_json_uint(json, "peak_rss_bytes", line->peak_rss_bytes);
     weir_json_text(json, "reads", weir_report_reads_name(line->reads));
     fraction(json, "page_cache_fraction", line->reads == WEIR_READS_UNKNOWN ? -1 : line->cached_fraction);
+    if (!line->gpu)
+        return;
+    weir_json_double(json, "gpu_busy_fraction", line->gpu_busy_fraction);
+    fraction(json, "copy_overlap_fraction", line->copy_overlap_fraction);
 }
 
-static void write_row(struct weir_json *json, const struct weir_report_row *row)
+void weir_report_row_json(struct weir_json *json, const struct weir_report_row *row)
 {
     weir_json_object(json, NULL);
     weir_json_text(json, "name", row->name);
     weir_json_text(json, "kind", weir_stage_kind_name(row->kind));
-    weir_json_text(json, "side", row->consumer ? "consumer" : "worker");
+    weir_json_text(json, "side", row->gpu ? "gpu" : row->consumer ? "consumer" : "worker");
     weir_json_uint(json, "count", row->count);
     weir_json_double(json, "total_s", row->total_s);
     weir_json_double(json, "self_s", row->self_s);
@@ -185,9 +189,10 @@ void weir_report_json(struct weir_json *json, const struct weir_report *report)
     weir_json_array(json, "stages");
     for (int i = 0; i < report->n_rows; i++)
         if (report->rows[i].count > 0)
-            write_row(json, &report->rows[i]);
+            weir_report_row_json(json, &report->rows[i]);
     weir_json_end(json, ']');
     write_workers(json, report);
+    weir_report_gpu_json(json, &report->gpu);
     write_queue_and_io(json, report);
     write_chunks(json, &report->chunks);
     write_copies(json, report);

@@ -19,4 +19,16 @@ double weir_chunks_shared(const struct weir_chunk_counts *counts);
 /* The part of all look-ups that hit, 0..1. */
 double weir_report_hit_rate(const struct weir_report_cache *cache);
 
+/* A row of what was timed. */
+void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_info *info,
+                          const struct weir_stage_stats *stats);
+void weir_report_row_json(struct weir_json *json, const struct weir_report_row *row);
+
+/* What the GPU did beside its rows; nothing without one. */
+void weir_report_gpu_en(FILE *out, const struct weir_report_gpu *gpu);
+void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu);
+void weir_report_gpu_json(struct weir_json *json, const struct weir_report_gpu *gpu);
+void weir_report_epoch_gpu_en(FILE *out, const struct weir_epoch_line *line);
+void weir_report_epoch_gpu_zh(FILE *out, const struct weir_epoch_line *line);
+
 #endif

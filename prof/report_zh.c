@@ -131,6 +131,7 @@ void weir_report_print_zh(FILE *out, const struct weir_report *report)
     else
         fputs("环节计时已关闭 (--no-timing)\n", out);
     print_workers(out, report);
+    weir_report_gpu_zh(out, &report->gpu);
     print_queue_and_io(out, report);
     print_copies(out, report);
     print_errors(out, report);
@@ -184,9 +185,11 @@ void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_l
 {
     if (lang == WEIR_LANG_ZH) {
         epoch_zh(out, line);
+        weir_report_epoch_gpu_zh(out, line);
         reads_zh(out, line);
     } else {
         epoch_en(out, line);
+        weir_report_epoch_gpu_en(out, line);
         reads_en(out, line);
     }
     fputc('\n', out);

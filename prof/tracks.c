@@ -1,4 +1,5 @@
 #include "prof/fork_priv.h"
+#include "prof/nvtx.h"
 #include "prof/recorder_priv.h"
 #include "prof/track_priv.h"
 
@@ -223,9 +224,15 @@ void weir_track_step(int64_t number, uint64_t start, uint64_t end)
     weir_track_end(&writing);
 }
 
+/* Asked here, where a record is about to be written: NVTX alone makes the state that callers look at other than 0. */
+static struct weir_ring *track_if_on(void)
+{
+    return weir_recording() & WEIR_RECORDING_ON ? weir_track_mine() : NULL;
+}
+
 void weir_async_record_(weir_name name, uint64_t start, uint64_t end, uint64_t item)
 {
-    struct weir_ring *track = weir_track_mine();
+    struct weir_ring *track = track_if_on();
     if (track)
         weir_track_range_full(track, WEIR_RECORD_ASYNC, name, start, end > start ? end - start : 0, item, 0, 0);
 }
@@ -233,7 +240,7 @@ void weir_async_record_(weir_name name, uint64_t start, uint64_t end, uint64_t i
 void weir_counter_(weir_name name, double value)
 {
     struct weir_writing writing;
-    struct weir_ring *track = weir_track_mine();
+    struct weir_ring *track = track_if_on();
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     if (!track || !weir_track_begin(track, 2, &writing))
@@ -246,7 +253,7 @@ void weir_counter_(weir_name name, double value)
 void weir_instant_(weir_name name)
 {
     struct weir_writing writing;
-    struct weir_ring *track = weir_track_mine();
+    struct weir_ring *track = track_if_on();
     bool tagged = weir_item_self != 0;
     if (!track || !weir_track_begin(track, 1u + tagged, &writing))
         return;
@@ -272,9 +279,13 @@ weir_name weir_site_name_(weir_name *site, const char *text, enum weir_cat cat)
 /* Deeper ranges are recorded, but are not seen while they are open. */
 void weir_range_begin_(struct weir_range *range)
 {
-    struct weir_ring *track = weir_track_mine();
+    if (range->state & WEIR_RECORDING_NVTX) {
+        range->nvtx_depth = weir_nvtx_depth_();
+        weir_nvtx_push_(range->name);
+    }
+    struct weir_ring *track = range->state & WEIR_RECORDING_ON ? weir_track_mine() : NULL;
     if (!track) {
-        range->state = 0;
+        range->state &= WEIR_RECORDING_NVTX; /* it is not recorded */
         return;
     }
     uint32_t depth = atomic_load_explicit(&track->depth, memory_order_relaxed);
@@ -293,10 +304,15 @@ void weir_range_begin_(struct weir_range *range)
 
 void weir_range_end_(struct weir_range *range)
 {
-    if (weir_track_self)
-        atomic_store_explicit(&weir_track_self->depth, range->depth, memory_order_release);
-    uint64_t now = weir_clock_ticks();
-    weir_track_range(range->name, range->start, now > range->start ? now : range->start, range->state, range->shapes);
+    if (range->state & WEIR_RECORDING_ON) {
+        if (weir_track_self)
+            atomic_store_explicit(&weir_track_self->depth, range->depth, memory_order_release);
+        uint64_t now = weir_clock_ticks();
+        now = now > range->start ? now : range->start;
+        weir_track_range(range->name, range->start, now, range->state, range->shapes);
+    }
+    if (range->state & WEIR_RECORDING_NVTX)
+        weir_nvtx_pop_to_(range->nvtx_depth);
     range->state = 0;
 }
 

@@ -172,7 +172,25 @@ void weir_window_free(struct weir_window **window)
     if (!*window)
         return;
     weir_store_clear(&(*window)->store);
+    weir_gpu_take_free(&(*window)->gpu);
     free((*window)->open);
     free(*window);
     *window = NULL;
+}
+
+void weir_windows_put(struct weir_windows *windows, struct weir_window *window)
+{
+    window->next = NULL;
+    *(windows->last ? &windows->last->next : &windows->first) = window;
+    windows->last = window;
+}
+
+struct weir_window *weir_windows_take(struct weir_windows *windows)
+{
+    struct weir_window *window = windows->first;
+    if (window)
+        windows->first = window->next;
+    if (!windows->first)
+        windows->last = NULL;
+    return window;
 }

@@ -2,6 +2,7 @@
 #ifndef WEIR_PROF_WINDOW_PRIV_H
 #define WEIR_PROF_WINDOW_PRIV_H
 
+#include "prof/gpu_trace.h"
 #include "prof/track_priv.h"
 
 /* The records of one thread. */
@@ -40,11 +41,20 @@ struct weir_window {
     struct weir_store store;
     struct weir_open_copy *open; /* what was open when it ended */
     size_t n_open, open_room;
-    uint64_t dropped; /* by rings and the store */
-    uint32_t state;   /* bits of weir_recording */
-    bool discard;     /* nobody gets it: its records only have to go */
+    struct weir_gpu_take *gpu; /* NULL: no GPU was recorded */
+    uint64_t dropped;          /* by rings, the store and the GPU's recording */
+    uint32_t state;            /* bits of weir_recording */
+    bool discard;              /* nobody gets it: its records only have to go */
     struct weir_window *next;
 };
+
+/* First in, first out. */
+struct weir_windows {
+    struct weir_window *first, *last;
+};
+void weir_windows_put(struct weir_windows *windows, struct weir_window *window);
+/* NULL: there is none. */
+struct weir_window *weir_windows_take(struct weir_windows *windows);
 
 /* Copies the ranges that are open now. */
 void weir_window_note_open(struct weir_window *window);

@@ -46,8 +46,9 @@ static weir_text_id name_of(struct build *b, weir_name name)
     return b->names[name];
 }
 
-/* What a range is for the clients: the consumer's wait is what TensorBoard knows as the DataLoader's time, its other
- * stages are operators, and what workers do is theirs unless it is asked for. False: it is not shown. */
+/* What a range is for the clients: the consumer's wait is what TensorBoard knows as the DataLoader's time (but that for
+ * a GPU that is behind is not the loader's), its other stages are operators, and what workers do is theirs unless it is
+ * asked for. False: it is not shown. */
 static bool name_range(struct build *b, struct weir_event *event, weir_name name)
 {
     const struct weir_stage_info *stage = weir_stage_info(name);
@@ -58,7 +59,7 @@ static bool name_range(struct build *b, struct weir_event *event, weir_name name
     if (stage->kind == WEIR_KIND_LOOP)
         return false;
     event->cat = stage->consumer || b->how->worker_ops ? WEIR_CAT_CPU_OP : WEIR_CAT_LOADER_STAGE;
-    if (stage->consumer && stage->kind == WEIR_KIND_WAIT) {
+    if (stage->consumer && stage->kind == WEIR_KIND_WAIT && name != WEIR_STAGE_WAIT_GPU) {
         event->name = b->data_wait;
         event->cat = WEIR_CAT_CPU_OP; /* TensorBoard's plugin overlooks it as a user_annotation */
     }
@@ -280,6 +281,8 @@ int weir_window_trace(const struct weir_window *window, const struct weir_export
         rc = read_take(&b, &window->store.takes[i]);
     for (size_t i = 0; i < window->n_open && rc == 0; i++)
         rc = add_open(&b, &window->open[i]);
+    if (rc == 0 && window->gpu)
+        rc = weir_gpu_join(b.trace, window->gpu, weir_clock_to_ns(window->begin), weir_clock_to_ns(window->end));
     if (rc == 0 && weir_trace_failed(b.trace))
         rc = -ENOMEM;
     if (rc == 0)

@@ -59,6 +59,16 @@ class Range:
     def own(self, value):
         return value(self) - sum(value(child) for child in self.children)
 
+    def own_time(self):
+        """What no child covers."""
+        left, covered = self.end - self.start, self.start
+        for child in sorted(self.children, key=lambda c: c.start):
+            start = max(child.start, covered)
+            if child.end > start:
+                left -= child.end - start
+                covered = child.end
+        return left
+
     def device_ns(self):
         if self.device:
             return self.end - self.start
@@ -164,7 +174,7 @@ def averages(ranges, by_shape, by_stack):
             row["self_device_ns"] += r.device_ns()
             continue
         row["cpu_ns"] += r.end - r.start
-        row["self_cpu_ns"] += r.own(lambda x: x.end - x.start)
+        row["self_cpu_ns"] += r.own_time()
         row["self_device_ns"] += r.own(lambda x: x.device_ns())
         row["cpu_bytes"] += r.cpu_bytes
         row["self_cpu_bytes"] += r.own(lambda x: x.cpu_bytes)

@@ -2,7 +2,8 @@
 # Reads traces with the programs that they are written for: TensorBoard's PYTORCH_PROFILER plugin (its back end, and the
 # page itself in Chromium), HolisticTraceAnalysis, and the rules of PyTorch's trace validator.
 #   tests/check_clients.sh [--expect-dataloader PERCENT] [TRACE.pt.trace.json[.gz]...]
-# Without a trace it makes one with a GPU and one without (build/release/tests/make_trace), whose steps wait for 30 %.
+# Without a trace it makes one with a GPU and one without (build/release/tests/make_trace), whose steps wait for 30 %,
+# and records steps on the stand-in for a GPU (make_gpu_trace).
 # Needs chromium and python3-venv (.ci/packages.sh ci) and, the first time, the network. Pictures: build/clients/.
 set -eu
 cd "$(dirname "$0")/.."
@@ -18,7 +19,9 @@ mkdir -p build/clients
 if [ $# -eq 0 ]; then
     build/release/tests/make_trace cpu "$work/cpu.pt.trace.json"
     build/release/tests/make_trace gpu "$work/gpu.pt.trace.json.gz"
-    set -- "$work/cpu.pt.trace.json" "$work/gpu.pt.trace.json.gz"
+    WEIR_CUDA_MODULE=$PWD/build/release/tests/libweir_fake_cuda.so \
+        build/release/tests/make_gpu_trace "$work/stand-in.pt.trace.json.gz"
+    set -- "$work/cpu.pt.trace.json" "$work/gpu.pt.trace.json.gz" "$work/stand-in.pt.trace.json.gz"
     expect=(--expect-dataloader 30)
 fi
 bash tests/clients/setup.sh
@@ -44,6 +47,7 @@ check() {
 }
 
 for trace in "$@"; do
+    case $trace in "$work"/stand-in.*) expect=() ;; esac # recorded, by real clocks
     check "$trace"
 done
 echo "$# traces are read by all clients in $SECONDS s"

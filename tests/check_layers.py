@@ -5,7 +5,7 @@
    never include each other. tests and bench may include anything.
 2. Headers named *_ops.h and *_priv.h stay in their folder (and tests).
 3. A third-party header is included by one .c file outside tests and bench (HDF5, libjpeg, libpng, jansson by two: reading and
-   writing; zlib by four).
+   writing; zlib by four). CUDA's are of the module: of files that cmake/Cuda.cmake names, and of as many as like.
 4. File names are unique in the tree. 5. Only cli/ prints to stdout or exits (and fork_server.c's child processes). 6. Every header has a guard by its path.
 7. Functions are at most 60 lines, files at most 600 (tests 1000). 8. Every source file is in a CMake list.
 """
@@ -16,6 +16,7 @@ import tempfile
 
 LAYERS = {"prof": 0, "io": 1, "decoders": 1, "datasets": 1, "pipeline": 2, "workloads": 3, "cli": 4}
 FREE = {"tests", "bench"}
+CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
 PAIRS = {"hdf5.h": 2, "jpeglib.h": 2, "png.h": 2, "zlib.h": 4, "jansson.h": 2}
 CHILD = ("fork_server.c", "_exit")
 FUNCTION_LINES, FILE_LINES, TEST_LINES = 60, 600, 1000
@@ -46,6 +47,7 @@ class Tree:
         self.root = root
         self.faults = []
         self.third_party = {}
+        self.cuda = {}
         self.files = []
         for folder in sorted(LAYERS.keys() | FREE):
             path = os.path.join(root, folder)
@@ -75,6 +77,9 @@ class Tree:
         if target.split("/")[0] in SYSTEM_FOLDERS or ("/" not in target and target[:-2] in SYSTEM):
             return
         if folder not in FREE:
+            if CUDA.match(target):
+                self.cuda.setdefault(path, line)
+                return
             if not path.endswith(".c"):
                 self.fault(path, line, f"<{target}> is third-party: it belongs in one .c file, not in a header")
             self.third_party.setdefault(target, set()).add(path)
@@ -118,13 +123,18 @@ class Tree:
     def check_build(self):
         """A file that no list names is a file that nobody compiles."""
         listed = ""
-        for path in ("CMakeLists.txt", "tests/CMakeLists.txt", "bench/CMakeLists.txt"):
+        module = ""
+        for path in ("CMakeLists.txt", "tests/CMakeLists.txt", "bench/CMakeLists.txt", "cmake/Cuda.cmake"):
             full = os.path.join(self.root, path)
             if os.path.isfile(full):
                 with open(full, encoding="utf-8") as f:
-                    listed += re.sub(r"#.*", "", f.read())
+                    module = re.sub(r"#.*", "", f.read())
+                    listed += module
+        for path, line in sorted(self.cuda.items()):
+            if path not in module:
+                self.fault(path, line, "includes a header of CUDA's and is not in cmake/Cuda.cmake")
         for folder, name in self.files:
-            if name.endswith(".c") and not re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", listed):
+            if name.endswith((".c", ".cu")) and not re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", listed):
                 self.fault(f"{folder}/{name}", 0, "is in no CMakeLists.txt")
 
     def check(self):
@@ -150,6 +160,9 @@ GOOD = {
     "io/mid.c": '#include "io/mid_ops.h"\n#include "prof/low.h"\n#include <sys/stat.h>\n',
     "datasets/store.c": "#include <hdf5.h>\n",
     "datasets/keep.c": "#include <hdf5.h>\n",
+    "cmake/Cuda.cmake": "add_library(m io/gpu.c io/gpu.cu)\n",
+    "io/gpu.c": "#include <cuda_runtime_api.h>\n",
+    "io/gpu.cu": "#include <cuda_runtime_api.h>\n",
     "cli/top.c": '#include "io/mid.h"\n#include <liburing.h>\nint main(void)\n{\n    exit(0);\n}\n',
 }
 
@@ -172,6 +185,8 @@ BAD = [
     ({"io/mid.c": "int a;\n" * 601}, "601 lines"),
     ({"io/mid.c": "void f(void)\n{\n" + "    g();\n" * 61 + "}\n"}, "a function of 61 lines"),
     ({"io/lost.c": "int a;\n"}, "io/lost.c: is in no CMakeLists.txt"),
+    ({"io/mid.c": "#include <cuda_runtime_api.h>\n"}, "io/mid.c:1: includes a header of CUDA's"),
+    ({"io/mid.h": GOOD["io/mid.h"] + "#include <nvtx3/nvToolsExt.h>\n"}, "io/mid.h:4: includes a header of CUDA's"),
 ]
 
 

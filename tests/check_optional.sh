@@ -18,10 +18,10 @@ hide() {
     export PKG_CONFIG_LIBDIR=$work/pc
 }
 
-# configure NAME VALUE: its output is in $work/log.
+# configure NAME VALUE [OPTION...]: its output is in $work/log.
 configure() {
     cases=$((cases + 1))
-    cmake -G Ninja -S . -B "$work/$1-$2" "-DWEIR_WITH_$1=$2" >"$work/log" 2>&1
+    cmake -G Ninja -S . -B "$work/$1-$2" "-DWEIR_WITH_$1=$2" "${@:3}" >"$work/log" 2>&1
 }
 
 fail() {
@@ -32,16 +32,31 @@ fail() {
 
 # check NAME LIBRARY
 check() {
+    local no_cuda=-DWEIR_WITH_CUDA=OFF # looking for its compiler takes long
     hide "$2"
-    configure "$1" ON && fail "ON without $2 was accepted"
+    configure "$1" ON $no_cuda && fail "ON without $2 was accepted"
     grep -q "WEIR_WITH_$1=ON, but pkg-config finds no" "$work/log" || fail "ON without $2 failed for another reason"
-    configure "$1" AUTO || fail "AUTO without $2 was refused"
+    configure "$1" AUTO $no_cuda || fail "AUTO without $2 was refused"
     grep -q "$2: 0 (WEIR_WITH_$1=AUTO)" "$work/log" || fail "AUTO does not say what it took"
-    configure "$1" OFF || fail "OFF was refused"
-    configure "$1" maybe && fail "a wrong word was accepted"
+    configure "$1" OFF $no_cuda || fail "OFF was refused"
+    configure "$1" maybe $no_cuda && fail "a wrong word was accepted"
+    grep -q "must be AUTO, ON or OFF" "$work/log" || fail "a wrong word failed for another reason"
+}
+
+# The CUDA Toolkit is no pkg-config module.
+check_cuda() {
+    local without=-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON
+    unset PKG_CONFIG_LIBDIR
+    configure CUDA ON $without && fail "ON without the CUDA Toolkit was accepted"
+    grep -q "WEIR_WITH_CUDA=ON, but no CUDA Toolkit" "$work/log" || fail "ON without it failed for another reason"
+    configure CUDA AUTO $without || fail "AUTO without the CUDA Toolkit was refused"
+    grep -q "The CUDA module: 0 (WEIR_WITH_CUDA=AUTO)" "$work/log" || fail "AUTO does not say what it took"
+    configure CUDA OFF || fail "OFF was refused"
+    configure CUDA maybe && fail "a wrong word was accepted"
     grep -q "must be AUTO, ON or OFF" "$work/log" || fail "a wrong word failed for another reason"
 }
 
 check URING liburing
 check LIBDEFLATE libdeflate
+check_cuda
 echo "$cases cases, 0 failures"

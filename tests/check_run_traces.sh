@@ -29,3 +29,9 @@ PY
 record starved --schedule wait=1,warmup=1,active=4,repeat=1 --step-ms 2 --num-workers 1
 record fed --schedule wait=2,warmup=1,active=3,repeat=1 --step-ms 60 --with-stack
 record operators --schedule wait=1,warmup=1,active=3,repeat=1 --step-ms 5 --num-workers 2 --worker-ops
+
+# On the stand-in for a GPU. What the GPU does comes before the wait in the plugin's split, so the shares differ.
+echo "==== weir run --device cuda"
+WEIR_CUDA_MODULE=$PWD/build/release/tests/libweir_fake_cuda.so "$weir" run "$work/data" --batch-size 8 --device cuda \
+    --output f32 --layout nchw --step-ms 20 --schedule wait=2,warmup=1,active=4,repeat=1 --profile "$work/gpu" >/dev/null
+bash tests/check_clients.sh "$work"/gpu/*.pt.trace.json.gz

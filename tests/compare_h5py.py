@@ -172,6 +172,7 @@ def main():
     parser.add_argument("--synthetic", action="store_true")
     parser.add_argument("--every", action="store_true")
     parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--stride", type=int, default=1, help="every N-th case only")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("dirs", nargs="*")
     args = parser.parse_args()
@@ -181,7 +182,7 @@ def main():
             failed += compare_folders(args.weir, synth_folders(args.weir, work))
     if args.synthetic:
         import h5_run
-        failed += h5_run.run_all(args.weir, args.only, args.every, args.jobs)
+        failed += h5_run.run_all(args.weir, args.only, args.every, args.jobs, args.stride)
     sys.exit(1 if failed else 0)
 
 

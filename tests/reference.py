@@ -256,9 +256,8 @@ def decode(data, depth):
     return np.asarray(image).astype(np.uint16) if depth else np.asarray(image.convert("RGB"))
 
 
-def frame(root, camera, t):
+def frame(item, camera, t):
     """uint8 (H, W, 3), or uint16 (H, W) for depth."""
-    item = root[camera.key]
     if not is_encoded(item):
         return item[t].astype(np.uint16).reshape(item.shape[1:3]) if camera.depth else item[t]
     if item.dtype.kind in "SV" or item.id.get_type().get_class() in (h5py.h5t.STRING, h5py.h5t.OPAQUE):
@@ -322,7 +321,7 @@ class Episode:
 class Dataset:
     def __init__(self, path, options=Options()):
         self.options, self.episodes = options, []
-        self.open_path, self.open_file, self.frames = None, None, {}
+        self.files, self.items, self.frames = {}, {}, {}
         for name in episode_files(path):
             with h5py.File(name, "r") as f:
                 by_keys = options.qpos_keys and options.action_keys and options.image_keys
@@ -337,17 +336,20 @@ class Dataset:
         self.norms = {what: moments(np.concatenate([getattr(e, what) for e in self.episodes]))
                       for what in ("qpos", "actions")}
 
-    def root(self, episode):
-        if self.open_path != episode.path:
-            if self.open_file:
-                self.open_file.close()
-            self.open_path, self.open_file = episode.path, h5py.File(episode.path, "r")
-        return self.open_file[episode.group] if episode.group else self.open_file
+    def item(self, episode, key):
+        """A dataset of an episode's; h5py takes long to look one up."""
+        where = (episode.path, episode.group, key)
+        if where not in self.items:
+            if episode.path not in self.files:
+                self.files[episode.path] = h5py.File(episode.path, "r")
+            root = self.files[episode.path]
+            self.items[where] = (root[episode.group] if episode.group else root)[key]
+        return self.items[where]
 
     def close(self):
-        if self.open_file:
-            self.open_file.close()
-        self.open_path = self.open_file = None
+        for f in self.files.values():
+            f.close()
+        self.files, self.items = {}, {}
 
     def image(self, episode, name, t):
         """A frame as the options want it; the last few are kept, for histories."""
@@ -355,7 +357,7 @@ class Dataset:
         if key not in self.frames:
             e = self.episodes[episode]
             camera = e.camera(name)
-            pixels = frame(self.root(e), camera, t)
+            pixels = frame(self.item(e, camera.key), camera, t)
             if self.options.bgr and not camera.depth:
                 pixels = pixels[:, :, ::-1]
             if self.options.planar_floats and not camera.depth:

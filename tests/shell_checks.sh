@@ -34,6 +34,8 @@ out() { check "stdout has: $1" grep -qF -- "$1" "$work/out"; }
 err() { check "stderr has: $1" grep -qF -- "$1" "$work/err"; }
 no_out() { check "stdout does not have: $1" lacks "$work/out" "$1"; }
 lacks() { ! grep -qF -- "$2" "$1"; }
+# count PATTERN N: so many lines match.
+count() { check "$2 lines of stdout match: $1 (are $(grep -cE -- "$1" "$work/out"))" [ "$(grep -cE -- "$1" "$work/out")" -eq "$2" ]; }
 one_line() { check "one line on stderr" [ "$(wc -l <"$work/err")" -eq 1 ]; }
 
 finish() {

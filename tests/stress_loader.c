@@ -1,8 +1,10 @@
 /* Everything at once, for ThreadSanitizer (and anybody with patience): several loaders on threads of their own, with
  * all kinds of workers, slots, damaged frames and policies; stopped at random moments from other threads, while yet
- * others take snapshots, counts and faults. Plain main: Criterion does not start under ThreadSanitizer. Usage:
- * stress_loader [SECONDS [SEED]] */
+ * others take snapshots, counts and faults. Half of them feed the stand-in for a GPU. Plain main: Criterion does not
+ * start under ThreadSanitizer. Goes on for SECONDS, and longer with the kinds of run that have not happened by then.
+ * Usage: stress_loader [SECONDS [SEED]] */
 #include "io/io.h"
+#include "pipeline/gpu.h"
 #include "prof/profiler.h"
 #include "tests/loader_fixture.h"
 
@@ -17,14 +19,37 @@ enum { RUNNERS = 3, EPISODES = 4, STEPS = 6, FRAMES_BAD = 10 };
 static const char *const formats[] = {"act", "robomimic-gzip", "act-jpeg", "astrobench"};
 enum { FORMATS = sizeof formats / sizeof formats[0], DATA_SETS = 2 * FORMATS };
 static const char *data_sets[DATA_SETS], *indexes[DATA_SETS]; /* each format whole, then damaged */
-static uint64_t end_ns;
-static bool uring, direct; /* this machine has them */
+static uint64_t end_ns, last_ns; /* when it ends if all kinds of run have happened, and when in any case */
+static bool uring, direct;       /* this machine has them */
 
 struct runner {
     pthread_t thread;
     uint64_t random;
-    uint64_t runs, batches, samples, stopped, failed, skipped, substituted, snapshots;
+    uint64_t runs, batches, samples, stopped, failed, skipped, substituted, snapshots, fed;
 };
+
+/* The kinds of run that all have to happen, a bit each. */
+enum { STOPPED = 1, FAILED = 2, SKIPPED = 4, SUBSTITUTED = 8, LOOKED_AT = 16, FED = 32, ALL = 63, PATIENCE = 12 };
+static _Atomic unsigned happened;
+
+static void note_kinds(const struct runner *r)
+{
+    atomic_fetch_or(&happened, (r->stopped ? STOPPED : 0u) | (r->failed ? FAILED : 0u) | (r->skipped ? SKIPPED : 0u) |
+                                   (r->substituted ? SUBSTITUTED : 0u) | (r->snapshots ? LOOKED_AT : 0u) |
+                                   (r->fed ? FED : 0u));
+}
+
+/* The kinds that have not happened when the time is over; before that none. */
+static unsigned missing_kinds(void)
+{
+    return weir_clock_monotonic_ns() < end_ns ? 0 : ALL & ~atomic_load(&happened);
+}
+
+static bool goes_on(void)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    return now_ns < end_ns || (now_ns < last_ns && missing_kinds());
+}
 
 static uint64_t draw(struct runner *runner, uint64_t n)
 {
@@ -55,7 +80,11 @@ static void look(struct watcher *watcher, struct weir_snapshot **last)
     struct weir_loader_counts counts;
     char text[WEIR_FAULT_TEXT];
     uint64_t count;
+    struct weir_gpu_figures figures;
     weir_loader_counts(loader, &counts, watcher->snapshots % 3 == 0);
+    weir_loader_gpu_figures(loader, &figures);
+    if (figures.hidden_ns > figures.copy.total_ns)
+        fixture_die("more of the copies is hidden than there was");
     for (int i = 0; weir_loader_fault(loader, i, text, &count); i++)
         if (!strstr(text, "episode_") || count == 0)
             fixture_die("a fault without a name: %s", text);
@@ -123,9 +152,33 @@ static void choose(struct runner *r, struct weir_loader_config *config)
     config->sampling = (enum weir_sampling)draw(r, 2);
     config->train_split = 0.6;
     config->seed = draw(r, 100);
-    config->format.dtype = (enum weir_dtype)draw(r, 2);
+    static const enum weir_dtype dtypes[] = {WEIR_DTYPE_U8, WEIR_DTYPE_F32, WEIR_DTYPE_F16, WEIR_DTYPE_BF16};
+    static const char *const decoders[] = {"turbo", "nvjpeg", "hybrid"};
+    config->device = draw(r, 2) ? "cuda" : NULL;
+    config->decoder = config->device ? decoders[draw(r, 3)] : "turbo";
+    config->deterministic = draw(r, 2);
+    config->format.dtype = dtypes[draw(r, config->device ? 4 : 2)];
+    config->format.layout = (enum weir_image_layout)draw(r, 2);
     config->stall_s = draw(r, 2) ? 0.001 : 0; /* the watchdog is to look while things move */
     config->on_stall = ignore_stall;
+}
+
+static void choose_missing(struct weir_loader_config *config, bool *stop)
+{
+    unsigned missing = missing_kinds();
+    if (missing & (FAILED | SKIPPED | SUBSTITUTED)) {
+        config->data = data_sets[FORMATS + 2];
+        config->index = NULL;
+        config->on_error = missing & FAILED    ? WEIR_ON_ERROR_FAIL
+                           : missing & SKIPPED ? WEIR_ON_ERROR_SKIP
+                                               : WEIR_ON_ERROR_SUBSTITUTE;
+    }
+    if (missing & FED) {
+        config->device = "cuda";
+        config->decoder = "turbo";
+    }
+    if (missing)
+        *stop = missing == STOPPED;
 }
 
 /* Touches every byte that was delivered, so that a row still being written is a race that shows. */
@@ -139,27 +192,74 @@ static void read_batch(const struct weir_batch *batch)
     atomic_fetch_add_explicit(&sink, sum, memory_order_relaxed);
 }
 
+/* A consumer's stream, and where its batches are looked at. */
+struct reader {
+    struct weir_device *device; /* NULL = batches are the host's */
+    void *stream;
+    uint8_t *memory;
+};
+
+static void open_reader(struct reader *reader, struct weir_loader *loader)
+{
+    *reader = (struct reader){.device = weir_device_of(loader)};
+    if (reader->device && weir_device_stream(reader->device, &reader->stream, NULL) < 0)
+        fixture_die("no stream");
+}
+
+static void close_reader(struct reader *reader)
+{
+    if (reader->device)
+        weir_device_stream_free(reader->device, reader->stream);
+    free(reader->memory);
+}
+
+static void look_at(struct runner *r, struct reader *reader, struct weir_loader *loader, struct weir_batch *batch)
+{
+    struct weir_batch host;
+    struct weir_err err = WEIR_ERR_NONE;
+    if (!reader->device) {
+        read_batch(batch);
+        return;
+    }
+    r->fed++;
+    if (!reader->memory)
+        reader->memory = malloc(weir_device_fetch_bytes(batch));
+    if (weir_loader_wait(loader, batch, reader->stream, &err) < 0 ||
+        (draw(r, 2) && weir_device_busy(reader->device, draw(r, 500000), reader->stream, &err) < 0))
+        fixture_die("%s", err.text);
+    if (draw(r, 2) && weir_device_fetch(reader->device, batch, reader->stream, reader->memory, &host, &err) < 0)
+        fixture_die("%s", err.text);
+}
+
+static void release(struct runner *r, struct reader *reader, struct weir_loader *loader, struct weir_batch *batch)
+{
+    if (reader->device && draw(r, 4))
+        weir_loader_release_after(loader, batch, reader->stream);
+    else
+        weir_loader_release(loader, batch);
+}
+
 /* Keeps up to slots - 1 batches back at times, and releases them in the wrong order. */
-static int consume(struct runner *r, struct weir_loader *loader, int slots, struct weir_err *err)
+static int consume(struct runner *r, struct reader *reader, struct weir_loader *loader, int slots, struct weir_err *err)
 {
     struct weir_batch *kept = NULL, *batch;
     int rc;
     while ((rc = weir_loader_next(loader, &batch, err)) > 0) {
-        read_batch(batch);
+        look_at(r, reader, loader, batch);
         r->batches++;
         r->samples += (uint64_t)batch->n;
         if (draw(r, 8) == 0)
             sleep_us(draw(r, 2000));
-        struct weir_batch *release = batch;
+        struct weir_batch *last = batch;
         if (kept) {
-            weir_loader_release(loader, batch);
-            release = kept;
+            release(r, reader, loader, batch);
+            last = kept;
             kept = NULL;
         } else if (slots > 2 && draw(r, 3) == 0) {
             kept = batch;
             continue;
         }
-        weir_loader_release(loader, release);
+        release(r, reader, loader, last);
     }
     return rc;
 }
@@ -171,6 +271,8 @@ static void run_once(struct runner *r)
     struct weir_loader_facts facts;
     struct weir_err err = WEIR_ERR_NONE;
     choose(r, &config);
+    bool stop = draw(r, 2) == 0;
+    choose_missing(&config, &stop);
     bool whole = false;
     for (int i = 0; i < FORMATS; i++)
         whole |= config.data == data_sets[i];
@@ -181,11 +283,12 @@ static void run_once(struct runner *r)
         return;
     }
     weir_loader_facts(loader, &facts);
-    bool stop = draw(r, 2) == 0;
     struct watcher watcher = {.loader = loader, .pause_us = draw(r, 3000)};
     watcher.stop_after_us = stop ? 1 + draw(r, 30000) : 0;
     pthread_create(&watcher.thread, NULL, watch, &watcher);
-    int rc = consume(r, loader, facts.slots, &err);
+    struct reader reader;
+    open_reader(&reader, loader);
+    int rc = consume(r, &reader, loader, facts.lendable, &err);
     if (rc < 0 && (whole || config.on_error != WEIR_ON_ERROR_FAIL))
         fixture_die("%s", err.text);
     atomic_store(&watcher.end, true);
@@ -194,6 +297,7 @@ static void run_once(struct runner *r)
     pthread_join(watcher.thread, NULL);
     struct weir_loader_counts counts;
     weir_loader_counts(loader, &counts, false);
+    close_reader(&reader);
     weir_loader_close(&loader);
     r->runs++;
     r->stopped += stop;
@@ -205,8 +309,10 @@ static void run_once(struct runner *r)
 
 static void *run(void *user)
 {
-    while (weir_clock_monotonic_ns() < end_ns)
+    while (goes_on()) {
         run_once(user);
+        note_kinds(user);
+    }
     return NULL;
 }
 
@@ -272,7 +378,7 @@ static uint64_t profile_until_end(void)
     config.user = &events;
     if (weir_profiler_open(&profiler, &config, NULL) < 0)
         fixture_die("no profiler");
-    while (weir_clock_monotonic_ns() < end_ns) {
+    while (goes_on()) {
         sleep_us(3000);
         weir_profiler_step(profiler);
     }
@@ -285,10 +391,12 @@ int main(int argc, char **argv)
     struct runner runners[RUNNERS] = {{.random = 1}}, all = {0};
     double seconds = argc > 1 ? atof(argv[1]) : 10;
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    setenv("WEIR_CUDA_MODULE", FAKE_CUDA_MODULE, 1);
     fixture_open();
     make_data(&runners[0]);
     find_ways();
     end_ns = weir_clock_monotonic_ns() + (uint64_t)(seconds * 1e9);
+    last_ns = end_ns + (uint64_t)(seconds * PATIENCE * 1e9);
     for (int i = 0; i < RUNNERS; i++) {
         runners[i].random = (seed * RUNNERS + (uint64_t)i + 1) * 0x9e3779b97f4a7c15u;
         pthread_create(&runners[i].thread, NULL, run, &runners[i]);
@@ -304,14 +412,16 @@ int main(int argc, char **argv)
         all.skipped += runners[i].skipped;
         all.substituted += runners[i].substituted;
         all.snapshots += runners[i].snapshots;
+        all.fed += runners[i].fed;
     }
     fixture_close();
     printf("%llu runs (%llu stopped, %llu failed), %llu batches, %llu samples, %llu skipped, %llu frames substituted, "
-           "%llu snapshots, %llu events recorded\n",
+           "%llu snapshots, %llu events recorded, %llu batches on a GPU\n",
            (unsigned long long)all.runs, (unsigned long long)all.stopped, (unsigned long long)all.failed,
            (unsigned long long)all.batches, (unsigned long long)all.samples, (unsigned long long)all.skipped,
-           (unsigned long long)all.substituted, (unsigned long long)all.snapshots, (unsigned long long)events);
-    bool all_met = events && all.runs && all.stopped && all.failed && all.skipped && all.substituted && all.snapshots;
+           (unsigned long long)all.substituted, (unsigned long long)all.snapshots, (unsigned long long)events,
+           (unsigned long long)all.fed);
+    bool all_met = events && all.runs && atomic_load(&happened) == ALL;
     if (!all_met)
         fprintf(stderr, "some kind of run never happened: give it more seconds\n");
     return all_met ? 0 : 1;

@@ -229,6 +229,26 @@ Test(batch_layout, as_many_tensors_as_there_may_be)
     expect_places(&s.layout);
 }
 
+/* State, actions, masks and what a GPU is told about images are one piece of memory, at the slot's end. */
+Test(batch_layout, what_is_small_lies_side_by_side)
+{
+    struct setup s;
+    static const struct camera cameras[] = {{"a", WEIR_CODEC_JPEG, 160, 80}, {"b", WEIR_CODEC_RAW16, 160, 80}, {0}};
+    cr_assert_eq(lay_out(&s, cameras, 2, f32_nchw), 0);
+    const struct weir_batch_layout *layout = &s.layout;
+    size_t packed_at = layout->offsets[layout->qpos], end = packed_at + layout->packed_bytes;
+    for (int i = layout->qpos; i < layout->n_tensors; i++) {
+        cr_assert_eq(layout->offsets[i] % 256, 0);
+        cr_assert_leq(layout->offsets[i] + layout->tensors[i].sample_bytes * BATCH, end);
+    }
+    cr_assert_leq(layout->packed_bytes, (size_t)4 * 256, "of 120, 336 and 21 bytes");
+    weir_batch_layout_add_sources(&s.layout, 40);
+    cr_assert_eq(layout->sources_at, end);
+    cr_assert_geq(packed_at + layout->packed_bytes, end + (size_t)40 * BATCH * 2 * 2);
+    cr_assert_leq(packed_at + layout->packed_bytes, layout->slot_bytes);
+    cr_assert_eq(layout->slot_bytes % 4096, 0);
+}
+
 Test(batch_layout, depth_larger_than_any_memory)
 {
     struct setup s;

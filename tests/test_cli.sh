@@ -68,7 +68,42 @@ for row in d["found"] + d["io"] + d["decoders"] + d["layouts"]:
     assert row["text"] or row["why_not"], row
 assert {"pread", "null"} <= {r["name"] for r in d["io"]}
 assert d["layouts"]
+assert ("gpu 0" in found) == (len(d["gpus"]) > 0), d["gpus"]
 PY
+fi
+
+# ---- doctor and GPUs: no module, and the stand-in's ----
+WEIR_CUDA_MODULE=/nowhere run 0 doctor
+check "no module: the driver's own answer, and one line that says so" \
+    [ "$(grep -cE '^  (cuda|cuda module) +(yes|no) +' "$work/out")" -eq 2 ]
+count '^  cuda module +no +WEIR_CUDA_MODULE=/nowhere cannot be loaded: ' 1
+count '^  (nvjpeg|cupti) +no +opened by the CUDA module, which is not there$' 2
+count '^  gpu ' 0
+if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
+    export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
+    WEIR_FAKE_CUDA=gpus=2 run 0 doctor
+    count '^  cuda +yes +driver for CUDA 13.0; 2 GPUs$' 1
+    count '^  cuda module +yes +no CUDA: the stand-in for tests; /' 1
+    count '^  gpu [01] +yes +stand-in, 1.0 GiB, compute capability 9.0, 1 multiprocessors, 2 copy engines, .* GB/s from pinned memory$' 2
+    count '^  cupti +yes ' 1
+    WEIR_FAKE_CUDA=gpus=2 run 0 doctor --json
+    check "doctor --json has the GPUs' numbers" python3 - "$work/out" <<'PY'
+import json, sys
+gpus = json.load(open(sys.argv[1]))["gpus"]
+assert [g["number"] for g in gpus] == [0, 1], gpus
+for g in gpus:
+    assert g["memory_bytes"] == 1 << 30 and g["copy_engines"] == 2 and g["why_not"] is None, g
+    assert g["pinned_copy_bytes_per_s"] > 1e8, g
+PY
+    WEIR_FAKE_CUDA=memory_bytes=1000000 run 0 doctor
+    count '^  gpu 0 +no +stand-in, .*memory' 1
+    WEIR_FAKE_JPEG=engines=0 run 0 doctor
+    count '^  nvjpeg +yes .*; without JPEG engines: the multiprocessors decode$' 1
+    WEIR_FAKE_CUDA=none run 0 doctor
+    count '^  nvjpeg +no .*; there is no GPU$' 1
+    count '^  cuda +no +no NVIDIA driver is loaded' 1
+    count '^  gpu ' 0
+    unset WEIR_CUDA_MODULE
 fi
 taskset -c "$(taskset -cp $$ | sed 's/.*[: ]\([0-9]*\).*/\1/')" "$weir" doctor --json >"$work/out" 2>"$work/err"
 out '"cores_usable": 1'

@@ -92,6 +92,36 @@ static const struct weir_report_cache full_cache = {.budget_bytes = 1u << 30,
                                                     .all_bytes = 3000000001,
                                                     .all_hit_rate = 2.0 / 3};
 
+static void add_gpu(struct weir_report_gpu *gpu, int seed)
+{
+    struct weir_stage_stats stats = {0};
+    for (int i = 0; i < 20; i++)
+        weir_stage_stats_add(&stats, 1234567u + 98765u * (unsigned)i);
+    *gpu = (struct weir_report_gpu){.used = true,
+                                    .number = seed,
+                                    .copy_bytes_per_s = seed > 1 ? -1 : 55.5e9 / 7,
+                                    .overlap = seed > 1 ? -1 : 0.987,
+                                    .busy = 2.0 / 3,
+                                    .stall_s = 0.25 / 3,
+                                    .sync_steps = seed > 1};
+    if (seed > 0)
+        gpu->decode = (struct weir_report_decode){
+            .n_engines = 2,
+            .engines = {{"7 JPEG engines", 123456789, 4321, 0.97531}, {"the multiprocessors", 5432, 21, 1.0 / 7}},
+            .cpu_frames = 98765,
+            .cpu_busy = seed > 1 ? -1 : 1.0 / 3,
+            .sent_back = 15,
+            .reasons = "12 progressive, 3 truncated",
+            .compared = 40,
+            .below = 1,
+            .gate_db = 55,
+            .least_db = 61.97};
+    snprintf(gpu->name, sizeof gpu->name, "NVIDIA \x1b H200");
+    weir_report_gpu_add(gpu, WEIR_STAGE_H2D_COPY, &stats);
+    weir_report_gpu_add(gpu, WEIR_STAGE_PREPARE_BATCH, &(struct weir_stage_stats){0}); /* not called: no row */
+    weir_report_gpu_add(gpu, WEIR_STAGE_WAIT_DATA, &stats);
+}
+
 static const char *const names[] = {"00_TOTAL_getitem", "03b_image_decode", "08_wait_for_data", "图像 \"增强\"\\",
                                     "03a"};
 
@@ -130,7 +160,6 @@ static struct weir_report *full_report(int seed)
                                    .clock_error_ppm = 0.314};
     for (int i = 0; i < 5; i++) {
         struct weir_report_row *row = &report->rows[i];
-        snprintf(row->name, sizeof row->name, "%s", names[i]);
         double total = 1000.0 / (3 + i + seed);
         *row = (struct weir_report_row){.kind = (enum weir_stage_kind[]){WEIR_KIND_SPAN, WEIR_KIND_WORK, WEIR_KIND_WAIT,
                                                                          WEIR_KIND_WORK, WEIR_KIND_INCLUSIVE}[i],
@@ -148,6 +177,8 @@ static struct weir_report *full_report(int seed)
                                         .share = i & 1 ? 0.5 : -1};
         snprintf(row->name, sizeof row->name, "%s", names[i]);
     }
+    if (seed > 0)
+        add_gpu(&report->gpu, seed);
     report->workers = calloc(2, sizeof *report->workers);
     report->workers[0] = (struct weir_report_worker){"w00", 100.0 / 3, 30, 3, 0.3, 29.5};
     report->workers[1] = (struct weir_report_worker){"w01", 100.0 / 3, 31, 2, 1.0 / 7, 30.5};
@@ -188,8 +219,12 @@ Test(log_read, what_was_logged_prints_as_the_live_report_did)
         FILE *log_out = open_memstream(&log, &log_size), *live_out = open_memstream(&live, &live_size);
         for (int seed = 0; seed < 3; seed++) {
             struct weir_report *report = full_report(seed);
-            weir_epoch_log(log_out, &epoch);
-            weir_epoch_print(live_out, &epoch, lang);
+            struct weir_epoch_line line = epoch;
+            line.gpu = seed > 0;
+            line.gpu_busy_fraction = 0.98765;
+            line.copy_overlap_fraction = seed > 1 ? -1 : 2.0 / 3;
+            weir_epoch_log(log_out, &line);
+            weir_epoch_print(live_out, &line, lang);
             report->timing = seed != 2;
             report->n_rows = report->timing ? report->n_rows : 0;
             weir_report_log(log_out, report);

@@ -171,4 +171,45 @@ echo '{"schemaVersion": 1, "traceName": "x"}' >"$work/none.json"
 run 1 report "$work/none.json"
 err 'holds no events'
 
+# ---- a GPU, by the stand-in; ranges for Nsight ----
+
+WEIR_CUDA_MODULE=/nowhere run 0 run "$data" --batch-size 2 --nvtx
+err "profile: NVTX ranges are not shown: WEIR_CUDA_MODULE=/nowhere cannot be loaded"
+no_out "profile:"
+run 2 run "$data" --nvtx --no-timing
+err "--nvtx shows the timings that --no-timing leaves out"
+if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
+    export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
+    run 0 run "$data" --batch-size 2 --num-epochs 2 --step-ms 3 --output f32 --layout nchw --device cuda \
+        --decoder turbo --profile "$work/gpu" --schedule wait=1,warmup=1,active=12,repeat=1 --nvtx --sort-by cuda_time_total
+    traces gpu 1
+    check "nothing was amiss" [ "$(grep -c 'profile:' "$work/err")" -eq 0 ]
+    out "Self CUDA %"
+    out "Self CUDA time total: "
+    trace "kernels, copies and waits, joined with who asked for them" gpu '
+kernels = [e for e in ranges if e["cat"] == "kernel"]
+copies = [e for e in ranges if e["cat"] == "gpu_memcpy"]
+calls = {e["args"]["correlation"]: e for e in ranges if e["cat"] == "cuda_runtime"}
+assert {"busy", "prepare"} == {e["name"] for e in kernels}, {e["name"] for e in kernels}
+assert copies and all(e["args"]["memory bandwidth (GB/s)"] > 0 for e in copies), copies
+owners = {e["args"]["External id"]: e for e in ranges if e["cat"] in ("cpu_op", "loader_stage") and "External id" in e["args"]}
+found = 0
+for e in kernels + copies:
+    call = calls.get(e["args"]["correlation"])
+    if call is None:
+        continue
+    assert e["ts"] >= call["ts"] and e["args"].get("External id") == call["args"].get("External id"), (e, call)
+    owner = owners.get(call["args"].get("External id"))
+    assert owner is None or owner["tid"] == call["tid"], (owner, call)
+    found += owner is not None
+assert found >= 3, (found, len(kernels))
+busy = [e for e in kernels if e["name"] == "busy" and e["args"]["correlation"] in calls]
+assert busy and all(owners[e["args"]["External id"]]["name"] == "20_train_forward_pass" for e in busy), busy
+assert file["deviceProperties"][0]["name"] == "stand-in" and file["cupti_version"] == 130001
+flows = [sum(e["ph"] == p for e in events) for p in "sf"]
+assert flows[0] == flows[1] > 0, flows'
+    WEIR_FAKE_CUDA=fail=lost:40 run 1 run "$data" --batch-size 2 --device cuda --profile "$work/lost"
+    unset WEIR_CUDA_MODULE
+fi
+
 finish

@@ -349,6 +349,7 @@ Test(profiler, zones_and_what_is_open_at_the_end)
         {"03c_read_bytes", WEIR_EVENT_RANGE, WEIR_CAT_LOADER_STAGE, 1},
         {"never ended", WEIR_EVENT_RANGE, WEIR_CAT_CPU_OP, 1},
         {"enumerate(DataLoader)#WeirLoader.__next__", WEIR_EVENT_RANGE, WEIR_CAT_CPU_OP, 1},
+        {"08b_wait_for_gpu", WEIR_EVENT_RANGE, WEIR_CAT_CPU_OP, 1},
         {"20_train_forward_pass", WEIR_EVENT_RANGE, WEIR_CAT_CPU_OP, 1},
         {"worker_loop", WEIR_EVENT_RANGE, WEIR_CAT_LOADER_STAGE, 0},
     };
@@ -367,6 +368,9 @@ Test(profiler, zones_and_what_is_open_at_the_end)
         WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
         {
             WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
+        }
+        {
+            WEIR_ZONE(WEIR_STAGE_WAIT_GPU);
         }
         {
             WEIR_ZONE(WEIR_STAGE_TRAIN_FORWARD);

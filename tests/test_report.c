@@ -274,6 +274,91 @@ Test(report, epoch_lines)
     }
 }
 
+Test(report, a_gpu_in_lines)
+{
+    struct weir_epoch_line line = {.epoch = 1, .epoch_count = 1, .gpu = true, .gpu_busy_fraction = 0.931};
+    char text[512];
+    line.copy_overlap_fraction = 0.97;
+    for (int lang = WEIR_LANG_EN; lang <= WEIR_LANG_ZH; lang++) {
+        FILE *out = fmemopen(text, sizeof text, "w");
+        weir_epoch_print(out, &line, (enum weir_lang)lang);
+        fclose(out);
+        cr_assert_not_null(strstr(text, lang == WEIR_LANG_ZH ? " | GPU忙碌: 93.1% | 拷贝重叠: 97.0%\n"
+                                                             : " | GPU busy 93.1 % | copies overlapped 97.0 %\n"),
+                           "%s", text);
+    }
+}
+
+Test(report, a_gpu_in_the_table)
+{
+    struct weir_report *report = small_report();
+    struct weir_stage_stats stats = {0};
+    weir_stage_stats_add(&stats, 2000000);
+    weir_stage_stats_add(&stats, 4000000);
+    report->gpu = (struct weir_report_gpu){.used = true,
+                                           .number = 1,
+                                           .name = "H200",
+                                           .copy_bytes_per_s = 50e9,
+                                           .overlap = 0.97,
+                                           .busy = 0.931,
+                                           .stall_s = 0.5,
+                                           .sync_steps = true};
+    weir_report_gpu_add(&report->gpu, WEIR_STAGE_H2D_COPY, &stats);
+    char *table = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(table, "\n07_h2d_copy             gpu-work "), "%s", table);
+    cr_assert_not_null(strstr(table, "  2      0.006s    3.00ms "), "%s", table);
+    cr_assert_not_null(strstr(table,
+                              "\nGPU 1 (H200): busy 93.1 %, copies at 50.00 GB/s, 97.0 % of their time beside steps, "
+                              "the step's stream waited 0.500 s for batches; each step was waited for before the "
+                              "next (--sync-steps)\n"),
+                       "%s", table);
+    cr_assert_null(strstr(table, "\ndecoded: "));
+    free(table);
+    report->gpu.decode = (struct weir_report_decode){
+        .n_engines = 1,
+        .engines = {{"7 JPEG engines", 3000, 12, 0.95}, {"the multiprocessors", 512, 2, 0.25}},
+        .cpu_frames = 700,
+        .cpu_busy = 0.5,
+        .compared = 4,
+        .gate_db = 55,
+        .least_db = 99};
+    table = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(table, "\ndecoded: 3000 frames by 7 JPEG engines in 12 groups, busy 95.0 %; 700 by the "
+                                     "CPU, 50.0 % of its workers' time; 4 compared with the CPU's pictures: "
+                                     "identical\n"),
+                       "%s", table);
+    free(table);
+    report->gpu.decode.n_engines = 2;
+    report->gpu.decode.sent_back = 2;
+    report->gpu.decode.below = 1;
+    report->gpu.decode.least_db = 43.21;
+    report->gpu.decode.cpu_busy = -1;
+    snprintf(report->gpu.decode.reasons, sizeof report->gpu.decode.reasons, "2 gate");
+    table = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(table, "busy 95.0 %; 512 frames by the multiprocessors in 2 groups, busy 25.0 %; 700 by "
+                                     "the CPU; 2 not taken by the GPU (2 gate); 4 compared with the CPU's pictures: "
+                                     "43.2 dB and more, 1 below 55 dB\n"),
+                       "%s", table);
+    free(table);
+    release(report);
+}
+
+Test(report, cells_that_are_filled_from_elsewhere)
+{
+    struct weir_stage_stats then = {0}, now;
+    weir_stage_stats_add(&then, 5000);
+    weir_stage_stats_add(&then, 1);
+    now = then;
+    weir_stage_stats_add(&now, 100);
+    weir_stage_stats_add(&now, 300);
+    cr_assert_eq(now.min_ns, 1);
+    cr_assert_eq(now.max_ns, 5000);
+    weir_stage_stats_subtract(&now, &then);
+    cr_assert_eq(now.count, 2);
+    cr_assert_eq(now.total_ns, 400);
+    cr_assert(now.min_ns > 90 && now.min_ns <= 100 && now.max_ns >= 300 && now.max_ns < 320);
+}
+
 static char *json_of(void (*write)(struct weir_json *json), bool pretty)
 {
     char *text = NULL;

@@ -5,7 +5,6 @@
 # shellcheck source=tests/shell_checks.sh
 . "$(dirname "$0")/shell_checks.sh"
 
-count() { check "$2 lines of stdout match: $1 (are $(grep -cE -- "$1" "$work/out"))" [ "$(grep -cE -- "$1" "$work/out")" -eq "$2" ]; }
 # log NAME PYTHON: the log's lines are in `lines`, those of each type in runs, epochs, tables.
 log() {
     check "$1" python3 - "$work/log" <<PY
@@ -531,5 +530,82 @@ run 2 run "$data" --image-size 20000x20000
 err "16384"
 run 1 run "$data" --num-epochs 3 --state "$work/no/state"
 no_out "epoch 1/3"
+
+# ---- a GPU: the stand-in for the CUDA module ----
+run 2 run "$data" --device gpu
+err "there are cpu, cuda and cuda:K"
+run 2 run "$data" --output f16
+err "add --device cuda"
+run 2 run "$data" --sync-steps
+err "add --device cuda"
+run 2 run "$data" --device cuda --step-ms 1 --step-spin
+err "with --device cuda they are kernels"
+if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
+    export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
+    planar=(--output f32 --layout nchw --mean imagenet --std imagenet --num-epochs 2 --batch-size 3)
+    run 0 run "$data" "${planar[@]}" --checksums "$work/host"
+    for workers in 0 3; do
+        run 0 run "$data" "${planar[@]}" --checksums "$work/gpu" --device cuda --num-workers "$workers"
+        check "the GPU's batches have the host's checksums" cmp "$work/host" "$work/gpu"
+    done
+    run 0 run "$data" "${planar[@]}" --device cuda:0 --step-ms 2 --log "$work/log"
+    err "device: GPU 0, stand-in; "
+    count '^epoch [12]/2 total .* \| GPU busy [0-9.]+ % \| copies overlapped [0-9.]+ % \| ' 2
+    count '^07_h2d_copy +gpu-work +28 ' 1
+    count '^07b_prepare_batch +gpu-work +28 ' 1
+    count '^20_train_forward_pass +consumer-work +20 ' 1
+    count '^20_train_forward_pass +gpu-work +20 ' 1
+    count '^10_val_forward_pass +gpu-work +8 ' 1
+    count '^GPU 0 \(stand-in\): busy ' 1
+    log "the log says what the GPU did" '
+gpu = tables[-1]["gpu"]
+assert runs[0]["used"]["gpu"]["name"] == gpu["name"] == "stand-in" and runs[0]["config"]["device"] == "cuda:0"
+assert 0 < gpu["busy_fraction"] <= 1 and 0 <= gpu["copy_overlap_fraction"] <= 1 and not gpu["sync_steps"], gpu
+rows = {s["name"]: s for s in gpu["stages"]}
+assert all(s["side"] == "gpu" for s in rows.values()) and rows["20_train_forward_pass"]["min_s"] >= 0.002, rows
+assert all(0 < e["gpu_busy_fraction"] <= 1 and e["data_wait_fraction"] <= 1 for e in epochs), epochs'
+    run 0 run "$data" --output bf16 --device cuda --step-ms 1 --sync-steps --lang zh
+    out "每步之前同步"
+    out " | GPU忙碌: "
+    run 0 run "$data" --device cuda --on-error skip --no-timing
+    run 0 run "$data" --device cuda --profile "$work/gpu-traces"
+    out ", the host's data wait "
+    for options in nvjpeg hybrid "hybrid --deterministic" auto; do
+        # shellcheck disable=SC2086
+        run 0 run "$data" "${planar[@]}" --checksums "$work/gpu" --device cuda --log "$work/log" --decoder $options
+        check "batches of --decoder $options have the host's checksums" cmp "$work/host" "$work/gpu"
+    done
+    err "decodes: "
+    run 0 run "$data" "${planar[@]}" --device cuda --decoder nvjpeg --log "$work/log"
+    err "decodes: nvjpeg"
+    count '^decoded: [0-9]+ frames by 7 JPEG engines in [0-9]+ groups, busy .* compared with .*: identical$' 1
+    count '^03i_gpu_decode +gpu-work ' 1
+    log "the log says who decoded" '
+decode = tables[-1]["gpu"]["decode"]
+assert runs[0]["used"]["decoder"] == "nvjpeg" and len(decode["engines"]) == 1, decode
+engine = decode["engines"][0]
+assert engine["by"] == "7 JPEG engines" and engine["frames"] == 160 and engine["groups"] > 0, engine
+assert decode["sent_back"] == 0 and decode["least_db"] == 99, decode'
+    run 2 run "$data" --decoder nvjpeg
+    err "add --device cuda"
+    WEIR_FAKE_JPEG=fail=io:1 run 1 run "$data" --device cuda --decoder nvjpeg
+    err "weir run: in a group of "
+    err ": GPU 0: decoding faulted"
+    WEIR_FAKE_CUDA=none run 1 run "$data" --device cuda
+    one_line
+    err "--device cuda:0: no NVIDIA driver"
+    run 1 run "$data" --device cuda:1
+    one_line
+    err "there is no GPU 1"
+    WEIR_FAKE_CUDA=memory_bytes=100000 run 1 run "$data" --device cuda
+    one_line
+    err "make --batch-size or --prefetch smaller"
+    WEIR_FAKE_CUDA=fail=lost:60 run 1 run "$data" --device cuda
+    err "is lost"
+    WEIR_CUDA_MODULE=/nowhere/module.so run 1 run "$data" --device cuda
+    one_line
+    err "WEIR_CUDA_MODULE=/nowhere/module.so cannot be loaded"
+    unset WEIR_CUDA_MODULE
+fi
 
 finish

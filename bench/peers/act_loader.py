@@ -31,17 +31,22 @@ def dataset_of(episodes, torch):
     return EpisodicDataset()
 
 
-def make(config):
+def loader(config, pin_memory=False):
+    """The batches that it may be ahead, and the DataLoader."""
     import torch
     from episodes import Episodes
     episodes = Episodes(config["data"], config["chunk_size"])
     workers, factor = config["workers"], config.get("prefetch_factor", 2)
     options = {"persistent_workers": True, "prefetch_factor": factor} if workers else {}
-    loader = torch.utils.data.DataLoader(dataset_of(episodes, torch), batch_size=config["batch_size"],
-                                         sampler=episodes.order(config["shuffle"]), num_workers=workers,
-                                         pin_memory=False, **options)
-    yield workers * factor
-    yield from loader
+    return workers * factor, torch.utils.data.DataLoader(dataset_of(episodes, torch), batch_size=config["batch_size"],
+                                                         sampler=episodes.order(config["shuffle"]), num_workers=workers,
+                                                         pin_memory=pin_memory, **options)
+
+
+def make(config):
+    ahead, batches = loader(config)
+    yield ahead
+    yield from batches
 
 
 if __name__ == "__main__":

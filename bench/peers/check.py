@@ -7,18 +7,19 @@ import jpeg
 import numpy as np
 from sides import Peer, run_program
 
-PIXELS_MAX = 1.0  # mean absolute difference, of 255
+MEAN, STD = 0.5, 0.25  # of what bench/limits has as f32
 STATE_MAX = 1e-4
 
 
 def weir_batches(limits, config):
-    """{output: (images, qpos, actions)} of the loader."""
+    """{output: (images, qpos, actions)} of the loader; f32 is 0..1, and normalised the same by MEAN and STD."""
     batches = {}
     with tempfile.TemporaryDirectory() as folder:
-        for output, name in (("u8", "u8"), ("f32", "f32-nchw")):
+        for output, name in (("u8", "u8"), ("normalised", "f32-nchw")):
             run_program([limits, "--data", config["data"], "--formats", name, "--batch-size", str(config["batch_size"]),
                          "--first-batch", folder])
             batches[output] = [np.load(os.path.join(folder, f"{part}.npy")) for part in ("images", "qpos", "actions")]
+    batches["f32"] = [batches["normalised"][0] * np.float32(STD) + np.float32(MEAN), *batches["normalised"][1:]]
     return batches
 
 
@@ -44,17 +45,17 @@ def bgr(kind, config):
 
 def difference(kind, config, theirs, ours):
     """Mean absolute difference of pixels in steps of 1/255; ends the program when a batch is not what Weir delivers."""
-    channel = 2 if kind.output == "f32" else -1
+    channel = -1 if kind.output == "u8" else 2
     if bgr(kind, config):
         theirs[0] = np.flip(theirs[0], channel)
     for part, a, b in zip(("images", "qpos", "actions"), theirs, ours):
         if a.shape != b.shape or a.dtype != b.dtype:
             sys.exit(f"{kind.name}: {part} are {a.dtype} {a.shape}, Weir's {b.dtype} {b.shape}")
     pixels = float(np.abs(theirs[0].astype(np.float32) - ours[0].astype(np.float32)).mean())
-    pixels *= 255 if kind.output == "f32" else 1
+    pixels *= {"u8": 1, "f32": 255, "normalised": 255 * STD}[kind.output]
     state = max(float(np.abs(a - b).max()) for a, b in zip(theirs[1:], ours[1:]))
-    if not pixels <= PIXELS_MAX:
-        sys.exit(f"{kind.name}: pixels differ from Weir's by {pixels:.2f} of 255 on average (at most {PIXELS_MAX})")
+    if not pixels <= kind.pixels_max:
+        sys.exit(f"{kind.name}: pixels differ from Weir's by {pixels:.2f} of 255 on average (at most {kind.pixels_max})")
     if not state <= STATE_MAX:
         sys.exit(f"{kind.name}: state or actions differ from Weir's by {state:.2g}")
     return pixels

@@ -8,8 +8,8 @@ import time
 import numpy as np
 
 
-def take(batches, seconds, batches_min):
-    """Images that were delivered, and the seconds that took; from delivery to delivery."""
+def take(batches, seconds, batches_min, finish):
+    """Images that were delivered, and the seconds that took; from delivery to delivery, or to the end of finish()."""
     images, n = 0, 0
     start = now = time.perf_counter()
     while now - start < seconds or n < batches_min:
@@ -17,20 +17,28 @@ def take(batches, seconds, batches_min):
         images += pixels.shape[0] * pixels.shape[1]
         n += 1
         now = time.perf_counter()
+    if finish:
+        finish()
+        now = time.perf_counter()
     return images, now - start
 
 
+def on_host(values):
+    return values.float().cpu().numpy() if hasattr(values, "cpu") else np.asarray(values)
+
+
 def write_batch(batch, path):
-    np.savez(path, **{name: np.asarray(values) for name, values in zip(("images", "qpos", "actions"), batch)})
+    np.savez(path, **{name: on_host(values) for name, values in zip(("images", "qpos", "actions"), batch)})
 
 
 def serve(make):
     """make(config) is a generator: first the number of batches that it may be ahead, then batches without end, each of
-    (images, qpos, actions)."""
+    (images, qpos, actions). Batches in a GPU's memory: first (number, function that waits until the GPU is done)."""
     config = json.loads(sys.argv[1])
     try:
         batches = make(config)
-        ahead = next(batches)
+        first = next(batches)
+        ahead, finish = first if isinstance(first, tuple) else (first, None)
         if config.get("check"):
             write_batch(next(batches), config["check"])
         print(json.dumps({"ready": True}), flush=True)
@@ -39,6 +47,7 @@ def serve(make):
         return
     for line in sys.stdin:
         seconds = float(line)
-        take(batches, seconds / 5, ahead + 1)
-        images, spent = take(batches, seconds, 1)
+        take(batches, seconds / 5, ahead + 1, finish)
+        # on a GPU several batches may come at once: enough of them that it does not matter
+        images, spent = take(batches, seconds, ahead if finish else 1, finish)
         print(json.dumps({"images": images, "seconds": spent}), flush=True)

@@ -12,15 +12,17 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CHUNK_SIZE, BATCH_SIZE = 20, 8
 PACKAGES = ("numpy", "h5py", "opencv-python-headless", "opencv-python", "opencv", "simplejpeg", "torch", "webdataset",
-            "spdl-core", "spdl-io")
+            "spdl-core", "spdl-io", "torchvision")
 
 
 class Kind:
     """A peer: its script, its output, and the configurations of which the fastest is measured."""
 
-    def __init__(self, name, title, script, output, variants, keep_memory=False, every_count=False):
+    def __init__(self, name, title, script, output, variants, keep_memory=False, every_count=False,
+                 pixels_max=1.0):
         self.name, self.title, self.script, self.output = name, title, script, output
         self.variants, self.keep_memory, self.every_count = variants, keep_memory, every_count
+        self.pixels_max = pixels_max  # mean absolute difference to Weir's, of 255
         self.check_workers = 2 if keep_memory else 0
 
     def decodes_with(self, config):
@@ -99,7 +101,8 @@ def choose(kind, config, variants, seconds):
 def describe(variant):
     words = [variant.get("decoder", ""), {True: "in memory", False: "pread"}.get(variant.get("preload"), ""),
              f"{variant['workers']} workers" if "workers" in variant else "",
-             f"prefetch {variant['prefetch_factor']}" if "prefetch_factor" in variant else ""]
+             f"prefetch {variant['prefetch_factor']}" if "prefetch_factor" in variant else "",
+             f"batches of {variant['batch_size']}" if "batch_size" in variant else ""]
     return " ".join(word for word in words if word)
 
 
@@ -113,7 +116,7 @@ def checked(kind, config, variants, ours):
     import check
     kept, why = [], ""
     for variant in {v.get("decoder", "cv2"): v for v in variants}.values():
-        batch, left_out = check.peer_batch(kind, dict(config, **variant))
+        batch, left_out = check.peer_batch(kind, dict(config, **dict(variant, batch_size=config["batch_size"])))
         if left_out:
             why = left_out
             say(f"{kind.name}, {kind.decodes_with(variant)}: left out: {left_out}")

@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
+ANSWER_S = 120  # a peer that takes longer hangs
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Without these glibc maps and unmaps every image that OpenCV allocates, and page faults cost it a third of its time.
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 32)}
@@ -36,7 +38,10 @@ class Peer:
             pass
 
     def _answer(self):
+        watch = threading.Timer(ANSWER_S, self._signal, [signal.SIGKILL])
+        watch.start()
         line = self.process.stdout.readline()
+        watch.cancel()
         if line:
             return json.loads(line)
         self.stderr.seek(0)

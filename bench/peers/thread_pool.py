@@ -12,19 +12,19 @@ import peer
 
 
 class Slot:
-    """The memory of one batch, and how many of its jobs are done."""
+    """The memory of one batch (whatever zeros gives), as arrays, and how many of its jobs are done."""
 
-    def __init__(self, shape, state_dim, actions_shape):
-        self.images = np.zeros(shape, np.uint8)
+    def __init__(self, shape, state_dim, actions_shape, zeros):
+        self.memory = (zeros(shape, "uint8"), zeros((shape[0], state_dim), "float32"),
+                       zeros((shape[0], *actions_shape), "float32"))
+        self.images, self.qpos, self.actions = (np.asarray(memory) for memory in self.memory)
         self.rows = [self.images[i, camera] for i in range(shape[0]) for camera in range(shape[1])]
-        self.qpos = np.zeros((shape[0], state_dim), np.float32)
-        self.actions = np.zeros((shape[0], *actions_shape), np.float32)
         self.ready = threading.Semaphore(0)
         self.done = None
 
 
 class Pool:
-    def __init__(self, episodes, config):
+    def __init__(self, episodes, config, zeros=np.zeros):
         self.episodes, self.config = episodes, config
         self.order = episodes.order(config["shuffle"])
         self.jobs = queue.SimpleQueue()
@@ -37,7 +37,7 @@ class Pool:
         # At least four images in flight for each thread, as Weir's own default.
         ahead = max(2, -(-4 * config["workers"] // self.images_per_batch))
         shape = (n, cameras, config["height"], config["width"], 3)
-        self.slots = [Slot(shape, self.states.shape[1], self.actions.shape[1:]) for _ in range(ahead + 1)]
+        self.slots = [Slot(shape, self.states.shape[1], self.actions.shape[1:], zeros) for _ in range(ahead + 1)]
         for _ in range(config["workers"]):
             threading.Thread(target=self._work, daemon=True).start()
 

@@ -1,0 +1,175 @@
+/* The threads that hand groups of JPEGs to an engine of the GPU. */
+#include "pipeline/feed_priv.h"
+#include "pipeline/gpu_decode_priv.h"
+#include "prof/clock.h"
+
+#include <stdio.h>
+
+/* Fewer wait until the group before has passed, which takes about as long as gathering some more. */
+enum { GROUP_SMALL = WEIR_DECODE_GROUP / 4 };
+enum { PATIENCE_NS = 5 * 1000 * 1000 }; /* for a group that is not full */
+enum { POLL_NS = 100 * 1000 * 1000 };   /* a stop from a signal handler wakes nobody: look this often */
+
+static bool has_ended(const struct weir_gpu_decode *decode)
+{
+    return atomic_load_explicit(&decode->shared->slots.stop, memory_order_relaxed);
+}
+
+static int take_waiting(struct weir_decode_engine *engine, struct weir_handed *items, int least)
+{
+    size_t capacity = engine->decode->capacity;
+    pthread_mutex_lock(&engine->lock);
+    size_t waiting = atomic_load_explicit(&engine->waiting, memory_order_relaxed);
+    int n = waiting < WEIR_DECODE_GROUP ? (int)waiting : WEIR_DECODE_GROUP;
+    n = n < least ? 0 : n;
+    for (int i = 0; i < n; i++)
+        items[i] = engine->queue[(engine->first + (size_t)i) % capacity];
+    engine->first = (engine->first + (size_t)n) % capacity;
+    atomic_store_explicit(&engine->waiting, waiting - (size_t)n, memory_order_relaxed);
+    pthread_mutex_unlock(&engine->lock);
+    return n;
+}
+
+/* As many frames, or more, go now; *since_ns: when the first was seen to wait, 0 before. */
+static int least_of(const struct weir_decode_engine *engine, uint64_t *since_ns)
+{
+    if (!engine->patient)
+        return atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0 ? GROUP_SMALL : 1;
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    if (*since_ns == 0 && atomic_load_explicit(&engine->waiting, memory_order_relaxed) > 0)
+        *since_ns = now_ns;
+    return *since_ns && now_ns - *since_ns >= PATIENCE_NS ? 1 : WEIR_DECODE_GROUP;
+}
+
+/* In the thread's turn. None when the run has ended. */
+static void gather(struct weir_decode_engine *engine, struct weir_decode_group *group)
+{
+    uint64_t since_ns = 0;
+    do {
+        uint32_t turn = weir_bell_turn(&engine->bell);
+        group->n = take_waiting(engine, group->items, least_of(engine, &since_ns));
+        if (group->n == 0 && !has_ended(engine->decode))
+            weir_bell_wait(&engine->bell, turn, since_ns ? PATIENCE_NS : POLL_NS);
+    } while (group->n == 0 && !has_ended(engine->decode));
+}
+
+static int submit(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+{
+    WEIR_ZONE(WEIR_STAGE_GPU_DECODE);
+    const struct weir_gpu_ops *ops = engine->decode->device->ops;
+    struct weir_gpu *gpu = engine->decode->device->gpu;
+    for (int i = 0; i < group->n; i++)
+        group->frames[i] = group->items[i].frame;
+    group->turn = 1 - group->turn;
+    atomic_fetch_add_explicit(&engine->decoding, group->n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&engine->n_decoding, 1, memory_order_relaxed);
+    int rc = ops->record(gpu, group->begin, group->stream, err);
+    if (rc == 0)
+        rc = weir_gpu_jpeg_decode(engine->decoder, group->frames, group->n, group->stream, group->results, err);
+    return rc == 0 ? ops->record(gpu, group->ends[group->turn], group->stream, err) : rc;
+}
+
+/* Gathers a group and hands it over, while the other thread does not. 1: done, 0: the run has ended. */
+static int hand_over(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+{
+    int rc = 0;
+    {
+        WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
+        pthread_mutex_lock(&engine->turn);
+        gather(engine, group);
+    }
+    if (group->n > 0)
+        rc = submit(engine, group, err);
+    pthread_mutex_unlock(&engine->turn);
+    return rc < 0 ? rc : group->n > 0;
+}
+
+static void note_group(struct weir_gpu_decode *decode, int64_t ns)
+{
+    pthread_mutex_lock(&decode->lock);
+    weir_stage_stats_add(&decode->groups, ns > 0 ? (uint64_t)ns : 0);
+    pthread_mutex_unlock(&decode->lock);
+}
+
+/* Groups overlap: only what came after the last end known is new. */
+static int count_busy(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+{
+    const struct weir_gpu_ops *ops = engine->decode->device->ops;
+    struct weir_gpu *gpu = engine->decode->device->gpu;
+    void *end = group->ends[group->turn];
+    int64_t own_ns, since_ns = INT64_MAX;
+    int rc = ops->elapsed(gpu, group->begin, end, &own_ns, err);
+    if (rc == 0 && engine->last_end)
+        rc = ops->elapsed(gpu, engine->last_end, end, &since_ns, err);
+    if (rc == 0)
+        note_group(engine->decode, own_ns);
+    int64_t new_ns = own_ns < since_ns ? own_ns : since_ns;
+    if (rc == 0 && since_ns > 0)
+        engine->last_end = end;
+    if (rc == 0 && new_ns > 0)
+        atomic_fetch_add_explicit(&engine->busy_ns, (uint64_t)new_ns, memory_order_relaxed);
+    return rc;
+}
+
+static int end_group(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+{
+    struct weir_gpu_decode *decode = engine->decode;
+    int rc;
+    {
+        WEIR_ZONE(WEIR_STAGE_WAIT_GPU_DECODE);
+        rc = decode->device->ops->wait(decode->device->gpu, group->ends[group->turn], err);
+    }
+    atomic_fetch_sub_explicit(&engine->n_decoding, 1, memory_order_relaxed);
+    weir_bell_ring(&engine->bell); /* who gathers may take what there is */
+    if (rc == 0) {
+        pthread_mutex_lock(&engine->lock);
+        rc = count_busy(engine, group, err);
+        pthread_mutex_unlock(&engine->lock);
+    }
+    if (rc == 0)
+        rc = weir_gpu_decode_settle(decode, group, err);
+    atomic_fetch_sub_explicit(&engine->decoding, group->n, memory_order_relaxed);
+    group->n = 0;
+    return rc;
+}
+
+static void name_thread(const struct weir_gpu_decode *decode, const struct weir_decode_group *group)
+{
+    char name[16];
+    int engine = (int)(group->engine - decode->engines), number = (int)(group - group->engine->groups);
+    snprintf(name, sizeof name, "weir-jpeg%d", 2 * engine + number);
+    pthread_setname_np(pthread_self(), name);
+    if (decode->shared->recorder)
+        weir_thread_attach(decode->shared->recorder, name, WEIR_ROLE_OTHER);
+}
+
+/* The engine does not say which of them it was. */
+static void name_group(const struct weir_decode_group *group, int n, struct weir_err *err)
+{
+    const struct weir_image *first = &group->items[0].image;
+    char name[256];
+    weir_frame_name(group->engine->decode->shared->dataset, first->episode, first->camera, first->t, name, sizeof name);
+    weir_err_prefix(err, "in a group of %d JPEGs, the first of them %s", n, name);
+}
+
+void *weir_gpu_decode_main(void *user)
+{
+    struct weir_decode_group *group = user;
+    struct weir_decode_engine *engine = group->engine;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc, n;
+    name_thread(engine->decode, group);
+    do {
+        rc = hand_over(engine, group, &err);
+        n = group->n;
+        if (rc > 0)
+            rc = end_group(engine, group, &err) < 0 ? -1 : 1;
+    } while (rc > 0);
+    if (rc < 0 && n > 0)
+        name_group(group, n, &err);
+    if (rc < 0)
+        weir_feed_fail(engine->decode->shared->feed, &err);
+    weir_item_self = 0;
+    weir_thread_detach();
+    return NULL;
+}

@@ -1,0 +1,145 @@
+#!/bin/bash
+# What wants a GPU, in one go: the tests of its parts, and weir run beside the raw limits of its JPEG engines and its bus,
+# in turns. The last lines say what failed.
+#
+#     make nvjpeg; cmake --preset portable && cmake --build --preset portable      (where the -dev packages are)
+#     tests/gpu/pack.sh build/portable build/gpu                                   (one folder to be copied)
+#     build/gpu/tests/gpu/gpu.sh build/gpu [PART...]                (there: CUDA, nvJPEG, libhdf5 1.10, Python 3.11)
+#
+# Parts: tests compare step profile memory failures (all of these by default, about 8 minutes on 16 cores) and sanitizer
+# (5 minutes). Full logs go to $OUT (default /tmp/weir-gpu). ROUNDS makes compare longer or shorter, PEERS=all has the other
+# loaders take part (3 minutes more), COMPARE has more of bench/gpu_compare.py's options. Libraries that the machine lacks
+# may lie in BUILD_FOLDER/lib.
+set -uo pipefail
+build=${1:?usage: tests/gpu/gpu.sh BUILD_FOLDER [PART...]}
+shift
+parts=" ${*:-tests compare step profile memory failures} "
+export LD_LIBRARY_PATH=$build/lib:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
+out=${OUT:-/tmp/weir-gpu}
+weir=$build/weir
+bench=$(cd "$(dirname "$0")/../.." && pwd)/bench
+mkdir -p "$out"
+data=$(mktemp -d)
+trap 'rm -rf "$data"' EXIT
+: >"$out/failed.txt"
+
+fault() { echo "FAILED: $*" | tee -a "$out/failed.txt"; }
+head_line() { echo "== $* (at $SECONDS s)"; }
+wants() { [[ $parts == *" $1 "* ]]; }
+
+# tried NAME COMMAND...: the whole output goes to a file, its end here.
+tried() {
+    local name=$1 rc=0
+    shift
+    "$@" >"$out/$name.txt" 2>&1 || rc=$?
+    tail -n "${TAIL:-12}" "$out/$name.txt"
+    [ $rc -eq 0 ] || fault "$name ($rc)"
+}
+
+# run OPTION...: weir run on the GPU, stopped when it hangs.
+run() { timeout "${LIMIT_S:-60}" "$weir" run --device cuda "$@"; }
+
+synth() { "$weir" synth "$@" >>"$out/synth.txt" 2>&1 || { tail -5 "$out/synth.txt"; exit 1; }; }
+
+head_line "the machine"
+if ldd "$weir" "$build/libweir_cuda.so" | grep "not found"; then
+    fault "libraries are missing"
+    exit 1
+fi
+TAIL=40 tried doctor "$weir" doctor
+grep -E '^  (cuda|nvjpeg|cupti|gpu)[a-z0-9 ]* no ' "$out/doctor.txt" && fault "doctor misses something"
+: >"$out/synth.txt"
+synth "$data/q95" --format act-jpeg --episodes 6 --steps 60 --cameras top,left,right,low
+synth "$data/q50" --format act-jpeg --quality 50 --episodes 6 --steps 60 --cameras top,left,right,low
+synth "$data/raw" --format act --episodes 4 --steps 40 --cameras top,left,right,low
+synth "$data/small" --format act-jpeg --episodes 4 --steps 40 --cameras top,wrist --size 64x48
+
+if wants tests; then
+    for name in test_gpu_ops test_gpu_feed test_gpu_jpeg test_cupti; do
+        head_line "$name"
+        arguments=()
+        [ "$name" != test_gpu_jpeg ] || arguments=(3000)
+        tried "$name" timeout 120 "$build/tests/$name" "${arguments[@]}"
+    done
+    head_line "the same batches for every decoder and number of workers"
+    # So few frames are in flight with --prefetch 8 that the multiprocessors, whose bits differ, take no part in hybrid.
+    for options in "--decoder turbo --device cpu" "--decoder turbo" "--decoder nvjpeg" "--decoder auto" \
+        "--decoder hybrid --prefetch 8" "--decoder hybrid --prefetch 8 --deterministic" \
+        "--decoder nvjpeg --num-workers 0" "--decoder hybrid --prefetch 8 --num-workers 3"; do
+        rm -f "$data/sums"
+        # shellcheck disable=SC2086
+        run "$data/q95" --output f32 --layout nchw --obs-history 2 --checksums "$data/sums" $options \
+            >"$out/sums.txt" 2>&1 || { tail -5 "$out/sums.txt"; fault "$options"; }
+        echo "$(sha256sum "$data/sums" | cut -c1-16) $options"
+    done | tee "$out/equal.txt"
+    [ "$(cut -c1-16 "$out/equal.txt" | sort -u | wc -l)" -eq 1 ] || fault "the batches differ"
+    for again in 1 2; do
+        run "$data/q95" --output u8 --num-epochs 4 --batch-size 32 --checksums "$data/sums" --decoder hybrid --deterministic \
+            --every 0 >"$out/fixed.txt" 2>&1 || { tail -5 "$out/fixed.txt"; fault "hybrid --deterministic"; }
+        echo "$(sha256sum "$data/sums" | cut -c1-16) hybrid --deterministic, time $again"
+        grep ^decoded "$out/fixed.txt"
+    done | tee "$out/fixed-sums.txt"
+    [ "$(grep time "$out/fixed-sums.txt" | cut -c1-16 | sort -u | wc -l)" -eq 1 ] || fault "a run does not repeat"
+fi
+
+if wants compare; then
+    head_line "beside the raw limits, in turns"
+    # shellcheck disable=SC2086
+    TAIL=60 tried compare timeout 590 python3 "$bench/gpu_compare.py" --build "$build" --data "$data" \
+        --rounds "${ROUNDS:-5}" --peers "${PEERS:-none}" --json "$out/compare.json" ${COMPARE:-}
+fi
+
+if wants step; then
+    head_line "a consumer that is busy for 20 ms"
+    for decoder in turbo nvjpeg hybrid; do
+        TAIL=1 tried "step-$decoder" run "$data/q95" --output f16 --layout nchw --train-split 1 --step-ms 20 \
+            --num-epochs 3 --batch-size 16 --decoder $decoder
+        grep -E '^epoch|^GPU|^decoded' "$out/step-$decoder.txt"
+    done
+fi
+
+if wants profile; then
+    head_line "windows while several threads use the GPU"
+    TAIL=30 tried profile run "$data/q95" --decoder hybrid --output f16 --layout nchw --num-epochs 3 --batch-size 8 --every 0 \
+        --step-ms 2 --profile "$out/traces" --schedule wait=1,warmup=1,active=3,repeat=3
+fi
+
+if wants memory; then
+    head_line "10,000 batches"
+    LIMIT_S=120 TAIL=8 tried memory run "$data/small" --decoder hybrid --output f16 --layout nchw --train-split 1 \
+        --batch-size 4 --num-epochs 250 --every 0 --log "$out/memory.jsonl"
+fi
+
+if wants failures; then
+    head_line "one clear line each"
+    for options in "--batch-size 60000" "--batch-size 4096 --prefetch 8" "--device cuda:7"; do
+        # shellcheck disable=SC2086
+        run "$data/q95" --output f32 $options >"$out/failure.txt" 2>&1
+        [ $? -eq 1 ] || fault "$options is no plain failure"
+        tail -1 "$out/failure.txt"
+    done
+    WEIR_CUDA_MODULE=/nowhere/libweir_cuda.so run "$data/q95" 2>&1 | tail -1
+fi
+
+# sanitized NAME TOOL PROGRAM...
+sanitized() {
+    local name=$1 tool=$2 api=()
+    shift 2
+    [ "$tool" != memcheck ] || api=(--report-api-errors no) # memory is asked for that is not there
+    head_line "compute-sanitizer $tool, $name"
+    TAIL=3 tried "$tool-$name" timeout 120 compute-sanitizer --tool "$tool" --error-exitcode 9 "${api[@]}" "$@"
+}
+
+if wants sanitizer; then
+    for tool in memcheck racecheck; do
+        sanitized run $tool "$weir" run "$data/small" --device cuda --decoder nvjpeg --output f16 --layout nchw \
+            --max-batches 3 --every 0
+        sanitized ops $tool "$build/tests/test_gpu_ops" few
+    done
+fi
+
+failed=$(wc -l <"$out/failed.txt")
+head_line "summary: $failed failed"
+cat "$out/failed.txt"
+echo "done in $SECONDS s; logs in $out"
+exit $((failed > 0))
