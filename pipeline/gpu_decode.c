@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Frames that wait. */
-enum { AHEAD_MAX = 2 * WEIR_DECODE_GROUP };
+enum { AHEAD_MAX = 2 * WEIR_DECODE_GROUP, FULL_LEAST = WEIR_DECODE_GROUP / 4 };
 /* As many in flight, and what the multiprocessors hold of them does not stop the others. */
 enum { SM_FRAMES_LEAST = 8 * WEIR_DECODE_GROUP };
 /* Cores for the thread that hands groups to nvJPEG, for the feeder, and for the consumer. */
@@ -84,6 +84,8 @@ static void enqueue(struct weir_decode_engine *engine, const struct weir_handed 
     atomic_store_explicit(&engine->waiting, waiting + 1, memory_order_relaxed);
     pthread_mutex_unlock(&engine->lock);
     weir_bell_ring(&engine->bell);
+    if (waiting + 1 >= engine->full)
+        weir_bell_ring(&engine->full_bell);
 }
 
 /* A frame of another size than its camera's is an error that the CPU words. */
@@ -146,25 +148,32 @@ bool weir_gpu_decode_take(struct weir_worker *worker, struct weir_slot *slot, in
 int weir_gpu_decode_start(struct weir_gpu_decode *decode, struct weir_worker *worker, struct weir_err *err)
 {
     decode->worker = worker;
-    for (int i = 0; i < 2 * decode->n_engines; i++) {
-        struct weir_decode_group *group = &decode->engines[i / 2].groups[i % 2];
-        group->started = weir_thread_start(&group->thread, weir_gpu_decode_main, group) == 0;
-        if (!group->started)
-            return weir_err_set(err, -EAGAIN, "a thread that hands JPEGs to the GPU cannot be started");
-    }
+    for (int i = 0; i < decode->n_engines; i++)
+        for (int k = 0; k < decode->engines[i].n_groups; k++) {
+            struct weir_decode_group *group = &decode->engines[i].groups[k];
+            group->started = weir_thread_start(&group->thread, weir_gpu_decode_main, group) == 0;
+            if (!group->started)
+                return weir_err_set(err, -EAGAIN, "a thread that hands JPEGs to the GPU cannot be started");
+        }
     return 0;
+}
+
+static void join(struct weir_decode_group *group)
+{
+    if (group->started)
+        pthread_join(group->thread, NULL);
+    group->started = false;
 }
 
 void weir_gpu_decode_finish(struct weir_gpu_decode *decode)
 {
-    for (int i = 0; i < decode->n_engines; i++)
+    for (int i = 0; i < decode->n_engines; i++) {
         weir_bell_ring(&decode->engines[i].bell);
-    for (int i = 0; i < 2 * decode->n_engines; i++) {
-        struct weir_decode_group *group = &decode->engines[i / 2].groups[i % 2];
-        if (group->started)
-            pthread_join(group->thread, NULL);
-        group->started = false;
+        weir_bell_ring(&decode->engines[i].full_bell);
     }
+    for (int i = 0; i < decode->n_engines; i++)
+        for (int k = 0; k < decode->engines[i].n_groups; k++)
+            join(&decode->engines[i].groups[k]);
 }
 
 /* ---- opening ---- */
@@ -190,6 +199,8 @@ static int open_group(struct weir_decode_engine *engine, struct weir_decode_grou
 static void close_group(struct weir_gpu_decode *decode, struct weir_decode_group *group)
 {
     const struct weir_gpu_ops *ops = decode->device->ops;
+    struct weir_gpu_jpeg *decoder = group->decoder;
+    weir_gpu_jpeg_close(&decoder);
     void *events[] = {group->begin, group->ends[0], group->ends[1]};
     for (int i = 0; i < 3; i++)
         if (events[i])
@@ -203,11 +214,9 @@ static void close_group(struct weir_gpu_decode *decode, struct weir_decode_group
 
 static void close_engine(struct weir_decode_engine *engine)
 {
-    weir_gpu_jpeg_close(&engine->decoder);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < engine->n_groups; i++)
         close_group(engine->decode, &engine->groups[i]);
     pthread_mutex_destroy(&engine->lock);
-    pthread_mutex_destroy(&engine->turn);
     free(engine->queue);
 }
 
@@ -216,23 +225,29 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The next one to be fed. */
-static int open_engine(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine kind, size_t ahead,
+static size_t most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The next one to be fed, by so many threads. */
+static int open_engine(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine kind, size_t ahead, int threads,
                        struct weir_err *err)
 {
     struct weir_decode_engine *engine = &decode->engines[decode->n_engines++];
     engine->decode = decode;
     engine->kind = kind;
     engine->ahead = ahead;
+    engine->full = least(most(decode->capacity / 4, FULL_LEAST), WEIR_DECODE_GROUP);
+    engine->n_groups = threads;
     pthread_mutex_init(&engine->lock, NULL);
-    pthread_mutex_init(&engine->turn, NULL);
     engine->queue = calloc(decode->capacity, sizeof *engine->queue);
     if (!engine->queue)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    int rc = weir_gpu_jpeg_open(&engine->decoder, decode->device->number, kind, WEIR_DECODE_GROUP, err);
-    for (int i = 0; i < 2 && rc == 0; i++)
+    int rc = 0;
+    for (int i = 0; i < threads && rc == 0; i++)
         rc = open_group(engine, &engine->groups[i], err);
-    return rc;
+    return rc == 0 ? weir_gpu_decode_open_decoder(&engine->groups[0], err) : rc;
 }
 
 /* What each slot needs to know about its images and tasks. Nobody works on it yet. */
@@ -309,7 +324,7 @@ static bool takes_multiprocessors(const struct weir_gpu_decode *decode)
 static void open_multiprocessors(struct weir_gpu_decode *decode)
 {
     struct weir_decode_engine *engine = &decode->engines[decode->n_engines];
-    if (open_engine(decode, WEIR_GPU_JPEG_SM, WEIR_DECODE_GROUP, NULL) == 0) {
+    if (open_engine(decode, WEIR_GPU_JPEG_SM, WEIR_DECODE_GROUP, 1, NULL) == 0) {
         engine->patient = true;
         return;
     }
@@ -325,7 +340,7 @@ static int open_engines(struct weir_gpu_decode *decode, struct weir_err *err)
     decode->capacity = (size_t)shared->slots.n * (size_t)shared->slots.slot[0].n_images;
     int rc = choose_first(decode, &first, err);
     if (rc == 0)
-        rc = open_engine(decode, first, least(decode->capacity / 3, AHEAD_MAX), err);
+        rc = open_engine(decode, first, least(decode->capacity / 3, AHEAD_MAX), WEIR_DECODE_THREADS, err);
     if (rc == 0 && first == WEIR_GPU_JPEG_HARDWARE && takes_multiprocessors(decode))
         open_multiprocessors(decode);
     return rc;

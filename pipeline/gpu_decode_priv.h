@@ -2,11 +2,13 @@
  *
  * A worker reads a frame as ever. If one of the GPU's engines takes it, its bytes go to the image's place in the slot,
  * which is pinned, and the task goes on without it; else the CPU decodes it. Each engine has a queue of what workers
- * have handed over, of whatever batches, and two threads that take groups of it in turns: while one waits for its group
- * and takes each frame of it where it belongs, the other hands the next group to the engine, which takes about as much
- * time as the decoding. They share a decoder: nvJPEG gives each 14 streams, and a GPU has 32 queues for all there are.
- * Planes go to the slot's staging memory on the GPU; what prepares the batch makes pixels of them. A task ends when the
- * last of its frames has come back, so that a batch is complete when all its images are in one of the two memories.
+ * have handed over, of whatever batches, and threads that take groups of it, hand them to the engine, wait, and take
+ * each frame where it belongs. Handing over takes a thread about as long as the JPEG engines decode, longer beside busy
+ * cores, so the JPEG engines have a second thread, which works only while a full group waits and the first is busy. Its
+ * decoder is opened when that happens first: nvJPEG gives each 14 streams, and a GPU has 32 queues for all there are,
+ * so that a decoder too many is in the way of the consumer's kernels. Planes go to the slot's staging memory on the
+ * GPU; what prepares the batch makes pixels of them. A task ends when the last of its frames has come back, so that a
+ * batch is complete when all its images are in one of the two memories.
  *
  * With nvjpeg all frames go to the GPU that its JPEG engines take (the multiprocessors' of a GPU that has none). With
  * hybrid each side has as many as keep it fed: frames go to the JPEG engines while fewer than two groups wait for them,
@@ -24,7 +26,7 @@
 #include "pipeline/gpu_ops.h"
 #include "pipeline/worker_priv.h"
 
-enum { WEIR_DECODE_GROUP = 256 };
+enum { WEIR_DECODE_GROUP = 256, WEIR_DECODE_THREADS = 2 };
 
 /* A frame that was handed over. */
 struct weir_handed {
@@ -41,6 +43,7 @@ struct weir_decode_engine;
 /* One thread's. */
 struct weir_decode_group {
     struct weir_decode_engine *engine;
+    struct weir_gpu_jpeg *_Atomic decoder; /* of the second: NULL until it is needed */
     int n;
     struct weir_handed *items; /* WEIR_DECODE_GROUP of each */
     struct weir_gpu_jpeg_frame *frames;
@@ -55,17 +58,17 @@ struct weir_decode_group {
 struct weir_decode_engine {
     struct weir_gpu_decode *decode;
     enum weir_gpu_jpeg_engine kind;
-    bool patient;         /* its groups are to be large, and it has one at a time */
-    pthread_mutex_t turn; /* of the thread that gathers a group and hands it over, by the decoder */
-    struct weir_gpu_jpeg *decoder;
-    struct weir_decode_group groups[2];
-    _Atomic int n_decoding; /* groups that were handed over */
-    _Atomic int decoding;   /* frames in them */
-    pthread_mutex_t lock;   /* of the queue */
-    struct weir_bell bell;
-    struct weir_handed *queue; /* a ring; as large as all slots together */
+    bool patient; /* its groups are to be large, and it has one at a time */
+    struct weir_decode_group groups[WEIR_DECODE_THREADS];
+    int n_groups;
+    _Atomic int n_decoding;           /* groups that its threads are busy with */
+    _Atomic int decoding;             /* frames in them */
+    pthread_mutex_t lock;             /* of the queue */
+    struct weir_bell bell, full_bell; /* frames wait; as many as the second thread takes */
+    struct weir_handed *queue;        /* a ring; as large as all slots together */
     size_t first;
     size_t ahead;           /* hybrid: as many may wait before others get frames */
+    size_t full;            /* as many wait: the first thread does not keep up */
     _Atomic size_t waiting; /* in it */
     /* figures, under the lock */
     void *last_end; /* of the last group that has passed */
@@ -125,6 +128,9 @@ void weir_gpu_decode_done_here(struct weir_gpu_decode *decode, uint64_t took_ns)
 
 /* Of the group's thread. */
 void *weir_gpu_decode_main(void *group);
+int weir_gpu_decode_open_decoder(struct weir_decode_group *group, struct weir_err *err);
+/* Sums up what the engine's decoders have done so far. Any thread. */
+void weir_gpu_decode_counts(const struct weir_decode_engine *engine, struct weir_gpu_jpeg_counts *counts);
 
 /* ---- gpu_decode_settle.c ---- */
 

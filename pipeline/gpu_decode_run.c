@@ -3,9 +3,10 @@
 #include "pipeline/gpu_decode_priv.h"
 #include "prof/clock.h"
 
+#include <limits.h>
 #include <stdio.h>
 
-/* Fewer wait until the group before has passed, which takes about as long as gathering some more. */
+/* Fewer wait until the other thread's group has passed, which takes about as long as gathering some more. */
 enum { GROUP_SMALL = WEIR_DECODE_GROUP / 4 };
 enum { PATIENCE_NS = 5 * 1000 * 1000 }; /* for a group that is not full */
 enum { POLL_NS = 100 * 1000 * 1000 };   /* a stop from a signal handler wakes nobody: look this often */
@@ -30,9 +31,24 @@ static int take_waiting(struct weir_decode_engine *engine, struct weir_handed *i
     return n;
 }
 
-/* As many frames, or more, go now; *since_ns: when the first was seen to wait, 0 before. */
-static int least_of(const struct weir_decode_engine *engine, uint64_t *since_ns)
+/* A full group waits, and the first thread is busy with another. */
+static bool is_behind(const struct weir_decode_engine *engine)
 {
+    return atomic_load_explicit(&engine->waiting, memory_order_relaxed) >= engine->full &&
+           atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0;
+}
+
+static bool is_second(const struct weir_decode_group *group)
+{
+    return group != &group->engine->groups[0];
+}
+
+/* As many frames, or more, go now; *since_ns: when the first was seen to wait, 0 before. */
+static int least_of(const struct weir_decode_group *group, uint64_t *since_ns)
+{
+    const struct weir_decode_engine *engine = group->engine;
+    if (is_second(group))
+        return is_behind(engine) ? (int)engine->full : INT_MAX;
     if (!engine->patient)
         return atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0 ? GROUP_SMALL : 1;
     uint64_t now_ns = weir_clock_monotonic_ns();
@@ -41,16 +57,54 @@ static int least_of(const struct weir_decode_engine *engine, uint64_t *since_ns)
     return *since_ns && now_ns - *since_ns >= PATIENCE_NS ? 1 : WEIR_DECODE_GROUP;
 }
 
-/* In the thread's turn. None when the run has ended. */
+/* None when the run has ended. */
 static void gather(struct weir_decode_engine *engine, struct weir_decode_group *group)
 {
+    WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
+    struct weir_bell *bell = is_second(group) ? &engine->full_bell : &engine->bell;
     uint64_t since_ns = 0;
     do {
-        uint32_t turn = weir_bell_turn(&engine->bell);
-        group->n = take_waiting(engine, group->items, least_of(engine, &since_ns));
+        uint32_t turn = weir_bell_turn(bell);
+        group->n = take_waiting(engine, group->items, least_of(group, &since_ns));
         if (group->n == 0 && !has_ended(engine->decode))
-            weir_bell_wait(&engine->bell, turn, since_ns ? PATIENCE_NS : POLL_NS);
+            weir_bell_wait(bell, turn, since_ns ? PATIENCE_NS : POLL_NS);
     } while (group->n == 0 && !has_ended(engine->decode));
+}
+
+int weir_gpu_decode_open_decoder(struct weir_decode_group *group, struct weir_err *err)
+{
+    struct weir_decode_engine *engine = group->engine;
+    struct weir_gpu_jpeg *decoder;
+    int rc = weir_gpu_jpeg_open(&decoder, engine->decode->device->number, engine->kind, WEIR_DECODE_GROUP, err);
+    if (rc == 0)
+        atomic_store_explicit(&group->decoder, decoder, memory_order_release);
+    return rc;
+}
+
+void weir_gpu_decode_counts(const struct weir_decode_engine *engine, struct weir_gpu_jpeg_counts *counts)
+{
+    *counts = (struct weir_gpu_jpeg_counts){0};
+    for (int i = 0; i < engine->n_groups; i++) {
+        struct weir_gpu_jpeg_counts own;
+        const struct weir_gpu_jpeg *decoder = atomic_load_explicit(&engine->groups[i].decoder, memory_order_acquire);
+        if (!decoder)
+            continue;
+        weir_gpu_jpeg_counts(decoder, &own);
+        counts->frames += own.frames;
+        counts->groups += own.groups;
+        counts->refused += own.refused;
+    }
+}
+
+/* True: full groups wait while the first thread is busy, and there is a decoder to help it with. */
+static bool is_needed(struct weir_decode_group *group)
+{
+    struct weir_decode_engine *engine = group->engine;
+    WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
+    uint32_t turn = weir_bell_turn(&engine->full_bell);
+    for (; !is_behind(engine) && !has_ended(engine->decode); turn = weir_bell_turn(&engine->full_bell))
+        weir_bell_wait(&engine->full_bell, turn, POLL_NS);
+    return !has_ended(engine->decode) && weir_gpu_decode_open_decoder(group, NULL) == 0;
 }
 
 static int submit(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
@@ -63,25 +117,12 @@ static int submit(struct weir_decode_engine *engine, struct weir_decode_group *g
     group->turn = 1 - group->turn;
     atomic_fetch_add_explicit(&engine->decoding, group->n, memory_order_relaxed);
     atomic_fetch_add_explicit(&engine->n_decoding, 1, memory_order_relaxed);
+    if (is_behind(engine))
+        weir_bell_ring(&engine->full_bell);
     int rc = ops->record(gpu, group->begin, group->stream, err);
     if (rc == 0)
-        rc = weir_gpu_jpeg_decode(engine->decoder, group->frames, group->n, group->stream, group->results, err);
+        rc = weir_gpu_jpeg_decode(group->decoder, group->frames, group->n, group->stream, group->results, err);
     return rc == 0 ? ops->record(gpu, group->ends[group->turn], group->stream, err) : rc;
-}
-
-/* Gathers a group and hands it over, while the other thread does not. 1: done, 0: the run has ended. */
-static int hand_over(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
-{
-    int rc = 0;
-    {
-        WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
-        pthread_mutex_lock(&engine->turn);
-        gather(engine, group);
-    }
-    if (group->n > 0)
-        rc = submit(engine, group, err);
-    pthread_mutex_unlock(&engine->turn);
-    return rc < 0 ? rc : group->n > 0;
 }
 
 static void note_group(struct weir_gpu_decode *decode, int64_t ns)
@@ -104,7 +145,7 @@ static int count_busy(struct weir_decode_engine *engine, struct weir_decode_grou
     if (rc == 0)
         note_group(engine->decode, own_ns);
     int64_t new_ns = own_ns < since_ns ? own_ns : since_ns;
-    if (rc == 0 && since_ns > 0)
+    if (rc == 0 && since_ns >= 0)
         engine->last_end = end;
     if (rc == 0 && new_ns > 0)
         atomic_fetch_add_explicit(&engine->busy_ns, (uint64_t)new_ns, memory_order_relaxed);
@@ -119,8 +160,6 @@ static int end_group(struct weir_decode_engine *engine, struct weir_decode_group
         WEIR_ZONE(WEIR_STAGE_WAIT_GPU_DECODE);
         rc = decode->device->ops->wait(decode->device->gpu, group->ends[group->turn], err);
     }
-    atomic_fetch_sub_explicit(&engine->n_decoding, 1, memory_order_relaxed);
-    weir_bell_ring(&engine->bell); /* who gathers may take what there is */
     if (rc == 0) {
         pthread_mutex_lock(&engine->lock);
         rc = count_busy(engine, group, err);
@@ -129,6 +168,8 @@ static int end_group(struct weir_decode_engine *engine, struct weir_decode_group
     if (rc == 0)
         rc = weir_gpu_decode_settle(decode, group, err);
     atomic_fetch_sub_explicit(&engine->decoding, group->n, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&engine->n_decoding, 1, memory_order_relaxed);
+    weir_bell_ring(&engine->bell); /* who gathers may take what there is */
     group->n = 0;
     return rc;
 }
@@ -137,7 +178,7 @@ static void name_thread(const struct weir_gpu_decode *decode, const struct weir_
 {
     char name[16];
     int engine = (int)(group->engine - decode->engines), number = (int)(group - group->engine->groups);
-    snprintf(name, sizeof name, "weir-jpeg%d", 2 * engine + number);
+    snprintf(name, sizeof name, "weir-jpeg%d", WEIR_DECODE_THREADS * engine + number);
     pthread_setname_np(pthread_self(), name);
     if (decode->shared->recorder)
         weir_thread_attach(decode->shared->recorder, name, WEIR_ROLE_OTHER);
@@ -157,18 +198,19 @@ void *weir_gpu_decode_main(void *user)
     struct weir_decode_group *group = user;
     struct weir_decode_engine *engine = group->engine;
     struct weir_err err = WEIR_ERR_NONE;
-    int rc, n;
     name_thread(engine->decode, group);
-    do {
-        rc = hand_over(engine, group, &err);
-        n = group->n;
-        if (rc > 0)
-            rc = end_group(engine, group, &err) < 0 ? -1 : 1;
-    } while (rc > 0);
-    if (rc < 0 && n > 0)
-        name_group(group, n, &err);
-    if (rc < 0)
-        weir_feed_fail(engine->decode->shared->feed, &err);
+    bool works = !is_second(group) || is_needed(group);
+    while (works) {
+        gather(engine, group);
+        int n = group->n, rc = n > 0 ? submit(engine, group, &err) : 0;
+        if (n > 0 && rc == 0)
+            rc = end_group(engine, group, &err);
+        if (rc < 0) {
+            name_group(group, n, &err);
+            weir_feed_fail(engine->decode->shared->feed, &err);
+        }
+        works = n > 0 && rc == 0;
+    }
     weir_item_self = 0;
     weir_thread_detach();
     return NULL;

@@ -144,7 +144,7 @@ static void engine_figures(struct weir_gpu_engine_figures *figures, const struct
         .busy_ns = atomic_load_explicit(&engine->busy_ns, memory_order_relaxed),
     };
     struct weir_gpu_jpeg_counts counts;
-    weir_gpu_jpeg_counts(engine->decoder, &counts);
+    weir_gpu_decode_counts(engine, &counts);
     figures->frames = counts.frames;
     figures->groups = counts.groups;
 }

@@ -109,8 +109,9 @@ static void describe_decode(const struct weir_gpu_decode *decode, char *text)
     for (int i = 0; i < decode->n_engines; i++) {
         const struct weir_decode_engine *engine = &decode->engines[i];
         char line[256];
-        snprintf(line, sizeof line, "  weir-jpeg%d, %d: %d frames are being decoded by the GPU's %s, %zu wait for it\n",
-                 2 * i, 2 * i + 1, atomic_load_explicit(&engine->decoding, memory_order_relaxed),
+        snprintf(line, sizeof line, "  weir-jpeg%d%s: %d frames are being decoded by the GPU's %s, %zu wait for it\n",
+                 WEIR_DECODE_THREADS * i, engine->n_groups > 1 ? " and the one after it" : "",
+                 atomic_load_explicit(&engine->decoding, memory_order_relaxed),
                  engine->kind == WEIR_GPU_JPEG_HARDWARE ? "JPEG engines" : "multiprocessors",
                  atomic_load_explicit(&engine->waiting, memory_order_relaxed));
         append(text, line);

@@ -3,6 +3,7 @@
  * commas between them, says what they are like:
  *
  *   engines=N        7
+ *   decoders=N       as many have memory, in the whole process; 1000
  *   frame_ns=N       what decoding a frame takes at least, 0
  *   noise=N          every sample of Y is N levels off, up and down in turns
  *   refuse_width=N   JPEGs of this width are refused, whatever they are
@@ -20,19 +21,20 @@
 #include <string.h>
 
 static struct {
-    uint64_t engines, frame_ns, noise, refuse_width, io_at, memory_at;
-} settings = {.engines = 7};
+    uint64_t engines, decoders, frame_ns, noise, refuse_width, io_at, memory_at;
+} settings = {.engines = 7, .decoders = 1000};
 
-static _Atomic uint64_t groups;
+static _Atomic uint64_t groups, decoders;
 
 static void take_word(const char *word)
 {
     static const struct {
         const char *name;
         uint64_t *value;
-    } words[] = {{"engines=", &settings.engines}, {"frame_ns=", &settings.frame_ns},
-                 {"noise=", &settings.noise},     {"refuse_width=", &settings.refuse_width},
-                 {"fail=io:", &settings.io_at},   {"fail=memory:", &settings.memory_at}};
+    } words[] = {{"engines=", &settings.engines},           {"decoders=", &settings.decoders},
+                 {"frame_ns=", &settings.frame_ns},         {"noise=", &settings.noise},
+                 {"refuse_width=", &settings.refuse_width}, {"fail=io:", &settings.io_at},
+                 {"fail=memory:", &settings.memory_at}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         size_t length = strlen(words[i].name);
         if (strncmp(word, words[i].name, length) == 0) {
@@ -84,6 +86,8 @@ static int open_decoder(void **out, int gpu, enum weir_gpu_jpeg_engine engine, i
         return n;
     if (n == 0 && engine == WEIR_GPU_JPEG_HARDWARE)
         return weir_err_set(err, -ENODEV, "GPU %d has no JPEG engines (stand-in)", gpu);
+    if (atomic_fetch_add(&decoders, 1) >= settings.decoders)
+        return weir_err_set(err, -ENOMEM, "GPU %d: no memory for a decoder: as WEIR_FAKE_JPEG says", gpu);
     struct decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder)
         return weir_err_set(err, -ENOMEM, "out of memory");

@@ -257,6 +257,61 @@ Test(gpu_batches, bad_frames_by_every_policy)
     }
 }
 
+/* After a run to its end, in which the engines have decoded all frames. */
+static bool has_second(const struct weir_loader_config *config)
+{
+    struct weir_gpu_decode_figures figures;
+    struct weir_loader *loader = fixture_loader(config);
+    struct weir_batch *batch;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc;
+    while ((rc = weir_loader_next(loader, &batch, &err)) > 0)
+        weir_loader_release(loader, batch);
+    cr_assert_eq(rc, 0, "%s", err.text);
+    weir_loader_gpu_decode_figures(loader, &figures);
+    cr_assert_geq(figures.engines[0].frames, (uint64_t)config->num_epochs * EPISODES * STEPS * 2);
+    cr_assert_eq(figures.to_cpu, 0);
+    bool has = loader->shared.decode->engines[0].groups[1].decoder;
+    weir_loader_close(&loader);
+    return has;
+}
+
+/* Many frames in flight, which slow engines decode. */
+static struct weir_loader_config config_for_slow_engines(const char *data)
+{
+    struct weir_loader_config config = config_for(data, "nvjpeg", 2);
+    config.obs_history = 3;
+    config.num_epochs = 3;
+    config.prefetch = 120;
+    return config;
+}
+
+Test(gpu_batches, a_second_decoder_comes_where_frames_wait, .timeout = 120)
+{
+    const char *data = make();
+    struct weir_loader_config config = config_for_slow_engines(data);
+    setenv("WEIR_FAKE_JPEG", "frame_ns=2000000,decoders=2", 1);
+    cr_assert(has_second(&config));
+}
+
+Test(gpu_batches, a_second_decoder_stays_away_where_none_can_wait)
+{
+    const char *data = make();
+    struct weir_loader_config config = config_for(data, "nvjpeg", 7);
+    setenv("WEIR_FAKE_JPEG", "decoders=1", 1);
+    config.prefetch = 8; /* 48 frames */
+    config.num_epochs = 20;
+    cr_assert_not(has_second(&config));
+}
+
+Test(gpu_batches, go_without_a_second_decoder_that_has_no_memory, .timeout = 120)
+{
+    const char *data = make();
+    struct weir_loader_config config = config_for_slow_engines(data);
+    setenv("WEIR_FAKE_JPEG", "frame_ns=2000000,decoders=1", 1);
+    cr_assert_not(has_second(&config));
+}
+
 /* Rows move up in the host's batches; planes of frames that the GPU has decoded lie where others would go to. */
 Test(gpu_batches, samples_left_out_beside_frames_of_both)
 {
