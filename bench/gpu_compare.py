@@ -16,6 +16,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "peers")]
 
 import gpu_sides  # noqa: E402
 
+DECODERS = ("turbo", "nvjpeg", "hybrid", "auto")
 SIDES = ("raw-turbo", "raw-nvjpeg", "turbo", "nvjpeg", "hybrid", "auto", "raw-frames", "frames")
 PEERS = ("act_gpu", "pool_gpu", "nvjpeg_torch")
 # What is promised for quality 95: (a side, what it is divided by, the least ratio). Without one: only for information.
@@ -35,6 +36,8 @@ def parse(argv):
     add("--qualities", default="95,50", help="of the JPEGs; the first is the one that peers choose their best way by")
     add("--sides", default=",".join(SIDES), help="which, separated by commas: " + ", ".join(SIDES))
     add("--peers", default="none", help="none, all, or names: " + ", ".join(PEERS))
+    add("--beside", action="append", default=[], metavar="NAME=FOLDER", help="another build, whose sides of Weir take "
+        "turns as well, as 'NAME nvjpeg' and so on; again for more")
     add("--extra", default="", help="more options for weir run, in one argument: --extra='--prefetch 12'")
     add("--json", help="write all results here")
     args = parser.parse_args(argv)
@@ -44,6 +47,10 @@ def parse(argv):
     for name in args.sides + args.peers:
         if name not in SIDES + PEERS:
             parser.error(f"{name} is none of {', '.join(SIDES + PEERS)}")
+    args.beside = [other.partition("=")[::2] for other in args.beside]
+    for name, folder in args.beside:
+        if not name or not os.access(os.path.join(folder, "weir"), os.X_OK):
+            parser.error(f"--beside {name}={folder}: NAME=FOLDER, where FOLDER/weir is another build of it")
     if args.rounds < 1 or args.seconds <= 0:
         parser.error("--rounds is at least 1, --seconds above 0")
     return args
@@ -119,9 +126,11 @@ class Line:
                 "met": None if self.target is None else self.median >= self.target}
 
 
-def jpeg_lines(rates):
+def jpeg_lines(rates, others):
     found = [(f"{above} / {' + '.join(below)}", ratios(rates, above, sums(rates, below)), target)
              for above, below, target in PROMISED]
+    found += [(f"{name} / {other} {name}", ratios(rates, name, sums(rates, (f"{other} {name}",))), None)
+              for other in others for name in DECODERS]
     return [Line(*line) for line in found if line[1]]
 
 
@@ -156,6 +165,13 @@ def report(title, sides, rates, lines):
 
 # ---- what is measured ----
 
+def weir_sides(args, many, guess, name):
+    """One of Weir's, by all builds."""
+    guess = guess.get(name) or 400 * len(os.sched_getaffinity(0))
+    builds = [("", args.build)] + [(other + " ", build) for other, build in args.beside]
+    return [gpu_sides.Weir(label + name, build, many, ["--decoder", name], guess, args.extra) for label, build in builds]
+
+
 def compare_jpeg(args, quality, open_peers):
     data = make_data(args, f"q{quality}", ["--format", "act-jpeg", "--quality", str(quality), "--episodes", "6",
                                            "--steps", "60"])
@@ -167,18 +183,17 @@ def compare_jpeg(args, quality, open_peers):
     nvjpeg = gpu_sides.RawNvjpeg(args.build, data) if "raw-nvjpeg" in args.sides else None
     if nvjpeg:
         guess["nvjpeg"] = guess["hybrid"] = guess["auto"] = nvjpeg.sweep(min(0.25, args.seconds))
-    for name in ("turbo", "nvjpeg", "hybrid", "auto"):
+    for name in DECODERS:
         if name == "nvjpeg" and nvjpeg:
             sides.append(nvjpeg)
         if name in args.sides:
-            sides.append(gpu_sides.Weir(name, args.build, many, ["--decoder", name],
-                                        guess.get(name) or 400 * len(os.sched_getaffinity(0)), args.extra))
+            sides += weir_sides(args, many, guess, name)
     sides += open_peers(data)
     say(f"quality {quality}: {args.rounds} rounds of {len(sides)} sides")
     rates = measure(sides, args)
     for side in sides:
         side.close()
-    return report(f"quality {quality}", sides, rates, jpeg_lines(rates))
+    return report(f"quality {quality}", sides, rates, jpeg_lines(rates, [other for other, _ in args.beside]))
 
 
 def compare_frames(args):
@@ -221,7 +236,8 @@ def compare(args):
         found.append(compare_frames(args))
     print(f"\n{time.monotonic() - start:.0f} s; targets are stated for quality 95")
     return {"about": about, "python": sys.version.split()[0], "packages": peers.versions if peers else {},
-            "rounds": args.rounds, "seconds": args.seconds, "extra": args.extra, "results": found}
+            "beside": dict(args.beside), "rounds": args.rounds, "seconds": args.seconds, "extra": args.extra,
+            "results": found}
 
 
 def main(argv):
