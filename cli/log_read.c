@@ -214,6 +214,7 @@ static void read_gpu(struct place *place, const json_t *object, struct weir_repo
     gpu->busy = get_double(place, from, "busy_fraction", 0);
     gpu->stall_s = get_double(place, from, "stall_s", 0);
     gpu->sync_steps = get_bool(place, from, "sync_steps", false);
+    gpu->used_bytes = get_count(place, from, "memory_used_bytes");
     const json_t *array = get_array(place, from, "stages", WEIR_REPORT_GPU_ROWS);
     for (size_t i = 0; array && i < json_array_size(array); i++)
         read_row(place, json_array_get(array, i), &gpu->rows[gpu->n_rows++]);

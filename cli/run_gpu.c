@@ -124,6 +124,7 @@ void weir_run_gpu_report(struct weir_report_gpu *report, const struct weir_run_g
         .overlap = weir_run_gpu_overlap(now, then),
         .copy_bytes_per_s = -1,
         .sync_steps = gpu->sync_steps,
+        .used_bytes = weir_device_used_bytes(gpu->device),
     };
     snprintf(report->name, sizeof report->name, "%s", weir_device_name(gpu->device));
     double copy_s = add(report, WEIR_STAGE_H2D_COPY, &now->copy, &then->copy);

@@ -76,6 +76,12 @@ const char *weir_device_name(const struct weir_device *device)
     return device->info.name;
 }
 
+uint64_t weir_device_used_bytes(struct weir_device *device)
+{
+    uint64_t unused = 0, all = 0;
+    return device->ops->memory(device->gpu, &unused, &all, NULL) == 0 ? all - unused : 0;
+}
+
 int weir_device_stream(struct weir_device *device, void **stream, struct weir_err *err)
 {
     return device->ops->stream_new(device->gpu, false, stream, err);

@@ -29,6 +29,8 @@ struct weir_device *weir_device_of(const struct weir_loader *loader);
 int weir_device_number(const struct weir_device *device);
 /* "NVIDIA H200" */
 const char *weir_device_name(const struct weir_device *device);
+/* Of its memory, what is in use now, by all programs; 0 when it cannot be asked. */
+uint64_t weir_device_used_bytes(struct weir_device *device);
 
 int weir_device_stream(struct weir_device *device, void **stream, struct weir_err *err);
 void weir_device_stream_free(struct weir_device *device, void *stream);

@@ -75,6 +75,7 @@ struct weir_report_gpu {
     double busy;             /* of the time covered, that in which a step or a preparation ran, 0..1 */
     double stall_s;          /* the consumer's stream waited for batches */
     bool sync_steps;         /* each step was waited for before the next */
+    uint64_t used_bytes;     /* of its memory, by all programs, at the end; 0 = not known */
     struct weir_report_decode decode;
 };
 

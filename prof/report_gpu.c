@@ -143,6 +143,8 @@ void weir_report_gpu_json(struct weir_json *json, const struct weir_report_gpu *
     fraction(json, "copy_overlap_fraction", gpu->overlap);
     weir_json_double(json, "stall_s", gpu->stall_s);
     weir_json_bool(json, "sync_steps", gpu->sync_steps);
+    if (gpu->used_bytes)
+        weir_json_uint(json, "memory_used_bytes", gpu->used_bytes);
     weir_json_array(json, "stages");
     for (int i = 0; i < gpu->n_rows; i++)
         weir_report_row_json(json, &gpu->rows[i]);

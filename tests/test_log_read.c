@@ -103,7 +103,8 @@ static void add_gpu(struct weir_report_gpu *gpu, int seed)
                                     .overlap = seed > 1 ? -1 : 0.987,
                                     .busy = 2.0 / 3,
                                     .stall_s = 0.25 / 3,
-                                    .sync_steps = seed > 1};
+                                    .sync_steps = seed > 1,
+                                    .used_bytes = seed > 1 ? 0 : 3210987654};
     if (seed > 0)
         gpu->decode = (struct weir_report_decode){
             .n_engines = 2,

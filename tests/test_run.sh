@@ -561,6 +561,7 @@ if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
 gpu = tables[-1]["gpu"]
 assert runs[0]["used"]["gpu"]["name"] == gpu["name"] == "stand-in" and runs[0]["config"]["device"] == "cuda:0"
 assert 0 < gpu["busy_fraction"] <= 1 and 0 <= gpu["copy_overlap_fraction"] <= 1 and not gpu["sync_steps"], gpu
+assert gpu["memory_used_bytes"] >= runs[0]["used"]["gpu"]["memory_bytes"] > 0, gpu
 rows = {s["name"]: s for s in gpu["stages"]}
 assert all(s["side"] == "gpu" for s in rows.values()) and rows["20_train_forward_pass"]["min_s"] >= 0.002, rows
 assert all(0 < e["gpu_busy_fraction"] <= 1 and e["data_wait_fraction"] <= 1 for e in epochs), epochs'
