@@ -17,7 +17,8 @@ parts=" ${*:-tests compare step profile memory failures} "
 export LD_LIBRARY_PATH=$build/lib:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
 out=${OUT:-/tmp/weir-gpu}
 weir=$build/weir
-bench=$(cd "$(dirname "$0")/../.." && pwd)/bench
+here=$(cd "$(dirname "$0")" && pwd)
+bench=$here/../../bench
 mkdir -p "$out"
 data=$(mktemp -d)
 trap 'rm -rf "$data"' EXIT
@@ -55,7 +56,7 @@ synth "$data/raw" --format act --episodes 4 --steps 40 --cameras top,left,right,
 synth "$data/small" --format act-jpeg --episodes 4 --steps 40 --cameras top,wrist --size 64x48
 
 if wants tests; then
-    for name in test_gpu_ops test_gpu_feed test_gpu_jpeg test_cupti; do
+    for name in test_gpu_ops test_gpu_feed test_gpu_jpeg test_gpu_lost test_cupti; do
         head_line "$name"
         arguments=()
         [ "$name" != test_gpu_jpeg ] || arguments=(3000)
@@ -93,8 +94,9 @@ if wants step; then
     head_line "a consumer that is busy for 20 ms"
     for decoder in turbo nvjpeg hybrid; do
         TAIL=1 tried "step-$decoder" run "$data/q95" --output f16 --layout nchw --train-split 1 --step-ms 20 \
-            --num-epochs 3 --batch-size 16 --decoder $decoder
+            --num-epochs 4 --batch-size 16 --decoder $decoder --log "$out/step-$decoder.jsonl"
         grep -E '^epoch|^GPU|^decoded' "$out/step-$decoder.txt"
+        TAIL=4 tried "step-$decoder-judged" python3 "$here/judge.py" step "$out/step-$decoder.jsonl"
     done
 fi
 
@@ -107,7 +109,8 @@ fi
 if wants memory; then
     head_line "10,000 batches"
     LIMIT_S=120 TAIL=8 tried memory run "$data/small" --decoder hybrid --output f16 --layout nchw --train-split 1 \
-        --batch-size 4 --num-epochs 250 --every 0 --log "$out/memory.jsonl"
+        --batch-size 4 --num-epochs 250 --every 25 --log "$out/memory.jsonl"
+    tried memory-judged python3 "$here/judge.py" memory "$out/memory.jsonl"
 fi
 
 if wants failures; then
@@ -123,18 +126,21 @@ fi
 
 # sanitized NAME TOOL PROGRAM...
 sanitized() {
-    local name=$1 tool=$2 api=()
+    local name=$1 tool=$2 options=(--target-processes application-only) # not the HDF5 library's processes
     shift 2
-    [ "$tool" != memcheck ] || api=(--report-api-errors no) # memory is asked for that is not there
+    [ "$tool" != memcheck ] || options+=(--report-api-errors no) # memory is asked for that is not there
     head_line "compute-sanitizer $tool, $name"
-    TAIL=3 tried "$tool-$name" timeout 120 compute-sanitizer --tool "$tool" --error-exitcode 9 "${api[@]}" "$@"
+    TAIL=3 tried "$tool-$name" timeout 120 compute-sanitizer --tool "$tool" --error-exitcode 9 "${options[@]}" "$@"
 }
 
 if wants sanitizer; then
     for tool in memcheck racecheck; do
-        sanitized run $tool "$weir" run "$data/small" --device cuda --decoder nvjpeg --output f16 --layout nchw \
-            --max-batches 3 --every 0
+        for decoder in turbo nvjpeg hybrid; do
+            sanitized run-$decoder $tool "$weir" run "$data/small" --device cuda --decoder $decoder --output f16 \
+                --layout nchw --max-batches 3 --every 0
+        done
         sanitized ops $tool "$build/tests/test_gpu_ops" few
+        sanitized jpeg $tool "$build/tests/test_gpu_jpeg" 20
     done
 fi
 

@@ -7,7 +7,7 @@
 set -eu
 from=${1:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER} to=${2:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER}
 files=(weir libweir_cuda.so bench/limits bench/prof bench/handoff bench/nvjpeg bench/pinned_read
-    tests/test_gpu_ops tests/test_gpu_feed tests/test_gpu_jpeg tests/test_cupti)
+    tests/test_gpu_ops tests/test_gpu_feed tests/test_gpu_jpeg tests/test_gpu_lost tests/test_cupti)
 for file in "${files[@]}"; do
     mkdir -p "$to/$(dirname "$file")"
     strip --strip-debug -o "$to/$file" "$from/$file"
@@ -16,5 +16,5 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$to/bench/peers" "$to/tests/gpu"
 cp "$root"/bench/gpu_*.py "$to/bench"
 cp "$root"/bench/peers/*.py "$to/bench/peers"
-cp "$root/tests/gpu/gpu.sh" "$to/tests/gpu"
+cp "$root"/tests/gpu/{gpu.sh,judge.py} "$to/tests/gpu"
 du -sh "$to"
