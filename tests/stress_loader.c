@@ -17,7 +17,7 @@
 enum { RUNNERS = 3, EPISODES = 4, STEPS = 6, FRAMES_BAD = 10 };
 
 static const char *const formats[] = {"act", "robomimic-gzip", "act-jpeg", "astrobench"};
-enum { FORMATS = sizeof formats / sizeof formats[0], DATA_SETS = 2 * FORMATS };
+enum { FORMATS = sizeof formats / sizeof formats[0], DATA_SETS = 2 * FORMATS, JPEGS = 2 };
 static const char *data_sets[DATA_SETS], *indexes[DATA_SETS]; /* each format whole, then damaged */
 static uint64_t end_ns, last_ns; /* when it ends if all kinds of run have happened, and when in any case */
 static bool uring, direct;       /* this machine has them */
@@ -163,11 +163,24 @@ static void choose(struct runner *r, struct weir_loader_config *config)
     config->on_stall = ignore_stall;
 }
 
+/* So many frames in flight that they wait for the GPU, and its second decoder comes. */
+static void choose_crowded(struct runner *r, struct weir_loader_config *config)
+{
+    config->data = data_sets[JPEGS];
+    config->index = NULL;
+    config->device = "cuda";
+    config->decoder = draw(r, 2) ? "nvjpeg" : "hybrid";
+    config->prefetch = 40;
+    config->batch_size = 4;
+    config->num_epochs = 12;
+    config->decode_cache_bytes = 0;
+}
+
 static void choose_missing(struct weir_loader_config *config, bool *stop)
 {
     unsigned missing = missing_kinds();
     if (missing & (FAILED | SKIPPED | SUBSTITUTED)) {
-        config->data = data_sets[FORMATS + 2];
+        config->data = data_sets[FORMATS + JPEGS];
         config->index = NULL;
         config->on_error = missing & FAILED    ? WEIR_ON_ERROR_FAIL
                            : missing & SKIPPED ? WEIR_ON_ERROR_SKIP
@@ -271,6 +284,8 @@ static void run_once(struct runner *r)
     struct weir_loader_facts facts;
     struct weir_err err = WEIR_ERR_NONE;
     choose(r, &config);
+    if (draw(r, 6) == 0)
+        choose_crowded(r, &config);
     bool stop = draw(r, 2) == 0;
     choose_missing(&config, &stop);
     bool whole = false;
@@ -328,7 +343,7 @@ static void make_data(struct runner *r)
         data_sets[i] = paths[i];
         indexes[i] = paths[DATA_SETS + i];
         /* Raw frames cannot be bad: any byte is a colour. */
-        for (int k = 0; k < FRAMES_BAD && i >= FORMATS + 2; k++)
+        for (int k = 0; k < FRAMES_BAD && i >= FORMATS + JPEGS; k++)
             fixture_damage(paths[i], (int)draw(r, EPISODES), (int)draw(r, 2), 1 + (int)draw(r, STEPS - 1),
                            FIXTURE_ZEROED);
     }
@@ -392,6 +407,7 @@ int main(int argc, char **argv)
     double seconds = argc > 1 ? atof(argv[1]) : 10;
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     setenv("WEIR_CUDA_MODULE", FAKE_CUDA_MODULE, 1);
+    setenv("WEIR_FAKE_JPEG", "frame_ns=200000", 1);
     fixture_open();
     make_data(&runners[0]);
     find_ways();
