@@ -68,8 +68,8 @@ int weir_gpu_jpeg_check(int gpu, enum weir_gpu_jpeg_engine engine, int *engines,
 /* What decoding is done with: "nvJPEG 13.0.1", or why there is none. Opens the module. */
 void weir_gpu_jpeg_library(char *text, size_t size);
 
-/* One thread's decoder, for groups of at most group_max frames. Two of them, used in turns on a stream each, keep the
- * engines busy while the next group is handed over. Close it before the GPU. */
+/* One thread's decoder, for groups of at most group_max frames. Where one thread does not hand frames over as fast as
+ * the engines decode, a second one with a decoder and a stream of its own does. Close it before the GPU. */
 struct weir_gpu_jpeg;
 int weir_gpu_jpeg_open(struct weir_gpu_jpeg **decoder, int gpu, enum weir_gpu_jpeg_engine engine, int group_max,
                        struct weir_err *err);

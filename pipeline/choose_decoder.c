@@ -204,7 +204,8 @@ static void close_gpu_trial(struct gpu_trial *trial)
     free(trial->results);
 }
 
-/* Two groups in turns, as they are decoded in a run; into the same memory, which nobody looks at. */
+/* Two groups in turns by one decoder, which is all that a run has until frames wait; into the same memory, which nobody
+ * looks at. */
 static int time_groups(struct gpu_trial *trial, double *rate, struct weir_err *err)
 {
     uint64_t start_ns = 0, now_ns = 0, frames = 0;

@@ -12,8 +12,9 @@
 enum { AHEAD_MAX = 2 * WEIR_DECODE_GROUP, FULL_LEAST = WEIR_DECODE_GROUP / 4 };
 /* As many in flight, and what the multiprocessors hold of them does not stop the others. */
 enum { SM_FRAMES_LEAST = 8 * WEIR_DECODE_GROUP };
-/* Cores for the thread that hands groups to nvJPEG, for the feeder, and for the consumer. */
-enum { CORES_FOR_GPU = 3 };
+/* Cores for the threads that hand groups to nvJPEG (two for the JPEG engines, one for the multiprocessors), for the
+ * feeder, for the consumer, and for workers that read for the GPU. */
+enum { CORES_FOR_GPU = 7 };
 /* Frames a second of 640 x 480, quality 95, for shares that are the same in every run: one JPEG engine of an H200, one
  * core of the Xeon beside it. */
 static const double ENGINE_RATE = 4500, CORE_RATE = 450;
@@ -199,8 +200,7 @@ static int open_group(struct weir_decode_engine *engine, struct weir_decode_grou
 static void close_group(struct weir_gpu_decode *decode, struct weir_decode_group *group)
 {
     const struct weir_gpu_ops *ops = decode->device->ops;
-    struct weir_gpu_jpeg *decoder = group->decoder;
-    weir_gpu_jpeg_close(&decoder);
+    weir_gpu_jpeg_close(&group->decoder);
     void *events[] = {group->begin, group->ends[0], group->ends[1]};
     for (int i = 0; i < 3; i++)
         if (events[i])
@@ -370,6 +370,7 @@ int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err)
     decode->device = shared->feed->device;
     decode->hybrid = strcmp(shared->config.decoder, "hybrid") == 0;
     pthread_mutex_init(&decode->lock, NULL);
+    pthread_mutex_init(&decode->figures_lock, NULL);
     int rc = weir_gate_open(&decode->gate, err);
     if (rc == 0)
         rc = open_slots(shared, err);
@@ -404,6 +405,7 @@ void weir_gpu_decode_close(struct weir_gpu_decode **decode)
     }
     weir_gate_close(&d->gate);
     pthread_mutex_destroy(&d->lock);
+    pthread_mutex_destroy(&d->figures_lock);
     free(d->bytes);
     free(d->pictures[0]);
     free(d->pictures[1]);

@@ -4,7 +4,7 @@
  * which is pinned, and the task goes on without it; else the CPU decodes it. Each engine has a queue of what workers
  * have handed over, of whatever batches, and threads that take groups of it, hand them to the engine, wait, and take
  * each frame where it belongs. Handing over takes a thread about as long as the JPEG engines decode, longer beside busy
- * cores, so the JPEG engines have a second thread, which works only while a full group waits and the first is busy. Its
+ * cores, so the first engine has a second thread, which works only while a full group waits and the first is busy. Its
  * decoder is opened when that happens first: nvJPEG gives each 14 streams, and a GPU has 32 queues for all there are,
  * so that a decoder too many is in the way of the consumer's kernels. Planes go to the slot's staging memory on the
  * GPU; what prepares the batch makes pixels of them. A task ends when the last of its frames has come back, so that a
@@ -24,6 +24,7 @@
 #include "decoders/gate.h"
 #include "decoders/gpu_jpeg.h"
 #include "pipeline/gpu_ops.h"
+#include "pipeline/intervals.h"
 #include "pipeline/worker_priv.h"
 
 enum { WEIR_DECODE_GROUP = 256, WEIR_DECODE_THREADS = 2 };
@@ -43,7 +44,8 @@ struct weir_decode_engine;
 /* One thread's. */
 struct weir_decode_group {
     struct weir_decode_engine *engine;
-    struct weir_gpu_jpeg *_Atomic decoder; /* of the second: NULL until it is needed */
+    struct weir_gpu_jpeg *decoder; /* of the second: NULL until it is needed, and when there is no memory for it */
+    struct weir_gpu_jpeg_counts counted; /* of what the decoder has done, in the engine's figures */
     int n;
     struct weir_handed *items; /* WEIR_DECODE_GROUP of each */
     struct weir_gpu_jpeg_frame *frames;
@@ -70,9 +72,11 @@ struct weir_decode_engine {
     size_t ahead;           /* hybrid: as many may wait before others get frames */
     size_t full;            /* as many wait: the first thread does not keep up */
     _Atomic size_t waiting; /* in it */
-    /* figures, under the lock */
+    /* figures, under the lock for them */
     void *last_end; /* of the last group that has passed */
-    _Atomic uint64_t busy_ns;
+    int64_t last_end_ns;
+    struct weir_intervals busy; /* by the GPU's clock, from the first group on */
+    uint64_t busy_ns, frames_done, groups_done;
 };
 
 enum { WEIR_DECODE_ENGINES = 2 };
@@ -91,8 +95,9 @@ struct weir_gpu_decode {
     _Atomic uint64_t here_ns; /* that they took, so far */
     struct weir_gate *gate;
     struct weir_gpu_jpeg_tally tally;
-    pthread_mutex_t lock;           /* of what follows */
+    pthread_mutex_t figures_lock;   /* never held while somebody waits */
     struct weir_stage_stats groups; /* their times, by the GPU's clock */
+    pthread_mutex_t lock;           /* of what follows */
     /* for comparing, and for frames that come back */
     struct weir_worker *worker; /* a context */
     uint8_t *bytes, *pictures[2];
@@ -129,8 +134,6 @@ void weir_gpu_decode_done_here(struct weir_gpu_decode *decode, uint64_t took_ns)
 /* Of the group's thread. */
 void *weir_gpu_decode_main(void *group);
 int weir_gpu_decode_open_decoder(struct weir_decode_group *group, struct weir_err *err);
-/* Sums up what the engine's decoders have done so far. Any thread. */
-void weir_gpu_decode_counts(const struct weir_decode_engine *engine, struct weir_gpu_jpeg_counts *counts);
 
 /* ---- gpu_decode_settle.c ---- */
 

@@ -3,10 +3,11 @@
 #include "pipeline/gpu_decode_priv.h"
 #include "prof/clock.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 
-/* Fewer wait until the other thread's group has passed, which takes about as long as gathering some more. */
+/* Fewer wait until the other thread is through with its group, which takes about as long as gathering some more. */
 enum { GROUP_SMALL = WEIR_DECODE_GROUP / 4 };
 enum { PATIENCE_NS = 5 * 1000 * 1000 }; /* for a group that is not full */
 enum { POLL_NS = 100 * 1000 * 1000 };   /* a stop from a signal handler wakes nobody: look this often */
@@ -31,11 +32,20 @@ static int take_waiting(struct weir_decode_engine *engine, struct weir_handed *i
     return n;
 }
 
-/* A full group waits, and the first thread is busy with another. */
+/* A full group waits, and who could take it is busy with another. */
 static bool is_behind(const struct weir_decode_engine *engine)
 {
     return atomic_load_explicit(&engine->waiting, memory_order_relaxed) >= engine->full &&
            atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0;
+}
+
+/* A thread has no group in hand any more: who gathers may take what there is. */
+static void end_turn(struct weir_decode_engine *engine, struct weir_decode_group *group)
+{
+    atomic_fetch_sub_explicit(&engine->decoding, group->n, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&engine->n_decoding, 1, memory_order_relaxed);
+    group->n = 0;
+    weir_bell_ring(&engine->bell);
 }
 
 static bool is_second(const struct weir_decode_group *group)
@@ -74,37 +84,39 @@ static void gather(struct weir_decode_engine *engine, struct weir_decode_group *
 int weir_gpu_decode_open_decoder(struct weir_decode_group *group, struct weir_err *err)
 {
     struct weir_decode_engine *engine = group->engine;
-    struct weir_gpu_jpeg *decoder;
-    int rc = weir_gpu_jpeg_open(&decoder, engine->decode->device->number, engine->kind, WEIR_DECODE_GROUP, err);
-    if (rc == 0)
-        atomic_store_explicit(&group->decoder, decoder, memory_order_release);
-    return rc;
+    return weir_gpu_jpeg_open(&group->decoder, engine->decode->device->number, engine->kind, WEIR_DECODE_GROUP, err);
 }
 
-void weir_gpu_decode_counts(const struct weir_decode_engine *engine, struct weir_gpu_jpeg_counts *counts)
+/* Until a full group waits while the first thread is busy, or the run has ended. */
+static void wait_for_need(struct weir_decode_engine *engine)
 {
-    *counts = (struct weir_gpu_jpeg_counts){0};
-    for (int i = 0; i < engine->n_groups; i++) {
-        struct weir_gpu_jpeg_counts own;
-        const struct weir_gpu_jpeg *decoder = atomic_load_explicit(&engine->groups[i].decoder, memory_order_acquire);
-        if (!decoder)
-            continue;
-        weir_gpu_jpeg_counts(decoder, &own);
-        counts->frames += own.frames;
-        counts->groups += own.groups;
-        counts->refused += own.refused;
-    }
-}
-
-/* True: full groups wait while the first thread is busy, and there is a decoder to help it with. */
-static bool is_needed(struct weir_decode_group *group)
-{
-    struct weir_decode_engine *engine = group->engine;
     WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
     uint32_t turn = weir_bell_turn(&engine->full_bell);
     for (; !is_behind(engine) && !has_ended(engine->decode); turn = weir_bell_turn(&engine->full_bell))
         weir_bell_wait(&engine->full_bell, turn, POLL_NS);
-    return !has_ended(engine->decode) && weir_gpu_decode_open_decoder(group, NULL) == 0;
+}
+
+/* Where there is no memory for a second decoder, the first goes on alone. */
+static bool is_needed(struct weir_decode_group *group)
+{
+    if (!is_second(group))
+        return true;
+    wait_for_need(group->engine);
+    return !has_ended(group->engine->decode) && weir_gpu_decode_open_decoder(group, NULL) == 0;
+}
+
+/* The second thread met the end of the GPU's memory: the first decodes its frames, next of all. */
+static void give_back(struct weir_decode_engine *engine, struct weir_decode_group *group)
+{
+    size_t capacity = engine->decode->capacity, n = (size_t)group->n;
+    weir_gpu_jpeg_close(&group->decoder); /* waits for what it has begun */
+    pthread_mutex_lock(&engine->lock);
+    engine->first = (engine->first + capacity - n) % capacity;
+    for (size_t i = 0; i < n; i++)
+        engine->queue[(engine->first + i) % capacity] = group->items[i];
+    atomic_fetch_add_explicit(&engine->waiting, n, memory_order_relaxed);
+    pthread_mutex_unlock(&engine->lock);
+    end_turn(engine, group);
 }
 
 static int submit(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
@@ -117,38 +129,57 @@ static int submit(struct weir_decode_engine *engine, struct weir_decode_group *g
     group->turn = 1 - group->turn;
     atomic_fetch_add_explicit(&engine->decoding, group->n, memory_order_relaxed);
     atomic_fetch_add_explicit(&engine->n_decoding, 1, memory_order_relaxed);
-    if (is_behind(engine))
-        weir_bell_ring(&engine->full_bell);
+    weir_bell_ring(&engine->full_bell); /* the first is busy now */
     int rc = ops->record(gpu, group->begin, group->stream, err);
     if (rc == 0)
         rc = weir_gpu_jpeg_decode(group->decoder, group->frames, group->n, group->stream, group->results, err);
     return rc == 0 ? ops->record(gpu, group->ends[group->turn], group->stream, err) : rc;
 }
 
-static void note_group(struct weir_gpu_decode *decode, int64_t ns)
+static void add_counts(struct weir_decode_engine *engine, struct weir_decode_group *group)
 {
-    pthread_mutex_lock(&decode->lock);
-    weir_stage_stats_add(&decode->groups, ns > 0 ? (uint64_t)ns : 0);
-    pthread_mutex_unlock(&decode->lock);
+    struct weir_gpu_jpeg_counts now;
+    weir_gpu_jpeg_counts(group->decoder, &now);
+    engine->frames_done += now.frames - group->counted.frames;
+    engine->groups_done += now.groups - group->counted.groups;
+    group->counted = now;
 }
 
-/* Groups overlap: only what came after the last end known is new. */
-static int count_busy(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+/* Groups overlap, and need not end in the order in which they began. */
+static void add_busy(struct weir_decode_engine *engine, void *end, int64_t own_ns, int64_t since_ns)
+{
+    int64_t end_ns = engine->last_end_ns + since_ns;
+    engine->busy_ns += (uint64_t)weir_intervals_add(&engine->busy, end_ns - own_ns, end_ns);
+    if (since_ns < 0)
+        return;
+    engine->last_end = end;
+    engine->last_end_ns = end_ns;
+}
+
+static int note_group_locked(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
 {
     const struct weir_gpu_ops *ops = engine->decode->device->ops;
     struct weir_gpu *gpu = engine->decode->device->gpu;
     void *end = group->ends[group->turn];
-    int64_t own_ns, since_ns = INT64_MAX;
+    int64_t own_ns, since_ns;
     int rc = ops->elapsed(gpu, group->begin, end, &own_ns, err);
+    since_ns = own_ns;
     if (rc == 0 && engine->last_end)
         rc = ops->elapsed(gpu, engine->last_end, end, &since_ns, err);
-    if (rc == 0)
-        note_group(engine->decode, own_ns);
-    int64_t new_ns = own_ns < since_ns ? own_ns : since_ns;
-    if (rc == 0 && since_ns >= 0)
-        engine->last_end = end;
-    if (rc == 0 && new_ns > 0)
-        atomic_fetch_add_explicit(&engine->busy_ns, (uint64_t)new_ns, memory_order_relaxed);
+    if (rc < 0)
+        return rc;
+    weir_stage_stats_add(&engine->decode->groups, own_ns > 0 ? (uint64_t)own_ns : 0);
+    add_busy(engine, end, own_ns, since_ns);
+    add_counts(engine, group);
+    return 0;
+}
+
+/* The group has passed. */
+static int note_group(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+{
+    pthread_mutex_lock(&engine->decode->figures_lock);
+    int rc = note_group_locked(engine, group, err);
+    pthread_mutex_unlock(&engine->decode->figures_lock);
     return rc;
 }
 
@@ -160,17 +191,11 @@ static int end_group(struct weir_decode_engine *engine, struct weir_decode_group
         WEIR_ZONE(WEIR_STAGE_WAIT_GPU_DECODE);
         rc = decode->device->ops->wait(decode->device->gpu, group->ends[group->turn], err);
     }
-    if (rc == 0) {
-        pthread_mutex_lock(&engine->lock);
-        rc = count_busy(engine, group, err);
-        pthread_mutex_unlock(&engine->lock);
-    }
+    if (rc == 0)
+        rc = note_group(engine, group, err);
     if (rc == 0)
         rc = weir_gpu_decode_settle(decode, group, err);
-    atomic_fetch_sub_explicit(&engine->decoding, group->n, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&engine->n_decoding, 1, memory_order_relaxed);
-    weir_bell_ring(&engine->bell); /* who gathers may take what there is */
-    group->n = 0;
+    end_turn(engine, group);
     return rc;
 }
 
@@ -193,24 +218,33 @@ static void name_group(const struct weir_decode_group *group, int n, struct weir
     weir_err_prefix(err, "in a group of %d JPEGs, the first of them %s", n, name);
 }
 
+/* False: the run has ended, or goes on without this thread. */
+static bool decode_group(struct weir_decode_engine *engine, struct weir_decode_group *group)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    gather(engine, group);
+    int n = group->n, rc = n > 0 ? submit(engine, group, &err) : 0;
+    if (rc == -ENOMEM && is_second(group)) {
+        give_back(engine, group);
+        return false;
+    }
+    if (n > 0 && rc == 0)
+        rc = end_group(engine, group, &err);
+    if (rc < 0) {
+        name_group(group, n, &err);
+        weir_feed_fail(engine->decode->shared->feed, &err);
+    }
+    return n > 0 && rc == 0;
+}
+
 void *weir_gpu_decode_main(void *user)
 {
     struct weir_decode_group *group = user;
     struct weir_decode_engine *engine = group->engine;
-    struct weir_err err = WEIR_ERR_NONE;
     name_thread(engine->decode, group);
-    bool works = !is_second(group) || is_needed(group);
-    while (works) {
-        gather(engine, group);
-        int n = group->n, rc = n > 0 ? submit(engine, group, &err) : 0;
-        if (n > 0 && rc == 0)
-            rc = end_group(engine, group, &err);
-        if (rc < 0) {
-            name_group(group, n, &err);
-            weir_feed_fail(engine->decode->shared->feed, &err);
-        }
-        works = n > 0 && rc == 0;
-    }
+    bool works = is_needed(group);
+    while (works)
+        works = decode_group(engine, group);
     weir_item_self = 0;
     weir_thread_detach();
     return NULL;

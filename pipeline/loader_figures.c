@@ -141,12 +141,10 @@ static void engine_figures(struct weir_gpu_engine_figures *figures, const struct
     bool hardware = engine->kind == WEIR_GPU_JPEG_HARDWARE;
     *figures = (struct weir_gpu_engine_figures){
         .hardware = hardware ? engine->decode->hardware : 0,
-        .busy_ns = atomic_load_explicit(&engine->busy_ns, memory_order_relaxed),
+        .busy_ns = engine->busy_ns,
+        .frames = engine->frames_done,
+        .groups = engine->groups_done,
     };
-    struct weir_gpu_jpeg_counts counts;
-    weir_gpu_decode_counts(engine, &counts);
-    figures->frames = counts.frames;
-    figures->groups = counts.groups;
 }
 
 void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_decode_figures *figures)
@@ -158,14 +156,14 @@ void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_
     struct weir_gate_counts gate;
     weir_gate_counts(decode->gate, &gate);
     figures->n_engines = decode->n_engines;
+    pthread_mutex_lock(&decode->figures_lock);
     for (int i = 0; i < decode->n_engines; i++)
         engine_figures(&figures->engines[i], &decode->engines[i]);
+    figures->groups = decode->groups;
+    pthread_mutex_unlock(&decode->figures_lock);
     for (int i = WEIR_JPEG_TAKEN + 1; i < WEIR_JPEG_REFUSALS; i++)
         figures->to_cpu += atomic_load_explicit(&decode->tally.frames[i], memory_order_relaxed);
     weir_gpu_jpeg_tally_text(&decode->tally, figures->reasons, sizeof figures->reasons);
-    pthread_mutex_lock(&decode->lock);
-    figures->groups = decode->groups;
-    pthread_mutex_unlock(&decode->lock);
     figures->cpu_ns = atomic_load_explicit(&decode->here_ns, memory_order_relaxed);
     figures->compared = gate.compared;
     figures->below = gate.below;

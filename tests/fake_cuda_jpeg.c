@@ -3,7 +3,8 @@
  * commas between them, says what they are like:
  *
  *   engines=N        7
- *   decoders=N       as many have memory, in the whole process; 1000
+ *   decoders=N       as many can be opened, in the whole process; 1000
+ *   working=N        as many of them, the first ones, find memory for a group; 1000
  *   frame_ns=N       what decoding a frame takes at least, 0
  *   noise=N          every sample of Y is N levels off, up and down in turns
  *   refuse_width=N   JPEGs of this width are refused, whatever they are
@@ -21,8 +22,8 @@
 #include <string.h>
 
 static struct {
-    uint64_t engines, decoders, frame_ns, noise, refuse_width, io_at, memory_at;
-} settings = {.engines = 7, .decoders = 1000};
+    uint64_t engines, decoders, working, frame_ns, noise, refuse_width, io_at, memory_at;
+} settings = {.engines = 7, .decoders = 1000, .working = 1000};
 
 static _Atomic uint64_t groups, decoders;
 
@@ -31,10 +32,10 @@ static void take_word(const char *word)
     static const struct {
         const char *name;
         uint64_t *value;
-    } words[] = {{"engines=", &settings.engines},           {"decoders=", &settings.decoders},
-                 {"frame_ns=", &settings.frame_ns},         {"noise=", &settings.noise},
-                 {"refuse_width=", &settings.refuse_width}, {"fail=io:", &settings.io_at},
-                 {"fail=memory:", &settings.memory_at}};
+    } words[] = {{"engines=", &settings.engines}, {"decoders=", &settings.decoders},
+                 {"working=", &settings.working}, {"frame_ns=", &settings.frame_ns},
+                 {"noise=", &settings.noise},     {"refuse_width=", &settings.refuse_width},
+                 {"fail=io:", &settings.io_at},   {"fail=memory:", &settings.memory_at}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         size_t length = strlen(words[i].name);
         if (strncmp(word, words[i].name, length) == 0) {
@@ -75,6 +76,7 @@ struct decoder {
     struct weir_gpu gpu;
     enum weir_gpu_jpeg_engine engine;
     int group_max;
+    uint64_t number; /* of all that were opened, from 0 */
     void *done;
 };
 
@@ -86,12 +88,13 @@ static int open_decoder(void **out, int gpu, enum weir_gpu_jpeg_engine engine, i
         return n;
     if (n == 0 && engine == WEIR_GPU_JPEG_HARDWARE)
         return weir_err_set(err, -ENODEV, "GPU %d has no JPEG engines (stand-in)", gpu);
-    if (atomic_fetch_add(&decoders, 1) >= settings.decoders)
+    uint64_t number = atomic_fetch_add(&decoders, 1);
+    if (number >= settings.decoders)
         return weir_err_set(err, -ENOMEM, "GPU %d: no memory for a decoder: as WEIR_FAKE_JPEG says", gpu);
     struct decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    *decoder = (struct decoder){.gpu = {gpu}, .engine = engine, .group_max = group_max};
+    *decoder = (struct decoder){.gpu = {gpu}, .engine = engine, .group_max = group_max, .number = number};
     int rc = fake_event_new(&decoder->gpu, false, &decoder->done, err);
     if (rc < 0) {
         free(decoder);
@@ -194,7 +197,7 @@ static int decode(void *self, const struct weir_gpu_jpeg_frame *frames, int n, v
     uint64_t group = atomic_fetch_add(&groups, 1) + 1;
     if (group == settings.io_at)
         return weir_err_set(err, -EIO, "GPU %d: decoding faulted: as WEIR_FAKE_JPEG says", decoder->gpu.number);
-    if (group == settings.memory_at)
+    if (group == settings.memory_at || decoder->number >= settings.working)
         return weir_err_set(err, -ENOMEM, "GPU %d: no memory for decoding: as WEIR_FAKE_JPEG says",
                             decoder->gpu.number);
     for (int i = 0; i < n; i++)

@@ -81,10 +81,15 @@ static void look(struct watcher *watcher, struct weir_snapshot **last)
     char text[WEIR_FAULT_TEXT];
     uint64_t count;
     struct weir_gpu_figures figures;
+    struct weir_gpu_decode_figures decoded;
     weir_loader_counts(loader, &counts, watcher->snapshots % 3 == 0);
     weir_loader_gpu_figures(loader, &figures);
     if (figures.hidden_ns > figures.copy.total_ns)
         fixture_die("more of the copies is hidden than there was");
+    weir_loader_gpu_decode_figures(loader, &decoded);
+    for (int i = 0; i < decoded.n_engines; i++)
+        if (decoded.engines[i].groups > decoded.engines[i].frames)
+            fixture_die("more groups than frames were decoded");
     for (int i = 0; weir_loader_fault(loader, i, text, &count); i++)
         if (!strstr(text, "episode_") || count == 0)
             fixture_die("a fault without a name: %s", text);

@@ -312,6 +312,23 @@ Test(gpu_batches, go_without_a_second_decoder_that_has_no_memory, .timeout = 120
     cr_assert_not(has_second(&config));
 }
 
+/* nvJPEG takes most of its memory with the first group. */
+Test(gpu_batches, go_on_when_the_second_decoder_finds_no_memory_for_a_group, .timeout = 120)
+{
+    const char *data = make();
+    struct weir_loader_config config = config_for_slow_engines(data);
+    setenv("WEIR_FAKE_JPEG", "frame_ns=2000000,decoders=2,working=1", 1);
+    cr_assert_not(has_second(&config));
+}
+
+Test(gpu_batches, are_the_hosts_when_the_second_decoder_gives_its_group_back, .timeout = 120)
+{
+    const char *data = make();
+    struct weir_loader_config config = config_for_slow_engines(data);
+    setenv("WEIR_FAKE_JPEG", "frame_ns=2000000,decoders=2,working=1", 1);
+    feed_compare(&config);
+}
+
 /* Rows move up in the host's batches; planes of frames that the GPU has decoded lie where others would go to. */
 Test(gpu_batches, samples_left_out_beside_frames_of_both)
 {
@@ -400,7 +417,7 @@ Test(gpu_batches, automatic_prefetch_fits_a_small_gpu)
 Test(gpu_batches, an_engine_that_fails_ends_the_run, .timeout = 120)
 {
     const char *data = make();
-    static const char *const failures[] = {"fail=io:1", "fail=io:2", "fail=memory:2"};
+    static const char *const failures[] = {"fail=io:1", "fail=io:2", "fail=memory:1"};
     for (int i = 0; i < 6; i++) {
         pid_t child = fork(); /* groups are counted from the beginning of the process */
         cr_assert_geq(child, 0);
