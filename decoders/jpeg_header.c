@@ -241,9 +241,9 @@ static bool read_segment(struct reader *r, const struct segment *segment)
         read_application(r, segment);
         return true;
     }
-    mix(r->header, segment);
-    if (marker == MARKER_DHT)
+    if (marker == MARKER_DHT) /* not of the kind: encoders that optimise them make new ones for every picture */
         return read_huffman(r, segment);
+    mix(r->header, segment);
     if (marker == MARKER_DQT)
         return read_quantizers(r, segment);
     if (marker == MARKER_DRI) {

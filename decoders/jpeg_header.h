@@ -43,7 +43,7 @@ struct weir_jpeg_header {
     bool tables;          /* what the first scan needs has come, is whole, and of 8 bits */
     bool zeros_are_flat;  /* zero bits in the scan mean a flat area: codes of an encoder that counted */
     size_t scan_offset;   /* of the first scan's coded data */
-    uint64_t kind;        /* of all that decoders might read differently: frame, tables, colour, restarts */
+    uint64_t kind;        /* of all that pixels are made by: frame, quantisation, colour, restarts */
 };
 
 /* Why a JPEG is not decoded on a GPU. */
