@@ -10,7 +10,8 @@ enum { SLOTS = 2 * WEIR_GATE_KINDS_MAX }; /* a power of two, half empty */
 struct verdict {
     uint64_t key, frames;
     int by_engine; /* that the engine itself refused */
-    bool used, told, refused;
+    bool used, told;
+    enum weir_jpeg_refusal refusal; /* WEIR_JPEG_TAKEN: none */
 };
 
 struct weir_gate {
@@ -78,16 +79,16 @@ static struct verdict *verdict_of(struct weir_gate *gate, enum weir_gpu_jpeg_eng
     return verdict;
 }
 
-bool weir_gate_refuses(struct weir_gate *gate, enum weir_gpu_jpeg_engine engine, uint64_t kind)
+enum weir_jpeg_refusal weir_gate_refuses(struct weir_gate *gate, enum weir_gpu_jpeg_engine engine, uint64_t kind)
 {
     uint64_t key;
     pthread_mutex_lock(&gate->lock);
     const struct verdict *verdict = slot_of(gate, engine, kind, &key);
     if (!verdict->used && gate->counts.kinds >= WEIR_GATE_KINDS_MAX)
         verdict = &gate->others[engine];
-    bool refused = verdict->refused;
+    enum weir_jpeg_refusal refusal = verdict->refusal;
     pthread_mutex_unlock(&gate->lock);
-    return refused;
+    return refusal;
 }
 
 enum weir_gate_advice weir_gate_ask(struct weir_gate *gate, enum weir_gpu_jpeg_engine engine, uint64_t kind)
@@ -95,11 +96,11 @@ enum weir_gate_advice weir_gate_ask(struct weir_gate *gate, enum weir_gpu_jpeg_e
     pthread_mutex_lock(&gate->lock);
     struct verdict *verdict = verdict_of(gate, engine, kind);
     enum weir_gate_advice advice = WEIR_GATE_PASS;
-    if (verdict->refused)
+    if (verdict->refusal)
         advice = WEIR_GATE_REFUSE;
     else if (!verdict->told || verdict->frames % WEIR_GATE_EVERY == 0)
         advice = WEIR_GATE_COMPARE;
-    gate->counts.refused += verdict->refused;
+    gate->counts.refused += verdict->refusal != WEIR_JPEG_TAKEN;
     verdict->frames++;
     pthread_mutex_unlock(&gate->lock);
     return advice;
@@ -112,11 +113,12 @@ bool weir_gate_tell(struct weir_gate *gate, enum weir_gpu_jpeg_engine engine, ui
     struct verdict *verdict = verdict_of(gate, engine, kind);
     gate->counts.compared++;
     gate->counts.below += below;
-    gate->counts.kinds_refused += below && !verdict->refused;
+    gate->counts.kinds_refused += below && !verdict->refusal;
     if (db < gate->counts.least_db)
         gate->counts.least_db = db;
     verdict->told = true;
-    verdict->refused |= below;
+    if (below && !verdict->refusal)
+        verdict->refusal = WEIR_JPEG_GATE_REFUSED;
     pthread_mutex_unlock(&gate->lock);
     return !below;
 }
@@ -125,9 +127,10 @@ void weir_gate_refused(struct weir_gate *gate, enum weir_gpu_jpeg_engine engine,
 {
     pthread_mutex_lock(&gate->lock);
     struct verdict *verdict = verdict_of(gate, engine, kind);
-    if (!verdict->refused && (!verdict->told || ++verdict->by_engine == WEIR_GATE_REFUSALS)) {
+    if (!verdict->refusal && (!verdict->told || ++verdict->by_engine == WEIR_GATE_REFUSALS)) {
         gate->counts.kinds_refused++;
-        verdict->told = verdict->refused = true;
+        verdict->told = true;
+        verdict->refusal = WEIR_JPEG_ENGINE_REFUSED;
     }
     pthread_mutex_unlock(&gate->lock);
 }

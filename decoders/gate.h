@@ -1,6 +1,6 @@
 /* gate.h: whether what a GPU makes of JPEGs is what the CPU makes of them. The first frame of each kind (the same size,
- * tables, colour, sampling: weir_jpeg_header.kind), and one of every WEIR_GATE_EVERY after it, is decoded by both and
- * compared; a frame below WEIR_GATE_DB goes to the CPU, and from then on its kind.
+ * quantisation, colour, sampling: weir_jpeg_header.kind), and one of every WEIR_GATE_EVERY after it, is decoded by both
+ * and compared; a frame below WEIR_GATE_DB goes to the CPU, and from then on its kind.
  *
  * Where the threshold comes from. The CPU's picture is libjpeg-turbo's with the accurate integer DCT and its triangle
  * filter for chroma; the GPU's planes are upsampled and converted by our kernel with the same arithmetic. Measured with
@@ -39,8 +39,9 @@ struct weir_gate;
 int weir_gate_open(struct weir_gate **gate, struct weir_err *err);
 void weir_gate_close(struct weir_gate **gate);
 
-/* Before a frame is handed over: whether its kind is one for the CPU. Counts nothing. */
-bool weir_gate_refuses(struct weir_gate *gate, enum weir_gpu_jpeg_engine engine, uint64_t kind);
+/* Before a frame is handed over: WEIR_JPEG_TAKEN, or why its kind is one for the CPU: WEIR_JPEG_ENGINE_REFUSED or
+ * WEIR_JPEG_GATE_REFUSED. Counts nothing. */
+enum weir_jpeg_refusal weir_gate_refuses(struct weir_gate *gate, enum weir_gpu_jpeg_engine engine, uint64_t kind);
 
 /* After a frame was decoded: what to do with it. As long as nothing was told of a kind all its frames are to be
  * compared, so who compares at once, frame by frame, does it once. */

@@ -104,7 +104,7 @@ static enum weir_jpeg_refusal look(struct weir_decode_engine *engine, const stru
         return WEIR_JPEG_BAD_HEADER;
     if (frame->length > shared->layout.image_bytes[image->camera])
         return WEIR_JPEG_TOO_LARGE;
-    return weir_gate_refuses(decode->gate, engine->kind, header->kind) ? WEIR_JPEG_GATE_REFUSED : WEIR_JPEG_TAKEN;
+    return weir_gate_refuses(decode->gate, engine->kind, header->kind);
 }
 
 static bool hand_over(struct weir_decode_engine *engine, struct weir_slot *slot, int at, const struct weir_image *image,

@@ -126,7 +126,9 @@ static int judge_locked(struct weir_gpu_decode *decode, struct weir_decode_group
         return 1;
     if (advice == WEIR_GATE_COMPARE)
         return compare(decode, group, item, err);
-    weir_gpu_jpeg_note(&decode->tally, result == WEIR_JPEG_TAKEN ? WEIR_JPEG_GATE_REFUSED : result);
+    if (result == WEIR_JPEG_TAKEN)
+        result = weir_gate_refuses(decode->gate, group->engine->kind, item->kind);
+    weir_gpu_jpeg_note(&decode->tally, result);
     settle(decode, item, decode_here(decode, item, item->image.place));
     return 0;
 }

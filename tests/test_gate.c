@@ -90,11 +90,12 @@ Test(gate, a_frame_that_the_engine_refuses_is_its_own_fault_at_first)
     struct weir_gate_counts counts;
     cr_assert_eq(weir_gate_open(&gate, NULL), 0);
     weir_gate_refused(gate, WEIR_GPU_JPEG_HARDWARE, 1); /* nothing is known of the kind */
-    cr_assert(weir_gate_refuses(gate, WEIR_GPU_JPEG_HARDWARE, 1));
+    cr_assert_eq(weir_gate_refuses(gate, WEIR_GPU_JPEG_HARDWARE, 1), WEIR_JPEG_ENGINE_REFUSED);
     cr_assert(weir_gate_tell(gate, WEIR_GPU_JPEG_HARDWARE, 2, WEIR_PSNR_MAX_DB));
     for (int i = 1; i <= WEIR_GATE_REFUSALS; i++) {
         weir_gate_refused(gate, WEIR_GPU_JPEG_HARDWARE, 2);
-        cr_assert_eq(weir_gate_refuses(gate, WEIR_GPU_JPEG_HARDWARE, 2), i == WEIR_GATE_REFUSALS);
+        cr_assert_eq(weir_gate_refuses(gate, WEIR_GPU_JPEG_HARDWARE, 2),
+                     i == WEIR_GATE_REFUSALS ? WEIR_JPEG_ENGINE_REFUSED : WEIR_JPEG_TAKEN);
     }
     weir_gate_refused(gate, WEIR_GPU_JPEG_HARDWARE, 2);
     weir_gate_counts(gate, &counts);
@@ -108,13 +109,13 @@ Test(gate, a_kind_below_stays_refused)
     cr_assert_not(weir_gate_refuses(gate, HW, 17));
     cr_assert_eq(weir_gate_ask(gate, HW, 17), WEIR_GATE_COMPARE);
     cr_assert_not(weir_gate_tell(gate, HW, 17, WEIR_GATE_DB - 0.01));
-    cr_assert(weir_gate_refuses(gate, HW, 17));
+    cr_assert_eq(weir_gate_refuses(gate, HW, 17), WEIR_JPEG_GATE_REFUSED);
     cr_assert_not(weir_gate_refuses(gate, SM, 17));
     cr_assert_not(weir_gate_refuses(gate, HW, 18));
     for (int i = 0; i < 2 * WEIR_GATE_EVERY; i++)
         cr_assert_eq(weir_gate_ask(gate, HW, 17), WEIR_GATE_REFUSE);
     weir_gate_tell(gate, HW, 17, 90); /* of a frame that was on its way */
-    cr_assert(weir_gate_refuses(gate, HW, 17));
+    cr_assert_eq(weir_gate_refuses(gate, HW, 17), WEIR_JPEG_GATE_REFUSED);
     struct weir_gate_counts counts = counts_of(gate);
     cr_assert_eq(counts.below, 1);
     cr_assert_eq(counts.compared, 2);
@@ -177,6 +178,6 @@ Test(gate, threads)
     cr_assert_eq(counts.kinds_refused, 1);
     cr_assert_eq(counts.refused + counts.below, 4 * 20000 / 50);
     for (uint64_t kind = 0; kind < 50; kind++)
-        cr_assert_eq(weir_gate_refuses(gate, HW, kind), kind == 7);
+        cr_assert_eq(weir_gate_refuses(gate, HW, kind), kind == 7 ? WEIR_JPEG_GATE_REFUSED : WEIR_JPEG_TAKEN);
     weir_gate_close(&gate);
 }

@@ -219,6 +219,11 @@ Test(gpu_batches, what_the_engine_refuses_the_cpu_decodes)
         struct weir_loader_config config = config_for(data, decoders[i], 2);
         config.obs_history = 2;
         feed_compare(&config);
+        struct weir_gpu_decode_figures figures;
+        uint64_t by_cpu;
+        run_and_count(&config, &figures, &by_cpu);
+        cr_assert(strstr(figures.reasons, "refused by the engine") && !strchr(figures.reasons, ','), "%s",
+                  figures.reasons);
     }
 }
 
