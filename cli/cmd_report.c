@@ -157,6 +157,17 @@ static int keep_epoch(struct run_part *part, const struct weir_epoch_line *epoch
     return 0;
 }
 
+/* Rows of one name are told apart as in the table, by who did it. */
+static int add_row(struct weir_totals *totals, const struct weir_report_row *row)
+{
+    char name[sizeof row->name + 16];
+    snprintf(name, sizeof name, "%s%s", row->name,
+             row->gpu                             ? " (gpu)"
+             : weir_totals_has(totals, row->name) ? " (consumer)"
+                                                  : "");
+    return weir_totals_add(totals, name, row->total_s, row->count, row->mean_s);
+}
+
 static int keep_totals(struct run_part *part, const struct weir_report *report, uint64_t line)
 {
     struct weir_totals_table table = {.line = line,
@@ -166,10 +177,10 @@ static int keep_totals(struct run_part *part, const struct weir_report *report, 
                                       .after_epoch = -1,
                                       .closed = true};
     int code = weir_totals_begin(&part->totals, &table);
-    for (int i = 0; i < report->n_rows && code == 0; i++) {
-        const struct weir_report_row *row = &report->rows[i];
-        code = weir_totals_add(&part->totals, row->name, row->total_s, row->count, row->mean_s);
-    }
+    for (int i = 0; i < report->n_rows && code == 0; i++)
+        code = add_row(&part->totals, &report->rows[i]);
+    for (int i = 0; i < report->gpu.n_rows && code == 0; i++)
+        code = add_row(&part->totals, &report->gpu.rows[i]);
     return code;
 }
 

@@ -170,7 +170,7 @@ static void read_row(struct place *place, const json_t *from, struct weir_report
 
 static void read_rows(struct place *place, const json_t *object, struct weir_report *report)
 {
-    const json_t *array = get_array(place, object, "stages", WEIR_STAGE_MAX);
+    const json_t *array = get_array(place, object, "stages", WEIR_REPORT_ROWS);
     for (size_t i = 0; array && i < json_array_size(array); i++)
         read_row(place, json_array_get(array, i), &report->rows[report->n_rows++]);
 }

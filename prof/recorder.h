@@ -159,7 +159,8 @@ struct weir_thread_stats {
 struct weir_snapshot {
     uint64_t at_ns; /* CLOCK_MONOTONIC */
     int n_stages;
-    struct weir_stage_stats stages[WEIR_STAGE_MAX]; /* merged over threads */
+    struct weir_stage_stats stages[WEIR_STAGE_MAX]; /* merged over threads, but for: */
+    struct weir_stage_stats others[WEIR_STAGE_MAX]; /* workers' work and waits, by threads of WEIR_ROLE_OTHER */
     int n_threads;
     struct weir_thread_stats *threads;
 };

@@ -104,6 +104,14 @@ static void stage_merge(struct weir_stage_stats *to, const struct weir_cell *cel
         to->hist[b] += atomic_load_explicit(&cell->hist[b], memory_order_relaxed);
 }
 
+/* Shares are of the workers' work: what others do of the same kind is counted apart. Spans are nobody's own. */
+static struct weir_stage_stats *stats_of(struct weir_snapshot *snapshot, const struct weir_thread *t, int stage)
+{
+    const struct weir_stage_info *info = weir_stage_info(stage);
+    bool own = info && !info->consumer && (info->kind == WEIR_KIND_WORK || info->kind == WEIR_KIND_WAIT);
+    return own && t->role == WEIR_ROLE_OTHER ? &snapshot->others[stage] : &snapshot->stages[stage];
+}
+
 static struct weir_snapshot *snapshot_new(int n_threads)
 {
     struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
@@ -132,7 +140,7 @@ int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **ou
             for (int s = 0; s < WEIR_STAGE_MAX; s++) {
                 struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
                 if (cell)
-                    stage_merge(&snapshot->stages[s], cell);
+                    stage_merge(stats_of(snapshot, t, s), cell);
             }
         }
     }
@@ -217,8 +225,10 @@ int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapsh
     memcpy(threads, now->threads, sizeof *threads * (size_t)now->n_threads);
     if (!then)
         return 0;
-    for (int s = 0; s < WEIR_STAGE_MAX; s++)
+    for (int s = 0; s < WEIR_STAGE_MAX; s++) {
         weir_stage_stats_subtract(&diff->stages[s], &then->stages[s]);
+        weir_stage_stats_subtract(&diff->others[s], &then->others[s]);
+    }
     for (int i = 0; i < then->n_threads; i++)
         thread_subtract(&diff->threads[i], &then->threads[i]);
     return 0;

@@ -57,6 +57,11 @@ static void fill_rows(struct weir_report *report, const struct weir_snapshot *sn
         weir_report_row_fill(row, info, &snapshot->stages[stage]);
         if (has_share(row))
             work_s += row->self_s;
+        if (snapshot->others[stage].count == 0)
+            continue;
+        weir_report_row_fill(++row, info, &snapshot->others[stage]);
+        row->consumer = true;
+        report->n_rows++;
     }
     for (int i = 0; i < report->n_rows; i++)
         if (has_share(&report->rows[i]) && work_s > 0)

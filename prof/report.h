@@ -85,6 +85,8 @@ struct weir_report_error {
 };
 
 enum { WEIR_REPORT_ERRORS_MAX = 64 };
+/* A stage has a second row when threads that are not workers did of it, too. */
+enum { WEIR_REPORT_ROWS = 2 * WEIR_STAGE_MAX };
 
 /* What frames in chunks that are compressed or cut frames have cost. All chunks over the same frames are a block. */
 struct weir_chunk_counts {
@@ -101,7 +103,7 @@ struct weir_report {
     bool timing;                 /* false: --no-timing, there are no rows */
     double wall_s;               /* time covered */
     int n_rows;
-    struct weir_report_row rows[WEIR_STAGE_MAX]; /* in stage order, stages of kind LOOP left out */
+    struct weir_report_row rows[WEIR_REPORT_ROWS]; /* in stage order, stages of kind LOOP left out */
     int n_workers;
     struct weir_report_worker *workers; /* owned */
     int queue_slots;                    /* batches that may be ready at once */

@@ -44,7 +44,7 @@ static int by_total(const void *left, const void *right)
 
 static void print_stages(FILE *out, const struct weir_report *report)
 {
-    const struct weir_report_row *rows[WEIR_STAGE_MAX];
+    const struct weir_report_row *rows[WEIR_REPORT_ROWS];
     size_t n = 0;
     for (int i = 0; i < report->n_rows; i++)
         if (report->rows[i].count > 0)

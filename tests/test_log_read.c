@@ -380,7 +380,7 @@ Test(log_read, too_many_rows_are_refused)
     size_t size = 0;
     FILE *out = open_memstream(&log, &size);
     fputs("{\"type\":\"stages\",\"stages\":[{}", out);
-    for (int i = 0; i < 64; i++)
+    for (int i = 0; i < WEIR_REPORT_ROWS; i++)
         fputs(",{}", out);
     fputs("]}\n", out);
     fclose(out);

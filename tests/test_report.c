@@ -233,6 +233,14 @@ Test(report, rows_from_a_snapshot)
     for (int i = 0; i < report->n_rows; i++)
         shares += report->rows[i].share > 0 ? report->rows[i].share : 0;
     cr_assert_float_eq(shares, 1, 1e-12);
+    snapshot->others[WEIR_STAGE_IMAGE_DECODE] =
+        (struct weir_stage_stats){.count = 7, .total_ns = 7000000, .self_ns = 7000000, .min_ns = 1, .max_ns = 2};
+    cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
+    cr_assert_eq(report->n_rows, WEIR_STAGE_BUILTIN_COUNT, "one more");
+    cr_assert_float_eq(report->rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12, "of the workers' work");
+    const struct weir_report_row *others = &report->rows[WEIR_STAGE_IMAGE_DECODE + 1];
+    cr_assert(others->consumer && others->count == 7 && others->share == -1 &&
+              !strcmp(others->name, "03b_image_decode"));
     threads[0].role = WEIR_ROLE_OTHER; /* no workers: the consumer's line is shown */
     cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
     cr_assert_eq(report->n_workers, 1);

@@ -565,6 +565,9 @@ assert gpu["memory_used_bytes"] >= runs[0]["used"]["gpu"]["memory_bytes"] > 0, g
 rows = {s["name"]: s for s in gpu["stages"]}
 assert all(s["side"] == "gpu" for s in rows.values()) and rows["20_train_forward_pass"]["min_s"] >= 0.002, rows
 assert all(0 < e["gpu_busy_fraction"] <= 1 and e["data_wait_fraction"] <= 1 for e in epochs), epochs'
+    run 0 run "$data" "${planar[@]}" --device cuda --step-ms 1 --every 1 --log "$work/log"
+    run 0 report "$work/log"
+    out "07_h2d_copy (gpu)"
     run 0 run "$data" --output bf16 --device cuda --step-ms 1 --sync-steps --lang zh
     out "每步之前同步"
     out " | GPU忙碌: "
@@ -592,6 +595,9 @@ assert decode["sent_back"] == 0 and decode["least_db"] == 99, decode'
     WEIR_FAKE_JPEG=fail=io:1 run 1 run "$data" --device cuda --decoder nvjpeg
     err "weir run: in a group of "
     err ": GPU 0: decoding faulted"
+    WEIR_FAKE_JPEG=refuse_width=64 run 0 run "$data" --device cuda --decoder nvjpeg
+    count '^03b_image_decode +work ' 0
+    count '^03b_image_decode +consumer-work ' 1
     WEIR_FAKE_CUDA=none run 1 run "$data" --device cuda
     one_line
     err "--device cuda:0: no NVIDIA driver"
