@@ -3,6 +3,9 @@
 #include "prof/report_priv.h"
 #include "prof/text.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct weir_stage_stats *stats)
 {
     const struct weir_stage_info *info = weir_stage_info(stage);
@@ -45,20 +48,33 @@ static void print_decode_en(FILE *out, const struct weir_report_decode *d)
     fputc('\n', out);
 }
 
+/* Logs have the English name. */
+static void print_engine_zh(FILE *out, const char *by)
+{
+    if (atoi(by) > 0)
+        fprintf(out, "%d 个 JPEG 引擎", atoi(by));
+    else
+        fprintf(out, "%s", strcmp(by, "the multiprocessors") == 0 ? "流多处理器" : by);
+}
+
 static void print_decode_zh(FILE *out, const struct weir_report_decode *d)
 {
     if (d->n_engines == 0)
         return;
-    for (int i = 0; i < d->n_engines; i++)
-        fprintf(out, "%sGPU (%s) %llu 帧, %llu 组, 忙碌 %.1f%%", i == 0 ? "解码: " : "; ", d->engines[i].by,
-                (unsigned long long)d->engines[i].frames, (unsigned long long)d->engines[i].groups,
-                100 * d->engines[i].busy);
+    for (int i = 0; i < d->n_engines; i++) {
+        fputs(i == 0 ? "解码: GPU (" : "; GPU (", out);
+        print_engine_zh(out, d->engines[i].by);
+        fprintf(out, ") %llu 帧, %llu 组, 忙碌 %.1f%%", (unsigned long long)d->engines[i].frames,
+                (unsigned long long)d->engines[i].groups, 100 * d->engines[i].busy);
+    }
     fprintf(out, "; CPU %llu 帧", (unsigned long long)d->cpu_frames);
     if (d->cpu_busy >= 0)
         fprintf(out, ", 占工作线程时间 %.1f%%", 100 * d->cpu_busy);
     if (d->sent_back)
         fprintf(out, "; GPU 未处理 %llu 帧 (%s)", (unsigned long long)d->sent_back, d->reasons);
-    if (d->compared)
+    if (d->compared && d->least_db >= IDENTICAL_DB)
+        fprintf(out, "; 与 CPU 比对 %llu 帧: 完全相同", (unsigned long long)d->compared);
+    else if (d->compared)
         fprintf(out, "; 与 CPU 比对 %llu 帧, 最低 %.1f dB, 低于 %.0f dB 的 %llu 帧", (unsigned long long)d->compared,
                 d->least_db, d->gate_db, (unsigned long long)d->below);
     fputc('\n', out);
@@ -79,7 +95,7 @@ void weir_report_gpu_en(FILE *out, const struct weir_report_gpu *gpu)
     print_decode_en(out, &gpu->decode);
 }
 
-void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu)
+void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu, bool timing)
 {
     if (!gpu->used)
         return;
@@ -91,7 +107,7 @@ void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu)
         fprintf(out, ", 其中 %.1f%% 的时间与训练步重叠", 100 * gpu->overlap);
     fprintf(out, ", 训练步的流等待批次 %.3fs%s\n", gpu->stall_s,
             gpu->sync_steps ? "; 每步之前同步 (--sync-steps)" : "");
-    for (int i = 0; i < gpu->n_rows; i++)
+    for (int i = 0; i < gpu->n_rows && timing; i++)
         fprintf(out, "  GPU %s: %.3fs, %llu 次, 每次 %.3fms\n", gpu->rows[i].name, gpu->rows[i].total_s,
                 (unsigned long long)gpu->rows[i].count, 1e3 * gpu->rows[i].mean_s);
     print_decode_zh(out, &gpu->decode);

@@ -26,7 +26,7 @@ void weir_report_row_json(struct weir_json *json, const struct weir_report_row *
 
 /* What the GPU did beside its rows; nothing without one. */
 void weir_report_gpu_en(FILE *out, const struct weir_report_gpu *gpu);
-void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu);
+void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu, bool timing);
 void weir_report_gpu_json(struct weir_json *json, const struct weir_report_gpu *gpu);
 void weir_report_epoch_gpu_en(FILE *out, const struct weir_epoch_line *line);
 void weir_report_epoch_gpu_zh(FILE *out, const struct weir_epoch_line *line);

@@ -131,7 +131,7 @@ void weir_report_print_zh(FILE *out, const struct weir_report *report)
     else
         fputs("环节计时已关闭 (--no-timing)\n", out);
     print_workers(out, report);
-    weir_report_gpu_zh(out, &report->gpu);
+    weir_report_gpu_zh(out, &report->gpu, report->timing);
     print_queue_and_io(out, report);
     print_copies(out, report);
     print_errors(out, report);

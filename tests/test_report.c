@@ -351,6 +351,33 @@ Test(report, a_gpu_in_the_table)
     release(report);
 }
 
+Test(report, a_gpu_in_the_chinese_table)
+{
+    struct weir_report *report = small_report();
+    struct weir_stage_stats stats = {0};
+    weir_stage_stats_add(&stats, 2000000);
+    report->gpu = (struct weir_report_gpu){.used = true, .name = "H200", .overlap = -1};
+    report->gpu.decode = (struct weir_report_decode){.n_engines = 1,
+                                                     .engines = {{"7 JPEG engines", 3000, 12, 0.95}},
+                                                     .cpu_frames = 700,
+                                                     .cpu_busy = 0.5,
+                                                     .compared = 4,
+                                                     .gate_db = 55,
+                                                     .least_db = 99};
+    weir_report_gpu_add(&report->gpu, WEIR_STAGE_H2D_COPY, &stats);
+    char *table = printed(report, WEIR_LANG_ZH);
+    cr_assert_not_null(strstr(table, "\n解码: GPU (7 个 JPEG 引擎) 3000 帧, 12 组, 忙碌 95.0%; CPU 700 帧, "
+                                     "占工作线程时间 50.0%; 与 CPU 比对 4 帧: 完全相同\n"),
+                       "%s", table);
+    cr_assert_not_null(strstr(table, "\n  GPU 07_h2d_copy: "), "%s", table);
+    free(table);
+    report->timing = false;
+    table = printed(report, WEIR_LANG_ZH);
+    cr_assert_null(strstr(table, "07_h2d_copy"), "%s", table);
+    free(table);
+    release(report);
+}
+
 Test(report, cells_that_are_filled_from_elsewhere)
 {
     struct weir_stage_stats then = {0}, now;
