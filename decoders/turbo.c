@@ -21,6 +21,8 @@ struct turbo {
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
     char message[JMSG_LENGTH_MAX];
+    uint8_t *inks; /* rows of a band in CMYK */
+    size_t inks_bytes;
 };
 
 static struct turbo *of(j_common_ptr common)
@@ -74,6 +76,7 @@ static void turbo_close(void *self)
 {
     struct turbo *turbo = self;
     jpeg_destroy_decompress(&turbo->jpeg);
+    free(turbo->inks);
     free(turbo);
 }
 
@@ -121,18 +124,57 @@ static void crop_columns(struct turbo *turbo, struct weir_rows *rows)
     rows->end_column = (int)(first + columns);
 }
 
+/* ---- four inks ---- */
+
+static bool has_inks(const struct turbo *turbo)
+{
+    return turbo->jpeg.jpeg_color_space == JCS_CMYK || turbo->jpeg.jpeg_color_space == JCS_YCCK;
+}
+
+/* What the library gives for these it does not make RGB of. Before decoding: nothing is owned by what it jumps over. */
+static int make_room_for_inks(struct turbo *turbo, char *reason)
+{
+    size_t bytes = (size_t)WEIR_BAND_ROWS * turbo->jpeg.output_width * 4;
+    if (bytes <= turbo->inks_bytes)
+        return 0;
+    uint8_t *inks = realloc(turbo->inks, bytes);
+    if (!inks) {
+        snprintf(reason, WEIR_REASON_MAX, "out of memory");
+        return -ENOMEM;
+    }
+    turbo->inks = inks;
+    turbo->inks_bytes = bytes;
+    return 0;
+}
+
+/* As OpenCV has it: inks are taken to be stored inverted, which is what programs that write such JPEGs do. */
+static void inks_to_pixels(const uint8_t *inks, uint8_t *to, size_t pixels, bool bgr)
+{
+    for (size_t i = 0; i < pixels; i++, inks += 4, to += 3) {
+        int black = inks[3];
+        for (int c = 0; c < 3; c++)
+            to[bgr ? 2 - c : c] = (uint8_t)(black - ((255 - inks[c]) * black >> 8));
+    }
+}
+
+/* ---- rows ---- */
+
 static void read_rows(struct turbo *turbo, struct weir_rows *rows)
 {
     JSAMPROW pointers[WEIR_BAND_ROWS];
+    bool inks = has_inks(turbo);
+    size_t pixels = turbo->jpeg.output_width;
     if (rows->first_row > 0)
         jpeg_skip_scanlines(&turbo->jpeg, (JDIMENSION)rows->first_row);
     for (int y = rows->first_row; y < rows->end_row; y += WEIR_BAND_ROWS) {
         int n = weir_rows_in_band(rows, y);
         uint8_t *at = weir_rows_at(rows, y);
         for (int row = 0; row < n; row++)
-            pointers[row] = at + (size_t)row * rows->stride;
+            pointers[row] = inks ? turbo->inks + (size_t)row * pixels * 4 : at + (size_t)row * rows->stride;
         for (int done = 0; done < n;)
             done += (int)jpeg_read_scanlines(&turbo->jpeg, pointers + done, (JDIMENSION)(n - done));
+        for (int row = 0; row < n && inks; row++)
+            inks_to_pixels(pointers[row], at + (size_t)row * rows->stride, pixels, rows->color == WEIR_COLOR_BGR);
         weir_rows_done(rows, y, n);
     }
 }
@@ -149,10 +191,16 @@ static int turbo_decode(void *self, const struct weir_frame *frame, struct weir_
         jpeg_abort_decompress(&turbo->jpeg);
         return rc;
     }
-    turbo->jpeg.out_color_space = rows->color == WEIR_COLOR_RGB ? JCS_EXT_RGB : JCS_EXT_BGR;
+    J_COLOR_SPACE pixels = rows->color == WEIR_COLOR_RGB ? JCS_EXT_RGB : JCS_EXT_BGR;
+    turbo->jpeg.out_color_space = has_inks(turbo) ? JCS_CMYK : pixels;
     turbo->jpeg.scale_num = (unsigned int)rows->scale;
     turbo->jpeg.scale_denom = 8;
     jpeg_start_decompress(&turbo->jpeg);
+    rc = has_inks(turbo) ? make_room_for_inks(turbo, reason) : 0;
+    if (rc < 0) {
+        jpeg_abort_decompress(&turbo->jpeg);
+        return rc;
+    }
     crop_columns(turbo, rows);
     read_rows(turbo, rows);
     if (rows->end_row == rows->height)

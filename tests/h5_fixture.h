@@ -94,6 +94,7 @@ enum h5fx_jpeg {
     H5FX_JPEG_440,     /* 1x2 */
     H5FX_JPEG_2X4,
     H5FX_JPEG_MANY_SCANS,
+    H5FX_JPEG_YCCK, /* CMYK as YCCK, of which chroma is halved */
     H5FX_JPEGS
 };
 

@@ -35,9 +35,12 @@ static int many_scans(jpeg_scan_info *scans)
 static void configure(struct jpeg_compress_struct *jpeg, enum h5fx_jpeg kind)
 {
     static jpeg_scan_info scans[1 + 3 * 63 * 5];
-    jpeg->input_components = kind == H5FX_JPEG_GRAY ? 1 : kind == H5FX_JPEG_CMYK ? 4 : 3;
-    jpeg->in_color_space = kind == H5FX_JPEG_GRAY ? JCS_GRAYSCALE : kind == H5FX_JPEG_CMYK ? JCS_CMYK : JCS_RGB;
+    bool inks = kind == H5FX_JPEG_CMYK || kind == H5FX_JPEG_YCCK;
+    jpeg->input_components = kind == H5FX_JPEG_GRAY ? 1 : inks ? 4 : 3;
+    jpeg->in_color_space = kind == H5FX_JPEG_GRAY ? JCS_GRAYSCALE : inks ? JCS_CMYK : JCS_RGB;
     jpeg_set_defaults(jpeg);
+    if (kind == H5FX_JPEG_YCCK)
+        jpeg_set_colorspace(jpeg, JCS_YCCK);
     jpeg_set_quality(jpeg, 85, TRUE);
     if (kind == H5FX_JPEG_444 || kind == H5FX_JPEG_422)
         jpeg->comp_info[0].v_samp_factor = 1;
@@ -101,6 +104,19 @@ static void on_message(j_common_ptr common, int level)
     (void)level;
 }
 
+/* In place: 4 samples become 3. */
+static void from_inks(uint8_t *row, JDIMENSION width, bool bgr)
+{
+    for (JDIMENSION x = 0; x < width; x++) {
+        const uint8_t *ink = row + 4 * x;
+        int k = ink[3], r = k - (((255 - ink[0]) * k) >> 8), g = k - (((255 - ink[1]) * k) >> 8),
+            b = k - (((255 - ink[2]) * k) >> 8);
+        row[3 * x] = (uint8_t)(bgr ? b : r);
+        row[3 * x + 1] = (uint8_t)g;
+        row[3 * x + 2] = (uint8_t)(bgr ? r : b);
+    }
+}
+
 uint8_t *h5fx_pixels(const uint8_t *bytes, size_t length, bool bgr, int *width, int *height)
 {
     struct jpeg_decompress_struct jpeg;
@@ -117,13 +133,16 @@ uint8_t *h5fx_pixels(const uint8_t *bytes, size_t length, bool bgr, int *width, 
     }
     jpeg_mem_src(&jpeg, bytes, length);
     jpeg_read_header(&jpeg, TRUE);
-    jpeg.out_color_space = bgr ? JCS_EXT_BGR : JCS_EXT_RGB;
+    bool inks = jpeg.num_components == 4;
+    jpeg.out_color_space = inks ? JCS_CMYK : bgr ? JCS_EXT_BGR : JCS_EXT_RGB;
     jpeg_start_decompress(&jpeg);
     size_t stride = (size_t)jpeg.output_width * 3;
-    pixels = malloc(stride * jpeg.output_height);
+    pixels = malloc(stride * jpeg.output_height + jpeg.output_width); /* and a row of inks at the end */
     while (jpeg.output_scanline < jpeg.output_height) {
         JSAMPROW row = pixels + jpeg.output_scanline * stride;
         jpeg_read_scanlines(&jpeg, &row, 1);
+        if (inks)
+            from_inks(row, jpeg.output_width, bgr);
     }
     *width = (int)jpeg.output_width;
     *height = (int)jpeg.output_height;
