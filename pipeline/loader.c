@@ -86,7 +86,7 @@ static void choose_decoder(struct weir_shared *s)
     s->config.decoder = s->decoder_choice.decoder;
 }
 
-static int open_data(struct weir_shared *s, struct weir_err *err)
+static int open_dataset(struct weir_shared *s, struct weir_err *err)
 {
     const struct weir_loader_config *c = &s->config;
     struct weir_dataset_config config = {.path = c->data,
@@ -102,19 +102,22 @@ static int open_data(struct weir_shared *s, struct weir_err *err)
     int rc = weir_dataset_open(&s->dataset, &config, err);
     if (rc == 0)
         rc = weir_probe_cameras(s->dataset, config.tolerant, s->probes, err);
-    if (rc == 0)
-        rc = weir_views_init(s->views, c, s->dataset, s->probes, err);
-    if (rc == 0) {
-        choose_decoder(s);
-        choose_views(s);
-    }
-    if (rc == 0)
-        s->block_rows = most_block_rows(s->dataset);
-    if (rc == 0 && weir_fetch_files(s->dataset, &s->files) < 0)
-        rc = weir_err_set(err, -ENOMEM, "out of memory");
-    if (rc == 0)
-        rc = weir_reading_open(s, err);
-    return rc;
+    return rc == 0 ? weir_views_init(s->views, c, s->dataset, s->probes, err) : rc;
+}
+
+static int open_data(struct weir_loader *loader, struct weir_err *err)
+{
+    struct weir_shared *s = &loader->shared;
+    int rc = open_dataset(s, err);
+    loader->indexed_ns = weir_clock_monotonic_ns();
+    if (rc < 0)
+        return rc;
+    choose_decoder(s);
+    choose_views(s);
+    s->block_rows = most_block_rows(s->dataset);
+    if (weir_fetch_files(s->dataset, &s->files) < 0)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    return weir_reading_open(s, err);
 }
 
 /* To be freed; NULL without memory. */
@@ -322,8 +325,7 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
     weir_faults_init(&s->faults);
     loader->n_workers = config->num_workers == WEIR_WORKERS_AUTO ? weir_cores_usable() : config->num_workers;
     s->config.num_workers = loader->n_workers;
-    rc = open_data(s, err);
-    loader->indexed_ns = weir_clock_monotonic_ns();
+    rc = open_data(loader, err);
     if (rc == 0)
         rc = open_sampler(s, err);
     if (rc == 0)

@@ -160,6 +160,19 @@ Test(gpu_batches, auto_and_what_repeats_leave_the_multiprocessors_alone)
     cr_assert(figures.n_engines <= 1);
 }
 
+/* A tenth of a second for either side, at least. */
+Test(gpu_batches, the_trial_is_no_opening_of_the_dataset)
+{
+    const char *data = make();
+    struct weir_loader_config config = config_for(data, "auto", 2);
+    struct weir_loader *loader = fixture_loader(&config);
+    struct weir_loader_facts facts;
+    weir_loader_facts(loader, &facts);
+    cr_assert_geq(facts.open_s - facts.index_s, 0.2, "%s: %g s, of it index %g s", facts.decoder_why, facts.open_s,
+                  facts.index_s);
+    weir_loader_close(&loader);
+}
+
 /* The host decodes at a scale and resamples what that gives, so these are compared with raw frames. */
 Test(gpu_batches, crops_are_the_hosts)
 {
