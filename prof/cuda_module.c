@@ -1,5 +1,7 @@
 #include "prof/cuda_module.h"
 
+#include "prof/elf_file.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -36,27 +38,41 @@ static bool path_from_us(const char *folder, char path[PATH_MAX])
     return realpath(joined, path) != NULL;
 }
 
+/* NULL: why says why not. A name without a slash is the linker's to find. */
+static void *open_library(const char *path, char *why, size_t why_size)
+{
+    char damage[WEIR_ELF_WHY];
+    if (strchr(path, '/') && !weir_elf_is_whole(path, damage)) {
+        snprintf(why, why_size, "%.800s: %s; build or copy it again", path, damage);
+        return NULL;
+    }
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        snprintf(why, why_size, "%s", dlerror());
+    return handle;
+}
+
 static void *load(struct weir_err *err)
 {
     const char *named = getenv("WEIR_CUDA_MODULE");
-    char beside[PATH_MAX] = "";
+    char beside[PATH_MAX] = "", why[sizeof err->text];
     void *handle = NULL;
     if (named && named[0]) {
         snprintf(opened.path, sizeof opened.path, "%s", named);
-        handle = dlopen(named, RTLD_NOW | RTLD_LOCAL);
+        handle = open_library(named, why, sizeof why);
         if (!handle)
-            weir_err_set(err, -ENODEV, "WEIR_CUDA_MODULE=%s cannot be loaded: %s", named, dlerror());
+            weir_err_set(err, -ENODEV, "WEIR_CUDA_MODULE=%s cannot be loaded: %s", named, why);
         return handle;
     }
     bool is_beside = path_from_us("", beside) || path_from_us(INSTALLED, beside);
     snprintf(opened.path, sizeof opened.path, "%s", is_beside ? beside : FILE_NAME);
-    handle = dlopen(opened.path, RTLD_NOW | RTLD_LOCAL);
+    handle = open_library(opened.path, why, sizeof why);
     if (!handle)
         weir_err_set(
             err, -ENODEV,
             "the CUDA module cannot be loaded: %s; build with WEIR_WITH_CUDA=ON, keep %s beside the program, or "
             "say where it is with WEIR_CUDA_MODULE",
-            dlerror(), FILE_NAME);
+            why, FILE_NAME);
     return handle;
 }
 

@@ -4,11 +4,15 @@
 #include "tests/loader_fixture.h"
 
 #include <criterion/criterion.h>
+#include <elf.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 TestSuite(cuda_module, .init = fixture_open, .fini = fixture_close);
 
@@ -156,4 +160,91 @@ Test(cuda_module, a_damaged_one_beside_the_program_is_named)
     write_file(fixture_path("libweir_cuda.so"), "not this, and not long enough to be one either, whatever it is\n");
     run_beside(said, sizeof said);
     cr_assert_not_null(strstr(said, fixture_path("libweir_cuda.so")), "%s", said);
+}
+
+/* ---- cut short, which the dynamic linker would meet as SIGBUS ---- */
+
+static const char *cut_module(size_t bytes)
+{
+    const char *path = fixture_path("libweir_cuda.so");
+    copy_file(FAKE_CUDA_MODULE, path);
+    cr_assert_eq(truncate(path, (off_t)bytes), 0);
+    return path;
+}
+
+static size_t module_bytes(Elf64_Ehdr *head)
+{
+    struct stat status;
+    FILE *file = fopen(FAKE_CUDA_MODULE, "rb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fread(head, sizeof *head, 1, file), 1);
+    fclose(file);
+    cr_assert_eq(stat(FAKE_CUDA_MODULE, &status), 0);
+    return (size_t)status.st_size;
+}
+
+Test(cuda_module, one_that_was_cut_short_is_refused)
+{
+    Elf64_Ehdr head;
+    size_t whole = module_bytes(&head);
+    size_t cuts[] = {0, 1, 63, 64, 100, 1000, 4096, 8192, whole / 4, whole / 2, head.e_shoff, whole - 1};
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        char said[2048], part[64];
+        const char *path = cut_module(cuts[i]);
+        run_beside(said, sizeof said);
+        snprintf(part, sizeof part, "it has %zu bytes and should have ", cuts[i]);
+        cr_assert_not_null(strstr(said, part), "%zu: %s", cuts[i], said);
+        cr_assert_not_null(strstr(said, path), "%s", said);
+        cr_assert_not_null(strstr(said, "build or copy it again"), "%s", said);
+    }
+}
+
+Test(cuda_module, one_that_was_cut_short_is_refused_by_name)
+{
+    Elf64_Ehdr head;
+    char part[64];
+    snprintf(part, sizeof part, "it has 4096 bytes and should have %zu at least", module_bytes(&head));
+    setenv("WEIR_CUDA_MODULE", cut_module(4096), 1);
+    refuses("WEIR_CUDA_MODULE=", part);
+}
+
+static void patch(const char *path, size_t offset, const void *bytes, size_t n)
+{
+    FILE *file = fopen(path, "r+b");
+    cr_assert_not_null(file);
+    cr_assert_eq(fseek(file, (long)offset, SEEK_SET), 0);
+    cr_assert_eq(fwrite(bytes, n, 1, file), 1);
+    fclose(file);
+}
+
+/* Sums that run over, and headers beyond the end. */
+Test(cuda_module, one_whose_headers_lie_is_refused)
+{
+    Elf64_Ehdr head;
+    size_t whole = module_bytes(&head);
+    static const struct {
+        size_t offset; /* of eight bytes; in the first program header when in_part */
+        bool in_part;
+        uint64_t value;
+    } lies[] = {{offsetof(Elf64_Ehdr, e_phoff), false, UINT64_MAX},
+                {offsetof(Elf64_Ehdr, e_phoff), false, UINT64_MAX - 55},
+                {offsetof(Elf64_Ehdr, e_phoff), false, 1u << 30},
+                {offsetof(Elf64_Ehdr, e_shoff), false, UINT64_MAX - 7},
+                {offsetof(Elf64_Phdr, p_offset), true, UINT64_MAX - 4095},
+                {offsetof(Elf64_Phdr, p_filesz), true, UINT64_MAX},
+                {offsetof(Elf64_Phdr, p_filesz), true, (uint64_t)INT64_MAX + 1},
+                {offsetof(Elf64_Phdr, p_filesz), true, 1u << 30},
+                {offsetof(Elf64_Ehdr, e_ident), false, 0},
+                {offsetof(Elf64_Ehdr, e_flags), false, 0}}; /* e_phentsize, too */
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        char said[2048];
+        const char *path = cut_module(whole);
+        Elf64_Phdr first = {.p_type = PT_LOAD};
+        size_t base = lies[i].in_part ? head.e_phoff : 0;
+        if (lies[i].in_part)
+            patch(path, base, &first.p_type, sizeof first.p_type);
+        patch(path, base + lies[i].offset, &lies[i].value, sizeof lies[i].value);
+        run_beside(said, sizeof said);
+        cr_assert_not_null(strstr(said, "it is damaged"), "%zu: %s", i, said);
+    }
 }
