@@ -41,6 +41,8 @@ static void gpu_row(const struct weir_gpu_fact *gpu, row_fn *row, void *user)
         add(&line, " at %s", gpu->pci);
     if (gpu->copy_in_bytes_per_s > 0)
         add(&line, ", %.1f GB/s from pinned memory", gpu->copy_in_bytes_per_s / 1e9);
+    else if (gpu->usable.present)
+        add(&line, ", bandwidth not measured: %.200s", gpu->copying.text);
     if (!gpu->usable.present)
         add(&line, ": %.300s", gpu->usable.text);
     row(user, name, gpu->usable.present, line.text);
@@ -82,6 +84,8 @@ static void gpu_json(struct weir_json *json, const struct weir_gpu_fact *gpu)
         weir_json_double(json, "pinned_copy_bytes_per_s", gpu->copy_in_bytes_per_s);
     else
         weir_json_null(json, "pinned_copy_bytes_per_s");
+    bool unmeasured = gpu->usable.present && !gpu->copying.present;
+    weir_json_text(json, "why_not_measured", unmeasured ? gpu->copying.text : NULL);
     weir_json_text(json, "why_not", gpu->usable.present ? NULL : gpu->usable.text);
     weir_json_text(json, "why_no_jpeg", gpu->jpeg.present ? NULL : gpu->jpeg.text);
     weir_json_end(json, '}');

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { COPY_BYTES = 256 << 20, COPIES = 10 };
+enum { COPY_BYTES = 256 << 20, COPY_BYTES_MIN = 1 << 20, COPIES = 10 };
 
 static void set_part(struct weir_gpu_part *part, int rc, const char *text, const struct weir_err *err)
 {
@@ -23,22 +23,32 @@ static void set_part(struct weir_gpu_part *part, int rc, const char *text, const
 struct copying {
     const struct weir_gpu_ops *ops;
     struct weir_gpu *gpu;
+    size_t bytes;
     void *host, *there, *stream, *begin, *end;
     bool pinned;
 };
 
-static int open_copying(struct copying *c, int number, struct weir_err *err)
+/* What the GPU says of a lack of memory is meant for runs. */
+static int prepare_memory(struct copying *c, struct weir_err *err)
 {
-    int rc = c->ops->open(&c->gpu, number, err);
-    if (rc < 0)
-        return rc;
-    c->host = mmap(NULL, COPY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    struct weir_err why = WEIR_ERR_NONE;
+    c->host = mmap(NULL, c->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (c->host == MAP_FAILED)
-        return weir_err_set(err, -ENOMEM, "no %d MiB of memory to copy from", COPY_BYTES >> 20);
-    rc = c->ops->pin(c->gpu, c->host, COPY_BYTES, err);
+        return weir_err_set(err, -ENOMEM, "no %zu MiB of memory to copy from", c->bytes >> 20);
+    int rc = c->ops->pin(c->gpu, c->host, c->bytes, &why);
+    if (rc == -ENOMEM)
+        return weir_err_set(err, rc, "%zu MiB of memory cannot be pinned; raise ulimit -l", c->bytes >> 20);
     c->pinned = rc == 0;
     if (rc == 0)
-        rc = c->ops->alloc(c->gpu, COPY_BYTES, &c->there, err);
+        rc = c->ops->alloc(c->gpu, c->bytes, &c->there, &why);
+    if (rc == -ENOMEM)
+        return weir_err_set(err, rc, "it has no %zu MiB of memory left", c->bytes >> 20);
+    return rc == 0 ? 0 : weir_err_set(err, rc, "%s", why.text);
+}
+
+static int prepare_copying(struct copying *c, struct weir_err *err)
+{
+    int rc = prepare_memory(c, err);
     if (rc == 0)
         rc = c->ops->stream_new(c->gpu, false, &c->stream, err);
     if (rc == 0)
@@ -50,7 +60,7 @@ static int copy_once(struct copying *c, int64_t *ns, struct weir_err *err)
 {
     int rc = c->ops->record(c->gpu, c->begin, c->stream, err);
     if (rc == 0)
-        rc = c->ops->copy_in(c->gpu, c->there, c->host, COPY_BYTES, c->stream, err);
+        rc = c->ops->copy_in(c->gpu, c->there, c->host, c->bytes, c->stream, err);
     if (rc == 0)
         rc = c->ops->record(c->gpu, c->end, c->stream, err);
     if (rc == 0)
@@ -73,24 +83,40 @@ static void close_copying(struct copying *c)
     if (c->pinned)
         c->ops->unpin(c->gpu, c->host);
     if (c->host != MAP_FAILED)
-        munmap(c->host, COPY_BYTES);
+        munmap(c->host, c->bytes);
     c->ops->close(&c->gpu);
 }
 
-/* The best of them: others may use the bus, too. */
-static int measure_copies(const struct weir_gpu_ops *ops, struct weir_gpu_fact *fact, struct weir_err *err)
+/* Of what is free, a quarter: who has the rest may want more. */
+static size_t bytes_to_copy(uint64_t free_bytes)
 {
-    struct copying copying = {.ops = ops, .host = MAP_FAILED};
+    size_t quarter = free_bytes / 4 < COPY_BYTES ? (size_t)(free_bytes / 4) >> 20 << 20 : COPY_BYTES;
+    return quarter > COPY_BYTES_MIN ? quarter : COPY_BYTES_MIN;
+}
+
+/* The best of them: others may use the bus, too. Negative: the GPU cannot be used; a lack of memory says nothing of
+ * that. */
+static int measure_copies(const struct weir_gpu_ops *ops, struct weir_gpu_fact *fact, uint64_t free_bytes,
+                          struct weir_err *err)
+{
+    struct copying copying = {.ops = ops, .host = MAP_FAILED, .bytes = bytes_to_copy(free_bytes)};
+    struct weir_err why = WEIR_ERR_NONE;
     int64_t least_ns = INT64_MAX, ns = 0;
-    int rc = open_copying(&copying, fact->number, err);
+    int rc = ops->open(&copying.gpu, fact->number, err);
+    if (rc < 0)
+        return rc;
+    rc = prepare_copying(&copying, &why);
     for (int i = 0; i < COPIES && rc == 0; i++) {
-        rc = copy_once(&copying, &ns, err);
+        rc = copy_once(&copying, &ns, &why);
         least_ns = ns > 0 && ns < least_ns ? ns : least_ns;
     }
     close_copying(&copying);
     if (rc == 0 && least_ns < INT64_MAX)
-        fact->copy_in_bytes_per_s = COPY_BYTES / ((double)least_ns / 1e9);
-    return rc;
+        fact->copy_in_bytes_per_s = (double)copying.bytes / ((double)least_ns / 1e9);
+    else if (rc == 0)
+        weir_err_set(&why, -ENODATA, "the copies took no time by its clock");
+    set_part(&fact->copying, why.code, "", &why);
+    return rc == -ENOMEM || rc == 0 ? 0 : weir_err_set(err, rc, "%s", why.text);
 }
 
 /* ---- one GPU ---- */
@@ -114,7 +140,7 @@ static void find_gpu(const struct weir_gpu_ops *ops, int number, struct weir_gpu
     facts->driver_version = info.driver_version ? info.driver_version : facts->driver_version;
     facts->runtime_version = info.runtime_version ? info.runtime_version : facts->runtime_version;
     if (rc == 0)
-        rc = measure_copies(ops, fact, &err);
+        rc = measure_copies(ops, fact, info.free_bytes, &err);
     set_part(&fact->usable, rc, "", &err);
     int engines = 0, jpeg = weir_gpu_jpeg_check(number, WEIR_GPU_JPEG_HARDWARE, &engines, &jpeg_err);
     bool none = jpeg == -ENODEV && engines == 0;

@@ -23,6 +23,7 @@ struct weir_gpu_fact {
     int pcie_generation, pcie_width;   /* as linked now; 0: not known */
     double copy_in_bytes_per_s;        /* from pinned memory of the host; 0: not measured */
     struct weir_gpu_part usable, jpeg; /* text: "" or why not */
+    struct weir_gpu_part copying;      /* of a usable one: "" or why it was not measured */
 };
 
 struct weir_gpu_facts {
@@ -34,7 +35,8 @@ struct weir_gpu_facts {
     struct weir_gpu_fact gpus[WEIR_GPU_FACTS_MAX];
 };
 
-/* Opens the module, takes each GPU into use for a moment and copies 2.5 GiB to it: about a second each. */
+/* Opens the module, takes each GPU into use for a moment and copies 256 MiB to it ten times, or a quarter of what is
+ * free there: about a second each. */
 void weir_gpu_facts_find(struct weir_gpu_facts *facts);
 
 #endif

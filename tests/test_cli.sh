@@ -96,11 +96,28 @@ import json, sys
 gpus = json.load(open(sys.argv[1]))["gpus"]
 assert [g["number"] for g in gpus] == [0, 1], gpus
 for g in gpus:
-    assert g["memory_bytes"] == 1 << 30 and g["copy_engines"] == 2 and g["why_not"] is None, g
+    assert g["memory_bytes"] == 1 << 30 and g["copy_engines"] == 2 and g["why_not"] is g["why_not_measured"] is None, g
     assert g["pinned_copy_bytes_per_s"] > 1e8, g
 PY
-    WEIR_FAKE_CUDA=memory_bytes=1000000 run 0 doctor
-    count '^  gpu 0 +no +stand-in, .*memory' 1
+    WEIR_FAKE_CUDA=memory_bytes=30000000 run 0 doctor
+    count '^  gpu 0 +yes +stand-in, .* GB/s from pinned memory$' 1
+    for fake in memory_bytes=1000000 memory_bytes=30000000,fail=oom:2000000; do
+        WEIR_FAKE_CUDA=$fake run 0 doctor
+        count '^  gpu 0 +yes +stand-in, .*, bandwidth not measured: it has no [17] MiB of memory left$' 1
+    done
+    WEIR_FAKE_CUDA=fail=pin run 0 doctor
+    count '^  gpu 0 +yes +stand-in, .*, bandwidth not measured: 256 MiB of memory cannot be pinned; raise ulimit -l$' 1
+    WEIR_FAKE_CUDA=fail=oom:2000000 run 0 doctor --json
+    check "doctor --json has no bandwidth, and why" python3 - "$work/out" <<'PY'
+import json, sys
+found = json.load(open(sys.argv[1]))
+(gpu,) = found["gpus"]
+assert gpu["pinned_copy_bytes_per_s"] is None and gpu["why_not"] is None, gpu
+assert gpu["why_not_measured"] == "it has no 256 MiB of memory left", gpu
+assert [f["present"] for f in found["found"] if f["name"] == "gpu 0"] == [True], found
+PY
+    WEIR_FAKE_CUDA=fail=lost:3 run 0 doctor
+    count '^  gpu 0 +no +stand-in, .*: .*lost' 1
     WEIR_FAKE_JPEG=engines=0 run 0 doctor
     count '^  nvjpeg +yes .*; without JPEG engines: the multiprocessors decode$' 1
     WEIR_FAKE_CUDA=none run 0 doctor
