@@ -117,17 +117,28 @@ static const struct weir_decoder_ops *engine_for(const struct weir_decoder *deco
     return png ? &weir_decoder_png : &weir_decoder_turbo;
 }
 
-int weir_decoder_check(const char *engine, struct weir_err *err)
+enum { NAMES = 128 };
+
+/* False: names has those there are. */
+static bool is_named(const char *engine, char names[NAMES])
 {
-    char names[128] = "";
+    names[0] = '\0';
     for (int i = 0; i < ENGINE_COUNT; i++) {
         if (!takes_jpeg(engines[i]))
             continue;
         if (strcmp(engines[i]->name, engine) == 0)
-            return 0;
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? ", " : "", engines[i]->name);
+            return true;
+        snprintf(names + strlen(names), NAMES - strlen(names), "%s%s", names[0] ? ", " : "", engines[i]->name);
     }
-    return weir_err_set(err, -EINVAL, "no JPEG decoder is named \"%s\"; there are %s", engine, names);
+    return false;
+}
+
+int weir_decoder_check(const char *engine, struct weir_err *err)
+{
+    char names[NAMES];
+    if (is_named(engine, names))
+        return 0;
+    return weir_err_set(err, -EINVAL, "no JPEG decoder is named \"%.100s\"; there are %s", engine, names);
 }
 
 bool weir_decoder_on_gpu(const char *engine)
@@ -137,9 +148,12 @@ bool weir_decoder_on_gpu(const char *engine)
 
 int weir_decoder_check_device(const char *engine, bool gpu, struct weir_err *err)
 {
-    int rc = strcmp(engine, "auto") == 0 ? 0 : weir_decoder_check(engine, err);
-    if (rc < 0 || gpu || !weir_decoder_on_gpu(engine))
-        return rc;
+    char names[NAMES];
+    if (strcmp(engine, "auto") != 0 && !is_named(engine, names))
+        return weir_err_set(err, -EINVAL, "--decoder: no JPEG decoder is named \"%.100s\"; there are auto, %s", engine,
+                            names);
+    if (gpu || !weir_decoder_on_gpu(engine))
+        return 0;
     return weir_err_set(err, -EINVAL,
                         "--decoder %s leaves its pictures in a GPU's memory: add --device cuda, or take "
                         "--decoder turbo",

@@ -69,8 +69,8 @@ int weir_decoder_check(const char *engine, struct weir_err *err);
 
 /* True for engines that decode on a GPU, into its memory ("nvjpeg", "hybrid"). */
 bool weir_decoder_on_gpu(const char *engine);
-/* As weir_decoder_check, and 0 for "auto"; -EINVAL too when the engine needs batches on a GPU and they are not (gpu
- * false). */
+/* What --decoder may be: as weir_decoder_check, and 0 for "auto"; -EINVAL too when the engine needs batches on a GPU
+ * and they are not (gpu false). */
 int weir_decoder_check_device(const char *engine, bool gpu, struct weir_err *err);
 /* 0, or -ENODEV and why a row of the table cannot work on this machine. For those on a GPU this opens it (0.6 s the
  * first time). */

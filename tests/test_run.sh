@@ -101,7 +101,7 @@ usage --num-workers -2 "--num-workers"
 usage --num-epochs 0 "--num-epochs"
 usage --train-split 1.5 "--train-split"
 usage --io telepathy "telepathy"
-usage --decoder abacus "abacus"
+usage --decoder abacus "--decoder: no JPEG decoder is named \"abacus\"; there are auto, turbo, nvjpeg, hybrid, null"
 usage --step-ms never "--step-ms"
 run 2 run
 run 2 run "$data" "$data"
@@ -519,7 +519,7 @@ for bad in "64x48" "8x8+0+0," "8x8+-1+0" "0x8+0+0" "99999999999x1+0+0"; do
     err "is not a region"
 done
 run 2 run "$data" --mean imagenet
-err "add --output f32"
+err "add --output f32, or f16 or bf16 with --device cuda"
 for bad in 1,2 1,2,3,4 a,b,c 0,0,0; do
     run 2 run "$data" --output f32 --std "$bad"
     err "is not three numbers"
