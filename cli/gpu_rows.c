@@ -23,6 +23,11 @@ static void add(struct line *line, const char *format, ...)
         line->length += (size_t)n;
 }
 
+static void add_count(struct line *line, int n, const char *what)
+{
+    add(line, ", %d %s%s", n, what, n == 1 ? "" : "s");
+}
+
 static void gpu_row(const struct weir_gpu_fact *gpu, row_fn *row, void *user)
 {
     char name[24];
@@ -31,10 +36,11 @@ static void gpu_row(const struct weir_gpu_fact *gpu, row_fn *row, void *user)
     add(&line, "%s", gpu->name);
     if (gpu->memory_bytes)
         add(&line, ", %.1f GiB", (double)gpu->memory_bytes / 0x1p30);
-    add(&line, ", compute capability %d.%d, %d multiprocessors, %d copy engines", gpu->major, gpu->minor,
-        gpu->multiprocessors, gpu->copy_engines);
+    add(&line, ", compute capability %d.%d", gpu->major, gpu->minor);
+    add_count(&line, gpu->multiprocessors, "multiprocessor");
+    add_count(&line, gpu->copy_engines, "copy engine");
     if (gpu->jpeg_engines >= 0)
-        add(&line, ", %d JPEG engines", gpu->jpeg_engines);
+        add_count(&line, gpu->jpeg_engines, "JPEG engine");
     if (gpu->pcie_generation && gpu->pcie_width)
         add(&line, "; PCIe %d.0 x%d", gpu->pcie_generation, gpu->pcie_width);
     if (*gpu->pci)

@@ -27,14 +27,19 @@ static void print_name(FILE *out, const struct weir_report_gpu *gpu)
 
 static const double IDENTICAL_DB = 99;
 
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static void print_decode_en(FILE *out, const struct weir_report_decode *d)
 {
     if (d->n_engines == 0)
         return;
     for (int i = 0; i < d->n_engines; i++)
-        fprintf(out, "%s%llu frames by %s in %llu groups, busy %.1f %%", i == 0 ? "decoded: " : "; ",
-                (unsigned long long)d->engines[i].frames, d->engines[i].by, (unsigned long long)d->engines[i].groups,
-                100 * d->engines[i].busy);
+        fprintf(out, "%s%llu frame%s by %s in %llu group%s, busy %.1f %%", i == 0 ? "decoded: " : "; ",
+                (unsigned long long)d->engines[i].frames, plural(d->engines[i].frames), d->engines[i].by,
+                (unsigned long long)d->engines[i].groups, plural(d->engines[i].groups), 100 * d->engines[i].busy);
     fprintf(out, "; %llu by the CPU", (unsigned long long)d->cpu_frames);
     if (d->cpu_busy >= 0)
         fprintf(out, ", %.1f %% of its workers' time", 100 * d->cpu_busy);

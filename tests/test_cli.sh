@@ -88,7 +88,7 @@ if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     WEIR_FAKE_CUDA=gpus=2 run 0 doctor
     count '^  cuda +yes +driver for CUDA 13.0; 2 GPUs$' 1
     count '^  cuda module +yes +no CUDA: the stand-in for tests; /' 1
-    count '^  gpu [01] +yes +stand-in, 1.0 GiB, compute capability 9.0, 1 multiprocessors, 2 copy engines, .* GB/s from pinned memory$' 2
+    count '^  gpu [01] +yes +stand-in, 1.0 GiB, compute capability 9.0, 1 multiprocessor, 2 copy engines, 7 JPEG engines.*, .* GB/s from pinned memory$' 2
     count '^  cupti +yes ' 1
     WEIR_FAKE_CUDA=gpus=2 run 0 doctor --json
     check "doctor --json has the GPUs' numbers" python3 - "$work/out" <<'PY'
@@ -118,6 +118,8 @@ assert [f["present"] for f in found["found"] if f["name"] == "gpu 0"] == [True],
 PY
     WEIR_FAKE_CUDA=fail=lost:3 run 0 doctor
     count '^  gpu 0 +no +stand-in, .*: .*lost' 1
+    WEIR_FAKE_JPEG=engines=1 run 0 doctor
+    count '^  gpu 0 +yes .*, 1 JPEG engine at ' 1
     WEIR_FAKE_JPEG=engines=0 run 0 doctor
     count '^  nvjpeg +yes .*; without JPEG engines: the multiprocessors decode$' 1
     WEIR_FAKE_CUDA=none run 0 doctor

@@ -336,6 +336,11 @@ Test(report, a_gpu_in_the_table)
                                      "identical\n"),
                        "%s", table);
     free(table);
+    report->gpu.decode.engines[0].frames = report->gpu.decode.engines[0].groups = 1;
+    table = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(table, "\ndecoded: 1 frame by 7 JPEG engines in 1 group, busy 95.0 %; 700 by"), "%s",
+                       table);
+    free(table);
     report->gpu.decode.n_engines = 2;
     report->gpu.decode.sent_back = 2;
     report->gpu.decode.below = 1;
