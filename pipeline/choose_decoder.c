@@ -99,27 +99,45 @@ static void close_samples(struct samples *samples)
 
 struct cpu_trial {
     const struct samples *samples;
-    _Atomic bool stop;
-    _Atomic int next; /* thread */
-    _Atomic uint64_t frames;
+    _Atomic bool counts, stop;
+    struct cpu_thread {
+        struct cpu_trial *trial;
+        int at; /* of the samples */
+        double rate;
+    } threads[THREADS_MAX];
 };
 
-static void *decode_until_stopped(void *user)
+/* From the end of a frame to the end of another: large ones are few in the time there is, and a part of one would be
+ * a part of the rate. At least one is counted. */
+static double decode_until_stopped(struct cpu_thread *thread, struct weir_decoder *decoder, uint8_t *picture)
 {
-    struct cpu_trial *trial = user;
+    struct cpu_trial *trial = thread->trial;
     const struct samples *samples = trial->samples;
+    uint64_t begin_ns = 0, end_ns = 0, frames = 0;
+    for (int at = thread->at; end_ns == 0 || !atomic_load_explicit(&trial->stop, memory_order_relaxed); at++) {
+        const struct sample *sample = &samples->at[at % samples->n];
+        struct weir_frame frame = {WEIR_CODEC_JPEG, sample->bytes,  sample->frame.length,
+                                   sample->width,   sample->height, NULL};
+        bool fine = weir_decode(decoder, &frame, picture) == 0;
+        if (begin_ns != 0) {
+            frames += fine;
+            end_ns = weir_clock_monotonic_ns();
+        } else if (atomic_load_explicit(&trial->counts, memory_order_relaxed)) {
+            begin_ns = weir_clock_monotonic_ns();
+        }
+    }
+    return end_ns > begin_ns ? (double)frames * 1e9 / (double)(end_ns - begin_ns) : 0;
+}
+
+static void *run_cpu_thread(void *user)
+{
+    struct cpu_thread *thread = user;
+    const struct samples *samples = thread->trial->samples;
     struct weir_pixel_format format = {0};
     struct weir_decoder *decoder = NULL;
     uint8_t *picture = malloc(samples->largest);
-    int at = atomic_fetch_add(&trial->next, 1);
     if (picture && weir_decoder_open(&decoder, "turbo", &format, samples->widest, NULL) == 0)
-        for (; !atomic_load_explicit(&trial->stop, memory_order_relaxed); at++) {
-            const struct sample *sample = &samples->at[at % samples->n];
-            struct weir_frame frame = {WEIR_CODEC_JPEG, sample->bytes,  sample->frame.length,
-                                       sample->width,   sample->height, NULL};
-            bool fine = weir_decode(decoder, &frame, picture) == 0;
-            atomic_fetch_add_explicit(&trial->frames, fine, memory_order_relaxed);
-        }
+        thread->rate = decode_until_stopped(thread, decoder, picture);
     weir_decoder_close(&decoder);
     free(picture);
     return NULL;
@@ -134,18 +152,23 @@ static double cpu_rate(const struct samples *samples, int threads)
 {
     struct cpu_trial trial = {.samples = samples};
     pthread_t started[THREADS_MAX];
+    double rate = 0;
     int n = 0;
     threads = threads < 1 ? 1 : threads < THREADS_MAX ? threads : THREADS_MAX;
-    while (n < threads && weir_thread_start(&started[n], decode_until_stopped, &trial) == 0)
-        n++;
+    for (; n < threads; n++) {
+        trial.threads[n] = (struct cpu_thread){&trial, n, 0};
+        if (weir_thread_start(&started[n], run_cpu_thread, &trial.threads[n]) != 0)
+            break;
+    }
     sleep_ns(TRIAL_NS / 4); /* until all of them are at it */
-    uint64_t before = atomic_load(&trial.frames), start_ns = weir_clock_monotonic_ns();
+    atomic_store(&trial.counts, true);
     sleep_ns(TRIAL_NS);
-    uint64_t frames = atomic_load(&trial.frames) - before, took_ns = weir_clock_monotonic_ns() - start_ns;
     atomic_store(&trial.stop, true);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         pthread_join(started[i], NULL);
-    return (double)frames * 1e9 / (double)took_ns;
+        rate += trial.threads[i].rate;
+    }
+    return rate;
 }
 
 /* ---- the GPU ---- */
