@@ -42,7 +42,7 @@ static bool add_sample(struct samples *samples, const struct weir_camera_probe *
     bool fits = sample->header.width == probe->width && sample->header.height == probe->height;
     if (refusal != WEIR_JPEG_TAKEN || !fits) {
         samples->refused++;
-        samples->refusal = refusal;
+        samples->refusal = refusal != WEIR_JPEG_TAKEN ? refusal : WEIR_JPEG_BAD_HEADER;
         return true;
     }
     sample->bytes = malloc(sample->frame.length);
@@ -59,22 +59,50 @@ static bool add_sample(struct samples *samples, const struct weir_camera_probe *
     return true;
 }
 
-/* Spread over the episodes, the cameras that have JPEGs in turns. */
+/* The cameras whose frames of the episode are JPEGs, and how many: episodes may be stored in different ways. */
+static int jpeg_cameras(const struct weir_shared *s, int episode, int cameras[WEIR_CAMERAS_MAX])
+{
+    int n = 0;
+    for (int c = 0; c < weir_dataset_cameras(s->dataset); c++)
+        if (weir_codec_from_name(weir_dataset_codec(s->dataset, episode, c)) == WEIR_CODEC_JPEG)
+            cameras[n++] = c;
+    return n;
+}
+
+static uint64_t jpeg_frames(const struct weir_shared *s)
+{
+    int cameras[WEIR_CAMERAS_MAX];
+    uint64_t frames = 0;
+    for (int e = 0; e < weir_dataset_episodes(s->dataset); e++)
+        frames += (uint64_t)jpeg_cameras(s, e, cameras) * (uint64_t)weir_dataset_steps(s->dataset, e);
+    return frames;
+}
+
+/* Frame i of n that are spread over all, each in a part of its own, not everywhere at the same place of it. */
+static uint64_t spread(uint64_t i, uint64_t n, uint64_t all)
+{
+    uint64_t begin = i * all / n, end = (i + 1) * all / n;
+    return begin + i * 7919 % (end - begin);
+}
+
+/* Spread over the episodes, the cameras that have JPEGs in turns; none twice. */
 static void fetch_samples(struct samples *samples, const struct weir_shared *s, struct weir_fetcher *fetcher,
                           enum weir_gpu_jpeg_engine engine)
 {
-    int episodes = weir_dataset_episodes(s->dataset), cameras = weir_dataset_cameras(s->dataset);
-    for (int i = 0; i < SAMPLES; i++) {
-        int camera = i % cameras, episode = (int)((int64_t)i * episodes / SAMPLES);
-        int steps = weir_dataset_steps(s->dataset, episode);
-        const uint8_t *bytes;
-        size_t length;
-        if (s->probes[camera].codec != WEIR_CODEC_JPEG)
-            continue;
-        int t = (int)((int64_t)i * 7919 % steps);
-        if (weir_fetch_frame(fetcher, episode, camera, t, NULL, 0, &bytes, &length) == 0 &&
-            !add_sample(samples, &s->probes[camera], bytes, length, engine))
-            return;
+    uint64_t all = jpeg_frames(s), n = all < SAMPLES ? all : SAMPLES, i = 0, before = 0;
+    for (int episode = 0; i < n; episode++) {
+        int cameras[WEIR_CAMERAS_MAX], n_cameras = jpeg_cameras(s, episode, cameras);
+        uint64_t here = (uint64_t)n_cameras * (uint64_t)weir_dataset_steps(s->dataset, episode);
+        for (; i < n && spread(i, n, all) < before + here; i++) {
+            uint64_t at = spread(i, n, all) - before;
+            int camera = cameras[at % (uint64_t)n_cameras], t = (int)(at / (uint64_t)n_cameras);
+            const uint8_t *bytes;
+            size_t length;
+            if (weir_fetch_frame(fetcher, episode, camera, t, NULL, 0, &bytes, &length) == 0 &&
+                !add_sample(samples, &s->probes[camera], bytes, length, engine))
+                return;
+        }
+        before += here;
     }
 }
 
@@ -266,23 +294,19 @@ static int gpu_rate(const struct samples *samples, int gpu, enum weir_gpu_jpeg_e
 
 /* ---- the choice ---- */
 
-static bool has_jpegs(const struct weir_shared *s)
+static bool becomes_smaller(const struct weir_view *view)
 {
-    for (int c = 0; c < weir_dataset_cameras(s->dataset); c++)
-        if (s->probes[c].codec == WEIR_CODEC_JPEG)
-            return true;
-    return false;
+    return view->out_width * 2 <= view->width && view->out_height * 2 <= view->height;
 }
 
 /* The CPU makes smaller images at a DCT scale, which gives other pixels: what is chosen by a clock must not show. */
 static bool is_made_smaller(const struct weir_shared *s)
 {
-    for (int c = 0; c < weir_dataset_cameras(s->dataset); c++) {
-        const struct weir_view *view = &s->views[c];
-        if (s->probes[c].codec == WEIR_CODEC_JPEG && view->out_width * 2 <= view->width &&
-            view->out_height * 2 <= view->height)
-            return true;
-    }
+    int cameras[WEIR_CAMERAS_MAX];
+    for (int e = 0; e < weir_dataset_episodes(s->dataset); e++)
+        for (int n = jpeg_cameras(s, e, cameras), i = 0; i < n; i++)
+            if (becomes_smaller(&s->views[cameras[i]]))
+                return true;
     return false;
 }
 
@@ -331,7 +355,7 @@ void weir_choose_decoder(struct weir_decoder_choice *choice, const struct weir_s
     *choice = (struct weir_decoder_choice){.decoder = "turbo"};
     if (gpu < 0)
         snprintf(choice->why, sizeof choice->why, "batches stay with the CPU");
-    else if (!has_jpegs(shared))
+    else if (jpeg_frames(shared) == 0)
         snprintf(choice->why, sizeof choice->why, "there are no JPEGs");
     else if (is_made_smaller(shared))
         snprintf(choice->why, sizeof choice->why,
