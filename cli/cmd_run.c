@@ -240,9 +240,12 @@ static void print_reading(const struct weir_loader_facts *facts, const struct ru
 
 static void print_decoding(const struct weir_loader_facts *facts)
 {
-    if (strcmp(facts->decoder_requested, "auto") == 0 && facts->device >= 0)
-        fprintf(stderr, "decodes: %s (auto: %s)\n", facts->decoder_used, facts->decoder_why);
-    else if (facts->device >= 0)
+    if (facts->device < 0)
+        return;
+    bool chosen = strcmp(facts->decoder_requested, "auto") == 0;
+    if (*facts->decoder_why)
+        fprintf(stderr, "decodes: %s (%s%s)\n", facts->decoder_used, chosen ? "auto: " : "", facts->decoder_why);
+    else
         fprintf(stderr, "decodes: %s\n", facts->decoder_used);
 }
 

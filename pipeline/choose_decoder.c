@@ -350,12 +350,17 @@ static void try_both(struct weir_decoder_choice *choice, const struct weir_share
     close_samples(&samples);
 }
 
+bool weir_has_jpegs(const struct weir_shared *shared)
+{
+    return jpeg_frames(shared) > 0;
+}
+
 void weir_choose_decoder(struct weir_decoder_choice *choice, const struct weir_shared *shared, int gpu)
 {
     *choice = (struct weir_decoder_choice){.decoder = "turbo"};
     if (gpu < 0)
         snprintf(choice->why, sizeof choice->why, "batches stay with the CPU");
-    else if (jpeg_frames(shared) == 0)
+    else if (!weir_has_jpegs(shared))
         snprintf(choice->why, sizeof choice->why, "there are no JPEGs");
     else if (is_made_smaller(shared))
         snprintf(choice->why, sizeof choice->why,

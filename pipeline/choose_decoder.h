@@ -5,6 +5,9 @@
 
 #include "pipeline/worker_priv.h"
 
+/* Whether any camera of any episode has JPEGs: all else is the CPU's, whatever the decoder. */
+bool weir_has_jpegs(const struct weir_shared *shared);
+
 /* gpu: the GPU's number; -1 = none, and nothing is tried. The dataset and its probes are open. What keeps a GPU from
  * decoding is why the CPU does it, and no error; a lost GPU is met again by who uses it next. */
 void weir_choose_decoder(struct weir_decoder_choice *choice, const struct weir_shared *shared, int gpu);

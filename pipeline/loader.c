@@ -79,11 +79,15 @@ static void choose_views(struct weir_shared *s)
 static void choose_decoder(struct weir_shared *s)
 {
     int gpu;
-    if (strcmp(s->config.decoder, "auto") != 0)
+    struct weir_decoder_choice *choice = &s->decoder_choice;
+    if (strcmp(s->config.decoder, "auto") != 0) {
+        if (weir_decoder_on_gpu(s->config.decoder) && !weir_has_jpegs(s))
+            snprintf(choice->why, sizeof choice->why, "there are no JPEGs: nothing for the GPU to decode");
         return;
+    }
     weir_device_parse(s->config.device, &gpu, NULL);
-    weir_choose_decoder(&s->decoder_choice, s, gpu);
-    s->config.decoder = s->decoder_choice.decoder;
+    weir_choose_decoder(choice, s, gpu);
+    s->config.decoder = choice->decoder;
 }
 
 static int open_dataset(struct weir_shared *s, struct weir_err *err)

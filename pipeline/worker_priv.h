@@ -29,7 +29,7 @@ struct weir_shared {
     struct weir_file_set *files;
     struct weir_reading reading; /* the engine, and read-ahead */
     const char *decoder_requested;
-    struct weir_decoder_choice decoder_choice; /* of "auto" */
+    struct weir_decoder_choice decoder_choice; /* of "auto"; of a named one, why it has nothing to do */
     struct weir_sampler *sampler;
     struct weir_recorder *recorder;
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];

@@ -592,6 +592,8 @@ assert engine["by"] == "7 JPEG engines" and engine["frames"] == 160 and engine["
 assert decode["sent_back"] == 0 and decode["least_db"] == 99, decode'
     run 2 run "$data" --decoder nvjpeg
     err "add --device cuda"
+    run 0 run "$work/raw" --device cuda --decoder nvjpeg --train-split 1
+    err "decodes: nvjpeg (there are no JPEGs: nothing for the GPU to decode)"
     WEIR_FAKE_JPEG=fail=io:1 run 1 run "$data" --device cuda --decoder nvjpeg
     err "weir run: in a group of "
     err ": GPU 0: decoding faulted"
