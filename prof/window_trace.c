@@ -46,8 +46,8 @@ static weir_text_id name_of(struct build *b, weir_name name)
     return b->names[name];
 }
 
-/* What a range is for the clients: the consumer's wait is what TensorBoard knows as the DataLoader's time (but that for
- * a GPU that is behind is not the loader's), its other stages are operators, and what workers do is theirs unless it is
+/* What a range is for the clients: the consumer's wait for data, and no other wait, is what TensorBoard knows as the
+ * DataLoader's time on whatever thread; its other stages are operators, and what workers do is theirs unless it is
  * asked for. False: it is not shown. */
 static bool name_range(struct build *b, struct weir_event *event, weir_name name)
 {
@@ -59,10 +59,8 @@ static bool name_range(struct build *b, struct weir_event *event, weir_name name
     if (stage->kind == WEIR_KIND_LOOP)
         return false;
     event->cat = stage->consumer || b->how->worker_ops ? WEIR_CAT_CPU_OP : WEIR_CAT_LOADER_STAGE;
-    if (stage->consumer && stage->kind == WEIR_KIND_WAIT && name != WEIR_STAGE_WAIT_GPU) {
+    if (name == WEIR_STAGE_WAIT_DATA) /* an operator: TensorBoard's plugin overlooks it as a user_annotation */
         event->name = b->data_wait;
-        event->cat = WEIR_CAT_CPU_OP; /* TensorBoard's plugin overlooks it as a user_annotation */
-    }
     return true;
 }
 

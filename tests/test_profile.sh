@@ -208,6 +208,15 @@ assert busy and all(owners[e["args"]["External id"]]["name"] == "20_train_forwar
 assert file["deviceProperties"][0]["name"] == "stand-in" and file["cupti_version"] == 130001
 flows = [sum(e["ph"] == p for e in events) for p in "sf"]
 assert flows[0] == flows[1] > 0, flows'
+    # Little ahead and slow decoding: all the time some thread waits for it.
+    WEIR_FAKE_JPEG=frame_ns=3000000 run 0 run "$data" --batch-size 2 --num-epochs 2 --prefetch 2 --device cuda \
+        --decoder nvjpeg --profile "$work/jpeg" --schedule wait=2,warmup=1,active=4,repeat=1
+    trace "waits for decoding are not the loop's" jpeg '
+waits = named("enumerate(DataLoader)#WeirLoader.__next__")
+(loop,) = {e["tid"] for e in ranges if e["name"].startswith("ProfilerStep#")}
+assert waits and {e["tid"] for e in waits} == {loop}, waits
+decoding = named("09d_wait_for_gpu_decode")
+assert decoding and all(e["cat"] == "loader_stage" and e["tid"] != loop for e in decoding), decoding'
     WEIR_FAKE_CUDA=fail=lost:40 run 1 run "$data" --batch-size 2 --device cuda --profile "$work/lost"
     unset WEIR_CUDA_MODULE
 fi

@@ -386,6 +386,41 @@ Test(profiler, zones_and_what_is_open_at_the_end)
     cr_assert_eq(seen.windows, 1);
 }
 
+static const char *stage_name(int stage)
+{
+    return stage == WEIR_STAGE_WAIT_DATA ? "enumerate(DataLoader)#WeirLoader.__next__" : weir_stage_info(stage)->name;
+}
+
+/* The plugin counts what has the DataLoader's name as the loop's wait, whatever thread it is on. */
+Test(profiler, only_the_wait_for_data_is_the_dataloaders)
+{
+    static struct expected all[WEIR_STAGE_MAX];
+    struct seen seen = {.look = look_for_wanted};
+    struct weir_recorder *recorder;
+    wanted = all;
+    n_wanted = 0;
+    weir_stage_register("another wait", WEIR_KIND_WAIT, true);
+    cr_assert_eq(weir_recorder_open(&recorder), 0);
+    struct weir_profiler *profiler = open_profiler(&seen, "active=1,repeat=1");
+    weir_thread_attach(recorder, "weir-jpeg0", WEIR_ROLE_OTHER);
+    for (int stage = 0; stage < weir_stage_count(); stage++) {
+        const struct weir_stage_info *info = weir_stage_info(stage);
+        if (info->kind != WEIR_KIND_WAIT)
+            continue;
+        bool loop = info->consumer;
+        all[n_wanted++] =
+            (struct expected){stage_name(stage), WEIR_EVENT_RANGE, loop ? WEIR_CAT_CPU_OP : WEIR_CAT_LOADER_STAGE, 1};
+        WEIR_ZONE(stage);
+    }
+    cr_assert_geq(n_wanted, 7);
+    cr_assert(!weir_stage_info(WEIR_STAGE_WAIT_GPU_DECODE)->consumer, "a thread of the loader's waits there");
+    weir_profiler_step(profiler);
+    weir_thread_detach();
+    weir_profiler_close(&profiler);
+    weir_recorder_close(&recorder);
+    cr_assert_eq(seen.windows, 1);
+}
+
 /* ---- limits ---- */
 
 Test(profiler, full_rings_drop_and_count)
