@@ -219,6 +219,14 @@ static uint64_t external_id_of(const struct weir_gpu_join *join, int32_t range)
     return annotation;
 }
 
+/* What a call reaches out of its range by the clocks' error alone; readers drop ranges that overlap in part. */
+static void clip_call(const struct weir_gpu_join *join, struct weir_gpu_call *call)
+{
+    int64_t end_ns = call->range >= 0 ? join->ranges[call->range].end_ns : INT64_MAX;
+    if (call->end_ns > end_ns && call->end_ns - end_ns <= WEIR_GPU_CLOCK_ERROR_NS)
+        call->end_ns = end_ns;
+}
+
 static void find_ranges(struct weir_gpu_join *join)
 {
     const struct weir_trace *trace = join->trace;
@@ -232,8 +240,10 @@ static void find_ranges(struct weir_gpu_join *join)
         sort_calls(join, by_start);
         number_ranges(join);
         walk_in_time(join, innermost);
-        for (size_t i = 0; i < join->n_calls; i++)
+        for (size_t i = 0; i < join->n_calls; i++) {
             join->calls[i].external_id = external_id_of(join, join->calls[i].range);
+            clip_call(join, &join->calls[i]);
+        }
     }
     free(innermost);
 }

@@ -30,11 +30,11 @@ static weir_text_id intern(struct build *b, const char *text)
     return weir_trace_intern(b->trace, text, strlen(text));
 }
 
+/* As the GPU's records have it (weir_gpu_now_ns): ticks as ns first, then the difference. The other way round rounds
+ * differently, and a call would end after the range that it was made in. */
 static int64_t ns_of(const struct build *b, uint64_t ticks)
 {
-    uint64_t begin = b->window->begin;
-    return ticks >= begin ? b->begin_ns + (int64_t)weir_clock_to_ns(ticks - begin)
-                          : b->begin_ns - (int64_t)weir_clock_to_ns(begin - ticks);
+    return b->begin_ns + (int64_t)(weir_clock_to_ns(ticks) - weir_clock_to_ns(b->window->begin));
 }
 
 /* ---- names ---- */
