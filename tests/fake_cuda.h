@@ -67,17 +67,18 @@ struct fake_operation {
 /* 0, or -EIO once the GPU is lost. */
 int fake_queue(void *stream, const struct fake_operation *operation, struct weir_err *err);
 
-/* Tells another part of the module, a recorder say, what has run: from the stream's thread, times of fake_now_ns.
- * stream: from 1; number: counts operations, from 1. NULL = nobody. */
+/* Tells another part of the module, a recorder say, what has run: from the stream's thread, times of the clock that is
+ * given, 0 for what was before the first. stream: from 1; number: counts operations, from 1. NULL = nobody, and then
+ * the clock stays. */
 struct fake_ran {
     const char *name;
     uint32_t stream, number;
-    pid_t tid; /* the thread that queued it, and when */
-    int64_t queued_ns;
+    pid_t tid; /* the thread that queued it, and the call that it did so with */
+    int64_t call_ns, called_ns;
     int64_t start_ns, end_ns;
     size_t bytes;
 };
-void fake_observe(void (*on_ran)(const struct fake_ran *ran));
+void fake_observe(void (*on_ran)(const struct fake_ran *ran), uint64_t (*now_ns)(void));
 
 /* The same of calls about events, from the thread that made them. A wait is told of with the record that it was for;
  * record and stream waits are operations, too, and have their number; that of a wait is one of its own, above those. */

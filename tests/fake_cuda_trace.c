@@ -18,7 +18,6 @@ struct weir_gpu_records {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weir_gpu_records *records; /* of the recording that goes on */
 static struct weir_gpu_records scripted;
-static int64_t clock_offset_ns;
 static uint64_t dropped;
 static const char *start_fails, *stop_fails;
 static _Atomic int started, stopped, kept;
@@ -36,12 +35,11 @@ static void append(struct weir_gpu_records *to, const struct weir_gpu_record *re
 
 static void append_call(const struct fake_ran *ran, bool copy)
 {
-    int64_t queued_ns = ran->queued_ns + clock_offset_ns, start_ns = ran->start_ns + clock_offset_ns;
     struct weir_gpu_record call = {
         .kind = WEIR_GPU_RECORD_RUNTIME,
         .name = copy ? "cudaMemcpyAsync" : "cudaLaunchKernel",
-        .start_ns = (uint64_t)queued_ns,
-        .end_ns = (uint64_t)(start_ns < queued_ns + 100 ? start_ns : queued_ns + 100),
+        .start_ns = (uint64_t)ran->call_ns,
+        .end_ns = (uint64_t)ran->called_ns,
         .pid = getpid(),
         .tid = ran->tid,
         .cbid = copy ? 41 : 211,
@@ -56,8 +54,8 @@ static void on_ran(const struct fake_ran *ran)
     struct weir_gpu_record did = {
         .kind = copy ? WEIR_GPU_RECORD_COPY : WEIR_GPU_RECORD_KERNEL,
         .name = ran->name,
-        .start_ns = (uint64_t)(ran->start_ns + clock_offset_ns),
-        .end_ns = (uint64_t)(ran->end_ns + clock_offset_ns),
+        .start_ns = (uint64_t)ran->start_ns,
+        .end_ns = (uint64_t)ran->end_ns,
         .correlation = ran->number,
         .context = 1,
         .stream = 6 + ran->stream,
@@ -88,8 +86,8 @@ static void on_call(const struct fake_called *called)
     struct weir_gpu_record record = {
         .kind = WEIR_GPU_RECORD_RUNTIME,
         .name = names[called->call],
-        .start_ns = (uint64_t)(called->start_ns + clock_offset_ns),
-        .end_ns = (uint64_t)(called->end_ns + clock_offset_ns),
+        .start_ns = (uint64_t)called->start_ns,
+        .end_ns = (uint64_t)called->end_ns,
         .pid = getpid(),
         .tid = gettid(),
         .cbid = cbids[called->call],
@@ -122,20 +120,6 @@ static void library(char *text, size_t size)
     snprintf(text, size, "no CUPTI: the stand-in for tests");
 }
 
-/* The tightest of a few tries: an interrupt in between does not count. */
-static int64_t offset_of(uint64_t (*now_ns)(void))
-{
-    int64_t least = INT64_MAX, offset_ns = 0;
-    for (int i = 0; i < 64; i++) {
-        int64_t before = fake_now_ns(), there = (int64_t)now_ns(), took = fake_now_ns() - before;
-        if (took >= least)
-            continue;
-        least = took;
-        offset_ns = there - before - took / 2;
-    }
-    return offset_ns;
-}
-
 static int start(const struct weir_gpu_trace_config *config, struct weir_err *err)
 {
     started++;
@@ -145,14 +129,13 @@ static int start(const struct weir_gpu_trace_config *config, struct weir_err *er
     struct weir_gpu_records *fresh = calloc(1, sizeof *fresh);
     if (!fresh)
         fake_die("the host has no memory left");
-    clock_offset_ns = offset_of(config->now_ns);
     pthread_mutex_lock(&lock);
     if (records)
         fake_die("trace start: it records already");
     records = fresh;
     pthread_mutex_unlock(&lock);
     kept++;
-    fake_observe(on_ran);
+    fake_observe(on_ran, config->now_ns);
     fake_observe_calls(on_call);
     return 0;
 }
@@ -161,7 +144,7 @@ static int stop(struct weir_gpu_records **out, struct weir_err *err)
 {
     for (int i = 0; i < fake_config()->gpus; i++)
         fake_drain(&(struct weir_gpu){i});
-    fake_observe(NULL);
+    fake_observe(NULL, NULL);
     fake_observe_calls(NULL);
     pthread_mutex_lock(&lock);
     if (!records)

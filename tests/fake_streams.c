@@ -28,7 +28,7 @@ struct queued {
     struct fake_operation operation;
     struct record *passes, *awaits; /* at most one of them; then nothing is run */
     uint32_t number;
-    int64_t queued_ns; /* when, and by whom */
+    int64_t call_ns, called_ns; /* when, and by whom */
     pid_t tid;
 };
 
@@ -50,6 +50,7 @@ static uint32_t stream_numbers;
 static bool lost;
 static void (*observer)(const struct fake_ran *ran);
 static void (*call_observer)(const struct fake_called *called);
+static uint64_t (*_Atomic observers_clock)(void);
 static uint32_t waits = 1u << 30; /* numbers of waits */
 
 static int lost_error(struct weir_err *err)
@@ -65,11 +66,19 @@ int fake_check_lost(struct weir_err *err)
     return is_lost ? lost_error(err) : 0;
 }
 
-void fake_observe(void (*on_ran)(const struct fake_ran *ran))
+void fake_observe(void (*on_ran)(const struct fake_ran *ran), uint64_t (*now_ns)(void))
 {
     pthread_mutex_lock(&lock);
     observer = on_ran;
+    if (on_ran)
+        observers_clock = now_ns;
     pthread_mutex_unlock(&lock);
+}
+
+static int64_t observed_ns(void)
+{
+    uint64_t (*now_ns)(void) = observers_clock;
+    return now_ns ? (int64_t)now_ns() : 0;
 }
 
 void fake_observe_calls(void (*on_call)(const struct fake_called *called))
@@ -85,7 +94,7 @@ static void tell(enum fake_call call, const struct record *record, uint32_t stre
     void (*on_call)(const struct fake_called *) = call_observer;
     if (!on_call || !record)
         return;
-    const struct fake_called called = {call, stream, number, record->stream, record->number, start_ns, fake_now_ns()};
+    const struct fake_called called = {call, stream, number, record->stream, record->number, start_ns, observed_ns()};
     pthread_mutex_unlock(&lock);
     on_call(&called);
     pthread_mutex_lock(&lock);
@@ -114,11 +123,12 @@ static void run(struct stream *stream, const struct queued *queued)
                            .stream = stream->number,
                            .number = queued->number,
                            .tid = queued->tid,
-                           .queued_ns = queued->queued_ns,
-                           .start_ns = fake_now_ns(),
+                           .call_ns = queued->call_ns,
+                           .called_ns = queued->called_ns,
+                           .start_ns = observed_ns(),
                            .bytes = queued->operation.bytes};
     queued->operation.run(queued->operation.user);
-    ran.end_ns = fake_now_ns();
+    ran.end_ns = observed_ns();
     free(queued->operation.user);
     if (on_ran)
         on_ran(&ran);
@@ -184,6 +194,7 @@ static struct event *event_of(const void *handle, const char *what)
 
 static int push(struct stream *stream, struct queued item, struct weir_err *err)
 {
+    int64_t call_ns = observed_ns();
     operations++;
     lost = lost || (fake_config()->lost_at > 0 && operations >= fake_config()->lost_at);
     if (lost) {
@@ -193,11 +204,12 @@ static int push(struct stream *stream, struct queued item, struct weir_err *err)
     struct queued *queued = must(malloc(sizeof *queued));
     *queued = item;
     queued->number = (uint32_t)operations;
-    queued->queued_ns = fake_now_ns();
+    queued->call_ns = call_ns;
     queued->tid = gettid();
     *stream->end = queued;
     stream->end = &queued->next;
     pthread_cond_broadcast(&changed);
+    queued->called_ns = observed_ns();
     return 0;
 }
 
@@ -334,7 +346,7 @@ int fake_record(struct weir_gpu *gpu, void *event_handle, void *stream_handle, s
 {
     (void)gpu;
     struct record *record = must(calloc(1, sizeof *record));
-    int64_t start_ns = fake_now_ns();
+    int64_t start_ns = observed_ns();
     pthread_mutex_lock(&lock);
     struct event *event = event_of(event_handle, "record");
     struct stream *stream = stream_of(stream_handle, "record");
@@ -358,7 +370,7 @@ int fake_record(struct weir_gpu *gpu, void *event_handle, void *stream_handle, s
 int fake_stream_wait(struct weir_gpu *gpu, void *stream_handle, void *event_handle, struct weir_err *err)
 {
     (void)gpu;
-    int64_t start_ns = fake_now_ns();
+    int64_t start_ns = observed_ns();
     pthread_mutex_lock(&lock);
     struct event *event = event_of(event_handle, "stream_wait");
     struct stream *stream = stream_of(stream_handle, "stream_wait");
@@ -384,7 +396,7 @@ int fake_passed(struct weir_gpu *gpu, void *handle, struct weir_err *err)
 int fake_wait(struct weir_gpu *gpu, void *handle, struct weir_err *err)
 {
     (void)gpu;
-    int64_t start_ns = fake_now_ns();
+    int64_t start_ns = observed_ns();
     pthread_mutex_lock(&lock);
     struct record *record = event_of(handle, "wait")->last;
     if (record)
