@@ -68,6 +68,7 @@ struct weir_event {
     uint32_t correlation;  /* links a runtime call with its device event; 0 = none */
     uint8_t kind, cat;     /* enum weir_event_kind, enum weir_cat */
     bool unfinished;       /* the range was open when the window closed */
+    bool stage;            /* work of a stage: on a GPU's streams it is drawn, as annotations are */
     union {
         double value; /* of counters */
         struct {

@@ -1,5 +1,5 @@
-/* What GPUs did, as the events of a trace: kernels, copies, memsets, synchronisations, memory, and the annotations that
- * they were launched in. */
+/* What GPUs did, as the events of a trace: kernels, copies, memsets, synchronisations, memory, and the annotations
+ * and stages that they were launched in. */
 #include "prof/gpu_join_priv.h"
 
 #include <inttypes.h>
@@ -56,11 +56,18 @@ static bool is_in_window(const struct weir_gpu_join *join, const struct weir_gpu
 
 /* ---- annotations ---- */
 
+/* What torch has as a user_annotation. No steps, though torch draws those as well: TensorBoard's plugin takes each for
+ * one more step, and halves their mean. */
+static bool has_span(const struct weir_trace *trace, const struct weir_event *event)
+{
+    return event->stage || (event->cat == WEIR_CAT_USER_ANNOTATION && !weir_gpu_join_is_step(trace, event));
+}
+
 static void note_spans(struct weir_gpu_join *join, const struct weir_event *event, const struct weir_gpu_call *call)
 {
     for (int32_t range = call ? call->range : -1; range >= 0; range = join->ranges[range].around) {
         const struct weir_event *there = &join->trace->events[join->ranges[range].event];
-        if (there->cat != WEIR_CAT_USER_ANNOTATION || weir_gpu_join_is_step(join->trace, there))
+        if (!has_span(join->trace, there))
             continue;
         if (!weir_gpu_join_room(join, &join->spans, join->n_spans, &join->spans_room, sizeof *join->spans))
             return;

@@ -34,7 +34,7 @@ struct weir_gpu_range {
     int32_t around; /* the range it is in; -1 = none */
 };
 
-/* What runs from the first to the last thing on a stream that was launched inside an annotation. */
+/* What runs from the first to the last thing on a stream that was launched inside an annotation or a stage. */
 struct weir_gpu_span {
     int64_t start_ns, end_ns;
     int32_t range;

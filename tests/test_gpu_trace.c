@@ -260,15 +260,53 @@ static void launch_in_a_stage(void)
     {
         WEIR_ZONE(WEIR_STAGE_H2D_COPY);
         launch(FIRST);
+        launch(FIRST + 1);
+    }
+    {
+        WEIR_ZONE(WEIR_STAGE_CACHE_COPY); /* of a worker */
+        launch(FIRST + 2);
+    }
+    {
+        WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
+        launch(FIRST + 3);
+    }
+    {
+        WEIR_ZONE(WEIR_STAGE_BACKWARD);
     }
     weir_thread_detach();
     weir_recorder_close(&recorder);
 }
 
-static const struct weir_averages_row *row_named(const struct weir_averages *averages, const char *name)
+/* On the stream, as torch has it of the same ranges, which are its user_annotations. */
+static void check_span(const struct weir_trace *trace, const char *stage, enum weir_cat cat, uint32_t first,
+                       uint32_t last)
+{
+    const struct weir_event *span = find(trace, WEIR_CAT_GPU_USER_ANNOTATION, stage, 0);
+    const struct weir_event *from = find(trace, WEIR_CAT_KERNEL, "Kernel", first);
+    const struct weir_event *to = find(trace, WEIR_CAT_KERNEL, "Kernel", last);
+    cr_assert_eq(span->start_ns, from->start_ns - 1);
+    cr_assert_eq(span->start_ns + span->duration_ns, to->start_ns + to->duration_ns + 1);
+    cr_assert_eq(span->external_id, find(trace, cat, stage, 0)->external_id);
+    cr_assert_eq(span->track, from->track);
+}
+
+static void look_at_stages(const struct weir_profiler_window *window)
+{
+    check_span(window->trace, "07_h2d_copy", WEIR_CAT_CPU_OP, FIRST, FIRST + 1);
+    check_span(window->trace, "03e_cache_copy", WEIR_CAT_LOADER_STAGE, FIRST + 2, FIRST + 2);
+    cr_assert_eq(count(window->trace, WEIR_CAT_GPU_USER_ANNOTATION), 2, "no waits, no steps, nothing without work");
+}
+
+Test(gpu_trace, stages_are_drawn_on_the_stream_they_launched_something_on)
+{
+    record(launch_in_a_stage, look_at_stages);
+}
+
+static const struct weir_averages_row *row_named(const struct weir_averages *averages, const char *name, bool device)
 {
     for (size_t i = 0; i < averages->n_rows; i++)
-        if (strcmp(weir_trace_text(averages->trace, averages->rows[i].name), name) == 0)
+        if (strcmp(weir_trace_text(averages->trace, averages->rows[i].name), name) == 0 &&
+            averages->rows[i].device == device)
             return &averages->rows[i];
     cr_assert_fail("no row %s", name);
     return NULL;
@@ -280,11 +318,12 @@ static void look_at_averages(const struct weir_profiler_window *window)
     const struct weir_averages_config config = {0};
     cr_assert_eq(weir_averages_open(&averages, window->trace, &config), 0);
     cr_assert(averages->has_device_time);
-    cr_assert_eq(averages->self_device_ns, 3000);
-    cr_assert_eq(row_named(averages, "07_h2d_copy")->self_device_ns, 3000);
-    cr_assert_eq(row_named(averages, "Kernel")->device_ns, 3000);
-    cr_assert(row_named(averages, "Kernel")->device);
-    cr_assert_eq(row_named(averages, "cudaLaunchKernel")->cpu_ns, 1000);
+    cr_assert_eq(averages->self_device_ns, 4 * 3000, "what is drawn for stages is left out");
+    cr_assert_eq(row_named(averages, "07_h2d_copy", false)->self_device_ns, 2 * 3000);
+    cr_assert_eq(row_named(averages, "03e_cache_copy", false)->self_device_ns, 3000);
+    cr_assert(row_named(averages, "03e_cache_copy", true)->annotation);
+    cr_assert_eq(row_named(averages, "Kernel", true)->device_ns, 4 * 3000);
+    cr_assert_eq(row_named(averages, "cudaLaunchKernel", false)->cpu_ns, 4 * 1000);
     weir_averages_close(&averages);
 }
 
@@ -315,7 +354,7 @@ static void look_at_own_times(const struct weir_profiler_window *window)
     struct weir_averages *averages;
     const struct weir_averages_config config = {0};
     cr_assert_eq(weir_averages_open(&averages, window->trace, &config), 0);
-    row_named(averages, "cudaEventSynchronize");
+    row_named(averages, "cudaEventSynchronize", false);
     for (size_t i = 0; i < averages->n_rows; i++)
         cr_assert_geq(averages->rows[i].self_cpu_ns, 0, "%s", weir_trace_text(averages->trace, averages->rows[i].name));
     weir_averages_close(&averages);

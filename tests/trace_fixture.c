@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STREAM = 7, COPY_STREAM = 20, GPU_OVERHEAD_US = 20 };
+enum { STREAM = 7, COPY_STREAM = 20, GPU_OVERHEAD_US = 20, LAUNCH_US = 30, KERNEL_US = 1500 };
 
 weir_text_id fixture_text(struct weir_trace *trace, const char *text)
 {
@@ -199,11 +199,21 @@ static void run_kernel(struct weir_trace *trace, uint32_t thread, int64_t at, ui
                                     "\"warps per SM\": 16.0, \"grid\": [264, 1, 1], \"block\": [256, 1, 1], "
                                     "\"est. achieved occupancy %\": 25",
                             .call_us = at,
-                            .start_us = at + 30,
-                            .us = 1500,
+                            .start_us = at + LAUNCH_US,
+                            .us = KERNEL_US,
                             .stream = STREAM,
                             .correlation = correlation,
                             .external_id = external});
+}
+
+/* As a stage is drawn where its kernel ran. */
+static void run_stage(struct weir_trace *trace, const char *name, int64_t kernel_us, uint64_t external)
+{
+    uint32_t track = (uint32_t)weir_trace_track(trace, 0, STREAM, true, 0);
+    struct weir_event *event = fixture_range(trace, track, WEIR_CAT_GPU_USER_ANNOTATION, name, kernel_us, KERNEL_US);
+    event->start_ns -= 1;
+    event->duration_ns += 2;
+    event->external_id = external;
 }
 
 static void synchronize(struct weir_trace *trace, uint32_t thread, int64_t at, uint32_t correlation)
@@ -244,8 +254,11 @@ struct weir_trace *fixture_gpu_trace(void)
     for (int step = 0; step < FIXTURE_STEPS; step++) {
         int64_t begin = (int64_t)step * FIXTURE_STEP_US + 1000;
         copy_to_gpu(trace, thread, begin, correlation++);
-        run_kernel(trace, thread, begin + 3300, correlation++, external_of(trace, "conv2d", begin + 3200));
-        run_kernel(trace, thread, begin + 6200, correlation++, external_of(trace, "train_backward", begin + 6100));
+        uint64_t forward = external_of(trace, "conv2d", begin + 3200);
+        uint64_t backward = external_of(trace, "train_backward", begin + 6100);
+        run_kernel(trace, thread, begin + 3300, correlation++, forward);
+        run_kernel(trace, thread, begin + 6200, correlation++, backward);
+        run_stage(trace, "train_backward", begin + 6200 + LAUNCH_US, backward);
         memory(trace, thread, begin + 6250, 1 << 20, (int64_t)1 << 22, 0);
         synchronize(trace, thread, begin + 9700, correlation++);
     }

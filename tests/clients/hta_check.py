@@ -49,6 +49,12 @@ def check_gpu(analysis):
     frame("queue length", analysis.get_queue_length_summary())
     frame("memory bandwidth", analysis.get_memory_bw_summary())
     frame("overlap", analysis.get_comm_comp_overlap(visualize=False))
+    annotations = analysis.get_gpu_user_annotation_breakdown(visualize=False)
+    frame("annotations on the GPU", annotations)
+    kernels = analysis.get_gpu_kernels_with_user_annotations(0)
+    frame("kernels with annotations", kernels)
+    owners = set(kernels.s_user_annotation) - {""}
+    assert owners and owners <= set(annotations.name), f"kernels of {owners}, annotations {set(annotations.name)}"
     graph, found = analysis.critical_path_analysis(rank=0, annotation="ProfilerStep", instance_id=1)
     assert found and graph.critical_path_nodes, "no critical path"
     print(f"critical path: {len(graph.critical_path_nodes)} nodes")
