@@ -161,10 +161,7 @@ static int keep_epoch(struct run_part *part, const struct weir_epoch_line *epoch
 static int add_row(struct weir_totals *totals, const struct weir_report_row *row)
 {
     char name[sizeof row->name + 16];
-    snprintf(name, sizeof name, "%s%s", row->name,
-             row->gpu                             ? " (gpu)"
-             : weir_totals_has(totals, row->name) ? " (consumer)"
-                                                  : "");
+    snprintf(name, sizeof name, "%s%s", row->name, row->gpu ? " (gpu)" : row->helper ? " (helper)" : "");
     return weir_totals_add(totals, name, row->total_s, row->count, row->mean_s);
 }
 

@@ -154,15 +154,22 @@ static void fill_counts(struct weir_report *report, struct loop *l, const struct
     report->bad_episodes = now->bad_episodes;
 }
 
+/* Of workers, and of threads that feed a GPU. */
+static uint64_t self_ns(const struct weir_snapshot *snapshot, int stage)
+{
+    return snapshot->stages[stage].self_ns + snapshot->others[stage].self_ns;
+}
+
 /* What loading a frame has cost in the run so far, where it was not in the cache: finding, reading, unpacking, decoding
  * and converting it. NAN before the first. */
 static double loading_ns(const struct weir_snapshot *run)
 {
     static const int stages[] = {WEIR_STAGE_FILE_CACHE, WEIR_STAGE_READ_BYTES, WEIR_STAGE_INFLATE,
                                  WEIR_STAGE_IMAGE_DECODE, WEIR_STAGE_TO_TENSOR};
-    uint64_t frames = run->stages[WEIR_STAGE_IMAGE_DECODE].count, sum_ns = 0;
+    uint64_t sum_ns = 0;
+    uint64_t frames = run->stages[WEIR_STAGE_IMAGE_DECODE].count + run->others[WEIR_STAGE_IMAGE_DECODE].count;
     for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
-        sum_ns += run->stages[stages[i]].self_ns;
+        sum_ns += self_ns(run, stages[i]);
     return frames ? (double)sum_ns / (double)frames : NAN;
 }
 
@@ -183,10 +190,9 @@ static void fill_cache(struct weir_report_cache *cache, const struct loop *l, co
     cache->all_hit_rate = known ? 1 - (double)(now->cache_seen - then->cache_seen) / (double)all : -1;
     cache->saved_s = NAN;
     if (window)
-        cache->saved_s =
-            ((double)cache->hits * loading_ns(run) -
-             (double)(window->stages[WEIR_STAGE_CACHE_COPY].self_ns + window->stages[WEIR_STAGE_CACHE_KEEP].self_ns)) /
-            1e9;
+        cache->saved_s = ((double)cache->hits * loading_ns(run) -
+                          (double)(self_ns(window, WEIR_STAGE_CACHE_COPY) + self_ns(window, WEIR_STAGE_CACHE_KEEP))) /
+                         1e9;
 }
 
 /* Episodes left out at open belong to every report, bad frames to the one in whose time they were met. */

@@ -22,7 +22,7 @@
 
 /* A frame of so many of a kind is compared; at most so many kinds are told apart, the others share one verdict. */
 enum { WEIR_GATE_EVERY = 1024, WEIR_GATE_KINDS_MAX = 1024 };
-/* Frames that the engine itself refuses, of a kind that it has decoded before, until the kind is the CPU's. */
+/* Frames of a kind that the engine itself refuses until the kind is the CPU's. */
 enum { WEIR_GATE_REFUSALS = 3 };
 
 /* Peak signal-to-noise ratio of n samples of 8 bits, dB: 0 .. WEIR_PSNR_MAX_DB. */
@@ -50,8 +50,8 @@ enum weir_gate_advice weir_gate_ask(struct weir_gate *gate, enum weir_gpu_jpeg_e
 /* What comparing a frame gave (0 dB: the CPU could not decode it). True when its picture may be used. */
 bool weir_gate_tell(struct weir_gate *gate, enum weir_gpu_jpeg_engine engine, uint64_t kind, double db);
 
-/* The engine itself refused a frame of the kind: it is that frame's fault, once or twice; of a kind of which none was
- * compared yet, it is the kind's, and the next ones are the CPU's at once. */
+/* The engine itself refused a frame of the kind: it is that frame's fault, once or twice, and then the kind's: the next
+ * ones are the CPU's at once. */
 void weir_gate_refused(struct weir_gate *gate, enum weir_gpu_jpeg_engine engine, uint64_t kind);
 
 struct weir_gate_counts {

@@ -2,6 +2,7 @@
 #include "decoders/gpu_jpeg.h"
 #include "pipeline/gpu_decode_priv.h"
 #include "pipeline/gpu_priv.h"
+#include "prof/cores.h"
 #include "prof/threads.h"
 
 #include <errno.h>
@@ -182,7 +183,6 @@ static double cpu_rate(const struct samples *samples, int threads)
     pthread_t started[THREADS_MAX];
     double rate = 0;
     int n = 0;
-    threads = threads < 1 ? 1 : threads < THREADS_MAX ? threads : THREADS_MAX;
     for (; n < threads; n++) {
         trial.threads[n] = (struct cpu_thread){&trial, n, 0};
         if (weir_thread_start(&started[n], run_cpu_thread, &trial.threads[n]) != 0)
@@ -323,6 +323,14 @@ static void judge(struct weir_decoder_choice *choice, double beside, const char 
              choice->cpu_rate, count, engine, choice->gpu_rate);
 }
 
+/* More than there are cores decode no more, and would take long to be heard. */
+static int workers_at_work(const struct weir_shared *s)
+{
+    int workers = s->config.num_workers > 0 ? s->config.num_workers : 1, cores = weir_cores_usable();
+    int most = cores < THREADS_MAX ? cores : THREADS_MAX;
+    return workers < most ? workers : most;
+}
+
 static void try_both(struct weir_decoder_choice *choice, const struct weir_shared *s, int gpu)
 {
     struct samples samples = {0};
@@ -342,8 +350,8 @@ static void try_both(struct weir_decoder_choice *choice, const struct weir_share
     } else if (gpu_rate(&samples, gpu, engine, &choice->gpu_rate, &err) < 0) {
         snprintf(choice->why, sizeof choice->why, "%.500s", err.text);
     } else {
-        choice->cpu_rate = cpu_rate(&samples, s->config.num_workers);
-        int workers = s->config.num_workers > 0 ? s->config.num_workers : 1;
+        int workers = workers_at_work(s);
+        choice->cpu_rate = cpu_rate(&samples, workers);
         double beside = (double)weir_gpu_decode_workers(workers) / workers;
         judge(choice, beside, engines == 1 ? "JPEG engine" : "JPEG engines", engines);
     }

@@ -1,5 +1,5 @@
 /* choose_decoder.h: which decoder --decoder auto takes: what the CPU's cores and the GPU's JPEG engines make of some of
- * the dataset's frames in a tenth of a second each. */
+ * the dataset's frames in a tenth of a second each, or two frames a core where that takes longer. */
 #ifndef WEIR_PIPELINE_CHOOSE_DECODER_H
 #define WEIR_PIPELINE_CHOOSE_DECODER_H
 

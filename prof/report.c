@@ -21,7 +21,7 @@ const char *weir_stage_kind_name(enum weir_stage_kind kind)
 
 static bool has_share(const struct weir_report_row *row)
 {
-    return row->kind == WEIR_KIND_WORK && !row->consumer;
+    return row->kind == WEIR_KIND_WORK && !row->consumer && !row->helper;
 }
 
 void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_info *info,
@@ -60,7 +60,7 @@ static void fill_rows(struct weir_report *report, const struct weir_snapshot *sn
         if (snapshot->others[stage].count == 0)
             continue;
         weir_report_row_fill(++row, info, &snapshot->others[stage]);
-        row->consumer = true;
+        row->helper = true;
         report->n_rows++;
     }
     for (int i = 0; i < report->n_rows; i++)
@@ -163,6 +163,7 @@ static void print_row(FILE *out, const struct weir_report_row *row, int width)
     snprintf(kind, sizeof kind, "%s%s",
              row->gpu        ? "gpu-"
              : row->consumer ? "consumer-"
+             : row->helper   ? "helper-"
                              : "",
              weir_stage_kind_name(row->kind));
     snprintf(total, sizeof total, "%.3fs", row->total_s);

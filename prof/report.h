@@ -19,7 +19,8 @@ struct weir_report_row {
     char name[64];
     enum weir_stage_kind kind;
     bool consumer;
-    bool gpu; /* by a GPU's clock: between events on its streams */
+    bool helper; /* a stage of the workers', but by threads that are none: those that feed a GPU */
+    bool gpu;    /* by a GPU's clock: between events on its streams */
     uint64_t count;
     double total_s, self_s;
     double mean_s, min_s, p50_s, p90_s, p99_s, max_s;

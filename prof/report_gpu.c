@@ -56,8 +56,10 @@ static void print_decode_en(FILE *out, const struct weir_report_decode *d)
 /* Logs have the English name. */
 static void print_engine_zh(FILE *out, const char *by)
 {
-    if (atoi(by) > 0)
-        fprintf(out, "%d 个 JPEG 引擎", atoi(by));
+    char *rest;
+    long engines = strtol(by, &rest, 10);
+    if (engines > 0 && strncmp(rest, " JPEG engine", 12) == 0)
+        fprintf(out, "%ld 个 JPEG 引擎", engines);
     else
         fprintf(out, "%s", strcmp(by, "the multiprocessors") == 0 ? "流多处理器" : by);
 }

@@ -289,6 +289,7 @@ static bool has_second(const struct weir_loader_config *config)
     weir_loader_gpu_decode_figures(loader, &figures);
     cr_assert_geq(figures.engines[0].frames, (uint64_t)config->num_epochs * EPISODES * STEPS * 2);
     cr_assert_eq(figures.to_cpu, 0);
+    weir_loader_finish(loader);
     bool has = loader->shared.decode->engines[0].groups[1].decoder;
     weir_loader_close(&loader);
     return has;
@@ -435,7 +436,7 @@ Test(gpu_batches, automatic_prefetch_fits_a_small_gpu)
 Test(gpu_batches, an_engine_that_fails_ends_the_run, .timeout = 120)
 {
     const char *data = make();
-    static const char *const failures[] = {"fail=io:1", "fail=io:2", "fail=memory:1"};
+    static const char *const failures[] = {"fail=io:1", "fail=io:2", "working=0"};
     for (int i = 0; i < 6; i++) {
         pid_t child = fork(); /* groups are counted from the beginning of the process */
         cr_assert_geq(child, 0);

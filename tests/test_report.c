@@ -239,8 +239,7 @@ Test(report, rows_from_a_snapshot)
     cr_assert_eq(report->n_rows, WEIR_STAGE_BUILTIN_COUNT, "one more");
     cr_assert_float_eq(report->rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12, "of the workers' work");
     const struct weir_report_row *others = &report->rows[WEIR_STAGE_IMAGE_DECODE + 1];
-    cr_assert(others->consumer && others->count == 7 && others->share == -1 &&
-              !strcmp(others->name, "03b_image_decode"));
+    cr_assert(others->helper && others->count == 7 && others->share == -1 && !strcmp(others->name, "03b_image_decode"));
     threads[0].role = WEIR_ROLE_OTHER; /* no workers: the consumer's line is shown */
     cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
     cr_assert_eq(report->n_workers, 1);

@@ -597,9 +597,11 @@ assert decode["sent_back"] == 0 and decode["least_db"] == 99, decode'
     WEIR_FAKE_JPEG=fail=io:1 run 1 run "$data" --device cuda --decoder nvjpeg
     err "weir run: in a group of "
     err ": GPU 0: decoding faulted"
-    WEIR_FAKE_JPEG=refuse_width=64 run 0 run "$data" --device cuda --decoder nvjpeg
+    run 0 run "$data" --device cuda --decoder nvjpeg # the frame that is compared is decoded by the thread that has it
     count '^03b_image_decode +work ' 0
-    count '^03b_image_decode +consumer-work ' 1
+    count '^03b_image_decode +helper-work ' 1
+    run 0 run "$data" --device cuda --decoder nvjpeg --lang zh
+    count '^03b_image_decode \(helper\) +\| 总计' 1
     WEIR_FAKE_CUDA=none run 1 run "$data" --device cuda
     one_line
     err "--device cuda:0: no NVIDIA driver"
