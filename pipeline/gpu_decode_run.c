@@ -218,6 +218,18 @@ static void name_group(const struct weir_decode_group *group, int n, struct weir
     weir_err_prefix(err, "in a group of %d JPEGs, the first of them %s", n, name);
 }
 
+/* The multiprocessors, which are a help, met the end of the GPU's memory: the CPU decodes the group, and what comes of
+ * its kinds. */
+static int refuse_group(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+{
+    for (int i = 0; i < group->n; i++)
+        group->results[i] = WEIR_JPEG_ENGINE_REFUSED;
+    *err = (struct weir_err)WEIR_ERR_NONE;
+    int rc = weir_gpu_decode_settle(engine->decode, group, err);
+    end_turn(engine, group);
+    return rc;
+}
+
 /* False: the run has ended, or goes on without this thread. */
 static bool decode_group(struct weir_decode_engine *engine, struct weir_decode_group *group)
 {
@@ -228,7 +240,9 @@ static bool decode_group(struct weir_decode_engine *engine, struct weir_decode_g
         give_back(engine, group);
         return false;
     }
-    if (n > 0 && rc == 0)
+    if (rc == -ENOMEM && engine->patient)
+        rc = refuse_group(engine, group, &err);
+    else if (n > 0 && rc == 0)
         rc = end_group(engine, group, &err);
     if (rc < 0) {
         name_group(group, n, &err);

@@ -115,8 +115,11 @@ static void run_and_count(const struct weir_loader_config *config, struct weir_g
     struct weir_loader_counts counts;
     struct weir_loader *loader = fixture_loader(config);
     struct weir_batch *batch;
-    while (weir_loader_next(loader, &batch, NULL) > 0)
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc;
+    while ((rc = weir_loader_next(loader, &batch, &err)) > 0)
         weir_loader_release(loader, batch);
+    cr_assert_eq(rc, 0, "%s", err.text);
     weir_loader_gpu_decode_figures(loader, figures);
     weir_loader_counts(loader, &counts, false);
     *by_cpu = counts.decoded.frames;
@@ -273,6 +276,21 @@ Test(gpu_batches, bad_frames_by_every_policy)
         config.obs_history = 2;
         feed_compare(&config);
     }
+}
+
+/* They are opened before the second decoder, so one that works is the JPEG engines' first. */
+Test(gpu_batches, go_on_when_the_multiprocessors_find_no_memory_for_a_group, .timeout = 120)
+{
+    const char *data = make();
+    struct weir_loader_config config = config_for_all_three(data);
+    struct weir_gpu_decode_figures figures;
+    uint64_t by_cpu;
+    setenv("WEIR_FAKE_JPEG", "frame_ns=100000,working=1", 1);
+    run_and_count(&config, &figures, &by_cpu);
+    cr_assert_eq(figures.n_engines, 2);
+    cr_assert_gt(figures.engines[0].frames, 0);
+    cr_assert_eq(figures.engines[1].frames, 0);
+    cr_assert_not_null(strstr(figures.reasons, "refused by the engine"), "%s", figures.reasons);
 }
 
 /* After a run to its end, in which the engines have decoded all frames. */
