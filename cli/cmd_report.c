@@ -160,8 +160,8 @@ static int keep_epoch(struct run_part *part, const struct weir_epoch_line *epoch
 /* Rows of one name are told apart as in the table, by who did it. */
 static int add_row(struct weir_totals *totals, const struct weir_report_row *row)
 {
-    char name[sizeof row->name + 16];
-    snprintf(name, sizeof name, "%s%s", row->name, row->gpu ? " (gpu)" : row->helper ? " (helper)" : "");
+    char name[WEIR_REPORT_NAME];
+    weir_report_row_name(row, name);
     return weir_totals_add(totals, name, row->total_s, row->count, row->mean_s);
 }
 

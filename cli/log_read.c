@@ -140,9 +140,9 @@ static void read_kind(struct place *place, const json_t *object, struct weir_rep
     char kind[16] = "", side[16] = "";
     get_text(place, object, "kind", kind, sizeof kind);
     get_text(place, object, "side", side, sizeof side);
-    row->consumer = strcmp(side, "consumer") == 0;
-    row->helper = strcmp(side, "helper") == 0;
-    row->gpu = strcmp(side, "gpu") == 0;
+    for (enum weir_report_side known = WEIR_SIDE_WORKER; known < WEIR_SIDES; known++)
+        if (strcmp(side, weir_report_side_name(known)) == 0)
+            row->side = known;
     for (enum weir_stage_kind known = WEIR_KIND_WORK; known <= WEIR_KIND_LOOP; known++) {
         if (strcmp(kind, weir_stage_kind_name(known)) != 0)
             continue;

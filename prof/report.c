@@ -19,15 +19,31 @@ const char *weir_stage_kind_name(enum weir_stage_kind kind)
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "work";
 }
 
+const char *weir_report_side_name(enum weir_report_side side)
+{
+    static const char *const names[WEIR_SIDES] = {"worker", "consumer", "helper", "gpu"};
+    return side < WEIR_SIDES ? names[side] : names[WEIR_SIDE_WORKER];
+}
+
+void weir_report_row_name(const struct weir_report_row *row, char name[WEIR_REPORT_NAME])
+{
+    bool told = row->side == WEIR_SIDE_HELPER || row->side == WEIR_SIDE_GPU;
+    const char *side = told ? weir_report_side_name(row->side) : "";
+    snprintf(name, WEIR_REPORT_NAME, "%s%s%s%s", row->name, told ? " (" : "", side, told ? ")" : "");
+}
+
 static bool has_share(const struct weir_report_row *row)
 {
-    return row->kind == WEIR_KIND_WORK && !row->consumer && !row->helper;
+    return row->kind == WEIR_KIND_WORK && row->side == WEIR_SIDE_WORKER;
 }
 
 void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_info *info,
                           const struct weir_stage_stats *stats)
 {
-    *row = (struct weir_report_row){.kind = info->kind, .consumer = info->consumer, .cpu_over_wall = -1, .share = -1};
+    *row = (struct weir_report_row){.kind = info->kind,
+                                    .side = info->consumer ? WEIR_SIDE_CONSUMER : WEIR_SIDE_WORKER,
+                                    .cpu_over_wall = -1,
+                                    .share = -1};
     snprintf(row->name, sizeof row->name, "%s", info->name);
     weir_text_printable(row->name);
     if (stats->count == 0)
@@ -60,7 +76,7 @@ static void fill_rows(struct weir_report *report, const struct weir_snapshot *sn
         if (snapshot->others[stage].count == 0)
             continue;
         weir_report_row_fill(++row, info, &snapshot->others[stage]);
-        row->helper = true;
+        row->side = WEIR_SIDE_HELPER;
         report->n_rows++;
     }
     for (int i = 0; i < report->n_rows; i++)
@@ -160,11 +176,8 @@ static void print_covers(FILE *out, const struct weir_report *report)
 static void print_row(FILE *out, const struct weir_report_row *row, int width)
 {
     char kind[24], total[24], mean[24], p50[24], p90[24], p99[24], max[24], cpu[24] = "-", share[24] = "-";
-    snprintf(kind, sizeof kind, "%s%s",
-             row->gpu        ? "gpu-"
-             : row->consumer ? "consumer-"
-             : row->helper   ? "helper-"
-                             : "",
+    bool worker = row->side == WEIR_SIDE_WORKER;
+    snprintf(kind, sizeof kind, "%s%s%s", worker ? "" : weir_report_side_name(row->side), worker ? "" : "-",
              weir_stage_kind_name(row->kind));
     snprintf(total, sizeof total, "%.3fs", row->total_s);
     if (row->cpu_over_wall >= 0)

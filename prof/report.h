@@ -15,12 +15,21 @@ extern "C" {
 
 enum weir_lang { WEIR_LANG_EN, WEIR_LANG_ZH };
 
+/* Who did what a row counts. */
+enum weir_report_side {
+    WEIR_SIDE_WORKER,
+    WEIR_SIDE_CONSUMER,
+    WEIR_SIDE_HELPER, /* a stage of the workers', but by threads that are none: those that feed a GPU */
+    WEIR_SIDE_GPU,    /* by a GPU's clock: between events on its streams */
+    WEIR_SIDES
+};
+
+enum { WEIR_REPORT_NAME = 80 };
+
 struct weir_report_row {
     char name[64];
     enum weir_stage_kind kind;
-    bool consumer;
-    bool helper; /* a stage of the workers', but by threads that are none: those that feed a GPU */
-    bool gpu;    /* by a GPU's clock: between events on its streams */
+    enum weir_report_side side;
     uint64_t count;
     double total_s, self_s;
     double mean_s, min_s, p50_s, p90_s, p99_s, max_s;
@@ -179,6 +188,10 @@ void weir_report_log(FILE *log, const struct weir_report *report);
 void weir_start_json(struct weir_json *json, const struct weir_start_line *line);
 void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line);
 void weir_report_json(struct weir_json *json, const struct weir_report *report);
+/* "worker", "consumer", "helper", "gpu". */
+const char *weir_report_side_name(enum weir_report_side side);
+/* The stage's name, and " (helper)" or " (gpu)" behind it: of rows that are not told apart otherwise. */
+void weir_report_row_name(const struct weir_report_row *row, char name[WEIR_REPORT_NAME]);
 /* "work", "inclusive", "span", "wait", "loop". */
 const char *weir_stage_kind_name(enum weir_stage_kind kind);
 /* "cold", "warm", "partly", "direct"; NULL = unknown. */

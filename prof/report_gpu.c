@@ -13,8 +13,7 @@ void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct we
         return;
     struct weir_report_row *row = &gpu->rows[gpu->n_rows++];
     weir_report_row_fill(row, info, stats);
-    row->consumer = false;
-    row->gpu = true;
+    row->side = WEIR_SIDE_GPU;
 }
 
 static void print_name(FILE *out, const struct weir_report_gpu *gpu)

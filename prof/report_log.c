@@ -54,7 +54,7 @@ void weir_report_row_json(struct weir_json *json, const struct weir_report_row *
     weir_json_object(json, NULL);
     weir_json_text(json, "name", row->name);
     weir_json_text(json, "kind", weir_stage_kind_name(row->kind));
-    weir_json_text(json, "side", row->gpu ? "gpu" : row->consumer ? "consumer" : row->helper ? "helper" : "worker");
+    weir_json_text(json, "side", weir_report_side_name(row->side));
     weir_json_uint(json, "count", row->count);
     weir_json_double(json, "total_s", row->total_s);
     weir_json_double(json, "self_s", row->self_s);

@@ -56,8 +56,8 @@ static void print_stages(FILE *out, const struct weir_report *report)
     fprintf(out, "%s\n", legend);
     rule(out, '-');
     for (size_t i = 0; i < n; i++) {
-        char name[sizeof rows[i]->name + 16]; /* of one name a table has one row: readers of logs tell tables by that */
-        snprintf(name, sizeof name, "%s%s", rows[i]->name, rows[i]->helper ? " (helper)" : "");
+        char name[WEIR_REPORT_NAME]; /* of one name a table has one row: readers of logs tell tables by that */
+        weir_report_row_name(rows[i], name);
         fprintf(out, "%-40s | 总计: %8.2fs | 调用: %6" PRIu64 "次 | 平均: %6.2fms\n", name, rows[i]->total_s,
                 rows[i]->count, 1e3 * rows[i]->mean_s);
     }

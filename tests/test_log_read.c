@@ -164,7 +164,7 @@ static struct weir_report *full_report(int seed)
         double total = 1000.0 / (3 + i + seed);
         *row = (struct weir_report_row){.kind = (enum weir_stage_kind[]){WEIR_KIND_SPAN, WEIR_KIND_WORK, WEIR_KIND_WAIT,
                                                                          WEIR_KIND_WORK, WEIR_KIND_INCLUSIVE}[i],
-                                        .consumer = i == 2,
+                                        .side = i == 2 ? WEIR_SIDE_CONSUMER : WEIR_SIDE_WORKER,
                                         .count = 83430u + (unsigned)i,
                                         .total_s = total,
                                         .self_s = total / 2,

@@ -115,7 +115,7 @@ Test(report, columns_line_up)
     struct weir_report *report = small_report();
     report->rows[0] = row("a stage with a name of fifty characters, or so more", WEIR_KIND_WORK, 1, 1);
     report->rows[1] = row("加载图像", WEIR_KIND_WAIT, 2, 2);
-    report->rows[1].consumer = true;
+    report->rows[1].side = WEIR_SIDE_CONSUMER;
     char *text = printed(report, WEIR_LANG_EN);
     char *line = strtok(strchr(text, '\n') + 1, "\n");
     int width = weir_text_width(line);
@@ -239,7 +239,8 @@ Test(report, rows_from_a_snapshot)
     cr_assert_eq(report->n_rows, WEIR_STAGE_BUILTIN_COUNT, "one more");
     cr_assert_float_eq(report->rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12, "of the workers' work");
     const struct weir_report_row *others = &report->rows[WEIR_STAGE_IMAGE_DECODE + 1];
-    cr_assert(others->helper && others->count == 7 && others->share == -1 && !strcmp(others->name, "03b_image_decode"));
+    cr_assert(others->side == WEIR_SIDE_HELPER && others->count == 7 && others->share == -1 &&
+              !strcmp(others->name, "03b_image_decode"));
     threads[0].role = WEIR_ROLE_OTHER; /* no workers: the consumer's line is shown */
     cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
     cr_assert_eq(report->n_workers, 1);
