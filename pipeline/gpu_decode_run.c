@@ -39,6 +39,14 @@ static bool is_behind(const struct weir_decode_engine *engine)
            atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0;
 }
 
+/* A thread has a group in hand. */
+static void begin_turn(struct weir_decode_engine *engine, const struct weir_decode_group *group)
+{
+    atomic_fetch_add_explicit(&engine->decoding, group->n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&engine->n_decoding, 1, memory_order_relaxed);
+    weir_bell_ring(&engine->full_bell); /* the first is busy now */
+}
+
 /* A thread has no group in hand any more: who gathers may take what there is. */
 static void end_turn(struct weir_decode_engine *engine, struct weir_decode_group *group)
 {
@@ -87,25 +95,7 @@ int weir_gpu_decode_open_decoder(struct weir_decode_group *group, struct weir_er
     return weir_gpu_jpeg_open(&group->decoder, engine->decode->device->number, engine->kind, WEIR_DECODE_GROUP, err);
 }
 
-/* Until a full group waits while the first thread is busy, or the run has ended. */
-static void wait_for_need(struct weir_decode_engine *engine)
-{
-    WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
-    uint32_t turn = weir_bell_turn(&engine->full_bell);
-    for (; !is_behind(engine) && !has_ended(engine->decode); turn = weir_bell_turn(&engine->full_bell))
-        weir_bell_wait(&engine->full_bell, turn, POLL_NS);
-}
-
-/* Where there is no memory for a second decoder, the first goes on alone. */
-static bool is_needed(struct weir_decode_group *group)
-{
-    if (!is_second(group))
-        return true;
-    wait_for_need(group->engine);
-    return !has_ended(group->engine->decode) && weir_gpu_decode_open_decoder(group, NULL) == 0;
-}
-
-/* The second thread met the end of the GPU's memory: the first decodes its frames, next of all. */
+/* The second thread has no decoder, or met the end of the GPU's memory: the first decodes its frames, next of all. */
 static void give_back(struct weir_decode_engine *engine, struct weir_decode_group *group)
 {
     size_t capacity = engine->decode->capacity, n = (size_t)group->n;
@@ -127,9 +117,6 @@ static int submit(struct weir_decode_engine *engine, struct weir_decode_group *g
     for (int i = 0; i < group->n; i++)
         group->frames[i] = group->items[i].frame;
     group->turn = 1 - group->turn;
-    atomic_fetch_add_explicit(&engine->decoding, group->n, memory_order_relaxed);
-    atomic_fetch_add_explicit(&engine->n_decoding, 1, memory_order_relaxed);
-    weir_bell_ring(&engine->full_bell); /* the first is busy now */
     int rc = ops->record(gpu, group->begin, group->stream, err);
     if (rc == 0)
         rc = weir_gpu_jpeg_decode(group->decoder, group->frames, group->n, group->stream, group->results, err);
@@ -235,20 +222,27 @@ static bool decode_group(struct weir_decode_engine *engine, struct weir_decode_g
 {
     struct weir_err err = WEIR_ERR_NONE;
     gather(engine, group);
-    int n = group->n, rc = n > 0 ? submit(engine, group, &err) : 0;
-    if (rc == -ENOMEM && is_second(group)) {
+    int n = group->n;
+    if (n == 0)
+        return false;
+    begin_turn(engine, group);
+    int rc = group->decoder ? 0 : weir_gpu_decode_open_decoder(group, &err);
+    bool opened = rc == 0;
+    if (opened)
+        rc = submit(engine, group, &err);
+    if (is_second(group) && (!opened || rc == -ENOMEM)) {
         give_back(engine, group);
         return false;
     }
     if (rc == -ENOMEM && engine->patient)
         rc = refuse_group(engine, group, &err);
-    else if (n > 0 && rc == 0)
+    else if (rc == 0)
         rc = end_group(engine, group, &err);
     if (rc < 0) {
         name_group(group, n, &err);
         weir_feed_fail(engine->decode->shared->feed, &err);
     }
-    return n > 0 && rc == 0;
+    return rc == 0;
 }
 
 void *weir_gpu_decode_main(void *user)
@@ -256,9 +250,8 @@ void *weir_gpu_decode_main(void *user)
     struct weir_decode_group *group = user;
     struct weir_decode_engine *engine = group->engine;
     name_thread(engine->decode, group);
-    bool works = is_needed(group);
-    while (works)
-        works = decode_group(engine, group);
+    while (decode_group(engine, group))
+        continue;
     weir_item_self = 0;
     weir_thread_detach();
     return NULL;
