@@ -129,7 +129,6 @@ void weir_gate_refused(struct weir_gate *gate, enum weir_gpu_jpeg_engine engine,
     struct verdict *verdict = verdict_of(gate, engine, kind);
     if (!verdict->refusal && ++verdict->by_engine == WEIR_GATE_REFUSALS) {
         gate->counts.kinds_refused++;
-        verdict->told = true;
         verdict->refusal = WEIR_JPEG_ENGINE_REFUSED;
     }
     pthread_mutex_unlock(&gate->lock);
