@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void find_module(void)
+void bench_gpu_find_module(void)
 {
     char path[PATH_MAX], module[PATH_MAX + 32];
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -24,7 +24,7 @@ static void find_module(void)
 int bench_gpu_open(const struct weir_gpu_ops **ops, struct weir_gpu **gpu, struct weir_err *err)
 {
     const struct weir_cuda_module *module;
-    find_module();
+    bench_gpu_find_module();
     int rc = weir_cuda_module_open(&module, err);
     if (rc == 0 && !module->gpu)
         rc = weir_err_set(err, -ENODEV, "%s has no GPU", weir_cuda_module_path());

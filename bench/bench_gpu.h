@@ -4,6 +4,10 @@
 
 #include "pipeline/gpu_ops.h"
 
+/* Unless WEIR_CUDA_MODULE names a module, has it name the one in the folder above this program's, if there is one.
+ * Before the program starts threads. */
+void bench_gpu_find_module(void);
+
 /* Opens GPU 0 by the CUDA module: the one that WEIR_CUDA_MODULE names, else the one beside the program weir, in the
  * folder above this program's. Close it with (*ops)->close. -ENODEV: there is nothing to be measured here. Before the
  * program starts threads. */

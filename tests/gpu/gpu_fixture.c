@@ -1,12 +1,10 @@
 #include "tests/gpu/gpu_fixture.h"
+#include "bench/bench_gpu.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { SKIPPED = 77 };
 
@@ -29,24 +27,12 @@ void gpufx_fine(int rc, const struct weir_err *err)
     gpufx_check(rc == 0, "%d: %s", rc, err->text);
 }
 
-static void find_module(void)
-{
-    char path[PATH_MAX], module[PATH_MAX + 32];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (getenv("WEIR_CUDA_MODULE") || n < 0)
-        return;
-    path[n] = '\0';
-    *strrchr(path, '/') = '\0';
-    snprintf(module, sizeof module, "%s/../libweir_cuda.so", path);
-    setenv("WEIR_CUDA_MODULE", module, 1);
-}
-
 void gpufx_open(struct gpufx *fx)
 {
     struct weir_err err = WEIR_ERR_NONE;
     int n;
     *fx = (struct gpufx){0};
-    find_module();
+    bench_gpu_find_module();
     gpufx_fine(weir_cuda_module_open(&fx->module, &err), &err);
     fx->ops = fx->module->gpu;
     if (fx->ops->count(&n, &err) < 0) {
