@@ -55,7 +55,7 @@ message(STATUS "  nvJPEG's header: ${WEIR_NVJPEG_INCLUDE_DIR}, CUPTI's: ${WEIR_C
 # add_weir_cuda(): after the libraries.
 function(add_weir_cuda)
   add_library(weir_cuda MODULE
-    prof/cuda_context.c prof/cuda_exports.c
+    prof/cuda_context.c prof/cuda_exports.c prof/cuda_lost.c
     prof/err.c
     prof/nvtx_cuda.c
     prof/text.c

@@ -2,6 +2,7 @@
  * is opened when it is first asked for. */
 #include "decoders/gpu_jpeg_ops.h"
 #include "prof/cuda_context.h"
+#include "prof/cuda_lost.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -110,11 +111,15 @@ static void nv_library(char *text, size_t size)
 static int cuda_failed(cudaError_t error, int gpu, const char *what, struct weir_err *err)
 {
     int code = -EIO;
+    if (weir_cuda_is_lost(error))
+        return weir_err_set(err, code, "GPU %d is lost: %s (%s), noticed while %s; see dmesg for its Xid", gpu,
+                            cudaGetErrorString(error), cudaGetErrorName(error), what);
     if (error == cudaErrorMemoryAllocation)
         code = -ENOMEM;
     if (error == cudaErrorNoDevice || error == cudaErrorInvalidDevice)
         code = -ENODEV;
-    return weir_err_set(err, code, "GPU %d: %s: %s", gpu, what, cudaGetErrorString(error));
+    return weir_err_set(err, code, "GPU %d: %s failed: %s (%s)", gpu, what, cudaGetErrorString(error),
+                        cudaGetErrorName(error));
 }
 
 static int use_gpu(int gpu, struct weir_err *err)
@@ -125,7 +130,7 @@ static int use_gpu(int gpu, struct weir_err *err)
                             "no NVIDIA driver is loaded, or one that is too old for CUDA %d.%d; see that nvidia-smi "
                             "works",
                             CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-    return error == cudaSuccess ? 0 : cuda_failed(error, gpu, "cannot be used", err);
+    return error == cudaSuccess ? 0 : cuda_failed(error, gpu, "taking it into use", err);
 }
 
 /* An image that it finds no way to write where it should go (invalid parameter) is one for the CPU, too. */
@@ -205,18 +210,27 @@ struct nv_decoder {
     nvjpegImage_t *images;
 };
 
-static void nv_close_here(void *user)
+/* The states of a GPU that is lost are left: nvJPEG ends the process (an exception out of a destructor) when it cannot
+ * free what they have. */
+static void destroy_states(struct nv_decoder *self)
 {
-    struct nv_decoder *self = user;
-    cudaSetDevice(self->gpu);
-    if (self->done) {
-        cudaEventSynchronize(self->done);
-        cudaEventDestroy(self->done);
-    }
+    if (weir_cuda_is_lost(cudaStreamQuery(cudaStreamPerThread)))
+        return;
     if (self->group_state)
         self->library->state_destroy(self->group_state);
     if (self->single_state)
         self->library->state_destroy(self->single_state);
+}
+
+static void nv_close_here(void *user)
+{
+    struct nv_decoder *self = user;
+    cudaSetDevice(self->gpu);
+    if (self->done)
+        cudaEventSynchronize(self->done);
+    destroy_states(self);
+    if (self->done)
+        cudaEventDestroy(self->done);
     free(self->bytes);
     free(self->lengths);
     free(self->images);

@@ -4,6 +4,7 @@
 #include "pipeline/gpu_kernels_priv.h"
 #include "pipeline/gpu_ops.h"
 #include "prof/cuda_context.h"
+#include "prof/cuda_lost.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -43,38 +44,11 @@ static void leave(const struct weir_gpu *gpu, CUcontext before)
 
 /* ---- errors ---- */
 
-/* After these the context is of no use, whatever is done. */
-static bool is_lost(cudaError_t error)
-{
-    switch (error) {
-    case cudaErrorDevicesUnavailable:
-    case cudaErrorECCUncorrectable:
-    case cudaErrorNvlinkUncorrectable:
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorContextIsDestroyed:
-    case cudaErrorAssert:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorLaunchFailure:
-    case cudaErrorUnknown:
-#if CUDART_VERSION >= 13000
-    case cudaErrorContained:
-#endif
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* doing: "waiting for an event". */
 static int fail(const struct weir_gpu *gpu, cudaError_t error, const char *doing, struct weir_err *err)
 {
     cudaGetLastError(); /* the runtime keeps it for whoever asks next */
-    if (is_lost(error))
+    if (weir_cuda_is_lost(error))
         return weir_err_set(err, -EIO, "GPU %d (%s) is lost: %s (%s), noticed while %s; see dmesg for its Xid",
                             gpu->number, gpu->name, cudaGetErrorString(error), cudaGetErrorName(error), doing);
     if (error == cudaErrorMemoryAllocation)
@@ -299,7 +273,7 @@ static int gpu_pin(struct weir_gpu *gpu, void *memory, size_t bytes, struct weir
     leave(gpu, before);
     if (error == cudaSuccess)
         return 0;
-    if (is_lost(error))
+    if (weir_cuda_is_lost(error))
         return fail(gpu, error, "pinning memory", err);
     cudaGetLastError();
     return weir_err_set(
