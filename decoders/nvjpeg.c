@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cuda_runtime_api.h>
 #include <nvjpeg.h>
@@ -19,6 +20,7 @@
 extern const struct weir_gpu_jpeg_ops weir_gpu_jpeg_nvjpeg;
 
 enum { GPUS_MAX = 64 };
+static const size_t SPARE_MAX_BYTES = 128 << 20; /* of the GPU's memory, for longer frames to come */
 
 /* ---- the library ---- */
 
@@ -201,8 +203,9 @@ struct nv_decoder {
     const struct library *library;
     nvjpegHandle_t handle;
     nvjpegJpegState_t group_state, single_state; /* single: of the multiprocessors alone */
-    int gpu;
+    int gpu, group_max;
     int group_size;   /* that group_state is ready for; 0 = none */
+    size_t room;      /* bytes of a frame that each place of a group has had; SIZE_MAX: it needs none */
     cudaEvent_t done; /* of the group in flight */
     /* of a group, group_max each */
     const unsigned char **bytes;
@@ -266,6 +269,8 @@ static int nv_open_here(void **out, int gpu, enum weir_gpu_jpeg_engine engine, i
     self->library = library;
     self->handle = handle;
     self->gpu = gpu;
+    self->group_max = group_max;
+    self->room = engine == WEIR_GPU_JPEG_HARDWARE ? 0 : SIZE_MAX;
     self->bytes = calloc((size_t)group_max, sizeof *self->bytes);
     self->lengths = calloc((size_t)group_max, sizeof *self->lengths);
     self->images = calloc((size_t)group_max, sizeof *self->images);
@@ -294,11 +299,68 @@ static bool goes_alone(const struct nv_decoder *self, const struct weir_gpu_jpeg
     return frame->progressive && self->single_state;
 }
 
-/* All that go together. The state remembers the size of its group, and after a failure nothing. */
+/* The first m places of the group. The state remembers the size of its group, and after a failure nothing. */
+static nvjpegStatus_t decode_places(struct nv_decoder *self, int m, cudaStream_t stream)
+{
+    nvjpegStatus_t status = NVJPEG_STATUS_SUCCESS;
+    if (m != self->group_size)
+        status = self->library->batch_initialize(self->handle, self->group_state, m, 1, NVJPEG_OUTPUT_YUV);
+    self->group_size = 0;
+    if (status == NVJPEG_STATUS_SUCCESS)
+        status = self->library->batch_decode(self->handle, self->group_state, self->bytes, self->lengths, self->images,
+                                             stream);
+    if (status == NVJPEG_STATUS_SUCCESS)
+        self->group_size = m;
+    return status;
+}
+
+/* The frame with fill bytes in front of its last marker, so that it has so many; NULL: no memory, or it ends otherwise.
+ * ITU-T T.81, B.1.1.2: any marker may have them. */
+static uint8_t *lengthened(const struct weir_gpu_jpeg_frame *frame, size_t length)
+{
+    const uint8_t *end = frame->bytes + frame->length - 2;
+    if (frame->length < 4 || end[0] != 0xff || end[1] != 0xd9)
+        return NULL;
+    uint8_t *bytes = malloc(length);
+    if (!bytes)
+        return NULL;
+    memcpy(bytes, frame->bytes, frame->length - 2);
+    memset(bytes + frame->length - 2, 0xff, length - frame->length);
+    memcpy(bytes + length - 2, end, 2);
+    return bytes;
+}
+
+/* nvJPEG has memory for each place of a group, which it gets anew when a longer frame comes there, and each time all
+ * that the GPU does is waited for: beside a consumer's kernels of 20 ms the first thousands of frames took 20 ms each
+ * time. So all places get at once what is up to twice as long as the longest frame. What this decodes is decoded again.
+ */
+static void make_room(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frames, int n, cudaStream_t stream)
+{
+    const struct weir_gpu_jpeg_frame *longest = &frames[0];
+    for (int i = 1; i < n; i++)
+        longest = frames[i].length > longest->length ? &frames[i] : longest;
+    if (longest->length <= self->room)
+        return;
+    size_t spare = SPARE_MAX_BYTES / (size_t)self->group_max;
+    self->room = longest->length + (longest->length < spare ? longest->length : spare);
+    uint8_t *bytes = lengthened(longest, self->room);
+    for (int i = 0; i < self->group_max && bytes; i++) {
+        self->bytes[i] = bytes;
+        self->lengths[i] = self->room;
+        self->images[i] = image_of(longest);
+    }
+    if (bytes)
+        decode_places(self, self->group_max, stream); /* refused: so it is without room */
+    cudaStreamSynchronize(stream);
+    free(bytes);
+}
+
+/* All that go together. */
 static nvjpegStatus_t decode_group(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frames, int n,
                                    cudaStream_t stream)
 {
     int m = 0;
+    make_room(self, frames, n, stream);
     for (int i = 0; i < n; i++) {
         if (goes_alone(self, &frames[i]))
             continue;
@@ -306,17 +368,7 @@ static nvjpegStatus_t decode_group(struct nv_decoder *self, const struct weir_gp
         self->lengths[m] = frames[i].length;
         self->images[m++] = image_of(&frames[i]);
     }
-    nvjpegStatus_t status = NVJPEG_STATUS_SUCCESS;
-    if (m > 0 && m != self->group_size) {
-        self->group_size = 0;
-        status = self->library->batch_initialize(self->handle, self->group_state, m, 1, NVJPEG_OUTPUT_YUV);
-    }
-    if (m == 0 || status != NVJPEG_STATUS_SUCCESS)
-        return status;
-    status =
-        self->library->batch_decode(self->handle, self->group_state, self->bytes, self->lengths, self->images, stream);
-    self->group_size = status == NVJPEG_STATUS_SUCCESS ? m : 0;
-    return status;
+    return m > 0 ? decode_places(self, m, stream) : NVJPEG_STATUS_SUCCESS;
 }
 
 /* Each waits for the one before, whose buffers it takes. */
