@@ -5,8 +5,8 @@
  * have handed over, of whatever batches, and threads that take groups of it, hand them to the engine, wait, and take
  * each frame where it belongs. Handing over takes a thread about as long as the JPEG engines decode, longer beside busy
  * cores, so the first engine has a second thread, which works only while a full group waits and the first is busy. Its
- * decoder is opened when that happens first: nvJPEG gives each 14 streams, and a GPU has 32 queues for all there are,
- * so that a decoder too many is in the way of the consumer's kernels. Planes go to the slot's staging memory on the
+ * decoder is opened when the first has not kept up for a while: nvJPEG gives each 14 streams, and a GPU has 32 queues
+ * for all there are, so that a decoder too many is in the way of the consumer's kernels. Planes go to the slot's staging memory on the
  * GPU; what prepares the batch makes pixels of them. A task ends when the last of its frames has come back, so that a
  * batch is complete when all its images are in one of the two memories.
  *
@@ -72,6 +72,7 @@ struct weir_decode_engine {
     size_t ahead;           /* hybrid: as many may wait before others get frames */
     size_t full;            /* as many wait: the first thread does not keep up */
     _Atomic size_t waiting; /* in it */
+    _Atomic size_t in_full; /* frames that the first thread took in full groups, one after the other */
     /* figures, under the lock for them */
     void *last_end; /* of the last group that has passed */
     int64_t last_end_ns;

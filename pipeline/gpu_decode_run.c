@@ -32,9 +32,17 @@ static int take_waiting(struct weir_decode_engine *engine, struct weir_handed *i
     return n;
 }
 
-/* A full group waits, and who could take it is busy with another. */
-static bool is_behind(const struct weir_decode_engine *engine)
+static bool is_second(const struct weir_decode_group *group)
 {
+    return group != &group->engine->groups[0];
+}
+
+/* A full group waits, and who could take it is busy with another. All that is in flight at the beginning comes at once,
+ * which says nothing: the decoder is worth opening when full groups do not end. */
+static bool is_behind(const struct weir_decode_engine *engine, bool is_open)
+{
+    if (!is_open && atomic_load_explicit(&engine->in_full, memory_order_relaxed) < 2 * engine->decode->capacity)
+        return false;
     return atomic_load_explicit(&engine->waiting, memory_order_relaxed) >= engine->full &&
            atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0;
 }
@@ -42,6 +50,9 @@ static bool is_behind(const struct weir_decode_engine *engine)
 /* A thread has a group in hand. */
 static void begin_turn(struct weir_decode_engine *engine, const struct weir_decode_group *group)
 {
+    size_t before = atomic_load_explicit(&engine->in_full, memory_order_relaxed), n = (size_t)group->n;
+    if (!is_second(group))
+        atomic_store_explicit(&engine->in_full, n >= engine->full ? before + n : 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&engine->decoding, group->n, memory_order_relaxed);
     atomic_fetch_add_explicit(&engine->n_decoding, 1, memory_order_relaxed);
     weir_bell_ring(&engine->full_bell); /* the first is busy now */
@@ -56,17 +67,12 @@ static void end_turn(struct weir_decode_engine *engine, struct weir_decode_group
     weir_bell_ring(&engine->bell);
 }
 
-static bool is_second(const struct weir_decode_group *group)
-{
-    return group != &group->engine->groups[0];
-}
-
 /* As many frames, or more, go now; *since_ns: when the first was seen to wait, 0 before. */
 static int least_of(const struct weir_decode_group *group, uint64_t *since_ns)
 {
     const struct weir_decode_engine *engine = group->engine;
     if (is_second(group))
-        return is_behind(engine) ? (int)engine->full : INT_MAX;
+        return is_behind(engine, group->decoder) ? (int)engine->full : INT_MAX;
     if (!engine->patient)
         return atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0 ? GROUP_SMALL : 1;
     uint64_t now_ns = weir_clock_monotonic_ns();

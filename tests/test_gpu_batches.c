@@ -313,13 +313,13 @@ static bool has_second(const struct weir_loader_config *config)
     return has;
 }
 
-/* Many frames in flight, which slow engines decode. */
+/* Many frames in flight, which slow engines decode, and several times as many to come. */
 static struct weir_loader_config config_for_slow_engines(const char *data)
 {
     struct weir_loader_config config = config_for(data, "nvjpeg", 2);
     config.obs_history = 3;
-    config.num_epochs = 3;
-    config.prefetch = 120;
+    config.num_epochs = 40;
+    config.prefetch = 40;
     return config;
 }
 
@@ -327,7 +327,7 @@ Test(gpu_batches, a_second_decoder_comes_where_frames_wait, .timeout = 120)
 {
     const char *data = make();
     struct weir_loader_config config = config_for_slow_engines(data);
-    setenv("WEIR_FAKE_JPEG", "frame_ns=2000000,decoders=2", 1);
+    setenv("WEIR_FAKE_JPEG", "frame_ns=400000,decoders=2", 1);
     cr_assert(has_second(&config));
 }
 
@@ -341,11 +341,21 @@ Test(gpu_batches, a_second_decoder_stays_away_where_none_can_wait)
     cr_assert_not(has_second(&config));
 }
 
+/* All that is in flight comes at once at the beginning, and then no more than the consumer takes. */
+Test(gpu_batches, a_second_decoder_stays_away_at_the_beginning, .timeout = 120)
+{
+    const char *data = make();
+    struct weir_loader_config config = config_for_slow_engines(data);
+    setenv("WEIR_FAKE_JPEG", "frame_ns=400000,decoders=2", 1);
+    config.num_epochs = 3;
+    cr_assert_not(has_second(&config));
+}
+
 Test(gpu_batches, go_without_a_second_decoder_that_has_no_memory, .timeout = 120)
 {
     const char *data = make();
     struct weir_loader_config config = config_for_slow_engines(data);
-    setenv("WEIR_FAKE_JPEG", "frame_ns=2000000,decoders=1", 1);
+    setenv("WEIR_FAKE_JPEG", "frame_ns=400000,decoders=1", 1);
     cr_assert_not(has_second(&config));
 }
 
@@ -354,7 +364,7 @@ Test(gpu_batches, go_on_when_the_second_decoder_finds_no_memory_for_a_group, .ti
 {
     const char *data = make();
     struct weir_loader_config config = config_for_slow_engines(data);
-    setenv("WEIR_FAKE_JPEG", "frame_ns=2000000,decoders=2,working=1", 1);
+    setenv("WEIR_FAKE_JPEG", "frame_ns=400000,decoders=2,working=1", 1);
     cr_assert_not(has_second(&config));
 }
 
@@ -362,7 +372,7 @@ Test(gpu_batches, are_the_hosts_when_the_second_decoder_gives_its_group_back, .t
 {
     const char *data = make();
     struct weir_loader_config config = config_for_slow_engines(data);
-    setenv("WEIR_FAKE_JPEG", "frame_ns=2000000,decoders=2,working=1", 1);
+    setenv("WEIR_FAKE_JPEG", "frame_ns=400000,decoders=2,working=1", 1);
     feed_compare(&config);
 }
 
