@@ -182,6 +182,8 @@ static void read_engine(struct place *place, const json_t *from, struct weir_rep
     engine->frames = get_count(place, from, "frames");
     engine->groups = get_count(place, from, "groups");
     engine->busy = get_double(place, from, "busy_fraction", 0);
+    engine->tried = json_object_get(from, "gain_fraction");
+    engine->gain = get_double(place, from, "gain_fraction", 0);
 }
 
 static void read_decode(struct place *place, const json_t *object, struct weir_report_decode *decode)

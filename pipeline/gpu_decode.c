@@ -15,6 +15,7 @@ enum { SM_FRAMES_LEAST = 8 * WEIR_DECODE_GROUP };
 /* Cores for the threads that hand groups to nvJPEG (two for the JPEG engines, one for the multiprocessors), for the
  * feeder, for the consumer, and for workers that read for the GPU. */
 enum { CORES_FOR_GPU = 7 };
+enum { POLL_NS = 10 * 1000 * 1000 }; /* a stop rings no bell */
 /* Frames a second of 640 x 480, quality 95, for shares that are the same in every run: one JPEG engine of an H200, one
  * core of the Xeon beside it. */
 static const double ENGINE_RATE = 4500, CORE_RATE = 450;
@@ -31,8 +32,10 @@ static bool is_gpus_share(const struct weir_gpu_decode *decode, const struct wei
 /* The multiprocessors are given a group when they have none. */
 static bool has_room(const struct weir_decode_engine *engine)
 {
-    return atomic_load_explicit(&engine->waiting, memory_order_relaxed) < engine->ahead &&
-           !(engine->patient && atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0);
+    if (atomic_load_explicit(&engine->waiting, memory_order_relaxed) >= engine->ahead)
+        return false;
+    return !engine->patient || (!atomic_load_explicit(&engine->rests, memory_order_relaxed) &&
+                                atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) == 0);
 }
 
 static bool may_decode_here(struct weir_gpu_decode *decode)
@@ -41,6 +44,34 @@ static bool may_decode_here(struct weir_gpu_decode *decode)
         return true;
     atomic_fetch_sub_explicit(&decode->here, 1, memory_order_relaxed);
     return false;
+}
+
+/* True: the frame is for *engine, or for the caller when that is NULL, which is counted. */
+static bool offer(struct weir_gpu_decode *decode, struct weir_decode_engine **engine)
+{
+    for (int i = 0; i < decode->n_engines; i++) {
+        *engine = &decode->engines[i];
+        if (has_room(*engine))
+            return true;
+    }
+    *engine = NULL;
+    return may_decode_here(decode);
+}
+
+/* All have what keeps them busy: more of it would only wait there, while cores that are through had none. Who decodes
+ * here and is through takes its own next frame, so nobody rings for that. */
+static struct weir_decode_engine *wait_for_room(struct weir_gpu_decode *decode)
+{
+    WEIR_ZONE(WEIR_STAGE_WAIT_GPU_DECODE);
+    struct weir_decode_engine *engine;
+    for (;;) {
+        uint32_t turn = weir_bell_turn(&decode->room);
+        if (offer(decode, &engine))
+            return engine;
+        if (atomic_load_explicit(&decode->shared->slots.stop, memory_order_relaxed))
+            return &decode->engines[0]; /* which nobody will decode */
+        weir_bell_wait(&decode->room, turn, POLL_NS);
+    }
 }
 
 /* NULL: the caller is to decode it, which is counted. */
@@ -53,15 +84,14 @@ static struct weir_decode_engine *choose(struct weir_gpu_decode *decode, const s
         atomic_fetch_add_explicit(&decode->here, 1, memory_order_relaxed);
         return NULL;
     }
-    for (int i = 0; i < decode->n_engines; i++)
-        if (has_room(&decode->engines[i]))
-            return &decode->engines[i];
-    return may_decode_here(decode) ? NULL : first;
+    struct weir_decode_engine *engine;
+    return offer(decode, &engine) ? engine : wait_for_room(decode);
 }
 
 void weir_gpu_decode_done_here(struct weir_gpu_decode *decode, uint64_t took_ns)
 {
     atomic_fetch_add_explicit(&decode->here_ns, took_ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&decode->decoded, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&decode->here, 1, memory_order_relaxed);
 }
 

@@ -6,18 +6,21 @@
  * each frame where it belongs. Handing over takes a thread about as long as the JPEG engines decode, longer beside busy
  * cores, so the first engine has a second thread, which works only while a full group waits and the first is busy. Its
  * decoder is opened when the first has not kept up for a while: nvJPEG gives each 14 streams, and a GPU has 32 queues
- * for all there are, so that a decoder too many is in the way of the consumer's kernels. Planes go to the slot's staging memory on the
- * GPU; what prepares the batch makes pixels of them. A task ends when the last of its frames has come back, so that a
- * batch is complete when all its images are in one of the two memories.
+ * for all there are, so that a decoder too many is in the way of the consumer's kernels. Planes go to the slot's
+ * staging memory on the GPU; what prepares the batch makes pixels of them. A task ends when the last of its frames has
+ * come back, so that a batch is complete when all its images are in one of the two memories.
  *
  * With nvjpeg all frames go to the GPU that its JPEG engines take (the multiprocessors' of a GPU that has none). With
  * hybrid each side has as many as keep it fed: frames go to the JPEG engines while fewer than two groups wait for them,
  * else to the multiprocessors until these have a group, else a worker decodes them, except that cores are left for the
- * threads that feed the GPU. So each works at its own rate, and the order of samples knows nothing of it.
+ * threads that feed the GPU: then it waits until one of them takes the frame. So each works at its own rate, and the
+ * order of samples knows nothing of it.
  *
  * The multiprocessors take some 30 ms for a group of whatever size, so they get one large group at a time, and only
- * where enough frames are in flight for nobody to wait for it. They take part when hybrid was asked for by name: the
- * JPEG engines give the CPU's bits, they do not (gate.h), and what they give depends on the group. */
+ * where enough frames are in flight for nobody to wait for it. The JPEG engines slow down beside them, by more than
+ * they add where frames are large, so every half minute it is tried whether all are faster with them (trial.h). They
+ * take part when hybrid was asked for by name: the JPEG engines give the CPU's bits, they do not (gate.h), and what
+ * they give depends on the group. */
 #ifndef WEIR_PIPELINE_GPU_DECODE_PRIV_H
 #define WEIR_PIPELINE_GPU_DECODE_PRIV_H
 
@@ -25,6 +28,7 @@
 #include "decoders/gpu_jpeg.h"
 #include "pipeline/gpu_ops.h"
 #include "pipeline/intervals.h"
+#include "pipeline/trial.h"
 #include "pipeline/worker_priv.h"
 
 enum { WEIR_DECODE_GROUP = 256, WEIR_DECODE_THREADS = 2 };
@@ -73,6 +77,7 @@ struct weir_decode_engine {
     size_t full;            /* as many wait: the first thread does not keep up */
     _Atomic size_t waiting; /* in it */
     _Atomic size_t in_full; /* frames that the first thread took in full groups, one after the other */
+    _Atomic bool rests;     /* gets none: all are faster without it */
     /* figures, under the lock for them */
     void *last_end; /* of the last group that has passed */
     int64_t last_end_ns;
@@ -94,6 +99,9 @@ struct weir_gpu_decode {
     _Atomic int here;                                       /* frames that workers decode at this moment */
     int here_max;
     _Atomic uint64_t here_ns; /* that they took, so far */
+    _Atomic uint64_t decoded; /* frames, whoever did it */
+    struct weir_bell room;    /* somebody may take frames again */
+    struct weir_trial trial;  /* of the second engine beside the first; under figures_lock */
     struct weir_gate *gate;
     struct weir_gpu_jpeg_tally tally;
     pthread_mutex_t figures_lock;   /* never held while somebody waits */

@@ -29,6 +29,8 @@ static int take_waiting(struct weir_decode_engine *engine, struct weir_handed *i
     engine->first = (engine->first + (size_t)n) % capacity;
     atomic_store_explicit(&engine->waiting, waiting - (size_t)n, memory_order_relaxed);
     pthread_mutex_unlock(&engine->lock);
+    if (n > 0)
+        weir_bell_ring(&engine->decode->room);
     return n;
 }
 
@@ -47,6 +49,18 @@ static bool is_behind(const struct weir_decode_engine *engine, bool is_open)
            atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0;
 }
 
+/* Whether the second engine is to work beside the first. */
+static void try_second_engine(struct weir_gpu_decode *decode)
+{
+    if (decode->n_engines < 2)
+        return;
+    uint64_t decoded = atomic_load_explicit(&decode->decoded, memory_order_relaxed);
+    pthread_mutex_lock(&decode->figures_lock);
+    bool helps = weir_trial_step(&decode->trial, weir_clock_monotonic_ns(), decoded);
+    pthread_mutex_unlock(&decode->figures_lock);
+    atomic_store_explicit(&decode->engines[1].rests, !helps, memory_order_relaxed);
+}
+
 /* A thread has a group in hand. */
 static void begin_turn(struct weir_decode_engine *engine, const struct weir_decode_group *group)
 {
@@ -56,6 +70,8 @@ static void begin_turn(struct weir_decode_engine *engine, const struct weir_deco
     atomic_fetch_add_explicit(&engine->decoding, group->n, memory_order_relaxed);
     atomic_fetch_add_explicit(&engine->n_decoding, 1, memory_order_relaxed);
     weir_bell_ring(&engine->full_bell); /* the first is busy now */
+    if (!engine->patient)
+        try_second_engine(engine->decode);
 }
 
 /* A thread has no group in hand any more: who gathers may take what there is. */
@@ -65,6 +81,8 @@ static void end_turn(struct weir_decode_engine *engine, struct weir_decode_group
     atomic_fetch_sub_explicit(&engine->n_decoding, 1, memory_order_relaxed);
     group->n = 0;
     weir_bell_ring(&engine->bell);
+    if (engine->patient)
+        weir_bell_ring(&engine->decode->room);
 }
 
 /* As many frames, or more, go now; *since_ns: when the first was seen to wait, 0 before. */
@@ -188,6 +206,7 @@ static int end_group(struct weir_decode_engine *engine, struct weir_decode_group
         rc = note_group(engine, group, err);
     if (rc == 0)
         rc = weir_gpu_decode_settle(decode, group, err);
+    atomic_fetch_add_explicit(&decode->decoded, (uint64_t)group->n, memory_order_relaxed);
     end_turn(engine, group);
     return rc;
 }
