@@ -13,6 +13,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 BATCH_SIZE, CAMERAS = 32, 4
 EPOCH_S = 0.35  # what is between two epochs costs little beside that
+TRIAL_S = 2  # hybrid tries first whether the multiprocessors help
 TURN_LIMIT_S = 90  # a turn that takes longer hangs
 FRAME_BYTES = 640 * 480 * 3
 
@@ -103,11 +104,12 @@ class RawFrames(Program):
 
 
 class Weir:
-    """`weir run` into the GPU's memory. A rate is the median of all epochs but the first, each from one epoch's line to the
-    next: what is between two epochs counts as well."""
+    """`weir run` into the GPU's memory. A rate is the median of all epochs but the first (of hybrid: of the first two
+    seconds), each from one epoch's line to the next: what is between two epochs counts as well."""
 
     def __init__(self, name, build, data, options, guess, extra):
         self.name, self.names, self.rate, self.left_out, self.how = name, [name], guess, None, ""
+        self.settle_s = TRIAL_S if "hybrid" in options else 0
         self.command = [os.path.join(build, "weir"), "run", data, "--device", "cuda", "--output", "f16", "--layout", "nchw",
                         "--mean", "imagenet", "--std", "imagenet", "--train-split", "1", "--batch-size", str(BATCH_SIZE),
                         "--every", "0", "--json", *options, *extra]
@@ -116,15 +118,14 @@ class Weir:
         if self.left_out:
             return {self.name: None}
         batches = max(1, round(self.rate * EPOCH_S / (BATCH_SIZE * CAMERAS)))
-        epochs = 1 + max(3, math.ceil(seconds / EPOCH_S))
+        epochs = 1 + max(3, math.ceil(seconds / EPOCH_S)) + math.ceil(self.settle_s / EPOCH_S)
         rates, self.left_out = self._epochs([*self.command, "--max-batches", str(batches), "--num-epochs", str(epochs)])
         if self.left_out:
             return {self.name: None}
         self.rate = statistics.median(rates)
         return {self.name: self.rate}
 
-    @staticmethod
-    def _epochs(command):
+    def _epochs(self, command):
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             watch = threading.Timer(TURN_LIMIT_S, process.kill)
             watch.start()
@@ -137,8 +138,10 @@ class Weir:
         if process.returncode != 0:
             return None, said[-1][:200] if said else f"weir ended with {process.returncode}"
         images = [epoch["images_per_s"] * epoch["total_s"] for _, epoch in ends]
-        rates = [images[i] / (ends[i][0] - ends[i - 1][0]) for i in range(1, len(ends))]
-        return (rates, None) if rates else (None, "weir printed no epochs")
+        rates = [(images[i] / (ends[i][0] - ends[i - 1][0]), ends[i - 1][0] - ends[0][0]) for i in range(1, len(ends))]
+        settled = [rate for rate, after_s in rates if after_s >= self.settle_s]
+        settled = settled or [rate for rate, _ in rates[len(rates) // 2:]]  # faster than it was thought to be
+        return (settled, None) if settled else (None, "weir printed no epochs")
 
     def close(self):
         pass
