@@ -324,7 +324,8 @@ Test(report, a_gpu_in_the_table)
     free(table);
     report->gpu.decode = (struct weir_report_decode){
         .n_engines = 1,
-        .engines = {{"7 JPEG engines", 3000, 12, 0.95}, {"the multiprocessors", 512, 2, 0.25}},
+        .engines = {{.by = "7 JPEG engines", .frames = 3000, .groups = 12, .busy = 0.95},
+                    {.by = "the multiprocessors", .frames = 512, .groups = 2, .busy = 0.25}},
         .cpu_frames = 700,
         .cpu_busy = 0.5,
         .compared = 4,
@@ -365,13 +366,14 @@ Test(report, a_gpu_in_the_chinese_table)
     struct weir_stage_stats stats = {0};
     weir_stage_stats_add(&stats, 2000000);
     report->gpu = (struct weir_report_gpu){.used = true, .name = "H200", .overlap = -1};
-    report->gpu.decode = (struct weir_report_decode){.n_engines = 1,
-                                                     .engines = {{"7 JPEG engines", 3000, 12, 0.95}},
-                                                     .cpu_frames = 700,
-                                                     .cpu_busy = 0.5,
-                                                     .compared = 4,
-                                                     .gate_db = 55,
-                                                     .least_db = 99};
+    report->gpu.decode =
+        (struct weir_report_decode){.n_engines = 1,
+                                    .engines = {{.by = "7 JPEG engines", .frames = 3000, .groups = 12, .busy = 0.95}},
+                                    .cpu_frames = 700,
+                                    .cpu_busy = 0.5,
+                                    .compared = 4,
+                                    .gate_db = 55,
+                                    .least_db = 99};
     weir_report_gpu_add(&report->gpu, WEIR_STAGE_H2D_COPY, &stats);
     char *table = printed(report, WEIR_LANG_ZH);
     cr_assert_not_null(strstr(table, "\n解码: GPU (7 个 JPEG 引擎) 3000 帧, 12 组, 忙碌 95.0%; CPU 700 帧, "
