@@ -13,7 +13,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 BATCH_SIZE, CAMERAS = 32, 4
 EPOCH_S = 0.35  # what is between two epochs costs little beside that
-TRIAL_S = 2  # hybrid tries first whether the multiprocessors help
+TRIAL_S = 3  # hybrid tries first whether the multiprocessors help
 TURN_LIMIT_S = 90  # a turn that takes longer hangs
 FRAME_BYTES = 640 * 480 * 3
 
@@ -104,7 +104,7 @@ class RawFrames(Program):
 
 
 class Weir:
-    """`weir run` into the GPU's memory. A rate is the median of all epochs but the first (of hybrid: of the first two
+    """`weir run` into the GPU's memory. A rate is the median of all epochs but the first (of hybrid: of the first three
     seconds), each from one epoch's line to the next: what is between two epochs counts as well."""
 
     def __init__(self, name, build, data, options, guess, extra):

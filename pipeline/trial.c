@@ -2,7 +2,7 @@
 
 static const uint64_t FIRST_NS = 300000000, AGAIN_NS = 2000000000, EVERY_NS = 30000000000;
 /* Of a window: what was begun before it is first worked off. */
-static const uint64_t SETTLE_NS = 100000000, COUNT_NS = 250000000;
+static const uint64_t SETTLE_NS = 100000000, COUNT_NS = 500000000;
 /* Less is not worth a helper that takes what others could use. */
 static const double WORTH_IT = 0.03;
 

@@ -20,7 +20,7 @@ struct weir_trial {
 };
 
 /* count: what all of them have done so far. Whether the helper is to work from now on: as the last trial has it, and
- * before the first one, which begins after 0.3 s and takes 1.4, it is. The next one is half a minute later, or 2 s
+ * before the first one, which begins after 0.3 s and takes 2.4, it is. The next one is half a minute later, or 2 s
  * where the two halves of one did not agree: something else was the matter. */
 bool weir_trial_step(struct weir_trial *trial, uint64_t now_ns, uint64_t count);
 

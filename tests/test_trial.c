@@ -49,7 +49,7 @@ Test(trial, it_works_until_the_first_one)
 
 Test(trial, one_that_slows_the_others_rests)
 {
-    run_for((struct rates){.alone = 30000, .beside = 23000, .helper = 5000}, 3000);
+    run_for((struct rates){.alone = 30000, .beside = 23000, .helper = 5000}, 4000);
     cr_assert_eq(trial.n_trials, 1);
     cr_assert_not(works);
     cr_assert_lt(fabs(trial.gain + 2.0 / 30), 0.005, "%g", trial.gain);
@@ -57,7 +57,7 @@ Test(trial, one_that_slows_the_others_rests)
 
 Test(trial, one_that_adds_works)
 {
-    run_for((struct rates){.alone = 32000, .beside = 25000, .helper = 14000}, 3000);
+    run_for((struct rates){.alone = 32000, .beside = 25000, .helper = 14000}, 4000);
     cr_assert_eq(trial.n_trials, 1);
     cr_assert(works);
     cr_assert_lt(fabs(trial.gain - 7.0 / 32), 0.005, "%g", trial.gain);
@@ -65,21 +65,21 @@ Test(trial, one_that_adds_works)
 
 Test(trial, one_that_makes_no_difference_rests)
 {
-    run_for((struct rates){.alone = 3000, .beside = 2600, .helper = 400}, 3000);
+    run_for((struct rates){.alone = 3000, .beside = 2600, .helper = 400}, 4000);
     cr_assert_eq(trial.n_trials, 1);
     cr_assert_not(works);
 }
 
 Test(trial, a_rate_that_rises_favours_neither)
 {
-    run_for((struct rates){.alone = 10000, .beside = 8000, .helper = 2000, .growth = 0.05}, 3000);
+    run_for((struct rates){.alone = 10000, .beside = 8000, .helper = 2000, .growth = 0.03}, 4000);
     cr_assert_eq(trial.n_trials, 1);
     cr_assert_lt(fabs(trial.gain), 0.01, "%g", trial.gain);
 }
 
 Test(trial, is_repeated_as_things_change)
 {
-    run_for((struct rates){.alone = 30000, .beside = 23000, .helper = 5000}, 3000);
+    run_for((struct rates){.alone = 30000, .beside = 23000, .helper = 5000}, 4000);
     cr_assert_not(works);
     run_for((struct rates){.alone = 30000, .beside = 23000, .helper = 15000}, 20000);
     cr_assert_not(works, "nobody has asked again");
@@ -96,7 +96,7 @@ Test(trial, says_nothing_where_nothing_was_done)
     run_for((struct rates){0}, 20000);
     cr_assert_eq(trial.n_trials, 0);
     cr_assert(trial.helps);
-    run_for((struct rates){.alone = 30000, .beside = 23000, .helper = 15000}, 8000);
+    run_for((struct rates){.alone = 30000, .beside = 23000, .helper = 15000}, 10000);
     cr_assert_eq(trial.n_trials, 1);
     cr_assert(works);
 }
@@ -104,13 +104,13 @@ Test(trial, says_nothing_where_nothing_was_done)
 /* A consumer that stops for a while, in whichever window that is: the trial is repeated, and its answer is right. */
 Test(trial, a_pause_is_nobodys_fault)
 {
-    for (uint64_t at_ms = 300; at_ms < 2000; at_ms += 50) {
+    for (uint64_t at_ms = 300; at_ms < 3000; at_ms += 50) {
         for (int helpful = 0; helpful < 2; helpful++) {
             struct rates rates = {.alone = 30000, .beside = 23000, .helper = helpful ? 15000 : 5000};
             begin();
             run_for(rates, at_ms);
             run_for((struct rates){0}, 200);
-            run_for(rates, 8000);
+            run_for(rates, 10000);
             cr_assert_eq(trial.n_trials, 1);
             cr_assert_eq(works, helpful, "a pause at %d ms", (int)at_ms);
         }
