@@ -7,7 +7,7 @@
 #     build/gpu/tests/gpu/gpu.sh build/gpu [PART...]                (there: CUDA, nvJPEG, libhdf5 1.10, Python 3.11)
 #
 # Parts: tests compare step profile memory failures (all of these by default, about 8 minutes on 16 cores) and sanitizer
-# (5 minutes). Full logs go to $OUT (default /tmp/weir-gpu). ROUNDS makes compare longer or shorter, PEERS=all has the other
+# (1 minute). Full logs go to $OUT (default /tmp/weir-gpu). ROUNDS makes compare longer or shorter, PEERS=all has the other
 # loaders take part (3 minutes more), COMPARE has more of bench/gpu_compare.py's options. Libraries that the machine lacks
 # may lie in BUILD_FOLDER/lib.
 set -uo pipefail
