@@ -77,9 +77,10 @@ int weir_gpu_jpeg_open(struct weir_gpu_jpeg **decoder, int gpu, enum weir_gpu_jp
 void weir_gpu_jpeg_close(struct weir_gpu_jpeg **decoder);
 
 /* Queues decoding of n frames (at most group_max) on the stream, as many at once as the engine takes; waits for this
- * decoder's group before. results (n) become WEIR_JPEG_TAKEN, or WEIR_JPEG_ENGINE_REFUSED for frames that the engine
- * would not have: their planes hold anything, all others are decoded when the stream has come so far. 0 even if all
- * were refused; after an error nothing is known of any. */
+ * decoder's group before, and the first time, and when a frame is much longer than those before, until there is room.
+ * results (n) become WEIR_JPEG_TAKEN, or WEIR_JPEG_ENGINE_REFUSED for frames that the engine would not have: their
+ * planes hold anything, all others are decoded when the stream has come so far. 0 even if all were refused; after an
+ * error nothing is known of any. */
 int weir_gpu_jpeg_decode(struct weir_gpu_jpeg *decoder, const struct weir_gpu_jpeg_frame *frames, int n, void *stream,
                          enum weir_jpeg_refusal *results, struct weir_err *err);
 

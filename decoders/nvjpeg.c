@@ -112,14 +112,10 @@ static void nv_library(char *text, size_t size)
 
 static int cuda_failed(cudaError_t error, int gpu, const char *what, struct weir_err *err)
 {
-    int code = -EIO;
+    int code = error == cudaErrorMemoryAllocation ? -ENOMEM : -EIO;
     if (weir_cuda_is_lost(error))
         return weir_err_set(err, code, "GPU %d is lost: %s (%s), noticed while %s; see dmesg for its Xid", gpu,
                             cudaGetErrorString(error), cudaGetErrorName(error), what);
-    if (error == cudaErrorMemoryAllocation)
-        code = -ENOMEM;
-    if (error == cudaErrorNoDevice || error == cudaErrorInvalidDevice)
-        code = -ENODEV;
     return weir_err_set(err, code, "GPU %d: %s failed: %s (%s)", gpu, what, cudaGetErrorString(error),
                         cudaGetErrorName(error));
 }
@@ -132,7 +128,10 @@ static int use_gpu(int gpu, struct weir_err *err)
                             "no NVIDIA driver is loaded, or one that is too old for CUDA %d.%d; see that nvidia-smi "
                             "works",
                             CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-    return error == cudaSuccess ? 0 : cuda_failed(error, gpu, "taking it into use", err);
+    if (error == cudaSuccess)
+        return 0;
+    return weir_err_set(err, -ENODEV, "GPU %d cannot be used: %s (%s)", gpu, cudaGetErrorString(error),
+                        cudaGetErrorName(error));
 }
 
 /* An image that it finds no way to write where it should go (invalid parameter) is one for the CPU, too. */
@@ -217,7 +216,7 @@ struct nv_decoder {
  * free what they have. */
 static void destroy_states(struct nv_decoder *self)
 {
-    if (weir_cuda_is_lost(cudaStreamQuery(cudaStreamPerThread)))
+    if (weir_cuda_is_lost(cudaSetDevice(self->gpu)) || weir_cuda_is_lost(cudaStreamQuery(cudaStreamPerThread)))
         return;
     if (self->group_state)
         self->library->state_destroy(self->group_state);
@@ -302,8 +301,8 @@ static bool goes_alone(const struct nv_decoder *self, const struct weir_gpu_jpeg
 /* The first m places of the group. The state remembers the size of its group, and after a failure nothing. */
 static nvjpegStatus_t decode_places(struct nv_decoder *self, int m, cudaStream_t stream)
 {
-    nvjpegStatus_t status = NVJPEG_STATUS_SUCCESS;
-    if (m != self->group_size)
+    nvjpegStatus_t status = self->group_state ? NVJPEG_STATUS_SUCCESS : NVJPEG_STATUS_ALLOCATOR_FAILURE;
+    if (status == NVJPEG_STATUS_SUCCESS && m != self->group_size)
         status = self->library->batch_initialize(self->handle, self->group_state, m, 1, NVJPEG_OUTPUT_YUV);
     self->group_size = 0;
     if (status == NVJPEG_STATUS_SUCCESS)
@@ -318,22 +317,30 @@ static nvjpegStatus_t decode_places(struct nv_decoder *self, int m, cudaStream_t
  * ITU-T T.81, B.1.1.2: any marker may have them. */
 static uint8_t *lengthened(const struct weir_gpu_jpeg_frame *frame, size_t length)
 {
-    const uint8_t *end = frame->bytes + frame->length - 2;
-    if (frame->length < 4 || end[0] != 0xff || end[1] != 0xd9)
+    static const uint8_t end[2] = {0xff, 0xd9};
+    size_t before = frame->length > sizeof end ? frame->length - sizeof end : 0;
+    if (before == 0 || memcmp(frame->bytes + before, end, sizeof end) != 0)
         return NULL;
     uint8_t *bytes = malloc(length);
     if (!bytes)
         return NULL;
-    memcpy(bytes, frame->bytes, frame->length - 2);
-    memset(bytes + frame->length - 2, 0xff, length - frame->length);
-    memcpy(bytes + length - 2, end, 2);
+    memcpy(bytes, frame->bytes, before);
+    memset(bytes + before, 0xff, length - frame->length);
+    memcpy(bytes + length - sizeof end, end, sizeof end);
     return bytes;
 }
 
+/* The room was not to be had: what the state has taken of it goes back. */
+static void begin_anew(struct nv_decoder *self)
+{
+    self->library->state_destroy(self->group_state);
+    if (self->library->state_create(self->handle, &self->group_state) != NVJPEG_STATUS_SUCCESS)
+        self->group_state = NULL;
+}
+
 /* nvJPEG has memory for each place of a group, which it gets anew when a longer frame comes there, and each time all
- * that the GPU does is waited for: beside a consumer's kernels of 20 ms the first thousands of frames took 20 ms each
- * time. So all places get at once what is up to twice as long as the longest frame. What this decodes is decoded again.
- */
+ * that the GPU does is waited for: beside a consumer's kernels of 20 ms handing over a group took 22 ms and more. So
+ * all places get at once what is up to twice as long as the longest frame. What this decodes is decoded again. */
 static void make_room(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frames, int n, cudaStream_t stream)
 {
     const struct weir_gpu_jpeg_frame *longest = &frames[0];
@@ -342,17 +349,19 @@ static void make_room(struct nv_decoder *self, const struct weir_gpu_jpeg_frame 
     if (longest->length <= self->room)
         return;
     size_t spare = SPARE_MAX_BYTES / (size_t)self->group_max;
-    self->room = longest->length + (longest->length < spare ? longest->length : spare);
-    uint8_t *bytes = lengthened(longest, self->room);
+    size_t room = longest->length + (longest->length < spare ? longest->length : spare);
+    uint8_t *bytes = lengthened(longest, room);
     for (int i = 0; i < self->group_max && bytes; i++) {
         self->bytes[i] = bytes;
-        self->lengths[i] = self->room;
+        self->lengths[i] = room;
         self->images[i] = image_of(longest);
     }
-    if (bytes)
-        decode_places(self, self->group_max, stream); /* refused: so it is without room */
-    cudaStreamSynchronize(stream);
+    nvjpegStatus_t status = bytes ? decode_places(self, self->group_max, stream) : NVJPEG_STATUS_BAD_JPEG;
+    bool passed = cudaStreamSynchronize(stream) == cudaSuccess;
     free(bytes);
+    self->room = status == NVJPEG_STATUS_SUCCESS ? room : longest->length; /* not again for this one */
+    if (passed && status != NVJPEG_STATUS_SUCCESS && !is_refusal(status))
+        begin_anew(self);
 }
 
 /* All that go together. */
@@ -399,10 +408,9 @@ static int nv_decode_here(void *user, const struct weir_gpu_jpeg_frame *frames, 
                           struct weir_err *err)
 {
     struct nv_decoder *self = user;
-    int rc = use_gpu(self->gpu, err);
-    if (rc < 0)
-        return rc;
-    cudaError_t error = cudaEventSynchronize(self->done);
+    cudaError_t error = cudaSetDevice(self->gpu);
+    if (error == cudaSuccess)
+        error = cudaEventSynchronize(self->done);
     if (error != cudaSuccess)
         return cuda_failed(error, self->gpu, "decoding JPEGs", err);
     nvjpegStatus_t status = decode_group(self, frames, n, stream);

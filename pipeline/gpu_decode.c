@@ -15,7 +15,7 @@ enum { SM_FRAMES_LEAST = 8 * WEIR_DECODE_GROUP };
 /* Cores for the threads that hand groups to nvJPEG (two for the JPEG engines, one for the multiprocessors), for the
  * feeder, for the consumer, and for workers that read for the GPU. */
 enum { CORES_FOR_GPU = 7 };
-enum { POLL_NS = 10 * 1000 * 1000 }; /* a stop rings no bell */
+enum { POLL_NS = 10 * 1000 * 1000 }; /* neither a stop nor a core that is free rings a bell */
 /* Frames a second of 640 x 480, quality 95, for shares that are the same in every run: one JPEG engine of an H200, one
  * core of the Xeon beside it. */
 static const double ENGINE_RATE = 4500, CORE_RATE = 450;
@@ -59,7 +59,7 @@ static bool offer(struct weir_gpu_decode *decode, struct weir_decode_engine **en
 }
 
 /* All have what keeps them busy: more of it would only wait there, while cores that are through had none. Who decodes
- * here and is through takes its own next frame, so nobody rings for that. */
+ * here and is through mostly has a next frame for itself: ringing for that wakes all who wait for nothing. */
 static struct weir_decode_engine *wait_for_room(struct weir_gpu_decode *decode)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_GPU_DECODE);
@@ -69,7 +69,7 @@ static struct weir_decode_engine *wait_for_room(struct weir_gpu_decode *decode)
         if (offer(decode, &engine))
             return engine;
         if (atomic_load_explicit(&decode->shared->slots.stop, memory_order_relaxed))
-            return &decode->engines[0]; /* which nobody will decode */
+            return &decode->engines[0]; /* nobody waits for it */
         weir_bell_wait(&decode->room, turn, POLL_NS);
     }
 }
@@ -370,7 +370,7 @@ static int open_engines(struct weir_gpu_decode *decode, struct weir_err *err)
     decode->capacity = (size_t)shared->slots.n * (size_t)shared->slots.slot[0].n_images;
     int rc = choose_first(decode, &first, err);
     if (rc == 0)
-        rc = open_engine(decode, first, least(decode->capacity / 3, AHEAD_MAX), WEIR_DECODE_THREADS, err);
+        rc = open_engine(decode, first, least(most(decode->capacity / 3, 1), AHEAD_MAX), WEIR_DECODE_THREADS, err);
     if (rc == 0 && first == WEIR_GPU_JPEG_HARDWARE && takes_multiprocessors(decode))
         open_multiprocessors(decode);
     return rc;

@@ -29,7 +29,7 @@ static int take_waiting(struct weir_decode_engine *engine, struct weir_handed *i
     engine->first = (engine->first + (size_t)n) % capacity;
     atomic_store_explicit(&engine->waiting, waiting - (size_t)n, memory_order_relaxed);
     pthread_mutex_unlock(&engine->lock);
-    if (n > 0)
+    if (n > 0 && !engine->patient) /* which takes more when it is through: end_turn */
         weir_bell_ring(&engine->decode->room);
     return n;
 }
@@ -54,11 +54,13 @@ static void try_second_engine(struct weir_gpu_decode *decode)
 {
     if (decode->n_engines < 2)
         return;
-    uint64_t decoded = atomic_load_explicit(&decode->decoded, memory_order_relaxed);
+    struct weir_decode_engine *helper = &decode->engines[1];
     pthread_mutex_lock(&decode->figures_lock);
-    bool helps = weir_trial_step(&decode->trial, weir_clock_monotonic_ns(), decoded);
+    struct weir_trial_counts counts = {atomic_load_explicit(&decode->decoded, memory_order_relaxed),
+                                       helper->frames_done};
+    bool works = weir_trial_step(&decode->trial, weir_clock_monotonic_ns(), counts);
+    atomic_store_explicit(&helper->rests, !works, memory_order_relaxed);
     pthread_mutex_unlock(&decode->figures_lock);
-    atomic_store_explicit(&decode->engines[1].rests, !helps, memory_order_relaxed);
 }
 
 /* A thread has a group in hand. */
@@ -116,7 +118,9 @@ static void gather(struct weir_decode_engine *engine, struct weir_decode_group *
 int weir_gpu_decode_open_decoder(struct weir_decode_group *group, struct weir_err *err)
 {
     struct weir_decode_engine *engine = group->engine;
-    return weir_gpu_jpeg_open(&group->decoder, engine->decode->device->number, engine->kind, WEIR_DECODE_GROUP, err);
+    size_t capacity = engine->decode->capacity;
+    int most = capacity < WEIR_DECODE_GROUP ? (int)capacity : WEIR_DECODE_GROUP;
+    return weir_gpu_jpeg_open(&group->decoder, engine->decode->device->number, engine->kind, most, err);
 }
 
 /* The second thread has no decoder, or met the end of the GPU's memory: the first decodes its frames, next of all. */
@@ -206,7 +210,6 @@ static int end_group(struct weir_decode_engine *engine, struct weir_decode_group
         rc = note_group(engine, group, err);
     if (rc == 0)
         rc = weir_gpu_decode_settle(decode, group, err);
-    atomic_fetch_add_explicit(&decode->decoded, (uint64_t)group->n, memory_order_relaxed);
     end_turn(engine, group);
     return rc;
 }

@@ -158,5 +158,6 @@ int weir_gpu_decode_settle(struct weir_gpu_decode *decode, struct weir_decode_gr
         weir_task_camera_done(shared, item->slot, item->task);
     }
     weir_item_self = 0;
+    atomic_fetch_add_explicit(&decode->decoded, (uint64_t)group->n, memory_order_relaxed);
     return 0;
 }

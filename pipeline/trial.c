@@ -18,28 +18,30 @@ static void rest(struct weir_trial *trial, uint64_t now_ns, uint64_t ns)
     trial->trying = trial->counting = false;
 }
 
-/* False: the halves disagree, or nothing was done. */
-static bool judge(struct weir_trial *trial)
+/* False: the halves disagree, or the helper, or nobody, had anything to do. What a pause spoils of a half that agrees
+ * all the same is in the gain that is farther from the limit. */
+static bool judge(struct weir_trial *trial, bool helped)
 {
     const double *rates = trial->rates;
-    if (rates[0] <= 0 || rates[3] <= 0)
+    if (!helped || rates[0] <= 0 || rates[3] <= 0)
         return false;
-    bool first = rates[1] >= (1 + WORTH_IT) * rates[0], second = rates[2] >= (1 + WORTH_IT) * rates[3];
-    if (first != second)
+    double first = rates[1] / rates[0] - 1, second = rates[2] / rates[3] - 1;
+    bool helps = first >= WORTH_IT;
+    if (helps != (second >= WORTH_IT))
         return false;
-    trial->helps = first;
-    trial->gain = (rates[1] + rates[2]) / (rates[0] + rates[3]) - 1;
+    trial->helps = helps;
+    trial->gain = (first < second) == helps ? first : second;
     trial->n_trials++;
     return true;
 }
 
-static void end_window(struct weir_trial *trial, uint64_t now_ns, uint64_t count)
+static void end_window(struct weir_trial *trial, uint64_t now_ns, struct weir_trial_counts counts)
 {
-    trial->rates[trial->window] = (double)(count - trial->from_count) * 1e9 / (double)(now_ns - trial->from_ns);
+    trial->rates[trial->window] = (double)(counts.all - trial->from.all) * 1e9 / (double)(now_ns - trial->from_ns);
     trial->since_ns = now_ns;
     trial->counting = false;
     if (++trial->window == WEIR_TRIAL_WINDOWS)
-        rest(trial, now_ns, judge(trial) ? EVERY_NS : AGAIN_NS);
+        rest(trial, now_ns, judge(trial, counts.helper > trial->from.helper) ? EVERY_NS : AGAIN_NS);
 }
 
 static void begin(struct weir_trial *trial, uint64_t now_ns)
@@ -49,25 +51,31 @@ static void begin(struct weir_trial *trial, uint64_t now_ns)
     trial->window = 0;
 }
 
-static void try(struct weir_trial *trial, uint64_t now_ns, uint64_t count)
+static void begin_window(struct weir_trial *trial, uint64_t now_ns, struct weir_trial_counts counts)
 {
-    if (trial->counting && now_ns - trial->from_ns >= COUNT_NS) {
-        end_window(trial, now_ns, count);
-    } else if (!trial->counting && now_ns - trial->since_ns >= SETTLE_NS) {
-        trial->counting = true;
-        trial->from_ns = now_ns;
-        trial->from_count = count;
-    }
+    trial->counting = true;
+    trial->from_ns = now_ns;
+    trial->from.all = counts.all;
+    if (trial->window == 0) /* it has worked off what it had */
+        trial->from.helper = counts.helper;
 }
 
-bool weir_trial_step(struct weir_trial *trial, uint64_t now_ns, uint64_t count)
+static void try(struct weir_trial *trial, uint64_t now_ns, struct weir_trial_counts counts)
+{
+    if (trial->counting && now_ns - trial->from_ns >= COUNT_NS)
+        end_window(trial, now_ns, counts);
+    else if (!trial->counting && now_ns - trial->since_ns >= SETTLE_NS)
+        begin_window(trial, now_ns, counts);
+}
+
+bool weir_trial_step(struct weir_trial *trial, uint64_t now_ns, struct weir_trial_counts counts)
 {
     if (trial->since_ns == 0) {
         trial->helps = true; /* nobody knows otherwise */
         rest(trial, now_ns, FIRST_NS);
     }
     if (trial->trying)
-        try(trial, now_ns, count);
+        try(trial, now_ns, counts);
     else if (now_ns - trial->since_ns >= trial->rest_ns)
         begin(trial, now_ns);
     return trial->trying ? is_with(trial->window) : trial->helps;

@@ -83,7 +83,7 @@ static void print_decode_zh(FILE *out, const struct weir_report_decode *d)
         fprintf(out, ") %llu 帧, %llu 组, 忙碌 %.1f%%", (unsigned long long)d->engines[i].frames,
                 (unsigned long long)d->engines[i].groups, 100 * d->engines[i].busy);
         if (d->engines[i].tried)
-            fprintf(out, " (试过: 有它时总速度%s %.1f%%)", d->engines[i].gain < 0 ? "慢" : "快",
+            fprintf(out, " (试过: 有其参与时总速度%s %.1f%%)", d->engines[i].gain < 0 ? "慢" : "快",
                     100 * fabs(d->engines[i].gain));
     }
     fprintf(out, "; CPU %llu 帧", (unsigned long long)d->cpu_frames);
