@@ -157,6 +157,35 @@ static void check_made(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engine 
     print_tally(&tally, engine, "made JPEGs");
 }
 
+/* With as many fill bytes before the last marker as the frame has, which look leaves to the CPU: so the decoder itself
+ * makes room for longer frames. */
+static void check_filled(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engine engine)
+{
+    enum { N = 5 };
+    struct tally tally = {.least_db = WEIR_PSNR_MAX_DB};
+    struct gpujx_image images[N];
+    uint8_t *plain[N], *filled[N];
+    for (int i = 0; i < N; i++) {
+        size_t length;
+        plain[i] = h5fx_jpeg(made[i], 640, 480, i, &length);
+        if (gpujx_take(&x, &images[i], plain[i], length, engine, &err) < 0 || images[i].refusal != WEIR_JPEG_TAKEN)
+            fail("a made JPEG of kind %d is not taken: %s", i, weir_jpeg_refusal_name(images[i].refusal));
+        filled[i] = malloc(2 * length);
+        memcpy(filled[i], plain[i], length - 2);
+        memset(filled[i] + length - 2, 0xff, length);
+        memcpy(filled[i] + 2 * length - 2, plain[i] + length - 2, 2);
+        images[i].frame.bytes = filled[i];
+        images[i].frame.length = 2 * length;
+    }
+    check_group(decoder, images, N, engine, "filled", &tally);
+    for (int i = 0; i < N; i++) {
+        gpujx_release(&x, &images[i]);
+        free(plain[i]);
+        free(filled[i]);
+    }
+    print_tally(&tally, engine, "filled JPEGs");
+}
+
 static uint8_t *file_bytes(const char *path, size_t *length)
 {
     FILE *file = fopen(path, "r");
@@ -346,6 +375,7 @@ static void check_engine(enum weir_gpu_jpeg_engine engine, int groups)
         return;
     }
     check_made(decoder, engine);
+    check_filled(decoder, engine);
     check_photos(decoder, engine);
     check_refusals(decoder, engine);
     check_company(decoder, engine);
