@@ -129,10 +129,13 @@ void weir_feed_close(struct weir_feed **feed);
 int weir_feed_start(struct weir_feed *feed, struct weir_err *err);
 /* The slots are stopped: joins the threads and reads the last times. */
 void weir_feed_finish(struct weir_feed *feed);
+struct weir_waited {
+    uint64_t data_ns, gpu_ns; /* for data, and for the GPU alone; without what recording a wait takes */
+};
 /* Blocks until the batch is queued (or its slot has failed), timed as waits of the consumer; inline_worker, if any,
- * makes it first. NULL when stopped, or when the feed failed. *gpu_ns: for how long the GPU alone was waited for. */
+ * makes it first. NULL when stopped, or when the feed failed. */
 struct weir_feed_batch *weir_feed_wait(struct weir_feed *feed, struct weir_worker *inline_worker, uint64_t sequence,
-                                       uint64_t *gpu_ns);
+                                       struct weir_waited *waited);
 /* Keeps the first error, and stops the run. */
 void weir_feed_fail(struct weir_feed *feed, const struct weir_err *err);
 /* The error that was kept, or 0. Any thread. */

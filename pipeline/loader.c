@@ -421,12 +421,13 @@ static void note_depth(struct weir_loader *loader)
 struct obtained {
     struct weir_batch *batch;
     const struct weir_err *err; /* of a batch that failed */
-    uint64_t gpu_wait_ns;
+    struct weir_waited waited;
 };
 
 static bool obtain_slot(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
+    uint64_t start_ns = weir_clock_monotonic_ns();
     struct weir_slots *slots = &loader->shared.slots;
     if (loader->n_workers == 0)
         weir_worker_do_batch(&loader->workers[0], sequence);
@@ -436,7 +437,8 @@ static bool obtain_slot(struct weir_loader *loader, uint64_t sequence, struct ob
     weir_slot_lend(slots, slot);
     weir_item_self = slot->last_item; /* what was waited for */
     weir_task_waits_end(&loader->shared, slot);
-    *to = (struct obtained){&slot->batch, slot->failed_image >= 0 ? &slot->err : NULL, 0};
+    *to = (struct obtained){&slot->batch, slot->failed_image >= 0 ? &slot->err : NULL, {0}};
+    to->waited.data_ns = weir_clock_monotonic_ns() - start_ns;
     return true;
 }
 
@@ -444,11 +446,11 @@ static bool obtain_fed(struct weir_loader *loader, uint64_t sequence, struct obt
 {
     struct weir_feed *feed = loader->shared.feed;
     struct weir_worker *inline_worker = loader->n_workers == 0 ? &loader->workers[0] : NULL;
-    uint64_t gpu_wait_ns;
-    struct weir_feed_batch *batch = weir_feed_wait(feed, inline_worker, sequence, &gpu_wait_ns);
+    struct weir_waited waited;
+    struct weir_feed_batch *batch = weir_feed_wait(feed, inline_worker, sequence, &waited);
     if (!batch)
         return false;
-    *to = (struct obtained){&batch->batch, batch->err.code < 0 ? &batch->err : NULL, gpu_wait_ns};
+    *to = (struct obtained){&batch->batch, batch->err.code < 0 ? &batch->err : NULL, waited};
     if (!to->err)
         weir_feed_lend(feed, batch);
     return true;
@@ -493,18 +495,16 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     if (rc < 0)
         return rc;
     note_depth(loader);
-    uint64_t start_ns = weir_clock_monotonic_ns();
     if (!obtain(loader, &got))
         return s->feed ? weir_feed_error(s->feed, err) : 0;
     if (got.err) {
         weir_slots_stop(&s->slots);
         return weir_err_set(err, got.err->code, "%s", got.err->text);
     }
-    uint64_t now_ns = weir_clock_monotonic_ns();
-    got.batch->gpu_wait_ns = got.gpu_wait_ns;
-    got.batch->wait_ns = now_ns - start_ns - got.gpu_wait_ns;
+    got.batch->gpu_wait_ns = got.waited.gpu_ns;
+    got.batch->wait_ns = got.waited.data_ns;
     if (!loader->first_batch_ns)
-        loader->first_batch_ns = now_ns;
+        loader->first_batch_ns = weir_clock_monotonic_ns();
     loader->lent++;
     loader->next++;
     loader->taken++;
