@@ -125,7 +125,7 @@ void weir_ahead_close(struct weir_ahead **ahead)
     for (int i = 0; i < a->n_buffers; i++)
         pthread_cond_destroy(&a->buffers[i].cond);
     if (a->pool) {
-        munmap(a->pool, a->pool_bytes);
+        weir_memory_unmap(a->pool, a->pool_bytes);
         weir_memory_reserved(-(int64_t)a->pool_bytes, WEIR_MEMORY_CPU);
     }
     free(a->buffers);

@@ -3,6 +3,7 @@
  * of the file as with any other engine. The copy's page faults are inside the read and never in decoding. */
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
+#include "prof/memory.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -46,7 +47,7 @@ static void shared_close(void *shared)
     struct maps *maps = shared;
     for (int i = 0; i < maps->count; i++)
         if (maps->map[i].bytes)
-            munmap(maps->map[i].bytes, maps->map[i].size);
+            weir_memory_unmap(maps->map[i].bytes, maps->map[i].size);
     pthread_mutex_destroy(&maps->lock);
     free(maps);
 }

@@ -51,7 +51,7 @@ static void shared_close(void *shared)
     struct images *images = shared;
     for (int i = 0; i < images->count; i++) {
         if (images->image[i].bytes)
-            munmap(images->image[i].bytes, images->image[i].size);
+            weir_memory_unmap(images->image[i].bytes, images->image[i].size);
         pthread_mutex_destroy(&images->image[i].lock);
     }
     free(images);
@@ -65,7 +65,7 @@ static int load(struct image *image, int file, int fd)
     const uint8_t *data;
     int rc = weir_io_pread.read(NULL, file, fd, 0, image->size, bytes, &data);
     if (rc < 0)
-        munmap(bytes, image->size);
+        weir_memory_unmap(bytes, image->size);
     else
         image->bytes = bytes;
     return rc;

@@ -86,7 +86,7 @@ int weir_frame_cache_open(struct weir_frame_cache *cache, uint64_t budget_bytes,
 void weir_frame_cache_close(struct weir_frame_cache *cache)
 {
     if (cache->memory) {
-        munmap(cache->memory, cache->memory_bytes);
+        weir_memory_unmap(cache->memory, cache->memory_bytes);
         weir_memory_reserved(-(int64_t)cache->memory_bytes, WEIR_MEMORY_CPU);
     }
     memset(cache, 0, sizeof *cache);

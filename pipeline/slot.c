@@ -89,7 +89,7 @@ void weir_slots_close(struct weir_slots *slots)
     }
     free(slots->slot);
     if (slots->memory) {
-        munmap(slots->memory, slots->memory_bytes);
+        weir_memory_unmap(slots->memory, slots->memory_bytes);
         weir_memory_reserved(-(int64_t)slots->memory_bytes, WEIR_MEMORY_CPU);
     }
     pthread_mutex_destroy(&slots->lock);

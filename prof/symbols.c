@@ -1,4 +1,5 @@
 #include "prof/symbols.h"
+#include "prof/memory.h"
 #include "prof/symbols_priv.h"
 #include "prof/text.h"
 
@@ -61,7 +62,7 @@ static struct weir_extent map_file(const char *path)
 static void unmap(struct weir_extent *file)
 {
     if (file->size > 0)
-        munmap((void *)(uintptr_t)file->data, file->size);
+        weir_memory_unmap((void *)(uintptr_t)file->data, file->size);
     *file = (struct weir_extent){0};
 }
 
