@@ -183,39 +183,32 @@ void weir_feed_finish(struct weir_feed *feed)
 
 /* ---- the consumer ---- */
 
-/* True: the batch, or none where the feed has ended. False: it waits for an output batch, and so for the GPU. */
-static bool wait_for_data(struct weir_feed *feed, struct weir_worker *inline_worker, uint64_t sequence,
-                          struct weir_feed_batch **batch, struct weir_waited *waited)
-{
-    WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
-    struct weir_slots *slots = &feed->shared->slots;
-    uint64_t start_ns = weir_clock_monotonic_ns();
-    *batch = NULL;
-    if (inline_worker && !weir_slot_wait_armed(slots, sequence))
-        return true;
-    if (inline_worker)
-        weir_worker_do_batch(inline_worker, sequence);
-    if (!weir_slot_wait_complete(slots, sequence))
-        return true;
-    bool fed =
-        atomic_load_explicit(&feed->acquired, memory_order_acquire) > sequence && wait_for(feed, &feed->fed, sequence);
-    if (fed)
-        *batch = weir_feed_batch_of(feed, sequence);
-    weir_item_self = fed ? (*batch)->item : 0;
-    waited->data_ns = weir_clock_monotonic_ns() - start_ns;
-    return fed;
-}
-
+/* Data is waited for until the slot is complete; then, while there is no output batch to put it in, the GPU. */
 struct weir_feed_batch *weir_feed_wait(struct weir_feed *feed, struct weir_worker *inline_worker, uint64_t sequence,
                                        struct weir_waited *waited)
 {
-    struct weir_feed_batch *batch;
+    struct weir_slots *slots = &feed->shared->slots;
+    struct weir_feed_batch *batch = weir_feed_batch_of(feed, sequence);
     *waited = (struct weir_waited){0};
-    if (wait_for_data(feed, inline_worker, sequence, &batch, waited))
-        return batch;
+    {
+        WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
+        uint64_t start_ns = weir_clock_monotonic_ns();
+        if (inline_worker && !weir_slot_wait_armed(slots, sequence))
+            return NULL;
+        if (inline_worker)
+            weir_worker_do_batch(inline_worker, sequence);
+        if (!weir_slot_wait_complete(slots, sequence))
+            return NULL;
+        bool fed = atomic_load_explicit(&feed->acquired, memory_order_acquire) > sequence &&
+                   wait_for(feed, &feed->fed, sequence);
+        weir_item_self = fed ? batch->item : 0;
+        waited->data_ns = weir_clock_monotonic_ns() - start_ns;
+        if (fed)
+            return batch;
+    }
     WEIR_ZONE(WEIR_STAGE_WAIT_GPU);
     uint64_t start_ns = weir_clock_monotonic_ns();
     bool there = wait_for(feed, &feed->fed, sequence);
     waited->gpu_ns = weir_clock_monotonic_ns() - start_ns;
-    return there ? weir_feed_batch_of(feed, sequence) : NULL;
+    return there ? batch : NULL;
 }
