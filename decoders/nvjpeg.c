@@ -110,14 +110,11 @@ static void nv_library(char *text, size_t size)
 
 /* ---- errors ---- */
 
-static int cuda_failed(cudaError_t error, int gpu, const char *what, struct weir_err *err)
+static int cuda_failed(cudaError_t error, int gpu, const char *doing, struct weir_err *err)
 {
-    int code = error == cudaErrorMemoryAllocation ? -ENOMEM : -EIO;
-    if (weir_cuda_is_lost(error))
-        return weir_err_set(err, code, "GPU %d is lost: %s (%s), noticed while %s; see dmesg for its Xid", gpu,
-                            cudaGetErrorString(error), cudaGetErrorName(error), what);
-    return weir_err_set(err, code, "GPU %d: %s failed: %s (%s)", gpu, what, cudaGetErrorString(error),
-                        cudaGetErrorName(error));
+    char name[32];
+    snprintf(name, sizeof name, "GPU %d", gpu);
+    return weir_cuda_failed(error, name, doing, err);
 }
 
 static int use_gpu(int gpu, struct weir_err *err)
@@ -212,12 +209,10 @@ struct nv_decoder {
     nvjpegImage_t *images;
 };
 
-/* The states of a GPU that is lost are left: nvJPEG ends the process (an exception out of a destructor) when it cannot
- * free what they have. */
+/* Not of a GPU that is lost: nvJPEG ends the process (an exception out of a destructor) when it cannot free what they
+ * have. */
 static void destroy_states(struct nv_decoder *self)
 {
-    if (weir_cuda_is_lost(cudaSetDevice(self->gpu)) || weir_cuda_is_lost(cudaStreamQuery(cudaStreamPerThread)))
-        return;
     if (self->group_state)
         self->library->state_destroy(self->group_state);
     if (self->single_state)
@@ -227,10 +222,11 @@ static void destroy_states(struct nv_decoder *self)
 static void nv_close_here(void *user)
 {
     struct nv_decoder *self = user;
-    cudaSetDevice(self->gpu);
+    cudaError_t set = cudaSetDevice(self->gpu);
     if (self->done)
         cudaEventSynchronize(self->done);
-    destroy_states(self);
+    if (!weir_cuda_is_lost(set) && !weir_cuda_is_lost(cudaStreamQuery(cudaStreamPerThread)))
+        destroy_states(self);
     if (self->done)
         cudaEventDestroy(self->done);
     free(self->bytes);

@@ -47,14 +47,9 @@ static void leave(const struct weir_gpu *gpu, CUcontext before)
 /* doing: "waiting for an event". */
 static int fail(const struct weir_gpu *gpu, cudaError_t error, const char *doing, struct weir_err *err)
 {
-    cudaGetLastError(); /* the runtime keeps it for whoever asks next */
-    if (weir_cuda_is_lost(error))
-        return weir_err_set(err, -EIO, "GPU %d (%s) is lost: %s (%s), noticed while %s; see dmesg for its Xid",
-                            gpu->number, gpu->name, cudaGetErrorString(error), cudaGetErrorName(error), doing);
-    if (error == cudaErrorMemoryAllocation)
-        return weir_err_set(err, -ENOMEM, "GPU %d (%s) has no memory left while %s", gpu->number, gpu->name, doing);
-    return weir_err_set(err, -EIO, "GPU %d (%s): %s failed: %s (%s)", gpu->number, gpu->name, doing,
-                        cudaGetErrorString(error), cudaGetErrorName(error));
+    char name[sizeof gpu->name + 32];
+    snprintf(name, sizeof name, "GPU %d (%s)", gpu->number, gpu->name);
+    return weir_cuda_failed(error, name, doing, err);
 }
 
 /* Ends a call. */

@@ -17,8 +17,8 @@
  * order of samples knows nothing of it.
  *
  * The multiprocessors take some 30 ms for a group of whatever size, so they get one large group at a time, and only
- * where enough frames are in flight for nobody to wait for it. The JPEG engines slow down beside them, by more than
- * they add where frames are large, so every half minute it is tried whether all are faster with them (trial.h). They
+ * where enough frames are in flight for nobody to wait for it. The JPEG engines slow down beside them, at times by
+ * more than they add, so every half minute it is tried whether all are faster with them (trial.h). They
  * take part when hybrid was asked for by name: the JPEG engines give the CPU's bits, they do not (gate.h), and what
  * they give depends on the group. */
 #ifndef WEIR_PIPELINE_GPU_DECODE_PRIV_H

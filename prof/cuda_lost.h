@@ -1,11 +1,15 @@
-/* cuda_lost.h: which of the runtime's errors mean that the GPU is lost to the process. Of the CUDA module. */
+/* cuda_lost.h: what the runtime's errors mean, and the words for them. Of the CUDA module. Errors are cudaError_t. */
 #ifndef WEIR_PROF_CUDA_LOST_H
 #define WEIR_PROF_CUDA_LOST_H
 
+#include "prof/err.h"
+
 #include <stdbool.h>
 
-/* error: a cudaError_t. After these the context is of no use, whatever is done, and every later call has the same one.
- */
+/* After these the context is of no use, whatever is done, and every later call has the same one. */
 bool weir_cuda_is_lost(int error);
+
+/* gpu: "GPU 0 (NVIDIA H200)"; doing: "waiting for an event". -EIO, -ENOMEM; the runtime forgets the error. */
+int weir_cuda_failed(int error, const char *gpu, const char *doing, struct weir_err *err);
 
 #endif
