@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs the Debian packages of a task, if any is missing: .ci/packages.sh build|test|bench|peers|ci
-# This is the one list of them.
+# This is the one list of them. Packages that are installed already are left at their versions, except where a missing
+# one depends on a newer one: these are listed.
 set -eu
 build=(gcc libc6-dev make cmake ninja-build pkg-config
     libhdf5-dev libjpeg62-turbo-dev libjansson-dev libpng-dev libdeflate-dev zlib1g-dev
@@ -37,4 +38,10 @@ echo "Installing: ${missing[*]}"
 root=()
 [ "$(id -u)" -eq 0 ] || root=(sudo)
 "${root[@]}" apt-get update -q </dev/null
-"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}" </dev/null
+install=(env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends --no-upgrade)
+# Of a simulated run: "Inst NAME [OLD VERSION] (NEW VERSION ...)", without brackets where nothing is installed yet. A run
+# that fails here says why below.
+upgraded=$("${root[@]}" "${install[@]}" -s "${missing[@]}" </dev/null 2>/dev/null |
+    sed -n 's/^Inst \([^ ]*\) \[\([^]]*\)\] (\([^ ]*\) .*/\1 (\2 to \3)/p' || true)
+[ -z "$upgraded" ] || echo "packages.sh: dependencies upgrade these installed packages: ${upgraded//$'\n'/, }"
+"${root[@]}" "${install[@]}" "${missing[@]}" </dev/null
