@@ -1,8 +1,10 @@
 #include "cli/sysinfo.h"
 
 #include <criterion/criterion.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 Test(sysinfo, filesystems)
@@ -10,8 +12,11 @@ Test(sysinfo, filesystems)
     char type[32];
     weir_filesystem_of("/proc/self", type, sizeof type);
     cr_assert_str_eq(type, "proc");
-    weir_filesystem_of("/sys", type, sizeof type);
-    cr_assert_str_eq(type, "sysfs");
+    struct statfs sys;
+    if (statfs("/sys", &sys) == 0 && sys.f_type == SYSFS_MAGIC) { /* bare machines and some containers have none */
+        weir_filesystem_of("/sys", type, sizeof type);
+        cr_assert_str_eq(type, "sysfs");
+    }
     /* Relative paths and links lead to where they lead. */
     cr_assert_eq(chdir("/proc/self/fd/.."), 0);
     weir_filesystem_of("fd/../..", type, sizeof type);
