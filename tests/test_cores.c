@@ -1,5 +1,8 @@
-/* The limits of control groups, read from trees of files as they look under version 1, version 2 and in containers. */
+/* The limits of control groups, what they leave and what they have held back, read from trees of files as they look
+ * under version 1, version 2 and in containers. */
+#include "prof/cgroup.h"
 #include "prof/cores.h"
+#include "prof/memory.h"
 
 #include <criterion/criterion.h>
 #include <ftw.h>
@@ -175,4 +178,95 @@ Test(cores, affinity_counts)
     struct weir_cores cores = read_cores();
     cr_assert_eq(cores.affinity, 1);
     cr_assert_eq(cores.usable, 1);
+}
+
+/* ---- memory that is left ---- */
+
+Test(cores, v2_memory_left_is_the_least_of_the_parents)
+{
+    put_v2("/a.slice/b.scope");
+    put("/proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    6000 kB\n");
+    put("/sys/fs/cgroup/a.slice/memory.max", "3000000\n");
+    put("/sys/fs/cgroup/a.slice/memory.current", "2500000\n");
+    put("/sys/fs/cgroup/a.slice/memory.stat", "anon 1500000\nfile 1000000\ninactive_file 300000\nactive_file 200000\n");
+    put("/sys/fs/cgroup/a.slice/b.scope/memory.max", "max\n");
+    put("/sys/fs/cgroup/a.slice/b.scope/memory.current", "1000000\n");
+    cr_assert_eq(weir_cgroup_memory_left(root), 1000000);
+    put("/sys/fs/cgroup/a.slice/b.scope/memory.high", "1400000\n");
+    cr_assert_eq(weir_cgroup_memory_left(root), 400000, "above memory.high the kernel slows the process down");
+    cr_assert_eq(weir_memory_available_in(root), 400000);
+    cr_assert_eq(read_cores().memory_limit_bytes, 1400000);
+    put("/proc/meminfo", "MemAvailable: 300 kB\n");
+    cr_assert_eq(weir_memory_available_in(root), 300 << 10, "the machine has less");
+}
+
+Test(cores, v1_memory_left_counts_children)
+{
+    put_v1("/docker/abc", "/docker/abc");
+    put("/proc/meminfo", "MemAvailable: 24000000 kB\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "125829120\n");
+    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "120000000\n");
+    put("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\nactive_file 2\n"
+                                             "total_inactive_file 50000000\ntotal_active_file 10000000\n");
+    cr_assert_eq(weir_memory_available_in(root), 125829120 - 60000000);
+}
+
+Test(cores, memory_that_is_used_up_is_not_unknown)
+{
+    put_v2("/");
+    put("/sys/fs/cgroup/memory.max", "4096\n");
+    put("/sys/fs/cgroup/memory.current", "8192\n");
+    cr_assert_eq(weir_cgroup_memory_left(root), 0);
+    cr_assert_eq(weir_memory_available_in(root), 1);
+}
+
+Test(cores, no_memory_limit_leaves_the_machines)
+{
+    cr_assert_eq(weir_memory_available_in(root), 0, "neither is known");
+    put_v1("/", "/");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1000\n");
+    put("/proc/meminfo", "MemAvailable: 5 kB\n");
+    cr_assert_eq(weir_cgroup_memory_left(root), UINT64_MAX);
+    cr_assert_eq(weir_memory_available_in(root), 5 << 10);
+}
+
+/* ---- throttling ---- */
+
+static struct weir_throttling throttling(void)
+{
+    struct weir_throttling read;
+    weir_throttling_read(&read, root);
+    return read;
+}
+
+Test(cores, v2_throttling_of_the_parents_too)
+{
+    put_v2("/a.slice/b.scope");
+    put("/sys/fs/cgroup/cpu.stat", "usage_usec 5\nuser_usec 3\nsystem_usec 2\n"); /* the root has no quota */
+    put("/sys/fs/cgroup/a.slice/cpu.stat", "usage_usec 5\nnr_periods 10\nnr_throttled 4\nthrottled_usec 2500\n");
+    put("/sys/fs/cgroup/a.slice/b.scope/cpu.stat", "nr_periods 5\nnr_throttled 1\nthrottled_usec 10\nnr_bursts 7\n");
+    struct weir_throttling read = throttling();
+    cr_assert(read.known);
+    cr_assert_eq(read.periods, 15);
+    cr_assert_eq(read.throttled, 5);
+    cr_assert_eq(read.throttled_ns, 2510000);
+}
+
+Test(cores, v1_throttling)
+{
+    put_v1("/docker/abc", "/docker/abc");
+    put("/sys/fs/cgroup/cpu/cpu.stat", "nr_periods 8\nnr_throttled 3\nthrottled_time 1234567\n");
+    struct weir_throttling read = throttling();
+    cr_assert(read.known);
+    cr_assert_eq(read.throttled, 3);
+    cr_assert_eq(read.throttled_ns, 1234567);
+}
+
+Test(cores, without_cpu_stat_throttling_is_not_known)
+{
+    cr_assert_not(throttling().known);
+    put_v2("/g");
+    put("/sys/fs/cgroup/g/cpu.stat", "usage_usec 5\n");
+    cr_assert_not(throttling().known);
 }
