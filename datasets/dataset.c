@@ -226,27 +226,41 @@ static int check_whole(const struct weir_dataset *dataset, const char *path, int
     return 0;
 }
 
+/* What the search could not reach: episodes may be missing there. */
+static int note_left_out(struct weir_dataset *dataset, const struct weir_dataset_config *config,
+                         const struct weir_path_list *left_out, struct weir_err *err)
+{
+    if (left_out->n > 0 && !config->tolerant)
+        return weir_err_set(err, -ENOENT, "%s (--on-error skip goes on without it)", left_out->paths[0]);
+    for (int i = 0; i < left_out->n; i++)
+        if (weir_leave_out(dataset, left_out->paths[i]) < 0)
+            return weir_err_set(err, -ENOMEM, "out of memory");
+    return 0;
+}
+
 int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_config *config, struct weir_err *err)
 {
     *out = NULL;
-    char **paths;
-    int n;
+    struct weir_path_list paths, left_out;
     int rc = weir_keys_check(config, err);
     if (rc == 0)
-        rc = weir_scan(config->path, &paths, &n, err);
+        rc = weir_scan(config->path, &paths, &left_out, err);
     if (rc < 0)
         return rc;
     struct weir_dataset *dataset = calloc(1, sizeof *dataset);
     if (dataset) {
         pthread_mutex_init(&dataset->librarian_lock, NULL);
-        dataset->files = calloc((size_t)n, sizeof *dataset->files);
+        dataset->files = calloc((size_t)paths.n, sizeof *dataset->files);
     }
     rc = dataset && dataset->files ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0)
-        rc = weir_open_files(dataset, config, paths, n, err);
-    weir_scan_free(paths, n);
+        rc = note_left_out(dataset, config, &left_out, err);
     if (rc == 0)
-        rc = check_whole(dataset, config->path, n, err);
+        rc = weir_open_files(dataset, config, paths.paths, paths.n, err);
+    if (rc == 0)
+        rc = check_whole(dataset, config->path, paths.n, err);
+    weir_path_list_free(&paths);
+    weir_path_list_free(&left_out);
     if (rc < 0)
         weir_dataset_close(&dataset);
     *out = dataset;

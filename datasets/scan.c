@@ -1,18 +1,26 @@
-/* Finding the episodes below a folder. */
+/* Finding the episodes below a folder. A walk of its own, and not fts(3): that takes a readdir that fails for the end
+ * of the folder, so part of a dataset would be missing without a word. */
 #include "datasets/index_priv.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <fts.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-enum { DEPTH_MAX = 16, FILES_MAX = 10 * 1000 * 1000 };
+enum { DEPTH_MAX = 16 /* as a message says */, FILES_MAX = 10 * 1000 * 1000 };
 
-struct files {
-    char **paths;
-    int n, capacity;
+struct walk {
+    struct weir_path_list files, left_out;
+    struct weir_err *err;
+    struct {
+        dev_t device;
+        ino_t inode;
+    } above[DEPTH_MAX + 1]; /* the folders that are open, from the first one down */
 };
 
 static bool is_episode(const char *name)
@@ -21,20 +29,141 @@ static bool is_episode(const char *name)
     return name[0] != '.' && dot && (strcasecmp(dot, ".hdf5") == 0 || strcasecmp(dot, ".h5") == 0);
 }
 
-static int add(struct files *files, const char *path)
+/* Takes text over, and frees it when it cannot. */
+static int add(struct weir_path_list *list, char *text)
 {
-    if (files->n == FILES_MAX)
-        return -EFBIG;
-    if (files->n == files->capacity) {
-        int capacity = files->capacity ? files->capacity * 2 : 256;
-        char **paths = realloc(files->paths, sizeof *paths * (size_t)capacity);
-        if (!paths)
-            return -ENOMEM;
-        files->paths = paths;
-        files->capacity = capacity;
+    if (text && list->n < FILES_MAX && list->n == list->capacity) {
+        int capacity = list->capacity ? list->capacity * 2 : 256;
+        char **paths = realloc(list->paths, sizeof *paths * (size_t)capacity);
+        list->paths = paths ? paths : list->paths;
+        list->capacity = paths ? capacity : list->capacity;
     }
-    files->paths[files->n] = strdup(path);
-    return files->paths[files->n] ? (files->n++, 0) : -ENOMEM;
+    if (text && list->n < list->capacity && list->n < FILES_MAX) {
+        list->paths[list->n++] = text;
+        return 0;
+    }
+    int rc = list->n < FILES_MAX ? -ENOMEM : -EFBIG;
+    free(text);
+    return rc;
+}
+
+/* Lack of memory or of descriptors is nobody's fault in the dataset: it ends the search, whatever --on-error says. */
+static bool is_ours(int code)
+{
+    return code == ENOMEM || code == EMFILE || code == ENFILE;
+}
+
+static int leave_out(struct walk *walk, const char *path, int code, const char *what)
+{
+    char *text;
+    if (is_ours(code))
+        return weir_err_set(walk->err, -code, "%s: %s: %s", path, what, strerror(code));
+    int n = code ? asprintf(&text, "%s: %s: %s", path, what, strerror(code)) : asprintf(&text, "%s: %s", path, what);
+    return add(&walk->left_out, n < 0 ? NULL : text);
+}
+
+static const char *kind_of(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFIFO:
+        return "is a FIFO, not a regular file; move it away";
+    case S_IFSOCK:
+        return "is a socket, not a regular file; move it away";
+    default:
+        return "is a device, not a regular file; move it away";
+    }
+}
+
+static int walk_folder(struct walk *walk, int parent, const char *name, const char *path, int depth);
+
+/* A path that is no folder; what is left out is freed. */
+static int take_file(struct walk *walk, char *path, const char *name, mode_t mode)
+{
+    if (is_episode(name) && S_ISREG(mode))
+        return add(&walk->files, path);
+    int rc = is_episode(name) ? leave_out(walk, path, 0, kind_of(mode)) : 0;
+    free(path);
+    return rc;
+}
+
+/* What cannot be looked at. A link that leads nowhere may have been one to a folder of episodes; a file of a good name
+ * is refused in its turn, when it is opened. */
+static int take_unknown(struct walk *walk, char *path, const char *name, int code)
+{
+    if (is_episode(name) && !is_ours(code))
+        return add(&walk->files, path);
+    int rc = leave_out(walk, path, code,
+                       "cannot be followed, and may have led to episodes; repair or remove it, or its permissions");
+    free(path);
+    return rc;
+}
+
+static int take_entry(struct walk *walk, DIR *folder, const struct dirent *entry, const char *above, int depth)
+{
+    const char *name = entry->d_name;
+    struct stat st;
+    char *path;
+    bool no_matter = entry->d_type == DT_REG || entry->d_type == DT_FIFO || entry->d_type == DT_SOCK ||
+                     entry->d_type == DT_CHR || entry->d_type == DT_BLK;
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (no_matter && !is_episode(name)))
+        return 0;
+    size_t length = strlen(above);
+    if (asprintf(&path, "%s%s%s", above, length && above[length - 1] == '/' ? "" : "/", name) < 0)
+        return -ENOMEM;
+    if (fstatat(dirfd(folder), name, &st, 0) != 0)
+        return take_unknown(walk, path, name, errno);
+    if (!S_ISDIR(st.st_mode))
+        return take_file(walk, path, name, st.st_mode);
+    int rc = walk_folder(walk, dirfd(folder), name, path, depth + 1);
+    free(path);
+    return rc;
+}
+
+static int walk_entries(struct walk *walk, DIR *folder, const char *path, int depth)
+{
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(folder);
+        if (!entry)
+            return errno == 0 ? 0 : leave_out(walk, path, errno, "folder cannot be read to its end");
+        int rc = take_entry(walk, folder, entry, path, depth);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+/* True for a link back to a folder that is being searched: all that lies behind it is found there. */
+static bool is_above(struct walk *walk, const struct stat *st, int depth)
+{
+    for (int i = 0; i < depth; i++)
+        if (walk->above[i].device == st->st_dev && walk->above[i].inode == st->st_ino)
+            return true;
+    return false;
+}
+
+static int walk_folder(struct walk *walk, int parent, const char *name, const char *path, int depth)
+{
+    struct stat st;
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+    bool enter = fd >= 0 && fstat(fd, &st) == 0;
+    int rc = enter ? 0 : leave_out(walk, path, errno, "folder cannot be read");
+    enter = enter && !is_above(walk, &st, depth < DEPTH_MAX ? depth : DEPTH_MAX + 1);
+    if (enter && depth > DEPTH_MAX) {
+        rc = leave_out(walk, path, 0, "lies more than 16 folders deep; give a folder closer to the episodes");
+        enter = false;
+    }
+    DIR *folder = enter ? fdopendir(fd) : NULL;
+    if (enter && !folder)
+        rc = leave_out(walk, path, errno, "folder cannot be read");
+    if (folder) {
+        walk->above[depth].device = st.st_dev;
+        walk->above[depth].inode = st.st_ino;
+        rc = walk_entries(walk, folder, path, depth);
+        closedir(folder); /* and fd with it */
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
 }
 
 /* Digits by value, so that episode_10 follows episode_9. */
@@ -45,55 +174,45 @@ static int by_version(const void *a, const void *b)
     return order ? order : strcmp(left, right);
 }
 
-static int walk(const char *path, struct files *files, struct weir_err *err)
+static void sort(struct weir_path_list *list)
 {
-    char *roots[] = {(char *)path, NULL};
-    FTS *fts = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL);
-    if (!fts)
-        return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
-    int rc = 0;
-    for (FTSENT *entry; rc == 0 && (entry = fts_read(fts));) {
-        if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
-            rc = weir_err_set(err, -entry->fts_errno, "%s: folder cannot be read: %s", entry->fts_path,
-                              strerror(entry->fts_errno));
-        else if (entry->fts_info == FTS_D && entry->fts_level > DEPTH_MAX)
-            rc = weir_err_set(err, -ELOOP, "%s: more than %d folders deep; give a folder closer to the episodes",
-                              entry->fts_path, DEPTH_MAX);
-        else if ((entry->fts_info == FTS_F || entry->fts_info == FTS_SLNONE || entry->fts_info == FTS_NS) &&
-                 is_episode(entry->fts_name))
-            rc = add(files, entry->fts_path);
-    }
-    fts_close(fts);
-    return rc < 0 ? weir_err_set(err, rc, "%s: folder cannot be searched: %s", path, strerror(-rc)) : 0;
+    if (list->n > 1)
+        qsort(list->paths, (size_t)list->n, sizeof *list->paths, by_version);
 }
 
-void weir_scan_free(char **files, int n)
+void weir_path_list_free(struct weir_path_list *list)
 {
-    for (int i = 0; i < n; i++)
-        free(files[i]);
-    free(files);
+    for (int i = 0; i < list->n; i++)
+        free(list->paths[i]);
+    free(list->paths);
+    *list = (struct weir_path_list){0};
 }
 
-int weir_scan(const char *path, char ***out, int *n, struct weir_err *err)
+int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_list *left_out, struct weir_err *err)
 {
-    struct files files = {0};
+    struct walk walk = {.err = err};
     struct stat st;
-    *out = NULL;
-    *n = 0;
+    *files = *left_out = (struct weir_path_list){0};
     if (!*path)
         return weir_err_set(err, -ENOENT, "the path is empty; give the folder that holds the episodes");
     if (stat(path, &st) != 0)
         return weir_err_set(err, -errno, "%s: %s; give the folder that holds the episodes", path, strerror(errno));
-    int rc = S_ISDIR(st.st_mode) ? walk(path, &files, err) : add(&files, path);
-    if (rc == 0 && files.n == 0)
-        rc = weir_err_set(err, -ENOENT,
-                          "%s: no .hdf5 or .h5 files in this folder; give the folder that holds the episodes", path);
+    int rc = S_ISDIR(st.st_mode) ? walk_folder(&walk, AT_FDCWD, path, path, 0) : add(&walk.files, strdup(path));
+    sort(&walk.files);
+    sort(&walk.left_out);
+    if (rc == 0 && walk.files.n == 0)
+        rc = walk.left_out.n == 0
+                 ? weir_err_set(err, -ENOENT,
+                                "%s: no .hdf5 or .h5 files in this folder; give the folder that holds the episodes",
+                                path)
+                 : weir_err_set(err, -ENOENT, "%s: no .hdf5 or .h5 files that can be reached: %s", path,
+                                walk.left_out.paths[0]);
     if (rc < 0) {
-        weir_scan_free(files.paths, files.n);
-        return weir_err_set(err, rc, "%s: %s", path, strerror(-rc));
+        weir_path_list_free(&walk.files);
+        weir_path_list_free(&walk.left_out);
+        return weir_err_set(err, rc, "%s: the folder cannot be searched: %s", path, strerror(-rc));
     }
-    qsort(files.paths, (size_t)files.n, sizeof *files.paths, by_version);
-    *out = files.paths;
-    *n = files.n;
+    *files = walk.files;
+    *left_out = walk.left_out;
     return 0;
 }
