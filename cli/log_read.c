@@ -316,6 +316,7 @@ static int read_report(struct place *place, const json_t *object, struct weir_re
     read_counts(place, object, report);
     const json_t *profiler = json_object_get(object, "profiler");
     report->zones = get_count(place, profiler, "zones");
+    report->too_deep = get_count(place, profiler, "zones_too_deep");
     report->zone_cost_ns = get_double(place, profiler, "zone_cost_ns", 0);
     report->thread_s = get_double(place, profiler, "thread_s", 0);
     report->profiler_share = get_double(place, profiler, "share", 0);

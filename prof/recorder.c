@@ -101,33 +101,66 @@ void weir_recorder_close(struct weir_recorder **recorder)
     *recorder = NULL;
 }
 
-int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role)
+/* The cells of a thread that ended, for one that joins; called with the lock held. */
+static struct weir_thread *find_ended(const struct weir_recorder *recorder, const char *name,
+                                      enum weir_thread_role role)
 {
-    assert(!weir_thread_self);
+    struct weir_thread *other = NULL;
+    for (int i = 0; i < recorder->n_threads; i++) {
+        struct weir_thread *t = recorder->threads[i];
+        if (t->role != role || get(&t->detached_ns) == 0)
+            continue;
+        if (strncmp(t->name, name, sizeof t->name - 1) == 0)
+            return t;
+        other = t;
+    }
+    return recorder->n_threads == WEIR_THREADS_MAX ? other : NULL;
+}
+
+static struct weir_thread *thread_new(struct weir_recorder *recorder, enum weir_thread_role role)
+{
     struct weir_thread *t = aligned_alloc(alignof(struct weir_thread), sizeof *t);
     if (!t)
-        return -ENOMEM;
+        return NULL;
     memset(t, 0, sizeof *t);
     t->recorder = recorder;
     t->role = role;
     atomic_init(&t->top, t->open);
-    t->tid = gettid();
+    t->open[1 + WEIR_DEPTH_MAX].flags.special = 1;
+    recorder->threads[recorder->n_threads++] = t;
+    return t;
+}
+
+/* Its clocks start where those of the thread before it stopped; called with the lock held. */
+static void thread_begin(struct weir_thread *t, const char *name)
+{
+    uint64_t end_ns = get(&t->detached_ns), wall_ns = end_ns ? end_ns - t->attached_ns : 0;
+    uint64_t cpu_ns = end_ns ? t->cpu_detached_ns - t->cpu_attached_ns : 0;
+    memset(t->name, 0, sizeof t->name);
     memcpy(t->name, name, strnlen(name, sizeof t->name - 1));
+    t->tid = gettid();
     if (pthread_getcpuclockid(pthread_self(), &t->cpu_clock) != 0)
         t->cpu_clock = CLOCK_THREAD_CPUTIME_ID;
-    t->attached_ns = weir_clock_monotonic_ns();
-    t->cpu_attached_ns = clock_ns(t->cpu_clock);
+    t->attached_ns = weir_clock_monotonic_ns() - wall_ns;
+    t->cpu_attached_ns = clock_ns(t->cpu_clock) - cpu_ns;
+    put(&t->detached_ns, 0);
+}
+
+int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role)
+{
+    assert(!weir_thread_self);
     pthread_mutex_lock(&recorder->lock);
-    bool full = recorder->n_threads == WEIR_THREADS_MAX;
-    if (!full)
-        recorder->threads[recorder->n_threads++] = t;
+    struct weir_thread *t = find_ended(recorder, name, role);
+    bool full = !t && recorder->n_threads == WEIR_THREADS_MAX;
+    if (!t && !full)
+        t = thread_new(recorder, role);
+    if (t)
+        thread_begin(t, name);
     pthread_mutex_unlock(&recorder->lock);
-    if (full) {
-        free(t);
-        return -ENOSPC;
-    }
     weir_thread_self = t;
-    return 0;
+    if (t)
+        return 0;
+    return full ? -ENOSPC : -ENOMEM;
 }
 
 void weir_thread_detach(void)
@@ -250,12 +283,37 @@ static RARELY void sample_begin(struct weir_cell *cell, struct weir_open_zone *z
     zone->cpu_start = weir_clock_ticks();
 }
 
-/* The first call of a stage on a thread. A stage without memory for its cell is counted as the first one that has some;
- * one without any at all cannot be: its time stays in the zone around it. */
+/* The last entry of the stack stands for all zones that are too deep. It is marked as special, so that only zones that
+ * end the long way are asked whether they are it. */
+static RARELY void begin_too_deep(struct weir_thread *t)
+{
+    struct weir_open_zone *rest = t->open + 1 + WEIR_DEPTH_MAX;
+    add(&t->too_deep, 1);
+    if (t->too_deep_open++ > 0)
+        return;
+    put(&rest->child, 0);
+    atomic_store_explicit(&t->top, rest, memory_order_release);
+}
+
+static RARELY void end_too_deep(struct weir_thread *t, struct weir_open_zone *rest)
+{
+    if (--t->too_deep_open > 0)
+        return;
+    uint32_t version = change_begin(t);
+    add(&rest[-1].child, get(&rest->child)); /* of laps */
+    atomic_store_explicit(&t->top, rest - 1, memory_order_relaxed);
+    change_end(t, version);
+}
+
+/* The first call of a stage on a thread, or a zone that is too deep. A stage without memory for its cell is counted as
+ * the first one that has some; one without any at all cannot be: its time stays in the zone around it. */
 static RARELY void begin_first(struct weir_thread *t, int stage)
 {
     assert(stage >= 0 && stage < WEIR_STAGE_MAX);
-    assert(top_of(t) < t->open + WEIR_DEPTH_MAX);
+    if (top_of(t) >= t->open + WEIR_DEPTH_MAX) {
+        begin_too_deep(t);
+        return;
+    }
     if (!cell_new(t, stage))
         atomic_store_explicit(&t->cells[stage], &nobody, memory_order_relaxed);
     weir_zone_begin_(t, stage);
@@ -370,9 +428,13 @@ static void trace_zone(const struct weir_open_zone *zone, const struct weir_cell
     weir_track_range((weir_name)cell->stage, start, now, state, shapes);
 }
 
-/* A zone whose CPU time was read, or that holds another stage's time. */
+/* A zone whose CPU time was read, or that holds another stage's time, or that is too deep. */
 static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zone)
 {
+    if (zone > t->open + WEIR_DEPTH_MAX) {
+        end_too_deep(t, zone);
+        return;
+    }
     make_special(zone); /* it may be here for want of a TSC only */
     uint64_t sampled = zone->cpu_start_ns ? weir_clock_ticks() - zone->cpu_start : 0;
     uint64_t cpu_ns = zone->cpu_start_ns ? clock_ns(CLOCK_THREAD_CPUTIME_ID) - zone->cpu_start_ns : 0;
@@ -436,6 +498,8 @@ void weir_zone_carve_(struct weir_thread *t, int stage, uint64_t ticks)
 {
     struct weir_open_zone *zone = top_of(t);
     assert(zone > t->open);
+    if (zone > t->open + WEIR_DEPTH_MAX)
+        return; /* dropped with the zone that it is carved out of */
     make_special(zone);
     assert(zone->carved == 0 || zone->carved_stage == stage);
     zone->carved += ticks;

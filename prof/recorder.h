@@ -30,8 +30,10 @@ int weir_recorder_open(struct weir_recorder **out);
 /* Frees everything; every thread has detached before. Accepts NULL. */
 void weir_recorder_close(struct weir_recorder **recorder);
 
-/* Joins the calling thread to the session (at most 1024 threads; -ENOSPC beyond). name is copied, 15 characters. The
- * cells outlive the thread: they belong to the session. */
+/* Joins the calling thread to the session (at most 1024 threads at once; -ENOSPC beyond). name is copied, 15
+ * characters. The cells outlive the thread: they belong to the session. A thread goes on with the cells of one that
+ * ended and had its name and role (once there are 1024, its role): their figures add up, and their times, without the
+ * gap between. */
 int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role);
 void weir_thread_detach(void);
 
@@ -44,7 +46,9 @@ void weir_zone_carve_(struct weir_thread *thread, int stage, uint64_t ticks);
 void weir_span_(struct weir_thread *thread, int stage, uint64_t ticks);
 void weir_zone_shapes_(struct weir_thread *thread, uint32_t shapes);
 
-/* Opens a zone on the calling thread; the innermost zone open is closed by weir_zone_end. At most 16 deep. */
+/* Opens a zone on the calling thread; the innermost zone open is closed by weir_zone_end. Of zones nested deeper than
+ * this the inner ones are dropped and counted: their time is that of the innermost zone kept. */
+enum { WEIR_ZONES_DEEP = 16 };
 static inline void weir_zone_begin(int stage)
 {
     if (weir_thread_self)
@@ -152,6 +156,7 @@ struct weir_thread_stats {
     uint64_t wait_ns;  /* self time of wait stages, likewise */
     uint64_t other_ns; /* self time of inclusive and loop zones, likewise */
     uint64_t zones;    /* zones recorded */
+    uint64_t too_deep; /* zones dropped: nested deeper than WEIR_ZONES_DEEP */
     int open_stage;    /* innermost zone open right now, -1 for none */
     uint64_t open_ns;  /* for how long */
 };

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-enum { WEIR_DEPTH_MAX = 16, WEIR_THREADS_MAX = 1024 };
+enum { WEIR_DEPTH_MAX = WEIR_ZONES_DEEP, WEIR_THREADS_MAX = 1024 };
 
 /* Times are in ticks: readers convert. rdtsc waits for what comes before it, so the longest chain of instructions from
  * one clock read to the last store is what a zone costs beside its two clock reads; a multiplication is a quarter of
@@ -50,12 +50,14 @@ struct weir_thread {
     char name[16];
     enum weir_thread_role role;
     clockid_t cpu_clock;
-    uint64_t attached_ns, cpu_attached_ns;
-    _Atomic uint64_t detached_ns; /* 0 while attached */
-    uint64_t cpu_detached_ns;     /* valid once detached_ns is set */
+    uint64_t attached_ns, cpu_attached_ns; /* earlier by what threads took that had these cells before */
+    _Atomic uint64_t detached_ns;          /* 0 while attached */
+    uint64_t cpu_detached_ns;              /* valid once detached_ns is set */
     pid_t tid;
+    _Atomic uint64_t too_deep; /* zones dropped because WEIR_DEPTH_MAX were open */
+    uint32_t too_deep_open;    /* of these, those open now: the last entry of open stands for all of them */
     struct weir_cell *_Atomic cells[WEIR_STAGE_MAX];
-    struct weir_open_zone open[1 + WEIR_DEPTH_MAX];
+    struct weir_open_zone open[1 + WEIR_DEPTH_MAX + 1];
 };
 
 struct weir_recorder {

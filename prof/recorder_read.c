@@ -39,6 +39,7 @@ static bool view_try(struct weir_thread *t, struct open_view *view)
     if (before & 1)
         return false;
     view->depth = (int)(atomic_load_explicit(&t->top, memory_order_acquire) - t->open);
+    view->depth = view->depth < WEIR_DEPTH_MAX ? view->depth : WEIR_DEPTH_MAX;
     for (int i = 0; i < view->depth; i++) {
         const struct weir_open_zone *zone = &t->open[1 + i];
         view->stage[i] = atomic_load_explicit(&zone->cell, memory_order_acquire)->stage;
@@ -68,6 +69,7 @@ static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
     memcpy(stats->name, t->name, sizeof stats->name);
     stats->role = t->role;
     stats->zones = view.zones;
+    stats->too_deep = get(&t->too_deep);
     stats->wall_ns = view.wall_ns;
     stats->cpu_ns = (get(&t->detached_ns) ? t->cpu_detached_ns : clock_ns(t->cpu_clock)) - t->cpu_attached_ns;
     for (int s = 0; s < WEIR_STAGE_MAX; s++)
@@ -211,6 +213,7 @@ static void thread_subtract(struct weir_thread_stats *to, const struct weir_thre
     subtract(&to->wait_ns, then->wait_ns);
     subtract(&to->other_ns, then->other_ns);
     subtract(&to->zones, then->zones);
+    subtract(&to->too_deep, then->too_deep);
 }
 
 int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapshot *then, struct weir_snapshot **out)

@@ -125,10 +125,11 @@ int weir_report_from_snapshot(struct weir_report *report, const struct weir_snap
     int code = fill_workers(report, snapshot);
     if (code < 0)
         return code;
-    report->zones = 0;
+    report->zones = report->too_deep = 0;
     report->thread_s = 0;
     for (int i = 0; i < snapshot->n_threads; i++) {
         report->zones += snapshot->threads[i].zones;
+        report->too_deep += snapshot->threads[i].too_deep;
         report->thread_s += (double)snapshot->threads[i].wall_ns / 1e9;
     }
     report->zone_cost_ns = weir_zone_cost_ns();
@@ -352,9 +353,12 @@ void weir_report_print_en(FILE *out, const struct weir_report *report)
         return;
     fprintf(out,
             "profiler: %" PRIu64
-            " zones x %.1f ns = %.3f s of %.2f s thread time (%.4f %%), clock calibrated to %.2f ppm\n",
+            " zones x %.1f ns = %.3f s of %.2f s thread time (%.4f %%), clock calibrated to %.2f ppm",
             report->zones, report->zone_cost_ns, (double)report->zones * report->zone_cost_ns / 1e9, report->thread_s,
             100 * report->profiler_share, report->clock_error_ppm);
+    if (report->too_deep > 0)
+        fprintf(out, ", %" PRIu64 " zones dropped that were nested deeper than %d", report->too_deep, WEIR_ZONES_DEEP);
+    fputc('\n', out);
 }
 
 void weir_report_print(FILE *out, const struct weir_report *report, enum weir_lang lang)

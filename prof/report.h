@@ -135,6 +135,7 @@ struct weir_report {
     int n_errors;                                 /* distinct ones kept */
     struct weir_report_error errors[WEIR_REPORT_ERRORS_MAX];
     uint64_t zones;         /* zones recorded in this time */
+    uint64_t too_deep;      /* zones dropped: nested deeper than WEIR_ZONES_DEEP */
     double zone_cost_ns;    /* measured cost of one */
     double thread_s;        /* sum of the threads' wall time */
     double profiler_share;  /* zones x cost / thread time, 0..1 */

@@ -174,6 +174,8 @@ static void write_profiler(struct weir_json *json, const struct weir_report *rep
     weir_json_double(json, "thread_s", report->thread_s);
     weir_json_double(json, "share", report->profiler_share);
     weir_json_double(json, "clock_error_ppm", report->clock_error_ppm);
+    if (report->too_deep > 0)
+        weir_json_uint(json, "zones_too_deep", report->too_deep);
     weir_json_end(json, '}');
 }
 

@@ -75,7 +75,7 @@ static void *writer(void *user)
 {
     uint64_t n = 0, lives = *(const uint64_t *)user;
     if (weir_thread_attach(recorder, "writer", WEIR_ROLE_WORKER) < 0)
-        return NULL; /* there were a thousand already: their figures belong to the session */
+        die("no cells for a thread");
     for (; !atomic_load_explicit(&ended, memory_order_relaxed) && (lives == 0 || n < lives); n++) {
         every_kind(n);
         if (n % 64 == 0)
@@ -85,11 +85,11 @@ static void *writer(void *user)
     return NULL;
 }
 
-/* Threads that live for a thousand records each, one after the other. */
+/* Threads that live for a thousand records each, one after the other: each goes on with the last one's cells. */
 static void *breeder(void *unused)
 {
     static const uint64_t lives = 1000;
-    for (int i = 0; i < 900 && !atomic_load_explicit(&ended, memory_order_relaxed); i++) {
+    while (!atomic_load_explicit(&ended, memory_order_relaxed)) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, writer, (void *)&lives) != 0)
             die("no thread");

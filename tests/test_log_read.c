@@ -132,6 +132,17 @@ static void add_gpu(struct weir_report_gpu *gpu, int seed)
 static const char *const names[] = {"00_TOTAL_getitem", "03b_image_decode", "08_wait_for_data", "图像 \"增强\"\\",
                                     "03a"};
 
+static void add_workers_and_errors(struct weir_report *report)
+{
+    report->workers = calloc(2, sizeof *report->workers);
+    report->workers[0] = (struct weir_report_worker){"w00", 100.0 / 3, 30, 3, 0.3, 29.5};
+    report->workers[1] = (struct weir_report_worker){"w01", 100.0 / 3, 31, 2, 1.0 / 7, 30.5};
+    snprintf(report->errors[0].text, sizeof report->errors[0].text, "ep.hdf5: /images/top[3]: \x1b[31mbad\xff\n");
+    snprintf(report->errors[1].text, sizeof report->errors[1].text, "数据集 缺失");
+    report->errors[0].count = 60;
+    report->errors[1].count = 2;
+}
+
 static struct weir_report *full_report(int seed)
 {
     struct weir_report *report = calloc(1, sizeof *report);
@@ -161,6 +172,7 @@ static struct weir_report *full_report(int seed)
                                    .bad_episodes = 1,
                                    .n_errors = 2,
                                    .zones = 1000001,
+                                   .too_deep = (unsigned)seed,
                                    .zone_cost_ns = 21.37,
                                    .thread_s = 200.0 / 3,
                                    .profiler_share = 0.000123456789,
@@ -186,13 +198,7 @@ static struct weir_report *full_report(int seed)
     }
     if (seed > 0)
         add_gpu(&report->gpu, seed);
-    report->workers = calloc(2, sizeof *report->workers);
-    report->workers[0] = (struct weir_report_worker){"w00", 100.0 / 3, 30, 3, 0.3, 29.5};
-    report->workers[1] = (struct weir_report_worker){"w01", 100.0 / 3, 31, 2, 1.0 / 7, 30.5};
-    snprintf(report->errors[0].text, sizeof report->errors[0].text, "ep.hdf5: /images/top[3]: \x1b[31mbad\xff\n");
-    snprintf(report->errors[1].text, sizeof report->errors[1].text, "数据集 缺失");
-    report->errors[0].count = 60;
-    report->errors[1].count = 2;
+    add_workers_and_errors(report);
     return report;
 }
 

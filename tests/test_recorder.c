@@ -143,11 +143,42 @@ Test(recorder, sixteen_zones_may_be_open)
     weir_snapshot_free(&s);
 }
 
-Test(recorder, a_seventeenth_zone_is_a_programmers_error, .signal = SIGABRT)
+/* What they took is the innermost kept one's; what is timed inside them otherwise is not taken twice. */
+Test(recorder, zones_too_deep_are_dropped_and_counted)
 {
     attach();
-    for (int i = 0; i < 17; i++)
-        weir_zone_begin(WEIR_STAGE_COLLATE);
+    for (int i = 0; i < 16; i++)
+        weir_zone_begin(i < 15 ? WEIR_STAGE_ONE_CAMERA : WEIR_STAGE_COLLATE);
+    weir_zone_begin(WEIR_STAGE_IMAGE_DECODE);
+    weir_zone_begin(WEIR_STAGE_INFLATE);
+    spin_ns(2000000);
+    weir_zone_carve(WEIR_STAGE_TO_TENSOR, in_ticks(1000));
+    weir_zone_shapes(0);
+    weir_zone_end();
+    weir_zone_begin(WEIR_STAGE_IMAGE_DECODE);
+    weir_zone_carve(WEIR_STAGE_READ_BYTES, in_ticks(1000));
+    struct weir_lap lap = weir_lap_begin();
+    spin_ns(1000000);
+    weir_lap(&lap, WEIR_STAGE_READ_QPOS);
+    struct weir_snapshot *s = take();
+    cr_assert_eq(s->threads[0].open_stage, WEIR_STAGE_COLLATE);
+    cr_assert_eq(s->threads[0].too_deep, 3);
+    weir_snapshot_free(&s);
+    for (int i = 0; i < 2 + 16; i++)
+        weir_zone_end();
+    weir_zone_begin(WEIR_STAGE_IMAGE_DECODE);
+    weir_zone_end();
+    s = take();
+    cr_assert_eq(s->threads[0].too_deep, 3);
+    cr_assert_eq(s->threads[0].zones, 16 + 1 + 1);
+    cr_assert_eq(s->threads[0].open_stage, -1);
+    cr_assert_eq(s->stages[WEIR_STAGE_IMAGE_DECODE].count, 1, "the last one, which was not too deep");
+    cr_assert_eq(s->stages[WEIR_STAGE_INFLATE].count, 0);
+    const struct weir_stage_stats *kept = &s->stages[WEIR_STAGE_COLLATE], *lapped = &s->stages[WEIR_STAGE_READ_QPOS];
+    cr_assert_geq(lapped->self_ns, 990000);
+    cr_assert_geq(kept->self_ns, 1990000);
+    cr_assert_leq(kept->self_ns + lapped->self_ns, kept->total_ns);
+    weir_snapshot_free(&s);
 }
 
 Test(recorder, closing_what_is_not_open_is_a_programmers_error, .signal = SIGABRT)
@@ -357,25 +388,47 @@ Test(recorder, cpu_time_tells_spinning_from_sleeping)
 
 /* ---- threads ---- */
 
-static void *record_some(void *count)
+struct some {
+    const char *name;
+    int count;
+    pthread_barrier_t *all; /* NULL, or where threads meet before they end */
+};
+
+static void *record_some(void *user)
 {
-    cr_assert_eq(weir_thread_attach(recorder, "a very long name of a thread", WEIR_ROLE_WORKER), 0);
-    for (int i = 0; i < *(int *)count; i++) {
+    const struct some *some = user;
+    cr_assert_eq(weir_thread_attach(recorder, some->name, WEIR_ROLE_WORKER), 0);
+    for (int i = 0; i < some->count; i++) {
         WEIR_ZONE(WEIR_STAGE_COLLATE);
     }
+    if (some->all)
+        pthread_barrier_wait(some->all);
     weir_thread_detach();
     cr_assert_null(weir_thread_self);
     return NULL;
 }
 
+static void record_in_thread(const char *name, int count)
+{
+    pthread_t thread;
+    struct some some = {name, count, NULL};
+    cr_assert_eq(pthread_create(&thread, NULL, record_some, &some), 0);
+    pthread_join(thread, NULL);
+}
+
 Test(recorder, the_figures_of_threads_that_ended_stay)
 {
-    int counts[4] = {100, 200, 300, 400};
+    pthread_barrier_t all;
+    struct some some[4];
     pthread_t threads[4];
-    for (int i = 0; i < 4; i++)
-        pthread_create(&threads[i], NULL, record_some, &counts[i]);
+    pthread_barrier_init(&all, NULL, 4);
+    for (int i = 0; i < 4; i++) {
+        some[i] = (struct some){"a very long name of a thread", 100 * (i + 1), &all};
+        pthread_create(&threads[i], NULL, record_some, &some[i]);
+    }
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&all);
     struct weir_snapshot *a = take();
     sleep_ms(20);
     struct weir_snapshot *b = take();
@@ -393,13 +446,10 @@ Test(recorder, the_figures_of_threads_that_ended_stay)
 
 Test(recorder, a_thread_that_joins_inside_a_window_is_taken_whole)
 {
-    int count = 50;
-    pthread_t thread;
     attach();
     record_ns(WEIR_STAGE_COLLATE, 10);
     struct weir_snapshot *a = take();
-    pthread_create(&thread, NULL, record_some, &count);
-    pthread_join(thread, NULL);
+    record_in_thread("another", 50);
     struct weir_snapshot *b = take(), *window = diff(b, a);
     cr_assert_eq(window->n_threads, 2);
     cr_assert_eq(window->stages[WEIR_STAGE_COLLATE].count, 50);
@@ -411,9 +461,44 @@ Test(recorder, a_thread_that_joins_inside_a_window_is_taken_whole)
         weir_snapshot_free(&all[i]);
 }
 
-static void *join_once(void *rc)
+/* A thread goes on with the cells of one that ended, and windows have what fell into them all the same. */
+Test(recorder, the_cells_of_a_thread_that_ended_are_used_again)
 {
-    *(int *)rc = weir_thread_attach(recorder, "one of many", WEIR_ROLE_OTHER);
+    attach();
+    record_in_thread("w0", 10);
+    record_in_thread("w1", 20);
+    struct weir_snapshot *a = take();
+    sleep_ms(20); /* a gap in which no thread has w0's cells */
+    uint64_t begin_ns = weir_clock_monotonic_ns();
+    record_in_thread("w0", 300);
+    uint64_t took_ns = weir_clock_monotonic_ns() - begin_ns;
+    struct weir_snapshot *b = take(), *window = diff(b, a);
+    cr_assert_eq(a->n_threads, 3);
+    cr_assert_eq(b->n_threads, 3);
+    cr_assert_str_eq(b->threads[1].name, "w0");
+    cr_assert_eq(b->threads[1].zones, 310);
+    cr_assert_eq(b->threads[2].zones, 20);
+    cr_assert_eq(b->stages[WEIR_STAGE_COLLATE].count, 330);
+    cr_assert_eq(window->threads[1].zones, 300);
+    cr_assert_eq(window->threads[2].zones, 0);
+    cr_assert_eq(window->threads[2].wall_ns, 0);
+    cr_assert_eq(window->stages[WEIR_STAGE_COLLATE].count, 300);
+    cr_assert_gt(window->threads[1].wall_ns, 0);
+    cr_assert_leq(window->threads[1].wall_ns, took_ns, "without the gap");
+    cr_assert_gt(window->threads[1].cpu_ns, 0);
+    cr_assert_leq(window->threads[1].cpu_ns, took_ns);
+    struct weir_snapshot *all[] = {a, b, window};
+    for (int i = 0; i < 3; i++)
+        weir_snapshot_free(&all[i]);
+}
+
+/* Those of another role are not: their figures are counted apart. */
+static void *join_once(void *user)
+{
+    int *number = user;
+    char name[16];
+    snprintf(name, sizeof name, "n%d", *number);
+    *number = weir_thread_attach(recorder, name, WEIR_ROLE_OTHER);
     {
         WEIR_ZONE(WEIR_STAGE_COLLATE);
     }
@@ -421,26 +506,55 @@ static void *join_once(void *rc)
     return NULL;
 }
 
-static int join_thread(void)
+static int join_thread(int number)
 {
     pthread_t thread;
-    int rc = 1;
-    cr_assert_eq(pthread_create(&thread, NULL, join_once, &rc), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, join_once, &number), 0);
     pthread_join(thread, NULL);
-    return rc;
+    return number;
 }
 
-Test(recorder, threads_beyond_1024_run_untimed)
+static void *join_and_stay(void *user)
 {
-    for (int i = 0; i < 1024; i++)
-        cr_assert_eq(join_thread(), 0);
-    for (int i = 0; i < 3; i++)
-        cr_assert_eq(join_thread(), -ENOSPC);
+    pthread_barrier_t *barrier = user;
+    cr_assert_eq(weir_thread_attach(recorder, "stays", WEIR_ROLE_OTHER), 0);
+    pthread_barrier_wait(barrier);
+    pthread_barrier_wait(barrier);
+    weir_thread_detach();
+    return NULL;
+}
+
+Test(recorder, more_than_1024_threads_in_a_life_are_counted)
+{
+    for (int i = 0; i < 1100; i++)
+        cr_assert_eq(join_thread(i), 0);
+    cr_assert_eq(weir_thread_attach(recorder, "worker", WEIR_ROLE_WORKER), -ENOSPC, "all cells are of another role");
     struct weir_snapshot *s = take();
     cr_assert_eq(s->n_threads, 1024);
-    cr_assert_eq(s->others[WEIR_STAGE_COLLATE].count, 1024, "they are no workers");
+    cr_assert_eq(s->others[WEIR_STAGE_COLLATE].count, 1100, "they are no workers");
     cr_assert_eq(s->stages[WEIR_STAGE_COLLATE].count, 0);
     weir_snapshot_free(&s);
+}
+
+Test(recorder, threads_beyond_1024_at_once_run_untimed)
+{
+    pthread_barrier_t barrier;
+    pthread_t *threads = calloc(1024, sizeof *threads);
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 << 10);
+    pthread_barrier_init(&barrier, NULL, 1025);
+    for (int i = 0; i < 1024; i++)
+        cr_assert_eq(pthread_create(&threads[i], &small, join_and_stay, &barrier), 0);
+    pthread_barrier_wait(&barrier);
+    cr_assert_eq(join_thread(0), -ENOSPC);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 1024; i++)
+        pthread_join(threads[i], NULL);
+    cr_assert_eq(join_thread(0), 0);
+    pthread_barrier_destroy(&barrier);
+    pthread_attr_destroy(&small);
+    free(threads);
 }
 
 /* Snapshots under way while threads record: no figure goes backwards, none is torn, the end is exact. */

@@ -209,7 +209,7 @@ Test(report, rows_from_a_snapshot)
     snapshot->stages[WEIR_STAGE_WORKER_LOOP] = (struct weir_stage_stats){.count = 1, .total_ns = 90, .self_ns = 90};
     struct weir_thread_stats threads[] = {
         {.name = "w00", .role = WEIR_ROLE_WORKER, .wall_ns = 2000000000, .work_ns = 1000000000, .zones = 40},
-        {.name = "main", .role = WEIR_ROLE_CONSUMER, .wall_ns = 2000000000, .zones = 2},
+        {.name = "main", .role = WEIR_ROLE_CONSUMER, .wall_ns = 2000000000, .zones = 2, .too_deep = 3},
     };
     snapshot->threads = threads;
     snapshot->n_threads = 2;
@@ -226,6 +226,7 @@ Test(report, rows_from_a_snapshot)
     cr_assert_eq(report->n_workers, 1);
     cr_assert_str_eq(report->workers[0].name, "w00");
     cr_assert_eq(report->zones, 42);
+    cr_assert_eq(report->too_deep, 3);
     cr_assert_float_eq(report->thread_s, 4, 1e-12);
     cr_assert_gt(report->zone_cost_ns, 0);
     cr_assert_float_eq(report->profiler_share, 42 * report->zone_cost_ns / 4e9, 1e-15);
