@@ -20,6 +20,7 @@ import random
 import re
 import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -36,7 +37,9 @@ except ImportError as e:
 
 FORMATS = ("act", "act-jpeg", "act-jpeg-nolen", "agilex", "astrobench", "robotwin", "robomind", "robomimic",
            "robomimic-gzip", "libero", "isaaclab")
-TIMEOUT_S = 200  # the library is given 60 s of processor time
+CPU_MAX_S = 200  # the library is given 60 s of processor time by Weir
+OUT_OF_TIME = (signal.SIGXCPU, signal.SIGKILL)
+TIMEOUT_S = 3000  # of what sleeps for ever
 FILE_MAX_BYTES = 1 << 30  # what a run may write: a loop that fills the disk is a hang
 LIBRARY_ENDS = re.compile("the HDF5 library (crashed|runs in circles|gave no answer|went mad)")
 LEAKS = "leak:libhdf5\n"  # the library forgets memory when it refuses a file
@@ -101,7 +104,8 @@ def library_says(path, cameras):
     """library_reads in a process of its own, for HDF5 may crash or hang; None when it does, or refuses the file."""
     try:
         done = subprocess.run([sys.executable, __file__, "--oracle", path], input=json.dumps(cameras), text=True,
-                              capture_output=True, timeout=TIMEOUT_S)
+                              capture_output=True, timeout=TIMEOUT_S,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (CPU_MAX_S,) * 2))
     except subprocess.TimeoutExpired:
         return None
     return json.loads(done.stdout) if done.returncode == 0 else None
@@ -232,6 +236,11 @@ def reports_below(folder):
     return [report for report in out if "ERROR: " in report and "Sanitizer" in report or "runtime error:" in report]
 
 
+def limit_weir():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_MAX_BYTES,) * 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_MAX_S,) * 2)
+
+
 def weir_says(weir, arguments, folder):
     """(kind of end, stderr): kind is "fine", "refused" or what was wrong. folder is for what sanitizers have to say."""
     log = f"log_path={os.path.join(folder, 'report')}"
@@ -240,7 +249,7 @@ def weir_says(weir, arguments, folder):
            "UBSAN_OPTIONS": f"halt_on_error=1:print_stacktrace=1:exitcode=99:{log}"}
     try:
         done = subprocess.run([weir, *arguments], env=env, capture_output=True, timeout=TIMEOUT_S, errors="replace",
-                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_MAX_BYTES,) * 2))
+                              preexec_fn=limit_weir)
     except subprocess.TimeoutExpired:
         return "hang", ""
     err = done.stderr
@@ -249,7 +258,7 @@ def weir_says(weir, arguments, folder):
     if ours or done.returncode == 99:
         return "sanitizer", "\n".join(reports) + err
     if done.returncode < 0:
-        return f"signal {-done.returncode}", err
+        return "hang" if -done.returncode in OUT_OF_TIME else f"signal {-done.returncode}", err
     reasons = [line for line in err.splitlines() if line.startswith(f"weir {arguments[0]}: ")]
     if done.returncode == 1 and len(reasons) == 1:
         return "refused" + (" (the library's end)" if LIBRARY_ENDS.search(reasons[0]) else ""), err

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(bad_frames, .init = fixture_open, .fini = fixture_close, .timeout = 300);
+TestSuite(bad_frames, .init = fixture_open, .fini = fixture_close);
 
 enum { STEPS = 6, BAD = 3, REFERENCE_BYTES = 16 };
 

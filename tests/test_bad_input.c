@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-TestSuite(bad_input, .init = fixture_open, .fini = fixture_close, .timeout = 300);
+TestSuite(bad_input, .init = fixture_open, .fini = fixture_close);
 
 enum { STEPS = 6 };
 

@@ -374,7 +374,7 @@ static int status_of(const char *data, const char *settings, int workers)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-Test(feed, a_lost_gpu_is_one_error, .timeout = 120)
+Test(feed, a_lost_gpu_is_one_error)
 {
     const char *data = make();
     for (int k = 1; k <= 40; k++) {

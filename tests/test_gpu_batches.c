@@ -126,7 +126,7 @@ static void run_and_count(const struct weir_loader_config *config, struct weir_g
     weir_loader_close(&loader);
 }
 
-Test(gpu_batches, by_jpeg_engines_multiprocessors_and_cpu, .timeout = 120)
+Test(gpu_batches, by_jpeg_engines_multiprocessors_and_cpu)
 {
     const char *data = make();
     struct weir_loader_config config = config_for_all_three(data);
@@ -279,7 +279,7 @@ Test(gpu_batches, bad_frames_by_every_policy)
 }
 
 /* They are opened before the second decoder, so one that works is the JPEG engines' first. */
-Test(gpu_batches, go_on_when_the_multiprocessors_find_no_memory_for_a_group, .timeout = 120)
+Test(gpu_batches, go_on_when_the_multiprocessors_find_no_memory_for_a_group)
 {
     const char *data = make();
     struct weir_loader_config config = config_for_all_three(data);
@@ -323,7 +323,7 @@ static struct weir_loader_config config_for_slow_engines(const char *data)
     return config;
 }
 
-Test(gpu_batches, a_second_decoder_comes_where_frames_wait, .timeout = 120)
+Test(gpu_batches, a_second_decoder_comes_where_frames_wait)
 {
     const char *data = make();
     struct weir_loader_config config = config_for_slow_engines(data);
@@ -342,7 +342,7 @@ Test(gpu_batches, a_second_decoder_stays_away_where_none_can_wait)
 }
 
 /* All that is in flight comes at once at the beginning, and then no more than the consumer takes. */
-Test(gpu_batches, a_second_decoder_stays_away_at_the_beginning, .timeout = 120)
+Test(gpu_batches, a_second_decoder_stays_away_at_the_beginning)
 {
     const char *data = make();
     struct weir_loader_config config = config_for_slow_engines(data);
@@ -351,7 +351,7 @@ Test(gpu_batches, a_second_decoder_stays_away_at_the_beginning, .timeout = 120)
     cr_assert_not(has_second(&config));
 }
 
-Test(gpu_batches, go_without_a_second_decoder_that_has_no_memory, .timeout = 120)
+Test(gpu_batches, go_without_a_second_decoder_that_has_no_memory)
 {
     const char *data = make();
     struct weir_loader_config config = config_for_slow_engines(data);
@@ -360,7 +360,7 @@ Test(gpu_batches, go_without_a_second_decoder_that_has_no_memory, .timeout = 120
 }
 
 /* nvJPEG takes most of its memory with the first group. */
-Test(gpu_batches, go_on_when_the_second_decoder_finds_no_memory_for_a_group, .timeout = 120)
+Test(gpu_batches, go_on_when_the_second_decoder_finds_no_memory_for_a_group)
 {
     const char *data = make();
     struct weir_loader_config config = config_for_slow_engines(data);
@@ -368,7 +368,7 @@ Test(gpu_batches, go_on_when_the_second_decoder_finds_no_memory_for_a_group, .ti
     cr_assert_not(has_second(&config));
 }
 
-Test(gpu_batches, are_the_hosts_when_the_second_decoder_gives_its_group_back, .timeout = 120)
+Test(gpu_batches, are_the_hosts_when_the_second_decoder_gives_its_group_back)
 {
     const char *data = make();
     struct weir_loader_config config = config_for_slow_engines(data);
@@ -461,7 +461,7 @@ Test(gpu_batches, automatic_prefetch_fits_a_small_gpu)
     }
 }
 
-Test(gpu_batches, an_engine_that_fails_ends_the_run, .timeout = 120)
+Test(gpu_batches, an_engine_that_fails_ends_the_run)
 {
     const char *data = make();
     static const char *const failures[] = {"fail=io:1", "fail=io:2", "working=0"};

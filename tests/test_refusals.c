@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-TestSuite(refusals, .init = fixture_open, .fini = fixture_close, .timeout = 300);
+TestSuite(refusals, .init = fixture_open, .fini = fixture_close);
 
 enum { STEPS = 6 };
 

@@ -31,7 +31,7 @@ static void *answer(void *user)
     return NULL;
 }
 
-Test(threads, no_ring_is_lost, .timeout = 120)
+Test(threads, no_ring_is_lost)
 {
     pthread_t threads[WAITERS];
     for (int i = 0; i < WAITERS; i++)
@@ -47,14 +47,14 @@ Test(threads, no_ring_is_lost, .timeout = 120)
     cr_assert_eq(there.sleepers + back.sleepers, 0);
 }
 
-Test(threads, a_wait_ends_by_itself, .timeout = 60)
+Test(threads, a_wait_ends_by_itself)
 {
     struct weir_bell bell = {0};
     weir_bell_wait(&bell, weir_bell_turn(&bell), 1000000);
     cr_assert_eq(bell.sleepers, 0);
 }
 
-Test(threads, a_ring_before_the_wait_is_not_slept_through, .timeout = 60)
+Test(threads, a_ring_before_the_wait_is_not_slept_through)
 {
     struct weir_bell bell = {0};
     uint32_t turn = weir_bell_turn(&bell);
