@@ -140,7 +140,13 @@ fi
 check "a closed stdout is exit 1" [ $? -eq 1 ]
 err "cannot write to standard output"
 # A reader that is gone before we write: no message, no signal, exit 1.
-{ sleep 0.3; "$weir" doctor 2>"$work/err"; echo $? >"$work/status"; } | true
+mkfifo "$work/fifo"
+: <"$work/fifo" &
+exec 3>"$work/fifo"
+wait $!
+"$weir" doctor >&3 2>"$work/err"
+echo $? >"$work/status"
+exec 3>&-
 : >"$work/out"
 check "a reader that left is exit 1" [ "$(cat "$work/status")" -eq 1 ]
 empty_err

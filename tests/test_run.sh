@@ -257,12 +257,12 @@ check "another seed, other checksums" [ "$(cmp -s "$work/a" "$work/c"; echo $?)"
 
 # ---- the step's stand-in, and validation ----
 run 0 run "$data" --step-ms 40 --num-workers 2 --log "$work/log"
-log "sleeping steps are billed whole; workers are far ahead of them" '
+log "sleeping steps are billed whole, and are no wait for data" '
 t = stage(tables[0], "20_train_forward_pass"); v = stage(tables[0], "10_val_forward_pass")
 assert t["count"] == 4 and v["count"] == 2 and t["min_s"] >= 0.0399 and v["min_s"] >= 0.0399, (t, v)
 assert t["share"] is None and t["side"] == "consumer", t
 assert epochs[0]["train_s"] >= 0.16 and epochs[0]["val_s"] >= 0.08, epochs
-assert epochs[0]["data_wait_fraction"] < 0.4, epochs
+assert epochs[0]["data_wait_fraction"] * epochs[0]["train_s"] + t["total_s"] <= epochs[0]["train_s"] + 1e-6, epochs
 assert 0 <= t["cpu_over_wall"] < 0.1, t'
 spun=0
 for _ in 1 2 3; do # a busy machine may give them little
@@ -337,18 +337,19 @@ err "1 episodes cannot be opened and are left out; the first: "
 out "1 episodes left out"
 
 # ---- Ctrl-C ----
-# interrupt SIGNAL ARGUMENT...: runs for a second, then signals; the status goes to $status.
+# interrupt SIGNAL ARGUMENT...: signals when the first batch is there, as the log says; the status goes to $status.
 interrupt() {
     local signal=$1
     shift
-    "$weir" "$@" >"$work/out" 2>"$work/err" </dev/null &
+    rm -f "$work/log"
+    "$weir" "$@" --log "$work/log" >"$work/out" 2>"$work/err" </dev/null &
     local pid=$!
-    sleep 1
+    until grep -q '"type": *"start"' "$work/log" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
     kill -"$signal" $pid
     wait $pid
     status=$?
 }
-interrupt INT run "$data" --num-epochs 1000000 --batch-size 1 --every 0 --step-ms 200 --log "$work/log"
+interrupt INT run "$data" --num-epochs 1000000 --batch-size 1 --every 0 --step-ms 200
 check "Ctrl-C exits with 130 (was $status)" [ "$status" -eq 130 ]
 count '^epoch [0-9]+/1000000 \(interrupted\) total' 1
 count '^whole run \(interrupted\): epoch' 1
@@ -362,23 +363,33 @@ count '^whole run \(interrupted\):' 1
 interrupt INT run "$data" --step-ms 100000 --step-spin
 check "nor does a spinning one (status $status)" [ "$status" -eq 130 ]
 # A reader that is slow when the signal comes loses nothing: the write that was interrupted goes on.
-"$weir" run "$data" --num-epochs 2000 --every 1 --json 2>"$work/err" </dev/null > >(sleep 2; cat >"$work/out"; touch "$work/read") &
-pid=$!
-sleep 1
-kill -INT $pid
-wait $pid
+cat >"$work/interrupt_full_pipe.py" <<'PY'
+import array, fcntl, os, signal, subprocess, sys, termios, time
+program, data, out, err = sys.argv[1:]
+read_end, write_end = os.pipe()
+room = fcntl.fcntl(read_end, fcntl.F_SETPIPE_SZ, 4096)
+run = subprocess.Popen([program, "run", data, "--num-epochs", "100000", "--every", "1", "--json"], stdout=write_end,
+                       stderr=open(err, "w"), stdin=subprocess.DEVNULL)
+os.close(write_end)
+waiting, before = array.array("i", [0]), -1
+while waiting[0] == 0 or waiting[0] != before:  # until no more comes: it is full, but for less than a line
+    before = waiting[0]
+    time.sleep(0.3)
+    fcntl.ioctl(read_end, termios.FIONREAD, waiting)
+run.send_signal(signal.SIGINT)
+with open(read_end, "rb") as pipe, open(out, "wb") as to:
+    to.write(pipe.read())
+sys.exit(run.wait())
+PY
+python3 "$work/interrupt_full_pipe.py" "$weir" "$data" "$work/out" "$work/err"
 status=$?
-for ((i = 0; i < 50; i++)); do
-    [ -e "$work/read" ] && break
-    sleep 0.1
-done
 check "interrupted while writing to a full pipe: status 130 (was $status)" [ "$status" -eq 130 ]
 check "no write failed" [ "$(grep -c 'cannot write' "$work/err")" -eq 0 ]
 check "and all that was written arrived" python3 -c '
 import json, sys
 lines = [json.loads(l) for l in open(sys.argv[1])]
 epochs = [l["epoch"] for l in lines if l["type"] == "epoch"]
-assert epochs == list(range(1, len(epochs) + 1)) and len(epochs) < 2000, epochs
+assert epochs == list(range(1, len(epochs) + 1)) and len(epochs) < 100000, len(epochs)
 assert lines[-1]["type"] == "stages" and lines[-1]["final"], lines[-1]' "$work/out"
 
 # ---- files that are somebody else's are not overwritten ----
@@ -402,8 +413,8 @@ log "each table has the waits of its own batches" '
 assert len(tables) == 5 and tables[4]["final"] and not tables[4]["interrupted"], len(tables)
 waits = [stage(t, "08_wait_for_data")["count"] for t in tables]
 assert waits[0] == waits[1] == waits[2] == waits[3] and waits[4] == 4 * waits[0], waits
-for t, e in zip(tables, epochs):
-    assert abs(t["wall_s"] - e["total_s"]) < 0.2 * e["total_s"] + 0.1, (t["wall_s"], e["total_s"])'
+assert all(t["wall_s"] >= 0.999 * e["total_s"] for t, e in zip(tables, epochs)), (tables, epochs)
+assert sum(t["wall_s"] for t in tables[:4]) <= tables[4]["wall_s"] + 1e-3, [t["wall_s"] for t in tables]'
 
 # ---- peak memory is this program's, not its parent's ----
 check "peak memory without the parent's" python3 -c '
@@ -414,9 +425,9 @@ peaks = [json.loads(l)["peak_rss_bytes"] for l in out.splitlines() if json.loads
 assert 1 << 20 < peaks[0] < 300 << 20, peaks' "$weir" "$data"
 
 # ---- nobody reads on ----
-started=$SECONDS
-"$weir" run "$data" --num-epochs 1000000 2>"$work/err" | head -1 >"$work/out"
-check "a reader that leaves ends the run" [ $((SECONDS - started)) -lt 20 ]
+(ulimit -t 60 && "$weir" run "$data" --num-epochs 1000000 2>"$work/err") | head -1 >"$work/out"
+status=${PIPESTATUS[0]}
+check "a reader that leaves ends the run, with 1 (was $status)" [ "$status" -eq 1 ]
 
 # ---- short of descriptors ----
 (ulimit -n 10 && "$weir" run "$data" --num-workers 2 --on-error skip >"$work/out" 2>"$work/err")
@@ -474,15 +485,8 @@ run 0 run "$data" --rank 998 --world-size 999 --wrap
 run 0 run "$data" --batch-size 3 --num-epochs 1 --state "$work/state" --checksums "$work/part1" --num-workers 1
 run 0 run "$data" --batch-size 3 --num-epochs 2 --state "$work/state" --checksums "$work/part2" --num-workers 3
 err "goes on after"
-check "stopped in the middle of an epoch: 130" python3 - "$weir" "$data" "$work" <<'PY'
-import signal, subprocess, sys, time
-weir, data, work = sys.argv[1:]
-run = subprocess.Popen([weir, "run", data, "--batch-size", "3", "--num-epochs", "3", "--state", f"{work}/state", "--checksums",
-                        f"{work}/part3", "--step-ms", "60"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-time.sleep(0.35)
-run.send_signal(signal.SIGINT)
-assert run.wait(20) == 130
-PY
+interrupt INT run "$data" --batch-size 3 --num-epochs 3 --state "$work/state" --checksums "$work/part3" --step-ms 100000
+check "stopped in the middle of an epoch: 130 (was $status)" [ "$status" -eq 130 ]
 run 0 run "$data" --batch-size 3 --num-epochs 3 --state "$work/state" --checksums "$work/part4" --num-workers 0
 cat "$work"/part[1234] >"$work/parts"
 check "the parts are the whole" cmp "$work/parts" "$work/whole"

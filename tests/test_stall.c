@@ -15,6 +15,7 @@ TestSuite(stall, .init = fixture_open, .fini = fixture_close);
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
 static bool closed, closed_for_all; /* for workers, for every thread; under gate */
+static int n_held;                  /* threads that wait for it, likewise */
 
 static bool is_worker(void)
 {
@@ -26,10 +27,22 @@ static bool is_worker(void)
 ssize_t pread(int fd, void *buffer, size_t bytes, off_t offset)
 {
     pthread_mutex_lock(&gate);
+    bool holds = closed_for_all || (closed && is_worker());
+    n_held += holds;
     while (closed_for_all || (closed && is_worker()))
         pthread_cond_wait(&opened, &gate);
+    n_held -= holds;
     pthread_mutex_unlock(&gate);
     return syscall(SYS_pread64, fd, buffer, bytes, offset);
+}
+
+/* How many threads are held in a read. */
+static int held(void)
+{
+    pthread_mutex_lock(&gate);
+    int n = n_held;
+    pthread_mutex_unlock(&gate);
+    return n;
 }
 
 static void set_gate(bool for_workers, bool for_all)
@@ -44,7 +57,9 @@ static void set_gate(bool for_workers, bool for_all)
 /* ---- what the watchdog says ---- */
 
 struct stalls {
-    int open_after; /* reports */
+    int open_after;      /* reports */
+    int workers;         /* that are to be in a read before reports count */
+    _Atomic bool inside; /* they are */
     _Atomic int n;
     char text[4][8192];
 };
@@ -52,6 +67,10 @@ struct stalls {
 static void on_stall(void *user, const char *text)
 {
     struct stalls *stalls = user;
+    if (!stalls->inside) { /* what is said in this report may be from before */
+        stalls->inside = held() >= stalls->workers;
+        return;
+    }
     int n = stalls->n;
     if (n < 4)
         snprintf(stalls->text[n], sizeof stalls->text[0], "%s", text);
@@ -68,7 +87,7 @@ static struct weir_loader_config config_for(const char *data, int workers, struc
     config.batch_size = 4;
     config.num_workers = workers;
     config.prefetch = 3;
-    config.stall_s = 0.5;
+    config.stall_s = 0.3;
     config.on_stall = on_stall;
     config.user = stalls;
     return config;
@@ -124,7 +143,7 @@ static void assert_report(const struct weir_loader *loader, const char *text, in
 {
     double stalled_s = 0, stage_s = 0;
     cr_assert_eq(sscanf(text, "stalled: no task was finished for %lf s", &stalled_s), 1, "%s", text);
-    cr_assert(stalled_s >= 0.5 && stalled_s < 60, "%s", text);
+    cr_assert(stalled_s >= 0.3, "%s", text);
     for (int i = 0; i < (workers ? workers : 1); i++) {
         char name[16];
         snprintf(name, sizeof name, workers ? "weir-w%d" : "inline", i);
@@ -136,7 +155,7 @@ static void assert_report(const struct weir_loader *loader, const char *text, in
         }
         cr_assert(stage && stage < strchr(line, '\n'), "%s", text);
         cr_assert_eq(sscanf(stage, ", in 03c_read_bytes for %lf s", &stage_s), 1);
-        cr_assert_geq(stage_s, 0.4);
+        cr_assert_geq(stage_s, 0.25);
     }
     struct weir_loader_facts facts;
     int ready = -1, slots = -1, filling = -1, left = -1;
@@ -166,18 +185,19 @@ static void stall_and_go_on(int workers, bool no_timing)
     config.no_timing = no_timing;
     config.train_split = 1;
     stalls->open_after = 2; /* it is said again while it lasts */
+    stalls->workers = workers ? workers : 1;
     set_gate(true, false);
     struct weir_loader *loader = fixture_loader(&config);
     if (workers == 0)
         set_gate(true, true);
     cr_assert_eq(run_through(loader), 40);
-    cr_assert_eq(stalls->n, 2);
+    cr_assert_geq(stalls->n, 2);
     assert_report(loader, stalls->text[0], workers, !no_timing);
     assert_report(loader, stalls->text[1], workers, !no_timing);
     double first = 0, second = 0;
     sscanf(stalls->text[0], "stalled: no task was finished for %lf", &first);
     sscanf(stalls->text[1], "stalled: no task was finished for %lf", &second);
-    cr_assert_geq(second, first + 0.4);
+    cr_assert_geq(second, first + 0.25);
     weir_loader_close(&loader);
     free(stalls);
 }
@@ -204,17 +224,17 @@ Test(stall, is_seen_without_workers_and_timing)
 
 Test(stall, a_slow_consumer_is_none)
 {
-    struct stalls stalls = {.open_after = 1};
+    struct stalls stalls = {.open_after = 1, .inside = true};
     struct weir_loader_config config = config_for(make(), 2, &stalls);
     config.stall_s = 0.2;
     struct weir_loader *loader = fixture_loader(&config);
     struct weir_batch *batch;
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(weir_loader_next(loader, &batch, &err), 1);
+    int before = stalls.n; /* that wait may have been one, where the workers got no core */
     nanosleep(&(struct timespec){0, 700000000}, NULL);
+    cr_assert_eq(stalls.n, before, "%s", stalls.text[0]);
     weir_loader_release(loader, batch);
-    run_through(loader);
-    cr_assert_eq(stalls.n, 0, "%s", stalls.text[0]);
     weir_loader_close(&loader);
 }
 
@@ -228,7 +248,7 @@ static void *release_gate(void *unused)
 /* Stopping works while a read hangs; closing waits for it. */
 Test(stall, a_stopped_loader_returns_while_reads_hang)
 {
-    struct stalls stalls = {.open_after = 1};
+    struct stalls stalls = {.open_after = 1, .inside = true};
     struct weir_loader_config config = config_for(make(), 2, &stalls);
     config.stall_s = 60;
     set_gate(true, false);
