@@ -3,6 +3,7 @@
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/run_loop.h"
+#include "cli/run_place.h"
 #include "cli/sysinfo.h"
 #include "pipeline/gpu.h"
 #include "pipeline/read_ahead.h"
@@ -49,7 +50,8 @@ struct run_options {
 static const struct weir_opt run_opts[] = {
     {"batch-size", WEIR_OPT_INT, FIELD(batch_size), "N", "8", "samples per batch", 1, 65536},
     {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto",
-     "worker threads; auto: one per usable core; 0: on the main thread", 0, WEIR_WORKERS_MAX, true},
+     "worker threads; auto: one per usable core, of which local ranks have a part each; 0: on the main thread", 0,
+     WEIR_WORKERS_MAX, true},
     {"prefetch", WEIR_OPT_INT, FIELD(prefetch), "N", "auto",
      "batches workers may be ahead; auto: four frames per worker, more where chunks hold several or a GPU decodes", 1,
      4096, true},
@@ -107,7 +109,7 @@ static const struct weir_opt run_opts[] = {
     {"deterministic", WEIR_OPT_FLAG, FIELD(deterministic), NULL, NULL,
      "with hybrid, who decodes which frame is the same in every run"},
     {"device", WEIR_OPT_TEXT, FIELD(device), "cpu|cuda|cuda:K", "cpu",
-     "where batches are made: on the host, or on a GPU, whose steps are then kernels"},
+     "where batches are made: on the host, or on a GPU, whose steps are then kernels; cuda: the local rank's"},
     {"decode-cache", WEIR_OPT_BYTES, FIELD(decode_cache), "BYTES", "0",
      "memory that keeps decoded frames for later epochs, such as 512M or 2G; 0: none"},
     {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "F", "0", "busy time per batch, in place of a training step", 0, 1e7},
@@ -193,6 +195,9 @@ static void to_config(const struct run_options *o, const char *data, const struc
     config->train_split = o->train_split;
     config->rank = ranks->rank;
     config->world_size = ranks->world_size;
+    config->local_rank = ranks->local_rank;
+    config->local_size = ranks->local_size;
+    config->local_cores = ranks->local_cores;
     config->wrap = o->wrap;
     config->on_error = (enum weir_on_error)o->on_error;
     config->io = o->io;
@@ -269,19 +274,13 @@ static void print_head(const struct weir_loader *loader, const char *data, const
             o->num_epochs, facts.workers, facts.prefetch);
     print_reading(&facts, o);
     print_decoding(&facts);
-    if (facts.device >= 0)
-        fprintf(stderr, "device: GPU %d, %s; %.1f MB of its memory, %.1f MB of the host's pinned%s\n", facts.device,
-                facts.gpu, (double)facts.gpu_bytes / 1e6, (double)facts.slots * (double)facts.slot_bytes / 1e6,
-                o->sync_steps ? "; each step is waited for before the next" : "");
+    weir_run_place_print(&facts, ranks, o->sync_steps);
     if (facts.cache_budget_bytes > 0 && facts.cache_mapped_bytes == 0)
         fprintf(
             stderr,
             "the decode cache keeps nothing: its table and one frame are more than --decode-cache allows; all frames "
             "would take %.1f MB\n",
             (double)facts.cache_bytes_all / 1e6);
-    if (ranks->world_size > 1 || ranks->source)
-        fprintf(stderr, "rank %d of %d%s%s\n", ranks->rank, ranks->world_size, ranks->source ? ", by " : "",
-                ranks->source ? ranks->source : "");
     if (weir_loader_position(loader) > 0)
         fprintf(stderr, "goes on after %llu of %llu batches\n", (unsigned long long)weir_loader_position(loader),
                 (unsigned long long)weir_sampler_total(sampler));
@@ -309,17 +308,6 @@ static void write_reading(struct weir_json *json, const struct weir_loader_facts
         weir_json_double(json, "cold_stayed_fraction", facts->cold_stayed);
     else
         weir_json_null(json, "cold_stayed_fraction");
-    weir_json_end(json, '}');
-}
-
-static void write_device(struct weir_json *json, const struct weir_loader_facts *facts)
-{
-    if (facts->device < 0)
-        return;
-    weir_json_object(json, "gpu");
-    weir_json_int(json, "number", facts->device);
-    weir_json_text(json, "name", facts->gpu);
-    weir_json_uint(json, "memory_bytes", facts->gpu_bytes);
     weir_json_end(json, '}');
 }
 
@@ -360,8 +348,6 @@ static void write_run_line(FILE *out, const struct weir_command *command, const 
     weir_json_object(&json, "used"); /* what automatic settings became */
     weir_json_int(&json, "num_workers", facts.workers);
     weir_json_int(&json, "prefetch", facts.prefetch);
-    weir_json_int(&json, "rank", ranks->rank);
-    weir_json_int(&json, "world_size", ranks->world_size);
     weir_json_int(&json, "slots", facts.slots);
     weir_json_uint(&json, "slot_bytes", facts.slot_bytes);
     weir_json_uint(&json, "decode_cache_bytes", facts.cache_mapped_bytes);
@@ -369,7 +355,7 @@ static void write_run_line(FILE *out, const struct weir_command *command, const 
     weir_json_uint(&json, "largest_extent_bytes", facts.extent_max);
     weir_json_int(&json, "episodes", weir_dataset_episodes(weir_loader_dataset(loader)));
     weir_json_int(&json, "images_per_sample", facts.images_per_sample);
-    write_device(&json, &facts);
+    weir_run_place_json(&json, &facts, ranks);
     weir_json_text(&json, "decoder", facts.decoder_used);
     weir_json_text(&json, "decoder_why", facts.decoder_why);
     write_reading(&json, &facts, o->cold);

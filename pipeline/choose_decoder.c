@@ -2,7 +2,6 @@
 #include "decoders/gpu_jpeg.h"
 #include "pipeline/gpu_decode_priv.h"
 #include "pipeline/gpu_priv.h"
-#include "prof/cores.h"
 #include "prof/threads.h"
 
 #include <errno.h>
@@ -326,8 +325,8 @@ static void judge(struct weir_decoder_choice *choice, double beside, const char 
 /* More than there are cores decode no more, and would take long to be heard. */
 static int workers_at_work(const struct weir_shared *s)
 {
-    int workers = s->config.num_workers > 0 ? s->config.num_workers : 1, cores = weir_cores_usable();
-    int most = cores < THREADS_MAX ? cores : THREADS_MAX;
+    int workers = s->config.num_workers > 0 ? s->config.num_workers : 1;
+    int most = s->cores < THREADS_MAX ? s->cores : THREADS_MAX;
     return workers < most ? workers : most;
 }
 
@@ -352,7 +351,7 @@ static void try_both(struct weir_decoder_choice *choice, const struct weir_share
     } else {
         int workers = workers_at_work(s);
         choice->cpu_rate = cpu_rate(&samples, workers);
-        double beside = (double)weir_gpu_decode_workers(workers) / workers;
+        double beside = (double)weir_gpu_decode_workers(workers, s->cores) / workers;
         judge(choice, beside, engines == 1 ? "JPEG engine" : "JPEG engines", engines);
     }
     close_samples(&samples);

@@ -49,7 +49,7 @@ static uint64_t mapping_bytes(const struct weir_frame_cache *cache)
 }
 
 int weir_frame_cache_open(struct weir_frame_cache *cache, uint64_t budget_bytes, const int *steps, int episodes,
-                          const size_t *image_bytes, int cameras, struct weir_err *err)
+                          const size_t *image_bytes, int cameras, int processes, struct weir_err *err)
 {
     memset(cache, 0, sizeof *cache);
     cache->budget_bytes = budget_bytes;
@@ -61,7 +61,7 @@ int weir_frame_cache_open(struct weir_frame_cache *cache, uint64_t budget_bytes,
         return weir_err_set(err, -EOVERFLOW,
                             "the dataset's decoded frames are more than any memory; leave out "
                             "--decode-cache");
-    uint64_t bytes = mapping_bytes(cache), available = weir_memory_available_bytes();
+    uint64_t bytes = mapping_bytes(cache), available = weir_memory_available_each(processes);
     if (bytes == 0)
         return 0;
     void *memory = available && bytes > available
@@ -69,8 +69,8 @@ int weir_frame_cache_open(struct weir_frame_cache *cache, uint64_t budget_bytes,
                        : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return weir_err_set(err, -ENOMEM,
-                            "a decode cache of %.3f GB does not fit: %.3f GB are free; use a smaller --decode-cache",
-                            (double)bytes / 1e9, (double)available / 1e9);
+                            "a decode cache of %.3f GB does not fit: %.3f GB are free%s; use a smaller --decode-cache",
+                            (double)bytes / 1e9, (double)available / 1e9, processes > 1 ? " for each local rank" : "");
     madvise(memory, bytes, MADV_HUGEPAGE);
     cache->memory = memory;
     cache->memory_bytes = bytes;

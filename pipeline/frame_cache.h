@@ -23,9 +23,10 @@ struct weir_frame_cache {
 };
 
 /* Maps the memory of a cache of at most budget_bytes, tables included (0: keeps nothing), for episodes of so many
- * steps. -ENOMEM when the machine has not that much free. A budget that has no room for a frame keeps nothing. */
+ * steps. -ENOMEM when not that much is free, for each of so many processes that take as much on this machine. A budget
+ * that has no room for a frame keeps nothing. */
 int weir_frame_cache_open(struct weir_frame_cache *cache, uint64_t budget_bytes, const int *steps, int episodes,
-                          const size_t *image_bytes, int cameras, struct weir_err *err);
+                          const size_t *image_bytes, int cameras, int processes, struct weir_err *err);
 /* Accepts a cache of zeros. */
 void weir_frame_cache_close(struct weir_frame_cache *cache);
 

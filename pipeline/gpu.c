@@ -35,6 +35,14 @@ static int open_ops(const struct weir_gpu_ops **ops, struct weir_err *err)
     return rc;
 }
 
+int weir_device_count(int *n, struct weir_err *err)
+{
+    const struct weir_gpu_ops *ops;
+    *n = 0;
+    int rc = open_ops(&ops, err);
+    return rc == 0 ? ops->count(n, err) : rc;
+}
+
 int weir_device_open(struct weir_device **out, int number, struct weir_err *err)
 {
     *out = NULL;

@@ -18,6 +18,9 @@ struct weir_device;
 /* What "cpu" (or NULL), "cuda" and "cuda:K" stand for: *number is -1, 0 or K. -EINVAL for anything else. */
 int weir_device_parse(const char *text, int *number, struct weir_err *err);
 
+/* How many GPUs this process sees (CUDA_VISIBLE_DEVICES hides some). Opens the module. */
+int weir_device_count(int *n, struct weir_err *err);
+
 /* Opens the module and takes GPU number into use. -ENODEV: why there is none. */
 int weir_device_open(struct weir_device **out, int number, struct weir_err *err);
 /* All streams and events of it were freed before. Accepts NULL. */

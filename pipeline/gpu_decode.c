@@ -1,6 +1,5 @@
 #include "pipeline/feed_priv.h"
 #include "pipeline/gpu_decode_priv.h"
-#include "prof/cores.h"
 #include "prof/hash.h"
 #include "prof/threads.h"
 
@@ -376,16 +375,16 @@ static int open_engines(struct weir_gpu_decode *decode, struct weir_err *err)
     return rc;
 }
 
-int weir_gpu_decode_workers(int workers)
+int weir_gpu_decode_workers(int workers, int cores)
 {
-    int cores = weir_cores_usable() - CORES_FOR_GPU;
-    return workers < cores ? workers : cores > 1 ? cores : 1;
+    int left = cores - CORES_FOR_GPU;
+    return workers < left ? workers : left > 1 ? left : 1;
 }
 
 static void share_out(struct weir_gpu_decode *decode)
 {
     int workers = decode->shared->config.num_workers > 0 ? decode->shared->config.num_workers : 1;
-    decode->here_max = weir_gpu_decode_workers(workers);
+    decode->here_max = weir_gpu_decode_workers(workers, decode->shared->cores);
     double gpu = ENGINE_RATE * decode->hardware;
     decode->share = decode->shared->config.deterministic ? gpu / (gpu + CORE_RATE * workers) : 0;
 }

@@ -126,8 +126,8 @@ void weir_gpu_decode_close(struct weir_gpu_decode **decode);
  * same pixels; and what the multiprocessors make of a frame depends on what else is in the group. */
 bool weir_gpu_decode_wants_multiprocessors(const struct weir_shared *shared);
 
-/* With hybrid, how many of so many workers may decode at a time. */
-int weir_gpu_decode_workers(int workers);
+/* With hybrid, how many of so many workers may decode at a time on so many cores. */
+int weir_gpu_decode_workers(int workers, int cores);
 
 /* Lays the frame's planes out, one after the other and without gaps: never more than its picture takes as RGB. */
 void weir_gpu_decode_set_planes(struct weir_gpu_jpeg_frame *frame, const struct weir_jpeg_header *header,

@@ -3,7 +3,7 @@
 #include "pipeline/feed_priv.h"
 #include "pipeline/gpu_decode_priv.h"
 #include "pipeline/loader_priv.h"
-#include "prof/cores.h"
+#include "pipeline/placement.h"
 #include "prof/hash.h"
 
 #include <errno.h>
@@ -40,6 +40,8 @@ static int check_config(const struct weir_loader_config *c, struct weir_err *err
         return weir_err_set(err, -EINVAL, "batch_size is 1..65536");
     if (c->obs_history < 1 || c->obs_history > 1024 || c->chunk_size < 1 || c->chunk_size > 65536)
         return weir_err_set(err, -EINVAL, "obs_history is 1..1024, chunk_size 1..65536");
+    if (c->local_rank < 0 || c->local_size < 0 || c->local_rank >= (c->local_size ? c->local_size : 1))
+        return weir_err_set(err, -EINVAL, "local_rank is 0..local_size - 1");
     if (c->image_width < 0 || c->image_width > WEIR_IMAGE_SIDE_MAX || c->image_height < 0 ||
         c->image_height > WEIR_IMAGE_SIDE_MAX || !c->image_width != !c->image_height)
         return weir_err_set(err, -EINVAL, "image_width and image_height are 1..%d, or both 0", WEIR_IMAGE_SIDE_MAX);
@@ -78,15 +80,13 @@ static void choose_views(struct weir_shared *s)
 
 static void choose_decoder(struct weir_shared *s)
 {
-    int gpu;
     struct weir_decoder_choice *choice = &s->decoder_choice;
     if (strcmp(s->config.decoder, "auto") != 0) {
         if (weir_decoder_on_gpu(s->config.decoder) && !weir_has_jpegs(s))
             snprintf(choice->why, sizeof choice->why, "there are no JPEGs: nothing for the GPU to decode");
         return;
     }
-    weir_device_parse(s->config.device, &gpu, NULL);
-    weir_choose_decoder(choice, s, gpu);
+    weir_choose_decoder(choice, s, s->gpu);
     s->config.decoder = choice->decoder;
 }
 
@@ -101,6 +101,7 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
                                          .allow_ragged = c->allow_ragged,
                                          .tolerant = c->on_error != WEIR_ON_ERROR_FAIL,
                                          .index = c->index,
+                                         .threads = s->cores,
                                          .progress = c->on_index,
                                          .user = c->user};
     int rc = weir_dataset_open(&s->dataset, &config, err);
@@ -231,9 +232,8 @@ static int open_norm(struct weir_shared *s, bool actions, struct weir_err *err)
 static int open_slots(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
-    int number;
+    int number = s->gpu;
     struct weir_pixel_format format = s->config.format;
-    weir_device_parse(s->config.device, &number, NULL);
     s->config.format = number < 0 ? format : weir_feed_slot_format(&format, s->config.decoder);
     int rc = number < 0 ? weir_batch_layout_init(&s->layout, &s->config, s->dataset, s->probes, s->views, err)
                         : weir_feed_layout(&s->layout, s, s->views, &s->config.format, err);
@@ -245,7 +245,7 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
     uint64_t slots = (uint64_t)s->config.prefetch + 1, left = s->total - loader->next; /* one is with the consumer */
     slots = slots < left ? slots : left > 0 ? left : 1;
     rc = weir_slots_open(&s->slots, (int)slots, s->config.batch_size * s->tasks_per_sample, &s->layout,
-                         s->block_rows > 0, err);
+                         s->block_rows > 0, s->config.local_size, err);
     for (uint64_t i = 0; i < slots && i < left && rc == 0; i++)
         weir_slot_arm(&s->slots, s->sampler, loader->next + i, s->tasks_per_sample);
     s->next_ticket = loader->next * (uint64_t)s->config.batch_size * (uint64_t)s->tasks_per_sample;
@@ -261,7 +261,7 @@ static int open_cache(struct weir_shared *s, struct weir_err *err)
     if (!steps)
         return weir_err_set(err, -ENOMEM, "out of memory");
     int rc = weir_frame_cache_open(&s->cache, s->config.decode_cache_bytes, steps, weir_dataset_episodes(s->dataset),
-                                   s->layout.image_bytes, s->layout.n_cameras, err);
+                                   s->layout.image_bytes, s->layout.n_cameras, s->config.local_size, err);
     free(steps);
     return rc;
 }
@@ -327,7 +327,8 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
     loader->depth = (struct weir_queue_depth){.min = INT_MAX, .max = -1};
     pthread_mutex_init(&loader->depth_lock, NULL);
     weir_faults_init(&s->faults);
-    loader->n_workers = config->num_workers == WEIR_WORKERS_AUTO ? weir_cores_usable() : config->num_workers;
+    weir_place(s);
+    loader->n_workers = config->num_workers == WEIR_WORKERS_AUTO ? s->cores : config->num_workers;
     s->config.num_workers = loader->n_workers;
     rc = open_data(loader, err);
     if (rc == 0)

@@ -58,7 +58,8 @@ struct weir_loader_config {
     bool allow_ragged;                                /* the same */
     const char *index;                                /* the same: file that keeps the index */
     int batch_size;                                   /* samples; 8 */
-    int num_workers; /* threads; WEIR_WORKERS_AUTO = one per usable core, 0 = on the consumer's thread */
+    int num_workers; /* threads; WEIR_WORKERS_AUTO = one per usable core, of which local ranks have a part each; 0 =
+                        on the consumer's thread */
     int prefetch;    /* batches that workers may be ahead; 0 = automatic: four frames per worker, at least two; up to
                      sixteen, and 256 MiB, where chunks hold several frames; where a GPU decodes 1 GiB of them, with
                      "hybrid" 2, and 4 when the multiprocessors take part, but no more than a sixteenth of the host's
@@ -79,8 +80,13 @@ struct weir_loader_config {
     int image_width, image_height;   /* size of the images in a batch, after the crop; 0 = as they are */
     double train_split;              /* 0.9 of the episodes, by number, at least one */
     int rank, world_size;            /* this loader's part of a distributed run; 0 of 1 */
-    bool wrap;                       /* no rank's tail is cut: the first batches are taken again */
-    struct weir_state resume;        /* by weir_loader_restore: the run begins where that one stopped */
+    /* Of the run's processes those on this machine, and which of them this is: 0 of 1, and 0 of 0 is the same. They
+     * share its cores (num_workers auto, and what hybrid leaves) and its memory (what is automatic, and what is refused
+     * at open), and "cuda" without a number is GPU local_rank modulo the number of GPUs that the process sees. */
+    int local_rank, local_size;
+    int local_cores;          /* CPUs that all of them may use together (weir_cores_part); 0 = not known */
+    bool wrap;                /* no rank's tail is cut: the first batches are taken again */
+    struct weir_state resume; /* by weir_loader_restore: the run begins where that one stopped */
     enum weir_on_error on_error;
     const char *io; /* "auto": by what is in the page cache, and else by trying; "pread", "mmap", "uring", "null" */
     int io_depth;   /* reads in flight of an engine that reads ahead; 0 = 64 */
@@ -89,7 +95,7 @@ struct weir_loader_config {
     const char *decoder; /* "auto": "turbo", on the CPU, and with a GPU what some frames of the dataset, decoded in
                             several ways at open, say; "nvjpeg": by a GPU's JPEG engines, "hybrid": by these, the
                             CPU and, when it was asked for, the GPU's multiprocessors; "null" */
-    const char *device;  /* where batches are: "cpu" (or NULL), "cuda", "cuda:1" */
+    const char *device;  /* where batches are: "cpu" (or NULL), "cuda:1", "cuda": the GPU of the local rank */
     /* Memory, bytes, that keeps decoded frames as they lie in the batch, so that later epochs copy them; tables are in
      * it, and it is never exceeded. The first frames that come stay until the loader is closed. 0 = none. */
     uint64_t decode_cache_bytes;
@@ -178,7 +184,9 @@ struct weir_recorder *weir_loader_recorder(const struct weir_loader *loader);
 struct weir_loader_facts {
     int workers, prefetch, slots;
     int lendable;     /* batches that may be out at a time */
+    int cores;        /* this process's part of the usable cores */
     int device;       /* the GPU's number; -1 = none */
+    int gpus;         /* that the process sees, where the local rank chose among them; 0 = it did not */
     char gpu[128];    /* its name; "" = none */
     size_t gpu_bytes; /* of its memory, taken */
     size_t slot_bytes, index_bytes, extent_max;

@@ -34,6 +34,8 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
     *facts = (struct weir_loader_facts){
         .workers = loader->n_workers,
         .prefetch = s->config.prefetch,
+        .cores = s->cores,
+        .gpus = s->gpus,
         .slots = s->slots.n,
         .slot_bytes = s->layout.slot_bytes,
         .index_bytes = weir_dataset_index_bytes(s->dataset),

@@ -25,13 +25,19 @@ static uint64_t share_of_gpu(const struct weir_shared *s)
 {
     struct weir_device *device = NULL;
     uint64_t unused = 0, all = 0;
-    int number, rc = weir_device_parse(s->config.device, &number, NULL);
-    if (rc == 0)
-        rc = weir_device_open(&device, number, NULL);
+    int rc = weir_device_open(&device, s->gpu, NULL);
     if (rc == 0)
         rc = device->ops->memory(device->gpu, &unused, &all, NULL);
     weir_device_close(&device);
     return rc == 0 ? unused / PREFETCH_GPU_SHARE : UINT64_MAX;
+}
+
+/* Of the host's that is free, and of what the local ranks take of it alike. UINT64_MAX: not known. */
+static uint64_t share_of_memory(const struct weir_shared *s)
+{
+    uint64_t memory = weir_memory_available_bytes(),
+             ranks = (uint64_t)(s->config.local_size > 1 ? s->config.local_size : 1);
+    return memory ? memory / PREFETCH_MEMORY_SHARE / ranks : UINT64_MAX;
 }
 
 static int64_t prefetch_for_gpu(const struct weir_shared *s, int64_t frames)
@@ -40,8 +46,7 @@ static int64_t prefetch_for_gpu(const struct weir_shared *s, int64_t frames)
     uint64_t most = weir_gpu_decode_wants_multiprocessors(s) ? PREFETCH_SM_BYTES
                     : hybrid                                 ? PREFETCH_HYBRID_BYTES
                                                              : PREFETCH_DECODE_BYTES;
-    uint64_t memory = weir_memory_available_bytes();
-    most = least(least(most, share_of_gpu(s)), memory ? memory / PREFETCH_MEMORY_SHARE : UINT64_MAX);
+    most = least(least(most, share_of_gpu(s)), share_of_memory(s));
     int64_t fitting = (int64_t)(most / s->layout.slot_bytes);
     int64_t wanted = ((hybrid ? GROUPS_IN_FLIGHT_HYBRID : GROUPS_IN_FLIGHT) * WEIR_DECODE_GROUP + frames - 1) / frames;
     return wanted < fitting ? wanted : fitting;
@@ -57,7 +62,7 @@ int weir_prefetch_auto(const struct weir_shared *s)
         batches = batches > groups ? batches : groups;
     }
     if (s->block_rows > 1) {
-        int64_t fitting = (int64_t)(PREFETCH_SHARED_BYTES / s->layout.slot_bytes);
+        int64_t fitting = (int64_t)(least(PREFETCH_SHARED_BYTES, share_of_memory(s)) / s->layout.slot_bytes);
         fitting = fitting < PREFETCH_SHARED ? fitting : PREFETCH_SHARED;
         batches = batches > fitting ? batches : fitting;
     }

@@ -11,15 +11,16 @@
 
 enum { POLL_NS = 100 * 1000 * 1000 }; /* a stop from a signal handler wakes nobody: look this often */
 
-static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, struct weir_err *err)
+static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, int processes,
+                      struct weir_err *err)
 {
-    uint64_t bytes, available = weir_memory_available_bytes();
+    uint64_t bytes, available = weir_memory_available_each(processes);
     if (__builtin_mul_overflow((uint64_t)n, (uint64_t)layout->slot_bytes, &bytes) || (available && bytes > available))
         return weir_err_set(err, -ENOMEM,
-                            "%d batches of %.1f MB need %.1f GB, %.1f GB are free; use a smaller --batch-size or "
+                            "%d batches of %.1f MB need %.1f GB, %.1f GB are free%s; use a smaller --batch-size or "
                             "--prefetch",
                             n, (double)layout->slot_bytes / 1e6, (double)n * (double)layout->slot_bytes / 1e9,
-                            (double)available / 1e9);
+                            (double)available / 1e9, processes > 1 ? " for each local rank" : "");
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return weir_err_set(err, -ENOMEM, "no memory for %d batches of %.1f MB", n, (double)layout->slot_bytes / 1e6);
@@ -57,7 +58,7 @@ static int init_slot(struct weir_slot *slot, int tasks, uint8_t *memory, const s
 }
 
 int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout, bool claims,
-                    struct weir_err *err)
+                    int processes, struct weir_err *err)
 {
     pthread_mutex_init(&slots->lock, NULL);
     pthread_mutex_init(&slots->claims, NULL);
@@ -67,7 +68,7 @@ int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct wei
     if (!slots->slot)
         return weir_err_set(err, -ENOMEM, "out of memory");
     memset(slots->slot, 0, sizeof *slots->slot * (size_t)n);
-    int rc = map_memory(slots, n, layout, err);
+    int rc = map_memory(slots, n, layout, processes, err);
     for (int i = 0; i < n && rc == 0; i++)
         if (init_slot(&slots->slot[i], tasks, slots->memory + (size_t)i * layout->slot_bytes, layout, claims) < 0)
             rc = weir_err_set(err, -ENOMEM, "out of memory");

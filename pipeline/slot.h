@@ -69,9 +69,9 @@ struct weir_slots {
 };
 
 /* Allocates n slots for batches of so many tasks, their memory touched. claims: tasks claim samples, of later batches
- * too. */
+ * too. processes: that take as much on this machine, 0 or 1 = this one alone. */
 int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout, bool claims,
-                    struct weir_err *err);
+                    int processes, struct weir_err *err);
 void weir_slots_close(struct weir_slots *slots);
 
 /* Plans batch sequence into its slot (which nobody uses) and lets workers have it. */

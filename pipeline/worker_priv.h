@@ -29,6 +29,8 @@ struct weir_shared {
     struct weir_file_set *files;
     struct weir_reading reading; /* the engine, and read-ahead */
     const char *decoder_requested;
+    int cores;     /* this process's part of those that are usable */
+    int gpu, gpus; /* number, -1 = none; how many there are when local ranks were to be told apart, else 0 */
     struct weir_decoder_choice decoder_choice; /* of "auto"; of a named one, why it has nothing to do */
     struct weir_sampler *sampler;
     struct weir_recorder *recorder;

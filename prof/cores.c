@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { CPUS_MAX = 1 << 16 };
+
 /* The smallest limit so far, and where it was read. */
 struct limit {
     double least; /* 0 = none */
@@ -60,15 +62,44 @@ static double read_limit(const char *root, const char *controller, weir_cgroup_v
     return limit.least;
 }
 
-/* cpu_set_t ends at 1024 CPUs; the kernel answers -EINVAL until the set is large enough. */
-static int affinity_count(void)
+/* How many CPUs a list such as "0-3,8" has; 0 when it is none. */
+static int count_list(const char *list)
 {
-    for (int cpus = 1024; cpus <= 1 << 16; cpus *= 2) {
+    int count = 0;
+    while (*list) {
+        char *end;
+        long first = strtol(list, &end, 10), last = first;
+        if (end == list || first < 0)
+            return 0;
+        if (*end == '-')
+            last = strtol(end + 1, &end, 10);
+        if (last < first || last >= CPUS_MAX || (*end && *end != ','))
+            return 0;
+        count += (int)(last - first) + 1;
+        list = *end ? end + 1 : end;
+    }
+    return count;
+}
+
+/* The nearest cgroup that says so: what its parents allow is in it. */
+static void count_cpuset(void *user, const char *folder, int version)
+{
+    int *count = user;
+    char line[4096], path[WEIR_CGROUP_PATH];
+    const char *name = version == 1 ? "cpuset.effective_cpus" : "cpuset.cpus.effective";
+    if (*count == 0 && weir_cgroup_line(folder, name, path, line, sizeof line))
+        *count = count_list(line);
+}
+
+/* cpu_set_t ends at 1024 CPUs; the kernel answers -EINVAL until the set is large enough. */
+int weir_cores_affinity(int pid)
+{
+    for (int cpus = 1024; cpus <= CPUS_MAX; cpus *= 2) {
         cpu_set_t *set = CPU_ALLOC(cpus);
         if (!set)
             return 0;
         size_t size = CPU_ALLOC_SIZE(cpus);
-        int rc = sched_getaffinity(0, size, set);
+        int rc = sched_getaffinity(pid, size, set);
         int count = rc == 0 ? CPU_COUNT_S(size, set) : 0;
         CPU_FREE(set);
         if (rc == 0 || errno != EINVAL)
@@ -82,8 +113,9 @@ void weir_cores_read(struct weir_cores *cores, const char *root)
     *cores = (struct weir_cores){0};
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     cores->online = online > 0 ? (int)online : 1;
-    int affinity = affinity_count();
+    int affinity = weir_cores_affinity(0);
     cores->affinity = affinity > 0 ? affinity : cores->online;
+    weir_cgroup_walk(root, "cpuset", count_cpuset, &cores->cpuset);
     cores->quota = read_limit(root, "cpu", cpu_limit, cores->quota_file, sizeof cores->quota_file);
     cores->memory_limit_bytes =
         (uint64_t)read_limit(root, "memory", memory_limit, cores->memory_file, sizeof cores->memory_file);
@@ -97,4 +129,18 @@ int weir_cores_usable(void)
     struct weir_cores cores;
     weir_cores_read(&cores, "");
     return cores.usable;
+}
+
+int weir_cores_part(const struct weir_cores *cores, int processes, int together)
+{
+    int all = together > 0 ? together : cores->cpuset > 0 ? cores->cpuset : cores->affinity;
+    if (cores->cpuset > 0 && all > cores->cpuset)
+        all = cores->cpuset;
+    if (all < cores->affinity)
+        all = cores->affinity;
+    if (cores->quota > 0 && ceil(cores->quota) < all)
+        all = (int)ceil(cores->quota);
+    int part = processes > 1 ? all / processes : all;
+    part = part < cores->usable ? part : cores->usable;
+    return part > 1 ? part : 1;
 }

@@ -180,6 +180,48 @@ Test(cores, affinity_counts)
     cr_assert_eq(cores.usable, 1);
 }
 
+/* ---- several processes ---- */
+
+static int part(int affinity, int cpuset, double quota, int processes, int together)
+{
+    struct weir_cores cores = {.online = 128, .affinity = affinity, .cpuset = cpuset, .quota = quota};
+    cores.usable = quota > 0 && quota < affinity ? (int)quota : affinity;
+    return weir_cores_part(&cores, processes, together);
+}
+
+Test(cores, cores_are_divided_once)
+{
+    cr_assert_eq(part(32, 32, 0, 1, 0), 32);
+    cr_assert_eq(part(32, 32, 0, 2, 32), 16, "torchrun: all ranks may run anywhere");
+    cr_assert_eq(part(32, 32, 0, 3, 0), 10, "the launcher is not known");
+    cr_assert_eq(part(32, 0, 0, 2, 0), 16, "nor is the cpuset");
+    cr_assert_eq(part(8, 64, 0, 8, 64), 8, "srun --cpu-bind=cores: each rank has its own");
+    cr_assert_eq(part(8, 64, 0, 8, 0), 8, "the same, by the cpuset");
+    cr_assert_eq(part(32, 32, 0, 2, 128), 16, "srun without binding: the step's cpuset, from a launcher outside");
+    cr_assert_eq(part(32, 64, 0, 4, 64), 16, "mpirun --bind-to package: two ranks share each");
+    cr_assert_eq(part(8, 64, 0, 2, 8), 4, "taskset -c 0-7 torchrun: the launcher has no more");
+    cr_assert_eq(part(64, 64, 8, 4, 64), 2, "a quota is for all of them");
+    cr_assert_eq(part(2, 2, 0, 8, 2), 1);
+}
+
+Test(cores, the_nearest_cpuset_counts)
+{
+    put_v2("/a.slice/b.scope");
+    cr_assert_eq(read_cores().cpuset, 0);
+    put("/sys/fs/cgroup/cpuset.cpus.effective", "0-63\n");
+    cr_assert_eq(read_cores().cpuset, 64, "b.scope has no cpuset of its own");
+    put("/sys/fs/cgroup/a.slice/cpuset.cpus.effective", "0-3,8,16-17\n");
+    cr_assert_eq(read_cores().cpuset, 7);
+    put("/sys/fs/cgroup/a.slice/b.scope/cpuset.cpus.effective", "all\n");
+    cr_assert_eq(read_cores().cpuset, 7);
+}
+
+Test(cores, another_process_may_run_on)
+{
+    cr_assert_eq(weir_cores_affinity(getpid()), weir_cores_affinity(0));
+    cr_assert_eq(weir_cores_affinity(1 << 30), 0);
+}
+
 /* ---- memory that is left ---- */
 
 Test(cores, v2_memory_left_is_the_least_of_the_parents)

@@ -59,7 +59,7 @@ Test(frame_cache, budgets_from_nothing_to_everything_are_never_exceeded)
     for (uint64_t budget = 1; budget < 2000000; budget = budget * 5 / 4 + 1) {
         struct weir_frame_cache cache;
         struct weir_err err = WEIR_ERR_NONE;
-        cr_assert_eq(weir_frame_cache_open(&cache, budget, steps, 2, sizes, 2, &err), 0, "%s", err.text);
+        cr_assert_eq(weir_frame_cache_open(&cache, budget, steps, 2, sizes, 2, 1, &err), 0, "%s", err.text);
         cr_assert_leq(cache.memory_bytes, budget);
         cr_assert_eq(ask_for_all(&cache), 0);
         int kept = (int)cache.kept;
@@ -84,12 +84,12 @@ Test(frame_cache, more_than_the_machine_has_is_refused)
     static const size_t large[1] = {1 << 20};
     struct weir_frame_cache cache;
     struct weir_err err = WEIR_ERR_NONE;
-    cr_assert_eq(weir_frame_cache_open(&cache, 1ull << 49, many, 1, large, 1, &err), -ENOMEM);
+    cr_assert_eq(weir_frame_cache_open(&cache, 1ull << 49, many, 1, large, 1, 1, &err), -ENOMEM);
     cr_assert_not_null(strstr(err.text, "--decode-cache"), "%s", err.text);
     cr_assert_null(cache.memory);
     weir_frame_cache_close(&cache);
     /* A dataset that fits is no reason to refuse a generous budget. */
-    cr_assert_eq(weir_frame_cache_open(&cache, 1ull << 49, steps, 2, sizes, 2, &err), 0);
+    cr_assert_eq(weir_frame_cache_open(&cache, 1ull << 49, steps, 2, sizes, 2, 1, &err), 0);
     weir_frame_cache_close(&cache);
 }
 
@@ -112,7 +112,7 @@ Test(frame_cache, threads_see_whole_frames_and_keep_each_once)
     struct weir_frame_cache cache;
     struct weir_err err = WEIR_ERR_NONE;
     struct hammer hammers[4] = {0};
-    cr_assert_eq(weir_frame_cache_open(&cache, 200000, steps, 2, sizes, 2, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_frame_cache_open(&cache, 200000, steps, 2, sizes, 2, 1, &err), 0, "%s", err.text);
     for (int i = 0; i < 4; i++) {
         hammers[i].cache = &cache;
         pthread_create(&hammers[i].thread, NULL, hammer, &hammers[i]);

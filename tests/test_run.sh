@@ -465,7 +465,29 @@ launched "rank 1 of 2, by torchrun's environment" RANK=1 WORLD_SIZE=2
 launched "rank 2 of 3, by mpirun's environment" OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3
 launched "rank 0 of 2, by srun's environment" SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2
 launched "RANK=2 and WORLD_SIZE=2 are no rank and world size" RANK=2 WORLD_SIZE=2
-SLURM_PROCID=0 SLURM_NTASKS=8 run 0 run "$data" --batch-size 2
+launched "local rank 1 of 2, with " RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2
+launched "local rank 2 of 3, with " OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=3
+launched "local rank 2 of 4, with " MPI_LOCALRANKID=2 MPI_LOCALNRANKS=4
+launched "local rank 2 of 3, with " SLURM_LOCALID=2 SLURM_STEP_NUM_TASKS=11 SLURM_PROCID=10 SLURM_STEP_TASKS_PER_NODE='4(x2),3' SLURM_NODEID=2
+launched "local rank 3 of 4, with " SLURM_LOCALID=3 SLURM_STEP_NUM_TASKS=11 SLURM_PROCID=7 SLURM_STEP_TASKS_PER_NODE='4(x2),3' SLURM_NODEID=1
+launched "local rank 1 of 2, with " LOCAL_RANK=1
+launched "LOCAL_RANK=2 is no local rank beside LOCAL_WORLD_SIZE=2; " LOCAL_RANK=2 LOCAL_WORLD_SIZE=2
+launched "LOCAL_RANK=one is no local rank; " LOCAL_RANK=one
+cores=$("$weir" doctor --json | sed -n 's/.*"cores_usable": \([0-9]*\).*/\1/p')
+launched "; $((cores > 1 ? cores / 2 : 1)) workers" LOCAL_RANK=0 LOCAL_WORLD_SIZE=2
+launched "; 1 workers" LOCAL_RANK=0 LOCAL_WORLD_SIZE=1024
+# The launcher is who started this rank, not a script around it, which may be bound to the rank's own cores.
+one=$(python3 -c 'import os; print(min(os.sched_getaffinity(0)))')
+here=$(python3 -c 'import os; print(len(os.sched_getaffinity(0)))')
+local_cores() { # EXPECTED NAME: of the run that has just been
+    run 0 report --json "$work/log"
+    check "$2" python3 -c 'import json, sys; used = json.load(open(sys.argv[1]))["runs"][0]["run"]["used"]; assert used["local_cores"] == int(sys.argv[2]), used' "$work/out" "$1"
+}
+launched "local rank 1 of 2, with " LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 taskset -c "$one" sh -c '"$0" "$@" --log '"$work/log; exit"
+local_cores "$here" "the launcher is above the script"
+launched "local rank 1 of 2, with 1 of the cores" taskset -c "$one" sh -c 'LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 "$0" "$@" --log '"$work/log; exit"
+local_cores 1 "a launcher that is bound to one core"
+SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0 SLURM_NTASKS_PER_NODE=8 run 0 run "$data" --batch-size 2
 check "a program in a batch script is no rank" lacks "$work/err" "rank 0"
 run 2 run "$data" --rank 1
 err "want each other"
@@ -618,6 +640,24 @@ assert decode["sent_back"] == 0 and decode["least_db"] == 99, decode'
     run 1 run "$data" --device cuda:1
     one_line
     err "there is no GPU 1"
+    # Each local rank has its GPU, and where a launcher shows it one only, that one.
+    while read -r expected gpus rank size; do
+        WEIR_FAKE_CUDA=gpus=$gpus LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$size run 0 run "$data" --device cuda --log "$work/log"
+        err "device: GPU ${expected//_/ }, stand-in; "
+        log "the log says which GPU" "assert runs[0]['used']['gpu']['number'] == ${expected%%_*}, runs[0]['used']
+assert tables[-1]['gpu']['number'] == ${expected%%_*} and runs[0]['used']['local_world_size'] == $size"
+    done <<'END'
+0_(local_rank_0_of_2) 2 0 2
+1_(local_rank_1_of_2) 2 1 2
+0_(the_only_one_that_local_rank_1_sees) 1 1 2
+1_(local_rank_3_of_4,_which_share_2_GPUs) 2 3 4
+0 2 0 1
+END
+    WEIR_FAKE_CUDA=gpus=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 run 0 run "$data" --device cuda:0
+    err "device: GPU 0, stand-in; "
+    WEIR_FAKE_CUDA=none LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 run 1 run "$data" --device cuda
+    one_line
+    err "--device cuda:0: no NVIDIA driver"
     WEIR_FAKE_CUDA=memory_bytes=100000 run 1 run "$data" --device cuda
     one_line
     err "make --batch-size or --prefetch smaller"

@@ -1,0 +1,16 @@
+/* run_place.h: where a run takes place, in the head of its output: which rank it is, on which cores and GPU. */
+#ifndef WEIR_CLI_RUN_PLACE_H
+#define WEIR_CLI_RUN_PLACE_H
+
+#include "cli/ranks.h"
+#include "pipeline/loader.h"
+#include "prof/json.h"
+
+#include <stdbool.h>
+
+/* To stderr; nothing without ranks and without a GPU. */
+void weir_run_place_print(const struct weir_loader_facts *facts, const struct weir_ranks *ranks, bool sync_steps);
+/* Members of the object that is open in json. */
+void weir_run_place_json(struct weir_json *json, const struct weir_loader_facts *facts, const struct weir_ranks *ranks);
+
+#endif
