@@ -1,5 +1,6 @@
 #include "cli/options.h"
 #include "cli/commands.h"
+#include "prof/shortage.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -31,9 +32,11 @@ static int usage_error(const struct weir_command *command, const char *format, .
     return -EINVAL;
 }
 
+/* What to do about a shortage is the same wherever it was met, and said here unless the error does. */
 int weir_cli_fail(const struct weir_command *command, const struct weir_err *err)
 {
-    fprintf(stderr, "weir %s: %s\n", command->name, err->text);
+    const char *advice = weir_is_shortage(err->code) && !strchr(err->text, ';') ? weir_machine_advice(err->code) : NULL;
+    fprintf(stderr, "weir %s: %s%s%s\n", command->name, err->text, advice ? "; " : "", advice ? advice : "");
     return 1;
 }
 

@@ -47,7 +47,7 @@ static int read_run(struct weir_walk *walk, uint64_t address, uint64_t before, u
         bytes > walk->file->size_bytes)
         return weir_walk_bad(walk, "the index reaches past the end of the file");
     if (!weir_walk_step(walk, 1 + n / ELEMENTS_PER_STEP))
-        return weir_walk_bad(walk, "the index runs in circles");
+        return weir_walk_bad(walk, "the index leads back to itself");
     int rc = 0;
     if (signature) {
         rc = weir_walk_block(walk, address, signature, bytes, &run->bytes);

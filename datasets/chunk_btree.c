@@ -82,7 +82,7 @@ static int walk_node1(struct weir_walk *walk, uint64_t address, int level_above,
         (level_above >= 0 && level != level_above - 1))
         return weir_walk_bad(walk, "a part of the index is not where it should be");
     if (!weir_walk_step(walk, used + 1))
-        return weir_walk_bad(walk, "the index runs in circles");
+        return weir_walk_bad(walk, "the index leads back to itself");
     if (used == 0)
         return 0;
     uint8_t *entries = malloc(bytes);
@@ -168,7 +168,7 @@ static int walk_node2(struct tree *tree, uint64_t address, uint64_t records, int
     if (records > tree->max[depth])
         return weir_walk_bad(walk, "a node of the index holds too many chunks");
     if (!weir_walk_step(walk, records + 1))
-        return weir_walk_bad(walk, "the index runs in circles");
+        return weir_walk_bad(walk, "the index leads back to itself");
     uint64_t bytes = NODE_PREFIX + records * tree->record_bytes + (depth ? (records + 1) * pointer : 0) + CHECKSUM;
     uint8_t *node;
     int rc = weir_walk_block(walk, address, depth ? "BTIN" : "BTLF", bytes, &node);

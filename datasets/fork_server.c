@@ -127,20 +127,24 @@ static int start_server(void)
         return -errno;
     pid_t between = fork();
     if (between == 0) {
-        if (fork() == 0) {
+        pid_t server_pid = fork();
+        if (server_pid == 0) {
             close(ends[0]);
             run_server(ends[1]);
         }
-        _exit(0);
+        _exit(server_pid < 0 ? errno : 0);
     }
     int rc = between < 0 ? -errno : 0;
     close(ends[1]);
+    pid_t waited = -1;
+    while (rc == 0 && (waited = waitpid(between, &status, 0)) < 0 && errno == EINTR)
+        continue;
+    if (waited > 0 && WIFEXITED(status))
+        rc = -WEXITSTATUS(status);
     if (rc < 0) {
         close(ends[0]);
         return rc;
     }
-    while (waitpid(between, &status, 0) < 0 && errno == EINTR)
-        continue;
     server.fd = ends[0];
     server.owner = getpid();
     return 0;

@@ -1,4 +1,6 @@
+#include "datasets/h5_errors_priv.h"
 #include "datasets/h5_read_priv.h"
+#include "prof/shortage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,29 +23,6 @@ struct weir_h5 {
     bool chunks_probed;
     char root[WEIR_H5_PATH_MAX]; /* put before paths; "" or "/data/demo_0" */
 };
-
-/* ---- errors ---- */
-
-static herr_t keep_innermost(unsigned n, const H5E_error2_t *entry, void *text)
-{
-    if (n == 0 && entry->desc)
-        snprintf(text, 256, "%s", entry->desc);
-    return 0;
-}
-
-/* The library's own words for what just failed, from the innermost frame of its error stack. */
-static const char *library_says(char text[256])
-{
-    snprintf(text, 256, "no reason given");
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, text);
-    return text;
-}
-
-static int fail(struct weir_err *err, const char *path, const char *what)
-{
-    char text[256];
-    return weir_err_set(err, -EBADMSG, "%s: %s (HDF5: %s)", path, what, library_says(text));
-}
 
 /* ---- files ---- */
 
@@ -69,7 +48,7 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO of this name must not hold us */
     if (fd < 0)
-        return weir_err_set(err, -errno, "%s; check the path and its permissions", strerror(errno));
+        return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
     struct stat st;
     bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     close(fd);
@@ -78,7 +57,9 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
     h5->file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     char text[256];
     if (h5->file < 0) {
-        library_says(text);
+        weir_h5_library_says(text);
+        if (weir_h5_machine_error(NULL) < 0)
+            return weir_h5_machine_error(err);
         if (H5Fis_hdf5(path) <= 0)
             return weir_err_set(err, -EBADMSG,
                                 "not an HDF5 file; remove it, or convert it to one of the layouts that "
@@ -87,13 +68,13 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
                             text);
     }
     int rc = read_facts(h5);
-    return rc < 0 ? weir_err_set(err, rc, "its HDF5 superblock cannot be read: %s", library_says(text)) : 0;
+    return rc < 0 ? weir_err_set(err, rc, "its HDF5 superblock cannot be read: %s", weir_h5_library_says(text)) : 0;
 }
 
 int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
 {
     *out = NULL;
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* per thread: errors are reported by us */
+    weir_h5_watch_errors();
     struct weir_h5 *h5 = calloc(1, sizeof *h5);
     if (!h5)
         return weir_err_set(err, -ENOMEM, "out of memory");
@@ -220,14 +201,14 @@ int weir_h5_list(struct weir_h5 *h5, const char *relative, char (**names)[64], i
     *n = 0;
     hid_t id = H5Gopen2(h5->file, group, H5P_DEFAULT);
     if (id < 0)
-        return fail(err, group, "is not a group that can be read");
+        return weir_h5_fail(err, group, "is not a group that can be read");
     struct name_list list = {0};
     herr_t rc = H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, NULL, add_name, &list);
     H5Gclose(id);
     if (rc < 0 || list.too_long) {
         free(list.names);
         return rc < 0
-                   ? fail(err, group, "its members cannot be listed")
+                   ? weir_h5_fail(err, group, "its members cannot be listed")
                    : weir_err_set(err, -ENAMETOOLONG, "%s: has a member whose name is longer than %zu bytes; rename it",
                                   group, sizeof list.names[0] - 1);
     }
@@ -291,7 +272,7 @@ static int dataset_shape(struct open_dataset *d, const char *path, struct weir_e
         return weir_err_set(err, -EBADMSG, "%s: has rank %d; at most %d is read", path, rank, WEIR_H5_RANK_MAX);
     hsize_t dims[WEIR_H5_RANK_MAX] = {0};
     if (rank > 0 && H5Sget_simple_extent_dims(d->space, dims, NULL) < 0)
-        return fail(err, path, "its shape cannot be read");
+        return weir_h5_fail(err, path, "its shape cannot be read");
     d->shape.rank = rank;
     for (int i = 0; i < rank; i++)
         d->shape.dims[i] = dims[i];
@@ -325,11 +306,11 @@ static int dataset_open(struct weir_h5 *h5, const char *path, struct open_datase
         return weir_err_set(err, -ENOENT, "%s: missing dataset; the layout needs it", *d->path ? d->path : path);
     d->id = H5Dopen2(h5->file, d->path, H5P_DEFAULT);
     if (d->id < 0)
-        return fail(err, d->path, "is not a dataset that can be opened");
+        return weir_h5_fail(err, d->path, "is not a dataset that can be opened");
     d->type = H5Dget_type(d->id);
     d->space = H5Dget_space(d->id);
     d->plist = H5Dget_create_plist(d->id);
-    int rc = d->type < 0 || d->space < 0 || d->plist < 0 ? fail(err, d->path, "its header cannot be read")
+    int rc = d->type < 0 || d->space < 0 || d->plist < 0 ? weir_h5_fail(err, d->path, "its header cannot be read")
                                                          : dataset_shape(d, d->path, err);
     if (rc == 0)
         rc = check_compact(d, err);
@@ -368,7 +349,7 @@ static int read_floats(struct open_dataset *d, const char *path, float **values,
         return 0;
     free(*values);
     *values = NULL;
-    return fail(err, path, "cannot be read");
+    return weir_h5_fail(err, path, "cannot be read");
 }
 
 int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, struct weir_h5_shape *shape,
@@ -440,7 +421,7 @@ static int describe_chunks(struct weir_h5 *h5, const char *path, const struct op
     hsize_t chunk[WEIR_H5_RANK_MAX], dims[WEIR_H5_RANK_MAX], max_dims[WEIR_H5_RANK_MAX];
     if (H5Pget_chunk(d->plist, d->shape.rank, chunk) != d->shape.rank ||
         H5Sget_simple_extent_dims(d->space, dims, max_dims) < 0)
-        return fail(err, path, "its chunk shape cannot be read");
+        return weir_h5_fail(err, path, "its chunk shape cannot be read");
     grid->rank = d->shape.rank;
     grid->element_bytes = d->shape.class == WEIR_H5_VLEN_BYTES ? HEAP_REF_BYTES : (uint32_t)d->shape.type_bytes;
     for (int i = 0; i < d->shape.rank; i++) {
@@ -461,7 +442,7 @@ static int describe(struct weir_h5 *h5, const char *path, const struct open_data
 {
     H5O_info_t info;
     if (H5Oget_info(d->id, &info) < 0)
-        return fail(err, path, "its header cannot be read");
+        return weir_h5_fail(err, path, "its header cannot be read");
     out->shape = d->shape;
     out->object_address = info.addr;
     out->other_file = info.fileno != h5->fileno;
@@ -507,7 +488,7 @@ static int read_vlen(struct open_dataset *d, const char *path, hid_t memory, voi
 {
     hvl_t element = {0, NULL};
     if (H5Dread(d->id, d->type, memory, d->space, H5P_DEFAULT, &element) < 0)
-        return fail(err, path, "a frame cannot be read");
+        return weir_h5_fail(err, path, "a frame cannot be read");
     int rc = element.len <= capacity ? 0 : -ENOSPC;
     if (rc == 0 && element.len > 0)
         memcpy(buffer, element.p, element.len);
@@ -528,7 +509,7 @@ static int read_row(struct open_dataset *d, const char *path, uint64_t t, void *
     if (d->shape.rank < 1 || t >= d->shape.dims[0])
         return weir_err_set(err, -ENODATA, "%s: has no frame %llu", path, (unsigned long long)t);
     if (H5Sselect_hyperslab(d->space, H5S_SELECT_SET, start, NULL, count, NULL) < 0)
-        return fail(err, path, "a frame cannot be selected");
+        return weir_h5_fail(err, path, "a frame cannot be selected");
     bool vlen = d->shape.class == WEIR_H5_VLEN_BYTES;
     *length = row_bytes;
     bool numbers = d->shape.class == WEIR_H5_INTEGER && d->shape.type_bytes <= 2;
@@ -538,13 +519,13 @@ static int read_row(struct open_dataset *d, const char *path, uint64_t t, void *
         return -ENOSPC;
     hid_t memory = vlen ? H5Screate_simple(1, &one, NULL) : H5Screate_simple(d->shape.rank, count, NULL);
     if (memory < 0)
-        return fail(err, path, "a frame cannot be selected");
+        return weir_h5_fail(err, path, "a frame cannot be selected");
     int rc = 0;
     if (vlen)
         rc = read_vlen(d, path, memory, buffer, capacity, length, err);
     else if (H5Dread(d->id, d->shape.is_big_endian ? H5T_NATIVE_UINT16 : d->type, memory, d->space, H5P_DEFAULT,
                      buffer) < 0)
-        rc = fail(err, path, "a frame cannot be read");
+        rc = weir_h5_fail(err, path, "a frame cannot be read");
     H5Sclose(memory);
     return rc;
 }
@@ -552,7 +533,7 @@ static int read_row(struct open_dataset *d, const char *path, uint64_t t, void *
 int weir_h5_read_row(struct weir_h5 *h5, const char *path, uint64_t t, void *buffer, size_t capacity, size_t *length,
                      struct weir_err *err)
 {
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    weir_h5_watch_errors();
     *length = 0;
     struct open_dataset d;
     int rc = dataset_open(h5, path, &d, err);

@@ -1,5 +1,5 @@
-/* h5_read_priv.h: reading HDF5, as layouts need it. h5_read.c alone includes hdf5.h for reading; it is entered by
- * librarian.c's child processes, one thread each. */
+/* h5_read_priv.h: reading HDF5, as layouts need it. h5_read.c and h5_errors.c alone include hdf5.h for reading; they
+ * are entered by librarian.c's child processes, one thread each. */
 #ifndef WEIR_DATASETS_H5_READ_PRIV_H
 #define WEIR_DATASETS_H5_READ_PRIV_H
 

@@ -1,7 +1,9 @@
 /* One file becomes episodes. The HDF5 library says how datasets are stored, and reads state; where frames lie is found
  * without it. */
 #include "datasets/builder_priv.h"
+#include "datasets/h5_errors_priv.h"
 #include "prof/hash.h"
+#include "prof/shortage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +26,7 @@ static int look_at(struct weir_dataset_file *file, const char *path, struct weir
 {
     struct stat st;
     if (stat(path, &st) != 0)
-        return weir_err_set(err, -errno, "%s; check the path and its permissions", strerror(errno));
+        return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
     *file = (struct weir_dataset_file){path, (uint64_t)st.st_size, st.st_dev, st.st_ino,
                                        (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec};
     return 0;
@@ -162,7 +164,7 @@ static int keep_bad(struct weir_file_index *file, const struct weir_err *why)
 static int leave_out(struct weir_file_result *r, const struct weir_dataset_config *config, int rc,
                      const struct weir_err *why)
 {
-    if (!config->tolerant || r->n_wanted == 1 || rc == -ENOMEM || rc == -EINVAL)
+    if (!config->tolerant || r->n_wanted == 1 || weir_is_shortage(rc) || rc == -EINVAL)
         return weir_err_set(&r->err, rc, "%s", why->text);
     return keep_bad(&r->file, why) < 0 ? no_memory(&r->err) : 0;
 }
@@ -219,13 +221,16 @@ void weir_file_describe(struct weir_file_result *result, const char *path, const
     struct weir_h5 *h5 = NULL;
     *result = (struct weir_file_result){0};
     result->rc = weir_file_identify(&result->file, path, &result->err);
-    if (result->rc == 0)
-        result->rc = weir_h5_open(&h5, path, &result->err);
     if (result->rc < 0)
         return;
-    result->rc = describe_open(result, h5, config);
-    result->base = weir_h5_user_block(h5);
-    weir_h5_close(&h5);
+    result->rc = weir_h5_open(&h5, path, &result->err);
+    if (result->rc == 0) {
+        result->rc = describe_open(result, h5, config);
+        result->base = weir_h5_user_block(h5);
+        weir_h5_close(&h5);
+    }
+    int machine = weir_h5_machine_error(&result->err);
+    result->rc = machine < 0 ? machine : result->rc;
 }
 
 /* ---- where frames lie ---- */
@@ -284,7 +289,7 @@ static int place_file(struct weir_file_result *r, const char *path, const struct
         return no_memory(&r->err);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct weir_raw_file raw = {read_raw, &fd, r->base, r->file.file.size_bytes};
-    int rc = fd < 0 ? weir_err_set(&r->err, -errno, "%s; check the path and its permissions", strerror(errno))
+    int rc = fd < 0 ? weir_err_set(&r->err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno))
                     : place_all(r, config, &raw, unfilter);
     if (fd >= 0)
         close(fd);

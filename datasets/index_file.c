@@ -211,7 +211,8 @@ int weir_index_file_load(struct weir_index_file **out, const struct weir_dataset
                 head.bytes == n - sizeof head && head.hash == weir_hash64(bytes + sizeof head, head.bytes);
     if (fine) {
         index->bytes = bytes;
-        fine = list_records(index, (struct weir_record_cursor){bytes + sizeof head, n - sizeof head, false}, recipe);
+        fine = list_records(index, (struct weir_record_cursor){.at = bytes + sizeof head, .left = n - sizeof head},
+                            recipe);
     }
     free(recipe);
     if (fine) {
@@ -254,7 +255,7 @@ bool weir_index_file_find(const struct weir_index_file *index, const char *path,
     bool fine = head->size_bytes == file->file.size_bytes && head->mtime_ns == file->file.mtime_ns &&
                 head->header_hash == file->header_hash &&
                 head->n_episodes <= head->bytes / 24 /* an episode takes more */;
-    struct weir_record_cursor c = {record->episodes, head->bytes, !fine};
+    struct weir_record_cursor c = {.at = record->episodes, .left = head->bytes, .bad = !fine};
     file->episodes = fine ? calloc(head->n_episodes + 1, sizeof *file->episodes) : NULL;
     if (file->episodes)
         for (; file->n_episodes < (int)head->n_episodes && !c.bad; file->n_episodes++)

@@ -1,6 +1,8 @@
 #include "datasets/fork_server_priv.h"
+#include "datasets/h5_errors_priv.h"
 #include "datasets/librarian_priv.h"
 #include "datasets/record_priv.h"
+#include "prof/shortage.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -20,9 +22,11 @@ enum {
     TEXT_MAX = 65536,
     CPU_S = 60, /* processor time for one question, and as much again for every 600 MB of the file */
     BYTES_PER_CPU_S = 10 * 1000 * 1000,
-    ANSWER_S = 600 /* wall time: file systems may be slow */
+    ANSWER_S = 600,    /* wall time: file systems may be slow */
+    LACKED_MEMORY = 77 /* the child's exit status: it ended, or crashed, because an allocation failed */
 };
 static const uint64_t ANSWER_MAX_BYTES = (uint64_t)8 << 30;
+static const size_t SPARE_BYTES = (size_t)256 << 20;
 
 struct weir_librarian {
     const struct weir_dataset_config *config;
@@ -47,6 +51,13 @@ struct answer {
 };
 
 /* ---- both sides ---- */
+
+/* Processor time that the library may take over a file. */
+static uint64_t cpu_limit_s(const char *path)
+{
+    struct stat st;
+    return CPU_S + (stat(path, &st) == 0 ? (uint64_t)st.st_size / BYTES_PER_CPU_S : 0);
+}
 
 static bool send_all(int fd, const void *data, size_t n)
 {
@@ -94,18 +105,39 @@ struct child {
     char *path;
 };
 
-/* The library may go in circles over a damaged file. */
+/* The library does not end over some damaged files. */
 static void limit_time(const char *path)
 {
     struct rusage used;
     struct rlimit limit;
-    struct stat st;
-    uint64_t size = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
     if (getrusage(RUSAGE_SELF, &used) != 0 || getrlimit(RLIMIT_CPU, &limit) != 0)
         return;
-    limit.rlim_cur = (rlim_t)used.ru_utime.tv_sec + (rlim_t)used.ru_stime.tv_sec + CPU_S + size / BYTES_PER_CPU_S;
-    if (limit.rlim_cur < limit.rlim_max)
-        setrlimit(RLIMIT_CPU, &limit);
+    limit.rlim_cur = (rlim_t)used.ru_utime.tv_sec + (rlim_t)used.ru_stime.tv_sec + cpu_limit_s(path);
+    if (limit.rlim_cur > limit.rlim_max)
+        limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_CPU, &limit);
+}
+
+/* The library follows a pointer from an allocation that failed, or finds its own state half made after one. errno is 0
+ * when it is asked something, and malloc leaves ENOMEM in it. */
+static void on_crash(int number)
+{
+    if (errno == ENOMEM)
+        _exit(LACKED_MEMORY);
+    signal(number, SIG_DFL);
+    raise(number); /* once more, when this handler is left */
+}
+
+/* On a stack of its own: some crashes are an end of the stack. */
+static void watch_for_crashes(void)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    static uint8_t bytes[16384];
+    const stack_t stack = {.ss_sp = bytes, .ss_size = sizeof bytes};
+    struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
+    sigaltstack(&stack, NULL);
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
+        sigaction(crashes[i], &action, NULL);
 }
 
 static void put_described(struct weir_record_writer *w, const struct weir_file_result *result)
@@ -133,6 +165,38 @@ static bool answer(const struct child *child, struct answer *answer, const void 
     return send_all(child->fd, answer, sizeof *answer) && send_all(child->fd, bytes, answer->bytes);
 }
 
+/* A damaged file may ask the library for more than there is. Then it does so again, while memory for a file of its size
+ * is there; what was but short for a moment is not. */
+static bool may_try_again(const char *path)
+{
+    struct stat st;
+    size_t bytes = SPARE_BYTES + (stat(path, &st) == 0 ? (size_t)st.st_size : 0);
+    void *spare = weir_h5_machine_error(NULL) == -ENOMEM ? malloc(bytes) : NULL;
+    bool there = spare != NULL;
+    free(spare);
+    errno = 0;
+    return there;
+}
+
+static int asks_too_much(struct weir_err *err)
+{
+    *err = WEIR_ERR_NONE;
+    return weir_err_set(err, -EBADMSG,
+                        "the HDF5 library finds no memory for what the file says it holds, though there is enough for "
+                        "a file of its size; repair or remove the file");
+}
+
+static void describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+{
+    weir_file_describe(result, path, config);
+    if (result->rc != -ENOMEM || !may_try_again(path))
+        return;
+    weir_file_result_close(result);
+    weir_file_describe(result, path, config);
+    if (result->rc == -ENOMEM && weir_h5_machine_error(NULL) == -ENOMEM)
+        result->rc = asks_too_much(&result->err);
+}
+
 static bool answer_describe(const struct child *child, const struct question *question, char *const *texts)
 {
     struct weir_file_result result;
@@ -143,7 +207,7 @@ static bool answer_describe(const struct child *child, const struct question *qu
                                          .image_keys = texts[IMAGE_KEYS],
                                          .allow_ragged = question->allow_ragged,
                                          .tolerant = question->tolerant};
-    weir_file_describe(&result, texts[PATH], &config);
+    describe(&result, texts[PATH], &config);
     if (result.rc == 0)
         put_described(&w, &result);
     struct answer reply = {.rc = w.full ? -ENOMEM : result.rc, .err = result.err, .bytes = w.full ? 0 : w.n};
@@ -174,6 +238,17 @@ static int open_for_row(struct child *child, const struct weir_dataset_file *fil
     return rc;
 }
 
+static int read_row(struct child *child, const struct question *question, const char *path, const char *key,
+                    struct weir_err *err, uint8_t *row, uint64_t capacity, size_t *length)
+{
+    int rc = open_for_row(child, &question->file, path, err);
+    if (rc == 0)
+        rc = weir_h5_read_row(child->h5, key, question->t, row, capacity, length, err);
+    if (weir_is_shortage(rc))
+        weir_h5_close(&child->h5); /* who knows what is left in it */
+    return rc;
+}
+
 static bool answer_row(struct child *child, const struct question *question, const char *path, const char *key)
 {
     static const uint64_t ROW_MAX_BYTES = (uint64_t)1 << 31;
@@ -182,9 +257,13 @@ static bool answer_row(struct child *child, const struct question *question, con
     uint8_t *row = malloc(capacity ? capacity : 1);
     size_t length = 0;
     if (row)
-        reply.rc = open_for_row(child, &question->file, path, &reply.err);
-    if (row && reply.rc == 0)
-        reply.rc = weir_h5_read_row(child->h5, key, question->t, row, capacity, &length, &reply.err);
+        reply.rc = read_row(child, question, path, key, &reply.err, row, capacity, &length);
+    if (row && reply.rc == -ENOMEM && may_try_again(path)) {
+        reply.err = WEIR_ERR_NONE;
+        reply.rc = read_row(child, question, path, key, &reply.err, row, capacity, &length);
+        if (reply.rc == -ENOMEM && weir_h5_machine_error(NULL) == -ENOMEM)
+            reply.rc = asks_too_much(&reply.err);
+    }
     reply.length = length;
     reply.bytes = reply.rc == 0 ? length : 0;
     bool fine = answer(child, &reply, row);
@@ -201,10 +280,13 @@ static bool serve_one(struct child *child)
         if (question.text_bytes[i] == 0)
             continue;
         texts[i] = malloc(question.text_bytes[i]);
-        fine = texts[i] && receive_all(child->fd, texts[i], question.text_bytes[i], -1);
+        if (!texts[i])
+            _exit(LACKED_MEMORY);
+        fine = receive_all(child->fd, texts[i], question.text_bytes[i], -1);
     }
     if (fine) {
         limit_time(texts[PATH]);
+        errno = 0;
         fine = question.kind == ROW ? answer_row(child, &question, texts[PATH], texts[KEY])
                                     : answer_describe(child, &question, texts);
     }
@@ -216,6 +298,9 @@ static bool serve_one(struct child *child)
 static void serve(int fd)
 {
     struct child child = {.fd = fd};
+    watch_for_crashes();
+    if (weir_h5_start() < 0)
+        _exit(LACKED_MEMORY);
     while (serve_one(&child))
         continue; /* and then _exit: the library does not always survive its own end */
 }
@@ -250,8 +335,26 @@ void weir_librarian_close(struct weir_librarian **librarian)
     *librarian = NULL;
 }
 
-/* The child is gone, or says nothing: the file's fault, as far as anybody can tell. */
-static int no_answer(struct weir_librarian *librarian, struct weir_err *err)
+/* Somebody ended the child: the kernel when memory is short, or when this process may take no more processor time than
+ * the library may take over a file. */
+static int killed(const char *path, struct weir_err *err)
+{
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_max != RLIM_INFINITY;
+    if (limited && limit.rlim_max <= cpu_limit_s(path))
+        return weir_err_set(err, -ENOMEM,
+                            "the HDF5 helper process was killed while it read the file: out of memory, or over this "
+                            "process's limit of CPU time, %llu s; raise these limits (ulimit -v, -t)",
+                            (unsigned long long)limit.rlim_max);
+    return weir_err_set(err, -ENOMEM,
+                        "the HDF5 helper process was killed while it read the file: the machine or the container is "
+                        "out of memory; %s",
+                        weir_machine_advice(-ENOMEM));
+}
+
+/* The child is gone, or says nothing. That is the file's fault, as far as anybody can tell, unless memory was lacking
+ * or somebody ended it. */
+static int no_answer(struct weir_librarian *librarian, const char *path, struct weir_err *err)
 {
     struct pollfd gone = {.fd = librarian->fd, .events = POLLIN};
     bool hangs = poll(&gone, 1, 0) == 0;
@@ -259,11 +362,17 @@ static int no_answer(struct weir_librarian *librarian, struct weir_err *err)
     if (hangs)
         return weir_err_set(err, -EBADMSG, "the HDF5 library gave no answer for %d s; repair or remove the file",
                             ANSWER_S);
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-        return weir_err_set(err, -EBADMSG, "the HDF5 library runs in circles over it; repair or remove the file");
-    const char *how = WIFSIGNALED(status) ? sigdescr_np(WTERMSIG(status)) : NULL;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == LACKED_MEMORY)
+        return weir_err_set(err, -ENOMEM, "out of memory in the HDF5 helper process");
+    if (!WIFSIGNALED(status) || WTERMSIG(status) == SIGKILL)
+        return killed(path, err);
+    if (WTERMSIG(status) == SIGXCPU)
+        return weir_err_set(
+            err, -EBADMSG, "the HDF5 library exceeded its limit of %llu s of CPU time on it; repair or remove the file",
+            (unsigned long long)cpu_limit_s(path));
+    const char *how = sigdescr_np(WTERMSIG(status));
     return weir_err_set(err, -EBADMSG, "the HDF5 library crashed on it (%s); repair or remove the file",
-                        how ? how : "it ended");
+                        how ? how : "by a signal");
 }
 
 static int ask(struct weir_librarian *librarian, struct question *question, const char *const texts[TEXTS],
@@ -283,19 +392,20 @@ static int ask(struct weir_librarian *librarian, struct question *question, cons
         fine = send_all(librarian->fd, texts[i], question->text_bytes[i]);
     fine = fine && receive_all(librarian->fd, reply, sizeof *reply, ANSWER_S);
     if (!fine)
-        return no_answer(librarian, err);
+        return no_answer(librarian, texts[PATH], err);
     reply->err.text[sizeof reply->err.text - 1] = '\0';
     if (reply->rc < 0 && reply->err.text[0])
         weir_err_set(err, reply->rc, "%s", reply->err.text);
     return reply->rc < 0 ? reply->rc : 0;
 }
 
-/* What came makes no sense: the child is not asked again. */
-static int nonsense(struct weir_librarian *librarian, struct weir_err *err)
+/* The answer is not one that the child gives: the library wrote over its memory. It is not asked again. */
+static int bad_answer(struct weir_librarian *librarian, struct weir_err *err)
 {
     if (librarian->pid)
         end(librarian);
-    return weir_err_set(err, -EBADMSG, "the HDF5 library went mad over it; repair or remove the file");
+    return weir_err_set(err, -EBADMSG,
+                        "the HDF5 library damaged the memory of its process over it; repair or remove the file");
 }
 
 int weir_librarian_row(struct weir_librarian *librarian, const struct weir_dataset_file *file, const char *key,
@@ -309,10 +419,10 @@ int weir_librarian_row(struct weir_librarian *librarian, const struct weir_datas
         return rc;
     *length = reply.length;
     if (rc == -ENOSPC)
-        return reply.length > capacity ? rc : nonsense(librarian, err);
+        return reply.length > capacity ? rc : bad_answer(librarian, err);
     if (reply.bytes > capacity || reply.length != reply.bytes)
-        return nonsense(librarian, err);
-    return receive_all(librarian->fd, buffer, reply.bytes, ANSWER_S) ? 0 : no_answer(librarian, err);
+        return bad_answer(librarian, err);
+    return receive_all(librarian->fd, buffer, reply.bytes, ANSWER_S) ? 0 : no_answer(librarian, file->path, err);
 }
 
 /* ---- descriptions ---- */
@@ -332,9 +442,13 @@ static void get_described_episode(struct weir_record_cursor *c, struct weir_epis
     for (int i = 0; i < episode->n_tracks && sent; i++)
         if (episode->tracks[i].storage != WEIR_STORED_CONTIGUOUS || !is_description(&sent[i]))
             c->bad = true;
-    *descriptions = sent && !c->bad ? malloc(bytes + 1) : NULL;
-    if (!*descriptions || weir_record_own(episode) < 0) {
+    if (!sent || c->bad) {
         c->bad = true;
+        return;
+    }
+    *descriptions = malloc(bytes + 1);
+    if (!*descriptions || weir_record_own(episode) < 0) {
+        c->bad = c->no_memory = true;
         return;
     }
     memcpy(*descriptions, sent, bytes);
@@ -357,16 +471,26 @@ static bool get_described(struct weir_record_cursor *c, const char *path, struct
     result->descriptions = calloc((size_t)head->n_wanted + 1, sizeof *result->descriptions);
     result->base = head->base;
     result->n_wanted = head->n_wanted;
-    if (!file->file.path || !file->episodes || !file->bad || !result->descriptions)
-        return false;
+    c->no_memory = !file->file.path || !file->episodes || !file->bad || !result->descriptions;
+    c->bad |= c->no_memory;
     for (; file->n_bad < head->n_bad && !c->bad; file->n_bad++) {
         const char *text = weir_record_text(c);
         file->bad[file->n_bad] = strdup(text ? text : "");
-        c->bad |= !text || !file->bad[file->n_bad];
+        c->no_memory |= !file->bad[file->n_bad];
+        c->bad |= !text || c->no_memory;
     }
     for (; file->n_episodes < head->n_episodes && !c->bad; file->n_episodes++)
         get_described_episode(c, &file->episodes[file->n_episodes], &result->descriptions[file->n_episodes]);
     return !c->bad;
+}
+
+static int take_described(struct weir_librarian *librarian, uint8_t *bytes, size_t n, const char *path,
+                          struct weir_file_result *result)
+{
+    struct weir_record_cursor c = {.at = bytes, .left = n};
+    if (get_described(&c, path, result))
+        return 0;
+    return c.no_memory ? weir_err_set(&result->err, -ENOMEM, "out of memory") : bad_answer(librarian, &result->err);
 }
 
 void weir_librarian_describe(struct weir_librarian *librarian, const char *path, struct weir_file_result *result)
@@ -388,9 +512,9 @@ void weir_librarian_describe(struct weir_librarian *librarian, const char *path,
         end(librarian);
         result->rc = weir_err_set(&result->err, -ENOMEM, "out of memory");
     } else if (!receive_all(librarian->fd, bytes, reply.bytes, ANSWER_S)) {
-        result->rc = no_answer(librarian, &result->err);
-    } else if (!get_described(&(struct weir_record_cursor){bytes, reply.bytes, false}, path, result)) {
-        result->rc = nonsense(librarian, &result->err);
+        result->rc = no_answer(librarian, path, &result->err);
+    } else {
+        result->rc = take_described(librarian, bytes, reply.bytes, path, result);
     }
     free(bytes);
 }

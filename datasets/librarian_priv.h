@@ -1,6 +1,6 @@
 /* librarian_priv.h: the HDF5 library in a process of its own.
  *
- * A damaged file can crash the library, leave it in circles or make it write where it should not (1.10.8 does all of
+ * A damaged file can crash the library, keep it busy for ever or make it write where it should not (1.10.8 does all of
  * this), and one lock lets in one thread at a time. So each librarian is a process, made when it is first asked; what
  * happens to it becomes an error of the file it was asked about, and several of them work at once. It only asks the
  * library: what it sends is checked here, and frames are placed here.

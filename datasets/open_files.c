@@ -5,6 +5,7 @@
 #include "datasets/librarian_priv.h"
 #include "prof/cores.h"
 #include "prof/memory.h"
+#include "prof/shortage.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -94,7 +95,7 @@ static int take(struct weir_dataset *dataset, struct opener *o, struct weir_file
         dataset->n_from_index += r->file.from_index;
         return weir_take_file(dataset, config, &r->file, err);
     }
-    if (!config->tolerant || r->rc == -ENOMEM || r->rc == -EINVAL)
+    if (!config->tolerant || weir_is_shortage(r->rc) || r->rc == -EINVAL)
         return weir_err_set(err, r->rc, "%s", r->err.text);
     return weir_leave_out(dataset, r->err.text) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
 }

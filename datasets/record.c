@@ -114,6 +114,15 @@ static void *get_array(struct weir_record_cursor *c, uint64_t count, size_t elem
     return c->bad ? NULL : weir_record_get(c, bytes);
 }
 
+/* For what was read to be kept in. */
+static void *allocate(struct weir_record_cursor *c, size_t n, size_t bytes)
+{
+    void *memory = calloc(n, bytes);
+    c->no_memory |= !memory;
+    c->bad |= !memory;
+    return memory;
+}
+
 /* NULL for none as well. */
 char *weir_record_text(struct weir_record_cursor *c)
 {
@@ -138,7 +147,7 @@ static const char *known_codec(const char *name)
 static void get_blocks(struct weir_record_cursor *c, struct weir_track *track)
 {
     const struct blocks_record *record = weir_record_get(c, sizeof *record);
-    struct weir_blocks *blocks = record ? track->blocks = calloc(1, sizeof *blocks) : NULL;
+    struct weir_blocks *blocks = record ? track->blocks = allocate(c, 1, sizeof *blocks) : NULL;
     if (!blocks) {
         c->bad = true;
         return;
@@ -214,8 +223,8 @@ void weir_record_episode(struct weir_record_cursor *c, struct weir_episode *e)
     e->passed_over = weir_record_text(c);
     e->qpos = get_array(c, (uint64_t)e->steps * (uint64_t)e->qpos_dim, sizeof(float));
     e->actions = get_array(c, (uint64_t)e->steps * (uint64_t)e->action_dim, sizeof(float));
-    e->tracks = calloc((size_t)e->n_tracks + 1, sizeof *e->tracks);
-    e->names = calloc((size_t)e->n_tracks + 1, sizeof *e->names);
+    e->tracks = allocate(c, (size_t)e->n_tracks + 1, sizeof *e->tracks);
+    e->names = allocate(c, (size_t)e->n_tracks + 1, sizeof *e->names);
     if (!e->tracks || !e->names || !e->layout || !e->root || !e->qpos_key || !e->action_key)
         c->bad = true;
     for (int i = 0; i < e->n_tracks && !c->bad; i++)

@@ -21,7 +21,7 @@ void weir_record_put_episode(struct weir_record_writer *w, const struct weir_epi
 struct weir_record_cursor {
     uint8_t *at;
     size_t left;
-    bool bad;
+    bool bad, no_memory; /* no_memory: that is why it is bad */
 };
 
 /* n bytes, lent; NULL when they are not there. */

@@ -1,6 +1,7 @@
 /* From how a dataset is stored to where each of its frames lies. Reads the file, but never through the HDF5 library. */
 #include "datasets/heap_priv.h"
 #include "datasets/index_priv.h"
+#include "prof/shortage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,6 +28,13 @@ static int library(struct placing *p, const char *why)
 static int no_memory(struct placing *p)
 {
     return weir_err_set(p->err, -ENOMEM, "%s: out of memory", p->track->key);
+}
+
+static int cannot(struct placing *p, int rc, const char *what, const char *why)
+{
+    const char *advice = weir_machine_advice(rc);
+    return weir_err_set(p->err, rc, "%s: %s: %s; %s", p->track->key, what, why,
+                        advice ? advice : "repair or remove the file");
 }
 
 static bool inside(const struct weir_raw_file *raw, uint64_t offset, uint64_t length)
@@ -63,7 +71,7 @@ static int read_refs(struct placing *p)
         size_t n = frames - done < REFS_AT_ONCE ? frames - done : REFS_AT_ONCE;
         rc = p->raw->read(p->raw->user, p->description->offset + done * REF_BYTES, block, n * REF_BYTES);
         if (rc < 0)
-            return weir_err_set(p->err, rc, "%s: its references cannot be read: %s", p->track->key, strerror(-rc));
+            return cannot(p, rc, "its references cannot be read", strerror(-rc));
         take_refs(p, block, n, done);
     }
     return rc;
@@ -197,8 +205,7 @@ static int place_chunked(struct placing *p)
     if (rc == -ENOTSUP)
         return library(p, "a kind of chunk index that is not known");
     if (rc < 0)
-        return weir_err_set(p->err, rc, "%s: its chunks cannot be located: %s; repair or remove the file", track->key,
-                            *reason ? reason : strerror(-rc));
+        return cannot(p, rc, "its chunks cannot be located", *reason ? reason : strerror(-rc));
     if (d->written && !agrees(d, blocks))
         return library(p, "chunks that the library finds elsewhere");
     if (track->rows == WEIR_ROWS_VLEN)

@@ -178,7 +178,7 @@ static void png_close(void *self)
 static int fail(struct png *png, char *reason)
 {
     png_destroy_read_struct(&png->read, &png->info, NULL);
-    snprintf(reason, WEIR_REASON_MAX, "%s", png->message);
+    snprintf(reason, WEIR_REASON_MAX, "%s", png->code == -ENOMEM ? "out of memory while it was decoded" : png->message);
     return png->code;
 }
 

@@ -48,6 +48,7 @@ static void on_progress(j_common_ptr common)
 {
     if (((j_decompress_ptr)common)->input_scan_number <= SCANS_MAX)
         return;
+    common->err->msg_code = JERR_BAD_PROGRESSION; /* the library has none of its own for it */
     snprintf(of(common)->message, JMSG_LENGTH_MAX, "more than %d progressive scans", SCANS_MAX);
     longjmp(of(common)->escape, 1);
 }
@@ -80,9 +81,21 @@ static void turbo_close(void *self)
     free(turbo);
 }
 
+/* The library has one error for a malloc that failed (these cases of its jmemmgr.c) and for a size that makes no sense.
+ */
+static bool lacks_memory(const struct turbo *turbo)
+{
+    int which = turbo->errors.msg_parm.i[0];
+    return turbo->errors.msg_code == JERR_OUT_OF_MEMORY && (which == 0 || which == 2 || which == 4);
+}
+
 static int fail(struct turbo *turbo, char *reason)
 {
     jpeg_abort_decompress(&turbo->jpeg);
+    if (lacks_memory(turbo)) {
+        snprintf(reason, WEIR_REASON_MAX, "out of memory while it was decoded");
+        return -ENOMEM;
+    }
     snprintf(reason, WEIR_REASON_MAX, "%s", turbo->message);
     return -EBADMSG;
 }

@@ -168,6 +168,8 @@ const char *weir_read_reason(int code)
         return "the file is shorter than its index says (truncated?)";
     case -ESTALE:
         return "the file changed since it was opened; run again to index it anew";
+    case -EIO:
+        return "the storage failed to read it (Input/output error)";
     default:
         return strerror(-code);
     }

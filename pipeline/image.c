@@ -2,6 +2,7 @@
 #include "pipeline/gpu_decode_priv.h"
 #include "pipeline/worker_priv.h"
 #include "prof/clock.h"
+#include "prof/shortage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,12 +15,6 @@ struct weir_image weir_image_of(const struct weir_shared *shared, const struct w
     int back = shared->layout.history - 1 - history;
     return (struct weir_image){of.episode, camera, of.t > back ? of.t - back : 0,
                                weir_layout_image(&shared->layout, slot->memory, sample, camera, history)};
-}
-
-/* The machine's fault, not the frame's: no policy for bad frames may hide it. */
-static bool is_shortage(int code)
-{
-    return code == -ENOMEM || code == -EMFILE || code == -ENFILE;
 }
 
 static enum weir_codec codec_of(const struct weir_shared *shared, const struct weir_image *image)
@@ -72,7 +67,7 @@ void weir_image_fault(struct weir_worker *worker, const struct weir_image *image
         snprintf(name, sizeof name, "%.*s: %.200s", WEIR_FAULT_TEXT - 210,
                  weir_dataset_episode_path(shared->dataset, image->episode), reason);
         weir_faults_add(&shared->faults, name);
-    } else if (!is_shortage(code)) {
+    } else if (!weir_is_shortage(code)) {
         weir_faults_add(&shared->faults, text);
     }
 }
@@ -134,7 +129,7 @@ int weir_image_load_or_hand_over(struct weir_worker *worker, struct weir_slot *s
 static int substitute(struct weir_worker *worker, struct weir_image image, char text[WEIR_FAULT_TEXT])
 {
     int rc = -ENOENT;
-    while (image.t-- > 0 && rc < 0 && !is_shortage(rc))
+    while (image.t-- > 0 && rc < 0 && !weir_is_shortage(rc))
         rc = weir_image_load(worker, &image, text);
     if (rc == 0)
         atomic_fetch_add_explicit(&worker->shared->faults.substituted_frames, 1, memory_order_relaxed);
@@ -144,9 +139,9 @@ static int substitute(struct weir_worker *worker, struct weir_image image, char 
 static void fail(struct weir_worker *worker, struct weir_slot *slot, int64_t number, int code, const char *text)
 {
     struct weir_err err = WEIR_ERR_NONE;
-    weir_err_set(&err, code, "%s; %s", text,
-                 is_shortage(code) ? "give the process more memory or descriptors (ulimit -n)"
-                                   : "repair or remove it, or go on with --on-error skip or substitute");
+    const char *advice = weir_machine_advice(code);
+    weir_err_set(&err, code, "%s; %s%s", text, advice ? advice : "repair or remove it",
+                 weir_is_shortage(code) ? "" : ", or go on with --on-error skip or substitute");
     weir_slot_fail(&worker->shared->slots, slot, number, &err);
 }
 
@@ -156,11 +151,11 @@ bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int6
     enum weir_on_error policy = worker->shared->config.on_error;
     char why[WEIR_FAULT_TEXT];
     int rc = code;
-    if (policy == WEIR_ON_ERROR_SUBSTITUTE && !is_shortage(code)) {
+    if (policy == WEIR_ON_ERROR_SUBSTITUTE && !weir_is_shortage(code)) {
         rc = substitute(worker, *image, why);
-        text = is_shortage(rc) ? why : text;
+        text = weir_is_shortage(rc) ? why : text;
     }
-    if (rc < 0 && (policy == WEIR_ON_ERROR_FAIL || is_shortage(rc)))
+    if (rc < 0 && (policy == WEIR_ON_ERROR_FAIL || weir_is_shortage(rc)))
         fail(worker, slot, number, rc, text);
     return rc == 0;
 }

@@ -5,6 +5,7 @@
 #include "pipeline/loader_priv.h"
 #include "pipeline/placement.h"
 #include "prof/hash.h"
+#include "prof/shortage.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -226,7 +227,8 @@ static int open_norm(struct weir_shared *s, bool actions, struct weir_err *err)
         norm->std[d] = (float)(mean[dim + d] > STD_MIN ? mean[dim + d] : STD_MIN);
     }
     free(mean);
-    return rc < 0 ? weir_err_set(err, rc, "the statistics of state and actions cannot be computed") : 0;
+    return rc < 0 ? weir_err_set(err, rc, "the statistics of state and actions cannot be computed: %s", strerror(-rc))
+                  : 0;
 }
 
 static int open_slots(struct weir_loader *loader, struct weir_err *err)
@@ -300,8 +302,9 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
         rc = weir_worker_open(&loader->workers[i], &loader->shared, i, err);
     for (int i = 0; i < loader->n_workers && rc == 0; i++)
         if (weir_worker_start(&loader->workers[i]) < 0)
-            rc = weir_err_set(err, -EAGAIN, "worker thread %d of %d cannot be started; use a smaller --num-workers",
-                              i + 1, loader->n_workers);
+            rc = weir_err_set(err, -EAGAIN,
+                              "worker thread %d of %d cannot be started; use a smaller --num-workers, or %s", i + 1,
+                              loader->n_workers, weir_machine_advice(-EAGAIN));
     if (rc == 0 && weir_watchdog_start(&loader->watchdog, &loader->shared, loader->workers, working) < 0)
         rc = weir_err_set(err, -EAGAIN, "the watchdog thread cannot be started");
     if (rc == 0 && decode)

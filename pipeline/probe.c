@@ -1,6 +1,7 @@
 #include "pipeline/probe.h"
 #include "pipeline/fetch.h"
 #include "prof/clock.h"
+#include "prof/shortage.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,10 +34,10 @@ static int probe_frame(struct prober *p, int episode, int camera, int t, struct 
         return 0;
     }
     char name[768];
+    const char *advice = weir_machine_advice(rc);
     weir_frame_name(p->dataset, episode, camera, t, name, sizeof name);
-    return weir_err_set(err, rc,
-                        "%s: %s; repair or remove the frame, or pass over bad ones with `weir run --on-error skip`",
-                        name, reason);
+    return weir_err_set(err, rc, "%s: %s; %s%s", name, reason, advice ? advice : "repair or remove the frame",
+                        weir_is_shortage(rc) ? "" : ", or pass over bad ones with `weir run --on-error skip`");
 }
 
 static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir_camera_probe *probe,
@@ -54,11 +55,13 @@ static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir
     struct weir_err first = WEIR_ERR_NONE;
     for (int episode = 0; episode < weir_dataset_episodes(p->dataset); episode++)
         for (int t = 0; t < weir_dataset_steps(p->dataset, episode) && tries < TRIES_MAX; t++, tries++) {
-            rc = probe_frame(p, episode, camera, t, probe, &first);
+            struct weir_err why = WEIR_ERR_NONE;
+            rc = probe_frame(p, episode, camera, t, probe, &why);
             if (rc == 0)
                 return 0;
-            if (!tolerant)
-                return weir_err_set(err, rc, "%s", first.text);
+            if (!tolerant || weir_is_shortage(rc))
+                return weir_err_set(err, rc, "%s", why.text);
+            weir_err_set(&first, rc, "%s", why.text);
         }
     return weir_err_set(err, rc, "camera %s: none of its first %d frames can be read; the first: %s", info->name, tries,
                         first.text);

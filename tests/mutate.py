@@ -41,7 +41,7 @@ CPU_MAX_S = 200  # the library is given 60 s of processor time by Weir
 OUT_OF_TIME = (signal.SIGXCPU, signal.SIGKILL)
 TIMEOUT_S = 3000  # of what sleeps for ever
 FILE_MAX_BYTES = 1 << 30  # what a run may write: a loop that fills the disk is a hang
-LIBRARY_ENDS = re.compile("the HDF5 library (crashed|runs in circles|gave no answer|went mad)")
+LIBRARY_ENDS = re.compile("the HDF5 library (crashed|exceeded its limit|gave no answer|damaged the memory)")
 LEAKS = "leak:libhdf5\n"  # the library forgets memory when it refuses a file
 
 # ---- what a dataset holds, by h5py ----

@@ -128,7 +128,7 @@ count '^weir-w[0-9]+ ' 512
 if (ulimit -v 1000000 && "$weir" --version >/dev/null 2>&1); then
     (ulimit -v 1000000 && "$weir" run "$data" --num-workers 512 >"$work/out" 2>"$work/err")
     check "threads that cannot be started are exit 1 (was $?)" [ $? -eq 1 ]
-    check "and one line" grep -qE 'worker thread [0-9]+ of 512 cannot be started; use a smaller --num-workers$' "$work/err"
+    check "and one line" grep -qE 'worker thread [0-9]+ of 512 cannot be started; use a smaller --num-workers, or raise the limit ' "$work/err"
     one_line
 fi
 if [ -e /dev/full ]; then

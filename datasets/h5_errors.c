@@ -1,0 +1,82 @@
+#include "datasets/h5_errors_priv.h"
+#include "prof/shortage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <hdf5.h>
+
+int weir_h5_start(void)
+{
+    return H5open() < 0 ? -ENOMEM : 0;
+}
+
+static herr_t keep_innermost(unsigned n, const H5E_error2_t *entry, void *text)
+{
+    if (n == 0 && entry->desc)
+        snprintf(text, 256, "%s", entry->desc);
+    return 0;
+}
+
+const char *weir_h5_library_says(char text[256])
+{
+    snprintf(text, 256, "no reason given");
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, text);
+    return text;
+}
+
+/* Of the calls since a file was opened, the first failure that was not the file's. The library keeps its errors by
+ * thread as well. */
+static _Thread_local int machine_code;
+
+/* The library writes the number of a system call's error into the text, and has these for malloc's. */
+static herr_t find_machine_error(unsigned n, const H5E_error2_t *entry, void *code)
+{
+    (void)n;
+    int number;
+    const char *at = entry->desc ? strstr(entry->desc, "errno = ") : NULL;
+    if (at && sscanf(at, "errno = %d", &number) == 1 &&
+        (weir_is_shortage(-number) || weir_is_storage_error(-number) || number == EACCES || number == EPERM))
+        *(int *)code = -number;
+    else if (*(int *)code == 0 &&
+             (entry->min_num == H5E_CANTALLOC || (entry->min_num == H5E_NOSPACE && entry->maj_num == H5E_RESOURCE)))
+        *(int *)code = -ENOMEM;
+    return 0;
+}
+
+/* Called by the library for each of its calls that fails, also those whose failure we take for a "no". */
+static herr_t on_library_error(hid_t stack, void *user)
+{
+    (void)user;
+    if (machine_code == 0)
+        H5Ewalk2(stack, H5E_WALK_UPWARD, find_machine_error, &machine_code);
+    return 0;
+}
+
+void weir_h5_watch_errors(void)
+{
+    machine_code = 0;
+    H5Eset_auto2(H5E_DEFAULT, on_library_error, NULL); /* per thread; nothing is printed: errors are reported by us */
+}
+
+int weir_h5_machine_error(struct weir_err *err)
+{
+    if (machine_code == 0)
+        return 0;
+    if (err)
+        *err = WEIR_ERR_NONE;
+    return weir_err_set(err, machine_code, "%s (%s), in the HDF5 helper process; %s",
+                        machine_code == -ENOMEM               ? "out of memory"
+                        : weir_is_storage_error(machine_code) ? "the storage failed to read the file"
+                                                              : "what the file consists of cannot be opened",
+                        strerror(-machine_code), weir_open_advice(machine_code));
+}
+
+int weir_h5_fail(struct weir_err *err, const char *path, const char *what)
+{
+    char text[256];
+    if (machine_code != 0)
+        return weir_h5_machine_error(err);
+    return weir_err_set(err, -EBADMSG, "%s: %s (HDF5: %s)", path, what, weir_h5_library_says(text));
+}
