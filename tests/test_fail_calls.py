@@ -1,0 +1,187 @@
+"""Makes one call of `weir run` fail after the other (memory, reads, files, threads, processes; see fail_calls.c), in the
+program and in its HDF5 helper processes: test_fail_calls.py [--weir PROGRAM] [--library FILE] [--stride N] ...
+
+Each run has to end with exit status 0 and all that a healthy run gives, to the last sum, or with exit status 1 and one
+line that names what was lacking and does not blame the data. Never a part of the data, a crash or a hang. A line per
+set of runs; exit status 1 when one was wrong, 77 where the library was not built.
+
+One run again: --only alloc:helper:37+ --data act-jpeg --workers 2
+"""
+import argparse
+import concurrent.futures
+import itertools
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+TIMEOUT_S = 120
+BLAMES = re.compile("repair|remove|damaged|corrupt|not an HDF5 file|truncated|record it anew|is it complete|makes no sense")
+SAYS = {"alloc": "memory", "read": "Input/output error", "open": "ulimit -n", "thread": "ulimit -u", "fork": "ulimit -u",
+        "walk": "Input/output error"}
+FORMATS = ("act-jpeg", "astrobench", "robomimic-gzip", "library")
+
+
+def options():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--weir", default=os.environ.get("WEIR_PROGRAM", "build/release/weir"))
+    p.add_argument("--library", default="build/release/tests/libweir_fail_calls.so")
+    p.add_argument("--calls", nargs="+", default=["alloc"], choices=sorted(SAYS))
+    p.add_argument("--who", nargs="+", default=["program", "helper"])
+    p.add_argument("--data", nargs="+", default=list(FORMATS[:3]), help=", ".join(FORMATS))
+    p.add_argument("--workers", nargs="+", default=["0", "2"])
+    p.add_argument("--first", type=int, default=1)
+    p.add_argument("--last", type=int, default=500)
+    p.add_argument("--stride", type=int, default=1)
+    p.add_argument("--modes", nargs="+", default=["", "+"], help="'': the K-th call; +: and all after it")
+    p.add_argument("--command", nargs="+", help="weir's arguments instead of run, {} for the data")
+    p.add_argument("--on-error", default="fail")
+    p.add_argument("--only", help="CALL:WHO:K[+]")
+    p.add_argument("--quick", action="store_true", help="a few of all kinds, in place of the above")
+    p.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    p.add_argument("--verbose", action="store_true")
+    return p.parse_args()
+
+
+def through_library(weir, path):
+    """Frames behind a filter that only the HDF5 library undoes: workers ask its process for each."""
+    import h5py
+    plain = path + ".plain"
+    subprocess.run([weir, "synth", plain, "--format", "act", "--episodes", "3", "--steps", "4", "--size", "32x24",
+                    "--cameras", "top"], check=True, capture_output=True)
+    os.makedirs(path)
+    for name in sorted(os.listdir(plain)):
+        with h5py.File(os.path.join(plain, name)) as old, h5py.File(os.path.join(path, name), "w") as new:
+            new.attrs["sim"] = False
+            for key in ("observations/qpos", "observations/qvel", "action"):
+                new[key] = old[key][:]
+            images = old["observations/images/top"][:]
+            new.create_dataset("observations/images/top", data=images, chunks=(1,) + images.shape[1:], scaleoffset=0)
+
+
+def make(weir, folder, data):
+    path = os.path.join(folder, data)
+    if os.path.exists(path):
+        return path
+    if data == "library":
+        through_library(weir, path)
+        return path
+    subprocess.run([weir, "synth", path, "--format", data, "--episodes", "6", "--steps", "6", "--size", "64x48",
+                    "--cameras", "top,wrist"], check=True, capture_output=True)
+    files = sorted(os.listdir(path))
+    for i, name in enumerate(files[1:]):  # in folders below it, as recordings often are
+        below = os.path.join(path, f"day_{i % 3}")
+        os.makedirs(below, exist_ok=True)
+        os.rename(os.path.join(path, name), os.path.join(below, name))
+    return path
+
+
+class Case:
+    """One dataset, read in one way."""
+
+    def __init__(self, o, path, workers):
+        self.o, self.path, self.workers = o, path, workers
+        status, out, err, sums = self.run("alloc:program:0")
+        assert status == 0, err
+        self.healthy, self.sums_lines = out, sums
+        assert sums or o.command, "no checksums"
+
+    def run(self, fail, count=None):
+        with tempfile.TemporaryDirectory() as work:
+            sums = os.path.join(work, "sums")
+            args = [a.replace("{}", self.path) for a in self.o.command or ()] or \
+                ["run", self.path, "--num-workers", self.workers, "--batch-size", "5", "--checksums", sums,
+                 "--on-error", self.o.on_error]
+            env = dict(os.environ, LD_PRELOAD=os.path.abspath(self.o.library), WEIR_FAIL=fail,
+                       MALLOC_PERTURB_="165", **({"WEIR_FAIL_COUNT": count} if count else {}))
+            try:
+                done = subprocess.run([self.o.weir] + args, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                                      timeout=TIMEOUT_S, errors="replace", cwd=work)
+            except subprocess.TimeoutExpired:
+                return "hangs", "", "", ""
+            text = open(sums).read() if os.path.exists(sums) else ""
+            return done.returncode, done.stdout, done.stderr, text
+
+    def wrong(self, fail):
+        """What is wrong with a run in which this fails; None when nothing is."""
+        status, out, err, sums = self.run(fail)
+        lines = [line for line in err.splitlines() if line.startswith("weir")]
+        if status == 0 and self.o.on_error == "skip" and "the storage failed to read" in out:
+            return None
+        if status == 0:
+            if sums != self.sums_lines:
+                return f"exit status 0, with other sums\n{err}"
+            if self.o.command and re.sub("[0-9.]+", "", out) != re.sub("[0-9.]+", "", self.healthy):
+                return f"exit status 0, with other output\n{out}\n{err}"
+            return f"exit status 0, but: {lines[0]}" if lines else None
+        if status != 1:
+            return f"exit status {status}\n{err}"
+        if len(lines) != 1:
+            return f"not one line but {len(lines)}\n{err}"
+        if SAYS[fail.split(":")[0]] not in lines[0]:
+            return f"does not say what is lacking: {lines[0]}"
+        if BLAMES.search(lines[0]):
+            return f"blames the data: {lines[0]}"
+        if self.o.verbose:
+            print(f"    {fail}: {lines[0]}")
+        return None
+
+    def count(self, call):
+        """Calls of the program, and of the helper that makes most of them."""
+        with tempfile.TemporaryDirectory() as work:
+            path = os.path.join(work, "count")
+            self.run(f"{call}:program:0", path)
+            with open(path, "rb") as f:
+                return dict(zip(("program", "helper"), struct.unpack("=QQ", f.read())))
+
+
+def plans(o):
+    """What is to be tried: options of their own."""
+    if not o.quick:
+        return [o]
+    quick = (("act-jpeg", "2", "fail", ["alloc"], 23), ("astrobench", "0", "skip", ["alloc"], 67),
+             ("robomimic-gzip", "0", "fail", ["alloc"], 47), ("library", "2", "substitute", ["alloc"], 67),
+             ("act-jpeg", "0", "fail", ["open", "read", "thread", "fork", "walk"], 13),
+             ("act-jpeg", "2", "skip", ["open", "read", "thread"], 29))
+    return [argparse.Namespace(**dict(vars(o), data=[data], workers=[workers], on_error=on_error, calls=calls,
+                                      stride=stride)) for data, workers, on_error, calls, stride in quick]
+
+
+def try_all(o, folder, pool):
+    """(number of runs, number of wrong ones)"""
+    n = failed = 0
+    for data, workers in itertools.product(o.data, o.workers):
+        case = Case(o, make(o.weir, folder, data), workers)
+        for call in o.calls:
+            counts = case.count(call)
+            for who in o.who:
+                last = min(o.last, counts[who])
+                fails = [f"{call}:{who}:{k}{mode}" for k in range(o.first, last + 1, o.stride) for mode in o.modes]
+                fails = [o.only] if o.only else fails
+                found = [(f, w) for f, w in zip(fails, pool.map(case.wrong, fails)) if w]
+                n, failed = n + len(fails), failed + len(found)
+                print(f"{data}, {workers} workers, --on-error {o.on_error}: {len(fails)} failures of {call} in the {who}, "
+                      f"of {counts[who]} calls: {len(found)} wrong", flush=True)
+                for fail, why in found:
+                    print(f"  {fail}: {why}".rstrip().replace("\n", "\n      "))
+                if o.only:
+                    return n, failed
+    return n, failed
+
+
+def main():
+    o = options()
+    o.weir = os.path.abspath(o.weir)
+    if not os.path.exists(o.library):
+        print(f"{o.library} is not there: skipped")
+        return 77
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+        tried = [try_all(plan, folder, pool) for plan in plans(o)]
+    n, failed = (sum(numbers) for numbers in zip(*tried))
+    print(f"{n} checks, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
