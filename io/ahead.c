@@ -9,38 +9,54 @@ enum {
     GAP_MAX_BYTES = 16 << 10,    /* between neighbours: reading it costs less than another read */
     HINT_BYTES = 128 << 10,      /* the kernel may cut a hint to its own read-ahead */
     SLEEP_NS = 20 * 1000 * 1000, /* when nobody gives anything back */
+    WAIT_NS = 1000 * 1000 * 1000,
 };
 
 static uint64_t taken(const struct weir_ahead *a)
 {
-    /* Relaxed: a taker counts its ticket before it takes the lock. Whoever plans under the lock either sees that, or is
-     * before it, and then the taker sees what was planned. */
-    return atomic_load_explicit(a->config.taken, memory_order_relaxed);
+    return atomic_load_explicit(a->config.taken, memory_order_relaxed); /* a hint: the ticket's bucket decides */
 }
 
-/* ---- under the lock ---- */
-
-static void give_back(struct weir_ahead *a, struct weir_ahead_buffer *b)
+static void set_state(struct weir_ahead_buffer *b, enum weir_ahead_state state)
 {
-    if (b->refs > 0 || b->state == WEIR_AHEAD_FLYING)
+    /* Release: who sees a read done sees its bytes. */
+    atomic_store_explicit(&b->state, state, memory_order_release);
+}
+
+static bool is_in_state(const struct weir_ahead_buffer *b, enum weir_ahead_state state)
+{
+    return atomic_load_explicit(&b->state, memory_order_acquire) == (int)state;
+}
+
+/* ---- planning: the thread's own ---- */
+
+static void free_unused(struct weir_ahead *a, struct weir_ahead_buffer *b)
+{
+    if (b->refs > 0 || is_in_state(b, WEIR_AHEAD_FLYING))
         return;
-    a->planned -= b->state == WEIR_AHEAD_PLANNED;
-    b->state = WEIR_AHEAD_FREE;
+    a->planned -= is_in_state(b, WEIR_AHEAD_PLANNED);
+    set_state(b, WEIR_AHEAD_FREE);
 }
 
-/* Removes *link's entry from its bucket. */
-static void drop_entry(struct weir_ahead *a, int *link)
+static void free_entry(struct weir_ahead *a, int i)
 {
-    int i = *link;
     struct weir_ahead_entry *e = &a->entries[i];
-    *link = e->next;
     e->next = a->free_entry;
     a->free_entry = i;
+    a->n_used--;
     a->buffers[e->buffer].refs--;
-    give_back(a, &a->buffers[e->buffer]);
-    a->given_back = true;
-    if (a->asleep)
-        pthread_cond_signal(&a->wake);
+    free_unused(a, &a->buffers[e->buffer]);
+}
+
+/* Frees the entries that takers have given back. */
+static void take_back(struct weir_ahead *a)
+{
+    int i = atomic_exchange_explicit(&a->returned, WEIR_AHEAD_NONE, memory_order_acquire);
+    while (i != WEIR_AHEAD_NONE) {
+        int next = a->entries[i].next;
+        free_entry(a, i);
+        i = next;
+    }
 }
 
 static uint64_t down(const struct weir_ahead *a, uint64_t at)
@@ -57,7 +73,7 @@ static uint64_t up(const struct weir_ahead *a, uint64_t at)
 static bool merge(const struct weir_ahead *a, struct weir_ahead_buffer *b, const struct weir_extent *x)
 {
     uint64_t begin = down(a, x->offset), end = up(a, x->offset + x->length);
-    if (b->state != WEIR_AHEAD_PLANNED || b->file != x->file || begin > b->end + GAP_MAX_BYTES ||
+    if (!is_in_state(b, WEIR_AHEAD_PLANNED) || b->file != x->file || begin > b->end + GAP_MAX_BYTES ||
         b->begin > end + GAP_MAX_BYTES)
         return false;
     begin = begin < b->begin ? begin : b->begin;
@@ -75,19 +91,19 @@ static int find_buffer(struct weir_ahead *a, const struct weir_extent *x)
     for (int i = 0; i < a->n_buffers; i++) {
         if (merge(a, &a->buffers[i], x))
             return i;
-        if (a->buffers[i].state == WEIR_AHEAD_FREE && free_one == WEIR_AHEAD_NONE)
+        if (free_one == WEIR_AHEAD_NONE && is_in_state(&a->buffers[i], WEIR_AHEAD_FREE))
             free_one = i;
     }
     if (free_one == WEIR_AHEAD_NONE || a->planned + a->flying >= a->config.depth)
         return WEIR_AHEAD_NONE;
     struct weir_ahead_buffer *b = &a->buffers[free_one];
-    b->state = WEIR_AHEAD_PLANNED;
     b->file = x->file;
     b->begin = down(a, x->offset);
     b->end = up(a, x->offset + x->length);
     b->wanted_end = 0;
     b->done = 0;
     b->result = 0;
+    set_state(b, WEIR_AHEAD_PLANNED);
     a->planned++;
     return free_one;
 }
@@ -97,6 +113,28 @@ static bool same_extent(const struct weir_extent *x, const struct weir_extent *y
     return x->file == y->file && x->offset == y->offset && x->length == y->length;
 }
 
+/* The pending extent becomes an entry at the head of its ticket's chain, unless the ticket was taken meanwhile. */
+static void publish(struct weir_ahead *a, _Atomic uint64_t *bucket, uint64_t seen, int entry, int buffer)
+{
+    const struct weir_extent *x = &a->pending;
+    struct weir_ahead_buffer *b = &a->buffers[buffer];
+    bool same = weir_ahead_ticket_of(seen) == a->pending_ticket;
+    a->free_entry = a->entries[entry].next;
+    a->entries[entry] = (struct weir_ahead_entry){*x, buffer, same ? weir_ahead_head_of(seen) : WEIR_AHEAD_NONE};
+    a->n_used++;
+    b->refs++;
+    b->wanted_end = x->offset + x->length > b->wanted_end ? x->offset + x->length : b->wanted_end;
+    /* Release: its taker sees the entry. */
+    if (!atomic_compare_exchange_strong_explicit(bucket, &seen, weir_ahead_word(a->pending_ticket, entry),
+                                                 memory_order_release, memory_order_relaxed)) {
+        free_entry(a, entry);
+        return;
+    }
+    weir_ahead_add(&a->extents, 1);
+    a->last = *x;
+    a->last_ticket = a->pending_ticket;
+}
+
 /* False when there is no room for it. */
 static bool place(struct weir_ahead *a)
 {
@@ -104,25 +142,21 @@ static bool place(struct weir_ahead *a)
     if (a->pending_ticket < taken(a) || x->length == 0 || x->length > a->config.extent_max ||
         x->offset > INT64_MAX - x->length - a->align)
         return true;
-    if (a->extents > 0 && a->last_ticket == a->pending_ticket && same_extent(&a->last, x))
+    if (a->last_ticket == a->pending_ticket && same_extent(&a->last, x))
         return true; /* the first frame of a history, again and again */
-    int i = a->free_entry, buffer = i == WEIR_AHEAD_NONE ? WEIR_AHEAD_NONE : find_buffer(a, x);
+    _Atomic uint64_t *bucket = weir_ahead_bucket(a, a->pending_ticket);
+    uint64_t seen = atomic_load_explicit(bucket, memory_order_acquire);
+    bool same = weir_ahead_ticket_of(seen) == a->pending_ticket, closed = weir_ahead_head_of(seen) == WEIR_AHEAD_NONE;
+    if (same && closed)
+        return true;
+    if (!same && !closed)
+        return false; /* an earlier ticket that is not taken yet */
+    int entry = a->free_entry, buffer = entry == WEIR_AHEAD_NONE ? WEIR_AHEAD_NONE : find_buffer(a, x);
     if (buffer == WEIR_AHEAD_NONE)
         return false;
-    struct weir_ahead_buffer *b = &a->buffers[buffer];
-    int *bucket = &a->bucket[a->pending_ticket % WEIR_AHEAD_BUCKETS];
-    a->free_entry = a->entries[i].next;
-    a->entries[i] = (struct weir_ahead_entry){a->pending_ticket, *x, buffer, *bucket, false};
-    *bucket = i;
-    b->refs++;
-    b->wanted_end = x->offset + x->length > b->wanted_end ? x->offset + x->length : b->wanted_end;
-    a->extents++;
-    a->last = *x;
-    a->last_ticket = a->pending_ticket;
+    publish(a, bucket, seen, entry, buffer);
     return true;
 }
-
-/* ---- the thread ---- */
 
 /* Plans as far as there is room. False when there will be nothing more. */
 static bool plan(struct weir_ahead *a)
@@ -134,26 +168,21 @@ static bool plan(struct weir_ahead *a)
                 return rc == 0;
             a->has_pending = true;
         }
-        pthread_mutex_lock(&a->lock);
-        bool placed = place(a);
-        pthread_mutex_unlock(&a->lock);
-        if (!placed)
+        if (!place(a))
             return true;
         a->has_pending = false;
     }
 }
 
+/* ---- reading: the thread's own ---- */
+
 static void complete(struct weir_ahead *a, struct weir_ahead_buffer *b, int result)
 {
-    pthread_mutex_lock(&a->lock);
     b->result = result;
-    b->state = WEIR_AHEAD_DONE;
     a->flying--;
-    if (b->awaited)
-        pthread_cond_broadcast(&b->cond);
-    b->awaited = false;
-    give_back(a, b);
-    pthread_mutex_unlock(&a->lock);
+    set_state(b, WEIR_AHEAD_DONE);
+    weir_bell_ring(&b->arrived);
+    free_unused(a, b);
 }
 
 static void hint(const struct weir_ahead_buffer *b, int fd)
@@ -189,19 +218,15 @@ static void start(struct weir_ahead *a, struct weir_ahead_buffer *b)
 
 static void start_planned(struct weir_ahead *a)
 {
-    for (int i = 0; i < a->n_buffers; i++) {
+    for (int i = 0; i < a->n_buffers && a->planned > 0; i++) {
         struct weir_ahead_buffer *b = &a->buffers[i];
-        pthread_mutex_lock(&a->lock);
-        bool go = b->state == WEIR_AHEAD_PLANNED;
-        if (go) {
-            b->state = WEIR_AHEAD_FLYING;
-            a->planned--;
-            a->flying++;
-            a->reads++;
-        }
-        pthread_mutex_unlock(&a->lock);
-        if (go)
-            start(a, b);
+        if (!is_in_state(b, WEIR_AHEAD_PLANNED))
+            continue;
+        set_state(b, WEIR_AHEAD_FLYING);
+        a->planned--;
+        a->flying++;
+        weir_ahead_add(&a->reads, 1);
+        start(a, b);
     }
 }
 
@@ -225,15 +250,17 @@ static void reap(struct weir_ahead *a, struct weir_ahead_buffer *b, int result)
     complete(a, b, result < 0 ? result : 0);
 }
 
-/* Until something is given back, or for a while. */
+/* Until half of what is planned or read is given back, or for a while: who wakes the thread may lose its core to it, so
+ * nobody does for each ticket. All seq_cst, and so is who gives back: either sees the other. */
 static void doze(struct weir_ahead *a)
 {
-    pthread_mutex_lock(&a->lock);
-    a->asleep = true;
-    if (!a->stop && !a->given_back)
-        weir_cond_wait_ns(&a->wake, &a->lock, SLEEP_NS);
-    a->asleep = a->given_back = false;
-    pthread_mutex_unlock(&a->lock);
+    uint32_t turn = weir_bell_turn(&a->wake);
+    uint64_t enough = a->n_used > 0 ? (uint64_t)(a->n_used + 1) / 2 : 1;
+    atomic_store(&a->wake_at, a->seen_back + enough);
+    if (!atomic_load(&a->stop) && atomic_load(&a->given_back) < a->seen_back + enough)
+        weir_bell_wait(&a->wake, turn, SLEEP_NS);
+    atomic_store(&a->wake_at, UINT64_MAX);
+    a->seen_back = atomic_load(&a->given_back);
 }
 
 static void reap_some(struct weir_ahead *a)
@@ -245,14 +272,6 @@ static void reap_some(struct weir_ahead *a)
         doze(a); /* the kernel is short of something: it passes */
     for (int i = 0; i < n; i++)
         reap(a, &a->buffers[tags[i]], results[i]);
-}
-
-static bool stopped(struct weir_ahead *a)
-{
-    pthread_mutex_lock(&a->lock);
-    bool stop = a->stop;
-    pthread_mutex_unlock(&a->lock);
-    return stop;
 }
 
 static int open_ring(struct weir_ahead *a)
@@ -277,7 +296,8 @@ void *weir_ahead_main(void *user)
     if (open_ring(a) < 0)
         return NULL;
     bool more = true;
-    while (!stopped(a)) {
+    while (!atomic_load_explicit(&a->stop, memory_order_relaxed)) {
+        take_back(a);
         more = more && plan(a);
         start_planned(a);
         if (a->flying > 0)
@@ -292,57 +312,88 @@ void *weir_ahead_main(void *user)
     return NULL;
 }
 
-/* ---- who takes tickets ---- */
+/* ---- who takes tickets: nobody locks, and nobody waits but for a read that is under way ---- */
 
-int weir_ahead_find(struct weir_ahead *a, uint64_t ticket, const struct weir_extent *extent)
+/* Gives back entries that are linked, n of them. */
+static void give_back(struct weir_ahead *a, int first, int last, uint64_t n)
 {
-    int found = WEIR_AHEAD_NONE;
+    int head = atomic_load_explicit(&a->returned, memory_order_relaxed);
+    do
+        a->entries[last].next = head;
+    while (
+        !atomic_compare_exchange_weak_explicit(&a->returned, &head, first, memory_order_release, memory_order_relaxed));
+    if (atomic_fetch_add(&a->given_back, n) + n >= atomic_load(&a->wake_at) &&
+        atomic_exchange(&a->wake_at, UINT64_MAX) != UINT64_MAX)
+        weir_bell_ring(&a->wake);
+}
+
+static void give_back_chain(struct weir_ahead *a, int *chain)
+{
+    uint64_t n = 1;
+    int last = *chain;
+    if (last == WEIR_AHEAD_NONE)
+        return;
+    for (; a->entries[last].next != WEIR_AHEAD_NONE; n++)
+        last = a->entries[last].next;
+    give_back(a, *chain, last, n);
+    *chain = WEIR_AHEAD_NONE;
+}
+
+static void give_back_given(struct weir_ahead *a, struct weir_ahead_taken *taken)
+{
+    if (taken->given != WEIR_AHEAD_NONE)
+        give_back(a, taken->given, taken->given, 1);
+    taken->given = WEIR_AHEAD_NONE;
+}
+
+void weir_ahead_take(struct weir_ahead *a, uint64_t ticket, struct weir_ahead_taken *taken)
+{
+    *taken = (struct weir_ahead_taken){WEIR_AHEAD_NONE, WEIR_AHEAD_NONE};
+    /* Acquire: what was planned for the ticket. From now on nothing more is. */
+    uint64_t seen = atomic_exchange_explicit(weir_ahead_bucket(a, ticket), weir_ahead_word(ticket, WEIR_AHEAD_NONE),
+                                             memory_order_acquire);
+    if (weir_ahead_ticket_of(seen) == ticket)
+        taken->chain = weir_ahead_head_of(seen);
     if (!a->ops->ring)
-        return WEIR_AHEAD_NONE; /* the kernel has it */
-    pthread_mutex_lock(&a->lock);
-    for (int *link = &a->bucket[ticket % WEIR_AHEAD_BUCKETS]; *link != WEIR_AHEAD_NONE;) {
-        struct weir_ahead_entry *e = &a->entries[*link];
-        bool same = e->ticket == ticket && same_extent(&e->extent, extent);
-        if (same && a->buffers[e->buffer].state == WEIR_AHEAD_PLANNED) {
-            drop_entry(a, link); /* the thread has not come round to it: nobody waits for that */
+        give_back_chain(a, &taken->chain); /* the kernel has it */
+}
+
+int weir_ahead_find(struct weir_ahead *a, struct weir_ahead_taken *taken, const struct weir_extent *extent)
+{
+    give_back_given(a, taken);
+    for (int *link = &taken->chain; *link != WEIR_AHEAD_NONE;) {
+        int i = *link;
+        struct weir_ahead_entry *e = &a->entries[i];
+        if (!same_extent(&e->extent, extent)) {
+            link = &e->next;
             continue;
         }
-        if (same && found == WEIR_AHEAD_NONE) {
-            e->given = true;
-            found = *link;
-        } else if (e->ticket == ticket && e->given) {
-            drop_entry(a, link);
-            continue;
-        }
-        link = &e->next;
+        *link = e->next;
+        taken->given = i;
+        if (!is_in_state(&a->buffers[e->buffer], WEIR_AHEAD_PLANNED))
+            return i;
+        give_back_given(a, taken); /* the thread has not come round to it: nobody waits for that */
     }
-    pthread_mutex_unlock(&a->lock);
-    return found;
+    return WEIR_AHEAD_NONE;
 }
 
 int weir_ahead_wait(struct weir_ahead *a, int entry, const uint8_t **data)
 {
-    pthread_mutex_lock(&a->lock);
     const struct weir_ahead_entry *e = &a->entries[entry];
     struct weir_ahead_buffer *b = &a->buffers[e->buffer];
-    while (b->state != WEIR_AHEAD_DONE) {
-        b->awaited = true;
-        pthread_cond_wait(&b->cond, &a->lock);
+    for (;;) {
+        uint32_t turn = weir_bell_turn(&b->arrived);
+        if (is_in_state(b, WEIR_AHEAD_DONE))
+            break;
+        weir_bell_wait(&b->arrived, turn, WAIT_NS);
     }
     uint64_t end = e->extent.offset + e->extent.length;
-    int rc = b->begin + b->done >= end ? 0 : b->result < 0 ? b->result : -ENODATA;
     *data = b->bytes + (e->extent.offset - b->begin);
-    pthread_mutex_unlock(&a->lock);
-    return rc;
+    return b->begin + b->done >= end ? 0 : b->result < 0 ? b->result : -ENODATA;
 }
 
-void weir_ahead_end(struct weir_ahead *a, uint64_t ticket)
+void weir_ahead_end(struct weir_ahead *a, struct weir_ahead_taken *taken)
 {
-    pthread_mutex_lock(&a->lock);
-    for (int *link = &a->bucket[ticket % WEIR_AHEAD_BUCKETS]; *link != WEIR_AHEAD_NONE;)
-        if (a->entries[*link].ticket == ticket)
-            drop_entry(a, link);
-        else
-            link = &a->entries[*link].next;
-    pthread_mutex_unlock(&a->lock);
+    give_back_given(a, taken);
+    give_back_chain(a, &taken->chain);
 }

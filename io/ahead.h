@@ -40,12 +40,18 @@ struct weir_ahead_facts {
 };
 void weir_ahead_facts(struct weir_ahead *ahead, struct weir_ahead_facts *facts);
 
-/* ---- for io.c, which calls these for weir_read ---- */
+/* ---- for io.c, which calls these for weir_read. They lock nothing ---- */
 
-/* The entry of an extent, or -1. What the ticket found before is given back. */
-int weir_ahead_find(struct weir_ahead *ahead, uint64_t ticket, const struct weir_extent *extent);
+/* What was planned for a ticket, its taker's: entries, -1 = none. */
+struct weir_ahead_taken {
+    int chain, given;
+};
+/* The ticket was taken (config.taken counts it): what was planned for it is its taker's until weir_ahead_end. */
+void weir_ahead_take(struct weir_ahead *ahead, uint64_t ticket, struct weir_ahead_taken *taken);
+/* The entry of an extent, or -1. What was found before is given back. */
+int weir_ahead_find(struct weir_ahead *ahead, struct weir_ahead_taken *taken, const struct weir_extent *extent);
 /* Waits until it is read: 0 and *data until the next find of the ticket, or its end; or the error of the read. */
 int weir_ahead_wait(struct weir_ahead *ahead, int entry, const uint8_t **data);
-void weir_ahead_end(struct weir_ahead *ahead, uint64_t ticket);
+void weir_ahead_end(struct weir_ahead *ahead, struct weir_ahead_taken *taken);
 
 #endif

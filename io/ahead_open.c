@@ -6,6 +6,7 @@
 #include "prof/threads.h"
 
 #include <errno.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -65,12 +66,8 @@ static int make_pool(struct weir_ahead *a, struct weir_err *err)
         memset(a->pool, 0, a->pool_bytes); /* page faults here, not in a stage */
         weir_memory_reserved((int64_t)a->pool_bytes, WEIR_MEMORY_CPU);
     }
-    for (int i = 0; i < a->n_buffers; i++) {
-        weir_cond_init(&a->buffers[i].cond);
-        a->buffers[i].bytes = a->pool ? a->pool + (size_t)i * a->buffer_bytes : NULL;
-    }
-    for (int i = 0; i < WEIR_AHEAD_BUCKETS; i++)
-        a->bucket[i] = WEIR_AHEAD_NONE;
+    for (int i = 0; i < a->n_buffers && a->pool; i++)
+        a->buffers[i].bytes = a->pool + (size_t)i * a->buffer_bytes;
     for (int i = 0; i < a->n_entries; i++)
         a->entries[i].next = i + 1 < a->n_entries ? i + 1 : WEIR_AHEAD_NONE;
     return 0;
@@ -91,16 +88,18 @@ static int start_thread(struct weir_ahead *a, struct weir_err *err)
 int weir_ahead_open(struct weir_ahead **out, const struct weir_ahead_config *config, struct weir_err *err)
 {
     *out = NULL;
-    struct weir_ahead *a = calloc(1, sizeof *a);
+    struct weir_ahead *a = aligned_alloc(alignof(struct weir_ahead), sizeof *a);
     if (!a)
         return weir_err_set(err, -ENOMEM, "out of memory");
+    memset(a, 0, sizeof *a);
     a->config = *config;
     a->ops = weir_io_find(config->engine);
     a->align = weir_file_set_align(config->set);
     a->open_err = WEIR_ERR_NONE;
     pthread_mutex_init(&a->lock, NULL);
-    weir_cond_init(&a->wake);
     weir_cond_init(&a->opened);
+    a->returned = WEIR_AHEAD_NONE;
+    a->wake_at = a->last_ticket = UINT64_MAX;
     int rc = make_pool(a, err);
     if (rc == 0)
         rc = start_thread(a, err);
@@ -116,21 +115,16 @@ void weir_ahead_close(struct weir_ahead **ahead)
     if (!a)
         return;
     if (a->started) {
-        pthread_mutex_lock(&a->lock);
-        a->stop = true;
-        pthread_cond_signal(&a->wake);
-        pthread_mutex_unlock(&a->lock);
+        atomic_store(&a->stop, true);
+        weir_bell_ring(&a->wake);
         pthread_join(a->thread, NULL);
     }
-    for (int i = 0; i < a->n_buffers; i++)
-        pthread_cond_destroy(&a->buffers[i].cond);
     if (a->pool) {
         weir_memory_unmap(a->pool, a->pool_bytes);
         weir_memory_reserved(-(int64_t)a->pool_bytes, WEIR_MEMORY_CPU);
     }
     free(a->buffers);
     free(a->entries);
-    pthread_cond_destroy(&a->wake);
     pthread_cond_destroy(&a->opened);
     pthread_mutex_destroy(&a->lock);
     free(a);
@@ -139,13 +133,11 @@ void weir_ahead_close(struct weir_ahead **ahead)
 
 void weir_ahead_facts(struct weir_ahead *ahead, struct weir_ahead_facts *facts)
 {
-    pthread_mutex_lock(&ahead->lock);
     *facts = (struct weir_ahead_facts){
         .depth = ahead->config.depth,
         .pool_bytes = ahead->pool_bytes,
-        .reads = ahead->reads,
-        .extents = ahead->extents,
+        .reads = atomic_load_explicit(&ahead->reads, memory_order_relaxed),
+        .extents = atomic_load_explicit(&ahead->extents, memory_order_relaxed),
         .features = ahead->features,
     };
-    pthread_mutex_unlock(&ahead->lock);
 }

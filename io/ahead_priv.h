@@ -4,34 +4,33 @@
 
 #include "io/ahead.h"
 #include "io/io_ops.h"
+#include "prof/threads.h"
 
 #include <pthread.h>
+#include <stdalign.h>
 
-enum { WEIR_AHEAD_NONE = -1, WEIR_AHEAD_BUCKETS = 256 };
+enum { WEIR_AHEAD_NONE = -1, WEIR_AHEAD_BUCKETS = 4096, WEIR_AHEAD_HEAD_BITS = 20 };
 
 enum weir_ahead_state { WEIR_AHEAD_FREE, WEIR_AHEAD_PLANNED, WEIR_AHEAD_FLYING, WEIR_AHEAD_DONE };
 
-/* A read. Planned and free ones are changed under the lock only; one that flies is the thread's. */
+/* A read. All but state and arrived are the thread's, and its takers' to look at once state says done. */
 struct weir_ahead_buffer {
-    enum weir_ahead_state state;
-    int refs; /* entries in it */
+    _Atomic int state; /* enum weir_ahead_state; the thread writes it */
+    int refs;          /* entries in it */
     int file;
     uint64_t begin, end; /* in the file; whole blocks when direct */
     uint64_t wanted_end; /* of the last entry */
     size_t done;         /* bytes read */
     int result;          /* 0, or -errno */
-    bool awaited;
-    pthread_cond_t cond;
+    struct weir_bell arrived;
     uint8_t *bytes;
 };
 
-/* An extent of a ticket. */
+/* An extent of a ticket. The thread's while it is free, then the taker's of its ticket until it is given back. */
 struct weir_ahead_entry {
-    uint64_t ticket;
     struct weir_extent extent;
     int buffer;
-    int next;   /* in its bucket, or among the free ones */
-    bool given; /* its taker has it */
+    int next; /* of its ticket, or of those given back, or of the free ones */
 };
 
 struct weir_ahead {
@@ -44,25 +43,59 @@ struct weir_ahead {
     struct weir_ahead_entry *entries;
     pthread_t thread;
     bool started;
-    pthread_mutex_t lock; /* all below, and the above where it says so */
-    pthread_cond_t wake;  /* the thread: something was given back */
-    bool asleep, stop;
-    bool given_back; /* since it was asleep last */
-    int bucket[WEIR_AHEAD_BUCKETS], free_entry;
-    int planned, flying;
-    uint64_t reads, extents;
-    /* the thread's own */
+    /* Between the thread and its takers. A bucket is for one ticket at a time: the ticket, and the first of its
+     * entries, none when it was taken. The thread adds entries by compare and swap, and the taker exchanges the word
+     * for one without entries, so that each entry has one owner at any time. */
+    _Atomic uint64_t bucket[WEIR_AHEAD_BUCKETS];
+    alignas(64) _Atomic int returned; /* entries given back, linked */
+    _Atomic uint64_t given_back;      /* so many since the beginning */
+    _Atomic uint64_t wake_at;         /* and when they are so many the thread is to be woken */
+    struct weir_bell wake;
+    _Atomic bool stop;
+    /* the thread's own; the counts are for anybody to read */
+    alignas(64) int free_entry, n_used; /* of entries */
+    int planned, flying;                /* of buffers */
+    _Atomic uint64_t reads, extents;
+    uint64_t seen_back;
     void *ring;
     bool has_pending;
     uint64_t pending_ticket, last_ticket;
     struct weir_extent pending, last;
     /* how opening the ring went */
+    pthread_mutex_t lock;
     pthread_cond_t opened;
     bool is_open;
     int open_rc;
     struct weir_err open_err;
     char features[160];
 };
+
+static inline _Atomic uint64_t *weir_ahead_bucket(struct weir_ahead *a, uint64_t ticket)
+{
+    return &a->bucket[ticket % WEIR_AHEAD_BUCKETS];
+}
+
+/* A bucket's word: which ticket's it is, and its first entry (WEIR_AHEAD_NONE: taken). 0 is no ticket's. */
+static inline uint64_t weir_ahead_word(uint64_t ticket, int head)
+{
+    return ((ticket + 1) << WEIR_AHEAD_HEAD_BITS) | (uint64_t)(head + 1);
+}
+
+static inline uint64_t weir_ahead_ticket_of(uint64_t word)
+{
+    return (word >> WEIR_AHEAD_HEAD_BITS) - 1;
+}
+
+static inline int weir_ahead_head_of(uint64_t word)
+{
+    return (int)(word & ((1u << WEIR_AHEAD_HEAD_BITS) - 1)) - 1;
+}
+
+/* One writer. */
+static inline void weir_ahead_add(_Atomic uint64_t *counter, uint64_t more)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+}
 
 /* The thread: opens the ring, reads ahead until a->stop, closes the ring. */
 void *weir_ahead_main(void *ahead);

@@ -19,7 +19,7 @@ struct weir_reader {
     void *shared;
     struct weir_bounce bounce; /* of direct reads */
     struct weir_ahead *ahead;  /* while a ticket is under way */
-    uint64_t ticket;
+    struct weir_ahead_taken taken;
     _Atomic uint64_t reads, bytes, staged; /* one writer */
 };
 
@@ -134,7 +134,7 @@ static void add(_Atomic uint64_t *counter, uint64_t more)
 int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t length, void *buffer, const uint8_t **data)
 {
     const struct weir_extent extent = {file, offset, length};
-    int entry = reader->ahead ? weir_ahead_find(reader->ahead, reader->ticket, &extent) : -1;
+    int entry = reader->ahead ? weir_ahead_find(reader->ahead, &reader->taken, &extent) : -1;
     int rc = entry >= 0 ? wait_timed(reader->ahead, entry, data) : -1;
     if (rc < 0) { /* what was read ahead together fails together: only this extent's own error counts */
         entry = -1;
@@ -151,13 +151,18 @@ int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t leng
 void weir_reader_begin(struct weir_reader *reader, struct weir_ahead *ahead, uint64_t ticket)
 {
     reader->ahead = ahead;
-    reader->ticket = ticket;
+    if (!ahead)
+        return;
+    WEIR_ZONE(WEIR_STAGE_WAIT_AHEAD);
+    weir_ahead_take(ahead, ticket, &reader->taken);
 }
 
 void weir_reader_end(struct weir_reader *reader)
 {
-    if (reader->ahead)
-        weir_ahead_end(reader->ahead, reader->ticket);
+    if (!reader->ahead)
+        return;
+    WEIR_ZONE(WEIR_STAGE_WAIT_AHEAD);
+    weir_ahead_end(reader->ahead, &reader->taken);
     reader->ahead = NULL;
 }
 

@@ -36,6 +36,7 @@ static struct weir_stage_info stages[WEIR_STAGE_MAX] = {
     [WEIR_STAGE_WAIT_WORK] = {"09b_wait_for_work", WAIT, false},
     [WEIR_STAGE_WAIT_LIBRARY] = {"09c_wait_for_library", WAIT, false},
     [WEIR_STAGE_WAIT_GPU_DECODE] = {"09d_wait_for_gpu_decode", WAIT, false},
+    [WEIR_STAGE_WAIT_AHEAD] = {"09e_wait_for_read_ahead", WAIT, false},
     [WEIR_STAGE_VAL_FORWARD] = {"10_val_forward_pass", WORK, true},
     [WEIR_STAGE_TRAIN_FORWARD] = {"20_train_forward_pass", WORK, true},
     [WEIR_STAGE_BACKWARD] = {"21_backward", WORK, true},

@@ -42,6 +42,7 @@ enum weir_stage {
     WEIR_STAGE_WAIT_WORK,       /* 09b_wait_for_work */
     WEIR_STAGE_WAIT_LIBRARY,    /* 09c_wait_for_library */
     WEIR_STAGE_WAIT_GPU_DECODE, /* 09d_wait_for_gpu_decode */
+    WEIR_STAGE_WAIT_AHEAD,      /* 09e_wait_for_read_ahead */
     WEIR_STAGE_VAL_FORWARD,     /* 10_val_forward_pass */
     WEIR_STAGE_TRAIN_FORWARD,   /* 20_train_forward_pass */
     WEIR_STAGE_BACKWARD,        /* 21_backward */

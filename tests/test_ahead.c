@@ -282,6 +282,55 @@ Test(ahead, it_ends_while_reads_are_in_flight)
     free(list);
 }
 
+static _Thread_local int locked; /* how often this thread took a lock */
+
+int __real_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock)
+{
+    locked++;
+    return __real_pthread_mutex_lock(lock);
+}
+
+static void take_without_locks(const char *engine)
+{
+    struct weir_file_set *set = make_set();
+    struct list *list = malloc(sizeof *list);
+    struct weir_reader *reader;
+    struct weir_ahead_facts facts;
+    fill(list, 5);
+    open_ahead(list, set, engine, 8, 1);
+    cr_assert_eq(weir_reader_open(&reader, engine, set, NULL), 0);
+    do /* there is something to take */
+        weir_ahead_facts(list->ahead, &facts);
+    while (facts.extents == 0);
+    int locks = 0;
+    for (uint64_t ticket = 0; ticket < TICKETS; ticket++) {
+        atomic_store(&list->taken, ticket + 1);
+        locked = 0;
+        weir_reader_begin(reader, list->ahead, ticket);
+        locks += locked;
+        list->wrong += read_one(reader, &list->extents[ticket * PER_TICKET]) != 0; /* may have to open the file */
+        locked = 0;
+        weir_reader_end(reader);
+        locks += locked;
+    }
+    cr_assert_eq(list->wrong, 0);
+    cr_assert_eq(locks, 0, "%s: %d locks were taken for %d tickets", engine, locks, (int)TICKETS);
+    weir_reader_close(&reader);
+    weir_ahead_close(&list->ahead);
+    weir_file_set_close(&set);
+    free(list);
+}
+
+/* A worker that waits for a lock between two tasks waits for its holder's core, too. */
+Test(ahead, who_takes_a_ticket_locks_nothing)
+{
+    take_without_locks("pread");
+    if (can_uring())
+        take_without_locks("uring");
+}
+
 /* ---- the page cache ---- */
 
 /* False where there is nothing to drop to. */
