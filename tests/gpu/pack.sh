@@ -16,5 +16,5 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$to/bench/peers" "$to/tests/gpu"
 cp "$root"/bench/gpu_*.py "$to/bench"
 cp "$root"/bench/peers/*.py "$to/bench/peers"
-cp "$root"/tests/gpu/{gpu.sh,judge.py} "$to/tests/gpu"
+cp "$root"/tests/gpu/{gpu.sh,ranks.sh,judge.py} "$to/tests/gpu"
 du -sh "$to"
