@@ -293,6 +293,7 @@ static void read_counts(struct place *place, const json_t *object, struct weir_r
     report->skipped_samples = get_count(place, object, "skipped_samples");
     report->substituted_frames = get_count(place, object, "substituted_frames");
     report->bad_episodes = get_count(place, object, "bad_episodes");
+    report->changed_files = get_count(place, object, "changed_files");
     const json_t *errors = get_array(place, object, "errors", WEIR_REPORT_ERRORS_MAX);
     for (size_t i = 0; errors && i < json_array_size(errors); i++) {
         struct weir_report_error *error = &report->errors[report->n_errors++];

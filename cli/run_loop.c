@@ -152,6 +152,7 @@ static void fill_counts(struct weir_report *report, struct loop *l, const struct
     report->skipped_samples = now->skipped_samples - then->skipped_samples;
     report->substituted_frames = now->substituted_frames - then->substituted_frames;
     report->bad_episodes = now->bad_episodes;
+    report->changed_files = now->changed_files - then->changed_files;
 }
 
 /* Of workers, and of threads that feed a GPU. */

@@ -334,6 +334,11 @@ size_t weir_dataset_extent_max(const struct weir_dataset *dataset)
     return dataset->extent_max;
 }
 
+int weir_dataset_episode_file(const struct weir_dataset *dataset, int episode)
+{
+    return dataset->episodes[episode].file;
+}
+
 const char *weir_dataset_episode_path(const struct weir_dataset *dataset, int episode)
 {
     return dataset->files[dataset->episodes[episode].file].file.path;

@@ -166,6 +166,7 @@ bool weir_dataset_storage(const struct weir_dataset *dataset, int camera, int i,
 int weir_dataset_ragged(const struct weir_dataset *dataset, uint64_t *rows_cut);
 /* Path of the episode's file, and its group there ("" in a file of one episode). */
 const char *weir_dataset_episode_path(const struct weir_dataset *dataset, int episode);
+int weir_dataset_episode_file(const struct weir_dataset *dataset, int episode); /* its number */
 const char *weir_dataset_episode_group(const struct weir_dataset *dataset, int episode);
 const char *weir_dataset_layout(const struct weir_dataset *dataset, int episode);
 /* The keys that state and actions came from in this episode. */

@@ -19,6 +19,8 @@ struct file {
     struct weir_file_id id;
     alignas(64) _Atomic uint64_t state;
     _Atomic bool used; /* since the hand passed */
+    _Atomic bool was_read, spoiled;
+    int spoiled_fd; /* + 1; 0 = none: the handle it had then, for reads under way */
 };
 
 struct weir_file_set {
@@ -73,6 +75,8 @@ void weir_file_set_close(struct weir_file_set **set)
         int fd = fd_of(atomic_load(&s->files[i].state));
         if (fd >= 0)
             close(fd);
+        if (s->files[i].spoiled_fd > 0)
+            close(s->files[i].spoiled_fd - 1);
         free(s->files[i].path);
     }
     free(s->files);
@@ -218,6 +222,12 @@ static void evict(struct weir_file_set *set)
     }
 }
 
+static struct weir_file_id id_of(const struct stat *st)
+{
+    return (struct weir_file_id){(uint64_t)st->st_size, st->st_dev, st->st_ino,
+                                 (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
+}
+
 static int open_checked(const struct file *f, int flags, int *fd)
 {
     *fd = open(f->path, O_RDONLY | O_CLOEXEC | flags);
@@ -225,9 +235,8 @@ static int open_checked(const struct file *f, int flags, int *fd)
         return -errno;
     struct stat st;
     int rc = fstat(*fd, &st) == 0 ? 0 : -errno;
-    int64_t mtime_ns = rc == 0 ? (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec : 0;
-    if (rc == 0 && ((uint64_t)st.st_size != f->id.size_bytes || st.st_ino != f->id.inode || st.st_dev != f->id.device ||
-                    mtime_ns != f->id.mtime_ns))
+    struct weir_file_id id = id_of(&st);
+    if (rc == 0 && !weir_file_id_same(&id, &f->id))
         rc = -ESTALE;
     if (rc < 0)
         close(*fd);
@@ -254,6 +263,10 @@ static int open_now(struct weir_file_set *set, int file)
         rc = open_checked(f, set->align > 1 ? O_DIRECT : 0, &fd);
         pthread_mutex_lock(&set->lock);
     } while ((rc == -EMFILE || rc == -ENFILE) && make_do(set));
+    if (rc == 0 && atomic_load_explicit(&f->spoiled, memory_order_relaxed)) {
+        close(fd);
+        rc = -ESTALE;
+    }
     if (rc < 0)
         return rc;
     if (fd_of(atomic_load_explicit(&f->state, memory_order_relaxed)) >= 0) { /* another thread was faster */
@@ -262,6 +275,7 @@ static int open_now(struct weir_file_set *set, int file)
     }
     evict(set);
     atomic_store_explicit(&f->used, true, memory_order_relaxed);
+    atomic_store_explicit(&f->was_read, true, memory_order_relaxed);
     atomic_store_explicit(&f->state, opened(fd), memory_order_release);
     set->open_count++;
     return 0;
@@ -287,6 +301,8 @@ int weir_file_acquire(struct weir_file_set *set, int file, int *fd)
     struct file *f = &set->files[file];
     int rc = 0;
     while (rc == 0 && !pin(f, fd)) {
+        if (atomic_load_explicit(&f->spoiled, memory_order_acquire))
+            return -ESTALE;
         pthread_mutex_lock(&set->lock);
         if (fd_of(atomic_load_explicit(&f->state, memory_order_relaxed)) < 0)
             rc = open_now(set, file);
@@ -298,4 +314,40 @@ int weir_file_acquire(struct weir_file_set *set, int file, int *fd)
 void weir_file_release(struct weir_file_set *set, int file)
 {
     atomic_fetch_sub_explicit(&set->files[file].state, 1, memory_order_release);
+}
+
+bool weir_file_set_spoil(struct weir_file_set *set, int file)
+{
+    struct file *f = &set->files[file];
+    pthread_mutex_lock(&set->lock);
+    bool first = !atomic_exchange_explicit(&f->spoiled, true, memory_order_release);
+    uint64_t state = atomic_load_explicit(&f->state, memory_order_relaxed);
+    while (fd_of(state) >= 0 && !atomic_compare_exchange_weak_explicit(&f->state, &state, (uint32_t)state,
+                                                                       memory_order_acq_rel, memory_order_relaxed))
+        continue;
+    if (fd_of(state) >= 0)
+        f->spoiled_fd = fd_of(state) + 1; /* stays open, and counted, until the set is closed */
+    pthread_mutex_unlock(&set->lock);
+    return first;
+}
+
+bool weir_file_set_is_spoiled(const struct weir_file_set *set, int file)
+{
+    return atomic_load_explicit(&set->files[file].spoiled, memory_order_acquire);
+}
+
+void weir_file_set_note(struct weir_file_set *set, int file)
+{
+    _Atomic bool *was_read = &set->files[file].was_read;
+    if (!atomic_load_explicit(was_read, memory_order_relaxed)) /* else the line stays shared */
+        atomic_store_explicit(was_read, true, memory_order_relaxed);
+}
+
+int weir_file_set_changed(struct weir_file_set *set, int file, bool ask_server, char text[WEIR_FILE_CHANGE])
+{
+    const struct file *f = &set->files[file];
+    *text = 0;
+    if (!atomic_load_explicit(&f->was_read, memory_order_relaxed))
+        return 0;
+    return weir_file_id_compare(f->path, &f->id, ask_server, text);
 }

@@ -10,9 +10,18 @@
 int weir_file_acquire(struct weir_file_set *set, int file, int *fd);
 void weir_file_release(struct weir_file_set *set, int file);
 
-int weir_file_set_count(const struct weir_file_set *set);
 int weir_file_set_open_max(const struct weir_file_set *set);
 uint64_t weir_file_set_size(const struct weir_file_set *set, int file);
+
+static inline bool weir_file_id_same(const struct weir_file_id *a, const struct weir_file_id *b)
+{
+    return a->size_bytes == b->size_bytes && a->device == b->device && a->inode == b->inode &&
+           a->mtime_ns == b->mtime_ns;
+}
+
+/* What weir_file_set_changed says of a path that had this id. */
+int weir_file_id_compare(const char *path, const struct weir_file_id *then, bool ask_server,
+                         char text[WEIR_FILE_CHANGE]);
 
 struct weir_io_ops;
 /* The set's state of the engine, made on first use; one engine per set (-EBUSY for a second). */

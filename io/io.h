@@ -7,6 +7,7 @@
 
 #include "prof/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,8 +30,21 @@ void weir_file_set_close(struct weir_file_set **set);
 /* Adds a file; returns its number (0, 1, 2, ...) or -ENOMEM. path is copied. Not while readers run. */
 int weir_file_set_add(struct weir_file_set *set, const char *path, const struct weir_file_id *id);
 const char *weir_file_set_path(const struct weir_file_set *set, int file);
+int weir_file_set_count(const struct weir_file_set *set);
 /* The same files with handles of its own (max_open as above), direct when set is. */
 int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *set, int max_open);
+
+/* Whether a file that was opened to be read is still the one that was indexed, size, time of writing and inode: what
+ * its path leads to now. 0: it is, or nobody read it. 1: it is not; text (WEIR_FILE_CHANGE) says what is different, and
+ * since when. Negative: this cannot be told, with text. ask_server: not by what a network file system remembers. Any
+ * thread. */
+enum { WEIR_FILE_CHANGE = 256 };
+int weir_file_set_changed(struct weir_file_set *set, int file, bool ask_server, char text[WEIR_FILE_CHANGE]);
+/* From now on every read of the file is -ESTALE, whatever is open. Whether it was not so before. Any thread. */
+bool weir_file_set_spoil(struct weir_file_set *set, int file);
+bool weir_file_set_is_spoiled(const struct weir_file_set *set, int file);
+/* Somebody else reads the file (the HDF5 library): weir_file_set_changed looks at it too. */
+void weir_file_set_note(struct weir_file_set *set, int file);
 
 /* From now on all reads pass the page cache by (O_DIRECT). Before the first one. -ENOTSUP, naming a file, when its file
  * system has no such reads. */

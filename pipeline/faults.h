@@ -14,12 +14,14 @@ struct weir_faults {
         char text[WEIR_FAULT_TEXT];
         uint64_t count;
     } kept[WEIR_FAULTS_MAX];
-    _Atomic uint64_t bad_frames, skipped_samples, substituted_frames;
+    _Atomic uint64_t bad_frames, skipped_samples, substituted_frames, changed_files;
 };
 
 void weir_faults_init(struct weir_faults *faults);
 void weir_faults_destroy(struct weir_faults *faults);
 /* Counts one bad frame; any thread. */
 void weir_faults_add(struct weir_faults *faults, const char *text);
+/* Counts one file that changed while it was read; any thread. */
+void weir_faults_add_file(struct weir_faults *faults, const char *text);
 
 #endif

@@ -50,6 +50,7 @@ int weir_fetcher_open(struct weir_fetcher *fetcher, struct weir_dataset *dataset
 {
     memset(fetcher, 0, sizeof *fetcher);
     fetcher->dataset = dataset;
+    fetcher->files = files;
     fetcher->bad_block.episode = -1;
     int rc = weir_reader_open(&fetcher->reader, io, files, err);
     if (rc < 0)
@@ -92,7 +93,12 @@ static int through_library(struct weir_fetcher *fetcher, int episode, int camera
 {
     WEIR_ZONE(WEIR_STAGE_READ_BYTES);
     struct weir_err err = WEIR_ERR_NONE;
-    int rc;
+    int rc, file = weir_dataset_episode_file(fetcher->dataset, episode);
+    weir_file_set_note(fetcher->files, file);
+    if (weir_file_set_is_spoiled(fetcher->files, file)) {
+        snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(-ESTALE));
+        return -ESTALE;
+    }
     while ((rc = weir_fetch(fetcher->dataset, episode, camera, t, fetcher->buffer, fetcher->capacity, length, &err)) ==
            -ENOSPC) {
         rc = grow_buffer(fetcher, *length);

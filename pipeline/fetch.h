@@ -13,7 +13,8 @@ enum { WEIR_FETCH_REASON = 256 };
 
 /* One thread's context. */
 struct weir_fetcher {
-    struct weir_dataset *dataset;   /* borrowed */
+    struct weir_dataset *dataset; /* borrowed, as is files */
+    struct weir_file_set *files;
     struct weir_reader *reader;     /* owned */
     struct weir_unpacker *unpacker; /* owned; NULL until a block was met */
     uint8_t *buffer;                /* of bytes as stored; grown when a frame asks for more */

@@ -55,8 +55,8 @@ static void settle(struct weir_gpu_decode *decode, const struct weir_handed *ite
     char text[WEIR_FAULT_TEXT] = "";
     const struct weir_image *image = &item->image;
     if (code < 0)
-        weir_image_fault(decode->worker, image, code,
-                         code == -ENOMEM ? "out of memory" : weir_decoder_reason(decode->worker->decoder), text);
+        code = weir_image_fault(decode->worker, image, code,
+                                code == -ENOMEM ? "out of memory" : weir_decoder_reason(decode->worker->decoder), text);
     else
         weir_frame_cache_keep(&decode->shared->cache, image->episode, image->camera, image->t, image->place);
     weir_share_settle(decode->worker, item->slot, item->at, &item->image, code, text);

@@ -170,7 +170,7 @@ void weir_gather_close(struct weir_gather *gather)
 static void lose(struct weir_worker *worker, const struct weir_gather_item *item, int code, const char *reason)
 {
     char text[WEIR_FAULT_TEXT];
-    weir_image_fault(worker, &item->image, code, reason, text);
+    code = weir_image_fault(worker, &item->image, code, reason, text);
     weir_share_settle(worker, item->slot, item->at, &item->image, code, text);
 }
 

@@ -45,31 +45,41 @@ int weir_image_decode(struct weir_worker *worker, const struct weir_image *image
     return rc;
 }
 
+/* False for what the cache has of a file that changed: it may have come after the change. */
 bool weir_image_cached(struct weir_worker *worker, const struct weir_image *image)
 {
+    const struct weir_shared *shared = worker->shared;
     struct weir_frame_cache *cache = &worker->shared->cache;
     if (cache->budget_bytes == 0)
         return false;
-    bool hit = weir_frame_cache_take(cache, image->episode, image->camera, image->t, image->place);
+    bool spoiled = weir_file_set_is_spoiled(shared->files, weir_dataset_episode_file(shared->dataset, image->episode));
+    bool hit = !spoiled && weir_frame_cache_take(cache, image->episode, image->camera, image->t, image->place);
     _Atomic uint64_t *counter = hit ? &worker->cache_hits : &worker->cache_misses;
     atomic_store_explicit(counter, *counter + 1, memory_order_relaxed); /* one writer */
     return hit;
 }
 
-void weir_image_fault(struct weir_worker *worker, const struct weir_image *image, int code, const char *reason,
-                      char text[WEIR_FAULT_TEXT])
+int weir_image_fault(struct weir_worker *worker, const struct weir_image *image, int code, const char *reason,
+                     char text[WEIR_FAULT_TEXT])
 {
     struct weir_shared *shared = worker->shared;
-    char name[WEIR_FAULT_TEXT];
+    char name[WEIR_FAULT_TEXT], change[WEIR_FILE_CHANGE];
+    int file = weir_dataset_episode_file(shared->dataset, image->episode);
+    if (!weir_is_shortage(code) && weir_file_watch_blames(&shared->watch, file, change)) {
+        reason = change;
+        code = -ESTALE;
+    }
     weir_frame_name(shared->dataset, image->episode, image->camera, image->t, name, sizeof name);
     snprintf(text, WEIR_FAULT_TEXT, "%.*s: %.200s", WEIR_FAULT_TEXT - 210, name, reason);
     if (code == -ESTALE || code == -ENODATA) { /* the whole file's fault: kept once, not once a frame */
         snprintf(name, sizeof name, "%.*s: %.200s", WEIR_FAULT_TEXT - 210,
-                 weir_dataset_episode_path(shared->dataset, image->episode), reason);
+                 weir_dataset_episode_path(shared->dataset, image->episode),
+                 code == -ESTALE ? weir_read_reason(code) : reason);
         weir_faults_add(&shared->faults, name);
     } else if (!weir_is_shortage(code)) {
         weir_faults_add(&shared->faults, text);
     }
+    return code;
 }
 
 struct fetched {
@@ -83,18 +93,14 @@ static int fetch(struct weir_worker *worker, const struct weir_image *image, str
     int rc =
         weir_fetch_frame(&worker->fetcher, image->episode, image->camera, image->t, weir_image_direct(worker, image),
                          worker->shared->layout.image_bytes[image->camera], &to->bytes, &to->length);
-    if (rc < 0)
-        weir_image_fault(worker, image, rc, worker->fetcher.reason, text);
-    return rc;
+    return rc < 0 ? weir_image_fault(worker, image, rc, worker->fetcher.reason, text) : 0;
 }
 
 static int decode(struct weir_worker *worker, const struct weir_image *image, const struct fetched *from,
                   char text[WEIR_FAULT_TEXT])
 {
     int rc = weir_image_decode(worker, image, from->bytes, from->length);
-    if (rc < 0)
-        weir_image_fault(worker, image, rc, weir_decoder_reason(worker->decoder), text);
-    return rc;
+    return rc < 0 ? weir_image_fault(worker, image, rc, weir_decoder_reason(worker->decoder), text) : 0;
 }
 
 int weir_image_load(struct weir_worker *worker, const struct weir_image *image, char text[WEIR_FAULT_TEXT])
@@ -125,22 +131,30 @@ int weir_image_load_or_hand_over(struct weir_worker *worker, struct weir_slot *s
     return rc;
 }
 
-/* The nearest earlier frame of the same episode and camera that is good. 0, or why there is none, with text. */
+/* The nearest earlier frame of the same episode and camera that is good. 0, or why there is none, with text. There is
+ * none in a file that changed. */
 static int substitute(struct weir_worker *worker, struct weir_image image, char text[WEIR_FAULT_TEXT])
 {
     int rc = -ENOENT;
-    while (image.t-- > 0 && rc < 0 && !weir_is_shortage(rc))
+    while (image.t-- > 0 && rc < 0 && rc != -ESTALE && !weir_is_shortage(rc))
         rc = weir_image_load(worker, &image, text);
     if (rc == 0)
         atomic_fetch_add_explicit(&worker->shared->faults.substituted_frames, 1, memory_order_relaxed);
     return rc;
 }
 
+static const char *advice(int code)
+{
+    const char *machine = weir_machine_advice(code);
+    if (machine)
+        return machine;
+    return code == -ESTALE ? "run again on files that nobody writes to" : "repair or remove it";
+}
+
 static void fail(struct weir_worker *worker, struct weir_slot *slot, int64_t number, int code, const char *text)
 {
     struct weir_err err = WEIR_ERR_NONE;
-    const char *advice = weir_machine_advice(code);
-    weir_err_set(&err, code, "%s; %s%s", text, advice ? advice : "repair or remove it",
+    weir_err_set(&err, code, "%s; %s%s", text, advice(code),
                  weir_is_shortage(code) ? "" : ", or go on with --on-error skip or substitute");
     weir_slot_fail(&worker->shared->slots, slot, number, &err);
 }

@@ -4,7 +4,6 @@
 #include "pipeline/gpu_decode_priv.h"
 #include "pipeline/loader_priv.h"
 #include "pipeline/placement.h"
-#include "prof/hash.h"
 #include "prof/shortage.h"
 
 #include <errno.h>
@@ -164,52 +163,6 @@ static int open_sampler(struct weir_shared *s, struct weir_err *err)
     return 0;
 }
 
-/* What the samples of each batch depend on. */
-static void state_fields(const struct weir_shared *s, struct weir_state_field fields[WEIR_STATE_FIELDS])
-{
-    const struct weir_loader_config *c = &s->config;
-    uint64_t split = 0, steps = 0;
-    int episodes = weir_dataset_episodes(s->dataset);
-    memcpy(&split, &c->train_split, sizeof split);
-    for (int i = 0; i < episodes; i++) {
-        uint64_t pair[2] = {steps, (uint64_t)weir_dataset_steps(s->dataset, i)};
-        steps = weir_hash64(pair, sizeof pair);
-    }
-    const struct weir_state_field all[WEIR_STATE_FIELDS] = {
-        {"--seed", c->seed},
-        {"--sampling", (uint64_t)c->sampling},
-        {"--batch-size", (uint64_t)c->batch_size},
-        {"--max-batches", (uint64_t)c->max_batches},
-        {"--no-shuffle", c->no_shuffle},
-        {"--drop-last", c->drop_last},
-        {"--train-split", split},
-        {"--rank", (uint64_t)c->rank},
-        {"--world-size", (uint64_t)(c->world_size ? c->world_size : 1)},
-        {"--wrap", c->wrap},
-        {"number-of-episodes", (uint64_t)episodes},
-        {"lengths-of-episodes", steps},
-    };
-    memcpy(fields, all, sizeof all);
-}
-
-/* Where the run begins. */
-static int resume(struct weir_loader *loader, struct weir_err *err)
-{
-    struct weir_shared *s = &loader->shared;
-    struct weir_state_field fields[WEIR_STATE_FIELDS];
-    if (!s->config.resume.given)
-        return 0;
-    state_fields(s, fields);
-    int rc = weir_state_check(&s->config.resume, fields, err);
-    if (rc == 0 && s->config.resume.next > s->total)
-        rc = weir_err_set(err, -EINVAL,
-                          "the run that left its state was %llu batches long already, this one has %llu; give "
-                          "a larger --num-epochs",
-                          (unsigned long long)s->config.resume.next, (unsigned long long)s->total);
-    loader->next = s->config.resume.next;
-    return rc;
-}
-
 static int open_norm(struct weir_shared *s, bool actions, struct weir_err *err)
 {
     struct weir_norm *norm = actions ? &s->actions : &s->qpos;
@@ -295,8 +248,10 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
     if (!loader->workers)
         return weir_err_set(err, -ENOMEM, "out of memory");
     memset(loader->workers, 0, bytes);
-    int rc = 0;
-    if (loader->next < loader->shared.total)
+    struct weir_shared *s = &loader->shared;
+    bool fail = s->config.on_error == WEIR_ON_ERROR_FAIL;
+    int rc = weir_file_watch_start(&s->watch, s->files, &s->faults, fail, err);
+    if (rc == 0 && loader->next < loader->shared.total)
         rc = weir_read_ahead_open(&loader->shared, err);
     for (int i = 0; i < loader->n_contexts && rc == 0; i++)
         rc = weir_worker_open(&loader->workers[i], &loader->shared, i, err);
@@ -337,7 +292,7 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
     if (rc == 0)
         rc = open_sampler(s, err);
     if (rc == 0)
-        rc = resume(loader, err);
+        rc = weir_loader_resume(loader, err);
     if (rc == 0)
         rc = open_norm(s, false, err);
     if (rc == 0)
@@ -371,6 +326,7 @@ void weir_loader_finish(struct weir_loader *loader)
         weir_gpu_decode_finish(loader->shared.decode);
     if (loader->shared.feed)
         weir_feed_finish(loader->shared.feed);
+    weir_file_watch_stop(&loader->shared.watch);
     weir_watchdog_stop(&loader->watchdog);
     if (loader->consumer && loader->consumer == weir_thread_self)
         weir_thread_detach();
@@ -487,13 +443,40 @@ static bool obtain(struct weir_loader *loader, struct obtained *to)
     return there;
 }
 
+/* When an epoch's last batch was given out all that it needed has been read. */
+static void note_epoch(struct weir_loader *loader, const struct weir_batch *batch)
+{
+    bool first = loader->taken == 0, last = loader->next + 1 == loader->shared.total;
+    if (last || (!first && batch->plan.epoch != loader->epoch))
+        weir_file_watch_ask(&loader->shared.watch);
+    loader->epoch = batch->plan.epoch;
+}
+
+/* Whether there are more batches to come; if not, how the run ended. */
+static bool is_over(struct weir_loader *loader, int *rc, struct weir_err *err)
+{
+    struct weir_shared *s = &loader->shared;
+    *rc = s->feed ? weir_feed_error(s->feed, err) : 0;
+    if (*rc < 0)
+        return true;
+    *rc = weir_file_watch_error(&s->watch, err);
+    if (*rc < 0) {
+        weir_slots_stop(&s->slots);
+        return true;
+    }
+    if (loader->next < s->total)
+        return atomic_load_explicit(&s->slots.stop, memory_order_relaxed);
+    *rc = weir_file_watch_wait(&s->watch, err);
+    return true;
+}
+
 int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
     struct obtained got;
     *batch = NULL;
-    int rc = s->feed ? weir_feed_error(s->feed, err) : 0;
-    if (rc < 0 || loader->next >= s->total || atomic_load_explicit(&s->slots.stop, memory_order_relaxed))
+    int rc;
+    if (is_over(loader, &rc, err))
         return rc;
     rc = check_lent(loader, err);
     if (rc < 0)
@@ -509,6 +492,7 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     got.batch->wait_ns = got.waited.data_ns;
     if (!loader->first_batch_ns)
         loader->first_batch_ns = weir_clock_monotonic_ns();
+    note_epoch(loader, got.batch);
     loader->lent++;
     loader->next++;
     loader->taken++;
@@ -555,23 +539,6 @@ int weir_loader_wait(struct weir_loader *loader, struct weir_batch *batch, void 
 {
     struct weir_feed *feed = loader->shared.feed;
     return feed ? weir_feed_order(feed, weir_feed_batch_of(feed, batch->plan.sequence), stream, err) : 0;
-}
-
-int weir_loader_save(const struct weir_loader *loader, const char *path, struct weir_err *err)
-{
-    struct weir_state_field fields[WEIR_STATE_FIELDS];
-    state_fields(&loader->shared, fields);
-    return weir_state_write(path, loader->next, fields, err);
-}
-
-int weir_loader_restore(struct weir_loader_config *config, const char *path, struct weir_err *err)
-{
-    return weir_state_read(path, &config->resume, err);
-}
-
-uint64_t weir_loader_position(const struct weir_loader *loader)
-{
-    return loader->next;
 }
 
 void weir_loader_stop(struct weir_loader *loader)

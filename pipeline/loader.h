@@ -147,8 +147,9 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
 void weir_loader_close(struct weir_loader **loader);
 
 /* 1: *batch is lent until its release. 0: the run is over, or was stopped. Negative: a bad frame under
- * WEIR_ON_ERROR_FAIL (always at the same batch, whatever the workers do), -EBUSY when all slots are lent out, or what
- * ended the GPU's work (-EIO, -ENOMEM). */
+ * WEIR_ON_ERROR_FAIL (always at the same batch, whatever the workers do), -ESTALE under it for a file that changed
+ * while it was read (looked for at each epoch's end by another thread; the last look is over before 0 is returned),
+ * -EBUSY when all slots are lent out, or what ended the GPU's work (-EIO, -ENOMEM). */
 int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, struct weir_err *err);
 /* The consumer is done with the batch now; on a GPU too. */
 void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch);
@@ -227,6 +228,7 @@ struct weir_loader_counts {
     uint64_t ahead_reads; /* of these, read ahead of the workers */
     struct weir_chunk_counts chunks;
     uint64_t bad_frames, skipped_samples, substituted_frames, bad_episodes;
+    uint64_t changed_files;             /* while they were read: their frames are bad from then on */
     uint64_t frames_shared;             /* not loaded again but copied within their batch */
     uint64_t cache_hits, cache_misses;  /* frames copied out of the decode cache, and looked up in vain */
     uint64_t cache_seen;                /* distinct frames looked up; 0 when the budget has no room for a frame */

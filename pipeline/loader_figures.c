@@ -86,6 +86,7 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
         .bad_frames = atomic_load_explicit(&s->faults.bad_frames, memory_order_relaxed),
         .skipped_samples = atomic_load_explicit(&s->faults.skipped_samples, memory_order_relaxed),
         .substituted_frames = atomic_load_explicit(&s->faults.substituted_frames, memory_order_relaxed),
+        .changed_files = atomic_load_explicit(&s->faults.changed_files, memory_order_relaxed),
         .bad_episodes = (uint64_t)weir_dataset_bad_episodes(s->dataset),
         .cache_seen = atomic_load_explicit(&s->cache.seen, memory_order_relaxed),
         .cache_frames = atomic_load_explicit(&s->cache.kept, memory_order_relaxed),

@@ -20,11 +20,15 @@ struct weir_loader {
     struct weir_thread *consumer; /* cells of the thread that opened us, when it was not attached before */
     uint64_t next;                /* batch that weir_loader_next gives out next */
     uint64_t taken;               /* batches that it gave out */
+    int epoch;                    /* of the last one */
     int lent;
     bool finished;
     uint64_t start_ns, indexed_ns, opened_ns, first_batch_ns; /* points in time; 0 = not yet */
     pthread_mutex_t depth_lock;
     struct weir_queue_depth depth;
 };
+
+/* Where the run begins; the sampler is open. */
+int weir_loader_resume(struct weir_loader *loader, struct weir_err *err);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "pipeline/faults.h"
 #include "pipeline/fetch.h"
+#include "pipeline/file_watch.h"
 #include "pipeline/frame_cache.h"
 #include "pipeline/read_ahead.h"
 #include "pipeline/slot.h"
@@ -49,6 +50,7 @@ struct weir_shared {
     struct weir_gpu_decode *decode; /* JPEGs are decoded there too; NULL = they are not */
     struct weir_frame_cache cache;
     struct weir_faults faults;
+    struct weir_file_watch watch;
     alignas(64) _Atomic uint64_t next_ticket;
 };
 
@@ -129,9 +131,9 @@ int weir_image_load(struct weir_worker *worker, const struct weir_image *image, 
  * is settled when it comes back. */
 int weir_image_load_or_hand_over(struct weir_worker *worker, struct weir_slot *slot, int at,
                                  const struct weir_image *image, char text[WEIR_FAULT_TEXT]);
-/* Names and keeps the fault of a frame that failed. */
-void weir_image_fault(struct weir_worker *worker, const struct weir_image *image, int code, const char *reason,
-                      char text[WEIR_FAULT_TEXT]);
+/* Names and keeps the fault of a frame that failed. code, or -ESTALE where its file changed while it was read. */
+int weir_image_fault(struct weir_worker *worker, const struct weir_image *image, int code, const char *reason,
+                     char text[WEIR_FAULT_TEXT]);
 /* What --on-error says about a bad frame, number of the batch's images; false when it is lost. */
 bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int64_t number,
                         const struct weir_image *image, int code, const char *text);

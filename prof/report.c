@@ -316,7 +316,7 @@ static void print_copies(FILE *out, const struct weir_report *report)
 void weir_report_errors(FILE *out, const struct weir_report *report, const char *times, const char *more,
                         const char *more_end)
 {
-    uint64_t shown = 0, all = report->bad_frames + report->bad_episodes;
+    uint64_t shown = 0, all = report->bad_frames + report->bad_episodes + report->changed_files;
     for (int i = 0; i < report->n_errors && i < ERRORS_SHOWN; i++) {
         char text[sizeof report->errors[i].text];
         snprintf(text, sizeof text, "%s", report->errors[i].text);
@@ -332,8 +332,11 @@ static void print_errors(FILE *out, const struct weir_report *report)
 {
     fprintf(out,
             "errors: %" PRIu64 " bad frames, %" PRIu64 " samples skipped, %" PRIu64 " frames substituted, %" PRIu64
-            " episodes left out\n",
+            " episodes left out",
             report->bad_frames, report->skipped_samples, report->substituted_frames, report->bad_episodes);
+    if (report->changed_files > 0)
+        fprintf(out, ", %" PRIu64 " files changed while they were read", report->changed_files);
+    fputc('\n', out);
     weir_report_errors(out, report, " x ", "and ", " more");
 }
 

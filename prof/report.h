@@ -132,6 +132,7 @@ struct weir_report {
     uint64_t bad_frames;                          /* attempts on frames that could not be read or decoded */
     uint64_t skipped_samples, substituted_frames; /* what --on-error did about them */
     uint64_t bad_episodes;                        /* episodes left out at open */
+    uint64_t changed_files;                       /* while they were read: frames of theirs are bad since */
     int n_errors;                                 /* distinct ones kept */
     struct weir_report_error errors[WEIR_REPORT_ERRORS_MAX];
     uint64_t zones;         /* zones recorded in this time */

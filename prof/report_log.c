@@ -152,6 +152,8 @@ static void write_errors(struct weir_json *json, const struct weir_report *repor
     weir_json_uint(json, "skipped_samples", report->skipped_samples);
     weir_json_uint(json, "substituted_frames", report->substituted_frames);
     weir_json_uint(json, "bad_episodes", report->bad_episodes);
+    if (report->changed_files > 0)
+        weir_json_uint(json, "changed_files", report->changed_files);
     weir_json_array(json, "errors");
     for (int i = 0; i < report->n_errors && i < WEIR_REPORT_ERRORS_MAX; i++) {
         /* As the tables show it, so that a log prints what the run printed. */

@@ -121,8 +121,11 @@ static void print_copies(FILE *out, const struct weir_report *report)
 
 static void print_errors(FILE *out, const struct weir_report *report)
 {
-    fprintf(out, "错误: %" PRIu64 " 个坏帧, 跳过 %" PRIu64 " 个样本, 替换 %" PRIu64 " 帧, 舍弃 %" PRIu64 " 个片段\n",
+    fprintf(out, "错误: %" PRIu64 " 个坏帧, 跳过 %" PRIu64 " 个样本, 替换 %" PRIu64 " 帧, 舍弃 %" PRIu64 " 个片段",
             report->bad_frames, report->skipped_samples, report->substituted_frames, report->bad_episodes);
+    if (report->changed_files > 0)
+        fprintf(out, ", 读取期间被改动 %" PRIu64 " 个文件", report->changed_files);
+    fputc('\n', out);
     weir_report_errors(out, report, " 次: ", "另有 ", " 次未列出");
 }
 

@@ -141,6 +141,7 @@ static void add_workers_and_errors(struct weir_report *report)
     snprintf(report->errors[1].text, sizeof report->errors[1].text, "数据集 缺失");
     report->errors[0].count = 60;
     report->errors[1].count = 2;
+    report->changed_files = report->too_deep;
 }
 
 static struct weir_report *full_report(int seed)

@@ -424,3 +424,184 @@ Test(on_error, an_episode_that_cannot_be_opened_is_left_out_or_fatal)
     cr_assert_eq(samples, (EPISODES - 1) * STEPS);
     free_delivery(d);
 }
+
+/* ---- files that change while they are read ---- */
+
+static void overwrite(const char *path)
+{
+    char byte;
+    int fd = open(path, O_RDWR);
+    cr_assert(fd >= 0 && pread(fd, &byte, 1, 600) == 1 && pwrite(fd, &byte, 1, 600) == 1, "%s", path);
+    close(fd);
+}
+
+static void replace(const char *path)
+{
+    char command[2048];
+    snprintf(command, sizeof command, "cp -p '%s' '%s.new' && mv '%s.new' '%s'", path, path, path, path);
+    cr_assert_eq(system(command), 0);
+}
+
+static void take_away(const char *path)
+{
+    cr_assert_eq(unlink(path), 0);
+}
+
+static void change_mode(const char *path)
+{
+    char other[1100];
+    snprintf(other, sizeof other, "%s.link", path);
+    cr_assert_eq(chmod(path, 0600), 0);
+    cr_assert_eq(link(path, other), 0);
+}
+
+static void cut(const char *path)
+{
+    struct stat st;
+    cr_assert_eq(stat(path, &st), 0);
+    cr_assert_eq(truncate(path, st.st_size - 1), 0);
+}
+
+/* What becomes of an episode's file after the last batch but one, all of it having been read. */
+static struct delivery *deliver_changed(struct weir_loader_config *config, void (*change)(const char *path))
+{
+    struct delivery *d = calloc(1, sizeof *d);
+    char path[1024];
+    snprintf(path, sizeof path, "%s", fixture_episode(config->data, "act-jpeg", 1));
+    struct weir_loader *loader = fixture_loader(config);
+    struct weir_batch *batch;
+    int last = EPISODES * STEPS / BATCH * config->num_epochs - 1;
+    while ((d->rc = weir_loader_next(loader, &batch, &d->err)) > 0) {
+        if (d->n_batches++ == last - 1)
+            change(path);
+        weir_loader_release(loader, batch);
+    }
+    weir_loader_finish(loader);
+    weir_loader_counts(loader, &d->counts, false);
+    while (weir_loader_fault(loader, d->n_faults, d->faults[d->n_faults], &d->fault_counts[d->n_faults]))
+        d->n_faults++;
+    weir_loader_close(&loader);
+    return d;
+}
+
+/* The handle stays open, and no frame of it is read any more: only the look after the last batch can find it. */
+Test(on_error, a_file_that_changes_before_the_last_batch_is_found_after_it)
+{
+    static const struct {
+        void (*change)(const char *path);
+        const char *says;
+    } cases[] = {{overwrite, "episode_1.hdf5: changed while it was read: written at "},
+                 {replace, "episode_1.hdf5: changed while it was read: another file took its place (inode "},
+                 {cut, " bytes (indexed: "},
+                 {take_away, "episode_1.hdf5: removed while it was read"}};
+    for (int c = 0; c < 4; c++)
+        for (int workers = 0; workers <= 2; workers += 2) {
+            char name[16];
+            snprintf(name, sizeof name, "d%d%d", c, workers);
+            struct weir_loader_config config = config_for(make(name, "act-jpeg"), WEIR_ON_ERROR_FAIL, workers);
+            config.num_epochs = 2;
+            struct delivery *d = deliver_changed(&config, cases[c].change);
+            cr_assert_eq(d->rc, -ESTALE, "%d: %s", d->rc, d->err.text);
+            cr_assert_eq(d->n_batches, 20);
+            cr_assert_not_null(strstr(d->err.text, cases[c].says), "%s", d->err.text);
+            cr_assert_not_null(strstr(d->err.text, "run again on files that nobody writes to"), "%s", d->err.text);
+            free_delivery(d);
+            snprintf(name, sizeof name, "e%d%d", c, workers);
+            config.data = make(name, "act-jpeg");
+            config.on_error = WEIR_ON_ERROR_SKIP;
+            d = deliver_changed(&config, cases[c].change);
+            cr_assert_eq(d->rc, 0, "%s", d->err.text);
+            cr_assert_eq(d->counts.changed_files, 1);
+            cr_assert_eq(d->counts.bad_frames, 0);
+            cr_assert_eq(d->n_faults, 1);
+            cr_assert_not_null(strstr(d->faults[0], cases[c].says), "%s", d->faults[0]);
+            free_delivery(d);
+        }
+}
+
+Test(on_error, a_file_whose_mode_and_links_change_has_not_changed)
+{
+    struct weir_loader_config config = config_for(make("d", "act-jpeg"), WEIR_ON_ERROR_FAIL, 2);
+    struct delivery *d = deliver_changed(&config, change_mode);
+    cr_assert_eq(d->rc, 0, "%s", d->err.text);
+    cr_assert_eq(d->counts.changed_files, 0);
+    free_delivery(d);
+}
+
+/* Nothing of the file is read again after the first epoch. */
+Test(on_error, a_file_whose_frames_are_all_cached_is_looked_at_too)
+{
+    struct weir_loader_config config = config_for(make("d", "act-jpeg"), WEIR_ON_ERROR_FAIL, 2);
+    config.decode_cache_bytes = 64 << 20;
+    config.num_epochs = 3;
+    struct delivery *d = deliver_changed(&config, overwrite);
+    cr_assert_eq(d->rc, -ESTALE, "%s", d->err.text);
+    free_delivery(d);
+}
+
+/* Once it is known, every frame of the file is bad, wherever it would have come from. */
+static int samples_of(struct weir_loader *loader, int epoch, int episode, struct weir_err *err)
+{
+    struct weir_batch *batch;
+    int n = 0;
+    while (weir_loader_next(loader, &batch, err) > 0) {
+        for (int i = 0; i < batch->n; i++)
+            n += batch->plan.epoch == epoch && batch->samples[i].episode == episode;
+        weir_loader_release(loader, batch);
+    }
+    return n;
+}
+
+Test(on_error, frames_of_a_file_that_changed_are_bad_from_then_on)
+{
+    static const char *const engines[] = {"pread", "mmap"};
+    for (int policy = WEIR_ON_ERROR_SKIP; policy <= WEIR_ON_ERROR_SUBSTITUTE; policy++)
+        for (int e = 0; e < 3; e++) {
+            char name[16];
+            snprintf(name, sizeof name, "d%d%d", policy, e);
+            struct weir_loader_config config = config_for(make(name, "act-jpeg"), (enum weir_on_error)policy, 0);
+            struct weir_loader_counts counts = {0};
+            struct weir_batch *batch;
+            struct weir_err err = WEIR_ERR_NONE;
+            config.num_epochs = 3;
+            config.io = engines[e % 2];
+            config.decode_cache_bytes = e == 2 ? 64 << 20 : 0;
+            struct weir_loader *loader = fixture_loader(&config);
+            for (int i = 0; i < EPISODES * STEPS / BATCH + 1; i++) {
+                if (i == EPISODES * STEPS / BATCH)
+                    overwrite(fixture_episode(config.data, "act-jpeg", 1));
+                cr_assert_eq(weir_loader_next(loader, &batch, &err), 1, "%s", err.text);
+                weir_loader_release(loader, batch);
+            }
+            while (counts.changed_files == 0) { /* the look at the first epoch's end */
+                nanosleep(&(struct timespec){0, 1000000}, NULL);
+                weir_loader_counts(loader, &counts, false);
+            }
+            cr_assert_eq(samples_of(loader, 2, 1, &err), 0);
+            weir_loader_counts(loader, &counts, false);
+            cr_assert_eq(err.code, 0, "%s", err.text);
+            cr_assert_eq(counts.changed_files, 1);
+            cr_assert_eq(counts.skipped_samples, 2 * STEPS);
+            cr_assert_eq(counts.substituted_frames, 0);
+            weir_loader_close(&loader);
+        }
+}
+
+/* A frame that was overwritten with something else is not a bad recording. */
+Test(on_error, a_frame_overwritten_during_the_run_is_not_called_damaged)
+{
+    struct weir_loader_config config = config_for(make("d", "act-jpeg"), WEIR_ON_ERROR_FAIL, 0);
+    struct weir_loader *loader = fixture_loader(&config);
+    struct weir_batch *batch;
+    struct weir_err err = WEIR_ERR_NONE;
+    for (int i = 0; i < 3; i++) { /* batch 2 opens the file of episode 1 */
+        cr_assert_eq(weir_loader_next(loader, &batch, &err), 1, "%s", err.text);
+        weir_loader_release(loader, batch);
+    }
+    fixture_damage(config.data, 1, 0, 4, FIXTURE_NO_SOI);
+    cr_assert_eq(weir_loader_next(loader, &batch, &err), -ESTALE, "%s", err.text);
+    assert_named(err.text, 1, "top", 4);
+    cr_assert_not_null(strstr(err.text, "changed while it was read: written at"), "%s", err.text);
+    cr_assert_null(strstr(err.text, "repair"), "%s", err.text);
+    weir_loader_close(&loader);
+}

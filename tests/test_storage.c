@@ -390,12 +390,15 @@ Test(storage, the_library_notices_a_file_that_was_replaced)
     struct weir_fetcher fetcher;
     const uint8_t *bytes;
     size_t length;
+    char change[WEIR_FILE_CHANGE];
     open_fetcher(&fetcher, dataset, &files, "pread");
     episode.seed = 2;
     h5fx_write(other, &episode);
     cr_assert_eq(rename(other, path), 0);
+    cr_assert_eq(weir_file_set_changed(files, 0, true, change), 0, "nobody has read it: %s", change);
     cr_assert_eq(weir_fetch_frame(&fetcher, 0, 0, 1, NULL, 0, &bytes, &length), -ESTALE);
     cr_assert_not_null(strstr(fetcher.reason, "changed since it was opened"), "%s", fetcher.reason);
+    cr_assert_eq(weir_file_set_changed(files, 0, true, change), 1);
     cr_assert_eq(unlink(path), 0);
     cr_assert_eq(weir_fetch_frame(&fetcher, 0, 0, 1, NULL, 0, &bytes, &length), -ENOENT);
     weir_fetcher_close(&fetcher);

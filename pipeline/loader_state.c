@@ -1,0 +1,68 @@
+/* Where a run is, kept in a file and taken up again. */
+#include "pipeline/loader_priv.h"
+#include "prof/hash.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What the samples of each batch depend on. */
+static void state_fields(const struct weir_shared *s, struct weir_state_field fields[WEIR_STATE_FIELDS])
+{
+    const struct weir_loader_config *c = &s->config;
+    uint64_t split = 0, steps = 0;
+    int episodes = weir_dataset_episodes(s->dataset);
+    memcpy(&split, &c->train_split, sizeof split);
+    for (int i = 0; i < episodes; i++) {
+        uint64_t pair[2] = {steps, (uint64_t)weir_dataset_steps(s->dataset, i)};
+        steps = weir_hash64(pair, sizeof pair);
+    }
+    const struct weir_state_field all[WEIR_STATE_FIELDS] = {
+        {"--seed", c->seed},
+        {"--sampling", (uint64_t)c->sampling},
+        {"--batch-size", (uint64_t)c->batch_size},
+        {"--max-batches", (uint64_t)c->max_batches},
+        {"--no-shuffle", c->no_shuffle},
+        {"--drop-last", c->drop_last},
+        {"--train-split", split},
+        {"--rank", (uint64_t)c->rank},
+        {"--world-size", (uint64_t)(c->world_size ? c->world_size : 1)},
+        {"--wrap", c->wrap},
+        {"number-of-episodes", (uint64_t)episodes},
+        {"lengths-of-episodes", steps},
+    };
+    memcpy(fields, all, sizeof all);
+}
+
+int weir_loader_resume(struct weir_loader *loader, struct weir_err *err)
+{
+    struct weir_shared *s = &loader->shared;
+    struct weir_state_field fields[WEIR_STATE_FIELDS];
+    if (!s->config.resume.given)
+        return 0;
+    state_fields(s, fields);
+    int rc = weir_state_check(&s->config.resume, fields, err);
+    if (rc == 0 && s->config.resume.next > s->total)
+        rc = weir_err_set(err, -EINVAL,
+                          "the run that left its state was %llu batches long already, this one has %llu; give "
+                          "a larger --num-epochs",
+                          (unsigned long long)s->config.resume.next, (unsigned long long)s->total);
+    loader->next = s->config.resume.next;
+    return rc;
+}
+
+int weir_loader_save(const struct weir_loader *loader, const char *path, struct weir_err *err)
+{
+    struct weir_state_field fields[WEIR_STATE_FIELDS];
+    state_fields(&loader->shared, fields);
+    return weir_state_write(path, loader->next, fields, err);
+}
+
+int weir_loader_restore(struct weir_loader_config *config, const char *path, struct weir_err *err)
+{
+    return weir_state_read(path, &config->resume, err);
+}
+
+uint64_t weir_loader_position(const struct weir_loader *loader)
+{
+    return loader->next;
+}
