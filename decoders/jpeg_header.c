@@ -1,28 +1,10 @@
 #include "decoders/jpeg_header.h"
+#include "decoders/jpeg_walk_priv.h"
 #include "prof/hash.h"
 
 #include <string.h>
 
-enum {
-    MARKER_SOF0 = 0xC0,
-    MARKER_DHT = 0xC4,
-    MARKER_JPG = 0xC8, /* reserved */
-    MARKER_DAC = 0xCC, /* of arithmetic coding */
-    MARKER_SOF15 = 0xCF,
-    MARKER_RST0 = 0xD0,
-    MARKER_RST7 = 0xD7,
-    MARKER_SOI = 0xD8,
-    MARKER_EOI = 0xD9,
-    MARKER_SOS = 0xDA,
-    MARKER_DQT = 0xDB,
-    MARKER_DRI = 0xDD,
-    MARKER_APP0 = 0xE0,
-    MARKER_APP14 = 0xEE,
-    MARKER_APP15 = 0xEF,
-    MARKER_COM = 0xFE,
-};
 enum { COMPONENTS_MAX = 4, TABLES_MAX = 4, SCANS_MAX = 100 };
-enum { BLOCK = 256 };
 enum { ZERO_STRIDE = 32 }; /* a word is looked at every so many bytes: runs of 39 zeros and more are seen */
 
 struct component {
@@ -39,13 +21,6 @@ struct reader {
     uint8_t adobe_transform;
     bool quantizers[TABLES_MAX], huffman[2][TABLES_MAX]; /* have come: DC, AC */
     uint8_t first_symbol[TABLES_MAX];                    /* of AC tables: the one whose code is all zeros */
-};
-
-/* The body of a segment, without its length. */
-struct segment {
-    uint8_t marker;
-    const uint8_t *body;
-    size_t length;
 };
 
 static const char *const names[WEIR_JPEG_REFUSALS] = {
@@ -75,35 +50,11 @@ const char *weir_jpeg_refusal_name(enum weir_jpeg_refusal refusal)
     return refusal >= 0 && refusal < WEIR_JPEG_REFUSALS ? names[refusal] : "?";
 }
 
-static int u16_at(const uint8_t *bytes)
-{
-    return bytes[0] << 8 | bytes[1];
-}
-
 /* Order matters: each takes in what was before. */
-static void mix(struct weir_jpeg_header *header, const struct segment *segment)
+static void mix(struct weir_jpeg_header *header, const struct weir_jpeg_segment *segment)
 {
     uint64_t words[3] = {header->kind, segment->marker, weir_hash64(segment->body, segment->length)};
     header->kind = weir_hash64(words, sizeof words);
-}
-
-/* The next segment that has a length; false when there is none. */
-static bool next_segment(const uint8_t *bytes, size_t length, size_t *at, struct segment *segment)
-{
-    size_t i = *at;
-    if (i >= length || bytes[i] != 0xFF)
-        return false;
-    while (i < length && bytes[i] == 0xFF)
-        i++;
-    if (i >= length || bytes[i] < MARKER_SOF0 || (bytes[i] >= MARKER_RST0 && bytes[i] <= MARKER_EOI))
-        return false;
-    segment->marker = bytes[i++];
-    if (length - i < 2 || u16_at(bytes + i) < 2 || (size_t)u16_at(bytes + i) > length - i)
-        return false;
-    segment->body = bytes + i + 2;
-    segment->length = (size_t)u16_at(bytes + i) - 2;
-    *at = i + 2 + segment->length;
-    return true;
 }
 
 /* ---- segments ---- */
@@ -151,7 +102,7 @@ static uint32_t mcus_of(const struct reader *r)
     return (width + 8 * h - 1) / (8 * h) * ((height + 8 * v - 1) / (8 * v));
 }
 
-static bool read_frame(struct reader *r, const struct segment *segment)
+static bool read_frame(struct reader *r, const struct weir_jpeg_segment *segment)
 {
     struct weir_jpeg_header *header = r->header;
     const uint8_t *body = segment->body;
@@ -159,8 +110,8 @@ static bool read_frame(struct reader *r, const struct segment *segment)
         return false;
     header->process = process_of(segment->marker - MARKER_SOF0);
     header->bit_depth = body[0];
-    header->height = u16_at(body + 1);
-    header->width = u16_at(body + 3);
+    header->height = weir_jpeg_u16(body + 1);
+    header->width = weir_jpeg_u16(body + 3);
     header->components = body[5];
     if (!header->width || !header->height || header->components < 1 || header->components > COMPONENTS_MAX)
         return false;
@@ -175,7 +126,7 @@ static bool read_frame(struct reader *r, const struct segment *segment)
     return true;
 }
 
-static bool read_quantizers(struct reader *r, const struct segment *segment)
+static bool read_quantizers(struct reader *r, const struct weir_jpeg_segment *segment)
 {
     for (size_t i = 0; i < segment->length;) {
         int id = segment->body[i] & 15, precision = segment->body[i] >> 4;
@@ -202,7 +153,7 @@ static bool codes_fit(const uint8_t counts[16])
     return true;
 }
 
-static bool read_huffman(struct reader *r, const struct segment *segment)
+static bool read_huffman(struct reader *r, const struct weir_jpeg_segment *segment)
 {
     for (size_t i = 0; i < segment->length;) {
         const uint8_t *table = segment->body + i;
@@ -223,7 +174,7 @@ static bool read_huffman(struct reader *r, const struct segment *segment)
     return true;
 }
 
-static void read_application(struct reader *r, const struct segment *segment)
+static void read_application(struct reader *r, const struct weir_jpeg_segment *segment)
 {
     if (segment->marker == MARKER_APP0 && segment->length >= 14 && memcmp(segment->body, "JFIF", 5) == 0)
         r->jfif = true;
@@ -234,7 +185,7 @@ static void read_application(struct reader *r, const struct segment *segment)
 }
 
 /* Takes in a segment before the first scan; false when it does not hold what it says. */
-static bool read_segment(struct reader *r, const struct segment *segment)
+static bool read_segment(struct reader *r, const struct weir_jpeg_segment *segment)
 {
     uint8_t marker = segment->marker;
     if (marker == MARKER_COM || (marker >= MARKER_APP0 && marker <= MARKER_APP15)) {
@@ -247,7 +198,7 @@ static bool read_segment(struct reader *r, const struct segment *segment)
     if (marker == MARKER_DQT)
         return read_quantizers(r, segment);
     if (marker == MARKER_DRI) {
-        r->header->restart_interval = segment->length == 2 ? u16_at(segment->body) : 0;
+        r->header->restart_interval = segment->length == 2 ? weir_jpeg_u16(segment->body) : 0;
         return segment->length == 2;
     }
     if (marker == MARKER_DAC)
@@ -284,7 +235,7 @@ static const struct component *component_of(const struct reader *r, uint8_t id)
     return NULL;
 }
 
-static bool read_scan(struct reader *r, const struct segment *segment)
+static bool read_scan(struct reader *r, const struct weir_jpeg_segment *segment)
 {
     struct weir_jpeg_header *header = r->header;
     const uint8_t *body = segment->body;
@@ -307,7 +258,7 @@ static bool read_scan(struct reader *r, const struct segment *segment)
     header->tables = tables;
     header->color = color_of(r);
     mix(header, segment);
-    mix(header, &(struct segment){MARKER_APP14, (const uint8_t[]){(uint8_t)header->color}, 1});
+    mix(header, &(struct weir_jpeg_segment){MARKER_APP14, (const uint8_t[]){(uint8_t)header->color}, 1});
     return true;
 }
 
@@ -316,8 +267,8 @@ static bool read_header(struct reader *r)
     if (r->length < 4 || r->bytes[0] != 0xFF || r->bytes[1] != MARKER_SOI)
         return false;
     r->at = 2;
-    struct segment segment;
-    while (next_segment(r->bytes, r->length, &r->at, &segment)) {
+    struct weir_jpeg_segment segment;
+    while (weir_jpeg_next_segment(r->bytes, r->length, &r->at, &segment)) {
         if (segment.marker == MARKER_SOS) {
             r->header->scan_offset = r->at;
             return read_scan(r, &segment);
@@ -353,33 +304,6 @@ static bool has_zeros(const uint8_t *bytes, size_t n)
     return false;
 }
 
-/* A loop without branches, for the compiler to make vectors of: at high quality every 64th byte is a stuffed 0xFF, and
- * a search that stops there costs a wrong guess of the processor each time. Reads BLOCK + 1 bytes. */
-static bool block_has_marker(const uint8_t *bytes)
-{
-    uint8_t any = 0;
-    for (int i = 0; i < BLOCK; i++)
-        any |= (uint8_t)((bytes[i] == 0xFF) & (bytes[i + 1] != 0));
-    return any;
-}
-
-/* Where the next 0xFF is that is not stuffed; length when there is none with a byte behind it. */
-static size_t find_marker(const uint8_t *bytes, size_t at, size_t length)
-{
-    while (length - at > BLOCK && !block_has_marker(bytes + at))
-        at += BLOCK;
-    while (at < length) {
-        const uint8_t *found = memchr(bytes + at, 0xFF, length - at);
-        at = found ? (size_t)(found - bytes) : length;
-        if (length - at < 2)
-            return length;
-        if (bytes[at + 1] != 0)
-            return at;
-        at += 2;
-    }
-    return length;
-}
-
 /* From *at to behind the next marker that is no restart; how many restarts came. */
 static enum weir_jpeg_refusal walk_scan(const struct weir_jpeg_header *header, const uint8_t *bytes, size_t length,
                                         size_t *at, uint8_t *marker, uint32_t *restarts)
@@ -387,7 +311,7 @@ static enum weir_jpeg_refusal walk_scan(const struct weir_jpeg_header *header, c
     bool zeros_matter = header->one_scan && !header->zeros_are_flat;
     *restarts = 0;
     for (size_t i = *at;; (*restarts)++) {
-        size_t end = find_marker(bytes, i, length);
+        size_t end = weir_jpeg_find_marker(bytes, i, length);
         if (end == length)
             return WEIR_JPEG_TRUNCATED;
         if (zeros_matter && has_zeros(bytes + i, end - i))
@@ -406,8 +330,8 @@ static enum weir_jpeg_refusal walk_scan(const struct weir_jpeg_header *header, c
 /* From behind a scan to the data of the next one; or the image's end. */
 static enum weir_jpeg_refusal next_scan(const uint8_t *bytes, size_t length, size_t *at, bool *ended)
 {
-    struct segment segment;
-    while (next_segment(bytes, length, at, &segment)) {
+    struct weir_jpeg_segment segment;
+    while (weir_jpeg_next_segment(bytes, length, at, &segment)) {
         bool belongs = segment.marker == MARKER_DHT || segment.marker == MARKER_DQT || segment.marker == MARKER_COM ||
                        segment.marker == MARKER_DRI || segment.marker == MARKER_SOS ||
                        (segment.marker >= MARKER_APP0 && segment.marker <= MARKER_APP15);

@@ -1,0 +1,49 @@
+#include "decoders/jpeg_walk_priv.h"
+
+#include <string.h>
+
+enum { BLOCK = 256 };
+
+bool weir_jpeg_next_segment(const uint8_t *bytes, size_t length, size_t *at, struct weir_jpeg_segment *segment)
+{
+    size_t i = *at;
+    if (i >= length || bytes[i] != 0xFF)
+        return false;
+    while (i < length && bytes[i] == 0xFF)
+        i++;
+    if (i >= length || bytes[i] < MARKER_SOF0 || (bytes[i] >= MARKER_RST0 && bytes[i] <= MARKER_EOI))
+        return false;
+    segment->marker = bytes[i++];
+    if (length - i < 2 || weir_jpeg_u16(bytes + i) < 2 || (size_t)weir_jpeg_u16(bytes + i) > length - i)
+        return false;
+    segment->body = bytes + i + 2;
+    segment->length = (size_t)weir_jpeg_u16(bytes + i) - 2;
+    *at = i + 2 + segment->length;
+    return true;
+}
+
+/* A loop without branches, for the compiler to make vectors of: at high quality every 64th byte is a stuffed 0xFF, and
+ * a search that stops there costs a wrong guess of the processor each time. Reads BLOCK + 1 bytes. */
+static bool block_has_marker(const uint8_t *bytes)
+{
+    uint8_t any = 0;
+    for (int i = 0; i < BLOCK; i++)
+        any |= (uint8_t)((bytes[i] == 0xFF) & (bytes[i + 1] != 0));
+    return any;
+}
+
+size_t weir_jpeg_find_marker(const uint8_t *bytes, size_t at, size_t length)
+{
+    while (length - at > BLOCK && !block_has_marker(bytes + at))
+        at += BLOCK;
+    while (at < length) {
+        const uint8_t *found = memchr(bytes + at, 0xFF, length - at);
+        at = found ? (size_t)(found - bytes) : length;
+        if (length - at < 2)
+            return length;
+        if (bytes[at + 1] != 0)
+            return at;
+        at += 2;
+    }
+    return length;
+}
