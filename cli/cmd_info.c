@@ -37,7 +37,8 @@ static const double AMPLIFICATION_MAX = 4; /* above it, reading costs more than 
 
 struct camera_facts {
     struct weir_camera_probe probe;
-    uint64_t frames, by_library, bytes_min, bytes_max;
+    uint64_t frames, by_library;
+    uint64_t measured, bytes_min, bytes_max; /* frames whose bytes are known, and these */
     double bytes_mean;
     struct weir_frame_cost cost; /* of all frames, each alone */
     double fetch_s;              /* measured, per frame, when that is amplified */
@@ -65,6 +66,8 @@ static int by_value(const void *a, const void *b)
 static void count_bytes(const struct weir_dataset *dataset, int camera, struct camera_facts *facts)
 {
     double sum = 0;
+    facts->cost = (struct weir_frame_cost){0};
+    facts->frames = facts->measured = facts->bytes_max = 0;
     facts->bytes_min = UINT64_MAX;
     for (int e = 0; e < weir_dataset_episodes(dataset); e++)
         for (int t = 0; t < weir_dataset_steps(dataset, e); t++) {
@@ -74,12 +77,25 @@ static void count_bytes(const struct weir_dataset *dataset, int camera, struct c
             facts->cost.own += cost.own;
             facts->cost.read += cost.read;
             facts->cost.unpacked += cost.unpacked;
+            facts->frames++;
+            if (bytes == 0)
+                continue;
+            facts->measured++;
             sum += (double)bytes;
             facts->bytes_min = bytes < facts->bytes_min ? bytes : facts->bytes_min;
             facts->bytes_max = bytes > facts->bytes_max ? bytes : facts->bytes_max;
-            facts->frames++;
         }
-    facts->bytes_mean = sum / (double)facts->frames;
+    facts->bytes_mean = facts->measured ? sum / (double)facts->measured : 0;
+}
+
+/* Where frames end in padded rows is known of those that were read: the first one, and some more for this. */
+static void measure_bytes(struct weir_dataset *dataset, int camera, struct camera_facts *facts)
+{
+    count_bytes(dataset, camera, facts);
+    if (facts->measured == 0 || facts->measured == facts->frames)
+        return;
+    weir_probe_fetch_s(dataset, camera, 64);
+    count_bytes(dataset, camera, facts);
 }
 
 static int state(const struct weir_dataset *dataset, bool actions, struct state_facts *facts)
@@ -136,7 +152,7 @@ static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *fac
         struct weir_storage_kind kind;
         for (int k = 0; weir_dataset_storage(dataset, c, k, &kind); k++)
             facts->cameras[c].by_library += kind.library ? kind.frames : 0;
-        count_bytes(dataset, c, &facts->cameras[c]);
+        measure_bytes(dataset, c, &facts->cameras[c]);
         if (is_amplified(&facts->cameras[c]))
             facts->cameras[c].fetch_s = weir_probe_fetch_s(dataset, c, 15);
     }
@@ -191,6 +207,19 @@ static const char *codec_name(const struct facts *facts, int c)
     return probe->codec == WEIR_CODEC_JPEG ? probe->image.format : weir_dataset_camera(facts->dataset, c)->codec;
 }
 
+static void print_bytes(const struct camera_facts *camera)
+{
+    if (camera->measured == 0) {
+        printf("  bytes/frame not known  ");
+        return;
+    }
+    printf("  %.0f bytes/frame (%llu to %llu", camera->bytes_mean, (unsigned long long)camera->bytes_min,
+           (unsigned long long)camera->bytes_max);
+    if (camera->measured < camera->frames)
+        printf(" in %llu frames read", (unsigned long long)camera->measured);
+    printf(")  ");
+}
+
 static void print_camera(const struct facts *facts, int c)
 {
     const struct camera_facts *camera = &facts->cameras[c];
@@ -201,11 +230,7 @@ static void print_camera(const struct facts *facts, int c)
         printf(" %s %s", image->process, image->subsampling);
     else if (image->format)
         printf(" %dx%d bits", image->components, image->bit_depth);
-    if (camera->bytes_max > 0)
-        printf("  %.0f bytes/frame (%llu to %llu)  ", camera->bytes_mean, (unsigned long long)camera->bytes_min,
-               (unsigned long long)camera->bytes_max);
-    else
-        printf("  bytes/frame not known  ");
+    print_bytes(camera);
     struct weir_storage_kind kind;
     for (int k = 0; weir_dataset_storage(facts->dataset, c, k, &kind); k++) {
         printf("%s%s", k ? ", " : "", kind.text);
@@ -270,6 +295,9 @@ static void print_text(const struct facts *facts, const char *path)
                (unsigned long long)cut);
     print_state("state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
     print_state("actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
+    char note[1024];
+    for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)
+        printf("note: %s\n", note);
     for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
         printf("left out: %s\n", weir_dataset_bad_episode(dataset, i));
 }
@@ -287,7 +315,8 @@ static void json_camera(struct weir_json *json, const struct facts *facts, int c
     weir_json_text(json, "process", camera->probe.image.process);
     weir_json_text(json, "subsampling", camera->probe.image.subsampling);
     weir_json_uint(json, "frames", camera->frames);
-    if (camera->bytes_max > 0) {
+    weir_json_uint(json, "frames_measured", camera->measured);
+    if (camera->measured > 0) {
         weir_json_double(json, "frame_bytes_mean", camera->bytes_mean);
         weir_json_uint(json, "frame_bytes_min", camera->bytes_min);
         weir_json_uint(json, "frame_bytes_max", camera->bytes_max);
@@ -376,6 +405,11 @@ static void print_json(const struct facts *facts, const char *path)
     uint64_t cut;
     weir_json_int(&json, "ragged_episodes", weir_dataset_ragged(dataset, &cut));
     weir_json_uint(&json, "ragged_rows_cut", cut);
+    char note[1024];
+    weir_json_array(&json, "notes");
+    for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)
+        weir_json_text(&json, NULL, note);
+    weir_json_end(&json, ']');
     weir_json_array(&json, "left_out");
     for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
         weir_json_text(&json, NULL, weir_dataset_bad_episode(dataset, i));

@@ -389,22 +389,20 @@ int weir_builder_group(struct weir_h5 *h5, struct weir_episode_builder *builder,
     return rc;
 }
 
-int weir_builder_lengths(struct weir_episode_builder *builder, const float *lengths, uint64_t n, struct weir_err *err)
+int weir_builder_hints(struct weir_episode_builder *builder, const uint32_t *hints, uint64_t n, struct weir_err *err)
 {
     struct weir_track *track = builder->last >= 0 ? &builder->episode->tracks[builder->last] : NULL;
     if (!track || track->rows != WEIR_ROWS_PADDED || n != (uint64_t)track->frames)
         return 0;
-    track->lengths = malloc((size_t)n * sizeof *track->lengths);
-    if (!track->lengths)
+    track->ends = malloc((size_t)n * sizeof *track->ends);
+    if (!track->ends)
         return no_memory(err);
-    for (uint64_t t = 0; t < n; t++) {
-        bool sane = isfinite(lengths[t]) && lengths[t] >= 1 && (double)lengths[t] <= (double)track->row_bytes;
-        track->lengths[t] = sane ? (uint32_t)lengths[t] : WEIR_LENGTH_BAD;
-        if (!sane && !builder->config->tolerant)
-            return weir_err_set(err, -EBADMSG,
-                                "%s[%llu]: compress_len says %g bytes, a row has %zu; repair /compress_len, or pass "
-                                "over bad frames with `weir run --on-error skip`",
-                                track->key, (unsigned long long)t, (double)lengths[t], track->row_bytes);
-    }
+    for (uint64_t t = 0; t < n; t++)
+        atomic_init(&track->ends[t].bytes, hints[t] <= track->row_bytes ? hints[t] : 0);
     return 0;
+}
+
+void weir_builder_note(struct weir_episode_builder *builder, enum weir_note note)
+{
+    builder->episode->note = note;
 }

@@ -2,6 +2,7 @@
 #include "datasets/builder_priv.h"
 #include "datasets/librarian_priv.h"
 #include "prof/recorder.h"
+#include "prof/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -426,6 +427,32 @@ int weir_dataset_ragged(const struct weir_dataset *dataset, uint64_t *rows_cut)
     return n;
 }
 
+bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, size_t size)
+{
+    static const char *const what[WEIR_NOTES] = {
+        [WEIR_NOTE_LENGTHS_UNREADABLE] = "cannot be read as numbers",
+        [WEIR_NOTE_LENGTHS_SHAPE] = "is not of shape (cameras, steps)",
+        [WEIR_NOTE_LENGTHS_VALUES] = "holds values that are no length of a row",
+    };
+    for (int note = 1; note < WEIR_NOTES; note++) {
+        int n = 0, first = 0;
+        for (int e = dataset->n_episodes - 1; e >= 0; e--) {
+            bool has = (int)dataset->episodes[e].note == note;
+            n += has;
+            first = has ? e : first;
+        }
+        if (n == 0 || i-- > 0)
+            continue;
+        snprintf(text, size,
+                 "compress_len %s in %d of %d episodes, the first %s; it is a hint only: frames end where "
+                 "their images end",
+                 what[note], n, dataset->n_episodes, weir_dataset_episode_path(dataset, first));
+        weir_text_printable(text);
+        return true;
+    }
+    return false;
+}
+
 void weir_dataset_library(char *text, size_t size)
 {
     weir_h5_library(text, size);
@@ -451,10 +478,7 @@ int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, voi
                  ? weir_librarian_row(dataset->librarian, file, track->key, (uint64_t)t, buffer, capacity, length, err)
                  : weir_err_set(err, -ENOMEM, "out of memory");
     pthread_mutex_unlock(&dataset->librarian_lock);
-    if (rc < 0 || !track->lengths)
-        return rc;
-    *length = track->lengths[t] < *length ? track->lengths[t] : *length;
-    return 0;
+    return rc;
 }
 
 void weir_dataset_close(struct weir_dataset **dataset)

@@ -31,7 +31,7 @@ struct weir_dataset_config {
      * a file may have any layout. */
     const char *qpos_keys, *action_keys, *image_keys;
     bool allow_ragged; /* parts of an episode that differ in length are cut to the shortest */
-    bool tolerant;     /* leave out episodes that cannot be opened and mark bad frames, instead of failing */
+    bool tolerant;     /* leave out episodes that cannot be opened, instead of failing */
     const char *index; /* file that keeps the index: read when it fits these files, else written; NULL = none */
     int threads;       /* that open files; 0 = one per usable core */
     void (*progress)(void *user, int done, int total); /* from the calling thread; may be NULL */
@@ -87,6 +87,10 @@ struct weir_location {
     size_t length;   /* at most weir_dataset_extent_max */
     size_t payload;  /* after weir_unwrap: the frame begins here in the bytes read */
     size_t payload_length;
+    /* Not NULL: a padded row whose image may end anywhere; weir_note_end is to be told where. Private to datasets/ but
+     * for that. */
+    struct weir_frame_end *end;
+    size_t row_bytes;
     /* private to datasets/: the walk through a heap collection, NULL and zero elsewhere */
     struct weir_heap_slot *heap_slot;
     uint64_t heap_end, heap_at;
@@ -100,6 +104,11 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
  * again. -EBADMSG: the file's structure does not hold what it promised; *reason (static text) says why. */
 int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *location, const uint8_t *bytes,
                 const char **reason);
+
+/* For a location with end, after weir_unwrap: the image at payload takes so many bytes, 0 = it does not end in what was
+ * read. 0: location->payload_length is the frame's, and from now on weir_locate gives no more than that. 1: what was
+ * read was but a part of the row; read location (now all of it) and call again. */
+int weir_note_end(struct weir_location *location, size_t bytes);
 
 /* Chunks over the same rows: whoever unpacks them for one frame has them for all frames of the block. A frame is put
  * together from every piece: read it, unpack it, clip the frame's part out of it. */
@@ -126,8 +135,6 @@ int weir_block_unpack(const struct weir_block *block, uint32_t piece, struct wei
                       const uint8_t *bytes, uint8_t *frame, const uint8_t **unpacked, const char **reason);
 /* Copies what frame t has in the piece to its place in frame (row_bytes); nothing to do when it is there. */
 void weir_block_clip(const struct weir_block *block, uint32_t piece, const uint8_t *unpacked, int t, uint8_t *frame);
-/* Used bytes of a frame put together. */
-size_t weir_block_used(const struct weir_dataset *dataset, int episode, int camera, int t);
 
 /* Reads a frame through the HDF5 library, one at a time. *length is its size; -ENOSPC (err not set) when that is over
  * capacity: call again with more. */
@@ -137,8 +144,7 @@ int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, voi
 /* Largest extent that weir_locate and weir_unwrap ask for, bytes. */
 size_t weir_dataset_extent_max(const struct weir_dataset *dataset);
 
-/* Bytes of the frame as stored (padding of rows included when its length is not known); 0 when only reading it would
- * tell. */
+/* Bytes of the frame as stored, without the padding of its row; 0 when only reading it will tell. */
 size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, int camera, int t);
 
 /* What one frame alone costs: its own bytes, what has to be read, and what has to be unpacked, for it. */
@@ -172,6 +178,16 @@ const char *weir_dataset_layout(const struct weir_dataset *dataset, int episode)
 /* The keys that state and actions came from in this episode. */
 const char *weir_dataset_qpos_key(const struct weir_dataset *dataset, int episode);
 const char *weir_dataset_action_key(const struct weir_dataset *dataset, int episode);
+/* What is odd about episodes and no reason to refuse them. */
+enum weir_note {
+    WEIR_NOTE_NONE,
+    WEIR_NOTE_LENGTHS_UNREADABLE, /* compress_len holds no numbers, was never written, is behind a missing filter */
+    WEIR_NOTE_LENGTHS_SHAPE,      /* it is not (cameras, steps) */
+    WEIR_NOTE_LENGTHS_VALUES,     /* it has values that are no length of any camera's rows */
+    WEIR_NOTES
+};
+/* Line i of what is odd, for people: what, in how many episodes, the first of them. False past the last. */
+bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, size_t size);
 /* Episodes left out at open (tolerant), and why. */
 int weir_dataset_bad_episodes(const struct weir_dataset *dataset);
 const char *weir_dataset_bad_episode(const struct weir_dataset *dataset, int i);

@@ -3,6 +3,7 @@
 #ifndef WEIR_DATASETS_DATASET_OPS_H
 #define WEIR_DATASETS_DATASET_OPS_H
 
+#include "datasets/dataset.h"
 #include "datasets/h5_read_priv.h"
 
 struct weir_episode_builder;
@@ -38,8 +39,11 @@ bool weir_is_depth_name(const char *name);
  * height, width) or 16-bit PNGs stored as other images are. */
 int weir_builder_camera(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err);
 int weir_builder_depth(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err);
-/* Used bytes of each row of the camera named in the call before (n of them, one a frame). */
-int weir_builder_lengths(struct weir_episode_builder *builder, const float *lengths, uint64_t n, struct weir_err *err);
+/* For the camera named in the call before, when its rows are padded: so many bytes of each row will probably hold the
+ * image (n of them, one a frame, 0 = not known). Where it ends is decided by the image. */
+int weir_builder_hints(struct weir_episode_builder *builder, const uint32_t *hints, uint64_t n, struct weir_err *err);
+/* What is odd about the episode and no reason to refuse it. */
+void weir_builder_note(struct weir_episode_builder *builder, enum weir_note note);
 
 /* The dataset looks like images to weir_builder_camera (or weir_builder_depth). */
 bool weir_looks_like_images(const struct weir_h5_shape *shape);

@@ -55,12 +55,33 @@ static int locate_heap(uint64_t file_bytes, const struct weir_track *track, int 
     return WEIR_HOW_EXTENT;
 }
 
+/* Of a padded row: as much as holds the image, as far as that is known. */
+static void locate_end(struct weir_frame_end *end, struct weir_location *location)
+{
+    uint32_t bytes = atomic_load_explicit(&end->bytes, memory_order_relaxed); /* a number, nothing behind it */
+    location->row_bytes = location->length;
+    location->end = bytes & WEIR_END_KNOWN ? NULL : end;
+    bytes &= ~WEIR_END_KNOWN;
+    location->length = bytes ? bytes : location->length;
+}
+
+int weir_note_end(struct weir_location *location, size_t bytes)
+{
+    if (bytes == 0 && location->length < location->row_bytes) {
+        location->length = location->row_bytes;
+        return 1;
+    }
+    location->payload_length = bytes ? bytes : location->length; /* no end: whatever there is, every time */
+    atomic_store_explicit(&location->end->bytes, (uint32_t)location->payload_length | WEIR_END_KNOWN,
+                          memory_order_relaxed); /* any thread finds the same */
+    location->end = NULL;
+    return 0;
+}
+
 int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_location *location)
 {
     const struct weir_track *track = track_of(dataset, episode, camera);
     *location = (struct weir_location){.file = dataset->episodes[episode].file};
-    if (track->lengths && track->lengths[t] == WEIR_LENGTH_BAD)
-        return -EBADMSG;
     switch (track->storage) {
     case WEIR_STORED_CONTIGUOUS:
         location->offset = track->base + (uint64_t)t * track->row_bytes;
@@ -77,7 +98,9 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
     case WEIR_STORED_LIBRARY:
         return WEIR_HOW_LIBRARY;
     }
-    location->length = track->lengths ? track->lengths[t] : track->row_bytes;
+    location->length = track->row_bytes;
+    if (track->ends)
+        locate_end(&track->ends[t], location);
     return WEIR_HOW_EXTENT;
 }
 
@@ -137,12 +160,6 @@ void weir_block_clip(const struct weir_block *block, uint32_t piece, const uint8
 {
     if (unpacked != frame)
         weir_blocks_clip(block->blocks, piece, unpacked, (uint64_t)t, frame);
-}
-
-size_t weir_block_used(const struct weir_dataset *dataset, int episode, int camera, int t)
-{
-    const struct weir_track *track = track_of(dataset, episode, camera);
-    return track->lengths ? track->lengths[t] : track->row_bytes;
 }
 
 struct weir_unpacker *weir_unpacker_open(void)
@@ -216,8 +233,11 @@ size_t weir_track_extent_max(const struct weir_track *track, int steps, uint64_t
 size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, int camera, int t)
 {
     const struct weir_track *track = track_of(dataset, episode, camera);
-    if (track->lengths)
-        return track->lengths[t] == WEIR_LENGTH_BAD ? 0 : track->lengths[t];
+    if (track->storage == WEIR_STORED_CHUNKS && track->offsets[t] == UINT64_MAX)
+        return track->row_bytes; /* of the fill value */
+    uint32_t end = track->ends ? atomic_load_explicit(&track->ends[t].bytes, memory_order_relaxed) : 0;
+    if (track->ends)
+        return end & WEIR_END_KNOWN ? end & ~WEIR_END_KNOWN : 0;
     if (track->storage == WEIR_STORED_HEAP)
         return track->slots[t].ref.length;
     return track->rows == WEIR_ROWS_VLEN ? 0 : track->row_bytes; /* else a row is but a reference */
@@ -253,10 +273,7 @@ void weir_frame_reason(const struct weir_dataset *dataset, int episode, int came
 {
     const struct weir_track *track = track_of(dataset, episode, camera);
     const char *reason = "its place is not known";
-    if (track->lengths && track->lengths[t] == WEIR_LENGTH_BAD)
-        reason = "compress_len is not a length within its row";
-    else if (track->storage == WEIR_STORED_HEAP &&
-             (track->slots[t].ref.length == 0 || track->slots[t].ref.address == 0))
+    if (track->storage == WEIR_STORED_HEAP && (track->slots[t].ref.length == 0 || track->slots[t].ref.address == 0))
         reason = "the frame is empty";
     else if (track->storage == WEIR_STORED_HEAP)
         reason = "its heap reference leads past the end of the file";

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VERSION = 1, BYTE_ORDER_MARK = 0x01020304 };
+enum { VERSION = 2, BYTE_ORDER_MARK = 0x01020304 };
 static const char MAGIC[8] = "WEIRIDX";
 
 struct head {
@@ -28,22 +28,10 @@ struct file_record {
 
 /* ---- writing ---- */
 
-static bool has_bad_lengths(const struct weir_episode *e)
-{
-    for (int i = 0; i < e->n_tracks; i++)
-        for (int t = 0; t < e->tracks[i].frames && e->tracks[i].lengths; t++)
-            if (e->tracks[i].lengths[t] == WEIR_LENGTH_BAD)
-                return true;
-    return false;
-}
-
 /* n episodes, all of one file. */
-static bool may_be_kept(const struct weir_file_index *file, const struct weir_episode *episodes, int n)
+static bool may_be_kept(const struct weir_file_index *file, int n)
 {
-    bool keep = file->n_bad == 0 && n == file->n_episodes && n > 0;
-    for (int i = 0; i < n && keep; i++)
-        keep = !has_bad_lengths(&episodes[i]);
-    return keep;
+    return file->n_bad == 0 && n == file->n_episodes && n > 0;
 }
 
 static void put_file(struct weir_record_writer *w, const struct weir_file_index *file,
@@ -81,7 +69,7 @@ static void put_all(struct weir_record_writer *w, const struct weir_dataset *dat
         int file = dataset->episodes[first].file, n = 1;
         while (first + n < dataset->n_episodes && dataset->episodes[first + n].file == file)
             n++;
-        if (may_be_kept(&dataset->files[file], &dataset->episodes[first], n))
+        if (may_be_kept(&dataset->files[file], n))
             put_file(w, &dataset->files[file], &dataset->episodes[first], n);
         first += n;
     }

@@ -21,6 +21,14 @@ struct weir_heap_slot {
     _Atomic uint64_t payload; /* offset in the file; 0 = not found yet */
 };
 
+/* Where the image ends in a row that is padded: its bytes, and WEIR_END_KNOWN once somebody has read the row. Before
+ * that a length that will do, as the recorder says; 0 = nothing is known. */
+struct weir_frame_end {
+    _Atomic uint32_t bytes;
+};
+
+static const uint32_t WEIR_END_KNOWN = (uint32_t)1 << 31; /* rows are shorter */
+
 enum weir_storage {
     WEIR_STORED_CONTIGUOUS, /* row t is at base + t * row_bytes */
     WEIR_STORED_CHUNKS,     /* row t is at offsets[t], UINT64_MAX where no chunk was ever written */
@@ -44,11 +52,9 @@ struct weir_track {
     uint64_t base;     /* contiguous */
     uint64_t *offsets; /* chunks */
     struct weir_blocks *blocks;
-    uint32_t *lengths;            /* used bytes of each row; NULL = all; LENGTH_BAD = marked bad at open */
+    struct weir_frame_end *ends;  /* of padded rows and fixed strings that are extents; else NULL */
     struct weir_heap_slot *slots; /* heap */
 };
-
-enum { WEIR_LENGTH_BAD = UINT32_MAX };
 
 struct weir_episode {
     int file; /* number of its file in the dataset */
@@ -56,6 +62,7 @@ struct weir_episode {
     char *root; /* its group in the file, "" for a file of one episode */
     int steps;
     int rows_cut; /* by --allow-ragged: longest part less steps */
+    enum weir_note note;
     int qpos_dim, action_dim;
     char *qpos_key, *action_key;
     float *qpos, *actions;
@@ -107,8 +114,8 @@ struct weir_file_result {
 
 /* Opens one file in two steps: what the HDF5 library says about its episodes (one thread at a time; see
  * librarian_priv.h for whom), and where their frames lie (any thread). The second step follows the first whatever it
- * gave; after it an error names the path and the file is empty. With config->tolerant bad frame lengths are marked, and
- * bad episodes of a file of many listed, instead of refused. */
+ * gave; after it an error names the path and the file is empty. With config->tolerant bad episodes of a file of many
+ * are listed instead of refused. */
 void weir_file_describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
 void weir_file_place(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
 void weir_file_result_close(struct weir_file_result *result);

@@ -1,9 +1,13 @@
-/* act-plus-plus after compress_data.py: /observations/images/{camera} uint8 (T, max_len), each row a JPEG padded with
- * zeros; /compress_len (cameras, T), rows in the order of the sorted camera names, says how much of each row is used.
- * The original writes it as float32. Files without it are read too: a JPEG ends by itself. */
+/* act-plus-plus and Mobile ALOHA: /observations/images/{camera} uint8 (T, max_len), each row a JPEG padded with zeros;
+ * /compress_len (cameras, T), float32 as a rule, says how much of each row is used. Its rows are in the order of the
+ * recorder's list of cameras, which is nowhere in the file, or of the cameras' names where compress_data.py wrote it.
+ * So it is a hint only: at step t no image is longer than the largest of the column. Where an image ends it says
+ * itself.
+ */
 #include "datasets/dataset_ops.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,57 +37,91 @@ static bool detect(struct weir_h5 *h5)
     return found;
 }
 
-/* compress_len, (cameras, steps). Whether depth cameras have a row too depends on who wrote it. */
-struct lengths {
-    float *values;
-    uint64_t rows, steps;
+/* Cameras with images of colour, all cameras, their steps, and the longest of their rows. */
+struct images {
+    uint64_t colour, all, steps, row_bytes;
 };
 
-static int read_lengths(struct weir_h5 *h5, int cameras, int with_depth, uint64_t steps, struct lengths *lengths,
-                        struct weir_err *err)
+static struct images look_at(struct weir_h5 *h5, char (*names)[64], int n)
 {
-    *lengths = (struct lengths){0};
-    if (!weir_h5_has(h5, LENGTHS))
-        return 0;
+    struct images images = {.all = (uint64_t)n};
+    for (int i = 0; i < n; i++) {
+        char key[128];
+        struct weir_h5_shape shape;
+        snprintf(key, sizeof key, IMAGES "/%s", names[i]);
+        if (weir_is_depth_name(names[i]))
+            continue;
+        images.colour++;
+        if (weir_h5_shape(h5, key, &shape, NULL) < 0 || shape.rank != 2)
+            continue;
+        images.steps = images.steps ? images.steps : shape.dims[0];
+        images.row_bytes = shape.dims[1] > images.row_bytes ? shape.dims[1] : images.row_bytes;
+    }
+    return images;
+}
+
+/* What all cameras have at step t, at most: of the values that are lengths of a row. */
+static bool take_column(const float *values, uint64_t rows, const struct images *images, uint64_t t, uint32_t *hint)
+{
+    bool fine = true;
+    for (uint64_t row = 0; row < rows; row++) {
+        float bytes = values[row * images->steps + t];
+        bool sane = bytes >= 0 && bytes < 0x1p31f &&
+                    (double)bytes < (double)images->row_bytes + 1; /* 0: of a camera of depth */
+        uint32_t length = sane ? (uint32_t)ceilf(bytes) : 0;
+        *hint = length > *hint ? length : *hint;
+        fine &= sane;
+    }
+    return fine;
+}
+
+/* The hints of compress_len, one a step; NULL (0) when there are none. What is odd about it is noted. */
+static int read_hints(struct weir_h5 *h5, struct weir_episode_builder *builder, const struct images *images,
+                      uint32_t **hints, struct weir_err *err)
+{
     struct weir_h5_shape shape;
-    int rc = weir_h5_read_floats(h5, LENGTHS, &lengths->values, &shape, err);
-    if (rc < 0)
-        return rc;
-    lengths->rows = shape.dims[0];
-    lengths->steps = shape.dims[1];
-    bool fits = lengths->rows == (uint64_t)cameras || lengths->rows == (uint64_t)with_depth;
-    if (shape.rank == 2 && fits && lengths->steps == steps)
+    struct weir_err why = WEIR_ERR_NONE;
+    float *values = NULL;
+    *hints = NULL;
+    if (!weir_h5_has(h5, LENGTHS) || images->steps == 0)
         return 0;
-    free(lengths->values);
-    lengths->values = NULL;
-    return weir_err_set(err, -EBADMSG, LENGTHS ": its shape is not (%d cameras, %llu steps)", cameras,
-                        (unsigned long long)steps);
+    int rc = weir_h5_shape(h5, LENGTHS, &shape, &why);
+    if (rc == 0 && (shape.rank != 2 || (shape.dims[0] != images->colour && shape.dims[0] != images->all) ||
+                    shape.dims[1] != images->steps)) {
+        weir_builder_note(builder, WEIR_NOTE_LENGTHS_SHAPE);
+        return 0;
+    }
+    rc = rc < 0 ? rc : weir_h5_read_floats(h5, LENGTHS, &values, &shape, &why);
+    if (rc == 0)
+        *hints = calloc(images->steps, sizeof **hints);
+    if (rc == -ENOMEM || (rc == 0 && !*hints)) {
+        free(values);
+        return weir_err_set(err, -ENOMEM, LENGTHS ": out of memory");
+    }
+    if (rc < 0)
+        weir_builder_note(builder, WEIR_NOTE_LENGTHS_UNREADABLE);
+    for (uint64_t t = 0; t < images->steps && rc == 0; t++)
+        if (!take_column(values, shape.dims[0], images, t, &(*hints)[t]))
+            weir_builder_note(builder, WEIR_NOTE_LENGTHS_VALUES);
+    free(values);
+    return 0;
 }
 
 static int add_cameras(struct weir_h5 *h5, struct weir_episode_builder *builder, char (*names)[64], int n,
                        struct weir_err *err)
 {
-    struct lengths lengths;
-    uint64_t steps = 0, row = 0;
-    int cameras = 0;
-    char key[128];
-    for (int i = 0; i < n; i++) {
-        struct weir_h5_shape shape;
-        snprintf(key, sizeof key, IMAGES "/%s", names[i]);
-        cameras += !weir_is_depth_name(names[i]);
-        if (steps == 0 && !weir_is_depth_name(names[i]) && weir_h5_shape(h5, key, &shape, NULL) == 0)
-            steps = shape.dims[0];
-    }
-    int rc = read_lengths(h5, cameras, n, steps, &lengths, err);
+    struct images images = look_at(h5, names, n);
+    uint32_t *hints;
+    int rc = read_hints(h5, builder, &images, &hints, err);
     for (int i = 0; i < n && rc == 0; i++) {
+        char key[128];
         snprintf(key, sizeof key, IMAGES "/%s", names[i]);
-        bool depth = weir_is_depth_name(names[i]), has_row = !depth || lengths.rows == (uint64_t)n;
+        bool depth = weir_is_depth_name(names[i]);
         rc = depth ? weir_builder_depth(builder, names[i], key, err) : weir_builder_camera(builder, names[i], key, err);
-        if (rc == 0 && lengths.values && has_row)
-            rc = weir_builder_lengths(builder, lengths.values + row * steps, steps, err);
-        row += has_row;
+        if (rc == 0 && hints && !depth)
+            rc = weir_builder_hints(builder, hints, images.steps, err);
     }
-    free(lengths.values);
+    free(hints);
     return rc;
 }
 

@@ -7,11 +7,11 @@
 #include <string.h>
 
 struct episode_record {
-    int32_t steps, rows_cut, qpos_dim, action_dim, n_tracks, reserved;
+    int32_t steps, rows_cut, qpos_dim, action_dim, n_tracks, note;
 };
 
 struct track_record {
-    int32_t width, height, frames, storage, rows, has_lengths;
+    int32_t width, height, frames, storage, rows, has_ends;
     uint64_t row_bytes, base;
 };
 
@@ -52,9 +52,8 @@ void weir_record_put_text(struct weir_record_writer *w, const char *text)
 static void put_track(struct weir_record_writer *w, const struct weir_track *track, const char *name)
 {
     size_t frames = (size_t)track->frames;
-    struct track_record record = {
-        track->width,         track->height,          track->frames,    (int32_t)track->storage,
-        (int32_t)track->rows, track->lengths != NULL, track->row_bytes, track->base};
+    struct track_record record = {track->width,         track->height,       track->frames,    (int32_t)track->storage,
+                                  (int32_t)track->rows, track->ends != NULL, track->row_bytes, track->base};
     weir_record_put(w, &record, sizeof record);
     weir_record_put_text(w, track->key);
     weir_record_put_text(w, track->codec);
@@ -64,8 +63,8 @@ static void put_track(struct weir_record_writer *w, const struct weir_track *tra
         weir_record_put(w, track->offsets, frames * sizeof *track->offsets);
     if (track->storage == WEIR_STORED_HEAP)
         weir_record_put(w, track->slots, frames * sizeof *track->slots);
-    if (track->lengths)
-        weir_record_put(w, track->lengths, frames * sizeof *track->lengths);
+    if (track->ends)
+        weir_record_put(w, track->ends, frames * sizeof *track->ends);
     if (track->storage == WEIR_STORED_BLOCKS) {
         struct blocks_record blocks = {track->blocks->grid, track->blocks->filters, {0}};
         memcpy(blocks.fill, track->blocks->fill, sizeof blocks.fill);
@@ -77,7 +76,7 @@ static void put_track(struct weir_record_writer *w, const struct weir_track *tra
 void weir_record_put_episode(struct weir_record_writer *w, const struct weir_episode *e)
 {
     size_t steps = (size_t)e->steps;
-    struct episode_record record = {e->steps, e->rows_cut, e->qpos_dim, e->action_dim, e->n_tracks, 0};
+    struct episode_record record = {e->steps, e->rows_cut, e->qpos_dim, e->action_dim, e->n_tracks, (int32_t)e->note};
     weir_record_put(w, &record, sizeof record);
     weir_record_put_text(w, e->layout->name);
     weir_record_put_text(w, e->root);
@@ -162,6 +161,17 @@ static void get_blocks(struct weir_record_cursor *c, struct weir_track *track)
     blocks->chunks = get_array(c, blocks->n_chunks, sizeof *blocks->chunks);
 }
 
+/* What is read is a hint at most, whoever wrote it. */
+static void get_ends(struct weir_record_cursor *c, struct weir_track *track)
+{
+    uint64_t frames = (uint64_t)track->frames;
+    track->ends = get_array(c, frames, sizeof *track->ends);
+    bool padded = track->rows == WEIR_ROWS_PADDED || track->rows == WEIR_ROWS_STRINGS;
+    for (uint64_t t = 0; t < frames && track->ends; t++)
+        if (!padded || atomic_load_explicit(&track->ends[t].bytes, memory_order_relaxed) > track->row_bytes)
+            c->bad = true; /* nor has anybody known it then */
+}
+
 static void get_track(struct weir_record_cursor *c, struct weir_track *track, char name[WEIR_NAME_MAX], int steps)
 {
     const struct track_record *record = weir_record_get(c, sizeof *record);
@@ -189,11 +199,8 @@ static void get_track(struct weir_record_cursor *c, struct weir_track *track, ch
         track->offsets = get_array(c, frames, sizeof *track->offsets);
     if (track->storage == WEIR_STORED_HEAP)
         track->slots = get_array(c, frames, sizeof *track->slots);
-    if (record->has_lengths)
-        track->lengths = get_array(c, frames, sizeof *track->lengths);
-    for (uint64_t t = 0; t < frames && track->lengths; t++)
-        if (track->lengths[t] > track->row_bytes && track->lengths[t] != WEIR_LENGTH_BAD)
-            c->bad = true;
+    if (record->has_ends)
+        get_ends(c, track);
     if (track->storage == WEIR_STORED_BLOCKS && !c->bad)
         get_blocks(c, track);
     if (!track->key || !track->codec || (track->storage == WEIR_STORED_LIBRARY && !track->why))
@@ -204,7 +211,7 @@ void weir_record_episode(struct weir_record_cursor *c, struct weir_episode *e)
 {
     const struct episode_record *record = weir_record_get(c, sizeof *record);
     if (!record || record->steps < 1 || record->rows_cut < 0 || record->qpos_dim < 1 || record->action_dim < 1 ||
-        record->n_tracks < 0 || record->n_tracks > WEIR_CAMERAS_MAX) {
+        record->n_tracks < 0 || record->n_tracks > WEIR_CAMERAS_MAX || record->note < 0 || record->note >= WEIR_NOTES) {
         c->bad = true;
         return;
     }
@@ -214,6 +221,7 @@ void weir_record_episode(struct weir_record_cursor *c, struct weir_episode *e)
                                .qpos_dim = record->qpos_dim,
                                .action_dim = record->action_dim,
                                .n_tracks = record->n_tracks,
+                               .note = (enum weir_note)record->note,
                                .is_lent = true};
     const char *layout = weir_record_text(c);
     e->layout = layout ? weir_layout_by_name(layout) : NULL;
@@ -259,7 +267,7 @@ int weir_record_own(struct weir_episode *e)
     for (int i = 0; i < e->n_tracks; i++) {
         struct weir_track *track = &e->tracks[i];
         fine &= own_text(&track->key);
-        fine &= own(&track->lengths, (size_t)track->frames * sizeof *track->lengths);
+        fine &= own(&track->ends, (size_t)track->frames * sizeof *track->ends);
     }
     e->is_lent = false;
     return fine ? 0 : -ENOMEM;

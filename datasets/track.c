@@ -258,6 +258,21 @@ static int place(struct placing *p)
     }
 }
 
+/* Where images end is kept of rows that are extents; others come whole, whatever is in them. */
+static int place_ends(struct placing *p)
+{
+    struct weir_track *track = p->track;
+    bool padded = track->rows == WEIR_ROWS_PADDED || track->rows == WEIR_ROWS_STRINGS;
+    if (!padded || (track->storage != WEIR_STORED_CONTIGUOUS && track->storage != WEIR_STORED_CHUNKS)) {
+        free(track->ends);
+        track->ends = NULL;
+        return 0;
+    }
+    if (!track->ends)
+        track->ends = calloc((size_t)track->frames, sizeof *track->ends);
+    return track->ends ? 0 : no_memory(p);
+}
+
 int weir_track_place(struct weir_track *track, const struct weir_h5_description *description,
                      const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err)
 {
@@ -267,14 +282,14 @@ int weir_track_place(struct weir_track *track, const struct weir_h5_description 
         weir_blocks_close(track->blocks);
         track->blocks = NULL;
     }
-    return rc;
+    return rc < 0 ? rc : place_ends(&p);
 }
 
 size_t weir_track_bytes(const struct weir_track *track)
 {
     size_t frames = (size_t)track->frames;
-    return (track->offsets ? frames * sizeof *track->offsets : 0) +
-           (track->lengths ? frames * sizeof *track->lengths : 0) + (track->slots ? frames * sizeof *track->slots : 0) +
+    return (track->offsets ? frames * sizeof *track->offsets : 0) + (track->ends ? frames * sizeof *track->ends : 0) +
+           (track->slots ? frames * sizeof *track->slots : 0) +
            (track->blocks ? sizeof *track->blocks + track->blocks->n_chunks * sizeof *track->blocks->chunks : 0);
 }
 
@@ -283,7 +298,7 @@ void weir_track_close(struct weir_track *track)
     free(track->key);
     free(track->offsets);
     weir_blocks_close(track->blocks);
-    free(track->lengths);
+    free(track->ends);
     free(track->slots);
 }
 

@@ -358,13 +358,19 @@ void weir_ahead_take(struct weir_ahead *a, uint64_t ticket, struct weir_ahead_ta
         give_back_chain(a, &taken->chain); /* the kernel has it */
 }
 
+/* What was planned may reach further: where a frame ends in its row was found out meanwhile. */
+static bool has_extent(const struct weir_ahead_entry *e, const struct weir_extent *x)
+{
+    return e->extent.file == x->file && e->extent.offset == x->offset && e->extent.length >= x->length;
+}
+
 int weir_ahead_find(struct weir_ahead *a, struct weir_ahead_taken *taken, const struct weir_extent *extent)
 {
     give_back_given(a, taken);
     for (int *link = &taken->chain; *link != WEIR_AHEAD_NONE;) {
         int i = *link;
         struct weir_ahead_entry *e = &a->entries[i];
-        if (!same_extent(&e->extent, extent)) {
+        if (!has_extent(e, extent)) {
             link = &e->next;
             continue;
         }

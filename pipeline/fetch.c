@@ -1,4 +1,5 @@
 #include "pipeline/fetch.h"
+#include "decoders/frame_end.h"
 #include "prof/recorder.h"
 
 #include <errno.h>
@@ -134,6 +135,8 @@ static int by_extent(struct weir_fetcher *fetcher, struct weir_location *locatio
         rc = weir_unwrap(fetcher->dataset, location, data, &why);
         if (rc < 0)
             snprintf(fetcher->reason, sizeof fetcher->reason, "%s", why);
+        if (rc == 0 && location->end)
+            rc = weir_note_end(location, weir_frame_end(data + location->payload, location->payload_length));
         if (rc == 1)
             continue;
         *bytes = data + location->payload;
@@ -249,7 +252,7 @@ static int from_block(struct weir_fetcher *fetcher, int episode, int camera, int
         return rc;
     uint8_t *row = direct ? into : fetcher->row;
     *bytes = row;
-    *length = weir_block_used(fetcher->dataset, episode, camera, t);
+    *length = block.row_bytes;
     return weir_fetch_block(fetcher, episode, camera, &t, &row, 1);
 }
 

@@ -212,8 +212,7 @@ static void load_items(struct weir_worker *worker, int from, int n, size_t row_b
             lose(worker, item, rc, why);
             continue;
         }
-        size_t used = weir_block_used(worker->shared->dataset, item->image.episode, item->image.camera, item->image.t);
-        int bad = weir_image_decode(worker, &item->image, gather->rows[i], used);
+        int bad = weir_image_decode(worker, &item->image, gather->rows[i], row_bytes);
         if (bad < 0)
             lose(worker, item, bad, weir_decoder_reason(worker->decoder));
         else

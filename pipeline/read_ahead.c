@@ -7,11 +7,12 @@
 #include <string.h>
 
 enum {
-    LOOK_HANDLES = 2,     /* of files that are only looked at */
-    SAMPLES = 64,         /* frames that stand for the dataset */
-    TRIAL_SAMPLES = 1536, /* frames to try engines on */
-    WINDOW = 1 << 16,     /* tickets to look ahead where there is little to read */
-    LOOK_AT_ONCE = 1000,  /* frames, before what was found is read */
+    LOOK_HANDLES = 2,        /* of files that are only looked at */
+    SAMPLES = 64,            /* frames that stand for the dataset */
+    SAMPLE_BYTES = 16 << 10, /* that stand for a frame: where it ends in a padded row is not known yet */
+    TRIAL_SAMPLES = 1536,    /* frames to try engines on */
+    WINDOW = 1 << 16,        /* tickets to look ahead where there is little to read */
+    LOOK_AT_ONCE = 1000,     /* frames, before what was found is read */
 };
 static const double NEARLY_ALL = 0.95; /* cached: hints would tell the kernel nothing */
 
@@ -62,7 +63,8 @@ static bool extent_of(const struct weir_dataset *dataset, int episode, int camer
     return extent->length > 0;
 }
 
-static int sample_frames(const struct weir_dataset *dataset, struct weir_extent *extents, int n)
+/* most: no more than so many bytes of each. */
+static int sample_frames(const struct weir_dataset *dataset, struct weir_extent *extents, int n, size_t most)
 {
     int found = 0, episodes = weir_dataset_episodes(dataset), cameras = weir_dataset_cameras(dataset);
     for (int i = 0; i < n; i++) {
@@ -70,7 +72,10 @@ static int sample_frames(const struct weir_dataset *dataset, struct weir_extent 
         int episode = (int)(random % (uint64_t)episodes);
         int t = (int)((random >> 32) % (uint64_t)weir_dataset_steps(dataset, episode));
         int camera = cameras ? i % cameras : 0;
-        found += cameras && extent_of(dataset, episode, camera, t, &extents[found]);
+        if (!cameras || !extent_of(dataset, episode, camera, t, &extents[found]))
+            continue;
+        extents[found].length = extents[found].length < most ? extents[found].length : most;
+        found++;
     }
     return found;
 }
@@ -86,7 +91,7 @@ static void choose(struct weir_shared *s)
         .threads = s->config.num_workers,
         .depth = s->config.io_depth,
         .extents = extents,
-        .n = extents ? sample_frames(s->dataset, extents, TRIAL_SAMPLES) : 0,
+        .n = extents ? sample_frames(s->dataset, extents, TRIAL_SAMPLES, SIZE_MAX) : 0,
     };
     weir_io_choose(&r->choice, &config);
     r->used = r->choice.engine;
@@ -100,7 +105,7 @@ int weir_reading_open(struct weir_shared *s, struct weir_err *err)
     r->samples = malloc(sizeof *r->samples * SAMPLES);
     if (!r->samples)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    r->n_samples = sample_frames(s->dataset, r->samples, SAMPLES);
+    r->n_samples = sample_frames(s->dataset, r->samples, SAMPLES, SAMPLE_BYTES);
     int rc = s->config.cold ? weir_page_cache_drop(s->files, &r->cold, err) : 0;
     if (rc == 0 && s->config.direct)
         rc = weir_file_set_direct(s->files, err);

@@ -1,5 +1,6 @@
 /* libFuzzer: a hostile JPEG before a GPU's decoder. What is read stays within the bytes (sanitizers see to that); what
  * is taken is what it claims; and a whole frame stays one when the bytes behind it are cut off. */
+#include "decoders/frame_end.h"
 #include "decoders/gpu_jpeg.h"
 
 #include <stdlib.h>
@@ -30,8 +31,22 @@ static void check_taken(const struct weir_jpeg_header *header, const struct weir
     }
 }
 
+/* The end in a padded row: the same, whatever follows it. */
+static void check_end(const uint8_t *data, size_t size)
+{
+    size_t end = weir_frame_end(data, size);
+    require(end <= size);
+    if (end == 0)
+        return;
+    uint8_t *copy = malloc(end);
+    memcpy(copy, data, end);
+    require(weir_frame_end(copy, end) == end && weir_frame_end(copy, end - 1) == 0);
+    free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    check_end(data, size);
     for (int engine = 0; engine < WEIR_GPU_JPEG_ENGINES; engine++) {
         struct weir_jpeg_header header, again;
         struct weir_gpu_jpeg_frame frame, cut;
@@ -41,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (refusal != WEIR_JPEG_TAKEN)
             continue;
         check_taken(&header, &frame, size, (enum weir_gpu_jpeg_engine)engine);
+        require(frame.length == weir_frame_end(data, size));
         uint8_t *copy = malloc(frame.length);
         memcpy(copy, data, frame.length);
         require(weir_gpu_jpeg_look(copy, frame.length, (enum weir_gpu_jpeg_engine)engine, &again, &cut) ==

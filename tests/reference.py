@@ -89,7 +89,6 @@ class Camera:
     name: str
     key: str
     depth: bool
-    lengths: np.ndarray = None  # of padded rows, where the file says
 
 
 @dataclasses.dataclass
@@ -114,14 +113,8 @@ def act(root):
 
 
 def act_plus_plus(root):
-    parts = act(root)
-    if "compress_len" in root:
-        lengths = root["compress_len"][()]
-        color = [c for c in parts.cameras if not c.depth]
-        with_row = color if len(lengths) == len(color) else parts.cameras
-        for camera, row in zip(with_row, lengths):
-            camera.lengths = row
-    return parts
+    """compress_len has its rows in whatever order the recorder had; a frame ends where its JPEG ends."""
+    return act(root)
 
 
 def agilex(root):
@@ -262,13 +255,7 @@ def frame(item, camera, t):
         return item[t].astype(np.uint16).reshape(item.shape[1:3]) if camera.depth else item[t]
     if item.dtype.kind in "SV" or item.id.get_type().get_class() in (h5py.h5t.STRING, h5py.h5t.OPAQUE):
         return decode(stored_bytes(item, t), camera.depth)
-    data = item[t].tobytes()
-    if camera.lengths is not None:
-        length = float(camera.lengths[t])
-        if not 1 <= length <= len(data):  # so is NaN
-            raise Unreadable(f"compress_len {length}")
-        data = data[:int(length)]
-    return decode(data, camera.depth)
+    return decode(item[t].tobytes(), camera.depth)
 
 
 def moments(rows):

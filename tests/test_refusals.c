@@ -22,9 +22,6 @@ TestSuite(refusals, .init = fixture_open, .fini = fixture_close);
 enum { STEPS = 6 };
 
 static const struct h5fx_episode act = {.steps = STEPS, .cameras = {{.name = "top"}, {.name = "wrist"}}};
-static const struct h5fx_episode actpp = {
-    .steps = STEPS, .cameras = {{.name = "top", .content = H5FX_PADDED}, {.name = "wrist", .content = H5FX_PADDED}}};
-
 Test(refusals, numbers_that_are_none)
 {
     const double odd[] = {NAN, INFINITY, -INFINITY};
@@ -77,12 +74,6 @@ Test(refusals, cameras_nobody_asked_for_are_not_looked_at)
     err = WEIR_ERR_NONE;
     cr_assert_eq(open_with(path, "top,", &err), -EINVAL);
     cr_assert(strstr(err.text, "empty name"), "%s", err.text);
-    path = bad_input_episodes(&actpp);
-    double lengths[2 * STEPS] = {[0 ... STEPS - 1] = 100, [STEPS... 2 * STEPS - 1] = 1e9};
-    h5fx_put(bad_input_episode(1), "/compress_len", "f32", 2, (uint64_t[]){2, STEPS}, lengths);
-    err = WEIR_ERR_NONE;
-    cr_assert_eq(open_with(path, "top", &err), 1, "%s", err.text);
-    cr_assert_eq(open_with(path, "wrist", &err), -EBADMSG);
 }
 
 Test(refusals, depth_beside_raw_images_is_passed_over)
