@@ -107,7 +107,7 @@ static void run_span(int calls)
     uint64_t start = weir_clock_ticks();
     for (int i = 0; i < calls; i++) {
         forget();
-        weir_span(WEIR_STAGE_TOTAL_GETITEM, weir_clock_ticks() - start);
+        weir_span(WEIR_STAGE_TOTAL_GETITEM, start, weir_clock_ticks());
     }
 }
 

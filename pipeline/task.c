@@ -105,7 +105,7 @@ static void begin(_Atomic uint64_t *start, uint64_t now)
 
 static void end_span(int stage, const _Atomic uint64_t *start)
 {
-    weir_span(stage, weir_clock_ticks() - atomic_load_explicit(start, memory_order_relaxed));
+    weir_span(stage, atomic_load_explicit(start, memory_order_relaxed), weir_clock_ticks());
 }
 
 /* So many parts of the sample are done. Decrements are acquire-release: whoever takes the last one has seen all that

@@ -298,3 +298,40 @@ int weir_trace_sort(struct weir_trace *trace)
     trace->events_room = trace->n_events;
     return 0;
 }
+
+enum { NEST_DEPTH = 64 }; /* as deep as ranges of a thread are recorded */
+
+/* The ranges of a row that are open at a time, outermost first. */
+struct nest {
+    int n;
+    struct {
+        int64_t end_ns, was_ns; /* now, and before it was cut */
+    } open[NEST_DEPTH];
+};
+
+static void nest_range(struct nest *row, struct weir_event *event)
+{
+    int64_t was = event->start_ns + event->duration_ns, end = was;
+    while (row->n > 0 && row->open[row->n - 1].end_ns <= event->start_ns)
+        row->n--;
+    if (row->n > 0 && end >= row->open[row->n - 1].end_ns && end <= row->open[row->n - 1].was_ns)
+        end = row->open[row->n - 1].end_ns - 1; /* not before it began: what ended by then is no longer open */
+    if (event->duration_ns > 0)
+        event->duration_ns = end - event->start_ns;
+    if (row->n < NEST_DEPTH) {
+        row->open[row->n].end_ns = end;
+        row->open[row->n++].was_ns = was;
+    }
+}
+
+int weir_trace_nest(struct weir_trace *trace)
+{
+    struct nest *rows = calloc((size_t)trace->n_tracks + 1, sizeof *rows);
+    if (!rows)
+        return -ENOMEM;
+    for (size_t i = 0; i < trace->n_events; i++)
+        if (trace->events[i].kind == WEIR_EVENT_RANGE && trace->events[i].duration_ns >= 0)
+            nest_range(&rows[trace->events[i].track], &trace->events[i]);
+    free(rows);
+    return 0;
+}

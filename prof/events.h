@@ -133,6 +133,10 @@ int64_t weir_trace_track(struct weir_trace *trace, int64_t pid, int64_t tid, boo
 int weir_trace_add(struct weir_trace *trace, const struct weir_event *event);
 /* By start; of those that start together the longer first; else in the order they came. 0 or -ENOMEM. */
 int weir_trace_sort(struct weir_trace *trace);
+/* Of a sorted trace: a range that ends in the same ns as the one around it on its row ends 1 ns before it. Readers add
+ * ts and dur as doubles, and take an inner range that then seems to end later for one that overlaps in part:
+ * TensorBoard's plugin drops it. 0 or -ENOMEM. */
+int weir_trace_nest(struct weir_trace *trace);
 /* True when memory was short at some intern: the trace is not whole. */
 bool weir_trace_failed(const struct weir_trace *trace);
 

@@ -528,17 +528,16 @@ void weir_lap_(struct weir_thread *t, struct weir_lap *lap, int stage)
 }
 
 /* A span has no time of its own: all of it is nested. */
-void weir_span_(struct weir_thread *t, int stage, uint64_t ticks)
+void weir_span_(struct weir_thread *t, int stage, uint64_t start, uint64_t end)
 {
     struct weir_cell *cell = cell_of(t, stage);
+    uint64_t ticks = end > start ? end - start : 0;
     if (!cell)
         return;
     record(cell, ticks);
     add(&cell->nested, ticks);
-    if (__builtin_expect(weir_recording() != 0, 0)) {
-        uint64_t now = weir_clock_ticks();
-        weir_async_record_((weir_name)stage, now - ticks, now, weir_item_self);
-    }
+    if (__builtin_expect(weir_recording() != 0, 0))
+        weir_async_record_((weir_name)stage, start, end, weir_item_self);
 }
 
 /* ---- own cost ---- */

@@ -43,7 +43,7 @@ extern __thread struct weir_thread *weir_thread_self __attribute__((tls_model("i
 void weir_zone_begin_(struct weir_thread *thread, int stage);
 void weir_zone_end_(struct weir_thread *thread);
 void weir_zone_carve_(struct weir_thread *thread, int stage, uint64_t ticks);
-void weir_span_(struct weir_thread *thread, int stage, uint64_t ticks);
+void weir_span_(struct weir_thread *thread, int stage, uint64_t start, uint64_t end);
 void weir_zone_shapes_(struct weir_thread *thread, uint32_t shapes);
 
 /* Opens a zone on the calling thread; the innermost zone open is closed by weir_zone_end. Of zones nested deeper than
@@ -69,11 +69,12 @@ static inline void weir_zone_carve(int stage, uint64_t ticks)
         weir_zone_carve_(weir_thread_self, stage, ticks);
 }
 
-/* Records a span that began on some thread and ends on this one. It takes no time from open zones. */
-static inline void weir_span(int stage, uint64_t ticks)
+/* Records a span that began on some thread and ends on this one, both as weir_clock_ticks() had it there. It takes no
+ * time from open zones. */
+static inline void weir_span(int stage, uint64_t start, uint64_t end)
 {
     if (weir_thread_self)
-        weir_span_(weir_thread_self, stage, ticks);
+        weir_span_(weir_thread_self, stage, start, end);
 }
 
 /* The shapes of what the innermost open zone works on (weir_shapes_intern); recorded under record_shapes. */

@@ -9,8 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* kineto's base: a multiple of three months, so that times since it are short numbers. */
-static const int64_t base_step_ns = INT64_C(7889238) * 1000000000;
+/* Readers keep ts, us with three decimals, in a double: since the beginning of the day (UTC) it is exact to 0.02 ns,
+ * and to 0.2 ns after a window of ten days. Kineto's base, a multiple of three months, is not: there 1 ns is one step
+ * of a double, and what two of them add up to is off by one. It is the day and not the window's beginning, because the
+ * traces of several ranks are laid beside each other by ts. */
+static const int64_t base_step_ns = INT64_C(86400) * 1000000000;
 
 struct build {
     const struct weir_window *window;
@@ -286,6 +289,8 @@ int weir_window_trace(const struct weir_window *window, const struct weir_export
         rc = -ENOMEM;
     if (rc == 0)
         rc = weir_trace_sort(b.trace);
+    if (rc == 0)
+        rc = weir_trace_nest(b.trace);
     weir_symbols_close(&b.symbols);
     free(b.names);
     free(b.stacks);

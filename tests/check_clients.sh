@@ -1,6 +1,6 @@
 #!/bin/bash
 # Reads traces with the programs that they are written for: TensorBoard's PYTORCH_PROFILER plugin (its back end, and the
-# page itself in Chromium), HolisticTraceAnalysis, and the rules of PyTorch's trace validator.
+# page itself in Chromium), HolisticTraceAnalysis, Perfetto's trace processor, and the rules of PyTorch's trace validator.
 #   tests/check_clients.sh [--expect-dataloader PERCENT] [TRACE.pt.trace.json[.gz]...]
 # Without a trace it makes one with a GPU and one without (build/release/tests/make_trace), whose steps wait for 30 %,
 # and records steps on the stand-in for a GPU (make_gpu_trace).
@@ -46,6 +46,8 @@ check() {
     "$python" tests/clients/tb_screenshot.py "$logdir" "build/clients/$name.png" --expect "$name" --expect DataLoader
 }
 
+printf -- '---- Perfetto\n'
+"$python" tests/clients/perfetto_check.py "$@"
 for trace in "$@"; do
     case $trace in "$work"/stand-in.*) expect=() ;; esac # recorded, by real clocks
     check "$trace"

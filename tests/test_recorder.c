@@ -68,7 +68,7 @@ Test(recorder, a_thread_that_is_not_attached_records_nothing)
 {
     weir_zone_begin(WEIR_STAGE_COLLATE);
     weir_zone_carve(WEIR_STAGE_TO_TENSOR, 100);
-    weir_span(WEIR_STAGE_TOTAL_GETITEM, 100);
+    weir_span(WEIR_STAGE_TOTAL_GETITEM, 0, 100);
     weir_zone_end();
     weir_thread_detach();
     struct weir_snapshot *s = take();
@@ -231,7 +231,7 @@ Test(recorder, a_span_takes_no_time_from_zones)
 {
     attach();
     weir_zone_begin(WEIR_STAGE_COLLATE);
-    weir_span(WEIR_STAGE_TOTAL_GETITEM, in_ticks(5e9));
+    weir_span(WEIR_STAGE_TOTAL_GETITEM, 0, in_ticks(5e9));
     spin_ns(100000);
     weir_zone_end();
     struct weir_snapshot *s = take();
@@ -248,7 +248,7 @@ Test(recorder, a_span_takes_no_time_from_zones)
 
 static void record_ns(int stage, uint64_t ns)
 {
-    weir_span(stage, in_ticks((double)ns));
+    weir_span(stage, 0, in_ticks((double)ns));
 }
 
 Test(recorder, quantiles_come_from_the_histogram)

@@ -5,6 +5,8 @@
 #include "prof/window_priv.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -92,8 +94,8 @@ Test(window_trace, one_tick_is_one_time_whoever_read_it, .init = use_slow_ticks)
         add_call(&records, "in range", weir_clock_to_ns(inner), weir_clock_to_ns(end));
         add_call(&records, "in open", weir_clock_to_ns(end + 4000), weir_clock_to_ns(stop) + 1000000);
         struct weir_trace *trace = trace_of(begin, stop, slots, 1, end + 800, &records);
-        cr_assert_eq(end_of(find(trace, "in range")), end_of(find(trace, "range")), "%lu", shift);
-        cr_assert_eq(end_of(find(trace, "in open")), end_of(find(trace, "open")), "%lu", shift);
+        cr_assert_eq(end_of(find(trace, "in range")), end_of(find(trace, "range")) - 1, "%lu", shift);
+        cr_assert_eq(end_of(find(trace, "in open")), end_of(find(trace, "open")) - 1, "%lu", shift);
         cr_assert_eq(end_of(find(trace, "open")), trace->end_ns);
         cr_assert_eq(find(trace, "in range")->start_ns - trace->begin_ns,
                      (int64_t)(weir_clock_to_ns(inner) - weir_clock_to_ns(begin)));
@@ -119,9 +121,41 @@ Test(window_trace, a_call_is_cut_at_the_end_of_its_range_by_the_clocks_error_and
     add_call(&records, "outer's", 6000, 9002);
     add_call(&records, "nobody's", 9003, 9500);
     struct weir_trace *trace = trace_of(1000, 20000, slots, 2, 10000, &records);
-    cr_assert_eq(end_of(find(trace, "a little")), end_of(find(trace, "inner")));
+    cr_assert_eq(end_of(find(trace, "a little")), end_of(find(trace, "inner")) - 1);
     cr_assert_eq(end_of(find(trace, "too much")) - end_of(find(trace, "inner")), 1 + WEIR_GPU_CLOCK_ERROR_NS);
-    cr_assert_eq(end_of(find(trace, "outer's")), end_of(find(trace, "outer")));
+    cr_assert_eq(end_of(find(trace, "outer's")), end_of(find(trace, "outer")) - 1);
     cr_assert_eq(find(trace, "nobody's")->duration_ns, 497);
     weir_trace_free(&trace);
+}
+
+/* As readers in Python and JavaScript see it: ts and dur are doubles, in us. */
+static double end_as_read(const struct weir_event *event)
+{
+    char start[32], duration[32];
+    snprintf(start, sizeof start, "%ld.%03ld", (long)event->start_ns / 1000, (long)event->start_ns % 1000);
+    snprintf(duration, sizeof duration, "%ld.%03ld", (long)event->duration_ns / 1000, (long)event->duration_ns % 1000);
+    return strtod(start, NULL) + strtod(duration, NULL);
+}
+
+Test(window_trace, what_ends_together_is_nested_for_readers_with_doubles, .init = use_ns)
+{
+    static const char *const names[] = {"first", "second", "third", "fourth"};
+    uint64_t ten_days = UINT64_C(864000000000000), end = ten_days + 50000;
+    for (uint64_t shift = 0; shift < 500; shift++) {
+        struct weir_slot2 slots[4];
+        for (int i = 0; i < 4; i++)
+            slots[i] = range_slot(weir_name_intern(names[i], WEIR_CAT_CPU_OP),
+                                  ten_days + 7 * shift + (uint64_t)(i == 3 ? 2 : i) * (31 + shift), end + shift);
+        struct weir_gpu_records records = {.n = 0};
+        struct weir_trace *trace = trace_of(1000, end + 1000, slots, 4, end + 500, &records);
+        cr_assert_lt(trace->begin_ns, INT64_C(86400) * 1000000000);
+        cr_assert_eq(trace->base_unix_ns + trace->begin_ns, INT64_C(1700000000000000000));
+        for (int i = 1; i < 4; i++) {
+            const struct weir_event *outer = find(trace, names[i - 1]), *inner = find(trace, names[i]);
+            cr_assert_lt(end_as_read(inner), end_as_read(outer), "%s in %s", names[i], names[i - 1]);
+            cr_assert_eq(end_of(inner), end_of(outer) - 1);
+        }
+        cr_assert_eq(end_of(find(trace, names[0])) - trace->begin_ns, (int64_t)(end + shift - 1000));
+        weir_trace_free(&trace);
+    }
 }

@@ -97,10 +97,10 @@ def fetch(url):
 class Page:
     """One tab, by Chromium's DevTools protocol."""
 
-    def __init__(self, port):
+    def __init__(self, port, seconds=30):
         tabs = json.loads(fetch(f"http://127.0.0.1:{port}/json/list"))
         url = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
-        self.socket = websocket.create_connection(url, timeout=30, suppress_origin=True)
+        self.socket = websocket.create_connection(url, timeout=seconds, suppress_origin=True)
         self.number = 0
         self.charts = "Google's"
 
@@ -130,6 +130,15 @@ class Page:
                      "params": {**number, "responseCode": 200, "responseHeaders": headers, "body": script}}
         self.number += 1
         self.socket.send(json.dumps({"id": self.number, **reply}))
+
+    def open(self, url, seconds):
+        """Goes there and waits until it is loaded."""
+        self.call("Page.navigate", url=url)
+        until = time.monotonic() + seconds
+        loaded = f"document.readyState === 'complete' && location.href === {json.dumps(url)}"
+        while not self.call("Runtime.evaluate", expression=loaded)["result"].get("value"):
+            assert time.monotonic() < until, f"{url} does not load"
+            time.sleep(0.05)
 
     def text(self):
         return self.call("Runtime.evaluate", expression=TEXT, returnByValue=True)["result"].get("value", "")
