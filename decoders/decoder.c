@@ -374,6 +374,13 @@ const char *weir_decoder_reason(const struct weir_decoder *decoder)
     return decoder->reason;
 }
 
+int weir_probe_refuses(const struct weir_image_info *info, size_t length, char *reason)
+{
+    snprintf(reason, WEIR_REASON_MAX, "its header claims %dx%d pixels, more than its %zu bytes can hold", info->width,
+             info->height, length);
+    return -EBADMSG;
+}
+
 int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const uint8_t *bytes, size_t length,
                      struct weir_image_info *info)
 {
@@ -381,5 +388,11 @@ int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const 
     void *self;
     const struct weir_decoder_ops *ops = engine_for(decoder, codec, bytes, length, &self);
     *info = (struct weir_image_info){0};
-    return ops->probe(self, codec, bytes, length, info, decoder->reason);
+    int rc = ops->probe(self, codec, bytes, length, info, decoder->reason);
+    uint64_t bytes_out = (uint64_t)info->width * (uint64_t)info->height * (weir_codec_is_depth(codec) ? 2 : 3);
+    if (rc < 0 || bytes_out <= INT32_MAX)
+        return rc;
+    snprintf(decoder->reason, sizeof decoder->reason, "its header claims %dx%d pixels, a picture of over 2 GiB",
+             info->width, info->height);
+    return -EBADMSG;
 }

@@ -55,6 +55,9 @@ struct weir_decoder_ops {
                  char *reason);
 };
 
+/* For probe: the header claims more pixels than so many bytes can hold. Returns -EBADMSG. */
+int weir_probe_refuses(const struct weir_image_info *info, size_t length, char *reason);
+
 extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_png, weir_decoder_raw, weir_decoder_null;
 /* Rows without functions: see gpu_jpeg.h. */
 extern const struct weir_decoder_ops weir_decoder_nvjpeg, weir_decoder_hybrid;

@@ -12,7 +12,8 @@
 #include <png.h>
 
 enum { SIGNATURE_BYTES = 8, IHDR_BYTES = 13, HEADER_BYTES = SIGNATURE_BYTES + 8 + IHDR_BYTES + 4 };
-enum { SIDE_MAX = 65535 }; /* as JPEGs have; sizes in bytes then stay far from overflow */
+enum { INFLATE_MAX = 1032 }; /* bytes that one byte of deflate can stand for */
+enum { SIDE_MAX = 65535 };   /* as JPEGs have; sizes in bytes then stay far from overflow */
 
 struct header {
     uint32_t width, height;
@@ -129,7 +130,9 @@ static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t
     info->components = kinds[header.color_type].components;
     info->bit_depth = header.color_type == PNG_COLOR_TYPE_PALETTE ? 8 : header.bit_depth;
     info->format = "png";
-    return 0;
+    int values = header.color_type == PNG_COLOR_TYPE_PALETTE ? 1 : info->components;
+    uint64_t row = ((uint64_t)header.width * (uint64_t)values * header.bit_depth + 7) / 8 + 1;
+    return row * header.height / INFLATE_MAX <= length ? 0 : weir_probe_refuses(info, length, reason);
 }
 
 /* ---- what libpng calls ---- */

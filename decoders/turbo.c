@@ -243,6 +243,16 @@ static const char *subsampling(const struct jpeg_decompress_struct *jpeg)
     return "other";
 }
 
+/* A block takes a bit at least, unless it is coded arithmetically: what claims more blocks is damaged, however large
+ * a picture it would be. */
+static bool can_hold(const struct jpeg_decompress_struct *jpeg, size_t length)
+{
+    uint64_t blocks = 0;
+    for (int i = 0; i < jpeg->num_components; i++)
+        blocks += (uint64_t)jpeg->comp_info[i].width_in_blocks * jpeg->comp_info[i].height_in_blocks;
+    return jpeg->arith_code || blocks / 8 <= length;
+}
+
 static int turbo_probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length,
                        struct weir_image_info *info, char *reason)
 {
@@ -259,8 +269,9 @@ static int turbo_probe(void *self, enum weir_codec codec, const uint8_t *bytes, 
     info->format = "jpeg";
     info->subsampling = subsampling(&turbo->jpeg);
     info->process = turbo->jpeg.arith_code ? "arithmetic" : turbo->jpeg.progressive_mode ? "progressive" : "baseline";
+    bool fine = can_hold(&turbo->jpeg, length);
     jpeg_abort_decompress(&turbo->jpeg);
-    return 0;
+    return fine ? 0 : weir_probe_refuses(info, length, reason);
 }
 
 /* The library does not tell which SIMD it uses; this is its own choice (simd/ARCH/jsimd.c): the best the CPU has,

@@ -192,8 +192,10 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
     s->config.format = number < 0 ? format : weir_feed_slot_format(&format, s->config.decoder);
     int rc = number < 0 ? weir_batch_layout_init(&s->layout, &s->config, s->dataset, s->probes, s->views, err)
                         : weir_feed_layout(&s->layout, s, s->views, &s->config.format, err);
-    if (rc < 0)
+    if (rc < 0) {
+        weir_probe_blame(s->dataset, s->probes, err);
         return rc;
+    }
     s->tasks_per_sample = s->layout.n_cameras + 1;
     if (s->config.prefetch == 0)
         s->config.prefetch = weir_prefetch_auto(s);
@@ -201,6 +203,8 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
     slots = slots < left ? slots : left > 0 ? left : 1;
     rc = weir_slots_open(&s->slots, (int)slots, s->config.batch_size * s->tasks_per_sample, &s->layout,
                          s->block_rows > 0, s->config.local_size, err);
+    if (rc < 0)
+        weir_probe_blame(s->dataset, s->probes, err);
     for (uint64_t i = 0; i < slots && i < left && rc == 0; i++)
         weir_slot_arm(&s->slots, s->sampler, loader->next + i, s->tasks_per_sample);
     s->next_ticket = loader->next * (uint64_t)s->config.batch_size * (uint64_t)s->tasks_per_sample;

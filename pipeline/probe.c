@@ -87,6 +87,24 @@ int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_
     return rc;
 }
 
+void weir_probe_blame(const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err)
+{
+    enum { LARGE = 4096 * 4096 };
+    int64_t most = LARGE;
+    int largest = -1;
+    for (int c = 0; c < weir_dataset_cameras(dataset); c++) {
+        int64_t pixels = (int64_t)probes[c].width * probes[c].height;
+        largest = pixels > most ? c : largest;
+        most = pixels > most ? pixels : most;
+    }
+    if (largest < 0)
+        return;
+    const struct weir_camera_probe *probe = &probes[largest];
+    char name[512];
+    weir_frame_name(dataset, probe->episode, largest, probe->t, name, sizeof name);
+    weir_err_prefix(err, "%s: the image is %dx%d", name, probe->width, probe->height);
+}
+
 /* ---- what fetching costs ---- */
 
 static int by_value(const void *a, const void *b)

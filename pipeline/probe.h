@@ -17,6 +17,10 @@ struct weir_camera_probe {
 int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,
                        struct weir_err *err);
 
+/* Puts in front of an error about memory whose frame it is that all others have the size of, when that is one of more
+ * than 4096 x 4096 pixels. */
+void weir_probe_blame(const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err);
+
 /* Seconds that one thread takes to fetch a frame of the camera: the median over n frames spread over the dataset, each
  * alone. 0 when none can be had. */
 double weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n);

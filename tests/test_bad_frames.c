@@ -269,3 +269,57 @@ Test(bad_frames, heap_collections)
             free(text);
     }
 }
+
+/* ---- frames too large to be true, or for this machine ---- */
+
+static int open_loader(const char *path, enum weir_on_error policy, int batch_size, struct weir_err *err)
+{
+    struct weir_loader_config config;
+    struct weir_loader *loader;
+    weir_loader_config_default(&config);
+    config.data = path;
+    config.on_error = policy;
+    config.batch_size = batch_size;
+    *err = WEIR_ERR_NONE;
+    int rc = weir_loader_open(&loader, &config, err);
+    weir_loader_close(&loader);
+    return rc;
+}
+
+/* The first frame says how large all others are: a header that claims more than its bytes can hold is refused before
+ * anything has that size, and passed over where bad frames are. */
+Test(bad_frames, a_first_frame_that_claims_30000x30000)
+{
+    static const enum h5fx_jpeg kinds[] = {H5FX_JPEG_420, H5FX_JPEG_GRAY, H5FX_JPEG_PROGRESSIVE};
+    struct weir_err err;
+    for (int i = 0; i < 3; i++) {
+        size_t n, at = 0;
+        const char *path = bad_input_episodes(&bench), *bad = bad_input_episode(0);
+        uint8_t *bytes = h5fx_jpeg(kinds[i], 24, 16, 9, &n);
+        while (!(bytes[at] == 0xFF && (bytes[at + 1] == 0xC0 || bytes[at + 1] == 0xC2)))
+            at++;
+        memcpy(bytes + at + 5, (const uint8_t[]){30000 >> 8, 30000 & 255, 30000 >> 8, 30000 & 255}, 4);
+        h5fx_replace(bad, "/observations/rgb_main", 0, bytes, n);
+        free(bytes);
+        cr_assert_eq(open_loader(path, WEIR_ON_ERROR_FAIL, 2, &err), -EBADMSG);
+        cr_assert(strstr(err.text, bad) &&
+                      strstr(err.text, "/observations/rgb_main[0]: its header claims 30000x30000") &&
+                      strstr(err.text, "--on-error skip"),
+                  "%s", err.text);
+        cr_assert_eq(open_loader(path, WEIR_ON_ERROR_SKIP, 2, &err), 0, "%s", err.text);
+    }
+}
+
+Test(bad_frames, a_frame_too_large_for_the_memory_is_named)
+{
+    static const struct h5fx_episode act = {.steps = STEPS, .cameras = {{.name = "top"}}};
+    const uint64_t dims[4] = {STEPS, 26000, 26000, 3};
+    struct weir_err err;
+    const char *path = bad_input_episodes(&act);
+    for (int i = 0; i < 3; i++)
+        h5fx_put(bad_input_episode(i), "/observations/images/top", "u8", 4, dims, NULL);
+    cr_assert_eq(open_loader(path, WEIR_ON_ERROR_FAIL, 256, &err), -ENOMEM, "%s", err.text);
+    cr_assert(strstr(err.text, bad_input_episode(0)) && strstr(err.text, "images/top[0]: the image is 26000x26000: ") &&
+                  strstr(err.text, "smaller --batch-size"),
+              "%s", err.text);
+}
