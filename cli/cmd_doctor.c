@@ -6,6 +6,7 @@
 #include "decoders/decoder.h"
 #include "io/io.h"
 #include "prof/clock.h"
+#include "prof/switches.h"
 
 struct doctor_options {
     bool json;
@@ -55,6 +56,7 @@ static void look_for_gpus(struct findings *findings)
 
 static void look(struct findings *findings)
 {
+    char why[128];
     struct weir_device *device = add(findings, "hdf5");
     weir_dataset_library(device->text, sizeof device->text);
     device = add(findings, "jpeg");
@@ -63,6 +65,11 @@ static void look(struct findings *findings)
     weir_dataset_inflate(device->text, sizeof device->text);
     weir_device_io_uring(add(findings, "io_uring"));
     weir_device_liburing(add(findings, "liburing"));
+    device = add(findings, "perf_event");
+    snprintf(device->text, sizeof device->text, "CPU time of stages is measured, by context switches");
+    device->present = weir_switches_try(why, sizeof why) == 0;
+    if (!device->present)
+        snprintf(device->text, sizeof device->text, "CPU time of stages is sampled: %s", why);
     look_for_gpus(findings);
 }
 

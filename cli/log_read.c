@@ -165,6 +165,8 @@ static void read_row(struct place *place, const json_t *from, struct weir_report
     row->p90_s = get_double(place, from, "p90_s", 0);
     row->p99_s = get_double(place, from, "p99_s", 0);
     row->max_s = get_double(place, from, "max_s", 0);
+    row->cpu_s = get_double(place, from, "cpu_s", -1);
+    row->preempted_s = get_double(place, from, "preempted_s", -1);
     row->cpu_over_wall = get_double(place, from, "cpu_over_wall", -1);
     row->share = get_double(place, from, "share", -1);
 }
@@ -322,6 +324,8 @@ static int read_report(struct place *place, const json_t *object, struct weir_re
     report->thread_s = get_double(place, profiler, "thread_s", 0);
     report->profiler_share = get_double(place, profiler, "share", 0);
     report->clock_error_ppm = get_double(place, profiler, "clock_error_ppm", 0);
+    if (json_is_string(json_object_get(profiler, "cpu_sampled")))
+        get_text(place, profiler, "cpu_sampled", report->cpu_sampled, sizeof report->cpu_sampled);
     return read_workers(place, object, report);
 }
 

@@ -1,179 +1,25 @@
-#include "prof/fork_priv.h"
+#include "prof/bracket_priv.h"
 #include "prof/nvtx.h"
 #include "prof/recorder_priv.h"
 #include "prof/track_priv.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <pthread.h>
-#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-/* The CPU clock is a system call, and one that lets the scheduler end our time slice: on a busy machine the call that
- * asks is the one that waits. So it is asked rarely, of work only, and never of stages so short that the question would
- * outweigh them: one call in 16, one in 256 of stages that have taken less than 200 us, none of those under 2 us. */
-enum { CPU_SAMPLE_EVERY = 16, CPU_SAMPLE_EVERY_SHORT = 256, SHORT_NS = 200 * 1000, TINY_NS = 2000 };
+/* CPU time is wall time less what the thread was not on a core, which the kernel's records of its context switches tell
+ * (switches.h). Where there are none, the thread's CPU clock is sampled: a system call, and one that lets the scheduler
+ * end our time slice; on a busy machine the call that asks is the one that waits. So it is asked rarely, of work only,
+ * and never of stages so short that the question would outweigh them: one call in 16, one in 256 of stages that have
+ * taken less than 200 us, none of those under 2 us. */
+enum { CPU_SAMPLE_EVERY_SHORT = 256, SHORT_NS = 200 * 1000, TINY_NS = 2000 };
 
-static struct weir_cell nobody; /* of stages that found no memory for a cell; written by many, read by none */
-pthread_mutex_t weir_recorders_lock = PTHREAD_MUTEX_INITIALIZER;
-struct weir_recorder *weir_recorders;
-
+struct weir_cell weir_cell_nobody; /* of stages that found no memory for a cell; written by many, read by none */
 __thread struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
 
 static inline void add(_Atomic uint64_t *to, uint64_t value)
 {
     put(to, get(to) + value); /* one writer: no read-modify-write needed */
-}
-
-static uint64_t cpu_read_ticks; /* least cost of reading a thread's CPU clock */
-
-static void measure_cpu_read(void)
-{
-    uint64_t least = UINT64_MAX;
-    for (int i = 0; i < 200; i++) {
-        uint64_t start = weir_clock_ticks();
-        clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        uint64_t took = weir_clock_ticks() - start;
-        least = took < least ? took : least;
-    }
-    cpu_read_ticks = least;
-}
-
-/* In the child their other threads are not there: their zones are nobody's to read. */
-void weir_recorders_fork(enum weir_fork when)
-{
-    if (when == WEIR_FORK_PREPARE)
-        pthread_mutex_lock(&weir_recorders_lock);
-    for (struct weir_recorder *r = weir_recorders; r; r = r->next) {
-        if (when == WEIR_FORK_PREPARE)
-            pthread_mutex_lock(&r->lock);
-        else
-            pthread_mutex_unlock(&r->lock);
-    }
-    if (when == WEIR_FORK_CHILD)
-        weir_recorders = NULL;
-    if (when != WEIR_FORK_PREPARE)
-        pthread_mutex_unlock(&weir_recorders_lock);
-}
-
-int weir_recorder_open(struct weir_recorder **out)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    weir_clock_init();
-    weir_fork_safe();
-    pthread_once(&once, measure_cpu_read);
-    *out = calloc(1, sizeof **out);
-    if (!*out)
-        return -ENOMEM;
-    pthread_mutex_init(&(*out)->lock, NULL);
-    pthread_mutex_lock(&weir_recorders_lock);
-    (*out)->next = weir_recorders;
-    weir_recorders = *out;
-    pthread_mutex_unlock(&weir_recorders_lock);
-    return 0;
-}
-
-void weir_recorder_close(struct weir_recorder **recorder)
-{
-    struct weir_recorder *r = *recorder;
-    if (!r)
-        return;
-    pthread_mutex_lock(&weir_recorders_lock);
-    struct weir_recorder **link = &weir_recorders;
-    while (*link && *link != r) /* after a fork it is not there */
-        link = &(*link)->next;
-    if (*link)
-        *link = r->next;
-    pthread_mutex_unlock(&weir_recorders_lock);
-    for (int i = 0; i < r->n_threads; i++) {
-        for (int s = 0; s < WEIR_STAGE_MAX; s++) {
-            struct weir_cell *cell = atomic_load_explicit(&r->threads[i]->cells[s], memory_order_relaxed);
-            if (cell != &nobody)
-                free(cell);
-        }
-        free(r->threads[i]);
-    }
-    pthread_mutex_destroy(&r->lock);
-    free(r);
-    *recorder = NULL;
-}
-
-/* The cells of a thread that ended, for one that joins; called with the lock held. */
-static struct weir_thread *find_ended(const struct weir_recorder *recorder, const char *name,
-                                      enum weir_thread_role role)
-{
-    struct weir_thread *other = NULL;
-    for (int i = 0; i < recorder->n_threads; i++) {
-        struct weir_thread *t = recorder->threads[i];
-        if (t->role != role || get(&t->detached_ns) == 0)
-            continue;
-        if (strncmp(t->name, name, sizeof t->name - 1) == 0)
-            return t;
-        other = t;
-    }
-    return recorder->n_threads == WEIR_THREADS_MAX ? other : NULL;
-}
-
-static struct weir_thread *thread_new(struct weir_recorder *recorder, enum weir_thread_role role)
-{
-    struct weir_thread *t = aligned_alloc(alignof(struct weir_thread), sizeof *t);
-    if (!t)
-        return NULL;
-    memset(t, 0, sizeof *t);
-    t->recorder = recorder;
-    t->role = role;
-    atomic_init(&t->top, t->open);
-    t->open[1 + WEIR_DEPTH_MAX].flags.special = 1;
-    recorder->threads[recorder->n_threads++] = t;
-    return t;
-}
-
-/* Its clocks start where those of the thread before it stopped; called with the lock held. */
-static void thread_begin(struct weir_thread *t, const char *name)
-{
-    uint64_t end_ns = get(&t->detached_ns), wall_ns = end_ns ? end_ns - t->attached_ns : 0;
-    uint64_t cpu_ns = end_ns ? t->cpu_detached_ns - t->cpu_attached_ns : 0;
-    memset(t->name, 0, sizeof t->name);
-    memcpy(t->name, name, strnlen(name, sizeof t->name - 1));
-    t->tid = gettid();
-    if (pthread_getcpuclockid(pthread_self(), &t->cpu_clock) != 0)
-        t->cpu_clock = CLOCK_THREAD_CPUTIME_ID;
-    t->attached_ns = weir_clock_monotonic_ns() - wall_ns;
-    t->cpu_attached_ns = clock_ns(t->cpu_clock) - cpu_ns;
-    put(&t->detached_ns, 0);
-}
-
-int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role)
-{
-    assert(!weir_thread_self);
-    pthread_mutex_lock(&recorder->lock);
-    struct weir_thread *t = find_ended(recorder, name, role);
-    bool full = !t && recorder->n_threads == WEIR_THREADS_MAX;
-    if (!t && !full)
-        t = thread_new(recorder, role);
-    if (t)
-        thread_begin(t, name);
-    pthread_mutex_unlock(&recorder->lock);
-    weir_thread_self = t;
-    if (t)
-        return 0;
-    return full ? -ENOSPC : -ENOMEM;
-}
-
-void weir_thread_detach(void)
-{
-    struct weir_thread *t = weir_thread_self;
-    if (!t)
-        return;
-    assert(atomic_load_explicit(&t->top, memory_order_relaxed) == t->open);
-    pthread_mutex_lock(&t->recorder->lock); /* a reader must not meet a CPU clock whose thread is gone */
-    t->cpu_detached_ns = clock_ns(t->cpu_clock);
-    put(&t->detached_ns, weir_clock_monotonic_ns());
-    pthread_mutex_unlock(&t->recorder->lock);
-    weir_thread_self = NULL;
 }
 
 /* What is rarely needed is out of line, so that zones do not pay for the registers that it needs. */
@@ -188,7 +34,7 @@ static RARELY struct weir_cell *cell_new(struct weir_thread *t, int stage)
     cell->stage = stage;
     const struct weir_stage_info *info = weir_stage_info(stage);
     cell->work = info && info->kind == WEIR_KIND_WORK;
-    cell->until_sample = cell->work ? 2 : 0;                             /* 0: wraps around, so never in practice */
+    cell->until_sample = cell->work && !t->exact ? 2 : 0;                /* 0: wraps around, so never in practice */
     atomic_store_explicit(&t->cells[stage], cell, memory_order_release); /* publishes min_ns to snapshots */
     return cell;
 }
@@ -247,11 +93,11 @@ static bool is_sampled(struct weir_cell *cell)
 {
     uint64_t least_ns = get(&cell->count) ? weir_clock_to_ns(get(&cell->min)) : 0;
     if (!cell->work || least_ns < TINY_NS) {
-        cell->until_sample = CPU_SAMPLE_EVERY;
+        cell->until_sample = WEIR_CPU_SAMPLE_EVERY;
         return false;
     }
     bool is_short = least_ns < SHORT_NS;
-    cell->until_sample = is_short ? CPU_SAMPLE_EVERY_SHORT : CPU_SAMPLE_EVERY;
+    cell->until_sample = is_short ? CPU_SAMPLE_EVERY_SHORT : WEIR_CPU_SAMPLE_EVERY;
     bool sampled = !is_short || cell->seen_short; /* the first short ones tell how short it can be */
     cell->seen_short = is_short;
     return sampled;
@@ -315,7 +161,7 @@ static RARELY void begin_first(struct weir_thread *t, int stage)
         return;
     }
     if (!cell_new(t, stage))
-        atomic_store_explicit(&t->cells[stage], &nobody, memory_order_relaxed);
+        atomic_store_explicit(&t->cells[stage], &weir_cell_nobody, memory_order_relaxed);
     weir_zone_begin_(t, stage);
 }
 
@@ -344,6 +190,7 @@ static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t
     put(&zone->child, 0);
     put(&zone->start, tsc ? weir_clock_tsc() : weir_clock_ticks());
     atomic_store_explicit(&t->top, zone, memory_order_release);
+    bracket_begin(t, zone);
     if (__builtin_expect(--cell->until_sample == 0, 0))
         sample_begin(cell, zone);
     if (__builtin_expect(state & WEIR_RECORDING_NVTX, 0))
@@ -369,35 +216,91 @@ void weir_zone_begin_(struct weir_thread *t, int stage)
         begin_at(t, zone, cell, true);
 }
 
-/* wall_ns: between the two readings, so that a time slice that ended in one of them does not count as waiting. The
- * stage whose ticks were carved out of a sampled zone shares its ratio of CPU to wall time. */
+/* What the zones inside a sampled one took of its CPU time is not known: they share it by their wall time, as does the
+ * stage whose ticks were carved out. wall_ns: between the two readings. */
 static void record_cpu(struct weir_thread *t, const struct weir_open_zone *zone, struct weir_cell *cell,
                        uint64_t cpu_ns, uint64_t wall_ns, uint64_t carved_ns)
 {
-    uint64_t read_ns = weir_clock_to_ns(cpu_read_ticks);
+    uint64_t read_ns = weir_clock_to_ns(weir_cpu_read_ticks), nested_ns = weir_clock_to_ns(get(&zone->child));
     cpu_ns = cpu_ns > read_ns ? cpu_ns - read_ns : 0;
     cpu_ns = cpu_ns < wall_ns ? cpu_ns : wall_ns;
-    carved_ns = carved_ns < wall_ns ? carved_ns : wall_ns;
-    double carved = wall_ns ? (double)carved_ns / (double)wall_ns : 0;
-    uint64_t carved_cpu_ns = (uint64_t)((double)cpu_ns * carved);
-    add(&cell->sampled_wall_ns, wall_ns - carved_ns);
-    add(&cell->sampled_cpu_ns, cpu_ns - carved_cpu_ns);
+    uint64_t others_ns = carved_ns + nested_ns < wall_ns ? carved_ns + nested_ns : wall_ns;
+    double per_ns = wall_ns ? (double)cpu_ns / (double)wall_ns : 0;
+    add(&cell->sampled, 1);
+    add(&cell->sampled_cpu_ns, (uint64_t)(per_ns * (double)(wall_ns - others_ns)));
     struct weir_cell *other = carved_ns ? cell_of(t, zone->carved_stage) : NULL;
     if (!other)
         return;
-    add(&other->sampled_wall_ns, carved_ns);
-    add(&other->sampled_cpu_ns, carved_cpu_ns);
+    add(&other->sampled, 1);
+    add(&other->sampled_cpu_ns, (uint64_t)(per_ns * (double)(carved_ns < wall_ns ? carved_ns : wall_ns)));
+}
+
+/* Who is told what the thread was not on a core. */
+struct off_core {
+    struct weir_thread *thread;
+    struct weir_cell *lap; /* a lap that ends; NULL = none */
+    uint64_t lap_start;
+};
+
+/* The zone that was the innermost at that time: since the records were read last, which was when a zone ended last,
+ * zones have only been opened. */
+static void record_off(void *user, uint64_t start, uint64_t end, bool preempted)
+{
+    const struct off_core *to = user;
+    struct weir_open_zone *zone = top_of(to->thread), *none = to->thread->open;
+    if (to->lap && start >= to->lap_start) {
+        add(&to->lap->off, end - start);
+        add(&to->lap->preempted, preempted ? end - start : 0);
+        return;
+    }
+    zone -= zone > none + WEIR_DEPTH_MAX; /* what is too deep has no time of its own */
+    while (zone > none && get(&zone->start) > start)
+        zone--;
+    if (zone == none)
+        return;
+    make_special(zone);
+    add(&zone->off, end - start);
+    add(&zone->preempted, preempted ? end - start : 0);
+}
+
+static RARELY void read_switches(struct weir_thread *t, struct weir_cell *lap, uint64_t lap_start)
+{
+    struct off_core to = {t, lap, lap_start};
+    uint32_t version = change_begin(t);
+    weir_switches_read(&t->switches, record_off, &to);
+    change_end(t, version);
+}
+
+/* A zone's time off the core becomes its stage's, and that of the stage that was carved out of it. */
+static RARELY void close_off(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell, uint64_t own,
+                             uint64_t carved)
+{
+    double part = carved < own ? (double)carved / (double)own : carved > 0;
+    uint64_t off = get(&zone->off), preempted = get(&zone->preempted);
+    uint64_t carved_off = (uint64_t)((double)off * part), carved_preempted = (uint64_t)((double)preempted * part);
+    struct weir_cell *other = carved_off ? cell_of(t, zone->carved_stage) : NULL;
+    add(&cell->off, off - carved_off);
+    add(&cell->preempted, preempted - carved_preempted);
+    put(&zone->off, 0);
+    put(&zone->preempted, 0);
+    if (!other)
+        return;
+    add(&other->off, carved_off);
+    add(&other->preempted, carved_preempted);
 }
 
 /* Adds a zone that ended to its stage, and to what the zone around it must not count as its own. */
 static inline __attribute__((always_inline)) void close_zone(struct weir_thread *t, struct weir_open_zone *zone,
                                                              struct weir_cell *cell, uint64_t wall, uint64_t carved,
-                                                             uint64_t place)
+                                                             uint64_t place, bool is_special)
 {
     uint64_t nested = get(&zone->child), total = wall - carved;
+    bracket_end(t, zone, cell, wall, carved);
     uint32_t version = change_begin(t);
     record_in(cell, total, place);
     add(&zone[-1].child, wall); /* that of open[0] is nobody's */
+    if (is_special && get(&zone->off))
+        close_off(t, zone, cell, wall > nested ? wall - nested : 0, carved);
     if (nested)
         add(&cell->nested, nested < total ? nested : total);
     atomic_store_explicit(&t->top, zone - 1, memory_order_relaxed);
@@ -428,7 +331,8 @@ static void trace_zone(const struct weir_open_zone *zone, const struct weir_cell
     weir_track_range((weir_name)cell->stage, start, now, state, shapes);
 }
 
-/* A zone whose CPU time was read, or that holds another stage's time, or that is too deep. */
+/* A zone whose CPU time was read, or that holds another stage's time, or in which the thread left its core, or that is
+ * too deep. */
 static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zone)
 {
     if (zone > t->open + WEIR_DEPTH_MAX) {
@@ -438,11 +342,13 @@ static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zon
     make_special(zone); /* it may be here for want of a TSC only */
     uint64_t sampled = zone->cpu_start_ns ? weir_clock_ticks() - zone->cpu_start : 0;
     uint64_t cpu_ns = zone->cpu_start_ns ? clock_ns(CLOCK_THREAD_CPUTIME_ID) - zone->cpu_start_ns : 0;
-    uint64_t now = weir_clock_ticks(), overhead = zone->cpu_start_ns ? 2 * cpu_read_ticks : 0;
+    uint64_t now = weir_clock_ticks(), overhead = zone->cpu_start_ns ? 2 * weir_cpu_read_ticks : 0;
+    if (weir_switches_any(&t->switches))
+        read_switches(t, NULL, 0);
     struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);
     uint64_t start = get(&zone->start) + overhead;
     uint64_t wall = now > start ? now - start : 0, carved = zone->carved < wall ? zone->carved : wall;
-    close_zone(t, zone, cell, wall, carved, weir_hist_bucket(wall - carved));
+    close_zone(t, zone, cell, wall, carved, weir_hist_bucket(wall - carved), true);
     if (carved)
         record_carved(t, zone, carved);
     if (zone->cpu_start_ns)
@@ -455,7 +361,7 @@ static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zon
 static RARELY void end_odd(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell, int64_t ticks)
 {
     uint64_t wall = ticks > 0 ? (uint64_t)ticks : 0;
-    close_zone(t, zone, cell, wall, 0, weir_hist_bucket(wall));
+    close_zone(t, zone, cell, wall, 0, weir_hist_bucket(wall), false);
     if (zone->flags.state)
         trace_zone(zone, cell, get(&zone->start) + wall);
 }
@@ -469,7 +375,7 @@ static __attribute__((noinline)) void end_traced(struct weir_thread *t, struct w
         end_odd(t, zone, cell, (int64_t)(now - start));
         return;
     }
-    close_zone(t, zone, cell, now - start, 0, weir_hist_bucket_short(now - start));
+    close_zone(t, zone, cell, now - start, 0, weir_hist_bucket_short(now - start), false);
     if (__builtin_expect(zone->flags.state & WEIR_RECORDING_NVTX, 0))
         trace_zone(zone, cell, now);
     else
@@ -480,7 +386,8 @@ void weir_zone_end_(struct weir_thread *t)
 {
     struct weir_open_zone *zone = top_of(t);
     assert(zone > t->open);
-    if (__builtin_expect(zone->flags.special || !weir_clock.tsc, 0)) {
+    bracket_stop();
+    if (__builtin_expect(zone->flags.special || weir_switches_any(&t->switches) || !weir_clock.tsc, 0)) {
         end_special(t, zone);
     } else if (__builtin_expect(zone->flags.state != 0, 0)) {
         end_traced(t, zone);
@@ -490,7 +397,7 @@ void weir_zone_end_(struct weir_thread *t)
         if (__builtin_expect(ticks >> WEIR_HIST_BITS != 0, 0))
             end_odd(t, zone, cell, (int64_t)ticks);
         else
-            close_zone(t, zone, cell, ticks, 0, weir_hist_bucket_short(ticks));
+            close_zone(t, zone, cell, ticks, 0, weir_hist_bucket_short(ticks), false);
     }
 }
 
@@ -517,6 +424,8 @@ void weir_lap_(struct weir_thread *t, struct weir_lap *lap, int stage)
     uint64_t now = weir_clock_ticks(), start = lap->at;
     now = now > start ? now : start;
     lap->at = now;
+    if (__builtin_expect(weir_switches_any(&t->switches), 0))
+        read_switches(t, cell, start);
     uint32_t version = change_begin(t);
     add(&top_of(t)->child, now - start);
     if (cell)
@@ -538,40 +447,4 @@ void weir_span_(struct weir_thread *t, int stage, uint64_t start, uint64_t end)
     add(&cell->nested, ticks);
     if (__builtin_expect(weir_recording() != 0, 0))
         weir_async_record_((weir_name)stage, start, end, weir_item_self);
-}
-
-/* ---- own cost ---- */
-
-static _Atomic uint64_t zone_cost_ps; /* 0 = not measured yet */
-
-static void measure_round(double *best_ns)
-{
-    enum { ZONES = 4096 };
-    uint64_t t0 = weir_clock_ticks();
-    for (int i = 0; i < ZONES; i++) {
-        weir_zone_begin(WEIR_STAGE_ONE_CAMERA);
-        weir_zone_end();
-    }
-    double ns = (double)weir_clock_to_ns(weir_clock_ticks() - t0) / ZONES;
-    *best_ns = *best_ns == 0 || ns < *best_ns ? ns : *best_ns;
-}
-
-double weir_zone_cost_ns(void)
-{
-    if (get(&zone_cost_ps))
-        return (double)get(&zone_cost_ps) / 1000;
-    struct weir_thread *mine = weir_thread_self;
-    struct weir_recorder *scratch = NULL;
-    double best_ns = 0;
-    weir_thread_self = NULL;
-    if (weir_recorder_open(&scratch) == 0 && weir_thread_attach(scratch, "cost", WEIR_ROLE_OTHER) == 0) {
-        for (int round = 0; round < 5; round++)
-            measure_round(&best_ns);
-        weir_thread_detach();
-    }
-    weir_recorder_close(&scratch);
-    weir_thread_self = mine;
-    best_ns += 2.0 * (double)weir_clock_to_ns(cpu_read_ticks) / CPU_SAMPLE_EVERY;
-    put(&zone_cost_ps, (uint64_t)(best_ns * 1000) + 1);
-    return best_ns;
 }

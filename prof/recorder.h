@@ -14,6 +14,7 @@
 #include "prof/recording.h"
 #include "prof/stages.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -135,10 +136,17 @@ struct weir_stage_stats {
     uint64_t total_ns; /* sum of durations */
     uint64_t self_ns;  /* less what nested zones took; 0 for spans */
     uint64_t min_ns, max_ns;
-    uint64_t sampled_wall_ns, sampled_cpu_ns; /* over the calls whose CPU clock was read */
-    double hist_ns;                           /* ns in a unit of hist; 0 = 1 */
+    uint64_t measured;                /* calls of threads whose context switches are known, and of their self time: */
+    uint64_t off_ns, preempted_ns;    /* not on a core; of that, after being preempted, ready to run */
+    uint64_t measured_ns;             /* all of it */
+    uint64_t sampled, sampled_cpu_ns; /* of other threads: calls whose CPU clock was read, and their CPU time */
+    double hist_ns;                   /* ns in a unit of hist; 0 = 1 */
     uint32_t hist[WEIR_HIST_BUCKETS];
 };
+
+/* CPU time of the stage's self time, ns: measured, and where it was sampled the mean of at least 30 readings times the
+ * calls. -1 = not known: too few readings, or a kind of stage that is not sampled. A hypervisor's steal is in it. */
+double weir_stage_cpu_ns(const struct weir_stage_stats *stats);
 
 /* The duration, ns, below which the fraction q (0..1) of the calls lie: within a bucket's width (6.25 %). */
 double weir_stage_quantile_ns(const struct weir_stage_stats *stats, double q);
@@ -156,6 +164,8 @@ struct weir_thread_stats {
     uint64_t work_ns;  /* self time of work stages, zones still open included */
     uint64_t wait_ns;  /* self time of wait stages, likewise */
     uint64_t other_ns; /* self time of inclusive and loop zones, likewise */
+    bool cpu_known;    /* context switches are known; then CPU time by zones, which adds up to cpu_ns: */
+    uint64_t work_cpu_ns, wait_cpu_ns, other_cpu_ns;
     uint64_t zones;    /* zones recorded */
     uint64_t too_deep; /* zones dropped: nested deeper than WEIR_ZONES_DEEP */
     int open_stage;    /* innermost zone open right now, -1 for none */
@@ -167,6 +177,7 @@ struct weir_snapshot {
     int n_stages;
     struct weir_stage_stats stages[WEIR_STAGE_MAX]; /* merged over threads, but for: */
     struct weir_stage_stats others[WEIR_STAGE_MAX]; /* workers' work and waits, by threads of WEIR_ROLE_OTHER */
+    int switches_error; /* why the context switches of some threads are not known, -errno; 0 = they all are */
     int n_threads;
     struct weir_thread_stats *threads;
 };
@@ -178,8 +189,9 @@ int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **ou
 int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapshot *then, struct weir_snapshot **out);
 void weir_snapshot_free(struct weir_snapshot **snapshot);
 
-/* Measured cost of one zone on this machine, ns, with the CPU clock read as often as it can be (one call in 16), which
- * only long stages have: an upper bound. Measured once per process, a few ms. */
+/* Measured cost of one zone on this machine, ns; where the CPU clock is sampled, with it read as often as it can be
+ * (one call in 16), which only long stages have: an upper bound. What a context switch costs is not in it. Measured
+ * once per process, a few ms. */
 double weir_zone_cost_ns(void);
 
 #ifdef __cplusplus

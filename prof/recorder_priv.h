@@ -4,6 +4,7 @@
 #define WEIR_PROF_RECORDER_PRIV_H
 
 #include "prof/recorder.h"
+#include "prof/switches.h"
 
 #include <pthread.h>
 #include <stdalign.h>
@@ -20,10 +21,11 @@ struct weir_cell {
     _Atomic uint64_t count, total, nested; /* nested: what zones inside took; self is the rest */
     _Atomic uint64_t min, spread;          /* max is min + spread: one comparison tells that neither changes */
     int stage;
-    uint32_t until_sample; /* calls until the CPU clock is considered again */
-    bool work;             /* of kind work: only these are asked for CPU time */
-    bool seen_short;       /* its first calls were short */
-    _Atomic uint64_t sampled_wall_ns, sampled_cpu_ns;
+    uint32_t until_sample;           /* calls until the CPU clock is considered again */
+    bool work;                       /* of kind work: only these are asked for CPU time */
+    bool seen_short;                 /* its first calls were short */
+    _Atomic uint64_t off, preempted; /* of its self time, not on a core; of that, ready to run. Where exact is set */
+    _Atomic uint64_t sampled, sampled_cpu_ns; /* calls whose CPU clock was read, and their CPU time. Elsewhere */
     _Atomic uint32_t hist[WEIR_HIST_BUCKETS];
 };
 
@@ -39,6 +41,7 @@ struct weir_open_zone {
     int carved_stage;
     uint64_t carved;                  /* ticks moved to another stage */
     uint64_t cpu_start_ns, cpu_start; /* CPU time and ticks when it was read; 0 = this call is not sampled */
+    _Atomic uint64_t off, preempted;  /* of its own time, as in a cell; 0 in entries that are not in use */
 };
 
 struct weir_thread {
@@ -46,6 +49,8 @@ struct weir_thread {
     alignas(64) _Atomic uint32_t version;
     struct weir_open_zone
         *_Atomic top; /* the innermost open zone; open itself, which is nobody's, when there is none */
+    struct weir_switches switches;
+    bool exact; /* the thread's context switches are known, and have been for as long as there are these cells */
     struct weir_recorder *recorder;
     char name[16];
     enum weir_thread_role role;
@@ -63,6 +68,7 @@ struct weir_thread {
 struct weir_recorder {
     pthread_mutex_t lock; /* attach and snapshot; never taken by zones */
     int n_threads;
+    int switches_error; /* why context switches of a thread are not known, -errno; 0 = they all are */
     struct weir_thread *threads[WEIR_THREADS_MAX];
     struct weir_recorder *next;
 };
@@ -82,6 +88,20 @@ static inline uint64_t clock_ns(clockid_t clock)
     struct timespec ts;
     return clock_gettime(clock, &ts) == 0 ? (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec : 0;
 }
+
+/* The CPU clock is asked of one call in so many. */
+enum { WEIR_CPU_SAMPLE_EVERY = 16 };
+extern uint64_t weir_cpu_read_ticks;      /* least cost of reading a thread's CPU clock */
+extern struct weir_cell weir_cell_nobody; /* of stages that found no memory for a cell; written by many, read by none */
+
+#ifdef WEIR_BRACKET_CPU
+void weir_bracket_print(struct weir_recorder *recorder); /* bracket_priv.h */
+#else
+static inline void weir_bracket_print(struct weir_recorder *recorder)
+{
+    (void)recorder;
+}
+#endif
 
 /* The sessions that are open. */
 extern pthread_mutex_t weir_recorders_lock;

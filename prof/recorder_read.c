@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_ns)
+/* off_ns: of it, not on a core. */
+static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_ns, uint64_t off_ns)
 {
     const struct weir_stage_info *info = weir_stage_info(stage);
     if (!info || info->kind == WEIR_KIND_SPAN)
         return;
-    if (info->kind == WEIR_KIND_WORK)
-        stats->work_ns += self_ns;
-    else if (info->kind == WEIR_KIND_WAIT)
-        stats->wait_ns += self_ns;
-    else
-        stats->other_ns += self_ns;
+    bool work = info->kind == WEIR_KIND_WORK, wait = info->kind == WEIR_KIND_WAIT;
+    *(work ? &stats->work_ns : wait ? &stats->wait_ns : &stats->other_ns) += self_ns;
+    *(work   ? &stats->work_cpu_ns
+      : wait ? &stats->wait_cpu_ns
+             : &stats->other_cpu_ns) += self_ns > off_ns ? self_ns - off_ns : 0;
 }
 
 /* The two are read one after the other, and may be of different moments. */
@@ -28,9 +28,32 @@ static uint64_t self_ns_of(const struct weir_cell *cell)
 struct open_view {
     int depth;
     int stage[WEIR_DEPTH_MAX];
-    uint64_t start[WEIR_DEPTH_MAX], child_ns[WEIR_DEPTH_MAX], self_ns[WEIR_STAGE_MAX], zones;
+    uint64_t start[WEIR_DEPTH_MAX], child_ns[WEIR_DEPTH_MAX], off[WEIR_DEPTH_MAX];
+    uint64_t self_ns[WEIR_STAGE_MAX], off_ns[WEIR_STAGE_MAX], zones;
     uint64_t wall_ns, ticks;
 };
+
+/* What the thread itself has not read yet: of the zone that was the innermost then. */
+static void view_off(void *user, uint64_t start, uint64_t end, bool preempted)
+{
+    struct open_view *view = user;
+    (void)preempted;
+    int i = view->depth - 1;
+    while (i >= 0 && view->start[i] > start)
+        i--;
+    if (i >= 0)
+        view->off[i] += end - start;
+}
+
+/* After the open zones: it is shared out among them. */
+static void view_switches(struct weir_thread *t, struct open_view *view)
+{
+    uint64_t now_ticks, now_ns;
+    if (!t->switches.page)
+        return;
+    weir_switches_now(&now_ticks, &now_ns);
+    weir_switches_peek(&t->switches, now_ticks, now_ns, view_off, view);
+}
 
 /* One try at a consistent copy of the open zones and the self times of the closed ones. */
 static bool view_try(struct weir_thread *t, struct open_view *view)
@@ -45,11 +68,14 @@ static bool view_try(struct weir_thread *t, struct open_view *view)
         view->stage[i] = atomic_load_explicit(&zone->cell, memory_order_acquire)->stage;
         view->start[i] = get(&zone->start);
         view->child_ns[i] = weir_clock_to_ns(get(&zone->child));
+        view->off[i] = get(&zone->off);
     }
+    view_switches(t, view);
     view->zones = 0;
     for (int s = 0; s < WEIR_STAGE_MAX; s++) {
         struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
         view->self_ns[s] = cell ? self_ns_of(cell) : 0;
+        view->off_ns[s] = cell ? weir_clock_to_ns(get(&cell->off)) : 0;
         view->zones += cell ? get(&cell->count) : 0;
     }
     view->ticks = weir_clock_ticks();
@@ -68,18 +94,19 @@ static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
     memset(stats, 0, sizeof *stats);
     memcpy(stats->name, t->name, sizeof stats->name);
     stats->role = t->role;
+    stats->cpu_known = t->exact;
     stats->zones = view.zones;
     stats->too_deep = get(&t->too_deep);
     stats->wall_ns = view.wall_ns;
     stats->cpu_ns = (get(&t->detached_ns) ? t->cpu_detached_ns : clock_ns(t->cpu_clock)) - t->cpu_attached_ns;
     for (int s = 0; s < WEIR_STAGE_MAX; s++)
-        split_add(stats, s, view.self_ns[s]);
+        split_add(stats, s, view.self_ns[s], view.off_ns[s]);
     stats->open_stage = -1;
     uint64_t inner_ns = 0;
     for (int i = view.depth - 1; i >= 0; i--) {
         uint64_t open_ns = view.ticks > view.start[i] ? weir_clock_to_ns(view.ticks - view.start[i]) : 0;
         uint64_t inside_ns = view.child_ns[i] + inner_ns;
-        split_add(stats, view.stage[i], open_ns > inside_ns ? open_ns - inside_ns : 0);
+        split_add(stats, view.stage[i], open_ns > inside_ns ? open_ns - inside_ns : 0, weir_clock_to_ns(view.off[i]));
         inner_ns = open_ns;
         if (stats->open_stage >= 0)
             continue;
@@ -88,7 +115,7 @@ static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
     }
 }
 
-static void stage_merge(struct weir_stage_stats *to, const struct weir_cell *cell)
+static void stage_merge(struct weir_stage_stats *to, const struct weir_cell *cell, bool exact)
 {
     uint64_t count = atomic_load_explicit(&cell->count, memory_order_acquire);
     if (count == 0)
@@ -99,8 +126,15 @@ static void stage_merge(struct weir_stage_stats *to, const struct weir_cell *cel
     to->count += count;
     to->total_ns += weir_clock_to_ns(get(&cell->total));
     to->self_ns += self_ns_of(cell);
-    to->sampled_wall_ns += get(&cell->sampled_wall_ns);
-    to->sampled_cpu_ns += get(&cell->sampled_cpu_ns);
+    if (exact) {
+        to->measured += count;
+        to->measured_ns += self_ns_of(cell);
+        to->off_ns += weir_clock_to_ns(get(&cell->off));
+        to->preempted_ns += weir_clock_to_ns(get(&cell->preempted));
+    } else {
+        to->sampled += get(&cell->sampled);
+        to->sampled_cpu_ns += get(&cell->sampled_cpu_ns);
+    }
     to->hist_ns = weir_clock_ns_per_tick();
     for (int b = 0; b < WEIR_HIST_BUCKETS; b++)
         to->hist[b] += atomic_load_explicit(&cell->hist[b], memory_order_relaxed);
@@ -136,19 +170,30 @@ int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **ou
     if (snapshot) {
         snapshot->at_ns = weir_clock_monotonic_ns();
         snapshot->n_stages = weir_stage_count();
+        snapshot->switches_error = recorder->switches_error;
         for (int i = 0; i < recorder->n_threads; i++) {
             struct weir_thread *t = recorder->threads[i];
             thread_read(t, &snapshot->threads[i]);
             for (int s = 0; s < WEIR_STAGE_MAX; s++) {
                 struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
                 if (cell)
-                    stage_merge(stats_of(snapshot, t, s), cell);
+                    stage_merge(stats_of(snapshot, t, s), cell, t->exact);
             }
         }
     }
     pthread_mutex_unlock(&recorder->lock);
     *out = snapshot;
     return snapshot ? 0 : -ENOMEM;
+}
+
+double weir_stage_cpu_ns(const struct weir_stage_stats *stats)
+{
+    enum { READINGS_MIN = 30 };
+    uint64_t others = stats->count > stats->measured ? stats->count - stats->measured : 0;
+    if (others > 0 && stats->sampled < READINGS_MIN)
+        return -1;
+    double cpu_ns = stats->measured_ns > stats->off_ns ? (double)(stats->measured_ns - stats->off_ns) : 0;
+    return others > 0 ? cpu_ns + (double)others * (double)stats->sampled_cpu_ns / (double)stats->sampled : cpu_ns;
 }
 
 double weir_stage_quantile_ns(const struct weir_stage_stats *stats, double q)
@@ -170,14 +215,24 @@ void weir_stage_stats_add(struct weir_stage_stats *stats, uint64_t ns)
     stats->hist[weir_hist_bucket(ns)]++;
 }
 
+/* Saturating: a zone that was open at both ends may have been split a few ns differently each time. */
+static void subtract(uint64_t *from, uint64_t value)
+{
+    *from = *from > value ? *from - value : 0;
+}
+
 void weir_stage_stats_subtract(struct weir_stage_stats *to, const struct weir_stage_stats *then)
 {
     bool whole = then->count == 0;
     to->count -= then->count;
     to->total_ns -= then->total_ns;
     to->self_ns -= then->self_ns;
-    to->sampled_wall_ns -= then->sampled_wall_ns;
-    to->sampled_cpu_ns -= then->sampled_cpu_ns;
+    subtract(&to->measured, then->measured);
+    subtract(&to->measured_ns, then->measured_ns);
+    subtract(&to->off_ns, then->off_ns);
+    subtract(&to->preempted_ns, then->preempted_ns);
+    subtract(&to->sampled, then->sampled);
+    subtract(&to->sampled_cpu_ns, then->sampled_cpu_ns);
     int low = -1, high = -1;
     for (int b = 0; b < WEIR_HIST_BUCKETS; b++) {
         to->hist[b] -= then->hist[b];
@@ -199,12 +254,6 @@ void weir_stage_stats_subtract(struct weir_stage_stats *to, const struct weir_st
     to->max_ns = high_ns < to->max_ns ? high_ns : to->max_ns;
 }
 
-/* Saturating: a zone that was open at both ends may have been split a few ns differently each time. */
-static void subtract(uint64_t *from, uint64_t value)
-{
-    *from = *from > value ? *from - value : 0;
-}
-
 static void thread_subtract(struct weir_thread_stats *to, const struct weir_thread_stats *then)
 {
     subtract(&to->wall_ns, then->wall_ns);
@@ -212,6 +261,9 @@ static void thread_subtract(struct weir_thread_stats *to, const struct weir_thre
     subtract(&to->work_ns, then->work_ns);
     subtract(&to->wait_ns, then->wait_ns);
     subtract(&to->other_ns, then->other_ns);
+    subtract(&to->work_cpu_ns, then->work_cpu_ns);
+    subtract(&to->wait_cpu_ns, then->wait_cpu_ns);
+    subtract(&to->other_cpu_ns, then->other_cpu_ns);
     subtract(&to->zones, then->zones);
     subtract(&to->too_deep, then->too_deep);
 }

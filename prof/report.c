@@ -1,5 +1,6 @@
 #include "prof/report.h"
 #include "prof/report_priv.h"
+#include "prof/switches.h"
 #include "prof/text.h"
 
 #include <errno.h>
@@ -42,6 +43,8 @@ void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_i
 {
     *row = (struct weir_report_row){.kind = info->kind,
                                     .side = info->consumer ? WEIR_SIDE_CONSUMER : WEIR_SIDE_WORKER,
+                                    .cpu_s = -1,
+                                    .preempted_s = -1,
                                     .cpu_over_wall = -1,
                                     .share = -1};
     snprintf(row->name, sizeof row->name, "%s", info->name);
@@ -57,8 +60,13 @@ void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_i
     row->p50_s = weir_stage_quantile_ns(stats, 0.50) / 1e9;
     row->p90_s = weir_stage_quantile_ns(stats, 0.90) / 1e9;
     row->p99_s = weir_stage_quantile_ns(stats, 0.99) / 1e9;
-    if (stats->sampled_wall_ns > 0)
-        row->cpu_over_wall = (double)stats->sampled_cpu_ns / (double)stats->sampled_wall_ns;
+    double cpu_ns = info->kind == WEIR_KIND_SPAN ? -1 : weir_stage_cpu_ns(stats);
+    if (cpu_ns < 0)
+        return;
+    row->cpu_s = cpu_ns / 1e9;
+    row->cpu_over_wall = stats->self_ns > 0 ? fmin(cpu_ns / (double)stats->self_ns, 1) : -1;
+    if (stats->measured == stats->count)
+        row->preempted_s = (double)stats->preempted_ns / 1e9;
 }
 
 static void fill_rows(struct weir_report *report, const struct weir_snapshot *snapshot)
@@ -137,6 +145,9 @@ int weir_report_from_snapshot(struct weir_report *report, const struct weir_snap
     if (report->thread_s > 0)
         report->profiler_share = (double)report->zones * report->zone_cost_ns / 1e9 / report->thread_s;
     report->clock_error_ppm = weir_clock.error_ppm;
+    report->cpu_sampled[0] = '\0';
+    if (snapshot->switches_error)
+        weir_switches_why(snapshot->switches_error, report->cpu_sampled, sizeof report->cpu_sampled);
     return 0;
 }
 
@@ -356,9 +367,10 @@ void weir_report_print_en(FILE *out, const struct weir_report *report)
         return;
     fprintf(out,
             "profiler: %" PRIu64
-            " zones x %.1f ns = %.3f s of %.2f s thread time (%.4f %%), clock calibrated to %.2f ppm",
+            " zones x %.1f ns = %.3f s of %.2f s thread time (%.4f %%), clock calibrated to %.2f ppm, CPU time %s%s",
             report->zones, report->zone_cost_ns, (double)report->zones * report->zone_cost_ns / 1e9, report->thread_s,
-            100 * report->profiler_share, report->clock_error_ppm);
+            100 * report->profiler_share, report->clock_error_ppm,
+            report->cpu_sampled[0] ? "sampled, " : "by context switches", report->cpu_sampled);
     if (report->too_deep > 0)
         fprintf(out, ", %" PRIu64 " zones dropped that were nested deeper than %d", report->too_deep, WEIR_ZONES_DEEP);
     fputc('\n', out);

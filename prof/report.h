@@ -33,7 +33,9 @@ struct weir_report_row {
     uint64_t count;
     double total_s, self_s;
     double mean_s, min_s, p50_s, p90_s, p99_s, max_s;
-    double cpu_over_wall; /* -1 when no call was sampled */
+    double cpu_s;         /* CPU time of self_s; -1 = not known (weir_stage_cpu_ns) */
+    double preempted_s;   /* of self_s, ready to run while others had the core; -1 = not known */
+    double cpu_over_wall; /* cpu_s over self_s; -1 = not known */
     double share;         /* 0..1 of the workers' work, -1 where shares do not apply */
 };
 
@@ -141,6 +143,7 @@ struct weir_report {
     double thread_s;        /* sum of the threads' wall time */
     double profiler_share;  /* zones x cost / thread time, 0..1 */
     double clock_error_ppm; /* calibration error */
+    char cpu_sampled[96];   /* why CPU time was sampled and not measured; empty = it was measured */
 };
 
 /* Fills rows, workers and profiler figures from a snapshot (a difference or a whole one); the other fields are the

@@ -64,6 +64,8 @@ void weir_report_row_json(struct weir_json *json, const struct weir_report_row *
     weir_json_double(json, "p90_s", row->p90_s);
     weir_json_double(json, "p99_s", row->p99_s);
     weir_json_double(json, "max_s", row->max_s);
+    fraction(json, "cpu_s", row->cpu_s);
+    fraction(json, "preempted_s", row->preempted_s);
     fraction(json, "cpu_over_wall", row->cpu_over_wall);
     fraction(json, "share", row->share);
     weir_json_end(json, '}');
@@ -178,6 +180,7 @@ static void write_profiler(struct weir_json *json, const struct weir_report *rep
     weir_json_double(json, "clock_error_ppm", report->clock_error_ppm);
     if (report->too_deep > 0)
         weir_json_uint(json, "zones_too_deep", report->too_deep);
+    weir_json_text(json, "cpu_sampled", report->cpu_sampled[0] ? report->cpu_sampled : NULL);
     weir_json_end(json, '}');
 }
 

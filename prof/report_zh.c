@@ -143,9 +143,12 @@ void weir_report_print_zh(FILE *out, const struct weir_report *report)
     print_errors(out, report);
     if (!report->timing)
         return;
-    fprintf(out, "分析器开销: %" PRIu64 " 个区段 x %.1f ns = %.3fs, 占线程时间 %.2fs 的 %.4f%%, 时钟校准误差 %.2f ppm",
+    fprintf(out,
+            "分析器开销: %" PRIu64
+            " 个区段 x %.1f ns = %.3fs, 占线程时间 %.2fs 的 %.4f%%, 时钟校准误差 %.2f ppm, CPU 时间: %s%s",
             report->zones, report->zone_cost_ns, (double)report->zones * report->zone_cost_ns / 1e9, report->thread_s,
-            100 * report->profiler_share, report->clock_error_ppm);
+            100 * report->profiler_share, report->clock_error_ppm, report->cpu_sampled[0] ? "抽样, " : "按上下文切换",
+            report->cpu_sampled);
     if (report->too_deep > 0)
         fprintf(out, ", 丢弃嵌套超过 %d 层的区段 %" PRIu64 " 个", WEIR_ZONES_DEEP, report->too_deep);
     fputc('\n', out);

@@ -177,7 +177,8 @@ static struct weir_report *full_report(int seed)
                                    .zone_cost_ns = 21.37,
                                    .thread_s = 200.0 / 3,
                                    .profiler_share = 0.000123456789,
-                                   .clock_error_ppm = 0.314};
+                                   .clock_error_ppm = 0.314,
+                                   .cpu_sampled = "perf_event_open: Permission denied"};
     for (int i = 0; i < 5; i++) {
         struct weir_report_row *row = &report->rows[i];
         double total = 1000.0 / (3 + i + seed);
@@ -193,6 +194,8 @@ static struct weir_report *full_report(int seed)
                                         .p90_s = 1e-3 / 3,
                                         .p99_s = 1e-2 / 3,
                                         .max_s = 10.0 / 3,
+                                        .cpu_s = i == 2 ? -1 : total / 3,
+                                        .preempted_s = i == 2 ? -1 : total / 7,
                                         .cpu_over_wall = i == 2 ? -1 : 0.9 / (1 + i),
                                         .share = i & 1 ? 0.5 : -1};
         snprintf(row->name, sizeof row->name, "%s", names[i]);
@@ -277,6 +280,9 @@ Test(log_read, a_read_report_equals_the_written_one)
     cr_assert_eq(record.type, WEIR_LOG_STAGES);
     cr_assert_eq(record.report.rows[3].share, report->rows[3].share);
     cr_assert_eq(record.report.rows[2].cpu_over_wall, -1);
+    cr_assert_eq(record.report.rows[2].cpu_s, -1);
+    cr_assert_eq(record.report.rows[1].cpu_s, report->rows[1].cpu_s);
+    cr_assert_eq(record.report.rows[1].preempted_s, report->rows[1].preempted_s);
     cr_assert_eq(record.report.workers[1].other_s, 1.0 / 7);
     out = open_memstream(&second, &size);
     weir_report_log(out, &record.report);

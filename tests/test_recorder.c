@@ -367,36 +367,6 @@ Test(recorder, a_threads_time_is_work_and_waits_and_other)
     cr_assert_lt(off, 0.05, "%g", off);
 }
 
-/* ---- CPU time ---- */
-
-static double cpu_over_wall(const struct weir_snapshot *s, int stage)
-{
-    cr_assert_gt(s->stages[stage].sampled_wall_ns, 0);
-    return (double)s->stages[stage].sampled_cpu_ns / (double)s->stages[stage].sampled_wall_ns;
-}
-
-Test(recorder, cpu_time_tells_spinning_from_sleeping)
-{
-    attach();
-    for (int i = 0; i < 64; i++) {
-        weir_zone_begin(WEIR_STAGE_IMAGE_DECODE);
-        spin_ns(1000000);
-        weir_zone_end();
-        weir_zone_begin(WEIR_STAGE_READ_BYTES);
-        sleep_ms(1);
-        weir_zone_end();
-    }
-    struct weir_snapshot *s = take();
-    cr_assert_lt(cpu_over_wall(s, WEIR_STAGE_READ_BYTES), 0.2);
-    cr_assert_gt(cpu_over_wall(s, WEIR_STAGE_IMAGE_DECODE), 2 * cpu_over_wall(s, WEIR_STAGE_READ_BYTES));
-    cr_assert_leq(cpu_over_wall(s, WEIR_STAGE_IMAGE_DECODE), 1);
-    /* One call in 16 was sampled: four of 64. */
-    cr_assert_lt(s->stages[WEIR_STAGE_IMAGE_DECODE].sampled_wall_ns, s->stages[WEIR_STAGE_IMAGE_DECODE].total_ns / 4);
-    cr_assert_gt(s->threads[0].cpu_ns, 20000000);
-    cr_assert_leq(s->threads[0].cpu_ns, s->threads[0].wall_ns + 1000000);
-    weir_snapshot_free(&s);
-}
-
 /* ---- threads ---- */
 
 struct some {
