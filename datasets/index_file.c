@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,6 +231,12 @@ uint8_t *weir_index_file_release(struct weir_index_file **index)
     return bytes;
 }
 
+static void get_episode(struct weir_record_cursor *c, struct weir_episode *episode, uint64_t file_bytes)
+{
+    weir_record_episode(c, episode);
+    c->bad = c->bad || !weir_index_file_is_sane(episode, file_bytes);
+}
+
 bool weir_index_file_find(const struct weir_index_file *index, const char *path, struct weir_file_result *result)
 {
     struct weir_file_index *file = &result->file;
@@ -241,14 +248,14 @@ bool weir_index_file_find(const struct weir_index_file *index, const char *path,
         return false;
     const struct file_record *head = record->head;
     bool fine = head->size_bytes == file->file.size_bytes && head->mtime_ns == file->file.mtime_ns &&
-                head->header_hash == file->header_hash &&
+                head->header_hash == file->header_hash && head->n_episodes > 0 && head->n_episodes <= INT_MAX / 2 &&
                 head->n_episodes <= head->bytes / 24 /* an episode takes more */;
     struct weir_record_cursor c = {.at = record->episodes, .left = head->bytes, .bad = !fine};
     file->episodes = fine ? calloc(head->n_episodes + 1, sizeof *file->episodes) : NULL;
     if (file->episodes)
         for (; file->n_episodes < (int)head->n_episodes && !c.bad; file->n_episodes++)
-            weir_record_episode(&c, &file->episodes[file->n_episodes]);
-    if (file->episodes && !c.bad) {
+            get_episode(&c, &file->episodes[file->n_episodes], file->file.size_bytes);
+    if (file->episodes && !c.bad && c.left == 0) {
         file->from_index = true;
         return true;
     }

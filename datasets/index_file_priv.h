@@ -19,6 +19,9 @@ int weir_index_file_count(const struct weir_index_file *index);
 /* True when the index describes the file as it is now: result->file is filled, its arrays lent by the index. Any
  * thread. */
 bool weir_index_file_find(const struct weir_index_file *index, const char *path, struct weir_file_result *result);
+/* Whether the numbers of an episode from such a file (its counts and lengths are checked already) can be a recording's
+ * in a file of so many bytes: cameras there, pixels that make their rows, all places inside the file. */
+bool weir_index_file_is_sane(const struct weir_episode *episode, uint64_t file_bytes);
 /* Frees all but the memory that was lent, which is the caller's from now on (may be NULL). */
 uint8_t *weir_index_file_release(struct weir_index_file **index);
 

@@ -151,6 +151,12 @@ static void get_blocks(struct weir_record_cursor *c, struct weir_track *track)
         c->bad = true;
         return;
     }
+    unsigned char filtered; /* looked at as a byte: a bool of another value must not be read as one */
+    memcpy(&filtered, &record->grid.filtered, 1);
+    if (filtered > 1) {
+        c->bad = true;
+        return;
+    }
     blocks->grid = record->grid;
     blocks->filters = record->filters;
     memcpy(blocks->fill, record->fill, sizeof blocks->fill);

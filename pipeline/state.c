@@ -1,12 +1,16 @@
 #include "pipeline/state.h"
 #include "prof/gz_file.h"
+#include "prof/hash.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const char magic[] = "weir-state 1\n";
+static const char magic[] = "weir-state 2\n", magic1[] = "weir-state 1\n";
+enum { TEXT_MAX = 64 * (WEIR_STATE_FIELDS + 3) };
 
 static int write_file(const char *path, const char *text, size_t n)
 {
@@ -22,40 +26,75 @@ static int write_file(const char *path, const char *text, size_t n)
 int weir_state_write(const char *path, uint64_t next, const struct weir_state_field fields[WEIR_STATE_FIELDS],
                      struct weir_err *err)
 {
-    char text[64 * (WEIR_STATE_FIELDS + 2)];
+    char text[TEXT_MAX];
     int n = snprintf(text, sizeof text, "%snext %" PRIu64 "\n", magic, next);
     for (int i = 0; i < WEIR_STATE_FIELDS; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s %" PRIu64 "\n", fields[i].name, fields[i].value);
+    n += snprintf(text + n, sizeof text - (size_t)n, "xxh3 %016" PRIx64 "\n", weir_hash64(text, (size_t)n));
     int rc = write_file(path, text, (size_t)n);
     return rc < 0 ? weir_err_set(err, rc, "%s: the state cannot be written: %s; name another file", path, strerror(-rc))
                   : 0;
 }
 
-static int read_fields(FILE *file, struct weir_state *state)
+/* One line "NAME VALUE\n" at *at, which is moved behind it. name NULL: any. */
+static bool take_line(const char **at, const char *name, int base, uint64_t *value)
 {
-    char line[256] = "", name[64];
-    if (!fgets(line, sizeof line, file) || strcmp(line, magic) != 0)
-        return -EBADMSG;
-    if (!fgets(line, sizeof line, file) || sscanf(line, "next %" SCNu64, &state->next) != 1)
+    size_t length = strcspn(*at, " \n");
+    if ((name && (length != strlen(name) || strncmp(*at, name, length) != 0)) || (*at)[length] != ' ' ||
+        !isxdigit((unsigned char)(*at)[length + 1]))
+        return false;
+    char *end;
+    errno = 0;
+    *value = strtoull(*at + length + 1, &end, base);
+    *at = end + 1;
+    return errno == 0 && *end == '\n';
+}
+
+static int parse(const char *text, size_t n, struct weir_state *state)
+{
+    const char *at = text + sizeof magic - 1;
+    uint64_t hash;
+    if (strncmp(text, magic1, sizeof magic1 - 1) == 0)
+        return -ENOTSUP;
+    if (strlen(text) != n || strncmp(text, magic, sizeof magic - 1) != 0)
+        return -EEXIST;
+    if (!take_line(&at, "next", 10, &state->next))
         return -EBADMSG;
     for (int i = 0; i < WEIR_STATE_FIELDS; i++)
-        if (!fgets(line, sizeof line, file) || sscanf(line, "%63s %" SCNu64, name, &state->values[i]) != 2)
+        if (!take_line(&at, NULL, 10, &state->values[i]))
             return -EBADMSG;
-    return 0;
+    size_t hashed = (size_t)(at - text);
+    return take_line(&at, "xxh3", 16, &hash) && *at == '\0' && hash == weir_hash64(text, hashed) ? 0 : -EBADMSG;
+}
+
+static const char *refusal(int code)
+{
+    if (code == -ENOTSUP)
+        return "was written by an older Weir, without a checksum: finish that run with it, or remove the file to begin "
+               "anew";
+    if (code == -EEXIST)
+        return "is no state of a run; name another file";
+    return "is damaged: its lines do not fit its checksum; take a copy that is whole, or remove it to begin anew";
 }
 
 int weir_state_read(const char *path, struct weir_state *state, struct weir_err *err)
 {
+    char text[TEXT_MAX + 1];
     *state = (struct weir_state){.given = false};
     FILE *file = fopen(path, "re");
     if (!file && errno == ENOENT)
         return 0;
     if (!file)
         return weir_err_set(err, -errno, "%s: cannot be opened: %s", path, strerror(errno));
-    int rc = read_fields(file, state);
+    size_t n = fread(text, 1, TEXT_MAX, file);
+    int rc = ferror(file) ? -errno : 0;
     fclose(file);
     if (rc < 0)
-        return weir_err_set(err, rc, "%s: is no state of a run; remove it to begin anew", path);
+        return weir_err_set(err, rc, "%s: cannot be read: %s", path, strerror(-rc));
+    text[n] = '\0';
+    rc = parse(text, n, state);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: %s", path, refusal(rc));
     state->given = true;
     return 0;
 }

@@ -25,7 +25,8 @@ struct weir_state {
 /* Written aside and renamed: there is a whole file or the one from before. */
 int weir_state_write(const char *path, uint64_t next, const struct weir_state_field fields[WEIR_STATE_FIELDS],
                      struct weir_err *err);
-/* state->given stays false when there is no such file. */
+/* state->given stays false when there is no such file. -EBADMSG when a byte of it is not as it was written (its last
+ * line is an XXH3 of those before it), -ENOTSUP for version 1, which had none, -EEXIST for something else. */
 int weir_state_read(const char *path, struct weir_state *state, struct weir_err *err);
 /* 0, or -EINVAL naming the first thing that is not as it was. */
 int weir_state_check(const struct weir_state *state, const struct weir_state_field fields[WEIR_STATE_FIELDS],

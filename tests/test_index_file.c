@@ -347,6 +347,70 @@ static void mutate(uint8_t *bytes, size_t n, unsigned *seed)
            rand_r(seed) % 2 ? 4 : 8);
 }
 
+/* What the record of an episode says of its cameras, in all episodes: where "was" is, "is" is put. */
+static int forge(uint8_t *bytes, size_t n, const int32_t was[6], const int32_t is[6])
+{
+    int found = 0;
+    for (size_t at = 32; at + 24 <= n; at += 8)
+        if (memcmp(bytes + at, was, 24) == 0) {
+            memcpy(bytes + at, is, 24);
+            found++;
+        }
+    rehash(bytes, n);
+    write_file(index_path, bytes, n);
+    return found;
+}
+
+/* Each was believed: no cameras divided by zero, no pixels made images without bytes. */
+Test(index_file, forged_records_with_a_right_hash_are_not_believed)
+{
+    open_and_compare();
+    size_t n;
+    uint8_t *whole = read_file(index_path, &n), *copy = malloc(n);
+    struct weir_dataset *dataset = open_dataset(NULL);
+    int32_t qpos = weir_dataset_qpos_dim(dataset), action = weir_dataset_action_dim(dataset);
+    int32_t width = 0, height = 0;
+    for (int c = 0; c < weir_dataset_cameras(dataset); c++) {
+        width = weir_dataset_camera(dataset, c)->width;
+        height = weir_dataset_camera(dataset, c)->height;
+    }
+    weir_dataset_close(&dataset);
+    const int32_t episode[6] = {STEPS, 0, qpos, action, 1, 0}, no_cameras[6] = {STEPS, 0, qpos, action, 0, 0};
+    const int32_t pixels[6] = {width, height, STEPS, 0, 0, 0}; /* contiguous, raw */
+    const int32_t forged[][6] = {{0, height, STEPS, 0, 0, 0},
+                                 {width, 0, STEPS, 0, 0, 0},
+                                 {2 * width, height, STEPS, 0, 0, 0},
+                                 {width, height, INT32_MAX, 0, 0, 0},
+                                 {width, height, STEPS, 0, 3, 0}};
+    memcpy(copy, whole, n);
+    cr_assert_eq(forge(copy, n, episode, no_cameras), EPISODES);
+    cr_assert_eq(open_and_compare(), 0, "an episode without cameras");
+    for (size_t i = 0; i < sizeof forged / sizeof forged[0]; i++) {
+        memcpy(copy, whole, n);
+        int found = forge(copy, n, pixels, forged[i]);
+        cr_assert_geq(found, 1);
+        cr_assert_leq(open_and_compare(), EPISODES - found, "case %zu", i);
+    }
+    free(whole);
+    free(copy);
+}
+
+static void run_through(int seed)
+{
+    struct weir_loader_config config = config_with(index_path);
+    struct weir_loader *loader;
+    struct weir_batch *batch;
+    struct weir_err err = WEIR_ERR_NONE;
+    config.on_error = seed % 2 ? WEIR_ON_ERROR_SKIP : WEIR_ON_ERROR_FAIL;
+    config.prefetch = 0;
+    config.io = "pread";
+    if (weir_loader_open(&loader, &config, &err) < 0)
+        return;
+    while (weir_loader_next(loader, &batch, &err) > 0)
+        weir_loader_release(loader, batch);
+    weir_loader_close(&loader);
+}
+
 Test(index_file, a_hostile_index_is_survived)
 {
     open_and_compare();
@@ -360,6 +424,10 @@ Test(index_file, a_hostile_index_is_survived)
             mutate(copy, n, &seed);
         rehash(copy, n);
         write_file(index_path, copy, n);
+        if (i % 25 == 0) {
+            run_through(i);
+            write_file(index_path, copy, n);
+        }
         struct weir_dataset *dataset;
         struct weir_dataset_config config = {.path = data, .index = index_path, .tolerant = i % 2, .threads = 1};
         struct weir_err err = WEIR_ERR_NONE;
