@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/no_memory.h"
 #include "cli/sysinfo.h"
 #include "datasets/dataset.h"
 #include "decoders/decoder.h"
@@ -131,6 +132,7 @@ static int finish_stdout(int status)
 int main(int argc, char **argv)
 {
     hold_standard_descriptors();
+    weir_no_memory_watch();
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves must not cut a run off in the middle */
-    return finish_stdout(dispatch(argc, argv));
+    return weir_no_memory_end(finish_stdout(dispatch(argc, argv)));
 }

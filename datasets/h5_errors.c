@@ -29,8 +29,10 @@ const char *weir_h5_library_says(char text[256])
 /* Of the calls since a file was opened, the first failure that was not the file's. The library keeps its errors by
  * thread as well. */
 static _Thread_local int machine_code;
+static _Thread_local bool malloc_failed;
 
-/* The library writes the number of a system call's error into the text, and has these for malloc's. */
+/* The library writes the number of a system call's error into the text, and has these for malloc's; its lists of
+ * properties come from no file, and only a lack of memory spoils them. */
 static herr_t find_machine_error(unsigned n, const H5E_error2_t *entry, void *code)
 {
     (void)n;
@@ -39,10 +41,19 @@ static herr_t find_machine_error(unsigned n, const H5E_error2_t *entry, void *co
     if (at && sscanf(at, "errno = %d", &number) == 1 &&
         (weir_is_shortage(-number) || weir_is_storage_error(-number) || number == EACCES || number == EPERM))
         *(int *)code = -number;
-    else if (*(int *)code == 0 &&
-             (entry->min_num == H5E_CANTALLOC || (entry->min_num == H5E_NOSPACE && entry->maj_num == H5E_RESOURCE)))
+    else if (entry->min_num == H5E_CANTALLOC || (entry->min_num == H5E_NOSPACE && entry->maj_num == H5E_RESOURCE))
+        malloc_failed = true;
+    else if (*(int *)code == 0 && entry->maj_num == H5E_PLIST)
         *(int *)code = -ENOMEM;
     return 0;
+}
+
+/* malloc leaves ENOMEM in errno; the library may have had no memory for saying so. */
+static void find_no_memory(void)
+{
+    malloc_failed |= errno == ENOMEM;
+    if (machine_code == 0 && malloc_failed)
+        machine_code = -ENOMEM;
 }
 
 /* Called by the library for each of its calls that fails, also those whose failure we take for a "no". */
@@ -51,17 +62,21 @@ static herr_t on_library_error(hid_t stack, void *user)
     (void)user;
     if (machine_code == 0)
         H5Ewalk2(stack, H5E_WALK_UPWARD, find_machine_error, &machine_code);
+    find_no_memory();
     return 0;
 }
 
 void weir_h5_watch_errors(void)
 {
     machine_code = 0;
+    malloc_failed = false;
+    errno = 0;
     H5Eset_auto2(H5E_DEFAULT, on_library_error, NULL); /* per thread; nothing is printed: errors are reported by us */
 }
 
 int weir_h5_machine_error(struct weir_err *err)
 {
+    find_no_memory();
     if (machine_code == 0)
         return 0;
     if (err)
@@ -73,10 +88,16 @@ int weir_h5_machine_error(struct weir_err *err)
                         strerror(-machine_code), weir_open_advice(machine_code));
 }
 
+bool weir_h5_malloc_failed(void)
+{
+    find_no_memory();
+    return malloc_failed;
+}
+
 int weir_h5_fail(struct weir_err *err, const char *path, const char *what)
 {
     char text[256];
-    if (machine_code != 0)
-        return weir_h5_machine_error(err);
-    return weir_err_set(err, -EBADMSG, "%s: %s (HDF5: %s)", path, what, weir_h5_library_says(text));
+    int machine = weir_h5_machine_error(err);
+    return machine < 0 ? machine
+                       : weir_err_set(err, -EBADMSG, "%s: %s (HDF5: %s)", path, what, weir_h5_library_says(text));
 }

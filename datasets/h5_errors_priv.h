@@ -5,16 +5,20 @@
 
 #include "prof/err.h"
 
+#include <stdbool.h>
+
 /* Once a process, before anything else: the library makes its tables. -ENOMEM. */
 int weir_h5_start(void);
 
-/* From now on calls that fail are looked at, and nothing is printed. What was found before is forgotten. */
+/* From now on calls that fail are looked at, and nothing is printed. What was found before, and errno, is forgotten. */
 void weir_h5_watch_errors(void);
 
 /* Whether a call since then failed for a reason that is not the file's: memory, the storage, a limit. Then what was
  * found may be a part only, whatever the calls returned, and what they said may be wrong: -errno, and err (or NULL) is
  * set anew. Else 0. */
 int weir_h5_machine_error(struct weir_err *err);
+/* Whether an allocation itself is known to have failed since then. */
+bool weir_h5_malloc_failed(void);
 
 /* The library's own words for what just failed, from the innermost frame of its error stack. Returns text. */
 const char *weir_h5_library_says(char text[256]);

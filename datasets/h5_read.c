@@ -546,10 +546,8 @@ int weir_h5_read_row(struct weir_h5 *h5, const char *path, uint64_t t, void *buf
 
 void weir_h5_library(char *text, size_t size)
 {
-    unsigned major = 0, minor = 0, release = 0;
     hbool_t safe = 0;
-    H5get_libversion(&major, &minor, &release);
-    H5is_library_threadsafe(&safe);
-    snprintf(text, size, "HDF5 %u.%u.%u (%s)", major, minor, release,
+    H5is_library_threadsafe(&safe); /* asking for its version would start it in this process; it runs in its own only */
+    snprintf(text, size, "HDF5 %d.%d.%d (%s)", H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE,
              safe ? "thread-safe build: one global lock" : "not thread-safe");
 }

@@ -1,6 +1,7 @@
 #include "datasets/h5_write.h"
 
 #include "datasets/chunk_guess_priv.h"
+#include "datasets/h5_errors_priv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,8 +35,9 @@ struct weir_h5w {
 /* HDF5 leaves the system's errno behind when a read or write failed. */
 static int fail(const struct weir_h5w *file, const char *name, const char *what, struct weir_err *err)
 {
-    int code = errno ? errno : EIO;
-    const char *reason = errno ? strerror(errno) : "the HDF5 library refused";
+    int known = errno ? errno : -weir_h5_machine_error(NULL);
+    int code = known ? known : EIO;
+    const char *reason = known ? strerror(known) : "the HDF5 library refused";
     return weir_err_set(err, -code, "%s: %s%s%s: %s", file->path, name, *name ? ": " : "", what, reason);
 }
 
@@ -66,9 +68,8 @@ static hid_t plist(hid_t class)
 int weir_h5w_create(struct weir_h5w **out, const char *path, struct weir_err *err)
 {
     *out = NULL;
-    H5dont_atexit();                       /* its clean-up at exit crashes after a file that could not be closed */
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* errors are told once, by us */
-    struct weir_h5w *file = calloc(1, sizeof *file);
+    H5dont_atexit(); /* its clean-up at exit crashes after a file that could not be closed */
+    struct weir_h5w *file = weir_h5_start() < 0 ? NULL : calloc(1, sizeof *file);
     if (!file)
         return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
     file->path = strdup(path);
@@ -77,8 +78,8 @@ int weir_h5w_create(struct weir_h5w **out, const char *path, struct weir_err *er
         release(&file);
         return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
     }
+    weir_h5_watch_errors();
     hid_t creation = plist(H5P_FILE_CREATE);
-    errno = 0;
     file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, creation, H5P_DEFAULT);
     int rc = file->id < 0 ? fail(file, "", "cannot be created", err) : 0;
     H5Pclose(creation);
@@ -152,8 +153,8 @@ void weir_h5w_abandon(struct weir_h5w **file)
 
 int weir_h5w_group(struct weir_h5w *file, const char *name, struct weir_err *err)
 {
-    hid_t creation = plist(H5P_GROUP_CREATE);
     errno = 0;
+    hid_t creation = plist(H5P_GROUP_CREATE);
     hid_t id = H5Gcreate2(file->id, name, H5P_DEFAULT, creation, H5P_DEFAULT);
     H5Pclose(creation);
     if (id < 0)
@@ -167,8 +168,8 @@ int weir_h5w_group(struct weir_h5w *file, const char *name, struct weir_err *err
 static int put_attr(struct weir_h5w *file, const char *group, const char *name, hid_t disk, hid_t memory,
                     const void *value, struct weir_err *err)
 {
-    hid_t space = H5Screate(H5S_SCALAR);
     errno = 0;
+    hid_t space = H5Screate(H5S_SCALAR);
     hid_t id = H5Acreate_by_name(file->id, group, name, disk, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     int rc = id < 0 || H5Awrite(id, memory, value) < 0 ? fail(file, name, "attribute cannot be written", err) : 0;
     if (id >= 0)

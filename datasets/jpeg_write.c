@@ -7,6 +7,8 @@
 
 #include <jpeglib.h>
 
+#include <jerror.h>
+
 struct encoder {
     struct jpeg_compress_struct jpeg;
     struct jpeg_error_mgr errors;
@@ -24,7 +26,7 @@ static void fail(struct encoder *encoder, int rc)
 
 static void on_error(j_common_ptr common)
 {
-    fail(common->client_data, -EINVAL);
+    fail(common->client_data, common->err->msg_code == JERR_OUT_OF_MEMORY ? -ENOMEM : -EINVAL);
 }
 
 static void on_message(j_common_ptr common)

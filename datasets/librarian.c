@@ -22,8 +22,9 @@ enum {
     TEXT_MAX = 65536,
     CPU_S = 60, /* processor time for one question, and as much again for every 600 MB of the file */
     BYTES_PER_CPU_S = 10 * 1000 * 1000,
-    ANSWER_S = 600,    /* wall time: file systems may be slow */
-    LACKED_MEMORY = 77 /* the child's exit status: it ended, or crashed, because an allocation failed */
+    ANSWER_S = 600,     /* wall time: file systems may be slow */
+    LACKED_MEMORY = 77, /* the child's exit status: it ended, or crashed, because an allocation failed */
+    LIBRARY_ENDED = 255 /* HDF5 1.10 ends its process like this when it finds no memory to begin */
 };
 static const uint64_t ANSWER_MAX_BYTES = (uint64_t)8 << 30;
 static const size_t SPARE_BYTES = (size_t)256 << 20;
@@ -166,15 +167,14 @@ static bool answer(const struct child *child, struct answer *answer, const void 
 }
 
 /* A damaged file may ask the library for more than there is. Then it does so again, while memory for a file of its size
- * is there; what was but short for a moment is not. */
-static bool may_try_again(const char *path)
+ * is there; an allocation that failed but once does not. */
+static bool may_try_again(int code, const char *path)
 {
     struct stat st;
     size_t bytes = SPARE_BYTES + (stat(path, &st) == 0 ? (size_t)st.st_size : 0);
-    void *spare = weir_h5_machine_error(NULL) == -ENOMEM ? malloc(bytes) : NULL;
+    void *spare = code == -ENOMEM ? malloc(bytes) : NULL;
     bool there = spare != NULL;
     free(spare);
-    errno = 0;
     return there;
 }
 
@@ -189,12 +189,16 @@ static int asks_too_much(struct weir_err *err)
 static void describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
 {
     weir_file_describe(result, path, config);
-    if (result->rc != -ENOMEM || !may_try_again(path))
+    if (!may_try_again(result->rc, path))
         return;
+    struct weir_err first = result->err;
     weir_file_result_close(result);
     weir_file_describe(result, path, config);
-    if (result->rc == -ENOMEM && weir_h5_machine_error(NULL) == -ENOMEM)
-        result->rc = asks_too_much(&result->err);
+    if (result->rc == 0)
+        return;
+    bool again = weir_h5_malloc_failed();
+    result->rc = again ? asks_too_much(&result->err) : -ENOMEM;
+    result->err = again ? result->err : first;
 }
 
 static bool answer_describe(const struct child *child, const struct question *question, char *const *texts)
@@ -242,8 +246,11 @@ static int read_row(struct child *child, const struct question *question, const 
                     struct weir_err *err, uint8_t *row, uint64_t capacity, size_t *length)
 {
     int rc = open_for_row(child, &question->file, path, err);
-    if (rc == 0)
+    if (rc == 0) {
         rc = weir_h5_read_row(child->h5, key, question->t, row, capacity, length, err);
+        int machine = weir_h5_machine_error(err);
+        rc = machine < 0 ? machine : rc;
+    }
     if (weir_is_shortage(rc))
         weir_h5_close(&child->h5); /* who knows what is left in it */
     return rc;
@@ -258,11 +265,15 @@ static bool answer_row(struct child *child, const struct question *question, con
     size_t length = 0;
     if (row)
         reply.rc = read_row(child, question, path, key, &reply.err, row, capacity, &length);
-    if (row && reply.rc == -ENOMEM && may_try_again(path)) {
-        reply.err = WEIR_ERR_NONE;
-        reply.rc = read_row(child, question, path, key, &reply.err, row, capacity, &length);
-        if (reply.rc == -ENOMEM && weir_h5_machine_error(NULL) == -ENOMEM)
+    if (row && may_try_again(reply.rc, path)) {
+        struct weir_err again = WEIR_ERR_NONE;
+        int rc = read_row(child, question, path, key, &again, row, capacity, &length);
+        if (rc < 0 && rc != -ENOSPC && weir_h5_malloc_failed())
             reply.rc = asks_too_much(&reply.err);
+        else if (rc == 0 || rc == -ENOSPC) {
+            reply.rc = rc;
+            reply.err = WEIR_ERR_NONE;
+        }
     }
     reply.length = length;
     reply.bytes = reply.rc == 0 ? length : 0;
@@ -362,7 +373,7 @@ static int no_answer(struct weir_librarian *librarian, const char *path, struct 
     if (hangs)
         return weir_err_set(err, -EBADMSG, "the HDF5 library gave no answer for %d s; repair or remove the file",
                             ANSWER_S);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == LACKED_MEMORY)
+    if (WIFEXITED(status) && (WEXITSTATUS(status) == LACKED_MEMORY || WEXITSTATUS(status) == LIBRARY_ENDED))
         return weir_err_set(err, -ENOMEM, "out of memory in the HDF5 helper process");
     if (!WIFSIGNALED(status) || WTERMSIG(status) == SIGKILL)
         return killed(path, err);
@@ -394,6 +405,8 @@ static int ask(struct weir_librarian *librarian, struct question *question, cons
     if (!fine)
         return no_answer(librarian, texts[PATH], err);
     reply->err.text[sizeof reply->err.text - 1] = '\0';
+    if (reply->rc == -ENOMEM) /* who knows in what state the library is */
+        end(librarian);
     if (reply->rc < 0 && reply->err.text[0])
         weir_err_set(err, reply->rc, "%s", reply->err.text);
     return reply->rc < 0 ? reply->rc : 0;

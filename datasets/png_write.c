@@ -63,6 +63,7 @@ int weir_png_write_grey16(const uint16_t *grey, int width, int height, struct we
 {
     struct encoder encoder = {.out = out, .rc = -EINVAL};
     out->size = 0;
+    errno = 0;
     uint8_t *row = malloc((size_t)width * 2);
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, on_error, on_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
@@ -72,9 +73,10 @@ int weir_png_write_grey16(const uint16_t *grey, int width, int height, struct we
         return -ENOMEM;
     }
     if (setjmp(png_jmpbuf(png))) {
+        int rc = errno == ENOMEM ? -ENOMEM : encoder.rc; /* libpng does not tell its own lack of memory apart */
         png_destroy_write_struct(&png, &info);
         free(row);
-        return encoder.rc;
+        return rc;
     }
     png_set_write_fn(png, &encoder, on_write, on_flush);
     png_set_compression_level(png, 1);

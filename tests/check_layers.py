@@ -17,7 +17,7 @@ import tempfile
 LAYERS = {"prof": 0, "io": 1, "decoders": 1, "datasets": 1, "pipeline": 2, "workloads": 3, "cli": 4}
 FREE = {"tests", "bench"}
 CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
-PAIRS = {"hdf5.h": 3, "jpeglib.h": 2, "png.h": 2, "zlib.h": 4, "jansson.h": 2}
+PAIRS = {"hdf5.h": 3, "jpeglib.h": 2, "jerror.h": 2, "png.h": 2, "zlib.h": 4, "jansson.h": 2}
 CHILD = {("fork_server.c", "_exit"), ("librarian.c", "_exit")}
 FUNCTION_LINES, FILE_LINES, TEST_LINES = 60, 600, 1000
 GENERATED = {"prof/version.h"}

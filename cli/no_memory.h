@@ -1,0 +1,12 @@
+/* no_memory.h: libraries that do not look whether they got memory. */
+#ifndef WEIR_CLI_NO_MEMORY_H
+#define WEIR_CLI_NO_MEMORY_H
+
+/* From now on a crash that follows an allocation that failed, and an end of the process by a library, are a line and
+ * exit status 1. Once, in the main thread. */
+void weir_no_memory_watch(void);
+
+/* The program ends by itself: returns status. */
+int weir_no_memory_end(int status);
+
+#endif
