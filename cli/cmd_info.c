@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct info_options {
-    bool json, allow_ragged;
+    bool json, allow_ragged, allow_external;
     const char *cameras, *qpos_keys, *action_keys, *image_keys, *index;
     int on_error; /* 1: skip */
 };
@@ -24,6 +24,8 @@ static const struct weir_opt info_opts[] = {
      "datasets of the cameras; with all three a file may have any layout"},
     {"allow-ragged", WEIR_OPT_FLAG, FIELD(allow_ragged), NULL, NULL,
      "cut episodes whose parts differ in length to the shortest"},
+    {"allow-external", WEIR_OPT_FLAG, FIELD(allow_external), NULL, NULL,
+     "read what HDF5 links, external storage and virtual datasets name outside the dataset's folder"},
     {"index", WEIR_OPT_TEXT, FIELD(index), "FILE", NULL,
      "keep the index in this file: read when it fits, else written"},
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip", "fail",
@@ -436,6 +438,7 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
                                          .action_keys = o.action_keys,
                                          .image_keys = o.image_keys,
                                          .allow_ragged = o.allow_ragged,
+                                         .allow_external = o.allow_external,
                                          .tolerant = o.on_error != 0,
                                          .index = o.index,
                                          .progress = weir_index_progress,

@@ -22,7 +22,7 @@ struct run_options {
     uint64_t seed;
     bool no_shuffle, drop_last;
     const char *cameras, *qpos_keys, *action_keys, *image_keys, *index;
-    bool allow_ragged;
+    bool allow_ragged, allow_external;
     int color, output, layout;
     const char *mean, *std, *crop;
     struct weir_pixel_format format; /* made of color, output, layout, mean and std */
@@ -76,6 +76,8 @@ static const struct weir_opt run_opts[] = {
      "datasets of the cameras; with all three a file may have any layout"},
     {"allow-ragged", WEIR_OPT_FLAG, FIELD(allow_ragged), NULL, NULL,
      "cut episodes whose parts differ in length to the shortest"},
+    {"allow-external", WEIR_OPT_FLAG, FIELD(allow_external), NULL, NULL,
+     "read what HDF5 links, external storage and virtual datasets name outside the dataset's folder"},
     {"index", WEIR_OPT_TEXT, FIELD(index), "FILE", NULL,
      "keep the index in this file: read when it fits, else written"},
     {"color", WEIR_OPT_ENUM, FIELD(color), "rgb|bgr", "rgb", "channel order of images"},
@@ -174,6 +176,7 @@ static void to_config(const struct run_options *o, const char *data, const struc
     config->action_keys = o->action_keys;
     config->image_keys = o->image_keys;
     config->allow_ragged = o->allow_ragged;
+    config->allow_external = o->allow_external;
     config->index = o->index;
     config->batch_size = o->batch_size;
     config->num_workers = o->num_workers == WEIR_OPT_AUTO ? WEIR_WORKERS_AUTO : o->num_workers;

@@ -1,5 +1,6 @@
 #include "datasets/dataset.h"
 #include "datasets/builder_priv.h"
+#include "datasets/inside_priv.h"
 #include "datasets/librarian_priv.h"
 #include "prof/recorder.h"
 #include "prof/text.h"
@@ -251,6 +252,8 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
     struct weir_dataset *dataset = calloc(1, sizeof *dataset);
     if (dataset) {
         pthread_mutex_init(&dataset->librarian_lock, NULL);
+        dataset->root = weir_inside_root(config->path);
+        dataset->allow_external = config->allow_external;
         dataset->files = calloc((size_t)paths.n, sizeof *dataset->files);
     }
     rc = dataset && dataset->files ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
@@ -473,7 +476,7 @@ int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, voi
     const struct weir_dataset_file *file = &dataset->files[dataset->episodes[episode].file].file;
     lock_timed(dataset);
     if (!dataset->librarian)
-        dataset->librarian = weir_librarian_open(NULL);
+        dataset->librarian = weir_librarian_open(NULL, dataset->root, dataset->allow_external);
     int rc = dataset->librarian
                  ? weir_librarian_row(dataset->librarian, file, track->key, (uint64_t)t, buffer, capacity, length, err)
                  : weir_err_set(err, -ENOMEM, "out of memory");
@@ -498,6 +501,7 @@ void weir_dataset_close(struct weir_dataset **dataset)
     free(d->episodes);
     free(d->files);
     free(d->lent);
+    free(d->root);
     free(d);
     *dataset = NULL;
 }

@@ -32,6 +32,9 @@ struct weir_dataset_config {
     const char *qpos_keys, *action_keys, *image_keys;
     bool allow_ragged; /* parts of an episode that differ in length are cut to the shortest */
     bool tolerant;     /* leave out episodes that cannot be opened, instead of failing */
+    /* Read what HDF5 objects (external links, external storage, virtual sources) name outside the dataset's folder,
+     * too. Without it such an episode cannot be opened. Episodes and folders that are symbolic links need it not. */
+    bool allow_external;
     const char *index; /* file that keeps the index: read when it fits these files, else written; NULL = none */
     int threads;       /* that open files; 0 = one per usable core */
     void (*progress)(void *user, int done, int total); /* from the calling thread; may be NULL */

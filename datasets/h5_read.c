@@ -1,4 +1,5 @@
 #include "datasets/h5_errors_priv.h"
+#include "datasets/h5_guard_priv.h"
 #include "datasets/h5_read_priv.h"
 #include "prof/shortage.h"
 
@@ -54,7 +55,7 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
     close(fd);
     if (!is_file)
         return weir_err_set(err, -EINVAL, "not a regular file; give a folder of episodes or an HDF5 file");
-    h5->file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    h5->file = H5Fopen(path, H5F_ACC_RDONLY, (hid_t)weir_h5_guarded());
     char text[256];
     if (h5->file < 0) {
         weir_h5_library_says(text);
@@ -84,6 +85,19 @@ int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
         weir_h5_close(&h5);
     *out = h5;
     return rc;
+}
+
+void weir_h5_ask_about(const char *root, const char *path, bool allow_external)
+{
+    weir_inside_set(&weir_h5_inside, root, path, allow_external);
+}
+
+int weir_h5_refused(struct weir_err *err)
+{
+    if (!weir_h5_inside.refusal[0])
+        return 0;
+    *err = WEIR_ERR_NONE;
+    return weir_err_set(err, -EPERM, "%s", weir_h5_inside.refusal);
 }
 
 uint64_t weir_h5_user_block(const struct weir_h5 *h5)
@@ -338,18 +352,16 @@ static int read_floats(struct open_dataset *d, const char *path, float **values,
     for (int i = 0; i < d->shape.rank; i++)
         if (__builtin_mul_overflow(n, d->shape.dims[i], &n) || n > FLOATS_MAX_BYTES / sizeof(float))
             return weir_err_set(err, -EFBIG, "%s: is larger than 1 GiB of floats; is its shape right?", path);
-    H5D_layout_t layout = H5Pget_layout(d->plist);
-    bool own = layout == H5D_CHUNKED || (layout == H5D_CONTIGUOUS && H5Pget_external_count(d->plist) == 0);
-    if (n > 0 && own && H5Dget_storage_size(d->id) == 0)
-        return weir_err_set(err, -EBADMSG, "%s: was never written; remove the episode", path);
     *values = malloc(n ? n * sizeof(float) : 1);
     if (!*values)
         return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
-    if (n == 0 || H5Dread(d->id, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, *values) >= 0)
+    const struct weir_h5_read read = {path, H5T_NATIVE_FLOAT, true};
+    int rc = n == 0 ? 0 : weir_h5_read_selected(&read, d->id, d->space, d->space, *values, err);
+    if (rc == 0)
         return 0;
     free(*values);
     *values = NULL;
-    return weir_h5_fail(err, path, "cannot be read");
+    return rc;
 }
 
 int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, struct weir_h5_shape *shape,
@@ -476,6 +488,8 @@ int weir_h5_describe(struct weir_h5 *h5, const char *path, struct weir_h5_descri
     if (rc < 0)
         return rc;
     rc = describe(h5, d.path, &d, out, err);
+    if (rc == 0 && (out->layout == WEIR_H5_EXTERNAL || out->layout == WEIR_H5_VIRTUAL))
+        weir_h5_look_outside(d.id);
     dataset_close(&d);
     return rc;
 }
@@ -487,9 +501,11 @@ static int read_vlen(struct open_dataset *d, const char *path, hid_t memory, voi
                      size_t *length, struct weir_err *err)
 {
     hvl_t element = {0, NULL};
-    if (H5Dread(d->id, d->type, memory, d->space, H5P_DEFAULT, &element) < 0)
-        return weir_h5_fail(err, path, "a frame cannot be read");
-    int rc = element.len <= capacity ? 0 : -ENOSPC;
+    const struct weir_h5_read read = {path, d->type, false};
+    int rc = weir_h5_read_selected(&read, d->id, d->space, memory, &element, err);
+    if (rc < 0)
+        return rc;
+    rc = element.len <= capacity ? 0 : -ENOSPC;
     if (rc == 0 && element.len > 0)
         memcpy(buffer, element.p, element.len);
     *length = element.len;
@@ -520,12 +536,9 @@ static int read_row(struct open_dataset *d, const char *path, uint64_t t, void *
     hid_t memory = vlen ? H5Screate_simple(1, &one, NULL) : H5Screate_simple(d->shape.rank, count, NULL);
     if (memory < 0)
         return weir_h5_fail(err, path, "a frame cannot be selected");
-    int rc = 0;
-    if (vlen)
-        rc = read_vlen(d, path, memory, buffer, capacity, length, err);
-    else if (H5Dread(d->id, d->shape.is_big_endian ? H5T_NATIVE_UINT16 : d->type, memory, d->space, H5P_DEFAULT,
-                     buffer) < 0)
-        rc = weir_h5_fail(err, path, "a frame cannot be read");
+    const struct weir_h5_read read = {path, d->shape.is_big_endian ? H5T_NATIVE_UINT16 : d->type, false};
+    int rc = vlen ? read_vlen(d, path, memory, buffer, capacity, length, err)
+                  : weir_h5_read_selected(&read, d->id, d->space, memory, buffer, err);
     H5Sclose(memory);
     return rc;
 }

@@ -1,5 +1,5 @@
-/* h5_read_priv.h: reading HDF5, as layouts need it. h5_read.c and h5_errors.c alone include hdf5.h for reading; they
- * are entered by librarian.c's child processes, one thread each. */
+/* h5_read_priv.h: reading HDF5, as layouts need it. h5_read.c, h5_errors.c, h5_guard.c, h5_sources.c and h5_external.c
+ * alone include hdf5.h for reading; they are entered by librarian.c's child processes, one thread each. */
 #ifndef WEIR_DATASETS_H5_READ_PRIV_H
 #define WEIR_DATASETS_H5_READ_PRIV_H
 
@@ -13,6 +13,13 @@
 struct weir_h5; /* an open file; one thread at a time */
 
 enum { WEIR_H5_PATH_MAX = 512 };
+
+/* What is asked from now on is about this file of a dataset in folder root (weir_inside_root; NULL = the file's own):
+ * what its objects name elsewhere is not opened, unless allow_external. */
+void weir_h5_ask_about(const char *root, const char *path, bool allow_external);
+/* 0, or -EPERM with err replaced when something was refused since then: whatever came of it cannot be trusted, for the
+ * library takes what it cannot open for something that is not there. */
+int weir_h5_refused(struct weir_err *err);
 
 int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err);
 void weir_h5_close(struct weir_h5 **h5);

@@ -122,7 +122,8 @@ static int describe_episode(struct weir_h5 *h5, struct weir_episode *episode, co
     *descriptions = builder->descriptions;
     free(builder);
     weir_h5_enter(h5, "");
-    return rc;
+    int refused = weir_h5_refused(err); /* says more than what came of it */
+    return refused < 0 ? refused : rc;
 }
 
 void weir_episode_close(struct weir_episode *episode)
@@ -202,8 +203,9 @@ static int describe_all(struct weir_file_result *r, struct weir_h5 *h5, const st
 static int describe_open(struct weir_file_result *r, struct weir_h5 *h5, const struct weir_dataset_config *config)
 {
     const struct weir_layout_ops *layout = weir_layout_choose(h5, config, &r->err);
-    if (!layout)
-        return -EBADMSG;
+    int refused = weir_h5_refused(&r->err);
+    if (!layout || refused < 0)
+        return refused < 0 ? refused : -EBADMSG;
     char(*groups)[64] = NULL;
     r->n_wanted = 1;
     int rc = layout->list ? layout->list(h5, &groups, &r->n_wanted, &r->err) : 0;
@@ -287,7 +289,7 @@ static int place_file(struct weir_file_result *r, const char *path, const struct
     struct weir_unfilter_context *unfilter = weir_unfilter_open();
     if (!unfilter)
         return no_memory(&r->err);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it was a regular file when it was described */
     struct weir_raw_file raw = {read_raw, &fd, r->base, r->file.file.size_bytes};
     int rc = fd < 0 ? weir_err_set(&r->err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno))
                     : place_all(r, config, &raw, unfilter);

@@ -97,6 +97,8 @@ struct weir_dataset {
     int n_bad, n_misfits; /* episodes left out; those of them that only do not fit the first one */
     char **bad;
     size_t extent_max;
+    char *root; /* real path of the dataset's folder; NULL = not known */
+    bool allow_external;
     uint8_t *lent;                    /* memory of an index file */
     struct weir_librarian *librarian; /* for weir_fetch; under the lock */
     pthread_mutex_t librarian_lock;

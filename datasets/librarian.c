@@ -31,16 +31,18 @@ static const size_t SPARE_BYTES = (size_t)256 << 20;
 
 struct weir_librarian {
     const struct weir_dataset_config *config;
+    const char *root;
+    bool allow_external;
     pid_t pid; /* 0 = none */
     int fd;
 };
 
-enum { PATH, KEY, CAMERAS, QPOS_KEYS, ACTION_KEYS, IMAGE_KEYS, TEXTS }; /* DESCRIBE: no key; ROW: nothing else */
+enum { PATH, ROOT, KEY, CAMERAS, QPOS_KEYS, ACTION_KEYS, IMAGE_KEYS, TEXTS }; /* DESCRIBE: no key; ROW: no more */
 
 struct question {
     uint32_t kind, text_bytes[TEXTS]; /* the texts follow, with their zeros; 0 bytes: none */
     uint64_t t, capacity;
-    bool allow_ragged, tolerant;
+    bool allow_ragged, tolerant, allow_external;
     struct weir_dataset_file file; /* ROW; path is sent as text */
 };
 
@@ -275,6 +277,8 @@ static bool answer_row(struct child *child, const struct question *question, con
             reply.err = WEIR_ERR_NONE;
         }
     }
+    int refused = weir_h5_refused(&reply.err);
+    reply.rc = refused < 0 ? refused : reply.rc;
     reply.length = length;
     reply.bytes = reply.rc == 0 ? length : 0;
     bool fine = answer(child, &reply, row);
@@ -297,6 +301,7 @@ static bool serve_one(struct child *child)
     }
     if (fine) {
         limit_time(texts[PATH]);
+        weir_h5_ask_about(texts[ROOT], texts[PATH], question.allow_external);
         errno = 0;
         fine = question.kind == ROW ? answer_row(child, &question, texts[PATH], texts[KEY])
                                     : answer_describe(child, &question, texts);
@@ -318,11 +323,14 @@ static void serve(int fd)
 
 /* ---- the parent ---- */
 
-struct weir_librarian *weir_librarian_open(const struct weir_dataset_config *config)
+struct weir_librarian *weir_librarian_open(const struct weir_dataset_config *config, const char *root,
+                                           bool allow_external)
 {
     struct weir_librarian *librarian = calloc(1, sizeof *librarian);
     if (librarian) {
         librarian->config = config;
+        librarian->root = root;
+        librarian->allow_external = allow_external;
         librarian->fd = -1;
     }
     return librarian;
@@ -386,9 +394,11 @@ static int no_answer(struct weir_librarian *librarian, const char *path, struct 
                         how ? how : "by a signal");
 }
 
-static int ask(struct weir_librarian *librarian, struct question *question, const char *const texts[TEXTS],
+static int ask(struct weir_librarian *librarian, struct question *question, const char *texts[TEXTS],
                struct answer *reply, struct weir_err *err)
 {
+    texts[ROOT] = librarian->root;
+    question->allow_external = librarian->allow_external;
     for (int i = 0; i < TEXTS; i++) {
         size_t bytes = texts[i] ? strlen(texts[i]) + 1 : 0;
         if (bytes > TEXT_MAX)
@@ -426,7 +436,7 @@ int weir_librarian_row(struct weir_librarian *librarian, const struct weir_datas
 {
     struct question question = {.kind = ROW, .t = t, .capacity = capacity, .file = *file};
     struct answer reply;
-    const char *const texts[TEXTS] = {[PATH] = file->path, [KEY] = key};
+    const char *texts[TEXTS] = {[PATH] = file->path, [KEY] = key};
     int rc = ask(librarian, &question, texts, &reply, err);
     if (rc < 0 && rc != -ENOSPC)
         return rc;
@@ -509,11 +519,11 @@ static int take_described(struct weir_librarian *librarian, uint8_t *bytes, size
 void weir_librarian_describe(struct weir_librarian *librarian, const char *path, struct weir_file_result *result)
 {
     const struct weir_dataset_config *config = librarian->config;
-    const char *const texts[TEXTS] = {[PATH] = path,
-                                      [CAMERAS] = config->cameras,
-                                      [QPOS_KEYS] = config->qpos_keys,
-                                      [ACTION_KEYS] = config->action_keys,
-                                      [IMAGE_KEYS] = config->image_keys};
+    const char *texts[TEXTS] = {[PATH] = path,
+                                [CAMERAS] = config->cameras,
+                                [QPOS_KEYS] = config->qpos_keys,
+                                [ACTION_KEYS] = config->action_keys,
+                                [IMAGE_KEYS] = config->image_keys};
     struct question question = {.kind = DESCRIBE, .allow_ragged = config->allow_ragged, .tolerant = config->tolerant};
     struct answer reply;
     *result = (struct weir_file_result){0};

@@ -13,8 +13,10 @@
 
 struct weir_librarian;
 
-/* NULL = out of memory. config is used for describing, and lent; NULL for rows alone. */
-struct weir_librarian *weir_librarian_open(const struct weir_dataset_config *config);
+/* NULL = out of memory. config is used for describing, and lent; NULL for rows alone. root: real path of the dataset's
+ * folder, lent; what HDF5 objects name outside it is not opened unless allow_external. */
+struct weir_librarian *weir_librarian_open(const struct weir_dataset_config *config, const char *root,
+                                           bool allow_external);
 void weir_librarian_close(struct weir_librarian **librarian);
 
 /* weir_file_describe, in the other process. */

@@ -16,6 +16,7 @@ enum { THREADS_MAX = 64, AHEAD = 128, FILES_PER_THREAD = 4 };
 
 struct opener {
     const struct weir_dataset_config *config;
+    const char *root;                    /* real path of the dataset's folder */
     const struct weir_index_file *index; /* NULL = none */
     char **paths;
     int n;
@@ -48,7 +49,7 @@ static void open_file(struct opener *o, int i, struct weir_librarian **librarian
     if (o->index && weir_index_file_find(o->index, o->paths[i], result))
         return;
     if (!*librarian)
-        *librarian = weir_librarian_open(o->config);
+        *librarian = weir_librarian_open(o->config, o->root, o->config->allow_external);
     if (*librarian)
         weir_librarian_describe(*librarian, o->paths[i], result);
     else
@@ -161,7 +162,7 @@ int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_conf
                     struct weir_err *err)
 {
     struct weir_index_file *index = NULL;
-    struct opener o = {.config = config, .paths = paths, .n = n};
+    struct opener o = {.config = config, .root = dataset->root, .paths = paths, .n = n};
     int rc = config->index ? weir_index_file_load(&index, config, err) : 0;
     if (rc < 0)
         return rc;
