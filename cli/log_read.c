@@ -226,23 +226,36 @@ static void read_gpu(struct place *place, const json_t *object, struct weir_repo
     read_decode(place, from, &gpu->decode);
 }
 
+static void read_thread(struct place *place, const json_t *from, struct weir_report_worker *worker)
+{
+    get_text(place, from, "name", worker->name, sizeof worker->name);
+    worker->wall_s = get_double(place, from, "wall_s", 0);
+    worker->work_s = get_double(place, from, "work_s", 0);
+    worker->wait_s = get_double(place, from, "wait_s", 0);
+    worker->other_s = get_double(place, from, "other_s", 0);
+    worker->cpu_s = get_double(place, from, "cpu_s", 0);
+    worker->work_cpu_s = get_double(place, from, "work_cpu_s", -1);
+    worker->wait_cpu_s = get_double(place, from, "wait_cpu_s", -1);
+    worker->other_cpu_s = get_double(place, from, "other_cpu_s", -1);
+    worker->throttled_s = get_double(place, from, "throttled_s", -1);
+    worker->core_wait_s = get_double(place, from, "core_wait_s", -1);
+    worker->blocked_s = get_double(place, from, "blocked_s", -1);
+    worker->steal_s = get_double(place, from, "steal_s", -1);
+}
+
 static int read_workers(struct place *place, const json_t *object, struct weir_report *report)
 {
     const json_t *array = get_array(place, object, "workers", WORKERS_MAX);
+    const json_t *consumer = json_object_get(object, "consumer");
+    if (consumer)
+        read_thread(place, consumer, &report->consumer);
     if (!array || json_array_size(array) == 0)
         return 0;
     report->workers = calloc(json_array_size(array), sizeof *report->workers);
     if (!report->workers)
         return weir_err_set(place->err, -ENOMEM, "line %" PRIu64 ": out of memory", place->line);
     for (size_t i = 0; i < json_array_size(array); i++) {
-        const json_t *from = json_array_get(array, i);
-        struct weir_report_worker *worker = &report->workers[report->n_workers++];
-        get_text(place, from, "name", worker->name, sizeof worker->name);
-        worker->wall_s = get_double(place, from, "wall_s", 0);
-        worker->work_s = get_double(place, from, "work_s", 0);
-        worker->wait_s = get_double(place, from, "wait_s", 0);
-        worker->other_s = get_double(place, from, "other_s", 0);
-        worker->cpu_s = get_double(place, from, "cpu_s", 0);
+        read_thread(place, json_array_get(array, i), &report->workers[report->n_workers++]);
     }
     return 0;
 }

@@ -166,6 +166,8 @@ struct weir_thread_stats {
     uint64_t other_ns; /* self time of inclusive and loop zones, likewise */
     bool cpu_known;    /* context switches are known; then CPU time by zones, which adds up to cpu_ns: */
     uint64_t work_cpu_ns, wait_cpu_ns, other_cpu_ns;
+    bool delay_known;
+    uint64_t delay_ns; /* ready to run without a core, throttling by its cgroup included */
     uint64_t zones;    /* zones recorded */
     uint64_t too_deep; /* zones dropped: nested deeper than WEIR_ZONES_DEEP */
     int open_stage;    /* innermost zone open right now, -1 for none */
@@ -177,7 +179,9 @@ struct weir_snapshot {
     int n_stages;
     struct weir_stage_stats stages[WEIR_STAGE_MAX]; /* merged over threads, but for: */
     struct weir_stage_stats others[WEIR_STAGE_MAX]; /* workers' work and waits, by threads of WEIR_ROLE_OTHER */
-    int switches_error; /* why the context switches of some threads are not known, -errno; 0 = they all are */
+    int switches_error;    /* why the context switches of some threads are not known, -errno; 0 = they all are */
+    uint64_t throttled_ns; /* run queues of the process's cgroups were held back, summed over CPUs */
+    uint64_t machine_busy, machine_steal; /* of the machine's CPUs, in units of its own; busy includes steal */
     int n_threads;
     struct weir_thread_stats *threads;
 };

@@ -3,7 +3,9 @@
 #ifndef WEIR_PROF_RECORDER_PRIV_H
 #define WEIR_PROF_RECORDER_PRIV_H
 
+#include "prof/cgroup.h"
 #include "prof/recorder.h"
+#include "prof/sched_stats.h"
 #include "prof/switches.h"
 
 #include <pthread.h>
@@ -59,8 +61,10 @@ struct weir_thread {
     _Atomic uint64_t detached_ns;          /* 0 while attached */
     uint64_t cpu_detached_ns;              /* valid once detached_ns is set */
     pid_t tid;
-    _Atomic uint64_t too_deep; /* zones dropped because WEIR_DEPTH_MAX were open */
-    uint32_t too_deep_open;    /* of these, those open now: the last entry of open stands for all of them */
+    bool delay_known;
+    uint64_t delay_attached_ns, delay_detached_ns; /* likewise; may be less than 0, and wraps around */
+    _Atomic uint64_t too_deep;                     /* zones dropped because WEIR_DEPTH_MAX were open */
+    uint32_t too_deep_open; /* of these, those open now: the last entry of open stands for all of them */
     struct weir_cell *_Atomic cells[WEIR_STAGE_MAX];
     struct weir_open_zone open[1 + WEIR_DEPTH_MAX + 1];
 };
@@ -68,6 +72,8 @@ struct weir_thread {
 struct weir_recorder {
     pthread_mutex_t lock; /* attach and snapshot; never taken by zones */
     int n_threads;
+    struct weir_throttling throttling_opened; /* when the session was opened */
+    struct weir_machine_time machine_opened;
     int switches_error; /* why context switches of a thread are not known, -errno; 0 = they all are */
     struct weir_thread *threads[WEIR_THREADS_MAX];
     struct weir_recorder *next;

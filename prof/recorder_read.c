@@ -99,6 +99,9 @@ static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
     stats->too_deep = get(&t->too_deep);
     stats->wall_ns = view.wall_ns;
     stats->cpu_ns = (get(&t->detached_ns) ? t->cpu_detached_ns : clock_ns(t->cpu_clock)) - t->cpu_attached_ns;
+    uint64_t delay_ns = t->delay_detached_ns;
+    stats->delay_known = t->delay_known && (get(&t->detached_ns) || weir_run_delay_ns(t->tid, &delay_ns));
+    stats->delay_ns = stats->delay_known ? delay_ns - t->delay_attached_ns : 0;
     for (int s = 0; s < WEIR_STAGE_MAX; s++)
         split_add(stats, s, view.self_ns[s], view.off_ns[s]);
     stats->open_stage = -1;
@@ -162,6 +165,21 @@ static struct weir_snapshot *snapshot_new(int n_threads)
     return snapshot;
 }
 
+/* Of the process and the machine, since the session was opened. */
+static void machine_read(const struct weir_recorder *recorder, struct weir_snapshot *snapshot)
+{
+    struct weir_throttling throttling;
+    struct weir_machine_time machine;
+    weir_throttling_read(&throttling, "");
+    weir_machine_time_read(&machine, "");
+    if (throttling.throttled_ns > recorder->throttling_opened.throttled_ns)
+        snapshot->throttled_ns = throttling.throttled_ns - recorder->throttling_opened.throttled_ns;
+    if (machine.busy <= recorder->machine_opened.busy || machine.steal < recorder->machine_opened.steal)
+        return;
+    snapshot->machine_busy = machine.busy - recorder->machine_opened.busy;
+    snapshot->machine_steal = machine.steal - recorder->machine_opened.steal;
+}
+
 int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **out)
 {
     *out = NULL;
@@ -171,6 +189,7 @@ int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **ou
         snapshot->at_ns = weir_clock_monotonic_ns();
         snapshot->n_stages = weir_stage_count();
         snapshot->switches_error = recorder->switches_error;
+        machine_read(recorder, snapshot);
         for (int i = 0; i < recorder->n_threads; i++) {
             struct weir_thread *t = recorder->threads[i];
             thread_read(t, &snapshot->threads[i]);
@@ -264,6 +283,7 @@ static void thread_subtract(struct weir_thread_stats *to, const struct weir_thre
     subtract(&to->work_cpu_ns, then->work_cpu_ns);
     subtract(&to->wait_cpu_ns, then->wait_cpu_ns);
     subtract(&to->other_cpu_ns, then->other_cpu_ns);
+    subtract(&to->delay_ns, then->delay_ns);
     subtract(&to->zones, then->zones);
     subtract(&to->too_deep, then->too_deep);
 }
@@ -280,6 +300,9 @@ int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapsh
     memcpy(threads, now->threads, sizeof *threads * (size_t)now->n_threads);
     if (!then)
         return 0;
+    subtract(&diff->throttled_ns, then->throttled_ns);
+    subtract(&diff->machine_busy, then->machine_busy);
+    subtract(&diff->machine_steal, then->machine_steal);
     for (int s = 0; s < WEIR_STAGE_MAX; s++) {
         weir_stage_stats_subtract(&diff->stages[s], &then->stages[s]);
         weir_stage_stats_subtract(&diff->others[s], &then->others[s]);

@@ -53,6 +53,8 @@ int weir_recorder_open(struct weir_recorder **out)
     *out = calloc(1, sizeof **out);
     if (!*out)
         return -ENOMEM;
+    weir_throttling_read(&(*out)->throttling_opened, "");
+    weir_machine_time_read(&(*out)->machine_opened, "");
     pthread_mutex_init(&(*out)->lock, NULL);
     pthread_mutex_lock(&weir_recorders_lock);
     (*out)->next = weir_recorders;
@@ -130,6 +132,9 @@ static void thread_begin(struct weir_thread *t, const char *name)
     t->attached_ns = weir_clock_monotonic_ns() - wall_ns;
     t->cpu_attached_ns = clock_ns(t->cpu_clock) - cpu_ns;
     put(&t->detached_ns, 0);
+    uint64_t delay_ns = end_ns ? t->delay_detached_ns - t->delay_attached_ns : 0, now_ns = 0;
+    t->delay_known = weir_run_delay_ns(t->tid, &now_ns) && (!end_ns || t->delay_known);
+    t->delay_attached_ns = now_ns - delay_ns;
 }
 
 /* With the lock held. What is known of cells is known of all that they count: where one of the threads that had them
@@ -180,6 +185,7 @@ void weir_thread_detach(void)
     assert(atomic_load_explicit(&t->top, memory_order_relaxed) == t->open);
     pthread_mutex_lock(&t->recorder->lock); /* a reader must not meet a CPU clock whose thread is gone */
     t->cpu_detached_ns = clock_ns(t->cpu_clock);
+    t->delay_known = t->delay_known && weir_run_delay_ns(t->tid, &t->delay_detached_ns);
     put(&t->detached_ns, weir_clock_monotonic_ns());
     weir_switches_close(&t->switches);
     pthread_mutex_unlock(&t->recorder->lock);

@@ -92,45 +92,10 @@ static void fill_rows(struct weir_report *report, const struct weir_snapshot *sn
             report->rows[i].share = report->rows[i].self_s / work_s;
 }
 
-/* Without worker threads the consumer does their work, so its line is the one that matters. */
-/* Threads join in any order; numbers in their names count as numbers. */
-static int by_name(const void *a, const void *b)
-{
-    return strverscmp(((const struct weir_report_worker *)a)->name, ((const struct weir_report_worker *)b)->name);
-}
-
-static int fill_workers(struct weir_report *report, const struct weir_snapshot *snapshot)
-{
-    enum weir_thread_role role = WEIR_ROLE_CONSUMER;
-    for (int i = 0; i < snapshot->n_threads; i++)
-        if (snapshot->threads[i].role == WEIR_ROLE_WORKER)
-            role = WEIR_ROLE_WORKER;
-    free(report->workers);
-    report->n_workers = 0;
-    report->workers = calloc((size_t)snapshot->n_threads + 1, sizeof *report->workers);
-    if (!report->workers)
-        return -ENOMEM;
-    for (int i = 0; i < snapshot->n_threads; i++) {
-        const struct weir_thread_stats *thread = &snapshot->threads[i];
-        if (thread->role != role)
-            continue;
-        struct weir_report_worker *worker = &report->workers[report->n_workers++];
-        snprintf(worker->name, sizeof worker->name, "%s", thread->name);
-        weir_text_printable(worker->name);
-        worker->wall_s = (double)thread->wall_ns / 1e9;
-        worker->work_s = (double)thread->work_ns / 1e9;
-        worker->wait_s = (double)thread->wait_ns / 1e9;
-        worker->other_s = (double)thread->other_ns / 1e9;
-        worker->cpu_s = (double)thread->cpu_ns / 1e9;
-    }
-    qsort(report->workers, (size_t)report->n_workers, sizeof *report->workers, by_name);
-    return 0;
-}
-
 int weir_report_from_snapshot(struct weir_report *report, const struct weir_snapshot *snapshot)
 {
     fill_rows(report, snapshot);
-    int code = fill_workers(report, snapshot);
+    int code = weir_report_fill_threads(report, snapshot);
     if (code < 0)
         return code;
     report->zones = report->too_deep = 0;
@@ -225,26 +190,6 @@ static void print_stages(FILE *out, const struct weir_report *report)
             print_row(out, &report->rows[i], width);
     for (int i = 0; i < report->gpu.n_rows; i++)
         print_row(out, &report->gpu.rows[i], width);
-}
-
-static void print_worker(FILE *out, const struct weir_report_worker *worker)
-{
-    double wall = worker->wall_s > 0 ? worker->wall_s : 1;
-    double sum = worker->work_s + worker->wait_s + worker->other_s;
-    fprintf(out, "%-16s %9.2fs %9.2fs %5.1f%% %9.2fs %5.1f%% %9.2fs %5.1f%% %+8.2f%% %9.2fs\n", worker->name,
-            worker->wall_s, worker->work_s, 100 * worker->work_s / wall, worker->wait_s, 100 * worker->wait_s / wall,
-            worker->other_s, 100 * worker->other_s / wall, worker->wall_s > 0 ? 100 * (sum / wall - 1) : 0.0,
-            worker->cpu_s);
-}
-
-static void print_workers(FILE *out, const struct weir_report *report)
-{
-    if (report->n_workers == 0)
-        return;
-    fprintf(out, "%-16s %10s %10s %6s %10s %6s %10s %6s %9s %10s\n", "worker", "wall", "work", "", "waits", "", "other",
-            "", "sum-wall", "CPU");
-    for (int i = 0; i < report->n_workers; i++)
-        print_worker(out, &report->workers[i]);
 }
 
 double weir_report_decoded_percent(const struct weir_report *report)
@@ -358,7 +303,7 @@ void weir_report_print_en(FILE *out, const struct weir_report *report)
         print_stages(out, report);
     else
         fputs("stage timing was off (--no-timing)\n", out);
-    print_workers(out, report);
+    weir_report_threads_en(out, report);
     weir_report_gpu_en(out, &report->gpu);
     print_queue_and_io(out, report);
     print_copies(out, report);

@@ -39,9 +39,16 @@ struct weir_report_row {
     double share;         /* 0..1 of the workers' work, -1 where shares do not apply */
 };
 
+/* A thread's time, once by what it did and once by what the kernel did with it. */
 struct weir_report_worker {
     char name[16];
-    double wall_s, work_s, wait_s, other_s, cpu_s; /* work + wait + other = wall within 1 % */
+    double wall_s, work_s, wait_s, other_s;     /* work + wait + other = wall within 1 % */
+    double cpu_s;                               /* on a core, by its CPU clock: the sum of the next three */
+    double work_cpu_s, wait_cpu_s, other_cpu_s; /* -1 = not known: CPU time was sampled */
+    double throttled_s, core_wait_s, blocked_s; /* with cpu_s = wall; -1 = not known: ready to run, but its cgroup had
+                                                   used up its quota (its part of it, estimated); ready to run, and
+                                                   others had the cores; asleep */
+    double steal_s; /* of cpu_s, what a hypervisor is likely to have taken: the machine's part; -1 = not known */
 };
 
 /* A cache of decoded frames, in the time covered and (what is kept) at its end. */
@@ -120,6 +127,8 @@ struct weir_report {
     struct weir_report_row rows[WEIR_REPORT_ROWS]; /* in stage order, stages of kind LOOP left out */
     int n_workers;
     struct weir_report_worker *workers; /* owned */
+    struct weir_report_worker consumer; /* likewise of the thread that takes the batches; no name = it is not known, or
+                                           it is the one in workers */
     int queue_slots;                    /* batches that may be ready at once */
     double queue_mean;                  /* ready batches seen by the consumer at each request */
     int queue_min, queue_max;           /* likewise */

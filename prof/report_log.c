@@ -71,23 +71,6 @@ void weir_report_row_json(struct weir_json *json, const struct weir_report_row *
     weir_json_end(json, '}');
 }
 
-static void write_workers(struct weir_json *json, const struct weir_report *report)
-{
-    weir_json_array(json, "workers");
-    for (int i = 0; i < report->n_workers; i++) {
-        const struct weir_report_worker *worker = &report->workers[i];
-        weir_json_object(json, NULL);
-        weir_json_text(json, "name", worker->name);
-        weir_json_double(json, "wall_s", worker->wall_s);
-        weir_json_double(json, "work_s", worker->work_s);
-        weir_json_double(json, "wait_s", worker->wait_s);
-        weir_json_double(json, "other_s", worker->other_s);
-        weir_json_double(json, "cpu_s", worker->cpu_s);
-        weir_json_end(json, '}');
-    }
-    weir_json_end(json, ']');
-}
-
 static void write_queue_and_io(struct weir_json *json, const struct weir_report *report)
 {
     weir_json_object(json, "queue");
@@ -198,7 +181,7 @@ void weir_report_json(struct weir_json *json, const struct weir_report *report)
         if (report->rows[i].count > 0)
             weir_report_row_json(json, &report->rows[i]);
     weir_json_end(json, ']');
-    write_workers(json, report);
+    weir_report_threads_json(json, report);
     weir_report_gpu_json(json, &report->gpu);
     write_queue_and_io(json, report);
     write_chunks(json, &report->chunks);

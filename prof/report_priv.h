@@ -8,6 +8,12 @@
 void weir_report_errors(FILE *out, const struct weir_report *report, const char *times, const char *more,
                         const char *more_end);
 
+/* The threads' lines. Fill returns 0 or -ENOMEM. */
+int weir_report_fill_threads(struct weir_report *report, const struct weir_snapshot *snapshot);
+void weir_report_threads_en(FILE *out, const struct weir_report *report);
+void weir_report_threads_zh(FILE *out, const struct weir_report *report);
+void weir_report_threads_json(struct weir_json *json, const struct weir_report *report);
+
 /* Of the pixels stored, those that were decoded. */
 double weir_report_decoded_percent(const struct weir_report *report);
 

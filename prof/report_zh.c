@@ -64,23 +64,6 @@ static void print_stages(FILE *out, const struct weir_report *report)
     rule(out, '=');
 }
 
-static void print_workers(FILE *out, const struct weir_report *report)
-{
-    if (report->n_workers > 0)
-        fprintf(out, "工作线程 (%d 个):\n", report->n_workers);
-    for (int i = 0; i < report->n_workers; i++) {
-        const struct weir_report_worker *worker = &report->workers[i];
-        double wall = worker->wall_s > 0 ? worker->wall_s : 1;
-        double sum = worker->work_s + worker->wait_s + worker->other_s;
-        fprintf(out,
-                "  %-15s | 墙钟: %.2fs | 工作: %.2fs (%.1f%%) | 等待: %.2fs (%.1f%%) | 其他: %.2fs (%.1f%%) | "
-                "偏差: %+.2f%% | CPU: %.2fs\n",
-                worker->name, worker->wall_s, worker->work_s, 100 * worker->work_s / wall, worker->wait_s,
-                100 * worker->wait_s / wall, worker->other_s, 100 * worker->other_s / wall,
-                worker->wall_s > 0 ? 100 * (sum / wall - 1) : 0.0, worker->cpu_s);
-    }
-}
-
 static void print_queue_and_io(FILE *out, const struct weir_report *report)
 {
     if (report->queue_samples > 0)
@@ -136,7 +119,7 @@ void weir_report_print_zh(FILE *out, const struct weir_report *report)
         print_stages(out, report);
     else
         fputs("环节计时已关闭 (--no-timing)\n", out);
-    print_workers(out, report);
+    weir_report_threads_zh(out, report);
     weir_report_gpu_zh(out, &report->gpu, report->timing);
     print_queue_and_io(out, report);
     print_copies(out, report);

@@ -1,5 +1,6 @@
 /* CPU time by zones: against what the thread's CPU clock says, with others on the same core. */
 #include "prof/recorder.h"
+#include "prof/report.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -9,6 +10,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -179,6 +181,32 @@ Test(cpu_time, carved_time_has_its_part)
     double convert = weir_stage_cpu_ns(&s->stages[WEIR_STAGE_TO_TENSOR]);
     expect_near(decode + convert, (double)s->threads[0].cpu_ns, 0.05, "the sum");
     cr_assert(convert > 0 && decode > 0);
+    weir_snapshot_free(&s);
+}
+
+/* What the kernel says of a thread that had the core for a part of the time only. */
+Test(cpu_time, waiting_for_a_core_is_known)
+{
+    attach();
+    neighbours_begin();
+    burn(30000000);
+    nap_us(20000);
+    neighbours_end();
+    struct weir_snapshot *s = take();
+    struct weir_report *report = calloc(1, sizeof *report);
+    cr_assert_eq(weir_report_from_snapshot(report, s), 0);
+    const struct weir_report_worker *w = &report->workers[0];
+    if (s->threads[0].delay_known) {
+        double sum_s = w->cpu_s + w->throttled_s + w->core_wait_s + w->blocked_s;
+        cr_assert(fabs(sum_s / w->wall_s - 1) < 0.05, "%g of %g s", sum_s, w->wall_s);
+        cr_assert_gt(w->core_wait_s + w->throttled_s, w->cpu_s / 2, "three neighbours on its core");
+        cr_assert_geq(w->blocked_s, 0.015);
+    } else {
+        fprintf(stderr, "/proc/self/task/*/schedstat is not there: nobody knows who waited for a core\n");
+        cr_assert(w->core_wait_s == -1 && w->blocked_s == -1);
+    }
+    weir_report_free(report);
+    free(report);
     weir_snapshot_free(&s);
 }
 

@@ -135,8 +135,23 @@ static const char *const names[] = {"00_TOTAL_getitem", "03b_image_decode", "08_
 static void add_workers_and_errors(struct weir_report *report)
 {
     report->workers = calloc(2, sizeof *report->workers);
-    report->workers[0] = (struct weir_report_worker){"w00", 100.0 / 3, 30, 3, 0.3, 29.5};
-    report->workers[1] = (struct weir_report_worker){"w01", 100.0 / 3, 31, 2, 1.0 / 7, 30.5};
+    for (int i = 0; i < 3; i++) /* the third is the consumer's; of the second not everything is known */
+        *(i == 2 ? &report->consumer : &report->workers[i]) =
+            (struct weir_report_worker){.wall_s = 100.0 / 3,
+                                        .work_s = 30 + i,
+                                        .wait_s = 3 - i,
+                                        .other_s = (1 + i) / 7.0,
+                                        .cpu_s = 29.5 + i,
+                                        .work_cpu_s = i == 1 ? -1 : 28.1,
+                                        .wait_cpu_s = i == 1 ? -1 : 0.9,
+                                        .other_cpu_s = i == 1 ? -1 : 0.5,
+                                        .throttled_s = i == 1 ? -1 : 2.0 / 3,
+                                        .core_wait_s = i == 1 ? -1 : 1.0 / 3,
+                                        .blocked_s = i == 1 ? -1 : 2.3,
+                                        .steal_s = i == 1 ? -1 : 0.1};
+    strcpy(report->workers[0].name, "w00");
+    strcpy(report->workers[1].name, "w01");
+    strcpy(report->consumer.name, "consumer");
     snprintf(report->errors[0].text, sizeof report->errors[0].text, "ep.hdf5: /images/top[3]: \x1b[31mbad\xff\n");
     snprintf(report->errors[1].text, sizeof report->errors[1].text, "数据集 缺失");
     report->errors[0].count = 60;
@@ -283,7 +298,11 @@ Test(log_read, a_read_report_equals_the_written_one)
     cr_assert_eq(record.report.rows[2].cpu_s, -1);
     cr_assert_eq(record.report.rows[1].cpu_s, report->rows[1].cpu_s);
     cr_assert_eq(record.report.rows[1].preempted_s, report->rows[1].preempted_s);
-    cr_assert_eq(record.report.workers[1].other_s, 1.0 / 7);
+    cr_assert_eq(record.report.workers[0].other_s, 1.0 / 7);
+    cr_assert_eq(record.report.workers[0].core_wait_s, 1.0 / 3);
+    cr_assert_eq(record.report.workers[1].blocked_s, -1);
+    cr_assert_str_eq(record.report.consumer.name, "consumer");
+    cr_assert_eq(record.report.consumer.throttled_s, 2.0 / 3);
     out = open_memstream(&second, &size);
     weir_report_log(out, &record.report);
     fclose(out);

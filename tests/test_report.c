@@ -226,6 +226,52 @@ Test(report, cpu_time_is_measured_or_the_mean_of_thirty_readings_times_the_calls
     free(snapshot);
 }
 
+static struct weir_report_worker thread_line(uint64_t throttled_ns, bool delay_known,
+                                             struct weir_report_worker *consumer)
+{
+    struct weir_thread_stats threads[] = {
+        {.name = "w0", .role = WEIR_ROLE_WORKER, .wall_ns = 10000000000, .work_ns = 9000000000, .cpu_ns = 2000000000},
+        {.name = "consumer", .role = WEIR_ROLE_CONSUMER, .wall_ns = 10000000000, .wait_ns = 9000000000},
+    };
+    struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
+    struct weir_report *report = calloc(1, sizeof *report);
+    threads[0].delay_known = delay_known;
+    threads[0].delay_ns = delay_known ? 6000000000 : 0;
+    snapshot->n_stages = WEIR_STAGE_BUILTIN_COUNT;
+    snapshot->threads = threads;
+    snapshot->n_threads = 2;
+    snapshot->throttled_ns = throttled_ns;
+    snapshot->machine_busy = 1000;
+    snapshot->machine_steal = 100;
+    cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
+    cr_assert_eq(report->n_workers, 1);
+    struct weir_report_worker worker = report->workers[0];
+    *consumer = report->consumer;
+    release(report);
+    free(snapshot);
+    return worker;
+}
+
+Test(report, a_threads_time_is_split_by_what_the_kernel_did_with_it)
+{
+    struct weir_report_worker consumer, w = thread_line(0, true, &consumer);
+    cr_assert_float_eq(w.cpu_s, 2, 1e-9);
+    cr_assert_float_eq(w.core_wait_s, 6, 1e-9, "of its delay nothing was throttling");
+    cr_assert_float_eq(w.throttled_s, 0, 1e-9);
+    cr_assert_float_eq(w.blocked_s, 2, 1e-9);
+    cr_assert_float_eq(w.steal_s, 0.2, 1e-9);
+    w = thread_line(3000000000, true, &consumer);
+    cr_assert_float_eq(w.throttled_s, 3, 1e-9);
+    cr_assert_float_eq(w.core_wait_s, 3, 1e-9);
+    w = thread_line(30000000000, true, &consumer);
+    cr_assert_float_eq(w.throttled_s, 6, 1e-9, "no more than its delay");
+    cr_assert_float_eq(w.core_wait_s, 0, 1e-9);
+    cr_assert_str_eq(consumer.name, "consumer");
+    cr_assert_float_eq(consumer.wait_s, 9, 1e-9);
+    w = thread_line(30000000000, false, &consumer);
+    cr_assert(w.throttled_s == -1 && w.core_wait_s == -1 && w.blocked_s == -1, "not known");
+}
+
 Test(report, rows_from_a_snapshot)
 {
     struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
