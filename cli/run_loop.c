@@ -117,6 +117,7 @@ static int step_on_gpu(const struct loop *l, struct weir_batch *batch, struct we
 
 static int write_checksum(const struct loop *l, const struct weir_batch *batch, struct weir_err *err)
 {
+    WEIR_ZONE(WEIR_STAGE_CHECKSUM);
     struct weir_batch host;
     int rc = l->gpu ? weir_run_gpu_fetch(l->gpu, batch, &host, err) : 0;
     if (rc == 0)
@@ -310,6 +311,7 @@ static int final_table(struct loop *l)
 {
     struct weir_snapshot *now;
     struct figures figures;
+    weir_zone_end(); /* all that this thread does is over: what finish waits for is the workers' */
     weir_loader_finish(l->loader);
     int rc = take(l, &now, &figures);
     if (rc == 0)
@@ -393,6 +395,7 @@ static void progress(struct loop *l, const struct weir_batch *batch)
     uint64_t now_ns = weir_clock_monotonic_ns(), period_ns = l->terminal ? 250000000u : 10000000000u;
     if (now_ns - (l->progress_ns ? l->progress_ns : l->since_start.at_ns) < period_ns)
         return;
+    WEIR_ZONE(WEIR_STAGE_REPORT);
     l->progress_ns = now_ns;
     uint64_t spent_ns = l->epoch.train_ns + l->epoch.val_ns;
     fprintf(stderr, "%sepoch %d/%d: %s batch %d of %d, %.0f images/s%s", l->terminal ? "\r\033[K" : "",
@@ -431,6 +434,7 @@ static int drain(struct loop *l, enum weir_split split, struct weir_err *err)
 {
     if (!l->gpu)
         return 0;
+    WEIR_ZONE(WEIR_STAGE_WAIT_GPU);
     int rc = weir_run_gpu_drain(l->gpu, err);
     uint64_t now_ns = weir_clock_monotonic_ns();
     *(split == WEIR_SPLIT_TRAIN ? &l->epoch.train_ns : &l->epoch.val_ns) += now_ns - l->mark_ns;
@@ -444,6 +448,7 @@ static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *e
     int rc = drain(l, split, err);
     if (rc < 0)
         return rc;
+    WEIR_ZONE(WEIR_STAGE_REPORT);
     rc = l->run->state ? weir_loader_save(l->loader, l->run->state, err) : 0;
     if (rc < 0)
         return rc;
@@ -468,6 +473,7 @@ static bool output_lost(const struct loop *l)
 
 static void say_first_batch(struct loop *l)
 {
+    WEIR_ZONE(WEIR_STAGE_REPORT);
     struct weir_loader_facts facts;
     weir_loader_facts(l->loader, &facts);
     struct weir_start_line line = {facts.first_batch_s, facts.open_s, facts.index_s, facts.files,
@@ -481,10 +487,17 @@ static void say_first_batch(struct loop *l)
         weir_start_log(l->run->log, &line);
 }
 
-/* Without workers this thread is the one whose time has to add up: what is in no other zone is "other". */
+static void release(struct loop *l, struct weir_batch *batch)
+{
+    WEIR_ZONE(WEIR_STAGE_RELEASE);
+    if (l->gpu)
+        weir_run_gpu_release(l->gpu, batch);
+    else
+        weir_loader_release(l->loader, batch);
+}
+
 static int consume(struct loop *l, struct weir_err *err)
 {
-    WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
     struct weir_batch *batch;
     int rc;
     while (!output_lost(l) && (rc = weir_loader_next(l->loader, &batch, err)) != 0) {
@@ -505,10 +518,7 @@ static int consume(struct loop *l, struct weir_err *err)
         bool last = ends_epoch(l, &batch->plan);
         uint64_t wait_ns = batch->wait_ns;
         enum weir_split split = batch->plan.split;
-        if (l->gpu)
-            weir_run_gpu_release(l->gpu, batch);
-        else
-            weir_loader_release(l->loader, batch);
+        release(l, batch);
         weir_run_profile_step(l->run->profile, wait_ns);
         rc = last ? close_epoch(l, split, err) : 0;
         if (rc < 0)
@@ -543,17 +553,20 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     };
     weir_loader_facts(loader, &l.facts);
     l.cached = l.facts.io_cached;
+    weir_zone_begin(WEIR_STAGE_WORKER_LOOP); /* this thread's time adds up, too: what is in no other zone is "other" */
     int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* not after hours: cannot it be written? */
     if (rc == 0)
         rc = weir_run_gpu_open(&l.gpu, loader, run->sync_steps, err);
     if (rc == 0)
         rc = consume(&l, err);
+    weir_zone_begin(WEIR_STAGE_REPORT);
     if (l.gpu)
         weir_run_gpu_drain(l.gpu, NULL); /* what was cut short counts too */
     weir_run_profile_finish(run->profile);
     l.cut_short = weir_loader_position(loader) < weir_sampler_total(weir_loader_sampler(loader));
     if (run->state && weir_loader_save(loader, run->state, err) < 0 && rc >= 0)
         rc = -EIO;
+    weir_zone_end();
     int report_rc = finish(&l);
     weir_run_gpu_close(&l.gpu);
     weir_snapshot_free(&l.since_table.snapshot);

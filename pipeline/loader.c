@@ -235,7 +235,13 @@ static int open_recorder(struct weir_loader *loader, struct weir_err *err)
     if (weir_recorder_open(&loader->shared.recorder) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
     weir_zone_cost_ns(); /* measured before anything runs */
-    if (weir_thread_self)
+    return 0;
+}
+
+/* The consumer's time begins with all that it needs. */
+static int attach_consumer(struct weir_loader *loader, struct weir_err *err)
+{
+    if (!loader->shared.recorder || weir_thread_self)
         return 0; /* the caller times this thread for somebody else */
     if (weir_thread_attach(loader->shared.recorder, "consumer", WEIR_ROLE_CONSUMER) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
@@ -310,6 +316,8 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
         rc = open_recorder(loader, err);
     if (rc == 0)
         rc = start_workers(loader, err);
+    if (rc == 0)
+        rc = attach_consumer(loader, err);
     loader->opened_ns = weir_clock_monotonic_ns();
     if (rc < 0)
         weir_loader_close(&loader);

@@ -41,6 +41,9 @@ static struct weir_stage_info stages[WEIR_STAGE_MAX] = {
     [WEIR_STAGE_TRAIN_FORWARD] = {"20_train_forward_pass", WORK, true},
     [WEIR_STAGE_BACKWARD] = {"21_backward", WORK, true},
     [WEIR_STAGE_OPTIMIZER] = {"22_optimizer_step", WORK, true},
+    [WEIR_STAGE_RELEASE] = {"23_release_batch", WORK, true},
+    [WEIR_STAGE_CHECKSUM] = {"24_checksum", WORK, true},
+    [WEIR_STAGE_REPORT] = {"25_report", WORK, true},
     [WEIR_STAGE_WORKER_LOOP] = {"worker_loop", WEIR_KIND_LOOP, false},
 };
 static _Atomic int stage_count = WEIR_STAGE_BUILTIN_COUNT;

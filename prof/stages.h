@@ -47,6 +47,9 @@ enum weir_stage {
     WEIR_STAGE_TRAIN_FORWARD,   /* 20_train_forward_pass */
     WEIR_STAGE_BACKWARD,        /* 21_backward */
     WEIR_STAGE_OPTIMIZER,       /* 22_optimizer_step */
+    WEIR_STAGE_RELEASE,         /* 23_release_batch */
+    WEIR_STAGE_CHECKSUM,        /* 24_checksum */
+    WEIR_STAGE_REPORT,          /* 25_report */
     WEIR_STAGE_WORKER_LOOP,     /* the worker's loop itself */
     WEIR_STAGE_BUILTIN_COUNT,
     WEIR_STAGE_MAX = 64,

@@ -265,6 +265,12 @@ assert epochs[0]["train_s"] >= 0.16 and epochs[0]["val_s"] >= 0.08, epochs
 assert epochs[0]["data_wait_fraction"] * epochs[0]["train_s"] + t["total_s"] <= epochs[0]["train_s"] + 1e-6, epochs
 assert 0 <= (t["cpu_over_wall"] or 0) < 0.1, t'
 cp "$work/log" "$work/slept"
+log "the consumer has a line, and what it did beside steps has rows" '
+c = tables[0]["consumer"]; t = stage(tables[0], "20_train_forward_pass"); v = stage(tables[0], "10_val_forward_pass")
+assert c["name"] == "consumer" and len(tables[0]["workers"]) == 2, tables[0]
+assert t["total_s"] + v["total_s"] < c["work_s"] + c["wait_s"] + c["other_s"] <= 1.01 * c["wall_s"], c
+assert stage(tables[0], "23_release_batch")["count"] == 6 and stage(tables[0], "25_report")["count"] >= 2
+assert c["work_s"] > t["total_s"] + v["total_s"], c'
 run 0 run "$data" --step-ms 40 --step-spin --num-workers 2 --log "$work/log"
 log "spinning steps are as long" '
 t = stage(tables[0], "20_train_forward_pass")
