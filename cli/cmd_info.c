@@ -2,6 +2,7 @@
 #include "cli/progress.h"
 #include "datasets/dataset.h"
 #include "pipeline/probe.h"
+#include "prof/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -276,7 +277,10 @@ static void print_text(const struct facts *facts, const char *path)
 {
     const struct weir_dataset *dataset = facts->dataset;
     int n = weir_dataset_episodes(dataset), at = 0, count;
-    printf("%s\nlayout:", path);
+    char shown[4096];
+    snprintf(shown, sizeof shown, "%s", path);
+    weir_text_printable(shown);
+    printf("%s\nlayout:", shown);
     for (const char *name; (name = next_layout(dataset, &at, &count));)
         count == n ? printf(" %s", name) : printf(" %s (%d)", name, count);
     printf("\nepisodes: %d, %llu steps, lengths min %d median %g max %d\n", n, (unsigned long long)facts->steps,

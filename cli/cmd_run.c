@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/norms.h"
+#include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/run_loop.h"
@@ -8,6 +9,7 @@
 #include "pipeline/gpu.h"
 #include "pipeline/read_ahead.h"
 #include "pipeline/views.h"
+#include "prof/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -267,7 +269,10 @@ static void print_head(const struct weir_loader *loader, const char *data, const
     weir_loader_facts(loader, &facts);
     weir_sampler_episodes(sampler, WEIR_SPLIT_TRAIN, &n_train);
     weir_sampler_episodes(sampler, WEIR_SPLIT_VAL, &n_val);
-    fprintf(stderr, "%s: %s, %d episodes (%d to train on, %d to validate on)\n", data, weir_dataset_layout(dataset, 0),
+    char shown[4096];
+    snprintf(shown, sizeof shown, "%s", data);
+    weir_text_printable(shown);
+    fprintf(stderr, "%s: %s, %d episodes (%d to train on, %d to validate on)\n", shown, weir_dataset_layout(dataset, 0),
             weir_dataset_episodes(dataset), n_train, n_val);
     fprintf(stderr, "cameras:");
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
@@ -519,6 +524,13 @@ static int run_loader(const struct weir_command *command, const struct run_optio
     return rc;
 }
 
+static int check_outputs(const struct run_options *o, struct weir_err *err)
+{
+    const struct weir_output outputs[] = {
+        {"--log", o->log}, {"--checksums", o->checksums}, {"--state", o->state}, {"--index", o->index}};
+    return weir_outputs_check(outputs, sizeof outputs / sizeof outputs[0], err);
+}
+
 static int run_main(const struct weir_command *command, int argc, char **argv)
 {
     struct run_options o;
@@ -534,7 +546,7 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
     }
     struct weir_run_profile_config profile;
     struct weir_ranks ranks;
-    if (to_format(&o, &err) < 0 || to_profile(&o, &profile, &err) < 0 ||
+    if (check_outputs(&o, &err) < 0 || to_format(&o, &err) < 0 || to_profile(&o, &profile, &err) < 0 ||
         weir_ranks_find(&ranks, o.rank, o.world_size, &err) < 0) {
         weir_cli_fail(command, &err);
         return 2;

@@ -134,5 +134,6 @@ int main(int argc, char **argv)
     hold_standard_descriptors();
     weir_no_memory_watch();
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves must not cut a run off in the middle */
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its writer, which has a line */
     return weir_no_memory_end(finish_stdout(dispatch(argc, argv)));
 }

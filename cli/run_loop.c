@@ -578,5 +578,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
         weir_run_profile_print(stdout, run->profile);
     if (rc == 0 && report_rc < 0)
         rc = weir_err_set(err, report_rc, "out of memory for the report");
+    if (rc == 0)
+        rc = weir_run_profile_error(run->profile, err);
     return rc < 0 ? rc : 0;
 }

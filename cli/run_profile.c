@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { STEPS_KEPT = 1 << 16, WINDOWS_KEPT = 64 };
 
@@ -32,7 +33,8 @@ struct weir_run_profile {
     pthread_mutex_t lock; /* the steps and windows: the profiler's thread looks at them */
     struct step *steps;   /* of number n at n % STEPS_KEPT */
     struct window windows[WINDOWS_KEPT];
-    int64_t n_windows; /* all that there were */
+    int64_t n_windows, n_failed; /* all that there were, and those whose trace was not written */
+    struct weir_err first;       /* why the first of these was not */
 };
 
 static void on_message(void *user, const char *line)
@@ -73,6 +75,9 @@ static void on_window(void *user, const struct weir_profiler_window *recorded)
     pthread_mutex_lock(&profile->lock);
     sum_steps(profile, &window);
     profile->windows[profile->n_windows++ % WINDOWS_KEPT] = window;
+    profile->n_failed += recorded->error != NULL;
+    if (recorded->error)
+        weir_err_set(&profile->first, -EIO, "%s", recorded->error);
     pthread_mutex_unlock(&profile->lock);
 }
 
@@ -120,6 +125,10 @@ int weir_run_profile_open(struct weir_run_profile **out, const struct weir_run_p
     *out = NULL;
     if (!config->folder && !config->nvtx)
         return 0;
+    struct stat st;
+    if (config->folder && stat(config->folder, &st) == 0 && !S_ISDIR(st.st_mode))
+        return weir_err_set(err, -ENOTDIR, "%s: --profile wants a folder, and this is none; name another",
+                            config->folder);
     struct weir_run_profile *profile = calloc(1, sizeof *profile);
     if (profile)
         profile->steps = calloc(STEPS_KEPT, sizeof *profile->steps);
@@ -159,6 +168,14 @@ void weir_run_profile_finish(struct weir_run_profile *profile)
         return;
     weir_profiler_stop(profile->profiler);
     weir_profiler_flush(profile->profiler);
+}
+
+int weir_run_profile_error(struct weir_run_profile *profile, struct weir_err *err)
+{
+    if (!profile || profile->n_failed == 0)
+        return 0;
+    return weir_err_set(err, -EIO, "--profile: %" PRId64 " of %" PRId64 " traces were not written; the first: %s",
+                        profile->n_failed, profile->n_windows, profile->first.text);
 }
 
 void weir_run_profile_close(struct weir_run_profile **profile)

@@ -28,6 +28,8 @@ void weir_run_profile_finish(struct weir_run_profile *profile);
 void weir_run_profile_print(FILE *out, struct weir_run_profile *profile);
 /* The same as one JSON line, {"type": "profile", ...}. */
 void weir_run_profile_log(FILE *log, struct weir_run_profile *profile);
+/* 0, or -EIO when a trace was not written; after finish. */
+int weir_run_profile_error(struct weir_run_profile *profile, struct weir_err *err);
 void weir_run_profile_close(struct weir_run_profile **profile);
 
 #endif

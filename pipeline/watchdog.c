@@ -1,6 +1,7 @@
 #include "pipeline/watchdog.h"
 #include "pipeline/feed_priv.h"
 #include "pipeline/gpu_decode_priv.h"
+#include "prof/text.h"
 #include "prof/threads.h"
 
 #include <stdio.h>
@@ -37,6 +38,7 @@ static void describe_task(const struct weir_shared *shared, uint64_t batch, uint
     snprintf(line, size, "batch %llu, episode %d (%.200s) t %d, %s", (unsigned long long)batch, of.episode,
              weir_dataset_episode_path(shared->dataset, of.episode), of.t,
              part < shared->layout.n_cameras ? weir_dataset_camera(shared->dataset, part)->name : "state");
+    weir_text_printable(line);
     free(samples);
 }
 

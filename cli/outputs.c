@@ -1,0 +1,64 @@
+#include "cli/outputs.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of a file that is there; else of its folder, with its name. */
+struct place {
+    bool known;
+    dev_t device;
+    ino_t inode;
+    const char *name; /* NULL: the file is there */
+};
+
+/* Devices and pipes may be written to by many. */
+static struct place place_of(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) == 0)
+        return (struct place){S_ISREG(st.st_mode), st.st_dev, st.st_ino, NULL};
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    struct place place = {.name = slash ? slash + 1 : path};
+    if (folder && stat(folder, &st) == 0) {
+        place.known = true;
+        place.device = st.st_dev;
+        place.inode = st.st_ino;
+    }
+    free(folder);
+    return place;
+}
+
+static bool is_same(const struct place *a, const struct place *b)
+{
+    bool both_new = a->name && b->name;
+    return a->known && b->known && a->device == b->device && a->inode == b->inode &&
+           (both_new ? strcmp(a->name, b->name) == 0 : !a->name && !b->name);
+}
+
+int weir_outputs_check(const struct weir_output *outputs, int n, struct weir_err *err)
+{
+    struct stat st;
+    struct place standard = {0};
+    if (fstat(STDOUT_FILENO, &st) == 0)
+        standard = (struct place){S_ISREG(st.st_mode), st.st_dev, st.st_ino, NULL};
+    for (int i = 0; i < n; i++) {
+        if (!outputs[i].path)
+            continue;
+        struct place mine = place_of(outputs[i].path);
+        if (is_same(&mine, &standard))
+            return weir_err_set(err, -EINVAL, "%s: %s and standard output are one file; give %s another",
+                                outputs[i].path, outputs[i].option, outputs[i].option);
+        for (int k = 0; k < i; k++) {
+            struct place other = outputs[k].path ? place_of(outputs[k].path) : (struct place){0};
+            if (is_same(&mine, &other))
+                return weir_err_set(err, -EINVAL, "%s: %s and %s name one file; give each its own", outputs[i].path,
+                                    outputs[k].option, outputs[i].option);
+        }
+    }
+    return 0;
+}
