@@ -422,7 +422,10 @@ int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, stru
             return weir_err_set(err, -EBADMSG, "line %" PRIu64 " is longer than %d bytes", lines->number,
                                 WEIR_LINE_MAX_BYTES);
         json_error_t where;
+        errno = 0; /* jansson does not tell a lack of memory apart */
         json_t *object = json_loadb(lines->text, lines->length, JSON_REJECT_DUPLICATES, &where);
+        if (!object && errno == ENOMEM)
+            return weir_err_set(err, -ENOMEM, "line %" PRIu64 ": out of memory", lines->number);
         if (!object && !lines->ended)
             return WEIR_LOG_CUT;
         if (!object)

@@ -25,9 +25,10 @@ bool weir_trace_recognised(const char *path)
 {
     char bytes[SNIFF_BYTES + 1];
     struct weir_gz_reader *reader;
-    if (strcmp(path, "-") == 0 || weir_gz_read_open(&reader, path) < 0)
+    int rc = strcmp(path, "-") == 0 ? -EINVAL : weir_gz_read_open(&reader, path);
+    if (rc < 0 && rc != -ENOMEM)
         return false;
-    ssize_t n = weir_gz_read(reader, bytes, SNIFF_BYTES);
+    ssize_t n = rc < 0 ? rc : weir_gz_read(reader, bytes, SNIFF_BYTES);
     weir_gz_read_close(&reader);
     size_t length = strlen(path);
     if (n <= 0) /* what is named like a trace is refused as one */
@@ -258,7 +259,10 @@ static int read_member(struct read *r, const json_t *json)
 static int read_piece(struct read *r)
 {
     json_error_t where;
+    errno = 0; /* jansson does not tell a lack of memory apart */
     json_t *json = json_loadb(r->pieces.piece, r->pieces.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &where);
+    if (!json && errno == ENOMEM)
+        return weir_err_set(r->err, -ENOMEM, "out of memory");
     if (!json && !r->pieces.in_array)
         return 0; /* metadata that somebody wrote by hand, N/A and the like */
     int rc = json ? 0 : weir_err_set(r->err, -EBADMSG, "not JSON: %s", where.text);

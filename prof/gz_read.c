@@ -31,6 +31,8 @@ ssize_t weir_gz_read(struct weir_gz_reader *reader, void *bytes, size_t n)
     int got = gzread(reader->file, bytes, n < 1 << 30 ? (unsigned)n : 1u << 30);
     int code = Z_OK;
     gzerror(reader->file, &code);
+    if (code == Z_MEM_ERROR)
+        return -ENOMEM;
     if (got < 0 || code == Z_BUF_ERROR) /* the latter: the file ends inside a member */
         return code == Z_ERRNO && errno ? -errno : -EBADMSG;
     return got;
