@@ -486,6 +486,26 @@ static int to_profile(const struct run_options *o, struct weir_run_profile_confi
     return 0;
 }
 
+/* What is written before the first batch. */
+static int begin_outputs(const struct weir_command *command, const struct run_options *o, const char *data,
+                         const struct weir_ranks *ranks, const struct weir_run_profile_config *profile,
+                         struct weir_loader *loader, struct weir_run_config *run, struct weir_err *err)
+{
+    WEIR_ZONE(WEIR_STAGE_REPORT);
+    const struct weir_dataset *dataset = weir_loader_dataset(loader);
+    int rc = open_output(o->log, dataset, NULL, &run->log, err);
+    if (rc == 0)
+        rc = open_output(o->checksums, dataset, run->log, &run->checksums, err);
+    if (rc < 0)
+        return rc;
+    print_head(loader, data, o, ranks);
+    if (run->log)
+        write_run_line(run->log, command, o, data, loader, ranks);
+    if (run->json)
+        write_run_line(stdout, command, o, data, loader, ranks);
+    return weir_run_profile_open(&run->profile, profile, loader, err);
+}
+
 static int run_loader(const struct weir_command *command, const struct run_options *o, const char *data,
                       const struct weir_ranks *ranks, const struct weir_run_profile_config *profile,
                       struct weir_run_config *run, struct weir_err *err)
@@ -504,20 +524,12 @@ static int run_loader(const struct weir_command *command, const struct run_optio
     running = loader;
     if (interrupted)
         weir_loader_stop(loader);
-    const struct weir_dataset *dataset = weir_loader_dataset(loader);
-    rc = open_output(o->log, dataset, NULL, &run->log, err);
-    if (rc == 0)
-        rc = open_output(o->checksums, dataset, run->log, &run->checksums, err);
-    if (rc == 0) {
-        print_head(loader, data, o, ranks);
-        if (run->log)
-            write_run_line(run->log, command, o, data, loader, ranks);
-        if (run->json)
-            write_run_line(stdout, command, o, data, loader, ranks);
-        rc = weir_run_profile_open(&run->profile, profile, loader, err);
-    }
+    weir_zone_begin(WEIR_STAGE_WORKER_LOOP); /* the consumer's whole time adds up: run_loop.h */
+    rc = begin_outputs(command, o, data, ranks, profile, loader, run, err);
     if (rc == 0)
         rc = weir_run_loop(loader, &config, run, &interrupted, err);
+    else
+        weir_zone_end();
     weir_run_profile_close(&run->profile);
     running = NULL;
     weir_loader_close(&loader);

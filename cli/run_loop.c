@@ -553,7 +553,6 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     };
     weir_loader_facts(loader, &l.facts);
     l.cached = l.facts.io_cached;
-    weir_zone_begin(WEIR_STAGE_WORKER_LOOP); /* this thread's time adds up, too: what is in no other zone is "other" */
     int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* not after hours: cannot it be written? */
     if (rc == 0)
         rc = weir_run_gpu_open(&l.gpu, loader, run->sync_steps, err);

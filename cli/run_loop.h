@@ -23,7 +23,8 @@ struct weir_run_config {
 };
 
 /* Runs to the end of the batches, or until *interrupted. Prints epoch lines and tables to stdout. 0, or the loader's
- * error: the table of what was done is printed all the same. */
+ * error: the table of what was done is printed all the same. The caller has begun a zone of WEIR_STAGE_WORKER_LOOP when
+ * the loader was open, so that all of this thread's time is in zones; this ends it. */
 int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *config,
                   const struct weir_run_config *run, const volatile sig_atomic_t *interrupted, struct weir_err *err);
 

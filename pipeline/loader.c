@@ -330,6 +330,9 @@ void weir_loader_finish(struct weir_loader *loader)
     if (loader->finished)
         return;
     loader->finished = true;
+    if (loader->consumer && loader->consumer == weir_thread_self)
+        weir_thread_detach(); /* first: the end of the others is nobody's wait for data */
+    loader->consumer = NULL;
     if (loader->shared.slots.n)
         weir_slots_stop(&loader->shared.slots);
     for (int i = 0; i < loader->n_workers && loader->workers; i++)
@@ -341,9 +344,6 @@ void weir_loader_finish(struct weir_loader *loader)
         weir_feed_finish(loader->shared.feed);
     weir_file_watch_stop(&loader->shared.watch);
     weir_watchdog_stop(&loader->watchdog);
-    if (loader->consumer && loader->consumer == weir_thread_self)
-        weir_thread_detach();
-    loader->consumer = NULL;
 }
 
 void weir_loader_close(struct weir_loader **loader)
