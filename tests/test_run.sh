@@ -404,7 +404,7 @@ check "nor do checksums" [ "$(sha256sum <"$episode")" = "$sum" ]
 echo kept >"$work/old.jsonl"
 run 1 run "$work/nowhere" --log "$work/old.jsonl"
 check "a run that cannot begin leaves an old log alone" [ "$(cat "$work/old.jsonl")" = kept ]
-run 1 run "$data" --log "$work/same" --checksums "$work/same"
+run 2 run "$data" --log "$work/same" --checksums "$work/same"
 one_line
 
 # ---- a periodic table covers its epochs exactly ----
