@@ -76,6 +76,15 @@ static bool is_edge(const struct weir_walk *walk, const uint64_t *scaled)
     return false;
 }
 
+/* One wrong address costs what lies there, and not the other frames. */
+static int note_bad(struct weir_walk *walk, struct weir_chunk *chunk, const char *why)
+{
+    *chunk = (struct weir_chunk){.offset = WEIR_CHUNK_BAD};
+    if (walk->bad++ == 0)
+        walk->why_bad = why;
+    return 0;
+}
+
 int weir_walk_note(struct weir_walk *walk, const uint64_t *scaled, uint64_t address, uint64_t bytes, uint32_t mask)
 {
     uint64_t i = 0, offset, size = walk->file->size_bytes;
@@ -95,9 +104,10 @@ int weir_walk_note(struct weir_walk *walk, const uint64_t *scaled, uint64_t addr
         mask = UINT32_MAX;
     }
     if (bytes == 0 || bytes > UINT32_MAX || (plain && bytes != walk->chunk_bytes))
-        return weir_walk_bad(walk, "a chunk has a size that cannot be");
+        return note_bad(walk, chunk, "a chunk has a size that cannot be");
     if (__builtin_add_overflow(address, walk->file->base, &offset) || offset > size || bytes > size - offset)
-        return weir_walk_bad(walk, "a chunk reaches past the end of the file");
+        return note_bad(walk, chunk, "a chunk reaches past the end of the file");
+    walk->good++;
     *chunk = (struct weir_chunk){offset, (uint32_t)bytes, mask};
     return 0;
 }
@@ -172,5 +182,8 @@ int weir_chunk_index(const struct weir_raw_file *file, uint64_t object_address, 
             return weir_walk_bad(&walk, "it is larger than it may grow");
     }
     int rc = weir_layout_message_read(file, object_address, grid, &layout, reason);
-    return rc < 0 || layout.address == UINT64_MAX ? rc : walk_index(&walk);
+    if (rc < 0 || layout.address == UINT64_MAX)
+        return rc;
+    rc = walk_index(&walk);
+    return rc == 0 && walk.bad && !walk.good ? weir_walk_bad(&walk, walk.why_bad) : rc;
 }

@@ -40,6 +40,8 @@ struct weir_chunk {
     uint32_t mask;   /* bit i set: filter number i was not applied */
 };
 #define WEIR_CHUNK_NONE UINT64_MAX
+/* The index names a place outside the file, or a size that cannot be; bytes is 0. What lies in the chunk is lost. */
+#define WEIR_CHUNK_BAD (UINT64_MAX - 1)
 
 /* Number of chunks that cover dims, row-major order in which weir_chunk_index numbers them; 0 when a dimension of the
  * chunk is 0 or the number overflows 32 bits. Dimensions of 0 give 0 as well. */
@@ -51,8 +53,9 @@ uint32_t weir_chunk_grid_bytes(const struct weir_chunk_grid *grid);
 /* Fills chunks (weir_chunk_grid_count of them, row-major). object_address: of the dataset's object header, without base
  * (what H5Oget_info gives). Chunks in the index that lie outside dims (left over from a shrunk dataset) are passed
  * over. 0; -ENOTSUP: a kind of index or header that is not read here, *reason says which: ask the library; -EBADMSG:
- * corrupt, *reason (static text) says how; -ENOMEM; or what read returned. Every chunk returned lies inside the file;
- * unfiltered ones have exactly the size of a chunk. */
+ * corrupt, *reason (static text) says how; -ENOMEM; or what read returned. Every chunk returned lies inside the file
+ * and unfiltered ones have exactly the size of a chunk, or it is WEIR_CHUNK_BAD; when no other was written, the whole
+ * is corrupt. */
 int weir_chunk_index(const struct weir_raw_file *file, uint64_t object_address, const struct weir_chunk_grid *grid,
                      struct weir_chunk *chunks, const char **reason);
 

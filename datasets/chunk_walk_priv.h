@@ -14,6 +14,8 @@ struct weir_walk {
     uint32_t n_chunks, chunk_bytes;
     uint64_t count[WEIR_GRID_RANK_MAX];     /* chunks along each dimension, as far as the dataset goes */
     uint64_t max_count[WEIR_GRID_RANK_MAX]; /* as far as it may grow; UINT64_MAX = unlimited */
+    uint32_t good, bad;                     /* chunks noted */
+    const char *why_bad;                    /* the first of them */
     uint64_t steps, steps_max;              /* nodes and entries looked at: ends what leads back to itself */
 };
 

@@ -18,6 +18,8 @@ static uint64_t file_bytes_of(const struct weir_dataset *dataset, int episode)
     return dataset->files[dataset->episodes[episode].file].file.size_bytes;
 }
 
+static const char bad_chunk[] = "the index of chunks leads outside the file";
+
 static size_t min_size(uint64_t a, uint64_t b)
 {
     return (size_t)(a < b ? a : b);
@@ -87,8 +89,10 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
         location->offset = track->base + (uint64_t)t * track->row_bytes;
         break;
     case WEIR_STORED_CHUNKS:
-        if (track->offsets[t] == UINT64_MAX)
+        if (track->offsets[t] == WEIR_CHUNK_NONE)
             return WEIR_HOW_LIBRARY; /* never written: the fill value */
+        if (track->offsets[t] == WEIR_CHUNK_BAD)
+            return -EBADMSG;
         location->offset = track->offsets[t];
         break;
     case WEIR_STORED_BLOCKS:
@@ -138,7 +142,7 @@ static uint32_t chunk_number(const struct weir_block *block, uint32_t piece)
 void weir_block_piece(const struct weir_block *block, uint32_t piece, uint64_t *offset, size_t *length)
 {
     const struct weir_chunk *chunk = &block->blocks->chunks[chunk_number(block, piece)];
-    bool there = chunk->offset != WEIR_CHUNK_NONE;
+    bool there = chunk->offset != WEIR_CHUNK_NONE && chunk->offset != WEIR_CHUNK_BAD;
     *offset = there ? chunk->offset : 0;
     *length = there ? chunk->bytes : 0;
 }
@@ -151,6 +155,10 @@ int weir_block_unpack(const struct weir_block *block, uint32_t piece, struct wei
     *unpacked = NULL;
     if (chunk->offset == WEIR_CHUNK_NONE)
         return 0; /* never written: the fill value */
+    if (chunk->offset == WEIR_CHUNK_BAD) {
+        *reason = bad_chunk;
+        return -EBADMSG;
+    }
     bool whole = blocks->per_block == 1 && blocks->rows == 1 && blocks->chunk_bytes == blocks->row_bytes;
     return weir_unfilter_to((struct weir_unfilter_context *)unpacker, &blocks->filters, chunk->mask, bytes,
                             chunk->bytes, whole ? frame : NULL, blocks->chunk_bytes, unpacked, reason);
@@ -275,6 +283,10 @@ void weir_frame_reason(const struct weir_dataset *dataset, int episode, int came
     const char *reason = "its place is not known";
     if (track->storage == WEIR_STORED_HEAP && (track->slots[t].ref.length == 0 || track->slots[t].ref.address == 0))
         reason = "the frame is empty";
+    else if (track->storage == WEIR_STORED_CHUNKS)
+        reason = bad_chunk;
+    else if (track->storage == WEIR_STORED_HEAP && track->slots[t].ref.address == WEIR_CHUNK_BAD)
+        reason = "the chunk that its reference is in is damaged";
     else if (track->storage == WEIR_STORED_HEAP)
         reason = "its heap reference leads past the end of the file";
     snprintf(text, size, "%s", reason);

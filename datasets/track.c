@@ -77,6 +77,13 @@ static int read_refs(struct placing *p)
     return rc;
 }
 
+/* The frames whose references lie in a chunk that is damaged. */
+static void lose_refs(struct placing *p, size_t n, size_t first)
+{
+    for (size_t i = 0; i < n; i++)
+        p->track->slots[first + i].ref = (struct weir_heap_ref){WEIR_CHUNK_BAD, 1, 0};
+}
+
 /* References in chunks, filtered ones too. */
 static int unpack_refs(struct placing *p)
 {
@@ -92,16 +99,21 @@ static int unpack_refs(struct placing *p)
             continue; /* empty references: frames that were never written */
         const uint8_t *refs;
         const char *reason = "cannot be read";
-        rc = p->raw->read(p->raw->user, chunk->offset, stored, chunk->bytes);
+        rc = chunk->offset == WEIR_CHUNK_BAD ? -EBADMSG
+                                             : p->raw->read(p->raw->user, chunk->offset, stored, chunk->bytes);
         if (rc == 0)
             rc = weir_unfilter(p->unfilter, &blocks->filters, chunk->mask, stored, chunk->bytes, blocks->chunk_bytes,
                                &refs, &reason);
         size_t first = (size_t)i * blocks->rows, left = (size_t)p->track->frames - first;
+        size_t n = left < blocks->rows ? left : blocks->rows;
         if (rc == 0)
-            take_refs(p, refs, left < blocks->rows ? left : blocks->rows, first);
+            take_refs(p, refs, n, first);
+        else if (rc == -EBADMSG && n < (size_t)p->track->frames)
+            lose_refs(p, n, first);
         else
             weir_err_set(p->err, rc, "%s: the chunk of the references from frame %zu on: %s", p->track->key, first,
                          reason);
+        rc = rc == -EBADMSG && n < (size_t)p->track->frames ? 0 : rc;
     }
     free(stored);
     weir_blocks_close(blocks);
@@ -136,8 +148,9 @@ static int whole_frames(struct placing *p)
         return no_memory(p);
     for (int t = 0; t < track->frames; t++) {
         uint64_t offset = blocks->chunks[(uint32_t)t / blocks->rows].offset;
-        track->offsets[t] =
-            offset == WEIR_CHUNK_NONE ? UINT64_MAX : offset + (uint64_t)((uint32_t)t % blocks->rows) * track->row_bytes;
+        track->offsets[t] = offset == WEIR_CHUNK_NONE || offset == WEIR_CHUNK_BAD
+                                ? offset
+                                : offset + (uint64_t)((uint32_t)t % blocks->rows) * track->row_bytes;
     }
     track->storage = WEIR_STORED_CHUNKS;
     weir_blocks_close(blocks);

@@ -434,3 +434,38 @@ Test(outside, virtual_sources_that_are_not_as_they_were)
     cr_assert_eq(frame[7], 4, "a source that was never written has its own fill value");
     weir_dataset_close(&dataset);
 }
+
+/* One wrong address in an index of chunks costs the frame that lies there, and not its episode. */
+Test(outside, a_chunk_that_leads_out_of_the_file)
+{
+    struct h5fx_episode one = act;
+    one.cameras[0].storage = H5FX_CHUNK_ONE;
+    const char *path = bad_input_episodes(&one), *bad = bad_input_episode(1);
+    hid_t file = fine(H5Fopen(bad, H5F_ACC_RDONLY, H5P_DEFAULT)), dataset = fine(H5Dopen2(file, camera, H5P_DEFAULT));
+    hsize_t at[4] = {3}, bytes;
+    unsigned mask;
+    haddr_t address;
+    cr_assert_geq(H5Dget_chunk_info_by_coord(dataset, at, &mask, &address, &bytes), 0);
+    H5Dclose(dataset);
+    H5Fclose(file);
+    size_t n = h5fx_file_bytes(bad), found = 0;
+    uint8_t *data = malloc(n);
+    FILE *stream = fopen(bad, "r");
+    cr_assert_eq(fread(data, 1, n, stream), n);
+    fclose(stream);
+    for (size_t i = 0; i + 8 <= n; i += 8)
+        if (memcmp(data + i, &address, 8) == 0)
+            found = i;
+    cr_assert_gt(found, 0);
+    free(data);
+    const uint64_t beyond = n + 4096;
+    h5fx_poke(bad, found, &beyond, sizeof beyond);
+    bad_input_try("a chunk past the end", path,
+                  (struct bad_expect){.code = -EBADMSG,
+                                      .parts = {bad, "images/top[3]", "leads outside the file"},
+                                      .tolerated = BAD_LOSES,
+                                      .frames = 1,
+                                      .skipped = 1,
+                                      .substituted = 1,
+                                      .info_is_fine = true});
+}
