@@ -126,6 +126,8 @@ void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu, bool timin
         fprintf(out, ", 其中 %.1f%% 的时间与训练步重叠", 100 * gpu->overlap);
     fprintf(out, ", 训练步的流等待批次 %.3fs%s\n", gpu->stall_s,
             gpu->sync_steps ? "; 每步之前同步 (--sync-steps)" : "");
+    if (gpu->n_rows > 0 && timing)
+        fputs("  表中与下列同名的工作行为 GPU 计时 (两个事件之间, 含在 GPU 上排队的时间):\n", out);
     for (int i = 0; i < gpu->n_rows && timing; i++)
         fprintf(out, "  GPU %s: %.3fs, %llu 次, 每次 %.3fms\n", gpu->rows[i].name, gpu->rows[i].total_s,
                 (unsigned long long)gpu->rows[i].count, 1e3 * gpu->rows[i].mean_s);

@@ -6,8 +6,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { RULE_WIDTH = 60 };
+/* grep -A 20 "性能分析统计" shows the title and 20 lines: two rules, the legend, these, and the rule that ends the
+ * table. */
+enum { RULE_WIDTH = 60, ROWS_MAX = 16 };
 
 /* People grep these lines in their logs and scripts compare them byte by byte: change nothing. */
 static const char title[] = "⏱️  性能分析统计";
@@ -32,24 +35,73 @@ static void print_covers(FILE *out, const struct weir_report *report)
     fprintf(out, ", 墙钟 %.2fs\n", report->wall_s);
 }
 
-/* Largest total first; rows of equal total stay in stage order. */
-static int by_total(const void *left, const void *right)
+/* The rows of the table: first the stages that ACT's own table has, then what Weir tells apart beside them, then what
+ * threads that feed a GPU do of the workers' stages, and last the workers' idle time. */
+enum part { KNOWN, FURTHER, HELPERS, IDLE, LEFT_OUT };
+
+static bool is_any_of(const char *name, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static enum part part_of(const struct weir_report_row *row)
+{
+    static const char *const known[] = {"00_TOTAL_getitem",     "01_file_cache",          "02_read_qpos",
+                                        "03_read_images_total", "03a_read_one_camera",    "03b_image_decode",
+                                        "04_read_actions",      "05_to_tensor_normalize", "06_collate",
+                                        "07_h2d_copy",          "08_wait_for_data",       "10_val_forward_pass",
+                                        "21_backward",          "20_train_forward_pass",  "22_optimizer_step"};
+    static const char *const idle[] = {"09_wait_for_slot", "09b_wait_for_work", "09d_wait_for_gpu_decode"};
+    if (row->side == WEIR_SIDE_HELPER)
+        return row->kind == WEIR_KIND_WAIT ? LEFT_OUT : HELPERS;
+    if (is_any_of(row->name, known, sizeof known / sizeof *known))
+        return KNOWN;
+    return is_any_of(row->name, idle, sizeof idle / sizeof *idle) ? IDLE : FURTHER;
+}
+
+/* Within a part the largest total first; rows of equal total stay in stage order. */
+static int by_part(const void *left, const void *right)
 {
     const struct weir_report_row *a = *(const struct weir_report_row *const *)left;
     const struct weir_report_row *b = *(const struct weir_report_row *const *)right;
+    enum part x = part_of(a), y = part_of(b);
+    if (x != y)
+        return x < y ? -1 : 1;
     if (a->total_s != b->total_s)
         return a->total_s > b->total_s ? -1 : 1;
     return (a > b) - (a < b);
 }
 
+/* What a GPU does is timed by its own clock: the thread that queues it is done in no time, or has waited for something
+ * else. Waits are the thread's. */
+static const struct weir_report_row *timed_row(const struct weir_report *report, const struct weir_report_row *row)
+{
+    const struct weir_report_gpu *gpu = &report->gpu;
+    if (row->side != WEIR_SIDE_CONSUMER || row->kind == WEIR_KIND_WAIT || !gpu->used)
+        return row;
+    for (int i = 0; i < gpu->n_rows; i++)
+        if (strcmp(gpu->rows[i].name, row->name) == 0)
+            return &gpu->rows[i];
+    return row;
+}
+
+static size_t choose_rows(const struct weir_report *report, const struct weir_report_row **rows)
+{
+    size_t n = 0;
+    for (int i = 0; i < report->n_rows; i++)
+        if (report->rows[i].count > 0 && part_of(&report->rows[i]) != LEFT_OUT)
+            rows[n++] = timed_row(report, &report->rows[i]);
+    qsort(rows, n, sizeof rows[0], by_part);
+    return n < ROWS_MAX ? n : ROWS_MAX;
+}
+
 static void print_stages(FILE *out, const struct weir_report *report)
 {
     const struct weir_report_row *rows[WEIR_REPORT_ROWS];
-    size_t n = 0;
-    for (int i = 0; i < report->n_rows; i++)
-        if (report->rows[i].count > 0)
-            rows[n++] = &report->rows[i];
-    qsort(rows, n, sizeof rows[0], by_total);
+    size_t n = choose_rows(report, rows);
     rule(out, '=');
     fprintf(out, "%s\n", title);
     rule(out, '=');
@@ -57,7 +109,10 @@ static void print_stages(FILE *out, const struct weir_report *report)
     rule(out, '-');
     for (size_t i = 0; i < n; i++) {
         char name[WEIR_REPORT_NAME]; /* of one name a table has one row: readers of logs tell tables by that */
-        weir_report_row_name(rows[i], name);
+        if (rows[i]->side == WEIR_SIDE_GPU)
+            snprintf(name, sizeof name, "%s", rows[i]->name);
+        else
+            weir_report_row_name(rows[i], name);
         fprintf(out, "%-40s | 总计: %8.2fs | 调用: %6" PRIu64 "次 | 平均: %6.2fms\n", name, rows[i]->total_s,
                 rows[i]->count, 1e3 * rows[i]->mean_s);
     }

@@ -75,6 +75,67 @@ Test(report, chinese_table_byte_by_byte)
     release(report);
 }
 
+/* What grep -A 20 shows behind the title. */
+static int line_of(const char *text, const char *begins_with)
+{
+    const char *at = strstr(text, "性能分析统计");
+    for (int line = 0; at; line++, at = strchr(at, '\n')) {
+        at += line > 0;
+        if (strncmp(at, begins_with, strlen(begins_with)) == 0)
+            return line;
+    }
+    return -1;
+}
+
+Test(report, chinese_table_of_a_gpu_run_has_the_gpus_times_and_fits_behind_its_title)
+{
+    static const char *const known[] = {"00_TOTAL_getitem",     "01_file_cache",       "02_read_qpos",
+                                        "03_read_images_total", "03a_read_one_camera", "03b_image_decode",
+                                        "04_read_actions",      "06_collate",          "08_wait_for_data"};
+    struct weir_report *report = small_report();
+    int n = 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        report->rows[n++] = row(known[i], WEIR_KIND_WORK, 10, 1.0);
+    const char *const consumers[] = {"07_h2d_copy", "07b_prepare_batch", "10_val_forward_pass",
+                                     "20_train_forward_pass"};
+    for (int i = 0; i < 4; i++) {
+        report->rows[n] = row(consumers[i], WEIR_KIND_WORK, 100, 0.016);
+        report->rows[n++].side = WEIR_SIDE_CONSUMER;
+    }
+    const char *const helpers[] = {"03b_image_decode", "06_collate", "09b_wait_for_work", "09d_wait_for_gpu_decode"};
+    for (int i = 0; i < 4; i++) {
+        report->rows[n] = row(helpers[i], i < 2 ? WEIR_KIND_WORK : WEIR_KIND_WAIT, 2, 500);
+        report->rows[n++].side = WEIR_SIDE_HELPER;
+    }
+    report->rows[n++] = row("09b_wait_for_work", WEIR_KIND_WAIT, 2, 900);
+    report->rows[n++] = row("03h_hand_to_gpu", WEIR_KIND_WORK, 2, 0.5);
+    report->n_rows = n;
+    report->gpu = (struct weir_report_gpu){.used = true, .name = "GPU", .n_rows = 2};
+    report->gpu.rows[0] = row("20_train_forward_pass", WEIR_KIND_WORK, 100, 0.5);
+    report->gpu.rows[1] = row("08_wait_for_data", WEIR_KIND_WAIT, 100, 77);
+    report->gpu.rows[0].side = report->gpu.rows[1].side = WEIR_SIDE_GPU;
+    char *text = printed(report, WEIR_LANG_ZH);
+    cr_assert_not_null(
+        strstr(text, "20_train_forward_pass                    | 总计:     0.50s | 调用:    100次 | 平均:   5.00ms\n"),
+        "%s", text);
+    cr_assert_not_null(strstr(text, "08_wait_for_data                         | 总计:     1.00s"),
+                       "the loop's own wait");
+    cr_assert_null(strstr(text, "(helper)             | 总计:   500.00s | 调用:      2次 | 平均: 250000.00ms\n09"));
+    cr_assert_null(strstr(text, "09b_wait_for_work (helper)"));
+    cr_assert_null(strstr(text, "09d_wait_for_gpu_decode (helper)"));
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        cr_assert(line_of(text, known[i]) > 3 && line_of(text, known[i]) < line_of(text, "03h_hand_to_gpu"));
+    cr_assert_gt(line_of(text, "20_train_forward_pass"), 3);
+    cr_assert_leq(line_of(text, "03h_hand_to_gpu"), 19);
+    const char *end = strstr(strstr(text, "20_train_forward_pass"), RULE60);
+    int lines = 0;
+    for (const char *at = strstr(text, "性能分析统计"); at && at < end; at = strchr(at + 1, '\n'))
+        lines++;
+    cr_assert_leq(lines - 1, 20, "grep -A 20 cuts it:\n%s", text);
+    free(text);
+    release(report);
+}
+
 Test(report, chinese_rows_of_equal_total_stay_in_stage_order)
 {
     struct weir_report *report = small_report();

@@ -606,8 +606,12 @@ assert all(0 < e["gpu_busy_fraction"] <= 1 and e["data_wait_fraction"] <= 1 for 
     run 0 run "$data" "${planar[@]}" --device cuda --step-ms 1 --every 1 --log "$work/log"
     run 0 report "$work/log"
     out "07_h2d_copy (gpu)"
-    run 0 run "$data" --output bf16 --device cuda --step-ms 1 --sync-steps --lang zh
+    run 0 run "$data" --output bf16 --device cuda --step-ms 4 --sync-steps --lang zh
     out "每步之前同步"
+    grep -A 20 "性能分析统计" "$work/out" >"$work/grepped"
+    check "the Chinese table has the GPU's time of a step" \
+        grep -qE "^20_train_forward_pass +\| .* 平均: +([4-9]|[0-9]{2,})\.[0-9]+ms$" "$work/grepped"
+    check "grep -A 20 shows all of it" [ "$(grep -c "^====" "$work/grepped")" -eq 2 ]
     out " | GPU忙碌: "
     run 0 run "$data" --device cuda --on-error skip --no-timing
     run 0 run "$data" --device cuda --profile "$work/gpu-traces"
