@@ -58,6 +58,7 @@ struct weir_ring {
     alignas(64) _Atomic uint64_t head; /* what is before it can be read */
     uint64_t limit;                    /* how far head may go before it must look at tail */
     struct weir_slot2 *slots;
+    struct weir_stacks_seen *stacks; /* NULL until the first */
     _Atomic uint64_t dropped;
     _Atomic uint32_t version; /* of open: grows with each range opened */
     _Atomic uint32_t depth;
@@ -113,8 +114,11 @@ static inline void weir_track_end(const struct weir_writing *writing)
 
 /* ---- stacks ---- */
 
-/* The calling thread's stack as a number, the same for the same stack; 0 when there are too many. */
-uint32_t weir_stack_capture(void);
+/* The calling thread's stack as a number, the same for the same stack; 0 when there are too many. seen: what the thread
+ * knows of its stacks, NULL at first; made here, freed by the caller (free). name: a hint, as calls of one name mostly
+ * have one stack. */
+struct weir_stacks_seen;
+uint32_t weir_stack_capture(struct weir_stacks_seen **seen, weir_name name);
 /* Return addresses, innermost first; at most WEIR_STACK_DEPTH. Lent for the life of the process. */
 enum { WEIR_STACK_DEPTH = 32 };
 int weir_stack_addresses(uint32_t stack, const void *const **addresses);

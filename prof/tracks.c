@@ -31,6 +31,7 @@ static void unlink_and_free(struct weir_ring *track)
     dropped_gone += atomic_load_explicit(&track->dropped, memory_order_relaxed);
     free(track->rest);
     free(track->slots);
+    free(track->stacks);
     free(track);
 }
 
@@ -203,7 +204,7 @@ void weir_track_range_slow(weir_name name, uint64_t start, uint64_t end, uint32_
     if (!track)
         return;
     shapes = state & WEIR_RECORDING_SHAPES ? shapes : 0;
-    uint32_t stack = state & WEIR_RECORDING_STACKS ? weir_stack_capture() : 0;
+    uint32_t stack = state & WEIR_RECORDING_STACKS ? weir_stack_capture(&track->stacks, name) : 0;
     weir_track_range_full(track, WEIR_RECORD_RANGE, name, start, end - start, weir_item_self, shapes, stack);
 }
 

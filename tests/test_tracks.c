@@ -2,7 +2,9 @@
 #include "prof/track_priv.h"
 
 #include <criterion/criterion.h>
+#include <execinfo.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { RECORDS = 1000, SLOTS = 2 * RECORDS /* of a counter each */, SLOT_BYTES = 16 };
@@ -100,4 +102,71 @@ Test(tracks, what_a_thread_wrote_last_is_kept_in_order)
     weir_tracks_drain(expect_second_part, &calls);
     cr_assert_eq(calls, 1);
     weir_tracks_collect(false);
+}
+
+/* ---- stacks ---- */
+
+static struct weir_stacks_seen *seen;
+static int compared;
+
+/* What glibc says of the same moment: all but the first frame, which lies in this function either way. */
+static __attribute__((noinline)) void compare_stacks(void)
+{
+    void *wanted[WEIR_STACK_DEPTH + 1];
+    const void *const *got;
+    int n = backtrace(wanted, WEIR_STACK_DEPTH);
+    int mine = weir_stack_addresses(weir_stack_capture(&seen, 1), &got);
+    cr_assert_eq(mine, n);
+    for (int i = 1; i < n; i++)
+        cr_assert_eq(got[i], wanted[i], "frame %d of %d", i, n);
+    compared++;
+}
+
+static void go_deeper(unsigned way, int depth);
+
+static __attribute__((noinline)) void one_way(unsigned way, int depth)
+{
+    go_deeper(way, depth);
+    compared += 0;
+}
+
+/* As deep as the other way, and its frame as large. */
+static __attribute__((noinline)) void other_way(unsigned way, int depth)
+{
+    go_deeper(way, depth);
+    compared += 0;
+}
+
+/* How far it moves the stack is known when it runs. */
+static __attribute__((noinline)) void wide_way(unsigned way, int depth)
+{
+    volatile char *bytes = __builtin_alloca(16 + (way & 3) * 64);
+    bytes[0] = 0;
+    go_deeper(way, depth);
+    compared += bytes[0];
+}
+
+static __attribute__((noinline)) void go_deeper(unsigned way, int depth)
+{
+    if (depth == 0)
+        compare_stacks();
+    else if (way % 3 == 0)
+        one_way(way / 3, depth - 1);
+    else if (way % 3 == 1)
+        other_way(way / 3, depth - 1);
+    else
+        wide_way(way / 3, depth - 1);
+    compared += 0;
+}
+
+Test(tracks, stacks_that_were_seen_before_are_known_again_and_no_others)
+{
+    unsigned random = 1;
+    for (int i = 0; i < 20000; i++) {
+        random = random * 1103515245 + 12345;
+        unsigned way = random >> 16;
+        go_deeper(i % 4 ? way % 27 : way, i % 4 ? 3 : (int)(way % 12));
+    }
+    cr_assert_eq(compared, 20000);
+    free(seen);
 }
