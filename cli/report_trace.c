@@ -99,6 +99,11 @@ int weir_report_trace_print(FILE *out, const char *path, const struct weir_repor
         weir_averages_print(out, r.averages, &config->table);
         if (r.averages->n_rows == 0)
             fprintf(out, "no operators, stages or kernels in this trace\n");
+        if (r.trace->forks)
+            fprintf(out,
+                    "jit.fork: an operator that waits for a fork may end on another thread. The trace does not say "
+                    "which did; torch\n"
+                    "has no children and no self time of these, and here they are in the tree as if they had not.\n");
         fputc('\n', out);
         print_steps(out, &r);
         if (r.trace->dropped)
@@ -139,6 +144,7 @@ int weir_report_trace_json(struct weir_json *json, const char *path, const struc
         weir_json_text(json, "trace", path);
         weir_json_uint(json, "events", r.trace->n_events);
         weir_json_uint(json, "dropped", r.trace->dropped);
+        weir_json_bool(json, "forks", r.trace->forks);
         weir_json_int(json, "self_cpu_ns", r.averages->self_cpu_ns);
         weir_json_int(json, "self_device_ns", r.averages->self_device_ns);
         weir_averages_json(json, "averages", r.averages, &config->table);

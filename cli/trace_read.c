@@ -16,6 +16,7 @@ static const int64_t ns_limit = INT64_C(4000000000000000000);
 struct read {
     struct weir_pieces pieces;
     struct weir_trace *trace;
+    weir_text_id forked; /* what torch calls a function that jit.fork runs */
     struct weir_err *err;
 };
 
@@ -182,8 +183,12 @@ static int read_range(struct read *r, const json_t *json)
     event.shapes = intern_shapes(r, args);
     event.types = intern_list(r, args, "Input type");
     event.stack = intern_text(r, args, "Call stack");
-    const char *finished = json_string_value(json_object_get(args, "finished"));
-    event.unfinished = finished && strcmp(finished, "false") == 0;
+    const json_t *ended = json_object_get(args, "finished"); /* a text, and of torch 2.15 a boolean */
+    const char *finished = json_string_value(ended);
+    event.unfinished = json_is_false(ended) || (finished && strcmp(finished, "false") == 0);
+    if (event.cat == WEIR_CAT_PYTHON_FUNCTION && json_object_get(args, "CallFrom"))
+        r->trace->python_frames = WEIR_PYTHON_HIDDEN;
+    r->trace->forks |= event.cat == WEIR_CAT_CPU_OP && event.name == r->forked;
     return add_event(r, json, &event);
 }
 
@@ -249,6 +254,8 @@ static int read_member(struct read *r, const json_t *json)
         r->trace->memory = on;
     else if (strcmp(key, "with_stack") == 0)
         r->trace->stacks = on;
+    else if (strcmp(key, "host_name") == 0 && r->trace->python_frames == WEIR_PYTHON_LEFT_OUT)
+        r->trace->python_frames = WEIR_PYTHON_ROWS;
     else if (strcmp(key, "baseTimeNanoseconds") == 0)
         r->trace->base_unix_ns = json_integer_value(json);
     else if (strcmp(key, "weir_dropped_events") == 0)
@@ -306,6 +313,8 @@ int weir_trace_read(struct weir_trace **out, const char *path, struct weir_err *
         rc = weir_pieces_open(&r.pieces, reader, "traceEvents");
     if (rc < 0)
         weir_err_set(err, rc, "out of memory");
+    if (rc == 0)
+        r.forked = intern(&r, "<forked function>");
     if (rc == 0)
         rc = read_all(&r);
     weir_pieces_close(&r.pieces);

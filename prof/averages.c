@@ -13,6 +13,7 @@ struct node {
     weir_text_id name;   /* ProfilerStep#7 is ProfilerStep* */
     uint32_t event, track;
     bool device, annotation, runtime, gone;
+    bool hidden; /* no row of its own */
     int32_t parent, first_child, last_child, next_sibling, n_children;
     int64_t kernel_ns, device_ns, child_cpu_ns, child_device_ns;
     int64_t covered_ns;               /* up to here children have it */
@@ -55,6 +56,11 @@ static bool is_cpu(enum weir_cat cat)
 {
     return cat == WEIR_CAT_CPU_OP || cat == WEIR_CAT_USER_ANNOTATION || cat == WEIR_CAT_CUDA_RUNTIME ||
            cat == WEIR_CAT_CUDA_DRIVER || cat == WEIR_CAT_LOADER_STAGE;
+}
+
+static bool is_frame(const struct job *job, enum weir_cat cat)
+{
+    return cat == WEIR_CAT_PYTHON_FUNCTION && job->trace->python_frames != WEIR_PYTHON_LEFT_OUT;
 }
 
 /* Synchronisations and event records are no work of the device. */
@@ -111,6 +117,7 @@ static void add_node(struct job *job, uint32_t index, const struct weir_event *e
         .track = event->track,
         .device = device,
         .annotation = cat == WEIR_CAT_USER_ANNOTATION || shadow,
+        .hidden = cat == WEIR_CAT_PYTHON_FUNCTION && job->trace->python_frames == WEIR_PYTHON_HIDDEN,
         .runtime = runtime,
     };
 }
@@ -138,7 +145,8 @@ static int collect(struct job *job)
         const struct weir_event *event = &trace->events[i];
         if (event->kind == WEIR_EVENT_MEMORY)
             add_memory(job, (uint32_t)i, event);
-        else if (event->kind == WEIR_EVENT_RANGE && (is_cpu(event->cat) || is_device(event->cat)))
+        else if (event->kind == WEIR_EVENT_RANGE &&
+                 (is_cpu(event->cat) || is_device(event->cat) || is_frame(job, event->cat)))
             add_node(job, (uint32_t)i, event);
     }
     return 0;
@@ -385,16 +393,18 @@ static void merge_same_names(struct job *job)
     }
 }
 
-/* The time that a range's children have, once: calls that are counted as the main thread's may overlap its ranges. */
+/* The time that a range's children have, once: calls that are counted as the main thread's may overlap its ranges.
+ * Python frames may, too, where the profiler starts and stops in them: torch adds them all up. */
 static void cover_children(struct job *job)
 {
+    bool once = job->trace->python_frames == WEIR_PYTHON_LEFT_OUT;
     for (int32_t i = 0; i < job->n_nodes; i++) { /* by their starts */
         struct node *node = &job->nodes[i];
         node->covered_ns = node->start_ns;
         if (node->gone || node->parent == NONE)
             continue;
         struct node *parent = &job->nodes[node->parent];
-        int64_t from_ns = node->start_ns > parent->covered_ns ? node->start_ns : parent->covered_ns;
+        int64_t from_ns = once && parent->covered_ns > node->start_ns ? parent->covered_ns : node->start_ns;
         if (node->end_ns <= from_ns)
             continue;
         add(&parent->child_cpu_ns, node->end_ns - from_ns);
@@ -491,7 +501,7 @@ static int make_rows(struct job *job, struct weir_averages *out)
     for (int32_t i = 0; i < job->n_nodes; i++) {
         const struct node *node = &job->nodes[i];
         const struct weir_event *event = &job->trace->events[node->event];
-        if (node->gone)
+        if (node->gone || node->hidden)
             continue;
         struct weir_averages_row key = {.name = node->name,
                                         .shapes = job->config->by_shape ? event->shapes : 0,

@@ -96,6 +96,13 @@ struct weir_trace_device {
 
 struct weir_texts; /* interned texts */
 
+/* What key_averages() makes of python_function ranges, by what the trace shows of the torch that wrote it. */
+enum weir_python_frames {
+    WEIR_PYTHON_LEFT_OUT, /* 2.11: nothing */
+    WEIR_PYTHON_ROWS,     /* 2.13, which names the host: ranges like others */
+    WEIR_PYTHON_HIDDEN,   /* 2.15, whose frames name their callers (CallFrom): ranges without rows */
+};
+
 struct weir_trace {
     struct weir_event *events; /* weir_trace_sort: by start, longer ones first */
     size_t n_events, events_room;
@@ -110,9 +117,11 @@ struct weir_trace {
     int64_t begin_ns, end_ns;    /* the window */
     int64_t main_pid;            /* process that recorded */
     bool shapes, memory, stacks; /* record_shapes, profile_memory, with_stack were on */
-    uint64_t dropped;            /* events that found no room */
-    weir_text_id process_name;   /* of main_pid */
-    weir_text_id metadata;       /* further members of the file as JSON text: "name": value, ... */
+    enum weir_python_frames python_frames;
+    bool forks;                /* it has functions that jit.fork ran */
+    uint64_t dropped;          /* events that found no room */
+    weir_text_id process_name; /* of main_pid */
+    weir_text_id metadata;     /* further members of the file as JSON text: "name": value, ... */
 };
 
 /* An empty trace; 0 or -ENOMEM. */

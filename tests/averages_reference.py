@@ -4,7 +4,9 @@ compared with. averages_reference.py TRACE [--by-shape] [--by-stack N] prints a 
 
 Definitions (pytorch torch/autograd/profiler_util.py): a CPU range is the child of the innermost one on its thread that
 holds it; self is what children leave; a child named like its only-child parent is one with it; device time of a range is
-that of what carries its External id, and its children's; memory is all that happened on any thread in a range's time."""
+that of what carries its External id, and its children's; memory is all that happened on any thread in a range's time. Python
+frames are ranges without rows where they name their callers (torch 2.15), ranges like others where the file names its host
+(2.13), and nothing elsewhere (2.11)."""
 import argparse
 import gzip
 import json
@@ -23,7 +25,7 @@ def ns(text):
 
 def read(path):
     with (gzip.open if path.endswith(".gz") else open)(path, "rt") as file:
-        return json.load(file, parse_float=str, parse_int=str)["traceEvents"]
+        return json.load(file, parse_float=str, parse_int=str)
 
 
 def numbers(value):
@@ -60,7 +62,9 @@ class Range:
         return value(self) - sum(value(child) for child in self.children)
 
     def own_time(self):
-        """What no child covers."""
+        """What no child covers; with Python frames among the ranges, which overlap, without all children."""
+        if self.frames:
+            return self.own(lambda r: r.end - r.start)
         left, covered = self.end - self.start, self.start
         for child in sorted(self.children, key=lambda c: c.start):
             start = max(child.start, covered)
@@ -147,20 +151,28 @@ def add_memory(ranges, events):
 
 
 def load(path):
-    events = read(path)
+    file = read(path)
+    events = file["traceEvents"]
+    hidden = any(e.get("cat") == "python_function" and "CallFrom" in e.get("args", {}) for e in events)
+    shown = CPU + DEVICE + ("python_function",) * (hidden or "host_name" in file)
     ranges = [Range(e, i) for i, e in enumerate(events)
-              if e.get("ph") == "X" and e.get("cat") in CPU + DEVICE and e["name"] not in HIDDEN]
+              if e.get("ph") == "X" and e.get("cat") in shown and e["name"] not in HIDDEN]
     ranges.sort(key=lambda r: (r.start, -r.end))
     link(ranges)
     ranges += add_memory(ranges, events)
     ranges.sort(key=lambda r: (r.start, -r.end))
     nest(ranges)
+    for r in ranges:
+        r.hidden = hidden and r.cat == "python_function"
+        r.frames = hidden or "host_name" in file
     return merge_same_names(ranges)
 
 
 def averages(ranges, by_shape, by_stack):
     rows = {}
     for r in ranges:
+        if r.hidden:
+            continue
         key = (r.name, r.device, r.annotation, json.dumps(r.shapes) if by_shape else "", tuple(r.stack[:by_stack]))
         row = rows.setdefault(key, {
             "name": r.name, "device": r.device, "annotation": r.annotation,
