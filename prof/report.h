@@ -164,8 +164,8 @@ void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct we
 
 /* The stage table with all that follows it (workers, queue, fallbacks, errors, own cost), English. */
 void weir_report_print_en(FILE *out, const struct weir_report *report);
-/* The Chinese stage table: ACT's stages by total, then Weir's own, then idle time; at most 16 rows, none without calls. What a
- * GPU does is by its clock. */
+/* The Chinese stage table: ACT's stages by total, then Weir's own, then idle time; at most 16 rows, none without calls.
+ * What a GPU does is by its clock. */
 void weir_report_print_zh(FILE *out, const struct weir_report *report);
 void weir_report_print(FILE *out, const struct weir_report *report, enum weir_lang lang);
 
