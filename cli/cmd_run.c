@@ -380,13 +380,11 @@ static bool same_file(const struct stat *a, uint64_t device, uint64_t inode)
     return S_ISREG(a->st_mode) && a->st_dev == device && a->st_ino == inode;
 }
 
-static int check_output(const char *path, int fd, const struct weir_dataset *dataset, FILE *other, struct weir_err *err)
+static int check_output(const char *path, int fd, const struct weir_dataset *dataset, struct weir_err *err)
 {
-    struct stat st, other_st;
+    struct stat st;
     if (fstat(fd, &st) != 0)
         return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
-    if (other && fstat(fileno(other), &other_st) == 0 && same_file(&st, other_st.st_dev, other_st.st_ino))
-        return weir_err_set(err, -EINVAL, "%s: is the file of --log too; give --checksums another", path);
     for (int i = 0; i < weir_dataset_files(dataset); i++) {
         struct weir_dataset_file file;
         weir_dataset_file(dataset, i, &file);
@@ -397,8 +395,7 @@ static int check_output(const char *path, int fd, const struct weir_dataset *dat
 }
 
 /* Opens a file to write, and empties it only once it is known to be nobody else's. */
-static int open_output(const char *path, const struct weir_dataset *dataset, FILE *other, FILE **file,
-                       struct weir_err *err)
+static int open_output(const char *path, const struct weir_dataset *dataset, FILE **file, struct weir_err *err)
 {
     *file = NULL;
     if (!path)
@@ -406,7 +403,7 @@ static int open_output(const char *path, const struct weir_dataset *dataset, FIL
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
         return weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
-    int rc = check_output(path, fd, dataset, other, err);
+    int rc = check_output(path, fd, dataset, err);
     struct stat st;
     if (rc == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fd, 0) != 0)
         rc = weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
@@ -493,9 +490,9 @@ static int begin_outputs(const struct weir_command *command, const struct run_op
 {
     WEIR_ZONE(WEIR_STAGE_REPORT);
     const struct weir_dataset *dataset = weir_loader_dataset(loader);
-    int rc = open_output(o->log, dataset, NULL, &run->log, err);
+    int rc = open_output(o->log, dataset, &run->log, err);
     if (rc == 0)
-        rc = open_output(o->checksums, dataset, run->log, &run->checksums, err);
+        rc = open_output(o->checksums, dataset, &run->checksums, err);
     if (rc < 0)
         return rc;
     print_head(loader, data, o, ranks);
