@@ -336,8 +336,8 @@ static void look_at_open(const struct weir_profiler_window *window)
         const char *name = name_of(trace, e);
         bool open = strcmp(name, "never ended") == 0 || strcmp(name, "03c_read_bytes") == 0;
         cr_assert_eq(e->unfinished, open, "%s", name);
-        if (open)
-            cr_assert_eq(e->start_ns + e->duration_ns, trace->end_ns, "%s", name);
+        if (open) /* the inner one is a ns shorter, so that it is inside the outer one */
+            cr_assert_eq(e->start_ns + e->duration_ns, trace->end_ns - (strcmp(name, "never ended") == 0), "%s", name);
     }
 }
 
