@@ -1,12 +1,10 @@
 #include "cli/commands.h"
+#include "cli/info_print.h"
 #include "cli/progress.h"
-#include "datasets/dataset.h"
 #include "pipeline/probe.h"
-#include "prof/text.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
 
 struct info_options {
     bool json, allow_ragged, allow_external;
@@ -34,394 +32,16 @@ static const struct weir_opt info_opts[] = {
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON"},
 };
 
-static const double AMPLIFICATION_MAX = 4; /* above it, reading costs more than decoding would */
-
-/* ---- what there is to say ---- */
-
-struct camera_facts {
-    struct weir_camera_probe probe;
-    uint64_t frames, by_library;
-    uint64_t measured, bytes_min, bytes_max; /* frames whose bytes are known, and these */
-    double bytes_mean;
-    struct weir_frame_cost cost; /* of all frames, each alone */
-    double fetch_s;              /* measured, per frame, when that is amplified */
-};
-
-struct state_facts {
-    int dim;
-    double *mean, *std;
-};
-
-struct facts {
-    const struct weir_dataset *dataset;
-    int *lengths; /* sorted */
-    uint64_t steps, files_bytes;
-    struct camera_facts cameras[WEIR_CAMERAS_MAX];
-    struct state_facts qpos, actions;
-};
-
-static int by_value(const void *a, const void *b)
+static int print_one(struct weir_dataset *dataset, const struct info_options *o, const char *path, struct weir_err *err)
 {
-    int left = *(const int *)a, right = *(const int *)b;
-    return (left > right) - (left < right);
-}
-
-static void count_bytes(const struct weir_dataset *dataset, int camera, struct camera_facts *facts)
-{
-    double sum = 0;
-    facts->cost = (struct weir_frame_cost){0};
-    facts->frames = facts->measured = facts->bytes_max = 0;
-    facts->bytes_min = UINT64_MAX;
-    for (int e = 0; e < weir_dataset_episodes(dataset); e++)
-        for (int t = 0; t < weir_dataset_steps(dataset, e); t++) {
-            uint64_t bytes = weir_frame_stored_bytes(dataset, e, camera, t);
-            struct weir_frame_cost cost;
-            weir_frame_cost(dataset, e, camera, t, &cost);
-            facts->cost.own += cost.own;
-            facts->cost.read += cost.read;
-            facts->cost.unpacked += cost.unpacked;
-            facts->frames++;
-            if (bytes == 0)
-                continue;
-            facts->measured++;
-            sum += (double)bytes;
-            facts->bytes_min = bytes < facts->bytes_min ? bytes : facts->bytes_min;
-            facts->bytes_max = bytes > facts->bytes_max ? bytes : facts->bytes_max;
-        }
-    facts->bytes_mean = facts->measured ? sum / (double)facts->measured : 0;
-}
-
-/* Where frames end in padded rows is known of those that were read: the first one, and some more for this. */
-static void measure_bytes(struct weir_dataset *dataset, int camera, struct camera_facts *facts)
-{
-    count_bytes(dataset, camera, facts);
-    if (facts->measured == 0 || facts->measured == facts->frames)
-        return;
-    weir_probe_fetch_s(dataset, camera, 64);
-    count_bytes(dataset, camera, facts);
-}
-
-static int state(const struct weir_dataset *dataset, bool actions, struct state_facts *facts)
-{
-    int n = weir_dataset_episodes(dataset);
-    facts->dim = actions ? weir_dataset_action_dim(dataset) : weir_dataset_qpos_dim(dataset);
-    facts->mean = malloc(sizeof *facts->mean * (size_t)facts->dim);
-    facts->std = malloc(sizeof *facts->std * (size_t)facts->dim);
-    int *all = malloc(sizeof *all * (size_t)n);
-    int rc = facts->mean && facts->std && all ? 0 : -ENOMEM;
-    for (int i = 0; i < n && rc == 0; i++)
-        all[i] = i;
-    if (rc == 0)
-        rc = weir_dataset_stats(dataset, all, n, actions, facts->mean, facts->std);
-    free(all);
-    return rc;
-}
-
-/* Bytes that one random frame costs over its own. */
-static double amplification(const struct weir_frame_cost *cost, uint64_t bytes)
-{
-    return cost->own ? (double)bytes / (double)cost->own : 1;
-}
-
-static bool is_amplified(const struct camera_facts *camera)
-{
-    return amplification(&camera->cost, camera->cost.unpacked) > AMPLIFICATION_MAX ||
-           amplification(&camera->cost, camera->cost.read) > AMPLIFICATION_MAX;
-}
-
-static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *facts, struct weir_err *err)
-{
-    int n = weir_dataset_episodes(dataset), cameras = weir_dataset_cameras(dataset);
-    struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
-    facts->dataset = dataset;
-    int rc = weir_probe_cameras(dataset, tolerant, probes, err);
-    if (rc < 0)
-        return rc;
-    facts->lengths = malloc(sizeof *facts->lengths * (size_t)n);
-    if (!facts->lengths || state(dataset, false, &facts->qpos) < 0 || state(dataset, true, &facts->actions) < 0)
-        return weir_err_set(err, -ENOMEM, "out of memory");
-    for (int i = 0; i < weir_dataset_files(dataset); i++) {
-        struct weir_dataset_file file;
-        weir_dataset_file(dataset, i, &file);
-        facts->files_bytes += file.size_bytes;
-    }
-    for (int i = 0; i < n; i++) {
-        facts->lengths[i] = weir_dataset_steps(dataset, i);
-        facts->steps += (uint64_t)facts->lengths[i];
-    }
-    qsort(facts->lengths, (size_t)n, sizeof *facts->lengths, by_value);
-    for (int c = 0; c < cameras; c++) {
-        facts->cameras[c].probe = probes[c];
-        struct weir_storage_kind kind;
-        for (int k = 0; weir_dataset_storage(dataset, c, k, &kind); k++)
-            facts->cameras[c].by_library += kind.library ? kind.frames : 0;
-        measure_bytes(dataset, c, &facts->cameras[c]);
-        if (is_amplified(&facts->cameras[c]))
-            facts->cameras[c].fetch_s = weir_probe_fetch_s(dataset, c, 15);
-    }
-    return 0;
-}
-
-static void drop(struct facts *facts)
-{
-    free(facts->lengths);
-    free(facts->qpos.mean);
-    free(facts->qpos.std);
-    free(facts->actions.mean);
-    free(facts->actions.std);
-}
-
-static double median(const int *sorted, int n)
-{
-    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0;
-}
-
-/* The next layout of the table, from *at on, that episodes have; with their number. */
-static const char *next_layout(const struct weir_dataset *dataset, int *at, int *count)
-{
-    const char *name, *summary, *why_not;
-    while (weir_dataset_layout_row((*at)++, &name, &summary, &why_not)) {
-        *count = 0;
-        for (int i = 0; i < weir_dataset_episodes(dataset); i++)
-            *count += strcmp(weir_dataset_layout(dataset, i), name) == 0;
-        if (*count > 0)
-            return name;
-    }
-    return NULL;
-}
-
-static uint64_t by_library(const struct facts *facts, uint64_t *frames)
-{
-    uint64_t library = 0;
-    *frames = 0;
-    for (int c = 0; c < weir_dataset_cameras(facts->dataset); c++) {
-        library += facts->cameras[c].by_library;
-        *frames += facts->cameras[c].frames;
-    }
-    return library;
-}
-
-/* ---- as text ---- */
-
-/* As the dataset calls it; encoded colour may be either of two. */
-static const char *codec_name(const struct facts *facts, int c)
-{
-    const struct weir_camera_probe *probe = &facts->cameras[c].probe;
-    return probe->codec == WEIR_CODEC_JPEG ? probe->image.format : weir_dataset_camera(facts->dataset, c)->codec;
-}
-
-static void print_bytes(const struct camera_facts *camera)
-{
-    if (camera->measured == 0) {
-        printf("  bytes/frame not known  ");
-        return;
-    }
-    printf("  %.0f bytes/frame (%llu to %llu", camera->bytes_mean, (unsigned long long)camera->bytes_min,
-           (unsigned long long)camera->bytes_max);
-    if (camera->measured < camera->frames)
-        printf(" in %llu frames read", (unsigned long long)camera->measured);
-    printf(")  ");
-}
-
-static void print_camera(const struct facts *facts, int c)
-{
-    const struct camera_facts *camera = &facts->cameras[c];
-    const struct weir_image_info *image = &camera->probe.image;
-    printf("  %-20s %dx%d  ", weir_dataset_camera(facts->dataset, c)->name, camera->probe.width, camera->probe.height);
-    printf("%s", codec_name(facts, c));
-    if (image->process)
-        printf(" %s %s", image->process, image->subsampling);
-    else if (image->format)
-        printf(" %dx%d bits", image->components, image->bit_depth);
-    print_bytes(camera);
-    struct weir_storage_kind kind;
-    for (int k = 0; weir_dataset_storage(facts->dataset, c, k, &kind); k++) {
-        printf("%s%s", k ? ", " : "", kind.text);
-        if (kind.frames != camera->frames)
-            printf(" x%llu", (unsigned long long)kind.frames);
-    }
-    printf("\n");
-}
-
-static void print_amplification(const struct facts *facts)
-{
-    for (int c = 0; c < weir_dataset_cameras(facts->dataset); c++) {
-        const struct camera_facts *camera = &facts->cameras[c];
-        const char *name = weir_dataset_camera(facts->dataset, c)->name;
-        const struct weir_frame_cost *cost = &camera->cost;
-        if (cost->read == cost->own && cost->unpacked == cost->own)
-            continue;
-        printf("chunk amplification: %s: one random frame reads %.2f and inflates %.1f times its own bytes\n", name,
-               amplification(cost, cost->read), amplification(cost, cost->unpacked));
-        if (is_amplified(camera))
-            printf("  warning: an epoch of %llu frames drawn at random inflates %.3g GB to use %.3g GB, "
-                   "%.3g s of one core here; store a chunk a frame (h5repack -l CHUNK=1xHxWx3), or JPEGs\n",
-                   (unsigned long long)camera->frames, (double)cost->unpacked / 1e9, (double)cost->own / 1e9,
-                   camera->fetch_s * (double)camera->frames);
-    }
-}
-
-static void print_state(const char *name, const char *key, const struct facts *facts, const struct state_facts *state_)
-{
-    printf("%s: %s (%llu steps, %d dimensions)\n", name, key, (unsigned long long)facts->steps, state_->dim);
-    printf("  mean");
-    for (int d = 0; d < state_->dim; d++)
-        printf(" %.4g", state_->mean[d]);
-    printf("\n  std ");
-    for (int d = 0; d < state_->dim; d++)
-        printf(" %.4g", state_->std[d]);
-    printf("\n");
-}
-
-static void print_text(const struct facts *facts, const char *path)
-{
-    const struct weir_dataset *dataset = facts->dataset;
-    int n = weir_dataset_episodes(dataset), at = 0, count;
-    char shown[4096];
-    snprintf(shown, sizeof shown, "%s", path);
-    weir_text_printable(shown);
-    printf("%s\nlayout:", shown);
-    for (const char *name; (name = next_layout(dataset, &at, &count));)
-        count == n ? printf(" %s", name) : printf(" %s (%d)", name, count);
-    printf("\nepisodes: %d, %llu steps, lengths min %d median %g max %d\n", n, (unsigned long long)facts->steps,
-           facts->lengths[0], median(facts->lengths, n), facts->lengths[n - 1]);
-    printf("files: %.1f MB; index: %.1f KB in memory\n", (double)facts->files_bytes / 1e6,
-           (double)weir_dataset_index_bytes(dataset) / 1e3);
-    uint64_t frames, library = by_library(facts, &frames);
-    printf("cameras: %d, %llu frames\n", weir_dataset_cameras(dataset), (unsigned long long)frames);
-    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-        print_camera(facts, c);
-    printf("reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
-           100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
-    print_amplification(facts);
-    uint64_t cut;
-    int ragged = weir_dataset_ragged(dataset, &cut);
-    if (ragged > 0)
-        printf("ragged: %d episodes cut to their shortest part, %llu rows of the longest left out\n", ragged,
-               (unsigned long long)cut);
-    print_state("state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
-    print_state("actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
-    char note[1024];
-    for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)
-        printf("note: %s\n", note);
-    for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
-        printf("left out: %s\n", weir_dataset_bad_episode(dataset, i));
-}
-
-/* ---- as JSON ---- */
-
-static void json_camera(struct weir_json *json, const struct facts *facts, int c)
-{
-    const struct camera_facts *camera = &facts->cameras[c];
-    weir_json_object(json, NULL);
-    weir_json_text(json, "name", weir_dataset_camera(facts->dataset, c)->name);
-    weir_json_int(json, "width", camera->probe.width);
-    weir_json_int(json, "height", camera->probe.height);
-    weir_json_text(json, "codec", codec_name(facts, c));
-    weir_json_text(json, "process", camera->probe.image.process);
-    weir_json_text(json, "subsampling", camera->probe.image.subsampling);
-    weir_json_uint(json, "frames", camera->frames);
-    weir_json_uint(json, "frames_measured", camera->measured);
-    if (camera->measured > 0) {
-        weir_json_double(json, "frame_bytes_mean", camera->bytes_mean);
-        weir_json_uint(json, "frame_bytes_min", camera->bytes_min);
-        weir_json_uint(json, "frame_bytes_max", camera->bytes_max);
-    } else {
-        weir_json_text(json, "frame_bytes_mean", NULL);
-    }
-    weir_json_array(json, "storage");
-    struct weir_storage_kind kind;
-    for (int k = 0; weir_dataset_storage(facts->dataset, c, k, &kind); k++) {
-        weir_json_object(json, NULL);
-        weir_json_text(json, "kind", kind.text);
-        weir_json_uint(json, "frames", kind.frames);
-        weir_json_bool(json, "library", kind.library);
-        weir_json_end(json, '}');
-    }
-    weir_json_end(json, ']');
-    weir_json_object(json, "chunk_amplification");
-    weir_json_double(json, "read", amplification(&camera->cost, camera->cost.read));
-    weir_json_double(json, "inflated", amplification(&camera->cost, camera->cost.unpacked));
-    weir_json_uint(json, "epoch_read_bytes", camera->cost.read);
-    weir_json_uint(json, "epoch_inflated_bytes", camera->cost.unpacked);
-    weir_json_bool(json, "warning", is_amplified(camera));
-    weir_json_double(json, "epoch_core_s", camera->fetch_s * (double)camera->frames);
-    weir_json_end(json, '}');
-    weir_json_end(json, '}');
-}
-
-static void json_state(struct weir_json *json, const char *name, const char *key, const struct facts *facts,
-                       const struct state_facts *state_)
-{
-    weir_json_object(json, name);
-    weir_json_text(json, "key", key);
-    weir_json_array(json, "shape");
-    weir_json_uint(json, NULL, facts->steps);
-    weir_json_int(json, NULL, state_->dim);
-    weir_json_end(json, ']');
-    weir_json_array(json, "mean");
-    for (int d = 0; d < state_->dim; d++)
-        weir_json_double(json, NULL, state_->mean[d]);
-    weir_json_end(json, ']');
-    weir_json_array(json, "std");
-    for (int d = 0; d < state_->dim; d++)
-        weir_json_double(json, NULL, state_->std[d]);
-    weir_json_end(json, ']');
-    weir_json_end(json, '}');
-}
-
-static void json_layouts(struct weir_json *json, const struct weir_dataset *dataset)
-{
-    int at = 0, count;
-    weir_json_text(json, "layout", weir_dataset_layout(dataset, 0));
-    weir_json_object(json, "layouts");
-    for (const char *name; (name = next_layout(dataset, &at, &count));)
-        weir_json_int(json, name, count);
-    weir_json_end(json, '}');
-}
-
-static void print_json(const struct facts *facts, const char *path)
-{
-    const struct weir_dataset *dataset = facts->dataset;
-    int n = weir_dataset_episodes(dataset);
+    if (!o->json)
+        return weir_info_print(dataset, path, o->on_error != 0, NULL, err);
     struct weir_json json;
     weir_json_open(&json, stdout, true);
-    weir_json_object(&json, NULL);
-    weir_json_text(&json, "path", path);
-    json_layouts(&json, dataset);
-    weir_json_int(&json, "episodes", n);
-    weir_json_uint(&json, "steps", facts->steps);
-    weir_json_object(&json, "lengths");
-    weir_json_int(&json, "min", facts->lengths[0]);
-    weir_json_double(&json, "median", median(facts->lengths, n));
-    weir_json_int(&json, "max", facts->lengths[n - 1]);
-    weir_json_end(&json, '}');
-    weir_json_uint(&json, "files_bytes", facts->files_bytes);
-    weir_json_uint(&json, "index_bytes", weir_dataset_index_bytes(dataset));
-    weir_json_array(&json, "cameras");
-    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-        json_camera(&json, facts, c);
-    weir_json_end(&json, ']');
-    uint64_t frames, library = by_library(facts, &frames);
-    weir_json_uint(&json, "frames", frames);
-    weir_json_double(&json, "extent_share", (double)(frames - library) / (double)frames);
-    weir_json_double(&json, "fallback_share", (double)library / (double)frames);
-    json_state(&json, "state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
-    json_state(&json, "actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
-    uint64_t cut;
-    weir_json_int(&json, "ragged_episodes", weir_dataset_ragged(dataset, &cut));
-    weir_json_uint(&json, "ragged_rows_cut", cut);
-    char note[1024];
-    weir_json_array(&json, "notes");
-    for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)
-        weir_json_text(&json, NULL, note);
-    weir_json_end(&json, ']');
-    weir_json_array(&json, "left_out");
-    for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
-        weir_json_text(&json, NULL, weir_dataset_bad_episode(dataset, i));
-    weir_json_end(&json, ']');
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
+    int rc = weir_info_print(dataset, path, o->on_error != 0, &json, err);
+    if (rc == 0)
+        weir_json_close(&json);
+    return rc;
 }
 
 static int info_main(const struct weir_command *command, int argc, char **argv)
@@ -448,19 +68,15 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
                                          .progress = weir_index_progress,
                                          .user = &progress};
     int rc = weir_dataset_open(&dataset, &config, &err);
-    if (rc < 0)
-        return weir_cli_fail(command, &err);
-    struct facts *facts = calloc(1, sizeof *facts);
-    rc = facts ? gather(dataset, o.on_error != 0, facts, &err) : weir_err_set(&err, -ENOMEM, "out of memory");
-    if (rc == 0 && o.json)
-        print_json(facts, path);
-    else if (rc == 0)
-        print_text(facts, path);
-    if (facts)
-        drop(facts);
-    free(facts);
+    bool several = rc == 0 ? weir_probe_sizes_differ(dataset) : rc != -EINVAL && rc != -ENOMEM;
+    struct weir_err why = WEIR_ERR_NONE;
+    int printed = several ? weir_info_print_groups(&config, o.json, &why) : 0;
+    if (printed == 0 && rc == 0)
+        rc = print_one(dataset, &o, path, &err);
     weir_dataset_close(&dataset);
-    return rc < 0 ? weir_cli_fail(command, &err) : 0;
+    if (printed == 0)
+        return rc < 0 ? weir_cli_fail(command, &err) : 0;
+    return printed < 0 ? weir_cli_fail(command, &why) : 0;
 }
 
 const struct weir_command weir_cmd_info = {
@@ -471,6 +87,7 @@ const struct weir_command weir_cmd_info = {
     .max_args = 1,
     .opts = info_opts,
     .n_opts = sizeof info_opts / sizeof info_opts[0],
-    .notes = "DATA is a folder of episodes or one HDF5 file. Mean and std are over all episodes.",
+    .notes = "DATA is a folder of episodes or one HDF5 file; of a folder of several datasets each is printed. Mean and "
+             "std are over all episodes.",
     .run = info_main,
 };

@@ -173,8 +173,14 @@ static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_
     weir_episode_close(from);
     dataset->n_misfits++;
     /* -EINVAL: the command line asks for what is not there: no episode's fault */
-    if (!config->tolerant || rc == -EINVAL)
+    bool alone = strcmp(config->path, dataset->files[file].file.path) == 0;
+    if (rc == -EINVAL || (alone && !config->tolerant))
         return weir_err_set(err, rc, "%s", why.text);
+    if (!config->tolerant)
+        return weir_err_set(err, rc,
+                            "%.300s; the folder holds several datasets: `weir info %.200s` lists them; give the folder "
+                            "or the file of one",
+                            why.text, config->path);
     return weir_leave_out(dataset, why.text) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
@@ -217,13 +223,17 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
 /* What is wrong with the whole, once all files were looked at. */
 static int check_whole(const struct weir_dataset *dataset, const char *path, int n_files, struct weir_err *err)
 {
+    if (dataset->n_episodes == 0 && n_files == 1 && dataset->n_bad == 1)
+        return weir_err_set(err, -EBADMSG, "%s", dataset->bad[0]);
     if (dataset->n_episodes == 0)
         return weir_err_set(err, -EBADMSG, "%s: none of its %d files can be read; the first: %s", path, n_files,
                             dataset->n_bad ? dataset->bad[0] : "it has no episodes");
     int all = dataset->n_episodes + dataset->n_bad;
     if (dataset->n_misfits > dataset->n_episodes)
-        return weir_err_set(err, -EBADMSG, "%d of %d episodes do not fit the first one, %s; move the odd ones away: %s",
-                            dataset->n_misfits, all, weir_dataset_episode_path(dataset, 0),
+        return weir_err_set(err, -EBADMSG,
+                            "%d of %d episodes do not fit the first one, %s: the folder holds several datasets; `weir "
+                            "info %s` lists them; give the folder or the file of one, or move the odd ones away: %s",
+                            dataset->n_misfits, all, weir_dataset_episode_path(dataset, 0), path,
                             dataset->bad[dataset->n_bad - 1]);
     return 0;
 }
@@ -240,13 +250,28 @@ static int note_left_out(struct weir_dataset *dataset, const struct weir_dataset
     return 0;
 }
 
+static int find_files(const struct weir_dataset_config *config, struct weir_path_list *paths,
+                      struct weir_path_list *left_out, struct weir_err *err)
+{
+    *paths = *left_out = (struct weir_path_list){0};
+    if (config->n_files == 0)
+        return weir_scan(config->path, paths, left_out, err);
+    int rc = 0;
+    for (int i = 0; i < config->n_files && rc == 0; i++)
+        rc = weir_path_list_add(paths, strdup(config->files[i]));
+    if (rc == 0)
+        return 0;
+    weir_path_list_free(paths);
+    return weir_err_set(err, rc, "out of memory");
+}
+
 int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_config *config, struct weir_err *err)
 {
     *out = NULL;
     struct weir_path_list paths, left_out;
     int rc = weir_keys_check(config, err);
     if (rc == 0)
-        rc = weir_scan(config->path, &paths, &left_out, err);
+        rc = find_files(config, &paths, &left_out, err);
     if (rc < 0)
         return rc;
     struct weir_dataset *dataset = calloc(1, sizeof *dataset);

@@ -35,11 +35,26 @@ struct weir_dataset_config {
     /* Read what HDF5 objects (external links, external storage, virtual sources) name outside the dataset's folder,
      * too. Without it such an episode cannot be opened. Episodes and folders that are symbolic links need it not. */
     bool allow_external;
+    char *const *files; /* n_files > 0: these, in this order, in place of what is found below path */
+    int n_files;
     const char *index; /* file that keeps the index: read when it fits these files, else written; NULL = none */
     int threads;       /* that open files; 0 = one per usable core */
     void (*progress)(void *user, int done, int total); /* from the calling thread; may be NULL */
     void *user;
 };
+
+struct weir_path_list {
+    char **paths;
+    int n, capacity;
+};
+
+/* Sorted list of the episode files below path, or path itself; and of what cannot be searched or is no file, as "PATH:
+ * why". A link back to a folder that is being searched is passed over: what is behind it is found there. Names that
+ * begin with a dot are no episodes. Without memory or descriptors the search fails as a whole. */
+int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_list *left_out, struct weir_err *err);
+/* Takes text over, and frees it when it cannot; NULL is -ENOMEM. */
+int weir_path_list_add(struct weir_path_list *list, char *text);
+void weir_path_list_free(struct weir_path_list *list);
 
 int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_config *config, struct weir_err *err);
 void weir_dataset_close(struct weir_dataset **dataset);

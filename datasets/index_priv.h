@@ -138,17 +138,6 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
 /* Fills what the file system and the first bytes of a file say; path is copied. */
 int weir_file_identify(struct weir_file_index *file, const char *path, struct weir_err *err);
 
-struct weir_path_list {
-    char **paths;
-    int n, capacity;
-};
-
-/* Sorted list of the episode files below path, or path itself; and of what cannot be searched or is no file, as "PATH:
- * why". A link back to a folder that is being searched is passed over: what is behind it is found there. Names that
- * begin with a dot are no episodes. Without memory or descriptors the search fails as a whole. */
-int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_list *left_out, struct weir_err *err);
-void weir_path_list_free(struct weir_path_list *list);
-
 /* How well a camera's name answers to what was asked for (length bytes): 2 the name itself, 1 "main" for rgb_main, 0
  * not. */
 int weir_name_answers(const char *name, const char *asked, size_t length);

@@ -29,8 +29,7 @@ static bool is_episode(const char *name)
     return name[0] != '.' && dot && (strcasecmp(dot, ".hdf5") == 0 || strcasecmp(dot, ".h5") == 0);
 }
 
-/* Takes text over, and frees it when it cannot. */
-static int add(struct weir_path_list *list, char *text)
+int weir_path_list_add(struct weir_path_list *list, char *text)
 {
     if (text && list->n < FILES_MAX && list->n == list->capacity) {
         int capacity = list->capacity ? list->capacity * 2 : 256;
@@ -59,7 +58,7 @@ static int leave_out(struct walk *walk, const char *path, int code, const char *
     if (is_ours(code))
         return weir_err_set(walk->err, -code, "%s: %s: %s", path, what, strerror(code));
     int n = code ? asprintf(&text, "%s: %s: %s", path, what, strerror(code)) : asprintf(&text, "%s: %s", path, what);
-    return add(&walk->left_out, n < 0 ? NULL : text);
+    return weir_path_list_add(&walk->left_out, n < 0 ? NULL : text);
 }
 
 static const char *kind_of(mode_t mode)
@@ -80,7 +79,7 @@ static int walk_folder(struct walk *walk, int parent, const char *name, const ch
 static int take_file(struct walk *walk, char *path, const char *name, mode_t mode)
 {
     if (is_episode(name) && S_ISREG(mode))
-        return add(&walk->files, path);
+        return weir_path_list_add(&walk->files, path);
     int rc = is_episode(name) ? leave_out(walk, path, 0, kind_of(mode)) : 0;
     free(path);
     return rc;
@@ -91,7 +90,7 @@ static int take_file(struct walk *walk, char *path, const char *name, mode_t mod
 static int take_unknown(struct walk *walk, char *path, const char *name, int code)
 {
     if (is_episode(name) && !is_ours(code))
-        return add(&walk->files, path);
+        return weir_path_list_add(&walk->files, path);
     int rc = leave_out(walk, path, code,
                        "cannot be followed, and may have led to episodes; repair or remove it, or its permissions");
     free(path);
@@ -197,7 +196,8 @@ int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_l
         return weir_err_set(err, -ENOENT, "the path is empty; give the folder that holds the episodes");
     if (stat(path, &st) != 0)
         return weir_err_set(err, -errno, "%s: %s; give the folder that holds the episodes", path, strerror(errno));
-    int rc = S_ISDIR(st.st_mode) ? walk_folder(&walk, AT_FDCWD, path, path, 0) : add(&walk.files, strdup(path));
+    int rc = S_ISDIR(st.st_mode) ? walk_folder(&walk, AT_FDCWD, path, path, 0)
+                                 : weir_path_list_add(&walk.files, strdup(path));
     sort(&walk.files);
     sort(&walk.left_out);
     if (rc == 0 && walk.files.n == 0)

@@ -9,7 +9,7 @@
 
 /* Bytes from the start to behind the end of the JPEG (end-of-image marker) or PNG (IEND) that begins at bytes; 0 when
  * it does not end within length bytes, is damaged in its structure, or is of another kind. What a decoder makes of the
- * image does not depend on what follows that end. No allocation, any thread; 10 GB/s and more. */
+ * image does not depend on what follows that end. No allocation, any thread. */
 size_t weir_frame_end(const uint8_t *bytes, size_t length);
 
 #endif

@@ -110,8 +110,10 @@ static int check_size(const struct header *header, const struct weir_frame *fram
 {
     if (header->width == (uint32_t)frame->width && header->height == (uint32_t)frame->height)
         return 0;
-    snprintf(reason, WEIR_REASON_MAX, "the image is %ux%u, the camera's first frame was %dx%d", header->width,
-             header->height, frame->width, frame->height);
+    snprintf(reason, WEIR_REASON_MAX,
+             "the image is %ux%u, the camera's first frame was %dx%d (`weir info` lists the sizes in "
+             "a folder)",
+             header->width, header->height, frame->width, frame->height);
     return -EBADMSG;
 }
 

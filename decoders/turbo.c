@@ -104,8 +104,10 @@ static int check_header(const struct weir_frame *frame, const struct turbo *turb
 {
     if (turbo->jpeg.image_width == (JDIMENSION)frame->width && turbo->jpeg.image_height == (JDIMENSION)frame->height)
         return 0;
-    snprintf(reason, WEIR_REASON_MAX, "the image is %ux%u, the camera's first frame was %dx%d", turbo->jpeg.image_width,
-             turbo->jpeg.image_height, frame->width, frame->height);
+    snprintf(reason, WEIR_REASON_MAX,
+             "the image is %ux%u, the camera's first frame was %dx%d (`weir info` lists the sizes in "
+             "a folder)",
+             turbo->jpeg.image_width, turbo->jpeg.image_height, frame->width, frame->height);
     return -EBADMSG;
 }
 

@@ -67,23 +67,70 @@ static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir
                         first.text);
 }
 
+/* A frame of another size than this, 0 = of none yet. */
+static bool is_of_another_size(struct prober *p, int episode, int camera, struct weir_camera_probe *size)
+{
+    struct weir_camera_probe probe = {0};
+    int codec = weir_codec_from_name(weir_dataset_codec(p->dataset, episode, camera));
+    if (codec != WEIR_CODEC_JPEG && codec != WEIR_CODEC_PNG16)
+        return false; /* of raw frames the dataset sees to it */
+    probe.codec = (enum weir_codec)codec;
+    if (probe_frame(p, episode, camera, 0, &probe, NULL) < 0)
+        return false;
+    bool other = size->width != 0 && (size->width != probe.width || size->height != probe.height);
+    *size = probe;
+    return other;
+}
+
+static bool sizes_differ(struct prober *p)
+{
+    struct weir_camera_probe sizes[WEIR_CAMERAS_MAX] = {0};
+    const char *before = NULL;
+    for (int e = 0; e < weir_dataset_episodes(p->dataset); e++) {
+        const char *path = weir_dataset_episode_path(p->dataset, e);
+        for (int c = 0; c < weir_dataset_cameras(p->dataset) && path != before; c++)
+            if (is_of_another_size(p, e, c, &sizes[c]))
+                return true;
+        before = path;
+    }
+    return false;
+}
+
+static int open_prober(struct prober *p, struct weir_file_set **files, struct weir_err *err)
+{
+    struct weir_pixel_format format = {0};
+    int rc = weir_fetch_files(p->dataset, files);
+    if (rc < 0)
+        return weir_err_set(err, rc, "out of memory");
+    rc = weir_fetcher_open(&p->fetcher, p->dataset, *files, "pread", err);
+    return rc == 0 ? weir_decoder_open(&p->decoder, "turbo", &format, 1, err) : rc;
+}
+
+static void close_prober(struct prober *p, struct weir_file_set **files)
+{
+    weir_decoder_close(&p->decoder);
+    weir_fetcher_close(&p->fetcher);
+    weir_file_set_close(files);
+}
+
+bool weir_probe_sizes_differ(struct weir_dataset *dataset)
+{
+    struct weir_file_set *files = NULL;
+    struct prober p = {.dataset = dataset};
+    bool differ = open_prober(&p, &files, NULL) == 0 && sizes_differ(&p);
+    close_prober(&p, &files);
+    return differ;
+}
+
 int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,
                        struct weir_err *err)
 {
     struct weir_file_set *files = NULL;
     struct prober p = {.dataset = dataset};
-    struct weir_pixel_format format = {0};
-    int rc = weir_fetch_files(dataset, &files);
-    if (rc < 0)
-        return weir_err_set(err, rc, "out of memory");
-    rc = weir_fetcher_open(&p.fetcher, dataset, files, "pread", err);
-    if (rc == 0)
-        rc = weir_decoder_open(&p.decoder, "turbo", &format, 1, err);
+    int rc = open_prober(&p, &files, err);
     for (int c = 0; c < weir_dataset_cameras(dataset) && rc == 0; c++)
         rc = probe_camera(&p, c, tolerant, &probes[c], err);
-    weir_decoder_close(&p.decoder);
-    weir_fetcher_close(&p.fetcher);
-    weir_file_set_close(&files);
+    close_prober(&p, &files);
     return rc;
 }
 

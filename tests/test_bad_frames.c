@@ -131,8 +131,11 @@ Test(bad_frames, a_first_frame_of_absurd_size)
     const char *path = bad_input_episodes(&bench);
     h5fx_replace(bad_input_episode(0), "/observations/rgb_main", 0, bytes, n);
     free(bytes);
-    struct bad_expect expect = {
-        .code = -ENOMEM, .parts = {"batches of", "--batch-size"}, .tolerated = BAD_STOPS, .info_is_fine = true};
+    struct bad_expect expect =
+        loses_one(bad_input_episode(0), "/observations/rgb_main[0]: ", "its header claims 65500x65500 pixels");
+    expect.substituted = 0; /* nothing is before the first frame */
+    expect.lost = 1;
+    expect.info_is_fine = false;
     bad_input_try("65500x65500", path, expect);
 }
 

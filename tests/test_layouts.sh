@@ -193,4 +193,42 @@ run 1 info "$work/odd"
 err "is it complete"
 one_line
 
+# ---- a folder of several datasets ----
+mkdir "$work/many"
+for size in 48x32 64x48; do
+    "$weir" synth "$work/many/$size" --format act-jpeg --episodes 2 --steps 5 --size $size >/dev/null || exit 1
+done
+"$weir" synth "$work/many/twin" --format robotwin --episodes 1 --steps 5 --size 48x32 >/dev/null || exit 1
+run 0 info "$work/many"
+out "datasets: 3, in 5 files"
+no_out "not opened"
+count "^$work/many/(48x32|64x48|twin/data/episode0.hdf5)\$" 3
+count '^episodes: 2, 10 steps' 2
+count '^  top +48x32 ' 1
+count '^  top +64x48 ' 1
+run 1 run "$work/many"
+err "the folder holds several datasets: \`weir info $work/many\` lists them"
+one_line
+rm -r "$work/many/twin"
+run 0 info "$work/many" # the same but for the size of their images
+out "datasets: 2, in 4 files"
+run 1 run "$work/many"
+err "the image is 64x48, the camera's first frame was 48x32 (\`weir info\` lists the sizes in a folder)"
+cp "$work/many/64x48/episode_1.hdf5" "$work/many/48x32/odd.hdf5"
+printf 'not HDF5' >"$work/many/48x32/broken.hdf5"
+run 1 info "$work/many"
+out "not opened: 1"
+out "  $work/many/48x32/broken.hdf5: not an HDF5 file"
+out "not alone in its folder: 3 files, the first $work/many/48x32/odd.hdf5"
+err "1 files or folders cannot be opened"
+one_line
+run 0 info "$work/many" --on-error skip --json
+check "it is JSON" python3 -m json.tool "$work/out" /dev/null
+count '"(files|datasets|not_opened)":' 3
+count '"layout": "act-plus-plus"' 2
+
+# ---- lengths in the order of a recorder's list of cameras ----
+run 0 info "$work/act-jpeg" --json
+count '"notes": \[\]' 1
+
 finish

@@ -1,0 +1,18 @@
+/* info_print.h: what `weir info` says of a dataset, and of a folder of several. */
+#ifndef WEIR_CLI_INFO_PRINT_H
+#define WEIR_CLI_INFO_PRINT_H
+
+#include "cli/commands.h"
+#include "datasets/dataset.h"
+#include "prof/json.h"
+
+/* Prints one dataset, as an object of json, or as text when that is NULL. tolerant: bad frames are passed over. */
+int weir_info_print(struct weir_dataset *dataset, const char *path, bool tolerant, struct weir_json *json,
+                    struct weir_err *err);
+
+/* Prints the datasets that config->path holds, each of files that can be loaded together, and the files that cannot be
+ * opened. 1 when they were printed, 0 when the path holds but one (or none), with nothing printed; or a negative code
+ * with err: what could be said was printed. */
+int weir_info_print_groups(const struct weir_dataset_config *config, bool as_json, struct weir_err *err);
+
+#endif
