@@ -9,6 +9,7 @@
 #include "pipeline/gpu.h"
 #include "pipeline/read_ahead.h"
 #include "pipeline/views.h"
+#include "prof/machine.h"
 #include "prof/text.h"
 
 #include <errno.h>
@@ -320,7 +321,7 @@ static void write_reading(struct weir_json *json, const struct weir_loader_facts
 }
 
 static void write_run_line(FILE *out, const struct weir_command *command, const struct run_options *o, const char *data,
-                           const struct weir_loader *loader, const struct weir_ranks *ranks)
+                           const struct weir_loader *loader, const struct weir_ranks *ranks, double load_average)
 {
     struct weir_json json;
     struct weir_sysinfo machine;
@@ -335,6 +336,8 @@ static void write_run_line(FILE *out, const struct weir_command *command, const 
     weir_json_text(&json, "git", weir_git_describe());
     weir_json_object(&json, "machine");
     weir_sysinfo_json(&machine, &json);
+    if (load_average >= 0)
+        weir_json_double(&json, "load_average", load_average);
     weir_filesystem_of(data, text, sizeof text);
     weir_json_text(&json, "data_filesystem", text);
     weir_json_end(&json, '}');
@@ -496,10 +499,11 @@ static int begin_outputs(const struct weir_command *command, const struct run_op
     if (rc < 0)
         return rc;
     print_head(loader, data, o, ranks);
+    weir_run_place_machine(&run->machine, loader);
     if (run->log)
-        write_run_line(run->log, command, o, data, loader, ranks);
+        write_run_line(run->log, command, o, data, loader, ranks, run->machine.load_average);
     if (run->json)
-        write_run_line(stdout, command, o, data, loader, ranks);
+        write_run_line(stdout, command, o, data, loader, ranks, run->machine.load_average);
     return weir_run_profile_open(&run->profile, profile, loader, err);
 }
 
@@ -566,6 +570,7 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
                                   .step_ms = o.step_ms,
                                   .step_spin = o.step_spin,
                                   .sync_steps = o.sync_steps};
+    weir_machine_begin(&run.machine, 0, "");
     catch_signals();
     int rc = run_loader(command, &o, data, &ranks, &profile, &run, &err);
     int log_rc = close_output(o.log, run.log, &err);

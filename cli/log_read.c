@@ -243,6 +243,25 @@ static void read_thread(struct place *place, const json_t *from, struct weir_rep
     worker->steal_s = get_double(place, from, "steal_s", -1);
 }
 
+static void read_machine(struct place *place, const json_t *from, struct weir_report_machine *machine)
+{
+    *machine = (struct weir_report_machine){
+        .used = from != NULL,
+        .cores = get_int(place, from, "cores_usable"),
+        .online = get_int(place, from, "cores_online"),
+        .part = get_int(place, from, "cores_part"),
+        .quota_cores = get_double(place, from, "quota_cores", 0),
+        .throttling = json_object_get(from, "throttled_periods") != NULL,
+        .periods = get_count(place, from, "periods"),
+        .throttled = get_count(place, from, "throttled_periods"),
+        .throttled_s = get_double(place, from, "throttled_s", 0),
+        .memory_limit_bytes = get_count(place, from, "memory_limit_bytes"),
+        .others_cores = get_double(place, from, "others_cores", -1),
+        .steal_cores = get_double(place, from, "steal_cores", -1),
+        .load_average = get_double(place, from, "load_average_at_start", -1),
+    };
+}
+
 static int read_workers(struct place *place, const json_t *object, struct weir_report *report)
 {
     const json_t *array = get_array(place, object, "workers", WORKERS_MAX);
@@ -328,6 +347,7 @@ static int read_report(struct place *place, const json_t *object, struct weir_re
     report->timing = get_bool(place, object, "timing", true);
     report->wall_s = get_double(place, object, "wall_s", 0);
     read_rows(place, object, report);
+    read_machine(place, json_object_get(object, "machine"), &report->machine);
     read_gpu(place, object, &report->gpu);
     read_counts(place, object, report);
     const json_t *profiler = json_object_get(object, "profiler");

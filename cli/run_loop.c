@@ -1,6 +1,7 @@
 #include "cli/run_loop.h"
 #include "cli/run_gpu.h"
 #include "pipeline/checksum.h"
+#include "prof/machine.h"
 #include "prof/memory.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@ struct figures {
     struct weir_loader_counts counts;
     struct weir_gpu_figures gpu;
     struct weir_gpu_decode_figures decode;
+    struct weir_machine_now machine;
     uint64_t faults[WEIR_FAULTS_MAX];
 };
 
@@ -262,6 +264,8 @@ static int report_since(struct loop *l, const struct window *since, bool final, 
         fill_counts(report, l, &figures->counts, &since->figures.counts);
         if (l->gpu)
             fill_gpu(report, l, figures, &since->figures);
+        report->machine = l->run->machine;
+        weir_machine_between(&report->machine, &since->figures.machine, &figures->machine);
         fill_cache(&report->cache, l, &figures->counts, &since->figures.counts, now, diff);
         if (report->queue_samples) {
             report->queue_min = final ? l->queue_min : figures->counts.queue_min;
@@ -285,6 +289,7 @@ static int take(struct loop *l, struct weir_snapshot **now, struct figures *figu
     weir_loader_counts(l->loader, counts, true);
     weir_loader_gpu_figures(l->loader, &figures->gpu);
     weir_loader_gpu_decode_figures(l->loader, &figures->decode);
+    weir_machine_read(&figures->machine, "");
     for (int i = 0; i < WEIR_FAULTS_MAX && weir_loader_fault(l->loader, i, text, &figures->faults[i]); i++)
         continue;
     if (counts->queue_samples > l->since_table.figures.counts.queue_samples) {
@@ -551,6 +556,8 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
         .mark_ns = now_ns,
         .terminal = isatty(STDERR_FILENO),
     };
+    weir_machine_read(&l.since_start.figures.machine, "");
+    l.since_table.figures.machine = l.since_start.figures.machine;
     weir_loader_facts(loader, &l.facts);
     l.cached = l.facts.io_cached;
     int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* not after hours: cannot it be written? */

@@ -12,14 +12,15 @@
 struct weir_run_config {
     int every; /* epochs between tables; 0 = only at the end */
     enum weir_lang lang;
-    bool json;                        /* stdout gets the log's lines instead of tables */
-    double step_ms;                   /* the consumer is busy for so long per batch */
-    bool step_spin;                   /* by spinning, else by sleeping; on a GPU by a kernel */
-    bool sync_steps;                  /* on a GPU: each step is waited for before the next */
-    FILE *log;                        /* JSON lines; may be NULL */
-    FILE *checksums;                  /* may be NULL */
-    struct weir_run_profile *profile; /* may be NULL */
-    const char *state;                /* file that keeps where the run is; may be NULL */
+    bool json;                          /* stdout gets the log's lines instead of tables */
+    double step_ms;                     /* the consumer is busy for so long per batch */
+    bool step_spin;                     /* by spinning, else by sleeping; on a GPU by a kernel */
+    bool sync_steps;                    /* on a GPU: each step is waited for before the next */
+    FILE *log;                          /* JSON lines; may be NULL */
+    FILE *checksums;                    /* may be NULL */
+    struct weir_run_profile *profile;   /* may be NULL */
+    const char *state;                  /* file that keeps where the run is; may be NULL */
+    struct weir_report_machine machine; /* as it was when the run began */
 };
 
 /* Runs to the end of the batches, or until *interrupted. Prints epoch lines and tables to stdout. 0, or the loader's

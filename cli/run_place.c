@@ -1,4 +1,5 @@
 #include "cli/run_place.h"
+#include "prof/machine.h"
 
 #include <stdio.h>
 
@@ -33,6 +34,14 @@ void weir_run_place_print(const struct weir_loader_facts *facts, const struct we
     if (ranks->local_size > 1)
         fprintf(stderr, "local rank %d of %d, with %d of the cores\n", ranks->local_rank, ranks->local_size,
                 facts->cores);
+}
+
+void weir_run_place_machine(struct weir_report_machine *machine, const struct weir_loader *loader)
+{
+    struct weir_loader_facts facts;
+    weir_loader_facts(loader, &facts);
+    machine->part = facts.cores;
+    weir_report_machine_print(stderr, machine, WEIR_LANG_EN);
 }
 
 void weir_run_place_json(struct weir_json *json, const struct weir_loader_facts *facts, const struct weir_ranks *ranks)

@@ -1,4 +1,5 @@
 #include "cli/sysinfo.h"
+#include "prof/memory.h"
 #include "prof/version.h"
 
 #include <limits.h>
@@ -95,7 +96,7 @@ void weir_sysinfo_read(struct weir_sysinfo *info)
     read_system(info);
     weir_cores_read(&info->cores, "");
     info->memory_total_bytes = meminfo_bytes("MemTotal");
-    info->memory_available_bytes = meminfo_bytes("MemAvailable");
+    info->memory_available_bytes = weir_memory_available_bytes();
 }
 
 static void bytes_or_null(struct weir_json *json, const char *key, uint64_t bytes)

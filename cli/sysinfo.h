@@ -11,14 +11,14 @@
 
 struct weir_sysinfo {
     char cpu_model[128];
-    char isa[256];               /* instruction sets that matter to decoding: "sse4_2 avx2 avx512bw" */
-    bool tsc_invariant;          /* constant_tsc and nonstop_tsc */
-    struct weir_cores cores;     /* usable cores, and the cgroup's memory limit */
-    uint64_t memory_total_bytes; /* 0 when unknown, likewise below */
-    uint64_t memory_available_bytes;
-    char kernel[160];  /* "Linux 6.1.0-18-amd64 x86_64" */
-    char os[128];      /* PRETTY_NAME of /etc/os-release */
-    char governor[32]; /* of cpu0: "performance"; "not exposed" in most virtual machines */
+    char isa[256];                   /* instruction sets that matter to decoding: "sse4_2 avx2 avx512bw" */
+    bool tsc_invariant;              /* constant_tsc and nonstop_tsc */
+    struct weir_cores cores;         /* usable cores, and the cgroup's memory limit */
+    uint64_t memory_total_bytes;     /* 0 when unknown, likewise below */
+    uint64_t memory_available_bytes; /* weir_memory_available_bytes: what checks of memory take for free */
+    char kernel[160];                /* "Linux 6.1.0-18-amd64 x86_64" */
+    char os[128];                    /* PRETTY_NAME of /etc/os-release */
+    char governor[32];               /* of cpu0: "performance"; "not exposed" in most virtual machines */
 };
 
 void weir_sysinfo_read(struct weir_sysinfo *info);

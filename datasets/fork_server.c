@@ -1,4 +1,5 @@
 #include "datasets/fork_server_priv.h"
+#include "prof/machine.h"
 #include "prof/recorder.h"
 
 #include <errno.h>
@@ -218,6 +219,7 @@ int weir_fork_server_new(void (*serve)(int fd), pid_t *pid, int *fd, struct weir
     if (rc < 0)
         return weir_err_set(err, rc, "the process that asks the HDF5 library cannot be started: %s", strerror(-rc));
     *pid = report.pid;
+    weir_helper_begins(*pid);
     return 0;
 }
 
@@ -226,6 +228,7 @@ int weir_fork_server_end(pid_t pid)
     struct order order = {.end = pid};
     struct report report;
     int fd;
+    weir_helper_ends(pid);
     pthread_mutex_lock(&server.lock);
     int rc = server.fd >= 0 && server.owner == getpid() ? order_locked(&order, &report, &fd) : -ESRCH;
     pthread_mutex_unlock(&server.lock);

@@ -1,4 +1,5 @@
 #include "prof/report.h"
+#include "prof/machine.h"
 #include "prof/report_priv.h"
 #include "prof/switches.h"
 #include "prof/text.h"
@@ -304,6 +305,7 @@ void weir_report_print_en(FILE *out, const struct weir_report *report)
     else
         fputs("stage timing was off (--no-timing)\n", out);
     weir_report_threads_en(out, report);
+    weir_report_machine_print(out, &report->machine, WEIR_LANG_EN);
     weir_report_gpu_en(out, &report->gpu);
     print_queue_and_io(out, report);
     print_copies(out, report);

@@ -100,6 +100,21 @@ struct weir_report_gpu {
     struct weir_report_decode decode;
 };
 
+/* The machine that the run had, and what others did on it in the time covered. */
+struct weir_report_machine {
+    bool used;                   /* else nothing is printed */
+    int cores, online;           /* usable, of so many that are on */
+    int part;                    /* of the usable ones this process's, where local ranks share them */
+    double quota_cores;          /* CPU time per second that its cgroups allow; 0 = no limit */
+    bool throttling;             /* known: */
+    uint64_t periods, throttled; /* of the quota, and of these so many in which it was used up */
+    double throttled_s;          /* then held back, summed over CPUs */
+    uint64_t memory_limit_bytes; /* of its cgroups; 0 = none */
+    double others_cores; /* of the CPUs that the process may use, busy with other processes, mean; -1 = not known */
+    double steal_cores;  /* and taken by the hypervisor for other guests */
+    double load_average; /* of a minute, when the run began; -1 = not known */
+};
+
 struct weir_report_error {
     char text[512]; /* file, dataset, frame, reason */
     uint64_t count;
@@ -140,6 +155,7 @@ struct weir_report {
     uint64_t frames_shared;                 /* copied within their batch, not decoded again */
     struct weir_report_cache cache;
     struct weir_report_gpu gpu;
+    struct weir_report_machine machine;
     uint64_t bad_frames;                          /* attempts on frames that could not be read or decoded */
     uint64_t skipped_samples, substituted_frames; /* what --on-error did about them */
     uint64_t bad_episodes;                        /* episodes left out at open */

@@ -1,3 +1,4 @@
+#include "prof/machine.h"
 #include "prof/report.h"
 #include "prof/report_priv.h"
 
@@ -182,6 +183,7 @@ void weir_report_json(struct weir_json *json, const struct weir_report *report)
             weir_report_row_json(json, &report->rows[i]);
     weir_json_end(json, ']');
     weir_report_threads_json(json, report);
+    weir_report_machine_json(json, &report->machine);
     weir_report_gpu_json(json, &report->gpu);
     write_queue_and_io(json, report);
     write_chunks(json, &report->chunks);

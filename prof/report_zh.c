@@ -1,3 +1,4 @@
+#include "prof/machine.h"
 #include "prof/report.h"
 #include "prof/report_priv.h"
 
@@ -175,6 +176,7 @@ void weir_report_print_zh(FILE *out, const struct weir_report *report)
     else
         fputs("环节计时已关闭 (--no-timing)\n", out);
     weir_report_threads_zh(out, report);
+    weir_report_machine_print(out, &report->machine, WEIR_LANG_ZH);
     weir_report_gpu_zh(out, &report->gpu, report->timing);
     print_queue_and_io(out, report);
     print_copies(out, report);

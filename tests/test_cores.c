@@ -2,15 +2,18 @@
  * under version 1, version 2 and in containers. */
 #include "prof/cgroup.h"
 #include "prof/cores.h"
+#include "prof/machine.h"
 #include "prof/memory.h"
 
 #include <criterion/criterion.h>
 #include <ftw.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char root[64];
@@ -311,4 +314,71 @@ Test(cores, without_cpu_stat_throttling_is_not_known)
     put_v2("/g");
     put("/sys/fs/cgroup/g/cpu.stat", "usage_usec 5\n");
     cr_assert_not(throttling().known);
+}
+
+/* ---- what others did meanwhile ---- */
+
+Test(cores, others_use_what_this_process_does_not)
+{
+    struct weir_machine_now then, now;
+    struct weir_report_machine machine;
+    put_v2("/g");
+    put("/proc/loadavg", "3.25 2.00 1.00 1/100 12345\n");
+    put("/sys/fs/cgroup/g/cpu.max", "150000 100000\n");
+    put("/sys/fs/cgroup/g/cpu.stat", "nr_periods 10\nnr_throttled 4\nthrottled_usec 1000\n");
+    put("/proc/stat", "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 100 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 50 50 0 0 5 0 0\nintr 1\n");
+    weir_machine_begin(&machine, 1, root);
+    cr_assert_float_eq(machine.load_average, 3.25, 1e-9);
+    cr_assert_float_eq(machine.quota_cores, 1.5, 1e-9);
+    weir_machine_read(&then, root);
+    cr_assert(then.cpus);
+    put("/sys/fs/cgroup/g/cpu.stat", "nr_periods 30\nnr_throttled 9\nthrottled_usec 2501000\n");
+    put("/proc/stat", "cpu0 400 10 20 0 0 30 40 0 0 0\ncpu1 100 0 0 50 50 0 0 55 0 0\n");
+    weir_machine_read(&now, root);
+    now.at_ns = then.at_ns + UINT64_C(4000000000);
+    now.own_ns = then.own_ns + UINT64_C(1000000000);
+    weir_machine_between(&machine, &then, &now);
+    long tick = sysconf(_SC_CLK_TCK);
+    cr_assert_float_eq(machine.others_cores, (500.0 / (double)tick - 1) / 4, 1e-6, "%g", machine.others_cores);
+    cr_assert_float_eq(machine.steal_cores, 50.0 / (double)tick / 4, 1e-6);
+    cr_assert(machine.throttling);
+    cr_assert_eq(machine.periods, 20);
+    cr_assert_eq(machine.throttled, 5);
+    cr_assert_float_eq(machine.throttled_s, 2.5, 1e-9);
+    now.own_ns = then.own_ns + UINT64_C(100000000000); /* clocks of other steps: never less than nothing */
+    weir_machine_between(&machine, &then, &now);
+    cr_assert_eq(machine.others_cores, 0);
+}
+
+Test(cores, a_machine_that_says_nothing)
+{
+    struct weir_machine_now then, now;
+    struct weir_report_machine machine;
+    weir_machine_begin(&machine, 1, root);
+    weir_machine_read(&then, root);
+    weir_machine_read(&now, root);
+    weir_machine_between(&machine, &then, &now);
+    cr_assert(machine.used && !machine.throttling && machine.cores >= 1);
+    cr_assert(machine.others_cores < 0 && machine.steal_cores < 0 && machine.load_average < 0);
+}
+
+/* A process that is not waited for by this one: until it ends its time is in /proc, then in the sum. */
+Test(cores, a_helpers_time_is_this_processs)
+{
+    struct weir_machine_now before, during, after;
+    weir_machine_read(&before, "");
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            continue;
+    weir_helper_begins(pid);
+    do
+        weir_machine_read(&during, "");
+    while (during.own_ns < before.own_ns + 50000000);
+    kill(pid, SIGSTOP);
+    weir_helper_ends(pid);
+    weir_machine_read(&after, "");
+    cr_assert_geq(after.own_ns, during.own_ns);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
 }

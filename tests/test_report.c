@@ -420,6 +420,35 @@ Test(report, epoch_lines)
     }
 }
 
+Test(report, the_machine)
+{
+    struct weir_report *report = small_report();
+    char *text = printed(report, WEIR_LANG_EN);
+    cr_assert_null(strstr(text, "machine"), "%s", text);
+    free(text);
+    report->machine = (struct weir_report_machine){
+        .used = true, .cores = 2, .online = 2, .part = 2, .others_cores = -1, .steal_cores = -1, .load_average = -1};
+    text = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(text, "\nmachine: 2 of 2 cores\n"), "%s", text);
+    free(text);
+    report->machine =
+        (struct weir_report_machine){true, 12, 64, 6, 11.5, true, 300, 17, 3.25, 125829120, 1.5, 0.25, 21};
+    text = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(text,
+                              "\nmachine: 12 of 64 cores, of which 6 are this local rank's; CPU quota 11.50 cores, "
+                              "throttled in 17 of 300 periods, 3.25 s; memory limit 0.126 GB; others used 1.50 "
+                              "cores, 0.25 stolen; load average 21.00 at the start\n"),
+                       "%s", text);
+    free(text);
+    text = printed(report, WEIR_LANG_ZH);
+    cr_assert_not_null(strstr(text, "\n机器: 可用 12/64 核, 本进程分得 6 核, CPU配额 11.50 核, 300 个周期中限流 17 次, "
+                                    "共 3.25s, 内存上限 0.126GB, 其他进程占用 1.50 核, 被虚拟机管理器占用 0.25 核, "
+                                    "开始时负载 21.00\n"),
+                       "%s", text);
+    free(text);
+    release(report);
+}
+
 Test(report, a_gpu_in_lines)
 {
     struct weir_epoch_line line = {.epoch = 1, .epoch_count = 1, .gpu = true, .gpu_busy_fraction = 0.931};

@@ -40,7 +40,7 @@ count '^errors: 0 bad frames' 1
 count '^profiler: [0-9]+ zones x [0-9.]+ ns' 1
 err "act-plus-plus, 4 episodes (3 to train on, 1 to validate on)"
 err "cameras: top 64x48, wrist 64x48"
-check "no progress in a short run through a pipe" [ "$(wc -l <"$work/err")" -eq 3 ]
+check "no progress in a short run through a pipe" [ "$(wc -l <"$work/err")" -eq 4 ]
 for set in raw bench; do
     run 0 run "$work/$set"
     count '^00_TOTAL_getitem +span +40 ' 1
@@ -434,6 +434,21 @@ check "a reader that leaves ends the run, with 1 (was $status)" [ "$status" -eq 
 check "few descriptors will do (status $?)" [ $? -eq 0 ]
 out "0 samples skipped"
 
+# ---- the machine ----
+
+run 0 run "$data" --batch-size 3 --num-epochs 2 --every 1 --log "$work/log"
+check "the head has the machine" grep -q '^machine: [0-9]* of [0-9]* cores' "$work/err"
+count '^machine: [0-9]+ of [0-9]+ cores' 3
+log "so has the log" '
+for table in tables:
+    machine = table["machine"]
+    assert 1 <= machine["cores_part"] <= machine["cores_usable"] <= machine["cores_online"], machine
+    if "others_cores" in machine: assert 0 <= machine["others_cores"] <= machine["cores_online"] + 1, machine
+assert runs[0]["used"]["cores"] == tables[-1]["machine"]["cores_part"], runs[0]'
+grep '^machine: ' "$work/out" >"$work/machines"
+"$weir" report "$work/log" | grep '^machine: [0-9]' >"$work/reported"
+check "the report has the same lines" cmp "$work/machines" "$work/reported"
+
 # ---- ranks ----
 
 "$weir" run "$data" --batch-size 3 --num-epochs 2 --checksums "$work/one" >/dev/null 2>&1
@@ -479,6 +494,8 @@ launched "local rank 3 of 4, with " SLURM_LOCALID=3 SLURM_STEP_NUM_TASKS=11 SLUR
 launched "local rank 1 of 2, with " LOCAL_RANK=1
 launched "LOCAL_RANK=2 is no local rank beside LOCAL_WORLD_SIZE=2; " LOCAL_RANK=2 LOCAL_WORLD_SIZE=2
 launched "LOCAL_RANK=one is no local rank; " LOCAL_RANK=one
+LOCAL_RANK=0 LOCAL_WORLD_SIZE=1000000 run 1 run "$data" --batch-size 2
+err " are free for each local rank; use a smaller --batch-size or --prefetch"
 cores=$("$weir" doctor --json | sed -n 's/.*"cores_usable": \([0-9]*\).*/\1/p')
 launched "; $((cores > 1 ? cores / 2 : 1)) workers" LOCAL_RANK=0 LOCAL_WORLD_SIZE=2
 launched "; 1 workers" LOCAL_RANK=0 LOCAL_WORLD_SIZE=1024
