@@ -303,7 +303,7 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
     if (rc == 0)
         rc = open_sampler(s, err);
     if (rc == 0)
-        rc = weir_loader_resume(loader, err);
+        rc = weir_resume_loader(loader, err);
     if (rc == 0)
         rc = open_norm(s, false, err);
     if (rc == 0)

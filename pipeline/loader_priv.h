@@ -29,6 +29,6 @@ struct weir_loader {
 };
 
 /* Where the run begins; the sampler is open. */
-int weir_loader_resume(struct weir_loader *loader, struct weir_err *err);
+int weir_resume_loader(struct weir_loader *loader, struct weir_err *err);
 
 #endif

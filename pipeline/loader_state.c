@@ -33,7 +33,7 @@ static void state_fields(const struct weir_shared *s, struct weir_state_field fi
     memcpy(fields, all, sizeof all);
 }
 
-int weir_loader_resume(struct weir_loader *loader, struct weir_err *err)
+int weir_resume_loader(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
     struct weir_state_field fields[WEIR_STATE_FIELDS];
