@@ -1,6 +1,7 @@
 /* A folder of several datasets: each is opened and printed as if it lay in a folder of its own. */
 #include "cli/info_print.h"
 #include "pipeline/survey.h"
+#include "prof/text.h"
 
 #include <stdio.h>
 
@@ -37,8 +38,11 @@ static int print_all(const struct weir_survey *survey, const struct weir_dataset
 
 static int as_text(const struct weir_survey *survey, const struct weir_dataset_config *config, struct weir_err *err)
 {
-    printf("%s\ndatasets: %d, in %d files; `weir run` loads one: give it the path of that one\n", config->path,
-           survey->n, survey->n_files);
+    char shown[4096];
+    snprintf(shown, sizeof shown, "%s", config->path);
+    weir_text_printable(shown);
+    printf("%s\ndatasets: %d, in %d files; `weir run` loads one: give it the path of that one\n", shown, survey->n,
+           survey->n_files);
     if (survey->bad.n > 0)
         printf("not opened: %d\n", survey->bad.n);
     for (int i = 0; i < survey->bad.n; i++)
