@@ -279,6 +279,54 @@ static int read_workers(struct place *place, const json_t *object, struct weir_r
     return 0;
 }
 
+static void read_source(struct place *place, const json_t *from, struct weir_report_source *source)
+{
+    source->count = get_count(place, from, "count");
+    source->bytes = get_count(place, from, "bytes");
+    source->total_s = get_double(place, from, "total_s", 0);
+    source->p50_s = get_double(place, from, "p50_s", 0);
+    source->p99_s = get_double(place, from, "p99_s", 0);
+    source->max_s = get_double(place, from, "max_s", 0);
+}
+
+static void read_call(struct place *place, const json_t *from, struct weir_report_call *call)
+{
+    char what[16];
+    get_text(place, from, "what", what, sizeof what);
+    call->decode = strcmp(what, "decode") == 0;
+    call->s = get_double(place, from, "s", 0);
+    get_text(place, from, "file", call->file, sizeof call->file);
+    get_text(place, from, "camera", call->camera, sizeof call->camera);
+    call->t = get_integer(place, from, "t", 0, INT_MAX);
+}
+
+static void read_sources(struct place *place, const json_t *object, struct weir_report_sources *sources)
+{
+    const json_t *cameras = get_array(place, object, "cameras", WEIR_REPORT_CAMERAS);
+    for (size_t i = 0; cameras && i < json_array_size(cameras); i++) {
+        const json_t *from = json_array_get(cameras, i);
+        struct weir_report_camera *camera = &sources->cameras[sources->n_cameras++];
+        get_text(place, from, "name", camera->name, sizeof camera->name);
+        read_source(place, json_object_get(from, "read"), &camera->read);
+        read_source(place, json_object_get(from, "decode"), &camera->decode);
+    }
+    const json_t *files = json_object_get(object, "files");
+    sources->files_read = get_count(place, files, "read");
+    sources->files_median_s = get_double(place, files, "median_s", 0);
+    files = get_array(place, files, "slowest", WEIR_REPORT_FILES);
+    for (size_t i = 0; files && i < json_array_size(files); i++) {
+        const json_t *from = json_array_get(files, i);
+        struct weir_report_file *file = &sources->files[sources->n_files++];
+        get_text(place, from, "name", file->name, sizeof file->name);
+        file->count = get_count(place, from, "count");
+        file->mean_s = get_double(place, from, "mean_s", 0);
+        file->max_s = get_double(place, from, "max_s", 0);
+    }
+    const json_t *calls = get_array(place, object, "slowest_calls", WEIR_REPORT_CALLS);
+    for (size_t i = 0; calls && i < json_array_size(calls); i++)
+        read_call(place, json_array_get(calls, i), &sources->calls[sources->n_calls++]);
+}
+
 static void read_chunks(struct place *place, const json_t *from, struct weir_chunk_counts *counts)
 {
     *counts = (struct weir_chunk_counts){
@@ -316,11 +364,15 @@ static void read_counts(struct place *place, const json_t *object, struct weir_r
     report->queue_samples = get_count(place, queue, "requests");
     report->reads = get_count(place, io, "reads");
     report->read_bytes = get_count(place, io, "read_bytes");
-    report->fallback_reads = get_count(place, io, "fallback_reads");
+    report->fallbacks.frames = get_count(place, io, "fallback_reads");
+    report->fallbacks.busy = get_double(place, io, "helper_busy_fraction", 0);
+    report->fallbacks.each_s = get_double(place, io, "helper_each_s", 0);
+    report->fallbacks.waiting = get_double(place, io, "helper_waiting", 0);
     const json_t *decoding = json_object_get(object, "decoding");
     report->stored_pixels = get_count(place, decoding, "stored_pixels");
     report->decoded_pixels = get_count(place, decoding, "decoded_pixels");
     read_chunks(place, json_object_get(object, "chunks"), &report->chunks);
+    read_sources(place, object, &report->sources);
     report->frames_shared = get_count(place, object, "frames_shared");
     read_cache(place, object, &report->cache);
     report->bad_frames = get_count(place, object, "bad_frames");

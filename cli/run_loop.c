@@ -1,5 +1,6 @@
 #include "cli/run_loop.h"
 #include "cli/run_gpu.h"
+#include "cli/run_sources.h"
 #include "pipeline/checksum.h"
 #include "prof/machine.h"
 #include "prof/memory.h"
@@ -27,6 +28,7 @@ struct figures {
     struct weir_gpu_decode_figures decode;
     struct weir_machine_now machine;
     uint64_t faults[WEIR_FAULTS_MAX];
+    struct weir_source_figures *sources; /* owned; NULL = the beginning */
 };
 
 /* Where the report window, or the run, began. */
@@ -138,7 +140,7 @@ static void fill_counts(struct weir_report *report, struct loop *l, const struct
         report->queue_mean = (double)(now->queue_sum - then->queue_sum) / (double)report->queue_samples;
     report->reads = now->reads - then->reads;
     report->read_bytes = now->read_bytes - then->read_bytes;
-    report->fallback_reads = now->fallback_reads - then->fallback_reads;
+    weir_run_fallbacks(&report->fallbacks, now, then, report->wall_s);
     report->stored_pixels = now->decoded.stored_pixels - then->decoded.stored_pixels;
     report->decoded_pixels = now->decoded.decoded_pixels - then->decoded.decoded_pixels;
     report->chunks = (struct weir_chunk_counts){
@@ -272,9 +274,12 @@ static int report_since(struct loop *l, const struct window *since, bool final, 
             report->queue_max = final ? l->queue_max : figures->counts.queue_max;
         }
         fill_errors(report, l->loader, figures, &since->figures);
-        emit(l, report);
-        weir_report_free(report);
+        rc = weir_run_sources(&report->sources, l->loader, l->config->data, figures->sources, since->figures.sources);
     }
+    if (rc == 0)
+        emit(l, report);
+    if (report)
+        weir_report_free(report);
     weir_snapshot_free(&diff);
     free(report);
     return rc;
@@ -297,7 +302,8 @@ static int take(struct loop *l, struct weir_snapshot **now, struct figures *figu
         l->queue_max = counts->queue_max > l->queue_max ? counts->queue_max : l->queue_max;
     }
     struct weir_recorder *recorder = weir_loader_recorder(l->loader);
-    return recorder ? weir_snapshot_take(recorder, now) : 0;
+    int rc = weir_loader_sources(l->loader, &figures->sources);
+    return rc == 0 && recorder ? weir_snapshot_take(recorder, now) : rc;
 }
 
 static int table(struct loop *l)
@@ -308,6 +314,7 @@ static int table(struct loop *l)
     if (rc == 0)
         rc = report_since(l, &l->since_table, false, now, &figures);
     weir_snapshot_free(&l->since_table.snapshot);
+    weir_source_figures_free(&l->since_table.figures.sources);
     l->since_table = (struct window){l->last_epoch + 1, weir_clock_monotonic_ns(), now, figures};
     return rc;
 }
@@ -322,6 +329,7 @@ static int final_table(struct loop *l)
     if (rc == 0)
         rc = report_since(l, &l->since_start, true, now, &figures);
     weir_snapshot_free(&now);
+    weir_source_figures_free(&figures.sources);
     return rc;
 }
 
@@ -576,6 +584,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     int report_rc = finish(&l);
     weir_run_gpu_close(&l.gpu);
     weir_snapshot_free(&l.since_table.snapshot);
+    weir_source_figures_free(&l.since_table.figures.sources);
     if (run->log)
         weir_run_profile_log(run->log, run->profile);
     if (run->json)

@@ -16,6 +16,7 @@ set(prof_public_headers
   prof/recorder.h
   prof/recording.h
   prof/report.h
+  prof/report_sources.h
   prof/schedule.h
   prof/stages.h
   prof/trace_write.h
@@ -26,6 +27,7 @@ set(weir_public_headers
   datasets/dataset.h
   pipeline/loader.h
   pipeline/sampler.h
+  pipeline/source_figures.h
   pipeline/state.h
 )
 

@@ -2,6 +2,7 @@
 #include "datasets/builder_priv.h"
 #include "datasets/inside_priv.h"
 #include "datasets/librarian_priv.h"
+#include "prof/clock.h"
 #include "prof/recorder.h"
 #include "prof/text.h"
 
@@ -494,17 +495,40 @@ static void lock_timed(struct weir_dataset *dataset)
     pthread_mutex_lock(&dataset->librarian_lock);
 }
 
+/* Under the lock, so that there is one writer. */
+static void add(_Atomic uint64_t *counter, uint64_t more)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
+}
+
+static void count_helper(struct weir_dataset *dataset, uint64_t asked_ns, uint64_t begun_ns)
+{
+    add(&dataset->helper_calls, 1);
+    add(&dataset->helper_wait_ns, begun_ns - asked_ns);
+    add(&dataset->helper_busy_ns, weir_clock_monotonic_ns() - begun_ns);
+}
+
+void weir_dataset_helper(const struct weir_dataset *dataset, struct weir_helper_counts *counts)
+{
+    counts->calls = atomic_load_explicit(&dataset->helper_calls, memory_order_relaxed);
+    counts->busy_ns = atomic_load_explicit(&dataset->helper_busy_ns, memory_order_relaxed);
+    counts->wait_ns = atomic_load_explicit(&dataset->helper_wait_ns, memory_order_relaxed);
+}
+
 int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, void *buffer, size_t capacity,
                size_t *length, struct weir_err *err)
 {
     const struct weir_track *track = &dataset->episodes[episode].tracks[camera];
     const struct weir_dataset_file *file = &dataset->files[dataset->episodes[episode].file].file;
+    uint64_t asked_ns = weir_clock_monotonic_ns();
     lock_timed(dataset);
+    uint64_t begun_ns = weir_clock_monotonic_ns();
     if (!dataset->librarian)
         dataset->librarian = weir_librarian_open(NULL, dataset->root, dataset->allow_external);
     int rc = dataset->librarian
                  ? weir_librarian_row(dataset->librarian, file, track->key, (uint64_t)t, buffer, capacity, length, err)
                  : weir_err_set(err, -ENOMEM, "out of memory");
+    count_helper(dataset, asked_ns, begun_ns);
     pthread_mutex_unlock(&dataset->librarian_lock);
     return rc;
 }

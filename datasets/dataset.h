@@ -159,6 +159,14 @@ void weir_block_clip(const struct weir_block *block, uint32_t piece, const uint8
 int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, void *buffer, size_t capacity,
                size_t *length, struct weir_err *err);
 
+/* What weir_fetch has cost: one process serves all threads, one at a time. */
+struct weir_helper_counts {
+    uint64_t calls;
+    uint64_t busy_ns; /* it served */
+    uint64_t wait_ns; /* threads waited for their turn, of all of them */
+};
+void weir_dataset_helper(const struct weir_dataset *dataset, struct weir_helper_counts *counts);
+
 /* Largest extent that weir_locate and weir_unwrap ask for, bytes. */
 size_t weir_dataset_extent_max(const struct weir_dataset *dataset);
 

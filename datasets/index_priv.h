@@ -99,8 +99,9 @@ struct weir_dataset {
     size_t extent_max;
     char *root; /* real path of the dataset's folder; NULL = not known */
     bool allow_external;
-    uint8_t *lent;                    /* memory of an index file */
-    struct weir_librarian *librarian; /* for weir_fetch; under the lock */
+    uint8_t *lent;                                                 /* memory of an index file */
+    struct weir_librarian *librarian;                              /* for weir_fetch; under the lock */
+    _Atomic uint64_t helper_calls, helper_busy_ns, helper_wait_ns; /* written under the lock */
     pthread_mutex_t librarian_lock;
 };
 

@@ -202,8 +202,10 @@ static void load_items(struct weir_worker *worker, int from, int n, size_t row_b
     const struct weir_image *first = &gather->items[from].image;
     int rc = lay_out(worker, from, n, row_bytes);
     const char *reason = rc < 0 ? "out of memory" : worker->fetcher.reason;
+    struct weir_source_mark mark = weir_sources_mark(worker);
     if (rc == 0)
         rc = weir_fetch_block(&worker->fetcher, first->episode, first->camera, gather->ts, gather->rows, n);
+    weir_sources_fetched(worker, first, n, &mark);
     char why[WEIR_FETCH_REASON]; /* substituting overwrites the fetcher's */
     snprintf(why, sizeof why, "%s", rc < 0 ? reason : "");
     for (int i = 0; i < n; i++) {

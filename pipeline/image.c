@@ -39,7 +39,9 @@ int weir_image_decode(struct weir_worker *worker, const struct weir_image *image
                                probe->width,
                                probe->height,
                                weir_view_is_whole(view, probe) ? NULL : view};
+    struct weir_source_mark mark = weir_sources_mark(worker);
     int rc = weir_decode(worker->decoder, &frame, image->place);
+    weir_sources_decoded(worker, image, length, &mark);
     if (rc == 0)
         weir_frame_cache_keep(&worker->shared->cache, image->episode, image->camera, image->t, image->place);
     return rc;
@@ -90,9 +92,11 @@ struct fetched {
 static int fetch(struct weir_worker *worker, const struct weir_image *image, struct fetched *to,
                  char text[WEIR_FAULT_TEXT])
 {
+    struct weir_source_mark mark = weir_sources_mark(worker);
     int rc =
         weir_fetch_frame(&worker->fetcher, image->episode, image->camera, image->t, weir_image_direct(worker, image),
                          worker->shared->layout.image_bytes[image->camera], &to->bytes, &to->length);
+    weir_sources_fetched(worker, image, 1, &mark);
     return rc < 0 ? weir_image_fault(worker, image, rc, worker->fetcher.reason, text) : 0;
 }
 

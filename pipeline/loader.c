@@ -261,7 +261,10 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
     memset(loader->workers, 0, bytes);
     struct weir_shared *s = &loader->shared;
     bool fail = s->config.on_error == WEIR_ON_ERROR_FAIL;
-    int rc = weir_file_watch_start(&s->watch, s->files, &s->faults, fail, err);
+    int rc = weir_sources_open(&s->sources, loader->n_contexts, s->layout.n_cameras, weir_dataset_files(s->dataset));
+    if (rc < 0)
+        return weir_err_set(err, rc, "out of memory");
+    rc = weir_file_watch_start(&s->watch, s->files, &s->faults, fail, err);
     if (rc == 0 && loader->next < loader->shared.total)
         rc = weir_read_ahead_open(&loader->shared, err);
     for (int i = 0; i < loader->n_contexts && rc == 0; i++)
@@ -361,6 +364,7 @@ void weir_loader_close(struct weir_loader **loader)
     weir_feed_close(&s->feed); /* before the slots that it has pinned */
     weir_slots_close(&s->slots);
     weir_frame_cache_close(&s->cache);
+    weir_sources_close(&s->sources);
     weir_recorder_close(&s->recorder);
     weir_faults_destroy(&s->faults);
     pthread_mutex_destroy(&l->depth_lock);

@@ -223,8 +223,9 @@ void weir_loader_norm(const struct weir_loader *loader, bool actions, const floa
 
 /* Counts since the loader was opened. */
 struct weir_loader_counts {
-    uint64_t reads, read_bytes; /* by the io engine and through the library */
-    uint64_t fallback_reads;    /* of these, through the library */
+    uint64_t reads, read_bytes;       /* by the io engine and through the library */
+    uint64_t fallback_reads;          /* of these, through the library */
+    struct weir_helper_counts helper; /* what the process that serves these took */
     struct weir_decoder_counts decoded;
     uint64_t ahead_reads; /* of these, read ahead of the workers */
     struct weir_chunk_counts chunks;

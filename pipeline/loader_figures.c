@@ -92,6 +92,7 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
         .cache_frames = atomic_load_explicit(&s->cache.kept, memory_order_relaxed),
         .cache_bytes = atomic_load_explicit(&s->cache.used_bytes, memory_order_relaxed),
     };
+    weir_dataset_helper(s->dataset, &counts->helper);
     for (int i = 0; i < loader->n_contexts; i++) {
         struct weir_read_counts reads;
         weir_reader_counts(loader->workers[i].fetcher.reader, &reads);
@@ -175,6 +176,11 @@ void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_
     figures->below = gate.below;
     figures->gate_db = WEIR_GATE_DB;
     figures->least_db = gate.least_db;
+}
+
+int weir_loader_sources(struct weir_loader *loader, struct weir_source_figures **out)
+{
+    return weir_sources_take(&loader->shared.sources, out);
 }
 
 void weir_loader_count_now(const struct weir_loader *loader)

@@ -8,6 +8,7 @@
 #include "pipeline/frame_cache.h"
 #include "pipeline/read_ahead.h"
 #include "pipeline/slot.h"
+#include "pipeline/sources.h"
 #include "pipeline/views.h"
 
 /* What --decoder auto takes: choose_decoder.h. */
@@ -51,6 +52,7 @@ struct weir_shared {
     struct weir_frame_cache cache;
     struct weir_faults faults;
     struct weir_file_watch watch;
+    struct weir_sources sources; /* which camera, which file */
     alignas(64) _Atomic uint64_t next_ticket;
 };
 

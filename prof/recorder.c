@@ -448,3 +448,13 @@ void weir_span_(struct weir_thread *t, int stage, uint64_t start, uint64_t end)
     if (__builtin_expect(weir_recording() != 0, 0))
         weir_async_record_((weir_name)stage, start, end, weir_item_self);
 }
+
+uint64_t weir_stage_ticks_here(int stage)
+{
+    struct weir_thread *t = weir_thread_self;
+    const struct weir_cell *cell = t ? atomic_load_explicit(&t->cells[stage], memory_order_relaxed) : NULL;
+    if (!cell || cell == &weir_cell_nobody)
+        return 0;
+    uint64_t total = get(&cell->total), nested = get(&cell->nested);
+    return total > nested ? total - nested : 0;
+}

@@ -78,6 +78,10 @@ static inline void weir_span(int stage, uint64_t start, uint64_t end)
         weir_span_(weir_thread_self, stage, start, end);
 }
 
+/* What the calling thread's calls of a stage that have ended took of their own, ticks since it attached; 0 when it is
+ * not attached. The difference around a piece of work is the stage's part of it, without a look at the clock. */
+uint64_t weir_stage_ticks_here(int stage);
+
 /* The shapes of what the innermost open zone works on (weir_shapes_intern); recorded under record_shapes. */
 static inline void weir_zone_shapes(uint32_t shapes)
 {

@@ -125,7 +125,7 @@ void weir_report_free(struct weir_report *report)
 }
 
 /* One word per cell, so that awk and sort can take the table apart. */
-static const char *short_time(char text[24], double seconds)
+const char *weir_report_time(char text[24], double seconds)
 {
     if (seconds < 1e-6)
         snprintf(text, 24, "%.0fns", seconds * 1e9);
@@ -163,9 +163,9 @@ static void print_row(FILE *out, const struct weir_report_row *row, int width)
     if (row->share >= 0)
         snprintf(share, sizeof share, "%.1f%%", 100 * row->share);
     fprintf(out, "%s%*s  %-13s %9" PRIu64 " %11s %9s %9s %9s %9s %9s %8s %6s\n", row->name,
-            width - weir_text_width(row->name), "", kind, row->count, total, short_time(mean, row->mean_s),
-            short_time(p50, row->p50_s), short_time(p90, row->p90_s), short_time(p99, row->p99_s),
-            short_time(max, row->max_s), cpu, share);
+            width - weir_text_width(row->name), "", kind, row->count, total, weir_report_time(mean, row->mean_s),
+            weir_report_time(p50, row->p50_s), weir_report_time(p90, row->p90_s), weir_report_time(p99, row->p99_s),
+            weir_report_time(max, row->max_s), cpu, share);
 }
 
 static void print_stages(FILE *out, const struct weir_report *report)
@@ -228,6 +228,16 @@ static void print_chunks(FILE *out, const struct weir_chunk_counts *counts)
                 weir_chunks_read(counts));
 }
 
+static void print_fallbacks(FILE *out, const struct weir_report_fallbacks *fallbacks)
+{
+    char each[24];
+    fprintf(out, "fallbacks: %" PRIu64 " frames read through the HDF5 library", fallbacks->frames);
+    if (fallbacks->each_s > 0)
+        fprintf(out, ", its helper process busy %.0f %% of the time, %s each, %.1f workers waiting for it",
+                100 * fallbacks->busy, weir_report_time(each, fallbacks->each_s), fallbacks->waiting);
+    fputc('\n', out);
+}
+
 static void print_queue_and_io(FILE *out, const struct weir_report *report)
 {
     if (report->queue_samples > 0)
@@ -237,7 +247,8 @@ static void print_queue_and_io(FILE *out, const struct weir_report *report)
     fprintf(out, "io: %" PRIu64 " reads, %.3f GB", report->reads, (double)report->read_bytes / 1e9);
     if (report->reads > 0)
         fprintf(out, ", %.1f kB per read", (double)report->read_bytes / 1e3 / (double)report->reads);
-    fprintf(out, "\nfallbacks: %" PRIu64 " frames read through the HDF5 library\n", report->fallback_reads);
+    fputc('\n', out);
+    print_fallbacks(out, &report->fallbacks);
     if (report->decoded_pixels != report->stored_pixels)
         fprintf(out, "decoding: %.1f %% of the stored pixels were decoded, the rest was cropped or scaled away\n",
                 weir_report_decoded_percent(report));
@@ -308,6 +319,7 @@ void weir_report_print_en(FILE *out, const struct weir_report *report)
     weir_report_machine_print(out, &report->machine, WEIR_LANG_EN);
     weir_report_gpu_en(out, &report->gpu);
     print_queue_and_io(out, report);
+    weir_report_sources_en(out, report);
     print_copies(out, report);
     print_errors(out, report);
     if (!report->timing)

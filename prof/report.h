@@ -6,6 +6,7 @@
 
 #include "prof/json.h"
 #include "prof/recorder.h"
+#include "prof/report_sources.h"
 
 #include <stdio.h>
 
@@ -124,6 +125,14 @@ enum { WEIR_REPORT_ERRORS_MAX = 64 };
 /* A stage has a second row when threads that are not workers did of it, too. */
 enum { WEIR_REPORT_ROWS = 2 * WEIR_STAGE_MAX };
 
+/* Frames that went through the HDF5 library, whose helper process serves one worker at a time. */
+struct weir_report_fallbacks {
+    uint64_t frames;
+    double busy;    /* of the time covered, that in which it served, 0..1 */
+    double each_s;  /* that takes, a frame */
+    double waiting; /* workers that waited for their turn, the mean over the time covered */
+};
+
 /* What frames in chunks that are compressed or cut frames have cost. All chunks over the same frames are a block. */
 struct weir_chunk_counts {
     uint64_t frames, blocks, chunks;      /* frames put together, from so many loads of blocks, of so many chunks */
@@ -149,13 +158,14 @@ struct weir_report {
     int queue_min, queue_max;           /* likewise */
     uint64_t queue_samples;             /* requests seen; 0 = no queue figures */
     uint64_t reads, read_bytes;         /* by the io engine and through the library */
-    uint64_t fallback_reads;            /* frames that went through the HDF5 library */
+    struct weir_report_fallbacks fallbacks;
     struct weir_chunk_counts chunks;
     uint64_t stored_pixels, decoded_pixels; /* of the frames decoded: as stored, and as they left the decoder */
     uint64_t frames_shared;                 /* copied within their batch, not decoded again */
     struct weir_report_cache cache;
     struct weir_report_gpu gpu;
     struct weir_report_machine machine;
+    struct weir_report_sources sources;
     uint64_t bad_frames;                          /* attempts on frames that could not be read or decoded */
     uint64_t skipped_samples, substituted_frames; /* what --on-error did about them */
     uint64_t bad_episodes;                        /* episodes left out at open */

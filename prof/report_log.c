@@ -84,7 +84,10 @@ static void write_queue_and_io(struct weir_json *json, const struct weir_report 
     weir_json_object(json, "io");
     weir_json_uint(json, "reads", report->reads);
     weir_json_uint(json, "read_bytes", report->read_bytes);
-    weir_json_uint(json, "fallback_reads", report->fallback_reads);
+    weir_json_uint(json, "fallback_reads", report->fallbacks.frames);
+    weir_json_double(json, "helper_busy_fraction", report->fallbacks.busy);
+    weir_json_double(json, "helper_each_s", report->fallbacks.each_s);
+    weir_json_double(json, "helper_waiting", report->fallbacks.waiting);
     weir_json_end(json, '}');
     weir_json_object(json, "decoding");
     weir_json_uint(json, "stored_pixels", report->stored_pixels);
@@ -187,6 +190,7 @@ void weir_report_json(struct weir_json *json, const struct weir_report *report)
     weir_report_gpu_json(json, &report->gpu);
     write_queue_and_io(json, report);
     write_chunks(json, &report->chunks);
+    weir_report_sources_json(json, &report->sources);
     write_copies(json, report);
     write_errors(json, report);
     write_profiler(json, report);

@@ -30,6 +30,13 @@ void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_i
                           const struct weir_stage_stats *stats);
 void weir_report_row_json(struct weir_json *json, const struct weir_report_row *row);
 
+/* "12.3us": one word, so that awk and sort can take a table apart. */
+const char *weir_report_time(char text[24], double seconds);
+
+/* Which camera, which file. */
+void weir_report_sources_en(FILE *out, const struct weir_report *report);
+void weir_report_sources_json(struct weir_json *json, const struct weir_report_sources *sources);
+
 /* What the GPU did beside its rows; nothing without one. */
 void weir_report_gpu_en(FILE *out, const struct weir_report_gpu *gpu);
 void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu, bool timing);

@@ -128,7 +128,7 @@ static void print_queue_and_io(FILE *out, const struct weir_report *report)
     fprintf(out, "读取: %" PRIu64 " 次, %.3f GB", report->reads, (double)report->read_bytes / 1e9);
     if (report->reads > 0)
         fprintf(out, ", 每次 %.1f kB", (double)report->read_bytes / 1e3 / (double)report->reads);
-    fprintf(out, "\n回退: %" PRIu64 " 帧经由 HDF5 库读取\n", report->fallback_reads);
+    fprintf(out, "\n回退: %" PRIu64 " 帧经由 HDF5 库读取\n", report->fallbacks.frames);
     if (report->decoded_pixels != report->stored_pixels)
         fprintf(out, "解码: 仅解码已存像素的 %.1f%%, 其余已裁剪或缩放\n", weir_report_decoded_percent(report));
     const struct weir_chunk_counts *chunks = &report->chunks;

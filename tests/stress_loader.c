@@ -5,6 +5,7 @@
  * Usage: stress_loader [SECONDS [SEED]] */
 #include "io/io.h"
 #include "pipeline/gpu.h"
+#include "pipeline/source_figures.h"
 #include "prof/profiler.h"
 #include "tests/loader_fixture.h"
 
@@ -93,6 +94,13 @@ static void look(struct watcher *watcher, struct weir_snapshot **last)
     for (int i = 0; weir_loader_fault(loader, i, text, &count); i++)
         if (!strstr(text, "episode_") || count == 0)
             fixture_die("a fault without a name: %s", text);
+    struct weir_source_figures *sources;
+    if (weir_loader_sources(loader, &sources) < 0)
+        fixture_die("no memory for figures");
+    for (int i = 0; i < sources->n_calls[WEIR_SOURCE_READ]; i++)
+        if (sources->calls[WEIR_SOURCE_READ][i].t >= STEPS)
+            fixture_die("a call of a frame that is not there");
+    weir_source_figures_free(&sources);
     struct weir_recorder *recorder = weir_loader_recorder(loader);
     struct weir_snapshot *now, *diff;
     if (!recorder)

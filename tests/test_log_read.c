@@ -3,6 +3,7 @@
 #include "cli/log_plain.h"
 #include "cli/log_read.h"
 #include "cli/log_words.h"
+#include "prof/text.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -134,11 +135,28 @@ static const struct weir_report_machine machines[] = {
     {true, 12, 64, 6, 11.5, true, 300, 17, 100.0 / 3, 125829120, 5.0 / 3, 0.0625, 21.65},
 };
 
+static void add_sources(struct weir_report_sources *sources)
+{
+    *sources = (struct weir_report_sources){
+        .n_cameras = 2,
+        .cameras = {{"top", {900, 1234567, 10.0 / 3, 0.001 / 3, 0.02, 0.5}, {901, 1234568, 20.0 / 3, 0.003, 0.004, 1}},
+                    {"wrist \x1b 图", {7, 8, 1, 2, 3, 4}, {0}}},
+        .files_read = 51,
+        .files_median_s = 0.001 / 7,
+        .n_files = 2,
+        .files = {{"a/episode_3.hdf5", 90, 0.0512, 0.061}, {"\xff.hdf5", 89, 0.001, 0.002}},
+        .n_calls = 2,
+        .calls = {{"a/episode_3.hdf5", "top", 17, false, 0.061}, {"demo.hdf5:demo_1", "wrist", 0, true, 1e-4 / 3}}};
+    weir_text_printable(sources->cameras[1].name);
+    weir_text_printable(sources->files[1].name);
+}
+
 static const char *const names[] = {"00_TOTAL_getitem", "03b_image_decode", "08_wait_for_data", "图像 \"增强\"\\",
                                     "03a"};
 
 static void add_workers_and_errors(struct weir_report *report)
 {
+    add_sources(&report->sources);
     report->workers = calloc(2, sizeof *report->workers);
     for (int i = 0; i < 3; i++) /* the third is the consumer's; of the second not everything is known */
         *(i == 2 ? &report->consumer : &report->workers[i]) =
@@ -181,7 +199,7 @@ static struct weir_report *full_report(int seed)
                                    .queue_samples = 99,
                                    .reads = 333720,
                                    .read_bytes = 37000000001,
-                                   .fallback_reads = 4,
+                                   .fallbacks = {4, 0.97, 0.0041, 1.5},
                                    .stored_pixels = 307200000,
                                    .decoded_pixels = 76800001,
                                    .chunks = {100, 40, 800, 12345678, 34567890, 7654321, 23456789},
