@@ -6,9 +6,10 @@
 #include <fcntl.h>
 
 enum {
-    GAP_MAX_BYTES = 16 << 10,    /* between neighbours: reading it costs less than another read */
-    HINT_BYTES = 128 << 10,      /* the kernel may cut a hint to its own read-ahead */
-    SLEEP_NS = 20 * 1000 * 1000, /* when nobody gives anything back */
+    GAP_MAX_BYTES = 16 << 10,  /* between neighbours: reading it costs less than another read */
+    HINT_BYTES = 128 << 10,    /* the kernel may cut a hint to its own read-ahead */
+    PAUSE_MIN_NS = 250 * 1000, /* of the thread, between two looks at what was given back */
+    PAUSE_MAX_NS = 20 * 1000 * 1000,
     WAIT_NS = 1000 * 1000 * 1000,
 };
 
@@ -55,6 +56,7 @@ static void take_back(struct weir_ahead *a)
     while (i != WEIR_AHEAD_NONE) {
         int next = a->entries[i].next;
         free_entry(a, i);
+        a->came_back++;
         i = next;
     }
 }
@@ -250,17 +252,18 @@ static void reap(struct weir_ahead *a, struct weir_ahead_buffer *b, int result)
     complete(a, b, result < 0 ? result : 0);
 }
 
-/* Until half of what is planned or read is given back, or for a while: who wakes the thread may lose its core to it, so
- * nobody does for each ticket. All seq_cst, and so is who gives back: either sees the other. */
+/* For as long as takers need for some of what is planned or read, by how much came back since the last time. Nobody
+ * wakes the thread: on a busy machine who does may lose its core to it, for the time of a slice. */
 static void doze(struct weir_ahead *a)
 {
     uint32_t turn = weir_bell_turn(&a->wake);
-    uint64_t enough = a->n_used > 0 ? (uint64_t)(a->n_used + 1) / 2 : 1;
-    atomic_store(&a->wake_at, a->seen_back + enough);
-    if (!atomic_load(&a->stop) && atomic_load(&a->given_back) < a->seen_back + enough)
-        weir_bell_wait(&a->wake, turn, SLEEP_NS);
-    atomic_store(&a->wake_at, UINT64_MAX);
-    a->seen_back = atomic_load(&a->given_back);
+    if (2 * a->came_back > a->n_used)
+        a->pause_ns = a->pause_ns / 2 > PAUSE_MIN_NS ? a->pause_ns / 2 : PAUSE_MIN_NS;
+    else if (4 * a->came_back <= a->n_used)
+        a->pause_ns = 2 * a->pause_ns < PAUSE_MAX_NS ? 2 * a->pause_ns : PAUSE_MAX_NS;
+    a->came_back = 0;
+    if (!atomic_load(&a->stop))
+        weir_bell_wait(&a->wake, turn, a->pause_ns);
 }
 
 static void reap_some(struct weir_ahead *a)
@@ -296,6 +299,7 @@ void *weir_ahead_main(void *user)
     if (open_ring(a) < 0)
         return NULL;
     bool more = true;
+    a->pause_ns = PAUSE_MIN_NS;
     while (!atomic_load_explicit(&a->stop, memory_order_relaxed)) {
         take_back(a);
         more = more && plan(a);
@@ -314,35 +318,31 @@ void *weir_ahead_main(void *user)
 
 /* ---- who takes tickets: nobody locks, and nobody waits but for a read that is under way ---- */
 
-/* Gives back entries that are linked, n of them. */
-static void give_back(struct weir_ahead *a, int first, int last, uint64_t n)
+/* Gives back entries that are linked. */
+static void give_back(struct weir_ahead *a, int first, int last)
 {
     int head = atomic_load_explicit(&a->returned, memory_order_relaxed);
     do
         a->entries[last].next = head;
     while (
         !atomic_compare_exchange_weak_explicit(&a->returned, &head, first, memory_order_release, memory_order_relaxed));
-    if (atomic_fetch_add(&a->given_back, n) + n >= atomic_load(&a->wake_at) &&
-        atomic_exchange(&a->wake_at, UINT64_MAX) != UINT64_MAX)
-        weir_bell_ring(&a->wake);
 }
 
 static void give_back_chain(struct weir_ahead *a, int *chain)
 {
-    uint64_t n = 1;
     int last = *chain;
     if (last == WEIR_AHEAD_NONE)
         return;
-    for (; a->entries[last].next != WEIR_AHEAD_NONE; n++)
+    while (a->entries[last].next != WEIR_AHEAD_NONE)
         last = a->entries[last].next;
-    give_back(a, *chain, last, n);
+    give_back(a, *chain, last);
     *chain = WEIR_AHEAD_NONE;
 }
 
 static void give_back_given(struct weir_ahead *a, struct weir_ahead_taken *taken)
 {
     if (taken->given != WEIR_AHEAD_NONE)
-        give_back(a, taken->given, taken->given, 1);
+        give_back(a, taken->given, taken->given);
     taken->given = WEIR_AHEAD_NONE;
 }
 

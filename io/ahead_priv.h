@@ -48,15 +48,14 @@ struct weir_ahead {
      * for one without entries, so that each entry has one owner at any time. */
     _Atomic uint64_t bucket[WEIR_AHEAD_BUCKETS];
     alignas(64) _Atomic int returned; /* entries given back, linked */
-    _Atomic uint64_t given_back;      /* so many since the beginning */
-    _Atomic uint64_t wake_at;         /* and when they are so many the thread is to be woken */
-    struct weir_bell wake;
+    struct weir_bell wake;            /* to stop */
     _Atomic bool stop;
     /* the thread's own; the counts are for anybody to read */
     alignas(64) int free_entry, n_used; /* of entries */
     int planned, flying;                /* of buffers */
     _Atomic uint64_t reads, extents;
-    uint64_t seen_back;
+    int came_back; /* entries, since its last pause */
+    uint64_t pause_ns;
     void *ring;
     bool has_pending;
     uint64_t pending_ticket, last_ticket;
