@@ -4,7 +4,8 @@
 
 #include <inttypes.h>
 
-static const double NOTABLE = 2; /* times the median of all files, that a file's mean is worth a line */
+static const double NOTHING_S = 1e-6; /* a call: too short for a rate */
+static const double NOTABLE = 2;      /* times the median of all files, that a file's mean is worth a line */
 
 static double bytes_per_s(const struct weir_report_source *source)
 {
@@ -13,12 +14,14 @@ static double bytes_per_s(const struct weir_report_source *source)
 
 static void print_source(FILE *out, const struct weir_report_source *source)
 {
-    char p50[24], p99[24];
+    char p50[24], p99[24], rate[24] = "-"; /* of raw frames, read to where they belong, there is nothing left to do */
+    if (source->total_s > NOTHING_S * (double)source->count)
+        snprintf(rate, sizeof rate, "%.1f", bytes_per_s(source) / 1e6);
     if (source->count == 0)
         fprintf(out, " %9d %9s %9s %9s", 0, "-", "-", "-");
     else
-        fprintf(out, " %9" PRIu64 " %9s %9s %9.1f", source->count, weir_report_time(p50, source->p50_s),
-                weir_report_time(p99, source->p99_s), bytes_per_s(source) / 1e6);
+        fprintf(out, " %9" PRIu64 " %9s %9s %9s", source->count, weir_report_time(p50, source->p50_s),
+                weir_report_time(p99, source->p99_s), rate);
 }
 
 static void print_cameras(FILE *out, const struct weir_report_sources *sources)
