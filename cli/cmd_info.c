@@ -2,6 +2,7 @@
 #include "cli/info_print.h"
 #include "cli/progress.h"
 #include "pipeline/probe.h"
+#include "prof/shortage.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -68,9 +69,9 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
                                          .progress = weir_index_progress,
                                          .user = &progress};
     int rc = weir_dataset_open(&dataset, &config, &err);
-    bool several = rc == 0 ? weir_probe_sizes_differ(dataset) : rc != -EINVAL && rc != -ENOMEM;
     struct weir_err why = WEIR_ERR_NONE;
-    int printed = several ? weir_info_print_groups(&config, o.json, &why) : 0;
+    int several = rc == 0 ? weir_probe_sizes_differ(dataset, &why) : rc != -EINVAL && !weir_is_shortage(rc);
+    int printed = several > 0 ? weir_info_print_groups(&config, o.json, &why) : several;
     if (printed == 0 && rc == 0)
         rc = print_one(dataset, &o, path, &err);
     weir_dataset_close(&dataset);

@@ -67,33 +67,38 @@ static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir
                         first.text);
 }
 
-/* A frame of another size than this, 0 = of none yet. */
-static bool is_of_another_size(struct prober *p, int episode, int camera, struct weir_camera_probe *size)
+/* 1: a frame of another size than this, 0 = of none yet; negative: a shortage. */
+static int is_of_another_size(struct prober *p, int episode, int camera, struct weir_camera_probe *size,
+                              struct weir_err *err)
 {
     struct weir_camera_probe probe = {0};
     int codec = weir_codec_from_name(weir_dataset_codec(p->dataset, episode, camera));
     if (codec != WEIR_CODEC_JPEG && codec != WEIR_CODEC_PNG16)
-        return false; /* of raw frames the dataset sees to it */
+        return 0; /* of raw frames the dataset sees to it */
     probe.codec = (enum weir_codec)codec;
-    if (probe_frame(p, episode, camera, 0, &probe, NULL) < 0)
-        return false;
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = probe_frame(p, episode, camera, 0, &probe, &why);
+    if (weir_is_shortage(rc))
+        return weir_err_set(err, rc, "%s", why.text);
+    if (rc < 0)
+        return 0;
     bool other = size->width != 0 && (size->width != probe.width || size->height != probe.height);
     *size = probe;
     return other;
 }
 
-static bool sizes_differ(struct prober *p)
+static int sizes_differ(struct prober *p, struct weir_err *err)
 {
     struct weir_camera_probe sizes[WEIR_CAMERAS_MAX] = {0};
     const char *before = NULL;
+    int differ = 0;
     for (int e = 0; e < weir_dataset_episodes(p->dataset); e++) {
         const char *path = weir_dataset_episode_path(p->dataset, e);
-        for (int c = 0; c < weir_dataset_cameras(p->dataset) && path != before; c++)
-            if (is_of_another_size(p, e, c, &sizes[c]))
-                return true;
+        for (int c = 0; c < weir_dataset_cameras(p->dataset) && path != before && differ == 0; c++)
+            differ = is_of_another_size(p, e, c, &sizes[c], err);
         before = path;
     }
-    return false;
+    return differ;
 }
 
 static int open_prober(struct prober *p, struct weir_file_set **files, struct weir_err *err)
@@ -113,13 +118,15 @@ static void close_prober(struct prober *p, struct weir_file_set **files)
     weir_file_set_close(files);
 }
 
-bool weir_probe_sizes_differ(struct weir_dataset *dataset)
+int weir_probe_sizes_differ(struct weir_dataset *dataset, struct weir_err *err)
 {
     struct weir_file_set *files = NULL;
     struct prober p = {.dataset = dataset};
-    bool differ = open_prober(&p, &files, NULL) == 0 && sizes_differ(&p);
+    int rc = open_prober(&p, &files, err);
+    if (rc == 0)
+        rc = sizes_differ(&p, err);
     close_prober(&p, &files);
-    return differ;
+    return rc;
 }
 
 int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,

@@ -1,5 +1,6 @@
 #include "pipeline/survey.h"
 #include "pipeline/probe.h"
+#include "prof/shortage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,10 +16,14 @@ static int no_memory(struct weir_err *err)
 
 /* ---- a file's kind ---- */
 
-static void describe(struct weir_dataset *dataset, char kind[KIND_MAX])
+static int describe(struct weir_dataset *dataset, char kind[KIND_MAX], struct weir_err *err)
 {
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
-    bool probed = weir_probe_cameras(dataset, true, probes, NULL) == 0;
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_probe_cameras(dataset, true, probes, &why);
+    bool probed = rc == 0;
+    if (weir_is_shortage(rc))
+        return weir_err_set(err, rc, "%s", why.text);
     int n = snprintf(kind, KIND_MAX, "%s %d %d", weir_dataset_layout(dataset, 0), weir_dataset_qpos_dim(dataset),
                      weir_dataset_action_dim(dataset));
     for (int c = 0; c < weir_dataset_cameras(dataset); c++) {
@@ -26,6 +31,7 @@ static void describe(struct weir_dataset *dataset, char kind[KIND_MAX])
         n += snprintf(kind + n, KIND_MAX - (size_t)n, ", %s %s %dx%d", camera->name, camera->codec,
                       probed ? probes[c].width : 0, probed ? probes[c].height : 0);
     }
+    return 0;
 }
 
 static struct weir_survey_group *group_of(struct weir_survey *survey, const char *kind)
@@ -55,12 +61,14 @@ static int look_at(struct weir_survey *survey, const struct weir_dataset_config 
     one.tolerant = true;
     one.progress = NULL;
     int rc = weir_dataset_open(&dataset, &one, &why);
-    if (rc == -ENOMEM)
+    if (weir_is_shortage(rc))
         return weir_err_set(err, rc, "%s", why.text);
     if (rc < 0)
         return weir_path_list_add(&survey->bad, strdup(why.text)) < 0 ? no_memory(err) : 0;
-    describe(dataset, kind);
+    rc = describe(dataset, kind, err);
     weir_dataset_close(&dataset);
+    if (rc < 0)
+        return rc;
     struct weir_survey_group *group = group_of(survey, kind);
     return group && weir_path_list_add(&group->files, strdup(path)) == 0 ? 0 : no_memory(err);
 }

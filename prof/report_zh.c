@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* grep -A 20 "性能分析统计" shows the title and 20 lines: two rules, the legend, these, and the rule that ends the
- * table. */
+ * table; behind it a line says how many rows there are beside. */
 enum { RULE_WIDTH = 60, ROWS_MAX = 16 };
 
 /* People grep these lines in their logs and scripts compare them byte by byte: change nothing. */
@@ -89,6 +89,7 @@ static const struct weir_report_row *timed_row(const struct weir_report *report,
     return row;
 }
 
+/* All rows, the first ROWS_MAX of which the table has room for. */
 static size_t choose_rows(const struct weir_report *report, const struct weir_report_row **rows)
 {
     size_t n = 0;
@@ -96,7 +97,7 @@ static size_t choose_rows(const struct weir_report *report, const struct weir_re
         if (report->rows[i].count > 0 && part_of(&report->rows[i]) != LEFT_OUT)
             rows[n++] = timed_row(report, &report->rows[i]);
     qsort(rows, n, sizeof rows[0], by_part);
-    return n < ROWS_MAX ? n : ROWS_MAX;
+    return n;
 }
 
 static void print_stages(FILE *out, const struct weir_report *report)
@@ -108,7 +109,7 @@ static void print_stages(FILE *out, const struct weir_report *report)
     rule(out, '=');
     fprintf(out, "%s\n", legend);
     rule(out, '-');
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && i < ROWS_MAX; i++) {
         char name[WEIR_REPORT_NAME]; /* of one name a table has one row: readers of logs tell tables by that */
         if (rows[i]->side == WEIR_SIDE_GPU)
             snprintf(name, sizeof name, "%s", rows[i]->name);
@@ -118,6 +119,8 @@ static void print_stages(FILE *out, const struct weir_report *report)
                 rows[i]->count, 1e3 * rows[i]->mean_s);
     }
     rule(out, '=');
+    if (n > ROWS_MAX)
+        fprintf(out, "另有 %zu 个环节未列出 (--lang en 列出全部)\n", n - ROWS_MAX);
 }
 
 static void print_queue_and_io(FILE *out, const struct weir_report *report)

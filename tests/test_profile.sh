@@ -161,9 +161,9 @@ usage "--no-timing" --profile "$work/x" --no-timing
 check "nothing was made" [ ! -e "$work/x" ]
 
 : >"$work/file"
-run 0 run "$data" --batch-size 4 --profile "$work/file/folder"
+run 1 run "$data" --batch-size 4 --profile "$work/file/folder"
 err "$work/file/folder"
-one="$(grep -c 'profile:' "$work/err")"
+one="$(grep -c 'weir run: profile:' "$work/err")"
 check "one line about the folder (are $one)" [ "$one" -eq 1 ]
 out 'not written'
 out 'whole run: epoch 1 of 1'
