@@ -506,8 +506,10 @@ local_cores() { # EXPECTED NAME: of the run that has just been
     run 0 report --json "$work/log"
     check "$2" python3 -c 'import json, sys; used = json.load(open(sys.argv[1]))["runs"][0]["run"]["used"]; assert used["local_cores"] == int(sys.argv[2]), used' "$work/out" "$1"
 }
+# shellcheck disable=SC2016 # sh expands them
 launched "local rank 1 of 2, with " LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 taskset -c "$one" sh -c '"$0" "$@" --log '"$work/log; exit"
 local_cores "$here" "the launcher is above the script"
+# shellcheck disable=SC2016 # likewise
 launched "local rank 1 of 2, with 1 of the cores" taskset -c "$one" sh -c 'LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 "$0" "$@" --log '"$work/log; exit"
 local_cores 1 "a launcher that is bound to one core"
 SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0 SLURM_NTASKS_PER_NODE=8 run 0 run "$data" --batch-size 2
