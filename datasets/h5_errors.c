@@ -31,6 +31,13 @@ const char *weir_h5_library_says(char text[256])
 static _Thread_local int machine_code;
 static _Thread_local bool malloc_failed;
 
+/* EAGAIN is a lock that a writer holds: the library starts no threads. */
+static bool is_machines(int number)
+{
+    return number != EAGAIN &&
+           (weir_is_shortage(-number) || weir_is_storage_error(-number) || number == EACCES || number == EPERM);
+}
+
 /* The library writes the number of a system call's error into the text, and has these for malloc's; its lists of
  * properties come from no file, and only a lack of memory spoils them. */
 static herr_t find_machine_error(unsigned n, const H5E_error2_t *entry, void *code)
@@ -38,8 +45,7 @@ static herr_t find_machine_error(unsigned n, const H5E_error2_t *entry, void *co
     (void)n;
     int number;
     const char *at = entry->desc ? strstr(entry->desc, "errno = ") : NULL;
-    if (at && sscanf(at, "errno = %d", &number) == 1 &&
-        (weir_is_shortage(-number) || weir_is_storage_error(-number) || number == EACCES || number == EPERM))
+    if (at && sscanf(at, "errno = %d", &number) == 1 && is_machines(number))
         *(int *)code = -number;
     else if (entry->min_num == H5E_CANTALLOC || (entry->min_num == H5E_NOSPACE && entry->maj_num == H5E_RESOURCE))
         malloc_failed = true;
