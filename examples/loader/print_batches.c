@@ -30,7 +30,12 @@ static void fill_report(struct weir_report *report, struct weir_loader *loader, 
     report->wall_s = (double)(weir_clock_monotonic_ns() - started_ns) / 1e9;
     report->reads = counts.reads;
     report->read_bytes = counts.read_bytes;
-    report->fallback_reads = counts.fallback_reads;
+    report->fallbacks.frames = counts.fallback_reads;
+    if (counts.fallback_reads > 0) {
+        report->fallbacks.busy = (double)counts.helper.busy_ns / 1e9 / report->wall_s;
+        report->fallbacks.each_s = (double)counts.helper.busy_ns / 1e9 / (double)counts.fallback_reads;
+        report->fallbacks.waiting = (double)counts.helper.wait_ns / 1e9 / report->wall_s;
+    }
     report->chunks = counts.chunks;
 }
 
