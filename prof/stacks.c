@@ -3,6 +3,7 @@
 #include "prof/hash.h"
 #include "prof/track_priv.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unwind.h>
@@ -83,13 +84,32 @@ void weir_stacks_fork(enum weir_fork when)
 
 /* ---- unwinding ---- */
 
+/* GCC's unwinder, opened when the first stack is asked for, as glibc's backtrace does: programs need not link it. */
+static struct {
+    pthread_once_t once;
+    _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn each, void *user); /* NULL: there is none, and no stacks */
+    _Unwind_Word (*frame)(struct _Unwind_Context *context);
+    _Unwind_Ptr (*address)(struct _Unwind_Context *context);
+} unwinder = {.once = PTHREAD_ONCE_INIT};
+
+static void open_unwinder(void)
+{
+    void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return;
+    *(void **)&unwinder.frame = dlsym(library, "_Unwind_GetCFA");
+    *(void **)&unwinder.address = dlsym(library, "_Unwind_GetIP");
+    if (unwinder.frame && unwinder.address)
+        *(void **)&unwinder.backtrace = dlsym(library, "_Unwind_Backtrace");
+}
+
 /* A return address lies right below where the frame of the function that it returns to begins, on x86-64. Where it does
  * not, the stack is unwound each time. */
 static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *user)
 {
     struct walk *walk = user;
-    const char *frame = (const char *)_Unwind_GetCFA(context);
-    void *address = (void *)_Unwind_GetIP(context);
+    const char *frame = (const char *)unwinder.frame(context);
+    void *address = (void *)unwinder.address(context);
     if (frame <= walk->base && walk->n == 0)
         return _URC_NO_REASON; /* of the capture itself */
     if (!address || walk->n == WEIR_STACK_DEPTH)
@@ -120,7 +140,9 @@ __attribute__((noinline, no_sanitize_address, no_sanitize_thread)) static bool i
 static uint32_t unwind(struct weir_stacks_seen *all, struct seen *seen, const char *base)
 {
     struct walk walk = {.base = base, .known = true};
-    _Unwind_Backtrace(take_frame, &walk);
+    pthread_once(&unwinder.once, open_unwinder);
+    if (unwinder.backtrace)
+        unwinder.backtrace(take_frame, &walk);
     if (walk.n == 0)
         return 0;
     pthread_mutex_lock(&lock);
