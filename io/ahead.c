@@ -352,8 +352,12 @@ void weir_ahead_take(struct weir_ahead *a, uint64_t ticket, struct weir_ahead_ta
     /* Acquire: what was planned for the ticket. From now on nothing more is. */
     uint64_t seen = atomic_exchange_explicit(weir_ahead_bucket(a, ticket), weir_ahead_word(ticket, WEIR_AHEAD_NONE),
                                              memory_order_acquire);
+    int chain = weir_ahead_head_of(seen);
     if (weir_ahead_ticket_of(seen) == ticket)
-        taken->chain = weir_ahead_head_of(seen);
+        taken->chain = chain;
+    else
+        give_back_chain(a,
+                        &chain); /* of a ticket so much earlier or later that it shares the bucket: read when wanted */
     if (!a->ops->ring)
         give_back_chain(a, &taken->chain); /* the kernel has it */
 }

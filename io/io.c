@@ -135,6 +135,8 @@ int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t leng
 {
     const struct weir_extent extent = {file, offset, length};
     int entry = reader->ahead ? weir_ahead_find(reader->ahead, &reader->taken, &extent) : -1;
+    if (entry >= 0 && weir_file_set_is_spoiled(reader->set, file))
+        entry = -1;
     int rc = entry >= 0 ? wait_timed(reader->ahead, entry, data) : -1;
     if (rc < 0) { /* what was read ahead together fails together: only this extent's own error counts */
         entry = -1;

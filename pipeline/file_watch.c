@@ -114,17 +114,22 @@ int weir_file_watch_error(struct weir_file_watch *watch, struct weir_err *err)
 {
     if (!atomic_load_explicit(&watch->has_err, memory_order_acquire))
         return 0;
+    if (!watch->started) /* nobody writes any more */
+        return weir_err_set(err, watch->err.code, "%s", watch->err.text);
     pthread_mutex_lock(&watch->lock);
     int rc = weir_err_set(err, watch->err.code, "%s", watch->err.text);
     pthread_mutex_unlock(&watch->lock);
     return rc;
 }
 
-int weir_file_watch_wait(struct weir_file_watch *watch, struct weir_err *err)
+int weir_file_watch_wait(struct weir_file_watch *watch, const _Atomic bool *stopped, struct weir_err *err)
 {
+    enum { LOOK_NS = 100 * 1000 * 1000 }; /* who stops the loader may be a signal's handler, which wakes nobody */
+    if (!watch->started)
+        return weir_file_watch_error(watch, err);
     pthread_mutex_lock(&watch->lock);
-    while (watch->checked < watch->asked)
-        pthread_cond_wait(&watch->done, &watch->lock);
+    while (watch->checked < watch->asked && !atomic_load_explicit(stopped, memory_order_relaxed))
+        weir_cond_wait_ns(&watch->done, &watch->lock, LOOK_NS);
     pthread_mutex_unlock(&watch->lock);
     return weir_file_watch_error(watch, err);
 }

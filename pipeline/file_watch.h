@@ -39,8 +39,8 @@ void weir_file_watch_stop(struct weir_file_watch *watch);
 void weir_file_watch_ask(struct weir_file_watch *watch);
 /* The error of a check so far, 0 when there is none. */
 int weir_file_watch_error(struct weir_file_watch *watch, struct weir_err *err);
-/* The same once every check that was asked for has been made. */
-int weir_file_watch_wait(struct weir_file_watch *watch, struct weir_err *err);
+/* The same once every check that was asked for has been made, or *stopped is set. */
+int weir_file_watch_wait(struct weir_file_watch *watch, const _Atomic bool *stopped, struct weir_err *err);
 
 /* For a file of which a read or a frame just failed: whether it changed, with what is different. Then it is counted and
  * listed, once; the error is the frame's. Any thread. */

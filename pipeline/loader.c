@@ -483,7 +483,7 @@ static bool is_over(struct weir_loader *loader, int *rc, struct weir_err *err)
     }
     if (loader->next < s->total)
         return atomic_load_explicit(&s->slots.stop, memory_order_relaxed);
-    *rc = weir_file_watch_wait(&s->watch, err);
+    *rc = weir_file_watch_wait(&s->watch, &s->slots.stop, err);
     return true;
 }
 
