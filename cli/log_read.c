@@ -291,7 +291,7 @@ static void read_source(struct place *place, const json_t *from, struct weir_rep
 
 static void read_call(struct place *place, const json_t *from, struct weir_report_call *call)
 {
-    char what[16];
+    char what[16] = "";
     get_text(place, from, "what", what, sizeof what);
     call->decode = strcmp(what, "decode") == 0;
     call->s = get_double(place, from, "s", 0);

@@ -26,7 +26,7 @@ static void on_end_by_library(void)
     _exit(1);
 }
 
-/* malloc leaves ENOMEM in errno. Any other crash is left to who had the signal before: it comes again. */
+/* malloc leaves ENOMEM in errno. Any other crash, and a signal that somebody sent, is left to who had it before. */
 static void on_crash(int number)
 {
     static const char line[] = "weir: out of memory, and a library crashed over it; free some memory, or raise this "
@@ -39,6 +39,7 @@ static void on_crash(int number)
     for (int i = 0; i < CRASHES; i++)
         if (crashes[i] == number)
             sigaction(number, &before[i], NULL);
+    raise(number); /* when this handler is left */
 }
 
 int weir_no_memory_end(int status)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* off_ns: of it, not on a core. */
 static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_ns, uint64_t off_ns)
@@ -55,12 +56,8 @@ static void view_switches(struct weir_thread *t, struct open_view *view)
     weir_switches_peek(&t->switches, now_ticks, now_ns, view_off, view);
 }
 
-/* One try at a consistent copy of the open zones and the self times of the closed ones. */
-static bool view_try(struct weir_thread *t, struct open_view *view)
+static void view_copy(struct weir_thread *t, struct open_view *view)
 {
-    uint32_t before = atomic_load_explicit(&t->version, memory_order_acquire);
-    if (before & 1)
-        return false;
     view->depth = (int)(atomic_load_explicit(&t->top, memory_order_acquire) - t->open);
     view->depth = view->depth < WEIR_DEPTH_MAX ? view->depth : WEIR_DEPTH_MAX;
     for (int i = 0; i < view->depth; i++) {
@@ -81,16 +78,37 @@ static bool view_try(struct weir_thread *t, struct open_view *view)
     view->ticks = weir_clock_ticks();
     uint64_t end_ns = get(&t->detached_ns);
     view->wall_ns = (end_ns ? end_ns : weir_clock_monotonic_ns()) - t->attached_ns;
+}
+
+/* One try at a consistent copy of the open zones and the self times of the closed ones. */
+static bool view_try(struct weir_thread *t, struct open_view *view)
+{
+    uint32_t before = atomic_load_explicit(&t->version, memory_order_acquire);
+    if (before & 1)
+        return false;
+    view_copy(t, view);
     atomic_thread_fence(memory_order_acquire); /* the copies above happen before the second look at the version */
     return atomic_load_explicit(&t->version, memory_order_relaxed) == before;
+}
+
+/* A writer is inside a change for some ns at a time, but may lose its core there: for up to a second it is waited for.
+ * Then the copy is of a moment in between. */
+static void view_take(struct weir_thread *t, struct open_view *view)
+{
+    enum { TRIES_AT_ONCE = 1000, TRIES = TRIES_AT_ONCE + 20000, PAUSE_NS = 50000 };
+    for (int tries = 0; tries < TRIES; tries++) {
+        if (view_try(t, view))
+            return;
+        if (tries >= TRIES_AT_ONCE)
+            nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+    }
+    view_copy(t, view);
 }
 
 static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
 {
     struct open_view view = {0};
-    for (int tries = 0; tries < 100000 && !view_try(t, &view); tries++)
-        continue; /* a writer is inside a change for some ns at a time; a copy that raced 100,000 times is used as it is
-                   */
+    view_take(t, &view);
     memset(stats, 0, sizeof *stats);
     memcpy(stats->name, t->name, sizeof stats->name);
     stats->role = t->role;
@@ -172,9 +190,10 @@ static void machine_read(const struct weir_recorder *recorder, struct weir_snaps
     struct weir_machine_time machine;
     weir_throttling_read(&throttling, "");
     weir_machine_time_read(&machine, "");
-    if (throttling.throttled_ns > recorder->throttling_opened.throttled_ns)
+    if (recorder->throttling_opened.known && throttling.throttled_ns > recorder->throttling_opened.throttled_ns)
         snapshot->throttled_ns = throttling.throttled_ns - recorder->throttling_opened.throttled_ns;
-    if (machine.busy <= recorder->machine_opened.busy || machine.steal < recorder->machine_opened.steal)
+    if (recorder->machine_opened.busy == 0 || machine.busy <= recorder->machine_opened.busy ||
+        machine.steal < recorder->machine_opened.steal)
         return;
     snapshot->machine_busy = machine.busy - recorder->machine_opened.busy;
     snapshot->machine_steal = machine.steal - recorder->machine_opened.steal;
@@ -244,8 +263,8 @@ void weir_stage_stats_subtract(struct weir_stage_stats *to, const struct weir_st
 {
     bool whole = then->count == 0;
     to->count -= then->count;
-    to->total_ns -= then->total_ns;
-    to->self_ns -= then->self_ns;
+    subtract(&to->total_ns, then->total_ns);
+    subtract(&to->self_ns, then->self_ns);
     subtract(&to->measured, then->measured);
     subtract(&to->measured_ns, then->measured_ns);
     subtract(&to->off_ns, then->off_ns);
@@ -284,6 +303,7 @@ static void thread_subtract(struct weir_thread_stats *to, const struct weir_thre
     subtract(&to->wait_cpu_ns, then->wait_cpu_ns);
     subtract(&to->other_cpu_ns, then->other_cpu_ns);
     subtract(&to->delay_ns, then->delay_ns);
+    to->delay_known &= then->delay_known;
     subtract(&to->zones, then->zones);
     subtract(&to->too_deep, then->too_deep);
 }
@@ -324,9 +344,7 @@ void weir_snapshot_free(struct weir_snapshot **snapshot)
 static void open_zones_of(struct weir_thread *t, weir_open_fn *each, void *user)
 {
     struct open_view view = {0};
-    int tries = 0;
-    while (tries++ < 100000 && !view_try(t, &view))
-        continue;
+    view_take(t, &view);
     for (int i = 0; i < view.depth; i++)
         each(user, t->tid, t->name, (weir_name)view.stage[i], view.start[i]);
 }

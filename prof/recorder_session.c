@@ -36,10 +36,12 @@ void weir_recorders_fork(enum weir_fork when)
         else
             pthread_mutex_unlock(&r->lock);
     }
+    /* The kernel's rings are not there either. */
+    for (struct weir_recorder *r = when == WEIR_FORK_CHILD ? weir_recorders : NULL; r; r = r->next)
+        for (int i = 0; i < r->n_threads; i++)
+            weir_switches_forget(&r->threads[i]->switches);
     if (when == WEIR_FORK_CHILD)
         weir_recorders = NULL;
-    if (when == WEIR_FORK_CHILD && weir_thread_self)
-        weir_switches_forget(&weir_thread_self->switches);
     if (when != WEIR_FORK_PREPARE)
         pthread_mutex_unlock(&weir_recorders_lock);
 }

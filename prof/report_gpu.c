@@ -111,9 +111,10 @@ void weir_report_gpu_en(FILE *out, const struct weir_report_gpu *gpu)
         fprintf(out, ", %.1f %% of their time beside steps", 100 * gpu->overlap);
     fprintf(out, ", the step's stream waited %.3f s for batches%s\n", gpu->stall_s,
             gpu->sync_steps ? "; each step was waited for before the next (--sync-steps)" : "");
-    fputs("  gpu- rows last from event to event, queueing on the GPU included; CUDA total of a profile's averages is the "
-          "work alone\n",
-          out);
+    fputs(
+        "  gpu- rows last from event to event, queueing on the GPU included; CUDA total of a profile's averages is the "
+        "work alone\n",
+        out);
     print_decode_en(out, &gpu->decode);
 }
 

@@ -10,7 +10,8 @@ bool weir_run_delay_ns(pid_t tid, uint64_t *delay_ns)
     FILE *f = fopen(path, "re");
     if (!f)
         return false;
-    bool ok = fscanf(f, "%*u %" SCNu64, delay_ns) == 1;
+    uint64_t run_ns; /* 0 on a kernel that does not keep these */
+    bool ok = fscanf(f, "%" SCNu64 " %" SCNu64, &run_ns, delay_ns) == 2 && run_ns > 0;
     fclose(f);
     return ok;
 }

@@ -174,8 +174,8 @@ static void walk(struct walk *w, uint64_t tail, uint64_t head)
         return; /* of somebody who looks while the owner reads */
     while (head - tail >= sizeof record) {
         copy_out(w, tail, &record, sizeof record);
-        if (record.header.size < sizeof record.header)
-            return;
+        if (record.header.size < sizeof record.header || record.header.size > head - tail)
+            return; /* the kernel has written over it meanwhile */
         if (record.header.type == PERF_RECORD_SWITCH)
             walk_one(w, &record);
         else if (record.header.type == PERF_RECORD_LOST)
@@ -205,8 +205,8 @@ static void make_up(struct weir_switches *s, struct walk *w, struct sum *sum)
     uint64_t cpu = (uint64_t)((double)cpu_ns / weir_clock_ns_per_tick());
     uint64_t known = cpu + s->off_ticks + sum->ticks, all = now - s->sync_ticks;
     uint64_t start = w->out ? w->out : w->last, missing = all > known ? all - known : 0;
-    if (start && missing > 0)
-        w->off(w->user, start, start + missing < now ? start + missing : now, w->preempted);
+    if (start && missing > 0) /* why it was off is lost with the records */
+        w->off(w->user, start, start + missing < now ? start + missing : now, false);
     sync_with_cpu_clock(s, now);
     sum->ticks = 0;
 }
