@@ -92,7 +92,7 @@ static int check(struct weir_inside *inside, const char *path, int folder, const
     parent[name - path] = '\0';
     bool known = real_path(file, path, real), in_folder = real_path(folder, *parent ? parent : ".", above);
     free(parent);
-    size_t length = strlen(above);
+    size_t length = in_folder ? strlen(above) : 0;
     if (in_folder && length + 1 < sizeof above) { /* the folder itself is below itself here */
         above[length] = '/';
         above[length + 1] = '\0';
