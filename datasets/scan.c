@@ -146,7 +146,7 @@ static int walk_folder(struct walk *walk, int parent, const char *name, const ch
     int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
     bool enter = fd >= 0 && fstat(fd, &st) == 0;
     int rc = enter ? 0 : leave_out(walk, path, errno, "folder cannot be read");
-    enter = enter && !is_above(walk, &st, depth < DEPTH_MAX ? depth : DEPTH_MAX + 1);
+    enter = enter && !is_above(walk, &st, depth <= DEPTH_MAX ? depth : DEPTH_MAX + 1);
     if (enter && depth > DEPTH_MAX) {
         rc = leave_out(walk, path, 0, "lies more than 16 folders deep; give a folder closer to the episodes");
         enter = false;
