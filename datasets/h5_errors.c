@@ -30,6 +30,7 @@ const char *weir_h5_library_says(char text[256])
  * thread as well. */
 static _Thread_local int machine_code;
 static _Thread_local bool malloc_failed;
+static _Thread_local char machine_file[512]; /* that it happened to, when it is not the one that is read */
 
 /* EAGAIN is a lock that a writer holds: the library starts no threads. */
 static bool is_machines(int number)
@@ -76,8 +77,17 @@ void weir_h5_watch_errors(void)
 {
     machine_code = 0;
     malloc_failed = false;
+    machine_file[0] = '\0';
     errno = 0;
     H5Eset_auto2(H5E_DEFAULT, on_library_error, NULL); /* per thread; nothing is printed: errors are reported by us */
+}
+
+void weir_h5_note_error(int number, const char *file)
+{
+    if (machine_code != 0 || !is_machines(number))
+        return;
+    machine_code = -number;
+    snprintf(machine_file, sizeof machine_file, "%s", file ? file : "");
 }
 
 int weir_h5_machine_error(struct weir_err *err)
@@ -87,11 +97,12 @@ int weir_h5_machine_error(struct weir_err *err)
         return 0;
     if (err)
         *err = WEIR_ERR_NONE;
-    return weir_err_set(err, machine_code, "%s (%s), in the HDF5 helper process; %s",
+    return weir_err_set(err, machine_code, "%s%s%s (%s), in the HDF5 helper process; %s",
                         machine_code == -ENOMEM               ? "out of memory"
                         : weir_is_storage_error(machine_code) ? "the storage failed to read the file"
                                                               : "what the file consists of cannot be opened",
-                        strerror(-machine_code), weir_open_advice(machine_code));
+                        machine_file[0] ? ": " : "", machine_file, strerror(-machine_code),
+                        weir_open_advice(machine_code));
 }
 
 bool weir_h5_malloc_failed(void)

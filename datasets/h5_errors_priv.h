@@ -13,6 +13,9 @@ int weir_h5_start(void);
 /* From now on calls that fail are looked at, and nothing is printed. What was found before, and errno, is forgotten. */
 void weir_h5_watch_errors(void);
 
+/* A system call of the file driver failed with this number (positive) for a file that an object names (or NULL: the one
+ * that is read): a reason of the machine's is found, whatever the library makes of it. */
+void weir_h5_note_error(int number, const char *file);
 /* Whether a call since then failed for a reason that is not the file's: memory, the storage, a limit. Then what was
  * found may be a part only, whatever the calls returned, and what they said may be wrong: -errno, and err (or NULL) is
  * set anew. Else 0. */

@@ -1,5 +1,6 @@
 /* A file driver of the HDF5 library that opens regular files only, and only where weir_h5_inside lets it. Reads as the
  * library's own default driver does. */
+#include "datasets/h5_errors_priv.h"
 #include "datasets/h5_guard_priv.h"
 
 #include <errno.h>
@@ -23,11 +24,15 @@ struct guarded {
     haddr_t end_of_allocation, end_of_file;
     dev_t device;
     ino_t inode;
+    char name[]; /* "" for the file that is read */
 };
 
-/* As the library's own driver words it: h5_errors.c looks for the number. What was refused is no system's error. */
-static void say(const char *what, int code)
+/* As the library's own driver words it. The error is noted as well: where the library looks for virtual sources, it
+ * takes a failure for the end of a series and forgets the reason. What was refused is no system's error. */
+static void say(const char *what, int code, const char *name)
 {
+    if (code != EPERM)
+        weir_h5_note_error(code, name);
     H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_VFL, H5E_CANTOPENFILE,
              code == EPERM ? "%s: code %d, '%s'" : "%s: errno = %d, error message = '%s'", what, code, strerror(code));
 }
@@ -37,19 +42,21 @@ static H5FD_t *guard_open(const char *name, unsigned flags, hid_t access, haddr_
     (void)access;
     (void)max;
     struct stat st;
-    struct guarded *file = calloc(1, sizeof *file);
+    const char *other = strcmp(name, weir_h5_inside.episode) == 0 ? "" : name;
+    struct guarded *file = calloc(1, sizeof *file + strlen(other) + 1);
     if (!file) {
-        say("unable to open file", ENOMEM);
+        say("unable to open file", ENOMEM, NULL);
         return NULL;
     }
     file->fd = flags & (H5F_ACC_TRUNC | H5F_ACC_CREAT) ? -EROFS : weir_inside_open(&weir_h5_inside, name);
     if (file->fd < 0 || fstat(file->fd, &st) != 0) {
-        say("unable to open file", file->fd < 0 ? -file->fd : errno);
+        say("unable to open file", file->fd < 0 ? -file->fd : errno, other);
         if (file->fd >= 0)
             close(file->fd);
         free(file);
         return NULL;
     }
+    memcpy(file->name, other, strlen(other) + 1);
     file->end_of_file = (haddr_t)st.st_size;
     file->device = st.st_dev;
     file->inode = st.st_ino;
@@ -119,7 +126,7 @@ static herr_t guard_read(H5FD_t *library, H5FD_mem_t type, hid_t transfer, haddr
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0) {
-            say("file read failed", errno);
+            say("file read failed", errno, file->name);
             return -1;
         }
         if (got == 0) { /* the library asks for a little more than there is */
@@ -148,7 +155,7 @@ static herr_t guard_lock(H5FD_t *library, hbool_t exclusive)
     const struct guarded *file = (const struct guarded *)library;
     if (flock(file->fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno == ENOSYS)
         return 0;
-    say("unable to lock file", errno);
+    say("unable to lock file", errno, file->name);
     return -1;
 }
 

@@ -26,6 +26,11 @@ struct weir_h5_read {
 int weir_h5_read_selected(const struct weir_h5_read *read, int64_t dataset, int64_t space, int64_t memory, void *buffer,
                           struct weir_err *err);
 
+/* The library shortens a virtual dataset whose unlimited mappings have a source that does not open. 0 when those that
+ * grow all open, and the part after the last of each numbered series is absent or opens; else -errno with the source's
+ * name. A part that is absent cannot be told from the end of its series. path: for messages. */
+int weir_h5_check_extent(const char *path, int64_t dataset, struct weir_err *err);
+
 /* Looks at what an external or virtual dataset names, so that weir_h5_inside refuses it before anything is read. */
 void weir_h5_look_outside(int64_t dataset);
 

@@ -333,10 +333,22 @@ static int dataset_open(struct weir_h5 *h5, const char *path, struct open_datase
     return rc;
 }
 
+/* Its shape is one to go by, also where the library works it out of what others hold. */
+static int dataset_open_whole(struct weir_h5 *h5, const char *path, struct open_dataset *d, struct weir_err *err)
+{
+    int rc = dataset_open(h5, path, d, err);
+    if (rc < 0 || H5Pget_layout(d->plist) != H5D_VIRTUAL)
+        return rc;
+    rc = weir_h5_check_extent(d->path, d->id, err);
+    if (rc < 0)
+        dataset_close(d);
+    return rc;
+}
+
 int weir_h5_shape(struct weir_h5 *h5, const char *path, struct weir_h5_shape *shape, struct weir_err *err)
 {
     struct open_dataset d;
-    int rc = dataset_open(h5, path, &d, err);
+    int rc = dataset_open_whole(h5, path, &d, err);
     if (rc < 0)
         return rc;
     *shape = d.shape;
@@ -369,7 +381,7 @@ int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, st
 {
     *values = NULL;
     struct open_dataset d;
-    int rc = dataset_open(h5, path, &d, err);
+    int rc = dataset_open_whole(h5, path, &d, err);
     if (rc < 0)
         return rc;
     *shape = d.shape;
@@ -484,7 +496,7 @@ int weir_h5_describe(struct weir_h5 *h5, const char *path, struct weir_h5_descri
 {
     *out = (struct weir_h5_description){0};
     struct open_dataset d;
-    int rc = dataset_open(h5, path, &d, err);
+    int rc = dataset_open_whole(h5, path, &d, err);
     if (rc < 0)
         return rc;
     rc = describe(h5, d.path, &d, out, err);

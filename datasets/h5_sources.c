@@ -81,11 +81,13 @@ static int no_source(const struct weir_h5_read *read, const struct source *sourc
                         source->file, why);
 }
 
+static const char is_missing[] = "is missing: there is no such file";
+
 /* The file of a mapping; negative with why. */
 static hid_t open_file(hid_t dataset, const char *name, char why[512])
 {
     char from[WEIR_INSIDE_PATH_MAX], path[WEIR_INSIDE_PATH_MAX], text[256];
-    snprintf(why, 512, "is missing: there is no such file");
+    snprintf(why, 512, "%s", is_missing);
     if (strcmp(name, ".") == 0)
         return H5Iget_file_id(dataset);
     hid_t file = H5I_INVALID_HID;
@@ -258,7 +260,9 @@ static int read_numbered(struct reading *r, const struct source *source, struct 
         return 0;
     hsize_t first = r->from[along] < start + block ? 0 : (r->from[along] - start - block) / stride;
     hsize_t last = (r->to[along] - start) / stride;
-    struct source *one = last - first < BLOCKS_MAX ? malloc(sizeof *one) : NULL;
+    if (last - first >= BLOCKS_MAX)
+        return weir_err_set(r->err, -EBADMSG, "%s: has too many mappings; repair or remove the file", r->read->path);
+    struct source *one = malloc(sizeof *one);
     int rc = one ? 0 : weir_err_set(r->err, -ENOMEM, "%s: out of memory", r->read->path);
     for (hsize_t i = first; i <= last && rc == 0; i++) {
         extent.start[along] = start + i * stride;
@@ -429,6 +433,91 @@ int weir_h5_read_selected(const struct weir_h5_read *read, int64_t dataset, int6
                           struct weir_err *err)
 {
     return read_at_depth(read, (hid_t)dataset, (hid_t)space, (hid_t)memory, buffer, 0, err);
+}
+
+/* ---- what the library would not miss ---- */
+
+/* The file and the dataset of the first part that the extent has not whole: absent, or else to be opened. */
+static int check_next(const struct weir_h5_read *read, hid_t dataset, const struct source *source,
+                      const struct extent *extent, int along, hsize_t end, struct weir_err *err)
+{
+    hsize_t start = extent->start[along], stride = extent->stride[along], block = extent->block[along];
+    if (extent->count[along] != H5S_UNLIMITED || stride == 0 || block > stride || start >= H5S_UNLIMITED - block)
+        return 0;
+    hsize_t next = end < start + block ? 0 : (end - start - block) / stride + 1;
+    struct source *one = malloc(sizeof *one);
+    if (!one)
+        return weir_err_set(err, -ENOMEM, "%s: out of memory", read->path);
+    char why[512];
+    int rc = 0;
+    bool named = numbered(source->file, next, one->file) && numbered(source->dataset, next, one->dataset);
+    hid_t file = named ? open_file(dataset, one->file, why) : H5I_INVALID_HID;
+    bool absent =
+        !named || (file < 0 && strncmp(why, is_missing, strlen(is_missing)) == 0) ||
+        (file >= 0 && strcmp(one->dataset, source->dataset) != 0 && H5Lexists(file, one->dataset, H5P_DEFAULT) <= 0);
+    hid_t opened = file < 0 || absent ? H5I_INVALID_HID : H5Dopen2(file, one->dataset, H5P_DEFAULT);
+    if (!absent && opened < 0)
+        rc = no_source(read, one, file < 0 ? why : "cannot be opened: its file has no such dataset", err);
+    if (opened >= 0)
+        H5Dclose(opened);
+    if (file >= 0)
+        H5Fclose(file);
+    free(one);
+    return rc;
+}
+
+static int check_extent(const struct weir_h5_read *read, hid_t dataset, int depth, struct weir_err *err);
+
+static int check_mapping(const struct weir_h5_read *read, hid_t dataset, hid_t plist, size_t i, struct source *source,
+                         const hsize_t *dims, int depth, struct weir_err *err)
+{
+    struct extent extent, other;
+    hid_t from = as_hyperslab(H5Pget_virtual_vspace(plist, i)), to = H5Pget_virtual_srcspace(plist, i), opened;
+    int along = is_hyperslab(from) ? unlimited(from, &extent) : -1, rc = 0;
+    if (along >= 0 && to >= 0 && get_names(plist, i, source)) {
+        if (unlimited(to, &other) < 0) {
+            rc = check_next(read, dataset, source, &extent, along, dims[along], err);
+        } else {
+            rc = open_source(read, dataset, source, &opened, err);
+            if (rc == 0)
+                rc = check_extent(read, opened, depth + 1, err);
+            if (opened >= 0)
+                H5Dclose(opened);
+        }
+    }
+    close_space(from);
+    close_space(to);
+    return rc;
+}
+
+static int check_extent(const struct weir_h5_read *read, hid_t dataset, int depth, struct weir_err *err)
+{
+    hsize_t dims[H5S_MAX_RANK] = {0};
+    size_t n = 0;
+    int rc = 0;
+    hid_t plist = H5Dget_create_plist(dataset), space = H5I_INVALID_HID;
+    struct source *source = malloc(sizeof *source);
+    bool is_virtual = plist >= 0 && depth <= DEPTH_MAX && H5Pget_layout(plist) == H5D_VIRTUAL;
+    if (is_virtual)
+        space = H5Dget_space(dataset);
+    if (!source)
+        rc = weir_err_set(err, -ENOMEM, "%s: out of memory", read->path);
+    else if (is_virtual &&
+             (space < 0 || H5Sget_simple_extent_dims(space, dims, NULL) < 0 || H5Pget_virtual_count(plist, &n) < 0))
+        rc = fail(read, err, "its mappings cannot be read");
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = check_mapping(read, dataset, plist, i, source, dims, depth, err);
+    free(source);
+    close_space(space);
+    if (plist >= 0)
+        H5Pclose(plist);
+    return rc;
+}
+
+int weir_h5_check_extent(const char *path, int64_t dataset, struct weir_err *err)
+{
+    const struct weir_h5_read read = {.path = path};
+    return check_extent(&read, (hid_t)dataset, 0, err);
 }
 
 static void look_at_sources(hid_t dataset, hid_t plist)

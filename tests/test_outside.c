@@ -273,6 +273,85 @@ Test(outside, virtual_state_refuses_the_episode)
     weir_dataset_close(&dataset);
 }
 
+/* An unlimited mapping of the dataset's rows, block at a time, to rows of the sources' own (fixed when numbered). */
+static void put_unlimited(hid_t file, const char *key, hid_t type, int rank, const hsize_t *row, const char *source)
+{
+    bool is_numbered = strchr(source, '%');
+    hsize_t dims[4] = {1, row[1], row[2], row[3]}, most[4] = {H5S_UNLIMITED, row[1], row[2], row[3]};
+    hsize_t count[4] = {H5S_UNLIMITED, 1, 1, 1};
+    hid_t plist = fine(H5Pcreate(H5P_DATASET_CREATE)), from = fine(H5Screate_simple(rank, dims, most));
+    hid_t to = fine(H5Screate_simple(rank, dims, most));
+    cr_assert_geq(H5Sselect_hyperslab(from, H5S_SELECT_SET, none, dims, count, dims), 0);
+    if (is_numbered)
+        H5Sselect_all(to);
+    else
+        cr_assert_geq(H5Sselect_hyperslab(to, H5S_SELECT_SET, none, dims, count, dims), 0);
+    cr_assert_geq(H5Pset_virtual(plist, from, source, key, to), 0);
+    H5Ldelete(file, key, H5P_DEFAULT);
+    H5Dclose(fine(H5Dcreate2(file, key, type, from, H5P_DEFAULT, plist, H5P_DEFAULT)));
+    H5Sclose(from);
+    H5Sclose(to);
+    H5Pclose(plist);
+}
+
+static const char *part(int i)
+{
+    char name[32];
+    snprintf(name, sizeof name, "d/part_%d.part", i);
+    return fixture_path(name);
+}
+
+/* All of an episode comes from d/part_0.part to d/part_5.part, a step each; or as much as d/part_0.part has. */
+static void unlimited_episode(const char *source, int parts, uint64_t steps)
+{
+    static const char *const cameras[] = {"/observations/images/top", "/observations/images/wrist"};
+    static const char *const states[] = {"/observations/qpos", "/action"};
+    const char *path = episode();
+    const double values[STEPS * 4] = {1};
+    hid_t file = fine(H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT));
+    for (int c = 0; c < 2; c++) {
+        put_unlimited(file, cameras[c], H5T_NATIVE_UINT8, 4, (hsize_t[]){1, H, W, 3}, source);
+        put_unlimited(file, states[c], H5T_IEEE_F32LE, 2, (hsize_t[4]){1, 4}, source);
+    }
+    H5Fclose(file);
+    for (int i = 0; i < parts; i++) {
+        file = fine(H5Fcreate(part(i), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+        for (int c = 0; c < 2; c++)
+            put_frames(file, cameras[c], steps, i, H5P_DEFAULT);
+        H5Fclose(file);
+        for (int c = 0; c < 2; c++)
+            h5fx_put(part(i), states[c], "f32", 2, (uint64_t[]){steps, 4}, values);
+    }
+}
+
+static void expect_steps(int steps)
+{
+    struct weir_dataset *dataset = open_it(false);
+    cr_assert_eq(weir_dataset_steps(dataset, 0), steps);
+    weir_dataset_close(&dataset);
+}
+
+/* The library makes the whole episode shorter by what a source that does not open would have. */
+Test(outside, unlimited_mappings_are_not_cut_short)
+{
+    unlimited_episode("part_%b.part", STEPS, 1);
+    expect("numbered", "012345", "");
+    replace_with_text(part(STEPS - 1));
+    bad_input_try("the last is no HDF5 file", fixture_path("d"),
+                  bad_stops(-EBADMSG, "part_5.part cannot be read", NULL));
+    unlink(part(STEPS - 1));
+    expect_steps(STEPS - 1); /* where a series ends, nothing says */
+    source_file("d/part_5.part", "/x/frames", 1, 0);
+    bad_input_try("another file of that name", fixture_path("d"),
+                  bad_stops(-EBADMSG, "part_5.part", "has no such dataset"));
+    unlimited_episode("part_0.part", 1, STEPS);
+    expect("growing", "012345", "");
+    truncate(part(0), (off_t)h5fx_file_bytes(part(0)) - 40);
+    bad_input_try("cut", fixture_path("d"), bad_stops(-EBADMSG, "part_0.part cannot be read", NULL));
+    unlink(part(0));
+    bad_input_try("missing", fixture_path("d"), bad_stops(-EBADMSG, "part_0.part is missing", NULL));
+}
+
 /* ---- files outside the folder ---- */
 
 static hid_t external_list(const char *name)
