@@ -481,7 +481,8 @@ Test(outside, external_files_that_are_missing_or_cut)
 
 Test(outside, virtual_sources_that_are_not_as_they_were)
 {
-    const char *b = strdup(fixture_path("d/b.part"));
+    char b[512];
+    snprintf(b, sizeof b, "%s", fixture_path("d/b.part"));
     episode();
     expect("all there", "012345", "");
     truncate(b, (off_t)h5fx_file_bytes(b) - 40);

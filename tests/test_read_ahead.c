@@ -255,11 +255,11 @@ Test(read_ahead, what_was_used_is_said)
         config.num_workers = 2;
         struct weir_loader_counts counts = {0};
         for (int tries = 0; tries < 100 && counts.ahead_reads == 0; tries++) {
+            weir_loader_close(&loader);
             loader = fixture_loader(&config);
             run_at_leisure(loader);
             weir_loader_facts(loader, &facts);
             weir_loader_counts(loader, &counts, false);
-            weir_loader_close(&loader);
         }
         cr_assert_str_eq(facts.io_used, "uring");
         cr_assert_str_empty(facts.io_why);
@@ -268,6 +268,7 @@ Test(read_ahead, what_was_used_is_said)
         cr_assert_gt(strlen(facts.io_features), 0);
         cr_assert_eq(counts.reads, 2 * 2 * EPISODES * STEPS);
         cr_assert_gt(counts.ahead_reads, 0);
+        weir_loader_close(&loader);
     }
 }
 
