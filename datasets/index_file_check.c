@@ -1,5 +1,5 @@
-/* Whether an episode that an index file describes can be what a recording is, as far as its own numbers and the file's
- * size tell: the hash of an index file says that it is whole, not who wrote it. */
+/* Whether an episode that an index file, or the HDF5 helper process, describes can be what a recording is, as far as
+ * its own numbers and the file's size tell: the hash of an index file says that it is whole, not who wrote it. */
 #include "datasets/blocks_priv.h"
 #include "datasets/index_file_priv.h"
 
@@ -25,7 +25,8 @@ static bool pixels_fit(const struct weir_track *track)
 static bool offsets_fit(const struct weir_track *track, uint64_t file_bytes)
 {
     for (int t = 0; t < track->frames; t++)
-        if (track->offsets[t] != UINT64_MAX && !inside(track->offsets[t], track->row_bytes, file_bytes))
+        if (track->offsets[t] != WEIR_CHUNK_NONE && track->offsets[t] != WEIR_CHUNK_BAD &&
+            !inside(track->offsets[t], track->row_bytes, file_bytes))
             return false;
     return track->rows != WEIR_ROWS_VLEN;
 }
@@ -35,6 +36,8 @@ static bool slots_fit(const struct weir_track *track, uint64_t file_bytes)
     for (int t = 0; t < track->frames; t++) {
         const struct weir_heap_slot *slot = &track->slots[t];
         uint64_t payload = atomic_load_explicit(&slot->payload, memory_order_relaxed);
+        if (slot->ref.address == WEIR_CHUNK_BAD && slot->ref.length == 1 && payload == 0)
+            continue; /* its reference is lost */
         if (slot->ref.address > file_bytes || (payload && !inside(payload, slot->ref.length, file_bytes)))
             return false;
     }
@@ -45,7 +48,8 @@ static bool blocks_fit(const struct weir_blocks *blocks, uint64_t file_bytes)
 {
     for (uint32_t i = 0; i < blocks->n_chunks; i++) {
         const struct weir_chunk *chunk = &blocks->chunks[i];
-        if (chunk->offset != WEIR_CHUNK_NONE && !inside(chunk->offset, chunk->bytes, file_bytes))
+        bool lost = chunk->offset == WEIR_CHUNK_BAD && chunk->bytes == 0;
+        if (chunk->offset != WEIR_CHUNK_NONE && !lost && !inside(chunk->offset, chunk->bytes, file_bytes))
             return false;
     }
     return weir_filters_can_undo(&blocks->filters);
@@ -71,10 +75,64 @@ static bool storage_fits(const struct weir_track *track, uint64_t file_bytes)
     return false;
 }
 
-bool weir_index_file_is_sane(const struct weir_episode *episode, uint64_t file_bytes)
+/* ---- before frames are placed ---- */
+
+/* A bool of another value must not be read as one. */
+static bool is_bool(const bool *value)
+{
+    unsigned char byte;
+    memcpy(&byte, value, 1);
+    return byte <= 1;
+}
+
+static bool bools_fit(const struct weir_h5_description *d)
+{
+    return is_bool(&d->other_file) && is_bool(&d->plain_sizes) && is_bool(&d->written) && is_bool(&d->filters_kept) &&
+           is_bool(&d->fill_is_zero) && is_bool(&d->fill_is_known) && is_bool(&d->has_probe) &&
+           is_bool(&d->shape.is_big_endian) && is_bool(&d->grid.filtered);
+}
+
+/* What is no grid of blocks is left to the library; one that is has the rows that were announced. */
+static bool grid_fits(const struct weir_track *track, const struct weir_h5_description *d)
+{
+    enum { REF_BYTES = 16 };
+    struct weir_blocks blocks = {.grid = d->grid};
+    if (d->layout != WEIR_H5_CHUNKED || !weir_blocks_init(&blocks))
+        return true;
+    uint64_t row_bytes = track->rows == WEIR_ROWS_VLEN ? REF_BYTES : track->row_bytes;
+    return blocks.row_bytes == row_bytes && d->grid.dims[0] >= (uint64_t)track->frames;
+}
+
+static bool description_fits(const struct weir_track *track, const struct weir_h5_description *d)
+{
+    return track->storage == WEIR_STORED_CONTIGUOUS && (unsigned)d->layout <= WEIR_H5_EXTERNAL && bools_fit(d) &&
+           d->shape.rank >= 0 && d->shape.rank <= WEIR_H5_RANK_MAX && d->grid.rank >= 0 &&
+           d->grid.rank <= WEIR_GRID_RANK_MAX && d->filters.n >= 0 && d->filters.n <= WEIR_FILTERS_MAX &&
+           grid_fits(track, d);
+}
+
+static bool shapes_fit(const struct weir_episode *episode)
 {
     bool sane = episode->n_tracks >= 1 && episode->qpos_dim <= DIM_MAX && episode->action_dim <= DIM_MAX;
     for (int i = 0; i < episode->n_tracks && sane; i++)
-        sane = pixels_fit(&episode->tracks[i]) && storage_fits(&episode->tracks[i], file_bytes);
+        sane = pixels_fit(&episode->tracks[i]);
+    return sane;
+}
+
+bool weir_described_is_sane(const struct weir_episode *episode, const struct weir_h5_description *descriptions)
+{
+    bool sane = shapes_fit(episode);
+    for (int i = 0; i < episode->n_tracks && sane; i++)
+        sane = description_fits(&episode->tracks[i], &descriptions[i]);
+    return sane;
+}
+
+/* ---- all ---- */
+
+bool weir_index_file_is_sane(const struct weir_episode *episode, uint64_t file_bytes)
+{
+    bool sane = shapes_fit(episode);
+    for (int i = 0; i < episode->n_tracks && sane; i++)
+        sane = storage_fits(&episode->tracks[i], file_bytes);
     return sane;
 }

@@ -1,5 +1,6 @@
 #include "datasets/fork_server_priv.h"
 #include "datasets/h5_errors_priv.h"
+#include "datasets/index_file_priv.h"
 #include "datasets/librarian_priv.h"
 #include "datasets/record_priv.h"
 #include "prof/shortage.h"
@@ -450,22 +451,13 @@ int weir_librarian_row(struct weir_librarian *librarian, const struct weir_datas
 
 /* ---- descriptions ---- */
 
-static bool is_description(const struct weir_h5_description *d)
-{
-    return d->grid.rank >= 0 && d->grid.rank <= WEIR_GRID_RANK_MAX && d->shape.rank >= 0 &&
-           d->shape.rank <= WEIR_H5_RANK_MAX && d->filters.n >= 0 && d->filters.n <= WEIR_FILTERS_MAX;
-}
-
 static void get_described_episode(struct weir_record_cursor *c, struct weir_episode *episode,
                                   struct weir_h5_description **descriptions)
 {
     weir_record_episode(c, episode);
     size_t bytes = (size_t)episode->n_tracks * sizeof **descriptions;
     const struct weir_h5_description *sent = c->bad ? NULL : weir_record_get(c, bytes);
-    for (int i = 0; i < episode->n_tracks && sent; i++)
-        if (episode->tracks[i].storage != WEIR_STORED_CONTIGUOUS || !is_description(&sent[i]))
-            c->bad = true;
-    if (!sent || c->bad) {
+    if (!sent || !weir_described_is_sane(episode, sent)) {
         c->bad = true;
         return;
     }

@@ -1,5 +1,6 @@
 /* The index kept in a file: used when it still fits, written anew when it does not, and never believed blindly. */
 #include "datasets/dataset.h"
+#include "datasets/index_file_priv.h"
 #include "pipeline/fetch.h"
 #include "prof/hash.h"
 #include "tests/h5_fixture.h"
@@ -8,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <hdf5.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -244,6 +246,66 @@ Test(index_file, bad_episodes_are_looked_at_every_time)
         cr_assert_eq(weir_dataset_bad_episodes(dataset), 1);
         weir_dataset_close(&dataset);
     }
+}
+
+/* One address in the index of chunks leads out of the file: those frames are bad ones, the file's index is as good. */
+Test(index_file, a_bad_chunk_does_not_spoil_the_index)
+{
+    static const int with_chunks[] = {2, 6};
+    for (int i = 0; i < 2; i++) {
+        const char *path = episode_path(with_chunks[i]);
+        const uint64_t beyond = (uint64_t)1 << 40;
+        haddr_t address;
+        size_t n, found = 0;
+        uint8_t *bytes = read_file(path, &n);
+        hsize_t row[4] = {STEPS - 1}, stored;
+        unsigned mask;
+        hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+        hid_t frames = H5Dopen2(file, "/observations/images/cam", H5P_DEFAULT);
+        cr_assert_geq(H5Dget_chunk_info_by_coord(frames, row, &mask, &address, &stored), 0);
+        H5Dclose(frames);
+        H5Fclose(file);
+        for (size_t at = 0; at + 8 <= n; at++)
+            if (memcmp(bytes + at, &address, 8) == 0)
+                found = at;
+        free(bytes);
+        cr_assert_gt(found, 0);
+        h5fx_poke(path, found, &beyond, sizeof beyond);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct weir_dataset *dataset = open_dataset(index_path);
+        cr_assert_eq(weir_dataset_files_from_index(dataset), i ? EPISODES : 0);
+        weir_dataset_close(&dataset);
+    }
+}
+
+/* What a helper process with damaged memory may say: chunks with other rows than the camera's would be unpacked into
+ * frames that are smaller. */
+Test(index_file, descriptions_are_not_believed_either)
+{
+    struct weir_track track = {.width = 4, .height = 2, .frames = 6, .row_bytes = 24, .codec = "raw"};
+    const struct weir_episode episode = {.n_tracks = 1, .tracks = &track, .qpos_dim = 2, .action_dim = 2};
+    const struct weir_h5_description fine = {.layout = WEIR_H5_CHUNKED,
+                                             .grid = {4, {6, 2, 4, 3}, {1, 2, 4, 3}, {6, 2, 4, 3}, 1, false},
+                                             .shape = {.rank = 4}};
+    struct weir_h5_description said = fine;
+    const uint8_t no_bool = 7;
+    track.storage = WEIR_STORED_CONTIGUOUS;
+    track.rows = WEIR_ROWS_PIXELS;
+    cr_assert(weir_described_is_sane(&episode, &said));
+    said.grid.dims[1] = 3;
+    cr_assert_not(weir_described_is_sane(&episode, &said), "larger rows");
+    said = fine;
+    said.grid.dims[0] = 5;
+    cr_assert_not(weir_described_is_sane(&episode, &said), "fewer rows than frames");
+    said = fine;
+    memcpy(&said.grid.filtered, &no_bool, 1);
+    cr_assert_not(weir_described_is_sane(&episode, &said), "no bool");
+    said = fine;
+    said.filters.n = 9;
+    cr_assert_not(weir_described_is_sane(&episode, &said), "too many filters");
+    track.width = 5;
+    cr_assert_not(weir_described_is_sane(&episode, &fine), "pixels that do not make a row");
 }
 
 /* ---- damaged ---- */
