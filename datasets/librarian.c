@@ -23,9 +23,11 @@ enum {
     TEXT_MAX = 65536,
     CPU_S = 60, /* processor time for one question, and as much again for every 600 MB of the file */
     BYTES_PER_CPU_S = 10 * 1000 * 1000,
-    ANSWER_S = 600,     /* wall time: file systems may be slow */
-    LACKED_MEMORY = 77, /* the child's exit status: it ended, or crashed, because an allocation failed */
-    LIBRARY_ENDED = 255 /* HDF5 1.10 ends its process like this when it finds no memory to begin */
+    ANSWER_S = 600,       /* wall time: file systems may be slow */
+    LACKED_MEMORY = 77,   /* the child's exit status: it ended because an allocation failed */
+    CRASHED_LACKING = 78, /* it crashed after one failed */
+    PIECES = 8192,        /* of as many bytes: 64 MiB */
+    LIBRARY_ENDED = 255   /* HDF5 1.10 ends its process like this when it finds no memory to begin */
 };
 static const uint64_t ANSWER_MAX_BYTES = (uint64_t)8 << 30;
 static const size_t SPARE_BYTES = (size_t)256 << 20;
@@ -36,6 +38,7 @@ struct weir_librarian {
     bool allow_external;
     pid_t pid; /* 0 = none */
     int fd;
+    bool lacked, crashed; /* the last question: its process had no memory, or crashed for that */
 };
 
 enum { PATH, ROOT, KEY, CAMERAS, QPOS_KEYS, ACTION_KEYS, IMAGE_KEYS, TEXTS }; /* DESCRIBE: no key; ROW: no more */
@@ -44,6 +47,7 @@ struct question {
     uint32_t kind, text_bytes[TEXTS]; /* the texts follow, with their zeros; 0 bytes: none */
     uint64_t t, capacity;
     bool allow_ragged, tolerant, allow_external;
+    bool again;                    /* memory was lacking: is there any? */
     struct weir_dataset_file file; /* ROW; path is sent as text */
 };
 
@@ -124,10 +128,12 @@ static void limit_time(const char *path)
 
 /* The library follows a pointer from an allocation that failed, or finds its own state half made after one. errno is 0
  * when it is asked something, and malloc leaves ENOMEM in it. */
+static volatile sig_atomic_t was_asked; /* the library began without a crash; memory was there when asked again */
+
 static void on_crash(int number)
 {
     if (errno == ENOMEM)
-        _exit(LACKED_MEMORY);
+        _exit(was_asked ? CRASHED_LACKING : LACKED_MEMORY);
     signal(number, SIG_DFL);
     raise(number); /* once more, when this handler is left */
 }
@@ -217,7 +223,9 @@ static bool answer_describe(const struct child *child, const struct question *qu
     describe(&result, texts[PATH], &config);
     if (result.rc == 0)
         put_described(&w, &result);
-    struct answer reply = {.rc = w.full ? -ENOMEM : result.rc, .err = result.err, .bytes = w.full ? 0 : w.n};
+    if (w.full)
+        _exit(LACKED_MEMORY);
+    struct answer reply = {.rc = result.rc, .err = result.err, .bytes = w.n};
     bool fine = answer(child, &reply, w.bytes);
     free(w.bytes);
     weir_file_result_close(&result);
@@ -262,13 +270,14 @@ static int read_row(struct child *child, const struct question *question, const 
 static bool answer_row(struct child *child, const struct question *question, const char *path, const char *key)
 {
     static const uint64_t ROW_MAX_BYTES = (uint64_t)1 << 31;
-    struct answer reply = {.rc = -ENOMEM};
+    struct answer reply = {0};
     uint64_t capacity = question->capacity < ROW_MAX_BYTES ? question->capacity : ROW_MAX_BYTES;
     uint8_t *row = malloc(capacity ? capacity : 1);
     size_t length = 0;
-    if (row)
-        reply.rc = read_row(child, question, path, key, &reply.err, row, capacity, &length);
-    if (row && may_try_again(reply.rc, path)) {
+    if (!row)
+        _exit(LACKED_MEMORY);
+    reply.rc = read_row(child, question, path, key, &reply.err, row, capacity, &length);
+    if (may_try_again(reply.rc, path)) {
         struct weir_err again = WEIR_ERR_NONE;
         int rc = read_row(child, question, path, key, &again, row, capacity, &length);
         if (rc < 0 && rc != -ENOSPC && weir_h5_malloc_failed())
@@ -287,6 +296,22 @@ static bool answer_row(struct child *child, const struct question *question, con
     return fine;
 }
 
+/* For a file of its size, in one piece and in many small ones: then what lacks it the second time is the file. */
+static bool has_memory(const char *path)
+{
+    void **first = NULL, **piece;
+    int n = 0;
+    if (!may_try_again(-ENOMEM, path))
+        return false;
+    for (; n < PIECES && (piece = malloc(PIECES)); n++, first = piece)
+        *piece = first;
+    for (; first; first = piece) {
+        piece = *first;
+        free(first);
+    }
+    return n == PIECES;
+}
+
 static bool serve_one(struct child *child)
 {
     struct question question;
@@ -301,6 +326,9 @@ static bool serve_one(struct child *child)
         fine = receive_all(child->fd, texts[i], question.text_bytes[i], -1);
     }
     if (fine) {
+        if (question.again && !has_memory(texts[PATH]))
+            _exit(LACKED_MEMORY);
+        was_asked = 1;
         limit_time(texts[PATH]);
         weir_h5_ask_about(texts[ROOT], texts[PATH], question.allow_external);
         errno = 0;
@@ -382,7 +410,9 @@ static int no_answer(struct weir_librarian *librarian, const char *path, struct 
     if (hangs)
         return weir_err_set(err, -EBADMSG, "the HDF5 library gave no answer for %d s; repair or remove the file",
                             ANSWER_S);
-    if (WIFEXITED(status) && (WEXITSTATUS(status) == LACKED_MEMORY || WEXITSTATUS(status) == LIBRARY_ENDED))
+    int ended = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    librarian->lacked = librarian->crashed = ended == CRASHED_LACKING;
+    if (ended == CRASHED_LACKING || ended == LACKED_MEMORY || ended == LIBRARY_ENDED)
         return weir_err_set(err, -ENOMEM, "out of memory in the HDF5 helper process");
     if (!WIFSIGNALED(status) || WTERMSIG(status) == SIGKILL)
         return killed(path, err);
@@ -398,6 +428,7 @@ static int no_answer(struct weir_librarian *librarian, const char *path, struct 
 static int ask(struct weir_librarian *librarian, struct question *question, const char *texts[TEXTS],
                struct answer *reply, struct weir_err *err)
 {
+    librarian->lacked = librarian->crashed = false;
     texts[ROOT] = librarian->root;
     question->allow_external = librarian->allow_external;
     for (int i = 0; i < TEXTS; i++) {
@@ -416,7 +447,8 @@ static int ask(struct weir_librarian *librarian, struct question *question, cons
     if (!fine)
         return no_answer(librarian, texts[PATH], err);
     reply->err.text[sizeof reply->err.text - 1] = '\0';
-    if (reply->rc == -ENOMEM) /* who knows in what state the library is */
+    librarian->lacked = reply->rc == -ENOMEM;
+    if (librarian->lacked) /* who knows in what state the library is */
         end(librarian);
     if (reply->rc < 0 && reply->err.text[0])
         weir_err_set(err, reply->rc, "%s", reply->err.text);
@@ -432,10 +464,19 @@ static int bad_answer(struct weir_librarian *librarian, struct weir_err *err)
                         "the HDF5 library damaged the memory of its process over it; repair or remove the file");
 }
 
-int weir_librarian_row(struct weir_librarian *librarian, const struct weir_dataset_file *file, const char *key,
-                       uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
+/* A second process, which had made sure that memory is there, lacked it as well. */
+static int still_lacks(const struct weir_librarian *librarian, struct weir_err *err)
 {
-    struct question question = {.kind = ROW, .t = t, .capacity = capacity, .file = *file};
+    if (!librarian->crashed)
+        return asks_too_much(err);
+    *err = WEIR_ERR_NONE;
+    return weir_err_set(err, -EBADMSG, "the HDF5 library crashed on it; repair or remove the file");
+}
+
+static int ask_for_row(struct weir_librarian *librarian, const struct weir_dataset_file *file, const char *key,
+                       uint64_t t, bool again, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
+{
+    struct question question = {.kind = ROW, .t = t, .capacity = capacity, .again = again, .file = *file};
     struct answer reply;
     const char *texts[TEXTS] = {[PATH] = file->path, [KEY] = key};
     int rc = ask(librarian, &question, texts, &reply, err);
@@ -447,6 +488,17 @@ int weir_librarian_row(struct weir_librarian *librarian, const struct weir_datas
     if (reply.bytes > capacity || reply.length != reply.bytes)
         return bad_answer(librarian, err);
     return receive_all(librarian->fd, buffer, reply.bytes, ANSWER_S) ? 0 : no_answer(librarian, file->path, err);
+}
+
+int weir_librarian_row(struct weir_librarian *librarian, const struct weir_dataset_file *file, const char *key,
+                       uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
+{
+    int rc = ask_for_row(librarian, file, key, t, false, buffer, capacity, length, err);
+    if (rc >= 0 || !librarian->lacked)
+        return rc;
+    *err = WEIR_ERR_NONE;
+    rc = ask_for_row(librarian, file, key, t, true, buffer, capacity, length, err);
+    return rc < 0 && librarian->lacked ? still_lacks(librarian, err) : rc;
 }
 
 /* ---- descriptions ---- */
@@ -508,7 +560,8 @@ static int take_described(struct weir_librarian *librarian, uint8_t *bytes, size
     return c.no_memory ? weir_err_set(&result->err, -ENOMEM, "out of memory") : bad_answer(librarian, &result->err);
 }
 
-void weir_librarian_describe(struct weir_librarian *librarian, const char *path, struct weir_file_result *result)
+static void ask_for_description(struct weir_librarian *librarian, const char *path, bool again,
+                                struct weir_file_result *result)
 {
     const struct weir_dataset_config *config = librarian->config;
     const char *texts[TEXTS] = {[PATH] = path,
@@ -516,7 +569,8 @@ void weir_librarian_describe(struct weir_librarian *librarian, const char *path,
                                 [QPOS_KEYS] = config->qpos_keys,
                                 [ACTION_KEYS] = config->action_keys,
                                 [IMAGE_KEYS] = config->image_keys};
-    struct question question = {.kind = DESCRIBE, .allow_ragged = config->allow_ragged, .tolerant = config->tolerant};
+    struct question question = {
+        .kind = DESCRIBE, .allow_ragged = config->allow_ragged, .tolerant = config->tolerant, .again = again};
     struct answer reply;
     *result = (struct weir_file_result){0};
     result->rc = ask(librarian, &question, texts, &reply, &result->err);
@@ -532,4 +586,15 @@ void weir_librarian_describe(struct weir_librarian *librarian, const char *path,
         result->rc = take_described(librarian, bytes, reply.bytes, path, result);
     }
     free(bytes);
+}
+
+void weir_librarian_describe(struct weir_librarian *librarian, const char *path, struct weir_file_result *result)
+{
+    ask_for_description(librarian, path, false, result);
+    if (result->rc >= 0 || !librarian->lacked)
+        return;
+    weir_file_result_close(result);
+    ask_for_description(librarian, path, true, result);
+    if (result->rc < 0 && librarian->lacked)
+        result->rc = still_lacks(librarian, &result->err);
 }
