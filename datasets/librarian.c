@@ -38,7 +38,7 @@ struct weir_librarian {
     bool allow_external;
     pid_t pid; /* 0 = none */
     int fd;
-    bool lacked, crashed; /* the last question: its process had no memory, or crashed for that */
+    bool crashed; /* over the last question, after an allocation that failed */
 };
 
 enum { PATH, ROOT, KEY, CAMERAS, QPOS_KEYS, ACTION_KEYS, IMAGE_KEYS, TEXTS }; /* DESCRIBE: no key; ROW: no more */
@@ -411,7 +411,7 @@ static int no_answer(struct weir_librarian *librarian, const char *path, struct 
         return weir_err_set(err, -EBADMSG, "the HDF5 library gave no answer for %d s; repair or remove the file",
                             ANSWER_S);
     int ended = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    librarian->lacked = librarian->crashed = ended == CRASHED_LACKING;
+    librarian->crashed = ended == CRASHED_LACKING;
     if (ended == CRASHED_LACKING || ended == LACKED_MEMORY || ended == LIBRARY_ENDED)
         return weir_err_set(err, -ENOMEM, "out of memory in the HDF5 helper process");
     if (!WIFSIGNALED(status) || WTERMSIG(status) == SIGKILL)
@@ -428,7 +428,7 @@ static int no_answer(struct weir_librarian *librarian, const char *path, struct 
 static int ask(struct weir_librarian *librarian, struct question *question, const char *texts[TEXTS],
                struct answer *reply, struct weir_err *err)
 {
-    librarian->lacked = librarian->crashed = false;
+    librarian->crashed = false;
     texts[ROOT] = librarian->root;
     question->allow_external = librarian->allow_external;
     for (int i = 0; i < TEXTS; i++) {
@@ -447,8 +447,7 @@ static int ask(struct weir_librarian *librarian, struct question *question, cons
     if (!fine)
         return no_answer(librarian, texts[PATH], err);
     reply->err.text[sizeof reply->err.text - 1] = '\0';
-    librarian->lacked = reply->rc == -ENOMEM;
-    if (librarian->lacked) /* who knows in what state the library is */
+    if (reply->rc == -ENOMEM) /* who knows in what state the library is */
         end(librarian);
     if (reply->rc < 0 && reply->err.text[0])
         weir_err_set(err, reply->rc, "%s", reply->err.text);
@@ -464,11 +463,9 @@ static int bad_answer(struct weir_librarian *librarian, struct weir_err *err)
                         "the HDF5 library damaged the memory of its process over it; repair or remove the file");
 }
 
-/* A second process, which had made sure that memory is there, lacked it as well. */
-static int still_lacks(const struct weir_librarian *librarian, struct weir_err *err)
+/* A second process, which had made sure that memory is there, crashed as well. */
+static int crashes_again(struct weir_err *err)
 {
-    if (!librarian->crashed)
-        return asks_too_much(err);
     *err = WEIR_ERR_NONE;
     return weir_err_set(err, -EBADMSG, "the HDF5 library crashed on it; repair or remove the file");
 }
@@ -494,11 +491,11 @@ int weir_librarian_row(struct weir_librarian *librarian, const struct weir_datas
                        uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
 {
     int rc = ask_for_row(librarian, file, key, t, false, buffer, capacity, length, err);
-    if (rc >= 0 || !librarian->lacked)
+    if (rc >= 0 || !librarian->crashed)
         return rc;
     *err = WEIR_ERR_NONE;
     rc = ask_for_row(librarian, file, key, t, true, buffer, capacity, length, err);
-    return rc < 0 && librarian->lacked ? still_lacks(librarian, err) : rc;
+    return rc < 0 && librarian->crashed ? crashes_again(err) : rc;
 }
 
 /* ---- descriptions ---- */
@@ -591,10 +588,10 @@ static void ask_for_description(struct weir_librarian *librarian, const char *pa
 void weir_librarian_describe(struct weir_librarian *librarian, const char *path, struct weir_file_result *result)
 {
     ask_for_description(librarian, path, false, result);
-    if (result->rc >= 0 || !librarian->lacked)
+    if (result->rc >= 0 || !librarian->crashed)
         return;
     weir_file_result_close(result);
     ask_for_description(librarian, path, true, result);
-    if (result->rc < 0 && librarian->lacked)
-        result->rc = still_lacks(librarian, &result->err);
+    if (result->rc < 0 && librarian->crashed)
+        result->rc = crashes_again(&result->err);
 }
