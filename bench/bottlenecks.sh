@@ -116,7 +116,7 @@ make_data
 run=("$weir" run "$jpegs" --io pread --num-workers 2)
 inject none "nothing is injected" "${run[@]}"
 inject latency "every read takes 5 ms more" with_slow WEIR_SLOW_US=5000 -- "${run[@]}"
-inject tail "every 50th read takes 100 ms more" with_slow WEIR_SLOW_US=100000 WEIR_SLOW_EVERY=50 -- "${run[@]}"
+inject tail "every 53rd read takes 100 ms more" with_slow WEIR_SLOW_US=100000 WEIR_SLOW_EVERY=53 -- "${run[@]}"
 inject camera "reads of cam_wrist take 10 ms more" with_slow WEIR_SLOW_US=10000 WEIR_SLOW_MAP="$out/data/wrist.map" -- "${run[@]}"
 inject file "reads of episode_7.hdf5 take 30 ms more" with_slow WEIR_SLOW_US=30000 WEIR_SLOW_MAP="$out/data/file.map" -- "${run[@]}" --train-split 1
 quota
