@@ -55,7 +55,7 @@ nvjpeg:
 	  build/nvjpeg-venv/bin/pip install --quiet --no-deps 'nvidia-nvjpeg==13.0.*'; }
 
 format:
-	@find prof io decoders datasets pipeline workloads cli bench tests examples -name '*.[ch]' 2>/dev/null | xargs clang-format -i
+	@find base prof io decoders datasets pipeline cuda workloads cli bench tests examples -name '*.[ch]' 2>/dev/null | xargs clang-format -i
 
 clean:
 	rm -rf build

@@ -1,5 +1,5 @@
 #include "bench/bench_gpu.h"
-#include "prof/cuda_module.h"
+#include "prof/gpu/cuda_module.h"
 
 #include <errno.h>
 #include <limits.h>

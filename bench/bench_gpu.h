@@ -2,7 +2,7 @@
 #ifndef WEIR_BENCH_BENCH_GPU_H
 #define WEIR_BENCH_BENCH_GPU_H
 
-#include "pipeline/gpu_ops.h"
+#include "pipeline/gpu/gpu_ops.h"
 
 /* Unless WEIR_CUDA_MODULE names a module, has it name the one in the folder above this program's, if there is one.
  * Before the program starts threads. */

@@ -1,11 +1,11 @@
 /* handoff: how a batch gets from the workers to the consumer: what weir_loader_next takes when the batch is ready, how
  * long after its last task a waiting consumer has it, and one batch of one sample, asked for when nobody is at work,
  * beside the slowest of its frames. */
+#include "base/cores.h"
 #include "bench/series.h"
 #include "cli/options.h"
-#include "datasets/synth.h"
+#include "datasets/synth/synth.h"
 #include "pipeline/loader.h"
-#include "prof/cores.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -3,7 +3,7 @@
 #include "bench/limits.h"
 #include "bench/first_batch.h"
 #include "bench/weir_side.h"
-#include "datasets/synth.h"
+#include "datasets/synth/synth.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,10 +1,10 @@
 /* nvjpeg: what a GPU's JPEG decoders can do on this machine: by engine, group size, threads and output; two decoders in
  * turns; beside CPU cores; both engines at once. What the loader reaches is a fraction of the best of these. */
+#include "base/cores.h"
 #include "bench/bench_gpu.h"
 #include "bench/nvjpeg_side.h"
 #include "bench/series.h"
 #include "cli/options.h"
-#include "prof/cores.h"
 
 #include <errno.h>
 #include <stdlib.h>

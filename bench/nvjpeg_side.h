@@ -3,8 +3,8 @@
 #define WEIR_BENCH_NVJPEG_SIDE_H
 
 #include "bench/raw_turbo.h"
-#include "decoders/gpu_jpeg.h"
-#include "pipeline/gpu_ops.h"
+#include "decoders/gpu/gpu_jpeg.h"
+#include "pipeline/gpu/gpu_ops.h"
 
 /* Frames of one size, in memory; those that an engine takes. */
 struct nvjpeg_frames {

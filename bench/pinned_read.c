@@ -1,10 +1,10 @@
 /* pinned_read: raw frames, the limits of a machine: what threads read from the page cache into pinned memory, what the
  * bus to GPU 0 takes from there, and both at once, in turns. No loader gets more raw frames into a GPU than that. */
+#include "base/cores.h"
 #include "bench/bench_gpu.h"
 #include "bench/pinned_side.h"
 #include "bench/series.h"
 #include "cli/options.h"
-#include "prof/cores.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #include "bench/pinned_side.h"
-#include "prof/clock.h"
+#include "base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>

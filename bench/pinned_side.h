@@ -3,7 +3,7 @@
 #ifndef WEIR_BENCH_PINNED_SIDE_H
 #define WEIR_BENCH_PINNED_SIDE_H
 
-#include "pipeline/gpu_ops.h"
+#include "pipeline/gpu/gpu_ops.h"
 
 #include <stddef.h>
 #include <stdint.h>

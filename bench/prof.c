@@ -1,8 +1,8 @@
 /* prof: what the profiler costs, ns per zone: off, aggregated, recorded; beside the clock reads that it is made of. */
 #include "bench/series.h"
 #include "cli/options.h"
-#include "prof/profiler.h"
-#include "prof/recorder.h"
+#include "prof/record/profiler.h"
+#include "prof/record/recorder.h"
 
 #include <errno.h>
 #include <pthread.h>

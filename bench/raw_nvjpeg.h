@@ -3,7 +3,7 @@
 #ifndef WEIR_BENCH_RAW_NVJPEG_H
 #define WEIR_BENCH_RAW_NVJPEG_H
 
-#include "decoders/gpu_jpeg.h"
+#include "decoders/gpu/gpu_jpeg.h"
 
 struct raw_nvjpeg;
 

@@ -1,7 +1,7 @@
 #include "bench/raw_turbo.h"
+#include "base/clock.h"
 #include "pipeline/fetch.h"
 #include "pipeline/probe.h"
-#include "prof/clock.h"
 
 #include <errno.h>
 #include <pthread.h>

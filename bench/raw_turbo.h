@@ -3,7 +3,7 @@
 #ifndef WEIR_BENCH_RAW_TURBO_H
 #define WEIR_BENCH_RAW_TURBO_H
 
-#include "prof/err.h"
+#include "base/err.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_BENCH_SERIES_H
 #define WEIR_BENCH_SERIES_H
 
-#include "prof/err.h"
-#include "prof/json.h"
+#include "base/err.h"
+#include "base/json.h"
 
 enum { SERIES_MAX = 1024 };
 

@@ -1,6 +1,6 @@
 /* Episodes whose frames only the HDF5 library can read (virtual datasets), for bench/bottlenecks.sh.
  * Usage: virtual_episodes FOLDER EPISODES STEPS WIDTH HEIGHT */
-#include "tests/h5_fixture.h"
+#include "tests/fixtures/h5_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>

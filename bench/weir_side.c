@@ -1,5 +1,5 @@
 #include "bench/weir_side.h"
-#include "prof/report.h"
+#include "prof/report/report.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/devices.h"
 #include "cli/gpu_rows.h"
@@ -5,8 +6,7 @@
 #include "datasets/dataset.h"
 #include "decoders/decoder.h"
 #include "io/io.h"
-#include "prof/clock.h"
-#include "prof/switches.h"
+#include "prof/record/switches.h"
 
 struct doctor_options {
     bool json;

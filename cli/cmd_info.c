@@ -1,8 +1,8 @@
+#include "base/shortage.h"
 #include "cli/commands.h"
 #include "cli/info_print.h"
 #include "cli/progress.h"
 #include "pipeline/probe.h"
-#include "prof/shortage.h"
 
 #include <errno.h>
 #include <stddef.h>

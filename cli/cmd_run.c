@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/norms.h"
 #include "cli/outputs.h"
@@ -6,11 +7,10 @@
 #include "cli/run_loop.h"
 #include "cli/run_place.h"
 #include "cli/sysinfo.h"
-#include "pipeline/gpu.h"
+#include "pipeline/gpu/gpu.h"
 #include "pipeline/read_ahead.h"
 #include "pipeline/views.h"
-#include "prof/machine.h"
-#include "prof/text.h"
+#include "prof/report/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
+#include "base/text.h"
 #include "cli/commands.h"
-#include "datasets/synth.h"
-#include "prof/text.h"
+#include "datasets/synth/synth.h"
 
 #include <stdio.h>
 #include <time.h>

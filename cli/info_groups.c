@@ -1,7 +1,7 @@
 /* A folder of several datasets: each is opened and printed as if it lay in a folder of its own. */
+#include "base/text.h"
 #include "cli/info_print.h"
 #include "pipeline/survey.h"
-#include "prof/text.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 #include "cli/options.h"
+#include "base/shortage.h"
 #include "cli/commands.h"
-#include "prof/shortage.h"
 
 #include <ctype.h>
 #include <errno.h>

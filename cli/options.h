@@ -2,8 +2,8 @@
 #ifndef WEIR_CLI_OPTIONS_H
 #define WEIR_CLI_OPTIONS_H
 
-#include "prof/err.h"
-#include "prof/json.h"
+#include "base/err.h"
+#include "base/json.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_OUTPUTS_H
 #define WEIR_CLI_OUTPUTS_H
 
-#include "prof/err.h"
+#include "base/err.h"
 
 struct weir_output {
     const char *option; /* "--log" */

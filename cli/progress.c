@@ -1,5 +1,5 @@
 #include "cli/progress.h"
-#include "prof/clock.h"
+#include "base/clock.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include "cli/ranks.h"
+#include "base/cores.h"
 #include "cli/options.h"
-#include "prof/cores.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_CLI_RANKS_H
 #define WEIR_CLI_RANKS_H
 
-#include "prof/err.h"
+#include "base/err.h"
 
 struct weir_ranks {
     int rank, world_size;

@@ -3,7 +3,7 @@
 #define WEIR_CLI_RUN_GPU_H
 
 #include "pipeline/loader.h"
-#include "prof/report.h"
+#include "prof/report/report.h"
 
 struct weir_run_gpu;
 

@@ -1,9 +1,9 @@
 #include "cli/run_loop.h"
+#include "base/memory.h"
 #include "cli/run_gpu.h"
 #include "cli/run_sources.h"
 #include "pipeline/checksum.h"
-#include "prof/machine.h"
-#include "prof/memory.h"
+#include "prof/report/machine.h"
 
 #include <errno.h>
 #include <math.h>

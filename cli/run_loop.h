@@ -4,7 +4,7 @@
 
 #include "cli/run_profile.h"
 #include "pipeline/loader.h"
-#include "prof/report.h"
+#include "prof/report/report.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "cli/run_place.h"
-#include "prof/machine.h"
+#include "prof/report/machine.h"
 
 #include <stdio.h>
 

@@ -2,10 +2,10 @@
 #ifndef WEIR_CLI_RUN_PLACE_H
 #define WEIR_CLI_RUN_PLACE_H
 
+#include "base/json.h"
 #include "cli/ranks.h"
 #include "pipeline/loader.h"
-#include "prof/json.h"
-#include "prof/report.h"
+#include "prof/report/report.h"
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 #include "cli/run_profile.h"
-#include "pipeline/gpu.h"
+#include "pipeline/gpu/gpu.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,8 +4,8 @@
 #define WEIR_CLI_RUN_PROFILE_H
 
 #include "pipeline/loader.h"
-#include "prof/averages.h"
-#include "prof/profiler.h"
+#include "prof/record/profiler.h"
+#include "prof/trace/averages.h"
 
 struct weir_run_profile_config {
     const char *folder; /* NULL: nothing is recorded */

@@ -1,5 +1,5 @@
 #include "cli/run_sources.h"
-#include "prof/text.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 
 #include "pipeline/loader.h"
 #include "pipeline/source_figures.h"
-#include "prof/report.h"
+#include "prof/report/report.h"
 
 /* Paths are given without folder. What was read and decoded from then (NULL: the beginning) to now. -ENOMEM. */
 int weir_run_sources(struct weir_report_sources *to, const struct weir_loader *loader, const char *folder,

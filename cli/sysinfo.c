@@ -1,6 +1,6 @@
 #include "cli/sysinfo.h"
-#include "prof/memory.h"
-#include "prof/version.h"
+#include "base/memory.h"
+#include "base/version.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_CLI_SYSINFO_H
 #define WEIR_CLI_SYSINFO_H
 
-#include "prof/cores.h"
-#include "prof/json.h"
+#include "base/cores.h"
+#include "base/json.h"
 
 #include <stdbool.h>
 #include <stddef.h>

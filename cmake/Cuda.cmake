@@ -55,12 +55,12 @@ message(STATUS "  nvJPEG's header: ${WEIR_NVJPEG_INCLUDE_DIR}, CUPTI's: ${WEIR_C
 # add_weir_cuda(): after the libraries.
 function(add_weir_cuda)
   add_library(weir_cuda MODULE
-    prof/cuda_context.c prof/cuda_exports.c prof/cuda_lost.c
-    prof/err.c
-    prof/nvtx_cuda.c
-    prof/text.c
-    pipeline/gpu_cuda.c
-    pipeline/gpu_kernels.cu
+    cuda/cuda_context.c cuda/cuda_exports.c cuda/cuda_lost.c
+    base/err.c
+    cuda/nvtx_cuda.c
+    base/text.c
+    cuda/gpu_cuda.c
+    cuda/gpu_kernels.cu
   )
   set_target_properties(weir_cuda PROPERTIES C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} CUDA_STANDARD 17)
@@ -71,13 +71,13 @@ function(add_weir_cuda)
   target_link_libraries(weir_cuda PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS} Threads::Threads)
   target_link_options(weir_cuda PRIVATE LINKER:--exclude-libs,ALL LINKER:--no-undefined)
   if(WEIR_HAVE_CUPTI)
-    target_sources(weir_cuda PRIVATE prof/cupti.c prof/cupti_library.c prof/cupti_priv.h prof/cupti_read.c
-      prof/cupti_records.c)
+    target_sources(weir_cuda PRIVATE cuda/cupti.c cuda/cupti_library.c cuda/cupti_priv.h cuda/cupti_read.c
+      cuda/cupti_records.c)
     target_include_directories(weir_cuda SYSTEM PRIVATE ${WEIR_CUPTI_INCLUDE_DIR})
     target_compile_definitions(weir_cuda PRIVATE WEIR_HAVE_CUPTI)
   endif()
   if(WEIR_NVJPEG_INCLUDE_DIR)
-    target_sources(weir_cuda PRIVATE decoders/nvjpeg.c)
+    target_sources(weir_cuda PRIVATE cuda/nvjpeg.c)
     target_include_directories(weir_cuda SYSTEM PRIVATE ${WEIR_NVJPEG_INCLUDE_DIR})
     target_compile_definitions(weir_cuda PRIVATE WEIR_HAVE_NVJPEG)
   endif()

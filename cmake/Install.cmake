@@ -5,21 +5,21 @@ include(CMakePackageConfigHelpers)
 
 # Installed under include/weir, folders kept; closed under #include. A new one wants its functions in cmake/weir.map.
 set(prof_public_headers
-  prof/averages.h
-  prof/clock.h
-  prof/err.h
-  prof/events.h
-  prof/histogram.h
-  prof/json.h
-  prof/names.h
-  prof/profiler.h
-  prof/recorder.h
-  prof/recording.h
-  prof/report.h
-  prof/report_sources.h
-  prof/schedule.h
-  prof/stages.h
-  prof/trace_write.h
+  base/clock.h
+  base/err.h
+  base/histogram.h
+  base/json.h
+  prof/record/names.h
+  prof/record/profiler.h
+  prof/record/recorder.h
+  prof/record/recording.h
+  prof/record/schedule.h
+  prof/record/stages.h
+  prof/report/report.h
+  prof/report/report_sources.h
+  prof/trace/averages.h
+  prof/trace/events.h
+  prof/trace/trace_write.h
 )
 set(weir_public_headers
   ${prof_public_headers}

@@ -1,6 +1,6 @@
 /* What layouts say about an episode, checked and collected. */
-#include "datasets/builder_priv.h"
-#include "prof/text.h"
+#include "datasets/builder.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <math.h>

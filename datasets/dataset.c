@@ -1,10 +1,10 @@
 #include "datasets/dataset.h"
-#include "datasets/builder_priv.h"
-#include "datasets/inside_priv.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "datasets/builder.h"
+#include "datasets/hdf5/inside.h"
 #include "datasets/librarian_priv.h"
-#include "prof/clock.h"
-#include "prof/recorder.h"
-#include "prof/text.h"
+#include "prof/record/recorder.h"
 
 #include <errno.h>
 #include <stdio.h>

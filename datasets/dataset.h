@@ -9,7 +9,7 @@
 #ifndef WEIR_DATASETS_DATASET_H
 #define WEIR_DATASETS_DATASET_H
 
-#include "prof/err.h"
+#include "base/err.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
 #define WEIR_DATASETS_DATASET_OPS_H
 
 #include "datasets/dataset.h"
-#include "datasets/h5_read_priv.h"
+#include "datasets/hdf5/h5_read.h"
 
 struct weir_episode_builder;
 

@@ -1,6 +1,6 @@
 #include "datasets/fork_server_priv.h"
-#include "prof/machine.h"
-#include "prof/recorder.h"
+#include "prof/record/recorder.h"
+#include "prof/report/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>

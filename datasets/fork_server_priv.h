@@ -7,7 +7,7 @@
 #ifndef WEIR_DATASETS_FORK_SERVER_PRIV_H
 #define WEIR_DATASETS_FORK_SERVER_PRIV_H
 
-#include "prof/err.h"
+#include "base/err.h"
 
 #include <sys/types.h>
 

@@ -1,8 +1,8 @@
 /* Frames by their places: extents, heap objects, blocks of chunks, and the library for the rest. */
-#include "datasets/heap_priv.h"
-#include "datasets/index_priv.h"
-#include "datasets/inflate_priv.h"
-#include "prof/text.h"
+#include "base/text.h"
+#include "datasets/hdf5/heap.h"
+#include "datasets/hdf5/inflate.h"
+#include "datasets/index.h"
 
 #include <errno.h>
 #include <stdio.h>

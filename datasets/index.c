@@ -1,9 +1,9 @@
 /* One file becomes episodes. The HDF5 library says how datasets are stored, and reads state; where frames lie is found
  * without it. */
-#include "datasets/builder_priv.h"
-#include "datasets/h5_errors_priv.h"
-#include "prof/hash.h"
-#include "prof/shortage.h"
+#include "base/hash.h"
+#include "base/shortage.h"
+#include "datasets/builder.h"
+#include "datasets/hdf5/h5_errors.h"
 
 #include <errno.h>
 #include <fcntl.h>

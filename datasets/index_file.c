@@ -1,7 +1,7 @@
+#include "base/gz_file.h"
+#include "base/hash.h"
 #include "datasets/index_file_priv.h"
 #include "datasets/record_priv.h"
-#include "prof/gz_file.h"
-#include "prof/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>

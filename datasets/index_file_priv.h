@@ -7,7 +7,7 @@
 #ifndef WEIR_DATASETS_INDEX_FILE_PRIV_H
 #define WEIR_DATASETS_INDEX_FILE_PRIV_H
 
-#include "datasets/index_priv.h"
+#include "datasets/index.h"
 
 struct weir_index_file;
 

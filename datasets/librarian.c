@@ -1,9 +1,9 @@
+#include "base/shortage.h"
 #include "datasets/fork_server_priv.h"
-#include "datasets/h5_errors_priv.h"
+#include "datasets/hdf5/h5_errors.h"
 #include "datasets/index_file_priv.h"
 #include "datasets/librarian_priv.h"
 #include "datasets/record_priv.h"
-#include "prof/shortage.h"
 
 #include <errno.h>
 #include <poll.h>

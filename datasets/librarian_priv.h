@@ -9,7 +9,7 @@
 #ifndef WEIR_DATASETS_LIBRARIAN_PRIV_H
 #define WEIR_DATASETS_LIBRARIAN_PRIV_H
 
-#include "datasets/index_priv.h"
+#include "datasets/index.h"
 
 struct weir_librarian;
 

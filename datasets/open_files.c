@@ -1,11 +1,11 @@
 /* Opens many files on several threads, each with a librarian of its own for what the index file does not know. Results
  * are taken in the order of the files, so that a dataset, and the error it fails with, do not depend on the threads. */
+#include "base/cores.h"
+#include "base/memory.h"
+#include "base/shortage.h"
 #include "datasets/fork_server_priv.h"
 #include "datasets/index_file_priv.h"
 #include "datasets/librarian_priv.h"
-#include "prof/cores.h"
-#include "prof/memory.h"
-#include "prof/shortage.h"
 
 #include <errno.h>
 #include <pthread.h>

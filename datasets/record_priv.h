@@ -4,7 +4,7 @@
 #ifndef WEIR_DATASETS_RECORD_PRIV_H
 #define WEIR_DATASETS_RECORD_PRIV_H
 
-#include "datasets/index_priv.h"
+#include "datasets/index.h"
 
 /* Grows as it is written to; free(bytes). */
 struct weir_record_writer {

@@ -1,6 +1,6 @@
 /* Finding the episodes below a folder. A walk of its own, and not fts(3): that takes a readdir that fails for the end
  * of the folder, so part of a dataset would be missing without a word. */
-#include "datasets/index_priv.h"
+#include "datasets/index.h"
 
 #include <dirent.h>
 #include <errno.h>

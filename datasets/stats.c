@@ -1,6 +1,6 @@
 /* Mean and standard deviation of state and actions, in double and in a fixed order, so that every machine and every
  * number of threads gets the same. Unbiased like torch.std. */
-#include "datasets/index_priv.h"
+#include "datasets/index.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* From how a dataset is stored to where each of its frames lies. Reads the file, but never through the HDF5 library. */
-#include "datasets/heap_priv.h"
-#include "datasets/index_priv.h"
-#include "prof/shortage.h"
+#include "base/shortage.h"
+#include "datasets/hdf5/heap.h"
+#include "datasets/index.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 #include "decoders/decoder.h"
 #include "decoders/convert_priv.h"
 #include "decoders/decoder_ops.h"
-#include "decoders/gpu_jpeg.h"
+#include "decoders/gpu/gpu_jpeg.h"
 #include "decoders/view_priv.h"
-#include "prof/recorder.h"
+#include "prof/record/recorder.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -13,7 +13,7 @@
 #ifndef WEIR_DECODERS_DECODER_H
 #define WEIR_DECODERS_DECODER_H
 
-#include "prof/err.h"
+#include "base/err.h"
 
 #include <stddef.h>
 #include <stdint.h>

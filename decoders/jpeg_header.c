@@ -1,6 +1,6 @@
 #include "decoders/jpeg_header.h"
+#include "base/hash.h"
 #include "decoders/jpeg_walk_priv.h"
-#include "prof/hash.h"
 
 #include <string.h>
 

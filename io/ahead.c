@@ -1,6 +1,6 @@
+#include "base/threads.h"
 #include "io/ahead_priv.h"
 #include "io/file_set_priv.h"
-#include "prof/threads.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* Opening and closing read-ahead: its pool and its thread. */
+#include "base/memory.h"
+#include "base/threads.h"
 #include "io/ahead_priv.h"
 #include "io/file_set_priv.h"
-#include "prof/memory.h"
-#include "prof/recording.h"
-#include "prof/threads.h"
+#include "prof/record/recording.h"
 
 #include <errno.h>
 #include <stdalign.h>

@@ -2,9 +2,9 @@
 #ifndef WEIR_IO_AHEAD_PRIV_H
 #define WEIR_IO_AHEAD_PRIV_H
 
+#include "base/threads.h"
 #include "io/ahead.h"
 #include "io/io_ops.h"
-#include "prof/threads.h"
 
 #include <pthread.h>
 #include <stdalign.h>

@@ -1,10 +1,10 @@
 #include "io/choose.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/threads.h"
 #include "io/ahead.h"
 #include "io/file_set_priv.h"
 #include "io/page_cache.h"
-#include "prof/clock.h"
-#include "prof/memory.h"
-#include "prof/threads.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "io/ahead.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
-#include "prof/recorder.h"
+#include "prof/record/recorder.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
 #ifndef WEIR_IO_IO_H
 #define WEIR_IO_IO_H
 
-#include "prof/err.h"
+#include "base/err.h"
 
 #include <stdbool.h>
 #include <stddef.h>

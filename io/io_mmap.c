@@ -1,9 +1,9 @@
 /* mmap: files are mapped whole, and an extent is copied out of its mapping by the kernel. A file that shrinks under a
  * mapping kills whoever touches what is gone (SIGBUS); a copy by process_vm_readv fails instead, so that it is an error
  * of the file as with any other engine. The copy's page faults are inside the read and never in decoding. */
+#include "base/memory.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
-#include "prof/memory.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 #include "pipeline/checksum.h"
-#include "prof/hash.h"
+#include "base/hash.h"
 
 #include <inttypes.h>
 

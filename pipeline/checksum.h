@@ -1,5 +1,5 @@
 /* checksum.h: one line of text per batch, for comparing settings, machines and versions. The hash of a tensor is
- * prof/hash.h's over its bytes as they lie in memory. */
+ * base/hash.h's over its bytes as they lie in memory. */
 #ifndef WEIR_PIPELINE_CHECKSUM_H
 #define WEIR_PIPELINE_CHECKSUM_H
 

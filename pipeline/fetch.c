@@ -1,6 +1,6 @@
 #include "pipeline/fetch.h"
 #include "decoders/frame_end.h"
-#include "prof/recorder.h"
+#include "prof/record/recorder.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "pipeline/file_watch.h"
-#include "prof/shortage.h"
-#include "prof/threads.h"
+#include "base/shortage.h"
+#include "base/threads.h"
 
 #include <errno.h>
 #include <stdio.h>

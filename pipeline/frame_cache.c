@@ -4,8 +4,8 @@
  * on, the part of the frames that fits, which no policy can do better without knowing the order; and frames that never
  * go need neither locks, nor counts of readers, nor a memory that comes apart when cameras differ in size. */
 #include "pipeline/frame_cache.h"
-#include "prof/memory.h"
-#include "prof/recorder.h"
+#include "base/memory.h"
+#include "prof/record/recorder.h"
 
 #include <errno.h>
 #include <string.h>

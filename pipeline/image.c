@@ -1,8 +1,8 @@
 /* One image to its place in the batch, and what --on-error says when it is bad. */
-#include "pipeline/gpu_decode_priv.h"
-#include "pipeline/worker_priv.h"
-#include "prof/clock.h"
-#include "prof/shortage.h"
+#include "base/clock.h"
+#include "base/shortage.h"
+#include "pipeline/gpu/gpu_decode.h"
+#include "pipeline/worker.h"
 
 #include <errno.h>
 #include <stdio.h>

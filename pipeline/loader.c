@@ -1,10 +1,10 @@
 #include "pipeline/loader.h"
-#include "pipeline/choose_decoder.h"
-#include "pipeline/feed_priv.h"
-#include "pipeline/gpu_decode_priv.h"
+#include "base/shortage.h"
+#include "pipeline/gpu/choose_decoder.h"
+#include "pipeline/gpu/feed.h"
+#include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/loader_priv.h"
 #include "pipeline/placement.h"
-#include "prof/shortage.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -36,8 +36,8 @@
 #include "decoders/decoder.h"
 #include "pipeline/sampler.h"
 #include "pipeline/state.h"
-#include "prof/recorder.h"
-#include "prof/report.h"
+#include "prof/record/recorder.h"
+#include "prof/report/report.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What a loader uses, and what it has done so far. */
-#include "pipeline/feed_priv.h"
-#include "pipeline/gpu_decode_priv.h"
+#include "pipeline/gpu/feed.h"
+#include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/loader.h"
 #include "pipeline/loader_priv.h"
 

@@ -1,6 +1,6 @@
 #include "pipeline/placement.h"
-#include "pipeline/gpu_priv.h"
-#include "prof/cores.h"
+#include "base/cores.h"
+#include "pipeline/gpu/gpu_device.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* How far workers may be ahead when nobody says. */
-#include "pipeline/gpu_decode_priv.h"
-#include "pipeline/gpu_priv.h"
-#include "pipeline/worker_priv.h"
-#include "prof/memory.h"
+#include "base/memory.h"
+#include "pipeline/gpu/gpu_decode.h"
+#include "pipeline/gpu/gpu_device.h"
+#include "pipeline/worker.h"
 
 #include <string.h>
 

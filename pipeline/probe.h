@@ -18,7 +18,7 @@ int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_
                        struct weir_err *err);
 
 /* 1 when a camera's images have other sizes in some files than in others, by the first frame of each that can be read;
- * 0 when not; negative when the machine lacks something (prof/shortage.h). */
+ * 0 when not; negative when the machine lacks something (base/shortage.h). */
 int weir_probe_sizes_differ(struct weir_dataset *dataset, struct weir_err *err);
 
 /* Puts in front of an error about memory whose frame it is that all others have the size of, when that is one of more

@@ -1,5 +1,5 @@
 #include "pipeline/read_ahead.h"
-#include "pipeline/worker_priv.h"
+#include "pipeline/worker.h"
 
 #include <errno.h>
 #include <stdio.h>

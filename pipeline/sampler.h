@@ -11,7 +11,7 @@
 #ifndef WEIR_PIPELINE_SAMPLER_H
 #define WEIR_PIPELINE_SAMPLER_H
 
-#include "prof/err.h"
+#include "base/err.h"
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* A frame that several samples of a batch need (their histories overlap, or they are the same sample) or one sample
  * several times (the first frame, repeated) is read and decoded once, by the first of them in the slot's order, and
  * copied to its other places. So the tasks of a batch still run side by side, and none waits for another. */
-#include "pipeline/gpu_ops.h"
-#include "pipeline/worker_priv.h"
+#include "pipeline/gpu/gpu_ops.h"
+#include "pipeline/worker.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 #include "pipeline/slot.h"
-#include "pipeline/gpu_ops.h"
-#include "prof/memory.h"
-#include "prof/recording.h"
-#include "prof/threads.h"
+#include "base/memory.h"
+#include "base/threads.h"
+#include "pipeline/gpu/gpu_ops.h"
+#include "prof/record/recording.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #ifndef WEIR_PIPELINE_SLOT_H
 #define WEIR_PIPELINE_SLOT_H
 
+#include "base/threads.h"
 #include "pipeline/batch_layout.h"
-#include "prof/threads.h"
 
 #include <pthread.h>
 #include <stdalign.h>

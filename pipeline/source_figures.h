@@ -2,7 +2,7 @@
 #ifndef WEIR_PIPELINE_SOURCE_FIGURES_H
 #define WEIR_PIPELINE_SOURCE_FIGURES_H
 
-#include "prof/recorder.h"
+#include "prof/record/recorder.h"
 
 struct weir_loader;
 

@@ -1,6 +1,6 @@
 #include "pipeline/state.h"
-#include "prof/gz_file.h"
-#include "prof/hash.h"
+#include "base/gz_file.h"
+#include "base/hash.h"
 
 #include <ctype.h>
 #include <errno.h>

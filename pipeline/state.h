@@ -3,7 +3,7 @@
 #ifndef WEIR_PIPELINE_STATE_H
 #define WEIR_PIPELINE_STATE_H
 
-#include "prof/err.h"
+#include "base/err.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* One task: the images of one camera (history included), or the state and actions, of one sample. A frame that several
  * samples of a batch need is loaded by the task of the first of them (share.c). Samples whose frames lie in the same
  * blocks of chunks are a group, loaded by the first task of one of them. */
-#include "pipeline/gpu_ops.h"
-#include "pipeline/worker_priv.h"
+#include "pipeline/gpu/gpu_ops.h"
+#include "pipeline/worker.h"
 
 #include <string.h>
 

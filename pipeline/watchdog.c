@@ -1,8 +1,8 @@
 #include "pipeline/watchdog.h"
-#include "pipeline/feed_priv.h"
-#include "pipeline/gpu_decode_priv.h"
-#include "prof/text.h"
-#include "prof/threads.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "pipeline/gpu/feed.h"
+#include "pipeline/gpu/gpu_decode.h"
 
 #include <stdio.h>
 #include <stdlib.h>

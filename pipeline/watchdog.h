@@ -2,7 +2,7 @@
 #ifndef WEIR_PIPELINE_WATCHDOG_H
 #define WEIR_PIPELINE_WATCHDOG_H
 
-#include "pipeline/worker_priv.h"
+#include "pipeline/worker.h"
 
 struct weir_watchdog {
     struct weir_shared *shared;

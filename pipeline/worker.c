@@ -1,5 +1,5 @@
-#include "pipeline/worker_priv.h"
-#include "prof/threads.h"
+#include "pipeline/worker.h"
+#include "base/threads.h"
 
 #include <errno.h>
 #include <stdio.h>

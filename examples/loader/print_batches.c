@@ -2,7 +2,7 @@
  *
  *     cc print_batches.c $(pkg-config --cflags --libs weir) -o print_batches && ./print_batches DATA */
 #include <pipeline/loader.h>
-#include <prof/report.h>
+#include <prof/report/report.h>
 
 #include <errno.h>
 #include <stdio.h>

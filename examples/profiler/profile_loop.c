@@ -3,8 +3,8 @@
  *
  *     cc profile_loop.c $(pkg-config --cflags --libs weir_prof) -o profile_loop && ./profile_loop TRACES */
 #define _GNU_SOURCE /* pthread_setname_np */
-#include <prof/averages.h>
-#include <prof/profiler.h>
+#include <prof/record/profiler.h>
+#include <prof/trace/averages.h>
 
 #include <pthread.h>
 #include <stdio.h>

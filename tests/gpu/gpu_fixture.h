@@ -3,8 +3,8 @@
 #ifndef WEIR_TESTS_GPU_GPU_FIXTURE_H
 #define WEIR_TESTS_GPU_GPU_FIXTURE_H
 
-#include "pipeline/gpu_ops.h"
-#include "prof/cuda_module.h"
+#include "pipeline/gpu/gpu_ops.h"
+#include "prof/gpu/cuda_module.h"
 
 struct gpufx {
     const struct weir_cuda_module *module;

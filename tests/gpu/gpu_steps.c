@@ -1,6 +1,6 @@
 #include "tests/gpu/gpu_steps.h"
 
-#include "prof/recorder.h"
+#include "prof/record/recorder.h"
 
 #include <string.h>
 #include <sys/mman.h>

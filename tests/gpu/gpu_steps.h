@@ -3,7 +3,7 @@
 #ifndef WEIR_TESTS_GPU_GPU_STEPS_H
 #define WEIR_TESTS_GPU_GPU_STEPS_H
 
-#include "prof/profiler.h"
+#include "prof/record/profiler.h"
 #include "tests/gpu/gpu_fixture.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* make_gpu_trace FILE: records a few steps on a GPU, for the clients to read (tests/check_clients.sh); also on the
  * stand-in, when WEIR_CUDA_MODULE names it. Skips (77) without a GPU. */
-#include "prof/recorder.h"
-#include "prof/trace_write.h"
+#include "prof/record/recorder.h"
+#include "prof/trace/trace_write.h"
 #include "tests/gpu/gpu_steps.h"
 
 #include <stdio.h>

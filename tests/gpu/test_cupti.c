@@ -2,10 +2,10 @@
  * windows work. Prints launches per second before, during and after, and what the profiler's steps take, and judges
  * neither. Traces are written to $OUT/cupti0.pt.trace.json.gz and on (or to the folder given), for
  * tests/check_clients.sh. */
-#include "prof/clock.h"
-#include "prof/gpu_trace_ops.h"
-#include "prof/recorder.h"
-#include "prof/trace_write.h"
+#include "base/clock.h"
+#include "prof/gpu/gpu_trace_ops.h"
+#include "prof/record/recorder.h"
+#include "prof/trace/trace_write.h"
 #include "tests/gpu/gpu_steps.h"
 
 #include <stdio.h>

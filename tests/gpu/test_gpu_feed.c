@@ -1,8 +1,8 @@
 /* Batches on a GPU are what the host's are, bit for bit; a consumer that never waits for its stream keeps them; and
  * what the run costs there, printed. */
-#include "tests/feed_fixture.h"
+#include "tests/fixtures/feed_fixture.h"
+#include "tests/fixtures/loader_fixture.h"
 #include "tests/gpu/gpu_fixture.h"
-#include "tests/loader_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>

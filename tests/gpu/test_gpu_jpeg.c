@@ -4,12 +4,12 @@
  *
  * GROUPS (10,000) is how many are decoded while memory is watched. Real images are looked for in $WEIR_DATA/jpeg. Exits
  * with 77 when there is no GPU or no nvJPEG. */
-#include "decoders/gate.h"
-#include "prof/memory.h"
+#include "base/memory.h"
+#include "decoders/gpu/gate.h"
+#include "tests/fixtures/gpu_jpeg_fixture.h"
+#include "tests/fixtures/h5_fixture.h"
+#include "tests/fixtures/jpeg_planes.h"
 #include "tests/gpu/gpu_fixture.h"
-#include "tests/gpu_jpeg_fixture.h"
-#include "tests/h5_fixture.h"
-#include "tests/jpeg_planes.h"
 
 #include <errno.h>
 #include <glob.h>

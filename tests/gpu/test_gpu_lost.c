@@ -1,8 +1,8 @@
 /* A kernel that faults takes the GPU from the whole process: whoever decodes, the loader ends with one error that says
  * so, closes without hanging, and the process gets no other. */
-#include "pipeline/gpu.h"
+#include "pipeline/gpu/gpu.h"
+#include "tests/fixtures/loader_fixture.h"
 #include "tests/gpu/gpu_fixture.h"
-#include "tests/loader_fixture.h"
 
 #include <errno.h>
 #include <stdio.h>

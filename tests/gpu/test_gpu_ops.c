@@ -1,8 +1,8 @@
-/* The GPU's operations on a real GPU: the prepare kernel against tests/prepare_reference.c bit for bit, streams,
- * events, copies, running out of memory. Prints rates as well, and judges none. */
+/* The GPU's operations on a real GPU: the prepare kernel against tests/fixtures/prepare_reference.c bit for bit,
+ * streams, events, copies, running out of memory. Prints rates as well, and judges none. */
 #include "decoders/resample_priv.h"
+#include "tests/fixtures/prepare_reference.h"
 #include "tests/gpu/gpu_fixture.h"
-#include "tests/prepare_reference.h"
 
 #include <errno.h>
 #include <stdio.h>

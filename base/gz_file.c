@@ -1,0 +1,187 @@
+#include "base/gz_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { OUT_BYTES = 1 << 17, GZIP_WINDOW = 15 + 16 /* zlib's way to ask for gzip's header */ };
+
+struct weir_gz_file {
+    char *path;
+    char *aside; /* NULL: the path itself is written to */
+    int fd, rc;
+    bool deflating;
+    z_stream stream;
+    unsigned char out[OUT_BYTES];
+};
+
+bool weir_gz_named(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 3 && strcmp(path + length - 3, ".gz") == 0;
+}
+
+static const char *remedy(int code)
+{
+    if (code == -ENOSPC || code == -EDQUOT || code == -EFBIG)
+        return "make room there, or name a file on another disk";
+    if (code == -ENOENT || code == -ENOTDIR)
+        return "make its folder first, or name another";
+    if (code == -EISDIR)
+        return "name a file, not a folder";
+    return "name a file in a folder that may be written";
+}
+
+static int fail(const char *path, int code, struct weir_err *err)
+{
+    return weir_err_set(err, code, "%s: cannot be written: %s; %s", path, strerror(-code), remedy(code));
+}
+
+static void release(struct weir_gz_file **file)
+{
+    struct weir_gz_file *f = *file;
+    if (f->deflating)
+        deflateEnd(&f->stream);
+    if (f->fd >= 0)
+        close(f->fd);
+    free(f->path);
+    free(f->aside);
+    free(f);
+    *file = NULL;
+}
+
+/* mkstemp makes files that only their owner may read; traces are for others too. */
+static int make_aside(struct weir_gz_file *f, const char *path)
+{
+    size_t size = strlen(path) + sizeof ".tmp-XXXXXX";
+    f->aside = malloc(size);
+    if (!f->aside)
+        return -ENOMEM;
+    strcpy(f->aside, path);
+    strcat(f->aside, ".tmp-XXXXXX");
+    f->fd = mkostemp(f->aside, O_CLOEXEC);
+    if (f->fd < 0)
+        return -errno;
+    fchmod(f->fd, 0644);
+    return 0;
+}
+
+static int open_fd(struct weir_gz_file *f, const char *path)
+{
+    struct stat st;
+    f->path = strdup(path);
+    if (!f->path)
+        return -ENOMEM;
+    bool there = stat(path, &st) == 0;
+    if (there && S_ISDIR(st.st_mode))
+        return -EISDIR;
+    if (!there || S_ISREG(st.st_mode))
+        return make_aside(f, path);
+    f->fd = open(path, O_WRONLY | O_CLOEXEC);
+    return f->fd < 0 ? -errno : 0;
+}
+
+int weir_gz_open(struct weir_gz_file **out, const char *path, int level, struct weir_err *err)
+{
+    struct weir_gz_file *f = calloc(1, sizeof *f);
+    *out = NULL;
+    if (!f)
+        return fail(path, -ENOMEM, err);
+    f->fd = -1;
+    int rc = open_fd(f, path);
+    if (rc == 0 && level > 0) {
+        f->deflating =
+            deflateInit2(&f->stream, level, Z_DEFLATED, GZIP_WINDOW, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) == Z_OK;
+        rc = f->deflating ? 0 : -ENOMEM;
+    }
+    if (rc < 0) {
+        if (f->fd >= 0 && f->aside)
+            unlink(f->aside);
+        release(&f);
+        return fail(path, rc, err);
+    }
+    *out = f;
+    return 0;
+}
+
+static int write_all(int fd, const unsigned char *bytes, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, bytes, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return done < 0 ? -errno : -EIO;
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+static int deflate_all(struct weir_gz_file *f, const void *bytes, size_t n, int flush)
+{
+    f->stream.next_in = (z_const Bytef *)bytes;
+    f->stream.avail_in = (uInt)n;
+    do {
+        f->stream.next_out = f->out;
+        f->stream.avail_out = sizeof f->out;
+        deflate(&f->stream, flush);
+        int rc = write_all(f->fd, f->out, sizeof f->out - f->stream.avail_out);
+        if (rc < 0)
+            return rc;
+    } while (f->stream.avail_out == 0);
+    return 0;
+}
+
+int weir_gz_write(struct weir_gz_file *f, const void *bytes, size_t n)
+{
+    const unsigned char *at = bytes;
+    while (n > 0 && f->rc == 0) {
+        size_t part = n < 1u << 30 ? n : 1u << 30; /* zlib counts in 32 bits */
+        f->rc = f->deflating ? deflate_all(f, at, part, Z_NO_FLUSH) : write_all(f->fd, at, part);
+        at += part;
+        n -= part;
+    }
+    return f->rc;
+}
+
+int weir_gz_sync(struct weir_gz_file *f)
+{
+    if (f->rc == 0 && f->aside && fsync(f->fd) != 0)
+        f->rc = -errno;
+    return f->rc;
+}
+
+int weir_gz_commit(struct weir_gz_file **file, struct weir_err *err)
+{
+    struct weir_gz_file *f = *file;
+    int rc = f->rc;
+    if (rc == 0 && f->deflating)
+        rc = deflate_all(f, "", 0, Z_FINISH);
+    if (close(f->fd) != 0 && rc == 0)
+        rc = -errno;
+    f->fd = -1;
+    if (rc == 0 && f->aside && rename(f->aside, f->path) != 0)
+        rc = -errno;
+    if (rc < 0 && f->aside)
+        unlink(f->aside);
+    if (rc < 0)
+        fail(f->path, rc, err);
+    release(file);
+    return rc;
+}
+
+void weir_gz_discard(struct weir_gz_file **file)
+{
+    struct weir_gz_file *f = *file;
+    if (!f)
+        return;
+    if (f->aside)
+        unlink(f->aside);
+    release(file);
+}

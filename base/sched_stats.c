@@ -1,0 +1,32 @@
+#include "base/sched_stats.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+bool weir_run_delay_ns(pid_t tid, uint64_t *delay_ns)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)tid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false;
+    uint64_t run_ns; /* 0 on a kernel that does not keep these */
+    bool ok = fscanf(f, "%" SCNu64 " %" SCNu64, &run_ns, delay_ns) == 2 && run_ns > 0;
+    fclose(f);
+    return ok;
+}
+
+void weir_machine_time_read(struct weir_machine_time *time, const char *root)
+{
+    char path[1024];
+    uint64_t user, nice, system, irq, softirq, steal;
+    *time = (struct weir_machine_time){0, 0};
+    int n = snprintf(path, sizeof path, "%s/proc/stat", root);
+    FILE *f = n >= 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+    if (!f)
+        return;
+    if (fscanf(f, "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %*u %*u %" SCNu64 " %" SCNu64 " %" SCNu64, &user, &nice,
+               &system, &irq, &softirq, &steal) == 6)
+        *time = (struct weir_machine_time){user + nice + system + irq + softirq + steal, steal};
+    fclose(f);
+}

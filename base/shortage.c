@@ -1,0 +1,38 @@
+#include "base/shortage.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+bool weir_is_shortage(int code)
+{
+    return code == -ENOMEM || code == -EMFILE || code == -ENFILE || code == -EAGAIN;
+}
+
+bool weir_is_storage_error(int code)
+{
+    return code == -EIO || code == -ENXIO || code == -EREMOTEIO || code == -ETIMEDOUT;
+}
+
+const char *weir_machine_advice(int code)
+{
+    if (weir_is_storage_error(code))
+        return "check the disk or its connection, and what the kernel says of it (dmesg)";
+    switch (code) {
+    case -ENOMEM:
+        return "free some memory, or raise this process's limit of it (ulimit -v, its container's)";
+    case -EMFILE:
+        return "raise the limit of open files (ulimit -n)";
+    case -ENFILE:
+        return "the whole machine has too many open files (sysctl fs.file-max)";
+    case -EAGAIN:
+        return "raise the limit of processes and threads (ulimit -u, its container's), or free some memory";
+    default:
+        return NULL;
+    }
+}
+
+const char *weir_open_advice(int code)
+{
+    const char *advice = weir_machine_advice(code);
+    return advice ? advice : "check the path and its permissions";
+}

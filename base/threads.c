@@ -1,0 +1,54 @@
+#include "base/threads.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int weir_thread_start(pthread_t *thread, void *(*main)(void *), void *user)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(thread, NULL, main, user);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return -rc;
+}
+
+void weir_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+int weir_cond_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ns)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    ns += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(ns / 1000000000u);
+    until.tv_nsec = (long)(ns % 1000000000u);
+    return pthread_cond_timedwait(cond, lock, &until);
+}
+
+/* Both sides write one counter and read the other, all seq_cst: who rings and sees no sleeper has moved turns before
+ * the sleeper counted itself, and then the kernel finds turns moved and does not let it sleep. */
+void weir_bell_wait(struct weir_bell *bell, uint32_t turn, uint64_t ns)
+{
+    struct timespec timeout = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    atomic_fetch_add(&bell->sleepers, 1);
+    syscall(SYS_futex, &bell->turns, FUTEX_WAIT_PRIVATE, turn, &timeout, NULL, 0);
+    atomic_fetch_sub(&bell->sleepers, 1);
+}
+
+void weir_bell_ring(struct weir_bell *bell)
+{
+    atomic_fetch_add(&bell->turns, 1);
+    if (atomic_load(&bell->sleepers) > 0)
+        syscall(SYS_futex, &bell->turns, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}

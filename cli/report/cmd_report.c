@@ -1,0 +1,498 @@
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/report/log_lines.h"
+#include "cli/report/log_plain.h"
+#include "cli/report/log_read.h"
+#include "cli/report/log_totals.h"
+#include "cli/report/report_trace.h"
+#include "cli/report/trace_read.h"
+#include "prof/report/report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EPOCHS_MAX = 1 << 17 };
+
+enum { FILES_MAX = 64 };
+
+struct report_options {
+    int lang;
+    bool json;
+    const char *sort_by, *export_stacks;
+    int row_limit, by_stack;
+    bool by_shape, top_level;
+};
+
+static const struct weir_opt report_opts[] = {
+    {"lang", WEIR_OPT_ENUM, offsetof(struct report_options, lang), "en|zh", "en", "language of the tables", 0, 0,
+     false},
+    {"json", WEIR_OPT_FLAG, offsetof(struct report_options, json), NULL, NULL, "print JSON", 0, 0, false},
+    {"sort-by", WEIR_OPT_TEXT, offsetof(struct report_options, sort_by), "KEY", "self_cpu_time_total",
+     "of a trace: order of the averages, by torch's names", 0, 0, false},
+    {"row-limit", WEIR_OPT_INT, offsetof(struct report_options, row_limit), "N", "100",
+     "of a trace: rows of the averages; -1: all", -1, 1e9, false},
+    {"group-by-input-shape", WEIR_OPT_FLAG, offsetof(struct report_options, by_shape), NULL, NULL,
+     "of a trace: a row for each shape of the inputs", 0, 0, false},
+    {"group-by-stack", WEIR_OPT_INT, offsetof(struct report_options, by_stack), "N", "0",
+     "of a trace: a row for each stack, told apart by its N innermost frames", 0, 256, false},
+    {"top-level-events-only", WEIR_OPT_FLAG, offsetof(struct report_options, top_level), NULL, NULL,
+     "of a trace: only what is inside nothing else", 0, 0, false},
+    {"export-stacks", WEIR_OPT_TEXT, offsetof(struct report_options, export_stacks), "FILE", NULL,
+     "of a trace: write its stacks for flamegraph.pl", 0, 0, false},
+};
+
+/* What one `weir report` works on. */
+struct job {
+    const char *path;
+    enum weir_lang lang;
+    struct weir_lines *lines;
+    FILE *out;
+    struct weir_json *json; /* NULL: text */
+};
+
+/* One run of a JSON-lines log (a log that was appended to holds several). */
+struct run_part {
+    int number;
+    bool open;
+    struct weir_totals totals;
+    struct weir_start_line start;
+    size_t n_epochs, epochs_room;
+    struct weir_epoch_line *epochs;
+    uint64_t epochs_dropped;
+};
+
+static int open_log(const char *path, FILE **in, struct weir_err *err)
+{
+    *in = NULL;
+    if (strcmp(path, "-") == 0) {
+        int copy = dup(STDIN_FILENO);
+        *in = copy < 0 ? NULL : fdopen(copy, "rb");
+        if (!*in && copy >= 0)
+            close(copy);
+    } else {
+        *in = fopen(path, "rb");
+    }
+    struct stat about;
+    if (!*in || fstat(fileno(*in), &about) < 0)
+        return weir_err_set(err, -errno, "%s: cannot be opened: %s", path, strerror(errno));
+    if (S_ISDIR(about.st_mode))
+        return weir_err_set(err, -EISDIR, "%s is a directory; name a log file", path);
+    if (S_ISCHR(about.st_mode) && strcmp(path, "-") != 0)
+        return weir_err_set(err, -EINVAL, "%s is a device; name a log file", path);
+    return 0;
+}
+
+static void part_clear(struct run_part *part)
+{
+    weir_totals_free(&part->totals);
+    free(part->epochs);
+    *part = (struct run_part){.number = part->number, .totals.decimals = 3};
+}
+
+/* record is NULL for a log whose run line is missing. */
+static void part_begin(const struct job *job, struct run_part *part, const struct weir_log_record *record)
+{
+    part->open = true;
+    part->number++;
+    if (!job->json) {
+        if (part->number > 1)
+            putc('\n', job->out);
+        if (record)
+            weir_log_run_print(job->out, record);
+        return;
+    }
+    weir_json_object(job->json, NULL);
+    if (record)
+        weir_log_run_json(job->json, "run", record);
+    else
+        weir_json_null(job->json, "run");
+    weir_json_array(job->json, "reports");
+}
+
+static void part_end(const struct job *job, struct run_part *part)
+{
+    if (!part->open)
+        return;
+    if (!job->json) {
+        if (part->totals.n_tables > 1)
+            weir_totals_print(job->out, &part->totals, false, job->lang);
+        part_clear(part);
+        return;
+    }
+    weir_json_end(job->json, ']');
+    weir_json_object(job->json, "start");
+    weir_start_json(job->json, &part->start);
+    weir_json_end(job->json, '}');
+    weir_json_array(job->json, "epochs");
+    for (size_t i = 0; i < part->n_epochs; i++) {
+        weir_json_object(job->json, NULL);
+        weir_epoch_json(job->json, &part->epochs[i]);
+        weir_json_end(job->json, '}');
+    }
+    weir_json_end(job->json, ']');
+    weir_totals_json(job->json, &part->totals, false);
+    weir_json_end(job->json, '}');
+    part_clear(part);
+}
+
+static int keep_epoch(struct run_part *part, const struct weir_epoch_line *epoch)
+{
+    if (part->n_epochs == EPOCHS_MAX) {
+        part->epochs_dropped++;
+        return 0;
+    }
+    if (part->n_epochs == part->epochs_room) {
+        size_t room = part->epochs_room ? 2 * part->epochs_room : 64;
+        void *moved = realloc(part->epochs, room * sizeof *part->epochs);
+        if (!moved)
+            return -ENOMEM;
+        part->epochs = moved;
+        part->epochs_room = room;
+    }
+    part->epochs[part->n_epochs++] = *epoch;
+    return 0;
+}
+
+/* Rows of one name are told apart as in the table, by who did it. */
+static int add_row(struct weir_totals *totals, const struct weir_report_row *row)
+{
+    char name[WEIR_REPORT_NAME];
+    weir_report_row_name(row, name);
+    return weir_totals_add(totals, name, row->total_s, row->count, row->mean_s);
+}
+
+static int keep_totals(struct run_part *part, const struct weir_report *report, uint64_t line)
+{
+    struct weir_totals_table table = {.line = line,
+                                      .epoch_first = report->epoch_first,
+                                      .epoch_last = report->epoch_last,
+                                      .final = report->final,
+                                      .after_epoch = -1,
+                                      .closed = true};
+    int code = weir_totals_begin(&part->totals, &table);
+    for (int i = 0; i < report->n_rows && code == 0; i++)
+        code = add_row(&part->totals, &report->rows[i]);
+    for (int i = 0; i < report->gpu.n_rows && code == 0; i++)
+        code = add_row(&part->totals, &report->gpu.rows[i]);
+    return code;
+}
+
+static int show_record(const struct job *job, struct run_part *part, const struct weir_log_record *record)
+{
+    if (record->type == WEIR_LOG_RUN)
+        part_end(job, part);
+    if (!part->open)
+        part_begin(job, part, record->type == WEIR_LOG_RUN ? record : NULL);
+    if (record->type == WEIR_LOG_RUN)
+        return 0;
+    if (record->type == WEIR_LOG_START) {
+        part->start = record->start;
+        if (!job->json)
+            weir_start_print(job->out, &record->start, job->lang);
+        return 0;
+    }
+    if (record->type == WEIR_LOG_EPOCH) {
+        if (job->json)
+            return keep_epoch(part, &record->epoch);
+        weir_epoch_print(job->out, &record->epoch, job->lang);
+        return 0;
+    }
+    if (job->json) {
+        weir_json_object(job->json, NULL);
+        weir_report_json(job->json, &record->report);
+        weir_json_end(job->json, '}');
+    } else {
+        weir_report_print(job->out, &record->report, job->lang);
+    }
+    return keep_totals(part, &record->report, record->line);
+}
+
+static void warn_dropped(const struct job *job, const struct weir_totals *totals, uint64_t epochs)
+{
+    if (totals->dropped_rows > 0)
+        fprintf(stderr, "weir report: %s: %" PRIu64 " table rows beyond the limit are not in the totals\n", job->path,
+                totals->dropped_rows);
+    if (epochs > 0)
+        fprintf(stderr, "weir report: %s: %" PRIu64 " epoch lines beyond the limit are left out\n", job->path, epochs);
+}
+
+static int read_records(const struct job *job, struct run_part *part, bool *cut, struct weir_err *err)
+{
+    struct weir_log_record record = {0};
+    int code, records = 0;
+    while ((code = weir_log_next(job->lines, &record, err)) == WEIR_LOG_RECORD) {
+        records++;
+        if (show_record(job, part, &record) < 0) {
+            code = weir_err_set(err, -ENOMEM, "line %" PRIu64 ": out of memory", record.line);
+            break;
+        }
+    }
+    *cut = code == WEIR_LOG_CUT;
+    weir_log_record_clear(&record);
+    if (code < 0)
+        return code;
+    if (records == 0)
+        return weir_err_set(err, -ENODATA, "%s",
+                            *cut ? "its only line is cut off: the run wrote no record" : "holds no record");
+    return 0;
+}
+
+static int report_weir_log(const struct job *job, struct weir_err *err)
+{
+    struct run_part part = {.totals.decimals = 3};
+    bool cut = false;
+    if (job->json) {
+        weir_json_text(job->json, "kind", "weir");
+        weir_json_array(job->json, "runs");
+    }
+    int code = read_records(job, &part, &cut, err);
+    if (code == 0) {
+        warn_dropped(job, &part.totals, part.epochs_dropped);
+        part_end(job, &part);
+        if (job->json) {
+            weir_json_end(job->json, ']');
+            weir_json_bool(job->json, "cut_off", cut);
+        }
+        if (cut)
+            fprintf(stderr,
+                    "weir report: %s: line %" PRIu64
+                    " is cut off (the run was stopped while writing it); the rest is shown\n",
+                    job->path, job->lines->number);
+    }
+    part_clear(&part);
+    return code;
+}
+
+static int nothing_found(const struct job *job, const struct weir_plain_log *log, struct weir_err *err)
+{
+    if (job->lines->number == 0)
+        return weir_err_set(err, -ENODATA, "is empty");
+    if (log->empty_title > 0)
+        return weir_err_set(err, -ENODATA, "line %" PRIu64 ": the stage table that begins here has no rows",
+                            log->empty_title);
+    if (job->lines->nul_bytes > 0 || log->undecodable > 0)
+        return weir_err_set(err, -EBADMSG,
+                            "is no log that can be read: line %" PRIu64
+                            " is not text (a log in UTF-16 is converted by: "
+                            "iconv -f UTF-16 -t UTF-8)",
+                            log->first_undecodable ? log->first_undecodable : job->lines->number);
+    return weir_err_set(err, -ENODATA,
+                        "no table in its %" PRIu64
+                        " lines; weir report reads the JSON lines of weir run --log, and logs "
+                        "with Chinese stage tables (性能分析统计) or epoch lines (Epoch 3/10 总耗时: 12.34s)",
+                        job->lines->number);
+}
+
+static void warn_plain(const struct job *job, const struct weir_plain_log *log)
+{
+    warn_dropped(job, &log->totals, log->epochs_dropped);
+    if (log->rows_cut > 0)
+        fprintf(stderr, "weir report: %s: %" PRIu64 " table rows end too early and are left out\n", job->path,
+                log->rows_cut);
+    if (log->times_left > 0)
+        fprintf(stderr,
+                "weir report: %s: %" PRIu64 " times (耗时) belong to no epoch's total, training or validation\n",
+                job->path, log->times_left);
+    if (job->lines->cut_lines > 0)
+        fprintf(stderr, "weir report: %s: %" PRIu64 " lines are longer than %d bytes and were read up to there\n",
+                job->path, job->lines->cut_lines, WEIR_LINE_MAX_BYTES);
+}
+
+static int read_plain(const struct job *job, struct weir_plain_log *log, struct weir_err *err)
+{
+    int code;
+    while ((code = weir_lines_next(job->lines)) > 0) {
+        code = weir_plain_line(log, job->lines->text, job->lines->length, job->lines->number);
+        if (code < 0)
+            break;
+    }
+    weir_plain_finish(log);
+    if (code < 0)
+        return weir_err_set(err, code, "line %" PRIu64 ": %s", job->lines->number, strerror(-code));
+    if (log->totals.n_tables == 0 && log->n_epochs == 0)
+        return nothing_found(job, log, err);
+    return 0;
+}
+
+static int report_plain_log(const struct job *job, struct weir_err *err)
+{
+    struct weir_plain_log log;
+    int code = weir_plain_open(&log);
+    if (code < 0)
+        return weir_err_set(err, code, "out of memory");
+    code = read_plain(job, &log, err);
+    if (code == 0) {
+        if (job->json)
+            weir_plain_json(job->json, &log);
+        else
+            weir_plain_print(job->out, &log, job->lang);
+        warn_plain(job, &log);
+    }
+    weir_plain_close(&log);
+    return code;
+}
+
+/* Stops at the first line that is not blank, which tells the kinds of log apart. */
+static int peek(struct weir_lines *lines)
+{
+    int code;
+    while ((code = weir_lines_next(lines)) > 0)
+        if (strspn(lines->text, " \t\r") < lines->length)
+            break;
+    lines->pushed_back = code > 0;
+    return code;
+}
+
+static int report_log(const struct job *job, struct weir_err *err)
+{
+    int code = peek(job->lines);
+    if (code < 0)
+        return weir_err_set(err, code, "cannot be read: %s", strerror(-code));
+    if (code > 0 && weir_log_recognised(job->lines->text, job->lines->length))
+        return report_weir_log(job, err);
+    return report_plain_log(job, err);
+}
+
+/* Everything is written aside first, so that a log that breaks in the middle leaves one error line and no half result.
+ */
+static int report_aside(const char *path, const struct report_options *options, FILE *in, FILE *aside,
+                        struct weir_err *err)
+{
+    struct weir_lines lines;
+    struct weir_json json;
+    struct job job = {.path = path, .lang = (enum weir_lang)options->lang, .lines = &lines, .out = aside};
+    weir_lines_open(&lines, in);
+    if (options->json) {
+        job.json = &json;
+        weir_json_open(&json, aside, true);
+        weir_json_object(&json, NULL);
+        weir_json_text(&json, "log", path);
+    }
+    int code = report_log(&job, err);
+    weir_lines_close(&lines);
+    if (code < 0) {
+        weir_err_prefix(err, "%s", path);
+        return code;
+    }
+    if (options->json) {
+        weir_json_end(&json, '}');
+        weir_json_close(&json);
+    }
+    return 0;
+}
+
+static void copy_to_stdout(FILE *aside)
+{
+    char block[16384];
+    size_t n;
+    rewind(aside);
+    while ((n = fread(block, 1, sizeof block, aside)) > 0)
+        fwrite(block, 1, n, stdout);
+}
+
+static int report_one_log(const char *path, const struct report_options *options, FILE *aside, struct weir_err *err)
+{
+    FILE *in;
+    int code = open_log(path, &in, err);
+    if (code == 0)
+        code = report_aside(path, options, in, aside, err);
+    if (in)
+        fclose(in);
+    return code;
+}
+
+static int report_traces(const char *const *paths, int n, const struct report_options *o, FILE *aside,
+                         struct weir_err *err)
+{
+    const struct weir_report_trace_config config = {
+        .by = {o->by_shape, o->by_stack},
+        .table = {o->sort_by, o->row_limit, o->top_level, NULL},
+        .export_stacks = o->export_stacks,
+    };
+    struct weir_json json;
+    int code = 0;
+    if (o->json) {
+        weir_json_open(&json, aside, true);
+        weir_json_object(&json, NULL);
+        weir_json_text(&json, "kind", "traces");
+        weir_json_array(&json, "traces");
+    }
+    for (int i = 0; i < n && code == 0; i++)
+        code = o->json ? weir_report_trace_json(&json, paths[i], &config, err)
+                       : weir_report_trace_print(aside, paths[i], &config, n > 1, err);
+    if (o->json && code == 0) {
+        weir_json_end(&json, ']');
+        weir_json_end(&json, '}');
+        weir_json_close(&json);
+    }
+    return code;
+}
+
+/* What is wrong with the way it was called; false: nothing. */
+static bool is_misused(const char *const *paths, int n, const struct report_options *o, int traces,
+                       struct weir_err *err)
+{
+    bool for_traces = o->by_shape || o->by_stack || o->top_level || o->export_stacks;
+    if (traces < n && n > 1)
+        weir_err_set(err, -EINVAL, "%s is no trace: several files at once must all be traces", paths[traces]);
+    else if (traces < n && for_traces)
+        weir_err_set(err, -EINVAL,
+                     "%s is a log: --group-by-input-shape, --group-by-stack, --top-level-events-only and "
+                     "--export-stacks are for traces",
+                     paths[0]);
+    else if (n > 1 && o->export_stacks)
+        weir_err_set(err, -EINVAL, "--export-stacks takes one trace at a time");
+    else if (weir_averages_check_sort(o->sort_by, err) < 0)
+        weir_err_prefix(err, "--sort-by");
+    return err->code < 0;
+}
+
+static int report(const struct weir_command *command, int argc, char **argv)
+{
+    struct report_options options;
+    const char *paths[FILES_MAX];
+    int n, traces = 0;
+    enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, paths, &n);
+    if (parse != WEIR_PARSE_RUN)
+        return parse == WEIR_PARSE_HELP ? 0 : 2;
+    struct weir_err err = WEIR_ERR_NONE;
+    while (traces < n && weir_trace_recognised(paths[traces]))
+        traces++;
+    if (is_misused(paths, n, &options, traces, &err)) {
+        weir_cli_fail(command, &err);
+        return 2;
+    }
+    FILE *aside = tmpfile();
+    int code =
+        aside ? 0 : weir_err_set(&err, -errno, "cannot make a temporary file for the report: %s", strerror(errno));
+    if (code == 0)
+        code = traces == n ? report_traces(paths, n, &options, aside, &err)
+                           : report_one_log(paths[0], &options, aside, &err);
+    if (code == 0 && (fflush(aside) != 0 || ferror(aside)))
+        code = weir_err_set(&err, -EIO, "cannot write the temporary file for the report: %s", strerror(errno));
+    if (code == 0)
+        copy_to_stdout(aside);
+    if (aside)
+        fclose(aside);
+    return code == 0 ? 0 : weir_cli_fail(command, &err);
+}
+
+const struct weir_command weir_cmd_report = {
+    .name = "report",
+    .summary = "print the tables of a log again, or the averages and steps of recorded traces",
+    .args = "LOG|TRACE...",
+    .min_args = 1,
+    .max_args = FILES_MAX,
+    .opts = report_opts,
+    .n_opts = sizeof report_opts / sizeof *report_opts,
+    .notes =
+        "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or epoch\n"
+        "lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is what weir run --profile or "
+        "torch.profiler\n"
+        "recorded (.json or .json.gz): its table of averages and how the time of its steps was spent.\n",
+    .run = report,
+};

@@ -1,0 +1,156 @@
+#include "cli/report/report_trace.h"
+#include "base/text.h"
+#include "cli/report/trace_read.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* What is computed of a trace. */
+struct result {
+    struct weir_trace *trace;
+    struct weir_averages *averages;
+    struct weir_step *steps;
+    int64_t n_steps;
+};
+
+static void clear(struct result *r)
+{
+    if (r->averages)
+        weir_averages_close(&r->averages);
+    free(r->steps);
+    weir_trace_free(&r->trace);
+}
+
+static int compute(struct result *r, const char *path, const struct weir_report_trace_config *config,
+                   struct weir_err *err)
+{
+    int rc = weir_trace_read(&r->trace, path, err);
+    if (rc < 0)
+        return rc;
+    rc = weir_averages_open(&r->averages, r->trace, &config->by);
+    if (rc == 0 && (r->n_steps = weir_steps_split(r->trace, &r->steps)) < 0)
+        rc = (int)r->n_steps;
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: out of memory", path);
+    if (config->export_stacks)
+        rc = weir_stacks_export(r->trace, "self_cpu_time_total", config->export_stacks, err);
+    if (rc == 0 && config->export_stacks && !r->trace->stacks)
+        fprintf(stderr, "weir report: %s: was recorded without stacks (--with-stack): %s has none\n", path,
+                config->export_stacks);
+    return rc;
+}
+
+/* ---- text ---- */
+
+static void add_step(struct weir_step *sum, const struct weir_step *step)
+{
+    sum->end_ns += step->end_ns - step->start_ns;
+    for (int part = 0; part < WEIR_STEP_PARTS; part++)
+        sum->part_ns[part] += step->part_ns[part];
+}
+
+static void print_step(FILE *out, const char *name, const struct weir_step *step, int64_t n, const bool *shown)
+{
+    int64_t ns = step->end_ns - step->start_ns;
+    fprintf(out, "%-24s  %10.3fms", name, (double)ns / 1e6 / (double)n);
+    for (int part = 0; part < WEIR_STEP_PARTS; part++)
+        if (shown[part])
+            fprintf(out, "  %10.3fms %5.1f%%", (double)step->part_ns[part] / 1e6 / (double)n,
+                    ns ? 100 * (double)step->part_ns[part] / (double)ns : 0);
+    fputc('\n', out);
+}
+
+/* Parts that no step spends time in are left out. */
+static void print_steps(FILE *out, const struct result *r)
+{
+    struct weir_step sum = {0};
+    bool shown[WEIR_STEP_PARTS] = {
+        [WEIR_STEP_DATALOADER] = true, [WEIR_STEP_CPU_EXEC] = true, [WEIR_STEP_OTHER] = true};
+    for (int64_t i = 0; i < r->n_steps; i++)
+        add_step(&sum, &r->steps[i]);
+    for (int part = 0; part < WEIR_STEP_PARTS; part++)
+        shown[part] |= sum.part_ns[part] > 0;
+    if (r->n_steps == 0) {
+        fprintf(out, "no steps (ProfilerStep#N) in this trace\n");
+        return;
+    }
+    fprintf(out, "%-24s  %12s", "step", "time");
+    for (int part = 0; part < WEIR_STEP_PARTS; part++)
+        if (shown[part])
+            fprintf(out, "  %19s", weir_step_part_name((enum weir_step_part)part));
+    fputc('\n', out);
+    for (int64_t i = 0; i < r->n_steps; i++) {
+        char name[48];
+        snprintf(name, sizeof name, "ProfilerStep#%" PRId64, r->steps[i].number);
+        print_step(out, name, &r->steps[i], 1, shown);
+    }
+    print_step(out, "mean", &sum, r->n_steps, shown);
+}
+
+int weir_report_trace_print(FILE *out, const char *path, const struct weir_report_trace_config *config, bool title,
+                            struct weir_err *err)
+{
+    struct result r = {0};
+    int rc = compute(&r, path, config, err);
+    if (rc == 0) {
+        if (title)
+            fprintf(out, "%s\n", path);
+        weir_averages_print(out, r.averages, &config->table);
+        if (r.averages->n_rows == 0)
+            fprintf(out, "no operators, stages or kernels in this trace\n");
+        if (r.trace->forks)
+            fprintf(out,
+                    "jit.fork: an operator that waits for a fork may end on another thread. The trace does not say "
+                    "which did; torch\n"
+                    "has no children and no self time of these, and here they are in the tree as if they had not.\n");
+        fputc('\n', out);
+        print_steps(out, &r);
+        if (r.trace->dropped)
+            fprintf(out, "%" PRIu64 " events were dropped while recording: the figures miss them\n", r.trace->dropped);
+        if (title)
+            fputc('\n', out);
+    }
+    clear(&r);
+    return rc;
+}
+
+/* ---- JSON ---- */
+
+static void steps_json(struct weir_json *json, const struct result *r)
+{
+    weir_json_array(json, "steps");
+    for (int64_t i = 0; i < r->n_steps; i++) {
+        const struct weir_step *step = &r->steps[i];
+        weir_json_object(json, NULL);
+        weir_json_int(json, "number", step->number);
+        weir_json_int(json, "ns", step->end_ns - step->start_ns);
+        weir_json_object(json, "parts_ns");
+        for (int part = 0; part < WEIR_STEP_PARTS; part++)
+            weir_json_int(json, weir_step_part_name((enum weir_step_part)part), step->part_ns[part]);
+        weir_json_end(json, '}');
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+int weir_report_trace_json(struct weir_json *json, const char *path, const struct weir_report_trace_config *config,
+                           struct weir_err *err)
+{
+    struct result r = {0};
+    int rc = compute(&r, path, config, err);
+    if (rc == 0) {
+        weir_json_object(json, NULL);
+        weir_json_text(json, "trace", path);
+        weir_json_uint(json, "events", r.trace->n_events);
+        weir_json_uint(json, "dropped", r.trace->dropped);
+        weir_json_bool(json, "forks", r.trace->forks);
+        weir_json_int(json, "self_cpu_ns", r.averages->self_cpu_ns);
+        weir_json_int(json, "self_device_ns", r.averages->self_device_ns);
+        weir_averages_json(json, "averages", r.averages, &config->table);
+        steps_json(json, &r);
+        weir_json_end(json, '}');
+    }
+    clear(&r);
+    return rc;
+}

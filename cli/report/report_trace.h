@@ -1,0 +1,20 @@
+/* report_trace.h: weir report of traces: the averages, and how the time of the steps was spent. */
+#ifndef WEIR_CLI_REPORT_REPORT_TRACE_H
+#define WEIR_CLI_REPORT_REPORT_TRACE_H
+
+#include "prof/trace/averages.h"
+
+struct weir_report_trace_config {
+    struct weir_averages_config by;
+    struct weir_averages_table table;
+    const char *export_stacks; /* file to write stacks to; NULL = none */
+};
+
+/* Prints one trace; title: with its name above, as one of several. */
+int weir_report_trace_print(FILE *out, const char *path, const struct weir_report_trace_config *config, bool title,
+                            struct weir_err *err);
+/* The same as an object of the array that is open in json. */
+int weir_report_trace_json(struct weir_json *json, const char *path, const struct weir_report_trace_config *config,
+                           struct weir_err *err);
+
+#endif

@@ -1,0 +1,11 @@
+/* cuda_context.h: the calling thread's current context, for code of the CUDA module that runs in the program's threads:
+ * what it finds it puts back. cudaSetDevice could not put back that there was none, and would make one on GPU 0 in the
+ * attempt. Any thread. */
+#ifndef WEIR_CUDA_CUDA_CONTEXT_H
+#define WEIR_CUDA_CUDA_CONTEXT_H
+
+/* A CUcontext; NULL = none, or no driver. */
+void *weir_cuda_context_now(void);
+void weir_cuda_context_set(void *context);
+
+#endif

@@ -1,0 +1,268 @@
+#include "cuda/cupti_priv.h"
+
+#include <cuda.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- CUPTI ---- */
+
+static struct {
+    pthread_once_t once;
+    bool there;
+    struct weir_cupti functions;
+    char why[256];
+} library = {.once = PTHREAD_ONCE_INIT};
+
+struct symbol {
+    const char *name;
+    size_t offset;
+    bool needed;
+};
+
+#define SYMBOL(name, field, needed)                                                                                    \
+    {                                                                                                                  \
+        name, offsetof(struct weir_cupti, field), needed                                                               \
+    }
+static const struct symbol symbols[] = {
+    SYMBOL("cuptiGetVersion", get_version, true),
+    SYMBOL("cuptiGetResultString", get_result_string, true),
+    SYMBOL("cuptiSubscribe", subscribe, true),
+    SYMBOL("cuptiUnsubscribe", unsubscribe, true),
+    SYMBOL("cuptiEnableCallback", enable_callback, true),
+    SYMBOL("cuptiGetCallbackName", get_callback_name, true),
+    SYMBOL("cuptiFinalize", finalize, true),
+    SYMBOL("cuptiSetThreadIdType", set_thread_id_type, true),
+    SYMBOL("cuptiActivityRegisterTimestampCallback", register_timestamp, true),
+    SYMBOL("cuptiActivityRegisterCallbacks", register_callbacks, true),
+    SYMBOL("cuptiActivityEnable", enable, true),
+    SYMBOL("cuptiActivityDisable", disable, true),
+    SYMBOL("cuptiActivityFlushAll", flush_all, true),
+    SYMBOL("cuptiActivityGetNextRecord", get_next_record, true),
+    SYMBOL("cuptiActivityGetNumDroppedRecords", get_num_dropped, true),
+    SYMBOL("cuptiActivityEnableDriverApi", enable_driver_api, false),
+    SYMBOL("cuptiActivityEnableAllSyncRecords", enable_all_sync_records, false),
+};
+
+static bool load_symbols(void *handle)
+{
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        void *found = dlsym(handle, symbols[i].name);
+        if (!found && symbols[i].needed) {
+            snprintf(library.why, sizeof library.why, "the CUPTI library is too old: it has no %s", symbols[i].name);
+            return false;
+        }
+        memcpy((char *)&library.functions + symbols[i].offset, &found, sizeof found);
+    }
+    return true;
+}
+
+/* The records are laid out as the headers say that this was built with: another major version's are not. */
+static void open_library(void)
+{
+    char name[32];
+    snprintf(name, sizeof name, "libcupti.so.%d", CUDART_VERSION / 1000);
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        handle = dlopen("libcupti.so", RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        snprintf(library.why, sizeof library.why, "CUPTI cannot be loaded: %.200s", dlerror());
+        return;
+    }
+    uint32_t version = 0;
+    library.there = load_symbols(handle);
+    if (!library.there || (library.functions.get_version(&version) == CUPTI_SUCCESS &&
+                           version / 10000 == CUPTI_API_VERSION / 10000 && version >= CUPTI_API_VERSION))
+        return;
+    library.there = false;
+    snprintf(library.why, sizeof library.why, "CUPTI of API version %u is there; this was built with %d", version,
+             CUPTI_API_VERSION);
+}
+
+const struct weir_cupti *weir_cupti_open(struct weir_err *err)
+{
+    pthread_once(&library.once, open_library);
+    if (library.there)
+        return &library.functions;
+    weir_err_set(err, -ENODEV, "%s; it comes with the CUDA Toolkit %d.%d (LD_LIBRARY_PATH says where)", library.why,
+                 CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    return NULL;
+}
+
+static const struct meaning {
+    CUptiResult result;
+    int code;
+    const char *text;
+} meanings[] = {
+    {CUPTI_ERROR_NOT_INITIALIZED, -ENODEV, "CUPTI is not initialised: is the driver there (nvidia-smi)?"},
+    {CUPTI_ERROR_OUT_OF_MEMORY, -ENOMEM, "CUPTI is out of memory"},
+    {CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, -EACCES,
+     "the driver allows profiling to administrators only: run with CAP_SYS_ADMIN (docker run --cap-add SYS_ADMIN), or "
+     "load the driver with NVreg_RestrictProfilingToAdminUsers=0"},
+    {CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, -EBUSY,
+     "another tool has CUPTI in this process (Nsight, compute-sanitizer, a framework's profiler): use one at a time"},
+    {CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES, -EACCES,
+     "profiling is not allowed on this virtual GPU: its host decides"},
+    {CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED, -ENOTSUP,
+     "CUPTI does not work while confidential computing is on"},
+    {CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED, -ENOTSUP, "CUPTI does not work on this MIG instance"},
+    {CUPTI_ERROR_UNKNOWN, -ENODEV, "CUPTI gives no reason (unknown error): is the driver there, and new enough?"},
+};
+
+int weir_cupti_fail(const struct weir_cupti *cupti, CUptiResult result, const char *what, struct weir_err *err)
+{
+    const char *text = NULL;
+    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
+        if (meanings[i].result == result)
+            return weir_err_set(err, meanings[i].code, "%s (%s: CUPTI error %d)", meanings[i].text, what, (int)result);
+    if (cupti->get_result_string(result, &text) != CUPTI_SUCCESS || !text)
+        text = "unknown";
+    return weir_err_set(err, -EIO, "%s: CUPTI error %d (%s)", what, (int)result, text);
+}
+
+void weir_cupti_library(char *text, size_t size)
+{
+    uint32_t version = 0;
+    struct weir_err err = WEIR_ERR_NONE;
+    const struct weir_cupti *cupti = weir_cupti_open(&err);
+    if (!cupti || cupti->get_version(&version) != CUPTI_SUCCESS)
+        snprintf(text, size, "%s", err.text);
+    else
+        snprintf(text, size, "CUPTI %u.%u (API %u)", version / 10000, version / 100 % 100, version);
+}
+
+void weir_cupti_versions(int *driver, int *runtime, int *cupti)
+{
+    uint32_t version = 0;
+    const struct weir_cupti *functions = weir_cupti_open(NULL);
+    *driver = *runtime = 0;
+    cudaDriverGetVersion(driver);
+    cudaRuntimeGetVersion(runtime);
+    if (functions)
+        functions->get_version(&version);
+    *cupti = (int)version;
+}
+
+/* ---- CUDA ---- */
+
+int weir_cupti_devices(struct weir_err *err)
+{
+    int n = 0;
+    cudaError_t rc = cudaGetDeviceCount(&n);
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    if (rc != cudaSuccess && driver == 0)
+        return weir_err_set(err, -ENODEV, "no NVIDIA driver is loaded");
+    if (rc != cudaSuccess)
+        return weir_err_set(err, -ENODEV, "no GPU: %s", cudaGetErrorString(rc));
+    return n > 0 ? n : weir_err_set(err, -ENODEV, "the driver sees no GPU");
+}
+
+int weir_cupti_properties(struct weir_gpu_properties *properties, int n, struct weir_err *err)
+{
+    int devices = weir_cupti_devices(err);
+    for (int i = 0; i < n && i < devices; i++) {
+        struct cudaDeviceProp p;
+        cudaError_t rc = cudaGetDeviceProperties(&p, i);
+        if (rc != cudaSuccess)
+            return weir_err_set(err, -EIO, "GPU %d: %s", i, cudaGetErrorString(rc));
+        properties[i] = (struct weir_gpu_properties){
+            .id = i,
+            .total_bytes = p.totalGlobalMem,
+            .major = p.major,
+            .minor = p.minor,
+            .threads_per_block = p.maxThreadsPerBlock,
+            .threads_per_multiprocessor = p.maxThreadsPerMultiProcessor,
+            .registers_per_block = p.regsPerBlock,
+            .warp_size = p.warpSize,
+            .shared_per_block = p.sharedMemPerBlock,
+            .shared_per_block_optin = p.sharedMemPerBlockOptin,
+            .shared_per_multiprocessor = p.sharedMemPerMultiprocessor,
+            .multiprocessors = p.multiProcessorCount,
+            .registers_per_multiprocessor = p.regsPerMultiprocessor,
+        };
+        snprintf(properties[i].name, sizeof properties[i].name, "%.127s", p.name);
+    }
+    return devices;
+}
+
+/* By the driver's API: the runtime's would make the device current on the calling thread, and a context on a device
+ * that nobody uses. */
+struct driver {
+    void *handle;
+    __typeof__(&cuDeviceGet) device_get;
+    __typeof__(&cuDeviceGetCount) device_count;
+    __typeof__(&cuDevicePrimaryCtxGetState) state;
+    __typeof__(&cuDevicePrimaryCtxRetain) retain;
+    __typeof__(&cuDevicePrimaryCtxRelease) release;
+    __typeof__(&cuCtxPushCurrent) push;
+    __typeof__(&cuCtxPopCurrent) pop;
+    __typeof__(&cuCtxSynchronize) synchronize;
+};
+
+static bool load(const struct driver *driver, const char *name, void *function)
+{
+    void *symbol = dlsym(driver->handle, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static bool load_driver(struct driver *driver)
+{
+    driver->handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* there already: CUDA is in use */
+    return driver->handle && load(driver, "cuDeviceGet", &driver->device_get) &&
+           load(driver, "cuDeviceGetCount", &driver->device_count) &&
+           load(driver, "cuDevicePrimaryCtxGetState", &driver->state) &&
+           load(driver, "cuDevicePrimaryCtxRetain", &driver->retain) &&
+           load(driver, "cuDevicePrimaryCtxRelease_v2", &driver->release) &&
+           load(driver, "cuCtxPushCurrent_v2", &driver->push) && load(driver, "cuCtxPopCurrent_v2", &driver->pop) &&
+           load(driver, "cuCtxSynchronize", &driver->synchronize);
+}
+
+static CUresult wait_for_gpu(const struct driver *driver, int number)
+{
+    CUdevice device;
+    CUcontext context;
+    unsigned flags;
+    int active = 0;
+    CUresult rc = driver->device_get(&device, number);
+    if (rc == CUDA_SUCCESS)
+        rc = driver->state(device, &flags, &active);
+    if (rc != CUDA_SUCCESS || !active)
+        return rc;
+    rc = driver->retain(&context, device);
+    if (rc != CUDA_SUCCESS)
+        return rc;
+    rc = driver->push(context);
+    if (rc == CUDA_SUCCESS) {
+        rc = driver->synchronize();
+        driver->pop(&context);
+    }
+    driver->release(device);
+    return rc;
+}
+
+void weir_cupti_count_devices(void)
+{
+    struct driver driver;
+    int n;
+    if (load_driver(&driver))
+        driver.device_count(&n);
+}
+
+int weir_cupti_wait_for_gpus(struct weir_err *err)
+{
+    struct driver driver;
+    int n = 0, failed = 0;
+    if (!load_driver(&driver) || driver.device_count(&n) != CUDA_SUCCESS)
+        return weir_err_set(err, -EIO, "the driver cannot be asked to wait for the GPUs");
+    for (int i = 0; i < n; i++) {
+        CUresult rc = wait_for_gpu(&driver, i);
+        if (rc != CUDA_SUCCESS)
+            failed = weir_err_set(err, -EIO, "GPU %d cannot be waited for: CUDA error %d", i, (int)rc);
+    }
+    return failed;
+}

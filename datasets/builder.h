@@ -1,0 +1,46 @@
+/* builder.h: an episode while its layout describes it. */
+#ifndef WEIR_DATASETS_BUILDER_H
+#define WEIR_DATASETS_BUILDER_H
+
+#include "datasets/index.h"
+
+enum { WEIR_STATE_PARTS_MAX = 256 };
+
+/* Columns read from one dataset. */
+struct weir_state_part {
+    float *values;
+    int steps, dim;
+    bool next_row;
+};
+
+struct weir_state_columns {
+    struct weir_state_part parts[WEIR_STATE_PARTS_MAX];
+    int n;
+    char *keys; /* "a, b" */
+};
+
+struct weir_episode_builder {
+    struct weir_h5 *h5;
+    struct weir_episode *episode;
+    const struct weir_dataset_config *config;
+    bool by_keys; /* what is added now was named by the user */
+    int last;     /* number of the track added last; -1 when the camera was passed over */
+    struct weir_state_columns qpos, actions;
+    struct weir_h5_description *descriptions; /* of the tracks, in their order */
+};
+
+/* Puts the columns together, checks that all parts have the same length (or cuts them, allow_ragged) and gives the
+ * episode its state. */
+int weir_builder_settle(struct weir_episode_builder *builder, struct weir_err *err);
+/* Frees what the builder holds; descriptions are the caller's. */
+void weir_builder_drop(struct weir_episode_builder *builder);
+
+/* The key as messages show it: from the file's root. */
+void weir_builder_full_key(const struct weir_episode_builder *builder, const char *key, char text[WEIR_H5_PATH_MAX]);
+
+/* -EINVAL when one of the lists of keys has an empty name. */
+int weir_keys_check(const struct weir_dataset_config *config, struct weir_err *err);
+/* Applies --qpos-keys, --action-keys and --image-keys in place of what the layout would have said. */
+int weir_builder_user_keys(struct weir_episode_builder *builder, struct weir_err *err);
+
+#endif

@@ -1,0 +1,62 @@
+/* chunk_index.h: where the chunks of an HDF5 dataset lie, found by plain reads of the file.
+ *
+ * The HDF5 library (1.10) answers this question in time that grows with the number of chunks for each chunk, and under
+ * one lock. Here the dataset's object header is read for its layout message, and the index that it names is walked
+ * once: version 1 B-tree, single chunk, implicit, fixed array, extensible array, version 2 B-tree (HDF5 File Format
+ * Specification 3.0, sections III.A.1, III.A.2, IV.A, VII). Checksums are verified where the format has them. Every
+ * byte is taken to be hostile: nothing is read outside the file, depth and numbers of nodes are bounded by what the
+ * grid can need. */
+#ifndef WEIR_DATASETS_HDF5_CHUNK_INDEX_H
+#define WEIR_DATASETS_HDF5_CHUNK_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The file's bytes. Addresses of 8 bytes and lengths of 8 bytes (the superblock's sizes). */
+struct weir_raw_file {
+    /* Reads n bytes at offset; 0 or -errno (-ENODATA past the end). */
+    int (*read)(void *user, uint64_t offset, void *buffer, size_t n);
+    void *user;
+    uint64_t base;       /* added to addresses: the user block */
+    uint64_t size_bytes; /* of the whole file */
+};
+
+enum { WEIR_GRID_RANK_MAX = 8 };
+
+/* The dataset as its creator declared it; elements of element_bytes. */
+struct weir_chunk_grid {
+    int rank; /* 1..WEIR_GRID_RANK_MAX */
+    uint64_t dims[WEIR_GRID_RANK_MAX], chunk[WEIR_GRID_RANK_MAX];
+    uint64_t max_dims[WEIR_GRID_RANK_MAX]; /* UINT64_MAX = unlimited */
+    uint32_t element_bytes;
+    bool filtered;
+};
+
+/* One chunk. */
+struct weir_chunk {
+    uint64_t offset; /* in the file, base included; WEIR_CHUNK_NONE = never written */
+    uint32_t bytes;  /* as stored */
+    uint32_t mask;   /* bit i set: filter number i was not applied */
+};
+#define WEIR_CHUNK_NONE UINT64_MAX
+/* The index names a place outside the file, or a size that cannot be; bytes is 0. What lies in the chunk is lost. */
+#define WEIR_CHUNK_BAD (UINT64_MAX - 1)
+
+/* Number of chunks that cover dims, row-major order in which weir_chunk_index numbers them; 0 when a dimension of the
+ * chunk is 0 or the number overflows 32 bits. Dimensions of 0 give 0 as well. */
+uint32_t weir_chunk_grid_count(const struct weir_chunk_grid *grid);
+
+/* Bytes of one unpacked chunk; 0 when that overflows 32 bits. */
+uint32_t weir_chunk_grid_bytes(const struct weir_chunk_grid *grid);
+
+/* Fills chunks (weir_chunk_grid_count of them, row-major). object_address: of the dataset's object header, without base
+ * (what H5Oget_info gives). Chunks in the index that lie outside dims (left over from a shrunk dataset) are passed
+ * over. 0; -ENOTSUP: a kind of index or header that is not read here, *reason says which: ask the library; -EBADMSG:
+ * corrupt, *reason (static text) says how; -ENOMEM; or what read returned. Every chunk returned lies inside the file
+ * and unfiltered ones have exactly the size of a chunk, or it is WEIR_CHUNK_BAD; when no other was written, the whole
+ * is corrupt. */
+int weir_chunk_index(const struct weir_raw_file *file, uint64_t object_address, const struct weir_chunk_grid *grid,
+                     struct weir_chunk *chunks, const char **reason);
+
+#endif

@@ -1,0 +1,120 @@
+#include "datasets/hdf5/h5_errors.h"
+#include "base/shortage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <hdf5.h>
+
+int weir_h5_start(void)
+{
+    return H5open() < 0 ? -ENOMEM : 0;
+}
+
+static herr_t keep_innermost(unsigned n, const H5E_error2_t *entry, void *text)
+{
+    if (n == 0 && entry->desc)
+        snprintf(text, 256, "%s", entry->desc);
+    return 0;
+}
+
+const char *weir_h5_library_says(char text[256])
+{
+    snprintf(text, 256, "no reason given");
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, text);
+    return text;
+}
+
+/* Of the calls since a file was opened, the first failure that was not the file's. The library keeps its errors by
+ * thread as well. */
+static _Thread_local int machine_code;
+static _Thread_local bool malloc_failed;
+static _Thread_local char machine_file[512]; /* that it happened to, when it is not the one that is read */
+
+/* EAGAIN is a lock that a writer holds: the library starts no threads. */
+static bool is_machines(int number)
+{
+    return number != EAGAIN &&
+           (weir_is_shortage(-number) || weir_is_storage_error(-number) || number == EACCES || number == EPERM);
+}
+
+/* The library writes the number of a system call's error into the text, and has these for malloc's; its lists of
+ * properties come from no file, and only a lack of memory spoils them. */
+static herr_t find_machine_error(unsigned n, const H5E_error2_t *entry, void *code)
+{
+    (void)n;
+    int number;
+    const char *at = entry->desc ? strstr(entry->desc, "errno = ") : NULL;
+    if (at && sscanf(at, "errno = %d", &number) == 1 && is_machines(number))
+        *(int *)code = -number;
+    else if (entry->min_num == H5E_CANTALLOC || (entry->min_num == H5E_NOSPACE && entry->maj_num == H5E_RESOURCE))
+        malloc_failed = true;
+    else if (*(int *)code == 0 && entry->maj_num == H5E_PLIST)
+        *(int *)code = -ENOMEM;
+    return 0;
+}
+
+/* malloc leaves ENOMEM in errno; the library may have had no memory for saying so. */
+static void find_no_memory(void)
+{
+    malloc_failed |= errno == ENOMEM;
+    if (machine_code == 0 && malloc_failed)
+        machine_code = -ENOMEM;
+}
+
+/* Called by the library for each of its calls that fails, also those whose failure we take for a "no". */
+static herr_t on_library_error(hid_t stack, void *user)
+{
+    (void)user;
+    if (machine_code == 0)
+        H5Ewalk2(stack, H5E_WALK_UPWARD, find_machine_error, &machine_code);
+    find_no_memory();
+    return 0;
+}
+
+void weir_h5_watch_errors(void)
+{
+    machine_code = 0;
+    malloc_failed = false;
+    machine_file[0] = '\0';
+    errno = 0;
+    H5Eset_auto2(H5E_DEFAULT, on_library_error, NULL); /* per thread; nothing is printed: errors are reported by us */
+}
+
+void weir_h5_note_error(int number, const char *file)
+{
+    if (machine_code != 0 || !is_machines(number))
+        return;
+    machine_code = -number;
+    snprintf(machine_file, sizeof machine_file, "%s", file ? file : "");
+}
+
+int weir_h5_machine_error(struct weir_err *err)
+{
+    find_no_memory();
+    if (machine_code == 0)
+        return 0;
+    if (err)
+        *err = WEIR_ERR_NONE;
+    return weir_err_set(err, machine_code, "%s%s%s (%s), in the HDF5 helper process; %s",
+                        machine_code == -ENOMEM               ? "out of memory"
+                        : weir_is_storage_error(machine_code) ? "the storage failed to read the file"
+                                                              : "what the file consists of cannot be opened",
+                        machine_file[0] ? ": " : "", machine_file, strerror(-machine_code),
+                        weir_open_advice(machine_code));
+}
+
+bool weir_h5_malloc_failed(void)
+{
+    find_no_memory();
+    return malloc_failed;
+}
+
+int weir_h5_fail(struct weir_err *err, const char *path, const char *what)
+{
+    char text[256];
+    int machine = weir_h5_machine_error(err);
+    return machine < 0 ? machine
+                       : weir_err_set(err, -EBADMSG, "%s: %s (HDF5: %s)", path, what, weir_h5_library_says(text));
+}

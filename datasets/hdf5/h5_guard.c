@@ -1,0 +1,237 @@
+/* A file driver of the HDF5 library that opens regular files only, and only where weir_h5_inside lets it. Reads as the
+ * library's own default driver does. */
+#include "datasets/hdf5/h5_errors.h"
+#include "datasets/hdf5/h5_guard_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <hdf5.h>
+#if H5_VERSION_GE(1, 13, 0)
+#include <H5FDdevelop.h>
+#endif
+
+struct weir_inside weir_h5_inside;
+
+struct guarded {
+    H5FD_t library; /* first: the library's part */
+    int fd;
+    haddr_t end_of_allocation, end_of_file;
+    dev_t device;
+    ino_t inode;
+    char name[]; /* "" for the file that is read */
+};
+
+/* As the library's own driver words it. The error is noted as well: where the library looks for virtual sources, it
+ * takes a failure for the end of a series and forgets the reason. What was refused is no system's error. */
+static void say(const char *what, int code, const char *name)
+{
+    if (code != EPERM)
+        weir_h5_note_error(code, name);
+    H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_VFL, H5E_CANTOPENFILE,
+             code == EPERM ? "%s: code %d, '%s'" : "%s: errno = %d, error message = '%s'", what, code, strerror(code));
+}
+
+static H5FD_t *guard_open(const char *name, unsigned flags, hid_t access, haddr_t max)
+{
+    (void)access;
+    (void)max;
+    struct stat st;
+    const char *other = strcmp(name, weir_h5_inside.episode) == 0 ? "" : name;
+    struct guarded *file = calloc(1, sizeof *file + strlen(other) + 1);
+    if (!file) {
+        say("unable to open file", ENOMEM, NULL);
+        return NULL;
+    }
+    file->fd = flags & (H5F_ACC_TRUNC | H5F_ACC_CREAT) ? -EROFS : weir_inside_open(&weir_h5_inside, name);
+    if (file->fd < 0 || fstat(file->fd, &st) != 0) {
+        say("unable to open file", file->fd < 0 ? -file->fd : errno, other);
+        if (file->fd >= 0)
+            close(file->fd);
+        free(file);
+        return NULL;
+    }
+    memcpy(file->name, other, strlen(other) + 1);
+    file->end_of_file = (haddr_t)st.st_size;
+    file->device = st.st_dev;
+    file->inode = st.st_ino;
+    return &file->library;
+}
+
+static herr_t guard_close(H5FD_t *library)
+{
+    struct guarded *file = (struct guarded *)library;
+    close(file->fd);
+    free(file);
+    return 0;
+}
+
+static int guard_compare(const H5FD_t *a, const H5FD_t *b)
+{
+    const struct guarded *left = (const struct guarded *)a, *right = (const struct guarded *)b;
+    if (left->device != right->device)
+        return left->device < right->device ? -1 : 1;
+    return left->inode == right->inode ? 0 : left->inode < right->inode ? -1 : 1;
+}
+
+static herr_t guard_query(const H5FD_t *library, unsigned long *flags)
+{
+    (void)library; /* NULL asks for the driver's, which are the same */
+    *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
+             H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE |
+             H5FD_FEAT_POSIX_COMPAT_HANDLE; /* else what is beside a link's target is not looked for */
+    return 0;
+}
+
+static haddr_t guard_get_eoa(const H5FD_t *library, H5FD_mem_t type)
+{
+    (void)type;
+    return ((const struct guarded *)library)->end_of_allocation;
+}
+
+static herr_t guard_set_eoa(H5FD_t *library, H5FD_mem_t type, haddr_t end)
+{
+    (void)type;
+    ((struct guarded *)library)->end_of_allocation = end;
+    return 0;
+}
+
+static haddr_t guard_get_eof(const H5FD_t *library, H5FD_mem_t type)
+{
+    (void)type;
+    return ((const struct guarded *)library)->end_of_file;
+}
+
+static herr_t guard_get_handle(H5FD_t *library, hid_t access, void **handle)
+{
+    (void)access;
+    *handle = &((struct guarded *)library)->fd;
+    return 0;
+}
+
+static herr_t guard_read(H5FD_t *library, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t n, void *buffer)
+{
+    (void)type;
+    (void)transfer;
+    const struct guarded *file = (const struct guarded *)library;
+    if (at > INT64_MAX || n > INT64_MAX - at)
+        return -1;
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(file->fd, (char *)buffer + done, n - done, (off_t)(at + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            say("file read failed", errno, file->name);
+            return -1;
+        }
+        if (got == 0) { /* the library asks for a little more than there is */
+            memset((char *)buffer + done, 0, n - done);
+            break;
+        }
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+static herr_t guard_write(H5FD_t *library, H5FD_mem_t type, hid_t transfer, haddr_t at, size_t n, const void *buffer)
+{
+    (void)library;
+    (void)type;
+    (void)transfer;
+    (void)at;
+    (void)n;
+    (void)buffer;
+    return -1;
+}
+
+/* A file that is being written holds an exclusive lock. File systems without locks cannot say. */
+static herr_t guard_lock(H5FD_t *library, hbool_t exclusive)
+{
+    const struct guarded *file = (const struct guarded *)library;
+    if (flock(file->fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0 || errno == ENOSYS)
+        return 0;
+    say("unable to lock file", errno, file->name);
+    return -1;
+}
+
+static herr_t guard_unlock(H5FD_t *library)
+{
+    const struct guarded *file = (const struct guarded *)library;
+    return flock(file->fd, LOCK_UN) == 0 || errno == ENOSYS ? 0 : -1;
+}
+
+static const H5FD_class_t driver = {
+#if H5_VERSION_GE(1, 13, 0)
+    .version = H5FD_CLASS_VERSION,
+    .value = 471, /* of those that are for private use */
+#endif
+    .name = "weir",
+    .maxaddr = (haddr_t)INT64_MAX,
+    .fc_degree = H5F_CLOSE_WEAK,
+    .open = guard_open,
+    .close = guard_close,
+    .cmp = guard_compare,
+    .query = guard_query,
+    .get_eoa = guard_get_eoa,
+    .set_eoa = guard_set_eoa,
+    .get_eof = guard_get_eof,
+    .get_handle = guard_get_handle,
+    .read = guard_read,
+    .write = guard_write,
+    .lock = guard_lock,
+    .unlock = guard_unlock,
+    .fl_map = H5FD_FLMAP_DICHOTOMY,
+};
+
+void weir_h5_look_at(const char *path)
+{
+    int fd = weir_inside_open(&weir_h5_inside, path);
+    if (fd >= 0)
+        close(fd);
+}
+
+bool weir_h5_file_name(int64_t dataset, char name[WEIR_INSIDE_PATH_MAX])
+{
+    ssize_t n = H5Fget_name((hid_t)dataset, name, WEIR_INSIDE_PATH_MAX);
+    return n > 0 && n < WEIR_INSIDE_PATH_MAX;
+}
+
+void weir_h5_beside(const char *file, const char *name, char path[WEIR_INSIDE_PATH_MAX])
+{
+    const char *slash = strrchr(file, '/');
+    int n = slash ? (int)(slash - file) + 1 : 0;
+    if (snprintf(path, WEIR_INSIDE_PATH_MAX, "%.*s%s", n, file, name) >= WEIR_INSIDE_PATH_MAX)
+        path[0] = '\0';
+}
+
+void weir_h5_prefixed(const char *prefix, int length, const char *from, const char *name,
+                      char path[WEIR_INSIDE_PATH_MAX])
+{
+    static const char origin[] = "${ORIGIN}";
+    char text[WEIR_INSIDE_PATH_MAX];
+    int skip = strncmp(prefix, origin, sizeof origin - 1) == 0 ? (int)sizeof origin - 1 : 0;
+    skip = skip <= length ? skip : 0;
+    int n = snprintf(text, sizeof text, "%s%.*s/%s", skip ? "." : "", length - skip, prefix + skip, name);
+    if (n >= WEIR_INSIDE_PATH_MAX)
+        path[0] = '\0';
+    else if (skip)
+        weir_h5_beside(from, text, path);
+    else
+        snprintf(path, WEIR_INSIDE_PATH_MAX, "%s", text);
+}
+
+int64_t weir_h5_guarded(void)
+{
+    static hid_t list = H5I_INVALID_HID;
+    if (list >= 0)
+        return list;
+    hid_t id = H5FDregister(&driver), access = id < 0 ? id : H5Pcreate(H5P_FILE_ACCESS);
+    if (access >= 0 && H5Pset_driver(access, id, NULL) >= 0)
+        list = access;
+    return list;
+}

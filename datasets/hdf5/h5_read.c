@@ -1,0 +1,578 @@
+#include "datasets/hdf5/h5_read.h"
+#include "base/shortage.h"
+#include "datasets/hdf5/h5_errors.h"
+#include "datasets/hdf5/h5_guard_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <hdf5.h>
+
+enum { HEAP_REF_BYTES = 16 };
+static const uint64_t FLOATS_MAX_BYTES = 1ull << 30;
+
+struct weir_h5 {
+    hid_t file;
+    uint64_t user_block;
+    bool plain_sizes;     /* addresses and lengths of 8 bytes */
+    unsigned long fileno; /* tells objects of this file from those behind external links */
+    bool chunks_probed;
+    char root[WEIR_H5_PATH_MAX]; /* put before paths; "" or "/data/demo_0" */
+};
+
+/* ---- files ---- */
+
+static int read_facts(struct weir_h5 *h5)
+{
+    hid_t plist = H5Fget_create_plist(h5->file);
+    hsize_t user_block = 0;
+    size_t address_bytes = 0, length_bytes = 0;
+    H5O_info_t info;
+    bool fine = plist >= 0 && H5Pget_userblock(plist, &user_block) >= 0 &&
+                H5Pget_sizes(plist, &address_bytes, &length_bytes) >= 0 && H5Oget_info(h5->file, &info) >= 0;
+    if (plist >= 0)
+        H5Pclose(plist);
+    if (!fine)
+        return -EBADMSG;
+    h5->user_block = user_block;
+    h5->plain_sizes = address_bytes == 8 && length_bytes == 8;
+    h5->fileno = info.fileno;
+    return 0;
+}
+
+static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO of this name must not hold us */
+    if (fd < 0)
+        return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
+    struct stat st;
+    bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    close(fd);
+    if (!is_file)
+        return weir_err_set(err, -EINVAL, "not a regular file; give a folder of episodes or an HDF5 file");
+    h5->file = H5Fopen(path, H5F_ACC_RDONLY, (hid_t)weir_h5_guarded());
+    char text[256];
+    if (h5->file < 0) {
+        weir_h5_library_says(text);
+        if (weir_h5_machine_error(NULL) < 0)
+            return weir_h5_machine_error(err);
+        if (H5Fis_hdf5(path) <= 0)
+            return weir_err_set(err, -EBADMSG,
+                                "not an HDF5 file; remove it, or convert it to one of the layouts that "
+                                "`weir doctor` lists");
+        return weir_err_set(err, -EBADMSG, "cannot be opened as HDF5: %s; is it complete, and not being written?",
+                            text);
+    }
+    int rc = read_facts(h5);
+    return rc < 0 ? weir_err_set(err, rc, "its HDF5 superblock cannot be read: %s", weir_h5_library_says(text)) : 0;
+}
+
+int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
+{
+    *out = NULL;
+    weir_h5_watch_errors();
+    struct weir_h5 *h5 = calloc(1, sizeof *h5);
+    if (!h5)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    h5->file = H5I_INVALID_HID;
+    int rc = open_file(h5, path, err);
+    if (rc < 0)
+        weir_h5_close(&h5);
+    *out = h5;
+    return rc;
+}
+
+void weir_h5_ask_about(const char *root, const char *path, bool allow_external)
+{
+    weir_inside_set(&weir_h5_inside, root, path, allow_external);
+}
+
+int weir_h5_refused(struct weir_err *err)
+{
+    if (!weir_h5_inside.refusal[0])
+        return 0;
+    *err = WEIR_ERR_NONE;
+    return weir_err_set(err, -EPERM, "%s", weir_h5_inside.refusal);
+}
+
+uint64_t weir_h5_user_block(const struct weir_h5 *h5)
+{
+    return h5->user_block;
+}
+
+void weir_h5_close(struct weir_h5 **h5)
+{
+    if (!*h5)
+        return;
+    if ((*h5)->file >= 0)
+        H5Fclose((*h5)->file);
+    free(*h5);
+    *h5 = NULL;
+    H5Eclear2(H5E_DEFAULT); /* errors that a thread leaves behind keep the library from closing at exit */
+}
+
+/* ---- structure ---- */
+
+void weir_h5_enter(struct weir_h5 *h5, const char *root)
+{
+    snprintf(h5->root, sizeof h5->root, "%s", root);
+}
+
+/* The path from the file's root. A path that is too long becomes one that no file has. */
+static void absolute(const struct weir_h5 *h5, const char *path, char text[WEIR_H5_PATH_MAX])
+{
+    const char *slash = *h5->root && *path != '/' ? "/" : "";
+    if (snprintf(text, WEIR_H5_PATH_MAX, "%s%s%s", h5->root, slash, path) >= WEIR_H5_PATH_MAX)
+        text[0] = '\0';
+}
+
+bool weir_h5_has(struct weir_h5 *h5, const char *relative)
+{
+    char path[WEIR_H5_PATH_MAX], part[WEIR_H5_PATH_MAX];
+    absolute(h5, relative, path);
+    size_t length = strlen(path);
+    if (length == 0)
+        return false;
+    for (size_t i = 1; i <= length; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (H5Lexists(h5->file, part, H5P_DEFAULT) <= 0)
+            return false;
+    }
+    return H5Oexists_by_name(h5->file, path, H5P_DEFAULT) > 0;
+}
+
+bool weir_h5_has_attribute(struct weir_h5 *h5, const char *relative, const char *name)
+{
+    char path[WEIR_H5_PATH_MAX];
+    absolute(h5, *relative ? relative : "/", path);
+    return H5Aexists_by_name(h5->file, path, name, H5P_DEFAULT) > 0;
+}
+
+bool weir_h5_is_false(struct weir_h5 *h5, const char *name)
+{
+    hid_t id = H5Aopen_by_name(h5->file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
+    if (id < 0)
+        return false;
+    hid_t type = H5Aget_type(id);
+    signed char value = 1;
+    bool is_false = type >= 0 && H5Tget_size(type) == 1 && H5Tget_class(type) != H5T_VLEN &&
+                    H5Aget_storage_size(id) == 1 && H5Aread(id, type, &value) >= 0 && value == 0;
+    if (type >= 0)
+        H5Tclose(type);
+    H5Aclose(id);
+    return is_false;
+}
+
+bool weir_h5_is_group(struct weir_h5 *h5, const char *relative)
+{
+    char path[WEIR_H5_PATH_MAX];
+    absolute(h5, relative, path);
+    H5O_info_t info;
+    return weir_h5_has(h5, relative) && H5Oget_info_by_name(h5->file, path, &info, H5P_DEFAULT) >= 0 &&
+           info.type == H5O_TYPE_GROUP;
+}
+
+struct name_list {
+    char (*names)[64];
+    int n, capacity;
+    bool too_long;
+};
+
+static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, void *user)
+{
+    (void)group;
+    (void)info;
+    struct name_list *list = user;
+    if (strlen(name) >= sizeof list->names[0]) {
+        list->too_long = true;
+        return 0;
+    }
+    if (list->n == list->capacity) {
+        int capacity = list->capacity ? list->capacity * 2 : 16;
+        void *names = realloc(list->names, sizeof list->names[0] * (size_t)capacity);
+        if (!names)
+            return -1;
+        list->names = names;
+        list->capacity = capacity;
+    }
+    strcpy(list->names[list->n++], name);
+    return 0;
+}
+
+int weir_h5_list(struct weir_h5 *h5, const char *relative, char (**names)[64], int *n, struct weir_err *err)
+{
+    char group[WEIR_H5_PATH_MAX];
+    absolute(h5, relative, group);
+    *names = NULL;
+    *n = 0;
+    hid_t id = H5Gopen2(h5->file, group, H5P_DEFAULT);
+    if (id < 0)
+        return weir_h5_fail(err, group, "is not a group that can be read");
+    struct name_list list = {0};
+    herr_t rc = H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, NULL, add_name, &list);
+    H5Gclose(id);
+    if (rc < 0 || list.too_long) {
+        free(list.names);
+        return rc < 0
+                   ? weir_h5_fail(err, group, "its members cannot be listed")
+                   : weir_err_set(err, -ENAMETOOLONG, "%s: has a member whose name is longer than %zu bytes; rename it",
+                                  group, sizeof list.names[0] - 1);
+    }
+    *names = list.names;
+    *n = list.n;
+    return 0;
+}
+
+/* The number begins at the first bit of its bytes and ends within them. Else the bytes are not the values. */
+static bool fills_its_bytes(hid_t type)
+{
+    return H5Tget_offset(type) == 0 && H5Tget_precision(type) <= 8 * H5Tget_size(type);
+}
+
+static enum weir_h5_class class_of(hid_t type)
+{
+    switch (H5Tget_class(type)) {
+    case H5T_INTEGER:
+        return fills_its_bytes(type) ? WEIR_H5_INTEGER : WEIR_H5_OTHER;
+    case H5T_FLOAT:
+        return WEIR_H5_FLOAT;
+    case H5T_STRING:
+        return H5Tis_variable_str(type) > 0 ? WEIR_H5_VLEN_STRING : WEIR_H5_FIXED_BYTES;
+    case H5T_OPAQUE:
+        return WEIR_H5_FIXED_BYTES;
+    case H5T_VLEN: {
+        hid_t base = H5Tget_super(type);
+        bool bytes = base >= 0 && H5Tget_class(base) == H5T_INTEGER && H5Tget_size(base) == 1;
+        if (base >= 0)
+            H5Tclose(base);
+        return bytes ? WEIR_H5_VLEN_BYTES : WEIR_H5_OTHER;
+    }
+    default:
+        return WEIR_H5_OTHER;
+    }
+}
+
+/* A dataset with what is asked of it all the time. */
+struct open_dataset {
+    hid_t id, type, space, plist;
+    struct weir_h5_shape shape;
+    char path[WEIR_H5_PATH_MAX]; /* from the file's root */
+};
+
+static void dataset_close(struct open_dataset *d)
+{
+    if (d->plist >= 0)
+        H5Pclose(d->plist);
+    if (d->space >= 0)
+        H5Sclose(d->space);
+    if (d->type >= 0)
+        H5Tclose(d->type);
+    if (d->id >= 0)
+        H5Dclose(d->id);
+}
+
+static int dataset_shape(struct open_dataset *d, const char *path, struct weir_err *err)
+{
+    int rank = H5Sget_simple_extent_ndims(d->space);
+    if (rank < 0 || rank > WEIR_H5_RANK_MAX)
+        return weir_err_set(err, -EBADMSG, "%s: has rank %d; at most %d is read", path, rank, WEIR_H5_RANK_MAX);
+    hsize_t dims[WEIR_H5_RANK_MAX] = {0};
+    if (rank > 0 && H5Sget_simple_extent_dims(d->space, dims, NULL) < 0)
+        return weir_h5_fail(err, path, "its shape cannot be read");
+    d->shape.rank = rank;
+    for (int i = 0; i < rank; i++)
+        d->shape.dims[i] = dims[i];
+    d->shape.class = class_of(d->type);
+    d->shape.type_bytes = H5Tget_size(d->type);
+    d->shape.is_big_endian =
+        d->shape.class == WEIR_H5_INTEGER && d->shape.type_bytes > 1 && H5Tget_order(d->type) != H5T_ORDER_LE;
+    return 0;
+}
+
+/* The library reads compact data without looking where it ends. */
+static int check_compact(const struct open_dataset *d, struct weir_err *err)
+{
+    uint64_t bytes = d->shape.type_bytes;
+    bool fits = true;
+    if (H5Pget_layout(d->plist) != H5D_COMPACT)
+        return 0;
+    for (int i = 0; i < d->shape.rank; i++)
+        fits = fits && !__builtin_mul_overflow(bytes, d->shape.dims[i], &bytes);
+    if (fits && bytes <= H5Dget_storage_size(d->id))
+        return 0;
+    return weir_err_set(err, -EBADMSG, "%s: holds fewer bytes than its shape says; repair or remove the file", d->path);
+}
+
+static int dataset_open(struct weir_h5 *h5, const char *path, struct open_dataset *d, struct weir_err *err)
+{
+    *d = (struct open_dataset){
+        .id = H5I_INVALID_HID, .type = H5I_INVALID_HID, .space = H5I_INVALID_HID, .plist = H5I_INVALID_HID};
+    absolute(h5, path, d->path);
+    if (!weir_h5_has(h5, path))
+        return weir_err_set(err, -ENOENT, "%s: missing dataset; the layout needs it", *d->path ? d->path : path);
+    d->id = H5Dopen2(h5->file, d->path, H5P_DEFAULT);
+    if (d->id < 0)
+        return weir_h5_fail(err, d->path, "is not a dataset that can be opened");
+    d->type = H5Dget_type(d->id);
+    d->space = H5Dget_space(d->id);
+    d->plist = H5Dget_create_plist(d->id);
+    int rc = d->type < 0 || d->space < 0 || d->plist < 0 ? weir_h5_fail(err, d->path, "its header cannot be read")
+                                                         : dataset_shape(d, d->path, err);
+    if (rc == 0)
+        rc = check_compact(d, err);
+    if (rc < 0)
+        dataset_close(d);
+    return rc;
+}
+
+/* Its shape is one to go by, also where the library works it out of what others hold. */
+static int dataset_open_whole(struct weir_h5 *h5, const char *path, struct open_dataset *d, struct weir_err *err)
+{
+    int rc = dataset_open(h5, path, d, err);
+    if (rc < 0 || H5Pget_layout(d->plist) != H5D_VIRTUAL)
+        return rc;
+    rc = weir_h5_check_extent(d->path, d->id, err);
+    if (rc < 0)
+        dataset_close(d);
+    return rc;
+}
+
+int weir_h5_shape(struct weir_h5 *h5, const char *path, struct weir_h5_shape *shape, struct weir_err *err)
+{
+    struct open_dataset d;
+    int rc = dataset_open_whole(h5, path, &d, err);
+    if (rc < 0)
+        return rc;
+    *shape = d.shape;
+    dataset_close(&d);
+    return 0;
+}
+
+static int read_floats(struct open_dataset *d, const char *path, float **values, struct weir_err *err)
+{
+    if (d->shape.class != WEIR_H5_FLOAT && d->shape.class != WEIR_H5_INTEGER)
+        return weir_err_set(err, -EBADMSG, "%s: holds no numbers; floats or integers are needed", path);
+    uint64_t n = 1;
+    for (int i = 0; i < d->shape.rank; i++)
+        if (__builtin_mul_overflow(n, d->shape.dims[i], &n) || n > FLOATS_MAX_BYTES / sizeof(float))
+            return weir_err_set(err, -EFBIG, "%s: is larger than 1 GiB of floats; is its shape right?", path);
+    *values = malloc(n ? n * sizeof(float) : 1);
+    if (!*values)
+        return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
+    const struct weir_h5_read read = {path, H5T_NATIVE_FLOAT, true};
+    int rc = n == 0 ? 0 : weir_h5_read_selected(&read, d->id, d->space, d->space, *values, err);
+    if (rc == 0)
+        return 0;
+    free(*values);
+    *values = NULL;
+    return rc;
+}
+
+int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, struct weir_h5_shape *shape,
+                        struct weir_err *err)
+{
+    *values = NULL;
+    struct open_dataset d;
+    int rc = dataset_open_whole(h5, path, &d, err);
+    if (rc < 0)
+        return rc;
+    *shape = d.shape;
+    rc = read_floats(&d, d.path, values, err);
+    dataset_close(&d);
+    return rc;
+}
+
+/* ---- how a dataset is stored ---- */
+
+static void read_filters(const struct open_dataset *d, struct weir_h5_description *out)
+{
+    int n = H5Pget_nfilters(d->plist);
+    out->filters.n = n < 0 ? 0 : n < WEIR_FILTERS_MAX ? n : WEIR_FILTERS_MAX;
+    out->filters_kept = n >= 0 && n <= WEIR_FILTERS_MAX;
+    for (int i = 0; i < out->filters.n; i++) {
+        unsigned flags, values[8] = {0}, config;
+        size_t count = sizeof values / sizeof values[0];
+        int id = H5Pget_filter2(d->plist, (unsigned)i, &flags, &count, values, 0, NULL, &config);
+        out->filters.filter[i].id = id;
+        out->filters.filter[i].element_bytes = id == WEIR_FILTER_SHUFFLE && count > 0 ? values[0] : 0;
+        if (id < 0 || H5Zfilter_avail(id) <= 0)
+            out->filter_missing = id;
+    }
+}
+
+static void read_fill(const struct open_dataset *d, struct weir_h5_description *out)
+{
+    H5D_fill_value_t defined = H5D_FILL_VALUE_ERROR;
+    if (out->shape.class == WEIR_H5_VLEN_BYTES || H5Pfill_value_defined(d->plist, &defined) < 0)
+        return;
+    if (defined != H5D_FILL_VALUE_USER_DEFINED) {
+        out->fill_is_zero = true;
+        return;
+    }
+    if (out->shape.type_bytes <= sizeof out->fill && H5Pget_fill_value(d->plist, d->type, out->fill) >= 0)
+        out->fill_is_known = true;
+}
+
+/* One chunk as the library sees it: what is found without it has to agree. */
+static void probe_chunk(struct weir_h5 *h5, const struct open_dataset *d, struct weir_h5_description *out)
+{
+    if (h5->chunks_probed)
+        return;
+    h5->chunks_probed = true;
+    hsize_t coord[WEIR_H5_RANK_MAX] = {0}, size = 0;
+    unsigned mask = 0;
+    haddr_t address = HADDR_UNDEF;
+    if (H5Dget_chunk_info(d->id, d->space, 0, coord, &mask, &address, &size) < 0 || address == HADDR_UNDEF)
+        return;
+    out->probe = (struct weir_chunk){address + h5->user_block, (uint32_t)size, mask};
+    out->has_probe = true;
+    for (int i = 0; i < d->shape.rank; i++)
+        out->probe_coord[i] = coord[i];
+}
+
+static int describe_chunks(struct weir_h5 *h5, const char *path, const struct open_dataset *d,
+                           struct weir_h5_description *out, struct weir_err *err)
+{
+    struct weir_chunk_grid *grid = &out->grid;
+    hsize_t chunk[WEIR_H5_RANK_MAX], dims[WEIR_H5_RANK_MAX], max_dims[WEIR_H5_RANK_MAX];
+    if (H5Pget_chunk(d->plist, d->shape.rank, chunk) != d->shape.rank ||
+        H5Sget_simple_extent_dims(d->space, dims, max_dims) < 0)
+        return weir_h5_fail(err, path, "its chunk shape cannot be read");
+    grid->rank = d->shape.rank;
+    grid->element_bytes = d->shape.class == WEIR_H5_VLEN_BYTES ? HEAP_REF_BYTES : (uint32_t)d->shape.type_bytes;
+    for (int i = 0; i < d->shape.rank; i++) {
+        grid->dims[i] = dims[i];
+        grid->chunk[i] = chunk[i];
+        grid->max_dims[i] = max_dims[i] == H5S_UNLIMITED ? UINT64_MAX : max_dims[i];
+    }
+    read_filters(d, out);
+    grid->filtered = H5Pget_nfilters(d->plist) > 0;
+    read_fill(d, out);
+    if (H5Dget_storage_size(d->id) > 0 && h5->plain_sizes)
+        probe_chunk(h5, d, out);
+    return 0;
+}
+
+static int describe(struct weir_h5 *h5, const char *path, const struct open_dataset *d, struct weir_h5_description *out,
+                    struct weir_err *err)
+{
+    H5O_info_t info;
+    if (H5Oget_info(d->id, &info) < 0)
+        return weir_h5_fail(err, path, "its header cannot be read");
+    out->shape = d->shape;
+    out->object_address = info.addr;
+    out->other_file = info.fileno != h5->fileno;
+    out->plain_sizes = h5->plain_sizes;
+    /* Asked before the offset: behind a user block, H5Dget_offset of what was never written is 511, not undefined. */
+    out->written = H5Dget_storage_size(d->id) > 0;
+    switch (H5Pget_layout(d->plist)) {
+    case H5D_CONTIGUOUS: {
+        out->layout = H5Pget_external_count(d->plist) > 0 ? WEIR_H5_EXTERNAL : WEIR_H5_CONTIGUOUS;
+        haddr_t offset = out->written ? H5Dget_offset(d->id) : HADDR_UNDEF;
+        out->offset = offset == HADDR_UNDEF ? UINT64_MAX : offset;
+        return 0;
+    }
+    case H5D_CHUNKED:
+        out->layout = WEIR_H5_CHUNKED;
+        return describe_chunks(h5, path, d, out, err);
+    case H5D_COMPACT:
+        out->layout = WEIR_H5_COMPACT;
+        return 0;
+    default:
+        out->layout = WEIR_H5_VIRTUAL;
+        return 0;
+    }
+}
+
+int weir_h5_describe(struct weir_h5 *h5, const char *path, struct weir_h5_description *out, struct weir_err *err)
+{
+    *out = (struct weir_h5_description){0};
+    struct open_dataset d;
+    int rc = dataset_open_whole(h5, path, &d, err);
+    if (rc < 0)
+        return rc;
+    rc = describe(h5, d.path, &d, out, err);
+    if (rc == 0 && (out->layout == WEIR_H5_EXTERNAL || out->layout == WEIR_H5_VIRTUAL))
+        weir_h5_look_outside(d.id);
+    dataset_close(&d);
+    return rc;
+}
+
+/* ---- reading through the library ---- */
+
+/* Here and below the file's own type is the memory's too: bytes are bytes, signed ones must not be clipped. */
+static int read_vlen(struct open_dataset *d, const char *path, hid_t memory, void *buffer, size_t capacity,
+                     size_t *length, struct weir_err *err)
+{
+    hvl_t element = {0, NULL};
+    const struct weir_h5_read read = {path, d->type, false};
+    int rc = weir_h5_read_selected(&read, d->id, d->space, memory, &element, err);
+    if (rc < 0)
+        return rc;
+    rc = element.len <= capacity ? 0 : -ENOSPC;
+    if (rc == 0 && element.len > 0)
+        memcpy(buffer, element.p, element.len);
+    *length = element.len;
+    H5Dvlen_reclaim(d->type, memory, H5P_DEFAULT, &element);
+    return rc;
+}
+
+static int read_row(struct open_dataset *d, const char *path, uint64_t t, void *buffer, size_t capacity, size_t *length,
+                    struct weir_err *err)
+{
+    hsize_t start[WEIR_H5_RANK_MAX] = {t}, count[WEIR_H5_RANK_MAX] = {1}, one = 1;
+    size_t row_bytes = d->shape.type_bytes;
+    for (int i = 1; i < d->shape.rank; i++) {
+        count[i] = d->shape.dims[i];
+        row_bytes *= d->shape.dims[i]; /* bounded by weir_h5_locate */
+    }
+    if (d->shape.rank < 1 || t >= d->shape.dims[0])
+        return weir_err_set(err, -ENODATA, "%s: has no frame %llu", path, (unsigned long long)t);
+    if (H5Sselect_hyperslab(d->space, H5S_SELECT_SET, start, NULL, count, NULL) < 0)
+        return weir_h5_fail(err, path, "a frame cannot be selected");
+    bool vlen = d->shape.class == WEIR_H5_VLEN_BYTES;
+    *length = row_bytes;
+    bool numbers = d->shape.class == WEIR_H5_INTEGER && d->shape.type_bytes <= 2;
+    if (!vlen && !numbers && d->shape.class != WEIR_H5_FIXED_BYTES)
+        return weir_err_set(err, -EBADMSG, "%s: its elements are no pixels and no bytes", path);
+    if (!vlen && row_bytes > capacity)
+        return -ENOSPC;
+    hid_t memory = vlen ? H5Screate_simple(1, &one, NULL) : H5Screate_simple(d->shape.rank, count, NULL);
+    if (memory < 0)
+        return weir_h5_fail(err, path, "a frame cannot be selected");
+    const struct weir_h5_read read = {path, d->shape.is_big_endian ? H5T_NATIVE_UINT16 : d->type, false};
+    int rc = vlen ? read_vlen(d, path, memory, buffer, capacity, length, err)
+                  : weir_h5_read_selected(&read, d->id, d->space, memory, buffer, err);
+    H5Sclose(memory);
+    return rc;
+}
+
+int weir_h5_read_row(struct weir_h5 *h5, const char *path, uint64_t t, void *buffer, size_t capacity, size_t *length,
+                     struct weir_err *err)
+{
+    weir_h5_watch_errors();
+    *length = 0;
+    struct open_dataset d;
+    int rc = dataset_open(h5, path, &d, err);
+    if (rc < 0)
+        return rc;
+    rc = read_row(&d, d.path, t, buffer, capacity, length, err);
+    dataset_close(&d);
+    return rc;
+}
+
+void weir_h5_library(char *text, size_t size)
+{
+    hbool_t safe = 0;
+    H5is_library_threadsafe(&safe); /* asking for its version would start it in this process; it runs in its own only */
+    snprintf(text, size, "HDF5 %d.%d.%d (%s)", H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE,
+             safe ? "thread-safe build: one global lock" : "not thread-safe");
+}

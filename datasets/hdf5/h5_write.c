@@ -1,0 +1,396 @@
+#include "datasets/hdf5/h5_write.h"
+
+#include "datasets/hdf5/chunk_guess_priv.h"
+#include "datasets/hdf5/h5_errors.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/param.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <hdf5.h>
+
+enum { SETS_MAX = 64, GZIP_LEVEL = 4, CACHE_MAX_BYTES = 1 << 30, CACHE_MAX_SLOTS = 1 << 20 };
+
+/* A dataset that has not got all of its frames yet. */
+struct set {
+    bool open;
+    hid_t id, memory; /* type of an element in memory */
+    struct weir_h5w_shape shape;
+    uint64_t bytes; /* of one frame; 0 = any */
+    uint64_t written;
+    char name[128];
+};
+
+struct weir_h5w {
+    hid_t id;
+    char *path, *temporary;
+    struct set set[SETS_MAX];
+};
+
+/* HDF5 leaves the system's errno behind when a read or write failed. */
+static int fail(const struct weir_h5w *file, const char *name, const char *what, struct weir_err *err)
+{
+    int known = errno ? errno : -weir_h5_machine_error(NULL);
+    int code = known ? known : EIO;
+    const char *reason = known ? strerror(known) : "the HDF5 library refused";
+    return weir_err_set(err, -code, "%s: %s%s%s: %s", file->path, name, *name ? ": " : "", what, reason);
+}
+
+static char *temporary_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash - path) + 1 : 0;
+    char *name;
+    return asprintf(&name, "%.*s.%s.part", folder, path, path + folder) < 0 ? NULL : name;
+}
+
+static void release(struct weir_h5w **file)
+{
+    free((*file)->path);
+    free((*file)->temporary);
+    free(*file);
+    *file = NULL;
+}
+
+static hid_t plist(hid_t class)
+{
+    hid_t id = H5Pcreate(class);
+    if (id >= 0 && class != H5P_FILE_ACCESS)
+        H5Pset_obj_track_times(id, false);
+    return id;
+}
+
+int weir_h5w_create(struct weir_h5w **out, const char *path, struct weir_err *err)
+{
+    *out = NULL;
+    H5dont_atexit(); /* its clean-up at exit crashes after a file that could not be closed */
+    struct weir_h5w *file = weir_h5_start() < 0 ? NULL : calloc(1, sizeof *file);
+    if (!file)
+        return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
+    file->path = strdup(path);
+    file->temporary = temporary_name(path);
+    if (!file->path || !file->temporary) {
+        release(&file);
+        return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
+    }
+    weir_h5_watch_errors();
+    hid_t creation = plist(H5P_FILE_CREATE);
+    file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, creation, H5P_DEFAULT);
+    int rc = file->id < 0 ? fail(file, "", "cannot be created", err) : 0;
+    H5Pclose(creation);
+    if (rc < 0) {
+        release(&file);
+        return rc;
+    }
+    *out = file;
+    return 0;
+}
+
+static herr_t close_set(struct set *set)
+{
+    set->open = false;
+    H5Tclose(set->memory);
+    return H5Dclose(set->id);
+}
+
+static int close_all(struct weir_h5w *file)
+{
+    int rc = 0;
+    for (int i = 0; i < SETS_MAX; i++)
+        if (file->set[i].open)
+            rc |= close_set(&file->set[i]);
+    rc |= H5Fclose(file->id);
+    return rc < 0 ? -1 : 0;
+}
+
+/* H5Fclose flushes, and when that fails (disk full) HDF5 1.10 leaves its lists broken. So a file that is given up gets
+ * memory to flush into. */
+static void flush_nowhere(struct weir_h5w *file)
+{
+    int *fd = NULL, memory = memfd_create("weir-synth", MFD_CLOEXEC);
+    if (memory < 0)
+        return;
+    if (H5Fget_vfd_handle(file->id, H5P_DEFAULT, (void **)&fd) >= 0 && fd)
+        dup2(memory, *fd);
+    close(memory);
+}
+
+int weir_h5w_commit(struct weir_h5w **file, uint64_t *bytes, struct weir_err *err)
+{
+    struct stat st;
+    int rc = 0;
+    errno = 0;
+    if (H5Fflush((*file)->id, H5F_SCOPE_LOCAL) < 0)
+        rc = fail(*file, "", "cannot be written", err);
+    if (rc < 0)
+        flush_nowhere(*file);
+    if (close_all(*file) < 0 && rc == 0)
+        rc = fail(*file, "", "cannot be closed", err);
+    if (rc == 0 && (stat((*file)->temporary, &st) != 0 || rename((*file)->temporary, (*file)->path) != 0))
+        rc = fail(*file, "", "cannot get its name", err);
+    if (rc < 0)
+        unlink((*file)->temporary);
+    else if (bytes)
+        *bytes = (uint64_t)st.st_size;
+    release(file);
+    return rc;
+}
+
+void weir_h5w_abandon(struct weir_h5w **file)
+{
+    if (!*file)
+        return;
+    flush_nowhere(*file);
+    close_all(*file);
+    unlink((*file)->temporary);
+    release(file);
+}
+
+int weir_h5w_group(struct weir_h5w *file, const char *name, struct weir_err *err)
+{
+    errno = 0;
+    hid_t creation = plist(H5P_GROUP_CREATE);
+    hid_t id = H5Gcreate2(file->id, name, H5P_DEFAULT, creation, H5P_DEFAULT);
+    H5Pclose(creation);
+    if (id < 0)
+        return fail(file, name, "group cannot be created", err);
+    H5Gclose(id);
+    return 0;
+}
+
+/* ---- attributes ---- */
+
+static int put_attr(struct weir_h5w *file, const char *group, const char *name, hid_t disk, hid_t memory,
+                    const void *value, struct weir_err *err)
+{
+    errno = 0;
+    hid_t space = H5Screate(H5S_SCALAR);
+    hid_t id = H5Acreate_by_name(file->id, group, name, disk, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    int rc = id < 0 || H5Awrite(id, memory, value) < 0 ? fail(file, name, "attribute cannot be written", err) : 0;
+    if (id >= 0)
+        H5Aclose(id);
+    H5Sclose(space);
+    return rc;
+}
+
+int weir_h5w_attr_bool(struct weir_h5w *file, const char *group, const char *name, bool value, struct weir_err *err)
+{
+    hid_t type = H5Tenum_create(H5T_STD_I8LE);
+    int8_t no = 0, yes = 1;
+    H5Tenum_insert(type, "FALSE", &no);
+    H5Tenum_insert(type, "TRUE", &yes);
+    int rc = put_attr(file, group, name, type, type, value ? &yes : &no, err);
+    H5Tclose(type);
+    return rc;
+}
+
+int weir_h5w_attr_int(struct weir_h5w *file, const char *group, const char *name, int64_t value, struct weir_err *err)
+{
+    return put_attr(file, group, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value, err);
+}
+
+int weir_h5w_attr_text(struct weir_h5w *file, const char *group, const char *name, const char *value,
+                       struct weir_err *err)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, H5T_VARIABLE);
+    H5Tset_cset(type, H5T_CSET_UTF8);
+    int rc = put_attr(file, group, name, type, type, &value, err);
+    H5Tclose(type);
+    return rc;
+}
+
+/* ---- types and storage ---- */
+
+static hid_t disk_type(enum weir_h5w_type type)
+{
+    const hid_t types[] = {H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_I32LE, H5T_STD_I64LE};
+    return types[type];
+}
+
+static hid_t memory_type(enum weir_h5w_type type)
+{
+    const hid_t types[] = {H5T_NATIVE_FLOAT,  H5T_NATIVE_DOUBLE, H5T_NATIVE_UINT8,
+                           H5T_NATIVE_UINT16, H5T_NATIVE_INT32,  H5T_NATIVE_INT64};
+    return types[type];
+}
+
+/* How a dataset is stored, and the library's cache of its chunks while it is written. */
+struct plists {
+    hid_t creation, access;
+};
+
+static void close_plists(struct plists *plists)
+{
+    H5Pclose(plists->creation);
+    H5Pclose(plists->access);
+}
+
+/* The chunks that a row touches stay in the cache until they are full, so that each is compressed once. The library
+ * keeps a chunk in the slot that the low bits of its coordinates say, side by side: with so many slots no two chunks of
+ * a row want the same. */
+static void set_cache(hid_t access, const struct weir_h5w_shape *shape, const uint64_t *chunk, size_t element_bytes)
+{
+    uint64_t bytes = element_bytes * chunk[0], slots = 1;
+    for (int i = 1; i < shape->rank; i++) {
+        uint64_t chunks = (shape->dims[i] + chunk[i] - 1) / chunk[i], power = 1;
+        while (power < chunks)
+            power *= 2;
+        bytes = MIN(bytes * chunks * chunk[i], CACHE_MAX_BYTES);
+        slots = MIN(slots * power, CACHE_MAX_SLOTS);
+    }
+    H5Pset_chunk_cache(access, slots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
+}
+
+static struct plists open_plists(const struct weir_h5w_shape *shape, size_t element_bytes,
+                                 enum weir_h5w_storage storage)
+{
+    struct plists plists = {plist(H5P_DATASET_CREATE), H5Pcreate(H5P_DATASET_ACCESS)};
+    if (storage == WEIR_H5W_CONTIGUOUS || shape->rank == 0)
+        return plists;
+    uint64_t chunk[WEIR_H5W_RANK];
+    memcpy(chunk, shape->dims, sizeof chunk);
+    chunk[0] = 1;
+    if (storage == WEIR_H5W_GZIP)
+        weir_chunk_guess(shape->dims, shape->rank, element_bytes, chunk);
+    hsize_t sizes[WEIR_H5W_RANK];
+    for (int i = 0; i < shape->rank; i++)
+        sizes[i] = chunk[i];
+    H5Pset_chunk(plists.creation, shape->rank, sizes);
+    H5Pset_fill_time(plists.creation, H5D_FILL_TIME_ALLOC);
+    if (storage == WEIR_H5W_GZIP)
+        H5Pset_deflate(plists.creation, GZIP_LEVEL);
+    set_cache(plists.access, shape, chunk, element_bytes);
+    return plists;
+}
+
+static hid_t create(struct weir_h5w *file, const char *name, hid_t type, const struct weir_h5w_shape *shape,
+                    const struct plists *plists)
+{
+    hsize_t dims[WEIR_H5W_RANK];
+    for (int i = 0; i < shape->rank; i++)
+        dims[i] = shape->dims[i];
+    hid_t space = shape->rank > 0 ? H5Screate_simple(shape->rank, dims, NULL) : H5Screate(H5S_SCALAR);
+    errno = 0;
+    hid_t id = H5Dcreate2(file->id, name, type, space, H5P_DEFAULT, plists->creation, plists->access);
+    H5Sclose(space);
+    return id;
+}
+
+/* ---- whole arrays ---- */
+
+int weir_h5w_array(struct weir_h5w *file, const char *name, enum weir_h5w_type type, const struct weir_h5w_shape *shape,
+                   enum weir_h5w_storage storage, const double *values, struct weir_err *err)
+{
+    struct plists plists = open_plists(shape, H5Tget_size(disk_type(type)), storage);
+    hid_t id = create(file, name, disk_type(type), shape, &plists);
+    close_plists(&plists);
+    bool fine = id >= 0 && H5Dwrite(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
+    int rc = fine ? 0 : fail(file, name, "cannot be written", err);
+    if (id >= 0 && H5Dclose(id) < 0 && rc == 0)
+        rc = fail(file, name, "cannot be written", err);
+    return rc;
+}
+
+/* ---- frame by frame ---- */
+
+/* Takes memory. */
+static int open_set(struct weir_h5w *file, const char *name, hid_t disk, hid_t memory,
+                    const struct weir_h5w_shape *shape, const struct plists *plists, struct weir_err *err)
+{
+    int at = 0;
+    while (at < SETS_MAX && file->set[at].open)
+        at++;
+    if (at == SETS_MAX || strlen(name) >= sizeof file->set[0].name) {
+        H5Tclose(memory);
+        return weir_err_set(err, -E2BIG, "%s: %s: too many datasets at a time, or too long a name", file->path, name);
+    }
+    struct set *set = &file->set[at];
+    *set = (struct set){.memory = memory, .shape = *shape, .id = create(file, name, disk, shape, plists)};
+    snprintf(set->name, sizeof set->name, "%s", name);
+    if (set->id < 0) {
+        H5Tclose(memory);
+        return fail(file, name, "cannot be created", err);
+    }
+    set->open = true;
+    return at;
+}
+
+int weir_h5w_frames(struct weir_h5w *file, const char *name, enum weir_h5w_type type,
+                    const struct weir_h5w_shape *shape, enum weir_h5w_storage storage, struct weir_err *err)
+{
+    size_t element_bytes = H5Tget_size(disk_type(type));
+    struct plists plists = open_plists(shape, element_bytes, storage);
+    int id = open_set(file, name, disk_type(type), H5Tcopy(memory_type(type)), shape, &plists, err);
+    close_plists(&plists);
+    if (id < 0)
+        return id;
+    uint64_t *bytes = &file->set[id].bytes;
+    *bytes = element_bytes;
+    for (int i = 1; i < shape->rank; i++)
+        *bytes *= shape->dims[i];
+    return id;
+}
+
+static int open_elements(struct weir_h5w *file, const char *name, hid_t type, uint64_t steps, struct weir_err *err)
+{
+    const struct weir_h5w_shape shape = {1, {steps}};
+    struct plists plists = open_plists(&shape, H5Tget_size(type), WEIR_H5W_CONTIGUOUS);
+    if (H5Tget_class(type) == H5T_VLEN) /* what lies where a reference comes would be taken for one */
+        H5Pset_fill_time(plists.creation, H5D_FILL_TIME_ALLOC);
+    int id = open_set(file, name, type, type, &shape, &plists, err);
+    close_plists(&plists);
+    return id;
+}
+
+int weir_h5w_string_frames(struct weir_h5w *file, const char *name, uint64_t steps, size_t bytes, struct weir_err *err)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, bytes);
+    H5Tset_strpad(type, H5T_STR_NULLPAD);
+    int id = open_elements(file, name, type, steps, err);
+    if (id >= 0)
+        file->set[id].bytes = bytes;
+    return id;
+}
+
+int weir_h5w_vlen_frames(struct weir_h5w *file, const char *name, uint64_t steps, struct weir_err *err)
+{
+    return open_elements(file, name, H5Tvlen_create(H5T_STD_U8LE), steps, err);
+}
+
+static herr_t write_row(const struct set *set, uint64_t step, const void *data)
+{
+    hsize_t start[WEIR_H5W_RANK] = {step}, count[WEIR_H5W_RANK] = {1};
+    for (int i = 1; i < set->shape.rank; i++)
+        count[i] = set->shape.dims[i];
+    hid_t space = H5Dget_space(set->id), memory = H5Screate_simple(set->shape.rank, count, NULL);
+    herr_t rc = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL);
+    if (rc >= 0)
+        rc = H5Dwrite(set->id, set->memory, memory, space, H5P_DEFAULT, data);
+    H5Sclose(memory);
+    H5Sclose(space);
+    return rc;
+}
+
+int weir_h5w_frame(struct weir_h5w *file, int id, uint64_t step, const void *data, size_t bytes, struct weir_err *err)
+{
+    struct set *set = &file->set[id];
+    if (step >= set->shape.dims[0] || (set->bytes && bytes != set->bytes))
+        return weir_err_set(err, -EINVAL, "%s: %s: frame %llu of %zu bytes does not fit", file->path, set->name,
+                            (unsigned long long)step, bytes);
+    hvl_t element = {.len = bytes, .p = (void *)data};
+    errno = 0;
+    if (write_row(set, step, set->bytes ? data : &element) < 0)
+        return fail(file, set->name, "frame cannot be written", err);
+    if (++set->written < set->shape.dims[0])
+        return 0;
+    /* Flushed first: a dataset that could not be closed would keep the file from being given up. */
+    bool fine = H5Dflush(set->id) >= 0 && close_set(set) >= 0;
+    return fine ? 0 : fail(file, set->name, "frames cannot be written", err);
+}

@@ -1,0 +1,38 @@
+/* heap.h: global heap collections (HDF5 File Format Specification 3.0, III.E), where variable-length data lies.
+ *
+ * A collection: "GCOL", version 1, 3 reserved bytes, u64 size of the whole. Then objects: u16 index, u16 references,
+ * 4 reserved bytes, u64 size, data padded to 8; index 0 is the free space at the end. All little-endian; sizes and
+ * addresses of 8 bytes. */
+#ifndef WEIR_DATASETS_HDF5_HEAP_H
+#define WEIR_DATASETS_HDF5_HEAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* n little-endian bytes as a number. */
+static inline uint64_t weir_le(const uint8_t *bytes, int n)
+{
+    uint64_t value = 0;
+    for (int i = n - 1; i >= 0; i--)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+enum { WEIR_HEAP_HEADER = 16, WEIR_HEAP_OBJECT_HEADER = 16, WEIR_HEAP_WINDOW = 4096 };
+
+/* A walk over a collection that reads it window by window. */
+struct weir_heap_walk {
+    uint64_t address;       /* of the collection */
+    uint64_t file_bytes;    /* nothing lies beyond */
+    uint64_t end;           /* of the collection; 0 until its header was seen */
+    uint64_t at;            /* of the next object's header */
+    uint32_t index, length; /* what is looked for */
+    uint32_t objects;       /* seen so far */
+};
+
+/* bytes hold [from, from + n) of the file. Returns 0: the object's data is at *payload in the file. 1: more is needed,
+ * call again with bytes from walk->at on. -EBADMSG: *reason. */
+int weir_heap_walk_step(struct weir_heap_walk *walk, const uint8_t *bytes, uint64_t from, size_t n, uint64_t *payload,
+                        const char **reason);
+
+#endif

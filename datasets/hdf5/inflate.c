@@ -1,0 +1,41 @@
+/* zlib streams by libdeflate. */
+#include "datasets/hdf5/inflate.h"
+
+#include <errno.h>
+#include <libdeflate.h>
+#include <stdio.h>
+
+/* The library's own type, under our name. */
+static struct libdeflate_decompressor *own(struct weir_inflater *inflater)
+{
+    return (struct libdeflate_decompressor *)inflater;
+}
+
+struct weir_inflater *weir_inflater_open(void)
+{
+    return (struct weir_inflater *)libdeflate_alloc_decompressor();
+}
+
+void weir_inflater_close(struct weir_inflater **inflater)
+{
+    if (*inflater)
+        libdeflate_free_decompressor(own(*inflater));
+    *inflater = NULL;
+}
+
+int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t room, size_t *made)
+{
+    switch (libdeflate_zlib_decompress(own(inflater), in, n, out, room, made)) {
+    case LIBDEFLATE_SUCCESS:
+        return 0;
+    case LIBDEFLATE_INSUFFICIENT_SPACE:
+        return -ENOSPC;
+    default:
+        return -EBADMSG;
+    }
+}
+
+void weir_inflate_library(char *text, size_t size)
+{
+    snprintf(text, size, "libdeflate %s", LIBDEFLATE_VERSION_STRING);
+}

@@ -1,0 +1,65 @@
+/* zlib streams by zlib, where libdeflate is not built in. */
+#include "datasets/hdf5/inflate.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#define ZLIB_CONST /* zlib does not write to what it reads */
+#include <zlib.h>
+
+struct weir_inflater {
+    z_stream stream;
+};
+
+struct weir_inflater *weir_inflater_open(void)
+{
+    struct weir_inflater *inflater = calloc(1, sizeof *inflater);
+    if (inflater && inflateInit(&inflater->stream) != Z_OK) {
+        free(inflater);
+        return NULL;
+    }
+    return inflater;
+}
+
+void weir_inflater_close(struct weir_inflater **inflater)
+{
+    if (*inflater)
+        inflateEnd(&(*inflater)->stream);
+    free(*inflater);
+    *inflater = NULL;
+}
+
+static uInt part(size_t n)
+{
+    return n < UINT_MAX ? (uInt)n : UINT_MAX;
+}
+
+/* One byte more than there is room for is let out, elsewhere: so a stream that is too long and one that is cut off are
+ * told apart. */
+int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t room, size_t *made)
+{
+    z_stream *stream = &inflater->stream;
+    uint8_t beyond;
+    size_t filled = 0;
+    int rc = inflateReset(stream);
+    stream->next_in = in;
+    while (rc == Z_OK && filled <= room) {
+        uInt given = part(n), space = filled < room ? part(room - filled) : 1;
+        stream->avail_in = given;
+        stream->next_out = filled < room ? out + filled : &beyond;
+        stream->avail_out = space;
+        rc = inflate(stream, Z_NO_FLUSH);
+        n -= given - stream->avail_in;
+        filled += space - stream->avail_out;
+    }
+    if (filled > room)
+        return -ENOSPC;
+    *made = filled;
+    return rc == Z_STREAM_END ? 0 : -EBADMSG;
+}
+
+void weir_inflate_library(char *text, size_t size)
+{
+    snprintf(text, size, "zlib %s (built without libdeflate)", zlibVersion());
+}

@@ -1,0 +1,164 @@
+/* index.h: the index in memory, and how it is built. */
+#ifndef WEIR_DATASETS_INDEX_H
+#define WEIR_DATASETS_INDEX_H
+
+#include "datasets/blocks_priv.h"
+#include "datasets/dataset.h"
+#include "datasets/dataset_ops.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A reference into a global heap collection, as variable-length datasets hold them. */
+struct weir_heap_ref {
+    uint64_t address; /* of the collection, from the start of the file; 0 = empty */
+    uint32_t length, index;
+};
+
+/* One frame in a global heap: its reference and, once somebody has found it, where its bytes begin. */
+struct weir_heap_slot {
+    struct weir_heap_ref ref;
+    _Atomic uint64_t payload; /* offset in the file; 0 = not found yet */
+};
+
+/* Where the image ends in a row that is padded: its bytes, and WEIR_END_KNOWN once somebody has read the row. Before
+ * that a length that will do, as the recorder says; 0 = nothing is known. */
+struct weir_frame_end {
+    _Atomic uint32_t bytes;
+};
+
+static const uint32_t WEIR_END_KNOWN = (uint32_t)1 << 31; /* rows are shorter */
+
+enum weir_storage {
+    WEIR_STORED_CONTIGUOUS, /* row t is at base + t * row_bytes */
+    WEIR_STORED_CHUNKS,     /* row t is at offsets[t], UINT64_MAX where no chunk was ever written */
+    WEIR_STORED_BLOCKS,     /* row t lies in filtered chunks, or in chunks that cut it */
+    WEIR_STORED_HEAP,       /* row t is a reference into a global heap collection */
+    WEIR_STORED_LIBRARY,    /* only the library can read it */
+};
+
+enum weir_rows { WEIR_ROWS_PIXELS, WEIR_ROWS_PADDED, WEIR_ROWS_STRINGS, WEIR_ROWS_VLEN };
+
+/* One camera of one episode. Arrays have an element a frame. */
+struct weir_track {
+    char *key;         /* path of the dataset */
+    const char *codec; /* "raw", "jpeg", "raw16", "png16" */
+    int width, height; /* of raw frames */
+    int frames;        /* that the dataset has: at least the episode's steps */
+    enum weir_storage storage;
+    enum weir_rows rows;
+    const char *why;   /* library: the reason, static text */
+    size_t row_bytes;  /* all but variable length */
+    uint64_t base;     /* contiguous */
+    uint64_t *offsets; /* chunks */
+    struct weir_blocks *blocks;
+    struct weir_frame_end *ends;  /* of padded rows and fixed strings that are extents; else NULL */
+    struct weir_heap_slot *slots; /* heap */
+};
+
+struct weir_episode {
+    int file; /* number of its file in the dataset */
+    const struct weir_layout_ops *layout;
+    char *root; /* its group in the file, "" for a file of one episode */
+    int steps;
+    int rows_cut; /* by --allow-ragged: longest part less steps */
+    enum weir_note note;
+    int qpos_dim, action_dim;
+    char *qpos_key, *action_key;
+    float *qpos, *actions;
+    int n_tracks;
+    struct weir_track *tracks;
+    char (*names)[WEIR_NAME_MAX]; /* cameras, in the order of tracks */
+    char *passed_over;            /* names of cameras that nobody asked for, "a, b"; may be NULL */
+    size_t bytes;                 /* memory taken */
+    bool is_lent;                 /* texts and arrays lie in the memory of an index file */
+};
+
+/* What opening one file gives. */
+struct weir_file_index {
+    struct weir_dataset_file file; /* path is owned */
+    uint64_t header_hash;          /* of its first bytes */
+    int n_episodes;
+    struct weir_episode *episodes;
+    int n_bad; /* episodes of it that were left out */
+    char **bad;
+    bool from_index; /* described by an index file */
+};
+
+struct weir_dataset {
+    int n_files;
+    struct weir_file_index *files;
+    int n_from_index; /* files described by an index file */
+    int n_episodes, capacity;
+    struct weir_episode *episodes; /* in the order of the files, taken over from them */
+    size_t index_bytes;            /* memory of episodes and files */
+    int n_cameras;
+    struct weir_camera cameras[WEIR_CAMERAS_MAX];
+    int n_bad, n_misfits; /* episodes left out; those of them that only do not fit the first one */
+    char **bad;
+    size_t extent_max;
+    char *root; /* real path of the dataset's folder; NULL = not known */
+    bool allow_external;
+    uint8_t *lent;                                                 /* memory of an index file */
+    struct weir_librarian *librarian;                              /* for weir_fetch; under the lock */
+    _Atomic uint64_t helper_calls, helper_busy_ns, helper_wait_ns; /* written under the lock */
+    pthread_mutex_t librarian_lock;
+};
+
+struct weir_file_result {
+    struct weir_file_index file;
+    int rc; /* 0, or negative with err */
+    struct weir_err err;
+    /* between describe and place */
+    struct weir_h5_description **descriptions; /* of each episode's tracks */
+    int n_wanted;                              /* episodes that the file has, good or bad */
+    uint64_t base;                             /* size of its user block */
+};
+
+/* Opens one file in two steps: what the HDF5 library says about its episodes (one thread at a time; see
+ * librarian_priv.h for whom), and where their frames lie (any thread). The second step follows the first whatever it
+ * gave; after it an error names the path and the file is empty. With config->tolerant bad episodes of a file of many
+ * are listed instead of refused. */
+void weir_file_describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
+void weir_file_place(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
+void weir_file_result_close(struct weir_file_result *result);
+void weir_file_index_close(struct weir_file_index *file);
+void weir_episode_close(struct weir_episode *episode);
+/* -ESTALE when the file is not the one that was indexed. */
+int weir_file_index_check(const struct weir_dataset_file *file, struct weir_err *err);
+
+/* Opens the files, on several threads, and takes their episodes over in the files' order. */
+int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_config *config, char **paths, int n,
+                    struct weir_err *err);
+/* Notes an episode that is left out, and why. 0 or -ENOMEM. */
+int weir_leave_out(struct weir_dataset *dataset, const char *text);
+/* Takes over one file and those of its episodes that fit; from is emptied. */
+int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_config *config, struct weir_file_index *from,
+                   struct weir_err *err);
+
+/* Fills what the file system and the first bytes of a file say; path is copied. */
+int weir_file_identify(struct weir_file_index *file, const char *path, struct weir_err *err);
+
+/* How well a camera's name answers to what was asked for (length bytes): 2 the name itself, 1 "main" for rgb_main, 0
+ * not. */
+int weir_name_answers(const char *name, const char *asked, size_t length);
+
+/* The layout of a file; the custom one when the configuration names all keys. NULL with err. */
+const struct weir_layout_ops *weir_layout_choose(struct weir_h5 *h5, const struct weir_dataset_config *config,
+                                                 struct weir_err *err);
+const struct weir_layout_ops *weir_layout_by_name(const char *name);
+
+/* Finds where a track's frames lie, by reading the file without the library. */
+int weir_track_place(struct weir_track *track, const struct weir_h5_description *description,
+                     const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err);
+/* Memory taken by what weir_track_place found. */
+size_t weir_track_bytes(const struct weir_track *track);
+void weir_track_close(struct weir_track *track);
+
+/* Largest extent that a frame of the track can ask for. */
+size_t weir_track_extent_max(const struct weir_track *track, int steps, uint64_t file_bytes);
+
+/* How the track is stored, in words: "contiguous", "deflate chunks of 5x32x32x2". */
+void weir_track_storage_text(const struct weir_track *track, char *text, size_t size);
+
+#endif

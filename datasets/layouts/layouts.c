@@ -1,0 +1,74 @@
+/* The table of layouts. A format is recognised by the first row that says yes. */
+#include "datasets/index.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* AstroBench takes any /observations/rgb_*, so robomind's rgb_images comes first. */
+static const struct weir_layout_ops *const layouts[] = {
+    &weir_layout_actpp,      &weir_layout_agilex,   &weir_layout_act,          &weir_layout_robomind,
+    &weir_layout_astrobench, &weir_layout_robotwin, &weir_layout_libero,       &weir_layout_isaaclab,
+    &weir_layout_robomimic,  &weir_layout_custom,   &weir_layout_custom_demos,
+};
+enum { LAYOUT_COUNT = sizeof layouts / sizeof layouts[0] };
+
+bool weir_dataset_layout_row(int i, const char **name, const char **summary, const char **why_not)
+{
+    if (i < 0 || i >= LAYOUT_COUNT)
+        return false;
+    *name = layouts[i]->name;
+    *summary = layouts[i]->summary;
+    *why_not = NULL;
+    return true;
+}
+
+const struct weir_layout_ops *weir_layout_by_name(const char *name)
+{
+    for (int i = 0; i < LAYOUT_COUNT; i++)
+        if (strcmp(layouts[i]->name, name) == 0)
+            return layouts[i];
+    return NULL;
+}
+
+static void no_layout(struct weir_h5 *h5, struct weir_err *err)
+{
+    char(*names)[64];
+    int n;
+    char have[256] = "", known[256] = "";
+    if (weir_h5_list(h5, "/", &names, &n, err) < 0)
+        return;
+    for (int i = 0; i < n && strlen(have) + 70 < sizeof have; i++)
+        snprintf(have + strlen(have), sizeof have - strlen(have), "%s/%s", i ? ", " : "", names[i]);
+    free(names);
+    for (int i = 0; i < LAYOUT_COUNT; i++)
+        if (layouts[i]->detect)
+            snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", layouts[i]->name);
+    weir_err_set(err, -EBADMSG,
+                 "no known layout: the file has %s; layouts read: %s; others with --qpos-keys, --action-keys and "
+                 "--image-keys",
+                 n ? have : "nothing in it", known);
+}
+
+/* The first of the keys is there without going into /data/demo_0. */
+static bool keys_are_at_root(struct weir_h5 *h5, const char *keys)
+{
+    char key[WEIR_H5_PATH_MAX];
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(keys, ","), keys);
+    return weir_h5_has(h5, *key ? key : "/");
+}
+
+const struct weir_layout_ops *weir_layout_choose(struct weir_h5 *h5, const struct weir_dataset_config *config,
+                                                 struct weir_err *err)
+{
+    if (config->qpos_keys && config->action_keys && config->image_keys) {
+        bool demos = !keys_are_at_root(h5, config->qpos_keys) && weir_h5_is_group(h5, "/data");
+        return demos ? &weir_layout_custom_demos : &weir_layout_custom;
+    }
+    for (int i = 0; i < LAYOUT_COUNT; i++)
+        if (layouts[i]->detect && layouts[i]->detect(h5))
+            return layouts[i];
+    no_layout(h5, err);
+    return NULL;
+}

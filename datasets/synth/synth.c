@@ -1,0 +1,278 @@
+#include "datasets/synth/synth.h"
+
+#include "base/cores.h"
+#include "datasets/synth/synth_layouts_priv.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+const char weir_synth_format_names[] = "act|act-jpeg|act-jpeg-nolen|agilex|astrobench|robotwin|robomind|robomimic|"
+                                       "robomimic-gzip|libero|isaaclab";
+
+/* In the order of the names. */
+static const struct weir_synth_format formats[] = {
+    {.name = "act", .cameras = "top,wrist", .rate_hz = 50, .create = weir_synth_act_create, .write = weir_synth_act},
+    {.name = "act-jpeg",
+     .cameras = "top,wrist",
+     .rate_hz = 50,
+     .jpeg = true,
+     .create = weir_synth_act_create,
+     .write = weir_synth_act_jpeg},
+    {.name = "act-jpeg-nolen",
+     .cameras = "top,wrist",
+     .rate_hz = 50,
+     .jpeg = true,
+     .create = weir_synth_act_create,
+     .write = weir_synth_act_jpeg_nolen},
+    {.name = "agilex",
+     .cameras = "cam_high,cam_left_wrist,cam_right_wrist",
+     .rate_hz = 30,
+     .depth = WEIR_DEPTH_RAW,
+     .create = weir_synth_act_create,
+     .write = weir_synth_agilex},
+    {.name = "astrobench",
+     .cameras = "main,left,right,under",
+     .prefix = "rgb_",
+     .rate_hz = 10,
+     .jpeg = true,
+     .depth = WEIR_DEPTH_PNG,
+     .create = weir_synth_astrobench_create,
+     .write = weir_synth_astrobench},
+    {.name = "robotwin",
+     .cameras = "head_camera,left_camera,right_camera,front_camera",
+     .rate_hz = 15,
+     .jpeg = true,
+     .create = weir_synth_robotwin_create,
+     .write = weir_synth_robotwin},
+    {.name = "robomind",
+     .cameras = "camera_front,camera_left_wrist,camera_right_wrist",
+     .rate_hz = 30,
+     .jpeg = true,
+     .depth = WEIR_DEPTH_PNG,
+     .create = weir_synth_robomind_create,
+     .write = weir_synth_robomind},
+    {.name = "robomimic",
+     .cameras = "agentview,robot0_eye_in_hand",
+     .suffix = "_image",
+     .rate_hz = 20,
+     .one_file = true,
+     .create = weir_synth_robomimic_create,
+     .write = weir_synth_robomimic},
+    {.name = "robomimic-gzip",
+     .cameras = "agentview,robot0_eye_in_hand",
+     .suffix = "_image",
+     .rate_hz = 20,
+     .one_file = true,
+     .storage = WEIR_H5W_GZIP,
+     .create = weir_synth_robomimic_create,
+     .write = weir_synth_robomimic},
+    {.name = "libero",
+     .cameras = "agentview,eye_in_hand",
+     .suffix = "_rgb",
+     .rate_hz = 20,
+     .one_file = true,
+     .create = weir_synth_libero_create,
+     .write = weir_synth_libero},
+    {.name = "isaaclab",
+     .cameras = "table_cam,wrist_cam",
+     .rate_hz = 30,
+     .one_file = true,
+     .storage = WEIR_H5W_GZIP,
+     .create = weir_synth_isaaclab_create,
+     .write = weir_synth_isaaclab},
+};
+enum { N_FORMATS = sizeof formats / sizeof formats[0], SIZE_MIN = 16, SIZE_MAX_PIXELS = 8192, COUNT_MAX = 1000000 };
+
+void weir_synth_config_default(struct weir_synth_config *config)
+{
+    *config = (struct weir_synth_config){
+        .format = "act-jpeg", .episodes = 10, .steps = 50, .width = 640, .height = 480, .quality = 95};
+}
+
+const char *weir_synth_format_name(int index)
+{
+    return index >= 0 && index < N_FORMATS ? formats[index].name : NULL;
+}
+
+const char *weir_synth_format_cameras(int index)
+{
+    return index >= 0 && index < N_FORMATS ? formats[index].cameras : NULL;
+}
+
+/* ---- checking the configuration ---- */
+
+static const struct weir_synth_format *find_format(const char *name, struct weir_err *err)
+{
+    for (int i = 0; name && i < N_FORMATS; i++)
+        if (strcmp(formats[i].name, name) == 0)
+            return &formats[i];
+    weir_err_set(err, -EINVAL, "unknown format '%s'; there are %s", name ? name : "", weir_synth_format_names);
+    return NULL;
+}
+
+static int in_range(const char *what, int value, int least, int most, struct weir_err *err)
+{
+    if (value >= least && value <= most)
+        return 0;
+    return weir_err_set(err, -EINVAL, "%s is %d; it must be %d to %d", what, value, least, most);
+}
+
+static int check_numbers(const struct weir_synth_config *config, struct weir_err *err)
+{
+    int rc = in_range("episodes", config->episodes, 1, COUNT_MAX, err);
+    if (rc == 0)
+        rc = in_range("steps", config->steps, 1, COUNT_MAX, err);
+    if (rc == 0)
+        rc = in_range("width", config->width, SIZE_MIN, SIZE_MAX_PIXELS, err);
+    if (rc == 0)
+        rc = in_range("height", config->height, SIZE_MIN, SIZE_MAX_PIXELS, err);
+    if (rc == 0)
+        rc = in_range("quality", config->quality, 1, 100, err);
+    return rc < 0 ? rc : in_range("threads", config->threads, 0, 1024, err);
+}
+
+/* Takes off what the format puts before or behind names itself. */
+static void strip_name(const struct weir_synth_format *format, const char **name, size_t *length)
+{
+    size_t prefix = format->prefix ? strlen(format->prefix) : 0, suffix = format->suffix ? strlen(format->suffix) : 0;
+    if (prefix > 0 && *length > prefix && strncmp(*name, format->prefix, prefix) == 0) {
+        *name += prefix;
+        *length -= prefix;
+    }
+    if (suffix > 0 && *length > suffix && strncmp(*name + *length - suffix, format->suffix, suffix) == 0)
+        *length -= suffix;
+}
+
+static int add_camera(struct weir_synth_job *job, const char *name, size_t length, struct weir_err *err)
+{
+    strip_name(job->format, &name, &length);
+    /* A dataset's name should not be longer either. */
+    size_t most = WEIR_SYNTH_NAME - 1 - (job->format->suffix ? strlen(job->format->suffix) : 0);
+    if (length == 0 || length > most)
+        return weir_err_set(err, -EINVAL, "a camera's name must have 1 to %zu characters, not %zu", most, length);
+    for (size_t i = 0; i < length; i++)
+        if (!isascii(name[i]) || !(isalnum(name[i]) || name[i] == '_' || name[i] == '-'))
+            return weir_err_set(err, -EINVAL, "camera '%.*s': names are made of letters, digits, _ and -", (int)length,
+                                name);
+    if (job->n_cameras == WEIR_SYNTH_CAMERAS)
+        return weir_err_set(err, -EINVAL, "more than %d cameras", WEIR_SYNTH_CAMERAS);
+    char *own = job->camera[job->n_cameras];
+    memcpy(own, name, length);
+    own[length] = '\0';
+    for (int i = 0; i < job->n_cameras; i++)
+        if (strcmp(job->camera[i], own) == 0)
+            return weir_err_set(err, -EINVAL, "camera '%s' is named twice", own);
+    job->n_cameras++;
+    return 0;
+}
+
+static int parse_cameras(struct weir_synth_job *job, struct weir_err *err)
+{
+    const char *names = job->config->cameras ? job->config->cameras : job->format->cameras;
+    for (;;) {
+        size_t length = strcspn(names, ",");
+        int rc = add_camera(job, names, length, err);
+        if (rc < 0 || !names[length])
+            return rc;
+        names += length + 1;
+    }
+}
+
+/* ---- the folder ---- */
+
+static int check_empty(const char *path, struct weir_err *err)
+{
+    DIR *folder = opendir(path);
+    if (!folder)
+        return weir_err_set(err, -errno, "%s: %s; give a new or empty folder", path, strerror(errno));
+    int rc = 0;
+    for (struct dirent *entry; rc == 0 && (entry = readdir(folder));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            rc = weir_err_set(err, -ENOTEMPTY, "%s: is not empty (it has %s); give a new or empty folder", path,
+                              entry->d_name);
+    closedir(folder);
+    return rc;
+}
+
+/* ---- writing ---- */
+
+static int open_scene(struct weir_synth_job *job, struct weir_err *err)
+{
+    const struct weir_synth_config *config = job->config;
+    const char *names[WEIR_SYNTH_CAMERAS];
+    for (int i = 0; i < job->n_cameras; i++)
+        names[i] = job->camera[i];
+    struct weir_scene_config scene = {.seed = config->seed,
+                                      .steps = config->steps,
+                                      .rate_hz = job->format->rate_hz,
+                                      .width = config->width,
+                                      .height = config->height,
+                                      .camera = names,
+                                      .n_cameras = job->n_cameras};
+    int rc = weir_scene_open(&job->scene, &scene);
+    if (rc < 0)
+        return weir_err_set(err, rc, "scene cannot be made: %s", strerror(-rc));
+    struct weir_frames_config frames = {.scene = job->scene,
+                                        .episodes = config->episodes,
+                                        .cameras = job->n_cameras,
+                                        .steps = config->steps,
+                                        .width = config->width,
+                                        .height = config->height,
+                                        .jpeg = job->format->jpeg,
+                                        .quality = config->quality,
+                                        .depth = job->format->depth,
+                                        .threads = config->threads ? config->threads : weir_cores_usable()};
+    return weir_frames_open(&job->frames, &frames, err);
+}
+
+static int commit(struct weir_synth_job *job, struct weir_err *err)
+{
+    uint64_t bytes = 0;
+    int rc = weir_h5w_commit(&job->file, &bytes, err);
+    job->stats.bytes += bytes;
+    return rc;
+}
+
+static int write_episode(struct weir_synth_job *job, int episode, struct weir_err *err)
+{
+    const struct weir_synth_format *format = job->format;
+    int rc = job->file ? 0 : format->create(job, episode, err);
+    if (rc == 0)
+        rc = format->write(job, episode, err);
+    if (rc == 0 && (!format->one_file || episode == job->config->episodes - 1))
+        rc = commit(job, err);
+    if (rc < 0)
+        return rc;
+    job->stats.episodes++;
+    weir_synth_report(job);
+    return 0;
+}
+
+int weir_synth_write(const struct weir_synth_config *config, struct weir_err *err)
+{
+    struct weir_synth_job job = {.config = config, .format = find_format(config->format, err)};
+    if (!job.format)
+        return -EINVAL;
+    int rc = check_numbers(config, err);
+    if (rc == 0)
+        rc = parse_cameras(&job, err);
+    if (rc == 0)
+        rc = config->out ? weir_synth_make_folders(config->out, err)
+                         : weir_err_set(err, -EINVAL, "no output folder given");
+    if (rc == 0)
+        rc = check_empty(config->out, err);
+    if (rc == 0)
+        rc = open_scene(&job, err);
+    for (int episode = 0; episode < config->episodes && rc == 0; episode++)
+        rc = write_episode(&job, episode, err);
+    weir_h5w_abandon(&job.file);
+    weir_frames_close(&job.frames);
+    weir_scene_close(&job.scene);
+    if (config->stats)
+        *config->stats = job.stats;
+    return rc;
+}

@@ -1,0 +1,379 @@
+#include "pipeline/gpu/choose_decoder.h"
+#include "base/threads.h"
+#include "decoders/gpu/gpu_jpeg.h"
+#include "pipeline/gpu/gpu_decode.h"
+#include "pipeline/gpu/gpu_device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SAMPLES = 64, THREADS_MAX = 256, MEMORY_MAX = 256 << 20 };
+static const uint64_t TRIAL_NS = 100 * 1000 * 1000;
+/* Both at once give this much of what each gives alone, and it must be worth the cores. */
+static const double TOGETHER = 0.9, WORTH_IT = 1.05;
+
+struct sample {
+    uint8_t *bytes;
+    int width, height;
+    size_t image_bytes;
+    struct weir_jpeg_header header;
+    struct weir_gpu_jpeg_frame frame;
+};
+
+struct samples {
+    int n;
+    struct sample at[SAMPLES];
+    int widest;
+    size_t largest; /* of their images */
+    int refused;    /* that the engine would not take */
+    enum weir_jpeg_refusal refusal;
+};
+
+/* ---- frames to try ---- */
+
+static bool add_sample(struct samples *samples, const struct weir_camera_probe *probe, const uint8_t *bytes,
+                       size_t length, enum weir_gpu_jpeg_engine engine)
+{
+    struct sample *sample = &samples->at[samples->n];
+    enum weir_jpeg_refusal refusal = weir_gpu_jpeg_look(bytes, length, engine, &sample->header, &sample->frame);
+    bool fits = sample->header.width == probe->width && sample->header.height == probe->height;
+    if (refusal != WEIR_JPEG_TAKEN || !fits) {
+        samples->refused++;
+        samples->refusal = refusal != WEIR_JPEG_TAKEN ? refusal : WEIR_JPEG_BAD_HEADER;
+        return true;
+    }
+    sample->bytes = malloc(sample->frame.length);
+    if (!sample->bytes)
+        return false;
+    memcpy(sample->bytes, bytes, sample->frame.length);
+    sample->frame.bytes = sample->bytes;
+    sample->width = probe->width;
+    sample->height = probe->height;
+    sample->image_bytes = (size_t)probe->width * (size_t)probe->height * 3;
+    samples->widest = sample->width > samples->widest ? sample->width : samples->widest;
+    samples->largest = sample->image_bytes > samples->largest ? sample->image_bytes : samples->largest;
+    samples->n++;
+    return true;
+}
+
+/* The cameras whose frames of the episode are JPEGs, and how many: episodes may be stored in different ways. */
+static int jpeg_cameras(const struct weir_shared *s, int episode, int cameras[WEIR_CAMERAS_MAX])
+{
+    int n = 0;
+    for (int c = 0; c < weir_dataset_cameras(s->dataset); c++)
+        if (weir_codec_from_name(weir_dataset_codec(s->dataset, episode, c)) == WEIR_CODEC_JPEG)
+            cameras[n++] = c;
+    return n;
+}
+
+static uint64_t jpeg_frames(const struct weir_shared *s)
+{
+    int cameras[WEIR_CAMERAS_MAX];
+    uint64_t frames = 0;
+    for (int e = 0; e < weir_dataset_episodes(s->dataset); e++)
+        frames += (uint64_t)jpeg_cameras(s, e, cameras) * (uint64_t)weir_dataset_steps(s->dataset, e);
+    return frames;
+}
+
+/* Frame i of n that are spread over all, each in a part of its own, not everywhere at the same place of it. */
+static uint64_t spread(uint64_t i, uint64_t n, uint64_t all)
+{
+    uint64_t begin = i * all / n, end = (i + 1) * all / n;
+    return begin + i * 7919 % (end - begin);
+}
+
+/* Spread over the episodes, the cameras that have JPEGs in turns; none twice. */
+static void fetch_samples(struct samples *samples, const struct weir_shared *s, struct weir_fetcher *fetcher,
+                          enum weir_gpu_jpeg_engine engine)
+{
+    uint64_t all = jpeg_frames(s), n = all < SAMPLES ? all : SAMPLES, i = 0, before = 0;
+    for (int episode = 0; i < n; episode++) {
+        int cameras[WEIR_CAMERAS_MAX], n_cameras = jpeg_cameras(s, episode, cameras);
+        uint64_t here = (uint64_t)n_cameras * (uint64_t)weir_dataset_steps(s->dataset, episode);
+        for (; i < n && spread(i, n, all) < before + here; i++) {
+            uint64_t at = spread(i, n, all) - before;
+            int camera = cameras[at % (uint64_t)n_cameras], t = (int)(at / (uint64_t)n_cameras);
+            const uint8_t *bytes;
+            size_t length;
+            if (weir_fetch_frame(fetcher, episode, camera, t, NULL, 0, &bytes, &length) == 0 &&
+                !add_sample(samples, &s->probes[camera], bytes, length, engine))
+                return;
+        }
+        before += here;
+    }
+}
+
+static void open_samples(struct samples *samples, const struct weir_shared *s, enum weir_gpu_jpeg_engine engine)
+{
+    struct weir_file_set *files = NULL;
+    struct weir_fetcher fetcher = {0};
+    if (weir_fetch_files(s->dataset, &files) == 0 && weir_fetcher_open(&fetcher, s->dataset, files, "pread", NULL) == 0)
+        fetch_samples(samples, s, &fetcher, engine);
+    weir_fetcher_close(&fetcher);
+    weir_file_set_close(&files);
+}
+
+static void close_samples(struct samples *samples)
+{
+    for (int i = 0; i < samples->n; i++)
+        free(samples->at[i].bytes);
+    samples->n = 0;
+}
+
+/* ---- the CPU ---- */
+
+struct cpu_trial {
+    const struct samples *samples;
+    _Atomic bool counts, stop;
+    struct cpu_thread {
+        struct cpu_trial *trial;
+        int at; /* of the samples */
+        double rate;
+    } threads[THREADS_MAX];
+};
+
+/* From the end of a frame to the end of another: large ones are few in the time there is, and a part of one would be
+ * a part of the rate. At least one is counted. */
+static double decode_until_stopped(struct cpu_thread *thread, struct weir_decoder *decoder, uint8_t *picture)
+{
+    struct cpu_trial *trial = thread->trial;
+    const struct samples *samples = trial->samples;
+    uint64_t begin_ns = 0, end_ns = 0, frames = 0;
+    for (int at = thread->at; end_ns == 0 || !atomic_load_explicit(&trial->stop, memory_order_relaxed); at++) {
+        const struct sample *sample = &samples->at[at % samples->n];
+        struct weir_frame frame = {WEIR_CODEC_JPEG, sample->bytes,  sample->frame.length,
+                                   sample->width,   sample->height, NULL};
+        bool fine = weir_decode(decoder, &frame, picture) == 0;
+        if (begin_ns != 0) {
+            frames += fine;
+            end_ns = weir_clock_monotonic_ns();
+        } else if (atomic_load_explicit(&trial->counts, memory_order_relaxed)) {
+            begin_ns = weir_clock_monotonic_ns();
+        }
+    }
+    return end_ns > begin_ns ? (double)frames * 1e9 / (double)(end_ns - begin_ns) : 0;
+}
+
+static void *run_cpu_thread(void *user)
+{
+    struct cpu_thread *thread = user;
+    const struct samples *samples = thread->trial->samples;
+    struct weir_pixel_format format = {0};
+    struct weir_decoder *decoder = NULL;
+    uint8_t *picture = malloc(samples->largest);
+    if (picture && weir_decoder_open(&decoder, "turbo", &format, samples->widest, NULL) == 0)
+        thread->rate = decode_until_stopped(thread, decoder, picture);
+    weir_decoder_close(&decoder);
+    free(picture);
+    return NULL;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+    nanosleep(&(struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)}, NULL);
+}
+
+static double cpu_rate(const struct samples *samples, int threads)
+{
+    struct cpu_trial trial = {.samples = samples};
+    pthread_t started[THREADS_MAX];
+    double rate = 0;
+    int n = 0;
+    for (; n < threads; n++) {
+        trial.threads[n] = (struct cpu_thread){&trial, n, 0};
+        if (weir_thread_start(&started[n], run_cpu_thread, &trial.threads[n]) != 0)
+            break;
+    }
+    sleep_ns(TRIAL_NS / 4); /* until all of them are at it */
+    atomic_store(&trial.counts, true);
+    sleep_ns(TRIAL_NS);
+    atomic_store(&trial.stop, true);
+    for (int i = 0; i < n; i++) {
+        pthread_join(started[i], NULL);
+        rate += trial.threads[i].rate;
+    }
+    return rate;
+}
+
+/* ---- the GPU ---- */
+
+struct gpu_trial {
+    struct weir_device *device;
+    int group;
+    struct weir_gpu_jpeg_frame *frames;
+    enum weir_jpeg_refusal *results;
+    void *memory, *streams[2], *passed[2];
+    struct weir_gpu_jpeg *decoder;
+};
+
+static int open_gpu_trial(struct gpu_trial *trial, const struct samples *samples, int gpu,
+                          enum weir_gpu_jpeg_engine engine, struct weir_err *err)
+{
+    size_t most = MEMORY_MAX / samples->largest;
+    trial->group = most < 1 ? 1 : most < WEIR_DECODE_GROUP ? (int)most : WEIR_DECODE_GROUP;
+    trial->frames = calloc((size_t)trial->group, sizeof *trial->frames);
+    trial->results = calloc((size_t)trial->group, sizeof *trial->results);
+    if (!trial->frames || !trial->results)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = weir_device_open(&trial->device, gpu, err);
+    if (rc == 0)
+        rc =
+            trial->device->ops->alloc(trial->device->gpu, (size_t)trial->group * samples->largest, &trial->memory, err);
+    if (rc == 0)
+        rc = weir_gpu_jpeg_open(&trial->decoder, gpu, engine, trial->group, err);
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        rc = weir_device_stream(trial->device, &trial->streams[i], err);
+        if (rc == 0)
+            rc = weir_device_event(trial->device, &trial->passed[i], err);
+    }
+    for (int i = 0; i < trial->group && rc == 0; i++) {
+        const struct sample *sample = &samples->at[i % samples->n];
+        trial->frames[i] = sample->frame;
+        weir_gpu_decode_set_planes(&trial->frames[i], &sample->header,
+                                   (uint8_t *)trial->memory + (size_t)i * samples->largest);
+    }
+    return rc;
+}
+
+static void close_gpu_trial(struct gpu_trial *trial)
+{
+    weir_gpu_jpeg_close(&trial->decoder);
+    for (int i = 0; i < 2 && trial->device; i++) {
+        if (trial->passed[i])
+            weir_device_event_free(trial->device, trial->passed[i]);
+        if (trial->streams[i])
+            weir_device_stream_free(trial->device, trial->streams[i]);
+    }
+    if (trial->memory)
+        trial->device->ops->free(trial->device->gpu, trial->memory);
+    weir_device_close(&trial->device);
+    free(trial->frames);
+    free(trial->results);
+}
+
+/* Two groups in turns by one decoder, which is all that a run has until frames wait; into the same memory, which nobody
+ * looks at. */
+static int time_groups(struct gpu_trial *trial, double *rate, struct weir_err *err)
+{
+    uint64_t start_ns = 0, now_ns = 0, frames = 0;
+    int rc = 0;
+    for (int i = 0; rc == 0 && (start_ns == 0 || now_ns - start_ns < TRIAL_NS); i++) {
+        rc = weir_device_wait(trial->device, trial->passed[i % 2], err);
+        now_ns = weir_clock_monotonic_ns();
+        if (i == 4) /* the first ones make their buffers */
+            start_ns = now_ns;
+        for (int k = 0; k < trial->group && start_ns != 0; k++)
+            frames += trial->results[k] == WEIR_JPEG_TAKEN; /* of the group before */
+        if (rc == 0)
+            rc = weir_gpu_jpeg_decode(trial->decoder, trial->frames, trial->group, trial->streams[i % 2],
+                                      trial->results, err);
+        if (rc == 0)
+            rc = weir_device_record(trial->device, trial->passed[i % 2], trial->streams[i % 2], err);
+    }
+    if (rc == 0)
+        *rate = (double)frames * 1e9 / (double)(now_ns - start_ns);
+    return rc;
+}
+
+static int gpu_rate(const struct samples *samples, int gpu, enum weir_gpu_jpeg_engine engine, double *rate,
+                    struct weir_err *err)
+{
+    struct gpu_trial trial = {0};
+    int rc = open_gpu_trial(&trial, samples, gpu, engine, err);
+    if (rc == 0)
+        rc = time_groups(&trial, rate, err);
+    for (int i = 0; i < 2 && trial.passed[i]; i++)
+        weir_device_wait(trial.device, trial.passed[i], NULL);
+    close_gpu_trial(&trial);
+    return rc;
+}
+
+/* ---- the choice ---- */
+
+static bool becomes_smaller(const struct weir_view *view)
+{
+    return view->out_width * 2 <= view->width && view->out_height * 2 <= view->height;
+}
+
+/* The CPU makes smaller images at a DCT scale, which gives other pixels: what is chosen by a clock must not show. */
+static bool is_made_smaller(const struct weir_shared *s)
+{
+    int cameras[WEIR_CAMERAS_MAX];
+    for (int e = 0; e < weir_dataset_episodes(s->dataset); e++)
+        for (int n = jpeg_cameras(s, e, cameras), i = 0; i < n; i++)
+            if (becomes_smaller(&s->views[cameras[i]]))
+                return true;
+    return false;
+}
+
+/* beside: of the CPU's rate, what is left of it beside the engines. */
+static void judge(struct weir_decoder_choice *choice, double beside, const char *engine, int engines)
+{
+    double both = TOGETHER * (choice->cpu_rate * beside + choice->gpu_rate);
+    double best = choice->cpu_rate > choice->gpu_rate ? choice->cpu_rate : choice->gpu_rate;
+    choice->decoder = both > best * WORTH_IT ? "hybrid" : choice->cpu_rate > choice->gpu_rate ? "turbo" : "nvjpeg";
+    char count[32] = "";
+    if (engines > 0)
+        snprintf(count, sizeof count, "%d ", engines);
+    snprintf(choice->why, sizeof choice->why, "of these frames the CPU decodes %.0f a second, %s%s %.0f",
+             choice->cpu_rate, count, engine, choice->gpu_rate);
+}
+
+/* More than there are cores decode no more, and would take long to be heard. */
+static int workers_at_work(const struct weir_shared *s)
+{
+    int workers = s->config.num_workers > 0 ? s->config.num_workers : 1;
+    int most = s->cores < THREADS_MAX ? s->cores : THREADS_MAX;
+    return workers < most ? workers : most;
+}
+
+static void try_both(struct weir_decoder_choice *choice, const struct weir_shared *s, int gpu)
+{
+    struct samples samples = {0};
+    struct weir_err err = WEIR_ERR_NONE;
+    enum weir_gpu_jpeg_engine engine = WEIR_GPU_JPEG_HARDWARE;
+    int engines = 0, rc = weir_gpu_jpeg_check(gpu, engine, &engines, &err);
+    if (rc < 0) {
+        snprintf(choice->why, sizeof choice->why, "%.500s", err.text);
+        return;
+    }
+    open_samples(&samples, s, engine);
+    if (samples.n + samples.refused == 0) {
+        snprintf(choice->why, sizeof choice->why, "none of the frames looked at could be read");
+    } else if (samples.n <= samples.refused) {
+        snprintf(choice->why, sizeof choice->why, "%d of %d frames looked at are none for the GPU (%s)",
+                 samples.refused, samples.n + samples.refused, weir_jpeg_refusal_name(samples.refusal));
+    } else if (gpu_rate(&samples, gpu, engine, &choice->gpu_rate, &err) < 0) {
+        snprintf(choice->why, sizeof choice->why, "%.500s", err.text);
+    } else {
+        int workers = workers_at_work(s);
+        choice->cpu_rate = cpu_rate(&samples, workers);
+        double beside = (double)weir_gpu_decode_workers(workers, s->cores) / workers;
+        judge(choice, beside, engines == 1 ? "JPEG engine" : "JPEG engines", engines);
+    }
+    close_samples(&samples);
+}
+
+bool weir_has_jpegs(const struct weir_shared *shared)
+{
+    return jpeg_frames(shared) > 0;
+}
+
+void weir_choose_decoder(struct weir_decoder_choice *choice, const struct weir_shared *shared, int gpu)
+{
+    *choice = (struct weir_decoder_choice){.decoder = "turbo"};
+    if (gpu < 0)
+        snprintf(choice->why, sizeof choice->why, "batches stay with the CPU");
+    else if (!weir_has_jpegs(shared))
+        snprintf(choice->why, sizeof choice->why, "there are no JPEGs");
+    else if (is_made_smaller(shared))
+        snprintf(choice->why, sizeof choice->why,
+                 "images become half as large or less: the CPU decodes them at a scale");
+    else if (shared->config.decode_cache_bytes > 0)
+        snprintf(choice->why, sizeof choice->why, "the decode cache keeps what the CPU decodes");
+    else
+        try_both(choice, shared, gpu);
+}

@@ -1,0 +1,331 @@
+/* An output batch: what is queued on the GPU to make it, and to know when it may be made anew. */
+#include "pipeline/gpu/feed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies that are this far apart, on both sides by the same distance, are one: a call costs more than such a gap. */
+static const size_t GAP_MAX_BYTES = 64 << 10;
+
+enum { EVENTS = 7 };
+
+static void list_events(struct weir_feed_batch *batch, void **events[EVENTS])
+{
+    void **const all[EVENTS] = {&batch->copy_begin,  &batch->copy_end,  &batch->prepare_begin, &batch->ready,
+                                &batch->stall_begin, &batch->stall_end, &batch->released};
+    memcpy(events, all, sizeof all);
+}
+
+int weir_feed_batch_open(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_err *err)
+{
+    const struct weir_batch_layout *layout = &feed->layout;
+    void **events[EVENTS], *memory = NULL;
+    list_events(batch, events);
+    int rc = weir_feed_alloc(feed, layout->slot_bytes, &memory, err);
+    batch->memory = memory;
+    batch->samples = calloc((size_t)layout->batch_size, sizeof *batch->samples);
+    if (rc == 0 && !batch->samples)
+        rc = weir_err_set(err, -ENOMEM, "out of memory");
+    for (int i = 0; i < EVENTS && rc == 0; i++)
+        rc = feed->device->ops->event_new(feed->device->gpu, true, events[i], err);
+    batch->batch.samples = batch->samples;
+    batch->batch.device = feed->device->number;
+    batch->batch.ready = batch->ready;
+    batch->batch.n_tensors = layout->n_tensors;
+    for (int i = 0; i < layout->n_tensors && memory; i++) {
+        batch->batch.tensors[i] = layout->tensors[i];
+        batch->batch.tensors[i].data = batch->memory + layout->offsets[i];
+    }
+    return rc;
+}
+
+void weir_feed_batch_close(struct weir_feed *feed, struct weir_feed_batch *batch)
+{
+    void **events[EVENTS];
+    list_events(batch, events);
+    for (int i = 0; i < EVENTS; i++)
+        if (*events[i])
+            feed->device->ops->event_free(feed->device->gpu, *events[i]);
+    if (batch->lent)
+        weir_memory_freed(batch->memory, feed->layout.slot_bytes, feed->device->number);
+    if (batch->memory)
+        feed->device->ops->free(feed->device->gpu, batch->memory);
+    free(batch->samples);
+}
+
+/* ---- copying ---- */
+
+/* One copy in the making. */
+struct run {
+    const uint8_t *from;
+    uint8_t *to;
+    size_t bytes;
+};
+
+static int flush(struct weir_feed *feed, struct weir_feed_batch *batch, struct run *run, struct weir_err *err)
+{
+    size_t bytes = run->bytes;
+    run->bytes = 0;
+    batch->bytes += bytes;
+    if (bytes == 0)
+        return 0;
+    return feed->device->ops->copy_in(feed->device->gpu, run->to, run->from, bytes, feed->copy_stream, err);
+}
+
+/* Pieces come in the order of the slot's memory. */
+static int copy(struct weir_feed *feed, struct weir_feed_batch *batch, struct run *run, const struct run *piece,
+                struct weir_err *err)
+{
+    size_t gap = (size_t)(piece->from - run->from) - run->bytes;
+    bool joins = run->bytes > 0 && (uintptr_t)piece->to - (uintptr_t)run->to == (uintptr_t)(piece->from - run->from) &&
+                 gap <= GAP_MAX_BYTES;
+    if (piece->bytes == 0)
+        return 0;
+    if (joins) {
+        run->bytes += gap + piece->bytes;
+        return 0;
+    }
+    int rc = flush(feed, batch, run, err);
+    *run = *piece;
+    return rc;
+}
+
+/* A tensor of colour images, to the staging memory; those that the GPU has decoded are there. What lies between two
+ * images may be theirs: nothing is copied across it. */
+static int copy_images(struct weir_feed *feed, struct weir_feed_batch *batch, struct run *run,
+                       const struct weir_slot *slot, uint8_t *staging, int tensor, struct weir_err *err)
+{
+    const struct weir_batch_layout *layout = &feed->shared->layout;
+    int cameras[WEIR_CAMERAS_MAX], n = weir_layout_cameras(layout, tensor, cameras);
+    int rc = flush(feed, batch, run, err);
+    for (int i = 0; i < batch->batch.n * n * layout->history && rc == 0; i++) {
+        int h = i % layout->history, camera = cameras[i / layout->history % n];
+        int row = slot->row[i / layout->history / n];
+        uint8_t *image = weir_layout_image(layout, slot->memory, row, camera, h);
+        struct run piece = {image, staging + (image - slot->memory), layout->image_bytes[camera]};
+        if (image != run->from + run->bytes)
+            rc = flush(feed, batch, run, err);
+        if (rc == 0 && !slot->decoded[weir_layout_number(layout, row, camera, h)].plane[0])
+            rc = copy(feed, batch, run, &piece, err);
+    }
+    return rc == 0 ? flush(feed, batch, run, err) : rc;
+}
+
+/* What needs no conversion goes to its tensor. */
+static int copy_tensor(struct weir_feed *feed, struct weir_feed_batch *batch, struct run *run,
+                       const struct weir_slot *slot, uint8_t *staging, int tensor, struct weir_err *err)
+{
+    const struct weir_batch_layout *from = &feed->shared->layout, *to = &feed->layout;
+    bool staged = !feed->direct && from->offsets[tensor] < feed->staged_bytes;
+    if (staged && slot->decoded)
+        return copy_images(feed, batch, run, slot, staging, tensor, err);
+    int cameras[WEIR_CAMERAS_MAX];
+    weir_layout_cameras(from, tensor, cameras);
+    struct run piece = {
+        .from = slot->memory + from->offsets[tensor],
+        .to = staged ? staging + from->offsets[tensor] : batch->memory + to->offsets[to->tensor[cameras[0]]],
+        .bytes = from->tensors[tensor].sample_bytes * (size_t)batch->batch.n,
+    };
+    return copy(feed, batch, run, &piece, err);
+}
+
+/* Images, then all that is small. */
+static int copy_all(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_slot *slot, uint8_t *staging,
+                    struct weir_err *err)
+{
+    const struct weir_batch_layout *from = &feed->shared->layout, *to = &feed->layout;
+    struct run run = {slot->memory, NULL, 0};
+    int rc = 0;
+    for (int i = 0; i < from->qpos && rc == 0; i++)
+        rc = copy_tensor(feed, batch, &run, slot, staging, i, err);
+    struct run packed = {slot->memory + from->offsets[from->qpos], batch->memory + to->offsets[to->qpos],
+                         from->packed_bytes};
+    if (rc == 0)
+        rc = copy(feed, batch, &run, &packed, err);
+    return rc == 0 ? flush(feed, batch, &run, err) : rc;
+}
+
+static struct weir_gpu_source source_of(const struct weir_feed *feed, const struct weir_slot *slot, uint8_t *staging,
+                                        int sample, int camera, int history)
+{
+    const struct weir_batch_layout *layout = &feed->shared->layout;
+    int row = slot->decoded ? slot->row[sample] : sample;
+    const struct weir_gpu_source *decoded =
+        slot->decoded ? &slot->decoded[weir_layout_number(layout, row, camera, history)] : NULL;
+    if (decoded && decoded->plane[0])
+        return *decoded;
+    const uint8_t *image = weir_layout_image(layout, slot->memory, row, camera, history);
+    return (struct weir_gpu_source){
+        .plane = {staging + (image - slot->memory)},
+        .pitch = {(uint32_t)layout->width[camera] * 3},
+        .kind = WEIR_GPU_RGB,
+    };
+}
+
+/* Where the GPU finds each image. In the slot, to be copied with what is packed. */
+static void write_sources(const struct weir_feed *feed, const struct weir_slot *slot, uint8_t *staging)
+{
+    const struct weir_batch_layout *layout = &feed->shared->layout;
+    struct weir_gpu_source *sources = (struct weir_gpu_source *)(void *)(slot->memory + layout->sources_at);
+    for (int i = 0; i < feed->n_images; i++) {
+        const struct weir_feed_images *images = &feed->images[i];
+        struct weir_gpu_source *to = sources + images->first_source;
+        for (int sample = 0; sample < slot->batch.n; sample++)
+            for (int k = 0; k < images->n_cameras; k++)
+                for (int h = 0; h < layout->history; h++)
+                    *to++ = source_of(feed, slot, staging, sample, images->cameras[k], h);
+    }
+}
+
+/* The staging memory's last batch has to be prepared before it is overwritten. With fewer slots than output batches
+ * that is not sure; else this output batch was returned since, and it was of a later batch, or of the same one. */
+static int wait_staging(struct weir_feed *feed, uint64_t sequence, struct weir_err *err)
+{
+    uint64_t slots = (uint64_t)feed->shared->slots.n;
+    if (feed->direct || slots >= (uint64_t)feed->n_batches || sequence < feed->first + slots)
+        return 0;
+    return feed->device->ops->stream_wait(feed->device->gpu, feed->copy_stream,
+                                          weir_feed_batch_of(feed, sequence - slots)->ready, err);
+}
+
+static int queue_copy(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_slot *slot,
+                      struct weir_err *err)
+{
+    WEIR_ZONE(WEIR_STAGE_H2D_COPY);
+    const struct weir_gpu_ops *ops = feed->device->ops;
+    struct weir_gpu *gpu = feed->device->gpu;
+    struct weir_feed_slot *mine = &feed->slots[slot - feed->shared->slots.slot];
+    if (!feed->direct)
+        write_sources(feed, slot, mine->staging);
+    int rc = wait_staging(feed, batch->sequence, err);
+    if (rc == 0)
+        rc = weir_feed_times_begin(feed, batch, err);
+    if (rc == 0)
+        rc = ops->record(gpu, batch->copy_begin, feed->copy_stream, err);
+    if (rc == 0)
+        rc = copy_all(feed, batch, slot, mine->staging, err);
+    if (rc == 0)
+        rc = ops->record(gpu, batch->copy_end, feed->copy_stream, err);
+    return rc == 0 ? ops->record(gpu, mine->copied, feed->copy_stream, err) : rc;
+}
+
+/* ---- preparing ---- */
+
+static int prepare(struct weir_feed *feed, struct weir_feed_batch *batch, const struct weir_feed_images *images,
+                   struct weir_err *err)
+{
+    static const enum weir_gpu_dtype dtypes[] = {[WEIR_DTYPE_U8] = WEIR_GPU_U8,
+                                                 [WEIR_DTYPE_F32] = WEIR_GPU_F32,
+                                                 [WEIR_DTYPE_F16] = WEIR_GPU_F16,
+                                                 [WEIR_DTYPE_BF16] = WEIR_GPU_BF16};
+    const struct weir_batch_layout *from = &feed->shared->layout, *to = &feed->layout;
+    const uint8_t *sources = batch->memory + to->sources_at + images->first_source * sizeof(struct weir_gpu_source);
+    int camera = images->cameras[0], all[WEIR_CAMERAS_MAX];
+    const struct weir_view *view = &feed->shared->out_views[camera];
+    struct weir_gpu_prepare prepare = {
+        .sources = (const struct weir_gpu_source *)(const void *)sources,
+        .n = batch->batch.n * images->n_cameras * from->history,
+        .run = images->n_cameras * from->history,
+        .stride = weir_layout_cameras(to, images->tensor, all) * from->history,
+        .first = to->place[camera] * from->history,
+        .width = from->width[camera],
+        .height = from->height[camera],
+        .x = images->alone ? view->x : 0,
+        .y = images->alone ? view->y : 0,
+        .out_width = to->width[camera],
+        .out_height = to->height[camera],
+        .columns = images->resamples ? &images->columns : NULL,
+        .rows = images->resamples ? &images->rows : NULL,
+        .planar = feed->format.layout == WEIR_LAYOUT_NCHW,
+        .bgr = feed->format.color == WEIR_COLOR_BGR,
+        .dtype = dtypes[feed->format.dtype],
+        .values = feed->gpu_values,
+        .tensor = batch->memory + to->offsets[images->tensor],
+    };
+    return feed->device->ops->prepare(feed->device->gpu, &prepare, feed->prepare_stream, err);
+}
+
+static int queue_prepare(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_err *err)
+{
+    WEIR_ZONE(WEIR_STAGE_PREPARE_BATCH);
+    const struct weir_gpu_ops *ops = feed->device->ops;
+    struct weir_gpu *gpu = feed->device->gpu;
+    int rc = ops->stream_wait(gpu, feed->prepare_stream, batch->copy_end, err);
+    if (rc == 0)
+        rc = ops->record(gpu, batch->prepare_begin, feed->prepare_stream, err);
+    for (int i = 0; i < feed->n_images && rc == 0; i++)
+        rc = prepare(feed, batch, &feed->images[i], err);
+    return rc == 0 ? ops->record(gpu, batch->ready, feed->prepare_stream, err) : rc;
+}
+
+/* ---- the batch ---- */
+
+static void describe(struct weir_feed_batch *batch, const struct weir_slot *slot)
+{
+    struct weir_batch *to = &batch->batch;
+    to->plan = slot->batch.plan;
+    to->n = slot->batch.n;
+    to->wait_ns = to->gpu_wait_ns = 0;
+    to->ready_ns = slot->batch.ready_ns;
+    memcpy(batch->samples, slot->samples, (size_t)to->n * sizeof *batch->samples);
+    for (int i = 0; i < to->n_tensors; i++)
+        to->tensors[i].shape[0] = to->n;
+    batch->item = slot->last_item;
+    batch->bytes = 0;
+    batch->waited = batch->ordered = false;
+}
+
+int weir_feed_queue(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_slot *slot, struct weir_err *err)
+{
+    describe(batch, slot);
+    batch->prepared = !feed->direct && feed->n_images > 0 && batch->batch.n > 0;
+    int rc = queue_copy(feed, batch, slot, err);
+    if (rc < 0)
+        return rc;
+    if (batch->prepared)
+        return queue_prepare(feed, batch, err);
+    return feed->device->ops->record(feed->device->gpu, batch->ready, feed->copy_stream, err);
+}
+
+void weir_feed_lend(struct weir_feed *feed, struct weir_feed_batch *batch)
+{
+    batch->lent = true;
+    weir_memory_allocated(batch->memory, feed->layout.slot_bytes, feed->device->number);
+}
+
+int weir_feed_order(struct weir_feed *feed, struct weir_feed_batch *batch, void *stream, struct weir_err *err)
+{
+    const struct weir_gpu_ops *ops = feed->device->ops;
+    struct weir_gpu *gpu = feed->device->gpu;
+    int rc = ops->record(gpu, batch->stall_begin, stream, err);
+    if (rc == 0)
+        rc = ops->stream_wait(gpu, stream, batch->ready, err);
+    if (rc == 0)
+        rc = ops->record(gpu, batch->stall_end, stream, err);
+    batch->waited = rc == 0;
+    return rc;
+}
+
+int weir_feed_return(struct weir_feed *feed, struct weir_feed_batch *batch, bool ordered, void *stream,
+                     struct weir_err *err)
+{
+    int rc = ordered ? feed->device->ops->record(feed->device->gpu, batch->released, stream, err) : 0;
+    weir_memory_freed(batch->memory, feed->layout.slot_bytes, feed->device->number);
+    batch->lent = false;
+    batch->ordered = ordered && rc == 0;
+    atomic_store_explicit(&batch->state, WEIR_FEED_RETURNED, memory_order_release); /* with the events recorded */
+    weir_bell_ring(&feed->bell);
+    return rc;
+}
+
+int weir_feed_batch_wait(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_err *err)
+{
+    const struct weir_gpu_ops *ops = feed->device->ops;
+    int rc = ops->wait(feed->device->gpu, batch->ready, err);
+    if (rc == 0 && batch->waited)
+        rc = ops->wait(feed->device->gpu, batch->stall_end, err);
+    if (rc == 0 && batch->ordered)
+        rc = ops->wait(feed->device->gpu, batch->released, err);
+    return rc;
+}

@@ -1,0 +1,443 @@
+#include "pipeline/gpu/gpu_decode.h"
+#include "base/hash.h"
+#include "base/threads.h"
+#include "pipeline/gpu/feed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Frames that wait. */
+enum { AHEAD_MAX = 2 * WEIR_DECODE_GROUP, FULL_LEAST = WEIR_DECODE_GROUP / 4 };
+/* As many in flight, and what the multiprocessors hold of them does not stop the others. */
+enum { SM_FRAMES_LEAST = 8 * WEIR_DECODE_GROUP };
+/* Cores for the threads that hand groups to nvJPEG (two for the JPEG engines, one for the multiprocessors), for the
+ * feeder, for the consumer, and for workers that read for the GPU. */
+enum { CORES_FOR_GPU = 7 };
+enum { POLL_NS = 10 * 1000 * 1000 }; /* neither a stop nor a core that is free rings a bell */
+/* Frames a second of 640 x 480, quality 95, for shares that are the same in every run: one JPEG engine of an H200, one
+ * core of the Xeon beside it. */
+static const double ENGINE_RATE = 4500, CORE_RATE = 450;
+
+/* ---- handing over ---- */
+
+/* The same frames in every run. */
+static bool is_gpus_share(const struct weir_gpu_decode *decode, const struct weir_image *image)
+{
+    const uint64_t key[3] = {(uint64_t)image->episode, (uint64_t)image->camera, (uint64_t)image->t};
+    return (double)(weir_hash64(key, sizeof key) >> 11) * 0x1p-53 < decode->share;
+}
+
+/* The multiprocessors are given a group when they have none. */
+static bool has_room(const struct weir_decode_engine *engine)
+{
+    if (atomic_load_explicit(&engine->waiting, memory_order_relaxed) >= engine->ahead)
+        return false;
+    return !engine->patient || (!atomic_load_explicit(&engine->rests, memory_order_relaxed) &&
+                                atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) == 0);
+}
+
+static bool may_decode_here(struct weir_gpu_decode *decode)
+{
+    if (atomic_fetch_add_explicit(&decode->here, 1, memory_order_relaxed) < decode->here_max)
+        return true;
+    atomic_fetch_sub_explicit(&decode->here, 1, memory_order_relaxed);
+    return false;
+}
+
+/* True: the frame is for *engine, or for the caller when that is NULL, which is counted. */
+static bool offer(struct weir_gpu_decode *decode, struct weir_decode_engine **engine)
+{
+    for (int i = 0; i < decode->n_engines; i++) {
+        *engine = &decode->engines[i];
+        if (has_room(*engine))
+            return true;
+    }
+    *engine = NULL;
+    return may_decode_here(decode);
+}
+
+/* All have what keeps them busy: more of it would only wait there, while cores that are through had none. Who decodes
+ * here and is through mostly has a next frame for itself: ringing for that wakes all who wait for nothing. */
+static struct weir_decode_engine *wait_for_room(struct weir_gpu_decode *decode)
+{
+    WEIR_ZONE(WEIR_STAGE_WAIT_GPU_DECODE);
+    struct weir_decode_engine *engine;
+    for (;;) {
+        uint32_t turn = weir_bell_turn(&decode->room);
+        if (offer(decode, &engine))
+            return engine;
+        if (atomic_load_explicit(&decode->shared->slots.stop, memory_order_relaxed))
+            return &decode->engines[0]; /* nobody waits for it */
+        weir_bell_wait(&decode->room, turn, POLL_NS);
+    }
+}
+
+/* NULL: the caller is to decode it, which is counted. */
+static struct weir_decode_engine *choose(struct weir_gpu_decode *decode, const struct weir_image *image)
+{
+    struct weir_decode_engine *first = &decode->engines[0];
+    if (!decode->hybrid || (decode->share > 0 && is_gpus_share(decode, image)))
+        return first;
+    if (decode->share > 0) {
+        atomic_fetch_add_explicit(&decode->here, 1, memory_order_relaxed);
+        return NULL;
+    }
+    struct weir_decode_engine *engine;
+    return offer(decode, &engine) ? engine : wait_for_room(decode);
+}
+
+void weir_gpu_decode_done_here(struct weir_gpu_decode *decode, uint64_t took_ns)
+{
+    atomic_fetch_add_explicit(&decode->here_ns, took_ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&decode->decoded, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&decode->here, 1, memory_order_relaxed);
+}
+
+void weir_gpu_decode_set_planes(struct weir_gpu_jpeg_frame *frame, const struct weir_jpeg_header *header,
+                                uint8_t *memory)
+{
+    for (int i = 0; i < 3; i++) { /* of gray ones, too: an engine may want them */
+        int width, height;
+        weir_gpu_jpeg_plane(header, i, &width, &height);
+        frame->plane[i] = memory;
+        frame->pitch[i] = (size_t)width;
+        memory += (size_t)width * (size_t)height;
+    }
+}
+
+static void enqueue(struct weir_decode_engine *engine, const struct weir_handed *item)
+{
+    pthread_mutex_lock(&engine->lock);
+    size_t waiting = atomic_load_explicit(&engine->waiting, memory_order_relaxed);
+    engine->queue[(engine->first + waiting) % engine->decode->capacity] = *item;
+    atomic_store_explicit(&engine->waiting, waiting + 1, memory_order_relaxed);
+    pthread_mutex_unlock(&engine->lock);
+    weir_bell_ring(&engine->bell);
+    if (waiting + 1 >= engine->full)
+        weir_bell_ring(&engine->full_bell);
+}
+
+/* A frame of another size than its camera's is an error that the CPU words. */
+static enum weir_jpeg_refusal look(struct weir_decode_engine *engine, const struct weir_image *image,
+                                   const uint8_t *bytes, size_t length, struct weir_jpeg_header *header,
+                                   struct weir_gpu_jpeg_frame *frame)
+{
+    struct weir_gpu_decode *decode = engine->decode;
+    const struct weir_shared *shared = decode->shared;
+    const struct weir_camera_probe *probe = &shared->probes[image->camera];
+    enum weir_jpeg_refusal refusal = weir_gpu_jpeg_look(bytes, length, engine->kind, header, frame);
+    if (refusal != WEIR_JPEG_TAKEN)
+        return refusal;
+    if (header->width != probe->width || header->height != probe->height)
+        return WEIR_JPEG_BAD_HEADER;
+    if (frame->length > shared->layout.image_bytes[image->camera])
+        return WEIR_JPEG_TOO_LARGE;
+    return weir_gate_refuses(decode->gate, engine->kind, header->kind);
+}
+
+static bool hand_over(struct weir_decode_engine *engine, struct weir_slot *slot, int at, const struct weir_image *image,
+                      const uint8_t *bytes, size_t length)
+{
+    WEIR_ZONE(WEIR_STAGE_HAND_OVER);
+    struct weir_shared *shared = engine->decode->shared;
+    struct weir_handed item = {.slot = slot, .at = at, .image = *image};
+    struct weir_jpeg_header header;
+    enum weir_jpeg_refusal refusal = look(engine, image, bytes, length, &header, &item.frame);
+    weir_gpu_jpeg_note(&engine->decode->tally, refusal);
+    if (refusal != WEIR_JPEG_TAKEN)
+        return false;
+    uint8_t *staging = shared->feed->slots[slot - shared->slots.slot].staging;
+    memcpy(image->place, bytes, item.frame.length);
+    item.frame.bytes = image->place;
+    item.task = slot->order[at].sample * shared->tasks_per_sample + image->camera;
+    item.sampling = header.sampling;
+    item.kind = header.kind;
+    weir_gpu_decode_set_planes(&item.frame, &header, staging + ((uint8_t *)image->place - slot->memory));
+    atomic_fetch_add_explicit(&slot->deferred[item.task], 1, memory_order_relaxed); /* the worker still holds one */
+    enqueue(engine, &item);
+    return true;
+}
+
+bool weir_gpu_decode_take(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,
+                          const uint8_t *bytes, size_t length)
+{
+    struct weir_gpu_decode *decode = worker->shared->decode;
+    const char *codec = weir_dataset_codec(worker->shared->dataset, image->episode, image->camera);
+    bool jpeg = weir_codec_from_name(codec) == WEIR_CODEC_JPEG;
+    struct weir_decode_engine *engine = jpeg ? choose(decode, image) : NULL;
+    if (engine && hand_over(engine, slot, at, image, bytes, length))
+        return true;
+    if (engine || !jpeg) /* after all */
+        atomic_fetch_add_explicit(&decode->here, 1, memory_order_relaxed);
+    return false;
+}
+
+/* ---- the threads ---- */
+
+int weir_gpu_decode_start(struct weir_gpu_decode *decode, struct weir_worker *worker, struct weir_err *err)
+{
+    decode->worker = worker;
+    for (int i = 0; i < decode->n_engines; i++)
+        for (int k = 0; k < decode->engines[i].n_groups; k++) {
+            struct weir_decode_group *group = &decode->engines[i].groups[k];
+            group->started = weir_thread_start(&group->thread, weir_gpu_decode_main, group) == 0;
+            if (!group->started)
+                return weir_err_set(err, -EAGAIN, "a thread that hands JPEGs to the GPU cannot be started");
+        }
+    return 0;
+}
+
+static void join(struct weir_decode_group *group)
+{
+    if (group->started)
+        pthread_join(group->thread, NULL);
+    group->started = false;
+}
+
+void weir_gpu_decode_finish(struct weir_gpu_decode *decode)
+{
+    for (int i = 0; i < decode->n_engines; i++) {
+        weir_bell_ring(&decode->engines[i].bell);
+        weir_bell_ring(&decode->engines[i].full_bell);
+    }
+    for (int i = 0; i < decode->n_engines; i++)
+        for (int k = 0; k < decode->engines[i].n_groups; k++)
+            join(&decode->engines[i].groups[k]);
+}
+
+/* ---- opening ---- */
+
+static int open_group(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+{
+    const struct weir_device *device = engine->decode->device;
+    const struct weir_gpu_ops *ops = device->ops;
+    group->engine = engine;
+    group->items = calloc(WEIR_DECODE_GROUP, sizeof *group->items);
+    group->frames = calloc(WEIR_DECODE_GROUP, sizeof *group->frames);
+    group->results = calloc(WEIR_DECODE_GROUP, sizeof *group->results);
+    if (!group->items || !group->frames || !group->results)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = ops->stream_new(device->gpu, false, &group->stream, err);
+    if (rc == 0)
+        rc = ops->event_new(device->gpu, true, &group->begin, err);
+    for (int i = 0; i < 2 && rc == 0; i++)
+        rc = ops->event_new(device->gpu, true, &group->ends[i], err);
+    return rc;
+}
+
+static void close_group(struct weir_gpu_decode *decode, struct weir_decode_group *group)
+{
+    const struct weir_gpu_ops *ops = decode->device->ops;
+    weir_gpu_jpeg_close(&group->decoder);
+    void *events[] = {group->begin, group->ends[0], group->ends[1]};
+    for (int i = 0; i < 3; i++)
+        if (events[i])
+            ops->event_free(decode->device->gpu, events[i]);
+    if (group->stream)
+        ops->stream_free(decode->device->gpu, group->stream);
+    free(group->items);
+    free(group->frames);
+    free(group->results);
+}
+
+static void close_engine(struct weir_decode_engine *engine)
+{
+    for (int i = 0; i < engine->n_groups; i++)
+        close_group(engine->decode, &engine->groups[i]);
+    pthread_mutex_destroy(&engine->lock);
+    free(engine->queue);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The next one to be fed, by so many threads. */
+static int open_engine(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine kind, size_t ahead, int threads,
+                       struct weir_err *err)
+{
+    struct weir_decode_engine *engine = &decode->engines[decode->n_engines++];
+    engine->decode = decode;
+    engine->kind = kind;
+    engine->ahead = ahead;
+    engine->full = least(most(decode->capacity / 4, FULL_LEAST), WEIR_DECODE_GROUP);
+    engine->n_groups = threads;
+    pthread_mutex_init(&engine->lock, NULL);
+    engine->queue = calloc(decode->capacity, sizeof *engine->queue);
+    if (!engine->queue)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = 0;
+    for (int i = 0; i < threads && rc == 0; i++)
+        rc = open_group(engine, &engine->groups[i], err);
+    return rc == 0 ? weir_gpu_decode_open_decoder(&engine->groups[0], err) : rc;
+}
+
+/* What each slot needs to know about its images and tasks. Nobody works on it yet. */
+static int open_slots(struct weir_shared *shared, struct weir_err *err)
+{
+    const struct weir_batch_layout *layout = &shared->layout;
+    size_t tasks = (size_t)shared->config.batch_size * (size_t)shared->tasks_per_sample;
+    size_t images = (size_t)shared->config.batch_size * (size_t)layout->n_cameras * (size_t)layout->history;
+    for (int i = 0; i < shared->slots.n; i++) {
+        struct weir_slot *slot = &shared->slots.slot[i];
+        slot->n_images = (int)images;
+        slot->n_tasks = (int)tasks;
+        slot->n_samples = shared->config.batch_size;
+        slot->row = calloc((size_t)slot->n_samples, sizeof *slot->row);
+        slot->decoded = calloc(images, sizeof *slot->decoded);
+        slot->deferred = calloc(tasks, sizeof *slot->deferred);
+        if (!slot->decoded || !slot->deferred || !slot->row)
+            return weir_err_set(err, -ENOMEM, "out of memory");
+        weir_slot_forget_decoded(slot);
+    }
+    return 0;
+}
+
+static int open_pictures(struct weir_gpu_decode *decode, struct weir_err *err)
+{
+    const struct weir_batch_layout *layout = &decode->shared->layout;
+    for (int c = 0; c < layout->n_cameras; c++)
+        if (layout->image_bytes[c] > decode->picture_bytes)
+            decode->picture_bytes = layout->image_bytes[c];
+    for (int i = 0; i < 2; i++) {
+        decode->pictures[i] = malloc(decode->picture_bytes);
+        if (!decode->pictures[i])
+            return weir_err_set(err, -ENOMEM, "out of memory");
+    }
+    struct weir_feed *feed = decode->shared->feed;
+    int rc = weir_feed_alloc(feed, decode->picture_bytes, &decode->gpu_picture, err);
+    if (rc == 0)
+        rc = weir_feed_alloc(feed, sizeof(struct weir_gpu_source), &decode->gpu_source, err);
+    return rc == 0 ? decode->device->ops->event_new(decode->device->gpu, false, &decode->compared, err) : rc;
+}
+
+/* The JPEG engines, or the multiprocessors of a GPU that has none. */
+static int choose_first(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine *kind, struct weir_err *err)
+{
+    struct weir_err none = WEIR_ERR_NONE;
+    int gpu = decode->device->number;
+    *kind = WEIR_GPU_JPEG_HARDWARE;
+    int rc = weir_gpu_jpeg_check(gpu, *kind, &decode->hardware, &none);
+    if (rc == -ENODEV && decode->hardware == 0) {
+        *kind = WEIR_GPU_JPEG_SM;
+        if (decode->shared->config.deterministic)
+            return weir_err_set(err, -EINVAL,
+                                "--deterministic: GPU %d has no JPEG engines, and what its multiprocessors decode may "
+                                "differ from run to run; take --decoder turbo",
+                                gpu);
+        return weir_gpu_jpeg_check(gpu, *kind, NULL, err);
+    }
+    return rc < 0 ? weir_err_set(err, rc, "%s", none.text) : 0;
+}
+
+bool weir_gpu_decode_wants_multiprocessors(const struct weir_shared *shared)
+{
+    return strcmp(shared->config.decoder, "hybrid") == 0 && strcmp(shared->decoder_requested, "hybrid") == 0 &&
+           !shared->config.deterministic;
+}
+
+static bool takes_multiprocessors(const struct weir_gpu_decode *decode)
+{
+    return weir_gpu_decode_wants_multiprocessors(decode->shared) && decode->capacity >= SM_FRAMES_LEAST &&
+           weir_gpu_jpeg_check(decode->device->number, WEIR_GPU_JPEG_SM, NULL, NULL) == 0;
+}
+
+/* They are a help: where there is no memory for them, it goes without. */
+static void open_multiprocessors(struct weir_gpu_decode *decode)
+{
+    struct weir_decode_engine *engine = &decode->engines[decode->n_engines];
+    if (open_engine(decode, WEIR_GPU_JPEG_SM, WEIR_DECODE_GROUP, 1, NULL) == 0) {
+        engine->patient = true;
+        return;
+    }
+    close_engine(engine);
+    *engine = (struct weir_decode_engine){0};
+    decode->n_engines--;
+}
+
+static int open_engines(struct weir_gpu_decode *decode, struct weir_err *err)
+{
+    const struct weir_shared *shared = decode->shared;
+    enum weir_gpu_jpeg_engine first;
+    decode->capacity = (size_t)shared->slots.n * (size_t)shared->slots.slot[0].n_images;
+    int rc = choose_first(decode, &first, err);
+    if (rc == 0)
+        rc = open_engine(decode, first, least(most(decode->capacity / 3, 1), AHEAD_MAX), WEIR_DECODE_THREADS, err);
+    if (rc == 0 && first == WEIR_GPU_JPEG_HARDWARE && takes_multiprocessors(decode))
+        open_multiprocessors(decode);
+    return rc;
+}
+
+int weir_gpu_decode_workers(int workers, int cores)
+{
+    int left = cores - CORES_FOR_GPU;
+    return workers < left ? workers : left > 1 ? left : 1;
+}
+
+static void share_out(struct weir_gpu_decode *decode)
+{
+    int workers = decode->shared->config.num_workers > 0 ? decode->shared->config.num_workers : 1;
+    decode->here_max = weir_gpu_decode_workers(workers, decode->shared->cores);
+    double gpu = ENGINE_RATE * decode->hardware;
+    decode->share = decode->shared->config.deterministic ? gpu / (gpu + CORE_RATE * workers) : 0;
+}
+
+int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err)
+{
+    struct weir_gpu_decode *decode = calloc(1, sizeof *decode);
+    if (!decode)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    shared->decode = decode;
+    decode->shared = shared;
+    decode->device = shared->feed->device;
+    decode->hybrid = strcmp(shared->config.decoder, "hybrid") == 0;
+    pthread_mutex_init(&decode->lock, NULL);
+    pthread_mutex_init(&decode->figures_lock, NULL);
+    int rc = weir_gate_open(&decode->gate, err);
+    if (rc == 0)
+        rc = open_slots(shared, err);
+    if (rc == 0)
+        rc = open_engines(decode, err);
+    if (rc == 0)
+        rc = open_pictures(decode, err);
+    share_out(decode);
+    return rc;
+}
+
+void weir_gpu_decode_close(struct weir_gpu_decode **decode)
+{
+    struct weir_gpu_decode *d = *decode;
+    if (!d)
+        return;
+    for (int i = 0; i < d->n_engines; i++)
+        close_engine(&d->engines[i]);
+    void *memory[] = {d->gpu_picture, d->gpu_source};
+    for (int i = 0; i < 2; i++)
+        if (memory[i])
+            d->device->ops->free(d->device->gpu, memory[i]);
+    if (d->compared)
+        d->device->ops->event_free(d->device->gpu, d->compared);
+    for (int i = 0; i < d->shared->slots.n; i++) {
+        free(d->shared->slots.slot[i].decoded);
+        free(d->shared->slots.slot[i].deferred);
+        free(d->shared->slots.slot[i].row);
+        d->shared->slots.slot[i].row = NULL;
+        d->shared->slots.slot[i].decoded = NULL;
+        d->shared->slots.slot[i].deferred = NULL;
+    }
+    weir_gate_close(&d->gate);
+    pthread_mutex_destroy(&d->lock);
+    pthread_mutex_destroy(&d->figures_lock);
+    free(d->bytes);
+    free(d->pictures[0]);
+    free(d->pictures[1]);
+    free(d);
+    *decode = NULL;
+}

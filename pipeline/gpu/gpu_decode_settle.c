@@ -1,0 +1,163 @@
+/* What becomes of frames that the GPU has decoded: their planes are the batch's, or the CPU decodes them after all. */
+#include "pipeline/gpu/feed.h"
+#include "pipeline/gpu/gpu_decode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum weir_gpu_source_kind kind_of(enum weir_jpeg_sampling sampling)
+{
+    switch (sampling) {
+    case WEIR_JPEG_GRAY:
+        return WEIR_GPU_GRAY;
+    case WEIR_JPEG_422:
+        return WEIR_GPU_YUV422;
+    case WEIR_JPEG_420:
+        return WEIR_GPU_YUV420;
+    case WEIR_JPEG_440:
+        return WEIR_GPU_YUV440;
+    default:
+        return WEIR_GPU_YUV444;
+    }
+}
+
+static struct weir_gpu_source source_of(const struct weir_handed *item)
+{
+    struct weir_gpu_source source = {.kind = kind_of(item->sampling)};
+    for (int i = 0; i < 3; i++) {
+        source.plane[i] = item->frame.plane[i];
+        source.pitch[i] = (uint32_t)item->frame.pitch[i];
+    }
+    return source;
+}
+
+/* ---- on the CPU ---- */
+
+/* The frame's bytes lie where its picture is to go. */
+static int decode_here(struct weir_gpu_decode *decode, const struct weir_handed *item, void *picture)
+{
+    const struct weir_camera_probe *probe = &decode->shared->probes[item->image.camera];
+    if (item->frame.length > decode->bytes_room) {
+        uint8_t *room = realloc(decode->bytes, item->frame.length);
+        if (!room)
+            return -ENOMEM;
+        decode->bytes = room;
+        decode->bytes_room = item->frame.length;
+    }
+    memcpy(decode->bytes, item->frame.bytes, item->frame.length);
+    struct weir_frame frame = {WEIR_CODEC_JPEG, decode->bytes, item->frame.length, probe->width, probe->height, NULL};
+    return weir_decode(decode->worker->decoder, &frame, picture);
+}
+
+static void settle(struct weir_gpu_decode *decode, const struct weir_handed *item, int code)
+{
+    char text[WEIR_FAULT_TEXT] = "";
+    const struct weir_image *image = &item->image;
+    if (code < 0)
+        code = weir_image_fault(decode->worker, image, code,
+                                code == -ENOMEM ? "out of memory" : weir_decoder_reason(decode->worker->decoder), text);
+    else
+        weir_frame_cache_keep(&decode->shared->cache, image->episode, image->camera, image->t, image->place);
+    weir_share_settle(decode->worker, item->slot, item->at, &item->image, code, text);
+}
+
+/* ---- comparing ---- */
+
+/* The GPU's picture as the CPU would give it. */
+static int fetch_picture(struct weir_gpu_decode *decode, struct weir_decode_group *group,
+                         const struct weir_handed *item, struct weir_err *err)
+{
+    const struct weir_gpu_ops *ops = decode->device->ops;
+    struct weir_gpu *gpu = decode->device->gpu;
+    const struct weir_camera_probe *probe = &decode->shared->probes[item->image.camera];
+    struct weir_gpu_source source = source_of(item);
+    struct weir_gpu_prepare prepare = {
+        .sources = decode->gpu_source,
+        .n = 1,
+        .width = probe->width,
+        .height = probe->height,
+        .out_width = probe->width,
+        .out_height = probe->height,
+        .dtype = WEIR_GPU_U8,
+        .tensor = decode->gpu_picture,
+    };
+    int rc = ops->copy_in(gpu, decode->gpu_source, &source, sizeof source, group->stream, err);
+    if (rc == 0)
+        rc = ops->prepare(gpu, &prepare, group->stream, err);
+    if (rc == 0)
+        rc = ops->copy_out(gpu, decode->pictures[0], decode->gpu_picture,
+                           decode->shared->layout.image_bytes[item->image.camera], group->stream, err);
+    if (rc == 0)
+        rc = ops->record(gpu, decode->compared, group->stream, err);
+    return rc == 0 ? ops->wait(gpu, decode->compared, err) : rc;
+}
+
+/* 1: the planes may be used. 0: the picture is the CPU's, settled. */
+static int compare(struct weir_gpu_decode *decode, struct weir_decode_group *group, const struct weir_handed *item,
+                   struct weir_err *err)
+{
+    size_t bytes = decode->shared->layout.image_bytes[item->image.camera];
+    int rc = fetch_picture(decode, group, item, err);
+    if (rc < 0)
+        return rc;
+    int code = decode_here(decode, item, decode->pictures[1]);
+    double db = code < 0 ? 0 : weir_psnr_db(decode->pictures[0], decode->pictures[1], bytes);
+    /* A frame that nobody can decode says nothing about its kind. */
+    if (code == 0 && weir_gate_tell(decode->gate, group->engine->kind, item->kind, db))
+        return 1;
+    weir_gpu_jpeg_note(&decode->tally, code < 0 ? WEIR_JPEG_BAD_HEADER : WEIR_JPEG_GATE_REFUSED);
+    if (code == 0)
+        memcpy(item->image.place, decode->pictures[1], bytes);
+    settle(decode, item, code);
+    return 0;
+}
+
+/* 1, 0 as above, or negative. Until a frame of a kind has been compared the others wait, and need not be. */
+static int judge_locked(struct weir_gpu_decode *decode, struct weir_decode_group *group, const struct weir_handed *item,
+                        enum weir_jpeg_refusal result, struct weir_err *err)
+{
+    enum weir_gate_advice advice = WEIR_GATE_REFUSE;
+    if (result == WEIR_JPEG_TAKEN)
+        advice = weir_gate_ask(decode->gate, group->engine->kind, item->kind);
+    else
+        weir_gate_refused(decode->gate, group->engine->kind, item->kind);
+    if (advice == WEIR_GATE_PASS)
+        return 1;
+    if (advice == WEIR_GATE_COMPARE)
+        return compare(decode, group, item, err);
+    if (result == WEIR_JPEG_TAKEN)
+        result = weir_gate_refuses(decode->gate, group->engine->kind, item->kind);
+    weir_gpu_jpeg_note(&decode->tally, result);
+    settle(decode, item, decode_here(decode, item, item->image.place));
+    return 0;
+}
+
+static int judge(struct weir_gpu_decode *decode, struct weir_decode_group *group, const struct weir_handed *item,
+                 enum weir_jpeg_refusal result, struct weir_err *err)
+{
+    pthread_mutex_lock(&decode->lock);
+    int rc = judge_locked(decode, group, item, result, err);
+    pthread_mutex_unlock(&decode->lock);
+    return rc;
+}
+
+int weir_gpu_decode_settle(struct weir_gpu_decode *decode, struct weir_decode_group *group, struct weir_err *err)
+{
+    struct weir_shared *shared = decode->shared;
+    for (int i = 0; i < group->n; i++) {
+        const struct weir_handed *item = &group->items[i];
+        weir_item_self = weir_item_of(shared, item->slot->plan.sequence, (uint64_t)item->task);
+        int rc = judge(decode, group, item, group->results[i], err);
+        if (rc < 0)
+            return rc;
+        if (rc > 0) {
+            struct weir_gpu_source source = source_of(item);
+            weir_share_decoded(shared, item->slot, item->at, &item->image, &source);
+        }
+        weir_task_camera_done(shared, item->slot, item->task);
+    }
+    weir_item_self = 0;
+    atomic_fetch_add_explicit(&decode->decoded, (uint64_t)group->n, memory_order_relaxed);
+    return 0;
+}

@@ -1,0 +1,15 @@
+/* gpu_device.h: what a GPU in use is made of. */
+#ifndef WEIR_PIPELINE_GPU_GPU_DEVICE_H
+#define WEIR_PIPELINE_GPU_GPU_DEVICE_H
+
+#include "pipeline/gpu/gpu.h"
+#include "pipeline/gpu/gpu_ops.h"
+
+struct weir_device {
+    const struct weir_gpu_ops *ops;
+    struct weir_gpu *gpu;
+    int number;
+    struct weir_gpu_info info;
+};
+
+#endif

@@ -1,0 +1,116 @@
+#include "prof/gpu/cuda_module.h"
+
+#include "prof/gpu/elf_file.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char FILE_NAME[] = "libweir_cuda.so";
+static const char INSTALLED[] = "../" WEIR_LIBDIR "/"; /* from the program's folder */
+
+static struct {
+    pthread_mutex_t lock;
+    bool tried;
+    const struct weir_cuda_module *module;
+    char path[PATH_MAX];
+    struct weir_err err;
+} opened = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Where the code of this file lies: the program, or the library that has it. */
+static bool path_from_us(const char *folder, char path[PATH_MAX])
+{
+    Dl_info info;
+    if (!dladdr((void *)path_from_us, &info) || !info.dli_fname)
+        return false;
+    char real[PATH_MAX], joined[2 * PATH_MAX];
+    if (!realpath(info.dli_fname, real) && !realpath("/proc/self/exe", real))
+        return false;
+    char *slash = strrchr(real, '/');
+    if (!slash)
+        return false;
+    *slash = '\0';
+    snprintf(joined, sizeof joined, "%s/%s%s", real, folder, FILE_NAME);
+    return realpath(joined, path) != NULL;
+}
+
+/* NULL: why says why not. A name without a slash is the linker's to find. */
+static void *open_library(const char *path, char *why, size_t why_size)
+{
+    char damage[WEIR_ELF_WHY];
+    if (strchr(path, '/') && !weir_elf_is_whole(path, damage)) {
+        snprintf(why, why_size, "%.800s: %s; build or copy it again", path, damage);
+        return NULL;
+    }
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        snprintf(why, why_size, "%s", dlerror());
+    return handle;
+}
+
+static void *load(struct weir_err *err)
+{
+    const char *named = getenv("WEIR_CUDA_MODULE");
+    char beside[PATH_MAX] = "", why[sizeof err->text];
+    void *handle = NULL;
+    if (named && named[0]) {
+        snprintf(opened.path, sizeof opened.path, "%s", named);
+        handle = open_library(named, why, sizeof why);
+        if (!handle)
+            weir_err_set(err, -ENODEV, "WEIR_CUDA_MODULE=%s cannot be loaded: %s", named, why);
+        return handle;
+    }
+    bool is_beside = path_from_us("", beside) || path_from_us(INSTALLED, beside);
+    snprintf(opened.path, sizeof opened.path, "%s", is_beside ? beside : FILE_NAME);
+    handle = open_library(opened.path, why, sizeof why);
+    if (!handle)
+        weir_err_set(
+            err, -ENODEV,
+            "the CUDA module cannot be loaded: %s; build with WEIR_WITH_CUDA=ON, keep %s beside the program, or "
+            "say where it is with WEIR_CUDA_MODULE",
+            why, FILE_NAME);
+    return handle;
+}
+
+static const struct weir_cuda_module *table_of(void *handle, struct weir_err *err)
+{
+    weir_cuda_module_entry entry;
+    void *symbol = dlsym(handle, WEIR_CUDA_MODULE_ENTRY);
+    memcpy(&entry, &symbol, sizeof entry);
+    const struct weir_cuda_module *module = entry ? entry() : NULL;
+    if (module && module->abi == WEIR_CUDA_ABI && module->bytes == sizeof *module)
+        return module;
+    weir_err_set(err, -ENODEV, "%s is %s; build it with this program", opened.path,
+                 module ? "of another version of weir" : "no module of weir");
+    return NULL;
+}
+
+static void open_locked(void)
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    void *handle = load(&opened.err);
+    if (handle)
+        opened.module = table_of(handle, &opened.err);
+    if (handle && !opened.module)
+        dlclose(handle);
+    opened.tried = true;
+}
+
+int weir_cuda_module_open(const struct weir_cuda_module **module, struct weir_err *err)
+{
+    pthread_mutex_lock(&opened.lock);
+    if (!opened.tried)
+        open_locked();
+    pthread_mutex_unlock(&opened.lock);
+    *module = opened.module;
+    return opened.module ? 0 : weir_err_set(err, opened.err.code, "%s", opened.err.text);
+}
+
+const char *weir_cuda_module_path(void)
+{
+    return opened.module ? opened.path : "";
+}

@@ -1,0 +1,460 @@
+#include "prof/record/bracket_priv.h"
+#include "prof/record/nvtx.h"
+#include "prof/record/recorder_priv.h"
+#include "prof/record/track_priv.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* CPU time is wall time less what the thread was not on a core, which the kernel's records of its context switches tell
+ * (switches.h). Where there are none, the thread's CPU clock is sampled: a system call, and one that lets the scheduler
+ * end our time slice; on a busy machine the call that asks is the one that waits. So it is asked rarely, of work only,
+ * and never of stages so short that the question would outweigh them: one call in 16, one in 256 of stages that have
+ * taken less than 200 us, none of those under 2 us. */
+enum { CPU_SAMPLE_EVERY_SHORT = 256, SHORT_NS = 200 * 1000, TINY_NS = 2000 };
+
+struct weir_cell weir_cell_nobody; /* of stages that found no memory for a cell; written by many, read by none */
+__thread struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
+
+static inline void add(_Atomic uint64_t *to, uint64_t value)
+{
+    put(to, get(to) + value); /* one writer: no read-modify-write needed */
+}
+
+/* What is rarely needed is out of line, so that zones do not pay for the registers that it needs. */
+#define RARELY __attribute__((noinline, cold))
+
+static RARELY struct weir_cell *cell_new(struct weir_thread *t, int stage)
+{
+    struct weir_cell *cell = calloc(1, sizeof *cell);
+    if (!cell)
+        return NULL;
+    put(&cell->min, UINT64_MAX);
+    cell->stage = stage;
+    const struct weir_stage_info *info = weir_stage_info(stage);
+    cell->work = info && info->kind == WEIR_KIND_WORK;
+    cell->until_sample = cell->work && !t->exact ? 2 : 0;                /* 0: wraps around, so never in practice */
+    atomic_store_explicit(&t->cells[stage], cell, memory_order_release); /* publishes min_ns to snapshots */
+    return cell;
+}
+
+/* NULL when memory is short: the call goes uncounted. */
+static inline struct weir_cell *cell_of(struct weir_thread *t, int stage)
+{
+    assert(stage >= 0 && stage < WEIR_STAGE_MAX);
+    struct weir_cell *cell = atomic_load_explicit(&t->cells[stage], memory_order_relaxed);
+    return cell ? cell : cell_new(t, stage);
+}
+
+static RARELY void record_extreme(struct weir_cell *cell, uint64_t ticks)
+{
+    uint64_t min = get(&cell->min), max = min + get(&cell->spread);
+    bool first = min == UINT64_MAX;
+    min = ticks < min ? ticks : min;
+    max = first || ticks > max ? ticks : max;
+    put(&cell->min, min);
+    put(&cell->spread, max - min);
+}
+
+static inline __attribute__((always_inline)) void record_in(struct weir_cell *cell, uint64_t ticks, uint64_t place)
+{
+    _Atomic uint32_t *bucket = &cell->hist[place];
+    atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1, memory_order_relaxed);
+    add(&cell->total, ticks);
+    if (__builtin_expect(ticks - get(&cell->min) > get(&cell->spread), 0))
+        record_extreme(cell, ticks);
+    /* Last: who sees a call counted sees its extremes. */
+    atomic_store_explicit(&cell->count, get(&cell->count) + 1, memory_order_release);
+}
+
+static void record(struct weir_cell *cell, uint64_t ticks)
+{
+    record_in(cell, ticks, weir_hist_bucket(ticks));
+}
+
+/* The writer's half of a sequence lock: odd, change, even. */
+static inline uint32_t change_begin(struct weir_thread *t)
+{
+    uint32_t version = atomic_load_explicit(&t->version, memory_order_relaxed);
+    atomic_store_explicit(&t->version, version + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release); /* the odd version is seen before any change */
+    return version + 2;
+}
+
+static inline void change_end(struct weir_thread *t, uint32_t version)
+{
+    atomic_store_explicit(&t->version, version, memory_order_release);
+}
+
+/* Whether this call's CPU time is to be read, when its turn has come. By the shortest call so far: the mean of a short
+ * stage grows with every time slice that ends in it. */
+static bool is_sampled(struct weir_cell *cell)
+{
+    uint64_t least_ns = get(&cell->count) ? weir_clock_to_ns(get(&cell->min)) : 0;
+    if (!cell->work || least_ns < TINY_NS) {
+        cell->until_sample = WEIR_CPU_SAMPLE_EVERY;
+        return false;
+    }
+    bool is_short = least_ns < SHORT_NS;
+    cell->until_sample = is_short ? CPU_SAMPLE_EVERY_SHORT : WEIR_CPU_SAMPLE_EVERY;
+    bool sampled = !is_short || cell->seen_short; /* the first short ones tell how short it can be */
+    cell->seen_short = is_short;
+    return sampled;
+}
+
+static inline struct weir_open_zone *top_of(struct weir_thread *t)
+{
+    return atomic_load_explicit(&t->top, memory_order_relaxed);
+}
+
+/* Makes the innermost zone one that ends the long way. */
+static void make_special(struct weir_open_zone *zone)
+{
+    if (zone->flags.special)
+        return;
+    zone->flags.special = 1;
+    zone->carved = 0;
+    zone->cpu_start_ns = 0;
+}
+
+/* Inside the zone: the system call lets the scheduler end our time slice, and what that costs is the stage's, as it
+ * would be an instant later. Its own least cost is taken off at the end. */
+static RARELY void sample_begin(struct weir_cell *cell, struct weir_open_zone *zone)
+{
+    if (!is_sampled(cell))
+        return;
+    make_special(zone);
+    zone->cpu_start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    zone->cpu_start = weir_clock_ticks();
+}
+
+/* The last entry of the stack stands for all zones that are too deep. It is marked as special, so that only zones that
+ * end the long way are asked whether they are it. */
+static RARELY void begin_too_deep(struct weir_thread *t)
+{
+    struct weir_open_zone *rest = t->open + 1 + WEIR_DEPTH_MAX;
+    add(&t->too_deep, 1);
+    if (t->too_deep_open++ > 0)
+        return;
+    put(&rest->child, 0);
+    atomic_store_explicit(&t->top, rest, memory_order_release);
+}
+
+static RARELY void end_too_deep(struct weir_thread *t, struct weir_open_zone *rest)
+{
+    if (--t->too_deep_open > 0)
+        return;
+    uint32_t version = change_begin(t);
+    add(&rest[-1].child, get(&rest->child)); /* of laps */
+    atomic_store_explicit(&t->top, rest - 1, memory_order_relaxed);
+    change_end(t, version);
+}
+
+/* The first call of a stage on a thread, or a zone that is too deep. A stage without memory for its cell is counted as
+ * the first one that has some; one without any at all cannot be: its time stays in the zone around it. */
+static RARELY void begin_first(struct weir_thread *t, int stage)
+{
+    assert(stage >= 0 && stage < WEIR_STAGE_MAX);
+    if (top_of(t) >= t->open + WEIR_DEPTH_MAX) {
+        begin_too_deep(t);
+        return;
+    }
+    if (!cell_new(t, stage))
+        atomic_store_explicit(&t->cells[stage], &weir_cell_nobody, memory_order_relaxed);
+    weir_zone_begin_(t, stage);
+}
+
+/* A worker's loop around everything is not shown. */
+static RARELY void show_begin(struct weir_cell *cell)
+{
+    if (cell->stage != WEIR_STAGE_WORKER_LOOP)
+        weir_nvtx_push_((weir_name)cell->stage);
+}
+
+static RARELY void show_end(const struct weir_cell *cell)
+{
+    if (cell->stage != WEIR_STAGE_WORKER_LOOP)
+        weir_nvtx_pop_();
+}
+
+static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t, struct weir_open_zone *zone,
+                                                           struct weir_cell *cell, bool tsc)
+{
+    uint32_t state = weir_recording();
+    zone->flags.state = state;
+    zone->flags.special = 0;
+    zone->shapes = 0;
+    /* Release: who looks at the stack while it changes may find a cell that is new. */
+    atomic_store_explicit(&zone->cell, cell, memory_order_release);
+    put(&zone->child, 0);
+    put(&zone->start, tsc ? weir_clock_tsc() : weir_clock_ticks());
+    atomic_store_explicit(&t->top, zone, memory_order_release);
+    bracket_begin(t, zone);
+    if (__builtin_expect(--cell->until_sample == 0, 0))
+        sample_begin(cell, zone);
+    if (__builtin_expect(state & WEIR_RECORDING_NVTX, 0))
+        show_begin(cell);
+}
+
+/* The hot ways call nothing but what ends them: no registers to save. */
+static RARELY void begin_no_tsc(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell)
+{
+    begin_at(t, zone, cell, false);
+}
+
+void weir_zone_begin_(struct weir_thread *t, int stage)
+{
+    struct weir_open_zone *zone = top_of(t) + 1;
+    struct weir_cell *cell =
+        (unsigned)stage < WEIR_STAGE_MAX ? atomic_load_explicit(&t->cells[stage], memory_order_relaxed) : NULL;
+    if (__builtin_expect(!cell || zone > t->open + WEIR_DEPTH_MAX, 0))
+        begin_first(t, stage);
+    else if (__builtin_expect(!weir_clock.tsc, 0))
+        begin_no_tsc(t, zone, cell);
+    else
+        begin_at(t, zone, cell, true);
+}
+
+/* What the zones inside a sampled one took of its CPU time is not known: they share it by their wall time, as does the
+ * stage whose ticks were carved out. wall_ns: between the two readings. */
+static void record_cpu(struct weir_thread *t, const struct weir_open_zone *zone, struct weir_cell *cell,
+                       uint64_t cpu_ns, uint64_t wall_ns, uint64_t carved_ns)
+{
+    uint64_t read_ns = weir_clock_to_ns(weir_cpu_read_ticks), nested_ns = weir_clock_to_ns(get(&zone->child));
+    cpu_ns = cpu_ns > read_ns ? cpu_ns - read_ns : 0;
+    cpu_ns = cpu_ns < wall_ns ? cpu_ns : wall_ns;
+    uint64_t others_ns = carved_ns + nested_ns < wall_ns ? carved_ns + nested_ns : wall_ns;
+    double per_ns = wall_ns ? (double)cpu_ns / (double)wall_ns : 0;
+    add(&cell->sampled, 1);
+    add(&cell->sampled_cpu_ns, (uint64_t)(per_ns * (double)(wall_ns - others_ns)));
+    struct weir_cell *other = carved_ns ? cell_of(t, zone->carved_stage) : NULL;
+    if (!other)
+        return;
+    add(&other->sampled, 1);
+    add(&other->sampled_cpu_ns, (uint64_t)(per_ns * (double)(carved_ns < wall_ns ? carved_ns : wall_ns)));
+}
+
+/* Who is told what the thread was not on a core. */
+struct off_core {
+    struct weir_thread *thread;
+    struct weir_cell *lap; /* a lap that ends; NULL = none */
+    uint64_t lap_start;
+};
+
+/* The zone that was the innermost at that time: since the records were read last, which was when a zone ended last,
+ * zones have only been opened. */
+static void record_off(void *user, uint64_t start, uint64_t end, bool preempted)
+{
+    const struct off_core *to = user;
+    struct weir_open_zone *zone = top_of(to->thread), *none = to->thread->open;
+    if (to->lap && start >= to->lap_start) {
+        add(&to->lap->off, end - start);
+        add(&to->lap->preempted, preempted ? end - start : 0);
+        return;
+    }
+    zone -= zone > none + WEIR_DEPTH_MAX; /* what is too deep has no time of its own */
+    while (zone > none && get(&zone->start) > start)
+        zone--;
+    if (zone == none)
+        return;
+    make_special(zone);
+    add(&zone->off, end - start);
+    add(&zone->preempted, preempted ? end - start : 0);
+}
+
+static RARELY void read_switches(struct weir_thread *t, struct weir_cell *lap, uint64_t lap_start)
+{
+    struct off_core to = {t, lap, lap_start};
+    uint32_t version = change_begin(t);
+    weir_switches_read(&t->switches, record_off, &to);
+    change_end(t, version);
+}
+
+/* A zone's time off the core becomes its stage's, and that of the stage that was carved out of it. */
+static RARELY void close_off(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell, uint64_t own,
+                             uint64_t carved)
+{
+    double part = carved < own ? (double)carved / (double)own : carved > 0;
+    uint64_t off = get(&zone->off), preempted = get(&zone->preempted);
+    uint64_t carved_off = (uint64_t)((double)off * part), carved_preempted = (uint64_t)((double)preempted * part);
+    struct weir_cell *other = carved_off ? cell_of(t, zone->carved_stage) : NULL;
+    add(&cell->off, off - carved_off);
+    add(&cell->preempted, preempted - carved_preempted);
+    put(&zone->off, 0);
+    put(&zone->preempted, 0);
+    if (!other)
+        return;
+    add(&other->off, carved_off);
+    add(&other->preempted, carved_preempted);
+}
+
+/* Adds a zone that ended to its stage, and to what the zone around it must not count as its own. */
+static inline __attribute__((always_inline)) void close_zone(struct weir_thread *t, struct weir_open_zone *zone,
+                                                             struct weir_cell *cell, uint64_t wall, uint64_t carved,
+                                                             uint64_t place, bool is_special)
+{
+    uint64_t nested = get(&zone->child), total = wall - carved;
+    bracket_end(t, zone, cell, wall, carved);
+    uint32_t version = change_begin(t);
+    record_in(cell, total, place);
+    add(&zone[-1].child, wall); /* that of open[0] is nobody's */
+    if (is_special && get(&zone->off))
+        close_off(t, zone, cell, wall > nested ? wall - nested : 0, carved);
+    if (nested)
+        add(&cell->nested, nested < total ? nested : total);
+    atomic_store_explicit(&t->top, zone - 1, memory_order_relaxed);
+    change_end(t, version);
+}
+
+static void record_carved(struct weir_thread *t, const struct weir_open_zone *zone, uint64_t carved)
+{
+    struct weir_cell *cell = cell_of(t, zone->carved_stage);
+    uint32_t version = change_begin(t);
+    if (cell)
+        record(cell, carved);
+    change_end(t, version);
+}
+
+/* What was carved out in bands is drawn as one piece at the end. */
+static void trace_zone(const struct weir_open_zone *zone, const struct weir_cell *cell, uint64_t now)
+{
+    uint64_t start = get(&zone->start), carved = zone->flags.special ? zone->carved : 0;
+    uint32_t state = zone->flags.state, shapes = zone->shapes;
+    if (state & WEIR_RECORDING_NVTX)
+        show_end(cell);
+    if (!(state & WEIR_RECORDING_ON))
+        return;
+    carved = carved < now - start ? carved : now - start;
+    if (carved)
+        weir_track_range((weir_name)zone->carved_stage, now - carved, now, state, 0);
+    weir_track_range((weir_name)cell->stage, start, now, state, shapes);
+}
+
+/* A zone whose CPU time was read, or that holds another stage's time, or in which the thread left its core, or that is
+ * too deep. */
+static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zone)
+{
+    if (zone > t->open + WEIR_DEPTH_MAX) {
+        end_too_deep(t, zone);
+        return;
+    }
+    make_special(zone); /* it may be here for want of a TSC only */
+    uint64_t sampled = zone->cpu_start_ns ? weir_clock_ticks() - zone->cpu_start : 0;
+    uint64_t cpu_ns = zone->cpu_start_ns ? clock_ns(CLOCK_THREAD_CPUTIME_ID) - zone->cpu_start_ns : 0;
+    uint64_t now = weir_clock_ticks(), overhead = zone->cpu_start_ns ? 2 * weir_cpu_read_ticks : 0;
+    if (weir_switches_any(&t->switches))
+        read_switches(t, NULL, 0);
+    struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);
+    uint64_t start = get(&zone->start) + overhead;
+    uint64_t wall = now > start ? now - start : 0, carved = zone->carved < wall ? zone->carved : wall;
+    close_zone(t, zone, cell, wall, carved, weir_hist_bucket(wall - carved), true);
+    if (carved)
+        record_carved(t, zone, carved);
+    if (zone->cpu_start_ns)
+        record_cpu(t, zone, cell, cpu_ns, weir_clock_to_ns(sampled), weir_clock_to_ns(carved));
+    if (zone->flags.state)
+        trace_zone(zone, cell, now);
+}
+
+/* A zone that took a minute, or whose core's clock is behind that of the core it began on. */
+static RARELY void end_odd(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell, int64_t ticks)
+{
+    uint64_t wall = ticks > 0 ? (uint64_t)ticks : 0;
+    close_zone(t, zone, cell, wall, 0, weir_hist_bucket(wall), false);
+    if (zone->flags.state)
+        trace_zone(zone, cell, get(&zone->start) + wall);
+}
+
+/* A zone that is recorded, and nothing else. */
+static __attribute__((noinline)) void end_traced(struct weir_thread *t, struct weir_open_zone *zone)
+{
+    struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);
+    uint64_t start = get(&zone->start), now = weir_clock_tsc();
+    if (__builtin_expect((now - start) >> WEIR_HIST_BITS != 0, 0)) {
+        end_odd(t, zone, cell, (int64_t)(now - start));
+        return;
+    }
+    close_zone(t, zone, cell, now - start, 0, weir_hist_bucket_short(now - start), false);
+    if (__builtin_expect(zone->flags.state & WEIR_RECORDING_NVTX, 0))
+        trace_zone(zone, cell, now);
+    else
+        weir_track_range((weir_name)cell->stage, start, now, zone->flags.state, zone->shapes);
+}
+
+void weir_zone_end_(struct weir_thread *t)
+{
+    struct weir_open_zone *zone = top_of(t);
+    assert(zone > t->open);
+    bracket_stop();
+    if (__builtin_expect(zone->flags.special || weir_switches_any(&t->switches) || !weir_clock.tsc, 0)) {
+        end_special(t, zone);
+    } else if (__builtin_expect(zone->flags.state != 0, 0)) {
+        end_traced(t, zone);
+    } else {
+        struct weir_cell *cell = atomic_load_explicit(&zone->cell, memory_order_relaxed);
+        uint64_t ticks = weir_clock_tsc() - get(&zone->start);
+        if (__builtin_expect(ticks >> WEIR_HIST_BITS != 0, 0))
+            end_odd(t, zone, cell, (int64_t)ticks);
+        else
+            close_zone(t, zone, cell, ticks, 0, weir_hist_bucket_short(ticks), false);
+    }
+}
+
+void weir_zone_carve_(struct weir_thread *t, int stage, uint64_t ticks)
+{
+    struct weir_open_zone *zone = top_of(t);
+    assert(zone > t->open);
+    if (zone > t->open + WEIR_DEPTH_MAX)
+        return; /* dropped with the zone that it is carved out of */
+    make_special(zone);
+    assert(zone->carved == 0 || zone->carved_stage == stage);
+    zone->carved += ticks;
+    zone->carved_stage = stage;
+}
+
+void weir_zone_shapes_(struct weir_thread *t, uint32_t shapes)
+{
+    top_of(t)->shapes = shapes; /* read only where the state says that shapes are recorded */
+}
+
+void weir_lap_(struct weir_thread *t, struct weir_lap *lap, int stage)
+{
+    struct weir_cell *cell = cell_of(t, stage);
+    uint64_t now = weir_clock_ticks(), start = lap->at;
+    now = now > start ? now : start;
+    lap->at = now;
+    if (__builtin_expect(weir_switches_any(&t->switches), 0))
+        read_switches(t, cell, start);
+    uint32_t version = change_begin(t);
+    add(&top_of(t)->child, now - start);
+    if (cell)
+        record(cell, now - start);
+    change_end(t, version);
+    if (__builtin_expect(lap->state & WEIR_RECORDING_ON, 0))
+        weir_track_range((weir_name)stage, start, now, lap->state, 0);
+    lap->state = weir_recording();
+}
+
+/* A span has no time of its own: all of it is nested. */
+void weir_span_(struct weir_thread *t, int stage, uint64_t start, uint64_t end)
+{
+    struct weir_cell *cell = cell_of(t, stage);
+    uint64_t ticks = end > start ? end - start : 0;
+    if (!cell)
+        return;
+    record(cell, ticks);
+    add(&cell->nested, ticks);
+    if (__builtin_expect(weir_recording() != 0, 0))
+        weir_async_record_((weir_name)stage, start, end, weir_item_self);
+}
+
+uint64_t weir_stage_ticks_here(int stage)
+{
+    struct weir_thread *t = weir_thread_self;
+    const struct weir_cell *cell = t ? atomic_load_explicit(&t->cells[stage], memory_order_relaxed) : NULL;
+    if (!cell || cell == &weir_cell_nobody)
+        return 0;
+    uint64_t total = get(&cell->total), nested = get(&cell->nested);
+    return total > nested ? total - nested : 0;
+}

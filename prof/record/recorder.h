@@ -1,0 +1,209 @@
+/* recorder.h: the always-on plane of the profiler: per thread and stage, how often, how long, how spread.
+ *
+ * A thread attaches to a session and then opens and closes zones; zones nest, and a zone's self time is its duration
+ * less that of the zones inside it. Each thread writes only its own cells (relaxed stores, no locks); a reader may take
+ * a snapshot at any time. One call in 16 of a work stage also reads the
+ * thread's CPU clock (fewer of short stages, none of those under 2 us). A thread that is not attached
+ * pays one thread-local load per zone. */
+#ifndef WEIR_PROF_RECORD_RECORDER_H
+#define WEIR_PROF_RECORD_RECORDER_H
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/histogram.h"
+#include "prof/record/recording.h"
+#include "prof/record/stages.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weir_recorder; /* a session: owns the cells of all its threads */
+struct weir_thread;   /* one thread's cells */
+
+enum weir_thread_role { WEIR_ROLE_WORKER, WEIR_ROLE_CONSUMER, WEIR_ROLE_OTHER };
+
+int weir_recorder_open(struct weir_recorder **out);
+/* Frees everything; every thread has detached before. Accepts NULL. */
+void weir_recorder_close(struct weir_recorder **recorder);
+
+/* Joins the calling thread to the session (at most 1024 threads at once; -ENOSPC beyond). name is copied, 15
+ * characters. The cells outlive the thread: they belong to the session. A thread goes on with the cells of one that
+ * ended and had its name and role (once there are 1024, its role): their figures add up, and their times, without the
+ * gap between. */
+int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role);
+void weir_thread_detach(void);
+
+/* The calling thread's cells, NULL when not attached. __thread is the one spelling that C and C++ share. */
+extern __thread struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
+
+void weir_zone_begin_(struct weir_thread *thread, int stage);
+void weir_zone_end_(struct weir_thread *thread);
+void weir_zone_carve_(struct weir_thread *thread, int stage, uint64_t ticks);
+void weir_span_(struct weir_thread *thread, int stage, uint64_t start, uint64_t end);
+void weir_zone_shapes_(struct weir_thread *thread, uint32_t shapes);
+
+/* Opens a zone on the calling thread; the innermost zone open is closed by weir_zone_end. Of zones nested deeper than
+ * this the inner ones are dropped and counted: their time is that of the innermost zone kept. */
+enum { WEIR_ZONES_DEEP = 16 };
+static inline void weir_zone_begin(int stage)
+{
+    if (weir_thread_self)
+        weir_zone_begin_(weir_thread_self, stage);
+}
+
+static inline void weir_zone_end(void)
+{
+    if (weir_thread_self)
+        weir_zone_end_(weir_thread_self);
+}
+
+/* Takes ticks out of the innermost open zone and records them as one call of another stage: for work that alternates
+ * band by band with the zone's own (decode and convert). At most one other stage per zone. */
+static inline void weir_zone_carve(int stage, uint64_t ticks)
+{
+    if (weir_thread_self)
+        weir_zone_carve_(weir_thread_self, stage, ticks);
+}
+
+/* Records a span that began on some thread and ends on this one, both as weir_clock_ticks() had it there. It takes no
+ * time from open zones. */
+static inline void weir_span(int stage, uint64_t start, uint64_t end)
+{
+    if (weir_thread_self)
+        weir_span_(weir_thread_self, stage, start, end);
+}
+
+/* What the calling thread's calls of a stage that have ended took of their own, ticks since it attached; 0 when it is
+ * not attached. The difference around a piece of work is the stage's part of it, without a look at the clock. */
+uint64_t weir_stage_ticks_here(int stage);
+
+/* The shapes of what the innermost open zone works on (weir_shapes_intern); recorded under record_shapes. */
+static inline void weir_zone_shapes(uint32_t shapes)
+{
+    if ((weir_recording() & WEIR_RECORDING_SHAPES) && weir_thread_self)
+        weir_zone_shapes_(weir_thread_self, shapes);
+}
+
+/* A chained timer: one clock read a stage, for stages that follow each other without a gap. */
+struct weir_lap {
+    uint64_t at;
+    uint32_t state;
+};
+void weir_lap_(struct weir_thread *thread, struct weir_lap *lap, int stage);
+
+static inline struct weir_lap weir_lap_begin(void)
+{
+    struct weir_lap lap = {0, 0};
+    if (weir_thread_self) {
+        lap.at = weir_clock_ticks();
+        lap.state = weir_recording();
+    }
+    return lap;
+}
+
+/* Records the time since the begin, or the last lap, as one call of stage; on the thread that began. The time is taken
+ * out of the zone that is open around it. Nothing else may open and stay open in between. */
+static inline void weir_lap(struct weir_lap *lap, int stage)
+{
+    if (weir_thread_self)
+        weir_lap_(weir_thread_self, lap, stage);
+}
+
+static inline struct weir_thread *weir_zone_open_(int stage)
+{
+    struct weir_thread *thread = weir_thread_self;
+    if (thread)
+        weir_zone_begin_(thread, stage);
+    return thread;
+}
+
+static inline void weir_zone_close_(struct weir_thread *const *thread)
+{
+    if (*thread)
+        weir_zone_end_(*thread);
+}
+
+/* WEIR_ZONE(stage); times from here to the end of the enclosing block. */
+#define WEIR_ZONE_NAME_(line)  weir_zone_at_##line
+#define WEIR_ZONE_NAME2_(line) WEIR_ZONE_NAME_(line)
+#define WEIR_ZONE(stage)                                                                                               \
+    __attribute__((cleanup(weir_zone_close_), unused)) struct weir_thread *const WEIR_ZONE_NAME2_(__LINE__) =          \
+        weir_zone_open_(stage)
+
+struct weir_stage_stats {
+    uint64_t count;
+    uint64_t total_ns; /* sum of durations */
+    uint64_t self_ns;  /* less what nested zones took; 0 for spans */
+    uint64_t min_ns, max_ns;
+    uint64_t measured;                /* calls of threads whose context switches are known, and of their self time: */
+    uint64_t off_ns, preempted_ns;    /* not on a core; of that, after being preempted, ready to run */
+    uint64_t measured_ns;             /* all of it */
+    uint64_t sampled, sampled_cpu_ns; /* of other threads: calls whose CPU clock was read, and their CPU time */
+    double hist_ns;                   /* ns in a unit of hist; 0 = 1 */
+    uint32_t hist[WEIR_HIST_BUCKETS];
+};
+
+/* CPU time of the stage's self time, ns: measured, and where it was sampled the mean of at least 30 readings times the
+ * calls. -1 = not known: too few readings, or a kind of stage that is not sampled. A hypervisor's steal is in it. */
+double weir_stage_cpu_ns(const struct weir_stage_stats *stats);
+
+/* The duration, ns, below which the fraction q (0..1) of the calls lie: within a bucket's width (6.25 %). */
+double weir_stage_quantile_ns(const struct weir_stage_stats *stats, double q);
+
+/* For durations that come from elsewhere (a GPU's clock), in cells that one thread writes: adds one call. */
+void weir_stage_stats_add(struct weir_stage_stats *stats, uint64_t ns);
+/* Takes off what was there then: the calls since, min and max by the difference of the histograms. */
+void weir_stage_stats_subtract(struct weir_stage_stats *stats, const struct weir_stage_stats *then);
+
+struct weir_thread_stats {
+    char name[16];
+    enum weir_thread_role role;
+    uint64_t wall_ns;  /* from attach to now (or detach), by CLOCK_MONOTONIC: independent of the zones */
+    uint64_t cpu_ns;   /* the thread's CPU time from attach to now (or detach) */
+    uint64_t work_ns;  /* self time of work stages, zones still open included */
+    uint64_t wait_ns;  /* self time of wait stages, likewise */
+    uint64_t other_ns; /* self time of inclusive and loop zones, likewise */
+    bool cpu_known;    /* context switches are known; then CPU time by zones, which adds up to cpu_ns: */
+    uint64_t work_cpu_ns, wait_cpu_ns, other_cpu_ns;
+    bool delay_known;
+    uint64_t delay_ns; /* ready to run without a core, throttling by its cgroup included */
+    uint64_t zones;    /* zones recorded */
+    uint64_t too_deep; /* zones dropped: nested deeper than WEIR_ZONES_DEEP */
+    int open_stage;    /* innermost zone open right now, -1 for none */
+    uint64_t open_ns;  /* for how long */
+};
+
+struct weir_snapshot {
+    uint64_t at_ns; /* CLOCK_MONOTONIC */
+    int n_stages;
+    struct weir_stage_stats stages[WEIR_STAGE_MAX]; /* merged over threads, but for: */
+    struct weir_stage_stats others[WEIR_STAGE_MAX]; /* workers' work and waits, by threads of WEIR_ROLE_OTHER */
+    int switches_error;    /* why the context switches of some threads are not known, -errno; 0 = they all are */
+    uint64_t throttled_ns; /* run queues of the process's cgroups were held back, summed over CPUs */
+    uint64_t machine_busy, machine_steal; /* of the machine's CPUs, in units of its own; busy includes steal */
+    int n_threads;
+    struct weir_thread_stats *threads;
+};
+
+/* Takes a snapshot (any thread). *out is owned by the caller. */
+int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **out);
+/* Everything from then to now as a new snapshot: counts, times and histograms are subtracted, min and max come from the
+ * difference of the histograms. Threads that joined after then are taken whole. then may be NULL (since the start). */
+int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapshot *then, struct weir_snapshot **out);
+void weir_snapshot_free(struct weir_snapshot **snapshot);
+
+/* Measured cost of one zone on this machine, ns; where the CPU clock is sampled, with it read as often as it can be
+ * (one call in 16), which only long stages have: an upper bound. What a context switch costs is not in it. Measured
+ * once per process, a few ms. */
+double weir_zone_cost_ns(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

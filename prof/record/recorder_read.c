@@ -1,0 +1,363 @@
+#include "prof/record/recorder_priv.h"
+#include "prof/record/track_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* off_ns: of it, not on a core. */
+static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_ns, uint64_t off_ns)
+{
+    const struct weir_stage_info *info = weir_stage_info(stage);
+    if (!info || info->kind == WEIR_KIND_SPAN)
+        return;
+    bool work = info->kind == WEIR_KIND_WORK, wait = info->kind == WEIR_KIND_WAIT;
+    *(work ? &stats->work_ns : wait ? &stats->wait_ns : &stats->other_ns) += self_ns;
+    *(work   ? &stats->work_cpu_ns
+      : wait ? &stats->wait_cpu_ns
+             : &stats->other_cpu_ns) += self_ns > off_ns ? self_ns - off_ns : 0;
+}
+
+/* The two are read one after the other, and may be of different moments. */
+static uint64_t self_ns_of(const struct weir_cell *cell)
+{
+    uint64_t nested = get(&cell->nested), total = get(&cell->total);
+    return total > nested ? weir_clock_to_ns(total - nested) : 0;
+}
+
+struct open_view {
+    int depth;
+    int stage[WEIR_DEPTH_MAX];
+    uint64_t start[WEIR_DEPTH_MAX], child_ns[WEIR_DEPTH_MAX], off[WEIR_DEPTH_MAX];
+    uint64_t self_ns[WEIR_STAGE_MAX], off_ns[WEIR_STAGE_MAX], zones;
+    uint64_t wall_ns, ticks;
+};
+
+/* What the thread itself has not read yet: of the zone that was the innermost then. */
+static void view_off(void *user, uint64_t start, uint64_t end, bool preempted)
+{
+    struct open_view *view = user;
+    (void)preempted;
+    int i = view->depth - 1;
+    while (i >= 0 && view->start[i] > start)
+        i--;
+    if (i >= 0)
+        view->off[i] += end - start;
+}
+
+/* After the open zones: it is shared out among them. */
+static void view_switches(struct weir_thread *t, struct open_view *view)
+{
+    uint64_t now_ticks, now_ns;
+    if (!t->switches.page)
+        return;
+    weir_switches_now(&now_ticks, &now_ns);
+    weir_switches_peek(&t->switches, now_ticks, now_ns, view_off, view);
+}
+
+static void view_copy(struct weir_thread *t, struct open_view *view)
+{
+    view->depth = (int)(atomic_load_explicit(&t->top, memory_order_acquire) - t->open);
+    view->depth = view->depth < WEIR_DEPTH_MAX ? view->depth : WEIR_DEPTH_MAX;
+    for (int i = 0; i < view->depth; i++) {
+        const struct weir_open_zone *zone = &t->open[1 + i];
+        view->stage[i] = atomic_load_explicit(&zone->cell, memory_order_acquire)->stage;
+        view->start[i] = get(&zone->start);
+        view->child_ns[i] = weir_clock_to_ns(get(&zone->child));
+        view->off[i] = get(&zone->off);
+    }
+    view_switches(t, view);
+    view->zones = 0;
+    for (int s = 0; s < WEIR_STAGE_MAX; s++) {
+        struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
+        view->self_ns[s] = cell ? self_ns_of(cell) : 0;
+        view->off_ns[s] = cell ? weir_clock_to_ns(get(&cell->off)) : 0;
+        view->zones += cell ? get(&cell->count) : 0;
+    }
+    view->ticks = weir_clock_ticks();
+    uint64_t end_ns = get(&t->detached_ns);
+    view->wall_ns = (end_ns ? end_ns : weir_clock_monotonic_ns()) - t->attached_ns;
+}
+
+/* One try at a consistent copy of the open zones and the self times of the closed ones. */
+static bool view_try(struct weir_thread *t, struct open_view *view)
+{
+    uint32_t before = atomic_load_explicit(&t->version, memory_order_acquire);
+    if (before & 1)
+        return false;
+    view_copy(t, view);
+    atomic_thread_fence(memory_order_acquire); /* the copies above happen before the second look at the version */
+    return atomic_load_explicit(&t->version, memory_order_relaxed) == before;
+}
+
+/* A writer is inside a change for some ns at a time, but may lose its core there: for up to a second it is waited for.
+ * Then the copy is of a moment in between. */
+static void view_take(struct weir_thread *t, struct open_view *view)
+{
+    enum { TRIES_AT_ONCE = 1000, TRIES = TRIES_AT_ONCE + 20000, PAUSE_NS = 50000 };
+    for (int tries = 0; tries < TRIES; tries++) {
+        if (view_try(t, view))
+            return;
+        if (tries >= TRIES_AT_ONCE)
+            nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+    }
+    view_copy(t, view);
+}
+
+static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
+{
+    struct open_view view = {0};
+    view_take(t, &view);
+    memset(stats, 0, sizeof *stats);
+    memcpy(stats->name, t->name, sizeof stats->name);
+    stats->role = t->role;
+    stats->cpu_known = t->exact;
+    stats->zones = view.zones;
+    stats->too_deep = get(&t->too_deep);
+    stats->wall_ns = view.wall_ns;
+    stats->cpu_ns = (get(&t->detached_ns) ? t->cpu_detached_ns : clock_ns(t->cpu_clock)) - t->cpu_attached_ns;
+    uint64_t delay_ns = t->delay_detached_ns;
+    stats->delay_known = t->delay_known && (get(&t->detached_ns) || weir_run_delay_ns(t->tid, &delay_ns));
+    stats->delay_ns = stats->delay_known ? delay_ns - t->delay_attached_ns : 0;
+    for (int s = 0; s < WEIR_STAGE_MAX; s++)
+        split_add(stats, s, view.self_ns[s], view.off_ns[s]);
+    stats->open_stage = -1;
+    uint64_t inner_ns = 0;
+    for (int i = view.depth - 1; i >= 0; i--) {
+        uint64_t open_ns = view.ticks > view.start[i] ? weir_clock_to_ns(view.ticks - view.start[i]) : 0;
+        uint64_t inside_ns = view.child_ns[i] + inner_ns;
+        split_add(stats, view.stage[i], open_ns > inside_ns ? open_ns - inside_ns : 0, weir_clock_to_ns(view.off[i]));
+        inner_ns = open_ns;
+        if (stats->open_stage >= 0)
+            continue;
+        stats->open_stage = view.stage[i];
+        stats->open_ns = open_ns;
+    }
+}
+
+static void stage_merge(struct weir_stage_stats *to, const struct weir_cell *cell, bool exact)
+{
+    uint64_t count = atomic_load_explicit(&cell->count, memory_order_acquire);
+    if (count == 0)
+        return;
+    uint64_t min = get(&cell->min), min_ns = weir_clock_to_ns(min), max_ns = weir_clock_to_ns(min + get(&cell->spread));
+    to->min_ns = to->count == 0 || min_ns < to->min_ns ? min_ns : to->min_ns;
+    to->max_ns = max_ns > to->max_ns ? max_ns : to->max_ns;
+    to->count += count;
+    to->total_ns += weir_clock_to_ns(get(&cell->total));
+    to->self_ns += self_ns_of(cell);
+    if (exact) {
+        to->measured += count;
+        to->measured_ns += self_ns_of(cell);
+        to->off_ns += weir_clock_to_ns(get(&cell->off));
+        to->preempted_ns += weir_clock_to_ns(get(&cell->preempted));
+    } else {
+        to->sampled += get(&cell->sampled);
+        to->sampled_cpu_ns += get(&cell->sampled_cpu_ns);
+    }
+    to->hist_ns = weir_clock_ns_per_tick();
+    for (int b = 0; b < WEIR_HIST_BUCKETS; b++)
+        to->hist[b] += atomic_load_explicit(&cell->hist[b], memory_order_relaxed);
+}
+
+/* Shares are of the workers' work: what others do of the same kind is counted apart. Spans are nobody's own. */
+static struct weir_stage_stats *stats_of(struct weir_snapshot *snapshot, const struct weir_thread *t, int stage)
+{
+    const struct weir_stage_info *info = weir_stage_info(stage);
+    bool own = info && !info->consumer && (info->kind == WEIR_KIND_WORK || info->kind == WEIR_KIND_WAIT);
+    return own && t->role == WEIR_ROLE_OTHER ? &snapshot->others[stage] : &snapshot->stages[stage];
+}
+
+static struct weir_snapshot *snapshot_new(int n_threads)
+{
+    struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
+    struct weir_thread_stats *threads = calloc((size_t)(n_threads ? n_threads : 1), sizeof *threads);
+    if (!snapshot || !threads) {
+        free(snapshot);
+        free(threads);
+        return NULL;
+    }
+    snapshot->threads = threads;
+    snapshot->n_threads = n_threads;
+    return snapshot;
+}
+
+/* Of the process and the machine, since the session was opened. */
+static void machine_read(const struct weir_recorder *recorder, struct weir_snapshot *snapshot)
+{
+    struct weir_throttling throttling;
+    struct weir_machine_time machine;
+    weir_throttling_read(&throttling, "");
+    weir_machine_time_read(&machine, "");
+    if (recorder->throttling_opened.known && throttling.throttled_ns > recorder->throttling_opened.throttled_ns)
+        snapshot->throttled_ns = throttling.throttled_ns - recorder->throttling_opened.throttled_ns;
+    if (recorder->machine_opened.busy == 0 || machine.busy <= recorder->machine_opened.busy ||
+        machine.steal < recorder->machine_opened.steal)
+        return;
+    snapshot->machine_busy = machine.busy - recorder->machine_opened.busy;
+    snapshot->machine_steal = machine.steal - recorder->machine_opened.steal;
+}
+
+int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **out)
+{
+    *out = NULL;
+    pthread_mutex_lock(&recorder->lock);
+    struct weir_snapshot *snapshot = snapshot_new(recorder->n_threads);
+    if (snapshot) {
+        snapshot->at_ns = weir_clock_monotonic_ns();
+        snapshot->n_stages = weir_stage_count();
+        snapshot->switches_error = recorder->switches_error;
+        machine_read(recorder, snapshot);
+        for (int i = 0; i < recorder->n_threads; i++) {
+            struct weir_thread *t = recorder->threads[i];
+            thread_read(t, &snapshot->threads[i]);
+            for (int s = 0; s < WEIR_STAGE_MAX; s++) {
+                struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
+                if (cell)
+                    stage_merge(stats_of(snapshot, t, s), cell, t->exact);
+            }
+        }
+    }
+    pthread_mutex_unlock(&recorder->lock);
+    *out = snapshot;
+    return snapshot ? 0 : -ENOMEM;
+}
+
+double weir_stage_cpu_ns(const struct weir_stage_stats *stats)
+{
+    enum { READINGS_MIN = 30 };
+    uint64_t others = stats->count > stats->measured ? stats->count - stats->measured : 0;
+    if (others > 0 && stats->sampled < READINGS_MIN)
+        return -1;
+    double cpu_ns = stats->measured_ns > stats->off_ns ? (double)(stats->measured_ns - stats->off_ns) : 0;
+    return others > 0 ? cpu_ns + (double)others * (double)stats->sampled_cpu_ns / (double)stats->sampled : cpu_ns;
+}
+
+double weir_stage_quantile_ns(const struct weir_stage_stats *stats, double q)
+{
+    double unit_ns = stats->hist_ns > 0 ? stats->hist_ns : 1;
+    uint64_t min = (uint64_t)((double)stats->min_ns / unit_ns), max = (uint64_t)((double)stats->max_ns / unit_ns + 0.5);
+    double ns = weir_hist_quantile(stats->hist, q, min, max) * unit_ns;
+    ns = ns < (double)stats->max_ns ? ns : (double)stats->max_ns;
+    return ns > (double)stats->min_ns ? ns : (double)stats->min_ns;
+}
+
+void weir_stage_stats_add(struct weir_stage_stats *stats, uint64_t ns)
+{
+    stats->min_ns = stats->count == 0 || ns < stats->min_ns ? ns : stats->min_ns;
+    stats->max_ns = ns > stats->max_ns ? ns : stats->max_ns;
+    stats->count++;
+    stats->total_ns += ns;
+    stats->self_ns += ns;
+    stats->hist[weir_hist_bucket(ns)]++;
+}
+
+/* Saturating: a zone that was open at both ends may have been split a few ns differently each time. */
+static void subtract(uint64_t *from, uint64_t value)
+{
+    *from = *from > value ? *from - value : 0;
+}
+
+void weir_stage_stats_subtract(struct weir_stage_stats *to, const struct weir_stage_stats *then)
+{
+    bool whole = then->count == 0;
+    to->count -= then->count;
+    subtract(&to->total_ns, then->total_ns);
+    subtract(&to->self_ns, then->self_ns);
+    subtract(&to->measured, then->measured);
+    subtract(&to->measured_ns, then->measured_ns);
+    subtract(&to->off_ns, then->off_ns);
+    subtract(&to->preempted_ns, then->preempted_ns);
+    subtract(&to->sampled, then->sampled);
+    subtract(&to->sampled_cpu_ns, then->sampled_cpu_ns);
+    int low = -1, high = -1;
+    for (int b = 0; b < WEIR_HIST_BUCKETS; b++) {
+        to->hist[b] -= then->hist[b];
+        if (to->hist[b] == 0)
+            continue;
+        low = low < 0 ? b : low;
+        high = b;
+    }
+    if (whole)
+        return; /* all calls are inside the window: the exact extremes hold */
+    if (low < 0) {
+        to->min_ns = to->max_ns = 0;
+        return;
+    }
+    double unit_ns = to->hist_ns > 0 ? to->hist_ns : 1;
+    uint64_t low_ns = (uint64_t)((double)weir_hist_low((unsigned)low) * unit_ns);
+    uint64_t high_ns = (uint64_t)((double)(weir_hist_low((unsigned)high + 1) - 1) * unit_ns);
+    to->min_ns = low_ns > to->min_ns ? low_ns : to->min_ns;
+    to->max_ns = high_ns < to->max_ns ? high_ns : to->max_ns;
+}
+
+static void thread_subtract(struct weir_thread_stats *to, const struct weir_thread_stats *then)
+{
+    subtract(&to->wall_ns, then->wall_ns);
+    subtract(&to->cpu_ns, then->cpu_ns);
+    subtract(&to->work_ns, then->work_ns);
+    subtract(&to->wait_ns, then->wait_ns);
+    subtract(&to->other_ns, then->other_ns);
+    subtract(&to->work_cpu_ns, then->work_cpu_ns);
+    subtract(&to->wait_cpu_ns, then->wait_cpu_ns);
+    subtract(&to->other_cpu_ns, then->other_cpu_ns);
+    subtract(&to->delay_ns, then->delay_ns);
+    to->delay_known &= then->delay_known;
+    subtract(&to->zones, then->zones);
+    subtract(&to->too_deep, then->too_deep);
+}
+
+int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapshot *then, struct weir_snapshot **out)
+{
+    struct weir_snapshot *diff = snapshot_new(now->n_threads);
+    *out = diff;
+    if (!diff)
+        return -ENOMEM;
+    struct weir_thread_stats *threads = diff->threads;
+    *diff = *now;
+    diff->threads = threads;
+    memcpy(threads, now->threads, sizeof *threads * (size_t)now->n_threads);
+    if (!then)
+        return 0;
+    subtract(&diff->throttled_ns, then->throttled_ns);
+    subtract(&diff->machine_busy, then->machine_busy);
+    subtract(&diff->machine_steal, then->machine_steal);
+    for (int s = 0; s < WEIR_STAGE_MAX; s++) {
+        weir_stage_stats_subtract(&diff->stages[s], &then->stages[s]);
+        weir_stage_stats_subtract(&diff->others[s], &then->others[s]);
+    }
+    for (int i = 0; i < then->n_threads; i++)
+        thread_subtract(&diff->threads[i], &then->threads[i]);
+    return 0;
+}
+
+void weir_snapshot_free(struct weir_snapshot **snapshot)
+{
+    if (!*snapshot)
+        return;
+    free((*snapshot)->threads);
+    free(*snapshot);
+    *snapshot = NULL;
+}
+
+static void open_zones_of(struct weir_thread *t, weir_open_fn *each, void *user)
+{
+    struct open_view view = {0};
+    view_take(t, &view);
+    for (int i = 0; i < view.depth; i++)
+        each(user, t->tid, t->name, (weir_name)view.stage[i], view.start[i]);
+}
+
+void weir_recorders_open_zones(weir_open_fn *each, void *user)
+{
+    pthread_mutex_lock(&weir_recorders_lock);
+    for (struct weir_recorder *r = weir_recorders; r; r = r->next) {
+        pthread_mutex_lock(&r->lock);
+        for (int i = 0; i < r->n_threads; i++)
+            if (get(&r->threads[i]->detached_ns) == 0)
+                open_zones_of(r->threads[i], each, user);
+        pthread_mutex_unlock(&r->lock);
+    }
+    pthread_mutex_unlock(&weir_recorders_lock);
+}

@@ -1,0 +1,232 @@
+/* Sessions of the recorder: who takes part in them, and what a zone costs. */
+#include "prof/record/fork_priv.h"
+#include "prof/record/recorder_priv.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+pthread_mutex_t weir_recorders_lock = PTHREAD_MUTEX_INITIALIZER;
+struct weir_recorder *weir_recorders;
+
+uint64_t weir_cpu_read_ticks;
+
+static void measure_cpu_read(void)
+{
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 200; i++) {
+        uint64_t start = weir_clock_ticks();
+        clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        uint64_t took = weir_clock_ticks() - start;
+        least = took < least ? took : least;
+    }
+    weir_cpu_read_ticks = least;
+}
+
+/* In the child their other threads are not there: their zones are nobody's to read. */
+void weir_recorders_fork(enum weir_fork when)
+{
+    if (when == WEIR_FORK_PREPARE)
+        pthread_mutex_lock(&weir_recorders_lock);
+    for (struct weir_recorder *r = weir_recorders; r; r = r->next) {
+        if (when == WEIR_FORK_PREPARE)
+            pthread_mutex_lock(&r->lock);
+        else
+            pthread_mutex_unlock(&r->lock);
+    }
+    /* The kernel's rings are not there either. */
+    for (struct weir_recorder *r = when == WEIR_FORK_CHILD ? weir_recorders : NULL; r; r = r->next)
+        for (int i = 0; i < r->n_threads; i++)
+            weir_switches_forget(&r->threads[i]->switches);
+    if (when == WEIR_FORK_CHILD)
+        weir_recorders = NULL;
+    if (when != WEIR_FORK_PREPARE)
+        pthread_mutex_unlock(&weir_recorders_lock);
+}
+
+int weir_recorder_open(struct weir_recorder **out)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    weir_clock_init();
+    weir_fork_safe();
+    pthread_once(&once, measure_cpu_read);
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return -ENOMEM;
+    weir_throttling_read(&(*out)->throttling_opened, "");
+    weir_machine_time_read(&(*out)->machine_opened, "");
+    pthread_mutex_init(&(*out)->lock, NULL);
+    pthread_mutex_lock(&weir_recorders_lock);
+    (*out)->next = weir_recorders;
+    weir_recorders = *out;
+    pthread_mutex_unlock(&weir_recorders_lock);
+    return 0;
+}
+
+void weir_recorder_close(struct weir_recorder **recorder)
+{
+    struct weir_recorder *r = *recorder;
+    if (!r)
+        return;
+    weir_bracket_print(r);
+    pthread_mutex_lock(&weir_recorders_lock);
+    struct weir_recorder **link = &weir_recorders;
+    while (*link && *link != r) /* after a fork it is not there */
+        link = &(*link)->next;
+    if (*link)
+        *link = r->next;
+    pthread_mutex_unlock(&weir_recorders_lock);
+    for (int i = 0; i < r->n_threads; i++) {
+        for (int s = 0; s < WEIR_STAGE_MAX; s++) {
+            struct weir_cell *cell = atomic_load_explicit(&r->threads[i]->cells[s], memory_order_relaxed);
+            if (cell != &weir_cell_nobody)
+                free(cell);
+        }
+        free(r->threads[i]);
+    }
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+    *recorder = NULL;
+}
+
+/* The cells of a thread that ended, for one that joins; called with the lock held. */
+static struct weir_thread *find_ended(const struct weir_recorder *recorder, const char *name,
+                                      enum weir_thread_role role)
+{
+    struct weir_thread *other = NULL;
+    for (int i = 0; i < recorder->n_threads; i++) {
+        struct weir_thread *t = recorder->threads[i];
+        if (t->role != role || get(&t->detached_ns) == 0)
+            continue;
+        if (strncmp(t->name, name, sizeof t->name - 1) == 0)
+            return t;
+        other = t;
+    }
+    return recorder->n_threads == WEIR_THREADS_MAX ? other : NULL;
+}
+
+static struct weir_thread *thread_new(struct weir_recorder *recorder, enum weir_thread_role role)
+{
+    struct weir_thread *t = aligned_alloc(alignof(struct weir_thread), sizeof *t);
+    if (!t)
+        return NULL;
+    memset(t, 0, sizeof *t);
+    t->recorder = recorder;
+    t->role = role;
+    atomic_init(&t->top, t->open);
+    t->open[1 + WEIR_DEPTH_MAX].flags.special = 1;
+    recorder->threads[recorder->n_threads++] = t;
+    return t;
+}
+
+/* Its clocks start where those of the thread before it stopped; called with the lock held. */
+static void thread_begin(struct weir_thread *t, const char *name)
+{
+    uint64_t end_ns = get(&t->detached_ns), wall_ns = end_ns ? end_ns - t->attached_ns : 0;
+    uint64_t cpu_ns = end_ns ? t->cpu_detached_ns - t->cpu_attached_ns : 0;
+    memset(t->name, 0, sizeof t->name);
+    memcpy(t->name, name, strnlen(name, sizeof t->name - 1));
+    t->tid = gettid();
+    if (pthread_getcpuclockid(pthread_self(), &t->cpu_clock) != 0)
+        t->cpu_clock = CLOCK_THREAD_CPUTIME_ID;
+    t->attached_ns = weir_clock_monotonic_ns() - wall_ns;
+    t->cpu_attached_ns = clock_ns(t->cpu_clock) - cpu_ns;
+    put(&t->detached_ns, 0);
+    uint64_t delay_ns = end_ns ? t->delay_detached_ns - t->delay_attached_ns : 0, now_ns = 0;
+    t->delay_known = weir_run_delay_ns(t->tid, &now_ns) && (!end_ns || t->delay_known);
+    t->delay_attached_ns = now_ns - delay_ns;
+}
+
+/* With the lock held. What is known of cells is known of all that they count: where one of the threads that had them
+ * could not be followed, CPU time is sampled. */
+static void thread_follow(struct weir_thread *t, struct weir_switches *switches, int followed, bool is_new)
+{
+    t->recorder->switches_error = followed < 0 ? followed : t->recorder->switches_error;
+    if (followed == 0 && !is_new && !t->exact)
+        weir_switches_close(switches);
+    if (followed < 0 && t->exact)
+        for (int s = 0; s < WEIR_STAGE_MAX; s++) {
+            struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_relaxed);
+            if (cell && cell->work)
+                cell->until_sample = 2;
+        }
+    t->exact = followed == 0 && (is_new || t->exact);
+    t->switches = *switches;
+}
+
+int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role)
+{
+    assert(!weir_thread_self);
+    struct weir_switches switches;
+    int followed = weir_switches_open(&switches); /* the first one of a machine may take 30 ms: no lock is held */
+    pthread_mutex_lock(&recorder->lock);
+    struct weir_thread *t = find_ended(recorder, name, role);
+    bool is_new = !t, full = !t && recorder->n_threads == WEIR_THREADS_MAX;
+    if (!t && !full)
+        t = thread_new(recorder, role);
+    if (t) {
+        thread_begin(t, name);
+        thread_follow(t, &switches, followed, is_new);
+    }
+    pthread_mutex_unlock(&recorder->lock);
+    if (!t)
+        weir_switches_close(&switches);
+    weir_thread_self = t;
+    if (t)
+        return 0;
+    return full ? -ENOSPC : -ENOMEM;
+}
+
+void weir_thread_detach(void)
+{
+    struct weir_thread *t = weir_thread_self;
+    if (!t)
+        return;
+    assert(atomic_load_explicit(&t->top, memory_order_relaxed) == t->open);
+    pthread_mutex_lock(&t->recorder->lock); /* a reader must not meet a CPU clock whose thread is gone */
+    t->cpu_detached_ns = clock_ns(t->cpu_clock);
+    t->delay_known = t->delay_known && weir_run_delay_ns(t->tid, &t->delay_detached_ns);
+    put(&t->detached_ns, weir_clock_monotonic_ns());
+    weir_switches_close(&t->switches);
+    pthread_mutex_unlock(&t->recorder->lock);
+    weir_thread_self = NULL;
+}
+
+/* ---- own cost ---- */
+
+static _Atomic uint64_t zone_cost_ps; /* 0 = not measured yet */
+
+static void measure_round(double *best_ns)
+{
+    enum { ZONES = 4096 };
+    uint64_t t0 = weir_clock_ticks();
+    for (int i = 0; i < ZONES; i++) {
+        weir_zone_begin(WEIR_STAGE_ONE_CAMERA);
+        weir_zone_end();
+    }
+    double ns = (double)weir_clock_to_ns(weir_clock_ticks() - t0) / ZONES;
+    *best_ns = *best_ns == 0 || ns < *best_ns ? ns : *best_ns;
+}
+
+double weir_zone_cost_ns(void)
+{
+    if (get(&zone_cost_ps))
+        return (double)get(&zone_cost_ps) / 1000;
+    struct weir_thread *mine = weir_thread_self;
+    struct weir_recorder *scratch = NULL;
+    double best_ns = 0;
+    weir_thread_self = NULL;
+    if (weir_recorder_open(&scratch) == 0 && weir_thread_attach(scratch, "cost", WEIR_ROLE_OTHER) == 0) {
+        for (int round = 0; round < 5; round++)
+            measure_round(&best_ns);
+        if (!weir_thread_self->exact)
+            best_ns += 2.0 * (double)weir_clock_to_ns(weir_cpu_read_ticks) / WEIR_CPU_SAMPLE_EVERY;
+        weir_thread_detach();
+    }
+    weir_recorder_close(&scratch);
+    weir_thread_self = mine;
+    put(&zone_cost_ps, (uint64_t)(best_ns * 1000) + 1);
+    return best_ns;
+}

@@ -1,0 +1,177 @@
+/* The stacks of calls as numbers: each different one is kept once, for the life of the process. */
+#include "base/hash.h"
+#include "prof/record/fork_priv.h"
+#include "prof/record/track_priv.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unwind.h>
+
+enum { STACKS_MAX = 1 << 16, SLOTS = 1 << 17, SEEN = 128 };
+
+struct stack {
+    int n;
+    uint64_t hash;
+    const void *addresses[WEIR_STACK_DEPTH];
+};
+
+/* Stacks that a thread had before, by where they began and what was recorded there. */
+struct weir_stacks_seen {
+    struct seen {
+        const char *base;
+        const struct stack *stack;
+        uint32_t number;
+        uint32_t offsets[WEIR_STACK_DEPTH]; /* from base to where each return address lies */
+    } at[SEEN];
+};
+
+/* A stack as it is unwound. */
+struct walk {
+    const char *base;
+    int n;
+    bool known; /* all offsets are */
+    void *addresses[WEIR_STACK_DEPTH];
+    uint32_t offsets[WEIR_STACK_DEPTH];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stack *_Atomic kept[STACKS_MAX];
+static uint32_t count = 1;
+static uint32_t *slots; /* numbers by hash, open addressing */
+
+static struct stack *get(uint32_t stack)
+{
+    return stack < STACKS_MAX ? atomic_load_explicit(&kept[stack], memory_order_acquire) : NULL;
+}
+
+static uint32_t keep(void *const *addresses, int n, uint64_t hash)
+{
+    struct stack *s = count < STACKS_MAX ? malloc(sizeof *s) : NULL;
+    if (!s)
+        return 0;
+    s->n = n;
+    s->hash = hash;
+    memcpy(s->addresses, addresses, (size_t)n * sizeof *addresses);
+    atomic_store_explicit(&kept[count], s, memory_order_release);
+    return count++;
+}
+
+static uint32_t find_or_keep(void *const *addresses, int n)
+{
+    uint64_t hash = weir_hash64(addresses, (size_t)n * sizeof *addresses);
+    if (!slots)
+        slots = calloc(SLOTS, sizeof *slots);
+    if (!slots)
+        return 0;
+    for (uint64_t at = hash;; at++) {
+        uint32_t *slot = &slots[at & (SLOTS - 1)];
+        if (*slot == 0)
+            return *slot = keep(addresses, n, hash);
+        const struct stack *s = get(*slot);
+        if (s->hash == hash && s->n == n && memcmp(s->addresses, addresses, (size_t)n * sizeof *addresses) == 0)
+            return *slot;
+    }
+}
+
+void weir_stacks_fork(enum weir_fork when)
+{
+    if (when == WEIR_FORK_PREPARE)
+        pthread_mutex_lock(&lock);
+    else
+        pthread_mutex_unlock(&lock);
+}
+
+/* ---- unwinding ---- */
+
+/* GCC's unwinder, opened when the first stack is asked for, as glibc's backtrace does: programs need not link it. */
+static struct {
+    pthread_once_t once;
+    _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn each, void *user); /* NULL: there is none, and no stacks */
+    _Unwind_Word (*frame)(struct _Unwind_Context *context);
+    _Unwind_Ptr (*address)(struct _Unwind_Context *context);
+} unwinder = {.once = PTHREAD_ONCE_INIT};
+
+static void open_unwinder(void)
+{
+    void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return;
+    *(void **)&unwinder.frame = dlsym(library, "_Unwind_GetCFA");
+    *(void **)&unwinder.address = dlsym(library, "_Unwind_GetIP");
+    if (unwinder.frame && unwinder.address)
+        *(void **)&unwinder.backtrace = dlsym(library, "_Unwind_Backtrace");
+}
+
+/* A return address lies right below where the frame of the function that it returns to begins, on x86-64. Where it does
+ * not, the stack is unwound each time. */
+static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *user)
+{
+    struct walk *walk = user;
+    const char *frame = (const char *)unwinder.frame(context);
+    void *address = (void *)unwinder.address(context);
+    if (frame <= walk->base && walk->n == 0)
+        return _URC_NO_REASON; /* of the capture itself */
+    if (!address || walk->n == WEIR_STACK_DEPTH)
+        return _URC_END_OF_STACK;
+    const char *slot = frame - sizeof(void *);
+    if (slot <= walk->base || slot - walk->base > UINT32_MAX || memcmp(slot, &address, sizeof address) != 0)
+        walk->known = false;
+    else
+        walk->offsets[walk->n] = (uint32_t)(slot - walk->base);
+    walk->addresses[walk->n++] = address;
+    return _URC_NO_REASON;
+}
+
+/* Unwinding reads tables for each frame, some hundred ns. But a thread's calls come from the same places over and over:
+ * when all return addresses lie where they lay before, from the same beginning on, the calls are the same. It reads
+ * words of the thread's own stack, which may be anything: the sanitizers have nothing to say about them. */
+__attribute__((noinline, no_sanitize_address, no_sanitize_thread)) static bool is_same(const struct seen *seen,
+                                                                                       const char *base)
+{
+    if (seen->base != base)
+        return false;
+    for (int i = 0; i < seen->stack->n; i++)
+        if (*(const void *const volatile *)(base + seen->offsets[i]) != seen->stack->addresses[i])
+            return false;
+    return true;
+}
+
+static uint32_t unwind(struct weir_stacks_seen *all, struct seen *seen, const char *base)
+{
+    struct walk walk = {.base = base, .known = true};
+    pthread_once(&unwinder.once, open_unwinder);
+    if (unwinder.backtrace)
+        unwinder.backtrace(take_frame, &walk);
+    if (walk.n == 0)
+        return 0;
+    pthread_mutex_lock(&lock);
+    uint32_t number = find_or_keep(walk.addresses, walk.n);
+    pthread_mutex_unlock(&lock);
+    if (all && number && walk.known) {
+        *seen = (struct seen){.base = base, .stack = get(number), .number = number};
+        memcpy(seen->offsets, walk.offsets, sizeof seen->offsets);
+    }
+    return number;
+}
+
+__attribute__((noinline)) uint32_t weir_stack_capture(struct weir_stacks_seen **seen, weir_name name)
+{
+    const char *base = __builtin_frame_address(0);
+    uint64_t key[2] = {(uintptr_t)base, name};
+    if (!*seen)
+        *seen = calloc(1, sizeof **seen);
+    struct seen *mine = *seen ? &(*seen)->at[weir_hash64(key, sizeof key) % SEEN] : NULL;
+    if (mine && is_same(mine, base))
+        return mine->number;
+    uint32_t number = unwind(*seen, mine, base);
+    __asm__ volatile("" ::: "memory"); /* no tail call: it would have no frame */
+    return number;
+}
+
+int weir_stack_addresses(uint32_t stack, const void *const **addresses)
+{
+    const struct stack *s = stack ? get(stack) : NULL;
+    *addresses = s ? s->addresses : NULL;
+    return s ? s->n : 0;
+}

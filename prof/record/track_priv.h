@@ -1,0 +1,195 @@
+/* track_priv.h: each thread's ring of records, and what the collector does with them.
+ *
+ * A record is 16 bytes, with up to three more slots of 16 bytes behind it, and is written when a range ends. One thread
+ * writes, the collector reads. Tracks are made at a thread's first record and belong to the registry, so that threads
+ * may come and go while a window records. */
+#ifndef WEIR_PROF_RECORD_TRACK_PRIV_H
+#define WEIR_PROF_RECORD_TRACK_PRIV_H
+
+#include "prof/record/recording.h"
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+enum weir_record_type {
+    WEIR_RECORD_RANGE,
+    WEIR_RECORD_STEP, /* {number, 0} follows */
+    WEIR_RECORD_ASYNC,
+    WEIR_RECORD_COUNTER, /* {value, 0} follows */
+    WEIR_RECORD_INSTANT,
+    WEIR_RECORD_MEMORY, /* {address, bytes}, {allocated, reserved} follow; low is the device + 1 */
+};
+
+/* Which slots follow the record, in this order, before those of its type. */
+enum {
+    WEIR_RECORD_TAGS = 1, /* {item, shapes | stack << 32} */
+    WEIR_RECORD_LONG = 2, /* {duration in ticks, 0}; low is 0 */
+};
+
+struct weir_slot2 {
+    uint64_t a, b;
+};
+
+/* a: ticks at the start. b: */
+static inline uint64_t weir_record_word(uint32_t low, weir_name name, enum weir_record_type type, unsigned follows)
+{
+    return low | (uint64_t)name << 32 | (uint64_t)type << 48 | (uint64_t)follows << 56;
+}
+
+/* How many slots a record has, itself included. */
+static inline unsigned weir_record_slots(uint64_t b)
+{
+    unsigned type = b >> 48 & 255, follows = (unsigned)(b >> 56);
+    unsigned own = type == WEIR_RECORD_MEMORY ? 2 : type == WEIR_RECORD_STEP || type == WEIR_RECORD_COUNTER;
+    return 1 + (follows & 1) + (follows >> 1 & 1) + own;
+}
+
+enum { WEIR_RING_SLOTS = 1 << 15, WEIR_OPEN_MAX = 64 };
+
+struct weir_open_range {
+    _Atomic uint64_t start;
+    _Atomic uint32_t name;
+};
+
+struct weir_ring {
+    /* The writer's. */
+    alignas(64) _Atomic uint64_t head; /* what is before it can be read */
+    uint64_t limit;                    /* how far head may go before it must look at tail */
+    struct weir_slot2 *slots;
+    struct weir_stacks_seen *stacks; /* NULL until the first */
+    _Atomic uint64_t dropped;
+    _Atomic uint32_t version; /* of open: grows with each range opened */
+    _Atomic uint32_t depth;
+    struct weir_open_range open[WEIR_OPEN_MAX];
+    /* The collector's. */
+    alignas(64) _Atomic uint64_t tail;
+    _Atomic bool held;       /* while somebody reads the slots */
+    struct weir_slot2 *rest; /* of a thread that is gone, in place of the slots: what was not read yet */
+    size_t n_rest;
+    /* Set at the beginning. */
+    pid_t tid;
+    char name[16];
+    _Atomic bool dead; /* the thread is gone: freed when it is drained */
+    struct weir_ring *next;
+};
+
+extern __thread struct weir_ring *weir_track_self __attribute__((tls_model("initial-exec")));
+
+/* The calling thread's track, made when it has none; NULL when memory is short. */
+struct weir_ring *weir_track_make(void);
+static inline struct weir_ring *weir_track_mine(void)
+{
+    return weir_track_self ? weir_track_self : weir_track_make();
+}
+
+/* Room for n slots, after a look at the tail; false: dropped and counted. */
+bool weir_track_room(struct weir_ring *track, unsigned n);
+
+/* A record that is being written: n slots from at on. */
+struct weir_writing {
+    struct weir_ring *ring;
+    uint64_t at;
+};
+
+static inline bool weir_track_begin(struct weir_ring *track, unsigned n, struct weir_writing *writing)
+{
+    writing->ring = track;
+    writing->at = atomic_load_explicit(&track->head, memory_order_relaxed);
+    return __builtin_expect(writing->at + n <= track->limit, 1) || weir_track_room(track, n);
+}
+
+static inline void weir_track_put(struct weir_writing *writing, uint64_t a, uint64_t b)
+{
+    struct weir_slot2 *slot = &writing->ring->slots[writing->at++ & (WEIR_RING_SLOTS - 1)];
+    slot->a = a;
+    slot->b = b;
+}
+
+static inline void weir_track_end(const struct weir_writing *writing)
+{
+    atomic_store_explicit(&writing->ring->head, writing->at, memory_order_release);
+}
+
+/* ---- stacks ---- */
+
+/* The calling thread's stack as a number, the same for the same stack; 0 when there are too many. seen: what the thread
+ * knows of its stacks, NULL at first; made here, freed by the caller (free). name: a hint, as calls of one name mostly
+ * have one stack. */
+struct weir_stacks_seen;
+uint32_t weir_stack_capture(struct weir_stacks_seen **seen, weir_name name);
+/* Return addresses, innermost first; at most WEIR_STACK_DEPTH. Lent for the life of the process. */
+enum { WEIR_STACK_DEPTH = 32 };
+int weir_stack_addresses(uint32_t stack, const void *const **addresses);
+
+/* A range with all that may follow it. shapes and stack as recorded, 0 = none. */
+void weir_track_range_full(struct weir_ring *track, enum weir_record_type type, weir_name name, uint64_t start,
+                           uint64_t ticks, uint64_t item, uint32_t shapes, uint32_t stack);
+
+/* What weir_track_range does not do itself: a thread's first record, and ranges with anything beside their times. */
+void weir_track_range_slow(weir_name name, uint64_t start, uint64_t end, uint32_t state, uint32_t shapes);
+
+/* A range of the calling thread that ended now, end not before start, opened under state. The caller has checked that
+ * state is not 0. */
+static inline void weir_track_range(weir_name name, uint64_t start, uint64_t end, uint32_t state, uint32_t shapes)
+{
+    struct weir_ring *track = weir_track_self;
+    uint64_t ticks = end - start, at;
+    uint32_t tagged = state & (WEIR_RECORDING_SHAPES | WEIR_RECORDING_STACKS);
+    bool quick = track && (weir_item_self | ticks >> 32 | tagged | (state ^ weir_recording())) == 0;
+    if (!quick || (at = atomic_load_explicit(&track->head, memory_order_relaxed)) >= track->limit) {
+        weir_track_range_slow(name, start, end, state, shapes);
+        return;
+    }
+    struct weir_writing writing = {track, at};
+    weir_track_put(&writing, start, weir_record_word((uint32_t)ticks, name, WEIR_RECORD_RANGE, 0));
+    weir_track_end(&writing);
+}
+
+/* A step of the profiler that ended now. */
+void weir_track_step(int64_t number, uint64_t start, uint64_t end);
+
+/* ---- for the collector ---- */
+
+/* Whole records of one thread, in two pieces where the ring wraps. */
+struct weir_run {
+    const struct weir_slot2 *slots[2];
+    size_t n[2];
+};
+
+static inline const struct weir_slot2 *weir_run_slot(const struct weir_run *run, size_t i)
+{
+    return i < run->n[0] ? &run->slots[0][i] : &run->slots[1][i - run->n[0]];
+}
+
+static inline uint64_t weir_run_records(const struct weir_run *run)
+{
+    uint64_t records = 0;
+    for (size_t i = 0; i < run->n[0] + run->n[1]; i += weir_record_slots(weir_run_slot(run, i)->b))
+        records++;
+    return records;
+}
+
+/* Calls back with what each track has new, then counts it as read; tracks of threads that are gone are freed
+ * afterwards. One caller at a time. */
+typedef void weir_drain_fn(void *user, const struct weir_ring *ring, const struct weir_run *run);
+void weir_tracks_drain(weir_drain_fn *each, void *user);
+
+/* The ranges and zones that are open on some thread: name, start, thread. */
+typedef void weir_open_fn(void *user, pid_t tid, const char *thread, weir_name name, uint64_t start);
+void weir_tracks_open(weir_open_fn *each, void *user);
+
+void weir_recorders_open_zones(weir_open_fn *each, void *user); /* recorder.c's part of it */
+/* While collecting, what threads that end have written is kept for the next drain; what is more than this is dropped
+ * and counted. */
+enum { WEIR_REST_MAX_BYTES = 16 << 20 };
+void weir_tracks_collect(bool collecting);
+
+/* Records dropped by all tracks since the last call. */
+uint64_t weir_tracks_dropped(void);
+
+/* Called (from any thread, no locks held by it) when some ring is half full; NULL: nobody. */
+void weir_tracks_on_half(void (*call)(void));
+
+#endif

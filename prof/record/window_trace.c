@@ -1,0 +1,301 @@
+/* Records as the events of a trace. */
+#include "prof/record/stages.h"
+#include "prof/record/window_priv.h"
+#include "prof/symbols/symbols.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Readers keep ts, us with three decimals, in a double: since the beginning of the day (UTC) it is exact to 0.02 ns,
+ * and to 0.2 ns after a window of ten days. Kineto's base, a multiple of three months, is not: there 1 ns is one step
+ * of a double, and what two of them add up to is off by one. It is the day and not the window's beginning, because the
+ * traces of several ranks are laid beside each other by ts. */
+static const int64_t base_step_ns = INT64_C(86400) * 1000000000;
+
+struct build {
+    const struct weir_window *window;
+    const struct weir_export *how;
+    struct weir_trace *trace;
+    struct weir_symbols *symbols;
+    weir_text_id *names;  /* of weir_name, 0 = not looked up yet */
+    weir_text_id *stacks; /* by number, likewise */
+    uint32_t stacks_room;
+    weir_text_id data_wait, memory;
+    int64_t begin_ns; /* of the window, in the trace's time */
+    uint32_t track;   /* of the records that are read now */
+};
+
+static weir_text_id intern(struct build *b, const char *text)
+{
+    return weir_trace_intern(b->trace, text, strlen(text));
+}
+
+/* As the GPU's records have it (weir_gpu_now_ns): ticks as ns first, then the difference. The other way round rounds
+ * differently, and a call would end after the range that it was made in. */
+static int64_t ns_of(const struct build *b, uint64_t ticks)
+{
+    return b->begin_ns + (int64_t)(weir_clock_to_ns(ticks) - weir_clock_to_ns(b->window->begin));
+}
+
+/* ---- names ---- */
+
+static weir_text_id name_of(struct build *b, weir_name name)
+{
+    if (b->names[name] == 0)
+        b->names[name] = intern(b, weir_name_text(name));
+    return b->names[name];
+}
+
+/* What a range is for the clients: the consumer's wait for data, and no other wait, is what TensorBoard knows as the
+ * DataLoader's time on whatever thread; its other stages are operators, and what workers do is theirs unless it is
+ * asked for. False: it is not shown. */
+static bool name_range(struct build *b, struct weir_event *event, weir_name name)
+{
+    const struct weir_stage_info *stage = weir_stage_info(name);
+    event->name = name_of(b, name);
+    event->cat = (uint8_t)weir_name_cat(name);
+    if (!stage)
+        return true;
+    if (stage->kind == WEIR_KIND_LOOP)
+        return false;
+    event->cat = stage->consumer || b->how->worker_ops ? WEIR_CAT_CPU_OP : WEIR_CAT_LOADER_STAGE;
+    event->stage = stage->kind != WEIR_KIND_WAIT;
+    if (name == WEIR_STAGE_WAIT_DATA) /* an operator: TensorBoard's plugin overlooks it as a user_annotation */
+        event->name = b->data_wait;
+    return true;
+}
+
+/* ---- stacks ---- */
+
+/* The profiler's own calls are at the inner end, as many as the compiler left. */
+static bool is_own_frame(const char *frame)
+{
+    static const char *const own[] = {"weir_stack_capture", "weir_track_", "weir_zone_", "weir_range_end", "weir_lap",
+                                      "end_traced",         "end_special", "end_odd",    "trace_zone"};
+    const char *function = strstr(frame, "): ");
+    for (size_t i = 0; function && i < sizeof own / sizeof *own; i++)
+        if (strncmp(function + 3, own[i], strlen(own[i])) == 0)
+            return true;
+    return false;
+}
+
+static weir_text_id stack_text(struct build *b, uint32_t stack)
+{
+    char text[8192];
+    const void *const *addresses;
+    size_t length = 0;
+    int n = weir_stack_addresses(stack, &addresses);
+    if (!b->symbols && weir_symbols_open(&b->symbols) < 0)
+        return 0;
+    for (int i = 0; i < n; i++) {
+        char frame[1536];
+        weir_symbols_frame(b->symbols, addresses[i], frame, sizeof frame);
+        size_t room = strlen(frame);
+        if (length == 0 && is_own_frame(frame))
+            continue;
+        if (length + room + 2 > sizeof text)
+            break;
+        if (length)
+            text[length++] = ';';
+        memcpy(text + length, frame, room);
+        length += room;
+    }
+    return weir_trace_intern(b->trace, text, length);
+}
+
+static weir_text_id stack_of(struct build *b, uint32_t stack)
+{
+    if (stack == 0)
+        return 0;
+    if (stack >= b->stacks_room) {
+        uint32_t room = 2 * stack + 64;
+        weir_text_id *moved = realloc(b->stacks, room * sizeof *moved);
+        if (!moved)
+            return 0;
+        memset(moved + b->stacks_room, 0, (room - b->stacks_room) * sizeof *moved);
+        b->stacks = moved;
+        b->stacks_room = room;
+    }
+    if (b->stacks[stack] == 0)
+        b->stacks[stack] = stack_text(b, stack);
+    return b->stacks[stack];
+}
+
+/* ---- records ---- */
+
+static void read_tags(struct build *b, struct weir_event *event, const struct weir_slot2 *slot)
+{
+    const char *dims = weir_shapes_dims((uint32_t)slot->b), *types = weir_shapes_types((uint32_t)slot->b);
+    event->item = slot->a;
+    event->shapes = intern(b, dims);
+    event->types = intern(b, types);
+    event->stack = stack_of(b, (uint32_t)(slot->b >> 32));
+}
+
+static void read_memory(struct build *b, struct weir_event *event, uint32_t device, const struct weir_slot2 *slots)
+{
+    event->kind = WEIR_EVENT_MEMORY;
+    event->cat = WEIR_CAT_CPU_INSTANT_EVENT;
+    event->name = b->memory;
+    event->memory.device = (int32_t)device - 1;
+    event->memory.address = slots[0].a;
+    event->memory.bytes = (int64_t)slots[0].b;
+    event->memory.allocated = (int64_t)slots[1].a;
+    event->memory.reserved = (int64_t)slots[1].b;
+}
+
+/* The record at slots as an event; false: it is not shown. */
+static bool read_record(struct build *b, const struct weir_slot2 *slots, struct weir_event *event)
+{
+    uint64_t word = slots->b, start = slots->a;
+    unsigned type = word >> 48 & 255, follows = (unsigned)(word >> 56);
+    weir_name name = (weir_name)(word >> 32);
+    uint64_t ticks = (uint32_t)word;
+    *event = (struct weir_event){.start_ns = ns_of(b, start), .track = b->track};
+    slots++;
+    if (follows & WEIR_RECORD_TAGS)
+        read_tags(b, event, slots++);
+    if (follows & WEIR_RECORD_LONG)
+        ticks = slots++->a;
+    event->duration_ns = ns_of(b, start + ticks) - event->start_ns; /* so that nested ranges end as their clocks did */
+    if (type == WEIR_RECORD_RANGE)
+        return name_range(b, event, name);
+    if (type == WEIR_RECORD_MEMORY) {
+        event->duration_ns = 0;
+        read_memory(b, event, (uint32_t)word, slots);
+        return true;
+    }
+    event->name = name_of(b, name);
+    if (type == WEIR_RECORD_STEP) {
+        char text[48];
+        snprintf(text, sizeof text, "ProfilerStep#%lld", (long long)slots->a);
+        event->name = intern(b, text);
+        event->cat = WEIR_CAT_USER_ANNOTATION;
+    } else if (type == WEIR_RECORD_ASYNC) {
+        event->kind = WEIR_EVENT_ASYNC;
+        event->cat = WEIR_CAT_LOADER_ITEM;
+    } else if (type == WEIR_RECORD_COUNTER) {
+        event->kind = WEIR_EVENT_COUNTER;
+        memcpy(&event->value, &slots->a, sizeof event->value);
+    } else {
+        event->kind = WEIR_EVENT_INSTANT;
+        event->cat = (uint8_t)weir_name_cat(name);
+    }
+    return true;
+}
+
+static int begin_track(struct build *b, pid_t tid, const char *name)
+{
+    int64_t track = weir_trace_track(b->trace, b->trace->main_pid, tid, false, 0);
+    if (track < 0)
+        return (int)track;
+    b->track = (uint32_t)track;
+    if (b->trace->tracks[track].name == 0)
+        b->trace->tracks[track].name = intern(b, name);
+    return 0;
+}
+
+static int read_take(struct build *b, const struct weir_take *take)
+{
+    int rc = begin_track(b, take->tid, take->name);
+    for (size_t i = 0, n; i < take->n && rc == 0; i += n) {
+        const struct weir_slot2 *slots = take->slots + i;
+        struct weir_event event;
+        n = weir_record_slots(slots->b);
+        if (slots->a < b->window->begin || slots->a >= b->window->end)
+            continue;
+        if (read_record(b, slots, &event))
+            rc = weir_trace_add(b->trace, &event);
+    }
+    return rc;
+}
+
+/* ---- what was open ---- */
+
+/* It may have ended after it was noted and before recording was switched off. */
+static bool has_ended(const struct weir_window *window, const struct weir_open_copy *open)
+{
+    for (size_t t = 0; t < window->store.n_takes; t++) {
+        const struct weir_take *take = &window->store.takes[t];
+        if (take->tid != open->tid)
+            continue;
+        for (size_t i = 0; i < take->n; i += weir_record_slots(take->slots[i].b))
+            if (take->slots[i].a == open->start && (weir_name)(take->slots[i].b >> 32) == open->name)
+                return true;
+    }
+    return false;
+}
+
+static int add_open(struct build *b, const struct weir_open_copy *open)
+{
+    const struct weir_window *window = b->window;
+    if (open->start < window->begin || open->start >= window->end || has_ended(window, open))
+        return 0;
+    int rc = begin_track(b, open->tid, open->thread);
+    if (rc < 0)
+        return rc;
+    struct weir_event event = {.start_ns = ns_of(b, open->start), .track = b->track, .unfinished = true};
+    event.duration_ns = ns_of(b, window->end) - event.start_ns;
+    return name_range(b, &event, open->name) ? weir_trace_add(b->trace, &event) : 0;
+}
+
+/* ---- the trace ---- */
+
+static void describe(struct build *b)
+{
+    const struct weir_window *window = b->window;
+    struct weir_trace *trace = b->trace;
+    char name[64] = "";
+    trace->base_unix_ns = window->begin_unix_ns - window->begin_unix_ns % base_step_ns;
+    b->begin_ns = window->begin_unix_ns - trace->base_unix_ns;
+    trace->begin_ns = b->begin_ns;
+    trace->end_ns = ns_of(b, window->end);
+    trace->main_pid = getpid();
+    trace->shapes = window->state & WEIR_RECORDING_SHAPES;
+    trace->stacks = window->state & WEIR_RECORDING_STACKS;
+    trace->memory = window->state & WEIR_RECORDING_MEMORY;
+    trace->dropped = window->dropped;
+    FILE *comm = fopen("/proc/self/comm", "re");
+    if (comm) {
+        if (fgets(name, sizeof name, comm))
+            name[strcspn(name, "\n")] = '\0';
+        fclose(comm);
+    }
+    trace->process_name = intern(b, name);
+    trace->metadata = b->how->metadata ? intern(b, b->how->metadata) : 0;
+    b->data_wait = intern(b, b->how->data_wait);
+    b->memory = intern(b, "[memory]");
+}
+
+int weir_window_trace(const struct weir_window *window, const struct weir_export *how, struct weir_trace **out)
+{
+    struct build b = {.window = window, .how = how};
+    int rc = weir_trace_new(&b.trace);
+    b.names = calloc(UINT16_MAX + 1, sizeof *b.names);
+    if (rc == 0 && !b.names)
+        rc = -ENOMEM;
+    if (rc == 0)
+        describe(&b);
+    for (size_t i = 0; i < window->store.n_takes && rc == 0; i++)
+        rc = read_take(&b, &window->store.takes[i]);
+    for (size_t i = 0; i < window->n_open && rc == 0; i++)
+        rc = add_open(&b, &window->open[i]);
+    if (rc == 0 && window->gpu)
+        rc = weir_gpu_join(b.trace, window->gpu, weir_clock_to_ns(window->begin), weir_clock_to_ns(window->end));
+    if (rc == 0 && weir_trace_failed(b.trace))
+        rc = -ENOMEM;
+    if (rc == 0)
+        rc = weir_trace_sort(b.trace);
+    if (rc == 0)
+        rc = weir_trace_nest(b.trace);
+    weir_symbols_close(&b.symbols);
+    free(b.names);
+    free(b.stacks);
+    if (rc < 0)
+        weir_trace_free(&b.trace);
+    *out = b.trace;
+    return rc;
+}

@@ -1,0 +1,179 @@
+#include "prof/report/machine.h"
+#include "base/clock.h"
+#include "base/cores.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 256, CPUS_MAX = 1 << 16 };
+/* /proc/stat counts ticks of mostly 10 ms: of less time than some of them it says nothing. */
+enum { SHORTEST_NS = 100 * 1000 * 1000 };
+
+/* ---- helpers ---- */
+
+enum { HELPERS_MAX = 64 };
+
+static struct {
+    pthread_mutex_t lock;
+    int n, pid[HELPERS_MAX]; /* more of them than this go uncounted */
+    uint64_t ended_ns;
+} helpers = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t ticks_to_ns(uint64_t ticks)
+{
+    long per_s = sysconf(_SC_CLK_TCK);
+    return ticks * (UINT64_C(1000000000) / (uint64_t)(per_s > 0 ? per_s : 100));
+}
+
+/* /proc/PID/stat: "12 (name) S PARENT ...", of which fields 14 and 15 are the CPU time in user and system mode. */
+static uint64_t cpu_of(int pid)
+{
+    char path[PATH_BYTES], line[1024];
+    unsigned long long user = 0, system = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "re");
+    const char *end = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+    if (f)
+        fclose(f);
+    if (!end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) != 2)
+        return 0;
+    return ticks_to_ns(user + system);
+}
+
+void weir_helper_begins(int pid)
+{
+    pthread_mutex_lock(&helpers.lock);
+    if (helpers.n < HELPERS_MAX)
+        helpers.pid[helpers.n++] = pid;
+    pthread_mutex_unlock(&helpers.lock);
+}
+
+void weir_helper_ends(int pid)
+{
+    pthread_mutex_lock(&helpers.lock);
+    for (int i = 0; i < helpers.n; i++) {
+        if (helpers.pid[i] != pid)
+            continue;
+        helpers.ended_ns += cpu_of(pid);
+        helpers.pid[i] = helpers.pid[--helpers.n];
+        break;
+    }
+    pthread_mutex_unlock(&helpers.lock);
+}
+
+static uint64_t helpers_ns(void)
+{
+    pthread_mutex_lock(&helpers.lock);
+    uint64_t sum = helpers.ended_ns;
+    for (int i = 0; i < helpers.n; i++)
+        sum += cpu_of(helpers.pid[i]);
+    pthread_mutex_unlock(&helpers.lock);
+    return sum;
+}
+
+/* ---- the machine ---- */
+
+static uint64_t usage_ns(int who)
+{
+    struct rusage usage;
+    if (getrusage(who, &usage) != 0)
+        return 0;
+    return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
+           (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
+}
+
+static FILE *open_below(const char *root, const char *name)
+{
+    char path[PATH_BYTES];
+    int n = snprintf(path, sizeof path, "%s%s", root, name);
+    return n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+}
+
+/* "cpu3 user nice system idle iowait irq softirq steal ...", in ticks. */
+static void add_cpu(struct weir_machine_now *now, const char *line, const cpu_set_t *allowed, size_t size)
+{
+    unsigned cpu;
+    unsigned long long user, nice, system, irq, softirq, steal;
+    bool one = strncmp(line, "cpu", 3) == 0 && line[3] >= '0' && line[3] <= '9'; /* "cpu " is all of them */
+    if (!one || sscanf(line, "cpu%u %llu %llu %llu %*u %*u %llu %llu %llu", &cpu, &user, &nice, &system, &irq, &softirq,
+                       &steal) != 7)
+        return;
+    if (cpu >= CPUS_MAX || (allowed && !CPU_ISSET_S(cpu, size, allowed)))
+        return;
+    now->cpus = true;
+    now->busy_ns += ticks_to_ns(user + nice + system + irq + softirq);
+    now->steal_ns += ticks_to_ns(steal);
+}
+
+static void read_cpus(struct weir_machine_now *now, const char *root)
+{
+    char line[512];
+    FILE *f = open_below(root, "/proc/stat");
+    if (!f)
+        return;
+    cpu_set_t *allowed = CPU_ALLOC(CPUS_MAX);
+    size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
+    if (allowed)
+        CPU_ZERO_S(size, allowed);
+    bool known = allowed && *root == '\0' && sched_getaffinity(0, size, allowed) == 0;
+    while (fgets(line, sizeof line, f))
+        add_cpu(now, line, known ? allowed : NULL, size);
+    if (allowed)
+        CPU_FREE(allowed);
+    fclose(f);
+}
+
+void weir_machine_read(struct weir_machine_now *now, const char *root)
+{
+    *now = (struct weir_machine_now){.at_ns = weir_clock_monotonic_ns()};
+    now->own_ns = usage_ns(RUSAGE_SELF) + usage_ns(RUSAGE_CHILDREN) + helpers_ns();
+    read_cpus(now, root);
+    weir_throttling_read(&now->throttling, root);
+}
+
+void weir_machine_begin(struct weir_report_machine *machine, int part, const char *root)
+{
+    struct weir_cores cores;
+    weir_cores_read(&cores, root);
+    *machine = (struct weir_report_machine){.used = true,
+                                            .cores = cores.usable,
+                                            .online = cores.online,
+                                            .part = part,
+                                            .quota_cores = cores.quota,
+                                            .memory_limit_bytes = cores.memory_limit_bytes,
+                                            .load_average = -1,
+                                            .others_cores = -1,
+                                            .steal_cores = -1};
+    double load;
+    FILE *f = open_below(root, "/proc/loadavg");
+    if (f && fscanf(f, "%lf", &load) == 1)
+        machine->load_average = load;
+    if (f)
+        fclose(f);
+}
+
+static uint64_t since(uint64_t now, uint64_t then)
+{
+    return now > then ? now - then : 0;
+}
+
+void weir_machine_between(struct weir_report_machine *machine, const struct weir_machine_now *then,
+                          const struct weir_machine_now *now)
+{
+    double wall_ns = (double)since(now->at_ns, then->at_ns);
+    machine->throttling = machine->quota_cores > 0 && then->throttling.known && now->throttling.known;
+    if (machine->throttling) {
+        machine->periods = since(now->throttling.periods, then->throttling.periods);
+        machine->throttled = since(now->throttling.throttled, then->throttling.throttled);
+        machine->throttled_s = (double)since(now->throttling.throttled_ns, then->throttling.throttled_ns) / 1e9;
+    }
+    if (!then->cpus || !now->cpus || wall_ns < SHORTEST_NS)
+        return;
+    uint64_t busy_ns = since(now->busy_ns, then->busy_ns), own_ns = since(now->own_ns, then->own_ns);
+    machine->others_cores = (double)since(busy_ns, own_ns) / wall_ns;
+    machine->steal_cores = (double)since(now->steal_ns, then->steal_ns) / wall_ns;
+}

@@ -1,0 +1,215 @@
+/* What a report says about a GPU. */
+#include "base/text.h"
+#include "prof/report/report.h"
+#include "prof/report/report_priv.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct weir_stage_stats *stats)
+{
+    const struct weir_stage_info *info = weir_stage_info(stage);
+    if (!info || stats->count == 0 || gpu->n_rows == WEIR_REPORT_GPU_ROWS)
+        return;
+    struct weir_report_row *row = &gpu->rows[gpu->n_rows++];
+    weir_report_row_fill(row, info, stats);
+    row->side = WEIR_SIDE_GPU;
+}
+
+static void print_name(FILE *out, const struct weir_report_gpu *gpu)
+{
+    char name[sizeof gpu->name];
+    snprintf(name, sizeof name, "%s", gpu->name);
+    weir_text_printable(name);
+    fprintf(out, "GPU %d (%s)", gpu->number, name);
+}
+
+static const double IDENTICAL_DB = 99;
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void print_gain_en(FILE *out, const struct weir_report_engine *engine)
+{
+    if (engine->tried)
+        fprintf(out, " (tried: all are %.1f %% %s with them)", 100 * fabs(engine->gain),
+                engine->gain < 0 ? "slower" : "faster");
+}
+
+static void print_decode_en(FILE *out, const struct weir_report_decode *d)
+{
+    if (d->n_engines == 0)
+        return;
+    for (int i = 0; i < d->n_engines; i++) {
+        fprintf(out, "%s%llu frame%s by %s in %llu group%s, busy %.1f %%", i == 0 ? "decoded: " : "; ",
+                (unsigned long long)d->engines[i].frames, plural(d->engines[i].frames), d->engines[i].by,
+                (unsigned long long)d->engines[i].groups, plural(d->engines[i].groups), 100 * d->engines[i].busy);
+        print_gain_en(out, &d->engines[i]);
+    }
+    fprintf(out, "; %llu by the CPU", (unsigned long long)d->cpu_frames);
+    if (d->cpu_busy >= 0)
+        fprintf(out, ", %.1f %% of its workers' time", 100 * d->cpu_busy);
+    if (d->sent_back)
+        fprintf(out, "; %llu not taken by the GPU (%s)", (unsigned long long)d->sent_back, d->reasons);
+    if (d->compared && d->least_db >= IDENTICAL_DB)
+        fprintf(out, "; %llu compared with the CPU's pictures: identical", (unsigned long long)d->compared);
+    else if (d->compared)
+        fprintf(out, "; %llu compared with the CPU's pictures: %.1f dB and more, %llu below %.0f dB",
+                (unsigned long long)d->compared, d->least_db, (unsigned long long)d->below, d->gate_db);
+    fputc('\n', out);
+}
+
+/* Logs have the English name. */
+static void print_engine_zh(FILE *out, const char *by)
+{
+    char *rest;
+    long engines = strtol(by, &rest, 10);
+    if (engines > 0 && strncmp(rest, " JPEG engine", 12) == 0)
+        fprintf(out, "%ld 个 JPEG 引擎", engines);
+    else
+        fprintf(out, "%s", strcmp(by, "the multiprocessors") == 0 ? "流多处理器" : by);
+}
+
+static void print_decode_zh(FILE *out, const struct weir_report_decode *d)
+{
+    if (d->n_engines == 0)
+        return;
+    for (int i = 0; i < d->n_engines; i++) {
+        fputs(i == 0 ? "解码: GPU (" : "; GPU (", out);
+        print_engine_zh(out, d->engines[i].by);
+        fprintf(out, ") %llu 帧, %llu 组, 忙碌 %.1f%%", (unsigned long long)d->engines[i].frames,
+                (unsigned long long)d->engines[i].groups, 100 * d->engines[i].busy);
+        if (d->engines[i].tried)
+            fprintf(out, " (试过: 有其参与时总速度%s %.1f%%)", d->engines[i].gain < 0 ? "慢" : "快",
+                    100 * fabs(d->engines[i].gain));
+    }
+    fprintf(out, "; CPU %llu 帧", (unsigned long long)d->cpu_frames);
+    if (d->cpu_busy >= 0)
+        fprintf(out, ", 占工作线程时间 %.1f%%", 100 * d->cpu_busy);
+    if (d->sent_back)
+        fprintf(out, "; GPU 未处理 %llu 帧 (%s)", (unsigned long long)d->sent_back, d->reasons);
+    if (d->compared && d->least_db >= IDENTICAL_DB)
+        fprintf(out, "; 与 CPU 比对 %llu 帧: 完全相同", (unsigned long long)d->compared);
+    else if (d->compared)
+        fprintf(out, "; 与 CPU 比对 %llu 帧, 最低 %.1f dB, 低于 %.0f dB 的 %llu 帧", (unsigned long long)d->compared,
+                d->least_db, d->gate_db, (unsigned long long)d->below);
+    fputc('\n', out);
+}
+
+void weir_report_gpu_en(FILE *out, const struct weir_report_gpu *gpu)
+{
+    if (!gpu->used)
+        return;
+    print_name(out, gpu);
+    fprintf(out, ": busy %.1f %%", 100 * gpu->busy);
+    if (gpu->copy_bytes_per_s >= 0)
+        fprintf(out, ", copies at %.2f GB/s", gpu->copy_bytes_per_s / 1e9);
+    if (gpu->overlap >= 0)
+        fprintf(out, ", %.1f %% of their time beside steps", 100 * gpu->overlap);
+    fprintf(out, ", the step's stream waited %.3f s for batches%s\n", gpu->stall_s,
+            gpu->sync_steps ? "; each step was waited for before the next (--sync-steps)" : "");
+    fputs(
+        "  gpu- rows last from event to event, queueing on the GPU included; CUDA total of a profile's averages is the "
+        "work alone\n",
+        out);
+    print_decode_en(out, &gpu->decode);
+}
+
+void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu, bool timing)
+{
+    if (!gpu->used)
+        return;
+    print_name(out, gpu);
+    fprintf(out, ": 忙碌 %.1f%%", 100 * gpu->busy);
+    if (gpu->copy_bytes_per_s >= 0)
+        fprintf(out, ", 拷贝 %.2f GB/s", gpu->copy_bytes_per_s / 1e9);
+    if (gpu->overlap >= 0)
+        fprintf(out, ", 其中 %.1f%% 的时间与训练步重叠", 100 * gpu->overlap);
+    fprintf(out, ", 训练步的流等待批次 %.3fs%s\n", gpu->stall_s,
+            gpu->sync_steps ? "; 每步之前同步 (--sync-steps)" : "");
+    if (gpu->n_rows > 0 && timing)
+        fputs("  表中与下列同名的工作行为 GPU 计时 (两个事件之间, 含在 GPU 上排队的时间):\n", out);
+    for (int i = 0; i < gpu->n_rows && timing; i++)
+        fprintf(out, "  GPU %s: %.3fs, %llu 次, 每次 %.3fms\n", gpu->rows[i].name, gpu->rows[i].total_s,
+                (unsigned long long)gpu->rows[i].count, 1e3 * gpu->rows[i].mean_s);
+    print_decode_zh(out, &gpu->decode);
+}
+
+static void fraction(struct weir_json *json, const char *key, double value)
+{
+    if (value < 0)
+        weir_json_null(json, key);
+    else
+        weir_json_double(json, key, value);
+}
+
+static void decode_json(struct weir_json *json, const struct weir_report_decode *d)
+{
+    if (d->n_engines == 0)
+        return;
+    weir_json_object(json, "decode");
+    weir_json_array(json, "engines");
+    for (int i = 0; i < d->n_engines; i++) {
+        weir_json_object(json, NULL);
+        weir_json_text(json, "by", d->engines[i].by);
+        weir_json_uint(json, "frames", d->engines[i].frames);
+        weir_json_uint(json, "groups", d->engines[i].groups);
+        weir_json_double(json, "busy_fraction", d->engines[i].busy);
+        if (d->engines[i].tried)
+            weir_json_double(json, "gain_fraction", d->engines[i].gain);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+    weir_json_uint(json, "cpu_frames", d->cpu_frames);
+    fraction(json, "cpu_busy_fraction", d->cpu_busy);
+    weir_json_uint(json, "sent_back", d->sent_back);
+    weir_json_text(json, "reasons", d->reasons);
+    weir_json_uint(json, "compared", d->compared);
+    weir_json_uint(json, "below_gate", d->below);
+    weir_json_double(json, "least_db", d->least_db);
+    weir_json_double(json, "gate_db", d->gate_db);
+    weir_json_end(json, '}');
+}
+
+void weir_report_gpu_json(struct weir_json *json, const struct weir_report_gpu *gpu)
+{
+    if (!gpu->used)
+        return;
+    weir_json_object(json, "gpu");
+    weir_json_int(json, "number", gpu->number);
+    weir_json_text(json, "name", gpu->name);
+    weir_json_double(json, "busy_fraction", gpu->busy);
+    fraction(json, "copy_bytes_per_s", gpu->copy_bytes_per_s);
+    fraction(json, "copy_overlap_fraction", gpu->overlap);
+    weir_json_double(json, "stall_s", gpu->stall_s);
+    weir_json_bool(json, "sync_steps", gpu->sync_steps);
+    if (gpu->used_bytes)
+        weir_json_uint(json, "memory_used_bytes", gpu->used_bytes);
+    weir_json_array(json, "stages");
+    for (int i = 0; i < gpu->n_rows; i++)
+        weir_report_row_json(json, &gpu->rows[i]);
+    weir_json_end(json, ']');
+    decode_json(json, &gpu->decode);
+    weir_json_end(json, '}');
+}
+
+void weir_report_epoch_gpu_en(FILE *out, const struct weir_epoch_line *line)
+{
+    if (!line->gpu)
+        return;
+    fprintf(out, " | GPU busy %.1f %%", 100 * line->gpu_busy_fraction);
+    if (line->copy_overlap_fraction >= 0)
+        fprintf(out, " | copies overlapped %.1f %%", 100 * line->copy_overlap_fraction);
+}
+
+void weir_report_epoch_gpu_zh(FILE *out, const struct weir_epoch_line *line)
+{
+    if (!line->gpu)
+        return;
+    fprintf(out, " | GPU忙碌: %.1f%%", 100 * line->gpu_busy_fraction);
+    if (line->copy_overlap_fraction >= 0)
+        fprintf(out, " | 拷贝重叠: %.1f%%", 100 * line->copy_overlap_fraction);
+}

@@ -1,0 +1,233 @@
+#include "prof/report/machine.h"
+#include "prof/report/report.h"
+#include "prof/report/report_priv.h"
+
+#include "base/text.h"
+
+#include <math.h>
+
+void weir_start_json(struct weir_json *json, const struct weir_start_line *line)
+{
+    weir_json_double(json, "first_batch_s", line->first_batch_s);
+    weir_json_double(json, "open_s", line->open_s);
+    weir_json_double(json, "index_s", line->index_s);
+    weir_json_int(json, "files", line->files);
+    weir_json_int(json, "files_from_index", line->files_from_index);
+}
+
+/* -1 stands for "does not apply", which JSON calls null. */
+static void fraction(struct weir_json *json, const char *key, double value)
+{
+    if (value < 0)
+        weir_json_null(json, key);
+    else
+        weir_json_double(json, key, value);
+}
+
+const char *weir_report_reads_name(enum weir_reads reads)
+{
+    static const char *const names[] = {NULL, "cold", "warm", "partly", "direct"};
+    return names[reads];
+}
+
+void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
+{
+    weir_json_int(json, "epoch", line->epoch);
+    weir_json_int(json, "epoch_count", line->epoch_count);
+    weir_json_bool(json, "interrupted", line->interrupted);
+    weir_json_double(json, "total_s", line->total_s);
+    weir_json_double(json, "train_s", line->train_s);
+    weir_json_double(json, "val_s", line->val_s);
+    weir_json_double(json, "data_wait_fraction", line->data_wait_fraction);
+    weir_json_double(json, "samples_per_s", line->samples_per_s);
+    weir_json_double(json, "images_per_s", line->images_per_s);
+    weir_json_uint(json, "peak_rss_bytes", line->peak_rss_bytes);
+    weir_json_text(json, "reads", weir_report_reads_name(line->reads));
+    fraction(json, "page_cache_fraction", line->reads == WEIR_READS_UNKNOWN ? -1 : line->cached_fraction);
+    if (!line->gpu)
+        return;
+    weir_json_double(json, "gpu_busy_fraction", line->gpu_busy_fraction);
+    fraction(json, "copy_overlap_fraction", line->copy_overlap_fraction);
+}
+
+void weir_report_row_json(struct weir_json *json, const struct weir_report_row *row)
+{
+    weir_json_object(json, NULL);
+    weir_json_text(json, "name", row->name);
+    weir_json_text(json, "kind", weir_stage_kind_name(row->kind));
+    weir_json_text(json, "side", weir_report_side_name(row->side));
+    weir_json_uint(json, "count", row->count);
+    weir_json_double(json, "total_s", row->total_s);
+    weir_json_double(json, "self_s", row->self_s);
+    weir_json_double(json, "mean_s", row->mean_s);
+    weir_json_double(json, "min_s", row->min_s);
+    weir_json_double(json, "p50_s", row->p50_s);
+    weir_json_double(json, "p90_s", row->p90_s);
+    weir_json_double(json, "p99_s", row->p99_s);
+    weir_json_double(json, "max_s", row->max_s);
+    fraction(json, "cpu_s", row->cpu_s);
+    fraction(json, "preempted_s", row->preempted_s);
+    fraction(json, "cpu_over_wall", row->cpu_over_wall);
+    fraction(json, "share", row->share);
+    weir_json_end(json, '}');
+}
+
+static void write_queue_and_io(struct weir_json *json, const struct weir_report *report)
+{
+    weir_json_object(json, "queue");
+    weir_json_int(json, "slots", report->queue_slots);
+    weir_json_double(json, "mean", report->queue_mean);
+    weir_json_int(json, "min", report->queue_min);
+    weir_json_int(json, "max", report->queue_max);
+    weir_json_uint(json, "requests", report->queue_samples);
+    weir_json_end(json, '}');
+    weir_json_object(json, "io");
+    weir_json_uint(json, "reads", report->reads);
+    weir_json_uint(json, "read_bytes", report->read_bytes);
+    weir_json_uint(json, "fallback_reads", report->fallbacks.frames);
+    weir_json_double(json, "helper_busy_fraction", report->fallbacks.busy);
+    weir_json_double(json, "helper_each_s", report->fallbacks.each_s);
+    weir_json_double(json, "helper_waiting", report->fallbacks.waiting);
+    weir_json_end(json, '}');
+    weir_json_object(json, "decoding");
+    weir_json_uint(json, "stored_pixels", report->stored_pixels);
+    weir_json_uint(json, "decoded_pixels", report->decoded_pixels);
+    weir_json_end(json, '}');
+}
+
+static void write_chunks(struct weir_json *json, const struct weir_chunk_counts *counts)
+{
+    if (counts->frames == 0)
+        return;
+    weir_json_object(json, "chunks");
+    weir_json_uint(json, "frames", counts->frames);
+    weir_json_uint(json, "blocks", counts->blocks);
+    weir_json_uint(json, "chunks", counts->chunks);
+    weir_json_uint(json, "frame_bytes", counts->frame_bytes);
+    weir_json_uint(json, "unpacked_bytes", counts->unpacked_bytes);
+    weir_json_uint(json, "stored_bytes", counts->stored_bytes);
+    weir_json_uint(json, "read_bytes", counts->read_bytes);
+    weir_json_double(json, "unpacked_times", weir_chunks_unpacked(counts));
+    weir_json_double(json, "read_times", weir_chunks_read(counts));
+    weir_json_end(json, '}');
+}
+
+static void write_copies(struct weir_json *json, const struct weir_report *report)
+{
+    const struct weir_report_cache *cache = &report->cache;
+    weir_json_uint(json, "frames_shared", report->frames_shared);
+    if (cache->budget_bytes == 0)
+        return;
+    weir_json_object(json, "decode_cache");
+    weir_json_uint(json, "budget_bytes", cache->budget_bytes);
+    weir_json_uint(json, "used_bytes", cache->used_bytes);
+    weir_json_uint(json, "frames", cache->frames);
+    weir_json_uint(json, "hits", cache->hits);
+    weir_json_uint(json, "misses", cache->misses);
+    weir_json_double(json, "hit_rate", weir_report_hit_rate(cache));
+    if (isfinite(cache->saved_s))
+        weir_json_double(json, "saved_s", cache->saved_s);
+    else
+        weir_json_null(json, "saved_s");
+    weir_json_uint(json, "all_frames", cache->all_frames);
+    weir_json_uint(json, "all_bytes", cache->all_bytes);
+    fraction(json, "all_hit_rate", cache->all_hit_rate);
+    weir_json_end(json, '}');
+}
+
+static void write_errors(struct weir_json *json, const struct weir_report *report)
+{
+    weir_json_uint(json, "bad_frames", report->bad_frames);
+    weir_json_uint(json, "skipped_samples", report->skipped_samples);
+    weir_json_uint(json, "substituted_frames", report->substituted_frames);
+    weir_json_uint(json, "bad_episodes", report->bad_episodes);
+    if (report->changed_files > 0)
+        weir_json_uint(json, "changed_files", report->changed_files);
+    weir_json_array(json, "errors");
+    for (int i = 0; i < report->n_errors && i < WEIR_REPORT_ERRORS_MAX; i++) {
+        /* As the tables show it, so that a log prints what the run printed. */
+        char text[sizeof report->errors[i].text];
+        snprintf(text, sizeof text, "%s", report->errors[i].text);
+        weir_text_printable(text);
+        weir_json_object(json, NULL);
+        weir_json_text(json, "text", text);
+        weir_json_uint(json, "count", report->errors[i].count);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+static void write_profiler(struct weir_json *json, const struct weir_report *report)
+{
+    weir_json_object(json, "profiler");
+    weir_json_uint(json, "zones", report->zones);
+    weir_json_double(json, "zone_cost_ns", report->zone_cost_ns);
+    weir_json_double(json, "thread_s", report->thread_s);
+    weir_json_double(json, "share", report->profiler_share);
+    weir_json_double(json, "clock_error_ppm", report->clock_error_ppm);
+    if (report->too_deep > 0)
+        weir_json_uint(json, "zones_too_deep", report->too_deep);
+    weir_json_text(json, "cpu_sampled", report->cpu_sampled[0] ? report->cpu_sampled : NULL);
+    weir_json_end(json, '}');
+}
+
+void weir_report_json(struct weir_json *json, const struct weir_report *report)
+{
+    weir_json_int(json, "epoch_first", report->epoch_first);
+    weir_json_int(json, "epoch_last", report->epoch_last);
+    weir_json_int(json, "epoch_count", report->epoch_count);
+    weir_json_bool(json, "final", report->final);
+    weir_json_bool(json, "interrupted", report->interrupted);
+    weir_json_double(json, "wall_s", report->wall_s);
+    weir_json_bool(json, "timing", report->timing);
+    weir_json_array(json, "stages");
+    for (int i = 0; i < report->n_rows; i++)
+        if (report->rows[i].count > 0)
+            weir_report_row_json(json, &report->rows[i]);
+    weir_json_end(json, ']');
+    weir_report_threads_json(json, report);
+    weir_report_machine_json(json, &report->machine);
+    weir_report_gpu_json(json, &report->gpu);
+    write_queue_and_io(json, report);
+    write_chunks(json, &report->chunks);
+    weir_report_sources_json(json, &report->sources);
+    write_copies(json, report);
+    write_errors(json, report);
+    write_profiler(json, report);
+}
+
+void weir_start_log(FILE *log, const struct weir_start_line *line)
+{
+    struct weir_json json;
+    weir_json_open(&json, log, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "start");
+    weir_start_json(&json, line);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fflush(log);
+}
+
+void weir_epoch_log(FILE *log, const struct weir_epoch_line *line)
+{
+    struct weir_json json;
+    weir_json_open(&json, log, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "epoch");
+    weir_epoch_json(&json, line);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fflush(log);
+}
+
+void weir_report_log(FILE *log, const struct weir_report *report)
+{
+    struct weir_json json;
+    weir_json_open(&json, log, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "stages");
+    weir_report_json(&json, report);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fflush(log);
+}

@@ -1,0 +1,201 @@
+/* The lines of a report that say where the time of workers and of the consumer went. */
+#include "base/cores.h"
+#include "base/text.h"
+#include "prof/report/report.h"
+#include "prof/report/report_priv.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what the kernel did with a thread's time ---- */
+
+/* For all threads of a window together. */
+struct shares {
+    double throttled; /* of a thread's run delay, 0..1 */
+    double steal;     /* of a thread's CPU time, 0..1; -1 = not known */
+};
+
+/* The kernel counts throttled time by run queue, and a thread's run delay without saying why. Where more threads want
+ * to run than there are cores, several wait in each queue that is held back, so its time counts for each of them. All
+ * threads of the session have the same part of their delay from it, at most all. */
+static struct shares shares_of(const struct weir_snapshot *snapshot)
+{
+    struct weir_cores cores;
+    uint64_t delay_ns = 0, ready_ns = 0, wall_ns = 0;
+    struct shares shares = {0, -1};
+    if (snapshot->machine_busy > 0)
+        shares.steal = (double)snapshot->machine_steal / (double)snapshot->machine_busy;
+    for (int i = 0; i < snapshot->n_threads; i++) {
+        const struct weir_thread_stats *thread = &snapshot->threads[i];
+        delay_ns += thread->delay_ns;
+        ready_ns += thread->delay_ns + thread->cpu_ns;
+        wall_ns = thread->wall_ns > wall_ns ? thread->wall_ns : wall_ns;
+    }
+    if (snapshot->throttled_ns == 0 || delay_ns == 0 || wall_ns == 0)
+        return shares;
+    weir_cores_read(&cores, "");
+    double a_core = fmax((double)ready_ns / (double)wall_ns / (double)cores.affinity, 1);
+    shares.throttled = fmin((double)snapshot->throttled_ns * a_core / (double)delay_ns, 1);
+    return shares;
+}
+
+static void fill(struct weir_report_worker *worker, const struct weir_thread_stats *thread, const struct shares *shares)
+{
+    snprintf(worker->name, sizeof worker->name, "%s", thread->name);
+    weir_text_printable(worker->name);
+    worker->wall_s = (double)thread->wall_ns / 1e9;
+    worker->work_s = (double)thread->work_ns / 1e9;
+    worker->wait_s = (double)thread->wait_ns / 1e9;
+    worker->other_s = (double)thread->other_ns / 1e9;
+    worker->cpu_s = (double)thread->cpu_ns / 1e9;
+    worker->work_cpu_s = thread->cpu_known ? (double)thread->work_cpu_ns / 1e9 : -1;
+    worker->wait_cpu_s = thread->cpu_known ? (double)thread->wait_cpu_ns / 1e9 : -1;
+    worker->other_cpu_s = thread->cpu_known ? (double)thread->other_cpu_ns / 1e9 : -1;
+    worker->steal_s = shares->steal >= 0 ? worker->cpu_s * shares->steal : -1;
+    worker->throttled_s = worker->core_wait_s = worker->blocked_s = -1;
+    if (!thread->delay_known)
+        return;
+    double delay_s = (double)thread->delay_ns / 1e9;
+    worker->throttled_s = delay_s * shares->throttled;
+    worker->core_wait_s = delay_s - worker->throttled_s;
+    worker->blocked_s = fmax(worker->wall_s - worker->cpu_s - delay_s, 0);
+}
+
+/* Threads join in any order; numbers in their names count as numbers. */
+static int by_name(const void *a, const void *b)
+{
+    return strverscmp(((const struct weir_report_worker *)a)->name, ((const struct weir_report_worker *)b)->name);
+}
+
+/* Without worker threads the consumer does their work, so its line is the one that matters. */
+int weir_report_fill_threads(struct weir_report *report, const struct weir_snapshot *snapshot)
+{
+    enum weir_thread_role role = WEIR_ROLE_CONSUMER;
+    struct shares shares = shares_of(snapshot);
+    for (int i = 0; i < snapshot->n_threads; i++)
+        if (snapshot->threads[i].role == WEIR_ROLE_WORKER)
+            role = WEIR_ROLE_WORKER;
+    free(report->workers);
+    report->n_workers = 0;
+    report->consumer = (struct weir_report_worker){0};
+    report->workers = calloc((size_t)snapshot->n_threads + 1, sizeof *report->workers);
+    if (!report->workers)
+        return -ENOMEM;
+    for (int i = 0; i < snapshot->n_threads; i++) {
+        const struct weir_thread_stats *thread = &snapshot->threads[i];
+        if (thread->role == role)
+            fill(&report->workers[report->n_workers++], thread, &shares);
+        else if (thread->role == WEIR_ROLE_CONSUMER)
+            fill(&report->consumer, thread, &shares);
+    }
+    qsort(report->workers, (size_t)report->n_workers, sizeof *report->workers, by_name);
+    return 0;
+}
+
+/* ---- tables ---- */
+
+static double percent(double part_s, const struct weir_report_worker *worker)
+{
+    return worker->wall_s > 0 ? 100 * part_s / worker->wall_s : 0;
+}
+
+static double off(const struct weir_report_worker *worker)
+{
+    double sum_s = worker->work_s + worker->wait_s + worker->other_s;
+    return worker->wall_s > 0 ? percent(sum_s, worker) - 100 : 0;
+}
+
+/* "-" when it is not known. */
+static const char *share_text(char text[16], double part_s, const struct weir_report_worker *worker)
+{
+    if (part_s < 0)
+        return "-";
+    snprintf(text, 16, "%.1f%%", percent(part_s, worker));
+    return text;
+}
+
+static void print_en(FILE *out, const struct weir_report_worker *w)
+{
+    char cpu[16], throttled[16], core[16], blocked[16], steal[16];
+    fprintf(out, "%-16s %9.2fs %9.2fs %5.1f%% %9.2fs %5.1f%% %9.2fs %5.1f%% %+8.2f%% %9.2fs %7s %9s %9s %8s %6s\n",
+            w->name, w->wall_s, w->work_s, percent(w->work_s, w), w->wait_s, percent(w->wait_s, w), w->other_s,
+            percent(w->other_s, w), off(w), w->cpu_s, share_text(cpu, w->cpu_s, w),
+            share_text(throttled, w->throttled_s, w), share_text(core, w->core_wait_s, w),
+            share_text(blocked, w->blocked_s, w), share_text(steal, w->steal_s, w));
+}
+
+void weir_report_threads_en(FILE *out, const struct weir_report *report)
+{
+    if (report->n_workers == 0)
+        return;
+    fprintf(out, "%-16s %10s %10s %6s %10s %6s %10s %6s %9s %10s %7s %9s %9s %8s %6s\n", "worker", "wall", "work", "",
+            "waits", "", "other", "", "sum-wall", "CPU", "on-CPU", "throttled", "core-wait", "blocked", "steal");
+    for (int i = 0; i < report->n_workers; i++)
+        print_en(out, &report->workers[i]);
+    if (report->consumer.name[0])
+        print_en(out, &report->consumer);
+}
+
+static void print_zh(FILE *out, const struct weir_report_worker *w)
+{
+    char throttled[16], core[16], blocked[16], steal[16];
+    fprintf(out,
+            "  %-15s | 墙钟: %.2fs | 工作: %.2fs (%.1f%%) | 等待: %.2fs (%.1f%%) | 其他: %.2fs (%.1f%%) | "
+            "偏差: %+.2f%% | CPU: %.2fs (%.1f%%) | 限流: %s | 等核: %s | 阻塞: %s | 被窃: %s\n",
+            w->name, w->wall_s, w->work_s, percent(w->work_s, w), w->wait_s, percent(w->wait_s, w), w->other_s,
+            percent(w->other_s, w), off(w), w->cpu_s, percent(w->cpu_s, w), share_text(throttled, w->throttled_s, w),
+            share_text(core, w->core_wait_s, w), share_text(blocked, w->blocked_s, w),
+            share_text(steal, w->steal_s, w));
+}
+
+void weir_report_threads_zh(FILE *out, const struct weir_report *report)
+{
+    if (report->n_workers == 0)
+        return;
+    fprintf(out, "工作线程 (%d 个):\n", report->n_workers);
+    for (int i = 0; i < report->n_workers; i++)
+        print_zh(out, &report->workers[i]);
+    if (report->consumer.name[0])
+        print_zh(out, &report->consumer);
+}
+
+/* ---- the log ---- */
+
+static void seconds_or_null(struct weir_json *json, const char *key, double seconds)
+{
+    if (seconds < 0)
+        weir_json_null(json, key);
+    else
+        weir_json_double(json, key, seconds);
+}
+
+static void thread_json(struct weir_json *json, const char *key, const struct weir_report_worker *w)
+{
+    weir_json_object(json, key);
+    weir_json_text(json, "name", w->name);
+    weir_json_double(json, "wall_s", w->wall_s);
+    weir_json_double(json, "work_s", w->work_s);
+    weir_json_double(json, "wait_s", w->wait_s);
+    weir_json_double(json, "other_s", w->other_s);
+    weir_json_double(json, "cpu_s", w->cpu_s);
+    seconds_or_null(json, "work_cpu_s", w->work_cpu_s);
+    seconds_or_null(json, "wait_cpu_s", w->wait_cpu_s);
+    seconds_or_null(json, "other_cpu_s", w->other_cpu_s);
+    seconds_or_null(json, "throttled_s", w->throttled_s);
+    seconds_or_null(json, "core_wait_s", w->core_wait_s);
+    seconds_or_null(json, "blocked_s", w->blocked_s);
+    seconds_or_null(json, "steal_s", w->steal_s);
+    weir_json_end(json, '}');
+}
+
+void weir_report_threads_json(struct weir_json *json, const struct weir_report *report)
+{
+    weir_json_array(json, "workers");
+    for (int i = 0; i < report->n_workers; i++)
+        thread_json(json, NULL, &report->workers[i]);
+    weir_json_end(json, ']');
+    if (report->consumer.name[0])
+        thread_json(json, "consumer", &report->consumer);
+}

@@ -1,0 +1,414 @@
+/* The table of averages, as torch.profiler prints it. */
+#include "base/text.h"
+#include "prof/trace/averages.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_MAX_WIDTH = 55, SHAPES_MAX_WIDTH = 80, SOURCE_MAX_WIDTH = 75, WIDTH = 12, SPACE = 2, COLUMNS_MAX = 24 };
+
+/* ---- order ---- */
+
+static const struct key {
+    const char *name;
+    size_t offset;
+    bool mean; /* over the calls */
+} keys[] = {
+    {"self_cpu_time_total", offsetof(struct weir_averages_row, self_cpu_ns), false},
+    {"cpu_time_total", offsetof(struct weir_averages_row, cpu_ns), false},
+    {"cpu_time", offsetof(struct weir_averages_row, cpu_ns), true},
+    {"self_cuda_time_total", offsetof(struct weir_averages_row, self_device_ns), false},
+    {"cuda_time_total", offsetof(struct weir_averages_row, device_ns), false},
+    {"cuda_time", offsetof(struct weir_averages_row, device_ns), true},
+    {"self_device_time_total", offsetof(struct weir_averages_row, self_device_ns), false},
+    {"device_time_total", offsetof(struct weir_averages_row, device_ns), false},
+    {"device_time", offsetof(struct weir_averages_row, device_ns), true},
+    {"self_cpu_memory_usage", offsetof(struct weir_averages_row, self_cpu_bytes), false},
+    {"cpu_memory_usage", offsetof(struct weir_averages_row, cpu_bytes), false},
+    {"self_cuda_memory_usage", offsetof(struct weir_averages_row, self_device_bytes), false},
+    {"cuda_memory_usage", offsetof(struct weir_averages_row, device_bytes), false},
+    {"self_device_memory_usage", offsetof(struct weir_averages_row, self_device_bytes), false},
+    {"device_memory_usage", offsetof(struct weir_averages_row, device_bytes), false},
+    {"count", offsetof(struct weir_averages_row, count), false},
+};
+
+static const struct key *find_key(const char *name)
+{
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(keys[i].name, name) == 0)
+            return &keys[i];
+    return NULL;
+}
+
+int weir_averages_check_sort(const char *sort_by, struct weir_err *err)
+{
+    char names[512];
+    size_t n = 0;
+    if (find_key(sort_by))
+        return 0;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && n < sizeof names; i++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", keys[i].name);
+    return weir_err_set(err, -EINVAL, "'%s' is nothing to sort by; one of %s", sort_by, names);
+}
+
+struct place {
+    const struct weir_averages_row *row;
+    double value;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->value != y->value)
+        return x->value > y->value ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row; /* as they came */
+}
+
+/* The rows to print, in order; *n of them. The caller frees. */
+static struct place *ordered(const struct weir_averages *averages, const struct weir_averages_table *table, size_t *n)
+{
+    struct place *places = malloc((averages->n_rows + 1) * sizeof *places);
+    const struct key *key = table->sort_by ? find_key(table->sort_by) : NULL;
+    *n = 0;
+    if (!places)
+        return NULL;
+    for (size_t i = 0; i < averages->n_rows; i++) {
+        const struct weir_averages_row *row = &averages->rows[i];
+        int64_t value = 0;
+        if (key)
+            memcpy(&value, (const char *)row + key->offset, sizeof value);
+        places[i] = (struct place){row, key && key->mean ? (double)value / (double)row->count : (double)value};
+    }
+    qsort(places, averages->n_rows, sizeof *places, by_value);
+    for (size_t i = 0; i < averages->n_rows && (table->row_limit < 0 || *n < (size_t)table->row_limit); i++)
+        if (!table->top_level || !places[i].row->nested)
+            places[(*n)++] = places[i];
+    return places;
+}
+
+/* ---- cells ---- */
+
+static void put_time(char *cell, size_t size, double ns)
+{
+    double us = ns / 1000;
+    if (us >= 1e6)
+        snprintf(cell, size, "%.3fs", us / 1e6);
+    else if (us >= 1e3)
+        snprintf(cell, size, "%.3fms", us / 1e3);
+    else
+        snprintf(cell, size, "%.3fus", us);
+}
+
+static void put_share(char *cell, size_t size, int64_t part, int64_t whole)
+{
+    if (whole == 0)
+        snprintf(cell, size, "NaN");
+    else
+        snprintf(cell, size, "%.2f%%", (double)part * 100 / (double)whole);
+}
+
+static void put_memory(char *cell, size_t size, int64_t bytes)
+{
+    static const char *const units[] = {"GB", "MB", "KB"};
+    uint64_t amount = bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes;
+    for (int i = 0; i < 3; i++)
+        if (amount >> (30 - 10 * i)) {
+            snprintf(cell, size, "%.2f %s", (double)bytes / (double)(1 << (30 - 10 * i)), units[i]);
+            return;
+        }
+    snprintf(cell, size, "%" PRId64 " B", bytes);
+}
+
+struct column {
+    const char *title;
+    int width;
+    bool left;
+};
+
+struct print {
+    FILE *out;
+    const struct weir_averages *averages;
+    struct column columns[COLUMNS_MAX];
+    int n;
+    bool shapes, stacks;
+};
+
+/* Width counts characters, as Python does, not bytes. */
+static int characters(const char *text)
+{
+    int n = 0;
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void print_cell(struct print *p, int column, const char *text)
+{
+    const struct column *c = &p->columns[column];
+    int pad = c->width - characters(text);
+    fprintf(p->out, "%*s%s%*s", c->left || pad < 0 ? 0 : pad, "", text, (c->left && pad > 0 ? pad : 0) + SPACE, "");
+}
+
+static void print_rule(struct print *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        for (int k = 0; k < p->columns[i].width; k++)
+            fputc('-', p->out);
+        fprintf(p->out, "%*s", SPACE, "");
+    }
+    fputc('\n', p->out);
+}
+
+static void print_line(struct print *p, const char *text)
+{
+    int width = -SPACE;
+    for (int i = 0; i < p->n; i++)
+        width += p->columns[i].width + SPACE;
+    for (int i = 0; i < width; i++)
+        fputc('=', p->out);
+    fprintf(p->out, "\n%s\n", text);
+}
+
+/* ---- columns ---- */
+
+static int at_most(int n, int most)
+{
+    return n < most ? n : most;
+}
+
+static const char *shapes_of(const struct weir_averages *averages, const struct weir_averages_row *row)
+{
+    return row->shapes ? weir_trace_text(averages->trace, row->shapes) : "[]";
+}
+
+/* The frame'th line of a stack, innermost first; false past the last. */
+static bool frame_of(const char *stack, int frame, char *text, size_t size)
+{
+    for (; frame > 0 && stack; frame--) {
+        stack = strchr(stack, ';');
+        stack = stack ? stack + 1 : NULL;
+    }
+    if (!stack || !*stack)
+        return false;
+    snprintf(text, size, "%.*s", (int)strcspn(stack, ";"), stack);
+    weir_text_printable(text);
+    return true;
+}
+
+static void add_column(struct print *p, const char *title, int width, bool left)
+{
+    p->columns[p->n++] = (struct column){title, width, left};
+}
+
+static int source_width(const struct weir_averages *averages)
+{
+    int longest = 0;
+    char frame[2048];
+    for (size_t i = 0; i < averages->n_rows; i++) {
+        const char *stack = weir_trace_text(averages->trace, averages->rows[i].stack);
+        for (int k = 0; frame_of(stack, k, frame, sizeof frame); k++)
+            longest = characters(frame) > longest ? characters(frame) : longest;
+    }
+    return at_most(longest + 4, SOURCE_MAX_WIDTH);
+}
+
+static void plan_columns(struct print *p)
+{
+    const struct weir_averages *a = p->averages;
+    static const char *const cpu[] = {"Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"};
+    static const char *const device[] = {"Self CUDA", "Self CUDA %", "CUDA total", "CUDA time avg"};
+    int name = 0, shapes = 0;
+    for (size_t i = 0; i < a->n_rows; i++) {
+        int n = characters(weir_trace_text(a->trace, a->rows[i].name));
+        int s = characters(shapes_of(a, &a->rows[i]));
+        name = n > name ? n : name;
+        shapes = s > shapes ? s : shapes;
+        p->shapes |= a->config.by_shape && a->rows[i].shapes;
+        p->stacks |= a->rows[i].stack != 0;
+    }
+    add_column(p, "Name", at_most(name + 4, NAME_MAX_WIDTH), false);
+    for (int i = 0; i < 5; i++)
+        add_column(p, cpu[i], WIDTH, false);
+    for (int i = 0; i < 4 && a->has_device_time; i++)
+        add_column(p, device[i], WIDTH, false);
+    if (a->has_memory) {
+        add_column(p, "CPU Mem", WIDTH, false);
+        add_column(p, "Self CPU Mem", WIDTH, false);
+    }
+    if (a->has_memory && a->has_device_memory) {
+        add_column(p, "CUDA Mem", WIDTH, false);
+        add_column(p, "Self CUDA Mem", WIDTH, false);
+    }
+    add_column(p, "# of Calls", WIDTH, false);
+    if (p->shapes)
+        add_column(p, "Input Shapes", at_most(shapes + 4, SHAPES_MAX_WIDTH), false);
+    if (p->stacks)
+        add_column(p, "Source Location", source_width(a), true);
+}
+
+/* ---- rows ---- */
+
+/* At most so many characters of the text, whole ones. */
+static void cut_text(char *to, size_t size, const char *text, int most)
+{
+    size_t bytes = 0;
+    for (int n = 0; text[bytes] && n < most; n++)
+        for (bytes++; ((unsigned char)text[bytes] & 0xc0) == 0x80;)
+            bytes++;
+    snprintf(to, size, "%.*s", (int)bytes, text);
+}
+
+static int print_numbers(struct print *p, const struct weir_averages_row *row)
+{
+    const struct weir_averages *a = p->averages;
+    char cells[COLUMNS_MAX][64];
+    int n = 0;
+    put_share(cells[n++], 64, row->self_cpu_ns, a->self_cpu_ns);
+    put_time(cells[n++], 64, (double)row->self_cpu_ns);
+    put_share(cells[n++], 64, row->cpu_ns, a->self_cpu_ns);
+    put_time(cells[n++], 64, (double)row->cpu_ns);
+    put_time(cells[n++], 64, (double)row->cpu_ns / (double)row->count);
+    if (a->has_device_time) {
+        put_time(cells[n++], 64, (double)row->self_device_ns);
+        put_share(cells[n++], 64, row->self_device_ns, a->self_device_ns);
+        put_time(cells[n++], 64, (double)row->device_ns);
+        put_time(cells[n++], 64, (double)row->device_ns / (double)row->count);
+    }
+    if (a->has_memory) {
+        put_memory(cells[n++], 64, row->cpu_bytes);
+        put_memory(cells[n++], 64, row->self_cpu_bytes);
+    }
+    if (a->has_memory && a->has_device_memory) {
+        put_memory(cells[n++], 64, row->device_bytes);
+        put_memory(cells[n++], 64, row->self_device_bytes);
+    }
+    snprintf(cells[n++], 64, "%" PRIu64, row->count);
+    for (int i = 0; i < n; i++)
+        print_cell(p, 1 + i, cells[i]);
+    return 1 + n;
+}
+
+static void print_source(struct print *p, int column, const char *frame)
+{
+    int width = p->columns[column].width, n = characters(frame);
+    char text[2048];
+    if (n <= width) {
+        print_cell(p, column, frame);
+        return;
+    }
+    for (int skip = n - width + 3; skip > 0; skip--) /* the end says most */
+        for (frame++; ((unsigned char)*frame & 0xc0) == 0x80;)
+            frame++;
+    snprintf(text, sizeof text, "...%s", frame);
+    print_cell(p, column, text);
+}
+
+/* Further frames stand below, and an empty line ends them. */
+static void print_stack(struct print *p, int column, const char *stack)
+{
+    char frame[2048] = "";
+    frame_of(stack, 0, frame, sizeof frame);
+    print_source(p, column, frame);
+    fputc('\n', p->out);
+    for (int k = 1; k == 1 || *frame; k++) {
+        if (!frame_of(stack, k, frame, sizeof frame))
+            *frame = '\0';
+        for (int i = 0; i < column; i++)
+            print_cell(p, i, "");
+        print_source(p, column, frame);
+        fputc('\n', p->out);
+    }
+}
+
+static void print_row(struct print *p, const struct weir_averages_row *row)
+{
+    char text[512];
+    const char *name = weir_trace_text(p->averages->trace, row->name);
+    bool is_long = characters(name) >= NAME_MAX_WIDTH - 3;
+    cut_text(text, sizeof text - 4, name, is_long ? NAME_MAX_WIDTH - 3 : NAME_MAX_WIDTH);
+    if (is_long)
+        strcat(text, "...");
+    weir_text_printable(text);
+    print_cell(p, 0, text);
+    int column = print_numbers(p, row);
+    if (p->shapes) {
+        cut_text(text, sizeof text, shapes_of(p->averages, row), p->columns[column].width);
+        weir_text_printable(text);
+        print_cell(p, column++, text);
+    }
+    if (p->stacks)
+        print_stack(p, column, weir_trace_text(p->averages->trace, row->stack));
+    else
+        fputc('\n', p->out);
+}
+
+void weir_averages_print(FILE *out, const struct weir_averages *averages, const struct weir_averages_table *table)
+{
+    struct print p = {.out = out, .averages = averages};
+    char total[64];
+    size_t n;
+    struct place *rows = ordered(averages, table, &n);
+    if (!rows || averages->n_rows == 0) {
+        free(rows);
+        return;
+    }
+    plan_columns(&p);
+    if (table->header)
+        print_line(&p, table->header);
+    if (table->top_level)
+        print_line(&p, "This report only display top-level ops statistics");
+    print_rule(&p);
+    for (int i = 0; i < p.n; i++)
+        print_cell(&p, i, p.columns[i].title);
+    fputc('\n', out);
+    print_rule(&p);
+    for (size_t i = 0; i < n; i++)
+        print_row(&p, rows[i].row);
+    print_rule(&p);
+    put_time(total, sizeof total, (double)averages->self_cpu_ns);
+    fprintf(out, "Self CPU time total: %s\n", total);
+    put_time(total, sizeof total, (double)averages->self_device_ns);
+    if (averages->has_device_time)
+        fprintf(out, "Self CUDA time total: %s\n", total);
+    free(rows);
+}
+
+/* ---- JSON ---- */
+
+static void row_json(struct weir_json *json, const struct weir_averages *averages, const struct weir_averages_row *row)
+{
+    weir_json_object(json, NULL);
+    weir_json_text(json, "name", weir_trace_text(averages->trace, row->name));
+    weir_json_bool(json, "device", row->device);
+    weir_json_bool(json, "annotation", row->annotation);
+    weir_json_bool(json, "top_level", !row->nested);
+    if (averages->config.by_shape)
+        weir_json_text(json, "shapes", shapes_of(averages, row));
+    if (averages->config.by_stack)
+        weir_json_text(json, "stack", weir_trace_text(averages->trace, row->stack));
+    weir_json_uint(json, "count", row->count);
+    weir_json_int(json, "self_cpu_ns", row->self_cpu_ns);
+    weir_json_int(json, "cpu_ns", row->cpu_ns);
+    weir_json_int(json, "self_device_ns", row->self_device_ns);
+    weir_json_int(json, "device_ns", row->device_ns);
+    weir_json_int(json, "self_cpu_bytes", row->self_cpu_bytes);
+    weir_json_int(json, "cpu_bytes", row->cpu_bytes);
+    weir_json_int(json, "self_device_bytes", row->self_device_bytes);
+    weir_json_int(json, "device_bytes", row->device_bytes);
+    weir_json_end(json, '}');
+}
+
+void weir_averages_json(struct weir_json *json, const char *key, const struct weir_averages *averages,
+                        const struct weir_averages_table *table)
+{
+    size_t n;
+    struct place *rows = ordered(averages, table, &n);
+    weir_json_array(json, key);
+    for (size_t i = 0; i < n; i++)
+        row_json(json, averages, rows[i].row);
+    weir_json_end(json, ']');
+    free(rows);
+}

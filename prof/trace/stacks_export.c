@@ -1,0 +1,60 @@
+/* export_stacks: one line a stack, for flamegraph.pl. */
+#include "prof/trace/averages.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FRAMES_MAX = 256 };
+
+static const char translated[] = " ;\t\n";
+
+/* Innermost first in the trace, outermost first in the file. */
+static void print_reversed(FILE *out, const char *stack)
+{
+    const char *frames[FRAMES_MAX];
+    int n = 0;
+    for (const char *at = stack; at && *at && n < FRAMES_MAX; at = strchr(at, ';') ? strchr(at, ';') + 1 : NULL)
+        frames[n++] = at;
+    while (n-- > 0) {
+        size_t length = strcspn(frames[n], ";");
+        for (size_t i = 0; i < length; i++)
+            fputc(strchr(translated, frames[n][i]) ? '_' : frames[n][i], out);
+        if (n > 0)
+            fputc(';', out);
+    }
+}
+
+static void print_rows(FILE *out, const struct weir_averages *averages, bool device)
+{
+    for (size_t i = 0; i < averages->n_rows; i++) {
+        const struct weir_averages_row *row = &averages->rows[i];
+        int64_t us = (device ? row->self_device_ns : row->self_cpu_ns) / 1000;
+        if (!row->stack || us <= 0)
+            continue;
+        print_reversed(out, weir_trace_text(averages->trace, row->stack));
+        fprintf(out, " %" PRId64 "\n", us);
+    }
+}
+
+int weir_stacks_export(struct weir_trace *trace, const char *metric, const char *path, struct weir_err *err)
+{
+    bool device = strcmp(metric, "self_cuda_time_total") == 0;
+    if (!device && strcmp(metric, "self_cpu_time_total") != 0)
+        return weir_err_set(err, -EINVAL, "stacks are weighed by self_cpu_time_total or self_cuda_time_total, not %s",
+                            metric);
+    const struct weir_averages_config config = {.by_stack = FRAMES_MAX};
+    struct weir_averages *averages;
+    int rc = weir_averages_open(&averages, trace, &config);
+    if (rc < 0)
+        return weir_err_set(err, rc, "out of memory for the stacks");
+    FILE *out = fopen(path, "we");
+    if (out)
+        print_rows(out, averages, device);
+    weir_averages_close(&averages);
+    if (!out || ferror(out) || fclose(out) != 0)
+        return weir_err_set(err, -EIO, "%s: cannot be written: %s; give another file or free some space", path,
+                            strerror(errno));
+    return 0;
+}

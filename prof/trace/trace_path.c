@@ -1,0 +1,74 @@
+#include "prof/trace/trace_write.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Makes the folder and those above it. */
+static int make_folders(const char *folder)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    if (snprintf(path, sizeof path, "%s", folder) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    for (char *at = path + 1; *path && *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(path, 0777) != 0 && errno != EEXIST && stat(path, &st) != 0)
+            return -errno;
+        *at = '/';
+    }
+    if (mkdir(path, 0777) == 0)
+        return 0;
+    int rc = -errno;
+    if (stat(path, &st) != 0)
+        return rc;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+/* The plugin takes the name apart at dots and, across machines, at its last underscore. */
+static void clean(char *name)
+{
+    for (; *name; name++)
+        if (!isalnum((unsigned char)*name) && *name != '-' && *name != '_')
+            *name = '-';
+}
+
+static void own_name(char *name, size_t size)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    if (gethostname(host, sizeof host - 1) != 0 || !*host)
+        snprintf(host, sizeof host, "localhost");
+    snprintf(name, size, "%s_%ld", host, (long)getpid());
+}
+
+int weir_trace_path(char *path, size_t size, const char *folder, const char *worker, bool gzip, struct weir_err *err)
+{
+    char name[NAME_MAX + 1];
+    struct timespec now;
+    int rc = make_folders(folder);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: the folder for traces cannot be made: %s; name one that may be written",
+                            folder, strerror(-rc));
+    if (worker && *worker)
+        snprintf(name, sizeof name, "%s", worker);
+    else
+        own_name(name, sizeof name);
+    clean(name);
+    clock_gettime(CLOCK_REALTIME, &now);
+    int length = snprintf(path, size, "%s/%s.%" PRId64 ".pt.trace.json%s", folder, name,
+                          now.tv_sec * INT64_C(1000000000) + now.tv_nsec, gzip ? ".gz" : "");
+    if (length < 0 || (size_t)length >= size)
+        return weir_err_set(err, -ENAMETOOLONG,
+                            "%s: the name of a trace in it is too long; name a folder with a "
+                            "shorter path",
+                            folder);
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* The trace reader, the averages and the step split over any bytes, as a file. */
+#include "cli/report/trace_read.h"
+#include "prof/trace/averages.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void look(struct weir_trace *trace)
+{
+    static FILE *nowhere;
+    const struct weir_averages_config config = {.by_shape = true, .by_stack = 2};
+    const struct weir_averages_table table = {"self_cpu_time_total", -1, false, "title"};
+    struct weir_averages *averages;
+    struct weir_step *steps;
+    nowhere = nowhere ? nowhere : fopen("/dev/null", "w");
+    if (weir_averages_open(&averages, trace, &config) == 0) {
+        weir_averages_print(nowhere, averages, &table);
+        weir_averages_close(&averages);
+    }
+    weir_steps_split(trace, &steps);
+    free(steps);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char path[] = "/dev/shm/weir_fuzz_trace_XXXXXX";
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_trace *trace;
+    int fd = mkstemp(path);
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+        abort();
+    close(fd);
+    weir_trace_recognised(path);
+    if (weir_trace_read(&trace, path, &err) == 0)
+        look(trace);
+    else if (err.code >= 0 || !*err.text)
+        abort(); /* refused without a reason */
+    weir_trace_free(&trace);
+    unlink(path);
+    return 0;
+}

@@ -1,0 +1,384 @@
+/* The limits of control groups, what they leave and what they have held back, read from trees of files as they look
+ * under version 1, version 2 and in containers. */
+#include "base/cgroup.h"
+#include "base/cores.h"
+#include "base/memory.h"
+#include "prof/report/machine.h"
+
+#include <criterion/criterion.h>
+#include <ftw.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char root[64];
+
+static void make_root(void)
+{
+    strcpy(root, "/tmp/weir_cores_XXXXXX");
+    cr_assert(mkdtemp(root));
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st, (void)type, (void)ftw;
+    return remove(path);
+}
+
+static void remove_root(void)
+{
+    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Writes a file of the tree, making its folders. */
+static void put(const char *path, const char *text)
+{
+    char full[512];
+    snprintf(full, sizeof full, "%s%s", root, path);
+    for (char *slash = strchr(full + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(full, 0777);
+        *slash = '/';
+    }
+    FILE *f = fopen(full, "w");
+    cr_assert(f, "%s", full);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void put_v2(const char *group)
+{
+    char line[128];
+    snprintf(line, sizeof line, "0::%s\n", group);
+    put("/proc/self/cgroup", line);
+    put("/proc/self/mountinfo", "22 1 254:0 / / rw - ext4 /dev/vda rw\n"
+                                "30 22 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
+}
+
+static struct weir_cores read_cores(void)
+{
+    struct weir_cores cores;
+    weir_cores_read(&cores, root);
+    return cores;
+}
+
+TestSuite(cores, .init = make_root, .fini = remove_root);
+
+Test(cores, v2_smallest_of_the_parents)
+{
+    put_v2("/a.slice/b.scope");
+    put("/sys/fs/cgroup/a.slice/cpu.max", "50000 100000\n");
+    put("/sys/fs/cgroup/a.slice/b.scope/cpu.max", "300000 100000\n");
+    put("/sys/fs/cgroup/a.slice/memory.max", "max\n");
+    put("/sys/fs/cgroup/a.slice/b.scope/memory.max", "1073741824\n");
+    struct weir_cores cores = read_cores();
+    cr_assert_float_eq(cores.quota, 0.5, 1e-9);
+    cr_assert_str_eq(cores.quota_file, "/sys/fs/cgroup/a.slice/cpu.max");
+    cr_assert_eq(cores.usable, 1);
+    cr_assert_eq(cores.memory_limit_bytes, 1ull << 30);
+    cr_assert_str_eq(cores.memory_file, "/sys/fs/cgroup/a.slice/b.scope/memory.max");
+}
+
+Test(cores, v2_no_limit)
+{
+    put_v2("/a.slice");
+    put("/sys/fs/cgroup/a.slice/cpu.max", "max 100000\n");
+    put("/sys/fs/cgroup/a.slice/memory.max", "max\n");
+    struct weir_cores cores = read_cores();
+    cr_assert_eq(cores.quota, 0);
+    cr_assert_eq(cores.memory_limit_bytes, 0);
+    cr_assert_eq(cores.usable, cores.affinity);
+    cr_assert_str_empty(cores.quota_file);
+}
+
+Test(cores, v2_quota_is_rounded_up_and_never_above_the_affinity)
+{
+    put_v2("/");
+    put("/sys/fs/cgroup/cpu.max", "25000 100000\n");
+    cr_assert_eq(read_cores().usable, 1);
+    put("/sys/fs/cgroup/cpu.max", "99900000 100000\n");
+    struct weir_cores cores = read_cores();
+    cr_assert_float_eq(cores.quota, 999, 1e-9);
+    cr_assert_eq(cores.usable, cores.affinity);
+}
+
+static void put_v1(const char *group, const char *mount_root)
+{
+    char text[512];
+    snprintf(text, sizeof text, "5:memory:%s\n4:cpuset:/other\n2:cpu,cpuacct:%s\n0::/user\n", group, group);
+    put("/proc/self/cgroup", text);
+    snprintf(text, sizeof text,
+             "32 31 0:29 /other /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n"
+             "33 31 0:29 %s /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+             "34 31 0:32 %s /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+             mount_root, mount_root);
+    put("/proc/self/mountinfo", text);
+}
+
+Test(cores, v1_in_the_group)
+{
+    put_v1("/docker/abc", "/");
+    put("/sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us", "10000\n");
+    put("/sys/fs/cgroup/cpu/docker/abc/cpu.cfs_period_us", "20000\n");
+    put("/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "9223372036854771712\n");
+    put("/sys/fs/cgroup/memory/docker/memory.limit_in_bytes", "4096000\n");
+    struct weir_cores cores = read_cores();
+    cr_assert_float_eq(cores.quota, 0.5, 1e-9);
+    cr_assert_str_eq(cores.quota_file, "/sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us");
+    cr_assert_eq(cores.memory_limit_bytes, 4096000);
+}
+
+/* In a container the mount's root is the container's own group: its files lie at the mount itself. */
+Test(cores, v1_in_a_container)
+{
+    put_v1("/docker/abc", "/docker/abc");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "30000\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "2147483648\n");
+    struct weir_cores cores = read_cores();
+    cr_assert_float_eq(cores.quota, 0.3, 1e-9);
+    cr_assert_eq(cores.memory_limit_bytes, 2ull << 30);
+}
+
+Test(cores, v1_without_quota)
+{
+    put_v1("/", "/");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    cr_assert_eq(read_cores().quota, 0);
+}
+
+Test(cores, nothing_to_read)
+{
+    struct weir_cores cores = read_cores();
+    cr_assert_eq(cores.quota, 0);
+    cr_assert_eq(cores.memory_limit_bytes, 0);
+    cr_assert_geq(cores.usable, 1);
+}
+
+Test(cores, garbage_is_no_limit)
+{
+    put("/proc/self/cgroup", "::::\n0:\nx\n0::/g\n");
+    put("/proc/self/mountinfo", " - \n- cgroup2\n1 2 3 / /sys/fs/cgroup x - cgroup2 a b\n");
+    put("/sys/fs/cgroup/g/cpu.max", "many 0\n");
+    put("/sys/fs/cgroup/g/memory.max", "\n");
+    struct weir_cores cores = read_cores();
+    cr_assert_eq(cores.quota, 0);
+    cr_assert_eq(cores.memory_limit_bytes, 0);
+}
+
+Test(cores, affinity_counts)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    struct weir_cores cores = read_cores();
+    cr_assert_eq(cores.affinity, 1);
+    cr_assert_eq(cores.usable, 1);
+}
+
+/* ---- several processes ---- */
+
+static int part(int affinity, int cpuset, double quota, int processes, int together)
+{
+    struct weir_cores cores = {.online = 128, .affinity = affinity, .cpuset = cpuset, .quota = quota};
+    cores.usable = quota > 0 && quota < affinity ? (int)quota : affinity;
+    return weir_cores_part(&cores, processes, together);
+}
+
+Test(cores, cores_are_divided_once)
+{
+    cr_assert_eq(part(32, 32, 0, 1, 0), 32);
+    cr_assert_eq(part(32, 32, 0, 2, 32), 16, "torchrun: all ranks may run anywhere");
+    cr_assert_eq(part(32, 32, 0, 3, 0), 10, "the launcher is not known");
+    cr_assert_eq(part(32, 0, 0, 2, 0), 16, "nor is the cpuset");
+    cr_assert_eq(part(8, 64, 0, 8, 64), 8, "srun --cpu-bind=cores: each rank has its own");
+    cr_assert_eq(part(8, 64, 0, 8, 0), 8, "the same, by the cpuset");
+    cr_assert_eq(part(32, 32, 0, 2, 128), 16, "srun without binding: the step's cpuset, from a launcher outside");
+    cr_assert_eq(part(32, 64, 0, 4, 64), 16, "mpirun --bind-to package: two ranks share each");
+    cr_assert_eq(part(8, 64, 0, 2, 8), 4, "taskset -c 0-7 torchrun: the launcher has no more");
+    cr_assert_eq(part(64, 64, 8, 4, 64), 2, "a quota is for all of them");
+    cr_assert_eq(part(2, 2, 0, 8, 2), 1);
+}
+
+Test(cores, the_nearest_cpuset_counts)
+{
+    put_v2("/a.slice/b.scope");
+    cr_assert_eq(read_cores().cpuset, 0);
+    put("/sys/fs/cgroup/cpuset.cpus.effective", "0-63\n");
+    cr_assert_eq(read_cores().cpuset, 64, "b.scope has no cpuset of its own");
+    put("/sys/fs/cgroup/a.slice/cpuset.cpus.effective", "0-3,8,16-17\n");
+    cr_assert_eq(read_cores().cpuset, 7);
+    put("/sys/fs/cgroup/a.slice/b.scope/cpuset.cpus.effective", "all\n");
+    cr_assert_eq(read_cores().cpuset, 7);
+}
+
+Test(cores, another_process_may_run_on)
+{
+    cr_assert_eq(weir_cores_affinity(getpid()), weir_cores_affinity(0));
+    cr_assert_eq(weir_cores_affinity(1 << 30), 0);
+}
+
+/* ---- memory that is left ---- */
+
+Test(cores, v2_memory_left_is_the_least_of_the_parents)
+{
+    put_v2("/a.slice/b.scope");
+    put("/proc/meminfo", "MemTotal:  8000 kB\nMemAvailable:    6000 kB\n");
+    put("/sys/fs/cgroup/a.slice/memory.max", "3000000\n");
+    put("/sys/fs/cgroup/a.slice/memory.current", "2500000\n");
+    put("/sys/fs/cgroup/a.slice/memory.stat", "anon 1500000\nfile 1000000\ninactive_file 300000\nactive_file 200000\n");
+    put("/sys/fs/cgroup/a.slice/b.scope/memory.max", "max\n");
+    put("/sys/fs/cgroup/a.slice/b.scope/memory.current", "1000000\n");
+    cr_assert_eq(weir_cgroup_memory_left(root), 1000000);
+    put("/sys/fs/cgroup/a.slice/b.scope/memory.high", "1400000\n");
+    cr_assert_eq(weir_cgroup_memory_left(root), 400000, "above memory.high the kernel slows the process down");
+    cr_assert_eq(weir_memory_available_in(root), 400000);
+    cr_assert_eq(read_cores().memory_limit_bytes, 1400000);
+    put("/proc/meminfo", "MemAvailable: 300 kB\n");
+    cr_assert_eq(weir_memory_available_in(root), 300 << 10, "the machine has less");
+}
+
+Test(cores, v1_memory_left_counts_children)
+{
+    put_v1("/docker/abc", "/docker/abc");
+    put("/proc/meminfo", "MemAvailable: 24000000 kB\n");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "125829120\n");
+    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "120000000\n");
+    put("/sys/fs/cgroup/memory/memory.stat", "inactive_file 1\nactive_file 2\n"
+                                             "total_inactive_file 50000000\ntotal_active_file 10000000\n");
+    cr_assert_eq(weir_memory_available_in(root), 125829120 - 60000000);
+}
+
+Test(cores, memory_that_is_used_up_is_not_unknown)
+{
+    put_v2("/");
+    put("/sys/fs/cgroup/memory.max", "4096\n");
+    put("/sys/fs/cgroup/memory.current", "8192\n");
+    cr_assert_eq(weir_cgroup_memory_left(root), 0);
+    cr_assert_eq(weir_memory_available_in(root), 1);
+}
+
+Test(cores, no_memory_limit_leaves_the_machines)
+{
+    cr_assert_eq(weir_memory_available_in(root), 0, "neither is known");
+    put_v1("/", "/");
+    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1000\n");
+    put("/proc/meminfo", "MemAvailable: 5 kB\n");
+    cr_assert_eq(weir_cgroup_memory_left(root), UINT64_MAX);
+    cr_assert_eq(weir_memory_available_in(root), 5 << 10);
+}
+
+/* ---- throttling ---- */
+
+static struct weir_throttling throttling(void)
+{
+    struct weir_throttling read;
+    weir_throttling_read(&read, root);
+    return read;
+}
+
+Test(cores, v2_throttling_of_the_parents_too)
+{
+    put_v2("/a.slice/b.scope");
+    put("/sys/fs/cgroup/cpu.stat", "usage_usec 5\nuser_usec 3\nsystem_usec 2\n"); /* the root has no quota */
+    put("/sys/fs/cgroup/a.slice/cpu.stat", "usage_usec 5\nnr_periods 10\nnr_throttled 4\nthrottled_usec 2500\n");
+    put("/sys/fs/cgroup/a.slice/b.scope/cpu.stat", "nr_periods 5\nnr_throttled 1\nthrottled_usec 10\nnr_bursts 7\n");
+    struct weir_throttling read = throttling();
+    cr_assert(read.known);
+    cr_assert_eq(read.periods, 15);
+    cr_assert_eq(read.throttled, 5);
+    cr_assert_eq(read.throttled_ns, 2510000);
+}
+
+Test(cores, v1_throttling)
+{
+    put_v1("/docker/abc", "/docker/abc");
+    put("/sys/fs/cgroup/cpu/cpu.stat", "nr_periods 8\nnr_throttled 3\nthrottled_time 1234567\n");
+    struct weir_throttling read = throttling();
+    cr_assert(read.known);
+    cr_assert_eq(read.throttled, 3);
+    cr_assert_eq(read.throttled_ns, 1234567);
+}
+
+Test(cores, without_cpu_stat_throttling_is_not_known)
+{
+    cr_assert_not(throttling().known);
+    put_v2("/g");
+    put("/sys/fs/cgroup/g/cpu.stat", "usage_usec 5\n");
+    cr_assert_not(throttling().known);
+}
+
+/* ---- what others did meanwhile ---- */
+
+Test(cores, others_use_what_this_process_does_not)
+{
+    struct weir_machine_now then, now;
+    struct weir_report_machine machine;
+    put_v2("/g");
+    put("/proc/loadavg", "3.25 2.00 1.00 1/100 12345\n");
+    put("/sys/fs/cgroup/g/cpu.max", "150000 100000\n");
+    put("/sys/fs/cgroup/g/cpu.stat", "nr_periods 10\nnr_throttled 4\nthrottled_usec 1000\n");
+    put("/proc/stat", "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 100 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 50 50 0 0 5 0 0\nintr 1\n");
+    weir_machine_begin(&machine, 1, root);
+    cr_assert_float_eq(machine.load_average, 3.25, 1e-9);
+    cr_assert_float_eq(machine.quota_cores, 1.5, 1e-9);
+    weir_machine_read(&then, root);
+    cr_assert(then.cpus);
+    put("/sys/fs/cgroup/g/cpu.stat", "nr_periods 30\nnr_throttled 9\nthrottled_usec 2501000\n");
+    put("/proc/stat", "cpu0 400 10 20 0 0 30 40 0 0 0\ncpu1 100 0 0 50 50 0 0 55 0 0\n");
+    weir_machine_read(&now, root);
+    now.at_ns = then.at_ns + UINT64_C(4000000000);
+    now.own_ns = then.own_ns + UINT64_C(1000000000);
+    weir_machine_between(&machine, &then, &now);
+    long tick = sysconf(_SC_CLK_TCK);
+    cr_assert_float_eq(machine.others_cores, (500.0 / (double)tick - 1) / 4, 1e-6, "%g", machine.others_cores);
+    cr_assert_float_eq(machine.steal_cores, 50.0 / (double)tick / 4, 1e-6);
+    cr_assert(machine.throttling);
+    cr_assert_eq(machine.periods, 20);
+    cr_assert_eq(machine.throttled, 5);
+    cr_assert_float_eq(machine.throttled_s, 2.5, 1e-9);
+    now.own_ns = then.own_ns + UINT64_C(100000000000); /* clocks of other steps: never less than nothing */
+    weir_machine_between(&machine, &then, &now);
+    cr_assert_eq(machine.others_cores, 0);
+}
+
+Test(cores, a_machine_that_says_nothing)
+{
+    struct weir_machine_now then, now;
+    struct weir_report_machine machine;
+    weir_machine_begin(&machine, 1, root);
+    weir_machine_read(&then, root);
+    weir_machine_read(&now, root);
+    weir_machine_between(&machine, &then, &now);
+    cr_assert(machine.used && !machine.throttling && machine.cores >= 1);
+    cr_assert(machine.others_cores < 0 && machine.steal_cores < 0 && machine.load_average < 0);
+}
+
+/* A process that is not waited for by this one: until it ends its time is in /proc, then in the sum. */
+Test(cores, a_helpers_time_is_this_processs)
+{
+    struct weir_machine_now before, during, after;
+    weir_machine_read(&before, "");
+    pid_t pid = fork();
+    if (pid == 0)
+        for (;;)
+            continue;
+    weir_helper_begins(pid);
+    do
+        weir_machine_read(&during, "");
+    while (during.own_ns < before.own_ns + 50000000);
+    kill(pid, SIGSTOP);
+    weir_helper_ends(pid);
+    weir_machine_read(&after, "");
+    cr_assert_geq(after.own_ns, during.own_ns);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}

@@ -1,0 +1,397 @@
+/* CPU time by zones: against what the thread's CPU clock says, with others on the same core. */
+#include "prof/record/recorder.h"
+#include "prof/report/report.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct weir_recorder *recorder;
+
+static void open_recorder(void)
+{
+    cr_assert_eq(weir_recorder_open(&recorder), 0);
+}
+
+static void close_recorder(void)
+{
+    weir_thread_detach();
+    weir_recorder_close(&recorder);
+}
+
+TestSuite(cpu_time, .init = open_recorder, .fini = close_recorder);
+
+static struct weir_snapshot *take(void)
+{
+    struct weir_snapshot *snapshot;
+    cr_assert_eq(weir_snapshot_take(recorder, &snapshot), 0);
+    return snapshot;
+}
+
+/* False where the kernel or a container keeps context switches to itself: there is nothing to test then. */
+static bool attach(void)
+{
+    cr_assert_eq(weir_thread_attach(recorder, "tester", WEIR_ROLE_WORKER), 0);
+    struct weir_snapshot *s = take();
+    int why = s->switches_error;
+    weir_snapshot_free(&s);
+    if (why)
+        fprintf(stderr, "context switches are not to be had here (%s): CPU time is sampled\n", strerror(-why));
+    return why == 0;
+}
+
+static uint64_t cpu_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* However long it takes on a busy core. */
+static void burn(uint64_t ns)
+{
+    for (uint64_t end = cpu_ns() + ns; cpu_ns() < end;)
+        continue;
+}
+
+static void nap_us(long us)
+{
+    nanosleep(&(struct timespec){0, us * 1000}, NULL);
+}
+
+/* ---- neighbours ---- */
+
+enum { NEIGHBOURS = 3 };
+static atomic_bool neighbours_stop;
+static pthread_t neighbours[NEIGHBOURS];
+
+static void on_one_core(void)
+{
+    cpu_set_t mine, one;
+    cr_assert_eq(sched_getaffinity(0, sizeof mine, &mine), 0);
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &mine))
+            CPU_SET(i, &one);
+    cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+static void *neighbour(void *unused)
+{
+    while (!atomic_load(&neighbours_stop))
+        continue;
+    return unused;
+}
+
+/* On the one core that this thread is on, too. */
+static void neighbours_begin(void)
+{
+    on_one_core();
+    for (int i = 0; i < NEIGHBOURS; i++)
+        cr_assert_eq(pthread_create(&neighbours[i], NULL, neighbour, NULL), 0);
+}
+
+static void neighbours_end(void)
+{
+    atomic_store(&neighbours_stop, true);
+    for (int i = 0; i < NEIGHBOURS; i++)
+        pthread_join(neighbours[i], NULL);
+}
+
+/* ---- sums ---- */
+
+static void expect_near(double is, double should, double within, const char *what)
+{
+    cr_assert(fabs(is / should - 1) < within, "%s: %g ms, the CPU clock says %g ms", what, is / 1e6, should / 1e6);
+}
+
+Test(cpu_time, stages_add_up_to_the_cpu_clock_beside_neighbours)
+{
+    enum { CALLS = 30 };
+    if (!attach())
+        return;
+    uint64_t decode_ns = 0, inside_ns = 0, around_ns = 0, at;
+    neighbours_begin();
+    for (int i = 0; i < CALLS; i++) {
+        WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
+        {
+            WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
+            nap_us(200);
+        }
+        WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
+        at = cpu_ns();
+        burn(700000);
+        around_ns += cpu_ns() - at;
+        {
+            WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+            at = cpu_ns();
+            burn(1500000);
+            decode_ns += cpu_ns() - at;
+            WEIR_ZONE(WEIR_STAGE_INFLATE);
+            at = cpu_ns();
+            burn(1000000);
+            nap_us(100);
+            burn(300000);
+            inside_ns += cpu_ns() - at;
+        }
+    }
+    neighbours_end();
+    struct weir_snapshot *s = take();
+    const struct weir_thread_stats *t = &s->threads[0];
+    cr_assert(t->cpu_known);
+    expect_near((double)(t->work_cpu_ns + t->wait_cpu_ns + t->other_cpu_ns), (double)t->cpu_ns, 0.05, "the sum");
+    expect_near(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]), (double)decode_ns, 0.10, "decoding");
+    expect_near(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_INFLATE]), (double)inside_ns, 0.10, "unpacking");
+    expect_near(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_ONE_CAMERA]), (double)around_ns, 0.10, "around them");
+    /* Three neighbours on the core: it was in the way of the decoder, and never of a nap alone. */
+    const struct weir_stage_stats *decode = &s->stages[WEIR_STAGE_IMAGE_DECODE];
+    cr_assert_gt(decode->self_ns, decode_ns * 3 / 2);
+    cr_assert_gt(decode->preempted_ns, (decode->self_ns - decode_ns) / 2, "ready to run, and others had the core");
+    cr_assert_lt(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_WAIT_WORK]),
+                 (double)s->stages[WEIR_STAGE_WAIT_WORK].self_ns / 2);
+    weir_snapshot_free(&s);
+}
+
+Test(cpu_time, carved_time_has_its_part)
+{
+    if (!attach())
+        return;
+    neighbours_begin();
+    for (int i = 0; i < 30; i++) {
+        WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+        uint64_t start = weir_clock_ticks();
+        burn(1000000);
+        weir_zone_carve(WEIR_STAGE_TO_TENSOR, weir_clock_ticks() - start);
+        burn(1000000);
+    }
+    neighbours_end();
+    struct weir_snapshot *s = take();
+    double decode = weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]);
+    double convert = weir_stage_cpu_ns(&s->stages[WEIR_STAGE_TO_TENSOR]);
+    expect_near(decode + convert, (double)s->threads[0].cpu_ns, 0.05, "the sum");
+    cr_assert(convert > 0 && decode > 0);
+    weir_snapshot_free(&s);
+}
+
+/* What the kernel says of a thread that had the core for a part of the time only. */
+Test(cpu_time, waiting_for_a_core_is_known)
+{
+    attach();
+    neighbours_begin();
+    burn(30000000);
+    nap_us(20000);
+    neighbours_end();
+    struct weir_snapshot *s = take();
+    struct weir_report *report = calloc(1, sizeof *report);
+    cr_assert_eq(weir_report_from_snapshot(report, s), 0);
+    const struct weir_report_worker *w = &report->workers[0];
+    if (s->threads[0].delay_known) {
+        double sum_s = w->cpu_s + w->throttled_s + w->core_wait_s + w->blocked_s;
+        cr_assert(fabs(sum_s / w->wall_s - 1) < 0.05, "%g of %g s", sum_s, w->wall_s);
+        cr_assert_gt(w->core_wait_s + w->throttled_s, w->cpu_s / 2, "three neighbours on its core");
+        cr_assert_geq(w->blocked_s, 0.015);
+    } else {
+        fprintf(stderr, "/proc/self/task/*/schedstat is not there: nobody knows who waited for a core\n");
+        cr_assert(w->core_wait_s == -1 && w->blocked_s == -1);
+    }
+    weir_report_free(report);
+    free(report);
+    weir_snapshot_free(&s);
+}
+
+/* A window: what was before it is taken off. */
+Test(cpu_time, of_a_window)
+{
+    if (!attach())
+        return;
+    for (int i = 0; i < 2; i++) {
+        WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+        burn(20000000);
+    }
+    struct weir_snapshot *then = take();
+    uint64_t before_ns = cpu_ns();
+    {
+        WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+        burn(10000000);
+        nap_us(2000);
+    }
+    uint64_t spent_ns = cpu_ns() - before_ns;
+    struct weir_snapshot *now = take(), *window;
+    cr_assert_eq(weir_snapshot_diff(now, then, &window), 0);
+    expect_near(weir_stage_cpu_ns(&window->stages[WEIR_STAGE_IMAGE_DECODE]), (double)spent_ns, 0.10, "the window");
+    expect_near((double)window->threads[0].work_cpu_ns, (double)spent_ns, 0.10, "the thread's work");
+    weir_snapshot_free(&then);
+    weir_snapshot_free(&now);
+    weir_snapshot_free(&window);
+}
+
+/* More context switches in one zone than the ring has room for. */
+Test(cpu_time, lost_records_are_made_up_for)
+{
+    if (!attach())
+        return;
+    for (int round = 0; round < 3; round++) {
+        struct weir_snapshot *then = take(), *now, *window;
+        uint64_t at = cpu_ns();
+        {
+            WEIR_ZONE(WEIR_STAGE_READ_BYTES);
+            for (int i = 0; i < 400; i++)
+                nap_us(20);
+            burn(2000000);
+        }
+        uint64_t spent_ns = cpu_ns() - at;
+        now = take();
+        cr_assert_eq(weir_snapshot_diff(now, then, &window), 0);
+        const struct weir_stage_stats *read = &window->stages[WEIR_STAGE_READ_BYTES];
+        double off = fabs(weir_stage_cpu_ns(read) - (double)spent_ns);
+        cr_assert_lt(off, 0.05 * (double)read->self_ns, "%g ms of %g ms", off / 1e6, (double)read->self_ns / 1e6);
+        weir_snapshot_free(&then);
+        weir_snapshot_free(&now);
+        weir_snapshot_free(&window);
+    }
+}
+
+/* ---- who looks while a thread waits ---- */
+
+static int wait_pipe[2];
+
+static void *wait_long(void *unused)
+{
+    char byte;
+    weir_thread_attach(recorder, "waits", WEIR_ROLE_WORKER);
+    weir_zone_begin(WEIR_STAGE_WAIT_SLOT);
+    cr_assert_eq(read(wait_pipe[0], &byte, 1), 1);
+    weir_zone_end();
+    weir_thread_detach();
+    return unused;
+}
+
+Test(cpu_time, a_wait_that_has_not_ended_takes_none)
+{
+    pthread_t thread;
+    if (!attach())
+        return;
+    weir_thread_detach();
+    cr_assert_eq(pipe(wait_pipe), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, wait_long, NULL), 0);
+    struct weir_thread_stats t = {0};
+    while (t.wait_ns < 50000000) {
+        struct weir_snapshot *s = take();
+        t = s->threads[s->n_threads - 1];
+        weir_snapshot_free(&s);
+        nap_us(5000);
+    }
+    cr_assert_eq(write(wait_pipe[1], "x", 1), 1);
+    pthread_join(thread, NULL);
+    cr_assert_lt(t.wait_cpu_ns, t.wait_ns / 4, "%g of %g ms", (double)t.wait_cpu_ns / 1e6, (double)t.wait_ns / 1e6);
+}
+
+/* ---- where it is not allowed ---- */
+
+static void attach_sampled(void)
+{
+    struct rlimit files, none;
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+    none = (struct rlimit){0, files.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    cr_assert_eq(weir_thread_attach(recorder, "tester", WEIR_ROLE_WORKER), 0);
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+}
+
+Test(cpu_time, is_sampled_where_the_kernel_says_no)
+{
+    enum { CALLS = 16 * 34 };
+    attach_sampled();
+    uint64_t at = cpu_ns(), few_ns = 0;
+    neighbours_begin();
+    struct weir_snapshot *s;
+    for (int i = 0; i < CALLS; i++) {
+        WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+        burn(250000);
+        if (i == 16 * 20)
+            few_ns = cpu_ns();
+        if (i != 16 * 20)
+            continue;
+        s = take();
+        cr_assert(s->stages[WEIR_STAGE_IMAGE_DECODE].sampled > 10 && s->stages[WEIR_STAGE_IMAGE_DECODE].sampled < 30);
+        cr_assert_eq(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]), -1, "too few readings");
+        weir_snapshot_free(&s);
+    }
+    uint64_t spent_ns = cpu_ns() - at;
+    neighbours_end();
+    s = take();
+    cr_assert_gt(few_ns, 0);
+    cr_assert_eq(s->switches_error, -EMFILE);
+    cr_assert_not(s->threads[0].cpu_known);
+    cr_assert_geq(s->stages[WEIR_STAGE_IMAGE_DECODE].sampled, 30);
+    expect_near(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]), (double)spent_ns, 0.15, "decoding");
+    weir_snapshot_free(&s);
+}
+
+/* ---- what is given back ---- */
+
+static int mappings(void)
+{
+    char line[512];
+    int n = 0;
+    FILE *f = fopen("/proc/self/maps", "re");
+    cr_assert_not_null(f);
+    while (fgets(line, sizeof line, f))
+        n += strstr(line, "perf_event") != NULL;
+    fclose(f);
+    return n;
+}
+
+static int files_open(void)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    cr_assert_not_null(dir);
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+Test(cpu_time, a_thread_that_ends_gives_its_ring_back)
+{
+    int files = files_open(), maps = mappings();
+    bool exact = attach();
+    cr_assert_eq(files_open(), files, "none stays open");
+    cr_assert_eq(mappings(), maps + exact);
+    weir_thread_detach();
+    cr_assert_eq(mappings(), maps);
+}
+
+/* The ring is not there in the child. */
+Test(cpu_time, a_child_may_go_on_with_zones)
+{
+    attach();
+    weir_zone_begin(WEIR_STAGE_COLLATE);
+    pid_t child = fork();
+    cr_assert_geq(child, 0);
+    if (child == 0) {
+        nap_us(1000);
+        weir_zone_end();
+        weir_zone_begin(WEIR_STAGE_COLLATE);
+        nap_us(1000);
+        weir_zone_end();
+        weir_thread_detach();
+        _exit(0);
+    }
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned)status);
+    weir_zone_end();
+}

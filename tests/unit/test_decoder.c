@@ -1,0 +1,389 @@
+/* Decoders: every output format against a plain reference, and every kind of bad bytes refused with its reason. */
+#include "decoders/decoder.h"
+#include "tests/fixtures/h5_fixture.h"
+#include "tests/fixtures/loader_fixture.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FORMATS = 8, CANARY = 64 };
+
+static struct weir_pixel_format format_of(int i)
+{
+    return (struct weir_pixel_format){.color = (enum weir_color)(i & 1),
+                                      .dtype = (enum weir_dtype)(i >> 1 & 1),
+                                      .layout = (enum weir_image_layout)(i >> 2 & 1)};
+}
+
+static struct weir_decoder *open_decoder(const char *engine, struct weir_pixel_format format, int width_max)
+{
+    struct weir_decoder *decoder;
+    struct weir_err err = WEIR_ERR_NONE;
+    cr_assert_eq(weir_decoder_open(&decoder, engine, &format, width_max, &err), 0, "%s", err.text);
+    return decoder;
+}
+
+/* The image that a format asks for, from interleaved RGB. */
+static uint8_t *reference(const uint8_t *rgb, int width, int height, struct weir_pixel_format format)
+{
+    size_t n = (size_t)width * (size_t)height;
+    uint8_t *image = malloc(weir_image_bytes(&format, width, height));
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < 3; c++) {
+            uint8_t value = rgb[3 * i + (format.color == WEIR_COLOR_BGR ? 2 - c : c)];
+            size_t at = format.layout == WEIR_LAYOUT_NCHW ? c * n + i : 3 * i + c;
+            if (format.dtype == WEIR_DTYPE_F32)
+                ((float *)(void *)image)[at] = (float)value / 255.0f;
+            else
+                image[at] = value;
+        }
+    return image;
+}
+
+/* Decodes into a buffer with a canary behind it. */
+static int decode(struct weir_decoder *decoder, struct weir_frame frame, struct weir_pixel_format format,
+                  uint8_t **image)
+{
+    size_t bytes = weir_image_bytes(&format, frame.width, frame.height);
+    *image = malloc(bytes + CANARY);
+    memset(*image, 0xA5, bytes + CANARY);
+    int rc = weir_decode(decoder, &frame, *image);
+    for (int i = 0; i < CANARY; i++)
+        cr_assert_eq((*image)[bytes + (size_t)i], 0xA5, "wrote past the image");
+    return rc;
+}
+
+static void check_all_formats(enum weir_codec codec, const uint8_t *bytes, size_t length, const uint8_t *rgb, int width,
+                              int height, const char *about)
+{
+    for (int f = 0; f < FORMATS; f++) {
+        struct weir_pixel_format format = format_of(f);
+        struct weir_decoder *decoder = open_decoder("turbo", format, width);
+        uint8_t *image, *want = reference(rgb, width, height, format);
+        for (int again = 0; again < 2; again++) {
+            int rc = decode(decoder, (struct weir_frame){codec, bytes, length, width, height, NULL}, format, &image);
+            cr_assert_eq(rc, 0, "%s, format %d: %s", about, f, weir_decoder_reason(decoder));
+            cr_assert_eq(memcmp(image, want, weir_image_bytes(&format, width, height)), 0, "%s, format %d", about, f);
+            free(image);
+        }
+        free(want);
+        weir_decoder_close(&decoder);
+        cr_assert_null(decoder);
+    }
+}
+
+static const struct {
+    int width, height;
+} sizes[] = {{1, 1}, {3, 2}, {16, 16}, {17, 15}, {64, 48}, {31, 33}, {250, 97}};
+
+Test(decoder, jpegs_of_every_kind_in_every_format)
+{
+    static const enum h5fx_jpeg kinds[] = {H5FX_JPEG_420,     H5FX_JPEG_444,         H5FX_JPEG_422,
+                                           H5FX_JPEG_GRAY,    H5FX_JPEG_PROGRESSIVE, H5FX_JPEG_ARITHMETIC,
+                                           H5FX_JPEG_RESTART, H5FX_JPEG_CMYK,        H5FX_JPEG_YCCK};
+    char about[64];
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+            int width, height;
+            size_t length;
+            uint8_t *bytes = h5fx_jpeg(kinds[k], sizes[s].width, sizes[s].height, (int)s, &length);
+            uint8_t *rgb = h5fx_pixels(bytes, length, false, &width, &height);
+            cr_assert_not_null(rgb);
+            snprintf(about, sizeof about, "kind %d, %dx%d", kinds[k], width, height);
+            check_all_formats(WEIR_CODEC_JPEG, bytes, length, rgb, width, height, about);
+            free(rgb);
+            free(bytes);
+        }
+}
+
+/* BGR out of the library is RGB swapped: not another conversion. */
+Test(decoder, bgr_is_rgb_swapped)
+{
+    int width, height;
+    size_t length;
+    uint8_t *bytes = h5fx_jpeg(H5FX_JPEG_420, 40, 30, 1, &length);
+    uint8_t *rgb = h5fx_pixels(bytes, length, false, &width, &height);
+    uint8_t *bgr = h5fx_pixels(bytes, length, true, &width, &height);
+    for (int i = 0; i < 40 * 30; i++)
+        for (int c = 0; c < 3; c++)
+            cr_assert_eq(rgb[3 * i + c], bgr[3 * i + 2 - c]);
+    free(rgb);
+    free(bgr);
+    free(bytes);
+}
+
+Test(decoder, raw_frames_in_every_format)
+{
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        size_t length = (size_t)sizes[s].width * (size_t)sizes[s].height * 3;
+        uint8_t *rgb = malloc(length);
+        for (size_t i = 0; i < length; i++)
+            rgb[i] = (uint8_t)(i * 7 + i / 256);
+        check_all_formats(WEIR_CODEC_RAW, rgb, length, rgb, sizes[s].width, sizes[s].height, "raw");
+        free(rgb);
+    }
+}
+
+/* All 256 values, in both layouts. */
+Test(decoder, floats_are_value_over_255_exactly)
+{
+    uint8_t rgb[768];
+    for (int i = 0; i < 768; i++)
+        rgb[i] = (uint8_t)(i / 3);
+    for (int layout = 0; layout < 2; layout++) {
+        struct weir_pixel_format format = {
+            .color = WEIR_COLOR_RGB, .dtype = WEIR_DTYPE_F32, .layout = (enum weir_image_layout)layout};
+        struct weir_decoder *decoder = open_decoder("turbo", format, 256);
+        float image[768];
+        struct weir_frame frame = {WEIR_CODEC_RAW, rgb, sizeof rgb, 256, 1, NULL};
+        cr_assert_eq(weir_decode(decoder, &frame, image), 0);
+        for (int v = 0; v < 256; v++)
+            for (int c = 0; c < 3; c++) {
+                volatile float exact = (float)v;
+                exact /= 255.0f;
+                cr_assert_eq(image[layout ? c * 256 + v : 3 * v + c], exact, "%d", v);
+            }
+        cr_assert_eq(image[0], 0.0f);
+        cr_assert_eq(image[767], 1.0f);
+        weir_decoder_close(&decoder);
+    }
+}
+
+Test(decoder, raw_frames_may_be_read_into_place_only_when_nothing_is_left_to_do)
+{
+    for (int f = 0; f < FORMATS; f++) {
+        struct weir_pixel_format format = format_of(f);
+        struct weir_decoder *decoder = open_decoder("turbo", format, 8);
+        bool plain =
+            format.color == WEIR_COLOR_RGB && format.dtype == WEIR_DTYPE_U8 && format.layout == WEIR_LAYOUT_NHWC;
+        cr_assert_eq(weir_decoder_is_direct(decoder, WEIR_CODEC_RAW), plain);
+        uint8_t image[8 * 2 * 3];
+        for (int i = 0; i < 48; i++)
+            image[i] = (uint8_t)i;
+        struct weir_frame frame = {WEIR_CODEC_RAW, image, sizeof image, 8, 2, NULL};
+        if (plain)
+            cr_assert_eq(weir_decode(decoder, &frame, image), 0);
+        for (int i = 0; i < 48; i++)
+            cr_assert_eq(image[i], i);
+        weir_decoder_close(&decoder);
+    }
+}
+
+/* ---- bad bytes ---- */
+
+static void refused(const uint8_t *bytes, size_t length, int width, int height, const char *reason, const char *about)
+{
+    for (int f = 0; f < FORMATS; f++) {
+        struct weir_pixel_format format = format_of(f);
+        struct weir_decoder *decoder = open_decoder("turbo", format, width);
+        uint8_t *copy = malloc(length ? length : 1), *image; /* of its own size: reads beyond are seen */
+        memcpy(copy, bytes, length);
+        int rc =
+            decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, copy, length, width, height, NULL}, format, &image);
+        cr_assert_eq(rc, -EBADMSG, "%s is taken", about);
+        cr_assert_neq(strlen(weir_decoder_reason(decoder)), 0, "%s", about);
+        if (reason)
+            cr_assert_not_null(strstr(weir_decoder_reason(decoder), reason), "%s: %s", about,
+                               weir_decoder_reason(decoder));
+        free(image);
+        /* and it goes on with good ones */
+        size_t good_length;
+        uint8_t *good = h5fx_jpeg(H5FX_JPEG_420, width, height, 5, &good_length);
+        rc = decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, good, good_length, width, height, NULL}, format,
+                    &image);
+        cr_assert_eq(rc, 0, "after %s: %s", about, weir_decoder_reason(decoder));
+        free(image);
+        free(good);
+        free(copy);
+        weir_decoder_close(&decoder);
+    }
+}
+
+Test(decoder, every_truncation_is_refused)
+{
+    size_t length;
+    uint8_t *bytes = h5fx_jpeg(H5FX_JPEG_420, 48, 32, 2, &length);
+    struct weir_pixel_format format = format_of(0);
+    struct weir_decoder *decoder = open_decoder("turbo", format, 48);
+    for (size_t n = 0; n < length; n++) {
+        uint8_t *copy = malloc(n ? n : 1), *image;
+        memcpy(copy, bytes, n);
+        int rc = decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, copy, n, 48, 32, NULL}, format, &image);
+        cr_assert_eq(rc, -EBADMSG, "%zu of %zu bytes are taken", n, length);
+        free(image);
+        free(copy);
+    }
+    weir_decoder_close(&decoder);
+    refused(bytes, length / 2, 48, 32, "Premature end", "half a JPEG");
+    refused(bytes, 0, 48, 32, "Empty input", "nothing");
+    free(bytes);
+}
+
+/* libjpeg paints grey and only warns. */
+Test(decoder, warnings_count_as_corrupt)
+{
+    for (int kind = H5FX_JPEG_420; kind < H5FX_JPEG_CMYK; kind++) {
+        size_t length;
+        uint8_t *bytes = h5fx_jpeg((enum h5fx_jpeg)kind, 320, 240, 3, &length);
+        memset(bytes + length * 6 / 10, 0, length * 3 / 10);
+        int width, height;
+        uint8_t *painted = h5fx_pixels(bytes, length, false, &width, &height);
+        cr_assert_not_null(painted, "the library goes on");
+        free(painted);
+        refused(bytes, length, 320, 240, "Corrupt JPEG data", "zeroed scan data");
+        free(bytes);
+    }
+}
+
+Test(decoder, what_is_no_jpeg_and_what_is_another)
+{
+    size_t length;
+    uint8_t garbage[500];
+    for (int i = 0; i < 500; i++)
+        garbage[i] = (uint8_t)(i * 37 + 11);
+    refused(garbage, sizeof garbage, 24, 16, "Not a JPEG file", "garbage");
+    refused((const uint8_t *)"\xff\xd8", 2, 24, 16, NULL, "a start and nothing else");
+    refused((const uint8_t *)"\xff\xd8\xff\xd9", 4, 24, 16, NULL, "a start and an end");
+    uint8_t *bytes = h5fx_jpeg(H5FX_JPEG_420, 32, 16, 1, &length);
+    refused(bytes, length, 24, 16, "the image is 32x16, the camera's first frame was 24x16", "another width");
+    refused(bytes, length, 32, 24, "the image is 32x16, the camera's first frame was 32x24", "another height");
+    free(bytes);
+    bytes = h5fx_jpeg(H5FX_JPEG_MANY_SCANS, 24, 16, 1, &length);
+    refused(bytes, length, 24, 16, "more than 500 progressive scans", "a thousand scans");
+    free(bytes);
+}
+
+Test(decoder, images_wider_than_planned_are_refused)
+{
+    struct weir_pixel_format format = format_of(2);
+    struct weir_decoder *decoder = open_decoder("turbo", format, 23);
+    size_t length;
+    uint8_t *image, *bytes = h5fx_jpeg(H5FX_JPEG_420, 24, 16, 1, &length);
+    cr_assert_eq(decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, bytes, length, 24, 16, NULL}, format, &image),
+                 -EBADMSG);
+    cr_assert_not_null(strstr(weir_decoder_reason(decoder), "23"), "%s", weir_decoder_reason(decoder));
+    free(image);
+    free(bytes);
+    uint8_t rgb[24 * 3] = {0};
+    cr_assert_eq(decode(decoder, (struct weir_frame){WEIR_CODEC_RAW, rgb, sizeof rgb, 24, 1, NULL}, format, &image),
+                 -EBADMSG);
+    free(image);
+    weir_decoder_close(&decoder);
+}
+
+Test(decoder, raw_frames_of_another_length_are_refused)
+{
+    struct weir_pixel_format format = format_of(0);
+    struct weir_decoder *decoder = open_decoder("turbo", format, 8);
+    uint8_t rgb[8 * 2 * 3 + 1] = {0}, *image;
+    for (size_t length = 0; length <= sizeof rgb; length++) {
+        int rc = decode(decoder, (struct weir_frame){WEIR_CODEC_RAW, rgb, length, 8, 2, NULL}, format, &image);
+        cr_assert_eq(rc, length == 48 ? 0 : -EBADMSG);
+        cr_assert(rc == 0 || strstr(weir_decoder_reason(decoder), "8x2"));
+        free(image);
+    }
+    weir_decoder_close(&decoder);
+}
+
+/* ---- looking ---- */
+
+Test(decoder, probing_tells_size_subsampling_and_process)
+{
+    static const struct {
+        enum h5fx_jpeg kind;
+        int components;
+        const char *subsampling, *process;
+    } rows[] = {{H5FX_JPEG_420, 3, "4:2:0", "baseline"},          {H5FX_JPEG_444, 3, "4:4:4", "baseline"},
+                {H5FX_JPEG_422, 3, "4:2:2", "baseline"},          {H5FX_JPEG_GRAY, 1, "gray", "baseline"},
+                {H5FX_JPEG_CMYK, 4, "other", "baseline"},         {H5FX_JPEG_PROGRESSIVE, 3, "4:2:0", "progressive"},
+                {H5FX_JPEG_ARITHMETIC, 3, "4:2:0", "arithmetic"}, {H5FX_JPEG_RESTART, 3, "4:2:0", "baseline"}};
+    struct weir_pixel_format format = format_of(0);
+    struct weir_decoder *decoder = open_decoder("turbo", format, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t length;
+        struct weir_image_info info;
+        uint8_t *bytes = h5fx_jpeg(rows[i].kind, 123, 45, 1, &length);
+        cr_assert_eq(weir_probe_image(decoder, WEIR_CODEC_JPEG, bytes, length, &info), 0, "%s",
+                     weir_decoder_reason(decoder));
+        cr_assert_eq(info.width, 123);
+        cr_assert_eq(info.height, 45);
+        cr_assert_eq(info.components, rows[i].components);
+        cr_assert_eq(info.bit_depth, 8);
+        cr_assert_str_eq(info.format, "jpeg");
+        cr_assert_str_eq(info.subsampling, rows[i].subsampling);
+        cr_assert_str_eq(info.process, rows[i].process);
+        cr_assert_eq(weir_probe_image(decoder, WEIR_CODEC_JPEG, bytes, 30, &info), -EBADMSG);
+        cr_assert_neq(strlen(weir_decoder_reason(decoder)), 0);
+        free(bytes);
+    }
+    weir_decoder_close(&decoder);
+}
+
+/* ---- engines and names ---- */
+
+Test(decoder, null_decodes_nothing)
+{
+    struct weir_pixel_format format = format_of(3);
+    struct weir_decoder *decoder = open_decoder("null", format, 24);
+    uint8_t *image;
+    cr_assert_eq(decode(decoder, (struct weir_frame){WEIR_CODEC_JPEG, NULL, 0, 24, 16, NULL}, format, &image), 0);
+    for (size_t i = 0; i < weir_image_bytes(&format, 24, 16); i++)
+        cr_assert_eq(image[i], 0xA5);
+    cr_assert_not(weir_decoder_is_direct(decoder, WEIR_CODEC_RAW));
+    free(image);
+    weir_decoder_close(&decoder);
+}
+
+Test(decoder, names)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_decoder *decoder;
+    struct weir_pixel_format format = format_of(0);
+    cr_assert_eq(weir_decoder_open(&decoder, "turbot", &format, 8, &err), -EINVAL);
+    cr_assert_null(decoder);
+    cr_assert_not_null(strstr(err.text, "turbo, nvjpeg, hybrid, null"), "%s", err.text);
+    cr_assert_eq(weir_decoder_check("raw", NULL), -EINVAL);
+    cr_assert_eq(weir_codec_from_name("raw"), WEIR_CODEC_RAW);
+    cr_assert_eq(weir_codec_from_name("jpeg"), WEIR_CODEC_JPEG);
+    cr_assert_eq(weir_codec_from_name("jpg"), -EINVAL);
+}
+
+/* ---- libjpeg-turbo's own images ---- */
+
+/* Its PPM comes from another IDCT: within 3 of 255. */
+Test(decoder, the_reference_image_of_the_library)
+{
+    size_t length, ppm_length;
+    uint8_t *bytes = fixture_test_image("testimages/testorig.jpg", &length),
+            *ppm = fixture_test_image("testimages/testorig.ppm", &ppm_length);
+    if (bytes && ppm) {
+        int width, height;
+        uint8_t *rgb = h5fx_pixels(bytes, length, false, &width, &height);
+        check_all_formats(WEIR_CODEC_JPEG, bytes, length, rgb, 227, 149, "testorig");
+        for (size_t i = 0, n = 227 * 149 * 3; i < n; i++)
+            cr_assert_leq(abs(rgb[i] - ppm[ppm_length - n + i]), 3);
+        free(rgb);
+    }
+    free(bytes);
+    free(ppm);
+}
+
+Test(decoder, arithmetic_is_read_and_12_bits_are_refused)
+{
+    size_t length;
+    int width, height;
+    uint8_t *bytes = fixture_test_image("testimages/testimgari.jpg", &length);
+    if (bytes) {
+        uint8_t *rgb = h5fx_pixels(bytes, length, false, &width, &height);
+        check_all_formats(WEIR_CODEC_JPEG, bytes, length, rgb, width, height, "testimgari");
+        free(rgb);
+    }
+    free(bytes);
+    bytes = fixture_test_image("testimages/monkey12.jpg", &length);
+    if (bytes)
+        refused(bytes, length, 149, 227, "precision", "12 bits");
+    free(bytes);
+}

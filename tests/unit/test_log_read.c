@@ -1,0 +1,937 @@
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/report/log_lines.h"
+#include "cli/report/log_plain.h"
+#include "cli/report/log_read.h"
+#include "cli/report/log_words.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RULE "============================================================\n"
+#define HEAD                                                                                                           \
+    RULE "⏱️  性能分析统计\n" RULE                                                                           \
+         "环节名称                                  | 总计:    XXXs | 调用:  XXX次 | 平均: XXXms\n"
+
+struct output {
+    int status;
+    char *out, *err;
+};
+
+static char *whole_file(const char *path)
+{
+    FILE *in = fopen(path, "rb");
+    char *text = calloc(1, 1 << 22);
+    cr_assert_not_null(in);
+    size_t n = fread(text, 1, (1 << 22) - 1, in);
+    text[n] = '\0';
+    fclose(in);
+    return text;
+}
+
+/* `weir report path option` in a process of its own. */
+static struct output report_file(const char *path, const char *option)
+{
+    char out[] = "/tmp/weir-out-XXXXXX", err[] = "/tmp/weir-err-XXXXXX";
+    int out_fd = mkstemp(out), err_fd = mkstemp(err), status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(out_fd, STDOUT_FILENO);
+        dup2(err_fd, STDERR_FILENO);
+        char *argv[] = {"report", (char *)(uintptr_t)path, (char *)(uintptr_t)option, NULL};
+        int code = weir_cmd_report.run(&weir_cmd_report, option ? 3 : 2, argv);
+        fflush(NULL);
+        _exit(code);
+    }
+    cr_assert_gt(child, 0);
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status), "crashed on %s", path);
+    struct output output = {WEXITSTATUS(status), whole_file(out), whole_file(err)};
+    close(out_fd);
+    close(err_fd);
+    unlink(out);
+    unlink(err);
+    return output;
+}
+
+static struct output report_bytes(const void *bytes, size_t size, const char *option)
+{
+    char path[] = "/tmp/weir-log-XXXXXX";
+    int fd = mkstemp(path);
+    cr_assert_eq(write(fd, bytes, size), (ssize_t)size);
+    close(fd);
+    struct output output = report_file(path, option);
+    unlink(path);
+    return output;
+}
+
+static struct output report_text(const char *text, const char *option)
+{
+    return report_bytes(text, strlen(text), option);
+}
+
+static void release(struct output output)
+{
+    free(output.out);
+    free(output.err);
+}
+
+/* --- JSON lines --------------------------------------------------------------------------------------------------- */
+
+static const struct weir_report_cache full_cache = {.budget_bytes = 1u << 30,
+                                                    .used_bytes = 1000000,
+                                                    .frames = 7,
+                                                    .hits = 2000,
+                                                    .misses = 1000,
+                                                    .saved_s = 10.0 / 3,
+                                                    .all_frames = 3000,
+                                                    .all_bytes = 3000000001,
+                                                    .all_hit_rate = 2.0 / 3};
+
+static void add_gpu(struct weir_report_gpu *gpu, int seed)
+{
+    struct weir_stage_stats stats = {0};
+    for (int i = 0; i < 20; i++)
+        weir_stage_stats_add(&stats, 1234567u + 98765u * (unsigned)i);
+    *gpu = (struct weir_report_gpu){.used = true,
+                                    .number = seed,
+                                    .copy_bytes_per_s = seed > 1 ? -1 : 55.5e9 / 7,
+                                    .overlap = seed > 1 ? -1 : 0.987,
+                                    .busy = 2.0 / 3,
+                                    .stall_s = 0.25 / 3,
+                                    .sync_steps = seed > 1,
+                                    .used_bytes = seed > 1 ? 0 : 3210987654};
+    if (seed > 0)
+        gpu->decode = (struct weir_report_decode){
+            .n_engines = 2,
+            .engines = {{.by = "7 JPEG engines", .frames = 123456789, .groups = 4321, .busy = 0.97531},
+                        {.by = "the multiprocessors",
+                         .frames = 5432,
+                         .groups = 21,
+                         .busy = 1.0 / 7,
+                         .tried = seed > 1,
+                         .gain = seed > 1 ? -0.0625 : 0}},
+            .cpu_frames = 98765,
+            .cpu_busy = seed > 1 ? -1 : 1.0 / 3,
+            .sent_back = 15,
+            .reasons = "12 progressive, 3 truncated",
+            .compared = 40,
+            .below = 1,
+            .gate_db = 55,
+            .least_db = 61.97};
+    snprintf(gpu->name, sizeof gpu->name, "NVIDIA \x1b H200");
+    weir_report_gpu_add(gpu, WEIR_STAGE_H2D_COPY, &stats);
+    weir_report_gpu_add(gpu, WEIR_STAGE_PREPARE_BATCH, &(struct weir_stage_stats){0}); /* not called: no row */
+    weir_report_gpu_add(gpu, WEIR_STAGE_WAIT_DATA, &stats);
+}
+
+static const struct weir_report_machine machines[] = {
+    {.used = true, .cores = 2, .online = 64, .part = 1, .others_cores = -1, .steal_cores = -1, .load_average = -1},
+    {true, 12, 64, 6, 11.5, true, 300, 17, 100.0 / 3, 125829120, 5.0 / 3, 0.0625, 21.65},
+};
+
+static void add_sources(struct weir_report_sources *sources)
+{
+    *sources = (struct weir_report_sources){
+        .n_cameras = 2,
+        .cameras = {{"top", {900, 1234567, 10.0 / 3, 0.001 / 3, 0.02, 0.5}, {901, 1234568, 20.0 / 3, 0.003, 0.004, 1}},
+                    {"wrist \x1b 图", {7, 8, 1, 2, 3, 4}, {0}}},
+        .files_read = 51,
+        .files_median_s = 0.001 / 7,
+        .n_files = 2,
+        .files = {{"a/episode_3.hdf5", 90, 0.0512, 0.061}, {"\xff.hdf5", 89, 0.001, 0.002}},
+        .n_calls = 2,
+        .calls = {{"a/episode_3.hdf5", "top", 17, false, 0.061}, {"demo.hdf5:demo_1", "wrist", 0, true, 1e-4 / 3}}};
+    weir_text_printable(sources->cameras[1].name);
+    weir_text_printable(sources->files[1].name);
+}
+
+static const char *const names[] = {"00_TOTAL_getitem", "03b_image_decode", "08_wait_for_data", "图像 \"增强\"\\",
+                                    "03a"};
+
+static void add_workers_and_errors(struct weir_report *report)
+{
+    add_sources(&report->sources);
+    report->workers = calloc(2, sizeof *report->workers);
+    for (int i = 0; i < 3; i++) /* the third is the consumer's; of the second not everything is known */
+        *(i == 2 ? &report->consumer : &report->workers[i]) =
+            (struct weir_report_worker){.wall_s = 100.0 / 3,
+                                        .work_s = 30 + i,
+                                        .wait_s = 3 - i,
+                                        .other_s = (1 + i) / 7.0,
+                                        .cpu_s = 29.5 + i,
+                                        .work_cpu_s = i == 1 ? -1 : 28.1,
+                                        .wait_cpu_s = i == 1 ? -1 : 0.9,
+                                        .other_cpu_s = i == 1 ? -1 : 0.5,
+                                        .throttled_s = i == 1 ? -1 : 2.0 / 3,
+                                        .core_wait_s = i == 1 ? -1 : 1.0 / 3,
+                                        .blocked_s = i == 1 ? -1 : 2.3,
+                                        .steal_s = i == 1 ? -1 : 0.1};
+    strcpy(report->workers[0].name, "w00");
+    strcpy(report->workers[1].name, "w01");
+    strcpy(report->consumer.name, "consumer");
+    snprintf(report->errors[0].text, sizeof report->errors[0].text, "ep.hdf5: /images/top[3]: \x1b[31mbad\xff\n");
+    snprintf(report->errors[1].text, sizeof report->errors[1].text, "数据集 缺失");
+    report->errors[0].count = 60;
+    report->errors[1].count = 2;
+    report->changed_files = report->too_deep;
+}
+
+static struct weir_report *full_report(int seed)
+{
+    struct weir_report *report = calloc(1, sizeof *report);
+    *report = (struct weir_report){.epoch_first = 1 + seed,
+                                   .epoch_last = 10 + seed,
+                                   .epoch_count = 30,
+                                   .timing = true,
+                                   .final = seed > 0,
+                                   .wall_s = 100.0 / 3,
+                                   .n_rows = 5,
+                                   .n_workers = 2,
+                                   .queue_slots = 8,
+                                   .queue_mean = 22.0 / 7,
+                                   .queue_max = 8,
+                                   .queue_samples = 99,
+                                   .reads = 333720,
+                                   .read_bytes = 37000000001,
+                                   .fallbacks = {4, 0.97, 0.0041, 1.5},
+                                   .stored_pixels = 307200000,
+                                   .decoded_pixels = 76800001,
+                                   .chunks = {100, 40, 800, 12345678, 34567890, 7654321, 23456789},
+                                   .frames_shared = 12 + (unsigned)seed,
+                                   .machine = machines[seed > 0],
+                                   .cache = seed ? full_cache : (struct weir_report_cache){0},
+                                   .bad_frames = 100,
+                                   .skipped_samples = 2,
+                                   .substituted_frames = 3,
+                                   .bad_episodes = 1,
+                                   .n_errors = 2,
+                                   .zones = 1000001,
+                                   .too_deep = (unsigned)seed,
+                                   .zone_cost_ns = 21.37,
+                                   .thread_s = 200.0 / 3,
+                                   .profiler_share = 0.000123456789,
+                                   .clock_error_ppm = 0.314,
+                                   .cpu_sampled = "perf_event_open: Permission denied"};
+    for (int i = 0; i < 5; i++) {
+        struct weir_report_row *row = &report->rows[i];
+        double total = 1000.0 / (3 + i + seed);
+        *row = (struct weir_report_row){.kind = (enum weir_stage_kind[]){WEIR_KIND_SPAN, WEIR_KIND_WORK, WEIR_KIND_WAIT,
+                                                                         WEIR_KIND_WORK, WEIR_KIND_INCLUSIVE}[i],
+                                        .side = i == 2 ? WEIR_SIDE_CONSUMER : WEIR_SIDE_WORKER,
+                                        .count = 83430u + (unsigned)i,
+                                        .total_s = total,
+                                        .self_s = total / 2,
+                                        .mean_s = total / 83430,
+                                        .min_s = 1e-9 / 3,
+                                        .p50_s = 1e-4 / 3,
+                                        .p90_s = 1e-3 / 3,
+                                        .p99_s = 1e-2 / 3,
+                                        .max_s = 10.0 / 3,
+                                        .cpu_s = i == 2 ? -1 : total / 3,
+                                        .preempted_s = i == 2 ? -1 : total / 7,
+                                        .cpu_over_wall = i == 2 ? -1 : 0.9 / (1 + i),
+                                        .share = i & 1 ? 0.5 : -1};
+        snprintf(row->name, sizeof row->name, "%s", names[i]);
+    }
+    if (seed > 0)
+        add_gpu(&report->gpu, seed);
+    add_workers_and_errors(report);
+    return report;
+}
+
+static void release_report(struct weir_report *report)
+{
+    weir_report_free(report);
+    free(report);
+}
+
+static const struct weir_epoch_line epoch = {.epoch = 3,
+                                             .epoch_count = 30,
+                                             .total_s = 37.0 / 3,
+                                             .train_s = 10,
+                                             .val_s = 2.1,
+                                             .data_wait_fraction = 1.0 / 7,
+                                             .samples_per_s = 123.456,
+                                             .images_per_s = 400,
+                                             .peak_rss_bytes = 1234567890,
+                                             .interrupted = true};
+
+#define RUN_LINE                                                                                                       \
+    "{\"type\":\"run\",\"weir\":\"0.1.0\",\"git\":\"abc\",\"machine\":{\"cpu\":\"Xeon \\u001b[31m\",\"cores\":8},"     \
+    "\"versions\":{\"hdf5\":\"1.10.8\"},\"config\":{\"batch_size\":8,\"on_error\":null,\"rate\":0.25,\"drop_last\":"   \
+    "true}}\n"
+
+Test(log_read, what_was_logged_prints_as_the_live_report_did)
+{
+    for (enum weir_lang lang = WEIR_LANG_EN; lang <= WEIR_LANG_ZH; lang++) {
+        char *log = NULL, *live = NULL;
+        size_t log_size = 0, live_size = 0;
+        FILE *log_out = open_memstream(&log, &log_size), *live_out = open_memstream(&live, &live_size);
+        for (int seed = 0; seed < 3; seed++) {
+            struct weir_report *report = full_report(seed);
+            struct weir_epoch_line line = epoch;
+            line.gpu = seed > 0;
+            line.gpu_busy_fraction = 0.98765;
+            line.copy_overlap_fraction = seed > 1 ? -1 : 2.0 / 3;
+            weir_epoch_log(log_out, &line);
+            weir_epoch_print(live_out, &line, lang);
+            report->timing = seed != 2;
+            report->n_rows = report->timing ? report->n_rows : 0;
+            weir_report_log(log_out, report);
+            weir_report_print(live_out, report, lang);
+            release_report(report);
+        }
+        fclose(log_out);
+        fclose(live_out);
+        struct output output = report_text(log, lang == WEIR_LANG_ZH ? "--lang=zh" : "--lang=en");
+        cr_assert_eq(output.status, 0, "%s", output.err);
+        cr_assert_eq(strncmp(output.out, live, live_size), 0, "live:\n%s\nfrom the log:\n%s", live, output.out);
+        cr_assert_str_empty(output.err);
+        cr_assert_null(strchr(output.out, 0x1b));
+        const char *rest = output.out + live_size;
+        cr_assert_not_null(strstr(rest, lang == WEIR_LANG_ZH ? "各环节总计" : "stage totals over time"), "%s", rest);
+        release(output);
+        free(log);
+        free(live);
+    }
+}
+
+Test(log_read, a_read_report_equals_the_written_one)
+{
+    struct weir_report *report = full_report(0);
+    char *first = NULL, *second = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&first, &size);
+    weir_report_log(out, report);
+    fclose(out);
+    FILE *in = fmemopen(first, size, "r");
+    struct weir_lines lines;
+    struct weir_log_record record = {0};
+    struct weir_err err = WEIR_ERR_NONE;
+    weir_lines_open(&lines, in);
+    cr_assert_eq(weir_log_next(&lines, &record, &err), WEIR_LOG_RECORD, "%s", err.text);
+    cr_assert_eq(record.type, WEIR_LOG_STAGES);
+    cr_assert_eq(record.report.rows[3].share, report->rows[3].share);
+    cr_assert_eq(record.report.rows[2].cpu_over_wall, -1);
+    cr_assert_eq(record.report.rows[2].cpu_s, -1);
+    cr_assert_eq(record.report.rows[1].cpu_s, report->rows[1].cpu_s);
+    cr_assert_eq(record.report.rows[1].preempted_s, report->rows[1].preempted_s);
+    cr_assert_eq(record.report.workers[0].other_s, 1.0 / 7);
+    cr_assert_eq(record.report.workers[0].core_wait_s, 1.0 / 3);
+    cr_assert_eq(record.report.workers[1].blocked_s, -1);
+    cr_assert_str_eq(record.report.consumer.name, "consumer");
+    cr_assert_eq(record.report.consumer.throttled_s, 2.0 / 3);
+    out = open_memstream(&second, &size);
+    weir_report_log(out, &record.report);
+    fclose(out);
+    cr_assert_str_eq(second, first);
+    cr_assert_eq(weir_log_next(&lines, &record, &err), WEIR_LOG_END);
+    weir_log_record_clear(&record);
+    weir_lines_close(&lines);
+    fclose(in);
+    free(first);
+    free(second);
+    release_report(report);
+}
+
+Test(log_read, run_line_is_summed_up)
+{
+    struct output output = report_text(RUN_LINE, NULL);
+    cr_assert_eq(output.status, 0, "%s", output.err);
+    cr_assert_str_eq(output.out, "run: weir 0.1.0, git abc\nmachine: cpu Xeon ?[31m, cores 8\nversions: hdf5 1.10.8\n"
+                                 "config: batch_size 8, on_error -, rate 0.25, drop_last true\n");
+    release(output);
+}
+
+Test(log_read, json_output_holds_everything)
+{
+    char *log = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&log, &size);
+    struct weir_report *report = full_report(0);
+    fputs(RUN_LINE "{\"type\":\"later\",\"x\":[1]}\n\n", out);
+    weir_epoch_log(out, &epoch);
+    weir_report_log(out, report);
+    fclose(out);
+    struct output output = report_text(log, "--json");
+    cr_assert_eq(output.status, 0, "%s", output.err);
+    cr_assert_not_null(strstr(output.out, "\"kind\": \"weir\""));
+    cr_assert_not_null(strstr(output.out, "\"batch_size\": 8"));
+    cr_assert_not_null(strstr(output.out, "\"peak_rss_bytes\": 1234567890"));
+    cr_assert_not_null(strstr(output.out, "\"zone_cost_ns\": 21.37"));
+    cr_assert_not_null(strstr(output.out, "\"cut_off\": false"));
+    cr_assert_not_null(strstr(output.out, "\"name\": \"图像 \\\"增强\\\"\\\\\""));
+    cr_assert_null(strchr(output.out, 0x1b));
+    release(output);
+    release_report(report);
+    free(log);
+}
+
+Test(log_read, a_last_line_cut_off_is_announced_and_the_rest_shown)
+{
+    char *log = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&log, &size);
+    weir_epoch_log(out, &epoch);
+    struct weir_report *report = full_report(0);
+    weir_report_log(out, report);
+    fclose(out);
+    size_t first = (size_t)(strchr(log, '\n') - log) + 1;
+    for (size_t cut = first + 1; cut < size - 1; cut += 97) {
+        struct output output = report_bytes(log, cut, NULL);
+        cr_assert_eq(output.status, 0, "%zu: %s", cut, output.err);
+        cr_assert_not_null(strstr(output.err, "line 2 is cut off"), "%s", output.err);
+        cr_assert_eq(strncmp(output.out, "epoch 3/30 (interrupted)", 24), 0);
+        release(output);
+    }
+    struct output output = report_bytes(log, size - 1, NULL); /* all but the newline: nothing is lost */
+    cr_assert_eq(output.status, 0);
+    cr_assert_str_empty(output.err);
+    release(output);
+    output = report_bytes(log, first - 10, NULL);
+    cr_assert_eq(output.status, 1);
+    cr_assert_not_null(strstr(output.err, "its only line is cut off"), "%s", output.err);
+    cr_assert_str_empty(output.out);
+    release(output);
+    release_report(report);
+    free(log);
+}
+
+Test(log_read, broken_lines_are_named_and_nothing_is_printed)
+{
+    static const struct {
+        const char *text, *said;
+    } cases[] = {
+        {RUN_LINE "{\"type\":\"epoch\",\"epo\n" RUN_LINE, "line 2 is broken JSON"},
+        {RUN_LINE "\n\xff\xfe\n", "line 3 is broken JSON"},
+        {RUN_LINE "[1]\n", "line 2 is no record"},
+        {RUN_LINE "{\"epoch\":1}\n", "line 2 is no record"},
+        {RUN_LINE "{\"type\":\"epoch\",\"epoch\":\"three\"}\n", "line 2: \"epoch\" is not an integer"},
+        {RUN_LINE "{\"type\":\"epoch\",\"epoch\":99999999999}\n", "line 2: \"epoch\" is not an integer"},
+        {RUN_LINE "{\"type\":\"epoch\",\"total_s\":1e300}\n", "line 2: \"total_s\" is not a number of a sensible size"},
+        {RUN_LINE "{\"type\":\"epoch\",\"peak_rss_bytes\":-1}\n", "\"peak_rss_bytes\" is not an integer"},
+        {RUN_LINE "{\"type\":\"epoch\",\"interrupted\":1}\n", "\"interrupted\" is neither true nor false"},
+        {RUN_LINE "{\"type\":\"stages\",\"stages\":7}\n", "\"stages\" is not a list"},
+        {RUN_LINE "{\"type\":\"stages\",\"stages\":[7]}\n", "\"stages\" holds something that is not an object"},
+        {RUN_LINE "{\"type\":\"stages\",\"stages\":[{\"kind\":\"work\"}]}\n", "\"name\" is missing"},
+        {RUN_LINE "{\"type\":\"stages\",\"stages\":[{\"name\":\"a\",\"kind\":\"x\",\"side\":\"worker\"}]}\n",
+         "\"kind\" is none"},
+        {RUN_LINE "{\"type\":\"epoch\",\"epoch\":1,\"epoch\":2}\n", "line 2 is broken JSON: duplicate object key"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int json = 0; json < 2; json++) {
+            struct output output = report_text(cases[i].text, json ? "--json" : NULL);
+            cr_assert_eq(output.status, 1, "%s", cases[i].text);
+            cr_assert_not_null(strstr(output.err, cases[i].said), "case %zu: %s", i, output.err);
+            cr_assert_eq(strchr(output.err, '\n'), output.err + strlen(output.err) - 1, "one line: %s", output.err);
+            cr_assert_str_empty(output.out);
+            release(output);
+        }
+    }
+}
+
+Test(log_read, too_many_rows_are_refused)
+{
+    char *log = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&log, &size);
+    fputs("{\"type\":\"stages\",\"stages\":[{}", out);
+    for (int i = 0; i < WEIR_REPORT_ROWS; i++)
+        fputs(",{}", out);
+    fputs("]}\n", out);
+    fclose(out);
+    struct output output = report_text(log, NULL);
+    cr_assert_eq(output.status, 1);
+    cr_assert_not_null(strstr(output.err, "\"stages\" is not a list of a sensible length"), "%s", output.err);
+    release(output);
+    free(log);
+}
+
+Test(log_read, a_log_that_was_appended_to_holds_several_runs)
+{
+    struct output output = report_text(RUN_LINE RUN_LINE, NULL);
+    cr_assert_eq(output.status, 0, "%s", output.err);
+    cr_assert_not_null(strstr(output.out + 1, "\n\nrun: weir 0.1.0"));
+    release(output);
+}
+
+/* --- lines -------------------------------------------------------------------------------------------------------- */
+
+Test(log_lines, pieces_and_numbers)
+{
+    char text[] = "\xef\xbb\xbfone\r\n\ntwo\rthree\nlast";
+    FILE *in = fmemopen(text, sizeof text - 1, "r");
+    struct weir_lines lines;
+    weir_lines_open(&lines, in);
+    static const struct {
+        const char *text;
+        uint64_t number;
+        bool ended;
+    } wanted[] = {{"one", 1, true}, {"", 1, true},      {"", 2, true},
+                  {"two", 3, true}, {"three", 3, true}, {"last", 4, false}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        cr_assert_eq(weir_lines_next(&lines), 1);
+        cr_assert_str_eq(lines.text, wanted[i].text);
+        cr_assert_eq(lines.number, wanted[i].number, "%zu", i);
+        cr_assert_eq(lines.ended, wanted[i].ended);
+    }
+    cr_assert_eq(weir_lines_next(&lines), 0);
+    weir_lines_close(&lines);
+    fclose(in);
+}
+
+Test(log_lines, long_lines_are_cut_at_the_limit)
+{
+    size_t size = WEIR_LINE_MAX_BYTES + 10;
+    for (int over = 0; over < 2; over++) {
+        char *text = malloc(size);
+        memset(text, 'x', size);
+        text[WEIR_LINE_MAX_BYTES + over] = '\n';
+        FILE *in = fmemopen(text, size, "r");
+        struct weir_lines lines;
+        weir_lines_open(&lines, in);
+        cr_assert_eq(weir_lines_next(&lines), 1);
+        cr_assert_eq(lines.length, WEIR_LINE_MAX_BYTES);
+        cr_assert_eq(lines.cut, over == 1);
+        cr_assert_eq(weir_lines_next(&lines), 1);
+        cr_assert_eq(lines.length, (size_t)(9 - over));
+        weir_lines_close(&lines);
+        fclose(in);
+        free(text);
+    }
+}
+
+/* --- words -------------------------------------------------------------------------------------------------------- */
+
+Test(log_words, durations)
+{
+    static const struct {
+        const char *text;
+        double seconds;
+        int rest; /* bytes left unread, -1 = no duration */
+    } cases[] = {
+        {"12.34s", 12.34, 0},
+        {" 12.3秒", 12.3, 0},
+        {"850ms", 0.85, 0},
+        {"850 毫秒", 0.85, 0},
+        {"1.5 min", 90, 0},
+        {"1.5分钟", 90, 0},
+        {"1分23秒", 83, 0},
+        {"1h 2m 3s", 3723, 0},
+        {"1:02:03", 3723, 0},
+        {"02:03.5", 123.5, 0},
+        {"1,200.50s", 1200.5, 0},
+        {"7", 7, 0},
+        {"12.3s (0.2min)", 12.3, 9},
+        {"3 samples", 3, 8},
+        {"1min 20 steps", 60, 9},
+        {"-3s", 0, -1},
+        {"XXXs", 0, -1},
+        {"", 0, -1},
+        {"1234567890123456789012345s", 0, -1},
+        {"nan", 0, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double seconds = 0;
+        size_t n = weir_read_duration(cases[i].text, 1, &seconds);
+        if (cases[i].rest < 0) {
+            cr_assert_eq(n, 0, "%s", cases[i].text);
+            continue;
+        }
+        cr_assert_float_eq(seconds, cases[i].seconds, 1e-9, "%s: %g", cases[i].text, seconds);
+        cr_assert_eq((int)(strlen(cases[i].text) - n), cases[i].rest, "%s: %zu", cases[i].text, n);
+    }
+}
+
+Test(log_words, epochs)
+{
+    static const struct {
+        const char *text;
+        int epoch, count; /* epoch -1 = none */
+    } cases[] = {
+        {"Epoch 3/10 总", 3, 10},
+        {"Epoch [3/10] x", 3, 10},
+        {"[Epoch 3 / 10] x", 3, 10},
+        {"epoch: 0", 0, 0},
+        {"EPOCH：12", 12, 0},
+        {"Epoch #7 -", 7, 0},
+        {"Epoch 1: 99%|█| 9/9 Epoch 2/5", 2, 5},
+        {"Epoch[003]", 3, 0},
+        {"Best epoch 7", -1, 0},
+        {"saved ckpt @ epoch 7", -1, 0},
+        {"num_epoch 7", -1, 0},
+        {"epochs 7", -1, 0},
+        {"Epoch 2.5", -1, 0},
+        {"Epoch 123456789", -1, 0},
+        {"nepoch 3", -1, 0},
+        {"Epoch", -1, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int number = -1, count = 0;
+        const char *text = cases[i].text;
+        const char *behind = weir_find_epoch(text, text + strlen(text), &number, &count);
+        cr_assert_eq(behind != NULL, cases[i].epoch >= 0, "%s", text);
+        cr_assert(number == cases[i].epoch && count == cases[i].count, "%s: %d/%d", text, number, count);
+    }
+}
+
+/* --- plain logs --------------------------------------------------------------------------------------------------- */
+
+static struct weir_plain_log plain(const char *bytes, size_t size)
+{
+    struct weir_plain_log log;
+    struct weir_lines lines;
+    FILE *in = fmemopen((void *)(uintptr_t)bytes, size, "r");
+    weir_lines_open(&lines, in);
+    cr_assert_eq(weir_plain_open(&log), 0);
+    while (weir_lines_next(&lines) > 0)
+        cr_assert_eq(weir_plain_line(&log, lines.text, lines.length, lines.number), 0);
+    weir_plain_finish(&log);
+    weir_lines_close(&lines);
+    fclose(in);
+    return log;
+}
+
+static const struct weir_totals_cell *cell(const struct weir_plain_log *log, size_t table, const char *name)
+{
+    const struct weir_totals_table *in = &log->totals.tables[table];
+    for (size_t i = 0; table < log->totals.n_tables && i < in->n_cells; i++) {
+        const struct weir_totals_cell *found = &log->totals.cells[in->first_cell + i];
+        if (strcmp(log->totals.names[found->stage], name) == 0)
+            return found;
+    }
+    return NULL;
+}
+
+Test(log_plain, the_table_of_the_issue)
+{
+    static const char text[] =
+        HEAD "------------------------------------------------------------\n"
+             "03_read_images_total                     | 总计:  1200.50s | 调用:  83430次 | 平均:  14.39ms\n"
+             "03b_image_decode                         | 总计:  1100.30s | 调用: 333720次 | 平均:   3.30ms\n" RULE;
+    struct weir_plain_log log = plain(text, sizeof text - 1);
+    cr_assert_eq(log.totals.n_tables, 1);
+    cr_assert(log.totals.tables[0].closed);
+    cr_assert_eq(log.totals.tables[0].line, 2);
+    const struct weir_totals_cell *found = cell(&log, 0, "03_read_images_total");
+    cr_assert_not_null(found);
+    cr_assert(found->total_s == 1200.5 && found->count == 83430 && found->mean_s == 0.01439);
+    cr_assert_not_null(cell(&log, 0, "03b_image_decode"));
+    weir_plain_close(&log);
+}
+
+Test(log_plain, tables_as_loggers_and_terminals_leave_them)
+{
+    /* Python's logging in front of each line; loguru with bars in its prefix; colours; a table of other widths,
+     * full-width signs and no units; rows that grep -n kept; names with spaces, of Chinese and of more than the field.
+     */
+    static const char text[] =
+        "2024-01-01 10:00:00,123 - INFO - ⏱️  性能分析统计\n"
+        "2024-01-01 10:00:00,124 - INFO - 环节名称                                  | 总计:    XXXs | 调用:  XXX次 | "
+        "平均: XXXms\n"
+        "2024-01-01 10:00:00,125 - INFO - 加载 图像                                    | 总计:     1.00s | 调用:     "
+        "10次 | 平均: 100.00ms\n"
+        "2024-01-01 10:00:01,999 - INFO - a_stage_whose_name_is_longer_than_forty_characters | 总计: 2.00s | 调用: 4次 "
+        "| 平均: 500.00ms\n"
+        "...\n"
+        "2024-01-01 10:00:02,000 - INFO - " RULE "10:00:00.1 | INFO     | m:f:12 - 环节名称                            "
+        "      | 总计:    XXXs | 调用:  XXX次 | 平均: XXXms\n"
+        "10:00:00.2 | INFO     | m:f:12 - 03b_image_decode                         | 总计:     3.00s | 调用:     10次 "
+        "| 平均: 300.00ms\n"
+        "10:00:00.2 | INFO     | m:f:12 - " RULE "\x1b[1;32m性能分析统计\x1b[0m\n"
+        "\x1b[36mio wait\x1b[0m\t｜ 总计：4.5秒 ｜ 调用：1,000 次 ｜ 平均：4.5毫秒\r\n"
+        "my stage          | 总计: 1.5 min | 调用: 3次 | 平均: 30000\n"
+        "57-03b_image_decode                         | 总计:     5.00s | 调用:     10次 | 平均: 500.00ms\n";
+    struct weir_plain_log log = plain(text, sizeof text - 1);
+    cr_assert_eq(log.totals.n_tables, 3);
+    cr_assert(log.totals.tables[0].closed && log.totals.tables[1].closed && !log.totals.tables[2].closed);
+    static const struct {
+        size_t table;
+        const char *name;
+        double total_s, mean_s;
+        uint64_t count;
+    } wanted[] = {
+        {0, "加载 图像", 1, 0.1, 10},        {0, "a_stage_whose_name_is_longer_than_forty_characters", 2, 0.5, 4},
+        {1, "03b_image_decode", 3, 0.3, 10}, {2, "io wait", 4.5, 0.0045, 1000},
+        {2, "my stage", 90, 30, 3},          {2, "03b_image_decode", 5, 0.5, 10},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        const struct weir_totals_cell *found = cell(&log, wanted[i].table, wanted[i].name);
+        cr_assert_not_null(found, "%s", wanted[i].name);
+        cr_assert_eq(found->count, wanted[i].count, "%s", wanted[i].name);
+        cr_assert_float_eq(found->total_s, wanted[i].total_s, 1e-12, "%s", wanted[i].name);
+        cr_assert_float_eq(found->mean_s, wanted[i].mean_s, 1e-12, "%s", wanted[i].name);
+    }
+    cr_assert_eq(log.totals.n_cells, 6);
+    weir_plain_close(&log);
+}
+
+Test(log_plain, truncated_tables_and_rows)
+{
+    static const char text[] = HEAD "a | 总计: 1.00s | 调用: 10次 | 平均: 100.00ms\n"
+                                    "b | 总计: 2.00s | 调用: 10次 | 平均: 20\n"
+                                    "c | 总计: 3.00s | 调用: 1\n" HEAD "a | 总计: 5.00s | 调用: 20次 | 平均: 250.00ms\n"
+                                    "a | 总计: 6.00s | 调用: 30次 | 平均: 200.00ms\n"
+                                    "d | 总计:";
+    struct weir_plain_log log = plain(text, sizeof text - 1);
+    cr_assert_eq(log.totals.n_tables, 3, "a row that comes again begins a table");
+    cr_assert_float_eq(cell(&log, 0, "b")->mean_s, 0.2, 1e-12, "a mean that was cut off is worked out");
+    cr_assert_null(cell(&log, 0, "c"));
+    cr_assert_eq(log.rows_cut, 2);
+    cr_assert_eq(cell(&log, 2, "a")->count, 30);
+    cr_assert_not(log.totals.tables[0].closed || log.totals.tables[1].closed || log.totals.tables[2].closed);
+    weir_plain_close(&log);
+}
+
+Test(log_plain, gb18030_lines_and_broken_bytes)
+{
+    static const char text[] =
+        "03b\xff_decode | 总计: 1.00s | 调用: 10次 | 平均: 100.00ms\n"
+        /* "读取 | 总计: 2.50s | 调用: 7次 | 平均: 3.00ms" in GB18030 */
+        "\xb6\xc1\xc8\xa1 | \xd7\xdc\xbc\xc6: 2.50s | \xb5\xf7\xd3\xc3: 7\xb4\xce | \xc6\xbd\xbe\xf9: 3.00ms\n"
+        /* "Epoch 1/2 总耗时: 4.00秒" in GB18030 */
+        "Epoch 1/2 \xd7\xdc\xba\xc4\xca\xb1: 4.00\xc3\xeb\n";
+    struct weir_plain_log log = plain(text, sizeof text - 1);
+    cr_assert_eq(log.totals.n_tables, 1);
+    cr_assert_not_null(cell(&log, 0, "03b?_decode"));
+    cr_assert_not_null(cell(&log, 0, "读取"));
+    cr_assert_eq(cell(&log, 0, "读取")->total_s, 2.5);
+    cr_assert_eq(log.n_epochs, 1);
+    cr_assert_eq(log.epochs[0].total_s, 4);
+    weir_plain_close(&log);
+}
+
+static void assert_epoch(const struct weir_plain_log *log, size_t i, int number, int count, double total_s,
+                         double train_s, double val_s)
+{
+    cr_assert_lt(i, log->n_epochs);
+    const struct weir_plain_epoch *got = &log->epochs[i];
+    cr_assert(got->epoch == number && got->epoch_count == count, "%zu: %d/%d", i, got->epoch, got->epoch_count);
+    cr_assert_float_eq(got->total_s, total_s, 1e-9, "%zu: total %g", i, got->total_s);
+    cr_assert_float_eq(got->train_s, train_s, 1e-9, "%zu: train %g", i, got->train_s);
+    cr_assert_float_eq(got->val_s, val_s, 1e-9, "%zu: val %g", i, got->val_s);
+}
+
+Test(log_plain, epoch_lines_in_their_variants)
+{
+    static const char text[] = "Epoch 0 - 总耗时: 12.3秒\n"
+                               "Epoch [1/10] 训练耗时: 10.00s\n"
+                               "  验证耗时：2300ms\n"
+                               "Epoch 2 总耗时: 12.34s | 训练耗时: 10.00s | 数据等待: 3%\n"
+                               "[INFO] Epoch 3/10 总耗时: 1.5分钟\n"
+                               "\n==================== Epoch 4 ====================\n 20%|██  | 1/5\r 40%|████ | 2/5 "
+                               "[00:01<00:02]\n训练耗时: 7.00s\n验证耗时: 1.00s\n总耗时: 8.10s\n"
+                               "Epoch 5: 100%|█| 5/5 [00:10<00:00]Epoch 6/10 总耗时: 6.00s\n"
+                               "[Epoch 7/10] 训练耗时: 7.50s | 平均训练准确率: 97.00\n"
+                               "[Epoch 7/10] 验证耗时: 1.50s\n"
+                               "Epoch 8/10 完成, 耗时: 8.00s, loss: 0.1\n"
+                               "Epoch 9/10 数据加载耗时: 3.00s\n"
+                               "Best epoch: 2\n"
+                               "训练完成，总耗时: 3600.00s\n总训练耗时: 3500.00s\n";
+    struct weir_plain_log log = plain(text, sizeof text - 1);
+    cr_assert_eq(log.n_epochs, 8, "%zu", log.n_epochs);
+    assert_epoch(&log, 0, 0, 0, 12.3, -1, -1);
+    assert_epoch(&log, 1, 1, 10, -1, 10, 2.3);
+    assert_epoch(&log, 2, 2, 0, 12.34, 10, -1);
+    assert_epoch(&log, 3, 3, 10, 90, -1, -1);
+    assert_epoch(&log, 4, 4, 0, 8.1, 7, 1);
+    assert_epoch(&log, 5, 6, 10, 6, -1, -1);
+    assert_epoch(&log, 6, 7, 10, -1, 7.5, 1.5);
+    assert_epoch(&log, 7, 8, 10, 8, -1, -1);
+    cr_assert_eq(log.times_left, 3, "data loading and the whole training");
+    weir_plain_close(&log);
+}
+
+Test(log_plain, times_above_the_line_that_names_their_epoch)
+{
+    static const char text[] = "训练耗时: 10.00s\n验证耗时: 1.00s\nEpoch 1/2 总耗时: 11.50s\n"
+                               "训练耗时: 20.00s\n验证耗时: 2.00s\nEpoch 2/2 总耗时: 22.50s\n";
+    struct weir_plain_log log = plain(text, sizeof text - 1);
+    cr_assert_eq(log.n_epochs, 2);
+    assert_epoch(&log, 0, 1, 2, 11.5, 10, 1);
+    assert_epoch(&log, 1, 2, 2, 22.5, 20, 2);
+    cr_assert_eq(log.times_left, 0);
+    weir_plain_close(&log);
+}
+
+Test(log_plain, an_epoch_run_again_is_a_row_of_its_own)
+{
+    static const char text[] =
+        "Epoch 1 总耗时: 1.00s\nEpoch 2 总耗时: 2.00s\nEpoch 2 总耗时: 3.00s\nEpoch 1 总耗时: 4.00s\n";
+    struct weir_plain_log log = plain(text, sizeof text - 1);
+    cr_assert_eq(log.n_epochs, 4);
+    assert_epoch(&log, 2, 2, 0, 3, -1, -1);
+    assert_epoch(&log, 3, 1, 0, 4, -1, -1);
+    weir_plain_close(&log);
+}
+
+#define ROW(name, total, calls) name " | 总计: " total "s | 调用: " calls "次 | 平均: 1.00ms\n"
+
+static bool cumulative(const char *text, size_t tables)
+{
+    struct weir_plain_log log = plain(text, strlen(text));
+    cr_assert_eq(log.totals.n_tables, tables);
+    bool looks = weir_totals_cumulative(&log.totals);
+    weir_plain_close(&log);
+    return looks;
+}
+
+Test(log_plain, cumulative_tables_are_told_from_reset_ones)
+{
+    cr_assert(cumulative(HEAD ROW("a", "1.00", "10") RULE HEAD ROW("b", "9.00", "9") ROW("a", "3.00", "30") RULE, 2));
+    cr_assert(cumulative(HEAD ROW("a", "1.00", "10") ROW("b", "1.00", "1") RULE HEAD ROW("a", "3.00", "30") //
+                         ROW("b", "1.00", "1") RULE,
+                         2),
+              "a stage that was not called again");
+    cr_assert(cumulative(HEAD ROW("a", "1.00", "10") ROW("b", "1.00", "1") RULE HEAD ROW("a", "3.00", "30"), 2),
+              "the last table was cut off");
+    cr_assert_not(cumulative(HEAD ROW("a", "1.00", "10") RULE, 1));
+    cr_assert_not(cumulative(HEAD ROW("a", "3.00", "10") RULE HEAD ROW("a", "2.00", "30") RULE, 2));
+    cr_assert_not(cumulative(HEAD ROW("a", "1.00", "30") RULE HEAD ROW("a", "2.00", "10") RULE, 2));
+    cr_assert_not(cumulative(HEAD ROW("a", "1.00", "10") RULE HEAD ROW("a", "2.00", "10") RULE, 2),
+                  "time without calls: counted from zero");
+    cr_assert_not(
+        cumulative(HEAD ROW("a", "1.00", "10") ROW("b", "1.00", "1") RULE HEAD ROW("a", "3.00", "30") RULE, 2),
+        "a stage was lost");
+}
+
+Test(log_plain, differences_are_printed_for_cumulative_tables_only)
+{
+    struct output output =
+        report_text("Epoch 10 总耗时: 1.00s\n" HEAD ROW("a", "1.00", "10") RULE "Epoch 20 总耗时: 1.00s\n" //
+                    HEAD ROW("a", "3.50", "30") ROW("b", "4.00", "8") RULE,
+                    NULL);
+    cr_assert_eq(output.status, 0, "%s", output.err);
+    cr_assert_not_null(strstr(output.out, "tables that look cumulative"), "%s", output.out);
+    const char *difference = strstr(output.out, "totals per period");
+    cr_assert_not_null(difference);
+    cr_assert_not_null(strstr(difference, "epochs            <=10        <=20\n"), "%s", difference);
+    cr_assert_not_null(strstr(difference, "a                1.00s       2.50s\n"), "%s", difference);
+    cr_assert_not_null(strstr(difference, "b                    -       4.00s\n"), "%s", difference);
+    cr_assert_not_null(strstr(difference, "a               1.00ms    125.00ms\n"), "%s", difference);
+    release(output);
+    output = report_text(HEAD ROW("a", "1.00", "10") RULE HEAD ROW("a", "0.50", "10") RULE, NULL);
+    cr_assert_not_null(strstr(output.out, "do not look cumulative"));
+    cr_assert_null(strstr(output.out, "totals per period"));
+    release(output);
+    output = report_text(HEAD ROW("a", "1.00", "10") RULE HEAD ROW("a", "0.50", "10") RULE, "--json");
+    cr_assert_not_null(strstr(output.out, "\"cumulative\": false"), "%s", output.out);
+    cr_assert_not_null(strstr(output.out, "\"periods\": null"), "%s", output.out);
+    release(output);
+}
+
+Test(log_plain, what_weir_prints_in_chinese_is_read_back)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    for (int seed = 0; seed < 2; seed++) {
+        struct weir_report *report = full_report(seed);
+        weir_epoch_print(out, &epoch, WEIR_LANG_ZH);
+        weir_report_print(out, report, WEIR_LANG_ZH);
+        release_report(report);
+    }
+    fclose(out);
+    struct weir_plain_log log = plain(text, size);
+    cr_assert_eq(log.totals.n_tables, 2);
+    cr_assert(log.periodic);
+    cr_assert(log.totals.tables[0].closed && log.totals.tables[1].closed);
+    cr_assert(log.totals.tables[0].epoch_first == 1 && log.totals.tables[0].epoch_last == 10);
+    cr_assert(!log.totals.tables[0].final && log.totals.tables[1].final);
+    cr_assert_eq(log.totals.tables[0].n_cells, 5);
+    cr_assert_float_eq(cell(&log, 0, "图像 \"增强\"\\")->total_s, 166.67, 1e-9);
+    cr_assert_eq(log.times_left, 0);
+    cr_assert_eq(log.n_epochs, 2);
+    assert_epoch(&log, 0, 3, 30, 12.33, 10, 2.1);
+    weir_plain_close(&log);
+    free(text);
+}
+
+/* --- the command -------------------------------------------------------------------------------------------------- */
+
+static void assert_fails(struct output output, const char *said)
+{
+    cr_assert_eq(output.status, 1, "%s", said);
+    cr_assert_not_null(strstr(output.err, said), "wanted %s, got: %s", said, output.err);
+    cr_assert_eq(strchr(output.err, '\n'), output.err + strlen(output.err) - 1, "one line: %s", output.err);
+    cr_assert_str_empty(output.out);
+    release(output);
+}
+
+Test(cmd_report, bad_input_is_one_clear_line)
+{
+    static const char garbage[] = "\x7f"
+                                  "ELF\0\0\1\xff\xfe\0\x1b[31m\n\0\0\x80\x81";
+    static const char utf16[] = "\xff\xfe"
+                                "E\0p\0o\0c\0h\0\n\0";
+    assert_fails(report_text("", NULL), "is empty");
+    assert_fails(report_text("\n\n", NULL), "no table in its 2 lines");
+    assert_fails(report_text("Epoch 1\nloss: 0.1\n", "--json"),
+                 "no table in its 2 lines; weir report reads the JSON lines");
+    assert_fails(report_text("{'lr': 1e-5}\n", NULL), "no table in its 1 lines");
+    assert_fails(report_text(HEAD, NULL), "line 2: the stage table that begins here has no rows");
+    assert_fails(report_bytes(garbage, sizeof garbage, NULL), "line 1 is not text");
+    assert_fails(report_bytes(utf16, sizeof utf16, NULL), "iconv -f UTF-16");
+    assert_fails(report_file("/tmp", NULL), "/tmp is a directory");
+    assert_fails(report_file("/dev/zero", NULL), "is a device");
+    assert_fails(report_file("/nonexistent/x.jsonl", NULL), "/nonexistent/x.jsonl: cannot be opened: No such file");
+}
+
+Test(cmd_report, hostile_names_never_reach_the_terminal)
+{
+    static const char text[] = "evil\x1b]0;title\x07\xc2\x9b"
+                               "31m\xe2\x80\xae\b name | 总计: 1.00s | 调用: 1次 | 平均: 1.00ms\n";
+    for (int json = 0; json < 2; json++) {
+        struct output output = report_text(text, json ? "--json" : "--lang=zh");
+        cr_assert_eq(output.status, 0);
+        cr_assert_null(strpbrk(output.out, "\x1b\x07\b"));
+        cr_assert_null(strstr(output.out, "\xc2\x9b"));
+        cr_assert_null(strstr(output.out, "\xe2\x80\xae"));
+        cr_assert_not_null(strstr(output.out, "evil?31m? name"), "%s", output.out);
+        release(output);
+    }
+}
+
+Test(cmd_report, an_endless_progress_bar_is_no_obstacle)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    for (int i = 0; i < 40000; i++)
+        fprintf(out, "\r%3d%%|███████████████      | %d/40000 [00:10<00:20, 12.3it/s]", i / 400, i);
+    fputs("\rEpoch 1/1 总耗时: 1.00s\n", out);
+    for (int i = 0; i < WEIR_LINE_MAX_BYTES + 5; i++)
+        putc('x', out);
+    fputs("\n" HEAD ROW("a", "1.00", "10") RULE, out);
+    fclose(out);
+    struct output output = report_bytes(text, size, NULL);
+    cr_assert_eq(output.status, 0, "%s", output.err);
+    cr_assert_not_null(strstr(output.out, "1 tables, 1 epochs"), "%s", output.out);
+    cr_assert_not_null(strstr(output.err, "1 lines are longer than 1048576 bytes"), "%s", output.err);
+    release(output);
+    free(text);
+}
+
+Test(cmd_report, many_tables_stay_within_the_limits)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    for (int i = 0; i < WEIR_TOTALS_TABLES_MAX + 100; i++)
+        fprintf(out, "性能分析统计\nstage | 总计: %d.00s | 调用: %d次 | 平均: 1.00ms\n", i, i + 1);
+    for (int i = 0; i < WEIR_TOTALS_STAGES_MAX + 100; i++)
+        fprintf(out, "stage %d | 总计: 1.00s | 调用: 1次 | 平均: 1.00ms\n", i);
+    fclose(out);
+    struct weir_plain_log log = plain(text, size);
+    cr_assert_eq(log.totals.n_tables, WEIR_TOTALS_TABLES_MAX);
+    cr_assert_eq(log.totals.dropped_rows, 100 + WEIR_TOTALS_STAGES_MAX + 100);
+    cr_assert_not(weir_totals_cumulative(&log.totals), "not decided on half of the rows");
+    weir_plain_close(&log);
+    free(text);
+}
