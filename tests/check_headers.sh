@@ -1,10 +1,24 @@
 #!/bin/bash
-# Every header compiles alone, with gcc and with clang: tests/check_headers.sh
+# Every header of the tree compiles alone, and twice, with gcc and with clang: tests/check_headers.sh [ROOT], or --self-test
+# to see one that does not.
 set -eu
-cd "$(dirname "$0")/.."
+here=$(realpath "$(dirname "$0")")
+if [ "${1:-}" = --self-test ]; then
+    root=$(mktemp -d)
+    trap 'rm -rf "$root"' EXIT
+    mkdir -p "$root/prof/record"
+    echo 'size_t f(void);' >"$root/prof/record/lost.h"
+    if output=$(bash "$here/check_headers.sh" "$root" 2>&1); then
+        echo "a header without its includes, in a room inside a folder, was taken"
+        exit 1
+    fi
+    grep -q "prof/record/lost.h does not compile alone" <<<"$output"
+    exit
+fi
+cd "${1:-$here/..}"
 read -ra flags <<<"$(pkg-config --cflags hdf5-serial libjpeg libpng jansson)"
 flags+=(-std=c17 -D_GNU_SOURCE -I. -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes)
-headers=(*/*.h)
+mapfile -t headers < <(find . -path ./build -prune -o -name '*.h' -printf '%P\n' | sort)
 # Twice: the second time proves the guard.
 compile() {
     printf '#include "%s"\n#include "%s"\n' "$2" "$2" | "$1" "${@:3}" -fsyntax-only -x c - ||

@@ -1,27 +1,40 @@
 #!/usr/bin/env python3
 """Keeps the rules of the tree: tests/check_layers.py [ROOT], or --self-test to see every rule fail on a bad tree.
 
-1. Includes are from the root. prof <- {io, decoders, datasets} <- pipeline <- workloads <- cli; the three of layer 1
-   never include each other. tests and bench may include anything.
-2. Headers named *_ops.h and *_priv.h stay in their folder (and tests).
-3. A third-party header is included by one .c file outside tests and bench (libjpeg, libpng, jansson by two: reading and
-   writing; zlib by four; HDF5 by six: its errors, its file driver, virtual sources and external files have files of
-   their own). CUDA's are of the module: of files that cmake/Cuda.cmake names, and of as many as like.
-4. File names are unique in the tree. 5. Only cli/ prints to stdout or exits (and the child processes of fork_server.c and librarian.c). 6. Every header has a guard by its path.
-7. Functions are at most 60 lines, files at most 600 (tests 1000). 8. Every source file is in a CMake list.
+1. Includes are from the root. base <- prof <- {io, decoders, datasets} <- pipeline <- {analyze, convert, workloads} <-
+   cli; those in braces never include each other. Rooms inside a folder have an order of their own (ROOMS). cuda/ includes
+   base/, the *_ops.h that it implements and cuda_module.h, and nobody includes it. tests and bench may include anything.
+2. Across folders *_ops.h are only for those who implement them: the same top-level folder, and cuda/. *_priv.h stay in
+   their room. Both are free in tests and bench.
+3. No extern names a thing that an upper layer defines.
+4. A third-party header is included by one .c file outside tests and bench (PAIRS has the exceptions). CUDA's headers are
+   cuda/'s, and every file there is one that cmake/Cuda.cmake names.
+5. File names are unique in the tree. Only cli/ prints to stdout or exits (and the child processes in CHILD). Every
+   header has a guard by its path. Functions are at most 60 lines, files at most 600 (tests 1000). Every source file is in
+   a CMake list. A folder has at most 25 .c files (bench and tests apart).
 """
 import os
 import re
 import sys
 import tempfile
 
-LAYERS = {"prof": 0, "io": 1, "decoders": 1, "datasets": 1, "pipeline": 2, "workloads": 3, "cli": 4}
+LAYERS = {"base": 0, "prof": 1, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
+          "workloads": 4, "cli": 5, "cuda": 9}
+# Who is below whom inside a folder: a room includes what has a smaller number, and itself. Where a room and the folder
+# around it have the same number, each may include the other's plain headers.
+ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "prof/report": 3,
+         "decoders/gpu": 0, "decoders": 0,
+         "datasets/hdf5": 0, "datasets": 1, "datasets/layouts": 1, "datasets/synth": 1,
+         "pipeline": 0, "pipeline/gpu": 0,
+         "cli": 1, "cli/report": 1}
+# Rooms of one number that have nothing to do with each other.
+APART = [{"datasets/synth", "datasets"}, {"datasets/synth", "datasets/layouts"}, {"prof/trace", "prof/symbols"}]
 FREE = {"tests", "bench"}
 CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
 PAIRS = {"hdf5.h": 6, "jpeglib.h": 2, "jerror.h": 2, "png.h": 2, "zlib.h": 4, "jansson.h": 2}
 CHILD = {("fork_server.c", "_exit"), ("librarian.c", "_exit")}
-FUNCTION_LINES, FILE_LINES, TEST_LINES = 60, 600, 1000
-GENERATED = {"prof/version.h"}
+FUNCTION_LINES, FILE_LINES, TEST_LINES, FOLDER_FILES = 60, 600, 1000, 25
+GENERATED = {"base/version.h"}
 
 SYSTEM = set("""assert ctype complex errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
 stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype alloca cpuid
@@ -48,52 +61,63 @@ class Tree:
         self.root = root
         self.faults = []
         self.third_party = {}
-        self.cuda = {}
+        self.externs = []
+        self.defined = {}
         self.files = []
-        for folder in sorted(LAYERS.keys() | FREE):
-            path = os.path.join(root, folder)
-            for name in sorted(os.listdir(path)) if os.path.isdir(path) else []:
-                if name.endswith((".c", ".h", ".cu", ".h.in")):
-                    self.files.append((folder, name))
+        for top in sorted(LAYERS.keys() | FREE):
+            for folder, _, names in sorted(os.walk(os.path.join(root, top))):
+                folder = os.path.relpath(folder, root)
+                self.files += [(folder, name) for name in sorted(names) if name.endswith((".c", ".h", ".cu", ".h.in"))]
 
     def fault(self, path, line, text):
         self.faults.append(f"{path}:{line}: {text}" if line else f"{path}: {text}")
 
     def check_own_include(self, folder, path, line, target):
-        parts = target.split("/")
-        if len(parts) != 2 or not (target in GENERATED or os.path.isfile(os.path.join(self.root, target))):
+        if ".." in target or "/" not in target or not (
+                target in GENERATED or os.path.isfile(os.path.join(self.root, target))):
             self.fault(path, line, f'"{target}" is no header from the root of the tree')
             return
-        other = parts[0]
-        if folder in FREE:
+        top, room = folder.split("/")[0], os.path.dirname(target)
+        other = room.split("/")[0]
+        if top in FREE or room == folder:
             return
-        if other not in LAYERS:
+        private = re.search(r"_(ops|priv)\.h$", target)
+        if top == "cuda":
+            if other != "base" and not target.endswith(("_ops.h", "/cuda_module.h")):
+                self.fault(path, line, f"includes {target}: cuda/ includes base/ and the *_ops.h that it implements")
+        elif other not in LAYERS or other == "cuda":
             self.fault(path, line, f"includes {target}: nothing includes {other}/")
-        elif other != folder and LAYERS[other] >= LAYERS[folder]:
-            self.fault(path, line, f"includes {target}: {folder}/ lies below or beside {other}/")
-        elif other != folder and re.search(r"_(ops|priv)\.h$", target):
-            self.fault(path, line, f"includes {target}, which is private to {other}/")
+        elif other != top and LAYERS[other] >= LAYERS[top]:
+            self.fault(path, line, f"includes {target}: {top}/ lies below or beside {other}/")
+        elif private and (other != top or private[1] == "priv"):
+            self.fault(path, line, f"includes {target}, which is private to {room if private[1] == 'priv' else other}/")
+        elif other == top and (room not in ROOMS or folder not in ROOMS):
+            self.fault(path, line, f"includes {target}: {folder}/ or {room}/ is not in ROOMS of tests/check_layers.py")
+        elif other == top and (ROOMS[room] > ROOMS[folder] or {room, folder} in APART):
+            self.fault(path, line, f"includes {target}: {folder}/ lies below or beside {room}/")
 
     def check_system_include(self, folder, path, line, target):
         if target.split("/")[0] in SYSTEM_FOLDERS or ("/" not in target and target[:-2] in SYSTEM):
             return
-        if folder not in FREE:
+        if folder.split("/")[0] not in FREE:
             if CUDA.match(target):
-                self.cuda.setdefault(path, line)
+                if folder != "cuda":
+                    self.fault(path, line, "includes a header of CUDA's, which only cuda/ does")
                 return
             if not path.endswith(".c"):
                 self.fault(path, line, f"<{target}> is third-party: it belongs in one .c file, not in a header")
             self.third_party.setdefault(target, set()).add(path)
 
     def check_text(self, folder, path, code):
-        if folder in LAYERS and folder != "cli":
+        top = folder.split("/")[0]
+        if top in LAYERS and top != "cli":
             for number, line in enumerate(code, 1):
                 found = re.search(r"\b(stdout|exit|_exit|abort|quick_exit|printf|vprintf|puts|putchar|perror)\b", line)
                 if found and (os.path.basename(path), found[1]) in CHILD:
                     continue
                 if found and (found[1] == "stdout" or re.search(rf"\b{found[1]}\s*\(", line)):
                     self.fault(path, number, f"{found[1]}: only cli/ prints results or exits")
-        most = TEST_LINES if folder == "tests" else FILE_LINES
+        most = TEST_LINES if top == "tests" else FILE_LINES
         if len(code) > most:
             self.fault(path, 0, f"{len(code)} lines; {most} are the most: make it two")
         start = None
@@ -115,11 +139,29 @@ class Tree:
                 self.check_own_include(folder, path, number, include[1])
             elif include:
                 self.check_system_include(folder, path, number, include[2])
+        self.note_externs(folder, path, code)
         self.check_text(folder, path, code)
         if name.endswith(".h"):
             guard = "WEIR_" + re.sub(r"\W", "_", path).upper()
             if f"#ifndef {guard}" not in code or f"#define {guard}" not in code:
                 self.fault(path, 0, f"has no guard {guard}")
+
+    def note_externs(self, folder, path, code):
+        """What is declared by extern and what is defined in the first column, to compare when all files are read."""
+        for number, line in enumerate(code, 1):
+            declared = re.match(r"\s*extern\s[^(]*;", line)
+            if declared and folder.split("/")[0] not in FREE:
+                self.externs += [(folder, path, number, name) for name in
+                                 re.findall(r"(\w+)(?:\[\w*\])?\s*[,;]", re.sub(r"__attribute__.*;", ";", line))]
+            defined = re.match(r"(?!extern|static|typedef)[A-Za-z_][\w ]*[\w*] \**(\w+)(?:\[\w*\])?(?: =|;)", line)
+            if defined and path.endswith((".c", ".cu")):
+                self.defined.setdefault(defined[1], folder)
+
+    def check_externs(self):
+        for folder, path, line, name in self.externs:
+            other = self.defined.get(name, folder)
+            if LAYERS.get(other.split("/")[0], 0) > LAYERS[folder.split("/")[0]]:
+                self.fault(path, line, f"extern {name}, which {other}/ defines: what is below is handed what it needs")
 
     def check_build(self):
         """A file that no list names is a file that nobody compiles."""
@@ -131,12 +173,16 @@ class Tree:
                 with open(full, encoding="utf-8") as f:
                     module = re.sub(r"#.*", "", f.read())
                     listed += module
-        for path, line in sorted(self.cuda.items()):
-            if path not in module:
-                self.fault(path, line, "includes a header of CUDA's and is not in cmake/Cuda.cmake")
         for folder, name in self.files:
-            if name.endswith((".c", ".cu")) and not re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", listed):
-                self.fault(f"{folder}/{name}", 0, "is in no CMakeLists.txt")
+            path = f"{folder}/{name}"
+            if folder == "cuda" and name.endswith((".c", ".cu")) and path not in module:
+                self.fault(path, 0, "is not in cmake/Cuda.cmake: cuda/ is what libweir_cuda.so is made of")
+            elif name.endswith((".c", ".cu")) and not re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", listed):
+                self.fault(path, 0, "is in no CMakeLists.txt")
+        folders = [folder for folder, name in self.files if name.endswith(".c")]
+        for folder in sorted(set(folders)):
+            if folder.split("/")[0] not in FREE and folders.count(folder) > FOLDER_FILES:
+                self.fault(folder, 0, f"{folders.count(folder)} .c files; {FOLDER_FILES} are the most: make rooms in it")
 
     def check(self):
         seen = {}
@@ -145,6 +191,7 @@ class Tree:
                 self.fault(f"{folder}/{name}", 0, f"has the name of {seen[name]}/{name}")
             seen[name] = folder
             self.check_file(folder, name)
+        self.check_externs()
         for header, users in sorted(self.third_party.items()):
             if len(users) > PAIRS.get(header, 1):
                 self.fault(", ".join(sorted(users)), 0, f"<{header}> may be included by {PAIRS.get(header, 1)} only")
@@ -152,42 +199,68 @@ class Tree:
         return self.faults
 
 
+def header(path, text=""):
+    guard = "WEIR_" + re.sub(r"\W", "_", path).upper()
+    return {path: f"#ifndef {guard}\n#define {guard}\n{text}#endif\n"}
+
+
 GOOD = {
-    "CMakeLists.txt": "add_library(x prof/low.c io/mid.c datasets/store.c datasets/keep.c datasets/look.c cli/top.c)\n",
-    "prof/low.h": "#ifndef WEIR_PROF_LOW_H\n#define WEIR_PROF_LOW_H\n/* exit(1) in a comment */\n#endif\n",
-    "prof/low.c": '#include "prof/low.h"\n#include <stdio.h>\nconst char *const text = "printf(stdout)";\n',
-    "io/mid_ops.h": "#ifndef WEIR_IO_MID_OPS_H\n#define WEIR_IO_MID_OPS_H\n#endif\n",
-    "io/mid.h": "#ifndef WEIR_IO_MID_H\n#define WEIR_IO_MID_H\n#endif\n",
-    "io/mid.c": '#include "io/mid_ops.h"\n#include "prof/low.h"\n#include <sys/stat.h>\n',
+    "CMakeLists.txt": "add_library(x low.c pen.c paper.c mid.c store.c keep.c act.c top.c)\n",
+    **header("base/low.h", "/* exit(1) in a comment */\n"),
+    "base/low.c": '#include "base/low.h"\n#include <stdio.h>\nconst char *const text = "printf(stdout)";\n',
+    **header("prof/trace/paper.h"),
+    "prof/trace/paper.c": '#include "prof/trace/paper.h"\n',
+    **header("prof/record/pen_priv.h"),
+    "prof/record/pen.c": '#include "prof/trace/paper.h"\n#include "prof/record/pen_priv.h"\n',
+    **header("io/mid_ops.h", "extern const struct ops mid_first, mid_table[];\n"),
+    **header("io/mid.h"),
+    "io/mid.c": '#include "io/mid_ops.h"\n#include "base/low.h"\n#include <sys/stat.h>\nconst struct ops mid_first = {0};\n',
+    **header("datasets/store_ops.h"),
     "datasets/store.c": "#include <jpeglib.h>\n",
     "datasets/keep.c": "#include <jpeglib.h>\n",
-    "cmake/Cuda.cmake": "add_library(m io/gpu.c io/gpu.cu)\n",
-    "io/gpu.c": "#include <cuda_runtime_api.h>\n",
-    "io/gpu.cu": "#include <cuda_runtime_api.h>\n",
-    "cli/top.c": '#include "io/mid.h"\n#include <liburing.h>\nint main(void)\n{\n    exit(0);\n}\n',
+    "datasets/layouts/act.c": '#include "datasets/store_ops.h"\n',
+    "cmake/Cuda.cmake": "add_library(m cuda/gpu.c cuda/kernels.cu)\n",
+    "cuda/gpu.c": '#include "io/mid_ops.h"\n#include "base/low.h"\n#include <cuda_runtime_api.h>\n',
+    "cuda/kernels.cu": "#include <cuda_runtime_api.h>\n",
+    "cli/top.c": '#include "io/mid.h"\n#include <liburing.h>\nconst struct ops top_table[] = {{0}};\nint main(void)\n{\n    exit(0);\n}\n',
 }
 
 # What makes the good tree bad, and a piece of what must be said about it.
 BAD = [
-    ({"prof/low.c": '#include "io/mid.h"\n'}, "prof/low.c:1: includes io/mid.h"),
+    ({"base/low.c": '#include "io/mid.h"\n'}, "base/low.c:1: includes io/mid.h"),
     ({"datasets/store.c": '#include "io/mid.h"\n'}, "datasets/store.c:1: includes io/mid.h"),
-    ({"io/mid.c": '#include "cli/top.h"\n', "cli/top.h": GOOD["io/mid.h"].replace("IO_MID", "CLI_TOP")},
-     "io/mid.c:1: includes cli/top.h"),
+    ({"datasets/layouts/act.c": '#include "io/mid.h"\n'}, "datasets/layouts/act.c:1: includes io/mid.h"),
+    ({"io/mid.c": '#include "cli/top.h"\n', **header("cli/top.h")}, "io/mid.c:1: includes cli/top.h"),
+    ({"prof/trace/paper.c": '#include "prof/record/pen.h"\n', **header("prof/record/pen.h")},
+     "prof/trace/paper.c:1: includes prof/record/pen.h: prof/trace/ lies below"),
+    ({"prof/trace/paper.c": '#include "prof/symbols/name.h"\n', **header("prof/symbols/name.h")},
+     "prof/trace/ lies below or beside prof/symbols/"),
+    ({"prof/record/pen.c": '#include "prof/attic/name.h"\n', **header("prof/attic/name.h")}, "is not in ROOMS"),
+    ({"datasets/layouts/act.c": '#include "datasets/keep_priv.h"\n', **header("datasets/keep_priv.h")},
+     "private to datasets/"),
     ({"cli/top.c": '#include "io/mid_ops.h"\n'}, "private to io/"),
+    ({"cuda/gpu.c": '#include "io/mid.h"\n'}, "cuda/gpu.c:1: includes io/mid.h: cuda/ includes base/"),
+    ({"io/mid.c": '#include "cuda/gpu_ops.h"\n', **header("cuda/gpu_ops.h")}, "nothing includes cuda/"),
+    ({**header("io/mid.h", "extern const struct ops top_table[];\n")}, "io/mid.h:3: extern top_table, which cli/ defines"),
+    ({**header("base/low.h", "extern const struct ops a, mid_first;\n")}, "base/low.h:3: extern mid_first, which io/"),
     ({"io/mid.c": '#include "mid.h"\n'}, "no header from the root"),
-    ({"io/mid.c": '#include "io/../prof/low.h"\n'}, "no header from the root"),
+    ({"io/mid.c": '#include "io/../base/low.h"\n'}, "no header from the root"),
     ({"io/mid.c": "#  include <liburing.h>\n"}, "cli/top.c, io/mid.c: <liburing.h> may be included by 1 only"),
     ({"io/mid.c": "#include <jpeglib.h>\n"}, "<jpeglib.h> may be included by 2 only"),
-    ({"io/mid.h": GOOD["io/mid.h"] + "#include <png.h>\n"}, "io/mid.h:4: <png.h> is third-party"),
-    ({"io/low.c": "\n", "CMakeLists.txt": GOOD["CMakeLists.txt"] + "io/low.c\n"}, "prof/low.c: has the name of io/low.c"),
+    ({**header("io/mid.h", "#include <png.h>\n")}, "io/mid.h:3: <png.h> is third-party"),
+    ({"io/low.c": "\n", "CMakeLists.txt": GOOD["CMakeLists.txt"] + "io/low.c\n"}, "io/low.c: has the name of base/low.c"),
     ({"io/mid.c": "void f(void)\n{\n    exit(1);\n}\n"}, "io/mid.c:3: exit"),
-    ({"io/mid.c": "void f(void)\n{\n    fputs(text, stdout);\n}\n"}, "io/mid.c:3: stdout"),
+    ({"datasets/layouts/act.c": "void f(void)\n{\n    fputs(text, stdout);\n}\n"}, "datasets/layouts/act.c:3: stdout"),
     ({"io/mid.h": "#pragma once\n"}, "io/mid.h: has no guard WEIR_IO_MID_H"),
     ({"io/mid.c": "int a;\n" * 601}, "601 lines"),
     ({"io/mid.c": "void f(void)\n{\n" + "    g();\n" * 61 + "}\n"}, "a function of 61 lines"),
     ({"io/lost.c": "int a;\n"}, "io/lost.c: is in no CMakeLists.txt"),
+    ({"datasets/layouts/lost.c": "int a;\n"}, "datasets/layouts/lost.c: is in no CMakeLists.txt"),
+    ({"cuda/lost.c": "int a;\n", "CMakeLists.txt": GOOD["CMakeLists.txt"] + "cuda/lost.c\n"}, "cuda/lost.c: is not in cmake"),
     ({"io/mid.c": "#include <cuda_runtime_api.h>\n"}, "io/mid.c:1: includes a header of CUDA's"),
-    ({"io/mid.h": GOOD["io/mid.h"] + "#include <nvtx3/nvToolsExt.h>\n"}, "io/mid.h:4: includes a header of CUDA's"),
+    ({**header("io/mid.h", "#include <nvtx3/nvToolsExt.h>\n")}, "io/mid.h:3: includes a header of CUDA's"),
+    ({**{f"io/many_{i}.c": "int a;\n" for i in range(25)}, "CMakeLists.txt": GOOD["CMakeLists.txt"] +
+      " ".join(f"many_{i}.c" for i in range(25)) + "\n"}, "io: 26 .c files"),
 ]
 
 
