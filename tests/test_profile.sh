@@ -94,14 +94,15 @@ check "the DataLoader share of the trace is the data wait that weir measured, bu
 
 # ---- the options ----
 
+# More steps than batches may be ready: some are decoded in the window, however late the workers get a core.
 run 0 run "$data" --batch-size 4 --step-ms 1 --profile "$work/b" --record-shapes --profile-memory --with-stack --worker-ops \
-    --schedule skip_first=2,wait=1,warmup=1,active=2,repeat=1 --sort-by count --row-limit 3
+    --schedule skip_first=2,wait=1,warmup=1,active=4,repeat=1 --sort-by count --row-limit 3
 traces b 1
 out 'Input Shapes'
 out 'Self CPU Mem'
 check "three rows" [ "$(grep -c '%  ' "$work/out")" -ge 3 ]
 trace "shapes, stacks, memory, workers' operators" b '
-assert [e["name"] for e in ranges if e["name"].startswith("ProfilerStep#")] == ["ProfilerStep#4", "ProfilerStep#5"]
+assert [e["name"] for e in ranges if e["name"].startswith("ProfilerStep#")] == [f"ProfilerStep#{n}" for n in range(4, 8)]
 assert file["record_shapes"] == file["with_stack"] == file["profile_memory"] == 1
 decodes = [e for e in named("03b_image_decode") if e["args"].get("finished") != "false"]
 assert decodes and all(e["cat"] == "cpu_op" for e in decodes)
@@ -114,7 +115,7 @@ for e in decodes: # what is inlined differs from compiler to compiler
 assert first["args"]["Input Dims"][0] == [4, 2, 48, 64, 3], first
 memory = [e["args"] for e in named("[memory]")]
 assert memory and all(m["Device Id"] == -1 and 0 <= m["Total Allocated"] <= m["Total Reserved"] for m in memory)
-assert sum(m["Bytes"] > 0 for m in memory) == 2'
+assert sum(m["Bytes"] > 0 for m in memory) == 4'
 run 0 report "$work"/b/*.gz --export-stacks "$work/stacks" --group-by-stack 3
 out 'Source Location'
 check "stacks for flamegraph.pl" grep -qE '^[^ ]+;[^ ]+ [0-9]+$' "$work/stacks"
