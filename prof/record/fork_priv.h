@@ -5,13 +5,21 @@
 
 enum weir_fork { WEIR_FORK_PREPARE, WEIR_FORK_PARENT, WEIR_FORK_CHILD };
 
-/* Called once by whoever makes the first lock that another thread might hold. */
-void weir_fork_safe(void);
+/* Who has locks, in the order in which they nest: the order of PREPARE; afterwards it is the other way round. */
+enum weir_fork_part {
+    WEIR_FORK_RECORDERS,
+    WEIR_FORK_TRACKS,
+    WEIR_FORK_NAMES,
+    WEIR_FORK_STACKS,
+    WEIR_FORK_PARTS,
+};
 
-/* Each module's part, called in the order in which its locks nest. */
-void weir_recorders_fork(enum weir_fork when);
-void weir_tracks_fork(enum weir_fork when);
-void weir_names_fork(enum weir_fork when);
+/* From the next fork on handler is called around each. Every part calls it before it takes its lock for the first time,
+ * and holds no lock of any part's; further calls change nothing. */
+typedef void weir_fork_fn(enum weir_fork when);
+void weir_fork_safe(enum weir_fork_part part, weir_fork_fn *handler);
+
+/* stacks.c's handler, which a test calls. */
 void weir_stacks_fork(enum weir_fork when);
 
 #endif

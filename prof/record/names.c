@@ -97,7 +97,7 @@ static uint32_t append(struct table *table, const char *text, const char *more, 
     return id;
 }
 
-void weir_names_fork(enum weir_fork when)
+static void on_fork(enum weir_fork when)
 {
     if (when == WEIR_FORK_PREPARE)
         pthread_mutex_lock(&lock);
@@ -108,7 +108,7 @@ void weir_names_fork(enum weir_fork when)
 static uint32_t intern(struct table *table, const char *text, const char *more, int cat)
 {
     uint32_t id = 0;
-    weir_fork_safe();
+    weir_fork_safe(WEIR_FORK_NAMES, on_fork);
     pthread_mutex_lock(&lock);
     if (slots_grow(table)) {
         uint32_t *slot = slot_of(table, text, more, cat);

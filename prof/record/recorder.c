@@ -15,6 +15,7 @@
 enum { CPU_SAMPLE_EVERY_SHORT = 256, SHORT_NS = 200 * 1000, TINY_NS = 2000 };
 
 struct weir_cell weir_cell_nobody; /* of stages that found no memory for a cell; written by many, read by none */
+uint64_t weir_cpu_read_ticks;
 __thread struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
 
 static inline void add(_Atomic uint64_t *to, uint64_t value)

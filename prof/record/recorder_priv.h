@@ -97,7 +97,7 @@ static inline uint64_t clock_ns(clockid_t clock)
 
 /* The CPU clock is asked of one call in so many. */
 enum { WEIR_CPU_SAMPLE_EVERY = 16 };
-extern uint64_t weir_cpu_read_ticks;      /* least cost of reading a thread's CPU clock */
+extern uint64_t weir_cpu_read_ticks; /* least cost of reading a thread's CPU clock; the first session measures it */
 extern struct weir_cell weir_cell_nobody; /* of stages that found no memory for a cell; written by many, read by none */
 
 #ifdef WEIR_BRACKET_CPU

@@ -11,8 +11,6 @@
 pthread_mutex_t weir_recorders_lock = PTHREAD_MUTEX_INITIALIZER;
 struct weir_recorder *weir_recorders;
 
-uint64_t weir_cpu_read_ticks;
-
 static void measure_cpu_read(void)
 {
     uint64_t least = UINT64_MAX;
@@ -26,7 +24,7 @@ static void measure_cpu_read(void)
 }
 
 /* In the child their other threads are not there: their zones are nobody's to read. */
-void weir_recorders_fork(enum weir_fork when)
+static void on_fork(enum weir_fork when)
 {
     if (when == WEIR_FORK_PREPARE)
         pthread_mutex_lock(&weir_recorders_lock);
@@ -50,7 +48,7 @@ int weir_recorder_open(struct weir_recorder **out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     weir_clock_init();
-    weir_fork_safe();
+    weir_fork_safe(WEIR_FORK_RECORDERS, on_fork);
     pthread_once(&once, measure_cpu_read);
     *out = calloc(1, sizeof **out);
     if (!*out)

@@ -145,6 +145,7 @@ static uint32_t unwind(struct weir_stacks_seen *all, struct seen *seen, const ch
         unwinder.backtrace(take_frame, &walk);
     if (walk.n == 0)
         return 0;
+    weir_fork_safe(WEIR_FORK_STACKS, weir_stacks_fork);
     pthread_mutex_lock(&lock);
     uint32_t number = find_or_keep(walk.addresses, walk.n);
     pthread_mutex_unlock(&lock);

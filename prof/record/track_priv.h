@@ -176,11 +176,12 @@ static inline uint64_t weir_run_records(const struct weir_run *run)
 typedef void weir_drain_fn(void *user, const struct weir_ring *ring, const struct weir_run *run);
 void weir_tracks_drain(weir_drain_fn *each, void *user);
 
-/* The ranges and zones that are open on some thread: name, start, thread. */
+/* The ranges that are open on some thread: name, start, thread. */
 typedef void weir_open_fn(void *user, pid_t tid, const char *thread, weir_name name, uint64_t start);
 void weir_tracks_open(weir_open_fn *each, void *user);
+/* And the zones, of all sessions (recorder_read.c). */
+void weir_recorders_open_zones(weir_open_fn *each, void *user);
 
-void weir_recorders_open_zones(weir_open_fn *each, void *user); /* recorder.c's part of it */
 /* While collecting, what threads that end have written is kept for the next drain; what is more than this is dropped
  * and counted. */
 enum { WEIR_REST_MAX_BYTES = 16 << 20 };

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-uint32_t weir_recording_state;
-__thread uint64_t weir_item_self __attribute__((tls_model("initial-exec")));
 __thread struct weir_ring *weir_track_self __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the list; never taken by a thread that has its track */
@@ -97,7 +95,7 @@ void weir_tracks_collect(bool now_collecting)
     pthread_mutex_unlock(&lock);
 }
 
-void weir_tracks_fork(enum weir_fork when)
+static void on_fork(enum weir_fork when)
 {
     if (when == WEIR_FORK_PREPARE) {
         pthread_mutex_lock(&lock);
@@ -121,7 +119,7 @@ void weir_tracks_fork(enum weir_fork when)
 static void begin_process(void)
 {
     has_key = pthread_key_create(&at_exit, track_exit) == 0;
-    weir_fork_safe();
+    weir_fork_safe(WEIR_FORK_TRACKS, on_fork);
 }
 
 struct weir_ring *weir_track_make(void)
@@ -398,5 +396,4 @@ void weir_tracks_open(weir_open_fn *each, void *user)
             each(user, track->tid, track->name, names[i], starts[i]);
     }
     pthread_mutex_unlock(&lock);
-    weir_recorders_open_zones(each, user);
 }

@@ -165,6 +165,7 @@ static void copy_open(void *user, pid_t tid, const char *thread, weir_name name,
 void weir_window_note_open(struct weir_window *window)
 {
     weir_tracks_open(copy_open, window);
+    weir_recorders_open_zones(copy_open, window);
 }
 
 void weir_window_free(struct weir_window **window)

@@ -10,64 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ERRORS_SHOWN = 10 };
-
-const char *weir_stage_kind_name(enum weir_stage_kind kind)
-{
-    static const char *const names[] = {
-        [WEIR_KIND_WORK] = "work", [WEIR_KIND_INCLUSIVE] = "inclusive", [WEIR_KIND_SPAN] = "span",
-        [WEIR_KIND_WAIT] = "wait", [WEIR_KIND_LOOP] = "loop",
-    };
-    return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "work";
-}
-
-const char *weir_report_side_name(enum weir_report_side side)
-{
-    static const char *const names[WEIR_SIDES] = {"worker", "consumer", "helper", "gpu"};
-    return side < WEIR_SIDES ? names[side] : names[WEIR_SIDE_WORKER];
-}
-
-void weir_report_row_name(const struct weir_report_row *row, char name[WEIR_REPORT_NAME])
-{
-    bool told = row->side == WEIR_SIDE_HELPER || row->side == WEIR_SIDE_GPU;
-    const char *side = told ? weir_report_side_name(row->side) : "";
-    snprintf(name, WEIR_REPORT_NAME, "%s%s%s%s", row->name, told ? " (" : "", side, told ? ")" : "");
-}
-
 static bool has_share(const struct weir_report_row *row)
 {
     return row->kind == WEIR_KIND_WORK && row->side == WEIR_SIDE_WORKER;
-}
-
-void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_info *info,
-                          const struct weir_stage_stats *stats)
-{
-    *row = (struct weir_report_row){.kind = info->kind,
-                                    .side = info->consumer ? WEIR_SIDE_CONSUMER : WEIR_SIDE_WORKER,
-                                    .cpu_s = -1,
-                                    .preempted_s = -1,
-                                    .cpu_over_wall = -1,
-                                    .share = -1};
-    snprintf(row->name, sizeof row->name, "%s", info->name);
-    weir_text_printable(row->name);
-    if (stats->count == 0)
-        return;
-    row->count = stats->count;
-    row->total_s = (double)stats->total_ns / 1e9;
-    row->self_s = info->kind == WEIR_KIND_SPAN ? 0 : (double)stats->self_ns / 1e9;
-    row->mean_s = row->total_s / (double)stats->count;
-    row->min_s = (double)stats->min_ns / 1e9;
-    row->max_s = (double)stats->max_ns / 1e9;
-    row->p50_s = weir_stage_quantile_ns(stats, 0.50) / 1e9;
-    row->p90_s = weir_stage_quantile_ns(stats, 0.90) / 1e9;
-    row->p99_s = weir_stage_quantile_ns(stats, 0.99) / 1e9;
-    double cpu_ns = info->kind == WEIR_KIND_SPAN ? -1 : weir_stage_cpu_ns(stats);
-    if (cpu_ns < 0)
-        return;
-    row->cpu_s = cpu_ns / 1e9;
-    row->cpu_over_wall = stats->self_ns > 0 ? fmin(cpu_ns / (double)stats->self_ns, 1) : -1;
-    if (stats->measured == stats->count)
-        row->preempted_s = (double)stats->preempted_ns / 1e9;
 }
 
 static void fill_rows(struct weir_report *report, const struct weir_snapshot *snapshot)
@@ -122,20 +67,6 @@ void weir_report_free(struct weir_report *report)
     free(report->workers);
     report->workers = NULL;
     report->n_workers = 0;
-}
-
-/* One word per cell, so that awk and sort can take the table apart. */
-const char *weir_report_time(char text[24], double seconds)
-{
-    if (seconds < 1e-6)
-        snprintf(text, 24, "%.0fns", seconds * 1e9);
-    else if (seconds < 1e-3)
-        snprintf(text, 24, "%.1fus", seconds * 1e6);
-    else if (seconds < 1)
-        snprintf(text, 24, "%.2fms", seconds * 1e3);
-    else
-        snprintf(text, 24, "%.2fs", seconds);
-    return text;
 }
 
 static void print_covers(FILE *out, const struct weir_report *report)
@@ -193,31 +124,6 @@ static void print_stages(FILE *out, const struct weir_report *report)
         print_row(out, &report->gpu.rows[i], width);
 }
 
-double weir_report_decoded_percent(const struct weir_report *report)
-{
-    return 100 * (double)report->decoded_pixels / (double)(report->stored_pixels ? report->stored_pixels : 1);
-}
-
-static double times(uint64_t paid, uint64_t own)
-{
-    return own > 0 ? (double)paid / (double)own : 0;
-}
-
-double weir_chunks_unpacked(const struct weir_chunk_counts *counts)
-{
-    return times(counts->unpacked_bytes, counts->frame_bytes);
-}
-
-double weir_chunks_read(const struct weir_chunk_counts *counts)
-{
-    return times(counts->read_bytes, counts->stored_bytes);
-}
-
-double weir_chunks_shared(const struct weir_chunk_counts *counts)
-{
-    return times(counts->frames, counts->blocks);
-}
-
 static void print_chunks(FILE *out, const struct weir_chunk_counts *counts)
 {
     if (counts->frames > 0)
@@ -255,12 +161,6 @@ static void print_queue_and_io(FILE *out, const struct weir_report *report)
     print_chunks(out, &report->chunks);
 }
 
-double weir_report_hit_rate(const struct weir_report_cache *cache)
-{
-    uint64_t all = cache->hits + cache->misses;
-    return all ? (double)cache->hits / (double)all : 0;
-}
-
 static void print_copies(FILE *out, const struct weir_report *report)
 {
     const struct weir_report_cache *cache = &report->cache;
@@ -279,21 +179,6 @@ static void print_copies(FILE *out, const struct weir_report *report)
     if (cache->all_hit_rate >= 0)
         fprintf(out, ", %.1f %% hits", 100 * cache->all_hit_rate);
     fputc('\n', out);
-}
-
-void weir_report_errors(FILE *out, const struct weir_report *report, const char *times, const char *more,
-                        const char *more_end)
-{
-    uint64_t shown = 0, all = report->bad_frames + report->bad_episodes + report->changed_files;
-    for (int i = 0; i < report->n_errors && i < ERRORS_SHOWN; i++) {
-        char text[sizeof report->errors[i].text];
-        snprintf(text, sizeof text, "%s", report->errors[i].text);
-        weir_text_printable(text);
-        fprintf(out, "  %" PRIu64 "%s%s\n", report->errors[i].count, times, text);
-        shown += report->errors[i].count;
-    }
-    if (report->n_errors > 0 && all > shown)
-        fprintf(out, "  %s%" PRIu64 "%s\n", more, all - shown, more_end);
 }
 
 static void print_errors(FILE *out, const struct weir_report *report)

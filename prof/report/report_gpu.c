@@ -138,14 +138,6 @@ void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu, bool timin
     print_decode_zh(out, &gpu->decode);
 }
 
-static void fraction(struct weir_json *json, const char *key, double value)
-{
-    if (value < 0)
-        weir_json_null(json, key);
-    else
-        weir_json_double(json, key, value);
-}
-
 static void decode_json(struct weir_json *json, const struct weir_report_decode *d)
 {
     if (d->n_engines == 0)
@@ -164,7 +156,7 @@ static void decode_json(struct weir_json *json, const struct weir_report_decode 
     }
     weir_json_end(json, ']');
     weir_json_uint(json, "cpu_frames", d->cpu_frames);
-    fraction(json, "cpu_busy_fraction", d->cpu_busy);
+    weir_report_known(json, "cpu_busy_fraction", d->cpu_busy);
     weir_json_uint(json, "sent_back", d->sent_back);
     weir_json_text(json, "reasons", d->reasons);
     weir_json_uint(json, "compared", d->compared);
@@ -182,8 +174,8 @@ void weir_report_gpu_json(struct weir_json *json, const struct weir_report_gpu *
     weir_json_int(json, "number", gpu->number);
     weir_json_text(json, "name", gpu->name);
     weir_json_double(json, "busy_fraction", gpu->busy);
-    fraction(json, "copy_bytes_per_s", gpu->copy_bytes_per_s);
-    fraction(json, "copy_overlap_fraction", gpu->overlap);
+    weir_report_known(json, "copy_bytes_per_s", gpu->copy_bytes_per_s);
+    weir_report_known(json, "copy_overlap_fraction", gpu->overlap);
     weir_json_double(json, "stall_s", gpu->stall_s);
     weir_json_bool(json, "sync_steps", gpu->sync_steps);
     if (gpu->used_bytes)

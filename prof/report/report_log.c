@@ -15,21 +15,6 @@ void weir_start_json(struct weir_json *json, const struct weir_start_line *line)
     weir_json_int(json, "files_from_index", line->files_from_index);
 }
 
-/* -1 stands for "does not apply", which JSON calls null. */
-static void fraction(struct weir_json *json, const char *key, double value)
-{
-    if (value < 0)
-        weir_json_null(json, key);
-    else
-        weir_json_double(json, key, value);
-}
-
-const char *weir_report_reads_name(enum weir_reads reads)
-{
-    static const char *const names[] = {NULL, "cold", "warm", "partly", "direct"};
-    return names[reads];
-}
-
 void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
 {
     weir_json_int(json, "epoch", line->epoch);
@@ -43,33 +28,11 @@ void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
     weir_json_double(json, "images_per_s", line->images_per_s);
     weir_json_uint(json, "peak_rss_bytes", line->peak_rss_bytes);
     weir_json_text(json, "reads", weir_report_reads_name(line->reads));
-    fraction(json, "page_cache_fraction", line->reads == WEIR_READS_UNKNOWN ? -1 : line->cached_fraction);
+    weir_report_known(json, "page_cache_fraction", line->reads == WEIR_READS_UNKNOWN ? -1 : line->cached_fraction);
     if (!line->gpu)
         return;
     weir_json_double(json, "gpu_busy_fraction", line->gpu_busy_fraction);
-    fraction(json, "copy_overlap_fraction", line->copy_overlap_fraction);
-}
-
-void weir_report_row_json(struct weir_json *json, const struct weir_report_row *row)
-{
-    weir_json_object(json, NULL);
-    weir_json_text(json, "name", row->name);
-    weir_json_text(json, "kind", weir_stage_kind_name(row->kind));
-    weir_json_text(json, "side", weir_report_side_name(row->side));
-    weir_json_uint(json, "count", row->count);
-    weir_json_double(json, "total_s", row->total_s);
-    weir_json_double(json, "self_s", row->self_s);
-    weir_json_double(json, "mean_s", row->mean_s);
-    weir_json_double(json, "min_s", row->min_s);
-    weir_json_double(json, "p50_s", row->p50_s);
-    weir_json_double(json, "p90_s", row->p90_s);
-    weir_json_double(json, "p99_s", row->p99_s);
-    weir_json_double(json, "max_s", row->max_s);
-    fraction(json, "cpu_s", row->cpu_s);
-    fraction(json, "preempted_s", row->preempted_s);
-    fraction(json, "cpu_over_wall", row->cpu_over_wall);
-    fraction(json, "share", row->share);
-    weir_json_end(json, '}');
+    weir_report_known(json, "copy_overlap_fraction", line->copy_overlap_fraction);
 }
 
 static void write_queue_and_io(struct weir_json *json, const struct weir_report *report)
@@ -131,7 +94,7 @@ static void write_copies(struct weir_json *json, const struct weir_report *repor
         weir_json_null(json, "saved_s");
     weir_json_uint(json, "all_frames", cache->all_frames);
     weir_json_uint(json, "all_bytes", cache->all_bytes);
-    fraction(json, "all_hit_rate", cache->all_hit_rate);
+    weir_report_known(json, "all_hit_rate", cache->all_hit_rate);
     weir_json_end(json, '}');
 }
 

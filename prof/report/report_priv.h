@@ -30,6 +30,9 @@ void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_i
                           const struct weir_stage_stats *stats);
 void weir_report_row_json(struct weir_json *json, const struct weir_report_row *row);
 
+/* A number, or null for -1: "not known", "does not apply". */
+void weir_report_known(struct weir_json *json, const char *key, double value);
+
 /* "12.3us": one word, so that awk and sort can take a table apart. */
 const char *weir_report_time(char text[24], double seconds);
 

@@ -163,14 +163,6 @@ void weir_report_threads_zh(FILE *out, const struct weir_report *report)
 
 /* ---- the log ---- */
 
-static void seconds_or_null(struct weir_json *json, const char *key, double seconds)
-{
-    if (seconds < 0)
-        weir_json_null(json, key);
-    else
-        weir_json_double(json, key, seconds);
-}
-
 static void thread_json(struct weir_json *json, const char *key, const struct weir_report_worker *w)
 {
     weir_json_object(json, key);
@@ -180,13 +172,13 @@ static void thread_json(struct weir_json *json, const char *key, const struct we
     weir_json_double(json, "wait_s", w->wait_s);
     weir_json_double(json, "other_s", w->other_s);
     weir_json_double(json, "cpu_s", w->cpu_s);
-    seconds_or_null(json, "work_cpu_s", w->work_cpu_s);
-    seconds_or_null(json, "wait_cpu_s", w->wait_cpu_s);
-    seconds_or_null(json, "other_cpu_s", w->other_cpu_s);
-    seconds_or_null(json, "throttled_s", w->throttled_s);
-    seconds_or_null(json, "core_wait_s", w->core_wait_s);
-    seconds_or_null(json, "blocked_s", w->blocked_s);
-    seconds_or_null(json, "steal_s", w->steal_s);
+    weir_report_known(json, "work_cpu_s", w->work_cpu_s);
+    weir_report_known(json, "wait_cpu_s", w->wait_cpu_s);
+    weir_report_known(json, "other_cpu_s", w->other_cpu_s);
+    weir_report_known(json, "throttled_s", w->throttled_s);
+    weir_report_known(json, "core_wait_s", w->core_wait_s);
+    weir_report_known(json, "blocked_s", w->blocked_s);
+    weir_report_known(json, "steal_s", w->steal_s);
     weir_json_end(json, '}');
 }
 
