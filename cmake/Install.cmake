@@ -25,6 +25,9 @@ set(weir_public_headers
   ${prof_public_headers}
   decoders/decoder.h
   datasets/dataset.h
+  pipeline/batch.h
+  pipeline/config.h
+  pipeline/gpu_figures.h
   pipeline/loader.h
   pipeline/sampler.h
   pipeline/source_figures.h

@@ -2,7 +2,8 @@
 #ifndef WEIR_PIPELINE_BATCH_LAYOUT_H
 #define WEIR_PIPELINE_BATCH_LAYOUT_H
 
-#include "pipeline/loader.h"
+#include "pipeline/batch.h"
+#include "pipeline/config.h"
 #include "pipeline/probe.h"
 
 struct weir_batch_layout {

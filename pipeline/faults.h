@@ -2,7 +2,8 @@
 #ifndef WEIR_PIPELINE_FAULTS_H
 #define WEIR_PIPELINE_FAULTS_H
 
-#include "pipeline/loader.h"
+#include "base/err.h"
+#include "pipeline/config.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -33,112 +33,19 @@
 #define WEIR_PIPELINE_LOADER_H
 
 #include "datasets/dataset.h"
-#include "decoders/decoder.h"
+#include "pipeline/batch.h"
+#include "pipeline/config.h"
+#include "pipeline/gpu_figures.h"
 #include "pipeline/sampler.h"
-#include "pipeline/state.h"
 #include "prof/record/recorder.h"
 #include "prof/report/report.h"
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum weir_pad { WEIR_PAD_ZERO, WEIR_PAD_LAST };
-enum weir_on_error { WEIR_ON_ERROR_FAIL, WEIR_ON_ERROR_SKIP, WEIR_ON_ERROR_SUBSTITUTE };
-
-enum { WEIR_WORKERS_AUTO = -1, WEIR_WORKERS_MAX = 512, WEIR_IMAGE_SIDE_MAX = 16384 };
-
-struct weir_loader_config {
-    const char *data;                                 /* folder of episodes, or one file */
-    const char *cameras;                              /* "a,b"; NULL = all but depth */
-    const char *qpos_keys, *action_keys, *image_keys; /* as in weir_dataset_config */
-    bool allow_ragged;                                /* the same */
-    bool allow_external;                              /* the same */
-    const char *index;                                /* the same: file that keeps the index */
-    int batch_size;                                   /* samples; 8 */
-    int num_workers; /* threads; WEIR_WORKERS_AUTO = one per usable core, of which local ranks have a part each; 0 =
-                        on the consumer's thread */
-    int prefetch;    /* batches that workers may be ahead; 0 = automatic: four frames per worker, at least two; up to
-                     sixteen, and 256 MiB, where chunks hold several frames; where a GPU decodes 1 GiB of them, with
-                     "hybrid" 2, and 4 when the multiprocessors take part, but no more than a sixteenth of the host's
-                     memory that is free, and an eighth of the GPU's */
-    int num_epochs;  /* 1 */
-    int max_batches; /* per epoch and split; 0 = all */
-    enum weir_sampling sampling;
-    int obs_history;   /* frames per camera: t - (n - 1) .. t, the first one repeated at the start; 1 */
-    int chunk_size;    /* actions; 20 */
-    enum weir_pad pad; /* actions after the end: zeros (before normalisation, as ACT does) or the last one */
-    int action_offset; /* the first action is that of max(0, t + offset); 0 */
-    uint64_t seed;
-    bool no_shuffle; /* samples and the split in the order of the files */
-    bool drop_last;
-    struct weir_pixel_format format; /* rgb, u8, nhwc, not normalised; f16 and bf16 with a device only */
-    const char *crop;                /* part of the images that is wanted: "WxH+X+Y" of all cameras, "CAMERA=WxH+X+Y"
-                                        of one, several with commas; NULL = all */
-    int image_width, image_height;   /* size of the images in a batch, after the crop; 0 = as they are */
-    double train_split;              /* 0.9 of the episodes, by number, at least one */
-    int rank, world_size;            /* this loader's part of a distributed run; 0 of 1 */
-    /* Of the run's processes those on this machine, and which of them this is: 0 of 1, and 0 of 0 is the same. They
-     * share its cores (num_workers auto, and what hybrid leaves) and its memory (what is automatic, and what is refused
-     * at open), and "cuda" without a number is GPU local_rank modulo the number of GPUs that the process sees. */
-    int local_rank, local_size;
-    int local_cores;          /* CPUs that all of them may use together (weir_cores_part); 0 = not known */
-    bool wrap;                /* no rank's tail is cut: the first batches are taken again */
-    struct weir_state resume; /* by weir_loader_restore: the run begins where that one stopped */
-    enum weir_on_error on_error;
-    const char *io; /* "auto": by what is in the page cache, and else by trying; "pread", "mmap", "uring", "null" */
-    int io_depth;   /* reads in flight of an engine that reads ahead; 0 = 64 */
-    bool direct;    /* reads pass the page cache by (O_DIRECT) */
-    bool cold;      /* the dataset's files are dropped from the page cache before the first read */
-    const char *decoder; /* "auto": "turbo", on the CPU, and with a GPU what some frames of the dataset, decoded in
-                            several ways at open, say; "nvjpeg": by a GPU's JPEG engines, "hybrid": by these, the
-                            CPU and, when it was asked for, the GPU's multiprocessors; "null" */
-    const char *device;  /* where batches are: "cpu" (or NULL), "cuda:1", "cuda": the GPU of the local rank */
-    /* Memory, bytes, that keeps decoded frames as they lie in the batch, so that later epochs copy them; tables are in
-     * it, and it is never exceeded. The first frames that come stay until the loader is closed. 0 = none. */
-    uint64_t decode_cache_bytes;
-    bool deterministic; /* decoder "hybrid": who decodes which frame depends on the frame alone */
-    bool no_timing;     /* no zones: batches only */
-    double stall_s;     /* report a stall after this long without progress; 0 = 30 */
-    /* A stall: every worker's stage and every queue's depth, lines of text. From a thread of the loader. */
-    void (*on_stall)(void *user, const char *text);
-    void (*on_index)(void *user, int done, int total); /* progress of opening; from the calling thread */
-    void *user;
-};
-
-void weir_loader_config_default(struct weir_loader_config *config);
-
-struct weir_tensor {
-    const char *name; /* "images" or "images/CAMERA" where sizes differ, "depth" or "depth/CAMERA", "qpos", "actions",
-                         "is_pad" */
-    enum weir_dtype dtype; /* f16 and bf16: of images on a GPU */
-    int ndim;
-    int64_t shape[6];    /* shape[0] = samples of this batch; a dimension for history only when obs_history > 1 */
-    void *data;          /* dense, row-major; on a GPU, in its memory, aligned to 256 bytes */
-    size_t sample_bytes; /* of one row along shape[0] */
-};
-
-enum { WEIR_TENSORS_MAX = WEIR_CAMERAS_MAX + 3 };
-
-/* images [n, colour cameras, (history), H, W, 3] (or 3, H, W), u8 or f32 in 0..1; depth [n, depth cameras, (history),
- * H, W] u16, as stored whatever format says. Where the cameras of a kind differ in size each has a tensor of its own,
- * without that dimension; of a kind without cameras there is none. qpos [n, (history), D] f32 and actions [n, chunk, A]
- * f32, normalised with the training split's mean and std (std at least 1e-2); is_pad [n, chunk] u8. */
-struct weir_batch {
-    struct weir_plan plan; /* epoch, split, index; plan.n is what was asked for */
-    int n;                 /* samples that came; fewer than plan.n after --on-error skip */
-    const struct weir_sample *samples;
-    int n_tensors;
-    struct weir_tensor tensors[WEIR_TENSORS_MAX];
-    uint64_t wait_ns;     /* how long weir_loader_next blocked for its data */
-    uint64_t gpu_wait_ns; /* and because the GPU was behind: it still had the batches before */
-    uint64_t ready_ns;    /* when it was complete (in the host's memory), by weir_clock_monotonic_ns */
-    int device;           /* the GPU that the tensors are on; -1 = none */
-    void *ready;          /* event that passes when they are there; NULL without a GPU. Until the release */
-};
 
 struct weir_loader;
 
@@ -240,41 +147,9 @@ struct weir_loader_counts {
 };
 void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes);
 
-/* What the GPU has done so far, by its own clock: stages between events. Batches count when they were released and the
- * GPU is through with them. */
-struct weir_gpu_figures {
-    struct weir_stage_stats copy, prepare;        /* 07_h2d_copy, 07b_prepare_batch */
-    struct weir_stage_stats train_step, val_step; /* from weir_loader_wait to weir_loader_release_after */
-    struct weir_stage_stats stall; /* 08_wait_for_data: the consumer's stream, idle, waited for a batch */
-    uint64_t train_stall_ns;       /* of it, for batches to train on */
-    uint64_t copied_bytes;
-    uint64_t hidden_ns; /* of copy: while a step ran */
-    uint64_t busy_ns;   /* a step or a preparation ran */
-};
 /* Any thread; zeros without a GPU. */
 void weir_loader_gpu_figures(struct weir_loader *loader, struct weir_gpu_figures *figures);
 
-/* One of a GPU's ways to decode. */
-struct weir_gpu_engine_figures {
-    int hardware;            /* as many JPEG engines; 0: the multiprocessors */
-    uint64_t frames, groups; /* decoded so far, in groups that were handed over */
-    uint64_t busy_ns;        /* from a group's hand-over to its end, by the GPU's clock; where two overlap, once */
-    bool tried;              /* hybrid's multiprocessors: whether all are faster with them */
-    double gain;             /* by so much, in the last trial: 0.05 = 5 %; below 3 % they rest */
-};
-
-/* JPEGs that a GPU has decoded so far. */
-enum { WEIR_GPU_ENGINES_MAX = 2 };
-struct weir_gpu_decode_figures {
-    int n_engines; /* 0 = it decodes none */
-    struct weir_gpu_engine_figures engines[WEIR_GPU_ENGINES_MAX];
-    struct weir_stage_stats groups; /* 03i_gpu_decode: each from its hand-over to its end, by the GPU's clock */
-    uint64_t cpu_ns;                /* of workers' time, for what they decode */
-    uint64_t to_cpu;                /* frames that it did not take, or whose pictures were wrong */
-    char reasons[256];              /* of these: "12 progressive, 3 truncated" */
-    uint64_t compared, below;       /* pictures compared with the CPU's, and those below the gate */
-    double gate_db, least_db;       /* the gate; of all that were compared the lowest, 99 = identical */
-};
 /* Any thread. */
 void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_decode_figures *figures);
 
@@ -283,7 +158,6 @@ void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_
 void weir_loader_count_now(const struct weir_loader *loader);
 
 /* Distinct errors kept, at most WEIR_FAULTS_MAX: text is "FILE: DATASET[t]: reason". False past the last. */
-enum { WEIR_FAULTS_MAX = 64, WEIR_FAULT_TEXT = 512 };
 bool weir_loader_fault(struct weir_loader *loader, int i, char text[WEIR_FAULT_TEXT], uint64_t *count);
 
 #ifdef __cplusplus

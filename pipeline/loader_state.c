@@ -1,5 +1,6 @@
 /* Where a run is, kept in a file and taken up again. */
 #include "base/hash.h"
+#include "pipeline/loader.h"
 #include "pipeline/loader_priv.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 #include "pipeline/read_ahead.h"
+#include "pipeline/loader.h"
 #include "pipeline/worker.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
 #include "io/ahead.h"
 #include "io/choose.h"
 #include "io/page_cache.h"
-#include "pipeline/loader.h"
 
+struct weir_loader_facts;
 struct weir_shared;
 struct weir_read_plan;
 

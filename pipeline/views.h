@@ -2,7 +2,7 @@
 #ifndef WEIR_PIPELINE_VIEWS_H
 #define WEIR_PIPELINE_VIEWS_H
 
-#include "pipeline/loader.h"
+#include "pipeline/config.h"
 #include "pipeline/probe.h"
 
 /* Fills a view for each camera from config's crop and image size; a camera that is wanted as it is has the whole image.

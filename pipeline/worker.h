@@ -2,6 +2,7 @@
 #ifndef WEIR_PIPELINE_WORKER_H
 #define WEIR_PIPELINE_WORKER_H
 
+#include "pipeline/config.h"
 #include "pipeline/faults.h"
 #include "pipeline/fetch.h"
 #include "pipeline/file_watch.h"

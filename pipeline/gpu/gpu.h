@@ -8,12 +8,13 @@
 #define WEIR_PIPELINE_GPU_GPU_H
 
 #include "base/err.h"
-#include "pipeline/loader.h"
+#include "pipeline/batch.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct weir_device;
+struct weir_loader;
 
 /* What "cpu" (or NULL), "cuda" and "cuda:K" stand for: *number is -1, 0 or K. -EINVAL for anything else. */
 int weir_device_parse(const char *text, int *number, struct weir_err *err);
