@@ -3,7 +3,7 @@
 #define WEIR_PIPELINE_LOADER_PRIV_H
 
 #include "pipeline/watchdog.h"
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 
 struct weir_queue_depth {
     uint64_t sum, samples;

@@ -2,7 +2,7 @@
 #ifndef WEIR_PIPELINE_PLACEMENT_H
 #define WEIR_PIPELINE_PLACEMENT_H
 
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 
 /* Fills shared->cores, gpu and gpus from its config. */
 void weir_place(struct weir_shared *shared);

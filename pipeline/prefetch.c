@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/gpu/gpu_device.h"
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "pipeline/read_ahead.h"
 #include "pipeline/loader.h"
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "pipeline/sources.h"
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_PIPELINE_WATCHDOG_H
 #define WEIR_PIPELINE_WATCHDOG_H
 
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 
 struct weir_watchdog {
     struct weir_shared *shared;

@@ -3,7 +3,7 @@
 #ifndef WEIR_PIPELINE_GPU_CHOOSE_DECODER_H
 #define WEIR_PIPELINE_GPU_CHOOSE_DECODER_H
 
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 
 /* Whether any camera of any episode has JPEGs: all else is the CPU's, whatever the decoder. */
 bool weir_has_jpegs(const struct weir_shared *shared);

@@ -11,7 +11,7 @@
 #include "pipeline/gpu/gpu_device.h"
 #include "pipeline/gpu/intervals.h"
 #include "pipeline/gpu_figures.h"
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 
 enum { WEIR_FEED_BATCHES = 3 }; /* one is with the consumer, one waits for it, one is being made */
 

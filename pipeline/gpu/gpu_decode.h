@@ -29,7 +29,7 @@
 #include "pipeline/gpu/gpu_ops.h"
 #include "pipeline/gpu/intervals.h"
 #include "pipeline/gpu/trial.h"
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 
 enum { WEIR_DECODE_GROUP = 256, WEIR_DECODE_THREADS = 2 };
 

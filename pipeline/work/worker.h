@@ -1,6 +1,6 @@
 /* worker.h: what workers share, and what each has for itself. */
-#ifndef WEIR_PIPELINE_WORKER_H
-#define WEIR_PIPELINE_WORKER_H
+#ifndef WEIR_PIPELINE_WORK_WORKER_H
+#define WEIR_PIPELINE_WORK_WORKER_H
 
 #include "pipeline/config.h"
 #include "pipeline/faults.h"

@@ -2,7 +2,7 @@
  * several times (the first frame, repeated) is read and decoded once, by the first of them in the slot's order, and
  * copied to its other places. So the tasks of a batch still run side by side, and none waits for another. */
 #include "pipeline/gpu/gpu_ops.h"
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * samples of a batch need is loaded by the task of the first of them (share.c). Samples whose frames lie in the same
  * blocks of chunks are a group, loaded by the first task of one of them. */
 #include "pipeline/gpu/gpu_ops.h"
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 
 #include <string.h>
 

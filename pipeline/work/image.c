@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "base/shortage.h"
 #include "pipeline/gpu/gpu_decode.h"
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 
 #include <errno.h>
 #include <stdio.h>

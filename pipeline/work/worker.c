@@ -1,4 +1,4 @@
-#include "pipeline/worker.h"
+#include "pipeline/work/worker.h"
 #include "base/threads.h"
 
 #include <errno.h>
