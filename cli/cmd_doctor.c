@@ -7,6 +7,7 @@
 #include "decoders/decoder.h"
 #include "io/io.h"
 #include "prof/record/switches.h"
+#include "prof/symbols/symbols.h"
 
 struct doctor_options {
     bool json;
@@ -23,7 +24,7 @@ struct finding {
 };
 
 struct findings {
-    struct finding at[10 + WEIR_GPU_FACTS_MAX];
+    struct finding at[11 + WEIR_GPU_FACTS_MAX];
     int n;
     struct weir_gpu_facts gpu;
 };
@@ -65,6 +66,12 @@ static void look(struct findings *findings)
     weir_dataset_inflate(device->text, sizeof device->text);
     weir_device_io_uring(add(findings, "io_uring"));
     weir_device_liburing(add(findings, "liburing"));
+    device = add(findings, "stacks");
+    device->present = weir_symbols_library(why, sizeof why);
+    if (device->present)
+        snprintf(device->text, sizeof device->text, "functions and source lines, by %s", why);
+    else
+        snprintf(device->text, sizeof device->text, "function+offset of exported functions only: %s", why);
     device = add(findings, "perf_event");
     snprintf(device->text, sizeof device->text, "CPU time of stages is measured, by context switches");
     device->present = weir_switches_try(why, sizeof why) == 0;

@@ -58,5 +58,6 @@ check_cuda() {
 
 check URING liburing
 check LIBDEFLATE libdeflate
+check LIBDW libdw
 check_cuda
 echo "$cases cases, 0 failures"
