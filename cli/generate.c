@@ -158,6 +158,40 @@ static void man_option(FILE *out, const struct weir_opt *opt)
     fputs("\n", out);
 }
 
+struct man {
+    FILE *out;
+    bool headings;
+};
+
+static void show_man(void *user, const char *heading, const struct weir_opt *opt)
+{
+    const struct man *man = user;
+    if (opt) {
+        man_option(man->out, opt);
+    } else if (man->headings) {
+        fputs(".SS ", man->out);
+        put_man(man->out, heading);
+        fputs("\n", man->out);
+    }
+}
+
+/* A line is the command, a tab, and what it does. */
+static void man_examples(FILE *out, const char *examples)
+{
+    char line[256];
+    fputs(".SH EXAMPLES\n", out);
+    for (; *examples; examples += strcspn(examples, "\n") + 1) {
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(examples, "\n"), examples);
+        char *does = strchr(line, '\t');
+        *does++ = '\0';
+        fputs(".TP\n\\fB", out);
+        put_man(out, line);
+        fputs("\\fR\n", out);
+        put_man(out, does);
+        fputs("\n", out);
+    }
+}
+
 static void man_command(FILE *out, const struct weir_program *program, const struct weir_command *command)
 {
     char name[64];
@@ -178,9 +212,9 @@ static void man_command(FILE *out, const struct weir_program *program, const str
         fputs(command->notes[strlen(command->notes) - 1] == '\n' ? "" : "\n", out);
     }
     fputs(".SH OPTIONS\n", out);
-    for (size_t i = 0; i < command->n_opts; i++)
-        man_option(out, &command->opts[i]);
-    man_option(out, &weir_opt_help);
+    weir_options_by_topic(command, show_man, &(struct man){out, command->topics != NULL});
+    if (command->examples)
+        man_examples(out, command->examples);
     man_exit_status(out, program);
     fputs(".BR weir (1)\n", out);
 }

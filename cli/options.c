@@ -2,6 +2,7 @@
 #include "base/shortage.h"
 #include "cli/commands.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -409,6 +410,52 @@ static void help_line(const struct weir_opt *opt, int column, FILE *out)
     fputc('\n', out);
 }
 
+static const struct weir_opt *opt_of(const struct weir_command *command, const char *name, size_t length)
+{
+    for (size_t i = 0; i < command->n_opts; i++)
+        if (strncmp(command->opts[i].name, name, length) == 0 && command->opts[i].name[length] == '\0')
+            return &command->opts[i];
+    return NULL;
+}
+
+static void show_topic(const struct weir_command *command, const char *names, weir_opt_show_fn *show, void *user)
+{
+    for (size_t length; *(names += strspn(names, " ")); names += length) {
+        length = strcspn(names, " ");
+        const struct weir_opt *opt = opt_of(command, names, length);
+        assert(opt);
+        show(user, NULL, opt);
+    }
+}
+
+void weir_options_by_topic(const struct weir_command *command, weir_opt_show_fn *show, void *user)
+{
+    const struct weir_opt_topic *topic = command->topics;
+    for (; topic && topic->heading; topic++) {
+        show(user, topic->heading, NULL);
+        show_topic(command, topic->names, show, user);
+    }
+    if (!topic)
+        show(user, "Options", NULL);
+    for (size_t i = 0; !topic && i < command->n_opts; i++)
+        show(user, NULL, &command->opts[i]);
+    show(user, NULL, &weir_opt_help);
+}
+
+struct help {
+    FILE *out;
+    int column;
+};
+
+static void show_help(void *user, const char *heading, const struct weir_opt *opt)
+{
+    struct help *help = user;
+    if (heading)
+        fprintf(help->out, "\n%s:\n", heading);
+    else
+        help_line(opt, help->column, help->out);
+}
+
 void weir_options_help(const struct weir_command *command, FILE *out)
 {
     fprintf(out, "Usage: weir %s%s%s%s\n\n%s\n", command->name, command->args ? " " : "",
@@ -417,10 +464,7 @@ void weir_options_help(const struct weir_command *command, FILE *out)
     for (size_t i = 0; i < command->n_opts; i++)
         if (left_width(&command->opts[i]) <= COLUMN_MAX)
             column = MAX(column, left_width(&command->opts[i]));
-    fputs("\nOptions:\n", out);
-    for (size_t i = 0; i < command->n_opts; i++)
-        help_line(&command->opts[i], column, out);
-    help_line(&weir_opt_help, column, out);
+    weir_options_by_topic(command, show_help, &(struct help){out, column});
     if (command->notes)
         fprintf(out, "\n%s%s", command->notes, command->notes[strlen(command->notes) - 1] == '\n' ? "" : "\n");
 }

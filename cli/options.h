@@ -41,13 +41,21 @@ struct weir_opt {
 /* --help, which every command has beside its own options. */
 extern const struct weir_opt weir_opt_help;
 
+/* Options that help and the man page show together, under a heading. */
+struct weir_opt_topic {
+    const char *heading;
+    const char *names; /* in this order, spaces between them */
+};
+
 struct weir_command {
     const char *name, *summary;
     const char *args; /* "DATA" as help shows it */
     int min_args, max_args;
     const struct weir_opt *opts;
     size_t n_opts;
-    const char *notes; /* printed below the options in help; may be NULL */
+    const struct weir_opt_topic *topics; /* NULL: one list in the table's order; else the last heading is NULL */
+    const char *examples; /* of the man page, a line each: the command, a tab, what it does; may be NULL */
+    const char *notes;    /* printed below the options in help; may be NULL */
     int (*run)(const struct weir_command *command, int argc, char **argv); /* the exit status */
 };
 
@@ -62,6 +70,10 @@ enum weir_parse weir_options_parse(const struct weir_command *command, void *val
 /* Writes every option with its value as a member of the object that is open in json; names keep their hyphens as
  * underscores (batch_size); auto is written as "auto". */
 void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json);
+
+/* Calls show for a heading (opt NULL) and for each option below it, topic by topic, --help last. */
+typedef void weir_opt_show_fn(void *user, const char *heading, const struct weir_opt *opt);
+void weir_options_by_topic(const struct weir_command *command, weir_opt_show_fn *show, void *user);
 
 void weir_options_help(const struct weir_command *command, FILE *out);
 

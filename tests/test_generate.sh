@@ -36,6 +36,9 @@ for command in "${commands[@]}"; do
     sed -n "/^    $command)\$/,/^        ;;\$/p" "$zsh_file" >"$work/zsh_command"
     mapfile -t options < <("$weir" help "$command" | sed -n 's/^  --\([a-z0-9-]*\).*/\1/p')
     check "$command has options" [ ${#options[@]} -ge 2 ]
+    # Each is under one topic of help: as many as the table has, which bash's list is made of.
+    listed=$(sed -n "s/^    $command:\*) words=\"\([^\"]*\)\".*/\1/p" "$bash_file" | tr ' ' '\n' | grep -c '^--')
+    check "help of $command lists all $listed options" [ "${#options[@]}" -eq "$listed" ]
     for option in "${options[@]}"; do
         check "the page of $command has --$option" grep -q "^.fB.-.-${option//-/.-}.fR" "$page"
         check "bash: $command --$option" grep -qE "^    $command:\*\) words=\"(.* )?--${option}[ \"]" "$bash_file"
