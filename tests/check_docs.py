@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""What README.md and docs/ promise: tests/check_docs.py SOURCE BUILD.
+
+README has at most 10 KB; links lead to files and headings that exist; options and commands that README names are known to
+the program; README's C program compiles as printed against the shared library, runs, and fails with one line."""
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+README_BYTES = 10 * 1024
+failed = 0
+
+
+def check(what, fine):
+    global failed
+    if not fine:
+        print("FAIL:", what)
+        failed += 1
+
+
+def anchors(text):
+    """As GitHub names headings."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.replace("`", "").lower()).replace(" ", "-") for h in headings}
+
+
+def check_links(source):
+    pages = [os.path.join(source, name) for name in ("README.md", "CONTRIBUTING.md")] + glob.glob(f"{source}/docs/*.md")
+    texts = {os.path.realpath(page): open(page, encoding="utf-8").read() for page in pages}
+    for page, text in texts.items():
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"https?:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = os.path.realpath(os.path.join(os.path.dirname(page), path)) if path else page
+            name = f"{os.path.basename(page)}: {link}"
+            check(f"{name} leads to no file", os.path.exists(target))
+            if anchor and target in texts:
+                check(f"{name} leads to no heading", anchor in anchors(texts[target]))
+
+
+def check_names(readme, weir):
+    known = subprocess.run([weir, "run", "--help"], capture_output=True, text=True, check=True).stdout
+    for option in sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", re.sub(r"`(?:cc|sudo) [^`]*`|`--cpus`", "", readme)))):
+        check(f"README.md: weir run has no {option}", re.search(rf"{option}(?![\w-])", known))
+    commands = subprocess.run([weir, "--help"], capture_output=True, text=True, check=True).stdout
+    for command in sorted(set(re.findall(r"(?:`|release/)weir ([a-z]+)", readme))):
+        check(f"README.md: there is no weir {command}", re.search(rf"^\s+{command}\b", commands, re.M))
+
+
+def check_program(readme, source, build):
+    program = re.search(r"^```c\n(.*?)^```", readme, re.M | re.S)[1]
+    with tempfile.TemporaryDirectory() as work:
+        with open(f"{work}/loop.c", "w", encoding="utf-8") as f:
+            f.write(program)
+        compiled = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{source}", "loop.c", "-o", "loop", f"{build}/libweir.so"],
+                                  cwd=work, capture_output=True, text=True)
+        check(f"README.md's program does not compile: {compiled.stderr}", compiled.returncode == 0)
+        if compiled.returncode:
+            return
+        subprocess.run([f"{build}/weir", "synth", f"{work}/data", "--episodes", "2", "--steps", "4", "--size", "32x32"], check=True,
+                       capture_output=True)
+        env = {**os.environ, "LD_LIBRARY_PATH": build}
+        run = subprocess.run([f"{work}/loop", f"{work}/data"], env=env, capture_output=True, text=True)
+        check(f"README.md's program fails: {run.stderr}", run.returncode == 0)
+        run = subprocess.run([f"{work}/loop", f"{work}/none"], env=env, capture_output=True, text=True)
+        check("README.md's program says nothing of a missing folder", run.returncode == 1 and "none" in run.stderr)
+
+
+def main():
+    source, build = map(os.path.realpath, sys.argv[1:3])
+    with open(f"{source}/README.md", encoding="utf-8") as f:
+        readme = f.read()
+    check(f"README.md has {len(readme.encode())} bytes; {README_BYTES} are the most", len(readme.encode()) <= README_BYTES)
+    check_links(source)
+    check_names(readme, f"{build}/weir")
+    check_program(readme, source, build)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
