@@ -1,4 +1,4 @@
-/* What layouts say about an episode, checked and collected. */
+/* Collects and checks what a layout names in an episode. */
 #include "datasets/builder.h"
 #include "base/text.h"
 
@@ -33,7 +33,7 @@ void weir_builder_full_key(const struct weir_episode_builder *builder, const cha
 
 /* ---- state ---- */
 
-/* One number that is none would make the mean, and so every sample, that too. */
+/* One NaN would make the mean NaN, and with it every normalised sample. */
 static int check_finite(const char *key, const struct weir_state_part *part, struct weir_err *err)
 {
     size_t dim = (size_t)part->dim, n = (size_t)part->steps * dim;
@@ -144,7 +144,7 @@ static void look_at_length(struct length *shortest, struct length *longest, stru
         *longest = now;
 }
 
-static int settle_length(struct weir_episode_builder *builder, struct weir_err *err)
+static int complete_length(struct weir_episode_builder *builder, struct weir_err *err)
 {
     struct weir_episode *e = builder->episode;
     struct length shortest = {0}, longest = {0};
@@ -152,8 +152,8 @@ static int settle_length(struct weir_episode_builder *builder, struct weir_err *
     for (int c = 0; c < 2; c++)
         for (int i = 0; i < both[c]->n; i++)
             look_at_length(&shortest, &longest, (struct length){both[c]->keys, "steps", both[c]->parts[i].steps});
-    for (int i = 0; i < e->n_tracks; i++)
-        look_at_length(&shortest, &longest, (struct length){e->tracks[i].key, "frames", e->tracks[i].frames});
+    for (int i = 0; i < e->n_maps; i++)
+        look_at_length(&shortest, &longest, (struct length){e->maps[i].key, "frames", e->maps[i].frames});
     e->steps = shortest.steps;
     e->rows_cut = longest.steps - shortest.steps;
     if (e->rows_cut == 0 || builder->config->allow_ragged)
@@ -164,14 +164,14 @@ static int settle_length(struct weir_episode_builder *builder, struct weir_err *
                         longest.what, longest.steps, longest.unit, shortest.what, shortest.steps, shortest.unit);
 }
 
-int weir_builder_settle(struct weir_episode_builder *builder, struct weir_err *err)
+int weir_builder_complete(struct weir_episode_builder *builder, struct weir_err *err)
 {
     struct weir_episode *e = builder->episode;
     if (builder->qpos.n == 0 || builder->actions.n == 0)
         return weir_err_set(err, -EBADMSG, "layout %s, but it has no %s; name the datasets with --%s-keys",
                             e->layout->name, builder->qpos.n == 0 ? "state" : "actions",
                             builder->qpos.n == 0 ? "qpos" : "action");
-    int rc = settle_length(builder, err);
+    int rc = complete_length(builder, err);
     if (rc == 0)
         rc = join_columns(&builder->qpos, e->steps, &e->qpos, &e->qpos_dim, err);
     if (rc == 0)
@@ -205,7 +205,7 @@ bool weir_is_depth_name(const char *name)
     return strncmp(name, "depth_", 6) == 0 || (n > 6 && strcmp(name + n - 6, "_depth") == 0);
 }
 
-int weir_name_answers(const char *name, const char *asked, size_t length)
+int weir_name_match(const char *name, const char *asked, size_t length)
 {
     if (strlen(name) == length && memcmp(name, asked, length) == 0)
         return 2;
@@ -217,7 +217,7 @@ static bool is_asked_for(const char *list, const char *name)
 {
     for (const char *at = list;; at++) {
         size_t length = strcspn(at, ",");
-        if (weir_name_answers(name, at, length) > 0)
+        if (weir_name_match(name, at, length) > 0)
             return true;
         at += length;
         if (*at == '\0')
@@ -285,8 +285,8 @@ static int wrong_shape(const char *key, const struct weir_h5_shape *shape, bool 
                         key, shape->rank, shape->type_bytes);
 }
 
-/* Fills what the shape says about rows and pixels. */
-static int take_shape(struct weir_track *track, const char *key, const struct weir_h5_shape *shape, bool depth,
+/* Derives rows and pixels from the shape. */
+static int take_shape(struct weir_frame_map *map, const char *key, const struct weir_h5_shape *shape, bool depth,
                       struct weir_err *err)
 {
     if (!(depth ? weir_looks_like_depth(shape) : weir_looks_like_images(shape)))
@@ -294,41 +294,41 @@ static int take_shape(struct weir_track *track, const char *key, const struct we
     if (shape->dims[0] == 0 || shape->dims[0] > STEPS_MAX)
         return weir_err_set(err, -EBADMSG, "%s: has %llu frames; remove the episode", key,
                             (unsigned long long)shape->dims[0]);
-    track->frames = (int)shape->dims[0];
+    map->frames = (int)shape->dims[0];
     uint64_t row_bytes = shape->type_bytes;
     for (int i = 1; i < shape->rank; i++)
         if (__builtin_mul_overflow(row_bytes, shape->dims[i], &row_bytes) || row_bytes > INT32_MAX)
             return weir_err_set(err, -EFBIG, "%s: a frame of over 2 GiB; is its shape right?", key);
-    track->row_bytes = row_bytes;
+    map->row_bytes = row_bytes;
     if (is_encoded(shape)) {
-        track->codec = depth ? "png16" : "jpeg";
-        track->rows = shape->class == WEIR_H5_VLEN_BYTES    ? WEIR_ROWS_VLEN
-                      : shape->class == WEIR_H5_FIXED_BYTES ? WEIR_ROWS_STRINGS
-                                                            : WEIR_ROWS_PADDED;
+        map->codec = depth ? "png16" : "jpeg";
+        map->rows = shape->class == WEIR_H5_VLEN_BYTES    ? WEIR_ROWS_VLEN
+                    : shape->class == WEIR_H5_FIXED_BYTES ? WEIR_ROWS_STRINGS
+                                                          : WEIR_ROWS_PADDED;
         return row_bytes > 0 ? 0 : weir_err_set(err, -EBADMSG, "%s: its rows have no bytes", key);
     }
     if (shape->dims[1] == 0 || shape->dims[1] > SIDE_MAX || shape->dims[2] == 0 || shape->dims[2] > SIDE_MAX)
         return weir_err_set(err, -EBADMSG, "%s: frames of %llux%llu make no sense", key,
                             (unsigned long long)shape->dims[2], (unsigned long long)shape->dims[1]);
-    track->codec = depth ? "raw16" : "raw";
-    track->rows = WEIR_ROWS_PIXELS;
-    track->width = (int)shape->dims[2];
-    track->height = (int)shape->dims[1];
+    map->codec = depth ? "raw16" : "raw";
+    map->rows = WEIR_ROWS_PIXELS;
+    map->width = (int)shape->dims[2];
+    map->height = (int)shape->dims[1];
     return 0;
 }
 
-static int make_room(struct weir_episode_builder *builder, const char *key, struct weir_err *err)
+static int reserve_episodes(struct weir_episode_builder *builder, const char *key, struct weir_err *err)
 {
     struct weir_episode *e = builder->episode;
-    if (e->n_tracks == WEIR_CAMERAS_MAX)
+    if (e->n_maps == WEIR_CAMERAS_MAX)
         return weir_err_set(err, -EBADMSG, "%s: more than %d cameras", key, WEIR_CAMERAS_MAX);
-    if (!e->tracks)
-        e->tracks = calloc(WEIR_CAMERAS_MAX, sizeof *e->tracks);
+    if (!e->maps)
+        e->maps = calloc(WEIR_CAMERAS_MAX, sizeof *e->maps);
     if (!e->names)
         e->names = calloc(WEIR_CAMERAS_MAX, sizeof *e->names);
     if (!builder->descriptions)
         builder->descriptions = calloc(WEIR_CAMERAS_MAX, sizeof *builder->descriptions);
-    return e->tracks && e->names && builder->descriptions ? 0 : no_memory(err);
+    return e->maps && e->names && builder->descriptions ? 0 : no_memory(err);
 }
 
 static int add_camera(struct weir_episode_builder *builder, const char *name, const char *key, bool depth,
@@ -340,22 +340,22 @@ static int add_camera(struct weir_episode_builder *builder, const char *name, co
     struct weir_episode *e = builder->episode;
     char full[WEIR_H5_PATH_MAX];
     weir_builder_full_key(builder, key, full);
-    int rc = make_room(builder, full, err);
-    struct weir_h5_description *description = rc == 0 ? &builder->descriptions[e->n_tracks] : NULL;
+    int rc = reserve_episodes(builder, full, err);
+    struct weir_h5_description *description = rc == 0 ? &builder->descriptions[e->n_maps] : NULL;
     if (rc == 0)
         rc = weir_h5_describe(builder->h5, key, description, err);
-    struct weir_track track = {0};
+    struct weir_frame_map map = {0};
     if (rc == 0)
-        rc = take_shape(&track, full, &description->shape, depth, err);
+        rc = take_shape(&map, full, &description->shape, depth, err);
     if (rc < 0)
         return rc;
-    track.key = strdup(full);
-    if (!track.key)
+    map.key = strdup(full);
+    if (!map.key)
         return no_memory(err);
-    snprintf(e->names[e->n_tracks], WEIR_NAME_MAX, "%s", name);
-    weir_text_printable(e->names[e->n_tracks]); /* it will be shown; the key stays as it is */
-    builder->last = e->n_tracks;
-    e->tracks[e->n_tracks++] = track;
+    snprintf(e->names[e->n_maps], WEIR_NAME_MAX, "%s", name);
+    weir_text_printable(e->names[e->n_maps]); /* it will be shown; the key stays as it is */
+    builder->last = e->n_maps;
+    e->maps[e->n_maps++] = map;
     return 0;
 }
 
@@ -391,14 +391,14 @@ int weir_builder_group(struct weir_h5 *h5, struct weir_episode_builder *builder,
 
 int weir_builder_hints(struct weir_episode_builder *builder, const uint32_t *hints, uint64_t n, struct weir_err *err)
 {
-    struct weir_track *track = builder->last >= 0 ? &builder->episode->tracks[builder->last] : NULL;
-    if (!track || track->rows != WEIR_ROWS_PADDED || n != (uint64_t)track->frames)
+    struct weir_frame_map *map = builder->last >= 0 ? &builder->episode->maps[builder->last] : NULL;
+    if (!map || map->rows != WEIR_ROWS_PADDED || n != (uint64_t)map->frames)
         return 0;
-    track->ends = malloc((size_t)n * sizeof *track->ends);
-    if (!track->ends)
+    map->ends = malloc((size_t)n * sizeof *map->ends);
+    if (!map->ends)
         return no_memory(err);
     for (uint64_t t = 0; t < n; t++)
-        atomic_init(&track->ends[t].bytes, hints[t] <= track->row_bytes ? hints[t] : 0);
+        atomic_init(&map->ends[t].bytes, hints[t] <= map->row_bytes ? hints[t] : 0);
     return 0;
 }
 

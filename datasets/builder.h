@@ -1,4 +1,5 @@
-/* builder.h: an episode while its layout describes it. */
+/* builder.h: collects what a layout names in an episode: state, actions and cameras, each checked as it is added. The
+ * HDF5 helper process uses it, one builder an episode. */
 #ifndef WEIR_DATASETS_BUILDER_H
 #define WEIR_DATASETS_BUILDER_H
 
@@ -24,14 +25,14 @@ struct weir_episode_builder {
     struct weir_episode *episode;
     const struct weir_dataset_config *config;
     bool by_keys; /* what is added now was named by the user */
-    int last;     /* number of the track added last; -1 when the camera was passed over */
+    int last;     /* index of the camera added last; -1 when it was passed over */
     struct weir_state_columns qpos, actions;
-    struct weir_h5_description *descriptions; /* of the tracks, in their order */
+    struct weir_h5_description *descriptions; /* of the cameras, in the order of episode->maps */
 };
 
 /* Puts the columns together, checks that all parts have the same length (or cuts them, allow_ragged) and gives the
  * episode its state. */
-int weir_builder_settle(struct weir_episode_builder *builder, struct weir_err *err);
+int weir_builder_complete(struct weir_episode_builder *builder, struct weir_err *err);
 /* Frees what the builder holds; descriptions are the caller's. */
 void weir_builder_drop(struct weir_episode_builder *builder);
 

@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "datasets/builder.h"
 #include "datasets/hdf5/inside.h"
-#include "datasets/librarian_priv.h"
+#include "datasets/hdf5_helper_priv.h"
 #include "prof/record/recorder.h"
 
 #include <errno.h>
@@ -18,11 +18,11 @@ enum { FILE_SET_ENTRY = 96 }; /* what an io file set keeps of a file, its path a
 static int find_name(const struct weir_episode *episode, const char *name, size_t length)
 {
     int found = -1, best = 0;
-    for (int i = 0; i < episode->n_tracks; i++) {
-        int answers = weir_name_answers(episode->names[i], name, length);
-        if (answers <= best)
+    for (int i = 0; i < episode->n_maps; i++) {
+        int match = weir_name_match(episode->names[i], name, length);
+        if (match <= best)
             continue;
-        best = answers;
+        best = match;
         found = i;
     }
     return found;
@@ -32,7 +32,7 @@ static int no_camera(const char *path, const struct weir_episode *episode, const
                      struct weir_err *err)
 {
     char have[512] = "";
-    for (int i = 0; i < episode->n_tracks; i++)
+    for (int i = 0; i < episode->n_maps; i++)
         snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", i ? ", " : "", episode->names[i]);
     if (episode->passed_over)
         snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", have[0] ? ", " : "", episode->passed_over);
@@ -57,7 +57,7 @@ static int choose_cameras(struct weir_dataset *dataset, const char *path, const 
 {
     int rc = 0;
     if (!wanted || !*wanted) {
-        for (int i = 0; i < first->n_tracks && rc == 0; i++)
+        for (int i = 0; i < first->n_maps && rc == 0; i++)
             rc = add_camera(dataset, first->names[i], err);
         return rc;
     }
@@ -65,9 +65,8 @@ static int choose_cameras(struct weir_dataset *dataset, const char *path, const 
         size_t length = strcspn(at, ",");
         if (length == 0)
             return weir_err_set(err, -EINVAL, "the list of cameras, \"%s\", has an empty name in it", wanted);
-        int track = find_name(first, at, length);
-        rc = track < 0 ? no_camera(path, first, at, length, -EINVAL, err)
-                       : add_camera(dataset, first->names[track], err);
+        int map = find_name(first, at, length);
+        rc = map < 0 ? no_camera(path, first, at, length, -EINVAL, err) : add_camera(dataset, first->names[map], err);
         if (at[length] == '\0')
             break;
         at += length + 1;
@@ -77,18 +76,18 @@ static int choose_cameras(struct weir_dataset *dataset, const char *path, const 
 
 /* ---- fitting episodes together ---- */
 
-/* Puts the tracks of the chosen cameras first, in the dataset's order; the others are freed with the episode. */
-static int order_tracks(const struct weir_dataset *dataset, const char *path, struct weir_episode *episode,
-                        struct weir_err *err)
+/* Puts the maps of the chosen cameras first, in the dataset's order; the others are freed with the episode. */
+static int order_maps(const struct weir_dataset *dataset, const char *path, struct weir_episode *episode,
+                      struct weir_err *err)
 {
     for (int c = 0; c < dataset->n_cameras; c++) {
         const char *name = dataset->cameras[c].name;
         int at = find_name(episode, name, strlen(name));
         if (at < 0)
             return no_camera(path, episode, name, strlen(name), -EBADMSG, err);
-        struct weir_track track = episode->tracks[c];
-        episode->tracks[c] = episode->tracks[at];
-        episode->tracks[at] = track;
+        struct weir_frame_map map = episode->maps[c];
+        episode->maps[c] = episode->maps[at];
+        episode->maps[at] = map;
         char text[WEIR_NAME_MAX];
         memcpy(text, episode->names[c], sizeof text);
         memcpy(episode->names[c], episode->names[at], sizeof text);
@@ -112,7 +111,7 @@ static int check_fit(struct weir_dataset *dataset, const char *path, const struc
                             path, episode->qpos_dim, episode->action_dim, first_path, first->qpos_dim,
                             first->action_dim);
     for (int c = 0; c < dataset->n_cameras; c++) {
-        const struct weir_track *a = &episode->tracks[c];
+        const struct weir_frame_map *a = &episode->maps[c];
         struct weir_camera *b = &dataset->cameras[c];
         if (is_depth(a->codec) != is_depth(b->codec))
             return weir_err_set(err, -EBADMSG, "%s: %s holds %s frames, in %s it holds %s; give each kind a folder",
@@ -131,17 +130,17 @@ static int fit(struct weir_dataset *dataset, const struct weir_file_index *file,
     const char *path = file->file.path;
     int rc = first ? choose_cameras(dataset, path, episode, wanted, err) : 0;
     if (rc == 0)
-        rc = order_tracks(dataset, path, episode, err);
+        rc = order_maps(dataset, path, episode, err);
     for (int c = 0; c < dataset->n_cameras && rc == 0 && first; c++) {
-        dataset->cameras[c].codec = episode->tracks[c].codec;
-        dataset->cameras[c].width = episode->tracks[c].width;
-        dataset->cameras[c].height = episode->tracks[c].height;
+        dataset->cameras[c].codec = episode->maps[c].codec;
+        dataset->cameras[c].width = episode->maps[c].width;
+        dataset->cameras[c].height = episode->maps[c].height;
     }
     if (rc == 0 && !first)
         rc = check_fit(dataset, path, episode, err);
     for (int c = 0; c < dataset->n_cameras && rc == 0; c++) {
-        const struct weir_track *track = &episode->tracks[c];
-        size_t bytes = weir_track_extent_max(track, episode->steps, file->file.size_bytes);
+        const struct weir_frame_map *map = &episode->maps[c];
+        size_t bytes = weir_frame_map_extent_max(map, episode->steps, file->file.size_bytes);
         dataset->extent_max = bytes > dataset->extent_max ? bytes : dataset->extent_max;
     }
     return rc;
@@ -185,7 +184,7 @@ static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_
     return weir_leave_out(dataset, why.text) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
 }
 
-static int make_room(struct weir_dataset *dataset, int more)
+static int reserve_episodes(struct weir_dataset *dataset, int more)
 {
     int wanted = dataset->n_episodes + more, capacity = dataset->capacity;
     if (wanted <= capacity)
@@ -206,7 +205,7 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
     dataset->files[file] = *from;
     *from = (struct weir_file_index){0};
     struct weir_file_index *f = &dataset->files[file];
-    if (make_room(dataset, f->n_episodes) < 0)
+    if (reserve_episodes(dataset, f->n_episodes) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
     int rc = 0;
     for (int i = 0; i < f->n_bad && rc == 0; i++)
@@ -277,7 +276,7 @@ int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_confi
         return rc;
     struct weir_dataset *dataset = calloc(1, sizeof *dataset);
     if (dataset) {
-        pthread_mutex_init(&dataset->librarian_lock, NULL);
+        pthread_mutex_init(&dataset->helper_lock, NULL);
         dataset->root = weir_inside_root(config->path);
         dataset->allow_external = config->allow_external;
         dataset->files = calloc((size_t)paths.n, sizeof *dataset->files);
@@ -341,7 +340,7 @@ const struct weir_camera *weir_dataset_camera(const struct weir_dataset *dataset
 
 const char *weir_dataset_codec(const struct weir_dataset *dataset, int episode, int camera)
 {
-    return dataset->episodes[episode].tracks[camera].codec;
+    return dataset->episodes[episode].maps[camera].codec;
 }
 
 int weir_dataset_files(const struct weir_dataset *dataset)
@@ -430,13 +429,13 @@ bool weir_dataset_storage(const struct weir_dataset *dataset, int camera, int i,
     struct weir_storage_kind kinds[KINDS_MAX];
     int n = 0;
     for (int e = 0; e < dataset->n_episodes; e++) {
-        const struct weir_track *track = &dataset->episodes[e].tracks[camera];
+        const struct weir_frame_map *map = &dataset->episodes[e].maps[camera];
         uint64_t steps = (uint64_t)dataset->episodes[e].steps, missing = 0;
         char text[sizeof kinds->text];
-        for (uint64_t t = 0; t < steps && track->storage == WEIR_STORED_CHUNKS; t++)
-            missing += track->offsets[t] == UINT64_MAX;
-        weir_track_storage_text(track, text, sizeof text);
-        count_kind(kinds, &n, text, track->storage == WEIR_STORED_LIBRARY, steps - missing);
+        for (uint64_t t = 0; t < steps && map->storage == WEIR_STORED_CHUNKS; t++)
+            missing += map->offsets[t] == UINT64_MAX;
+        weir_frame_map_storage_text(map, text, sizeof text);
+        count_kind(kinds, &n, text, map->storage == WEIR_STORED_LIBRARY, steps - missing);
         count_kind(kinds, &n, "only through the HDF5 library: never written", true, missing);
     }
     if (i >= n)
@@ -492,7 +491,7 @@ void weir_dataset_library(char *text, size_t size)
 static void lock_timed(struct weir_dataset *dataset)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_LIBRARY);
-    pthread_mutex_lock(&dataset->librarian_lock);
+    pthread_mutex_lock(&dataset->helper_lock);
 }
 
 /* Under the lock, so that there is one writer. */
@@ -518,18 +517,18 @@ void weir_dataset_helper(const struct weir_dataset *dataset, struct weir_helper_
 int weir_fetch(struct weir_dataset *dataset, int episode, int camera, int t, void *buffer, size_t capacity,
                size_t *length, struct weir_err *err)
 {
-    const struct weir_track *track = &dataset->episodes[episode].tracks[camera];
+    const struct weir_frame_map *map = &dataset->episodes[episode].maps[camera];
     const struct weir_dataset_file *file = &dataset->files[dataset->episodes[episode].file].file;
     uint64_t asked_ns = weir_clock_monotonic_ns();
     lock_timed(dataset);
     uint64_t begun_ns = weir_clock_monotonic_ns();
-    if (!dataset->librarian)
-        dataset->librarian = weir_librarian_open(NULL, dataset->root, dataset->allow_external);
-    int rc = dataset->librarian
-                 ? weir_librarian_row(dataset->librarian, file, track->key, (uint64_t)t, buffer, capacity, length, err)
-                 : weir_err_set(err, -ENOMEM, "out of memory");
+    if (!dataset->helper)
+        dataset->helper = weir_hdf5_helper_open(NULL, dataset->root, dataset->allow_external);
+    int rc = dataset->helper ? weir_hdf5_helper_read_row(dataset->helper, file, map->key, (uint64_t)t, buffer, capacity,
+                                                         length, err)
+                             : weir_err_set(err, -ENOMEM, "out of memory");
     count_helper(dataset, asked_ns, begun_ns);
-    pthread_mutex_unlock(&dataset->librarian_lock);
+    pthread_mutex_unlock(&dataset->helper_lock);
     return rc;
 }
 
@@ -544,8 +543,8 @@ void weir_dataset_close(struct weir_dataset **dataset)
         weir_file_index_close(&d->files[i]);
     for (int i = 0; i < d->n_bad; i++)
         free(d->bad[i]);
-    weir_librarian_close(&d->librarian);
-    pthread_mutex_destroy(&d->librarian_lock);
+    weir_hdf5_helper_close(&d->helper);
+    pthread_mutex_destroy(&d->helper_lock);
     free(d->bad);
     free(d->episodes);
     free(d->files);

@@ -1,11 +1,11 @@
-/* dataset.h: where is frame (episode, camera, t)? A folder of robot episodes is indexed once; after that a frame is a
- * byte extent of a file, to be read by whoever likes. Reads no pixels. State and actions are read at open.
+/* dataset.h: opens a folder of robot episodes and answers where frame (episode, camera, t) lies: a byte extent of a
+ * file, which the caller reads and decodes. It reads state and actions at open, and no pixels.
  *
  * A dataset that is open is read-only and may be used by any number of threads. Episodes, cameras and steps count from
  * 0.
  *
- * The HDF5 library runs in processes of its own, which come from one that is forked when the first dataset is opened
- * and ends with the caller: open it early, before memory is large. They are not the caller's children. */
+ * The HDF5 library runs in helper processes. One process, forked when the first dataset is opened, forks them all and
+ * ends with the caller: open the first dataset early, before memory is large. They are not the caller's children. */
 #ifndef WEIR_DATASETS_DATASET_H
 #define WEIR_DATASETS_DATASET_H
 
@@ -105,8 +105,8 @@ struct weir_location {
     size_t length;   /* at most weir_dataset_extent_max */
     size_t payload;  /* after weir_unwrap: the frame begins here in the bytes read */
     size_t payload_length;
-    /* Not NULL: a padded row whose image may end anywhere; weir_note_end is to be told where. Private to datasets/ but
-     * for that. */
+    /* Not NULL: a padded row whose image may end anywhere; the caller passes where to weir_note_end. Otherwise private
+     * to datasets/. */
     struct weir_frame_end *end;
     size_t row_bytes;
     /* private to datasets/: the walk through a heap collection, NULL and zero elsewhere */
@@ -115,11 +115,12 @@ struct weir_location {
     uint32_t heap_objects;
 };
 
-/* Finds a frame. An enum weir_how, or -EBADMSG when its place is known to be bad (weir_frame_reason says why). */
+/* Finds a frame. An enum weir_how, or -EBADMSG when its offset is known to be bad (weir_frame_reason gives the reason).
+ */
 int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_location *location);
 
 /* Looks at the bytes read for location. 0: the frame is at payload. 1: read location (now another extent) and call
- * again. -EBADMSG: the file's structure does not hold what it promised; *reason (static text) says why. */
+ * again. -EBADMSG: the file's structure does not hold what it promised; *reason (static text) names it. */
 int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *location, const uint8_t *bytes,
                 const char **reason);
 
@@ -151,7 +152,7 @@ void weir_unpacker_close(struct weir_unpacker **unpacker);
  * *unpacked is frame. 0, or -EBADMSG with *reason (static text), or -ENOMEM. */
 int weir_block_unpack(const struct weir_block *block, uint32_t piece, struct weir_unpacker *unpacker,
                       const uint8_t *bytes, uint8_t *frame, const uint8_t **unpacked, const char **reason);
-/* Copies what frame t has in the piece to its place in frame (row_bytes); nothing to do when it is there. */
+/* Copies what frame t has in the piece into frame (row_bytes), where it belongs; does nothing when it is there. */
 void weir_block_clip(const struct weir_block *block, uint32_t piece, const uint8_t *unpacked, int t, uint8_t *frame);
 
 /* Reads a frame through the HDF5 library, one at a time. *length is its size; -ENOSPC (err not set) when that is over
@@ -170,7 +171,7 @@ void weir_dataset_helper(const struct weir_dataset *dataset, struct weir_helper_
 /* Largest extent that weir_locate and weir_unwrap ask for, bytes. */
 size_t weir_dataset_extent_max(const struct weir_dataset *dataset);
 
-/* Bytes of the frame as stored, without the padding of its row; 0 when only reading it will tell. */
+/* Bytes of the frame as stored, without the padding of its row; 0 when it is only known once the frame was read. */
 size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, int camera, int t);
 
 /* What one frame alone costs: its own bytes, what has to be read, and what has to be unpacked, for it. */

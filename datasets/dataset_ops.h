@@ -1,5 +1,5 @@
 /* dataset_ops.h: what a layout implements. A layout names the datasets of an episode; where their frames lie is found
- * by the builder, from how HDF5 stores them. */
+ * afterwards, from how HDF5 stores them. */
 #ifndef WEIR_DATASETS_DATASET_OPS_H
 #define WEIR_DATASETS_DATASET_OPS_H
 
@@ -10,8 +10,8 @@ struct weir_episode_builder;
 
 struct weir_layout_ops {
     const char *name, *summary;
-    /* True when the file looks like this layout, even if half of it is missing: index then says what. The first row of
-     * the table that says true gets the file. NULL: only for files whose keys the user names. */
+    /* True when the file looks like this layout, even if half of it is missing: index then reports what is missing.
+     * The first row of the table that returns true gets the file. NULL: only for files whose keys the user names. */
     bool (*detect)(struct weir_h5 *h5);
     /* Lists the groups of a file of many episodes, in order; free(*groups). NULL: a file is one episode. */
     int (*list)(struct weir_h5 *h5, char (**groups)[64], int *n, struct weir_err *err);

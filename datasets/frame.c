@@ -1,4 +1,4 @@
-/* Frames by their places: extents, heap objects, blocks of chunks, and the library for the rest. */
+/* Finds a frame by how it is stored: an extent, an object in a heap, a block of chunks, or through the library. */
 #include "base/text.h"
 #include "datasets/hdf5/heap.h"
 #include "datasets/hdf5/inflate.h"
@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct weir_track *track_of(const struct weir_dataset *dataset, int episode, int camera)
+static struct weir_frame_map *map_of(const struct weir_dataset *dataset, int episode, int camera)
 {
-    return &dataset->episodes[episode].tracks[camera];
+    return &dataset->episodes[episode].maps[camera];
 }
 
 static uint64_t file_bytes_of(const struct weir_dataset *dataset, int episode)
@@ -33,16 +33,16 @@ static void heap_extent(struct weir_location *location, uint64_t file_bytes, uin
     location->length = min_size(want, file_bytes - location->heap_at);
 }
 
-/* False when a reference cannot be right, whatever the collection says. */
+/* False when a reference leads nowhere, so that its heap collection need not be read. */
 static bool may_be(const struct weir_heap_ref *ref, uint64_t file_bytes)
 {
     return ref->length != 0 && ref->address != 0 && ref->address < file_bytes &&
            ref->length <= file_bytes - ref->address;
 }
 
-static int locate_heap(uint64_t file_bytes, const struct weir_track *track, int t, struct weir_location *location)
+static int locate_heap(uint64_t file_bytes, const struct weir_frame_map *map, int t, struct weir_location *location)
 {
-    struct weir_heap_slot *slot = &track->slots[t];
+    struct weir_heap_slot *slot = &map->slots[t];
     if (!may_be(&slot->ref, file_bytes))
         return -EBADMSG;
     uint64_t payload = atomic_load_explicit(&slot->payload, memory_order_relaxed); /* a number, nothing behind it */
@@ -82,29 +82,29 @@ int weir_note_end(struct weir_location *location, size_t bytes)
 
 int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_location *location)
 {
-    const struct weir_track *track = track_of(dataset, episode, camera);
+    const struct weir_frame_map *map = map_of(dataset, episode, camera);
     *location = (struct weir_location){.file = dataset->episodes[episode].file};
-    switch (track->storage) {
+    switch (map->storage) {
     case WEIR_STORED_CONTIGUOUS:
-        location->offset = track->base + (uint64_t)t * track->row_bytes;
+        location->offset = map->base + (uint64_t)t * map->row_bytes;
         break;
     case WEIR_STORED_CHUNKS:
-        if (track->offsets[t] == WEIR_CHUNK_NONE)
+        if (map->offsets[t] == WEIR_CHUNK_NONE)
             return WEIR_HOW_LIBRARY; /* never written: the fill value */
-        if (track->offsets[t] == WEIR_CHUNK_BAD)
+        if (map->offsets[t] == WEIR_CHUNK_BAD)
             return -EBADMSG;
-        location->offset = track->offsets[t];
+        location->offset = map->offsets[t];
         break;
     case WEIR_STORED_BLOCKS:
         return WEIR_HOW_BLOCK;
     case WEIR_STORED_HEAP:
-        return locate_heap(file_bytes_of(dataset, episode), track, t, location);
+        return locate_heap(file_bytes_of(dataset, episode), map, t, location);
     case WEIR_STORED_LIBRARY:
         return WEIR_HOW_LIBRARY;
     }
-    location->length = track->row_bytes;
-    if (track->ends)
-        locate_end(&track->ends[t], location);
+    location->length = map->row_bytes;
+    if (map->ends)
+        locate_end(&map->ends[t], location);
     return WEIR_HOW_EXTENT;
 }
 
@@ -112,25 +112,25 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
 
 bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows)
 {
-    const struct weir_track *track = track_of(dataset, episode, camera);
-    if (track->storage != WEIR_STORED_BLOCKS)
+    const struct weir_frame_map *map = map_of(dataset, episode, camera);
+    if (map->storage != WEIR_STORED_BLOCKS)
         return false;
-    *rows = (int)track->blocks->rows;
+    *rows = (int)map->blocks->rows;
     return true;
 }
 
 void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_block *block)
 {
-    const struct weir_track *track = track_of(dataset, episode, camera);
-    int rows = (int)track->blocks->rows;
+    const struct weir_frame_map *map = map_of(dataset, episode, camera);
+    int rows = (int)map->blocks->rows;
     *block = (struct weir_block){
         .file = dataset->episodes[episode].file,
         .first = t / rows * rows,
         .rows = rows,
-        .pieces = track->blocks->per_block,
-        .row_bytes = track->row_bytes,
-        .piece_bytes = track->blocks->chunk_bytes,
-        .blocks = track->blocks,
+        .pieces = map->blocks->per_block,
+        .row_bytes = map->row_bytes,
+        .piece_bytes = map->blocks->chunk_bytes,
+        .blocks = map->blocks,
     };
 }
 
@@ -219,17 +219,17 @@ int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *locati
     return 1;
 }
 
-size_t weir_track_extent_max(const struct weir_track *track, int steps, uint64_t file_bytes)
+size_t weir_frame_map_extent_max(const struct weir_frame_map *map, int steps, uint64_t file_bytes)
 {
-    if (track->storage == WEIR_STORED_BLOCKS)
-        return weir_blocks_stored_max(track->blocks);
-    if (track->storage == WEIR_STORED_LIBRARY)
-        return track->rows == WEIR_ROWS_VLEN ? 0 : track->row_bytes;
-    if (track->storage != WEIR_STORED_HEAP)
-        return track->row_bytes;
+    if (map->storage == WEIR_STORED_BLOCKS)
+        return weir_blocks_stored_max(map->blocks);
+    if (map->storage == WEIR_STORED_LIBRARY)
+        return map->rows == WEIR_ROWS_VLEN ? 0 : map->row_bytes;
+    if (map->storage != WEIR_STORED_HEAP)
+        return map->row_bytes;
     size_t max = min_size(WEIR_HEAP_WINDOW, file_bytes);
     for (int t = 0; t < steps; t++) {
-        const struct weir_heap_ref *ref = &track->slots[t].ref;
+        const struct weir_heap_ref *ref = &map->slots[t].ref;
         if (!may_be(ref, file_bytes))
             continue;
         size_t bytes = min_size((uint64_t)ref->length + WEIR_HEAP_HEADER + WEIR_HEAP_OBJECT_HEADER, file_bytes);
@@ -240,25 +240,25 @@ size_t weir_track_extent_max(const struct weir_track *track, int steps, uint64_t
 
 size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, int camera, int t)
 {
-    const struct weir_track *track = track_of(dataset, episode, camera);
-    if (track->storage == WEIR_STORED_CHUNKS && track->offsets[t] == UINT64_MAX)
-        return track->row_bytes; /* of the fill value */
-    uint32_t end = track->ends ? atomic_load_explicit(&track->ends[t].bytes, memory_order_relaxed) : 0;
-    if (track->ends)
+    const struct weir_frame_map *map = map_of(dataset, episode, camera);
+    if (map->storage == WEIR_STORED_CHUNKS && map->offsets[t] == UINT64_MAX)
+        return map->row_bytes; /* of the fill value */
+    uint32_t end = map->ends ? atomic_load_explicit(&map->ends[t].bytes, memory_order_relaxed) : 0;
+    if (map->ends)
         return end & WEIR_END_KNOWN ? end & ~WEIR_END_KNOWN : 0;
-    if (track->storage == WEIR_STORED_HEAP)
-        return track->slots[t].ref.length;
-    return track->rows == WEIR_ROWS_VLEN ? 0 : track->row_bytes; /* else a row is but a reference */
+    if (map->storage == WEIR_STORED_HEAP)
+        return map->slots[t].ref.length;
+    return map->rows == WEIR_ROWS_VLEN ? 0 : map->row_bytes; /* else a row is but a reference */
 }
 
 void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_frame_cost *cost)
 {
-    const struct weir_track *track = track_of(dataset, episode, camera);
+    const struct weir_frame_map *map = map_of(dataset, episode, camera);
     size_t own = weir_frame_stored_bytes(dataset, episode, camera, t);
     *cost = (struct weir_frame_cost){own, own, own};
-    if (track->storage != WEIR_STORED_BLOCKS)
+    if (map->storage != WEIR_STORED_BLOCKS)
         return;
-    const struct weir_blocks *blocks = track->blocks;
+    const struct weir_blocks *blocks = map->blocks;
     cost->read = 0;
     cost->unpacked = 0;
     for (uint32_t i = 0; i < blocks->per_block; i++) {
@@ -273,21 +273,21 @@ void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera
 void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size)
 {
     snprintf(text, size, "%s: %s[%d]", weir_dataset_episode_path(dataset, episode),
-             track_of(dataset, episode, camera)->key, t);
+             map_of(dataset, episode, camera)->key, t);
     weir_text_printable(text);
 }
 
 void weir_frame_reason(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size)
 {
-    const struct weir_track *track = track_of(dataset, episode, camera);
-    const char *reason = "its place is not known";
-    if (track->storage == WEIR_STORED_HEAP && (track->slots[t].ref.length == 0 || track->slots[t].ref.address == 0))
+    const struct weir_frame_map *map = map_of(dataset, episode, camera);
+    const char *reason = "its offset is not known";
+    if (map->storage == WEIR_STORED_HEAP && (map->slots[t].ref.length == 0 || map->slots[t].ref.address == 0))
         reason = "the frame is empty";
-    else if (track->storage == WEIR_STORED_CHUNKS)
+    else if (map->storage == WEIR_STORED_CHUNKS)
         reason = bad_chunk;
-    else if (track->storage == WEIR_STORED_HEAP && track->slots[t].ref.address == WEIR_CHUNK_BAD)
+    else if (map->storage == WEIR_STORED_HEAP && map->slots[t].ref.address == WEIR_CHUNK_BAD)
         reason = "the chunk that its reference is in is damaged";
-    else if (track->storage == WEIR_STORED_HEAP)
+    else if (map->storage == WEIR_STORED_HEAP)
         reason = "its heap reference leads past the end of the file";
     snprintf(text, size, "%s", reason);
 }

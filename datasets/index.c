@@ -1,5 +1,5 @@
-/* One file becomes episodes. The HDF5 library says how datasets are stored, and reads state; where frames lie is found
- * without it. */
+/* Turns one file into episodes. The HDF5 library describes how datasets are stored and reads state; where frames lie is
+ * found without it. */
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/builder.h"
@@ -32,7 +32,7 @@ static int look_at(struct weir_dataset_file *file, const char *path, struct weir
     return 0;
 }
 
-/* Of what lies at the start of a file: superblock and root group. A file that cannot be opened has 0; opening it says
+/* Hash of the start of a file: superblock and root group. 0 when the file cannot be opened: the library then reports
  * why. */
 static uint64_t hash_header(const char *path)
 {
@@ -82,15 +82,15 @@ static void count_text(struct weir_episode *episode, const char *text)
 /* Gives back what was reserved for more cameras, and counts what is left. */
 static void shrink(struct weir_episode *episode)
 {
-    size_t n = (size_t)episode->n_tracks;
-    void *tracks = n ? realloc(episode->tracks, n * sizeof *episode->tracks) : NULL;
+    size_t n = (size_t)episode->n_maps;
+    void *maps = n ? realloc(episode->maps, n * sizeof *episode->maps) : NULL;
     void *names = n ? realloc(episode->names, n * sizeof *episode->names) : NULL;
-    episode->tracks = tracks ? tracks : episode->tracks;
+    episode->maps = maps ? maps : episode->maps;
     episode->names = names ? names : episode->names;
-    episode->bytes += n * (sizeof *episode->tracks + sizeof *episode->names);
+    episode->bytes += n * (sizeof *episode->maps + sizeof *episode->names);
     for (size_t i = 0; i < n; i++) {
-        count_text(episode, episode->tracks[i].key);
-        episode->bytes += weir_track_bytes(&episode->tracks[i]);
+        count_text(episode, episode->maps[i].key);
+        episode->bytes += weir_frame_map_bytes(&episode->maps[i]);
     }
     count_text(episode, episode->root);
     count_text(episode, episode->qpos_key);
@@ -98,7 +98,7 @@ static void shrink(struct weir_episode *episode)
     count_text(episode, episode->passed_over);
 }
 
-/* descriptions: of its tracks, to be freed. */
+/* descriptions: of its cameras, for the caller to free. */
 static int describe_episode(struct weir_h5 *h5, struct weir_episode *episode, const struct weir_dataset_config *config,
                             struct weir_h5_description **descriptions, struct weir_err *err)
 {
@@ -112,29 +112,29 @@ static int describe_episode(struct weir_h5 *h5, struct weir_episode *episode, co
     int rc = episode->layout->index(h5, builder, err);
     if (rc == 0)
         rc = weir_builder_user_keys(builder, err);
-    if (rc == 0 && episode->n_tracks == 0 && !(config->cameras && *config->cameras))
+    if (rc == 0 && episode->n_maps == 0 && !(config->cameras && *config->cameras))
         rc = weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras%s%s; remove it, or record it anew",
                           episode->layout->name, episode->passed_over ? " but depth: " : "",
                           episode->passed_over ? episode->passed_over : "");
     if (rc == 0)
-        rc = weir_builder_settle(builder, err);
+        rc = weir_builder_complete(builder, err);
     weir_builder_drop(builder);
     *descriptions = builder->descriptions;
     free(builder);
     weir_h5_enter(h5, "");
-    int refused = weir_h5_refused(err); /* says more than what came of it */
+    int refused = weir_h5_refused(err); /* the reason behind whatever rc is */
     return refused < 0 ? refused : rc;
 }
 
 void weir_episode_close(struct weir_episode *episode)
 {
-    for (int i = 0; i < episode->n_tracks && episode->tracks; i++) {
+    for (int i = 0; i < episode->n_maps && episode->maps; i++) {
         if (episode->is_lent)
-            free(episode->tracks[i].blocks);
+            free(episode->maps[i].blocks);
         else
-            weir_track_close(&episode->tracks[i]);
+            weir_frame_map_close(&episode->maps[i]);
     }
-    free(episode->tracks);
+    free(episode->maps);
     free(episode->names);
     if (!episode->is_lent) {
         free(episode->passed_over);
@@ -251,25 +251,25 @@ static int read_raw(void *user, uint64_t offset, void *buffer, size_t n)
     return 0;
 }
 
-static int place_episode(struct weir_episode *episode, const struct weir_h5_description *descriptions,
-                         const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err)
+static int locate_episode(struct weir_episode *episode, const struct weir_h5_description *descriptions,
+                          const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err)
 {
     int rc = 0;
-    for (int c = 0; c < episode->n_tracks && rc == 0; c++)
-        rc = weir_track_place(&episode->tracks[c], &descriptions[c], raw, unfilter, err);
+    for (int c = 0; c < episode->n_maps && rc == 0; c++)
+        rc = weir_locate_frames(&episode->maps[c], &descriptions[c], raw, unfilter, err);
     if (rc == 0)
         shrink(episode);
     return rc;
 }
 
-static int place_all(struct weir_file_result *r, const struct weir_dataset_config *config,
-                     const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter)
+static int locate_all(struct weir_file_result *r, const struct weir_dataset_config *config,
+                      const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter)
 {
     struct weir_file_index *file = &r->file;
     int good = 0, rc = 0;
     for (int i = 0; i < file->n_episodes && rc == 0; i++) {
         struct weir_err why = WEIR_ERR_NONE;
-        rc = place_episode(&file->episodes[i], r->descriptions[i], raw, unfilter, &why);
+        rc = locate_episode(&file->episodes[i], r->descriptions[i], raw, unfilter, &why);
         if (rc < 0) {
             weir_episode_close(&file->episodes[i]);
             rc = leave_out(r, config, rc, &why);
@@ -284,7 +284,7 @@ static int place_all(struct weir_file_result *r, const struct weir_dataset_confi
     return rc;
 }
 
-static int place_file(struct weir_file_result *r, const char *path, const struct weir_dataset_config *config)
+static int locate_file(struct weir_file_result *r, const char *path, const struct weir_dataset_config *config)
 {
     struct weir_unfilter_context *unfilter = weir_unfilter_open();
     if (!unfilter)
@@ -292,7 +292,7 @@ static int place_file(struct weir_file_result *r, const char *path, const struct
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it was a regular file when it was described */
     struct weir_raw_file raw = {read_raw, &fd, r->base, r->file.file.size_bytes};
     int rc = fd < 0 ? weir_err_set(&r->err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno))
-                    : place_all(r, config, &raw, unfilter);
+                    : locate_all(r, config, &raw, unfilter);
     if (fd >= 0)
         close(fd);
     weir_unfilter_close(&unfilter);
@@ -307,10 +307,10 @@ static void drop_descriptions(struct weir_file_result *result)
     result->descriptions = NULL;
 }
 
-void weir_file_place(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+void weir_file_locate(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
 {
     if (result->rc == 0)
-        result->rc = place_file(result, path, config);
+        result->rc = locate_file(result, path, config);
     drop_descriptions(result);
     if (result->rc < 0) {
         weir_err_prefix(&result->err, "%s", path);

@@ -1,4 +1,6 @@
-/* index.h: the index in memory, and how it is built. */
+/* index.h: the index of a dataset in memory: its files, their episodes, and where the frames of each camera lie.
+ * Opening builds it file by file; once it is open it does not change, but for what a first read finds out about a
+ * frame. */
 #ifndef WEIR_DATASETS_INDEX_H
 #define WEIR_DATASETS_INDEX_H
 
@@ -15,14 +17,14 @@ struct weir_heap_ref {
     uint32_t length, index;
 };
 
-/* One frame in a global heap: its reference and, once somebody has found it, where its bytes begin. */
+/* One frame in a global heap: its reference and, once a thread has found it, where its bytes begin. */
 struct weir_heap_slot {
     struct weir_heap_ref ref;
     _Atomic uint64_t payload; /* offset in the file; 0 = not found yet */
 };
 
-/* Where the image ends in a row that is padded: its bytes, and WEIR_END_KNOWN once somebody has read the row. Before
- * that a length that will do, as the recorder says; 0 = nothing is known. */
+/* Where the image ends in a row that is padded: its bytes, and WEIR_END_KNOWN once a thread has read the row. Before
+ * that, the length that the recording claims, as a hint; 0 = nothing is known. */
 struct weir_frame_end {
     _Atomic uint32_t bytes;
 };
@@ -39,8 +41,8 @@ enum weir_storage {
 
 enum weir_rows { WEIR_ROWS_PIXELS, WEIR_ROWS_PADDED, WEIR_ROWS_STRINGS, WEIR_ROWS_VLEN };
 
-/* One camera of one episode. Arrays have an element a frame. */
-struct weir_track {
+/* Where the frames of one camera of one episode lie. Arrays have an element a frame. */
+struct weir_frame_map {
     char *key;         /* path of the dataset */
     const char *codec; /* "raw", "jpeg", "raw16", "png16" */
     int width, height; /* of raw frames */
@@ -66,9 +68,9 @@ struct weir_episode {
     int qpos_dim, action_dim;
     char *qpos_key, *action_key;
     float *qpos, *actions;
-    int n_tracks;
-    struct weir_track *tracks;
-    char (*names)[WEIR_NAME_MAX]; /* cameras, in the order of tracks */
+    int n_maps;
+    struct weir_frame_map *maps;
+    char (*names)[WEIR_NAME_MAX]; /* of the cameras, in the order of maps */
     char *passed_over;            /* names of cameras that nobody asked for, "a, b"; may be NULL */
     size_t bytes;                 /* memory taken */
     bool is_lent;                 /* texts and arrays lie in the memory of an index file */
@@ -100,27 +102,27 @@ struct weir_dataset {
     char *root; /* real path of the dataset's folder; NULL = not known */
     bool allow_external;
     uint8_t *lent;                                                 /* memory of an index file */
-    struct weir_librarian *librarian;                              /* for weir_fetch; under the lock */
+    struct weir_hdf5_helper *helper;                               /* for weir_fetch; under the lock */
     _Atomic uint64_t helper_calls, helper_busy_ns, helper_wait_ns; /* written under the lock */
-    pthread_mutex_t librarian_lock;
+    pthread_mutex_t helper_lock;
 };
 
 struct weir_file_result {
     struct weir_file_index file;
     int rc; /* 0, or negative with err */
     struct weir_err err;
-    /* between describe and place */
-    struct weir_h5_description **descriptions; /* of each episode's tracks */
+    /* between weir_file_describe and weir_file_locate */
+    struct weir_h5_description **descriptions; /* of each episode's cameras */
     int n_wanted;                              /* episodes that the file has, good or bad */
     uint64_t base;                             /* size of its user block */
 };
 
-/* Opens one file in two steps: what the HDF5 library says about its episodes (one thread at a time; see
- * librarian_priv.h for whom), and where their frames lie (any thread). The second step follows the first whatever it
- * gave; after it an error names the path and the file is empty. With config->tolerant bad episodes of a file of many
+/* Open one file in two steps: weir_file_describe asks the HDF5 library about its episodes (in a helper process, see
+ * hdf5_helper_priv.h), weir_file_locate finds where their frames lie (any thread). The second call always follows the
+ * first; after it an error names the path and the file is empty. With config->tolerant bad episodes of a file of many
  * are listed instead of refused. */
 void weir_file_describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
-void weir_file_place(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
+void weir_file_locate(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
 void weir_file_result_close(struct weir_file_result *result);
 void weir_file_index_close(struct weir_file_index *file);
 void weir_episode_close(struct weir_episode *episode);
@@ -136,29 +138,29 @@ int weir_leave_out(struct weir_dataset *dataset, const char *text);
 int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_config *config, struct weir_file_index *from,
                    struct weir_err *err);
 
-/* Fills what the file system and the first bytes of a file say; path is copied. */
+/* Fills size, times and header hash of a file; path is copied. */
 int weir_file_identify(struct weir_file_index *file, const char *path, struct weir_err *err);
 
-/* How well a camera's name answers to what was asked for (length bytes): 2 the name itself, 1 "main" for rgb_main, 0
- * not. */
-int weir_name_answers(const char *name, const char *asked, size_t length);
+/* How well a camera's name matches what was asked for (length bytes): 2 it is the same, 1 "main" for rgb_main, 0 not
+ * at all. */
+int weir_name_match(const char *name, const char *asked, size_t length);
 
 /* The layout of a file; the custom one when the configuration names all keys. NULL with err. */
 const struct weir_layout_ops *weir_layout_choose(struct weir_h5 *h5, const struct weir_dataset_config *config,
                                                  struct weir_err *err);
 const struct weir_layout_ops *weir_layout_by_name(const char *name);
 
-/* Finds where a track's frames lie, by reading the file without the library. */
-int weir_track_place(struct weir_track *track, const struct weir_h5_description *description,
-                     const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err);
-/* Memory taken by what weir_track_place found. */
-size_t weir_track_bytes(const struct weir_track *track);
-void weir_track_close(struct weir_track *track);
+/* Finds where the frames of a camera lie, by reading the file without the HDF5 library. */
+int weir_locate_frames(struct weir_frame_map *map, const struct weir_h5_description *description,
+                       const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err);
+/* Memory taken by what weir_locate_frames found. */
+size_t weir_frame_map_bytes(const struct weir_frame_map *map);
+void weir_frame_map_close(struct weir_frame_map *map);
 
-/* Largest extent that a frame of the track can ask for. */
-size_t weir_track_extent_max(const struct weir_track *track, int steps, uint64_t file_bytes);
+/* Largest extent that a frame of the map can need, bytes. */
+size_t weir_frame_map_extent_max(const struct weir_frame_map *map, int steps, uint64_t file_bytes);
 
-/* How the track is stored, in words: "contiguous", "deflate chunks of 5x32x32x2". */
-void weir_track_storage_text(const struct weir_track *track, char *text, size_t size);
+/* How the frames are stored, in words: "contiguous", "deflate chunks of 5x32x32x2". */
+void weir_frame_map_storage_text(const struct weir_frame_map *map, char *text, size_t size);
 
 #endif

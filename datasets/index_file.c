@@ -1,7 +1,7 @@
 #include "base/gz_file.h"
 #include "base/hash.h"
+#include "datasets/episode_bytes_priv.h"
 #include "datasets/index_file_priv.h"
-#include "datasets/record_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ struct head {
     uint64_t bytes, hash; /* of all that follows */
 };
 
-struct file_record {
+struct file_fields {
     uint64_t size_bytes, header_hash;
     int64_t mtime_ns;
     uint64_t n_episodes, bytes; /* of its episodes */
@@ -35,19 +35,19 @@ static bool may_be_kept(const struct weir_file_index *file, int n)
     return file->n_bad == 0 && n == file->n_episodes && n > 0;
 }
 
-static void put_file(struct weir_record_writer *w, const struct weir_file_index *file,
+static void put_file(struct weir_bytes_writer *w, const struct weir_file_index *file,
                      const struct weir_episode *episodes, int n)
 {
-    struct file_record record = {file->file.size_bytes, file->header_hash, file->file.mtime_ns, (uint64_t)n, 0};
-    weir_record_put_text(w, file->file.path);
+    struct file_fields entry = {file->file.size_bytes, file->header_hash, file->file.mtime_ns, (uint64_t)n, 0};
+    weir_bytes_put_text(w, file->file.path);
     size_t at = w->n;
-    weir_record_put(w, &record, sizeof record);
+    weir_bytes_put(w, &entry, sizeof entry);
     size_t from = w->n;
     for (int i = 0; i < n; i++)
-        weir_record_put_episode(w, &episodes[i]);
-    record.bytes = w->n - from;
+        weir_bytes_put_episode(w, &episodes[i]);
+    entry.bytes = w->n - from;
     if (!w->full)
-        memcpy(w->bytes + at, &record, sizeof record);
+        memcpy(w->bytes + at, &entry, sizeof entry);
 }
 
 /* What shapes an index besides the files. */
@@ -61,12 +61,12 @@ static char *recipe_of(const struct weir_dataset_config *config)
     return n < 0 ? NULL : text;
 }
 
-static void put_all(struct weir_record_writer *w, const struct weir_dataset *dataset, const char *recipe)
+static void put_all(struct weir_bytes_writer *w, const struct weir_dataset *dataset, const char *recipe)
 {
     struct head head = {.version = VERSION, .byte_order = BYTE_ORDER_MARK};
     memcpy(head.magic, MAGIC, sizeof head.magic);
-    weir_record_put(w, &head, sizeof head);
-    weir_record_put_text(w, recipe);
+    weir_bytes_put(w, &head, sizeof head);
+    weir_bytes_put_text(w, recipe);
     for (int first = 0; first < dataset->n_episodes;) {
         int file = dataset->episodes[first].file, n = 1;
         while (first + n < dataset->n_episodes && dataset->episodes[first + n].file == file)
@@ -82,7 +82,7 @@ static void put_all(struct weir_record_writer *w, const struct weir_dataset *dat
     memcpy(w->bytes, &head, sizeof head);
 }
 
-static int write_file(const char *path, const struct weir_record_writer *w)
+static int write_file(const char *path, const struct weir_bytes_writer *w)
 {
     struct weir_gz_file *file;
     int rc = weir_gz_open(&file, path, WEIR_GZ_PLAIN, NULL);
@@ -95,7 +95,7 @@ static int write_file(const char *path, const struct weir_record_writer *w)
 int weir_index_file_save(const struct weir_dataset *dataset, const struct weir_dataset_config *config,
                          struct weir_err *err)
 {
-    struct weir_record_writer w = {0};
+    struct weir_bytes_writer w = {0};
     char *recipe = recipe_of(config);
     if (recipe)
         put_all(&w, dataset, recipe);
@@ -111,47 +111,47 @@ int weir_index_file_save(const struct weir_dataset *dataset, const struct weir_d
 
 /* ---- reading ---- */
 
-struct record {
+struct entry {
     const char *path;
-    struct file_record *head;
+    struct file_fields *head;
     uint8_t *episodes;
 };
 
 struct weir_index_file {
     uint8_t *bytes;
-    struct record *records; /* by path */
+    struct entry *entries; /* by path */
     int n;
 };
 
 static int by_path(const void *a, const void *b)
 {
-    return strcmp(((const struct record *)a)->path, ((const struct record *)b)->path);
+    return strcmp(((const struct entry *)a)->path, ((const struct entry *)b)->path);
 }
 
 /* False when the contents make no sense, or the recipe is another one. */
-static bool list_records(struct weir_index_file *index, struct weir_record_cursor c, const char *recipe)
+static bool list_entries(struct weir_index_file *index, struct weir_bytes_reader c, const char *recipe)
 {
-    const char *made_by = weir_record_text(&c);
+    const char *made_by = weir_bytes_get_text(&c);
     if (!made_by || strcmp(made_by, recipe) != 0)
         return false;
     int capacity = 0;
     while (c.left > 0 && !c.bad) {
-        struct record record = {.path = weir_record_text(&c)};
-        record.head = weir_record_get(&c, sizeof *record.head);
-        record.episodes = record.head ? weir_record_get(&c, record.head->bytes) : NULL;
-        if (c.bad || !record.path)
+        struct entry entry = {.path = weir_bytes_get_text(&c)};
+        entry.head = weir_bytes_get(&c, sizeof *entry.head);
+        entry.episodes = entry.head ? weir_bytes_get(&c, entry.head->bytes) : NULL;
+        if (c.bad || !entry.path)
             return false;
         if (index->n == capacity) {
             capacity = capacity ? 2 * capacity : 256;
-            void *records = realloc(index->records, sizeof *index->records * (size_t)capacity);
-            if (!records)
+            void *entries = realloc(index->entries, sizeof *index->entries * (size_t)capacity);
+            if (!entries)
                 return false;
-            index->records = records;
+            index->entries = entries;
         }
-        index->records[index->n++] = record;
+        index->entries[index->n++] = entry;
     }
     if (index->n > 1)
-        qsort(index->records, (size_t)index->n, sizeof *index->records, by_path);
+        qsort(index->entries, (size_t)index->n, sizeof *index->entries, by_path);
     return !c.bad;
 }
 
@@ -201,8 +201,8 @@ int weir_index_file_load(struct weir_index_file **out, const struct weir_dataset
                 head.bytes == n - sizeof head && head.hash == weir_hash64(bytes + sizeof head, head.bytes);
     if (fine) {
         index->bytes = bytes;
-        fine = list_records(index, (struct weir_record_cursor){.at = bytes + sizeof head, .left = n - sizeof head},
-                            recipe);
+        fine =
+            list_entries(index, (struct weir_bytes_reader){.at = bytes + sizeof head, .left = n - sizeof head}, recipe);
     }
     free(recipe);
     if (fine) {
@@ -210,7 +210,7 @@ int weir_index_file_load(struct weir_index_file **out, const struct weir_dataset
         return 0;
     }
     if (index)
-        free(index->records);
+        free(index->entries);
     free(index);
     free(bytes);
     return 0;
@@ -226,32 +226,32 @@ uint8_t *weir_index_file_release(struct weir_index_file **index)
     if (!*index)
         return NULL;
     uint8_t *bytes = (*index)->bytes;
-    free((*index)->records);
+    free((*index)->entries);
     free(*index);
     *index = NULL;
     return bytes;
 }
 
-static void get_episode(struct weir_record_cursor *c, struct weir_episode *episode, uint64_t file_bytes)
+static void get_episode(struct weir_bytes_reader *c, struct weir_episode *episode, uint64_t file_bytes)
 {
-    weir_record_episode(c, episode);
+    weir_bytes_get_episode(c, episode);
     c->bad = c->bad || !weir_index_file_is_sane(episode, file_bytes);
 }
 
 bool weir_index_file_find(const struct weir_index_file *index, const char *path, struct weir_file_result *result)
 {
     struct weir_file_index *file = &result->file;
-    struct record wanted = {.path = path};
-    const struct record *record =
-        index->n ? bsearch(&wanted, index->records, (size_t)index->n, sizeof wanted, by_path) : NULL;
+    struct entry wanted = {.path = path};
+    const struct entry *entry =
+        index->n ? bsearch(&wanted, index->entries, (size_t)index->n, sizeof wanted, by_path) : NULL;
     struct weir_err err = WEIR_ERR_NONE;
-    if (!record || weir_file_identify(file, path, &err) < 0)
+    if (!entry || weir_file_identify(file, path, &err) < 0)
         return false;
-    const struct file_record *head = record->head;
+    const struct file_fields *head = entry->head;
     bool fine = head->size_bytes == file->file.size_bytes && head->mtime_ns == file->file.mtime_ns &&
                 head->header_hash == file->header_hash && head->n_episodes > 0 && head->n_episodes <= INT_MAX / 2 &&
                 head->n_episodes <= head->bytes / 24 /* an episode takes more */;
-    struct weir_record_cursor c = {.at = record->episodes, .left = head->bytes, .bad = !fine};
+    struct weir_bytes_reader c = {.at = entry->episodes, .left = head->bytes, .bad = !fine};
     file->episodes = fine ? calloc(head->n_episodes + 1, sizeof *file->episodes) : NULL;
     if (file->episodes)
         for (; file->n_episodes < (int)head->n_episodes && !c.bad; file->n_episodes++)

@@ -12,36 +12,35 @@ static bool inside(uint64_t offset, uint64_t length, uint64_t file_bytes)
     return offset <= file_bytes && length <= file_bytes - offset;
 }
 
-static bool pixels_fit(const struct weir_track *track)
+static bool pixels_fit(const struct weir_frame_map *map)
 {
-    bool raw = strcmp(track->codec, "raw") == 0, raw16 = strcmp(track->codec, "raw16") == 0;
+    bool raw = strcmp(map->codec, "raw") == 0, raw16 = strcmp(map->codec, "raw16") == 0;
     if (!raw && !raw16)
-        return track->rows != WEIR_ROWS_PIXELS && track->width == 0 && track->height == 0 && track->row_bytes > 0;
-    return track->rows == WEIR_ROWS_PIXELS && track->width > 0 && track->width <= SIDE_MAX && track->height > 0 &&
-           track->height <= SIDE_MAX &&
-           (uint64_t)track->width * (uint64_t)track->height * (raw ? 3 : 2) == track->row_bytes;
+        return map->rows != WEIR_ROWS_PIXELS && map->width == 0 && map->height == 0 && map->row_bytes > 0;
+    return map->rows == WEIR_ROWS_PIXELS && map->width > 0 && map->width <= SIDE_MAX && map->height > 0 &&
+           map->height <= SIDE_MAX && (uint64_t)map->width * (uint64_t)map->height * (raw ? 3 : 2) == map->row_bytes;
 }
 
-static bool offsets_fit(const struct weir_track *track, uint64_t file_bytes)
+static bool offsets_fit(const struct weir_frame_map *map, uint64_t file_bytes)
 {
-    for (int t = 0; t < track->frames; t++)
-        if (track->offsets[t] != WEIR_CHUNK_NONE && track->offsets[t] != WEIR_CHUNK_BAD &&
-            !inside(track->offsets[t], track->row_bytes, file_bytes))
+    for (int t = 0; t < map->frames; t++)
+        if (map->offsets[t] != WEIR_CHUNK_NONE && map->offsets[t] != WEIR_CHUNK_BAD &&
+            !inside(map->offsets[t], map->row_bytes, file_bytes))
             return false;
-    return track->rows != WEIR_ROWS_VLEN;
+    return map->rows != WEIR_ROWS_VLEN;
 }
 
-static bool slots_fit(const struct weir_track *track, uint64_t file_bytes)
+static bool slots_fit(const struct weir_frame_map *map, uint64_t file_bytes)
 {
-    for (int t = 0; t < track->frames; t++) {
-        const struct weir_heap_slot *slot = &track->slots[t];
+    for (int t = 0; t < map->frames; t++) {
+        const struct weir_heap_slot *slot = &map->slots[t];
         uint64_t payload = atomic_load_explicit(&slot->payload, memory_order_relaxed);
         if (slot->ref.address == WEIR_CHUNK_BAD && slot->ref.length == 1 && payload == 0)
             continue; /* its reference is lost */
         if (slot->ref.address > file_bytes || (payload && !inside(payload, slot->ref.length, file_bytes)))
             return false;
     }
-    return track->rows == WEIR_ROWS_VLEN;
+    return map->rows == WEIR_ROWS_VLEN;
 }
 
 static bool blocks_fit(const struct weir_blocks *blocks, uint64_t file_bytes)
@@ -55,27 +54,26 @@ static bool blocks_fit(const struct weir_blocks *blocks, uint64_t file_bytes)
     return weir_filters_can_undo(&blocks->filters);
 }
 
-static bool storage_fits(const struct weir_track *track, uint64_t file_bytes)
+static bool storage_fits(const struct weir_frame_map *map, uint64_t file_bytes)
 {
     uint64_t all;
-    switch (track->storage) {
+    switch (map->storage) {
     case WEIR_STORED_CONTIGUOUS:
-        return track->rows != WEIR_ROWS_VLEN &&
-               !__builtin_mul_overflow((uint64_t)track->frames, track->row_bytes, &all) &&
-               inside(track->base, all, file_bytes);
+        return map->rows != WEIR_ROWS_VLEN && !__builtin_mul_overflow((uint64_t)map->frames, map->row_bytes, &all) &&
+               inside(map->base, all, file_bytes);
     case WEIR_STORED_CHUNKS:
-        return offsets_fit(track, file_bytes);
+        return offsets_fit(map, file_bytes);
     case WEIR_STORED_BLOCKS:
-        return track->rows != WEIR_ROWS_VLEN && blocks_fit(track->blocks, file_bytes);
+        return map->rows != WEIR_ROWS_VLEN && blocks_fit(map->blocks, file_bytes);
     case WEIR_STORED_HEAP:
-        return slots_fit(track, file_bytes);
+        return slots_fit(map, file_bytes);
     case WEIR_STORED_LIBRARY:
         return true;
     }
     return false;
 }
 
-/* ---- before frames are placed ---- */
+/* ---- before frames are located ---- */
 
 /* A bool of another value must not be read as one. */
 static bool is_bool(const bool *value)
@@ -93,38 +91,38 @@ static bool bools_fit(const struct weir_h5_description *d)
 }
 
 /* What is no grid of blocks is left to the library; one that is has the rows that were announced. */
-static bool grid_fits(const struct weir_track *track, const struct weir_h5_description *d)
+static bool grid_fits(const struct weir_frame_map *map, const struct weir_h5_description *d)
 {
     enum { REF_BYTES = 16 };
     struct weir_blocks blocks = {.grid = d->grid};
     if (d->layout != WEIR_H5_CHUNKED || !weir_blocks_init(&blocks))
         return true;
-    uint64_t row_bytes = track->rows == WEIR_ROWS_VLEN ? REF_BYTES : track->row_bytes;
-    return blocks.row_bytes == row_bytes && d->grid.dims[0] >= (uint64_t)track->frames;
+    uint64_t row_bytes = map->rows == WEIR_ROWS_VLEN ? REF_BYTES : map->row_bytes;
+    return blocks.row_bytes == row_bytes && d->grid.dims[0] >= (uint64_t)map->frames;
 }
 
-static bool description_fits(const struct weir_track *track, const struct weir_h5_description *d)
+static bool description_fits(const struct weir_frame_map *map, const struct weir_h5_description *d)
 {
-    return track->storage == WEIR_STORED_CONTIGUOUS && (unsigned)d->layout <= WEIR_H5_EXTERNAL && bools_fit(d) &&
+    return map->storage == WEIR_STORED_CONTIGUOUS && (unsigned)d->layout <= WEIR_H5_EXTERNAL && bools_fit(d) &&
            d->shape.rank >= 0 && d->shape.rank <= WEIR_H5_RANK_MAX && d->grid.rank >= 0 &&
            d->grid.rank <= WEIR_GRID_RANK_MAX && d->filters.n >= 0 && d->filters.n <= WEIR_FILTERS_MAX &&
-           grid_fits(track, d);
+           grid_fits(map, d);
 }
 
 static bool shapes_fit(const struct weir_episode *episode)
 {
     bool sane = episode->qpos_dim <= DIM_MAX && episode->action_dim <= DIM_MAX;
-    for (int i = 0; i < episode->n_tracks && sane; i++)
-        sane = pixels_fit(&episode->tracks[i]);
+    for (int i = 0; i < episode->n_maps && sane; i++)
+        sane = pixels_fit(&episode->maps[i]);
     return sane;
 }
 
 bool weir_described_is_sane(const struct weir_episode *episode, const struct weir_h5_description *descriptions)
 {
-    /* No track at all is what cameras that were asked for and are not there leave: dataset.c says so. */
+    /* An episode without any of the cameras that were asked for has no map; dataset.c reports that. */
     bool sane = shapes_fit(episode);
-    for (int i = 0; i < episode->n_tracks && sane; i++)
-        sane = description_fits(&episode->tracks[i], &descriptions[i]);
+    for (int i = 0; i < episode->n_maps && sane; i++)
+        sane = description_fits(&episode->maps[i], &descriptions[i]);
     return sane;
 }
 
@@ -132,8 +130,8 @@ bool weir_described_is_sane(const struct weir_episode *episode, const struct wei
 
 bool weir_index_file_is_sane(const struct weir_episode *episode, uint64_t file_bytes)
 {
-    bool sane = episode->n_tracks >= 1 && shapes_fit(episode);
-    for (int i = 0; i < episode->n_tracks && sane; i++)
-        sane = storage_fits(&episode->tracks[i], file_bytes);
+    bool sane = episode->n_maps >= 1 && shapes_fit(episode);
+    for (int i = 0; i < episode->n_maps && sane; i++)
+        sane = storage_fits(&episode->maps[i], file_bytes);
     return sane;
 }

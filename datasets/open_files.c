@@ -1,11 +1,12 @@
-/* Opens many files on several threads, each with a librarian of its own for what the index file does not know. Results
- * are taken in the order of the files, so that a dataset, and the error it fails with, do not depend on the threads. */
+/* Opens many files on several threads, each with its own HDF5 helper process for files that the index file does not
+ * have. Results are taken in the order of the files, so that a dataset, and the error it fails with, do not depend on
+ * the threads. */
 #include "base/cores.h"
 #include "base/memory.h"
 #include "base/shortage.h"
-#include "datasets/fork_server_priv.h"
+#include "datasets/hdf5_helper_priv.h"
+#include "datasets/helper_spawner_priv.h"
 #include "datasets/index_file_priv.h"
-#include "datasets/librarian_priv.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,7 +29,7 @@ struct opener {
     int next;
     int taken; /* files that the consumer is done with */
     bool stop;
-    struct weir_librarian *librarian; /* without threads */
+    struct weir_hdf5_helper *helper; /* without threads */
 };
 
 /* The next file, once it is not too far ahead of the consumer; n when there is none, or all was stopped. */
@@ -43,32 +44,32 @@ static int take_number(struct opener *o)
     return i;
 }
 
-static void open_file(struct opener *o, int i, struct weir_librarian **librarian)
+static void open_file(struct opener *o, int i, struct weir_hdf5_helper **helper)
 {
     struct weir_file_result *result = &o->results[i];
     if (o->index && weir_index_file_find(o->index, o->paths[i], result))
         return;
-    if (!*librarian)
-        *librarian = weir_librarian_open(o->config, o->root, o->config->allow_external);
-    if (*librarian)
-        weir_librarian_describe(*librarian, o->paths[i], result);
+    if (!*helper)
+        *helper = weir_hdf5_helper_open(o->config, o->root, o->config->allow_external);
+    if (*helper)
+        weir_hdf5_helper_describe(*helper, o->paths[i], result);
     else
         result->rc = weir_err_set(&result->err, -ENOMEM, "out of memory");
-    weir_file_place(result, o->paths[i], o->config);
+    weir_file_locate(result, o->paths[i], o->config);
 }
 
 static void *open_some(void *user)
 {
     struct opener *o = user;
-    struct weir_librarian *librarian = NULL;
+    struct weir_hdf5_helper *helper = NULL;
     for (int i; (i = take_number(o)) < o->n;) {
-        open_file(o, i, &librarian);
+        open_file(o, i, &helper);
         pthread_mutex_lock(&o->lock);
         o->done[i] = true;
         pthread_cond_broadcast(&o->changed);
         pthread_mutex_unlock(&o->lock);
     }
-    weir_librarian_close(&librarian);
+    weir_hdf5_helper_close(&helper);
     return NULL;
 }
 
@@ -76,7 +77,7 @@ static void *open_some(void *user)
 static struct weir_file_result *await(struct opener *o, int threads, int i)
 {
     if (threads == 0) {
-        open_file(o, i, &o->librarian);
+        open_file(o, i, &o->helper);
         return &o->results[i];
     }
     pthread_mutex_lock(&o->lock);
@@ -148,13 +149,13 @@ static void stop(struct opener *o, pthread_t *threads, int started)
 static int open_on_threads(struct weir_dataset *dataset, struct opener *o, struct weir_err *err)
 {
     pthread_t threads[THREADS_MAX];
-    weir_fork_server_start(); /* before there are threads: a fork beside them can be born with a lock held */
+    weir_helper_spawner_start(); /* before there are threads: a fork beside them can be born with a lock held */
     int started = start(o, threads, thread_count(o->config, o->n));
     int rc = take_all(dataset, o, started, err);
     stop(o, threads, started);
     for (int i = 0; i < o->n; i++)
         weir_file_index_close(&o->results[i].file);
-    weir_librarian_close(&o->librarian);
+    weir_hdf5_helper_close(&o->helper);
     return rc;
 }
 

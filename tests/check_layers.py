@@ -32,7 +32,7 @@ APART = [{"datasets/synth", "datasets"}, {"datasets/synth", "datasets/layouts"},
 FREE = {"tests", "bench"}
 CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
 PAIRS = {"hdf5.h": 6, "jpeglib.h": 2, "jerror.h": 2, "png.h": 2, "zlib.h": 3, "jansson.h": 2}
-CHILD = {("fork_server.c", "_exit"), ("librarian.c", "_exit")}
+CHILD = {("helper_spawner.c", "_exit"), ("hdf5_helper_serve.c", "_exit")}
 FUNCTION_LINES, FILE_LINES, TEST_LINES, FOLDER_FILES = 60, 600, 1000, 25
 GENERATED = {"base/version.h"}
 

@@ -60,7 +60,7 @@ def write(folder, name, flags, libver="latest", base=0, shape=(7, 3, 4), dtype="
 
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
-    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "corpus", "fuzz_track")
+    folder = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "fuzz", "corpus", "fuzz_track")
     os.makedirs(folder, exist_ok=True)
     chunks = {"chunks": (2, 3, 2)}
     grow = {"maxshape": (None, 3, 4)}

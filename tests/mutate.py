@@ -3,7 +3,7 @@
 Each mutant goes through `weir info` and `weir run --on-error skip`. Allowed are exit status 0, and 1 with one line that
 says why; never a signal, a report of a sanitizer, a hang, or a frame that is silently wrong: a frame that is delivered
 must be what it was before, or what the HDF5 library itself (h5py, in a process of its own) now reads there. A sanitizer
-may complain of the library's own code in the process that asks it, for weir is to survive that. Prints a line per format and keeps the
+may complain of the library's own code in the HDF5 helper process, for weir is to survive that. Prints a line per format and keeps the
 files that failed; exit status 1 when one did, 77 without h5py.
 
 One mutant again: --layouts FORMAT --first I --count 1 with the same --seed.
@@ -41,7 +41,7 @@ CPU_MAX_S = 200  # the library is given 60 s of processor time by Weir
 OUT_OF_TIME = (signal.SIGXCPU, signal.SIGKILL)
 TIMEOUT_S = 3000  # of what sleeps for ever
 FILE_MAX_BYTES = 1 << 30  # what a run may write: a loop that fills the disk is a hang
-LIBRARY_ENDS = re.compile("the HDF5 library (crashed|exceeded its limit|gave no answer|damaged the memory)")
+LIBRARY_ENDS = re.compile("the HDF5 library (crashed|exceeded its limit|did not reply|overwrote its memory)")
 LEAKS = "leak:libhdf5\n"  # the library forgets memory when it refuses a file
 
 # ---- what a dataset holds, by h5py ----

@@ -127,15 +127,15 @@ static int bytes_for(uint64_t n)
 /* How many records fit a node at each depth decides how wide the counts in the nodes above are. */
 static bool lay_out(struct tree *tree, int depth)
 {
-    uint64_t room = tree->node_bytes - NODE_PREFIX - CHECKSUM, total;
-    tree->max[0] = room / tree->record_bytes;
+    uint64_t capacity = tree->node_bytes - NODE_PREFIX - CHECKSUM, total;
+    tree->max[0] = capacity / tree->record_bytes;
     tree->count_bytes = bytes_for(tree->max[0]);
     total = tree->max[0];
     for (int d = 1; d <= depth; d++) {
         uint64_t pointer = 8 + (uint64_t)tree->count_bytes + (uint64_t)tree->total_bytes[d - 1];
-        if (room < pointer)
+        if (capacity < pointer)
             return false;
-        tree->max[d] = (room - pointer) / (tree->record_bytes + pointer);
+        tree->max[d] = (capacity - pointer) / (tree->record_bytes + pointer);
         if (__builtin_mul_overflow(total, tree->max[d] + 1, &total) ||
             __builtin_add_overflow(total, tree->max[d], &total))
             return false;

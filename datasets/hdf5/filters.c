@@ -100,7 +100,7 @@ static int made(struct work *work, size_t n)
 
 /* Room for a compressed chunk: what it should become, or less when so few bytes cannot become that. So no memory is
  * asked for on the word of a file that does not hold as much. */
-static size_t room_for(const struct work *work, size_t most, size_t grows)
+static size_t capacity_for(const struct work *work, size_t most, size_t grows)
 {
     return most / grows < work->n ? most : work->n * grows;
 }
@@ -110,11 +110,11 @@ static size_t room_for(const struct work *work, size_t most, size_t grows)
 static int undo_deflate(struct work *work, size_t most, uint32_t element_bytes)
 {
     (void)element_bytes;
-    size_t room = room_for(work, most, DEFLATE_GROWS), n = 0;
-    uint8_t *out = reserve(work, room);
+    size_t capacity = capacity_for(work, most, DEFLATE_GROWS), n = 0;
+    uint8_t *out = reserve(work, capacity);
     if (!out)
         return -ENOMEM;
-    int rc = weir_inflate(work->context->inflater, work->bytes, work->n, out, room, &n);
+    int rc = weir_inflate(work->context->inflater, work->bytes, work->n, out, capacity, &n);
     if (rc == 0)
         return made(work, n);
     return rc == -ENOSPC ? too_long(work) : bad(work, "the deflate stream of its chunk is damaged");
@@ -123,11 +123,11 @@ static int undo_deflate(struct work *work, size_t most, uint32_t element_bytes)
 static int undo_lzf(struct work *work, size_t most, uint32_t element_bytes)
 {
     (void)element_bytes;
-    size_t room = room_for(work, most, LZF_GROWS);
-    uint8_t *out = reserve(work, room);
+    size_t capacity = capacity_for(work, most, LZF_GROWS);
+    uint8_t *out = reserve(work, capacity);
     if (!out)
         return -ENOMEM;
-    long n = weir_lzf_decompress(work->bytes, work->n, out, room);
+    long n = weir_lzf_decompress(work->bytes, work->n, out, capacity);
     if (n < 0)
         return bad(work, "the lzf stream of its chunk is damaged or too long");
     return made(work, (size_t)n);
@@ -275,7 +275,7 @@ static bool applied(uint32_t mask, int i)
 }
 
 /* The most that the filter at this place can have been given; exact unless a compressor came before it. A chunk that
- * one would make longer is stored without it, and there is some room for writers that are less strict. */
+ * one would make longer is stored without it, and there is some slack for writers that are less strict. */
 static size_t most_before(const struct weir_filters *filters, uint32_t mask, int place, size_t out_bytes)
 {
     size_t most = out_bytes;

@@ -1,5 +1,5 @@
 /* h5_errors.h: why calls of the HDF5 library fail: for what is in the file, or because the machine lacks
- * something. In librarian.c's child processes. */
+ * something. In the HDF5 helper processes. */
 #ifndef WEIR_DATASETS_HDF5_H5_ERRORS_H
 #define WEIR_DATASETS_HDF5_H5_ERRORS_H
 

@@ -1,5 +1,5 @@
 /* h5_read.h: reading HDF5, as layouts need it. h5_read.c, h5_errors.c, h5_guard.c, h5_sources.c and h5_external.c
- * alone include hdf5.h for reading; they are entered by librarian.c's child processes, one thread each. */
+ * alone include hdf5.h for reading; they run in the HDF5 helper processes, one thread each. */
 #ifndef WEIR_DATASETS_HDF5_H5_READ_H
 #define WEIR_DATASETS_HDF5_H5_READ_H
 

@@ -38,10 +38,10 @@ int weir_heap_walk_step(struct weir_heap_walk *walk, const uint8_t *bytes, uint6
             return 1;
         const uint8_t *object = bytes + (walk->at - from);
         uint64_t index = weir_le(object, 2), size = weir_le(object + 8, 8);
-        uint64_t room = walk->end - walk->at - WEIR_HEAP_OBJECT_HEADER;
+        uint64_t left = walk->end - walk->at - WEIR_HEAP_OBJECT_HEADER;
         if (index == 0)
             return bad(reason, "its heap collection has no object of this number");
-        if (size > room)
+        if (size > left)
             return bad(reason, "an object of its heap collection is larger than the collection");
         if (index == walk->index) {
             if (size < walk->length)
@@ -50,7 +50,7 @@ int weir_heap_walk_step(struct weir_heap_walk *walk, const uint8_t *bytes, uint6
             return 0;
         }
         uint64_t padded = (size + 7) & ~(uint64_t)7;
-        if (padded > room)
+        if (padded > left)
             return bad(reason, "its heap collection has no object of this number");
         walk->at += WEIR_HEAP_OBJECT_HEADER + padded;
         walk->objects++;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 /* The library's own type, under our name. */
-static struct libdeflate_decompressor *own(struct weir_inflater *inflater)
+static struct libdeflate_decompressor *library_type(struct weir_inflater *inflater)
 {
     return (struct libdeflate_decompressor *)inflater;
 }
@@ -19,13 +19,14 @@ struct weir_inflater *weir_inflater_open(void)
 void weir_inflater_close(struct weir_inflater **inflater)
 {
     if (*inflater)
-        libdeflate_free_decompressor(own(*inflater));
+        libdeflate_free_decompressor(library_type(*inflater));
     *inflater = NULL;
 }
 
-int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t room, size_t *made)
+int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
+                 size_t *made)
 {
-    switch (libdeflate_zlib_decompress(own(inflater), in, n, out, room, made)) {
+    switch (libdeflate_zlib_decompress(library_type(inflater), in, n, out, capacity, made)) {
     case LIBDEFLATE_SUCCESS:
         return 0;
     case LIBDEFLATE_INSUFFICIENT_SPACE:

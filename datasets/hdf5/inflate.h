@@ -12,9 +12,10 @@ struct weir_inflater *weir_inflater_open(void); /* NULL = out of memory */
 void weir_inflater_close(struct weir_inflater **inflater);
 
 /* Unpacks the stream that in begins with; bytes after its end are passed over, as the HDF5 library does. 0 and *made
- * bytes in out; -ENOSPC: it becomes more than room bytes; -EBADMSG: it is damaged or cut off. What out holds after a
- * refusal is undefined. */
-int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t room, size_t *made);
+ * bytes in out; -ENOSPC: it unpacks to more than capacity bytes; -EBADMSG: it is damaged or cut off. What out holds
+ * after a refusal is undefined. */
+int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
+                 size_t *made);
 
 /* "libdeflate 1.14". */
 void weir_inflate_library(char *text, size_t size);

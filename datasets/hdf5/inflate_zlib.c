@@ -35,25 +35,25 @@ static uInt part(size_t n)
     return n < UINT_MAX ? (uInt)n : UINT_MAX;
 }
 
-/* One byte more than there is room for is let out, elsewhere: so a stream that is too long and one that is cut off are
- * told apart. */
-int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t room, size_t *made)
+/* One byte beyond capacity is unpacked elsewhere, to distinguish a stream that is too long from one that is cut off. */
+int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
+                 size_t *made)
 {
     z_stream *stream = &inflater->stream;
     uint8_t beyond;
     size_t filled = 0;
     int rc = inflateReset(stream);
     stream->next_in = in;
-    while (rc == Z_OK && filled <= room) {
-        uInt given = part(n), space = filled < room ? part(room - filled) : 1;
+    while (rc == Z_OK && filled <= capacity) {
+        uInt given = part(n), space = filled < capacity ? part(capacity - filled) : 1;
         stream->avail_in = given;
-        stream->next_out = filled < room ? out + filled : &beyond;
+        stream->next_out = filled < capacity ? out + filled : &beyond;
         stream->avail_out = space;
         rc = inflate(stream, Z_NO_FLUSH);
         n -= given - stream->avail_in;
         filled += space - stream->avail_out;
     }
-    if (filled > room)
+    if (filled > capacity)
         return -ENOSPC;
     *made = filled;
     return rc == Z_STREAM_END ? 0 : -EBADMSG;

@@ -52,8 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 16)
         return 0;
     struct weir_heap_slot slot = {.payload = 0};
-    struct weir_track track = {.key = (char *)"frames", .codec = "jpeg", .storage = WEIR_STORED_HEAP, .slots = &slot};
-    struct weir_episode episode = {.steps = 1, .n_tracks = 1, .tracks = &track};
+    struct weir_frame_map map = {.key = (char *)"frames", .codec = "jpeg", .storage = WEIR_STORED_HEAP, .slots = &slot};
+    struct weir_episode episode = {.steps = 1, .n_maps = 1, .maps = &map};
     struct weir_file_index index = {.file = {.path = "file"}};
     struct weir_dataset dataset = {.n_episodes = 1, .episodes = &episode, .n_files = 1, .files = &index};
     const uint8_t *file = data + 16;
@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(&slot.ref.length, data + 8, 4);
     memcpy(&slot.ref.index, data + 12, 4);
     index.file.size_bytes = n;
-    dataset.extent_max = weir_track_extent_max(&track, 1, n);
+    dataset.extent_max = weir_frame_map_extent_max(&map, 1, n);
     int rc = find(&dataset, file, n, &first);
     int second = find(&dataset, file, n, &again); /* now from what the slot remembers */
     require(rc == second);

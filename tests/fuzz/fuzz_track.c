@@ -132,14 +132,14 @@ static void read_block(const struct weir_dataset *dataset, int t, const struct f
     free(frame);
 }
 
-static void read_frames(struct weir_track *track, const struct file *file)
+static void read_frames(struct weir_frame_map *map, const struct file *file)
 {
-    struct weir_episode episode = {.steps = track->frames, .n_tracks = 1, .tracks = track};
+    struct weir_episode episode = {.steps = map->frames, .n_maps = 1, .maps = map};
     struct weir_file_index index = {.file = {.path = "file", .size_bytes = file->n}};
     struct weir_dataset dataset = {.n_episodes = 1, .episodes = &episode, .n_files = 1, .files = &index};
     struct weir_unpacker *tools = weir_unpacker_open();
-    dataset.extent_max = weir_track_extent_max(track, track->frames, file->n);
-    for (int t = 0; t < track->frames; t++) {
+    dataset.extent_max = weir_frame_map_extent_max(map, map->frames, file->n);
+    for (int t = 0; t < map->frames; t++) {
         struct weir_location at;
         struct weir_frame_cost cost;
         int how = weir_locate(&dataset, 0, 0, t, &at);
@@ -165,20 +165,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct file file = {data + HEAD, size - HEAD};
     struct weir_raw_file raw = {read_file, &file, weir_le(data + 28, 2), file.n};
     struct weir_unfilter_context *unfilter = weir_unfilter_open();
-    struct weir_track track = {.key = strdup("frames"),
-                               .codec = "raw",
-                               .frames = (int)description.grid.dims[0],
-                               .rows = data[0] & VLEN ? WEIR_ROWS_VLEN : WEIR_ROWS_PADDED,
-                               .row_bytes = row_bytes};
+    struct weir_frame_map map = {.key = strdup("frames"),
+                                 .codec = "raw",
+                                 .frames = (int)description.grid.dims[0],
+                                 .rows = data[0] & VLEN ? WEIR_ROWS_VLEN : WEIR_ROWS_PADDED,
+                                 .row_bytes = row_bytes};
     struct weir_err err = WEIR_ERR_NONE;
     char text[256];
-    int rc = weir_track_place(&track, &description, &raw, unfilter, &err);
+    int rc = weir_locate_frames(&map, &description, &raw, unfilter, &err);
     require(rc <= 0 && (rc == 0) == (err.text[0] == '\0'));
     if (rc == 0) {
-        weir_track_storage_text(&track, text, sizeof text);
-        read_frames(&track, &file);
+        weir_frame_map_storage_text(&map, text, sizeof text);
+        read_frames(&map, &file);
     }
-    weir_track_close(&track);
+    weir_frame_map_close(&map);
     weir_unfilter_close(&unfilter);
     return 0;
 }

@@ -283,15 +283,15 @@ Test(index_file, a_bad_chunk_does_not_spoil_the_index)
  * frames that are smaller. */
 Test(index_file, descriptions_are_not_believed_either)
 {
-    struct weir_track track = {.width = 4, .height = 2, .frames = 6, .row_bytes = 24, .codec = "raw"};
-    const struct weir_episode episode = {.n_tracks = 1, .tracks = &track, .qpos_dim = 2, .action_dim = 2};
+    struct weir_frame_map map = {.width = 4, .height = 2, .frames = 6, .row_bytes = 24, .codec = "raw"};
+    const struct weir_episode episode = {.n_maps = 1, .maps = &map, .qpos_dim = 2, .action_dim = 2};
     const struct weir_h5_description fine = {.layout = WEIR_H5_CHUNKED,
                                              .grid = {4, {6, 2, 4, 3}, {1, 2, 4, 3}, {6, 2, 4, 3}, 1, false},
                                              .shape = {.rank = 4}};
     struct weir_h5_description said = fine;
     const uint8_t no_bool = 7;
-    track.storage = WEIR_STORED_CONTIGUOUS;
-    track.rows = WEIR_ROWS_PIXELS;
+    map.storage = WEIR_STORED_CONTIGUOUS;
+    map.rows = WEIR_ROWS_PIXELS;
     cr_assert(weir_described_is_sane(&episode, &said));
     said.grid.dims[1] = 3;
     cr_assert_not(weir_described_is_sane(&episode, &said), "larger rows");
@@ -304,7 +304,7 @@ Test(index_file, descriptions_are_not_believed_either)
     said = fine;
     said.filters.n = 9;
     cr_assert_not(weir_described_is_sane(&episode, &said), "too many filters");
-    track.width = 5;
+    map.width = 5;
     cr_assert_not(weir_described_is_sane(&episode, &fine), "pixels that do not make a row");
 }
 
@@ -409,7 +409,7 @@ static void mutate(uint8_t *bytes, size_t n, unsigned *seed)
            rand_r(seed) % 2 ? 4 : 8);
 }
 
-/* What the record of an episode says of its cameras, in all episodes: where "was" is, "is" is put. */
+/* Replaces "was" by "is" in what the index file holds of the cameras of each episode. */
 static int forge(uint8_t *bytes, size_t n, const int32_t was[6], const int32_t is[6])
 {
     int found = 0;
@@ -424,7 +424,7 @@ static int forge(uint8_t *bytes, size_t n, const int32_t was[6], const int32_t i
 }
 
 /* Each was believed: no cameras divided by zero, no pixels made images without bytes. */
-Test(index_file, forged_records_with_a_right_hash_are_not_believed)
+Test(index_file, forged_entries_with_a_right_hash_are_refused)
 {
     open_and_compare();
     size_t n;

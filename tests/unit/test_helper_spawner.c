@@ -1,6 +1,7 @@
-/* Processes made by the fork server: born clean, ended for certain, and nobody else's business. */
+/* Processes that the spawner forks: they inherit nothing, they end for certain, and the program's other children are
+ * not mixed up with them. */
 #include "datasets/dataset.h"
-#include "datasets/fork_server_priv.h"
+#include "datasets/helper_spawner_priv.h"
 #include "tests/fixtures/loader_fixture.h"
 
 #include <criterion/criterion.h>
@@ -19,7 +20,7 @@
 static void make(void (*serve)(int fd), pid_t *pid, int *fd)
 {
     struct weir_err err = WEIR_ERR_NONE;
-    cr_assert_eq(weir_fork_server_new(serve, pid, fd, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_helper_spawn(serve, pid, fd, &err), 0, "%s", err.text);
     cr_assert(*fd >= 0 && *pid > 0 && *pid != getpid());
 }
 
@@ -85,7 +86,7 @@ static bool is_running(pid_t pid)
 
 /* ---- tests ---- */
 
-Test(fork_server, they_answer_and_end)
+Test(helper_spawner, they_answer_and_end)
 {
     pid_t pid[3];
     int fd[3];
@@ -95,24 +96,24 @@ Test(fork_server, they_answer_and_end)
         cr_assert(echoes(fd[i]));
     close(fd[1]); /* it sees the end of its socket, whoever was made after it */
     cr_assert(echoes(fd[0]) && echoes(fd[2]));
-    int status = weir_fork_server_end(pid[1]);
+    int status = weir_helper_reap(pid[1]);
     cr_assert((WIFEXITED(status) && WEXITSTATUS(status) == 0) || WIFSIGNALED(status));
     cr_assert(echoes(fd[0]) && echoes(fd[2]));
-    weir_fork_server_end(pid[0]);
+    weir_helper_reap(pid[0]);
     char c;
     cr_assert_eq(recv(fd[0], &c, 1, 0), 0);
     cr_assert_neq(kill(pid[0], 0), 0);
-    weir_fork_server_end(pid[2]);
+    weir_helper_reap(pid[2]);
 }
 
-Test(fork_server, a_crash_is_told)
+Test(helper_spawner, a_crash_is_reported)
 {
     pid_t pid;
     int fd;
     char c;
     make(crash, &pid, &fd);
     cr_assert_leq(recv(fd, &c, 1, 0), 0);
-    int status = weir_fork_server_end(pid);
+    int status = weir_helper_reap(pid);
     cr_assert(WIFSIGNALED(status) || WIFEXITED(status)); /* a sanitizer exits */
     cr_assert(!WIFEXITED(status) || WEXITSTATUS(status) != 0);
     cr_assert(!WIFSIGNALED(status) || WTERMSIG(status) == SIGSEGV, "%d", WTERMSIG(status));
@@ -120,19 +121,19 @@ Test(fork_server, a_crash_is_told)
     cr_assert(echoes(fd));
 }
 
-Test(fork_server, one_that_hangs_is_ended)
+Test(helper_spawner, one_that_hangs_is_ended)
 {
     pid_t pid;
     int fd;
     char c;
     make(hang, &pid, &fd);
     cr_assert_eq(recv(fd, &c, 1, 0), 1);
-    int status = weir_fork_server_end(pid);
+    int status = weir_helper_reap(pid);
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* A librarian that hung stayed behind when its program was killed. */
-Test(fork_server, one_that_hangs_ends_with_its_program)
+/* A helper that hung stayed behind when its program was killed. */
+Test(helper_spawner, one_that_hangs_ends_with_its_program)
 {
     int told[2];
     char c;
@@ -142,7 +143,7 @@ Test(fork_server, one_that_hangs_ends_with_its_program)
         pid_t pid;
         int fd;
         struct weir_err err = WEIR_ERR_NONE;
-        if (weir_fork_server_new(hang, &pid, &fd, &err) == 0 && recv(fd, &c, 1, 0) == 1 &&
+        if (weir_helper_spawn(hang, &pid, &fd, &err) == 0 && recv(fd, &c, 1, 0) == 1 &&
             write(told[1], &pid, sizeof pid) == sizeof pid)
             pause();
         _exit(1);
@@ -156,7 +157,7 @@ Test(fork_server, one_that_hangs_ends_with_its_program)
         usleep(10000);
 }
 
-Test(fork_server, they_are_born_clean)
+Test(helper_spawner, they_are_born_clean)
 {
     struct {
         pid_t parent;
@@ -177,7 +178,7 @@ Test(fork_server, they_are_born_clean)
         close(mine[i]);
 }
 
-Test(fork_server, a_server_that_was_killed_is_made_anew)
+Test(helper_spawner, a_spawner_that_was_killed_is_started_again)
 {
     struct {
         pid_t parent;
@@ -193,7 +194,7 @@ Test(fork_server, a_server_that_was_killed_is_made_anew)
 }
 
 /* As PyTorch's DataLoader does: what the parent started is the parent's. */
-Test(fork_server, a_forked_process_has_its_own)
+Test(helper_spawner, a_forked_process_has_its_own)
 {
     pid_t pid;
     int fd, status;
@@ -203,9 +204,9 @@ Test(fork_server, a_forked_process_has_its_own)
         pid_t own;
         int own_fd;
         struct weir_err err = WEIR_ERR_NONE;
-        bool fine = weir_fork_server_new(echo, &own, &own_fd, &err) == 0 && echoes(own_fd);
-        fine = fine && weir_fork_server_end(pid) == 0; /* not its to end */
-        weir_fork_server_end(own);
+        bool fine = weir_helper_spawn(echo, &own, &own_fd, &err) == 0 && echoes(own_fd);
+        fine = fine && weir_helper_reap(pid) == 0; /* not its to end */
+        weir_helper_reap(own);
         _exit(fine ? 0 : 1);
     }
     cr_assert_eq(waitpid(child, &status, 0), child);
@@ -235,9 +236,9 @@ static void count_fork(void)
     __atomic_add_fetch(&forks_beside_threads, count_threads() > threads_before, __ATOMIC_RELAXED);
 }
 
-/* A server that was forked by the first of the opening threads could have the allocator's lock of another one, and
+/* A spawner that was forked by the first of the opening threads could have the allocator's lock of another one, and
  * hung in a free: one run in 150 or so under AddressSanitizer, whose allocator does not mind forks. */
-Test(fork_server, opening_a_dataset_forks_before_it_starts_threads, .init = fixture_open, .fini = fixture_close)
+Test(helper_spawner, opening_a_dataset_forks_before_it_starts_threads, .init = fixture_open, .fini = fixture_close)
 {
     struct weir_dataset *dataset;
     const char *path = fixture_synth("threads", "act", 12, 4, 32, 24, NULL);
@@ -258,16 +259,16 @@ static void *make_many(void *user)
         pid_t pid;
         int fd;
         struct weir_err err = WEIR_ERR_NONE;
-        if (weir_fork_server_new(echo, &pid, &fd, &err) < 0 || !echoes(fd))
+        if (weir_helper_spawn(echo, &pid, &fd, &err) < 0 || !echoes(fd))
             return NULL;
         close(fd);
-        weir_fork_server_end(pid);
+        weir_helper_reap(pid);
         (*made)++;
     }
     return NULL;
 }
 
-Test(fork_server, many_threads_at_once)
+Test(helper_spawner, many_threads_at_once)
 {
     pthread_t threads[8];
     int made[8] = {0};

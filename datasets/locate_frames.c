@@ -1,4 +1,5 @@
-/* From how a dataset is stored to where each of its frames lies. Reads the file, but never through the HDF5 library. */
+/* Finds where each frame of a camera lies, from the description of its dataset. It reads the file, but never through
+ * the HDF5 library. */
 #include "base/shortage.h"
 #include "datasets/hdf5/heap.h"
 #include "datasets/index.h"
@@ -10,30 +11,30 @@
 
 enum { REF_BYTES = 16, REFS_AT_ONCE = 256 };
 
-struct placing {
-    struct weir_track *track;
+struct locating {
+    struct weir_frame_map *map;
     const struct weir_h5_description *description;
     const struct weir_raw_file *raw;
     struct weir_unfilter_context *unfilter;
     struct weir_err *err;
 };
 
-static int library(struct placing *p, const char *why)
+static int library(struct locating *p, const char *why)
 {
-    p->track->storage = WEIR_STORED_LIBRARY;
-    p->track->why = why;
+    p->map->storage = WEIR_STORED_LIBRARY;
+    p->map->why = why;
     return 0;
 }
 
-static int no_memory(struct placing *p)
+static int no_memory(struct locating *p)
 {
-    return weir_err_set(p->err, -ENOMEM, "%s: out of memory", p->track->key);
+    return weir_err_set(p->err, -ENOMEM, "%s: out of memory", p->map->key);
 }
 
-static int cannot(struct placing *p, int rc, const char *what, const char *why)
+static int cannot(struct locating *p, int rc, const char *what, const char *why)
 {
     const char *advice = weir_machine_advice(rc);
-    return weir_err_set(p->err, rc, "%s: %s: %s; %s", p->track->key, what, why,
+    return weir_err_set(p->err, rc, "%s: %s: %s; %s", p->map->key, what, why,
                         advice ? advice : "repair or remove the file");
 }
 
@@ -45,28 +46,28 @@ static bool inside(const struct weir_raw_file *raw, uint64_t offset, uint64_t le
 /* ---- references ---- */
 
 /* Addresses count from the base, which is after the user block. */
-static void take_refs(struct placing *p, const uint8_t *raw, size_t n, size_t first)
+static void take_refs(struct locating *p, const uint8_t *raw, size_t n, size_t first)
 {
     for (size_t i = 0; i < n; i++, raw += REF_BYTES) {
         uint64_t address = weir_le(raw + 4, 8), base = p->raw->base;
         bool empty = address == 0 || address > UINT64_MAX - base - 1;
-        p->track->slots[first + i].ref = (struct weir_heap_ref){empty ? 0 : address + base, (uint32_t)weir_le(raw, 4),
-                                                                (uint32_t)weir_le(raw + 12, 4)};
+        p->map->slots[first + i].ref = (struct weir_heap_ref){empty ? 0 : address + base, (uint32_t)weir_le(raw, 4),
+                                                              (uint32_t)weir_le(raw + 12, 4)};
     }
 }
 
-static int alloc_slots(struct placing *p)
+static int alloc_slots(struct locating *p)
 {
-    p->track->storage = WEIR_STORED_HEAP;
-    p->track->slots = calloc((size_t)p->track->frames, sizeof *p->track->slots);
-    return p->track->slots ? 0 : no_memory(p);
+    p->map->storage = WEIR_STORED_HEAP;
+    p->map->slots = calloc((size_t)p->map->frames, sizeof *p->map->slots);
+    return p->map->slots ? 0 : no_memory(p);
 }
 
-static int read_refs(struct placing *p)
+static int read_refs(struct locating *p)
 {
     int rc = alloc_slots(p);
     uint8_t block[REF_BYTES * REFS_AT_ONCE];
-    size_t frames = (size_t)p->track->frames;
+    size_t frames = (size_t)p->map->frames;
     for (size_t done = 0; done < frames && rc == 0; done += REFS_AT_ONCE) {
         size_t n = frames - done < REFS_AT_ONCE ? frames - done : REFS_AT_ONCE;
         rc = p->raw->read(p->raw->user, p->description->offset + done * REF_BYTES, block, n * REF_BYTES);
@@ -78,16 +79,16 @@ static int read_refs(struct placing *p)
 }
 
 /* The frames whose references lie in a chunk that is damaged. */
-static void lose_refs(struct placing *p, size_t n, size_t first)
+static void lose_refs(struct locating *p, size_t n, size_t first)
 {
     for (size_t i = 0; i < n; i++)
-        p->track->slots[first + i].ref = (struct weir_heap_ref){WEIR_CHUNK_BAD, 1, 0};
+        p->map->slots[first + i].ref = (struct weir_heap_ref){WEIR_CHUNK_BAD, 1, 0};
 }
 
 /* References in chunks, filtered ones too. */
-static int unpack_refs(struct placing *p)
+static int unpack_refs(struct locating *p)
 {
-    struct weir_blocks *blocks = p->track->blocks;
+    struct weir_blocks *blocks = p->map->blocks;
     uint32_t stored_max = weir_blocks_stored_max(blocks);
     uint8_t *stored = malloc(stored_max ? stored_max : 1);
     if (!stored)
@@ -104,27 +105,26 @@ static int unpack_refs(struct placing *p)
         if (rc == 0)
             rc = weir_unfilter(p->unfilter, &blocks->filters, chunk->mask, stored, chunk->bytes, blocks->chunk_bytes,
                                &refs, &reason);
-        size_t first = (size_t)i * blocks->rows, left = (size_t)p->track->frames - first;
+        size_t first = (size_t)i * blocks->rows, left = (size_t)p->map->frames - first;
         size_t n = left < blocks->rows ? left : blocks->rows;
         if (rc == 0)
             take_refs(p, refs, n, first);
-        else if (rc == -EBADMSG && n < (size_t)p->track->frames)
+        else if (rc == -EBADMSG && n < (size_t)p->map->frames)
             lose_refs(p, n, first);
         else
-            weir_err_set(p->err, rc, "%s: the chunk of the references from frame %zu on: %s", p->track->key, first,
+            weir_err_set(p->err, rc, "%s: the chunk of the references from frame %zu on: %s", p->map->key, first,
                          reason);
-        rc = rc == -EBADMSG && n < (size_t)p->track->frames ? 0 : rc;
+        rc = rc == -EBADMSG && n < (size_t)p->map->frames ? 0 : rc;
     }
     free(stored);
     weir_blocks_close(blocks);
-    p->track->blocks = NULL;
+    p->map->blocks = NULL;
     return rc;
 }
 
 /* ---- chunks ---- */
 
-/* False when the library found the chunk that it was asked for somewhere else: then it is right, whatever the reason.
- */
+/* False when the library reports another offset for the chunk that was compared: then the library is right. */
 static bool agrees(const struct weir_h5_description *description, const struct weir_blocks *blocks)
 {
     if (!description->has_probe)
@@ -139,34 +139,34 @@ static bool agrees(const struct weir_h5_description *description, const struct w
 }
 
 /* Whole frames without filters: each is an extent. */
-static int whole_frames(struct placing *p)
+static int whole_frames(struct locating *p)
 {
-    struct weir_blocks *blocks = p->track->blocks;
-    struct weir_track *track = p->track;
-    track->offsets = malloc((size_t)track->frames * sizeof *track->offsets);
-    if (!track->offsets)
+    struct weir_blocks *blocks = p->map->blocks;
+    struct weir_frame_map *map = p->map;
+    map->offsets = malloc((size_t)map->frames * sizeof *map->offsets);
+    if (!map->offsets)
         return no_memory(p);
-    for (int t = 0; t < track->frames; t++) {
+    for (int t = 0; t < map->frames; t++) {
         uint64_t offset = blocks->chunks[(uint32_t)t / blocks->rows].offset;
-        track->offsets[t] = offset == WEIR_CHUNK_NONE || offset == WEIR_CHUNK_BAD
-                                ? offset
-                                : offset + (uint64_t)((uint32_t)t % blocks->rows) * track->row_bytes;
+        map->offsets[t] = offset == WEIR_CHUNK_NONE || offset == WEIR_CHUNK_BAD
+                              ? offset
+                              : offset + (uint64_t)((uint32_t)t % blocks->rows) * map->row_bytes;
     }
-    track->storage = WEIR_STORED_CHUNKS;
+    map->storage = WEIR_STORED_CHUNKS;
     weir_blocks_close(blocks);
-    track->blocks = NULL;
+    map->blocks = NULL;
     return 0;
 }
 
-static int missing_filter(struct placing *p, int id)
+static int missing_filter(struct locating *p, int id)
 {
     return weir_err_set(p->err, -ENOTSUP,
                         "%s: compressed by filter %d (%s), which neither Weir nor the HDF5 library here can undo; "
                         "rewrite the file with h5repack -f GZIP=4 where that filter is installed",
-                        p->track->key, id, weir_filter_name(id));
+                        p->map->key, id, weir_filter_name(id));
 }
 
-static const char *why_not_blocks(const struct placing *p, struct weir_blocks *blocks)
+static const char *why_not_blocks(const struct locating *p, struct weir_blocks *blocks)
 {
     const struct weir_h5_description *d = p->description;
     if (!d->plain_sizes)
@@ -181,7 +181,7 @@ static const char *why_not_blocks(const struct placing *p, struct weir_blocks *b
         }
     if (!weir_filters_can_undo(&d->filters))
         return "a filter of the library's";
-    bool vlen = p->track->rows == WEIR_ROWS_VLEN;
+    bool vlen = p->map->rows == WEIR_ROWS_VLEN;
     if (!vlen && !d->fill_is_zero && !d->fill_is_known)
         return "a fill value of its own";
     if (!weir_blocks_init(blocks) || blocks->chunk_bytes / 2048 > p->raw->size_bytes)
@@ -190,14 +190,14 @@ static const char *why_not_blocks(const struct placing *p, struct weir_blocks *b
     return blocks->n_chunks / 64 > 65536 + p->raw->size_bytes / 64 ? "more chunks than the file can hold" : NULL;
 }
 
-static int place_chunked(struct placing *p)
+static int locate_chunked(struct locating *p)
 {
     const struct weir_h5_description *d = p->description;
-    struct weir_track *track = p->track;
+    struct weir_frame_map *map = p->map;
     for (int i = 0; i < d->filters.n; i++) /* lzf is h5py's own: the library need not have it */
         if (d->filter_missing == d->filters.filter[i].id && !weir_filters_can_undo(&d->filters))
             return missing_filter(p, d->filter_missing);
-    struct weir_blocks *blocks = track->blocks = calloc(1, sizeof *blocks);
+    struct weir_blocks *blocks = map->blocks = calloc(1, sizeof *blocks);
     if (!blocks)
         return no_memory(p);
     blocks->grid = d->grid;
@@ -221,47 +221,47 @@ static int place_chunked(struct placing *p)
         return cannot(p, rc, "its chunks cannot be located", *reason ? reason : strerror(-rc));
     if (d->written && !agrees(d, blocks))
         return library(p, "chunks that the library finds elsewhere");
-    if (track->rows == WEIR_ROWS_VLEN)
+    if (map->rows == WEIR_ROWS_VLEN)
         return unpack_refs(p);
     if (d->filters.n == 0 && blocks->per_block == 1)
         return whole_frames(p);
-    track->storage = WEIR_STORED_BLOCKS;
+    map->storage = WEIR_STORED_BLOCKS;
     return 0;
 }
 
 /* ---- all ---- */
 
-static int place_contiguous(struct placing *p)
+static int locate_contiguous(struct locating *p)
 {
     const struct weir_h5_description *d = p->description;
-    struct weir_track *track = p->track;
+    struct weir_frame_map *map = p->map;
     if (!d->written)
         return library(p, "never written");
     if (d->offset == UINT64_MAX)
         return library(p, "without an address");
-    uint64_t row_bytes = track->rows == WEIR_ROWS_VLEN ? REF_BYTES : track->row_bytes, total;
-    if (__builtin_mul_overflow((uint64_t)track->frames, row_bytes, &total) || !inside(p->raw, d->offset, total))
+    uint64_t row_bytes = map->rows == WEIR_ROWS_VLEN ? REF_BYTES : map->row_bytes, total;
+    if (__builtin_mul_overflow((uint64_t)map->frames, row_bytes, &total) || !inside(p->raw, d->offset, total))
         return weir_err_set(p->err, -ENODATA, "%s: its data reaches past the end of the file; is the file truncated?",
-                            track->key);
-    track->base = d->offset;
-    track->storage = WEIR_STORED_CONTIGUOUS;
-    return track->rows == WEIR_ROWS_VLEN ? read_refs(p) : 0;
+                            map->key);
+    map->base = d->offset;
+    map->storage = WEIR_STORED_CONTIGUOUS;
+    return map->rows == WEIR_ROWS_VLEN ? read_refs(p) : 0;
 }
 
-static int place(struct placing *p)
+static int place(struct locating *p)
 {
     const struct weir_h5_description *d = p->description;
     if (d->other_file)
         return library(p, "behind an external link");
     if (d->shape.is_big_endian)
         return library(p, "big-endian");
-    if (p->track->rows == WEIR_ROWS_VLEN && !d->plain_sizes)
+    if (p->map->rows == WEIR_ROWS_VLEN && !d->plain_sizes)
         return library(p, "references that are not of 16 bytes");
     switch (d->layout) {
     case WEIR_H5_CONTIGUOUS:
-        return place_contiguous(p);
+        return locate_contiguous(p);
     case WEIR_H5_CHUNKED:
-        return place_chunked(p);
+        return locate_chunked(p);
     case WEIR_H5_COMPACT:
         return library(p, "compact");
     case WEIR_H5_EXTERNAL:
@@ -272,47 +272,47 @@ static int place(struct placing *p)
 }
 
 /* Where images end is kept of rows that are extents; others come whole, whatever is in them. */
-static int place_ends(struct placing *p)
+static int keep_ends(struct locating *p)
 {
-    struct weir_track *track = p->track;
-    bool padded = track->rows == WEIR_ROWS_PADDED || track->rows == WEIR_ROWS_STRINGS;
-    if (!padded || (track->storage != WEIR_STORED_CONTIGUOUS && track->storage != WEIR_STORED_CHUNKS)) {
-        free(track->ends);
-        track->ends = NULL;
+    struct weir_frame_map *map = p->map;
+    bool padded = map->rows == WEIR_ROWS_PADDED || map->rows == WEIR_ROWS_STRINGS;
+    if (!padded || (map->storage != WEIR_STORED_CONTIGUOUS && map->storage != WEIR_STORED_CHUNKS)) {
+        free(map->ends);
+        map->ends = NULL;
         return 0;
     }
-    if (!track->ends)
-        track->ends = calloc((size_t)track->frames, sizeof *track->ends);
-    return track->ends ? 0 : no_memory(p);
+    if (!map->ends)
+        map->ends = calloc((size_t)map->frames, sizeof *map->ends);
+    return map->ends ? 0 : no_memory(p);
 }
 
-int weir_track_place(struct weir_track *track, const struct weir_h5_description *description,
-                     const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err)
+int weir_locate_frames(struct weir_frame_map *map, const struct weir_h5_description *description,
+                       const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err)
 {
-    struct placing p = {track, description, raw, unfilter, err};
+    struct locating p = {map, description, raw, unfilter, err};
     int rc = place(&p);
-    if (track->storage == WEIR_STORED_LIBRARY && track->blocks) {
-        weir_blocks_close(track->blocks);
-        track->blocks = NULL;
+    if (map->storage == WEIR_STORED_LIBRARY && map->blocks) {
+        weir_blocks_close(map->blocks);
+        map->blocks = NULL;
     }
-    return rc < 0 ? rc : place_ends(&p);
+    return rc < 0 ? rc : keep_ends(&p);
 }
 
-size_t weir_track_bytes(const struct weir_track *track)
+size_t weir_frame_map_bytes(const struct weir_frame_map *map)
 {
-    size_t frames = (size_t)track->frames;
-    return (track->offsets ? frames * sizeof *track->offsets : 0) + (track->ends ? frames * sizeof *track->ends : 0) +
-           (track->slots ? frames * sizeof *track->slots : 0) +
-           (track->blocks ? sizeof *track->blocks + track->blocks->n_chunks * sizeof *track->blocks->chunks : 0);
+    size_t frames = (size_t)map->frames;
+    return (map->offsets ? frames * sizeof *map->offsets : 0) + (map->ends ? frames * sizeof *map->ends : 0) +
+           (map->slots ? frames * sizeof *map->slots : 0) +
+           (map->blocks ? sizeof *map->blocks + map->blocks->n_chunks * sizeof *map->blocks->chunks : 0);
 }
 
-void weir_track_close(struct weir_track *track)
+void weir_frame_map_close(struct weir_frame_map *map)
 {
-    free(track->key);
-    free(track->offsets);
-    weir_blocks_close(track->blocks);
-    free(track->ends);
-    free(track->slots);
+    free(map->key);
+    free(map->offsets);
+    weir_blocks_close(map->blocks);
+    free(map->ends);
+    free(map->slots);
 }
 
 static void chunk_text(const struct weir_blocks *blocks, char *text, size_t size)
@@ -329,22 +329,22 @@ static void chunk_text(const struct weir_blocks *blocks, char *text, size_t size
                               (unsigned long long)blocks->grid.chunk[i]);
 }
 
-void weir_track_storage_text(const struct weir_track *track, char *text, size_t size)
+void weir_frame_map_storage_text(const struct weir_frame_map *map, char *text, size_t size)
 {
     static const char *const rows[] = {"contiguous", "padded rows", "fixed strings", "variable length (global heap)"};
-    switch (track->storage) {
+    switch (map->storage) {
     case WEIR_STORED_CONTIGUOUS:
     case WEIR_STORED_HEAP:
-        snprintf(text, size, "%s", rows[track->rows]);
+        snprintf(text, size, "%s", rows[map->rows]);
         return;
     case WEIR_STORED_CHUNKS:
         snprintf(text, size, "chunks of whole frames");
         return;
     case WEIR_STORED_BLOCKS:
-        chunk_text(track->blocks, text, size);
+        chunk_text(map->blocks, text, size);
         return;
     case WEIR_STORED_LIBRARY:
-        snprintf(text, size, "only through the HDF5 library: %s", track->why);
+        snprintf(text, size, "only through the HDF5 library: %s", map->why);
         return;
     }
 }

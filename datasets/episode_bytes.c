@@ -1,0 +1,280 @@
+/* Episodes as bytes, and back. Every count that is read is checked against the bytes that are there. */
+#include "datasets/episode_bytes_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct episode_fields {
+    int32_t steps, rows_cut, qpos_dim, action_dim, n_maps, note;
+};
+
+struct map_fields {
+    int32_t width, height, frames, storage, rows, has_ends;
+    uint64_t row_bytes, base;
+};
+
+struct blocks_fields {
+    struct weir_chunk_grid grid;
+    struct weir_filters filters;
+    uint8_t fill[16];
+};
+
+/* ---- writing ---- */
+
+void weir_bytes_put(struct weir_bytes_writer *w, const void *data, size_t n)
+{
+    size_t padded = (n + 7) & ~(size_t)7;
+    if (w->capacity - w->n < padded) {
+        size_t capacity = w->capacity * 2 > w->n + padded ? w->capacity * 2 : w->n + padded + 4096;
+        uint8_t *bytes = w->full ? NULL : realloc(w->bytes, capacity);
+        if (!bytes) {
+            w->full = true;
+            return;
+        }
+        w->bytes = bytes;
+        w->capacity = capacity;
+    }
+    if (n)
+        memcpy(w->bytes + w->n, data, n);
+    memset(w->bytes + w->n + n, 0, padded - n);
+    w->n += padded;
+}
+
+void weir_bytes_put_text(struct weir_bytes_writer *w, const char *text)
+{
+    uint64_t n = text ? strlen(text) + 1 : 0;
+    weir_bytes_put(w, &n, sizeof n);
+    weir_bytes_put(w, text, n);
+}
+
+static void put_map(struct weir_bytes_writer *w, const struct weir_frame_map *map, const char *name)
+{
+    size_t frames = (size_t)map->frames;
+    struct map_fields fields = {map->width,         map->height,       map->frames,    (int32_t)map->storage,
+                                (int32_t)map->rows, map->ends != NULL, map->row_bytes, map->base};
+    weir_bytes_put(w, &fields, sizeof fields);
+    weir_bytes_put_text(w, map->key);
+    weir_bytes_put_text(w, map->codec);
+    weir_bytes_put_text(w, map->why);
+    weir_bytes_put(w, name, WEIR_NAME_MAX);
+    if (map->storage == WEIR_STORED_CHUNKS)
+        weir_bytes_put(w, map->offsets, frames * sizeof *map->offsets);
+    if (map->storage == WEIR_STORED_HEAP)
+        weir_bytes_put(w, map->slots, frames * sizeof *map->slots);
+    if (map->ends)
+        weir_bytes_put(w, map->ends, frames * sizeof *map->ends);
+    if (map->storage == WEIR_STORED_BLOCKS) {
+        struct blocks_fields blocks = {map->blocks->grid, map->blocks->filters, {0}};
+        memcpy(blocks.fill, map->blocks->fill, sizeof blocks.fill);
+        weir_bytes_put(w, &blocks, sizeof blocks);
+        weir_bytes_put(w, map->blocks->chunks, map->blocks->n_chunks * sizeof *map->blocks->chunks);
+    }
+}
+
+void weir_bytes_put_episode(struct weir_bytes_writer *w, const struct weir_episode *e)
+{
+    size_t steps = (size_t)e->steps;
+    struct episode_fields fields = {e->steps, e->rows_cut, e->qpos_dim, e->action_dim, e->n_maps, (int32_t)e->note};
+    weir_bytes_put(w, &fields, sizeof fields);
+    weir_bytes_put_text(w, e->layout->name);
+    weir_bytes_put_text(w, e->root);
+    weir_bytes_put_text(w, e->qpos_key);
+    weir_bytes_put_text(w, e->action_key);
+    weir_bytes_put_text(w, e->passed_over);
+    weir_bytes_put(w, e->qpos, steps * (size_t)e->qpos_dim * sizeof(float));
+    weir_bytes_put(w, e->actions, steps * (size_t)e->action_dim * sizeof(float));
+    for (int i = 0; i < e->n_maps; i++)
+        put_map(w, &e->maps[i], e->names[i]);
+}
+
+/* ---- reading ---- */
+
+/* n bytes, padded to 8; NULL and bad when they are not there. */
+void *weir_bytes_get(struct weir_bytes_reader *c, uint64_t n)
+{
+    uint64_t padded = n + (-n & 7);
+    if (c->bad || padded < n || padded > c->left) {
+        c->bad = true;
+        return NULL;
+    }
+    void *data = c->at;
+    c->at += padded;
+    c->left -= padded;
+    return data;
+}
+
+static void *get_array(struct weir_bytes_reader *c, uint64_t count, size_t element)
+{
+    uint64_t bytes;
+    if (__builtin_mul_overflow(count, element, &bytes))
+        c->bad = true;
+    return c->bad ? NULL : weir_bytes_get(c, bytes);
+}
+
+/* Memory for what an episode has beside the bytes. */
+static void *allocate(struct weir_bytes_reader *c, size_t n, size_t bytes)
+{
+    void *memory = calloc(n, bytes);
+    c->no_memory |= !memory;
+    c->bad |= !memory;
+    return memory;
+}
+
+/* NULL for none as well. */
+char *weir_bytes_get_text(struct weir_bytes_reader *c)
+{
+    const uint64_t *n = weir_bytes_get(c, sizeof *n);
+    char *text = n && *n ? weir_bytes_get(c, *n) : NULL;
+    if (text && text[*n - 1] != '\0')
+        c->bad = true;
+    return c->bad ? NULL : text;
+}
+
+/* ---- reading an episode ---- */
+
+static const char *known_codec(const char *name)
+{
+    static const char *const codecs[] = {"raw", "jpeg", "raw16", "png16"};
+    for (size_t i = 0; i < sizeof codecs / sizeof codecs[0] && name; i++)
+        if (strcmp(codecs[i], name) == 0)
+            return codecs[i];
+    return NULL;
+}
+
+static void get_blocks(struct weir_bytes_reader *c, struct weir_frame_map *map)
+{
+    const struct blocks_fields *fields = weir_bytes_get(c, sizeof *fields);
+    struct weir_blocks *blocks = fields ? map->blocks = allocate(c, 1, sizeof *blocks) : NULL;
+    if (!blocks) {
+        c->bad = true;
+        return;
+    }
+    unsigned char filtered; /* read as a byte: any other value than 0 and 1 is undefined in a bool */
+    memcpy(&filtered, &fields->grid.filtered, 1);
+    if (filtered > 1) {
+        c->bad = true;
+        return;
+    }
+    blocks->grid = fields->grid;
+    blocks->filters = fields->filters;
+    memcpy(blocks->fill, fields->fill, sizeof blocks->fill);
+    bool fine = blocks->grid.rank >= 1 && blocks->grid.rank <= WEIR_GRID_RANK_MAX && blocks->filters.n >= 0 &&
+                blocks->filters.n <= WEIR_FILTERS_MAX && weir_blocks_init(blocks);
+    if (!fine || blocks->row_bytes != map->row_bytes || blocks->grid.dims[0] < (uint64_t)map->frames)
+        c->bad = true;
+    blocks->chunks = get_array(c, blocks->n_chunks, sizeof *blocks->chunks);
+}
+
+/* A length that was read is a hint: only this process knows what it has read itself. */
+static void get_ends(struct weir_bytes_reader *c, struct weir_frame_map *map)
+{
+    uint64_t frames = (uint64_t)map->frames;
+    map->ends = get_array(c, frames, sizeof *map->ends);
+    bool padded = map->rows == WEIR_ROWS_PADDED || map->rows == WEIR_ROWS_STRINGS;
+    for (uint64_t t = 0; t < frames && map->ends; t++)
+        if (!padded || atomic_load_explicit(&map->ends[t].bytes, memory_order_relaxed) > map->row_bytes)
+            c->bad = true; /* this refuses WEIR_END_KNOWN as well */
+}
+
+static void get_map(struct weir_bytes_reader *c, struct weir_frame_map *map, char name[WEIR_NAME_MAX], int steps)
+{
+    const struct map_fields *fields = weir_bytes_get(c, sizeof *fields);
+    if (!fields || fields->frames < steps || fields->storage < 0 || fields->storage > WEIR_STORED_LIBRARY ||
+        fields->rows < 0 || fields->rows > WEIR_ROWS_VLEN || fields->row_bytes > INT32_MAX || fields->width < 0 ||
+        fields->height < 0) {
+        c->bad = true;
+        return;
+    }
+    *map = (struct weir_frame_map){.width = fields->width,
+                                   .height = fields->height,
+                                   .frames = fields->frames,
+                                   .storage = (enum weir_storage)fields->storage,
+                                   .rows = (enum weir_rows)fields->rows,
+                                   .row_bytes = fields->row_bytes,
+                                   .base = fields->base};
+    uint64_t frames = (uint64_t)map->frames;
+    map->key = weir_bytes_get_text(c);
+    map->codec = known_codec(weir_bytes_get_text(c));
+    map->why = weir_bytes_get_text(c);
+    const char *kept = weir_bytes_get(c, WEIR_NAME_MAX);
+    if (kept)
+        snprintf(name, WEIR_NAME_MAX, "%.*s", WEIR_NAME_MAX - 1, kept);
+    if (map->storage == WEIR_STORED_CHUNKS)
+        map->offsets = get_array(c, frames, sizeof *map->offsets);
+    if (map->storage == WEIR_STORED_HEAP)
+        map->slots = get_array(c, frames, sizeof *map->slots);
+    if (fields->has_ends)
+        get_ends(c, map);
+    if (map->storage == WEIR_STORED_BLOCKS && !c->bad)
+        get_blocks(c, map);
+    if (!map->key || !map->codec || (map->storage == WEIR_STORED_LIBRARY && !map->why))
+        c->bad = true;
+}
+
+void weir_bytes_get_episode(struct weir_bytes_reader *c, struct weir_episode *e)
+{
+    const struct episode_fields *fields = weir_bytes_get(c, sizeof *fields);
+    if (!fields || fields->steps < 1 || fields->rows_cut < 0 || fields->qpos_dim < 1 || fields->action_dim < 1 ||
+        fields->n_maps < 0 || fields->n_maps > WEIR_CAMERAS_MAX || fields->note < 0 || fields->note >= WEIR_NOTES) {
+        c->bad = true;
+        return;
+    }
+    size_t before = c->left;
+    *e = (struct weir_episode){.steps = fields->steps,
+                               .rows_cut = fields->rows_cut,
+                               .qpos_dim = fields->qpos_dim,
+                               .action_dim = fields->action_dim,
+                               .n_maps = fields->n_maps,
+                               .note = (enum weir_note)fields->note,
+                               .is_lent = true};
+    const char *layout = weir_bytes_get_text(c);
+    e->layout = layout ? weir_layout_by_name(layout) : NULL;
+    e->root = weir_bytes_get_text(c);
+    e->qpos_key = weir_bytes_get_text(c);
+    e->action_key = weir_bytes_get_text(c);
+    e->passed_over = weir_bytes_get_text(c);
+    e->qpos = get_array(c, (uint64_t)e->steps * (uint64_t)e->qpos_dim, sizeof(float));
+    e->actions = get_array(c, (uint64_t)e->steps * (uint64_t)e->action_dim, sizeof(float));
+    e->maps = allocate(c, (size_t)e->n_maps + 1, sizeof *e->maps);
+    e->names = allocate(c, (size_t)e->n_maps + 1, sizeof *e->names);
+    if (!e->maps || !e->names || !e->layout || !e->root || !e->qpos_key || !e->action_key)
+        c->bad = true;
+    for (int i = 0; i < e->n_maps && !c->bad; i++)
+        get_map(c, &e->maps[i], e->names[i], e->steps);
+    e->bytes = sizeof *e + before - c->left;
+}
+
+static bool copy_lent(void *pointer, size_t bytes)
+{
+    void **at = pointer, *copy = *at ? malloc(bytes ? bytes : 1) : NULL;
+    bool fine = !*at || copy;
+    if (copy)
+        memcpy(copy, *at, bytes);
+    *at = copy;
+    return fine;
+}
+
+static bool copy_lent_text(char **text)
+{
+    return copy_lent(text, *text ? strlen(*text) + 1 : 0);
+}
+
+int weir_episode_copy_lent(struct weir_episode *e)
+{
+    size_t steps = (size_t)e->steps;
+    bool fine = copy_lent_text(&e->root);
+    fine &= copy_lent_text(&e->qpos_key);
+    fine &= copy_lent_text(&e->action_key);
+    fine &= copy_lent_text(&e->passed_over);
+    fine &= copy_lent(&e->qpos, steps * (size_t)e->qpos_dim * sizeof *e->qpos);
+    fine &= copy_lent(&e->actions, steps * (size_t)e->action_dim * sizeof *e->actions);
+    for (int i = 0; i < e->n_maps; i++) {
+        struct weir_frame_map *map = &e->maps[i];
+        fine &= copy_lent_text(&map->key);
+        fine &= copy_lent(&map->ends, (size_t)map->frames * sizeof *map->ends);
+    }
+    e->is_lent = false;
+    return fine ? 0 : -ENOMEM;
+}

@@ -1,0 +1,284 @@
+#include "datasets/hdf5_helper_priv.h"
+
+#include "base/shortage.h"
+#include "datasets/episode_bytes_priv.h"
+#include "datasets/hdf5_helper_protocol_priv.h"
+#include "datasets/helper_spawner_priv.h"
+#include "datasets/index_file_priv.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    TEXT_MAX = 65536,
+    REPLY_TIMEOUT_S = 600, /* wall time: file systems may be slow */
+    LIBRARY_ENDED = 255    /* HDF5 1.10 ends its process like this when it finds no memory to begin */
+};
+static const uint64_t REPLY_MAX_BYTES = (uint64_t)8 << 30;
+
+struct weir_hdf5_helper {
+    const struct weir_dataset_config *config;
+    const char *root;
+    bool allow_external;
+    pid_t pid; /* 0 = none */
+    int fd;
+    bool crashed; /* during the last request, after an allocation that failed */
+};
+
+struct weir_hdf5_helper *weir_hdf5_helper_open(const struct weir_dataset_config *config, const char *root,
+                                               bool allow_external)
+{
+    struct weir_hdf5_helper *helper = calloc(1, sizeof *helper);
+    if (helper) {
+        helper->config = config;
+        helper->root = root;
+        helper->allow_external = allow_external;
+        helper->fd = -1;
+    }
+    return helper;
+}
+
+/* Ends the process and returns its wait status. */
+static int end_process(struct weir_hdf5_helper *helper)
+{
+    close(helper->fd);
+    helper->fd = -1;
+    int status = weir_helper_reap(helper->pid);
+    helper->pid = 0;
+    return status;
+}
+
+void weir_hdf5_helper_close(struct weir_hdf5_helper **helper)
+{
+    if (*helper && (*helper)->pid)
+        end_process(*helper);
+    free(*helper);
+    *helper = NULL;
+}
+
+/* The kernel killed the process: memory is short, or this process's limit of CPU time is below what the library may
+ * take over a file. */
+static int report_killed(const char *path, struct weir_err *err)
+{
+    struct rlimit limit;
+    bool limited = getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_max != RLIM_INFINITY;
+    if (limited && limit.rlim_max <= weir_helper_cpu_limit_s(path))
+        return weir_err_set(err, -ENOMEM,
+                            "the HDF5 helper process was killed while it read the file: out of memory, or over this "
+                            "process's limit of CPU time, %llu s; raise these limits (ulimit -v, -t)",
+                            (unsigned long long)limit.rlim_max);
+    return weir_err_set(err, -ENOMEM,
+                        "the HDF5 helper process was killed while it read the file: the machine or the container is "
+                        "out of memory; %s",
+                        weir_machine_advice(-ENOMEM));
+}
+
+/* The process is gone or does not reply. The file is taken to be the cause, unless memory was lacking or the process
+ * was killed. */
+static int report_no_reply(struct weir_hdf5_helper *helper, const char *path, struct weir_err *err)
+{
+    struct pollfd gone = {.fd = helper->fd, .events = POLLIN};
+    bool hangs = poll(&gone, 1, 0) == 0;
+    int status = end_process(helper);
+    if (hangs)
+        return weir_err_set(err, -EBADMSG, "the HDF5 library did not reply for %d s; repair or remove the file",
+                            REPLY_TIMEOUT_S);
+    int ended = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    helper->crashed = ended == WEIR_HELPER_CRASHED_LACKING;
+    if (ended == WEIR_HELPER_CRASHED_LACKING || ended == WEIR_HELPER_LACKED_MEMORY || ended == LIBRARY_ENDED)
+        return weir_err_set(err, -ENOMEM, "out of memory in the HDF5 helper process");
+    if (!WIFSIGNALED(status) || WTERMSIG(status) == SIGKILL)
+        return report_killed(path, err);
+    if (WTERMSIG(status) == SIGXCPU)
+        return weir_err_set(
+            err, -EBADMSG, "the HDF5 library exceeded its limit of %llu s of CPU time on it; repair or remove the file",
+            (unsigned long long)weir_helper_cpu_limit_s(path));
+    const char *how = sigdescr_np(WTERMSIG(status));
+    return weir_err_set(err, -EBADMSG, "the HDF5 library crashed on it (%s); repair or remove the file",
+                        how ? how : "by a signal");
+}
+
+static int exchange(struct weir_hdf5_helper *helper, struct weir_helper_request *request,
+                    const char *texts[WEIR_HELPER_TEXTS], struct weir_helper_reply *reply, struct weir_err *err)
+{
+    helper->crashed = false;
+    texts[WEIR_HELPER_ROOT] = helper->root;
+    request->allow_external = helper->allow_external;
+    for (int i = 0; i < WEIR_HELPER_TEXTS; i++) {
+        size_t bytes = texts[i] ? strlen(texts[i]) + 1 : 0;
+        if (bytes > TEXT_MAX)
+            return weir_err_set(err, -ENAMETOOLONG, "a name of over %d bytes", TEXT_MAX);
+        request->text_bytes[i] = (uint32_t)bytes;
+    }
+    int rc = helper->pid ? 0 : weir_helper_spawn(weir_hdf5_helper_serve, &helper->pid, &helper->fd, err);
+    if (rc < 0)
+        return rc;
+    bool fine = weir_helper_send(helper->fd, request, sizeof *request);
+    for (int i = 0; i < WEIR_HELPER_TEXTS && fine; i++)
+        fine = weir_helper_send(helper->fd, texts[i], request->text_bytes[i]);
+    fine = fine && weir_helper_receive(helper->fd, reply, sizeof *reply, REPLY_TIMEOUT_S);
+    if (!fine)
+        return report_no_reply(helper, texts[WEIR_HELPER_PATH], err);
+    reply->err.text[sizeof reply->err.text - 1] = '\0';
+    if (reply->rc == -ENOMEM) /* the library's state after that is not reliable */
+        end_process(helper);
+    if (reply->rc < 0 && reply->err.text[0])
+        weir_err_set(err, reply->rc, "%s", reply->err.text);
+    return reply->rc < 0 ? reply->rc : 0;
+}
+
+/* The helper cannot have meant such a reply: the library overwrote its memory. The process is not used again. */
+static int report_bad_reply(struct weir_hdf5_helper *helper, struct weir_err *err)
+{
+    if (helper->pid)
+        end_process(helper);
+    return weir_err_set(
+        err, -EBADMSG,
+        "the HDF5 helper process sent an invalid reply: the HDF5 library overwrote its memory; repair or "
+        "remove the file");
+}
+
+/* A second process, which had checked that there is memory, crashed as well. */
+static int report_second_crash(struct weir_err *err)
+{
+    *err = WEIR_ERR_NONE;
+    return weir_err_set(err, -EBADMSG, "the HDF5 library crashed on it; repair or remove the file");
+}
+
+static int request_row(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *key,
+                       uint64_t t, bool again, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
+{
+    struct weir_helper_request request = {
+        .kind = WEIR_HELPER_READ_ROW, .t = t, .capacity = capacity, .again = again, .file = *file};
+    struct weir_helper_reply reply;
+    const char *texts[WEIR_HELPER_TEXTS] = {[WEIR_HELPER_PATH] = file->path, [WEIR_HELPER_KEY] = key};
+    int rc = exchange(helper, &request, texts, &reply, err);
+    if (rc < 0 && rc != -ENOSPC)
+        return rc;
+    *length = reply.length;
+    if (rc == -ENOSPC)
+        return reply.length > capacity ? rc : report_bad_reply(helper, err);
+    if (reply.bytes > capacity || reply.length != reply.bytes)
+        return report_bad_reply(helper, err);
+    return weir_helper_receive(helper->fd, buffer, reply.bytes, REPLY_TIMEOUT_S)
+               ? 0
+               : report_no_reply(helper, file->path, err);
+}
+
+int weir_hdf5_helper_read_row(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *key,
+                              uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err)
+{
+    int rc = request_row(helper, file, key, t, false, buffer, capacity, length, err);
+    if (rc >= 0 || !helper->crashed)
+        return rc;
+    *err = WEIR_ERR_NONE;
+    rc = request_row(helper, file, key, t, true, buffer, capacity, length, err);
+    return rc < 0 && helper->crashed ? report_second_crash(err) : rc;
+}
+
+/* ---- descriptions ---- */
+
+static void get_described_episode(struct weir_bytes_reader *c, struct weir_episode *episode,
+                                  struct weir_h5_description **descriptions)
+{
+    weir_bytes_get_episode(c, episode);
+    size_t bytes = (size_t)episode->n_maps * sizeof **descriptions;
+    const struct weir_h5_description *sent = c->bad ? NULL : weir_bytes_get(c, bytes);
+    if (!sent || !weir_described_is_sane(episode, sent)) {
+        c->bad = true;
+        return;
+    }
+    *descriptions = malloc(bytes + 1);
+    if (!*descriptions || weir_episode_copy_lent(episode) < 0) {
+        c->bad = c->no_memory = true;
+        return;
+    }
+    memcpy(*descriptions, sent, bytes);
+    episode->bytes =
+        sizeof *episode + (size_t)episode->steps * (size_t)(episode->qpos_dim + episode->action_dim) * sizeof(float);
+}
+
+static bool get_described(struct weir_bytes_reader *c, const char *path, struct weir_file_result *result)
+{
+    struct weir_file_index *file = &result->file;
+    const struct weir_helper_described *head = weir_bytes_get(c, sizeof *head);
+    if (!head || head->n_episodes < 0 || head->n_bad < 0 || head->n_wanted != (int64_t)head->n_episodes + head->n_bad ||
+        (uint64_t)head->n_episodes > c->left || (uint64_t)head->n_bad > c->left)
+        return false;
+    file->file = head->file;
+    file->file.path = strdup(path);
+    file->header_hash = head->header_hash;
+    file->episodes = calloc((size_t)head->n_episodes + 1, sizeof *file->episodes);
+    file->bad = calloc((size_t)head->n_bad + 1, sizeof *file->bad);
+    result->descriptions = calloc((size_t)head->n_wanted + 1, sizeof *result->descriptions);
+    result->base = head->base;
+    result->n_wanted = head->n_wanted;
+    c->no_memory = !file->file.path || !file->episodes || !file->bad || !result->descriptions;
+    c->bad |= c->no_memory;
+    for (; file->n_bad < head->n_bad && !c->bad; file->n_bad++) {
+        const char *text = weir_bytes_get_text(c);
+        file->bad[file->n_bad] = strdup(text ? text : "");
+        c->no_memory |= !file->bad[file->n_bad];
+        c->bad |= !text || c->no_memory;
+    }
+    for (; file->n_episodes < head->n_episodes && !c->bad; file->n_episodes++)
+        get_described_episode(c, &file->episodes[file->n_episodes], &result->descriptions[file->n_episodes]);
+    return !c->bad;
+}
+
+static int take_description(struct weir_hdf5_helper *helper, uint8_t *bytes, size_t n, const char *path,
+                            struct weir_file_result *result)
+{
+    struct weir_bytes_reader c = {.at = bytes, .left = n};
+    if (get_described(&c, path, result))
+        return 0;
+    return c.no_memory ? weir_err_set(&result->err, -ENOMEM, "out of memory") : report_bad_reply(helper, &result->err);
+}
+
+static void request_description(struct weir_hdf5_helper *helper, const char *path, bool again,
+                                struct weir_file_result *result)
+{
+    const struct weir_dataset_config *config = helper->config;
+    const char *texts[WEIR_HELPER_TEXTS] = {[WEIR_HELPER_PATH] = path,
+                                            [WEIR_HELPER_CAMERAS] = config->cameras,
+                                            [WEIR_HELPER_QPOS_KEYS] = config->qpos_keys,
+                                            [WEIR_HELPER_ACTION_KEYS] = config->action_keys,
+                                            [WEIR_HELPER_IMAGE_KEYS] = config->image_keys};
+    struct weir_helper_request request = {.kind = WEIR_HELPER_DESCRIBE,
+                                          .allow_ragged = config->allow_ragged,
+                                          .tolerant = config->tolerant,
+                                          .again = again};
+    struct weir_helper_reply reply;
+    *result = (struct weir_file_result){0};
+    result->rc = exchange(helper, &request, texts, &reply, &result->err);
+    if (result->rc < 0)
+        return;
+    uint8_t *bytes = reply.bytes < REPLY_MAX_BYTES ? malloc(reply.bytes + 1) : NULL;
+    if (!bytes) {
+        end_process(helper);
+        result->rc = weir_err_set(&result->err, -ENOMEM, "out of memory");
+    } else if (!weir_helper_receive(helper->fd, bytes, reply.bytes, REPLY_TIMEOUT_S)) {
+        result->rc = report_no_reply(helper, path, &result->err);
+    } else {
+        result->rc = take_description(helper, bytes, reply.bytes, path, result);
+    }
+    free(bytes);
+}
+
+void weir_hdf5_helper_describe(struct weir_hdf5_helper *helper, const char *path, struct weir_file_result *result)
+{
+    request_description(helper, path, false, result);
+    if (result->rc >= 0 || !helper->crashed)
+        return;
+    weir_file_result_close(result);
+    request_description(helper, path, true, result);
+    if (result->rc < 0 && helper->crashed)
+        result->rc = report_second_crash(&result->err);
+}

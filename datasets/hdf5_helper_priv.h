@@ -1,0 +1,30 @@
+/* hdf5_helper_priv.h: calls the HDF5 library in a helper process, so that a damaged file cannot take the loader down.
+ * What happens to the process becomes an error of the file that it was working on.
+ *
+ * A damaged file can crash the library, keep it busy for ever or make it write outside its buffers (1.10.8 does all of
+ * this), and its global lock admits one thread at a time; several processes work at once. A helper starts its process
+ * at the first request. The process only asks the library: this side checks what it sends and locates the frames.
+ *
+ * One thread at a time uses a helper. */
+#ifndef WEIR_DATASETS_HDF5_HELPER_PRIV_H
+#define WEIR_DATASETS_HDF5_HELPER_PRIV_H
+
+#include "datasets/index.h"
+
+struct weir_hdf5_helper;
+
+/* NULL = out of memory. config is used for describing, and lent; NULL for rows alone. root: real path of the dataset's
+ * folder, lent; what HDF5 objects name outside it is not opened unless allow_external. */
+struct weir_hdf5_helper *weir_hdf5_helper_open(const struct weir_dataset_config *config, const char *root,
+                                               bool allow_external);
+void weir_hdf5_helper_close(struct weir_hdf5_helper **helper);
+
+/* weir_file_describe, in the other process. */
+void weir_hdf5_helper_describe(struct weir_hdf5_helper *helper, const char *path, struct weir_file_result *result);
+
+/* weir_h5_read_row, in the other process, which keeps the last file open. -ESTALE when it is not the file that was
+ * indexed. */
+int weir_hdf5_helper_read_row(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *key,
+                              uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err);
+
+#endif

@@ -1,0 +1,69 @@
+/* hdf5_helper_protocol_priv.h: what the loader and an HDF5 helper process send each other over their socket. Both are
+ * the same program on the same machine, so structs travel as they lie in memory; the parent still checks every reply,
+ * because the HDF5 library may have overwritten the helper's memory.
+ *
+ * A request is followed by its texts. A reply is followed by `bytes` bytes: a row, or a weir_helper_described and
+ * the file's episodes (episode_bytes_priv.h), each with the descriptions of its cameras. */
+#ifndef WEIR_DATASETS_HDF5_HELPER_PROTOCOL_PRIV_H
+#define WEIR_DATASETS_HDF5_HELPER_PROTOCOL_PRIV_H
+
+#include "base/err.h"
+#include "datasets/dataset.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum weir_helper_request_kind { WEIR_HELPER_DESCRIBE, WEIR_HELPER_READ_ROW };
+
+/* The texts of a request. WEIR_HELPER_DESCRIBE has no key; WEIR_HELPER_READ_ROW has nothing behind it. */
+enum {
+    WEIR_HELPER_PATH,
+    WEIR_HELPER_ROOT,
+    WEIR_HELPER_KEY,
+    WEIR_HELPER_CAMERAS,
+    WEIR_HELPER_QPOS_KEYS,
+    WEIR_HELPER_ACTION_KEYS,
+    WEIR_HELPER_IMAGE_KEYS,
+    WEIR_HELPER_TEXTS
+};
+
+/* Exit statuses of the helper process. */
+enum {
+    WEIR_HELPER_LACKED_MEMORY = 77,   /* an allocation failed */
+    WEIR_HELPER_CRASHED_LACKING = 78, /* it crashed after an allocation had failed */
+};
+
+struct weir_helper_request {
+    uint32_t kind, text_bytes[WEIR_HELPER_TEXTS]; /* with the final zero; 0: the text is NULL */
+    uint64_t t, capacity;                         /* of a row */
+    bool allow_ragged, tolerant, allow_external;
+    bool again;                    /* the helper before this one lacked memory: check first that there is some */
+    struct weir_dataset_file file; /* of a row; its path is sent as a text */
+};
+
+struct weir_helper_reply {
+    int rc;
+    struct weir_err err;
+    uint64_t length; /* of the row */
+    uint64_t bytes;  /* that follow */
+};
+
+/* What the description of a file begins with. */
+struct weir_helper_described {
+    struct weir_dataset_file file; /* path is NULL */
+    uint64_t header_hash, base;
+    int32_t n_wanted, n_episodes, n_bad, reserved;
+};
+
+/* CPU time that the HDF5 library may take over a file, seconds. */
+uint64_t weir_helper_cpu_limit_s(const char *path);
+
+/* False when the other side is gone. timeout_s: of silence; negative = none. */
+bool weir_helper_send(int fd, const void *data, size_t n);
+bool weir_helper_receive(int fd, void *data, size_t n, int timeout_s);
+
+/* The helper process: serves requests from fd until the other side closes it. */
+void weir_hdf5_helper_serve(int fd);
+
+#endif

@@ -1,0 +1,264 @@
+/* The HDF5 helper process itself: it asks the HDF5 library what it is requested to, and sends the reply. It expects the
+ * library to crash, to hang and to run out of memory; what it can, it turns into an exit status that says which. */
+#include "base/shortage.h"
+#include "datasets/episode_bytes_priv.h"
+#include "datasets/hdf5/h5_errors.h"
+#include "datasets/hdf5_helper_protocol_priv.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIECES = 8192 }; /* of as many bytes: 64 MiB */
+static const size_t SPARE_BYTES = (size_t)256 << 20;
+
+struct child {
+    int fd;
+    struct weir_h5 *h5; /* the file of the last row */
+    struct weir_dataset_file file;
+    char *path;
+};
+
+/* On some damaged files the library runs without end. */
+static void limit_time(const char *path)
+{
+    struct rusage used;
+    struct rlimit limit;
+    if (getrusage(RUSAGE_SELF, &used) != 0 || getrlimit(RLIMIT_CPU, &limit) != 0)
+        return;
+    limit.rlim_cur = (rlim_t)used.ru_utime.tv_sec + (rlim_t)used.ru_stime.tv_sec + weir_helper_cpu_limit_s(path);
+    if (limit.rlim_cur > limit.rlim_max)
+        limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_CPU, &limit);
+}
+
+/* After an allocation that failed the library may follow the null pointer, or use a structure that is half built. errno
+ * is 0 when a request begins, and malloc leaves ENOMEM in it. */
+static volatile sig_atomic_t has_begun; /* the library started, and a request that was repeated found memory */
+
+static void on_crash(int number)
+{
+    if (errno == ENOMEM)
+        _exit(has_begun ? WEIR_HELPER_CRASHED_LACKING : WEIR_HELPER_LACKED_MEMORY);
+    signal(number, SIG_DFL);
+    raise(number); /* once more, when this handler is left */
+}
+
+/* The handler has its own stack, because some crashes are stack overflows. */
+static void watch_for_crashes(void)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    static uint8_t bytes[16384];
+    const stack_t stack = {.ss_sp = bytes, .ss_size = sizeof bytes};
+    struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
+    sigaltstack(&stack, NULL);
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
+        sigaction(crashes[i], &action, NULL);
+}
+
+static void put_described(struct weir_bytes_writer *w, const struct weir_file_result *result)
+{
+    const struct weir_file_index *file = &result->file;
+    struct weir_helper_described head = {.file = file->file,
+                                         .header_hash = file->header_hash,
+                                         .base = result->base,
+                                         .n_wanted = result->n_wanted,
+                                         .n_episodes = file->n_episodes,
+                                         .n_bad = file->n_bad};
+    head.file.path = NULL;
+    weir_bytes_put(w, &head, sizeof head);
+    for (int i = 0; i < file->n_bad; i++)
+        weir_bytes_put_text(w, file->bad[i]);
+    for (int i = 0; i < file->n_episodes; i++) {
+        size_t maps = (size_t)file->episodes[i].n_maps;
+        weir_bytes_put_episode(w, &file->episodes[i]);
+        weir_bytes_put(w, result->descriptions[i], maps * sizeof **result->descriptions);
+    }
+}
+
+static bool send_reply(const struct child *child, struct weir_helper_reply *reply, const void *bytes)
+{
+    return weir_helper_send(child->fd, reply, sizeof *reply) && weir_helper_send(child->fd, bytes, reply->bytes);
+}
+
+/* True when the request lacked memory and there is memory for a file of this size. If the second attempt fails as well,
+ * the damaged file makes the library allocate too much; a shortage that was over by then was the machine's. */
+static bool retry_is_worthwhile(int code, const char *path)
+{
+    struct stat st;
+    size_t bytes = SPARE_BYTES + (stat(path, &st) == 0 ? (size_t)st.st_size : 0);
+    void *spare = code == -ENOMEM ? malloc(bytes) : NULL;
+    bool there = spare != NULL;
+    free(spare);
+    return there;
+}
+
+static int report_excessive_request(struct weir_err *err)
+{
+    *err = WEIR_ERR_NONE;
+    return weir_err_set(
+        err, -EBADMSG,
+        "the HDF5 library cannot allocate what the file claims to hold, though there is enough memory for "
+        "a file of its size; repair or remove the file");
+}
+
+static void describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+{
+    weir_file_describe(result, path, config);
+    if (!retry_is_worthwhile(result->rc, path))
+        return;
+    struct weir_err first = result->err;
+    weir_file_result_close(result);
+    weir_file_describe(result, path, config);
+    if (result->rc == 0)
+        return;
+    bool again = weir_h5_malloc_failed();
+    result->rc = again ? report_excessive_request(&result->err) : -ENOMEM;
+    result->err = again ? result->err : first;
+}
+
+static bool reply_description(const struct child *child, const struct weir_helper_request *request, char *const *texts)
+{
+    struct weir_file_result result;
+    struct weir_bytes_writer w = {0};
+    struct weir_dataset_config config = {.cameras = texts[WEIR_HELPER_CAMERAS],
+                                         .qpos_keys = texts[WEIR_HELPER_QPOS_KEYS],
+                                         .action_keys = texts[WEIR_HELPER_ACTION_KEYS],
+                                         .image_keys = texts[WEIR_HELPER_IMAGE_KEYS],
+                                         .allow_ragged = request->allow_ragged,
+                                         .tolerant = request->tolerant};
+    describe(&result, texts[WEIR_HELPER_PATH], &config);
+    if (result.rc == 0)
+        put_described(&w, &result);
+    if (w.full)
+        _exit(WEIR_HELPER_LACKED_MEMORY);
+    struct weir_helper_reply reply = {.rc = result.rc, .err = result.err, .bytes = w.n};
+    bool fine = send_reply(child, &reply, w.bytes);
+    free(w.bytes);
+    weir_file_result_close(&result);
+    return fine;
+}
+
+static int open_for_row(struct child *child, const struct weir_dataset_file *file, const char *path,
+                        struct weir_err *err)
+{
+    if (child->h5 && strcmp(child->path, path) == 0 && child->file.inode == file->inode &&
+        child->file.mtime_ns == file->mtime_ns)
+        return 0;
+    weir_h5_close(&child->h5);
+    free(child->path);
+    child->path = strdup(path);
+    if (!child->path)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    child->file = *file;
+    child->file.path = child->path;
+    int rc = weir_h5_open(&child->h5, path, err);
+    if (rc == 0)
+        rc = weir_file_index_check(&child->file, err);
+    if (rc < 0)
+        weir_h5_close(&child->h5);
+    return rc;
+}
+
+static int read_row(struct child *child, const struct weir_helper_request *request, const char *path, const char *key,
+                    struct weir_err *err, uint8_t *row, uint64_t capacity, size_t *length)
+{
+    int rc = open_for_row(child, &request->file, path, err);
+    if (rc == 0) {
+        rc = weir_h5_read_row(child->h5, key, request->t, row, capacity, length, err);
+        int machine = weir_h5_machine_error(err);
+        rc = machine < 0 ? machine : rc;
+    }
+    if (weir_is_shortage(rc))
+        weir_h5_close(&child->h5); /* its state after a failed allocation is not reliable */
+    return rc;
+}
+
+static bool reply_row(struct child *child, const struct weir_helper_request *request, const char *path, const char *key)
+{
+    static const uint64_t ROW_MAX_BYTES = (uint64_t)1 << 31;
+    struct weir_helper_reply reply = {0};
+    uint64_t capacity = request->capacity < ROW_MAX_BYTES ? request->capacity : ROW_MAX_BYTES;
+    uint8_t *row = malloc(capacity ? capacity : 1);
+    size_t length = 0;
+    if (!row)
+        _exit(WEIR_HELPER_LACKED_MEMORY);
+    reply.rc = read_row(child, request, path, key, &reply.err, row, capacity, &length);
+    if (retry_is_worthwhile(reply.rc, path)) {
+        struct weir_err again = WEIR_ERR_NONE;
+        int rc = read_row(child, request, path, key, &again, row, capacity, &length);
+        if (rc < 0 && rc != -ENOSPC && weir_h5_malloc_failed())
+            reply.rc = report_excessive_request(&reply.err);
+        else if (rc == 0 || rc == -ENOSPC) {
+            reply.rc = rc;
+            reply.err = WEIR_ERR_NONE;
+        }
+    }
+    int refused = weir_h5_refused(&reply.err);
+    reply.rc = refused < 0 ? refused : reply.rc;
+    reply.length = length;
+    reply.bytes = reply.rc == 0 ? length : 0;
+    bool fine = send_reply(child, &reply, row);
+    free(row);
+    return fine;
+}
+
+/* Memory for a file of this size, in one piece and in many small ones. With it, a second shortage is the file's fault.
+ */
+static bool has_memory_for(const char *path)
+{
+    void **first = NULL, **piece;
+    int n = 0;
+    if (!retry_is_worthwhile(-ENOMEM, path))
+        return false;
+    for (; n < PIECES && (piece = malloc(PIECES)); n++, first = piece)
+        *piece = first;
+    for (; first; first = piece) {
+        piece = *first;
+        free(first);
+    }
+    return n == PIECES;
+}
+
+static bool serve_request(struct child *child)
+{
+    struct weir_helper_request request;
+    char *texts[WEIR_HELPER_TEXTS] = {NULL};
+    bool fine = weir_helper_receive(child->fd, &request, sizeof request, -1);
+    for (int i = 0; i < WEIR_HELPER_TEXTS && fine; i++) {
+        if (request.text_bytes[i] == 0)
+            continue;
+        texts[i] = malloc(request.text_bytes[i]);
+        if (!texts[i])
+            _exit(WEIR_HELPER_LACKED_MEMORY);
+        fine = weir_helper_receive(child->fd, texts[i], request.text_bytes[i], -1);
+    }
+    if (fine) {
+        if (request.again && !has_memory_for(texts[WEIR_HELPER_PATH]))
+            _exit(WEIR_HELPER_LACKED_MEMORY);
+        has_begun = 1;
+        limit_time(texts[WEIR_HELPER_PATH]);
+        weir_h5_ask_about(texts[WEIR_HELPER_ROOT], texts[WEIR_HELPER_PATH], request.allow_external);
+        errno = 0;
+        fine = request.kind == WEIR_HELPER_READ_ROW
+                   ? reply_row(child, &request, texts[WEIR_HELPER_PATH], texts[WEIR_HELPER_KEY])
+                   : reply_description(child, &request, texts);
+    }
+    for (int i = 0; i < WEIR_HELPER_TEXTS; i++)
+        free(texts[i]);
+    return fine;
+}
+
+void weir_hdf5_helper_serve(int fd)
+{
+    struct child child = {.fd = fd};
+    watch_for_crashes();
+    if (weir_h5_start() < 0)
+        _exit(WEIR_HELPER_LACKED_MEMORY);
+    while (serve_request(&child))
+        continue; /* the spawner then calls _exit: the library's exit handlers may crash */
+}
