@@ -27,6 +27,7 @@ set(weir_public_headers
   datasets/dataset.h
   pipeline/batch.h
   pipeline/config.h
+  pipeline/facts.h
   pipeline/gpu_figures.h
   pipeline/loader.h
   pipeline/sampler.h

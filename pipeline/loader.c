@@ -4,14 +4,13 @@
 #include "pipeline/gpu/feed.h"
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/loader_priv.h"
-#include "pipeline/placement.h"
+#include "pipeline/prefetch.h"
+#include "pipeline/work/task.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const double STD_MIN = 1e-2; /* ACT clips at this */
 
 /* ---- opening, in the order of what needs what ---- */
 
@@ -38,13 +37,13 @@ static void choose_views(struct weir_shared *s)
 
 static void choose_decoder(struct weir_shared *s)
 {
-    struct weir_decoder_choice *choice = &s->decoder_choice;
+    struct weir_decoder_choice *choice = &s->decoder;
     if (strcmp(s->config.decoder, "auto") != 0) {
         if (weir_decoder_on_gpu(s->config.decoder) && !weir_has_jpegs(s))
             snprintf(choice->why, sizeof choice->why, "there are no JPEGs: nothing for the GPU to decode");
         return;
     }
-    weir_choose_decoder(choice, s, s->gpu);
+    weir_choose_decoder(choice, s, s->placement.gpu);
     s->config.decoder = choice->decoder;
 }
 
@@ -60,7 +59,7 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
                                          .allow_external = c->allow_external,
                                          .tolerant = c->on_error != WEIR_ON_ERROR_FAIL,
                                          .index = c->index,
-                                         .threads = s->cores,
+                                         .threads = s->placement.cores,
                                          .progress = c->on_index,
                                          .user = c->user};
     int rc = weir_dataset_open(&s->dataset, &config, err);
@@ -122,31 +121,10 @@ static int open_sampler(struct weir_shared *s, struct weir_err *err)
     return 0;
 }
 
-static int open_norm(struct weir_shared *s, bool actions, struct weir_err *err)
-{
-    struct weir_norm *norm = actions ? &s->actions : &s->qpos;
-    norm->dim = actions ? weir_dataset_action_dim(s->dataset) : weir_dataset_qpos_dim(s->dataset);
-    size_t dim = (size_t)norm->dim;
-    double *mean = malloc(2 * dim * sizeof *mean);
-    norm->mean = malloc(dim * sizeof *norm->mean);
-    norm->std = malloc(dim * sizeof *norm->std);
-    int n, rc = mean && norm->mean && norm->std ? 0 : -ENOMEM;
-    const int *episodes = weir_sampler_episodes(s->sampler, WEIR_SPLIT_TRAIN, &n);
-    if (rc == 0)
-        rc = weir_dataset_stats(s->dataset, episodes, n, actions, mean, mean + dim);
-    for (size_t d = 0; d < dim && rc == 0; d++) {
-        norm->mean[d] = (float)mean[d];
-        norm->std[d] = (float)(mean[dim + d] > STD_MIN ? mean[dim + d] : STD_MIN);
-    }
-    free(mean);
-    return rc < 0 ? weir_err_set(err, rc, "the statistics of state and actions cannot be computed: %s", strerror(-rc))
-                  : 0;
-}
-
 static int open_slots(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
-    int number = s->gpu;
+    int number = s->placement.gpu;
     struct weir_pixel_format format = s->config.format;
     s->config.format = number < 0 ? format : weir_feed_slot_format(&format, s->config.decoder);
     int rc = number < 0 ? weir_batch_layout_init(&s->layout, &s->config, s->dataset, s->probes, s->views, err)
@@ -155,18 +133,16 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
         weir_probe_blame(s->dataset, s->probes, err);
         return rc;
     }
-    s->tasks_per_sample = s->layout.n_cameras + 1;
     if (s->config.prefetch == 0)
         s->config.prefetch = weir_prefetch_auto(s);
     uint64_t slots = (uint64_t)s->config.prefetch + 1, left = s->total - loader->next; /* one is with the consumer */
     slots = slots < left ? slots : left > 0 ? left : 1;
-    rc = weir_slots_open(&s->slots, (int)slots, s->config.batch_size * s->tasks_per_sample, &s->layout,
-                         s->block_rows > 0, s->config.local_size, err);
+    rc = weir_slots_open(&s->slots, (int)slots, &s->layout, s->block_rows > 0, s->config.local_size, err);
     if (rc < 0)
         weir_probe_blame(s->dataset, s->probes, err);
     for (uint64_t i = 0; i < slots && i < left && rc == 0; i++)
-        weir_slot_arm(&s->slots, s->sampler, loader->next + i, s->tasks_per_sample);
-    s->next_ticket = loader->next * (uint64_t)s->config.batch_size * (uint64_t)s->tasks_per_sample;
+        weir_slot_arm(&s->slots, s->sampler, loader->next + i);
+    s->next_task = loader->next * (uint64_t)s->slots.tasks_per_batch;
     if (rc == 0 && number >= 0)
         rc = weir_feed_open(s, number, &format, loader->next, err);
     return rc == 0 && weir_decoder_on_gpu(s->config.decoder) ? weir_gpu_decode_open(s, err) : rc;
@@ -187,7 +163,7 @@ static int open_cache(struct weir_shared *s, struct weir_err *err)
 static int open_recorder(struct weir_loader *loader, struct weir_err *err)
 {
     weir_clock_init();
-    loader->shared.item_wait = weir_name_intern("wait_in_batch", WEIR_CAT_LOADER_ITEM);
+    loader->shared.wait_name = weir_name_intern("wait_in_batch", WEIR_CAT_LOADER_ITEM);
     if (loader->shared.config.no_timing)
         return 0;
     if (weir_recorder_open(&loader->shared.recorder) < 0)
@@ -205,6 +181,23 @@ static int attach_consumer(struct weir_loader *loader, struct weir_err *err)
         return weir_err_set(err, -ENOMEM, "out of memory");
     loader->consumer = weir_thread_self;
     return 0;
+}
+
+static int start_decoding(struct weir_gpu_decode *decode, struct weir_worker *context, struct weir_err *err)
+{
+    struct weir_decode_client client = {context, weir_task_frame_decoded};
+    return weir_gpu_decode_start(decode, context->decoder, &client, err);
+}
+
+static void make_batch(void *worker, uint64_t sequence)
+{
+    weir_worker_do_batch(worker, sequence);
+}
+
+static int start_feed(struct weir_loader *loader, struct weir_err *err)
+{
+    struct weir_batch_maker here = {&loader->workers[0], make_batch};
+    return weir_feed_start(loader->shared.feed, loader->n_workers == 0 ? &here : NULL, err);
 }
 
 static int start_workers(struct weir_loader *loader, struct weir_err *err)
@@ -235,8 +228,8 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
     if (rc == 0 && weir_watchdog_start(&loader->watchdog, &loader->shared, loader->workers, working) < 0)
         rc = weir_err_set(err, -EAGAIN, "the watchdog thread cannot be started");
     if (rc == 0 && decode)
-        rc = weir_gpu_decode_start(decode, &loader->workers[working], err);
-    return rc == 0 && loader->shared.feed ? weir_feed_start(loader->shared.feed, err) : rc;
+        rc = start_decoding(decode, &loader->workers[working], err);
+    return rc == 0 && loader->shared.feed ? start_feed(loader, err) : rc;
 }
 
 int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *config, struct weir_err *err)
@@ -252,13 +245,13 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
     memset(loader, 0, bytes);
     struct weir_shared *s = &loader->shared;
     s->config = *config;
-    s->decoder_requested = config->decoder;
+    s->decoder.requested = config->decoder;
     loader->start_ns = weir_clock_monotonic_ns();
     loader->depth = (struct weir_queue_depth){.min = INT_MAX, .max = -1};
     pthread_mutex_init(&loader->depth_lock, NULL);
     weir_faults_init(&s->faults);
-    weir_place(s);
-    loader->n_workers = config->num_workers == WEIR_WORKERS_AUTO ? s->cores : config->num_workers;
+    weir_placement_find(&s->placement, config);
+    loader->n_workers = config->num_workers == WEIR_WORKERS_AUTO ? s->placement.cores : config->num_workers;
     s->config.num_workers = loader->n_workers;
     rc = open_data(loader, err);
     if (rc == 0)
@@ -266,9 +259,9 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
     if (rc == 0)
         rc = weir_resume_loader(loader, err);
     if (rc == 0)
-        rc = open_norm(s, false, err);
+        rc = weir_norm_open(&s->qpos, s->dataset, s->sampler, false, err);
     if (rc == 0)
-        rc = open_norm(s, true, err);
+        rc = weir_norm_open(&s->actions, s->dataset, s->sampler, true, err);
     if (rc == 0)
         rc = open_slots(loader, err);
     if (rc == 0)
@@ -326,10 +319,8 @@ void weir_loader_close(struct weir_loader **loader)
     weir_recorder_close(&s->recorder);
     weir_faults_destroy(&s->faults);
     pthread_mutex_destroy(&l->depth_lock);
-    free(s->qpos.mean);
-    free(s->qpos.std);
-    free(s->actions.mean);
-    free(s->actions.std);
+    weir_norm_close(&s->qpos);
+    weir_norm_close(&s->actions);
     weir_sampler_close(&s->sampler);
     weir_file_set_close(&s->files);
     weir_dataset_close(&s->dataset);
@@ -371,7 +362,7 @@ static bool obtain_slot(struct weir_loader *loader, uint64_t sequence, struct ob
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_slot_lend(slots, slot);
     weir_item_self = slot->last_item; /* what was waited for */
-    weir_task_waits_end(&loader->shared, slot);
+    weir_slot_end_waits(slots, slot);
     *to = (struct obtained){&slot->batch, slot->failed_image >= 0 ? &slot->err : NULL, {0}};
     to->waited.data_ns = weir_clock_monotonic_ns() - start_ns;
     return true;
@@ -380,9 +371,8 @@ static bool obtain_slot(struct weir_loader *loader, uint64_t sequence, struct ob
 static bool obtain_fed(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
 {
     struct weir_feed *feed = loader->shared.feed;
-    struct weir_worker *inline_worker = loader->n_workers == 0 ? &loader->workers[0] : NULL;
     struct weir_waited waited;
-    struct weir_feed_batch *batch = weir_feed_wait(feed, inline_worker, sequence, &waited);
+    struct weir_feed_batch *batch = weir_feed_wait(feed, sequence, &waited);
     if (!batch)
         return false;
     *to = (struct obtained){&batch->batch, batch->err.code < 0 ? &batch->err : NULL, waited};
@@ -497,7 +487,7 @@ void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch)
     loader->lent--;
     uint64_t sequence = batch->plan.sequence + (uint64_t)s->slots.n;
     if (sequence < s->total)
-        weir_slot_arm(&s->slots, s->sampler, sequence, s->tasks_per_sample);
+        weir_slot_arm(&s->slots, s->sampler, sequence);
 }
 
 void weir_loader_release_after(struct weir_loader *loader, struct weir_batch *batch, void *stream)

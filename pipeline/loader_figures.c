@@ -34,8 +34,8 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
     *facts = (struct weir_loader_facts){
         .workers = loader->n_workers,
         .prefetch = s->config.prefetch,
-        .cores = s->cores,
-        .gpus = s->gpus,
+        .cores = s->placement.cores,
+        .gpus = s->placement.gpus,
         .slots = s->slots.n,
         .slot_bytes = s->layout.slot_bytes,
         .index_bytes = weir_dataset_index_bytes(s->dataset),
@@ -55,9 +55,9 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
     facts->device = s->feed ? s->feed->device->number : -1;
     facts->gpu_bytes = s->feed ? s->feed->memory_bytes : 0;
     snprintf(facts->gpu, sizeof facts->gpu, "%s", s->feed ? weir_device_name(s->feed->device) : "");
-    facts->decoder_requested = s->decoder_requested;
+    facts->decoder_requested = s->decoder.requested;
     facts->decoder_used = s->config.decoder;
-    facts->decoder_why = s->decoder_choice.why;
+    facts->decoder_why = s->decoder.why;
     weir_reading_facts(s, facts);
     for (int c = 0; c < s->layout.n_cameras; c++) {
         facts->image_width[c] = s->out_views[c].out_width;

@@ -1,8 +1,8 @@
-/* How far workers may be ahead when nobody says. */
+#include "pipeline/prefetch.h"
 #include "base/memory.h"
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/gpu/gpu_device.h"
-#include "pipeline/work/worker.h"
+#include "pipeline/shared.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static uint64_t share_of_gpu(const struct weir_shared *s)
 {
     struct weir_device *device = NULL;
     uint64_t unused = 0, all = 0;
-    int rc = weir_device_open(&device, s->gpu, NULL);
+    int rc = weir_device_open(&device, s->placement.gpu, NULL);
     if (rc == 0)
         rc = device->ops->memory(device->gpu, &unused, &all, NULL);
     weir_device_close(&device);

@@ -1,6 +1,6 @@
 #include "pipeline/read_ahead.h"
-#include "pipeline/loader.h"
-#include "pipeline/work/worker.h"
+#include "pipeline/facts.h"
+#include "pipeline/shared.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -161,7 +161,8 @@ static bool is_own(const struct weir_read_plan *p, int sample, int back, int t)
 static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_extent *extent)
 {
     const struct weir_shared *s = p->shared;
-    int sample = (int)(task / (uint64_t)s->tasks_per_sample), camera = (int)(task % (uint64_t)s->tasks_per_sample);
+    int sample = (int)(task / (uint64_t)s->slots.tasks_per_sample),
+        camera = (int)(task % (uint64_t)s->slots.tasks_per_sample);
     if (sample >= p->plan.n || camera >= s->layout.n_cameras)
         return false;
     struct weir_sample of = p->samples[sample];
@@ -175,7 +176,7 @@ static int next_extent(void *user, uint64_t from, uint64_t *ticket, struct weir_
 {
     struct weir_read_plan *p = user;
     const struct weir_shared *s = p->shared;
-    uint64_t per_batch = (uint64_t)s->config.batch_size * (uint64_t)s->tasks_per_sample;
+    uint64_t per_batch = (uint64_t)s->slots.tasks_per_batch;
     if (p->ticket < from) {
         p->ticket = from;
         p->history = 0;
@@ -225,7 +226,7 @@ int weir_read_ahead_open(struct weir_shared *s, struct weir_err *err)
         .takers = s->config.num_workers,
         .extent_max = weir_dataset_extent_max(s->dataset),
         .next = next_extent,
-        .taken = &s->next_ticket,
+        .taken = &s->next_task,
         .user = r->plan,
     };
     struct weir_err why = WEIR_ERR_NONE;

@@ -33,14 +33,14 @@ static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_l
     return 0;
 }
 
-static int init_slot(struct weir_slot *slot, int tasks, uint8_t *memory, const struct weir_batch_layout *layout,
+static int init_slot(struct weir_slot *slot, size_t tasks, uint8_t *memory, const struct weir_batch_layout *layout,
                      bool claims)
 {
     size_t n = (size_t)layout->batch_size;
     slot->memory = memory;
     slot->samples = calloc(n, sizeof *slot->samples);
     slot->progress = calloc(n, sizeof *slot->progress);
-    slot->done = calloc((size_t)tasks, sizeof *slot->done);
+    slot->done = calloc(tasks, sizeof *slot->done);
     slot->order = calloc(n, sizeof *slot->order);
     slot->rank = calloc(n, sizeof *slot->rank);
     slot->failed_image = -1;
@@ -52,25 +52,28 @@ static int init_slot(struct weir_slot *slot, int tasks, uint8_t *memory, const s
     slot->batch.samples = slot->samples;
     slot->batch.device = -1;
     if (claims)
-        slot->claimed = calloc((size_t)tasks, sizeof *slot->claimed);
+        slot->claimed = calloc(tasks, sizeof *slot->claimed);
     bool fine = slot->samples && slot->progress && slot->done && slot->order && slot->rank;
     return fine && (!claims || slot->claimed) ? 0 : -ENOMEM;
 }
 
-int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout, bool claims,
-                    int processes, struct weir_err *err)
+int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, bool claims, int processes,
+                    struct weir_err *err)
 {
     pthread_mutex_init(&slots->lock, NULL);
     pthread_mutex_init(&slots->claims, NULL);
     slots->n = n;
     slots->history = layout->history;
+    slots->tasks_per_sample = layout->n_cameras + 1;
+    slots->tasks_per_batch = layout->batch_size * slots->tasks_per_sample;
     slots->slot = aligned_alloc(alignof(struct weir_slot), sizeof *slots->slot * (size_t)n);
     if (!slots->slot)
         return weir_err_set(err, -ENOMEM, "out of memory");
     memset(slots->slot, 0, sizeof *slots->slot * (size_t)n);
     int rc = map_memory(slots, n, layout, processes, err);
     for (int i = 0; i < n && rc == 0; i++)
-        if (init_slot(&slots->slot[i], tasks, slots->memory + (size_t)i * layout->slot_bytes, layout, claims) < 0)
+        if (init_slot(&slots->slot[i], (size_t)slots->tasks_per_batch, slots->memory + (size_t)i * layout->slot_bytes,
+                      layout, claims) < 0)
             rc = weir_err_set(err, -ENOMEM, "out of memory");
     return rc;
 }
@@ -172,9 +175,9 @@ void weir_slot_forget_decoded(struct weir_slot *slot)
         slot->row[i] = i;
 }
 
-void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler, uint64_t sequence,
-                   int tasks_per_sample)
+void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler, uint64_t sequence)
 {
+    int tasks_per_sample = slots->tasks_per_sample;
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_sampler_plan(sampler, sequence, &slot->plan, slot->samples);
     sort_samples(slots, slot);
@@ -252,6 +255,13 @@ void weir_slot_finish(struct weir_slots *slots, struct weir_slot *slot)
     atomic_fetch_add_explicit(&slots->completed, 1, memory_order_relaxed);
     atomic_store_explicit(&slot->complete, slot->plan.sequence + 1, memory_order_release);
     weir_bell_ring(&slots->done);
+}
+
+void weir_slot_end_waits(const struct weir_slots *slots, const struct weir_slot *slot)
+{
+    int tasks = slot->plan.n * slots->tasks_per_sample;
+    for (int task = 0; task < tasks && weir_recording(); task++)
+        weir_async_end(&slot->done[task], weir_task_id(slots, slot->plan.sequence, (uint64_t)task));
 }
 
 void weir_slots_wait_stop(struct weir_slots *slots)

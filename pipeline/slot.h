@@ -14,6 +14,12 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
+/* One image of a batch: which frame, and where it goes. */
+struct weir_image {
+    int episode, camera, t;
+    void *place;
+};
+
 /* One sample of a slot: who began when, and what is left to do. */
 struct weir_slot_sample {
     _Atomic uint64_t start_ticks, images_start_ticks;
@@ -62,25 +68,35 @@ struct weir_slots {
     struct weir_bell done, stopping; /* a batch is complete; the slots are stopped */
     _Atomic uint64_t completed;      /* batches, since the slots were opened */
     int n, history;                  /* frames of a camera that a sample needs */
+    int tasks_per_sample;            /* one per camera, and the state */
+    int tasks_per_batch;             /* of a full one */
     struct weir_slot *slot;
     uint8_t *memory;
     size_t memory_bytes, slot_bytes;
     _Atomic bool stop;
 };
 
-/* Allocates n slots for batches of so many tasks, their memory touched. claims: tasks claim samples, of later batches
- * too. processes: that take as much on this machine, 0 or 1 = this one alone. */
-int weir_slots_open(struct weir_slots *slots, int n, int tasks, const struct weir_batch_layout *layout, bool claims,
-                    int processes, struct weir_err *err);
+/* Allocates n slots, their memory touched. claims: tasks claim samples, of later batches too. processes: that take as
+ * much on this machine, 0 or 1 = this one alone. */
+int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, bool claims, int processes,
+                    struct weir_err *err);
 void weir_slots_close(struct weir_slots *slots);
 
 /* Plans batch sequence into its slot (which nobody uses) and lets workers have it. */
-void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler, uint64_t sequence,
-                   int tasks_per_sample);
+void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler, uint64_t sequence);
 static inline struct weir_slot *weir_slot_of(struct weir_slots *slots, uint64_t sequence)
 {
     return &slots->slot[sequence % (uint64_t)slots->n];
 }
+
+/* The number of a task in the run, from 1: what records of its work and of its wait carry. */
+static inline uint64_t weir_task_id(const struct weir_slots *slots, uint64_t sequence, uint64_t task)
+{
+    return sequence * (uint64_t)slots->tasks_per_batch + task + 1;
+}
+
+/* What each task of the complete batch made has waited until now for the others, and for the consumer. */
+void weir_slot_end_waits(const struct weir_slots *slots, const struct weir_slot *slot);
 
 /* No image of the slot is the GPU's, no task waits for it. */
 void weir_slot_forget_decoded(struct weir_slot *slot);

@@ -29,7 +29,7 @@ static void describe_task(const struct weir_shared *shared, uint64_t batch, uint
 {
     struct weir_plan plan;
     struct weir_sample *samples = calloc((size_t)shared->config.batch_size, sizeof *samples);
-    uint64_t per_sample = (uint64_t)shared->tasks_per_sample;
+    uint64_t per_sample = (uint64_t)shared->slots.tasks_per_sample;
     if (!samples)
         return;
     weir_sampler_plan(shared->sampler, batch, &plan, samples);

@@ -1,6 +1,7 @@
 #include "pipeline/gpu/choose_decoder.h"
 #include "base/threads.h"
 #include "decoders/gpu/gpu_jpeg.h"
+#include "pipeline/fetch.h"
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/gpu/gpu_device.h"
 
@@ -326,7 +327,7 @@ static void judge(struct weir_decoder_choice *choice, double beside, const char 
 static int workers_at_work(const struct weir_shared *s)
 {
     int workers = s->config.num_workers > 0 ? s->config.num_workers : 1;
-    int most = s->cores < THREADS_MAX ? s->cores : THREADS_MAX;
+    int most = s->placement.cores < THREADS_MAX ? s->placement.cores : THREADS_MAX;
     return workers < most ? workers : most;
 }
 
@@ -351,7 +352,7 @@ static void try_both(struct weir_decoder_choice *choice, const struct weir_share
     } else {
         int workers = workers_at_work(s);
         choice->cpu_rate = cpu_rate(&samples, workers);
-        double beside = (double)weir_gpu_decode_workers(workers, s->cores) / workers;
+        double beside = (double)weir_gpu_decode_workers(workers, s->placement.cores) / workers;
         judge(choice, beside, engines == 1 ? "JPEG engine" : "JPEG engines", engines);
     }
     close_samples(&samples);
@@ -364,7 +365,7 @@ bool weir_has_jpegs(const struct weir_shared *shared)
 
 void weir_choose_decoder(struct weir_decoder_choice *choice, const struct weir_shared *shared, int gpu)
 {
-    *choice = (struct weir_decoder_choice){.decoder = "turbo"};
+    *choice = (struct weir_decoder_choice){.requested = choice->requested, .decoder = "turbo"};
     if (gpu < 0)
         snprintf(choice->why, sizeof choice->why, "batches stay with the CPU");
     else if (!weir_has_jpegs(shared))

@@ -11,7 +11,7 @@
 #include "pipeline/gpu/gpu_device.h"
 #include "pipeline/gpu/intervals.h"
 #include "pipeline/gpu_figures.h"
-#include "pipeline/work/worker.h"
+#include "pipeline/shared.h"
 
 enum { WEIR_FEED_BATCHES = 3 }; /* one is with the consumer, one waits for it, one is being made */
 
@@ -70,8 +70,15 @@ struct weir_feed_times {
 enum weir_feeding { WEIR_FEEDING_NOTHING, WEIR_FEEDING_WAIT_BATCH, WEIR_FEEDING_WAIT_SLOT, WEIR_FEEDING_QUEUE };
 enum weir_reaping { WEIR_REAPING_NOTHING, WEIR_REAPING_WAIT_FEED, WEIR_REAPING_WAIT_COPY };
 
+/* Makes a batch on the thread that waits for it: where there are no workers. */
+struct weir_batch_maker {
+    void *user;
+    void (*make)(void *user, uint64_t sequence);
+};
+
 struct weir_feed {
     struct weir_shared *shared;
+    struct weir_batch_maker maker; /* make NULL = workers do */
     struct weir_device *device;
     struct weir_pixel_format format; /* of the tensors */
     struct weir_batch_layout layout; /* of the output batches */
@@ -127,16 +134,16 @@ void weir_feed_close(struct weir_feed **feed);
 
 /* ---- feed_run.c ---- */
 
-int weir_feed_start(struct weir_feed *feed, struct weir_err *err);
+/* maker: copied; NULL where workers make the batches. */
+int weir_feed_start(struct weir_feed *feed, const struct weir_batch_maker *maker, struct weir_err *err);
 /* The slots are stopped: joins the threads and reads the last times. */
 void weir_feed_finish(struct weir_feed *feed);
 struct weir_waited {
     uint64_t data_ns, gpu_ns; /* for data, and for the GPU alone; without what recording a wait takes */
 };
-/* Blocks until the batch is queued (or its slot has failed), timed as waits of the consumer; inline_worker, if any,
- * makes it first. NULL when stopped, or when the feed failed. */
-struct weir_feed_batch *weir_feed_wait(struct weir_feed *feed, struct weir_worker *inline_worker, uint64_t sequence,
-                                       struct weir_waited *waited);
+/* Blocks until the batch is queued (or its slot has failed), timed as waits of the consumer; the maker, if any, makes
+ * it first. NULL when stopped, or when the feed failed. */
+struct weir_feed_batch *weir_feed_wait(struct weir_feed *feed, uint64_t sequence, struct weir_waited *waited);
 /* Keeps the first error, and stops the run. */
 void weir_feed_fail(struct weir_feed *feed, const struct weir_err *err);
 /* The error that was kept, or 0. Any thread. */

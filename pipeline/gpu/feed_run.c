@@ -102,7 +102,7 @@ static bool feed_batch(struct weir_feed *feed, uint64_t sequence)
     if (!weir_slot_wait_complete(&feed->shared->slots, sequence))
         return false;
     say_feeding(feed, WEIR_FEEDING_QUEUE);
-    weir_task_waits_end(feed->shared, slot);
+    weir_slot_end_waits(&feed->shared->slots, slot);
     batch->err = slot->err;
     bool bad = slot->failed_image >= 0;
     if (!bad && weir_feed_queue(feed, batch, slot, &err) < 0) {
@@ -148,7 +148,7 @@ static bool reap(struct weir_feed *feed, uint64_t sequence)
     }
     weir_slot_release(&s->slots, slot);
     if (sequence + (uint64_t)s->slots.n < s->total)
-        weir_slot_arm(&s->slots, s->sampler, sequence + (uint64_t)s->slots.n, s->tasks_per_sample);
+        weir_slot_arm(&s->slots, s->sampler, sequence + (uint64_t)s->slots.n);
     return true;
 }
 
@@ -163,8 +163,10 @@ static void *reaper_main(void *user)
     return NULL;
 }
 
-int weir_feed_start(struct weir_feed *feed, struct weir_err *err)
+int weir_feed_start(struct weir_feed *feed, const struct weir_batch_maker *maker, struct weir_err *err)
 {
+    if (maker)
+        feed->maker = *maker;
     feed->feeder_started = weir_thread_start(&feed->feeder, feeder_main, feed) == 0;
     feed->reaper_started = feed->feeder_started && weir_thread_start(&feed->reaper, reaper_main, feed) == 0;
     return feed->reaper_started ? 0 : weir_err_set(err, -EAGAIN, "the threads that feed the GPU cannot be started");
@@ -184,8 +186,7 @@ void weir_feed_finish(struct weir_feed *feed)
 /* ---- the consumer ---- */
 
 /* Data is waited for until the slot is complete; then, while there is no output batch to put it in, the GPU. */
-struct weir_feed_batch *weir_feed_wait(struct weir_feed *feed, struct weir_worker *inline_worker, uint64_t sequence,
-                                       struct weir_waited *waited)
+struct weir_feed_batch *weir_feed_wait(struct weir_feed *feed, uint64_t sequence, struct weir_waited *waited)
 {
     struct weir_slots *slots = &feed->shared->slots;
     struct weir_feed_batch *batch = weir_feed_batch_of(feed, sequence);
@@ -193,10 +194,10 @@ struct weir_feed_batch *weir_feed_wait(struct weir_feed *feed, struct weir_worke
     {
         WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
         uint64_t start_ns = weir_clock_monotonic_ns();
-        if (inline_worker && !weir_slot_wait_armed(slots, sequence))
+        if (feed->maker.make && !weir_slot_wait_armed(slots, sequence))
             return NULL;
-        if (inline_worker)
-            weir_worker_do_batch(inline_worker, sequence);
+        if (feed->maker.make)
+            feed->maker.make(feed->maker.user, sequence);
         if (!weir_slot_wait_complete(slots, sequence))
             return NULL;
         bool fed = atomic_load_explicit(&feed->acquired, memory_order_acquire) > sequence &&

@@ -150,7 +150,7 @@ static bool hand_over(struct weir_decode_engine *engine, struct weir_slot *slot,
     uint8_t *staging = shared->feed->slots[slot - shared->slots.slot].staging;
     memcpy(image->place, bytes, item.frame.length);
     item.frame.bytes = image->place;
-    item.task = slot->order[at].sample * shared->tasks_per_sample + image->camera;
+    item.task = slot->order[at].sample * shared->slots.tasks_per_sample + image->camera;
     item.sampling = header.sampling;
     item.kind = header.kind;
     weir_gpu_decode_set_planes(&item.frame, &header, staging + ((uint8_t *)image->place - slot->memory));
@@ -159,11 +159,10 @@ static bool hand_over(struct weir_decode_engine *engine, struct weir_slot *slot,
     return true;
 }
 
-bool weir_gpu_decode_take(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,
-                          const uint8_t *bytes, size_t length)
+bool weir_gpu_decode_take(struct weir_gpu_decode *decode, struct weir_slot *slot, int at,
+                          const struct weir_image *image, const uint8_t *bytes, size_t length)
 {
-    struct weir_gpu_decode *decode = worker->shared->decode;
-    const char *codec = weir_dataset_codec(worker->shared->dataset, image->episode, image->camera);
+    const char *codec = weir_dataset_codec(decode->shared->dataset, image->episode, image->camera);
     bool jpeg = weir_codec_from_name(codec) == WEIR_CODEC_JPEG;
     struct weir_decode_engine *engine = jpeg ? choose(decode, image) : NULL;
     if (engine && hand_over(engine, slot, at, image, bytes, length))
@@ -175,9 +174,11 @@ bool weir_gpu_decode_take(struct weir_worker *worker, struct weir_slot *slot, in
 
 /* ---- the threads ---- */
 
-int weir_gpu_decode_start(struct weir_gpu_decode *decode, struct weir_worker *worker, struct weir_err *err)
+int weir_gpu_decode_start(struct weir_gpu_decode *decode, struct weir_decoder *decoder,
+                          const struct weir_decode_client *client, struct weir_err *err)
 {
-    decode->worker = worker;
+    decode->decoder = decoder;
+    decode->client = *client;
     for (int i = 0; i < decode->n_engines; i++)
         for (int k = 0; k < decode->engines[i].n_groups; k++) {
             struct weir_decode_group *group = &decode->engines[i].groups[k];
@@ -283,7 +284,7 @@ static int open_engine(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine
 static int open_slots(struct weir_shared *shared, struct weir_err *err)
 {
     const struct weir_batch_layout *layout = &shared->layout;
-    size_t tasks = (size_t)shared->config.batch_size * (size_t)shared->tasks_per_sample;
+    size_t tasks = (size_t)shared->slots.tasks_per_batch;
     size_t images = (size_t)shared->config.batch_size * (size_t)layout->n_cameras * (size_t)layout->history;
     for (int i = 0; i < shared->slots.n; i++) {
         struct weir_slot *slot = &shared->slots.slot[i];
@@ -339,7 +340,7 @@ static int choose_first(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engin
 
 bool weir_gpu_decode_wants_multiprocessors(const struct weir_shared *shared)
 {
-    return strcmp(shared->config.decoder, "hybrid") == 0 && strcmp(shared->decoder_requested, "hybrid") == 0 &&
+    return strcmp(shared->config.decoder, "hybrid") == 0 && strcmp(shared->decoder.requested, "hybrid") == 0 &&
            !shared->config.deterministic;
 }
 
@@ -384,7 +385,7 @@ int weir_gpu_decode_workers(int workers, int cores)
 static void share_out(struct weir_gpu_decode *decode)
 {
     int workers = decode->shared->config.num_workers > 0 ? decode->shared->config.num_workers : 1;
-    decode->here_max = weir_gpu_decode_workers(workers, decode->shared->cores);
+    decode->here_max = weir_gpu_decode_workers(workers, decode->shared->placement.cores);
     double gpu = ENGINE_RATE * decode->hardware;
     decode->share = decode->shared->config.deterministic ? gpu / (gpu + CORE_RATE * workers) : 0;
 }

@@ -29,7 +29,7 @@
 #include "pipeline/gpu/gpu_ops.h"
 #include "pipeline/gpu/intervals.h"
 #include "pipeline/gpu/trial.h"
-#include "pipeline/work/worker.h"
+#include "pipeline/shared.h"
 
 enum { WEIR_DECODE_GROUP = 256, WEIR_DECODE_THREADS = 2 };
 
@@ -41,6 +41,19 @@ struct weir_handed {
     enum weir_jpeg_sampling sampling;
     uint64_t kind;
     struct weir_gpu_jpeg_frame frame;
+};
+
+/* What became of it: planes on the GPU, or a picture that the CPU made in the image's place, or none. */
+struct weir_decoded {
+    const struct weir_gpu_source *planes; /* NULL: what follows */
+    int code;                             /* 0: the picture is there */
+    const char *reason;                   /* of a negative code */
+};
+
+/* Who is told. From the threads that decode; one at a time where result->planes is NULL. */
+struct weir_decode_client {
+    void *user;
+    void (*complete)(void *user, const struct weir_handed *frame, const struct weir_decoded *result);
 };
 
 struct weir_decode_engine;
@@ -102,21 +115,25 @@ struct weir_gpu_decode {
     _Atomic uint64_t decoded; /* frames, whoever did it */
     struct weir_bell room;    /* somebody may take frames again */
     struct weir_trial trial;  /* of the second engine beside the first; under figures_lock */
+    struct weir_decode_client client;
     struct weir_gate *gate;
     struct weir_gpu_jpeg_tally tally;
     pthread_mutex_t figures_lock;   /* never held while somebody waits */
     struct weir_stage_stats groups; /* their times, by the GPU's clock */
     pthread_mutex_t lock;           /* of what follows */
     /* for comparing, and for frames that come back */
-    struct weir_worker *worker; /* a context */
+    struct weir_decoder *decoder; /* the CPU's, lent */
     uint8_t *bytes, *pictures[2];
     size_t bytes_room, picture_bytes;
     void *gpu_picture, *gpu_source, *compared; /* an event */
 };
 
-/* After the feed. worker: a context for nobody else, open when the threads start. */
+/* After the feed. */
 int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err);
-int weir_gpu_decode_start(struct weir_gpu_decode *decode, struct weir_worker *worker, struct weir_err *err);
+/* decoder: of the CPU, lent until finish: for comparing, and for frames that come back. client: copied; each frame that
+ * was handed over is completed by one call, unless the run ends first. */
+int weir_gpu_decode_start(struct weir_gpu_decode *decode, struct weir_decoder *decoder,
+                          const struct weir_decode_client *client, struct weir_err *err);
 /* The slots are stopped: joins the threads. */
 void weir_gpu_decode_finish(struct weir_gpu_decode *decode);
 /* Before the feed. Accepts NULL. */
@@ -133,9 +150,10 @@ int weir_gpu_decode_workers(int workers, int cores);
 void weir_gpu_decode_set_planes(struct weir_gpu_jpeg_frame *frame, const struct weir_jpeg_header *header,
                                 uint8_t *memory);
 
-/* Hands a fetched frame over: true, and it is settled later, or false: the caller decodes it, and says when it has. */
-bool weir_gpu_decode_take(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,
-                          const uint8_t *bytes, size_t length);
+/* Hands a fetched frame over: true, and the client completes it later, or false: the caller decodes it, and says when
+ * it has. */
+bool weir_gpu_decode_take(struct weir_gpu_decode *decode, struct weir_slot *slot, int at,
+                          const struct weir_image *image, const uint8_t *bytes, size_t length);
 void weir_gpu_decode_done_here(struct weir_gpu_decode *decode, uint64_t took_ns);
 
 /* ---- gpu_decode_run.c ---- */

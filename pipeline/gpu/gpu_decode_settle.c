@@ -47,19 +47,15 @@ static int decode_here(struct weir_gpu_decode *decode, const struct weir_handed 
     }
     memcpy(decode->bytes, item->frame.bytes, item->frame.length);
     struct weir_frame frame = {WEIR_CODEC_JPEG, decode->bytes, item->frame.length, probe->width, probe->height, NULL};
-    return weir_decode(decode->worker->decoder, &frame, picture);
+    return weir_decode(decode->decoder, &frame, picture);
 }
 
-static void settle(struct weir_gpu_decode *decode, const struct weir_handed *item, int code)
+/* The picture is the CPU's. */
+static void complete_here(struct weir_gpu_decode *decode, const struct weir_handed *item, int code)
 {
-    char text[WEIR_FAULT_TEXT] = "";
-    const struct weir_image *image = &item->image;
-    if (code < 0)
-        code = weir_image_fault(decode->worker, image, code,
-                                code == -ENOMEM ? "out of memory" : weir_decoder_reason(decode->worker->decoder), text);
-    else
-        weir_frame_cache_keep(&decode->shared->cache, image->episode, image->camera, image->t, image->place);
-    weir_share_settle(decode->worker, item->slot, item->at, &item->image, code, text);
+    struct weir_decoded result = {.code = code};
+    result.reason = code == -ENOMEM ? "out of memory" : code < 0 ? weir_decoder_reason(decode->decoder) : NULL;
+    decode->client.complete(decode->client.user, item, &result);
 }
 
 /* ---- comparing ---- */
@@ -93,7 +89,7 @@ static int fetch_picture(struct weir_gpu_decode *decode, struct weir_decode_grou
     return rc == 0 ? ops->wait(gpu, decode->compared, err) : rc;
 }
 
-/* 1: the planes may be used. 0: the picture is the CPU's, settled. */
+/* 1: the planes may be used. 0: the picture is the CPU's, and the frame complete. */
 static int compare(struct weir_gpu_decode *decode, struct weir_decode_group *group, const struct weir_handed *item,
                    struct weir_err *err)
 {
@@ -109,7 +105,7 @@ static int compare(struct weir_gpu_decode *decode, struct weir_decode_group *gro
     weir_gpu_jpeg_note(&decode->tally, code < 0 ? WEIR_JPEG_BAD_HEADER : WEIR_JPEG_GATE_REFUSED);
     if (code == 0)
         memcpy(item->image.place, decode->pictures[1], bytes);
-    settle(decode, item, code);
+    complete_here(decode, item, code);
     return 0;
 }
 
@@ -129,7 +125,7 @@ static int judge_locked(struct weir_gpu_decode *decode, struct weir_decode_group
     if (result == WEIR_JPEG_TAKEN)
         result = weir_gate_refuses(decode->gate, group->engine->kind, item->kind);
     weir_gpu_jpeg_note(&decode->tally, result);
-    settle(decode, item, decode_here(decode, item, item->image.place));
+    complete_here(decode, item, decode_here(decode, item, item->image.place));
     return 0;
 }
 
@@ -144,18 +140,18 @@ static int judge(struct weir_gpu_decode *decode, struct weir_decode_group *group
 
 int weir_gpu_decode_settle(struct weir_gpu_decode *decode, struct weir_decode_group *group, struct weir_err *err)
 {
-    struct weir_shared *shared = decode->shared;
+    const struct weir_shared *shared = decode->shared;
     for (int i = 0; i < group->n; i++) {
         const struct weir_handed *item = &group->items[i];
-        weir_item_self = weir_item_of(shared, item->slot->plan.sequence, (uint64_t)item->task);
+        weir_item_self = weir_task_id(&shared->slots, item->slot->plan.sequence, (uint64_t)item->task);
         int rc = judge(decode, group, item, group->results[i], err);
         if (rc < 0)
             return rc;
         if (rc > 0) {
             struct weir_gpu_source source = source_of(item);
-            weir_share_decoded(shared, item->slot, item->at, &item->image, &source);
+            struct weir_decoded result = {.planes = &source};
+            decode->client.complete(decode->client.user, item, &result);
         }
-        weir_task_camera_done(shared, item->slot, item->task);
     }
     weir_item_self = 0;
     atomic_fetch_add_explicit(&decode->decoded, (uint64_t)group->n, memory_order_relaxed);

@@ -1,5 +1,5 @@
-/* Frames that lie in chunks together are loaded together: each chunk of a block is read and unpacked once for all
- * samples of the batch (and all frames of their histories) that need it, and for samples of batches behind it. */
+#include "pipeline/work/group.h"
+#include "pipeline/work/share.h"
 #include "pipeline/work/worker.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* One image to its place in the batch, and what --on-error says when it is bad. */
+#include "pipeline/work/image.h"
 #include "base/clock.h"
 #include "base/shortage.h"
 #include "pipeline/gpu/gpu_decode.h"
@@ -127,7 +127,7 @@ int weir_image_load_or_hand_over(struct weir_worker *worker, struct weir_slot *s
     int rc = fetch(worker, image, &fetched, text);
     if (rc < 0)
         return rc;
-    if (weir_gpu_decode_take(worker, slot, at, image, fetched.bytes, fetched.length))
+    if (weir_gpu_decode_take(worker->shared->decode, slot, at, image, fetched.bytes, fetched.length))
         return 1;
     uint64_t start_ns = weir_clock_monotonic_ns();
     rc = decode(worker, image, &fetched, text);

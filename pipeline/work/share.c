@@ -1,6 +1,4 @@
-/* A frame that several samples of a batch need (their histories overlap, or they are the same sample) or one sample
- * several times (the first frame, repeated) is read and decoded once, by the first of them in the slot's order, and
- * copied to its other places. So the tasks of a batch still run side by side, and none waits for another. */
+#include "pipeline/work/share.h"
 #include "pipeline/gpu/gpu_ops.h"
 #include "pipeline/work/worker.h"
 
@@ -41,7 +39,7 @@ static int64_t lowest(const struct weir_shared *shared, const struct weir_slot *
     const struct weir_slots *slots = &shared->slots;
     int64_t number = INT64_MAX;
     for (int i = at; needs_frame(slots, slot, at, image->t, i); i++) {
-        int64_t task = (int64_t)slot->order[i].sample * shared->tasks_per_sample + image->camera;
+        int64_t task = (int64_t)slot->order[i].sample * shared->slots.tasks_per_sample + image->camera;
         int64_t mine = task * slots->history + first_place(slots, slot, i, image->t);
         number = mine < number ? mine : number;
     }

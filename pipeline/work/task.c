@@ -1,7 +1,8 @@
 /* One task: the images of one camera (history included), or the state and actions, of one sample. A frame that several
  * samples of a batch need is loaded by the task of the first of them (share.c). Samples whose frames lie in the same
  * blocks of chunks are a group, loaded by the first task of one of them. */
-#include "pipeline/gpu/gpu_ops.h"
+#include "pipeline/work/task.h"
+#include "pipeline/work/share.h"
 #include "pipeline/work/worker.h"
 
 #include <string.h>
@@ -181,31 +182,48 @@ static void run_group(struct weir_worker *worker, struct weir_slot *slot, int sa
 
 /* ---- the task ---- */
 
-void weir_task_waits_end(const struct weir_shared *shared, const struct weir_slot *slot)
-{
-    int tasks = slot->plan.n * shared->tasks_per_sample;
-    for (int task = 0; task < tasks && weir_recording(); task++)
-        weir_async_end(&slot->done[task], weir_item_of(shared, slot->plan.sequence, (uint64_t)task));
-}
-
 static void end_task(struct weir_shared *shared, struct weir_slot *slot, int task)
 {
-    slot->done[task] = weir_async_begin(shared->item_wait);
+    slot->done[task] = weir_async_begin(shared->wait_name);
     finish_task(shared, slot);
 }
 
-void weir_task_camera_done(struct weir_shared *shared, struct weir_slot *slot, int task)
+/* One of those that a camera's task waits for is done: its worker, or a frame that came back from the GPU. The last one
+ * ends it. */
+static void finish_camera(struct weir_shared *shared, struct weir_slot *slot, int task)
 {
     if (slot->deferred && atomic_fetch_sub_explicit(&slot->deferred[task], 1, memory_order_acq_rel) > 1)
         return;
-    finish_images(shared, slot, slot->rank[task / shared->tasks_per_sample]);
+    finish_images(shared, slot, slot->rank[task / shared->slots.tasks_per_sample]);
     end_task(shared, slot, task);
+}
+
+/* The picture lies in its first place in memory, or there is none. */
+static void finish_decoded(struct weir_worker *worker, const struct weir_handed *frame, int code, const char *reason)
+{
+    char text[WEIR_FAULT_TEXT] = "";
+    const struct weir_image *image = &frame->image;
+    if (code < 0)
+        code = weir_image_fault(worker, image, code, reason, text);
+    else
+        weir_frame_cache_keep(&worker->shared->cache, image->episode, image->camera, image->t, image->place);
+    weir_share_settle(worker, frame->slot, frame->at, image, code, text);
+}
+
+void weir_task_frame_decoded(void *user, const struct weir_handed *frame, const struct weir_decoded *result)
+{
+    struct weir_worker *worker = user;
+    if (result->planes)
+        weir_share_decoded(worker->shared, frame->slot, frame->at, &frame->image, result->planes);
+    else
+        finish_decoded(worker, frame, result->code, result->reason);
+    finish_camera(worker->shared, frame->slot, frame->task);
 }
 
 void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
 {
     struct weir_shared *shared = worker->shared;
-    int sample = task / shared->tasks_per_sample, part = task % shared->tasks_per_sample;
+    int sample = task / shared->slots.tasks_per_sample, part = task % shared->slots.tasks_per_sample;
     struct weir_slot_sample *progress = &slot->progress[sample];
     uint64_t now = weir_thread_self ? weir_clock_ticks() : 0;
     if (part == shared->layout.n_cameras) {
@@ -219,6 +237,6 @@ void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
         end_task(shared, slot, task);
     } else {
         run_camera(worker, slot, sample, part, now);
-        weir_task_camera_done(shared, slot, task);
+        finish_camera(shared, slot, task);
     }
 }

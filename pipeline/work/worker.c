@@ -1,5 +1,6 @@
 #include "pipeline/work/worker.h"
 #include "base/threads.h"
+#include "pipeline/work/task.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ static void run(struct weir_worker *worker, uint64_t sequence, uint64_t task)
     say(worker, WEIR_DOING_TASK, sequence, task);
     if (task == 0) /* the first one taken: tickets are in order */
         atomic_store_explicit(&slot->begun, true, memory_order_relaxed);
-    weir_item_self = weir_item_of(shared, sequence, task);
+    weir_item_self = weir_task_id(&shared->slots, sequence, task);
     weir_fetcher_begin(&worker->fetcher, shared->reading.ahead, weir_item_self - 1);
     weir_task_run(worker, slot, (int)task);
     weir_fetcher_end(&worker->fetcher);
@@ -72,9 +73,9 @@ static bool step(struct weir_worker *worker)
 {
     WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
     struct weir_shared *shared = worker->shared;
-    uint64_t per_sample = (uint64_t)shared->tasks_per_sample;
-    uint64_t per_batch = per_sample * (uint64_t)shared->config.batch_size;
-    uint64_t ticket = atomic_fetch_add_explicit(&shared->next_ticket, 1, memory_order_relaxed);
+    uint64_t per_sample = (uint64_t)shared->slots.tasks_per_sample;
+    uint64_t per_batch = (uint64_t)shared->slots.tasks_per_batch;
+    uint64_t ticket = atomic_fetch_add_explicit(&shared->next_task, 1, memory_order_relaxed);
     uint64_t sequence = ticket / per_batch, task = ticket % per_batch;
     if (sequence >= shared->total) {
         wait_stop(worker);
@@ -113,9 +114,9 @@ int weir_worker_start(struct weir_worker *worker)
 void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence)
 {
     struct weir_shared *shared = worker->shared;
-    uint64_t tasks = (uint64_t)weir_sampler_size(shared->sampler, sequence) * (uint64_t)shared->tasks_per_sample;
+    uint64_t tasks = (uint64_t)weir_sampler_size(shared->sampler, sequence) * (uint64_t)shared->slots.tasks_per_sample;
     for (uint64_t task = 0; task < tasks && !atomic_load_explicit(&shared->slots.stop, memory_order_relaxed); task++) {
-        atomic_store_explicit(&shared->next_ticket, weir_item_of(shared, sequence, task), memory_order_relaxed);
+        atomic_store_explicit(&shared->next_task, weir_task_id(&shared->slots, sequence, task), memory_order_relaxed);
         run(worker, sequence, task);
     }
     say(worker, WEIR_DOING_NOTHING, 0, 0);
