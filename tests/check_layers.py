@@ -38,7 +38,7 @@ GENERATED = {"base/version.h"}
 
 SYSTEM = set("""assert ctype complex errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
 stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype alloca cpuid
-dirent dlfcn elf endian execinfo fcntl fnmatch ftw getopt glob grp iconv immintrin langinfo libgen link malloc poll pthread pwd regex sched
+dirent dlfcn elf endian execinfo fcntl fnmatch ftw getopt glob grp immintrin langinfo libgen link malloc poll pthread pwd regex sched
 semaphore spawn strings syslog termios ucontext unistd utime x86intrin""".split())
 SYSTEM_FOLDERS = {"sys", "linux", "gnu", "bits", "arpa", "net", "netinet", "asm"}
 

@@ -274,12 +274,17 @@ static int nothing_found(const struct job *job, const struct weir_plain_log *log
     if (log->empty_title > 0)
         return weir_err_set(err, -ENODATA, "line %" PRIu64 ": the stage table that begins here has no rows",
                             log->empty_title);
-    if (job->lines->nul_bytes > 0 || log->undecodable > 0)
+    if (job->lines->nul_bytes > 0)
         return weir_err_set(err, -EBADMSG,
                             "is no log that can be read: line %" PRIu64
                             " is not text (a log in UTF-16 is converted by: "
                             "iconv -f UTF-16 -t UTF-8)",
-                            log->first_undecodable ? log->first_undecodable : job->lines->number);
+                            log->first_not_utf8 ? log->first_not_utf8 : job->lines->number);
+    if (log->not_utf8 > 0)
+        return weir_err_set(err, -EBADMSG,
+                            "holds no table that can be read, and line %" PRIu64
+                            " is not UTF-8: convert the file with iconv -f GB18030 -t UTF-8",
+                            log->first_not_utf8);
     return weir_err_set(err, -ENODATA,
                         "no table in its %" PRIu64
                         " lines; weir report reads the JSON lines of weir run --log, and logs "
@@ -290,6 +295,11 @@ static int nothing_found(const struct job *job, const struct weir_plain_log *log
 static void warn_plain(const struct job *job, const struct weir_plain_log *log)
 {
     warn_dropped(job, &log->totals, log->epochs_dropped);
+    if (log->not_utf8 > 0)
+        fprintf(stderr,
+                "weir report: %s: %" PRIu64 " lines are not UTF-8 (line %" PRIu64
+                " is the first); their other bytes are read as ?\n",
+                job->path, log->not_utf8, log->first_not_utf8);
     if (log->rows_cut > 0)
         fprintf(stderr, "weir report: %s: %" PRIu64 " table rows end too early and are left out\n", job->path,
                 log->rows_cut);

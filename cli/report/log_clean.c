@@ -7,20 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Lines longer than this are no log lines in an old encoding; they are not worth a second pass. */
-enum { GB18030_MAX_BYTES = 1 << 16 };
-
-void weir_cleaner_open(struct weir_cleaner *cleaner)
-{
-    *cleaner = (struct weir_cleaner){.gb18030 = iconv_open("UTF-8", "GB18030")};
-}
-
 void weir_cleaner_close(struct weir_cleaner *cleaner)
 {
-    if (cleaner->gb18030 != (iconv_t)-1)
-        iconv_close(cleaner->gb18030);
     free(cleaner->text);
-    *cleaner = (struct weir_cleaner){.gb18030 = (iconv_t)-1};
+    *cleaner = (struct weir_cleaner){0};
 }
 
 /* Bytes of the escape sequence at text[0] == ESC: CSI up to its final byte, OSC up to BEL or ST, others two bytes. */
@@ -74,50 +64,18 @@ static bool is_utf8(const char *text, size_t length)
     return true;
 }
 
-/* A line of UTF-8 with a broken byte somewhere must not be taken for GB18030, which accepts nearly anything. */
-static bool looks_utf8(const char *text)
-{
-    static const char *const words[] = {"总计", "耗时", "性能", "环节", "统计"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strstr(text, words[i]))
-            return true;
-    return false;
-}
-
-/* Converts the line in place when all of it is GB18030; room is that of cleaner->text. */
-static bool from_gb18030(struct weir_cleaner *cleaner, size_t length)
-{
-    if (cleaner->gb18030 == (iconv_t)-1 || length > GB18030_MAX_BYTES)
-        return false;
-    char *copy = malloc(length + 1);
-    if (!copy)
-        return false;
-    memcpy(copy, cleaner->text, length + 1);
-    char *in = copy, *out = cleaner->text;
-    size_t in_left = length, out_left = cleaner->room - 1;
-    iconv(cleaner->gb18030, NULL, NULL, NULL, NULL);
-    bool fine = iconv(cleaner->gb18030, &in, &in_left, &out, &out_left) != (size_t)-1 && in_left == 0;
-    if (fine)
-        *out = '\0';
-    else
-        memcpy(cleaner->text, copy, length + 1);
-    free(copy);
-    return fine;
-}
-
 int weir_clean_line(struct weir_cleaner *cleaner, const char *text, size_t length)
 {
-    /* Two bytes of GB18030 become three of UTF-8. */
-    size_t wanted = 2 * length + 16;
-    if (cleaner->room < wanted) {
-        char *moved = realloc(cleaner->text, wanted);
+    if (cleaner->room < length + 1) {
+        size_t room = 2 * length + 16;
+        char *moved = realloc(cleaner->text, room);
         if (!moved)
             return -ENOMEM;
         cleaner->text = moved;
-        cleaner->room = wanted;
+        cleaner->room = room;
     }
     size_t n = strip_controls(cleaner->text, text, length);
-    cleaner->decodable = is_utf8(cleaner->text, n) || looks_utf8(cleaner->text) || from_gb18030(cleaner, n);
+    cleaner->utf8 = is_utf8(cleaner->text, n);
     weir_text_printable(cleaner->text);
     return 0;
 }

@@ -1,22 +1,20 @@
-/* log_clean.h: a line of a training log as plain UTF-8. */
+/* log_clean.h: a line of a training log without what steers a terminal. */
 #ifndef WEIR_CLI_REPORT_LOG_CLEAN_H
 #define WEIR_CLI_REPORT_LOG_CLEAN_H
 
-#include <iconv.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+/* All zero to begin with. */
 struct weir_cleaner {
-    iconv_t gb18030; /* (iconv_t)-1 where the system cannot convert */
-    char *text;      /* the clean line; lent until the next call */
+    char *text; /* the clean line; lent until the next call */
     size_t room;
-    bool decodable; /* the line was text: UTF-8 or GB18030 */
+    bool utf8; /* all of the line was */
 };
 
-void weir_cleaner_open(struct weir_cleaner *cleaner);
 void weir_cleaner_close(struct weir_cleaner *cleaner);
-/* Takes away colour codes and control characters, turns tabs into spaces, GB18030 into UTF-8, and puts '?' for what is
- * neither. 0 or -ENOMEM. */
+/* Takes away colour codes and control characters, turns tabs into spaces, and puts '?' for bytes that are not UTF-8.
+ * 0 or -ENOMEM. */
 int weir_clean_line(struct weir_cleaner *cleaner, const char *text, size_t length);
 
 #endif

@@ -34,7 +34,6 @@ int weir_plain_open(struct weir_plain_log *log)
     log->state_ = calloc(1, sizeof *log->state_);
     if (!log->state_)
         return -ENOMEM;
-    weir_cleaner_open(&log->state_->cleaner);
     log->state_->pending = weir_no_times;
     log->state_->next.after_epoch = -1;
     return 0;
@@ -352,8 +351,8 @@ int weir_plain_line(struct weir_plain_log *log, const char *text, size_t length,
     int code = weir_clean_line(&state->cleaner, text, length);
     if (code < 0)
         return code;
-    if (!state->cleaner.decodable && log->undecodable++ == 0)
-        log->first_undecodable = number;
+    if (!state->cleaner.utf8 && log->not_utf8++ == 0)
+        log->first_not_utf8 = number;
     const char *line = state->cleaner.text;
     if (*weir_skip_spaces(line) == '\0')
         return 0;

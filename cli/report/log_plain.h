@@ -1,5 +1,5 @@
 /* log_plain.h: reads stage tables and epoch lines of the Chinese shape out of plain training logs: other programs'
- * text, progress bars, colours, logger prefixes and lines in GB18030 may stand around them. */
+ * text, progress bars, colours and logger prefixes may stand around them. */
 #ifndef WEIR_CLI_REPORT_LOG_PLAIN_H
 #define WEIR_CLI_REPORT_LOG_PLAIN_H
 
@@ -20,13 +20,13 @@ struct weir_plain_log {
     struct weir_totals totals; /* one table each */
     size_t n_epochs, epochs_room;
     struct weir_plain_epoch *epochs;
-    uint64_t epochs_dropped;    /* beyond WEIR_PLAIN_EPOCHS_MAX */
-    uint64_t rows_cut;          /* rows that end too early */
-    uint64_t times_left;        /* times that belong to no epoch */
-    uint64_t undecodable;       /* lines that are no text */
-    uint64_t first_undecodable; /* the first of them */
-    uint64_t empty_title;       /* line of the latest title without rows, 0 = none */
-    bool periodic;              /* the tables say which epochs they cover */
+    uint64_t epochs_dropped; /* beyond WEIR_PLAIN_EPOCHS_MAX */
+    uint64_t rows_cut;       /* rows that end too early */
+    uint64_t times_left;     /* times that belong to no epoch */
+    uint64_t not_utf8;       /* lines with bytes that are not */
+    uint64_t first_not_utf8; /* the first of them */
+    uint64_t empty_title;    /* line of the latest title without rows, 0 = none */
+    bool periodic;           /* the tables say which epochs they cover */
     struct weir_plain_state_ *state_;
 };
 
