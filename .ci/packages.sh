@@ -10,7 +10,7 @@ tests=(libcriterion-dev python3 python3-h5py python3-numpy python3-pil python3-x
 bench=(libturbojpeg0-dev)
 # fio for the disk, FFmpeg's libraries for SPDL's own decoder
 peers=(python3 python3-venv fio libavdevice59)
-ci=(git g++ clang clang-format libclang-rt-dev llvm shellcheck groff-base zsh fish
+ci=(git g++ clang clang-format libclang-rt-dev llvm shellcheck groff-base zsh
     chromium python3-venv)
 
 case "${1:-build}" in

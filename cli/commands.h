@@ -20,7 +20,7 @@ struct weir_program {
     int n_commands;
 };
 
-/* weir --generate man|bash|zsh|fish DIR: writes man pages or a completion script into a folder, for the build. argv[0]
+/* weir --generate man|bash|zsh DIR: writes man pages or a completion script into a folder, for the build. argv[0]
  * is "--generate". Returns the exit status. */
 int weir_generate(const struct weir_program *program, int argc, char **argv);
 

@@ -80,12 +80,6 @@ static const char *quote_zsh(char c)
     }
 }
 
-/* Inside single quotes. */
-static const char *quote_fish(char c)
-{
-    return c == '\'' ? "\\'" : c == '\\' ? "\\\\" : NULL;
-}
-
 static void put_quoted(FILE *out, const char *text, quote_fn quote)
 {
     for (const char *c = text; *c; c++) {
@@ -369,53 +363,6 @@ static void write_zsh(FILE *out, const struct weir_program *program)
     fputs("    esac\n}\n_weir \"$@\"\n", out);
 }
 
-/* ---- fish ---- */
-
-static void fish_option(FILE *out, const struct weir_command *command, const struct weir_opt *opt)
-{
-    fprintf(out, "complete -c weir -n '__fish_seen_subcommand_from %s' -l %s", command->name, opt->name);
-    if (names_file(opt))
-        fputs(" -r -F", out);
-    else if (opt->kind != WEIR_OPT_FLAG)
-        fputs(" -x", out);
-    if (has_words(opt)) {
-        fputs(" -a '", out);
-        put_words(out, opt);
-        fputs("'", out);
-    }
-    fputs(" -d '", out);
-    put_quoted(out, opt->help, quote_fish);
-    fputs("'\n", out);
-}
-
-static void fish_command(FILE *out, const struct weir_command *command)
-{
-    fprintf(out, "complete -c weir -n __fish_use_subcommand -a %s -d '", command->name);
-    put_quoted(out, command->summary, quote_fish);
-    fputs("'\n", out);
-    if (command->args)
-        fprintf(out, "complete -c weir -n '__fish_seen_subcommand_from %s' -F\n", command->name);
-    for (size_t i = 0; i < command->n_opts; i++)
-        fish_option(out, command, &command->opts[i]);
-    fish_option(out, command, &weir_opt_help);
-}
-
-static void write_fish(FILE *out, const struct weir_program *program)
-{
-    fputs("# Completion of weir for fish, written by weir --generate.\n"
-          "complete -c weir -f\n"
-          "complete -c weir -n __fish_use_subcommand -l help\n"
-          "complete -c weir -n __fish_use_subcommand -l version\n"
-          "complete -c weir -n __fish_use_subcommand -a help -d '",
-          out);
-    put_quoted(out, program->help, quote_fish);
-    fputs("'\ncomplete -c weir -n '__fish_seen_subcommand_from help' -a '", out);
-    put_commands(out, program);
-    fputs("'\n", out);
-    for (int i = 0; i < program->n_commands; i++)
-        fish_command(out, program->commands[i]);
-}
-
 /* ---- files ---- */
 
 static int open_in(const char *folder, const char *name, FILE **out, struct weir_err *err)
@@ -474,10 +421,8 @@ int weir_generate(const struct weir_program *program, int argc, char **argv)
         rc = write_script(folder, "weir", write_bash, program, &err);
     } else if (strcmp(what, "zsh") == 0) {
         rc = write_script(folder, "_weir", write_zsh, program, &err);
-    } else if (strcmp(what, "fish") == 0) {
-        rc = write_script(folder, "weir.fish", write_fish, program, &err);
     } else {
-        fputs("weir: --generate wants man, bash, zsh or fish, and a folder\n", stderr);
+        fputs("weir: --generate wants man, bash or zsh, and a folder\n", stderr);
         return 2;
     }
     if (rc < 0)

@@ -42,23 +42,21 @@ set(weir_share ${CMAKE_BINARY_DIR}/share)
 if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
   message(STATUS "man pages and completion: left out, the program does not run on this machine")
 else()
-  set(folders man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+  set(folders man/man1 bash-completion/completions zsh/site-functions)
   list(TRANSFORM folders PREPEND ${weir_share}/)
   list(GET folders 0 man)
   list(GET folders 1 bash)
   list(GET folders 2 zsh)
-  list(GET folders 3 fish)
   add_custom_command(OUTPUT ${man}/weir.1
     COMMAND ${CMAKE_COMMAND} -E rm -rf ${weir_share}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${folders}
     COMMAND weir --generate man ${man}
     COMMAND weir --generate bash ${bash}
     COMMAND weir --generate zsh ${zsh}
-    COMMAND weir --generate fish ${fish}
     DEPENDS weir COMMENT "Writing man pages and completion" VERBATIM)
   add_custom_target(weir_pages ALL DEPENDS ${man}/weir.1)
   install(DIRECTORY ${weir_share}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR})
-  install(DIRECTORY ${weir_share}/bash-completion ${weir_share}/zsh ${weir_share}/fish
+  install(DIRECTORY ${weir_share}/bash-completion ${weir_share}/zsh
     DESTINATION ${CMAKE_INSTALL_DATADIR})
 endif()
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # "make install" as its users meet it: installs into a scratch folder, builds examples/loader against it in every way,
 # runs what came out, reads the man pages, loads the completion, and uninstalls.
-# Needs groff, zsh, fish, gcc, g++, clang++ (.ci/packages.sh ci).
+# Needs groff, zsh, gcc, g++, clang++ (.ci/packages.sh ci).
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -180,13 +180,6 @@ shellcheck -s bash "$share/bash-completion/completions/weir"
 zsh -n "$share/zsh/site-functions/_weir"
 zsh -fc 'fpath=($1 $fpath); autoload -Uz compinit; compinit -u -D; [[ $_comps[weir] == _weir ]]' _ \
     "$share/zsh/site-functions" || fail "zsh does not take _weir for weir"
-fish -n "$share/fish/vendor_completions.d/weir.fish"
-offers() {
-    fish --no-config -c "source $share/fish/vendor_completions.d/weir.fish; complete -C '$1'" | cut -f1 | paste -sd' '
-}
-[ "$(offers 'weir run --b')" = --batch-size ] || fail "fish: options"
-[ "$(offers 'weir run --sampling ')" = "episode timestep" ] || fail "fish: values"
-[ "$(offers 'weir run --batch-size ')" = "" ] || fail "fish: numbers"
 
 step "make uninstall"
 mkdir -p "$stage/opt"

@@ -14,11 +14,11 @@ exits() {
     check "weir $* prints nothing to stdout" [ ! -s "$work/out" ]
 }
 
-for kind in man bash zsh fish; do
+for kind in man bash zsh; do
     mkdir "$work/$kind"
     exits 0 --generate "$kind" "$work/$kind"
 done
-bash_file=$work/bash/weir zsh_file=$work/zsh/_weir fish_file=$work/fish/weir.fish
+bash_file=$work/bash/weir zsh_file=$work/zsh/_weir
 
 # ---- nothing of the tables is missing ----
 
@@ -27,7 +27,6 @@ mapfile -t commands < <("$weir" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\
 check "there are commands" [ ${#commands[@]} -ge 6 ]
 for command in "${commands[@]}"; do
     check "weir.1 has $command" grep -qxF "\\fB$command\\fR" "$work/man/weir.1"
-    check "fish knows $command" grep -qF -- "-a $command -d '" "$fish_file"
     [ "$command" != help ] || continue
     page=$work/man/weir-$command.1
     check "the page of $command has the version" grep -qF "\"weir $version\"" "$page"
@@ -43,13 +42,11 @@ for command in "${commands[@]}"; do
         check "the page of $command has --$option" grep -q "^.fB.-.-${option//-/.-}.fR" "$page"
         check "bash: $command --$option" grep -qE "^    $command:\*\) words=\"(.* )?--${option}[ \"]" "$bash_file"
         check "zsh: $command --$option" grep -qE "^            '--$option(=\[|\[)" "$work/zsh_command"
-        check "fish: $command --$option" grep -qE "_from $command' -l $option " "$fish_file"
     done
     # What is said of them, less the part in brackets that the page words in its own way.
     "$weir" help "$command" | sed -n 's/^ .*  \([^ ].*\)/\1/p' | sed 's/ (default [^()]*)$//' >"$work/said"
     while read -r text; do
         check "the page of $command says: $text" grep -qF "$text" <(sed 's/\\-/-/g; s/\\&//g; s/\\(aq/'\''/g' "$page")
-        check "fish says: $text" grep -qF "$text" <(sed "s/\\\\'/'/g" "$fish_file")
     done <"$work/said"
 done
 
@@ -113,8 +110,8 @@ completes nonsense --b : ""
 
 exits 2 --generate
 exits 2 --generate man
-exits 2 --generate tcsh "$work/man"
-check "a wrong word is answered with the right ones" grep -qF "man, bash, zsh or fish" "$work/err"
+exits 2 --generate fish "$work/man"
+check "a wrong word is answered with the right ones" grep -qF "man, bash or zsh" "$work/err"
 exits 1 --generate man "$work/none"
 check "a folder that is not there is named" grep -qF "$work/none/weir.1: cannot be written" "$work/err"
 if [ -e /dev/full ]; then
