@@ -175,11 +175,13 @@ static uint64_t by_library(const struct facts *facts, uint64_t *frames)
 
 /* ---- as text ---- */
 
-/* As the dataset calls it; encoded colour may be either of two. */
+/* As the dataset calls it; of encoded colour the codec of the first frame. */
 static const char *codec_name(const struct facts *facts, int c)
 {
     const struct weir_camera_probe *probe = &facts->cameras[c].probe;
-    return probe->codec == WEIR_CODEC_JPEG ? probe->image.format : weir_dataset_camera(facts->dataset, c)->codec;
+    return weir_codec_is_encoded(probe->codec) && !weir_codec_is_depth(probe->codec)
+               ? probe->image.format
+               : weir_dataset_camera(facts->dataset, c)->codec;
 }
 
 static void print_bytes(const struct camera_facts *camera)

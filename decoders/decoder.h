@@ -24,7 +24,7 @@ extern "C" {
 
 enum weir_codec {
     WEIR_CODEC_RAW,   /* height x width x 3 bytes */
-    WEIR_CODEC_JPEG,  /* encoded colour: a JPEG, or a PNG of 8 bits a channel when the bytes begin as one */
+    WEIR_CODEC_JPEG,  /* encoded colour: what the first bytes say it is, a JPEG mostly, or a PNG of 8 bits a channel */
     WEIR_CODEC_RAW16, /* depth: height x width little-endian u16 */
     WEIR_CODEC_PNG16, /* depth: a grayscale PNG of 16 bits, or of 8, whose values are kept */
     WEIR_CODEC_COUNT
@@ -56,6 +56,8 @@ size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_codec 
 /* "raw", "jpeg", "raw16" or "png16"; -EINVAL for a name that is no codec. */
 int weir_codec_from_name(const char *name);
 bool weir_codec_is_depth(enum weir_codec codec);
+/* Frames have headers that say how large they are; of others the dataset's shape does. */
+bool weir_codec_is_encoded(enum weir_codec codec);
 
 /* What each value of u8 becomes in each of the image's channels, in their order: what f32 images hold, and what f16 and
  * bf16 are rounded from. */
@@ -63,12 +65,18 @@ void weir_pixel_values(const struct weir_pixel_format *format, float values[3][2
 
 struct weir_decoder;
 
-/* 0 when JPEGs can be decoded by the engine of this name; -EINVAL with the names there are. PNGs are left to libpng by
- * every engine but "null". */
+/* 0 when JPEGs can be decoded by the engine of this name; -EINVAL with the names there are. Frames that are no JPEGs
+ * are decoded by what recognises their first bytes, whatever the engine ("null" makes no pixels of any). */
 int weir_decoder_check(const char *engine, struct weir_err *err);
 
-/* True for engines that decode on a GPU, into its memory ("nvjpeg", "hybrid"). */
+/* Who decodes JPEGs: CPU cores; a GPU, into its memory (and the CPU what that does not take); or both at once. */
+enum weir_decode_where { WEIR_DECODE_ON_CPU, WEIR_DECODE_ON_GPU, WEIR_DECODE_ON_BOTH };
+/* WEIR_DECODE_ON_CPU for a name that is no engine's, "auto" among them. */
+enum weir_decode_where weir_decoder_where(const char *engine);
+/* True when a GPU takes part. */
 bool weir_decoder_on_gpu(const char *engine);
+/* The engine that is taken when nothing but the place is asked for; of the CPU it decodes what a GPU does not take. */
+const char *weir_decoder_at(enum weir_decode_where where);
 /* What --decoder may be: as weir_decoder_check, and 0 for "auto"; -EINVAL too when the engine needs batches on a GPU
  * and they are not (gpu false). */
 int weir_decoder_check_device(const char *engine, bool gpu, struct weir_err *err);
@@ -112,12 +120,12 @@ struct weir_image_info {
     int width, height;
     int components;          /* as stored, alpha too; 3 for a palette */
     int bit_depth;           /* of a component; 8 for a palette */
-    const char *format;      /* "jpeg" or "png" */
+    const char *format;      /* "jpeg", "png": the codec of the bytes */
     const char *subsampling; /* of JPEGs, else NULL: "4:4:4", "4:2:2", "4:2:0", "4:4:0", "4:1:1", "gray", "other" */
     const char *process;     /* of JPEGs, else NULL: "baseline", "progressive", "arithmetic" */
 };
 
-/* Reads the header of a WEIR_CODEC_JPEG or WEIR_CODEC_PNG16 frame. 0, or -EBADMSG for what is none or is of a kind that
+/* Reads the header of an encoded frame. 0, or -EBADMSG for what is none or is of a kind that
  * the codec does not read, claims more pixels than its bytes can hold (a block of a JPEG takes a bit, a byte of
  * deflate stands for 1032), or becomes more than 2 GiB. */
 int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const uint8_t *bytes, size_t length,

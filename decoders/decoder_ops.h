@@ -1,4 +1,7 @@
-/* decoder_ops.h: what a decoder engine implements. Engines hold no clocks: decoder.c times. */
+/* decoder_ops.h: what a codec implements, and what codecs share. decoder.c times and counts; a codec holds no clocks.
+ *
+ * A new codec is a file with a struct weir_decoder_ops, its extern below, its row in decoder_table.c, a line of CMake,
+ * a row in README and a test (tests/check_backends.py says which of these is missing). */
 #ifndef WEIR_DECODERS_DECODER_OPS_H
 #define WEIR_DECODERS_DECODER_OPS_H
 
@@ -44,28 +47,60 @@ static inline int weir_rows_in_band(const struct weir_rows *rows, int y)
     return rows->end_row - y < WEIR_BAND_ROWS ? rows->end_row - y : WEIR_BAND_ROWS;
 }
 
+/* Frames that are stored as this kind, for weir_decoder_ops.kinds. */
+#define WEIR_KIND(codec) (1u << (codec))
+
 struct weir_decoder_ops {
     const char *name, *summary;
-    const char *why_not;
+    const char *why_not; /* not built in: the reason; the functions are NULL then */
+
+    /* ---- which frames are its own ---- */
+    bool selectable;              /* a user may name it with --decoder */
+    enum weir_decode_where where; /* rows that decode on a GPU have no functions here: see gpu_jpeg.h */
+    unsigned kinds;               /* the kinds of stored frames that it decodes: WEIR_KIND(..) | .. */
+    /* Whether encoded bytes are of this codec, by their first ones (length may be 0). NULL: kinds alone tell. Of bytes
+     * that no codec recognises the first one of the table that decodes their kind says what is wrong. */
+    bool (*begins)(const uint8_t *bytes, size_t length);
+    bool no_pixels; /* takes every frame and makes nothing of it, to measure what is around decoding */
+
+    /* ---- what it can do ---- */
+    bool as_stored; /* stored frames are pixels already, which may be read straight to where they belong */
+    bool scales;    /* takes struct weir_rows.scale other than 8 */
+    /* Bytes to behind the end of the image that begins at bytes (begins said so), by its structure; 0: it does not end
+     * within length, or is damaged. NULL: not known. */
+    size_t (*end)(const uint8_t *bytes, size_t length);
+    /* 0, or -ENODEV and why it does not work on this machine. NULL: it does where it is built in. */
+    int (*ready)(int gpu, struct weir_err *err);
+    /* Its library's name and version, for doctor and results; may be NULL. */
+    void (*library)(char *text, size_t size);
+
+    /* ---- decoding ---- */
+    /* One thread's context; both NULL when it needs none. 0 or -ENOMEM. */
     int (*open)(void **self);
     void (*close)(void *self);
     /* 0, or -EBADMSG or -ENOMEM with reason (WEIR_REASON_MAX) filled. */
     int (*decode)(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason);
+    /* Reads the header of an encoded frame; NULL for codecs of raw frames. */
     int (*probe)(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
                  char *reason);
 };
 
+extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_nvjpeg, weir_decoder_hybrid, weir_decoder_png,
+    weir_decoder_raw, weir_decoder_null;
+
+/* Row i of the table; NULL past the end. */
+const struct weir_decoder_ops *weir_decoder_ops_at(int row);
+/* The row that frames of this kind which begin with these bytes go to: preferred, unless -1, when it decodes them, else
+ * the first that does. */
+int weir_decoder_row_for(int preferred, enum weir_codec codec, const uint8_t *bytes, size_t length);
+/* The selectable row of this name, or -1. */
+int weir_decoder_find(const char *name);
+
+/* ---- what codecs share (rows.c) ---- */
+
 /* For probe: the header claims more pixels than so many bytes can hold. Returns -EBADMSG. */
 int weir_probe_refuses(const struct weir_image_info *info, size_t length, char *reason);
-
-extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_png, weir_decoder_raw, weir_decoder_null;
-/* Rows without functions: see gpu_jpeg.h. */
-extern const struct weir_decoder_ops weir_decoder_nvjpeg, weir_decoder_hybrid;
-
-/* True when the bytes begin with the signature of a PNG. */
-bool weir_png_begins(const uint8_t *bytes, size_t length);
-
-/* Text of weir_decoder_library. */
-void weir_turbo_library(char *text, size_t size);
+/* For decode: 0 when the image is of the size that the frame must have; else -EBADMSG. */
+int weir_check_frame_size(const struct weir_frame *frame, unsigned width, unsigned height, char *reason);
 
 #endif

@@ -7,9 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes from the start to behind the end of the JPEG (end-of-image marker) or PNG (IEND) that begins at bytes; 0 when
- * it does not end within length bytes, is damaged in its structure, or is of another kind. What a decoder makes of the
- * image does not depend on what follows that end. No allocation, any thread. */
+/* Bytes from the start to behind the end of the encoded image that begins at bytes: a JPEG (end-of-image marker), a PNG
+ * (IEND), or of another codec that says where its images end (decoder_ops.h). 0 when it does not end within length
+ * bytes, is damaged in its structure, or is of no codec that is known. What a decoder makes of the image does not
+ * depend on what follows that end. No allocation, any thread. */
 size_t weir_frame_end(const uint8_t *bytes, size_t length);
 
 #endif

@@ -47,3 +47,37 @@ size_t weir_jpeg_find_marker(const uint8_t *bytes, size_t at, size_t length)
     }
     return length;
 }
+
+bool weir_jpeg_begins(const uint8_t *bytes, size_t length)
+{
+    return length >= 4 && bytes[0] == 0xFF && bytes[1] == MARKER_SOI;
+}
+
+/* From within coded data to the marker that ends it, its fill bytes included; length when there is none. As libjpeg
+ * reads them: any number of 0xFF and a zero is data, and restart markers stay in it. */
+static size_t skip_scan(const uint8_t *bytes, size_t at, size_t length)
+{
+    for (;;) {
+        at = weir_jpeg_find_marker(bytes, at, length);
+        size_t code = at;
+        while (code < length && bytes[code] == 0xFF)
+            code++;
+        if (code >= length)
+            return length;
+        if (bytes[code] != 0 && (bytes[code] < MARKER_RST0 || bytes[code] > MARKER_RST7))
+            return at;
+        at = code + 1;
+    }
+}
+
+size_t weir_jpeg_end(const uint8_t *bytes, size_t length)
+{
+    struct weir_jpeg_segment segment;
+    size_t at = 2;
+    while (weir_jpeg_next_segment(bytes, length, &at, &segment))
+        if (segment.marker == MARKER_SOS)
+            at = skip_scan(bytes, at, length);
+    while (at + 1 < length && bytes[at] == 0xFF && bytes[at + 1] == 0xFF)
+        at++;
+    return at + 2 <= length && bytes[at] == 0xFF && bytes[at + 1] == MARKER_EOI ? at + 2 : 0;
+}

@@ -45,4 +45,9 @@ bool weir_jpeg_next_segment(const uint8_t *bytes, size_t length, size_t *at, str
 /* In coded data: where the next 0xFF is that is not stuffed; length when there is none with a byte behind it. */
 size_t weir_jpeg_find_marker(const uint8_t *bytes, size_t at, size_t length);
 
+/* The bytes begin as a JPEG does. */
+bool weir_jpeg_begins(const uint8_t *bytes, size_t length);
+/* Of bytes that do: to behind the end-of-image marker; 0 when there is none where it belongs. */
+size_t weir_jpeg_end(const uint8_t *bytes, size_t length);
+
 #endif

@@ -13,5 +13,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
 const struct weir_decoder_ops weir_decoder_null = {
     .name = "null",
     .summary = "decodes nothing, to measure what is around it",
+    .selectable = true,
+    .no_pixels = true,
     .decode = decode,
 };

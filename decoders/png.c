@@ -11,7 +11,8 @@
 
 #include <png.h>
 
-enum { SIGNATURE_BYTES = 8, IHDR_BYTES = 13, HEADER_BYTES = SIGNATURE_BYTES + 8 + IHDR_BYTES + 4 };
+enum { SIGNATURE_BYTES = 8, CHUNK_BYTES = 12 /* length, type, checksum */, IHDR_BYTES = 13 };
+enum { HEADER_BYTES = SIGNATURE_BYTES + CHUNK_BYTES + IHDR_BYTES };
 enum { INFLATE_MAX = 1032 }; /* bytes that one byte of deflate can stand for */
 enum { SIDE_MAX = 65535 };   /* as JPEGs have; sizes in bytes then stay far from overflow */
 
@@ -49,9 +50,24 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-bool weir_png_begins(const uint8_t *bytes, size_t length)
+static bool begins(const uint8_t *bytes, size_t length)
 {
     return length >= SIGNATURE_BYTES && png_sig_cmp(bytes, 0, SIGNATURE_BYTES) == 0;
+}
+
+/* Behind the chunk IEND. */
+static size_t end(const uint8_t *bytes, size_t length)
+{
+    for (size_t at = SIGNATURE_BYTES; length - at >= CHUNK_BYTES;) {
+        const uint8_t *chunk = bytes + at;
+        size_t data = png_get_uint_32(chunk);
+        if (data > length - at - CHUNK_BYTES)
+            return 0;
+        at += CHUNK_BYTES + data;
+        if (memcmp(chunk + 4, "IEND", 4) == 0)
+            return at;
+    }
+    return 0;
 }
 
 static uint32_t crc32_of(const uint8_t *bytes, size_t length)
@@ -74,7 +90,7 @@ static int refuse(char *reason, const char *text)
 static int read_header(const uint8_t *bytes, size_t length, struct header *header, char *reason)
 {
     static const uint8_t start[] = {0, 0, 0, IHDR_BYTES, 'I', 'H', 'D', 'R'};
-    if (!weir_png_begins(bytes, length))
+    if (!begins(bytes, length))
         return refuse(reason, "Not a PNG file");
     if (length < HEADER_BYTES)
         return refuse(reason, "Premature end of PNG file");
@@ -103,17 +119,6 @@ static int check_kind(const struct header *header, enum weir_codec codec, char *
     snprintf(reason, WEIR_REASON_MAX, "a PNG of %s pixels, %d bits a value: %s", kinds[header->color_type].name,
              header->bit_depth,
              depth ? "depth is grayscale of 16 bits, or of 8" : "colour is of 8 bits a value, at most");
-    return -EBADMSG;
-}
-
-static int check_size(const struct header *header, const struct weir_frame *frame, char *reason)
-{
-    if (header->width == (uint32_t)frame->width && header->height == (uint32_t)frame->height)
-        return 0;
-    snprintf(reason, WEIR_REASON_MAX,
-             "the image is %ux%u, the camera's first frame was %dx%d (`weir info` lists the sizes in "
-             "a folder)",
-             header->width, header->height, frame->width, frame->height);
     return -EBADMSG;
 }
 
@@ -204,7 +209,7 @@ static int grow(struct png *png, size_t bytes, char *reason)
 
 /* Colour spaces, texts and times say nothing about the stored values. Passed over, they cost no memory, and what is
  * often odd about them (a gray image with the profile of RGB) does not make the frame a bad one. */
-static void begin(struct png *png, const struct weir_frame *frame)
+static void begin_image(struct png *png, const struct weir_frame *frame)
 {
     png->bytes = frame->bytes;
     png->length = frame->length;
@@ -306,7 +311,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     if (rc == 0)
         rc = check_kind(&header, frame->codec, reason);
     if (rc == 0)
-        rc = check_size(&header, frame, reason);
+        rc = weir_check_frame_size(frame, header.width, header.height, reason);
     if (rc == 0 && header.interlaced && !rows->image)
         rc = grow(png, rows->stride * (size_t)rows->height, reason);
     if (rc < 0)
@@ -314,7 +319,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     png->code = -EBADMSG;
     if (setjmp(png->escape))
         return fail(png, reason);
-    begin(png, frame);
+    begin_image(png, frame);
     read_image(png, &header, weir_codec_is_depth(frame->codec), rows);
     png_destroy_read_struct(&png->read, &png->info, NULL);
     return 0;
@@ -323,6 +328,9 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
 const struct weir_decoder_ops weir_decoder_png = {
     .name = "png",
     .summary = "PNG by libpng: 16-bit depth, 8-bit colour",
+    .kinds = WEIR_KIND(WEIR_CODEC_JPEG) | WEIR_KIND(WEIR_CODEC_PNG16),
+    .begins = begins,
+    .end = end,
     .open = png_open,
     .close = png_close,
     .decode = decode,

@@ -58,5 +58,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
 const struct weir_decoder_ops weir_decoder_raw = {
     .name = "raw",
     .summary = "uncompressed frames, copied or read into place",
+    .kinds = WEIR_KIND(WEIR_CODEC_RAW) | WEIR_KIND(WEIR_CODEC_RAW16),
+    .as_stored = true,
     .decode = decode,
 };

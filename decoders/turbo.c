@@ -1,6 +1,7 @@
 /* turbo: libjpeg-turbo through the libjpeg interface: rows come out band by band, so that conversion finds them in
  * cache, and warnings are seen with their texts. Slow integer DCT and fancy upsampling, as TurboJPEG and OpenCV use. */
 #include "decoders/decoder_ops.h"
+#include "decoders/jpeg_walk_priv.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -100,17 +101,6 @@ static int fail(struct turbo *turbo, char *reason)
     return -EBADMSG;
 }
 
-static int check_header(const struct weir_frame *frame, const struct turbo *turbo, char *reason)
-{
-    if (turbo->jpeg.image_width == (JDIMENSION)frame->width && turbo->jpeg.image_height == (JDIMENSION)frame->height)
-        return 0;
-    snprintf(reason, WEIR_REASON_MAX,
-             "the image is %ux%u, the camera's first frame was %dx%d (`weir info` lists the sizes in "
-             "a folder)",
-             turbo->jpeg.image_width, turbo->jpeg.image_height, frame->width, frame->height);
-    return -EBADMSG;
-}
-
 /* Whole columns of blocks, and a pixel more on either side: a column at the edge of what is decoded has no neighbour to
  * take its chroma from, and would differ from the same column of the whole image. Not less than COLUMNS_MIN: the
  * library chooses its upsampling by the width of the whole image, and that for wide ones wants three samples of chroma.
@@ -201,7 +191,7 @@ static int turbo_decode(void *self, const struct weir_frame *frame, struct weir_
         return fail(turbo, reason);
     jpeg_mem_src(&turbo->jpeg, frame->bytes, frame->length);
     jpeg_read_header(&turbo->jpeg, TRUE);
-    int rc = check_header(frame, turbo, reason);
+    int rc = weir_check_frame_size(frame, turbo->jpeg.image_width, turbo->jpeg.image_height, reason);
     if (rc < 0) {
         jpeg_abort_decompress(&turbo->jpeg);
         return rc;
@@ -294,7 +284,7 @@ static const char *simd(void)
 #endif
 }
 
-void weir_turbo_library(char *text, size_t size)
+static void turbo_library(char *text, size_t size)
 {
 #if defined(LIBJPEG_TURBO_VERSION_NUMBER)
     snprintf(text, size, "libjpeg-turbo %d.%d.%d, SIMD: %s", LIBJPEG_TURBO_VERSION_NUMBER / 1000000,
@@ -307,6 +297,12 @@ void weir_turbo_library(char *text, size_t size)
 const struct weir_decoder_ops weir_decoder_turbo = {
     .name = "turbo",
     .summary = "JPEG by libjpeg-turbo on the CPU",
+    .selectable = true,
+    .kinds = WEIR_KIND(WEIR_CODEC_JPEG),
+    .begins = weir_jpeg_begins,
+    .scales = true,
+    .end = weir_jpeg_end,
+    .library = turbo_library,
     .open = turbo_open,
     .close = turbo_close,
     .decode = turbo_decode,

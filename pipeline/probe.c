@@ -49,7 +49,7 @@ static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir
     if (codec < 0)
         return weir_err_set(err, -ENOTSUP, "camera %s: no decoder for %s frames", info->name, info->codec);
     probe->codec = (enum weir_codec)codec;
-    if (probe->codec == WEIR_CODEC_RAW || probe->codec == WEIR_CODEC_RAW16)
+    if (!weir_codec_is_encoded(probe->codec))
         return 0;
     int tries = 0, rc = 0;
     struct weir_err first = WEIR_ERR_NONE;
@@ -73,7 +73,7 @@ static int is_of_another_size(struct prober *p, int episode, int camera, struct 
 {
     struct weir_camera_probe probe = {0};
     int codec = weir_codec_from_name(weir_dataset_codec(p->dataset, episode, camera));
-    if (codec != WEIR_CODEC_JPEG && codec != WEIR_CODEC_PNG16)
+    if (codec < 0 || !weir_codec_is_encoded((enum weir_codec)codec))
         return 0; /* of raw frames the dataset sees to it */
     probe.codec = (enum weir_codec)codec;
     struct weir_err why = WEIR_ERR_NONE;
@@ -108,7 +108,7 @@ static int open_prober(struct prober *p, struct weir_file_set **files, struct we
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory");
     rc = weir_fetcher_open(&p->fetcher, p->dataset, *files, "pread", err);
-    return rc == 0 ? weir_decoder_open(&p->decoder, "turbo", &format, 1, err) : rc;
+    return rc == 0 ? weir_decoder_open(&p->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, 1, err) : rc;
 }
 
 static void close_prober(struct prober *p, struct weir_file_set **files)

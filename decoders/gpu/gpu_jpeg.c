@@ -130,14 +130,25 @@ void weir_gpu_jpeg_counts(const struct weir_gpu_jpeg *decoder, struct weir_gpu_j
     counts->refused = atomic_load_explicit(&decoder->refused, memory_order_relaxed);
 }
 
-/* ---- rows of the table: what the CPU decodes beside the GPU is decoded by "turbo" ---- */
+/* ---- rows of the table ---- */
+
+static int ready(int gpu, struct weir_err *err)
+{
+    return weir_gpu_jpeg_check(gpu, WEIR_GPU_JPEG_HARDWARE, NULL, err);
+}
 
 const struct weir_decoder_ops weir_decoder_nvjpeg = {
     .name = "nvjpeg",
     .summary = "JPEG by nvJPEG on a GPU's JPEG engines, on the CPU what these do not take; with --device cuda",
+    .selectable = true,
+    .where = WEIR_DECODE_ON_GPU,
+    .ready = ready,
 };
 
 const struct weir_decoder_ops weir_decoder_hybrid = {
     .name = "hybrid",
     .summary = "JPEG by CPU cores and a GPU's JPEG engines at once; with --device cuda",
+    .selectable = true,
+    .where = WEIR_DECODE_ON_BOTH,
+    .ready = ready,
 };

@@ -1,5 +1,6 @@
 /* Decoders: every output format against a plain reference, and every kind of bad bytes refused with its reason. */
 #include "decoders/decoder.h"
+#include "decoders/decoder_ops.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -349,6 +350,55 @@ Test(decoder, names)
     cr_assert_eq(weir_codec_from_name("raw"), WEIR_CODEC_RAW);
     cr_assert_eq(weir_codec_from_name("jpeg"), WEIR_CODEC_JPEG);
     cr_assert_eq(weir_codec_from_name("jpg"), -EINVAL);
+}
+
+/* ---- the table ---- */
+
+static const char *row_for(const char *asked, enum weir_codec codec, const void *bytes, size_t length)
+{
+    int preferred = weir_decoder_find(asked);
+    cr_assert(preferred >= 0, "%s", asked);
+    return weir_decoder_ops_at(weir_decoder_row_for(preferred, codec, bytes, length))->name;
+}
+
+Test(decoder, a_frame_goes_to_the_codec_that_recognises_its_bytes)
+{
+    static const uint8_t jpeg[] = {0xFF, 0xD8, 0xFF, 0xE0}, png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+    static const char *const asked[] = {"turbo", "nvjpeg", "hybrid"};
+    for (int i = 0; i < 3; i++) {
+        cr_assert_str_eq(row_for(asked[i], WEIR_CODEC_JPEG, jpeg, sizeof jpeg), "turbo");
+        cr_assert_str_eq(row_for(asked[i], WEIR_CODEC_JPEG, png, sizeof png), "png");
+        cr_assert_str_eq(row_for(asked[i], WEIR_CODEC_PNG16, png, sizeof png), "png");
+        cr_assert_str_eq(row_for(asked[i], WEIR_CODEC_RAW, jpeg, sizeof jpeg),
+                         "raw"); /* pixels that happen to look so */
+        cr_assert_str_eq(row_for(asked[i], WEIR_CODEC_RAW16, png, sizeof png), "raw");
+        /* who says what is wrong with bytes that nobody recognises */
+        cr_assert_str_eq(row_for(asked[i], WEIR_CODEC_JPEG, "", 0), "turbo");
+        cr_assert_str_eq(row_for(asked[i], WEIR_CODEC_PNG16, jpeg, sizeof jpeg), "png");
+    }
+    for (int codec = 0; codec < WEIR_CODEC_COUNT; codec++)
+        cr_assert_str_eq(row_for("null", (enum weir_codec)codec, png, sizeof png), "null");
+}
+
+Test(decoder, the_table_is_whole)
+{
+    const struct weir_decoder_ops *ops;
+    for (int row = 0; (ops = weir_decoder_ops_at(row)); row++) {
+        cr_assert(ops->why_not || ops->no_pixels || ops->where != WEIR_DECODE_ON_CPU || (ops->decode && ops->kinds),
+                  "%s", ops->name);
+        cr_assert(!ops->open == !ops->close, "%s", ops->name);
+        cr_assert(!ops->begins || ops->probe, "%s recognises frames, but does not know how large they are", ops->name);
+        cr_assert(!ops->end || ops->begins, "%s", ops->name);
+        cr_assert_eq(weir_decoder_find(ops->name), ops->selectable ? row : -1, "%s", ops->name);
+        cr_assert_eq(weir_decoder_check(ops->name, NULL) != -EINVAL, ops->selectable, "%s", ops->name);
+    }
+    cr_assert_null(weir_decoder_ops_at(-1));
+    static const char *const at[] = {"turbo", "nvjpeg", "hybrid"};
+    for (int where = WEIR_DECODE_ON_CPU; where <= WEIR_DECODE_ON_BOTH; where++) {
+        cr_assert_str_eq(weir_decoder_at((enum weir_decode_where)where), at[where]);
+        cr_assert_eq(weir_decoder_where(at[where]), (enum weir_decode_where)where);
+    }
+    cr_assert_eq(weir_decoder_where("auto"), WEIR_DECODE_ON_CPU);
 }
 
 /* ---- libjpeg-turbo's own images ---- */

@@ -1,0 +1,138 @@
+/* The table of codecs, and who may be named. */
+#include "decoders/convert_priv.h"
+#include "decoders/decoder_ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* In the order in which frames are offered to them: what is met most comes first. */
+static const struct weir_decoder_ops *const rows[] = {
+    &weir_decoder_turbo, &weir_decoder_nvjpeg, &weir_decoder_hybrid,
+    &weir_decoder_png,   &weir_decoder_raw,    &weir_decoder_null,
+};
+enum { ROWS = sizeof rows / sizeof rows[0], NAMES = 256 };
+
+const struct weir_decoder_ops *weir_decoder_ops_at(int row)
+{
+    return row >= 0 && row < ROWS ? rows[row] : NULL;
+}
+
+int weir_decoder_find(const char *name)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i]->selectable && strcmp(rows[i]->name, name) == 0)
+            return i;
+    return -1;
+}
+
+static bool decodes(const struct weir_decoder_ops *ops, enum weir_codec codec)
+{
+    return ops->decode && (ops->no_pixels || ops->kinds & WEIR_KIND(codec));
+}
+
+int weir_decoder_row_for(int preferred, enum weir_codec codec, const uint8_t *bytes, size_t length)
+{
+    int first = -1;
+    for (int i = -1; i < ROWS; i++) {
+        int row = i < 0 ? preferred : i;
+        if (row < 0 || !decodes(rows[row], codec) || (rows[row]->no_pixels && row != preferred))
+            continue;
+        if (!rows[row]->begins || rows[row]->begins(bytes, length))
+            return row;
+        first = first < 0 ? row : first;
+    }
+    return first;
+}
+
+/* ---- names ---- */
+
+bool weir_decoder_row(int i, const char **name, const char **summary, const char **why_not)
+{
+    const struct weir_decoder_ops *ops = weir_decoder_ops_at(i);
+    if (!ops)
+        return false;
+    *name = ops->name;
+    *summary = ops->summary;
+    *why_not = ops->why_not;
+    return true;
+}
+
+void weir_decoder_library(char *text, size_t size)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i]->library && length < size) {
+            rows[i]->library(text + length, size - length);
+            length = strlen(text);
+            snprintf(text + length, size - length, "; ");
+            length = strlen(text);
+        }
+    snprintf(text + length, size - length, "rows converted by %s", weir_convert_name());
+}
+
+static void list_names(char names[NAMES])
+{
+    names[0] = '\0';
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i]->selectable)
+            snprintf(names + strlen(names), NAMES - strlen(names), "%s%s", names[0] ? ", " : "", rows[i]->name);
+}
+
+int weir_decoder_check(const char *engine, struct weir_err *err)
+{
+    char names[NAMES];
+    int row = weir_decoder_find(engine);
+    if (row >= 0 && rows[row]->why_not)
+        return weir_err_set(err, -ENOTSUP, "decoder %s is not there: %s", engine, rows[row]->why_not);
+    if (row >= 0)
+        return 0;
+    list_names(names);
+    return weir_err_set(err, -EINVAL, "no JPEG decoder is named \"%.100s\"; there are %s", engine, names);
+}
+
+enum weir_decode_where weir_decoder_where(const char *engine)
+{
+    int row = weir_decoder_find(engine);
+    return row < 0 ? WEIR_DECODE_ON_CPU : rows[row]->where;
+}
+
+bool weir_decoder_on_gpu(const char *engine)
+{
+    return weir_decoder_where(engine) != WEIR_DECODE_ON_CPU;
+}
+
+const char *weir_decoder_at(enum weir_decode_where where)
+{
+    int row = 0;
+    while (!rows[row]->selectable || rows[row]->where != where)
+        row++;
+    return rows[row]->name;
+}
+
+int weir_decoder_check_device(const char *engine, bool gpu, struct weir_err *err)
+{
+    if (strcmp(engine, "auto") == 0)
+        return 0;
+    if (weir_decoder_find(engine) < 0) {
+        char names[NAMES];
+        list_names(names);
+        return weir_err_set(err, -EINVAL, "--decoder: no JPEG decoder is named \"%.100s\"; there are auto, %s", engine,
+                            names);
+    }
+    int rc = weir_decoder_check(engine, err);
+    if (rc < 0 || gpu || !weir_decoder_on_gpu(engine))
+        return rc;
+    return weir_err_set(err, -EINVAL,
+                        "--decoder %s leaves its pictures in a GPU's memory: add --device cuda, or take --decoder %s",
+                        engine, weir_decoder_at(WEIR_DECODE_ON_CPU));
+}
+
+int weir_decoder_ready(const char *engine, int gpu, struct weir_err *err)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i]->name, engine) == 0)
+            return rows[i]->ready ? rows[i]->ready(gpu, err) : 0;
+    return 0;
+}

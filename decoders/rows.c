@@ -1,0 +1,53 @@
+/* What codecs share: where their rows go, and the sentences about frames that are not what was planned. */
+#include "decoders/convert_priv.h"
+#include "decoders/decoder_ops.h"
+#include "decoders/resample_priv.h"
+#include "prof/record/recorder.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* Rows that a view makes of these, as they become complete. */
+static void resample(struct weir_rows *rows, const uint8_t *band, int y, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int row;
+        const uint8_t *pixels;
+        weir_resampler_put(rows->resampler, y + i, band + (size_t)i * rows->stride);
+        while ((pixels = weir_resampler_row(rows->resampler, y + i, &row)))
+            weir_convert_rows(rows->converter, pixels, 0, row, 1, rows->out_width, rows->out_height, rows->target);
+    }
+}
+
+void weir_rows_done(struct weir_rows *rows, int y, int n)
+{
+    if (rows->image)
+        return;
+    uint64_t start = weir_thread_self ? weir_clock_ticks() : 0;
+    const uint8_t *band = rows->band + (size_t)(rows->wanted_column - rows->first_column) * 3;
+    if (rows->resampler)
+        resample(rows, band, y, n);
+    else
+        weir_convert_rows(rows->converter, band, rows->stride, y - rows->first_row, n, rows->out_width,
+                          rows->out_height, rows->target);
+    if (weir_thread_self)
+        rows->convert_ticks += weir_clock_ticks() - start;
+}
+
+int weir_probe_refuses(const struct weir_image_info *info, size_t length, char *reason)
+{
+    snprintf(reason, WEIR_REASON_MAX, "its header claims %dx%d pixels, more than its %zu bytes can hold", info->width,
+             info->height, length);
+    return -EBADMSG;
+}
+
+int weir_check_frame_size(const struct weir_frame *frame, unsigned width, unsigned height, char *reason)
+{
+    if (width == (unsigned)frame->width && height == (unsigned)frame->height)
+        return 0;
+    snprintf(reason, WEIR_REASON_MAX,
+             "the image is %ux%u, the camera's first frame was %dx%d (`weir info` lists the sizes in "
+             "a folder)",
+             width, height, frame->width, frame->height);
+    return -EBADMSG;
+}
