@@ -10,6 +10,12 @@ extern const struct weir_command weir_cmd_synth;
 extern const struct weir_command weir_cmd_report;
 extern const struct weir_command weir_cmd_doctor;
 
+/* "auto|" and the engines and decoders that may be named, for the tables of options: as long as weir_choices_list was
+ * not called, "auto". */
+enum { WEIR_CHOICES_MAX = 256 };
+extern char weir_io_choices[WEIR_CHOICES_MAX], weir_decoder_choices[WEIR_CHOICES_MAX];
+void weir_choices_list(void);
+
 /* What help, man pages and completion say of the program. */
 struct weir_program {
     const char *summary;     /* "loads ...", to follow the name */

@@ -132,6 +132,7 @@ static int finish_stdout(int status)
 int main(int argc, char **argv)
 {
     hold_standard_descriptors();
+    weir_choices_list();
     weir_no_memory_watch();
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves must not cut a run off in the middle */
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its writer, which has a line */

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "cli/run_gpu.h"
 #include "cli/run_sources.h"
+#include "io/io.h"
 #include "pipeline/checksum.h"
 #include "prof/report/machine.h"
 
@@ -345,7 +346,7 @@ static enum weir_reads reads_of(const struct loop *l)
 {
     if (l->config->direct)
         return WEIR_READS_DIRECT;
-    if (l->cached < 0 || strcmp(l->facts.io_used, "null") == 0)
+    if (l->cached < 0 || weir_io_from_memory(l->facts.io_used))
         return WEIR_READS_UNKNOWN;
     return l->cached <= COLD_MAX ? WEIR_READS_COLD : l->cached >= WARM_MIN ? WEIR_READS_WARM : WEIR_READS_PARTLY;
 }

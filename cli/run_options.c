@@ -1,4 +1,5 @@
 #include "cli/run_options.h"
+#include "cli/commands.h"
 
 #include "io/io.h"
 #include "pipeline/loader.h"
@@ -59,13 +60,13 @@ const struct weir_opt weir_run_opts[WEIR_RUN_OPTS] = {
      "ranks that would be a batch short take one from the beginning; else the tail is cut"},
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail",
      "a bad frame ends the run, drops its sample, or becomes the last good one before it (without one, drops it)"},
-    {"io", WEIR_OPT_TEXT, FIELD(io), "auto|pread|mmap|uring|null", "auto",
+    {"io", WEIR_OPT_TEXT, FIELD(io), weir_io_choices, "auto",
      "how bytes are read; auto: by what is cached, else the fastest of a short trial; null: from memory"},
     {"io-depth", WEIR_OPT_INT, FIELD(io_depth), "N", "auto", "reads in flight ahead of the workers; auto: 64", 1,
      WEIR_IO_DEPTH_MAX, true},
     {"direct", WEIR_OPT_FLAG, FIELD(direct), NULL, NULL, "reads pass the page cache by (O_DIRECT)"},
     {"cold", WEIR_OPT_FLAG, FIELD(cold), NULL, NULL, "drop the files from the page cache before the run"},
-    {"decoder", WEIR_OPT_TEXT, FIELD(decoder), "auto|turbo|nvjpeg|hybrid|null", "auto",
+    {"decoder", WEIR_OPT_TEXT, FIELD(decoder), weir_decoder_choices, "auto",
      "how JPEGs are decoded: on the CPU; with --device cuda by its JPEG engines, or by all there is; null: not at all"},
     {"deterministic", WEIR_OPT_FLAG, FIELD(deterministic), NULL, NULL,
      "with hybrid, who decodes which frame is the same in every run"},

@@ -1,7 +1,8 @@
 /* ahead.h: read-ahead. A thread goes through the extents that will be asked for, in the order of their tickets, ahead
- * of the threads that take tickets, and has them read into a bounded pool of buffers (engine uring), or tells the
- * kernel (pread). Who takes a ticket finds its extents here, waits for those that are still on their way, and reads
- * what is not here itself: nobody ever waits for the thread to come round. Neighbours in a file become one read. */
+ * of the threads that take tickets, and has them read into a bounded pool of buffers, or tells the
+ * kernel, whichever the engine does. Who takes a ticket finds its extents here, waits for those that are still on their
+ * way, and reads what is not here itself: nobody ever waits for the thread to come round. Neighbours in a file become
+ * one read. */
 #ifndef WEIR_IO_AHEAD_H
 #define WEIR_IO_AHEAD_H
 
@@ -24,8 +25,9 @@ struct weir_ahead_config {
     void *user;
 };
 
-/* True when the engine can read ahead at all. */
-bool weir_ahead_can(const char *engine);
+/* How an engine reads ahead: not at all; the kernel is told what will be read; or into buffers of its own. */
+enum weir_ahead_kind { WEIR_AHEAD_NOT, WEIR_AHEAD_HINTS, WEIR_AHEAD_BUFFERS };
+enum weir_ahead_kind weir_ahead_kind(const char *engine);
 
 /* Starts the thread. The set's readers are opened with the same engine. */
 int weir_ahead_open(struct weir_ahead **out, const struct weir_ahead_config *config, struct weir_err *err);

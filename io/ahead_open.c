@@ -17,10 +17,12 @@ enum {
     EXTENT_MAX_BYTES = 8 << 20,   /* larger ones are left to whoever needs them */
 };
 
-bool weir_ahead_can(const char *engine)
+enum weir_ahead_kind weir_ahead_kind(const char *engine)
 {
     const struct weir_io_ops *ops = weir_io_find(engine);
-    return ops && !ops->why_not && (ops->ring || ops->hints);
+    if (!ops || ops->why_not)
+        return WEIR_AHEAD_NOT;
+    return ops->ring ? WEIR_AHEAD_BUFFERS : ops->hints ? WEIR_AHEAD_HINTS : WEIR_AHEAD_NOT;
 }
 
 /* Fewer buffers when they would be too much, and fewer reads than there may be handles: each has one open. */

@@ -4,6 +4,7 @@
 #include "base/threads.h"
 #include "io/ahead.h"
 #include "io/file_set_priv.h"
+#include "io/io_ops.h"
 #include "io/page_cache.h"
 
 #include <errno.h>
@@ -14,9 +15,7 @@
 
 enum { SAMPLES = 64, THREADS_MAX = 32, TRIAL_NS = 30 * 1000 * 1000, TRIES_MIN = 8 };
 static const double NEARLY_ALL = 0.95;
-static const double WORTH_IT = 1.1; /* another engine than pread is faster by so much */
-static const char *const candidates[] = {"pread", "mmap", "uring"};
-enum { CANDIDATES = sizeof candidates / sizeof candidates[0] };
+static const double WORTH_IT = 1.1; /* a later engine of the table is faster by so much */
 
 /* One engine, one part of the extents; tickets are their numbers. */
 struct trial {
@@ -113,7 +112,7 @@ static double time_engine(const char *engine, const struct weir_choice_config *c
                                       .taken = &trial.taken,
                                       .user = &trial};
     int rc = open_threads(&trial, threads, n_threads, engine, set, extent_max, err), started = 0;
-    if (rc == 0 && weir_ahead_can(engine))
+    if (rc == 0 && weir_ahead_kind(engine) != WEIR_AHEAD_NOT)
         rc = weir_ahead_open(&trial.ahead, &ahead, err);
     uint64_t begin_ns = weir_clock_monotonic_ns();
     trial.until_ns = begin_ns + TRIAL_NS;
@@ -157,24 +156,35 @@ static void add_words(char *text, size_t size, const char *engine, double rate, 
         snprintf(text + used, size - used, "%s%s %.0f MB/s", used ? ", " : "", engine, rate / 1e6);
 }
 
+/* Engines to try: each gets extents of its own, which no other has brought into the page cache. */
+static int candidates(void)
+{
+    const struct weir_io_ops *ops;
+    int n = 0;
+    for (int row = 0; (ops = weir_io_ops_at(row)); row++)
+        n += ops->auto_tries;
+    return n;
+}
+
 static void race(struct weir_choice *choice, const struct weir_choice_config *config, const struct weir_extent *cold,
                  int n)
 {
     bool direct = weir_file_set_align(config->set) > 1;
     double best = 0;
-    int part = n / CANDIDATES;
+    int part = n / candidates(), tried = 0;
     char words[160] = "";
-    for (int i = 0; i < CANDIDATES; i++) {
+    const struct weir_io_ops *ops;
+    for (int row = 0; (ops = weir_io_ops_at(row)); row++) {
         struct weir_err err = WEIR_ERR_NONE;
-        bool there = weir_io_check(candidates[i], &err) == 0;
-        if (direct && there && !weir_io_can_direct(candidates[i]))
+        bool there = !ops->why_not;
+        if (!ops->auto_tries || (direct && there && !ops->can_direct))
             continue;
-        double rate = there ? time_engine(candidates[i], config, cold + i * part, part, &err) : -1;
+        double rate = there ? time_engine(ops->name, config, cold + tried++ * part, part, &err) : -1;
         if (rate > best * (best > 0 ? WORTH_IT : 1)) {
             best = rate;
-            choice->engine = candidates[i];
+            choice->engine = ops->name;
         }
-        add_words(words, sizeof words, candidates[i], rate, there);
+        add_words(words, sizeof words, ops->name, rate, there);
     }
     snprintf(choice->why, sizeof choice->why, "fastest on frames that are %s: %s",
              direct ? "read directly" : "not in the page cache", words);
@@ -191,7 +201,7 @@ static uint64_t total_bytes(const struct weir_file_set *set)
 
 void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config *config)
 {
-    choice->engine = "pread";
+    choice->engine = weir_io_default();
     int samples = config->n < SAMPLES ? config->n : SAMPLES;
     bool direct = weir_file_set_align(config->set) > 1;
     double cached = direct ? 0 : weir_page_cache_fraction(config->set, config->extents, samples);
@@ -216,7 +226,7 @@ void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config 
     }
     struct weir_extent *cold = malloc(sizeof *cold * (size_t)config->n);
     int n = cold ? cold_ones(config, cold) : 0;
-    if (n >= CANDIDATES * TRIES_MIN)
+    if (n >= candidates() * TRIES_MIN)
         race(choice, config, cold, n);
     else
         snprintf(choice->why, sizeof choice->why, "too few frames to try the engines on");

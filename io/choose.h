@@ -1,4 +1,5 @@
-/* choose.h: which engine suits these files on this machine, now. */
+/* choose.h: which engine suits these files on this machine, now: --io auto. It looks at what is in the page cache, and
+ * times engines when that does not settle it. */
 #ifndef WEIR_IO_CHOOSE_H
 #define WEIR_IO_CHOOSE_H
 
@@ -17,9 +18,10 @@ struct weir_choice {
     char why[256]; /* a sentence */
 };
 
-/* Takes pread when nearly all is in the page cache, or will be after an epoch: when it passes through it (no direct
- * reads) and fits into memory. What is cached is read fastest so; cold, the kernel is told ahead. Else times the
- * engines on extents that are not, for a tenth of a second in all, and takes the fastest. */
+/* Takes plain reads (weir_io_default) when nearly all is in the page cache, or will be after an epoch: when it passes
+ * through it (no direct reads) and fits into memory. What is cached is read fastest so; cold, the kernel is told ahead.
+ * Else times the engines that may be tried (io_ops.h) on extents that are not, for a tenth of a second in all, and
+ * takes the fastest. */
 void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config *config);
 
 #endif

@@ -10,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct weir_io_ops *const engines[] = {&weir_io_pread, &weir_io_mmap, &weir_io_uring, &weir_io_null};
-enum { ENGINE_COUNT = sizeof engines / sizeof engines[0] };
-
 struct weir_reader {
     const struct weir_io_ops *ops;
     struct weir_file_set *set;
@@ -23,53 +20,14 @@ struct weir_reader {
     _Atomic uint64_t reads, bytes, staged; /* one writer */
 };
 
-bool weir_io_row(int i, const char **name, const char **summary, const char **why_not)
-{
-    if (i < 0 || i >= ENGINE_COUNT)
-        return false;
-    *name = engines[i]->name;
-    *summary = engines[i]->summary;
-    *why_not = engines[i]->why_not;
-    return true;
-}
-
-const struct weir_io_ops *weir_io_find(const char *name)
-{
-    for (int i = 0; i < ENGINE_COUNT; i++)
-        if (strcmp(engines[i]->name, name) == 0)
-            return engines[i];
-    return NULL;
-}
-
-int weir_io_check(const char *engine, struct weir_err *err)
-{
-    const struct weir_io_ops *ops = weir_io_find(engine);
-    if (ops && ops->why_not)
-        return weir_err_set(err, -ENOTSUP, "io engine %s is not there: %s", engine, ops->why_not);
-    if (ops)
-        return 0;
-    char names[128] = "auto";
-    for (int i = 0; i < ENGINE_COUNT; i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), ", %s", engines[i]->name);
-    return weir_err_set(err, -EINVAL, "no io engine is named \"%s\"; there are %s", engine, names);
-}
-
-bool weir_io_can_direct(const char *engine)
-{
-    const struct weir_io_ops *ops = weir_io_find(engine);
-    return ops && ops->can_direct;
-}
-
 int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_file_set *set, struct weir_err *err)
 {
     *out = NULL;
-    int rc = weir_io_check(engine, err);
+    int rc = weir_file_set_align(set) > 1 ? weir_io_check_direct(engine, err) : weir_io_check(engine, err);
     if (rc < 0)
         return rc;
     const struct weir_io_ops *ops = weir_io_find(engine);
     void *shared = NULL;
-    if (weir_file_set_align(set) > 1 && !ops->can_direct)
-        return weir_err_set(err, -EINVAL, "io engine %s has no direct reads; pread and uring have them", engine);
     rc = weir_file_set_share(set, ops, &shared, err);
     if (rc < 0)
         return rc;

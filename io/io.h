@@ -61,8 +61,13 @@ struct weir_extent {
 /* 0 when an engine of this name is there; -EINVAL or -ENOTSUP with the names there are, or the reason. */
 int weir_io_check(const char *engine, struct weir_err *err);
 
-/* Whether an engine that is there has direct reads. */
-bool weir_io_can_direct(const char *engine);
+/* The same; and -EINVAL with those that do when it has no direct reads. */
+int weir_io_check_direct(const char *engine, struct weir_err *err);
+
+/* The engine that always works, taken when nothing better is known: plain reads. */
+const char *weir_io_default(void);
+/* Bytes come from memory: what is in the page cache says nothing about this engine's reads. */
+bool weir_io_from_memory(const char *engine);
 
 /* Opens a reader on the engine of this name ("pread", "mmap", "uring", "null"). */
 int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_file_set *set, struct weir_err *err);

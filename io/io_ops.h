@@ -1,4 +1,7 @@
-/* io_ops.h: what an io engine implements. Engines hold no clocks: io.c times and counts. */
+/* io_ops.h: what an io engine implements. io.c times and counts; an engine holds no clocks.
+ *
+ * A new engine is a file with a struct weir_io_ops, its extern below, its row in io_table.c, a line of CMake, a row in
+ * README and a test (tests/check_backends.py says which of these is missing). */
 #ifndef WEIR_IO_IO_OPS_H
 #define WEIR_IO_IO_OPS_H
 
@@ -27,7 +30,9 @@ struct weir_io_ops {
     /* One blocking read of a file that is open as fd. The bytes are complete (and their pages touched) on return. Not
      * asked of sets that read directly: those are served by io.c (direct.c). */
     int (*read)(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer, const uint8_t **data);
-    bool can_direct; /* sets with O_DIRECT are fine */
+    bool can_direct;  /* sets with O_DIRECT are fine */
+    bool auto_tries;  /* --io auto may take it, when it is the fastest of a trial */
+    bool from_memory; /* bytes come from memory: what is in the page cache says nothing about its reads */
     /* Read-ahead: reads into buffers of its own, or hints: the kernel is told what will be read; or none. */
     const struct weir_ring_ops *ring;
     bool hints;
@@ -35,6 +40,9 @@ struct weir_io_ops {
 
 extern const struct weir_io_ops weir_io_pread, weir_io_mmap, weir_io_uring, weir_io_null;
 
+/* Row i of the table; NULL past the end. */
+const struct weir_io_ops *weir_io_ops_at(int row);
+/* NULL for a name that is no engine's. */
 const struct weir_io_ops *weir_io_find(const char *engine);
 
 /* One thread's aligned memory for direct reads. */

@@ -29,5 +29,6 @@ const struct weir_io_ops weir_io_pread = {
     .summary = "plain reads, through the page cache",
     .read = read_extent,
     .can_direct = true,
+    .auto_tries = true,
     .hints = true,
 };

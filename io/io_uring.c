@@ -221,6 +221,7 @@ const struct weir_io_ops weir_io_uring = {
     .summary = "read ahead of the workers through io_uring, many reads in flight",
     .read = read_extent,
     .can_direct = true,
+    .auto_tries = true,
     .ring = &ring_ops,
 };
 
@@ -236,6 +237,7 @@ const struct weir_io_ops weir_io_uring = {
     .name = "uring",
     .summary = "read ahead of the workers through io_uring, many reads in flight",
     .why_not = "built without liburing",
+    .auto_tries = true,
 };
 
 #endif

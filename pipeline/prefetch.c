@@ -4,8 +4,6 @@
 #include "pipeline/gpu/gpu_device.h"
 #include "pipeline/shared.h"
 
-#include <string.h>
-
 enum { FRAMES_IN_FLIGHT_PER_WORKER = 4, PREFETCH_MIN = 2 };
 /* Where chunks hold several frames: batches in flight share them, so more of them unpack less. */
 enum { PREFETCH_SHARED = 16, PREFETCH_SHARED_BYTES = 256 << 20 };
@@ -42,7 +40,7 @@ static uint64_t share_of_memory(const struct weir_shared *s)
 
 static int64_t prefetch_for_gpu(const struct weir_shared *s, int64_t frames)
 {
-    bool hybrid = strcmp(s->config.decoder, "hybrid") == 0;
+    bool hybrid = weir_decoder_where(s->config.decoder) == WEIR_DECODE_ON_BOTH;
     uint64_t most = weir_gpu_decode_wants_multiprocessors(s) ? PREFETCH_SM_BYTES
                     : hybrid                                 ? PREFETCH_HYBRID_BYTES
                                                              : PREFETCH_DECODE_BYTES;

@@ -107,7 +107,7 @@ static int open_prober(struct prober *p, struct weir_file_set **files, struct we
     int rc = weir_fetch_files(p->dataset, files);
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory");
-    rc = weir_fetcher_open(&p->fetcher, p->dataset, *files, "pread", err);
+    rc = weir_fetcher_open(&p->fetcher, p->dataset, *files, weir_io_default(), err);
     return rc == 0 ? weir_decoder_open(&p->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, 1, err) : rc;
 }
 
@@ -191,7 +191,7 @@ double weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n)
     int done = 0;
     if (weir_fetch_files(dataset, &files) < 0)
         return 0;
-    if (weir_fetcher_open(&fetcher, dataset, files, "pread", NULL) == 0)
+    if (weir_fetcher_open(&fetcher, dataset, files, weir_io_default(), NULL) == 0)
         done = time_fetches(&fetcher, dataset, camera, n < FRAMES_MAX ? n : FRAMES_MAX, seconds);
     weir_fetcher_close(&fetcher);
     weir_file_set_close(&files);

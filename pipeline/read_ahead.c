@@ -31,10 +31,7 @@ int weir_reading_check(const char *engine, bool direct, struct weir_err *err)
 {
     if (strcmp(engine, "auto") == 0)
         return 0;
-    int rc = weir_io_check(engine, err);
-    if (rc == 0 && direct && !weir_io_can_direct(engine))
-        return weir_err_set(err, -EINVAL, "io engine %s has no direct reads; use --io pread or uring", engine);
-    return rc;
+    return direct ? weir_io_check_direct(engine, err) : weir_io_check(engine, err);
 }
 
 /* ---- samples of the dataset ---- */
@@ -208,8 +205,9 @@ static bool has_extents(const struct weir_dataset *dataset)
 int weir_read_ahead_open(struct weir_shared *s, struct weir_err *err)
 {
     struct weir_reading *r = &s->reading;
-    bool ring = strcmp(r->used, "uring") == 0;
-    if (!weir_ahead_can(r->used) || (!ring && (s->config.direct || r->cached < 0 || r->cached >= NEARLY_ALL)) ||
+    enum weir_ahead_kind kind = weir_ahead_kind(r->used);
+    bool hints = kind == WEIR_AHEAD_HINTS;
+    if (kind == WEIR_AHEAD_NOT || (hints && (s->config.direct || r->cached < 0 || r->cached >= NEARLY_ALL)) ||
         !has_extents(s->dataset))
         return 0;
     r->plan = calloc(1, sizeof *r->plan);
@@ -233,7 +231,7 @@ int weir_read_ahead_open(struct weir_shared *s, struct weir_err *err)
     int rc = weir_ahead_open(&r->ahead, &config, &why);
     if (rc == 0 || strcmp(s->config.io, "auto") != 0)
         return rc == 0 ? 0 : weir_err_set(err, rc, "%s", why.text);
-    r->used = "pread"; /* auto asks for nothing that is not there */
+    r->used = weir_io_default(); /* auto asks for nothing that is not there */
     snprintf(r->choice.why, sizeof r->choice.why, "%.250s", why.text);
     return 0;
 }

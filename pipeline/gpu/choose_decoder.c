@@ -111,7 +111,8 @@ static void open_samples(struct samples *samples, const struct weir_shared *s, e
 {
     struct weir_file_set *files = NULL;
     struct weir_fetcher fetcher = {0};
-    if (weir_fetch_files(s->dataset, &files) == 0 && weir_fetcher_open(&fetcher, s->dataset, files, "pread", NULL) == 0)
+    if (weir_fetch_files(s->dataset, &files) == 0 &&
+        weir_fetcher_open(&fetcher, s->dataset, files, weir_io_default(), NULL) == 0)
         fetch_samples(samples, s, &fetcher, engine);
     weir_fetcher_close(&fetcher);
     weir_file_set_close(&files);
@@ -165,7 +166,8 @@ static void *run_cpu_thread(void *user)
     struct weir_pixel_format format = {0};
     struct weir_decoder *decoder = NULL;
     uint8_t *picture = malloc(samples->largest);
-    if (picture && weir_decoder_open(&decoder, "turbo", &format, samples->widest, NULL) == 0)
+    if (picture &&
+        weir_decoder_open(&decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, samples->widest, NULL) == 0)
         thread->rate = decode_until_stopped(thread, decoder, picture);
     weir_decoder_close(&decoder);
     free(picture);
@@ -315,7 +317,9 @@ static void judge(struct weir_decoder_choice *choice, double beside, const char 
 {
     double both = TOGETHER * (choice->cpu_rate * beside + choice->gpu_rate);
     double best = choice->cpu_rate > choice->gpu_rate ? choice->cpu_rate : choice->gpu_rate;
-    choice->decoder = both > best * WORTH_IT ? "hybrid" : choice->cpu_rate > choice->gpu_rate ? "turbo" : "nvjpeg";
+    choice->decoder = weir_decoder_at(both > best * WORTH_IT                ? WEIR_DECODE_ON_BOTH
+                                      : choice->cpu_rate > choice->gpu_rate ? WEIR_DECODE_ON_CPU
+                                                                            : WEIR_DECODE_ON_GPU);
     char count[32] = "";
     if (engines > 0)
         snprintf(count, sizeof count, "%d ", engines);
@@ -365,7 +369,8 @@ bool weir_has_jpegs(const struct weir_shared *shared)
 
 void weir_choose_decoder(struct weir_decoder_choice *choice, const struct weir_shared *shared, int gpu)
 {
-    *choice = (struct weir_decoder_choice){.requested = choice->requested, .decoder = "turbo"};
+    *choice =
+        (struct weir_decoder_choice){.requested = choice->requested, .decoder = weir_decoder_at(WEIR_DECODE_ON_CPU)};
     if (gpu < 0)
         snprintf(choice->why, sizeof choice->why, "batches stay with the CPU");
     else if (!weir_has_jpegs(shared))

@@ -340,8 +340,8 @@ static int choose_first(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engin
 
 bool weir_gpu_decode_wants_multiprocessors(const struct weir_shared *shared)
 {
-    return strcmp(shared->config.decoder, "hybrid") == 0 && strcmp(shared->decoder.requested, "hybrid") == 0 &&
-           !shared->config.deterministic;
+    return weir_decoder_where(shared->config.decoder) == WEIR_DECODE_ON_BOTH &&
+           strcmp(shared->decoder.requested, shared->config.decoder) == 0 && !shared->config.deterministic;
 }
 
 static bool takes_multiprocessors(const struct weir_gpu_decode *decode)
@@ -398,7 +398,7 @@ int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err)
     shared->decode = decode;
     decode->shared = shared;
     decode->device = shared->feed->device;
-    decode->hybrid = strcmp(shared->config.decoder, "hybrid") == 0;
+    decode->hybrid = weir_decoder_where(shared->config.decoder) == WEIR_DECODE_ON_BOTH;
     pthread_mutex_init(&decode->lock, NULL);
     pthread_mutex_init(&decode->figures_lock, NULL);
     int rc = weir_gate_open(&decode->gate, err);

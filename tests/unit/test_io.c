@@ -1,4 +1,5 @@
 /* File sets and engines. */
+#include "io/ahead.h"
 #include "io/file_set_priv.h"
 #include "io/io.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -181,7 +182,14 @@ Test(io, engines_are_known_by_name)
     for (int i = 0; weir_io_row(i, &name, &summary, &why_not); i++) {
         cr_assert_neq(strlen(summary), 0);
         cr_assert_eq(weir_io_check(name, &err), why_not ? -ENOTSUP : 0);
+        cr_assert_eq(weir_io_from_memory(name), strcmp(name, "null") == 0);
     }
+    cr_assert_str_eq(weir_io_default(), "pread");
+    cr_assert_eq(weir_ahead_kind("pread"), WEIR_AHEAD_HINTS);
+    cr_assert_eq(weir_ahead_kind("mmap"), WEIR_AHEAD_NOT);
+    cr_assert_eq(weir_ahead_kind("nobody"), WEIR_AHEAD_NOT);
+    if (weir_io_check("uring", NULL) == 0)
+        cr_assert_eq(weir_ahead_kind("uring"), WEIR_AHEAD_BUFFERS);
     err = WEIR_ERR_NONE;
     cr_assert_eq(weir_io_check("mmapp", &err), -EINVAL);
     cr_assert_not_null(strstr(err.text, "mmapp"));

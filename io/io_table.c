@@ -1,0 +1,71 @@
+/* The table of io engines. */
+#include "io/io_ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The first one is the default. */
+static const struct weir_io_ops *const rows[] = {&weir_io_pread, &weir_io_mmap, &weir_io_uring, &weir_io_null};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+const struct weir_io_ops *weir_io_ops_at(int row)
+{
+    return row >= 0 && row < ROWS ? rows[row] : NULL;
+}
+
+const struct weir_io_ops *weir_io_find(const char *name)
+{
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(rows[i]->name, name) == 0)
+            return rows[i];
+    return NULL;
+}
+
+bool weir_io_row(int i, const char **name, const char **summary, const char **why_not)
+{
+    const struct weir_io_ops *ops = weir_io_ops_at(i);
+    if (!ops)
+        return false;
+    *name = ops->name;
+    *summary = ops->summary;
+    *why_not = ops->why_not;
+    return true;
+}
+
+int weir_io_check(const char *engine, struct weir_err *err)
+{
+    const struct weir_io_ops *ops = weir_io_find(engine);
+    if (ops && ops->why_not)
+        return weir_err_set(err, -ENOTSUP, "io engine %s is not there: %s", engine, ops->why_not);
+    if (ops)
+        return 0;
+    char names[128] = "auto";
+    for (int i = 0; i < ROWS; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), ", %s", rows[i]->name);
+    return weir_err_set(err, -EINVAL, "no io engine is named \"%s\"; there are %s", engine, names);
+}
+
+int weir_io_check_direct(const char *engine, struct weir_err *err)
+{
+    int rc = weir_io_check(engine, err);
+    if (rc < 0 || weir_io_find(engine)->can_direct)
+        return rc;
+    char names[128] = "";
+    for (int i = 0; i < ROWS; i++)
+        if (rows[i]->can_direct)
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", names[0] ? " or " : "",
+                     rows[i]->name);
+    return weir_err_set(err, -EINVAL, "io engine %s has no direct reads; use --io %s", engine, names);
+}
+
+const char *weir_io_default(void)
+{
+    return rows[0]->name;
+}
+
+bool weir_io_from_memory(const char *engine)
+{
+    const struct weir_io_ops *ops = weir_io_find(engine);
+    return ops && ops->from_memory;
+}
