@@ -6,6 +6,7 @@
 #include "cli/options.h"
 #include "datasets/synth/synth.h"
 #include "pipeline/loader.h"
+#include "pipeline/loader_stages.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,6 +1,7 @@
 /* prof: what the profiler costs, ns per zone: off, aggregated, recorded; beside the clock reads that it is made of. */
 #include "bench/series.h"
 #include "cli/options.h"
+#include "pipeline/loader_stages.h"
 #include "prof/record/profiler.h"
 #include "prof/record/recorder.h"
 
@@ -245,7 +246,9 @@ static int measure_threads(const struct prof_options *o, int threads, struct ser
     weir_profiler_config_default(&config);
     config.on_trace_ready = on_window;
     config.user = &bench;
-    int rc = weir_recorder_open(&bench.recorder);
+    int rc = weir_loader_stages();
+    if (rc == 0)
+        rc = weir_recorder_open(&bench.recorder);
     if (rc == 0)
         rc = weir_profiler_open(&bench.profiler, &config, NULL);
     if (rc == 0)

@@ -1,4 +1,5 @@
 #include "bench/weir_side.h"
+#include "pipeline/loader_stages.h"
 #include "prof/report/report.h"
 
 #include <errno.h>

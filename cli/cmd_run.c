@@ -9,6 +9,7 @@
 #include "cli/run_place.h"
 #include "cli/sysinfo.h"
 #include "pipeline/gpu/gpu.h"
+#include "pipeline/loader_stages.h"
 #include "pipeline/read_ahead.h"
 #include "pipeline/views.h"
 #include "prof/report/machine.h"

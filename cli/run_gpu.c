@@ -1,5 +1,6 @@
 #include "cli/run_gpu.h"
 #include "pipeline/gpu/gpu.h"
+#include "pipeline/loader_stages.h"
 
 #include <errno.h>
 #include <math.h>

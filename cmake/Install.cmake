@@ -24,12 +24,16 @@ set(prof_public_headers
 set(weir_public_headers
   ${prof_public_headers}
   decoders/decoder.h
+  decoders/decoder_stages.h
   datasets/dataset.h
+  datasets/dataset_stages.h
+  io/io_stages.h
   pipeline/batch.h
   pipeline/config.h
   pipeline/facts.h
   pipeline/gpu_figures.h
   pipeline/loader.h
+  pipeline/loader_stages.h
   pipeline/sampler.h
   pipeline/source_figures.h
   pipeline/state.h

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "datasets/builder.h"
+#include "datasets/dataset_stages.h"
 #include "datasets/hdf5/inside.h"
 #include "datasets/hdf5_helper_priv.h"
 #include "prof/record/recorder.h"

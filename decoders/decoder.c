@@ -1,6 +1,7 @@
 #include "decoders/decoder.h"
 #include "decoders/convert_priv.h"
 #include "decoders/decoder_ops.h"
+#include "decoders/decoder_stages.h"
 #include "decoders/view_priv.h"
 #include "prof/record/recorder.h"
 

@@ -2,6 +2,7 @@
 #include "io/ahead.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
+#include "io/io_stages.h"
 #include "prof/record/recorder.h"
 
 #include <errno.h>

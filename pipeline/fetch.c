@@ -1,5 +1,6 @@
 #include "pipeline/fetch.h"
 #include "decoders/frame_end.h"
+#include "pipeline/loader_stages.h"
 #include "prof/record/recorder.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 #include "pipeline/gpu/feed.h"
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/loader_priv.h"
+#include "pipeline/loader_stages.h"
 #include "pipeline/prefetch.h"
 #include "pipeline/work/task.h"
 
@@ -163,6 +164,11 @@ static int open_cache(struct weir_shared *s, struct weir_err *err)
 static int open_recorder(struct weir_loader *loader, struct weir_err *err)
 {
     weir_clock_init();
+    int rc = weir_loader_stages();
+    if (rc < 0)
+        return weir_err_set(err, rc,
+                            "the program has registered a table of stages of its own, so the loader's have no numbers; "
+                            "weir_stage_register takes stages one by one");
     loader->shared.wait_name = weir_name_intern("wait_in_batch", WEIR_CAT_LOADER_ITEM);
     if (loader->shared.config.no_timing)
         return 0;

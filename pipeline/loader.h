@@ -37,6 +37,7 @@
 #include "pipeline/config.h"
 #include "pipeline/facts.h"
 #include "pipeline/gpu_figures.h"
+#include "pipeline/loader_stages.h"
 #include "pipeline/sampler.h"
 #include "prof/record/recorder.h"
 #include "prof/report/report.h"

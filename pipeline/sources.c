@@ -1,4 +1,5 @@
 #include "pipeline/sources.h"
+#include "pipeline/loader_stages.h"
 #include "pipeline/work/worker.h"
 
 #include <errno.h>

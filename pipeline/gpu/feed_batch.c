@@ -1,5 +1,6 @@
 /* An output batch: what is queued on the GPU to make it, and to know when it may be made anew. */
 #include "pipeline/gpu/feed.h"
+#include "pipeline/loader_stages.h"
 
 #include <errno.h>
 #include <stdlib.h>

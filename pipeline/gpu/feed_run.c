@@ -1,6 +1,7 @@
 /* The threads between the slots and the GPU, and what the consumer waits for. */
 #include "base/threads.h"
 #include "pipeline/gpu/feed.h"
+#include "pipeline/loader_stages.h"
 
 #include <errno.h>
 

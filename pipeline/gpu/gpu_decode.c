@@ -2,6 +2,7 @@
 #include "base/hash.h"
 #include "base/threads.h"
 #include "pipeline/gpu/feed.h"
+#include "pipeline/loader_stages.h"
 
 #include <errno.h>
 #include <stdlib.h>

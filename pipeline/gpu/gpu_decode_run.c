@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "pipeline/gpu/feed.h"
 #include "pipeline/gpu/gpu_decode.h"
+#include "pipeline/loader_stages.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,4 +1,5 @@
 #include "pipeline/work/group.h"
+#include "pipeline/loader_stages.h"
 #include "pipeline/work/share.h"
 #include "pipeline/work/worker.h"
 

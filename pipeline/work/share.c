@@ -1,5 +1,6 @@
 #include "pipeline/work/share.h"
 #include "pipeline/gpu/gpu_ops.h"
+#include "pipeline/loader_stages.h"
 #include "pipeline/work/worker.h"
 
 #include <string.h>

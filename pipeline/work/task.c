@@ -2,6 +2,7 @@
  * samples of a batch need is loaded by the task of the first of them (share.c). Samples whose frames lie in the same
  * blocks of chunks are a group, loaded by the first task of one of them. */
 #include "pipeline/work/task.h"
+#include "pipeline/loader_stages.h"
 #include "pipeline/work/share.h"
 #include "pipeline/work/worker.h"
 

@@ -1,5 +1,6 @@
 #include "pipeline/work/worker.h"
 #include "base/threads.h"
+#include "pipeline/loader_stages.h"
 #include "pipeline/work/task.h"
 
 #include <errno.h>

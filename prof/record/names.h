@@ -1,6 +1,6 @@
 /* names.h: names of ranges, counters and instants as small numbers, which records carry.
  *
- * Ids below WEIR_STAGE_MAX are those of stages (stages.h); the others are given out here, at most 65,471 in a process,
+ * Ids below WEIR_STAGE_MAX are those of stages (stages.h); the others are given out here, at most 65,463 in a process,
  * and live as long as it does. Any thread. */
 #ifndef WEIR_PROF_RECORD_NAMES_H
 #define WEIR_PROF_RECORD_NAMES_H

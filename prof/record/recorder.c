@@ -35,6 +35,7 @@ static RARELY struct weir_cell *cell_new(struct weir_thread *t, int stage)
     cell->stage = stage;
     const struct weir_stage_info *info = weir_stage_info(stage);
     cell->work = info && info->kind == WEIR_KIND_WORK;
+    cell->loop = info && info->kind == WEIR_KIND_LOOP;
     cell->until_sample = cell->work && !t->exact ? 2 : 0;                /* 0: wraps around, so never in practice */
     atomic_store_explicit(&t->cells[stage], cell, memory_order_release); /* publishes min_ns to snapshots */
     return cell;
@@ -166,16 +167,16 @@ static RARELY void begin_first(struct weir_thread *t, int stage)
     weir_zone_begin_(t, stage);
 }
 
-/* A worker's loop around everything is not shown. */
+/* A thread's loop around everything is not shown. */
 static RARELY void show_begin(struct weir_cell *cell)
 {
-    if (cell->stage != WEIR_STAGE_WORKER_LOOP)
+    if (!cell->loop)
         weir_nvtx_push_((weir_name)cell->stage);
 }
 
 static RARELY void show_end(const struct weir_cell *cell)
 {
-    if (cell->stage != WEIR_STAGE_WORKER_LOOP)
+    if (!cell->loop)
         weir_nvtx_pop_();
 }
 

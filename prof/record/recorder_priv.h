@@ -25,6 +25,7 @@ struct weir_cell {
     int stage;
     uint32_t until_sample;           /* calls until the CPU clock is considered again */
     bool work;                       /* of kind work: only these are asked for CPU time */
+    bool loop;                       /* of kind loop: not shown by NVTX */
     bool seen_short;                 /* its first calls were short */
     _Atomic uint64_t off, preempted; /* of its self time, not on a core; of that, ready to run. Where exact is set */
     _Atomic uint64_t sampled, sampled_cpu_ns; /* calls whose CPU clock was read, and their CPU time. Elsewhere */

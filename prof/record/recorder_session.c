@@ -198,10 +198,10 @@ static _Atomic uint64_t zone_cost_ps; /* 0 = not measured yet */
 
 static void measure_round(double *best_ns)
 {
-    enum { ZONES = 4096 };
+    enum { ZONES = 4096, STAGE = WEIR_STAGE_MAX - 1 }; /* nobody else looks at these zones: any number will do */
     uint64_t t0 = weir_clock_ticks();
     for (int i = 0; i < ZONES; i++) {
-        weir_zone_begin(WEIR_STAGE_ONE_CAMERA);
+        weir_zone_begin(STAGE);
         weir_zone_end();
     }
     double ns = (double)weir_clock_to_ns(weir_clock_ticks() - t0) / ZONES;

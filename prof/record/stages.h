@@ -1,5 +1,9 @@
-/* stages.h: the stages of loading and training, by the names users grep for in their logs. Further stages get their ids
- * at run time with weir_stage_register. */
+/* stages.h: what zones are zones of. A stage has a number, which zones carry, and a name, by which tables show it.
+ *
+ * The profiler has no stages of its own: whoever times something registers what it times, before its first zone. A
+ * library that knows its stages when it is compiled has constants for them and registers them at once, as a table
+ * (weir_stages_register; libweir's is pipeline/loader_stages.h); a program asks for numbers by name
+ * (weir_stage_register). */
 #ifndef WEIR_PROF_RECORD_STAGES_H
 #define WEIR_PROF_RECORD_STAGES_H
 
@@ -14,60 +18,32 @@ enum weir_stage_kind {
     WEIR_KIND_INCLUSIVE, /* a zone around other zones; its self time is "other" */
     WEIR_KIND_SPAN,      /* first start to last end over several threads; no self time, never in shares */
     WEIR_KIND_WAIT,      /* blocked on somebody else */
-    WEIR_KIND_LOOP,      /* the frame around a worker's loop, not shown; its self time is "other" */
+    WEIR_KIND_LOOP,      /* the frame around a thread's loop, not shown; its self time is "other" */
 };
 
-enum weir_stage {
-    WEIR_STAGE_TOTAL_GETITEM,   /* 00_TOTAL_getitem */
-    WEIR_STAGE_FILE_CACHE,      /* 01_file_cache */
-    WEIR_STAGE_READ_QPOS,       /* 02_read_qpos */
-    WEIR_STAGE_IMAGES_TOTAL,    /* 03_read_images_total */
-    WEIR_STAGE_ONE_CAMERA,      /* 03a_read_one_camera */
-    WEIR_STAGE_IMAGE_DECODE,    /* 03b_image_decode */
-    WEIR_STAGE_READ_BYTES,      /* 03c_read_bytes */
-    WEIR_STAGE_INFLATE,         /* 03d_inflate */
-    WEIR_STAGE_CACHE_COPY,      /* 03e_cache_copy */
-    WEIR_STAGE_CACHE_KEEP,      /* 03f_cache_keep */
-    WEIR_STAGE_SHARE_COPY,      /* 03g_share_copy */
-    WEIR_STAGE_HAND_OVER,       /* 03h_hand_to_gpu */
-    WEIR_STAGE_GPU_DECODE,      /* 03i_gpu_decode */
-    WEIR_STAGE_READ_ACTIONS,    /* 04_read_actions */
-    WEIR_STAGE_TO_TENSOR,       /* 05_to_tensor_normalize */
-    WEIR_STAGE_COLLATE,         /* 06_collate */
-    WEIR_STAGE_H2D_COPY,        /* 07_h2d_copy */
-    WEIR_STAGE_PREPARE_BATCH,   /* 07b_prepare_batch */
-    WEIR_STAGE_WAIT_DATA,       /* 08_wait_for_data */
-    WEIR_STAGE_WAIT_GPU,        /* 08b_wait_for_gpu */
-    WEIR_STAGE_WAIT_SLOT,       /* 09_wait_for_slot */
-    WEIR_STAGE_WAIT_WORK,       /* 09b_wait_for_work */
-    WEIR_STAGE_WAIT_LIBRARY,    /* 09c_wait_for_library */
-    WEIR_STAGE_WAIT_GPU_DECODE, /* 09d_wait_for_gpu_decode */
-    WEIR_STAGE_WAIT_AHEAD,      /* 09e_wait_for_read_ahead */
-    WEIR_STAGE_VAL_FORWARD,     /* 10_val_forward_pass */
-    WEIR_STAGE_TRAIN_FORWARD,   /* 20_train_forward_pass */
-    WEIR_STAGE_BACKWARD,        /* 21_backward */
-    WEIR_STAGE_OPTIMIZER,       /* 22_optimizer_step */
-    WEIR_STAGE_RELEASE,         /* 23_release_batch */
-    WEIR_STAGE_CHECKSUM,        /* 24_checksum */
-    WEIR_STAGE_REPORT,          /* 25_report */
-    WEIR_STAGE_WORKER_LOOP,     /* the worker's loop itself */
-    WEIR_STAGE_BUILTIN_COUNT,
-    WEIR_STAGE_MAX = 64,
-};
+/* Numbers from 0 on are those of the process's table, those behind them are given out by name. Tables of stages are in
+ * the order of the numbers. */
+enum { WEIR_STAGE_TABLE_MAX = 40, WEIR_STAGE_MAX = 72 };
 
 struct weir_stage_info {
     const char *name;
     enum weir_stage_kind kind;
-    bool consumer; /* belongs to the consumer's thread: never in the workers' shares */
+    bool consumer;  /* belongs to the consumer's thread: never in the workers' shares */
+    bool data_wait; /* the consumer's wait for data, which traces show as the time of the DataLoader */
 };
 
-/* NULL for an id nobody registered. */
+/* NULL for a number that nobody registered; its zones are counted all the same. Lent for the life of the process. */
 const struct weir_stage_info *weir_stage_info(int stage);
 
-/* Number of ids given out so far (built-in ones included). */
+/* No stage that is registered has this number or a greater one. */
 int weir_stage_count(void);
 
-/* Id of the stage with this name, made if new (name is borrowed for the life of the process); -ENOSPC when full.
+/* Registers table[i] as stage i, for each i below n that has a name. The table is borrowed for the life of the process;
+ * registering it again changes nothing. 0; -E2BIG: n is more than WEIR_STAGE_TABLE_MAX; -EEXIST: a number is another
+ * table's. Any thread. */
+int weir_stages_register(const struct weir_stage_info *table, int n);
+
+/* Number of the stage with this name, made if new (name is borrowed for the life of the process); -ENOSPC when full.
  * Any thread. */
 int weir_stage_register(const char *name, enum weir_stage_kind kind, bool consumer);
 

@@ -63,7 +63,7 @@ static bool name_range(struct build *b, struct weir_event *event, weir_name name
         return false;
     event->cat = stage->consumer || b->how->worker_ops ? WEIR_CAT_CPU_OP : WEIR_CAT_LOADER_STAGE;
     event->stage = stage->kind != WEIR_KIND_WAIT;
-    if (name == WEIR_STAGE_WAIT_DATA) /* an operator: TensorBoard's plugin overlooks it as a user_annotation */
+    if (stage->data_wait) /* an operator: TensorBoard's plugin overlooks it as a user_annotation */
         event->name = b->data_wait;
     return true;
 }

@@ -1,4 +1,5 @@
 #include "tests/gpu/gpu_steps.h"
+#include "pipeline/loader_stages.h"
 
 #include "prof/record/recorder.h"
 

@@ -1,5 +1,6 @@
 /* make_gpu_trace FILE: records a few steps on a GPU, for the clients to read (tests/check_clients.sh); also on the
  * stand-in, when WEIR_CUDA_MODULE names it. Skips (77) without a GPU. */
+#include "pipeline/loader_stages.h"
 #include "prof/record/recorder.h"
 #include "prof/trace/trace_write.h"
 #include "tests/gpu/gpu_steps.h"
@@ -37,6 +38,7 @@ int main(int argc, char **argv)
     path = argv[1];
     gpufx_open(&fx);
     gpu_steps_open(&steps, &fx);
+    gpufx_fine(weir_loader_stages(), &err);
     gpufx_fine(weir_recorder_open(&recorder), &err);
     gpufx_fine(weir_thread_attach(recorder, "consumer", WEIR_ROLE_CONSUMER), &err);
     weir_profiler_config_default(&config);

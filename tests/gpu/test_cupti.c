@@ -3,6 +3,7 @@
  * neither. Traces are written to $OUT/cupti0.pt.trace.json.gz and on (or to the folder given), for
  * tests/check_clients.sh. */
 #include "base/clock.h"
+#include "pipeline/loader_stages.h"
 #include "prof/gpu/gpu_trace_ops.h"
 #include "prof/record/recorder.h"
 #include "prof/trace/trace_write.h"
@@ -272,6 +273,7 @@ int main(int argc, char **argv)
         return 77;
     }
     double checked = best_launches_per_second();
+    gpufx_fine(weir_loader_stages(), &err);
     gpufx_fine(weir_recorder_open(&recorder), &err);
     gpufx_fine(weir_thread_attach(recorder, "consumer", WEIR_ROLE_CONSUMER), &err);
     for (int session = 0; session < 4; session++)

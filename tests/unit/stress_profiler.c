@@ -1,5 +1,6 @@
 /* The profiler for as long as one likes: threads that write every kind of record, and come and go, under a schedule
  * that never ends. What it takes of memory must not grow. For ThreadSanitizer, too. Usage: stress_profiler [SECONDS] */
+#include "pipeline/loader_stages.h"
 #include "prof/record/profiler.h"
 #include "prof/record/recorder.h"
 #include "prof/trace/averages.h"
@@ -159,7 +160,8 @@ int main(int argc, char **argv)
     config.on_trace_ready = on_window;
     config.on_message = on_message;
     config.user = &seen;
-    if (weir_recorder_open(&recorder) < 0 || weir_profiler_open(&profiler, &config, NULL) < 0)
+    if (weir_loader_stages() < 0 || weir_recorder_open(&recorder) < 0 ||
+        weir_profiler_open(&profiler, &config, NULL) < 0)
         die("no profiler");
     for (int i = 0; i < WRITERS; i++)
         pthread_create(&threads[i], NULL, writer, (void *)&for_ever);

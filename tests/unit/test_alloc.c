@@ -1,5 +1,6 @@
 /* Counts allocations in steady state by who asked for them: this program (the library is linked into it), the codec, or
  * others. Our own code must not allocate per sample. A plain program, because it brings its own malloc. */
+#include "pipeline/loader_stages.h"
 #include "tests/fixtures/loader_fixture.h"
 
 #include <errno.h>
@@ -171,7 +172,7 @@ static void measure(const char *data, const char *format, enum weir_dtype dtype,
            (unsigned long long)calls[WHO_LIBC], (unsigned long long)calls[WHO_OTHER]);
     check(samples == WINDOW_EPOCHS * 4 * 7, "all samples came", &config, format);
     check(calls[WHO_US] == 0, "our code allocates nothing in steady state", &config, format);
-    check(ours <= (uint64_t)(workers + 1) * WEIR_STAGE_BUILTIN_COUNT, "first calls are few", &config, format);
+    check(ours <= (uint64_t)(workers + 1) * WEIR_LOADER_STAGES, "first calls are few", &config, format);
     check(calls[WHO_LIBC] == 0 && calls[WHO_OTHER] == 0, "nor does anybody on our behalf", &config, format);
     if (strcmp(format, "act") == 0 || strcmp(format, "robomimic-gzip") == 0)
         check(calls[WHO_CODEC] == 0, "raw frames need no codec", &config, format);

@@ -1,4 +1,5 @@
 /* CPU time by zones: against what the thread's CPU clock says, with others on the same core. */
+#include "pipeline/loader_stages.h"
 #include "prof/record/recorder.h"
 #include "prof/report/report.h"
 
@@ -21,6 +22,7 @@ static struct weir_recorder *recorder;
 
 static void open_recorder(void)
 {
+    cr_assert_eq(weir_loader_stages(), 0);
     cr_assert_eq(weir_recorder_open(&recorder), 0);
 }
 

@@ -3,6 +3,7 @@
  * late. */
 #include "pipeline/gpu/feed.h"
 #include "pipeline/loader_priv.h"
+#include "pipeline/loader_stages.h"
 #include "tests/fixtures/feed_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 

@@ -1,5 +1,6 @@
 /* What the GPU's recorder tells, joined with what our own threads did; by the stand-in, tests/fake_cuda_trace.c. */
 #include "pipeline/gpu/gpu_ops.h"
+#include "pipeline/loader_stages.h"
 #include "prof/gpu/cuda_module.h"
 #include "prof/gpu/gpu_trace.h"
 #include "prof/record/profiler.h"
@@ -25,6 +26,7 @@ static const struct fake_trace *fake;
 static void open_module(void)
 {
     struct weir_err err = WEIR_ERR_NONE;
+    cr_assert_eq(weir_loader_stages(), 0);
     setenv("WEIR_CUDA_MODULE", FAKE_CUDA_MODULE, 1);
     cr_assert_eq(weir_cuda_module_open(&module, &err), 0, "%s", err.text);
     void *handle = dlopen(FAKE_CUDA_MODULE, RTLD_NOW | RTLD_LOCAL);

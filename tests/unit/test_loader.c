@@ -1,4 +1,5 @@
 /* The loader as a whole: the same batches whatever the workers do, its rules for callers, its figures. */
+#include "pipeline/loader_stages.h"
 #include "prof/record/fork_priv.h"
 #include "prof/record/profiler.h"
 #include "prof/report/report.h"

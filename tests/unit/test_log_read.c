@@ -4,6 +4,7 @@
 #include "cli/report/log_plain.h"
 #include "cli/report/log_read.h"
 #include "cli/report/log_words.h"
+#include "pipeline/loader_stages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,6 +13,13 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static void register_stages(void)
+{
+    cr_assert_eq(weir_loader_stages(), 0);
+}
+
+TestSuite(log_read, .init = register_stages);
 
 #define RULE "============================================================\n"
 #define HEAD                                                                                                           \

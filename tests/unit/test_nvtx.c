@@ -1,4 +1,5 @@
 /* Ranges as a listening tool is told of them; by the stand-in, tests/fake_cuda_nvtx.c. */
+#include "pipeline/loader_stages.h"
 #include "prof/record/profiler.h"
 #include "prof/record/recorder.h"
 #include "tests/fixtures/fake_trace.h"
@@ -18,6 +19,7 @@ static int windows, recorded;
 
 static void open_module(void)
 {
+    cr_assert_eq(weir_loader_stages(), 0);
     setenv("WEIR_CUDA_MODULE", FAKE_CUDA_MODULE, 1);
     void *handle = dlopen(FAKE_CUDA_MODULE, RTLD_NOW | RTLD_LOCAL);
     fake = dlsym(handle, "fake_nvtx");

@@ -1,4 +1,5 @@
 /* Recorded windows: which steps are in them, and what. */
+#include "pipeline/loader_stages.h"
 #include "prof/record/profiler.h"
 #include "prof/record/recorder.h"
 
@@ -10,6 +11,13 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+static void register_stages(void)
+{
+    cr_assert_eq(weir_loader_stages(), 0);
+}
+
+TestSuite(profiler, .init = register_stages);
 
 /* What the callbacks have seen. */
 struct seen {
@@ -405,7 +413,7 @@ Test(profiler, only_the_wait_for_data_is_the_dataloaders)
     weir_thread_attach(recorder, "weir-jpeg0", WEIR_ROLE_OTHER);
     for (int stage = 0; stage < weir_stage_count(); stage++) {
         const struct weir_stage_info *info = weir_stage_info(stage);
-        if (info->kind != WEIR_KIND_WAIT)
+        if (!info || info->kind != WEIR_KIND_WAIT)
             continue;
         bool loop = info->consumer;
         all[n_wanted++] =

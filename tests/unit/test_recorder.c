@@ -1,3 +1,4 @@
+#include "pipeline/loader_stages.h"
 #include "prof/record/recorder.h"
 #include "prof/report/report.h"
 
@@ -14,6 +15,7 @@ static struct weir_recorder *recorder;
 
 static void open_recorder(void)
 {
+    cr_assert_eq(weir_loader_stages(), 0);
     cr_assert_eq(weir_recorder_open(&recorder), 0);
 }
 
@@ -588,11 +590,51 @@ Test(recorder, snapshots_of_running_threads_never_go_back)
 
 /* ---- stages made at run time, own cost ---- */
 
+/* Without the suite's beginning: nobody has registered anything. */
+Test(stages, the_profiler_has_none_of_its_own)
+{
+    static const struct weir_stage_info mine[] = {{.name = "mine", .kind = WEIR_KIND_WAIT}, {0}, {.name = "third"}};
+    static const struct weir_stage_info other[] = {{.name = "other"}}, many[WEIR_STAGE_TABLE_MAX + 1] = {{0}};
+    for (int stage = -1; stage <= WEIR_STAGE_MAX; stage++)
+        cr_assert_null(weir_stage_info(stage), "%d", stage);
+    cr_assert_eq(weir_stage_count(), 0);
+    cr_assert_str_eq(weir_name_text(0), "");
+    cr_assert_eq(weir_stages_register(mine, 3), 0);
+    cr_assert_eq(weir_stages_register(mine, 3), 0, "again");
+    cr_assert_eq(weir_stages_register(other, 1), -EEXIST);
+    cr_assert_eq(weir_loader_stages(), -EEXIST);
+    cr_assert_eq(weir_stages_register(many, WEIR_STAGE_TABLE_MAX + 1), -E2BIG);
+    cr_assert_eq(weir_stage_count(), 3);
+    cr_assert_str_eq(weir_stage_info(0)->name, "mine");
+    cr_assert_null(weir_stage_info(1), "free");
+    cr_assert_str_eq(weir_name_text(2), "third");
+    cr_assert_eq(weir_stage_register("third", WEIR_KIND_WORK, false), 2);
+    cr_assert_eq(weir_stage_register("further", WEIR_KIND_WORK, false), WEIR_STAGE_TABLE_MAX);
+}
+
+/* What the profiler alone has of a stage without a name: its calls. */
+Test(stages, zones_of_nobodys_stages_are_counted_and_not_shown)
+{
+    struct weir_report *report = calloc(1, sizeof *report);
+    cr_assert_eq(weir_recorder_open(&recorder), 0);
+    attach();
+    weir_zone_begin(7);
+    weir_zone_end();
+    struct weir_snapshot *s = take();
+    cr_assert_eq(s->stages[7].count, 1);
+    cr_assert_eq(weir_report_from_snapshot(report, s), 0);
+    cr_assert_eq(report->n_rows, 0);
+    weir_report_free(report);
+    free(report);
+    weir_snapshot_free(&s);
+    close_recorder();
+}
+
 Test(recorder, stages_can_be_added_and_are_found_again)
 {
     attach();
     int id = weir_stage_register("30_my_augmentation", WEIR_KIND_WORK, false);
-    cr_assert_geq(id, WEIR_STAGE_BUILTIN_COUNT);
+    cr_assert_geq(id, WEIR_STAGE_TABLE_MAX);
     cr_assert_eq(weir_stage_register("30_my_augmentation", WEIR_KIND_WORK, false), id);
     cr_assert_eq(weir_stage_register("03b_image_decode", WEIR_KIND_WORK, false), WEIR_STAGE_IMAGE_DECODE);
     weir_zone_begin(id);

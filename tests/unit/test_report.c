@@ -1,4 +1,5 @@
 #include "base/text.h"
+#include "pipeline/loader_stages.h"
 #include "prof/report/report.h"
 
 #include <criterion/criterion.h>
@@ -6,6 +7,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void register_stages(void)
+{
+    cr_assert_eq(weir_loader_stages(), 0);
+}
+
+TestSuite(report, .init = register_stages);
 
 #define RULE60 "============================================================\n"
 #define DASH60 "------------------------------------------------------------\n"
@@ -257,7 +265,7 @@ Test(report, cpu_time_is_measured_or_the_mean_of_thirty_readings_times_the_calls
     struct weir_report *report = calloc(1, sizeof *report);
     const struct weir_report_row *decode = &report->rows[WEIR_STAGE_IMAGE_DECODE];
     const struct weir_report_row *reading = &report->rows[WEIR_STAGE_READ_BYTES];
-    snapshot->n_stages = WEIR_STAGE_BUILTIN_COUNT;
+    snapshot->n_stages = WEIR_LOADER_STAGES;
     snapshot->stages[WEIR_STAGE_IMAGE_DECODE] = (struct weir_stage_stats){.count = 10,
                                                                           .self_ns = 30000000,
                                                                           .measured = 10,
@@ -298,7 +306,7 @@ static struct weir_report_worker thread_line(uint64_t throttled_ns, bool delay_k
     struct weir_report *report = calloc(1, sizeof *report);
     threads[0].delay_known = delay_known;
     threads[0].delay_ns = delay_known ? 6000000000 : 0;
-    snapshot->n_stages = WEIR_STAGE_BUILTIN_COUNT;
+    snapshot->n_stages = WEIR_LOADER_STAGES;
     snapshot->threads = threads;
     snapshot->n_threads = 2;
     snapshot->throttled_ns = throttled_ns;
@@ -336,7 +344,7 @@ Test(report, a_threads_time_is_split_by_what_the_kernel_did_with_it)
 Test(report, rows_from_a_snapshot)
 {
     struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
-    snapshot->n_stages = WEIR_STAGE_BUILTIN_COUNT;
+    snapshot->n_stages = WEIR_LOADER_STAGES;
     struct weir_stage_stats *decode = &snapshot->stages[WEIR_STAGE_IMAGE_DECODE];
     *decode = (struct weir_stage_stats){
         .count = 10, .total_ns = 30000000, .self_ns = 30000000, .min_ns = 1000000, .max_ns = 5000000};
@@ -354,7 +362,7 @@ Test(report, rows_from_a_snapshot)
     snapshot->n_threads = 2;
     struct weir_report *report = calloc(1, sizeof *report);
     cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
-    cr_assert_eq(report->n_rows, WEIR_STAGE_BUILTIN_COUNT - 1, "all but the worker's loop");
+    cr_assert_eq(report->n_rows, WEIR_LOADER_STAGES - 1, "all but the worker's loop");
     cr_assert_float_eq(report->rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12);
     cr_assert_float_eq(report->rows[WEIR_STAGE_READ_BYTES].share, 0.25, 1e-12);
     cr_assert_eq(report->rows[WEIR_STAGE_TRAIN_FORWARD].share, -1, "the consumer's work is in no share");
@@ -374,7 +382,7 @@ Test(report, rows_from_a_snapshot)
     snapshot->others[WEIR_STAGE_IMAGE_DECODE] =
         (struct weir_stage_stats){.count = 7, .total_ns = 7000000, .self_ns = 7000000, .min_ns = 1, .max_ns = 2};
     cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
-    cr_assert_eq(report->n_rows, WEIR_STAGE_BUILTIN_COUNT, "one more");
+    cr_assert_eq(report->n_rows, WEIR_LOADER_STAGES, "one more");
     cr_assert_float_eq(report->rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12, "of the workers' work");
     const struct weir_report_row *others = &report->rows[WEIR_STAGE_IMAGE_DECODE + 1];
     cr_assert(others->side == WEIR_SIDE_HELPER && others->count == 7 && others->share == -1 &&
