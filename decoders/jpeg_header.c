@@ -42,7 +42,7 @@ static const char *const names[WEIR_JPEG_REFUSALS] = {
     [WEIR_JPEG_NO_TABLES] = "tables",
     [WEIR_JPEG_TOO_LARGE] = "too large",
     [WEIR_JPEG_ENGINE_REFUSED] = "refused by the engine",
-    [WEIR_JPEG_GATE_REFUSED] = "pixels differ",
+    [WEIR_JPEG_PSNR_REFUSED] = "pixels differ",
 };
 
 const char *weir_jpeg_refusal_name(enum weir_jpeg_refusal refusal)

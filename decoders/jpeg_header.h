@@ -69,7 +69,7 @@ enum weir_jpeg_refusal {
     WEIR_JPEG_TOO_LARGE,
     /* what became of it */
     WEIR_JPEG_ENGINE_REFUSED, /* the engine's own word */
-    WEIR_JPEG_GATE_REFUSED,   /* its pixels, or those of its kind, were not the CPU's (gate.h) */
+    WEIR_JPEG_PSNR_REFUSED,   /* the GPU's pixels of its kind were not the CPU's (psnr_check.h) */
     WEIR_JPEG_REFUSALS
 };
 

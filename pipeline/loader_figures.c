@@ -160,8 +160,8 @@ void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_
     *figures = (struct weir_gpu_decode_figures){0};
     if (!decode)
         return;
-    struct weir_gate_counts gate;
-    weir_gate_counts(decode->gate, &gate);
+    struct weir_psnr_check_counts psnr;
+    weir_psnr_check_counts(decode->psnr_check, &psnr);
     figures->n_engines = decode->n_engines;
     pthread_mutex_lock(&decode->figures_lock);
     for (int i = 0; i < decode->n_engines; i++)
@@ -172,10 +172,10 @@ void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_
         figures->to_cpu += atomic_load_explicit(&decode->tally.frames[i], memory_order_relaxed);
     weir_gpu_jpeg_tally_text(&decode->tally, figures->reasons, sizeof figures->reasons);
     figures->cpu_ns = atomic_load_explicit(&decode->here_ns, memory_order_relaxed);
-    figures->compared = gate.compared;
-    figures->below = gate.below;
-    figures->gate_db = WEIR_GATE_DB;
-    figures->least_db = gate.least_db;
+    figures->compared = psnr.compared;
+    figures->below = psnr.below;
+    figures->gate_db = WEIR_PSNR_LEAST_DB;
+    figures->least_db = psnr.least_db;
 }
 
 int weir_loader_sources(struct weir_loader *loader, struct weir_source_figures **out)

@@ -4,7 +4,7 @@
  * Of each frame first read the header, ask whether the engine takes it (weir_gpu_jpeg_look does all of this), and leave
  * the others to the CPU: engines report nothing when they decode damaged data. Planes are Y, Cb and Cr as stored, not
  * upsampled: of the JPEG engines bit for bit what libjpeg-turbo has at that point, of the multiprocessors within 3
- * levels. What is made of them is compared with the CPU's pictures by gate.h.
+ * levels. What is made of them is compared with the CPU's pictures by psnr_check.h.
  *
  * No clocks here: the caller times. Calls return 0 or -errno: -ENODEV no module, GPU, nvJPEG or engine; -ENOMEM the
  * memory (the GPU's too) is used up; -EIO the GPU is lost or a kernel faulted. */

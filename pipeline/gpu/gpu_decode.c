@@ -134,7 +134,7 @@ static enum weir_jpeg_refusal look(struct weir_decode_engine *engine, const stru
         return WEIR_JPEG_BAD_HEADER;
     if (frame->length > shared->layout.image_bytes[image->camera])
         return WEIR_JPEG_TOO_LARGE;
-    return weir_gate_refuses(decode->gate, engine->kind, header->kind);
+    return weir_psnr_check_refusal(decode->psnr_check, engine->kind, header->kind);
 }
 
 static bool hand_over(struct weir_decode_engine *engine, struct weir_slot *slot, int at, const struct weir_image *image,
@@ -402,7 +402,7 @@ int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err)
     decode->hybrid = weir_decoder_where(shared->config.decoder) == WEIR_DECODE_ON_BOTH;
     pthread_mutex_init(&decode->lock, NULL);
     pthread_mutex_init(&decode->figures_lock, NULL);
-    int rc = weir_gate_open(&decode->gate, err);
+    int rc = weir_psnr_check_open(&decode->psnr_check, err);
     if (rc == 0)
         rc = open_slots(shared, err);
     if (rc == 0)
@@ -434,7 +434,7 @@ void weir_gpu_decode_close(struct weir_gpu_decode **decode)
         d->shared->slots.slot[i].decoded = NULL;
         d->shared->slots.slot[i].deferred = NULL;
     }
-    weir_gate_close(&d->gate);
+    weir_psnr_check_close(&d->psnr_check);
     pthread_mutex_destroy(&d->lock);
     pthread_mutex_destroy(&d->figures_lock);
     free(d->bytes);

@@ -19,13 +19,13 @@
  * The multiprocessors take some 30 ms for a group of whatever size, so they get one large group at a time, and only
  * where enough frames are in flight for nobody to wait for it. The JPEG engines slow down beside them, at times by
  * more than they add, so every half minute it is tried whether all are faster with them (trial.h). They
- * take part when hybrid was asked for by name: the JPEG engines give the CPU's bits, they do not (gate.h), and what
- * they give depends on the group. */
+ * take part when hybrid was asked for by name: the JPEG engines give the CPU's bits, they do not (psnr_check.h), and
+ * what they give depends on the group. */
 #ifndef WEIR_PIPELINE_GPU_GPU_DECODE_H
 #define WEIR_PIPELINE_GPU_GPU_DECODE_H
 
-#include "decoders/gpu/gate.h"
 #include "decoders/gpu/gpu_jpeg.h"
+#include "decoders/gpu/psnr_check.h"
 #include "pipeline/gpu/gpu_ops.h"
 #include "pipeline/gpu/intervals.h"
 #include "pipeline/gpu/trial.h"
@@ -116,7 +116,7 @@ struct weir_gpu_decode {
     struct weir_bell room;    /* somebody may take frames again */
     struct weir_trial trial;  /* of the second engine beside the first; under figures_lock */
     struct weir_decode_client client;
-    struct weir_gate *gate;
+    struct weir_psnr_check *psnr_check;
     struct weir_gpu_jpeg_tally tally;
     pthread_mutex_t figures_lock;   /* never held while somebody waits */
     struct weir_stage_stats groups; /* their times, by the GPU's clock */

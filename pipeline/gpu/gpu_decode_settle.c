@@ -100,9 +100,9 @@ static int compare(struct weir_gpu_decode *decode, struct weir_decode_group *gro
     int code = decode_here(decode, item, decode->pictures[1]);
     double db = code < 0 ? 0 : weir_psnr_db(decode->pictures[0], decode->pictures[1], bytes);
     /* A frame that nobody can decode says nothing about its kind. */
-    if (code == 0 && weir_gate_tell(decode->gate, group->engine->kind, item->kind, db))
+    if (code == 0 && weir_psnr_check_report(decode->psnr_check, group->engine->kind, item->kind, db))
         return 1;
-    weir_gpu_jpeg_note(&decode->tally, code < 0 ? WEIR_JPEG_BAD_HEADER : WEIR_JPEG_GATE_REFUSED);
+    weir_gpu_jpeg_note(&decode->tally, code < 0 ? WEIR_JPEG_BAD_HEADER : WEIR_JPEG_PSNR_REFUSED);
     if (code == 0)
         memcpy(item->image.place, decode->pictures[1], bytes);
     complete_here(decode, item, code);
@@ -113,17 +113,17 @@ static int compare(struct weir_gpu_decode *decode, struct weir_decode_group *gro
 static int judge_locked(struct weir_gpu_decode *decode, struct weir_decode_group *group, const struct weir_handed *item,
                         enum weir_jpeg_refusal result, struct weir_err *err)
 {
-    enum weir_gate_advice advice = WEIR_GATE_REFUSE;
+    enum weir_psnr_advice advice = WEIR_PSNR_REFUSE;
     if (result == WEIR_JPEG_TAKEN)
-        advice = weir_gate_ask(decode->gate, group->engine->kind, item->kind);
+        advice = weir_psnr_check_advise(decode->psnr_check, group->engine->kind, item->kind);
     else
-        weir_gate_refused(decode->gate, group->engine->kind, item->kind);
-    if (advice == WEIR_GATE_PASS)
+        weir_psnr_check_engine_refused(decode->psnr_check, group->engine->kind, item->kind);
+    if (advice == WEIR_PSNR_USE)
         return 1;
-    if (advice == WEIR_GATE_COMPARE)
+    if (advice == WEIR_PSNR_COMPARE)
         return compare(decode, group, item, err);
     if (result == WEIR_JPEG_TAKEN)
-        result = weir_gate_refuses(decode->gate, group->engine->kind, item->kind);
+        result = weir_psnr_check_refusal(decode->psnr_check, group->engine->kind, item->kind);
     weir_gpu_jpeg_note(&decode->tally, result);
     complete_here(decode, item, decode_here(decode, item, item->image.place));
     return 0;

@@ -5,7 +5,7 @@
  * GROUPS (10,000) is how many are decoded while memory is watched. Real images are looked for in $WEIR_DATA/jpeg. Exits
  * with 77 when there is no GPU or no nvJPEG. */
 #include "base/memory.h"
-#include "decoders/gpu/gate.h"
+#include "decoders/gpu/psnr_check.h"
 #include "tests/fixtures/gpu_jpeg_fixture.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/jpeg_planes.h"
@@ -99,7 +99,7 @@ static void check_image(const struct gpujx_image *image, enum weir_jpeg_refusal 
         fail("%s, %dx%d, sampling %d: planes of the %s engine differ by %d levels", about, width, height,
              (int)image->header.sampling, weir_gpu_jpeg_engine_name(engine), most);
     double db = distance_db(image);
-    if (engine == WEIR_GPU_JPEG_HARDWARE ? db < WEIR_PSNR_MAX_DB : db < WEIR_GATE_DB)
+    if (engine == WEIR_GPU_JPEG_HARDWARE ? db < WEIR_PSNR_MAX_DB : db < WEIR_PSNR_LEAST_DB)
         fail("%s, %dx%d: the picture is %.2f dB from the CPU's", about, width, height, db);
     tally->frames++;
     tally->most = most > tally->most ? most : tally->most;

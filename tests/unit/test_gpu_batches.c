@@ -253,11 +253,11 @@ Test(gpu_batches, what_the_engine_gets_wrong_the_cpu_decodes)
     struct weir_batch *batch;
     while (weir_loader_next(loader, &batch, NULL) > 0)
         weir_loader_release(loader, batch);
-    struct weir_gate_counts counts;
-    weir_gate_counts(loader->shared.decode->gate, &counts);
+    struct weir_psnr_check_counts counts;
+    weir_psnr_check_counts(loader->shared.decode->psnr_check, &counts);
     cr_assert_geq(counts.below, 1);
-    cr_assert_lt(counts.least_db, WEIR_GATE_DB);
-    cr_assert_geq(loader->shared.decode->tally.frames[WEIR_JPEG_GATE_REFUSED], 1);
+    cr_assert_lt(counts.least_db, WEIR_PSNR_LEAST_DB);
+    cr_assert_geq(loader->shared.decode->tally.frames[WEIR_JPEG_PSNR_REFUSED], 1);
     weir_loader_close(&loader);
 }
 

@@ -1,7 +1,7 @@
 /* Everything between a frame's bytes and the GPU's planes that is not nvJPEG, on the stand-in: looking, groups and what
- * is refused in them, errors, the gate over the whole chain, and what is said when there is no GPU. */
+ * is refused in them, errors, the PSNR check over the whole chain, and what is said when there is no GPU. */
 #include "decoders/decoder.h"
-#include "decoders/gpu/gate.h"
+#include "decoders/gpu/psnr_check.h"
 #include "tests/fixtures/gpu_jpeg_fixture.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/jpeg_planes.h"
@@ -173,7 +173,7 @@ Test(gpu_decode, two_decoders_in_turns)
     finish(2 * GROUP);
 }
 
-/* ---- the gate, over the whole chain ---- */
+/* ---- the PSNR check, over the whole chain ---- */
 
 /* Decoded, prepared and compared with the CPU's picture. */
 static double distance_db(int i)
@@ -203,23 +203,23 @@ Test(gpu_decode, a_right_decoder_passes_the_gate_bit_for_bit)
 Test(gpu_decode, a_wrong_decoder_is_caught_at_the_first_frame_of_a_kind)
 {
     start("noise=3", WEIR_GPU_JPEG_HARDWARE);
-    struct weir_gate *gate;
-    fine(weir_gate_open(&gate, &err));
+    struct weir_psnr_check *check;
+    fine(weir_psnr_check_open(&check, &err));
     for (int i = 0; i < 4; i++) {
         take(i, i % 2 ? H5FX_JPEG_420 : H5FX_JPEG_444, 64, 48, WEIR_GPU_JPEG_HARDWARE);
         uint64_t kind = images[i].header.kind;
-        cr_assert_eq(weir_gate_refuses(gate, WEIR_GPU_JPEG_HARDWARE, kind),
-                     i < 2 ? WEIR_JPEG_TAKEN : WEIR_JPEG_GATE_REFUSED);
-        enum weir_gate_advice advice = weir_gate_ask(gate, WEIR_GPU_JPEG_HARDWARE, kind);
-        cr_assert_eq(advice, i < 2 ? WEIR_GATE_COMPARE : WEIR_GATE_REFUSE);
-        if (advice == WEIR_GATE_COMPARE)
-            cr_assert_not(weir_gate_tell(gate, WEIR_GPU_JPEG_HARDWARE, kind, distance_db(i)));
+        cr_assert_eq(weir_psnr_check_refusal(check, WEIR_GPU_JPEG_HARDWARE, kind),
+                     i < 2 ? WEIR_JPEG_TAKEN : WEIR_JPEG_PSNR_REFUSED);
+        enum weir_psnr_advice advice = weir_psnr_check_advise(check, WEIR_GPU_JPEG_HARDWARE, kind);
+        cr_assert_eq(advice, i < 2 ? WEIR_PSNR_COMPARE : WEIR_PSNR_REFUSE);
+        if (advice == WEIR_PSNR_COMPARE)
+            cr_assert_not(weir_psnr_check_report(check, WEIR_GPU_JPEG_HARDWARE, kind, distance_db(i)));
     }
-    struct weir_gate_counts counts;
-    weir_gate_counts(gate, &counts);
+    struct weir_psnr_check_counts counts;
+    weir_psnr_check_counts(check, &counts);
     cr_assert(counts.kinds_refused == 2 && counts.below == 2 && counts.refused == 2);
-    cr_assert(counts.least_db > 30 && counts.least_db < WEIR_GATE_DB, "%g", counts.least_db);
-    weir_gate_close(&gate);
+    cr_assert(counts.least_db > 30 && counts.least_db < WEIR_PSNR_LEAST_DB, "%g", counts.least_db);
+    weir_psnr_check_close(&check);
     finish(4);
 }
 
