@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """What README.md and docs/ promise: tests/check_docs.py SOURCE BUILD.
 
-README has at most 10 KB; links lead to files and headings that exist; options and commands that README names are known to
+README has at most 10 KB; links lead to files and headings that exist; C files that a page names are in the tree; options and commands that README names are known to
 the program; README's C program compiles as printed against the shared library, runs, and fails with one line."""
+import fnmatch
 import glob
 import os
 import re
@@ -11,6 +12,7 @@ import sys
 import tempfile
 
 README_BYTES = 10 * 1024
+FOREIGN = {"loop.c"}  # named in a command for the reader
 failed = 0
 
 
@@ -40,6 +42,20 @@ def check_links(source):
             check(f"{name} leads to no file", os.path.exists(target))
             if anchor and target in texts:
                 check(f"{name} leads to no heading", anchor in anchors(texts[target]))
+
+
+def check_files(source):
+    """`slot.c`, `cupti*.c` and the like, in backquotes or in a block of code."""
+    names = set()
+    for folder, folders, files in os.walk(source):
+        folders[:] = [f for f in folders if f not in ("build", ".git")]
+        names.update(files)
+    for page in [f"{source}/README.md", f"{source}/CONTRIBUTING.md", *sorted(glob.glob(f"{source}/docs/*.md"))]:
+        with open(page, encoding="utf-8") as f:
+            text = f.read()
+        for name in sorted(set(re.findall(r"(?<![\w<.])((?:[\w*]+/)*[\w*]+\.(?:c|h|cu))(?![\w>.])", text))):
+            known = name in FOREIGN or fnmatch.filter(names, os.path.basename(name))
+            check(f"{os.path.basename(page)} names {name}, which is not in the tree", known)
 
 
 def check_names(readme, weir):
@@ -76,6 +92,7 @@ def main():
         readme = f.read()
     check(f"README.md has {len(readme.encode())} bytes; {README_BYTES} are the most", len(readme.encode()) <= README_BYTES)
     check_links(source)
+    check_files(source)
     check_names(readme, f"{build}/weir")
     check_program(readme, source, build)
     sys.exit(1 if failed else 0)
