@@ -93,7 +93,7 @@ static void add_alone(struct bench *b, enum weir_gpu_jpeg_engine engine, enum nv
 static int plan_alone(struct bench *b, struct weir_err *err)
 {
     int groups[COUNTS_MAX], threads[COUNTS_MAX];
-    int n_groups = bench_counts("groups", b->o->groups, WEIR_GPU_JPEG_GROUP_MAX, groups, COUNTS_MAX, err);
+    int n_groups = bench_counts("groups", b->o->groups, WEIR_GPU_JPEG_BATCH_MAX, groups, COUNTS_MAX, err);
     int n_threads =
         n_groups < 0 ? -EINVAL : bench_counts("threads", b->o->threads, NVJPEG_THREADS_MAX, threads, COUNTS_MAX, err);
     unsigned outputs = parse_outputs(b->o->outputs);

@@ -1,4 +1,4 @@
-/* What libweir_cuda.so shows: one table of tables. */
+/* The one symbol that libweir_cuda.so exports: a table of its tables. */
 #include "prof/gpu/cuda_module.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* cuda_lost.h: what the runtime's errors mean, and the words for them. Of the CUDA module. Errors are cudaError_t. */
+/* cuda_lost.h: tells errors of the CUDA runtime after which a GPU cannot be used from others, and makes error lines of
+ * them. Part of the CUDA module; errors are cudaError_t. */
 #ifndef WEIR_CUDA_CUDA_LOST_H
 #define WEIR_CUDA_CUDA_LOST_H
 
@@ -6,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* After these the context is of no use, whatever is done, and every later call has the same one. */
+/* After these errors the context cannot be used any more: every later call returns the same error. */
 bool weir_cuda_is_lost(int error);
 
 /* gpu: "GPU 0 (NVIDIA H200)"; doing: "waiting for an event". -EIO, -ENOMEM; the runtime forgets the error. */

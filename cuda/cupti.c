@@ -27,7 +27,7 @@ static const CUpti_CallbackId launches[] = {
 };
 
 /* Of whoever starts and stops. */
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct weir_cupti *cupti;
 static CUpti_SubscriberHandle subscriber;
 static uint64_t (*now_ns)(void);
@@ -279,9 +279,9 @@ static int start_locked(const struct weir_gpu_trace_config *config, struct weir_
 
 static int start(const struct weir_gpu_trace_config *config, struct weir_err *err)
 {
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&session_lock);
     int rc = start_locked(config, err);
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&session_lock);
     return rc;
 }
 
@@ -313,9 +313,9 @@ static int stop_locked(struct weir_gpu_records **out, struct weir_err *err)
 static int stop(struct weir_gpu_records **out, struct weir_err *err)
 {
     *out = NULL;
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&session_lock);
     int rc = stop_locked(out, err);
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&session_lock);
     return rc;
 }
 
@@ -338,9 +338,9 @@ static int check_locked(struct weir_err *err)
 
 static int check(struct weir_err *err)
 {
-    pthread_mutex_lock(&turn);
+    pthread_mutex_lock(&session_lock);
     int rc = check_locked(err);
-    pthread_mutex_unlock(&turn);
+    pthread_mutex_unlock(&session_lock);
     return rc;
 }
 

@@ -3,7 +3,7 @@
  *   cupti_library.c   the library, opened when it is first needed; its errors as lines
  *   cupti.c           recording: buffers, start, stop, tear-down
  *   cupti_records.c   what was collected: kept as CUPTI gave it
- *   cupti_read.c      the same handed out as gpu_trace_ops.h has it */
+ *   cupti_read.c      the same as events of gpu_trace_ops.h */
 #ifndef WEIR_CUDA_CUPTI_PRIV_H
 #define WEIR_CUDA_CUPTI_PRIV_H
 
@@ -59,7 +59,7 @@ struct weir_cupti_block {
     char bytes[WEIR_CUPTI_BLOCK_BYTES];
 };
 
-/* A kernel's name: CUPTI's own text may go with its tear-down. */
+/* A kernel's name: CUPTI may free its text when it is torn down. */
 struct weir_cupti_name {
     struct weir_cupti_name *next;
     const char *given; /* CUPTI's pointer, to find it again */
@@ -104,7 +104,7 @@ struct weir_gpu_records *weir_cupti_records_new(uint64_t bytes_max, uint64_t (*n
  * at a time. */
 void weir_cupti_records_keep(struct weir_gpu_records *records, const CUpti_Activity *record);
 void weir_cupti_records_lost(struct weir_gpu_records *records, uint64_t n);
-/* Nothing more will come: asks for the names of the calls that there are, and what the clocks say now. */
+/* Nothing more will come: asks for the names of the calls that there are, and what the clocks show now. */
 void weir_cupti_records_finish(struct weir_gpu_records *records, const struct weir_cupti *cupti,
                                uint64_t (*now_ns)(void));
 

@@ -1,4 +1,4 @@
-/* What was collected, as gpu_trace_ops.h hands it out. */
+/* Turns what was collected into the events of gpu_trace_ops.h. */
 #include "cuda/cupti_priv.h"
 
 #include <cuda_occupancy.h>
@@ -106,7 +106,7 @@ static int by_order(const void *a, const void *b)
     return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
 }
 
-/* Without the C++ library names stay as they are. */
+/* Without the C++ library names are not demangled. */
 static void demangle(struct weir_gpu_records *records)
 {
     char *(*function)(const char *name, char *buffer, size_t *length, int *status) = NULL;
@@ -204,7 +204,7 @@ static const char *overhead_kind(CUpti_ActivityOverheadKind kind)
     }
 }
 
-/* Blocks of the kernel that fit on a multiprocessor at once; 0 = not known. */
+/* Blocks of the kernel that fit on an SM at once; 0 = not known. */
 static float occupancy_of(const CUpti_ActivityKernel10 *kernel)
 {
     if (kernel->deviceId >= (uint32_t)n_devices)
@@ -373,7 +373,7 @@ static bool read_memory(const CUpti_ActivityMemory4 *from, struct weir_gpu_recor
         return false;
     to->kind = WEIR_GPU_RECORD_MEMORY;
     to->start_ns = to->end_ns = from->timestamp;
-    to->pid = to->tid = (int32_t)from->processId; /* CUPTI does not say which thread: the main one */
+    to->pid = to->tid = (int32_t)from->processId; /* CUPTI does not report the thread: the main one */
     to->correlation = from->correlationId;
     to->device = from->deviceId;
     to->memory_bytes = release ? -(int64_t)from->bytes : (int64_t)from->bytes;

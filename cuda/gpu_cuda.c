@@ -1,6 +1,6 @@
-/* The GPU through the CUDA runtime.
+/* The GPU through the CUDA runtime: the functions of gpu_ops.h.
  *
- * The threads that call belong to the program: its current context is made ours for a call and put back after it. */
+ * The calling threads are the program's: each call makes our context current and restores the one that was. */
 #include "cuda/cuda_context.h"
 #include "cuda/cuda_lost.h"
 #include "cuda/gpu_kernels_priv.h"
@@ -21,7 +21,7 @@ struct weir_gpu {
     int number;
     char name[128];
     CUcontext context; /* the primary one */
-    int multiprocessors;
+    int sms;
     int usual_priority, urgent_priority; /* of streams */
 };
 
@@ -229,7 +229,7 @@ static int gpu_open(struct weir_gpu **out, int number, struct weir_err *err)
     if (!gpu)
         return weir_err_set(err, -ENOMEM, "out of memory");
     gpu->number = number;
-    gpu->multiprocessors = info.multiprocessors;
+    gpu->sms = info.multiprocessors;
     memcpy(gpu->name, info.name, sizeof gpu->name);
     CUcontext before = weir_cuda_context_now();
     rc = take_into_use(gpu, err);
@@ -241,7 +241,7 @@ static int gpu_open(struct weir_gpu **out, int number, struct weir_err *err)
     return rc;
 }
 
-/* The primary context stays: it may be the program's too. */
+/* The primary context is not released: the program may use it too. */
 static void gpu_close(struct weir_gpu **gpu)
 {
     free(*gpu);
@@ -433,14 +433,14 @@ static int gpu_prepare(struct weir_gpu *gpu, const struct weir_gpu_prepare *prep
     if (prepare->n == 0)
         return 0;
     CUcontext before = enter(gpu);
-    cudaError_t error = (cudaError_t)weir_gpu_kernels_prepare(prepare, gpu->multiprocessors, stream);
+    cudaError_t error = (cudaError_t)weir_gpu_kernels_prepare(prepare, gpu->sms, stream);
     return done(gpu, before, error, "preparing images", err);
 }
 
 static int gpu_busy(struct weir_gpu *gpu, uint64_t ns, void *stream, struct weir_err *err)
 {
     CUcontext before = enter(gpu);
-    cudaError_t error = (cudaError_t)weir_gpu_kernels_busy(ns, gpu->multiprocessors, stream);
+    cudaError_t error = (cudaError_t)weir_gpu_kernels_busy(ns, gpu->sms, stream);
     return done(gpu, before, error, "keeping it busy", err);
 }
 

@@ -1,5 +1,6 @@
-/* The kernels. Their results are those of libjpeg-turbo and of decoders/resample.c, bit for bit: integers are as there,
- * floats are multiplied and added by the intrinsics that the compiler never makes an fma of. */
+/* The kernels that prepare batches, and one that keeps the GPU busy for tests. Their results are those of libjpeg-turbo
+ * and of decoders/resample.c, bit for bit: integers are as there, floats are multiplied and added by the intrinsics
+ * that the compiler never makes an fma of. */
 #include "cuda/gpu_kernels_priv.h"
 
 #include <cuda_bf16.h>
@@ -9,7 +10,7 @@
 namespace
 {
 
-enum { THREADS = 256, BLOCKS_PER_MULTIPROCESSOR = 16, BUSY_THREADS = 128 };
+enum { THREADS = 256, BLOCKS_PER_SM = 16, BUSY_THREADS = 128 };
 
 struct job {
     const weir_gpu_source *sources;
@@ -192,7 +193,7 @@ template <int DTYPE> __device__ __forceinline__ typename stored<DTYPE>::bits rou
     return (typename stored<DTYPE>::bits)__float_as_uint(value);
 }
 
-/* What each value of each channel becomes, in the block's shared memory; 3 x 256. u8 stays as it is. */
+/* What each value of each channel becomes, in the block's shared memory; 3 x 256. u8 is not changed. */
 template <int DTYPE> __device__ void fill_table(const job &job, typename stored<DTYPE>::bits *table)
 {
     if constexpr (DTYPE != WEIR_GPU_U8) {
@@ -412,7 +413,7 @@ int weir_gpu_kernels_load(void)
     return error;
 }
 
-int weir_gpu_kernels_prepare(const struct weir_gpu_prepare *prepare, int multiprocessors, void *stream)
+int weir_gpu_kernels_prepare(const struct weir_gpu_prepare *prepare, int sms, void *stream)
 {
     const weir_gpu_prepare &p = *prepare;
     bool resized = p.columns != nullptr;
@@ -443,16 +444,16 @@ int weir_gpu_kernels_prepare(const struct weir_gpu_prepare *prepare, int multipr
     }
     job.values = p.values;
     job.tensor = p.tensor;
-    unsigned most = (unsigned)(multiprocessors * BLOCKS_PER_MULTIPROCESSOR);
+    unsigned most = (unsigned)(sms * BLOCKS_PER_SM);
     dim3 grid(job.units < most ? job.units : most), block(THREADS);
     void *arguments[] = {&job};
     return cudaLaunchKernel((const void *)prepare_kernels[p.dtype][p.planar][resized], grid, block, arguments, 0,
                             (cudaStream_t)stream);
 }
 
-int weir_gpu_kernels_busy(uint64_t ns, int multiprocessors, void *stream)
+int weir_gpu_kernels_busy(uint64_t ns, int sms, void *stream)
 {
     void *arguments[] = {&ns};
-    return cudaLaunchKernel((const void *)busy_kernel, dim3((unsigned)multiprocessors), dim3(BUSY_THREADS), arguments,
-                            0, (cudaStream_t)stream);
+    return cudaLaunchKernel((const void *)busy_kernel, dim3((unsigned)sms), dim3(BUSY_THREADS), arguments, 0,
+                            (cudaStream_t)stream);
 }

@@ -13,8 +13,8 @@ extern "C" {
 int weir_gpu_kernels_load(void);
 
 /* As weir_gpu_ops.prepare; what was given makes sense. */
-int weir_gpu_kernels_prepare(const struct weir_gpu_prepare *prepare, int multiprocessors, void *stream);
-int weir_gpu_kernels_busy(uint64_t ns, int multiprocessors, void *stream);
+int weir_gpu_kernels_prepare(const struct weir_gpu_prepare *prepare, int sms, void *stream);
+int weir_gpu_kernels_busy(uint64_t ns, int sms, void *stream);
 
 #ifdef __cplusplus
 }

@@ -35,7 +35,7 @@ struct library {
     __typeof__(nvjpegDecodeBatched) *batch_decode;
 };
 
-/* Handles take 0.3 s to make, serve any number of threads, and stay. */
+/* Handles take 0.3 s to make, serve any number of threads, and are kept until the process ends. */
 static struct {
     pthread_mutex_t lock;
     bool tried;
@@ -198,12 +198,13 @@ static int nv_engines_here(int gpu, struct weir_err *err)
 struct nv_decoder {
     const struct library *library;
     nvjpegHandle_t handle;
-    nvjpegJpegState_t group_state, single_state; /* single: of the multiprocessors alone */
-    int gpu, group_max;
-    int group_size;   /* that group_state is ready for; 0 = none */
-    size_t room;      /* bytes of a frame that each place of a group has had; SIZE_MAX: it needs none */
-    cudaEvent_t done; /* of the group in flight */
-    /* of a group, group_max each */
+    nvjpegJpegState_t batch_state, single_state; /* single: of the SMs alone */
+    int gpu, batch_max;
+    int batch_size; /* that batch_state is ready for; 0 = none */
+    size_t
+        capacity; /* bytes of a frame that nvJPEG has buffers for, at each index of a batch; SIZE_MAX: it needs none */
+    cudaEvent_t done; /* of the batch in flight */
+    /* of a batch, batch_max each */
     const unsigned char **bytes;
     size_t *lengths;
     nvjpegImage_t *images;
@@ -213,8 +214,8 @@ struct nv_decoder {
  * have. */
 static void destroy_states(struct nv_decoder *self)
 {
-    if (self->group_state)
-        self->library->state_destroy(self->group_state);
+    if (self->batch_state)
+        self->library->state_destroy(self->batch_state);
     if (self->single_state)
         self->library->state_destroy(self->single_state);
 }
@@ -237,7 +238,7 @@ static void nv_close_here(void *user)
 
 static int make_states(struct nv_decoder *self, enum weir_gpu_jpeg_engine engine, struct weir_err *err)
 {
-    nvjpegStatus_t status = self->library->state_create(self->handle, &self->group_state);
+    nvjpegStatus_t status = self->library->state_create(self->handle, &self->batch_state);
     if (status == NVJPEG_STATUS_SUCCESS && engine == WEIR_GPU_JPEG_SM)
         status = self->library->state_create(self->handle, &self->single_state);
     if (status != NVJPEG_STATUS_SUCCESS)
@@ -246,7 +247,7 @@ static int make_states(struct nv_decoder *self, enum weir_gpu_jpeg_engine engine
     return error == cudaSuccess ? 0 : cuda_failed(error, self->gpu, "making an event", err);
 }
 
-static int nv_open_here(void **out, int gpu, enum weir_gpu_jpeg_engine engine, int group_max, struct weir_err *err)
+static int nv_open_here(void **out, int gpu, enum weir_gpu_jpeg_engine engine, int batch_max, struct weir_err *err)
 {
     *out = NULL;
     const struct library *library;
@@ -264,11 +265,11 @@ static int nv_open_here(void **out, int gpu, enum weir_gpu_jpeg_engine engine, i
     self->library = library;
     self->handle = handle;
     self->gpu = gpu;
-    self->group_max = group_max;
-    self->room = engine == WEIR_GPU_JPEG_HARDWARE ? 0 : SIZE_MAX;
-    self->bytes = calloc((size_t)group_max, sizeof *self->bytes);
-    self->lengths = calloc((size_t)group_max, sizeof *self->lengths);
-    self->images = calloc((size_t)group_max, sizeof *self->images);
+    self->batch_max = batch_max;
+    self->capacity = engine == WEIR_GPU_JPEG_HARDWARE ? 0 : SIZE_MAX;
+    self->bytes = calloc((size_t)batch_max, sizeof *self->bytes);
+    self->lengths = calloc((size_t)batch_max, sizeof *self->lengths);
+    self->images = calloc((size_t)batch_max, sizeof *self->images);
     rc = self->bytes && self->lengths && self->images ? make_states(self, engine, err)
                                                       : weir_err_set(err, -ENOMEM, "out of memory");
     if (rc < 0) {
@@ -289,23 +290,24 @@ static nvjpegImage_t image_of(const struct weir_gpu_jpeg_frame *frame)
     return image;
 }
 
-static bool goes_alone(const struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frame)
+static bool is_single(const struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frame)
 {
     return frame->progressive && self->single_state;
 }
 
-/* The first m places of the group. The state remembers the size of its group, and after a failure nothing. */
-static nvjpegStatus_t decode_places(struct nv_decoder *self, int m, cudaStream_t stream)
+/* Decodes the first m entries of bytes, lengths and images. The state keeps the size of its batch; after a failure that
+ * is unknown. */
+static nvjpegStatus_t decode_first(struct nv_decoder *self, int m, cudaStream_t stream)
 {
-    nvjpegStatus_t status = self->group_state ? NVJPEG_STATUS_SUCCESS : NVJPEG_STATUS_ALLOCATOR_FAILURE;
-    if (status == NVJPEG_STATUS_SUCCESS && m != self->group_size)
-        status = self->library->batch_initialize(self->handle, self->group_state, m, 1, NVJPEG_OUTPUT_YUV);
-    self->group_size = 0;
+    nvjpegStatus_t status = self->batch_state ? NVJPEG_STATUS_SUCCESS : NVJPEG_STATUS_ALLOCATOR_FAILURE;
+    if (status == NVJPEG_STATUS_SUCCESS && m != self->batch_size)
+        status = self->library->batch_initialize(self->handle, self->batch_state, m, 1, NVJPEG_OUTPUT_YUV);
+    self->batch_size = 0;
     if (status == NVJPEG_STATUS_SUCCESS)
-        status = self->library->batch_decode(self->handle, self->group_state, self->bytes, self->lengths, self->images,
+        status = self->library->batch_decode(self->handle, self->batch_state, self->bytes, self->lengths, self->images,
                                              stream);
     if (status == NVJPEG_STATUS_SUCCESS)
-        self->group_size = m;
+        self->batch_size = m;
     return status;
 }
 
@@ -326,57 +328,57 @@ static uint8_t *lengthened(const struct weir_gpu_jpeg_frame *frame, size_t lengt
     return bytes;
 }
 
-/* The room was not to be had: what the state has taken of it goes back. */
-static void begin_anew(struct nv_decoder *self)
+/* After a failed allocation: frees what the state did get, by making it anew. */
+static void make_state_anew(struct nv_decoder *self)
 {
-    self->library->state_destroy(self->group_state);
-    if (self->library->state_create(self->handle, &self->group_state) != NVJPEG_STATUS_SUCCESS)
-        self->group_state = NULL;
+    self->library->state_destroy(self->batch_state);
+    if (self->library->state_create(self->handle, &self->batch_state) != NVJPEG_STATUS_SUCCESS)
+        self->batch_state = NULL;
 }
 
-/* nvJPEG has memory for each place of a group, which it gets anew when a longer frame comes there, and each time all
- * that the GPU does is waited for: beside a consumer's kernels of 20 ms handing over a group took 22 ms and more. So
- * all places get at once what is up to twice as long as the longest frame. What this decodes is decoded again. */
-static void make_room(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frames, int n, cudaStream_t stream)
+/* nvJPEG has a buffer for each index of a batch. When a longer frame comes there it allocates a larger one, and waits
+ * for all that the GPU does: beside a consumer's kernels of 20 ms submitting a batch took 22 ms and more. So all
+ * buffers grow at once, by decoding up to twice as many bytes as the longest frame has. The result is decoded over. */
+static void grow_buffers(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frames, int n, cudaStream_t stream)
 {
     const struct weir_gpu_jpeg_frame *longest = &frames[0];
     for (int i = 1; i < n; i++)
         longest = frames[i].length > longest->length ? &frames[i] : longest;
-    if (longest->length <= self->room)
+    if (longest->length <= self->capacity)
         return;
-    size_t spare = SPARE_MAX_BYTES / (size_t)self->group_max;
-    size_t room = longest->length + (longest->length < spare ? longest->length : spare);
-    uint8_t *bytes = lengthened(longest, room);
-    for (int i = 0; i < self->group_max && bytes; i++) {
+    size_t spare = SPARE_MAX_BYTES / (size_t)self->batch_max;
+    size_t capacity = longest->length + (longest->length < spare ? longest->length : spare);
+    uint8_t *bytes = lengthened(longest, capacity);
+    for (int i = 0; i < self->batch_max && bytes; i++) {
         self->bytes[i] = bytes;
-        self->lengths[i] = room;
+        self->lengths[i] = capacity;
         self->images[i] = image_of(longest);
     }
-    nvjpegStatus_t status = bytes ? decode_places(self, self->group_max, stream) : NVJPEG_STATUS_BAD_JPEG;
+    nvjpegStatus_t status = bytes ? decode_first(self, self->batch_max, stream) : NVJPEG_STATUS_BAD_JPEG;
     bool passed = cudaStreamSynchronize(stream) == cudaSuccess;
     free(bytes);
-    self->room = status == NVJPEG_STATUS_SUCCESS ? room : longest->length; /* not again for this one */
+    self->capacity = status == NVJPEG_STATUS_SUCCESS ? capacity : longest->length; /* not tried again for this one */
     if (passed && status != NVJPEG_STATUS_SUCCESS && !is_refusal(status))
-        begin_anew(self);
+        make_state_anew(self);
 }
 
-/* All that go together. */
-static nvjpegStatus_t decode_group(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frames, int n,
+/* All that are decoded as one batch. */
+static nvjpegStatus_t decode_batch(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frames, int n,
                                    cudaStream_t stream)
 {
     int m = 0;
-    make_room(self, frames, n, stream);
+    grow_buffers(self, frames, n, stream);
     for (int i = 0; i < n; i++) {
-        if (goes_alone(self, &frames[i]))
+        if (is_single(self, &frames[i]))
             continue;
         self->bytes[m] = frames[i].bytes;
         self->lengths[m] = frames[i].length;
         self->images[m++] = image_of(&frames[i]);
     }
-    return m > 0 ? decode_places(self, m, stream) : NVJPEG_STATUS_SUCCESS;
+    return m > 0 ? decode_first(self, m, stream) : NVJPEG_STATUS_SUCCESS;
 }
 
-/* Each waits for the one before, whose buffers it takes. */
+/* Each waits for the one before, whose buffers it uses. */
 static nvjpegStatus_t decode_single(struct nv_decoder *self, const struct weir_gpu_jpeg_frame *frame,
                                     cudaStream_t stream)
 {
@@ -391,12 +393,12 @@ static nvjpegStatus_t decode_single(struct nv_decoder *self, const struct weir_g
 /* What was queued before it failed still uses the decoder's buffers. */
 static int give_up(struct nv_decoder *self, nvjpegStatus_t status, cudaStream_t stream, struct weir_err *err)
 {
-    self->group_size = 0;
+    self->batch_size = 0;
     cudaError_t error = cudaStreamSynchronize(stream);
     if (error != cudaSuccess)
         return cuda_failed(error, self->gpu, "decoding JPEGs", err);
     bool frames_fault = is_refusal(status) || status == NVJPEG_STATUS_EXECUTION_FAILED ||
-                        status == NVJPEG_STATUS_INTERNAL_ERROR; /* the GPU is well, so something in the group is not */
+                        status == NVJPEG_STATUS_INTERNAL_ERROR; /* the GPU works, so a frame of the batch is at fault */
     return frames_fault ? -EBADMSG : nv_failed(status, self->gpu, "decoder", err);
 }
 
@@ -409,9 +411,9 @@ static int nv_decode_here(void *user, const struct weir_gpu_jpeg_frame *frames, 
         error = cudaEventSynchronize(self->done);
     if (error != cudaSuccess)
         return cuda_failed(error, self->gpu, "decoding JPEGs", err);
-    nvjpegStatus_t status = decode_group(self, frames, n, stream);
+    nvjpegStatus_t status = decode_batch(self, frames, n, stream);
     for (int i = 0; i < n && status == NVJPEG_STATUS_SUCCESS; i++)
-        if (goes_alone(self, &frames[i]))
+        if (is_single(self, &frames[i]))
             status = decode_single(self, &frames[i], stream);
     if (status != NVJPEG_STATUS_SUCCESS)
         return give_up(self, status, stream, err);
@@ -419,7 +421,7 @@ static int nv_decode_here(void *user, const struct weir_gpu_jpeg_frame *frames, 
     return error == cudaSuccess ? 0 : cuda_failed(error, self->gpu, "decoding JPEGs", err);
 }
 
-/* ---- in the program's threads: the current context is put back ---- */
+/* ---- the table: threads are the program's, so each call restores their current context ---- */
 
 static int nv_engines(int gpu, struct weir_err *err)
 {
@@ -429,10 +431,10 @@ static int nv_engines(int gpu, struct weir_err *err)
     return n;
 }
 
-static int nv_open(void **out, int gpu, enum weir_gpu_jpeg_engine engine, int group_max, struct weir_err *err)
+static int nv_open(void **out, int gpu, enum weir_gpu_jpeg_engine engine, int batch_max, struct weir_err *err)
 {
     void *before = weir_cuda_context_now();
-    int rc = nv_open_here(out, gpu, engine, group_max, err);
+    int rc = nv_open_here(out, gpu, engine, batch_max, err);
     weir_cuda_context_set(before);
     return rc;
 }

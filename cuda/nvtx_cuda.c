@@ -1,4 +1,4 @@
-/* NVTX, whose headers find the tool that listens. */
+/* NVTX ranges, for a profiler that is attached: NVTX's headers find it. */
 #include "prof/gpu/nvtx_ops.h"
 
 #include <nvtx3/nvToolsExt.h>

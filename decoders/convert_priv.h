@@ -1,5 +1,5 @@
-/* convert_priv.h: rows of interleaved u8 become rows of the output format, by the widest instructions the CPU has. All
- * engines give the same bits as "plain". */
+/* convert_priv.h: converts rows of interleaved u8 to rows of the output format, with the widest instructions the CPU
+ * has. Every implementation gives the same bits as "plain". */
 #ifndef WEIR_DECODERS_CONVERT_PRIV_H
 #define WEIR_DECODERS_CONVERT_PRIV_H
 

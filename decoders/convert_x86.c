@@ -1,4 +1,4 @@
-/* Conversion by AVX-512 and AVX2, chosen when the CPU has them, whatever the compiler was told about it.
+/* Conversion by AVX-512 and AVX2, chosen when the CPU has them, whatever the compiler's target is.
  *
  * value / 255 is made of q = value x r with r = 1 / 255 rounded, and one step of correction, q + (value - 255 q) r: the
  * same bits as a division for all 256 values, at a third of its time. Streamed rows go past the caches: a batch is far
@@ -26,7 +26,7 @@ static bool has_avx512(void)
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");
 }
 
-/* Byte 3 i + c of 48 (16 pixels) to place i. */
+/* Byte 3 i + c of 48 (16 pixels) to index i. */
 AVX512 INLINE __m512i every_third(int c)
 {
     uint8_t at[64] = {0};

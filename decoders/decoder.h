@@ -75,7 +75,7 @@ enum weir_decode_where { WEIR_DECODE_ON_CPU, WEIR_DECODE_ON_GPU, WEIR_DECODE_ON_
 enum weir_decode_where weir_decoder_where(const char *engine);
 /* True when a GPU takes part. */
 bool weir_decoder_on_gpu(const char *engine);
-/* The engine that is taken when nothing but the place is asked for; of the CPU it decodes what a GPU does not take. */
+/* The default engine of each kind: "turbo", "nvjpeg", "hybrid". The CPU's decodes what a GPU does not take. */
 const char *weir_decoder_at(enum weir_decode_where where);
 /* What --decoder may be: as weir_decoder_check, and 0 for "auto"; -EINVAL too when the engine needs batches on a GPU
  * and they are not (gpu false). */

@@ -184,7 +184,7 @@ static void read_application(struct reader *r, const struct weir_jpeg_segment *s
     r->adobe_transform = segment->body[11];
 }
 
-/* Takes in a segment before the first scan; false when it does not hold what it says. */
+/* Takes in a segment before the first scan; false when it is shorter than it claims. */
 static bool read_segment(struct reader *r, const struct weir_jpeg_segment *segment)
 {
     uint8_t marker = segment->marker;

@@ -1,5 +1,5 @@
-/* jpeg_header.h: what a JPEG says of itself, read without a codec, and the structure of its scan: for decoders that do
- * not look (those of a GPU decode damaged scans to grey, noise or nothing, and report success). ITU-T T.81, annex B.
+/* jpeg_header.h: reads the header of a JPEG, and checks the structure of its scan, without a codec (ITU-T T.81, annex
+ * B). A GPU's decoders need both: they decode damaged scans to grey, noise or nothing, and report success.
  *
  * Bytes are hostile: nothing outside bytes[0 .. length - 1] is read. No allocation, any thread. */
 #ifndef WEIR_DECODERS_JPEG_HEADER_H
@@ -68,7 +68,7 @@ enum weir_jpeg_refusal {
     WEIR_JPEG_NO_TABLES,   /* as MJPEG cameras leave them out, or of 16 bits */
     WEIR_JPEG_TOO_LARGE,
     /* what became of it */
-    WEIR_JPEG_ENGINE_REFUSED, /* the engine's own word */
+    WEIR_JPEG_ENGINE_REFUSED, /* the engine reported that it does not decode it */
     WEIR_JPEG_PSNR_REFUSED,   /* the GPU's pixels of its kind were not the CPU's (psnr_check.h) */
     WEIR_JPEG_REFUSALS
 };
@@ -76,14 +76,14 @@ enum weir_jpeg_refusal {
 /* "progressive", "cmyk", "truncated", ...: for reports. */
 const char *weir_jpeg_refusal_name(enum weir_jpeg_refusal refusal);
 
-/* Reads from the start to the first scan. WEIR_JPEG_TAKEN, or WEIR_JPEG_BAD_HEADER: no JPEG, cut, or segments that do
- * not hold what they say; the header is zero then. A header that can be read may still be of a kind that nobody
+/* Reads from the start to the first scan. WEIR_JPEG_TAKEN, or WEIR_JPEG_BAD_HEADER: no JPEG, cut, or segments that are
+ * shorter than they claim; the header is zero then. A header that can be read may still be of a kind that nobody
  * decodes. */
 enum weir_jpeg_refusal weir_jpeg_header_read(struct weir_jpeg_header *header, const uint8_t *bytes, size_t length);
 
 /* Walks the coded data from header->scan_offset to the end-of-image marker: WEIR_JPEG_TAKEN with *frame_bytes, the
  * length from the start of the image to behind that marker (what follows it is not the image's), or what is damaged.
- * Finds what a copy that broke off, lost sectors or markers in the wrong place leave behind; single flipped bits show
+ * Finds what a copy that broke off, lost sectors or misplaced markers leave behind; single flipped bits show
  * only in the pixels. 6 GB/s and more. */
 enum weir_jpeg_refusal weir_jpeg_check_scan(const struct weir_jpeg_header *header, const uint8_t *bytes, size_t length,
                                             size_t *frame_bytes);

@@ -192,7 +192,7 @@ static int fail(struct png *png, char *reason)
     return png->code;
 }
 
-/* Room for a whole image of three bytes a pixel. */
+/* Memory for a whole image of three bytes a pixel. */
 static int grow(struct png *png, size_t bytes, char *reason)
 {
     if (bytes <= png->whole_bytes)

@@ -49,7 +49,7 @@ static void on_progress(j_common_ptr common)
 {
     if (((j_decompress_ptr)common)->input_scan_number <= SCANS_MAX)
         return;
-    common->err->msg_code = JERR_BAD_PROGRESSION; /* the library has none of its own for it */
+    common->err->msg_code = JERR_BAD_PROGRESSION; /* the library has no code for it */
     snprintf(of(common)->message, JMSG_LENGTH_MAX, "more than %d progressive scans", SCANS_MAX);
     longjmp(of(common)->escape, 1);
 }
@@ -117,8 +117,8 @@ static void crop_columns(struct turbo *turbo, struct weir_rows *rows)
         from = to > COLUMNS_MIN ? to - COLUMNS_MIN : 0;
     /* The library forgets that it has scaled chroma less than luma; with more than four luma samples to one of chroma
      * what is left of the difference is upsampled by a wrong width then (2.1.5). */
-    bool astray = rows->scale < 8 && turbo->jpeg.max_h_samp_factor * turbo->jpeg.max_v_samp_factor > 4;
-    if (to - from == rows->width || astray) {
+    bool wrong_width = rows->scale < 8 && turbo->jpeg.max_h_samp_factor * turbo->jpeg.max_v_samp_factor > 4;
+    if (to - from == rows->width || wrong_width) {
         rows->first_column = 0;
         rows->end_column = rows->width;
         return;
@@ -137,7 +137,7 @@ static bool has_inks(const struct turbo *turbo)
 }
 
 /* What the library gives for these it does not make RGB of. Before decoding: nothing is owned by what it jumps over. */
-static int make_room_for_inks(struct turbo *turbo, char *reason)
+static int allocate_inks(struct turbo *turbo, char *reason)
 {
     size_t bytes = (size_t)WEIR_BAND_ROWS * turbo->jpeg.output_width * 4;
     if (bytes <= turbo->inks_bytes)
@@ -201,7 +201,7 @@ static int turbo_decode(void *self, const struct weir_frame *frame, struct weir_
     turbo->jpeg.scale_num = (unsigned int)rows->scale;
     turbo->jpeg.scale_denom = 8;
     jpeg_start_decompress(&turbo->jpeg);
-    rc = has_inks(turbo) ? make_room_for_inks(turbo, reason) : 0;
+    rc = has_inks(turbo) ? allocate_inks(turbo, reason) : 0;
     if (rc < 0) {
         jpeg_abort_decompress(&turbo->jpeg);
         return rc;
@@ -266,7 +266,7 @@ static int turbo_probe(void *self, enum weir_codec codec, const uint8_t *bytes, 
     return fine ? 0 : weir_probe_refuses(info, length, reason);
 }
 
-/* The library does not tell which SIMD it uses; this is its own choice (simd/ARCH/jsimd.c): the best the CPU has,
+/* The library does not report which SIMD it uses; this repeats its choice (simd/ARCH/jsimd.c): the best the CPU has,
  * unless its environment variables say otherwise. */
 static const char *simd(void)
 {

@@ -1,4 +1,5 @@
-/* view_priv.h: what of a stored image has to be decoded for a view, and how it becomes the size asked for. */
+/* view_priv.h: plans which rows and columns of a stored image are decoded for a view, at which DCT scale, and how they
+ * are resampled to the size asked for. A plan is made at a camera's first frame and kept. */
 #ifndef WEIR_DECODERS_VIEW_PRIV_H
 #define WEIR_DECODERS_VIEW_PRIV_H
 
@@ -15,7 +16,7 @@ struct weir_view_plan {
     struct weir_resampler resampler;
 };
 
-/* The plans of one decoder: one for each camera and codec at most, or the one used longest ago goes. */
+/* The plans of one decoder: one for each camera and codec at most, or the oldest plan is replaced. */
 enum { WEIR_VIEW_PLANS_MAX = 64 };
 struct weir_view_plans {
     int n, oldest;

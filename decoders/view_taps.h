@@ -1,4 +1,5 @@
-/* view_taps.h: how one direction of a view is resampled, for those who do it elsewhere (a GPU). */
+/* view_taps.h: the weights by which one direction of a view is resampled, for code that resamples elsewhere: a GPU. The
+ * CPU's own resampler (resample_priv.h) uses the same. */
 #ifndef WEIR_DECODERS_VIEW_TAPS_H
 #define WEIR_DECODERS_VIEW_TAPS_H
 

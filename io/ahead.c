@@ -29,7 +29,7 @@ static bool is_in_state(const struct weir_ahead_buffer *b, enum weir_ahead_state
     return atomic_load_explicit(&b->state, memory_order_acquire) == (int)state;
 }
 
-/* ---- planning: the thread's own ---- */
+/* ---- planning, by the read-ahead thread alone ---- */
 
 static void free_unused(struct weir_ahead *a, struct weir_ahead_buffer *b)
 {
@@ -137,8 +137,8 @@ static void publish(struct weir_ahead *a, _Atomic uint64_t *bucket, uint64_t see
     a->last_ticket = a->pending_ticket;
 }
 
-/* False when there is no room for it. */
-static bool place(struct weir_ahead *a)
+/* Plans the pending extent. False when no entry or buffer is free. */
+static bool plan_pending(struct weir_ahead *a)
 {
     const struct weir_extent *x = &a->pending;
     if (a->pending_ticket < taken(a) || x->length == 0 || x->length > a->config.extent_max ||
@@ -160,7 +160,7 @@ static bool place(struct weir_ahead *a)
     return true;
 }
 
-/* Plans as far as there is room. False when there will be nothing more. */
+/* Plans as many extents as entries and buffers are free for. False when there will be nothing more. */
 static bool plan(struct weir_ahead *a)
 {
     for (;;) {
@@ -170,13 +170,13 @@ static bool plan(struct weir_ahead *a)
                 return rc == 0;
             a->has_pending = true;
         }
-        if (!place(a))
+        if (!plan_pending(a))
             return true;
         a->has_pending = false;
     }
 }
 
-/* ---- reading: the thread's own ---- */
+/* ---- reading, by the read-ahead thread alone ---- */
 
 static void complete(struct weir_ahead *a, struct weir_ahead_buffer *b, int result)
 {

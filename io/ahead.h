@@ -1,7 +1,7 @@
 /* ahead.h: read-ahead. A thread goes through the extents that will be asked for, in the order of their tickets, ahead
- * of the threads that take tickets, and has them read into a bounded pool of buffers, or tells the
- * kernel, whichever the engine does. Who takes a ticket finds its extents here, waits for those that are still on their
- * way, and reads what is not here itself: nobody ever waits for the thread to come round. Neighbours in a file become
+ * of the threads that take tickets, and reads them into a bounded pool of buffers, or announces them
+ * to the kernel, whichever the engine does. A thread that takes a ticket finds its extents here, waits for those still
+ * in flight, and reads what is not here itself: it never waits for an extent to be planned. Neighbours in a file become
  * one read. */
 #ifndef WEIR_IO_AHEAD_H
 #define WEIR_IO_AHEAD_H
@@ -25,7 +25,7 @@ struct weir_ahead_config {
     void *user;
 };
 
-/* How an engine reads ahead: not at all; the kernel is told what will be read; or into buffers of its own. */
+/* How an engine reads ahead: not at all; by announcing to the kernel what will be read; or into the pool's buffers. */
 enum weir_ahead_kind { WEIR_AHEAD_NOT, WEIR_AHEAD_HINTS, WEIR_AHEAD_BUFFERS };
 enum weir_ahead_kind weir_ahead_kind(const char *engine);
 

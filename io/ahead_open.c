@@ -13,7 +13,7 @@
 
 enum {
     POOL_MAX_BYTES = 256 << 20,
-    BUFFER_MIN_BYTES = 256 << 10, /* room for neighbours */
+    BUFFER_MIN_BYTES = 256 << 10, /* neighbours fit in, too */
     EXTENT_MAX_BYTES = 8 << 20,   /* larger ones are left to whoever needs them */
 };
 

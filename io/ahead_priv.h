@@ -1,4 +1,5 @@
-/* ahead_priv.h: what opening read-ahead makes, and its thread and its takers share. */
+/* ahead_priv.h: the state of read-ahead, shared by the code that opens it, its thread, and the threads that take
+ * tickets. Which of them may touch what is said at each part. */
 #ifndef WEIR_IO_AHEAD_PRIV_H
 #define WEIR_IO_AHEAD_PRIV_H
 
@@ -50,7 +51,7 @@ struct weir_ahead {
     alignas(64) _Atomic int returned; /* entries given back, linked */
     struct weir_bell wake;            /* to stop */
     _Atomic bool stop;
-    /* the thread's own; the counts are for anybody to read */
+    /* the read-ahead thread's; any thread may read the counts */
     alignas(64) int free_entry, n_used; /* of entries */
     int planned, flying;                /* of buffers */
     _Atomic uint64_t reads, extents;

@@ -13,12 +13,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { SAMPLES = 64, THREADS_MAX = 32, TRIAL_NS = 30 * 1000 * 1000, TRIES_MIN = 8 };
+enum { SAMPLES = 64, THREADS_MAX = 32, TIMED_NS = 30 * 1000 * 1000, TRIES_MIN = 8 };
 static const double NEARLY_ALL = 0.95;
 static const double WORTH_IT = 1.1; /* a later engine of the table is faster by so much */
 
-/* One engine, one part of the extents; tickets are their numbers. */
-struct trial {
+/* One engine reads its part of the extents; tickets are indexes of these. */
+struct timed_run {
     const struct weir_extent *extents;
     uint64_t n;
     uint64_t until_ns;
@@ -26,11 +26,11 @@ struct trial {
     uint64_t ahead_next;
     _Atomic uint64_t taken, bytes;
     _Atomic int error;
-    _Atomic bool go; /* nothing is read before: making a ring ready is paid once, not by the byte */
+    _Atomic bool go; /* nothing is read before: opening a ring costs once, not by the byte */
 };
 
-struct trial_thread {
-    struct trial *trial;
+struct timed_thread {
+    struct timed_run *run;
     struct weir_reader *reader;
     uint8_t *buffer;
     pthread_t thread;
@@ -38,33 +38,33 @@ struct trial_thread {
 
 static int next_extent(void *user, uint64_t from, uint64_t *ticket, struct weir_extent *extent)
 {
-    struct trial *trial = user;
-    while (!atomic_load(&trial->go))
+    struct timed_run *run = user;
+    while (!atomic_load(&run->go))
         nanosleep(&(struct timespec){0, 50000}, NULL);
-    if (trial->ahead_next < from)
-        trial->ahead_next = from;
-    if (trial->ahead_next >= trial->n)
+    if (run->ahead_next < from)
+        run->ahead_next = from;
+    if (run->ahead_next >= run->n)
         return -1;
-    *ticket = trial->ahead_next;
-    *extent = trial->extents[trial->ahead_next++];
+    *ticket = run->ahead_next;
+    *extent = run->extents[run->ahead_next++];
     return 1;
 }
 
 static void *read_some(void *user)
 {
-    struct trial_thread *t = user;
-    struct trial *trial = t->trial;
+    struct timed_thread *t = user;
+    struct timed_run *run = t->run;
     uint64_t ticket;
-    while (weir_clock_monotonic_ns() < trial->until_ns && (ticket = atomic_fetch_add(&trial->taken, 1)) < trial->n) {
-        const struct weir_extent *x = &trial->extents[ticket];
+    while (weir_clock_monotonic_ns() < run->until_ns && (ticket = atomic_fetch_add(&run->taken, 1)) < run->n) {
+        const struct weir_extent *x = &run->extents[ticket];
         const uint8_t *data;
-        weir_reader_begin(t->reader, trial->ahead, ticket);
+        weir_reader_begin(t->reader, run->ahead, ticket);
         int rc = weir_read(t->reader, x->file, x->offset, x->length, t->buffer, &data);
         weir_reader_end(t->reader);
         if (rc < 0)
-            atomic_store(&trial->error, rc);
+            atomic_store(&run->error, rc);
         else
-            atomic_fetch_add(&trial->bytes, x->length);
+            atomic_fetch_add(&run->bytes, x->length);
     }
     return NULL;
 }
@@ -77,11 +77,11 @@ static size_t longest(const struct weir_extent *extents, int n)
     return max;
 }
 
-static int open_threads(struct trial *trial, struct trial_thread *threads, int n, const char *engine,
+static int open_threads(struct timed_run *run, struct timed_thread *threads, int n, const char *engine,
                         struct weir_file_set *set, size_t extent_max, struct weir_err *err)
 {
     for (int i = 0; i < n; i++) {
-        threads[i].trial = trial;
+        threads[i].run = run;
         threads[i].buffer = malloc(extent_max);
         if (!threads[i].buffer)
             return -ENOMEM;
@@ -96,8 +96,8 @@ static int open_threads(struct trial *trial, struct trial_thread *threads, int n
 static double time_engine(const char *engine, const struct weir_choice_config *config,
                           const struct weir_extent *extents, int n, struct weir_err *err)
 {
-    struct trial trial = {.extents = extents, .n = (uint64_t)n};
-    struct trial_thread threads[THREADS_MAX] = {0};
+    struct timed_run run = {.extents = extents, .n = (uint64_t)n};
+    struct timed_thread threads[THREADS_MAX] = {0};
     struct weir_file_set *set;
     int n_threads = config->threads < 1 ? 1 : config->threads < THREADS_MAX ? config->threads : THREADS_MAX;
     if (weir_file_set_copy(&set, config->set, 0) < 0)
@@ -109,28 +109,28 @@ static double time_engine(const char *engine, const struct weir_choice_config *c
                                       .takers = n_threads,
                                       .extent_max = extent_max,
                                       .next = next_extent,
-                                      .taken = &trial.taken,
-                                      .user = &trial};
-    int rc = open_threads(&trial, threads, n_threads, engine, set, extent_max, err), started = 0;
+                                      .taken = &run.taken,
+                                      .user = &run};
+    int rc = open_threads(&run, threads, n_threads, engine, set, extent_max, err), started = 0;
     if (rc == 0 && weir_ahead_kind(engine) != WEIR_AHEAD_NOT)
-        rc = weir_ahead_open(&trial.ahead, &ahead, err);
+        rc = weir_ahead_open(&run.ahead, &ahead, err);
     uint64_t begin_ns = weir_clock_monotonic_ns();
-    trial.until_ns = begin_ns + TRIAL_NS;
-    atomic_store(&trial.go, true);
+    run.until_ns = begin_ns + TIMED_NS;
+    atomic_store(&run.go, true);
     while (rc == 0 && started < n_threads &&
            weir_thread_start(&threads[started].thread, read_some, &threads[started]) == 0)
         started++;
     for (int i = 0; i < started; i++)
         pthread_join(threads[i].thread, NULL);
     double seconds = (double)(weir_clock_monotonic_ns() - begin_ns) / 1e9;
-    weir_ahead_close(&trial.ahead);
+    weir_ahead_close(&run.ahead);
     for (int i = 0; i < n_threads; i++) {
         weir_reader_close(&threads[i].reader);
         free(threads[i].buffer);
     }
     weir_file_set_close(&set);
-    rc = rc < 0 ? rc : trial.error;
-    return rc < 0 ? rc : (double)trial.bytes / seconds;
+    rc = rc < 0 ? rc : run.error;
+    return rc < 0 ? rc : (double)run.bytes / seconds;
 }
 
 /* Those that are not in the page cache; all, when reads are direct. Their number. */
@@ -156,7 +156,7 @@ static void add_words(char *text, size_t size, const char *engine, double rate, 
         snprintf(text + used, size - used, "%s%s %.0f MB/s", used ? ", " : "", engine, rate / 1e6);
 }
 
-/* Engines to try: each gets extents of its own, which no other has brought into the page cache. */
+/* Engines to try: each gets other extents, which no engine before has brought into the page cache. */
 static int candidates(void)
 {
     const struct weir_io_ops *ops;
@@ -166,8 +166,8 @@ static int candidates(void)
     return n;
 }
 
-static void race(struct weir_choice *choice, const struct weir_choice_config *config, const struct weir_extent *cold,
-                 int n)
+static void time_all(struct weir_choice *choice, const struct weir_choice_config *config,
+                     const struct weir_extent *cold, int n)
 {
     bool direct = weir_file_set_align(config->set) > 1;
     double best = 0;
@@ -227,7 +227,7 @@ void weir_io_choose(struct weir_choice *choice, const struct weir_choice_config 
     struct weir_extent *cold = malloc(sizeof *cold * (size_t)config->n);
     int n = cold ? cold_ones(config, cold) : 0;
     if (n >= candidates() * TRIES_MIN)
-        race(choice, config, cold, n);
+        time_all(choice, config, cold, n);
     else
         snprintf(choice->why, sizeof choice->why, "too few frames to try the engines on");
     free(cold);

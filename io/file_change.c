@@ -49,7 +49,7 @@ static void describe(char text[WEIR_FILE_CHANGE], const struct weir_file_id *the
     }
 }
 
-/* By statx, which may be told to ask a file server: what its client remembers is up to a minute old. */
+/* By statx, which can be made to ask a file server: what its client caches is up to a minute old. */
 static int look(const char *path, bool ask_server, struct weir_file_id *now)
 {
     struct statx st;

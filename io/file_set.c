@@ -142,7 +142,7 @@ int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *s
     return rc < 0 ? rc : 0;
 }
 
-/* What the file system wants of direct reads. Kernels before 6.1 do not say: a page suits all of them. */
+/* What the file system wants of direct reads. Kernels before 6.1 do not report it: a page suits all file systems. */
 static int direct_align(const char *path, size_t *align)
 {
     *align = 4096;
@@ -209,8 +209,8 @@ static bool try_close(struct weir_file_set *set, struct file *f)
     return true;
 }
 
-/* Makes room for one more, by the clock: a file that was used since the hand passed is passed once more. Takes several
- * when there were more reads than handles before; none when all are being read. */
+/* Closes a handle to open one more, by the clock: a file that was used since the hand passed is passed once more. Takes
+ * several when there were more reads than handles before; none when all are being read. */
 static void evict(struct weir_file_set *set)
 {
     for (int seen = 0; seen < 2 * set->count && set->open_count >= set->open_max; seen++) {

@@ -1,4 +1,4 @@
-/* file_set.h: the bounded table of open files behind io.h. */
+/* file_set_priv.h: the bounded table of open files behind io.h: engines pin a handle, read, and release it. */
 #ifndef WEIR_IO_FILE_SET_PRIV_H
 #define WEIR_IO_FILE_SET_PRIV_H
 
@@ -19,7 +19,7 @@ static inline bool weir_file_id_same(const struct weir_file_id *a, const struct 
            a->mtime_ns == b->mtime_ns;
 }
 
-/* What weir_file_set_changed says of a path that had this id. */
+/* As weir_file_set_changed, of a path that had this id. */
 int weir_file_id_compare(const char *path, const struct weir_file_id *then, bool ask_server,
                          char text[WEIR_FILE_CHANGE]);
 

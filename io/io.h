@@ -1,4 +1,4 @@
-/* io.h: fetches byte extents of files. Knows no formats.
+/* io.h: reads byte extents of files, by one of several engines. It knows no formats.
  *
  * A file set holds the dataset's files with the size, inode and time that the index saw; handles are opened on demand,
  * bounded in number, and checked against those on every opening. A reader is one thread's context of an engine. */
@@ -31,13 +31,13 @@ void weir_file_set_close(struct weir_file_set **set);
 int weir_file_set_add(struct weir_file_set *set, const char *path, const struct weir_file_id *id);
 const char *weir_file_set_path(const struct weir_file_set *set, int file);
 int weir_file_set_count(const struct weir_file_set *set);
-/* The same files with handles of its own (max_open as above), direct when set is. */
+/* The same files with other handles (max_open as above), direct when set is. */
 int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *set, int max_open);
 
 /* Whether a file that was opened to be read is still the one that was indexed, size, time of writing and inode: what
  * its path leads to now. 0: it is, or nobody read it. 1: it is not; text (WEIR_FILE_CHANGE) says what is different, and
- * since when. Negative: this cannot be told, with text. ask_server: not by what a network file system remembers. Any
- * thread. */
+ * since when. Negative: this cannot be found out, with text. ask_server: not by what a network file system remembers.
+ * Any thread. */
 enum { WEIR_FILE_CHANGE = 256 };
 int weir_file_set_changed(struct weir_file_set *set, int file, bool ask_server, char text[WEIR_FILE_CHANGE]);
 /* From now on every read of the file is -ESTALE, whatever is open. Whether it was not so before. Any thread. */
@@ -66,7 +66,7 @@ int weir_io_check_direct(const char *engine, struct weir_err *err);
 
 /* The engine that always works, taken when nothing better is known: plain reads. */
 const char *weir_io_default(void);
-/* Bytes come from memory: what is in the page cache says nothing about this engine's reads. */
+/* Bytes come from memory, whatever is in the page cache. */
 bool weir_io_from_memory(const char *engine);
 
 /* Opens a reader on the engine of this name ("pread", "mmap", "uring", "null"). */
@@ -74,7 +74,7 @@ int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_f
 void weir_reader_close(struct weir_reader **reader);
 
 /* Reads length bytes at offset of file. buffer (capacity >= length) is lent to the engine; *data is where the bytes
- * are: in buffer, or in the engine's own memory until the next call on this reader. Times 01_file_cache and
+ * are: in buffer, or in the engine's memory until the next call on this reader. Times 01_file_cache and
  * 03c_read_bytes. 0, or -ENODATA when the file is shorter, -ESTALE when it changed since it was indexed, or -errno of
  * open or read. */
 int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t length, void *buffer, const uint8_t **data);

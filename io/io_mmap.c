@@ -52,7 +52,7 @@ static void shared_close(void *shared)
     free(maps);
 }
 
-/* NULL when there are too many, or no room for it. */
+/* NULL when there are too many, or no address space is left. */
 static uint8_t *map_of(struct maps *maps, int file, int fd)
 {
     struct map *map = &maps->map[file];

@@ -31,9 +31,9 @@ struct weir_io_ops {
      * asked of sets that read directly: those are served by io.c (direct.c). */
     int (*read)(void *shared, int file, int fd, uint64_t offset, size_t length, void *buffer, const uint8_t **data);
     bool can_direct;  /* sets with O_DIRECT are fine */
-    bool auto_tries;  /* --io auto may take it, when it is the fastest of a trial */
-    bool from_memory; /* bytes come from memory: what is in the page cache says nothing about its reads */
-    /* Read-ahead: reads into buffers of its own, or hints: the kernel is told what will be read; or none. */
+    bool auto_tries;  /* --io auto times it and takes the fastest */
+    bool from_memory; /* bytes come from memory, whatever is in the page cache */
+    /* Read-ahead into the pool's buffers by a ring, or by hints to the kernel; or none. */
     const struct weir_ring_ops *ring;
     bool hints;
 };

@@ -22,9 +22,9 @@ struct ring {
     bool *registered; /* of each */
 };
 
-/* Rings come and go one at a time. A new one may get the addresses of one that is gone, and ThreadSanitizer, which does
- * not see liburing's system calls, would take that for a race. */
-static pthread_mutex_t coming_and_going = PTHREAD_MUTEX_INITIALIZER;
+/* Rings are set up and closed one at a time. A new one may get the addresses of one that is gone, and ThreadSanitizer,
+ * which does not see liburing's system calls, would report that as a race. */
+static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A filter may let a ring be made and not used. */
 static int try_use(struct io_uring *uring)
@@ -49,17 +49,17 @@ static int try_setup(struct io_uring *uring, unsigned entries, unsigned flags)
     memset(&params, 0, sizeof params);
     params.flags = flags | IORING_SETUP_CQSIZE;
     params.cq_entries = 2 * entries;
-    pthread_mutex_lock(&coming_and_going);
+    pthread_mutex_lock(&setup_lock);
     int rc = io_uring_queue_init_params(entries, uring, &params);
-    pthread_mutex_unlock(&coming_and_going);
+    pthread_mutex_unlock(&setup_lock);
     return rc;
 }
 
 static void shut(struct io_uring *uring)
 {
-    pthread_mutex_lock(&coming_and_going);
+    pthread_mutex_lock(&setup_lock);
     io_uring_queue_exit(uring);
-    pthread_mutex_unlock(&coming_and_going);
+    pthread_mutex_unlock(&setup_lock);
 }
 
 static int setup(struct io_uring *uring, unsigned entries, const char **how)
@@ -102,7 +102,7 @@ static void register_files(struct ring *ring, struct weir_file_set *set)
 {
     int n = weir_file_set_count(set);
     if (n > FILES_MAX || n > weir_file_set_open_max(set) || io_uring_register_files_sparse(&ring->uring, (unsigned)n))
-        return; /* handles that come and go: one that is registered would stay open */
+        return; /* handles are closed and reopened then, and one that is registered would stay open */
     ring->registered = calloc((size_t)n, sizeof *ring->registered);
     ring->n_files = ring->registered ? n : 0;
 }

@@ -71,7 +71,7 @@ double weir_page_cache_fraction(struct weir_file_set *set, const struct weir_ext
         int fd;
         uint64_t here = 0;
         if (weir_file_acquire(set, extents[i].file, &fd) < 0)
-            continue; /* a read will say why */
+            continue; /* a read will report why */
         int rc = weir_page_cache_bytes(fd, extents[i].offset, extents[i].length, &here);
         weir_file_release(set, extents[i].file);
         if (rc < 0)

@@ -12,8 +12,8 @@
 struct weir_gpu_jpeg {
     const struct weir_gpu_jpeg_ops *ops;
     void *self;
-    int group_max;
-    _Atomic uint64_t frames, groups, refused; /* one writer */
+    int batch_max;
+    _Atomic uint64_t frames, batches, refused; /* one writer */
 };
 
 /* ---- the module ---- */
@@ -55,11 +55,11 @@ void weir_gpu_jpeg_library(char *text, size_t size)
         ops->library(text, size);
 }
 
-int weir_gpu_jpeg_open(struct weir_gpu_jpeg **out, int gpu, enum weir_gpu_jpeg_engine engine, int group_max,
+int weir_gpu_jpeg_open(struct weir_gpu_jpeg **out, int gpu, enum weir_gpu_jpeg_engine engine, int batch_max,
                        struct weir_err *err)
 {
     *out = NULL;
-    assert(group_max >= 1 && group_max <= WEIR_GPU_JPEG_GROUP_MAX);
+    assert(batch_max >= 1 && batch_max <= WEIR_GPU_JPEG_BATCH_MAX);
     const struct weir_gpu_jpeg_ops *ops;
     int rc = find_ops(&ops, err);
     if (rc < 0)
@@ -68,8 +68,8 @@ int weir_gpu_jpeg_open(struct weir_gpu_jpeg **out, int gpu, enum weir_gpu_jpeg_e
     if (!decoder)
         return weir_err_set(err, -ENOMEM, "out of memory");
     decoder->ops = ops;
-    decoder->group_max = group_max;
-    rc = ops->open(&decoder->self, gpu, engine, group_max, err);
+    decoder->batch_max = batch_max;
+    rc = ops->open(&decoder->self, gpu, engine, batch_max, err);
     if (rc < 0) {
         free(decoder);
         return rc;
@@ -92,8 +92,8 @@ static void add(_Atomic uint64_t *count, int n)
     atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + (uint64_t)n, memory_order_relaxed);
 }
 
-/* A group that is refused is halved until the frames to blame stand alone: the others are decoded in groups as large as
- * can be. */
+/* A batch that is refused is halved until the frames to blame stand alone: the others are decoded in batches as large
+ * as can be. */
 static int decode(struct weir_gpu_jpeg *decoder, const struct weir_gpu_jpeg_frame *frames, int n, void *stream,
                   enum weir_jpeg_refusal *results, struct weir_err *err)
 {
@@ -102,7 +102,7 @@ static int decode(struct weir_gpu_jpeg *decoder, const struct weir_gpu_jpeg_fram
         for (int i = 0; i < n; i++)
             results[i] = WEIR_JPEG_TAKEN;
         add(&decoder->frames, n);
-        add(&decoder->groups, 1);
+        add(&decoder->batches, 1);
     }
     if (rc != -EBADMSG)
         return rc;
@@ -119,14 +119,14 @@ static int decode(struct weir_gpu_jpeg *decoder, const struct weir_gpu_jpeg_fram
 int weir_gpu_jpeg_decode(struct weir_gpu_jpeg *decoder, const struct weir_gpu_jpeg_frame *frames, int n, void *stream,
                          enum weir_jpeg_refusal *results, struct weir_err *err)
 {
-    assert(n >= 0 && n <= decoder->group_max);
+    assert(n >= 0 && n <= decoder->batch_max);
     return n == 0 ? 0 : decode(decoder, frames, n, stream, results, err);
 }
 
 void weir_gpu_jpeg_counts(const struct weir_gpu_jpeg *decoder, struct weir_gpu_jpeg_counts *counts)
 {
     counts->frames = atomic_load_explicit(&decoder->frames, memory_order_relaxed);
-    counts->groups = atomic_load_explicit(&decoder->groups, memory_order_relaxed);
+    counts->batches = atomic_load_explicit(&decoder->batches, memory_order_relaxed);
     counts->refused = atomic_load_explicit(&decoder->refused, memory_order_relaxed);
 }
 

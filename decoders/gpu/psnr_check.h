@@ -6,7 +6,7 @@
  * Where the threshold comes from. The CPU's picture is libjpeg-turbo's with the accurate integer DCT and its triangle
  * filter for chroma; the GPU's planes are upsampled and converted by our kernel with the same arithmetic. Measured with
  * nvJPEG 13.0.1 on an H200, RGB beside libjpeg-turbo's when both repeat chroma samples, so that only the DCT and the
- * rounding are compared: the JPEG engines are identical, which is infinity; the multiprocessors differ by at most 3
+ * rounding are compared: the JPEG engines are identical, which is infinity; the SMs differ by at most 3
  * levels and stay above 61.97 dB over 228 images; with our kernel's pictures above 62.96 dB over 92 photos and 58.06 dB
  * over made ones, of which noise is most. So 55 dB, a mean squared error of 0.2, leaves 3 to 7 dB for other GPUs and
  * versions that round in another way. Below it falls what is wrong rather than rounded: most pictures whose chroma is

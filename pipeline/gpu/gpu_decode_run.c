@@ -157,7 +157,7 @@ static void add_counts(struct weir_decode_engine *engine, struct weir_decode_gro
     struct weir_gpu_jpeg_counts now;
     weir_gpu_jpeg_counts(group->decoder, &now);
     engine->frames_done += now.frames - group->counted.frames;
-    engine->groups_done += now.groups - group->counted.groups;
+    engine->groups_done += now.batches - group->counted.batches;
     group->counted = now;
 }
 

@@ -88,7 +88,7 @@ Test(gpu_decode, a_group_of_all_kinds_and_sizes)
     }
     struct weir_gpu_jpeg_counts counts;
     weir_gpu_jpeg_counts(decoder, &counts);
-    cr_assert(counts.frames == (uint64_t)n && counts.groups == 1 && counts.refused == 0);
+    cr_assert(counts.frames == (uint64_t)n && counts.batches == 1 && counts.refused == 0);
     finish(n);
 }
 
@@ -109,7 +109,7 @@ Test(gpu_decode, frames_to_blame_stand_alone)
     weir_gpu_jpeg_counts(decoder, &counts);
     cr_assert_eq(counts.frames, 30);
     cr_assert_eq(counts.refused, 2);
-    cr_assert_leq(counts.groups, 8);
+    cr_assert_leq(counts.batches, 8);
     fine(gpujx_decode(&x, decoder, images, 4, results, &err)); /* and it goes on */
     cr_assert_eq(results[3], WEIR_JPEG_TAKEN);
     finish(32);
@@ -166,7 +166,7 @@ Test(gpu_decode, two_decoders_in_turns)
     x.ops->stream_free(x.gpu, streams[1]);
     struct weir_gpu_jpeg_counts counts;
     weir_gpu_jpeg_counts(decoder, &counts);
-    cr_assert_eq(counts.groups, ROUNDS / 2);
+    cr_assert_eq(counts.batches, ROUNDS / 2);
     fine(gpujx_decode(&x, decoder, images, GROUP, results, &err));
     for (int i = 0; i < GROUP; i++)
         check_planes(&images[i], "in turns");
