@@ -62,7 +62,7 @@ static double read_limit(const char *root, const char *controller, weir_cgroup_v
     return limit.least;
 }
 
-/* How many CPUs a list such as "0-3,8" has; 0 when it is none. */
+/* How many CPUs a list such as "0-3,8" has; 0 when the text is not a list. */
 static int count_list(const char *list)
 {
     int count = 0;
@@ -81,7 +81,7 @@ static int count_list(const char *list)
     return count;
 }
 
-/* The nearest cgroup that says so: what its parents allow is in it. */
+/* The nearest cgroup that has the file: the effective set contains what its parents allow. */
 static void count_cpuset(void *user, const char *folder, int version)
 {
     int *count = user;

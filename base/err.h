@@ -1,4 +1,4 @@
-/* err.h: one line that says what went wrong, where, and what to do.
+/* err.h: one line with what went wrong, where, and what to do.
  *
  * Calls return 0 or a positive count when fine and -errno when not. Calls that can fail in many ways also take a
  * struct weir_err; the first error set is kept, later ones are dropped. Thread rule: one weir_err, one thread. */

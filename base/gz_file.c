@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { OUT_BYTES = 1 << 17, GZIP_WINDOW = 15 + 16 /* zlib's way to ask for gzip's header */ };
+enum { OUT_BYTES = 1 << 17, GZIP_WINDOW = 15 + 16 /* 16 more than the window: zlib writes gzip's header */ };
 
 struct weir_gz_file {
     char *path;

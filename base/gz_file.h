@@ -1,7 +1,7 @@
 /* gz_file.h: a file that is written whole or not at all, plain or compressed as gzip does.
  *
- * What is written goes to PATH.tmp-XXXXXX and gets its name by weir_gz_commit. A path that is there and is no plain
- * file (a pipe, /dev/stdout) is written to as it is. One thread per file. */
+ * What is written goes to PATH.tmp-XXXXXX and gets its name by weir_gz_commit. A path that exists and is not a
+ * regular file (a pipe, /dev/stdout) is written to directly. One thread per file. */
 #ifndef WEIR_BASE_GZ_FILE_H
 #define WEIR_BASE_GZ_FILE_H
 
@@ -17,12 +17,12 @@ struct weir_gz_file;
 
 /* True when the name ends in .gz. */
 bool weir_gz_named(const char *path);
-/* Errors name the path and say what to do. */
+/* Errors name the path and what to do. */
 int weir_gz_open(struct weir_gz_file **out, const char *path, int level, struct weir_err *err);
-/* 0, or the first error of the file: later calls do nothing, and weir_gz_commit tells. */
+/* 0, or the first error of the file: later calls do nothing, and weir_gz_commit reports it. */
 int weir_gz_write(struct weir_gz_file *file, const void *bytes, size_t n);
-/* What was written to a plain file so far survives the machine, too, once it has its name. Errors as in weir_gz_write.
- */
+/* fsync: what was written so far survives a crash of the machine, too, once the file has its name. For uncompressed
+ * files. Errors as in weir_gz_write. */
 int weir_gz_sync(struct weir_gz_file *file);
 /* Ends the file and gives it its name; on an error there is no file. Frees it either way. */
 int weir_gz_commit(struct weir_gz_file **file, struct weir_err *err);

@@ -23,7 +23,7 @@ static void new_line(const struct weir_json *json)
         fprintf(json->out, "\n%*s", 2 * json->depth, "");
 }
 
-/* Plain runs are written at once; what RFC 8259 or a terminal minds is escaped. */
+/* Plain runs are written at once; what RFC 8259 forbids, and what steers a terminal, is escaped. */
 static void write_string(FILE *out, const char *value)
 {
     size_t length = strlen(value), plain = 0;

@@ -6,13 +6,12 @@
 #include <stdint.h>
 
 /* Highest resident set of this program so far, bytes (VmHWM; ru_maxrss would keep what the parent had before exec). 0
- * when the kernel does not say. */
+ * when /proc does not have it. */
 uint64_t weir_peak_rss_bytes(void);
 
 /* What can be had without swapping: MemAvailable (free pages and cache that the kernel would give up), or what the
  * memory cgroups of this process leave of their limit, whichever is less; at least 1, and 0 when neither is known.
- * Address space (RLIMIT_AS) is not in it: that is no memory, the page cache needs none, and mmap says when it is used
- * up. */
+ * Address space (RLIMIT_AS) is not counted: the page cache needs none, and mmap fails when it is used up. */
 uint64_t weir_memory_available_bytes(void);
 /* The same of another root folder: root/proc/meminfo and so on, for tests. */
 uint64_t weir_memory_available_in(const char *root);
@@ -20,9 +19,9 @@ uint64_t weir_memory_available_in(const char *root);
  * even part of all there is. What the others have taken so far is not available any more, so it is not divided. */
 uint64_t weir_memory_available_each(int processes);
 
-/* munmap of so many bytes and of what is left of their last page, as the kernel does it anyway. Said in whole pages,
- * because ThreadSanitizer forgets whole pages only, and takes who gets the last one by a system call that it does not
- * see (liburing's) for a race. */
+/* munmap of so many bytes and of what is left of their last page, as the kernel does it anyway. Given in whole pages,
+ * because ThreadSanitizer forgets whole pages only, and reports a race with whoever gets the last one by a system call
+ * that it does not see (liburing's). */
 void weir_memory_unmap(void *memory, size_t bytes);
 
 #endif

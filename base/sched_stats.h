@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 /* For how long the thread of this process was ready to run and had no core, ns, since it was made: because others had
- * them, or because its cgroup had used up its quota. False when the kernel does not say
+ * them, or because its cgroup had used up its quota. False when the kernel does not count it
  * (/proc/self/task/TID/schedstat). Any thread may ask; some 20 us. */
 bool weir_run_delay_ns(pid_t tid, uint64_t *delay_ns);
 

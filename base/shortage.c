@@ -16,7 +16,7 @@ bool weir_is_storage_error(int code)
 const char *weir_machine_advice(int code)
 {
     if (weir_is_storage_error(code))
-        return "check the disk or its connection, and what the kernel says of it (dmesg)";
+        return "check the disk or its connection, and the kernel's log (dmesg)";
     switch (code) {
     case -ENOMEM:
         return "free some memory, or raise this process's limit of it (ulimit -v, its container's)";

@@ -275,7 +275,7 @@ static int check_output(const char *path, int fd, const struct weir_dataset *dat
     return 0;
 }
 
-/* Opens a file to write, and empties it only once it is known to be nobody else's. */
+/* Opens a file to write, and empties it only once it is known not to be a file of the dataset. */
 static int open_output(const char *path, const struct weir_dataset *dataset, FILE **file, struct weir_err *err)
 {
     *file = NULL;
@@ -334,7 +334,7 @@ static int to_format(struct run_options *o, struct weir_err *err)
     return rc < 0 ? rc : weir_norms_parse(&o->format, o->mean, o->std, err);
 }
 
-/* What is said about the profile, checked before anything is opened. */
+/* The options of the profile, checked before anything is opened. */
 static int to_profile(const struct run_options *o, struct weir_run_profile_config *profile, struct weir_err *err)
 {
     *profile = (struct weir_run_profile_config){
@@ -349,7 +349,7 @@ static int to_profile(const struct run_options *o, struct weir_run_profile_confi
     };
     if (!o->profile && (o->record_shapes || o->profile_memory || o->with_stack || o->worker_ops))
         return weir_err_set(err, -EINVAL,
-                            "--record-shapes, --profile-memory, --with-stack and --worker-ops want --profile DIR");
+                            "--record-shapes, --profile-memory, --with-stack and --worker-ops need --profile DIR");
     if ((o->profile || o->nvtx) && o->no_timing)
         return weir_err_set(err, -EINVAL, "--%s shows the timings that --no-timing leaves out; drop one of them",
                             o->profile ? "profile" : "nvtx");

@@ -16,7 +16,7 @@ enum { WEIR_CHOICES_MAX = 256 };
 extern char weir_io_choices[WEIR_CHOICES_MAX], weir_decoder_choices[WEIR_CHOICES_MAX];
 void weir_choices_list(void);
 
-/* What help, man pages and completion say of the program. */
+/* What help, man pages and completion print about the program. */
 struct weir_program {
     const char *summary;     /* "loads ...", to follow the name */
     const char *help;        /* what the command "help" does */

@@ -73,7 +73,8 @@ void weir_device_liburing(struct weir_device *device)
     device->present = weir_uring_describe(device->text, sizeof device->text);
 }
 
-/* The few calls of the driver that doctor makes, by their documented C signatures. */
+/* The calls of the driver that doctor makes, with their documented C signatures: no header of CUDA is needed to build.
+ */
 struct cuda {
     int (*init)(unsigned flags);
     int (*driver_version)(int *version);
@@ -115,7 +116,7 @@ static void ask_cuda(const struct cuda *cuda, struct weir_device *device)
         const char *text = NULL;
         if (cuda->error_string(rc, &text) != 0 || !text)
             text = "unknown error";
-        found(device, false, "the driver answers error %d: %s", rc, text);
+        found(device, false, "the driver reports error %d: %s", rc, text);
         return;
     }
     if (count == 0) {
@@ -143,5 +144,5 @@ void weir_device_cuda(struct weir_device *device)
         ask_cuda(&cuda, device);
     else
         found(device, false, "the driver library is too old: %s", dlerror());
-    /* Not dlclose: the driver leaves threads behind once it was initialised. */
+    /* dlclose would unmap code that the driver's own threads still run. */
 }

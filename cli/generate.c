@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what the tables say of an option ---- */
+/* ---- what the option tables hold ---- */
 
 /* A text option names its choices too when they are a registry's. */
 static bool has_choices(const struct weir_opt *opt)
@@ -422,7 +422,7 @@ int weir_generate(const struct weir_program *program, int argc, char **argv)
     } else if (strcmp(what, "zsh") == 0) {
         rc = write_script(folder, "_weir", write_zsh, program, &err);
     } else {
-        fputs("weir: --generate wants man, bash or zsh, and a folder\n", stderr);
+        fputs("weir: --generate takes man, bash or zsh, and a folder\n", stderr);
         return 2;
     }
     if (rc < 0)

@@ -21,7 +21,7 @@ static int print_group(const struct weir_survey_group *group, const struct weir_
     if (rc == 0)
         rc = weir_info_print(dataset, group->path, true, json, err);
     if (rc == 0 && !json && !group->alone)
-        printf("not alone in its folder: %d files, the first %s; `weir run` wants them in a folder of their own\n",
+        printf("not alone in its folder: %d files, the first %s; `weir run` needs them in a folder of their own\n",
                group->files.n, group->files.paths[0]);
     weir_dataset_close(&dataset);
     return rc;

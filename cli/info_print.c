@@ -8,7 +8,7 @@
 
 static const double AMPLIFICATION_MAX = 4; /* above it, reading costs more than decoding would */
 
-/* ---- what there is to say ---- */
+/* ---- facts ---- */
 
 struct camera_facts {
     struct weir_camera_probe probe;

@@ -1,4 +1,4 @@
-/* info_print.h: what `weir info` says of a dataset, and of a folder of several. */
+/* info_print.h: what `weir info` prints about a dataset, and about a folder of several. */
 #ifndef WEIR_CLI_INFO_PRINT_H
 #define WEIR_CLI_INFO_PRINT_H
 
@@ -12,7 +12,7 @@ int weir_info_print(struct weir_dataset *dataset, const char *path, bool toleran
 
 /* Prints the datasets that config->path holds, each of files that can be loaded together, and the files that cannot be
  * opened. 1 when they were printed, 0 when the path holds but one (or none), with nothing printed; or a negative code
- * with err: what could be said was printed. */
+ * with err: what could be found out was printed. */
 int weir_info_print_groups(const struct weir_dataset_config *config, bool as_json, struct weir_err *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* A driver's or a library's crash is not ours to prevent: the CUDA runtime's start and the HDF5 library's follow a
- * pointer that malloc did not give them. What a user needs to know of it is that there was no memory. */
+/* The CUDA runtime and the HDF5 library use pointers that malloc did not give them when they start without memory, and
+ * crash. Weir cannot prevent that, but it can report that the reason was memory. */
 #include "cli/no_memory.h"
 
 #include <errno.h>
@@ -14,11 +14,12 @@ enum { CRASHES = sizeof crashes / sizeof crashes[0] };
 static struct sigaction before[CRASHES];
 static bool ends_by_itself;
 
-/* HDF5 1.10 ends the process when it cannot begin. */
+/* HDF5 1.10 calls exit when its initialisation fails. */
 static void on_end_by_library(void)
 {
-    static const char line[] = "weir: a library ended the program, as it does without memory; free some, or raise this "
-                               "process's limit of it (ulimit -v, its container's)\n";
+    static const char line[] =
+        "weir: a library ended the program, which it does when it gets no memory; free some, or raise this "
+        "process's limit of it (ulimit -v, its container's)\n";
     if (ends_by_itself)
         return;
     if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
@@ -29,11 +30,12 @@ static void on_end_by_library(void)
 /* malloc leaves ENOMEM in errno. Any other crash, and a signal that somebody sent, is left to who had it before. */
 static void on_crash(int number)
 {
-    static const char line[] = "weir: out of memory, and a library crashed over it; free some memory, or raise this "
-                               "process's limit of it (ulimit -v, its container's)\n";
+    static const char line[] =
+        "weir: out of memory: a library crashed because an allocation failed; free some memory, or raise this "
+        "process's limit of it (ulimit -v, its container's)\n";
     if (errno == ENOMEM) {
         if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
-            errno = 0; /* nowhere to say it */
+            errno = 0; /* there is no standard error to write to */
         _exit(1);
     }
     for (int i = 0; i < CRASHES; i++)

@@ -1,4 +1,4 @@
-/* no_memory.h: libraries that do not look whether they got memory. */
+/* no_memory.h: one clear line when a library crashes because it does not check whether malloc succeeded. */
 #ifndef WEIR_CLI_NO_MEMORY_H
 #define WEIR_CLI_NO_MEMORY_H
 

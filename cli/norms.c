@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of ImageNet's training images, as torchvision's models want them. */
+/* Mean and standard deviation of ImageNet's training images, as torchvision's models expect them. */
 static const float imagenet_mean[3] = {0.485f, 0.456f, 0.406f}, imagenet_std[3] = {0.229f, 0.224f, 0.225f};
 
 static int parse(float to[3], const char *option, const char *text, const float known[3], double least,

@@ -33,7 +33,7 @@ static int usage_error(const struct weir_command *command, const char *format, .
     return -EINVAL;
 }
 
-/* What to do about a shortage is the same wherever it was met, and said here unless the error does. */
+/* What to do about a shortage is the same wherever it occurs: it is added here, unless the error line has it. */
 int weir_cli_fail(const struct weir_command *command, const struct weir_err *err)
 {
     const char *advice = weir_is_shortage(err->code) && !strchr(err->text, ';') ? weir_machine_advice(err->code) : NULL;
@@ -133,7 +133,7 @@ static int parse_int(const struct weir_command *command, const struct weir_opt *
     errno = 0;
     long value = strtol(text, &end, 10);
     if (!ends_number(text, end))
-        return usage_error(command, "--%s wants a whole number%s, not '%s'", opt->name,
+        return usage_error(command, "--%s needs a whole number%s, not '%s'", opt->name,
                            opt->allow_auto ? " or auto" : "", text);
     if (!within(opt, (double)value))
         return out_of_bounds(command, opt, text);
@@ -149,7 +149,7 @@ static int parse_uint64(const struct weir_command *command, const struct weir_op
     errno = 0;
     uint64_t value = strtoull(text, &end, 10);
     if (!ends_number(text, end) || strchr(text, '-'))
-        return usage_error(command, "--%s wants a whole number from 0, not '%s'", opt->name, text);
+        return usage_error(command, "--%s needs a whole number from 0, not '%s'", opt->name, text);
     if (errno == ERANGE)
         return usage_error(command, "--%s %s is too large", opt->name, text);
     if (!within(opt, (double)value))
@@ -163,7 +163,7 @@ static int parse_double(const struct weir_command *command, const struct weir_op
     char *end;
     double value = strtod(text, &end);
     if (!ends_number(text, end) || !isfinite(value))
-        return usage_error(command, "--%s wants a number, not '%s'", opt->name, text);
+        return usage_error(command, "--%s needs a number, not '%s'", opt->name, text);
     if (!within(opt, value))
         return out_of_bounds(command, opt, text);
     *out = value;
@@ -196,7 +196,7 @@ static int parse_size(const struct weir_command *command, const struct weir_opt 
         ok = ends_number(second, end);
     }
     if (!ok || width <= 0 || height <= 0)
-        return usage_error(command, "--%s wants WIDTHxHEIGHT such as 640x480, not '%s'", opt->name, text);
+        return usage_error(command, "--%s needs WIDTHxHEIGHT such as 640x480, not '%s'", opt->name, text);
     if (!within(opt, (double)width) || !within(opt, (double)height))
         return out_of_bounds(command, opt, text);
     if (width > INT_MAX || height > INT_MAX)
@@ -214,7 +214,7 @@ static int parse_bytes(const struct weir_command *command, const struct weir_opt
     const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
     int shift = unit ? 10 * (int)(unit - units + 1) : 0;
     if (!ends_number(text, end + (unit != NULL)) || end == text || strchr(text, '-'))
-        return usage_error(command, "--%s wants bytes such as 512M or 2G, not '%s'", opt->name, text);
+        return usage_error(command, "--%s needs bytes such as 512M or 2G, not '%s'", opt->name, text);
     if (errno == ERANGE || value > (uint64_t)INT64_MAX >> shift)
         return usage_error(command, "--%s %s is too large", opt->name, text);
     *out = value << shift;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* Of a file that is there; else of its folder, with its name. */
-struct place {
+struct identity {
     bool known;
     dev_t device;
     ino_t inode;
@@ -16,24 +16,24 @@ struct place {
 };
 
 /* Devices and pipes may be written to by many. */
-static struct place place_of(const char *path)
+static struct identity identity_of(const char *path)
 {
     struct stat st;
     if (stat(path, &st) == 0)
-        return (struct place){S_ISREG(st.st_mode), st.st_dev, st.st_ino, NULL};
+        return (struct identity){S_ISREG(st.st_mode), st.st_dev, st.st_ino, NULL};
     const char *slash = strrchr(path, '/');
     char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    struct place place = {.name = slash ? slash + 1 : path};
+    struct identity identity = {.name = slash ? slash + 1 : path};
     if (folder && stat(folder, &st) == 0) {
-        place.known = true;
-        place.device = st.st_dev;
-        place.inode = st.st_ino;
+        identity.known = true;
+        identity.device = st.st_dev;
+        identity.inode = st.st_ino;
     }
     free(folder);
-    return place;
+    return identity;
 }
 
-static bool is_same(const struct place *a, const struct place *b)
+static bool is_same(const struct identity *a, const struct identity *b)
 {
     bool both_new = a->name && b->name;
     return a->known && b->known && a->device == b->device && a->inode == b->inode &&
@@ -43,18 +43,18 @@ static bool is_same(const struct place *a, const struct place *b)
 int weir_outputs_check(const struct weir_output *outputs, int n, struct weir_err *err)
 {
     struct stat st;
-    struct place standard = {0};
+    struct identity standard = {0};
     if (fstat(STDOUT_FILENO, &st) == 0)
-        standard = (struct place){S_ISREG(st.st_mode), st.st_dev, st.st_ino, NULL};
+        standard = (struct identity){S_ISREG(st.st_mode), st.st_dev, st.st_ino, NULL};
     for (int i = 0; i < n; i++) {
         if (!outputs[i].path)
             continue;
-        struct place mine = place_of(outputs[i].path);
+        struct identity mine = identity_of(outputs[i].path);
         if (is_same(&mine, &standard))
             return weir_err_set(err, -EINVAL, "%s: %s and standard output are one file; give %s another",
                                 outputs[i].path, outputs[i].option, outputs[i].option);
         for (int k = 0; k < i; k++) {
-            struct place other = outputs[k].path ? place_of(outputs[k].path) : (struct place){0};
+            struct identity other = outputs[k].path ? identity_of(outputs[k].path) : (struct identity){0};
             if (is_same(&mine, &other))
                 return weir_err_set(err, -EINVAL, "%s: %s and %s name one file; give each its own", outputs[i].path,
                                     outputs[k].option, outputs[i].option);

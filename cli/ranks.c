@@ -36,7 +36,7 @@ static int read_launcher(const struct launcher *launcher, struct weir_ranks *ran
     if (!read_number(rank, &ranks->rank) || !read_number(size, &ranks->world_size) || ranks->world_size < 1 ||
         ranks->rank >= ranks->world_size)
         return weir_err_set(err, -EINVAL,
-                            "%s=%s and %s=%s are no rank and world size; unset them, or give --rank and "
+                            "%s=%s and %s=%s are not a rank and a world size; unset them, or give --rank and "
                             "--world-size",
                             launcher->rank, rank, launcher->size, size);
     ranks->source = launcher->source;
@@ -55,7 +55,8 @@ static const struct local_launcher {
     {"SLURM_LOCALID", NULL},
 };
 
-/* "4(x2),3": nodes 0 and 1 have 4 tasks each, node 2 has 3. 0 where it is no such list, or a shorter one. */
+/* "4(x2),3": nodes 0 and 1 have 4 tasks each, node 2 has 3. 0 when the text is not such a list, or the list is shorter.
+ */
 static int tasks_on_node(const char *list, int node)
 {
     while (list && *list) {
@@ -83,7 +84,7 @@ static int number_of(const char *name, int otherwise)
     return text && read_number(text, &number) ? number : otherwise;
 }
 
-/* 0 = not said. */
+/* 0 = the environment does not hold it. */
 static int slurm_local_size(void)
 {
     int tasks = tasks_on_node(getenv("SLURM_STEP_TASKS_PER_NODE"), number_of("SLURM_NODEID", 0));
@@ -94,7 +95,7 @@ static int slurm_local_size(void)
     return tasks;
 }
 
-/* A batch script is a task of its own, number 0, of no step. */
+/* A batch script is a task of its own, number 0, which belongs to no step. */
 static const struct local_launcher *find_local(void)
 {
     for (size_t i = 0; i < sizeof local_launchers / sizeof *local_launchers; i++)
@@ -151,7 +152,7 @@ static int find_local_ranks(struct weir_ranks *ranks, struct weir_err *err)
     int n = launcher->size ? 0 : slurm_local_size();
     bool fine = read_number(rank, &ranks->local_rank) && (!size || (read_number(size, &n) && n >= 1));
     if (!fine || (n > 0 && ranks->local_rank >= n))
-        return weir_err_set(err, -EINVAL, "%s=%.40s is no local rank%s%s%s%.40s; unset it, or set it to 0 and above",
+        return weir_err_set(err, -EINVAL, "%s=%.40s is not a local rank%s%s%s%.40s; unset it, or set it to 0 and above",
                             launcher->rank, rank, size ? " beside " : "", size ? launcher->size : "", size ? "=" : "",
                             size ? size : "");
     ranks->local_size = n > 0 ? n : ranks->local_rank + 1;
@@ -165,7 +166,7 @@ static int find_local_ranks(struct weir_ranks *ranks, struct weir_err *err)
 static int find_ranks(struct weir_ranks *ranks, int rank, int world_size, struct weir_err *err)
 {
     if ((rank == WEIR_OPT_AUTO) != (world_size == WEIR_OPT_AUTO))
-        return weir_err_set(err, -EINVAL, "--rank and --world-size want each other");
+        return weir_err_set(err, -EINVAL, "--rank and --world-size belong together: give both, or neither");
     if (rank != WEIR_OPT_AUTO) {
         ranks->rank = rank;
         ranks->world_size = world_size;

@@ -7,7 +7,7 @@
 
 struct weir_ranks {
     int rank, world_size;
-    const char *source;         /* "torchrun's environment"; NULL: options, or nobody said anything (0 of 1) */
+    const char *source;         /* "torchrun's environment"; NULL: given by options, or not given at all (0 of 1) */
     int local_rank, local_size; /* of the processes on this machine; 0 of 1 */
     int local_cores;            /* CPUs that their launcher may use; 0 = not known */
 };

@@ -161,7 +161,7 @@ static void fill_counts(struct weir_report *report, struct loop *l, const struct
     report->changed_files = now->changed_files - then->changed_files;
 }
 
-/* Of workers, and of threads that feed a GPU. */
+/* Of workers, and of threads that upload to a GPU. */
 static uint64_t self_ns(const struct weir_snapshot *snapshot, int stage)
 {
     return snapshot->stages[stage].self_ns + snapshot->others[stage].self_ns;
@@ -478,7 +478,7 @@ static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *e
     return rc;
 }
 
-/* Nobody reads what is printed, or it cannot be kept: no reason to go on. The caller says so when it closes the file.
+/* The reader of the output has left, or the disk is full: the run ends. The caller reports it when it closes the file.
  */
 static bool output_lost(const struct loop *l)
 {
@@ -569,7 +569,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     l.since_table.figures.machine = l.since_start.figures.machine;
     weir_loader_facts(loader, &l.facts);
     l.cached = l.facts.io_cached;
-    int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* not after hours: cannot it be written? */
+    int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* cannot it be written? Now, not in hours. */
     if (rc == 0)
         rc = weir_run_gpu_open(&l.gpu, loader, run->sync_steps, err);
     if (rc == 0)

@@ -107,7 +107,7 @@ static int open_profiler(struct weir_run_profile *profile, struct weir_err *err)
     config.profile_memory = profile->config.profile_memory;
     config.with_stack = profile->config.with_stack;
     config.worker_ops = profile->config.worker_ops;
-    config.whole_steps = true; /* the last is the one in which the loader said that there is no more */
+    config.whole_steps = true; /* the last step is the one in which the loader reports that there are no more batches */
     config.folder = profile->config.folder;
     config.metadata = metadata;
     config.on_trace_ready = on_window;
@@ -127,7 +127,7 @@ int weir_run_profile_open(struct weir_run_profile **out, const struct weir_run_p
         return 0;
     struct stat st;
     if (config->folder && stat(config->folder, &st) == 0 && !S_ISDIR(st.st_mode))
-        return weir_err_set(err, -ENOTDIR, "%s: --profile wants a folder, and this is none; name another",
+        return weir_err_set(err, -ENOTDIR, "%s: --profile needs a folder, and this is not one; name another",
                             config->folder);
     struct weir_run_profile *profile = calloc(1, sizeof *profile);
     if (profile)

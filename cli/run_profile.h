@@ -1,5 +1,5 @@
 /* run_profile.h: --profile of weir run: a step is a batch; windows become trace files, and a line each of what our own
- * clocks say about their steps. */
+ * clocks measured of their steps. */
 #ifndef WEIR_CLI_RUN_PROFILE_H
 #define WEIR_CLI_RUN_PROFILE_H
 

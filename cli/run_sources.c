@@ -63,7 +63,10 @@ static void name_file(char *to, size_t size, const char *path, const char *folde
     bool inside = n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
     path += inside ? n + 1 : 0;
     size_t length = strlen(path);
-    snprintf(to, size, "%s", length < size ? path : path + (length - size + 1)); /* the end tells more */
+    snprintf(to, size, "%s",
+             length < size ? path
+                           : path + (length - size +
+                                     1)); /* the end of a path differs from file to file, its beginning does not */
     weir_text_printable(to);
 }
 

@@ -66,7 +66,7 @@ err "traces were not written"
 check "no trace stays" [ -z "$(find "$work/traces" -type f 2>/dev/null)" ]
 : >"$work/file"
 run 1 run "$data" --profile "$work/file"
-err "--profile wants a folder"
+err "--profile needs a folder"
 limited 8 synth "$work/s" --format act --episodes 1 --steps 6 --size 64x48
 full "synth over the limit" $?
 check "no part of an episode stays" [ -z "$(find "$work/s" -type f 2>/dev/null)" ]

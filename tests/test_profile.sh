@@ -157,7 +157,7 @@ usage() {
 usage "--schedule: 'often' is not one of" --profile "$work/x" --schedule often
 usage "a schedule has active=N" --profile "$work/x" --schedule wait=1
 usage "'speed' is nothing to sort by; one of self_cpu_time_total" --profile "$work/x" --sort-by speed
-usage "want --profile DIR" --with-stack
+usage "need --profile DIR" --with-stack
 usage "--no-timing" --profile "$work/x" --no-timing
 check "nothing was made" [ ! -e "$work/x" ]
 
@@ -174,7 +174,7 @@ err "nothing to sort by"
 run 2 report "$work/log" --export-stacks "$work/y"
 err "is a log"
 run 2 report "$work"/a/*.gz "$work/log"
-err "is no trace"
+err "is not a trace"
 head -c 2000 "$work"/a/*.gz >"$work/cut.pt.trace.json.gz"
 run 1 report "$work/cut.pt.trace.json.gz"
 one_line

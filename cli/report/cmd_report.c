@@ -38,14 +38,14 @@ static const struct weir_opt report_opts[] = {
     {"group-by-input-shape", WEIR_OPT_FLAG, offsetof(struct report_options, by_shape), NULL, NULL,
      "of a trace: a row for each shape of the inputs", 0, 0, false},
     {"group-by-stack", WEIR_OPT_INT, offsetof(struct report_options, by_stack), "N", "0",
-     "of a trace: a row for each stack, told apart by its N innermost frames", 0, 256, false},
+     "of a trace: a row for each stack; stacks with the same N innermost frames are one", 0, 256, false},
     {"top-level-events-only", WEIR_OPT_FLAG, offsetof(struct report_options, top_level), NULL, NULL,
      "of a trace: only what is inside nothing else", 0, 0, false},
     {"export-stacks", WEIR_OPT_TEXT, offsetof(struct report_options, export_stacks), "FILE", NULL,
      "of a trace: write its stacks for flamegraph.pl", 0, 0, false},
 };
 
-/* What one `weir report` works on. */
+/* One log that `weir report` prints, and how. */
 struct job {
     const char *path;
     enum weir_lang lang;
@@ -60,7 +60,7 @@ struct run_part {
     bool open;
     struct weir_totals totals;
     struct weir_start_line start;
-    size_t n_epochs, epochs_room;
+    size_t n_epochs, epochs_capacity;
     struct weir_epoch_line *epochs;
     uint64_t epochs_dropped;
 };
@@ -145,19 +145,19 @@ static int keep_epoch(struct run_part *part, const struct weir_epoch_line *epoch
         part->epochs_dropped++;
         return 0;
     }
-    if (part->n_epochs == part->epochs_room) {
-        size_t room = part->epochs_room ? 2 * part->epochs_room : 64;
-        void *moved = realloc(part->epochs, room * sizeof *part->epochs);
+    if (part->n_epochs == part->epochs_capacity) {
+        size_t capacity = part->epochs_capacity ? 2 * part->epochs_capacity : 64;
+        void *moved = realloc(part->epochs, capacity * sizeof *part->epochs);
         if (!moved)
             return -ENOMEM;
         part->epochs = moved;
-        part->epochs_room = room;
+        part->epochs_capacity = capacity;
     }
     part->epochs[part->n_epochs++] = *epoch;
     return 0;
 }
 
-/* Rows of one name are told apart as in the table, by who did it. */
+/* Rows of one name differ in which threads did it, and the key names them as the table does. */
 static int add_row(struct weir_totals *totals, const struct weir_report_row *row)
 {
     char name[WEIR_REPORT_NAME];
@@ -276,8 +276,7 @@ static int nothing_found(const struct job *job, const struct weir_plain_log *log
                             log->empty_title);
     if (job->lines->nul_bytes > 0)
         return weir_err_set(err, -EBADMSG,
-                            "is no log that can be read: line %" PRIu64
-                            " is not text (a log in UTF-16 is converted by: "
+                            "cannot be read as a log: line %" PRIu64 " is not text (a log in UTF-16 is converted by: "
                             "iconv -f UTF-16 -t UTF-8)",
                             log->first_not_utf8 ? log->first_not_utf8 : job->lines->number);
     if (log->not_utf8 > 0)
@@ -346,7 +345,7 @@ static int report_plain_log(const struct job *job, struct weir_err *err)
     return code;
 }
 
-/* Stops at the first line that is not blank, which tells the kinds of log apart. */
+/* Stops at the first line that is not blank: the two kinds of log differ there. */
 static int peek(struct weir_lines *lines)
 {
     int code;
@@ -442,13 +441,13 @@ static int report_traces(const char *const *paths, int n, const struct report_op
     return code;
 }
 
-/* What is wrong with the way it was called; false: nothing. */
+/* Sets err when these options do not fit these files. False: they fit. */
 static bool is_misused(const char *const *paths, int n, const struct report_options *o, int traces,
                        struct weir_err *err)
 {
     bool for_traces = o->by_shape || o->by_stack || o->top_level || o->export_stacks;
     if (traces < n && n > 1)
-        weir_err_set(err, -EINVAL, "%s is no trace: several files at once must all be traces", paths[traces]);
+        weir_err_set(err, -EINVAL, "%s is not a trace: several files at once must all be traces", paths[traces]);
     else if (traces < n && for_traces)
         weir_err_set(err, -EINVAL,
                      "%s is a log: --group-by-input-shape, --group-by-stack, --top-level-events-only and "

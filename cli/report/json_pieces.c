@@ -10,8 +10,8 @@ enum { DEPTH_MAX = 64, BLOCK = 1 << 16 };
 
 int weir_pieces_open(struct weir_pieces *p, struct weir_gz_reader *reader, const char *array)
 {
-    *p = (struct weir_pieces){.reader = reader, .array = array, .room_ = 2 * BLOCK};
-    p->buffer_ = malloc(p->room_);
+    *p = (struct weir_pieces){.reader = reader, .array = array, .capacity_ = 2 * BLOCK};
+    p->buffer_ = malloc(p->capacity_);
     return p->buffer_ ? 0 : -ENOMEM;
 }
 
@@ -33,12 +33,12 @@ static int more(struct weir_pieces *p, size_t *keep, struct weir_err *err)
     p->at_ -= *keep;
     p->filled_ -= *keep;
     *keep = 0;
-    if (p->room_ - p->filled_ < BLOCK) {
-        char *moved = p->room_ < 2 * WEIR_PIECE_MAX_BYTES ? realloc(p->buffer_, 2 * p->room_) : NULL;
+    if (p->capacity_ - p->filled_ < BLOCK) {
+        char *moved = p->capacity_ < 2 * WEIR_PIECE_MAX_BYTES ? realloc(p->buffer_, 2 * p->capacity_) : NULL;
         if (!moved)
-            return fail(p, err, -E2BIG, "an element is larger than any in a trace should be");
+            return fail(p, err, -E2BIG, "an element is larger than 16 MiB, which no event of a trace is");
         p->buffer_ = moved;
-        p->room_ *= 2;
+        p->capacity_ *= 2;
     }
     ssize_t n = weir_gz_read(p->reader, p->buffer_ + p->filled_, BLOCK - 1);
     if (n == -EBADMSG)
@@ -89,7 +89,7 @@ static int skip_value(struct weir_pieces *p, size_t *from, size_t *length, struc
             quoted = true;
         } else if (c == '{' || c == '[') {
             if (++depth > DEPTH_MAX)
-                return fail(p, err, -EBADMSG, "nested too deeply for a trace");
+                return fail(p, err, -EBADMSG, "values are nested more than 64 deep, which no trace has");
         } else if (c == '}' || c == ']') {
             if (depth == 0)
                 goto before; /* of the object or array around a bare value */
@@ -102,7 +102,7 @@ static int skip_value(struct weir_pieces *p, size_t *from, size_t *length, struc
     p->at_++;
 before:
     *length = p->at_ - *from;
-    return *length ? 1 : fail(p, err, -EBADMSG, "no value where one should be");
+    return *length ? 1 : fail(p, err, -EBADMSG, "a value was expected here");
 }
 
 /* "key": */
@@ -111,7 +111,7 @@ static int take_key(struct weir_pieces *p, struct weir_err *err)
     size_t from, length;
     int c = peek(p, err);
     if (c != '"')
-        return c < 0 ? c : fail(p, err, -EBADMSG, "no name of a member where one should be");
+        return c < 0 ? c : fail(p, err, -EBADMSG, "the name of a member was expected here");
     int rc = skip_value(p, &from, &length, err);
     if (rc < 0)
         return rc;
@@ -121,7 +121,7 @@ static int take_key(struct weir_pieces *p, struct weir_err *err)
     p->key[n] = '\0';
     c = peek(p, err);
     if (c != ':')
-        return c < 0 ? c : fail(p, err, -EBADMSG, "no ':' where one should be");
+        return c < 0 ? c : fail(p, err, -EBADMSG, "':' was expected here");
     p->at_++;
     return 1;
 }
@@ -160,7 +160,7 @@ static int separate(struct weir_pieces *p, char end, struct weir_err *err)
     }
     if (c == 0)
         return fail(p, err, -EBADMSG, "the file is cut off here; record it again, or ask for the rest of it");
-    return p->begun ? fail(p, err, -EBADMSG, "neither ',' nor an end where one should be") : 1;
+    return p->begun ? fail(p, err, -EBADMSG, "',' or the end was expected here") : 1;
 }
 
 static int begin(struct weir_pieces *p, struct weir_err *err)
@@ -169,7 +169,7 @@ static int begin(struct weir_pieces *p, struct weir_err *err)
     if (c < 0)
         return c;
     if (c != '{' && c != '[')
-        return fail(p, err, -EBADMSG, "is no trace: neither an object nor an array of events");
+        return fail(p, err, -EBADMSG, "is not a trace: it begins neither with an object nor with an array of events");
     p->at_++;
     p->in_array = c == '[';
     p->ended_ = false;

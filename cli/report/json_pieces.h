@@ -19,7 +19,7 @@ struct weir_pieces {
     size_t length;
     uint64_t offset; /* of the piece in the (decompressed) file */
     bool in_array, begun, ended_, bare_;
-    size_t room_, at_, filled_; /* buffer: what was read and not looked at yet is at_ .. filled_ */
+    size_t capacity_, at_, filled_; /* buffer: what was read and not looked at yet is at_ .. filled_ */
     char *buffer_;
     uint64_t read_;
 };

@@ -66,13 +66,13 @@ static bool is_utf8(const char *text, size_t length)
 
 int weir_clean_line(struct weir_cleaner *cleaner, const char *text, size_t length)
 {
-    if (cleaner->room < length + 1) {
-        size_t room = 2 * length + 16;
-        char *moved = realloc(cleaner->text, room);
+    if (cleaner->capacity < length + 1) {
+        size_t capacity = 2 * length + 16;
+        char *moved = realloc(cleaner->text, capacity);
         if (!moved)
             return -ENOMEM;
         cleaner->text = moved;
-        cleaner->room = room;
+        cleaner->capacity = capacity;
     }
     size_t n = strip_controls(cleaner->text, text, length);
     cleaner->utf8 = is_utf8(cleaner->text, n);

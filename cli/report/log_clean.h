@@ -8,7 +8,7 @@
 /* All zero to begin with. */
 struct weir_cleaner {
     char *text; /* the clean line; lent until the next call */
-    size_t room;
+    size_t capacity;
     bool utf8; /* all of the line was */
 };
 

@@ -15,8 +15,8 @@ void weir_lines_close(struct weir_lines *lines)
     *lines = (struct weir_lines){0};
 }
 
-/* Makes room for one more byte and the NUL behind it. */
-static int make_room(struct weir_lines *lines)
+/* Grows the buffer so that one more byte and the NUL behind it fit. 0 or -ENOMEM. */
+static int reserve_byte(struct weir_lines *lines)
 {
     if (lines->length + 1 < lines->capacity_)
         return 0;
@@ -43,7 +43,7 @@ static int read_piece(struct weir_lines *lines)
             lines->cut = true;
             continue;
         }
-        if (make_room(lines) < 0)
+        if (reserve_byte(lines) < 0)
             return -ENOMEM;
         lines->text[lines->length++] = (char)byte;
     }
@@ -67,7 +67,7 @@ int weir_lines_next(struct weir_lines *lines)
     if (got <= 0)
         return got;
     lines->number += new_line;
-    if (make_room(lines) < 0)
+    if (reserve_byte(lines) < 0)
         return -ENOMEM;
     lines->text[lines->length] = '\0';
     lines->cut_lines += lines->cut;

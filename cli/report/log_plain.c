@@ -235,13 +235,13 @@ static int new_epoch(struct weir_plain_log *log, uint64_t number)
         state->epoch_has_row = false;
         return 0;
     }
-    if (log->n_epochs == log->epochs_room) {
-        size_t room = log->epochs_room ? 2 * log->epochs_room : 64;
-        void *moved = realloc(log->epochs, room * sizeof *log->epochs);
+    if (log->n_epochs == log->epochs_capacity) {
+        size_t capacity = log->epochs_capacity ? 2 * log->epochs_capacity : 64;
+        void *moved = realloc(log->epochs, capacity * sizeof *log->epochs);
         if (!moved)
             return -ENOMEM;
         log->epochs = moved;
-        log->epochs_room = room;
+        log->epochs_capacity = capacity;
     }
     log->epochs[log->n_epochs++] = (struct weir_plain_epoch){state->epoch, state->epoch_count, -1, -1, -1, number};
     state->epoch_has_row = true;

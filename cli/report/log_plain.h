@@ -18,7 +18,7 @@ struct weir_plain_epoch {
 
 struct weir_plain_log {
     struct weir_totals totals; /* one table each */
-    size_t n_epochs, epochs_room;
+    size_t n_epochs, epochs_capacity;
     struct weir_plain_epoch *epochs;
     uint64_t epochs_dropped; /* beyond WEIR_PLAIN_EPOCHS_MAX */
     uint64_t rows_cut;       /* rows that end too early */

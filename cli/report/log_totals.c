@@ -26,16 +26,16 @@ void weir_totals_free(struct weir_totals *totals)
     *totals = (struct weir_totals){.decimals = totals->decimals};
 }
 
-static int grow(void **items, size_t *room, size_t n, size_t size)
+static int grow(void **items, size_t *capacity, size_t n, size_t size)
 {
-    if (n < *room)
+    if (n < *capacity)
         return 0;
-    size_t wanted = *room ? 2 * *room : 64;
+    size_t wanted = *capacity ? 2 * *capacity : 64;
     void *moved = realloc(*items, wanted * size);
     if (!moved)
         return -ENOMEM;
     *items = moved;
-    *room = wanted;
+    *capacity = wanted;
     return 0;
 }
 
@@ -47,7 +47,7 @@ int weir_totals_begin(struct weir_totals *totals, const struct weir_totals_table
         return 0;
     }
     void *items = totals->tables;
-    int code = grow(&items, &totals->tables_room, totals->n_tables, sizeof *totals->tables);
+    int code = grow(&items, &totals->tables_capacity, totals->n_tables, sizeof *totals->tables);
     totals->tables = items;
     if (code < 0)
         return code;
@@ -104,7 +104,7 @@ int weir_totals_add(struct weir_totals *totals, const char *name, double total_s
         return 0;
     }
     void *items = totals->cells;
-    int code = stage < 0 ? stage : grow(&items, &totals->cells_room, totals->n_cells, sizeof *totals->cells);
+    int code = stage < 0 ? stage : grow(&items, &totals->cells_capacity, totals->n_cells, sizeof *totals->cells);
     totals->cells = items;
     if (code < 0)
         return code;

@@ -36,8 +36,8 @@ static int compute(struct result *r, const char *path, const struct weir_report_
     if (config->export_stacks)
         rc = weir_stacks_export(r->trace, "self_cpu_time_total", config->export_stacks, err);
     if (rc == 0 && config->export_stacks && !r->trace->stacks)
-        fprintf(stderr, "weir report: %s: was recorded without stacks (--with-stack): %s has none\n", path,
-                config->export_stacks);
+        fprintf(stderr, "weir report: %s: was recorded without stacks, so %s is empty; record it with --with-stack\n",
+                path, config->export_stacks);
     return rc;
 }
 
@@ -107,7 +107,8 @@ int weir_report_trace_print(FILE *out, const char *path, const struct weir_repor
         fputc('\n', out);
         print_steps(out, &r);
         if (r.trace->dropped)
-            fprintf(out, "%" PRIu64 " events were dropped while recording: the figures miss them\n", r.trace->dropped);
+            fprintf(out, "%" PRIu64 " events were dropped while recording, and are not in these figures\n",
+                    r.trace->dropped);
         if (title)
             fputc('\n', out);
     }

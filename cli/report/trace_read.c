@@ -10,7 +10,7 @@
 
 enum { SNIFF_BYTES = 1 << 16 };
 
-/* Larger ones are nobody's time: 126 years, in ns; two of them do not overflow when one is taken from the other. */
+/* 126 years, in ns: no trace lasts longer, and the difference of two such times does not overflow. */
 static const int64_t ns_limit = INT64_C(4000000000000000000);
 
 struct read {
@@ -32,7 +32,7 @@ bool weir_trace_recognised(const char *path)
     ssize_t n = rc < 0 ? rc : weir_gz_read(reader, bytes, SNIFF_BYTES);
     weir_gz_read_close(&reader);
     size_t length = strlen(path);
-    if (n <= 0) /* what is named like a trace is refused as one */
+    if (n <= 0) /* a file that is named like a trace is read, and refused, as one */
         return length > 8 && (strcmp(path + length - 8, ".json.gz") == 0);
     bytes[n] = '\0';
     const char *first = bytes + strspn(bytes, " \t\r\n");
@@ -64,7 +64,7 @@ static weir_text_id intern_list(struct read *r, const json_t *object, const char
     return id;
 }
 
-/* Lists of tensors (TensorList) are told apart by their elements in traces; the tables show them as []. */
+/* Traces list the elements of a list of tensors (TensorList); torch's tables show the whole list as []. */
 static weir_text_id intern_shapes(struct read *r, const json_t *args)
 {
     const json_t *dims = json_object_get(args, "Input Dims");
@@ -232,7 +232,7 @@ static int read_event(struct read *r, const json_t *json)
     const char *phase = json_string_value(json_object_get(json, "ph"));
     const char *cat = json_string_value(json_object_get(json, "cat"));
     if (!phase)
-        return json_is_object(json) ? 0 : weir_err_set(r->err, -EBADMSG, "an element that is no event");
+        return json_is_object(json) ? 0 : weir_err_set(r->err, -EBADMSG, "an element that is not an event");
     if (strcmp(phase, "X") == 0)
         return cat && strcmp(cat, "Trace") == 0 ? 0 : read_range(r, json); /* the profiler's own span */
     if (strcmp(phase, "M") == 0)
@@ -266,7 +266,7 @@ static int read_member(struct read *r, const json_t *json)
 static int read_piece(struct read *r)
 {
     json_error_t where;
-    errno = 0; /* jansson does not tell a lack of memory apart */
+    errno = 0; /* jansson reports a lack of memory as a syntax error; errno differs */
     json_t *json = json_loadb(r->pieces.piece, r->pieces.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &where);
     if (!json && errno == ENOMEM)
         return weir_err_set(r->err, -ENOMEM, "out of memory");

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "prof/trace/events.h"
 
-/* Whether the file is a trace: its first bytes tell. False also for files that cannot be read. */
+/* Whether the file is a trace, by its first bytes. False also for files that cannot be read. */
 bool weir_trace_recognised(const char *path);
 
 /* The whole trace. Ranges, instants, counters and [memory] events; flows and async ranges are left out. Errors name the

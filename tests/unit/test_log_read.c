@@ -418,8 +418,8 @@ Test(log_read, broken_lines_are_named_and_nothing_is_printed)
     } cases[] = {
         {RUN_LINE "{\"type\":\"epoch\",\"epo\n" RUN_LINE, "line 2 is broken JSON"},
         {RUN_LINE "\n\xff\xfe\n", "line 3 is broken JSON"},
-        {RUN_LINE "[1]\n", "line 2 is no record"},
-        {RUN_LINE "{\"epoch\":1}\n", "line 2 is no record"},
+        {RUN_LINE "[1]\n", "line 2 is not a record"},
+        {RUN_LINE "{\"epoch\":1}\n", "line 2 is not a record"},
         {RUN_LINE "{\"type\":\"epoch\",\"epoch\":\"three\"}\n", "line 2: \"epoch\" is not an integer"},
         {RUN_LINE "{\"type\":\"epoch\",\"epoch\":99999999999}\n", "line 2: \"epoch\" is not an integer"},
         {RUN_LINE "{\"type\":\"epoch\",\"total_s\":1e300}\n", "line 2: \"total_s\" is not a number of a sensible size"},
@@ -429,7 +429,7 @@ Test(log_read, broken_lines_are_named_and_nothing_is_printed)
         {RUN_LINE "{\"type\":\"stages\",\"stages\":[7]}\n", "\"stages\" holds something that is not an object"},
         {RUN_LINE "{\"type\":\"stages\",\"stages\":[{\"kind\":\"work\"}]}\n", "\"name\" is missing"},
         {RUN_LINE "{\"type\":\"stages\",\"stages\":[{\"name\":\"a\",\"kind\":\"x\",\"side\":\"worker\"}]}\n",
-         "\"kind\" is none"},
+         "\"kind\" is not one of"},
         {RUN_LINE "{\"type\":\"epoch\",\"epoch\":1,\"epoch\":2}\n", "line 2 is broken JSON: duplicate object key"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
