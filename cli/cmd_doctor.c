@@ -17,7 +17,7 @@ static const struct weir_opt doctor_opts[] = {
     {.name = "json", .kind = WEIR_OPT_FLAG, .offset = offsetof(struct doctor_options, json), .help = "print JSON"},
 };
 
-/* One thing that is there, or why not. */
+/* One row of the output: something that is present, or why it is not. */
 struct finding {
     char name[24];
     struct weir_device device;
@@ -80,7 +80,7 @@ static void look(struct findings *findings)
     look_for_gpus(findings);
 }
 
-/* The registries of what can be chosen by name. */
+/* What can be chosen by name, one table each. */
 static const struct registry {
     const char *title, *key;
     bool (*row)(int i, const char **name, const char **summary, const char **why_not);
@@ -97,7 +97,7 @@ static void print_line(const char *name, bool present, const char *text)
     printf("  %-14s %-3s  %s\n", name, present ? "yes" : "no", text);
 }
 
-/* The next row, and why it is not to be had; err holds that text. */
+/* The next row, and why it cannot be used here (NULL: it can); err holds that text. */
 static bool registry_row(const struct registry *registry, int i, const char **name, const char **summary,
                          const char **why_not, struct weir_err *err)
 {

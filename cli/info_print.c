@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double AMPLIFICATION_MAX = 4; /* above it, reading costs more than decoding would */
+/* Above it `weir info` warns that reading costs more than decoding would. A default: the machine is not asked. */
+static const double AMPLIFICATION_MAX = 4;
 
 /* ---- facts ---- */
 
@@ -89,7 +90,7 @@ static int state(const struct weir_dataset *dataset, bool actions, struct state_
     return rc;
 }
 
-/* Bytes that one random frame costs over its own. */
+/* How many times its own bytes a random frame costs. */
 static double amplification(const struct weir_frame_cost *cost, uint64_t bytes)
 {
     return cost->own ? (double)bytes / (double)cost->own : 1;

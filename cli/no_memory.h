@@ -2,11 +2,11 @@
 #ifndef WEIR_CLI_NO_MEMORY_H
 #define WEIR_CLI_NO_MEMORY_H
 
-/* From now on a crash that follows an allocation that failed, and an end of the process by a library, are a line and
- * exit status 1. Once, in the main thread. */
+/* Installs handlers: a crash right after a failed allocation, and a call of exit by a library, then print one line and
+ * end the process with status 1. Called once, by the main thread. */
 void weir_no_memory_watch(void);
 
-/* The program ends by itself: returns status. */
+/* Returns status, and from here on an exit is the program's own. */
 int weir_no_memory_end(int status);
 
 #endif

@@ -1,4 +1,4 @@
-/* outputs.h: the files that a command writes, each of them another one. */
+/* outputs.h: checks that the files which a command writes are different ones. */
 #ifndef WEIR_CLI_OUTPUTS_H
 #define WEIR_CLI_OUTPUTS_H
 
@@ -9,8 +9,8 @@ struct weir_output {
     const char *path;   /* NULL: not given */
 };
 
-/* -EINVAL, naming both, when two of them are one file, or one is the file that standard output goes to: by their
- * inodes, and for files that are not there yet by folder and name. */
+/* -EINVAL, naming both, when two of them are one file, or one is the file that standard output goes to. Files that
+ * exist are compared by device and inode, others by their folder and name. */
 int weir_outputs_check(const struct weir_output *outputs, int n, struct weir_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* run_place.h: where a run takes place, in the head of its output: which rank it is, on which cores and GPU. */
+/* run_place.h: the lines about rank, cores and GPU at the beginning of a run. */
 #ifndef WEIR_CLI_RUN_PLACE_H
 #define WEIR_CLI_RUN_PLACE_H
 
