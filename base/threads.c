@@ -36,19 +36,19 @@ int weir_cond_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ns)
     return pthread_cond_timedwait(cond, lock, &until);
 }
 
-/* Both sides write one counter and read the other, all seq_cst: who rings and sees no sleeper has moved turns before
- * the sleeper counted itself, and then the kernel finds turns moved and does not let it sleep. */
-void weir_bell_wait(struct weir_bell *bell, uint32_t turn, uint64_t ns)
+/* Both sides write one counter and read the other, all seq_cst: who notifies and sees no sleeper has moved the epoch
+ * before the sleeper counted itself, and then the kernel finds the epoch moved and does not let it sleep. */
+void weir_eventcount_wait(struct weir_eventcount *eventcount, uint32_t key, uint64_t ns)
 {
     struct timespec timeout = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-    atomic_fetch_add(&bell->sleepers, 1);
-    syscall(SYS_futex, &bell->turns, FUTEX_WAIT_PRIVATE, turn, &timeout, NULL, 0);
-    atomic_fetch_sub(&bell->sleepers, 1);
+    atomic_fetch_add(&eventcount->sleepers, 1);
+    syscall(SYS_futex, &eventcount->epoch, FUTEX_WAIT_PRIVATE, key, &timeout, NULL, 0);
+    atomic_fetch_sub(&eventcount->sleepers, 1);
 }
 
-void weir_bell_ring(struct weir_bell *bell)
+void weir_eventcount_notify(struct weir_eventcount *eventcount)
 {
-    atomic_fetch_add(&bell->turns, 1);
-    if (atomic_load(&bell->sleepers) > 0)
-        syscall(SYS_futex, &bell->turns, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    atomic_fetch_add(&eventcount->epoch, 1);
+    if (atomic_load(&eventcount->sleepers) > 0)
+        syscall(SYS_futex, &eventcount->epoch, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }

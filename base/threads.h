@@ -14,19 +14,19 @@ void weir_cond_init(pthread_cond_t *cond);
 /* Waits on such a condition for at most so long; 0, or ETIMEDOUT. */
 int weir_cond_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ns);
 
-/* What some threads wait for and others bring about: a condition without a lock, for which nobody pays while nobody
- * waits. All zeros to begin with. The waiter, in a loop: turn; what it waits for is there: leave; else wait.
- * The other side: make it true (by an atomic store, at least release); ring. */
-struct weir_bell {
-    _Atomic uint32_t turns, sleepers;
+/* An eventcount: a condition without a lock, for which nobody pays while nobody waits. All zeros to begin with. The
+ * waiter, in a loop: prepare; what it waits for is there: leave; else wait with the key. The other side: make it true
+ * (by an atomic store, at least release); notify. */
+struct weir_eventcount {
+    _Atomic uint32_t epoch, sleepers;
 };
-static inline uint32_t weir_bell_turn(struct weir_bell *bell)
+static inline uint32_t weir_eventcount_prepare(struct weir_eventcount *eventcount)
 {
-    return atomic_load_explicit(&bell->turns, memory_order_acquire);
+    return atomic_load_explicit(&eventcount->epoch, memory_order_acquire);
 }
-/* Sleeps for at most so long, but not past a ring after turn was read; may return early. */
-void weir_bell_wait(struct weir_bell *bell, uint32_t turn, uint64_t ns);
+/* Sleeps for at most so long, but not past a notify after the key was read; may return early. */
+void weir_eventcount_wait(struct weir_eventcount *eventcount, uint32_t key, uint64_t ns);
 /* Wakes all who wait. */
-void weir_bell_ring(struct weir_bell *bell);
+void weir_eventcount_notify(struct weir_eventcount *eventcount);
 
 #endif

@@ -37,7 +37,7 @@ static void gpu_row(const struct weir_gpu_fact *gpu, row_fn *row, void *user)
     if (gpu->memory_bytes)
         add(&line, ", %.1f GiB", (double)gpu->memory_bytes / 0x1p30);
     add(&line, ", compute capability %d.%d", gpu->major, gpu->minor);
-    add_count(&line, gpu->multiprocessors, "multiprocessor");
+    add_count(&line, gpu->sms, "multiprocessor");
     add_count(&line, gpu->copy_engines, "copy engine");
     if (gpu->jpeg_engines >= 0)
         add_count(&line, gpu->jpeg_engines, "JPEG engine");
@@ -78,7 +78,7 @@ static void gpu_json(struct weir_json *json, const struct weir_gpu_fact *gpu)
     weir_json_uint(json, "memory_bytes", gpu->memory_bytes);
     weir_json_int(json, "compute_major", gpu->major);
     weir_json_int(json, "compute_minor", gpu->minor);
-    weir_json_int(json, "multiprocessors", gpu->multiprocessors);
+    weir_json_int(json, "multiprocessors", gpu->sms);
     weir_json_int(json, "copy_engines", gpu->copy_engines);
     if (gpu->jpeg_engines < 0)
         weir_json_null(json, "jpeg_engines");

@@ -195,7 +195,7 @@ static int gpu_describe(int number, bool measure, struct weir_gpu_info *info, st
     snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1, properties.name);
     info->major = properties.major;
     info->minor = properties.minor;
-    info->multiprocessors = attribute(number, cudaDevAttrMultiProcessorCount);
+    info->sms = attribute(number, cudaDevAttrMultiProcessorCount);
     info->copy_engines = attribute(number, cudaDevAttrAsyncEngineCount);
     cudaDriverGetVersion(&info->driver_version);
     cudaRuntimeGetVersion(&info->runtime_version);
@@ -229,7 +229,7 @@ static int gpu_open(struct weir_gpu **out, int number, struct weir_err *err)
     if (!gpu)
         return weir_err_set(err, -ENOMEM, "out of memory");
     gpu->number = number;
-    gpu->sms = info.multiprocessors;
+    gpu->sms = info.sms;
     memcpy(gpu->name, info.name, sizeof gpu->name);
     CUcontext before = weir_cuda_context_now();
     rc = take_into_use(gpu, err);

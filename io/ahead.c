@@ -183,7 +183,7 @@ static void complete(struct weir_ahead *a, struct weir_ahead_buffer *b, int resu
     b->result = result;
     a->flying--;
     set_state(b, WEIR_AHEAD_DONE);
-    weir_bell_ring(&b->arrived);
+    weir_eventcount_notify(&b->arrived);
     free_unused(a, b);
 }
 
@@ -256,14 +256,14 @@ static void reap(struct weir_ahead *a, struct weir_ahead_buffer *b, int result)
  * wakes the thread: on a busy machine who does may lose its core to it, for the time of a slice. */
 static void doze(struct weir_ahead *a)
 {
-    uint32_t turn = weir_bell_turn(&a->wake);
+    uint32_t key = weir_eventcount_prepare(&a->wake);
     if (2 * a->came_back > a->n_used)
         a->pause_ns = a->pause_ns / 2 > PAUSE_MIN_NS ? a->pause_ns / 2 : PAUSE_MIN_NS;
     else if (4 * a->came_back <= a->n_used)
         a->pause_ns = 2 * a->pause_ns < PAUSE_MAX_NS ? 2 * a->pause_ns : PAUSE_MAX_NS;
     a->came_back = 0;
     if (!atomic_load(&a->stop))
-        weir_bell_wait(&a->wake, turn, a->pause_ns);
+        weir_eventcount_wait(&a->wake, key, a->pause_ns);
 }
 
 static void reap_some(struct weir_ahead *a)
@@ -392,10 +392,10 @@ int weir_ahead_wait(struct weir_ahead *a, int entry, const uint8_t **data)
     const struct weir_ahead_entry *e = &a->entries[entry];
     struct weir_ahead_buffer *b = &a->buffers[e->buffer];
     for (;;) {
-        uint32_t turn = weir_bell_turn(&b->arrived);
+        uint32_t key = weir_eventcount_prepare(&b->arrived);
         if (is_in_state(b, WEIR_AHEAD_DONE))
             break;
-        weir_bell_wait(&b->arrived, turn, WAIT_NS);
+        weir_eventcount_wait(&b->arrived, key, WAIT_NS);
     }
     uint64_t end = e->extent.offset + e->extent.length;
     *data = b->bytes + (e->extent.offset - b->begin);

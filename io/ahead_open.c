@@ -118,7 +118,7 @@ void weir_ahead_close(struct weir_ahead **ahead)
         return;
     if (a->started) {
         atomic_store(&a->stop, true);
-        weir_bell_ring(&a->wake);
+        weir_eventcount_notify(&a->wake);
         pthread_join(a->thread, NULL);
     }
     if (a->pool) {

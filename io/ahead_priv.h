@@ -23,7 +23,7 @@ struct weir_ahead_buffer {
     uint64_t wanted_end; /* of the last entry */
     size_t done;         /* bytes read */
     int result;          /* 0, or -errno */
-    struct weir_bell arrived;
+    struct weir_eventcount arrived;
     uint8_t *bytes;
 };
 
@@ -49,7 +49,7 @@ struct weir_ahead {
      * for one without entries, so that each entry has one owner at any time. */
     _Atomic uint64_t bucket[WEIR_AHEAD_BUCKETS];
     alignas(64) _Atomic int returned; /* entries given back, linked */
-    struct weir_bell wake;            /* to stop */
+    struct weir_eventcount wake;      /* to stop */
     _Atomic bool stop;
     /* the read-ahead thread's; any thread may read the counts */
     alignas(64) int free_entry, n_used; /* of entries */

@@ -98,7 +98,7 @@ static int add_kind(struct weir_batch_layout *layout, const struct weir_pixel_fo
             rc = add_images(layout, format, kind->depth, layout->names[c], c, 0);
         }
         layout->tensor[c] = rc;
-        layout->place[c] = shared ? i : 0;
+        layout->index[c] = shared ? i : 0;
     }
     return rc;
 }
@@ -162,7 +162,7 @@ void *weir_layout_row(const struct weir_batch_layout *layout, uint8_t *slot, int
 void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, int sample, int camera, int history)
 {
     uint8_t *row = weir_layout_row(layout, slot, layout->tensor[camera], sample);
-    size_t before = (size_t)layout->place[camera] * (size_t)layout->history + (size_t)history;
+    size_t before = (size_t)layout->index[camera] * (size_t)layout->history + (size_t)history;
     return row + before * layout->image_bytes[camera];
 }
 
@@ -176,7 +176,7 @@ int weir_layout_cameras(const struct weir_batch_layout *layout, int tensor, int 
     int n = 0;
     for (int c = 0; c < layout->n_cameras; c++)
         if (layout->tensor[c] == tensor) {
-            cameras[layout->place[c]] = c;
+            cameras[layout->index[c]] = c;
             n++;
         }
     return n;

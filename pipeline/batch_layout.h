@@ -10,7 +10,7 @@ struct weir_batch_layout {
     int n_cameras, history, batch_size;
     int width[WEIR_CAMERAS_MAX], height[WEIR_CAMERAS_MAX];
     int tensor[WEIR_CAMERAS_MAX]; /* where the camera's images are; colour or depth cameras of one size share one */
-    int place[WEIR_CAMERAS_MAX];  /* of the camera among those of its tensor */
+    int index[WEIR_CAMERAS_MAX];  /* of the camera among those of its tensor */
     size_t image_bytes[WEIR_CAMERAS_MAX];
     int n_tensors;
     struct weir_tensor tensors[WEIR_TENSORS_MAX]; /* of a full batch; data is NULL */
@@ -27,14 +27,14 @@ int weir_batch_layout_init(struct weir_batch_layout *layout, const struct weir_l
                            const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
                            const struct weir_view *views, struct weir_err *err);
 
-/* Makes room behind the packed tensors for so many bytes of each image: what a GPU is told about it. */
+/* Reserves memory behind the packed tensors for so many bytes of each image: what a GPU has to know about it. */
 void weir_batch_layout_add_sources(struct weir_batch_layout *layout, size_t bytes_each);
 
 /* One image in the slot's memory. */
 void *weir_layout_image(const struct weir_batch_layout *layout, uint8_t *slot, int sample, int camera, int history);
-/* The cameras of a tensor, in the order of their places; how many. */
+/* The cameras of a tensor, in the order of their indices; how many. */
 int weir_layout_cameras(const struct weir_batch_layout *layout, int tensor, int cameras[WEIR_CAMERAS_MAX]);
-/* The number of an image among those of a slot: by sample, camera, place in history. */
+/* The number of an image among those of a slot: by sample, camera, position in the history. */
 int weir_layout_number(const struct weir_batch_layout *layout, int sample, int camera, int history);
 /* One sample's part of a tensor. */
 void *weir_layout_row(const struct weir_batch_layout *layout, uint8_t *slot, int tensor, int sample);

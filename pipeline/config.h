@@ -33,9 +33,9 @@ struct weir_loader_config {
     int num_workers; /* threads; WEIR_WORKERS_AUTO = one per usable core, of which local ranks have a part each; 0 =
                         on the consumer's thread */
     int prefetch;    /* batches that workers may be ahead; 0 = automatic: four frames per worker, at least two; up to
-                     sixteen, and 256 MiB, where chunks hold several frames; where a GPU decodes 1 GiB of them, with
-                     "hybrid" 2, and 4 when the multiprocessors take part, but no more than a sixteenth of the host's
-                     memory that is free, and an eighth of the GPU's */
+                        sixteen, and 256 MiB, where chunks hold several frames; where a GPU decodes 1 GiB of them, with
+                        "hybrid" 2, and 4 when the SMs take part, but no more than a sixteenth of the host's memory that is
+                        free, and an eighth of the GPU's */
     int num_epochs;  /* 1 */
     int max_batches; /* per epoch and split; 0 = all */
     enum weir_sampling sampling;
@@ -65,8 +65,8 @@ struct weir_loader_config {
     bool direct;    /* reads pass the page cache by (O_DIRECT) */
     bool cold;      /* the dataset's files are dropped from the page cache before the first read */
     const char *decoder; /* "auto": "turbo", on the CPU, and with a GPU what some frames of the dataset, decoded in
-                            several ways at open, say; "nvjpeg": by a GPU's JPEG engines, "hybrid": by these, the
-                            CPU and, when it was asked for, the GPU's multiprocessors; "null" */
+                            several ways at open, show; "nvjpeg": by a GPU's JPEG engines, "hybrid": by these, the CPU
+                            and, when it was asked for, the GPU's SMs; "null" */
     const char *device;  /* where batches are: "cpu" (or NULL), "cuda:1", "cuda": the GPU of the local rank */
     /* Memory, bytes, that keeps decoded frames as they lie in the batch, so that later epochs copy them; tables are in
      * it, and it is never exceeded. The first frames that come stay until the loader is closed. 0 = none. */

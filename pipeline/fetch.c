@@ -74,9 +74,9 @@ void weir_fetcher_close(struct weir_fetcher *fetcher)
     fetcher->capacity = fetcher->row_capacity = 0;
 }
 
-void weir_fetcher_begin(struct weir_fetcher *fetcher, struct weir_ahead *ahead, uint64_t ticket)
+void weir_fetcher_begin(struct weir_fetcher *fetcher, struct weir_ahead *ahead, uint64_t task_number)
 {
-    weir_reader_begin(fetcher->reader, ahead, ticket);
+    weir_reader_begin(fetcher->reader, ahead, task_number);
 }
 
 void weir_fetcher_end(struct weir_fetcher *fetcher)

@@ -45,9 +45,9 @@ int weir_fetch_files(const struct weir_dataset *dataset, struct weir_file_set **
 int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int t, void *into, size_t into_bytes,
                      const uint8_t **bytes, size_t *length);
 
-/* Whose frames these will be, until weir_fetcher_end: a ticket whose extents may have been read ahead (ahead NULL: none
- * are). */
-void weir_fetcher_begin(struct weir_fetcher *fetcher, struct weir_ahead *ahead, uint64_t ticket);
+/* Whose frames these will be, until weir_fetcher_end: a task of the run, from 0, whose extents may have been read ahead
+ * (ahead NULL: none are). */
+void weir_fetcher_begin(struct weir_fetcher *fetcher, struct weir_ahead *ahead, uint64_t task_number);
 void weir_fetcher_end(struct weir_fetcher *fetcher);
 
 /* Adds what the fetcher's blocks have cost so far. Any thread. */

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What the table says of a frame that is not in. Frames begin at multiples of 64, after the table. */
+/* What the table has for a frame that is not in. Frames begin at multiples of 64, after the table. */
 enum { NEVER_ASKED = 0, NOT_KEPT = 1, BEING_KEPT = 2, ALIGNMENT = 64 };
 
 static uint64_t aligned(uint64_t bytes, uint64_t to)
@@ -109,29 +109,29 @@ bool weir_frame_cache_take(struct weir_frame_cache *cache, int episode, int came
     if (!cache->memory)
         return false;
     _Atomic uint64_t *entry = entry_of(cache, episode, camera, t);
-    /* Acquire: with the place come the pixels that were written before it was. They never change after. */
-    uint64_t place = atomic_load_explicit(entry, memory_order_acquire);
-    if (place >= ALIGNMENT) {
+    /* Acquire: with the offset come the pixels that were written before it was. They never change after. */
+    uint64_t offset = atomic_load_explicit(entry, memory_order_acquire);
+    if (offset >= ALIGNMENT) {
         WEIR_ZONE(WEIR_STAGE_CACHE_COPY);
-        memcpy(to, cache->memory + place, cache->image_bytes[camera]);
+        memcpy(to, cache->memory + offset, cache->image_bytes[camera]);
         return true;
     }
-    if (place == NEVER_ASKED &&
-        atomic_compare_exchange_strong_explicit(entry, &place, NOT_KEPT, memory_order_relaxed, memory_order_relaxed))
+    if (offset == NEVER_ASKED &&
+        atomic_compare_exchange_strong_explicit(entry, &offset, NOT_KEPT, memory_order_relaxed, memory_order_relaxed))
         atomic_fetch_add_explicit(&cache->seen, 1, memory_order_relaxed);
     return false;
 }
 
-/* The place of so many bytes that nobody else will get; 0 when they do not fit. A smaller frame may fit still. */
+/* The offset of so many bytes that nobody else will get; 0 when they do not fit. A smaller frame may fit still. */
 static uint64_t reserve(struct weir_frame_cache *cache, uint64_t bytes)
 {
-    uint64_t place = atomic_load_explicit(&cache->used_bytes, memory_order_relaxed);
+    uint64_t offset = atomic_load_explicit(&cache->used_bytes, memory_order_relaxed);
     do {
-        if (bytes > cache->memory_bytes - place)
+        if (bytes > cache->memory_bytes - offset)
             return 0;
-    } while (!atomic_compare_exchange_weak_explicit(&cache->used_bytes, &place, place + bytes, memory_order_relaxed,
+    } while (!atomic_compare_exchange_weak_explicit(&cache->used_bytes, &offset, offset + bytes, memory_order_relaxed,
                                                     memory_order_relaxed));
-    return place;
+    return offset;
 }
 
 void weir_frame_cache_keep(struct weir_frame_cache *cache, int episode, int camera, int t, const void *pixels)
@@ -142,13 +142,13 @@ void weir_frame_cache_keep(struct weir_frame_cache *cache, int episode, int came
     _Atomic uint64_t *entry = entry_of(cache, episode, camera, t);
     if (!atomic_compare_exchange_strong_explicit(entry, &state, BEING_KEPT, memory_order_relaxed, memory_order_relaxed))
         return; /* another worker, for another batch, was first */
-    uint64_t place = reserve(cache, bytes);
-    if (place == 0) {
+    uint64_t offset = reserve(cache, bytes);
+    if (offset == 0) {
         atomic_store_explicit(entry, NOT_KEPT, memory_order_relaxed);
         return;
     }
     WEIR_ZONE(WEIR_STAGE_CACHE_KEEP);
-    memcpy(cache->memory + place, pixels, cache->image_bytes[camera]);
-    atomic_store_explicit(entry, place, memory_order_release); /* publishes the pixels */
+    memcpy(cache->memory + offset, pixels, cache->image_bytes[camera]);
+    atomic_store_explicit(entry, offset, memory_order_release); /* publishes the pixels */
     atomic_fetch_add_explicit(&cache->kept, 1, memory_order_relaxed);
 }

@@ -24,7 +24,7 @@ struct weir_frame_cache {
 
 /* Maps the memory of a cache of at most budget_bytes, tables included (0: keeps nothing), for episodes of so many
  * steps. -ENOMEM when not that much is free, for each of so many processes that take as much on this machine. A budget
- * that has no room for a frame keeps nothing. */
+ * that has no capacity for a frame keeps nothing. */
 int weir_frame_cache_open(struct weir_frame_cache *cache, uint64_t budget_bytes, const int *steps, int episodes,
                           const size_t *image_bytes, int cameras, int processes, struct weir_err *err);
 /* Accepts a cache of zeros. */
@@ -32,9 +32,9 @@ void weir_frame_cache_close(struct weir_frame_cache *cache);
 
 /* True when take would find it. Any thread. */
 bool weir_frame_cache_has(const struct weir_frame_cache *cache, int episode, int camera, int t);
-/* Copies the frame to a place of image_bytes[camera]; false when it is not in the cache. */
+/* Copies the frame, image_bytes[camera] of it, to memory; false when it is not in the cache. */
 bool weir_frame_cache_take(struct weir_frame_cache *cache, int episode, int camera, int t, void *to);
-/* Keeps a copy of the frame if there is room. Only good frames, under their own numbers. */
+/* Keeps a copy of the frame if there is capacity left. Only good frames, under their own numbers. */
 void weir_frame_cache_keep(struct weir_frame_cache *cache, int episode, int camera, int t, const void *pixels);
 
 #endif

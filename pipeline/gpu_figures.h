@@ -26,11 +26,11 @@ struct weir_gpu_figures {
 
 /* One of a GPU's ways to decode. */
 struct weir_gpu_engine_figures {
-    int hardware;            /* as many JPEG engines; 0: the multiprocessors */
-    uint64_t frames, groups; /* decoded so far, in groups that were handed over */
-    uint64_t busy_ns;        /* from a group's hand-over to its end, by the GPU's clock; where two overlap, once */
-    bool tried;              /* hybrid's multiprocessors: whether all are faster with them */
-    double gain;             /* by so much, in the last trial: 0.05 = 5 %; below 3 % they rest */
+    int hardware;            /* as many JPEG engines; 0: the SMs */
+    uint64_t frames, groups; /* decoded so far, in decode batches that were handed over */
+    uint64_t busy_ns; /* from a decode batch's hand-over to its end, by the GPU's clock; where two overlap, once */
+    bool tried;       /* hybrid's SMs: whether all are faster with them */
+    double gain;      /* by so much, in the last A/B probe: 0.05 = 5 %; below 3 % they are paused */
 };
 
 /* JPEGs that a GPU has decoded so far. */
@@ -42,8 +42,8 @@ struct weir_gpu_decode_figures {
     uint64_t cpu_ns;                /* of workers' time, for what they decode */
     uint64_t to_cpu;                /* frames that it did not take, or whose pictures were wrong */
     char reasons[256];              /* of these: "12 progressive, 3 truncated" */
-    uint64_t compared, below;       /* pictures compared with the CPU's, and those below the gate */
-    double gate_db, least_db;       /* the gate; of all that were compared the lowest, 99 = identical */
+    uint64_t compared, below;       /* pictures compared with the CPU's, and those below the PSNR check's limit */
+    double gate_db, least_db;       /* that limit; of all that were compared the lowest, 99 = identical */
 };
 
 #ifdef __cplusplus

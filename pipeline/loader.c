@@ -1,8 +1,8 @@
 #include "pipeline/loader.h"
 #include "base/shortage.h"
 #include "pipeline/gpu/choose_decoder.h"
-#include "pipeline/gpu/feed.h"
 #include "pipeline/gpu/gpu_decode.h"
+#include "pipeline/gpu/upload.h"
 #include "pipeline/loader_priv.h"
 #include "pipeline/loader_stages.h"
 #include "pipeline/prefetch.h"
@@ -127,9 +127,9 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
     struct weir_shared *s = &loader->shared;
     int number = s->placement.gpu;
     struct weir_pixel_format format = s->config.format;
-    s->config.format = number < 0 ? format : weir_feed_slot_format(&format, s->config.decoder);
+    s->config.format = number < 0 ? format : weir_upload_slot_format(&format, s->config.decoder);
     int rc = number < 0 ? weir_batch_layout_init(&s->layout, &s->config, s->dataset, s->probes, s->views, err)
-                        : weir_feed_layout(&s->layout, s, s->views, &s->config.format, err);
+                        : weir_upload_layout(&s->layout, s, s->views, &s->config.format, err);
     if (rc < 0) {
         weir_probe_blame(s->dataset, s->probes, err);
         return rc;
@@ -145,7 +145,7 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
         weir_slot_arm(&s->slots, s->sampler, loader->next + i);
     s->next_task = loader->next * (uint64_t)s->slots.tasks_per_batch;
     if (rc == 0 && number >= 0)
-        rc = weir_feed_open(s, number, &format, loader->next, err);
+        rc = weir_upload_open(s, number, &format, loader->next, err);
     return rc == 0 && weir_decoder_on_gpu(s->config.decoder) ? weir_gpu_decode_open(s, err) : rc;
 }
 
@@ -200,10 +200,10 @@ static void make_batch(void *worker, uint64_t sequence)
     weir_worker_do_batch(worker, sequence);
 }
 
-static int start_feed(struct weir_loader *loader, struct weir_err *err)
+static int start_upload(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_batch_maker here = {&loader->workers[0], make_batch};
-    return weir_feed_start(loader->shared.feed, loader->n_workers == 0 ? &here : NULL, err);
+    return weir_upload_start(loader->shared.upload, loader->n_workers == 0 ? &here : NULL, err);
 }
 
 static int start_workers(struct weir_loader *loader, struct weir_err *err)
@@ -235,7 +235,7 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
         rc = weir_err_set(err, -EAGAIN, "the watchdog thread cannot be started");
     if (rc == 0 && decode)
         rc = start_decoding(decode, &loader->workers[working], err);
-    return rc == 0 && loader->shared.feed ? start_feed(loader, err) : rc;
+    return rc == 0 && loader->shared.upload ? start_upload(loader, err) : rc;
 }
 
 int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *config, struct weir_err *err)
@@ -300,8 +300,8 @@ void weir_loader_finish(struct weir_loader *loader)
             pthread_join(loader->workers[i].thread, NULL);
     if (loader->shared.decode)
         weir_gpu_decode_finish(loader->shared.decode);
-    if (loader->shared.feed)
-        weir_feed_finish(loader->shared.feed);
+    if (loader->shared.upload)
+        weir_upload_finish(loader->shared.upload);
     weir_file_watch_stop(&loader->shared.watch);
     weir_watchdog_stop(&loader->watchdog);
 }
@@ -318,7 +318,7 @@ void weir_loader_close(struct weir_loader **loader)
     free(l->workers);
     weir_reading_close(s);
     weir_gpu_decode_close(&s->decode);
-    weir_feed_close(&s->feed); /* before the slots that it has pinned */
+    weir_upload_close(&s->upload); /* before the slots that it has pinned */
     weir_slots_close(&s->slots);
     weir_frame_cache_close(&s->cache);
     weir_sources_close(&s->sources);
@@ -367,39 +367,39 @@ static bool obtain_slot(struct weir_loader *loader, uint64_t sequence, struct ob
         return false;
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_slot_lend(slots, slot);
-    weir_item_self = slot->last_item; /* what was waited for */
+    weir_item_self = slot->last_task_id; /* what was waited for */
     weir_slot_end_waits(slots, slot);
     *to = (struct obtained){&slot->batch, slot->failed_image >= 0 ? &slot->err : NULL, {0}};
     to->waited.data_ns = weir_clock_monotonic_ns() - start_ns;
     return true;
 }
 
-static bool obtain_fed(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
+static bool obtain_uploaded(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
 {
-    struct weir_feed *feed = loader->shared.feed;
+    struct weir_upload *upload = loader->shared.upload;
     struct weir_waited waited;
-    struct weir_feed_batch *batch = weir_feed_wait(feed, sequence, &waited);
+    struct weir_upload_batch *batch = weir_upload_wait(upload, sequence, &waited);
     if (!batch)
         return false;
     *to = (struct obtained){&batch->batch, batch->err.code < 0 ? &batch->err : NULL, waited};
     if (!to->err)
-        weir_feed_lend(feed, batch);
+        weir_upload_lend(upload, batch);
     return true;
 }
 
-/* -EBUSY when the batch has no place to be in. */
+/* -EBUSY when there is no memory for the next batch. */
 static int check_lent(const struct weir_loader *loader, struct weir_err *err)
 {
     const struct weir_shared *s = &loader->shared;
-    int places = s->feed ? s->feed->n_batches : s->slots.n;
+    int lendable = s->upload ? s->upload->n_batches : s->slots.n;
     uint64_t sequence = loader->next;
-    if (loader->lent == places)
-        return weir_err_set(err, -EBUSY, "all %d batches are lent out; release one first", places);
-    bool lent =
-        s->feed ? s->feed->batches[sequence % (uint64_t)places].lent : s->slots.slot[sequence % (uint64_t)places].lent;
+    if (loader->lent == lendable)
+        return weir_err_set(err, -EBUSY, "all %d batches are lent out; release one first", lendable);
+    bool lent = s->upload ? s->upload->batches[sequence % (uint64_t)lendable].lent
+                          : s->slots.slot[sequence % (uint64_t)lendable].lent;
     if (lent)
         return weir_err_set(err, -EBUSY, "batch %llu is still lent out; its slot is the next one",
-                            (unsigned long long)(sequence - (uint64_t)places));
+                            (unsigned long long)(sequence - (uint64_t)lendable));
     return 0;
 }
 
@@ -408,7 +408,8 @@ static bool obtain(struct weir_loader *loader, struct obtained *to)
     struct weir_watchdog *dog = &loader->watchdog;
     atomic_store_explicit(&dog->waiting_for, loader->next, memory_order_relaxed);
     atomic_store_explicit(&dog->waiting, true, memory_order_relaxed);
-    bool there = loader->shared.feed ? obtain_fed(loader, loader->next, to) : obtain_slot(loader, loader->next, to);
+    bool there =
+        loader->shared.upload ? obtain_uploaded(loader, loader->next, to) : obtain_slot(loader, loader->next, to);
     weir_item_self = 0;
     atomic_store_explicit(&dog->waiting, false, memory_order_relaxed);
     return there;
@@ -427,7 +428,7 @@ static void note_epoch(struct weir_loader *loader, const struct weir_batch *batc
 static bool is_over(struct weir_loader *loader, int *rc, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
-    *rc = s->feed ? weir_feed_error(s->feed, err) : 0;
+    *rc = s->upload ? weir_upload_error(s->upload, err) : 0;
     if (*rc < 0)
         return true;
     *rc = weir_file_watch_error(&s->watch, err);
@@ -454,7 +455,7 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
         return rc;
     note_depth(loader);
     if (!obtain(loader, &got))
-        return s->feed ? weir_feed_error(s->feed, err) : 0;
+        return s->upload ? weir_upload_error(s->upload, err) : 0;
     if (got.err) {
         weir_slots_stop(&s->slots);
         return weir_err_set(err, got.err->code, "%s", got.err->text);
@@ -471,21 +472,21 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     return 1;
 }
 
-static void release_fed(struct weir_loader *loader, const struct weir_batch *batch, bool ordered, void *stream)
+static void release_uploaded(struct weir_loader *loader, const struct weir_batch *batch, bool ordered, void *stream)
 {
-    struct weir_feed *feed = loader->shared.feed;
+    struct weir_upload *upload = loader->shared.upload;
     struct weir_err err = WEIR_ERR_NONE;
     loader->lent--;
-    if (weir_feed_return(feed, weir_feed_batch_of(feed, batch->plan.sequence), ordered, stream, &err) < 0)
-        weir_feed_fail(feed, &err);
+    if (weir_upload_return(upload, weir_upload_batch_of(upload, batch->plan.sequence), ordered, stream, &err) < 0)
+        weir_upload_fail(upload, &err);
 }
 
 void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch)
 {
     WEIR_OPERATOR("weir_loader_release");
     struct weir_shared *s = &loader->shared;
-    if (s->feed) {
-        release_fed(loader, batch, false, NULL);
+    if (s->upload) {
+        release_uploaded(loader, batch, false, NULL);
         return;
     }
     struct weir_slot *slot = weir_slot_of(&s->slots, batch->plan.sequence);
@@ -498,18 +499,18 @@ void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch)
 
 void weir_loader_release_after(struct weir_loader *loader, struct weir_batch *batch, void *stream)
 {
-    if (!loader->shared.feed) {
+    if (!loader->shared.upload) {
         weir_loader_release(loader, batch);
         return;
     }
     WEIR_OPERATOR("weir_loader_release");
-    release_fed(loader, batch, true, stream);
+    release_uploaded(loader, batch, true, stream);
 }
 
 int weir_loader_wait(struct weir_loader *loader, struct weir_batch *batch, void *stream, struct weir_err *err)
 {
-    struct weir_feed *feed = loader->shared.feed;
-    return feed ? weir_feed_order(feed, weir_feed_batch_of(feed, batch->plan.sequence), stream, err) : 0;
+    struct weir_upload *upload = loader->shared.upload;
+    return upload ? weir_upload_order(upload, weir_upload_batch_of(upload, batch->plan.sequence), stream, err) : 0;
 }
 
 void weir_loader_stop(struct weir_loader *loader)

@@ -1,6 +1,6 @@
 /* What a loader uses, and what it has done so far. */
-#include "pipeline/gpu/feed.h"
 #include "pipeline/gpu/gpu_decode.h"
+#include "pipeline/gpu/upload.h"
 #include "pipeline/loader.h"
 #include "pipeline/loader_priv.h"
 
@@ -51,10 +51,10 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
         .open_s = since_start_s(loader, loader->opened_ns),
         .first_batch_s = since_start_s(loader, loader->first_batch_ns),
     };
-    facts->lendable = s->feed ? s->feed->n_batches : s->slots.n;
-    facts->device = s->feed ? s->feed->device->number : -1;
-    facts->gpu_bytes = s->feed ? s->feed->memory_bytes : 0;
-    snprintf(facts->gpu, sizeof facts->gpu, "%s", s->feed ? weir_device_name(s->feed->device) : "");
+    facts->lendable = s->upload ? s->upload->n_batches : s->slots.n;
+    facts->device = s->upload ? s->upload->device->number : -1;
+    facts->gpu_bytes = s->upload ? s->upload->memory_bytes : 0;
+    snprintf(facts->gpu, sizeof facts->gpu, "%s", s->upload ? weir_device_name(s->upload->device) : "");
     facts->decoder_requested = s->decoder.requested;
     facts->decoder_used = s->config.decoder;
     facts->decoder_why = s->decoder.why;
@@ -125,32 +125,32 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
 
 struct weir_device *weir_device_of(const struct weir_loader *loader)
 {
-    return loader->shared.feed ? loader->shared.feed->device : NULL;
+    return loader->shared.upload ? loader->shared.upload->device : NULL;
 }
 
 void weir_loader_gpu_figures(struct weir_loader *loader, struct weir_gpu_figures *figures)
 {
-    struct weir_feed *feed = loader->shared.feed;
+    struct weir_upload *upload = loader->shared.upload;
     *figures = (struct weir_gpu_figures){0};
-    if (!feed)
+    if (!upload)
         return;
-    weir_feed_times_collect(feed, NULL); /* an error is met by the feeder too */
-    pthread_mutex_lock(&feed->lock);
-    *figures = feed->times.figures;
-    pthread_mutex_unlock(&feed->lock);
+    weir_upload_times_collect(upload, NULL); /* an error is met by the uploader too */
+    pthread_mutex_lock(&upload->lock);
+    *figures = upload->times.figures;
+    pthread_mutex_unlock(&upload->lock);
 }
 
 static void engine_figures(struct weir_gpu_engine_figures *figures, const struct weir_decode_engine *engine)
 {
     bool hardware = engine->kind == WEIR_GPU_JPEG_HARDWARE;
-    const struct weir_trial *trial = &engine->decode->trial;
+    const struct weir_ab_probe *ab_probe = &engine->decode->ab_probe;
     *figures = (struct weir_gpu_engine_figures){
         .hardware = hardware ? engine->decode->hardware : 0,
         .busy_ns = engine->busy_ns,
         .frames = engine->frames_done,
-        .groups = engine->groups_done,
-        .tried = engine->patient && trial->n_trials > 0,
-        .gain = engine->patient ? trial->gain : 0,
+        .groups = engine->batches_done,
+        .tried = engine->patient && ab_probe->n_probes > 0,
+        .gain = engine->patient ? ab_probe->gain : 0,
     };
 }
 
@@ -166,7 +166,7 @@ void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_
     pthread_mutex_lock(&decode->figures_lock);
     for (int i = 0; i < decode->n_engines; i++)
         engine_figures(&figures->engines[i], &decode->engines[i]);
-    figures->groups = decode->groups;
+    figures->groups = decode->batch_times;
     pthread_mutex_unlock(&decode->figures_lock);
     for (int i = WEIR_JPEG_TAKEN + 1; i < WEIR_JPEG_REFUSALS; i++)
         figures->to_cpu += atomic_load_explicit(&decode->tally.frames[i], memory_order_relaxed);

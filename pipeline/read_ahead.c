@@ -12,7 +12,7 @@ enum {
     SAMPLES = 64,            /* frames that stand for the dataset */
     SAMPLE_BYTES = 16 << 10, /* that stand for a frame: where it ends in a padded row is not known yet */
     TRIAL_SAMPLES = 1536,    /* frames to try engines on */
-    WINDOW = 1 << 16,        /* tickets to look ahead where there is little to read */
+    WINDOW = 1 << 16,        /* tasks to look ahead where there is little to read */
     LOOK_AT_ONCE = 1000,     /* frames, before what was found is read */
 };
 static const double NEARLY_ALL = 0.95; /* cached: hints would tell the kernel nothing */
@@ -20,9 +20,9 @@ static const double NEARLY_ALL = 0.95; /* cached: hints would tell the kernel no
 /* Where the thread of read-ahead is. */
 struct weir_read_plan {
     struct weir_shared *shared;
-    uint64_t ticket;   /* the next one to look at */
-    int history;       /* its next frame */
-    uint64_t sequence; /* of the batch below; UINT64_MAX = none */
+    uint64_t task_number; /* the next one to look at */
+    int history;          /* its next frame */
+    uint64_t sequence;    /* of the batch below; UINT64_MAX = none */
     struct weir_plan plan;
     struct weir_sample *samples;
 };
@@ -115,7 +115,7 @@ int weir_reading_open(struct weir_shared *s, struct weir_err *err)
     if (strcmp(s->config.io, "auto") != 0)
         return 0;
     choose(s);
-    if (s->config.cold) /* what the trials have read */
+    if (s->config.cold) /* what trying engines has read */
         rc = weir_page_cache_drop(s->files, &r->cold, err);
     return rc;
 }
@@ -127,7 +127,7 @@ double weir_reading_cached(struct weir_shared *s)
 
 /* ---- the plan ---- */
 
-/* The batch of a ticket is planned once. */
+/* The batch of a task is planned once. */
 static void plan_batch(struct weir_read_plan *p, uint64_t sequence)
 {
     if (p->sequence == sequence)
@@ -136,8 +136,8 @@ static void plan_batch(struct weir_read_plan *p, uint64_t sequence)
     p->sequence = sequence;
 }
 
-/* True when the sample's own task reads this frame: not one before it in the batch that needs it too (share.c), nor
- * the sample itself for an earlier place. In very large batches nobody looks: some frames are read ahead in vain. */
+/* True when the sample's task reads this frame: not one before it in the batch that needs it too (dedup.c), nor the
+ * sample itself for an earlier position. In very large batches nobody looks: some frames are read ahead in vain. */
 static bool is_own(const struct weir_read_plan *p, int sample, int back, int t)
 {
     enum { LOOK_MAX = 1024 };
@@ -154,7 +154,7 @@ static bool is_own(const struct weir_read_plan *p, int sample, int back, int t)
     return true;
 }
 
-/* The frame at the plan's place, if it is one that can be read ahead and will be read. */
+/* The frame that the plan is at, if it is one that can be read ahead and will be read. */
 static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_extent *extent)
 {
     const struct weir_shared *s = p->shared;
@@ -169,23 +169,23 @@ static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_
            extent_of(s->dataset, of.episode, camera, t, extent);
 }
 
-static int next_extent(void *user, uint64_t from, uint64_t *ticket, struct weir_extent *extent)
+static int next_extent(void *user, uint64_t from, uint64_t *task_number, struct weir_extent *extent)
 {
     struct weir_read_plan *p = user;
     const struct weir_shared *s = p->shared;
     uint64_t per_batch = (uint64_t)s->slots.tasks_per_batch;
-    if (p->ticket < from) {
-        p->ticket = from;
+    if (p->task_number < from) {
+        p->task_number = from;
         p->history = 0;
     }
-    for (int looked = 0; p->ticket / per_batch < s->total; looked++) {
-        if (p->ticket > from + WINDOW || looked == LOOK_AT_ONCE)
+    for (int looked = 0; p->task_number / per_batch < s->total; looked++) {
+        if (p->task_number > from + WINDOW || looked == LOOK_AT_ONCE)
             return 0;
-        plan_batch(p, p->ticket / per_batch);
-        bool there = frame_at(p, p->ticket % per_batch, extent);
-        *ticket = p->ticket;
+        plan_batch(p, p->task_number / per_batch);
+        bool there = frame_at(p, p->task_number % per_batch, extent);
+        *task_number = p->task_number;
         p->history = p->history + 1 < s->layout.history ? p->history + 1 : 0;
-        p->ticket += p->history == 0;
+        p->task_number += p->history == 0;
         if (there)
             return 1;
     }

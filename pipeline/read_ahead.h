@@ -26,8 +26,8 @@ struct weir_reading {
 /* 0 when there is such an engine, "auto" included. */
 int weir_reading_check(const char *engine, bool direct, struct weir_err *err);
 
-/* Makes the files direct or cold as the configuration says, and settles on an engine. The dataset and the files are
- * open. */
+/* Makes the files direct or cold as the configuration says, and chooses an engine. The dataset and the files are open.
+ */
 int weir_reading_open(struct weir_shared *shared, struct weir_err *err);
 /* Begins to read ahead when the engine can, and there is something to gain. The slots are open. */
 int weir_read_ahead_open(struct weir_shared *shared, struct weir_err *err);

@@ -20,12 +20,12 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-struct weir_feed;
+struct weir_upload;
 struct weir_gpu_decode;
 
 struct weir_shared {
     /* What is to be done. It does not change once the loader is open. */
-    struct weir_loader_config config; /* with what was automatic settled */
+    struct weir_loader_config config; /* with what was automatic decided */
     struct weir_placement placement;
     struct weir_decoder_choice decoder;
     struct weir_dataset *dataset;
@@ -44,7 +44,7 @@ struct weir_shared {
     struct weir_file_set *files;
     struct weir_reading reading; /* the engine, and read-ahead */
     struct weir_slots slots;
-    struct weir_feed *feed;         /* to a GPU; NULL = batches are the slots' */
+    struct weir_upload *upload;     /* to a GPU; NULL = batches are the slots' */
     struct weir_gpu_decode *decode; /* JPEGs are decoded there too; NULL = they are not */
     struct weir_frame_cache cache;
     struct weir_faults faults;

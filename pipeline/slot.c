@@ -128,7 +128,7 @@ static void shell_sort(struct weir_slot_order *order, int n)
 
 static bool owns_any(const struct weir_slots *slots, const struct weir_slot *slot, int at)
 {
-    return weir_order_own(slots, slot, at) <= slot->order[at].t;
+    return weir_order_first_owned(slots, slot, at) <= slot->order[at].t;
 }
 
 /* A sample's parts: itself, and the owners among those before it that reach into its history. They lie between from and
@@ -201,7 +201,7 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
     atomic_store_explicit(&slot->tasks_left, slot->plan.n * tasks_per_sample, memory_order_relaxed);
     set_open(slots, slot, true);
     atomic_store_explicit(&slot->armed, sequence + 1, memory_order_release); /* with all of the above */
-    weir_bell_ring(&slot->arming);
+    weir_eventcount_notify(&slot->arming);
 }
 
 void weir_slot_lend(struct weir_slots *slots, struct weir_slot *slot)
@@ -225,16 +225,16 @@ static bool stopped(const struct weir_slots *slots)
 /* Waits for *value, which only grows, to reach sequence + 1. Acquire: what the other side wrote before its store is
  * visible after. Nobody spins before sleeping: waits are as long as decoding takes, and the core may be the one that a
  * worker needs. */
-static bool wait_for(const struct weir_slots *slots, struct weir_bell *bell, const _Atomic uint64_t *value,
+static bool wait_for(const struct weir_slots *slots, struct weir_eventcount *wakeup, const _Atomic uint64_t *value,
                      uint64_t sequence)
 {
     for (;;) {
-        uint32_t turn = weir_bell_turn(bell);
+        uint32_t key = weir_eventcount_prepare(wakeup);
         if (atomic_load_explicit(value, memory_order_acquire) > sequence)
             return true;
         if (stopped(slots))
             return false;
-        weir_bell_wait(bell, turn, POLL_NS);
+        weir_eventcount_wait(wakeup, key, POLL_NS);
     }
 }
 
@@ -254,7 +254,7 @@ void weir_slot_finish(struct weir_slots *slots, struct weir_slot *slot)
     set_open(slots, slot, false);
     atomic_fetch_add_explicit(&slots->completed, 1, memory_order_relaxed);
     atomic_store_explicit(&slot->complete, slot->plan.sequence + 1, memory_order_release);
-    weir_bell_ring(&slots->done);
+    weir_eventcount_notify(&slots->done);
 }
 
 void weir_slot_end_waits(const struct weir_slots *slots, const struct weir_slot *slot)
@@ -274,9 +274,9 @@ void weir_slots_stop(struct weir_slots *slots)
 {
     atomic_store_explicit(&slots->stop, true, memory_order_release);
     for (int i = 0; slots->slot && i < slots->n; i++)
-        weir_bell_ring(&slots->slot[i].arming);
-    weir_bell_ring(&slots->done);
-    weir_bell_ring(&slots->stopping);
+        weir_eventcount_notify(&slots->slot[i].arming);
+    weir_eventcount_notify(&slots->done);
+    weir_eventcount_notify(&slots->stopping);
 }
 
 void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int64_t image, const struct weir_err *err)

@@ -1,7 +1,7 @@
 /* slot.h: the batches in flight. A slot is memory for one batch; slot number sequence % n carries batch sequence. It is
  * armed (planned, ready for tasks), worked on, complete, lent to the consumer, and armed anew for the batch n later.
  *
- * Who may touch what: between arming and completion the workers, each place in a row by one of them; from completion to
+ * Who may touch what: between arming and completion the workers, each destination by one of them; from completion to
  * release the consumer. The counters below pass the memory on: the last task's decrement and complete's store release
  * what was written, the consumer's load acquires it; armed does the same in the other direction. */
 #ifndef WEIR_PIPELINE_SLOT_H
@@ -17,7 +17,7 @@
 /* One image of a batch: which frame, and where it goes. */
 struct weir_image {
     int episode, camera, t;
-    void *place;
+    void *destination;
 };
 
 /* One sample of a slot: who began when, and what is left to do. */
@@ -30,17 +30,18 @@ struct weir_slot_sample {
 /* Samples by (episode, t): those that need the same frames, or frames of the same block of chunks, are neighbours. */
 struct weir_slot_order {
     int episode, t, sample;
-    int parts; /* tasks of one camera that make this sample's images: its own, and those of samples before it */
+    int parts; /* tasks of one camera that make this sample's images: the ones that it owns, and those of samples before
+                  it */
 };
 
 struct weir_slot {
     alignas(64) _Atomic uint64_t armed; /* batch number + 1 whose tasks may be taken */
-    struct weir_bell arming;            /* waited for by the workers that have a task of this slot's next batch only */
+    struct weir_eventcount arming;      /* waited for by the workers that have a task of this slot's next batch only */
     _Atomic uint64_t complete;          /* batch number + 1 that is done */
     _Atomic int tasks_left;
     _Atomic bool lent;       /* to the consumer */
     _Atomic bool begun;      /* from its first task to its release */
-    uint64_t last_item;      /* the task that completed it */
+    uint64_t last_task_id;   /* the task that completed it */
     struct weir_async *done; /* of each task: from its end to the batch's delivery */
     struct weir_plan plan;
     struct weir_sample *samples;
@@ -64,12 +65,12 @@ struct weir_slot {
 };
 
 struct weir_slots {
-    pthread_mutex_t lock, claims;    /* of failures; of who loads what */
-    struct weir_bell done, stopping; /* a batch is complete; the slots are stopped */
-    _Atomic uint64_t completed;      /* batches, since the slots were opened */
-    int n, history;                  /* frames of a camera that a sample needs */
-    int tasks_per_sample;            /* one per camera, and the state */
-    int tasks_per_batch;             /* of a full one */
+    pthread_mutex_t lock, claims;          /* of failures; of who loads what */
+    struct weir_eventcount done, stopping; /* a batch is complete; the slots are stopped */
+    _Atomic uint64_t completed;            /* batches, since the slots were opened */
+    int n, history;                        /* frames of a camera that a sample needs */
+    int tasks_per_sample;                  /* one per camera, and the state */
+    int tasks_per_batch;                   /* of a full one */
     struct weir_slot *slot;
     uint8_t *memory;
     size_t memory_bytes, slot_bytes;
@@ -115,18 +116,19 @@ void weir_slots_wait_stop(struct weir_slots *slots);
 /* Wakes all who wait; their waits return false. */
 void weir_slots_stop(struct weir_slots *slots);
 
-/* Keeps the failure if it is the slot's lowest so far. image: its number in the batch, by task and place in history. */
+/* Keeps the failure if it is the slot's lowest so far. image: its number in the batch, by task and position in the
+ * history. */
 void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int64_t image, const struct weir_err *err);
 
-/* Frames of one camera that the sample at this place of the order needs are first .. t, some of them also the last
- * ones of the sample before it. What no sample before it needs is its own: own .. t, none when own > t. */
+/* Frames of one camera that the sample at this index of the order needs are first .. t, some of them also the last ones
+ * of the sample before it. It owns what no sample before it needs: first_owned .. t, none when first_owned > t. */
 static inline int weir_order_first(const struct weir_slots *slots, const struct weir_slot *slot, int at)
 {
     int first = slot->order[at].t - slots->history + 1;
     return first > 0 ? first : 0;
 }
 
-static inline int weir_order_own(const struct weir_slots *slots, const struct weir_slot *slot, int at)
+static inline int weir_order_first_owned(const struct weir_slots *slots, const struct weir_slot *slot, int at)
 {
     int first = weir_order_first(slots, slot, at);
     bool after = at > 0 && slot->order[at - 1].episode == slot->order[at].episode && slot->order[at - 1].t >= first;

@@ -69,14 +69,14 @@ static void record_file(struct weir_source_file *file, uint64_t ticks)
         continue;
 }
 
-/* The place of a call that is among the longest: a free one, or that of the shortest kept. */
-static int place_of(const struct weir_slow_list *list, int n)
+/* The entry of a call that is among the longest: a free one, or that of the shortest kept. */
+static int entry_for(const struct weir_slow_list *list, int n)
 {
-    int place = 0;
+    int entry = 0;
     for (int i = 1; i < n && n == WEIR_SLOW_CALLS; i++)
-        if (get(&list->calls[i].ticks) < get(&list->calls[place].ticks))
-            place = i;
-    return n < WEIR_SLOW_CALLS ? n : place;
+        if (get(&list->calls[i].ticks) < get(&list->calls[entry].ticks))
+            entry = i;
+    return n < WEIR_SLOW_CALLS ? n : entry;
 }
 
 static uint64_t least_of(const struct weir_slow_list *list, int n)
@@ -91,15 +91,15 @@ static void keep(struct weir_slow_list *list, uint32_t window, uint64_t ticks, c
 {
     bool anew = atomic_load_explicit(&list->window, memory_order_relaxed) != window;
     int n = anew ? 0 : atomic_load_explicit(&list->n, memory_order_relaxed);
-    int place = place_of(list, n);
+    int entry = entry_for(list, n);
     uint32_t version = atomic_load_explicit(&list->version, memory_order_relaxed);
     atomic_store_explicit(&list->version, version + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release); /* the odd version is seen before any change */
-    put(&list->calls[place].ticks, ticks);
-    atomic_store_explicit(&list->calls[place].episode, image->episode, memory_order_relaxed);
-    atomic_store_explicit(&list->calls[place].camera, image->camera, memory_order_relaxed);
-    atomic_store_explicit(&list->calls[place].t, image->t, memory_order_relaxed);
-    n = place == n ? n + 1 : n;
+    put(&list->calls[entry].ticks, ticks);
+    atomic_store_explicit(&list->calls[entry].episode, image->episode, memory_order_relaxed);
+    atomic_store_explicit(&list->calls[entry].camera, image->camera, memory_order_relaxed);
+    atomic_store_explicit(&list->calls[entry].t, image->t, memory_order_relaxed);
+    n = entry == n ? n + 1 : n;
     atomic_store_explicit(&list->n, n, memory_order_relaxed);
     atomic_store_explicit(&list->window, window, memory_order_relaxed);
     atomic_store_explicit(&list->version, version + 2, memory_order_release);

@@ -97,7 +97,7 @@ static bool is_alone(const struct weir_survey *survey, const struct weir_survey_
     return true;
 }
 
-static int find_place(const struct weir_survey *survey, struct weir_survey_group *group)
+static int find_pattern(const struct weir_survey *survey, struct weir_survey_group *group)
 {
     const char *first = group->files.paths[0];
     size_t common = common_folder(&group->files);
@@ -125,7 +125,7 @@ int weir_survey_open(struct weir_survey *survey, const struct weir_dataset_confi
     }
     weir_path_list_free(&files);
     for (int i = 0; i < survey->n && rc == 0; i++)
-        rc = find_place(survey, &survey->groups[i]) < 0 ? no_memory(err) : 0;
+        rc = find_pattern(survey, &survey->groups[i]) < 0 ? no_memory(err) : 0;
     if (rc < 0)
         weir_survey_close(survey);
     return rc;

@@ -1,8 +1,8 @@
 #include "pipeline/watchdog.h"
 #include "base/text.h"
 #include "base/threads.h"
-#include "pipeline/gpu/feed.h"
 #include "pipeline/gpu/gpu_decode.h"
+#include "pipeline/gpu/upload.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,21 +87,21 @@ static void describe_queue(struct weir_watchdog *dog, char *text)
 }
 
 /* The threads between the slots and the GPU. */
-static void describe_feed(const struct weir_feed *feed, char *text)
+static void describe_upload(const struct weir_upload *upload, char *text)
 {
-    static const char *const feeding[] = {"has ended", "waits for the GPU, or the consumer, to be through with batch",
-                                          "waits for the workers' batch", "queues batch"};
+    static const char *const uploading[] = {"has ended", "waits for the GPU, or the consumer, to be through with batch",
+                                            "waits for the workers' batch", "queues batch"};
     static const char *const reaping[] = {"has ended", "waits for the copy to be queued of batch",
                                           "waits for the copy of batch"};
-    uint64_t fed = atomic_load_explicit(&feed->fed, memory_order_relaxed);
-    uint64_t reaped = atomic_load_explicit(&feed->reaped, memory_order_relaxed);
-    int what = atomic_load_explicit(&feed->feeding, memory_order_relaxed);
-    uint64_t batches = (uint64_t)feed->n_batches;
-    uint64_t which = what == WEIR_FEEDING_WAIT_BATCH && fed >= batches ? fed - batches : fed;
+    uint64_t queued = atomic_load_explicit(&upload->queued, memory_order_relaxed);
+    uint64_t reaped = atomic_load_explicit(&upload->reaped, memory_order_relaxed);
+    int what = atomic_load_explicit(&upload->uploading, memory_order_relaxed);
+    uint64_t batches = (uint64_t)upload->n_batches;
+    uint64_t which = what == WEIR_UPLOADING_WAIT_BATCH && queued >= batches ? queued - batches : queued;
     char line[256];
-    snprintf(line, sizeof line, "  weir-feed: %s %llu\n", feeding[what], (unsigned long long)which);
+    snprintf(line, sizeof line, "  weir-feed: %s %llu\n", uploading[what], (unsigned long long)which);
     append(text, line);
-    what = atomic_load_explicit(&feed->reaping, memory_order_relaxed);
+    what = atomic_load_explicit(&upload->reaping, memory_order_relaxed);
     snprintf(line, sizeof line, "  weir-reap: %s %llu\n", reaping[what], (unsigned long long)reaped);
     append(text, line);
 }
@@ -112,7 +112,7 @@ static void describe_decode(const struct weir_gpu_decode *decode, char *text)
         const struct weir_decode_engine *engine = &decode->engines[i];
         char line[256];
         snprintf(line, sizeof line, "  weir-jpeg%d%s: %d frames are being decoded by the GPU's %s, %zu wait for it\n",
-                 WEIR_DECODE_THREADS * i, engine->n_groups > 1 ? " and the one after it" : "",
+                 WEIR_DECODE_THREADS * i, engine->n_batches > 1 ? " and the one after it" : "",
                  atomic_load_explicit(&engine->decoding, memory_order_relaxed),
                  engine->kind == WEIR_GPU_JPEG_HARDWARE ? "JPEG engines" : "multiprocessors",
                  atomic_load_explicit(&engine->waiting, memory_order_relaxed));
@@ -135,8 +135,8 @@ static void report(struct weir_watchdog *dog, double stalled_s)
     for (int i = 0; i < dog->n_workers; i++)
         describe_worker(dog, i, snapshot, text);
     describe_queue(dog, text);
-    if (dog->shared->feed)
-        describe_feed(dog->shared->feed, text);
+    if (dog->shared->upload)
+        describe_upload(dog->shared->upload, text);
     if (dog->shared->decode)
         describe_decode(dog->shared->decode, text);
     weir_snapshot_free(&snapshot);

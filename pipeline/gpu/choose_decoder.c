@@ -12,7 +12,7 @@
 #include <time.h>
 
 enum { SAMPLES = 64, THREADS_MAX = 256, MEMORY_MAX = 256 << 20 };
-static const uint64_t TRIAL_NS = 100 * 1000 * 1000;
+static const uint64_t TIMING_NS = 100 * 1000 * 1000;
 /* Both at once give this much of what each gives alone, and it must be worth the cores. */
 static const double TOGETHER = 0.9, WORTH_IT = 1.05;
 
@@ -79,7 +79,7 @@ static uint64_t jpeg_frames(const struct weir_shared *s)
     return frames;
 }
 
-/* Frame i of n that are spread over all, each in a part of its own, not everywhere at the same place of it. */
+/* Frame i of n that are spread over all, each in a part of its own, not everywhere at the same offset in it. */
 static uint64_t spread(uint64_t i, uint64_t n, uint64_t all)
 {
     uint64_t begin = i * all / n, end = (i + 1) * all / n;
@@ -127,11 +127,11 @@ static void close_samples(struct samples *samples)
 
 /* ---- the CPU ---- */
 
-struct cpu_trial {
+struct cpu_timing {
     const struct samples *samples;
     _Atomic bool counts, stop;
     struct cpu_thread {
-        struct cpu_trial *trial;
+        struct cpu_timing *timing;
         int at; /* of the samples */
         double rate;
     } threads[THREADS_MAX];
@@ -141,10 +141,10 @@ struct cpu_trial {
  * a part of the rate. At least one is counted. */
 static double decode_until_stopped(struct cpu_thread *thread, struct weir_decoder *decoder, uint8_t *picture)
 {
-    struct cpu_trial *trial = thread->trial;
-    const struct samples *samples = trial->samples;
+    struct cpu_timing *timing = thread->timing;
+    const struct samples *samples = timing->samples;
     uint64_t begin_ns = 0, end_ns = 0, frames = 0;
-    for (int at = thread->at; end_ns == 0 || !atomic_load_explicit(&trial->stop, memory_order_relaxed); at++) {
+    for (int at = thread->at; end_ns == 0 || !atomic_load_explicit(&timing->stop, memory_order_relaxed); at++) {
         const struct sample *sample = &samples->at[at % samples->n];
         struct weir_frame frame = {WEIR_CODEC_JPEG, sample->bytes,  sample->frame.length,
                                    sample->width,   sample->height, NULL};
@@ -152,7 +152,7 @@ static double decode_until_stopped(struct cpu_thread *thread, struct weir_decode
         if (begin_ns != 0) {
             frames += fine;
             end_ns = weir_clock_monotonic_ns();
-        } else if (atomic_load_explicit(&trial->counts, memory_order_relaxed)) {
+        } else if (atomic_load_explicit(&timing->counts, memory_order_relaxed)) {
             begin_ns = weir_clock_monotonic_ns();
         }
     }
@@ -162,7 +162,7 @@ static double decode_until_stopped(struct cpu_thread *thread, struct weir_decode
 static void *run_cpu_thread(void *user)
 {
     struct cpu_thread *thread = user;
-    const struct samples *samples = thread->trial->samples;
+    const struct samples *samples = thread->timing->samples;
     struct weir_pixel_format format = {0};
     struct weir_decoder *decoder = NULL;
     uint8_t *picture = malloc(samples->largest);
@@ -181,100 +181,100 @@ static void sleep_ns(uint64_t ns)
 
 static double cpu_rate(const struct samples *samples, int threads)
 {
-    struct cpu_trial trial = {.samples = samples};
+    struct cpu_timing timing = {.samples = samples};
     pthread_t started[THREADS_MAX];
     double rate = 0;
     int n = 0;
     for (; n < threads; n++) {
-        trial.threads[n] = (struct cpu_thread){&trial, n, 0};
-        if (weir_thread_start(&started[n], run_cpu_thread, &trial.threads[n]) != 0)
+        timing.threads[n] = (struct cpu_thread){&timing, n, 0};
+        if (weir_thread_start(&started[n], run_cpu_thread, &timing.threads[n]) != 0)
             break;
     }
-    sleep_ns(TRIAL_NS / 4); /* until all of them are at it */
-    atomic_store(&trial.counts, true);
-    sleep_ns(TRIAL_NS);
-    atomic_store(&trial.stop, true);
+    sleep_ns(TIMING_NS / 4); /* until all of them are at it */
+    atomic_store(&timing.counts, true);
+    sleep_ns(TIMING_NS);
+    atomic_store(&timing.stop, true);
     for (int i = 0; i < n; i++) {
         pthread_join(started[i], NULL);
-        rate += trial.threads[i].rate;
+        rate += timing.threads[i].rate;
     }
     return rate;
 }
 
 /* ---- the GPU ---- */
 
-struct gpu_trial {
+struct gpu_timing {
     struct weir_device *device;
-    int group;
+    int batch;
     struct weir_gpu_jpeg_frame *frames;
     enum weir_jpeg_refusal *results;
     void *memory, *streams[2], *passed[2];
     struct weir_gpu_jpeg *decoder;
 };
 
-static int open_gpu_trial(struct gpu_trial *trial, const struct samples *samples, int gpu,
-                          enum weir_gpu_jpeg_engine engine, struct weir_err *err)
+static int open_gpu_timing(struct gpu_timing *timing, const struct samples *samples, int gpu,
+                           enum weir_gpu_jpeg_engine engine, struct weir_err *err)
 {
     size_t most = MEMORY_MAX / samples->largest;
-    trial->group = most < 1 ? 1 : most < WEIR_DECODE_GROUP ? (int)most : WEIR_DECODE_GROUP;
-    trial->frames = calloc((size_t)trial->group, sizeof *trial->frames);
-    trial->results = calloc((size_t)trial->group, sizeof *trial->results);
-    if (!trial->frames || !trial->results)
+    timing->batch = most < 1 ? 1 : most < WEIR_DECODE_BATCH_MAX ? (int)most : WEIR_DECODE_BATCH_MAX;
+    timing->frames = calloc((size_t)timing->batch, sizeof *timing->frames);
+    timing->results = calloc((size_t)timing->batch, sizeof *timing->results);
+    if (!timing->frames || !timing->results)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    int rc = weir_device_open(&trial->device, gpu, err);
+    int rc = weir_device_open(&timing->device, gpu, err);
     if (rc == 0)
-        rc =
-            trial->device->ops->alloc(trial->device->gpu, (size_t)trial->group * samples->largest, &trial->memory, err);
+        rc = timing->device->ops->alloc(timing->device->gpu, (size_t)timing->batch * samples->largest, &timing->memory,
+                                        err);
     if (rc == 0)
-        rc = weir_gpu_jpeg_open(&trial->decoder, gpu, engine, trial->group, err);
+        rc = weir_gpu_jpeg_open(&timing->decoder, gpu, engine, timing->batch, err);
     for (int i = 0; i < 2 && rc == 0; i++) {
-        rc = weir_device_stream(trial->device, &trial->streams[i], err);
+        rc = weir_device_stream(timing->device, &timing->streams[i], err);
         if (rc == 0)
-            rc = weir_device_event(trial->device, &trial->passed[i], err);
+            rc = weir_device_event(timing->device, &timing->passed[i], err);
     }
-    for (int i = 0; i < trial->group && rc == 0; i++) {
+    for (int i = 0; i < timing->batch && rc == 0; i++) {
         const struct sample *sample = &samples->at[i % samples->n];
-        trial->frames[i] = sample->frame;
-        weir_gpu_decode_set_planes(&trial->frames[i], &sample->header,
-                                   (uint8_t *)trial->memory + (size_t)i * samples->largest);
+        timing->frames[i] = sample->frame;
+        weir_gpu_decode_set_planes(&timing->frames[i], &sample->header,
+                                   (uint8_t *)timing->memory + (size_t)i * samples->largest);
     }
     return rc;
 }
 
-static void close_gpu_trial(struct gpu_trial *trial)
+static void close_gpu_timing(struct gpu_timing *timing)
 {
-    weir_gpu_jpeg_close(&trial->decoder);
-    for (int i = 0; i < 2 && trial->device; i++) {
-        if (trial->passed[i])
-            weir_device_event_free(trial->device, trial->passed[i]);
-        if (trial->streams[i])
-            weir_device_stream_free(trial->device, trial->streams[i]);
+    weir_gpu_jpeg_close(&timing->decoder);
+    for (int i = 0; i < 2 && timing->device; i++) {
+        if (timing->passed[i])
+            weir_device_event_free(timing->device, timing->passed[i]);
+        if (timing->streams[i])
+            weir_device_stream_free(timing->device, timing->streams[i]);
     }
-    if (trial->memory)
-        trial->device->ops->free(trial->device->gpu, trial->memory);
-    weir_device_close(&trial->device);
-    free(trial->frames);
-    free(trial->results);
+    if (timing->memory)
+        timing->device->ops->free(timing->device->gpu, timing->memory);
+    weir_device_close(&timing->device);
+    free(timing->frames);
+    free(timing->results);
 }
 
-/* Two groups in turns by one decoder, which is all that a run has until frames wait; into the same memory, which nobody
- * looks at. */
-static int time_groups(struct gpu_trial *trial, double *rate, struct weir_err *err)
+/* Two decode batches by turns by one decoder, which is all that a run has until frames wait; into the same memory,
+ * which nobody looks at. */
+static int time_batches(struct gpu_timing *timing, double *rate, struct weir_err *err)
 {
     uint64_t start_ns = 0, now_ns = 0, frames = 0;
     int rc = 0;
-    for (int i = 0; rc == 0 && (start_ns == 0 || now_ns - start_ns < TRIAL_NS); i++) {
-        rc = weir_device_wait(trial->device, trial->passed[i % 2], err);
+    for (int i = 0; rc == 0 && (start_ns == 0 || now_ns - start_ns < TIMING_NS); i++) {
+        rc = weir_device_wait(timing->device, timing->passed[i % 2], err);
         now_ns = weir_clock_monotonic_ns();
         if (i == 4) /* the first ones make their buffers */
             start_ns = now_ns;
-        for (int k = 0; k < trial->group && start_ns != 0; k++)
-            frames += trial->results[k] == WEIR_JPEG_TAKEN; /* of the group before */
+        for (int k = 0; k < timing->batch && start_ns != 0; k++)
+            frames += timing->results[k] == WEIR_JPEG_TAKEN; /* of the decode batch before */
         if (rc == 0)
-            rc = weir_gpu_jpeg_decode(trial->decoder, trial->frames, trial->group, trial->streams[i % 2],
-                                      trial->results, err);
+            rc = weir_gpu_jpeg_decode(timing->decoder, timing->frames, timing->batch, timing->streams[i % 2],
+                                      timing->results, err);
         if (rc == 0)
-            rc = weir_device_record(trial->device, trial->passed[i % 2], trial->streams[i % 2], err);
+            rc = weir_device_record(timing->device, timing->passed[i % 2], timing->streams[i % 2], err);
     }
     if (rc == 0)
         *rate = (double)frames * 1e9 / (double)(now_ns - start_ns);
@@ -284,13 +284,13 @@ static int time_groups(struct gpu_trial *trial, double *rate, struct weir_err *e
 static int gpu_rate(const struct samples *samples, int gpu, enum weir_gpu_jpeg_engine engine, double *rate,
                     struct weir_err *err)
 {
-    struct gpu_trial trial = {0};
-    int rc = open_gpu_trial(&trial, samples, gpu, engine, err);
+    struct gpu_timing timing = {0};
+    int rc = open_gpu_timing(&timing, samples, gpu, engine, err);
     if (rc == 0)
-        rc = time_groups(&trial, rate, err);
-    for (int i = 0; i < 2 && trial.passed[i]; i++)
-        weir_device_wait(trial.device, trial.passed[i], NULL);
-    close_gpu_trial(&trial);
+        rc = time_batches(&timing, rate, err);
+    for (int i = 0; i < 2 && timing.passed[i]; i++)
+        weir_device_wait(timing.device, timing.passed[i], NULL);
+    close_gpu_timing(&timing);
     return rc;
 }
 

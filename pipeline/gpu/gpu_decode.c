@@ -1,7 +1,7 @@
 #include "pipeline/gpu/gpu_decode.h"
 #include "base/hash.h"
 #include "base/threads.h"
-#include "pipeline/gpu/feed.h"
+#include "pipeline/gpu/upload.h"
 #include "pipeline/loader_stages.h"
 
 #include <errno.h>
@@ -9,32 +9,32 @@
 #include <string.h>
 
 /* Frames that wait. */
-enum { AHEAD_MAX = 2 * WEIR_DECODE_GROUP, FULL_LEAST = WEIR_DECODE_GROUP / 4 };
-/* As many in flight, and what the multiprocessors hold of them does not stop the others. */
-enum { SM_FRAMES_LEAST = 8 * WEIR_DECODE_GROUP };
-/* Cores for the threads that hand groups to nvJPEG (two for the JPEG engines, one for the multiprocessors), for the
- * feeder, for the consumer, and for workers that read for the GPU. */
+enum { AHEAD_MAX = 2 * WEIR_DECODE_BATCH_MAX, FULL_LEAST = WEIR_DECODE_BATCH_MAX / 4 };
+/* As many in flight, and what the SMs hold of them does not stop the others. */
+enum { SM_FRAMES_LEAST = 8 * WEIR_DECODE_BATCH_MAX };
+/* Cores for the threads that hand decode batches to nvJPEG (two for the JPEG engines, one for the SMs), for the
+ * uploader, for the consumer, and for workers that read for the GPU. */
 enum { CORES_FOR_GPU = 7 };
-enum { POLL_NS = 10 * 1000 * 1000 }; /* neither a stop nor a core that is free rings a bell */
-/* Frames a second of 640 x 480, quality 95, for shares that are the same in every run: one JPEG engine of an H200, one
- * core of the Xeon beside it. */
+enum { POLL_NS = 10 * 1000 * 1000 }; /* neither a stop nor a core that is free notifies anybody */
+/* Frames a second of 640 x 480, quality 95, for fractions that are the same in every run: one JPEG engine of an H200,
+ * one core of the Xeon beside it. */
 static const double ENGINE_RATE = 4500, CORE_RATE = 450;
 
 /* ---- handing over ---- */
 
 /* The same frames in every run. */
-static bool is_gpus_share(const struct weir_gpu_decode *decode, const struct weir_image *image)
+static bool is_for_gpu(const struct weir_gpu_decode *decode, const struct weir_image *image)
 {
     const uint64_t key[3] = {(uint64_t)image->episode, (uint64_t)image->camera, (uint64_t)image->t};
-    return (double)(weir_hash64(key, sizeof key) >> 11) * 0x1p-53 < decode->share;
+    return (double)(weir_hash64(key, sizeof key) >> 11) * 0x1p-53 < decode->gpu_fraction;
 }
 
-/* The multiprocessors are given a group when they have none. */
-static bool has_room(const struct weir_decode_engine *engine)
+/* The SMs are given a decode batch when they have none. */
+static bool has_capacity(const struct weir_decode_engine *engine)
 {
     if (atomic_load_explicit(&engine->waiting, memory_order_relaxed) >= engine->ahead)
         return false;
-    return !engine->patient || (!atomic_load_explicit(&engine->rests, memory_order_relaxed) &&
+    return !engine->patient || (!atomic_load_explicit(&engine->paused, memory_order_relaxed) &&
                                 atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) == 0);
 }
 
@@ -51,7 +51,7 @@ static bool offer(struct weir_gpu_decode *decode, struct weir_decode_engine **en
 {
     for (int i = 0; i < decode->n_engines; i++) {
         *engine = &decode->engines[i];
-        if (has_room(*engine))
+        if (has_capacity(*engine))
             return true;
     }
     *engine = NULL;
@@ -59,18 +59,18 @@ static bool offer(struct weir_gpu_decode *decode, struct weir_decode_engine **en
 }
 
 /* All have what keeps them busy: more of it would only wait there, while cores that are through had none. Who decodes
- * here and is through mostly has a next frame for itself: ringing for that wakes all who wait for nothing. */
-static struct weir_decode_engine *wait_for_room(struct weir_gpu_decode *decode)
+ * here and is through mostly has a next frame for itself: notifying for that wakes all who wait for nothing. */
+static struct weir_decode_engine *wait_for_capacity(struct weir_gpu_decode *decode)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_GPU_DECODE);
     struct weir_decode_engine *engine;
     for (;;) {
-        uint32_t turn = weir_bell_turn(&decode->room);
+        uint32_t key = weir_eventcount_prepare(&decode->capacity_freed);
         if (offer(decode, &engine))
             return engine;
         if (atomic_load_explicit(&decode->shared->slots.stop, memory_order_relaxed))
             return &decode->engines[0]; /* nobody waits for it */
-        weir_bell_wait(&decode->room, turn, POLL_NS);
+        weir_eventcount_wait(&decode->capacity_freed, key, POLL_NS);
     }
 }
 
@@ -78,14 +78,14 @@ static struct weir_decode_engine *wait_for_room(struct weir_gpu_decode *decode)
 static struct weir_decode_engine *choose(struct weir_gpu_decode *decode, const struct weir_image *image)
 {
     struct weir_decode_engine *first = &decode->engines[0];
-    if (!decode->hybrid || (decode->share > 0 && is_gpus_share(decode, image)))
+    if (!decode->hybrid || (decode->gpu_fraction > 0 && is_for_gpu(decode, image)))
         return first;
-    if (decode->share > 0) {
+    if (decode->gpu_fraction > 0) {
         atomic_fetch_add_explicit(&decode->here, 1, memory_order_relaxed);
         return NULL;
     }
     struct weir_decode_engine *engine;
-    return offer(decode, &engine) ? engine : wait_for_room(decode);
+    return offer(decode, &engine) ? engine : wait_for_capacity(decode);
 }
 
 void weir_gpu_decode_done_here(struct weir_gpu_decode *decode, uint64_t took_ns)
@@ -107,16 +107,16 @@ void weir_gpu_decode_set_planes(struct weir_gpu_jpeg_frame *frame, const struct 
     }
 }
 
-static void enqueue(struct weir_decode_engine *engine, const struct weir_handed *item)
+static void enqueue(struct weir_decode_engine *engine, const struct weir_handed *handed)
 {
     pthread_mutex_lock(&engine->lock);
     size_t waiting = atomic_load_explicit(&engine->waiting, memory_order_relaxed);
-    engine->queue[(engine->first + waiting) % engine->decode->capacity] = *item;
+    engine->queue[(engine->first + waiting) % engine->decode->capacity] = *handed;
     atomic_store_explicit(&engine->waiting, waiting + 1, memory_order_relaxed);
     pthread_mutex_unlock(&engine->lock);
-    weir_bell_ring(&engine->bell);
+    weir_eventcount_notify(&engine->wakeup);
     if (waiting + 1 >= engine->full)
-        weir_bell_ring(&engine->full_bell);
+        weir_eventcount_notify(&engine->full_wakeup);
 }
 
 /* A frame of another size than its camera's is an error that the CPU words. */
@@ -142,21 +142,21 @@ static bool hand_over(struct weir_decode_engine *engine, struct weir_slot *slot,
 {
     WEIR_ZONE(WEIR_STAGE_HAND_OVER);
     struct weir_shared *shared = engine->decode->shared;
-    struct weir_handed item = {.slot = slot, .at = at, .image = *image};
+    struct weir_handed handed = {.slot = slot, .at = at, .image = *image};
     struct weir_jpeg_header header;
-    enum weir_jpeg_refusal refusal = look(engine, image, bytes, length, &header, &item.frame);
+    enum weir_jpeg_refusal refusal = look(engine, image, bytes, length, &header, &handed.frame);
     weir_gpu_jpeg_note(&engine->decode->tally, refusal);
     if (refusal != WEIR_JPEG_TAKEN)
         return false;
-    uint8_t *staging = shared->feed->slots[slot - shared->slots.slot].staging;
-    memcpy(image->place, bytes, item.frame.length);
-    item.frame.bytes = image->place;
-    item.task = slot->order[at].sample * shared->slots.tasks_per_sample + image->camera;
-    item.sampling = header.sampling;
-    item.kind = header.kind;
-    weir_gpu_decode_set_planes(&item.frame, &header, staging + ((uint8_t *)image->place - slot->memory));
-    atomic_fetch_add_explicit(&slot->deferred[item.task], 1, memory_order_relaxed); /* the worker still holds one */
-    enqueue(engine, &item);
+    uint8_t *staging = shared->upload->slots[slot - shared->slots.slot].staging;
+    memcpy(image->destination, bytes, handed.frame.length);
+    handed.frame.bytes = image->destination;
+    handed.task = slot->order[at].sample * shared->slots.tasks_per_sample + image->camera;
+    handed.sampling = header.sampling;
+    handed.kind = header.kind;
+    weir_gpu_decode_set_planes(&handed.frame, &header, staging + ((uint8_t *)image->destination - slot->memory));
+    atomic_fetch_add_explicit(&slot->deferred[handed.task], 1, memory_order_relaxed); /* the worker still holds one */
+    enqueue(engine, &handed);
     return true;
 }
 
@@ -181,72 +181,72 @@ int weir_gpu_decode_start(struct weir_gpu_decode *decode, struct weir_decoder *d
     decode->decoder = decoder;
     decode->client = *client;
     for (int i = 0; i < decode->n_engines; i++)
-        for (int k = 0; k < decode->engines[i].n_groups; k++) {
-            struct weir_decode_group *group = &decode->engines[i].groups[k];
-            group->started = weir_thread_start(&group->thread, weir_gpu_decode_main, group) == 0;
-            if (!group->started)
+        for (int k = 0; k < decode->engines[i].n_batches; k++) {
+            struct weir_decode_batch *batch = &decode->engines[i].batches[k];
+            batch->started = weir_thread_start(&batch->thread, weir_gpu_decode_main, batch) == 0;
+            if (!batch->started)
                 return weir_err_set(err, -EAGAIN, "a thread that hands JPEGs to the GPU cannot be started");
         }
     return 0;
 }
 
-static void join(struct weir_decode_group *group)
+static void join(struct weir_decode_batch *batch)
 {
-    if (group->started)
-        pthread_join(group->thread, NULL);
-    group->started = false;
+    if (batch->started)
+        pthread_join(batch->thread, NULL);
+    batch->started = false;
 }
 
 void weir_gpu_decode_finish(struct weir_gpu_decode *decode)
 {
     for (int i = 0; i < decode->n_engines; i++) {
-        weir_bell_ring(&decode->engines[i].bell);
-        weir_bell_ring(&decode->engines[i].full_bell);
+        weir_eventcount_notify(&decode->engines[i].wakeup);
+        weir_eventcount_notify(&decode->engines[i].full_wakeup);
     }
     for (int i = 0; i < decode->n_engines; i++)
-        for (int k = 0; k < decode->engines[i].n_groups; k++)
-            join(&decode->engines[i].groups[k]);
+        for (int k = 0; k < decode->engines[i].n_batches; k++)
+            join(&decode->engines[i].batches[k]);
 }
 
 /* ---- opening ---- */
 
-static int open_group(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+static int open_batch(struct weir_decode_engine *engine, struct weir_decode_batch *batch, struct weir_err *err)
 {
     const struct weir_device *device = engine->decode->device;
     const struct weir_gpu_ops *ops = device->ops;
-    group->engine = engine;
-    group->items = calloc(WEIR_DECODE_GROUP, sizeof *group->items);
-    group->frames = calloc(WEIR_DECODE_GROUP, sizeof *group->frames);
-    group->results = calloc(WEIR_DECODE_GROUP, sizeof *group->results);
-    if (!group->items || !group->frames || !group->results)
+    batch->engine = engine;
+    batch->handed = calloc(WEIR_DECODE_BATCH_MAX, sizeof *batch->handed);
+    batch->frames = calloc(WEIR_DECODE_BATCH_MAX, sizeof *batch->frames);
+    batch->results = calloc(WEIR_DECODE_BATCH_MAX, sizeof *batch->results);
+    if (!batch->handed || !batch->frames || !batch->results)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    int rc = ops->stream_new(device->gpu, false, &group->stream, err);
+    int rc = ops->stream_new(device->gpu, false, &batch->stream, err);
     if (rc == 0)
-        rc = ops->event_new(device->gpu, true, &group->begin, err);
+        rc = ops->event_new(device->gpu, true, &batch->begin, err);
     for (int i = 0; i < 2 && rc == 0; i++)
-        rc = ops->event_new(device->gpu, true, &group->ends[i], err);
+        rc = ops->event_new(device->gpu, true, &batch->ends[i], err);
     return rc;
 }
 
-static void close_group(struct weir_gpu_decode *decode, struct weir_decode_group *group)
+static void close_batch(struct weir_gpu_decode *decode, struct weir_decode_batch *batch)
 {
     const struct weir_gpu_ops *ops = decode->device->ops;
-    weir_gpu_jpeg_close(&group->decoder);
-    void *events[] = {group->begin, group->ends[0], group->ends[1]};
+    weir_gpu_jpeg_close(&batch->decoder);
+    void *events[] = {batch->begin, batch->ends[0], batch->ends[1]};
     for (int i = 0; i < 3; i++)
         if (events[i])
             ops->event_free(decode->device->gpu, events[i]);
-    if (group->stream)
-        ops->stream_free(decode->device->gpu, group->stream);
-    free(group->items);
-    free(group->frames);
-    free(group->results);
+    if (batch->stream)
+        ops->stream_free(decode->device->gpu, batch->stream);
+    free(batch->handed);
+    free(batch->frames);
+    free(batch->results);
 }
 
 static void close_engine(struct weir_decode_engine *engine)
 {
-    for (int i = 0; i < engine->n_groups; i++)
-        close_group(engine->decode, &engine->groups[i]);
+    for (int i = 0; i < engine->n_batches; i++)
+        close_batch(engine->decode, &engine->batches[i]);
     pthread_mutex_destroy(&engine->lock);
     free(engine->queue);
 }
@@ -261,7 +261,7 @@ static size_t most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* The next one to be fed, by so many threads. */
+/* The next one to be offered frames, with so many threads. */
 static int open_engine(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine kind, size_t ahead, int threads,
                        struct weir_err *err)
 {
@@ -269,16 +269,16 @@ static int open_engine(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine
     engine->decode = decode;
     engine->kind = kind;
     engine->ahead = ahead;
-    engine->full = least(most(decode->capacity / 4, FULL_LEAST), WEIR_DECODE_GROUP);
-    engine->n_groups = threads;
+    engine->full = least(most(decode->capacity / 4, FULL_LEAST), WEIR_DECODE_BATCH_MAX);
+    engine->n_batches = threads;
     pthread_mutex_init(&engine->lock, NULL);
     engine->queue = calloc(decode->capacity, sizeof *engine->queue);
     if (!engine->queue)
         return weir_err_set(err, -ENOMEM, "out of memory");
     int rc = 0;
     for (int i = 0; i < threads && rc == 0; i++)
-        rc = open_group(engine, &engine->groups[i], err);
-    return rc == 0 ? weir_gpu_decode_open_decoder(&engine->groups[0], err) : rc;
+        rc = open_batch(engine, &engine->batches[i], err);
+    return rc == 0 ? weir_gpu_decode_open_decoder(&engine->batches[0], err) : rc;
 }
 
 /* What each slot needs to know about its images and tasks. Nobody works on it yet. */
@@ -313,14 +313,14 @@ static int open_pictures(struct weir_gpu_decode *decode, struct weir_err *err)
         if (!decode->pictures[i])
             return weir_err_set(err, -ENOMEM, "out of memory");
     }
-    struct weir_feed *feed = decode->shared->feed;
-    int rc = weir_feed_alloc(feed, decode->picture_bytes, &decode->gpu_picture, err);
+    struct weir_upload *upload = decode->shared->upload;
+    int rc = weir_upload_alloc(upload, decode->picture_bytes, &decode->gpu_picture, err);
     if (rc == 0)
-        rc = weir_feed_alloc(feed, sizeof(struct weir_gpu_source), &decode->gpu_source, err);
+        rc = weir_upload_alloc(upload, sizeof(struct weir_gpu_source), &decode->gpu_source, err);
     return rc == 0 ? decode->device->ops->event_new(decode->device->gpu, false, &decode->compared, err) : rc;
 }
 
-/* The JPEG engines, or the multiprocessors of a GPU that has none. */
+/* The JPEG engines, or the SMs of a GPU that has none. */
 static int choose_first(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine *kind, struct weir_err *err)
 {
     struct weir_err none = WEIR_ERR_NONE;
@@ -339,23 +339,23 @@ static int choose_first(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engin
     return rc < 0 ? weir_err_set(err, rc, "%s", none.text) : 0;
 }
 
-bool weir_gpu_decode_wants_multiprocessors(const struct weir_shared *shared)
+bool weir_gpu_decode_wants_sms(const struct weir_shared *shared)
 {
     return weir_decoder_where(shared->config.decoder) == WEIR_DECODE_ON_BOTH &&
            strcmp(shared->decoder.requested, shared->config.decoder) == 0 && !shared->config.deterministic;
 }
 
-static bool takes_multiprocessors(const struct weir_gpu_decode *decode)
+static bool takes_sms(const struct weir_gpu_decode *decode)
 {
-    return weir_gpu_decode_wants_multiprocessors(decode->shared) && decode->capacity >= SM_FRAMES_LEAST &&
+    return weir_gpu_decode_wants_sms(decode->shared) && decode->capacity >= SM_FRAMES_LEAST &&
            weir_gpu_jpeg_check(decode->device->number, WEIR_GPU_JPEG_SM, NULL, NULL) == 0;
 }
 
 /* They are a help: where there is no memory for them, it goes without. */
-static void open_multiprocessors(struct weir_gpu_decode *decode)
+static void open_sms(struct weir_gpu_decode *decode)
 {
     struct weir_decode_engine *engine = &decode->engines[decode->n_engines];
-    if (open_engine(decode, WEIR_GPU_JPEG_SM, WEIR_DECODE_GROUP, 1, NULL) == 0) {
+    if (open_engine(decode, WEIR_GPU_JPEG_SM, WEIR_DECODE_BATCH_MAX, 1, NULL) == 0) {
         engine->patient = true;
         return;
     }
@@ -372,8 +372,8 @@ static int open_engines(struct weir_gpu_decode *decode, struct weir_err *err)
     int rc = choose_first(decode, &first, err);
     if (rc == 0)
         rc = open_engine(decode, first, least(most(decode->capacity / 3, 1), AHEAD_MAX), WEIR_DECODE_THREADS, err);
-    if (rc == 0 && first == WEIR_GPU_JPEG_HARDWARE && takes_multiprocessors(decode))
-        open_multiprocessors(decode);
+    if (rc == 0 && first == WEIR_GPU_JPEG_HARDWARE && takes_sms(decode))
+        open_sms(decode);
     return rc;
 }
 
@@ -383,12 +383,12 @@ int weir_gpu_decode_workers(int workers, int cores)
     return workers < left ? workers : left > 1 ? left : 1;
 }
 
-static void share_out(struct weir_gpu_decode *decode)
+static void divide(struct weir_gpu_decode *decode)
 {
     int workers = decode->shared->config.num_workers > 0 ? decode->shared->config.num_workers : 1;
     decode->here_max = weir_gpu_decode_workers(workers, decode->shared->placement.cores);
     double gpu = ENGINE_RATE * decode->hardware;
-    decode->share = decode->shared->config.deterministic ? gpu / (gpu + CORE_RATE * workers) : 0;
+    decode->gpu_fraction = decode->shared->config.deterministic ? gpu / (gpu + CORE_RATE * workers) : 0;
 }
 
 int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err)
@@ -398,7 +398,7 @@ int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err)
         return weir_err_set(err, -ENOMEM, "out of memory");
     shared->decode = decode;
     decode->shared = shared;
-    decode->device = shared->feed->device;
+    decode->device = shared->upload->device;
     decode->hybrid = weir_decoder_where(shared->config.decoder) == WEIR_DECODE_ON_BOTH;
     pthread_mutex_init(&decode->lock, NULL);
     pthread_mutex_init(&decode->figures_lock, NULL);
@@ -409,7 +409,7 @@ int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err)
         rc = open_engines(decode, err);
     if (rc == 0)
         rc = open_pictures(decode, err);
-    share_out(decode);
+    divide(decode);
     return rc;
 }
 

@@ -1,16 +1,17 @@
-/* The threads that hand groups of JPEGs to an engine of the GPU. */
+/* The threads that hand decode batches of JPEGs to an engine of the GPU. */
 #include "base/clock.h"
-#include "pipeline/gpu/feed.h"
 #include "pipeline/gpu/gpu_decode.h"
+#include "pipeline/gpu/upload.h"
 #include "pipeline/loader_stages.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 
-/* Fewer wait until the other thread is through with its group, which takes about as long as gathering some more. */
-enum { GROUP_SMALL = WEIR_DECODE_GROUP / 4 };
-enum { PATIENCE_NS = 5 * 1000 * 1000 }; /* for a group that is not full */
+/* Fewer wait until the other thread is through with its decode batch, which takes about as long as gathering some more.
+ */
+enum { BATCH_SMALL = WEIR_DECODE_BATCH_MAX / 4 };
+enum { PATIENCE_NS = 5 * 1000 * 1000 }; /* for a decode batch that is not full */
 enum { POLL_NS = 100 * 1000 * 1000 };   /* a stop from a signal handler wakes nobody: look this often */
 
 static bool has_ended(const struct weir_gpu_decode *decode)
@@ -18,30 +19,30 @@ static bool has_ended(const struct weir_gpu_decode *decode)
     return atomic_load_explicit(&decode->shared->slots.stop, memory_order_relaxed);
 }
 
-static int take_waiting(struct weir_decode_engine *engine, struct weir_handed *items, int least)
+static int take_waiting(struct weir_decode_engine *engine, struct weir_handed *handed, int least)
 {
     size_t capacity = engine->decode->capacity;
     pthread_mutex_lock(&engine->lock);
     size_t waiting = atomic_load_explicit(&engine->waiting, memory_order_relaxed);
-    int n = waiting < WEIR_DECODE_GROUP ? (int)waiting : WEIR_DECODE_GROUP;
+    int n = waiting < WEIR_DECODE_BATCH_MAX ? (int)waiting : WEIR_DECODE_BATCH_MAX;
     n = n < least ? 0 : n;
     for (int i = 0; i < n; i++)
-        items[i] = engine->queue[(engine->first + (size_t)i) % capacity];
+        handed[i] = engine->queue[(engine->first + (size_t)i) % capacity];
     engine->first = (engine->first + (size_t)n) % capacity;
     atomic_store_explicit(&engine->waiting, waiting - (size_t)n, memory_order_relaxed);
     pthread_mutex_unlock(&engine->lock);
     if (n > 0 && !engine->patient) /* which takes more when it is through: end_turn */
-        weir_bell_ring(&engine->decode->room);
+        weir_eventcount_notify(&engine->decode->capacity_freed);
     return n;
 }
 
-static bool is_second(const struct weir_decode_group *group)
+static bool is_second(const struct weir_decode_batch *batch)
 {
-    return group != &group->engine->groups[0];
+    return batch != &batch->engine->batches[0];
 }
 
-/* A full group waits, and who could take it is busy with another. All that is in flight at the beginning comes at once,
- * which says nothing: the decoder is worth opening when full groups do not end. */
+/* A full decode batch waits, and who could take it is busy with another. All that is in flight at the beginning comes
+ * at once, which is no evidence: the decoder is worth opening when full decode batches do not end. */
 static bool is_behind(const struct weir_decode_engine *engine, bool is_open)
 {
     if (!is_open && atomic_load_explicit(&engine->in_full, memory_order_relaxed) < 2 * engine->decode->capacity)
@@ -51,235 +52,234 @@ static bool is_behind(const struct weir_decode_engine *engine, bool is_open)
 }
 
 /* Whether the second engine is to work beside the first. */
-static void try_second_engine(struct weir_gpu_decode *decode)
+static void probe_second_engine(struct weir_gpu_decode *decode)
 {
     if (decode->n_engines < 2)
         return;
     struct weir_decode_engine *helper = &decode->engines[1];
     pthread_mutex_lock(&decode->figures_lock);
-    struct weir_trial_counts counts = {atomic_load_explicit(&decode->decoded, memory_order_relaxed),
-                                       helper->frames_done};
-    bool works = weir_trial_step(&decode->trial, weir_clock_monotonic_ns(), counts);
-    atomic_store_explicit(&helper->rests, !works, memory_order_relaxed);
+    struct weir_ab_counts counts = {atomic_load_explicit(&decode->decoded, memory_order_relaxed), helper->frames_done};
+    bool works = weir_ab_probe_step(&decode->ab_probe, weir_clock_monotonic_ns(), counts);
+    atomic_store_explicit(&helper->paused, !works, memory_order_relaxed);
     pthread_mutex_unlock(&decode->figures_lock);
 }
 
-/* A thread has a group in hand. */
-static void begin_turn(struct weir_decode_engine *engine, const struct weir_decode_group *group)
+/* A thread has a decode batch in hand. */
+static void begin_turn(struct weir_decode_engine *engine, const struct weir_decode_batch *batch)
 {
-    size_t before = atomic_load_explicit(&engine->in_full, memory_order_relaxed), n = (size_t)group->n;
-    if (!is_second(group))
+    size_t before = atomic_load_explicit(&engine->in_full, memory_order_relaxed), n = (size_t)batch->n;
+    if (!is_second(batch))
         atomic_store_explicit(&engine->in_full, n >= engine->full ? before + n : 0, memory_order_relaxed);
-    atomic_fetch_add_explicit(&engine->decoding, group->n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&engine->decoding, batch->n, memory_order_relaxed);
     atomic_fetch_add_explicit(&engine->n_decoding, 1, memory_order_relaxed);
-    weir_bell_ring(&engine->full_bell); /* the first is busy now */
+    weir_eventcount_notify(&engine->full_wakeup); /* the first is busy now */
     if (!engine->patient)
-        try_second_engine(engine->decode);
+        probe_second_engine(engine->decode);
 }
 
-/* A thread has no group in hand any more: who gathers may take what there is. */
-static void end_turn(struct weir_decode_engine *engine, struct weir_decode_group *group)
+/* A thread has no decode batch in hand any more: who gathers may take what there is. */
+static void end_turn(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
-    atomic_fetch_sub_explicit(&engine->decoding, group->n, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&engine->decoding, batch->n, memory_order_relaxed);
     atomic_fetch_sub_explicit(&engine->n_decoding, 1, memory_order_relaxed);
-    group->n = 0;
-    weir_bell_ring(&engine->bell);
+    batch->n = 0;
+    weir_eventcount_notify(&engine->wakeup);
     if (engine->patient)
-        weir_bell_ring(&engine->decode->room);
+        weir_eventcount_notify(&engine->decode->capacity_freed);
 }
 
 /* As many frames, or more, go now; *since_ns: when the first was seen to wait, 0 before. */
-static int least_of(const struct weir_decode_group *group, uint64_t *since_ns)
+static int least_of(const struct weir_decode_batch *batch, uint64_t *since_ns)
 {
-    const struct weir_decode_engine *engine = group->engine;
-    if (is_second(group))
-        return is_behind(engine, group->decoder) ? (int)engine->full : INT_MAX;
+    const struct weir_decode_engine *engine = batch->engine;
+    if (is_second(batch))
+        return is_behind(engine, batch->decoder) ? (int)engine->full : INT_MAX;
     if (!engine->patient)
-        return atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0 ? GROUP_SMALL : 1;
+        return atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0 ? BATCH_SMALL : 1;
     uint64_t now_ns = weir_clock_monotonic_ns();
     if (*since_ns == 0 && atomic_load_explicit(&engine->waiting, memory_order_relaxed) > 0)
         *since_ns = now_ns;
-    return *since_ns && now_ns - *since_ns >= PATIENCE_NS ? 1 : WEIR_DECODE_GROUP;
+    return *since_ns && now_ns - *since_ns >= PATIENCE_NS ? 1 : WEIR_DECODE_BATCH_MAX;
 }
 
 /* None when the run has ended. */
-static void gather(struct weir_decode_engine *engine, struct weir_decode_group *group)
+static void gather(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
-    struct weir_bell *bell = is_second(group) ? &engine->full_bell : &engine->bell;
+    struct weir_eventcount *wakeup = is_second(batch) ? &engine->full_wakeup : &engine->wakeup;
     uint64_t since_ns = 0;
     do {
-        uint32_t turn = weir_bell_turn(bell);
-        group->n = take_waiting(engine, group->items, least_of(group, &since_ns));
-        if (group->n == 0 && !has_ended(engine->decode))
-            weir_bell_wait(bell, turn, since_ns ? PATIENCE_NS : POLL_NS);
-    } while (group->n == 0 && !has_ended(engine->decode));
+        uint32_t key = weir_eventcount_prepare(wakeup);
+        batch->n = take_waiting(engine, batch->handed, least_of(batch, &since_ns));
+        if (batch->n == 0 && !has_ended(engine->decode))
+            weir_eventcount_wait(wakeup, key, since_ns ? PATIENCE_NS : POLL_NS);
+    } while (batch->n == 0 && !has_ended(engine->decode));
 }
 
-int weir_gpu_decode_open_decoder(struct weir_decode_group *group, struct weir_err *err)
+int weir_gpu_decode_open_decoder(struct weir_decode_batch *batch, struct weir_err *err)
 {
-    struct weir_decode_engine *engine = group->engine;
+    struct weir_decode_engine *engine = batch->engine;
     size_t capacity = engine->decode->capacity;
-    int most = capacity < WEIR_DECODE_GROUP ? (int)capacity : WEIR_DECODE_GROUP;
-    return weir_gpu_jpeg_open(&group->decoder, engine->decode->device->number, engine->kind, most, err);
+    int most = capacity < WEIR_DECODE_BATCH_MAX ? (int)capacity : WEIR_DECODE_BATCH_MAX;
+    return weir_gpu_jpeg_open(&batch->decoder, engine->decode->device->number, engine->kind, most, err);
 }
 
 /* The second thread has no decoder, or met the end of the GPU's memory: the first decodes its frames, next of all. */
-static void give_back(struct weir_decode_engine *engine, struct weir_decode_group *group)
+static void give_back(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
-    size_t capacity = engine->decode->capacity, n = (size_t)group->n;
-    weir_gpu_jpeg_close(&group->decoder); /* waits for what it has begun */
+    size_t capacity = engine->decode->capacity, n = (size_t)batch->n;
+    weir_gpu_jpeg_close(&batch->decoder); /* waits for what it has begun */
     pthread_mutex_lock(&engine->lock);
     engine->first = (engine->first + capacity - n) % capacity;
     for (size_t i = 0; i < n; i++)
-        engine->queue[(engine->first + i) % capacity] = group->items[i];
+        engine->queue[(engine->first + i) % capacity] = batch->handed[i];
     atomic_fetch_add_explicit(&engine->waiting, n, memory_order_relaxed);
     pthread_mutex_unlock(&engine->lock);
-    end_turn(engine, group);
+    end_turn(engine, batch);
 }
 
-static int submit(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+static int submit(struct weir_decode_engine *engine, struct weir_decode_batch *batch, struct weir_err *err)
 {
     WEIR_ZONE(WEIR_STAGE_GPU_DECODE);
     const struct weir_gpu_ops *ops = engine->decode->device->ops;
     struct weir_gpu *gpu = engine->decode->device->gpu;
-    for (int i = 0; i < group->n; i++)
-        group->frames[i] = group->items[i].frame;
-    group->turn = 1 - group->turn;
-    int rc = ops->record(gpu, group->begin, group->stream, err);
+    for (int i = 0; i < batch->n; i++)
+        batch->frames[i] = batch->handed[i].frame;
+    batch->turn = 1 - batch->turn;
+    int rc = ops->record(gpu, batch->begin, batch->stream, err);
     if (rc == 0)
-        rc = weir_gpu_jpeg_decode(group->decoder, group->frames, group->n, group->stream, group->results, err);
-    return rc == 0 ? ops->record(gpu, group->ends[group->turn], group->stream, err) : rc;
+        rc = weir_gpu_jpeg_decode(batch->decoder, batch->frames, batch->n, batch->stream, batch->results, err);
+    return rc == 0 ? ops->record(gpu, batch->ends[batch->turn], batch->stream, err) : rc;
 }
 
-static void add_counts(struct weir_decode_engine *engine, struct weir_decode_group *group)
+static void add_counts(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
     struct weir_gpu_jpeg_counts now;
-    weir_gpu_jpeg_counts(group->decoder, &now);
-    engine->frames_done += now.frames - group->counted.frames;
-    engine->groups_done += now.batches - group->counted.batches;
-    group->counted = now;
+    weir_gpu_jpeg_counts(batch->decoder, &now);
+    engine->frames_done += now.frames - batch->counted.frames;
+    engine->batches_done += now.batches - batch->counted.batches;
+    batch->counted = now;
 }
 
-/* Groups overlap, and need not end in the order in which they began. */
-static void add_busy(struct weir_decode_engine *engine, void *end, int64_t own_ns, int64_t since_ns)
+/* Decode batches overlap, and need not end in the order in which they began. */
+static void add_busy(struct weir_decode_engine *engine, void *end, int64_t took_ns, int64_t since_ns)
 {
     int64_t end_ns = engine->last_end_ns + since_ns;
-    engine->busy_ns += (uint64_t)weir_intervals_add(&engine->busy, end_ns - own_ns, end_ns);
+    engine->busy_ns += (uint64_t)weir_intervals_add(&engine->busy, end_ns - took_ns, end_ns);
     if (since_ns < 0)
         return;
     engine->last_end = end;
     engine->last_end_ns = end_ns;
 }
 
-static int note_group_locked(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+static int note_batch_locked(struct weir_decode_engine *engine, struct weir_decode_batch *batch, struct weir_err *err)
 {
     const struct weir_gpu_ops *ops = engine->decode->device->ops;
     struct weir_gpu *gpu = engine->decode->device->gpu;
-    void *end = group->ends[group->turn];
-    int64_t own_ns, since_ns;
-    int rc = ops->elapsed(gpu, group->begin, end, &own_ns, err);
-    since_ns = own_ns;
+    void *end = batch->ends[batch->turn];
+    int64_t took_ns, since_ns;
+    int rc = ops->elapsed(gpu, batch->begin, end, &took_ns, err);
+    since_ns = took_ns;
     if (rc == 0 && engine->last_end)
         rc = ops->elapsed(gpu, engine->last_end, end, &since_ns, err);
     if (rc < 0)
         return rc;
-    weir_stage_stats_add(&engine->decode->groups, own_ns > 0 ? (uint64_t)own_ns : 0);
-    add_busy(engine, end, own_ns, since_ns);
-    add_counts(engine, group);
+    weir_stage_stats_add(&engine->decode->batch_times, took_ns > 0 ? (uint64_t)took_ns : 0);
+    add_busy(engine, end, took_ns, since_ns);
+    add_counts(engine, batch);
     return 0;
 }
 
-/* The group has passed. */
-static int note_group(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+/* The decode batch has passed. */
+static int note_batch(struct weir_decode_engine *engine, struct weir_decode_batch *batch, struct weir_err *err)
 {
     pthread_mutex_lock(&engine->decode->figures_lock);
-    int rc = note_group_locked(engine, group, err);
+    int rc = note_batch_locked(engine, batch, err);
     pthread_mutex_unlock(&engine->decode->figures_lock);
     return rc;
 }
 
-static int end_group(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+static int end_batch(struct weir_decode_engine *engine, struct weir_decode_batch *batch, struct weir_err *err)
 {
     struct weir_gpu_decode *decode = engine->decode;
     int rc;
     {
         WEIR_ZONE(WEIR_STAGE_WAIT_GPU_DECODE);
-        rc = decode->device->ops->wait(decode->device->gpu, group->ends[group->turn], err);
+        rc = decode->device->ops->wait(decode->device->gpu, batch->ends[batch->turn], err);
     }
     if (rc == 0)
-        rc = note_group(engine, group, err);
+        rc = note_batch(engine, batch, err);
     if (rc == 0)
-        rc = weir_gpu_decode_settle(decode, group, err);
-    end_turn(engine, group);
+        rc = weir_gpu_decode_complete(decode, batch, err);
+    end_turn(engine, batch);
     return rc;
 }
 
-static void name_thread(const struct weir_gpu_decode *decode, const struct weir_decode_group *group)
+static void name_thread(const struct weir_gpu_decode *decode, const struct weir_decode_batch *batch)
 {
     char name[16];
-    int engine = (int)(group->engine - decode->engines), number = (int)(group - group->engine->groups);
+    int engine = (int)(batch->engine - decode->engines), number = (int)(batch - batch->engine->batches);
     snprintf(name, sizeof name, "weir-jpeg%d", WEIR_DECODE_THREADS * engine + number);
     pthread_setname_np(pthread_self(), name);
     if (decode->shared->recorder)
         weir_thread_attach(decode->shared->recorder, name, WEIR_ROLE_OTHER);
 }
 
-/* The engine does not say which of them it was. */
-static void name_group(const struct weir_decode_group *group, int n, struct weir_err *err)
+/* The engine does not report which of them it was. */
+static void name_batch(const struct weir_decode_batch *batch, int n, struct weir_err *err)
 {
-    const struct weir_image *first = &group->items[0].image;
+    const struct weir_image *first = &batch->handed[0].image;
     char name[256];
-    weir_frame_name(group->engine->decode->shared->dataset, first->episode, first->camera, first->t, name, sizeof name);
+    weir_frame_name(batch->engine->decode->shared->dataset, first->episode, first->camera, first->t, name, sizeof name);
     weir_err_prefix(err, "in a group of %d JPEGs, the first of them %s", n, name);
 }
 
-/* The multiprocessors, which are a help, met the end of the GPU's memory: the CPU decodes the group, and what comes of
+/* The SMs, which are a help, met the end of the GPU's memory: the CPU decodes the decode batch, and what comes later of
  * its kinds. */
-static int refuse_group(struct weir_decode_engine *engine, struct weir_decode_group *group, struct weir_err *err)
+static int refuse_batch(struct weir_decode_engine *engine, struct weir_decode_batch *batch, struct weir_err *err)
 {
-    for (int i = 0; i < group->n; i++)
-        group->results[i] = WEIR_JPEG_ENGINE_REFUSED;
+    for (int i = 0; i < batch->n; i++)
+        batch->results[i] = WEIR_JPEG_ENGINE_REFUSED;
     *err = (struct weir_err)WEIR_ERR_NONE;
-    int rc = weir_gpu_decode_settle(engine->decode, group, err);
-    end_turn(engine, group);
+    int rc = weir_gpu_decode_complete(engine->decode, batch, err);
+    end_turn(engine, batch);
     return rc;
 }
 
 /* False: the run has ended, or goes on without this thread. */
-static bool decode_group(struct weir_decode_engine *engine, struct weir_decode_group *group)
+static bool decode_batch(struct weir_decode_engine *engine, struct weir_decode_batch *batch)
 {
     struct weir_err err = WEIR_ERR_NONE;
-    gather(engine, group);
-    int n = group->n;
+    gather(engine, batch);
+    int n = batch->n;
     if (n == 0)
         return false;
-    begin_turn(engine, group);
-    int rc = group->decoder ? 0 : weir_gpu_decode_open_decoder(group, &err);
+    begin_turn(engine, batch);
+    int rc = batch->decoder ? 0 : weir_gpu_decode_open_decoder(batch, &err);
     bool opened = rc == 0;
     if (opened)
-        rc = submit(engine, group, &err);
-    if (is_second(group) && (!opened || rc == -ENOMEM)) {
-        give_back(engine, group);
+        rc = submit(engine, batch, &err);
+    if (is_second(batch) && (!opened || rc == -ENOMEM)) {
+        give_back(engine, batch);
         return false;
     }
     if (rc == -ENOMEM && engine->patient)
-        rc = refuse_group(engine, group, &err);
+        rc = refuse_batch(engine, batch, &err);
     else if (rc == 0)
-        rc = end_group(engine, group, &err);
+        rc = end_batch(engine, batch, &err);
     if (rc < 0) {
-        name_group(group, n, &err);
-        weir_feed_fail(engine->decode->shared->feed, &err);
+        name_batch(batch, n, &err);
+        weir_upload_fail(engine->decode->shared->upload, &err);
     }
     return rc == 0;
 }
 
 void *weir_gpu_decode_main(void *user)
 {
-    struct weir_decode_group *group = user;
-    struct weir_decode_engine *engine = group->engine;
-    name_thread(engine->decode, group);
-    while (decode_group(engine, group))
+    struct weir_decode_batch *batch = user;
+    struct weir_decode_engine *engine = batch->engine;
+    name_thread(engine->decode, batch);
+    while (decode_batch(engine, batch))
         continue;
     weir_item_self = 0;
     weir_thread_detach();

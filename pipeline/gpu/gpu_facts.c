@@ -133,7 +133,7 @@ static void find_gpu(const struct weir_gpu_ops *ops, int number, struct weir_gpu
     fact->major = info.major;
     fact->minor = info.minor;
     fact->memory_bytes = info.total_bytes;
-    fact->multiprocessors = info.multiprocessors;
+    fact->sms = info.sms;
     fact->copy_engines = info.copy_engines;
     fact->pcie_generation = info.pcie_generation;
     fact->pcie_width = info.pcie_width;
@@ -145,7 +145,7 @@ static void find_gpu(const struct weir_gpu_ops *ops, int number, struct weir_gpu
     int engines = 0, jpeg = weir_gpu_jpeg_check(number, WEIR_GPU_JPEG_HARDWARE, &engines, &jpeg_err);
     bool none = jpeg == -ENODEV && engines == 0;
     if (none && weir_gpu_jpeg_check(number, WEIR_GPU_JPEG_SM, NULL, NULL) == 0)
-        jpeg = 0; /* the multiprocessors decode */
+        jpeg = 0; /* the SMs decode */
     fact->jpeg_engines = jpeg >= 0 ? engines : -1;
     set_part(&fact->jpeg, jpeg, "", &jpeg_err);
 }

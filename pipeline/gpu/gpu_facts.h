@@ -18,7 +18,7 @@ struct weir_gpu_fact {
     char name[128], pci[32];
     int major, minor; /* compute capability */
     uint64_t memory_bytes;
-    int multiprocessors, copy_engines;
+    int sms, copy_engines;
     int jpeg_engines;                  /* -1: not known */
     int pcie_generation, pcie_width;   /* as linked now; 0: not known */
     double copy_in_bytes_per_s;        /* from pinned memory of the host; 0: not measured */

@@ -21,9 +21,9 @@ struct weir_gpu_info {
     char pci[32];     /* "0000:3b:00.0" */
     int major, minor; /* compute capability */
     uint64_t total_bytes, free_bytes;
-    int multiprocessors, copy_engines, jpeg_engines; /* jpeg_engines -1: not known */
-    int pcie_generation, pcie_width;                 /* as linked now; 0: not known */
-    int driver_version, runtime_version;             /* 13000 = 13.0 */
+    int sms, copy_engines, jpeg_engines; /* jpeg_engines -1: not known */
+    int pcie_generation, pcie_width;     /* as linked now; 0: not known */
+    int driver_version, runtime_version; /* 13000 = 13.0 */
 };
 
 /* ---- what prepares a batch ---- */

@@ -26,7 +26,7 @@ void *weir_image_direct(const struct weir_worker *worker, const struct weir_imag
 {
     const struct weir_shared *shared = worker->shared;
     bool whole = weir_view_is_whole(&shared->views[image->camera], &shared->probes[image->camera]);
-    return whole && weir_decoder_is_direct(worker->decoder, codec_of(shared, image)) ? image->place : NULL;
+    return whole && weir_decoder_is_direct(worker->decoder, codec_of(shared, image)) ? image->destination : NULL;
 }
 
 int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length)
@@ -40,10 +40,10 @@ int weir_image_decode(struct weir_worker *worker, const struct weir_image *image
                                probe->height,
                                weir_view_is_whole(view, probe) ? NULL : view};
     struct weir_source_mark mark = weir_sources_mark(worker);
-    int rc = weir_decode(worker->decoder, &frame, image->place);
+    int rc = weir_decode(worker->decoder, &frame, image->destination);
     weir_sources_decoded(worker, image, length, &mark);
     if (rc == 0)
-        weir_frame_cache_keep(&worker->shared->cache, image->episode, image->camera, image->t, image->place);
+        weir_frame_cache_keep(&worker->shared->cache, image->episode, image->camera, image->t, image->destination);
     return rc;
 }
 
@@ -55,7 +55,7 @@ bool weir_image_cached(struct weir_worker *worker, const struct weir_image *imag
     if (cache->budget_bytes == 0)
         return false;
     bool spoiled = weir_file_set_is_spoiled(shared->files, weir_dataset_episode_file(shared->dataset, image->episode));
-    bool hit = !spoiled && weir_frame_cache_take(cache, image->episode, image->camera, image->t, image->place);
+    bool hit = !spoiled && weir_frame_cache_take(cache, image->episode, image->camera, image->t, image->destination);
     _Atomic uint64_t *counter = hit ? &worker->cache_hits : &worker->cache_misses;
     atomic_store_explicit(counter, *counter + 1, memory_order_relaxed); /* one writer */
     return hit;

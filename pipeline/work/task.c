@@ -1,9 +1,9 @@
 /* One task: the images of one camera (history included), or the state and actions, of one sample. A frame that several
- * samples of a batch need is loaded by the task of the first of them (share.c). Samples whose frames lie in the same
- * blocks of chunks are a group, loaded by the first task of one of them. */
+ * samples of a batch need is loaded by the task of the first of them (dedup.c). Samples whose frames lie in the same
+ * blocks of chunks are loaded together, by the first task of one of them (coalesce.c). */
 #include "pipeline/work/task.h"
 #include "pipeline/loader_stages.h"
-#include "pipeline/work/share.h"
+#include "pipeline/work/dedup.h"
 #include "pipeline/work/worker.h"
 
 #include <string.h>
@@ -58,8 +58,8 @@ static void read_actions(const struct weir_shared *shared, struct weir_slot *slo
 
 /* ---- completing ---- */
 
-/* Where a GPU decodes, images stay: planes of other frames may lie where they would go to. */
-static bool stays(const struct weir_slot *slot, const struct weir_batch_layout *layout, int tensor)
+/* Where a GPU decodes, images are not moved: planes of other frames may lie where they would go to. */
+static bool is_fixed(const struct weir_slot *slot, const struct weir_batch_layout *layout, int tensor)
 {
     return slot->decoded && tensor < layout->qpos && layout->tensors[tensor].dtype == WEIR_DTYPE_U8;
 }
@@ -72,7 +72,7 @@ static void compact(const struct weir_batch_layout *layout, struct weir_slot *sl
         if (atomic_load_explicit(&slot->progress[from].bad, memory_order_relaxed))
             continue;
         for (int i = 0; i < layout->n_tensors && to != from; i++)
-            if (!stays(slot, layout, i))
+            if (!is_fixed(slot, layout, i))
                 memcpy(weir_layout_row(layout, slot->memory, i, to), weir_layout_row(layout, slot->memory, i, from),
                        layout->tensors[i].sample_bytes);
         slot->samples[to] = slot->samples[from];
@@ -86,7 +86,7 @@ static void compact(const struct weir_batch_layout *layout, struct weir_slot *sl
 static void collate(struct weir_shared *shared, struct weir_slot *slot)
 {
     WEIR_ZONE(WEIR_STAGE_COLLATE);
-    slot->last_item = weir_item_self;
+    slot->last_task_id = weir_item_self;
     compact(&shared->layout, slot);
     if (shared->config.on_error != WEIR_ON_ERROR_FAIL)
         atomic_fetch_add_explicit(&shared->faults.skipped_samples, (uint64_t)(slot->plan.n - slot->batch.n),
@@ -129,12 +129,12 @@ static void finish_task(struct weir_shared *shared, struct weir_slot *slot)
 
 /* ---- images ---- */
 
-/* After the sample at this place of the order, the first that needs nothing of what it owns. */
+/* After the sample at this index of the order, the first that needs nothing of what it owns. */
 static int end_of_needs(const struct weir_shared *shared, const struct weir_slot *slot, int at)
 {
     int end = at + 1;
-    if (weir_order_own(&shared->slots, slot, at) <= slot->order[at].t)
-        while (weir_share_needs(shared, slot, at, end))
+    if (weir_order_first_owned(&shared->slots, slot, at) <= slot->order[at].t)
+        while (weir_dedup_needs(shared, slot, at, end))
             end++;
     return end;
 }
@@ -159,24 +159,24 @@ static void run_camera(struct weir_worker *worker, struct weir_slot *slot, int s
 {
     int at = slot->rank[sample];
     begin_images(worker->shared, slot, at, now);
-    if (weir_order_own(&worker->shared->slots, slot, at) <= slot->order[at].t)
-        weir_share_load(worker, slot, at, camera);
+    if (weir_order_first_owned(&worker->shared->slots, slot, at) <= slot->order[at].t)
+        weir_dedup_load(worker, slot, at, camera);
 }
 
 /* One camera of all samples that this task has got hold of; of none when other tasks have them. */
-static void run_group(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera, uint64_t now)
+static void run_coalesced(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera, uint64_t now)
 {
     const struct weir_gather *gather = &worker->gather;
-    weir_group_claim(worker, slot, sample, camera);
+    weir_coalesce_claim(worker, slot, sample, camera);
     if (gather->n_members == 0)
         return;
     for (int i = 0; i < gather->n_members; i++)
         begin_images(worker->shared, gather->members[i].slot, gather->members[i].at, now);
-    weir_group_load(worker, camera);
+    weir_coalesce_load(worker, camera);
     for (int i = 0; i < gather->n_members; i++) {
         const struct weir_member *member = &gather->members[i];
         finish_images(worker->shared, member->slot, member->at);
-        if (i >= gather->n_own)
+        if (i >= gather->n_current)
             finish_task(worker->shared, member->slot);
     }
 }
@@ -199,7 +199,7 @@ static void finish_camera(struct weir_shared *shared, struct weir_slot *slot, in
     end_task(shared, slot, task);
 }
 
-/* The picture lies in its first place in memory, or there is none. */
+/* The picture lies at its first destination in memory, or there is none. */
 static void finish_decoded(struct weir_worker *worker, const struct weir_handed *frame, int code, const char *reason)
 {
     char text[WEIR_FAULT_TEXT] = "";
@@ -207,15 +207,15 @@ static void finish_decoded(struct weir_worker *worker, const struct weir_handed 
     if (code < 0)
         code = weir_image_fault(worker, image, code, reason, text);
     else
-        weir_frame_cache_keep(&worker->shared->cache, image->episode, image->camera, image->t, image->place);
-    weir_share_settle(worker, frame->slot, frame->at, image, code, text);
+        weir_frame_cache_keep(&worker->shared->cache, image->episode, image->camera, image->t, image->destination);
+    weir_dedup_complete(worker, frame->slot, frame->at, image, code, text);
 }
 
 void weir_task_frame_decoded(void *user, const struct weir_handed *frame, const struct weir_decoded *result)
 {
     struct weir_worker *worker = user;
     if (result->planes)
-        weir_share_decoded(worker->shared, frame->slot, frame->at, &frame->image, result->planes);
+        weir_dedup_decoded(worker->shared, frame->slot, frame->at, &frame->image, result->planes);
     else
         finish_decoded(worker, frame, result->code, result->reason);
     finish_camera(worker->shared, frame->slot, frame->task);
@@ -233,8 +233,8 @@ void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
         read_actions(shared, slot, sample);
         finish_parts(progress, false, 1);
         end_task(shared, slot, task);
-    } else if (shared->block_rows > 0 && weir_group_is_shared(shared, slot, sample, part)) {
-        run_group(worker, slot, sample, part, now);
+    } else if (shared->block_rows > 0 && weir_coalesce_applies(shared, slot, sample, part)) {
+        run_coalesced(worker, slot, sample, part, now);
         end_task(shared, slot, task);
     } else {
         run_camera(worker, slot, sample, part, now);

@@ -58,7 +58,7 @@ static void run(struct weir_worker *worker, uint64_t sequence, uint64_t task)
     struct weir_shared *shared = worker->shared;
     struct weir_slot *slot = weir_slot_of(&shared->slots, sequence);
     say(worker, WEIR_DOING_TASK, sequence, task);
-    if (task == 0) /* the first one taken: tickets are in order */
+    if (task == 0) /* the first one taken: tasks are taken in order */
         atomic_store_explicit(&slot->begun, true, memory_order_relaxed);
     weir_item_self = weir_task_id(&shared->slots, sequence, task);
     weir_fetcher_begin(&worker->fetcher, shared->reading.ahead, weir_item_self - 1);
@@ -68,16 +68,16 @@ static void run(struct weir_worker *worker, uint64_t sequence, uint64_t task)
     atomic_store_explicit(&worker->tasks_done, worker->tasks_done + 1, memory_order_relaxed);
 }
 
-/* Takes one ticket. Tickets are numbered through the run, a fixed number per batch; a short batch has no task for its
- * last ones. A ticket that has a task holds its batch in the slot until the task is done. False when stopped. */
+/* Takes the next task. Tasks are numbered through the run, a fixed number per batch; a short batch leaves its last
+ * numbers without a task. A task holds its batch in the slot until the task is done. False when stopped. */
 static bool step(struct weir_worker *worker)
 {
     WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
     struct weir_shared *shared = worker->shared;
     uint64_t per_sample = (uint64_t)shared->slots.tasks_per_sample;
     uint64_t per_batch = (uint64_t)shared->slots.tasks_per_batch;
-    uint64_t ticket = atomic_fetch_add_explicit(&shared->next_task, 1, memory_order_relaxed);
-    uint64_t sequence = ticket / per_batch, task = ticket % per_batch;
+    uint64_t number = atomic_fetch_add_explicit(&shared->next_task, 1, memory_order_relaxed);
+    uint64_t sequence = number / per_batch, task = number % per_batch;
     if (sequence >= shared->total) {
         wait_stop(worker);
         return false;

@@ -4,7 +4,7 @@
 
 #include "pipeline/fetch.h"
 #include "pipeline/shared.h"
-#include "pipeline/work/group.h"
+#include "pipeline/work/coalesce.h"
 
 #include <pthread.h>
 #include <stdalign.h>
@@ -23,7 +23,7 @@ struct weir_worker {
     /* For the watchdog; one writer. */
     _Atomic int doing;
     _Atomic uint64_t batch, task, tasks_done;
-    _Atomic uint64_t frames_shared; /* copied to a second place of their batch */
+    _Atomic uint64_t frames_shared; /* copied to a second destination in their batch */
     _Atomic uint64_t cache_hits, cache_misses;
 };
 

@@ -1,7 +1,7 @@
 /* Batches on a GPU are what the host's are, bit for bit; a consumer that never waits for its stream keeps them; and
  * what the run costs there, printed. */
-#include "tests/fixtures/feed_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "tests/fixtures/upload_fixture.h"
 #include "tests/gpu/gpu_fixture.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void compare_outputs(const char *data)
             config.format.mean[c] = 0.4f + 0.02f * (float)c;
             config.format.std[c] = 0.22f + 0.01f * (float)c;
         }
-        batches += feed_compare(&config);
+        batches += upload_compare(&config);
     }
     printf("%d batches of 32 runs are the host's\n", batches);
 }
@@ -45,11 +45,11 @@ static void compare_cameras(const char *data, const char *agilex)
     struct weir_loader_config config = config_for(data, 2);
     config.crop = "wrist=301x200+5+7";
     config.format = (struct weir_pixel_format){.dtype = WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NCHW};
-    int batches = feed_compare(&config);
+    int batches = upload_compare(&config);
     config = config_for(agilex, 2);
     config.cameras = "top,depth_top,wrist,depth_wrist";
     config.format.dtype = WEIR_DTYPE_BF16;
-    batches += feed_compare(&config);
+    batches += upload_compare(&config);
     printf("%d batches with cameras of several sizes, and depth, are the host's\n", batches);
 }
 
@@ -61,7 +61,7 @@ static void consume_late(const char *data)
         config.prefetch = 1 + i;
         config.format =
             (struct weir_pixel_format){.dtype = i % 2 ? WEIR_DTYPE_U8 : WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NCHW};
-        feed_consume_late(&config, i % 2 ? 0 : 3000000);
+        upload_consume_late(&config, i % 2 ? 0 : 3000000);
     }
     printf("a consumer that never waits finds its batches\n");
 }
@@ -74,7 +74,7 @@ static void measure(const char *data)
     config.num_epochs = 4;
     config.format = (struct weir_pixel_format){.dtype = WEIR_DTYPE_F16, .layout = WEIR_LAYOUT_NCHW};
     struct weir_loader *loader = fixture_loader(&config);
-    struct feed_reader reader = feed_reader_open(loader);
+    struct upload_reader reader = upload_reader_open(loader);
     struct weir_batch *batch;
     struct weir_gpu_figures f;
     struct weir_err err = WEIR_ERR_NONE;
@@ -86,7 +86,7 @@ static void measure(const char *data)
         gpufx_fine(weir_device_busy(reader.device, STEP_NS, reader.stream, &err), &err);
         weir_loader_release_after(loader, batch, reader.stream);
     }
-    feed_reader_close(&reader);
+    upload_reader_close(&reader);
     weir_loader_finish(loader);
     weir_loader_gpu_figures(loader, &f);
     weir_loader_close(&loader);

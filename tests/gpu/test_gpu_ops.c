@@ -447,7 +447,7 @@ int main(int argc, char **argv)
     printf("GPU %d: %s (%d.%d), %s, PCIe %d x%d, %.1f of %.1f GB free, %d multiprocessors, %d copy engines, driver %d, "
            "runtime %d\n",
            info->number, info->name, info->major, info->minor, info->pci, info->pcie_generation, info->pcie_width,
-           (double)info->free_bytes / 1e9, (double)info->total_bytes / 1e9, info->multiprocessors, info->copy_engines,
+           (double)info->free_bytes / 1e9, (double)info->total_bytes / 1e9, info->sms, info->copy_engines,
            info->driver_version, info->runtime_version);
     make_values();
     test_events();

@@ -1,7 +1,7 @@
 /* What --decoder auto takes, by the stand-in for a GPU: all episodes are asked, and no frame is tried twice. */
 #include "pipeline/loader_priv.h"
-#include "tests/fixtures/feed_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "tests/fixtures/upload_fixture.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -71,7 +71,7 @@ Test(choose_decoder, a_first_episode_that_is_raw_leaves_batches_as_they_are)
     struct weir_loader_config config = config_for(with_one_raw_episode(0, 4));
     for (int i = 0; i < 3; i++) {
         config.decoder = decoders[i];
-        cr_assert_gt(feed_compare(&config), 0);
+        cr_assert_gt(upload_compare(&config), 0);
     }
 }
 

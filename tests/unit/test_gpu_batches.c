@@ -2,8 +2,8 @@
  * that the engine does not take, or gets wrong, come back to the CPU; what goes wrong ends the run with one error. */
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/loader_priv.h"
-#include "tests/fixtures/feed_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "tests/fixtures/upload_fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -56,10 +56,10 @@ Test(gpu_batches, are_the_hosts)
     static const int workers[] = {0, 1, 2, 7};
     for (int i = 0; i < 8; i++) {
         struct weir_loader_config config = config_for(data, decoders[i % 2], workers[i / 2]);
-        cr_assert_eq(feed_compare(&config), 14);
+        cr_assert_eq(upload_compare(&config), 14);
         config.obs_history = 3;
         config.num_epochs = 2;
-        cr_assert_eq(feed_compare(&config), 28);
+        cr_assert_eq(upload_compare(&config), 28);
     }
 }
 
@@ -73,7 +73,7 @@ Test(gpu_batches, in_every_output)
             .layout = i & 4 ? WEIR_LAYOUT_NCHW : WEIR_LAYOUT_NHWC,
             .color = i & 1 ? WEIR_COLOR_BGR : WEIR_COLOR_RGB,
         };
-        feed_compare(&config);
+        upload_compare(&config);
     }
 }
 
@@ -95,7 +95,7 @@ Test(gpu_batches, with_fixed_shares)
     }
     cr_assert_eq(taken[0], taken[1]);
     cr_assert(taken[0] > 0 && taken[0] < (uint64_t)EPISODES * STEPS * 2, "%d", (int)taken[0]);
-    feed_compare(&config);
+    upload_compare(&config);
 }
 
 /* So many frames in flight that the multiprocessors take part, beside slow JPEG engines. */
@@ -132,7 +132,7 @@ Test(gpu_batches, by_jpeg_engines_multiprocessors_and_cpu)
     struct weir_loader_config config = config_for_all_three(data);
     struct weir_gpu_decode_figures figures;
     uint64_t by_cpu;
-    cr_assert_eq(feed_compare(&config), 40 * 14);
+    cr_assert_eq(upload_compare(&config), 40 * 14);
     run_and_count(&config, &figures, &by_cpu);
     cr_assert_eq(figures.n_engines, 2);
     cr_assert(figures.engines[0].hardware == 7 && figures.engines[0].frames > 0 && figures.engines[0].busy_ns > 0);
@@ -184,7 +184,7 @@ Test(gpu_batches, crops_are_the_hosts)
     for (int i = 0; i < 6; i++) {
         struct weir_loader_config config = config_for(data, decoders[i % 2], 2);
         config.crop = crops[i / 2];
-        feed_compare(&config);
+        upload_compare(&config);
     }
 }
 
@@ -196,7 +196,7 @@ Test(gpu_batches, sizes_are_the_hosts)
         struct weir_loader_config config = config_for(data, decoders[i % 2], 2);
         config.image_width = i & 2 ? 40 : 61;
         config.image_height = i & 2 ? 27 : 33;
-        feed_compare(&config);
+        upload_compare(&config);
     }
 }
 
@@ -207,7 +207,7 @@ Test(gpu_batches, other_formats_go_by)
         const char *data = fixture_synth(formats[i], formats[i], 3, 6, WIDTH, HEIGHT, NULL);
         for (int k = 0; k < 2; k++) {
             struct weir_loader_config config = config_for(data, decoders[k], 3);
-            feed_compare(&config);
+            upload_compare(&config);
         }
     }
 }
@@ -221,7 +221,7 @@ Test(gpu_batches, real_ones)
             return;
         struct weir_loader_config config = config_for(data, decoders[i % 2], 2);
         config.max_batches = 4;
-        feed_compare(&config);
+        upload_compare(&config);
     }
 }
 
@@ -234,7 +234,7 @@ Test(gpu_batches, what_the_engine_refuses_the_cpu_decodes)
     for (int i = 0; i < 2; i++) {
         struct weir_loader_config config = config_for(data, decoders[i], 2);
         config.obs_history = 2;
-        feed_compare(&config);
+        upload_compare(&config);
         struct weir_gpu_decode_figures figures;
         uint64_t by_cpu;
         run_and_count(&config, &figures, &by_cpu);
@@ -248,7 +248,7 @@ Test(gpu_batches, what_the_engine_gets_wrong_the_cpu_decodes)
     const char *data = make();
     use_fake("", "noise=9");
     struct weir_loader_config config = config_for(data, "nvjpeg", 2);
-    feed_compare(&config);
+    upload_compare(&config);
     struct weir_loader *loader = fixture_loader(&config);
     struct weir_batch *batch;
     while (weir_loader_next(loader, &batch, NULL) > 0)
@@ -272,9 +272,9 @@ Test(gpu_batches, bad_frames_by_every_policy)
         config.on_error = i & 2 ? WEIR_ON_ERROR_SKIP : WEIR_ON_ERROR_SUBSTITUTE;
         config.no_shuffle = true;
         config.batch_size = i & 2 ? 1 : BATCH;
-        feed_compare(&config);
+        upload_compare(&config);
         config.obs_history = 2;
-        feed_compare(&config);
+        upload_compare(&config);
     }
 }
 
@@ -308,7 +308,7 @@ static bool has_second(const struct weir_loader_config *config)
     cr_assert_geq(figures.engines[0].frames, (uint64_t)config->num_epochs * EPISODES * STEPS * 2);
     cr_assert_eq(figures.to_cpu, 0);
     weir_loader_finish(loader);
-    bool has = loader->shared.decode->engines[0].groups[1].decoder;
+    bool has = loader->shared.decode->engines[0].batches[1].decoder;
     weir_loader_close(&loader);
     return has;
 }
@@ -373,7 +373,7 @@ Test(gpu_batches, are_the_hosts_when_the_second_decoder_gives_its_group_back)
     const char *data = make();
     struct weir_loader_config config = config_for_slow_engines(data);
     setenv("WEIR_FAKE_JPEG", "frame_ns=400000,decoders=2,working=1", 1);
-    feed_compare(&config);
+    upload_compare(&config);
 }
 
 /* Rows move up in the host's batches; planes of frames that the GPU has decoded lie where others would go to. */
@@ -391,7 +391,7 @@ Test(gpu_batches, samples_left_out_beside_frames_of_both)
         config.obs_history = 1 + i % 3;
         config.no_shuffle = i & 1;
         config.crop = i % 4 == 3 ? "wrist=24x16+5+3" : NULL;
-        feed_compare(&config);
+        upload_compare(&config);
     }
 }
 

@@ -7,16 +7,16 @@
 enum { ROUNDS = 20000, WAITERS = 3 };
 static const uint64_t FOR_EVER_NS = 3600000000000ull; /* a ring that is lost hangs the test */
 
-static struct weir_bell there, back;
+static struct weir_eventcount there, back;
 static _Atomic int round_number, answers;
 
-static void wait_until(struct weir_bell *bell, const _Atomic int *value, int at_least)
+static void wait_until(struct weir_eventcount *wakeup, const _Atomic int *value, int at_least)
 {
     for (;;) {
-        uint32_t turn = weir_bell_turn(bell);
+        uint32_t key = weir_eventcount_prepare(wakeup);
         if (atomic_load_explicit(value, memory_order_acquire) >= at_least)
             return;
-        weir_bell_wait(bell, turn, FOR_EVER_NS);
+        weir_eventcount_wait(wakeup, key, FOR_EVER_NS);
     }
 }
 
@@ -26,7 +26,7 @@ static void *answer(void *user)
     for (int i = 1; i <= ROUNDS; i++) {
         wait_until(&there, &round_number, i);
         atomic_fetch_add_explicit(&answers, 1, memory_order_release);
-        weir_bell_ring(&back);
+        weir_eventcount_notify(&back);
     }
     return NULL;
 }
@@ -38,7 +38,7 @@ Test(threads, no_ring_is_lost)
         cr_assert_eq(weir_thread_start(&threads[i], answer, NULL), 0);
     for (int i = 1; i <= ROUNDS; i++) {
         atomic_store_explicit(&round_number, i, memory_order_release);
-        weir_bell_ring(&there);
+        weir_eventcount_notify(&there);
         wait_until(&back, &answers, i * WAITERS);
     }
     for (int i = 0; i < WAITERS; i++)
@@ -49,16 +49,16 @@ Test(threads, no_ring_is_lost)
 
 Test(threads, a_wait_ends_by_itself)
 {
-    struct weir_bell bell = {0};
-    weir_bell_wait(&bell, weir_bell_turn(&bell), 1000000);
-    cr_assert_eq(bell.sleepers, 0);
+    struct weir_eventcount wakeup = {0};
+    weir_eventcount_wait(&wakeup, weir_eventcount_prepare(&wakeup), 1000000);
+    cr_assert_eq(wakeup.sleepers, 0);
 }
 
 Test(threads, a_ring_before_the_wait_is_not_slept_through)
 {
-    struct weir_bell bell = {0};
-    uint32_t turn = weir_bell_turn(&bell);
-    weir_bell_ring(&bell);
-    weir_bell_wait(&bell, turn, FOR_EVER_NS);
-    cr_assert_neq(weir_bell_turn(&bell), turn);
+    struct weir_eventcount wakeup = {0};
+    uint32_t key = weir_eventcount_prepare(&wakeup);
+    weir_eventcount_notify(&wakeup);
+    weir_eventcount_wait(&wakeup, key, FOR_EVER_NS);
+    cr_assert_neq(weir_eventcount_prepare(&wakeup), key);
 }

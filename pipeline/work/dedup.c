@@ -1,17 +1,17 @@
-#include "pipeline/work/share.h"
+#include "pipeline/work/dedup.h"
 #include "pipeline/gpu/gpu_ops.h"
 #include "pipeline/loader_stages.h"
 #include "pipeline/work/worker.h"
 
 #include <string.h>
 
-/* Where in the history of the sample at this place the frame comes first, and last: more than once only t 0. */
-static int first_place(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t)
+/* Where in the history of the sample at this index the frame comes first, and last: more than once only t 0. */
+static int first_position(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t)
 {
     return t > 0 ? slots->history - 1 - (slot->order[at].t - t) : 0;
 }
 
-static int last_place(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t)
+static int last_position(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t)
 {
     return slots->history - 1 - (slot->order[at].t - t);
 }
@@ -22,18 +22,18 @@ static bool needs_frame(const struct weir_slots *slots, const struct weir_slot *
            weir_order_first(slots, slot, later) <= t;
 }
 
-bool weir_share_needs(const struct weir_shared *shared, const struct weir_slot *slot, int at, int later)
+bool weir_dedup_needs(const struct weir_shared *shared, const struct weir_slot *slot, int at, int later)
 {
     return needs_frame(&shared->slots, slot, at, slot->order[at].t, later);
 }
 
-struct weir_image weir_share_image(const struct weir_shared *shared, const struct weir_slot *slot, int at, int camera,
+struct weir_image weir_dedup_image(const struct weir_shared *shared, const struct weir_slot *slot, int at, int camera,
                                    int t)
 {
-    return weir_image_of(shared, slot, slot->order[at].sample, camera, first_place(&shared->slots, slot, at, t));
+    return weir_image_of(shared, slot, slot->order[at].sample, camera, first_position(&shared->slots, slot, at, t));
 }
 
-/* The lowest number, among the batch's images, of the frame's places. */
+/* The lowest number, among the batch's images, of the frame's destinations. */
 static int64_t lowest(const struct weir_shared *shared, const struct weir_slot *slot, int at,
                       const struct weir_image *image)
 {
@@ -41,7 +41,7 @@ static int64_t lowest(const struct weir_shared *shared, const struct weir_slot *
     int64_t number = INT64_MAX;
     for (int i = at; needs_frame(slots, slot, at, image->t, i); i++) {
         int64_t task = (int64_t)slot->order[i].sample * shared->slots.tasks_per_sample + image->camera;
-        int64_t mine = task * slots->history + first_place(slots, slot, i, image->t);
+        int64_t mine = task * slots->history + first_position(slots, slot, i, image->t);
         number = mine < number ? mine : number;
     }
     return number;
@@ -60,29 +60,29 @@ static void copy(struct weir_worker *worker, struct weir_slot *slot, int at, con
     size_t bytes = shared->layout.image_bytes[image->camera];
     uint64_t copied = 0;
     for (int i = at; needs_frame(slots, slot, at, image->t, i); i++)
-        for (int h = first_place(slots, slot, i, image->t); h <= last_place(slots, slot, i, image->t); h++) {
+        for (int h = first_position(slots, slot, i, image->t); h <= last_position(slots, slot, i, image->t); h++) {
             void *to = weir_layout_image(&shared->layout, slot->memory, slot->order[i].sample, image->camera, h);
-            if (to == image->place)
+            if (to == image->destination)
                 continue;
             WEIR_ZONE(WEIR_STAGE_SHARE_COPY);
-            memcpy(to, image->place, bytes);
+            memcpy(to, image->destination, bytes);
             copied++;
         }
     if (copied) /* one writer */
         atomic_store_explicit(&worker->frames_shared, worker->frames_shared + copied, memory_order_relaxed);
 }
 
-void weir_share_decoded(const struct weir_shared *shared, struct weir_slot *slot, int at,
+void weir_dedup_decoded(const struct weir_shared *shared, struct weir_slot *slot, int at,
                         const struct weir_image *image, const struct weir_gpu_source *source)
 {
     const struct weir_slots *slots = &shared->slots;
     for (int i = at; needs_frame(slots, slot, at, image->t, i); i++)
-        for (int h = first_place(slots, slot, i, image->t); h <= last_place(slots, slot, i, image->t); h++)
+        for (int h = first_position(slots, slot, i, image->t); h <= last_position(slots, slot, i, image->t); h++)
             slot->decoded[weir_layout_number(&shared->layout, slot->order[i].sample, image->camera, h)] = *source;
 }
 
-void weir_share_settle(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,
-                       int code, const char *text)
+void weir_dedup_complete(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,
+                         int code, const char *text)
 {
     bool fine =
         code == 0 || weir_image_recover(worker, slot, lowest(worker->shared, slot, at, image), image, code, text);
@@ -92,15 +92,15 @@ void weir_share_settle(struct weir_worker *worker, struct weir_slot *slot, int a
         give_up(&worker->shared->slots, slot, at, image->t);
 }
 
-void weir_share_load(struct weir_worker *worker, struct weir_slot *slot, int at, int camera)
+void weir_dedup_load(struct weir_worker *worker, struct weir_slot *slot, int at, int camera)
 {
     WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
     const struct weir_shared *shared = worker->shared;
-    for (int t = weir_order_own(&shared->slots, slot, at); t <= slot->order[at].t; t++) {
-        struct weir_image image = weir_share_image(shared, slot, at, camera, t);
+    for (int t = weir_order_first_owned(&shared->slots, slot, at); t <= slot->order[at].t; t++) {
+        struct weir_image image = weir_dedup_image(shared, slot, at, camera, t);
         char text[WEIR_FAULT_TEXT];
         int rc = weir_image_load_or_hand_over(worker, slot, at, &image, text);
         if (rc <= 0)
-            weir_share_settle(worker, slot, at, &image, rc, text);
+            weir_dedup_complete(worker, slot, at, &image, rc, text);
     }
 }

@@ -1,6 +1,6 @@
-#include "pipeline/work/group.h"
+#include "pipeline/work/coalesce.h"
 #include "pipeline/loader_stages.h"
-#include "pipeline/work/share.h"
+#include "pipeline/work/dedup.h"
 #include "pipeline/work/worker.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 enum { SCRATCH_BYTES_MAX = 64 << 20 };
 
-/* What a task may take on for later batches, so that its own waits for them less than for the blocks: as many frames
+/* What a task may take on for later batches, so that its batch waits for them less than for the blocks: as many frames
  * as these have, half as many where frames must be decoded or converted, and no more than this. */
 enum { JOIN_FRAMES_MAX = 256, JOIN_BYTES_MAX = 16 << 20, JOIN_SLOTS_MAX = 64 };
 
@@ -32,7 +32,7 @@ static bool are_together(const struct weir_shared *shared, const struct weir_slo
     return before->episode == after->episode && first_block(shared, after, rows) <= before->t / rows;
 }
 
-bool weir_group_is_shared(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera)
+bool weir_coalesce_applies(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera)
 {
     return rows_of(shared, &slot->order[slot->rank[sample]], camera) > 0;
 }
@@ -55,7 +55,7 @@ struct span {
     int episode, first, last, rows; /* blocks */
 };
 
-static struct span claim_own(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
+static struct span claim_current(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
 {
     const struct weir_slot_order *order = slot->order;
     int from = slot->rank[sample], to = from + 1, rows = rows_of(worker->shared, &order[from], camera);
@@ -69,7 +69,7 @@ static struct span claim_own(struct weir_worker *worker, struct weir_slot *slot,
             first = i < first ? i : first;
             last = i;
         }
-    worker->gather.n_own = worker->gather.n_members;
+    worker->gather.n_current = worker->gather.n_members;
     return (struct span){order[from].episode, first_block(worker->shared, &order[first], rows), order[last].t / rows,
                          rows};
 }
@@ -99,19 +99,19 @@ static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, in
         const struct weir_slot_order *at = &slot->order[i];
         if (at->episode != span->episode || at->t / span->rows > span->last)
             return;
-        /* It cannot be complete: the sample's own task has not begun, or it would have claimed it. */
+        /* It cannot be complete: the sample's task has not begun, or it would have claimed it. */
         if (claim(worker, slot, i, camera))
             atomic_fetch_add_explicit(&slot->tasks_left, 1, memory_order_relaxed);
     }
 }
 
-/* Samples that may join those of the task's own batch. */
+/* Samples that may join those of the task's batch. */
 static int most_joining(const struct weir_worker *worker, int camera, const struct span *span)
 {
     const struct weir_batch_layout *layout = &worker->shared->layout;
     const struct weir_member *first = &worker->gather.members[0];
     struct weir_image image =
-        weir_share_image(worker->shared, first->slot, first->at, camera, first->slot->order[first->at].t);
+        weir_dedup_image(worker->shared, first->slot, first->at, camera, first->slot->order[first->at].t);
     size_t frames = (size_t)(span->last - span->first + 1) * (size_t)span->rows;
     size_t fitting = JOIN_BYTES_MAX / layout->image_bytes[camera];
     frames /= weir_image_direct(worker, &image) ? 1 : 2;
@@ -123,7 +123,7 @@ static int most_joining(const struct weir_worker *worker, int camera, const stru
 static void claim_later(struct weir_worker *worker, const struct weir_slot *slot, int camera, const struct span *span)
 {
     struct weir_slots *slots = &worker->shared->slots;
-    int most = worker->gather.n_own + most_joining(worker, camera, span);
+    int most = worker->gather.n_current + most_joining(worker, camera, span);
     for (int i = 1; i < slots->n && i <= JOIN_SLOTS_MAX && worker->gather.n_members < most; i++) {
         uint64_t sequence = slot->plan.sequence + (uint64_t)i;
         struct weir_slot *later = weir_slot_of(slots, sequence);
@@ -132,13 +132,13 @@ static void claim_later(struct weir_worker *worker, const struct weir_slot *slot
     }
 }
 
-void weir_group_claim(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
+void weir_coalesce_claim(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
 {
     struct weir_slots *slots = &worker->shared->slots;
-    worker->gather.n_members = worker->gather.n_own = 0;
+    worker->gather.n_members = worker->gather.n_current = 0;
     pthread_mutex_lock(&slots->claims);
     if (!slot->claimed[sample * worker->shared->layout.n_cameras + camera]) {
-        struct span span = claim_own(worker, slot, sample, camera);
+        struct span span = claim_current(worker, slot, sample, camera);
         claim_later(worker, slot, camera, &span);
     }
     pthread_mutex_unlock(&slots->claims);
@@ -152,35 +152,35 @@ int weir_gather_open(struct weir_gather *gather, const struct weir_shared *share
     size_t n = members * (size_t)shared->layout.history;
     gather->capacity = (int)n;
     gather->members = malloc(members * sizeof *gather->members);
-    gather->items = malloc(n * sizeof *gather->items);
+    gather->frames = malloc(n * sizeof *gather->frames);
     gather->ts = malloc(n * sizeof *gather->ts);
     gather->rows = malloc(n * sizeof *gather->rows);
-    return gather->members && gather->items && gather->ts && gather->rows ? 0 : -ENOMEM;
+    return gather->members && gather->frames && gather->ts && gather->rows ? 0 : -ENOMEM;
 }
 
 void weir_gather_close(struct weir_gather *gather)
 {
     free(gather->members);
-    free(gather->items);
+    free(gather->frames);
     free(gather->ts);
     free(gather->rows);
     free(gather->scratch);
     *gather = (struct weir_gather){0};
 }
 
-static void lose(struct weir_worker *worker, const struct weir_gather_item *item, int code, const char *reason)
+static void lose(struct weir_worker *worker, const struct weir_gather_frame *frame, int code, const char *reason)
 {
     char text[WEIR_FAULT_TEXT];
-    code = weir_image_fault(worker, &item->image, code, reason, text);
-    weir_share_settle(worker, item->slot, item->at, &item->image, code, text);
+    code = weir_image_fault(worker, &frame->image, code, reason, text);
+    weir_dedup_complete(worker, frame->slot, frame->at, &frame->image, code, text);
 }
 
 /* Rows for n frames: in the batch itself where nothing is to be decoded, else in scratch memory. */
 static int lay_out(struct weir_worker *worker, int from, int n, size_t row_bytes)
 {
     struct weir_gather *gather = &worker->gather;
-    void *direct = weir_image_direct(worker, &gather->items[from].image);
-    size_t image_bytes = worker->shared->layout.image_bytes[gather->items[from].image.camera];
+    void *direct = weir_image_direct(worker, &gather->frames[from].image);
+    size_t image_bytes = worker->shared->layout.image_bytes[gather->frames[from].image.camera];
     bool in_place = direct && image_bytes == row_bytes;
     if (!in_place && (size_t)n * row_bytes > gather->scratch_bytes) {
         uint8_t *scratch = realloc(gather->scratch, (size_t)n * row_bytes);
@@ -190,17 +190,18 @@ static int lay_out(struct weir_worker *worker, int from, int n, size_t row_bytes
         gather->scratch_bytes = (size_t)n * row_bytes;
     }
     for (int i = 0; i < n; i++) {
-        gather->ts[i] = gather->items[from + i].image.t;
-        gather->rows[i] = in_place ? gather->items[from + i].image.place : gather->scratch + (size_t)i * row_bytes;
+        gather->ts[i] = gather->frames[from + i].image.t;
+        gather->rows[i] =
+            in_place ? gather->frames[from + i].image.destination : gather->scratch + (size_t)i * row_bytes;
     }
     return 0;
 }
 
-/* Items from .. from + n - 1, all of one block. */
-static void load_items(struct weir_worker *worker, int from, int n, size_t row_bytes)
+/* Frames from .. from + n - 1, all of one block. */
+static void load_frames(struct weir_worker *worker, int from, int n, size_t row_bytes)
 {
     struct weir_gather *gather = &worker->gather;
-    const struct weir_image *first = &gather->items[from].image;
+    const struct weir_image *first = &gather->frames[from].image;
     int rc = lay_out(worker, from, n, row_bytes);
     const char *reason = rc < 0 ? "out of memory" : worker->fetcher.reason;
     struct weir_source_mark mark = weir_sources_mark(worker);
@@ -210,51 +211,51 @@ static void load_items(struct weir_worker *worker, int from, int n, size_t row_b
     char why[WEIR_FETCH_REASON]; /* substituting overwrites the fetcher's */
     snprintf(why, sizeof why, "%s", rc < 0 ? reason : "");
     for (int i = 0; i < n; i++) {
-        const struct weir_gather_item *item = &gather->items[from + i];
+        const struct weir_gather_frame *frame = &gather->frames[from + i];
         if (rc < 0) {
-            lose(worker, item, rc, why);
+            lose(worker, frame, rc, why);
             continue;
         }
-        int bad = weir_image_decode(worker, &item->image, gather->rows[i], row_bytes);
+        int bad = weir_image_decode(worker, &frame->image, gather->rows[i], row_bytes);
         if (bad < 0)
-            lose(worker, item, bad, weir_decoder_reason(worker->decoder));
+            lose(worker, frame, bad, weir_decoder_reason(worker->decoder));
         else
-            weir_share_settle(worker, item->slot, item->at, &item->image, 0, NULL);
+            weir_dedup_complete(worker, frame->slot, frame->at, &frame->image, 0, NULL);
     }
 }
 
-static bool is_among(const struct weir_gather_item *items, int n, int t)
+static bool is_among(const struct weir_gather_frame *frames, int n, int t)
 {
     for (int i = 0; i < n; i++)
-        if (items[i].image.t == t)
+        if (frames[i].image.t == t)
             return true;
     return false;
 }
 
 /* From the cache, if it is there. */
-static bool settle_cached(struct weir_worker *worker, const struct weir_gather_item *item)
+static bool complete_cached(struct weir_worker *worker, const struct weir_gather_frame *frame)
 {
-    if (!weir_image_cached(worker, &item->image))
+    if (!weir_image_cached(worker, &frame->image))
         return false;
-    weir_share_settle(worker, item->slot, item->at, &item->image, 0, NULL);
+    weir_dedup_complete(worker, frame->slot, frame->at, &frame->image, 0, NULL);
     return true;
 }
 
-/* A frame that a member owns, unless the cache has it; how many items there are then. One that another batch of the
- * group needs too waits until that has been loaded: then the cache may have it. */
+/* A frame that a member owns, unless the cache has it; how many frames there are then. One that another of the batches
+ * needs too waits until that has been loaded: then the cache may have it. */
 static int gather_frame(struct weir_worker *worker, const struct weir_member *member, int camera, int t, int n)
 {
     struct weir_gather *gather = &worker->gather;
-    struct weir_image image = weir_share_image(worker->shared, member->slot, member->at, camera, t);
-    struct weir_gather_item item = {image, member->slot, member->at};
-    if (worker->shared->cache.memory && is_among(gather->items, n, t))
-        gather->items[gather->capacity - ++gather->n_again] = item;
-    else if (!settle_cached(worker, &item))
-        gather->items[n++] = item;
+    struct weir_image image = weir_dedup_image(worker->shared, member->slot, member->at, camera, t);
+    struct weir_gather_frame frame = {image, member->slot, member->at};
+    if (worker->shared->cache.memory && is_among(gather->frames, n, t))
+        gather->frames[gather->capacity - ++gather->n_again] = frame;
+    else if (!complete_cached(worker, &frame))
+        gather->frames[n++] = frame;
     return n;
 }
 
-/* The frames of one block that the group's samples own. */
+/* The frames of one block that the claimed samples own. */
 static int gather_block(struct weir_worker *worker, int camera, int rows, int block)
 {
     const struct weir_slots *slots = &worker->shared->slots;
@@ -262,22 +263,23 @@ static int gather_block(struct weir_worker *worker, int camera, int rows, int bl
     worker->gather.n_again = 0;
     for (int i = 0; i < worker->gather.n_members; i++) {
         const struct weir_member *member = &worker->gather.members[i];
-        for (int t = weir_order_own(slots, member->slot, member->at); t <= member->slot->order[member->at].t; t++)
+        for (int t = weir_order_first_owned(slots, member->slot, member->at); t <= member->slot->order[member->at].t;
+             t++)
             if (t / rows == block)
                 n = gather_frame(worker, member, camera, t, n);
     }
     return n;
 }
 
-/* Those that waited: what the cache had no room for is loaded after all. */
+/* Those that waited: what did not fit into the cache is loaded after all. */
 static int gather_again(struct weir_worker *worker)
 {
     struct weir_gather *gather = &worker->gather;
     int n = 0;
     for (int i = gather->n_again; i >= 1; i--) { /* from the front: n stays behind what is still to be read */
-        struct weir_gather_item item = gather->items[gather->capacity - i];
-        if (!settle_cached(worker, &item))
-            gather->items[n++] = item;
+        struct weir_gather_frame frame = gather->frames[gather->capacity - i];
+        if (!complete_cached(worker, &frame))
+            gather->frames[n++] = frame;
     }
     return n;
 }
@@ -287,14 +289,14 @@ static void load_limited(struct weir_worker *worker, int n, size_t row_bytes)
     size_t at_once = SCRATCH_BYTES_MAX / row_bytes;
     int limit = at_once > 1 ? (int)at_once : 1;
     for (int i = 0; i < n; i += limit)
-        load_items(worker, i, n - i < limit ? n - i : limit, row_bytes);
+        load_frames(worker, i, n - i < limit ? n - i : limit, row_bytes);
 }
 
-void weir_group_load(struct weir_worker *worker, int camera)
+void weir_coalesce_load(struct weir_worker *worker, int camera)
 {
     WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
     const struct weir_gather *gather = &worker->gather;
-    const struct weir_member *first = &gather->members[0], *last = &gather->members[gather->n_own - 1];
+    const struct weir_member *first = &gather->members[0], *last = &gather->members[gather->n_current - 1];
     const struct weir_slot_order *from = &first->slot->order[first->at];
     const struct weir_slot_order *to = &last->slot->order[last->at];
     struct weir_block block;

@@ -1,5 +1,5 @@
 /* A helper is tried beside the others at made-up rates, by a clock of the test's own. */
-#include "pipeline/gpu/trial.h"
+#include "pipeline/gpu/ab_probe.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -12,20 +12,20 @@ struct rates {
     double alone, beside, helper, growth; /* growth: of all of them a second */
 };
 
-static struct weir_trial trial;
+static struct weir_ab_probe ab_probe;
 static uint64_t now_ns;
 static double done, by_helper;
 static bool works;
 
 static void begin(void)
 {
-    trial = (struct weir_trial){0};
+    ab_probe = (struct weir_ab_probe){0};
     now_ns = 1000 * MS;
     done = by_helper = 0;
-    works = weir_trial_step(&trial, now_ns, (struct weir_trial_counts){0});
+    works = weir_ab_probe_step(&ab_probe, now_ns, (struct weir_ab_counts){0});
 }
 
-TestSuite(trial, .init = begin);
+TestSuite(ab_probe, .init = begin);
 
 static void run_for(struct rates rates, uint64_t ms)
 {
@@ -34,51 +34,51 @@ static void run_for(struct rates rates, uint64_t ms)
         done += growth * (works ? rates.beside + rates.helper : rates.alone) * TICK_MS / 1e3;
         by_helper += works ? growth * rates.helper * TICK_MS / 1e3 : 0;
         now_ns += TICK_MS * MS;
-        works = weir_trial_step(&trial, now_ns, (struct weir_trial_counts){(uint64_t)done, (uint64_t)by_helper});
+        works = weir_ab_probe_step(&ab_probe, now_ns, (struct weir_ab_counts){(uint64_t)done, (uint64_t)by_helper});
     }
 }
 
-Test(trial, it_works_until_the_first_one)
+Test(ab_probe, it_works_until_the_first_one)
 {
     cr_assert(works);
     run_for((struct rates){.alone = 30000, .beside = 10000, .helper = 1000}, 250);
     cr_assert(works, "whatever that does");
-    cr_assert_eq(trial.n_trials, 0);
+    cr_assert_eq(ab_probe.n_probes, 0);
     run_for((struct rates){.alone = 30000, .beside = 10000, .helper = 1000}, 100);
     cr_assert_not(works, "the first window is without it");
 }
 
-Test(trial, one_that_slows_the_others_rests)
+Test(ab_probe, one_that_slows_the_others_rests)
 {
     run_for((struct rates){.alone = 30000, .beside = 23000, .helper = 5000}, 4000);
-    cr_assert_eq(trial.n_trials, 1);
+    cr_assert_eq(ab_probe.n_probes, 1);
     cr_assert_not(works);
-    cr_assert_lt(fabs(trial.gain + 2.0 / 30), 0.005, "%g", trial.gain);
+    cr_assert_lt(fabs(ab_probe.gain + 2.0 / 30), 0.005, "%g", ab_probe.gain);
 }
 
-Test(trial, one_that_adds_works)
+Test(ab_probe, one_that_adds_works)
 {
     run_for((struct rates){.alone = 32000, .beside = 25000, .helper = 14000}, 4000);
-    cr_assert_eq(trial.n_trials, 1);
+    cr_assert_eq(ab_probe.n_probes, 1);
     cr_assert(works);
-    cr_assert_lt(fabs(trial.gain - 7.0 / 32), 0.005, "%g", trial.gain);
+    cr_assert_lt(fabs(ab_probe.gain - 7.0 / 32), 0.005, "%g", ab_probe.gain);
 }
 
-Test(trial, one_that_makes_no_difference_rests)
+Test(ab_probe, one_that_makes_no_difference_rests)
 {
     run_for((struct rates){.alone = 3000, .beside = 2600, .helper = 400}, 4000);
-    cr_assert_eq(trial.n_trials, 1);
+    cr_assert_eq(ab_probe.n_probes, 1);
     cr_assert_not(works);
 }
 
-Test(trial, a_rate_that_rises_favours_neither)
+Test(ab_probe, a_rate_that_rises_favours_neither)
 {
     run_for((struct rates){.alone = 10000, .beside = 8000, .helper = 2000, .growth = 0.03}, 4000);
-    cr_assert_eq(trial.n_trials, 1);
-    cr_assert_lt(fabs(trial.gain), 0.02, "%g", trial.gain);
+    cr_assert_eq(ab_probe.n_probes, 1);
+    cr_assert_lt(fabs(ab_probe.gain), 0.02, "%g", ab_probe.gain);
 }
 
-Test(trial, is_repeated_as_things_change)
+Test(ab_probe, is_repeated_as_things_change)
 {
     run_for((struct rates){.alone = 30000, .beside = 23000, .helper = 5000}, 4000);
     cr_assert_not(works);
@@ -86,32 +86,32 @@ Test(trial, is_repeated_as_things_change)
     cr_assert_not(works, "nobody has asked again");
     run_for((struct rates){.alone = 30000, .beside = 23000, .helper = 15000}, 15000);
     cr_assert(works);
-    cr_assert_eq(trial.n_trials, 2);
+    cr_assert_eq(ab_probe.n_probes, 2);
     run_for((struct rates){.alone = 30000, .beside = 23000, .helper = 15000}, 25000);
     cr_assert(works);
-    cr_assert_eq(trial.n_trials, 2);
+    cr_assert_eq(ab_probe.n_probes, 2);
 }
 
-Test(trial, says_nothing_where_nothing_was_done)
+Test(ab_probe, says_nothing_where_nothing_was_done)
 {
     run_for((struct rates){0}, 20000);
-    cr_assert_eq(trial.n_trials, 0);
-    cr_assert(trial.helps);
+    cr_assert_eq(ab_probe.n_probes, 0);
+    cr_assert(ab_probe.helps);
     run_for((struct rates){.alone = 30000, .beside = 23000, .helper = 15000}, 10000);
-    cr_assert_eq(trial.n_trials, 1);
+    cr_assert_eq(ab_probe.n_probes, 1);
     cr_assert(works);
 }
 
 /* Beside a consumer that takes less than the others give. */
-Test(trial, says_nothing_of_a_helper_that_had_nothing_to_do)
+Test(ab_probe, says_nothing_of_a_helper_that_had_nothing_to_do)
 {
     run_for((struct rates){.alone = 3000, .beside = 3000}, 20000);
-    cr_assert_eq(trial.n_trials, 0);
-    cr_assert(trial.helps);
+    cr_assert_eq(ab_probe.n_probes, 0);
+    cr_assert(ab_probe.helps);
 }
 
 /* A consumer that stops for a while, in whichever window that is: the trial is repeated, and its answer is right. */
-Test(trial, a_pause_is_nobodys_fault)
+Test(ab_probe, a_pause_is_nobodys_fault)
 {
     for (uint64_t at_ms = 300; at_ms < 3000; at_ms += 50) {
         for (int helpful = 0; helpful < 2; helpful++) {
@@ -120,10 +120,10 @@ Test(trial, a_pause_is_nobodys_fault)
             run_for(rates, at_ms);
             run_for((struct rates){0}, 200);
             run_for(rates, 10000);
-            cr_assert_eq(trial.n_trials, 1);
+            cr_assert_eq(ab_probe.n_probes, 1);
             cr_assert_eq(works, helpful, "a pause at %d ms", (int)at_ms);
-            cr_assert(!helpful || trial.gain < 8.0 / 30 + 0.01, "more than it is: a pause at %d ms: %g", (int)at_ms,
-                      trial.gain);
+            cr_assert(!helpful || ab_probe.gain < 8.0 / 30 + 0.01, "more than it is: a pause at %d ms: %g", (int)at_ms,
+                      ab_probe.gain);
         }
     }
 }

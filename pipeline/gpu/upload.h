@@ -1,35 +1,35 @@
-/* feed.h: the way of batches to a GPU.
+/* upload.h: how batches get to a GPU.
  *
- * Slots hold images as u8 RGB, interleaved, in pinned memory. The feeder thread takes complete slots in the order of
+ * Slots hold images as u8 RGB, interleaved, in pinned memory. The uploader thread takes complete slots in the order of
  * the run. It waits until the consumer and the GPU are through with one of a few output batches, queues the copy of the
  * slot (images to the slot's staging memory, all that needs no conversion to the tensors), and behind it the kernels
  * that write the tensors; then weir_loader_next may have the batch. The reaper thread waits for the copies and gives
  * their slots back to the workers: it alone arms slots. */
-#ifndef WEIR_PIPELINE_GPU_FEED_H
-#define WEIR_PIPELINE_GPU_FEED_H
+#ifndef WEIR_PIPELINE_GPU_UPLOAD_H
+#define WEIR_PIPELINE_GPU_UPLOAD_H
 
 #include "pipeline/gpu/gpu_device.h"
 #include "pipeline/gpu/intervals.h"
 #include "pipeline/gpu_figures.h"
 #include "pipeline/shared.h"
 
-enum { WEIR_FEED_BATCHES = 3 }; /* one is with the consumer, one waits for it, one is being made */
+enum { WEIR_UPLOAD_BATCHES = 3 }; /* one is with the consumer, one waits for it, one is being made */
 
-enum weir_feed_state {
-    WEIR_FEED_EMPTY,    /* the feeder's */
-    WEIR_FEED_QUEUED,   /* the consumer's, or about to be */
-    WEIR_FEED_RETURNED, /* by the consumer; the GPU may still be at it */
+enum weir_upload_state {
+    WEIR_UPLOAD_EMPTY,    /* the uploader's */
+    WEIR_UPLOAD_QUEUED,   /* the consumer's, or about to be */
+    WEIR_UPLOAD_RETURNED, /* by the consumer; the GPU may still be at it */
 };
 
 /* An output batch. */
-struct weir_feed_batch {
+struct weir_upload_batch {
     _Atomic int state;
     uint64_t sequence;
     struct weir_batch batch;
     struct weir_sample *samples;
     uint8_t *memory;      /* the GPU's */
     struct weir_err err;  /* of its slot: there is no batch */
-    uint64_t item;        /* the task that completed it */
+    uint64_t task_id;     /* the task that completed it */
     uint64_t bytes;       /* copied */
     bool lent;            /* to the consumer */
     bool prepared;        /* by kernels */
@@ -40,13 +40,13 @@ struct weir_feed_batch {
 };
 
 /* What a slot has on the GPU. */
-struct weir_feed_slot {
+struct weir_upload_slot {
     uint8_t *staging;
     void *copied; /* event */
 };
 
 /* Colour images that are prepared by one kernel: those of a tensor, or of one camera where the GPU crops or resizes. */
-struct weir_feed_images {
+struct weir_upload_images {
     int tensor; /* of the output batch */
     int n_cameras;
     int cameras[WEIR_CAMERAS_MAX];
@@ -57,7 +57,7 @@ struct weir_feed_images {
     void *taps; /* the GPU's memory for them */
 };
 
-struct weir_feed_times {
+struct weir_upload_times {
     void *base[2]; /* events that positions are counted from; the other one is the next */
     int now;
     int64_t base_ns; /* position of base[now] */
@@ -67,8 +67,13 @@ struct weir_feed_times {
     struct weir_gpu_figures figures;
 };
 
-enum weir_feeding { WEIR_FEEDING_NOTHING, WEIR_FEEDING_WAIT_BATCH, WEIR_FEEDING_WAIT_SLOT, WEIR_FEEDING_QUEUE };
-enum weir_reaping { WEIR_REAPING_NOTHING, WEIR_REAPING_WAIT_FEED, WEIR_REAPING_WAIT_COPY };
+enum weir_uploading {
+    WEIR_UPLOADING_NOTHING,
+    WEIR_UPLOADING_WAIT_BATCH,
+    WEIR_UPLOADING_WAIT_SLOT,
+    WEIR_UPLOADING_QUEUE
+};
+enum weir_reaping { WEIR_REAPING_NOTHING, WEIR_REAPING_WAIT_QUEUED, WEIR_REAPING_WAIT_COPY };
 
 /* Makes a batch on the thread that waits for it: where there are no workers. */
 struct weir_batch_maker {
@@ -76,7 +81,7 @@ struct weir_batch_maker {
     void (*make)(void *user, uint64_t sequence);
 };
 
-struct weir_feed {
+struct weir_upload {
     struct weir_shared *shared;
     struct weir_batch_maker maker; /* make NULL = workers do */
     struct weir_device *device;
@@ -84,95 +89,95 @@ struct weir_feed {
     struct weir_batch_layout layout; /* of the output batches */
     bool direct;                     /* the slots have it already: no staging, no kernels */
     int n_images;
-    struct weir_feed_images images[WEIR_CAMERAS_MAX];
+    struct weir_upload_images images[WEIR_CAMERAS_MAX];
     size_t staged_bytes;  /* of a slot: its colour images */
     size_t staging_bytes; /* of a slot's memory on the GPU */
     size_t memory_bytes;  /* of the GPU's memory, all in all */
     bool pinned;
     int n_batches;
-    struct weir_feed_batch batches[WEIR_FEED_BATCHES];
-    struct weir_feed_slot *slots;
+    struct weir_upload_batch batches[WEIR_UPLOAD_BATCHES];
+    struct weir_upload_slot *slots;
     void *copy_stream, *prepare_stream;
     float values[3][256];
     void *gpu_values;
-    uint64_t first;            /* batch of the run */
-    struct weir_bell bell;     /* for what follows, and the states of batches */
-    _Atomic uint64_t acquired; /* batch number + 1 that has got an output batch */
-    _Atomic uint64_t fed;      /* batch number + 1 that is queued, or has failed */
+    uint64_t first;                /* batch of the run */
+    struct weir_eventcount wakeup; /* for what follows, and the states of batches */
+    _Atomic uint64_t acquired;     /* batch number + 1 that has got an output batch */
+    _Atomic uint64_t queued;       /* batch number + 1 that is queued, or has failed */
     _Atomic bool failed;
     pthread_mutex_t lock; /* of err, times and collected */
     struct weir_err err;
-    struct weir_feed_times times;
+    struct weir_upload_times times;
     uint64_t collected; /* batch number + 1 whose times were read */
-    pthread_t feeder, reaper;
-    bool feeder_started, reaper_started;
-    _Atomic int feeding, reaping; /* for the watchdog */
-    _Atomic uint64_t reaped;      /* the batch that the reaper is at */
+    pthread_t uploader, reaper;
+    bool uploader_started, reaper_started;
+    _Atomic int uploading, reaping; /* for the watchdog */
+    _Atomic uint64_t reaped;        /* the batch that the reaper is at */
 };
 
-static inline struct weir_feed_batch *weir_feed_batch_of(struct weir_feed *feed, uint64_t sequence)
+static inline struct weir_upload_batch *weir_upload_batch_of(struct weir_upload *upload, uint64_t sequence)
 {
-    return &feed->batches[sequence % (uint64_t)feed->n_batches];
+    return &upload->batches[sequence % (uint64_t)upload->n_batches];
 }
 
-/* ---- feed.c ---- */
+/* ---- upload.c ---- */
 
 /* What the slots hold, for a run whose batches are to be format on a GPU. */
-struct weir_pixel_format weir_feed_slot_format(const struct weir_pixel_format *format, const char *decoder);
+struct weir_pixel_format weir_upload_slot_format(const struct weir_pixel_format *format, const char *decoder);
 /* weir_batch_layout_init for the slots, or for the output batches, of such a run. */
-int weir_feed_layout(struct weir_batch_layout *layout, const struct weir_shared *shared, const struct weir_view *views,
-                     const struct weir_pixel_format *format, struct weir_err *err);
+int weir_upload_layout(struct weir_batch_layout *layout, const struct weir_shared *shared,
+                       const struct weir_view *views, const struct weir_pixel_format *format, struct weir_err *err);
 
 /* Takes GPU number into use, pins the slots (open already), allocates. format: of the tensors; left: batches of the
  * run. On failure weir_feed_close frees what there is. */
-int weir_feed_open(struct weir_shared *shared, int number, const struct weir_pixel_format *format, uint64_t first,
-                   struct weir_err *err);
+int weir_upload_open(struct weir_shared *shared, int number, const struct weir_pixel_format *format, uint64_t first,
+                     struct weir_err *err);
 /* Memory of the GPU, counted. */
-int weir_feed_alloc(struct weir_feed *feed, size_t bytes, void **memory, struct weir_err *err);
+int weir_upload_alloc(struct weir_upload *upload, size_t bytes, void **memory, struct weir_err *err);
 /* Frees all; waits for what the GPU still does for it. */
-void weir_feed_close(struct weir_feed **feed);
+void weir_upload_close(struct weir_upload **upload);
 
-/* ---- feed_run.c ---- */
+/* ---- upload_run.c ---- */
 
 /* maker: copied; NULL where workers make the batches. */
-int weir_feed_start(struct weir_feed *feed, const struct weir_batch_maker *maker, struct weir_err *err);
+int weir_upload_start(struct weir_upload *upload, const struct weir_batch_maker *maker, struct weir_err *err);
 /* The slots are stopped: joins the threads and reads the last times. */
-void weir_feed_finish(struct weir_feed *feed);
+void weir_upload_finish(struct weir_upload *upload);
 struct weir_waited {
     uint64_t data_ns, gpu_ns; /* for data, and for the GPU alone; without what recording a wait takes */
 };
 /* Blocks until the batch is queued (or its slot has failed), timed as waits of the consumer; the maker, if any, makes
- * it first. NULL when stopped, or when the feed failed. */
-struct weir_feed_batch *weir_feed_wait(struct weir_feed *feed, uint64_t sequence, struct weir_waited *waited);
+ * it first. NULL when stopped, or when the upload failed. */
+struct weir_upload_batch *weir_upload_wait(struct weir_upload *upload, uint64_t sequence, struct weir_waited *waited);
 /* Keeps the first error, and stops the run. */
-void weir_feed_fail(struct weir_feed *feed, const struct weir_err *err);
+void weir_upload_fail(struct weir_upload *upload, const struct weir_err *err);
 /* The error that was kept, or 0. Any thread. */
-int weir_feed_error(struct weir_feed *feed, struct weir_err *err);
+int weir_upload_error(struct weir_upload *upload, struct weir_err *err);
 
-/* ---- feed_batch.c ---- */
+/* ---- upload_batch.c ---- */
 
-int weir_feed_batch_open(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_err *err);
-void weir_feed_batch_close(struct weir_feed *feed, struct weir_feed_batch *batch);
+int weir_upload_batch_open(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err);
+void weir_upload_batch_close(struct weir_upload *upload, struct weir_upload_batch *batch);
 /* Queues all that makes the batch out of its complete slot. */
-int weir_feed_queue(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_slot *slot,
-                    struct weir_err *err);
+int weir_upload_queue(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_slot *slot,
+                      struct weir_err *err);
 /* The consumer has it from now on. */
-void weir_feed_lend(struct weir_feed *feed, struct weir_feed_batch *batch);
+void weir_upload_lend(struct weir_upload *upload, struct weir_upload_batch *batch);
 /* What is on the stream from now on waits for the batch. */
-int weir_feed_order(struct weir_feed *feed, struct weir_feed_batch *batch, void *stream, struct weir_err *err);
+int weir_upload_order(struct weir_upload *upload, struct weir_upload_batch *batch, void *stream, struct weir_err *err);
 /* The consumer gives it back; with ordered after what is on the stream. */
-int weir_feed_return(struct weir_feed *feed, struct weir_feed_batch *batch, bool ordered, void *stream,
-                     struct weir_err *err);
+int weir_upload_return(struct weir_upload *upload, struct weir_upload_batch *batch, bool ordered, void *stream,
+                       struct weir_err *err);
 /* Blocks until the GPU is through with a batch that was returned. */
-int weir_feed_batch_wait(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_err *err);
+int weir_upload_batch_wait(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err);
 
-/* ---- feed_times.c ---- */
+/* ---- upload_times.c ---- */
 
-int weir_feed_times_open(struct weir_feed *feed, struct weir_err *err);
-void weir_feed_times_close(struct weir_feed *feed);
+int weir_upload_times_open(struct weir_upload *upload, struct weir_err *err);
+void weir_upload_times_close(struct weir_upload *upload);
 /* Before the batch's copy is queued: a new base when the last one is old. */
-int weir_feed_times_begin(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_err *err);
+int weir_upload_times_begin(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err);
 /* Reads the times of all batches, in order, that were returned and that the GPU is through with. Any thread. */
-int weir_feed_times_collect(struct weir_feed *feed, struct weir_err *err);
+int weir_upload_times_collect(struct weir_upload *upload, struct weir_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* An output batch: what is queued on the GPU to make it, and to know when it may be made anew. */
-#include "pipeline/gpu/feed.h"
+#include "pipeline/gpu/upload.h"
 #include "pipeline/loader_stages.h"
 
 #include <errno.h>
@@ -11,27 +11,27 @@ static const size_t GAP_MAX_BYTES = 64 << 10;
 
 enum { EVENTS = 7 };
 
-static void list_events(struct weir_feed_batch *batch, void **events[EVENTS])
+static void list_events(struct weir_upload_batch *batch, void **events[EVENTS])
 {
     void **const all[EVENTS] = {&batch->copy_begin,  &batch->copy_end,  &batch->prepare_begin, &batch->ready,
                                 &batch->stall_begin, &batch->stall_end, &batch->released};
     memcpy(events, all, sizeof all);
 }
 
-int weir_feed_batch_open(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_err *err)
+int weir_upload_batch_open(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err)
 {
-    const struct weir_batch_layout *layout = &feed->layout;
+    const struct weir_batch_layout *layout = &upload->layout;
     void **events[EVENTS], *memory = NULL;
     list_events(batch, events);
-    int rc = weir_feed_alloc(feed, layout->slot_bytes, &memory, err);
+    int rc = weir_upload_alloc(upload, layout->slot_bytes, &memory, err);
     batch->memory = memory;
     batch->samples = calloc((size_t)layout->batch_size, sizeof *batch->samples);
     if (rc == 0 && !batch->samples)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     for (int i = 0; i < EVENTS && rc == 0; i++)
-        rc = feed->device->ops->event_new(feed->device->gpu, true, events[i], err);
+        rc = upload->device->ops->event_new(upload->device->gpu, true, events[i], err);
     batch->batch.samples = batch->samples;
-    batch->batch.device = feed->device->number;
+    batch->batch.device = upload->device->number;
     batch->batch.ready = batch->ready;
     batch->batch.n_tensors = layout->n_tensors;
     for (int i = 0; i < layout->n_tensors && memory; i++) {
@@ -41,17 +41,17 @@ int weir_feed_batch_open(struct weir_feed *feed, struct weir_feed_batch *batch, 
     return rc;
 }
 
-void weir_feed_batch_close(struct weir_feed *feed, struct weir_feed_batch *batch)
+void weir_upload_batch_close(struct weir_upload *upload, struct weir_upload_batch *batch)
 {
     void **events[EVENTS];
     list_events(batch, events);
     for (int i = 0; i < EVENTS; i++)
         if (*events[i])
-            feed->device->ops->event_free(feed->device->gpu, *events[i]);
+            upload->device->ops->event_free(upload->device->gpu, *events[i]);
     if (batch->lent)
-        weir_memory_freed(batch->memory, feed->layout.slot_bytes, feed->device->number);
+        weir_memory_freed(batch->memory, upload->layout.slot_bytes, upload->device->number);
     if (batch->memory)
-        feed->device->ops->free(feed->device->gpu, batch->memory);
+        upload->device->ops->free(upload->device->gpu, batch->memory);
     free(batch->samples);
 }
 
@@ -64,18 +64,18 @@ struct run {
     size_t bytes;
 };
 
-static int flush(struct weir_feed *feed, struct weir_feed_batch *batch, struct run *run, struct weir_err *err)
+static int flush(struct weir_upload *upload, struct weir_upload_batch *batch, struct run *run, struct weir_err *err)
 {
     size_t bytes = run->bytes;
     run->bytes = 0;
     batch->bytes += bytes;
     if (bytes == 0)
         return 0;
-    return feed->device->ops->copy_in(feed->device->gpu, run->to, run->from, bytes, feed->copy_stream, err);
+    return upload->device->ops->copy_in(upload->device->gpu, run->to, run->from, bytes, upload->copy_stream, err);
 }
 
 /* Pieces come in the order of the slot's memory. */
-static int copy(struct weir_feed *feed, struct weir_feed_batch *batch, struct run *run, const struct run *piece,
+static int copy(struct weir_upload *upload, struct weir_upload_batch *batch, struct run *run, const struct run *piece,
                 struct weir_err *err)
 {
     size_t gap = (size_t)(piece->from - run->from) - run->bytes;
@@ -87,40 +87,40 @@ static int copy(struct weir_feed *feed, struct weir_feed_batch *batch, struct ru
         run->bytes += gap + piece->bytes;
         return 0;
     }
-    int rc = flush(feed, batch, run, err);
+    int rc = flush(upload, batch, run, err);
     *run = *piece;
     return rc;
 }
 
 /* A tensor of colour images, to the staging memory; those that the GPU has decoded are there. What lies between two
  * images may be theirs: nothing is copied across it. */
-static int copy_images(struct weir_feed *feed, struct weir_feed_batch *batch, struct run *run,
+static int copy_images(struct weir_upload *upload, struct weir_upload_batch *batch, struct run *run,
                        const struct weir_slot *slot, uint8_t *staging, int tensor, struct weir_err *err)
 {
-    const struct weir_batch_layout *layout = &feed->shared->layout;
+    const struct weir_batch_layout *layout = &upload->shared->layout;
     int cameras[WEIR_CAMERAS_MAX], n = weir_layout_cameras(layout, tensor, cameras);
-    int rc = flush(feed, batch, run, err);
+    int rc = flush(upload, batch, run, err);
     for (int i = 0; i < batch->batch.n * n * layout->history && rc == 0; i++) {
         int h = i % layout->history, camera = cameras[i / layout->history % n];
         int row = slot->row[i / layout->history / n];
         uint8_t *image = weir_layout_image(layout, slot->memory, row, camera, h);
         struct run piece = {image, staging + (image - slot->memory), layout->image_bytes[camera]};
         if (image != run->from + run->bytes)
-            rc = flush(feed, batch, run, err);
+            rc = flush(upload, batch, run, err);
         if (rc == 0 && !slot->decoded[weir_layout_number(layout, row, camera, h)].plane[0])
-            rc = copy(feed, batch, run, &piece, err);
+            rc = copy(upload, batch, run, &piece, err);
     }
-    return rc == 0 ? flush(feed, batch, run, err) : rc;
+    return rc == 0 ? flush(upload, batch, run, err) : rc;
 }
 
 /* What needs no conversion goes to its tensor. */
-static int copy_tensor(struct weir_feed *feed, struct weir_feed_batch *batch, struct run *run,
+static int copy_tensor(struct weir_upload *upload, struct weir_upload_batch *batch, struct run *run,
                        const struct weir_slot *slot, uint8_t *staging, int tensor, struct weir_err *err)
 {
-    const struct weir_batch_layout *from = &feed->shared->layout, *to = &feed->layout;
-    bool staged = !feed->direct && from->offsets[tensor] < feed->staged_bytes;
+    const struct weir_batch_layout *from = &upload->shared->layout, *to = &upload->layout;
+    bool staged = !upload->direct && from->offsets[tensor] < upload->staged_bytes;
     if (staged && slot->decoded)
-        return copy_images(feed, batch, run, slot, staging, tensor, err);
+        return copy_images(upload, batch, run, slot, staging, tensor, err);
     int cameras[WEIR_CAMERAS_MAX];
     weir_layout_cameras(from, tensor, cameras);
     struct run piece = {
@@ -128,29 +128,29 @@ static int copy_tensor(struct weir_feed *feed, struct weir_feed_batch *batch, st
         .to = staged ? staging + from->offsets[tensor] : batch->memory + to->offsets[to->tensor[cameras[0]]],
         .bytes = from->tensors[tensor].sample_bytes * (size_t)batch->batch.n,
     };
-    return copy(feed, batch, run, &piece, err);
+    return copy(upload, batch, run, &piece, err);
 }
 
 /* Images, then all that is small. */
-static int copy_all(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_slot *slot, uint8_t *staging,
-                    struct weir_err *err)
+static int copy_all(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_slot *slot,
+                    uint8_t *staging, struct weir_err *err)
 {
-    const struct weir_batch_layout *from = &feed->shared->layout, *to = &feed->layout;
+    const struct weir_batch_layout *from = &upload->shared->layout, *to = &upload->layout;
     struct run run = {slot->memory, NULL, 0};
     int rc = 0;
     for (int i = 0; i < from->qpos && rc == 0; i++)
-        rc = copy_tensor(feed, batch, &run, slot, staging, i, err);
+        rc = copy_tensor(upload, batch, &run, slot, staging, i, err);
     struct run packed = {slot->memory + from->offsets[from->qpos], batch->memory + to->offsets[to->qpos],
                          from->packed_bytes};
     if (rc == 0)
-        rc = copy(feed, batch, &run, &packed, err);
-    return rc == 0 ? flush(feed, batch, &run, err) : rc;
+        rc = copy(upload, batch, &run, &packed, err);
+    return rc == 0 ? flush(upload, batch, &run, err) : rc;
 }
 
-static struct weir_gpu_source source_of(const struct weir_feed *feed, const struct weir_slot *slot, uint8_t *staging,
-                                        int sample, int camera, int history)
+static struct weir_gpu_source source_of(const struct weir_upload *upload, const struct weir_slot *slot,
+                                        uint8_t *staging, int sample, int camera, int history)
 {
-    const struct weir_batch_layout *layout = &feed->shared->layout;
+    const struct weir_batch_layout *layout = &upload->shared->layout;
     int row = slot->decoded ? slot->row[sample] : sample;
     const struct weir_gpu_source *decoded =
         slot->decoded ? &slot->decoded[weir_layout_number(layout, row, camera, history)] : NULL;
@@ -165,71 +165,71 @@ static struct weir_gpu_source source_of(const struct weir_feed *feed, const stru
 }
 
 /* Where the GPU finds each image. In the slot, to be copied with what is packed. */
-static void write_sources(const struct weir_feed *feed, const struct weir_slot *slot, uint8_t *staging)
+static void write_sources(const struct weir_upload *upload, const struct weir_slot *slot, uint8_t *staging)
 {
-    const struct weir_batch_layout *layout = &feed->shared->layout;
+    const struct weir_batch_layout *layout = &upload->shared->layout;
     struct weir_gpu_source *sources = (struct weir_gpu_source *)(void *)(slot->memory + layout->sources_at);
-    for (int i = 0; i < feed->n_images; i++) {
-        const struct weir_feed_images *images = &feed->images[i];
+    for (int i = 0; i < upload->n_images; i++) {
+        const struct weir_upload_images *images = &upload->images[i];
         struct weir_gpu_source *to = sources + images->first_source;
         for (int sample = 0; sample < slot->batch.n; sample++)
             for (int k = 0; k < images->n_cameras; k++)
                 for (int h = 0; h < layout->history; h++)
-                    *to++ = source_of(feed, slot, staging, sample, images->cameras[k], h);
+                    *to++ = source_of(upload, slot, staging, sample, images->cameras[k], h);
     }
 }
 
 /* The staging memory's last batch has to be prepared before it is overwritten. With fewer slots than output batches
  * that is not sure; else this output batch was returned since, and it was of a later batch, or of the same one. */
-static int wait_staging(struct weir_feed *feed, uint64_t sequence, struct weir_err *err)
+static int wait_staging(struct weir_upload *upload, uint64_t sequence, struct weir_err *err)
 {
-    uint64_t slots = (uint64_t)feed->shared->slots.n;
-    if (feed->direct || slots >= (uint64_t)feed->n_batches || sequence < feed->first + slots)
+    uint64_t slots = (uint64_t)upload->shared->slots.n;
+    if (upload->direct || slots >= (uint64_t)upload->n_batches || sequence < upload->first + slots)
         return 0;
-    return feed->device->ops->stream_wait(feed->device->gpu, feed->copy_stream,
-                                          weir_feed_batch_of(feed, sequence - slots)->ready, err);
+    return upload->device->ops->stream_wait(upload->device->gpu, upload->copy_stream,
+                                            weir_upload_batch_of(upload, sequence - slots)->ready, err);
 }
 
-static int queue_copy(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_slot *slot,
+static int queue_copy(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_slot *slot,
                       struct weir_err *err)
 {
     WEIR_ZONE(WEIR_STAGE_H2D_COPY);
-    const struct weir_gpu_ops *ops = feed->device->ops;
-    struct weir_gpu *gpu = feed->device->gpu;
-    struct weir_feed_slot *mine = &feed->slots[slot - feed->shared->slots.slot];
-    if (!feed->direct)
-        write_sources(feed, slot, mine->staging);
-    int rc = wait_staging(feed, batch->sequence, err);
+    const struct weir_gpu_ops *ops = upload->device->ops;
+    struct weir_gpu *gpu = upload->device->gpu;
+    struct weir_upload_slot *mine = &upload->slots[slot - upload->shared->slots.slot];
+    if (!upload->direct)
+        write_sources(upload, slot, mine->staging);
+    int rc = wait_staging(upload, batch->sequence, err);
     if (rc == 0)
-        rc = weir_feed_times_begin(feed, batch, err);
+        rc = weir_upload_times_begin(upload, batch, err);
     if (rc == 0)
-        rc = ops->record(gpu, batch->copy_begin, feed->copy_stream, err);
+        rc = ops->record(gpu, batch->copy_begin, upload->copy_stream, err);
     if (rc == 0)
-        rc = copy_all(feed, batch, slot, mine->staging, err);
+        rc = copy_all(upload, batch, slot, mine->staging, err);
     if (rc == 0)
-        rc = ops->record(gpu, batch->copy_end, feed->copy_stream, err);
-    return rc == 0 ? ops->record(gpu, mine->copied, feed->copy_stream, err) : rc;
+        rc = ops->record(gpu, batch->copy_end, upload->copy_stream, err);
+    return rc == 0 ? ops->record(gpu, mine->copied, upload->copy_stream, err) : rc;
 }
 
 /* ---- preparing ---- */
 
-static int prepare(struct weir_feed *feed, struct weir_feed_batch *batch, const struct weir_feed_images *images,
+static int prepare(struct weir_upload *upload, struct weir_upload_batch *batch, const struct weir_upload_images *images,
                    struct weir_err *err)
 {
     static const enum weir_gpu_dtype dtypes[] = {[WEIR_DTYPE_U8] = WEIR_GPU_U8,
                                                  [WEIR_DTYPE_F32] = WEIR_GPU_F32,
                                                  [WEIR_DTYPE_F16] = WEIR_GPU_F16,
                                                  [WEIR_DTYPE_BF16] = WEIR_GPU_BF16};
-    const struct weir_batch_layout *from = &feed->shared->layout, *to = &feed->layout;
+    const struct weir_batch_layout *from = &upload->shared->layout, *to = &upload->layout;
     const uint8_t *sources = batch->memory + to->sources_at + images->first_source * sizeof(struct weir_gpu_source);
     int camera = images->cameras[0], all[WEIR_CAMERAS_MAX];
-    const struct weir_view *view = &feed->shared->out_views[camera];
+    const struct weir_view *view = &upload->shared->out_views[camera];
     struct weir_gpu_prepare prepare = {
         .sources = (const struct weir_gpu_source *)(const void *)sources,
         .n = batch->batch.n * images->n_cameras * from->history,
         .run = images->n_cameras * from->history,
         .stride = weir_layout_cameras(to, images->tensor, all) * from->history,
-        .first = to->place[camera] * from->history,
+        .first = to->index[camera] * from->history,
         .width = from->width[camera],
         .height = from->height[camera],
         .x = images->alone ? view->x : 0,
@@ -238,31 +238,31 @@ static int prepare(struct weir_feed *feed, struct weir_feed_batch *batch, const 
         .out_height = to->height[camera],
         .columns = images->resamples ? &images->columns : NULL,
         .rows = images->resamples ? &images->rows : NULL,
-        .planar = feed->format.layout == WEIR_LAYOUT_NCHW,
-        .bgr = feed->format.color == WEIR_COLOR_BGR,
-        .dtype = dtypes[feed->format.dtype],
-        .values = feed->gpu_values,
+        .planar = upload->format.layout == WEIR_LAYOUT_NCHW,
+        .bgr = upload->format.color == WEIR_COLOR_BGR,
+        .dtype = dtypes[upload->format.dtype],
+        .values = upload->gpu_values,
         .tensor = batch->memory + to->offsets[images->tensor],
     };
-    return feed->device->ops->prepare(feed->device->gpu, &prepare, feed->prepare_stream, err);
+    return upload->device->ops->prepare(upload->device->gpu, &prepare, upload->prepare_stream, err);
 }
 
-static int queue_prepare(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_err *err)
+static int queue_prepare(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err)
 {
     WEIR_ZONE(WEIR_STAGE_PREPARE_BATCH);
-    const struct weir_gpu_ops *ops = feed->device->ops;
-    struct weir_gpu *gpu = feed->device->gpu;
-    int rc = ops->stream_wait(gpu, feed->prepare_stream, batch->copy_end, err);
+    const struct weir_gpu_ops *ops = upload->device->ops;
+    struct weir_gpu *gpu = upload->device->gpu;
+    int rc = ops->stream_wait(gpu, upload->prepare_stream, batch->copy_end, err);
     if (rc == 0)
-        rc = ops->record(gpu, batch->prepare_begin, feed->prepare_stream, err);
-    for (int i = 0; i < feed->n_images && rc == 0; i++)
-        rc = prepare(feed, batch, &feed->images[i], err);
-    return rc == 0 ? ops->record(gpu, batch->ready, feed->prepare_stream, err) : rc;
+        rc = ops->record(gpu, batch->prepare_begin, upload->prepare_stream, err);
+    for (int i = 0; i < upload->n_images && rc == 0; i++)
+        rc = prepare(upload, batch, &upload->images[i], err);
+    return rc == 0 ? ops->record(gpu, batch->ready, upload->prepare_stream, err) : rc;
 }
 
 /* ---- the batch ---- */
 
-static void describe(struct weir_feed_batch *batch, const struct weir_slot *slot)
+static void describe(struct weir_upload_batch *batch, const struct weir_slot *slot)
 {
     struct weir_batch *to = &batch->batch;
     to->plan = slot->batch.plan;
@@ -272,33 +272,34 @@ static void describe(struct weir_feed_batch *batch, const struct weir_slot *slot
     memcpy(batch->samples, slot->samples, (size_t)to->n * sizeof *batch->samples);
     for (int i = 0; i < to->n_tensors; i++)
         to->tensors[i].shape[0] = to->n;
-    batch->item = slot->last_item;
+    batch->task_id = slot->last_task_id;
     batch->bytes = 0;
     batch->waited = batch->ordered = false;
 }
 
-int weir_feed_queue(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_slot *slot, struct weir_err *err)
+int weir_upload_queue(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_slot *slot,
+                      struct weir_err *err)
 {
     describe(batch, slot);
-    batch->prepared = !feed->direct && feed->n_images > 0 && batch->batch.n > 0;
-    int rc = queue_copy(feed, batch, slot, err);
+    batch->prepared = !upload->direct && upload->n_images > 0 && batch->batch.n > 0;
+    int rc = queue_copy(upload, batch, slot, err);
     if (rc < 0)
         return rc;
     if (batch->prepared)
-        return queue_prepare(feed, batch, err);
-    return feed->device->ops->record(feed->device->gpu, batch->ready, feed->copy_stream, err);
+        return queue_prepare(upload, batch, err);
+    return upload->device->ops->record(upload->device->gpu, batch->ready, upload->copy_stream, err);
 }
 
-void weir_feed_lend(struct weir_feed *feed, struct weir_feed_batch *batch)
+void weir_upload_lend(struct weir_upload *upload, struct weir_upload_batch *batch)
 {
     batch->lent = true;
-    weir_memory_allocated(batch->memory, feed->layout.slot_bytes, feed->device->number);
+    weir_memory_allocated(batch->memory, upload->layout.slot_bytes, upload->device->number);
 }
 
-int weir_feed_order(struct weir_feed *feed, struct weir_feed_batch *batch, void *stream, struct weir_err *err)
+int weir_upload_order(struct weir_upload *upload, struct weir_upload_batch *batch, void *stream, struct weir_err *err)
 {
-    const struct weir_gpu_ops *ops = feed->device->ops;
-    struct weir_gpu *gpu = feed->device->gpu;
+    const struct weir_gpu_ops *ops = upload->device->ops;
+    struct weir_gpu *gpu = upload->device->gpu;
     int rc = ops->record(gpu, batch->stall_begin, stream, err);
     if (rc == 0)
         rc = ops->stream_wait(gpu, stream, batch->ready, err);
@@ -308,25 +309,25 @@ int weir_feed_order(struct weir_feed *feed, struct weir_feed_batch *batch, void 
     return rc;
 }
 
-int weir_feed_return(struct weir_feed *feed, struct weir_feed_batch *batch, bool ordered, void *stream,
-                     struct weir_err *err)
+int weir_upload_return(struct weir_upload *upload, struct weir_upload_batch *batch, bool ordered, void *stream,
+                       struct weir_err *err)
 {
-    int rc = ordered ? feed->device->ops->record(feed->device->gpu, batch->released, stream, err) : 0;
-    weir_memory_freed(batch->memory, feed->layout.slot_bytes, feed->device->number);
+    int rc = ordered ? upload->device->ops->record(upload->device->gpu, batch->released, stream, err) : 0;
+    weir_memory_freed(batch->memory, upload->layout.slot_bytes, upload->device->number);
     batch->lent = false;
     batch->ordered = ordered && rc == 0;
-    atomic_store_explicit(&batch->state, WEIR_FEED_RETURNED, memory_order_release); /* with the events recorded */
-    weir_bell_ring(&feed->bell);
+    atomic_store_explicit(&batch->state, WEIR_UPLOAD_RETURNED, memory_order_release); /* with the events recorded */
+    weir_eventcount_notify(&upload->wakeup);
     return rc;
 }
 
-int weir_feed_batch_wait(struct weir_feed *feed, struct weir_feed_batch *batch, struct weir_err *err)
+int weir_upload_batch_wait(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err)
 {
-    const struct weir_gpu_ops *ops = feed->device->ops;
-    int rc = ops->wait(feed->device->gpu, batch->ready, err);
+    const struct weir_gpu_ops *ops = upload->device->ops;
+    int rc = ops->wait(upload->device->gpu, batch->ready, err);
     if (rc == 0 && batch->waited)
-        rc = ops->wait(feed->device->gpu, batch->stall_end, err);
+        rc = ops->wait(upload->device->gpu, batch->stall_end, err);
     if (rc == 0 && batch->ordered)
-        rc = ops->wait(feed->device->gpu, batch->released, err);
+        rc = ops->wait(upload->device->gpu, batch->released, err);
     return rc;
 }

@@ -45,7 +45,7 @@ static void setup(void)
     }
 }
 
-TestSuite(groups, .init = setup, .fini = fixture_close);
+TestSuite(coalesce, .init = setup, .fini = fixture_close);
 
 static struct weir_loader_config config_for(int workers, int batch, int history)
 {
@@ -146,7 +146,7 @@ static void check_counts(int workers, int batch_size, int history, bool no_shuff
         cr_assert_eq(unpacked, alone);
 }
 
-Test(groups, a_chunk_is_unpacked_once_a_batch)
+Test(coalesce, a_chunk_is_unpacked_once_a_batch)
 {
     for (int workers = 0; workers <= 3; workers += 3)
         for (int history = 1; history <= 4; history += 3)
@@ -159,7 +159,7 @@ Test(groups, a_chunk_is_unpacked_once_a_batch)
 
 /* All batches are armed before the first task begins: each chunk is unpacked once in the run. With several workers the
  * task of a later batch may claim before that of an earlier one, which then unpacks for itself. */
-Test(groups, batches_in_flight_share_a_chunk)
+Test(coalesce, batches_in_flight_share_a_chunk)
 {
     for (int workers = 0; workers <= 3; workers++)
         for (int batch_size = 1; batch_size <= 8; batch_size += 7)
@@ -176,7 +176,7 @@ Test(groups, batches_in_flight_share_a_chunk)
 }
 
 /* Two slots: a batch shares with the one behind it, and a slot is used again and again. */
-Test(groups, the_batch_behind_shares_a_chunk)
+Test(coalesce, the_batch_behind_shares_a_chunk)
 {
     struct weir_loader_config config = config_for(0, 1, 1);
     config.no_shuffle = true;
@@ -186,7 +186,7 @@ Test(groups, the_batch_behind_shares_a_chunk)
     cr_assert_lt(unpacked, alone);
 }
 
-Test(groups, more_batches_are_ahead_where_chunks_hold_several_frames)
+Test(coalesce, more_batches_are_ahead_where_chunks_hold_several_frames)
 {
     struct weir_loader_config config = config_for(1, 1, 1);
     struct weir_loader_facts facts;
@@ -202,7 +202,7 @@ Test(groups, more_batches_are_ahead_where_chunks_hold_several_frames)
 }
 
 /* Closed with tasks under way that fill batches which nobody will see. */
-Test(groups, a_run_may_end_anywhere)
+Test(coalesce, a_run_may_end_anywhere)
 {
     for (int taken = 0; taken < 8; taken++)
         for (int workers = 0; workers <= 3; workers += 3) {
@@ -221,7 +221,7 @@ Test(groups, a_run_may_end_anywhere)
 }
 
 /* The same few frames are in many batches of one group, and the cache has room for one of them only. */
-Test(groups, frames_that_wait_for_a_full_cache_all_come)
+Test(coalesce, frames_that_wait_for_a_full_cache_all_come)
 {
     enum { LONG = 64 };
     char path[600];
@@ -308,7 +308,7 @@ static void compare(const struct rows *got, const struct rows *alone, int histor
                 }
 }
 
-Test(groups, every_frame_is_the_one_that_comes_alone)
+Test(coalesce, every_frame_is_the_one_that_comes_alone)
 {
     struct weir_loader_config single = config_for(0, 1, 1);
     struct rows *alone = deliver(&single);
@@ -325,7 +325,7 @@ Test(groups, every_frame_is_the_one_that_comes_alone)
 }
 
 /* The same frames, as the library reads them: raw cameras byte by byte, encoded ones decoded. */
-Test(groups, a_frame_alone_is_what_the_library_reads)
+Test(coalesce, a_frame_alone_is_what_the_library_reads)
 {
     struct weir_loader_config single = config_for(0, 1, 1);
     struct rows *alone = deliver(&single);
@@ -379,7 +379,7 @@ static bool is_bad(int e, int t)
     return e == BAD_EPISODE && t / 2 == BAD_BLOCK;
 }
 
-Test(groups, a_bad_chunk_costs_its_frames_alone)
+Test(coalesce, a_bad_chunk_costs_its_frames_alone)
 {
     struct weir_loader_config single = config_for(0, 1, 1);
     struct rows *good = deliver(&single);
@@ -404,7 +404,7 @@ Test(groups, a_bad_chunk_costs_its_frames_alone)
     free_rows(good);
 }
 
-Test(groups, a_bad_chunk_is_replaced_by_the_frame_before_it)
+Test(coalesce, a_bad_chunk_is_replaced_by_the_frame_before_it)
 {
     struct weir_loader_config single = config_for(0, 1, 1);
     struct rows *good = deliver(&single);
@@ -427,7 +427,7 @@ Test(groups, a_bad_chunk_is_replaced_by_the_frame_before_it)
     free_rows(good);
 }
 
-Test(groups, a_bad_chunk_ends_the_run_with_the_same_words)
+Test(coalesce, a_bad_chunk_ends_the_run_with_the_same_words)
 {
     char first[sizeof((struct weir_err *)0)->text] = "";
     damage();

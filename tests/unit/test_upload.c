@@ -1,11 +1,11 @@
 /* Batches on a GPU, by the stand-in on the CPU: they are what the host's are, whatever workers, formats and slow
  * streams there are; what goes wrong ends the run with one error. The stand-in aborts on leaks and on memory used too
  * late. */
-#include "pipeline/gpu/feed.h"
+#include "pipeline/gpu/upload.h"
 #include "pipeline/loader_priv.h"
 #include "pipeline/loader_stages.h"
-#include "tests/fixtures/feed_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "tests/fixtures/upload_fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -30,7 +30,7 @@ static void begin(void)
     use_fake("");
 }
 
-TestSuite(feed, .init = begin, .fini = fixture_close);
+TestSuite(upload, .init = begin, .fini = fixture_close);
 
 static struct weir_loader_config config_for(const char *data, const char *device, int workers)
 {
@@ -50,7 +50,7 @@ static const char *make(void)
     return fixture_synth("jpeg", "act-jpeg", EPISODES, STEPS, WIDTH, HEIGHT, "top,wrist");
 }
 
-Test(feed, every_output_is_the_hosts)
+Test(upload, every_output_is_the_hosts)
 {
     static const enum weir_dtype dtypes[] = {WEIR_DTYPE_U8, WEIR_DTYPE_F32, WEIR_DTYPE_F16, WEIR_DTYPE_BF16};
     struct weir_loader_config config = config_for(make(), "cuda", 2);
@@ -59,11 +59,11 @@ Test(feed, every_output_is_the_hosts)
         config.format = (struct weir_pixel_format){.dtype = dtypes[i % 4],
                                                    .layout = (enum weir_image_layout)(i / 4 % 2),
                                                    .color = (enum weir_color)(i / 8 % 2)};
-        cr_assert_eq(feed_compare(&config), 14); /* 30 samples to train on, 10 to validate on */
+        cr_assert_eq(upload_compare(&config), 14); /* 30 samples to train on, 10 to validate on */
     }
 }
 
-Test(feed, normalised)
+Test(upload, normalised)
 {
     struct weir_loader_config config = config_for(make(), "cuda:0", 1);
     for (int i = 0; i < 3; i++) {
@@ -74,11 +74,11 @@ Test(feed, normalised)
                                                    .color = (enum weir_color)(i % 2),
                                                    .mean = {0.485f, 0.456f, 0.406f},
                                                    .std = {0.229f, 0.224f, 0.225f}};
-        feed_compare(&config);
+        upload_compare(&config);
     }
 }
 
-Test(feed, any_number_of_workers_and_slots)
+Test(upload, any_number_of_workers_and_slots)
 {
     static const int workers[] = {0, 1, 2, 7};
     const char *data = make();
@@ -88,11 +88,11 @@ Test(feed, any_number_of_workers_and_slots)
             config.prefetch = prefetch;
             config.num_epochs = 2;
             config.format = (struct weir_pixel_format){.dtype = WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NCHW};
-            cr_assert_eq(feed_compare(&config), 28);
+            cr_assert_eq(upload_compare(&config), 28);
         }
 }
 
-Test(feed, few_batches)
+Test(upload, few_batches)
 {
     const char *data = make();
     for (int n = 1; n <= 3; n++) {
@@ -100,31 +100,31 @@ Test(feed, few_batches)
         config.train_split = 1;
         config.max_batches = n;
         config.format.dtype = WEIR_DTYPE_F32;
-        cr_assert_eq(feed_compare(&config), n);
+        cr_assert_eq(upload_compare(&config), n);
     }
 }
 
-Test(feed, a_rank_of_several)
+Test(upload, a_rank_of_several)
 {
     struct weir_loader_config config = config_for(make(), "cuda", 2);
     config.world_size = 2;
     config.rank = 1;
-    cr_assert_eq(feed_compare(&config), 7);
+    cr_assert_eq(upload_compare(&config), 7);
 }
 
-Test(feed, cameras_of_several_sizes)
+Test(upload, cameras_of_several_sizes)
 {
     struct weir_loader_config config = config_for(make(), "cuda", 2);
     config.crop = "wrist=30x20+5+7";
     for (int planar = 0; planar < 2; planar++) {
         config.format.layout = (enum weir_image_layout)planar;
-        feed_compare(&config);
+        upload_compare(&config);
     }
     config.image_width = config.image_height = 24;
-    feed_compare(&config);
+    upload_compare(&config);
 }
 
-Test(feed, depth_as_it_is)
+Test(upload, depth_as_it_is)
 {
     const char *data = fixture_synth("agilex", "agilex", 2, 6, WIDTH, HEIGHT, "top,wrist");
     static const char *const cameras[] = {"top,depth_top,wrist,depth_wrist", "depth_wrist"};
@@ -132,11 +132,11 @@ Test(feed, depth_as_it_is)
         struct weir_loader_config config = config_for(data, "cuda", 2);
         config.cameras = cameras[i / 2];
         config.format.dtype = i % 2 ? WEIR_DTYPE_F16 : WEIR_DTYPE_U8;
-        feed_compare(&config);
+        upload_compare(&config);
     }
 }
 
-Test(feed, bad_frames_by_every_policy)
+Test(upload, bad_frames_by_every_policy)
 {
     const char *data = make();
     for (int t = 2; t < 6; t++)
@@ -148,12 +148,12 @@ Test(feed, bad_frames_by_every_policy)
         config.no_shuffle = true; /* with batches that lose all of their samples */
         config.batch_size = i % 2 ? 1 : BATCH;
         config.format = (struct weir_pixel_format){.dtype = WEIR_DTYPE_BF16, .layout = WEIR_LAYOUT_NCHW};
-        feed_compare(&config);
+        upload_compare(&config);
     }
 }
 
 /* At the same batch as the host's, with the same words. */
-Test(feed, a_bad_frame_ends_the_run_where_the_hosts_ends)
+Test(upload, a_bad_frame_ends_the_run_where_the_hosts_ends)
 {
     const char *data = make();
     fixture_damage(data, 1, 0, 4, FIXTURE_NO_SOI);
@@ -180,45 +180,45 @@ Test(feed, a_bad_frame_ends_the_run_where_the_hosts_ends)
 
 /* ---- order ---- */
 
-Test(feed, a_slow_stream_keeps_its_batches)
+Test(upload, a_slow_stream_keeps_its_batches)
 {
     struct weir_loader_config config = config_for(make(), "cuda", 2);
     config.format = (struct weir_pixel_format){.dtype = WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NCHW};
-    feed_consume_late(&config, 4000000);
+    upload_consume_late(&config, 4000000);
 }
 
 /* Two slots, whose frames are there at once: the next copies stand ready long before the kernels have run. */
-Test(feed, slow_kernels)
+Test(upload, slow_kernels)
 {
     const char *data = fixture_synth("raw", "act", EPISODES, STEPS, 160, 120, "top,wrist");
     struct weir_loader_config config = config_for(data, "cuda", 2);
     config.prefetch = 1;
     config.format = (struct weir_pixel_format){.dtype = WEIR_DTYPE_F32, .layout = WEIR_LAYOUT_NCHW};
-    feed_consume_late(&config, 0);
+    upload_consume_late(&config, 0);
 }
 
-Test(feed, slow_copies)
+Test(upload, slow_copies)
 {
     use_fake("copy_ns_per_mb=100000000");
     struct weir_loader_config config = config_for(make(), "cuda", 2);
     for (int i = 0; i < 2; i++) {
         config.format.dtype = i ? WEIR_DTYPE_U8 : WEIR_DTYPE_F32;
-        feed_consume_late(&config, 0);
+        upload_consume_late(&config, 0);
     }
 }
 
-Test(feed, who_releases_nothing_is_told)
+Test(upload, who_releases_nothing_is_told)
 {
     struct weir_loader_config config = config_for(make(), "cuda", 2);
     struct weir_loader *loader = fixture_loader(&config);
     struct weir_loader_facts facts;
-    struct weir_batch *batches[WEIR_FEED_BATCHES], *batch;
+    struct weir_batch *batches[WEIR_UPLOAD_BATCHES], *batch;
     struct weir_err err = WEIR_ERR_NONE;
     weir_loader_facts(loader, &facts);
-    cr_assert_eq(facts.lendable, WEIR_FEED_BATCHES);
+    cr_assert_eq(facts.lendable, WEIR_UPLOAD_BATCHES);
     cr_assert_eq(facts.device, 0);
     cr_assert_str_eq(facts.gpu, "stand-in");
-    for (int i = 0; i < WEIR_FEED_BATCHES; i++)
+    for (int i = 0; i < WEIR_UPLOAD_BATCHES; i++)
         cr_assert_eq(weir_loader_next(loader, &batches[i], &err), 1, "%s", err.text);
     cr_assert_eq(weir_loader_next(loader, &batch, &err), -EBUSY);
     cr_assert_str_eq(err.text, "all 3 batches are lent out; release one first");
@@ -238,14 +238,14 @@ static void *stop_soon(void *loader)
     return NULL;
 }
 
-Test(feed, stops)
+Test(upload, stops)
 {
     const char *data = make();
     for (int i = 0; i < 4; i++) {
         struct weir_loader_config config = config_for(data, "cuda", i);
         config.num_epochs = 1000000;
         struct weir_loader *loader = fixture_loader(&config);
-        struct feed_reader reader = feed_reader_open(loader);
+        struct upload_reader reader = upload_reader_open(loader);
         struct weir_batch *batch;
         struct weir_err err = WEIR_ERR_NONE;
         pthread_t thread;
@@ -256,12 +256,12 @@ Test(feed, stops)
         cr_assert_eq(rc, 0, "%s", err.text);
         pthread_join(thread, NULL);
         weir_loader_finish(loader);
-        feed_reader_close(&reader);
+        upload_reader_close(&reader);
         weir_loader_close(&loader);
     }
 }
 
-Test(feed, goes_on_where_a_host_run_was)
+Test(upload, goes_on_where_a_host_run_was)
 {
     struct weir_loader_config config = config_for(make(), NULL, 2);
     const char *state = fixture_path("state");
@@ -277,7 +277,7 @@ Test(feed, goes_on_where_a_host_run_was)
     config.device = "cuda";
     config.prefetch = 1;
     cr_assert_eq(weir_loader_restore(&config, state, &err), 0);
-    cr_assert_eq(feed_compare(&config), 9);
+    cr_assert_eq(upload_compare(&config), 9);
 }
 
 /* ---- what there is not ---- */
@@ -292,7 +292,7 @@ static void expect_refusal(const struct weir_loader_config *config, int code, co
     cr_assert_null(strchr(err.text, '\n'));
 }
 
-Test(feed, names_that_are_none)
+Test(upload, names_that_are_none)
 {
     static const char *const names[] = {"",        "cud",    "cuda:",      "cuda:x", "cuda:1x",
                                         "cuda:-1", "cuda 1", "cuda:99999", "gpu"};
@@ -308,21 +308,21 @@ Test(feed, names_that_are_none)
     expect_refusal(&config, -ENODEV, "--device cuda:3: there is no GPU 3");
 }
 
-Test(feed, no_driver)
+Test(upload, no_driver)
 {
     use_fake("none");
     struct weir_loader_config config = config_for(make(), "cuda", 1);
     expect_refusal(&config, -ENODEV, "nvidia-smi");
 }
 
-Test(feed, no_module)
+Test(upload, no_module)
 {
     setenv("WEIR_CUDA_MODULE", "/nowhere/libweir_cuda.so", 1);
     struct weir_loader_config config = config_for(make(), "cuda", 1);
     expect_refusal(&config, -ENODEV, "/nowhere/libweir_cuda.so");
 }
 
-Test(feed, no_memory)
+Test(upload, no_memory)
 {
     use_fake("memory_bytes=300000");
     struct weir_loader_config config = config_for(make(), "cuda", 1);
@@ -330,7 +330,7 @@ Test(feed, no_memory)
     expect_refusal(&config, -ENOMEM, "--batch-size or --prefetch");
 }
 
-Test(feed, cannot_pin)
+Test(upload, cannot_pin)
 {
     use_fake("fail=pin");
     struct weir_loader_config config = config_for(make(), "cuda", 1);
@@ -375,7 +375,7 @@ static int status_of(const char *data, const char *settings, int workers)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-Test(feed, a_lost_gpu_is_one_error)
+Test(upload, a_lost_gpu_is_one_error)
 {
     const char *data = make();
     for (int k = 1; k <= 40; k++) {
@@ -385,7 +385,7 @@ Test(feed, a_lost_gpu_is_one_error)
     }
 }
 
-Test(feed, memory_that_is_used_up_is_one_error)
+Test(upload, memory_that_is_used_up_is_one_error)
 {
     const char *data = make();
     cr_assert_eq(status_of(data, "fail=oom:1", 2), 1);
@@ -401,7 +401,7 @@ static struct weir_gpu_figures run_for_figures(uint64_t busy_ns, uint64_t *gpu_w
     struct weir_loader_config config = config_for(make(), "cuda", 2);
     config.format = (struct weir_pixel_format){.dtype = WEIR_DTYPE_F16, .layout = WEIR_LAYOUT_NCHW};
     struct weir_loader *loader = fixture_loader(&config);
-    struct feed_reader reader = feed_reader_open(loader);
+    struct upload_reader reader = upload_reader_open(loader);
     struct weir_batch *batch;
     struct weir_gpu_figures figures;
     struct weir_err err = WEIR_ERR_NONE;
@@ -414,14 +414,14 @@ static struct weir_gpu_figures run_for_figures(uint64_t busy_ns, uint64_t *gpu_w
         weir_loader_release_after(loader, batch, reader.stream);
         ++*batches;
     }
-    feed_reader_close(&reader); /* waits for it */
+    upload_reader_close(&reader); /* waits for it */
     weir_loader_finish(loader);
     weir_loader_gpu_figures(loader, &figures);
     weir_loader_close(&loader);
     return figures;
 }
 
-Test(feed, figures_add_up)
+Test(upload, figures_add_up)
 {
     use_fake("copy_ns_per_mb=20000000");
     uint64_t busy_ns = 4000000, gpu_wait_ns;
@@ -444,31 +444,31 @@ Test(feed, figures_add_up)
 }
 
 /* Steps are on one stream, so that they cannot overlap: positions that are counted from other bases would. */
-Test(feed, positions_go_on_when_their_base_changes)
+Test(upload, positions_go_on_when_their_base_changes)
 {
     struct weir_loader_config config = config_for(make(), "cuda", 2);
     config.num_epochs = 4;
     struct weir_loader *loader = fixture_loader(&config);
-    struct feed_reader reader = feed_reader_open(loader);
-    struct weir_feed *feed = loader->shared.feed;
+    struct upload_reader reader = upload_reader_open(loader);
+    struct weir_upload *upload = loader->shared.upload;
     struct weir_batch *batch;
     struct weir_gpu_figures f;
     uint64_t n = 0;
-    pthread_mutex_lock(&feed->lock);
-    feed->times.base_every_ns = 0;
-    int64_t base_ns = feed->times.base_ns;
-    pthread_mutex_unlock(&feed->lock);
+    pthread_mutex_lock(&upload->lock);
+    upload->times.base_every_ns = 0;
+    int64_t base_ns = upload->times.base_ns;
+    pthread_mutex_unlock(&upload->lock);
     for (; weir_loader_next(loader, &batch, NULL) > 0; n++) {
         cr_assert_eq(weir_loader_wait(loader, batch, reader.stream, NULL), 0);
         cr_assert_eq(weir_device_busy(reader.device, 1000000, reader.stream, NULL), 0);
         weir_loader_release_after(loader, batch, reader.stream);
     }
-    feed_reader_close(&reader);
+    upload_reader_close(&reader);
     weir_loader_finish(loader);
     weir_loader_gpu_figures(loader, &f);
     cr_assert_eq(f.train_step.count + f.val_step.count, n);
     cr_assert_eq(f.busy_ns, f.train_step.total_ns + f.val_step.total_ns, "no kernels but the steps'");
-    cr_assert_geq(feed->times.base_ns, base_ns + 20000000, "it did change");
+    cr_assert_geq(upload->times.base_ns, base_ns + 20000000, "it did change");
     weir_loader_close(&loader);
 }
 
@@ -480,7 +480,7 @@ static void keep_text(void *user, const char *text)
         snprintf(kept, 4096, "%s", text);
 }
 
-Test(feed, a_stall_names_the_threads)
+Test(upload, a_stall_names_the_threads)
 {
     static char text[4096];
     struct weir_loader_config config = config_for(make(), "cuda", 1);
@@ -488,14 +488,14 @@ Test(feed, a_stall_names_the_threads)
     config.on_stall = keep_text;
     config.user = text;
     struct weir_loader *loader = fixture_loader(&config);
-    struct feed_reader reader = feed_reader_open(loader);
+    struct upload_reader reader = upload_reader_open(loader);
     struct weir_batch *batch;
     for (int i = 0; i < 4 && weir_loader_next(loader, &batch, NULL) > 0; i++) {
         if (i == 0)
             cr_assert_eq(weir_device_busy(reader.device, 1000000000, reader.stream, NULL), 0);
         weir_loader_release_after(loader, batch, reader.stream);
     }
-    feed_reader_close(&reader);
+    upload_reader_close(&reader);
     weir_loader_finish(loader);
     cr_assert_not_null(strstr(text, "  weir-feed: waits for the GPU, or the consumer, to be through with batch 0\n"),
                        "%s", text);
@@ -503,7 +503,7 @@ Test(feed, a_stall_names_the_threads)
     weir_loader_close(&loader);
 }
 
-Test(feed, stages_of_the_host)
+Test(upload, stages_of_the_host)
 {
     struct weir_loader_config config = config_for(make(), "cuda", 2);
     config.format.dtype = WEIR_DTYPE_F32;
