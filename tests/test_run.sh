@@ -656,7 +656,7 @@ assert decode["sent_back"] == 0 and decode["least_db"] == 99, decode'
     run 0 run "$work/raw" --device cuda --decoder nvjpeg --train-split 1
     err "decodes: nvjpeg (there are no JPEGs: nothing for the GPU to decode)"
     WEIR_FAKE_JPEG=fail=io:1 run 1 run "$data" --device cuda --decoder nvjpeg
-    err "weir run: in a group of "
+    err "weir run: in a decode batch of "
     err ": GPU 0: decoding faulted"
     run 0 run "$data" --device cuda --decoder nvjpeg # the frame that is compared is decoded by the thread that has it
     count '^03b_image_decode +work ' 0

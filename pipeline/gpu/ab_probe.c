@@ -1,10 +1,5 @@
 #include "pipeline/gpu/ab_probe.h"
-
-static const uint64_t FIRST_NS = 300000000, AGAIN_NS = 2000000000, EVERY_NS = 30000000000;
-/* Of a window: what was begun before it is first worked off. */
-static const uint64_t DRAIN_NS = 100000000, COUNT_NS = 500000000;
-/* Less is not worth a helper that takes what others could use. */
-static const double WORTH_IT = 0.03;
+#include "pipeline/defaults.h"
 
 static bool is_with(int window)
 {
@@ -26,8 +21,8 @@ static bool judge(struct weir_ab_probe *probe, bool helped)
     if (!helped || rates[0] <= 0 || rates[3] <= 0)
         return false;
     double first = rates[1] / rates[0] - 1, second = rates[2] / rates[3] - 1;
-    bool helps = first >= WORTH_IT;
-    if (helps != (second >= WORTH_IT))
+    bool helps = first >= WEIR_AB_PROBE_WORTH_IT;
+    if (helps != (second >= WEIR_AB_PROBE_WORTH_IT))
         return false;
     probe->helps = helps;
     probe->gain = (first < second) == helps ? first : second;
@@ -41,7 +36,8 @@ static void end_window(struct weir_ab_probe *probe, uint64_t now_ns, struct weir
     probe->since_ns = now_ns;
     probe->counting = false;
     if (++probe->window == WEIR_AB_PROBE_WINDOWS)
-        pause(probe, now_ns, judge(probe, counts.helper > probe->from.helper) ? EVERY_NS : AGAIN_NS);
+        pause(probe, now_ns,
+              judge(probe, counts.helper > probe->from.helper) ? WEIR_AB_PROBE_EVERY_NS : WEIR_AB_PROBE_AGAIN_NS);
 }
 
 static void begin(struct weir_ab_probe *probe, uint64_t now_ns)
@@ -62,9 +58,9 @@ static void begin_window(struct weir_ab_probe *probe, uint64_t now_ns, struct we
 
 static void probe_on(struct weir_ab_probe *probe, uint64_t now_ns, struct weir_ab_counts counts)
 {
-    if (probe->counting && now_ns - probe->from_ns >= COUNT_NS)
+    if (probe->counting && now_ns - probe->from_ns >= WEIR_AB_PROBE_COUNT_NS)
         end_window(probe, now_ns, counts);
-    else if (!probe->counting && now_ns - probe->since_ns >= DRAIN_NS)
+    else if (!probe->counting && now_ns - probe->since_ns >= WEIR_AB_PROBE_DRAIN_NS)
         begin_window(probe, now_ns, counts);
 }
 
@@ -72,7 +68,7 @@ bool weir_ab_probe_step(struct weir_ab_probe *probe, uint64_t now_ns, struct wei
 {
     if (probe->since_ns == 0) {
         probe->helps = true; /* nobody knows otherwise */
-        pause(probe, now_ns, FIRST_NS);
+        pause(probe, now_ns, WEIR_AB_PROBE_FIRST_NS);
     }
     if (probe->probing)
         probe_on(probe, now_ns, counts);

@@ -1,6 +1,7 @@
 #include "pipeline/gpu/choose_decoder.h"
 #include "base/threads.h"
 #include "decoders/gpu/gpu_jpeg.h"
+#include "pipeline/defaults.h"
 #include "pipeline/fetch.h"
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/gpu/gpu_device.h"
@@ -11,10 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SAMPLES = 64, THREADS_MAX = 256, MEMORY_MAX = 256 << 20 };
-static const uint64_t TIMING_NS = 100 * 1000 * 1000;
-/* Both at once give this much of what each gives alone, and it must be worth the cores. */
-static const double TOGETHER = 0.9, WORTH_IT = 1.05;
+enum { THREADS_MAX = 256, MEMORY_MAX = 256 << 20 };
 
 struct sample {
     uint8_t *bytes;
@@ -26,7 +24,7 @@ struct sample {
 
 struct samples {
     int n;
-    struct sample at[SAMPLES];
+    struct sample at[WEIR_CHOICE_FRAMES];
     int widest;
     size_t largest; /* of their images */
     int refused;    /* that the engine would not take */
@@ -90,7 +88,7 @@ static uint64_t spread(uint64_t i, uint64_t n, uint64_t all)
 static void fetch_samples(struct samples *samples, const struct weir_shared *s, struct weir_fetcher *fetcher,
                           enum weir_gpu_jpeg_engine engine)
 {
-    uint64_t all = jpeg_frames(s), n = all < SAMPLES ? all : SAMPLES, i = 0, before = 0;
+    uint64_t all = jpeg_frames(s), n = all < WEIR_CHOICE_FRAMES ? all : WEIR_CHOICE_FRAMES, i = 0, before = 0;
     for (int episode = 0; i < n; episode++) {
         int cameras[WEIR_CAMERAS_MAX], n_cameras = jpeg_cameras(s, episode, cameras);
         uint64_t here = (uint64_t)n_cameras * (uint64_t)weir_dataset_steps(s->dataset, episode);
@@ -190,9 +188,9 @@ static double cpu_rate(const struct samples *samples, int threads)
         if (weir_thread_start(&started[n], run_cpu_thread, &timing.threads[n]) != 0)
             break;
     }
-    sleep_ns(TIMING_NS / 4); /* until all of them are at it */
+    sleep_ns(WEIR_CHOICE_NS / 4); /* until all of them are at it */
     atomic_store(&timing.counts, true);
-    sleep_ns(TIMING_NS);
+    sleep_ns(WEIR_CHOICE_NS);
     atomic_store(&timing.stop, true);
     for (int i = 0; i < n; i++) {
         pthread_join(started[i], NULL);
@@ -263,7 +261,7 @@ static int time_batches(struct gpu_timing *timing, double *rate, struct weir_err
 {
     uint64_t start_ns = 0, now_ns = 0, frames = 0;
     int rc = 0;
-    for (int i = 0; rc == 0 && (start_ns == 0 || now_ns - start_ns < TIMING_NS); i++) {
+    for (int i = 0; rc == 0 && (start_ns == 0 || now_ns - start_ns < WEIR_CHOICE_NS); i++) {
         rc = weir_device_wait(timing->device, timing->passed[i % 2], err);
         now_ns = weir_clock_monotonic_ns();
         if (i == 4) /* the first ones make their buffers */
@@ -315,9 +313,9 @@ static bool is_made_smaller(const struct weir_shared *s)
 /* beside: of the CPU's rate, what is left of it beside the engines. */
 static void judge(struct weir_decoder_choice *choice, double beside, const char *engine, int engines)
 {
-    double both = TOGETHER * (choice->cpu_rate * beside + choice->gpu_rate);
+    double both = WEIR_CHOICE_TOGETHER * (choice->cpu_rate * beside + choice->gpu_rate);
     double best = choice->cpu_rate > choice->gpu_rate ? choice->cpu_rate : choice->gpu_rate;
-    choice->decoder = weir_decoder_at(both > best * WORTH_IT                ? WEIR_DECODE_ON_BOTH
+    choice->decoder = weir_decoder_at(both > best * WEIR_CHOICE_WORTH_IT    ? WEIR_DECODE_ON_BOTH
                                       : choice->cpu_rate > choice->gpu_rate ? WEIR_DECODE_ON_CPU
                                                                             : WEIR_DECODE_ON_GPU);
     char count[32] = "";

@@ -1,6 +1,8 @@
 #include "pipeline/gpu/gpu_decode.h"
 #include "base/hash.h"
+#include "base/shortage.h"
 #include "base/threads.h"
+#include "pipeline/defaults.h"
 #include "pipeline/gpu/upload.h"
 #include "pipeline/loader_stages.h"
 
@@ -10,15 +12,7 @@
 
 /* Frames that wait. */
 enum { AHEAD_MAX = 2 * WEIR_DECODE_BATCH_MAX, FULL_LEAST = WEIR_DECODE_BATCH_MAX / 4 };
-/* As many in flight, and what the SMs hold of them does not stop the others. */
-enum { SM_FRAMES_LEAST = 8 * WEIR_DECODE_BATCH_MAX };
-/* Cores for the threads that hand decode batches to nvJPEG (two for the JPEG engines, one for the SMs), for the
- * uploader, for the consumer, and for workers that read for the GPU. */
-enum { CORES_FOR_GPU = 7 };
 enum { POLL_NS = 10 * 1000 * 1000 }; /* neither a stop nor a core that is free notifies anybody */
-/* Frames a second of 640 x 480, quality 95, for fractions that are the same in every run: one JPEG engine of an H200,
- * one core of the Xeon beside it. */
-static const double ENGINE_RATE = 4500, CORE_RATE = 450;
 
 /* ---- handing over ---- */
 
@@ -185,7 +179,8 @@ int weir_gpu_decode_start(struct weir_gpu_decode *decode, struct weir_decoder *d
             struct weir_decode_batch *batch = &decode->engines[i].batches[k];
             batch->started = weir_thread_start(&batch->thread, weir_gpu_decode_main, batch) == 0;
             if (!batch->started)
-                return weir_err_set(err, -EAGAIN, "a thread that hands JPEGs to the GPU cannot be started");
+                return weir_err_set(err, -EAGAIN, "a thread that hands JPEGs to the GPU cannot be started; %s",
+                                    weir_machine_advice(-EAGAIN));
         }
     return 0;
 }
@@ -331,7 +326,7 @@ static int choose_first(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engin
         *kind = WEIR_GPU_JPEG_SM;
         if (decode->shared->config.deterministic)
             return weir_err_set(err, -EINVAL,
-                                "--deterministic: GPU %d has no JPEG engines, and what its multiprocessors decode may "
+                                "--deterministic: GPU %d has no JPEG engines, and what its SMs decode may "
                                 "differ from run to run; take --decoder turbo",
                                 gpu);
         return weir_gpu_jpeg_check(gpu, *kind, NULL, err);
@@ -347,7 +342,7 @@ bool weir_gpu_decode_wants_sms(const struct weir_shared *shared)
 
 static bool takes_sms(const struct weir_gpu_decode *decode)
 {
-    return weir_gpu_decode_wants_sms(decode->shared) && decode->capacity >= SM_FRAMES_LEAST &&
+    return weir_gpu_decode_wants_sms(decode->shared) && decode->capacity >= WEIR_DECODE_SMS_FRAMES &&
            weir_gpu_jpeg_check(decode->device->number, WEIR_GPU_JPEG_SM, NULL, NULL) == 0;
 }
 
@@ -379,7 +374,7 @@ static int open_engines(struct weir_gpu_decode *decode, struct weir_err *err)
 
 int weir_gpu_decode_workers(int workers, int cores)
 {
-    int left = cores - CORES_FOR_GPU;
+    int left = cores - WEIR_DECODE_CORES_LEFT;
     return workers < left ? workers : left > 1 ? left : 1;
 }
 
@@ -387,8 +382,8 @@ static void divide(struct weir_gpu_decode *decode)
 {
     int workers = decode->shared->config.num_workers > 0 ? decode->shared->config.num_workers : 1;
     decode->here_max = weir_gpu_decode_workers(workers, decode->shared->placement.cores);
-    double gpu = ENGINE_RATE * decode->hardware;
-    decode->gpu_fraction = decode->shared->config.deterministic ? gpu / (gpu + CORE_RATE * workers) : 0;
+    double gpu = WEIR_DECODE_ENGINE_RATE * decode->hardware;
+    decode->gpu_fraction = decode->shared->config.deterministic ? gpu / (gpu + WEIR_DECODE_CORE_RATE * workers) : 0;
 }
 
 int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err)

@@ -27,12 +27,13 @@
 
 #include "decoders/gpu/gpu_jpeg.h"
 #include "decoders/gpu/psnr_check.h"
+#include "pipeline/defaults.h"
 #include "pipeline/gpu/ab_probe.h"
 #include "pipeline/gpu/gpu_ops.h"
 #include "pipeline/gpu/intervals.h"
 #include "pipeline/shared.h"
 
-enum { WEIR_DECODE_BATCH_MAX = 256, WEIR_DECODE_THREADS = 2 };
+enum { WEIR_DECODE_THREADS = 2 }; /* of the first engine */
 
 /* A frame that was handed over. */
 struct weir_handed {

@@ -8,11 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-/* Fewer wait until the other thread is through with its decode batch, which takes about as long as gathering some more.
- */
-enum { BATCH_SMALL = WEIR_DECODE_BATCH_MAX / 4 };
-enum { PATIENCE_NS = 5 * 1000 * 1000 }; /* for a decode batch that is not full */
-enum { POLL_NS = 100 * 1000 * 1000 };   /* a stop from a signal handler wakes nobody: look this often */
+enum { POLL_NS = 100 * 1000 * 1000 }; /* a stop from a signal handler wakes nobody: look this often */
 
 static bool has_ended(const struct weir_gpu_decode *decode)
 {
@@ -95,11 +91,11 @@ static int least_of(const struct weir_decode_batch *batch, uint64_t *since_ns)
     if (is_second(batch))
         return is_behind(engine, batch->decoder) ? (int)engine->full : INT_MAX;
     if (!engine->patient)
-        return atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0 ? BATCH_SMALL : 1;
+        return atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0 ? WEIR_DECODE_BATCH_SMALL : 1;
     uint64_t now_ns = weir_clock_monotonic_ns();
     if (*since_ns == 0 && atomic_load_explicit(&engine->waiting, memory_order_relaxed) > 0)
         *since_ns = now_ns;
-    return *since_ns && now_ns - *since_ns >= PATIENCE_NS ? 1 : WEIR_DECODE_BATCH_MAX;
+    return *since_ns && now_ns - *since_ns >= WEIR_DECODE_PATIENCE_NS ? 1 : WEIR_DECODE_BATCH_MAX;
 }
 
 /* None when the run has ended. */
@@ -112,7 +108,7 @@ static void gather(struct weir_decode_engine *engine, struct weir_decode_batch *
         uint32_t key = weir_eventcount_prepare(wakeup);
         batch->n = take_waiting(engine, batch->handed, least_of(batch, &since_ns));
         if (batch->n == 0 && !has_ended(engine->decode))
-            weir_eventcount_wait(wakeup, key, since_ns ? PATIENCE_NS : POLL_NS);
+            weir_eventcount_wait(wakeup, key, since_ns ? WEIR_DECODE_PATIENCE_NS : POLL_NS);
     } while (batch->n == 0 && !has_ended(engine->decode));
 }
 
@@ -231,7 +227,7 @@ static void name_batch(const struct weir_decode_batch *batch, int n, struct weir
     const struct weir_image *first = &batch->handed[0].image;
     char name[256];
     weir_frame_name(batch->engine->decode->shared->dataset, first->episode, first->camera, first->t, name, sizeof name);
-    weir_err_prefix(err, "in a group of %d JPEGs, the first of them %s", n, name);
+    weir_err_prefix(err, "in a decode batch of %d JPEGs, the first of them %s", n, name);
 }
 
 /* The SMs, which are a help, met the end of the GPU's memory: the CPU decodes the decode batch, and what comes later of

@@ -129,7 +129,7 @@ int weir_upload_layout(struct weir_batch_layout *layout, const struct weir_share
                        const struct weir_view *views, const struct weir_pixel_format *format, struct weir_err *err);
 
 /* Takes GPU number into use, pins the slots (open already), allocates. format: of the tensors; left: batches of the
- * run. On failure weir_feed_close frees what there is. */
+ * run. On failure weir_upload_close frees what there is. */
 int weir_upload_open(struct weir_shared *shared, int number, const struct weir_pixel_format *format, uint64_t first,
                      struct weir_err *err);
 /* Memory of the GPU, counted. */

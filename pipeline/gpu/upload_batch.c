@@ -1,13 +1,11 @@
 /* An output batch: what is queued on the GPU to make it, and to know when it may be made anew. */
+#include "pipeline/defaults.h"
 #include "pipeline/gpu/upload.h"
 #include "pipeline/loader_stages.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Copies that are this far apart, on both sides by the same distance, are one: a call costs more than such a gap. */
-static const size_t GAP_MAX_BYTES = 64 << 10;
 
 enum { EVENTS = 7 };
 
@@ -80,7 +78,7 @@ static int copy(struct weir_upload *upload, struct weir_upload_batch *batch, str
 {
     size_t gap = (size_t)(piece->from - run->from) - run->bytes;
     bool joins = run->bytes > 0 && (uintptr_t)piece->to - (uintptr_t)run->to == (uintptr_t)(piece->from - run->from) &&
-                 gap <= GAP_MAX_BYTES;
+                 gap <= WEIR_UPLOAD_GAP_BYTES;
     if (piece->bytes == 0)
         return 0;
     if (joins) {

@@ -1,4 +1,5 @@
 /* The threads between the slots and the GPU, and what the consumer waits for. */
+#include "base/shortage.h"
 #include "base/threads.h"
 #include "pipeline/gpu/upload.h"
 #include "pipeline/loader_stages.h"
@@ -171,7 +172,10 @@ int weir_upload_start(struct weir_upload *upload, const struct weir_batch_maker 
         upload->maker = *maker;
     upload->uploader_started = weir_thread_start(&upload->uploader, uploader_main, upload) == 0;
     upload->reaper_started = upload->uploader_started && weir_thread_start(&upload->reaper, reaper_main, upload) == 0;
-    return upload->reaper_started ? 0 : weir_err_set(err, -EAGAIN, "the threads that feed the GPU cannot be started");
+    return upload->reaper_started
+               ? 0
+               : weir_err_set(err, -EAGAIN, "the threads that upload batches to the GPU cannot be started; %s",
+                              weir_machine_advice(-EAGAIN));
 }
 
 void weir_upload_finish(struct weir_upload *upload)

@@ -1,4 +1,5 @@
 #include "pipeline/work/coalesce.h"
+#include "pipeline/defaults.h"
 #include "pipeline/loader_stages.h"
 #include "pipeline/work/dedup.h"
 #include "pipeline/work/worker.h"
@@ -6,12 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { SCRATCH_BYTES_MAX = 64 << 20 };
-
-/* What a task may take on for later batches, so that its batch waits for them less than for the blocks: as many frames
- * as these have, half as many where frames must be decoded or converted, and no more than this. */
-enum { JOIN_FRAMES_MAX = 256, JOIN_BYTES_MAX = 16 << 20, JOIN_SLOTS_MAX = 64 };
 
 static int rows_of(const struct weir_shared *shared, const struct weir_slot_order *at, int camera)
 {
@@ -113,10 +108,10 @@ static int most_joining(const struct weir_worker *worker, int camera, const stru
     struct weir_image image =
         weir_dedup_image(worker->shared, first->slot, first->at, camera, first->slot->order[first->at].t);
     size_t frames = (size_t)(span->last - span->first + 1) * (size_t)span->rows;
-    size_t fitting = JOIN_BYTES_MAX / layout->image_bytes[camera];
+    size_t fitting = WEIR_COALESCE_BYTES / layout->image_bytes[camera];
     frames /= weir_image_direct(worker, &image) ? 1 : 2;
     frames = frames < fitting ? frames : fitting;
-    frames = frames < JOIN_FRAMES_MAX ? frames : JOIN_FRAMES_MAX;
+    frames = frames < WEIR_COALESCE_FRAMES ? frames : WEIR_COALESCE_FRAMES;
     return (int)frames / layout->history;
 }
 
@@ -124,7 +119,7 @@ static void claim_later(struct weir_worker *worker, const struct weir_slot *slot
 {
     struct weir_slots *slots = &worker->shared->slots;
     int most = worker->gather.n_current + most_joining(worker, camera, span);
-    for (int i = 1; i < slots->n && i <= JOIN_SLOTS_MAX && worker->gather.n_members < most; i++) {
+    for (int i = 1; i < slots->n && i <= WEIR_COALESCE_SLOTS && worker->gather.n_members < most; i++) {
         uint64_t sequence = slot->plan.sequence + (uint64_t)i;
         struct weir_slot *later = weir_slot_of(slots, sequence);
         if (later->open && later->plan.sequence == sequence)
@@ -148,7 +143,7 @@ void weir_coalesce_claim(struct weir_worker *worker, struct weir_slot *slot, int
 
 int weir_gather_open(struct weir_gather *gather, const struct weir_shared *shared)
 {
-    size_t members = (size_t)shared->config.batch_size + JOIN_FRAMES_MAX;
+    size_t members = (size_t)shared->config.batch_size + WEIR_COALESCE_FRAMES;
     size_t n = members * (size_t)shared->layout.history;
     gather->capacity = (int)n;
     gather->members = malloc(members * sizeof *gather->members);
@@ -286,7 +281,7 @@ static int gather_again(struct weir_worker *worker)
 
 static void load_limited(struct weir_worker *worker, int n, size_t row_bytes)
 {
-    size_t at_once = SCRATCH_BYTES_MAX / row_bytes;
+    size_t at_once = WEIR_COALESCE_SCRATCH_BYTES / row_bytes;
     int limit = at_once > 1 ? (int)at_once : 1;
     for (int i = 0; i < n; i += limit)
         load_frames(worker, i, n - i < limit ? n - i : limit, row_bytes);

@@ -474,7 +474,7 @@ Test(gpu_batches, an_engine_that_fails_ends_the_run)
             config.num_epochs = 20;
             struct weir_err err = WEIR_ERR_NONE;
             int rc = run_to_the_end(&config, &err);
-            bool named = strstr(err.text, "in a group of ") && strstr(err.text, "episode_");
+            bool named = strstr(err.text, "in a decode batch of ") && strstr(err.text, "episode_");
             _exit(rc == (i / 2 == 2 ? -ENOMEM : -EIO) && named ? 0 : 1);
         }
         int status;
