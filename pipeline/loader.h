@@ -112,7 +112,7 @@ struct weir_loader_counts {
     uint64_t changed_files;             /* while they were read: their frames are bad from then on */
     uint64_t frames_shared;             /* not loaded again but copied within their batch */
     uint64_t cache_hits, cache_misses;  /* frames copied out of the decode cache, and looked up in vain */
-    uint64_t cache_seen;                /* distinct frames looked up; 0 when the budget has no room for a frame */
+    uint64_t cache_seen;                /* distinct frames looked up; 0 when the budget is too small for a frame */
     uint64_t cache_frames, cache_bytes; /* kept in it now, and the memory that takes, tables included */
     uint64_t queue_sum, queue_samples;  /* ready batches seen by weir_loader_next, to be averaged */
     int queue_min, queue_max;           /* since the last call of weir_loader_counts with reset */

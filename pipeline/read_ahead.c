@@ -11,7 +11,7 @@ enum {
     LOOK_HANDLES = 2,        /* of files that are only looked at */
     SAMPLES = 64,            /* frames that stand for the dataset */
     SAMPLE_BYTES = 16 << 10, /* that stand for a frame: where it ends in a padded row is not known yet */
-    TRIAL_SAMPLES = 1536,    /* frames to try engines on */
+    TRY_SAMPLES = 1536,      /* frames to try engines on */
     WINDOW = 1 << 16,        /* tasks to look ahead where there is little to read */
     LOOK_AT_ONCE = 1000,     /* frames, before what was found is read */
 };
@@ -83,13 +83,13 @@ static int sample_frames(const struct weir_dataset *dataset, struct weir_extent 
 static void choose(struct weir_shared *s)
 {
     struct weir_reading *r = &s->reading;
-    struct weir_extent *extents = malloc(sizeof *extents * TRIAL_SAMPLES);
+    struct weir_extent *extents = malloc(sizeof *extents * TRY_SAMPLES);
     struct weir_choice_config config = {
         .set = r->look,
         .threads = s->config.num_workers,
         .depth = s->config.io_depth,
         .extents = extents,
-        .n = extents ? sample_frames(s->dataset, extents, TRIAL_SAMPLES, SIZE_MAX) : 0,
+        .n = extents ? sample_frames(s->dataset, extents, TRY_SAMPLES, SIZE_MAX) : 0,
     };
     weir_io_choose(&r->choice, &config);
     r->used = r->choice.engine;
@@ -138,7 +138,7 @@ static void plan_batch(struct weir_read_plan *p, uint64_t sequence)
 
 /* True when the sample's task reads this frame: not one before it in the batch that needs it too (dedup.c), nor the
  * sample itself for an earlier position. In very large batches nobody looks: some frames are read ahead in vain. */
-static bool is_own(const struct weir_read_plan *p, int sample, int back, int t)
+static bool reads_frame(const struct weir_read_plan *p, int sample, int back, int t)
 {
     enum { LOOK_MAX = 1024 };
     struct weir_sample of = p->samples[sample];
@@ -165,7 +165,7 @@ static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_
     struct weir_sample of = p->samples[sample];
     int back = s->layout.history - 1 - p->history, t = of.t > back ? of.t - back : 0, rows;
     return !weir_shares_blocks(s->dataset, of.episode, camera, &rows) &&
-           !weir_frame_cache_has(&s->cache, of.episode, camera, t) && is_own(p, sample, back, t) &&
+           !weir_frame_cache_has(&s->cache, of.episode, camera, t) && reads_frame(p, sample, back, t) &&
            extent_of(s->dataset, of.episode, camera, t, extent);
 }
 

@@ -25,7 +25,7 @@ struct weir_source_cell {
 struct weir_slow_list {
     _Atomic uint32_t version, window;
     _Atomic int n;
-    uint64_t least; /* of those kept, when there is room for no more: the writer's */
+    uint64_t least; /* of those kept, when the list is full: the writer's */
     struct {
         _Atomic uint64_t ticks;
         _Atomic int episode, camera, t;

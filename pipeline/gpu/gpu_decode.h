@@ -1,7 +1,7 @@
 /* gpu_decode.h: JPEGs that a GPU decodes, for --decoder nvjpeg and hybrid.
  *
- * A worker reads a frame as ever. If one of the GPU's engines takes it, its bytes go to the image's place in the slot
- * (its destination), which is pinned, and the task goes on without it; else the CPU decodes it. Each engine has a queue
+ * A worker reads a frame as ever. If one of the GPU's engines takes it, its bytes go to the image's destination in
+ * the slot, which is pinned, and the task goes on without it; else the CPU decodes it. Each engine has a queue
  * of what workers have handed over, of whatever batches, and threads that take decode batches of it, hand them to the
  * engine, wait, and take each frame where it belongs. Handing over takes a thread about as long as the JPEG engines
  * decode, longer beside busy cores, so the first engine has a second thread, which works only while a full decode batch

@@ -117,7 +117,7 @@ struct weir_gpu_ops {
     int (*copy_out)(struct weir_gpu *gpu, void *to, const void *from, size_t bytes, void *stream, struct weir_err *err);
     /* -EINVAL: numbers that make no sense. What sources, taps and values hold is not looked at. */
     int (*prepare)(struct weir_gpu *gpu, const struct weir_gpu_prepare *prepare, void *stream, struct weir_err *err);
-    /* A kernel of a small block for every multiprocessor that lasts so long, and no less. */
+    /* A kernel of a small block for every SM that lasts so long, and no less. */
     int (*busy)(struct weir_gpu *gpu, uint64_t ns, void *stream, struct weir_err *err);
 };
 

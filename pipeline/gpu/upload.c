@@ -1,4 +1,4 @@
-/* Opening and closing what feeds a GPU. */
+/* Opening and closing the way of batches to a GPU. */
 #include "pipeline/gpu/upload.h"
 #include "decoders/view_taps.h"
 

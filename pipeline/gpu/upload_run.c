@@ -56,7 +56,7 @@ static void publish(struct weir_upload *upload, _Atomic uint64_t *value, uint64_
 
 /* ---- the uploader ---- */
 
-static void say_uploading(struct weir_upload *upload, enum weir_uploading uploading)
+static void note_uploading(struct weir_upload *upload, enum weir_uploading uploading)
 {
     atomic_store_explicit(&upload->uploading, uploading, memory_order_relaxed);
 }
@@ -79,7 +79,7 @@ static bool acquire(struct weir_upload *upload, uint64_t sequence)
 {
     struct weir_upload_batch *batch = weir_upload_batch_of(upload, sequence);
     struct weir_err err = WEIR_ERR_NONE;
-    say_uploading(upload, WEIR_UPLOADING_WAIT_BATCH);
+    note_uploading(upload, WEIR_UPLOADING_WAIT_BATCH);
     if (!wait_returned(upload, batch))
         return false;
     if (batch->state == WEIR_UPLOAD_RETURNED &&
@@ -100,10 +100,10 @@ static bool upload_batch(struct weir_upload *upload, uint64_t sequence)
     struct weir_err err = WEIR_ERR_NONE;
     if (!acquire(upload, sequence))
         return false;
-    say_uploading(upload, WEIR_UPLOADING_WAIT_SLOT);
+    note_uploading(upload, WEIR_UPLOADING_WAIT_SLOT);
     if (!weir_slot_wait_complete(&upload->shared->slots, sequence))
         return false;
-    say_uploading(upload, WEIR_UPLOADING_QUEUE);
+    note_uploading(upload, WEIR_UPLOADING_QUEUE);
     weir_slot_end_waits(&upload->shared->slots, slot);
     batch->err = slot->err;
     bool bad = slot->failed_image >= 0;
@@ -125,7 +125,7 @@ static void *uploader_main(void *user)
         weir_thread_attach(upload->shared->recorder, "weir-feed", WEIR_ROLE_OTHER);
     while (sequence < upload->shared->total && upload_batch(upload, sequence))
         sequence++;
-    say_uploading(upload, WEIR_UPLOADING_NOTHING);
+    note_uploading(upload, WEIR_UPLOADING_NOTHING);
     weir_thread_detach();
     return NULL;
 }

@@ -29,7 +29,7 @@ void weir_worker_close(struct weir_worker *worker)
     weir_fetcher_close(&worker->fetcher);
 }
 
-static void say(struct weir_worker *worker, enum weir_doing doing, uint64_t batch, uint64_t task)
+static void note_doing(struct weir_worker *worker, enum weir_doing doing, uint64_t batch, uint64_t task)
 {
     atomic_store_explicit(&worker->batch, batch, memory_order_relaxed);
     atomic_store_explicit(&worker->task, task, memory_order_relaxed);
@@ -41,14 +41,14 @@ static bool wait_armed(struct weir_worker *worker, uint64_t sequence, uint64_t t
     struct weir_slots *slots = &worker->shared->slots;
     if (atomic_load_explicit(&weir_slot_of(slots, sequence)->armed, memory_order_acquire) == sequence + 1)
         return true;
-    say(worker, WEIR_DOING_WAIT_SLOT, sequence, task);
+    note_doing(worker, WEIR_DOING_WAIT_SLOT, sequence, task);
     WEIR_ZONE(WEIR_STAGE_WAIT_SLOT);
     return weir_slot_wait_armed(slots, sequence);
 }
 
 static void wait_stop(struct weir_worker *worker)
 {
-    say(worker, WEIR_DOING_WAIT_WORK, 0, 0);
+    note_doing(worker, WEIR_DOING_WAIT_WORK, 0, 0);
     WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
     weir_slots_wait_stop(&worker->shared->slots);
 }
@@ -57,7 +57,7 @@ static void run(struct weir_worker *worker, uint64_t sequence, uint64_t task)
 {
     struct weir_shared *shared = worker->shared;
     struct weir_slot *slot = weir_slot_of(&shared->slots, sequence);
-    say(worker, WEIR_DOING_TASK, sequence, task);
+    note_doing(worker, WEIR_DOING_TASK, sequence, task);
     if (task == 0) /* the first one taken: tasks are taken in order */
         atomic_store_explicit(&slot->begun, true, memory_order_relaxed);
     weir_item_self = weir_task_id(&shared->slots, sequence, task);
@@ -100,7 +100,7 @@ static void *thread_main(void *user)
         weir_thread_attach(worker->shared->recorder, name, WEIR_ROLE_WORKER);
     while (step(worker))
         continue;
-    say(worker, WEIR_DOING_NOTHING, 0, 0);
+    note_doing(worker, WEIR_DOING_NOTHING, 0, 0);
     weir_thread_detach();
     return NULL;
 }
@@ -120,5 +120,5 @@ void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence)
         atomic_store_explicit(&shared->next_task, weir_task_id(&shared->slots, sequence, task), memory_order_relaxed);
         run(worker, sequence, task);
     }
-    say(worker, WEIR_DOING_NOTHING, 0, 0);
+    note_doing(worker, WEIR_DOING_NOTHING, 0, 0);
 }
