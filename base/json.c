@@ -146,3 +146,11 @@ void weir_json_null(struct weir_json *json, const char *key)
     member(json, key);
     fputs("null", json->out);
 }
+
+void weir_json_known(struct weir_json *json, const char *key, double value)
+{
+    if (value < 0)
+        weir_json_null(json, key);
+    else
+        weir_json_double(json, key, value);
+}

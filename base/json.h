@@ -31,6 +31,8 @@ void weir_json_uint(struct weir_json *json, const char *key, uint64_t value);
 void weir_json_double(struct weir_json *json, const char *key, double value); /* shortest of 6, 9 or 17 digits */
 void weir_json_bool(struct weir_json *json, const char *key, bool value);
 void weir_json_null(struct weir_json *json, const char *key);
+/* A number, or null for one below 0: "not known", "does not apply". */
+void weir_json_known(struct weir_json *json, const char *key, double value);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,8 @@
-/* run_gpu.h: the consumer's end on a GPU: a stream, steps that are kernels, and what the GPU did for the reports. */
+/* run_gpu.h: the consumer's end on a GPU: a stream, and steps that are kernels. */
 #ifndef WEIR_CLI_RUN_GPU_H
 #define WEIR_CLI_RUN_GPU_H
 
 #include "pipeline/loader.h"
-#include "prof/report/report.h"
 
 struct weir_run_gpu;
 
@@ -22,14 +21,5 @@ int weir_run_gpu_fetch(struct weir_run_gpu *gpu, const struct weir_batch *batch,
 void weir_run_gpu_release(struct weir_run_gpu *gpu, struct weir_batch *batch);
 /* Waits for all steps. */
 int weir_run_gpu_drain(struct weir_run_gpu *gpu, struct weir_err *err);
-
-/* The share of the copies that ran beside steps; -1 = not known. */
-double weir_run_gpu_overlap(const struct weir_gpu_figures *now, const struct weir_gpu_figures *then);
-/* Who decoded how much between then and now, wall_s long; the CPU's part is left to the caller. */
-void weir_run_gpu_decode(struct weir_report_gpu *report, const struct weir_gpu_decode_figures *now,
-                         const struct weir_gpu_decode_figures *then, double wall_s);
-/* What the GPU did between then and now, wall_s long. */
-void weir_run_gpu_report(struct weir_report_gpu *report, const struct weir_run_gpu *gpu,
-                         const struct weir_gpu_figures *now, const struct weir_gpu_figures *then, double wall_s);
 
 #endif

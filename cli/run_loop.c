@@ -1,10 +1,8 @@
 #include "cli/run_loop.h"
 #include "base/memory.h"
 #include "cli/run_gpu.h"
-#include "cli/run_sources.h"
 #include "io/io.h"
 #include "pipeline/checksum.h"
-#include "prof/report/machine.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,24 +20,6 @@ struct epoch {
     uint64_t samples, images, batches;
 };
 
-/* The loader's counts at one moment, and those of the faults it keeps. */
-struct figures {
-    struct weir_loader_counts counts;
-    struct weir_gpu_figures gpu;
-    struct weir_gpu_decode_figures decode;
-    struct weir_machine_now machine;
-    uint64_t faults[WEIR_FAULTS_MAX];
-    struct weir_source_figures *sources; /* owned; NULL = the beginning */
-};
-
-/* Where the report window, or the run, began. */
-struct window {
-    int first_epoch;
-    uint64_t at_ns;
-    struct weir_snapshot *snapshot; /* NULL = the beginning */
-    struct figures figures;
-};
-
 struct loop {
     struct weir_loader *loader;
     const struct weir_loader_config *config;
@@ -50,11 +30,12 @@ struct loop {
     struct weir_gpu_figures gpu_at_epoch; /* when it began */
     struct epoch epoch;
     double cached; /* fraction of the dataset in the page cache when the epoch began */
-    struct window since_table, since_start;
-    uint64_t batches;         /* of the run so far */
-    bool cut_short;           /* ended before its last batch */
-    int last_epoch;           /* finished or cut short, from 0; -1 = none */
-    int queue_min, queue_max; /* of the whole run */
+    struct weir_loader_reports *reports;
+    uint64_t start_ns;
+    int tables;       /* printed so far */
+    uint64_t batches; /* of the run so far */
+    bool cut_short;   /* ended before its last batch */
+    int last_epoch;   /* finished or cut short, from 0; -1 = none */
     uint64_t mark_ns;
     uint64_t progress_ns; /* when progress was shown last */
     bool terminal;
@@ -132,206 +113,25 @@ static int write_checksum(const struct loop *l, const struct weir_batch *batch, 
 
 /* ---- reports ---- */
 
-static void fill_counts(struct weir_report *report, struct loop *l, const struct weir_loader_counts *now,
-                        const struct weir_loader_counts *then)
+static int report(struct loop *l, bool final)
 {
-    report->queue_slots = l->facts.slots;
-    report->queue_samples = now->queue_samples - then->queue_samples;
-    if (report->queue_samples)
-        report->queue_mean = (double)(now->queue_sum - then->queue_sum) / (double)report->queue_samples;
-    report->reads = now->reads - then->reads;
-    report->read_bytes = now->read_bytes - then->read_bytes;
-    weir_run_fallbacks(&report->fallbacks, now, then, report->wall_s);
-    report->stored_pixels = now->decoded.stored_pixels - then->decoded.stored_pixels;
-    report->decoded_pixels = now->decoded.decoded_pixels - then->decoded.decoded_pixels;
-    report->chunks = (struct weir_chunk_counts){
-        .frames = now->chunks.frames - then->chunks.frames,
-        .blocks = now->chunks.blocks - then->chunks.blocks,
-        .chunks = now->chunks.chunks - then->chunks.chunks,
-        .frame_bytes = now->chunks.frame_bytes - then->chunks.frame_bytes,
-        .unpacked_bytes = now->chunks.unpacked_bytes - then->chunks.unpacked_bytes,
-        .stored_bytes = now->chunks.stored_bytes - then->chunks.stored_bytes,
-        .read_bytes = now->chunks.read_bytes - then->chunks.read_bytes,
+    const struct weir_loader_report_options options = {
+        .final = final,
+        .interrupted = l->cut_short,
+        .epochs_done = l->last_epoch + 1,
+        .lang = l->run->lang,
+        .json = l->run->json,
+        .log = l->run->log,
     };
-    report->frames_shared = now->frames_shared - then->frames_shared;
-    report->bad_frames = now->bad_frames - then->bad_frames;
-    report->skipped_samples = now->skipped_samples - then->skipped_samples;
-    report->substituted_frames = now->substituted_frames - then->substituted_frames;
-    report->bad_episodes = now->bad_episodes;
-    report->changed_files = now->changed_files - then->changed_files;
-}
-
-/* Of workers, and of threads that upload to a GPU. */
-static uint64_t self_ns(const struct weir_snapshot *snapshot, int stage)
-{
-    return snapshot->stages[stage].self_ns + snapshot->others[stage].self_ns;
-}
-
-/* What loading a frame has cost in the run so far, where it was not in the cache: finding, reading, unpacking, decoding
- * and converting it. NAN before the first. */
-static double loading_ns(const struct weir_snapshot *run)
-{
-    static const int stages[] = {WEIR_STAGE_FILE_CACHE, WEIR_STAGE_READ_BYTES, WEIR_STAGE_INFLATE,
-                                 WEIR_STAGE_IMAGE_DECODE, WEIR_STAGE_TO_TENSOR};
-    uint64_t sum_ns = 0;
-    uint64_t frames = run->stages[WEIR_STAGE_IMAGE_DECODE].count + run->others[WEIR_STAGE_IMAGE_DECODE].count;
-    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
-        sum_ns += self_ns(run, stages[i]);
-    return frames ? (double)sum_ns / (double)frames : NAN;
-}
-
-/* run: the figures since the beginning; window: those of the time covered, NULL without timing. */
-static void fill_cache(struct weir_report_cache *cache, const struct loop *l, const struct weir_loader_counts *now,
-                       const struct weir_loader_counts *then, const struct weir_snapshot *run,
-                       const struct weir_snapshot *window)
-{
-    cache->budget_bytes = l->facts.cache_budget_bytes;
-    cache->all_frames = l->facts.cache_frames_all;
-    cache->all_bytes = l->facts.cache_bytes_all;
-    cache->used_bytes = now->cache_bytes;
-    cache->frames = now->cache_frames;
-    cache->hits = now->cache_hits - then->cache_hits;
-    cache->misses = now->cache_misses - then->cache_misses;
-    uint64_t all = cache->hits + cache->misses;
-    bool known = all > 0 && now->cache_seen > 0;
-    cache->all_hit_rate = known ? 1 - (double)(now->cache_seen - then->cache_seen) / (double)all : -1;
-    cache->saved_s = NAN;
-    if (window)
-        cache->saved_s = ((double)cache->hits * loading_ns(run) -
-                          (double)(self_ns(window, WEIR_STAGE_CACHE_COPY) + self_ns(window, WEIR_STAGE_CACHE_KEEP))) /
-                         1e9;
-}
-
-/* Episodes left out at open belong to every report, bad frames to the one in whose time they were met. */
-static void fill_errors(struct weir_report *report, struct weir_loader *loader, const struct figures *now,
-                        const struct figures *then)
-{
-    const struct weir_dataset *dataset = weir_loader_dataset(loader);
-    int n = 0;
-    for (int i = 0; i < weir_dataset_bad_episodes(dataset) && n < WEIR_REPORT_ERRORS_MAX / 2; i++, n++) {
-        snprintf(report->errors[n].text, sizeof report->errors[n].text, "%s", weir_dataset_bad_episode(dataset, i));
-        report->errors[n].count = 1;
-    }
-    for (int i = 0; i < WEIR_FAULTS_MAX && n < WEIR_REPORT_ERRORS_MAX; i++) {
-        uint64_t so_far;
-        if (now->faults[i] == then->faults[i] || !weir_loader_fault(loader, i, report->errors[n].text, &so_far))
-            continue;
-        report->errors[n++].count = now->faults[i] - then->faults[i];
-    }
-    report->n_errors = n;
-}
-
-static void emit(struct loop *l, const struct weir_report *report)
-{
-    if (l->run->log)
-        weir_report_log(l->run->log, report);
-    if (l->run->json)
-        weir_report_log(stdout, report);
-    else
-        weir_report_print(stdout, report, l->run->lang);
-    fflush(stdout);
-}
-
-static void fill_gpu(struct weir_report *report, const struct loop *l, const struct figures *now,
-                     const struct figures *then)
-{
-    struct weir_report_decode *decode = &report->gpu.decode;
-    weir_run_gpu_report(&report->gpu, l->gpu, &now->gpu, &then->gpu, report->wall_s);
-    weir_run_gpu_decode(&report->gpu, &now->decode, &then->decode, report->wall_s);
-    decode->cpu_frames = now->counts.decoded.frames - then->counts.decoded.frames;
-    int workers = l->facts.workers > 0 ? l->facts.workers : 1;
-    if (report->wall_s > 0)
-        decode->cpu_busy =
-            fmin((double)(now->decode.cpu_ns - then->decode.cpu_ns) / 1e9 / report->wall_s / (double)workers, 1);
-}
-
-/* The report since a window's beginning. The window is not moved. */
-static int report_since(struct loop *l, const struct window *since, bool final, const struct weir_snapshot *now,
-                        const struct figures *figures)
-{
-    struct weir_report *report = calloc(1, sizeof *report);
-    struct weir_snapshot *diff = NULL;
-    int rc = report ? 0 : -ENOMEM;
-    if (rc == 0 && now)
-        rc = weir_snapshot_diff(now, since->snapshot, &diff);
-    if (rc == 0 && diff)
-        rc = weir_report_from_snapshot(report, diff);
-    if (rc == 0) {
-        report->epoch_first = since->first_epoch + 1;
-        report->epoch_last = l->last_epoch + 1;
-        report->epoch_count = l->config->num_epochs;
-        report->final = final;
-        report->interrupted = final && l->cut_short;
-        report->timing = now != NULL;
-        report->wall_s = (double)(weir_clock_monotonic_ns() - since->at_ns) / 1e9;
-        fill_counts(report, l, &figures->counts, &since->figures.counts);
-        if (l->gpu)
-            fill_gpu(report, l, figures, &since->figures);
-        report->machine = l->run->machine;
-        weir_machine_between(&report->machine, &since->figures.machine, &figures->machine);
-        fill_cache(&report->cache, l, &figures->counts, &since->figures.counts, now, diff);
-        if (report->queue_samples) {
-            report->queue_min = final ? l->queue_min : figures->counts.queue_min;
-            report->queue_max = final ? l->queue_max : figures->counts.queue_max;
-        }
-        fill_errors(report, l->loader, figures, &since->figures);
-        rc = weir_run_sources(&report->sources, l->loader, l->config->data, figures->sources, since->figures.sources);
-    }
-    if (rc == 0)
-        emit(l, report);
-    if (report)
-        weir_report_free(report);
-    weir_snapshot_free(&diff);
-    free(report);
-    return rc;
-}
-
-static int take(struct loop *l, struct weir_snapshot **now, struct figures *figures)
-{
-    struct weir_loader_counts *counts = &figures->counts;
-    char text[WEIR_FAULT_TEXT];
-    *now = NULL;
-    memset(figures, 0, sizeof *figures);
-    weir_loader_counts(l->loader, counts, true);
-    weir_loader_gpu_figures(l->loader, &figures->gpu);
-    weir_loader_gpu_decode_figures(l->loader, &figures->decode);
-    weir_machine_read(&figures->machine, "");
-    for (int i = 0; i < WEIR_FAULTS_MAX && weir_loader_fault(l->loader, i, text, &figures->faults[i]); i++)
-        continue;
-    if (counts->queue_samples > l->since_table.figures.counts.queue_samples) {
-        l->queue_min = counts->queue_min < l->queue_min ? counts->queue_min : l->queue_min;
-        l->queue_max = counts->queue_max > l->queue_max ? counts->queue_max : l->queue_max;
-    }
-    struct weir_recorder *recorder = weir_loader_recorder(l->loader);
-    int rc = weir_loader_sources(l->loader, &figures->sources);
-    return rc == 0 && recorder ? weir_snapshot_take(recorder, now) : rc;
-}
-
-static int table(struct loop *l)
-{
-    struct weir_snapshot *now;
-    struct figures figures;
-    int rc = take(l, &now, &figures);
-    if (rc == 0)
-        rc = report_since(l, &l->since_table, false, now, &figures);
-    weir_snapshot_free(&l->since_table.snapshot);
-    weir_source_figures_free(&l->since_table.figures.sources);
-    l->since_table = (struct window){l->last_epoch + 1, weir_clock_monotonic_ns(), now, figures};
-    return rc;
+    l->tables++;
+    return weir_loader_report(l->reports, &options, stdout);
 }
 
 static int final_table(struct loop *l)
 {
-    struct weir_snapshot *now;
-    struct figures figures;
     weir_zone_end(); /* all that this thread does is over: what finish waits for is the workers' */
     weir_loader_finish(l->loader);
-    int rc = take(l, &now, &figures);
-    if (rc == 0)
-        rc = report_since(l, &l->since_start, true, now, &figures);
-    weir_snapshot_free(&now);
-    weir_source_figures_free(&figures.sources);
-    return rc;
+    return report(l, true);
 }
 
 /* ---- epochs ---- */
@@ -360,7 +160,7 @@ static void end_epoch_gpu(struct loop *l, struct weir_epoch_line *line)
         return;
     weir_loader_gpu_figures(l->loader, &now);
     line->gpu = true;
-    line->copy_overlap_fraction = weir_run_gpu_overlap(&now, then);
+    line->copy_overlap_fraction = weir_gpu_copy_overlap(&now, then);
     if (line->total_s > 0)
         line->gpu_busy_fraction = fmin((double)(now.busy_ns - then->busy_ns) / 1e9 / line->total_s, 1);
     if (line->train_s > 0)
@@ -407,7 +207,7 @@ static void end_epoch(struct loop *l)
 static void progress(struct loop *l, const struct weir_batch *batch)
 {
     uint64_t now_ns = weir_clock_monotonic_ns(), period_ns = l->terminal ? 250000000u : 10000000000u;
-    if (now_ns - (l->progress_ns ? l->progress_ns : l->since_start.at_ns) < period_ns)
+    if (now_ns - (l->progress_ns ? l->progress_ns : l->start_ns) < period_ns)
         return;
     WEIR_ZONE(WEIR_STAGE_REPORT);
     l->progress_ns = now_ns;
@@ -469,8 +269,8 @@ static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *e
     end_epoch(l);
     int done = l->last_epoch + 1;
     bool more = done < l->config->num_epochs;
-    if (l->run->every > 0 && done % l->run->every == 0 && (more || l->since_table.first_epoch > 0))
-        rc = table(l);
+    if (l->run->every > 0 && done % l->run->every == 0 && (more || l->tables > 0))
+        rc = report(l, false);
     l->epoch = (struct epoch){.number = -1};
     if (more && !l->config->direct)
         l->cached = weir_loader_cached(l->loader);
@@ -559,14 +359,16 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
         .interrupted = interrupted,
         .epoch = {.number = -1},
         .last_epoch = -1,
-        .queue_min = INT32_MAX,
-        .since_table = {.at_ns = now_ns},
-        .since_start = {.at_ns = now_ns},
+        .start_ns = now_ns,
         .mark_ns = now_ns,
         .terminal = isatty(STDERR_FILENO),
     };
-    weir_machine_read(&l.since_start.figures.machine, "");
-    l.since_table.figures.machine = l.since_start.figures.machine;
+    const struct weir_loader_reports_config reports = {
+        .epochs = config->num_epochs, .folder = config->data, .sync_steps = run->sync_steps, .machine = &run->machine};
+    if (weir_loader_reports_begin(&l.reports, loader, &reports) < 0) {
+        weir_zone_end();
+        return weir_err_set(err, -ENOMEM, "out of memory for the reports");
+    }
     weir_loader_facts(loader, &l.facts);
     l.cached = l.facts.io_cached;
     int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* cannot it be written? Now, not in hours. */
@@ -584,8 +386,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     weir_zone_end();
     int report_rc = finish(&l);
     weir_run_gpu_close(&l.gpu);
-    weir_snapshot_free(&l.since_table.snapshot);
-    weir_source_figures_free(&l.since_table.figures.sources);
+    weir_loader_reports_end(&l.reports);
     if (run->log)
         weir_run_profile_log(run->log, run->profile);
     if (run->json)

@@ -4,7 +4,7 @@
 
 #include "cli/run_profile.h"
 #include "pipeline/loader.h"
-#include "prof/report/report.h"
+#include "pipeline/report/loader_report.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -16,7 +16,6 @@ set(prof_public_headers
   prof/record/schedule.h
   prof/record/stages.h
   prof/report/report.h
-  prof/report/report_sources.h
   prof/trace/averages.h
   prof/trace/events.h
   prof/trace/trace_write.h
@@ -34,6 +33,9 @@ set(weir_public_headers
   pipeline/gpu_figures.h
   pipeline/loader.h
   pipeline/loader_stages.h
+  pipeline/report/epoch_lines.h
+  pipeline/report/loader_report.h
+  pipeline/report/report_sources.h
   pipeline/sampler.h
   pipeline/source_figures.h
   pipeline/state.h

@@ -42,4 +42,11 @@ struct weir_loader_facts {
     uint64_t cache_frames_all, cache_bytes_all; /* the dataset's frames, and the budget that would keep them all */
 };
 
+/* What frames in chunks that are compressed or cut frames have cost. All chunks over the same frames are a block. */
+struct weir_chunk_counts {
+    uint64_t frames, blocks, chunks;      /* frames put together, from so many loads of blocks, of so many chunks */
+    uint64_t frame_bytes, unpacked_bytes; /* of the frames, and of the chunks unpacked for them */
+    uint64_t stored_bytes, read_bytes;    /* the frames' part of their blocks as stored, and what was read */
+};
+
 #endif

@@ -5,7 +5,7 @@
 
 #include "datasets/dataset.h"
 #include "io/io.h"
-#include "prof/report/report.h"
+#include "pipeline/facts.h"
 
 #include <stdatomic.h>
 

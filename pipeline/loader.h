@@ -40,7 +40,6 @@
 #include "pipeline/loader_stages.h"
 #include "pipeline/sampler.h"
 #include "prof/record/recorder.h"
-#include "prof/report/report.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #include "cli/report/log_totals.h"
 #include "cli/report/report_trace.h"
 #include "cli/report/trace_read.h"
-#include "prof/report/report.h"
+#include "pipeline/report/loader_report.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -165,7 +165,7 @@ static int add_row(struct weir_totals *totals, const struct weir_report_row *row
     return weir_totals_add(totals, name, row->total_s, row->count, row->mean_s);
 }
 
-static int keep_totals(struct run_part *part, const struct weir_report *report, uint64_t line)
+static int keep_totals(struct run_part *part, const struct weir_loader_report *report, uint64_t line)
 {
     struct weir_totals_table table = {.line = line,
                                       .epoch_first = report->epoch_first,
@@ -174,8 +174,8 @@ static int keep_totals(struct run_part *part, const struct weir_report *report, 
                                       .after_epoch = -1,
                                       .closed = true};
     int code = weir_totals_begin(&part->totals, &table);
-    for (int i = 0; i < report->n_rows && code == 0; i++)
-        code = add_row(&part->totals, &report->rows[i]);
+    for (int i = 0; i < report->prof.n_rows && code == 0; i++)
+        code = add_row(&part->totals, &report->prof.rows[i]);
     for (int i = 0; i < report->gpu.n_rows && code == 0; i++)
         code = add_row(&part->totals, &report->gpu.rows[i]);
     return code;
@@ -203,10 +203,10 @@ static int show_record(const struct job *job, struct run_part *part, const struc
     }
     if (job->json) {
         weir_json_object(job->json, NULL);
-        weir_report_json(job->json, &record->report);
+        weir_loader_report_json(job->json, &record->report);
         weir_json_end(job->json, '}');
     } else {
-        weir_report_print(job->out, &record->report, job->lang);
+        weir_loader_report_print(job->out, &record->report, job->lang);
     }
     return keep_totals(part, &record->report, record->line);
 }

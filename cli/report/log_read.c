@@ -171,11 +171,11 @@ static void read_row(struct location *location, const json_t *from, struct weir_
     row->share = get_double(location, from, "share", -1);
 }
 
-static void read_rows(struct location *location, const json_t *object, struct weir_report *report)
+static void read_rows(struct location *location, const json_t *object, struct weir_loader_report *report)
 {
     const json_t *array = get_array(location, object, "stages", WEIR_REPORT_ROWS);
     for (size_t i = 0; array && i < json_array_size(array); i++)
-        read_row(location, json_array_get(array, i), &report->rows[report->n_rows++]);
+        read_row(location, json_array_get(array, i), &report->prof.rows[report->prof.n_rows++]);
 }
 
 static void read_engine(struct location *location, const json_t *from, struct weir_report_engine *engine)
@@ -262,19 +262,19 @@ static void read_machine(struct location *location, const json_t *from, struct w
     };
 }
 
-static int read_workers(struct location *location, const json_t *object, struct weir_report *report)
+static int read_workers(struct location *location, const json_t *object, struct weir_loader_report *report)
 {
     const json_t *array = get_array(location, object, "workers", WORKERS_MAX);
     const json_t *consumer = json_object_get(object, "consumer");
     if (consumer)
-        read_thread(location, consumer, &report->consumer);
+        read_thread(location, consumer, &report->prof.consumer);
     if (!array || json_array_size(array) == 0)
         return 0;
-    report->workers = calloc(json_array_size(array), sizeof *report->workers);
-    if (!report->workers)
+    report->prof.workers = calloc(json_array_size(array), sizeof *report->prof.workers);
+    if (!report->prof.workers)
         return weir_err_set(location->err, -ENOMEM, "line %" PRIu64 ": out of memory", location->line);
     for (size_t i = 0; i < json_array_size(array); i++) {
-        read_thread(location, json_array_get(array, i), &report->workers[report->n_workers++]);
+        read_thread(location, json_array_get(array, i), &report->prof.workers[report->prof.n_workers++]);
     }
     return 0;
 }
@@ -354,7 +354,7 @@ static void read_cache(struct location *location, const json_t *object, struct w
     cache->all_hit_rate = get_double(location, from, "all_hit_rate", -1);
 }
 
-static void read_counts(struct location *location, const json_t *object, struct weir_report *report)
+static void read_counts(struct location *location, const json_t *object, struct weir_loader_report *report)
 {
     const json_t *queue = json_object_get(object, "queue"), *io = json_object_get(object, "io");
     report->queue_slots = get_int(location, queue, "slots");
@@ -388,9 +388,9 @@ static void read_counts(struct location *location, const json_t *object, struct 
     }
 }
 
-static int read_report(struct location *location, const json_t *object, struct weir_report *report)
+static int read_report(struct location *location, const json_t *object, struct weir_loader_report *report)
 {
-    *report = (struct weir_report){0};
+    *report = (struct weir_loader_report){0};
     report->epoch_first = get_int(location, object, "epoch_first");
     report->epoch_last = get_int(location, object, "epoch_last");
     report->epoch_count = get_int(location, object, "epoch_count");
@@ -399,18 +399,18 @@ static int read_report(struct location *location, const json_t *object, struct w
     report->timing = get_bool(location, object, "timing", true);
     report->wall_s = get_double(location, object, "wall_s", 0);
     read_rows(location, object, report);
-    read_machine(location, json_object_get(object, "machine"), &report->machine);
+    read_machine(location, json_object_get(object, "machine"), &report->prof.machine);
     read_gpu(location, object, &report->gpu);
     read_counts(location, object, report);
     const json_t *profiler = json_object_get(object, "profiler");
-    report->zones = get_count(location, profiler, "zones");
-    report->too_deep = get_count(location, profiler, "zones_too_deep");
-    report->zone_cost_ns = get_double(location, profiler, "zone_cost_ns", 0);
-    report->thread_s = get_double(location, profiler, "thread_s", 0);
-    report->profiler_share = get_double(location, profiler, "share", 0);
-    report->clock_error_ppm = get_double(location, profiler, "clock_error_ppm", 0);
+    report->prof.zones = get_count(location, profiler, "zones");
+    report->prof.too_deep = get_count(location, profiler, "zones_too_deep");
+    report->prof.zone_cost_ns = get_double(location, profiler, "zone_cost_ns", 0);
+    report->prof.thread_s = get_double(location, profiler, "thread_s", 0);
+    report->prof.profiler_share = get_double(location, profiler, "share", 0);
+    report->prof.clock_error_ppm = get_double(location, profiler, "clock_error_ppm", 0);
     if (json_is_string(json_object_get(profiler, "cpu_sampled")))
-        get_text(location, profiler, "cpu_sampled", report->cpu_sampled, sizeof report->cpu_sampled);
+        get_text(location, profiler, "cpu_sampled", report->prof.cpu_sampled, sizeof report->prof.cpu_sampled);
     return read_workers(location, object, report);
 }
 
@@ -472,7 +472,7 @@ static int take_record(struct weir_log_record *record, json_t *object, struct we
 
 void weir_log_record_clear(struct weir_log_record *record)
 {
-    weir_report_free(&record->report);
+    weir_loader_report_clear(&record->report);
     json_decref(record->parsed_);
     record->parsed_ = NULL;
 }

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "cli/report/log_lines.h"
-#include "prof/report/report.h"
+#include "pipeline/report/loader_report.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,9 +15,9 @@ enum weir_log_type { WEIR_LOG_RUN, WEIR_LOG_START, WEIR_LOG_EPOCH, WEIR_LOG_STAG
 struct weir_log_record {
     enum weir_log_type type;
     uint64_t line;
-    struct weir_start_line start; /* of WEIR_LOG_START */
-    struct weir_epoch_line epoch; /* of WEIR_LOG_EPOCH */
-    struct weir_report report;    /* of WEIR_LOG_STAGES */
+    struct weir_start_line start;     /* of WEIR_LOG_START */
+    struct weir_epoch_line epoch;     /* of WEIR_LOG_EPOCH */
+    struct weir_loader_report report; /* of WEIR_LOG_STAGES */
     void *parsed_;
 };
 

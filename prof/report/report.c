@@ -69,19 +69,6 @@ void weir_report_free(struct weir_report *report)
     report->n_workers = 0;
 }
 
-static void print_covers(FILE *out, const struct weir_report *report)
-{
-    if (report->final)
-        fprintf(out, "whole run%s: ", report->interrupted ? " (interrupted)" : "");
-    if (report->epoch_last < report->epoch_first)
-        fprintf(out, "no epoch of %d", report->epoch_count);
-    else if (report->epoch_last == report->epoch_first)
-        fprintf(out, "epoch %d of %d", report->epoch_first, report->epoch_count);
-    else
-        fprintf(out, "epochs %d-%d of %d", report->epoch_first, report->epoch_last, report->epoch_count);
-    fprintf(out, ", %.2f s\n", report->wall_s);
-}
-
 static void print_row(FILE *out, const struct weir_report_row *row, int width)
 {
     char kind[24], total[24], mean[24], p50[24], p90[24], p99[24], max[24], cpu[24] = "-", share[24] = "-";
@@ -99,7 +86,8 @@ static void print_row(FILE *out, const struct weir_report_row *row, int width)
             weir_report_time(max, row->max_s), cpu, share);
 }
 
-static void print_stages(FILE *out, const struct weir_report *report)
+void weir_report_stages_print(FILE *out, const struct weir_report *report, const struct weir_report_row *further,
+                              int n_further)
 {
     int width = 22, with_calls = 0;
     for (int i = 0; i < report->n_rows; i++) {
@@ -108,9 +96,9 @@ static void print_stages(FILE *out, const struct weir_report *report)
         if (row->count > 0 && weir_text_width(row->name) > width)
             width = weir_text_width(row->name);
     }
-    for (int i = 0; i < report->gpu.n_rows; i++)
-        if (weir_text_width(report->gpu.rows[i].name) > width)
-            width = weir_text_width(report->gpu.rows[i].name);
+    for (int i = 0; i < n_further; i++)
+        if (weir_text_width(further[i].name) > width)
+            width = weir_text_width(further[i].name);
     if (with_calls == 0) {
         fputs("no stage was called\n", out);
         return;
@@ -120,95 +108,12 @@ static void print_stages(FILE *out, const struct weir_report *report)
     for (int i = 0; i < report->n_rows; i++)
         if (report->rows[i].count > 0)
             print_row(out, &report->rows[i], width);
-    for (int i = 0; i < report->gpu.n_rows; i++)
-        print_row(out, &report->gpu.rows[i], width);
+    for (int i = 0; i < n_further; i++)
+        print_row(out, &further[i], width);
 }
 
-static void print_chunks(FILE *out, const struct weir_chunk_counts *counts)
+static void print_cost_en(FILE *out, const struct weir_report *report)
 {
-    if (counts->frames > 0)
-        fprintf(out,
-                "chunks: %" PRIu64 " unpacked for %" PRIu64 " frames, each for %.1f at once; unpacked %.2f times and "
-                "read %.2f times their own bytes\n",
-                counts->chunks, counts->frames, weir_chunks_shared(counts), weir_chunks_unpacked(counts),
-                weir_chunks_read(counts));
-}
-
-static void print_fallbacks(FILE *out, const struct weir_report_fallbacks *fallbacks)
-{
-    char each[24];
-    fprintf(out, "fallbacks: %" PRIu64 " frames read through the HDF5 library", fallbacks->frames);
-    if (fallbacks->each_s > 0)
-        fprintf(out, ", its helper process busy %.0f %% of the time, %s each, %.1f workers waiting for it",
-                100 * fallbacks->busy, weir_report_time(each, fallbacks->each_s), fallbacks->waiting);
-    fputc('\n', out);
-}
-
-static void print_queue_and_io(FILE *out, const struct weir_report *report)
-{
-    if (report->queue_samples > 0)
-        fprintf(out,
-                "queue: %d slots, ready batches at each request: mean %.2f, min %d, max %d (%" PRIu64 " requests)\n",
-                report->queue_slots, report->queue_mean, report->queue_min, report->queue_max, report->queue_samples);
-    fprintf(out, "io: %" PRIu64 " reads, %.3f GB", report->reads, (double)report->read_bytes / 1e9);
-    if (report->reads > 0)
-        fprintf(out, ", %.1f kB per read", (double)report->read_bytes / 1e3 / (double)report->reads);
-    fputc('\n', out);
-    print_fallbacks(out, &report->fallbacks);
-    if (report->decoded_pixels != report->stored_pixels)
-        fprintf(out, "decoding: %.1f %% of the stored pixels were decoded, the rest was cropped or scaled away\n",
-                weir_report_decoded_percent(report));
-    print_chunks(out, &report->chunks);
-}
-
-static void print_copies(FILE *out, const struct weir_report *report)
-{
-    const struct weir_report_cache *cache = &report->cache;
-    if (report->frames_shared > 0)
-        fprintf(out, "frames shared within batches: %" PRIu64 " copied, not decoded again\n", report->frames_shared);
-    if (cache->budget_bytes == 0)
-        return;
-    fprintf(out,
-            "decode cache: %.1f %% hits (%" PRIu64 " of %" PRIu64 "), %" PRIu64 " frames kept, %.1f of %.1f MB used",
-            100 * weir_report_hit_rate(cache), cache->hits, cache->hits + cache->misses, cache->frames,
-            (double)cache->used_bytes / 1e6, (double)cache->budget_bytes / 1e6);
-    if (isfinite(cache->saved_s))
-        fprintf(out, ", %.3f s of work saved", cache->saved_s);
-    fprintf(out, "\ndecode cache of all %" PRIu64 " frames: %.1f MB", cache->all_frames,
-            (double)cache->all_bytes / 1e6);
-    if (cache->all_hit_rate >= 0)
-        fprintf(out, ", %.1f %% hits", 100 * cache->all_hit_rate);
-    fputc('\n', out);
-}
-
-static void print_errors(FILE *out, const struct weir_report *report)
-{
-    fprintf(out,
-            "errors: %" PRIu64 " bad frames, %" PRIu64 " samples skipped, %" PRIu64 " frames substituted, %" PRIu64
-            " episodes left out",
-            report->bad_frames, report->skipped_samples, report->substituted_frames, report->bad_episodes);
-    if (report->changed_files > 0)
-        fprintf(out, ", %" PRIu64 " files changed while they were read", report->changed_files);
-    fputc('\n', out);
-    weir_report_errors(out, report, " x ", "and ", " more");
-}
-
-void weir_report_print_en(FILE *out, const struct weir_report *report)
-{
-    print_covers(out, report);
-    if (report->timing)
-        print_stages(out, report);
-    else
-        fputs("stage timing was off (--no-timing)\n", out);
-    weir_report_threads_en(out, report);
-    weir_report_machine_print(out, &report->machine, WEIR_LANG_EN);
-    weir_report_gpu_en(out, &report->gpu);
-    print_queue_and_io(out, report);
-    weir_report_sources_en(out, report);
-    print_copies(out, report);
-    print_errors(out, report);
-    if (!report->timing)
-        return;
     fprintf(out,
             "profiler: %" PRIu64
             " zones x %.1f ns = %.3f s of %.2f s thread time (%.4f %%), clock calibrated to %.2f ppm, CPU time %s%s",
@@ -220,10 +125,31 @@ void weir_report_print_en(FILE *out, const struct weir_report *report)
     fputc('\n', out);
 }
 
-void weir_report_print(FILE *out, const struct weir_report *report, enum weir_lang lang)
+static void print_cost_zh(FILE *out, const struct weir_report *report)
+{
+    fprintf(out,
+            "分析器开销: %" PRIu64
+            " 个区段 x %.1f ns = %.3fs, 占线程时间 %.2fs 的 %.4f%%, 时钟校准误差 %.2f ppm, CPU 时间: %s%s",
+            report->zones, report->zone_cost_ns, (double)report->zones * report->zone_cost_ns / 1e9, report->thread_s,
+            100 * report->profiler_share, report->clock_error_ppm, report->cpu_sampled[0] ? "抽样, " : "按上下文切换",
+            report->cpu_sampled);
+    if (report->too_deep > 0)
+        fprintf(out, ", 丢弃嵌套超过 %d 层的区段 %" PRIu64 " 个", WEIR_ZONES_DEEP, report->too_deep);
+    fputc('\n', out);
+}
+
+void weir_report_cost_print(FILE *out, const struct weir_report *report, enum weir_lang lang)
 {
     if (lang == WEIR_LANG_ZH)
-        weir_report_print_zh(out, report);
+        print_cost_zh(out, report);
     else
-        weir_report_print_en(out, report);
+        print_cost_en(out, report);
+}
+
+void weir_report_print(FILE *out, const struct weir_report *report)
+{
+    weir_report_stages_print(out, report, NULL, 0);
+    weir_report_threads_print(out, report, WEIR_LANG_EN);
+    weir_report_machine_print(out, &report->machine, WEIR_LANG_EN);
+    weir_report_cost_print(out, report, WEIR_LANG_EN);
 }

@@ -1,13 +1,9 @@
-/* Names, rows and shares that the tables of both languages and the log have in common. */
+/* Names and rows that tables and logs have in common. */
 #include "base/text.h"
 #include "prof/report/report.h"
-#include "prof/report/report_priv.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-enum { ERRORS_SHOWN = 10 };
 
 const char *weir_stage_kind_name(enum weir_stage_kind kind)
 {
@@ -29,12 +25,6 @@ void weir_report_row_name(const struct weir_report_row *row, char name[WEIR_REPO
     bool told = row->side == WEIR_SIDE_HELPER || row->side == WEIR_SIDE_GPU;
     const char *side = told ? weir_report_side_name(row->side) : "";
     snprintf(name, WEIR_REPORT_NAME, "%s%s%s%s", row->name, told ? " (" : "", side, told ? ")" : "");
-}
-
-const char *weir_report_reads_name(enum weir_reads reads)
-{
-    static const char *const names[] = {NULL, "cold", "warm", "partly", "direct"};
-    return names[reads];
 }
 
 void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_info *info,
@@ -68,14 +58,6 @@ void weir_report_row_fill(struct weir_report_row *row, const struct weir_stage_i
         row->preempted_s = (double)stats->preempted_ns / 1e9;
 }
 
-void weir_report_known(struct weir_json *json, const char *key, double value)
-{
-    if (value < 0)
-        weir_json_null(json, key);
-    else
-        weir_json_double(json, key, value);
-}
-
 void weir_report_row_json(struct weir_json *json, const struct weir_report_row *row)
 {
     weir_json_object(json, NULL);
@@ -91,10 +73,10 @@ void weir_report_row_json(struct weir_json *json, const struct weir_report_row *
     weir_json_double(json, "p90_s", row->p90_s);
     weir_json_double(json, "p99_s", row->p99_s);
     weir_json_double(json, "max_s", row->max_s);
-    weir_report_known(json, "cpu_s", row->cpu_s);
-    weir_report_known(json, "preempted_s", row->preempted_s);
-    weir_report_known(json, "cpu_over_wall", row->cpu_over_wall);
-    weir_report_known(json, "share", row->share);
+    weir_json_known(json, "cpu_s", row->cpu_s);
+    weir_json_known(json, "preempted_s", row->preempted_s);
+    weir_json_known(json, "cpu_over_wall", row->cpu_over_wall);
+    weir_json_known(json, "share", row->share);
     weir_json_end(json, '}');
 }
 
@@ -110,50 +92,4 @@ const char *weir_report_time(char text[24], double seconds)
     else
         snprintf(text, 24, "%.2fs", seconds);
     return text;
-}
-
-double weir_report_decoded_percent(const struct weir_report *report)
-{
-    return 100 * (double)report->decoded_pixels / (double)(report->stored_pixels ? report->stored_pixels : 1);
-}
-
-static double times(uint64_t paid, uint64_t own)
-{
-    return own > 0 ? (double)paid / (double)own : 0;
-}
-
-double weir_chunks_unpacked(const struct weir_chunk_counts *counts)
-{
-    return times(counts->unpacked_bytes, counts->frame_bytes);
-}
-
-double weir_chunks_read(const struct weir_chunk_counts *counts)
-{
-    return times(counts->read_bytes, counts->stored_bytes);
-}
-
-double weir_chunks_shared(const struct weir_chunk_counts *counts)
-{
-    return times(counts->frames, counts->blocks);
-}
-
-double weir_report_hit_rate(const struct weir_report_cache *cache)
-{
-    uint64_t all = cache->hits + cache->misses;
-    return all ? (double)cache->hits / (double)all : 0;
-}
-
-void weir_report_errors(FILE *out, const struct weir_report *report, const char *times, const char *more,
-                        const char *more_end)
-{
-    uint64_t shown = 0, all = report->bad_frames + report->bad_episodes + report->changed_files;
-    for (int i = 0; i < report->n_errors && i < ERRORS_SHOWN; i++) {
-        char text[sizeof report->errors[i].text];
-        snprintf(text, sizeof text, "%s", report->errors[i].text);
-        weir_text_printable(text);
-        fprintf(out, "  %" PRIu64 "%s%s\n", report->errors[i].count, times, text);
-        shown += report->errors[i].count;
-    }
-    if (report->n_errors > 0 && all > shown)
-        fprintf(out, "  %s%" PRIu64 "%s\n", more, all - shown, more_end);
 }

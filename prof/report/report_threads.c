@@ -126,7 +126,7 @@ static void print_en(FILE *out, const struct weir_report_worker *w)
             share_text(blocked, w->blocked_s, w), share_text(steal, w->steal_s, w));
 }
 
-void weir_report_threads_en(FILE *out, const struct weir_report *report)
+static void threads_en(FILE *out, const struct weir_report *report)
 {
     if (report->n_workers == 0)
         return;
@@ -150,7 +150,7 @@ static void print_zh(FILE *out, const struct weir_report_worker *w)
             share_text(steal, w->steal_s, w));
 }
 
-void weir_report_threads_zh(FILE *out, const struct weir_report *report)
+static void threads_zh(FILE *out, const struct weir_report *report)
 {
     if (report->n_workers == 0)
         return;
@@ -159,6 +159,14 @@ void weir_report_threads_zh(FILE *out, const struct weir_report *report)
         print_zh(out, &report->workers[i]);
     if (report->consumer.name[0])
         print_zh(out, &report->consumer);
+}
+
+void weir_report_threads_print(FILE *out, const struct weir_report *report, enum weir_lang lang)
+{
+    if (lang == WEIR_LANG_ZH)
+        threads_zh(out, report);
+    else
+        threads_en(out, report);
 }
 
 /* ---- the log ---- */
@@ -172,13 +180,13 @@ static void thread_json(struct weir_json *json, const char *key, const struct we
     weir_json_double(json, "wait_s", w->wait_s);
     weir_json_double(json, "other_s", w->other_s);
     weir_json_double(json, "cpu_s", w->cpu_s);
-    weir_report_known(json, "work_cpu_s", w->work_cpu_s);
-    weir_report_known(json, "wait_cpu_s", w->wait_cpu_s);
-    weir_report_known(json, "other_cpu_s", w->other_cpu_s);
-    weir_report_known(json, "throttled_s", w->throttled_s);
-    weir_report_known(json, "core_wait_s", w->core_wait_s);
-    weir_report_known(json, "blocked_s", w->blocked_s);
-    weir_report_known(json, "steal_s", w->steal_s);
+    weir_json_known(json, "work_cpu_s", w->work_cpu_s);
+    weir_json_known(json, "wait_cpu_s", w->wait_cpu_s);
+    weir_json_known(json, "other_cpu_s", w->other_cpu_s);
+    weir_json_known(json, "throttled_s", w->throttled_s);
+    weir_json_known(json, "core_wait_s", w->core_wait_s);
+    weir_json_known(json, "blocked_s", w->blocked_s);
+    weir_json_known(json, "steal_s", w->steal_s);
     weir_json_end(json, '}');
 }
 

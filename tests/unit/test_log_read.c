@@ -162,12 +162,12 @@ static void add_sources(struct weir_report_sources *sources)
 static const char *const names[] = {"00_TOTAL_getitem", "03b_image_decode", "08_wait_for_data", "图像 \"增强\"\\",
                                     "03a"};
 
-static void add_workers_and_errors(struct weir_report *report)
+static void add_workers_and_errors(struct weir_loader_report *report)
 {
     add_sources(&report->sources);
-    report->workers = calloc(2, sizeof *report->workers);
+    report->prof.workers = calloc(2, sizeof *report->prof.workers);
     for (int i = 0; i < 3; i++) /* the third is the consumer's; of the second not everything is known */
-        *(i == 2 ? &report->consumer : &report->workers[i]) =
+        *(i == 2 ? &report->prof.consumer : &report->prof.workers[i]) =
             (struct weir_report_worker){.wall_s = 100.0 / 3,
                                         .work_s = 30 + i,
                                         .wait_s = 3 - i,
@@ -180,54 +180,54 @@ static void add_workers_and_errors(struct weir_report *report)
                                         .core_wait_s = i == 1 ? -1 : 1.0 / 3,
                                         .blocked_s = i == 1 ? -1 : 2.3,
                                         .steal_s = i == 1 ? -1 : 0.1};
-    strcpy(report->workers[0].name, "w00");
-    strcpy(report->workers[1].name, "w01");
-    strcpy(report->consumer.name, "consumer");
+    strcpy(report->prof.workers[0].name, "w00");
+    strcpy(report->prof.workers[1].name, "w01");
+    strcpy(report->prof.consumer.name, "consumer");
     snprintf(report->errors[0].text, sizeof report->errors[0].text, "ep.hdf5: /images/top[3]: \x1b[31mbad\xff\n");
     snprintf(report->errors[1].text, sizeof report->errors[1].text, "数据集 缺失");
     report->errors[0].count = 60;
     report->errors[1].count = 2;
-    report->changed_files = report->too_deep;
+    report->changed_files = report->prof.too_deep;
 }
 
-static struct weir_report *full_report(int seed)
+static struct weir_loader_report *full_report(int seed)
 {
-    struct weir_report *report = calloc(1, sizeof *report);
-    *report = (struct weir_report){.epoch_first = 1 + seed,
-                                   .epoch_last = 10 + seed,
-                                   .epoch_count = 30,
-                                   .timing = true,
-                                   .final = seed > 0,
-                                   .wall_s = 100.0 / 3,
-                                   .n_rows = 5,
-                                   .n_workers = 2,
-                                   .queue_slots = 8,
-                                   .queue_mean = 22.0 / 7,
-                                   .queue_max = 8,
-                                   .queue_samples = 99,
-                                   .reads = 333720,
-                                   .read_bytes = 37000000001,
-                                   .fallbacks = {4, 0.97, 0.0041, 1.5},
-                                   .stored_pixels = 307200000,
-                                   .decoded_pixels = 76800001,
-                                   .chunks = {100, 40, 800, 12345678, 34567890, 7654321, 23456789},
-                                   .frames_shared = 12 + (unsigned)seed,
-                                   .machine = machines[seed > 0],
-                                   .cache = seed ? full_cache : (struct weir_report_cache){0},
-                                   .bad_frames = 100,
-                                   .skipped_samples = 2,
-                                   .substituted_frames = 3,
-                                   .bad_episodes = 1,
-                                   .n_errors = 2,
-                                   .zones = 1000001,
-                                   .too_deep = (unsigned)seed,
-                                   .zone_cost_ns = 21.37,
-                                   .thread_s = 200.0 / 3,
-                                   .profiler_share = 0.000123456789,
-                                   .clock_error_ppm = 0.314,
-                                   .cpu_sampled = "perf_event_open: Permission denied"};
+    struct weir_loader_report *report = calloc(1, sizeof *report);
+    *report = (struct weir_loader_report){.epoch_first = 1 + seed,
+                                          .epoch_last = 10 + seed,
+                                          .epoch_count = 30,
+                                          .timing = true,
+                                          .final = seed > 0,
+                                          .wall_s = 100.0 / 3,
+                                          .prof.n_rows = 5,
+                                          .prof.n_workers = 2,
+                                          .queue_slots = 8,
+                                          .queue_mean = 22.0 / 7,
+                                          .queue_max = 8,
+                                          .queue_samples = 99,
+                                          .reads = 333720,
+                                          .read_bytes = 37000000001,
+                                          .fallbacks = {4, 0.97, 0.0041, 1.5},
+                                          .stored_pixels = 307200000,
+                                          .decoded_pixels = 76800001,
+                                          .chunks = {100, 40, 800, 12345678, 34567890, 7654321, 23456789},
+                                          .frames_shared = 12 + (unsigned)seed,
+                                          .prof.machine = machines[seed > 0],
+                                          .cache = seed ? full_cache : (struct weir_report_cache){0},
+                                          .bad_frames = 100,
+                                          .skipped_samples = 2,
+                                          .substituted_frames = 3,
+                                          .bad_episodes = 1,
+                                          .n_errors = 2,
+                                          .prof.zones = 1000001,
+                                          .prof.too_deep = (unsigned)seed,
+                                          .prof.zone_cost_ns = 21.37,
+                                          .prof.thread_s = 200.0 / 3,
+                                          .prof.profiler_share = 0.000123456789,
+                                          .prof.clock_error_ppm = 0.314,
+                                          .prof.cpu_sampled = "perf_event_open: Permission denied"};
     for (int i = 0; i < 5; i++) {
-        struct weir_report_row *row = &report->rows[i];
+        struct weir_report_row *row = &report->prof.rows[i];
         double total = 1000.0 / (3 + i + seed);
         *row = (struct weir_report_row){.kind = (enum weir_stage_kind[]){WEIR_KIND_SPAN, WEIR_KIND_WORK, WEIR_KIND_WAIT,
                                                                          WEIR_KIND_WORK, WEIR_KIND_INCLUSIVE}[i],
@@ -253,9 +253,9 @@ static struct weir_report *full_report(int seed)
     return report;
 }
 
-static void release_report(struct weir_report *report)
+static void release_report(struct weir_loader_report *report)
 {
-    weir_report_free(report);
+    weir_loader_report_clear(report);
     free(report);
 }
 
@@ -282,7 +282,7 @@ Test(log_read, what_was_logged_prints_as_the_live_report_did)
         size_t log_size = 0, live_size = 0;
         FILE *log_out = open_memstream(&log, &log_size), *live_out = open_memstream(&live, &live_size);
         for (int seed = 0; seed < 3; seed++) {
-            struct weir_report *report = full_report(seed);
+            struct weir_loader_report *report = full_report(seed);
             struct weir_epoch_line line = epoch;
             line.gpu = seed > 0;
             line.gpu_busy_fraction = 0.98765;
@@ -290,9 +290,9 @@ Test(log_read, what_was_logged_prints_as_the_live_report_did)
             weir_epoch_log(log_out, &line);
             weir_epoch_print(live_out, &line, lang);
             report->timing = seed != 2;
-            report->n_rows = report->timing ? report->n_rows : 0;
-            weir_report_log(log_out, report);
-            weir_report_print(live_out, report, lang);
+            report->prof.n_rows = report->timing ? report->prof.n_rows : 0;
+            weir_loader_report_log(log_out, report);
+            weir_loader_report_print(live_out, report, lang);
             release_report(report);
         }
         fclose(log_out);
@@ -312,11 +312,11 @@ Test(log_read, what_was_logged_prints_as_the_live_report_did)
 
 Test(log_read, a_read_report_equals_the_written_one)
 {
-    struct weir_report *report = full_report(0);
+    struct weir_loader_report *report = full_report(0);
     char *first = NULL, *second = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&first, &size);
-    weir_report_log(out, report);
+    weir_loader_report_log(out, report);
     fclose(out);
     FILE *in = fmemopen(first, size, "r");
     struct weir_lines lines;
@@ -325,18 +325,18 @@ Test(log_read, a_read_report_equals_the_written_one)
     weir_lines_open(&lines, in);
     cr_assert_eq(weir_log_next(&lines, &record, &err), WEIR_LOG_RECORD, "%s", err.text);
     cr_assert_eq(record.type, WEIR_LOG_STAGES);
-    cr_assert_eq(record.report.rows[3].share, report->rows[3].share);
-    cr_assert_eq(record.report.rows[2].cpu_over_wall, -1);
-    cr_assert_eq(record.report.rows[2].cpu_s, -1);
-    cr_assert_eq(record.report.rows[1].cpu_s, report->rows[1].cpu_s);
-    cr_assert_eq(record.report.rows[1].preempted_s, report->rows[1].preempted_s);
-    cr_assert_eq(record.report.workers[0].other_s, 1.0 / 7);
-    cr_assert_eq(record.report.workers[0].core_wait_s, 1.0 / 3);
-    cr_assert_eq(record.report.workers[1].blocked_s, -1);
-    cr_assert_str_eq(record.report.consumer.name, "consumer");
-    cr_assert_eq(record.report.consumer.throttled_s, 2.0 / 3);
+    cr_assert_eq(record.report.prof.rows[3].share, report->prof.rows[3].share);
+    cr_assert_eq(record.report.prof.rows[2].cpu_over_wall, -1);
+    cr_assert_eq(record.report.prof.rows[2].cpu_s, -1);
+    cr_assert_eq(record.report.prof.rows[1].cpu_s, report->prof.rows[1].cpu_s);
+    cr_assert_eq(record.report.prof.rows[1].preempted_s, report->prof.rows[1].preempted_s);
+    cr_assert_eq(record.report.prof.workers[0].other_s, 1.0 / 7);
+    cr_assert_eq(record.report.prof.workers[0].core_wait_s, 1.0 / 3);
+    cr_assert_eq(record.report.prof.workers[1].blocked_s, -1);
+    cr_assert_str_eq(record.report.prof.consumer.name, "consumer");
+    cr_assert_eq(record.report.prof.consumer.throttled_s, 2.0 / 3);
     out = open_memstream(&second, &size);
-    weir_report_log(out, &record.report);
+    weir_loader_report_log(out, &record.report);
     fclose(out);
     cr_assert_str_eq(second, first);
     cr_assert_eq(weir_log_next(&lines, &record, &err), WEIR_LOG_END);
@@ -362,10 +362,10 @@ Test(log_read, json_output_holds_everything)
     char *log = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&log, &size);
-    struct weir_report *report = full_report(0);
+    struct weir_loader_report *report = full_report(0);
     fputs(RUN_LINE "{\"type\":\"later\",\"x\":[1]}\n\n", out);
     weir_epoch_log(out, &epoch);
-    weir_report_log(out, report);
+    weir_loader_report_log(out, report);
     fclose(out);
     struct output output = report_text(log, "--json");
     cr_assert_eq(output.status, 0, "%s", output.err);
@@ -387,8 +387,8 @@ Test(log_read, a_last_line_cut_off_is_announced_and_the_rest_shown)
     size_t size = 0;
     FILE *out = open_memstream(&log, &size);
     weir_epoch_log(out, &epoch);
-    struct weir_report *report = full_report(0);
-    weir_report_log(out, report);
+    struct weir_loader_report *report = full_report(0);
+    weir_loader_report_log(out, report);
     fclose(out);
     size_t first = (size_t)(strchr(log, '\n') - log) + 1;
     for (size_t cut = first + 1; cut < size - 1; cut += 97) {
@@ -834,9 +834,9 @@ Test(log_plain, what_weir_prints_in_chinese_is_read_back)
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     for (int seed = 0; seed < 2; seed++) {
-        struct weir_report *report = full_report(seed);
+        struct weir_loader_report *report = full_report(seed);
         weir_epoch_print(out, &epoch, WEIR_LANG_ZH);
-        weir_report_print(out, report, WEIR_LANG_ZH);
+        weir_loader_report_print(out, report, WEIR_LANG_ZH);
         release_report(report);
     }
     fclose(out);

@@ -1,6 +1,6 @@
 #include "base/text.h"
 #include "pipeline/loader_stages.h"
-#include "prof/report/report.h"
+#include "pipeline/report/loader_report.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -23,12 +23,12 @@ TestSuite(report, .init = register_stages);
     RULE60 "⏱️  性能分析统计\n" RULE60                                                                       \
            "环节名称                                  | 总计:    XXXs | 调用:  XXX次 | 平均: XXXms\n" DASH60
 
-static char *printed(const struct weir_report *report, enum weir_lang lang)
+static char *printed(const struct weir_loader_report *report, enum weir_lang lang)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    weir_report_print(out, report, lang);
+    weir_loader_report_print(out, report, lang);
     fclose(out);
     return text;
 }
@@ -42,32 +42,32 @@ static struct weir_report_row row(const char *name, enum weir_stage_kind kind, u
     return made;
 }
 
-static struct weir_report *small_report(void)
+static struct weir_loader_report *small_report(void)
 {
-    struct weir_report *report = calloc(1, sizeof *report);
+    struct weir_loader_report *report = calloc(1, sizeof *report);
     report->epoch_first = 1;
     report->epoch_last = 10;
     report->epoch_count = 30;
     report->timing = true;
     report->wall_s = 61.5;
-    report->rows[0] = row("02_read_qpos", WEIR_KIND_WORK, 0, 0);
-    report->rows[1] = row("03_read_images_total", WEIR_KIND_SPAN, 83430, 1200.5);
-    report->rows[2] = row("03b_image_decode", WEIR_KIND_WORK, 333720, 1100.3);
-    report->n_rows = 3;
+    report->prof.rows[0] = row("02_read_qpos", WEIR_KIND_WORK, 0, 0);
+    report->prof.rows[1] = row("03_read_images_total", WEIR_KIND_SPAN, 83430, 1200.5);
+    report->prof.rows[2] = row("03b_image_decode", WEIR_KIND_WORK, 333720, 1100.3);
+    report->prof.n_rows = 3;
     return report;
 }
 
-static void release(struct weir_report *report)
+static void release(struct weir_loader_report *report)
 {
-    weir_report_free(report);
+    weir_loader_report_clear(report);
     free(report);
 }
 
 Test(report, chinese_table_byte_by_byte)
 {
-    struct weir_report *report = small_report();
-    report->rows[3] = row("08_wait_for_data", WEIR_KIND_WAIT, 7, 1150.0); /* sorted in between */
-    report->n_rows = 4;
+    struct weir_loader_report *report = small_report();
+    report->prof.rows[3] = row("08_wait_for_data", WEIR_KIND_WAIT, 7, 1150.0); /* sorted in between */
+    report->prof.n_rows = 4;
     char *text = printed(report, WEIR_LANG_ZH);
     const char *table = strstr(text, RULE60);
     cr_assert_not_null(table);
@@ -100,24 +100,24 @@ Test(report, chinese_table_of_a_gpu_run_has_the_gpus_times_and_fits_behind_its_t
     static const char *const known[] = {"00_TOTAL_getitem",     "01_file_cache",       "02_read_qpos",
                                         "03_read_images_total", "03a_read_one_camera", "03b_image_decode",
                                         "04_read_actions",      "06_collate",          "08_wait_for_data"};
-    struct weir_report *report = small_report();
+    struct weir_loader_report *report = small_report();
     int n = 0;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        report->rows[n++] = row(known[i], WEIR_KIND_WORK, 10, 1.0);
+        report->prof.rows[n++] = row(known[i], WEIR_KIND_WORK, 10, 1.0);
     const char *const consumers[] = {"07_h2d_copy", "07b_prepare_batch", "10_val_forward_pass",
                                      "20_train_forward_pass"};
     for (int i = 0; i < 4; i++) {
-        report->rows[n] = row(consumers[i], WEIR_KIND_WORK, 100, 0.016);
-        report->rows[n++].side = WEIR_SIDE_CONSUMER;
+        report->prof.rows[n] = row(consumers[i], WEIR_KIND_WORK, 100, 0.016);
+        report->prof.rows[n++].side = WEIR_SIDE_CONSUMER;
     }
     const char *const helpers[] = {"03b_image_decode", "06_collate", "09b_wait_for_work", "09d_wait_for_gpu_decode"};
     for (int i = 0; i < 4; i++) {
-        report->rows[n] = row(helpers[i], i < 2 ? WEIR_KIND_WORK : WEIR_KIND_WAIT, 2, 500);
-        report->rows[n++].side = WEIR_SIDE_HELPER;
+        report->prof.rows[n] = row(helpers[i], i < 2 ? WEIR_KIND_WORK : WEIR_KIND_WAIT, 2, 500);
+        report->prof.rows[n++].side = WEIR_SIDE_HELPER;
     }
-    report->rows[n++] = row("09b_wait_for_work", WEIR_KIND_WAIT, 2, 900);
-    report->rows[n++] = row("03h_hand_to_gpu", WEIR_KIND_WORK, 2, 0.5);
-    report->n_rows = n;
+    report->prof.rows[n++] = row("09b_wait_for_work", WEIR_KIND_WAIT, 2, 900);
+    report->prof.rows[n++] = row("03h_hand_to_gpu", WEIR_KIND_WORK, 2, 0.5);
+    report->prof.n_rows = n;
     report->gpu = (struct weir_report_gpu){.used = true, .name = "GPU", .n_rows = 2};
     report->gpu.rows[0] = row("20_train_forward_pass", WEIR_KIND_WORK, 100, 0.5);
     report->gpu.rows[1] = row("08_wait_for_data", WEIR_KIND_WAIT, 100, 77);
@@ -146,9 +146,9 @@ Test(report, chinese_table_of_a_gpu_run_has_the_gpus_times_and_fits_behind_its_t
 
 Test(report, chinese_rows_of_equal_total_stay_in_stage_order)
 {
-    struct weir_report *report = small_report();
+    struct weir_loader_report *report = small_report();
     for (int i = 0; i < 3; i++)
-        report->rows[i] = row((const char *[]){"a", "b", "c"}[i], WEIR_KIND_WORK, 1, 2.0);
+        report->prof.rows[i] = row((const char *[]){"a", "b", "c"}[i], WEIR_KIND_WORK, 1, 2.0);
     char *text = printed(report, WEIR_LANG_ZH);
     cr_assert(strstr(text, "\na  ") < strstr(text, "\nb  ") && strstr(text, "\nb  ") < strstr(text, "\nc  "));
     free(text);
@@ -157,12 +157,12 @@ Test(report, chinese_rows_of_equal_total_stay_in_stage_order)
 
 Test(report, english_table)
 {
-    struct weir_report *report = small_report();
-    report->rows[2].p50_s = 0.0025;
-    report->rows[2].p99_s = 25e-9;
-    report->rows[2].max_s = 1.25;
-    report->rows[2].cpu_over_wall = 0.98;
-    report->rows[2].share = 1;
+    struct weir_loader_report *report = small_report();
+    report->prof.rows[2].p50_s = 0.0025;
+    report->prof.rows[2].p99_s = 25e-9;
+    report->prof.rows[2].max_s = 1.25;
+    report->prof.rows[2].cpu_over_wall = 0.98;
+    report->prof.rows[2].share = 1;
     char *text = printed(report, WEIR_LANG_EN);
     cr_assert_eq(strncmp(text, "epochs 1-10 of 30, 61.50 s\n", 27), 0, "%s", text);
     cr_assert_null(strstr(text, "02_read_qpos"));
@@ -182,10 +182,10 @@ Test(report, english_table)
 
 Test(report, columns_line_up)
 {
-    struct weir_report *report = small_report();
-    report->rows[0] = row("a stage with a name of fifty characters, or so more", WEIR_KIND_WORK, 1, 1);
-    report->rows[1] = row("加载图像", WEIR_KIND_WAIT, 2, 2);
-    report->rows[1].side = WEIR_SIDE_CONSUMER;
+    struct weir_loader_report *report = small_report();
+    report->prof.rows[0] = row("a stage with a name of fifty characters, or so more", WEIR_KIND_WORK, 1, 1);
+    report->prof.rows[1] = row("加载图像", WEIR_KIND_WAIT, 2, 2);
+    report->prof.rows[1].side = WEIR_SIDE_CONSUMER;
     char *text = printed(report, WEIR_LANG_EN);
     char *line = strtok(strchr(text, '\n') + 1, "\n");
     int width = weir_text_width(line);
@@ -199,9 +199,9 @@ Test(report, columns_line_up)
 
 Test(report, timing_off_says_so_and_prints_the_rest)
 {
-    struct weir_report *report = small_report();
+    struct weir_loader_report *report = small_report();
     report->timing = false;
-    report->n_rows = 0;
+    report->prof.n_rows = 0;
     report->reads = 12;
     report->read_bytes = 1200000;
     for (enum weir_lang lang = WEIR_LANG_EN; lang <= WEIR_LANG_ZH; lang++) {
@@ -221,7 +221,7 @@ Test(report, chunks_say_what_was_paid)
         "chunks: 800 unpacked for 100 frames, each for 2.5 at once; unpacked 3.00 times and read 1.50 times their own "
         "bytes\n",
         "数据块: 为 100 帧解压 800 块, 每次供 2.5 帧; 解压量为帧本身的 3.00 倍, 读取量为 1.50 倍\n"};
-    struct weir_report *report = small_report();
+    struct weir_loader_report *report = small_report();
     for (enum weir_lang lang = WEIR_LANG_EN; lang <= WEIR_LANG_ZH; lang++) {
         report->chunks = (struct weir_chunk_counts){0};
         char *none = printed(report, lang);
@@ -237,7 +237,7 @@ Test(report, chunks_say_what_was_paid)
 
 Test(report, errors_are_listed_and_the_rest_counted)
 {
-    struct weir_report *report = small_report();
+    struct weir_loader_report *report = small_report();
     report->bad_frames = 30;
     report->bad_episodes = 2;
     report->n_errors = 12;
@@ -262,9 +262,9 @@ Test(report, errors_are_listed_and_the_rest_counted)
 Test(report, cpu_time_is_measured_or_the_mean_of_thirty_readings_times_the_calls)
 {
     struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
-    struct weir_report *report = calloc(1, sizeof *report);
-    const struct weir_report_row *decode = &report->rows[WEIR_STAGE_IMAGE_DECODE];
-    const struct weir_report_row *reading = &report->rows[WEIR_STAGE_READ_BYTES];
+    struct weir_loader_report *report = calloc(1, sizeof *report);
+    const struct weir_report_row *decode = &report->prof.rows[WEIR_STAGE_IMAGE_DECODE];
+    const struct weir_report_row *reading = &report->prof.rows[WEIR_STAGE_READ_BYTES];
     snapshot->n_stages = WEIR_LOADER_STAGES;
     snapshot->stages[WEIR_STAGE_IMAGE_DECODE] = (struct weir_stage_stats){.count = 10,
                                                                           .self_ns = 30000000,
@@ -274,7 +274,7 @@ Test(report, cpu_time_is_measured_or_the_mean_of_thirty_readings_times_the_calls
                                                                           .preempted_ns = 6000000};
     snapshot->stages[WEIR_STAGE_READ_BYTES] =
         (struct weir_stage_stats){.count = 800, .self_ns = 10000000, .sampled = 29, .sampled_cpu_ns = 290000};
-    cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
+    cr_assert_eq(weir_report_from_snapshot(&report->prof, snapshot), 0);
     cr_assert_float_eq(decode->cpu_s, 0.015, 1e-12);
     cr_assert_float_eq(decode->preempted_s, 0.006, 1e-12);
     cr_assert_float_eq(decode->cpu_over_wall, 0.5, 1e-12);
@@ -288,7 +288,7 @@ Test(report, cpu_time_is_measured_or_the_mean_of_thirty_readings_times_the_calls
                                        .off_ns = 1000000,
                                        .sampled = 30,
                                        .sampled_cpu_ns = 150000};
-    cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
+    cr_assert_eq(weir_report_from_snapshot(&report->prof, snapshot), 0);
     cr_assert_float_eq(reading->cpu_s, 0.002 + 800 * 5e-6, 1e-12);
     cr_assert_float_eq(reading->cpu_over_wall, 0.6, 1e-12);
     release(report);
@@ -303,7 +303,7 @@ static struct weir_report_worker thread_line(uint64_t throttled_ns, bool delay_k
         {.name = "consumer", .role = WEIR_ROLE_CONSUMER, .wall_ns = 10000000000, .wait_ns = 9000000000},
     };
     struct weir_snapshot *snapshot = calloc(1, sizeof *snapshot);
-    struct weir_report *report = calloc(1, sizeof *report);
+    struct weir_loader_report *report = calloc(1, sizeof *report);
     threads[0].delay_known = delay_known;
     threads[0].delay_ns = delay_known ? 6000000000 : 0;
     snapshot->n_stages = WEIR_LOADER_STAGES;
@@ -312,10 +312,10 @@ static struct weir_report_worker thread_line(uint64_t throttled_ns, bool delay_k
     snapshot->throttled_ns = throttled_ns;
     snapshot->machine_busy = 1000;
     snapshot->machine_steal = 100;
-    cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
-    cr_assert_eq(report->n_workers, 1);
-    struct weir_report_worker worker = report->workers[0];
-    *consumer = report->consumer;
+    cr_assert_eq(weir_report_from_snapshot(&report->prof, snapshot), 0);
+    cr_assert_eq(report->prof.n_workers, 1);
+    struct weir_report_worker worker = report->prof.workers[0];
+    *consumer = report->prof.consumer;
     release(report);
     free(snapshot);
     return worker;
@@ -360,37 +360,37 @@ Test(report, rows_from_a_snapshot)
     };
     snapshot->threads = threads;
     snapshot->n_threads = 2;
-    struct weir_report *report = calloc(1, sizeof *report);
-    cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
-    cr_assert_eq(report->n_rows, WEIR_LOADER_STAGES - 1, "all but the worker's loop");
-    cr_assert_float_eq(report->rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12);
-    cr_assert_float_eq(report->rows[WEIR_STAGE_READ_BYTES].share, 0.25, 1e-12);
-    cr_assert_eq(report->rows[WEIR_STAGE_TRAIN_FORWARD].share, -1, "the consumer's work is in no share");
-    cr_assert_eq(report->rows[WEIR_STAGE_TOTAL_GETITEM].self_s, 0);
-    cr_assert_float_eq(report->rows[WEIR_STAGE_IMAGE_DECODE].p50_s, 0.003, 0.0002);
-    cr_assert_eq(report->n_workers, 1);
-    cr_assert_str_eq(report->workers[0].name, "w00");
-    cr_assert_eq(report->zones, 42);
-    cr_assert_eq(report->too_deep, 3);
-    cr_assert_float_eq(report->thread_s, 4, 1e-12);
-    cr_assert_gt(report->zone_cost_ns, 0);
-    cr_assert_float_eq(report->profiler_share, 42 * report->zone_cost_ns / 4e9, 1e-15);
+    struct weir_loader_report *report = calloc(1, sizeof *report);
+    cr_assert_eq(weir_report_from_snapshot(&report->prof, snapshot), 0);
+    cr_assert_eq(report->prof.n_rows, WEIR_LOADER_STAGES - 1, "all but the worker's loop");
+    cr_assert_float_eq(report->prof.rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12);
+    cr_assert_float_eq(report->prof.rows[WEIR_STAGE_READ_BYTES].share, 0.25, 1e-12);
+    cr_assert_eq(report->prof.rows[WEIR_STAGE_TRAIN_FORWARD].share, -1, "the consumer's work is in no share");
+    cr_assert_eq(report->prof.rows[WEIR_STAGE_TOTAL_GETITEM].self_s, 0);
+    cr_assert_float_eq(report->prof.rows[WEIR_STAGE_IMAGE_DECODE].p50_s, 0.003, 0.0002);
+    cr_assert_eq(report->prof.n_workers, 1);
+    cr_assert_str_eq(report->prof.workers[0].name, "w00");
+    cr_assert_eq(report->prof.zones, 42);
+    cr_assert_eq(report->prof.too_deep, 3);
+    cr_assert_float_eq(report->prof.thread_s, 4, 1e-12);
+    cr_assert_gt(report->prof.zone_cost_ns, 0);
+    cr_assert_float_eq(report->prof.profiler_share, 42 * report->prof.zone_cost_ns / 4e9, 1e-15);
     double shares = 0;
-    for (int i = 0; i < report->n_rows; i++)
-        shares += report->rows[i].share > 0 ? report->rows[i].share : 0;
+    for (int i = 0; i < report->prof.n_rows; i++)
+        shares += report->prof.rows[i].share > 0 ? report->prof.rows[i].share : 0;
     cr_assert_float_eq(shares, 1, 1e-12);
     snapshot->others[WEIR_STAGE_IMAGE_DECODE] =
         (struct weir_stage_stats){.count = 7, .total_ns = 7000000, .self_ns = 7000000, .min_ns = 1, .max_ns = 2};
-    cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
-    cr_assert_eq(report->n_rows, WEIR_LOADER_STAGES, "one more");
-    cr_assert_float_eq(report->rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12, "of the workers' work");
-    const struct weir_report_row *others = &report->rows[WEIR_STAGE_IMAGE_DECODE + 1];
+    cr_assert_eq(weir_report_from_snapshot(&report->prof, snapshot), 0);
+    cr_assert_eq(report->prof.n_rows, WEIR_LOADER_STAGES, "one more");
+    cr_assert_float_eq(report->prof.rows[WEIR_STAGE_IMAGE_DECODE].share, 0.75, 1e-12, "of the workers' work");
+    const struct weir_report_row *others = &report->prof.rows[WEIR_STAGE_IMAGE_DECODE + 1];
     cr_assert(others->side == WEIR_SIDE_HELPER && others->count == 7 && others->share == -1 &&
               !strcmp(others->name, "03b_image_decode"));
     threads[0].role = WEIR_ROLE_OTHER; /* no workers: the consumer's line is shown */
-    cr_assert_eq(weir_report_from_snapshot(report, snapshot), 0);
-    cr_assert_eq(report->n_workers, 1);
-    cr_assert_str_eq(report->workers[0].name, "main");
+    cr_assert_eq(weir_report_from_snapshot(&report->prof, snapshot), 0);
+    cr_assert_eq(report->prof.n_workers, 1);
+    cr_assert_str_eq(report->prof.workers[0].name, "main");
     free(snapshot);
     release(report);
 }
@@ -430,16 +430,16 @@ Test(report, epoch_lines)
 
 Test(report, the_machine)
 {
-    struct weir_report *report = small_report();
+    struct weir_loader_report *report = small_report();
     char *text = printed(report, WEIR_LANG_EN);
     cr_assert_null(strstr(text, "machine"), "%s", text);
     free(text);
-    report->machine = (struct weir_report_machine){
+    report->prof.machine = (struct weir_report_machine){
         .used = true, .cores = 2, .online = 2, .part = 2, .others_cores = -1, .steal_cores = -1, .load_average = -1};
     text = printed(report, WEIR_LANG_EN);
     cr_assert_not_null(strstr(text, "\nmachine: 2 of 2 cores\n"), "%s", text);
     free(text);
-    report->machine =
+    report->prof.machine =
         (struct weir_report_machine){true, 12, 64, 6, 11.5, true, 300, 17, 3.25, 125829120, 1.5, 0.25, 21};
     text = printed(report, WEIR_LANG_EN);
     cr_assert_not_null(strstr(text,
@@ -474,7 +474,7 @@ Test(report, a_gpu_in_lines)
 
 Test(report, a_gpu_in_the_table)
 {
-    struct weir_report *report = small_report();
+    struct weir_loader_report *report = small_report();
     struct weir_stage_stats stats = {0};
     weir_stage_stats_add(&stats, 2000000);
     weir_stage_stats_add(&stats, 4000000);
@@ -537,7 +537,7 @@ Test(report, a_gpu_in_the_table)
 
 Test(report, a_gpu_in_the_chinese_table)
 {
-    struct weir_report *report = small_report();
+    struct weir_loader_report *report = small_report();
     struct weir_stage_stats stats = {0};
     weir_stage_stats_add(&stats, 2000000);
     report->gpu = (struct weir_report_gpu){.used = true, .name = "H200", .overlap = -1};

@@ -1,6 +1,6 @@
 /* Which camera, which file: a slow camera, a slow file and slow storage, made by reads that sleep, are told apart by
  * the report alone; and what waits for the HDF5 helper process. */
-#include "cli/run_sources.h"
+#include "pipeline/report/fill_priv.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -92,35 +92,35 @@ static int consume(struct weir_loader *loader, int batches)
     return n;
 }
 
-static struct weir_report *new_report(bool final)
+static struct weir_loader_report *new_report(bool final)
 {
-    struct weir_report *report = calloc(1, sizeof *report);
+    struct weir_loader_report *report = calloc(1, sizeof *report);
     report->final = report->timing = final;
     report->epoch_first = report->epoch_last = report->epoch_count = 1;
     return report;
 }
 
 /* The report of a whole run. */
-static struct weir_report *run(const struct weir_loader_config *config)
+static struct weir_loader_report *run(const struct weir_loader_config *config)
 {
     struct weir_loader *loader = fixture_loader(config);
-    struct weir_report *report = new_report(true);
+    struct weir_loader_report *report = new_report(true);
     struct weir_source_figures *figures;
     consume(loader, 1 << 20);
     weir_loader_finish(loader);
     cr_assert_eq(weir_loader_sources(loader, &figures), 0);
-    cr_assert_eq(weir_run_sources(&report->sources, loader, config->data, figures, NULL), 0);
+    cr_assert_eq(weir_fill_sources(&report->sources, loader, config->data, figures, NULL), 0);
     weir_source_figures_free(&figures);
     weir_loader_close(&loader);
     return report;
 }
 
-static char *printed(const struct weir_report *report)
+static char *printed(const struct weir_loader_report *report)
 {
     char *text;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    weir_report_print_en(out, report);
+    weir_loader_report_print(out, report, WEIR_LANG_EN);
     fclose(out);
     return text;
 }
@@ -145,7 +145,7 @@ static int longest_reads(const struct weir_report_sources *sources, const char *
 Test(sources, all_frames_are_counted_once)
 {
     struct weir_loader_config config = config_for(make_data());
-    struct weir_report *report = run(&config);
+    struct weir_loader_report *report = run(&config);
     const struct weir_report_sources *sources = &report->sources;
     cr_assert_eq(sources->n_cameras, CAMERAS);
     for (int c = 0; c < CAMERAS; c++) {
@@ -175,7 +175,7 @@ Test(sources, a_slow_file_is_named)
 {
     struct weir_loader_config config = config_for(make_data());
     make_slow(&config, 3, -1);
-    struct weir_report *report = run(&config);
+    struct weir_loader_report *report = run(&config);
     const struct weir_report_sources *sources = &report->sources;
     cr_assert_str_eq(sources->files[0].name, "episode_3.hdf5");
     cr_assert_gt(longest_reads(sources, "episode_3.hdf5", NULL), WEIR_SOURCE_CALLS / 2);
@@ -191,7 +191,7 @@ Test(sources, a_slow_camera_is_named)
 {
     struct weir_loader_config config = config_for(make_data());
     make_slow(&config, -1, 1);
-    struct weir_report *report = run(&config);
+    struct weir_loader_report *report = run(&config);
     const struct weir_report_sources *sources = &report->sources;
     cr_assert_str_eq(sources->cameras[1].name, "wrist");
     cr_assert_gt(sources->cameras[1].read.p50_s, sources->cameras[0].read.p50_s);
@@ -208,7 +208,7 @@ Test(sources, slow_storage_is_no_camera_and_no_file)
 {
     struct weir_loader_config config = config_for(make_data());
     make_slow(&config, -1, -1);
-    struct weir_report *report = run(&config);
+    struct weir_loader_report *report = run(&config);
     const struct weir_report_sources *sources = &report->sources;
     for (int c = 0; c < CAMERAS; c++)
         cr_assert_geq(sources->cameras[c].read.p50_s, 0.9 * SLOW_MS / 1e3);
@@ -223,15 +223,15 @@ Test(sources, windows_add_up_to_the_run)
     struct weir_source_figures *first, *last;
     config.num_epochs = 3;
     struct weir_loader *loader = fixture_loader(&config);
-    struct weir_report *a = new_report(false), *b = new_report(false), *all = new_report(true);
+    struct weir_loader_report *a = new_report(false), *b = new_report(false), *all = new_report(true);
     consume(loader, 5);
     cr_assert_eq(weir_loader_sources(loader, &first), 0);
     consume(loader, 1 << 20);
     weir_loader_finish(loader);
     cr_assert_eq(weir_loader_sources(loader, &last), 0);
-    cr_assert_eq(weir_run_sources(&a->sources, loader, config.data, first, NULL), 0);
-    cr_assert_eq(weir_run_sources(&b->sources, loader, config.data, last, first), 0);
-    cr_assert_eq(weir_run_sources(&all->sources, loader, config.data, last, NULL), 0);
+    cr_assert_eq(weir_fill_sources(&a->sources, loader, config.data, first, NULL), 0);
+    cr_assert_eq(weir_fill_sources(&b->sources, loader, config.data, last, first), 0);
+    cr_assert_eq(weir_fill_sources(&all->sources, loader, config.data, last, NULL), 0);
     for (int c = 0; c < CAMERAS; c++) {
         cr_assert_eq(a->sources.cameras[c].read.count + b->sources.cameras[c].read.count,
                      all->sources.cameras[c].read.count);
@@ -253,7 +253,7 @@ Test(sources, blocks_are_read_once)
 {
     struct weir_loader_config config =
         config_for(fixture_synth("d", "robomimic-gzip", EPISODES, STEPS, 32, 32, "top,wrist"));
-    struct weir_report *report = run(&config);
+    struct weir_loader_report *report = run(&config);
     for (int c = 0; c < CAMERAS; c++) {
         const struct weir_report_camera *camera = &report->sources.cameras[c];
         cr_assert_eq(camera->decode.count, EPISODES * STEPS);
@@ -272,7 +272,7 @@ Test(sources, without_timing_nothing_is_said)
 {
     struct weir_loader_config config = config_for(make_data());
     config.no_timing = true;
-    struct weir_report *report = run(&config);
+    struct weir_loader_report *report = run(&config);
     cr_assert_eq(report->sources.n_cameras + report->sources.n_calls + report->sources.n_files, 0);
     free(report);
 }
@@ -298,8 +298,8 @@ Test(sources, the_helper_process_has_a_utilisation)
     consume(loader, 1 << 20);
     weir_loader_counts(loader, &now, false);
     double wall_s = (double)(weir_clock_monotonic_ns() - start_ns) / 1e9;
-    struct weir_report *report = new_report(true);
-    weir_run_fallbacks(&report->fallbacks, &now, &then, wall_s);
+    struct weir_loader_report *report = new_report(true);
+    weir_fill_fallbacks(&report->fallbacks, &now, &then, wall_s);
     cr_assert_eq(report->fallbacks.frames, 72);
     cr_assert_geq(now.helper.calls, 72);
     cr_assert(report->fallbacks.busy > 0 && report->fallbacks.busy <= 1);
@@ -310,5 +310,83 @@ Test(sources, the_helper_process_has_a_utilisation)
     cr_assert(strstr(text, " workers waiting for it\n"), "%s", text);
     free(text);
     free(report);
+    weir_loader_close(&loader);
+}
+
+/* ---- a run's whole report, by one call ---- */
+
+static char *reported(struct weir_loader_reports *reports, const struct weir_loader_report_options *options)
+{
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    cr_assert_eq(weir_loader_report(reports, options, out), 0);
+    fclose(out);
+    return text;
+}
+
+/* How many of them some line begins with. */
+static int has_lines(const char *text, const char *const *begins, int n)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++) {
+        const char *at = strstr(text, begins[i]);
+        while (at && at > text && at[-1] != '\n')
+            at = strstr(at + 1, begins[i]);
+        found += at != NULL;
+    }
+    return found;
+}
+
+Test(sources, one_call_makes_a_runs_whole_report)
+{
+    static const char *const en[] = {"whole run: epoch 1 of 1, ",
+                                     "03b_image_decode ",
+                                     "20_train_forward_pass ",
+                                     "worker ",
+                                     "machine: ",
+                                     "queue: ",
+                                     "io: ",
+                                     "fallbacks: 0 ",
+                                     "camera ",
+                                     "files by mean read",
+                                     "slowest calls:\n",
+                                     "errors: 0 bad frames",
+                                     "profiler: "};
+    static const char *const zh[] = {
+        "统计范围: 整个运行, ", "03b_image_decode ", "工作线程 (2 个):", "机器: ", "就绪队列: ", "读取: ", "错误: 0 ",
+        "分析器开销: "};
+    enum { EN = sizeof en / sizeof *en, ZH = sizeof zh / sizeof *zh };
+    struct weir_loader_config config = config_for(make_data());
+    config.num_workers = 2;
+    struct weir_loader *loader = fixture_loader(&config);
+    struct weir_loader_reports *reports;
+    const struct weir_loader_reports_config begin = {.epochs = 1, .folder = config.data};
+    cr_assert_eq(weir_loader_reports_begin(&reports, loader, &begin), 0);
+    int first = consume(loader, 1);
+    char *part = reported(reports, &(struct weir_loader_report_options){0});
+    cr_assert_eq(strncmp(part, "no epoch of 1, ", 15), 0, "%s", part);
+    weir_zone_begin(WEIR_STAGE_TRAIN_FORWARD);
+    weir_zone_end();
+    int all = first + consume(loader, 1 << 20);
+    weir_loader_finish(loader);
+    struct weir_loader_report_options options = {.final = true, .epochs_done = 1};
+    char *text = reported(reports, &options), frames[32];
+    cr_assert_eq(has_lines(text, en, EN), EN, "%s", text);
+    snprintf(frames, sizeof frames, "(%d requests)", all);
+    cr_assert_not_null(strstr(text, frames), "the whole run, whatever was reported before: %s", text);
+    options.lang = WEIR_LANG_ZH;
+    char *chinese = reported(reports, &options);
+    cr_assert_eq(has_lines(chinese, zh, ZH), ZH, "%s", chinese);
+    options.json = true;
+    char *json = reported(reports, &options);
+    cr_assert_eq(strncmp(json, "{\"type\":\"stages\",", 17), 0);
+    cr_assert_eq(strchr(json, '\n'), json + strlen(json) - 1, "one line");
+    free(part);
+    free(text);
+    free(chinese);
+    free(json);
+    weir_loader_reports_end(&reports);
+    cr_assert_null(reports);
     weir_loader_close(&loader);
 }

@@ -1,5 +1,7 @@
-#include "cli/run_sources.h"
 #include "base/text.h"
+#include "pipeline/loader.h"
+/* Which camera, which file; and what went through the HDF5 helper process. */
+#include "pipeline/report/fill_priv.h"
 
 #include <errno.h>
 #include <math.h>
@@ -135,8 +137,8 @@ static void fill_calls(struct weir_report_sources *to, const struct weir_dataset
     qsort(to->calls, (size_t)to->n_calls, sizeof *to->calls, longest_first);
 }
 
-int weir_run_sources(struct weir_report_sources *to, const struct weir_loader *loader, const char *folder,
-                     const struct weir_source_figures *now, const struct weir_source_figures *then)
+int weir_fill_sources(struct weir_report_sources *to, const struct weir_loader *loader, const char *folder,
+                      const struct weir_source_figures *now, const struct weir_source_figures *then)
 {
     const struct weir_dataset *dataset = weir_loader_dataset(loader);
     fill_cameras(to, dataset, now, then);
@@ -146,8 +148,8 @@ int weir_run_sources(struct weir_report_sources *to, const struct weir_loader *l
 
 /* ---- the HDF5 helper process ---- */
 
-void weir_run_fallbacks(struct weir_report_fallbacks *to, const struct weir_loader_counts *now,
-                        const struct weir_loader_counts *then, double wall_s)
+void weir_fill_fallbacks(struct weir_report_fallbacks *to, const struct weir_loader_counts *now,
+                         const struct weir_loader_counts *then, double wall_s)
 {
     double busy_s = (double)(now->helper.busy_ns - then->helper.busy_ns) / 1e9;
     to->frames = now->fallback_reads - then->fallback_reads;

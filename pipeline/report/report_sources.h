@@ -1,6 +1,6 @@
 /* report_sources.h: the part of a report that says which camera, which file. */
-#ifndef WEIR_PROF_REPORT_REPORT_SOURCES_H
-#define WEIR_PROF_REPORT_REPORT_SOURCES_H
+#ifndef WEIR_PIPELINE_REPORT_REPORT_SOURCES_H
+#define WEIR_PIPELINE_REPORT_REPORT_SOURCES_H
 
 #include <stdbool.h>
 #include <stdint.h>

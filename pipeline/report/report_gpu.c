@@ -1,7 +1,6 @@
 /* What a report says about a GPU. */
 #include "base/text.h"
-#include "prof/report/report.h"
-#include "prof/report/report_priv.h"
+#include "pipeline/report/report_parts_priv.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -156,7 +155,7 @@ static void decode_json(struct weir_json *json, const struct weir_report_decode 
     }
     weir_json_end(json, ']');
     weir_json_uint(json, "cpu_frames", d->cpu_frames);
-    weir_report_known(json, "cpu_busy_fraction", d->cpu_busy);
+    weir_json_known(json, "cpu_busy_fraction", d->cpu_busy);
     weir_json_uint(json, "sent_back", d->sent_back);
     weir_json_text(json, "reasons", d->reasons);
     weir_json_uint(json, "compared", d->compared);
@@ -174,8 +173,8 @@ void weir_report_gpu_json(struct weir_json *json, const struct weir_report_gpu *
     weir_json_int(json, "number", gpu->number);
     weir_json_text(json, "name", gpu->name);
     weir_json_double(json, "busy_fraction", gpu->busy);
-    weir_report_known(json, "copy_bytes_per_s", gpu->copy_bytes_per_s);
-    weir_report_known(json, "copy_overlap_fraction", gpu->overlap);
+    weir_json_known(json, "copy_bytes_per_s", gpu->copy_bytes_per_s);
+    weir_json_known(json, "copy_overlap_fraction", gpu->overlap);
     weir_json_double(json, "stall_s", gpu->stall_s);
     weir_json_bool(json, "sync_steps", gpu->sync_steps);
     if (gpu->used_bytes)
@@ -186,22 +185,4 @@ void weir_report_gpu_json(struct weir_json *json, const struct weir_report_gpu *
     weir_json_end(json, ']');
     decode_json(json, &gpu->decode);
     weir_json_end(json, '}');
-}
-
-void weir_report_epoch_gpu_en(FILE *out, const struct weir_epoch_line *line)
-{
-    if (!line->gpu)
-        return;
-    fprintf(out, " | GPU busy %.1f %%", 100 * line->gpu_busy_fraction);
-    if (line->copy_overlap_fraction >= 0)
-        fprintf(out, " | copies overlapped %.1f %%", 100 * line->copy_overlap_fraction);
-}
-
-void weir_report_epoch_gpu_zh(FILE *out, const struct weir_epoch_line *line)
-{
-    if (!line->gpu)
-        return;
-    fprintf(out, " | GPU忙碌: %.1f%%", 100 * line->gpu_busy_fraction);
-    if (line->copy_overlap_fraction >= 0)
-        fprintf(out, " | 拷贝重叠: %.1f%%", 100 * line->copy_overlap_fraction);
 }

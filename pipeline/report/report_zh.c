@@ -1,6 +1,5 @@
+#include "pipeline/report/report_parts_priv.h"
 #include "prof/report/machine.h"
-#include "prof/report/report.h"
-#include "prof/report/report_priv.h"
 
 #include "base/text.h"
 
@@ -24,7 +23,7 @@ static void rule(FILE *out, char sign)
     putc('\n', out);
 }
 
-static void print_covers(FILE *out, const struct weir_report *report)
+static void print_covers(FILE *out, const struct weir_loader_report *report)
 {
     fputs("统计范围: ", out);
     if (report->final)
@@ -78,7 +77,8 @@ static int by_part(const void *left, const void *right)
 
 /* What a GPU does is timed by its own clock: the thread that queues it is done in no time, or has waited for something
  * else. Waits are the thread's. */
-static const struct weir_report_row *timed_row(const struct weir_report *report, const struct weir_report_row *row)
+static const struct weir_report_row *timed_row(const struct weir_loader_report *report,
+                                               const struct weir_report_row *row)
 {
     const struct weir_report_gpu *gpu = &report->gpu;
     if (row->side != WEIR_SIDE_CONSUMER || row->kind == WEIR_KIND_WAIT || !gpu->used)
@@ -90,17 +90,17 @@ static const struct weir_report_row *timed_row(const struct weir_report *report,
 }
 
 /* All rows, the first ROWS_MAX of which the table has room for. */
-static size_t choose_rows(const struct weir_report *report, const struct weir_report_row **rows)
+static size_t choose_rows(const struct weir_loader_report *report, const struct weir_report_row **rows)
 {
     size_t n = 0;
-    for (int i = 0; i < report->n_rows; i++)
-        if (report->rows[i].count > 0 && part_of(&report->rows[i]) != LEFT_OUT)
-            rows[n++] = timed_row(report, &report->rows[i]);
+    for (int i = 0; i < report->prof.n_rows; i++)
+        if (report->prof.rows[i].count > 0 && part_of(&report->prof.rows[i]) != LEFT_OUT)
+            rows[n++] = timed_row(report, &report->prof.rows[i]);
     qsort(rows, n, sizeof rows[0], by_part);
     return n;
 }
 
-static void print_stages(FILE *out, const struct weir_report *report)
+static void print_stages(FILE *out, const struct weir_loader_report *report)
 {
     const struct weir_report_row *rows[WEIR_REPORT_ROWS];
     size_t n = choose_rows(report, rows);
@@ -123,7 +123,7 @@ static void print_stages(FILE *out, const struct weir_report *report)
         fprintf(out, "另有 %zu 个环节未列出 (--lang en 列出全部)\n", n - ROWS_MAX);
 }
 
-static void print_queue_and_io(FILE *out, const struct weir_report *report)
+static void print_queue_and_io(FILE *out, const struct weir_loader_report *report)
 {
     if (report->queue_samples > 0)
         fprintf(out, "就绪队列: %d 个槽位, 每次请求时就绪批次: 平均 %.2f, 最小 %d, 最大 %d (%" PRIu64 " 次请求)\n",
@@ -143,7 +143,7 @@ static void print_queue_and_io(FILE *out, const struct weir_report *report)
                 weir_chunks_read(chunks));
 }
 
-static void print_copies(FILE *out, const struct weir_report *report)
+static void print_copies(FILE *out, const struct weir_loader_report *report)
 {
     const struct weir_report_cache *cache = &report->cache;
     if (report->frames_shared > 0)
@@ -161,7 +161,7 @@ static void print_copies(FILE *out, const struct weir_report *report)
     fputc('\n', out);
 }
 
-static void print_errors(FILE *out, const struct weir_report *report)
+static void print_errors(FILE *out, const struct weir_loader_report *report)
 {
     fprintf(out, "错误: %" PRIu64 " 个坏帧, 跳过 %" PRIu64 " 个样本, 替换 %" PRIu64 " 帧, 舍弃 %" PRIu64 " 个片段",
             report->bad_frames, report->skipped_samples, report->substituted_frames, report->bad_episodes);
@@ -171,90 +171,19 @@ static void print_errors(FILE *out, const struct weir_report *report)
     weir_report_errors(out, report, " 次: ", "另有 ", " 次未列出");
 }
 
-void weir_report_print_zh(FILE *out, const struct weir_report *report)
+void weir_report_tables_zh(FILE *out, const struct weir_loader_report *report)
 {
     print_covers(out, report);
     if (report->timing)
         print_stages(out, report);
     else
         fputs("环节计时已关闭 (--no-timing)\n", out);
-    weir_report_threads_zh(out, report);
-    weir_report_machine_print(out, &report->machine, WEIR_LANG_ZH);
+    weir_report_threads_print(out, &report->prof, WEIR_LANG_ZH);
+    weir_report_machine_print(out, &report->prof.machine, WEIR_LANG_ZH);
     weir_report_gpu_zh(out, &report->gpu, report->timing);
     print_queue_and_io(out, report);
     print_copies(out, report);
     print_errors(out, report);
-    if (!report->timing)
-        return;
-    fprintf(out,
-            "分析器开销: %" PRIu64
-            " 个区段 x %.1f ns = %.3fs, 占线程时间 %.2fs 的 %.4f%%, 时钟校准误差 %.2f ppm, CPU 时间: %s%s",
-            report->zones, report->zone_cost_ns, (double)report->zones * report->zone_cost_ns / 1e9, report->thread_s,
-            100 * report->profiler_share, report->clock_error_ppm, report->cpu_sampled[0] ? "抽样, " : "按上下文切换",
-            report->cpu_sampled);
-    if (report->too_deep > 0)
-        fprintf(out, ", 丢弃嵌套超过 %d 层的区段 %" PRIu64 " 个", WEIR_ZONES_DEEP, report->too_deep);
-    fputc('\n', out);
-}
-
-static void epoch_zh(FILE *out, const struct weir_epoch_line *line)
-{
-    fprintf(out,
-            "Epoch %d/%d%s 总耗时: %.2fs | 训练耗时: %.2fs | 验证耗时: %.2fs | 数据等待: %.1f%% | 样本/秒: %.1f | "
-            "图像/秒: %.1f | 峰值内存: %.2fGB",
-            line->epoch, line->epoch_count, line->interrupted ? " (中断)" : "", line->total_s, line->train_s,
-            line->val_s, 100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
-            (double)line->peak_rss_bytes / 1e9);
-}
-
-static void epoch_en(FILE *out, const struct weir_epoch_line *line)
-{
-    fprintf(out,
-            "epoch %d/%d%s total %.2f s | train %.2f s | val %.2f s | data wait %.1f %% | %.1f samples/s | "
-            "%.1f images/s | peak memory %.2f GB",
-            line->epoch, line->epoch_count, line->interrupted ? " (interrupted)" : "", line->total_s, line->train_s,
-            line->val_s, 100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
-            (double)line->peak_rss_bytes / 1e9);
-}
-
-static void reads_zh(FILE *out, const struct weir_epoch_line *line)
-{
-    static const char *const names[] = {"", "冷", "热", "部分缓存", ""};
-    if (line->reads == WEIR_READS_DIRECT)
-        fputs(" | 直接读取", out);
-    else if (line->reads != WEIR_READS_UNKNOWN)
-        fprintf(out, " | 页缓存: %.0f%% (%s)", 100 * line->cached_fraction, names[line->reads]);
-}
-
-static void reads_en(FILE *out, const struct weir_epoch_line *line)
-{
-    if (line->reads == WEIR_READS_DIRECT)
-        fputs(" | direct reads", out);
-    else if (line->reads != WEIR_READS_UNKNOWN)
-        fprintf(out, " | %s: %.0f %% in the page cache at its start", weir_report_reads_name(line->reads),
-                100 * line->cached_fraction);
-}
-
-void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_lang lang)
-{
-    if (lang == WEIR_LANG_ZH) {
-        epoch_zh(out, line);
-        weir_report_epoch_gpu_zh(out, line);
-        reads_zh(out, line);
-    } else {
-        epoch_en(out, line);
-        weir_report_epoch_gpu_en(out, line);
-        reads_en(out, line);
-    }
-    fputc('\n', out);
-}
-
-void weir_start_print(FILE *out, const struct weir_start_line *line, enum weir_lang lang)
-{
-    const char *format =
-        lang == WEIR_LANG_ZH
-            ? "首个批次: %.3fs (打开: %.3fs, 其中索引: %.3fs, %d 个文件, %d 个取自索引文件)\n"
-            : "first batch after %.3f s (open %.3f s, of it index %.3f s: %d files, %d of them from the "
-              "index file)\n";
-    fprintf(out, format, line->first_batch_s, line->open_s, line->index_s, line->files, line->files_from_index);
+    if (report->timing)
+        weir_report_cost_print(out, &report->prof, WEIR_LANG_ZH);
 }

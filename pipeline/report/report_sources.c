@@ -1,6 +1,6 @@
 /* Which camera, which file: a slow camera, a slow file and slow storage are told apart here. */
 #include "base/text.h"
-#include "prof/report/report_priv.h"
+#include "pipeline/report/report_parts_priv.h"
 
 #include <inttypes.h>
 
@@ -65,7 +65,7 @@ static void print_calls(FILE *out, const struct weir_report_sources *sources)
     }
 }
 
-void weir_report_sources_en(FILE *out, const struct weir_report *report)
+void weir_report_sources_en(FILE *out, const struct weir_loader_report *report)
 {
     const struct weir_report_sources *sources = &report->sources;
     if (sources->n_cameras > 0)

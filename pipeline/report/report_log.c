@@ -1,41 +1,10 @@
-#include "prof/report/machine.h"
-#include "prof/report/report.h"
-#include "prof/report/report_priv.h"
+#include "pipeline/report/report_parts_priv.h"
 
 #include "base/text.h"
 
 #include <math.h>
 
-void weir_start_json(struct weir_json *json, const struct weir_start_line *line)
-{
-    weir_json_double(json, "first_batch_s", line->first_batch_s);
-    weir_json_double(json, "open_s", line->open_s);
-    weir_json_double(json, "index_s", line->index_s);
-    weir_json_int(json, "files", line->files);
-    weir_json_int(json, "files_from_index", line->files_from_index);
-}
-
-void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
-{
-    weir_json_int(json, "epoch", line->epoch);
-    weir_json_int(json, "epoch_count", line->epoch_count);
-    weir_json_bool(json, "interrupted", line->interrupted);
-    weir_json_double(json, "total_s", line->total_s);
-    weir_json_double(json, "train_s", line->train_s);
-    weir_json_double(json, "val_s", line->val_s);
-    weir_json_double(json, "data_wait_fraction", line->data_wait_fraction);
-    weir_json_double(json, "samples_per_s", line->samples_per_s);
-    weir_json_double(json, "images_per_s", line->images_per_s);
-    weir_json_uint(json, "peak_rss_bytes", line->peak_rss_bytes);
-    weir_json_text(json, "reads", weir_report_reads_name(line->reads));
-    weir_report_known(json, "page_cache_fraction", line->reads == WEIR_READS_UNKNOWN ? -1 : line->cached_fraction);
-    if (!line->gpu)
-        return;
-    weir_json_double(json, "gpu_busy_fraction", line->gpu_busy_fraction);
-    weir_report_known(json, "copy_overlap_fraction", line->copy_overlap_fraction);
-}
-
-static void write_queue_and_io(struct weir_json *json, const struct weir_report *report)
+static void write_queue_and_io(struct weir_json *json, const struct weir_loader_report *report)
 {
     weir_json_object(json, "queue");
     weir_json_int(json, "slots", report->queue_slots);
@@ -75,7 +44,7 @@ static void write_chunks(struct weir_json *json, const struct weir_chunk_counts 
     weir_json_end(json, '}');
 }
 
-static void write_copies(struct weir_json *json, const struct weir_report *report)
+static void write_copies(struct weir_json *json, const struct weir_loader_report *report)
 {
     const struct weir_report_cache *cache = &report->cache;
     weir_json_uint(json, "frames_shared", report->frames_shared);
@@ -94,11 +63,11 @@ static void write_copies(struct weir_json *json, const struct weir_report *repor
         weir_json_null(json, "saved_s");
     weir_json_uint(json, "all_frames", cache->all_frames);
     weir_json_uint(json, "all_bytes", cache->all_bytes);
-    weir_report_known(json, "all_hit_rate", cache->all_hit_rate);
+    weir_json_known(json, "all_hit_rate", cache->all_hit_rate);
     weir_json_end(json, '}');
 }
 
-static void write_errors(struct weir_json *json, const struct weir_report *report)
+static void write_errors(struct weir_json *json, const struct weir_loader_report *report)
 {
     weir_json_uint(json, "bad_frames", report->bad_frames);
     weir_json_uint(json, "skipped_samples", report->skipped_samples);
@@ -120,21 +89,7 @@ static void write_errors(struct weir_json *json, const struct weir_report *repor
     weir_json_end(json, ']');
 }
 
-static void write_profiler(struct weir_json *json, const struct weir_report *report)
-{
-    weir_json_object(json, "profiler");
-    weir_json_uint(json, "zones", report->zones);
-    weir_json_double(json, "zone_cost_ns", report->zone_cost_ns);
-    weir_json_double(json, "thread_s", report->thread_s);
-    weir_json_double(json, "share", report->profiler_share);
-    weir_json_double(json, "clock_error_ppm", report->clock_error_ppm);
-    if (report->too_deep > 0)
-        weir_json_uint(json, "zones_too_deep", report->too_deep);
-    weir_json_text(json, "cpu_sampled", report->cpu_sampled[0] ? report->cpu_sampled : NULL);
-    weir_json_end(json, '}');
-}
-
-void weir_report_json(struct weir_json *json, const struct weir_report *report)
+void weir_loader_report_json(struct weir_json *json, const struct weir_loader_report *report)
 {
     weir_json_int(json, "epoch_first", report->epoch_first);
     weir_json_int(json, "epoch_last", report->epoch_last);
@@ -143,53 +98,23 @@ void weir_report_json(struct weir_json *json, const struct weir_report *report)
     weir_json_bool(json, "interrupted", report->interrupted);
     weir_json_double(json, "wall_s", report->wall_s);
     weir_json_bool(json, "timing", report->timing);
-    weir_json_array(json, "stages");
-    for (int i = 0; i < report->n_rows; i++)
-        if (report->rows[i].count > 0)
-            weir_report_row_json(json, &report->rows[i]);
-    weir_json_end(json, ']');
-    weir_report_threads_json(json, report);
-    weir_report_machine_json(json, &report->machine);
+    weir_report_json(json, &report->prof);
     weir_report_gpu_json(json, &report->gpu);
     write_queue_and_io(json, report);
     write_chunks(json, &report->chunks);
     weir_report_sources_json(json, &report->sources);
     write_copies(json, report);
     write_errors(json, report);
-    write_profiler(json, report);
+    weir_report_cost_json(json, &report->prof);
 }
 
-void weir_start_log(FILE *log, const struct weir_start_line *line)
-{
-    struct weir_json json;
-    weir_json_open(&json, log, false);
-    weir_json_object(&json, NULL);
-    weir_json_text(&json, "type", "start");
-    weir_start_json(&json, line);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
-    fflush(log);
-}
-
-void weir_epoch_log(FILE *log, const struct weir_epoch_line *line)
-{
-    struct weir_json json;
-    weir_json_open(&json, log, false);
-    weir_json_object(&json, NULL);
-    weir_json_text(&json, "type", "epoch");
-    weir_epoch_json(&json, line);
-    weir_json_end(&json, '}');
-    weir_json_close(&json);
-    fflush(log);
-}
-
-void weir_report_log(FILE *log, const struct weir_report *report)
+void weir_loader_report_log(FILE *log, const struct weir_loader_report *report)
 {
     struct weir_json json;
     weir_json_open(&json, log, false);
     weir_json_object(&json, NULL);
     weir_json_text(&json, "type", "stages");
-    weir_report_json(&json, report);
+    weir_loader_report_json(&json, report);
     weir_json_end(&json, '}');
     weir_json_close(&json);
     fflush(log);

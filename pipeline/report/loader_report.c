@@ -1,0 +1,272 @@
+/* A run's reports: what the loader has done since the run began, or since the last table. */
+#include "pipeline/report/loader_report.h"
+#include "pipeline/faults.h"
+#include "pipeline/gpu/gpu.h"
+#include "pipeline/loader.h"
+#include "pipeline/loader_stages.h"
+#include "pipeline/report/fill_priv.h"
+#include "prof/report/machine.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The loader's counts at one moment, and those of the faults it keeps. */
+struct figures {
+    struct weir_loader_counts counts;
+    struct weir_gpu_figures gpu;
+    struct weir_gpu_decode_figures decode;
+    struct weir_machine_now machine;
+    uint64_t faults[WEIR_FAULTS_MAX];
+    struct weir_source_figures *sources; /* owned; NULL = the beginning */
+};
+
+/* Where the time since the last table, or the run, began. */
+struct window {
+    int first_epoch;
+    uint64_t at_ns;
+    struct weir_snapshot *snapshot; /* NULL = the beginning */
+    struct figures figures;
+};
+
+struct weir_loader_reports {
+    struct weir_loader *loader;
+    struct weir_loader_reports_config config; /* folder is owned */
+    struct weir_report_machine machine;
+    struct weir_loader_facts facts;
+    struct window since_table, since_start;
+    int queue_min, queue_max; /* of the whole run */
+};
+
+static void fill_counts(struct weir_loader_report *report, const struct weir_loader_reports *r,
+                        const struct weir_loader_counts *now, const struct weir_loader_counts *then)
+{
+    report->queue_slots = r->facts.slots;
+    report->queue_samples = now->queue_samples - then->queue_samples;
+    if (report->queue_samples)
+        report->queue_mean = (double)(now->queue_sum - then->queue_sum) / (double)report->queue_samples;
+    report->reads = now->reads - then->reads;
+    report->read_bytes = now->read_bytes - then->read_bytes;
+    weir_fill_fallbacks(&report->fallbacks, now, then, report->wall_s);
+    report->stored_pixels = now->decoded.stored_pixels - then->decoded.stored_pixels;
+    report->decoded_pixels = now->decoded.decoded_pixels - then->decoded.decoded_pixels;
+    report->chunks = (struct weir_chunk_counts){
+        .frames = now->chunks.frames - then->chunks.frames,
+        .blocks = now->chunks.blocks - then->chunks.blocks,
+        .chunks = now->chunks.chunks - then->chunks.chunks,
+        .frame_bytes = now->chunks.frame_bytes - then->chunks.frame_bytes,
+        .unpacked_bytes = now->chunks.unpacked_bytes - then->chunks.unpacked_bytes,
+        .stored_bytes = now->chunks.stored_bytes - then->chunks.stored_bytes,
+        .read_bytes = now->chunks.read_bytes - then->chunks.read_bytes,
+    };
+    report->frames_shared = now->frames_shared - then->frames_shared;
+    report->bad_frames = now->bad_frames - then->bad_frames;
+    report->skipped_samples = now->skipped_samples - then->skipped_samples;
+    report->substituted_frames = now->substituted_frames - then->substituted_frames;
+    report->bad_episodes = now->bad_episodes;
+    report->changed_files = now->changed_files - then->changed_files;
+}
+
+/* Of workers, and of threads that upload to a GPU. */
+static uint64_t self_ns(const struct weir_snapshot *snapshot, int stage)
+{
+    return snapshot->stages[stage].self_ns + snapshot->others[stage].self_ns;
+}
+
+/* What loading a frame has cost in the run so far, where it was not in the cache: finding, reading, unpacking, decoding
+ * and converting it. NAN before the first. */
+static double loading_ns(const struct weir_snapshot *run)
+{
+    static const int stages[] = {WEIR_STAGE_FILE_CACHE, WEIR_STAGE_READ_BYTES, WEIR_STAGE_INFLATE,
+                                 WEIR_STAGE_IMAGE_DECODE, WEIR_STAGE_TO_TENSOR};
+    uint64_t sum_ns = 0;
+    uint64_t frames = run->stages[WEIR_STAGE_IMAGE_DECODE].count + run->others[WEIR_STAGE_IMAGE_DECODE].count;
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++)
+        sum_ns += self_ns(run, stages[i]);
+    return frames ? (double)sum_ns / (double)frames : NAN;
+}
+
+/* run: the figures since the beginning; window: those of the time covered, NULL without timing. */
+static void fill_cache(struct weir_report_cache *cache, const struct weir_loader_reports *r,
+                       const struct weir_loader_counts *now, const struct weir_loader_counts *then,
+                       const struct weir_snapshot *run, const struct weir_snapshot *window)
+{
+    cache->budget_bytes = r->facts.cache_budget_bytes;
+    cache->all_frames = r->facts.cache_frames_all;
+    cache->all_bytes = r->facts.cache_bytes_all;
+    cache->used_bytes = now->cache_bytes;
+    cache->frames = now->cache_frames;
+    cache->hits = now->cache_hits - then->cache_hits;
+    cache->misses = now->cache_misses - then->cache_misses;
+    uint64_t all = cache->hits + cache->misses;
+    bool known = all > 0 && now->cache_seen > 0;
+    cache->all_hit_rate = known ? 1 - (double)(now->cache_seen - then->cache_seen) / (double)all : -1;
+    cache->saved_s = NAN;
+    if (window)
+        cache->saved_s = ((double)cache->hits * loading_ns(run) -
+                          (double)(self_ns(window, WEIR_STAGE_CACHE_COPY) + self_ns(window, WEIR_STAGE_CACHE_KEEP))) /
+                         1e9;
+}
+
+/* Episodes left out at open belong to every report, bad frames to the one in whose time they were met. */
+static void fill_errors(struct weir_loader_report *report, struct weir_loader *loader, const struct figures *now,
+                        const struct figures *then)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(loader);
+    int n = 0;
+    for (int i = 0; i < weir_dataset_bad_episodes(dataset) && n < WEIR_REPORT_ERRORS_MAX / 2; i++, n++) {
+        snprintf(report->errors[n].text, sizeof report->errors[n].text, "%s", weir_dataset_bad_episode(dataset, i));
+        report->errors[n].count = 1;
+    }
+    for (int i = 0; i < WEIR_FAULTS_MAX && n < WEIR_REPORT_ERRORS_MAX; i++) {
+        uint64_t so_far;
+        if (now->faults[i] == then->faults[i] || !weir_loader_fault(loader, i, report->errors[n].text, &so_far))
+            continue;
+        report->errors[n++].count = now->faults[i] - then->faults[i];
+    }
+    report->n_errors = n;
+}
+
+static void fill_gpu(struct weir_loader_report *report, const struct weir_loader_reports *r, const struct figures *now,
+                     const struct figures *then)
+{
+    struct weir_report_decode *decode = &report->gpu.decode;
+    weir_fill_gpu(&report->gpu, r->loader, &now->gpu, &then->gpu, report->wall_s);
+    weir_fill_gpu_decode(&report->gpu, &now->decode, &then->decode, report->wall_s);
+    report->gpu.sync_steps = r->config.sync_steps;
+    decode->cpu_frames = now->counts.decoded.frames - then->counts.decoded.frames;
+    int workers = r->facts.workers > 0 ? r->facts.workers : 1;
+    if (report->wall_s > 0)
+        decode->cpu_busy =
+            fmin((double)(now->decode.cpu_ns - then->decode.cpu_ns) / 1e9 / report->wall_s / (double)workers, 1);
+}
+
+static int take(struct weir_loader_reports *r, struct weir_snapshot **now, struct figures *figures)
+{
+    struct weir_loader_counts *counts = &figures->counts;
+    char text[WEIR_FAULT_TEXT];
+    *now = NULL;
+    memset(figures, 0, sizeof *figures);
+    weir_loader_counts(r->loader, counts, true);
+    weir_loader_gpu_figures(r->loader, &figures->gpu);
+    weir_loader_gpu_decode_figures(r->loader, &figures->decode);
+    weir_machine_read(&figures->machine, "");
+    for (int i = 0; i < WEIR_FAULTS_MAX && weir_loader_fault(r->loader, i, text, &figures->faults[i]); i++)
+        continue;
+    if (counts->queue_samples > r->since_table.figures.counts.queue_samples) {
+        r->queue_min = counts->queue_min < r->queue_min ? counts->queue_min : r->queue_min;
+        r->queue_max = counts->queue_max > r->queue_max ? counts->queue_max : r->queue_max;
+    }
+    struct weir_recorder *recorder = weir_loader_recorder(r->loader);
+    int rc = weir_loader_sources(r->loader, &figures->sources);
+    return rc == 0 && recorder ? weir_snapshot_take(recorder, now) : rc;
+}
+
+/* The report since a window's beginning. */
+static int fill(struct weir_loader_report *report, const struct weir_loader_reports *r, const struct window *since,
+                bool final, const struct weir_snapshot *now, const struct figures *figures)
+{
+    struct weir_snapshot *diff = NULL;
+    int rc = now ? weir_snapshot_diff(now, since->snapshot, &diff) : 0;
+    if (rc == 0 && diff)
+        rc = weir_report_from_snapshot(&report->prof, diff);
+    report->epoch_first = since->first_epoch + 1;
+    report->epoch_count = r->config.epochs;
+    report->timing = now != NULL;
+    report->wall_s = (double)(weir_clock_monotonic_ns() - since->at_ns) / 1e9;
+    fill_counts(report, r, &figures->counts, &since->figures.counts);
+    if (weir_device_of(r->loader))
+        fill_gpu(report, r, figures, &since->figures);
+    report->prof.machine = r->machine;
+    weir_machine_between(&report->prof.machine, &since->figures.machine, &figures->machine);
+    fill_cache(&report->cache, r, &figures->counts, &since->figures.counts, now, diff);
+    if (report->queue_samples) {
+        report->queue_min = final ? r->queue_min : figures->counts.queue_min;
+        report->queue_max = final ? r->queue_max : figures->counts.queue_max;
+    }
+    fill_errors(report, r->loader, figures, &since->figures);
+    weir_snapshot_free(&diff);
+    if (rc < 0)
+        return rc;
+    return weir_fill_sources(&report->sources, r->loader, r->config.folder, figures->sources, since->figures.sources);
+}
+
+static void emit(const struct weir_loader_report *report, const struct weir_loader_report_options *options, FILE *out)
+{
+    if (options->log)
+        weir_loader_report_log(options->log, report);
+    if (options->json)
+        weir_loader_report_log(out, report);
+    else
+        weir_loader_report_print(out, report, options->lang);
+    fflush(out);
+}
+
+static void window_clear(struct window *window)
+{
+    weir_snapshot_free(&window->snapshot);
+    weir_source_figures_free(&window->figures.sources);
+}
+
+int weir_loader_report(struct weir_loader_reports *r, const struct weir_loader_report_options *options, FILE *out)
+{
+    struct weir_loader_report *report = calloc(1, sizeof *report);
+    struct window now = {.first_epoch = options->epochs_done};
+    int rc = report ? take(r, &now.snapshot, &now.figures) : -ENOMEM;
+    if (rc == 0)
+        rc = fill(report, r, options->final ? &r->since_start : &r->since_table, options->final, now.snapshot,
+                  &now.figures);
+    if (rc == 0) {
+        report->epoch_last = options->epochs_done;
+        report->final = options->final;
+        report->interrupted = options->final && options->interrupted;
+        emit(report, options, out);
+    }
+    if (report)
+        weir_loader_report_clear(report);
+    free(report);
+    if (options->final) {
+        window_clear(&now);
+        return rc;
+    }
+    window_clear(&r->since_table);
+    now.at_ns = weir_clock_monotonic_ns();
+    r->since_table = now;
+    return rc;
+}
+
+int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,
+                              const struct weir_loader_reports_config *config)
+{
+    struct weir_loader_reports *r = *out = calloc(1, sizeof *r);
+    char *folder = config->folder ? strdup(config->folder) : NULL;
+    if (!r || (config->folder && !folder)) {
+        free(folder);
+        free(r);
+        *out = NULL;
+        return -ENOMEM;
+    }
+    *r = (struct weir_loader_reports){.loader = loader, .config = *config, .queue_min = INT32_MAX};
+    r->config.folder = folder;
+    weir_loader_facts(loader, &r->facts);
+    if (config->machine)
+        r->machine = *config->machine;
+    else
+        weir_machine_begin(&r->machine, r->facts.cores, "");
+    r->config.machine = NULL;
+    r->since_start.at_ns = weir_clock_monotonic_ns();
+    weir_machine_read(&r->since_start.figures.machine, "");
+    r->since_table = r->since_start;
+    return 0;
+}
+
+void weir_loader_reports_end(struct weir_loader_reports **reports)
+{
+    if (!*reports)
+        return;
+    window_clear(&(*reports)->since_table);
+    free((char *)(*reports)->config.folder);
+    free(*reports);
+    *reports = NULL;
+}

@@ -1,0 +1,173 @@
+/* loader_report.h: what a run of a loader was like, as tables for people and as JSON for programs: the stage table,
+ * threads, queue, reads, decoding, decode cache, GPU, cameras and files, errors.
+ *
+ *     weir_loader_reports_begin(&reports, loader, &config);      when the first batch is about to be asked for
+ *     ... weir_loader_next ...
+ *     weir_loader_report(reports, &options, stdout);             at the end, and whenever a table is wanted in between
+ *     weir_loader_reports_end(&reports);                         before weir_loader_close
+ *
+ * Reports are plain data, so that one that was read back from a log prints exactly like the live one. All of it is for
+ * the consumer's thread. */
+#ifndef WEIR_PIPELINE_REPORT_LOADER_REPORT_H
+#define WEIR_PIPELINE_REPORT_LOADER_REPORT_H
+
+#include "pipeline/facts.h"
+#include "pipeline/gpu_figures.h"
+#include "pipeline/report/epoch_lines.h"
+#include "pipeline/report/report_sources.h"
+#include "prof/report/report.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weir_loader;
+
+/* A cache of decoded frames, in the time covered and (what is kept) at its end. */
+struct weir_report_cache {
+    uint64_t budget_bytes, used_bytes; /* used: its tables included. budget 0 = there is no cache, nothing is printed */
+    uint64_t frames;                   /* kept */
+    uint64_t hits, misses;
+    double saved_s;                 /* work that hits saved, less what copies cost; NAN = not measured */
+    uint64_t all_frames, all_bytes; /* of the dataset, and the budget that would keep them all */
+    double all_hit_rate;            /* what the hit rate would have been with it, 0..1; -1 = not known */
+};
+
+/* What a GPU did in the time covered, by its own clock. */
+enum { WEIR_REPORT_GPU_ROWS = 8 };
+/* One of a GPU's ways to decode. */
+struct weir_report_engine {
+    char by[48];             /* "7 JPEG engines", "the multiprocessors" */
+    uint64_t frames, groups; /* decoded by it, handed over in so many groups */
+    double busy;             /* of the time covered, 0..1 */
+    bool tried;              /* whether all are faster with it: */
+    double gain;             /* by so much, 0.05 = 5 %; at less than 3 % it rests */
+};
+
+/* Who decoded, where a GPU takes part in it. */
+enum { WEIR_REPORT_ENGINES = 2 };
+struct weir_report_decode {
+    int n_engines; /* 0 = it takes no part */
+    struct weir_report_engine engines[WEIR_REPORT_ENGINES];
+    uint64_t cpu_frames;      /* by the CPU */
+    double cpu_busy;          /* of the workers' time, 0..1; -1 = not known */
+    uint64_t sent_back;       /* frames that the GPU did not take, or got wrong */
+    char reasons[256];        /* of these: "12 progressive, 3 truncated" */
+    uint64_t compared, below; /* its pictures that were compared with the CPU's, and those below the gate */
+    double gate_db, least_db; /* the gate, and the lowest of all; at 99 they are identical */
+};
+
+struct weir_report_gpu {
+    bool used; /* else nothing is printed */
+    int number;
+    char name[128];
+    int n_rows;
+    struct weir_report_row rows[WEIR_REPORT_GPU_ROWS];
+    double copy_bytes_per_s; /* while copies ran; -1 = none did */
+    double overlap;          /* of the copies' time, that in which a step ran, 0..1; -1 = not known */
+    double busy;             /* of the time covered, that in which a step or a preparation ran, 0..1 */
+    double stall_s;          /* the consumer's stream waited for batches */
+    bool sync_steps;         /* each step was waited for before the next */
+    uint64_t used_bytes;     /* of its memory, by all programs, at the end; 0 = not known */
+    struct weir_report_decode decode;
+};
+
+struct weir_report_error {
+    char text[512]; /* file, dataset, frame, reason */
+    uint64_t count;
+};
+
+enum { WEIR_REPORT_ERRORS_MAX = 64 };
+/* Frames that went through the HDF5 library, whose helper process serves one worker at a time. */
+struct weir_report_fallbacks {
+    uint64_t frames;
+    double busy;    /* of the time covered, that in which it served, 0..1 */
+    double each_s;  /* that takes, a frame */
+    double waiting; /* workers that waited for their turn, the mean over the time covered */
+};
+
+struct weir_loader_report {
+    int epoch_first, epoch_last; /* 1-based epochs that the report covers */
+    int epoch_count;             /* epochs of the run */
+    bool final;                  /* the whole run, else the time since the last report */
+    bool interrupted;            /* the run was cut short */
+    bool timing;                 /* false: --no-timing, there are no rows */
+    double wall_s;               /* time covered */
+    struct weir_report prof;     /* what the profiler knows: rows, threads, the machine, its own cost */
+    int queue_slots;             /* batches that may be ready at once */
+    double queue_mean;           /* ready batches seen by the consumer at each request */
+    int queue_min, queue_max;    /* likewise */
+    uint64_t queue_samples;      /* requests seen; 0 = no queue figures */
+    uint64_t reads, read_bytes;  /* by the io engine and through the library */
+    struct weir_report_fallbacks fallbacks;
+    struct weir_chunk_counts chunks;
+    uint64_t stored_pixels, decoded_pixels; /* of the frames decoded: as stored, and as they left the decoder */
+    uint64_t frames_shared;                 /* copied within their batch, not decoded again */
+    struct weir_report_cache cache;
+    struct weir_report_gpu gpu;
+    struct weir_report_sources sources;
+    uint64_t bad_frames;                          /* attempts on frames that could not be read or decoded */
+    uint64_t skipped_samples, substituted_frames; /* what --on-error did about them */
+    uint64_t bad_episodes;                        /* episodes left out at open */
+    uint64_t changed_files;                       /* while they were read: frames of theirs are bad since */
+    int n_errors;                                 /* distinct ones kept */
+    struct weir_report_error errors[WEIR_REPORT_ERRORS_MAX];
+};
+
+/* Adds a stage that a GPU's clock timed, unless it has no calls. */
+void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct weir_stage_stats *stats);
+
+/* The tables and all that follows them. English: every stage that was called. Chinese: ACT's stages by total, then
+ * Weir's own, then idle time; at most 16 rows, none without calls; what a GPU does is by its clock. */
+void weir_loader_report_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
+/* The members of a log's line into an object that is open in json, and the whole line, flushed: docs/log-format.md. */
+void weir_loader_report_json(struct weir_json *json, const struct weir_loader_report *report);
+void weir_loader_report_log(FILE *log, const struct weir_loader_report *report);
+/* Frees what a report owns. */
+void weir_loader_report_clear(struct weir_loader_report *report);
+
+/* The share of the copies between then and now that ran beside steps; -1 = not known. */
+double weir_gpu_copy_overlap(const struct weir_gpu_figures *now, const struct weir_gpu_figures *then);
+
+/* ---- a run's reports ---- */
+
+/* What the reports of a run start from. */
+struct weir_loader_reports;
+
+struct weir_loader_reports_config {
+    int epochs;         /* of the run */
+    const char *folder; /* files are named without it; NULL = whole paths. Copied */
+    bool sync_steps;    /* on a GPU the consumer waits for each step before the next, which reports say */
+    const struct weir_report_machine *machine; /* as it was when the run began; NULL = it begins here. Copied */
+};
+
+/* Begins to count here. *out is owned by the caller. 0 or -ENOMEM. */
+int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,
+                              const struct weir_loader_reports_config *config);
+/* Before weir_loader_close. Accepts NULL. */
+void weir_loader_reports_end(struct weir_loader_reports **reports);
+
+struct weir_loader_report_options {
+    bool final;       /* the whole run; weir_loader_finish was called before. Else the time since the last report that
+                         was not final */
+    bool interrupted; /* the run was cut short */
+    int epochs_done;  /* of the run so far, the one that was cut short included */
+    enum weir_lang lang;
+    bool json; /* one line of JSON in place of tables */
+    FILE *log; /* gets that line, too; NULL = nobody does */
+};
+
+/* Makes a report, writes it to out and flushes it. 0 or -ENOMEM; whether it could be written is for the caller to ask
+ * (ferror). */
+int weir_loader_report(struct weir_loader_reports *reports, const struct weir_loader_report_options *options,
+                       FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

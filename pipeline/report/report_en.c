@@ -1,0 +1,114 @@
+/* The English tables. */
+#include "pipeline/report/report_parts_priv.h"
+#include "prof/report/machine.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static void print_covers(FILE *out, const struct weir_loader_report *report)
+{
+    if (report->final)
+        fprintf(out, "whole run%s: ", report->interrupted ? " (interrupted)" : "");
+    if (report->epoch_last < report->epoch_first)
+        fprintf(out, "no epoch of %d", report->epoch_count);
+    else if (report->epoch_last == report->epoch_first)
+        fprintf(out, "epoch %d of %d", report->epoch_first, report->epoch_count);
+    else
+        fprintf(out, "epochs %d-%d of %d", report->epoch_first, report->epoch_last, report->epoch_count);
+    fprintf(out, ", %.2f s\n", report->wall_s);
+}
+
+static void print_chunks(FILE *out, const struct weir_chunk_counts *counts)
+{
+    if (counts->frames > 0)
+        fprintf(out,
+                "chunks: %" PRIu64 " unpacked for %" PRIu64 " frames, each for %.1f at once; unpacked %.2f times and "
+                "read %.2f times their own bytes\n",
+                counts->chunks, counts->frames, weir_chunks_shared(counts), weir_chunks_unpacked(counts),
+                weir_chunks_read(counts));
+}
+
+static void print_fallbacks(FILE *out, const struct weir_report_fallbacks *fallbacks)
+{
+    char each[24];
+    fprintf(out, "fallbacks: %" PRIu64 " frames read through the HDF5 library", fallbacks->frames);
+    if (fallbacks->each_s > 0)
+        fprintf(out, ", its helper process busy %.0f %% of the time, %s each, %.1f workers waiting for it",
+                100 * fallbacks->busy, weir_report_time(each, fallbacks->each_s), fallbacks->waiting);
+    fputc('\n', out);
+}
+
+static void print_queue_and_io(FILE *out, const struct weir_loader_report *report)
+{
+    if (report->queue_samples > 0)
+        fprintf(out,
+                "queue: %d slots, ready batches at each request: mean %.2f, min %d, max %d (%" PRIu64 " requests)\n",
+                report->queue_slots, report->queue_mean, report->queue_min, report->queue_max, report->queue_samples);
+    fprintf(out, "io: %" PRIu64 " reads, %.3f GB", report->reads, (double)report->read_bytes / 1e9);
+    if (report->reads > 0)
+        fprintf(out, ", %.1f kB per read", (double)report->read_bytes / 1e3 / (double)report->reads);
+    fputc('\n', out);
+    print_fallbacks(out, &report->fallbacks);
+    if (report->decoded_pixels != report->stored_pixels)
+        fprintf(out, "decoding: %.1f %% of the stored pixels were decoded, the rest was cropped or scaled away\n",
+                weir_report_decoded_percent(report));
+    print_chunks(out, &report->chunks);
+}
+
+static void print_copies(FILE *out, const struct weir_loader_report *report)
+{
+    const struct weir_report_cache *cache = &report->cache;
+    if (report->frames_shared > 0)
+        fprintf(out, "frames shared within batches: %" PRIu64 " copied, not decoded again\n", report->frames_shared);
+    if (cache->budget_bytes == 0)
+        return;
+    fprintf(out,
+            "decode cache: %.1f %% hits (%" PRIu64 " of %" PRIu64 "), %" PRIu64 " frames kept, %.1f of %.1f MB used",
+            100 * weir_report_hit_rate(cache), cache->hits, cache->hits + cache->misses, cache->frames,
+            (double)cache->used_bytes / 1e6, (double)cache->budget_bytes / 1e6);
+    if (isfinite(cache->saved_s))
+        fprintf(out, ", %.3f s of work saved", cache->saved_s);
+    fprintf(out, "\ndecode cache of all %" PRIu64 " frames: %.1f MB", cache->all_frames,
+            (double)cache->all_bytes / 1e6);
+    if (cache->all_hit_rate >= 0)
+        fprintf(out, ", %.1f %% hits", 100 * cache->all_hit_rate);
+    fputc('\n', out);
+}
+
+static void print_errors(FILE *out, const struct weir_loader_report *report)
+{
+    fprintf(out,
+            "errors: %" PRIu64 " bad frames, %" PRIu64 " samples skipped, %" PRIu64 " frames substituted, %" PRIu64
+            " episodes left out",
+            report->bad_frames, report->skipped_samples, report->substituted_frames, report->bad_episodes);
+    if (report->changed_files > 0)
+        fprintf(out, ", %" PRIu64 " files changed while they were read", report->changed_files);
+    fputc('\n', out);
+    weir_report_errors(out, report, " x ", "and ", " more");
+}
+
+void weir_report_tables_en(FILE *out, const struct weir_loader_report *report)
+{
+    print_covers(out, report);
+    if (report->timing)
+        weir_report_stages_print(out, &report->prof, report->gpu.rows, report->gpu.n_rows);
+    else
+        fputs("stage timing was off (--no-timing)\n", out);
+    weir_report_threads_print(out, &report->prof, WEIR_LANG_EN);
+    weir_report_machine_print(out, &report->prof.machine, WEIR_LANG_EN);
+    weir_report_gpu_en(out, &report->gpu);
+    print_queue_and_io(out, report);
+    weir_report_sources_en(out, report);
+    print_copies(out, report);
+    print_errors(out, report);
+    if (report->timing)
+        weir_report_cost_print(out, &report->prof, WEIR_LANG_EN);
+}
+
+void weir_loader_report_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
+{
+    if (lang == WEIR_LANG_ZH)
+        weir_report_tables_zh(out, report);
+    else
+        weir_report_tables_en(out, report);
+}
