@@ -50,7 +50,7 @@ static void count_bytes(const struct weir_dataset *dataset, int camera, struct c
             uint64_t bytes = weir_frame_stored_bytes(dataset, e, camera, t);
             struct weir_frame_cost cost;
             weir_frame_cost(dataset, e, camera, t, &cost);
-            facts->cost.own += cost.own;
+            facts->cost.stored += cost.stored;
             facts->cost.read += cost.read;
             facts->cost.unpacked += cost.unpacked;
             facts->frames++;
@@ -93,7 +93,7 @@ static int state(const struct weir_dataset *dataset, bool actions, struct state_
 /* How many times its own bytes a random frame costs. */
 static double amplification(const struct weir_frame_cost *cost, uint64_t bytes)
 {
-    return cost->own ? (double)bytes / (double)cost->own : 1;
+    return cost->stored ? (double)bytes / (double)cost->stored : 1;
 }
 
 static bool is_amplified(const struct camera_facts *camera)
@@ -224,14 +224,14 @@ static void print_amplification(const struct facts *facts)
         const struct camera_facts *camera = &facts->cameras[c];
         const char *name = weir_dataset_camera(facts->dataset, c)->name;
         const struct weir_frame_cost *cost = &camera->cost;
-        if (cost->read == cost->own && cost->unpacked == cost->own)
+        if (cost->read == cost->stored && cost->unpacked == cost->stored)
             continue;
         printf("chunk amplification: %s: one random frame reads %.2f and inflates %.1f times its own bytes\n", name,
                amplification(cost, cost->read), amplification(cost, cost->unpacked));
         if (is_amplified(camera))
             printf("  warning: an epoch of %llu frames drawn at random inflates %.3g GB to use %.3g GB, "
                    "%.3g s of one core here; store a chunk a frame (h5repack -l CHUNK=1xHxWx3), or JPEGs\n",
-                   (unsigned long long)camera->frames, (double)cost->unpacked / 1e9, (double)cost->own / 1e9,
+                   (unsigned long long)camera->frames, (double)cost->unpacked / 1e9, (double)cost->stored / 1e9,
                    camera->fetch_s * (double)camera->frames);
     }
 }

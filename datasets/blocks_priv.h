@@ -1,5 +1,5 @@
-/* blocks_priv.h: frames in chunks that are filtered or that cut frames. All chunks over the same rows are a block: its
- * frames are unpacked together. Rows of any rank are looked at as boxes of (outer, middle, inner bytes). */
+/* blocks_priv.h: frames in chunks that are filtered or that cut frames. All chunks over the same rows are a block,
+ * whose frames are unpacked together; rows of any rank are treated as boxes of (outer, middle, inner bytes). */
 #ifndef WEIR_DATASETS_BLOCKS_PRIV_H
 #define WEIR_DATASETS_BLOCKS_PRIV_H
 

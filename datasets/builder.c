@@ -225,7 +225,7 @@ static bool is_asked_for(const char *list, const char *name)
     }
 }
 
-/* True when nobody asked for the camera: it is not looked at, but can be named when another is missing. */
+/* True when the camera was not asked for: it is not described, but an error about a missing camera can name it. */
 static bool pass_over(struct weir_episode_builder *builder, const char *name, bool depth)
 {
     const struct weir_dataset_config *config = builder->config;

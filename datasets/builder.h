@@ -41,7 +41,7 @@ void weir_builder_full_key(const struct weir_episode_builder *builder, const cha
 
 /* -EINVAL when one of the lists of keys has an empty name. */
 int weir_keys_check(const struct weir_dataset_config *config, struct weir_err *err);
-/* Applies --qpos-keys, --action-keys and --image-keys in place of what the layout would have said. */
+/* Applies --qpos-keys, --action-keys and --image-keys in place of what the layout named. */
 int weir_builder_user_keys(struct weir_episode_builder *builder, struct weir_err *err);
 
 #endif

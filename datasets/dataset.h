@@ -129,7 +129,7 @@ int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *locati
  * read was but a part of the row; read location (now all of it) and call again. */
 int weir_note_end(struct weir_location *location, size_t bytes);
 
-/* Chunks over the same rows: whoever unpacks them for one frame has them for all frames of the block. A frame is put
+/* Chunks over the same rows: unpacking them for one frame unpacks them for all frames of the block. A frame is put
  * together from every piece: read it, unpack it, clip the frame's part out of it. */
 struct weir_block {
     int file;
@@ -174,9 +174,9 @@ size_t weir_dataset_extent_max(const struct weir_dataset *dataset);
 /* Bytes of the frame as stored, without the padding of its row; 0 when it is only known once the frame was read. */
 size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, int camera, int t);
 
-/* What one frame alone costs: its own bytes, what has to be read, and what has to be unpacked, for it. */
+/* Bytes that one frame alone costs: as stored, to be read for it, to be unpacked for it. */
 struct weir_frame_cost {
-    uint64_t own, read, unpacked;
+    uint64_t stored, read, unpacked;
 };
 void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_frame_cost *cost);
 

@@ -35,7 +35,7 @@ int weir_builder_actions_next(struct weir_episode_builder *builder, const char *
 bool weir_is_depth_name(const char *name);
 
 /* A camera: raw frames of uint8 (steps, height, width, 3); or one encoded image (JPEG, PNG) a step, in rows padded with
- * zeros, in fixed strings or of variable length. Depth, looked at only when asked for by name: raw uint16 (steps,
+ * zeros, in fixed strings or of variable length. Depth, described only when asked for by name: raw uint16 (steps,
  * height, width) or 16-bit PNGs stored as other images are. */
 int weir_builder_camera(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err);
 int weir_builder_depth(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err);

@@ -25,7 +25,7 @@ static size_t min_size(uint64_t a, uint64_t b)
     return (size_t)(a < b ? a : b);
 }
 
-/* The next extent of a walk: a window, or enough for the object if it is the one looked for. */
+/* The next extent of a walk: a window, or enough for the object if it is the frame's. */
 static void heap_extent(struct weir_location *location, uint64_t file_bytes, uint64_t headers, uint32_t length)
 {
     uint64_t want = headers + length < WEIR_HEAP_WINDOW ? WEIR_HEAP_WINDOW : headers + length;
@@ -73,7 +73,8 @@ int weir_note_end(struct weir_location *location, size_t bytes)
         location->length = location->row_bytes;
         return 1;
     }
-    location->payload_length = bytes ? bytes : location->length; /* no end: whatever there is, every time */
+    location->payload_length =
+        bytes ? bytes : location->length; /* no end was found: the row is read whole every time */
     atomic_store_explicit(&location->end->bytes, (uint32_t)location->payload_length | WEIR_END_KNOWN,
                           memory_order_relaxed); /* any thread finds the same */
     location->end = NULL;
@@ -254,8 +255,8 @@ size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, 
 void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_frame_cost *cost)
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
-    size_t own = weir_frame_stored_bytes(dataset, episode, camera, t);
-    *cost = (struct weir_frame_cost){own, own, own};
+    size_t stored = weir_frame_stored_bytes(dataset, episode, camera, t);
+    *cost = (struct weir_frame_cost){stored, stored, stored};
     if (map->storage != WEIR_STORED_BLOCKS)
         return;
     const struct weir_blocks *blocks = map->blocks;
@@ -272,7 +273,7 @@ void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera
 
 void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size)
 {
-    snprintf(text, size, "%s: %s[%d]", weir_dataset_episode_path(dataset, episode),
+    snprintf(text, size, "%s: %s[%d]", dataset->files[dataset->episodes[episode].file].file.path,
              map_of(dataset, episode, camera)->key, t);
     weir_text_printable(text);
 }

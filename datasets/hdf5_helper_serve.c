@@ -1,5 +1,5 @@
-/* The HDF5 helper process itself: it asks the HDF5 library what it is requested to, and sends the reply. It expects the
- * library to crash, to hang and to run out of memory; what it can, it turns into an exit status that says which. */
+/* The HDF5 helper process itself: serves requests with the HDF5 library. It expects the library to crash, to hang and
+ * to run out of memory, and reports what it can by its exit status. */
 #include "base/shortage.h"
 #include "datasets/episode_bytes_priv.h"
 #include "datasets/hdf5/h5_errors.h"

@@ -122,7 +122,7 @@ static int describe_episode(struct weir_h5 *h5, struct weir_episode *episode, co
     *descriptions = builder->descriptions;
     free(builder);
     weir_h5_enter(h5, "");
-    int refused = weir_h5_refused(err); /* the reason behind whatever rc is */
+    int refused = weir_h5_refused(err); /* it is the cause of whatever rc is */
     return refused < 0 ? refused : rc;
 }
 

@@ -71,7 +71,7 @@ struct weir_episode {
     int n_maps;
     struct weir_frame_map *maps;
     char (*names)[WEIR_NAME_MAX]; /* of the cameras, in the order of maps */
-    char *passed_over;            /* names of cameras that nobody asked for, "a, b"; may be NULL */
+    char *passed_over;            /* names of cameras that were not asked for, "a, b"; may be NULL */
     size_t bytes;                 /* memory taken */
     bool is_lent;                 /* texts and arrays lie in the memory of an index file */
 };

@@ -191,7 +191,7 @@ int weir_index_file_load(struct weir_index_file **out, const struct weir_dataset
     int rc = read_whole(config->index, &bytes, &n);
     if (rc < 0)
         return weir_err_set(err, rc, "%s: %s; give --index another file", config->index,
-                            rc == -EEXIST ? "is there and is no index" : strerror(-rc));
+                            rc == -EEXIST ? "exists and is not an index file" : strerror(-rc));
     char *recipe = recipe_of(config);
     struct weir_index_file *index = calloc(1, sizeof *index);
     struct head head = {0};

@@ -1,5 +1,5 @@
-/* Whether an episode that an index file, or the HDF5 helper process, describes can be what a recording is, as far as
- * its own numbers and the file's size tell: the hash of an index file says that it is whole, not who wrote it. */
+/* Checks whether an episode from an index file, or from the HDF5 helper process, is plausible: against its own numbers
+ * and the file's size. The hash of an index file proves that it is whole, not who wrote it. */
 #include "datasets/blocks_priv.h"
 #include "datasets/index_file_priv.h"
 

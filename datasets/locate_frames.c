@@ -271,7 +271,7 @@ static int place(struct locating *p)
     }
 }
 
-/* Where images end is kept of rows that are extents; others come whole, whatever is in them. */
+/* Where images end is kept for rows that are extents. Rows that are read otherwise come whole. */
 static int keep_ends(struct locating *p)
 {
     struct weir_frame_map *map = p->map;

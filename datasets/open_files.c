@@ -127,7 +127,7 @@ static int thread_count(const struct weir_dataset_config *config, int files)
     return threads < useful ? threads : useful;
 }
 
-/* Threads started; 0 is as good. */
+/* The number of threads that started. With none the caller's thread opens the files. */
 static int start(struct opener *o, pthread_t *threads, int wanted)
 {
     int started = 0;
@@ -149,7 +149,7 @@ static void stop(struct opener *o, pthread_t *threads, int started)
 static int open_on_threads(struct weir_dataset *dataset, struct opener *o, struct weir_err *err)
 {
     pthread_t threads[THREADS_MAX];
-    weir_helper_spawner_start(); /* before there are threads: a fork beside them can be born with a lock held */
+    weir_helper_spawner_start(); /* before other threads are started: a fork beside them could inherit a held lock */
     int started = start(o, threads, thread_count(o->config, o->n));
     int rc = take_all(dataset, o, started, err);
     stop(o, threads, started);

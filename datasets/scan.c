@@ -1,5 +1,5 @@
-/* Finding the episodes below a folder. A walk of its own, and not fts(3): that takes a readdir that fails for the end
- * of the folder, so part of a dataset would be missing without a word. */
+/* Finds the episodes below a folder. fts(3) would not do: it takes a readdir that fails for the end of the folder, so a
+ * part of a dataset would be missing and no error. */
 #include "datasets/index.h"
 
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 16 /* as a message says */, FILES_MAX = 10 * 1000 * 1000 };
+enum { DEPTH_MAX = 16 /* a message names it */, FILES_MAX = 10 * 1000 * 1000 };
 
 struct walk {
     struct weir_path_list files, left_out;
@@ -46,7 +46,7 @@ int weir_path_list_add(struct weir_path_list *list, char *text)
     return rc;
 }
 
-/* Lack of memory or of descriptors is nobody's fault in the dataset: it ends the search, whatever --on-error says. */
+/* Lack of memory or of descriptors is not the dataset's fault: it ends the search, under any --on-error. */
 static bool is_ours(int code)
 {
     return code == ENOMEM || code == EMFILE || code == ENFILE;
@@ -85,8 +85,8 @@ static int take_file(struct walk *walk, char *path, const char *name, mode_t mod
     return rc;
 }
 
-/* What cannot be looked at. A link that leads nowhere may have been one to a folder of episodes; a file of a good name
- * is refused in its turn, when it is opened. */
+/* An entry that stat fails on. A link that leads nowhere may have been one to a folder of episodes; a file with an
+ * episode's name is listed, and refused when it is opened. */
 static int take_unknown(struct walk *walk, char *path, const char *name, int code)
 {
     if (is_episode(name) && !is_ours(code))
@@ -131,7 +131,7 @@ static int walk_entries(struct walk *walk, DIR *folder, const char *path, int de
     }
 }
 
-/* True for a link back to a folder that is being searched: all that lies behind it is found there. */
+/* True for a link back to a folder that is being searched: its episodes are found there. */
 static bool is_above(struct walk *walk, const struct stat *st, int depth)
 {
     for (int i = 0; i < depth; i++)

@@ -176,7 +176,7 @@ for format in act-jpeg astrobench isaaclab; do
     out "$files files, $files of them from the index file"
 done
 run 1 run "$work/act" --index "$work/sums"
-err "is there and is no index; give --index another file"
+err "exists and is not an index file; give --index another file"
 one_line
 run 1 info "$work/act" --index "$work/no/such/folder/index"
 err "the index cannot be written"

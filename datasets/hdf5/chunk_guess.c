@@ -20,8 +20,8 @@ static double product(const uint64_t *sizes, int rank)
     return all;
 }
 
-/* h5py's rule, in floating point as there so that ties fall alike: the dimensions are halved in turn, whatever they
- * mean, until the chunk is near the target. */
+/* h5py's rule, in floating point as there so that ties fall alike: the dimensions are halved in turn until the chunk is
+ * near the target. */
 void weir_chunk_guess(const uint64_t *dims, int rank, size_t element_bytes, uint64_t *chunk)
 {
     for (int i = 0; i < rank; i++)

@@ -76,7 +76,7 @@ static bool is_edge(const struct weir_walk *walk, const uint64_t *scaled)
     return false;
 }
 
-/* One wrong address costs what lies there, and not the other frames. */
+/* A wrong address loses its own chunk, and not the other frames. */
 static int note_bad(struct weir_walk *walk, struct weir_chunk *chunk, const char *why)
 {
     *chunk = (struct weir_chunk){.offset = WEIR_CHUNK_BAD};

@@ -40,7 +40,7 @@ struct weir_chunk {
     uint32_t mask;   /* bit i set: filter number i was not applied */
 };
 #define WEIR_CHUNK_NONE UINT64_MAX
-/* The index names a place outside the file, or a size that cannot be; bytes is 0. What lies in the chunk is lost. */
+/* The index names an offset outside the file, or an impossible size; bytes is 0. The chunk's content is lost. */
 #define WEIR_CHUNK_BAD (UINT64_MAX - 1)
 
 /* Number of chunks that cover dims, row-major order in which weir_chunk_index numbers them; 0 when a dimension of the
@@ -52,8 +52,8 @@ uint32_t weir_chunk_grid_bytes(const struct weir_chunk_grid *grid);
 
 /* Fills chunks (weir_chunk_grid_count of them, row-major). object_address: of the dataset's object header, without base
  * (what H5Oget_info gives). Chunks in the index that lie outside dims (left over from a shrunk dataset) are passed
- * over. 0; -ENOTSUP: a kind of index or header that is not read here, *reason says which: ask the library; -EBADMSG:
- * corrupt, *reason (static text) says how; -ENOMEM; or what read returned. Every chunk returned lies inside the file
+ * over. 0; -ENOTSUP: a kind of index or header that is not read here, *reason names it: ask the library; -EBADMSG:
+ * corrupt, *reason (static text) names what; -ENOMEM; or what read returned. Every chunk returned lies inside the file
  * and unfiltered ones have exactly the size of a chunk, or it is WEIR_CHUNK_BAD; when no other was written, the whole
  * is corrupt. */
 int weir_chunk_index(const struct weir_raw_file *file, uint64_t object_address, const struct weir_chunk_grid *grid,

@@ -16,7 +16,7 @@ struct weir_walk {
     uint64_t max_count[WEIR_GRID_RANK_MAX]; /* as far as it may grow; UINT64_MAX = unlimited */
     uint32_t good, bad;                     /* chunks noted */
     const char *why_bad;                    /* the first of them */
-    uint64_t steps, steps_max;              /* nodes and entries looked at: ends what leads back to itself */
+    uint64_t steps, steps_max; /* nodes and entries visited: bounds a walk through an index that leads back to itself */
 };
 
 int weir_walk_bad(struct weir_walk *walk, const char *text);

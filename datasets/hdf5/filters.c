@@ -98,8 +98,8 @@ static int made(struct work *work, size_t n)
     return 0;
 }
 
-/* Room for a compressed chunk: what it should become, or less when so few bytes cannot become that. So no memory is
- * asked for on the word of a file that does not hold as much. */
+/* Capacity for a chunk once it is unpacked: the size that it should have, or less when so few compressed bytes cannot
+ * become that much. So a small file cannot make us allocate a lot. */
 static size_t capacity_for(const struct work *work, size_t most, size_t grows)
 {
     return most / grows < work->n ? most : work->n * grows;

@@ -19,7 +19,7 @@ static herr_t keep_innermost(unsigned n, const H5E_error2_t *entry, void *text)
     return 0;
 }
 
-const char *weir_h5_library_says(char text[256])
+const char *weir_h5_library_message(char text[256])
 {
     snprintf(text, 256, "no reason given");
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, text);
@@ -116,5 +116,5 @@ int weir_h5_fail(struct weir_err *err, const char *path, const char *what)
     char text[256];
     int machine = weir_h5_machine_error(err);
     return machine < 0 ? machine
-                       : weir_err_set(err, -EBADMSG, "%s: %s (HDF5: %s)", path, what, weir_h5_library_says(text));
+                       : weir_err_set(err, -EBADMSG, "%s: %s (HDF5: %s)", path, what, weir_h5_library_message(text));
 }

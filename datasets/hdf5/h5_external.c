@@ -1,5 +1,5 @@
-/* Reading external raw files. The library opens them by itself, whatever they are, and gives zeros for what is behind
- * their end. So they are opened and measured here, and the library reads through the descriptors. */
+/* Reading external raw files. The library opens any path that they name, and returns zeros behind their end. So they
+ * are opened and measured here, and the library reads through the descriptors. */
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
 

@@ -84,7 +84,7 @@ static herr_t guard_query(const H5FD_t *library, unsigned long *flags)
     (void)library; /* NULL asks for the driver's, which are the same */
     *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
              H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_DEFAULT_VFD_COMPATIBLE |
-             H5FD_FEAT_POSIX_COMPAT_HANDLE; /* else what is beside a link's target is not looked for */
+             H5FD_FEAT_POSIX_COMPAT_HANDLE; /* without it what is beside a link's target is not found */
     return 0;
 }
 

@@ -58,7 +58,7 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
     h5->file = H5Fopen(path, H5F_ACC_RDONLY, (hid_t)weir_h5_guarded());
     char text[256];
     if (h5->file < 0) {
-        weir_h5_library_says(text);
+        weir_h5_library_message(text);
         if (weir_h5_machine_error(NULL) < 0)
             return weir_h5_machine_error(err);
         if (H5Fis_hdf5(path) <= 0)
@@ -69,7 +69,7 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
                             text);
     }
     int rc = read_facts(h5);
-    return rc < 0 ? weir_err_set(err, rc, "its HDF5 superblock cannot be read: %s", weir_h5_library_says(text)) : 0;
+    return rc < 0 ? weir_err_set(err, rc, "its HDF5 superblock cannot be read: %s", weir_h5_library_message(text)) : 0;
 }
 
 int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
@@ -260,7 +260,7 @@ static enum weir_h5_class class_of(hid_t type)
     }
 }
 
-/* A dataset with what is asked of it all the time. */
+/* An open dataset, with the properties that are needed for every row. */
 struct open_dataset {
     hid_t id, type, space, plist;
     struct weir_h5_shape shape;
@@ -308,7 +308,8 @@ static int check_compact(const struct open_dataset *d, struct weir_err *err)
         fits = fits && !__builtin_mul_overflow(bytes, d->shape.dims[i], &bytes);
     if (fits && bytes <= H5Dget_storage_size(d->id))
         return 0;
-    return weir_err_set(err, -EBADMSG, "%s: holds fewer bytes than its shape says; repair or remove the file", d->path);
+    return weir_err_set(err, -EBADMSG, "%s: holds fewer bytes than its shape requires; repair or remove the file",
+                        d->path);
 }
 
 static int dataset_open(struct weir_h5 *h5, const char *path, struct open_dataset *d, struct weir_err *err)
@@ -471,7 +472,8 @@ static int describe(struct weir_h5 *h5, const char *path, const struct open_data
     out->object_address = info.addr;
     out->other_file = info.fileno != h5->fileno;
     out->plain_sizes = h5->plain_sizes;
-    /* Asked before the offset: behind a user block, H5Dget_offset of what was never written is 511, not undefined. */
+    /* This comes before the offset: behind a user block, H5Dget_offset of what was never written is 511, not undefined.
+     */
     out->written = H5Dget_storage_size(d->id) > 0;
     switch (H5Pget_layout(d->plist)) {
     case H5D_CONTIGUOUS: {
@@ -542,7 +544,7 @@ static int read_row(struct open_dataset *d, const char *path, uint64_t t, void *
     *length = row_bytes;
     bool numbers = d->shape.class == WEIR_H5_INTEGER && d->shape.type_bytes <= 2;
     if (!vlen && !numbers && d->shape.class != WEIR_H5_FIXED_BYTES)
-        return weir_err_set(err, -EBADMSG, "%s: its elements are no pixels and no bytes", path);
+        return weir_err_set(err, -EBADMSG, "%s: its elements are neither pixels nor bytes", path);
     if (!vlen && row_bytes > capacity)
         return -ENOSPC;
     hid_t memory = vlen ? H5Screate_simple(1, &one, NULL) : H5Screate_simple(d->shape.rank, count, NULL);

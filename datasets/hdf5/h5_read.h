@@ -14,11 +14,11 @@ struct weir_h5; /* an open file; one thread at a time */
 
 enum { WEIR_H5_PATH_MAX = 512 };
 
-/* What is asked from now on is about this file of a dataset in folder root (weir_inside_root; NULL = the file's own):
+/* Calls from now on are about this file of a dataset in folder root (weir_inside_root; NULL = the file's own folder):
  * what its objects name elsewhere is not opened, unless allow_external. */
 void weir_h5_ask_about(const char *root, const char *path, bool allow_external);
-/* 0, or -EPERM with err replaced when something was refused since then: whatever came of it cannot be trusted, for the
- * library takes what it cannot open for something that is not there. */
+/* 0, or -EPERM with err replaced when something was refused since then: the results cannot be trusted, because the
+ * library treats what it cannot open as absent. */
 int weir_h5_refused(struct weir_err *err);
 
 int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err);
@@ -67,7 +67,7 @@ int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, st
 
 enum weir_h5_layout { WEIR_H5_CONTIGUOUS, WEIR_H5_CHUNKED, WEIR_H5_COMPACT, WEIR_H5_VIRTUAL, WEIR_H5_EXTERNAL };
 
-/* All that the library knows about how a dataset is stored. */
+/* All that the library reports about how a dataset is stored. */
 struct weir_h5_description {
     struct weir_h5_shape shape;
     enum weir_h5_layout layout;

@@ -101,7 +101,7 @@ static hid_t open_file(hid_t dataset, const char *name, char why[512])
         }
         file = H5Fopen(path, H5F_ACC_RDONLY, (hid_t)weir_h5_guarded());
         if (file < 0)
-            snprintf(why, 512, "cannot be read: its file cannot be opened (HDF5: %s)", weir_h5_library_says(text));
+            snprintf(why, 512, "cannot be read: its file cannot be opened (HDF5: %s)", weir_h5_library_message(text));
         go_on = weir_h5_inside.refusal[0] == '\0';
     }
     return file;
@@ -155,7 +155,7 @@ static int unlimited(hid_t space, struct extent *extent)
     return -1;
 }
 
-/* A copy of space with what extent says selected; as large as that needs. */
+/* A copy of space with the selection of extent, as large as that needs. */
 static hid_t select_extent(const struct extent *extent)
 {
     hsize_t dims[RANK_MAX];
@@ -189,8 +189,8 @@ struct reading {
     struct weir_err *err;
 };
 
-/* Reads what to, of the source, has for the selection. Its shape may have changed since it was mapped, so what is
- * selected is anchored in the one that it has now; a source that is mapped whole says no shape. */
+/* Reads the part of the selection that the source provides. The source's shape may have changed since it was mapped, so
+ * the selection is anchored in its present shape; a source that is mapped whole gives no shape. */
 static int read_source(struct reading *r, const struct source *source, hid_t opened, hid_t from, hid_t to, hssize_t n)
 {
     hid_t space = H5Dget_space(opened), memory = H5Sselect_project_intersection(r->space, r->memory, from);
@@ -216,7 +216,7 @@ static int read_source(struct reading *r, const struct source *source, hid_t ope
  * opened: the source, when it is open; it is opened only for a part that has something. */
 static int read_part(struct reading *r, const struct source *source, hid_t opened, hid_t from, hid_t to)
 {
-    /* H5Scombine_select crashes on what is empty (1.10.8), and so is asked for unions only. */
+    /* H5Scombine_select crashes on empty selections (1.10.8), so it is used for unions only. */
     hid_t both = H5Sselect_project_intersection(r->space, r->space, from);
     hssize_t n = both < 0 ? -1 : H5Sget_select_npoints(both);
     hid_t provided = n <= 0 || r->provided < 0 ? both : H5Scombine_select(r->provided, H5S_SELECT_OR, both);
@@ -410,7 +410,7 @@ static int read_at_depth(const struct weir_h5_read *read, hid_t dataset, hid_t s
     hid_t plist = H5Dget_create_plist(dataset);
     H5D_layout_t layout = plist < 0 ? H5D_LAYOUT_ERROR : H5Pget_layout(plist);
     bool external = layout == H5D_CONTIGUOUS && H5Pget_external_count(plist) > 0;
-    bool own = layout == H5D_CHUNKED || (layout == H5D_CONTIGUOUS && !external);
+    bool has_storage = layout == H5D_CHUNKED || (layout == H5D_CONTIGUOUS && !external);
     int rc;
     if (layout == H5D_LAYOUT_ERROR)
         rc = fail(read, err, "its header cannot be read");
@@ -418,7 +418,8 @@ static int read_at_depth(const struct weir_h5_read *read, hid_t dataset, hid_t s
         rc = read_virtual(read, dataset, plist, space, memory, buffer, depth, err);
     else if (external)
         rc = weir_h5_read_external(read, dataset, plist, space, memory, buffer, err);
-    else if (own && read->must_be_written && H5Sget_select_npoints(space) > 0 && H5Dget_storage_size(dataset) == 0)
+    else if (has_storage && read->must_be_written && H5Sget_select_npoints(space) > 0 &&
+             H5Dget_storage_size(dataset) == 0)
         rc = weir_err_set(err, -EBADMSG, "%s: was never written; remove the episode", read->path);
     else
         rc = H5Dread(dataset, (hid_t)read->memory_type, memory, space, H5P_DEFAULT, buffer) >= 0
@@ -529,7 +530,7 @@ static void look_at_sources(hid_t dataset, hid_t plist)
         return;
     for (size_t m = 0; m < n && !weir_h5_inside.refusal[0]; m++) {
         if (!get_names(plist, m, &source) || strcmp(source.file, before) == 0 || strchr(source.file, '%'))
-            continue; /* those with numbers are looked at when they are read */
+            continue; /* those with numbers in their names are opened when they are read */
         memcpy(before, source.file, sizeof before);
         bool found = strcmp(source.file, ".") == 0;
         for (int i = 0; !found && candidate(from, source.file, i, path); i++) {

@@ -341,7 +341,7 @@ static int open_elements(struct weir_h5w *file, const char *name, hid_t type, ui
 {
     const struct weir_h5w_shape shape = {1, {steps}};
     struct plists plists = open_plists(&shape, H5Tget_size(type), WEIR_H5W_CONTIGUOUS);
-    if (H5Tget_class(type) == H5T_VLEN) /* what lies where a reference comes would be taken for one */
+    if (H5Tget_class(type) == H5T_VLEN) /* bytes where a reference comes would be taken for a reference */
         H5Pset_fill_time(plists.creation, H5D_FILL_TIME_ALLOC);
     int id = open_set(file, name, type, type, &shape, &plists, err);
     close_plists(&plists);

@@ -45,7 +45,7 @@ int weir_heap_walk_step(struct weir_heap_walk *walk, const uint8_t *bytes, uint6
             return bad(reason, "an object of its heap collection is larger than the collection");
         if (index == walk->index) {
             if (size < walk->length)
-                return bad(reason, "its heap object is shorter than its reference says");
+                return bad(reason, "its heap object is shorter than its reference requires");
             *payload = walk->at + WEIR_HEAP_OBJECT_HEADER;
             return 0;
         }

@@ -26,7 +26,7 @@ struct weir_heap_walk {
     uint64_t file_bytes;    /* nothing lies beyond */
     uint64_t end;           /* of the collection; 0 until its header was seen */
     uint64_t at;            /* of the next object's header */
-    uint32_t index, length; /* what is looked for */
+    uint32_t index, length; /* of the object that is searched */
     uint32_t objects;       /* seen so far */
 };
 

@@ -52,7 +52,7 @@ static bool is_below(const char *path, const char *folder)
     return n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
 }
 
-/* Where a descriptor leads. Without /proc the path is asked again. */
+/* Where a descriptor leads. Without /proc the path is resolved again. */
 static bool real_path(int fd, const char *path, char real[PATH_MAX])
 {
     char link[64];
@@ -106,7 +106,7 @@ static int check(struct weir_inside *inside, const char *path, int folder, const
     return refuse(inside, path, why);
 }
 
-/* The very file that was looked at. */
+/* The same file that was checked. */
 static int reopen(int file, int folder, const char *name)
 {
     char link[64];

@@ -12,7 +12,7 @@
 enum { WEIR_INSIDE_PATH_MAX = 4096 };
 
 struct weir_inside {
-    char episode[WEIR_INSIDE_PATH_MAX];     /* path of the file that was asked about: it may lie anywhere */
+    char episode[WEIR_INSIDE_PATH_MAX];     /* path of the episode's file; it may lie anywhere */
     char root[WEIR_INSIDE_PATH_MAX];        /* real path of the dataset's folder */
     char folder[WEIR_INSIDE_PATH_MAX];      /* real path of the episode's own folder, which a link may have led to */
     bool all;                               /* --allow-external */

@@ -29,7 +29,7 @@ static int not_here(const char **reason, const char *text)
 struct bytes {
     const uint8_t *at;
     size_t left;
-    bool over; /* more was asked for than there is */
+    bool over; /* more was needed than there is */
 };
 
 static uint64_t take(struct bytes *b, int n)
@@ -64,7 +64,7 @@ static int read_version_4(struct bytes *b, const struct weir_chunk_grid *grid, s
     uint64_t flags = take(b, 1);
     int n = (int)take(b, 1), width = (int)take(b, 1);
     if (width < 1 || width > 8 || !is_grid(b, n, width, grid))
-        return bad(reason, "its header says other chunks than its layout");
+        return bad(reason, "its header and its layout message disagree about its chunks");
     uint64_t kind = take(b, 1);
     if (kind < 1 || kind > 5)
         return not_here(reason, "a kind of chunk index that is not known");
@@ -92,19 +92,22 @@ static int read_layout(const uint8_t *data, size_t n, const struct weir_chunk_gr
     if (version == 1 || version == 2) {
         int rank = (int)take(&b, 1);
         if (take(&b, 1) != CHUNKED)
-            return bad(reason, "its header says that it is not chunked");
+            return bad(reason, "its header declares a storage that is not chunked");
         take(&b, 5);
         out->address = take(&b, 8);
-        rc = is_grid(&b, rank, 4, grid) ? 0 : bad(reason, "its header says other chunks than its layout");
+        rc =
+            is_grid(&b, rank, 4, grid) ? 0 : bad(reason, "its header and its layout message disagree about its chunks");
     } else if (version == 3 || version == 4) {
         if (take(&b, 1) != CHUNKED)
-            return bad(reason, "its header says that it is not chunked");
+            return bad(reason, "its header declares a storage that is not chunked");
         if (version == 4) {
             rc = read_version_4(&b, grid, out, reason);
         } else {
             int rank = (int)take(&b, 1);
             out->address = take(&b, 8);
-            rc = is_grid(&b, rank, 4, grid) ? 0 : bad(reason, "its header says other chunks than its layout");
+            rc = is_grid(&b, rank, 4, grid)
+                     ? 0
+                     : bad(reason, "its header and its layout message disagree about its chunks");
         }
     } else {
         return not_here(reason, "a version of the layout message that is not known");

@@ -21,7 +21,7 @@ struct weir_layout_message {
     uint32_t single_mask;
 };
 
-/* Finds the message and compares it with what the library said about the grid. Codes as weir_chunk_index. */
+/* Finds the message and compares it with the grid that the library reported. Codes as weir_chunk_index. */
 int weir_layout_message_read(const struct weir_raw_file *file, uint64_t object_address,
                              const struct weir_chunk_grid *grid, struct weir_layout_message *message,
                              const char **reason);

@@ -1,9 +1,8 @@
 /* act-plus-plus and Mobile ALOHA: /observations/images/{camera} uint8 (T, max_len), each row a JPEG padded with zeros;
- * /compress_len (cameras, T), float32 as a rule, says how much of each row is used. Its rows are in the order of the
+ * /compress_len (cameras, T), mostly float32, is how much of each row is used. Its rows are in the order of the
  * recorder's list of cameras, which is nowhere in the file, or of the cameras' names where compress_data.py wrote it.
- * So it is a hint only: at step t no image is longer than the largest of the column. Where an image ends it says
- * itself.
- */
+ * So it is a hint only: at step t no image is longer than the largest of the column. The JPEG itself decides where it
+ * ends. */
 #include "datasets/dataset_ops.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The table of layouts. A format is recognised by the first row that says yes. */
+/* The table of layouts. The first row whose detect returns true gets the file. */
 #include "datasets/index.h"
 
 #include <errno.h>

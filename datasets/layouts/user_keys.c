@@ -1,4 +1,4 @@
-/* --qpos-keys, --action-keys and --image-keys: the user says what is what. */
+/* --qpos-keys, --action-keys and --image-keys: the user names the datasets of state, actions and cameras. */
 #include "datasets/builder.h"
 
 #include <errno.h>

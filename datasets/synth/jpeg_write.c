@@ -55,7 +55,7 @@ static void on_start(j_compress_ptr jpeg)
 static boolean on_full(j_compress_ptr jpeg)
 {
     struct encoder *encoder = jpeg->client_data;
-    size_t used = encoder->out->capacity; /* by contract all of it, whatever free_in_buffer says */
+    size_t used = encoder->out->capacity; /* by contract all of it; free_in_buffer is not valid here */
     grow(encoder, used * 2);
     encoder->destination.next_output_byte = encoder->out->data + used;
     encoder->destination.free_in_buffer = encoder->out->capacity - used;

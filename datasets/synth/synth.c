@@ -160,12 +160,12 @@ static int add_camera(struct weir_synth_job *job, const char *name, size_t lengt
                                 name);
     if (job->n_cameras == WEIR_SYNTH_CAMERAS)
         return weir_err_set(err, -EINVAL, "more than %d cameras", WEIR_SYNTH_CAMERAS);
-    char *own = job->camera[job->n_cameras];
-    memcpy(own, name, length);
-    own[length] = '\0';
+    char *copy = job->camera[job->n_cameras];
+    memcpy(copy, name, length);
+    copy[length] = '\0';
     for (int i = 0; i < job->n_cameras; i++)
-        if (strcmp(job->camera[i], own) == 0)
-            return weir_err_set(err, -EINVAL, "camera '%s' is named twice", own);
+        if (strcmp(job->camera[i], copy) == 0)
+            return weir_err_set(err, -EINVAL, "camera '%s' is named twice", copy);
     job->n_cameras++;
     return 0;
 }

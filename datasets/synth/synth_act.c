@@ -13,7 +13,7 @@ int weir_synth_act_create(struct weir_synth_job *job, int episode, struct weir_e
     return weir_synth_create_file(job, name, err);
 }
 
-/* What all of them have. sim: whether the robot was simulated, as the file says. */
+/* What all of them have. sim: value of the file's attribute "sim". */
 static int begin(struct weir_synth_job *job, int episode, bool sim, struct weir_err *err)
 {
     static const char *const groups[] = {"/observations", "/observations/images", NULL};

@@ -14,12 +14,12 @@ static void fill_joints(const float *joints, double *row)
 {
     static const float finger[7] = {1.0f, 0.9f, 0.8f, 1.0f, 0.9f, 0.8f, 0.6f};
     for (int arm = 0; arm < WEIR_SCENE_ARMS; arm++) {
-        const float *own = joints + arm * WEIR_SCENE_ARM_JOINTS;
+        const float *of_arm = joints + arm * WEIR_SCENE_ARM_JOINTS;
         float seven[7];
-        weir_seven_from_six(own, seven);
+        weir_seven_from_six(of_arm, seven);
         for (int j = 0; j < 7; j++) {
             row[2 * j + arm] = (double)seven[j];
-            row[14 + 2 * j + arm] = (double)(own[6] * finger[j]);
+            row[14 + 2 * j + arm] = (double)(of_arm[6] * finger[j]);
         }
     }
 }

@@ -212,7 +212,7 @@ Test(bad_frames, heap_references)
         {"an object of no number", {good.length, good.address, 60000}, "no object of this number"},
         {"a number of more bits", {good.length, good.address, good.index + 65536}, "no object of this number"},
         {"the free space", {good.length, good.address, 0}, "no object of this number"},
-        {"longer than the object", {good.length + 9, good.address, good.index}, "shorter than its reference says"},
+        {"longer than the object", {good.length + 9, good.address, good.index}, "shorter than its reference requires"},
         {"longer than the file", {(uint32_t)end, good.address, good.index}, past},
         {"2 GiB", {1u << 31, good.address, good.index}, past},
         {"4 GiB", {UINT32_MAX, good.address, good.index}, past},

@@ -981,7 +981,7 @@ Test(chunk_index, grids_that_are_not_those_of_the_file)
     cr_assert_eq(walk(&w, &bytes, chunks, &reason), 0);
     w.grid.chunk[0] = 4;
     cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);
-    cr_assert_str_eq(reason, "its header says other chunks than its layout");
+    cr_assert_str_eq(reason, "its header and its layout message disagree about its chunks");
     w.grid = grid;
     w.grid.filtered = true;
     cr_assert_eq(walk(&w, &bytes, chunks, &reason), -EBADMSG);

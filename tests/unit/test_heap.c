@@ -103,8 +103,8 @@ Test(heap, a_shorter_reference_is_fine_a_longer_one_is_not)
     uint64_t payload;
     const char *reason;
     cr_assert_eq(run(file, &walk, 64, &payload, &reason), 0);
-    expect_reason(file, walk_for(1, 101), "shorter than its reference says");
-    expect_reason(file, walk_for(1, UINT32_MAX), "shorter than its reference says");
+    expect_reason(file, walk_for(1, 101), "shorter than its reference requires");
+    expect_reason(file, walk_for(1, UINT32_MAX), "shorter than its reference requires");
     free(file);
 }
 

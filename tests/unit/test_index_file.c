@@ -149,7 +149,7 @@ static char *describe(struct weir_dataset *dataset)
         for (int t = 0; t < STEPS; t++) {
             struct weir_frame_cost cost;
             weir_frame_cost(dataset, e, 0, t, &cost);
-            fprintf(out, "%d %d %d\n", (int)cost.own, (int)cost.read, (int)cost.unpacked);
+            fprintf(out, "%d %d %d\n", (int)cost.stored, (int)cost.read, (int)cost.unpacked);
         }
     }
     fclose(out);
@@ -352,14 +352,14 @@ Test(index_file, a_file_that_is_no_index_is_left_alone)
 {
     const char *theirs = fixture_path("notes.txt");
     write_file(theirs, "my notes, not an index\n", 23);
-    expect_refusal(theirs, "is there and is no index");
+    expect_refusal(theirs, "exists and is not an index file");
     size_t n;
     uint8_t *bytes = read_file(theirs, &n);
     cr_assert_str_eq((char *)bytes, "my notes, not an index\n");
     free(bytes);
     write_file(theirs, "WEIR", 4);
-    expect_refusal(theirs, "is there and is no index");
-    expect_refusal(data, "is there and is no index");
+    expect_refusal(theirs, "exists and is not an index file");
+    expect_refusal(data, "exists and is not an index file");
     expect_refusal(fixture_path("no/such/folder"), "cannot be written");
 }
 

@@ -1,0 +1,217 @@
+/* Fits episodes together into one dataset: they must agree in cameras, codecs, sizes and dimensions. The first one
+ * decides; one that does not agree is an error, or is left out. */
+#include "datasets/index.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_SET_ENTRY = 96 }; /* what an io file set keeps of a file, its path apart */
+
+/* ---- cameras of the dataset ---- */
+
+static int find_name(const struct weir_episode *episode, const char *name, size_t length)
+{
+    int found = -1, best = 0;
+    for (int i = 0; i < episode->n_maps; i++) {
+        int match = weir_name_match(episode->names[i], name, length);
+        if (match <= best)
+            continue;
+        best = match;
+        found = i;
+    }
+    return found;
+}
+
+static int no_camera(const char *path, const struct weir_episode *episode, const char *name, size_t length, int code,
+                     struct weir_err *err)
+{
+    char have[512] = "";
+    for (int i = 0; i < episode->n_maps; i++)
+        snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", i ? ", " : "", episode->names[i]);
+    if (episode->passed_over)
+        snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", have[0] ? ", " : "", episode->passed_over);
+    return weir_err_set(err, code, "%s%s%s: no camera \"%.*s\"; it has %s", path, *episode->root ? ": " : "",
+                        episode->root, (int)(length < 128 ? length : 128), name, have);
+}
+
+static int add_camera(struct weir_dataset *dataset, const char *name, struct weir_err *err)
+{
+    for (int i = 0; i < dataset->n_cameras; i++)
+        if (strcmp(dataset->cameras[i].name, name) == 0)
+            return weir_err_set(err, -EINVAL, "camera %s is named twice", name);
+    if (dataset->n_cameras == WEIR_CAMERAS_MAX)
+        return weir_err_set(err, -EINVAL, "more than %d cameras", WEIR_CAMERAS_MAX);
+    snprintf(dataset->cameras[dataset->n_cameras++].name, WEIR_NAME_MAX, "%s", name);
+    return 0;
+}
+
+/* Takes the names from --cameras, or all of the first episode. */
+static int choose_cameras(struct weir_dataset *dataset, const char *path, const struct weir_episode *first,
+                          const char *wanted, struct weir_err *err)
+{
+    int rc = 0;
+    if (!wanted || !*wanted) {
+        for (int i = 0; i < first->n_maps && rc == 0; i++)
+            rc = add_camera(dataset, first->names[i], err);
+        return rc;
+    }
+    for (const char *at = wanted; rc == 0;) {
+        size_t length = strcspn(at, ",");
+        if (length == 0)
+            return weir_err_set(err, -EINVAL, "the list of cameras, \"%s\", has an empty name in it", wanted);
+        int map = find_name(first, at, length);
+        rc = map < 0 ? no_camera(path, first, at, length, -EINVAL, err) : add_camera(dataset, first->names[map], err);
+        if (at[length] == '\0')
+            break;
+        at += length + 1;
+    }
+    return rc;
+}
+
+/* ---- fitting episodes together ---- */
+
+/* Puts the maps of the chosen cameras first, in the dataset's order; the others are freed with the episode. */
+static int order_maps(const struct weir_dataset *dataset, const char *path, struct weir_episode *episode,
+                      struct weir_err *err)
+{
+    for (int c = 0; c < dataset->n_cameras; c++) {
+        const char *name = dataset->cameras[c].name;
+        int at = find_name(episode, name, strlen(name));
+        if (at < 0)
+            return no_camera(path, episode, name, strlen(name), -EBADMSG, err);
+        struct weir_frame_map map = episode->maps[c];
+        episode->maps[c] = episode->maps[at];
+        episode->maps[at] = map;
+        char text[WEIR_NAME_MAX];
+        memcpy(text, episode->names[c], sizeof text);
+        memcpy(episode->names[c], episode->names[at], sizeof text);
+        memcpy(episode->names[at], text, sizeof text);
+    }
+    return 0;
+}
+
+static bool is_depth(const char *codec)
+{
+    return strcmp(codec, "raw16") == 0 || strcmp(codec, "png16") == 0;
+}
+
+static int check_fit(struct weir_dataset *dataset, const char *path, const struct weir_episode *episode,
+                     struct weir_err *err)
+{
+    const struct weir_episode *first = &dataset->episodes[0];
+    const char *first_path = dataset->files[first->file].file.path;
+    if (episode->qpos_dim != first->qpos_dim || episode->action_dim != first->action_dim)
+        return weir_err_set(err, -EBADMSG, "%s: state and actions have %d and %d dimensions, in %s they have %d and %d",
+                            path, episode->qpos_dim, episode->action_dim, first_path, first->qpos_dim,
+                            first->action_dim);
+    for (int c = 0; c < dataset->n_cameras; c++) {
+        const struct weir_frame_map *a = &episode->maps[c];
+        struct weir_camera *b = &dataset->cameras[c];
+        if (is_depth(a->codec) != is_depth(b->codec))
+            return weir_err_set(err, -EBADMSG, "%s: %s holds %s frames, in %s it holds %s; give each kind a folder",
+                                path, a->key, a->codec, first_path, b->codec);
+        if (a->width && b->width && (a->width != b->width || a->height != b->height))
+            return weir_err_set(err, -EBADMSG, "%s: %s has frames of %dx%d, in %s they are %dx%d", path, a->key,
+                                a->width, a->height, first_path, b->width, b->height);
+    }
+    return 0;
+}
+
+static int fit(struct weir_dataset *dataset, const struct weir_file_index *file, struct weir_episode *episode,
+               const char *wanted, struct weir_err *err)
+{
+    bool first = dataset->n_episodes == 0;
+    const char *path = file->file.path;
+    int rc = first ? choose_cameras(dataset, path, episode, wanted, err) : 0;
+    if (rc == 0)
+        rc = order_maps(dataset, path, episode, err);
+    for (int c = 0; c < dataset->n_cameras && rc == 0 && first; c++) {
+        dataset->cameras[c].codec = episode->maps[c].codec;
+        dataset->cameras[c].width = episode->maps[c].width;
+        dataset->cameras[c].height = episode->maps[c].height;
+    }
+    if (rc == 0 && !first)
+        rc = check_fit(dataset, path, episode, err);
+    for (int c = 0; c < dataset->n_cameras && rc == 0; c++) {
+        const struct weir_frame_map *map = &episode->maps[c];
+        size_t bytes = weir_frame_map_extent_max(map, episode->steps, file->file.size_bytes);
+        dataset->extent_max = bytes > dataset->extent_max ? bytes : dataset->extent_max;
+    }
+    return rc;
+}
+
+/* ---- taking episodes over ---- */
+
+int weir_leave_out(struct weir_dataset *dataset, const char *text)
+{
+    char **bad = realloc(dataset->bad, sizeof *bad * (size_t)(dataset->n_bad + 1));
+    if (!bad)
+        return -ENOMEM;
+    dataset->bad = bad;
+    bad[dataset->n_bad] = strdup(text);
+    return bad[dataset->n_bad] ? (dataset->n_bad++, 0) : -ENOMEM;
+}
+
+/* Takes an episode over from its file's index; one that does not fit is freed. */
+static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_config *config, int file,
+                        struct weir_episode *from, struct weir_err *err)
+{
+    struct weir_err why = WEIR_ERR_NONE;
+    from->file = file;
+    int rc = fit(dataset, &dataset->files[file], from, config->cameras, &why);
+    if (rc == 0) {
+        dataset->episodes[dataset->n_episodes++] = *from;
+        *from = (struct weir_episode){0};
+        return 0;
+    }
+    weir_episode_close(from);
+    dataset->n_misfits++;
+    /* -EINVAL: the command line asks for what is not there: no episode's fault */
+    bool alone = strcmp(config->path, dataset->files[file].file.path) == 0;
+    if (rc == -EINVAL || (alone && !config->tolerant))
+        return weir_err_set(err, rc, "%s", why.text);
+    if (!config->tolerant)
+        return weir_err_set(err, rc,
+                            "%.300s; the folder holds several datasets: `weir info %.200s` lists them; give the folder "
+                            "or the file of one",
+                            why.text, config->path);
+    return weir_leave_out(dataset, why.text) < 0 ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
+}
+
+static int reserve_episodes(struct weir_dataset *dataset, int more)
+{
+    int wanted = dataset->n_episodes + more, capacity = dataset->capacity;
+    if (wanted <= capacity)
+        return 0;
+    capacity = wanted > 2 * capacity ? wanted : 2 * capacity;
+    void *episodes = realloc(dataset->episodes, sizeof *dataset->episodes * (size_t)capacity);
+    if (!episodes)
+        return -ENOMEM;
+    dataset->episodes = episodes;
+    dataset->capacity = capacity;
+    return 0;
+}
+
+int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_config *config, struct weir_file_index *from,
+                   struct weir_err *err)
+{
+    int file = dataset->n_files++;
+    dataset->files[file] = *from;
+    *from = (struct weir_file_index){0};
+    struct weir_file_index *f = &dataset->files[file];
+    if (reserve_episodes(dataset, f->n_episodes) < 0)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = 0;
+    for (int i = 0; i < f->n_bad && rc == 0; i++)
+        if (weir_leave_out(dataset, f->bad[i]) < 0)
+            rc = weir_err_set(err, -ENOMEM, "out of memory");
+    int before = dataset->n_episodes;
+    for (int i = 0; i < f->n_episodes && rc == 0; i++)
+        rc = take_episode(dataset, config, file, &f->episodes[i], err);
+    for (int i = before; i < dataset->n_episodes; i++)
+        dataset->index_bytes += dataset->episodes[i].bytes;
+    dataset->index_bytes += sizeof *f + FILE_SET_ENTRY + 2 * strlen(f->file.path);
+    return rc;
+}
