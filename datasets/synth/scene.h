@@ -1,8 +1,9 @@
-/* scene.h: a synthetic robot table: two arms that pick and place objects, seen by cameras.
+/* scene.h: a made-up robot table: two arms that pick and place objects, their joint angles, and pictures of them. The
+ * pictures are cheap to make and as heavy and as costly to decode as a camera's JPEGs; they are not meant to look real.
  *
  * Everything is a pure function of (seed, episode, step, camera): no state is carried from frame to frame, so frames
- * may be rendered in any order by any number of threads. Arithmetic is limited to + - * / and square roots, which IEEE
- * 754 rounds alike everywhere (compile with -ffp-contract=off). */
+ * may be made in any order by any number of threads. Arithmetic is limited to + - * / and square roots, which IEEE 754
+ * rounds alike everywhere (compile with -ffp-contract=off). */
 #ifndef WEIR_DATASETS_SYNTH_SCENE_H
 #define WEIR_DATASETS_SYNTH_SCENE_H
 
@@ -24,8 +25,7 @@ struct weir_scene_config {
     int n_cameras;
 };
 
-struct weir_scene;  /* shared by all threads, never written after open */
-struct weir_canvas; /* one per thread */
+struct weir_scene; /* shared by all threads, never written after open */
 
 struct weir_scene_state {
     float qpos[WEIR_SCENE_JOINTS];    /* radians, with encoder noise */
@@ -42,14 +42,8 @@ void weir_scene_close(struct weir_scene **scene);
 
 void weir_scene_state_at(const struct weir_scene *scene, int episode, int step, struct weir_scene_state *state);
 
-/* Bytes of one canvas, to bound memory before opening any. */
-uint64_t weir_canvas_bytes(int width, int height);
-int weir_canvas_open(struct weir_canvas **canvas, int width, int height);
-void weir_canvas_close(struct weir_canvas **canvas);
-
-/* Renders one frame into rgb (height rows of width * 3 bytes); depth_mm (width * height, 0 = beyond 65.5 m) may be
- * NULL. */
-void weir_scene_render(const struct weir_scene *scene, struct weir_canvas *canvas, int episode, int step, int camera,
-                       uint8_t *rgb, uint16_t *depth_mm);
+/* Makes the picture of one frame: height rows of width * 3 bytes in rgb, width * height millimetres in depth_mm. */
+void weir_scene_render(const struct weir_scene *scene, int episode, int step, int camera, uint8_t *rgb,
+                       uint16_t *depth_mm);
 
 #endif

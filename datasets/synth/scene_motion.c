@@ -15,20 +15,14 @@ uint64_t weir_scene_mix(uint64_t a, uint64_t b)
     return z ^ (z >> 31);
 }
 
-float weir_scene_unit(uint64_t hash)
+static float unit(uint64_t hash)
 {
     return (float)(hash >> 40) * (1.0f / 16777216.0f);
 }
 
 float weir_scene_range(uint64_t hash, float lo, float hi)
 {
-    return lo + (hi - lo) * weir_scene_unit(hash);
-}
-
-struct weir_v3 weir_v3_unit(struct weir_v3 a)
-{
-    float length = sqrtf(weir_v3_dot(a, a));
-    return length > 1e-9f ? weir_v3_mul(a, 1.0f / length) : weir_v3(0, 0, 1);
+    return lo + (hi - lo) * unit(hash);
 }
 
 float weir_scene_sin(float radians)
@@ -73,7 +67,7 @@ float weir_scene_atan2(float y, float x)
     return y < 0 ? -angle : angle;
 }
 
-float weir_scene_acos(float x)
+static float arc_cosine(float x)
 {
     x = x > 1 ? 1 : x < -1 ? -1 : x;
     return weir_scene_atan2(sqrtf(1 - x * x), x);
@@ -105,7 +99,8 @@ static struct weir_v3 arm_base(int arm)
     return weir_v3(arm == 0 ? -0.46f : 0.46f, 0.16f, 0.0f);
 }
 
-float weir_motion_object_half(uint64_t episode_seed, int arm)
+/* Half the edge of the object that an arm handles. */
+static float object_half(uint64_t episode_seed, int arm)
 {
     return weir_scene_range(weir_scene_mix(episode_seed, 900 + (uint64_t)arm), 0.018f, 0.026f);
 }
@@ -160,7 +155,7 @@ static struct plan plan_at(uint64_t seed, int steps, int arm, int step)
         k++;
     const struct key *from = &keys[k], *to = &keys[k + 1];
     struct weir_v3 places[3] = {spot(seed, arm, 0), plan.source, plan.destination};
-    float grasp = weir_motion_object_half(seed, arm);
+    float grasp = object_half(seed, arm);
     float s = (plan.phase - from->phase) / (to->phase - from->phase);
     float smooth = s * s * s * (10 + s * (6 * s - 15)); /* minimum jerk */
     struct weir_v3 a = places[from->place], b = places[to->place];
@@ -184,8 +179,8 @@ static void inverse(struct weir_v3 base, struct weir_v3 tip, float lean, float *
     float inner = (upper_m * upper_m + distance * distance - fore_m * fore_m) / (2 * upper_m * distance);
     float bend = (upper_m * upper_m + fore_m * fore_m - distance * distance) / (2 * upper_m * fore_m);
     joint[0] = weir_scene_atan2(dy, dx);
-    joint[1] = weir_scene_atan2(height, reach) + weir_scene_acos(inner);
-    joint[2] = weir_scene_acos(bend) - pi;
+    joint[1] = weir_scene_atan2(height, reach) + arc_cosine(inner);
+    joint[2] = arc_cosine(bend) - pi;
     joint[4] = lean - 0.5f * pi - joint[1] - joint[2];
 }
 
@@ -205,12 +200,8 @@ static void forward(struct weir_arm_pose *pose)
     pose->wrist =
         weir_v3_add(pose->elbow, in_plane(j[0], fore_m * weir_scene_cos(pitch), fore_m * weir_scene_sin(pitch)));
     pitch += j[4];
-    pose->ahead = in_plane(j[0], weir_scene_cos(pitch), weir_scene_sin(pitch));
-    pose->tip = weir_v3_add(pose->wrist, weir_v3_mul(pose->ahead, hand_m));
-    struct weir_v3 side = weir_v3(-weir_scene_sin(j[0]), weir_scene_cos(j[0]), 0);
-    struct weir_v3 across = weir_v3_cross(pose->ahead, side);
-    pose->side =
-        weir_v3_unit(weir_v3_add(weir_v3_mul(side, weir_scene_cos(j[5])), weir_v3_mul(across, weir_scene_sin(j[5]))));
+    struct weir_v3 ahead = in_plane(j[0], weir_scene_cos(pitch), weir_scene_sin(pitch));
+    pose->tip = weir_v3_add(pose->wrist, weir_v3_mul(ahead, hand_m));
 }
 
 void weir_motion_pose(uint64_t episode_seed, int steps, int arm, int step, struct weir_arm_pose *pose)
@@ -229,12 +220,9 @@ void weir_motion_pose(uint64_t episode_seed, int steps, int arm, int step, struc
     pose->joint[6] = plan.open;
     forward(pose);
 
-    float half = weir_motion_object_half(episode_seed, arm);
-    float home_yaw = weir_scene_range(weir_scene_mix(hand, 7), -0.5f, 0.5f);
     pose->holding = plan.phase >= grasp_from && plan.phase < grasp_to;
     pose->object = plan.phase < grasp_from ? plan.source : plan.destination;
-    pose->object.z = half;
-    pose->object_yaw = home_yaw;
+    pose->object.z = object_half(episode_seed, arm);
     if (pose->holding)
         pose->object = tip;
 }

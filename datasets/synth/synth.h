@@ -1,5 +1,5 @@
-/* synth.h: writes datasets of synthetic robot episodes in the layouts users have: moving, textured, camera-like scenes
- * whose JPEGs weigh what real ones do, and trajectories that match the motion. */
+/* synth.h: writes datasets of synthetic robot episodes in the layouts users have. Pictures are drawings whose JPEGs
+ * have the size and the decoding cost of a camera's, and trajectories match the motion in them. */
 #ifndef WEIR_DATASETS_SYNTH_SYNTH_H
 #define WEIR_DATASETS_SYNTH_SYNTH_H
 

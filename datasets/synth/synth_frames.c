@@ -25,14 +25,13 @@ struct weir_frames {
     pthread_t thread[THREADS_MAX];
     int n_threads;
     pthread_mutex_t lock;
-    pthread_cond_t room, done; /* a slot became free; a frame was finished */
-    int64_t taken, handed_out; /* under lock, like the slots' done */
+    pthread_cond_t slot_free, done; /* a slot became free; a frame was finished */
+    int64_t taken, handed_out;      /* under lock, like the slots' done */
     bool stop;
 };
 
 /* What one thread needs beside its slot. */
 struct bench {
-    struct weir_canvas *canvas;
     uint8_t *rgb;
     uint16_t *depth_mm;
 };
@@ -40,13 +39,12 @@ struct bench {
 static uint64_t bytes_per_thread(const struct weir_frames_config *config)
 {
     uint64_t pixels = (uint64_t)config->width * (uint64_t)config->height;
-    /* canvas, picture, depth, two slots of a picture and its depth each */
-    return weir_canvas_bytes(config->width, config->height) + 3 * pixels * (3 + 2);
+    /* picture, depth, two slots of a picture and its depth each */
+    return 3 * pixels * (3 + 2);
 }
 
 static void bench_close(struct bench *bench)
 {
-    weir_canvas_close(&bench->canvas);
     free(bench->rgb);
     free(bench->depth_mm);
 }
@@ -55,7 +53,7 @@ static int bench_open(struct bench *bench, const struct weir_frames_config *conf
 {
     size_t pixels = (size_t)config->width * (size_t)config->height;
     *bench = (struct bench){.rgb = malloc(pixels * 3), .depth_mm = malloc(pixels * sizeof *bench->depth_mm)};
-    if (bench->rgb && bench->depth_mm && weir_canvas_open(&bench->canvas, config->width, config->height) == 0)
+    if (bench->rgb && bench->depth_mm)
         return 0;
     bench_close(bench);
     return -ENOMEM;
@@ -80,8 +78,7 @@ static int make(const struct weir_frames_config *config, struct bench *bench, in
     int step = (int)(number % config->steps);
     int camera = (int)(number / config->steps % config->cameras);
     int episode = (int)(number / config->steps / config->cameras);
-    weir_scene_render(config->scene, bench->canvas, episode, step, camera, bench->rgb,
-                      config->depth != WEIR_DEPTH_NONE ? bench->depth_mm : NULL);
+    weir_scene_render(config->scene, episode, step, camera, bench->rgb, bench->depth_mm);
     size_t pixels = (size_t)config->width * (size_t)config->height;
     int rc = config->jpeg ? weir_jpeg_write(bench->rgb, config->width, config->height, config->quality, &frame->image)
                           : keep_raw(&frame->image, bench->rgb, 3 * pixels);
@@ -102,7 +99,7 @@ static void *work(void *arg)
         /* The slot of the frame that was handed out last is still lent. */
         while (!frames->stop && frames->taken < frames->total &&
                frames->taken >= frames->handed_out - 1 + frames->n_slots)
-            pthread_cond_wait(&frames->room, &frames->lock);
+            pthread_cond_wait(&frames->slot_free, &frames->lock);
         if (frames->stop || frames->taken >= frames->total)
             break;
         int64_t number = frames->taken++;
@@ -145,7 +142,7 @@ int weir_frames_open(struct weir_frames **out, const struct weir_frames_config *
     frames->total = (int64_t)config->episodes * config->cameras * config->steps;
     frames->n_slots = 2 * threads + 1;
     pthread_mutex_init(&frames->lock, NULL);
-    pthread_cond_init(&frames->room, NULL);
+    pthread_cond_init(&frames->slot_free, NULL);
     pthread_cond_init(&frames->done, NULL);
     frames->slot = calloc((size_t)frames->n_slots, sizeof *frames->slot);
     int rc = frames->slot ? start_threads(frames, threads) : -ENOMEM;
@@ -165,7 +162,7 @@ int weir_frames_next(struct weir_frames *frames, const struct weir_frame **frame
         pthread_cond_wait(&frames->done, &frames->lock);
     slot->done = false;
     frames->handed_out++;
-    pthread_cond_broadcast(&frames->room);
+    pthread_cond_broadcast(&frames->slot_free);
     pthread_mutex_unlock(&frames->lock);
     *frame = &slot->frame;
     return slot->rc;
@@ -178,7 +175,7 @@ void weir_frames_close(struct weir_frames **out)
         return;
     pthread_mutex_lock(&frames->lock);
     frames->stop = true;
-    pthread_cond_broadcast(&frames->room);
+    pthread_cond_broadcast(&frames->slot_free);
     pthread_mutex_unlock(&frames->lock);
     for (int i = 0; i < frames->n_threads; i++)
         pthread_join(frames->thread[i], NULL);
@@ -188,7 +185,7 @@ void weir_frames_close(struct weir_frames **out)
     }
     free(frames->slot);
     pthread_mutex_destroy(&frames->lock);
-    pthread_cond_destroy(&frames->room);
+    pthread_cond_destroy(&frames->slot_free);
     pthread_cond_destroy(&frames->done);
     free(frames);
     *out = NULL;
