@@ -1,12 +1,8 @@
 #include "cli/run_gpu.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/loader_stages.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct weir_run_gpu {
     struct weir_loader *loader;

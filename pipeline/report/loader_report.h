@@ -37,8 +37,6 @@ struct weir_report_cache {
     double all_hit_rate;            /* what the hit rate would have been with it, 0..1; -1 = not known */
 };
 
-/* What a GPU did in the time covered, by its own clock. */
-enum { WEIR_REPORT_GPU_ROWS = 8 };
 /* One of a GPU's ways to decode. */
 struct weir_report_engine {
     char by[48];             /* "7 JPEG engines", "the multiprocessors" */
@@ -61,6 +59,8 @@ struct weir_report_decode {
     double gate_db, least_db; /* the gate, and the lowest of all; at 99 they are identical */
 };
 
+/* What a GPU did in the time covered, by its own clock. */
+enum { WEIR_REPORT_GPU_ROWS = 8 };
 struct weir_report_gpu {
     bool used; /* else nothing is printed */
     int number;
