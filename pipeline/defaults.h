@@ -44,13 +44,6 @@ static const double WEIR_DECODE_ENGINE_RATE = 4500, WEIR_DECODE_CORE_RATE = 450;
  * each gives alone (hybrid had 0.72 of the sum and more, H200), and have to be worth the cores. */
 enum { WEIR_CHOICE_FRAMES = 64, WEIR_CHOICE_NS = 100 * 1000 * 1000 };
 static const double WEIR_CHOICE_TOGETHER = 0.9, WEIR_CHOICE_WORTH_IT = 1.05;
-/* Whether the SMs help is measured while running, by A/B probes: the first, one that had no answer once more, and the
- * next; of each of the four windows, what was begun before is drained first. At quality 50 the SMs made all a fifth
- * faster, at 95 between 5 % slower and 11 % faster (H200); less than 3 % is within what a probe can tell. */
-static const uint64_t WEIR_AB_PROBE_FIRST_NS = 300000000, WEIR_AB_PROBE_AGAIN_NS = 2000000000,
-                      WEIR_AB_PROBE_EVERY_NS = 30000000000, WEIR_AB_PROBE_DRAIN_NS = 100000000,
-                      WEIR_AB_PROBE_COUNT_NS = 500000000;
-static const double WEIR_AB_PROBE_WORTH_IT = 0.03;
 
 /* ---- chunk coalescing (coalesce.c) ---- */
 

@@ -29,8 +29,6 @@ struct weir_gpu_engine_figures {
     int hardware;            /* as many JPEG engines; 0: the SMs */
     uint64_t frames, groups; /* decoded so far, in decode batches that were handed over */
     uint64_t busy_ns; /* from a decode batch's hand-over to its end, by the GPU's clock; where two overlap, once */
-    bool tried;       /* hybrid's SMs: whether all are faster with them */
-    double gain;      /* by so much, in the last A/B probe: 0.05 = 5 %; below 3 % they are paused */
 };
 
 /* JPEGs that a GPU has decoded so far. */

@@ -143,14 +143,11 @@ void weir_loader_gpu_figures(struct weir_loader *loader, struct weir_gpu_figures
 static void engine_figures(struct weir_gpu_engine_figures *figures, const struct weir_decode_engine *engine)
 {
     bool hardware = engine->kind == WEIR_GPU_JPEG_HARDWARE;
-    const struct weir_ab_probe *ab_probe = &engine->decode->ab_probe;
     *figures = (struct weir_gpu_engine_figures){
         .hardware = hardware ? engine->decode->hardware : 0,
         .busy_ns = engine->busy_ns,
         .frames = engine->frames_done,
         .groups = engine->batches_done,
-        .tried = engine->patient && ab_probe->n_probes > 0,
-        .gain = engine->patient ? ab_probe->gain : 0,
     };
 }
 

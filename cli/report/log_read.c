@@ -184,8 +184,6 @@ static void read_engine(struct location *location, const json_t *from, struct we
     engine->frames = get_count(location, from, "frames");
     engine->groups = get_count(location, from, "groups");
     engine->busy = get_double(location, from, "busy_fraction", 0);
-    engine->tried = json_object_get(from, "gain_fraction");
-    engine->gain = get_double(location, from, "gain_fraction", 0);
 }
 
 static void read_decode(struct location *location, const json_t *object, struct weir_report_decode *decode)

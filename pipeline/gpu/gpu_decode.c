@@ -28,8 +28,7 @@ static bool has_capacity(const struct weir_decode_engine *engine)
 {
     if (atomic_load_explicit(&engine->waiting, memory_order_relaxed) >= engine->ahead)
         return false;
-    return !engine->patient || (!atomic_load_explicit(&engine->paused, memory_order_relaxed) &&
-                                atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) == 0);
+    return !engine->patient || atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) == 0;
 }
 
 static bool may_decode_here(struct weir_gpu_decode *decode)
@@ -85,7 +84,6 @@ static struct weir_decode_engine *choose(struct weir_gpu_decode *decode, const s
 void weir_gpu_decode_done_here(struct weir_gpu_decode *decode, uint64_t took_ns)
 {
     atomic_fetch_add_explicit(&decode->here_ns, took_ns, memory_order_relaxed);
-    atomic_fetch_add_explicit(&decode->decoded, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&decode->here, 1, memory_order_relaxed);
 }
 

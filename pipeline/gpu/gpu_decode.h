@@ -18,8 +18,7 @@
  * and the order of samples knows nothing of it.
  *
  * The SMs take some 30 ms for a decode batch of whatever size, so they get one large decode batch at a time, and only
- * where enough frames are in flight for nobody to wait for it. The JPEG engines slow down beside them, at times by more
- * than they add, so every half minute an A/B probe tells whether all are faster with them (ab_probe.h). They take part
+ * where enough frames are in flight for nobody to wait for it. They take part
  * when hybrid was asked for by name: the JPEG engines give the CPU's bits, they do not (psnr_check.h), and what they
  * give depends on the decode batch. */
 #ifndef WEIR_PIPELINE_GPU_GPU_DECODE_H
@@ -28,7 +27,6 @@
 #include "decoders/gpu/gpu_jpeg.h"
 #include "decoders/gpu/psnr_check.h"
 #include "pipeline/defaults.h"
-#include "pipeline/gpu/ab_probe.h"
 #include "pipeline/gpu/gpu_ops.h"
 #include "pipeline/gpu/intervals.h"
 #include "pipeline/shared.h"
@@ -92,7 +90,6 @@ struct weir_decode_engine {
     size_t full;            /* as many wait: the first thread does not keep up */
     _Atomic size_t waiting; /* in it */
     _Atomic size_t in_full; /* frames that the first thread took in full decode batches, one after the other */
-    _Atomic bool paused;    /* gets none: all are faster without it */
     /* figures, under the lock for them */
     void *last_end; /* of the last decode batch that has passed */
     int64_t last_end_ns;
@@ -114,9 +111,7 @@ struct weir_gpu_decode {
     _Atomic int here;                                       /* frames that workers decode at this moment */
     int here_max;
     _Atomic uint64_t here_ns;              /* that they took, so far */
-    _Atomic uint64_t decoded;              /* frames, whoever did it */
     struct weir_eventcount capacity_freed; /* somebody may take frames again */
-    struct weir_ab_probe ab_probe;         /* of the second engine beside the first; under figures_lock */
     struct weir_decode_client client;
     struct weir_psnr_check *psnr_check;
     struct weir_gpu_jpeg_tally tally;

@@ -154,6 +154,5 @@ int weir_gpu_decode_complete(struct weir_gpu_decode *decode, struct weir_decode_
         }
     }
     weir_item_self = 0;
-    atomic_fetch_add_explicit(&decode->decoded, (uint64_t)batch->n, memory_order_relaxed);
     return 0;
 }

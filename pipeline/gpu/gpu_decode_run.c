@@ -47,19 +47,6 @@ static bool is_behind(const struct weir_decode_engine *engine, bool is_open)
            atomic_load_explicit(&engine->n_decoding, memory_order_relaxed) > 0;
 }
 
-/* Whether the second engine is to work beside the first. */
-static void probe_second_engine(struct weir_gpu_decode *decode)
-{
-    if (decode->n_engines < 2)
-        return;
-    struct weir_decode_engine *helper = &decode->engines[1];
-    pthread_mutex_lock(&decode->figures_lock);
-    struct weir_ab_counts counts = {atomic_load_explicit(&decode->decoded, memory_order_relaxed), helper->frames_done};
-    bool works = weir_ab_probe_step(&decode->ab_probe, weir_clock_monotonic_ns(), counts);
-    atomic_store_explicit(&helper->paused, !works, memory_order_relaxed);
-    pthread_mutex_unlock(&decode->figures_lock);
-}
-
 /* A thread has a decode batch in hand. */
 static void begin_turn(struct weir_decode_engine *engine, const struct weir_decode_batch *batch)
 {
@@ -69,8 +56,6 @@ static void begin_turn(struct weir_decode_engine *engine, const struct weir_deco
     atomic_fetch_add_explicit(&engine->decoding, batch->n, memory_order_relaxed);
     atomic_fetch_add_explicit(&engine->n_decoding, 1, memory_order_relaxed);
     weir_eventcount_notify(&engine->full_wakeup); /* the first is busy now */
-    if (!engine->patient)
-        probe_second_engine(engine->decode);
 }
 
 /* A thread has no decode batch in hand any more: who gathers may take what there is. */

@@ -59,8 +59,6 @@ static void report_engine(struct weir_report_engine *report, const struct weir_g
         snprintf(report->by, sizeof report->by, "the multiprocessors");
     report->frames = now->frames - then->frames;
     report->groups = now->groups - then->groups;
-    report->tried = now->tried;
-    report->gain = now->gain;
     if (wall_s > 0)
         report->busy = fmin((double)(now->busy_ns - then->busy_ns) / 1e9 / wall_s, 1);
 }

@@ -42,8 +42,6 @@ struct weir_report_engine {
     char by[48];             /* "7 JPEG engines", "the multiprocessors" */
     uint64_t frames, groups; /* decoded by it, handed over in so many groups */
     double busy;             /* of the time covered, 0..1 */
-    bool tried;              /* whether all are faster with it: */
-    double gain;             /* by so much, 0.05 = 5 %; at less than 3 % it rests */
 };
 
 /* Who decoded, where a GPU takes part in it. */

@@ -2,7 +2,6 @@
 #include "base/text.h"
 #include "pipeline/report/report_parts_priv.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,13 +30,6 @@ static const char *plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
-static void print_gain_en(FILE *out, const struct weir_report_engine *engine)
-{
-    if (engine->tried)
-        fprintf(out, " (tried: all are %.1f %% %s with them)", 100 * fabs(engine->gain),
-                engine->gain < 0 ? "slower" : "faster");
-}
-
 static void print_decode_en(FILE *out, const struct weir_report_decode *d)
 {
     if (d->n_engines == 0)
@@ -46,7 +38,6 @@ static void print_decode_en(FILE *out, const struct weir_report_decode *d)
         fprintf(out, "%s%llu frame%s by %s in %llu group%s, busy %.1f %%", i == 0 ? "decoded: " : "; ",
                 (unsigned long long)d->engines[i].frames, plural(d->engines[i].frames), d->engines[i].by,
                 (unsigned long long)d->engines[i].groups, plural(d->engines[i].groups), 100 * d->engines[i].busy);
-        print_gain_en(out, &d->engines[i]);
     }
     fprintf(out, "; %llu by the CPU", (unsigned long long)d->cpu_frames);
     if (d->cpu_busy >= 0)
@@ -81,9 +72,6 @@ static void print_decode_zh(FILE *out, const struct weir_report_decode *d)
         print_engine_zh(out, d->engines[i].by);
         fprintf(out, ") %llu 帧, %llu 组, 忙碌 %.1f%%", (unsigned long long)d->engines[i].frames,
                 (unsigned long long)d->engines[i].groups, 100 * d->engines[i].busy);
-        if (d->engines[i].tried)
-            fprintf(out, " (试过: 有其参与时总速度%s %.1f%%)", d->engines[i].gain < 0 ? "慢" : "快",
-                    100 * fabs(d->engines[i].gain));
     }
     fprintf(out, "; CPU %llu 帧", (unsigned long long)d->cpu_frames);
     if (d->cpu_busy >= 0)
@@ -149,8 +137,6 @@ static void decode_json(struct weir_json *json, const struct weir_report_decode 
         weir_json_uint(json, "frames", d->engines[i].frames);
         weir_json_uint(json, "groups", d->engines[i].groups);
         weir_json_double(json, "busy_fraction", d->engines[i].busy);
-        if (d->engines[i].tried)
-            weir_json_double(json, "gain_fraction", d->engines[i].gain);
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');

@@ -118,12 +118,7 @@ static void add_gpu(struct weir_report_gpu *gpu, int seed)
         gpu->decode = (struct weir_report_decode){
             .n_engines = 2,
             .engines = {{.by = "7 JPEG engines", .frames = 123456789, .groups = 4321, .busy = 0.97531},
-                        {.by = "the multiprocessors",
-                         .frames = 5432,
-                         .groups = 21,
-                         .busy = 1.0 / 7,
-                         .tried = seed > 1,
-                         .gain = seed > 1 ? -0.0625 : 0}},
+                        {.by = "the multiprocessors", .frames = 5432, .groups = 21, .busy = 1.0 / 7}},
             .cpu_frames = 98765,
             .cpu_busy = seed > 1 ? -1 : 1.0 / 3,
             .sent_back = 15,
