@@ -125,19 +125,25 @@ static void on_message(void *user, const char *line)
 /* Resident memory: at most in the first half of the time, and at least in the last quarter. Windows that wait for a
  * busy machine come and go; what is never given back shows. */
 struct memory {
-    uint64_t before, after;
+    uint64_t before, after, most;
 };
+
+static bool grows(const struct memory *memory)
+{
+    return !UNDER_ASAN && memory->after > memory->before + GROWTH_MAX;
+}
 
 static struct memory step_until(struct weir_profiler *profiler, double seconds)
 {
     uint64_t begin_ns = weir_clock_monotonic_ns();
-    struct memory memory = {0, UINT64_MAX};
+    struct memory memory = {0, UINT64_MAX, 0};
     double part;
     do {
         nanosleep(&(struct timespec){0, 2000000}, NULL);
         weir_profiler_step(profiler);
         part = (double)(weir_clock_monotonic_ns() - begin_ns) / (seconds * 1e9);
         uint64_t now = resident_bytes();
+        memory.most = now > memory.most ? now : memory.most;
         if (part < 0.5)
             memory.before = now > memory.before ? now : memory.before;
         else if (part > 0.75)
@@ -167,6 +173,12 @@ int main(int argc, char **argv)
         pthread_create(&threads[i], NULL, writer, (void *)&for_ever);
     pthread_create(&threads[WRITERS], NULL, breeder, NULL);
     struct memory memory = step_until(profiler, seconds);
+    for (int again = 0; again < 4 && grows(&memory); again++) {
+        uint64_t most =
+            memory.most; /* what is never given back goes on from there; what piled up on a busy machine does not */
+        memory = step_until(profiler, seconds);
+        memory.before = most > memory.before ? most : memory.before;
+    }
     atomic_store(&ended, true);
     for (int i = 0; i <= WRITERS; i++)
         pthread_join(threads[i], NULL);
@@ -178,7 +190,7 @@ int main(int argc, char **argv)
            (unsigned long long)seen.messages, (double)memory.before / 1e6, (double)memory.after / 1e6);
     if (seen.windows == 0 || seen.events == 0)
         die("nothing was recorded");
-    if (!UNDER_ASAN && memory.after > memory.before + GROWTH_MAX)
+    if (grows(&memory))
         die("memory grows");
     return 0;
 }
