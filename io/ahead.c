@@ -15,7 +15,7 @@ enum {
 
 static uint64_t taken(const struct weir_ahead *a)
 {
-    return atomic_load_explicit(a->config.taken, memory_order_relaxed); /* a hint: the ticket's bucket decides */
+    return atomic_load_explicit(a->config.taken, memory_order_relaxed); /* a hint: the task's bucket decides */
 }
 
 static void set_state(struct weir_ahead_buffer *b, enum weir_ahead_state state)
@@ -115,44 +115,44 @@ static bool same_extent(const struct weir_extent *x, const struct weir_extent *y
     return x->file == y->file && x->offset == y->offset && x->length == y->length;
 }
 
-/* The pending extent becomes an entry at the head of its ticket's chain, unless the ticket was taken meanwhile. */
+/* The pending extent becomes an entry at the head of its task's chain, unless the task was taken meanwhile. */
 static void publish(struct weir_ahead *a, _Atomic uint64_t *bucket, uint64_t seen, int entry, int buffer)
 {
     const struct weir_extent *x = &a->pending;
     struct weir_ahead_buffer *b = &a->buffers[buffer];
-    bool same = weir_ahead_ticket_of(seen) == a->pending_ticket;
+    bool same = weir_ahead_task_of(seen) == a->pending_task;
     a->free_entry = a->entries[entry].next;
     a->entries[entry] = (struct weir_ahead_entry){*x, buffer, same ? weir_ahead_head_of(seen) : WEIR_AHEAD_NONE};
     a->n_used++;
     b->refs++;
     b->wanted_end = x->offset + x->length > b->wanted_end ? x->offset + x->length : b->wanted_end;
     /* Release: its taker sees the entry. */
-    if (!atomic_compare_exchange_strong_explicit(bucket, &seen, weir_ahead_word(a->pending_ticket, entry),
+    if (!atomic_compare_exchange_strong_explicit(bucket, &seen, weir_ahead_word(a->pending_task, entry),
                                                  memory_order_release, memory_order_relaxed)) {
         free_entry(a, entry);
         return;
     }
     weir_ahead_add(&a->extents, 1);
     a->last = *x;
-    a->last_ticket = a->pending_ticket;
+    a->last_task = a->pending_task;
 }
 
 /* Plans the pending extent. False when no entry or buffer is free. */
 static bool plan_pending(struct weir_ahead *a)
 {
     const struct weir_extent *x = &a->pending;
-    if (a->pending_ticket < taken(a) || x->length == 0 || x->length > a->config.extent_max ||
+    if (a->pending_task < taken(a) || x->length == 0 || x->length > a->config.extent_max ||
         x->offset > INT64_MAX - x->length - a->align)
         return true;
-    if (a->last_ticket == a->pending_ticket && same_extent(&a->last, x))
+    if (a->last_task == a->pending_task && same_extent(&a->last, x))
         return true; /* the first frame of a history, again and again */
-    _Atomic uint64_t *bucket = weir_ahead_bucket(a, a->pending_ticket);
+    _Atomic uint64_t *bucket = weir_ahead_bucket(a, a->pending_task);
     uint64_t seen = atomic_load_explicit(bucket, memory_order_acquire);
-    bool same = weir_ahead_ticket_of(seen) == a->pending_ticket, closed = weir_ahead_head_of(seen) == WEIR_AHEAD_NONE;
+    bool same = weir_ahead_task_of(seen) == a->pending_task, closed = weir_ahead_head_of(seen) == WEIR_AHEAD_NONE;
     if (same && closed)
         return true;
     if (!same && !closed)
-        return false; /* an earlier ticket that is not taken yet */
+        return false; /* an earlier task that is not taken yet */
     int entry = a->free_entry, buffer = entry == WEIR_AHEAD_NONE ? WEIR_AHEAD_NONE : find_buffer(a, x);
     if (buffer == WEIR_AHEAD_NONE)
         return false;
@@ -165,7 +165,7 @@ static bool plan(struct weir_ahead *a)
 {
     for (;;) {
         if (!a->has_pending) {
-            int rc = a->config.next(a->config.user, taken(a), &a->pending_ticket, &a->pending);
+            int rc = a->config.next(a->config.user, taken(a), &a->pending_task, &a->pending);
             if (rc <= 0)
                 return rc == 0;
             a->has_pending = true;
@@ -316,7 +316,7 @@ void *weir_ahead_main(void *user)
     return NULL;
 }
 
-/* ---- who takes tickets: nobody locks, and nobody waits but for a read that is under way ---- */
+/* ---- who takes tasks: nobody locks, and nobody waits but for a read that is under way ---- */
 
 /* Gives back entries that are linked. */
 static void give_back(struct weir_ahead *a, int first, int last)
@@ -346,18 +346,17 @@ static void give_back_given(struct weir_ahead *a, struct weir_ahead_taken *taken
     taken->given = WEIR_AHEAD_NONE;
 }
 
-void weir_ahead_take(struct weir_ahead *a, uint64_t ticket, struct weir_ahead_taken *taken)
+void weir_ahead_take(struct weir_ahead *a, uint64_t task_id, struct weir_ahead_taken *taken)
 {
     *taken = (struct weir_ahead_taken){WEIR_AHEAD_NONE, WEIR_AHEAD_NONE};
-    /* Acquire: what was planned for the ticket. From now on nothing more is. */
-    uint64_t seen = atomic_exchange_explicit(weir_ahead_bucket(a, ticket), weir_ahead_word(ticket, WEIR_AHEAD_NONE),
+    /* Acquire: what was planned for the task. From now on nothing more is. */
+    uint64_t seen = atomic_exchange_explicit(weir_ahead_bucket(a, task_id), weir_ahead_word(task_id, WEIR_AHEAD_NONE),
                                              memory_order_acquire);
     int chain = weir_ahead_head_of(seen);
-    if (weir_ahead_ticket_of(seen) == ticket)
+    if (weir_ahead_task_of(seen) == task_id)
         taken->chain = chain;
     else
-        give_back_chain(a,
-                        &chain); /* of a ticket so much earlier or later that it shares the bucket: read when wanted */
+        give_back_chain(a, &chain); /* of a task so much earlier or later that it shares the bucket: read when wanted */
     if (!a->ops->ring)
         give_back_chain(a, &taken->chain); /* the kernel has it */
 }

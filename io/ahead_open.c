@@ -101,7 +101,7 @@ int weir_ahead_open(struct weir_ahead **out, const struct weir_ahead_config *con
     pthread_mutex_init(&a->lock, NULL);
     weir_cond_init(&a->opened);
     a->returned = WEIR_AHEAD_NONE;
-    a->last_ticket = UINT64_MAX;
+    a->last_task = UINT64_MAX;
     int rc = make_pool(a, err);
     if (rc == 0)
         rc = start_thread(a, err);

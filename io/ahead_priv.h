@@ -1,5 +1,5 @@
 /* ahead_priv.h: the state of read-ahead, shared by the code that opens it, its thread, and the threads that take
- * tickets. Which of them may touch what is said at each part. */
+ * tasks. Which of them may touch what is said at each part. */
 #ifndef WEIR_IO_AHEAD_PRIV_H
 #define WEIR_IO_AHEAD_PRIV_H
 
@@ -27,11 +27,11 @@ struct weir_ahead_buffer {
     uint8_t *bytes;
 };
 
-/* An extent of a ticket. The thread's while it is free, then the taker's of its ticket until it is given back. */
+/* An extent of a task. The thread's while it is free, then the taker's of its task until it is given back. */
 struct weir_ahead_entry {
     struct weir_extent extent;
     int buffer;
-    int next; /* of its ticket, or of those given back, or of the free ones */
+    int next; /* of its task, or of those given back, or of the free ones */
 };
 
 struct weir_ahead {
@@ -44,7 +44,7 @@ struct weir_ahead {
     struct weir_ahead_entry *entries;
     pthread_t thread;
     bool started;
-    /* Between the thread and its takers. A bucket is for one ticket at a time: the ticket, and the first of its
+    /* Between the thread and its takers. A bucket is for one task at a time: the task, and the first of its
      * entries, none when it was taken. The thread adds entries by compare and swap, and the taker exchanges the word
      * for one without entries, so that each entry has one owner at any time. */
     _Atomic uint64_t bucket[WEIR_AHEAD_BUCKETS];
@@ -59,7 +59,7 @@ struct weir_ahead {
     uint64_t pause_ns;
     void *ring;
     bool has_pending;
-    uint64_t pending_ticket, last_ticket;
+    uint64_t pending_task, last_task;
     struct weir_extent pending, last;
     /* how opening the ring went */
     pthread_mutex_t lock;
@@ -70,18 +70,18 @@ struct weir_ahead {
     char features[160];
 };
 
-static inline _Atomic uint64_t *weir_ahead_bucket(struct weir_ahead *a, uint64_t ticket)
+static inline _Atomic uint64_t *weir_ahead_bucket(struct weir_ahead *a, uint64_t task_id)
 {
-    return &a->bucket[ticket % WEIR_AHEAD_BUCKETS];
+    return &a->bucket[task_id % WEIR_AHEAD_BUCKETS];
 }
 
-/* A bucket's word: which ticket's it is, and its first entry (WEIR_AHEAD_NONE: taken). 0 is no ticket's. */
-static inline uint64_t weir_ahead_word(uint64_t ticket, int head)
+/* A bucket's word: which task's it is, and its first entry (WEIR_AHEAD_NONE: taken). 0 is no task's. */
+static inline uint64_t weir_ahead_word(uint64_t task_id, int head)
 {
-    return ((ticket + 1) << WEIR_AHEAD_HEAD_BITS) | (uint64_t)(head + 1);
+    return ((task_id + 1) << WEIR_AHEAD_HEAD_BITS) | (uint64_t)(head + 1);
 }
 
-static inline uint64_t weir_ahead_ticket_of(uint64_t word)
+static inline uint64_t weir_ahead_task_of(uint64_t word)
 {
     return (word >> WEIR_AHEAD_HEAD_BITS) - 1;
 }

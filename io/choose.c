@@ -17,7 +17,7 @@ enum { SAMPLES = 64, THREADS_MAX = 32, TIMED_NS = 30 * 1000 * 1000, TRIES_MIN = 
 static const double NEARLY_ALL = 0.95;
 static const double WORTH_IT = 1.1; /* a later engine of the table is faster by so much */
 
-/* One engine reads its part of the extents; tickets are indexes of these. */
+/* One engine reads its part of the extents; tasks are indexes of these. */
 struct timed_run {
     const struct weir_extent *extents;
     uint64_t n;
@@ -36,7 +36,7 @@ struct timed_thread {
     pthread_t thread;
 };
 
-static int next_extent(void *user, uint64_t from, uint64_t *ticket, struct weir_extent *extent)
+static int next_extent(void *user, uint64_t from, uint64_t *task_id, struct weir_extent *extent)
 {
     struct timed_run *run = user;
     while (!atomic_load(&run->go))
@@ -45,7 +45,7 @@ static int next_extent(void *user, uint64_t from, uint64_t *ticket, struct weir_
         run->ahead_next = from;
     if (run->ahead_next >= run->n)
         return -1;
-    *ticket = run->ahead_next;
+    *task_id = run->ahead_next;
     *extent = run->extents[run->ahead_next++];
     return 1;
 }
@@ -54,11 +54,11 @@ static void *read_some(void *user)
 {
     struct timed_thread *t = user;
     struct timed_run *run = t->run;
-    uint64_t ticket;
-    while (weir_clock_monotonic_ns() < run->until_ns && (ticket = atomic_fetch_add(&run->taken, 1)) < run->n) {
-        const struct weir_extent *x = &run->extents[ticket];
+    uint64_t task_id;
+    while (weir_clock_monotonic_ns() < run->until_ns && (task_id = atomic_fetch_add(&run->taken, 1)) < run->n) {
+        const struct weir_extent *x = &run->extents[task_id];
         const uint8_t *data;
-        weir_reader_begin(t->reader, run->ahead, ticket);
+        weir_reader_begin(t->reader, run->ahead, task_id);
         int rc = weir_read(t->reader, x->file, x->offset, x->length, t->buffer, &data);
         weir_reader_end(t->reader);
         if (rc < 0)

@@ -16,7 +16,7 @@ struct weir_reader {
     struct weir_file_set *set;
     void *shared;
     struct weir_bounce bounce; /* of direct reads */
-    struct weir_ahead *ahead;  /* while a ticket is under way */
+    struct weir_ahead *ahead;  /* while a task is under way */
     struct weir_ahead_taken taken;
     _Atomic uint64_t reads, bytes, staged; /* one writer */
 };
@@ -109,13 +109,13 @@ int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t leng
     return 0;
 }
 
-void weir_reader_begin(struct weir_reader *reader, struct weir_ahead *ahead, uint64_t ticket)
+void weir_reader_begin(struct weir_reader *reader, struct weir_ahead *ahead, uint64_t task_id)
 {
     reader->ahead = ahead;
     if (!ahead)
         return;
     WEIR_ZONE(WEIR_STAGE_WAIT_AHEAD);
-    weir_ahead_take(ahead, ticket, &reader->taken);
+    weir_ahead_take(ahead, task_id, &reader->taken);
 }
 
 void weir_reader_end(struct weir_reader *reader)

@@ -79,10 +79,10 @@ void weir_reader_close(struct weir_reader **reader);
  * open or read. */
 int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t length, void *buffer, const uint8_t **data);
 
-/* From now on this reader looks for its extents among what was read ahead for the ticket, before it reads; until
+/* From now on this reader looks for its extents among what was read ahead for the task, before it reads; until
  * weir_reader_end, which gives back what it did not ask for. ahead: ahead.h's, of the same set; NULL: neither does
  * anything. */
-void weir_reader_begin(struct weir_reader *reader, struct weir_ahead *ahead, uint64_t ticket);
+void weir_reader_begin(struct weir_reader *reader, struct weir_ahead *ahead, uint64_t task_id);
 void weir_reader_end(struct weir_reader *reader);
 
 /* A sentence for a code that weir_read returned. */

@@ -86,7 +86,7 @@ struct weir_gpu_trace_ops {
     int (*start)(const struct weir_gpu_trace_config *config, struct weir_err *err);
     /* Ends it: waits for the GPUs, collects, tears CUPTI down so that later launches cost what they did before. The
      * records are the caller's, there even after a failure when something was collected (a tear-down that did not work
-     * is told as an error); NULL: none. */
+     * is reported as an error); NULL: none. */
     int (*stop)(struct weir_gpu_records **records, struct weir_err *err);
     /* Hands them out, in no order; any thread, one at a time, as often as is wanted. */
     void (*each)(struct weir_gpu_records *records, void (*on_record)(void *user, const struct weir_gpu_record *record),

@@ -237,7 +237,7 @@ static void record_cpu(struct weir_thread *t, const struct weir_open_zone *zone,
     add(&other->sampled_cpu_ns, (uint64_t)(per_ns * (double)(carved_ns < wall_ns ? carved_ns : wall_ns)));
 }
 
-/* Who is told what the thread was not on a core. */
+/* Whom to report the time that the thread was not on a core to. */
 struct off_core {
     struct weir_thread *thread;
     struct weir_cell *lap; /* a lap that ends; NULL = none */

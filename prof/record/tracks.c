@@ -156,7 +156,7 @@ void weir_tracks_on_half(void (*call)(void))
     atomic_store_explicit(&on_half, call, memory_order_release);
 }
 
-/* limit is first half of the ring, so that whoever drains it is told in time, then all of it. */
+/* limit is first half of the ring, so that the thread that drains it is woken in time, then all of it. */
 bool weir_track_room(struct weir_ring *track, unsigned n)
 {
     uint64_t tail = atomic_load_explicit(&track->tail, memory_order_acquire);

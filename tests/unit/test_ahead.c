@@ -17,7 +17,7 @@
 
 TestSuite(ahead, .init = fixture_open, .fini = fixture_close);
 
-enum { FILES = 6, FILE_BYTES = 60000, TICKETS = 1500, PER_TICKET = 3 };
+enum { FILES = 6, FILE_BYTES = 60000, TASKS = 1500, PER_TASK = 3 };
 
 static uint8_t byte_at(int file, uint64_t offset)
 {
@@ -59,25 +59,25 @@ static bool can_uring(void)
     return false;
 }
 
-/* ---- a list of extents, PER_TICKET for each ticket, and threads that take tickets ---- */
+/* ---- a list of extents, PER_TASK for each task, and threads that take tasks ---- */
 
 struct list {
-    struct weir_extent extents[TICKETS * PER_TICKET];
+    struct weir_extent extents[TASKS * PER_TASK];
     uint64_t next; /* of the read-ahead */
     _Atomic uint64_t taken;
     struct weir_ahead *ahead;
-    uint64_t n_tickets;
+    uint64_t n_tasks;
     _Atomic int wrong;
 };
 
-static int next_extent(void *user, uint64_t from, uint64_t *ticket, struct weir_extent *extent)
+static int next_extent(void *user, uint64_t from, uint64_t *task_id, struct weir_extent *extent)
 {
     struct list *list = user;
-    if (list->next < from * PER_TICKET)
-        list->next = from * PER_TICKET;
-    if (list->next >= list->n_tickets * PER_TICKET)
+    if (list->next < from * PER_TASK)
+        list->next = from * PER_TASK;
+    if (list->next >= list->n_tasks * PER_TASK)
         return -1;
-    *ticket = list->next / PER_TICKET;
+    *task_id = list->next / PER_TASK;
     *extent = list->extents[list->next++];
     return 1;
 }
@@ -113,20 +113,20 @@ struct taker {
     struct weir_reader *reader;
 };
 
-/* Some tickets are given up half way, some ask for what nobody planned, some ask twice. */
+/* Some tasks are given up half way, some ask for what nobody planned, some ask twice. */
 static void *take(void *user)
 {
     struct taker *taker = user;
     struct list *list = taker->list;
-    uint64_t ticket;
-    while ((ticket = atomic_fetch_add(&list->taken, 1)) < list->n_tickets) {
-        const struct weir_extent *x = &list->extents[ticket * PER_TICKET], other = {(int)ticket % FILES, ticket, 77};
-        weir_reader_begin(taker->reader, list->ahead, ticket);
-        for (int i = 0; i < (ticket % 7 ? PER_TICKET : 1); i++)
+    uint64_t task_id;
+    while ((task_id = atomic_fetch_add(&list->taken, 1)) < list->n_tasks) {
+        const struct weir_extent *x = &list->extents[task_id * PER_TASK], other = {(int)task_id % FILES, task_id, 77};
+        weir_reader_begin(taker->reader, list->ahead, task_id);
+        for (int i = 0; i < (task_id % 7 ? PER_TASK : 1); i++)
             list->wrong += read_one(taker->reader, &x[i]) != 0;
-        if (ticket % 5 == 0)
+        if (task_id % 5 == 0)
             list->wrong += read_one(taker->reader, &other) != 0;
-        if (ticket % 11 == 0)
+        if (task_id % 11 == 0)
             list->wrong += read_one(taker->reader, &x[0]) != 0;
         weir_reader_end(taker->reader);
     }
@@ -135,8 +135,8 @@ static void *take(void *user)
 
 static void fill(struct list *list, unsigned random)
 {
-    *list = (struct list){.n_tickets = TICKETS};
-    for (int i = 0; i < TICKETS * PER_TICKET; i++) {
+    *list = (struct list){.n_tasks = TASKS};
+    for (int i = 0; i < TASKS * PER_TASK; i++) {
         random = random * 1103515245 + 12345;
         uint64_t offset = (random >> 7) % FILE_BYTES;
         size_t length = 1 + (random >> 9) % 5000;
@@ -145,7 +145,7 @@ static void fill(struct list *list, unsigned random)
         list->extents[i] = (struct weir_extent){(int)(random >> 20) % FILES, offset, length};
         if (i % 4 == 1 && before.offset + before.length + 200 < FILE_BYTES) /* a neighbour, with a gap */
             list->extents[i] = (struct weir_extent){before.file, before.offset + before.length + 100, 100};
-        if (i % PER_TICKET == 2 && i % 8 == 0)
+        if (i % PER_TASK == 2 && i % 8 == 0)
             list->extents[i] = before; /* the same again */
     }
 }
@@ -210,7 +210,7 @@ Test(ahead, neighbours_become_one_read)
     struct weir_file_set *set = make_set();
     struct list *list = calloc(1, sizeof *list);
     struct weir_reader *reader;
-    list->n_tickets = 100;
+    list->n_tasks = 100;
     for (int i = 0; i < 300; i++)
         list->extents[i] = (struct weir_extent){2, (uint64_t)i * 150, 120};
     open_ahead(list, set, "uring", 4, 1);
@@ -236,9 +236,9 @@ Test(ahead, what_cannot_be_read_is_the_takers_error)
     struct weir_file_set *set = make_set();
     struct list *list = calloc(1, sizeof *list);
     struct weir_reader *reader;
-    list->n_tickets = 4;
+    list->n_tasks = 4;
     for (int i = 0; i < 12; i++)
-        list->extents[i] = (struct weir_extent){i / PER_TICKET, (uint64_t)i, 100};
+        list->extents[i] = (struct weir_extent){i / PER_TASK, (uint64_t)i, 100};
     list->extents[0].offset = FILE_BYTES - 50;
     list->extents[6].offset = 1ull << 50;
     cr_assert_eq(truncate(file_path(1), 10), 0);
@@ -251,11 +251,11 @@ Test(ahead, what_cannot_be_read_is_the_takers_error)
     while (facts.extents < 9);
     static const int wanted[4][3] = {
         {-ENODATA, 0, 0}, {-ESTALE, -ESTALE, -ESTALE}, {-ENODATA, 0, 0}, {-ENOENT, -ENOENT, -ENOENT}};
-    for (int ticket = 0; ticket < 4; ticket++) {
-        atomic_store(&list->taken, (uint64_t)ticket + 1);
-        weir_reader_begin(reader, list->ahead, (uint64_t)ticket);
+    for (int task_id = 0; task_id < 4; task_id++) {
+        atomic_store(&list->taken, (uint64_t)task_id + 1);
+        weir_reader_begin(reader, list->ahead, (uint64_t)task_id);
         for (int i = 0; i < 3; i++)
-            cr_assert_eq(read_one(reader, &list->extents[ticket * 3 + i]), wanted[ticket][i], "%d, %d", ticket, i);
+            cr_assert_eq(read_one(reader, &list->extents[task_id * 3 + i]), wanted[task_id][i], "%d, %d", task_id, i);
         weir_reader_end(reader);
     }
     struct weir_read_counts counts;
@@ -305,18 +305,18 @@ static void take_without_locks(const char *engine)
         weir_ahead_facts(list->ahead, &facts);
     while (facts.extents == 0);
     int locks = 0;
-    for (uint64_t ticket = 0; ticket < TICKETS; ticket++) {
-        atomic_store(&list->taken, ticket + 1);
+    for (uint64_t task_id = 0; task_id < TASKS; task_id++) {
+        atomic_store(&list->taken, task_id + 1);
         locked = 0;
-        weir_reader_begin(reader, list->ahead, ticket);
+        weir_reader_begin(reader, list->ahead, task_id);
         locks += locked;
-        list->wrong += read_one(reader, &list->extents[ticket * PER_TICKET]) != 0; /* may have to open the file */
+        list->wrong += read_one(reader, &list->extents[task_id * PER_TASK]) != 0; /* may have to open the file */
         locked = 0;
         weir_reader_end(reader);
         locks += locked;
     }
     cr_assert_eq(list->wrong, 0);
-    cr_assert_eq(locks, 0, "%s: %d locks were taken for %d tickets", engine, locks, (int)TICKETS);
+    cr_assert_eq(locks, 0, "%s: %d locks were taken for %d task ids", engine, locks, (int)TASKS);
     weir_reader_close(&reader);
     weir_ahead_close(&list->ahead);
     weir_file_set_close(&set);
@@ -324,7 +324,7 @@ static void take_without_locks(const char *engine)
 }
 
 /* A worker that waits for a lock between two tasks waits for its holder's core, too. */
-Test(ahead, who_takes_a_ticket_locks_nothing)
+Test(ahead, who_takes_a_task_locks_nothing)
 {
     take_without_locks("pread");
     if (can_uring())
