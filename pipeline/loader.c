@@ -29,29 +29,29 @@ static int most_block_rows(const struct weir_dataset *dataset)
 /* Images of which a GPU may decode some cross the bus as they are stored, and are cropped and resized there. */
 static void choose_views(struct weir_shared *s)
 {
-    memcpy(s->out_views, s->views, sizeof s->views);
-    for (int c = 0; c < weir_dataset_cameras(s->dataset) && weir_decoder_on_gpu(s->config.decoder); c++) {
-        const struct weir_camera_probe *probe = &s->probes[c];
+    memcpy(s->setup.out_views, s->setup.views, sizeof s->setup.views);
+    for (int c = 0; c < weir_dataset_cameras(s->setup.dataset) && weir_decoder_on_gpu(s->setup.config.decoder); c++) {
+        const struct weir_camera_probe *probe = &s->setup.probes[c];
         if (!weir_codec_is_depth(probe->codec))
-            s->views[c] = (struct weir_view){0, 0, probe->width, probe->height, probe->width, probe->height};
+            s->setup.views[c] = (struct weir_view){0, 0, probe->width, probe->height, probe->width, probe->height};
     }
 }
 
 static void choose_decoder(struct weir_shared *s)
 {
-    struct weir_decoder_choice *choice = &s->decoder;
-    if (strcmp(s->config.decoder, "auto") != 0) {
-        if (weir_decoder_on_gpu(s->config.decoder) && !weir_has_jpegs(s))
+    struct weir_decoder_choice *choice = &s->setup.decoder;
+    if (strcmp(s->setup.config.decoder, "auto") != 0) {
+        if (weir_decoder_on_gpu(s->setup.config.decoder) && !weir_has_jpegs(s))
             snprintf(choice->why, sizeof choice->why, "there are no JPEGs: nothing for the GPU to decode");
         return;
     }
-    weir_choose_decoder(choice, s, s->placement.gpu);
-    s->config.decoder = choice->decoder;
+    weir_choose_decoder(choice, s, s->setup.placement.gpu);
+    s->setup.config.decoder = choice->decoder;
 }
 
 static int open_dataset(struct weir_shared *s, struct weir_err *err)
 {
-    const struct weir_loader_config *c = &s->config;
+    const struct weir_loader_config *c = &s->setup.config;
     struct weir_dataset_config config = {.path = c->data,
                                          .cameras = c->cameras,
                                          .qpos_keys = c->qpos_keys,
@@ -61,13 +61,13 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
                                          .allow_external = c->allow_external,
                                          .tolerant = c->on_error != WEIR_ON_ERROR_FAIL,
                                          .index = c->index,
-                                         .threads = s->placement.cores,
+                                         .threads = s->setup.placement.cores,
                                          .progress = c->on_index,
                                          .user = c->user};
-    int rc = weir_dataset_open(&s->dataset, &config, err);
+    int rc = weir_dataset_open(&s->setup.dataset, &config, err);
     if (rc == 0)
-        rc = weir_probe_cameras(s->dataset, config.tolerant, s->probes, err);
-    return rc == 0 ? weir_views_init(s->views, c, s->dataset, s->probes, err) : rc;
+        rc = weir_probe_cameras(s->setup.dataset, config.tolerant, s->setup.probes, err);
+    return rc == 0 ? weir_views_init(s->setup.views, c, s->setup.dataset, s->setup.probes, err) : rc;
 }
 
 static int open_data(struct weir_loader *loader, struct weir_err *err)
@@ -79,8 +79,8 @@ static int open_data(struct weir_loader *loader, struct weir_err *err)
         return rc;
     choose_decoder(s);
     choose_views(s);
-    s->block_rows = most_block_rows(s->dataset);
-    if (weir_fetch_files(s->dataset, &s->files) < 0)
+    s->setup.block_rows = most_block_rows(s->setup.dataset);
+    if (weir_fetch_files(s->setup.dataset, &s->files) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
     return weir_reading_open(s, err);
 }
@@ -97,11 +97,11 @@ static int *steps_of(const struct weir_dataset *dataset)
 
 static int open_sampler(struct weir_shared *s, struct weir_err *err)
 {
-    int episodes = weir_dataset_episodes(s->dataset);
-    int *steps = steps_of(s->dataset);
+    int episodes = weir_dataset_episodes(s->setup.dataset);
+    int *steps = steps_of(s->setup.dataset);
     if (!steps)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    const struct weir_loader_config *c = &s->config;
+    const struct weir_loader_config *c = &s->setup.config;
     struct weir_sampler_config config = {
         .sampling = c->sampling,
         .seed = c->seed,
@@ -115,49 +115,53 @@ static int open_sampler(struct weir_shared *s, struct weir_err *err)
         .world_size = c->world_size,
         .wrap = c->wrap,
     };
-    int rc = weir_sampler_open(&s->sampler, &config, steps, episodes, err);
+    int rc = weir_sampler_open(&s->setup.sampler, &config, steps, episodes, err);
     free(steps);
     if (rc < 0)
         return rc;
-    s->total = weir_sampler_total(s->sampler);
+    s->setup.total = weir_sampler_total(s->setup.sampler);
     return 0;
 }
 
 static int open_slots(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
-    int number = s->placement.gpu;
-    struct weir_pixel_format format = s->config.format;
-    s->config.format = number < 0 ? format : weir_upload_slot_format(&format, s->config.decoder);
-    int rc = number < 0 ? weir_batch_layout_init(&s->layout, &s->config, s->dataset, s->probes, s->views, err)
-                        : weir_upload_layout(&s->layout, s, s->views, &s->config.format, err);
+    int number = s->setup.placement.gpu;
+    struct weir_pixel_format format = s->setup.config.format;
+    s->setup.config.format = number < 0 ? format : weir_upload_slot_format(&format, s->setup.config.decoder);
+    int rc = number < 0 ? weir_batch_layout_init(&s->setup.layout, &s->setup.config, s->setup.dataset, s->setup.probes,
+                                                 s->setup.views, err)
+                        : weir_upload_layout(&s->setup.layout, s, s->setup.views, &s->setup.config.format, err);
     if (rc < 0) {
-        weir_probe_blame(s->dataset, s->probes, err);
+        weir_probe_blame(s->setup.dataset, s->setup.probes, err);
         return rc;
     }
-    if (s->config.prefetch == 0)
-        s->config.prefetch = weir_prefetch_auto(s);
-    uint64_t slots = (uint64_t)s->config.prefetch + 1, left = s->total - loader->next; /* one is with the consumer */
+    if (s->setup.config.prefetch == 0)
+        s->setup.config.prefetch = weir_prefetch_auto(s);
+    uint64_t slots = (uint64_t)s->setup.config.prefetch + 1,
+             left = s->setup.total - loader->next; /* one is with the consumer */
     slots = slots < left ? slots : left > 0 ? left : 1;
-    rc = weir_slots_open(&s->slots, (int)slots, &s->layout, s->block_rows > 0, s->config.local_size, err);
+    rc = weir_slots_open(&s->slots, (int)slots, &s->setup.layout, s->setup.block_rows > 0, s->setup.config.local_size,
+                         err);
     if (rc < 0)
-        weir_probe_blame(s->dataset, s->probes, err);
+        weir_probe_blame(s->setup.dataset, s->setup.probes, err);
     for (uint64_t i = 0; i < slots && i < left && rc == 0; i++)
-        weir_slot_arm(&s->slots, s->sampler, loader->next + i);
+        weir_slot_arm(&s->slots, s->setup.sampler, loader->next + i);
     s->next_task = loader->next * (uint64_t)s->slots.tasks_per_batch;
     if (rc == 0 && number >= 0)
         rc = weir_upload_open(s, number, &format, loader->next, err);
-    return rc == 0 && weir_decoder_on_gpu(s->config.decoder) ? weir_gpu_decode_open(s, err) : rc;
+    return rc == 0 && weir_decoder_on_gpu(s->setup.config.decoder) ? weir_gpu_decode_open(s, err) : rc;
 }
 
 /* After the slots, so that what they take is not free any more. */
 static int open_cache(struct weir_shared *s, struct weir_err *err)
 {
-    int *steps = steps_of(s->dataset);
+    int *steps = steps_of(s->setup.dataset);
     if (!steps)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    int rc = weir_frame_cache_open(&s->cache, s->config.decode_cache_bytes, steps, weir_dataset_episodes(s->dataset),
-                                   s->layout.image_bytes, s->layout.n_cameras, s->config.local_size, err);
+    int rc = weir_frame_cache_open(&s->cache, s->setup.config.decode_cache_bytes, steps,
+                                   weir_dataset_episodes(s->setup.dataset), s->setup.layout.image_bytes,
+                                   s->setup.layout.n_cameras, s->setup.config.local_size, err);
     free(steps);
     return rc;
 }
@@ -170,8 +174,8 @@ static int open_recorder(struct weir_loader *loader, struct weir_err *err)
         return weir_err_set(err, rc,
                             "the program has registered a table of stages of its own, so the loader's have no numbers; "
                             "weir_stage_register takes stages one by one");
-    loader->shared.wait_name = weir_name_intern("wait_in_batch", WEIR_CAT_LOADER_ITEM);
-    if (loader->shared.config.no_timing)
+    loader->shared.setup.wait_name = weir_name_intern("wait_in_batch", WEIR_CAT_LOADER_ITEM);
+    if (loader->shared.setup.config.no_timing)
         return 0;
     if (weir_recorder_open(&loader->shared.recorder) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
@@ -218,12 +222,13 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
         return weir_err_set(err, -ENOMEM, "out of memory");
     memset(loader->workers, 0, bytes);
     struct weir_shared *s = &loader->shared;
-    bool fail = s->config.on_error == WEIR_ON_ERROR_FAIL;
-    int rc = weir_sources_open(&s->sources, loader->n_contexts, s->layout.n_cameras, weir_dataset_files(s->dataset));
+    bool fail = s->setup.config.on_error == WEIR_ON_ERROR_FAIL;
+    int rc = weir_sources_open(&s->sources, loader->n_contexts, s->setup.layout.n_cameras,
+                               weir_dataset_files(s->setup.dataset));
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory");
     rc = weir_file_watch_start(&s->watch, s->files, &s->faults, fail, err);
-    if (rc == 0 && loader->next < loader->shared.total)
+    if (rc == 0 && loader->next < loader->shared.setup.total)
         rc = weir_read_ahead_open(&loader->shared, err);
     for (int i = 0; i < loader->n_contexts && rc == 0; i++)
         rc = weir_worker_open(&loader->workers[i], &loader->shared, i, err);
@@ -251,24 +256,24 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
         return weir_err_set(err, -ENOMEM, "out of memory");
     memset(loader, 0, bytes);
     struct weir_shared *s = &loader->shared;
-    s->config = *config;
-    s->decoder.requested = config->decoder;
+    s->setup.config = *config;
+    s->setup.decoder.requested = config->decoder;
     loader->start_ns = weir_clock_monotonic_ns();
     loader->depth = (struct weir_queue_depth){.min = INT_MAX, .max = -1};
     pthread_mutex_init(&loader->depth_lock, NULL);
     weir_faults_init(&s->faults);
-    weir_placement_find(&s->placement, config);
-    loader->n_workers = config->num_workers == WEIR_WORKERS_AUTO ? s->placement.cores : config->num_workers;
-    s->config.num_workers = loader->n_workers;
+    weir_placement_find(&s->setup.placement, config);
+    loader->n_workers = config->num_workers == WEIR_WORKERS_AUTO ? s->setup.placement.cores : config->num_workers;
+    s->setup.config.num_workers = loader->n_workers;
     rc = open_data(loader, err);
     if (rc == 0)
         rc = open_sampler(s, err);
     if (rc == 0)
         rc = weir_resume_loader(loader, err);
     if (rc == 0)
-        rc = weir_norm_open(&s->qpos, s->dataset, s->sampler, false, err);
+        rc = weir_norm_open(&s->setup.qpos, s->setup.dataset, s->setup.sampler, false, err);
     if (rc == 0)
-        rc = weir_norm_open(&s->actions, s->dataset, s->sampler, true, err);
+        rc = weir_norm_open(&s->setup.actions, s->setup.dataset, s->setup.sampler, true, err);
     if (rc == 0)
         rc = open_slots(loader, err);
     if (rc == 0)
@@ -326,11 +331,11 @@ void weir_loader_close(struct weir_loader **loader)
     weir_recorder_close(&s->recorder);
     weir_faults_destroy(&s->faults);
     pthread_mutex_destroy(&l->depth_lock);
-    weir_norm_close(&s->qpos);
-    weir_norm_close(&s->actions);
-    weir_sampler_close(&s->sampler);
+    weir_norm_close(&s->setup.qpos);
+    weir_norm_close(&s->setup.actions);
+    weir_sampler_close(&s->setup.sampler);
     weir_file_set_close(&s->files);
-    weir_dataset_close(&s->dataset);
+    weir_dataset_close(&s->setup.dataset);
     free(l);
     *loader = NULL;
 }
@@ -419,7 +424,7 @@ static bool obtain(struct weir_loader *loader, struct obtained *to)
 /* When an epoch's last batch was given out all that it needed has been read. */
 static void note_epoch(struct weir_loader *loader, const struct weir_batch *batch)
 {
-    bool first = loader->taken == 0, last = loader->next + 1 == loader->shared.total;
+    bool first = loader->taken == 0, last = loader->next + 1 == loader->shared.setup.total;
     if (last || (!first && batch->plan.epoch != loader->epoch))
         weir_file_watch_ask(&loader->shared.watch);
     loader->epoch = batch->plan.epoch;
@@ -437,7 +442,7 @@ static bool is_over(struct weir_loader *loader, int *rc, struct weir_err *err)
         weir_slots_stop(&s->slots);
         return true;
     }
-    if (loader->next < s->total)
+    if (loader->next < s->setup.total)
         return atomic_load_explicit(&s->slots.stop, memory_order_relaxed);
     *rc = weir_file_watch_wait(&s->watch, &s->slots.stop, err);
     return true;
@@ -494,8 +499,8 @@ void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch)
     weir_slot_release(&s->slots, slot);
     loader->lent--;
     uint64_t sequence = batch->plan.sequence + (uint64_t)s->slots.n;
-    if (sequence < s->total)
-        weir_slot_arm(&s->slots, s->sampler, sequence);
+    if (sequence < s->setup.total)
+        weir_slot_arm(&s->slots, s->setup.sampler, sequence);
 }
 
 void weir_loader_release_after(struct weir_loader *loader, struct weir_batch *batch, void *stream)

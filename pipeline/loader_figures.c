@@ -10,12 +10,12 @@
 
 const struct weir_dataset *weir_loader_dataset(const struct weir_loader *loader)
 {
-    return loader->shared.dataset;
+    return loader->shared.setup.dataset;
 }
 
 const struct weir_sampler *weir_loader_sampler(const struct weir_loader *loader)
 {
-    return loader->shared.sampler;
+    return loader->shared.setup.sampler;
 }
 
 struct weir_recorder *weir_loader_recorder(const struct weir_loader *loader)
@@ -33,16 +33,16 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
     const struct weir_shared *s = &loader->shared;
     *facts = (struct weir_loader_facts){
         .workers = loader->n_workers,
-        .prefetch = s->config.prefetch,
-        .cores = s->placement.cores,
-        .gpus = s->placement.gpus,
+        .prefetch = s->setup.config.prefetch,
+        .cores = s->setup.placement.cores,
+        .gpus = s->setup.placement.gpus,
         .slots = s->slots.n,
-        .slot_bytes = s->layout.slot_bytes,
-        .index_bytes = weir_dataset_index_bytes(s->dataset),
-        .extent_max = weir_dataset_extent_max(s->dataset),
-        .images_per_sample = s->layout.n_cameras * s->layout.history,
-        .files = weir_dataset_files(s->dataset),
-        .files_from_index = weir_dataset_files_from_index(s->dataset),
+        .slot_bytes = s->setup.layout.slot_bytes,
+        .index_bytes = weir_dataset_index_bytes(s->setup.dataset),
+        .extent_max = weir_dataset_extent_max(s->setup.dataset),
+        .images_per_sample = s->setup.layout.n_cameras * s->setup.layout.history,
+        .files = weir_dataset_files(s->setup.dataset),
+        .files_from_index = weir_dataset_files_from_index(s->setup.dataset),
         .index_s = since_start_s(loader, loader->indexed_ns),
         .cache_budget_bytes = s->cache.budget_bytes,
         .cache_mapped_bytes = s->cache.memory_bytes,
@@ -55,15 +55,15 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
     facts->device = s->upload ? s->upload->device->number : -1;
     facts->gpu_bytes = s->upload ? s->upload->memory_bytes : 0;
     snprintf(facts->gpu, sizeof facts->gpu, "%s", s->upload ? weir_device_name(s->upload->device) : "");
-    facts->decoder_requested = s->decoder.requested;
-    facts->decoder_used = s->config.decoder;
-    facts->decoder_why = s->decoder.why;
+    facts->decoder_requested = s->setup.decoder.requested;
+    facts->decoder_used = s->setup.config.decoder;
+    facts->decoder_why = s->setup.decoder.why;
     weir_reading_facts(s, facts);
-    for (int c = 0; c < s->layout.n_cameras; c++) {
-        facts->image_width[c] = s->out_views[c].out_width;
-        facts->image_height[c] = s->out_views[c].out_height;
-        facts->views[c] = s->out_views[c];
-        facts->whole[c] = weir_view_is_whole(&s->out_views[c], &s->probes[c]);
+    for (int c = 0; c < s->setup.layout.n_cameras; c++) {
+        facts->image_width[c] = s->setup.out_views[c].out_width;
+        facts->image_height[c] = s->setup.out_views[c].out_height;
+        facts->views[c] = s->setup.out_views[c];
+        facts->whole[c] = weir_view_is_whole(&s->setup.out_views[c], &s->setup.probes[c]);
     }
 }
 
@@ -74,7 +74,7 @@ double weir_loader_cached(struct weir_loader *loader)
 
 void weir_loader_norm(const struct weir_loader *loader, bool actions, const float **mean, const float **std)
 {
-    const struct weir_norm *norm = actions ? &loader->shared.actions : &loader->shared.qpos;
+    const struct weir_norm *norm = actions ? &loader->shared.setup.actions : &loader->shared.setup.qpos;
     *mean = norm->mean;
     *std = norm->std;
 }
@@ -87,12 +87,12 @@ void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *c
         .skipped_samples = atomic_load_explicit(&s->faults.skipped_samples, memory_order_relaxed),
         .substituted_frames = atomic_load_explicit(&s->faults.substituted_frames, memory_order_relaxed),
         .changed_files = atomic_load_explicit(&s->faults.changed_files, memory_order_relaxed),
-        .bad_episodes = (uint64_t)weir_dataset_bad_episodes(s->dataset),
+        .bad_episodes = (uint64_t)weir_dataset_bad_episodes(s->setup.dataset),
         .cache_seen = atomic_load_explicit(&s->cache.seen, memory_order_relaxed),
         .cache_frames = atomic_load_explicit(&s->cache.kept, memory_order_relaxed),
         .cache_bytes = atomic_load_explicit(&s->cache.used_bytes, memory_order_relaxed),
     };
-    weir_dataset_helper(s->dataset, &counts->helper);
+    weir_dataset_helper(s->setup.dataset, &counts->helper);
     for (int i = 0; i < loader->n_contexts; i++) {
         struct weir_read_counts reads;
         weir_reader_counts(loader->workers[i].fetcher.reader, &reads);

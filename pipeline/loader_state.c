@@ -9,12 +9,12 @@
 /* What the samples of each batch depend on. */
 static void state_fields(const struct weir_shared *s, struct weir_state_field fields[WEIR_STATE_FIELDS])
 {
-    const struct weir_loader_config *c = &s->config;
+    const struct weir_loader_config *c = &s->setup.config;
     uint64_t split = 0, steps = 0;
-    int episodes = weir_dataset_episodes(s->dataset);
+    int episodes = weir_dataset_episodes(s->setup.dataset);
     memcpy(&split, &c->train_split, sizeof split);
     for (int i = 0; i < episodes; i++) {
-        uint64_t pair[2] = {steps, (uint64_t)weir_dataset_steps(s->dataset, i)};
+        uint64_t pair[2] = {steps, (uint64_t)weir_dataset_steps(s->setup.dataset, i)};
         steps = weir_hash64(pair, sizeof pair);
     }
     const struct weir_state_field all[WEIR_STATE_FIELDS] = {
@@ -38,16 +38,16 @@ int weir_resume_loader(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
     struct weir_state_field fields[WEIR_STATE_FIELDS];
-    if (!s->config.resume.given)
+    if (!s->setup.config.resume.given)
         return 0;
     state_fields(s, fields);
-    int rc = weir_state_check(&s->config.resume, fields, err);
-    if (rc == 0 && s->config.resume.next > s->total)
+    int rc = weir_state_check(&s->setup.config.resume, fields, err);
+    if (rc == 0 && s->setup.config.resume.next > s->setup.total)
         rc = weir_err_set(err, -EINVAL,
                           "the run that left its state was %llu batches long already, this one has %llu; give "
                           "a larger --num-epochs",
-                          (unsigned long long)s->config.resume.next, (unsigned long long)s->total);
-    loader->next = s->config.resume.next;
+                          (unsigned long long)s->setup.config.resume.next, (unsigned long long)s->setup.total);
+    loader->next = s->setup.config.resume.next;
     return rc;
 }
 

@@ -15,7 +15,7 @@ static uint64_t part_of_gpu(const struct weir_shared *s)
 {
     struct weir_device *device = NULL;
     uint64_t unused = 0, all = 0;
-    int rc = weir_device_open(&device, s->placement.gpu, NULL);
+    int rc = weir_device_open(&device, s->setup.placement.gpu, NULL);
     if (rc == 0)
         rc = device->ops->memory(device->gpu, &unused, &all, NULL);
     weir_device_close(&device);
@@ -26,18 +26,18 @@ static uint64_t part_of_gpu(const struct weir_shared *s)
 static uint64_t part_of_memory(const struct weir_shared *s)
 {
     uint64_t memory = weir_memory_available_bytes(),
-             ranks = (uint64_t)(s->config.local_size > 1 ? s->config.local_size : 1);
+             ranks = (uint64_t)(s->setup.config.local_size > 1 ? s->setup.config.local_size : 1);
     return memory ? memory / WEIR_PREFETCH_MEMORY_PART / ranks : UINT64_MAX;
 }
 
 static int64_t prefetch_for_gpu(const struct weir_shared *s, int64_t frames)
 {
-    bool hybrid = weir_decoder_where(s->config.decoder) == WEIR_DECODE_ON_BOTH;
+    bool hybrid = weir_decoder_where(s->setup.config.decoder) == WEIR_DECODE_ON_BOTH;
     uint64_t most = weir_gpu_decode_wants_sms(s) ? WEIR_PREFETCH_SMS_BYTES
                     : hybrid                     ? WEIR_PREFETCH_HYBRID_BYTES
                                                  : WEIR_PREFETCH_NVJPEG_BYTES;
     most = least(least(most, part_of_gpu(s)), part_of_memory(s));
-    int64_t fitting = (int64_t)(most / s->layout.slot_bytes);
+    int64_t fitting = (int64_t)(most / s->setup.layout.slot_bytes);
     int64_t wanted =
         ((hybrid ? WEIR_PREFETCH_DECODE_BATCHES_HYBRID : WEIR_PREFETCH_DECODE_BATCHES) * WEIR_DECODE_BATCH_MAX +
          frames - 1) /
@@ -47,15 +47,15 @@ static int64_t prefetch_for_gpu(const struct weir_shared *s, int64_t frames)
 
 int weir_prefetch_auto(const struct weir_shared *s)
 {
-    int64_t frames = (int64_t)s->config.batch_size * s->layout.n_cameras * s->layout.history;
-    int64_t wanted = WEIR_PREFETCH_FRAMES_PER_WORKER * s->config.num_workers;
+    int64_t frames = (int64_t)s->setup.config.batch_size * s->setup.layout.n_cameras * s->setup.layout.history;
+    int64_t wanted = WEIR_PREFETCH_FRAMES_PER_WORKER * s->setup.config.num_workers;
     int64_t batches = (wanted + frames - 1) / frames;
-    if (weir_decoder_on_gpu(s->config.decoder)) {
+    if (weir_decoder_on_gpu(s->setup.config.decoder)) {
         int64_t groups = prefetch_for_gpu(s, frames);
         batches = batches > groups ? batches : groups;
     }
-    if (s->block_rows > 1) {
-        int64_t fitting = (int64_t)(least(WEIR_PREFETCH_CHUNKS_BYTES, part_of_memory(s)) / s->layout.slot_bytes);
+    if (s->setup.block_rows > 1) {
+        int64_t fitting = (int64_t)(least(WEIR_PREFETCH_CHUNKS_BYTES, part_of_memory(s)) / s->setup.layout.slot_bytes);
         fitting = fitting < WEIR_PREFETCH_CHUNKS ? fitting : WEIR_PREFETCH_CHUNKS;
         batches = batches > fitting ? batches : fitting;
     }

@@ -86,10 +86,10 @@ static void choose(struct weir_shared *s)
     struct weir_extent *extents = malloc(sizeof *extents * TRY_SAMPLES);
     struct weir_choice_config config = {
         .set = r->look,
-        .threads = s->config.num_workers,
-        .depth = s->config.io_depth,
+        .threads = s->setup.config.num_workers,
+        .depth = s->setup.config.io_depth,
         .extents = extents,
-        .n = extents ? sample_frames(s->dataset, extents, TRY_SAMPLES, SIZE_MAX) : 0,
+        .n = extents ? sample_frames(s->setup.dataset, extents, TRY_SAMPLES, SIZE_MAX) : 0,
     };
     weir_io_choose(&r->choice, &config);
     r->used = r->choice.engine;
@@ -99,23 +99,23 @@ static void choose(struct weir_shared *s)
 int weir_reading_open(struct weir_shared *s, struct weir_err *err)
 {
     struct weir_reading *r = &s->reading;
-    r->used = s->config.io;
+    r->used = s->setup.config.io;
     r->samples = malloc(sizeof *r->samples * SAMPLES);
     if (!r->samples)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    r->n_samples = sample_frames(s->dataset, r->samples, SAMPLES, SAMPLE_BYTES);
-    int rc = s->config.cold ? weir_page_cache_drop(s->files, &r->cold, err) : 0;
-    if (rc == 0 && s->config.direct)
+    r->n_samples = sample_frames(s->setup.dataset, r->samples, SAMPLES, SAMPLE_BYTES);
+    int rc = s->setup.config.cold ? weir_page_cache_drop(s->files, &r->cold, err) : 0;
+    if (rc == 0 && s->setup.config.direct)
         rc = weir_file_set_direct(s->files, err);
     if (rc == 0 && weir_file_set_copy(&r->look, s->files, LOOK_HANDLES) < 0)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc < 0)
         return rc;
     r->cached = weir_reading_cached(s);
-    if (strcmp(s->config.io, "auto") != 0)
+    if (strcmp(s->setup.config.io, "auto") != 0)
         return 0;
     choose(s);
-    if (s->config.cold) /* what trying engines has read */
+    if (s->setup.config.cold) /* what trying engines has read */
         rc = weir_page_cache_drop(s->files, &r->cold, err);
     return rc;
 }
@@ -132,7 +132,7 @@ static void plan_batch(struct weir_read_plan *p, uint64_t sequence)
 {
     if (p->sequence == sequence)
         return;
-    weir_sampler_plan(p->shared->sampler, sequence, &p->plan, p->samples);
+    weir_sampler_plan(p->shared->setup.sampler, sequence, &p->plan, p->samples);
     p->sequence = sequence;
 }
 
@@ -142,7 +142,7 @@ static bool reads_frame(const struct weir_read_plan *p, int sample, int back, in
 {
     enum { LOOK_MAX = 1024 };
     struct weir_sample of = p->samples[sample];
-    int history = p->shared->layout.history;
+    int history = p->shared->setup.layout.history;
     if (of.t <= back && p->history > 0)
         return false;
     for (int i = 0; history > 1 && i < p->plan.n && p->plan.n <= LOOK_MAX; i++) {
@@ -160,13 +160,13 @@ static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_
     const struct weir_shared *s = p->shared;
     int sample = (int)(task / (uint64_t)s->slots.tasks_per_sample),
         camera = (int)(task % (uint64_t)s->slots.tasks_per_sample);
-    if (sample >= p->plan.n || camera >= s->layout.n_cameras)
+    if (sample >= p->plan.n || camera >= s->setup.layout.n_cameras)
         return false;
     struct weir_sample of = p->samples[sample];
-    int back = s->layout.history - 1 - p->history, t = of.t > back ? of.t - back : 0, rows;
-    return !weir_shares_blocks(s->dataset, of.episode, camera, &rows) &&
+    int back = s->setup.layout.history - 1 - p->history, t = of.t > back ? of.t - back : 0, rows;
+    return !weir_shares_blocks(s->setup.dataset, of.episode, camera, &rows) &&
            !weir_frame_cache_has(&s->cache, of.episode, camera, t) && reads_frame(p, sample, back, t) &&
-           extent_of(s->dataset, of.episode, camera, t, extent);
+           extent_of(s->setup.dataset, of.episode, camera, t, extent);
 }
 
 static int next_extent(void *user, uint64_t from, uint64_t *task_number, struct weir_extent *extent)
@@ -178,13 +178,13 @@ static int next_extent(void *user, uint64_t from, uint64_t *task_number, struct 
         p->task_number = from;
         p->history = 0;
     }
-    for (int looked = 0; p->task_number / per_batch < s->total; looked++) {
+    for (int looked = 0; p->task_number / per_batch < s->setup.total; looked++) {
         if (p->task_number > from + WINDOW || looked == LOOK_AT_ONCE)
             return 0;
         plan_batch(p, p->task_number / per_batch);
         bool there = frame_at(p, p->task_number % per_batch, extent);
         *task_number = p->task_number;
-        p->history = p->history + 1 < s->layout.history ? p->history + 1 : 0;
+        p->history = p->history + 1 < s->setup.layout.history ? p->history + 1 : 0;
         p->task_number += p->history == 0;
         if (there)
             return 1;
@@ -207,12 +207,12 @@ int weir_read_ahead_open(struct weir_shared *s, struct weir_err *err)
     struct weir_reading *r = &s->reading;
     enum weir_ahead_kind kind = weir_ahead_kind(r->used);
     bool hints = kind == WEIR_AHEAD_HINTS;
-    if (kind == WEIR_AHEAD_NOT || (hints && (s->config.direct || r->cached < 0 || r->cached >= NEARLY_ALL)) ||
-        !has_extents(s->dataset))
+    if (kind == WEIR_AHEAD_NOT || (hints && (s->setup.config.direct || r->cached < 0 || r->cached >= NEARLY_ALL)) ||
+        !has_extents(s->setup.dataset))
         return 0;
     r->plan = calloc(1, sizeof *r->plan);
     if (r->plan)
-        r->plan->samples = calloc((size_t)s->config.batch_size, sizeof *r->plan->samples);
+        r->plan->samples = calloc((size_t)s->setup.config.batch_size, sizeof *r->plan->samples);
     if (!r->plan || !r->plan->samples)
         return weir_err_set(err, -ENOMEM, "out of memory");
     r->plan->shared = s;
@@ -220,16 +220,16 @@ int weir_read_ahead_open(struct weir_shared *s, struct weir_err *err)
     struct weir_ahead_config config = {
         .engine = r->used,
         .set = s->files,
-        .depth = s->config.io_depth,
-        .takers = s->config.num_workers,
-        .extent_max = weir_dataset_extent_max(s->dataset),
+        .depth = s->setup.config.io_depth,
+        .takers = s->setup.config.num_workers,
+        .extent_max = weir_dataset_extent_max(s->setup.dataset),
         .next = next_extent,
         .taken = &s->next_task,
         .user = r->plan,
     };
     struct weir_err why = WEIR_ERR_NONE;
     int rc = weir_ahead_open(&r->ahead, &config, &why);
-    if (rc == 0 || strcmp(s->config.io, "auto") != 0)
+    if (rc == 0 || strcmp(s->setup.config.io, "auto") != 0)
         return rc == 0 ? 0 : weir_err_set(err, rc, "%s", why.text);
     r->used = weir_io_default(); /* auto asks for nothing that is not there */
     snprintf(r->choice.why, sizeof r->choice.why, "%.250s", why.text);
@@ -252,7 +252,7 @@ void weir_reading_close(struct weir_shared *s)
 void weir_reading_facts(const struct weir_shared *s, struct weir_loader_facts *facts)
 {
     const struct weir_reading *r = &s->reading;
-    facts->io_requested = s->config.io;
+    facts->io_requested = s->setup.config.io;
     facts->io_used = r->used;
     facts->io_why = r->choice.why;
     facts->io_features = "";

@@ -23,8 +23,8 @@
 struct weir_upload;
 struct weir_gpu_decode;
 
-struct weir_shared {
-    /* What is to be done. It does not change once the loader is open. */
+/* What is to be done. It does not change once the loader is open. */
+struct weir_setup {
     struct weir_loader_config config; /* with what was automatic decided */
     struct weir_placement placement;
     struct weir_decoder_choice decoder;
@@ -39,7 +39,11 @@ struct weir_shared {
     struct weir_norm qpos, actions;
     struct weir_batch_layout layout; /* of the slots */
     weir_name wait_name;             /* of the async range: how long what a task made waits for the consumer */
-    /* Who does it. Each module's header says which thread may call it. */
+};
+
+/* Who does it. Each module's header says which thread may call it. */
+struct weir_shared {
+    struct weir_setup setup;
     struct weir_recorder *recorder; /* NULL = nothing is timed */
     struct weir_file_set *files;
     struct weir_reading reading; /* the engine, and read-ahead */

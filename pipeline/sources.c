@@ -144,7 +144,7 @@ void weir_sources_fetched(struct weir_worker *worker, const struct weir_image *i
     if (ticks == 0)
         return; /* nothing of it is stored */
     note(worker, WEIR_SOURCE_READ, image, ticks, now.bytes - mark->bytes);
-    record_file(&sources->files[weir_dataset_episode_file(worker->shared->dataset, image->episode)], ticks);
+    record_file(&sources->files[weir_dataset_episode_file(worker->shared->setup.dataset, image->episode)], ticks);
 }
 
 void weir_sources_decoded(struct weir_worker *worker, const struct weir_image *image, size_t bytes,

@@ -28,16 +28,16 @@ static void append(char *text, const char *line)
 static void describe_task(const struct weir_shared *shared, uint64_t batch, uint64_t task, char *line, size_t size)
 {
     struct weir_plan plan;
-    struct weir_sample *samples = calloc((size_t)shared->config.batch_size, sizeof *samples);
+    struct weir_sample *samples = calloc((size_t)shared->setup.config.batch_size, sizeof *samples);
     uint64_t per_sample = (uint64_t)shared->slots.tasks_per_sample;
     if (!samples)
         return;
-    weir_sampler_plan(shared->sampler, batch, &plan, samples);
+    weir_sampler_plan(shared->setup.sampler, batch, &plan, samples);
     struct weir_sample of = samples[task / per_sample];
     int part = (int)(task % per_sample);
     snprintf(line, size, "batch %llu, episode %d (%.200s) t %d, %s", (unsigned long long)batch, of.episode,
-             weir_dataset_episode_path(shared->dataset, of.episode), of.t,
-             part < shared->layout.n_cameras ? weir_dataset_camera(shared->dataset, part)->name : "state");
+             weir_dataset_episode_path(shared->setup.dataset, of.episode), of.t,
+             part < shared->setup.layout.n_cameras ? weir_dataset_camera(shared->setup.dataset, part)->name : "state");
     weir_text_printable(line);
     free(samples);
 }
@@ -122,7 +122,7 @@ static void describe_decode(const struct weir_gpu_decode *decode, char *text)
 
 static void report(struct weir_watchdog *dog, double stalled_s)
 {
-    const struct weir_loader_config *config = &dog->shared->config;
+    const struct weir_loader_config *config = &dog->shared->setup.config;
     char *text = malloc(TEXT_MAX);
     if (!text || !config->on_stall) {
         free(text);
@@ -157,7 +157,7 @@ static bool sleep_a_while(struct weir_watchdog *dog, double seconds)
 static void *thread_main(void *user)
 {
     struct weir_watchdog *dog = user;
-    double limit_s = dog->shared->config.stall_s > 0 ? dog->shared->config.stall_s : 30;
+    double limit_s = dog->shared->setup.config.stall_s > 0 ? dog->shared->setup.config.stall_s : 30;
     double tick_s = limit_s < 10 ? limit_s / 10 : 1;
     uint64_t done = tasks_done(dog), since_ns = weir_clock_monotonic_ns(), first_ns = since_ns;
     pthread_setname_np(pthread_self(), "weir-watchdog");

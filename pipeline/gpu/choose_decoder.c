@@ -62,8 +62,8 @@ static bool add_sample(struct samples *samples, const struct weir_camera_probe *
 static int jpeg_cameras(const struct weir_shared *s, int episode, int cameras[WEIR_CAMERAS_MAX])
 {
     int n = 0;
-    for (int c = 0; c < weir_dataset_cameras(s->dataset); c++)
-        if (weir_codec_from_name(weir_dataset_codec(s->dataset, episode, c)) == WEIR_CODEC_JPEG)
+    for (int c = 0; c < weir_dataset_cameras(s->setup.dataset); c++)
+        if (weir_codec_from_name(weir_dataset_codec(s->setup.dataset, episode, c)) == WEIR_CODEC_JPEG)
             cameras[n++] = c;
     return n;
 }
@@ -72,8 +72,8 @@ static uint64_t jpeg_frames(const struct weir_shared *s)
 {
     int cameras[WEIR_CAMERAS_MAX];
     uint64_t frames = 0;
-    for (int e = 0; e < weir_dataset_episodes(s->dataset); e++)
-        frames += (uint64_t)jpeg_cameras(s, e, cameras) * (uint64_t)weir_dataset_steps(s->dataset, e);
+    for (int e = 0; e < weir_dataset_episodes(s->setup.dataset); e++)
+        frames += (uint64_t)jpeg_cameras(s, e, cameras) * (uint64_t)weir_dataset_steps(s->setup.dataset, e);
     return frames;
 }
 
@@ -91,14 +91,14 @@ static void fetch_samples(struct samples *samples, const struct weir_shared *s, 
     uint64_t all = jpeg_frames(s), n = all < WEIR_CHOICE_FRAMES ? all : WEIR_CHOICE_FRAMES, i = 0, before = 0;
     for (int episode = 0; i < n; episode++) {
         int cameras[WEIR_CAMERAS_MAX], n_cameras = jpeg_cameras(s, episode, cameras);
-        uint64_t here = (uint64_t)n_cameras * (uint64_t)weir_dataset_steps(s->dataset, episode);
+        uint64_t here = (uint64_t)n_cameras * (uint64_t)weir_dataset_steps(s->setup.dataset, episode);
         for (; i < n && spread(i, n, all) < before + here; i++) {
             uint64_t at = spread(i, n, all) - before;
             int camera = cameras[at % (uint64_t)n_cameras], t = (int)(at / (uint64_t)n_cameras);
             const uint8_t *bytes;
             size_t length;
             if (weir_fetch_frame(fetcher, episode, camera, t, NULL, 0, &bytes, &length) == 0 &&
-                !add_sample(samples, &s->probes[camera], bytes, length, engine))
+                !add_sample(samples, &s->setup.probes[camera], bytes, length, engine))
                 return;
         }
         before += here;
@@ -109,8 +109,8 @@ static void open_samples(struct samples *samples, const struct weir_shared *s, e
 {
     struct weir_file_set *files = NULL;
     struct weir_fetcher fetcher = {0};
-    if (weir_fetch_files(s->dataset, &files) == 0 &&
-        weir_fetcher_open(&fetcher, s->dataset, files, weir_io_default(), NULL) == 0)
+    if (weir_fetch_files(s->setup.dataset, &files) == 0 &&
+        weir_fetcher_open(&fetcher, s->setup.dataset, files, weir_io_default(), NULL) == 0)
         fetch_samples(samples, s, &fetcher, engine);
     weir_fetcher_close(&fetcher);
     weir_file_set_close(&files);
@@ -303,9 +303,9 @@ static bool becomes_smaller(const struct weir_view *view)
 static bool is_made_smaller(const struct weir_shared *s)
 {
     int cameras[WEIR_CAMERAS_MAX];
-    for (int e = 0; e < weir_dataset_episodes(s->dataset); e++)
+    for (int e = 0; e < weir_dataset_episodes(s->setup.dataset); e++)
         for (int n = jpeg_cameras(s, e, cameras), i = 0; i < n; i++)
-            if (becomes_smaller(&s->views[cameras[i]]))
+            if (becomes_smaller(&s->setup.views[cameras[i]]))
                 return true;
     return false;
 }
@@ -328,8 +328,8 @@ static void judge(struct weir_decoder_choice *choice, double beside, const char 
 /* More than there are cores decode no more, and would take long to be heard. */
 static int workers_at_work(const struct weir_shared *s)
 {
-    int workers = s->config.num_workers > 0 ? s->config.num_workers : 1;
-    int most = s->placement.cores < THREADS_MAX ? s->placement.cores : THREADS_MAX;
+    int workers = s->setup.config.num_workers > 0 ? s->setup.config.num_workers : 1;
+    int most = s->setup.placement.cores < THREADS_MAX ? s->setup.placement.cores : THREADS_MAX;
     return workers < most ? workers : most;
 }
 
@@ -354,7 +354,7 @@ static void try_both(struct weir_decoder_choice *choice, const struct weir_share
     } else {
         int workers = workers_at_work(s);
         choice->cpu_rate = cpu_rate(&samples, workers);
-        double beside = (double)weir_gpu_decode_workers(workers, s->placement.cores) / workers;
+        double beside = (double)weir_gpu_decode_workers(workers, s->setup.placement.cores) / workers;
         judge(choice, beside, engines == 1 ? "JPEG engine" : "JPEG engines", engines);
     }
     close_samples(&samples);
@@ -376,7 +376,7 @@ void weir_choose_decoder(struct weir_decoder_choice *choice, const struct weir_s
     else if (is_made_smaller(shared))
         snprintf(choice->why, sizeof choice->why,
                  "images become half as large or less: the CPU decodes them at a scale");
-    else if (shared->config.decode_cache_bytes > 0)
+    else if (shared->setup.config.decode_cache_bytes > 0)
         snprintf(choice->why, sizeof choice->why, "the decode cache keeps what the CPU decodes");
     else
         try_both(choice, shared, gpu);

@@ -118,13 +118,13 @@ static enum weir_jpeg_refusal look(struct weir_decode_engine *engine, const stru
 {
     struct weir_gpu_decode *decode = engine->decode;
     const struct weir_shared *shared = decode->shared;
-    const struct weir_camera_probe *probe = &shared->probes[image->camera];
+    const struct weir_camera_probe *probe = &shared->setup.probes[image->camera];
     enum weir_jpeg_refusal refusal = weir_gpu_jpeg_look(bytes, length, engine->kind, header, frame);
     if (refusal != WEIR_JPEG_TAKEN)
         return refusal;
     if (header->width != probe->width || header->height != probe->height)
         return WEIR_JPEG_BAD_HEADER;
-    if (frame->length > shared->layout.image_bytes[image->camera])
+    if (frame->length > shared->setup.layout.image_bytes[image->camera])
         return WEIR_JPEG_TOO_LARGE;
     return weir_psnr_check_refusal(decode->psnr_check, engine->kind, header->kind);
 }
@@ -155,7 +155,7 @@ static bool hand_over(struct weir_decode_engine *engine, struct weir_slot *slot,
 bool weir_gpu_decode_take(struct weir_gpu_decode *decode, struct weir_slot *slot, int at,
                           const struct weir_image *image, const uint8_t *bytes, size_t length)
 {
-    const char *codec = weir_dataset_codec(decode->shared->dataset, image->episode, image->camera);
+    const char *codec = weir_dataset_codec(decode->shared->setup.dataset, image->episode, image->camera);
     bool jpeg = weir_codec_from_name(codec) == WEIR_CODEC_JPEG;
     struct weir_decode_engine *engine = jpeg ? choose(decode, image) : NULL;
     if (engine && hand_over(engine, slot, at, image, bytes, length))
@@ -277,14 +277,14 @@ static int open_engine(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engine
 /* What each slot needs to know about its images and tasks. Nobody works on it yet. */
 static int open_slots(struct weir_shared *shared, struct weir_err *err)
 {
-    const struct weir_batch_layout *layout = &shared->layout;
+    const struct weir_batch_layout *layout = &shared->setup.layout;
     size_t tasks = (size_t)shared->slots.tasks_per_batch;
-    size_t images = (size_t)shared->config.batch_size * (size_t)layout->n_cameras * (size_t)layout->history;
+    size_t images = (size_t)shared->setup.config.batch_size * (size_t)layout->n_cameras * (size_t)layout->history;
     for (int i = 0; i < shared->slots.n; i++) {
         struct weir_slot *slot = &shared->slots.slot[i];
         slot->n_images = (int)images;
         slot->n_tasks = (int)tasks;
-        slot->n_samples = shared->config.batch_size;
+        slot->n_samples = shared->setup.config.batch_size;
         slot->row = calloc((size_t)slot->n_samples, sizeof *slot->row);
         slot->decoded = calloc(images, sizeof *slot->decoded);
         slot->deferred = calloc(tasks, sizeof *slot->deferred);
@@ -297,7 +297,7 @@ static int open_slots(struct weir_shared *shared, struct weir_err *err)
 
 static int open_pictures(struct weir_gpu_decode *decode, struct weir_err *err)
 {
-    const struct weir_batch_layout *layout = &decode->shared->layout;
+    const struct weir_batch_layout *layout = &decode->shared->setup.layout;
     for (int c = 0; c < layout->n_cameras; c++)
         if (layout->image_bytes[c] > decode->picture_bytes)
             decode->picture_bytes = layout->image_bytes[c];
@@ -322,7 +322,7 @@ static int choose_first(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engin
     int rc = weir_gpu_jpeg_check(gpu, *kind, &decode->hardware, &none);
     if (rc == -ENODEV && decode->hardware == 0) {
         *kind = WEIR_GPU_JPEG_SM;
-        if (decode->shared->config.deterministic)
+        if (decode->shared->setup.config.deterministic)
             return weir_err_set(err, -EINVAL,
                                 "--deterministic: GPU %d has no JPEG engines, and what its SMs decode may "
                                 "differ from run to run; take --decoder turbo",
@@ -334,8 +334,9 @@ static int choose_first(struct weir_gpu_decode *decode, enum weir_gpu_jpeg_engin
 
 bool weir_gpu_decode_wants_sms(const struct weir_shared *shared)
 {
-    return weir_decoder_where(shared->config.decoder) == WEIR_DECODE_ON_BOTH &&
-           strcmp(shared->decoder.requested, shared->config.decoder) == 0 && !shared->config.deterministic;
+    return weir_decoder_where(shared->setup.config.decoder) == WEIR_DECODE_ON_BOTH &&
+           strcmp(shared->setup.decoder.requested, shared->setup.config.decoder) == 0 &&
+           !shared->setup.config.deterministic;
 }
 
 static bool takes_sms(const struct weir_gpu_decode *decode)
@@ -378,10 +379,11 @@ int weir_gpu_decode_workers(int workers, int cores)
 
 static void divide(struct weir_gpu_decode *decode)
 {
-    int workers = decode->shared->config.num_workers > 0 ? decode->shared->config.num_workers : 1;
-    decode->here_max = weir_gpu_decode_workers(workers, decode->shared->placement.cores);
+    int workers = decode->shared->setup.config.num_workers > 0 ? decode->shared->setup.config.num_workers : 1;
+    decode->here_max = weir_gpu_decode_workers(workers, decode->shared->setup.placement.cores);
     double gpu = WEIR_DECODE_ENGINE_RATE * decode->hardware;
-    decode->gpu_fraction = decode->shared->config.deterministic ? gpu / (gpu + WEIR_DECODE_CORE_RATE * workers) : 0;
+    decode->gpu_fraction =
+        decode->shared->setup.config.deterministic ? gpu / (gpu + WEIR_DECODE_CORE_RATE * workers) : 0;
 }
 
 int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err)
@@ -392,7 +394,7 @@ int weir_gpu_decode_open(struct weir_shared *shared, struct weir_err *err)
     shared->decode = decode;
     decode->shared = shared;
     decode->device = shared->upload->device;
-    decode->hybrid = weir_decoder_where(shared->config.decoder) == WEIR_DECODE_ON_BOTH;
+    decode->hybrid = weir_decoder_where(shared->setup.config.decoder) == WEIR_DECODE_ON_BOTH;
     pthread_mutex_init(&decode->lock, NULL);
     pthread_mutex_init(&decode->figures_lock, NULL);
     int rc = weir_psnr_check_open(&decode->psnr_check, err);

@@ -37,7 +37,7 @@ static struct weir_gpu_source source_of(const struct weir_handed *handed)
 /* The frame's bytes lie where its picture is to go. */
 static int decode_here(struct weir_gpu_decode *decode, const struct weir_handed *handed, void *picture)
 {
-    const struct weir_camera_probe *probe = &decode->shared->probes[handed->image.camera];
+    const struct weir_camera_probe *probe = &decode->shared->setup.probes[handed->image.camera];
     if (handed->frame.length > decode->bytes_capacity) {
         uint8_t *grown = realloc(decode->bytes, handed->frame.length);
         if (!grown)
@@ -66,7 +66,7 @@ static int fetch_picture(struct weir_gpu_decode *decode, struct weir_decode_batc
 {
     const struct weir_gpu_ops *ops = decode->device->ops;
     struct weir_gpu *gpu = decode->device->gpu;
-    const struct weir_camera_probe *probe = &decode->shared->probes[handed->image.camera];
+    const struct weir_camera_probe *probe = &decode->shared->setup.probes[handed->image.camera];
     struct weir_gpu_source source = source_of(handed);
     struct weir_gpu_prepare prepare = {
         .sources = decode->gpu_source,
@@ -83,7 +83,7 @@ static int fetch_picture(struct weir_gpu_decode *decode, struct weir_decode_batc
         rc = ops->prepare(gpu, &prepare, batch->stream, err);
     if (rc == 0)
         rc = ops->copy_out(gpu, decode->pictures[0], decode->gpu_picture,
-                           decode->shared->layout.image_bytes[handed->image.camera], batch->stream, err);
+                           decode->shared->setup.layout.image_bytes[handed->image.camera], batch->stream, err);
     if (rc == 0)
         rc = ops->record(gpu, decode->compared, batch->stream, err);
     return rc == 0 ? ops->wait(gpu, decode->compared, err) : rc;
@@ -93,7 +93,7 @@ static int fetch_picture(struct weir_gpu_decode *decode, struct weir_decode_batc
 static int compare(struct weir_gpu_decode *decode, struct weir_decode_batch *batch, const struct weir_handed *handed,
                    struct weir_err *err)
 {
-    size_t bytes = decode->shared->layout.image_bytes[handed->image.camera];
+    size_t bytes = decode->shared->setup.layout.image_bytes[handed->image.camera];
     int rc = fetch_picture(decode, batch, handed, err);
     if (rc < 0)
         return rc;

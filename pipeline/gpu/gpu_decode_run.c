@@ -211,7 +211,8 @@ static void name_batch(const struct weir_decode_batch *batch, int n, struct weir
 {
     const struct weir_image *first = &batch->handed[0].image;
     char name[256];
-    weir_frame_name(batch->engine->decode->shared->dataset, first->episode, first->camera, first->t, name, sizeof name);
+    weir_frame_name(batch->engine->decode->shared->setup.dataset, first->episode, first->camera, first->t, name,
+                    sizeof name);
     weir_err_prefix(err, "in a decode batch of %d JPEGs, the first of them %s", n, name);
 }
 

@@ -23,9 +23,9 @@ struct weir_pixel_format weir_upload_slot_format(const struct weir_pixel_format 
 int weir_upload_layout(struct weir_batch_layout *layout, const struct weir_shared *shared,
                        const struct weir_view *views, const struct weir_pixel_format *format, struct weir_err *err)
 {
-    struct weir_loader_config config = shared->config;
+    struct weir_loader_config config = shared->setup.config;
     config.format = *format;
-    int rc = weir_batch_layout_init(layout, &config, shared->dataset, shared->probes, views, err);
+    int rc = weir_batch_layout_init(layout, &config, shared->setup.dataset, shared->setup.probes, views, err);
     if (rc == 0)
         weir_batch_layout_add_sources(layout, sizeof(struct weir_gpu_source));
     return rc;
@@ -34,7 +34,8 @@ int weir_upload_layout(struct weir_batch_layout *layout, const struct weir_share
 /* The GPU crops or resizes the camera's images. */
 static bool is_viewed(const struct weir_shared *shared, int camera)
 {
-    return memcmp(&shared->views[camera], &shared->out_views[camera], sizeof shared->views[camera]) != 0;
+    return memcmp(&shared->setup.views[camera], &shared->setup.out_views[camera], sizeof shared->setup.views[camera]) !=
+           0;
 }
 
 static struct weir_upload_images *add_images(struct weir_upload *upload, int tensor, size_t first_source)
@@ -48,7 +49,7 @@ static struct weir_upload_images *add_images(struct weir_upload *upload, int ten
 static void list_images(struct weir_upload *upload)
 {
     const struct weir_shared *s = upload->shared;
-    size_t per_camera = (size_t)s->config.batch_size * (size_t)s->layout.history, sources = 0;
+    size_t per_camera = (size_t)s->setup.config.batch_size * (size_t)s->setup.layout.history, sources = 0;
     for (int i = 0; i < upload->layout.qpos && upload->layout.tensors[i].dtype != WEIR_DTYPE_U16; i++) {
         int cameras[WEIR_CAMERAS_MAX], n = weir_layout_cameras(&upload->layout, i, cameras);
         struct weir_upload_images *images = NULL;
@@ -61,8 +62,8 @@ static void list_images(struct weir_upload *upload)
             sources += per_camera;
         }
     }
-    for (int i = 0; i < s->layout.qpos && s->layout.tensors[i].dtype == WEIR_DTYPE_U8; i++)
-        upload->staged_bytes = s->layout.offsets[i + 1];
+    for (int i = 0; i < s->setup.layout.qpos && s->setup.layout.tensors[i].dtype == WEIR_DTYPE_U8; i++)
+        upload->staged_bytes = s->setup.layout.offsets[i + 1];
     upload->staging_bytes = upload->direct ? 0 : upload->staged_bytes;
 }
 
@@ -161,7 +162,7 @@ static int copy_taps(struct weir_upload *upload, struct weir_upload_images *imag
 
 static int open_taps(struct weir_upload *upload, struct weir_upload_images *images, struct weir_err *err)
 {
-    const struct weir_view *view = &upload->shared->out_views[images->cameras[0]];
+    const struct weir_view *view = &upload->shared->setup.out_views[images->cameras[0]];
     images->resamples = images->alone && (view->width != view->out_width || view->height != view->out_height);
     if (!images->resamples)
         return 0;
@@ -180,7 +181,7 @@ static int open_all(struct weir_upload *upload, int number, struct weir_err *err
     struct weir_shared *s = upload->shared;
     int rc = weir_device_open(&upload->device, number, err);
     if (rc == 0)
-        rc = weir_upload_layout(&upload->layout, s, s->out_views, &upload->format, err);
+        rc = weir_upload_layout(&upload->layout, s, s->setup.out_views, &upload->format, err);
     if (rc < 0)
         return rc;
     list_images(upload);
@@ -201,11 +202,11 @@ static int open_all(struct weir_upload *upload, int number, struct weir_err *err
 int weir_upload_open(struct weir_shared *shared, int number, const struct weir_pixel_format *format, uint64_t first,
                      struct weir_err *err)
 {
-    uint64_t left = shared->total - first;
+    uint64_t left = shared->setup.total - first;
     struct weir_upload *upload = calloc(1, sizeof *upload);
     if (!upload)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    bool direct = is_direct(format, shared->config.decoder);
+    bool direct = is_direct(format, shared->setup.config.decoder);
     *upload = (struct weir_upload){.shared = shared, .format = *format, .first = first, .direct = direct};
     upload->n_batches = left == 0 ? 1 : left < WEIR_UPLOAD_BATCHES ? (int)left : WEIR_UPLOAD_BATCHES;
     upload->acquired = upload->queued = upload->reaped = upload->collected = first;

@@ -95,7 +95,7 @@ static int copy(struct weir_upload *upload, struct weir_upload_batch *batch, str
 static int copy_images(struct weir_upload *upload, struct weir_upload_batch *batch, struct run *run,
                        const struct weir_slot *slot, uint8_t *staging, int tensor, struct weir_err *err)
 {
-    const struct weir_batch_layout *layout = &upload->shared->layout;
+    const struct weir_batch_layout *layout = &upload->shared->setup.layout;
     int cameras[WEIR_CAMERAS_MAX], n = weir_layout_cameras(layout, tensor, cameras);
     int rc = flush(upload, batch, run, err);
     for (int i = 0; i < batch->batch.n * n * layout->history && rc == 0; i++) {
@@ -115,7 +115,7 @@ static int copy_images(struct weir_upload *upload, struct weir_upload_batch *bat
 static int copy_tensor(struct weir_upload *upload, struct weir_upload_batch *batch, struct run *run,
                        const struct weir_slot *slot, uint8_t *staging, int tensor, struct weir_err *err)
 {
-    const struct weir_batch_layout *from = &upload->shared->layout, *to = &upload->layout;
+    const struct weir_batch_layout *from = &upload->shared->setup.layout, *to = &upload->layout;
     bool staged = !upload->direct && from->offsets[tensor] < upload->staged_bytes;
     if (staged && slot->decoded)
         return copy_images(upload, batch, run, slot, staging, tensor, err);
@@ -133,7 +133,7 @@ static int copy_tensor(struct weir_upload *upload, struct weir_upload_batch *bat
 static int copy_all(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_slot *slot,
                     uint8_t *staging, struct weir_err *err)
 {
-    const struct weir_batch_layout *from = &upload->shared->layout, *to = &upload->layout;
+    const struct weir_batch_layout *from = &upload->shared->setup.layout, *to = &upload->layout;
     struct run run = {slot->memory, NULL, 0};
     int rc = 0;
     for (int i = 0; i < from->qpos && rc == 0; i++)
@@ -148,7 +148,7 @@ static int copy_all(struct weir_upload *upload, struct weir_upload_batch *batch,
 static struct weir_gpu_source source_of(const struct weir_upload *upload, const struct weir_slot *slot,
                                         uint8_t *staging, int sample, int camera, int history)
 {
-    const struct weir_batch_layout *layout = &upload->shared->layout;
+    const struct weir_batch_layout *layout = &upload->shared->setup.layout;
     int row = slot->decoded ? slot->row[sample] : sample;
     const struct weir_gpu_source *decoded =
         slot->decoded ? &slot->decoded[weir_layout_number(layout, row, camera, history)] : NULL;
@@ -165,7 +165,7 @@ static struct weir_gpu_source source_of(const struct weir_upload *upload, const 
 /* Where the GPU finds each image. In the slot, to be copied with what is packed. */
 static void write_sources(const struct weir_upload *upload, const struct weir_slot *slot, uint8_t *staging)
 {
-    const struct weir_batch_layout *layout = &upload->shared->layout;
+    const struct weir_batch_layout *layout = &upload->shared->setup.layout;
     struct weir_gpu_source *sources = (struct weir_gpu_source *)(void *)(slot->memory + layout->sources_at);
     for (int i = 0; i < upload->n_images; i++) {
         const struct weir_upload_images *images = &upload->images[i];
@@ -218,10 +218,10 @@ static int prepare(struct weir_upload *upload, struct weir_upload_batch *batch, 
                                                  [WEIR_DTYPE_F32] = WEIR_GPU_F32,
                                                  [WEIR_DTYPE_F16] = WEIR_GPU_F16,
                                                  [WEIR_DTYPE_BF16] = WEIR_GPU_BF16};
-    const struct weir_batch_layout *from = &upload->shared->layout, *to = &upload->layout;
+    const struct weir_batch_layout *from = &upload->shared->setup.layout, *to = &upload->layout;
     const uint8_t *sources = batch->memory + to->sources_at + images->first_source * sizeof(struct weir_gpu_source);
     int camera = images->cameras[0], all[WEIR_CAMERAS_MAX];
-    const struct weir_view *view = &upload->shared->out_views[camera];
+    const struct weir_view *view = &upload->shared->setup.out_views[camera];
     struct weir_gpu_prepare prepare = {
         .sources = (const struct weir_gpu_source *)(const void *)sources,
         .n = batch->batch.n * images->n_cameras * from->history,

@@ -123,7 +123,7 @@ static void *uploader_main(void *user)
     pthread_setname_np(pthread_self(), "weir-feed");
     if (upload->shared->recorder)
         weir_thread_attach(upload->shared->recorder, "weir-feed", WEIR_ROLE_OTHER);
-    while (sequence < upload->shared->total && upload_batch(upload, sequence))
+    while (sequence < upload->shared->setup.total && upload_batch(upload, sequence))
         sequence++;
     note_uploading(upload, WEIR_UPLOADING_NOTHING);
     weir_thread_detach();
@@ -150,8 +150,8 @@ static bool reap(struct weir_upload *upload, uint64_t sequence)
         return false;
     }
     weir_slot_release(&s->slots, slot);
-    if (sequence + (uint64_t)s->slots.n < s->total)
-        weir_slot_arm(&s->slots, s->sampler, sequence + (uint64_t)s->slots.n);
+    if (sequence + (uint64_t)s->slots.n < s->setup.total)
+        weir_slot_arm(&s->slots, s->setup.sampler, sequence + (uint64_t)s->slots.n);
     return true;
 }
 
@@ -160,7 +160,7 @@ static void *reaper_main(void *user)
     struct weir_upload *upload = user;
     uint64_t sequence = upload->first;
     pthread_setname_np(pthread_self(), "weir-reap");
-    while (sequence < upload->shared->total && reap(upload, sequence))
+    while (sequence < upload->shared->setup.total && reap(upload, sequence))
         sequence++;
     atomic_store_explicit(&upload->reaping, WEIR_REAPING_NOTHING, memory_order_relaxed);
     return NULL;

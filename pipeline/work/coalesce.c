@@ -11,12 +11,12 @@
 static int rows_of(const struct weir_shared *shared, const struct weir_slot_order *at, int camera)
 {
     int rows;
-    return weir_shares_blocks(shared->dataset, at->episode, camera, &rows) ? rows : 0;
+    return weir_shares_blocks(shared->setup.dataset, at->episode, camera, &rows) ? rows : 0;
 }
 
 static int first_block(const struct weir_shared *shared, const struct weir_slot_order *at, int rows)
 {
-    int first = at->t - shared->layout.history + 1;
+    int first = at->t - shared->setup.layout.history + 1;
     return (first > 0 ? first : 0) / rows;
 }
 
@@ -37,7 +37,7 @@ bool weir_coalesce_applies(const struct weir_shared *shared, const struct weir_s
 /* The frames of one camera that a sample owns, unless somebody has them. */
 static bool claim(struct weir_worker *worker, struct weir_slot *slot, int at, int camera)
 {
-    uint8_t *claimed = &slot->claimed[slot->order[at].sample * worker->shared->layout.n_cameras + camera];
+    uint8_t *claimed = &slot->claimed[slot->order[at].sample * worker->shared->setup.layout.n_cameras + camera];
     if (*claimed)
         return false;
     *claimed = true;
@@ -88,7 +88,7 @@ static int lower_bound(const struct weir_slot *slot, int episode, int t)
 static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, int camera, const struct span *span,
                           int most)
 {
-    int history = worker->shared->layout.history;
+    int history = worker->shared->setup.layout.history;
     int t = span->first == 0 ? 0 : span->first * span->rows + history - 1;
     for (int i = lower_bound(slot, span->episode, t); i < slot->plan.n && worker->gather.n_members < most; i++) {
         const struct weir_slot_order *at = &slot->order[i];
@@ -103,7 +103,7 @@ static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, in
 /* Samples that may join those of the task's batch. */
 static int most_joining(const struct weir_worker *worker, int camera, const struct span *span)
 {
-    const struct weir_batch_layout *layout = &worker->shared->layout;
+    const struct weir_batch_layout *layout = &worker->shared->setup.layout;
     const struct weir_member *first = &worker->gather.members[0];
     struct weir_image image =
         weir_dedup_image(worker->shared, first->slot, first->at, camera, first->slot->order[first->at].t);
@@ -132,7 +132,7 @@ void weir_coalesce_claim(struct weir_worker *worker, struct weir_slot *slot, int
     struct weir_slots *slots = &worker->shared->slots;
     worker->gather.n_members = worker->gather.n_current = 0;
     pthread_mutex_lock(&slots->claims);
-    if (!slot->claimed[sample * worker->shared->layout.n_cameras + camera]) {
+    if (!slot->claimed[sample * worker->shared->setup.layout.n_cameras + camera]) {
         struct span span = claim_current(worker, slot, sample, camera);
         claim_later(worker, slot, camera, &span);
     }
@@ -143,8 +143,8 @@ void weir_coalesce_claim(struct weir_worker *worker, struct weir_slot *slot, int
 
 int weir_gather_open(struct weir_gather *gather, const struct weir_shared *shared)
 {
-    size_t members = (size_t)shared->config.batch_size + WEIR_COALESCE_FRAMES;
-    size_t n = members * (size_t)shared->layout.history;
+    size_t members = (size_t)shared->setup.config.batch_size + WEIR_COALESCE_FRAMES;
+    size_t n = members * (size_t)shared->setup.layout.history;
     gather->capacity = (int)n;
     gather->members = malloc(members * sizeof *gather->members);
     gather->frames = malloc(n * sizeof *gather->frames);
@@ -175,7 +175,7 @@ static int lay_out(struct weir_worker *worker, int from, int n, size_t row_bytes
 {
     struct weir_gather *gather = &worker->gather;
     void *direct = weir_image_direct(worker, &gather->frames[from].image);
-    size_t image_bytes = worker->shared->layout.image_bytes[gather->frames[from].image.camera];
+    size_t image_bytes = worker->shared->setup.layout.image_bytes[gather->frames[from].image.camera];
     bool in_place = direct && image_bytes == row_bytes;
     if (!in_place && (size_t)n * row_bytes > gather->scratch_bytes) {
         uint8_t *scratch = realloc(gather->scratch, (size_t)n * row_bytes);
@@ -295,7 +295,7 @@ void weir_coalesce_load(struct weir_worker *worker, int camera)
     const struct weir_slot_order *from = &first->slot->order[first->at];
     const struct weir_slot_order *to = &last->slot->order[last->at];
     struct weir_block block;
-    weir_block_of(worker->shared->dataset, from->episode, camera, from->t, &block);
+    weir_block_of(worker->shared->setup.dataset, from->episode, camera, from->t, &block);
     for (int b = first_block(worker->shared, from, block.rows); b <= to->t / block.rows; b++) {
         load_limited(worker, gather_block(worker, camera, block.rows, b), block.row_bytes);
         load_limited(worker, gather_again(worker), block.row_bytes);

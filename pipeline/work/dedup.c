@@ -57,11 +57,11 @@ static void copy(struct weir_worker *worker, struct weir_slot *slot, int at, con
 {
     const struct weir_shared *shared = worker->shared;
     const struct weir_slots *slots = &shared->slots;
-    size_t bytes = shared->layout.image_bytes[image->camera];
+    size_t bytes = shared->setup.layout.image_bytes[image->camera];
     uint64_t copied = 0;
     for (int i = at; needs_frame(slots, slot, at, image->t, i); i++)
         for (int h = first_position(slots, slot, i, image->t); h <= last_position(slots, slot, i, image->t); h++) {
-            void *to = weir_layout_image(&shared->layout, slot->memory, slot->order[i].sample, image->camera, h);
+            void *to = weir_layout_image(&shared->setup.layout, slot->memory, slot->order[i].sample, image->camera, h);
             if (to == image->destination)
                 continue;
             WEIR_ZONE(WEIR_STAGE_SHARE_COPY);
@@ -78,7 +78,7 @@ void weir_dedup_decoded(const struct weir_shared *shared, struct weir_slot *slot
     const struct weir_slots *slots = &shared->slots;
     for (int i = at; needs_frame(slots, slot, at, image->t, i); i++)
         for (int h = first_position(slots, slot, i, image->t); h <= last_position(slots, slot, i, image->t); h++)
-            slot->decoded[weir_layout_number(&shared->layout, slot->order[i].sample, image->camera, h)] = *source;
+            slot->decoded[weir_layout_number(&shared->setup.layout, slot->order[i].sample, image->camera, h)] = *source;
 }
 
 void weir_dedup_complete(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,

@@ -12,27 +12,28 @@ struct weir_image weir_image_of(const struct weir_shared *shared, const struct w
                                 int history)
 {
     struct weir_sample of = slot->samples[sample];
-    int back = shared->layout.history - 1 - history;
+    int back = shared->setup.layout.history - 1 - history;
     return (struct weir_image){of.episode, camera, of.t > back ? of.t - back : 0,
-                               weir_layout_image(&shared->layout, slot->memory, sample, camera, history)};
+                               weir_layout_image(&shared->setup.layout, slot->memory, sample, camera, history)};
 }
 
 static enum weir_codec codec_of(const struct weir_shared *shared, const struct weir_image *image)
 {
-    return (enum weir_codec)weir_codec_from_name(weir_dataset_codec(shared->dataset, image->episode, image->camera));
+    return (enum weir_codec)weir_codec_from_name(
+        weir_dataset_codec(shared->setup.dataset, image->episode, image->camera));
 }
 
 void *weir_image_direct(const struct weir_worker *worker, const struct weir_image *image)
 {
     const struct weir_shared *shared = worker->shared;
-    bool whole = weir_view_is_whole(&shared->views[image->camera], &shared->probes[image->camera]);
+    bool whole = weir_view_is_whole(&shared->setup.views[image->camera], &shared->setup.probes[image->camera]);
     return whole && weir_decoder_is_direct(worker->decoder, codec_of(shared, image)) ? image->destination : NULL;
 }
 
 int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length)
 {
-    const struct weir_camera_probe *probe = &worker->shared->probes[image->camera];
-    const struct weir_view *view = &worker->shared->views[image->camera];
+    const struct weir_camera_probe *probe = &worker->shared->setup.probes[image->camera];
+    const struct weir_view *view = &worker->shared->setup.views[image->camera];
     struct weir_frame frame = {codec_of(worker->shared, image),
                                bytes,
                                length,
@@ -54,7 +55,8 @@ bool weir_image_cached(struct weir_worker *worker, const struct weir_image *imag
     struct weir_frame_cache *cache = &worker->shared->cache;
     if (cache->budget_bytes == 0)
         return false;
-    bool spoiled = weir_file_set_is_spoiled(shared->files, weir_dataset_episode_file(shared->dataset, image->episode));
+    bool spoiled =
+        weir_file_set_is_spoiled(shared->files, weir_dataset_episode_file(shared->setup.dataset, image->episode));
     bool hit = !spoiled && weir_frame_cache_take(cache, image->episode, image->camera, image->t, image->destination);
     _Atomic uint64_t *counter = hit ? &worker->cache_hits : &worker->cache_misses;
     atomic_store_explicit(counter, *counter + 1, memory_order_relaxed); /* one writer */
@@ -66,16 +68,16 @@ int weir_image_fault(struct weir_worker *worker, const struct weir_image *image,
 {
     struct weir_shared *shared = worker->shared;
     char name[WEIR_FAULT_TEXT], change[WEIR_FILE_CHANGE];
-    int file = weir_dataset_episode_file(shared->dataset, image->episode);
+    int file = weir_dataset_episode_file(shared->setup.dataset, image->episode);
     if (!weir_is_shortage(code) && weir_file_watch_blames(&shared->watch, file, change)) {
         reason = change;
         code = -ESTALE;
     }
-    weir_frame_name(shared->dataset, image->episode, image->camera, image->t, name, sizeof name);
+    weir_frame_name(shared->setup.dataset, image->episode, image->camera, image->t, name, sizeof name);
     snprintf(text, WEIR_FAULT_TEXT, "%.*s: %.200s", WEIR_FAULT_TEXT - 210, name, reason);
     if (code == -ESTALE || code == -ENODATA) { /* the whole file's fault: kept once, not once a frame */
         snprintf(name, sizeof name, "%.*s: %.200s", WEIR_FAULT_TEXT - 210,
-                 weir_dataset_episode_path(shared->dataset, image->episode),
+                 weir_dataset_episode_path(shared->setup.dataset, image->episode),
                  code == -ESTALE ? weir_read_reason(code) : reason);
         weir_faults_add(&shared->faults, name);
     } else if (!weir_is_shortage(code)) {
@@ -95,7 +97,7 @@ static int fetch(struct weir_worker *worker, const struct weir_image *image, str
     struct weir_source_mark mark = weir_sources_mark(worker);
     int rc =
         weir_fetch_frame(&worker->fetcher, image->episode, image->camera, image->t, weir_image_direct(worker, image),
-                         worker->shared->layout.image_bytes[image->camera], &to->bytes, &to->length);
+                         worker->shared->setup.layout.image_bytes[image->camera], &to->bytes, &to->length);
     weir_sources_fetched(worker, image, 1, &mark);
     return rc < 0 ? weir_image_fault(worker, image, rc, worker->fetcher.reason, text) : 0;
 }
@@ -166,7 +168,7 @@ static void fail(struct weir_worker *worker, struct weir_slot *slot, int64_t num
 bool weir_image_recover(struct weir_worker *worker, struct weir_slot *slot, int64_t number,
                         const struct weir_image *image, int code, const char *text)
 {
-    enum weir_on_error policy = worker->shared->config.on_error;
+    enum weir_on_error policy = worker->shared->setup.config.on_error;
     char why[WEIR_FAULT_TEXT];
     int rc = code;
     if (policy == WEIR_ON_ERROR_SUBSTITUTE && !weir_is_shortage(code)) {

@@ -20,12 +20,12 @@ static void read_qpos(const struct weir_shared *shared, struct weir_slot *slot, 
 {
     WEIR_ZONE(WEIR_STAGE_READ_QPOS);
     struct weir_sample of = slot->samples[sample];
-    float *to = weir_layout_row(&shared->layout, slot->memory, shared->layout.qpos, sample);
-    const float *rows = weir_dataset_qpos(shared->dataset, of.episode);
-    size_t dim = (size_t)shared->qpos.dim;
-    for (int h = 0; h < shared->layout.history; h++, to += dim) {
-        int back = shared->layout.history - 1 - h;
-        normalise(to, rows + (size_t)(of.t > back ? of.t - back : 0) * dim, &shared->qpos);
+    float *to = weir_layout_row(&shared->setup.layout, slot->memory, shared->setup.layout.qpos, sample);
+    const float *rows = weir_dataset_qpos(shared->setup.dataset, of.episode);
+    size_t dim = (size_t)shared->setup.qpos.dim;
+    for (int h = 0; h < shared->setup.layout.history; h++, to += dim) {
+        int back = shared->setup.layout.history - 1 - h;
+        normalise(to, rows + (size_t)(of.t > back ? of.t - back : 0) * dim, &shared->setup.qpos);
     }
 }
 
@@ -34,24 +34,24 @@ static void read_actions(const struct weir_shared *shared, struct weir_slot *slo
 {
     WEIR_ZONE(WEIR_STAGE_READ_ACTIONS);
     struct weir_sample of = slot->samples[sample];
-    const struct weir_batch_layout *layout = &shared->layout;
+    const struct weir_batch_layout *layout = &shared->setup.layout;
     float *to = weir_layout_row(layout, slot->memory, layout->actions, sample);
     uint8_t *is_pad = weir_layout_row(layout, slot->memory, layout->is_pad, sample);
-    const float *rows = weir_dataset_actions(shared->dataset, of.episode);
-    int64_t steps = weir_dataset_steps(shared->dataset, of.episode);
-    int64_t first = (int64_t)of.t + shared->config.action_offset;
-    size_t dim = (size_t)shared->actions.dim;
+    const float *rows = weir_dataset_actions(shared->setup.dataset, of.episode);
+    int64_t steps = weir_dataset_steps(shared->setup.dataset, of.episode);
+    int64_t first = (int64_t)of.t + shared->setup.config.action_offset;
+    size_t dim = (size_t)shared->setup.actions.dim;
     first = first > 0 ? first : 0;
-    for (int64_t i = 0; i < shared->config.chunk_size; i++, to += dim) {
+    for (int64_t i = 0; i < shared->setup.config.chunk_size; i++, to += dim) {
         bool pad = first + i >= steps;
         is_pad[i] = pad;
         if (!pad) {
-            normalise(to, rows + (size_t)(first + i) * dim, &shared->actions);
-        } else if (shared->config.pad == WEIR_PAD_LAST) {
-            normalise(to, rows + (size_t)(steps - 1) * dim, &shared->actions);
+            normalise(to, rows + (size_t)(first + i) * dim, &shared->setup.actions);
+        } else if (shared->setup.config.pad == WEIR_PAD_LAST) {
+            normalise(to, rows + (size_t)(steps - 1) * dim, &shared->setup.actions);
         } else {
             for (size_t d = 0; d < dim; d++)
-                to[d] = (0.0f - shared->actions.mean[d]) / shared->actions.std[d];
+                to[d] = (0.0f - shared->setup.actions.mean[d]) / shared->setup.actions.std[d];
         }
     }
 }
@@ -87,8 +87,8 @@ static void collate(struct weir_shared *shared, struct weir_slot *slot)
 {
     WEIR_ZONE(WEIR_STAGE_COLLATE);
     slot->last_task_id = weir_item_self;
-    compact(&shared->layout, slot);
-    if (shared->config.on_error != WEIR_ON_ERROR_FAIL)
+    compact(&shared->setup.layout, slot);
+    if (shared->setup.config.on_error != WEIR_ON_ERROR_FAIL)
         atomic_fetch_add_explicit(&shared->faults.skipped_samples, (uint64_t)(slot->plan.n - slot->batch.n),
                                   memory_order_relaxed);
     for (int i = 0; i < slot->batch.n_tensors; i++)
@@ -185,7 +185,7 @@ static void run_coalesced(struct weir_worker *worker, struct weir_slot *slot, in
 
 static void end_task(struct weir_shared *shared, struct weir_slot *slot, int task)
 {
-    slot->done[task] = weir_async_begin(shared->wait_name);
+    slot->done[task] = weir_async_begin(shared->setup.wait_name);
     finish_task(shared, slot);
 }
 
@@ -227,13 +227,13 @@ void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
     int sample = task / shared->slots.tasks_per_sample, part = task % shared->slots.tasks_per_sample;
     struct weir_slot_sample *progress = &slot->progress[sample];
     uint64_t now = weir_thread_self ? weir_clock_ticks() : 0;
-    if (part == shared->layout.n_cameras) {
+    if (part == shared->setup.layout.n_cameras) {
         begin(&progress->start_ticks, now);
         read_qpos(shared, slot, sample);
         read_actions(shared, slot, sample);
         finish_parts(progress, false, 1);
         end_task(shared, slot, task);
-    } else if (shared->block_rows > 0 && weir_coalesce_applies(shared, slot, sample, part)) {
+    } else if (shared->setup.block_rows > 0 && weir_coalesce_applies(shared, slot, sample, part)) {
         run_coalesced(worker, slot, sample, part, now);
         end_task(shared, slot, task);
     } else {

@@ -12,14 +12,15 @@ int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int
     worker->shared = shared;
     worker->id = id;
     int width_max = 1;
-    for (int c = 0; c < shared->layout.n_cameras; c++)
-        width_max = shared->probes[c].width > width_max ? shared->probes[c].width : width_max;
-    int rc = weir_fetcher_open(&worker->fetcher, shared->dataset, shared->files, shared->reading.used, err);
-    if (rc == 0 && shared->block_rows > 0 && weir_gather_open(&worker->gather, shared) < 0)
+    for (int c = 0; c < shared->setup.layout.n_cameras; c++)
+        width_max = shared->setup.probes[c].width > width_max ? shared->setup.probes[c].width : width_max;
+    int rc = weir_fetcher_open(&worker->fetcher, shared->setup.dataset, shared->files, shared->reading.used, err);
+    if (rc == 0 && shared->setup.block_rows > 0 && weir_gather_open(&worker->gather, shared) < 0)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc < 0)
         return rc;
-    return weir_decoder_open(&worker->decoder, shared->config.decoder, &shared->config.format, width_max, err);
+    return weir_decoder_open(&worker->decoder, shared->setup.config.decoder, &shared->setup.config.format, width_max,
+                             err);
 }
 
 void weir_worker_close(struct weir_worker *worker)
@@ -78,11 +79,11 @@ static bool step(struct weir_worker *worker)
     uint64_t per_batch = (uint64_t)shared->slots.tasks_per_batch;
     uint64_t number = atomic_fetch_add_explicit(&shared->next_task, 1, memory_order_relaxed);
     uint64_t sequence = number / per_batch, task = number % per_batch;
-    if (sequence >= shared->total) {
+    if (sequence >= shared->setup.total) {
         wait_stop(worker);
         return false;
     }
-    if (task >= (uint64_t)weir_sampler_size(shared->sampler, sequence) * per_sample)
+    if (task >= (uint64_t)weir_sampler_size(shared->setup.sampler, sequence) * per_sample)
         return true;
     if (!wait_armed(worker, sequence, task) || atomic_load_explicit(&shared->slots.stop, memory_order_relaxed))
         return false;
@@ -115,7 +116,8 @@ int weir_worker_start(struct weir_worker *worker)
 void weir_worker_do_batch(struct weir_worker *worker, uint64_t sequence)
 {
     struct weir_shared *shared = worker->shared;
-    uint64_t tasks = (uint64_t)weir_sampler_size(shared->sampler, sequence) * (uint64_t)shared->slots.tasks_per_sample;
+    uint64_t tasks =
+        (uint64_t)weir_sampler_size(shared->setup.sampler, sequence) * (uint64_t)shared->slots.tasks_per_sample;
     for (uint64_t task = 0; task < tasks && !atomic_load_explicit(&shared->slots.stop, memory_order_relaxed); task++) {
         atomic_store_explicit(&shared->next_task, weir_task_id(&shared->slots, sequence, task), memory_order_relaxed);
         run(worker, sequence, task);

@@ -36,7 +36,7 @@ static struct weir_loader_config config_for(const char *data)
 static struct weir_decoder_choice choice_for(const struct weir_loader_config *config)
 {
     struct weir_loader *loader = fixture_loader(config);
-    struct weir_decoder_choice choice = loader->shared.decoder;
+    struct weir_decoder_choice choice = loader->shared.setup.decoder;
     weir_loader_close(&loader);
     return choice;
 }
