@@ -49,12 +49,12 @@ def check_files(source):
     names = set()
     for folder, folders, files in os.walk(source):
         folders[:] = [f for f in folders if f not in ("build", ".git")]
-        names.update(files)
+        names.update("/" + os.path.relpath(os.path.join(folder, name), source) for name in files)
     for page in [f"{source}/README.md", f"{source}/CONTRIBUTING.md", *sorted(glob.glob(f"{source}/docs/*.md"))]:
         with open(page, encoding="utf-8") as f:
             text = f.read()
         for name in sorted(set(re.findall(r"(?<![\w<.])((?:[\w*]+/)*[\w*]+\.(?:c|h|cu))(?![\w>.])", text))):
-            known = name in FOREIGN or fnmatch.filter(names, os.path.basename(name))
+            known = name in FOREIGN or fnmatch.filter(names, f"*/{name}")
             check(f"{os.path.basename(page)} names {name}, which is not in the tree", known)
 
 
