@@ -152,21 +152,16 @@ static void man_option(FILE *out, const struct weir_opt *opt)
     fputs("\n", out);
 }
 
-struct man {
-    FILE *out;
-    bool headings;
-};
-
 static void show_man(void *user, const char *heading, const struct weir_opt *opt)
 {
-    const struct man *man = user;
+    FILE *out = user;
     if (opt) {
-        man_option(man->out, opt);
-    } else if (man->headings) {
-        fputs(".SS ", man->out);
-        put_man(man->out, heading);
-        fputs("\n", man->out);
+        man_option(out, opt);
+        return;
     }
+    fputs(".SS ", out);
+    put_man(out, heading);
+    fputs("\n", out);
 }
 
 /* A line is the command, a tab, and what it does. */
@@ -206,7 +201,7 @@ static void man_command(FILE *out, const struct weir_program *program, const str
         fputs(command->notes[strlen(command->notes) - 1] == '\n' ? "" : "\n", out);
     }
     fputs(".SH OPTIONS\n", out);
-    weir_options_by_topic(command, show_man, &(struct man){out, command->topics != NULL});
+    weir_options_by_topic(command, show_man, out);
     if (command->examples)
         man_examples(out, command->examples);
     man_exit_status(out, program);

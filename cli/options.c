@@ -86,10 +86,10 @@ static void option_name(const char *typed, char name[NAME_BYTES])
     name[n] = '\0';
 }
 
-static const struct weir_opt *find_option(const struct weir_command *command, const char *name)
+static const struct weir_opt *find_option(const struct weir_command *command, const char *name, size_t length)
 {
     for (size_t i = 0; i < command->n_opts; i++)
-        if (strcmp(command->opts[i].name, name) == 0)
+        if (strncmp(command->opts[i].name, name, length) == 0 && command->opts[i].name[length] == '\0')
             return &command->opts[i];
     return NULL;
 }
@@ -258,7 +258,7 @@ static int take_option(const struct weir_command *command, int argc, char **argv
     const char *value = strchr(typed, '=');
     char name[NAME_BYTES];
     option_name(typed, name);
-    const struct weir_opt *opt = find_option(command, name);
+    const struct weir_opt *opt = find_option(command, name, strlen(name));
     if (!opt)
         return unknown_option(command, name);
     if (opt->kind == WEIR_OPT_FLAG)
@@ -410,19 +410,11 @@ static void help_line(const struct weir_opt *opt, int column, FILE *out)
     fputc('\n', out);
 }
 
-static const struct weir_opt *opt_of(const struct weir_command *command, const char *name, size_t length)
-{
-    for (size_t i = 0; i < command->n_opts; i++)
-        if (strncmp(command->opts[i].name, name, length) == 0 && command->opts[i].name[length] == '\0')
-            return &command->opts[i];
-    return NULL;
-}
-
 static void show_topic(const struct weir_command *command, const char *names, weir_opt_show_fn *show, void *user)
 {
     for (size_t length; *(names += strspn(names, " ")); names += length) {
         length = strcspn(names, " ");
-        const struct weir_opt *opt = opt_of(command, names, length);
+        const struct weir_opt *opt = find_option(command, names, length);
         assert(opt);
         show(user, NULL, opt);
     }
@@ -435,8 +427,6 @@ void weir_options_by_topic(const struct weir_command *command, weir_opt_show_fn 
         show(user, topic->heading, NULL);
         show_topic(command, topic->names, show, user);
     }
-    if (!topic)
-        show(user, "Options", NULL);
     for (size_t i = 0; !topic && i < command->n_opts; i++)
         show(user, NULL, &command->opts[i]);
     show(user, NULL, &weir_opt_help);
@@ -464,6 +454,8 @@ void weir_options_help(const struct weir_command *command, FILE *out)
     for (size_t i = 0; i < command->n_opts; i++)
         if (left_width(&command->opts[i]) <= COLUMN_MAX)
             column = MAX(column, left_width(&command->opts[i]));
+    if (!command->topics)
+        fputs("\nOptions:\n", out);
     weir_options_by_topic(command, show_help, &(struct help){out, column});
     if (command->notes)
         fprintf(out, "\n%s%s", command->notes, command->notes[strlen(command->notes) - 1] == '\n' ? "" : "\n");

@@ -71,7 +71,7 @@ enum weir_parse weir_options_parse(const struct weir_command *command, void *val
  * underscores (batch_size); auto is written as "auto". */
 void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json);
 
-/* Calls show for a heading (opt NULL) and for each option below it, topic by topic, --help last. */
+/* Calls show for each topic's heading (opt NULL) and the options below it, --help last; no heading without topics. */
 typedef void weir_opt_show_fn(void *user, const char *heading, const struct weir_opt *opt);
 void weir_options_by_topic(const struct weir_command *command, weir_opt_show_fn *show, void *user);
 
