@@ -87,7 +87,7 @@ static void print_errors(FILE *out, const struct weir_loader_report *report)
     weir_report_errors(out, report, " x ", "and ", " more");
 }
 
-void weir_report_tables_en(FILE *out, const struct weir_loader_report *report)
+static void print_tables(FILE *out, const struct weir_loader_report *report)
 {
     print_covers(out, report);
     if (report->timing)
@@ -110,5 +110,5 @@ void weir_loader_report_print(FILE *out, const struct weir_loader_report *report
     if (lang == WEIR_LANG_ZH)
         weir_report_tables_zh(out, report);
     else
-        weir_report_tables_en(out, report);
+        print_tables(out, report);
 }

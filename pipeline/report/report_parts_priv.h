@@ -20,7 +20,6 @@ double weir_chunks_shared(const struct weir_chunk_counts *counts);
 double weir_report_hit_rate(const struct weir_report_cache *cache);
 
 /* The whole report. */
-void weir_report_tables_en(FILE *out, const struct weir_loader_report *report);
 void weir_report_tables_zh(FILE *out, const struct weir_loader_report *report);
 
 /* Which camera, which file. */

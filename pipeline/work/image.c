@@ -109,7 +109,9 @@ static int decode(struct weir_worker *worker, const struct weir_image *image, co
     return rc < 0 ? weir_image_fault(worker, image, rc, weir_decoder_reason(worker->decoder), text) : 0;
 }
 
-int weir_image_load(struct weir_worker *worker, const struct weir_image *image, char text[WEIR_FAULT_TEXT])
+/* Takes it from the cache, or fetches and decodes. 0, or negative, the fault kept, with text "FILE: DATASET[t]:
+ * reason". */
+static int load(struct weir_worker *worker, const struct weir_image *image, char text[WEIR_FAULT_TEXT])
 {
     struct fetched fetched;
     if (weir_image_cached(worker, image))
@@ -123,7 +125,7 @@ int weir_image_load_or_hand_over(struct weir_worker *worker, struct weir_slot *s
 {
     struct fetched fetched;
     if (!worker->shared->decode)
-        return weir_image_load(worker, image, text);
+        return load(worker, image, text);
     if (weir_image_cached(worker, image))
         return 0;
     int rc = fetch(worker, image, &fetched, text);
@@ -143,7 +145,7 @@ static int substitute(struct weir_worker *worker, struct weir_image image, char 
 {
     int rc = -ENOENT;
     while (image.t-- > 0 && rc < 0 && rc != -ESTALE && !weir_is_shortage(rc))
-        rc = weir_image_load(worker, &image, text);
+        rc = load(worker, &image, text);
     if (rc == 0)
         atomic_fetch_add_explicit(&worker->shared->faults.substituted_frames, 1, memory_order_relaxed);
     return rc;

@@ -17,9 +17,6 @@ void *weir_image_direct(const struct weir_worker *worker, const struct weir_imag
 bool weir_image_cached(struct weir_worker *worker, const struct weir_image *image);
 /* Decodes to the frame's destination, and keeps good ones in the cache. */
 int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length);
-/* Takes it from the cache, or fetches and decodes. 0, or negative, the fault kept, with text "FILE: DATASET[t]:
- * reason". */
-int weir_image_load(struct weir_worker *worker, const struct weir_image *image, char text[WEIR_FAULT_TEXT]);
 /* The same for the frame that the sample at this index of the slot's order owns; 1: it was handed over to the GPU, and
  * is completed when it comes back. */
 int weir_image_load_or_hand_over(struct weir_worker *worker, struct weir_slot *slot, int at,
