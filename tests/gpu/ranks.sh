@@ -104,9 +104,8 @@ as_rank() { rank=(env RANK="$1" WORLD_SIZE=2 LOCAL_RANK="$1" LOCAL_WORLD_SIZE=2)
 
 # weir_turn DECODER KIND
 weir_turn() {
-    local decoder=$1 kind=$2 name=$1-$2 seconds=$((5 + longer_s)) settle_s=0.7 ranks=0
+    local decoder=$1 kind=$2 name=$1-$2 seconds=$((5 + longer_s)) ranks=0
     wanted "$name" || return 0
-    if [ "$decoder" = hybrid ]; then seconds=$((8 + longer_s)) settle_s=3; fi # its first trial
     more=(--device cuda)
     case $kind in
     alone) started "$name" 0 $seconds "$decoder" env ;;
@@ -121,7 +120,7 @@ weir_turn() {
     done ;;
     esac
     wait
-    for ((r = 0; r <= ranks; r++)); do ended "$name" "$r" "$settle_s"; done
+    for ((r = 0; r <= ranks; r++)); do ended "$name" "$r" 0.7; done
 }
 
 # ---- the raw limits ----
