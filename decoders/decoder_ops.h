@@ -85,8 +85,8 @@ struct weir_decoder_ops {
                  char *reason);
 };
 
-extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_nvjpeg, weir_decoder_hybrid, weir_decoder_png,
-    weir_decoder_raw, weir_decoder_null;
+extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_turbo_original, weir_decoder_nvjpeg,
+    weir_decoder_hybrid, weir_decoder_png, weir_decoder_raw, weir_decoder_null;
 
 /* Row i of the table; NULL past the end. */
 const struct weir_decoder_ops *weir_decoder_ops_at(int row);

@@ -294,6 +294,20 @@ static void turbo_library(char *text, size_t size)
 #endif
 }
 
+const struct weir_decoder_ops weir_decoder_turbo_original = {
+    .name = "turbo-original",
+    .summary = "JPEG by libjpeg-turbo alone, to compare with",
+    .selectable = true,
+    .kinds = WEIR_KIND(WEIR_CODEC_JPEG),
+    .begins = weir_jpeg_begins,
+    .scales = true,
+    .end = weir_jpeg_end,
+    .open = turbo_open,
+    .close = turbo_close,
+    .decode = turbo_decode,
+    .probe = turbo_probe,
+};
+
 const struct weir_decoder_ops weir_decoder_turbo = {
     .name = "turbo",
     .summary = "JPEG by libjpeg-turbo on the CPU",

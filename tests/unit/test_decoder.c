@@ -376,6 +376,8 @@ Test(decoder, a_frame_goes_to_the_codec_that_recognises_its_bytes)
         cr_assert_str_eq(row_for(asked[i], WEIR_CODEC_JPEG, "", 0), "turbo");
         cr_assert_str_eq(row_for(asked[i], WEIR_CODEC_PNG16, jpeg, sizeof jpeg), "png");
     }
+    cr_assert_str_eq(row_for("turbo-original", WEIR_CODEC_JPEG, jpeg, sizeof jpeg), "turbo-original");
+    cr_assert_str_eq(row_for("turbo-original", WEIR_CODEC_JPEG, png, sizeof png), "png");
     for (int codec = 0; codec < WEIR_CODEC_COUNT; codec++)
         cr_assert_str_eq(row_for("null", (enum weir_codec)codec, png, sizeof png), "null");
 }
