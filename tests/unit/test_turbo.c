@@ -1,0 +1,330 @@
+/* The decoder "turbo" beside "turbo-original", libjpeg-turbo alone: the same pixels, return codes and reasons, of real
+ * frames, of what libjpeg's encoder writes, and of what no encoder does. Damaged frames: test_turbo_damaged.c. */
+#include "pipeline/fetch.h"
+#include "pipeline/probe.h"
+#include "tests/fixtures/jpeg_both.h"
+#include "tests/fixtures/jpeg_choices.h"
+#include "tests/fixtures/jpeg_encode.h"
+#include "tests/fixtures/loader_fixture.h"
+
+#include <criterion/criterion.h>
+#include <glob.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH_MAX = 4096, THREADS = 4 };
+
+static struct jpeg_both pairs[JPEG_BOTH_FORMATS];
+
+static void open_pairs(void)
+{
+    for (int i = 0; i < JPEG_BOTH_FORMATS; i++)
+        jpeg_both_open(&pairs[i], i, WIDTH_MAX);
+}
+
+static void close_pairs(void)
+{
+    for (int i = 0; i < JPEG_BOTH_FORMATS; i++)
+        jpeg_both_close(&pairs[i]);
+}
+
+static int sum_refused(void)
+{
+    int refused = 0;
+    for (int i = 0; i < JPEG_BOTH_FORMATS; i++)
+        refused += pairs[i].refused;
+    return refused;
+}
+
+TestSuite(turbo, .init = open_pairs, .fini = close_pairs);
+
+/* ---- real frames ---- */
+
+static uint8_t *file_bytes(const char *path, size_t *length)
+{
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file, "%s", path);
+    fseek(file, 0, SEEK_END);
+    *length = (size_t)ftell(file);
+    rewind(file);
+    uint8_t *bytes = malloc(*length);
+    cr_assert_eq(fread(bytes, 1, *length, file), *length);
+    fclose(file);
+    return bytes;
+}
+
+Test(turbo, files_of_cameras)
+{
+    char pattern[1024];
+    glob_t found = {0};
+    const char *data = getenv("WEIR_DATA");
+    snprintf(pattern, sizeof pattern, "%s/jpeg/*/*.jpg", data ? data : "");
+    if (!data || glob(pattern, 0, NULL, &found) != 0) {
+        cr_log_info("no JPEGs at %s: not looked at", pattern);
+        return;
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        size_t length;
+        uint8_t *bytes = file_bytes(found.gl_pathv[i], &length);
+        const char *different = jpeg_both_differ_thrice(&pairs[i % JPEG_BOTH_FORMATS], bytes, length, (unsigned)i);
+        cr_assert_null(different, "%s: %s", found.gl_pathv[i], different);
+        free(bytes);
+    }
+    cr_assert_lt(sum_refused(), (int)found.gl_pathc / 4);
+    globfree(&found);
+}
+
+static void check_frame(struct weir_fetcher *fetcher, int episode, int camera, int t)
+{
+    const uint8_t *bytes;
+    size_t length;
+    int width, height, format = (episode + camera + t) % JPEG_BOTH_FORMATS;
+    cr_assert_eq(weir_fetch_frame(fetcher, episode, camera, t, NULL, 0, &bytes, &length), 0, "%s", fetcher->reason);
+    cr_assert(jpeg_both_size(bytes, length, &width, &height));
+    const char *different = jpeg_both_differ(&pairs[format], bytes, length, width, height, NULL);
+    struct weir_view view = jpeg_both_view((unsigned)(t * 31 + episode), width, height);
+    if (!different && t % 8 == 0)
+        different = jpeg_both_differ(&pairs[format], bytes, length, width, height, &view);
+    cr_assert_null(different, "episode %d camera %d t %d: %s", episode, camera, t, different);
+}
+
+/* Frames looked at. */
+static int check_dataset(const char *path)
+{
+    struct weir_dataset *dataset;
+    struct weir_file_set *files;
+    struct weir_fetcher fetcher;
+    struct weir_err err = WEIR_ERR_NONE;
+    int frames = 0;
+    cr_assert_eq(weir_dataset_open(&dataset, &(struct weir_dataset_config){.path = path}, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_fetch_files(dataset, &files), 0);
+    cr_assert_eq(weir_fetcher_open(&fetcher, dataset, files, "pread", &err), 0, "%s", err.text);
+    for (int e = 0; e < weir_dataset_episodes(dataset); e++)
+        for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+            for (int t = 0;
+                 t < weir_dataset_steps(dataset, e) && strcmp(weir_dataset_codec(dataset, e, c), "jpeg") == 0;
+                 t++, frames++)
+                check_frame(&fetcher, e, c, t);
+    weir_fetcher_close(&fetcher);
+    weir_file_set_close(&files);
+    weir_dataset_close(&dataset);
+    return frames;
+}
+
+Test(turbo, frames_of_episodes)
+{
+    static const char *const names[] = {"actpp_jpeg", "actpp_jpeg_512x384", "astrobench", "astrobench_512x384",
+                                        "robotwin"};
+    int frames = 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *path = fixture_real(names[i]);
+        if (!path)
+            return;
+        frames += check_dataset(path);
+    }
+    cr_log_info("%d frames", frames);
+    cr_assert_gt(frames, 2000);
+    cr_assert_eq(sum_refused(), 0);
+}
+
+/* ---- libjpeg's encoder ---- */
+
+static const int factors[][2][4] = {
+    /* h, v of the components */
+    {{2, 1, 1, 2}, {2, 1, 1, 2}}, /* 4:2:0 */
+    {{1, 1, 1, 1}, {1, 1, 1, 1}}, /* 4:4:4 */
+    {{2, 1, 1, 2}, {1, 1, 1, 1}}, /* 4:2:2 */
+    {{1, 1, 1, 1}, {2, 1, 1, 2}}, /* 4:4:0 */
+    {{4, 1, 1, 1}, {1, 1, 1, 1}}, /* 4:1:1 */
+    {{1, 1, 1, 1}, {4, 1, 1, 1}}, {{4, 1, 1, 1}, {2, 1, 1, 1}}, {{2, 1, 1, 1}, {4, 1, 1, 1}},
+    {{2, 2, 1, 1}, {2, 1, 2, 1}}, {{1, 2, 1, 1}, {1, 1, 2, 1}}, {{3, 1, 1, 1}, {1, 1, 1, 1}},
+    {{3, 1, 1, 1}, {2, 2, 1, 1}}, {{2, 1, 2, 2}, {1, 1, 1, 1}},
+};
+enum { FACTORS = sizeof factors / sizeof factors[0] };
+
+static void set_factors(struct jpeg_encode *how, int i)
+{
+    memcpy(how->h, factors[i % FACTORS][0], sizeof how->h);
+    memcpy(how->v, factors[i % FACTORS][1], sizeof how->v);
+}
+
+/* One after the other by the same decoders; i chooses format and view, too. */
+static void check_encoded(const struct jpeg_encode *how, int i)
+{
+    size_t length;
+    uint8_t *bytes = jpeg_encode(how, &length);
+    const char *different = jpeg_both_differ_thrice(&pairs[i % JPEG_BOTH_FORMATS], bytes, length, (unsigned)i);
+    cr_assert_null(different, "frame %d, %dx%d quality %d: %s", i, how->width, how->height, how->quality, different);
+    free(bytes);
+}
+
+Test(turbo, frames_of_every_kind)
+{
+    static const int restarts[] = {0, 0, 0, 1, -1, 3, 0, 7}, sides[] = {70, 33, 16, 64, 9};
+    static const int quantisations[] = {0, 0, 0, 0, 1, 255, 1000, 32767};
+    for (int i = 0; i < 800; i++) {
+        struct jpeg_encode how = {
+            .seed = i,
+            .quality = 1 + i % 100,
+            .width = 1 + i * 7 % sides[i % 5],
+            .height = 1 + i * 11 % sides[i / 5 % 5],
+            .picture = (enum jpeg_encode_picture)(i / 3 % 4),
+            .colours = (enum jpeg_encode_colours)(i % 9 < 5 ? JPEG_ENCODE_YCC : i % 9 - 4),
+            .restart = restarts[i / 2 % 8],
+            .quantisation = quantisations[i / 7 % 8],
+            .optimised = i / 4 % 2,
+            .progressive = i % 23 == 0,
+            .arithmetic = i % 29 == 0,
+            .one_by_one = i % 31 == 0,
+        };
+        if (how.colours != JPEG_ENCODE_GRAY)
+            set_factors(&how, how.colours >= JPEG_ENCODE_CMYK ? i / 10 % 5 : i / 10); /* at most 10 blocks an MCU */
+        if (i % 20 == 0)
+            how.width = 300 + i;
+        check_encoded(&how, i);
+    }
+    cr_assert_eq(sum_refused(), 0);
+}
+
+Test(turbo, every_small_size)
+{
+    for (int width = 1; width <= 34; width++)
+        for (int height = 1; height <= 34; height++) {
+            struct jpeg_encode how = {.width = width, .height = height, .seed = width, .quality = 60 + height};
+            set_factors(&how, (width + height) % 5);
+            check_encoded(&how, width * 35 + height);
+        }
+    cr_assert_eq(sum_refused(), 0);
+}
+
+/* Large enough that a decoder which has to make tables thinks it worth the while. */
+Test(turbo, frames_of_the_size_of_cameras)
+{
+    for (int i = 0; i < 24; i++) {
+        struct jpeg_encode how = {.width = 640 - i, .height = 240 + i, .seed = i, .quality = 1 + i * 99 / 23};
+        how.optimised = i % 3 == 1;
+        how.restart = i % 4 == 2 ? 40 : 0;
+        how.picture = i % 5 == 4 ? JPEG_ENCODE_NOISE : JPEG_ENCODE_WAVES;
+        set_factors(&how, i % 5);
+        check_encoded(&how, i);
+    }
+    cr_assert_eq(sum_refused(), 0);
+}
+
+/* ---- Huffman tables from frame to frame ---- */
+
+static void check_turn(struct jpeg_both *both, int tables, bool left_out)
+{
+    struct jpeg_encode how = {.width = 32, .height = 32, .seed = tables, .quality = 50 + tables, .optimised = true};
+    set_factors(&how, tables % 5);
+    if (left_out) {
+        how.optimised = false;
+        how.without_tables = true;
+    }
+    size_t length;
+    uint8_t *bytes = jpeg_encode(&how, &length);
+    const char *different = jpeg_both_differ(both, bytes, length, 32, 32, NULL);
+    cr_assert_null(different, "tables %d%s: %s", tables, left_out ? ", left out" : "", different);
+    free(bytes);
+}
+
+/* 40 sets of tables in turn, near and far; libjpeg takes for left out ones those of the frame before. */
+Test(turbo, tables_change)
+{
+    for (int i = 0; i < 400; i++) {
+        int tables = i < 100 ? i % 2 : i < 200 ? i % 5 : i < 300 ? i % 40 : i * i % 40;
+        check_turn(&pairs[i % 2], tables, i % 17 == 16);
+    }
+}
+
+Test(turbo, first_frame_has_no_tables)
+{
+    for (int i = 0; i < 4; i++) {
+        struct jpeg_both both;
+        jpeg_both_open(&both, i, 64);
+        for (int again = 0; again < 3; again++)
+            check_turn(&both, i, true);
+        cr_assert_eq(both.refused, 0);
+        check_turn(&both, i, false);
+        check_turn(&both, i, true);
+        jpeg_both_close(&both);
+    }
+}
+
+/* ---- written bit by bit ---- */
+
+static void check_made(enum jpeg_make kind, int n, int most_refused)
+{
+    struct jpeg_maker *maker = calloc(1, sizeof *maker);
+    for (int i = 0; i < n; i++) {
+        struct jpeg_choices choices = jpeg_choices_of_seed((unsigned)i);
+        if (i % 50 == 0)
+            maker->has_codes = false;
+        jpeg_make(maker, &choices, kind);
+        struct jpeg_both *both = &pairs[i / 50 % JPEG_BOTH_FORMATS];
+        const char *different = jpeg_both_differ_thrice(both, maker->bytes, maker->length, (unsigned)i);
+        cr_assert_null(different, "image %d of kind %d: %s", i, kind, different);
+    }
+    free(maker);
+    cr_log_info("%d of %d decodes refused", sum_refused(), 3 * n);
+    cr_assert_lt(sum_refused(), most_refused);
+}
+
+/* Codes of all lengths, coefficients of all sizes, quantisation up to 65535. */
+Test(turbo, images_of_extremes)
+{
+    check_made(JPEG_MAKE_WELL_FORMED, 1000, 1000);
+}
+
+/* Runs past the end of blocks, among them. */
+Test(turbo, images_that_are_odd)
+{
+    check_made(JPEG_MAKE_ODD, 600, 3 * 600);
+}
+
+Test(turbo, images_that_are_damaged)
+{
+    check_made(JPEG_MAKE_DAMAGED, 1000, 3 * 1000);
+}
+
+/* ---- threads ---- */
+
+struct walker {
+    int first;
+    char text[JPEG_BOTH_TEXT];
+};
+
+static void *walk(void *user)
+{
+    struct walker *walker = user;
+    struct jpeg_both both;
+    struct jpeg_maker *maker = calloc(1, sizeof *maker);
+    jpeg_both_open(&both, walker->first % JPEG_BOTH_FORMATS, 256);
+    for (int i = 0; i < 200 && !*walker->text; i++) {
+        struct jpeg_choices choices = jpeg_choices_of_seed((unsigned)((i * 7 + walker->first) % 60));
+        maker->has_codes = maker->has_codes && i % 9;
+        jpeg_make(maker, &choices, JPEG_MAKE_ANY);
+        const char *different = jpeg_both_differ_thrice(&both, maker->bytes, maker->length, (unsigned)i);
+        if (different)
+            snprintf(walker->text, sizeof walker->text, "image %d: %s", i, different);
+    }
+    jpeg_both_close(&both);
+    free(maker);
+    return NULL;
+}
+
+Test(turbo, threads_do_not_disturb_each_other)
+{
+    pthread_t threads[THREADS];
+    struct walker walkers[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        walkers[i] = (struct walker){.first = i * 5};
+        cr_assert_eq(pthread_create(&threads[i], NULL, walk, &walkers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(*walkers[i].text, '\0', "thread %d: %s", i, walkers[i].text);
+}
