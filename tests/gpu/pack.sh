@@ -7,7 +7,7 @@
 set -eu
 from=${1:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER} to=${2:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER}
 files=(weir libweir_cuda.so bench/limits bench/prof bench/handoff bench/nvjpeg bench/pinned_read
-    tests/test_gpu_ops tests/test_gpu_feed tests/test_gpu_jpeg tests/test_gpu_lost tests/test_cupti)
+    tests/test_gpu_ops tests/test_gpu_feed tests/test_gpu_jpeg tests/test_gpu_lost tests/test_cupti tests/jpeg_both)
 for file in "${files[@]}"; do
     mkdir -p "$to/$(dirname "$file")"
     strip --strip-debug -o "$to/$file" "$from/$file"

@@ -14,14 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH_MAX = 4096, THREADS = 4 };
+enum { SIDE_MAX = 4096, THREADS = 4 };
 
 static struct jpeg_both pairs[JPEG_BOTH_FORMATS];
 
 static void open_pairs(void)
 {
     for (int i = 0; i < JPEG_BOTH_FORMATS; i++)
-        jpeg_both_open(&pairs[i], i, WIDTH_MAX);
+        jpeg_both_open(&pairs[i], i, SIDE_MAX);
 }
 
 static void close_pairs(void)
