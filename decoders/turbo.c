@@ -1,6 +1,7 @@
 /* turbo: libjpeg-turbo through the libjpeg interface: rows come out band by band, so that conversion finds them in
  * cache, and warnings are seen with their texts. Slow integer DCT and fancy upsampling, as TurboJPEG and OpenCV use. */
 #include "decoders/decoder_ops.h"
+#include "decoders/jpeg_fast.h"
 #include "decoders/jpeg_walk_priv.h"
 
 #include <errno.h>
@@ -22,7 +23,8 @@ struct turbo {
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
     char message[JMSG_LENGTH_MAX];
-    uint8_t *inks; /* rows of a band in CMYK */
+    struct weir_jpeg_fast *fast; /* NULL: the library does all of it */
+    uint8_t *inks;               /* rows of a band in CMYK */
     size_t inks_bytes;
 };
 
@@ -54,7 +56,7 @@ static void on_progress(j_common_ptr common)
     longjmp(of(common)->escape, 1);
 }
 
-static int turbo_open(void **self)
+static int original_open(void **self)
 {
     struct turbo *turbo = calloc(1, sizeof *turbo);
     if (!turbo)
@@ -78,8 +80,23 @@ static void turbo_close(void *self)
 {
     struct turbo *turbo = self;
     jpeg_destroy_decompress(&turbo->jpeg);
+    weir_jpeg_fast_close(turbo->fast);
     free(turbo->inks);
     free(turbo);
+}
+
+static int turbo_open(void **self)
+{
+    int rc = original_open(self);
+    if (rc < 0 || weir_jpeg_fast_why_not())
+        return rc;
+    struct turbo *turbo = *self;
+    turbo->fast = weir_jpeg_fast_open();
+    if (turbo->fast)
+        return 0;
+    turbo_close(turbo);
+    *self = NULL;
+    return -ENOMEM;
 }
 
 /* The library has one error for a malloc that failed (these cases of its jmemmgr.c) and for a size that makes no sense.
@@ -184,9 +201,10 @@ static void read_rows(struct turbo *turbo, struct weir_rows *rows)
     }
 }
 
-static int turbo_decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
+/* fast: NULL, or what takes part, which is said in *took_part. */
+static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct weir_frame *frame,
+                  struct weir_rows *rows, bool *took_part, char *reason)
 {
-    struct turbo *turbo = self;
     if (setjmp(turbo->escape))
         return fail(turbo, reason);
     jpeg_mem_src(&turbo->jpeg, frame->bytes, frame->length);
@@ -207,12 +225,27 @@ static int turbo_decode(void *self, const struct weir_frame *frame, struct weir_
         return rc;
     }
     crop_columns(turbo, rows);
+    *took_part = fast && weir_jpeg_fast_begin(fast, &turbo->jpeg);
     read_rows(turbo, rows);
     if (rows->end_row == rows->height)
         jpeg_finish_decompress(&turbo->jpeg);
     else
         jpeg_abort_decompress(&turbo->jpeg);
     return 0;
+}
+
+/* What is wrong with a frame the library says: it decodes those that the fast way did not like from their start. */
+static int turbo_decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
+{
+    struct turbo *turbo = self;
+    struct weir_rows asked = *rows;
+    bool took_part = false;
+    int rc = decode(turbo, turbo->fast, frame, rows, &took_part, reason);
+    if (rc == 0 || !took_part)
+        return rc;
+    asked.convert_ticks = rows->convert_ticks;
+    *rows = asked;
+    return decode(turbo, NULL, frame, rows, &took_part, reason);
 }
 
 static const char *subsampling(const struct jpeg_decompress_struct *jpeg)
@@ -287,8 +320,11 @@ static const char *simd(void)
 static void turbo_library(char *text, size_t size)
 {
 #if defined(LIBJPEG_TURBO_VERSION_NUMBER)
-    snprintf(text, size, "libjpeg-turbo %d.%d.%d, SIMD: %s", LIBJPEG_TURBO_VERSION_NUMBER / 1000000,
-             LIBJPEG_TURBO_VERSION_NUMBER / 1000 % 1000, LIBJPEG_TURBO_VERSION_NUMBER % 1000, simd());
+    const char *why_not = weir_jpeg_fast_why_not();
+    snprintf(text, size, "libjpeg-turbo %d.%d.%d, SIMD: %s, %s%s", LIBJPEG_TURBO_VERSION_NUMBER / 1000000,
+             LIBJPEG_TURBO_VERSION_NUMBER / 1000 % 1000, LIBJPEG_TURBO_VERSION_NUMBER % 1000, simd(),
+             why_not ? "without Weir's own Huffman decoding and IDCT: " : "with Weir's own Huffman decoding and IDCT",
+             why_not ? why_not : "");
 #else
     snprintf(text, size, "libjpeg %d (not libjpeg-turbo: no SIMD)", JPEG_LIB_VERSION);
 #endif
@@ -302,7 +338,7 @@ const struct weir_decoder_ops weir_decoder_turbo_original = {
     .begins = weir_jpeg_begins,
     .scales = true,
     .end = weir_jpeg_end,
-    .open = turbo_open,
+    .open = original_open,
     .close = turbo_close,
     .decode = turbo_decode,
     .probe = turbo_probe,
