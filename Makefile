@@ -32,7 +32,8 @@ bench:
 	@cmake --build --preset release --target bench
 
 # Beside PyTorch's DataLoader, a thread pool in Python, SPDL and WebDataset, which are installed into build/peers-venv (the
-# network, and 6 GB, most of it torch). About 15 minutes; PEERS="--qualities 95 --rounds 3" for less.
+# network, and 6 GB, most of it torch). About 15 minutes; PEERS="--qualities 95 --rounds 3" for less. What bench/limits wants
+# of it, simplejpeg and numpy, comes by "bench/peers/setup.sh numpy simplejpeg".
 bench-peers:
 	@.ci/packages.sh peers
 	@cmake --preset release -DWEIR_WITH_TURBOJPEG=ON

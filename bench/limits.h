@@ -1,36 +1,78 @@
-/* limits.h: what the limits benchmark measures, for those who print it. */
+/* limits.h: what the limits benchmark measures, for those who plan it, measure it and print it. */
 #ifndef WEIR_BENCH_LIMITS_H
 #define WEIR_BENCH_LIMITS_H
 
 #include "bench/raw_turbo.h"
 #include "bench/series.h"
+#include "bench/weir_side.h"
 #include "cli/options.h"
 
+#include <limits.h>
+
+enum { LIMITS_COUNTS_MAX = 16, LIMITS_LIST_MAX = 4, LIMITS_NAME_BYTES = 32 };
+
 struct limits_options {
-    const char *data, *workers, *formats, *first_batch;
+    const char *data, *quality, *workers, *formats, *decoder, *simplejpeg, *first_batch;
     int rounds, batch_size, prefetch;
     double seconds;
     bool json, raw_only;
 };
 
-/* One number of workers with one output format. */
+struct limits_format {
+    const char *name;
+    enum weir_dtype dtype;
+    enum weir_image_layout layout;
+};
+
+struct limits_data {
+    char path[PATH_MAX];
+    int quality_made;                                      /* where there is nothing of this name */
+    int frames, width, height;                             /* known when they were loaded, as is what follows */
+    int quality;                                           /* by their quantisation tables; 0: not of one quality */
+    double bytes_mean;                                     /* of a frame */
+    bool has_simplejpeg;                                   /* it takes turns */
+    char simplejpeg[sizeof(((struct weir_err *)0)->text)]; /* what it is, or why it is left out; "" with --raw-only */
+};
+
+/* One number of workers, one output format, one of Weir's decoders. */
 struct comparison {
+    const struct limits_data *data;
+    const struct limits_format *format;
+    const char *decoder;
     int workers;
-    const char *format;
-    double target; /* least ratio that is promised; 0 = none */
-    struct series raw, weir, ratio;
+    struct series raw, simplejpeg, weir;                        /* images/s, a value a round */
     double split_error, profiler_share;                         /* the largest of all turns */
     double decode_share, convert_share, read_share, wait_share; /* of the workers' time, means over the turns */
     uint64_t peak_bytes, bound_bytes;                           /* resident set of a process that only loads */
     double harness_tasks_per_s, harness_images_per_s;           /* with null engines */
 };
 
+struct limits_plan {
+    int n_data, n_formats, n_counts, n_decoders;
+    struct limits_data data[LIMITS_LIST_MAX];
+    const struct limits_format *formats[LIMITS_LIST_MAX];
+    int counts[LIMITS_COUNTS_MAX];
+    char decoders[LIMITS_LIST_MAX][LIMITS_NAME_BYTES];
+    struct comparison *comparisons; /* data x formats x counts x decoders: those of one data set, format and count are
+                                     * measured together */
+};
+
 /* What is promised of the loader (README). */
 #define LIMITS_SPLIT_MAX    0.01
 #define LIMITS_PROFILER_MAX 0.01
 
-void limits_print(const struct limits_options *o, const struct raw_frames *frames, const struct comparison *c, int n);
+/* How a loader is configured that delivers what is compared. */
+void limits_config(const struct limits_options *o, const struct limits_data *data, const struct limits_format *format,
+                   int workers, struct weir_loader_config *config);
+/* Makes data that is missing, measures all comparisons, and calls done after each data set. */
+int limits_measure(const struct limits_options *o, struct limits_plan *plan,
+                   void (*done)(const struct limits_options *o, const struct limits_plan *plan,
+                                const struct limits_data *data),
+                   struct weir_err *err);
+
+void limits_print_head(const struct limits_options *o);
+void limits_print(const struct limits_options *o, const struct limits_plan *plan, const struct limits_data *data);
 void limits_print_json(const struct weir_command *command, const struct limits_options *o,
-                       const struct raw_frames *frames, const struct comparison *c, int n);
+                       const struct limits_plan *plan);
 
 #endif

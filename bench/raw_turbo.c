@@ -1,5 +1,6 @@
 #include "bench/raw_turbo.h"
 #include "base/clock.h"
+#include "decoders/jpeg_walk_priv.h"
 #include "pipeline/fetch.h"
 #include "pipeline/probe.h"
 
@@ -87,6 +88,52 @@ void raw_frames_free(struct raw_frames *frames)
     free(frames->lengths);
     *frames = (struct raw_frames){0};
 }
+
+/* ---- their quality ---- */
+
+/* The 64 steps of table 0 in 8 bits, in zigzag order; NULL when there are none before the scan. */
+static const uint8_t *luminance_table(const uint8_t *bytes, size_t length)
+{
+    struct weir_jpeg_segment segment;
+    for (size_t at = 2; weir_jpeg_next_segment(bytes, length, &at, &segment) && segment.marker != MARKER_SOS;) {
+        const uint8_t *table = segment.body, *end = segment.body + segment.length;
+        for (; segment.marker == MARKER_DQT && end - table >= 65 && *table < 16; table += 65)
+            if (*table == 0)
+                return table + 1;
+    }
+    return NULL;
+}
+
+/* Whether this is the table of ITU-T T.81, annex K, as libjpeg's jpeg_set_quality scales it. */
+static bool is_of_quality(const uint8_t *table, int quality)
+{
+    static const uint8_t annex_k[64] = {16, 11, 12,  14,  12,  10, 16, 14,  13,  14,  18,  17,  16, 19,  24,  40,
+                                        26, 24, 22,  22,  24,  49, 35, 37,  29,  40,  58,  51,  61, 60,  57,  51,
+                                        56, 55, 64,  72,  92,  78, 64, 68,  87,  69,  55,  56,  80, 109, 81,  87,
+                                        95, 98, 103, 104, 103, 62, 77, 113, 121, 112, 100, 120, 92, 101, 103, 99};
+    int percent = quality < 50 ? 5000 / quality : 200 - 2 * quality;
+    for (int i = 0; i < 64; i++) {
+        int step = (annex_k[i] * percent + 50) / 100;
+        if (table[i] != (step < 1 ? 1 : step > 255 ? 255 : step))
+            return false;
+    }
+    return true;
+}
+
+int raw_frames_quality(const struct raw_frames *frames)
+{
+    int quality = 100;
+    for (int i = 0; i < frames->n; i++) {
+        const uint8_t *table = luminance_table(frames->bytes[i], frames->lengths[i]);
+        while (table && i == 0 && quality > 0 && !is_of_quality(table, quality))
+            quality--;
+        if (!table || quality == 0 || !is_of_quality(table, quality))
+            return 0;
+    }
+    return frames->n ? quality : 0;
+}
+
+/* ---- decoding them ---- */
 
 struct crew {
     const struct raw_frames *frames;

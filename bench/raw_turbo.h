@@ -18,6 +18,9 @@ struct raw_frames {
 int raw_frames_load(struct raw_frames *frames, const char *data, int max, struct weir_err *err);
 void raw_frames_free(struct raw_frames *frames);
 
+/* The quality (1..100) whose luminance table, as libjpeg scales it, all of them have; 0 when there is none. */
+int raw_frames_quality(const struct raw_frames *frames);
+
 /* Images per second over at least this long and this many images, every thread with its own handle and one output
  * buffer. Frames are taken in a scattered order, from number *next on, which is moved on for the next turn. Negative
  * when a frame does not decode or a thread does not start. */

@@ -31,6 +31,13 @@ double series_at(const struct series *series, double q)
     return sorted[low] + (sorted[high] - sorted[low]) * (place - low);
 }
 
+void series_ratio(const struct series *above, const struct series *below, struct series *ratio)
+{
+    ratio->n = 0;
+    for (int i = 0; i < above->n && i < below->n; i++)
+        series_add(ratio, above->values[i] / below->values[i]);
+}
+
 void series_json(struct weir_json *json, const char *key, const struct series *series)
 {
     weir_json_object(json, key);

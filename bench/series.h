@@ -18,6 +18,9 @@ void series_add(struct series *series, double value);
 /* The value below which the fraction q (0..1) lies: 0 the least, 0.5 the median, 1 the largest; 0 when empty. */
 double series_at(const struct series *series, double q);
 
+/* Of each round, one by the other. */
+void series_ratio(const struct series *above, const struct series *below, struct series *ratio);
+
 /* An object with n, min, median, p99, max, and all values in the order of measuring. */
 void series_json(struct weir_json *json, const char *key, const struct series *series);
 

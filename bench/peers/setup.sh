@@ -1,20 +1,27 @@
 #!/bin/bash
-# Makes build/peers-venv with what bench/peers/run.py measures; does nothing when it is there as the list wants it.
-# A package that does not install is left out, with one line: run.py says which peers that takes away.
+# Makes build/peers-venv with what bench/peers/run.py measures, or with some packages of the list only: "setup.sh numpy
+# simplejpeg" is what bench/limits wants. Does nothing when they are there as the list wants them. A package that does not
+# install is left out, with one line: run.py says which peers that takes away.
 set -eu
 cd "$(dirname "$0")/../.."
 venv=build/peers-venv list=bench/peers/requirements.txt
-if cmp -s "$list" "$venv/requirements.txt"; then
-    exit 0
+wanted=$(cat "$list")
+if [ $# -gt 0 ]; then
+    wanted=$(grep -E "^($(IFS='|' && echo "$*"))==" "$list") || { echo "setup.sh: $list has none of: $*" >&2; exit 1; }
 fi
+for have in "$(cat "$list")" "$wanted"; do
+    if [ "$have" = "$(cat "$venv/requirements.txt" 2>/dev/null)" ]; then
+        exit 0
+    fi
+done
 rm -rf "$venv"
 python=/usr/bin/python3
 [ -x "$python" ] || python=python3
 "$python" -m venv "$venv"
 pip=("$venv/bin/python" -m pip install -q --no-cache-dir --disable-pip-version-check --root-user-action=ignore)
-if ! "${pip[@]}" -r "$list"; then
-    grep -v '^#' "$list" | while read -r package; do
+if ! "${pip[@]}" -r <(echo "$wanted"); then
+    echo "$wanted" | grep -v '^#' | while read -r package; do
         "${pip[@]}" "$package" || echo "setup.sh: $package does not install here" >&2
     done
 fi
-cp "$list" "$venv/requirements.txt" # last: a half-made one is made anew
+echo "$wanted" >"$venv/requirements.txt" # last: a half-made one is made anew
