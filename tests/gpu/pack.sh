@@ -3,7 +3,8 @@
 #
 #     make nvjpeg; cmake --preset portable && cmake --build --preset portable
 #     tests/gpu/pack.sh build/portable build/gpu
-# The scripts come along: the folder needs nothing of this tree. build/gpu/tests/gpu/gpu.sh build/gpu runs it there.
+# The scripts come along, and simplejpeg for bench/limits, which pip brings once: the folder needs nothing of this tree.
+# build/gpu/tests/gpu/gpu.sh build/gpu runs it there.
 set -eu
 from=${1:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER} to=${2:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER}
 files=(weir libweir_cuda.so bench/limits bench/prof bench/handoff bench/nvjpeg bench/pinned_read
@@ -14,7 +15,31 @@ for file in "${files[@]}"; do
 done
 root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$to/bench/peers" "$to/tests/gpu"
-cp "$root"/bench/gpu_*.py "$to/bench"
+cp "$root"/bench/gpu_*.py "$root"/bench/simplejpeg_side.py "$to/bench"
 cp "$root"/bench/peers/*.py "$to/bench/peers"
 cp "$root"/tests/gpu/{gpu.sh,ranks.sh,judge.py} "$to/tests/gpu"
+
+# The wheels of these versions of Python lie in one folder, which simplejpeg_side.py looks into; numpy has to be there.
+pythons="3.11 3.12 3.13" package=$(grep ^simplejpeg== "$root/bench/peers/requirements.txt")
+site=$to/bench/site-packages wheels=$to/wheels.part
+
+fetch() {
+    for python in $pythons; do
+        python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: --python-version "$python" \
+            -d "$wheels" "$package" || return
+    done
+}
+
+if [ "$(cat "$site/.packed" 2>/dev/null)" != "$package $pythons" ]; then
+    rm -rf "$site" "$wheels"
+    if fetch; then
+        for wheel in "$wheels"/*.whl; do
+            python3 -m zipfile -e "$wheel" "$site"
+        done
+        echo "$package $pythons" >"$site/.packed"
+    else
+        echo "pack.sh: pip does not bring $package: bench/limits will leave it out there" >&2
+    fi
+    rm -rf "$wheels"
+fi
 du -sh "$to"
