@@ -47,7 +47,7 @@ struct weir_jpeg_scan {
 bool weir_jpeg_scan_cpu(void);
 
 /* Copies the segment that begins at source without its stuffed zeros; source is at the marker behind it then. False:
- * the frame ends before a marker comes. */
+ * the frame ends before a marker comes, or fill bytes come before one. */
 bool weir_jpeg_unstuff(struct weir_jpeg_scan *scan);
 
 /* Decodes the blocks of the next MCU. False when the data are odd. */

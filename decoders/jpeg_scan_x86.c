@@ -56,7 +56,7 @@ FAST bool weir_jpeg_unstuff(struct weir_jpeg_scan *scan)
         *to++ = from[0];
     scan->source = from;
     scan->segment_end = to;
-    return end - from >= 2;
+    return end - from >= 2 && from[1] != 0xFF; /* fill bytes may have no marker behind them: libjpeg looks */
 }
 
 /* ---- codes ---- */

@@ -245,6 +245,7 @@ static int turbo_decode(void *self, const struct weir_frame *frame, struct weir_
         return rc;
     asked.convert_ticks = rows->convert_ticks;
     *rows = asked;
+    reason[0] = '\0';
     return decode(turbo, NULL, frame, rows, &took_part, reason);
 }
 

@@ -25,6 +25,7 @@ static struct victim {
     uint8_t *fine, *bytes;
     size_t length, scan;
     int width, height, damaged;
+    bool all_but_a_row; /* is looked at, too: what is behind the last row of a view, no decoder must look at */
     struct jpeg_both both;
 } victim;
 
@@ -37,6 +38,7 @@ static void open_victim(int kind)
     victim.width = kinds[kind].width;
     victim.height = kinds[kind].height;
     victim.damaged = 0;
+    victim.all_but_a_row = false;
     memcpy(victim.bytes, fine, victim.length);
     jpeg_both_open(&victim.both, kind, 256);
     cr_assert_gt(victim.scan, 0);
@@ -51,9 +53,12 @@ static void close_victim(void)
 
 static void check(const uint8_t *bytes, size_t length, const char *about, size_t at)
 {
-    const char *different = jpeg_both_differ(&victim.both, bytes, length, victim.width, victim.height, NULL);
-    cr_assert_null(different, "%dx%d, %s at byte %zu of %zu: %s", victim.width, victim.height, about, at, victim.length,
-                   different);
+    int width = victim.width, height = victim.height;
+    const struct weir_view view = {0, 0, width, height - 1, width, height - 1};
+    const char *different = jpeg_both_differ(&victim.both, bytes, length, width, height, NULL);
+    if (!different && victim.all_but_a_row)
+        different = jpeg_both_differ(&victim.both, bytes, length, width, height, &view);
+    cr_assert_null(different, "%dx%d, %s at byte %zu of %zu: %s", width, height, about, at, victim.length, different);
 }
 
 /* The copy as it is now, the fine one now and then (what damage leaves behind shows there), and the copy is mended. */
@@ -86,6 +91,7 @@ static void each_kind(void (*try)(void))
 
 static void cut(void)
 {
+    victim.all_but_a_row = true;
     for (size_t at = 0; at < victim.length; at++)
         check(victim.fine, at, "cut", at);
     check(victim.fine, victim.length, "fine", victim.length);
@@ -202,6 +208,7 @@ static void change_end(void)
 {
     uint8_t bytes[ROOM];
     size_t end = victim.length - 2;
+    victim.all_but_a_row = true;
     for (size_t n = 1; n <= 24; n++)
         for (int with = 0; with < 4; with++) {
             for (size_t i = 0; i < n; i++)
