@@ -26,12 +26,23 @@
 enum { SMALL_FRAME = 4096 };
 enum { MARKER = 2 }; /* bytes of one */
 
+/* Where a block of an MCU goes. */
+struct place {
+    jpeg_component_info *info;
+    const int16_t *quant;
+    JSAMPARRAY rows; /* NULL: it is below the image */
+    JDIMENSION column, step;
+    bool past_last; /* the last MCU of a row has it right of the image */
+};
+
 struct weir_jpeg_fast {
     struct jpeg_entropy_decoder entropy; /* the library's view of it; must come first */
     struct weir_huffman_tables *tables;
     struct weir_jpeg_scan scan;
     size_t segment_bytes;                /* of scan.segment, which grows as frames need it */
     unsigned units_left, restarts_to_go; /* MCUs of the scan; until the next restart marker */
+    struct place places[WEIR_JPEG_BLOCKS];
+    _Alignas(32) int16_t quant[WEIR_JPEG_COMPONENTS][WEIR_JPEG_BLOCK]; /* in the order of a block */
 };
 
 static struct weir_jpeg_fast *of(j_decompress_ptr jpeg)
@@ -127,39 +138,70 @@ static boolean skip_unit(j_decompress_ptr jpeg, JBLOCKROW *blocks)
     return TRUE;
 }
 
-static void put_block(j_decompress_ptr jpeg, jpeg_component_info *info, int at, JSAMPARRAY to, JDIMENSION column)
+/* The library's own, to fewer samples than a block has or more. */
+static void put_scaled(j_decompress_ptr jpeg, const struct place *place, int at)
+{
+    struct weir_jpeg_fast *fast = of(jpeg);
+    const uint8_t *order = weir_jpeg_order();
+    _Alignas(32) JCOEF block[DCTSIZE2] = {0};
+    for (int k = 0; k < fast->scan.ends[at]; k++)
+        block[jpeg_natural_order[k]] = fast->scan.blocks[at][order[k]];
+    jpeg->idct->inverse_DCT[place->info->component_index](jpeg, place->info, block, place->rows, place->column);
+}
+
+static void put_block(j_decompress_ptr jpeg, const struct place *place, int at)
 {
     enum { FEW = 10 }; /* coefficients in zigzag order that lie in the first four rows and columns */
     struct weir_jpeg_fast *fast = of(jpeg);
-    int16_t *block = fast->scan.blocks[at];
-    bool whole = info->DCT_scaled_size == DCTSIZE;
-    if (whole && fast->scan.ends[at] == 1)
-        weir_jpeg_idct_dc(block, info->dct_table, to, column);
-    else if (!whole || fast->scan.ends[at] > FEW || !weir_jpeg_idct_few(block, info->dct_table, to, column))
-        jpeg->idct->inverse_DCT[info->component_index](jpeg, info, block, to, column);
+    const int16_t *block = fast->scan.blocks[at];
+    if (place->info->DCT_scaled_size != DCTSIZE)
+        put_scaled(jpeg, place, at);
+    else if (fast->scan.ends[at] == 1)
+        weir_jpeg_idct_dc(block, place->quant, place->rows, place->column);
+    else if (fast->scan.ends[at] <= FEW)
+        weir_jpeg_idct_few(block, place->quant, place->rows, place->column);
+    else
+        weir_jpeg_idct_whole(block, place->quant, place->rows, place->column);
 }
 
-/* The MCU's blocks of one component, the first of which is block at; not those past the edges of the image. */
-static void put_component(j_decompress_ptr jpeg, jpeg_component_info *info, int at, JDIMENSION unit, JSAMPIMAGE to)
+/* Those of component i of the scan, the first of which is block at, in a row of MCUs that begins left of them. */
+static void place_component(j_decompress_ptr jpeg, int i, int at, JSAMPIMAGE to)
 {
-    int columns = unit + 1 < jpeg->MCUs_per_row ? info->MCU_width : info->last_col_width;
+    struct weir_jpeg_fast *fast = of(jpeg);
+    jpeg_component_info *info = jpeg->cur_comp_info[i];
     int rows = jpeg->input_iMCU_row + 1 < jpeg->total_iMCU_rows ? info->MCU_height : info->last_row_height;
-    JDIMENSION left = (unit - jpeg->master->first_iMCU_col) * (JDIMENSION)info->MCU_sample_width;
-    for (int y = 0; y < rows; y++)
-        for (int x = 0; x < columns; x++)
-            put_block(jpeg, info, at + y * info->MCU_width + x, to[info->component_index] + y * info->DCT_scaled_size,
-                      left + (JDIMENSION)(x * info->DCT_scaled_size));
+    for (int y = 0; y < info->MCU_height; y++)
+        for (int x = 0; x < info->MCU_width; x++, at++)
+            fast->places[at] = (struct place){
+                .info = info,
+                .quant = fast->quant[i],
+                .rows = y < rows ? to[info->component_index] + y * info->DCT_scaled_size : NULL,
+                .column = (JDIMENSION)(x * info->DCT_scaled_size),
+                .step = (JDIMENSION)info->MCU_sample_width,
+                .past_last = x >= info->last_col_width,
+            };
+}
+
+static void put_unit(j_decompress_ptr jpeg, bool last)
+{
+    struct weir_jpeg_fast *fast = of(jpeg);
+    for (int at = 0; at < fast->scan.n_blocks; at++) {
+        struct place *place = &fast->places[at];
+        if (place->rows && !(last && place->past_last))
+            put_block(jpeg, place, at);
+        place->column += place->step;
+    }
 }
 
 /* One row of MCUs, as decompress_onepass of jdcoefct.c does it. */
 static int put_row(j_decompress_ptr jpeg, JSAMPIMAGE to)
 {
+    for (int i = 0, at = 0; i < jpeg->comps_in_scan; at += jpeg->cur_comp_info[i++]->MCU_blocks)
+        place_component(jpeg, i, at, to);
     for (JDIMENSION unit = 0; unit < jpeg->MCUs_per_row; unit++) {
         next_unit(jpeg);
-        if (unit < jpeg->master->first_iMCU_col || unit > jpeg->master->last_iMCU_col)
-            continue;
-        for (int i = 0, at = 0; i < jpeg->comps_in_scan; at += jpeg->cur_comp_info[i++]->MCU_blocks)
-            put_component(jpeg, jpeg->cur_comp_info[i], at, unit, to);
+        if (unit >= jpeg->master->first_iMCU_col && unit <= jpeg->master->last_iMCU_col)
+            put_unit(jpeg, unit + 1 == jpeg->MCUs_per_row);
     }
     jpeg->output_iMCU_row++;
     if (++jpeg->input_iMCU_row < jpeg->total_iMCU_rows)
@@ -199,6 +241,16 @@ static bool find_tables(struct weir_jpeg_fast *fast, const struct jpeg_decompres
     return found;
 }
 
+static void order_quant(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg)
+{
+    const uint8_t *order = weir_jpeg_order();
+    for (int i = 0; i < jpeg->comps_in_scan; i++) {
+        const int16_t *quant = jpeg->cur_comp_info[i]->dct_table;
+        for (int k = 0; k < DCTSIZE2; k++)
+            fast->quant[i][order[k]] = quant[jpeg_natural_order[k]];
+    }
+}
+
 static bool grow_segment(struct weir_jpeg_fast *fast, size_t bytes)
 {
     if (bytes + WEIR_JPEG_SEGMENT_SLACK <= fast->segment_bytes)
@@ -221,6 +273,7 @@ bool weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpeg_decompress_st
     if (!weir_jpeg_unstuff(&fast->scan))
         return false;
     start_segment(fast);
+    order_quant(fast, jpeg);
     fast->units_left = jpeg->MCUs_per_row * jpeg->MCU_rows_in_scan;
     fast->restarts_to_go = jpeg->restart_interval;
     fast->entropy = *jpeg->entropy;

@@ -34,8 +34,8 @@ struct weir_jpeg_scan {
     struct weir_jpeg_bits bits;
     int n_components;
     struct weir_jpeg_component components[WEIR_JPEG_COMPONENTS];
-    /* the blocks of an MCU: whose they are, their coefficients, and the zigzag index behind the last one that may be
-     * other than 0 (1: DC only) */
+    /* the blocks of an MCU: whose they are, their coefficients (see weir_jpeg_order), and the zigzag index behind the
+     * last one that may be other than 0 (1: DC only) */
     int n_blocks;
     uint8_t component_of[WEIR_JPEG_BLOCKS];
     int ends[WEIR_JPEG_BLOCKS];
@@ -53,10 +53,13 @@ bool weir_jpeg_unstuff(struct weir_jpeg_scan *scan);
 /* Decodes the blocks of the next MCU. False when the data are odd. */
 bool weir_jpeg_unit(struct weir_jpeg_scan *scan);
 
-/* The inverse DCT of a block without coefficients but in its first four rows and columns, to 8 x 8 samples. False: its
- * values are so large that libjpeg-turbo's shortcut for a first row alone, which wraps where the rest saturates, would
- * make a difference; nothing was written. */
-bool weir_jpeg_idct_few(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
+/* Where the coefficient of each zigzag index is in a block: 64. */
+const uint8_t *weir_jpeg_order(void);
+
+/* The inverse DCT of a block, times a table in the same order, both aligned to 32 bytes, to 8 x 8 samples. */
+void weir_jpeg_idct_whole(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
+/* The same of one without coefficients but in its first four rows and columns. */
+void weir_jpeg_idct_few(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
 /* The same of one with nothing but DC. */
 void weir_jpeg_idct_dc(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
 #endif

@@ -1,0 +1,213 @@
+/* The inverse DCT of jpeg_scan_priv.h: the slow-integer one as libjpeg-turbo's AVX2 code has it
+ * (simd/x86_64/jidctint-avx2.asm), bit for bit also of values that no encoder writes: columns, then rows; products with
+ * a quantisation table, and sums of two of them, are of 16 bits and wrap; the products of these with constants are of
+ * 32 bits, whose sums wrap; and between the passes 16 bits, which saturate.
+ *
+ * A pass multiplies pairs of values, (0, 4), (6, 2), (1, 7) and (5, 3), so coefficients are stored in such pairs of
+ * rows, and the columns in an order in which what comes out of the first pass is in such pairs of columns: see ORDER in
+ * jpeg_scan_x86.c. */
+#include "decoders/jpeg_scan_priv.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+#include <string.h>
+
+#define FAST   __attribute__((target("avx2,bmi,bmi2")))
+#define INLINE static inline __attribute__((always_inline))
+
+/* Two values of 16 bits, the first one below. */
+#define PAIR(a, b) (int)((unsigned)(uint16_t)(int16_t)(a) | (unsigned)(b) << 16)
+
+enum { COLUMNS_SHIFT = 11, ROWS_SHIFT = 18 };
+
+/* What a pass begins or ends with: pairs of four (0, 4), (6, 2), (1, 7), (5, 3), each of eight columns or rows; and a
+ * column or row of eight values of 32 bits for each of the eight outputs. */
+
+FAST INLINE void sums(__m256i even, __m256i odd, int shift, __m256i *sum, __m256i *difference)
+{
+    *sum = _mm256_srai_epi32(_mm256_add_epi32(even, odd), shift);
+    *difference = _mm256_srai_epi32(_mm256_sub_epi32(even, odd), shift);
+}
+
+FAST INLINE __m256i products(__m256i pairs, int factors)
+{
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi32(factors));
+}
+
+/* Sums and differences of 16 bits, times 8192, and what rounds them. */
+FAST INLINE void sums_04(__m256i in_04, int shift, __m256i *sum, __m256i *difference)
+{
+    __m256i round = _mm256_set1_epi32(1 << (shift - 1));
+    __m256i in_0 = _mm256_slli_epi32(in_04, 16), in_4 = _mm256_and_si256(in_04, _mm256_set1_epi32(~0xFFFF));
+    *sum = _mm256_add_epi32(_mm256_srai_epi32(_mm256_add_epi32(in_0, in_4), 3), round);
+    *difference = _mm256_add_epi32(_mm256_srai_epi32(_mm256_sub_epi32(in_0, in_4), 3), round);
+}
+
+FAST INLINE void pass(const __m256i in[4], int shift, __m256i out[8])
+{
+    __m256i sum, difference;
+    sums_04(in[0], shift, &sum, &difference);
+    __m256i even_3 = products(in[1], PAIR(4433, 10703)), even_2 = products(in[1], PAIR(-10704, 4433));
+    __m256i z_43 = _mm256_add_epi16(in[2], in[3]);
+    __m256i z_3 = products(z_43, PAIR(9633, -6436)), z_4 = products(z_43, PAIR(6437, 9633));
+    __m256i odd_0 = _mm256_add_epi32(products(in[2], PAIR(-7373, -4927)), z_3);
+    __m256i odd_1 = _mm256_add_epi32(products(in[3], PAIR(-4176, -20995)), z_4);
+    __m256i odd_2 = _mm256_add_epi32(products(in[3], PAIR(-20995, 4177)), z_3);
+    __m256i odd_3 = _mm256_add_epi32(products(in[2], PAIR(4926, -7373)), z_4);
+    sums(_mm256_add_epi32(sum, even_3), odd_3, shift, &out[0], &out[7]);
+    sums(_mm256_add_epi32(difference, even_2), odd_2, shift, &out[1], &out[6]);
+    sums(_mm256_sub_epi32(difference, even_2), odd_1, shift, &out[2], &out[5]);
+    sums(_mm256_sub_epi32(sum, even_3), odd_0, shift, &out[3], &out[4]);
+}
+
+/* Lanes of 32 bits: 0 and 2 (of a), 0 and 2 (of b) of each 128; or 1 and 3. */
+FAST INLINE __m256i lanes_02(__m256i a, __m256i b)
+{
+    return _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0x88));
+}
+
+FAST INLINE __m256i lanes_13(__m256i a, __m256i b)
+{
+    return _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0xDD));
+}
+
+/* Rows of columns 0, 4, 6, 2 and 1, 7, 5, 3 to pairs of columns. */
+FAST INLINE void turn(const __m256i rows[8], __m256i pairs[4])
+{
+    __m256i rows_01 = _mm256_packs_epi32(rows[0], rows[1]), rows_23 = _mm256_packs_epi32(rows[2], rows[3]);
+    __m256i rows_45 = _mm256_packs_epi32(rows[4], rows[5]), rows_67 = _mm256_packs_epi32(rows[6], rows[7]);
+    __m256i upper_0417 = lanes_02(rows_01, rows_23), upper_6253 = lanes_13(rows_01, rows_23);
+    __m256i lower_0417 = lanes_02(rows_45, rows_67), lower_6253 = lanes_13(rows_45, rows_67);
+    pairs[0] = _mm256_permute2x128_si256(upper_0417, lower_0417, 0x20);
+    pairs[1] = _mm256_permute2x128_si256(upper_6253, lower_6253, 0x20);
+    pairs[2] = _mm256_permute2x128_si256(upper_0417, lower_0417, 0x31);
+    pairs[3] = _mm256_permute2x128_si256(upper_6253, lower_6253, 0x31);
+}
+
+/* Columns a, b, c and d of each row as bytes, row by row. */
+FAST INLINE __m256i to_bytes(__m256i a, __m256i b, __m256i c, __m256i d)
+{
+    const __m256i by_row =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+    return _mm256_shuffle_epi8(_mm256_xor_si256(bytes, _mm256_set1_epi8(-128)), by_row);
+}
+
+FAST INLINE void store_two(__m128i rows, uint8_t *first, uint8_t *second)
+{
+    _mm_storel_epi64((__m128i *)first, rows);
+    _mm_storeh_pi((__m64 *)second, _mm_castsi128_ps(rows));
+}
+
+/* Columns, whose lanes are these rows. */
+FAST INLINE void store(const __m256i columns[8], const uint8_t order[8], uint8_t *const *to, size_t at)
+{
+    __m256i left = to_bytes(columns[0], columns[1], columns[2], columns[3]);
+    __m256i right = to_bytes(columns[4], columns[5], columns[6], columns[7]);
+    __m256i low = _mm256_unpacklo_epi32(left, right), high = _mm256_unpackhi_epi32(left, right);
+    store_two(_mm256_castsi256_si128(low), to[order[0]] + at, to[order[1]] + at);
+    store_two(_mm256_castsi256_si128(high), to[order[2]] + at, to[order[3]] + at);
+    store_two(_mm256_extracti128_si256(low, 1), to[order[4]] + at, to[order[5]] + at);
+    store_two(_mm256_extracti128_si256(high, 1), to[order[6]] + at, to[order[7]] + at);
+}
+
+FAST INLINE __m256i load(const int16_t *values, int i)
+{
+    return _mm256_load_si256((const __m256i *)values + i);
+}
+
+/* Where there are no coefficients but in the first row, the library takes the first pass for a shift of 16 bits, which
+ * wraps where its sums saturate: they do not with what comes back from here. */
+__attribute__((noinline)) FAST static __m256i shortcut(__m256i in_04, const int16_t *block)
+{
+    __m256i in_4 = _mm256_and_si256(load(block, 0), _mm256_set1_epi32(~0xFFFF));
+    __m256i other =
+        _mm256_or_si256(_mm256_or_si256(in_4, load(block, 1)), _mm256_or_si256(load(block, 2), load(block, 3)));
+    return _mm256_testz_si256(other, other) ? _mm256_srai_epi16(_mm256_slli_epi16(in_04, 2), 2) : in_04;
+}
+
+FAST INLINE void dequantise(const int16_t *block, const int16_t *quant, __m256i pairs[4])
+{
+    for (int i = 0; i < 4; i++)
+        pairs[i] = _mm256_mullo_epi16(load(block, i), load(quant, i));
+    __m256i above = _mm256_add_epi16(pairs[0], _mm256_set1_epi16(0x2000));
+    if (__builtin_expect(!_mm256_testz_si256(above, _mm256_set1_epi16((int16_t)0xC000)), 0))
+        pairs[0] = shortcut(pairs[0], block);
+}
+
+FAST void weir_jpeg_idct_whole(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)
+{
+    static const uint8_t order[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    __m256i pairs[4], lines[8];
+    dequantise(block, quant, pairs);
+    pass(pairs, COLUMNS_SHIFT, lines);
+    turn(lines, pairs);
+    pass(pairs, ROWS_SHIFT, lines);
+    store(lines, order, to, column);
+}
+
+/* ---- few coefficients ---- */
+
+/* Without coefficients outside the first four rows and columns an output is a sum of four products: 0 and 2 make the
+ * even part, 1 and 3 the odd one, and outputs k and 7 - k are the sum and the difference of both. */
+
+enum { EVEN_0 = PAIR(8192, 10703), EVEN_1 = PAIR(8192, 4433), EVEN_2 = PAIR(8192, -4433), EVEN_3 = PAIR(8192, -10703) };
+enum { ODD_0 = PAIR(11363, 9633), ODD_1 = PAIR(9633, -2259), ODD_2 = PAIR(6437, -11362), ODD_3 = PAIR(2260, -6436) };
+
+FAST INLINE __m256i twice(int low, int high)
+{
+    return _mm256_setr_epi32(low, low, low, low, high, high, high, high);
+}
+
+FAST INLINE void few_sums(__m256i even, __m256i odd, int shift, __m256i *sum, __m256i *difference)
+{
+    sums(_mm256_add_epi32(even, _mm256_set1_epi32(1 << (shift - 1))), odd, shift, sum, difference);
+}
+
+/* Pairs (0, 2) and (1, 3) of four columns, 0, 2, 1 and 3, to each two rows of output; out come such pairs of columns,
+ * of rows 0, 1, 7, 6, 3, 2, 4, 5. */
+FAST INLINE void few_columns(__m256i *even, __m256i *odd)
+{
+    __m256i rows_03, rows_74, rows_12, rows_65;
+    few_sums(_mm256_madd_epi16(*even, twice(EVEN_0, EVEN_3)), _mm256_madd_epi16(*odd, twice(ODD_0, ODD_3)),
+             COLUMNS_SHIFT, &rows_03, &rows_74);
+    few_sums(_mm256_madd_epi16(*even, twice(EVEN_1, EVEN_2)), _mm256_madd_epi16(*odd, twice(ODD_1, ODD_2)),
+             COLUMNS_SHIFT, &rows_12, &rows_65);
+    __m256i upper = _mm256_packs_epi32(rows_03, rows_12), lower = _mm256_packs_epi32(rows_74, rows_65);
+    *even = lanes_02(upper, lower);
+    *odd = lanes_13(upper, lower);
+}
+
+FAST INLINE void few_rows(__m256i even, __m256i odd, __m256i out[8])
+{
+    few_sums(products(even, EVEN_0), products(odd, ODD_0), ROWS_SHIFT, &out[0], &out[7]);
+    few_sums(products(even, EVEN_1), products(odd, ODD_1), ROWS_SHIFT, &out[1], &out[6]);
+    few_sums(products(even, EVEN_2), products(odd, ODD_2), ROWS_SHIFT, &out[2], &out[5]);
+    few_sums(products(even, EVEN_3), products(odd, ODD_3), ROWS_SHIFT, &out[3], &out[4]);
+}
+
+FAST void weir_jpeg_idct_few(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)
+{
+    static const uint8_t order[8] = {0, 1, 7, 6, 3, 2, 4, 5};
+    const __m256i columns_0213 = _mm256_setr_epi32(0, 3, 4, 7, 0, 3, 4, 7);
+    __m256i pairs[4], lines[8];
+    dequantise(block, quant, pairs);
+    __m256i even = _mm256_permutevar8x32_epi32(_mm256_or_si256(pairs[0], pairs[1]), columns_0213);
+    __m256i odd = _mm256_permutevar8x32_epi32(_mm256_or_si256(pairs[2], pairs[3]), columns_0213);
+    few_columns(&even, &odd);
+    few_rows(even, odd, lines);
+    store(lines, order, to, column);
+}
+
+void weir_jpeg_idct_dc(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)
+{
+    int16_t scaled = (int16_t)((unsigned)block[0] * (unsigned)quant[0] << 2);
+    int level = (scaled * 8192 + (1 << (ROWS_SHIFT - 1))) >> ROWS_SHIFT;
+    int sample = (level < -128 ? -128 : level > 127 ? 127 : level) + 128;
+    uint64_t eight = 0x0101010101010101u * (uint64_t)sample;
+    for (int row = 0; row < 8; row++)
+        memcpy(to[row] + column, &eight, sizeof eight);
+}
+
+#endif
