@@ -151,17 +151,14 @@ static void put_scaled(j_decompress_ptr jpeg, const struct place *place, int at)
 
 static void put_block(j_decompress_ptr jpeg, const struct place *place, int at)
 {
-    enum { FEW = 10 }; /* coefficients in zigzag order that lie in the first four rows and columns */
     struct weir_jpeg_fast *fast = of(jpeg);
     const int16_t *block = fast->scan.blocks[at];
     if (place->info->DCT_scaled_size != DCTSIZE)
         put_scaled(jpeg, place, at);
     else if (fast->scan.ends[at] == 1)
         weir_jpeg_idct_dc(block, place->quant, place->rows, place->column);
-    else if (fast->scan.ends[at] <= FEW)
-        weir_jpeg_idct_few(block, place->quant, place->rows, place->column);
     else
-        weir_jpeg_idct_whole(block, place->quant, place->rows, place->column);
+        weir_jpeg_idct(block, place->quant, place->rows, place->column);
 }
 
 /* Those of component i of the scan, the first of which is block at, in a row of MCUs that begins left of them. */

@@ -4,8 +4,8 @@
  * 32 bits, whose sums wrap; and between the passes 16 bits, which saturate.
  *
  * A pass multiplies pairs of values, (0, 4), (6, 2), (1, 7) and (5, 3), so coefficients are stored in such pairs of
- * rows, and the columns in an order in which what comes out of the first pass is in such pairs of columns: see ORDER in
- * jpeg_scan_x86.c. */
+ * rows, and the columns in an order in which what comes out of the first pass is in such pairs of columns: see
+ * weir_jpeg_order. */
 #include "decoders/jpeg_scan_priv.h"
 
 #if defined(__x86_64__)
@@ -21,8 +21,8 @@
 
 enum { COLUMNS_SHIFT = 11, ROWS_SHIFT = 18 };
 
-/* What a pass begins or ends with: pairs of four (0, 4), (6, 2), (1, 7), (5, 3), each of eight columns or rows; and a
- * column or row of eight values of 32 bits for each of the eight outputs. */
+/* A pass takes four vectors of pairs, (0, 4), (6, 2), (1, 7) and (5, 3), of eight columns (or rows) each, and makes
+ * eight, one for each row (or column), of 32 bits a value. */
 
 FAST INLINE void sums(__m256i even, __m256i odd, int shift, __m256i *sum, __m256i *difference)
 {
@@ -100,16 +100,16 @@ FAST INLINE void store_two(__m128i rows, uint8_t *first, uint8_t *second)
     _mm_storeh_pi((__m64 *)second, _mm_castsi128_ps(rows));
 }
 
-/* Columns, whose lanes are these rows. */
-FAST INLINE void store(const __m256i columns[8], const uint8_t order[8], uint8_t *const *to, size_t at)
+/* Columns, whose lanes are rows. */
+FAST INLINE void store(const __m256i columns[8], uint8_t *const *to, size_t at)
 {
     __m256i left = to_bytes(columns[0], columns[1], columns[2], columns[3]);
     __m256i right = to_bytes(columns[4], columns[5], columns[6], columns[7]);
     __m256i low = _mm256_unpacklo_epi32(left, right), high = _mm256_unpackhi_epi32(left, right);
-    store_two(_mm256_castsi256_si128(low), to[order[0]] + at, to[order[1]] + at);
-    store_two(_mm256_castsi256_si128(high), to[order[2]] + at, to[order[3]] + at);
-    store_two(_mm256_extracti128_si256(low, 1), to[order[4]] + at, to[order[5]] + at);
-    store_two(_mm256_extracti128_si256(high, 1), to[order[6]] + at, to[order[7]] + at);
+    store_two(_mm256_castsi256_si128(low), to[0] + at, to[1] + at);
+    store_two(_mm256_castsi256_si128(high), to[2] + at, to[3] + at);
+    store_two(_mm256_extracti128_si256(low, 1), to[4] + at, to[5] + at);
+    store_two(_mm256_extracti128_si256(high, 1), to[6] + at, to[7] + at);
 }
 
 FAST INLINE __m256i load(const int16_t *values, int i)
@@ -136,68 +136,14 @@ FAST INLINE void dequantise(const int16_t *block, const int16_t *quant, __m256i 
         pairs[0] = shortcut(pairs[0], block);
 }
 
-FAST void weir_jpeg_idct_whole(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)
+FAST void weir_jpeg_idct(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)
 {
-    static const uint8_t order[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     __m256i pairs[4], lines[8];
     dequantise(block, quant, pairs);
     pass(pairs, COLUMNS_SHIFT, lines);
     turn(lines, pairs);
     pass(pairs, ROWS_SHIFT, lines);
-    store(lines, order, to, column);
-}
-
-/* ---- few coefficients ---- */
-
-/* Without coefficients outside the first four rows and columns an output is a sum of four products: 0 and 2 make the
- * even part, 1 and 3 the odd one, and outputs k and 7 - k are the sum and the difference of both. */
-
-enum { EVEN_0 = PAIR(8192, 10703), EVEN_1 = PAIR(8192, 4433), EVEN_2 = PAIR(8192, -4433), EVEN_3 = PAIR(8192, -10703) };
-enum { ODD_0 = PAIR(11363, 9633), ODD_1 = PAIR(9633, -2259), ODD_2 = PAIR(6437, -11362), ODD_3 = PAIR(2260, -6436) };
-
-FAST INLINE __m256i twice(int low, int high)
-{
-    return _mm256_setr_epi32(low, low, low, low, high, high, high, high);
-}
-
-FAST INLINE void few_sums(__m256i even, __m256i odd, int shift, __m256i *sum, __m256i *difference)
-{
-    sums(_mm256_add_epi32(even, _mm256_set1_epi32(1 << (shift - 1))), odd, shift, sum, difference);
-}
-
-/* Pairs (0, 2) and (1, 3) of four columns, 0, 2, 1 and 3, to each two rows of output; out come such pairs of columns,
- * of rows 0, 1, 7, 6, 3, 2, 4, 5. */
-FAST INLINE void few_columns(__m256i *even, __m256i *odd)
-{
-    __m256i rows_03, rows_74, rows_12, rows_65;
-    few_sums(_mm256_madd_epi16(*even, twice(EVEN_0, EVEN_3)), _mm256_madd_epi16(*odd, twice(ODD_0, ODD_3)),
-             COLUMNS_SHIFT, &rows_03, &rows_74);
-    few_sums(_mm256_madd_epi16(*even, twice(EVEN_1, EVEN_2)), _mm256_madd_epi16(*odd, twice(ODD_1, ODD_2)),
-             COLUMNS_SHIFT, &rows_12, &rows_65);
-    __m256i upper = _mm256_packs_epi32(rows_03, rows_12), lower = _mm256_packs_epi32(rows_74, rows_65);
-    *even = lanes_02(upper, lower);
-    *odd = lanes_13(upper, lower);
-}
-
-FAST INLINE void few_rows(__m256i even, __m256i odd, __m256i out[8])
-{
-    few_sums(products(even, EVEN_0), products(odd, ODD_0), ROWS_SHIFT, &out[0], &out[7]);
-    few_sums(products(even, EVEN_1), products(odd, ODD_1), ROWS_SHIFT, &out[1], &out[6]);
-    few_sums(products(even, EVEN_2), products(odd, ODD_2), ROWS_SHIFT, &out[2], &out[5]);
-    few_sums(products(even, EVEN_3), products(odd, ODD_3), ROWS_SHIFT, &out[3], &out[4]);
-}
-
-FAST void weir_jpeg_idct_few(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)
-{
-    static const uint8_t order[8] = {0, 1, 7, 6, 3, 2, 4, 5};
-    const __m256i columns_0213 = _mm256_setr_epi32(0, 3, 4, 7, 0, 3, 4, 7);
-    __m256i pairs[4], lines[8];
-    dequantise(block, quant, pairs);
-    __m256i even = _mm256_permutevar8x32_epi32(_mm256_or_si256(pairs[0], pairs[1]), columns_0213);
-    __m256i odd = _mm256_permutevar8x32_epi32(_mm256_or_si256(pairs[2], pairs[3]), columns_0213);
-    few_columns(&even, &odd);
-    few_rows(even, odd, lines);
-    store(lines, order, to, column);
+    store(lines, to, column);
 }
 
 void weir_jpeg_idct_dc(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column)

@@ -57,9 +57,7 @@ bool weir_jpeg_unit(struct weir_jpeg_scan *scan);
 const uint8_t *weir_jpeg_order(void);
 
 /* The inverse DCT of a block, times a table in the same order, both aligned to 32 bytes, to 8 x 8 samples. */
-void weir_jpeg_idct_whole(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
-/* The same of one without coefficients but in its first four rows and columns. */
-void weir_jpeg_idct_few(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
+void weir_jpeg_idct(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
 /* The same of one with nothing but DC. */
 void weir_jpeg_idct_dc(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
 #endif
