@@ -111,6 +111,13 @@ static void check_encoded(struct jpeg_both *both, struct jpeg_choices *choices)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static bool said;
+    char library[512];
+    if (!said) { /* without what is to be compared nothing would be found */
+        weir_decoder_library(library, sizeof library);
+        fprintf(stderr, "%s\n", library);
+        said = true;
+    }
     if (size < 2)
         return 0;
     struct jpeg_both both;
