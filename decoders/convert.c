@@ -1,6 +1,7 @@
 /* The choice of the engine, and plain C as the reference: every value looked up in a table of 256. */
 #include "decoders/convert_priv.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -29,6 +30,13 @@ void weir_plain_f32_interleaved(const struct weir_converter *converter, const ui
             dst[3 * x + c] = converter->table[c][src[3 * x + c]];
 }
 
+void weir_plain_f32_plane(const struct weir_converter *converter, int c, const uint8_t *src, float *dst, size_t from,
+                          size_t width)
+{
+    for (size_t x = from; x < width; x++)
+        dst[x] = converter->table[c][src[x]];
+}
+
 static bool always(void)
 {
     return true;
@@ -54,12 +62,18 @@ static void f32_interleaved(const struct weir_converter *converter, const uint8_
     weir_plain_f32_interleaved(converter, src, dst, 0, width);
 }
 
+static void f32_plane(const struct weir_converter *converter, int c, const uint8_t *src, float *dst, size_t width)
+{
+    weir_plain_f32_plane(converter, c, src, dst, 0, width);
+}
+
 static const struct weir_convert_ops plain = {
     .name = "plain C",
     .usable = always,
     .u8_planar = u8_planar,
     .f32_planar = f32_planar,
     .f32_interleaved = f32_interleaved,
+    .f32_plane = f32_plane,
 };
 
 /* ---- the choice ---- */
@@ -126,39 +140,50 @@ static bool may_stream(const void *image, size_t row_bytes)
     return ((uintptr_t)image | row_bytes) % 64 == 0;
 }
 
-static void planar(const struct weir_converter *converter, const uint8_t *src, size_t stride, int y, int n,
-                   size_t width, size_t height, void *image)
+static void planar_f32(const struct weir_converter *converter, const uint8_t *src, size_t plane, size_t width,
+                       size_t to_plane, bool stream, float *to)
 {
-    bool f32 = converter->format.dtype == WEIR_DTYPE_F32;
-    bool stream = may_stream(image, width * (f32 ? sizeof(float) : 1));
-    size_t plane = width * height;
-    for (int row = 0; row < n; row++, src += stride) {
-        size_t at = (size_t)(y + row) * width;
-        if (f32) {
-            float *to = (float *)image + at;
-            converter->ops->f32_planar(converter, src, (float *[]){to, to + plane, to + 2 * plane}, width, stream);
-        } else {
-            uint8_t *to = (uint8_t *)image + at;
-            converter->ops->u8_planar(src, (uint8_t *[]){to, to + plane, to + 2 * plane}, width, stream);
-        }
-    }
+    if (plane == 0)
+        converter->ops->f32_planar(converter, src, (float *[]){to, to + to_plane, to + 2 * to_plane}, width, stream);
+    for (size_t c = 0; c < 3 && plane > 0; c++)
+        converter->ops->f32_plane(converter, (int)c, src + c * plane, to + c * to_plane, width);
 }
 
-void weir_convert_rows(const struct weir_converter *converter, const uint8_t *src, size_t stride, int y, int n,
-                       int width, int height, void *image)
+static void planar_u8(const struct weir_converter *converter, const uint8_t *src, size_t plane, size_t width,
+                      size_t to_plane, bool stream, uint8_t *to)
 {
-    size_t values = (size_t)width * 3;
-    if (converter->format.layout == WEIR_LAYOUT_NCHW) {
-        planar(converter, src, stride, y, n, (size_t)width, (size_t)height, image);
-        return;
-    }
+    if (plane == 0)
+        converter->ops->u8_planar(src, (uint8_t *[]){to, to + to_plane, to + 2 * to_plane}, width, stream);
+    for (size_t c = 0; c < 3 && plane > 0; c++)
+        memcpy(to + c * to_plane, src + c * plane, width);
+}
+
+static void interleaved(const struct weir_converter *converter, const uint8_t *src, size_t width, size_t at,
+                        void *image)
+{
+    size_t values = width * 3;
+    if (converter->format.dtype == WEIR_DTYPE_U8)
+        memcpy((uint8_t *)image + 3 * at, src, values);
+    else
+        converter->ops->f32_interleaved(converter, src, (float *)image + 3 * at, width,
+                                        may_stream(image, values * sizeof(float)));
+}
+
+void weir_convert_rows(const struct weir_converter *converter, const uint8_t *src, size_t stride, size_t plane, int y,
+                       int n, int width, int height, void *image)
+{
+    bool f32 = converter->format.dtype == WEIR_DTYPE_F32, planar = converter->format.layout == WEIR_LAYOUT_NCHW;
+    size_t columns = (size_t)width, to_plane = columns * (size_t)height;
+    bool stream = may_stream(image, columns * (f32 ? sizeof(float) : 1));
+    assert(planar || plane == 0);
     for (int row = 0; row < n; row++, src += stride) {
-        size_t at = (size_t)(y + row) * values;
-        if (converter->format.dtype == WEIR_DTYPE_U8)
-            memcpy((uint8_t *)image + at, src, values);
+        size_t at = (size_t)(y + row) * columns;
+        if (!planar)
+            interleaved(converter, src, columns, at, image);
+        else if (f32)
+            planar_f32(converter, src, plane, columns, to_plane, stream, (float *)image + at);
         else
-            converter->ops->f32_interleaved(converter, src, (float *)image + at, (size_t)width,
-                                            may_stream(image, values * sizeof(float)));
+            planar_u8(converter, src, plane, columns, to_plane, stream, (uint8_t *)image + at);
     }
 }
 

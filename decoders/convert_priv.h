@@ -1,4 +1,4 @@
-/* convert_priv.h: converts rows of interleaved u8 to rows of the output format, with the widest instructions the CPU
+/* convert_priv.h: converts rows of u8 to rows of the output format, with the widest instructions the CPU
  * has. Every implementation gives the same bits as "plain". */
 #ifndef WEIR_DECODERS_CONVERT_PRIV_H
 #define WEIR_DECODERS_CONVERT_PRIV_H
@@ -23,6 +23,8 @@ struct weir_convert_ops {
                        bool stream);
     void (*f32_interleaved)(const struct weir_converter *converter, const uint8_t *src, float *dst, size_t width,
                             bool stream);
+    /* One row of one plane, channel c, through the caches. */
+    void (*f32_plane)(const struct weir_converter *converter, int c, const uint8_t *src, float *dst, size_t width);
     void (*fence)(void); /* after the last streamed row, before others may read; may be NULL */
 };
 
@@ -36,9 +38,11 @@ const char *weir_convert_name(void);
 void weir_converter_init(struct weir_converter *converter, const struct weir_pixel_format *format,
                          const struct weir_convert_ops *ops);
 
-/* Converts n rows of interleaved u8, stride bytes apart, to rows y .. y + n - 1 of an image of width x height. */
-void weir_convert_rows(const struct weir_converter *converter, const uint8_t *src, size_t stride, int y, int n,
-                       int width, int height, void *image);
+/* Converts n rows of u8, stride bytes apart, to rows y .. y + n - 1 of an image of width x height. plane: 0, the source
+ * is interleaved; else the channels of a row lie so many bytes apart, and the image must be planar. Of an interleaved
+ * source whole lines are written past the caches. */
+void weir_convert_rows(const struct weir_converter *converter, const uint8_t *src, size_t stride, size_t plane, int y,
+                       int n, int width, int height, void *image);
 /* After an image's last row. */
 void weir_convert_finish(const struct weir_converter *converter);
 
@@ -46,6 +50,8 @@ void weir_convert_finish(const struct weir_converter *converter);
 void weir_plain_u8_planar(const uint8_t *src, uint8_t *const planes[3], size_t from, size_t width);
 void weir_plain_f32_planar(const struct weir_converter *converter, const uint8_t *src, float *const planes[3],
                            size_t from, size_t width);
+void weir_plain_f32_plane(const struct weir_converter *converter, int c, const uint8_t *src, float *dst, size_t from,
+                          size_t width);
 void weir_plain_f32_interleaved(const struct weir_converter *converter, const uint8_t *src, float *dst, size_t from,
                                 size_t width);
 

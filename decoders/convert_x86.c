@@ -143,15 +143,6 @@ AVX512 static void u8_planar_avx512(const uint8_t *src, uint8_t *const planes[3]
     weir_plain_u8_planar(src, planes, x, width);
 }
 
-const struct weir_convert_ops weir_convert_avx512 = {
-    .name = "AVX-512",
-    .usable = has_avx512,
-    .u8_planar = u8_planar_avx512,
-    .f32_planar = f32_planar_avx512,
-    .f32_interleaved = f32_interleaved_avx512,
-    .fence = fence,
-};
-
 /* ---- AVX2 ---- */
 
 static bool has_avx2(void)
@@ -234,6 +225,30 @@ AVX2 static void f32_planar_avx2(const struct weir_converter *converter, const u
         f32_planar_256(converter, src, planes, width, converter->normalised, false);
 }
 
+AVX2 INLINE size_t f32_plane_256(const struct weir_converter *converter, int c, const uint8_t *src, float *dst,
+                                 size_t width, bool normalised)
+{
+    __m256 scale = _mm256_set1_ps(converter->scale[c]), bias = _mm256_set1_ps(converter->bias[c]);
+    size_t x = 0;
+    for (; x + 16 <= width; x += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(src + x));
+        put_256(dst + x, bytes, normalised, scale, bias, false);
+        put_256(dst + x + 8, _mm_srli_si128(bytes, 8), normalised, scale, bias, false);
+    }
+    return x;
+}
+
+AVX2 static void f32_plane_avx2(const struct weir_converter *converter, int c, const uint8_t *src, float *dst,
+                                size_t width)
+{
+    size_t done;
+    if (converter->normalised)
+        done = f32_plane_256(converter, c, src, dst, width, true);
+    else
+        done = f32_plane_256(converter, c, src, dst, width, false);
+    weir_plain_f32_plane(converter, c, src, dst, done, width);
+}
+
 AVX2 static void f32_interleaved_avx2(const struct weir_converter *converter, const uint8_t *src, float *dst,
                                       size_t width, bool stream)
 {
@@ -271,12 +286,23 @@ AVX2 static void u8_planar_avx2(const uint8_t *src, uint8_t *const planes[3], si
     weir_plain_u8_planar(src, planes, x, width);
 }
 
+const struct weir_convert_ops weir_convert_avx512 = {
+    .name = "AVX-512",
+    .usable = has_avx512,
+    .u8_planar = u8_planar_avx512,
+    .f32_planar = f32_planar_avx512,
+    .f32_interleaved = f32_interleaved_avx512,
+    .f32_plane = f32_plane_avx2,
+    .fence = fence,
+};
+
 const struct weir_convert_ops weir_convert_avx2 = {
     .name = "AVX2",
     .usable = has_avx2,
     .u8_planar = u8_planar_avx2,
     .f32_planar = f32_planar_avx2,
     .f32_interleaved = f32_interleaved_avx2,
+    .f32_plane = f32_plane_avx2,
     .fence = fence,
 };
 

@@ -141,6 +141,8 @@ static struct weir_rows whole(const struct weir_decoder *decoder, const struct w
         .stride = (size_t)frame->width * (depth ? sizeof(uint16_t) : 3),
         .image = depth || (direct && !frame->view) ? image : NULL,
         .band = decoder->band,
+        .takes_planes = !depth && decoder->converter.format.layout == WEIR_LAYOUT_NCHW,
+        .f32 = decoder->converter.format.dtype == WEIR_DTYPE_F32,
         .target = image,
         .out_width = frame->width,
         .out_height = frame->height,
@@ -160,6 +162,7 @@ static void take_view(struct weir_rows *rows, struct weir_view_plan *plan)
     rows->out_width = plan->view.out_width;
     rows->out_height = plan->view.out_height;
     rows->resampler = plan->resamples ? &plan->resampler : NULL;
+    rows->takes_planes = rows->takes_planes && !rows->resampler;
 }
 
 static void count(struct weir_decoder *decoder, const struct weir_frame *frame, const struct weir_rows *rows)

@@ -22,6 +22,9 @@ struct weir_rows {
     size_t stride;                /* bytes from row to row, both in image and band */
     uint8_t *image;               /* rows go here directly when all is wanted as it is (as for depth), else NULL */
     uint8_t *band;                /* else WEIR_BAND_ROWS rows at a time go here, the first column given at its start */
+    bool takes_planes; /* rows of band may be planes: the columns of one channel, of the next, of the third */
+    bool f32;          /* they become that then, else u8 */
+    bool planes;       /* an engine that gives such says so here before its first row */
     /* the dispatcher's */
     void *target; /* the caller's image, of out_width x out_height */
     int out_width, out_height;

@@ -1,4 +1,5 @@
 #include "decoders/jpeg_fast.h"
+#include "decoders/jpeg_color_priv.h"
 #include "decoders/jpeg_scan_priv.h"
 #include "decoders/jpeg_walk_priv.h"
 
@@ -43,6 +44,11 @@ struct weir_jpeg_fast {
     unsigned units_left, restarts_to_go; /* MCUs of the scan; until the next restart marker */
     struct place places[WEIR_JPEG_BLOCKS];
     _Alignas(32) int16_t quant[WEIR_JPEG_COMPONENTS][WEIR_JPEG_BLOCK]; /* in the order of a block */
+    struct weir_jpeg_output output;
+    struct weir_jpeg_row row; /* what all rows of the frame have in common */
+    uint16_t *sums;           /* for row.sums */
+    size_t sums_width;
+    void (*color_convert)(j_decompress_ptr, JSAMPIMAGE, JDIMENSION, JSAMPARRAY, int); /* the library's */
 };
 
 static struct weir_jpeg_fast *of(j_decompress_ptr jpeg)
@@ -68,6 +74,7 @@ void weir_jpeg_fast_close(struct weir_jpeg_fast *fast)
         return;
     weir_huffman_close(fast->tables);
     free(fast->scan.segment);
+    free(fast->sums);
     free(fast);
 }
 
@@ -190,12 +197,27 @@ static void put_unit(j_decompress_ptr jpeg, bool last)
     }
 }
 
+/* The memory that this MCU becomes is fetched meanwhile. */
+static void fetch_for(j_decompress_ptr jpeg, JDIMENSION unit)
+{
+    struct weir_jpeg_scan *scan = &of(jpeg)->scan;
+    size_t width = jpeg->output_width, plane = width * jpeg->output_height;
+    JDIMENSION rows = (JDIMENSION)jpeg->max_v_samp_factor * DCTSIZE, y = jpeg->input_iMCU_row * rows;
+    size_t x = (size_t)unit * (size_t)jpeg->max_h_samp_factor * DCTSIZE;
+    scan->fetch_rows = (int)(jpeg->output_height - y < rows ? jpeg->output_height - y : rows);
+    for (size_t c = 0; c < 3; c++)
+        scan->fetch[c] = of(jpeg)->output.f32 + c * plane + y * width + x;
+    scan->fetch_stride = width;
+}
+
 /* One row of MCUs, as decompress_onepass of jdcoefct.c does it. */
 static int put_row(j_decompress_ptr jpeg, JSAMPIMAGE to)
 {
     for (int i = 0, at = 0; i < jpeg->comps_in_scan; at += jpeg->cur_comp_info[i++]->MCU_blocks)
         place_component(jpeg, i, at, to);
     for (JDIMENSION unit = 0; unit < jpeg->MCUs_per_row; unit++) {
+        if (of(jpeg)->output.f32)
+            fetch_for(jpeg, unit);
         next_unit(jpeg);
         if (unit >= jpeg->master->first_iMCU_col && unit <= jpeg->master->last_iMCU_col)
             put_unit(jpeg, unit + 1 == jpeg->MCUs_per_row);
@@ -205,6 +227,88 @@ static int put_row(j_decompress_ptr jpeg, JSAMPIMAGE to)
         return JPEG_ROW_COMPLETED;
     jpeg->inputctl->finish_input_pass(jpeg);
     return JPEG_SCAN_COMPLETED;
+}
+
+/* ---- colours ---- */
+
+/* Row y of the image, of row group `group` of what the IDCT gave. */
+static void put_colors(j_decompress_ptr jpeg, JSAMPIMAGE in, JDIMENSION group, JDIMENSION y, JSAMPROW to)
+{
+    struct weir_jpeg_fast *fast = of(jpeg);
+    struct weir_jpeg_row *row = &fast->row;
+    bool two_rows = row->chroma == WEIR_JPEG_420, lower = y % 2 == 1;
+    row->luma = in[0][two_rows ? 2 * group + lower : group];
+    for (int c = 0; c < 2; c++) {
+        JSAMPARRAY rows = in[c + 1] + group;
+        row->near[c] = rows[0];
+        row->far[c] = two_rows ? rows[lower ? 1 : -1] : NULL;
+    }
+    row->to = to;
+    weir_jpeg_color_row(row);
+}
+
+/* In place of upsampling and colour conversion, as sep_upsample of jdsample.c does it. Rows that jpeg_skip_scanlines
+ * reads to leave them out have nowhere to go to: it takes the colour conversion away meanwhile. */
+static void put_rows(j_decompress_ptr jpeg, JSAMPIMAGE in, JDIMENSION *group, JDIMENSION groups, JSAMPARRAY to,
+                     JDIMENSION *at, JDIMENSION end)
+{
+    (void)groups;
+    JDIMENSION y = jpeg->output_scanline + *at, of_group = (JDIMENSION)jpeg->max_v_samp_factor;
+    JDIMENSION n = of_group - y % of_group;
+    n = n < jpeg->output_height - y ? n : jpeg->output_height - y;
+    n = n < end - *at ? n : end - *at;
+    for (JDIMENSION i = 0; i < n && jpeg->cconvert->color_convert == of(jpeg)->color_convert; i++)
+        put_colors(jpeg, in, *group, y + i, to[*at + i]);
+    *at += n;
+    if ((y + n) % of_group == 0)
+        ++*group;
+}
+
+static bool has_chroma(const struct jpeg_decompress_struct *jpeg, enum weir_jpeg_chroma *chroma)
+{
+    const jpeg_component_info *c = jpeg->comp_info;
+    *chroma = c[0].v_samp_factor == 2 ? WEIR_JPEG_420 : c[0].h_samp_factor == 2 ? WEIR_JPEG_422 : WEIR_JPEG_444;
+    bool known = (c[0].h_samp_factor == 1 && c[0].v_samp_factor == 1) || c[0].h_samp_factor == 2;
+    for (int i = 0; i < 3; i++) {
+        known = known && c[i].DCT_scaled_size == DCTSIZE && c[i].component_needed;
+        known = known && (i == 0 || (c[i].h_samp_factor == 1 && c[i].v_samp_factor == 1));
+    }
+    return known && c[0].v_samp_factor <= 2 && c[1].downsampled_width > 2 && c[2].downsampled_width > 2;
+}
+
+static bool grow_sums(struct weir_jpeg_fast *fast, size_t width)
+{
+    size_t one = width + 2 * WEIR_JPEG_ROW_SLACK;
+    if (width > fast->sums_width) {
+        uint16_t *sums = calloc(2 * one, sizeof *sums);
+        if (!sums)
+            return false;
+        free(fast->sums);
+        fast->sums = sums;
+        fast->sums_width = width;
+    }
+    for (size_t c = 0; c < 2; c++)
+        fast->row.sums[c] = fast->sums + c * (fast->sums_width + 2 * WEIR_JPEG_ROW_SLACK) + WEIR_JPEG_ROW_SLACK;
+    return true;
+}
+
+/* Chroma that is interpolated as put_rows does it. */
+static bool replace_colors(struct weir_jpeg_fast *fast, struct jpeg_decompress_struct *jpeg, bool planes)
+{
+    bool ycc = jpeg->num_components == 3 && jpeg->jpeg_color_space == JCS_YCbCr;
+    bool rgb = jpeg->out_color_space == JCS_EXT_RGB || jpeg->out_color_space == JCS_EXT_BGR;
+    enum weir_jpeg_chroma chroma;
+    if (!ycc || !rgb || !jpeg->do_fancy_upsampling || jpeg->quantize_colors || jpeg->CCIR601_sampling ||
+        !has_chroma(jpeg, &chroma) || !grow_sums(fast, jpeg->comp_info[1].downsampled_width))
+        return false;
+    fast->row.chroma = chroma;
+    fast->row.width = jpeg->output_width;
+    fast->row.chroma_width = jpeg->comp_info[1].downsampled_width;
+    fast->row.bgr = jpeg->out_color_space == JCS_EXT_BGR;
+    fast->row.planes = planes;
+    fast->color_convert = jpeg->cconvert->color_convert;
+    jpeg->post->post_process_data = put_rows;
+    return true;
 }
 
 /* ---- the beginning ---- */
@@ -261,14 +365,15 @@ static bool grow_segment(struct weir_jpeg_fast *fast, size_t bytes)
     return true;
 }
 
-bool weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpeg_decompress_struct *jpeg)
+enum weir_jpeg_rows weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpeg_decompress_struct *jpeg,
+                                         const struct weir_jpeg_output *output)
 {
     if (!suits(jpeg) || !find_tables(fast, jpeg) || !grow_segment(fast, jpeg->src->bytes_in_buffer))
-        return false;
+        return WEIR_JPEG_ORIGINAL;
     fast->scan.source = jpeg->src->next_input_byte;
     fast->scan.source_end = fast->scan.source + jpeg->src->bytes_in_buffer;
     if (!weir_jpeg_unstuff(&fast->scan))
-        return false;
+        return WEIR_JPEG_ORIGINAL;
     start_segment(fast);
     order_quant(fast, jpeg);
     fast->units_left = jpeg->MCUs_per_row * jpeg->MCU_rows_in_scan;
@@ -277,7 +382,11 @@ bool weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpeg_decompress_st
     fast->entropy.decode_mcu = skip_unit;
     jpeg->entropy = &fast->entropy;
     jpeg->coef->decompress_data = put_row;
-    return true;
+    fast->output = *output;
+    if (jpeg->output_width != jpeg->image_width || !output->planes)
+        fast->output.f32 = NULL;
+    fast->scan.fetch_rows = 0;
+    return replace_colors(fast, jpeg, output->planes) && output->planes ? WEIR_JPEG_PLANES : WEIR_JPEG_INTERLEAVED;
 }
 
 /* ---- whether it is used ---- */
@@ -347,7 +456,8 @@ static bool decode_sample(struct weir_jpeg_fast *fast, uint8_t pixels[SAMPLE_PIX
     test.jpeg.out_color_space = JCS_EXT_RGB;
     jpeg_start_decompress(&test.jpeg);
     bool fine = test.jpeg.output_width == SAMPLE_WIDTH && test.jpeg.output_height == SAMPLE_HEIGHT;
-    fine = fine && (!fast || weir_jpeg_fast_begin(fast, &test.jpeg));
+    fine =
+        fine && (!fast || weir_jpeg_fast_begin(fast, &test.jpeg, &(struct weir_jpeg_output){0}) != WEIR_JPEG_ORIGINAL);
     while (fine && test.jpeg.output_scanline < SAMPLE_HEIGHT) {
         JSAMPROW row = pixels + (size_t)test.jpeg.output_scanline * SAMPLE_WIDTH * 3;
         jpeg_read_scanlines(&test.jpeg, &row, 1);
@@ -430,10 +540,12 @@ void weir_jpeg_fast_close(struct weir_jpeg_fast *fast)
     (void)fast;
 }
 
-bool weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpeg_decompress_struct *jpeg)
+enum weir_jpeg_rows weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpeg_decompress_struct *jpeg,
+                                         const struct weir_jpeg_output *output)
 {
     (void)fast;
     (void)jpeg;
-    return false;
+    (void)output;
+    return WEIR_JPEG_ORIGINAL;
 }
 #endif

@@ -22,9 +22,24 @@ const char *weir_jpeg_fast_why_not(void);
 struct weir_jpeg_fast *weir_jpeg_fast_open(void);
 void weir_jpeg_fast_close(struct weir_jpeg_fast *fast);
 
+enum weir_jpeg_rows {
+    WEIR_JPEG_ORIGINAL,    /* nothing was replaced */
+    WEIR_JPEG_INTERLEAVED, /* rows are made by it */
+    WEIR_JPEG_PLANES       /* and a row is output_width values of its first channel, then of the second and the third */
+};
+
+/* What becomes of the rows. */
+struct weir_jpeg_output {
+    bool planes; /* they may be WEIR_JPEG_PLANES */
+    /* Where such become f32, three planes of the image's size: this memory is fetched while they are decoded. Else
+     * NULL.
+     */
+    const float *f32;
+};
+
 /* After jpeg_start_decompress and jpeg_crop_scanline, before a row is read or skipped. The data source must be
- * jpeg_mem_src. True: rows are made by it, and weir_jpeg_fast_open's struct must outlive them. False: nothing was
- * replaced. */
-bool weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpeg_decompress_struct *jpeg);
+ * jpeg_mem_src; fast must outlive the rows. */
+enum weir_jpeg_rows weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpeg_decompress_struct *jpeg,
+                                         const struct weir_jpeg_output *output);
 
 #endif

@@ -39,6 +39,11 @@ struct weir_jpeg_scan {
     int n_blocks;
     uint8_t component_of[WEIR_JPEG_BLOCKS];
     int ends[WEIR_JPEG_BLOCKS];
+    /* what is fetched meanwhile, a few rows before each block, for there are not many buffers for it: of three planes a
+     * line of each row */
+    const float *fetch[3];
+    size_t fetch_stride;
+    int fetch_rows;
     _Alignas(64) int16_t blocks[WEIR_JPEG_BLOCKS][WEIR_JPEG_BLOCK + WEIR_JPEG_BLOCK_SLACK];
 };
 

@@ -181,11 +181,16 @@ FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_huffman *t
 
 FAST bool weir_jpeg_unit(struct weir_jpeg_scan *scan)
 {
+    enum { FETCH_ROWS = 3 }; /* before a block: all 16 of an MCU of six */
     struct weir_jpeg_bits bits = scan->bits;
+    int row = 0;
     for (int i = 0; i < scan->n_blocks; i++) {
         struct weir_jpeg_component *component = &scan->components[scan->component_of[i]];
         int16_t *block = scan->blocks[i];
         int difference;
+        for (int end = row + FETCH_ROWS; row < end && row < scan->fetch_rows; row++)
+            for (size_t c = 0; c < 3; c++)
+                __builtin_prefetch(scan->fetch[c] + (size_t)row * scan->fetch_stride);
         const __m256i zero = _mm256_setzero_si256();
         for (int j = 0; j < WEIR_JPEG_BLOCK; j += 16)
             _mm256_store_si256((__m256i *)(block + j), zero);

@@ -15,7 +15,7 @@ static void resample(struct weir_rows *rows, const uint8_t *band, int y, int n)
         const uint8_t *pixels;
         weir_resampler_put(rows->resampler, y + i, band + (size_t)i * rows->stride);
         while ((pixels = weir_resampler_row(rows->resampler, y + i, &row)))
-            weir_convert_rows(rows->converter, pixels, 0, row, 1, rows->out_width, rows->out_height, rows->target);
+            weir_convert_rows(rows->converter, pixels, 0, 0, row, 1, rows->out_width, rows->out_height, rows->target);
     }
 }
 
@@ -24,11 +24,12 @@ void weir_rows_done(struct weir_rows *rows, int y, int n)
     if (rows->image)
         return;
     uint64_t start = weir_thread_self ? weir_clock_ticks() : 0;
-    const uint8_t *band = rows->band + (size_t)(rows->wanted_column - rows->first_column) * 3;
+    const uint8_t *band = rows->band + (size_t)(rows->wanted_column - rows->first_column) * (rows->planes ? 1 : 3);
+    size_t plane = rows->planes ? (size_t)(rows->end_column - rows->first_column) : 0;
     if (rows->resampler)
         resample(rows, band, y, n);
     else
-        weir_convert_rows(rows->converter, band, rows->stride, y - rows->first_row, n, rows->out_width,
+        weir_convert_rows(rows->converter, band, rows->stride, plane, y - rows->first_row, n, rows->out_width,
                           rows->out_height, rows->target);
     if (weir_thread_self)
         rows->convert_ticks += weir_clock_ticks() - start;
