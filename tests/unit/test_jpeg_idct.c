@@ -136,7 +136,7 @@ Test(idct, single_coefficients)
     if (skipped())
         return;
     for (int k = 0; k < 64; k++)
-        for (int i = 0; i < 1000; i++) {
+        for (int i = 0; i < 400; i++) {
             choose_factors(i % TABLES);
             memset(values, 0, sizeof values);
             values[k] = i % 3 ? border() : any(16);
@@ -149,7 +149,7 @@ Test(idct, up_to_each_index)
     if (skipped())
         return;
     for (int behind = 1; behind <= 64; behind++)
-        for (int i = 0; i < 2000; i++) {
+        for (int i = 0; i < 1000; i++) {
             choose_factors(i / 4 % TABLES);
             memset(values, 0, sizeof values);
             for (int k = 0; k < behind; k++)
@@ -164,7 +164,7 @@ Test(idct, rows_and_columns)
 {
     if (skipped())
         return;
-    for (int i = 0; i < 64000; i++) {
+    for (int i = 0; i < 24000; i++) {
         int line = i / 4 % 8;
         choose_factors(i / 64 % TABLES);
         memset(values, 0, sizeof values);
@@ -185,7 +185,7 @@ Test(idct, largest_values)
     if (skipped())
         return;
     static const int16_t largest[] = {32767, -32767, -32768};
-    for (int i = 0; i < 64000; i++) {
+    for (int i = 0; i < 24000; i++) {
         choose_factors(i % TABLES);
         for (int k = 0; k < 64; k++)
             values[k] = i < 300 ? largest[i % 3] : largest[jpeg_choose(&choices, 3)];
@@ -197,7 +197,7 @@ Test(idct, a_few_anywhere)
 {
     if (skipped())
         return;
-    for (int i = 0; i < 64000; i++) {
+    for (int i = 0; i < 24000; i++) {
         choose_factors(i % TABLES);
         memset(values, 0, sizeof values);
         for (unsigned n = 1 + jpeg_choose(&choices, 6); n > 0; n--)
