@@ -43,7 +43,7 @@ struct weir_jpeg_fast {
     size_t segment_bytes;                /* of scan.segment, which grows as frames need it */
     unsigned units_left, restarts_to_go; /* MCUs of the scan; until the next restart marker */
     struct place places[WEIR_JPEG_BLOCKS];
-    _Alignas(32) int16_t quant[WEIR_JPEG_COMPONENTS][WEIR_JPEG_BLOCK]; /* in the order of a block */
+    _Alignas(32) int16_t quant[WEIR_JPEG_COMPONENTS][WEIR_JPEG_BLOCK]; /* in the order of pairs */
     struct weir_jpeg_output output;
     struct weir_jpeg_row row; /* what all rows of the frame have in common */
     uint16_t *sums;           /* for row.sums */
@@ -145,23 +145,14 @@ static boolean skip_unit(j_decompress_ptr jpeg, JBLOCKROW *blocks)
     return TRUE;
 }
 
-/* The library's own, to fewer samples than a block has or more. */
-static void put_scaled(j_decompress_ptr jpeg, const struct place *place, int at)
-{
-    struct weir_jpeg_fast *fast = of(jpeg);
-    const uint8_t *order = weir_jpeg_order();
-    _Alignas(32) JCOEF block[DCTSIZE2] = {0};
-    for (int k = 0; k < fast->scan.ends[at]; k++)
-        block[jpeg_natural_order[k]] = fast->scan.blocks[at][order[k]];
-    jpeg->idct->inverse_DCT[place->info->component_index](jpeg, place->info, block, place->rows, place->column);
-}
-
+/* To fewer samples than a block has, or more, by the library's. */
 static void put_block(j_decompress_ptr jpeg, const struct place *place, int at)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
-    const int16_t *block = fast->scan.blocks[at];
-    if (place->info->DCT_scaled_size != DCTSIZE)
-        put_scaled(jpeg, place, at);
+    jpeg_component_info *info = place->info;
+    int16_t *block = fast->scan.blocks[at];
+    if (info->DCT_scaled_size != DCTSIZE)
+        jpeg->idct->inverse_DCT[info->component_index](jpeg, info, block, place->rows, place->column);
     else if (fast->scan.ends[at] == 1)
         weir_jpeg_idct_dc(block, place->quant, place->rows, place->column);
     else
@@ -342,13 +333,15 @@ static bool find_tables(struct weir_jpeg_fast *fast, const struct jpeg_decompres
     return found;
 }
 
-static void order_quant(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg)
+static void order_blocks(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg)
 {
-    const uint8_t *order = weir_jpeg_order();
+    const uint8_t *natural = weir_jpeg_natural(), *pairs = weir_jpeg_pairs();
     for (int i = 0; i < jpeg->comps_in_scan; i++) {
-        const int16_t *quant = jpeg->cur_comp_info[i]->dct_table;
+        const jpeg_component_info *info = jpeg->cur_comp_info[i];
+        const int16_t *quant = info->dct_table;
+        fast->scan.components[i].order = info->DCT_scaled_size == DCTSIZE ? pairs : natural;
         for (int k = 0; k < DCTSIZE2; k++)
-            fast->quant[i][order[k]] = quant[jpeg_natural_order[k]];
+            fast->quant[i][pairs[k]] = quant[natural[k]];
     }
 }
 
@@ -375,7 +368,7 @@ enum weir_jpeg_rows weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpe
     if (!weir_jpeg_unstuff(&fast->scan))
         return WEIR_JPEG_ORIGINAL;
     start_segment(fast);
-    order_quant(fast, jpeg);
+    order_blocks(fast, jpeg);
     fast->units_left = jpeg->MCUs_per_row * jpeg->MCU_rows_in_scan;
     fast->restarts_to_go = jpeg->restart_interval;
     fast->entropy = *jpeg->entropy;

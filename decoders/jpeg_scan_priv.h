@@ -24,6 +24,7 @@ struct weir_jpeg_bits {
 
 struct weir_jpeg_component {
     const struct weir_huffman *dc, *ac;
+    const uint8_t *order; /* of its blocks */
     int last_dc;
 };
 
@@ -34,8 +35,8 @@ struct weir_jpeg_scan {
     struct weir_jpeg_bits bits;
     int n_components;
     struct weir_jpeg_component components[WEIR_JPEG_COMPONENTS];
-    /* the blocks of an MCU: whose they are, their coefficients (see weir_jpeg_order), and the zigzag index behind the
-     * last one that may be other than 0 (1: DC only) */
+    /* the blocks of an MCU: whose they are, their coefficients, and the zigzag index behind the last one that may be
+     * other than 0 (1: DC only) */
     int n_blocks;
     uint8_t component_of[WEIR_JPEG_BLOCKS];
     int ends[WEIR_JPEG_BLOCKS];
@@ -58,10 +59,12 @@ bool weir_jpeg_unstuff(struct weir_jpeg_scan *scan);
 /* Decodes the blocks of the next MCU. False when the data are odd. */
 bool weir_jpeg_unit(struct weir_jpeg_scan *scan);
 
-/* Where the coefficient of each zigzag index is in a block: 64. */
-const uint8_t *weir_jpeg_order(void);
+/* Orders of a block: where the coefficient of each zigzag index is. In rows; and as weir_jpeg_idct wants them. DC comes
+ * first. */
+const uint8_t *weir_jpeg_natural(void);
+const uint8_t *weir_jpeg_pairs(void);
 
-/* The inverse DCT of a block, times a table in the same order, both aligned to 32 bytes, to 8 x 8 samples. */
+/* The inverse DCT of a block, times a table, both in the order of pairs and aligned to 32 bytes, to 8 x 8 samples. */
 void weir_jpeg_idct(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
 /* The same of one with nothing but DC. */
 void weir_jpeg_idct_dc(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);

@@ -13,28 +13,35 @@
 #define FAST   __attribute__((target("avx2,bmi,bmi2")))
 #define INLINE static inline __attribute__((always_inline))
 
-/* Where the coefficient of zigzag index k is kept: as jpeg_idct_x86.c wants them, (row, column) by columns 0, 4, 6, 2,
- * 1, 7, 5, 3 of rows (0, 4), then (6, 2), (1, 7) and (5, 3) in turn. Past the end, where only damaged data and what is
- * no coefficient get to, the slack. */
-static const uint8_t order[WEIR_JPEG_BLOCK + WEIR_HUFFMAN_NOWHERE + 32] = {
-    0,  8,  32, 17, 40,
-    6,  14, 38, 25, 49,
-    1,  57, 23, 46, 2,
-    12, 34, 31, 55, 9,
-    48, 16, 56, 7,  63,
-    19, 44, 4,  10, 36,
-    29, 51, 15, 54, 24,
-    33, 41, 22, 62, 3,
-    61, 21, 42, 27, 53,
-    13, 50, 30, 39, 47,
-    18, 60, 5,  59, 11,
-    52, 28, 35, 45, 20,
-    58, 26, 37, 43, [WEIR_JPEG_BLOCK... WEIR_JPEG_BLOCK + WEIR_HUFFMAN_NOWHERE + 31] = WEIR_JPEG_BLOCK,
+/* Past the end, where only damaged data and what is no coefficient get to, is the slack. */
+enum { ORDER = WEIR_JPEG_BLOCK + WEIR_HUFFMAN_NOWHERE + 32 };
+
+static const uint8_t natural[ORDER] = {
+    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18,
+    11, 4,  5,  12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
+    13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43,
+    36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45,
+    38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63, [WEIR_JPEG_BLOCK... ORDER - 1] = WEIR_JPEG_BLOCK,
 };
 
-const uint8_t *weir_jpeg_order(void)
+/* As jpeg_idct_x86.c wants them: (row, column) by columns 0, 4, 6, 2, 1, 7, 5, 3 of rows (0, 4), then (6, 2), (1, 7)
+ * and (5, 3) in turn. */
+static const uint8_t pairs[ORDER] = {
+    0,  8,  32, 17, 40, 6,  14, 38, 25, 49, 1,  57, 23,
+    46, 2,  12, 34, 31, 55, 9,  48, 16, 56, 7,  63, 19,
+    44, 4,  10, 36, 29, 51, 15, 54, 24, 33, 41, 22, 62,
+    3,  61, 21, 42, 27, 53, 13, 50, 30, 39, 47, 18, 60,
+    5,  59, 11, 52, 28, 35, 45, 20, 58, 26, 37, 43, [WEIR_JPEG_BLOCK... ORDER - 1] = WEIR_JPEG_BLOCK,
+};
+
+const uint8_t *weir_jpeg_natural(void)
 {
-    return order;
+    return natural;
+}
+
+const uint8_t *weir_jpeg_pairs(void)
+{
+    return pairs;
 }
 
 /* ---- bytes ---- */
@@ -122,17 +129,17 @@ FAST INLINE bool dc(struct weir_jpeg_bits *bits, const struct weir_huffman *tabl
 
 /* One coefficient at index k, whatever its code's length. The next index, WEIR_HUFFMAN_END more at the end of the
  * block, or -1. */
-__attribute__((noinline)) FAST static int one_ac(struct weir_jpeg_bits *bits, const struct weir_huffman *table, int k,
-                                                 int16_t *block)
+__attribute__((noinline)) FAST static int one_ac(struct weir_jpeg_bits *bits,
+                                                 const struct weir_jpeg_component *component, int k, int16_t *block)
 {
     unsigned symbol;
     int v;
-    if (!one(bits, &table->codes, &symbol, &v))
+    if (!one(bits, &component->ac->codes, &symbol, &v))
         return -1;
     if ((symbol & 15) == 0)
         return symbol >> 4 == 15 ? k + 16 : k + WEIR_HUFFMAN_END;
     k += (int)(symbol >> 4);
-    block[order[k]] = (int16_t)v;
+    block[component->order[k]] = (int16_t)v;
     return k + 1;
 }
 
@@ -143,9 +150,10 @@ INLINE bool is_end(int k)
 }
 
 /* The coefficients from index k on, up to two at a time. The index behind the last one, as one_ac has it, or -1. */
-FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_huffman *table, int16_t *block)
+FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_jpeg_component *component, int16_t *block)
 {
-    const uint8_t *at = order + 1, *const end = order + WEIR_JPEG_BLOCK;
+    const struct weir_huffman *table = component->ac;
+    const uint8_t *order = component->order, *at = order + 1, *const end = order + WEIR_JPEG_BLOCK;
     struct weir_jpeg_bits rare;
     for (;;) {
         refill(bits); /* for two entries, of up to 25 bits each */
@@ -166,7 +174,7 @@ FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_huffman *t
                  * and the second is not of this block; or the data are odd. */
                 rare = *bits;
                 refill(&rare);
-                k = one_ac(&rare, table, (int)(at - order), block);
+                k = one_ac(&rare, component, (int)(at - order), block);
                 *bits = rare;
                 if (k >= WEIR_JPEG_BLOCK || k < 0)
                     return is_end(k) ? k : -1;
@@ -200,7 +208,7 @@ FAST bool weir_jpeg_unit(struct weir_jpeg_scan *scan)
         component->last_dc = (int)((unsigned)component->last_dc + (unsigned)difference);
         block[0] = (int16_t)component->last_dc;
         refill(&bits);
-        int k = all_ac(&bits, component->ac, block);
+        int k = all_ac(&bits, component, block);
         scan->ends[i] = k > WEIR_HUFFMAN_END ? k - WEIR_HUFFMAN_END : k;
         if (k < 0 || bits.at - (bits.count >> 3) > scan->segment_end)
             return false;
