@@ -59,7 +59,7 @@ static int extend(unsigned bits, int size)
     return size > 0 && value < 1 << (size - 1) ? value - (1 << size) + 1 : value;
 }
 
-/* Of each 10 bits the code at their top: its symbol, and its length above that (0: it is longer, or there is none). */
+/* Of each 11 bits the code at their top: its symbol, and its length above that (0: it is longer, or there is none). */
 static void list_codes(const struct weir_huffman_codes *codes, uint16_t list[ENTRIES])
 {
     for (unsigned i = 0; i < ENTRIES;) {
@@ -119,6 +119,24 @@ static uint64_t entry(const uint16_t list[ENTRIES], unsigned bits)
            (uint64_t)(uint16_t)value << 48;
 }
 
+/* How many entries from one on, the first with this code at its top, are the same: all of the code, where what is
+ * behind it does not matter or is looked up as bits. */
+static unsigned same_entries(uint16_t code)
+{
+    int length = code >> 8, size = code & 15, symbol = code & 255;
+    bool ends = size == 0 && symbol != RUN_OF_16;
+    return length > 0 && (ends || length + size > LOOK) ? 1u << (LOOK - length) : 1;
+}
+
+static void make_ac(uint64_t *look, const uint16_t list[ENTRIES])
+{
+    for (unsigned i = 0; i < ENTRIES;) {
+        uint64_t made = entry(list, i);
+        for (unsigned end = i + same_entries(list[i]); i < end; i++)
+            look[i] = made;
+    }
+}
+
 static void make(struct weir_huffman *table, enum weir_huffman_kind kind)
 {
     uint16_t list[ENTRIES];
@@ -127,8 +145,7 @@ static void make(struct weir_huffman *table, enum weir_huffman_kind kind)
     if (kind == WEIR_HUFFMAN_DC)
         make_dc(table->dc, list);
     else
-        for (unsigned i = 0; i < ENTRIES; i++)
-            table->ac[i] = entry(list, i);
+        make_ac(table->ac, list);
 }
 
 /* ---- what is kept ---- */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-    WEIR_HUFFMAN_LOOK = 10,     /* bits that a table is looked up by */
+    WEIR_HUFFMAN_LOOK = 11,     /* bits that a table is looked up by */
     WEIR_HUFFMAN_BITS = 16,     /* of the longest code */
     WEIR_HUFFMAN_END = 128,     /* what the end of a block adds to the index of the next coefficient */
     WEIR_HUFFMAN_NOWHERE = 192, /* more than an index and the end of a block add up to */
@@ -27,7 +27,7 @@ struct weir_huffman_codes {
 enum weir_huffman_kind { WEIR_HUFFMAN_DC, WEIR_HUFFMAN_AC };
 
 struct weir_huffman {
-    /* By the next 10 bits. */
+    /* By the next 11 bits. */
     union {
         /* Byte 0: bits of the code and of the value behind it (0: the code is longer, or there is none); 1: of the
          * value. */

@@ -156,7 +156,7 @@ FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_jpeg_compo
     const uint8_t *order = component->order, *at = order + 1, *const end = order + WEIR_JPEG_BLOCK;
     struct weir_jpeg_bits rare;
     for (;;) {
-        refill(bits); /* for two entries, of up to 25 bits each */
+        refill(bits); /* for two entries, of up to 26 bits each */
 #pragma GCC unroll 2
         for (int i = 0; i < 2; i++) {
             uint64_t entry = table->ac[bits->next >> (64 - WEIR_HUFFMAN_LOOK)];
