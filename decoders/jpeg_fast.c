@@ -3,16 +3,12 @@
 #include "decoders/jpeg_scan_priv.h"
 #include "decoders/jpeg_walk_priv.h"
 
-#include <pthread.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define JPEG_INTERNALS
-#include <jpeglib.h>
-
-#include <jerror.h>
+#include <jpeglib.h> /* jpegint.h and jerror.h too, then */
 
 /* The library's modules are reached by jpegint.h, which is not the same in every version. */
 #if defined(__x86_64__) && defined(LIBJPEG_TURBO_VERSION_NUMBER) && JPEG_LIB_VERSION == 62
@@ -40,8 +36,8 @@ struct weir_jpeg_fast {
     struct jpeg_entropy_decoder entropy; /* the library's view of it; must come first */
     struct weir_huffman_tables *tables;
     struct weir_jpeg_scan scan;
-    size_t segment_bytes;                /* of scan.segment, which grows as frames need it */
-    unsigned units_left, restarts_to_go; /* MCUs of the scan; until the next restart marker */
+    size_t segment_bytes;               /* of scan.segment, which grows as frames need it */
+    unsigned mcus_left, restarts_to_go; /* MCUs of the scan; until the next restart marker */
     struct place places[WEIR_JPEG_BLOCKS];
     _Alignas(32) int16_t quant[WEIR_JPEG_COMPONENTS][WEIR_JPEG_BLOCK]; /* in the order of pairs */
     struct weir_jpeg_output output;
@@ -125,23 +121,23 @@ static void end_scan(j_decompress_ptr jpeg)
 
 /* ---- blocks ---- */
 
-static void next_unit(j_decompress_ptr jpeg)
+static void next_mcu(j_decompress_ptr jpeg)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
     if (jpeg->restart_interval && fast->restarts_to_go-- == 0)
         restart(jpeg);
-    if (!weir_jpeg_unit(&fast->scan))
+    if (!weir_jpeg_mcu(&fast->scan))
         give_up(jpeg);
-    if (--fast->units_left == 0)
+    if (--fast->mcus_left == 0)
         end_scan(jpeg);
 }
 
 /* What jpeg_skip_scanlines calls: without anywhere to write to. */
-static boolean skip_unit(j_decompress_ptr jpeg, JBLOCKROW *blocks)
+static boolean skip_mcu(j_decompress_ptr jpeg, JBLOCKROW *blocks)
 {
     if (blocks)
         give_up(jpeg);
-    next_unit(jpeg);
+    next_mcu(jpeg);
     return TRUE;
 }
 
@@ -177,7 +173,7 @@ static void place_component(j_decompress_ptr jpeg, int i, int at, JSAMPIMAGE to)
             };
 }
 
-static void put_unit(j_decompress_ptr jpeg, bool last)
+static void put_mcu(j_decompress_ptr jpeg, bool last)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
     for (int at = 0; at < fast->scan.n_blocks; at++) {
@@ -189,12 +185,12 @@ static void put_unit(j_decompress_ptr jpeg, bool last)
 }
 
 /* The memory that this MCU becomes is fetched meanwhile. */
-static void fetch_for(j_decompress_ptr jpeg, JDIMENSION unit)
+static void fetch_for(j_decompress_ptr jpeg, JDIMENSION mcu)
 {
     struct weir_jpeg_scan *scan = &of(jpeg)->scan;
     size_t width = jpeg->output_width, plane = width * jpeg->output_height;
     JDIMENSION rows = (JDIMENSION)jpeg->max_v_samp_factor * DCTSIZE, y = jpeg->input_iMCU_row * rows;
-    size_t x = (size_t)unit * (size_t)jpeg->max_h_samp_factor * DCTSIZE;
+    size_t x = (size_t)mcu * (size_t)jpeg->max_h_samp_factor * DCTSIZE;
     scan->fetch_rows = (int)(jpeg->output_height - y < rows ? jpeg->output_height - y : rows);
     for (size_t c = 0; c < 3; c++)
         scan->fetch[c] = of(jpeg)->output.f32 + c * plane + y * width + x;
@@ -206,12 +202,12 @@ static int put_row(j_decompress_ptr jpeg, JSAMPIMAGE to)
 {
     for (int i = 0, at = 0; i < jpeg->comps_in_scan; at += jpeg->cur_comp_info[i++]->MCU_blocks)
         place_component(jpeg, i, at, to);
-    for (JDIMENSION unit = 0; unit < jpeg->MCUs_per_row; unit++) {
+    for (JDIMENSION mcu = 0; mcu < jpeg->MCUs_per_row; mcu++) {
         if (of(jpeg)->output.f32)
-            fetch_for(jpeg, unit);
-        next_unit(jpeg);
-        if (unit >= jpeg->master->first_iMCU_col && unit <= jpeg->master->last_iMCU_col)
-            put_unit(jpeg, unit + 1 == jpeg->MCUs_per_row);
+            fetch_for(jpeg, mcu);
+        next_mcu(jpeg);
+        if (mcu >= jpeg->master->first_iMCU_col && mcu <= jpeg->master->last_iMCU_col)
+            put_mcu(jpeg, mcu + 1 == jpeg->MCUs_per_row);
     }
     jpeg->output_iMCU_row++;
     if (++jpeg->input_iMCU_row < jpeg->total_iMCU_rows)
@@ -369,10 +365,10 @@ enum weir_jpeg_rows weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpe
         return WEIR_JPEG_ORIGINAL;
     start_segment(fast);
     order_blocks(fast, jpeg);
-    fast->units_left = jpeg->MCUs_per_row * jpeg->MCU_rows_in_scan;
+    fast->mcus_left = jpeg->MCUs_per_row * jpeg->MCU_rows_in_scan;
     fast->restarts_to_go = jpeg->restart_interval;
     fast->entropy = *jpeg->entropy;
-    fast->entropy.decode_mcu = skip_unit;
+    fast->entropy.decode_mcu = skip_mcu;
     jpeg->entropy = &fast->entropy;
     jpeg->coef->decompress_data = put_row;
     fast->output = *output;
@@ -382,143 +378,13 @@ enum weir_jpeg_rows weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpe
     return replace_colors(fast, jpeg, output->planes) && output->planes ? WEIR_JPEG_PLANES : WEIR_JPEG_INTERLEAVED;
 }
 
-/* ---- whether it is used ---- */
-
-/* 40 x 24 pixels, 4:2:0, with restart markers and the standard Huffman tables: blocks of nothing but DC, of a few
- * coefficients, of many, and some at the edges that are cut. */
-static const uint8_t sample[] = {
-    0xFF, 0xD8, 0xFF, 0xDB, 0x00, 0x43, 0x00, 0x06, 0x04, 0x05, 0x06, 0x05, 0x04, 0x06, 0x06, 0x05, 0x06, 0x07, 0x07,
-    0x06, 0x08, 0x0A, 0x10, 0x0A, 0x0A, 0x09, 0x09, 0x0A, 0x14, 0x0E, 0x0F, 0x0C, 0x10, 0x17, 0x14, 0x18, 0x18, 0x17,
-    0x14, 0x16, 0x16, 0x1A, 0x1D, 0x25, 0x1F, 0x1A, 0x1B, 0x23, 0x1C, 0x16, 0x16, 0x20, 0x2C, 0x20, 0x23, 0x26, 0x27,
-    0x29, 0x2A, 0x29, 0x19, 0x1F, 0x2D, 0x30, 0x2D, 0x28, 0x30, 0x25, 0x28, 0x29, 0x28, 0xFF, 0xDB, 0x00, 0x43, 0x01,
-    0x07, 0x07, 0x07, 0x0A, 0x08, 0x0A, 0x13, 0x0A, 0x0A, 0x13, 0x28, 0x1A, 0x16, 0x1A, 0x28, 0x28, 0x28, 0x28, 0x28,
-    0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28,
-    0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28,
-    0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0x28, 0xFF, 0xC0, 0x00, 0x11, 0x08, 0x00, 0x18, 0x00, 0x28, 0x03, 0x01, 0x22,
-    0x00, 0x02, 0x11, 0x01, 0x03, 0x11, 0x01, 0xFF, 0xDD, 0x00, 0x04, 0x00, 0x04, 0xFF, 0xDA, 0x00, 0x0C, 0x03, 0x01,
-    0x00, 0x02, 0x11, 0x03, 0x11, 0x00, 0x3F, 0x00, 0xF1, 0x28, 0x34, 0xCE, 0x9F, 0x2D, 0x68, 0x41, 0xA6, 0x7F, 0xB3,
-    0x5E, 0xD3, 0x45, 0x7B, 0x35, 0xF8, 0xD2, 0x75, 0x7F, 0xE5, 0xD5, 0xBF, 0xED, 0xEF, 0xFE, 0xD4, 0xF9, 0x1C, 0x3F,
-    0x13, 0xCE, 0x87, 0xD8, 0xBF, 0xCF, 0xFE, 0x01, 0x49, 0xA4, 0x1A, 0xC6, 0xA1, 0xA6, 0x5B, 0xC7, 0x68, 0x82, 0xFE,
-    0x48, 0xA3, 0x5C, 0xCB, 0x2A, 0x30, 0x23, 0x00, 0xAB, 0x3E, 0xF5, 0x12, 0x48, 0xA3, 0x00, 0x96, 0x1B, 0xB7, 0xAA,
-    0xB7, 0x41, 0x9C, 0x3E, 0x58, 0x8D, 0xCD, 0xD5, 0xCE, 0x93, 0x73, 0x75, 0x36, 0x9D, 0x6B, 0x2A, 0x95, 0x4B, 0x3B,
-    0xB4, 0xD9, 0x29, 0x77, 0x2B, 0x96, 0x8C, 0x10, 0x4B, 0x8D, 0x8B, 0xB8, 0x91, 0xB4, 0x83, 0xF2, 0xE0, 0x64, 0xD6,
-    0x3C, 0x1A, 0x67, 0xFB, 0x35, 0xA1, 0x06, 0x99, 0xFE, 0xCD, 0x79, 0xAD, 0xC3, 0x0A, 0xAC, 0x9D, 0xD7, 0x9D, 0xF7,
-    0xD7, 0x5D, 0xDF, 0x4D, 0x3B, 0xE9, 0x7B, 0x9F, 0x7D, 0x4B, 0xD9, 0xE2, 0x25, 0xCD, 0x16, 0xA3, 0xF2, 0xBF, 0xE6,
-    0xFF, 0x00, 0x0D, 0xAF, 0x7E, 0x8E, 0xC7, 0x2D, 0x06, 0x99, 0xFE, 0xCD, 0x15, 0xDC, 0x41, 0xA6, 0x7F, 0xB3, 0x45,
-    0x78, 0xD5, 0xB3, 0x0F, 0x7B, 0x73, 0xF4, 0x7C, 0x3E, 0x69, 0xEE, 0x6E, 0x45, 0x06, 0x99, 0xFE, 0xCD, 0x5F, 0x83,
-    0x4C, 0xFF, 0x00, 0x66, 0x8A, 0x2B, 0xE9, 0xF1, 0xB5, 0xA7, 0xDC, 0xFE, 0x57, 0xCB, 0xB1, 0x13, 0xD3, 0x53, 0xFF,
-    0xD0, 0xE8, 0xE0, 0xD3, 0x3F, 0xD9, 0xAB, 0xF0, 0x69, 0x9F, 0xEC, 0xD1, 0x45, 0x78, 0xD8, 0xDA, 0xD3, 0xEE, 0x79,
-    0x39, 0x76, 0x22, 0x7A, 0x6A, 0x68, 0x41, 0xA6, 0x74, 0xF9, 0x68, 0xA2, 0x8A, 0xF9, 0x7A, 0xD5, 0xA7, 0xCD, 0xB9,
-    0xF6, 0x78, 0x7C, 0x44, 0xF9, 0x37, 0x3F, 0xFF, 0xD9,
-};
-enum { SAMPLE_WIDTH = 40, SAMPLE_HEIGHT = 24, SAMPLE_PIXELS = SAMPLE_WIDTH * SAMPLE_HEIGHT };
-
-struct self_test {
-    struct jpeg_decompress_struct jpeg;
-    struct jpeg_error_mgr errors;
-    jmp_buf escape;
-};
-
-static void on_error(j_common_ptr common)
+const char *weir_jpeg_fast_lacks(void)
 {
-    struct self_test *test = common->client_data;
-    longjmp(test->escape, 1);
-}
-
-static void on_message(j_common_ptr common, int level)
-{
-    if (level < 0)
-        on_error(common);
-}
-
-/* False when it fails, or fast does not take part where it is not NULL. */
-static bool decode_sample(struct weir_jpeg_fast *fast, uint8_t pixels[SAMPLE_PIXELS * 3])
-{
-    struct self_test test;
-    test.jpeg.err = jpeg_std_error(&test.errors);
-    test.errors.error_exit = on_error;
-    test.errors.emit_message = on_message;
-    test.jpeg.client_data = &test;
-    if (setjmp(test.escape)) {
-        jpeg_destroy_decompress(&test.jpeg);
-        return false;
-    }
-    jpeg_create_decompress(&test.jpeg);
-    jpeg_mem_src(&test.jpeg, sample, sizeof sample);
-    jpeg_read_header(&test.jpeg, TRUE);
-    test.jpeg.out_color_space = JCS_EXT_RGB;
-    jpeg_start_decompress(&test.jpeg);
-    bool fine = test.jpeg.output_width == SAMPLE_WIDTH && test.jpeg.output_height == SAMPLE_HEIGHT;
-    fine =
-        fine && (!fast || weir_jpeg_fast_begin(fast, &test.jpeg, &(struct weir_jpeg_output){0}) != WEIR_JPEG_ORIGINAL);
-    while (fine && test.jpeg.output_scanline < SAMPLE_HEIGHT) {
-        JSAMPROW row = pixels + (size_t)test.jpeg.output_scanline * SAMPLE_WIDTH * 3;
-        jpeg_read_scanlines(&test.jpeg, &row, 1);
-    }
-    if (fine)
-        jpeg_finish_decompress(&test.jpeg);
-    jpeg_destroy_decompress(&test.jpeg);
-    return fine;
-}
-
-static bool agrees(void)
-{
-    uint8_t original[SAMPLE_PIXELS * 3], pixels[SAMPLE_PIXELS * 3] = {0};
-    struct weir_jpeg_fast *fast = weir_jpeg_fast_open();
-    bool fine = fast && decode_sample(NULL, original);
-    decode_sample(fine ? fast : NULL, pixels); /* tables that are new to it are not used for so small a frame */
-    fine = fine && decode_sample(fast, pixels) && memcmp(pixels, original, sizeof pixels) == 0;
-    weir_jpeg_fast_close(fast);
-    return fine;
-}
-
-/* What the library's own SIMD code leaves out; that of AVX2 is what the pixels are to be the same as. */
-static bool is_forced(void)
-{
-    static const char *const names[] = {"JSIMD_FORCENONE", "JSIMD_FORCEMMX", "JSIMD_FORCESSE", "JSIMD_FORCESSE2"};
-    bool forced = false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *value = getenv(names[i]);
-        forced = forced || (value && strcmp(value, "1") == 0);
-    }
-    return forced;
-}
-
-/* Messages were added with versions: as many as in the header of which the library was taken to be. */
-static bool is_other_library(void)
-{
-    struct jpeg_error_mgr errors;
-    jpeg_std_error(&errors);
-    return errors.last_jpeg_message != JMSG_LASTMSGCODE - 1;
-}
-
-static const char *find(void)
-{
-    if (!weir_jpeg_scan_cpu())
-        return "the CPU has no AVX2, BMI and BMI2";
-    if (is_forced())
-        return "libjpeg-turbo's own SIMD code is restricted by JSIMD_FORCE..";
-    if (is_other_library())
-        return "libjpeg-turbo is of another version than it was built with";
-    return agrees() ? NULL : "it does not decode a sample as libjpeg-turbo does";
-}
-
-static const char *found;
-
-static void find_once(void)
-{
-    found = find();
-}
-
-const char *weir_jpeg_fast_why_not(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find_once);
-    return found;
+    return weir_jpeg_scan_cpu() ? NULL : "the CPU has no AVX2, BMI and BMI2";
 }
 
 #else
-const char *weir_jpeg_fast_why_not(void)
+const char *weir_jpeg_fast_lacks(void)
 {
     return "it is built on x86-64, with libjpeg-turbo 2.1";
 }

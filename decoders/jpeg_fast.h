@@ -1,10 +1,11 @@
-/* jpeg_fast.h: does in libjpeg-turbo's place what it spends most of its time on, for baseline JPEGs of one scan:
- * Huffman decoding, and the inverse DCT of blocks with few coefficients. Pixels are the same bit for bit.
+/* jpeg_fast.h: does in libjpeg-turbo's place what it spends its time on, for baseline JPEGs of one scan: Huffman
+ * decoding (jpeg_huffman.h, jpeg_scan_x86.c), the inverse DCT (jpeg_idct_x86.c), and for 4:4:4, 4:2:2 and 4:2:0 the
+ * interpolation of chroma and the conversion of colours (jpeg_color_x86.c). Pixels are the same bit for bit.
  *
  * libjpeg-turbo has its modules behind structs of functions (jpegint.h): between jpeg_start_decompress and the first
- * row weir_jpeg_fast_begin puts its own entropy decoder and its own loop over the blocks there. Whatever is odd in the
- * data ends the decoding by the library's error_exit, and the caller decodes the frame again without: what is wrong
- * with it, and what is to be made of it, is only ever the library's to say. */
+ * row weir_jpeg_fast_begin puts its own entropy decoder, loop over the blocks and loop over the rows there. Whatever is
+ * odd in the data ends the decoding by the library's error_exit, and the caller decodes the frame again without: what
+ * is wrong with it, and what is to be made of it, is only ever the library's to say. */
 #ifndef WEIR_DECODERS_JPEG_FAST_H
 #define WEIR_DECODERS_JPEG_FAST_H
 
@@ -17,6 +18,9 @@ struct weir_jpeg_fast; /* one thread's */
 /* NULL when it is used: on x86-64 with AVX2 and BMI2, beside the libjpeg-turbo that it was built for, once it has
  * decoded a small JPEG in both ways to the same pixels. Else why not. */
 const char *weir_jpeg_fast_why_not(void);
+
+/* The part of it that the machine and the build decide. */
+const char *weir_jpeg_fast_lacks(void);
 
 /* NULL when there is no memory. */
 struct weir_jpeg_fast *weir_jpeg_fast_open(void);

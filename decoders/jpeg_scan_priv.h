@@ -57,7 +57,7 @@ bool weir_jpeg_scan_cpu(void);
 bool weir_jpeg_unstuff(struct weir_jpeg_scan *scan);
 
 /* Decodes the blocks of the next MCU. False when the data are odd. */
-bool weir_jpeg_unit(struct weir_jpeg_scan *scan);
+bool weir_jpeg_mcu(struct weir_jpeg_scan *scan);
 
 /* Orders of a block: where the coefficient of each zigzag index is. In rows; and as weir_jpeg_idct wants them. DC comes
  * first. */

@@ -187,7 +187,7 @@ FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_jpeg_compo
     }
 }
 
-FAST bool weir_jpeg_unit(struct weir_jpeg_scan *scan)
+FAST bool weir_jpeg_mcu(struct weir_jpeg_scan *scan)
 {
     enum { FETCH_ROWS = 3 }; /* before a block: all 16 of an MCU of six */
     struct weir_jpeg_bits bits = scan->bits;

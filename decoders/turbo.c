@@ -1,5 +1,6 @@
 /* turbo: libjpeg-turbo through the libjpeg interface: rows come out band by band, so that conversion finds them in
- * cache, and warnings are seen with their texts. Slow integer DCT and fancy upsampling, as TurboJPEG and OpenCV use. */
+ * cache, and warnings are seen with their texts. Slow integer DCT and fancy upsampling, as TurboJPEG and OpenCV use.
+ * turbo-original is that; in turbo, jpeg_fast.h takes part where it can. */
 #include "decoders/decoder_ops.h"
 #include "decoders/jpeg_fast.h"
 #include "decoders/jpeg_walk_priv.h"
@@ -335,7 +336,8 @@ static void turbo_library(char *text, size_t size)
     const char *why_not = weir_jpeg_fast_why_not();
     snprintf(text, size, "libjpeg-turbo %d.%d.%d, SIMD: %s, %s%s", LIBJPEG_TURBO_VERSION_NUMBER / 1000000,
              LIBJPEG_TURBO_VERSION_NUMBER / 1000 % 1000, LIBJPEG_TURBO_VERSION_NUMBER % 1000, simd(),
-             why_not ? "without Weir's own Huffman decoding and IDCT: " : "with Weir's own Huffman decoding and IDCT",
+             why_not ? "without Weir's own Huffman decoding, IDCT and colours: "
+                     : "with Weir's own Huffman decoding, IDCT and colours",
              why_not ? why_not : "");
 #else
     snprintf(text, size, "libjpeg %d (not libjpeg-turbo: no SIMD)", JPEG_LIB_VERSION);
@@ -344,7 +346,7 @@ static void turbo_library(char *text, size_t size)
 
 const struct weir_decoder_ops weir_decoder_turbo_original = {
     .name = "turbo-original",
-    .summary = "JPEG by libjpeg-turbo alone, to compare with",
+    .summary = "JPEG on the CPU by libjpeg-turbo alone, to compare with",
     .selectable = true,
     .kinds = WEIR_KIND(WEIR_CODEC_JPEG),
     .begins = weir_jpeg_begins,
@@ -358,7 +360,7 @@ const struct weir_decoder_ops weir_decoder_turbo_original = {
 
 const struct weir_decoder_ops weir_decoder_turbo = {
     .name = "turbo",
-    .summary = "JPEG by libjpeg-turbo on the CPU",
+    .summary = "JPEG on the CPU, by libjpeg-turbo and faster code in places of it",
     .selectable = true,
     .kinds = WEIR_KIND(WEIR_CODEC_JPEG),
     .begins = weir_jpeg_begins,

@@ -31,7 +31,7 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "p
 APART = [{"datasets/synth", "datasets"}, {"datasets/synth", "datasets/layouts"}, {"prof/trace", "prof/symbols"}]
 FREE = {"tests", "bench"}
 CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
-PAIRS = {"hdf5.h": 6, "jpeglib.h": 3, "jerror.h": 3, "png.h": 2, "zlib.h": 3, "jansson.h": 2}
+PAIRS = {"hdf5.h": 6, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 3, "jansson.h": 2}
 CHILD = {("helper_spawner.c", "_exit"), ("hdf5_helper_serve.c", "_exit")}
 FUNCTION_LINES, FILE_LINES, TEST_LINES, FOLDER_FILES = 60, 600, 1000, 25
 GENERATED = {"base/version.h"}
@@ -205,7 +205,7 @@ def header(path, text=""):
 
 
 GOOD = {
-    "CMakeLists.txt": "add_library(x low.c pen.c paper.c mid.c store.c keep.c scan.c act.c top.c)\n",
+    "CMakeLists.txt": "add_library(x low.c pen.c paper.c mid.c store.c keep.c scan.c pass.c act.c top.c)\n",
     **header("base/low.h", "/* exit(1) in a comment */\n"),
     "base/low.c": '#include "base/low.h"\n#include <stdio.h>\nconst char *const text = "printf(stdout)";\n',
     **header("prof/trace/paper.h"),
@@ -218,6 +218,7 @@ GOOD = {
     **header("datasets/store_ops.h"),
     "datasets/store.c": "#include <jpeglib.h>\n",
     "datasets/scan.c": "#include <jpeglib.h>\n",
+    "datasets/pass.c": "#include <jpeglib.h>\n",
     "datasets/keep.c": "#include <jpeglib.h>\n",
     "datasets/layouts/act.c": '#include "datasets/store_ops.h"\n',
     "cmake/Cuda.cmake": "add_library(m cuda/gpu.c cuda/kernels.cu)\n",
@@ -247,7 +248,7 @@ BAD = [
     ({"io/mid.c": '#include "mid.h"\n'}, "no header from the root"),
     ({"io/mid.c": '#include "io/../base/low.h"\n'}, "no header from the root"),
     ({"io/mid.c": "#  include <liburing.h>\n"}, "cli/top.c, io/mid.c: <liburing.h> may be included by 1 only"),
-    ({"io/mid.c": "#include <jpeglib.h>\n"}, "<jpeglib.h> may be included by 3 only"),
+    ({"io/mid.c": "#include <jpeglib.h>\n"}, "<jpeglib.h> may be included by 4 only"),
     ({**header("io/mid.h", "#include <png.h>\n")}, "io/mid.h:3: <png.h> is third-party"),
     ({"io/low.c": "\n", "CMakeLists.txt": GOOD["CMakeLists.txt"] + "io/low.c\n"}, "io/low.c: has the name of base/low.c"),
     ({"io/mid.c": "void f(void)\n{\n    exit(1);\n}\n"}, "io/mid.c:3: exit"),
