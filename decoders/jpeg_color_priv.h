@@ -11,7 +11,9 @@
 /* How many pixels a sample of chroma is for. */
 enum weir_jpeg_chroma { WEIR_JPEG_444, WEIR_JPEG_422, WEIR_JPEG_420 };
 
-enum { WEIR_JPEG_ROW_SLACK = 64 }; /* samples of a row, and values of sums, are read up to a multiple of it */
+/* Values of sums on either side. Samples are read up to a multiple of 32: alloc_sarray of libjpeg-turbo's jmemmgr.c
+ * makes rows of a multiple of 64. */
+enum { WEIR_JPEG_ROW_SLACK = 64 };
 
 struct weir_jpeg_row {
     enum weir_jpeg_chroma chroma;

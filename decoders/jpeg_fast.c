@@ -12,15 +12,16 @@
 
 /* The library's modules are reached by jpegint.h, which is not the same in every version. */
 #if defined(__x86_64__) && defined(LIBJPEG_TURBO_VERSION_NUMBER) && JPEG_LIB_VERSION == 62
-#define BUILT (LIBJPEG_TURBO_VERSION_NUMBER / 1000 == 2001)
+#define BUILT (LIBJPEG_TURBO_VERSION_NUMBER / 1000 == 2001 && LIBJPEG_TURBO_VERSION_NUMBER < 2001090) /* 3.0's betas   \
+                                                                                                       */
 #else
 #define BUILT 0
 #endif
 
 #if BUILT
 
-/* A frame of fewer bytes is decoded by the library when its tables are new: they take longer than they save. */
-enum { SMALL_FRAME = 4096 };
+/* A scan of fewer bytes is decoded by the library when its tables are new: they take longer than they save. */
+enum { SMALL_SCAN = 4096 };
 enum { MARKER = 2 }; /* bytes of one */
 
 /* Where a block of an MCU goes. */
@@ -141,7 +142,7 @@ static boolean skip_mcu(j_decompress_ptr jpeg, JBLOCKROW *blocks)
     return TRUE;
 }
 
-/* To fewer samples than a block has, or more, by the library's. */
+/* Components that are scaled have the library's inverse DCT. */
 static void put_block(j_decompress_ptr jpeg, const struct place *place, int at)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
@@ -241,7 +242,7 @@ static void put_rows(j_decompress_ptr jpeg, JSAMPIMAGE in, JDIMENSION *group, JD
 {
     (void)groups;
     JDIMENSION y = jpeg->output_scanline + *at, of_group = (JDIMENSION)jpeg->max_v_samp_factor;
-    JDIMENSION n = of_group - y % of_group;
+    JDIMENSION n = of_group - y % of_group; /* the library asks for rows that there are only */
     n = n < jpeg->output_height - y ? n : jpeg->output_height - y;
     n = n < end - *at ? n : end - *at;
     for (JDIMENSION i = 0; i < n && jpeg->cconvert->color_convert == of(jpeg)->color_convert; i++)
@@ -311,15 +312,27 @@ static bool suits(const struct jpeg_decompress_struct *jpeg)
            jpeg->Ah == 0 && jpeg->Al == 0;
 }
 
+/* Of component i of the scan; NULL when it is new, and the frame is small. Components may share a table: it is asked
+ * for once. */
+static const struct weir_huffman *find_table(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg,
+                                             int i, enum weir_huffman_kind kind)
+{
+    bool make_new = jpeg->src->bytes_in_buffer >= SMALL_SCAN, is_dc = kind == WEIR_HUFFMAN_DC;
+    int number = is_dc ? jpeg->cur_comp_info[i]->dc_tbl_no : jpeg->cur_comp_info[i]->ac_tbl_no;
+    for (int before = 0; before < i; before++)
+        if (number == (is_dc ? jpeg->cur_comp_info[before]->dc_tbl_no : jpeg->cur_comp_info[before]->ac_tbl_no))
+            return is_dc ? fast->scan.components[before].dc : fast->scan.components[before].ac;
+    const JHUFF_TBL *table = is_dc ? jpeg->dc_huff_tbl_ptrs[number] : jpeg->ac_huff_tbl_ptrs[number];
+    return weir_huffman_table(fast->tables, kind, table->bits, table->huffval, make_new);
+}
+
 static bool find_tables(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg)
 {
-    bool make_new = jpeg->src->bytes_in_buffer >= SMALL_FRAME, found = true;
+    bool found = true;
     for (int i = 0; i < jpeg->comps_in_scan; i++) {
-        const JHUFF_TBL *dc = jpeg->dc_huff_tbl_ptrs[jpeg->cur_comp_info[i]->dc_tbl_no];
-        const JHUFF_TBL *ac = jpeg->ac_huff_tbl_ptrs[jpeg->cur_comp_info[i]->ac_tbl_no];
         struct weir_jpeg_component *to = &fast->scan.components[i];
-        to->dc = weir_huffman_table(fast->tables, WEIR_HUFFMAN_DC, dc->bits, dc->huffval, make_new);
-        to->ac = weir_huffman_table(fast->tables, WEIR_HUFFMAN_AC, ac->bits, ac->huffval, make_new);
+        to->dc = find_table(fast, jpeg, i, WEIR_HUFFMAN_DC);
+        to->ac = find_table(fast, jpeg, i, WEIR_HUFFMAN_AC);
         found = found && to->dc && to->ac;
     }
     fast->scan.n_components = jpeg->comps_in_scan;
@@ -331,7 +344,7 @@ static bool find_tables(struct weir_jpeg_fast *fast, const struct jpeg_decompres
 
 static void order_blocks(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg)
 {
-    const uint8_t *natural = weir_jpeg_natural(), *pairs = weir_jpeg_pairs();
+    const uint8_t *natural = weir_jpeg_natural_order(), *pairs = weir_jpeg_idct_order();
     for (int i = 0; i < jpeg->comps_in_scan; i++) {
         const jpeg_component_info *info = jpeg->cur_comp_info[i];
         const int16_t *quant = info->dct_table;
@@ -372,10 +385,11 @@ enum weir_jpeg_rows weir_jpeg_fast_begin(struct weir_jpeg_fast *fast, struct jpe
     jpeg->entropy = &fast->entropy;
     jpeg->coef->decompress_data = put_row;
     fast->output = *output;
-    if (jpeg->output_width != jpeg->image_width || !output->planes)
-        fast->output.f32 = NULL;
     fast->scan.fetch_rows = 0;
-    return replace_colors(fast, jpeg, output->planes) && output->planes ? WEIR_JPEG_PLANES : WEIR_JPEG_INTERLEAVED;
+    bool planes = replace_colors(fast, jpeg, output->planes) && output->planes;
+    if (!planes || jpeg->output_width != jpeg->image_width)
+        fast->output.f32 = NULL;
+    return planes ? WEIR_JPEG_PLANES : WEIR_JPEG_INTERLEAVED;
 }
 
 const char *weir_jpeg_fast_lacks(void)
@@ -386,7 +400,7 @@ const char *weir_jpeg_fast_lacks(void)
 #else
 const char *weir_jpeg_fast_lacks(void)
 {
-    return "it is built on x86-64, with libjpeg-turbo 2.1";
+    return "this build has none: it needs x86-64 and libjpeg-turbo 2.1";
 }
 
 struct weir_jpeg_fast *weir_jpeg_fast_open(void)

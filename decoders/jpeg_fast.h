@@ -19,7 +19,7 @@ struct weir_jpeg_fast; /* one thread's */
  * decoded a small JPEG in both ways to the same pixels. Else why not. */
 const char *weir_jpeg_fast_why_not(void);
 
-/* The part of it that the machine and the build decide. */
+/* NULL when this build and this CPU allow it; else what is missing. */
 const char *weir_jpeg_fast_lacks(void);
 
 /* NULL when there is no memory. */

@@ -5,7 +5,7 @@
  *
  * A pass multiplies pairs of values, (0, 4), (6, 2), (1, 7) and (5, 3), so coefficients are stored in such pairs of
  * rows, and the columns in an order in which what comes out of the first pass is in such pairs of columns: see
- * weir_jpeg_pairs. */
+ * weir_jpeg_idct_order. */
 #include "decoders/jpeg_scan_priv.h"
 
 #if defined(__x86_64__)

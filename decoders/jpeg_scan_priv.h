@@ -61,8 +61,8 @@ bool weir_jpeg_mcu(struct weir_jpeg_scan *scan);
 
 /* Orders of a block: where the coefficient of each zigzag index is. In rows; and as weir_jpeg_idct wants them. DC comes
  * first. */
-const uint8_t *weir_jpeg_natural(void);
-const uint8_t *weir_jpeg_pairs(void);
+const uint8_t *weir_jpeg_natural_order(void);
+const uint8_t *weir_jpeg_idct_order(void);
 
 /* The inverse DCT of a block, times a table, both in the order of pairs and aligned to 32 bytes, to 8 x 8 samples. */
 void weir_jpeg_idct(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);

@@ -34,12 +34,12 @@ static const uint8_t pairs[ORDER] = {
     5,  59, 11, 52, 28, 35, 45, 20, 58, 26, 37, 43, [WEIR_JPEG_BLOCK... ORDER - 1] = WEIR_JPEG_BLOCK,
 };
 
-const uint8_t *weir_jpeg_natural(void)
+const uint8_t *weir_jpeg_natural_order(void)
 {
     return natural;
 }
 
-const uint8_t *weir_jpeg_pairs(void)
+const uint8_t *weir_jpeg_idct_order(void)
 {
     return pairs;
 }

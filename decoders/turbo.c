@@ -239,6 +239,7 @@ static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct
     *took_part = made != WEIR_JPEG_ORIGINAL;
     rows->planes = made == WEIR_JPEG_PLANES;
     read_rows(turbo, rows);
+    *took_part = false; /* all rows are made: what follows the scan is read once, for it may be tables */
     if (rows->end_row == rows->height)
         jpeg_finish_decompress(&turbo->jpeg);
     else

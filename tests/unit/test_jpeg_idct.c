@@ -73,7 +73,7 @@ static void ours(idct *transform, uint8_t samples[64])
 {
     _Alignas(64) int16_t block[64], quant[64];
     uint8_t *rows[8];
-    const uint8_t *order = weir_jpeg_pairs();
+    const uint8_t *order = weir_jpeg_idct_order();
     for (int k = 0; k < 64; k++) {
         block[order[k]] = values[k];
         quant[order[k]] = factors[k];
