@@ -10,10 +10,9 @@
 #define JPEG_INTERNALS
 #include <jpeglib.h> /* jpegint.h and jerror.h too, then */
 
-/* The library's modules are reached by jpegint.h, which is not the same in every version. */
+/* The library's modules are reached by jpegint.h, which is not the same in every version; 2.1.90 is a beta of 3.0. */
 #if defined(__x86_64__) && defined(LIBJPEG_TURBO_VERSION_NUMBER) && JPEG_LIB_VERSION == 62
-#define BUILT (LIBJPEG_TURBO_VERSION_NUMBER / 1000 == 2001 && LIBJPEG_TURBO_VERSION_NUMBER < 2001090) /* 3.0's betas   \
-                                                                                                       */
+#define BUILT (LIBJPEG_TURBO_VERSION_NUMBER / 1000 == 2001 && LIBJPEG_TURBO_VERSION_NUMBER < 2001090)
 #else
 #define BUILT 0
 #endif
