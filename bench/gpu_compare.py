@@ -20,7 +20,7 @@ DECODERS = ("turbo", "nvjpeg", "hybrid", "auto")
 SIDES = ("raw-turbo", "raw-nvjpeg", "turbo", "nvjpeg", "hybrid", "auto", "raw-frames", "frames")
 PEERS = ("act_gpu", "pool_gpu", "nvjpeg_torch")
 # What is promised for quality 95: (a side, what it is divided by, the least ratio). Without one: only for information.
-PROMISED = [("turbo", ("raw turbo",), 0.95), ("turbo", ("act_gpu",), 10), ("turbo", ("pool_gpu",), 3),
+PROMISED = [("turbo", ("raw turbo",), 1.3), ("turbo", ("act_gpu",), 10), ("turbo", ("pool_gpu",), 3),
             ("nvjpeg", ("raw nvjpeg",), 0.90), ("nvjpeg", ("nvjpeg_torch",), 6),
             ("hybrid", ("raw turbo", "raw nvjpeg"), 0.85), ("auto", ("raw turbo", "raw nvjpeg"), None)]
 LINKS = {"jpeg": 8, "frames": 24}  # names that every episode gets: 11,520 and 15,360 images
