@@ -207,7 +207,6 @@ FAST bool weir_jpeg_mcu(struct weir_jpeg_scan *scan)
             return false;
         component->last_dc = (int)((unsigned)component->last_dc + (unsigned)difference);
         block[0] = (int16_t)component->last_dc;
-        refill(&bits);
         int k = all_ac(&bits, component, block);
         scan->ends[i] = k > WEIR_HUFFMAN_END ? k - WEIR_HUFFMAN_END : k;
         if (k < 0 || bits.at - (bits.count >> 3) > scan->segment_end)
