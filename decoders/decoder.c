@@ -131,6 +131,8 @@ static int out_of_memory(struct weir_decoder *decoder)
 static struct weir_rows whole(const struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
 {
     bool depth = weir_codec_is_depth(frame->codec), direct = is_direct(&decoder->converter.format);
+    bool planes = !depth && decoder->converter.format.layout == WEIR_LAYOUT_NCHW;
+    bool f32 = decoder->converter.format.dtype == WEIR_DTYPE_F32;
     return (struct weir_rows){
         .color = decoder->converter.format.color,
         .width = frame->width,
@@ -141,8 +143,8 @@ static struct weir_rows whole(const struct weir_decoder *decoder, const struct w
         .stride = (size_t)frame->width * (depth ? sizeof(uint16_t) : 3),
         .image = depth || (direct && !frame->view) ? image : NULL,
         .band = decoder->band,
-        .takes_planes = !depth && decoder->converter.format.layout == WEIR_LAYOUT_NCHW,
-        .f32 = decoder->converter.format.dtype == WEIR_DTYPE_F32,
+        .takes_planes = planes,
+        .planes_f32 = planes && f32 ? image : NULL,
         .target = image,
         .out_width = frame->width,
         .out_height = frame->height,
@@ -163,6 +165,7 @@ static void take_view(struct weir_rows *rows, struct weir_view_plan *plan)
     rows->out_height = plan->view.out_height;
     rows->resampler = plan->resamples ? &plan->resampler : NULL;
     rows->takes_planes = rows->takes_planes && !rows->resampler;
+    rows->planes_f32 = NULL;
 }
 
 static void count(struct weir_decoder *decoder, const struct weir_frame *frame, const struct weir_rows *rows)

@@ -23,8 +23,11 @@ struct weir_rows {
     uint8_t *image;               /* rows go here directly when all is wanted as it is (as for depth), else NULL */
     uint8_t *band;                /* else WEIR_BAND_ROWS rows at a time go here, the first column given at its start */
     bool takes_planes; /* rows of band may be planes: the columns of one channel, of the next, of the third */
-    bool f32;          /* they become that then, else u8 */
     bool planes;       /* an engine that gives such says so here before its first row */
+    /* Where planes of the whole image, as it is, become three planes of f32: an engine may fetch this memory. Else
+     * NULL.
+     */
+    const float *planes_f32;
     /* the dispatcher's */
     void *target; /* the caller's image, of out_width x out_height */
     int out_width, out_height;

@@ -202,14 +202,6 @@ static void read_rows(struct turbo *turbo, struct weir_rows *rows)
     }
 }
 
-/* A part of an image is not fetched ahead. */
-static struct weir_jpeg_output output_of(const struct weir_rows *rows)
-{
-    bool whole = rows->out_width == rows->width && rows->out_height == rows->height && rows->scale == 8;
-    bool f32 = rows->takes_planes && rows->f32;
-    return (struct weir_jpeg_output){.planes = rows->takes_planes, .f32 = whole && f32 ? rows->target : NULL};
-}
-
 /* fast: NULL, or what takes part, which is said in *took_part. */
 static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct weir_frame *frame,
                   struct weir_rows *rows, bool *took_part, char *reason)
@@ -234,7 +226,7 @@ static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct
         return rc;
     }
     crop_columns(turbo, rows);
-    const struct weir_jpeg_output output = output_of(rows);
+    const struct weir_jpeg_output output = {rows->takes_planes, rows->planes_f32};
     enum weir_jpeg_rows made = fast ? weir_jpeg_fast_begin(fast, &turbo->jpeg, &output) : WEIR_JPEG_ORIGINAL;
     *took_part = made != WEIR_JPEG_ORIGINAL;
     rows->planes = made == WEIR_JPEG_PLANES;
