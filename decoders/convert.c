@@ -30,10 +30,9 @@ void weir_plain_f32_interleaved(const struct weir_converter *converter, const ui
             dst[3 * x + c] = converter->table[c][src[3 * x + c]];
 }
 
-void weir_plain_f32_plane(const struct weir_converter *converter, int c, const uint8_t *src, float *dst, size_t from,
-                          size_t width)
+void weir_plain_f32_plane(const struct weir_converter *converter, int c, const uint8_t *src, float *dst, size_t width)
 {
-    for (size_t x = from; x < width; x++)
+    for (size_t x = 0; x < width; x++)
         dst[x] = converter->table[c][src[x]];
 }
 
@@ -62,18 +61,13 @@ static void f32_interleaved(const struct weir_converter *converter, const uint8_
     weir_plain_f32_interleaved(converter, src, dst, 0, width);
 }
 
-static void f32_plane(const struct weir_converter *converter, int c, const uint8_t *src, float *dst, size_t width)
-{
-    weir_plain_f32_plane(converter, c, src, dst, 0, width);
-}
-
 static const struct weir_convert_ops plain = {
     .name = "plain C",
     .usable = always,
     .u8_planar = u8_planar,
     .f32_planar = f32_planar,
     .f32_interleaved = f32_interleaved,
-    .f32_plane = f32_plane,
+    .f32_plane = weir_plain_f32_plane,
 };
 
 /* ---- the choice ---- */
@@ -143,43 +137,45 @@ static bool may_stream(const void *image, size_t row_bytes)
 static void planar_f32(const struct weir_converter *converter, const uint8_t *src, size_t plane, size_t width,
                        size_t to_plane, bool stream, float *to)
 {
-    if (plane == 0)
+    if (plane == 0) {
         converter->ops->f32_planar(converter, src, (float *[]){to, to + to_plane, to + 2 * to_plane}, width, stream);
-    for (size_t c = 0; c < 3 && plane > 0; c++)
+        return;
+    }
+    for (size_t c = 0; c < 3; c++)
         converter->ops->f32_plane(converter, (int)c, src + c * plane, to + c * to_plane, width);
 }
 
 static void planar_u8(const struct weir_converter *converter, const uint8_t *src, size_t plane, size_t width,
                       size_t to_plane, bool stream, uint8_t *to)
 {
-    if (plane == 0)
+    if (plane == 0) {
         converter->ops->u8_planar(src, (uint8_t *[]){to, to + to_plane, to + 2 * to_plane}, width, stream);
-    for (size_t c = 0; c < 3 && plane > 0; c++)
+        return;
+    }
+    for (size_t c = 0; c < 3; c++)
         memcpy(to + c * to_plane, src + c * plane, width);
 }
 
-static void interleaved(const struct weir_converter *converter, const uint8_t *src, size_t width, size_t at,
-                        void *image)
+static void interleaved(const struct weir_converter *converter, const uint8_t *src, size_t width, bool stream,
+                        size_t at, void *image)
 {
-    size_t values = width * 3;
     if (converter->format.dtype == WEIR_DTYPE_U8)
-        memcpy((uint8_t *)image + 3 * at, src, values);
+        memcpy((uint8_t *)image + at, src, 3 * width);
     else
-        converter->ops->f32_interleaved(converter, src, (float *)image + 3 * at, width,
-                                        may_stream(image, values * sizeof(float)));
+        converter->ops->f32_interleaved(converter, src, (float *)image + at, width, stream);
 }
 
 void weir_convert_rows(const struct weir_converter *converter, const uint8_t *src, size_t stride, size_t plane, int y,
                        int n, int width, int height, void *image)
 {
     bool f32 = converter->format.dtype == WEIR_DTYPE_F32, planar = converter->format.layout == WEIR_LAYOUT_NCHW;
-    size_t columns = (size_t)width, to_plane = columns * (size_t)height;
-    bool stream = may_stream(image, columns * (f32 ? sizeof(float) : 1));
+    size_t columns = (size_t)width, to_plane = columns * (size_t)height, values = planar ? columns : 3 * columns;
+    bool stream = may_stream(image, values * (f32 ? sizeof(float) : 1));
     assert(planar || plane == 0);
     for (int row = 0; row < n; row++, src += stride) {
-        size_t at = (size_t)(y + row) * columns;
+        size_t at = (size_t)(y + row) * values;
         if (!planar)
-            interleaved(converter, src, columns, at, image);
+            interleaved(converter, src, columns, stream, at, image);
         else if (f32)
             planar_f32(converter, src, plane, columns, to_plane, stream, (float *)image + at);
         else

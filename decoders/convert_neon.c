@@ -67,19 +67,13 @@ static void u8_planar(const uint8_t *src, uint8_t *const planes[3], size_t width
     weir_plain_u8_planar(src, planes, x, width);
 }
 
-/* Only what AVX2 decodes comes in planes. */
-static void f32_plane(const struct weir_converter *converter, int c, const uint8_t *src, float *dst, size_t width)
-{
-    weir_plain_f32_plane(converter, c, src, dst, 0, width);
-}
-
 const struct weir_convert_ops weir_convert_neon = {
     .name = "NEON",
     .usable = always,
     .u8_planar = u8_planar,
     .f32_planar = f32_planar,
     .f32_interleaved = f32_interleaved,
-    .f32_plane = f32_plane,
+    .f32_plane = weir_plain_f32_plane, /* only what AVX2 decodes comes in planes */
 };
 
 #endif

@@ -46,12 +46,11 @@ void weir_convert_rows(const struct weir_converter *converter, const uint8_t *sr
 /* After an image's last row. */
 void weir_convert_finish(const struct weir_converter *converter);
 
-/* Plain code, for the ends of rows too: pixels from .. width - 1. */
+/* Plain code, for the ends of rows too: pixels from .. width - 1, or all that are given. */
 void weir_plain_u8_planar(const uint8_t *src, uint8_t *const planes[3], size_t from, size_t width);
 void weir_plain_f32_planar(const struct weir_converter *converter, const uint8_t *src, float *const planes[3],
                            size_t from, size_t width);
-void weir_plain_f32_plane(const struct weir_converter *converter, int c, const uint8_t *src, float *dst, size_t from,
-                          size_t width);
+void weir_plain_f32_plane(const struct weir_converter *converter, int c, const uint8_t *src, float *dst, size_t width);
 void weir_plain_f32_interleaved(const struct weir_converter *converter, const uint8_t *src, float *dst, size_t from,
                                 size_t width);
 

@@ -246,7 +246,7 @@ AVX2 static void f32_plane_avx2(const struct weir_converter *converter, int c, c
         done = f32_plane_256(converter, c, src, dst, width, true);
     else
         done = f32_plane_256(converter, c, src, dst, width, false);
-    weir_plain_f32_plane(converter, c, src, dst, done, width);
+    weir_plain_f32_plane(converter, c, src + done, dst + done, width - done);
 }
 
 AVX2 static void f32_interleaved_avx2(const struct weir_converter *converter, const uint8_t *src, float *dst,
