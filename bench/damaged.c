@@ -6,6 +6,7 @@
 #include "datasets/synth/jpeg_write.h"
 #include "datasets/synth/scene.h"
 #include "decoders/decoder.h"
+#include "decoders/jpeg_header.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -70,17 +71,6 @@ struct row {
 
 /* ---- frames ---- */
 
-static size_t scan_begin(const uint8_t *bytes, size_t length)
-{
-    for (size_t at = 2; at + 4 <= length && bytes[at] == 0xFF;) {
-        size_t end = at + 2 + (size_t)(bytes[at + 2] << 8 | bytes[at + 3]);
-        if (bytes[at + 1] == 0xDA)
-            return end;
-        at = end;
-    }
-    return 0;
-}
-
 static int make_frames(struct bench *bench)
 {
     int width = bench->options->width, height = bench->options->height, rc;
@@ -94,8 +84,11 @@ static int make_frames(struct bench *bench)
         weir_scene_render(scene, 0, i, 0, bench->image, depth);
         for (int q = 0; q < QUALITIES && rc == 0; q++) {
             struct weir_bytes out = {0};
+            struct weir_jpeg_header header = {0};
             rc = weir_jpeg_write(bench->image, width, height, qualities[q], &out);
-            bench->fine[q][i] = (struct frame){out.data, out.size, scan_begin(out.data, out.size)};
+            if (rc == 0)
+                weir_jpeg_header_read(&header, out.data, out.size);
+            bench->fine[q][i] = (struct frame){out.data, out.size, header.scan_offset};
         }
     }
     weir_scene_close(&scene);
@@ -229,12 +222,7 @@ static void print_json(const struct weir_command *command, const struct damaged_
                        const struct row rows[QUALITIES * DAMAGES])
 {
     struct weir_json json;
-    weir_json_open(&json, stdout, true);
-    weir_json_object(&json, NULL);
-    bench_json_machine(&json);
-    weir_json_object(&json, "config");
-    weir_options_json(command, o, &json);
-    weir_json_end(&json, '}');
+    bench_json_begin(&json, command, o);
     weir_json_array(&json, "rows");
     for (int i = 0; i < QUALITIES * DAMAGES; i++) {
         weir_json_object(&json, NULL);

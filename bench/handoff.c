@@ -220,12 +220,7 @@ static void print_text(const struct series *series)
 static void print_json(const struct weir_command *command, const struct handoff_options *o, const struct series *series)
 {
     struct weir_json json;
-    weir_json_open(&json, stdout, true);
-    weir_json_object(&json, NULL);
-    bench_json_machine(&json);
-    weir_json_object(&json, "config");
-    weir_options_json(command, o, &json);
-    weir_json_end(&json, '}');
+    bench_json_begin(&json, command, o);
     for (int k = 0; k < KINDS; k++)
         series_json(&json, kinds[k].key, &series[k]);
     weir_json_end(&json, '}');

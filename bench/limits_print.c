@@ -266,12 +266,7 @@ void limits_print_json(const struct weir_command *command, const struct limits_o
                        const struct limits_plan *plan)
 {
     struct weir_json json;
-    weir_json_open(&json, stdout, true);
-    weir_json_object(&json, NULL);
-    bench_json_machine(&json);
-    weir_json_object(&json, "config");
-    weir_options_json(command, o, &json);
-    weir_json_end(&json, '}');
+    bench_json_begin(&json, command, o);
     weir_json_double(&json, "zone_cost_ns", weir_zone_cost_ns());
     weir_json_array(&json, "datasets");
     for (int i = 0; i < plan->n_data; i++)

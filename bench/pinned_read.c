@@ -76,12 +76,7 @@ static void print_text(const struct bench *b, const char *data)
 static void print_json(const struct bench *b, const struct weir_command *command, const char *data)
 {
     struct weir_json json;
-    weir_json_open(&json, stdout, true);
-    weir_json_object(&json, NULL);
-    bench_json_machine(&json);
-    weir_json_object(&json, "config");
-    weir_options_json(command, b->o, &json);
-    weir_json_end(&json, '}');
+    bench_json_begin(&json, command, b->o);
     weir_json_text(&json, "data", data);
     weir_json_text(&json, "gpu", b->info.name);
     weir_json_int(&json, "threads", b->threads);

@@ -281,12 +281,7 @@ static void print_json(const struct weir_command *command, const struct prof_opt
                        const struct series *ns, const struct series *beside)
 {
     struct weir_json json;
-    weir_json_open(&json, stdout, true);
-    weir_json_object(&json, NULL);
-    bench_json_machine(&json);
-    weir_json_object(&json, "config");
-    weir_options_json(command, o, &json);
-    weir_json_end(&json, '}');
+    bench_json_begin(&json, command, o);
     weir_json_bool(&json, "clock_is_tsc", weir_clock.tsc);
     weir_json_double(&json, "clock_error_ppm", weir_clock.error_ppm);
     weir_json_array(&json, "threads");

@@ -87,7 +87,7 @@ void bench_print_machine(void)
            hdf5);
 }
 
-void bench_json_machine(struct weir_json *json)
+static void json_machine(struct weir_json *json)
 {
     struct weir_sysinfo info;
     char text[128];
@@ -103,5 +103,15 @@ void bench_json_machine(struct weir_json *json)
     weir_json_text(json, "hdf5", text);
     weir_json_object(json, "machine");
     weir_sysinfo_json(&info, json);
+    weir_json_end(json, '}');
+}
+
+void bench_json_begin(struct weir_json *json, const struct weir_command *command, const void *options)
+{
+    weir_json_open(json, stdout, true);
+    weir_json_object(json, NULL);
+    json_machine(json);
+    weir_json_object(json, "config");
+    weir_options_json(command, options, json);
     weir_json_end(json, '}');
 }

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "cli/options.h"
 
 enum { SERIES_MAX = 1024 };
 
@@ -28,8 +29,9 @@ void series_json(struct weir_json *json, const char *key, const struct series *s
  * err naming the option. */
 int bench_counts(const char *option, const char *text, int largest, int *counts, int max, struct weir_err *err);
 
-/* The machine, the build and its libraries: lines of text, or members of the object that is open in json. */
+/* The machine, the build and its libraries. */
 void bench_print_machine(void);
-void bench_json_machine(struct weir_json *json);
+/* The same in JSON on stdout, in an object that is left open, with the options as its member "config". */
+void bench_json_begin(struct weir_json *json, const struct weir_command *command, const void *options);
 
 #endif
