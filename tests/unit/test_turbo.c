@@ -286,58 +286,55 @@ static void check_length(int bits)
     free(bytes);
 }
 
-/* Segments of a header, those of DHT only or all others but those, without SOI. */
-static size_t copy_segments(const uint8_t *jpeg, bool dht, uint8_t *to)
-{
-    size_t at = 2, length = 0;
-    while (jpeg[at + 1] != 0xDA) {
-        size_t bytes = 2 + (size_t)(jpeg[at + 2] << 8 | jpeg[at + 3]);
-        if ((jpeg[at + 1] == 0xC4) == dht) {
-            memcpy(to + length, jpeg + at, bytes);
-            length += bytes;
-        }
-        at += bytes;
-    }
-    return length;
-}
+struct parted {
+    uint8_t *tables, *rest;
+    size_t n_tables, n_rest;
+};
 
-static size_t from_scan(const uint8_t *jpeg, size_t length, uint8_t *to)
+/* Parts a JPEG's segments of DHT from all else. */
+static void part_tables(const uint8_t *jpeg, size_t length, struct parted *parted)
 {
     size_t at = 2;
-    while (jpeg[at + 1] != 0xDA)
-        at += 2 + (size_t)(jpeg[at + 2] << 8 | jpeg[at + 3]);
-    memcpy(to, jpeg + at, length - at);
-    return length - at;
+    *parted = (struct parted){malloc(length), malloc(length), 0, 2};
+    memcpy(parted->rest, jpeg, 2);
+    while (jpeg[at + 1] != 0xDA) {
+        size_t bytes = 2 + (size_t)(jpeg[at + 2] << 8 | jpeg[at + 3]);
+        bool dht = jpeg[at + 1] == 0xC4;
+        memcpy(dht ? parted->tables + parted->n_tables : parted->rest + parted->n_rest, jpeg + at, bytes);
+        *(dht ? &parted->n_tables : &parted->n_rest) += bytes;
+        at += bytes;
+    }
+    memcpy(parted->rest + parted->n_rest, jpeg + at, length - at);
+    parted->n_rest += length - at;
 }
 
 /* A frame whose tables are behind its scan, and no EOI: it is refused, and it leaves them to a frame that has none. */
 Test(turbo, tables_behind_the_scan_are_read_once)
 {
     struct jpeg_both both;
-    struct jpeg_encode standard = {.width = 64, .height = 64, .quality = 95, .picture = JPEG_ENCODE_NOISE};
+    struct parted other;
+    struct jpeg_encode standard = {
+        .width = 64, .height = 64, .quality = 95, .picture = JPEG_ENCODE_NOISE, .without_tables = true};
     struct jpeg_encode optimised = {.width = 64, .height = 64, .quality = 20, .optimised = true};
-    size_t length, other_length, n = 2, without_n = 2;
-    uint8_t *jpeg = jpeg_encode(&standard, &length), *other = jpeg_encode(&optimised, &other_length);
-    uint8_t *damaged = malloc(length + other_length), *without = malloc(other_length);
-    memcpy(damaged, jpeg, 2);
-    n += copy_segments(jpeg, false, damaged + n); /* the standard tables are the library's default */
-    n += from_scan(jpeg, length - 2, damaged + n);
-    n += copy_segments(other, true, damaged + n);
-    memcpy(without, other, 2);
-    without_n += copy_segments(other, false, without + without_n);
-    without_n += from_scan(other, other_length, without + without_n);
+    size_t length, n;
+    uint8_t *jpeg = jpeg_encode(&optimised, &length);
+    part_tables(jpeg, length, &other);
+    uint8_t *damaged = jpeg_encode(&standard, &n); /* its tables are the library's default */
+    damaged = realloc(damaged, n + other.n_tables);
+    memcpy(damaged + n - 2, other.tables, other.n_tables);
+    n += other.n_tables - 2;
     jpeg_both_open(&both, 0, 64);
     for (int i = 0; i < 3; i++) {
         const char *different =
-            jpeg_both_differ(&both, i == 0 ? damaged : without, i == 0 ? n : without_n, 64, 64, NULL);
+            jpeg_both_differ(&both, i == 0 ? damaged : other.rest, i == 0 ? n : other.n_rest, 64, 64, NULL);
         cr_assert_null(different, "frame %d: %s", i, different);
     }
     cr_assert_eq(both.refused, 1);
     jpeg_both_close(&both);
     free(damaged);
-    free(without);
     free(jpeg);
-    free(other);
+    free(other.tables);
+    free(other.rest);
 }
 
 Test(turbo, lengths_of_codes_change)
