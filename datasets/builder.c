@@ -232,7 +232,7 @@ static bool pass_over(struct weir_episode_builder *builder, const char *name, bo
     if (config->image_keys && !builder->by_keys)
         return true;
     bool all = !config->cameras || !*config->cameras;
-    if (all ? !depth || builder->by_keys : is_asked_for(config->cameras, name))
+    if (all ? !depth || config->depth || builder->by_keys : is_asked_for(config->cameras, name))
         return false;
     struct weir_episode *e = builder->episode;
     if (append_name(&e->passed_over, name, ""))

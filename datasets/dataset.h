@@ -26,6 +26,7 @@ struct weir_dataset_config {
     const char *path;    /* a folder (searched for *.hdf5 and *.h5, sorted by name with numbers in order) or one file */
     const char *cameras; /* "a,b": these, in this order; NULL = all of the first episode but depth, by name. Every
                             episode must have them */
+    bool depth;          /* without cameras: those of depth too */
     /* "a,b": datasets, below an episode's group, that take the place of what the layout would say; NULL = the layout's.
      * State and actions are put side by side; a camera is named after its dataset, or by "name=dataset". With all three
      * a file may have any layout. */

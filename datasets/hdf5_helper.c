@@ -252,6 +252,7 @@ static void request_description(struct weir_hdf5_helper *helper, const char *pat
                                             [WEIR_HELPER_ACTION_KEYS] = config->action_keys,
                                             [WEIR_HELPER_IMAGE_KEYS] = config->image_keys};
     struct weir_helper_request request = {.kind = WEIR_HELPER_DESCRIBE,
+                                          .depth = config->depth,
                                           .allow_ragged = config->allow_ragged,
                                           .tolerant = config->tolerant,
                                           .again = again};
