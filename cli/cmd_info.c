@@ -1,5 +1,6 @@
 #include "base/shortage.h"
 #include "cli/commands.h"
+#include "cli/data_options.h"
 #include "cli/info_print.h"
 #include "cli/progress.h"
 #include "pipeline/probe.h"
@@ -8,8 +9,9 @@
 #include <stddef.h>
 
 struct info_options {
-    bool json, allow_ragged, allow_external;
-    const char *cameras, *qpos_keys, *action_keys, *image_keys, *index;
+    bool json;
+    const char *cameras;
+    struct weir_data_options data;
     int on_error; /* 1: skip */
 };
 
@@ -17,17 +19,7 @@ struct info_options {
 
 static const struct weir_opt info_opts[] = {
     {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "look at these cameras only; default: all but depth"},
-    {"qpos-keys", WEIR_OPT_TEXT, FIELD(qpos_keys), "a,b", NULL,
-     "datasets of the state, side by side, in place of the layout's"},
-    {"action-keys", WEIR_OPT_TEXT, FIELD(action_keys), "a,b", NULL, "datasets of the actions, the same"},
-    {"image-keys", WEIR_OPT_TEXT, FIELD(image_keys), "a,name=b", NULL,
-     "datasets of the cameras; with all three a file may have any layout"},
-    {"allow-ragged", WEIR_OPT_FLAG, FIELD(allow_ragged), NULL, NULL,
-     "cut episodes whose parts differ in length to the shortest"},
-    {"allow-external", WEIR_OPT_FLAG, FIELD(allow_external), NULL, NULL,
-     "read what HDF5 links, external storage and virtual datasets name outside the dataset's folder"},
-    {"index", WEIR_OPT_TEXT, FIELD(index), "FILE", NULL,
-     "keep the index in this file: read when it fits, else written"},
+    WEIR_DATA_OPTIONS(offsetof(struct info_options, data)),
     {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip", "fail",
      "bad episodes end it, or are left out and listed; bad frames are passed over"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON"},
@@ -59,13 +51,13 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
     weir_index_progress_begin(&progress);
     struct weir_dataset_config config = {.path = path,
                                          .cameras = o.cameras,
-                                         .qpos_keys = o.qpos_keys,
-                                         .action_keys = o.action_keys,
-                                         .image_keys = o.image_keys,
-                                         .allow_ragged = o.allow_ragged,
-                                         .allow_external = o.allow_external,
+                                         .qpos_keys = o.data.qpos_keys,
+                                         .action_keys = o.data.action_keys,
+                                         .image_keys = o.data.image_keys,
+                                         .allow_ragged = o.data.allow_ragged,
+                                         .allow_external = o.data.allow_external,
                                          .tolerant = o.on_error != 0,
-                                         .index = o.index,
+                                         .index = o.data.index,
                                          .progress = weir_index_progress,
                                          .user = &progress};
     int rc = weir_dataset_open(&dataset, &config, &err);

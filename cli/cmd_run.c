@@ -53,12 +53,12 @@ static void to_config(const struct run_options *o, const char *data, const struc
     weir_loader_config_default(config);
     config->data = data;
     config->cameras = o->cameras;
-    config->qpos_keys = o->qpos_keys;
-    config->action_keys = o->action_keys;
-    config->image_keys = o->image_keys;
-    config->allow_ragged = o->allow_ragged;
-    config->allow_external = o->allow_external;
-    config->index = o->index;
+    config->qpos_keys = o->data.qpos_keys;
+    config->action_keys = o->data.action_keys;
+    config->image_keys = o->data.image_keys;
+    config->allow_ragged = o->data.allow_ragged;
+    config->allow_external = o->data.allow_external;
+    config->index = o->data.index;
     config->batch_size = o->batch_size;
     config->num_workers = o->num_workers == WEIR_OPT_AUTO ? WEIR_WORKERS_AUTO : o->num_workers;
     config->prefetch = o->prefetch == WEIR_OPT_AUTO ? 0 : o->prefetch;
@@ -418,7 +418,7 @@ static int run_loader(const struct weir_command *command, const struct run_optio
 static int check_outputs(const struct run_options *o, struct weir_err *err)
 {
     const struct weir_output outputs[] = {
-        {"--log", o->log}, {"--checksums", o->checksums}, {"--state", o->state}, {"--index", o->index}};
+        {"--log", o->log}, {"--checksums", o->checksums}, {"--state", o->state}, {"--index", o->data.index}};
     return weir_outputs_check(outputs, sizeof outputs / sizeof outputs[0], err);
 }
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_RUN_OPTIONS_H
 #define WEIR_CLI_RUN_OPTIONS_H
 
-#include "cli/options.h"
+#include "cli/data_options.h"
 #include "decoders/decoder.h"
 
 struct run_options {
@@ -10,8 +10,8 @@ struct run_options {
     int sampling, obs_history, chunk_size, pad, action_offset;
     uint64_t seed;
     bool no_shuffle, drop_last;
-    const char *cameras, *qpos_keys, *action_keys, *image_keys, *index;
-    bool allow_ragged, allow_external;
+    const char *cameras;
+    struct weir_data_options data;
     int color, output, layout;
     const char *mean, *std, *crop;
     struct weir_pixel_format format; /* made of color, output, layout, mean and std */
