@@ -137,6 +137,11 @@ const char *weir_dataset_codec(const struct weir_dataset *dataset, int episode, 
     return dataset->episodes[episode].maps[camera].codec;
 }
 
+const char *weir_dataset_camera_key(const struct weir_dataset *dataset, int episode, int camera)
+{
+    return dataset->episodes[episode].maps[camera].key;
+}
+
 int weir_dataset_files(const struct weir_dataset *dataset)
 {
     return dataset->n_files;

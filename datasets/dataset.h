@@ -183,6 +183,8 @@ void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera
 
 /* Writes "FILE: DATASET[t]" for messages, control characters as '?'. */
 void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size);
+/* The path of the camera's dataset in its episode's file. */
+const char *weir_dataset_camera_key(const struct weir_dataset *dataset, int episode, int camera);
 /* Why weir_locate refused this frame. */
 void weir_frame_reason(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size);
 

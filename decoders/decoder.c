@@ -247,6 +247,12 @@ const char *weir_decoder_reason(const struct weir_decoder *decoder)
     return decoder->reason;
 }
 
+int weir_probe_fits(struct weir_decoder *decoder, const struct weir_image_info *info, int width, int height)
+{
+    return weir_check_frame_size(&(struct weir_frame){.width = width, .height = height}, (unsigned)info->width,
+                                 (unsigned)info->height, decoder->reason);
+}
+
 int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const uint8_t *bytes, size_t length,
                      struct weir_image_info *info)
 {

@@ -131,6 +131,9 @@ struct weir_image_info {
 int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const uint8_t *bytes, size_t length,
                      struct weir_image_info *info);
 
+/* Whether an image of this header is of its camera's size. 0, or -EBADMSG, in the words of weir_decode. */
+int weir_probe_fits(struct weir_decoder *decoder, const struct weir_image_info *info, int width, int height);
+
 /* Row i of the decoder table for help and doctor; false past the end. */
 bool weir_decoder_row(int i, const char **name, const char **summary, const char **why_not);
 

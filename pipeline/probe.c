@@ -141,6 +141,20 @@ int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_
     return rc;
 }
 
+int weir_probe_camera(struct weir_dataset *dataset, int camera, struct weir_camera_probe *probe, struct weir_err *err)
+{
+    struct weir_file_set *files = NULL;
+    struct prober p = {.dataset = dataset};
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = open_prober(&p, &files, err);
+    if (rc == 0) {
+        rc = probe_camera(&p, camera, true, probe, &why);
+        rc = weir_is_shortage(rc) || rc == -ENOTSUP ? weir_err_set(err, rc, "%s", why.text) : 0;
+    }
+    close_prober(&p, &files);
+    return rc;
+}
+
 void weir_probe_blame(const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err)
 {
     enum { LARGE = 4096 * 4096 };

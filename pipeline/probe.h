@@ -17,6 +17,10 @@ struct weir_camera_probe {
 int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,
                        struct weir_err *err);
 
+/* The same for one camera, always tolerant. When no frame can be read its width is 0, and 0 is returned; negative: the
+ * machine lacks something (base/shortage.h), or there is no decoder for its frames. */
+int weir_probe_camera(struct weir_dataset *dataset, int camera, struct weir_camera_probe *probe, struct weir_err *err);
+
 /* 1 when a camera's images have other sizes in some files than in others, by the first frame of each that can be read;
  * 0 when not; negative when the machine lacks something (base/shortage.h). */
 int weir_probe_sizes_differ(struct weir_dataset *dataset, struct weir_err *err);

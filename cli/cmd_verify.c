@@ -1,0 +1,407 @@
+#include "base/clock.h"
+#include "base/shortage.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/data_options.h"
+#include "cli/progress.h"
+#include "pipeline/config.h"
+#include "pipeline/survey.h"
+#include "pipeline/verify/verify.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMED_MAX = 10 };
+
+struct verify_options {
+    const char *cameras;
+    struct weir_data_options data;
+    int num_workers;
+    bool fast, json;
+};
+
+#define FIELD(field) .offset = offsetof(struct verify_options, field)
+
+static const struct weir_opt verify_opts[] = {
+    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "look at these cameras only; default: all, depth too"},
+    WEIR_DATA_OPTIONS(offsetof(struct verify_options, data)),
+    {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto", "threads; auto: one per usable core", 1,
+     WEIR_WORKERS_MAX, true},
+    {"fast", WEIR_OPT_FLAG, FIELD(fast), NULL, NULL,
+     "look at headers, sizes and where frames lie; decode nothing, and look for no frames that repeat"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON"},
+};
+
+/* How long the episodes of one dataset are. */
+struct lengths {
+    char *path;
+    int episodes, min, max, differ; /* differ: from the median */
+    double median;
+    int n_named; /* of those, the ones that differ most */
+    struct {
+        char *episode;
+        int steps;
+    } named[NAMED_MAX];
+};
+
+struct verification {
+    const struct verify_options *options;
+    struct weir_json *json; /* NULL = text */
+    struct weir_index_progress progress;
+    struct weir_verify_totals totals;
+    struct lengths *datasets;
+    int n;
+};
+
+/* ---- findings ---- */
+
+static void known(struct weir_json *json, const char *key, int value)
+{
+    if (value >= 0)
+        weir_json_int(json, key, value);
+    else
+        weir_json_null(json, key);
+}
+
+static void json_finding(struct weir_json *json, const struct weir_finding *finding)
+{
+    weir_json_object(json, NULL);
+    weir_json_text(json, "kind", weir_finding_name(finding->kind));
+    weir_json_bool(json, "unreadable", !weir_finding_is_remark(finding->kind));
+    weir_json_text(json, "file", finding->file);
+    weir_json_text(json, "dataset", finding->dataset);
+    known(json, "t", finding->t);
+    weir_json_int(json, "frames", finding->frames);
+    known(json, "dimension", finding->dimension);
+    weir_json_int(json, "dimensions", finding->dimensions);
+    weir_json_text(json, "text", finding->text);
+    weir_json_end(json, '}');
+}
+
+static void found(void *user, const struct weir_finding *finding)
+{
+    struct verification *v = user;
+    weir_progress_clear(&v->progress);
+    if (v->json)
+        json_finding(v->json, finding);
+    else
+        printf("%s%s\n", weir_finding_is_remark(finding->kind) ? "note: " : "", finding->text);
+}
+
+static void progress(void *user, uint64_t done, uint64_t total)
+{
+    struct verification *v = user;
+    weir_verify_progress(&v->progress, done, total);
+}
+
+/* ---- lengths ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    int left = *(const int *)a, right = *(const int *)b;
+    return (left > right) - (left < right);
+}
+
+static double from_median(const struct lengths *lengths, int steps)
+{
+    return steps > lengths->median ? steps - lengths->median : lengths->median - steps;
+}
+
+/* Of the episodes that differ from the median the one that does most, and is not named yet; -1: there is none. */
+static int next_odd(const struct weir_dataset *dataset, const struct lengths *lengths, const int *named)
+{
+    int odd = -1;
+    for (int e = 0; e < lengths->episodes; e++) {
+        double distance = from_median(lengths, weir_dataset_steps(dataset, e));
+        bool taken = distance == 0;
+        for (int i = 0; i < lengths->n_named && !taken; i++)
+            taken = named[i] == e;
+        if (!taken && (odd < 0 || distance > from_median(lengths, weir_dataset_steps(dataset, odd))))
+            odd = e;
+    }
+    return odd;
+}
+
+static bool name_odd(const struct weir_dataset *dataset, struct lengths *lengths)
+{
+    int named[NAMED_MAX];
+    for (int e; lengths->n_named < NAMED_MAX && (e = next_odd(dataset, lengths, named)) >= 0;) {
+        const char *group = weir_dataset_episode_group(dataset, e);
+        char *episode;
+        if (asprintf(&episode, "%s%s%s", weir_dataset_episode_path(dataset, e), *group ? ": " : "", group) < 0)
+            return false;
+        named[lengths->n_named] = e;
+        lengths->named[lengths->n_named].steps = weir_dataset_steps(dataset, e);
+        lengths->named[lengths->n_named++].episode = episode;
+    }
+    return true;
+}
+
+static bool fill_lengths(const struct weir_dataset *dataset, const char *path, struct lengths *lengths)
+{
+    int n = weir_dataset_episodes(dataset);
+    int *sorted = malloc(sizeof *sorted * (size_t)n);
+    *lengths = (struct lengths){.path = strdup(path), .episodes = n};
+    if (!sorted || !lengths->path) {
+        free(sorted);
+        return false;
+    }
+    for (int e = 0; e < n; e++)
+        sorted[e] = weir_dataset_steps(dataset, e);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
+    lengths->min = sorted[0];
+    lengths->max = sorted[n - 1];
+    lengths->median = (sorted[(n - 1) / 2] + (double)sorted[n / 2]) / 2;
+    for (int e = 0; e < n; e++)
+        lengths->differ += from_median(lengths, sorted[e]) > 0;
+    free(sorted);
+    return name_odd(dataset, lengths);
+}
+
+static void drop(struct verification *v)
+{
+    for (int i = 0; i < v->n; i++) {
+        for (int k = 0; k < v->datasets[i].n_named; k++)
+            free(v->datasets[i].named[k].episode);
+        free(v->datasets[i].path);
+    }
+    free(v->datasets);
+}
+
+static int note_lengths(struct verification *v, const struct weir_dataset *dataset, const char *path,
+                        struct weir_err *err)
+{
+    void *more = realloc(v->datasets, sizeof *v->datasets * (size_t)(v->n + 1));
+    v->datasets = more ? more : v->datasets;
+    if (!more || !fill_lengths(dataset, path, &v->datasets[v->n++]))
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    return 0;
+}
+
+static void print_lengths(const struct lengths *lengths, bool several)
+{
+    char name[4096];
+    snprintf(name, sizeof name, "%s: ", lengths->path);
+    weir_text_printable(name);
+    printf("%slengths: min %d, median %g, max %d", several ? name : "", lengths->min, lengths->median, lengths->max);
+    if (lengths->differ > 0)
+        printf("; %d of %d episodes differ from the median%s", lengths->differ, lengths->episodes,
+               lengths->differ > lengths->n_named ? ", most of all" : "");
+    for (int i = 0; i < lengths->n_named; i++) {
+        snprintf(name, sizeof name, "%s", lengths->named[i].episode);
+        weir_text_printable(name);
+        printf("%s %s (%d)", i ? "," : ":", name, lengths->named[i].steps);
+    }
+    printf("\n");
+}
+
+static void json_lengths(struct weir_json *json, const struct lengths *lengths)
+{
+    weir_json_object(json, NULL);
+    weir_json_text(json, "path", lengths->path);
+    weir_json_int(json, "episodes", lengths->episodes);
+    weir_json_object(json, "lengths");
+    weir_json_int(json, "min", lengths->min);
+    weir_json_double(json, "median", lengths->median);
+    weir_json_int(json, "max", lengths->max);
+    weir_json_int(json, "differ", lengths->differ);
+    weir_json_array(json, "odd");
+    for (int i = 0; i < lengths->n_named; i++) {
+        weir_json_object(json, NULL);
+        weir_json_text(json, "episode", lengths->named[i].episode);
+        weir_json_int(json, "steps", lengths->named[i].steps);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+    weir_json_end(json, '}');
+    weir_json_end(json, '}');
+}
+
+/* ---- the summary ---- */
+
+static uint64_t unreadable(const struct weir_verify_totals *totals)
+{
+    uint64_t n = 0;
+    for (int kind = 0; kind < WEIR_FOUND_KINDS; kind++)
+        n += weir_finding_is_remark((enum weir_finding_kind)kind) ? 0 : totals->found[kind];
+    return n;
+}
+
+static void print_summary(const struct verification *v, double seconds)
+{
+    const struct weir_verify_totals *totals = &v->totals;
+    bool any = false;
+    if (v->n > 1)
+        printf("datasets: %d; `weir run` loads one: give it the path of that one\n", v->n);
+    for (int i = 0; i < v->n; i++)
+        print_lengths(&v->datasets[i], v->n > 1);
+    printf("looked at: %llu episodes, %llu frames, %.1f MB%s; %llu frames cannot be used\n",
+           (unsigned long long)totals->episodes, (unsigned long long)totals->frames, (double)totals->bytes / 1e6,
+           v->options->fast ? ", headers only" : "", (unsigned long long)totals->bad_frames);
+    printf("took: %.2f s, %.0f frames/s, %.1f MB/s\n", seconds, (double)totals->frames / seconds,
+           (double)totals->bytes / 1e6 / seconds);
+    printf("findings:");
+    for (int kind = 0; kind < WEIR_FOUND_KINDS; kind++) {
+        if (totals->found[kind] == 0)
+            continue;
+        printf("%s %s %llu", any ? "," : "", weir_finding_name((enum weir_finding_kind)kind),
+               (unsigned long long)totals->found[kind]);
+        any = true;
+    }
+    printf("%s\n", any ? "" : " none");
+}
+
+static void json_summary(const struct verification *v, double seconds)
+{
+    const struct weir_verify_totals *totals = &v->totals;
+    struct weir_json *json = v->json;
+    weir_json_array(json, "datasets");
+    for (int i = 0; i < v->n; i++)
+        json_lengths(json, &v->datasets[i]);
+    weir_json_end(json, ']');
+    weir_json_bool(json, "fast", v->options->fast);
+    weir_json_uint(json, "episodes", totals->episodes);
+    weir_json_uint(json, "frames", totals->frames);
+    weir_json_uint(json, "bad_frames", totals->bad_frames);
+    weir_json_uint(json, "bytes", totals->bytes);
+    weir_json_double(json, "seconds", seconds);
+    weir_json_uint(json, "unreadable", unreadable(totals));
+    weir_json_object(json, "found");
+    for (int kind = 0; kind < WEIR_FOUND_KINDS; kind++)
+        weir_json_uint(json, weir_finding_name((enum weir_finding_kind)kind), totals->found[kind]);
+    weir_json_end(json, '}');
+}
+
+/* ---- running ---- */
+
+static struct weir_verify_config config_of(struct verification *v, const char *path)
+{
+    int workers = v->options->num_workers;
+    return (struct weir_verify_config){.workers = workers == WEIR_OPT_AUTO ? 0 : workers,
+                                       .fast = v->options->fast,
+                                       .data = path,
+                                       .found = found,
+                                       .progress = progress,
+                                       .user = v};
+}
+
+static int verify_one(struct verification *v, struct weir_dataset *dataset, const char *path, struct weir_err *err)
+{
+    struct weir_verify_config config = config_of(v, path);
+    weir_index_progress_begin(&v->progress);
+    int rc = note_lengths(v, dataset, path, err);
+    return rc < 0 ? rc : weir_verify(dataset, &config, &v->totals, err);
+}
+
+static int verify_group(struct verification *v, const struct weir_survey_group *group,
+                        const struct weir_dataset_config *config, struct weir_err *err)
+{
+    struct weir_dataset_config own = *config;
+    struct weir_dataset *dataset;
+    own.files = group->files.paths;
+    own.n_files = group->files.n;
+    own.index = NULL; /* it is of the folder as a whole */
+    int rc = weir_dataset_open(&dataset, &own, err);
+    if (rc == 0)
+        rc = verify_one(v, dataset, group->path, err);
+    weir_dataset_close(&dataset);
+    return rc;
+}
+
+/* What cannot be opened as one dataset: several of them, or nothing that can be opened. */
+static int verify_several(struct verification *v, const struct weir_dataset_config *config, struct weir_err *err)
+{
+    struct weir_survey survey;
+    struct weir_verify_config verify = config_of(v, config->path);
+    int rc = weir_survey_open(&survey, config, err);
+    if (rc < 0)
+        return rc;
+    for (int i = 0; i < survey.bad.n; i++)
+        weir_verify_bad_episode(&verify, &v->totals, survey.bad.paths[i]);
+    for (int i = 0; i < survey.n && rc == 0; i++)
+        rc = verify_group(v, &survey.groups[i], config, err);
+    weir_survey_close(&survey);
+    return rc;
+}
+
+static int verify_data(struct verification *v, const char *path, struct weir_err *err)
+{
+    const struct verify_options *o = v->options;
+    struct weir_dataset_config config = {.path = path,
+                                         .cameras = o->cameras,
+                                         .depth = true,
+                                         .qpos_keys = o->data.qpos_keys,
+                                         .action_keys = o->data.action_keys,
+                                         .image_keys = o->data.image_keys,
+                                         .allow_ragged = o->data.allow_ragged,
+                                         .allow_external = o->data.allow_external,
+                                         .tolerant = true,
+                                         .index = o->data.index,
+                                         .progress = weir_index_progress,
+                                         .user = &v->progress};
+    struct weir_dataset *dataset;
+    struct weir_err why = WEIR_ERR_NONE;
+    weir_index_progress_begin(&v->progress);
+    int rc = weir_dataset_open(&dataset, &config, &why);
+    if (rc == -EBADMSG)
+        return verify_several(v, &config, err);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s", why.text);
+    rc = verify_one(v, dataset, path, err);
+    weir_dataset_close(&dataset);
+    return rc;
+}
+
+static int verify_main(const struct weir_command *command, int argc, char **argv)
+{
+    struct verify_options o;
+    const char *path;
+    int n;
+    enum weir_parse parse = weir_options_parse(command, &o, sizeof o, argc, argv, &path, &n);
+    if (parse != WEIR_PARSE_RUN)
+        return parse == WEIR_PARSE_HELP ? 0 : 2;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_json json;
+    struct verification v = {.options = &o, .json = o.json ? &json : NULL};
+    uint64_t start_ns = weir_clock_monotonic_ns();
+    if (o.json) {
+        weir_json_open(&json, stdout, true);
+        weir_json_object(&json, NULL);
+        weir_json_text(&json, "path", path);
+        weir_json_array(&json, "findings");
+    }
+    int rc = verify_data(&v, path, &err);
+    double seconds = (double)(weir_clock_monotonic_ns() - start_ns + 1) / 1e9;
+    weir_progress_clear(&v.progress);
+    if (o.json) {
+        weir_json_end(&json, ']');
+        weir_json_text(&json, "error", rc < 0 ? err.text : NULL);
+        json_summary(&v, seconds);
+        weir_json_end(&json, '}');
+        weir_json_close(&json);
+    } else if (rc == 0) {
+        print_summary(&v, seconds);
+    }
+    drop(&v);
+    if (rc < 0)
+        return weir_cli_fail(command, &err);
+    return unreadable(&v.totals) > 0;
+}
+
+const struct weir_command weir_cmd_verify = {
+    .name = "verify",
+    .summary = "read and decode all of a dataset, and say what is wrong with it",
+    .args = "DATA",
+    .min_args = 1,
+    .max_args = 1,
+    .opts = verify_opts,
+    .n_opts = sizeof verify_opts / sizeof verify_opts[0],
+    .examples = "weir verify episodes/\tEvery frame that cannot be used, and what is odd.\n"
+                "weir verify episodes/ --fast --json\tHeaders only, as one JSON object.\n",
+    .notes = "A line a finding, as FILE: DATASET[frame]: why. Exit status 1: something is unreadable. Lines that begin "
+             "with note: are remarks: a camera that shows one picture, or a frame 30 steps and more in a row; a "
+             "dimension of state or actions that never changes.",
+    .run = verify_main,
+};

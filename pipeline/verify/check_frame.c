@@ -1,0 +1,251 @@
+#include "pipeline/verify/check_frame.h"
+#include "base/hash.h"
+#include "base/shortage.h"
+#include "decoders/frame_end.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* PREFIX: what --fast reads of a frame at first; it holds the header of nearly every image. */
+enum { PREFIX = 16384, SIDE_MAX = 65535, BLOCK_FRAMES = 64, BLOCK_BYTES = 64 << 20 };
+
+static int widest(const struct weir_dataset *dataset, const struct weir_camera_probe *probes)
+{
+    int width = 1;
+    for (int c = 0; c < weir_dataset_cameras(dataset); c++) {
+        int camera = probes[c].width > 0 ? probes[c].width : SIDE_MAX;
+        width = camera > width ? camera : width;
+    }
+    return width;
+}
+
+int weir_frame_checker_open(struct weir_frame_checker *checker, struct weir_dataset *dataset,
+                            struct weir_file_set *files, const struct weir_camera_probe *probes,
+                            const struct weir_verify_config *config, struct weir_err *err)
+{
+    struct weir_pixel_format format = {0};
+    *checker = (struct weir_frame_checker){.dataset = dataset, .probes = probes, .fast = config->fast};
+    int rc = weir_fetcher_open(&checker->fetcher, dataset, files, config->io ? config->io : weir_io_default(), err);
+    if (rc == 0)
+        rc = weir_decoder_open(&checker->decoder, weir_decoder_at(WEIR_DECODE_ON_CPU), &format, widest(dataset, probes),
+                               err);
+    if (rc < 0)
+        weir_frame_checker_close(checker);
+    return rc;
+}
+
+void weir_frame_checker_close(struct weir_frame_checker *checker)
+{
+    weir_decoder_close(&checker->decoder);
+    weir_fetcher_close(&checker->fetcher);
+    free(checker->image);
+    free(checker->rows);
+    checker->image = checker->rows = NULL;
+}
+
+static int grow(uint8_t **buffer, size_t *capacity, size_t bytes)
+{
+    if (bytes <= *capacity)
+        return 0;
+    free(*buffer);
+    *buffer = malloc(bytes);
+    *capacity = *buffer ? bytes : 0;
+    return *buffer ? 0 : -ENOMEM;
+}
+
+/* What came of a frame. */
+struct verdict {
+    int code;
+    uint64_t hash;
+    enum weir_finding_kind kind;
+    const char *reason;
+};
+
+static struct verdict bad(int code, enum weir_finding_kind kind, const char *reason)
+{
+    return (struct verdict){code, 0, kind, reason};
+}
+
+static enum weir_codec codec_of(const struct weir_frame_checker *checker, int episode, int camera)
+{
+    return (enum weir_codec)weir_codec_from_name(weir_dataset_codec(checker->dataset, episode, camera));
+}
+
+/* Its header; *width and *height become the image's where the camera's are not known. */
+static struct verdict look_at_header(struct weir_frame_checker *checker, enum weir_codec codec, const uint8_t *bytes,
+                                     size_t length, int *width, int *height)
+{
+    struct weir_image_info info;
+    int rc = weir_probe_image(checker->decoder, codec, bytes, length, &info);
+    if (rc < 0)
+        return bad(rc, WEIR_FOUND_FRAME, weir_decoder_reason(checker->decoder));
+    *width = *width ? *width : info.width;
+    *height = *height ? *height : info.height;
+    rc = weir_probe_fits(checker->decoder, &info, *width, *height);
+    return rc < 0 ? bad(rc, WEIR_FOUND_SIZE, weir_decoder_reason(checker->decoder)) : (struct verdict){0};
+}
+
+static struct verdict decode(struct weir_frame_checker *checker, enum weir_codec codec, const uint8_t *bytes,
+                             size_t length, int width, int height)
+{
+    struct weir_pixel_format format = {0};
+    struct weir_frame frame = {codec, bytes, length, width, height, NULL};
+    if (grow(&checker->image, &checker->image_bytes, weir_frame_bytes(&format, codec, width, height)) < 0)
+        return bad(-ENOMEM, WEIR_FOUND_FRAME, "out of memory for its pixels");
+    int rc = weir_decode(checker->decoder, &frame, checker->image);
+    return rc < 0 ? bad(rc, WEIR_FOUND_FRAME, weir_decoder_reason(checker->decoder)) : (struct verdict){0};
+}
+
+/* A frame whose bytes are here. What follows the end of an image is not part of it. */
+static struct verdict look_at_bytes(struct weir_frame_checker *checker, int episode, int camera, const uint8_t *bytes,
+                                    size_t length)
+{
+    enum weir_codec codec = codec_of(checker, episode, camera);
+    int width = checker->probes[camera].width, height = checker->probes[camera].height;
+    struct verdict verdict = {0};
+    size_t end = length;
+    if (weir_codec_is_encoded(codec)) {
+        size_t found = weir_frame_end(bytes, length);
+        end = found ? found : length;
+        verdict = look_at_header(checker, codec, bytes, length, &width, &height);
+    }
+    checker->bytes += end;
+    if (verdict.code == 0 && !checker->fast && width > 0)
+        verdict = decode(checker, codec, bytes, length, width, height);
+    if (verdict.code == 0 && !checker->fast)
+        verdict.hash = weir_hash64(bytes, end);
+    return verdict;
+}
+
+static struct verdict look_at_frame(struct weir_frame_checker *checker, int episode, int camera, int t)
+{
+    const uint8_t *bytes;
+    size_t length;
+    int rc = weir_fetch_frame(&checker->fetcher, episode, camera, t, NULL, 0, &bytes, &length);
+    return rc < 0 ? bad(rc, WEIR_FOUND_FRAME, checker->fetcher.reason)
+                  : look_at_bytes(checker, episode, camera, bytes, length);
+}
+
+/* ---- headers only ---- */
+
+static bool is_inside(const struct weir_frame_checker *checker, int file, uint64_t offset, uint64_t length)
+{
+    struct weir_dataset_file of;
+    weir_dataset_file(checker->dataset, file, &of);
+    return offset <= of.size_bytes && length <= of.size_bytes - offset;
+}
+
+static struct verdict outside(void)
+{
+    return bad(-ENODATA, WEIR_FOUND_FRAME, weir_read_reason(-ENODATA));
+}
+
+/* Chunks are looked for, not at. */
+static struct verdict glance_at_block(struct weir_frame_checker *checker, int episode, int camera, int t)
+{
+    struct weir_block block;
+    weir_block_of(checker->dataset, episode, camera, t, &block);
+    for (uint32_t piece = 0; piece < block.pieces; piece++) {
+        uint64_t offset;
+        size_t length;
+        weir_block_piece(&block, piece, &offset, &length);
+        if (!is_inside(checker, block.file, offset, length))
+            return outside();
+    }
+    return (struct verdict){0};
+}
+
+/* The header, out of the first bytes when they do. */
+static struct verdict glance_at_extent(struct weir_frame_checker *checker, const struct weir_location *location,
+                                       int episode, int camera, int t)
+{
+    const struct weir_camera_probe *probe = &checker->probes[camera];
+    enum weir_codec codec = codec_of(checker, episode, camera);
+    uint8_t prefix[PREFIX];
+    const uint8_t *bytes;
+    if (!is_inside(checker, location->file, location->offset, location->length))
+        return outside();
+    if (!weir_codec_is_encoded(codec))
+        return (struct verdict){0};
+    if (location->heap_slot || location->length <= PREFIX)
+        return look_at_frame(checker, episode, camera, t);
+    int width = probe->width, height = probe->height;
+    int rc = weir_read(checker->fetcher.reader, location->file, location->offset, PREFIX, prefix, &bytes);
+    if (rc < 0)
+        return bad(rc, WEIR_FOUND_FRAME, weir_read_reason(rc));
+    struct verdict verdict = look_at_header(checker, codec, bytes, PREFIX, &width, &height);
+    if (verdict.code < 0)
+        return look_at_frame(checker, episode, camera, t);
+    checker->bytes += PREFIX;
+    return verdict;
+}
+
+static struct verdict glance(struct weir_frame_checker *checker, int episode, int camera, int t)
+{
+    struct weir_location location;
+    int how = weir_locate(checker->dataset, episode, camera, t, &location);
+    if (how == WEIR_HOW_EXTENT)
+        return glance_at_extent(checker, &location, episode, camera, t);
+    if (how == WEIR_HOW_BLOCK && !weir_codec_is_encoded(codec_of(checker, episode, camera)))
+        return glance_at_block(checker, episode, camera, t);
+    return look_at_frame(checker, episode, camera, t);
+}
+
+/* ---- several ---- */
+
+/* Frames of one block, which is unpacked once for as many of them as fit. Each needs all of its chunks. */
+static int check_block(struct weir_frame_checker *checker, int episode, int camera, int first, int n, size_t row_bytes,
+                       weir_frame_checked_fn *checked, void *user)
+{
+    int ts[BLOCK_FRAMES], rc = 0;
+    uint8_t *rows[BLOCK_FRAMES];
+    if (grow(&checker->rows, &checker->rows_bytes, row_bytes * (size_t)n) < 0)
+        return checked(user, first, -ENOMEM, 0, WEIR_FOUND_FRAME, "out of memory for its chunk");
+    for (int i = 0; i < n; i++) {
+        ts[i] = first + i;
+        rows[i] = checker->rows + row_bytes * (size_t)i;
+    }
+    int got = weir_fetch_block(&checker->fetcher, episode, camera, ts, rows, n);
+    for (int i = 0; i < n && rc == 0; i++) {
+        struct verdict verdict = got < 0 ? bad(got, WEIR_FOUND_FRAME, checker->fetcher.reason)
+                                         : look_at_bytes(checker, episode, camera, rows[i], row_bytes);
+        rc = checked(user, ts[i], verdict.code, verdict.hash, verdict.kind, verdict.reason);
+    }
+    return rc;
+}
+
+/* How many of the n frames from first on are fetched together; 1: none. */
+static int together(const struct weir_frame_checker *checker, int episode, int camera, int first, int n,
+                    size_t *row_bytes)
+{
+    int rows;
+    struct weir_block block;
+    if (checker->fast || !weir_shares_blocks(checker->dataset, episode, camera, &rows))
+        return 1;
+    weir_block_of(checker->dataset, episode, camera, first, &block);
+    *row_bytes = block.row_bytes;
+    size_t fit = block.row_bytes ? BLOCK_BYTES / block.row_bytes : 1;
+    int left = block.first + block.rows - first;
+    n = n < left ? n : left;
+    n = n < BLOCK_FRAMES ? n : BLOCK_FRAMES;
+    return fit < (size_t)n ? (fit > 1 ? (int)fit : 1) : n;
+}
+
+int weir_check_frames(struct weir_frame_checker *checker, int episode, int camera, int first, int n,
+                      weir_frame_checked_fn *checked, void *user)
+{
+    int rc = 0, step;
+    for (int t = first; t < first + n && rc == 0; t += step) {
+        size_t row_bytes = 0;
+        step = together(checker, episode, camera, t, first + n - t, &row_bytes);
+        if (step > 1) {
+            rc = check_block(checker, episode, camera, t, step, row_bytes, checked, user);
+            continue;
+        }
+        struct verdict verdict =
+            checker->fast ? glance(checker, episode, camera, t) : look_at_frame(checker, episode, camera, t);
+        rc = checked(user, t, verdict.code, verdict.hash, verdict.kind, verdict.reason);
+    }
+    return rc;
+}

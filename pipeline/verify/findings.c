@@ -1,0 +1,220 @@
+#include "pipeline/verify/findings.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *weir_finding_name(enum weir_finding_kind kind)
+{
+    static const char *const names[WEIR_FOUND_KINDS] = {
+        [WEIR_FOUND_EPISODE] = "episode",     [WEIR_FOUND_FRAME] = "frame", [WEIR_FOUND_SIZE] = "size",
+        [WEIR_FOUND_FILE] = "file",           [WEIR_FOUND_STILL] = "still", [WEIR_FOUND_REPEAT] = "repeat",
+        [WEIR_FOUND_DIMENSION] = "dimension", [WEIR_FOUND_NOTE] = "note",
+    };
+    return names[kind];
+}
+
+bool weir_finding_is_remark(enum weir_finding_kind kind)
+{
+    return kind >= WEIR_FOUND_STILL;
+}
+
+/* ---- lists ---- */
+
+static int reserve(struct weir_found_list *list, int more)
+{
+    if (list->n + more <= list->capacity)
+        return 0;
+    int capacity = 2 * list->capacity > list->n + more ? 2 * list->capacity : list->n + more;
+    void *runs = realloc(list->runs, sizeof *list->runs * (size_t)capacity);
+    if (!runs)
+        return -ENOMEM;
+    list->runs = runs;
+    list->capacity = capacity;
+    return 0;
+}
+
+static bool goes_on(const struct weir_found_run *run, int t, enum weir_finding_kind kind, const char *why)
+{
+    return run->t + run->frames == t && run->kind == kind && strcmp(run->why, why) == 0;
+}
+
+static int add_run(struct weir_found_list *list, int t, int frames, enum weir_finding_kind kind, const char *why)
+{
+    char *copy = reserve(list, 1) == 0 ? strdup(why) : NULL;
+    if (!copy)
+        return -ENOMEM;
+    list->runs[list->n++] = (struct weir_found_run){t, frames, kind, copy};
+    return 0;
+}
+
+int weir_found_add(struct weir_found_list *list, int t, enum weir_finding_kind kind, const char *why)
+{
+    if (list->n > 0 && goes_on(&list->runs[list->n - 1], t, kind, why)) {
+        list->runs[list->n - 1].frames++;
+        return 0;
+    }
+    return add_run(list, t, 1, kind, why);
+}
+
+int weir_found_move(struct weir_found_list *list, struct weir_found_list *from)
+{
+    if (from->n == 0)
+        return 0;
+    if (reserve(list, from->n) < 0)
+        return -ENOMEM;
+    memcpy(list->runs + list->n, from->runs, sizeof *from->runs * (size_t)from->n);
+    list->n += from->n;
+    from->n = 0;
+    return 0;
+}
+
+void weir_found_free(struct weir_found_list *list)
+{
+    for (int i = 0; i < list->n; i++)
+        free(list->runs[i].why);
+    free(list->runs);
+    *list = (struct weir_found_list){0};
+}
+
+/* ---- pictures that repeat ---- */
+
+int weir_found_repeats(struct weir_found_list *list, const uint64_t *hashes, int steps, int repeat_steps)
+{
+    char why[128];
+    int end, rc = 0;
+    for (int t = 0; t < steps && rc == 0; t = end) {
+        for (end = t + 1; end < steps && hashes[end] == hashes[t] && hashes[t] != 0; end++)
+            continue;
+        bool all = end - t == steps && steps > 1;
+        if (!all && end - t < repeat_steps)
+            continue;
+        snprintf(why, sizeof why, all ? "all %d frames of the episode are the same" : "the same frame in %d steps",
+                 end - t);
+        if (hashes[t] != 0)
+            rc = add_run(list, t, end - t, all ? WEIR_FOUND_STILL : WEIR_FOUND_REPEAT, why);
+    }
+    return rc;
+}
+
+/* ---- telling ---- */
+
+static int by_t(const void *a, const void *b)
+{
+    const struct weir_found_run *left = a, *right = b;
+    int order = (left->t > right->t) - (left->t < right->t);
+    return order ? order : (left->kind > right->kind) - (left->kind < right->kind);
+}
+
+void weir_finding_tell(struct weir_finding *finding, const struct weir_verify_config *config,
+                       struct weir_verify_totals *totals)
+{
+    char place[1536], text[2048];
+    int n = snprintf(place, sizeof place, "%.1023s%s%.400s", finding->file, finding->dataset ? ": " : "",
+                     finding->dataset ? finding->dataset : "");
+    bool of_state = finding->dimension >= 0;
+    int first = of_state ? finding->dimension : finding->t, many = of_state ? finding->dimensions : finding->frames;
+    if (many > 1)
+        snprintf(place + n, sizeof place - (size_t)n, "%s[%d..%d]", of_state ? "[:]" : "", first, first + many - 1);
+    else if (many == 1)
+        snprintf(place + n, sizeof place - (size_t)n, "%s[%d]", of_state ? "[:]" : "", first);
+    snprintf(text, sizeof text, "%s: %.500s", place, finding->why);
+    weir_text_printable(text);
+    finding->text = text;
+    totals->found[finding->kind]++;
+    if (finding->kind == WEIR_FOUND_FRAME || finding->kind == WEIR_FOUND_SIZE)
+        totals->bad_frames += (uint64_t)finding->frames;
+    config->found(config->user, finding);
+    finding->text = NULL;
+}
+
+void weir_found_tell(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera,
+                     const struct weir_verify_config *config, struct weir_verify_totals *totals)
+{
+    int next;
+    if (list->n > 0)
+        qsort(list->runs, (size_t)list->n, sizeof *list->runs, by_t);
+    for (int i = 0; i < list->n; i = next) {
+        struct weir_found_run run = list->runs[i];
+        for (next = i + 1;
+             next < list->n && goes_on(&run, list->runs[next].t, list->runs[next].kind, list->runs[next].why); next++)
+            run.frames += list->runs[next].frames;
+        struct weir_finding finding = {.kind = run.kind,
+                                       .file = weir_dataset_episode_path(dataset, episode),
+                                       .dataset = weir_dataset_camera_key(dataset, episode, camera),
+                                       .t = run.t,
+                                       .frames = run.frames,
+                                       .dimension = -1,
+                                       .why = run.why};
+        weir_finding_tell(&finding, config, totals);
+    }
+}
+
+void weir_verify_bad_episode(const struct weir_verify_config *config, struct weir_verify_totals *totals,
+                             const char *text)
+{
+    struct weir_finding finding = {.kind = WEIR_FOUND_EPISODE, .text = text, .t = -1, .dimension = -1};
+    totals->found[WEIR_FOUND_EPISODE]++;
+    config->found(config->user, &finding);
+}
+
+/* ---- state and actions ---- */
+
+/* Clears in varies what has one value only; values are those of the first step. */
+static void compare_rows(const struct weir_dataset *dataset, bool actions, int dim, const float *values, bool *varies)
+{
+    for (int e = 0; e < weir_dataset_episodes(dataset); e++) {
+        const float *rows = actions ? weir_dataset_actions(dataset, e) : weir_dataset_qpos(dataset, e);
+        for (int t = 0; t < weir_dataset_steps(dataset, e); t++)
+            for (int d = 0; d < dim; d++)
+                varies[d] = varies[d] || rows[(size_t)t * (size_t)dim + (size_t)d] != values[d];
+    }
+}
+
+static void tell_dimensions(const struct weir_dataset *dataset, bool actions, int first, int n, float value,
+                            uint64_t steps, const struct weir_verify_config *config, struct weir_verify_totals *totals)
+{
+    char why[128];
+    snprintf(why, sizeof why, "is %g in all %llu steps", (double)value, (unsigned long long)steps);
+    struct weir_finding finding = {.kind = WEIR_FOUND_DIMENSION,
+                                   .file = config->data,
+                                   .dataset = actions ? weir_dataset_action_key(dataset, 0)
+                                                      : weir_dataset_qpos_key(dataset, 0),
+                                   .t = -1,
+                                   .dimension = first,
+                                   .dimensions = n,
+                                   .why = why};
+    weir_finding_tell(&finding, config, totals);
+}
+
+static int tell_constant(const struct weir_dataset *dataset, bool actions, const struct weir_verify_config *config,
+                         struct weir_verify_totals *totals)
+{
+    int dim = actions ? weir_dataset_action_dim(dataset) : weir_dataset_qpos_dim(dataset);
+    const float *values = actions ? weir_dataset_actions(dataset, 0) : weir_dataset_qpos(dataset, 0);
+    uint64_t steps = 0;
+    bool *varies = calloc((size_t)dim + 1, sizeof *varies);
+    if (!varies)
+        return -ENOMEM;
+    for (int e = 0; e < weir_dataset_episodes(dataset); e++)
+        steps += (uint64_t)weir_dataset_steps(dataset, e);
+    compare_rows(dataset, actions, dim, values, varies);
+    int next;
+    for (int d = 0; d < dim && steps > 1; d = next) {
+        for (next = d + 1; next < dim && !varies[d] && !varies[next] && values[next] == values[d];)
+            next++;
+        if (!varies[d])
+            tell_dimensions(dataset, actions, d, next - d, values[d], steps, config, totals);
+    }
+    free(varies);
+    return 0;
+}
+
+int weir_found_dimensions(const struct weir_dataset *dataset, const struct weir_verify_config *config,
+                          struct weir_verify_totals *totals)
+{
+    int rc = tell_constant(dataset, false, config, totals);
+    return rc < 0 ? rc : tell_constant(dataset, true, config, totals);
+}
