@@ -1,6 +1,7 @@
 """Damages small datasets at random and watches what weir makes of them: mutate.py [--weir PROGRAM] [--count N] ...
 
-Each mutant goes through `weir info` and `weir run --on-error skip`. Allowed are exit status 0, and 1 with one line that
+Each mutant goes through `weir info`, `weir run --on-error skip` and `weir verify`, which must find fault when, and only
+when, frames of the others are missing. Allowed are exit status 0, and 1 with one line that
 says why; never a signal, a report of a sanitizer, a hang, or a frame that is silently wrong: a frame that is delivered
 must be what it was before, or what the HDF5 library itself (h5py, in a process of its own) now reads there. A sanitizer
 may complain of the library's own code in the HDF5 helper process, for weir is to survive that. Prints a line per format and keeps the
@@ -241,8 +242,9 @@ def limit_weir():
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_MAX_S,) * 2)
 
 
-def weir_says(weir, arguments, folder):
-    """(kind of end, stderr): kind is "fine", "refused" or what was wrong. folder is for what sanitizers have to say."""
+def weir_says(weir, arguments, folder, out=None):
+    """(kind of end, stderr): kind is "fine", "refused" or what was wrong. folder is for what sanitizers have to say, out
+    a file for stdout."""
     log = f"log_path={os.path.join(folder, 'report')}"
     env = {**os.environ, "LSAN_OPTIONS": f"suppressions={leaks.name}:print_suppressions=0",
            "ASAN_OPTIONS": f"halt_on_error=1:detect_leaks=1:exitcode=99:allocator_may_return_null=1:{log}",
@@ -253,6 +255,9 @@ def weir_says(weir, arguments, folder):
     except subprocess.TimeoutExpired:
         return "hang", ""
     err = done.stderr
+    if out:
+        with open(out, "w", encoding="utf-8") as f:
+            f.write(done.stdout)
     reports = reports_below(folder)
     ours = [report for report in reports if not in_library(report)]
     if ours or done.returncode == 99:
@@ -264,6 +269,8 @@ def weir_says(weir, arguments, folder):
         return "refused" + (" (the library's end)" if LIBRARY_ENDS.search(reasons[0]) else ""), err
     if done.returncode == 0 and not reasons:
         return "fine", err
+    if arguments[0] == "verify" and done.returncode == 1 and not err:
+        return "refused", err
     return f"exit status {done.returncode} with {len(reasons)} error lines", err
 
 
@@ -350,14 +357,29 @@ def try_mutant(form, seed, i, keep):
             counts[f"{arguments[0]} {kind}"] += 1
             if kind != "fine" and not kind.startswith("refused"):
                 return counts, kept(form, i, path, keep, f"weir {arguments[0]}: {kind}: {text}")
-        if kind == "fine":
-            got = delivered(sums)
+        got = delivered(sums) if kind == "fine" else None
+        if got is not None:
             wrong, new = judge_frames(form, path, got)
             counts.update({"frames delivered": len(got), "of them other than before": new})
             counts["frames missing"] += max(0, len(form.before) - len(got))
             if wrong:
                 return counts, kept(form, i, path, keep, wrong)
-        return counts, None
+        wrong = judge_verify(form, path, folder, got)
+        return counts, kept(form, i, path, keep, wrong) if wrong else None
+
+
+def judge_verify(form, path, folder, got):
+    """What is wrong with what weir verify says of a file whose frames a run delivered (None: it was refused)."""
+    out = os.path.join(folder, "verify.json")
+    kind, text = weir_says(form.weir, ["verify", path, "--json", "--cameras", form.names], folder, out)
+    if kind != "fine" and not kind.startswith("refused"):
+        return f"weir verify: {kind}: {text}"
+    with open(out, encoding="utf-8", errors="replace") as f:
+        told = json.load(f)
+    sound = got is not None and len(got) * len(form.names.split(",")) == told["frames"]  # episodes apart
+    if sound != (kind == "fine" or (told["unreadable"] == told["found"]["episode"] and got is not None)):
+        return f"weir verify: {kind}, of {told['frames']} frames; a run delivers {len(got or ())} steps: {told['findings']}"
+    return None
 
 
 def kept(form, i, path, keep, text):

@@ -154,6 +154,7 @@ def plans(o):
     others = dict(vars(o), data=["act-jpeg"], workers=["0"])
     return found + [argparse.Namespace(**late),
                     argparse.Namespace(**dict(others, command="info {}", stride=71)),
+                    argparse.Namespace(**dict(others, command="verify {} --num-workers 2", stride=71)),
                     argparse.Namespace(**dict(others, command="synth {new} --episodes 1 --steps 2 --size 32x24 --threads 2",
                                               any_output=True, stride=41))]
 
