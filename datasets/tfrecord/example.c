@@ -1,0 +1,295 @@
+#include "datasets/tfrecord/example.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOW = 65536 };
+enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
+
+struct walk {
+    const struct weir_byte_source *source;
+    struct weir_example *example;
+    uint64_t end;                   /* of the record */
+    uint64_t window_at, window_end; /* of the file */
+    const char *reason;
+    uint8_t window[WINDOW];
+};
+
+static int bad(struct walk *walk, const char *reason)
+{
+    walk->reason = reason;
+    return -EBADMSG;
+}
+
+/* A byte of the record. */
+static int byte_at(struct walk *walk, uint64_t at, uint8_t *byte)
+{
+    if (at < walk->window_at || at >= walk->window_end) {
+        uint64_t n = walk->end - at < WINDOW ? walk->end - at : WINDOW;
+        int rc = walk->source->read(walk->source->user, at, walk->window, (size_t)n);
+        if (rc < 0)
+            return rc;
+        walk->window_at = at;
+        walk->window_end = at + n;
+    }
+    *byte = walk->window[at - walk->window_at];
+    return 0;
+}
+
+static int varint(struct walk *walk, uint64_t *at, uint64_t end, uint64_t *value)
+{
+    *value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        uint8_t byte;
+        if (*at >= end)
+            return bad(walk, "a number of it is cut off");
+        int rc = byte_at(walk, (*at)++, &byte);
+        if (rc < 0)
+            return rc;
+        *value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            return 0;
+    }
+    return bad(walk, "a number of it has more than ten bytes");
+}
+
+struct field {
+    unsigned number, wire;
+    uint64_t begin, end; /* of its content */
+};
+
+/* The next field before end; 1, 0 when there is none, or negative. */
+static int next_field(struct walk *walk, uint64_t *at, uint64_t end, struct field *field)
+{
+    uint64_t key, length = 0;
+    if (*at >= end)
+        return 0;
+    int rc = varint(walk, at, end, &key);
+    if (rc < 0)
+        return rc;
+    *field = (struct field){.number = (unsigned)(key >> 3 & 0x1FFFFFFF), .wire = key & 7, .begin = *at};
+    switch (field->wire) {
+    case WIRE_VARINT:
+        rc = varint(walk, at, end, &length);
+        if (rc < 0)
+            return rc;
+        field->end = *at;
+        return 1;
+    case WIRE_64:
+    case WIRE_32:
+        length = field->wire == WIRE_64 ? 8 : 4;
+        break;
+    case WIRE_BYTES:
+        rc = varint(walk, at, end, &length);
+        if (rc < 0)
+            return rc;
+        break;
+    default:
+        return bad(walk, "it is no message of protocol buffers");
+    }
+    if (length > end - *at)
+        return bad(walk, "a field of it ends behind it");
+    field->begin = *at;
+    field->end = *at += length;
+    return 1;
+}
+
+/* ---- values ---- */
+
+static int add_range(struct walk *walk, struct weir_feature *feature, uint64_t begin, uint64_t end, uint64_t values)
+{
+    if (feature->n_ranges == feature->capacity) {
+        size_t capacity = feature->capacity ? 2 * feature->capacity : 8;
+        void *ranges = realloc(feature->ranges, capacity * sizeof *feature->ranges);
+        if (!ranges)
+            return -ENOMEM;
+        feature->ranges = ranges;
+        feature->capacity = capacity;
+    }
+    (void)walk;
+    feature->ranges[feature->n_ranges++] = (struct weir_byte_range){begin, end - begin};
+    feature->n += values;
+    return 0;
+}
+
+static int count_varints(struct walk *walk, uint64_t at, uint64_t end, uint64_t *n)
+{
+    uint64_t value;
+    for (*n = 0; at < end; ++*n) {
+        int rc = varint(walk, &at, end, &value);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int add_value(struct walk *walk, struct weir_feature *feature, const struct field *field)
+{
+    uint64_t bytes = field->end - field->begin, n = 1;
+    if (feature->kind == WEIR_FEATURE_BYTES)
+        return field->wire == WIRE_BYTES ? add_range(walk, feature, field->begin, field->end, 1)
+                                         : bad(walk, "a list of bytes has a number in it");
+    if (feature->kind == WEIR_FEATURE_FLOATS) {
+        bool packed = field->wire == WIRE_BYTES && bytes % sizeof(float) == 0;
+        if (!packed && field->wire != WIRE_32)
+            return bad(walk, "a list of floats has something else in it");
+        return bytes ? add_range(walk, feature, field->begin, field->end, bytes / sizeof(float)) : 0;
+    }
+    if (field->wire != WIRE_BYTES && field->wire != WIRE_VARINT)
+        return bad(walk, "a list of integers has something else in it");
+    int rc = field->wire == WIRE_BYTES ? count_varints(walk, field->begin, field->end, &n) : 0;
+    return rc < 0 || n == 0 ? rc : add_range(walk, feature, field->begin, field->end, n);
+}
+
+static int walk_list(struct walk *walk, struct weir_feature *feature, uint64_t at, uint64_t end)
+{
+    struct field field;
+    int rc;
+    while ((rc = next_field(walk, &at, end, &field)) > 0)
+        if (field.number == 1) {
+            rc = add_value(walk, feature, &field);
+            if (rc < 0)
+                return rc;
+        }
+    return rc;
+}
+
+/* ---- features ---- */
+
+static int walk_feature(struct walk *walk, struct weir_feature *feature, uint64_t at, uint64_t end)
+{
+    struct field field;
+    int rc;
+    while ((rc = next_field(walk, &at, end, &field)) > 0) {
+        bool known = field.number >= 1 && field.number <= 3 && field.wire == WIRE_BYTES;
+        if (known && feature->kind != WEIR_FEATURE_NONE && feature->kind != (enum weir_feature_kind)field.number)
+            return bad(walk, "a feature of it is of two kinds");
+        if (known) {
+            feature->kind = (enum weir_feature_kind)field.number;
+            rc = walk_list(walk, feature, field.begin, field.end);
+            if (rc < 0)
+                return rc;
+        }
+    }
+    return rc;
+}
+
+static int read_name(struct walk *walk, const struct field *field, char name[WEIR_FEATURE_NAME_MAX])
+{
+    uint64_t n = field->end - field->begin;
+    n = n < WEIR_FEATURE_NAME_MAX - 1 ? n : WEIR_FEATURE_NAME_MAX - 1;
+    for (uint64_t i = 0; i < n; i++) {
+        uint8_t byte;
+        int rc = byte_at(walk, field->begin + i, &byte);
+        if (rc < 0)
+            return rc;
+        name[i] = (char)(byte ? byte : '?');
+    }
+    name[n] = '\0';
+    return 0;
+}
+
+static struct weir_feature *add_feature(struct weir_example *example)
+{
+    if (example->n == example->capacity) {
+        int capacity = example->capacity ? 2 * example->capacity : 32;
+        void *features = realloc(example->features, (size_t)capacity * sizeof *example->features);
+        if (!features)
+            return NULL;
+        example->features = features;
+        example->capacity = capacity;
+    }
+    example->features[example->n] = (struct weir_feature){0};
+    return &example->features[example->n++];
+}
+
+static int walk_entry(struct walk *walk, uint64_t at, uint64_t end)
+{
+    struct field field;
+    int rc;
+    if (walk->example->n == WEIR_FEATURES_MAX)
+        return bad(walk, "it has more than 512 features");
+    struct weir_feature *feature = add_feature(walk->example);
+    if (!feature)
+        return -ENOMEM;
+    while ((rc = next_field(walk, &at, end, &field)) > 0) {
+        int inner = 0;
+        if (field.number == 1 && field.wire == WIRE_BYTES)
+            inner = read_name(walk, &field, feature->name);
+        else if (field.number == 2 && field.wire == WIRE_BYTES)
+            inner = walk_feature(walk, feature, field.begin, field.end);
+        if (inner < 0)
+            return inner;
+    }
+    return rc;
+}
+
+/* Fields 1 of a message, each walked over by inner. */
+static int walk_message(struct walk *walk, uint64_t at, uint64_t end,
+                        int (*inner)(struct walk *walk, uint64_t at, uint64_t end))
+{
+    struct field field;
+    int rc;
+    while ((rc = next_field(walk, &at, end, &field)) > 0)
+        if (field.number == 1 && field.wire == WIRE_BYTES) {
+            rc = inner(walk, field.begin, field.end);
+            if (rc < 0)
+                return rc;
+        }
+    return rc;
+}
+
+static int walk_features(struct walk *walk, uint64_t at, uint64_t end)
+{
+    return walk_message(walk, at, end, walk_entry);
+}
+
+int weir_example_walk(struct weir_example *example, const struct weir_byte_source *source, uint64_t begin, uint64_t end,
+                      const char **reason)
+{
+    struct walk *walk = malloc(sizeof *walk);
+    *example = (struct weir_example){0};
+    if (!walk)
+        return -ENOMEM;
+    walk->source = source;
+    walk->example = example;
+    walk->end = end;
+    walk->window_at = walk->window_end = 0;
+    walk->reason = NULL;
+    int rc = walk_message(walk, begin, end, walk_features);
+    *reason = walk->reason;
+    free(walk);
+    if (rc < 0)
+        weir_example_free(example);
+    return rc;
+}
+
+void weir_example_free(struct weir_example *example)
+{
+    for (int i = 0; i < example->n; i++)
+        free(example->features[i].ranges);
+    free(example->features);
+    *example = (struct weir_example){0};
+}
+
+/* The last one of a name counts, as in a map. */
+const struct weir_feature *weir_example_find(const struct weir_example *example, const char *name)
+{
+    for (int i = example->n - 1; i >= 0; i--)
+        if (strcmp(example->features[i].name, name) == 0)
+            return &example->features[i];
+    return NULL;
+}
+
+int weir_feature_floats(const struct weir_feature *feature, const struct weir_byte_source *source, float *values)
+{
+    for (size_t i = 0; i < feature->n_ranges; i++) {
+        const struct weir_byte_range *range = &feature->ranges[i];
+        int rc = source->read(source->user, range->offset, values, (size_t)range->length);
+        if (rc < 0)
+            return rc;
+        values += range->length / sizeof(float);
+    }
+    return 0;
+}

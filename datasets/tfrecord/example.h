@@ -1,0 +1,52 @@
+/* example.h: walks over a tf.train.Example where it lies in a file, without reading the bytes of its images.
+ *
+ * The message (tensorflow/core/example/example.proto, feature.proto), in protocol buffers' wire format: Example has one
+ * Features (field 1); Features is a map, an entry of which has a name (1) and a Feature (2); that is a BytesList (1), a
+ * FloatList (2) or an Int64List (3), whose values are its field 1: bytes one by one, numbers packed or one by one. A
+ * message may come in pieces, which are put together; unknown fields are passed over.
+ *
+ * All of it is hostile: nothing outside [begin, end) is read, and what is allocated is bounded by the bytes there. */
+#ifndef WEIR_DATASETS_TFRECORD_EXAMPLE_H
+#define WEIR_DATASETS_TFRECORD_EXAMPLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WEIR_FEATURE_NAME_MAX = 128, WEIR_FEATURES_MAX = 512 };
+
+enum weir_feature_kind { WEIR_FEATURE_NONE, WEIR_FEATURE_BYTES, WEIR_FEATURE_FLOATS, WEIR_FEATURE_INTEGERS };
+
+struct weir_byte_range {
+    uint64_t offset, length; /* in the file */
+};
+
+struct weir_feature {
+    char name[WEIR_FEATURE_NAME_MAX]; /* cut when it is longer */
+    enum weir_feature_kind kind;
+    uint64_t n;                     /* values */
+    struct weir_byte_range *ranges; /* bytes: of each value; numbers: of each run of them, packed or a single one */
+    size_t n_ranges, capacity;
+};
+
+struct weir_example {
+    struct weir_feature *features;
+    int n, capacity;
+};
+
+/* Reads [offset, offset + n) of the file; 0 or a negative code. */
+struct weir_byte_source {
+    int (*read)(void *user, uint64_t offset, void *buffer, size_t n);
+    void *user;
+};
+
+/* 0; -EBADMSG with *reason (static text) for what is no Example; -ENOMEM; or what read returned. */
+int weir_example_walk(struct weir_example *example, const struct weir_byte_source *source, uint64_t begin, uint64_t end,
+                      const char **reason);
+void weir_example_free(struct weir_example *example);
+const struct weir_feature *weir_example_find(const struct weir_example *example, const char *name);
+
+/* All values of a FloatList, feature->n of them. 0, or a negative code. */
+int weir_feature_floats(const struct weir_feature *feature, const struct weir_byte_source *source, float *values);
+
+#endif
