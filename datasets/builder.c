@@ -67,13 +67,13 @@ static int add_columns(struct weir_episode_builder *builder, struct weir_state_c
     if (columns->n == WEIR_STATE_PARTS_MAX)
         return weir_err_set(err, -EBADMSG, "%s: more than %d datasets side by side", full, WEIR_STATE_PARTS_MAX);
     struct weir_h5_shape shape;
-    int rc = weir_h5_shape(builder->h5, key, &shape, err);
+    int rc = builder->store->shape(builder->opened, key, &shape, err);
     if (rc == 0)
         rc = check_state_shape(builder, full, &shape, err);
     if (rc < 0)
         return rc;
     struct weir_state_part *part = &columns->parts[columns->n];
-    rc = weir_h5_read_floats(builder->h5, key, &part->values, &shape, err);
+    rc = builder->store->read_floats(builder->opened, key, &part->values, &shape, err);
     if (rc < 0)
         return rc;
     columns->n++;
@@ -342,16 +342,16 @@ static int add_camera(struct weir_episode_builder *builder, const char *name, co
     weir_builder_full_key(builder, key, full);
     int rc = reserve_episodes(builder, full, err);
     struct weir_h5_description *description = rc == 0 ? &builder->descriptions[e->n_maps] : NULL;
-    if (rc == 0)
-        rc = weir_h5_describe(builder->h5, key, description, err);
     struct weir_frame_map map = {0};
     if (rc == 0)
+        rc = builder->store->rows(builder->opened, key, &map, description, err);
+    if (rc == 0)
         rc = take_shape(&map, full, &description->shape, depth, err);
-    if (rc < 0)
-        return rc;
-    map.key = strdup(full);
-    if (!map.key)
-        return no_memory(err);
+    map.key = rc == 0 ? strdup(full) : NULL;
+    if (!map.key) {
+        weir_frame_map_close(&map);
+        return rc < 0 ? rc : no_memory(err);
+    }
     snprintf(e->names[e->n_maps], WEIR_NAME_MAX, "%s", name);
     weir_text_printable(e->names[e->n_maps]); /* it will be shown; the key stays as it is */
     builder->last = e->n_maps;
@@ -369,12 +369,11 @@ int weir_builder_depth(struct weir_episode_builder *builder, const char *name, c
     return add_camera(builder, name, key, true, err);
 }
 
-int weir_builder_group(struct weir_h5 *h5, struct weir_episode_builder *builder, const char *group, bool depth,
-                       struct weir_err *err)
+int weir_builder_group(struct weir_episode_builder *builder, const char *group, bool depth, struct weir_err *err)
 {
     char(*names)[64];
     int n;
-    int rc = weir_h5_list(h5, group, &names, &n, err);
+    int rc = builder->store->list(builder->opened, group, &names, &n, err);
     for (int i = 0; i < n && rc == 0; i++) {
         char key[WEIR_H5_PATH_MAX], name[WEIR_NAME_MAX + 8];
         snprintf(key, sizeof key, "%s/%s", group, names[i]);

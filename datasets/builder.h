@@ -1,9 +1,10 @@
 /* builder.h: collects what a layout names in an episode: state, actions and cameras, each checked as it is added. The
- * HDF5 helper process uses it, one builder an episode. */
+ * HDF5 helper process uses it, and what opens other formats: one builder an episode. */
 #ifndef WEIR_DATASETS_BUILDER_H
 #define WEIR_DATASETS_BUILDER_H
 
 #include "datasets/index.h"
+#include "datasets/store_ops.h"
 
 enum { WEIR_STATE_PARTS_MAX = 256 };
 
@@ -21,7 +22,8 @@ struct weir_state_columns {
 };
 
 struct weir_episode_builder {
-    struct weir_h5 *h5;
+    const struct weir_store_ops *store; /* and what its functions take */
+    void *opened;
     struct weir_episode *episode;
     const struct weir_dataset_config *config;
     bool by_keys; /* what is added now was named by the user */

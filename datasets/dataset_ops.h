@@ -22,7 +22,7 @@ struct weir_layout_ops {
 
 extern const struct weir_layout_ops weir_layout_act, weir_layout_actpp, weir_layout_agilex, weir_layout_astrobench,
     weir_layout_robotwin, weir_layout_robomind, weir_layout_robomimic, weir_layout_libero, weir_layout_isaaclab,
-    weir_layout_custom, weir_layout_custom_demos;
+    weir_layout_custom, weir_layout_custom_demos, weir_layout_rlds;
 
 /* State and actions: numbers (steps, dimensions) or (steps), one row a step. Columns are put side by side in the order
  * of the calls. */
@@ -51,7 +51,6 @@ bool weir_looks_like_depth(const struct weir_h5_shape *shape);
 
 /* All members of a group as cameras; names ending in _depth as depth. Those of a group of depth alone are named
  * depth_NAME. */
-int weir_builder_group(struct weir_h5 *h5, struct weir_episode_builder *builder, const char *group, bool depth,
-                       struct weir_err *err);
+int weir_builder_group(struct weir_episode_builder *builder, const char *group, bool depth, struct weir_err *err);
 
 #endif

@@ -63,6 +63,8 @@ static void put_map(struct weir_bytes_writer *w, const struct weir_frame_map *ma
         weir_bytes_put(w, map->offsets, frames * sizeof *map->offsets);
     if (map->storage == WEIR_STORED_HEAP)
         weir_bytes_put(w, map->slots, frames * sizeof *map->slots);
+    if (map->storage == WEIR_STORED_EXTENTS)
+        weir_bytes_put(w, map->extents, frames * sizeof *map->extents);
     if (map->ends)
         weir_bytes_put(w, map->ends, frames * sizeof *map->ends);
     if (map->storage == WEIR_STORED_BLOCKS) {
@@ -181,7 +183,7 @@ static void get_ends(struct weir_bytes_reader *c, struct weir_frame_map *map)
 static void get_map(struct weir_bytes_reader *c, struct weir_frame_map *map, char name[WEIR_NAME_MAX], int steps)
 {
     const struct map_fields *fields = weir_bytes_get(c, sizeof *fields);
-    if (!fields || fields->frames < steps || fields->storage < 0 || fields->storage > WEIR_STORED_LIBRARY ||
+    if (!fields || fields->frames < steps || fields->storage < 0 || fields->storage > WEIR_STORED_EXTENTS ||
         fields->rows < 0 || fields->rows > WEIR_ROWS_VLEN || fields->row_bytes > INT32_MAX || fields->width < 0 ||
         fields->height < 0) {
         c->bad = true;
@@ -205,6 +207,8 @@ static void get_map(struct weir_bytes_reader *c, struct weir_frame_map *map, cha
         map->offsets = get_array(c, frames, sizeof *map->offsets);
     if (map->storage == WEIR_STORED_HEAP)
         map->slots = get_array(c, frames, sizeof *map->slots);
+    if (map->storage == WEIR_STORED_EXTENTS)
+        map->extents = get_array(c, frames, sizeof *map->extents);
     if (fields->has_ends)
         get_ends(c, map);
     if (map->storage == WEIR_STORED_BLOCKS && !c->bad)

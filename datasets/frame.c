@@ -100,6 +100,10 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
         return WEIR_HOW_BLOCK;
     case WEIR_STORED_HEAP:
         return locate_heap(file_bytes_of(dataset, episode), map, t, location);
+    case WEIR_STORED_EXTENTS:
+        location->offset = map->extents[t].offset;
+        location->length = (size_t)map->extents[t].length;
+        return location->length ? WEIR_HOW_EXTENT : -EBADMSG;
     case WEIR_STORED_LIBRARY:
         return WEIR_HOW_LIBRARY;
     }
@@ -220,12 +224,22 @@ int weir_unwrap(const struct weir_dataset *dataset, struct weir_location *locati
     return 1;
 }
 
+static size_t longest_extent(const struct weir_frame_map *map, int steps)
+{
+    uint64_t max = 0;
+    for (int t = 0; t < steps; t++)
+        max = map->extents[t].length > max ? map->extents[t].length : max;
+    return (size_t)max;
+}
+
 size_t weir_frame_map_extent_max(const struct weir_frame_map *map, int steps, uint64_t file_bytes)
 {
     if (map->storage == WEIR_STORED_BLOCKS)
         return weir_blocks_stored_max(map->blocks);
     if (map->storage == WEIR_STORED_LIBRARY)
         return map->rows == WEIR_ROWS_VLEN ? 0 : map->row_bytes;
+    if (map->storage == WEIR_STORED_EXTENTS)
+        return longest_extent(map, steps);
     if (map->storage != WEIR_STORED_HEAP)
         return map->row_bytes;
     size_t max = min_size(WEIR_HEAP_WINDOW, file_bytes);
@@ -249,6 +263,8 @@ size_t weir_frame_stored_bytes(const struct weir_dataset *dataset, int episode, 
         return end & WEIR_END_KNOWN ? end & ~WEIR_END_KNOWN : 0;
     if (map->storage == WEIR_STORED_HEAP)
         return map->slots[t].ref.length;
+    if (map->storage == WEIR_STORED_EXTENTS)
+        return (size_t)map->extents[t].length;
     return map->rows == WEIR_ROWS_VLEN ? 0 : map->row_bytes; /* else a row is but a reference */
 }
 
@@ -282,7 +298,9 @@ void weir_frame_reason(const struct weir_dataset *dataset, int episode, int came
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
     const char *reason = "its offset is not known";
-    if (map->storage == WEIR_STORED_HEAP && (map->slots[t].ref.length == 0 || map->slots[t].ref.address == 0))
+    if (map->storage == WEIR_STORED_EXTENTS)
+        reason = "the frame is empty";
+    else if (map->storage == WEIR_STORED_HEAP && (map->slots[t].ref.length == 0 || map->slots[t].ref.address == 0))
         reason = "the frame is empty";
     else if (map->storage == WEIR_STORED_CHUNKS)
         reason = bad_chunk;

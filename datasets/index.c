@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/builder.h"
+#include "datasets/format_ops.h"
 #include "datasets/hdf5/h5_errors.h"
 
 #include <errno.h>
@@ -79,8 +80,7 @@ static void count_text(struct weir_episode *episode, const char *text)
     episode->bytes += text ? strlen(text) + 1 + HEAP_BLOCK : 0;
 }
 
-/* Gives back what was reserved for more cameras, and counts what is left. */
-static void shrink(struct weir_episode *episode)
+void weir_episode_shrink(struct weir_episode *episode)
 {
     size_t n = (size_t)episode->n_maps;
     void *maps = n ? realloc(episode->maps, n * sizeof *episode->maps) : NULL;
@@ -98,18 +98,18 @@ static void shrink(struct weir_episode *episode)
     count_text(episode, episode->passed_over);
 }
 
-/* descriptions: of its cameras, for the caller to free. */
-static int describe_episode(struct weir_h5 *h5, struct weir_episode *episode, const struct weir_dataset_config *config,
-                            struct weir_h5_description **descriptions, struct weir_err *err)
+int weir_episode_describe(const struct weir_store_ops *store, void *opened, struct weir_episode *episode,
+                          const struct weir_dataset_config *config, struct weir_h5_description **descriptions,
+                          struct weir_err *err)
 {
     struct weir_episode_builder *builder = calloc(1, sizeof *builder);
     if (!builder)
         return no_memory(err);
-    builder->h5 = h5;
+    builder->store = store;
+    builder->opened = opened;
     builder->episode = episode;
     builder->config = config;
-    weir_h5_enter(h5, episode->root);
-    int rc = episode->layout->index(h5, builder, err);
+    int rc = episode->layout->index(opened, builder, err);
     if (rc == 0)
         rc = weir_builder_user_keys(builder, err);
     if (rc == 0 && episode->n_maps == 0 && !(config->cameras && *config->cameras))
@@ -121,6 +121,14 @@ static int describe_episode(struct weir_h5 *h5, struct weir_episode *episode, co
     weir_builder_drop(builder);
     *descriptions = builder->descriptions;
     free(builder);
+    return rc;
+}
+
+static int describe_episode(struct weir_h5 *h5, struct weir_episode *episode, const struct weir_dataset_config *config,
+                            struct weir_h5_description **descriptions, struct weir_err *err)
+{
+    weir_h5_enter(h5, episode->root);
+    int rc = weir_episode_describe(&weir_store_hdf5, h5, episode, config, descriptions, err);
     weir_h5_enter(h5, "");
     int refused = weir_h5_refused(err); /* it is the cause of whatever rc is */
     return refused < 0 ? refused : rc;
@@ -161,9 +169,8 @@ static int keep_bad(struct weir_file_index *file, const struct weir_err *why)
     return 0;
 }
 
-/* Leaves an episode of a file of many out; the file's only one fails with its file. */
-static int leave_out(struct weir_file_result *r, const struct weir_dataset_config *config, int rc,
-                     const struct weir_err *why)
+int weir_file_leave_out(struct weir_file_result *r, const struct weir_dataset_config *config, int rc,
+                        const struct weir_err *why)
 {
     if (!config->tolerant || r->n_wanted == 1 || weir_is_shortage(rc) || rc == -EINVAL)
         return weir_err_set(&r->err, rc, "%s", why->text);
@@ -193,7 +200,7 @@ static int describe_all(struct weir_file_result *r, struct weir_h5 *h5, const st
         free(*descriptions);
         *descriptions = NULL;
         weir_episode_close(episode);
-        rc = leave_out(r, config, rc, &why);
+        rc = weir_file_leave_out(r, config, rc, &why);
         if (rc < 0)
             return rc;
     }
@@ -258,7 +265,7 @@ static int locate_episode(struct weir_episode *episode, const struct weir_h5_des
     for (int c = 0; c < episode->n_maps && rc == 0; c++)
         rc = weir_locate_frames(&episode->maps[c], &descriptions[c], raw, unfilter, err);
     if (rc == 0)
-        shrink(episode);
+        weir_episode_shrink(episode);
     return rc;
 }
 
@@ -272,7 +279,7 @@ static int locate_all(struct weir_file_result *r, const struct weir_dataset_conf
         rc = locate_episode(&file->episodes[i], r->descriptions[i], raw, unfilter, &why);
         if (rc < 0) {
             weir_episode_close(&file->episodes[i]);
-            rc = leave_out(r, config, rc, &why);
+            rc = weir_file_leave_out(r, config, rc, &why);
             continue;
         }
         struct weir_episode episode = file->episodes[i];
@@ -312,6 +319,19 @@ void weir_file_locate(struct weir_file_result *result, const char *path, const s
     if (result->rc == 0)
         result->rc = locate_file(result, path, config);
     drop_descriptions(result);
+    if (result->rc < 0) {
+        weir_err_prefix(&result->err, "%s", path);
+        weir_file_index_close(&result->file);
+    }
+}
+
+void weir_file_open(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config,
+                    const struct weir_format_ops *format)
+{
+    *result = (struct weir_file_result){0};
+    result->rc = weir_file_identify(&result->file, path, &result->err);
+    if (result->rc == 0)
+        result->rc = format->open(result, path, config);
     if (result->rc < 0) {
         weir_err_prefix(&result->err, "%s", path);
         weir_file_index_close(&result->file);

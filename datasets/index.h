@@ -31,12 +31,18 @@ struct weir_frame_end {
 
 static const uint32_t WEIR_END_KNOWN = (uint32_t)1 << 31; /* rows are shorter */
 
+/* One frame of any length. */
+struct weir_extent {
+    uint64_t offset, length;
+};
+
 enum weir_storage {
     WEIR_STORED_CONTIGUOUS, /* row t is at base + t * row_bytes */
     WEIR_STORED_CHUNKS,     /* row t is at offsets[t], UINT64_MAX where no chunk was ever written */
     WEIR_STORED_BLOCKS,     /* row t lies in filtered chunks, or in chunks that cut it */
     WEIR_STORED_HEAP,       /* row t is a reference into a global heap collection */
     WEIR_STORED_LIBRARY,    /* only the library can read it */
+    WEIR_STORED_EXTENTS,    /* row t is extents[t] */
 };
 
 enum weir_rows { WEIR_ROWS_PIXELS, WEIR_ROWS_PADDED, WEIR_ROWS_STRINGS, WEIR_ROWS_VLEN };
@@ -56,6 +62,7 @@ struct weir_frame_map {
     struct weir_blocks *blocks;
     struct weir_frame_end *ends;  /* of padded rows and fixed strings that are extents; else NULL */
     struct weir_heap_slot *slots; /* heap */
+    struct weir_extent *extents;
 };
 
 struct weir_episode {
@@ -123,7 +130,23 @@ struct weir_file_result {
  * are listed instead of refused. */
 void weir_file_describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
 void weir_file_locate(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
+/* The same in one step, of other formats than HDF5. */
+struct weir_format_ops;
+void weir_file_open(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config,
+                    const struct weir_format_ops *format);
 void weir_file_result_close(struct weir_file_result *result);
+
+/* Has the episode's layout name its datasets, and takes what is there. descriptions: of its cameras, for the caller to
+ * free. */
+struct weir_store_ops;
+int weir_episode_describe(const struct weir_store_ops *store, void *opened, struct weir_episode *episode,
+                          const struct weir_dataset_config *config, struct weir_h5_description **descriptions,
+                          struct weir_err *err);
+/* Once its frames are located: gives back what was reserved for more cameras, and counts what is left. */
+void weir_episode_shrink(struct weir_episode *episode);
+/* Leaves an episode of a file of many out, when config is tolerant; the file's only one fails with its file. */
+int weir_file_leave_out(struct weir_file_result *result, const struct weir_dataset_config *config, int rc,
+                        const struct weir_err *why);
 void weir_file_index_close(struct weir_file_index *file);
 void weir_episode_close(struct weir_episode *episode);
 /* -ESTALE when the file is not the one that was indexed. */

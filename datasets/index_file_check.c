@@ -54,6 +54,14 @@ static bool blocks_fit(const struct weir_blocks *blocks, uint64_t file_bytes)
     return weir_filters_can_undo(&blocks->filters);
 }
 
+static bool extents_fit(const struct weir_frame_map *map, uint64_t file_bytes)
+{
+    for (int t = 0; t < map->frames; t++)
+        if (map->extents[t].length > INT32_MAX || !inside(map->extents[t].offset, map->extents[t].length, file_bytes))
+            return false;
+    return map->rows == WEIR_ROWS_VLEN;
+}
+
 static bool storage_fits(const struct weir_frame_map *map, uint64_t file_bytes)
 {
     uint64_t all;
@@ -67,6 +75,8 @@ static bool storage_fits(const struct weir_frame_map *map, uint64_t file_bytes)
         return map->rows != WEIR_ROWS_VLEN && blocks_fit(map->blocks, file_bytes);
     case WEIR_STORED_HEAP:
         return slots_fit(map, file_bytes);
+    case WEIR_STORED_EXTENTS:
+        return extents_fit(map, file_bytes);
     case WEIR_STORED_LIBRARY:
         return true;
     }

@@ -302,7 +302,7 @@ size_t weir_frame_map_bytes(const struct weir_frame_map *map)
 {
     size_t frames = (size_t)map->frames;
     return (map->offsets ? frames * sizeof *map->offsets : 0) + (map->ends ? frames * sizeof *map->ends : 0) +
-           (map->slots ? frames * sizeof *map->slots : 0) +
+           (map->slots ? frames * sizeof *map->slots : 0) + (map->extents ? frames * sizeof *map->extents : 0) +
            (map->blocks ? sizeof *map->blocks + map->blocks->n_chunks * sizeof *map->blocks->chunks : 0);
 }
 
@@ -313,6 +313,7 @@ void weir_frame_map_close(struct weir_frame_map *map)
     weir_blocks_close(map->blocks);
     free(map->ends);
     free(map->slots);
+    free(map->extents);
 }
 
 static void chunk_text(const struct weir_blocks *blocks, char *text, size_t size)
@@ -342,6 +343,9 @@ void weir_frame_map_storage_text(const struct weir_frame_map *map, char *text, s
         return;
     case WEIR_STORED_BLOCKS:
         chunk_text(map->blocks, text, size);
+        return;
+    case WEIR_STORED_EXTENTS:
+        snprintf(text, size, "one after the other");
         return;
     case WEIR_STORED_LIBRARY:
         snprintf(text, size, "only through the HDF5 library: %s", map->why);

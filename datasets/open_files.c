@@ -4,6 +4,7 @@
 #include "base/cores.h"
 #include "base/memory.h"
 #include "base/shortage.h"
+#include "datasets/format_ops.h"
 #include "datasets/hdf5_helper_priv.h"
 #include "datasets/helper_spawner_priv.h"
 #include "datasets/index_file_priv.h"
@@ -49,6 +50,11 @@ static void open_file(struct opener *o, int i, struct weir_hdf5_helper **helper)
     struct weir_file_result *result = &o->results[i];
     if (o->index && weir_index_file_find(o->index, o->paths[i], result))
         return;
+    const struct weir_format_ops *format = weir_format_of(o->paths[i]);
+    if (format && format->open) {
+        weir_file_open(result, o->paths[i], o->config, format);
+        return;
+    }
     if (!*helper)
         *helper = weir_hdf5_helper_open(o->config, o->root, o->config->allow_external);
     if (*helper)

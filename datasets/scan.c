@@ -1,6 +1,6 @@
 /* Finds the episodes below a folder. fts(3) would not do: it takes a readdir that fails for the end of the folder, so a
  * part of a dataset would be missing and no error. */
-#include "datasets/index.h"
+#include "datasets/format_ops.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,8 +25,7 @@ struct walk {
 
 static bool is_episode(const char *name)
 {
-    const char *dot = strrchr(name, '.');
-    return name[0] != '.' && dot && (strcasecmp(dot, ".hdf5") == 0 || strcasecmp(dot, ".h5") == 0);
+    return weir_format_of(name) != NULL;
 }
 
 int weir_path_list_add(struct weir_path_list *list, char *text)

@@ -12,10 +12,11 @@ static bool detect(struct weir_h5 *h5)
 
 static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
 {
+    (void)h5;
     int rc = weir_builder_qpos(builder, "/observations/qpos", err);
     if (rc == 0)
         rc = weir_builder_actions(builder, "/action", err);
-    return rc < 0 ? rc : weir_builder_group(h5, builder, IMAGES, false, err);
+    return rc < 0 ? rc : weir_builder_group(builder, IMAGES, false, err);
 }
 
 const struct weir_layout_ops weir_layout_act = {

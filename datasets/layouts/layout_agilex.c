@@ -17,8 +17,8 @@ static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builde
     if (rc == 0)
         rc = weir_builder_actions_next(builder, "/observations/qpos", err);
     if (rc == 0)
-        rc = weir_builder_group(h5, builder, IMAGES, false, err);
-    return rc < 0 || !weir_h5_has(h5, DEPTH) ? rc : weir_builder_group(h5, builder, DEPTH, true, err);
+        rc = weir_builder_group(builder, IMAGES, false, err);
+    return rc < 0 || !weir_h5_has(h5, DEPTH) ? rc : weir_builder_group(builder, DEPTH, true, err);
 }
 
 const struct weir_layout_ops weir_layout_agilex = {

@@ -42,8 +42,8 @@ static int missing(const struct weir_episode_builder *builder, const char *optio
 {
     char full[WEIR_H5_PATH_MAX];
     weir_builder_full_key(builder, key, full);
-    return weir_err_set(err, -ENOENT, "%s: no such dataset, but --%s names it; `h5ls -r` lists those of a file", full,
-                        option);
+    return weir_err_set(err, -ENOENT, "%s: no such dataset, but --%s names it; %s", full, option,
+                        builder->store->lister);
 }
 
 /* A camera is called after its dataset; after the group when all of them are called "rgb" or "image". */
@@ -75,7 +75,7 @@ static int user_state(struct weir_episode_builder *builder, const char *option, 
     char key[WEIR_H5_PATH_MAX];
     for (const char *at = list; at && rc == 0 && (at == list || *at);) {
         at = next_key(at, key);
-        if (!weir_h5_has(builder->h5, key))
+        if (!builder->store->has(builder->opened, key))
             return missing(builder, option, key, err);
         rc = actions ? weir_builder_actions(builder, key, err) : weir_builder_qpos(builder, key, err);
     }
@@ -90,9 +90,9 @@ static int user_images(struct weir_episode_builder *builder, const char *list, s
         at = next_key(at, text);
         const char *key = camera_name(text, name);
         struct weir_h5_shape shape;
-        if (!weir_h5_has(builder->h5, key))
+        if (!builder->store->has(builder->opened, key))
             return missing(builder, "image-keys", key, err);
-        rc = weir_h5_shape(builder->h5, key, &shape, err);
+        rc = builder->store->shape(builder->opened, key, &shape, err);
         if (rc < 0)
             return rc;
         bool depth = weir_looks_like_depth(&shape) && (!weir_looks_like_images(&shape) || strstr(key, "depth"));

@@ -1,0 +1,22 @@
+/* format_ops.h: what a format of files implements. A format turns one file into episodes, whose datasets a layout
+ * names. */
+#ifndef WEIR_DATASETS_FORMAT_OPS_H
+#define WEIR_DATASETS_FORMAT_OPS_H
+
+#include "datasets/index.h"
+
+struct weir_format_ops {
+    const char *name, *summary;
+    /* Whether files of this name, without folders, are of this format. */
+    bool (*names)(const char *name);
+    /* Fills result, whose file is identified: its episodes, all of their frames located. rc is result->rc. Any thread.
+     * NULL: HDF5, whose library is asked in a process of its own. */
+    int (*open)(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
+};
+
+extern const struct weir_format_ops weir_format_hdf5, weir_format_tfrecord;
+
+/* The format of a file by its name; NULL when it is none's. */
+const struct weir_format_ops *weir_format_of(const char *path);
+
+#endif

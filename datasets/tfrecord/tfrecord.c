@@ -1,0 +1,349 @@
+/* TFRecord files of tf.train.Example, one episode a record: a record is its length (8 bytes, little-endian), the masked
+ * CRC-32C of these, so many bytes, and the masked CRC-32C of those (tensorflow/core/lib/io/record_writer.h). Checksums
+ * of lengths are checked here; those of data only when somebody asks for it. */
+#include "base/shortage.h"
+#include "datasets/builder.h"
+#include "datasets/format_ops.h"
+#include "datasets/tfrecord/crc32c.h"
+#include "datasets/tfrecord/example.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HEADER = 12, FOOTER = 4, RECORDS_MAX = 10 * 1000 * 1000 };
+
+struct records {
+    uint64_t *at; /* of their data */
+    uint64_t *bytes;
+    int n, capacity;
+};
+
+/* An episode as a store. */
+struct episode_store {
+    struct weir_example example;
+    const struct weir_byte_source *source;
+    uint64_t steps;
+};
+
+/* ---- records ---- */
+
+static int read_at(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    const int *fd = user;
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(*fd, (char *)buffer + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : -ENODATA;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+static uint64_t little(const uint8_t *bytes, int n)
+{
+    uint64_t value = 0;
+    for (int i = n - 1; i >= 0; i--)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+static int add_record(struct records *records, uint64_t at, uint64_t bytes)
+{
+    if (records->n == records->capacity) {
+        int capacity = records->capacity ? 2 * records->capacity : 64;
+        uint64_t *more = realloc(records->at, sizeof *more * (size_t)capacity);
+        records->at = more ? more : records->at;
+        uint64_t *lengths = more ? realloc(records->bytes, sizeof *lengths * (size_t)capacity) : NULL;
+        if (!lengths)
+            return -ENOMEM;
+        records->bytes = lengths;
+        records->capacity = capacity;
+    }
+    records->at[records->n] = at;
+    records->bytes[records->n++] = bytes;
+    return 0;
+}
+
+static int no_record(int number, uint64_t at, const char *what, struct weir_err *err)
+{
+    return weir_err_set(err, -EBADMSG, "record %d, at byte %llu: %s; the file is damaged or was not copied whole",
+                        number, (unsigned long long)at, what);
+}
+
+static int find_records(struct records *records, const struct weir_byte_source *source, uint64_t file_bytes,
+                        struct weir_err *err)
+{
+    uint8_t header[HEADER] = {0};
+    int rc = file_bytes >= HEADER ? source->read(source->user, 0, header, HEADER) : 0;
+    if (rc == 0 && header[0] == 0x1F && header[1] == 0x8B)
+        return weir_err_set(err, -ENOTSUP,
+                            "it is compressed by gzip, and its frames cannot be read one by one; "
+                            "unpack it with gunzip");
+    for (uint64_t at = 0; rc == 0 && at < file_bytes;) {
+        if (file_bytes - at < HEADER + FOOTER)
+            return no_record(records->n, at, "it is cut off", err);
+        rc = source->read(source->user, at, header, HEADER);
+        uint64_t bytes = little(header, 8);
+        if (rc == 0 && little(header + 8, 4) != weir_crc32c_masked(header, 8))
+            return no_record(records->n, at, "the checksum of its length is wrong", err);
+        if (rc == 0 && bytes > file_bytes - at - HEADER - FOOTER)
+            return no_record(records->n, at, "it is cut off", err);
+        if (rc == 0 && records->n == RECORDS_MAX)
+            return weir_err_set(err, -EFBIG, "it has more than %d records", RECORDS_MAX);
+        rc = rc < 0 ? rc : add_record(records, at + HEADER, bytes);
+        at += HEADER + bytes + FOOTER;
+    }
+    if (rc == -ENOMEM)
+        return weir_err_set(err, rc, "out of memory");
+    return rc < 0 ? weir_err_set(err, rc, "%s", strerror(-rc)) : 0;
+}
+
+/* ---- an episode as a store ---- */
+
+static const struct weir_feature *find(void *store, const char *path)
+{
+    struct episode_store *s = store;
+    return weir_example_find(&s->example, path + (*path == '/'));
+}
+
+static bool has(void *store, const char *path)
+{
+    return find(store, path) != NULL;
+}
+
+/* Whether the feature lies below the group, and the part of its name that follows. */
+static const char *below(const struct weir_feature *feature, const char *group)
+{
+    group += *group == '/';
+    size_t n = strlen(group);
+    if (n == 0)
+        return feature->name;
+    return strncmp(feature->name, group, n) == 0 && feature->name[n] == '/' ? feature->name + n + 1 : NULL;
+}
+
+static bool is_group(void *store, const char *path)
+{
+    const struct episode_store *s = store;
+    for (int i = 0; i < s->example.n; i++)
+        if (below(&s->example.features[i], path))
+            return true;
+    return false;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static int list(void *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
+{
+    const struct episode_store *s = store;
+    *n = 0;
+    *names = calloc((size_t)s->example.n + 1, sizeof **names);
+    if (!*names)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    for (int i = 0; i < s->example.n; i++) {
+        const char *name = below(&s->example.features[i], group);
+        size_t length = name ? strcspn(name, "/") : 0;
+        if (length >= sizeof **names) {
+            free(*names);
+            *names = NULL;
+            return weir_err_set(err, -ENAMETOOLONG, "%s/%s: a name of over %zu bytes; rename it", group, name,
+                                sizeof **names - 1);
+        }
+        if (length > 0)
+            memcpy((*names)[(*n)++], name, length);
+    }
+    qsort(*names, (size_t)*n, sizeof **names, by_name);
+    int kept = 0;
+    for (int i = 0; i < *n; i++)
+        if (i == 0 || strcmp((*names)[i], (*names)[kept - 1]) != 0)
+            memmove((*names)[kept++], (*names)[i], sizeof **names);
+    *n = kept;
+    return 0;
+}
+
+/* Numbers are flat in the file: rows of equal length, one a step. */
+static int shape(void *store, const char *path, struct weir_h5_shape *found, struct weir_err *err)
+{
+    const struct episode_store *s = store;
+    const struct weir_feature *feature = find(store, path);
+    *found = (struct weir_h5_shape){.class = WEIR_H5_OTHER};
+    if (!feature)
+        return weir_err_set(err, -ENOENT, "%s: no such feature", path);
+    if (feature->n == 0 || feature->n % s->steps != 0)
+        return weir_err_set(err, -EBADMSG, "%s: %llu values are no rows of %llu steps", path,
+                            (unsigned long long)feature->n, (unsigned long long)s->steps);
+    found->rank = 2;
+    found->dims[0] = s->steps;
+    found->dims[1] = feature->n / s->steps;
+    switch (feature->kind) {
+    case WEIR_FEATURE_FLOATS:
+        found->class = WEIR_H5_FLOAT;
+        found->type_bytes = sizeof(float);
+        return 0;
+    case WEIR_FEATURE_INTEGERS:
+        found->class = WEIR_H5_INTEGER;
+        found->type_bytes = sizeof(int64_t);
+        return 0;
+    case WEIR_FEATURE_BYTES:
+        found->rank = found->dims[1] == 1 ? 1 : 2;
+        found->class = found->rank == 1 ? WEIR_H5_VLEN_BYTES : WEIR_H5_OTHER;
+        found->type_bytes = sizeof(struct weir_byte_range);
+        return 0;
+    case WEIR_FEATURE_NONE:
+        break;
+    }
+    return weir_err_set(err, -EBADMSG, "%s: a feature without values", path);
+}
+
+static int read_floats(void *store, const char *path, float **values, struct weir_h5_shape *found, struct weir_err *err)
+{
+    const struct episode_store *s = store;
+    const struct weir_feature *feature = find(store, path);
+    *values = NULL;
+    int rc = shape(store, path, found, err);
+    if (rc < 0)
+        return rc;
+    if (feature->kind != WEIR_FEATURE_FLOATS)
+        return weir_err_set(err, -EBADMSG, "%s: is no list of floats", path);
+    if (feature->n > INT32_MAX / sizeof(float))
+        return weir_err_set(err, -EFBIG, "%s: numbers of over 2 GiB", path);
+    *values = malloc((size_t)feature->n * sizeof **values);
+    if (!*values)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    rc = weir_feature_floats(feature, s->source, *values);
+    if (rc == 0)
+        return 0;
+    free(*values);
+    *values = NULL;
+    return weir_err_set(err, rc, "%s: %s", path, strerror(-rc));
+}
+
+static int rows(void *store, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,
+                struct weir_err *err)
+{
+    const struct weir_feature *feature = find(store, path);
+    int rc = shape(store, path, &description->shape, err);
+    if (rc < 0 || description->shape.class != WEIR_H5_VLEN_BYTES)
+        return rc; /* whoever asked refuses the shape */
+    map->storage = WEIR_STORED_EXTENTS;
+    map->extents = calloc((size_t)feature->n, sizeof *map->extents);
+    if (!map->extents)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    for (uint64_t t = 0; t < feature->n; t++) {
+        if (feature->ranges[t].length > INT32_MAX)
+            return weir_err_set(err, -EFBIG, "%s[%llu]: a frame of over 2 GiB", path, (unsigned long long)t);
+        map->extents[t] = (struct weir_extent){feature->ranges[t].offset, feature->ranges[t].length};
+    }
+    return 0;
+}
+
+static const struct weir_store_ops tfrecord_store = {
+    .has = has,
+    .is_group = is_group,
+    .list = list,
+    .shape = shape,
+    .read_floats = read_floats,
+    .rows = rows,
+    .lister = "`weir info` lists those of a file",
+};
+
+/* ---- episodes ---- */
+
+/* Every step has an is_first; where a dataset does without, its images tell. */
+static uint64_t count_steps(const struct weir_example *example)
+{
+    const struct weir_feature *first = weir_example_find(example, "steps/is_first");
+    for (int i = 0; !first && i < example->n; i++)
+        if (example->features[i].kind == WEIR_FEATURE_BYTES && below(&example->features[i], "steps/observation"))
+            first = &example->features[i];
+    return first ? first->n : 0;
+}
+
+static int describe(struct weir_episode *episode, const struct weir_byte_source *source, uint64_t at, uint64_t bytes,
+                    const struct weir_dataset_config *config, struct weir_err *err)
+{
+    struct episode_store store = {.source = source};
+    const char *reason = NULL;
+    int rc = weir_example_walk(&store.example, source, at, at + bytes, &reason);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: %s", episode->root, reason ? reason : strerror(-rc));
+    store.steps = count_steps(&store.example);
+    if (store.steps == 0)
+        rc = weir_err_set(err, -EBADMSG,
+                          "%s: no episode as RLDS has it: there is no steps/is_first and no image in "
+                          "steps/observation",
+                          episode->root);
+    struct weir_h5_description *descriptions = NULL;
+    if (rc == 0)
+        rc = weir_episode_describe(&tfrecord_store, &store, episode, config, &descriptions, err);
+    free(descriptions);
+    weir_example_free(&store.example);
+    return rc;
+}
+
+static int open_records(struct weir_file_result *result, const struct records *records,
+                        const struct weir_byte_source *source, const struct weir_dataset_config *config)
+{
+    struct weir_file_index *file = &result->file;
+    int rc = 0;
+    result->n_wanted = records->n;
+    file->episodes = calloc((size_t)records->n + 1, sizeof *file->episodes);
+    if (!file->episodes)
+        return weir_err_set(&result->err, -ENOMEM, "out of memory");
+    for (int i = 0; i < records->n && rc == 0; i++) {
+        struct weir_episode *episode = &file->episodes[file->n_episodes];
+        struct weir_err why = WEIR_ERR_NONE;
+        *episode = (struct weir_episode){.layout = &weir_layout_rlds, .bytes = sizeof *episode};
+        rc = asprintf(&episode->root, "record %d", i) < 0
+                 ? weir_err_set(&why, -ENOMEM, "out of memory")
+                 : describe(episode, source, records->at[i], records->bytes[i], config, &why);
+        if (rc == 0) {
+            weir_episode_shrink(episode);
+            file->n_episodes++;
+            continue;
+        }
+        weir_episode_close(episode);
+        rc = weir_file_leave_out(result, config, rc, &why);
+    }
+    return rc;
+}
+
+static int open_tfrecord(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+{
+    struct records records = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return weir_err_set(&result->err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
+    struct weir_byte_source source = {read_at, &fd};
+    int rc = find_records(&records, &source, result->file.file.size_bytes, &result->err);
+    if (rc == 0 && records.n == 0)
+        rc = weir_err_set(&result->err, -EBADMSG, "has no records; remove the file");
+    if (rc == 0)
+        rc = open_records(result, &records, &source, config);
+    free(records.at);
+    free(records.bytes);
+    close(fd);
+    return rc;
+}
+
+/* "NAME.tfrecord", and shards of it: "NAME-train.tfrecord-00000-of-00001". */
+static bool is_tfrecord(const char *name)
+{
+    const char *at = strstr(name, ".tfrecord");
+    return at && (at[9] == '\0' || at[9] == '-' || strcmp(at + 9, ".gz") == 0);
+}
+
+const struct weir_format_ops weir_format_tfrecord = {
+    .name = "tfrecord",
+    .summary = "TFRecord of tf.train.Example, as RLDS stores it: one episode a record",
+    .names = is_tfrecord,
+    .open = open_tfrecord,
+};
