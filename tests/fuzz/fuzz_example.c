@@ -1,0 +1,58 @@
+/* libFuzzer: a hostile tf.train.Example, walked over as the index does, and every range it gives read. */
+#include "datasets/tfrecord/example.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct bytes {
+    const uint8_t *at;
+    size_t n;
+};
+
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static int read_bytes(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    const struct bytes *bytes = user;
+    require(offset <= bytes->n && n <= bytes->n - offset);
+    memcpy(buffer, bytes->at + offset, n);
+    return 0;
+}
+
+static void read_values(const struct weir_feature *feature, const struct weir_byte_source *source)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < feature->n_ranges; i++) {
+        uint8_t *copy = malloc((size_t)feature->ranges[i].length + 1);
+        require(source->read(source->user, feature->ranges[i].offset, copy, (size_t)feature->ranges[i].length) == 0);
+        bytes += feature->ranges[i].length;
+        free(copy);
+    }
+    if (feature->kind != WEIR_FEATURE_FLOATS)
+        return;
+    require(feature->n * sizeof(float) == bytes);
+    float *values = malloc((size_t)bytes + 1);
+    require(weir_feature_floats(feature, source, values) == 0);
+    free(values);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct bytes bytes = {data, size};
+    struct weir_byte_source source = {read_bytes, &bytes};
+    struct weir_example example;
+    const char *reason = NULL;
+    int rc = weir_example_walk(&example, &source, 0, size, &reason);
+    require(rc == 0 || (rc == -EBADMSG && reason));
+    for (int i = 0; i < example.n; i++)
+        read_values(&example.features[i], &source);
+    weir_example_free(&example);
+    return 0;
+}

@@ -1,0 +1,161 @@
+/* TFRecord files of RLDS: what is read of right ones, and what is said of wrong ones. */
+#include "datasets/tfrecord/crc32c.h"
+#include "tests/fixtures/jpeg_encode.h"
+#include "tests/fixtures/loader_fixture.h"
+#include "tests/fixtures/tfrecord_fixture.h"
+
+#include "datasets/dataset.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { STEPS = 5, DIM = 7, SIDE = 16 };
+
+static uint8_t *jpeg;
+static size_t jpeg_bytes;
+static struct tffx_bytes file;
+
+static void open_all(void)
+{
+    fixture_open();
+    jpeg = jpeg_encode(&(struct jpeg_encode){.width = SIDE, .height = SIDE, .quality = 80}, &jpeg_bytes);
+    file = (struct tffx_bytes){0};
+}
+
+static void close_all(void)
+{
+    free(jpeg);
+    free(file.bytes);
+    fixture_close();
+}
+
+TestSuite(tfrecord, .init = open_all, .fini = close_all);
+
+/* A new folder with the file in it. */
+static const char *folder(const char *name)
+{
+    static int folders;
+    static char path[512], number[16];
+    snprintf(number, sizeof number, "data%d", folders++);
+    const char *folder = fixture_path(number);
+    mkdir(folder, 0777);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    tffx_write(&file, path);
+    return folder;
+}
+
+static int open_it(struct weir_dataset **dataset, const char *path, bool tolerant, struct weir_err *err)
+{
+    struct weir_dataset_config config = {.path = path, .tolerant = tolerant};
+    return weir_dataset_open(dataset, &config, err);
+}
+
+/* Vectors of RFC 3720, B.4. */
+Test(tfrecord, checksums)
+{
+    uint8_t bytes[32] = {0};
+    cr_assert_eq(weir_crc32c(0, bytes, 32), 0x8A9136AAu);
+    memset(bytes, 0xFF, 32);
+    cr_assert_eq(weir_crc32c(0, bytes, 32), 0x62A8AB43u);
+    for (int i = 0; i < 32; i++)
+        bytes[i] = (uint8_t)i;
+    cr_assert_eq(weir_crc32c(0, bytes, 32), 0x46DD794Eu);
+    cr_assert_eq(weir_crc32c(weir_crc32c(0, bytes, 13), bytes + 13, 19), 0x46DD794Eu);
+}
+
+Test(tfrecord, an_episode_a_record)
+{
+    struct weir_dataset *dataset;
+    struct weir_err err = WEIR_ERR_NONE;
+    for (int i = 0; i < 3; i++)
+        tffx_episode(&file, STEPS + (size_t)i, jpeg, jpeg_bytes);
+    cr_assert_eq(open_it(&dataset, folder("a-train.tfrecord-00000-of-00001"), false, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_dataset_episodes(dataset), 3);
+    cr_assert_eq(weir_dataset_cameras(dataset), 1);
+    cr_assert_str_eq(weir_dataset_camera(dataset, 0)->name, "image_0");
+    for (int e = 0; e < 3; e++) {
+        cr_assert_eq(weir_dataset_steps(dataset, e), STEPS + e);
+        const float *state = weir_dataset_qpos(dataset, e), *actions = weir_dataset_actions(dataset, e);
+        for (int i = 0; i < (STEPS + e) * DIM; i++)
+            cr_assert(state[i] == (float)i / 8 && actions[i] == (float)i / 8, "episode %d, value %d", e, i);
+        struct weir_location location;
+        cr_assert_eq(weir_locate(dataset, e, 0, STEPS - 1, &location), WEIR_HOW_EXTENT);
+        cr_assert_eq(location.length, jpeg_bytes);
+    }
+    weir_dataset_close(&dataset);
+}
+
+/* All of it, by the loader. */
+Test(tfrecord, frames_are_decoded)
+{
+    tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+    tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+    struct weir_loader_config config;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc;
+    weir_loader_config_default(&config);
+    config.data = folder("a.tfrecord");
+    config.num_epochs = 1;
+    config.train_split = 1;
+    config.batch_size = 2;
+    char *sums = fixture_checksums(&config, &rc, &err);
+    cr_assert_eq(rc, 0, "%s", err.text);
+    cr_assert(strlen(sums) > 0);
+    free(sums);
+}
+
+static void refused(const char *name, int code, const char *what)
+{
+    struct weir_dataset *dataset = NULL;
+    struct weir_err err = WEIR_ERR_NONE;
+    cr_assert_eq(open_it(&dataset, folder(name), false, &err), code, "%s", err.text);
+    cr_assert_not_null(strstr(err.text, what), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, name), "%s", err.text);
+}
+
+Test(tfrecord, damaged_files)
+{
+    tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+    file.bytes[3] ^= 1;
+    refused("a.tfrecord", -EBADMSG, "record 0, at byte 0: the checksum of its length is wrong");
+    tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+    tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+    file.n -= 1;
+    refused("a.tfrecord", -EBADMSG, "record 1, at byte");
+    tffx_put(&file, "\x1f\x8b\x08\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
+    refused("a.tfrecord.gz", -ENOTSUP, "gunzip");
+    tffx_raw_record(&file, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11);
+    refused("a.tfrecord", -EBADMSG, "record 0: a number of it has more than ten bytes");
+    refused("a.tfrecord", -EBADMSG, "has no records");
+}
+
+Test(tfrecord, examples_that_are_no_episode)
+{
+    struct tffx_bytes features = {0};
+    float values[STEPS * DIM + 1] = {0};
+    int64_t first[STEPS] = {1};
+    tffx_floats(&features, "x", values, STEPS, true);
+    tffx_record(&file, &features);
+    refused("a.tfrecord", -EBADMSG, "record 0: no episode as RLDS has it");
+    tffx_integers(&features, "steps/is_first", first, STEPS, false);
+    tffx_floats(&features, "steps/observation/state", values, STEPS * DIM + 1, true);
+    tffx_record(&file, &features);
+    refused("a.tfrecord", -EBADMSG, "36 values are no rows of 5 steps");
+}
+
+Test(tfrecord, a_bad_record_is_left_out)
+{
+    struct weir_dataset *dataset;
+    struct weir_err err = WEIR_ERR_NONE;
+    tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+    tffx_raw_record(&file, "\x0b", 1);
+    tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+    cr_assert_eq(open_it(&dataset, folder("a.tfrecord"), true, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_dataset_episodes(dataset), 2);
+    cr_assert_eq(weir_dataset_bad_episodes(dataset), 1);
+    cr_assert_not_null(strstr(weir_dataset_bad_episode(dataset, 0), "record 1"));
+    weir_dataset_close(&dataset);
+}
