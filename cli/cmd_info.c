@@ -56,6 +56,7 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
                                          .image_keys = o.data.image_keys,
                                          .allow_ragged = o.data.allow_ragged,
                                          .allow_external = o.data.allow_external,
+                                         .split = o.data.split,
                                          .tolerant = o.on_error != 0,
                                          .index = o.data.index,
                                          .progress = weir_index_progress,

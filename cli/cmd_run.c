@@ -58,6 +58,7 @@ static void to_config(const struct run_options *o, const char *data, const struc
     config->image_keys = o->data.image_keys;
     config->allow_ragged = o->data.allow_ragged;
     config->allow_external = o->data.allow_external;
+    config->split = o->data.split;
     config->index = o->data.index;
     config->batch_size = o->batch_size;
     config->num_workers = o->num_workers == WEIR_OPT_AUTO ? WEIR_WORKERS_AUTO : o->num_workers;

@@ -337,6 +337,7 @@ static int verify_data(struct verification *v, const char *path, struct weir_err
                                          .image_keys = o->data.image_keys,
                                          .allow_ragged = o->data.allow_ragged,
                                          .allow_external = o->data.allow_external,
+                                         .split = o->data.split ? o->data.split : "all",
                                          .tolerant = true,
                                          .index = o->data.index,
                                          .progress = weir_index_progress,

@@ -5,7 +5,7 @@
 #include "cli/options.h"
 
 struct weir_data_options {
-    const char *qpos_keys, *action_keys, *image_keys, *index;
+    const char *qpos_keys, *action_keys, *image_keys, *index, *split;
     bool allow_ragged, allow_external;
 };
 
@@ -26,6 +26,8 @@ struct weir_data_options {
          NULL,                                                                                                         \
          NULL,                                                                                                         \
          "read what HDF5 links, external storage and virtual datasets name outside the dataset's folder"},             \
+        {"split", WEIR_OPT_TEXT, WEIR_DATA_OPTION(at, split),                                                          \
+         "NAME",  NULL,          "files of this split (train, val) where names tell them apart; all: of every split"}, \
     {                                                                                                                  \
         "index", WEIR_OPT_TEXT, WEIR_DATA_OPTION(at, index), "FILE", NULL,                                             \
             "keep the index in this file: read when it fits, else written"                                             \

@@ -97,7 +97,7 @@ const struct weir_opt_topic weir_run_topics[] = {
     {"What is drawn",
      "sampling obs-history chunk-size pad action-offset train-split seed no-shuffle drop-last max-batches"},
     {"What is read of a dataset",
-     "cameras qpos-keys action-keys image-keys allow-ragged allow-external on-error index state"},
+     "cameras qpos-keys action-keys image-keys allow-ragged allow-external split on-error index state"},
     {"What a batch holds", "color output layout mean std crop"},
     {"Several processes", "rank world-size wrap"},
     {"Reading and decoding", "io io-depth direct cold deterministic"},

@@ -34,7 +34,7 @@ struct run_options {
     int row_limit;
 };
 
-enum { WEIR_RUN_OPTS = 59 };
+enum { WEIR_RUN_OPTS = 60 };
 extern const struct weir_opt weir_run_opts[WEIR_RUN_OPTS];
 extern const struct weir_opt_topic weir_run_topics[]; /* ends with a heading of NULL */
 extern const char weir_run_examples[];

@@ -47,10 +47,16 @@ static int note_left_out(struct weir_dataset *dataset, const struct weir_dataset
 static int find_files(const struct weir_dataset_config *config, struct weir_path_list *paths,
                       struct weir_path_list *left_out, struct weir_err *err)
 {
+    int rc = 0;
     *paths = *left_out = (struct weir_path_list){0};
     if (config->n_files == 0)
-        return weir_scan(config->path, paths, left_out, err);
-    int rc = 0;
+        rc = weir_scan(config->path, paths, left_out, err);
+    if (config->n_files == 0 && rc == 0 && (rc = weir_choose_split(paths, config->path, config->split, err)) < 0) {
+        weir_path_list_free(paths);
+        weir_path_list_free(left_out);
+    }
+    if (config->n_files == 0)
+        return rc;
     for (int i = 0; i < config->n_files && rc == 0; i++)
         rc = weir_path_list_add(paths, strdup(config->files[i]));
     if (rc == 0)

@@ -36,6 +36,7 @@ struct weir_dataset_config {
     /* Read what HDF5 objects (external links, external storage, virtual sources) name outside the dataset's folder,
      * too. Without it such an episode cannot be opened. Episodes and folders that are symbolic links need it not. */
     bool allow_external;
+    const char *split;  /* of the files' names, where they have one: "train"; "all"; NULL = there is but one */
     char *const *files; /* n_files > 0: these, in this order, in place of what is found below path */
     int n_files;
     const char *index; /* file that keeps the index: read when it fits these files, else written; NULL = none */
@@ -56,6 +57,9 @@ int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_l
 /* Takes text over, and frees it when it cannot; NULL is -ENOMEM. */
 int weir_path_list_add(struct weir_path_list *list, char *text);
 void weir_path_list_free(struct weir_path_list *list);
+/* Leaves the files of one split of the dataset (NULL: there must be no more than one; "all": whatever there is). What
+ * is in no split stays. */
+int weir_choose_split(struct weir_path_list *files, const char *folder, const char *split, struct weir_err *err);
 
 int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_config *config, struct weir_err *err);
 void weir_dataset_close(struct weir_dataset **dataset);

@@ -9,6 +9,8 @@ struct weir_format_ops {
     const char *name, *summary;
     /* Whether files of this name, without folders, are of this format. */
     bool (*names)(const char *name);
+    /* The split of the dataset that a file of this name belongs to, and its length; NULL where names say none. */
+    const char *(*split)(const char *name, size_t *length);
     /* Fills result, whose file is identified: its episodes, all of their frames located. rc is result->rc. Any thread.
      * NULL: HDF5, whose library is asked in a process of its own. */
     int (*open)(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);

@@ -1,6 +1,9 @@
 /* The table of formats. */
 #include "datasets/format_ops.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -25,4 +28,69 @@ const struct weir_format_ops *weir_format_of(const char *path)
         if (formats[i]->names(name))
             return formats[i];
     return NULL;
+}
+
+/* ---- splits ---- */
+
+static const char *split_of(const char *path, size_t *length)
+{
+    const struct weir_format_ops *format = weir_format_of(path);
+    const char *slash = strrchr(path, '/');
+    return format && format->split ? format->split(slash ? slash + 1 : path, length) : NULL;
+}
+
+static bool is_split(const char *path, const char *split, size_t length)
+{
+    size_t n;
+    const char *found = split_of(path, &n);
+    return found && n == length && memcmp(found, split, n) == 0;
+}
+
+/* The splits that there are, "train, val", as far as they fit; how many. */
+static int list_splits(const struct weir_path_list *files, char *text, size_t size)
+{
+    int found = 0;
+    text[0] = '\0';
+    for (int i = 0; i < files->n; i++) {
+        size_t length;
+        const char *split = split_of(files->paths[i], &length);
+        bool again = !split;
+        for (int before = 0; before < i && !again; before++)
+            again = is_split(files->paths[before], split, length);
+        if (again)
+            continue;
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%.*s", found++ ? ", " : "", (int)(length < 64 ? length : 64), split);
+    }
+    return found;
+}
+
+static void keep_split(struct weir_path_list *files, const char *split)
+{
+    int kept = 0;
+    size_t length;
+    for (int i = 0; i < files->n; i++) {
+        if (!split_of(files->paths[i], &length) || is_split(files->paths[i], split, strlen(split)))
+            files->paths[kept++] = files->paths[i];
+        else
+            free(files->paths[i]);
+    }
+    files->n = kept;
+}
+
+int weir_choose_split(struct weir_path_list *files, const char *folder, const char *split, struct weir_err *err)
+{
+    char splits[256];
+    int n = list_splits(files, splits, sizeof splits);
+    if (split && strcmp(split, "all") == 0)
+        return 0;
+    if (!split && n > 1)
+        return weir_err_set(err, -EINVAL, "%s: has the splits %s; choose one by --split, or all of them by --split all",
+                            folder, splits);
+    if (!split)
+        return 0;
+    keep_split(files, split);
+    if (files->n > 0)
+        return 0;
+    return weir_err_set(err, -EINVAL, "%s: has no split %s%s%s", folder, split, n ? "; it has " : "", splits);
 }

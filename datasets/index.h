@@ -32,7 +32,7 @@ struct weir_frame_end {
 static const uint32_t WEIR_END_KNOWN = (uint32_t)1 << 31; /* rows are shorter */
 
 /* One frame of any length. */
-struct weir_extent {
+struct weir_frame_extent {
     uint64_t offset, length;
 };
 
@@ -62,7 +62,7 @@ struct weir_frame_map {
     struct weir_blocks *blocks;
     struct weir_frame_end *ends;  /* of padded rows and fixed strings that are extents; else NULL */
     struct weir_heap_slot *slots; /* heap */
-    struct weir_extent *extents;
+    struct weir_frame_extent *extents;
 };
 
 struct weir_episode {

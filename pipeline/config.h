@@ -28,6 +28,7 @@ struct weir_loader_config {
     const char *qpos_keys, *action_keys, *image_keys; /* as in weir_dataset_config */
     bool allow_ragged;                                /* the same */
     bool allow_external;                              /* the same */
+    const char *split;                                /* the same */
     const char *index;                                /* the same: file that keeps the index */
     int batch_size;                                   /* samples; 8 */
     int num_workers; /* threads; WEIR_WORKERS_AUTO = one per usable core, of which local ranks have a part each; 0 =

@@ -59,6 +59,7 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
                                          .image_keys = c->image_keys,
                                          .allow_ragged = c->allow_ragged,
                                          .allow_external = c->allow_external,
+                                         .split = c->split,
                                          .tolerant = c->on_error != WEIR_ON_ERROR_FAIL,
                                          .index = c->index,
                                          .threads = s->setup.placement.cores,

@@ -115,6 +115,8 @@ int weir_survey_open(struct weir_survey *survey, const struct weir_dataset_confi
     *survey = (struct weir_survey){0};
     struct weir_path_list files;
     int rc = weir_scan(config->path, &files, &survey->bad, err);
+    if (rc == 0 && (rc = weir_choose_split(&files, config->path, config->split, err)) < 0)
+        weir_path_list_free(&files);
     if (rc < 0)
         return rc;
     survey->n_files = files.n;

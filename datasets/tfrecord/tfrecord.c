@@ -240,7 +240,7 @@ static int rows(void *store, const char *path, struct weir_frame_map *map, struc
     for (uint64_t t = 0; t < feature->n; t++) {
         if (feature->ranges[t].length > INT32_MAX)
             return weir_err_set(err, -EFBIG, "%s[%llu]: a frame of over 2 GiB", path, (unsigned long long)t);
-        map->extents[t] = (struct weir_extent){feature->ranges[t].offset, feature->ranges[t].length};
+        map->extents[t] = (struct weir_frame_extent){feature->ranges[t].offset, feature->ranges[t].length};
     }
     return 0;
 }
@@ -341,9 +341,20 @@ static bool is_tfrecord(const char *name)
     return at && (at[9] == '\0' || at[9] == '-' || strcmp(at + 9, ".gz") == 0);
 }
 
+/* As tensorflow_datasets names shards: NAME-SPLIT.tfrecord-00000-of-00001. */
+static const char *split_of(const char *name, size_t *length)
+{
+    const char *end = strstr(name, ".tfrecord"), *dash = NULL;
+    for (const char *at = name; at < end; at++)
+        dash = *at == '-' ? at : dash;
+    *length = dash ? (size_t)(end - dash - 1) : 0;
+    return *length ? dash + 1 : NULL;
+}
+
 const struct weir_format_ops weir_format_tfrecord = {
     .name = "tfrecord",
     .summary = "TFRecord of tf.train.Example, as RLDS stores it: one episode a record",
     .names = is_tfrecord,
+    .split = split_of,
     .open = open_tfrecord,
 };

@@ -146,6 +146,41 @@ Test(tfrecord, examples_that_are_no_episode)
     refused("a.tfrecord", -EBADMSG, "36 values are no rows of 5 steps");
 }
 
+static int open_split(struct weir_dataset **dataset, const char *path, const char *split, struct weir_err *err)
+{
+    struct weir_dataset_config config = {.path = path, .split = split};
+    return weir_dataset_open(dataset, &config, err);
+}
+
+Test(tfrecord, one_split_of_a_folder)
+{
+    struct weir_dataset *dataset;
+    struct weir_err err = WEIR_ERR_NONE;
+    const char *path = fixture_path("splits");
+    mkdir(path, 0777);
+    static const char *const names[] = {"a_b-c-train.tfrecord-00000-of-00002", "a_b-c-train.tfrecord-00001-of-00002",
+                                        "a_b-c-val.tfrecord-00000-of-00001"};
+    for (int i = 0; i < 3; i++) {
+        char file_path[600];
+        snprintf(file_path, sizeof file_path, "%s/%s", path, names[i]);
+        tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+        tffx_write(&file, file_path);
+    }
+    cr_assert_eq(open_split(&dataset, path, NULL, &err), -EINVAL);
+    cr_assert_not_null(strstr(err.text, "has the splits train, val; choose one by --split"), "%s", err.text);
+    cr_assert_eq(open_split(&dataset, path, "test", &err), -EINVAL);
+    cr_assert_not_null(strstr(err.text, "has no split test; it has train, val"), "%s", err.text);
+    static const struct {
+        const char *split;
+        int episodes;
+    } right[] = {{"train", 2}, {"val", 1}, {"all", 3}};
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(open_split(&dataset, path, right[i].split, &err), 0, "%s", err.text);
+        cr_assert_eq(weir_dataset_episodes(dataset), right[i].episodes);
+        weir_dataset_close(&dataset);
+    }
+}
+
 Test(tfrecord, a_bad_record_is_left_out)
 {
     struct weir_dataset *dataset;
