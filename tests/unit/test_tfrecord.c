@@ -168,6 +168,7 @@ Test(tfrecord, one_split_of_a_folder)
     }
     cr_assert_eq(open_split(&dataset, path, NULL, &err), -EINVAL);
     cr_assert_not_null(strstr(err.text, "has the splits train, val; choose one by --split"), "%s", err.text);
+    err = (struct weir_err)WEIR_ERR_NONE;
     cr_assert_eq(open_split(&dataset, path, "test", &err), -EINVAL);
     cr_assert_not_null(strstr(err.text, "has no split test; it has train, val"), "%s", err.text);
     static const struct {
