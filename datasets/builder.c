@@ -59,6 +59,26 @@ static int check_state_shape(const struct weir_episode_builder *builder, const c
     return 0;
 }
 
+static int read_columns(const struct weir_episode_builder *builder, const char *key, struct weir_state_part *part,
+                        struct weir_h5_shape *shape, struct weir_err *err)
+{
+    void *read;
+    enum weir_number_type type;
+    int rc = builder->store->read_numbers(builder->opened, key, &type, &read, shape, err);
+    if (rc < 0)
+        return rc;
+    if (type == WEIR_F32) {
+        part->values = read;
+        return 0;
+    }
+    size_t n = (size_t)shape->dims[0] * (size_t)(shape->rank == 1 ? 1 : shape->dims[1]);
+    part->values = malloc(n * sizeof *part->values);
+    if (part->values)
+        weir_numbers_convert(type, read, n, WEIR_F32, part->values);
+    free(read);
+    return part->values ? 0 : no_memory(err);
+}
+
 static int add_columns(struct weir_episode_builder *builder, struct weir_state_columns *columns, const char *key,
                        bool next_row, struct weir_err *err)
 {
@@ -73,7 +93,7 @@ static int add_columns(struct weir_episode_builder *builder, struct weir_state_c
     if (rc < 0)
         return rc;
     struct weir_state_part *part = &columns->parts[columns->n];
-    rc = builder->store->read_floats(builder->opened, key, &part->values, &shape, err);
+    rc = read_columns(builder, key, part, &shape, err);
     if (rc < 0)
         return rc;
     columns->n++;

@@ -22,9 +22,10 @@ static int shape(void *store, const char *path, struct weir_h5_shape *found, str
     return weir_h5_shape(store, path, found, err);
 }
 
-static int read_floats(void *store, const char *path, float **values, struct weir_h5_shape *found, struct weir_err *err)
+static int read_numbers(void *store, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_h5_shape *found, struct weir_err *err)
 {
-    return weir_h5_read_floats(store, path, values, found, err);
+    return weir_h5_read_numbers(store, path, type, values, found, err);
 }
 
 static int rows(void *store, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,
@@ -39,7 +40,7 @@ const struct weir_store_ops weir_store_hdf5 = {
     .is_group = is_group,
     .list = list,
     .shape = shape,
-    .read_floats = read_floats,
+    .read_numbers = read_numbers,
     .rows = rows,
     .lister = "`h5ls -r` lists those of a file",
 };

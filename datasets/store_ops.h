@@ -3,6 +3,7 @@
 #ifndef WEIR_DATASETS_STORE_OPS_H
 #define WEIR_DATASETS_STORE_OPS_H
 
+#include "base/numbers.h"
 #include "datasets/hdf5/h5_read.h"
 
 struct weir_frame_map;
@@ -14,9 +15,9 @@ struct weir_store_ops {
     /* Names in a group, sorted; each at most WEIR_NAME_MAX - 1 long, -ENAMETOOLONG for longer ones. free(*names). */
     int (*list)(void *store, const char *group, char (**names)[64], int *n, struct weir_err *err);
     int (*shape)(void *store, const char *path, struct weir_h5_shape *shape, struct weir_err *err);
-    /* A numeric array whole, converted to float; at most 1 GiB. free(*values). */
-    int (*read_floats)(void *store, const char *path, float **values, struct weir_h5_shape *shape,
-                       struct weir_err *err);
+    /* A numeric array whole, in the type that it has there (float16 as float32); at most 1 GiB. free(*values). */
+    int (*read_numbers)(void *store, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_h5_shape *shape, struct weir_err *err);
     /* Where the rows of images lie: in map, or, where that is found later and elsewhere (locate_frames.c), how they are
      * stored, in description. */
     int (*rows)(void *store, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,

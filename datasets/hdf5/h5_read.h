@@ -4,6 +4,7 @@
 #define WEIR_DATASETS_HDF5_H5_READ_H
 
 #include "base/err.h"
+#include "base/numbers.h"
 #include "datasets/hdf5/chunk_index.h"
 #include "datasets/hdf5/filters.h"
 
@@ -61,7 +62,11 @@ struct weir_h5_shape {
 };
 int weir_h5_shape(struct weir_h5 *h5, const char *path, struct weir_h5_shape *shape, struct weir_err *err);
 
-/* Reads a numeric dataset whole, converted to float; at most 1 GiB. free(*values). */
+/* Reads a numeric dataset whole, in its own type (but float16 as float32, and what is wider than 8 bytes as float64);
+ * at most 1 GiB. free(*values). */
+int weir_h5_read_numbers(struct weir_h5 *h5, const char *path, enum weir_number_type *type, void **values,
+                         struct weir_h5_shape *shape, struct weir_err *err);
+/* The same, converted to float. */
 int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, struct weir_h5_shape *shape,
                         struct weir_err *err);
 

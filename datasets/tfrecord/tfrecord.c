@@ -203,11 +203,13 @@ static int shape(void *store, const char *path, struct weir_h5_shape *found, str
     return weir_err_set(err, -EBADMSG, "%s: a feature without values", path);
 }
 
-static int read_floats(void *store, const char *path, float **values, struct weir_h5_shape *found, struct weir_err *err)
+static int read_numbers(void *store, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_h5_shape *found, struct weir_err *err)
 {
     const struct episode_store *s = store;
     const struct weir_feature *feature = find(store, path);
     *values = NULL;
+    *type = WEIR_F32;
     int rc = shape(store, path, found, err);
     if (rc < 0)
         return rc;
@@ -215,7 +217,7 @@ static int read_floats(void *store, const char *path, float **values, struct wei
         return weir_err_set(err, -EBADMSG, "%s: is no list of floats", path);
     if (feature->n > INT32_MAX / sizeof(float))
         return weir_err_set(err, -EFBIG, "%s: numbers of over 2 GiB", path);
-    *values = malloc((size_t)feature->n * sizeof **values);
+    *values = malloc((size_t)feature->n * sizeof(float));
     if (!*values)
         return weir_err_set(err, -ENOMEM, "out of memory");
     rc = weir_feature_floats(feature, s->source, *values);
@@ -250,7 +252,7 @@ static const struct weir_store_ops tfrecord_store = {
     .is_group = is_group,
     .list = list,
     .shape = shape,
-    .read_floats = read_floats,
+    .read_numbers = read_numbers,
     .rows = rows,
     .lister = "`weir info` lists those of a file",
 };

@@ -1,0 +1,60 @@
+/* Numbers of every type, converted. */
+#include "base/numbers.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+Test(numbers, names)
+{
+    for (int i = 0; i < WEIR_NUMBER_TYPES; i++)
+        cr_assert_eq(weir_number_from_name(weir_number_name((enum weir_number_type)i)), i);
+    cr_assert_eq(weir_number_from_name("float16"), -1);
+    cr_assert_eq(weir_number_bytes(WEIR_U16), 2);
+}
+
+Test(numbers, common_types)
+{
+    cr_assert_eq(weir_number_common(WEIR_F32, WEIR_F64), WEIR_F64);
+    cr_assert_eq(weir_number_common(WEIR_F32, WEIR_I16), WEIR_F32);
+    cr_assert_eq(weir_number_common(WEIR_U32, WEIR_F32), WEIR_F64);
+    cr_assert_eq(weir_number_common(WEIR_I8, WEIR_I32), WEIR_I32);
+    cr_assert_eq(weir_number_common(WEIR_I8, WEIR_U8), WEIR_I16);
+    cr_assert_eq(weir_number_common(WEIR_U8, WEIR_I64), WEIR_I64);
+    cr_assert_eq(weir_number_common(WEIR_U32, WEIR_I16), WEIR_I64);
+    cr_assert_eq(weir_number_common(WEIR_I64, WEIR_U64), WEIR_F64);
+}
+
+/* Whatever fits is the same afterwards, and the call says which. */
+Test(numbers, conversion)
+{
+    const double in[] = {0, -1, 0.1, 255, 1e300, NAN};
+    float floats[6];
+    cr_assert_not(weir_numbers_convert(WEIR_F64, in, 6, WEIR_F32, floats));
+    cr_assert_eq(floats[2], 0.1F);
+    cr_assert(isinf(floats[4]) && isnan(floats[5]));
+    cr_assert(weir_numbers_convert(WEIR_F64, in, 2, WEIR_F32, floats));
+    uint8_t bytes[6];
+    cr_assert_not(weir_numbers_convert(WEIR_F64, in, 6, WEIR_U8, bytes));
+    const uint8_t nearest[] = {0, 0, 0, 255, 255, 0};
+    cr_assert_eq(memcmp(bytes, nearest, sizeof nearest), 0);
+    const int64_t wide[] = {INT64_MIN, -1, INT64_MAX, (int64_t)1 << 53, ((int64_t)1 << 53) + 1};
+    double doubles[5];
+    cr_assert(weir_numbers_convert(WEIR_I64, wide, 2, WEIR_F64, doubles));
+    cr_assert_eq(doubles[0], -0x1p63);
+    cr_assert_not(weir_numbers_convert(WEIR_I64, wide + 4, 1, WEIR_F64, doubles));
+    cr_assert(weir_numbers_convert(WEIR_I64, wide + 3, 1, WEIR_F64, doubles));
+    int16_t narrow[5];
+    cr_assert_not(weir_numbers_convert(WEIR_I64, wide, 5, WEIR_I16, narrow));
+    cr_assert(narrow[0] == INT16_MIN && narrow[1] == -1 && narrow[2] == INT16_MAX);
+    const uint64_t widest[] = {UINT64_MAX};
+    uint64_t again;
+    double rounded;
+    cr_assert_not(weir_numbers_convert(WEIR_U64, widest, 1, WEIR_F64, &rounded));
+    cr_assert_not(weir_numbers_convert(WEIR_F64, &rounded, 1, WEIR_U64, &again), "2^64 does not fit");
+    cr_assert_eq(again, UINT64_MAX);
+    const int8_t small[] = {-128, 127};
+    int32_t larger[2];
+    cr_assert(weir_numbers_convert(WEIR_I8, small, 2, WEIR_I32, larger));
+    cr_assert(larger[0] == -128 && larger[1] == 127);
+}
