@@ -2,6 +2,7 @@
 #include "base/shortage.h"
 #include "datasets/hdf5/h5_errors.h"
 #include "datasets/hdf5/h5_guard_priv.h"
+#include "datasets/hdf5/h5_read_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,16 +15,6 @@
 #include <hdf5.h>
 
 enum { HEAP_REF_BYTES = 16 };
-static const uint64_t NUMBERS_MAX_BYTES = 1ull << 30;
-
-struct weir_h5 {
-    hid_t file;
-    uint64_t user_block;
-    bool plain_sizes;     /* addresses and lengths of 8 bytes */
-    unsigned long fileno; /* tells objects of this file from those behind external links */
-    bool chunks_probed;
-    char root[WEIR_H5_PATH_MAX]; /* put before paths; "" or "/data/demo_0" */
-};
 
 /* ---- files ---- */
 
@@ -260,14 +251,7 @@ static enum weir_h5_class class_of(hid_t type)
     }
 }
 
-/* An open dataset, with the properties that are needed for every row. */
-struct open_dataset {
-    hid_t id, type, space, plist;
-    struct weir_h5_shape shape;
-    char path[WEIR_H5_PATH_MAX]; /* from the file's root */
-};
-
-static void dataset_close(struct open_dataset *d)
+void weir_h5_close_dataset(struct weir_h5_dataset *d)
 {
     if (d->plist >= 0)
         H5Pclose(d->plist);
@@ -279,7 +263,7 @@ static void dataset_close(struct open_dataset *d)
         H5Dclose(d->id);
 }
 
-static int dataset_shape(struct open_dataset *d, const char *path, struct weir_err *err)
+static int dataset_shape(struct weir_h5_dataset *d, const char *path, struct weir_err *err)
 {
     int rank = H5Sget_simple_extent_ndims(d->space);
     if (rank < 0 || rank > WEIR_H5_RANK_MAX)
@@ -298,7 +282,7 @@ static int dataset_shape(struct open_dataset *d, const char *path, struct weir_e
 }
 
 /* The library reads compact data without looking where it ends. */
-static int check_compact(const struct open_dataset *d, struct weir_err *err)
+static int check_compact(const struct weir_h5_dataset *d, struct weir_err *err)
 {
     uint64_t bytes = d->shape.type_bytes;
     bool fits = true;
@@ -312,9 +296,9 @@ static int check_compact(const struct open_dataset *d, struct weir_err *err)
                         d->path);
 }
 
-static int dataset_open(struct weir_h5 *h5, const char *path, struct open_dataset *d, struct weir_err *err)
+static int dataset_open(struct weir_h5 *h5, const char *path, struct weir_h5_dataset *d, struct weir_err *err)
 {
-    *d = (struct open_dataset){
+    *d = (struct weir_h5_dataset){
         .id = H5I_INVALID_HID, .type = H5I_INVALID_HID, .space = H5I_INVALID_HID, .plist = H5I_INVALID_HID};
     absolute(h5, path, d->path);
     if (!weir_h5_has(h5, path))
@@ -330,120 +314,35 @@ static int dataset_open(struct weir_h5 *h5, const char *path, struct open_datase
     if (rc == 0)
         rc = check_compact(d, err);
     if (rc < 0)
-        dataset_close(d);
+        weir_h5_close_dataset(d);
     return rc;
 }
 
-/* Its shape is one to go by, also where the library works it out of what others hold. */
-static int dataset_open_whole(struct weir_h5 *h5, const char *path, struct open_dataset *d, struct weir_err *err)
+int weir_h5_open_whole(struct weir_h5 *h5, const char *path, struct weir_h5_dataset *d, struct weir_err *err)
 {
     int rc = dataset_open(h5, path, d, err);
     if (rc < 0 || H5Pget_layout(d->plist) != H5D_VIRTUAL)
         return rc;
     rc = weir_h5_check_extent(d->path, d->id, err);
     if (rc < 0)
-        dataset_close(d);
+        weir_h5_close_dataset(d);
     return rc;
 }
 
 int weir_h5_shape(struct weir_h5 *h5, const char *path, struct weir_h5_shape *shape, struct weir_err *err)
 {
-    struct open_dataset d;
-    int rc = dataset_open_whole(h5, path, &d, err);
+    struct weir_h5_dataset d;
+    int rc = weir_h5_open_whole(h5, path, &d, err);
     if (rc < 0)
         return rc;
     *shape = d.shape;
-    dataset_close(&d);
+    weir_h5_close_dataset(&d);
     return 0;
-}
-
-/* The type to read numbers of this one as. */
-static enum weir_number_type number_type(const struct open_dataset *d)
-{
-    static const enum weir_number_type integers[2][4] = {{WEIR_U8, WEIR_U16, WEIR_U32, WEIR_U64},
-                                                         {WEIR_I8, WEIR_I16, WEIR_I32, WEIR_I64}};
-    size_t bytes = d->shape.type_bytes;
-    if (d->shape.class == WEIR_H5_FLOAT)
-        return bytes > sizeof(float) ? WEIR_F64 : WEIR_F32;
-    int width = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : 3;
-    return bytes > 8 ? WEIR_F64 : integers[H5Tget_sign(d->type) == H5T_SGN_2][width];
-}
-
-static hid_t library_type(enum weir_number_type type)
-{
-    const hid_t types[WEIR_NUMBER_TYPES] = {
-        [WEIR_F32] = H5T_NATIVE_FLOAT,  [WEIR_F64] = H5T_NATIVE_DOUBLE, [WEIR_I8] = H5T_NATIVE_INT8,
-        [WEIR_I16] = H5T_NATIVE_INT16,  [WEIR_I32] = H5T_NATIVE_INT32,  [WEIR_I64] = H5T_NATIVE_INT64,
-        [WEIR_U8] = H5T_NATIVE_UINT8,   [WEIR_U16] = H5T_NATIVE_UINT16, [WEIR_U32] = H5T_NATIVE_UINT32,
-        [WEIR_U64] = H5T_NATIVE_UINT64,
-    };
-    return types[type];
-}
-
-static int read_numbers(struct open_dataset *d, enum weir_number_type type, void **values, struct weir_err *err)
-{
-    uint64_t n = 1;
-    size_t bytes = weir_number_bytes(type);
-    for (int i = 0; i < d->shape.rank; i++)
-        if (__builtin_mul_overflow(n, d->shape.dims[i], &n) || n > NUMBERS_MAX_BYTES / bytes)
-            return weir_err_set(err, -EFBIG, "%s: is larger than 1 GiB of %s; is its shape right?", d->path,
-                                weir_number_name(type));
-    *values = malloc(n ? n * bytes : 1);
-    if (!*values)
-        return weir_err_set(err, -ENOMEM, "%s: out of memory", d->path);
-    const struct weir_h5_read read = {d->path, library_type(type), true};
-    int rc = n == 0 ? 0 : weir_h5_read_selected(&read, d->id, d->space, d->space, *values, err);
-    if (rc == 0)
-        return 0;
-    free(*values);
-    *values = NULL;
-    return rc;
-}
-
-static int open_numbers(struct weir_h5 *h5, const char *path, struct open_dataset *d, struct weir_err *err)
-{
-    int rc = dataset_open_whole(h5, path, d, err);
-    if (rc < 0 || d->shape.class == WEIR_H5_FLOAT || d->shape.class == WEIR_H5_INTEGER)
-        return rc;
-    rc = weir_err_set(err, -EBADMSG, "%s: holds no numbers; floats or integers are needed", d->path);
-    dataset_close(d);
-    return rc;
-}
-
-int weir_h5_read_numbers(struct weir_h5 *h5, const char *path, enum weir_number_type *type, void **values,
-                         struct weir_h5_shape *shape, struct weir_err *err)
-{
-    *values = NULL;
-    struct open_dataset d;
-    int rc = open_numbers(h5, path, &d, err);
-    if (rc < 0)
-        return rc;
-    *shape = d.shape;
-    *type = number_type(&d);
-    rc = read_numbers(&d, *type, values, err);
-    dataset_close(&d);
-    return rc;
-}
-
-int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, struct weir_h5_shape *shape,
-                        struct weir_err *err)
-{
-    *values = NULL;
-    struct open_dataset d;
-    int rc = open_numbers(h5, path, &d, err);
-    if (rc < 0)
-        return rc;
-    void *read = NULL;
-    *shape = d.shape;
-    rc = read_numbers(&d, WEIR_F32, &read, err);
-    *values = read;
-    dataset_close(&d);
-    return rc;
 }
 
 /* ---- how a dataset is stored ---- */
 
-static void read_filters(const struct open_dataset *d, struct weir_h5_description *out)
+static void read_filters(const struct weir_h5_dataset *d, struct weir_h5_description *out)
 {
     int n = H5Pget_nfilters(d->plist);
     out->filters.n = n < 0 ? 0 : n < WEIR_FILTERS_MAX ? n : WEIR_FILTERS_MAX;
@@ -459,7 +358,7 @@ static void read_filters(const struct open_dataset *d, struct weir_h5_descriptio
     }
 }
 
-static void read_fill(const struct open_dataset *d, struct weir_h5_description *out)
+static void read_fill(const struct weir_h5_dataset *d, struct weir_h5_description *out)
 {
     H5D_fill_value_t defined = H5D_FILL_VALUE_ERROR;
     if (out->shape.class == WEIR_H5_VLEN_BYTES || H5Pfill_value_defined(d->plist, &defined) < 0)
@@ -473,7 +372,7 @@ static void read_fill(const struct open_dataset *d, struct weir_h5_description *
 }
 
 /* One chunk as the library sees it: what is found without it has to agree. */
-static void probe_chunk(struct weir_h5 *h5, const struct open_dataset *d, struct weir_h5_description *out)
+static void probe_chunk(struct weir_h5 *h5, const struct weir_h5_dataset *d, struct weir_h5_description *out)
 {
     if (h5->chunks_probed)
         return;
@@ -489,7 +388,7 @@ static void probe_chunk(struct weir_h5 *h5, const struct open_dataset *d, struct
         out->probe_coord[i] = coord[i];
 }
 
-static int describe_chunks(struct weir_h5 *h5, const char *path, const struct open_dataset *d,
+static int describe_chunks(struct weir_h5 *h5, const char *path, const struct weir_h5_dataset *d,
                            struct weir_h5_description *out, struct weir_err *err)
 {
     struct weir_chunk_grid *grid = &out->grid;
@@ -512,8 +411,8 @@ static int describe_chunks(struct weir_h5 *h5, const char *path, const struct op
     return 0;
 }
 
-static int describe(struct weir_h5 *h5, const char *path, const struct open_dataset *d, struct weir_h5_description *out,
-                    struct weir_err *err)
+static int describe(struct weir_h5 *h5, const char *path, const struct weir_h5_dataset *d,
+                    struct weir_h5_description *out, struct weir_err *err)
 {
     H5O_info_t info;
     if (H5Oget_info(d->id, &info) < 0)
@@ -547,21 +446,21 @@ static int describe(struct weir_h5 *h5, const char *path, const struct open_data
 int weir_h5_describe(struct weir_h5 *h5, const char *path, struct weir_h5_description *out, struct weir_err *err)
 {
     *out = (struct weir_h5_description){0};
-    struct open_dataset d;
-    int rc = dataset_open_whole(h5, path, &d, err);
+    struct weir_h5_dataset d;
+    int rc = weir_h5_open_whole(h5, path, &d, err);
     if (rc < 0)
         return rc;
     rc = describe(h5, d.path, &d, out, err);
     if (rc == 0 && (out->layout == WEIR_H5_EXTERNAL || out->layout == WEIR_H5_VIRTUAL))
         weir_h5_look_outside(d.id);
-    dataset_close(&d);
+    weir_h5_close_dataset(&d);
     return rc;
 }
 
 /* ---- reading through the library ---- */
 
 /* Here and below the file's own type is the memory's too: bytes are bytes, signed ones must not be clipped. */
-static int read_vlen(struct open_dataset *d, const char *path, hid_t memory, void *buffer, size_t capacity,
+static int read_vlen(struct weir_h5_dataset *d, const char *path, hid_t memory, void *buffer, size_t capacity,
                      size_t *length, struct weir_err *err)
 {
     hvl_t element = {0, NULL};
@@ -577,8 +476,8 @@ static int read_vlen(struct open_dataset *d, const char *path, hid_t memory, voi
     return rc;
 }
 
-static int read_row(struct open_dataset *d, const char *path, uint64_t t, void *buffer, size_t capacity, size_t *length,
-                    struct weir_err *err)
+static int read_row(struct weir_h5_dataset *d, const char *path, uint64_t t, void *buffer, size_t capacity,
+                    size_t *length, struct weir_err *err)
 {
     hsize_t start[WEIR_H5_RANK_MAX] = {t}, count[WEIR_H5_RANK_MAX] = {1}, one = 1;
     size_t row_bytes = d->shape.type_bytes;
@@ -612,12 +511,12 @@ int weir_h5_read_row(struct weir_h5 *h5, const char *path, uint64_t t, void *buf
 {
     weir_h5_watch_errors();
     *length = 0;
-    struct open_dataset d;
+    struct weir_h5_dataset d;
     int rc = dataset_open(h5, path, &d, err);
     if (rc < 0)
         return rc;
     rc = read_row(&d, d.path, t, buffer, capacity, length, err);
-    dataset_close(&d);
+    weir_h5_close_dataset(&d);
     return rc;
 }
 

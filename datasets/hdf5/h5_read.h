@@ -1,5 +1,5 @@
-/* h5_read.h: reading HDF5, as layouts need it. h5_read.c, h5_errors.c, h5_guard.c, h5_sources.c and h5_external.c
- * alone include hdf5.h for reading; they run in the HDF5 helper processes, one thread each. */
+/* h5_read.h: reading HDF5, as layouts need it. h5_read.c, h5_numbers.c, h5_errors.c, h5_guard.c, h5_sources.c and
+ * h5_external.c alone include hdf5.h for reading; they run in the HDF5 helper processes, one thread each. */
 #ifndef WEIR_DATASETS_HDF5_H5_READ_H
 #define WEIR_DATASETS_HDF5_H5_READ_H
 
@@ -93,8 +93,8 @@ struct weir_h5_description {
 };
 int weir_h5_describe(struct weir_h5 *h5, const char *path, struct weir_h5_description *out, struct weir_err *err);
 
-/* Reads row t through the library: bytes of a raw or padded row (16-bit numbers in the machine's order), or the content
- * of a variable-length element. *length is its size; -ENOSPC (err not set) when that is over capacity. */
+/* Reads row t through the library: bytes of a raw or padded row (16-bit numbers in the machine's order), or the
+ * content of a variable-length element. *length is its size; -ENOSPC (err not set) when that is over capacity. */
 int weir_h5_read_row(struct weir_h5 *h5, const char *path, uint64_t t, void *buffer, size_t capacity, size_t *length,
                      struct weir_err *err);
 

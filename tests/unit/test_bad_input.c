@@ -191,7 +191,7 @@ static const struct change act_changes[] = {
     {"another size", "/observations/images/top", "u8", 4, {6, 16, 32, 3}, {"frames of 32x16, in ", "24x16"}, 0},
     /* more than there can be */
     {"endless states", "/observations/qpos", "f32", 2, {1ull << 40, 1 << 20}, {"/observations/qpos: its shape"}, 0},
-    {"big states", "/observations/qpos", "f32", 2, {90000000, 4}, {"/observations/qpos: ", "1 GiB of floats"}, -EFBIG},
+    {"big states", "/observations/qpos", "f32", 2, {90000000, 4}, {"/observations/qpos: ", "larger than 1 GiB"}, -EFBIG},
     {"many states", "/observations/qpos", "f32", 2, {200000000, 1}, {"/observations/qpos: its shape"}, 0},
     {"wide states", "/action", "f32", 2, {STEPS, 70000}, {"/action: its shape (6, 70000)"}, 0},
     {"endless frames",

@@ -75,6 +75,7 @@ Test(tfrecord, an_episode_a_record)
     cr_assert_eq(open_it(&dataset, folder("a-train.tfrecord-00000-of-00001"), false, &err), 0, "%s", err.text);
     cr_assert_eq(weir_dataset_episodes(dataset), 3);
     cr_assert_eq(weir_dataset_cameras(dataset), 1);
+    cr_assert_str_eq(weir_dataset_layout(dataset, 0), "rlds");
     cr_assert_str_eq(weir_dataset_camera(dataset, 0)->name, "image_0");
     for (int e = 0; e < 3; e++) {
         cr_assert_eq(weir_dataset_steps(dataset, e), STEPS + e);

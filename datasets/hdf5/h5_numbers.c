@@ -1,0 +1,93 @@
+/* Datasets of numbers, read whole through the HDF5 library. */
+#include "datasets/hdf5/h5_guard_priv.h"
+#include "datasets/hdf5/h5_read_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <hdf5.h>
+
+static const uint64_t NUMBERS_MAX_BYTES = 1ull << 30;
+
+/* The type to read numbers of this one as. */
+static enum weir_number_type number_type(const struct weir_h5_dataset *d)
+{
+    static const enum weir_number_type integers[2][4] = {{WEIR_U8, WEIR_U16, WEIR_U32, WEIR_U64},
+                                                         {WEIR_I8, WEIR_I16, WEIR_I32, WEIR_I64}};
+    size_t bytes = d->shape.type_bytes;
+    if (d->shape.class == WEIR_H5_FLOAT)
+        return bytes > sizeof(float) ? WEIR_F64 : WEIR_F32;
+    int width = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : 3;
+    return bytes > 8 ? WEIR_F64 : integers[H5Tget_sign(d->type) == H5T_SGN_2][width];
+}
+
+static hid_t library_type(enum weir_number_type type)
+{
+    const hid_t types[WEIR_NUMBER_TYPES] = {
+        [WEIR_F32] = H5T_NATIVE_FLOAT,  [WEIR_F64] = H5T_NATIVE_DOUBLE, [WEIR_I8] = H5T_NATIVE_INT8,
+        [WEIR_I16] = H5T_NATIVE_INT16,  [WEIR_I32] = H5T_NATIVE_INT32,  [WEIR_I64] = H5T_NATIVE_INT64,
+        [WEIR_U8] = H5T_NATIVE_UINT8,   [WEIR_U16] = H5T_NATIVE_UINT16, [WEIR_U32] = H5T_NATIVE_UINT32,
+        [WEIR_U64] = H5T_NATIVE_UINT64,
+    };
+    return types[type];
+}
+
+static int read_numbers(struct weir_h5_dataset *d, enum weir_number_type type, void **values, struct weir_err *err)
+{
+    uint64_t n = 1;
+    size_t bytes = weir_number_bytes(type);
+    for (int i = 0; i < d->shape.rank; i++)
+        if (__builtin_mul_overflow(n, d->shape.dims[i], &n) || n > NUMBERS_MAX_BYTES / bytes)
+            return weir_err_set(err, -EFBIG, "%s: is larger than 1 GiB; is its shape right?", d->path);
+    *values = malloc(n ? n * bytes : 1);
+    if (!*values)
+        return weir_err_set(err, -ENOMEM, "%s: out of memory", d->path);
+    const struct weir_h5_read read = {d->path, library_type(type), true};
+    int rc = n == 0 ? 0 : weir_h5_read_selected(&read, d->id, d->space, d->space, *values, err);
+    if (rc == 0)
+        return 0;
+    free(*values);
+    *values = NULL;
+    return rc;
+}
+
+static int open_numbers(struct weir_h5 *h5, const char *path, struct weir_h5_dataset *d, struct weir_err *err)
+{
+    int rc = weir_h5_open_whole(h5, path, d, err);
+    if (rc < 0 || d->shape.class == WEIR_H5_FLOAT || d->shape.class == WEIR_H5_INTEGER)
+        return rc;
+    rc = weir_err_set(err, -EBADMSG, "%s: holds no numbers; floats or integers are needed", d->path);
+    weir_h5_close_dataset(d);
+    return rc;
+}
+
+int weir_h5_read_numbers(struct weir_h5 *h5, const char *path, enum weir_number_type *type, void **values,
+                         struct weir_h5_shape *shape, struct weir_err *err)
+{
+    *values = NULL;
+    struct weir_h5_dataset d;
+    int rc = open_numbers(h5, path, &d, err);
+    if (rc < 0)
+        return rc;
+    *shape = d.shape;
+    *type = number_type(&d);
+    rc = read_numbers(&d, *type, values, err);
+    weir_h5_close_dataset(&d);
+    return rc;
+}
+
+int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, struct weir_h5_shape *shape,
+                        struct weir_err *err)
+{
+    *values = NULL;
+    struct weir_h5_dataset d;
+    int rc = open_numbers(h5, path, &d, err);
+    if (rc < 0)
+        return rc;
+    void *read = NULL;
+    *shape = d.shape;
+    rc = read_numbers(&d, WEIR_F32, &read, err);
+    *values = read;
+    weir_h5_close_dataset(&d);
+    return rc;
+}
