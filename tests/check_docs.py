@@ -2,7 +2,7 @@
 """What README.md and docs/ promise: tests/check_docs.py SOURCE BUILD.
 
 README has at most 10 KB; links lead to files and headings that exist; C files that a page names are in the tree; options and commands that README names are known to
-the program; README's C program compiles as printed against the shared library, runs, and fails with one line."""
+the program; the first C program of docs/library.md compiles as printed against the shared library, runs, and fails with one line."""
 import fnmatch
 import glob
 import os
@@ -59,31 +59,33 @@ def check_files(source):
 
 
 def check_names(readme, weir):
-    known = subprocess.run([weir, "run", "--help"], capture_output=True, text=True, check=True).stdout
-    for option in sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", re.sub(r"`(?:cc|docker|h5repack) [^`]*`", "", readme)))):
-        check(f"README.md: weir run has no {option}", option in FOREIGN or re.search(rf"{option}(?![\w-])", known))
     commands = subprocess.run([weir, "--help"], capture_output=True, text=True, check=True).stdout
+    known = "".join(subprocess.run([weir, command, "--help"], capture_output=True, text=True, check=True).stdout
+                    for command in set(re.findall(r"^  ([a-z]+) ", commands, re.M)) - {"help"})
+    for option in sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", re.sub(r"`(?:cc|docker|h5repack) [^`]*`", "", readme)))):
+        check(f"README.md: no command has {option}", option in FOREIGN or re.search(rf"{option}(?![\w-])", known))
     for command in sorted(set(re.findall(r"(?:`|release/)weir ([a-z]+)", readme))):
         check(f"README.md: there is no weir {command}", re.search(rf"^\s+{command}\b", commands, re.M))
 
 
-def check_program(readme, source, build):
-    program = re.search(r"^```c\n(.*?)^```", readme, re.M | re.S)[1]
+def check_program(source, build):
+    with open(f"{source}/docs/library.md", encoding="utf-8") as f:
+        program = re.search(r"^```c\n(.*?)^```", f.read(), re.M | re.S)[1]
     with tempfile.TemporaryDirectory() as work:
         with open(f"{work}/loop.c", "w", encoding="utf-8") as f:
             f.write(program)
         compiled = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{source}", "loop.c", "-o", "loop", f"{build}/libweir.so"],
                                   cwd=work, capture_output=True, text=True)
-        check(f"README.md's program does not compile: {compiled.stderr}", compiled.returncode == 0)
+        check(f"library.md's program does not compile: {compiled.stderr}", compiled.returncode == 0)
         if compiled.returncode:
             return
         subprocess.run([f"{build}/weir", "synth", f"{work}/data", "--episodes", "2", "--steps", "4", "--size", "32x32"], check=True,
                        capture_output=True)
         env = {**os.environ, "LD_LIBRARY_PATH": build}
         run = subprocess.run([f"{work}/loop", f"{work}/data"], env=env, capture_output=True, text=True)
-        check(f"README.md's program fails: {run.stderr}", run.returncode == 0)
+        check(f"library.md's program fails: {run.stderr}", run.returncode == 0)
         run = subprocess.run([f"{work}/loop", f"{work}/none"], env=env, capture_output=True, text=True)
-        check("README.md's program says nothing of a missing folder", run.returncode == 1 and "none" in run.stderr)
+        check("library.md's program says nothing of a missing folder", run.returncode == 1 and "none" in run.stderr)
 
 
 def main():
@@ -94,7 +96,7 @@ def main():
     check_links(source)
     check_files(source)
     check_names(readme, f"{build}/weir")
-    check_program(readme, source, build)
+    check_program(source, build)
     sys.exit(1 if failed else 0)
 
 
