@@ -30,7 +30,7 @@ static const struct weir_opt verify_opts[] = {
     {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto", "threads; auto: one per usable core", 1,
      WEIR_WORKERS_MAX, true},
     {"fast", WEIR_OPT_FLAG, FIELD(fast), NULL, NULL,
-     "look at headers, sizes and where frames lie; decode nothing, and look for no frames that repeat"},
+     "look at headers, sizes and where frames lie; decode nothing, compare no checksums, look for no repeats"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON"},
 };
 

@@ -96,6 +96,14 @@ struct weir_dataset_file {
 int weir_dataset_files(const struct weir_dataset *dataset);
 void weir_dataset_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out);
 
+/* Told of a part of a file that is damaged ("record 3"), and why it is. Returns 0, or negative to end the check. */
+typedef int weir_damaged_fn(void *user, const char *part, const char *why);
+/* Reads a file whole and checks what nobody checks while frames are read: a TFRecord's checksums of data. Formats that
+ * have no such thing have no damage. 0 whatever was found; what damaged returned, when that is not 0; negative with
+ * err, which does not have the path, when the file cannot be read. Any thread. */
+int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_damaged_fn *damaged, void *user,
+                            struct weir_err *err);
+
 /* ---- frames ---- */
 
 enum weir_how {

@@ -14,6 +14,12 @@ struct weir_format_ops {
     /* Fills result, whose file is identified: its episodes, all of their frames located. rc is result->rc. Any thread.
      * NULL: HDF5, whose library is asked in a process of its own. */
     int (*open)(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
+    /* Reads all of a file and checks what nobody checks while frames are read, such as checksums of records: tells
+     * damaged of each part that is not as it was written. 0 whatever was found; what damaged returned, when that is not
+     * 0; negative with err, without the path, when the file cannot be read. Any thread. NULL: there is nothing to
+     * check.
+     */
+    int (*check)(const struct weir_dataset_file *file, weir_damaged_fn *damaged, void *user, struct weir_err *err);
 };
 
 extern const struct weir_format_ops weir_format_hdf5, weir_format_tfrecord;

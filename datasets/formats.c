@@ -30,6 +30,14 @@ const struct weir_format_ops *weir_format_of(const char *path)
     return NULL;
 }
 
+int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_damaged_fn *damaged, void *user,
+                            struct weir_err *err)
+{
+    const struct weir_dataset_file *of = &dataset->files[file].file;
+    const struct weir_format_ops *format = weir_format_of(of->path);
+    return format && format->check ? format->check(of, damaged, user, err) : 0;
+}
+
 /* ---- splits ---- */
 
 static const char *split_of(const char *path, size_t *length)

@@ -1,11 +1,9 @@
-/* TFRecord files of tf.train.Example, one episode a record: a record is its length (8 bytes, little-endian), the masked
- * CRC-32C of these, so many bytes, and the masked CRC-32C of those (tensorflow/core/lib/io/record_writer.h). Checksums
- * of lengths are checked here; those of data only when somebody asks for it. */
+/* TFRecord files of tf.train.Example, one episode a record. Checksums of lengths are checked when a file is opened,
+ * those of data by `weir verify`. */
 #include "base/shortage.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
-#include "datasets/tfrecord/crc32c.h"
-#include "datasets/tfrecord/example.h"
+#include "datasets/tfrecord/records.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,95 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEADER = 12, FOOTER = 4, RECORDS_MAX = 10 * 1000 * 1000 };
-
-struct records {
-    uint64_t *at; /* of their data */
-    uint64_t *bytes;
-    int n, capacity;
-};
-
 /* An episode as a store. */
 struct episode_store {
     struct weir_example example;
     const struct weir_byte_source *source;
     uint64_t steps;
 };
-
-/* ---- records ---- */
-
-static int read_at(void *user, uint64_t offset, void *buffer, size_t n)
-{
-    const int *fd = user;
-    for (size_t done = 0; done < n;) {
-        ssize_t got = pread(*fd, (char *)buffer + done, n - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? -errno : -ENODATA;
-        done += (size_t)got;
-    }
-    return 0;
-}
-
-static uint64_t little(const uint8_t *bytes, int n)
-{
-    uint64_t value = 0;
-    for (int i = n - 1; i >= 0; i--)
-        value = value << 8 | bytes[i];
-    return value;
-}
-
-static int add_record(struct records *records, uint64_t at, uint64_t bytes)
-{
-    if (records->n == records->capacity) {
-        int capacity = records->capacity ? 2 * records->capacity : 64;
-        uint64_t *more = realloc(records->at, sizeof *more * (size_t)capacity);
-        records->at = more ? more : records->at;
-        uint64_t *lengths = more ? realloc(records->bytes, sizeof *lengths * (size_t)capacity) : NULL;
-        if (!lengths)
-            return -ENOMEM;
-        records->bytes = lengths;
-        records->capacity = capacity;
-    }
-    records->at[records->n] = at;
-    records->bytes[records->n++] = bytes;
-    return 0;
-}
-
-static int no_record(int number, uint64_t at, const char *what, struct weir_err *err)
-{
-    return weir_err_set(err, -EBADMSG, "record %d, at byte %llu: %s; the file is damaged or was not copied whole",
-                        number, (unsigned long long)at, what);
-}
-
-static int find_records(struct records *records, const struct weir_byte_source *source, uint64_t file_bytes,
-                        struct weir_err *err)
-{
-    uint8_t header[HEADER] = {0};
-    int rc = file_bytes >= HEADER ? source->read(source->user, 0, header, HEADER) : 0;
-    if (rc == 0 && header[0] == 0x1F && header[1] == 0x8B)
-        return weir_err_set(err, -ENOTSUP,
-                            "it is compressed by gzip, and its frames cannot be read one by one; "
-                            "unpack it with gunzip");
-    for (uint64_t at = 0; rc == 0 && at < file_bytes;) {
-        if (file_bytes - at < HEADER + FOOTER)
-            return no_record(records->n, at, "it is cut off", err);
-        rc = source->read(source->user, at, header, HEADER);
-        uint64_t bytes = little(header, 8);
-        if (rc == 0 && little(header + 8, 4) != weir_crc32c_masked(header, 8))
-            return no_record(records->n, at, "the checksum of its length is wrong", err);
-        if (rc == 0 && bytes > file_bytes - at - HEADER - FOOTER)
-            return no_record(records->n, at, "it is cut off", err);
-        if (rc == 0 && records->n == RECORDS_MAX)
-            return weir_err_set(err, -EFBIG, "it has more than %d records", RECORDS_MAX);
-        rc = rc < 0 ? rc : add_record(records, at + HEADER, bytes);
-        at += HEADER + bytes + FOOTER;
-    }
-    if (rc == -ENOMEM)
-        return weir_err_set(err, rc, "out of memory");
-    return rc < 0 ? weir_err_set(err, rc, "%s", strerror(-rc)) : 0;
-}
 
 /* ---- an episode as a store ---- */
 
@@ -291,7 +206,7 @@ static int describe(struct weir_episode *episode, const struct weir_byte_source 
     return rc;
 }
 
-static int open_records(struct weir_file_result *result, const struct records *records,
+static int open_records(struct weir_file_result *result, const struct weir_records *records,
                         const struct weir_byte_source *source, const struct weir_dataset_config *config)
 {
     struct weir_file_index *file = &result->file;
@@ -318,21 +233,63 @@ static int open_records(struct weir_file_result *result, const struct records *r
     return rc;
 }
 
+static int open_file(const char *path, struct weir_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fd >= 0 ? fd : weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
+}
+
 static int open_tfrecord(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
 {
-    struct records records = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct weir_records records = {0};
+    int fd = open_file(path, &result->err);
     if (fd < 0)
-        return weir_err_set(&result->err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
-    struct weir_byte_source source = {read_at, &fd};
-    int rc = find_records(&records, &source, result->file.file.size_bytes, &result->err);
+        return fd;
+    struct weir_byte_source source = {weir_record_read, &fd};
+    int rc = weir_records_find(&records, &source, result->file.file.size_bytes, &result->err);
     if (rc == 0 && records.n == 0)
         rc = weir_err_set(&result->err, -EBADMSG, "has no records; remove the file");
     if (rc == 0)
         rc = open_records(result, &records, &source, config);
-    free(records.at);
-    free(records.bytes);
+    weir_records_free(&records);
     close(fd);
+    return rc;
+}
+
+/* ---- checksums of data ---- */
+
+static int check_records(const struct weir_records *records, const struct weir_byte_source *source, uint8_t *buffer,
+                         weir_damaged_fn *damaged, void *user, struct weir_err *err)
+{
+    int rc = 0;
+    for (int i = 0; i < records->n && rc == 0; i++) {
+        char part[32];
+        snprintf(part, sizeof part, "record %d", i);
+        int whole = weir_record_is_whole(records, i, source, buffer);
+        if (weir_is_shortage(whole))
+            return weir_err_set(err, whole, "%s: %s; %s", part, strerror(-whole), weir_machine_advice(whole));
+        if (whole < 0)
+            rc = damaged(user, part, strerror(-whole));
+        else if (whole == 0)
+            rc = damaged(user, part,
+                         "the checksum of its data is wrong; copy the file anew, or do without this episode");
+    }
+    return rc;
+}
+
+static int check(const struct weir_dataset_file *file, weir_damaged_fn *damaged, void *user, struct weir_err *err)
+{
+    struct weir_records records = {0};
+    uint8_t *buffer = malloc(WEIR_RECORD_BUFFER);
+    int fd = buffer ? open_file(file->path, err) : weir_err_set(err, -ENOMEM, "out of memory");
+    struct weir_byte_source source = {weir_record_read, &fd};
+    int rc = fd < 0 ? fd : weir_records_find(&records, &source, file->size_bytes, err);
+    if (rc == 0)
+        rc = check_records(&records, &source, buffer, damaged, user, err);
+    if (fd >= 0)
+        close(fd);
+    weir_records_free(&records);
+    free(buffer);
     return rc;
 }
 
@@ -359,4 +316,5 @@ const struct weir_format_ops weir_format_tfrecord = {
     .names = is_tfrecord,
     .split = split_of,
     .open = open_tfrecord,
+    .check = check,
 };

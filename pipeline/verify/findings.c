@@ -9,9 +9,9 @@
 const char *weir_finding_name(enum weir_finding_kind kind)
 {
     static const char *const names[WEIR_FOUND_KINDS] = {
-        [WEIR_FOUND_EPISODE] = "episode",     [WEIR_FOUND_FRAME] = "frame", [WEIR_FOUND_SIZE] = "size",
-        [WEIR_FOUND_FILE] = "file",           [WEIR_FOUND_STILL] = "still", [WEIR_FOUND_REPEAT] = "repeat",
-        [WEIR_FOUND_DIMENSION] = "dimension", [WEIR_FOUND_NOTE] = "note",
+        [WEIR_FOUND_EPISODE] = "episode", [WEIR_FOUND_FRAME] = "frame",         [WEIR_FOUND_SIZE] = "size",
+        [WEIR_FOUND_FILE] = "file",       [WEIR_FOUND_CHECKSUM] = "checksum",   [WEIR_FOUND_STILL] = "still",
+        [WEIR_FOUND_REPEAT] = "repeat",   [WEIR_FOUND_DIMENSION] = "dimension", [WEIR_FOUND_NOTE] = "note",
     };
     return names[kind];
 }

@@ -4,6 +4,7 @@
 #include "base/cores.h"
 #include "base/shortage.h"
 #include "base/threads.h"
+#include "pipeline/verify/check_files.h"
 #include "pipeline/verify/check_frame.h"
 #include "pipeline/verify/findings.h"
 
@@ -252,11 +253,16 @@ static int tell_of_dataset(struct verifier *v)
 
 static void tell_all(struct verifier *v)
 {
+    struct weir_err err = WEIR_ERR_NONE;
     bool fine = true;
     for (int i = 0; i < v->n_tracks && fine; i++)
         fine = await(v, i) && tell_track(v, i) == 0;
     if (!fine)
         return;
+    if (!v->config->fast && weir_check_files(v->dataset, v->config, v->totals, &err) < 0) {
+        fail(v, &err);
+        return;
+    }
     tell_changed_files(v);
     tell_of_dataset(v);
 }

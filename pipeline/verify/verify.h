@@ -10,11 +10,12 @@
 
 enum weir_finding_kind {
     /* what a run would fail on */
-    WEIR_FOUND_EPISODE, /* cannot be opened, state and actions that are not finite included; or does not fit the others
-                         */
-    WEIR_FOUND_FRAME,   /* cannot be read or decoded */
-    WEIR_FOUND_SIZE,    /* a frame that is not of its camera's size */
-    WEIR_FOUND_FILE,    /* changed while it was read */
+    WEIR_FOUND_EPISODE,  /* cannot be opened, state and actions that are not finite included; or does not fit the others
+                          */
+    WEIR_FOUND_FRAME,    /* cannot be read or decoded */
+    WEIR_FOUND_SIZE,     /* a frame that is not of its camera's size */
+    WEIR_FOUND_FILE,     /* changed while it was read */
+    WEIR_FOUND_CHECKSUM, /* a part of a file whose checksum is wrong (weir_dataset_check_file); not with fast */
     /* remarks */
     WEIR_FOUND_STILL,     /* all pictures of a camera in an episode are the same */
     WEIR_FOUND_REPEAT,    /* a picture repeats for many steps */
@@ -58,8 +59,8 @@ struct weir_verify_totals {
     uint64_t found[WEIR_FOUND_KINDS];
 };
 
-/* Frames by episode, camera and t, then what is about files, then about the dataset. 0 however much was found; negative
- * when the machine lacks something (base/shortage.h): what was found until then was told. */
+/* Frames by episode, camera and t, then what is about files (checksums, changes), then about the dataset. 0 however
+ * much was found; negative when the machine lacks something (base/shortage.h): what was found until then was told. */
 int weir_verify(struct weir_dataset *dataset, const struct weir_verify_config *config,
                 struct weir_verify_totals *totals, struct weir_err *err);
 

@@ -1,5 +1,6 @@
 /* TFRecord files of RLDS: what is read of right ones, and what is said of wrong ones. */
 #include "datasets/tfrecord/crc32c.h"
+#include "pipeline/verify/verify.h"
 #include "tests/fixtures/jpeg_encode.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/tfrecord_fixture.h"
@@ -45,6 +46,13 @@ static const char *folder(const char *name)
     snprintf(path, sizeof path, "%s/%s", folder, name);
     tffx_write(&file, path);
     return folder;
+}
+
+static void keep_finding(void *user, const struct weir_finding *finding)
+{
+    char *text = user;
+    size_t n = strlen(text);
+    snprintf(text + n, 4096 - n, "%s\n", finding->text);
 }
 
 static int open_it(struct weir_dataset **dataset, const char *path, bool tolerant, struct weir_err *err)
@@ -195,4 +203,43 @@ Test(tfrecord, a_bad_record_is_left_out)
     cr_assert_eq(weir_dataset_bad_episodes(dataset), 1);
     cr_assert_not_null(strstr(weir_dataset_bad_episode(dataset, 0), "record 1"));
     weir_dataset_close(&dataset);
+}
+
+/* What weir_verify finds: a line each, and how many of the files' checksums are wrong. */
+static uint64_t wrong_checksums(const char *path, bool fast, char text[4096])
+{
+    struct weir_dataset *dataset;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_verify_totals totals = {0};
+    struct weir_verify_config config = {.workers = 2, .fast = fast, .data = path, .found = keep_finding, .user = text};
+    text[0] = '\0';
+    cr_assert_eq(open_it(&dataset, path, true, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_verify(dataset, &config, &totals, &err), 0, "%s", err.text);
+    weir_dataset_close(&dataset);
+    return totals.found[WEIR_FOUND_CHECKSUM];
+}
+
+/* Bytes that decode all the same: one of an instruction, one of the last checksum. */
+Test(tfrecord, verify_checks_the_data)
+{
+    static char text[4096];
+    const char *data;
+    size_t ends[3];
+    for (int i = 0; i < 3; i++) {
+        tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+        ends[i] = file.n;
+    }
+    struct tffx_bytes whole = {0};
+    tffx_put(&whole, file.bytes, file.n);
+    data = folder("a.tfrecord");
+    cr_assert_eq(wrong_checksums(data, false, text), 0, "%s", text);
+    tffx_put(&file, whole.bytes, whole.n);
+    file.bytes[ends[1] - 8] ^= 1;
+    file.bytes[ends[2] - 1] ^= 1;
+    data = folder("a.tfrecord");
+    cr_assert_eq(wrong_checksums(data, true, text), 0, "%s", text);
+    cr_assert_eq(wrong_checksums(data, false, text), 2, "%s", text);
+    cr_assert_not_null(strstr(text, "a.tfrecord: record 1: the checksum of its data is wrong; "), "%s", text);
+    cr_assert_not_null(strstr(text, "a.tfrecord: record 2: the checksum"), "%s", text);
+    free(whole.bytes);
 }

@@ -1,0 +1,109 @@
+#include "datasets/tfrecord/records.h"
+#include "datasets/tfrecord/crc32c.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RECORDS_MAX = 10 * 1000 * 1000 };
+
+int weir_record_read(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    const int *fd = user;
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(*fd, (char *)buffer + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : -ENODATA;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+static uint64_t little(const uint8_t *bytes, int n)
+{
+    uint64_t value = 0;
+    for (int i = n - 1; i >= 0; i--)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+static int add_record(struct weir_records *records, uint64_t at, uint64_t bytes)
+{
+    if (records->n == records->capacity) {
+        int capacity = records->capacity ? 2 * records->capacity : 64;
+        uint64_t *more = realloc(records->at, sizeof *more * (size_t)capacity);
+        records->at = more ? more : records->at;
+        uint64_t *lengths = more ? realloc(records->bytes, sizeof *lengths * (size_t)capacity) : NULL;
+        if (!lengths)
+            return -ENOMEM;
+        records->bytes = lengths;
+        records->capacity = capacity;
+    }
+    records->at[records->n] = at;
+    records->bytes[records->n++] = bytes;
+    return 0;
+}
+
+static int no_record(int number, uint64_t at, const char *what, struct weir_err *err)
+{
+    return weir_err_set(err, -EBADMSG, "record %d, at byte %llu: %s; the file is damaged or was not copied whole",
+                        number, (unsigned long long)at, what);
+}
+
+int weir_records_find(struct weir_records *records, const struct weir_byte_source *source, uint64_t file_bytes,
+                      struct weir_err *err)
+{
+    enum { HEADER = WEIR_RECORD_HEADER, FOOTER = WEIR_RECORD_FOOTER };
+    uint8_t header[HEADER] = {0};
+    int rc = file_bytes >= HEADER ? source->read(source->user, 0, header, HEADER) : 0;
+    if (rc == 0 && header[0] == 0x1F && header[1] == 0x8B)
+        return weir_err_set(err, -ENOTSUP,
+                            "it is compressed by gzip, and its frames cannot be read one by one; "
+                            "unpack it with gunzip");
+    for (uint64_t at = 0; rc == 0 && at < file_bytes;) {
+        if (file_bytes - at < HEADER + FOOTER)
+            return no_record(records->n, at, "it is cut off", err);
+        rc = source->read(source->user, at, header, HEADER);
+        uint64_t bytes = little(header, 8);
+        if (rc == 0 && little(header + 8, 4) != weir_crc32c_masked(header, 8))
+            return no_record(records->n, at, "the checksum of its length is wrong", err);
+        if (rc == 0 && bytes > file_bytes - at - HEADER - FOOTER)
+            return no_record(records->n, at, "it is cut off", err);
+        if (rc == 0 && records->n == RECORDS_MAX)
+            return weir_err_set(err, -EFBIG, "it has more than %d records", RECORDS_MAX);
+        rc = rc < 0 ? rc : add_record(records, at + HEADER, bytes);
+        at += HEADER + bytes + FOOTER;
+    }
+    if (rc == -ENOMEM)
+        return weir_err_set(err, rc, "out of memory");
+    return rc < 0 ? weir_err_set(err, rc, "%s", strerror(-rc)) : 0;
+}
+
+void weir_records_free(struct weir_records *records)
+{
+    free(records->at);
+    free(records->bytes);
+    *records = (struct weir_records){0};
+}
+
+int weir_record_is_whole(const struct weir_records *records, int i, const struct weir_byte_source *source,
+                         uint8_t *buffer)
+{
+    uint64_t at = records->at[i], left = records->bytes[i];
+    uint32_t crc = 0;
+    while (left > 0) {
+        size_t n = left < WEIR_RECORD_BUFFER ? (size_t)left : WEIR_RECORD_BUFFER;
+        int rc = source->read(source->user, at, buffer, n);
+        if (rc < 0)
+            return rc;
+        crc = weir_crc32c(crc, buffer, n);
+        at += n;
+        left -= n;
+    }
+    uint8_t footer[WEIR_RECORD_FOOTER];
+    int rc = source->read(source->user, at, footer, sizeof footer);
+    return rc < 0 ? rc : little(footer, sizeof footer) == weir_crc32c_mask(crc);
+}

@@ -1,0 +1,33 @@
+/* records.h: the records of a TFRecord file. One is its length (8 bytes, little-endian), the masked CRC-32C of these,
+ * so many bytes, and the masked CRC-32C of those (tensorflow/core/lib/io/record_writer.h). */
+#ifndef WEIR_DATASETS_TFRECORD_RECORDS_H
+#define WEIR_DATASETS_TFRECORD_RECORDS_H
+
+#include "base/err.h"
+#include "datasets/tfrecord/example.h"
+
+enum { WEIR_RECORD_HEADER = 12, WEIR_RECORD_FOOTER = 4 };
+
+/* free(at), free(bytes). */
+struct weir_records {
+    uint64_t *at; /* of their data in the file */
+    uint64_t *bytes;
+    int n, capacity;
+};
+
+/* A weir_byte_source's read; user: the descriptor of a file, int *. -ENODATA past its end. */
+int weir_record_read(void *user, uint64_t offset, void *buffer, size_t n);
+
+/* Finds all of a file's records, and checks the checksums of their lengths: a few bytes of each are read. After an
+ * error records has those before it. */
+int weir_records_find(struct weir_records *records, const struct weir_byte_source *source, uint64_t file_bytes,
+                      struct weir_err *err);
+void weir_records_free(struct weir_records *records);
+
+/* Reads the data of record i and compares its checksum. 1: it is right, 0: it is not; or what read returned. buffer: of
+ * WEIR_RECORD_BUFFER bytes, overwritten. */
+enum { WEIR_RECORD_BUFFER = 1 << 20 };
+int weir_record_is_whole(const struct weir_records *records, int i, const struct weir_byte_source *source,
+                         uint8_t *buffer);
+
+#endif
