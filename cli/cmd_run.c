@@ -21,6 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { EPOCHS_MAX = 1000000000 };
+
 static struct weir_loader *volatile running; /* for the signal handler */
 static volatile sig_atomic_t interrupted;
 
@@ -63,7 +65,7 @@ static void to_config(const struct run_options *o, const char *data, const struc
     config->batch_size = o->batch_size;
     config->num_workers = o->num_workers == WEIR_OPT_AUTO ? WEIR_WORKERS_AUTO : o->num_workers;
     config->prefetch = o->prefetch == WEIR_OPT_AUTO ? 0 : o->prefetch;
-    config->num_epochs = o->num_epochs;
+    config->num_epochs = o->seconds <= 0 ? o->num_epochs : o->cold ? 1 : EPOCHS_MAX;
     config->max_batches = o->max_batches;
     config->sampling = (enum weir_sampling)o->sampling;
     config->obs_history = o->obs_history;
@@ -157,9 +159,11 @@ static void print_head(const struct weir_loader *loader, const char *data, const
     fprintf(stderr, "cameras:");
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
         print_camera(weir_dataset_camera(dataset, c)->name, &facts, c);
-    fprintf(stderr, "; %d training and %d validation batches x %d epochs; %d workers, prefetch %d\n",
-            weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN), weir_sampler_batches(sampler, WEIR_SPLIT_VAL),
-            o->num_epochs, facts.workers, facts.prefetch);
+    fprintf(stderr, "; %d training and %d validation batches", weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN),
+            weir_sampler_batches(sampler, WEIR_SPLIT_VAL));
+    if (o->seconds <= 0)
+        fprintf(stderr, " x %d epochs", o->num_epochs);
+    fprintf(stderr, "; %d workers, prefetch %d\n", facts.workers, facts.prefetch);
     print_reading(&facts, o);
     print_decoding(&facts);
     weir_run_place_print(&facts, ranks, o->sync_steps);
@@ -447,6 +451,7 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
                                   .lang = (enum weir_lang)o.lang,
                                   .json = o.json,
                                   .step_ms = o.step_ms,
+                                  .seconds = o.seconds,
                                   .step_spin = o.step_spin,
                                   .sync_steps = o.sync_steps};
     weir_machine_begin(&run.machine, 0, "");

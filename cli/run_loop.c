@@ -1,6 +1,7 @@
 #include "cli/run_loop.h"
 #include "base/memory.h"
 #include "cli/run_gpu.h"
+#include "cli/run_window.h"
 #include "io/io.h"
 #include "pipeline/checksum.h"
 
@@ -31,6 +32,8 @@ struct loop {
     struct epoch epoch;
     double cached; /* fraction of the dataset in the page cache when the epoch began */
     struct weir_loader_reports *reports;
+    struct weir_run_window window;
+    uint64_t stall_ns; /* on a GPU: its stream's waits before the window */
     uint64_t start_ns;
     int tables;       /* printed so far */
     uint64_t batches; /* of the run so far */
@@ -203,11 +206,57 @@ static void end_epoch(struct loop *l)
     l->last_epoch = e->number;
 }
 
+/* ---- the window of --seconds ---- */
+
+static uint64_t stall_ns(const struct loop *l)
+{
+    struct weir_gpu_figures figures;
+    weir_loader_gpu_figures(l->loader, &figures);
+    return figures.stall.total_ns;
+}
+
+static void begin_window(struct loop *l)
+{
+    bool kept = weir_io_from_memory(l->facts.io_used) || l->facts.cache_budget_bytes > 0;
+    l->window = (struct weir_run_window){
+        .seconds = l->run->seconds, .no_warm_up = l->config->cold, .whole_epoch = kept, .slots = l->facts.slots};
+    weir_run_window_begin(&l->window, l->mark_ns);
+}
+
+/* The batch is accounted for. */
+static int note_window(struct loop *l, const struct weir_batch *batch, bool last, struct weir_err *err)
+{
+    if (!weir_run_window_batch(&l->window, batch, l->facts.images_per_sample, last, l->mark_ns))
+        return 0;
+    WEIR_ZONE(WEIR_STAGE_REPORT);
+    l->stall_ns = l->gpu ? stall_ns(l) : 0;
+    return weir_loader_reports_restart(l->reports) < 0 ? weir_err_set(err, -ENOMEM, "out of memory for the report") : 0;
+}
+
+static void say_measured(struct loop *l)
+{
+    struct weir_measured_line line;
+    weir_run_window_finish(&l->window, &line);
+    if (l->gpu && line.seconds > 0) /* host and stream may wait at the same time */
+        line.data_wait_fraction =
+            fmin(line.data_wait_fraction + (double)(stall_ns(l) - l->stall_ns) / 1e9 / line.seconds, 1);
+    line.peak_rss_bytes = weir_peak_rss_bytes();
+    line.reads = reads_of(l);
+    line.cached_fraction = l->cached;
+    if (l->run->json)
+        weir_measured_log(stdout, &line);
+    else
+        weir_measured_print(stdout, &line, l->run->lang);
+    fflush(stdout);
+    if (l->run->log)
+        weir_measured_log(l->run->log, &line);
+}
+
 /* Four times a second on a terminal, every ten seconds as a plain line elsewhere. */
 static void progress(struct loop *l, const struct weir_batch *batch)
 {
     uint64_t now_ns = weir_clock_monotonic_ns(), period_ns = l->terminal ? 250000000u : 10000000000u;
-    if (now_ns - (l->progress_ns ? l->progress_ns : l->start_ns) < period_ns)
+    if (l->run->seconds > 0 || now_ns - (l->progress_ns ? l->progress_ns : l->start_ns) < period_ns)
         return;
     WEIR_ZONE(WEIR_STAGE_REPORT);
     l->progress_ns = now_ns;
@@ -259,12 +308,12 @@ static int drain(struct loop *l, enum weir_split split, struct weir_err *err)
 /* Done before the next epoch's first batch is asked for, so that its wait is in its own line and table. */
 static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *err)
 {
-    int rc = drain(l, split, err);
+    int rc = l->run->seconds > 0 ? 0 : drain(l, split, err); /* the window goes on over the border */
     if (rc < 0)
         return rc;
     WEIR_ZONE(WEIR_STAGE_REPORT);
     rc = l->run->state ? weir_loader_save(l->loader, l->run->state, err) : 0;
-    if (rc < 0)
+    if (rc < 0 || l->run->seconds > 0)
         return rc;
     end_epoch(l);
     int done = l->last_epoch + 1;
@@ -332,11 +381,15 @@ static int consume(struct loop *l, struct weir_err *err)
         bool last = ends_epoch(l, &batch->plan);
         uint64_t wait_ns = batch->wait_ns;
         enum weir_split split = batch->plan.split;
+        rc = note_window(l, batch, last, err);
         release(l, batch);
         weir_run_profile_step(l->run->profile, wait_ns);
-        rc = last ? close_epoch(l, split, err) : 0;
+        if (rc == 0 && last)
+            rc = close_epoch(l, split, err);
         if (rc < 0)
             return weir_err_set(err, rc, "out of memory for the report");
+        if (l->window.over)
+            break;
     }
     return 0;
 }
@@ -344,7 +397,10 @@ static int consume(struct loop *l, struct weir_err *err)
 /* The line of an epoch that was cut short, and the final table. */
 static int finish(struct loop *l)
 {
-    end_epoch(l);
+    if (l->run->seconds > 0)
+        say_measured(l);
+    else
+        end_epoch(l);
     return final_table(l);
 }
 
@@ -363,14 +419,17 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
         .mark_ns = now_ns,
         .terminal = isatty(STDERR_FILENO),
     };
-    const struct weir_loader_reports_config reports = {
-        .epochs = config->num_epochs, .folder = config->data, .sync_steps = run->sync_steps, .machine = &run->machine};
+    const struct weir_loader_reports_config reports = {.epochs = run->seconds > 0 ? 0 : config->num_epochs,
+                                                       .folder = config->data,
+                                                       .sync_steps = run->sync_steps,
+                                                       .machine = &run->machine};
     if (weir_loader_reports_begin(&l.reports, loader, &reports) < 0) {
         weir_zone_end();
         return weir_err_set(err, -ENOMEM, "out of memory for the reports");
     }
     weir_loader_facts(loader, &l.facts);
     l.cached = l.facts.io_cached;
+    begin_window(&l);
     int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* cannot it be written? Now, not in hours. */
     if (rc == 0)
         rc = weir_run_gpu_open(&l.gpu, loader, run->sync_steps, err);
@@ -380,7 +439,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     if (l.gpu)
         weir_run_gpu_drain(l.gpu, NULL); /* what was cut short counts too */
     weir_run_profile_finish(run->profile);
-    l.cut_short = weir_loader_position(loader) < weir_sampler_total(weir_loader_sampler(loader));
+    l.cut_short = !l.window.over && weir_loader_position(loader) < weir_sampler_total(weir_loader_sampler(loader));
     if (run->state && weir_loader_save(loader, run->state, err) < 0 && rc >= 0)
         rc = -EIO;
     weir_zone_end();

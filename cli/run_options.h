@@ -24,7 +24,7 @@ struct run_options {
     int io_depth;
     bool direct, cold;
     uint64_t decode_cache;
-    double step_ms;
+    double step_ms, seconds;
     bool deterministic, step_spin, sync_steps, no_timing;
     int every, lang;
     const char *log, *checksums, *state;
@@ -34,7 +34,7 @@ struct run_options {
     int row_limit;
 };
 
-enum { WEIR_RUN_OPTS = 60 };
+enum { WEIR_RUN_OPTS = 61 };
 extern const struct weir_opt weir_run_opts[WEIR_RUN_OPTS];
 extern const struct weir_opt_topic weir_run_topics[]; /* ends with a heading of NULL */
 extern const char weir_run_examples[];

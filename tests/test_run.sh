@@ -301,6 +301,34 @@ PY
 done
 check "and its time adds up but for $off" python3 -c "assert $off < 0.05"
 
+# ---- --seconds: a part of the run is measured, whatever epochs it lies in ----
+# measured LOG-CONDITION: one line of what was measured, and the table beside it.
+measured() {
+    count '^(measured|测量:) ' 1
+    count '^epoch ' 0
+    check "the log has what was measured: $1" python3 - "$work/log" <<PY
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1], encoding="utf-8")]
+run, start, measured, table = lines
+assert [l["type"] for l in lines] == ["run", "start", "measured", "stages"]
+stage = {s["name"]: s["count"] for s in table["stages"]}
+assert table["epoch_count"] == 0 and not table["interrupted"] and table["cpu_s"] > 0
+assert measured["images"] == 2 * measured["samples"] and measured["peak_rss_bytes"] > 0
+assert abs(measured["images_per_s"] * measured["seconds"] / measured["images"] - 1) < 1e-6
+assert $1, measured
+PY
+}
+run 0 run "$data" --seconds 0.2 --log "$work/log" --num-workers 1
+out 'what was measured, '
+measured 'measured["seconds"] >= 0.2 and measured["warm_up_s"] >= 0.04 and measured["batches"] > 9 and measured["reads"] == "warm"'
+run 0 report "$work/log"
+out 'what was measured, '
+run 0 run "$data" --seconds 0.1 --log "$work/log" --num-workers 1 --io null --lang zh --step-ms 30
+out '测量部分, '
+measured 'measured["warm_up_s"] >= 0.15 and measured["batches"] >= 3 and stage["20_train_forward_pass"] <= measured["batches"]'
+run 0 run "$data" --seconds 100 --cold --log "$work/log" # ends with its epoch
+measured 'measured["samples"] == 40 and measured["warm_up_s"] == 0 and measured["reads"] in ("cold", "partly", "warm", None)'
+
 # ---- bad frames ----
 cp -r "$data" "$work/bad"
 # The 15th JPEG of episode 2 loses its first bytes.

@@ -87,6 +87,17 @@ void weir_start_print(FILE *out, const struct weir_start_line *line, enum weir_l
     fprintf(out, format, line->first_batch_s, line->open_s, line->index_s, line->files, line->files_from_index);
 }
 
+void weir_measured_print(FILE *out, const struct weir_measured_line *line, enum weir_lang lang)
+{
+    const char *format =
+        lang == WEIR_LANG_ZH
+            ? "测量: %.2fs (预热: %.2fs) | 数据等待: %.1f%% | 样本/秒: %.1f | 图像/秒: %.1f | 峰值内存: %.2fGB\n"
+            : "measured %.2f s after %.2f s of warm-up | data wait %.1f %% | %.1f samples/s | %.1f "
+              "images/s | peak memory %.2f GB\n";
+    fprintf(out, format, line->seconds, line->warm_up_s, 100 * line->data_wait_fraction, line->samples_per_s,
+            line->images_per_s, (double)line->peak_rss_bytes / 1e9);
+}
+
 /* ---- JSON ---- */
 
 void weir_start_json(struct weir_json *json, const struct weir_start_line *line)
@@ -137,6 +148,28 @@ void weir_epoch_log(FILE *log, const struct weir_epoch_line *line)
     weir_json_object(&json, NULL);
     weir_json_text(&json, "type", "epoch");
     weir_epoch_json(&json, line);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fflush(log);
+}
+
+void weir_measured_log(FILE *log, const struct weir_measured_line *line)
+{
+    struct weir_json json;
+    weir_json_open(&json, log, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "measured");
+    weir_json_double(&json, "seconds", line->seconds);
+    weir_json_double(&json, "warm_up_s", line->warm_up_s);
+    weir_json_uint(&json, "batches", line->batches);
+    weir_json_uint(&json, "samples", line->samples);
+    weir_json_uint(&json, "images", line->images);
+    weir_json_double(&json, "samples_per_s", line->samples_per_s);
+    weir_json_double(&json, "images_per_s", line->images_per_s);
+    weir_json_double(&json, "data_wait_fraction", line->data_wait_fraction);
+    weir_json_uint(&json, "peak_rss_bytes", line->peak_rss_bytes);
+    weir_json_text(&json, "reads", weir_report_reads_name(line->reads));
+    weir_json_known(&json, "page_cache_fraction", line->reads == WEIR_READS_UNKNOWN ? -1 : line->cached_fraction);
     weir_json_end(&json, '}');
     weir_json_close(&json);
     fflush(log);

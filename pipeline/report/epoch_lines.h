@@ -40,9 +40,22 @@ struct weir_start_line {
 };
 void weir_start_print(FILE *out, const struct weir_start_line *line, enum weir_lang lang);
 
+/* What `weir run --seconds` measured: a part of the run, whatever epochs it lay in. */
+struct weir_measured_line {
+    double seconds, warm_up_s; /* seconds 0: the run ended before */
+    uint64_t batches, samples, images;
+    double samples_per_s, images_per_s;
+    double data_wait_fraction; /* of the seconds, those in which the consumer waited; on a GPU its stream's waits too */
+    uint64_t peak_rss_bytes;
+    enum weir_reads reads;
+    double cached_fraction; /* of the dataset, when the run began; -1 = not known */
+};
+void weir_measured_print(FILE *out, const struct weir_measured_line *line, enum weir_lang lang);
+
 /* The log's lines, each one JSON object and a newline, flushed: docs/log-format.md. */
 void weir_start_log(FILE *log, const struct weir_start_line *line);
 void weir_epoch_log(FILE *log, const struct weir_epoch_line *line);
+void weir_measured_log(FILE *log, const struct weir_measured_line *line);
 /* The same members into an object that is open in json. */
 void weir_start_json(struct weir_json *json, const struct weir_start_line *line);
 void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line);

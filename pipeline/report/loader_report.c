@@ -175,6 +175,7 @@ static int fill(struct weir_loader_report *report, const struct weir_loader_repo
     report->epoch_count = r->config.epochs;
     report->timing = now != NULL;
     report->wall_s = (double)(weir_clock_monotonic_ns() - since->at_ns) / 1e9;
+    report->cpu_s = (double)(figures->machine.own_ns - since->figures.machine.own_ns) / 1e9;
     fill_counts(report, r, &figures->counts, &since->figures.counts);
     if (weir_device_of(r->loader))
         fill_gpu(report, r, figures, &since->figures);
@@ -236,6 +237,22 @@ int weir_loader_report(struct weir_loader_reports *r, const struct weir_loader_r
     return rc;
 }
 
+int weir_loader_reports_restart(struct weir_loader_reports *r)
+{
+    struct window now = {0};
+    int rc = take(r, &now.snapshot, &now.figures);
+    if (rc < 0) {
+        window_clear(&now);
+        return rc;
+    }
+    window_clear(&r->since_start);
+    r->queue_min = INT32_MAX;
+    r->queue_max = 0;
+    now.at_ns = weir_clock_monotonic_ns();
+    r->since_start = now;
+    return 0;
+}
+
 int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,
                               const struct weir_loader_reports_config *config)
 {
@@ -266,6 +283,7 @@ void weir_loader_reports_end(struct weir_loader_reports **reports)
     if (!*reports)
         return;
     window_clear(&(*reports)->since_table);
+    window_clear(&(*reports)->since_start);
     free((char *)(*reports)->config.folder);
     free(*reports);
     *reports = NULL;

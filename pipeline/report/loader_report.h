@@ -90,11 +90,12 @@ struct weir_report_fallbacks {
 
 struct weir_loader_report {
     int epoch_first, epoch_last; /* 1-based epochs that the report covers */
-    int epoch_count;             /* epochs of the run */
+    int epoch_count;             /* epochs of the run; 0 = it was measured by time */
     bool final;                  /* the whole run, else the time since the last report */
     bool interrupted;            /* the run was cut short */
     bool timing;                 /* false: --no-timing, there are no rows */
     double wall_s;               /* time covered */
+    double cpu_s;                /* in it, of this process and its HDF5 helper processes */
     struct weir_report prof;     /* what the profiler knows: rows, threads, the machine, its own cost */
     int queue_slots;             /* batches that may be ready at once */
     double queue_mean;           /* ready batches seen by the consumer at each request */
@@ -137,7 +138,7 @@ double weir_gpu_copy_overlap(const struct weir_gpu_figures *now, const struct we
 struct weir_loader_reports;
 
 struct weir_loader_reports_config {
-    int epochs;         /* of the run */
+    int epochs;         /* of the run; 0 = it is measured by time (weir_loader_reports_restart) */
     const char *folder; /* files are named without it; NULL = whole paths. Copied */
     bool sync_steps;    /* on a GPU the consumer waits for each step before the next, which reports say */
     const struct weir_report_machine *machine; /* as it was when the run began; NULL = it begins here. Copied */
@@ -146,6 +147,8 @@ struct weir_loader_reports_config {
 /* Begins to count here. *out is owned by the caller. 0 or -ENOMEM. */
 int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,
                               const struct weir_loader_reports_config *config);
+/* Forgets what was counted so far: the final report will cover the time from here on. 0 or -ENOMEM. */
+int weir_loader_reports_restart(struct weir_loader_reports *reports);
 /* Before weir_loader_close. Accepts NULL. */
 void weir_loader_reports_end(struct weir_loader_reports **reports);
 

@@ -97,6 +97,7 @@ void weir_loader_report_json(struct weir_json *json, const struct weir_loader_re
     weir_json_bool(json, "final", report->final);
     weir_json_bool(json, "interrupted", report->interrupted);
     weir_json_double(json, "wall_s", report->wall_s);
+    weir_json_double(json, "cpu_s", report->cpu_s);
     weir_json_bool(json, "timing", report->timing);
     weir_report_json(json, &report->prof);
     weir_report_gpu_json(json, &report->gpu);

@@ -26,9 +26,11 @@ static void rule(FILE *out, char sign)
 static void print_covers(FILE *out, const struct weir_loader_report *report)
 {
     fputs("统计范围: ", out);
-    if (report->final)
+    if (report->final && report->epoch_count > 0)
         fprintf(out, "整个运行%s, ", report->interrupted ? " (中断)" : "");
-    if (report->epoch_last < report->epoch_first)
+    if (report->epoch_count == 0)
+        fputs("测量部分", out);
+    else if (report->epoch_last < report->epoch_first)
         fprintf(out, "没有轮次 (共 %d 轮)", report->epoch_count);
     else
         fprintf(out, "第 %d-%d 轮 (共 %d 轮)", report->epoch_first, report->epoch_last, report->epoch_count);
