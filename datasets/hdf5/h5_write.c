@@ -29,6 +29,7 @@ struct set {
 struct weir_h5w {
     hid_t id;
     char *path, *temporary;
+    uint64_t chunk_rows;
     struct set set[SETS_MAX];
 };
 
@@ -207,16 +208,24 @@ int weir_h5w_attr_text(struct weir_h5w *file, const char *group, const char *nam
 
 /* ---- types and storage ---- */
 
-static hid_t disk_type(enum weir_h5w_type type)
+static hid_t disk_type(enum weir_number_type type)
 {
-    const hid_t types[] = {H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_I32LE, H5T_STD_I64LE};
+    const hid_t types[WEIR_NUMBER_TYPES] = {
+        [WEIR_F32] = H5T_IEEE_F32LE, [WEIR_F64] = H5T_IEEE_F64LE, [WEIR_I8] = H5T_STD_I8LE, [WEIR_I16] = H5T_STD_I16LE,
+        [WEIR_I32] = H5T_STD_I32LE,  [WEIR_I64] = H5T_STD_I64LE,  [WEIR_U8] = H5T_STD_U8LE, [WEIR_U16] = H5T_STD_U16LE,
+        [WEIR_U32] = H5T_STD_U32LE,  [WEIR_U64] = H5T_STD_U64LE,
+    };
     return types[type];
 }
 
-static hid_t memory_type(enum weir_h5w_type type)
+static hid_t memory_type(enum weir_number_type type)
 {
-    const hid_t types[] = {H5T_NATIVE_FLOAT,  H5T_NATIVE_DOUBLE, H5T_NATIVE_UINT8,
-                           H5T_NATIVE_UINT16, H5T_NATIVE_INT32,  H5T_NATIVE_INT64};
+    const hid_t types[WEIR_NUMBER_TYPES] = {
+        [WEIR_F32] = H5T_NATIVE_FLOAT,  [WEIR_F64] = H5T_NATIVE_DOUBLE, [WEIR_I8] = H5T_NATIVE_INT8,
+        [WEIR_I16] = H5T_NATIVE_INT16,  [WEIR_I32] = H5T_NATIVE_INT32,  [WEIR_I64] = H5T_NATIVE_INT64,
+        [WEIR_U8] = H5T_NATIVE_UINT8,   [WEIR_U16] = H5T_NATIVE_UINT16, [WEIR_U32] = H5T_NATIVE_UINT32,
+        [WEIR_U64] = H5T_NATIVE_UINT64,
+    };
     return types[type];
 }
 
@@ -247,16 +256,17 @@ static void set_cache(hid_t access, const struct weir_h5w_shape *shape, const ui
     H5Pset_chunk_cache(access, slots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
 }
 
+/* rows: of a chunk, 0 = what the storage says */
 static struct plists open_plists(const struct weir_h5w_shape *shape, size_t element_bytes,
-                                 enum weir_h5w_storage storage)
+                                 enum weir_h5w_storage storage, uint64_t rows)
 {
     struct plists plists = {plist(H5P_DATASET_CREATE), H5Pcreate(H5P_DATASET_ACCESS)};
     if (storage == WEIR_H5W_CONTIGUOUS || shape->rank == 0)
         return plists;
     uint64_t chunk[WEIR_H5W_RANK];
     memcpy(chunk, shape->dims, sizeof chunk);
-    chunk[0] = 1;
-    if (storage == WEIR_H5W_GZIP)
+    chunk[0] = rows ? MIN(rows, shape->dims[0]) : 1;
+    if (storage == WEIR_H5W_GZIP && !rows)
         weir_chunk_guess(shape->dims, shape->rank, element_bytes, chunk);
     hsize_t sizes[WEIR_H5W_RANK];
     for (int i = 0; i < shape->rank; i++)
@@ -284,20 +294,39 @@ static hid_t create(struct weir_h5w *file, const char *name, hid_t type, const s
 
 /* ---- whole arrays ---- */
 
-int weir_h5w_array(struct weir_h5w *file, const char *name, enum weir_h5w_type type, const struct weir_h5w_shape *shape,
-                   enum weir_h5w_storage storage, const double *values, struct weir_err *err)
+static int write_array(struct weir_h5w *file, const char *name, enum weir_number_type type, hid_t memory,
+                       const struct weir_h5w_shape *shape, enum weir_h5w_storage storage, const void *values,
+                       struct weir_err *err)
 {
-    struct plists plists = open_plists(shape, H5Tget_size(disk_type(type)), storage);
+    struct plists plists = open_plists(shape, H5Tget_size(disk_type(type)), storage, file->chunk_rows);
     hid_t id = create(file, name, disk_type(type), shape, &plists);
     close_plists(&plists);
-    bool fine = id >= 0 && H5Dwrite(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
+    bool fine = id >= 0 && H5Dwrite(id, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0;
     int rc = fine ? 0 : fail(file, name, "cannot be written", err);
     if (id >= 0 && H5Dclose(id) < 0 && rc == 0)
         rc = fail(file, name, "cannot be written", err);
     return rc;
 }
 
+int weir_h5w_array(struct weir_h5w *file, const char *name, enum weir_number_type type,
+                   const struct weir_h5w_shape *shape, enum weir_h5w_storage storage, const double *values,
+                   struct weir_err *err)
+{
+    return write_array(file, name, type, H5T_NATIVE_DOUBLE, shape, storage, values, err);
+}
+
+int weir_h5w_numbers(struct weir_h5w *file, const char *name, enum weir_number_type type,
+                     const struct weir_h5w_shape *shape, const void *values, struct weir_err *err)
+{
+    return write_array(file, name, type, memory_type(type), shape, WEIR_H5W_CONTIGUOUS, values, err);
+}
+
 /* ---- frame by frame ---- */
+
+void weir_h5w_chunk_rows(struct weir_h5w *file, uint64_t rows)
+{
+    file->chunk_rows = rows;
+}
 
 /* Takes memory. */
 static int open_set(struct weir_h5w *file, const char *name, hid_t disk, hid_t memory,
@@ -321,11 +350,11 @@ static int open_set(struct weir_h5w *file, const char *name, hid_t disk, hid_t m
     return at;
 }
 
-int weir_h5w_frames(struct weir_h5w *file, const char *name, enum weir_h5w_type type,
+int weir_h5w_frames(struct weir_h5w *file, const char *name, enum weir_number_type type,
                     const struct weir_h5w_shape *shape, enum weir_h5w_storage storage, struct weir_err *err)
 {
     size_t element_bytes = H5Tget_size(disk_type(type));
-    struct plists plists = open_plists(shape, element_bytes, storage);
+    struct plists plists = open_plists(shape, element_bytes, storage, file->chunk_rows);
     int id = open_set(file, name, disk_type(type), H5Tcopy(memory_type(type)), shape, &plists, err);
     close_plists(&plists);
     if (id < 0)
@@ -340,7 +369,7 @@ int weir_h5w_frames(struct weir_h5w *file, const char *name, enum weir_h5w_type 
 static int open_elements(struct weir_h5w *file, const char *name, hid_t type, uint64_t steps, struct weir_err *err)
 {
     const struct weir_h5w_shape shape = {1, {steps}};
-    struct plists plists = open_plists(&shape, H5Tget_size(type), WEIR_H5W_CONTIGUOUS);
+    struct plists plists = open_plists(&shape, H5Tget_size(type), WEIR_H5W_CONTIGUOUS, 0);
     if (H5Tget_class(type) == H5T_VLEN) /* bytes where a reference comes would be taken for a reference */
         H5Pset_fill_time(plists.creation, H5D_FILL_TIME_ALLOC);
     int id = open_set(file, name, type, type, &shape, &plists, err);
@@ -393,4 +422,25 @@ int weir_h5w_frame(struct weir_h5w *file, int id, uint64_t step, const void *dat
     /* Flushed first: a dataset that could not be closed would keep the file from being given up. */
     bool fine = H5Dflush(set->id) >= 0 && close_set(set) >= 0;
     return fine ? 0 : fail(file, set->name, "frames cannot be written", err);
+}
+
+int weir_h5w_spooled(struct weir_h5w *file, int id, const struct weir_spool *spool, struct weir_err *err)
+{
+    if (id < 0)
+        return id;
+    uint8_t *row = malloc(spool->longest);
+    int rc =
+        row ? 0 : weir_err_set(err, -ENOMEM, "%s: out of memory for a row of %zu bytes", file->path, spool->longest);
+    uint64_t at = 0;
+    for (int t = 0; t < spool->n && rc == 0; t++) {
+        size_t bytes = spool->lengths[t];
+        rc = weir_spool_get(spool, at, row, bytes, err);
+        if (rc < 0)
+            break;
+        memset(row + bytes, 0, spool->longest - bytes);
+        rc = weir_h5w_frame(file, id, (uint64_t)t, row, spool->longest, err);
+        at += bytes;
+    }
+    free(row);
+    return rc;
 }

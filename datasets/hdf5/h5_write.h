@@ -7,20 +7,13 @@
 #define WEIR_DATASETS_HDF5_H5_WRITE_H
 
 #include "base/err.h"
+#include "base/numbers.h"
+#include "base/spool.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct weir_h5w;
-
-enum weir_h5w_type {
-    WEIR_H5W_F32,
-    WEIR_H5W_F64,
-    WEIR_H5W_U8,
-    WEIR_H5W_U16,
-    WEIR_H5W_I32,
-    WEIR_H5W_I64,
-};
 
 enum { WEIR_H5W_RANK = 4 };
 
@@ -54,14 +47,21 @@ int weir_h5w_attr_text(struct weir_h5w *file, const char *group, const char *nam
                        struct weir_err *err);
 
 /* A whole array; the values are converted to type. */
-int weir_h5w_array(struct weir_h5w *file, const char *name, enum weir_h5w_type type, const struct weir_h5w_shape *shape,
-                   enum weir_h5w_storage storage, const double *values, struct weir_err *err);
+int weir_h5w_array(struct weir_h5w *file, const char *name, enum weir_number_type type,
+                   const struct weir_h5w_shape *shape, enum weir_h5w_storage storage, const double *values,
+                   struct weir_err *err);
+/* The same of values that are of this type already, contiguous. */
+int weir_h5w_numbers(struct weir_h5w *file, const char *name, enum weir_number_type type,
+                     const struct weir_h5w_shape *shape, const void *values, struct weir_err *err);
+
+/* Datasets in chunks, from now on, have so many whole rows a chunk; 0 = as enum weir_h5w_storage says. */
+void weir_h5w_chunk_rows(struct weir_h5w *file, uint64_t rows);
 
 /* Datasets written frame by frame; each call returns an id for weir_h5w_frame. A dataset is complete, and its id free
  * for another, when it has all of its frames. */
 
 /* Frames are the rows of shape, of native elements of type. */
-int weir_h5w_frames(struct weir_h5w *file, const char *name, enum weir_h5w_type type,
+int weir_h5w_frames(struct weir_h5w *file, const char *name, enum weir_number_type type,
                     const struct weir_h5w_shape *shape, enum weir_h5w_storage storage, struct weir_err *err);
 /* (steps,) of strings of fixed size, padded with zeros (h5py's S{bytes}), contiguous */
 int weir_h5w_string_frames(struct weir_h5w *file, const char *name, uint64_t steps, size_t bytes, struct weir_err *err);
@@ -71,5 +71,8 @@ int weir_h5w_vlen_frames(struct weir_h5w *file, const char *name, uint64_t steps
 /* bytes: exactly a row, exactly a string, or any number for variable length. Frames are written once each, in any
  * order; equal files need an equal order, and a compressed dataset wants them one after the other. */
 int weir_h5w_frame(struct weir_h5w *file, int id, uint64_t step, const void *data, size_t bytes, struct weir_err *err);
+/* Writes all that the spool holds as the frames of a dataset whose rows or strings have the longest's bytes, zeros
+ * behind the others. id: or the error that is returned. */
+int weir_h5w_spooled(struct weir_h5w *file, int id, const struct weir_spool *spool, struct weir_err *err);
 
 #endif

@@ -18,9 +18,9 @@ static int begin(struct weir_synth_job *job, int episode, bool sim, struct weir_
 {
     static const char *const groups[] = {"/observations", "/observations/images", NULL};
     static const struct weir_synth_column columns[] = {
-        {"/action", WEIR_H5W_F32, WEIR_SCENE_JOINTS, weir_fill_action, 0},
-        {"/observations/qpos", WEIR_H5W_F32, WEIR_SCENE_JOINTS, weir_fill_qpos, 0},
-        {"/observations/qvel", WEIR_H5W_F32, WEIR_SCENE_JOINTS, weir_fill_qvel, 0},
+        {"/action", WEIR_F32, WEIR_SCENE_JOINTS, weir_fill_action, 0},
+        {"/observations/qpos", WEIR_F32, WEIR_SCENE_JOINTS, weir_fill_qpos, 0},
+        {"/observations/qvel", WEIR_F32, WEIR_SCENE_JOINTS, weir_fill_qvel, 0},
     };
     const struct weir_synth_rows rows = {.group = "", .episode = episode};
     int rc = weir_h5w_attr_bool(job->file, "/", "sim", sim, err);
@@ -57,8 +57,8 @@ static void fill_effort(const struct weir_synth_moment *now, double *row)
 int weir_synth_agilex(struct weir_synth_job *job, int episode, struct weir_err *err)
 {
     static const struct weir_synth_column columns[] = {
-        {"/observations/effort", WEIR_H5W_F32, WEIR_SCENE_JOINTS, fill_effort, 0},
-        {"/base_action", WEIR_H5W_F32, 2, weir_fill_zeros, 0},
+        {"/observations/effort", WEIR_F32, WEIR_SCENE_JOINTS, fill_effort, 0},
+        {"/base_action", WEIR_F32, 2, weir_fill_zeros, 0},
     };
     const struct weir_synth_rows rows = {.group = "", .episode = episode};
     int rc = begin(job, episode, false, err);
@@ -81,12 +81,12 @@ static int write_rows(struct weir_synth_job *job, struct weir_spool *spool, int 
 {
     char name[WEIR_SYNTH_PATH];
     name_camera(job, camera, name);
-    int rc = weir_spool_fill(spool, job, err);
+    int rc = weir_synth_spool(spool, job, err);
     if (rc < 0)
         return rc;
     const struct weir_h5w_shape shape = {2, {(uint64_t)job->config->steps, spool->longest}};
-    int set = weir_h5w_frames(job->file, name, WEIR_H5W_U8, &shape, WEIR_H5W_CONTIGUOUS, err);
-    return weir_spool_write(spool, job, set, err);
+    int set = weir_h5w_frames(job->file, name, WEIR_U8, &shape, WEIR_H5W_CONTIGUOUS, err);
+    return weir_h5w_spooled(job->file, set, spool, err);
 }
 
 /* The rows of compress_len follow the cameras in the order of their names. */
@@ -102,11 +102,11 @@ static int rank_of(const struct weir_synth_job *job, int camera)
 static int write_cameras(struct weir_synth_job *job, double *lengths, struct weir_err *err)
 {
     struct weir_spool spool;
-    int rc = weir_spool_open(&spool, job, err);
+    int rc = weir_spool_open(&spool, job->config->out, err);
     for (int c = 0; c < job->n_cameras && rc == 0; c++) {
         rc = write_rows(job, &spool, c, err);
         for (int t = 0; t < job->config->steps && lengths; t++)
-            lengths[rank_of(job, c) * job->config->steps + t] = (double)spool.length[t];
+            lengths[rank_of(job, c) * job->config->steps + t] = (double)spool.lengths[t];
         /* act-plus-plus keeps lengths as float32. */
         if (rc == 0 && lengths && spool.longest > 1 << 24)
             rc = weir_err_set(err, -EFBIG,
@@ -134,7 +134,7 @@ int weir_synth_act_jpeg(struct weir_synth_job *job, int episode, struct weir_err
     if (rc == 0)
         rc = write_cameras(job, lengths, err);
     if (rc == 0)
-        rc = weir_h5w_array(job->file, "/compress_len", WEIR_H5W_F32, &shape, WEIR_H5W_CONTIGUOUS, lengths, err);
+        rc = weir_h5w_array(job->file, "/compress_len", WEIR_F32, &shape, WEIR_H5W_CONTIGUOUS, lengths, err);
     free(lengths);
     return rc;
 }

@@ -73,17 +73,17 @@ static void fill_cartesian(const struct weir_synth_moment *now, double *row)
 }
 
 static const struct weir_synth_column compressed[] = {
-    {"/observations/joint_pos", WEIR_H5W_F32, ASTRO_JOINTS, fill_joint_pos, 0},
-    {"/observations/base_pose", WEIR_H5W_F32, 7, fill_base_pose, 0},
-    {"/observations/base_vel", WEIR_H5W_F32, 6, weir_fill_zeros, 0},
-    {"/observations/ee_pose", WEIR_H5W_F32, 14, fill_ee_pose, 0},
-    {"/action/joint_positions", WEIR_H5W_F32, ASTRO_JOINTS, fill_joint_positions, 0},
-    {"/action/joint_velocities", WEIR_H5W_F32, ASTRO_JOINTS, fill_joint_velocities, 0},
-    {"/action/gripper_command", WEIR_H5W_F32, 2, fill_gripper_command, 0},
-    {"/action/cartesian_target_pose", WEIR_H5W_F32, 16, fill_cartesian, 0},
+    {"/observations/joint_pos", WEIR_F32, ASTRO_JOINTS, fill_joint_pos, 0},
+    {"/observations/base_pose", WEIR_F32, 7, fill_base_pose, 0},
+    {"/observations/base_vel", WEIR_F32, 6, weir_fill_zeros, 0},
+    {"/observations/ee_pose", WEIR_F32, 14, fill_ee_pose, 0},
+    {"/action/joint_positions", WEIR_F32, ASTRO_JOINTS, fill_joint_positions, 0},
+    {"/action/joint_velocities", WEIR_F32, ASTRO_JOINTS, fill_joint_velocities, 0},
+    {"/action/gripper_command", WEIR_F32, 2, fill_gripper_command, 0},
+    {"/action/cartesian_target_pose", WEIR_F32, 16, fill_cartesian, 0},
 };
 static const struct weir_synth_column plain[] = {
-    {"/observations/grasp_success", WEIR_H5W_I32, 0, fill_grasp, 0},
+    {"/observations/grasp_success", WEIR_I32, 0, fill_grasp, 0},
 };
 
 static int write_attributes(struct weir_synth_job *job, int episode, struct weir_err *err)
@@ -126,8 +126,8 @@ static int write_metadata(struct weir_synth_job *job, int episode, struct weir_e
     };
     int rc = write_attributes(job, episode, err);
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0] && rc == 0; i++)
-        rc = weir_h5w_array(job->file, arrays[i].name, WEIR_H5W_F64, arrays[i].shape, WEIR_H5W_CONTIGUOUS,
-                            arrays[i].values, err);
+        rc = weir_h5w_array(job->file, arrays[i].name, WEIR_F64, arrays[i].shape, WEIR_H5W_CONTIGUOUS, arrays[i].values,
+                            err);
     return rc;
 }
 

@@ -82,21 +82,21 @@ int weir_synth_robomimic_create(struct weir_synth_job *job, int episode, struct 
 }
 
 static const struct weir_synth_column robomimic_demo[] = {
-    {"/actions", WEIR_H5W_F64, 14, weir_fill_both_deltas, 0},
-    {"/states", WEIR_H5W_F64, WEIR_FILL_SIMULATION, weir_fill_simulation, 0},
-    {"/rewards", WEIR_H5W_F64, 0, weir_fill_success, 0},
-    {"/dones", WEIR_H5W_I64, 0, weir_fill_success, 0},
+    {"/actions", WEIR_F64, 14, weir_fill_both_deltas, 0},
+    {"/states", WEIR_F64, WEIR_FILL_SIMULATION, weir_fill_simulation, 0},
+    {"/rewards", WEIR_F64, 0, weir_fill_success, 0},
+    {"/dones", WEIR_I64, 0, weir_fill_success, 0},
 };
 
 static const struct weir_synth_column robomimic_obs[] = {
-    {"/robot0_joint_pos", WEIR_H5W_F64, 7, weir_fill_seven_joints, 0},
-    {"/robot0_eef_pos", WEIR_H5W_F64, 3, weir_fill_tip_position, 0},
-    {"/robot0_eef_quat", WEIR_H5W_F64, 4, weir_fill_tip_quaternion, 0},
-    {"/robot0_gripper_qpos", WEIR_H5W_F64, 2, weir_fill_fingers, 0},
-    {"/robot1_joint_pos", WEIR_H5W_F64, 7, weir_fill_seven_joints, 1},
-    {"/robot1_eef_pos", WEIR_H5W_F64, 3, weir_fill_tip_position, 1},
-    {"/robot1_eef_quat", WEIR_H5W_F64, 4, weir_fill_tip_quaternion, 1},
-    {"/robot1_gripper_qpos", WEIR_H5W_F64, 2, weir_fill_fingers, 1},
+    {"/robot0_joint_pos", WEIR_F64, 7, weir_fill_seven_joints, 0},
+    {"/robot0_eef_pos", WEIR_F64, 3, weir_fill_tip_position, 0},
+    {"/robot0_eef_quat", WEIR_F64, 4, weir_fill_tip_quaternion, 0},
+    {"/robot0_gripper_qpos", WEIR_F64, 2, weir_fill_fingers, 0},
+    {"/robot1_joint_pos", WEIR_F64, 7, weir_fill_seven_joints, 1},
+    {"/robot1_eef_pos", WEIR_F64, 3, weir_fill_tip_position, 1},
+    {"/robot1_eef_quat", WEIR_F64, 4, weir_fill_tip_quaternion, 1},
+    {"/robot1_gripper_qpos", WEIR_F64, 2, weir_fill_fingers, 1},
 };
 
 int weir_synth_robomimic(struct weir_synth_job *job, int episode, struct weir_err *err)
@@ -154,16 +154,16 @@ int weir_synth_libero(struct weir_synth_job *job, int episode, struct weir_err *
 {
     static const char *const groups[] = {"/obs", NULL};
     static const struct weir_synth_column columns[] = {
-        {"/obs/gripper_states", WEIR_H5W_F64, 2, weir_fill_fingers, 0},
-        {"/obs/joint_states", WEIR_H5W_F64, 7, weir_fill_seven_joints, 0},
-        {"/obs/ee_states", WEIR_H5W_F64, 6, weir_fill_tip_pose, 0},
-        {"/obs/ee_pos", WEIR_H5W_F64, 3, weir_fill_tip_position, 0},
-        {"/obs/ee_ori", WEIR_H5W_F64, 3, weir_fill_tip_rotation, 0},
-        {"/actions", WEIR_H5W_F64, 7, weir_fill_delta, 0},
-        {"/states", WEIR_H5W_F64, WEIR_FILL_SIMULATION, weir_fill_simulation, 0},
-        {"/robot_states", WEIR_H5W_F64, 9, fill_robot_states, 0},
-        {"/rewards", WEIR_H5W_U8, 0, weir_fill_success, 0},
-        {"/dones", WEIR_H5W_U8, 0, weir_fill_success, 0},
+        {"/obs/gripper_states", WEIR_F64, 2, weir_fill_fingers, 0},
+        {"/obs/joint_states", WEIR_F64, 7, weir_fill_seven_joints, 0},
+        {"/obs/ee_states", WEIR_F64, 6, weir_fill_tip_pose, 0},
+        {"/obs/ee_pos", WEIR_F64, 3, weir_fill_tip_position, 0},
+        {"/obs/ee_ori", WEIR_F64, 3, weir_fill_tip_rotation, 0},
+        {"/actions", WEIR_F64, 7, weir_fill_delta, 0},
+        {"/states", WEIR_F64, WEIR_FILL_SIMULATION, weir_fill_simulation, 0},
+        {"/robot_states", WEIR_F64, 9, fill_robot_states, 0},
+        {"/rewards", WEIR_U8, 0, weir_fill_success, 0},
+        {"/dones", WEIR_U8, 0, weir_fill_success, 0},
     };
     char demo[DEMO_BYTES];
     const struct weir_synth_rows rows = {.group = demo, .episode = episode, .storage = job->format->storage};
@@ -191,18 +191,18 @@ static void fill_root_pose(const struct weir_synth_moment *now, double *row)
 }
 
 static const struct weir_synth_column isaac_robot[] = {
-    {"/articulation/robot/joint_position", WEIR_H5W_F32, WEIR_SCENE_JOINTS, weir_fill_qpos, 0},
-    {"/articulation/robot/joint_velocity", WEIR_H5W_F32, WEIR_SCENE_JOINTS, weir_fill_qvel, 0},
-    {"/articulation/robot/root_pose", WEIR_H5W_F32, 7, fill_root_pose, 0},
-    {"/articulation/robot/root_velocity", WEIR_H5W_F32, 6, weir_fill_zeros, 0},
+    {"/articulation/robot/joint_position", WEIR_F32, WEIR_SCENE_JOINTS, weir_fill_qpos, 0},
+    {"/articulation/robot/joint_velocity", WEIR_F32, WEIR_SCENE_JOINTS, weir_fill_qvel, 0},
+    {"/articulation/robot/root_pose", WEIR_F32, 7, fill_root_pose, 0},
+    {"/articulation/robot/root_velocity", WEIR_F32, 6, weir_fill_zeros, 0},
 };
 
 static const struct weir_synth_column isaac_demo[] = {
-    {"/actions", WEIR_H5W_F32, WEIR_SCENE_JOINTS, weir_fill_action, 0},
-    {"/obs/joint_pos", WEIR_H5W_F32, WEIR_SCENE_JOINTS, weir_fill_qpos, 0},
-    {"/obs/joint_vel", WEIR_H5W_F32, WEIR_SCENE_JOINTS, weir_fill_qvel, 0},
-    {"/obs/policy/left_eef_pos", WEIR_H5W_F32, 3, weir_fill_tip_position, 0},
-    {"/obs/policy/right_eef_pos", WEIR_H5W_F32, 3, weir_fill_tip_position, 1},
+    {"/actions", WEIR_F32, WEIR_SCENE_JOINTS, weir_fill_action, 0},
+    {"/obs/joint_pos", WEIR_F32, WEIR_SCENE_JOINTS, weir_fill_qpos, 0},
+    {"/obs/joint_vel", WEIR_F32, WEIR_SCENE_JOINTS, weir_fill_qvel, 0},
+    {"/obs/policy/left_eef_pos", WEIR_F32, 3, weir_fill_tip_position, 0},
+    {"/obs/policy/right_eef_pos", WEIR_F32, 3, weir_fill_tip_position, 1},
 };
 
 static int write_states(struct weir_synth_job *job, int episode, const char *demo, struct weir_err *err)

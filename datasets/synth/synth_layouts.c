@@ -96,11 +96,11 @@ int weir_synth_raw_camera(struct weir_synth_job *job, const char *image, const c
     const struct weir_synth_config *config = job->config;
     uint64_t steps = (uint64_t)config->steps, height = (uint64_t)config->height, width = (uint64_t)config->width;
     const struct weir_h5w_shape pixels = {4, {steps, height, width, 3}}, values = {3, {steps, height, width}};
-    int depth_set = -1, image_set = weir_h5w_frames(job->file, image, WEIR_H5W_U8, &pixels, storage, err);
+    int depth_set = -1, image_set = weir_h5w_frames(job->file, image, WEIR_U8, &pixels, storage, err);
     if (image_set < 0)
         return image_set;
     if (depth)
-        depth_set = weir_h5w_frames(job->file, depth, WEIR_H5W_U16, &values, storage, err);
+        depth_set = weir_h5w_frames(job->file, depth, WEIR_U16, &values, storage, err);
     return depth && depth_set < 0 ? depth_set : take_camera(job, image_set, depth_set, err);
 }
 

@@ -74,20 +74,8 @@ int weir_synth_raw_camera(struct weir_synth_job *job, const char *image, const c
 /* variable-length JPEG, and PNG */
 int weir_synth_vlen_camera(struct weir_synth_job *job, const char *image, const char *depth, struct weir_err *err);
 
-/* ---- frames whose longest must be known before the first is written: until then they wait in a file without a name */
-
-struct weir_spool {
-    int fd;
-    size_t *length; /* of each of the camera's frames */
-    size_t longest;
-};
-
-int weir_spool_open(struct weir_spool *spool, const struct weir_synth_job *job, struct weir_err *err);
-void weir_spool_close(struct weir_spool *spool);
-/* Takes all frames of a camera, in place of what the spool held. */
-int weir_spool_fill(struct weir_spool *spool, struct weir_synth_job *job, struct weir_err *err);
-/* Writes them to a dataset of rows of the longest's bytes, zeros behind the others. set: an id, or the error that is
- * returned. */
-int weir_spool_write(const struct weir_spool *spool, struct weir_synth_job *job, int set, struct weir_err *err);
+/* Puts all frames of a camera into the spool, in place of what it held: their longest must be known before the first
+ * is written. */
+int weir_synth_spool(struct weir_spool *spool, struct weir_synth_job *job, struct weir_err *err);
 
 #endif

@@ -16,12 +16,12 @@ int weir_synth_robomind(struct weir_synth_job *job, int episode, struct weir_err
         "/master", "/puppet", "/observations", "/observations/rgb_images", "/observations/depth_images", NULL,
     };
     static const struct weir_synth_column columns[] = {
-        {"/master/joint_position_left", WEIR_H5W_F64, WEIR_SCENE_ARM_JOINTS, weir_fill_arm_action, 0},
-        {"/master/joint_position_right", WEIR_H5W_F64, WEIR_SCENE_ARM_JOINTS, weir_fill_arm_action, 1},
-        {"/puppet/joint_position_left", WEIR_H5W_F64, WEIR_SCENE_ARM_JOINTS, weir_fill_arm_qpos, 0},
-        {"/puppet/joint_position_right", WEIR_H5W_F64, WEIR_SCENE_ARM_JOINTS, weir_fill_arm_qpos, 1},
-        {"/puppet/end_effector_left", WEIR_H5W_F64, 6, weir_fill_tip_pose, 0},
-        {"/puppet/end_effector_right", WEIR_H5W_F64, 6, weir_fill_tip_pose, 1},
+        {"/master/joint_position_left", WEIR_F64, WEIR_SCENE_ARM_JOINTS, weir_fill_arm_action, 0},
+        {"/master/joint_position_right", WEIR_F64, WEIR_SCENE_ARM_JOINTS, weir_fill_arm_action, 1},
+        {"/puppet/joint_position_left", WEIR_F64, WEIR_SCENE_ARM_JOINTS, weir_fill_arm_qpos, 0},
+        {"/puppet/joint_position_right", WEIR_F64, WEIR_SCENE_ARM_JOINTS, weir_fill_arm_qpos, 1},
+        {"/puppet/end_effector_left", WEIR_F64, 6, weir_fill_tip_pose, 0},
+        {"/puppet/end_effector_right", WEIR_F64, 6, weir_fill_tip_pose, 1},
     };
     const struct weir_synth_rows rows = {.group = "", .episode = episode};
     int rc = weir_h5w_attr_bool(job->file, "/", "sim", false, err);

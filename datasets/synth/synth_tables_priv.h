@@ -13,7 +13,7 @@ struct weir_synth_moment {
 
 struct weir_synth_column {
     const char *name;
-    enum weir_h5w_type type;
+    enum weir_number_type type;
     int width; /* 0 = a value a row, (T,) */
     /* row is zeroed. */
     void (*fill)(const struct weir_synth_moment *now, double *row);

@@ -1,0 +1,78 @@
+#include "base/spool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int weir_spool_open(struct weir_spool *spool, const char *folder, struct weir_err *err)
+{
+    char path[4096];
+    *spool = (struct weir_spool){.fd = -1, .folder = folder};
+    int n = snprintf(path, sizeof path, "%s/.frames-XXXXXX", folder);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return weir_err_set(err, -ENAMETOOLONG, "%s: its name is too long", folder);
+    spool->fd = mkstemp(path);
+    if (spool->fd < 0)
+        return weir_err_set(err, -errno, "%s: cannot be created: %s", path, strerror(errno));
+    unlink(path);
+    return 0;
+}
+
+void weir_spool_close(struct weir_spool *spool)
+{
+    if (!spool->folder)
+        return;
+    if (spool->fd >= 0)
+        close(spool->fd);
+    free(spool->lengths);
+    *spool = (struct weir_spool){.fd = -1};
+}
+
+int weir_spool_reset(struct weir_spool *spool, struct weir_err *err)
+{
+    spool->n = 0;
+    spool->longest = 0;
+    spool->bytes = 0;
+    return ftruncate(spool->fd, 0) == 0 ? 0 : weir_err_set(err, -errno, "%s: %s", spool->folder, strerror(errno));
+}
+
+int weir_spool_add(struct weir_spool *spool, const void *data, size_t bytes, struct weir_err *err)
+{
+    if (spool->n == spool->capacity) {
+        int capacity = spool->capacity ? 2 * spool->capacity : 256;
+        void *more = realloc(spool->lengths, (size_t)capacity * sizeof *spool->lengths);
+        if (!more)
+            return weir_err_set(err, -ENOMEM, "%s: out of memory", spool->folder);
+        spool->lengths = more;
+        spool->capacity = capacity;
+    }
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = pwrite(spool->fd, (const char *)data + done, bytes - done, (off_t)(spool->bytes + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return weir_err_set(err, n < 0 ? -errno : -EIO, "%s: frames cannot be written: %s", spool->folder,
+                                strerror(n < 0 ? errno : EIO));
+        done += (size_t)n;
+    }
+    spool->lengths[spool->n++] = bytes;
+    spool->bytes += bytes;
+    spool->longest = bytes > spool->longest ? bytes : spool->longest;
+    return 0;
+}
+
+int weir_spool_get(const struct weir_spool *spool, uint64_t at, void *data, size_t bytes, struct weir_err *err)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = pread(spool->fd, (char *)data + done, bytes - done, (off_t)(at + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return weir_err_set(err, n < 0 ? -errno : -ENODATA, "%s: frames cannot be read back: %s", spool->folder,
+                                strerror(n < 0 ? errno : ENODATA));
+        done += (size_t)n;
+    }
+    return 0;
+}
