@@ -1,7 +1,7 @@
 /* run_window.h: what `weir run --seconds F` measures: F seconds behind a warm-up, over the borders of epochs; with
  * --cold from the first batch on, and never more than one epoch. Times are weir_clock_monotonic_ns. */
-#ifndef WEIR_CLI_RUN_WINDOW_H
-#define WEIR_CLI_RUN_WINDOW_H
+#ifndef WEIR_CLI_RUN_RUN_WINDOW_H
+#define WEIR_CLI_RUN_RUN_WINDOW_H
 
 #include "pipeline/batch.h"
 #include "pipeline/report/epoch_lines.h"

@@ -1,6 +1,6 @@
 /* run_place.h: the lines about rank, cores and GPU at the beginning of a run. */
-#ifndef WEIR_CLI_RUN_PLACE_H
-#define WEIR_CLI_RUN_PLACE_H
+#ifndef WEIR_CLI_RUN_RUN_PLACE_H
+#define WEIR_CLI_RUN_RUN_PLACE_H
 
 #include "base/json.h"
 #include "cli/ranks.h"

@@ -1,6 +1,6 @@
 /* run_options.h: the options of weir run: what they are called, and what they were set to. */
-#ifndef WEIR_CLI_RUN_OPTIONS_H
-#define WEIR_CLI_RUN_OPTIONS_H
+#ifndef WEIR_CLI_RUN_RUN_OPTIONS_H
+#define WEIR_CLI_RUN_RUN_OPTIONS_H
 
 #include "cli/data_options.h"
 #include "decoders/decoder.h"

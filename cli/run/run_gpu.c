@@ -1,4 +1,4 @@
-#include "cli/run_gpu.h"
+#include "cli/run/run_gpu.h"
 #include "pipeline/gpu/gpu.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "cli/run_options.h"
+#include "cli/run/run_options.h"
 #include "cli/commands.h"
 
 #include "io/io.h"

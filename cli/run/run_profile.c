@@ -1,4 +1,4 @@
-#include "cli/run_profile.h"
+#include "cli/run/run_profile.h"
 #include "pipeline/gpu/gpu.h"
 
 #include <errno.h>

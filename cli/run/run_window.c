@@ -1,4 +1,4 @@
-#include "cli/run_window.h"
+#include "cli/run/run_window.h"
 
 static const double WARM_UP = 0.2; /* of the seconds to be measured, at least */
 

@@ -1,7 +1,7 @@
 /* run_profile.h: --profile of weir run: a step is a batch; windows become trace files, and a line each of what our own
  * clocks measured of their steps. */
-#ifndef WEIR_CLI_RUN_PROFILE_H
-#define WEIR_CLI_RUN_PROFILE_H
+#ifndef WEIR_CLI_RUN_RUN_PROFILE_H
+#define WEIR_CLI_RUN_RUN_PROFILE_H
 
 #include "pipeline/loader.h"
 #include "prof/record/profiler.h"

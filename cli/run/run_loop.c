@@ -1,7 +1,7 @@
-#include "cli/run_loop.h"
+#include "cli/run/run_loop.h"
 #include "base/memory.h"
-#include "cli/run_gpu.h"
-#include "cli/run_window.h"
+#include "cli/run/run_gpu.h"
+#include "cli/run/run_window.h"
 #include "io/io.h"
 #include "pipeline/checksum.h"
 

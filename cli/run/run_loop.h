@@ -1,8 +1,8 @@
 /* run_loop.h: consumes a loader's batches as a training loop would, and reports what they cost. */
-#ifndef WEIR_CLI_RUN_LOOP_H
-#define WEIR_CLI_RUN_LOOP_H
+#ifndef WEIR_CLI_RUN_RUN_LOOP_H
+#define WEIR_CLI_RUN_RUN_LOOP_H
 
-#include "cli/run_profile.h"
+#include "cli/run/run_profile.h"
 #include "pipeline/loader.h"
 #include "pipeline/report/loader_report.h"
 

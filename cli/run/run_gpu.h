@@ -1,6 +1,6 @@
 /* run_gpu.h: the consumer's end on a GPU: a stream, and steps that are kernels. */
-#ifndef WEIR_CLI_RUN_GPU_H
-#define WEIR_CLI_RUN_GPU_H
+#ifndef WEIR_CLI_RUN_RUN_GPU_H
+#define WEIR_CLI_RUN_RUN_GPU_H
 
 #include "pipeline/loader.h"
 

@@ -1,4 +1,4 @@
-#include "cli/run_place.h"
+#include "cli/run/run_place.h"
 #include "prof/report/machine.h"
 
 #include <stdio.h>
