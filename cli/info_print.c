@@ -248,6 +248,27 @@ static void print_state(const char *name, const char *key, const struct facts *f
     printf("\n");
 }
 
+/* Of the first episode. */
+static void print_texts(const struct weir_dataset *dataset)
+{
+    enum { SHOWN = 4, SHOWN_BYTES = 60 };
+    const char *key, *value;
+    int n = 0;
+    for (; weir_dataset_text(dataset, 0, n, &key, &value); n++) {
+        char name[80], text[SHOWN_BYTES + 1];
+        snprintf(name, sizeof name, "%s", key);
+        snprintf(text, sizeof text, "%s", value);
+        weir_text_printable(name);
+        weir_text_printable(text);
+        if (n < SHOWN)
+            printf("%s %s \"%s%s\"", n ? "," : "texts:", name, text, strlen(value) > SHOWN_BYTES ? "..." : "");
+    }
+    if (n > SHOWN)
+        printf(", and %d more", n - SHOWN);
+    if (n > 0)
+        printf("%s\n", weir_dataset_episodes(dataset) > 1 ? " (first episode)" : "");
+}
+
 static void print_text(const struct facts *facts, const char *path)
 {
     const struct weir_dataset *dataset = facts->dataset;
@@ -276,6 +297,7 @@ static void print_text(const struct facts *facts, const char *path)
                (unsigned long long)cut);
     print_state("state", weir_dataset_qpos_key(dataset, 0), facts, &facts->qpos);
     print_state("actions", weir_dataset_action_key(dataset, 0), facts, &facts->actions);
+    print_texts(dataset);
     char note[1024];
     for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)
         printf("note: %s\n", note);
@@ -355,6 +377,21 @@ static void json_layouts(struct weir_json *json, const struct weir_dataset *data
     weir_json_end(json, '}');
 }
 
+static void json_texts(struct weir_json *json, const struct weir_dataset *dataset)
+{
+    const char *key, *value;
+    weir_json_array(json, "texts");
+    for (int e = 0; e < weir_dataset_episodes(dataset); e++)
+        for (int i = 0; weir_dataset_text(dataset, e, i, &key, &value); i++) {
+            weir_json_object(json, NULL);
+            weir_json_int(json, "episode", e);
+            weir_json_text(json, "key", key);
+            weir_json_text(json, "value", value);
+            weir_json_end(json, '}');
+        }
+    weir_json_end(json, ']');
+}
+
 static void print_json(struct weir_json *json, const struct facts *facts, const char *path)
 {
     const struct weir_dataset *dataset = facts->dataset;
@@ -384,6 +421,7 @@ static void print_json(struct weir_json *json, const struct facts *facts, const 
     uint64_t cut;
     weir_json_int(json, "ragged_episodes", weir_dataset_ragged(dataset, &cut));
     weir_json_uint(json, "ragged_rows_cut", cut);
+    json_texts(json, dataset);
     char note[1024];
     weir_json_array(json, "notes");
     for (int i = 0; weir_dataset_note(dataset, i, note, sizeof note); i++)

@@ -220,6 +220,11 @@ const char *weir_dataset_layout(const struct weir_dataset *dataset, int episode)
 /* The keys that state and actions came from in this episode. */
 const char *weir_dataset_qpos_key(const struct weir_dataset *dataset, int episode);
 const char *weir_dataset_action_key(const struct weir_dataset *dataset, int episode);
+/* Text i of an episode: its instruction and what else its file says in words, key and value, as they are there (any
+ * bytes but zeros). Keys that begin with "weir_" are of Weir's own copies. At most WEIR_TEXTS_MAX texts and
+ * WEIR_TEXTS_BYTES in all are kept. Lent until close. False past the last. */
+enum { WEIR_TEXTS_MAX = 64, WEIR_TEXTS_BYTES = 65536 };
+bool weir_dataset_text(const struct weir_dataset *dataset, int episode, int i, const char **key, const char **value);
 /* What is odd about episodes and no reason to refuse them. */
 enum weir_note {
     WEIR_NOTE_NONE,

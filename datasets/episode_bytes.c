@@ -1,5 +1,6 @@
 /* Episodes as bytes, and back. Every count that is read is checked against the bytes that are there. */
 #include "datasets/episode_bytes_priv.h"
+#include "datasets/episode_texts_priv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -75,6 +76,13 @@ static void put_map(struct weir_bytes_writer *w, const struct weir_frame_map *ma
     }
 }
 
+static void put_texts(struct weir_bytes_writer *w, const struct weir_episode *e)
+{
+    uint64_t n = e->texts_bytes;
+    weir_bytes_put(w, &n, sizeof n);
+    weir_bytes_put(w, e->texts, e->texts_bytes);
+}
+
 void weir_bytes_put_episode(struct weir_bytes_writer *w, const struct weir_episode *e)
 {
     size_t steps = (size_t)e->steps;
@@ -85,6 +93,7 @@ void weir_bytes_put_episode(struct weir_bytes_writer *w, const struct weir_episo
     weir_bytes_put_text(w, e->qpos_key);
     weir_bytes_put_text(w, e->action_key);
     weir_bytes_put_text(w, e->passed_over);
+    put_texts(w, e);
     weir_bytes_put(w, e->qpos, steps * (size_t)e->qpos_dim * sizeof(float));
     weir_bytes_put(w, e->actions, steps * (size_t)e->action_dim * sizeof(float));
     for (int i = 0; i < e->n_maps; i++)
@@ -217,6 +226,20 @@ static void get_map(struct weir_bytes_reader *c, struct weir_frame_map *map, cha
         c->bad = true;
 }
 
+static void get_texts(struct weir_bytes_reader *c, struct weir_episode *e)
+{
+    const uint64_t *n = weir_bytes_get(c, sizeof *n);
+    char *texts = n && *n ? weir_bytes_get(c, *n) : NULL;
+    int count = texts ? weir_texts_count(texts, *n) : 0;
+    if (c->bad || count < 0) {
+        c->bad = true;
+        return;
+    }
+    e->n_texts = count;
+    e->texts = texts;
+    e->texts_bytes = texts ? *n : 0;
+}
+
 void weir_bytes_get_episode(struct weir_bytes_reader *c, struct weir_episode *e)
 {
     const struct episode_fields *fields = weir_bytes_get(c, sizeof *fields);
@@ -239,6 +262,7 @@ void weir_bytes_get_episode(struct weir_bytes_reader *c, struct weir_episode *e)
     e->qpos_key = weir_bytes_get_text(c);
     e->action_key = weir_bytes_get_text(c);
     e->passed_over = weir_bytes_get_text(c);
+    get_texts(c, e);
     e->qpos = get_array(c, (uint64_t)e->steps * (uint64_t)e->qpos_dim, sizeof(float));
     e->actions = get_array(c, (uint64_t)e->steps * (uint64_t)e->action_dim, sizeof(float));
     e->maps = allocate(c, (size_t)e->n_maps + 1, sizeof *e->maps);
@@ -272,6 +296,7 @@ int weir_episode_copy_lent(struct weir_episode *e)
     fine &= copy_lent_text(&e->qpos_key);
     fine &= copy_lent_text(&e->action_key);
     fine &= copy_lent_text(&e->passed_over);
+    fine &= copy_lent(&e->texts, e->texts_bytes);
     fine &= copy_lent(&e->qpos, steps * (size_t)e->qpos_dim * sizeof *e->qpos);
     fine &= copy_lent(&e->actions, steps * (size_t)e->action_dim * sizeof *e->actions);
     for (int i = 0; i < e->n_maps; i++) {

@@ -96,6 +96,7 @@ void weir_episode_shrink(struct weir_episode *episode)
     count_text(episode, episode->qpos_key);
     count_text(episode, episode->action_key);
     count_text(episode, episode->passed_over);
+    episode->bytes += episode->texts_bytes;
 }
 
 int weir_episode_describe(const struct weir_store_ops *store, void *opened, struct weir_episode *episode,
@@ -118,6 +119,8 @@ int weir_episode_describe(const struct weir_store_ops *store, void *opened, stru
                           episode->passed_over ? episode->passed_over : "");
     if (rc == 0)
         rc = weir_builder_complete(builder, err);
+    if (rc == 0 && store->texts)
+        rc = store->texts(opened, builder, err);
     weir_builder_drop(builder);
     *descriptions = builder->descriptions;
     free(builder);
@@ -146,6 +149,7 @@ void weir_episode_close(struct weir_episode *episode)
     free(episode->names);
     if (!episode->is_lent) {
         free(episode->passed_over);
+        free(episode->texts);
         free(episode->qpos);
         free(episode->actions);
         free(episode->qpos_key);

@@ -79,8 +79,11 @@ struct weir_episode {
     struct weir_frame_map *maps;
     char (*names)[WEIR_NAME_MAX]; /* of the cameras, in the order of maps */
     char *passed_over;            /* names of cameras that were not asked for, "a, b"; may be NULL */
-    size_t bytes;                 /* memory taken */
-    bool is_lent;                 /* texts and arrays lie in the memory of an index file */
+    int n_texts;
+    size_t texts_bytes;
+    char *texts;  /* episode_texts_priv.h; NULL without any */
+    size_t bytes; /* memory taken */
+    bool is_lent; /* texts and arrays lie in the memory of an index file */
 };
 
 /* What opening one file gives. */

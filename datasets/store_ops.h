@@ -6,6 +6,7 @@
 #include "base/numbers.h"
 #include "datasets/hdf5/h5_read.h"
 
+struct weir_episode_builder;
 struct weir_frame_map;
 
 /* All paths lie below the episode. One thread at a time. */
@@ -22,6 +23,8 @@ struct weir_store_ops {
      * stored, in description. */
     int (*rows)(void *store, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,
                 struct weir_err *err);
+    /* Gives the builder the texts that the file has of the episode (weir_builder_text). NULL: there are none. */
+    int (*texts)(void *store, struct weir_episode_builder *builder, struct weir_err *err);
     const char *lister; /* what shows a user the paths of a file: "`h5ls -r` lists those of a file" */
 };
 

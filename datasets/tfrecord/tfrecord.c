@@ -1,6 +1,7 @@
 /* TFRecord files of tf.train.Example, one episode a record. Checksums of lengths are checked when a file is opened,
  * those of data by `weir verify`. */
 #include "base/shortage.h"
+#include "base/text.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
 #include "datasets/tfrecord/records.h"
@@ -11,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { TEXT_MAX = 16384 /* of one; longer ones are left out */ };
 
 /* An episode as a store. */
 struct episode_store {
@@ -25,6 +28,35 @@ static const struct weir_feature *find(void *store, const char *path)
 {
     struct episode_store *s = store;
     return weir_example_find(&s->example, path + (*path == '/'));
+}
+
+/* A file does not say which lists of bytes are texts. No image begins as one: the first byte of a JPEG or PNG is not
+ * UTF-8, and those of a damaged one, zeros or the like, are no text either. */
+static bool looks_like_text(const uint8_t *bytes, size_t n, bool whole)
+{
+    uint32_t code;
+    for (size_t at = 0, length; at < n; at += length) {
+        length = weir_utf8_next((const char *)bytes + at, n - at, &code);
+        if (length == 0)
+            return !whole && n - at < 4 && at > 0; /* a character may be cut off */
+        if (code < ' ' && code != '\n' && code != '\t' && code != '\r')
+            return false;
+    }
+    return true;
+}
+
+/* By the first value that has any bytes. */
+static bool is_text(const struct episode_store *s, const struct weir_feature *feature)
+{
+    uint8_t bytes[64];
+    for (uint64_t i = 0; feature->kind == WEIR_FEATURE_BYTES && i < feature->n; i++) {
+        const struct weir_byte_range *range = &feature->ranges[i];
+        size_t n = range->length < sizeof bytes ? (size_t)range->length : sizeof bytes;
+        if (n > 0)
+            return s->source->read(s->source->user, range->offset, bytes, n) == 0 &&
+                   looks_like_text(bytes, n, n == range->length);
+    }
+    return feature->kind == WEIR_FEATURE_BYTES;
 }
 
 static bool has(void *store, const char *path)
@@ -109,7 +141,7 @@ static int shape(void *store, const char *path, struct weir_h5_shape *found, str
         return 0;
     case WEIR_FEATURE_BYTES:
         found->rank = found->dims[1] == 1 ? 1 : 2;
-        found->class = found->rank == 1 ? WEIR_H5_VLEN_BYTES : WEIR_H5_OTHER;
+        found->class = found->rank == 1 && !is_text(s, feature) ? WEIR_H5_VLEN_BYTES : WEIR_H5_OTHER;
         found->type_bytes = sizeof(struct weir_byte_range);
         return 0;
     case WEIR_FEATURE_NONE:
@@ -162,6 +194,49 @@ static int rows(void *store, const char *path, struct weir_frame_map *map, struc
     return 0;
 }
 
+/* ---- texts ---- */
+
+static int by_feature_name(const void *a, const void *b)
+{
+    const struct weir_feature *left = *(const struct weir_feature *const *)a;
+    const struct weir_feature *right = *(const struct weir_feature *const *)b;
+    int order = strcmp(left->name, right->name);
+    return order ? order : (left > right) - (left < right);
+}
+
+static int add_text(const struct episode_store *s, const struct weir_feature *feature,
+                    struct weir_episode_builder *builder, struct weir_err *err)
+{
+    char value[TEXT_MAX];
+    bool one = feature->n == 1 || feature->n == s->steps;
+    if (feature->kind != WEIR_FEATURE_BYTES || !one || feature != weir_example_find(&s->example, feature->name) ||
+        feature->ranges[0].length > sizeof value || !is_text(s, feature))
+        return 0;
+    size_t n = (size_t)feature->ranges[0].length;
+    int rc = s->source->read(s->source->user, feature->ranges[0].offset, value, n);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: %s", feature->name, strerror(-rc));
+    const char *key = below(feature, "steps");
+    return weir_builder_text(builder, key ? key : feature->name, value, n, err);
+}
+
+/* In the order of their names: that in the file is any. Of a text that every step has, the first step's. */
+static int texts(void *store, struct weir_episode_builder *builder, struct weir_err *err)
+{
+    const struct episode_store *s = store;
+    const struct weir_feature **sorted = calloc((size_t)s->example.n + 1, sizeof *sorted);
+    if (!sorted)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    for (int i = 0; i < s->example.n; i++)
+        sorted[i] = &s->example.features[i];
+    qsort(sorted, (size_t)s->example.n, sizeof *sorted, by_feature_name);
+    int rc = 0;
+    for (int i = 0; i < s->example.n && rc == 0; i++)
+        rc = add_text(s, sorted[i], builder, err);
+    free(sorted);
+    return rc;
+}
+
 static const struct weir_store_ops tfrecord_store = {
     .has = has,
     .is_group = is_group,
@@ -169,6 +244,7 @@ static const struct weir_store_ops tfrecord_store = {
     .shape = shape,
     .read_numbers = read_numbers,
     .rows = rows,
+    .texts = texts,
     .lister = "`weir info` lists those of a file",
 };
 

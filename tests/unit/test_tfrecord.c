@@ -243,3 +243,54 @@ Test(tfrecord, verify_checks_the_data)
     cr_assert_not_null(strstr(text, "a.tfrecord: record 2: the checksum"), "%s", text);
     free(whole.bytes);
 }
+
+/* "key=value;" of all texts of an episode. */
+static const char *texts_of(const struct weir_dataset *dataset, int episode)
+{
+    static char all[1024];
+    const char *key, *value;
+    all[0] = '\0';
+    for (int i = 0; weir_dataset_text(dataset, episode, i, &key, &value); i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s=%s;", key, value);
+    return all;
+}
+
+static void put_described_episode(struct tffx_bytes *to, const char *instruction)
+{
+    struct tffx_bytes features = {0};
+    float values[STEPS * DIM] = {0};
+    tffx_floats(&features, "steps/observation/state", values, STEPS * DIM, true);
+    tffx_floats(&features, "steps/action", values, STEPS * DIM, true);
+    tffx_images(&features, "steps/observation/image_0", jpeg, jpeg_bytes, STEPS);
+    tffx_images(&features, "steps/observation/note", "\xc3\xa4 cup", 6, STEPS);
+    tffx_images(&features, "steps/observation/empty", "", 0, STEPS);
+    tffx_images(&features, "steps/language_instruction", instruction, strlen(instruction), STEPS);
+    tffx_images(&features, "steps/two_of_each", "no", 2, 2 * STEPS);
+    tffx_images(&features, "episode_metadata/file_path", "/a/b.npy", 8, 1);
+    tffx_images(&features, "episode_metadata/bytes", "\0\1", 2, 1);
+    tffx_record(to, &features);
+}
+
+/* Strings are texts of the episode and not cameras; also when the index comes from a file. */
+Test(tfrecord, texts)
+{
+    static const char others[] = "episode_metadata/file_path=/a/b.npy;language_instruction=%s;observation/empty=;"
+                                 "observation/note=\xc3\xa4 cup;";
+    struct weir_err err = WEIR_ERR_NONE;
+    char expected[512], index[512];
+    put_described_episode(&file, "pick it up");
+    put_described_episode(&file, "put it down");
+    struct weir_dataset_config config = {.path = folder("a.tfrecord"), .index = index};
+    snprintf(index, sizeof index, "%s", fixture_path("index"));
+    for (int again = 0; again < 2; again++) {
+        struct weir_dataset *dataset;
+        cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+        cr_assert_eq(weir_dataset_files_from_index(dataset), again);
+        cr_assert_eq(weir_dataset_cameras(dataset), 1);
+        snprintf(expected, sizeof expected, others, "pick it up");
+        cr_assert_str_eq(texts_of(dataset, 0), expected);
+        snprintf(expected, sizeof expected, others, "put it down");
+        cr_assert_str_eq(texts_of(dataset, 1), expected);
+        weir_dataset_close(&dataset);
+    }
+}

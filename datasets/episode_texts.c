@@ -1,0 +1,66 @@
+#include "datasets/builder.h"
+#include "datasets/episode_texts_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int weir_texts_count(const char *texts, size_t bytes)
+{
+    int strings = 0;
+    for (size_t at = 0; at < bytes; strings++) {
+        size_t left = bytes - at, n = strnlen(texts + at, left);
+        if (n == left || (n == 0 && strings % 2 == 0))
+            return -1;
+        at += n + 1;
+    }
+    return strings % 2 == 0 && strings / 2 <= WEIR_TEXTS_MAX && bytes <= WEIR_TEXTS_BYTES ? strings / 2 : -1;
+}
+
+static bool next_text(const struct weir_episode *episode, size_t *at, const char **key, const char **value)
+{
+    if (*at >= episode->texts_bytes)
+        return false;
+    *key = episode->texts + *at;
+    *value = *key + strlen(*key) + 1;
+    *at += (size_t)(*value - *key) + strlen(*value) + 1;
+    return true;
+}
+
+bool weir_dataset_text(const struct weir_dataset *dataset, int episode, int i, const char **key, const char **value)
+{
+    size_t at = 0;
+    for (; next_text(&dataset->episodes[episode], &at, key, value); i--)
+        if (i == 0)
+            return true;
+    return false;
+}
+
+static bool has_key(const struct weir_episode *episode, const char *key)
+{
+    const char *other, *value;
+    for (size_t at = 0; next_text(episode, &at, &other, &value);)
+        if (strcmp(other, key) == 0)
+            return true;
+    return false;
+}
+
+int weir_builder_text(struct weir_episode_builder *builder, const char *key, const char *value, size_t length,
+                      struct weir_err *err)
+{
+    struct weir_episode *e = builder->episode;
+    size_t name = strlen(key) + 1, n = strnlen(value, length), taken = e->texts_bytes;
+    if (!*key || has_key(e, key) || e->n_texts == WEIR_TEXTS_MAX || name > WEIR_TEXTS_BYTES ||
+        n >= WEIR_TEXTS_BYTES - name || name + n + 1 > WEIR_TEXTS_BYTES - taken)
+        return 0;
+    char *texts = realloc(e->texts, taken + name + n + 1);
+    if (!texts)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    memcpy(texts + taken, key, name);
+    memcpy(texts + taken + name, value, n);
+    texts[taken + name + n] = '\0';
+    e->texts = texts;
+    e->texts_bytes = taken + name + n + 1;
+    e->n_texts++;
+    return 0;
+}
