@@ -48,6 +48,7 @@ find_path(WEIR_XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # used as a header only
 include(WeirWith)
 weir_with(LIBDEFLATE libdeflate "libdeflate" libdeflate.a)
 weir_with(URING liburing "liburing" liburing.a)
+weir_with(LMDB lmdb "liblmdb" liblmdb.a)
 weir_with(LIBDW libdw "libdw") # its header; nothing links it
 weir_with(CRITERION criterion "Criterion (for the tests)")
 weir_with(TURBOJPEG libturbojpeg "TurboJPEG (for the benchmarks)" libturbojpeg.a)

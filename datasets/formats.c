@@ -19,7 +19,7 @@ const struct weir_format_ops weir_format_hdf5 = {
     .names = is_hdf5,
 };
 
-static const struct weir_format_ops *const formats[] = {&weir_format_hdf5, &weir_format_tfrecord};
+static const struct weir_format_ops *const formats[] = {&weir_format_hdf5, &weir_format_tfrecord, &weir_format_lmdb};
 
 const struct weir_format_ops *weir_format_of(const char *path)
 {

@@ -248,7 +248,7 @@ void weir_file_describe(struct weir_file_result *result, const char *path, const
 
 /* ---- where frames lie ---- */
 
-static int read_raw(void *user, uint64_t offset, void *buffer, size_t n)
+int weir_raw_read(void *user, uint64_t offset, void *buffer, size_t n)
 {
     const int *fd = user;
     for (size_t done = 0; done < n;) {
@@ -301,7 +301,7 @@ static int locate_file(struct weir_file_result *r, const char *path, const struc
     if (!unfilter)
         return no_memory(&r->err);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it was a regular file when it was described */
-    struct weir_raw_file raw = {read_raw, &fd, r->base, r->file.file.size_bytes};
+    struct weir_raw_file raw = {weir_raw_read, &fd, r->base, r->file.file.size_bytes};
     int rc = fd < 0 ? weir_err_set(&r->err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno))
                     : locate_all(r, config, &raw, unfilter);
     if (fd >= 0)

@@ -1,0 +1,220 @@
+/* Gathers the episodes of a file from its keys, which come in ascending order: "dataset" first, then episode by episode
+ * the frames, step by step, and "action", "episode" and "qpos" behind them. */
+#include "datasets/lmdb/lmdb_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gathering {
+    struct weir_lmdb_episodes *episodes;
+    const struct weir_raw_file *file;
+    bool has_schema;
+};
+
+static int no_memory(struct weir_err *err)
+{
+    return weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+/* As Python's pickle writes it, protocol 2 and later: executing it is not reading. */
+static int refuse_pickle(const struct weir_raw_file *file, uint64_t offset, uint64_t length, struct weir_err *err)
+{
+    uint8_t head[2] = {0}, last = 0;
+    if (length < 3 || file->read(file->user, offset, head, sizeof head) < 0 ||
+        file->read(file->user, offset + length - 1, &last, 1) < 0)
+        return 0; /* whoever reads the value says so */
+    if (head[0] != 0x80 || head[1] < 2 || head[1] > 5 || last != '.')
+        return 0;
+    return weir_err_set(err, -ENOTSUP,
+                        "pickled values cannot be read: unpickling runs whatever program the file holds; write the "
+                        "values as bytes by the keys that docs/formats.md describes");
+}
+
+/* ---- the schema ---- */
+
+static int no_schema(const struct gathering *g, const struct weir_lmdb_entry *entry, struct weir_err *err)
+{
+    int rc = refuse_pickle(g->file, entry->offset, entry->length, err);
+    return rc < 0 ? rc
+                  : weir_err_set(err, -EBADMSG,
+                                 "has no key \"dataset\": its first one is \"%.*s\"; LMDB is read by the keys that "
+                                 "docs/formats.md describes, and `weir convert` writes",
+                                 (int)entry->key_length, (const char *)entry->key);
+}
+
+static int read_schema(struct gathering *g, const struct weir_lmdb_entry *entry, struct weir_err *err)
+{
+    static const char name[] = "dataset";
+    if (entry->key_length != sizeof name - 1 || memcmp(entry->key, name, sizeof name - 1) != 0)
+        return no_schema(g, entry, err);
+    if (entry->length > WEIR_LMDB_JSON_MAX)
+        return weir_err_set(err, -EFBIG, "key \"dataset\": JSON of over %d bytes", WEIR_LMDB_JSON_MAX);
+    int rc = refuse_pickle(g->file, entry->offset, entry->length, err);
+    if (rc < 0)
+        return rc;
+    char *json = malloc((size_t)entry->length + 1);
+    if (!json)
+        return no_memory(err);
+    rc = g->file->read(g->file->user, entry->offset, json, (size_t)entry->length);
+    rc = rc < 0 ? weir_err_set(err, rc, "key \"dataset\": %s", strerror(-rc))
+                : weir_lmdb_schema_parse(&g->episodes->schema, json, (size_t)entry->length, err);
+    free(json);
+    g->has_schema = rc == 0;
+    return rc;
+}
+
+/* ---- episodes ---- */
+
+static int add_episode(struct weir_lmdb_episodes *all, uint32_t number)
+{
+    if (all->n == all->capacity) {
+        int capacity = all->capacity ? 2 * all->capacity : 16;
+        struct weir_lmdb_episode *more = realloc(all->episodes, sizeof *more * (size_t)capacity);
+        if (!more)
+            return -ENOMEM;
+        all->episodes = more;
+        all->capacity = capacity;
+    }
+    struct weir_lmdb_frames *cameras = calloc((size_t)all->schema.n_cameras, sizeof *cameras);
+    if (!cameras)
+        return -ENOMEM;
+    all->episodes[all->n++] = (struct weir_lmdb_episode){.number = number, .cameras = cameras};
+    return 0;
+}
+
+static int find_camera(const struct weir_lmdb_schema *schema, const struct weir_lmdb_key *key)
+{
+    for (int i = 0; i < schema->n_cameras; i++)
+        if (strlen(schema->cameras[i].name) == key->camera_length &&
+            memcmp(schema->cameras[i].name, key->camera, key->camera_length) == 0)
+            return i;
+    return -1;
+}
+
+static int add_frame(const struct weir_lmdb_schema *schema, struct weir_lmdb_episode *episode,
+                     const struct weir_lmdb_key *key, struct weir_frame_extent extent)
+{
+    int camera = find_camera(schema, key);
+    if (camera < 0)
+        return 0;
+    struct weir_lmdb_frames *frames = &episode->cameras[camera];
+    const char *name = schema->cameras[camera].name;
+    if (key->t != frames->n) {
+        weir_err_set(&episode->why, -EBADMSG, "e%08u: %s has no frame %llu, and has frame %u; write it anew",
+                     episode->number, name, (unsigned long long)frames->n, key->t);
+        return 0;
+    }
+    if (extent.length > INT32_MAX) {
+        weir_err_set(&episode->why, -EFBIG, "e%08u/%08u/%s: a frame of over 2 GiB", episode->number, key->t, name);
+        return 0;
+    }
+    if (frames->n == frames->capacity) {
+        uint64_t capacity = frames->capacity ? 2 * frames->capacity : 64;
+        struct weir_frame_extent *more = realloc(frames->extents, sizeof *more * (size_t)capacity);
+        if (!more)
+            return -ENOMEM;
+        frames->extents = more;
+        frames->capacity = capacity;
+    }
+    frames->extents[frames->n++] = extent;
+    return 0;
+}
+
+static int visit(void *user, const struct weir_lmdb_entry *entry, struct weir_err *err)
+{
+    struct gathering *g = user;
+    struct weir_lmdb_episodes *all = g->episodes;
+    if (!g->has_schema)
+        return read_schema(g, entry, err);
+    struct weir_lmdb_key key = weir_lmdb_key_parse(entry->key, entry->key_length);
+    if (key.kind == WEIR_LMDB_OTHER)
+        return 0;
+    bool is_new = all->n == 0 || all->episodes[all->n - 1].number != key.episode;
+    if (is_new && add_episode(all, key.episode) < 0)
+        return no_memory(err);
+    struct weir_lmdb_episode *episode = &all->episodes[all->n - 1];
+    struct weir_frame_extent extent = {entry->offset, entry->length};
+    if (key.kind == WEIR_LMDB_QPOS)
+        episode->qpos = extent;
+    else if (key.kind == WEIR_LMDB_ACTION)
+        episode->action = extent;
+    else if (key.kind == WEIR_LMDB_EPISODE)
+        episode->json = extent;
+    else if (add_frame(&all->schema, episode, &key, extent) < 0)
+        return no_memory(err);
+    return 0;
+}
+
+int weir_lmdb_episodes_find(struct weir_lmdb_episodes *episodes, const struct weir_lmdb_state *state,
+                            const struct weir_raw_file *file, struct weir_err *err)
+{
+    struct gathering g = {.episodes = episodes, .file = file};
+    *episodes = (struct weir_lmdb_episodes){0};
+    int rc = weir_lmdb_walk(state, file, visit, &g, err);
+    if (rc < 0)
+        return rc;
+    if (!g.has_schema)
+        return weir_err_set(err, -EBADMSG, "has no keys; remove the file");
+    if (episodes->schema.episodes >= 0 && episodes->schema.episodes != episodes->n)
+        return weir_err_set(err, -EBADMSG,
+                            "has %d of the %lld episodes that its key \"dataset\" counts; it was not written to its "
+                            "end: convert or write it again",
+                            episodes->n, (long long)episodes->schema.episodes);
+    return episodes->n > 0 ? 0 : weir_err_set(err, -EBADMSG, "has no episodes; remove the file");
+}
+
+void weir_lmdb_episodes_free(struct weir_lmdb_episodes *episodes)
+{
+    for (int i = 0; i < episodes->n; i++) {
+        for (int c = 0; c < episodes->schema.n_cameras; c++)
+            free(episodes->episodes[i].cameras[c].extents);
+        free(episodes->episodes[i].cameras);
+    }
+    free(episodes->episodes);
+    *episodes = (struct weir_lmdb_episodes){0};
+}
+
+/* ---- an episode ---- */
+
+static int check_json(const struct weir_lmdb_store *store, struct weir_err *err)
+{
+    const struct weir_frame_extent *at = &store->episode->json;
+    if (at->length == 0)
+        return 0;
+    if (at->length > WEIR_LMDB_JSON_MAX)
+        return weir_err_set(err, -EFBIG, "its key \"episode\" holds JSON of over %d bytes", WEIR_LMDB_JSON_MAX);
+    char *json = malloc((size_t)at->length + 1);
+    if (!json)
+        return no_memory(err);
+    int64_t steps = -1;
+    int rc = store->file->read(store->file->user, at->offset, json, (size_t)at->length);
+    rc = rc < 0 ? weir_err_set(err, rc, "%s", strerror(-rc))
+                : weir_lmdb_episode_parse(&steps, json, (size_t)at->length, err);
+    free(json);
+    uint64_t row = (uint64_t)store->schema->qpos.dim * weir_number_bytes(store->schema->qpos.type);
+    uint64_t rows = store->episode->qpos.length / row;
+    if (rc == 0 && steps >= 0 && (uint64_t)steps != rows)
+        return weir_err_set(err, -EBADMSG, "its key \"episode\" says %lld steps, and \"qpos\" has %llu rows",
+                            (long long)steps, (unsigned long long)rows);
+    return rc;
+}
+
+int weir_lmdb_episode_check(const struct weir_lmdb_store *store, struct weir_err *err)
+{
+    const struct weir_lmdb_episode *episode = store->episode;
+    if (episode->why.code)
+        return weir_err_set(err, episode->why.code, "%s", episode->why.text);
+    int rc = refuse_pickle(store->file, episode->qpos.offset, episode->qpos.length, err);
+    if (rc == 0)
+        rc = refuse_pickle(store->file, episode->action.offset, episode->action.length, err);
+    for (int c = 0; c < store->schema->n_cameras && rc == 0; c++)
+        if (episode->cameras[c].n > 0 && store->schema->cameras[c].pixel_bytes == 0)
+            rc = refuse_pickle(store->file, episode->cameras[c].extents[0].offset,
+                               episode->cameras[c].extents[0].length, err);
+    if (rc == 0)
+        rc = check_json(store, err);
+    if (rc < 0)
+        weir_err_prefix(err, "e%08u", episode->number);
+    return rc;
+}

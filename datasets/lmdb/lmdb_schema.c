@@ -1,0 +1,172 @@
+#include "datasets/lmdb/lmdb_schema.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+enum { DIGITS = 8, SIDE_MAX = 65500, DIM_MAX = 65536, VERSION = 1 };
+
+/* ---- keys ---- */
+
+/* At most eight digits fit into 32 bits. */
+static bool read_digits(const uint8_t *text, uint32_t *value)
+{
+    *value = 0;
+    for (int i = 0; i < DIGITS; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        *value = *value * 10 + (uint32_t)(text[i] - '0');
+    }
+    return true;
+}
+
+static bool is_text(const uint8_t *bytes, size_t length, const char *text)
+{
+    return length == strlen(text) && memcmp(bytes, text, length) == 0;
+}
+
+struct weir_lmdb_key weir_lmdb_key_parse(const uint8_t *bytes, size_t length)
+{
+    enum { EPISODE = 1 + DIGITS + 1, FRAME = DIGITS + 1 };
+    struct weir_lmdb_key key = {.kind = WEIR_LMDB_OTHER};
+    if (length < EPISODE || bytes[0] != 'e' || bytes[EPISODE - 1] != '/' || !read_digits(bytes + 1, &key.episode))
+        return key;
+    bytes += EPISODE;
+    length -= EPISODE;
+    if (is_text(bytes, length, "action")) {
+        key.kind = WEIR_LMDB_ACTION;
+    } else if (is_text(bytes, length, "qpos")) {
+        key.kind = WEIR_LMDB_QPOS;
+    } else if (is_text(bytes, length, "episode")) {
+        key.kind = WEIR_LMDB_EPISODE;
+    } else if (length > FRAME && bytes[FRAME - 1] == '/' && read_digits(bytes, &key.t)) {
+        key.kind = WEIR_LMDB_FRAME;
+        key.camera = bytes + FRAME;
+        key.camera_length = length - FRAME;
+    }
+    return key;
+}
+
+/* ---- JSON ---- */
+
+static int bad(const char *what, struct weir_err *err)
+{
+    return weir_err_set(err, -EBADMSG, "key \"dataset\": %s; docs/formats.md describes it", what);
+}
+
+static json_t *parse(const char *json, size_t length, const char *key, struct weir_err *err)
+{
+    json_error_t why;
+    json_t *root = json_loadb(json, length, 0, &why);
+    if (json_is_object(root))
+        return root;
+    json_decref(root);
+    weir_err_set(err, -EBADMSG, "key \"%s\": is no JSON object%s%s", key, root ? "" : ": ", root ? "" : why.text);
+    return NULL;
+}
+
+/* An integer of 1 to max; 0 when it is none. */
+static int small_integer(const json_t *object, const char *name, int max)
+{
+    const json_t *value = json_object_get(object, name);
+    json_int_t number = json_is_integer(value) ? json_integer_value(value) : 0;
+    return number >= 1 && number <= max ? (int)number : 0;
+}
+
+static int parse_numbers(struct weir_lmdb_numbers *numbers, const json_t *root, const char *name, struct weir_err *err)
+{
+    const json_t *object = json_object_get(root, name);
+    const char *type = json_string_value(json_object_get(object, "dtype"));
+    int found = type ? weir_number_from_name(type) : -1;
+    numbers->dim = small_integer(object, "dim", DIM_MAX);
+    numbers->type = found < 0 ? WEIR_F32 : (enum weir_number_type)found;
+    if (found >= 0 && numbers->dim > 0)
+        return 0;
+    return weir_err_set(err, -EBADMSG,
+                        "key \"dataset\": \"%s\" wants a dtype (float32, float64, int8 to uint64) and a dim (1 to %d); "
+                        "docs/formats.md describes it",
+                        name, DIM_MAX);
+}
+
+static int parse_camera(struct weir_lmdb_schema *schema, const json_t *object, struct weir_err *err)
+{
+    static const struct {
+        const char *name;
+        bool is_depth;
+        int pixel_bytes;
+    } codecs[] = {{"jpeg", false, 0}, {"png", false, 0}, {"raw", false, 3}, {"png16", true, 0}, {"raw16", true, 2}};
+    enum { CODECS = sizeof codecs / sizeof codecs[0] };
+    const char *name = json_string_value(json_object_get(object, "name"));
+    const char *codec = json_string_value(json_object_get(object, "codec"));
+    if (!name || !*name || strlen(name) >= WEIR_NAME_MAX)
+        return bad("a camera wants a name of at most 63 bytes", err);
+    if (strchr(name, '/') || strcmp(name, "qpos") == 0 || strcmp(name, "action") == 0)
+        return bad("the name of a camera has a / in it, or is qpos or action", err);
+    for (int i = 0; i < schema->n_cameras; i++)
+        if (strcmp(schema->cameras[i].name, name) == 0)
+            return bad("two cameras have one name", err);
+    int c = 0;
+    while (c < CODECS && (!codec || strcmp(codecs[c].name, codec) != 0))
+        c++;
+    if (c == CODECS)
+        return bad("the codec of a camera is none of jpeg, png, raw, png16 and raw16", err);
+    struct weir_lmdb_camera *camera = &schema->cameras[schema->n_cameras++];
+    camera->is_depth = codecs[c].is_depth;
+    camera->pixel_bytes = codecs[c].pixel_bytes;
+    camera->width = small_integer(object, "width", SIDE_MAX);
+    camera->height = small_integer(object, "height", SIDE_MAX);
+    memcpy(camera->name, name, strlen(name) + 1);
+    return camera->pixel_bytes && (!camera->width || !camera->height)
+               ? bad("a camera of raw frames wants width and height", err)
+               : 0;
+}
+
+static int parse_cameras(struct weir_lmdb_schema *schema, const json_t *root, struct weir_err *err)
+{
+    const json_t *cameras = json_object_get(root, "cameras");
+    size_t n = json_array_size(cameras);
+    if (n == 0 || n > WEIR_CAMERAS_MAX)
+        return bad("it wants 1 to 32 cameras", err);
+    int rc = 0;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = parse_camera(schema, json_array_get(cameras, i), err);
+    return rc;
+}
+
+static int parse_root(struct weir_lmdb_schema *schema, const json_t *root, struct weir_err *err)
+{
+    if (small_integer(root, "version", VERSION) != VERSION)
+        return bad("its version is not 1, which is the one that is read", err);
+    const json_t *episodes = json_object_get(root, "episodes"), *color = json_object_get(root, "color");
+    schema->episodes = json_is_integer(episodes) ? json_integer_value(episodes) : -1;
+    const char *order = color ? json_string_value(color) : "rgb";
+    if (!order || (strcmp(order, "rgb") != 0 && strcmp(order, "bgr") != 0))
+        return bad("its color is neither rgb nor bgr", err);
+    schema->is_bgr = strcmp(order, "bgr") == 0;
+    int rc = parse_cameras(schema, root, err);
+    if (rc == 0)
+        rc = parse_numbers(&schema->qpos, root, "qpos", err);
+    return rc == 0 ? parse_numbers(&schema->action, root, "action", err) : rc;
+}
+
+int weir_lmdb_schema_parse(struct weir_lmdb_schema *schema, const char *json, size_t length, struct weir_err *err)
+{
+    *schema = (struct weir_lmdb_schema){.episodes = -1};
+    json_t *root = parse(json, length, "dataset", err);
+    int rc = root ? parse_root(schema, root, err) : -EBADMSG;
+    json_decref(root);
+    return rc;
+}
+
+int weir_lmdb_episode_parse(int64_t *steps, const char *json, size_t length, struct weir_err *err)
+{
+    *steps = -1;
+    json_t *root = parse(json, length, "episode", err);
+    if (!root)
+        return -EBADMSG;
+    const json_t *value = json_object_get(root, "steps");
+    if (json_is_integer(value))
+        *steps = json_integer_value(value);
+    json_decref(root);
+    return 0;
+}

@@ -1,0 +1,58 @@
+/* lmdb_schema.h: the keys of a dataset in LMDB (docs/formats.md, "LMDB"), and the two of them that are JSON. */
+#ifndef WEIR_DATASETS_LMDB_LMDB_SCHEMA_H
+#define WEIR_DATASETS_LMDB_LMDB_SCHEMA_H
+
+#include "base/err.h"
+#include "base/numbers.h"
+#include "datasets/dataset.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WEIR_LMDB_JSON_MAX = 1 << 20 };
+
+struct weir_lmdb_camera {
+    char name[WEIR_NAME_MAX];
+    bool is_depth;
+    int pixel_bytes; /* of raw frames: 3, of depth 2; 0: they are encoded */
+    int width, height;
+};
+
+struct weir_lmdb_numbers {
+    enum weir_number_type type;
+    int dim;
+};
+
+/* The key "dataset". */
+struct weir_lmdb_schema {
+    int n_cameras;
+    struct weir_lmdb_camera cameras[WEIR_CAMERAS_MAX];
+    struct weir_lmdb_numbers qpos, action;
+    bool is_bgr;
+    int64_t episodes; /* that it should have; negative = it does not say */
+};
+
+int weir_lmdb_schema_parse(struct weir_lmdb_schema *schema, const char *json, size_t length, struct weir_err *err);
+/* Of the key "e00000007/episode": the number of steps; negative = it does not say, or an error. */
+int weir_lmdb_episode_parse(int64_t *steps, const char *json, size_t length, struct weir_err *err);
+
+enum weir_lmdb_key_kind {
+    WEIR_LMDB_OTHER, /* not of the schema */
+    WEIR_LMDB_FRAME,
+    WEIR_LMDB_ACTION,
+    WEIR_LMDB_EPISODE,
+    WEIR_LMDB_QPOS
+};
+
+struct weir_lmdb_key {
+    enum weir_lmdb_key_kind kind;
+    uint32_t episode, t;
+    const uint8_t *camera; /* its name, not terminated */
+    size_t camera_length;
+};
+
+/* key is lent, and with it camera. */
+struct weir_lmdb_key weir_lmdb_key_parse(const uint8_t *key, size_t length);
+
+#endif

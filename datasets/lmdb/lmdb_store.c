@@ -1,0 +1,157 @@
+#include "datasets/lmdb/lmdb_store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "/NAME" of a camera; "/depth/NAME" is there for those of depth, too. */
+static int find_camera(const struct weir_lmdb_store *store, const char *path)
+{
+    path += *path == '/';
+    bool depth = strncmp(path, "depth/", 6) == 0;
+    path += depth ? 6 : 0;
+    for (int i = 0; i < store->schema->n_cameras; i++)
+        if (strcmp(store->schema->cameras[i].name, path) == 0)
+            return !depth || store->schema->cameras[i].is_depth ? i : -1;
+    return -1;
+}
+
+/* Where the numbers of "/qpos" and "/action" are; NULL for other paths. */
+static const struct weir_frame_extent *find_numbers(const struct weir_lmdb_store *store, const char *path,
+                                                    const struct weir_lmdb_numbers **numbers)
+{
+    path += *path == '/';
+    bool is_qpos = strcmp(path, "qpos") == 0;
+    if (!is_qpos && strcmp(path, "action") != 0)
+        return NULL;
+    *numbers = is_qpos ? &store->schema->qpos : &store->schema->action;
+    return is_qpos ? &store->episode->qpos : &store->episode->action;
+}
+
+static bool has(void *opened, const char *path)
+{
+    const struct weir_lmdb_numbers *numbers;
+    return find_camera(opened, path) >= 0 || find_numbers(opened, path, &numbers);
+}
+
+static bool is_group(void *opened, const char *path)
+{
+    (void)opened;
+    return strcmp(path, "/") == 0;
+}
+
+/* The cameras, in the order of the dataset that they came from. */
+static int list(void *opened, const char *group, char (**names)[64], int *n, struct weir_err *err)
+{
+    const struct weir_lmdb_store *store = opened;
+    *n = is_group(opened, group) ? store->schema->n_cameras : 0;
+    *names = calloc((size_t)*n + 1, sizeof **names);
+    if (!*names)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    for (int i = 0; i < *n; i++)
+        memcpy((*names)[i], store->schema->cameras[i].name, WEIR_NAME_MAX);
+    return 0;
+}
+
+static void shape_frames(const struct weir_lmdb_camera *camera, uint64_t n, struct weir_h5_shape *found)
+{
+    if (camera->pixel_bytes == 0) {
+        *found = (struct weir_h5_shape){
+            .rank = 1, .dims = {n}, .class = WEIR_H5_VLEN_BYTES, .type_bytes = sizeof(struct weir_frame_extent)};
+        return;
+    }
+    *found = (struct weir_h5_shape){.rank = camera->is_depth ? 3 : 4,
+                                    .dims = {n, (uint64_t)camera->height, (uint64_t)camera->width, 3},
+                                    .class = WEIR_H5_INTEGER,
+                                    .type_bytes = camera->is_depth ? 2 : 1};
+}
+
+static int shape(void *opened, const char *path, struct weir_h5_shape *found, struct weir_err *err)
+{
+    const struct weir_lmdb_store *store = opened;
+    const struct weir_lmdb_numbers *numbers;
+    const struct weir_frame_extent *at = find_numbers(store, path, &numbers);
+    int camera = at ? -1 : find_camera(store, path);
+    *found = (struct weir_h5_shape){.class = WEIR_H5_OTHER};
+    if (camera >= 0) {
+        shape_frames(&store->schema->cameras[camera], store->episode->cameras[camera].n, found);
+        return 0;
+    }
+    if (!at || at->length == 0)
+        return weir_err_set(err, -ENOENT, "e%08u: no such key: %s", store->episode->number, path);
+    uint64_t row = (uint64_t)numbers->dim * weir_number_bytes(numbers->type);
+    if (at->length % row != 0)
+        return weir_err_set(err, -EBADMSG, "e%08u%s: its %llu bytes are no rows of %d numbers of %s",
+                            store->episode->number, path, (unsigned long long)at->length, numbers->dim,
+                            weir_number_name(numbers->type));
+    *found = (struct weir_h5_shape){.rank = 2,
+                                    .dims = {at->length / row, (uint64_t)numbers->dim},
+                                    .class = numbers->type == WEIR_F32 || numbers->type == WEIR_F64 ? WEIR_H5_FLOAT
+                                                                                                    : WEIR_H5_INTEGER,
+                                    .type_bytes = weir_number_bytes(numbers->type)};
+    return 0;
+}
+
+static int read_numbers(void *opened, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_h5_shape *found, struct weir_err *err)
+{
+    static const uint64_t NUMBERS_MAX_BYTES = (uint64_t)1 << 30;
+    const struct weir_lmdb_store *store = opened;
+    const struct weir_lmdb_numbers *numbers;
+    const struct weir_frame_extent *at = find_numbers(store, path, &numbers);
+    *values = NULL;
+    if (!at)
+        return weir_err_set(err, -EBADMSG, "e%08u: %s holds no numbers", store->episode->number, path);
+    int rc = shape(opened, path, found, err);
+    if (rc < 0)
+        return rc;
+    if (at->length > NUMBERS_MAX_BYTES)
+        return weir_err_set(err, -EFBIG, "e%08u%s: numbers of over 1 GiB", store->episode->number, path);
+    *type = numbers->type;
+    *values = malloc((size_t)at->length);
+    if (!*values)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    rc = store->file->read(store->file->user, at->offset, *values, (size_t)at->length);
+    if (rc == 0)
+        return 0;
+    free(*values);
+    *values = NULL;
+    return weir_err_set(err, rc, "e%08u%s: %s", store->episode->number, path, strerror(-rc));
+}
+
+static int rows(void *opened, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,
+                struct weir_err *err)
+{
+    const struct weir_lmdb_store *store = opened;
+    int c = find_camera(store, path);
+    if (c < 0)
+        return shape(opened, path, &description->shape, err); /* whoever asked refuses the shape of numbers */
+    const struct weir_lmdb_camera *camera = &store->schema->cameras[c];
+    const struct weir_lmdb_frames *frames = &store->episode->cameras[c];
+    uint64_t bytes = (uint64_t)camera->width * (uint64_t)camera->height * (uint64_t)camera->pixel_bytes;
+    shape_frames(camera, frames->n, &description->shape);
+    for (uint64_t t = 0; t < frames->n && bytes > 0; t++)
+        if (frames->extents[t].length != bytes)
+            return weir_err_set(err, -EBADMSG, "e%08u/%08llu/%s: %llu bytes, and a raw frame of %dx%d has %llu",
+                                store->episode->number, (unsigned long long)t, camera->name,
+                                (unsigned long long)frames->extents[t].length, camera->width, camera->height,
+                                (unsigned long long)bytes);
+    map->storage = WEIR_STORED_EXTENTS;
+    map->extents = malloc((size_t)(frames->n + 1) * sizeof *map->extents);
+    if (!map->extents)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    if (frames->n > 0)
+        memcpy(map->extents, frames->extents, (size_t)frames->n * sizeof *map->extents);
+    return 0;
+}
+
+const struct weir_store_ops weir_store_lmdb = {
+    .has = has,
+    .is_group = is_group,
+    .list = list,
+    .shape = shape,
+    .read_numbers = read_numbers,
+    .rows = rows,
+    .lister = "`mdb_dump -p` lists the keys of a file",
+};

@@ -1,0 +1,46 @@
+/* lmdb_store.h: the episodes of an LMDB file, gathered from its keys, and one of them as a store (store_ops.h). */
+#ifndef WEIR_DATASETS_LMDB_LMDB_STORE_H
+#define WEIR_DATASETS_LMDB_LMDB_STORE_H
+
+#include "datasets/index.h"
+#include "datasets/lmdb/lmdb_schema.h"
+#include "datasets/lmdb/lmdb_tree.h"
+#include "datasets/store_ops.h"
+
+struct weir_lmdb_frames {
+    struct weir_frame_extent *extents;
+    uint64_t n, capacity;
+};
+
+struct weir_lmdb_episode {
+    uint32_t number;
+    struct weir_lmdb_frames *cameras;            /* of each camera of the schema */
+    struct weir_frame_extent qpos, action, json; /* length 0: not there */
+    struct weir_err why;                         /* set: what is wrong with its keys */
+};
+
+struct weir_lmdb_episodes {
+    struct weir_lmdb_schema schema;
+    struct weir_lmdb_episode *episodes;
+    int n, capacity;
+};
+
+/* Walks over all keys. 0, or a negative code with err. weir_lmdb_episodes_free in either case. */
+int weir_lmdb_episodes_find(struct weir_lmdb_episodes *episodes, const struct weir_lmdb_state *state,
+                            const struct weir_raw_file *file, struct weir_err *err);
+void weir_lmdb_episodes_free(struct weir_lmdb_episodes *episodes);
+
+/* What the functions of weir_store_lmdb take. */
+struct weir_lmdb_store {
+    const struct weir_lmdb_schema *schema;
+    const struct weir_lmdb_episode *episode;
+    const struct weir_raw_file *file;
+};
+
+/* Checks what is not looked at while keys are gathered: the steps that the episode should have, values that are
+ * pickles. */
+int weir_lmdb_episode_check(const struct weir_lmdb_store *store, struct weir_err *err);
+
+extern const struct weir_store_ops weir_store_lmdb;
+
+#endif

@@ -1,0 +1,249 @@
+/* LMDB files: what is read of those that liblmdb wrote, and what is said of others. */
+#include "datasets/dataset.h"
+#include "tests/fixtures/jpeg_encode.h"
+#include "tests/fixtures/lmdb_fixture.h"
+#include "tests/fixtures/loader_fixture.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <lmdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { STEPS = 9, SIDE = 64, ROOM = 20000, EPISODES = 3 };
+
+/* A JPEG with zeros behind it; frames are it with more or less of these: in a leaf, in one overflow page, in several.
+ */
+static uint8_t *image;
+static size_t jpeg_bytes, lengths[3];
+static struct lmfx_images images;
+
+static void open_all(void)
+{
+    fixture_open();
+    uint8_t *jpeg = jpeg_encode(&(struct jpeg_encode){.width = SIDE, .height = SIDE, .quality = 30}, &jpeg_bytes);
+    image = calloc(1, ROOM);
+    memcpy(image, jpeg, jpeg_bytes);
+    free(jpeg);
+    lengths[0] = jpeg_bytes;
+    lengths[1] = 4000;
+    lengths[2] = ROOM - 1;
+    images = (struct lmfx_images){image, lengths, 3};
+}
+
+static void close_all(void)
+{
+    free(image);
+    fixture_close();
+}
+
+TestSuite(lmdb, .init = open_all, .fini = close_all);
+
+static const char *new_folder(void)
+{
+    static int folders;
+    char name[16];
+    snprintf(name, sizeof name, "data%d", folders++);
+    const char *path = fixture_path(name);
+    mkdir(path, 0777);
+    return path;
+}
+
+static void write_episodes(struct lmfx *to, int n, float shift)
+{
+    lmfx_put(to, "dataset", lmfx_dataset, strlen(lmfx_dataset));
+    for (int e = 0; e < n; e++)
+        lmfx_episode(to, e, STEPS + e, &images, shift);
+    lmfx_commit(to);
+}
+
+static int open_it(struct weir_dataset **dataset, const char *path, bool tolerant, struct weir_err *err)
+{
+    struct weir_dataset_config config = {.path = path, .tolerant = tolerant};
+    *err = WEIR_ERR_NONE;
+    return weir_dataset_open(dataset, &config, err);
+}
+
+/* Reads frame t of the only camera as a worker does, and compares it with the image. */
+static void check_frame(const struct weir_dataset *dataset, int fd, int episode, int t)
+{
+    struct weir_location location;
+    static uint8_t bytes[ROOM];
+    cr_assert_eq(weir_locate(dataset, episode, 0, t, &location), WEIR_HOW_EXTENT);
+    cr_assert_eq(location.length, lengths[t % 3], "episode %d, frame %d", episode, t);
+    cr_assert_eq(pread(fd, bytes, location.length, (off_t)location.offset), (ssize_t)location.length);
+    cr_assert_eq(memcmp(bytes, image, location.length), 0, "episode %d, frame %d", episode, t);
+}
+
+static void check_dataset(const struct weir_dataset *dataset, int episodes)
+{
+    struct weir_dataset_file file;
+    weir_dataset_file(dataset, 0, &file);
+    int fd = open(file.path, O_RDONLY);
+    cr_assert_eq(weir_dataset_episodes(dataset), episodes);
+    cr_assert_eq(weir_dataset_cameras(dataset), 1);
+    cr_assert_str_eq(weir_dataset_camera(dataset, 0)->name, "top");
+    cr_assert_str_eq(weir_dataset_layout(dataset, 0), "lmdb");
+    for (int e = 0; e < episodes; e++) {
+        cr_assert_eq(weir_dataset_steps(dataset, e), STEPS + e);
+        for (int i = 0; i < (STEPS + e) * LMFX_DIM; i++)
+            cr_assert(weir_dataset_qpos(dataset, e)[i] == (float)i / 8 &&
+                      weir_dataset_actions(dataset, e)[i] == (float)i / 8);
+        for (int t = 0; t < STEPS + e; t++)
+            check_frame(dataset, fd, e, t);
+    }
+    close(fd);
+}
+
+Test(lmdb, a_folder)
+{
+    struct weir_dataset *dataset;
+    struct weir_err err;
+    const char *path = new_folder();
+    struct lmfx *to = lmfx_open(path, false, 0);
+    write_episodes(to, EPISODES, 0);
+    lmfx_close(to);
+    cr_assert_eq(open_it(&dataset, path, false, &err), 0, "%s", err.text);
+    check_dataset(dataset, EPISODES);
+    weir_dataset_close(&dataset);
+}
+
+/* Enough keys for branch pages, a transaction an episode, some keys written again: pages out of order. */
+Test(lmdb, many_transactions_in_one_file)
+{
+    enum { MANY = 40 };
+    struct weir_dataset *dataset;
+    struct weir_err err;
+    char path[512];
+    snprintf(path, sizeof path, "%s/a.lmdb", new_folder());
+    struct lmfx *to = lmfx_open(path, true, 0);
+    write_episodes(to, 0, 0);
+    for (int e = MANY - 1; e >= 0; e--) {
+        lmfx_episode(to, e, STEPS + e, &images, 1);
+        lmfx_commit(to);
+        lmfx_episode(to, e, STEPS + e, &images, 0);
+        lmfx_commit(to);
+    }
+    lmfx_close(to);
+    cr_assert_eq(open_it(&dataset, path, false, &err), 0, "%s", err.text);
+    check_dataset(dataset, MANY);
+    weir_dataset_close(&dataset);
+}
+
+Test(lmdb, frames_are_decoded)
+{
+    struct weir_loader_config config;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc;
+    weir_loader_config_default(&config);
+    config.data = new_folder();
+    struct lmfx *to = lmfx_open(config.data, false, 0);
+    write_episodes(to, EPISODES, 0);
+    lmfx_close(to);
+    config.num_epochs = 1;
+    config.train_split = 1;
+    config.batch_size = 2;
+    char *sums = fixture_checksums(&config, &rc, &err);
+    cr_assert_eq(rc, 0, "%s", err.text);
+    cr_assert(strlen(sums) > 0);
+    free(sums);
+}
+
+/* ---- what is refused ---- */
+
+static void refused(const char *path, int code, const char *what)
+{
+    struct weir_dataset *dataset = NULL;
+    struct weir_err err;
+    cr_assert_eq(open_it(&dataset, path, false, &err), code, "%s", err.text);
+    cr_assert_not_null(strstr(err.text, what), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "data.mdb: "), "%s", err.text);
+    cr_assert_null(strchr(err.text, '\n'));
+}
+
+static void refused_key(const char *key, const void *value, size_t n, int code, const char *what)
+{
+    const char *path = new_folder();
+    struct lmfx *to = lmfx_open(path, false, 0);
+    lmfx_put(to, key, value, n);
+    lmfx_close(to);
+    refused(path, code, what);
+}
+
+Test(lmdb, other_keys)
+{
+    static const char pickle[] = "\x80\x04\x95\x03\x00\x00\x00\x00\x00\x00\x00]\x94.";
+    refused_key("0000000001", "abc", 3, -EBADMSG, "has no key \"dataset\": its first one is \"0000000001\"");
+    refused_key("0000000001", pickle, sizeof pickle - 1, -ENOTSUP, "pickled values cannot be read");
+    refused_key("dataset", pickle, sizeof pickle - 1, -ENOTSUP, "pickled values cannot be read");
+    refused_key("dataset", "{", 1, -EBADMSG, "key \"dataset\": is no JSON object");
+    refused_key("dataset", "[1]", 3, -EBADMSG, "key \"dataset\": is no JSON object");
+    refused_key("dataset", "{\"version\": 2}", 14, -EBADMSG, "version is not 1");
+    refused_key("dataset", lmfx_dataset, strlen(lmfx_dataset), -EBADMSG, "has no episodes");
+}
+
+Test(lmdb, other_databases)
+{
+    const char *path = new_folder();
+    struct lmfx *to = lmfx_open(path, false, 0);
+    lmfx_put_database(to, "train");
+    lmfx_close(to);
+    refused(path, -ENOTSUP, "\"train\" is a database of its own within the file");
+    path = new_folder();
+    to = lmfx_open(path, false, MDB_DUPSORT);
+    lmfx_put(to, "dataset", "a", 1);
+    lmfx_put(to, "dataset", "b", 1);
+    lmfx_close(to);
+    refused(path, -ENOTSUP, "MDB_DUPSORT");
+    path = new_folder();
+    to = lmfx_open(path, false, MDB_INTEGERKEY);
+    lmfx_put(to, "keys", "a", 1);
+    lmfx_close(to);
+    refused(path, -ENOTSUP, "keys are integers");
+    path = new_folder();
+    to = lmfx_open(path, false, 0);
+    lmfx_close(to);
+    refused(path, -EBADMSG, "has no keys");
+}
+
+/* Episode 0 with one thing wrong, beside a right one: the file is refused, or only that episode is left out. */
+static void wrong_episode(const char *key, const void *value, size_t n, const char *what)
+{
+    struct weir_dataset *dataset;
+    struct weir_err err;
+    const char *path = new_folder();
+    struct lmfx *to = lmfx_open(path, false, 0);
+    write_episodes(to, 2, 0);
+    lmfx_put(to, key, value, n);
+    lmfx_close(to);
+    refused(path, -EBADMSG, what);
+    cr_assert_eq(open_it(&dataset, path, true, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_dataset_episodes(dataset), 1);
+    cr_assert_eq(weir_dataset_bad_episodes(dataset), 1);
+    cr_assert_not_null(strstr(weir_dataset_bad_episode(dataset, 0), what));
+    weir_dataset_close(&dataset);
+}
+
+Test(lmdb, wrong_episodes)
+{
+    wrong_episode("e00000000/qpos", "1234567", 7, "e00000000/qpos: its 7 bytes are no rows of 3 numbers of float32");
+    wrong_episode("e00000000/00000011/top", "x", 1, "top has no frame 9, and has frame 11");
+    wrong_episode("e00000000/00000009/top", "x", 1, "has 10 frames");
+    wrong_episode("e00000000/episode", "{\"steps\": 4}", 12, "says 4 steps, and \"qpos\" has 9 rows");
+}
+
+Test(lmdb, not_all_episodes)
+{
+    static const char json[] =
+        "{\"version\": 1, \"episodes\": 3, \"cameras\": [{\"name\": \"top\", \"codec\": \"jpeg\"}], "
+        "\"qpos\": {\"dtype\": \"float32\", \"dim\": 3}, \"action\": {\"dtype\": \"float32\", \"dim\": 3}}";
+    const char *path = new_folder();
+    struct lmfx *to = lmfx_open(path, false, 0);
+    write_episodes(to, 2, 0);
+    lmfx_put(to, "dataset", json, strlen(json));
+    lmfx_close(to);
+    refused(path, -EBADMSG, "has 2 of the 3 episodes");
+}
