@@ -287,6 +287,9 @@ static void print_text(const struct facts *facts, const char *path)
     printf("cameras: %d, %llu frames\n", weir_dataset_cameras(dataset), (unsigned long long)frames);
     for (int c = 0; c < weir_dataset_cameras(dataset); c++)
         print_camera(facts, c);
+    if (weir_dataset_is_bgr(dataset))
+        printf(
+            "colors: red and blue of the frames are swapped, as the dataset records; batches have what --color says\n");
     printf("reading: %.1f %% of the frames by extents, %.1f %% through the HDF5 library (fallback)\n",
            100.0 * (double)(frames - library) / (double)frames, 100.0 * (double)library / (double)frames);
     print_amplification(facts);
@@ -413,6 +416,7 @@ static void print_json(struct weir_json *json, const struct facts *facts, const 
         json_camera(json, facts, c);
     weir_json_end(json, ']');
     uint64_t frames, library = by_library(facts, &frames);
+    weir_json_text(json, "color", weir_dataset_is_bgr(dataset) ? "bgr" : "rgb");
     weir_json_uint(json, "frames", frames);
     weir_json_double(json, "extent_share", (double)(frames - library) / (double)frames);
     weir_json_double(json, "fallback_share", (double)library / (double)frames);

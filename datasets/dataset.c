@@ -138,6 +138,11 @@ const struct weir_camera *weir_dataset_camera(const struct weir_dataset *dataset
     return &dataset->cameras[camera];
 }
 
+bool weir_dataset_is_bgr(const struct weir_dataset *dataset)
+{
+    return dataset->episodes[0].is_bgr;
+}
+
 const char *weir_dataset_codec(const struct weir_dataset *dataset, int episode, int camera)
 {
     return dataset->episodes[episode].maps[camera].codec;

@@ -84,6 +84,9 @@ struct weir_camera {
 };
 const struct weir_camera *weir_dataset_camera(const struct weir_dataset *dataset, int camera);
 
+/* It is recorded, in all episodes, that red and blue of the frames are swapped: what decodes them as RGB gets BGR. */
+bool weir_dataset_is_bgr(const struct weir_dataset *dataset);
+
 /* The camera's codec in this episode: a folder may mix raw and encoded episodes. */
 const char *weir_dataset_codec(const struct weir_dataset *dataset, int episode, int camera);
 

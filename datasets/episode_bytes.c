@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct episode_fields {
-    int32_t steps, rows_cut, qpos_dim, action_dim, n_maps, note;
+    int32_t steps, rows_cut, qpos_dim, action_dim, n_maps, note, is_bgr;
 };
 
 struct map_fields {
@@ -86,7 +86,8 @@ static void put_texts(struct weir_bytes_writer *w, const struct weir_episode *e)
 void weir_bytes_put_episode(struct weir_bytes_writer *w, const struct weir_episode *e)
 {
     size_t steps = (size_t)e->steps;
-    struct episode_fields fields = {e->steps, e->rows_cut, e->qpos_dim, e->action_dim, e->n_maps, (int32_t)e->note};
+    struct episode_fields fields = {e->steps,  e->rows_cut,      e->qpos_dim, e->action_dim,
+                                    e->n_maps, (int32_t)e->note, e->is_bgr};
     weir_bytes_put(w, &fields, sizeof fields);
     weir_bytes_put_text(w, e->layout->name);
     weir_bytes_put_text(w, e->root);
@@ -244,7 +245,8 @@ void weir_bytes_get_episode(struct weir_bytes_reader *c, struct weir_episode *e)
 {
     const struct episode_fields *fields = weir_bytes_get(c, sizeof *fields);
     if (!fields || fields->steps < 1 || fields->rows_cut < 0 || fields->qpos_dim < 1 || fields->action_dim < 1 ||
-        fields->n_maps < 0 || fields->n_maps > WEIR_CAMERAS_MAX || fields->note < 0 || fields->note >= WEIR_NOTES) {
+        fields->n_maps < 0 || fields->n_maps > WEIR_CAMERAS_MAX || fields->note < 0 || fields->note >= WEIR_NOTES ||
+        fields->is_bgr < 0 || fields->is_bgr > 1) {
         c->bad = true;
         return;
     }
@@ -255,6 +257,7 @@ void weir_bytes_get_episode(struct weir_bytes_reader *c, struct weir_episode *e)
                                .action_dim = fields->action_dim,
                                .n_maps = fields->n_maps,
                                .note = (enum weir_note)fields->note,
+                               .is_bgr = fields->is_bgr,
                                .is_lent = true};
     const char *layout = weir_bytes_get_text(c);
     e->layout = layout ? weir_layout_by_name(layout) : NULL;

@@ -106,6 +106,9 @@ static int check_fit(struct weir_dataset *dataset, const char *path, const struc
         return weir_err_set(err, -EBADMSG, "%s: state and actions have %d and %d dimensions, in %s they have %d and %d",
                             path, episode->qpos_dim, episode->action_dim, first_path, first->qpos_dim,
                             first->action_dim);
+    if (episode->is_bgr != first->is_bgr)
+        return weir_err_set(err, -EBADMSG, "%s: its colours are recorded as %s, in %s as %s; give each kind a folder",
+                            path, episode->is_bgr ? "bgr" : "rgb", first_path, first->is_bgr ? "bgr" : "rgb");
     for (int c = 0; c < dataset->n_cameras; c++) {
         const struct weir_frame_map *a = &episode->maps[c];
         struct weir_camera *b = &dataset->cameras[c];

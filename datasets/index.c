@@ -130,6 +130,8 @@ int weir_episode_describe(const struct weir_store_ops *store, void *opened, stru
 static int describe_episode(struct weir_h5 *h5, struct weir_episode *episode, const struct weir_dataset_config *config,
                             struct weir_h5_description **descriptions, struct weir_err *err)
 {
+    char color[8];
+    episode->is_bgr = weir_h5_text(h5, "weir_color", color, sizeof color) && strcmp(color, "bgr") == 0;
     weir_h5_enter(h5, episode->root);
     int rc = weir_episode_describe(&weir_store_hdf5, h5, episode, config, descriptions, err);
     weir_h5_enter(h5, "");

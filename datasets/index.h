@@ -72,6 +72,7 @@ struct weir_episode {
     int steps;
     int rows_cut; /* by --allow-ragged: longest part less steps */
     enum weir_note note;
+    bool is_bgr; /* it was recorded that red and blue of its frames are swapped */
     int qpos_dim, action_dim;
     char *qpos_key, *action_key;
     float *qpos, *actions;

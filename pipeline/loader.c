@@ -124,11 +124,26 @@ static int open_sampler(struct weir_shared *s, struct weir_err *err)
     return 0;
 }
 
+/* What is to be decoded so that the batches have the format wanted. Where red and blue of the source are swapped, what
+ * the decoder takes for red is blue. */
+static struct weir_pixel_format source_format(const struct weir_pixel_format *wanted, bool is_bgr)
+{
+    struct weir_pixel_format format = *wanted;
+    if (!is_bgr)
+        return format;
+    format.color = wanted->color == WEIR_COLOR_RGB ? WEIR_COLOR_BGR : WEIR_COLOR_RGB;
+    for (int i = 0; i < 3; i++) {
+        format.mean[i] = wanted->mean[2 - i];
+        format.std[i] = wanted->std[2 - i];
+    }
+    return format;
+}
+
 static int open_slots(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
     int number = s->setup.placement.gpu;
-    struct weir_pixel_format format = s->setup.config.format;
+    struct weir_pixel_format format = source_format(&s->setup.config.format, weir_dataset_is_bgr(s->setup.dataset));
     s->setup.config.format = number < 0 ? format : weir_upload_slot_format(&format, s->setup.config.decoder);
     int rc = number < 0 ? weir_batch_layout_init(&s->setup.layout, &s->setup.config, s->setup.dataset, s->setup.probes,
                                                  s->setup.views, err)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# weir convert: copies of every layout in every kind of HDF5 give the same samples as their source.
+# weir convert, and swapped colours that a dataset records: copies of every layout in every kind of HDF5 give the same samples as their source.
 # Usage: WEIR_PROGRAM=build/release/weir tests/test_convert.sh
 # shellcheck source=tests/shell_checks.sh
 . "$(dirname "$0")/shell_checks.sh"
@@ -16,6 +16,12 @@ same() {
     sums "$2" "$work/copy.sums"
     check "$2 gives the samples of $1" cmp -s "$work/source.sums" "$work/copy.sums"
 }
+
+if ! "${python:=/usr/bin/python3}" -c 'import h5py, numpy' 2>/dev/null; then
+    echo "no h5py: skipped"
+    [ -n "${CI:-}" ] && exit 1
+    exit 77
+fi
 
 for format in act act-jpeg agilex astrobench robotwin robomind robomimic; do
     source=$work/$format
@@ -38,4 +44,41 @@ err "weir convert: $work/act-gzip: exists"
 one_line
 run 1 convert "$work/act-jpeg" "$work/no" --to hdf5-gzip
 one_line
+# ---- red and blue that are swapped, and recorded ----
+# swapped ARGUMENT...: batches of the copy that is recorded as bgr are those of its source with red and blue swapped.
+swapped() {
+    "$weir" run "$work/act-jpeg" "${settings[@]}" --color bgr --checksums "$work/source.sums" "$@" >/dev/null 2>"$work/err"
+    "$weir" run "$work/bgr" "${settings[@]}" --color rgb --checksums "$work/copy.sums" "$@" >/dev/null 2>>"$work/err"
+    check "bgr is honoured: $*" cmp -s "$work/source.sums" "$work/copy.sums"
+    check "there are checksums" [ "$(grep -c . "$work/copy.sums")" -gt 3 ]
+}
+settings=(--no-shuffle --batch-size 4 --num-workers 2 --num-epochs 1 --train-split 1)
+record() { "$python" -c 'import sys, h5py
+h5py.File(sys.argv[1], "r+").attrs["weir_color"] = sys.argv[2]' "$1" "$2"; }
+cp -r "$work/act-jpeg" "$work/bgr"
+record "$work/bgr/episode_0.hdf5" bgr
+run 1 run "$work/bgr"
+err "recorded as"
+one_line
+record "$work/bgr/episode_1.hdf5" bgr
+run 0 info "$work/bgr"
+out "colors: red and blue of the frames are swapped"
+run 0 info "$work/bgr" --json
+out '"color": "bgr"'
+swapped
+swapped --output f32 --layout nchw
+# Each value keeps its own mean: those of the source, whose colours are the other way round, are given so.
+"$weir" run "$work/act-jpeg" "${settings[@]}" --color bgr --output f32 --mean .3,.2,.1 --std 3,2,1 --checksums "$work/source.sums" >/dev/null 2>"$work/err"
+"$weir" run "$work/bgr" "${settings[@]}" --output f32 --mean .1,.2,.3 --std 1,2,3 --checksums "$work/copy.sums" >/dev/null 2>>"$work/err"
+check "means follow their colours" cmp -s "$work/source.sums" "$work/copy.sums"
+swapped --index "$work/index"
+swapped --index "$work/index"
+if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
+    export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
+    swapped --device cuda
+    swapped --device cuda --output f32 --layout nchw
+    swapped --device cuda --decoder nvjpeg --output f16
+    unset WEIR_CUDA_MODULE
+fi
+
 finish

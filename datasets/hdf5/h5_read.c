@@ -147,21 +147,6 @@ bool weir_h5_has_attribute(struct weir_h5 *h5, const char *relative, const char 
     return H5Aexists_by_name(h5->file, path, name, H5P_DEFAULT) > 0;
 }
 
-bool weir_h5_is_false(struct weir_h5 *h5, const char *name)
-{
-    hid_t id = H5Aopen_by_name(h5->file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
-    if (id < 0)
-        return false;
-    hid_t type = H5Aget_type(id);
-    signed char value = 1;
-    bool is_false = type >= 0 && H5Tget_size(type) == 1 && H5Tget_class(type) != H5T_VLEN &&
-                    H5Aget_storage_size(id) == 1 && H5Aread(id, type, &value) >= 0 && value == 0;
-    if (type >= 0)
-        H5Tclose(type);
-    H5Aclose(id);
-    return is_false;
-}
-
 bool weir_h5_is_group(struct weir_h5 *h5, const char *relative)
 {
     char path[WEIR_H5_PATH_MAX];

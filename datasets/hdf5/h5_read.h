@@ -1,5 +1,6 @@
-/* h5_read.h: reading HDF5, as layouts need it. h5_read.c, h5_numbers.c, h5_errors.c, h5_guard.c, h5_sources.c and
- * h5_external.c alone include hdf5.h for reading; they run in the HDF5 helper processes, one thread each. */
+/* h5_read.h: reading HDF5, as layouts need it. h5_read.c, h5_attributes.c, h5_numbers.c, h5_errors.c, h5_guard.c,
+ * h5_sources.c and h5_external.c alone include hdf5.h for reading; they run in the HDF5 helper processes, one thread
+ * each. */
 #ifndef WEIR_DATASETS_HDF5_H5_READ_H
 #define WEIR_DATASETS_HDF5_H5_READ_H
 
@@ -37,6 +38,9 @@ bool weir_h5_is_group(struct weir_h5 *h5, const char *path);
 bool weir_h5_has_attribute(struct weir_h5 *h5, const char *path, const char *name);
 /* True when the file has this attribute at its root, a bool as h5py writes it, and it is false. */
 bool weir_h5_is_false(struct weir_h5 *h5, const char *name);
+
+/* The text that the file has as this attribute at its root, cut to size; false when it has none. */
+bool weir_h5_text(struct weir_h5 *h5, const char *name, char *text, size_t size);
 
 /* Names in a group, sorted; each at most WEIR_NAME_MAX - 1 long, -ENAMETOOLONG for longer ones.
  * free(*names). */
