@@ -245,18 +245,27 @@ static int walk_features(struct walk *walk, uint64_t at, uint64_t end)
     return walk_message(walk, at, end, walk_entry);
 }
 
-int weir_example_walk(struct weir_example *example, const struct weir_byte_source *source, uint64_t begin, uint64_t end,
-                      const char **reason)
+static struct walk *begin_walk(const struct weir_byte_source *source, uint64_t end)
 {
     struct walk *walk = malloc(sizeof *walk);
-    *example = (struct weir_example){0};
     if (!walk)
-        return -ENOMEM;
+        return NULL;
     walk->source = source;
-    walk->example = example;
+    walk->example = NULL;
     walk->end = end;
     walk->window_at = walk->window_end = 0;
     walk->reason = NULL;
+    return walk;
+}
+
+int weir_example_walk(struct weir_example *example, const struct weir_byte_source *source, uint64_t begin, uint64_t end,
+                      const char **reason)
+{
+    struct walk *walk = begin_walk(source, end);
+    *example = (struct weir_example){0};
+    if (!walk)
+        return -ENOMEM;
+    walk->example = example;
     int rc = walk_message(walk, begin, end, walk_features);
     *reason = walk->reason;
     free(walk);
@@ -292,4 +301,24 @@ int weir_feature_floats(const struct weir_feature *feature, const struct weir_by
         values += range->length / sizeof(float);
     }
     return 0;
+}
+
+int weir_feature_integers(const struct weir_feature *feature, const struct weir_byte_source *source, int64_t *values)
+{
+    uint64_t end = 0, value;
+    for (size_t i = 0; i < feature->n_ranges; i++) {
+        uint64_t behind = feature->ranges[i].offset + feature->ranges[i].length;
+        end = behind > end ? behind : end;
+    }
+    struct walk *walk = begin_walk(source, end);
+    int rc = walk ? 0 : -ENOMEM;
+    for (size_t i = 0; i < feature->n_ranges && rc == 0; i++) {
+        uint64_t at = feature->ranges[i].offset, behind = at + feature->ranges[i].length;
+        while (rc == 0 && at < behind) {
+            rc = varint(walk, &at, behind, &value);
+            *values++ = (int64_t)value;
+        }
+    }
+    free(walk);
+    return rc;
 }

@@ -48,5 +48,7 @@ const struct weir_feature *weir_example_find(const struct weir_example *example,
 
 /* All values of a FloatList, feature->n of them. 0, or a negative code. */
 int weir_feature_floats(const struct weir_feature *feature, const struct weir_byte_source *source, float *values);
+/* The same of an Int64List. */
+int weir_feature_integers(const struct weir_feature *feature, const struct weir_byte_source *source, int64_t *values);
 
 #endif

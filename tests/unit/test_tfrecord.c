@@ -3,6 +3,7 @@
 #include "pipeline/verify/verify.h"
 #include "tests/fixtures/jpeg_encode.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "tests/fixtures/png_fixture.h"
 #include "tests/fixtures/tfrecord_fixture.h"
 
 #include "datasets/dataset.h"
@@ -35,9 +36,12 @@ static void close_all(void)
 
 TestSuite(tfrecord, .init = open_all, .fini = close_all);
 
+static const char *features_json; /* the next folder has it beside the file; NULL = not */
+
 /* A new folder with the file in it. */
 static const char *folder(const char *name)
 {
+    char beside[600];
     static int folders;
     static char path[512], number[16];
     snprintf(number, sizeof number, "data%d", folders++);
@@ -45,6 +49,12 @@ static const char *folder(const char *name)
     mkdir(folder, 0777);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     tffx_write(&file, path);
+    snprintf(beside, sizeof beside, "%s/features.json", folder);
+    if (features_json) {
+        tffx_put(&file, features_json, strlen(features_json));
+        tffx_write(&file, beside);
+    }
+    features_json = NULL;
     return folder;
 }
 
@@ -293,4 +303,117 @@ Test(tfrecord, texts)
         cr_assert_str_eq(texts_of(dataset, 1), expected);
         weir_dataset_close(&dataset);
     }
+}
+
+/* ---- features.json ---- */
+
+/* Of steps: state, action of so many numbers ("-1": any), and what else is given. */
+static const char *stated(const char *state, const char *action, const char *more)
+{
+    static char json[2048];
+    static const char *const tensor =
+        "{\"pythonClassName\": \"Tensor\", \"tensor\": {\"shape\": {\"dimensions\": [%s]}, \"dtype\": \"float32\"}}";
+    char tensors[2][256];
+    snprintf(tensors[0], sizeof tensors[0], tensor, state);
+    snprintf(tensors[1], sizeof tensors[1], tensor, action);
+    snprintf(
+        json, sizeof json,
+        "{\"featuresDict\": {\"features\": {\"steps\": {\"sequence\": {\"feature\": {\"featuresDict\": "
+        "{\"features\": {\"action\": %s, \"observation\": {\"featuresDict\": {\"features\": {\"state\": %s%s}}}}}}, "
+        "\"length\": \"-1\"}}}}}",
+        tensors[1], tensors[0], more);
+    return json;
+}
+
+Test(tfrecord, shapes_of_features_json)
+{
+    static const char *const agree[][2] = {{"\"7\"", "\"7\""}, {"7", "\"7\", 1"}, {"\"-1\"", "\"-1\", \"7\""}};
+    struct weir_dataset *dataset;
+    struct weir_err err = WEIR_ERR_NONE;
+    for (size_t i = 0; i < sizeof agree / sizeof agree[0]; i++) {
+        tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+        features_json = stated(agree[i][0], agree[i][1], "");
+        cr_assert_eq(open_it(&dataset, folder("a.tfrecord"), false, &err), 0, "%s", err.text);
+        cr_assert_eq(weir_dataset_action_dim(dataset), DIM);
+        weir_dataset_close(&dataset);
+    }
+    tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+    features_json = stated("\"7\"", "\"5\"", "");
+    refused("a.tfrecord", -EBADMSG,
+            "/steps/action: 35 values in 5 steps, but features.json has 5 a step; repair it or move it away");
+    tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+    features_json = stated("\"2\", \"7\"", "\"7\"", "");
+    refused("a.tfrecord", -EBADMSG, "/steps/observation/state: 35 values in 5 steps, but features.json has 14 a step");
+}
+
+Test(tfrecord, damaged_features_json)
+{
+    static const struct {
+        const char *text, *what;
+    } wrong[] = {{"", "features.json beside it is broken JSON"},
+                 {"{\"featuresDict\": ", "features.json beside it is broken JSON"},
+                 {"[1, 2]", "features.json beside it has no featuresDict"},
+                 {"{\"featuresDict\": {\"features\": 3}}", "features.json beside it has no featuresDict"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        tffx_episode(&file, STEPS, jpeg, jpeg_bytes);
+        features_json = wrong[i].text;
+        refused("a.tfrecord", -EBADMSG, wrong[i].what);
+    }
+}
+
+/* What it calls a text is one though it begins as an image would, and the other way round. */
+Test(tfrecord, features_json_knows_texts)
+{
+    struct weir_dataset *dataset;
+    struct weir_err err = WEIR_ERR_NONE;
+    put_described_episode(&file, "pick it up");
+    features_json =
+        stated("\"7\"", "\"7\"",
+               ", \"image_0\": {\"text\": {}}, \"note\": {\"image\": {\"shape\": {}, \"dtype\": \"uint8\"}}");
+    cr_assert_eq(open_it(&dataset, folder("a.tfrecord"), false, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_dataset_cameras(dataset), 1);
+    cr_assert_str_eq(weir_dataset_camera(dataset, 0)->name, "note");
+    weir_dataset_close(&dataset);
+}
+
+/* ---- integers, PNGs ---- */
+
+Test(tfrecord, integers_are_state_too)
+{
+    static const int64_t values[STEPS * 2] = {0, -1, 127, 128, INT32_MAX, INT32_MIN, 1, 2, 3, -300};
+    struct weir_err err = WEIR_ERR_NONE;
+    for (int packed = 0; packed < 2; packed++) {
+        struct weir_dataset *dataset;
+        struct tffx_bytes features = {0};
+        tffx_integers(&features, "steps/observation/state", values, STEPS * 2, packed);
+        tffx_integers(&features, "steps/action", values, STEPS, packed);
+        tffx_images(&features, "steps/observation/image_0", jpeg, jpeg_bytes, STEPS);
+        tffx_record(&file, &features);
+        cr_assert_eq(open_it(&dataset, folder("a.tfrecord"), false, &err), 0, "%s", err.text);
+        cr_assert_eq(weir_dataset_qpos_dim(dataset), 2);
+        cr_assert_eq(weir_dataset_action_dim(dataset), 1);
+        for (int i = 0; i < STEPS * 2; i++)
+            cr_assert_eq(weir_dataset_qpos(dataset, 0)[i], (float)values[i], "value %d", i);
+        weir_dataset_close(&dataset);
+    }
+}
+
+Test(tfrecord, images_may_be_png)
+{
+    size_t bytes;
+    const struct pngfx_image image = {.kind = PNGFX_RGB8, .width = SIDE, .height = SIDE, .filter = PNGFX_MIXED};
+    uint8_t *png = pngfx_write(&image, &bytes);
+    struct weir_loader_config config;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc;
+    tffx_episode(&file, STEPS, png, bytes);
+    weir_loader_config_default(&config);
+    config.data = folder("a.tfrecord");
+    config.num_epochs = 1;
+    config.train_split = 1;
+    config.batch_size = STEPS;
+    char *sums = fixture_checksums(&config, &rc, &err);
+    cr_assert_eq(rc, 0, "%s", err.text);
+    free(sums);
+    free(png);
 }

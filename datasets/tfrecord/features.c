@@ -1,0 +1,189 @@
+#include "datasets/tfrecord/features.h"
+#include "base/shortage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#define FEATURES_JSON "features.json"
+
+enum { BYTES_MAX = 4 << 20, DEPTH_MAX = 32, RANK_MAX = 16 };
+
+/* What is said about a feature more than WEIR_FEATURES_MAX is not kept: no record that is read has so many. */
+static struct weir_stated_feature *add(struct weir_stated_features *stated, const char *name)
+{
+    if (stated->n == WEIR_FEATURES_MAX || !stated->features)
+        return NULL;
+    struct weir_stated_feature *feature = &stated->features[stated->n++];
+    *feature = (struct weir_stated_feature){.kind = WEIR_STATED_OTHER};
+    snprintf(feature->name, sizeof feature->name, "%s", name);
+    return feature;
+}
+
+/* "7" as protocol buffers' JSON has 64-bit numbers, or 7; 0 where it is not known: "-1", or nonsense. */
+static uint64_t dimension(const json_t *value)
+{
+    long long n = json_is_string(value) ? strtoll(json_string_value(value), NULL, 10) : json_integer_value(value);
+    return n > 0 ? (uint64_t)n : 0;
+}
+
+static uint64_t product(const json_t *tensor)
+{
+    const json_t *dimensions = json_object_get(json_object_get(tensor, "shape"), "dimensions");
+    size_t rank = json_array_size(dimensions); /* 0 where there are none: a scalar */
+    uint64_t values = rank <= RANK_MAX;
+    for (size_t i = 0; i < rank && values > 0; i++)
+        if (__builtin_mul_overflow(values, dimension(json_array_get(dimensions, i)), &values))
+            return 0;
+    return values;
+}
+
+static bool is_text_type(const char *type)
+{
+    return strcmp(type, "string") == 0 || strcmp(type, "object") == 0 || strcmp(type, "bytes") == 0;
+}
+
+static void take_leaf(struct weir_stated_features *stated, const char *name, const json_t *node)
+{
+    const json_t *tensor = json_object_get(node, "tensor");
+    struct weir_stated_feature *feature = add(stated, name);
+    if (!feature)
+        return;
+    const char *type = json_string_value(json_object_get(tensor, "dtype"));
+    if (json_object_get(node, "image"))
+        feature->kind = WEIR_STATED_IMAGE;
+    else if (json_object_get(node, "text") || (type && is_text_type(type)))
+        feature->kind = WEIR_STATED_TEXT;
+    else if (tensor) {
+        feature->kind = WEIR_STATED_NUMBERS;
+        feature->values = product(tensor);
+    }
+}
+
+static int take_node(struct weir_stated_features *stated, const char *name, const json_t *node, int depth);
+
+static int take_members(struct weir_stated_features *stated, const char *name, const json_t *members, int depth)
+{
+    const char *key;
+    json_t *value;
+    int rc = 0;
+    json_object_foreach((json_t *)members, key, value)
+    {
+        char path[2 * WEIR_FEATURE_NAME_MAX];
+        snprintf(path, sizeof path, "%.126s%s%.126s", name, *name ? "/" : "", key);
+        if (rc == 0)
+            rc = take_node(stated, path, value, depth + 1);
+    }
+    return rc;
+}
+
+/* Features nest: a dictionary puts names together, a sequence or data set has the steps of what is below it. */
+static int take_node(struct weir_stated_features *stated, const char *name, const json_t *node, int depth)
+{
+    if (depth > DEPTH_MAX || strlen(name) >= WEIR_FEATURE_NAME_MAX)
+        return 0; /* no record's feature is called so */
+    const json_t *members = json_object_get(json_object_get(node, "featuresDict"), "features");
+    const json_t *inner = json_object_get(json_object_get(node, "sequence"), "feature");
+    if (json_is_object(members))
+        return take_members(stated, name, members, depth);
+    if (json_is_object(inner))
+        return take_node(stated, name, inner, depth + 1);
+    take_leaf(stated, name, node);
+    return 0;
+}
+
+int weir_stated_parse(struct weir_stated_features *stated, const char *text, size_t n, struct weir_err *err)
+{
+    json_error_t where;
+    *stated = (struct weir_stated_features){.features = calloc(WEIR_FEATURES_MAX, sizeof *stated->features)};
+    errno = 0; /* jansson reports a lack of memory as a syntax error; errno differs */
+    json_t *root = stated->features ? json_loadb(text, n, 0, &where) : NULL;
+    int rc = 0;
+    if (!root && (!stated->features || errno == ENOMEM))
+        rc = weir_err_set(err, -ENOMEM, "out of memory");
+    else if (!root)
+        rc = weir_err_set(err, -EBADMSG,
+                          FEATURES_JSON " beside it is broken JSON: %s (line %d); copy it anew, or move it away",
+                          where.text, where.line);
+    else if (!json_is_object(json_object_get(json_object_get(root, "featuresDict"), "features")))
+        rc =
+            weir_err_set(err, -EBADMSG,
+                         FEATURES_JSON " beside it has no featuresDict as tensorflow_datasets writes it; copy it anew, "
+                                       "or move it away");
+    else
+        rc = take_node(stated, "", root, 0);
+    json_decref(root);
+    if (rc < 0)
+        weir_stated_free(stated);
+    return rc;
+}
+
+static int read_text(int fd, size_t n, char *text)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(fd, text + done, n - done, (off_t)done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : -ENODATA;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+static int read_open(struct weir_stated_features *stated, int fd, struct weir_err *err)
+{
+    struct stat st;
+    int rc = fstat(fd, &st) == 0 ? 0 : -errno;
+    if (rc == 0 && (!S_ISREG(st.st_mode) || st.st_size > BYTES_MAX))
+        return weir_err_set(err, -EBADMSG, FEATURES_JSON " beside it is no file of at most 4 MiB; move it away");
+    size_t n = rc == 0 ? (size_t)st.st_size : 0;
+    char *text = malloc(n + 1);
+    if (rc == 0)
+        rc = text ? read_text(fd, n, text) : -ENOMEM;
+    if (rc == 0)
+        rc = weir_stated_parse(stated, text, n, err);
+    else
+        weir_err_set(err, rc, FEATURES_JSON " beside it cannot be read: %s; %s", strerror(-rc), weir_open_advice(rc));
+    free(text);
+    return rc;
+}
+
+int weir_stated_read(struct weir_stated_features *stated, const char *beside, struct weir_err *err)
+{
+    const char *slash = strrchr(beside, '/');
+    char *path;
+    *stated = (struct weir_stated_features){0};
+    if (asprintf(&path, "%.*s" FEATURES_JSON, slash ? (int)(slash - beside + 1) : 0, beside) < 0)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = fd < 0 && errno != ENOENT ? -errno : 0;
+    free(path);
+    if (rc < 0)
+        return weir_err_set(err, rc, FEATURES_JSON " beside it cannot be opened: %s; %s", strerror(-rc),
+                            weir_open_advice(rc));
+    if (fd < 0)
+        return 0;
+    rc = read_open(stated, fd, err);
+    close(fd);
+    return rc;
+}
+
+void weir_stated_free(struct weir_stated_features *stated)
+{
+    free(stated->features);
+    *stated = (struct weir_stated_features){0};
+}
+
+const struct weir_stated_feature *weir_stated_find(const struct weir_stated_features *stated, const char *name)
+{
+    for (int i = 0; i < stated->n; i++)
+        if (strcmp(stated->features[i].name, name) == 0)
+            return &stated->features[i];
+    return NULL;
+}

@@ -1,0 +1,267 @@
+#include "datasets/tfrecord/rlds_store.h"
+#include "base/text.h"
+#include "datasets/builder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_MAX = 16384 /* of one; longer ones are left out */, NUMBERS_MAX_BYTES = 1 << 30 };
+
+static const struct weir_feature *find(void *store, const char *path)
+{
+    struct weir_rlds_store *s = store;
+    return weir_example_find(&s->example, path + (*path == '/'));
+}
+
+/* A record does not say which of its bytes are texts. No image begins as one: the first byte of a JPEG or PNG is not
+ * UTF-8, and those of a damaged one, zeros or the like, are no text either. */
+static bool looks_like_text(const uint8_t *bytes, size_t n, bool whole)
+{
+    uint32_t code;
+    for (size_t at = 0, length; at < n; at += length) {
+        length = weir_utf8_next((const char *)bytes + at, n - at, &code);
+        if (length == 0)
+            return !whole && n - at < 4 && at > 0; /* a character may be cut off */
+        if (code < ' ' && code != '\n' && code != '\t' && code != '\r')
+            return false;
+    }
+    return true;
+}
+
+/* As features.json has it; else by the first value that has any bytes. */
+static bool is_text(const struct weir_rlds_store *s, const struct weir_feature *feature)
+{
+    uint8_t bytes[64];
+    const struct weir_stated_feature *stated = weir_stated_find(s->stated, feature->name);
+    if (stated && (stated->kind == WEIR_STATED_IMAGE || stated->kind == WEIR_STATED_TEXT))
+        return stated->kind == WEIR_STATED_TEXT;
+    for (uint64_t i = 0; feature->kind == WEIR_FEATURE_BYTES && i < feature->n; i++) {
+        const struct weir_byte_range *range = &feature->ranges[i];
+        size_t n = range->length < sizeof bytes ? (size_t)range->length : sizeof bytes;
+        if (n > 0)
+            return s->source->read(s->source->user, range->offset, bytes, n) == 0 &&
+                   looks_like_text(bytes, n, n == range->length);
+    }
+    return feature->kind == WEIR_FEATURE_BYTES;
+}
+
+static bool has(void *store, const char *path)
+{
+    return find(store, path) != NULL;
+}
+
+/* Whether the feature lies below the group, and the part of its name that follows. */
+static const char *below(const struct weir_feature *feature, const char *group)
+{
+    group += *group == '/';
+    size_t n = strlen(group);
+    if (n == 0)
+        return feature->name;
+    return strncmp(feature->name, group, n) == 0 && feature->name[n] == '/' ? feature->name + n + 1 : NULL;
+}
+
+static bool is_group(void *store, const char *path)
+{
+    const struct weir_rlds_store *s = store;
+    for (int i = 0; i < s->example.n; i++)
+        if (below(&s->example.features[i], path))
+            return true;
+    return false;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static int list(void *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
+{
+    const struct weir_rlds_store *s = store;
+    *n = 0;
+    *names = calloc((size_t)s->example.n + 1, sizeof **names);
+    if (!*names)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    for (int i = 0; i < s->example.n; i++) {
+        const char *name = below(&s->example.features[i], group);
+        size_t length = name ? strcspn(name, "/") : 0;
+        if (length >= sizeof **names) {
+            free(*names);
+            *names = NULL;
+            return weir_err_set(err, -ENAMETOOLONG, "%s/%s: a name of over %zu bytes; rename it", group, name,
+                                sizeof **names - 1);
+        }
+        if (length > 0)
+            memcpy((*names)[(*n)++], name, length);
+    }
+    qsort(*names, (size_t)*n, sizeof **names, by_name);
+    int kept = 0;
+    for (int i = 0; i < *n; i++)
+        if (i == 0 || strcmp((*names)[i], (*names)[kept - 1]) != 0)
+            memmove((*names)[kept++], (*names)[i], sizeof **names);
+    *n = kept;
+    return 0;
+}
+
+/* A disagreement of features.json with what is there: either may be wrong, and rows would be cut in the wrong places.
+ */
+static int check_stated(const struct weir_rlds_store *s, const struct weir_feature *feature, const char *path,
+                        struct weir_err *err)
+{
+    const struct weir_stated_feature *stated = weir_stated_find(s->stated, feature->name);
+    bool numbers = feature->kind == WEIR_FEATURE_FLOATS || feature->kind == WEIR_FEATURE_INTEGERS;
+    if (!numbers || !stated || stated->kind != WEIR_STATED_NUMBERS || stated->values == 0)
+        return 0;
+    if (feature->n / stated->values == s->steps && feature->n % stated->values == 0)
+        return 0;
+    return weir_err_set(
+        err, -EBADMSG, "%s: %llu values in %llu steps, but features.json has %llu a step; repair it or move it away",
+        path, (unsigned long long)feature->n, (unsigned long long)s->steps, (unsigned long long)stated->values);
+}
+
+/* Numbers are flat in the file: rows of equal length, one a step. */
+static int shape(void *store, const char *path, struct weir_h5_shape *found, struct weir_err *err)
+{
+    const struct weir_rlds_store *s = store;
+    const struct weir_feature *feature = find(store, path);
+    *found = (struct weir_h5_shape){.class = WEIR_H5_OTHER};
+    if (!feature)
+        return weir_err_set(err, -ENOENT, "%s: no such feature", path);
+    int rc = check_stated(s, feature, path, err);
+    if (rc < 0)
+        return rc;
+    if (feature->n == 0 || feature->n % s->steps != 0)
+        return weir_err_set(err, -EBADMSG, "%s: %llu values are no rows of %llu steps", path,
+                            (unsigned long long)feature->n, (unsigned long long)s->steps);
+    found->rank = 2;
+    found->dims[0] = s->steps;
+    found->dims[1] = feature->n / s->steps;
+    switch (feature->kind) {
+    case WEIR_FEATURE_FLOATS:
+        found->class = WEIR_H5_FLOAT;
+        found->type_bytes = sizeof(float);
+        return 0;
+    case WEIR_FEATURE_INTEGERS:
+        found->class = WEIR_H5_INTEGER;
+        found->type_bytes = sizeof(int64_t);
+        return 0;
+    case WEIR_FEATURE_BYTES:
+        found->rank = found->dims[1] == 1 ? 1 : 2;
+        found->class = found->rank == 1 && !is_text(s, feature) ? WEIR_H5_VLEN_BYTES : WEIR_H5_OTHER;
+        found->type_bytes = sizeof(struct weir_byte_range);
+        return 0;
+    case WEIR_FEATURE_NONE:
+        break;
+    }
+    return weir_err_set(err, -EBADMSG, "%s: a feature without values", path);
+}
+
+static int read_numbers(void *store, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_h5_shape *found, struct weir_err *err)
+{
+    const struct weir_rlds_store *s = store;
+    const struct weir_feature *feature = find(store, path);
+    *values = NULL;
+    int rc = shape(store, path, found, err);
+    if (rc < 0)
+        return rc;
+    if (feature->kind != WEIR_FEATURE_FLOATS && feature->kind != WEIR_FEATURE_INTEGERS)
+        return weir_err_set(err, -EBADMSG, "%s: holds no numbers; floats or integers are needed", path);
+    bool integers = feature->kind == WEIR_FEATURE_INTEGERS;
+    *type = integers ? WEIR_I64 : WEIR_F32;
+    if (feature->n > NUMBERS_MAX_BYTES / weir_number_bytes(*type))
+        return weir_err_set(err, -EFBIG, "%s: numbers of over 1 GiB", path);
+    *values = malloc((size_t)feature->n * weir_number_bytes(*type));
+    if (!*values)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    rc = integers ? weir_feature_integers(feature, s->source, *values)
+                  : weir_feature_floats(feature, s->source, *values);
+    if (rc == 0)
+        return 0;
+    free(*values);
+    *values = NULL;
+    return weir_err_set(err, rc, "%s: %s", path, strerror(-rc));
+}
+
+static int rows(void *store, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,
+                struct weir_err *err)
+{
+    const struct weir_feature *feature = find(store, path);
+    int rc = shape(store, path, &description->shape, err);
+    if (rc < 0 || description->shape.class != WEIR_H5_VLEN_BYTES)
+        return rc; /* whoever asked refuses the shape */
+    map->storage = WEIR_STORED_EXTENTS;
+    map->extents = calloc((size_t)feature->n, sizeof *map->extents);
+    if (!map->extents)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    for (uint64_t t = 0; t < feature->n; t++) {
+        if (feature->ranges[t].length > INT32_MAX)
+            return weir_err_set(err, -EFBIG, "%s[%llu]: a frame of over 2 GiB", path, (unsigned long long)t);
+        map->extents[t] = (struct weir_frame_extent){feature->ranges[t].offset, feature->ranges[t].length};
+    }
+    return 0;
+}
+
+/* ---- texts ---- */
+
+static int by_feature_name(const void *a, const void *b)
+{
+    const struct weir_feature *left = *(const struct weir_feature *const *)a;
+    const struct weir_feature *right = *(const struct weir_feature *const *)b;
+    int order = strcmp(left->name, right->name);
+    return order ? order : (left > right) - (left < right);
+}
+
+static int add_text(const struct weir_rlds_store *s, const struct weir_feature *feature,
+                    struct weir_episode_builder *builder, struct weir_err *err)
+{
+    char value[TEXT_MAX];
+    bool one = feature->n == 1 || feature->n == s->steps;
+    if (feature->kind != WEIR_FEATURE_BYTES || !one || feature != weir_example_find(&s->example, feature->name) ||
+        feature->ranges[0].length > sizeof value || !is_text(s, feature))
+        return 0;
+    size_t n = (size_t)feature->ranges[0].length;
+    int rc = s->source->read(s->source->user, feature->ranges[0].offset, value, n);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: %s", feature->name, strerror(-rc));
+    const char *key = below(feature, "steps");
+    return weir_builder_text(builder, key ? key : feature->name, value, n, err);
+}
+
+/* In the order of their names: that in the file is any. Of a text that every step has, the first step's. */
+static int texts(void *store, struct weir_episode_builder *builder, struct weir_err *err)
+{
+    const struct weir_rlds_store *s = store;
+    const struct weir_feature **sorted = calloc((size_t)s->example.n + 1, sizeof *sorted);
+    if (!sorted)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    for (int i = 0; i < s->example.n; i++)
+        sorted[i] = &s->example.features[i];
+    qsort(sorted, (size_t)s->example.n, sizeof *sorted, by_feature_name);
+    int rc = 0;
+    for (int i = 0; i < s->example.n && rc == 0; i++)
+        rc = add_text(s, sorted[i], builder, err);
+    free(sorted);
+    return rc;
+}
+
+const struct weir_store_ops weir_store_rlds = {
+    .has = has,
+    .is_group = is_group,
+    .list = list,
+    .shape = shape,
+    .read_numbers = read_numbers,
+    .rows = rows,
+    .texts = texts,
+    .lister = "`weir info` lists those of a file",
+};
+
+uint64_t weir_rlds_steps(const struct weir_example *example)
+{
+    const struct weir_feature *first = weir_example_find(example, "steps/is_first");
+    for (int i = 0; !first && i < example->n; i++)
+        if (example->features[i].kind == WEIR_FEATURE_BYTES && below(&example->features[i], "steps/observation"))
+            first = &example->features[i];
+    return first ? first->n : 0;
+}

@@ -1,0 +1,22 @@
+/* rlds_store.h: an episode of RLDS, a tf.train.Example, as what layouts ask (store_ops.h). */
+#ifndef WEIR_DATASETS_TFRECORD_RLDS_STORE_H
+#define WEIR_DATASETS_TFRECORD_RLDS_STORE_H
+
+#include "datasets/store_ops.h"
+#include "datasets/tfrecord/example.h"
+#include "datasets/tfrecord/features.h"
+
+/* What the functions of weir_store_rlds take. */
+struct weir_rlds_store {
+    struct weir_example example;
+    const struct weir_byte_source *source;
+    const struct weir_stated_features *stated;
+    uint64_t steps; /* weir_rlds_steps of the example */
+};
+
+extern const struct weir_store_ops weir_store_rlds;
+
+/* Every step has an is_first; where a dataset does without, its images tell. 0: neither is there. */
+uint64_t weir_rlds_steps(const struct weir_example *example);
+
+#endif
