@@ -5,6 +5,7 @@ static const struct weir_writer_ops *const writers[] = {
     &weir_writer_hdf5,
     &weir_writer_hdf5_vlen,
     &weir_writer_hdf5_gzip,
+    &weir_writer_lmdb,
 };
 
 const struct weir_writer_ops *weir_writer_at(int i)

@@ -250,20 +250,6 @@ void weir_file_describe(struct weir_file_result *result, const char *path, const
 
 /* ---- where frames lie ---- */
 
-int weir_raw_read(void *user, uint64_t offset, void *buffer, size_t n)
-{
-    const int *fd = user;
-    for (size_t done = 0; done < n;) {
-        ssize_t got = pread(*fd, (char *)buffer + done, n - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? -errno : -ENODATA;
-        done += (size_t)got;
-    }
-    return 0;
-}
-
 static int locate_episode(struct weir_episode *episode, const struct weir_h5_description *descriptions,
                           const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err)
 {

@@ -180,8 +180,6 @@ const struct weir_layout_ops *weir_layout_by_name(const char *name);
 /* Finds where the frames of a camera lie, by reading the file without the HDF5 library. */
 int weir_locate_frames(struct weir_frame_map *map, const struct weir_h5_description *description,
                        const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err);
-/* A weir_raw_file's read: user is an int *, a descriptor. */
-int weir_raw_read(void *user, uint64_t offset, void *buffer, size_t n);
 /* Memory taken by what weir_locate_frames found. */
 size_t weir_frame_map_bytes(const struct weir_frame_map *map);
 void weir_frame_map_close(struct weir_frame_map *map);

@@ -58,6 +58,7 @@ check_cuda() {
 
 check URING liburing
 check LIBDEFLATE libdeflate
+check LMDB lmdb
 check LIBDW libdw
 check_cuda
 echo "$cases cases, 0 failures"

@@ -4,6 +4,21 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+int weir_raw_read(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    const int *fd = user;
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(*fd, (char *)buffer + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : -ENODATA;
+        done += (size_t)got;
+    }
+    return 0;
+}
 
 uint32_t weir_chunk_grid_count(const struct weir_chunk_grid *grid)
 {

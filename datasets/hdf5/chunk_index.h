@@ -22,6 +22,9 @@ struct weir_raw_file {
     uint64_t size_bytes; /* of the whole file */
 };
 
+/* Such a read of a file that is open: user is an int *, its descriptor. */
+int weir_raw_read(void *user, uint64_t offset, void *buffer, size_t n);
+
 enum { WEIR_GRID_RANK_MAX = 8 };
 
 /* The dataset as its creator declared it; elements of element_bytes. */

@@ -177,9 +177,11 @@ void weir_lmdb_episodes_free(struct weir_lmdb_episodes *episodes)
 
 /* ---- an episode ---- */
 
-static int check_json(const struct weir_lmdb_store *store, struct weir_err *err)
+int weir_lmdb_episode_json(const struct weir_lmdb_store *store, int64_t *steps, const struct weir_lmdb_texts *texts,
+                           struct weir_err *err)
 {
     const struct weir_frame_extent *at = &store->episode->json;
+    *steps = -1;
     if (at->length == 0)
         return 0;
     if (at->length > WEIR_LMDB_JSON_MAX)
@@ -187,11 +189,17 @@ static int check_json(const struct weir_lmdb_store *store, struct weir_err *err)
     char *json = malloc((size_t)at->length + 1);
     if (!json)
         return no_memory(err);
-    int64_t steps = -1;
     int rc = store->file->read(store->file->user, at->offset, json, (size_t)at->length);
     rc = rc < 0 ? weir_err_set(err, rc, "%s", strerror(-rc))
-                : weir_lmdb_episode_parse(&steps, json, (size_t)at->length, err);
+                : weir_lmdb_episode_parse(steps, texts, json, (size_t)at->length, err);
     free(json);
+    return rc;
+}
+
+static int check_steps(const struct weir_lmdb_store *store, struct weir_err *err)
+{
+    int64_t steps;
+    int rc = weir_lmdb_episode_json(store, &steps, NULL, err);
     uint64_t row = (uint64_t)store->schema->qpos.dim * weir_number_bytes(store->schema->qpos.type);
     uint64_t rows = store->episode->qpos.length / row;
     if (rc == 0 && steps >= 0 && (uint64_t)steps != rows)
@@ -213,7 +221,7 @@ int weir_lmdb_episode_check(const struct weir_lmdb_store *store, struct weir_err
             rc = refuse_pickle(store->file, episode->cameras[c].extents[0].offset,
                                episode->cameras[c].extents[0].length, err);
     if (rc == 0)
-        rc = check_json(store, err);
+        rc = check_steps(store, err);
     if (rc < 0)
         weir_err_prefix(err, "e%08u", episode->number);
     return rc;

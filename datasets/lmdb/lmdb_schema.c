@@ -158,7 +158,21 @@ int weir_lmdb_schema_parse(struct weir_lmdb_schema *schema, const char *json, si
     return rc;
 }
 
-int weir_lmdb_episode_parse(int64_t *steps, const char *json, size_t length, struct weir_err *err)
+/* What is no text is passed over, and so are names that only Weir gives. */
+static int add_texts(const json_t *root, const struct weir_lmdb_texts *texts, struct weir_err *err)
+{
+    json_t *name = json_object_get(root, "name"), *all = json_object_get(root, "texts"), *value;
+    const char *key;
+    int rc = json_is_string(name)
+                 ? texts->add(texts->user, "weir_source", json_string_value(name), json_string_length(name), err)
+                 : 0;
+    json_object_foreach(all, key, value) if (rc == 0 && json_is_string(value) && *key && strncmp(key, "weir_", 5) != 0)
+        rc = texts->add(texts->user, key, json_string_value(value), json_string_length(value), err);
+    return rc;
+}
+
+int weir_lmdb_episode_parse(int64_t *steps, const struct weir_lmdb_texts *texts, const char *json, size_t length,
+                            struct weir_err *err)
 {
     *steps = -1;
     json_t *root = parse(json, length, "episode", err);
@@ -167,6 +181,7 @@ int weir_lmdb_episode_parse(int64_t *steps, const char *json, size_t length, str
     const json_t *value = json_object_get(root, "steps");
     if (json_is_integer(value))
         *steps = json_integer_value(value);
+    int rc = texts ? add_texts(root, texts, err) : 0;
     json_decref(root);
-    return 0;
+    return rc;
 }

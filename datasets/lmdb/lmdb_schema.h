@@ -34,8 +34,14 @@ struct weir_lmdb_schema {
 };
 
 int weir_lmdb_schema_parse(struct weir_lmdb_schema *schema, const char *json, size_t length, struct weir_err *err);
-/* Of the key "e00000007/episode": the number of steps; negative = it does not say, or an error. */
-int weir_lmdb_episode_parse(int64_t *steps, const char *json, size_t length, struct weir_err *err);
+/* Of the key "e00000007/episode": the number of steps; negative = it does not say. add (may be NULL) is called for
+ * every text: those of "texts", and "weir_source" for the name. */
+struct weir_lmdb_texts {
+    int (*add)(void *user, const char *key, const char *value, size_t length, struct weir_err *err);
+    void *user;
+};
+int weir_lmdb_episode_parse(int64_t *steps, const struct weir_lmdb_texts *texts, const char *json, size_t length,
+                            struct weir_err *err);
 
 enum weir_lmdb_key_kind {
     WEIR_LMDB_OTHER, /* not of the schema */

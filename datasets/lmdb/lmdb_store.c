@@ -1,4 +1,5 @@
 #include "datasets/lmdb/lmdb_store.h"
+#include "datasets/dataset_ops.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -146,6 +147,20 @@ static int rows(void *opened, const char *path, struct weir_frame_map *map, stru
     return 0;
 }
 
+static int add_text(void *user, const char *key, const char *value, size_t length, struct weir_err *err)
+{
+    return weir_builder_text(user, key, value, length, err);
+}
+
+static int texts(void *opened, struct weir_episode_builder *builder, struct weir_err *err)
+{
+    const struct weir_lmdb_store *store = opened;
+    const struct weir_lmdb_texts to = {add_text, builder};
+    int64_t steps;
+    int rc = store->schema->is_bgr ? weir_builder_text(builder, "weir_color", "bgr", 3, err) : 0;
+    return rc < 0 ? rc : weir_lmdb_episode_json(store, &steps, &to, err);
+}
+
 const struct weir_store_ops weir_store_lmdb = {
     .has = has,
     .is_group = is_group,
@@ -153,5 +168,6 @@ const struct weir_store_ops weir_store_lmdb = {
     .shape = shape,
     .read_numbers = read_numbers,
     .rows = rows,
+    .texts = texts,
     .lister = "`mdb_dump -p` lists the keys of a file",
 };

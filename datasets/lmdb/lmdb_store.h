@@ -37,6 +37,9 @@ struct weir_lmdb_store {
     const struct weir_raw_file *file;
 };
 
+/* weir_lmdb_episode_parse of its key "episode"; without one there are neither steps nor texts. */
+int weir_lmdb_episode_json(const struct weir_lmdb_store *store, int64_t *steps, const struct weir_lmdb_texts *texts,
+                           struct weir_err *err);
 /* Checks what is not looked at while keys are gathered: the steps that the episode should have, values that are
  * pickles. */
 int weir_lmdb_episode_check(const struct weir_lmdb_store *store, struct weir_err *err);

@@ -1,4 +1,5 @@
-/* LMDB files: what is read of those that liblmdb wrote, and what is said of others. */
+/* LMDB files: what is read of those that liblmdb wrote, what is said of others, and the writer of copies. */
+#include "convert/writer_ops.h"
 #include "datasets/dataset.h"
 #include "tests/fixtures/jpeg_encode.h"
 #include "tests/fixtures/lmdb_fixture.h"
@@ -8,8 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <lmdb.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -246,4 +249,134 @@ Test(lmdb, not_all_episodes)
     lmfx_put(to, "dataset", json, strlen(json));
     lmfx_close(to);
     refused(path, -EBADMSG, "has 2 of the 3 episodes");
+}
+
+/* ---- the writer ---- */
+
+enum { WIDTH = 1024, HEIGHT = 512, RAW_BYTES = WIDTH * HEIGHT * 3, RAW_STEPS = 30 /* more than a transaction holds */ };
+
+static const struct weir_copy raw_copy = {
+    .n_episodes = EPISODES,
+    .n_cameras = 2,
+    .cameras = {{"wrist", "raw", false, WIDTH, HEIGHT}, {"top", "jpeg", false, SIDE, SIDE}},
+    .qpos_type = WEIR_F64,
+    .action_type = WEIR_F32,
+    .qpos_dim = 2,
+    .action_dim = 1,
+    .is_bgr = true};
+
+/* Begins an episode and gives frames, until a call fails. */
+static int write_frames(void *writer, int number, int steps, struct weir_err *err)
+{
+    static uint8_t pixels[RAW_BYTES];
+    static double qpos[RAW_STEPS * 2];
+    static float actions[RAW_STEPS];
+    const struct weir_copy_text text = {"instruction", "pick \"it\" up"};
+    struct weir_copy_episode episode = {number, "a.hdf5", RAW_STEPS, qpos, actions, &text, 1};
+    int rc = weir_writer_lmdb.begin(writer, &episode, err);
+    for (int t = 0; t < steps && rc == 0; t++) {
+        memset(pixels, number * RAW_STEPS + t, sizeof pixels);
+        rc = weir_writer_lmdb.frame(writer, 0, t, pixels, sizeof pixels, err);
+        if (rc == 0)
+            rc = weir_writer_lmdb.frame(writer, 1, t, image, jpeg_bytes, err);
+    }
+    for (int i = 0; i < RAW_STEPS; i++) {
+        actions[i] = (float)i;
+        qpos[2 * i] = 1e-300 * i;
+    }
+    return rc;
+}
+
+static void check_raw_copy(const char *path)
+{
+    struct weir_dataset *dataset;
+    struct weir_dataset_file file;
+    struct weir_err err;
+    struct weir_location location;
+    static uint8_t pixels[RAW_BYTES];
+    cr_assert_eq(open_it(&dataset, path, false, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_dataset_episodes(dataset), EPISODES);
+    cr_assert_str_eq(weir_dataset_camera(dataset, 0)->name, "wrist", "the order of the source");
+    weir_dataset_file(dataset, 0, &file);
+    int fd = open(file.path, O_RDONLY);
+    for (int i = 0; i < EPISODES * RAW_STEPS; i++) {
+        cr_assert_eq(weir_locate(dataset, i / RAW_STEPS, 0, i % RAW_STEPS, &location), WEIR_HOW_EXTENT);
+        cr_assert_eq(location.length, sizeof pixels);
+        cr_assert_eq(pread(fd, pixels, sizeof pixels, (off_t)location.offset), (ssize_t)sizeof pixels);
+        cr_assert(pixels[0] == (uint8_t)i && memcmp(pixels, pixels + 1, sizeof pixels - 1) == 0, "frame %d", i);
+        cr_assert_eq(weir_dataset_actions(dataset, i / RAW_STEPS)[i % RAW_STEPS], (float)(i % RAW_STEPS));
+    }
+    close(fd);
+    weir_dataset_close(&dataset);
+}
+
+/* Interrupted behind its first transaction of the third episode, and by a file that may not grow. */
+Test(lmdb, a_copy_goes_on_where_it_was_interrupted)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    const char *path = fixture_path("copy");
+    void *writer;
+    int complete = -1;
+    cr_assert_eq(weir_writer_lmdb.open(&writer, &raw_copy, path, &complete, &err), 0, "%s", err.text);
+    cr_assert_eq(complete, 0);
+    for (int e = 0; e < 2; e++) {
+        cr_assert_eq(write_frames(writer, e, RAW_STEPS, &err), 0, "%s", err.text);
+        cr_assert_eq(weir_writer_lmdb.end(writer, &err), 0, "%s", err.text);
+    }
+    cr_assert_eq(write_frames(writer, 2, RAW_STEPS - 1, &err), 0, "%s", err.text);
+    weir_writer_lmdb.abandon(&writer);
+    cr_assert_null(writer);
+    struct weir_dataset *dataset;
+    cr_assert_lt(open_it(&dataset, path, false, &err), 0, "half a copy was read");
+    cr_assert_not_null(strstr(err.text, "e00000002: no such key: /qpos"), "%s", err.text);
+
+    struct rlimit limit, small = {0};
+    struct stat st;
+    stat(fixture_path("copy/data.mdb"), &st);
+    getrlimit(RLIMIT_FSIZE, &limit);
+    small.rlim_max = limit.rlim_max;
+    small.rlim_cur = (rlim_t)st.st_size + (1 << 20);
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    err = WEIR_ERR_NONE;
+    cr_assert_eq(weir_writer_lmdb.open(&writer, &raw_copy, path, &complete, &err), 0, "%s", err.text);
+    cr_assert_eq(complete, 2);
+    int rc = write_frames(writer, 2, RAW_STEPS, &err);
+    rc = rc < 0 ? rc : weir_writer_lmdb.end(writer, &err);
+    cr_assert(rc < 0 && strstr(err.text, "copy: episode 2: cannot be written: "), "%s", err.text);
+    weir_writer_lmdb.abandon(&writer);
+    setrlimit(RLIMIT_FSIZE, &limit);
+
+    err = WEIR_ERR_NONE;
+    cr_assert_eq(weir_writer_lmdb.open(&writer, &raw_copy, path, &complete, &err), 0, "%s", err.text);
+    cr_assert_eq(complete, 2);
+    cr_assert_eq(write_frames(writer, 2, RAW_STEPS, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_lmdb.end(writer, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_writer_lmdb.finish(&writer, &err), 0, "%s", err.text);
+    check_raw_copy(path);
+}
+
+/* What is left of another copy, or is damaged, is begun anew. */
+Test(lmdb, what_is_left_of_another_copy)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_copy other = raw_copy;
+    other.n_episodes = EPISODES + 1;
+    const char *path = fixture_path("copy");
+    void *writer;
+    int complete = -1;
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(weir_writer_lmdb.open(&writer, i == 1 ? &other : &raw_copy, path, &complete, &err), 0, "%s",
+                     err.text);
+        cr_assert_eq(complete, 0);
+        cr_assert_eq(write_frames(writer, 0, RAW_STEPS, &err), 0, "%s", err.text);
+        cr_assert_eq(weir_writer_lmdb.end(writer, &err), 0, "%s", err.text);
+        weir_writer_lmdb.abandon(&writer);
+        if (i == 1)
+            cr_assert_eq(truncate(fixture_path("copy/data.mdb"), 20000), 0);
+    }
+    struct weir_copy unfit = raw_copy;
+    strcpy(unfit.cameras[1].name, "a/b");
+    cr_assert_eq(weir_writer_lmdb.open(&writer, &unfit, path, &complete, &err), -EINVAL);
+    cr_assert_not_null(strstr(err.text, "camera \"a/b\""), "%s", err.text);
 }

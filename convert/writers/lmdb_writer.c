@@ -1,0 +1,409 @@
+/* LMDB by the keys of docs/formats.md, "LMDB": a folder with data.mdb. liblmdb keeps what a transaction has written in
+ * memory, so an episode takes several; its key "episode" comes with the last of them, and an episode without it is not
+ * complete. */
+#include "convert/writer_ops.h"
+
+#if WEIR_HAVE_LMDB
+#include "base/json.h"
+#include "convert/durable.h"
+#include "datasets/lmdb/lmdb_tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <lmdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { KEY_ROOM = 128 };
+/* Values take up to twice their size in pages, and the tree some more. */
+static const size_t TRANSACTION_BYTES = (size_t)32 << 20, MAP_SPARE_BYTES = (size_t)256 << 20;
+
+struct writer {
+    struct weir_copy copy;
+    char *folder;
+    MDB_env *env;
+    MDB_txn *txn; /* NULL = none is open */
+    MDB_dbi dbi;
+    size_t pending; /* bytes that it holds */
+    struct weir_copy_episode episode;
+};
+
+/* rc is liblmdb's: an errno, or a negative number of its own. */
+static int failed(const struct writer *w, int rc, struct weir_err *err)
+{
+    char at[64] = "";
+    int code = rc > 0 ? -rc : -EIO;
+    if (w->episode.name)
+        snprintf(at, sizeof at, "episode %d: ", w->episode.number);
+    if (rc == ENOSPC || rc == EDQUOT)
+        return weir_err_set(err, code, "%s: %scannot be written: %s; free space, and convert again: it goes on there",
+                            w->folder, at, strerror(rc));
+    if (rc == EIO)
+        return weir_err_set(err, code,
+                            "%s: %scannot be written: the file system is full or the device failed; free space, and "
+                            "convert again: it goes on there",
+                            w->folder, at);
+    return weir_err_set(err, code, "%s: %scannot be written: %s", w->folder, at, mdb_strerror(rc));
+}
+
+/* ---- transactions ---- */
+
+static int begin_transaction(struct writer *w, struct weir_err *err)
+{
+    if (w->txn)
+        return 0;
+    int rc = mdb_txn_begin(w->env, NULL, 0, &w->txn);
+    if (rc == 0)
+        rc = mdb_dbi_open(w->txn, NULL, 0, &w->dbi);
+    w->pending = 0;
+    return rc ? failed(w, rc, err) : 0;
+}
+
+/* What was put is on the storage afterwards. */
+static int commit(struct writer *w, struct weir_err *err)
+{
+    int rc = w->txn ? mdb_txn_commit(w->txn) : 0;
+    w->txn = NULL;
+    return rc ? failed(w, rc, err) : 0;
+}
+
+static int put(struct writer *w, const char *key, const void *bytes, size_t length, struct weir_err *err)
+{
+    MDB_val name = {strlen(key), (void *)key}, value = {length, (void *)bytes};
+    int rc = begin_transaction(w, err);
+    if (rc < 0)
+        return rc;
+    int put = mdb_put(w->txn, w->dbi, &name, &value, MDB_APPEND); /* fills pages; works behind the last key only */
+    if (put == MDB_KEYEXIST)
+        put = mdb_put(w->txn, w->dbi, &name, &value, 0);
+    w->pending += length;
+    return put ? failed(w, put, err) : 0;
+}
+
+/* The map is an upper bound of the file's size, and can only grow between transactions. */
+static int grow_map(struct writer *w, size_t more, struct weir_err *err)
+{
+    MDB_envinfo info;
+    MDB_stat stat;
+    mdb_env_info(w->env, &info);
+    mdb_env_stat(w->env, &stat);
+    size_t needed = (info.me_last_pgno + 1) * stat.ms_psize + 2 * more + MAP_SPARE_BYTES;
+    if (needed <= info.me_mapsize)
+        return 0;
+    int rc = mdb_env_set_mapsize(w->env, (needed + MAP_SPARE_BYTES) / MAP_SPARE_BYTES * MAP_SPARE_BYTES);
+    return rc ? failed(w, rc, err) : 0;
+}
+
+/* ---- JSON ---- */
+
+static void put_numbers(struct weir_json *json, const char *name, enum weir_number_type type, int dim)
+{
+    weir_json_object(json, name);
+    weir_json_text(json, "dtype", weir_number_name(type));
+    weir_json_int(json, "dim", dim);
+    weir_json_end(json, '}');
+}
+
+static void put_dataset(const struct writer *w, struct weir_json *json)
+{
+    const struct weir_copy *copy = &w->copy;
+    weir_json_object(json, NULL);
+    weir_json_int(json, "version", 1);
+    weir_json_int(json, "episodes", copy->n_episodes);
+    weir_json_text(json, "color", copy->is_bgr ? "bgr" : "rgb");
+    weir_json_array(json, "cameras");
+    for (int c = 0; c < copy->n_cameras; c++) {
+        const struct weir_copy_camera *camera = &copy->cameras[c];
+        weir_json_object(json, NULL);
+        weir_json_text(json, "name", camera->name);
+        weir_json_text(json, "codec", camera->is_png ? "png" : camera->codec);
+        weir_json_int(json, "width", camera->width);
+        weir_json_int(json, "height", camera->height);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+    put_numbers(json, "qpos", copy->qpos_type, copy->qpos_dim);
+    put_numbers(json, "action", copy->action_type, copy->action_dim);
+    weir_json_end(json, '}');
+}
+
+static void put_episode(const struct writer *w, struct weir_json *json)
+{
+    weir_json_object(json, NULL);
+    weir_json_int(json, "steps", w->episode.steps);
+    weir_json_text(json, "name", w->episode.name);
+    weir_json_object(json, "texts");
+    for (int i = 0; i < w->episode.n_texts; i++)
+        if (strncmp(w->episode.texts[i].key, "weir_", 5) != 0) /* of the copy that was copied */
+            weir_json_text(json, w->episode.texts[i].key, w->episode.texts[i].value);
+    weir_json_end(json, '}');
+    weir_json_end(json, '}');
+}
+
+static int json_of(const struct writer *w, void (*write)(const struct writer *w, struct weir_json *json), char **text,
+                   size_t *length, struct weir_err *err)
+{
+    struct weir_json json;
+    FILE *out = open_memstream(text, length);
+    if (!out)
+        return weir_err_set(err, -ENOMEM, "%s: out of memory", w->folder);
+    weir_json_open(&json, out, false);
+    write(w, &json);
+    weir_json_close(&json);
+    return fclose(out) == 0 ? 0 : weir_err_set(err, -ENOMEM, "%s: out of memory", w->folder);
+}
+
+/* ---- what an interrupted copy left ---- */
+
+static int ignore(void *user, const struct weir_lmdb_entry *entry, struct weir_err *err)
+{
+    (void)user;
+    (void)entry;
+    (void)err;
+    return 0;
+}
+
+/* liblmdb trusts a file that is there: one that was cut off by a power failure is begun anew. */
+static void remove_damaged(const char *path)
+{
+    struct weir_err ignored = WEIR_ERR_NONE;
+    struct weir_lmdb_state states[2];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    struct weir_raw_file raw = {weir_raw_read, &fd, 0, fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0};
+    int rc = weir_lmdb_states(states, &raw, &ignored);
+    if (rc == 0)
+        rc = weir_lmdb_walk(weir_lmdb_newest(states), &raw, ignore, NULL, &ignored);
+    close(fd);
+    if (rc < 0)
+        unlink(path);
+}
+
+static bool is_there(struct writer *w, const char *key, MDB_val *value)
+{
+    MDB_val name = {strlen(key), (void *)key};
+    return mdb_get(w->txn, w->dbi, &name, value) == 0;
+}
+
+/* Removes all keys from this one on: those of an episode that was not written to its end. */
+static int remove_from(struct writer *w, const char *key, struct weir_err *err)
+{
+    MDB_cursor *cursor;
+    int rc = mdb_cursor_open(w->txn, w->dbi, &cursor);
+    if (rc)
+        return failed(w, rc, err);
+    while (rc == 0) {
+        MDB_val name = {strlen(key), (void *)key};
+        rc = mdb_cursor_get(cursor, &name, NULL, MDB_SET_RANGE);
+        if (rc == 0)
+            rc = mdb_cursor_del(cursor, 0);
+    }
+    mdb_cursor_close(cursor);
+    return rc == MDB_NOTFOUND ? 0 : failed(w, rc, err);
+}
+
+static int remove_all(struct writer *w, struct weir_err *err)
+{
+    int rc = mdb_drop(w->txn, w->dbi, 0);
+    return rc ? failed(w, rc, err) : 0;
+}
+
+static int find_complete(struct writer *w, const char *json, size_t length, int *complete, struct weir_err *err)
+{
+    char key[KEY_ROOM];
+    MDB_val value;
+    int rc = begin_transaction(w, err);
+    bool same = rc == 0 && is_there(w, "dataset", &value) && value.mv_size == length &&
+                memcmp(value.mv_data, json, length) == 0;
+    *complete = 0;
+    for (; same && *complete < w->copy.n_episodes; ++*complete) {
+        snprintf(key, sizeof key, "e%08d/episode", *complete);
+        if (!is_there(w, key, &value))
+            break;
+    }
+    snprintf(key, sizeof key, "e%08d/", *complete);
+    if (rc == 0)
+        rc = same ? remove_from(w, key, err) : remove_all(w, err);
+    if (rc == 0 && !same)
+        rc = put(w, "dataset", json, length, err);
+    return rc < 0 ? rc : commit(w, err);
+}
+
+/* ---- open and close ---- */
+
+static void drop(struct writer **writer)
+{
+    struct writer *w = *writer;
+    if (!w)
+        return;
+    if (w->txn)
+        mdb_txn_abort(w->txn);
+    if (w->env)
+        mdb_env_close(w->env);
+    free(w->folder);
+    free(w);
+    *writer = NULL;
+}
+
+static int check_names(const struct weir_copy *copy, const char *path, struct weir_err *err)
+{
+    for (int c = 0; c < copy->n_cameras; c++) {
+        const char *name = copy->cameras[c].name;
+        if (strchr(name, '/') || strcmp(name, "qpos") == 0 || strcmp(name, "action") == 0)
+            return weir_err_set(err, -EINVAL,
+                                "%s: camera \"%s\": LMDB's keys cannot have a camera of this name; leave it out with "
+                                "--cameras",
+                                path, name);
+    }
+    return 0;
+}
+
+static int open_environment(struct writer *w, struct weir_err *err)
+{
+    char *path;
+    if (mkdir(w->folder, 0777) != 0 && errno != EEXIST)
+        return weir_err_set(err, -errno, "%s: cannot be created: %s", w->folder, strerror(errno));
+    if (asprintf(&path, "%s/data.mdb", w->folder) < 0)
+        return weir_err_set(err, -ENOMEM, "%s: out of memory", w->folder);
+    remove_damaged(path);
+    free(path);
+    int rc = mdb_env_create(&w->env);
+    if (rc == 0)
+        rc = mdb_env_open(w->env, w->folder, MDB_NOTLS, 0666);
+    return rc ? failed(w, rc, err) : grow_map(w, 0, err);
+}
+
+static int open_writer(void **out, const struct weir_copy *copy, const char *path, int *complete, struct weir_err *err)
+{
+    *out = NULL;
+    struct writer *w = calloc(1, sizeof *w);
+    if (w)
+        w->folder = strdup(path);
+    int rc = w && w->folder ? check_names(copy, path, err) : weir_err_set(err, -ENOMEM, "%s: out of memory", path);
+    char *json = NULL;
+    size_t length = 0;
+    if (rc == 0) {
+        w->copy = *copy;
+        rc = json_of(w, put_dataset, &json, &length, err);
+    }
+    if (rc == 0)
+        rc = open_environment(w, err);
+    if (rc == 0)
+        rc = find_complete(w, json, length, complete, err);
+    free(json);
+    if (rc < 0)
+        drop(&w);
+    *out = w;
+    return rc;
+}
+
+static void abandon(void **writer)
+{
+    drop((struct writer **)writer);
+}
+
+/* lock.mdb is of those who have the file open. */
+static int finish(void **writer, struct weir_err *err)
+{
+    struct writer *w = *writer;
+    char *lock;
+    int rc =
+        asprintf(&lock, "%s/lock.mdb", w->folder) < 0 ? weir_err_set(err, -ENOMEM, "%s: out of memory", w->folder) : 0;
+    mdb_env_close(w->env);
+    w->env = NULL;
+    if (rc == 0) {
+        unlink(lock);
+        free(lock);
+        rc = weir_durable_sync(w->folder, err);
+    }
+    drop((struct writer **)writer);
+    return rc;
+}
+
+/* ---- an episode ---- */
+
+static int begin(void *writer, const struct weir_copy_episode *episode, struct weir_err *err)
+{
+    struct writer *w = writer;
+    (void)err;
+    w->episode = *episode;
+    return 0;
+}
+
+/* Ends the transaction when it would hold too much with so many bytes more. */
+static int make_room(struct writer *w, size_t bytes, struct weir_err *err)
+{
+    int rc = w->txn && w->pending + bytes > TRANSACTION_BYTES ? commit(w, err) : 0;
+    return rc == 0 && !w->txn ? grow_map(w, TRANSACTION_BYTES + bytes, err) : rc;
+}
+
+static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t length, struct weir_err *err)
+{
+    struct writer *w = writer;
+    char key[KEY_ROOM];
+    int rc = make_room(w, length, err);
+    snprintf(key, sizeof key, "e%08d/%08d/%s", w->episode.number, t, w->copy.cameras[camera].name);
+    return rc < 0 ? rc : put(w, key, bytes, length, err);
+}
+
+static size_t state_bytes(const struct writer *w, int dim, enum weir_number_type type)
+{
+    return (size_t)w->episode.steps * (size_t)dim * weir_number_bytes(type);
+}
+
+static int put_state(struct writer *w, const char *name, const void *values, int dim, enum weir_number_type type,
+                     struct weir_err *err)
+{
+    char key[KEY_ROOM];
+    snprintf(key, sizeof key, "e%08d/%s", w->episode.number, name);
+    return put(w, key, values, state_bytes(w, dim, type), err);
+}
+
+static int end(void *writer, struct weir_err *err)
+{
+    struct writer *w = writer;
+    const struct weir_copy *copy = &w->copy;
+    char key[KEY_ROOM], *json = NULL;
+    size_t length = 0;
+    snprintf(key, sizeof key, "e%08d/episode", w->episode.number);
+    int rc = json_of(w, put_episode, &json, &length, err);
+    if (rc == 0)
+        rc = make_room(w,
+                       length + state_bytes(w, copy->qpos_dim, copy->qpos_type) +
+                           state_bytes(w, copy->action_dim, copy->action_type),
+                       err);
+    if (rc == 0)
+        rc = put_state(w, "action", w->episode.actions, copy->action_dim, copy->action_type, err);
+    if (rc == 0)
+        rc = put(w, key, json, length, err);
+    if (rc == 0)
+        rc = put_state(w, "qpos", w->episode.qpos, copy->qpos_dim, copy->qpos_type, err);
+    free(json);
+    return rc < 0 ? rc : commit(w, err);
+}
+
+#define WHY_NOT NULL
+#define CALLS   .open = open_writer, .begin = begin, .frame = frame, .end = end, .finish = finish, .abandon = abandon
+#else
+#define WHY_NOT "built without liblmdb"
+#define CALLS   .open = NULL
+#endif
+
+static const char *const codecs[] = {"jpeg", "raw", "png16", "raw16", NULL};
+
+const struct weir_writer_ops weir_writer_lmdb = {
+    .name = "lmdb",
+    .summary = "LMDB, one key a frame: a folder with data.mdb",
+    .why_not = WHY_NOT,
+    .suffix = ".lmdb",
+    .codecs = codecs,
+    .number_types = ((uint32_t)1 << WEIR_NUMBER_TYPES) - 1,
+    .by_step = true,
+    .resumes = true,
+    CALLS,
+};
