@@ -22,7 +22,7 @@ struct weir_format_ops {
     int (*check)(const struct weir_dataset_file *file, weir_damaged_fn *damaged, void *user, struct weir_err *err);
 };
 
-extern const struct weir_format_ops weir_format_hdf5, weir_format_tfrecord, weir_format_lmdb;
+extern const struct weir_format_ops weir_format_hdf5, weir_format_tfrecord, weir_format_lmdb, weir_format_packed;
 
 /* The format of a file by its name; NULL when it is none's. */
 const struct weir_format_ops *weir_format_of(const char *path);

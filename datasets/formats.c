@@ -19,7 +19,8 @@ const struct weir_format_ops weir_format_hdf5 = {
     .names = is_hdf5,
 };
 
-static const struct weir_format_ops *const formats[] = {&weir_format_hdf5, &weir_format_tfrecord, &weir_format_lmdb};
+static const struct weir_format_ops *const formats[] = {&weir_format_hdf5, &weir_format_tfrecord, &weir_format_lmdb,
+                                                        &weir_format_packed};
 
 const struct weir_format_ops *weir_format_of(const char *path)
 {

@@ -27,7 +27,8 @@ FAMILIES = [
 CODE = ["base", "prof", "io", "decoders", "datasets", "pipeline", "analyze", "convert", "workloads", "cli"]
 NOT_TESTS = {"tests/check_backends.py", "tests/check_layers.py"}
 # Texts of files that happen to be what a backend is called, and who compares them.
-FORMATS = {("datasets/index_file_check.c", "raw")}  # the codec of an index file's track
+FORMATS = {("datasets/index_file_check.c", "raw"),  # the codec of an index file's track
+           ("datasets/packed/packed_file.c", "raw")}  # of a camera in its header
 
 
 def read(root, path):

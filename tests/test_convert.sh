@@ -32,6 +32,10 @@ for format in act act-jpeg agilex astrobench robotwin robomind robomimic; do
         check "nothing is left of $format-$to" [ -z "$(find "$work" -name '*.partial*' -o -name '.*.hdf5*')" ]
     done
 done
+for format in act act-jpeg agilex astrobench robomimic; do
+    run 0 convert "$work/$format" "$work/$format.weir" --to packed
+    same "$work/$format" "$work/$format.weir"
+done
 for format in act agilex robomimic; do
     run 0 convert "$work/$format" "$work/$format-gzip" --to hdf5-gzip
     same "$work/$format" "$work/$format-gzip"

@@ -1,0 +1,378 @@
+/* Writes packed files (docs/packed.md): frames as they come, behind them the record of their episode; the index at the
+ * end. The header, written anew after each episode is on the storage, says how far that is. */
+#include "convert/writer_ops.h"
+#include "datasets/packed/packed_file.h"
+#include "datasets/tfrecord/crc32c.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUFFER_BYTES = 4 << 20 };
+
+struct packed_writer {
+    int fd;
+    char *path;
+    struct weir_packed_header header;
+    uint8_t *index; /* an entry an episode that is complete */
+    uint32_t n_wanted;
+    uint8_t *buffer; /* the end of the file, not written yet */
+    size_t buffered;
+    uint64_t at; /* in the file, behind what is buffered */
+    /* of the episode that is being written */
+    const struct weir_copy_episode *episode;
+    struct weir_packed_record record;
+    uint8_t *record_bytes;
+    size_t given; /* frames */
+    int step;     /* of the frame before; -1 = none */
+};
+
+static int failed(const struct packed_writer *w, int rc, struct weir_err *err)
+{
+    return weir_err_set(err, rc, "%s: %s%s", w->path, strerror(-rc),
+                        rc == -ENOSPC || rc == -EDQUOT ? "; make room, and run weir convert again: it goes on where it "
+                                                         "stopped"
+                                                       : "");
+}
+
+static int no_memory(struct weir_err *err)
+{
+    return weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+/* ---- the file ---- */
+
+static int write_at(struct packed_writer *w, uint64_t offset, const void *bytes, size_t n, struct weir_err *err)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t put = pwrite(w->fd, (const char *)bytes + done, n - done, (off_t)(offset + done));
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return failed(w, put < 0 ? -errno : -EIO, err);
+        done += (size_t)put;
+    }
+    return 0;
+}
+
+static int flush(struct packed_writer *w, struct weir_err *err)
+{
+    int rc = write_at(w, w->at - w->buffered, w->buffer, w->buffered, err);
+    w->buffered = 0;
+    return rc;
+}
+
+static int put(struct packed_writer *w, const void *bytes, size_t n, struct weir_err *err)
+{
+    int rc = 0;
+    for (size_t done = 0; done < n && rc == 0;) {
+        size_t fits = BUFFER_BYTES - w->buffered < n - done ? BUFFER_BYTES - w->buffered : n - done;
+        memcpy(w->buffer + w->buffered, (const uint8_t *)bytes + done, fits);
+        w->buffered += fits;
+        w->at += fits;
+        done += fits;
+        if (w->buffered == BUFFER_BYTES)
+            rc = flush(w, err);
+    }
+    return rc;
+}
+
+static int align(struct packed_writer *w, uint64_t to, struct weir_err *err)
+{
+    static const uint8_t zeros[WEIR_PACKED_STEP_ALIGN];
+    return put(w, zeros, (size_t)(-w->at & (to - 1)), err);
+}
+
+static int write_header(struct packed_writer *w, struct weir_err *err)
+{
+    uint8_t bytes[WEIR_PACKED_HEADER];
+    weir_packed_put_header(&w->header, bytes);
+    return write_at(w, 0, bytes, sizeof bytes, err);
+}
+
+static int sync_file(struct packed_writer *w, struct weir_err *err)
+{
+    return fdatasync(w->fd) == 0 ? 0 : failed(w, -errno, err);
+}
+
+/* Says on the storage what is complete, once that is there. */
+static int commit(struct packed_writer *w, struct weir_err *err)
+{
+    int rc = sync_file(w, err);
+    rc = rc < 0 ? rc : write_header(w, err);
+    return rc < 0 ? rc : sync_file(w, err);
+}
+
+/* ---- going on ---- */
+
+static void set_entry(struct packed_writer *w, uint32_t i, uint64_t offset, uint64_t bytes)
+{
+    weir_packed_put64(w->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY, offset);
+    weir_packed_put64(w->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY + 8, bytes);
+}
+
+static bool read_all(int fd, uint64_t offset, void *buffer, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(fd, (char *)buffer + done, n - done, (off_t)(offset + done));
+        if (got <= 0 && !(got < 0 && errno == EINTR))
+            return false;
+        done += got < 0 ? 0 : (size_t)got;
+    }
+    return true;
+}
+
+/* The record of episode i at offset, with those before it linked; its end, or 0 when it is not what it should be. */
+static uint64_t take_record(struct packed_writer *w, const struct weir_packed_header *old, uint32_t i, uint64_t offset,
+                            uint64_t file_bytes, uint64_t *previous)
+{
+    uint8_t head[WEIR_PACKED_RECORD_MIN];
+    struct weir_packed_record record;
+    if (offset > file_bytes || file_bytes - offset < sizeof head || !read_all(w->fd, offset, head, sizeof head))
+        return 0;
+    uint64_t n = weir_packed_record_bytes(head);
+    if (n < sizeof head || n > file_bytes - offset)
+        return 0;
+    uint8_t *bytes = malloc((size_t)n);
+    bool fine = bytes && read_all(w->fd, offset, bytes, (size_t)n) &&
+                weir_packed_get_record(&record, old, bytes, n, offset, NULL) == 0 && record.number == i;
+    free(bytes);
+    if (!fine || record.previous >= offset)
+        return 0;
+    *previous = record.previous;
+    set_entry(w, i, offset, n);
+    return offset + n;
+}
+
+/* What a writer of an equal copy left: its complete episodes, from the last one back to the first. */
+static int resume(struct packed_writer *w)
+{
+    uint8_t bytes[WEIR_PACKED_HEADER], equal[WEIR_PACKED_HEADER];
+    struct weir_packed_header old, same;
+    struct stat st;
+    if (fstat(w->fd, &st) != 0 || !read_all(w->fd, 0, bytes, sizeof bytes) ||
+        weir_packed_get_header(&old, bytes, NULL) < 0 || old.n_episodes > w->n_wanted)
+        return 0;
+    same = w->header;
+    same.index_offset = old.index_offset;
+    same.file_bytes = old.file_bytes;
+    same.last_record = old.last_record;
+    same.n_episodes = old.n_episodes;
+    same.index_crc = old.index_crc;
+    weir_packed_put_header(&same, equal);
+    if (memcmp(bytes, equal, sizeof bytes) != 0)
+        return 0;
+    uint64_t offset = old.last_record, end = 0;
+    for (uint32_t i = old.n_episodes; i-- > 0;) {
+        uint64_t to = take_record(w, &old, i, offset, (uint64_t)st.st_size, &offset);
+        if (to == 0)
+            return 0;
+        end = end ? end : to;
+    }
+    w->header.n_episodes = old.n_episodes;
+    w->header.last_record = old.n_episodes ? old.last_record : 0;
+    w->at = end ? end : WEIR_PACKED_HEADER;
+    return (int)old.n_episodes;
+}
+
+/* ---- the writer ---- */
+
+static void close_writer(struct packed_writer **writer)
+{
+    struct packed_writer *w = *writer;
+    *writer = NULL;
+    if (!w)
+        return;
+    if (w->fd >= 0)
+        close(w->fd);
+    free(w->path);
+    free(w->index);
+    free(w->buffer);
+    free(w->record_bytes);
+    free(w);
+}
+
+static void describe(struct weir_packed_header *header, const struct weir_copy *copy)
+{
+    header->is_bgr = copy->is_bgr;
+    header->qpos_type = copy->qpos_type;
+    header->action_type = copy->action_type;
+    header->qpos_dim = copy->qpos_dim;
+    header->action_dim = copy->action_dim;
+    header->n_cameras = copy->n_cameras;
+    for (int i = 0; i < copy->n_cameras; i++) {
+        const struct weir_copy_camera *from = &copy->cameras[i];
+        struct weir_packed_camera *to = &header->cameras[i];
+        memcpy(to->name, from->name, sizeof to->name);
+        snprintf(to->codec, sizeof to->codec, "%s", from->is_png ? "png" : from->codec);
+        to->width = from->width;
+        to->height = from->height;
+    }
+}
+
+static int open_file(struct packed_writer *w, int *complete, struct weir_err *err)
+{
+    w->fd = open(w->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (w->fd < 0)
+        return failed(w, -errno, err);
+    w->at = WEIR_PACKED_HEADER;
+    *complete = resume(w);
+    if (*complete == 0)
+        w->at = WEIR_PACKED_HEADER;
+    /* The header goes first: what it says holds for the file as it is and as it will be. */
+    int rc = write_header(w, err);
+    if (rc == 0 && ftruncate(w->fd, (off_t)w->at) != 0)
+        rc = failed(w, -errno, err);
+    return rc;
+}
+
+static int open_writer(void **writer, const struct weir_copy *copy, const char *path, int *complete,
+                       struct weir_err *err)
+{
+    struct packed_writer *w = calloc(1, sizeof *w);
+    *writer = NULL;
+    *complete = 0;
+    if (!w)
+        return no_memory(err);
+    w->fd = -1;
+    w->path = strdup(path);
+    w->n_wanted = (uint32_t)copy->n_episodes;
+    w->index = calloc((size_t)copy->n_episodes + 1, WEIR_PACKED_INDEX_ENTRY);
+    w->buffer = malloc(BUFFER_BYTES);
+    describe(&w->header, copy);
+    int rc = w->path && w->index && w->buffer ? open_file(w, complete, err) : no_memory(err);
+    if (rc < 0)
+        close_writer(&w);
+    *writer = w;
+    return rc;
+}
+
+static uint64_t text_bytes(const struct weir_copy_episode *episode)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < episode->n_texts; i++)
+        n += 8 + strlen(episode->texts[i].key) + strlen(episode->texts[i].value);
+    return n;
+}
+
+static void put_texts(const struct weir_copy_episode *episode, uint8_t *to)
+{
+    for (int i = 0; i < episode->n_texts; i++) {
+        size_t key = strlen(episode->texts[i].key), value = strlen(episode->texts[i].value);
+        weir_packed_put32(to, (uint32_t)key);
+        weir_packed_put32(to + 4, (uint32_t)value);
+        memcpy(to + 8, episode->texts[i].key, key);
+        memcpy(to + 8 + key, episode->texts[i].value, value);
+        to += 8 + key + value;
+    }
+}
+
+static int begin(void *writer, const struct weir_copy_episode *episode, struct weir_err *err)
+{
+    struct packed_writer *w = writer;
+    w->episode = episode;
+    w->given = 0;
+    w->step = -1;
+    w->record = (struct weir_packed_record){.number = w->header.n_episodes,
+                                            .steps = episode->steps,
+                                            .previous = w->header.last_record,
+                                            .n_texts = (uint32_t)episode->n_texts};
+    if (w->header.n_episodes >= w->n_wanted || !weir_packed_lay_out(&w->record, &w->header, text_bytes(episode)))
+        return weir_err_set(err, -EFBIG, "%s: %s does not fit into a packed file", w->path, episode->name);
+    free(w->record_bytes);
+    w->record_bytes = calloc(1, (size_t)w->record.bytes);
+    return w->record_bytes ? 0 : no_memory(err);
+}
+
+static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t length, struct weir_err *err)
+{
+    struct packed_writer *w = writer;
+    size_t i = (size_t)t * (size_t)w->header.n_cameras + (size_t)camera;
+    uint64_t raw = weir_packed_raw_bytes(&w->header.cameras[camera]);
+    if (length > INT32_MAX || (raw && length != raw))
+        return weir_err_set(err, -EINVAL, "%s: %s: %s[%d]: a frame of %zu bytes", w->path, w->episode->name,
+                            w->header.cameras[camera].name, t, length);
+    int rc = align(w, t == w->step ? WEIR_PACKED_FRAME_ALIGN : WEIR_PACKED_STEP_ALIGN, err);
+    struct weir_packed_frame put_there = {w->at, (uint32_t)length, weir_crc32c(0, bytes, length)};
+    weir_packed_put_frame(&put_there, w->record_bytes + w->record.frames + i * WEIR_PACKED_FRAME);
+    w->step = t;
+    w->given++;
+    return rc < 0 ? rc : put(w, bytes, length, err);
+}
+
+static int end(void *writer, struct weir_err *err)
+{
+    struct packed_writer *w = writer;
+    const struct weir_copy_episode *episode = w->episode;
+    struct weir_packed_header *header = &w->header;
+    size_t steps = (size_t)episode->steps;
+    if (w->given != steps * (size_t)header->n_cameras)
+        return weir_err_set(err, -EINVAL, "%s: %s: %zu frames were given, %zu steps of %d cameras were announced",
+                            w->path, episode->name, w->given, steps, header->n_cameras);
+    memcpy(w->record_bytes + w->record.qpos, episode->qpos,
+           steps * (size_t)header->qpos_dim * weir_number_bytes(header->qpos_type));
+    memcpy(w->record_bytes + w->record.actions, episode->actions,
+           steps * (size_t)header->action_dim * weir_number_bytes(header->action_type));
+    put_texts(episode, w->record_bytes + w->record.texts);
+    weir_packed_seal(&w->record, w->record_bytes);
+    int rc = align(w, 8, err);
+    uint64_t at = w->at;
+    rc = rc < 0 ? rc : put(w, w->record_bytes, (size_t)w->record.bytes, err);
+    rc = rc < 0 ? rc : flush(w, err);
+    if (rc < 0)
+        return rc;
+    set_entry(w, header->n_episodes++, at, w->record.bytes);
+    header->last_record = at;
+    return commit(w, err);
+}
+
+static int write_index(struct packed_writer *w, struct weir_err *err)
+{
+    struct weir_packed_header *header = &w->header;
+    size_t n = (size_t)header->n_episodes * WEIR_PACKED_INDEX_ENTRY;
+    uint64_t offset = w->at;
+    int rc = put(w, w->index, n, err);
+    rc = rc < 0 ? rc : flush(w, err);
+    header->index_offset = offset;
+    header->file_bytes = w->at;
+    header->index_crc = weir_crc32c(0, w->index, n);
+    return rc < 0 ? rc : commit(w, err);
+}
+
+static int finish(void **writer, struct weir_err *err)
+{
+    struct packed_writer *w = *writer;
+    int rc = write_index(w, err);
+    close_writer(&w);
+    *writer = NULL;
+    return rc;
+}
+
+static void abandon(void **writer)
+{
+    struct packed_writer *w = *writer;
+    close_writer(&w);
+    *writer = NULL;
+}
+
+static const char *const codecs[] = {"raw", "jpeg", "raw16", "png16", NULL};
+
+const struct weir_writer_ops weir_writer_packed = {
+    .name = "packed",
+    .summary = "one file of extents and one index: for io_uring and direct reads",
+    .suffix = ".weir",
+    .codecs = codecs,
+    .number_types = (1u << WEIR_NUMBER_TYPES) - 1,
+    .by_step = true,
+    .resumes = true,
+    .open = open_writer,
+    .begin = begin,
+    .frame = frame,
+    .end = end,
+    .finish = finish,
+    .abandon = abandon,
+};

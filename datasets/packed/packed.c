@@ -1,0 +1,315 @@
+/* Packed files: one index at the end, a record an episode, frames as extents (docs/packed.md). Checksums of header,
+ * index and records are checked here, those of frames only when somebody asks for it. */
+#include "base/shortage.h"
+#include "datasets/builder.h"
+#include "datasets/format_ops.h"
+#include "datasets/packed/packed_index.h"
+#include "datasets/tfrecord/crc32c.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { CHECK_BUFFER = 1 << 20 };
+
+/* An episode as a store. */
+struct episode_store {
+    const struct weir_packed_header *header;
+    const struct weir_packed_record *record;
+    const uint8_t *bytes; /* of the record */
+};
+
+static int no_memory(struct weir_err *err)
+{
+    return weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+/* ---- an episode as a store ---- */
+
+/* "/images/top": the camera's number; -1 = there is no such path. */
+static int camera_at(const struct episode_store *s, const char *path)
+{
+    path += *path == '/';
+    bool depth = strncmp(path, "depth/", 6) == 0;
+    if (!depth && strncmp(path, "images/", 7) != 0)
+        return -1;
+    const char *name = strchr(path, '/') + 1;
+    for (int i = 0; i < s->header->n_cameras; i++)
+        if (strcmp(s->header->cameras[i].name, name) == 0 && weir_packed_is_depth(&s->header->cameras[i]) == depth)
+            return i;
+    return -1;
+}
+
+static bool is_state(const char *path, bool *actions)
+{
+    path += *path == '/';
+    *actions = strcmp(path, "action") == 0;
+    return *actions || strcmp(path, "qpos") == 0;
+}
+
+static bool has(void *store, const char *path)
+{
+    bool actions;
+    return is_state(path, &actions) || camera_at(store, path) >= 0;
+}
+
+static bool is_group(void *store, const char *path)
+{
+    (void)store;
+    path += *path == '/';
+    return *path == '\0' || strcmp(path, "images") == 0 || strcmp(path, "depth") == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static int list(void *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
+{
+    const struct episode_store *s = store;
+    bool depth = strcmp(group + (*group == '/'), "depth") == 0;
+    *n = 0;
+    *names = calloc((size_t)s->header->n_cameras + 1, sizeof **names);
+    if (!*names)
+        return no_memory(err);
+    for (int i = 0; i < s->header->n_cameras; i++)
+        if (weir_packed_is_depth(&s->header->cameras[i]) == depth)
+            memcpy((*names)[(*n)++], s->header->cameras[i].name, sizeof **names);
+    qsort(*names, (size_t)*n, sizeof **names, by_name);
+    return 0;
+}
+
+static struct weir_h5_shape state_shape(const struct episode_store *s, bool actions)
+{
+    enum weir_number_type type = actions ? s->header->action_type : s->header->qpos_type;
+    return (struct weir_h5_shape){
+        .rank = 2,
+        .dims = {(uint64_t)s->record->steps, (uint64_t)(actions ? s->header->action_dim : s->header->qpos_dim)},
+        .class = type == WEIR_F32 || type == WEIR_F64 ? WEIR_H5_FLOAT : WEIR_H5_INTEGER,
+        .type_bytes = weir_number_bytes(type),
+    };
+}
+
+static struct weir_h5_shape camera_shape(const struct episode_store *s, const struct weir_packed_camera *camera)
+{
+    struct weir_h5_shape shape = {.rank = 1, .dims = {(uint64_t)s->record->steps}};
+    if (weir_packed_raw_bytes(camera) == 0) {
+        shape.class = WEIR_H5_VLEN_BYTES;
+        shape.type_bytes = WEIR_PACKED_FRAME;
+        return shape;
+    }
+    bool depth = weir_packed_is_depth(camera);
+    shape.class = WEIR_H5_INTEGER;
+    shape.type_bytes = depth ? 2 : 1;
+    shape.rank = depth ? 3 : 4;
+    shape.dims[1] = (uint64_t)camera->height;
+    shape.dims[2] = (uint64_t)camera->width;
+    shape.dims[3] = depth ? 0 : 3;
+    return shape;
+}
+
+static int shape(void *store, const char *path, struct weir_h5_shape *found, struct weir_err *err)
+{
+    const struct episode_store *s = store;
+    bool actions;
+    int camera = camera_at(s, path);
+    *found = (struct weir_h5_shape){.class = WEIR_H5_OTHER};
+    if (camera < 0 && !is_state(path, &actions))
+        return weir_err_set(err, -ENOENT, "%s: a packed file has /qpos, /action, /images/CAMERA and /depth/CAMERA",
+                            path);
+    *found = camera < 0 ? state_shape(s, actions) : camera_shape(s, &s->header->cameras[camera]);
+    return 0;
+}
+
+static int read_numbers(void *store, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_h5_shape *found, struct weir_err *err)
+{
+    const struct episode_store *s = store;
+    bool actions;
+    *values = NULL;
+    *type = WEIR_F32;
+    if (!is_state(path, &actions))
+        return weir_err_set(err, -EBADMSG, "%s: holds no numbers", path);
+    *found = state_shape(s, actions);
+    *type = actions ? s->header->action_type : s->header->qpos_type;
+    size_t bytes = (size_t)found->dims[0] * (size_t)found->dims[1] * found->type_bytes;
+    *values = malloc(bytes);
+    if (!*values)
+        return no_memory(err);
+    memcpy(*values, s->bytes + (actions ? s->record->actions : s->record->qpos), bytes);
+    return 0;
+}
+
+static int rows(void *store, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,
+                struct weir_err *err)
+{
+    const struct episode_store *s = store;
+    int camera = camera_at(s, path), rc = shape(store, path, &description->shape, err);
+    if (rc < 0 || camera < 0)
+        return rc; /* whoever asked refuses the shape */
+    map->storage = WEIR_STORED_EXTENTS;
+    map->extents = calloc((size_t)s->record->steps, sizeof *map->extents);
+    if (!map->extents)
+        return no_memory(err);
+    for (int t = 0; t < s->record->steps; t++) {
+        struct weir_packed_frame frame = weir_packed_frame_at(s->record, s->header, s->bytes, t, camera);
+        map->extents[t] = (struct weir_frame_extent){frame.offset, frame.length};
+    }
+    return 0;
+}
+
+static int texts(void *store, struct weir_episode_builder *builder, struct weir_err *err)
+{
+    const struct episode_store *s = store;
+    uint64_t at = s->record->texts;
+    int rc = 0;
+    for (uint32_t i = 0; i < s->record->n_texts && rc == 0; i++) {
+        struct weir_packed_text text;
+        if (!weir_packed_text_at(s->bytes, s->record->bytes, &at, &text))
+            return weir_err_set(err, -EBADMSG, "its texts make no sense");
+        char *key = strndup((const char *)text.key, text.key_bytes);
+        rc = key ? weir_builder_text(builder, key, (const char *)text.value, text.value_bytes, err) : no_memory(err);
+        free(key);
+    }
+    return rc;
+}
+
+static const struct weir_store_ops packed_store = {
+    .has = has,
+    .is_group = is_group,
+    .list = list,
+    .shape = shape,
+    .read_numbers = read_numbers,
+    .rows = rows,
+    .texts = texts,
+    .lister = "`weir info` lists those of a file",
+};
+
+/* ---- the file ---- */
+
+static int describe(struct weir_episode *episode, struct weir_packed_index *file, uint32_t i,
+                    const struct weir_dataset_config *config, struct weir_err *err)
+{
+    struct weir_packed_record record;
+    *episode =
+        (struct weir_episode){.layout = &weir_layout_packed, .is_bgr = file->header.is_bgr, .bytes = sizeof *episode};
+    int rc = weir_packed_read_record(file, i, &record, err);
+    if (rc < 0)
+        return rc;
+    if (asprintf(&episode->root, "episode %u", i) < 0)
+        return no_memory(err);
+    struct episode_store store = {&file->header, &record, file->record};
+    struct weir_h5_description *descriptions = NULL;
+    rc = weir_episode_describe(&packed_store, &store, episode, config, &descriptions, err);
+    free(descriptions);
+    return rc;
+}
+
+static int open_episodes(struct weir_file_result *result, struct weir_packed_index *file,
+                         const struct weir_dataset_config *config)
+{
+    struct weir_file_index *index = &result->file;
+    uint32_t n = file->header.n_episodes;
+    int rc = 0;
+    result->n_wanted = (int)n;
+    index->episodes = calloc((size_t)n + 1, sizeof *index->episodes);
+    if (!index->episodes)
+        return no_memory(&result->err);
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        struct weir_episode *episode = &index->episodes[index->n_episodes];
+        struct weir_err why = WEIR_ERR_NONE;
+        rc = describe(episode, file, i, config, &why);
+        if (rc == 0) {
+            weir_episode_shrink(episode);
+            index->n_episodes++;
+            continue;
+        }
+        weir_episode_close(episode);
+        rc = weir_file_leave_out(result, config, rc, &why);
+    }
+    return rc;
+}
+
+static int open_packed(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+{
+    struct weir_packed_index file;
+    int rc = weir_packed_open(&file, path, result->file.file.size_bytes, &result->err);
+    if (rc == 0)
+        rc = open_episodes(result, &file, config);
+    weir_packed_close(&file);
+    return rc;
+}
+
+/* ---- checksums of frames ---- */
+
+/* 1: it is as it was written, 0: it is not. */
+static int is_whole(const struct weir_packed_index *file, const struct weir_packed_frame *frame, uint8_t *buffer,
+                    struct weir_err *err)
+{
+    uint32_t crc = 0;
+    for (uint32_t done = 0; done < frame->length;) {
+        uint32_t n = frame->length - done < CHECK_BUFFER ? frame->length - done : CHECK_BUFFER;
+        int rc = weir_packed_read(file, frame->offset + done, buffer, n, err);
+        if (rc < 0)
+            return rc;
+        crc = weir_crc32c(crc, buffer, n);
+        done += n;
+    }
+    return crc == frame->crc;
+}
+
+static int check_episode(struct weir_packed_index *file, uint32_t i, uint8_t *buffer, weir_damaged_fn *damaged,
+                         void *user, struct weir_err *err)
+{
+    struct weir_packed_record record;
+    int cameras = file->header.n_cameras, rc = weir_packed_read_record(file, i, &record, err);
+    for (int j = 0; rc == 0 && cameras > 0 && j / cameras < record.steps; j++) {
+        struct weir_packed_frame frame =
+            weir_packed_frame_at(&record, &file->header, file->record, j / cameras, j % cameras);
+        struct weir_err why = WEIR_ERR_NONE;
+        char part[WEIR_NAME_MAX + 48];
+        const struct weir_packed_camera *camera = &file->header.cameras[j % cameras];
+        snprintf(part, sizeof part, "episode %u/%s/%s[%d]", i, weir_packed_is_depth(camera) ? "depth" : "images",
+                 camera->name, j / cameras);
+        int whole = is_whole(file, &frame, buffer, &why);
+        if (weir_is_shortage(whole))
+            return weir_err_set(err, whole, "%s: %s", part, why.text);
+        if (whole < 0)
+            rc = damaged(user, part, why.text);
+        else if (whole == 0)
+            rc = damaged(user, part, "its checksum is wrong; copy the file anew, or convert the dataset again");
+    }
+    return rc;
+}
+
+static int check(const struct weir_dataset_file *of, weir_damaged_fn *damaged, void *user, struct weir_err *err)
+{
+    struct weir_packed_index file;
+    int rc = weir_packed_open(&file, of->path, of->size_bytes, err);
+    if (rc < 0)
+        return rc;
+    uint8_t *buffer = malloc(CHECK_BUFFER);
+    rc = buffer ? 0 : no_memory(err);
+    for (uint32_t i = 0; i < file.header.n_episodes && rc == 0; i++)
+        rc = check_episode(&file, i, buffer, damaged, user, err);
+    free(buffer);
+    weir_packed_close(&file);
+    return rc;
+}
+
+static bool is_packed(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && strcasecmp(dot, ".weir") == 0;
+}
+
+const struct weir_format_ops weir_format_packed = {
+    .name = "packed",
+    .summary = "one file of extents and one index, made by weir convert",
+    .names = is_packed,
+    .open = open_packed,
+    .check = check,
+};

@@ -1,0 +1,324 @@
+/* The bytes of a packed file's header, index and records: docs/packed.md. */
+#include "datasets/packed/packed_file.h"
+#include "datasets/tfrecord/crc32c.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const uint8_t file_magic[8] = {0x89, 'W', 'E', 'I', 'R', '\r', '\n', 0x1A};
+static const uint8_t record_magic[8] = {'W', 'E', 'I', 'R', 'e', 'p', 'i', 's'};
+
+enum { FLAG_BGR = 1 };
+/* of the header */
+enum {
+    AT_VERSION = 8,
+    AT_CRC = 12,
+    AT_FLAGS = 16,
+    AT_EPISODES = 20,
+    AT_INDEX = 24,
+    AT_FILE_BYTES = 32,
+    AT_LAST_RECORD = 40,
+    AT_INDEX_CRC = 48,
+    AT_CAMERAS = 52,
+    AT_QPOS_TYPE = 56,
+    AT_ACTION_TYPE = 60,
+    AT_QPOS_DIM = 64,
+    AT_ACTION_DIM = 68,
+    AT_CAMERA = 128,
+};
+/* of a camera in it */
+enum { CAMERA = 96, AT_CODEC = 64, CODEC = 16, AT_WIDTH = 80, AT_HEIGHT = 84 };
+/* of a record */
+enum {
+    AT_RECORD_CRC = 8,
+    AT_NUMBER = 12,
+    AT_RECORD_BYTES = 16,
+    AT_PREVIOUS = 24,
+    AT_STEPS = 32,
+    AT_TEXTS = 36,
+    AT_TEXTS_BEGIN = 40
+};
+enum { DIM_MAX = 65536, SIDE_MAX = 65500, STEPS_MAX = 100 * 1000 * 1000, TEXTS_MAX = 1000 };
+
+static const char *const types[WEIR_NUMBER_TYPES] = {
+    [WEIR_F32] = "<f4", [WEIR_F64] = "<f8", [WEIR_I8] = "|i1",  [WEIR_I16] = "<i2", [WEIR_I32] = "<i4",
+    [WEIR_I64] = "<i8", [WEIR_U8] = "|u1",  [WEIR_U16] = "<u2", [WEIR_U32] = "<u4", [WEIR_U64] = "<u8",
+};
+
+uint32_t weir_packed_get32(const uint8_t *bytes)
+{
+    uint32_t value;
+    memcpy(&value, bytes, sizeof value);
+    return le32toh(value);
+}
+
+uint64_t weir_packed_get64(const uint8_t *bytes)
+{
+    uint64_t value;
+    memcpy(&value, bytes, sizeof value);
+    return le64toh(value);
+}
+
+void weir_packed_put32(uint8_t *bytes, uint32_t value)
+{
+    value = htole32(value);
+    memcpy(bytes, &value, sizeof value);
+}
+
+void weir_packed_put64(uint8_t *bytes, uint64_t value)
+{
+    value = htole64(value);
+    memcpy(bytes, &value, sizeof value);
+}
+
+/* Of all but the four bytes at `at`, which count as zeros. */
+static uint32_t crc_without(const uint8_t *bytes, size_t n, size_t at)
+{
+    static const uint8_t zeros[4];
+    uint32_t crc = weir_crc32c(0, bytes, at);
+    crc = weir_crc32c(crc, zeros, sizeof zeros);
+    return weir_crc32c(crc, bytes + at + 4, n - at - 4);
+}
+
+bool weir_packed_is_depth(const struct weir_packed_camera *camera)
+{
+    size_t n = strlen(camera->codec);
+    return n > 2 && strcmp(camera->codec + n - 2, "16") == 0;
+}
+
+uint64_t weir_packed_raw_bytes(const struct weir_packed_camera *camera)
+{
+    bool depth = strcmp(camera->codec, "raw16") == 0;
+    if (!depth && strcmp(camera->codec, "raw") != 0)
+        return 0;
+    return (uint64_t)camera->width * (uint64_t)camera->height * (depth ? 2 : 3);
+}
+
+/* ---- the header ---- */
+
+void weir_packed_put_header(const struct weir_packed_header *header, uint8_t bytes[WEIR_PACKED_HEADER])
+{
+    memset(bytes, 0, WEIR_PACKED_HEADER);
+    memcpy(bytes, file_magic, sizeof file_magic);
+    weir_packed_put32(bytes + AT_VERSION, WEIR_PACKED_VERSION);
+    weir_packed_put32(bytes + AT_FLAGS, header->is_bgr ? FLAG_BGR : 0);
+    weir_packed_put32(bytes + AT_EPISODES, header->n_episodes);
+    weir_packed_put64(bytes + AT_INDEX, header->index_offset);
+    weir_packed_put64(bytes + AT_FILE_BYTES, header->file_bytes);
+    weir_packed_put64(bytes + AT_LAST_RECORD, header->last_record);
+    weir_packed_put32(bytes + AT_INDEX_CRC, header->index_crc);
+    weir_packed_put32(bytes + AT_CAMERAS, (uint32_t)header->n_cameras);
+    memcpy(bytes + AT_QPOS_TYPE, types[header->qpos_type], 4);
+    memcpy(bytes + AT_ACTION_TYPE, types[header->action_type], 4);
+    weir_packed_put32(bytes + AT_QPOS_DIM, (uint32_t)header->qpos_dim);
+    weir_packed_put32(bytes + AT_ACTION_DIM, (uint32_t)header->action_dim);
+    for (int i = 0; i < header->n_cameras; i++) {
+        const struct weir_packed_camera *camera = &header->cameras[i];
+        uint8_t *at = bytes + AT_CAMERA + i * CAMERA;
+        memcpy(at, camera->name, strnlen(camera->name, WEIR_NAME_MAX - 1));
+        memcpy(at + AT_CODEC, camera->codec, strnlen(camera->codec, CODEC - 1));
+        weir_packed_put32(at + AT_WIDTH, (uint32_t)camera->width);
+        weir_packed_put32(at + AT_HEIGHT, (uint32_t)camera->height);
+    }
+    weir_packed_put32(bytes + AT_CRC, crc_without(bytes, WEIR_PACKED_HEADER, AT_CRC));
+}
+
+static int type_of(const uint8_t *bytes)
+{
+    for (int i = 0; i < WEIR_NUMBER_TYPES; i++)
+        if (memcmp(types[i], bytes, 4) == 0)
+            return i;
+    return -1;
+}
+
+static bool get_camera(struct weir_packed_camera *camera, const uint8_t *at)
+{
+    uint32_t width = weir_packed_get32(at + AT_WIDTH), height = weir_packed_get32(at + AT_HEIGHT);
+    *camera = (struct weir_packed_camera){.width = (int)width, .height = (int)height};
+    if (at[0] == 0 || at[WEIR_NAME_MAX - 1] != 0 || at[AT_CODEC] == 0 || at[AT_CODEC + CODEC - 1] != 0 ||
+        width > SIDE_MAX || height > SIDE_MAX)
+        return false;
+    memcpy(camera->name, at, WEIR_NAME_MAX);
+    memcpy(camera->codec, at + AT_CODEC, CODEC);
+    bool is_raw = strcmp(camera->codec, "raw") == 0 || strcmp(camera->codec, "raw16") == 0;
+    return !strchr(camera->name, '/') && (!is_raw || (width > 0 && height > 0));
+}
+
+static int get_fields(struct weir_packed_header *header, const uint8_t *bytes, struct weir_err *err)
+{
+    int qpos = type_of(bytes + AT_QPOS_TYPE), action = type_of(bytes + AT_ACTION_TYPE);
+    uint32_t cameras = weir_packed_get32(bytes + AT_CAMERAS), flags = weir_packed_get32(bytes + AT_FLAGS);
+    uint32_t qpos_dim = weir_packed_get32(bytes + AT_QPOS_DIM), action_dim = weir_packed_get32(bytes + AT_ACTION_DIM);
+    if (qpos < 0 || action < 0 || cameras > WEIR_CAMERAS_MAX || qpos_dim - 1 >= DIM_MAX || action_dim - 1 >= DIM_MAX ||
+        flags > FLAG_BGR)
+        return weir_err_set(err, -EBADMSG, "its header makes no sense; convert the dataset again");
+    header->is_bgr = flags & FLAG_BGR;
+    header->qpos_type = (enum weir_number_type)qpos;
+    header->action_type = (enum weir_number_type)action;
+    header->qpos_dim = (int)qpos_dim;
+    header->action_dim = (int)action_dim;
+    header->n_cameras = (int)cameras;
+    header->n_episodes = weir_packed_get32(bytes + AT_EPISODES);
+    header->index_offset = weir_packed_get64(bytes + AT_INDEX);
+    header->file_bytes = weir_packed_get64(bytes + AT_FILE_BYTES);
+    header->last_record = weir_packed_get64(bytes + AT_LAST_RECORD);
+    header->index_crc = weir_packed_get32(bytes + AT_INDEX_CRC);
+    for (uint32_t i = 0; i < cameras; i++)
+        if (!get_camera(&header->cameras[i], bytes + AT_CAMERA + i * CAMERA))
+            return weir_err_set(err, -EBADMSG, "camera %u of its header makes no sense; convert the dataset again", i);
+    return 0;
+}
+
+int weir_packed_get_header(struct weir_packed_header *header, const uint8_t bytes[WEIR_PACKED_HEADER],
+                           struct weir_err *err)
+{
+    *header = (struct weir_packed_header){0};
+    uint32_t version = weir_packed_get32(bytes + AT_VERSION);
+    if (memcmp(bytes, file_magic, sizeof file_magic) != 0)
+        return weir_err_set(err, -EBADMSG,
+                            "is no packed file (its first bytes are others); is it a copy of weir "
+                            "convert --to packed?");
+    if (version > WEIR_PACKED_VERSION)
+        return weir_err_set(err, -ENOTSUP,
+                            "has version %u of the format, and this Weir reads version %d; use a newer "
+                            "Weir, or convert the dataset again",
+                            version, WEIR_PACKED_VERSION);
+    if (version == 0 || weir_packed_get32(bytes + AT_CRC) != crc_without(bytes, WEIR_PACKED_HEADER, AT_CRC))
+        return weir_err_set(err, -EBADMSG,
+                            "the checksum of its header is wrong: the file is damaged; convert the "
+                            "dataset again");
+    return get_fields(header, bytes, err);
+}
+
+/* ---- a record ---- */
+
+/* *at behind so many elements of so many bytes, padded to 8; false when that is too large. */
+static bool go_on(uint64_t *at, uint64_t n, uint64_t bytes)
+{
+    uint64_t all;
+    if (__builtin_mul_overflow(n, bytes, &all) || all > INT64_MAX / 4 || *at > INT64_MAX / 4)
+        return false;
+    *at = (*at + all + 7) & ~(uint64_t)7;
+    return true;
+}
+
+bool weir_packed_lay_out(struct weir_packed_record *record, const struct weir_packed_header *header,
+                         uint64_t text_bytes)
+{
+    uint64_t at = WEIR_PACKED_RECORD_MIN, steps = (uint64_t)record->steps;
+    record->qpos = at;
+    bool fits = go_on(&at, steps * (uint64_t)header->qpos_dim, weir_number_bytes(header->qpos_type));
+    record->actions = at;
+    fits = fits && go_on(&at, steps * (uint64_t)header->action_dim, weir_number_bytes(header->action_type));
+    record->frames = at;
+    fits = fits && go_on(&at, steps * (uint64_t)header->n_cameras, WEIR_PACKED_FRAME);
+    record->texts = at;
+    fits = fits && go_on(&at, text_bytes, 1);
+    record->bytes = at;
+    return fits;
+}
+
+void weir_packed_seal(const struct weir_packed_record *record, uint8_t *bytes)
+{
+    memcpy(bytes, record_magic, sizeof record_magic);
+    weir_packed_put32(bytes + AT_NUMBER, record->number);
+    weir_packed_put64(bytes + AT_RECORD_BYTES, record->bytes);
+    weir_packed_put64(bytes + AT_PREVIOUS, record->previous);
+    weir_packed_put32(bytes + AT_STEPS, (uint32_t)record->steps);
+    weir_packed_put32(bytes + AT_TEXTS, record->n_texts);
+    weir_packed_put64(bytes + AT_TEXTS_BEGIN, record->texts);
+    weir_packed_put32(bytes + AT_RECORD_CRC, crc_without(bytes, record->bytes, AT_RECORD_CRC));
+}
+
+void weir_packed_put_frame(const struct weir_packed_frame *frame, uint8_t bytes[WEIR_PACKED_FRAME])
+{
+    weir_packed_put64(bytes, frame->offset);
+    weir_packed_put32(bytes + 8, frame->length);
+    weir_packed_put32(bytes + 12, frame->crc);
+}
+
+struct weir_packed_frame weir_packed_frame_at(const struct weir_packed_record *record,
+                                              const struct weir_packed_header *header, const uint8_t *bytes, int t,
+                                              int camera)
+{
+    const uint8_t *at =
+        bytes + record->frames + ((size_t)t * (size_t)header->n_cameras + (size_t)camera) * WEIR_PACKED_FRAME;
+    return (struct weir_packed_frame){weir_packed_get64(at), weir_packed_get32(at + 8), weir_packed_get32(at + 12)};
+}
+
+bool weir_packed_text_at(const uint8_t *bytes, uint64_t n, uint64_t *at, struct weir_packed_text *text)
+{
+    if (n - *at < 8)
+        return false;
+    text->key_bytes = weir_packed_get32(bytes + *at);
+    text->value_bytes = weir_packed_get32(bytes + *at + 4);
+    uint64_t both = (uint64_t)text->key_bytes + text->value_bytes;
+    if (both > n - *at - 8)
+        return false;
+    text->key = bytes + *at + 8;
+    text->value = text->key + text->key_bytes;
+    *at += 8 + both;
+    return true;
+}
+
+static int check_frames(const struct weir_packed_record *record, const struct weir_packed_header *header,
+                        const uint8_t *bytes, uint64_t end, struct weir_err *err)
+{
+    for (int c = 0; c < header->n_cameras; c++) {
+        uint64_t raw = weir_packed_raw_bytes(&header->cameras[c]);
+        for (int t = 0; t < record->steps; t++) {
+            struct weir_packed_frame frame = weir_packed_frame_at(record, header, bytes, t, c);
+            bool inside =
+                frame.offset >= WEIR_PACKED_HEADER && frame.offset <= end && frame.length <= end - frame.offset;
+            if (!inside || frame.length > INT32_MAX || (raw && frame.length && frame.length != raw))
+                return weir_err_set(err, -EBADMSG, "episode %u: %s[%d]: %u bytes at byte %llu are no frame of it",
+                                    record->number, header->cameras[c].name, t, frame.length,
+                                    (unsigned long long)frame.offset);
+        }
+    }
+    return 0;
+}
+
+static bool check_texts(const struct weir_packed_record *record, const uint8_t *bytes)
+{
+    uint64_t at = record->texts;
+    struct weir_packed_text text;
+    for (uint32_t i = 0; i < record->n_texts; i++)
+        if (i == TEXTS_MAX || !weir_packed_text_at(bytes, record->bytes, &at, &text))
+            return false;
+    return true;
+}
+
+uint64_t weir_packed_record_bytes(const uint8_t *bytes)
+{
+    return weir_packed_get64(bytes + AT_RECORD_BYTES);
+}
+
+int weir_packed_get_record(struct weir_packed_record *record, const struct weir_packed_header *header,
+                           const uint8_t *bytes, uint64_t n, uint64_t offset, struct weir_err *err)
+{
+    static const char advice[] = "the file is damaged; convert the dataset again";
+    *record = (struct weir_packed_record){0};
+    if (n < WEIR_PACKED_RECORD_MIN || memcmp(bytes, record_magic, sizeof record_magic) != 0)
+        return weir_err_set(err, -EBADMSG, "no episode is at byte %llu, where its index has one; %s",
+                            (unsigned long long)offset, advice);
+    if (weir_packed_get32(bytes + AT_RECORD_CRC) != crc_without(bytes, n, AT_RECORD_CRC))
+        return weir_err_set(err, -EBADMSG, "the checksum of the episode at byte %llu is wrong: %s",
+                            (unsigned long long)offset, advice);
+    uint32_t steps = weir_packed_get32(bytes + AT_STEPS);
+    record->number = weir_packed_get32(bytes + AT_NUMBER);
+    record->previous = weir_packed_get64(bytes + AT_PREVIOUS);
+    record->n_texts = weir_packed_get32(bytes + AT_TEXTS);
+    record->steps = (int)steps;
+    bool fits = steps - 1 < STEPS_MAX && weir_packed_lay_out(record, header, 0) && record->bytes <= n;
+    if (!fits || weir_packed_get64(bytes + AT_RECORD_BYTES) != n ||
+        weir_packed_get64(bytes + AT_TEXTS_BEGIN) != record->texts)
+        return weir_err_set(err, -EBADMSG, "the episode at byte %llu makes no sense; %s", (unsigned long long)offset,
+                            advice);
+    record->bytes = n;
+    if (!check_texts(record, bytes))
+        return weir_err_set(err, -EBADMSG, "the texts of episode %u make no sense; %s", record->number, advice);
+    return check_frames(record, header, bytes, offset, err);
+}

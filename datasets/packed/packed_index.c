@@ -1,0 +1,138 @@
+#include "datasets/packed/packed_index.h"
+#include "base/shortage.h"
+#include "datasets/tfrecord/crc32c.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { READ_AHEAD_RECORDS = 64 };
+
+static int no_memory(struct weir_err *err)
+{
+    return weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+int weir_packed_read(const struct weir_packed_index *file, uint64_t offset, void *buffer, size_t n,
+                     struct weir_err *err)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(file->fd, (char *)buffer + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        int rc = got < 0 ? -errno : -ENODATA;
+        if (got < 0)
+            return weir_err_set(err, rc, "%s", strerror(-rc));
+        if (got == 0)
+            return weir_err_set(err, rc, "ends at byte %llu, within what it should hold; copy it again",
+                                (unsigned long long)(offset + done));
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+static int read_header(struct weir_packed_index *file, uint64_t file_bytes, struct weir_err *err)
+{
+    uint8_t bytes[WEIR_PACKED_HEADER];
+    if (file_bytes < sizeof bytes)
+        return weir_err_set(err, -ENODATA, "has %llu bytes, and a packed file at least %zu; copy or convert it again",
+                            (unsigned long long)file_bytes, sizeof bytes);
+    int rc = weir_packed_read(file, 0, bytes, sizeof bytes, err);
+    rc = rc < 0 ? rc : weir_packed_get_header(&file->header, bytes, err);
+    if (rc < 0)
+        return rc;
+    const struct weir_packed_header *header = &file->header;
+    if (header->index_offset == 0)
+        return weir_err_set(err, -ENODATA, "unfinished; run weir convert again");
+    if (header->file_bytes != file_bytes)
+        return weir_err_set(err, -ENODATA, "has %llu bytes, and was written with %llu; copy it again",
+                            (unsigned long long)file_bytes, (unsigned long long)header->file_bytes);
+    if (header->index_offset < WEIR_PACKED_HEADER || header->index_offset > file_bytes ||
+        (uint64_t)header->n_episodes * WEIR_PACKED_INDEX_ENTRY != file_bytes - header->index_offset)
+        return weir_err_set(err, -EBADMSG, "its index does not fit into it; convert the dataset again");
+    return 0;
+}
+
+static int read_index(struct weir_packed_index *file, struct weir_err *err)
+{
+    size_t n = (size_t)file->header.n_episodes * WEIR_PACKED_INDEX_ENTRY;
+    file->index = malloc(n + 1);
+    if (!file->index)
+        return no_memory(err);
+    int rc = weir_packed_read(file, file->header.index_offset, file->index, n, err);
+    if (rc == 0 && weir_crc32c(0, file->index, n) != file->header.index_crc)
+        rc = weir_err_set(err, -EBADMSG,
+                          "the checksum of its index is wrong: the file is damaged; convert the dataset "
+                          "again");
+    return rc;
+}
+
+static void entry(const struct weir_packed_index *file, uint32_t i, uint64_t *offset, uint64_t *bytes)
+{
+    *offset = weir_packed_get64(file->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY);
+    *bytes = weir_packed_get64(file->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY + 8);
+}
+
+/* Storage that is far away reads several records at once. */
+static void announce(const struct weir_packed_index *file, uint32_t i)
+{
+    uint64_t offset, bytes;
+    if (i >= file->header.n_episodes)
+        return;
+    entry(file, i, &offset, &bytes);
+    posix_fadvise(file->fd, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
+}
+
+/* Records follow each other, so that reading all of them is no more than reading the file. */
+int weir_packed_read_record(struct weir_packed_index *file, uint32_t i, struct weir_packed_record *record,
+                            struct weir_err *err)
+{
+    uint64_t offset, bytes;
+    announce(file, i + READ_AHEAD_RECORDS);
+    entry(file, i, &offset, &bytes);
+    if (offset < file->end || offset > file->header.index_offset || bytes > file->header.index_offset - offset)
+        return weir_err_set(err, -EBADMSG, "its index has episode %u where it cannot be; convert the dataset again", i);
+    if (bytes > file->record_capacity) {
+        free(file->record);
+        file->record = malloc((size_t)bytes);
+        file->record_capacity = file->record ? bytes : 0;
+    }
+    if (!file->record)
+        return no_memory(err);
+    file->end = offset + bytes;
+    int rc = weir_packed_read(file, offset, file->record, (size_t)bytes, err);
+    rc = rc < 0 ? rc : weir_packed_get_record(record, &file->header, file->record, bytes, offset, err);
+    if (rc == 0 && record->number != i)
+        rc = weir_err_set(err, -EBADMSG, "its index has episode %u where %u is; convert the dataset again", i,
+                          record->number);
+    return rc;
+}
+
+int weir_packed_open(struct weir_packed_index *file, const char *path, uint64_t file_bytes, struct weir_err *err)
+{
+    *file = (struct weir_packed_index){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (file->fd < 0)
+        return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
+    file->end = WEIR_PACKED_HEADER;
+    int rc = read_header(file, file_bytes, err);
+    if (rc == 0 && (file->header.n_episodes == 0 || file->header.n_episodes > INT32_MAX - 1))
+        rc = weir_err_set(err, -EBADMSG, "has no episodes; remove the file");
+    if (rc == 0)
+        rc = read_index(file, err);
+    for (uint32_t i = 0; i < READ_AHEAD_RECORDS && rc == 0; i++)
+        announce(file, i);
+    if (rc < 0)
+        weir_packed_close(file);
+    return rc;
+}
+
+void weir_packed_close(struct weir_packed_index *file)
+{
+    free(file->index);
+    free(file->record);
+    if (file->fd >= 0)
+        close(file->fd);
+    *file = (struct weir_packed_index){.fd = -1};
+}
