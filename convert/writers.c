@@ -7,6 +7,7 @@ static const struct weir_writer_ops *const writers[] = {
     &weir_writer_hdf5_gzip,
     &weir_writer_lmdb,
     &weir_writer_packed,
+    &weir_writer_tfrecord,
 };
 
 const struct weir_writer_ops *weir_writer_at(int i)

@@ -43,6 +43,15 @@ for format in act agilex robomimic; do
     same "$work/$format" "$work/$format-back"
 done
 
+for format in act-jpeg astrobench; do
+    run 0 convert "$work/$format" "$work/$format-tfrecord" --to tfrecord
+    same "$work/$format" "$work/$format-tfrecord"
+    run 0 convert "$work/$format-tfrecord" "$work/$format-again" --to hdf5
+    same "$work/$format" "$work/$format-again"
+done
+run 1 convert "$work/act" "$work/no" --to tfrecord
+one_line
+
 run 1 convert "$work/act" "$work/act-gzip" --to hdf5
 err "weir convert: $work/act-gzip: exists"
 one_line

@@ -147,7 +147,7 @@ static int put_attributes(const struct writer *w, const struct weir_copy_episode
     for (int c = 0; c < w->copy.n_cameras; c++)
         compressed |= is_encoded(w, c);
     int rc = weir_h5w_attr_bool(w->file, "/", "sim", false, err); /* ACT's reader wants it */
-    if (rc == 0 && compressed) /* where it is false, the file is cobot_magic's */
+    if (rc == 0 && compressed)                                    /* where it is false, the file is cobot_magic's */
         rc = weir_h5w_attr_bool(w->file, "/", "compress", true, err);
     if (rc == 0 && w->copy.is_bgr)
         rc = weir_h5w_attr_text(w->file, "/", "weir_color", "bgr", err);

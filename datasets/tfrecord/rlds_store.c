@@ -225,8 +225,11 @@ static int add_text(const struct weir_rlds_store *s, const struct weir_feature *
     int rc = s->source->read(s->source->user, feature->ranges[0].offset, value, n);
     if (rc < 0)
         return weir_err_set(err, rc, "%s: %s", feature->name, strerror(-rc));
-    const char *key = below(feature, "steps");
-    return weir_builder_text(builder, key ? key : feature->name, value, n, err);
+    const char *key = below(feature, "steps") ? below(feature, "steps") : below(feature, "episode_metadata");
+    key = key ? key : feature->name;
+    if (strcmp(key, "weir_color") == 0)
+        builder->episode->is_bgr = n == 3 && memcmp(value, "bgr", n) == 0;
+    return n > 0 ? weir_builder_text(builder, key, value, n, err) : 0;
 }
 
 /* In the order of their names: that in the file is any. Of a text that every step has, the first step's. */

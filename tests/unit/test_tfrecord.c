@@ -284,7 +284,7 @@ static void put_described_episode(struct tffx_bytes *to, const char *instruction
 /* Strings are texts of the episode and not cameras; also when the index comes from a file. */
 Test(tfrecord, texts)
 {
-    static const char others[] = "episode_metadata/file_path=/a/b.npy;language_instruction=%s;observation/empty=;"
+    static const char others[] = "file_path=/a/b.npy;language_instruction=%s;"
                                  "observation/note=\xc3\xa4 cup;";
     struct weir_err err = WEIR_ERR_NONE;
     char expected[512], index[512];

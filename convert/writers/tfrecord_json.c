@@ -1,0 +1,276 @@
+/* The JSON files that tensorflow_datasets keeps beside its TFRecord files. */
+#include "base/json.h"
+#include "convert/durable.h"
+#include "convert/writers/tfrecord_writer_priv.h"
+#include "datasets/tfrecord/features.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLASS    "tensorflow_datasets.core.features."
+#define METADATA "episode_metadata/"
+#define STEPS    "steps/"
+
+enum { TEXT_NAMES_MAX = 256 };
+
+/* ---- names ---- */
+
+bool weir_tfw_text_feature(const char *key, char name[WEIR_TFW_NAME_MAX])
+{
+    if (strncmp(key, "weir_", 5) == 0 || !*key)
+        return false;
+    const char *group = strstr(key, "instruction") ? STEPS : METADATA;
+    return snprintf(name, WEIR_TFW_NAME_MAX, "%s%s", group, key) < WEIR_TFW_NAME_MAX;
+}
+
+void weir_tfw_camera_feature(const struct weir_copy_camera *camera, char name[WEIR_TFW_NAME_MAX])
+{
+    snprintf(name, WEIR_TFW_NAME_MAX, STEPS "observation/%s", camera->name);
+}
+
+int weir_tfw_add_text(struct weir_tfw_texts *texts, const char *name)
+{
+    int at = 0, order = 1;
+    while (at < texts->n && (order = strcmp(texts->names[at], name)) < 0)
+        at++;
+    if (order == 0 || texts->n == TEXT_NAMES_MAX)
+        return 0;
+    void *more = realloc(texts->names, sizeof *texts->names * (size_t)(texts->n + 1));
+    if (!more)
+        return -ENOMEM;
+    texts->names = more;
+    memmove(texts->names[at + 1], texts->names[at], sizeof *texts->names * (size_t)(texts->n++ - at));
+    snprintf(texts->names[at], WEIR_TFW_NAME_MAX, "%s", name);
+    return 1;
+}
+
+/* ---- files ---- */
+
+static int out_of_memory(const char *folder, struct weir_err *err)
+{
+    return weir_err_set(err, -ENOMEM, "%s: out of memory", folder);
+}
+
+/* Complete and on the storage, in place of one that may be there. */
+static int replace_file(const char *folder, const char *name, const char *text, size_t n, struct weir_err *err)
+{
+    char *path = NULL, *aside = NULL;
+    int rc = 0;
+    if (asprintf(&path, "%s/%s", folder, name) < 0 || asprintf(&aside, "%s/.%s", folder, name) < 0)
+        rc = out_of_memory(folder, err);
+    FILE *file = rc == 0 ? fopen(aside, "we") : NULL;
+    bool fine = file && fwrite(text, 1, n, file) == n;
+    fine = (!file || fclose(file) == 0) && fine;
+    if (rc == 0 && !fine)
+        rc = weir_err_set(err, errno ? -errno : -EIO, "%s: cannot be written: %s", path, strerror(errno ? errno : EIO));
+    if (rc == 0)
+        rc = weir_durable_sync(aside, err);
+    if (rc == 0 && rename(aside, path) != 0)
+        rc = weir_err_set(err, -errno, "%s: cannot get its name: %s", path, strerror(errno));
+    if (rc == 0)
+        rc = weir_durable_sync(folder, err);
+    free(path);
+    free(aside);
+    return rc;
+}
+
+/* A document in memory. */
+struct document {
+    struct weir_json json;
+    FILE *file;
+    char *text;
+    size_t n;
+};
+
+static bool open_document(struct document *document)
+{
+    *document = (struct document){0};
+    document->file = open_memstream(&document->text, &document->n);
+    if (!document->file)
+        return false;
+    weir_json_open(&document->json, document->file, true);
+    weir_json_object(&document->json, NULL);
+    return true;
+}
+
+static int close_document(struct document *document, const char *folder, const char *name, struct weir_err *err)
+{
+    weir_json_end(&document->json, '}');
+    weir_json_close(&document->json);
+    bool fine = fclose(document->file) == 0 && document->text;
+    int rc = fine ? replace_file(folder, name, document->text, document->n, err) : out_of_memory(folder, err);
+    free(document->text);
+    return rc;
+}
+
+/* ---- features.json ---- */
+
+static void put_class(struct weir_json *json, const char *name)
+{
+    char text[96];
+    snprintf(text, sizeof text, CLASS "%s", name);
+    weir_json_text(json, "pythonClassName", text);
+}
+
+/* 64-bit numbers are texts, as protocol buffers' JSON has them. */
+static void put_shape(struct weir_json *json, const int *dimensions, int rank)
+{
+    weir_json_object(json, "shape");
+    if (rank > 0)
+        weir_json_array(json, "dimensions");
+    for (int i = 0; i < rank; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", dimensions[i]);
+        weir_json_text(json, NULL, text);
+    }
+    if (rank > 0)
+        weir_json_end(json, ']');
+    weir_json_end(json, '}');
+}
+
+/* dim 0: a scalar. */
+static void put_tensor(struct weir_json *json, const char *name, int dim, const char *type)
+{
+    weir_json_object(json, name);
+    put_class(json, dim ? "tensor_feature.Tensor" : "scalar.Scalar");
+    weir_json_object(json, "tensor");
+    put_shape(json, &dim, dim > 0);
+    weir_json_text(json, "dtype", type);
+    weir_json_text(json, "encoding", "none");
+    weir_json_end(json, '}');
+    weir_json_end(json, '}');
+}
+
+static void put_image(struct weir_json *json, const struct weir_copy_camera *camera)
+{
+    bool depth = strcmp(camera->codec, "png16") == 0;
+    const int shape[3] = {camera->height, camera->width, depth ? 1 : 3};
+    weir_json_object(json, camera->name);
+    put_class(json, "image_feature.Image");
+    weir_json_object(json, "image");
+    put_shape(json, shape, 3);
+    weir_json_text(json, "dtype", depth ? "uint16" : "uint8");
+    weir_json_text(json, "encodingFormat", depth || camera->is_png ? "png" : "jpeg");
+    weir_json_end(json, '}');
+    weir_json_end(json, '}');
+}
+
+static void begin_dictionary(struct weir_json *json, const char *name)
+{
+    if (name)
+        weir_json_object(json, name);
+    put_class(json, "features_dict.FeaturesDict");
+    weir_json_object(json, "featuresDict");
+    weir_json_object(json, "features");
+}
+
+static void end_dictionary(struct weir_json *json, const char *name)
+{
+    weir_json_end(json, '}');
+    weir_json_end(json, '}');
+    if (name)
+        weir_json_end(json, '}');
+}
+
+/* Those of this group, one level deep: "steps/observation/note" stays out of "steps/". */
+static void put_texts(struct weir_json *json, const char *group, const struct weir_tfw_texts *texts)
+{
+    size_t n = strlen(group);
+    for (int i = 0; i < texts->n; i++) {
+        const char *name = texts->names[i] + n;
+        if (strncmp(texts->names[i], group, n) != 0 || strchr(name, '/'))
+            continue;
+        weir_json_object(json, name);
+        put_class(json, "text_feature.Text");
+        weir_json_object(json, "text");
+        weir_json_end(json, '}');
+        weir_json_end(json, '}');
+    }
+}
+
+static void put_steps(struct weir_json *json, const struct weir_copy *copy, const struct weir_tfw_texts *texts)
+{
+    weir_json_object(json, "steps");
+    put_class(json, "dataset_feature.Dataset");
+    weir_json_object(json, "sequence");
+    begin_dictionary(json, "feature");
+    put_tensor(json, "action", copy->action_dim, weir_number_name(copy->action_type));
+    put_tensor(json, "is_first", 0, "bool");
+    put_tensor(json, "is_last", 0, "bool");
+    put_tensor(json, "is_terminal", 0, "bool");
+    put_texts(json, STEPS, texts);
+    begin_dictionary(json, "observation");
+    put_tensor(json, "state", copy->qpos_dim, weir_number_name(copy->qpos_type));
+    for (int c = 0; c < copy->n_cameras; c++)
+        put_image(json, &copy->cameras[c]);
+    put_texts(json, STEPS "observation/", texts);
+    end_dictionary(json, "observation");
+    end_dictionary(json, "feature");
+    weir_json_text(json, "length", "-1");
+    weir_json_end(json, '}');
+    weir_json_end(json, '}');
+}
+
+int weir_tfw_write_features(const char *folder, const struct weir_copy *copy, const struct weir_tfw_texts *texts,
+                            struct weir_err *err)
+{
+    struct document document;
+    if (!open_document(&document))
+        return out_of_memory(folder, err);
+    begin_dictionary(&document.json, NULL);
+    put_steps(&document.json, copy, texts);
+    begin_dictionary(&document.json, "episode_metadata");
+    put_texts(&document.json, METADATA, texts);
+    end_dictionary(&document.json, "episode_metadata");
+    end_dictionary(&document.json, NULL);
+    return close_document(&document, folder, "features.json", err);
+}
+
+int weir_tfw_read_features(const char *folder, struct weir_tfw_texts *texts, struct weir_err *err)
+{
+    char *beside;
+    struct weir_stated_features stated;
+    if (asprintf(&beside, "%s/", folder) < 0)
+        return out_of_memory(folder, err);
+    int rc = weir_stated_read(&stated, beside, err);
+    free(beside);
+    for (int i = 0; rc == 0 && i < stated.n; i++)
+        if (stated.features[i].kind == WEIR_STATED_TEXT && weir_tfw_add_text(texts, stated.features[i].name) < 0)
+            rc = out_of_memory(folder, err);
+    weir_stated_free(&stated);
+    return rc;
+}
+
+/* ---- dataset_info.json ---- */
+
+static void put_number(struct weir_json *json, const char *key, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    weir_json_text(json, key, text);
+}
+
+int weir_tfw_write_info(const char *folder, const char *dataset, const char *split, int episodes, uint64_t bytes,
+                        struct weir_err *err)
+{
+    struct document document;
+    struct weir_json *json = &document.json;
+    if (!open_document(&document))
+        return out_of_memory(folder, err);
+    weir_json_text(json, "fileFormat", "tfrecord");
+    weir_json_text(json, "name", dataset);
+    weir_json_array(json, "splits");
+    weir_json_object(json, NULL);
+    weir_json_text(json, "filepathTemplate", "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}");
+    weir_json_text(json, "name", split);
+    put_number(json, "numBytes", bytes);
+    weir_json_array(json, "shardLengths");
+    put_number(json, NULL, (uint64_t)episodes);
+    weir_json_end(json, ']');
+    weir_json_end(json, '}');
+    weir_json_end(json, ']');
+    weir_json_text(json, "version", "1.0.0");
+    return close_document(&document, folder, "dataset_info.json", err);
+}
