@@ -271,9 +271,10 @@ static int check_output(const char *path, int fd, const struct weir_dataset *dat
     struct stat st;
     if (fstat(fd, &st) != 0)
         return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
-    for (int i = 0; i < weir_dataset_files(dataset); i++) {
+    char of[WEIR_READ_PATH_MAX];
+    for (int i = 0; i < weir_dataset_read_files(dataset); i++) {
         struct weir_dataset_file file;
-        weir_dataset_file(dataset, i, &file);
+        weir_dataset_read_file(dataset, i, &file, of);
         if (same_file(&st, file.device, file.inode))
             return weir_err_set(err, -EINVAL, "%s: is a file of the dataset and will not be overwritten", path);
     }

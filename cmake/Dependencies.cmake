@@ -47,6 +47,8 @@ find_path(WEIR_XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # used as a header only
 # What may be missing: each is found or not by WEIR_WITH_<NAME> = AUTO|ON|OFF.
 include(WeirWith)
 weir_with(LIBDEFLATE libdeflate "libdeflate" libdeflate.a)
+weir_with(BLOSC blosc "libblosc" libblosc.a liblz4.a libzstd.a libz.a)
+weir_with(ZSTD libzstd "libzstd" libzstd.a)
 weir_with(URING liburing "liburing" liburing.a)
 weir_with(LMDB lmdb "liblmdb" liblmdb.a)
 weir_with(LIBDW libdw "libdw") # its header; nothing links it

@@ -11,6 +11,10 @@ struct weir_blocks {
     struct weir_chunk_grid grid;
     struct weir_filters filters;
     uint8_t fill[16]; /* one element of what was never written; zeros for larger ones */
+    uint32_t before;  /* rows of the first block that lie before the episode */
+    /* Each chunk is a file of its own: chunk i is part first_part + i of the episode's file (parts.h). */
+    bool in_parts;
+    uint32_t first_part;
     struct weir_chunk *chunks;
     /* worked out of the grid by weir_blocks_init */
     uint32_t n_chunks;
@@ -29,7 +33,8 @@ void weir_blocks_close(struct weir_blocks *blocks);
 /* Largest chunk as stored. */
 uint32_t weir_blocks_stored_max(const struct weir_blocks *blocks);
 
-/* Copies what row t has in piece i of its block (an unpacked chunk; NULL = the fill value) to its place in frame. */
+/* Copies what row t (from the first one of the first block) has in piece i of its block (an unpacked chunk; NULL = the
+ * fill value) to its place in frame. */
 void weir_blocks_clip(const struct weir_blocks *blocks, uint32_t i, const uint8_t *chunk, uint64_t t, uint8_t *frame);
 
 #endif

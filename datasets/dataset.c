@@ -168,6 +168,44 @@ void weir_dataset_file(const struct weir_dataset *dataset, int file, struct weir
     *out = dataset->files[file].file;
 }
 
+int weir_dataset_read_files(const struct weir_dataset *dataset)
+{
+    return dataset->n_files + dataset->n_parts;
+}
+
+/* The folder whose part it is. */
+static const struct weir_file_index *whole_of(const struct weir_dataset *dataset, int part)
+{
+    int low = 0, high = dataset->n_files; /* the first file whose parts begin behind it */
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (dataset->files[middle].first_part <= part)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return &dataset->files[low - 1]; /* of those that begin at one number the last one has parts */
+}
+
+void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out,
+                            char path[WEIR_READ_PATH_MAX])
+{
+    const struct weir_file_index *whole =
+        file < dataset->n_files ? &dataset->files[file] : whole_of(dataset, file - dataset->n_files);
+    const struct weir_parts *parts = whole->parts;
+    if (!parts) {
+        *out = whole->file;
+        return;
+    }
+    int part = file - dataset->n_files - whole->first_part;
+    bool there = part >= 0 && parts->parts[part].inode != 0;
+    const struct weir_part *looked = there ? &parts->parts[part] : &parts->looked;
+    if (there)
+        weir_part_path(parts, (uint32_t)part, path, WEIR_READ_PATH_MAX);
+    *out = (struct weir_dataset_file){there ? path : parts->stand_in, looked->size_bytes, looked->device, looked->inode,
+                                      looked->mtime_ns};
+}
+
 size_t weir_dataset_extent_max(const struct weir_dataset *dataset)
 {
     return dataset->extent_max;

@@ -98,6 +98,13 @@ struct weir_dataset_file {
 };
 int weir_dataset_files(const struct weir_dataset *dataset);
 void weir_dataset_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out);
+/* The files that are read for frames, as weir_location and weir_block number them: those above, and behind them the
+ * chunks of those that are folders, where every chunk is a file. out->path lies in path, or is lent. For what is no
+ * file of bytes, a folder or a chunk that was never written, it is another one of that folder. */
+enum { WEIR_READ_PATH_MAX = 4096 };
+int weir_dataset_read_files(const struct weir_dataset *dataset);
+void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out,
+                            char path[WEIR_READ_PATH_MAX]);
 
 /* Told of a part of a file that is damaged ("record 3"), and why it is. Returns 0, or negative to end the check. */
 typedef int weir_damaged_fn(void *user, const char *part, const char *why);
@@ -148,18 +155,19 @@ int weir_note_end(struct weir_location *location, size_t bytes);
 /* Chunks over the same rows: unpacking them for one frame unpacks them for all frames of the block. A frame is put
  * together from every piece: read it, unpack it, clip the frame's part out of it. */
 struct weir_block {
-    int file;
-    int first, rows; /* frames first .. first + rows - 1, as far as the episode goes */
+    int first, rows; /* frames first .. first + rows - 1, as far as the episode goes: first may be negative */
     uint32_t pieces;
     size_t row_bytes, piece_bytes;    /* of a frame put together, of a piece unpacked */
-    const struct weir_blocks *blocks; /* private to datasets/ */
+    const struct weir_blocks *blocks; /* private to datasets/, as is file */
+    int file;                         /* of the first chunk, or of all of them */
 };
-/* True when frames lie in blocks, of *rows frames each. */
-bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows);
+/* True when frames lie in blocks, of *rows frames each; the first one has *before (may be NULL) of them before the
+ * episode: frame t is in block (before + t) / rows. */
+bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows, int *before);
 /* The block of a frame that weir_locate called WEIR_HOW_BLOCK. */
 void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_block *block);
-/* What to read for a piece; length 0: it was never written, nothing is to be read. */
-void weir_block_piece(const struct weir_block *block, uint32_t piece, uint64_t *offset, size_t *length);
+/* What to read for a piece, and of which file; length 0: it was never written, nothing is to be read. */
+void weir_block_piece(const struct weir_block *block, uint32_t piece, int *file, uint64_t *offset, size_t *length);
 /* One thread's tools for unpacking; NULL without memory. */
 struct weir_unpacker *weir_unpacker_open(void);
 void weir_unpacker_close(struct weir_unpacker **unpacker);

@@ -20,6 +20,7 @@ struct blocks_fields {
     struct weir_chunk_grid grid;
     struct weir_filters filters;
     uint8_t fill[16];
+    uint32_t before;
 };
 
 /* ---- writing ---- */
@@ -69,7 +70,7 @@ static void put_map(struct weir_bytes_writer *w, const struct weir_frame_map *ma
     if (map->ends)
         weir_bytes_put(w, map->ends, frames * sizeof *map->ends);
     if (map->storage == WEIR_STORED_BLOCKS) {
-        struct blocks_fields blocks = {map->blocks->grid, map->blocks->filters, {0}};
+        struct blocks_fields blocks = {map->blocks->grid, map->blocks->filters, {0}, map->blocks->before};
         memcpy(blocks.fill, map->blocks->fill, sizeof blocks.fill);
         weir_bytes_put(w, &blocks, sizeof blocks);
         weir_bytes_put(w, map->blocks->chunks, map->blocks->n_chunks * sizeof *map->blocks->chunks);
@@ -171,10 +172,12 @@ static void get_blocks(struct weir_bytes_reader *c, struct weir_frame_map *map)
     }
     blocks->grid = fields->grid;
     blocks->filters = fields->filters;
+    blocks->before = fields->before;
     memcpy(blocks->fill, fields->fill, sizeof blocks->fill);
     bool fine = blocks->grid.rank >= 1 && blocks->grid.rank <= WEIR_GRID_RANK_MAX && blocks->filters.n >= 0 &&
                 blocks->filters.n <= WEIR_FILTERS_MAX && weir_blocks_init(blocks);
-    if (!fine || blocks->row_bytes != map->row_bytes || blocks->grid.dims[0] < (uint64_t)map->frames)
+    if (!fine || blocks->row_bytes != map->row_bytes || blocks->before >= blocks->rows ||
+        blocks->grid.dims[0] < (uint64_t)map->frames + blocks->before)
         c->bad = true;
     blocks->chunks = get_array(c, blocks->n_chunks, sizeof *blocks->chunks);
 }

@@ -204,6 +204,11 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
     dataset->files[file] = *from;
     *from = (struct weir_file_index){0};
     struct weir_file_index *f = &dataset->files[file];
+    f->first_part = dataset->n_parts;
+    uint64_t parts = (uint64_t)dataset->n_parts + (f->parts ? f->parts->n : 0);
+    if (parts > INT32_MAX - 1000 * 1000 * 1000)
+        return weir_err_set(err, -EFBIG, "%s: more than a thousand million files of chunks; use fewer", f->file.path);
+    dataset->n_parts = (int)parts;
     if (reserve_episodes(dataset, f->n_episodes) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
     int rc = 0;
@@ -216,5 +221,7 @@ int weir_take_file(struct weir_dataset *dataset, const struct weir_dataset_confi
     for (int i = before; i < dataset->n_episodes; i++)
         dataset->index_bytes += dataset->episodes[i].bytes;
     dataset->index_bytes += sizeof *f + FILE_SET_ENTRY + 2 * strlen(f->file.path);
+    if (f->parts)
+        dataset->index_bytes += weir_parts_bytes(f->parts) + f->parts->n * (FILE_SET_ENTRY + strlen(f->file.path));
     return rc;
 }

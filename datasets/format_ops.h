@@ -9,6 +9,8 @@ struct weir_format_ops {
     const char *name, *summary;
     /* Whether files of this name, without folders, are of this format. */
     bool (*names)(const char *name);
+    /* Whether the open folder of this name is a dataset of this format, as a whole. NULL: no folder is. */
+    bool (*is_folder)(int folder, const char *name);
     /* The split of the dataset that a file of this name belongs to, and its length; NULL where names say none. */
     const char *(*split)(const char *name, size_t *length);
     /* Fills result, whose file is identified: its episodes, all of their frames located. rc is result->rc. Any thread.
@@ -22,9 +24,12 @@ struct weir_format_ops {
     int (*check)(const struct weir_dataset_file *file, weir_damaged_fn *damaged, void *user, struct weir_err *err);
 };
 
-extern const struct weir_format_ops weir_format_hdf5, weir_format_tfrecord, weir_format_lmdb, weir_format_packed;
+extern const struct weir_format_ops weir_format_hdf5, weir_format_tfrecord, weir_format_zarr, weir_format_lmdb,
+    weir_format_packed;
 
 /* The format of a file by its name; NULL when it is none's. */
 const struct weir_format_ops *weir_format_of(const char *path);
+/* The format of an open folder that is a dataset as a whole; NULL when it is none's. */
+const struct weir_format_ops *weir_format_of_folder(int folder, const char *path);
 
 #endif

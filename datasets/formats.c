@@ -19,8 +19,8 @@ const struct weir_format_ops weir_format_hdf5 = {
     .names = is_hdf5,
 };
 
-static const struct weir_format_ops *const formats[] = {&weir_format_hdf5, &weir_format_tfrecord, &weir_format_lmdb,
-                                                        &weir_format_packed};
+static const struct weir_format_ops *const formats[] = {&weir_format_hdf5, &weir_format_tfrecord, &weir_format_zarr,
+                                                        &weir_format_lmdb, &weir_format_packed};
 
 const struct weir_format_ops *weir_format_of(const char *path)
 {
@@ -37,6 +37,15 @@ int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_d
     const struct weir_dataset_file *of = &dataset->files[file].file;
     const struct weir_format_ops *format = weir_format_of(of->path);
     return format && format->check ? format->check(of, damaged, user, err) : 0;
+}
+
+const struct weir_format_ops *weir_format_of_folder(int folder, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (formats[i]->is_folder && formats[i]->is_folder(folder, name))
+            return formats[i];
+    return NULL;
 }
 
 /* ---- splits ---- */

@@ -81,6 +81,12 @@ int weir_note_end(struct weir_location *location, size_t bytes)
     return 0;
 }
 
+/* The number of a part of the episode's file, behind all files. */
+static int part_of(const struct weir_dataset *dataset, int episode, uint32_t part)
+{
+    return dataset->n_files + dataset->files[dataset->episodes[episode].file].first_part + (int)part;
+}
+
 int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_location *location)
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
@@ -101,6 +107,8 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
     case WEIR_STORED_HEAP:
         return locate_heap(file_bytes_of(dataset, episode), map, t, location);
     case WEIR_STORED_EXTENTS:
+        if (map->part_rows)
+            location->file = part_of(dataset, episode, map->first_part + (map->before + (uint32_t)t) / map->part_rows);
         location->offset = map->extents[t].offset;
         location->length = (size_t)map->extents[t].length;
         return location->length ? WEIR_HOW_EXTENT : -EBADMSG;
@@ -115,22 +123,25 @@ int weir_locate(const struct weir_dataset *dataset, int episode, int camera, int
 
 /* ---- blocks ---- */
 
-bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows)
+bool weir_shares_blocks(const struct weir_dataset *dataset, int episode, int camera, int *rows, int *before)
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
     if (map->storage != WEIR_STORED_BLOCKS)
         return false;
     *rows = (int)map->blocks->rows;
+    if (before)
+        *before = (int)map->blocks->before;
     return true;
 }
 
 void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, int t, struct weir_block *block)
 {
     const struct weir_frame_map *map = map_of(dataset, episode, camera);
-    int rows = (int)map->blocks->rows;
+    int rows = (int)map->blocks->rows, before = (int)map->blocks->before;
     *block = (struct weir_block){
-        .file = dataset->episodes[episode].file,
-        .first = t / rows * rows,
+        .file = map->blocks->in_parts ? part_of(dataset, episode, map->blocks->first_part)
+                                      : dataset->episodes[episode].file,
+        .first = (t + before) / rows * rows - before,
         .rows = rows,
         .pieces = map->blocks->per_block,
         .row_bytes = map->row_bytes,
@@ -141,12 +152,15 @@ void weir_block_of(const struct weir_dataset *dataset, int episode, int camera, 
 
 static uint32_t chunk_number(const struct weir_block *block, uint32_t piece)
 {
-    return (uint32_t)(block->first / block->rows) * block->blocks->per_block + piece;
+    uint32_t first = (uint32_t)(block->first + (int)block->blocks->before);
+    return first / (uint32_t)block->rows * block->blocks->per_block + piece;
 }
 
-void weir_block_piece(const struct weir_block *block, uint32_t piece, uint64_t *offset, size_t *length)
+void weir_block_piece(const struct weir_block *block, uint32_t piece, int *file, uint64_t *offset, size_t *length)
 {
-    const struct weir_chunk *chunk = &block->blocks->chunks[chunk_number(block, piece)];
+    uint32_t number = chunk_number(block, piece);
+    const struct weir_chunk *chunk = &block->blocks->chunks[number];
+    *file = block->file + (block->blocks->in_parts ? (int)number : 0);
     bool there = chunk->offset != WEIR_CHUNK_NONE && chunk->offset != WEIR_CHUNK_BAD;
     *offset = there ? chunk->offset : 0;
     *length = there ? chunk->bytes : 0;
@@ -172,7 +186,7 @@ int weir_block_unpack(const struct weir_block *block, uint32_t piece, struct wei
 void weir_block_clip(const struct weir_block *block, uint32_t piece, const uint8_t *unpacked, int t, uint8_t *frame)
 {
     if (unpacked != frame)
-        weir_blocks_clip(block->blocks, piece, unpacked, (uint64_t)t, frame);
+        weir_blocks_clip(block->blocks, piece, unpacked, block->blocks->before + (uint64_t)t, frame);
 }
 
 struct weir_unpacker *weir_unpacker_open(void)
@@ -279,7 +293,8 @@ void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera
     cost->read = 0;
     cost->unpacked = 0;
     for (uint32_t i = 0; i < blocks->per_block; i++) {
-        const struct weir_chunk *chunk = &blocks->chunks[(uint32_t)t / blocks->rows * blocks->per_block + i];
+        const struct weir_chunk *chunk =
+            &blocks->chunks[(blocks->before + (uint32_t)t) / blocks->rows * blocks->per_block + i];
         if (chunk->offset == WEIR_CHUNK_NONE)
             continue;
         cost->read += chunk->bytes;

@@ -345,5 +345,6 @@ void weir_file_index_close(struct weir_file_index *file)
         free(file->bad[i]);
     free(file->bad);
     free((char *)file->file.path);
+    weir_parts_close(&file->parts);
     *file = (struct weir_file_index){0};
 }

@@ -7,6 +7,7 @@
 #include "datasets/blocks_priv.h"
 #include "datasets/dataset.h"
 #include "datasets/dataset_ops.h"
+#include "datasets/parts.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -63,6 +64,9 @@ struct weir_frame_map {
     struct weir_frame_end *ends;  /* of padded rows and fixed strings that are extents; else NULL */
     struct weir_heap_slot *slots; /* heap */
     struct weir_frame_extent *extents;
+    /* extents in files of their own: frame t lies in part first_part + (before + t) / part_rows of the episode's file.
+     * part_rows 0: in that file itself. */
+    uint32_t first_part, part_rows, before;
 };
 
 struct weir_episode {
@@ -95,13 +99,16 @@ struct weir_file_index {
     struct weir_episode *episodes;
     int n_bad; /* episodes of it that were left out */
     char **bad;
-    bool from_index; /* described by an index file */
+    bool from_index;          /* described by an index file */
+    struct weir_parts *parts; /* of a folder whose chunks are files; else NULL */
+    int first_part;           /* number of its first one in the dataset */
 };
 
 struct weir_dataset {
     int n_files;
     struct weir_file_index *files;
     int n_from_index; /* files described by an index file */
+    int n_parts;      /* of all files */
     int n_episodes, capacity;
     struct weir_episode *episodes; /* in the order of the files, taken over from them */
     size_t index_bytes;            /* memory of episodes and files */

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VERSION = 3, BYTE_ORDER_MARK = 0x01020304 };
+enum { VERSION = 4, BYTE_ORDER_MARK = 0x01020304 };
 static const char MAGIC[8] = "WEIRIDX";
 
 struct head {
@@ -32,7 +32,7 @@ struct file_fields {
 /* n episodes, all of one file. */
 static bool may_be_kept(const struct weir_file_index *file, int n)
 {
-    return file->n_bad == 0 && n == file->n_episodes && n > 0;
+    return !file->parts && file->n_bad == 0 && n == file->n_episodes && n > 0;
 }
 
 static void put_file(struct weir_bytes_writer *w, const struct weir_file_index *file,

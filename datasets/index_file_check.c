@@ -59,7 +59,9 @@ static bool extents_fit(const struct weir_frame_map *map, uint64_t file_bytes)
     for (int t = 0; t < map->frames; t++)
         if (map->extents[t].length > INT32_MAX || !inside(map->extents[t].offset, map->extents[t].length, file_bytes))
             return false;
-    return map->rows == WEIR_ROWS_VLEN;
+        else if (map->rows == WEIR_ROWS_PIXELS && map->extents[t].length != map->row_bytes)
+            return false;
+    return map->rows == WEIR_ROWS_VLEN || map->rows == WEIR_ROWS_PIXELS;
 }
 
 static bool storage_fits(const struct weir_frame_map *map, uint64_t file_bytes)

@@ -10,9 +10,11 @@
 #include "datasets/index_file_priv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { THREADS_MAX = 64, AHEAD = 128, FILES_PER_THREAD = 4 };
 
@@ -45,12 +47,24 @@ static int take_number(struct opener *o)
     return i;
 }
 
+/* Of a folder by what is in it, whatever it is called. */
+static const struct weir_format_ops *format_of(const char *path)
+{
+    const struct weir_format_ops *format = NULL;
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0) {
+        format = weir_format_of_folder(folder, path);
+        close(folder);
+    }
+    return format ? format : weir_format_of(path);
+}
+
 static void open_file(struct opener *o, int i, struct weir_hdf5_helper **helper)
 {
     struct weir_file_result *result = &o->results[i];
     if (o->index && weir_index_file_find(o->index, o->paths[i], result))
         return;
-    const struct weir_format_ops *format = weir_format_of(o->paths[i]);
+    const struct weir_format_ops *format = format_of(o->paths[i]);
     if (format && format->open) {
         weir_file_open(result, o->paths[i], o->config, format);
         return;

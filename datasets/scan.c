@@ -150,6 +150,10 @@ static int walk_folder(struct walk *walk, int parent, const char *name, const ch
         rc = leave_out(walk, path, 0, "lies more than 16 folders deep; give a folder closer to the episodes");
         enter = false;
     }
+    if (enter && weir_format_of_folder(fd, path)) { /* what is in it is its own business */
+        close(fd);
+        return weir_path_list_add(&walk->files, strdup(path));
+    }
     DIR *folder = enter ? fdopendir(fd) : NULL;
     if (enter && !folder)
         rc = leave_out(walk, path, errno, "folder cannot be read");

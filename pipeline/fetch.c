@@ -13,9 +13,10 @@ static const size_t FRAME_MAX_BYTES = (size_t)1 << 31;
 int weir_fetch_files(const struct weir_dataset *dataset, struct weir_file_set **files)
 {
     int rc = weir_file_set_open(files, 0);
-    for (int i = 0; i < weir_dataset_files(dataset) && rc >= 0; i++) {
+    char path[WEIR_READ_PATH_MAX];
+    for (int i = 0; i < weir_dataset_read_files(dataset) && rc >= 0; i++) {
         struct weir_dataset_file file;
-        weir_dataset_file(dataset, i, &file);
+        weir_dataset_read_file(dataset, i, &file, path);
         struct weir_file_id id = {file.size_bytes, file.device, file.inode, file.mtime_ns};
         rc = weir_file_set_add(*files, file.path, &id);
     }
@@ -173,13 +174,14 @@ static int unpack(struct weir_fetcher *fetcher, const struct weir_block *block, 
 static int fetch_piece(struct weir_fetcher *fetcher, const struct weir_block *block, uint32_t piece, const int *ts,
                        uint8_t *const *rows, int n)
 {
+    int file;
     uint64_t offset;
     size_t length;
     const uint8_t *data = NULL;
-    weir_block_piece(block, piece, &offset, &length);
+    weir_block_piece(block, piece, &file, &offset, &length);
     int rc = grow_buffer(fetcher, length);
     if (rc == 0 && length > 0) {
-        rc = weir_read(fetcher->reader, block->file, offset, length, fetcher->buffer, &data);
+        rc = weir_read(fetcher->reader, file, offset, length, fetcher->buffer, &data);
         if (rc < 0)
             snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(rc));
         else

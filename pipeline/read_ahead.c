@@ -53,8 +53,7 @@ static bool extent_of(const struct weir_dataset *dataset, int episode, int camer
     } else if (how == WEIR_HOW_BLOCK) {
         struct weir_block block;
         weir_block_of(dataset, episode, camera, t, &block);
-        extent->file = block.file;
-        weir_block_piece(&block, 0, &extent->offset, &extent->length);
+        weir_block_piece(&block, 0, &extent->file, &extent->offset, &extent->length);
     } else {
         return false;
     }
@@ -164,7 +163,7 @@ static bool frame_at(const struct weir_read_plan *p, uint64_t task, struct weir_
         return false;
     struct weir_sample of = p->samples[sample];
     int back = s->setup.layout.history - 1 - p->history, t = of.t > back ? of.t - back : 0, rows;
-    return !weir_shares_blocks(s->setup.dataset, of.episode, camera, &rows) &&
+    return !weir_shares_blocks(s->setup.dataset, of.episode, camera, &rows, NULL) &&
            !weir_frame_cache_has(&s->cache, of.episode, camera, t) && reads_frame(p, sample, back, t) &&
            extent_of(s->setup.dataset, of.episode, camera, t, extent);
 }
@@ -197,7 +196,7 @@ static bool has_extents(const struct weir_dataset *dataset)
     int rows;
     for (int e = 0; e < weir_dataset_episodes(dataset); e++)
         for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-            if (!weir_shares_blocks(dataset, e, c, &rows))
+            if (!weir_shares_blocks(dataset, e, c, &rows, NULL))
                 return true;
     return false;
 }

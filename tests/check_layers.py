@@ -24,7 +24,7 @@ LAYERS = {"base": 0, "prof": 1, "io": 2, "decoders": 2, "datasets": 2, "pipeline
 # around it have the same number, each may include the other's plain headers.
 ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "prof/report": 3,
          "decoders/gpu": 0, "decoders": 0,
-         "datasets/hdf5": 0, "datasets": 1, "datasets/layouts": 1, "datasets/tfrecord": 1, "datasets/packed": 1, "datasets/lmdb": 1,
+         "datasets/hdf5": 0, "datasets": 1, "datasets/layouts": 1, "datasets/tfrecord": 1, "datasets/zarr": 1, "datasets/packed": 1, "datasets/lmdb": 1,
          "datasets/synth": 1,
          "pipeline": 0, "pipeline/gpu": 0, "pipeline/work": 0, "pipeline/report": 0, "pipeline/verify": 0,
          "convert": 0, "convert/writers": 0,
@@ -33,7 +33,7 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "p
 APART = [{"datasets/synth", "datasets"}, {"datasets/synth", "datasets/layouts"}, {"prof/trace", "prof/symbols"}]
 FREE = {"tests", "bench"}
 CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
-PAIRS = {"hdf5.h": 8, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 3, "jansson.h": 4}
+PAIRS = {"hdf5.h": 8, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 3, "jansson.h": 6}
 CHILD = {("helper_spawner.c", "_exit"), ("hdf5_helper_serve.c", "_exit")}
 FUNCTION_LINES, FILE_LINES, TEST_LINES, FOLDER_FILES = 60, 600, 1000, 25
 GENERATED = {"base/version.h"}

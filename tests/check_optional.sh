@@ -59,6 +59,8 @@ check_cuda() {
 check URING liburing
 check LIBDEFLATE libdeflate
 check LMDB lmdb
+check BLOSC blosc
+check ZSTD libzstd
 check LIBDW libdw
 check_cuda
 echo "$cases cases, 0 failures"

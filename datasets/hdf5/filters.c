@@ -1,4 +1,7 @@
 #include "datasets/hdf5/filters.h"
+#include "datasets/hdf5/filter_blosc.h"
+#include "datasets/hdf5/filter_floats.h"
+#include "datasets/hdf5/filter_zstd.h"
 #include "datasets/hdf5/heap.h"
 #include "datasets/hdf5/inflate.h"
 
@@ -14,6 +17,7 @@ enum { CHECKSUM_BYTES = 4 };
 
 struct weir_unfilter_context {
     struct weir_inflater *inflater;
+    struct weir_zstd *zstd; /* NULL until a frame of it was met */
     struct {
         uint8_t *bytes;
         size_t capacity;
@@ -42,11 +46,22 @@ struct weir_unfilter_context *weir_unfilter_open(void)
     return context;
 }
 
+static void close_zstd(struct weir_unfilter_context *context)
+{
+#if WEIR_HAVE_ZSTD
+    if (context->zstd)
+        weir_zstd_close(&context->zstd);
+#else
+    (void)context;
+#endif
+}
+
 void weir_unfilter_close(struct weir_unfilter_context **context)
 {
     if (!*context)
         return;
     weir_inflater_close(&(*context)->inflater);
+    close_zstd(*context);
     free((*context)->buffer[0].bytes);
     free((*context)->buffer[1].bytes);
     free(*context);
@@ -107,17 +122,84 @@ static size_t capacity_for(const struct work *work, size_t most, size_t grows)
 
 /* ---- the filters ---- */
 
-static int undo_deflate(struct work *work, size_t most, uint32_t element_bytes)
+static int undo_any_deflate(struct work *work, size_t most, bool gzip)
 {
-    (void)element_bytes;
     size_t capacity = capacity_for(work, most, DEFLATE_GROWS), n = 0;
     uint8_t *out = reserve(work, capacity);
     if (!out)
         return -ENOMEM;
-    int rc = weir_inflate(work->context->inflater, work->bytes, work->n, out, capacity, &n);
+    int rc =
+        (gzip ? weir_inflate_gzip : weir_inflate)(work->context->inflater, work->bytes, work->n, out, capacity, &n);
     if (rc == 0)
         return made(work, n);
-    return rc == -ENOSPC ? too_long(work) : bad(work, "the deflate stream of its chunk is damaged");
+    return rc == -ENOSPC ? too_long(work)
+                         : bad(work, gzip ? "the gzip stream of its chunk is damaged"
+                                          : "the deflate stream of its chunk is damaged");
+}
+
+static int undo_deflate(struct work *work, size_t most, uint32_t element_bytes)
+{
+    (void)element_bytes;
+    return undo_any_deflate(work, most, false);
+}
+
+static int undo_gzip(struct work *work, size_t most, uint32_t element_bytes)
+{
+    (void)element_bytes;
+    return undo_any_deflate(work, most, true);
+}
+
+#if WEIR_HAVE_BLOSC
+static int undo_blosc(struct work *work, size_t most, uint32_t element_bytes)
+{
+    (void)element_bytes;
+    size_t n = 0;
+    if (weir_blosc_bytes(work->bytes, work->n, &n) < 0)
+        return bad(work, "its chunk is no whole container of blosc");
+    if (n > most)
+        return too_long(work);
+    uint8_t *out = reserve(work, n);
+    if (!out)
+        return -ENOMEM;
+    return weir_blosc_unpack(work->bytes, work->n, out, n) == 0
+               ? made(work, n)
+               : bad(work, "the blosc container of its chunk is damaged, or of a codec that libblosc here lacks");
+}
+#endif
+
+#if WEIR_HAVE_ZSTD
+static int undo_zstd(struct work *work, size_t most, uint32_t element_bytes)
+{
+    (void)element_bytes;
+    size_t n = 0;
+    if (weir_zstd_bytes(work->bytes, work->n, &n) < 0)
+        return bad(work, "its chunk is no frame of zstd");
+    if (n != SIZE_MAX && n > most)
+        return too_long(work);
+    if (!work->context->zstd)
+        work->context->zstd = weir_zstd_open();
+    uint8_t *out = work->context->zstd ? reserve(work, most) : NULL;
+    if (!out)
+        return -ENOMEM;
+    int rc = weir_zstd_unpack(work->context->zstd, work->bytes, work->n, out, most, &n);
+    if (rc == 0)
+        return made(work, n);
+    return rc == -ENOSPC ? too_long(work) : bad(work, "the zstd frame of its chunk is damaged");
+}
+#endif
+
+/* Not a filter of the writer's: what makes pixels of the floats that some datasets have in their place. */
+static int undo_floats(struct work *work, size_t most, uint32_t kind)
+{
+    (void)most;
+    size_t width = weir_floats_width(kind);
+    if (width == 0 || work->n % width != 0)
+        return bad(work, "its chunk is no row of floats");
+    uint8_t *out = reserve(work, work->n / width);
+    if (!out)
+        return -ENOMEM;
+    weir_floats_to_pixels(kind, work->bytes, work->n / width, out);
+    return made(work, work->n / width);
 }
 
 static int undo_lzf(struct work *work, size_t most, uint32_t element_bytes)
@@ -243,6 +325,18 @@ static const struct known {
     {32015, "zstd", NULL},
     {32019, "jpeg", NULL},
     {32026, "blosc2", NULL},
+    {WEIR_FILTER_GZIP, "gzip", undo_gzip},
+#if WEIR_HAVE_BLOSC
+    {WEIR_FILTER_ZARR_BLOSC, "blosc", undo_blosc},
+#else
+    {WEIR_FILTER_ZARR_BLOSC, "blosc", NULL},
+#endif
+#if WEIR_HAVE_ZSTD
+    {WEIR_FILTER_ZARR_ZSTD, "zstd", undo_zstd},
+#else
+    {WEIR_FILTER_ZARR_ZSTD, "zstd", NULL},
+#endif
+    {WEIR_FILTER_FLOATS, "float", undo_floats},
 };
 
 static const struct known *find(int id)
@@ -285,6 +379,8 @@ static size_t most_before(const struct weir_filters *filters, uint32_t mask, int
         int id = filters->filter[i].id;
         if (id == WEIR_FILTER_FLETCHER32)
             most += CHECKSUM_BYTES;
+        if (id == WEIR_FILTER_FLOATS)
+            most *= weir_floats_width(filters->filter[i].element_bytes);
         if (id == WEIR_FILTER_DEFLATE || id == WEIR_FILTER_LZF)
             most += most / 8 + 64;
     }

@@ -1,5 +1,5 @@
-/* filters.h: HDF5's chunk filters, undone. deflate, shuffle, fletcher32 and h5py's lzf; what else a
- * pipeline may name is known by name only. */
+/* filters.h: chunk filters, undone: HDF5's deflate, shuffle, fletcher32 and h5py's lzf, and Zarr's compressors; what
+ * else a pipeline may name is known by name only. */
 #ifndef WEIR_DATASETS_HDF5_FILTERS_H
 #define WEIR_DATASETS_HDF5_FILTERS_H
 
@@ -19,13 +19,20 @@ enum {
     WEIR_FILTER_SCALEOFFSET = 6,
     WEIR_FILTER_LZF = 32000,
 };
+/* Of Zarr's compressors that HDF5 has not; beyond the registry's identifiers, which have 16 bits. */
+enum {
+    WEIR_FILTER_GZIP = 65536,
+    WEIR_FILTER_ZARR_BLOSC,
+    WEIR_FILTER_ZARR_ZSTD,
+    WEIR_FILTER_FLOATS, /* pixels that were stored as floats: filter_floats.h; element_bytes is the kind */
+};
 
 /* A dataset's pipeline, in the order in which filters were applied when writing. */
 struct weir_filters {
     int n;
     struct {
         int id;
-        uint32_t element_bytes; /* shuffle's parameter; else 0 */
+        uint32_t element_bytes; /* shuffle's parameter, or the kind of floats; else 0 */
     } filter[WEIR_FILTERS_MAX];
 };
 

@@ -23,10 +23,9 @@ void weir_inflater_close(struct weir_inflater **inflater)
     *inflater = NULL;
 }
 
-int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
-                 size_t *made)
+static int code_of(enum libdeflate_result result)
 {
-    switch (libdeflate_zlib_decompress(library_type(inflater), in, n, out, capacity, made)) {
+    switch (result) {
     case LIBDEFLATE_SUCCESS:
         return 0;
     case LIBDEFLATE_INSUFFICIENT_SPACE:
@@ -34,6 +33,18 @@ int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, ui
     default:
         return -EBADMSG;
     }
+}
+
+int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
+                 size_t *made)
+{
+    return code_of(libdeflate_zlib_decompress(library_type(inflater), in, n, out, capacity, made));
+}
+
+int weir_inflate_gzip(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
+                      size_t *made)
+{
+    return code_of(libdeflate_gzip_decompress(library_type(inflater), in, n, out, capacity, made));
 }
 
 void weir_inflate_library(char *text, size_t size)

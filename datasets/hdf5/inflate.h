@@ -17,6 +17,10 @@ void weir_inflater_close(struct weir_inflater **inflater);
 int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
                  size_t *made);
 
+/* The same of a gzip stream. */
+int weir_inflate_gzip(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
+                      size_t *made);
+
 /* "libdeflate 1.14". */
 void weir_inflate_library(char *text, size_t size);
 

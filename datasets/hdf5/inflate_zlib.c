@@ -36,13 +36,13 @@ static uInt part(size_t n)
 }
 
 /* One byte beyond capacity is unpacked elsewhere, to distinguish a stream that is too long from one that is cut off. */
-int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
-                 size_t *made)
+static int unpack(struct weir_inflater *inflater, int window_bits, const uint8_t *in, size_t n, uint8_t *out,
+                  size_t capacity, size_t *made)
 {
     z_stream *stream = &inflater->stream;
     uint8_t beyond;
     size_t filled = 0;
-    int rc = inflateReset(stream);
+    int rc = inflateReset2(stream, window_bits);
     stream->next_in = in;
     while (rc == Z_OK && filled <= capacity) {
         uInt given = part(n), space = filled < capacity ? part(capacity - filled) : 1;
@@ -57,6 +57,18 @@ int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, ui
         return -ENOSPC;
     *made = filled;
     return rc == Z_STREAM_END ? 0 : -EBADMSG;
+}
+
+int weir_inflate(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
+                 size_t *made)
+{
+    return unpack(inflater, MAX_WBITS, in, n, out, capacity, made);
+}
+
+int weir_inflate_gzip(struct weir_inflater *inflater, const uint8_t *in, size_t n, uint8_t *out, size_t capacity,
+                      size_t *made)
+{
+    return unpack(inflater, MAX_WBITS + 16, in, n, out, capacity, made); /* zlib.h: 16 more, and it is gzip */
 }
 
 void weir_inflate_library(char *text, size_t size)

@@ -132,7 +132,8 @@ static struct verdict look_at_frame(struct weir_frame_checker *checker, int epis
 static bool is_inside(const struct weir_frame_checker *checker, int file, uint64_t offset, uint64_t length)
 {
     struct weir_dataset_file of;
-    weir_dataset_file(checker->dataset, file, &of);
+    char path[WEIR_READ_PATH_MAX];
+    weir_dataset_read_file(checker->dataset, file, &of, path);
     return offset <= of.size_bytes && length <= of.size_bytes - offset;
 }
 
@@ -147,10 +148,11 @@ static struct verdict glance_at_block(struct weir_frame_checker *checker, int ep
     struct weir_block block;
     weir_block_of(checker->dataset, episode, camera, t, &block);
     for (uint32_t piece = 0; piece < block.pieces; piece++) {
+        int file;
         uint64_t offset;
         size_t length;
-        weir_block_piece(&block, piece, &offset, &length);
-        if (!is_inside(checker, block.file, offset, length))
+        weir_block_piece(&block, piece, &file, &offset, &length);
+        if (length > 0 && !is_inside(checker, file, offset, length))
             return outside();
     }
     return (struct verdict){0};
@@ -221,7 +223,7 @@ static int together(const struct weir_frame_checker *checker, int episode, int c
 {
     int rows;
     struct weir_block block;
-    if (checker->fast || !weir_shares_blocks(checker->dataset, episode, camera, &rows))
+    if (checker->fast || !weir_shares_blocks(checker->dataset, episode, camera, &rows, NULL))
         return 1;
     weir_block_of(checker->dataset, episode, camera, first, &block);
     *row_bytes = block.row_bytes;

@@ -8,28 +8,39 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int rows_of(const struct weir_shared *shared, const struct weir_slot_order *at, int camera)
+/* How the frames of an episode lie in blocks: the first one begins so many rows before it. rows 0 = not at all. */
+struct grid {
+    int rows, before;
+};
+
+static struct grid grid_of(const struct weir_shared *shared, const struct weir_slot_order *at, int camera)
 {
-    int rows;
-    return weir_shares_blocks(shared->setup.dataset, at->episode, camera, &rows) ? rows : 0;
+    struct grid grid = {0};
+    bool there = weir_shares_blocks(shared->setup.dataset, at->episode, camera, &grid.rows, &grid.before);
+    return there ? grid : (struct grid){0};
 }
 
-static int first_block(const struct weir_shared *shared, const struct weir_slot_order *at, int rows)
+static int block_of(struct grid grid, int t)
+{
+    return (grid.before + t) / grid.rows;
+}
+
+static int first_block(const struct weir_shared *shared, const struct weir_slot_order *at, struct grid grid)
 {
     int first = at->t - shared->setup.layout.history + 1;
-    return (first > 0 ? first : 0) / rows;
+    return block_of(grid, first > 0 ? first : 0);
 }
 
 /* Neighbours by (episode, t) whose windows touch the same block. */
 static bool are_together(const struct weir_shared *shared, const struct weir_slot_order *before,
-                         const struct weir_slot_order *after, int rows)
+                         const struct weir_slot_order *after, struct grid grid)
 {
-    return before->episode == after->episode && first_block(shared, after, rows) <= before->t / rows;
+    return before->episode == after->episode && first_block(shared, after, grid) <= block_of(grid, before->t);
 }
 
 bool weir_coalesce_applies(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera)
 {
-    return rows_of(shared, &slot->order[slot->rank[sample]], camera) > 0;
+    return grid_of(shared, &slot->order[slot->rank[sample]], camera).rows > 0;
 }
 
 /* ---- claiming ---- */
@@ -47,16 +58,18 @@ static bool claim(struct weir_worker *worker, struct weir_slot *slot, int at, in
 
 /* The blocks that are loaded: those of the windows from the first to the last of order. */
 struct span {
-    int episode, first, last, rows; /* blocks */
+    int episode, first, last; /* blocks */
+    struct grid grid;
 };
 
 static struct span claim_current(struct weir_worker *worker, struct weir_slot *slot, int sample, int camera)
 {
     const struct weir_slot_order *order = slot->order;
-    int from = slot->rank[sample], to = from + 1, rows = rows_of(worker->shared, &order[from], camera);
-    while (from > 0 && are_together(worker->shared, &order[from - 1], &order[from], rows))
+    int from = slot->rank[sample], to = from + 1;
+    struct grid grid = grid_of(worker->shared, &order[from], camera);
+    while (from > 0 && are_together(worker->shared, &order[from - 1], &order[from], grid))
         from--;
-    while (to < slot->plan.n && are_together(worker->shared, &order[to - 1], &order[to], rows))
+    while (to < slot->plan.n && are_together(worker->shared, &order[to - 1], &order[to], grid))
         to++;
     int first = to, last = from;
     for (int i = from; i < to; i++)
@@ -65,8 +78,8 @@ static struct span claim_current(struct weir_worker *worker, struct weir_slot *s
             last = i;
         }
     worker->gather.n_current = worker->gather.n_members;
-    return (struct span){order[from].episode, first_block(worker->shared, &order[first], rows), order[last].t / rows,
-                         rows};
+    return (struct span){order[from].episode, first_block(worker->shared, &order[first], grid),
+                         block_of(grid, order[last].t), grid};
 }
 
 /* The first of a batch's samples, by (episode, t), that is not before this one. */
@@ -89,10 +102,10 @@ static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, in
                           int most)
 {
     int history = worker->shared->setup.layout.history;
-    int t = span->first == 0 ? 0 : span->first * span->rows + history - 1;
+    int t = span->first == 0 ? 0 : span->first * span->grid.rows - span->grid.before + history - 1;
     for (int i = lower_bound(slot, span->episode, t); i < slot->plan.n && worker->gather.n_members < most; i++) {
         const struct weir_slot_order *at = &slot->order[i];
-        if (at->episode != span->episode || at->t / span->rows > span->last)
+        if (at->episode != span->episode || block_of(span->grid, at->t) > span->last)
             return;
         /* It cannot be complete: the sample's task has not begun, or it would have claimed it. */
         if (claim(worker, slot, i, camera))
@@ -107,7 +120,7 @@ static int most_joining(const struct weir_worker *worker, int camera, const stru
     const struct weir_member *first = &worker->gather.members[0];
     struct weir_image image =
         weir_dedup_image(worker->shared, first->slot, first->at, camera, first->slot->order[first->at].t);
-    size_t frames = (size_t)(span->last - span->first + 1) * (size_t)span->rows;
+    size_t frames = (size_t)(span->last - span->first + 1) * (size_t)span->grid.rows;
     size_t fitting = WEIR_COALESCE_BYTES / layout->image_bytes[camera];
     frames /= weir_image_direct(worker, &image) ? 1 : 2;
     frames = frames < fitting ? frames : fitting;
@@ -251,7 +264,7 @@ static int gather_frame(struct weir_worker *worker, const struct weir_member *me
 }
 
 /* The frames of one block that the claimed samples own. */
-static int gather_block(struct weir_worker *worker, int camera, int rows, int block)
+static int gather_block(struct weir_worker *worker, int camera, struct grid grid, int block)
 {
     const struct weir_slots *slots = &worker->shared->slots;
     int n = 0;
@@ -260,7 +273,7 @@ static int gather_block(struct weir_worker *worker, int camera, int rows, int bl
         const struct weir_member *member = &worker->gather.members[i];
         for (int t = weir_order_first_owned(slots, member->slot, member->at); t <= member->slot->order[member->at].t;
              t++)
-            if (t / rows == block)
+            if (block_of(grid, t) == block)
                 n = gather_frame(worker, member, camera, t, n);
     }
     return n;
@@ -296,8 +309,9 @@ void weir_coalesce_load(struct weir_worker *worker, int camera)
     const struct weir_slot_order *to = &last->slot->order[last->at];
     struct weir_block block;
     weir_block_of(worker->shared->setup.dataset, from->episode, camera, from->t, &block);
-    for (int b = first_block(worker->shared, from, block.rows); b <= to->t / block.rows; b++) {
-        load_limited(worker, gather_block(worker, camera, block.rows, b), block.row_bytes);
+    struct grid grid = grid_of(worker->shared, from, camera);
+    for (int b = first_block(worker->shared, from, grid); b <= block_of(grid, to->t); b++) {
+        load_limited(worker, gather_block(worker, camera, grid, b), block.row_bytes);
         load_limited(worker, gather_again(worker), block.row_bytes);
     }
 }

@@ -117,11 +117,12 @@ static void read_block(const struct weir_dataset *dataset, int t, const struct f
     weir_block_of(dataset, 0, 0, t, &block);
     uint8_t *frame = malloc(block.row_bytes);
     for (uint32_t piece = 0; piece < block.pieces; piece++) {
+        int number;
         uint64_t offset;
         size_t n;
         const uint8_t *unpacked;
         const char *reason = NULL;
-        weir_block_piece(&block, piece, &offset, &n);
+        weir_block_piece(&block, piece, &number, &offset, &n);
         uint8_t *bytes = copy_of(file, offset, n);
         int rc = weir_block_unpack(&block, piece, tools, bytes, frame, &unpacked, &reason);
         if (rc == 0)

@@ -361,12 +361,13 @@ static void damage(void)
     struct weir_dataset_config config = {.path = data};
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_block block;
+    int file;
     uint64_t offset;
     size_t length;
     char path[600];
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     weir_block_of(dataset, BAD_EPISODE, BAD_CAMERA, 2 * BAD_BLOCK, &block);
-    weir_block_piece(&block, 0, &offset, &length);
+    weir_block_piece(&block, 0, &file, &offset, &length);
     snprintf(path, sizeof path, "%s/episode_%d.hdf5", data, BAD_EPISODE);
     weir_dataset_close(&dataset);
     uint8_t *zeros = calloc(1, length);

@@ -1,0 +1,42 @@
+/* Blosc's containers by libblosc, which has the codecs (lz4, zstd, zlib, blosclz) and both shuffles in itself. */
+#include "datasets/hdf5/filter_blosc.h"
+
+#include <blosc.h>
+#include <errno.h>
+
+#if WEIR_NO_SNAPPY
+/* What libblosc.a wants of Snappy, which is C++ and would bring a library of its own with it: all of it fails. */
+enum { SNAPPY_INVALID_INPUT = 1 };
+int snappy_compress(const char *in, size_t n, char *out, size_t *made);
+int snappy_uncompress(const char *in, size_t n, char *out, size_t *made);
+size_t snappy_max_compressed_length(size_t n);
+
+int snappy_compress(const char *in, size_t n, char *out, size_t *made)
+{
+    (void)in, (void)n, (void)out, (void)made;
+    return SNAPPY_INVALID_INPUT;
+}
+
+int snappy_uncompress(const char *in, size_t n, char *out, size_t *made)
+{
+    (void)in, (void)n, (void)out, (void)made;
+    return SNAPPY_INVALID_INPUT;
+}
+
+size_t snappy_max_compressed_length(size_t n)
+{
+    return n;
+}
+#endif
+
+int weir_blosc_bytes(const uint8_t *in, size_t n, size_t *bytes)
+{
+    return n >= BLOSC_MIN_HEADER_LENGTH && blosc_cbuffer_validate(in, n, bytes) == 0 ? 0 : -EBADMSG;
+}
+
+/* The call without a context takes the library's one lock. */
+int weir_blosc_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t bytes)
+{
+    (void)n; /* is in the header, and was compared with it */
+    return blosc_decompress_ctx(in, out, bytes, 1) == (int)bytes ? 0 : -EBADMSG;
+}

@@ -1,0 +1,73 @@
+/* Replay buffers of diffusion_policy and UMI: /data/{camera} (T, H, W, 3), /data/action, and the other numbers of /data
+ * as the state. UMI stores no actions: they are the poses and widths of the same step, as its own loader makes them. */
+#include "datasets/builder.h"
+#include "datasets/dataset_ops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DATA "/data"
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), length = strlen(end);
+    return n >= length && strcmp(name + n - length, end) == 0;
+}
+
+static bool is_umi_action(const char *name)
+{
+    return strncmp(name, "robot", 5) == 0 &&
+           (ends_with(name, "_eef_pos") || ends_with(name, "_eef_rot_axis_angle") || ends_with(name, "_gripper_width"));
+}
+
+/* Floats, rows of them: the single numbers of a step (timestamp, stage) are no state. */
+static bool is_state(const char *name, const struct weir_h5_shape *shape)
+{
+    bool named = strcmp(name, "state") == 0 || strcmp(name, "qpos") == 0;
+    return shape->rank == 2 && strncmp(name, "action", 6) != 0 &&
+           (shape->class == WEIR_H5_FLOAT || (named && shape->class == WEIR_H5_INTEGER));
+}
+
+static int add(struct weir_episode_builder *builder, const char *name, bool has_action, struct weir_err *err)
+{
+    char key[WEIR_H5_PATH_MAX];
+    struct weir_h5_shape shape;
+    snprintf(key, sizeof key, DATA "/%s", name);
+    int rc = builder->store->shape(builder->opened, key, &shape, err);
+    if (rc < 0)
+        return rc;
+    if (is_state(name, &shape)) {
+        rc = weir_builder_qpos(builder, key, err);
+        return rc == 0 && !has_action && is_umi_action(name) ? weir_builder_actions(builder, key, err) : rc;
+    }
+    bool encoded = shape.class == WEIR_H5_VLEN_BYTES;
+    if (encoded ? weir_is_depth_name(name) : weir_looks_like_depth(&shape) && shape.rank > 2)
+        return weir_builder_depth(builder, name, key, err);
+    if (encoded || (weir_looks_like_images(&shape) && shape.rank == 4))
+        return weir_builder_camera(builder, name, key, err);
+    return 0;
+}
+
+static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+{
+    (void)h5;
+    char(*names)[64];
+    int n;
+    bool has_action = builder->store->has(builder->opened, DATA "/action");
+    int rc = builder->store->list(builder->opened, DATA, &names, &n, err);
+    if (rc < 0)
+        return rc;
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = add(builder, names[i], has_action, err);
+    if (rc == 0 && has_action)
+        rc = weir_builder_actions(builder, DATA "/action", err);
+    free(names);
+    return rc;
+}
+
+const struct weir_layout_ops weir_layout_diffusion_policy = {
+    .name = "diffusion-policy",
+    .summary = "Zarr replay buffers of diffusion_policy and UMI: /data/{camera}, /data/action, other numbers of /data",
+    .index = index_episode,
+};

@@ -1,0 +1,45 @@
+/* parts.h: the chunks of a folder of arrays, each a file of its own. Their names follow from their numbers, so
+ * that what is kept of one is what it looked like: 32 bytes. */
+#ifndef WEIR_DATASETS_PARTS_H
+#define WEIR_DATASETS_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { WEIR_PART_RANK_MAX = 8 };
+
+struct weir_part {
+    uint64_t size_bytes, device, inode; /* all 0: it was never written */
+    int64_t mtime_ns;
+};
+
+/* Parts first, first + 1, ...: the chunks of one array, in row-major order. */
+struct weir_part_folder {
+    char *path; /* owned */
+    char separator;
+    int rank;
+    uint64_t count[WEIR_PART_RANK_MAX]; /* chunks along each dimension */
+    uint32_t first, n;
+};
+
+struct weir_parts {
+    struct weir_part *parts;
+    uint32_t n;
+    struct weir_part_folder *folders;
+    int n_folders;
+    char *stand_in; /* path of a file that is there whatever arrays there are: it stands for the folder; owned */
+    struct weir_part looked; /* what it looked like */
+};
+
+/* Room for n more parts, all zero, of a folder (whose path is copied). The number of the first one, or -ENOMEM, -EFBIG.
+ */
+int64_t weir_parts_add(struct weir_parts *parts, const char *path, const struct weir_part_folder *folder);
+/* "12.0.0.0", "12/0/0/0". text has room for it; size as of snprintf. */
+void weir_part_name(const struct weir_part_folder *folder, uint32_t number, char *text, size_t size);
+/* The path of part i. */
+void weir_part_path(const struct weir_parts *parts, uint32_t i, char *text, size_t size);
+size_t weir_parts_bytes(const struct weir_parts *parts);
+void weir_parts_close(struct weir_parts **parts);
+
+#endif

@@ -1,0 +1,146 @@
+/* Replay buffers in Zarr v2, as diffusion_policy and UMI have them: all episodes one after the other in the arrays of
+ * data/, and where each ends in meta/episode_ends; a folder, or one zip archive. */
+#include "datasets/builder.h"
+#include "datasets/format_ops.h"
+#include "datasets/zarr/zarr_store_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#define ENDS "meta/episode_ends"
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), length = strlen(end);
+    return n > length && strcasecmp(name + n - length, end) == 0;
+}
+
+static bool is_zarr(const char *name)
+{
+    return ends_with(name, ".zarr") || ends_with(name, ".zarr.zip");
+}
+
+/* By its name too: one that lacks its .zgroup is to be refused, and not searched for what lies in it. */
+static bool is_store(int folder, const char *name)
+{
+    struct stat st;
+    return is_zarr(name) || (fstatat(folder, ".zgroup", &st, 0) == 0 && S_ISREG(st.st_mode));
+}
+
+/* ---- episodes ---- */
+
+/* Where the episodes end; free(*ends). */
+static int read_ends(struct weir_zarr *zarr, uint64_t **ends, int *n, struct weir_err *err)
+{
+    enum { EPISODES_MAX = 10 * 1000 * 1000 };
+    struct weir_zarr_array *array;
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_zarr_array(zarr, ENDS, &array, &why);
+    if (rc < 0)
+        return weir_err_set(err, rc, "has no array " ENDS " that can be read, which says where episodes end: %.300s",
+                            why.text);
+    if (array->about.grid.rank != 1 || array->about.kind == 'f' || array->about.grid.dims[0] > EPISODES_MAX)
+        return weir_err_set(err, -EBADMSG, ENDS ": is no list of at most %d integers", EPISODES_MAX);
+    if (array->about.grid.dims[0] == 0)
+        return weir_err_set(err, -EBADMSG, ENDS ": has no episodes; remove the dataset");
+    rc = weir_zarr_numbers(zarr, array, err);
+    if (rc < 0)
+        return rc;
+    size_t count = (size_t)array->about.grid.dims[0];
+    int64_t *numbers = malloc(count * sizeof *numbers), before = 0;
+    if (!numbers)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    weir_numbers_convert(array->type, array->values, count, WEIR_I64, numbers);
+    for (size_t i = 0; i < count; before = numbers[i++])
+        if (numbers[i] <= before || numbers[i] > INT32_MAX) {
+            rc = weir_err_set(err, -EBADMSG, ENDS "[%zu]: is %lld after %lld; ends must grow, up to 2147483647", i,
+                              (long long)numbers[i], (long long)before);
+            free(numbers);
+            return rc;
+        }
+    *ends = (uint64_t *)numbers; /* all of them are positive */
+    *n = (int)count;
+    return 0;
+}
+
+static int describe(struct weir_episode *episode, struct weir_zarr_episode *of,
+                    const struct weir_dataset_config *config, struct weir_err *err)
+{
+    struct weir_h5_description *descriptions = NULL;
+    int rc = weir_episode_describe(&weir_store_zarr, of, episode, config, &descriptions, err);
+    free(descriptions);
+    if (rc == 0 && (uint64_t)episode->steps < of->steps)
+        rc = weir_err_set(err, -EBADMSG, "%s: has %d steps, but by " ENDS " %llu", episode->root, episode->steps,
+                          (unsigned long long)of->steps);
+    return rc;
+}
+
+static int open_episodes(struct weir_file_result *result, struct weir_zarr *zarr, const uint64_t *ends, int n,
+                         const struct weir_dataset_config *config)
+{
+    struct weir_file_index *file = &result->file;
+    int rc = 0;
+    result->n_wanted = n;
+    file->episodes = calloc((size_t)n + 1, sizeof *file->episodes);
+    if (!file->episodes)
+        return weir_err_set(&result->err, -ENOMEM, "out of memory");
+    for (int i = 0; i < n && rc == 0; i++) {
+        struct weir_episode *episode = &file->episodes[file->n_episodes];
+        struct weir_err why = WEIR_ERR_NONE;
+        uint64_t begin = i ? ends[i - 1] : 0;
+        struct weir_zarr_episode of = {zarr, begin, ends[i] - begin};
+        *episode = (struct weir_episode){.layout = &weir_layout_diffusion_policy, .bytes = sizeof *episode};
+        rc = asprintf(&episode->root, "episode %d", i) < 0 ? weir_err_set(&why, -ENOMEM, "out of memory")
+                                                           : describe(episode, &of, config, &why);
+        if (rc == 0) {
+            weir_episode_shrink(episode);
+            file->n_episodes++;
+            continue;
+        }
+        weir_episode_close(episode);
+        rc = weir_file_leave_out(result, config, rc, &why);
+    }
+    return rc;
+}
+
+/* The folder's chunks belong to its index from now on; its size is theirs. */
+static void take_parts(struct weir_file_index *file, struct weir_zarr_files *files)
+{
+    file->parts = files->parts;
+    files->parts = NULL;
+    if (!file->parts)
+        return;
+    file->file.size_bytes = file->parts->looked.size_bytes;
+    for (uint32_t i = 0; i < file->parts->n; i++)
+        file->file.size_bytes += file->parts->parts[i].size_bytes;
+}
+
+static int open_zarr(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+{
+    struct weir_zarr zarr = {0};
+    uint64_t *ends = NULL;
+    int n = 0, rc = weir_zarr_files_open(&zarr.files, path, &result->err);
+    if (rc < 0)
+        return rc;
+    rc = read_ends(&zarr, &ends, &n, &result->err);
+    if (rc == 0)
+        rc = open_episodes(result, &zarr, ends, n, config);
+    if (rc == 0)
+        take_parts(&result->file, &zarr.files);
+    free(ends);
+    weir_zarr_arrays_close(&zarr);
+    weir_zarr_files_close(&zarr.files);
+    return rc;
+}
+
+const struct weir_format_ops weir_format_zarr = {
+    .name = "zarr",
+    .summary = "Zarr v2 replay buffers of diffusion_policy and UMI: a folder, or one .zarr.zip",
+    .names = is_zarr,
+    .is_folder = is_store,
+    .open = open_zarr,
+};

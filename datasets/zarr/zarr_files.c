@@ -1,0 +1,370 @@
+#include "datasets/zarr/zarr_files.h"
+#include "base/shortage.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { KEY_MAX = 1024, NAMES_MAX = 4096 };
+/* Chunks that an array may have for each that is there: others were never written. */
+enum { CHUNKS_FREE = 1000 * 1000, CHUNKS_PER_FILE = 16 };
+
+static bool is_folder(const struct weir_zarr_files *files)
+{
+    return files->parts != NULL;
+}
+
+static int no_memory(struct weir_err *err)
+{
+    return weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+static int read_fd(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    const int *fd = user;
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(*fd, (char *)buffer + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : -ENODATA;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+static struct weir_part part_of(const struct stat *st)
+{
+    return (struct weir_part){(uint64_t)st->st_size, st->st_dev, st->st_ino,
+                              (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
+}
+
+/* ---- opening ---- */
+
+static int open_folder(struct weir_zarr_files *files, struct weir_err *err)
+{
+    struct stat st;
+    files->parts = calloc(1, sizeof *files->parts);
+    if (!files->parts || asprintf(&files->parts->stand_in, "%s/.zgroup", files->path) < 0)
+        return no_memory(err);
+    if (fstatat(files->fd, ".zgroup", &st, 0) == 0 && S_ISREG(st.st_mode)) {
+        files->parts->looked = part_of(&st);
+        return 0;
+    }
+    if (fstatat(files->fd, "zarr.json", &st, 0) == 0)
+        return weir_err_set(err, -ENOTSUP,
+                            "is Zarr of version 3, and version 2 is what is read; write it with "
+                            "zarr_format=2");
+    return weir_err_set(err, -EBADMSG, "has no .zgroup, so it is no group of Zarr v2; was it copied whole?");
+}
+
+int weir_zarr_files_open(struct weir_zarr_files *files, const char *path, struct weir_err *err)
+{
+    struct stat st;
+    *files = (struct weir_zarr_files){.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (files->fd < 0 || fstat(files->fd, &st) != 0) {
+        int rc = -errno;
+        weir_zarr_files_close(files);
+        return weir_err_set(err, rc, "%s; %s", strerror(-rc), weir_open_advice(rc));
+    }
+    files->raw = (struct weir_raw_file){read_fd, &files->fd, 0, (uint64_t)st.st_size};
+    int rc = S_ISDIR(st.st_mode) ? open_folder(files, err) : weir_zip_open(&files->zip, &files->raw, err);
+    if (rc == 0 && !is_folder(files) && !weir_zarr_has(files, ".zgroup"))
+        rc = weir_err_set(err, -EBADMSG,
+                          "has no .zgroup at its top, so it is no group of Zarr v2; is it packed with a folder around "
+                          "it?");
+    if (rc < 0)
+        weir_zarr_files_close(files);
+    return rc;
+}
+
+void weir_zarr_files_close(struct weir_zarr_files *files)
+{
+    if (files->fd >= 0)
+        close(files->fd);
+    weir_parts_close(&files->parts);
+    weir_zip_close(&files->zip);
+    files->fd = -1;
+}
+
+/* ---- keys ---- */
+
+bool weir_zarr_has(struct weir_zarr_files *files, const char *key)
+{
+    struct stat st;
+    if (!is_folder(files))
+        return weir_zip_find(&files->zip, key) != NULL;
+    return fstatat(files->fd, key, &st, 0) == 0 && S_ISREG(st.st_mode);
+}
+
+static int read_whole(const struct weir_raw_file *raw, uint64_t at, uint64_t length, size_t most, uint8_t **bytes,
+                      size_t *n, const char *key, struct weir_err *err)
+{
+    if (length > most)
+        return weir_err_set(err, -EFBIG, "%s: %llu bytes are more than makes sense", key, (unsigned long long)length);
+    *n = (size_t)length;
+    *bytes = malloc(*n + 1);
+    if (!*bytes)
+        return no_memory(err);
+    (*bytes)[*n] = 0;
+    int rc = raw->read(raw->user, at, *bytes, *n);
+    if (rc == 0)
+        return 0;
+    free(*bytes);
+    *bytes = NULL;
+    return weir_err_set(err, rc, "%s: %s", key, strerror(-rc));
+}
+
+int weir_zarr_read(struct weir_zarr_files *files, const char *key, size_t most, uint8_t **bytes, size_t *n,
+                   struct weir_err *err)
+{
+    *bytes = NULL;
+    if (!is_folder(files)) {
+        uint64_t at = 0;
+        const struct weir_zip_member *member = weir_zip_find(&files->zip, key);
+        int rc =
+            member ? weir_zip_data(&files->raw, member, &at, err) : weir_err_set(err, -ENOENT, "%s: is not there", key);
+        return rc < 0 ? rc : read_whole(&files->raw, at, member->bytes, most, bytes, n, key, err);
+    }
+    struct stat st;
+    int fd = openat(files->fd, key, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return weir_err_set(err, -errno, "%s: %s", key, strerror(errno));
+    struct weir_raw_file raw = {read_fd, &fd, 0, 0};
+    int rc = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? 0 : weir_err_set(err, -EBADMSG, "%s: is no file", key);
+    if (rc == 0)
+        rc = read_whole(&raw, 0, (uint64_t)st.st_size, most, bytes, n, key, err);
+    close(fd);
+    return rc;
+}
+
+/* ---- groups ---- */
+
+struct names {
+    char (*text)[64];
+    int n, capacity;
+};
+
+static int add_name(struct names *names, const char *group, const char *name, size_t length, struct weir_err *err)
+{
+    if (length > 63)
+        return weir_err_set(err, -ENAMETOOLONG, "%s/%.*s: a name of over 63 bytes; rename it", group,
+                            (int)(length < 128 ? length : 128), name);
+    if (names->n == NAMES_MAX)
+        return weir_err_set(err, -EFBIG, "%s: more than %d arrays", group, NAMES_MAX);
+    if (names->n == names->capacity) {
+        int capacity = names->capacity ? 2 * names->capacity : 32;
+        void *text = realloc(names->text, (size_t)capacity * sizeof *names->text);
+        if (!text)
+            return no_memory(err);
+        names->text = text;
+        names->capacity = capacity;
+    }
+    memset(names->text[names->n], 0, sizeof *names->text);
+    memcpy(names->text[names->n++], name, length);
+    return 0;
+}
+
+static int list_folder(struct weir_zarr_files *files, const char *group, struct names *names, struct weir_err *err)
+{
+    int fd = openat(files->fd, group, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!folder) {
+        rc = -errno;
+        if (fd >= 0)
+            close(fd);
+        return rc == -ENOENT ? 0 : weir_err_set(err, rc, "%s: %s", group, strerror(-rc));
+    }
+    const struct dirent *entry;
+    for (errno = 0; rc == 0 && (entry = readdir(folder)); errno = 0) {
+        char key[KEY_MAX];
+        snprintf(key, sizeof key, "%s/%s/.zarray", group, entry->d_name);
+        if (entry->d_name[0] != '.' && weir_zarr_has(files, key))
+            rc = add_name(names, group, entry->d_name, strlen(entry->d_name), err);
+    }
+    if (rc == 0 && errno)
+        rc = weir_err_set(err, -errno, "%s: %s", group, strerror(errno));
+    closedir(folder);
+    return rc;
+}
+
+static int list_zip(const struct weir_zip *zip, const char *group, struct names *names, struct weir_err *err)
+{
+    char prefix[KEY_MAX];
+    size_t n = (size_t)snprintf(prefix, sizeof prefix, "%s/", group);
+    int rc = 0;
+    for (uint32_t i = weir_zip_lower_bound(zip, prefix); i < zip->n && rc == 0; i++) {
+        const char *name = zip->members[i].name;
+        if (strncmp(name, prefix, n) != 0)
+            break;
+        size_t length = strcspn(name + n, "/");
+        if (length > 0 && name[n] != '.' && strcmp(name + n + length, "/.zarray") == 0)
+            rc = add_name(names, group, name + n, length, err);
+    }
+    return rc;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+int weir_zarr_list(struct weir_zarr_files *files, const char *group, char (**text)[64], int *n, struct weir_err *err)
+{
+    struct names names = {0};
+    int rc = is_folder(files) ? list_folder(files, group, &names, err) : list_zip(&files->zip, group, &names, err);
+    *text = NULL;
+    *n = 0;
+    if (rc == 0 && names.n > 0)
+        qsort(names.text, (size_t)names.n, sizeof *names.text, by_text);
+    if (rc == 0 && !names.text && !(names.text = calloc(1, sizeof *names.text)))
+        rc = no_memory(err);
+    if (rc < 0) {
+        free(names.text);
+        return rc;
+    }
+    *text = names.text;
+    *n = names.n;
+    return 0;
+}
+
+/* ---- chunks ---- */
+
+static struct weir_part_folder folder_of(const struct weir_zarray *about, uint32_t n)
+{
+    struct weir_part_folder folder = {.separator = about->separator, .rank = about->grid.rank, .n = n};
+    for (int d = 0; d < about->grid.rank; d++)
+        folder.count[d] = (about->grid.dims[d] + about->grid.chunk[d] - 1) / about->grid.chunk[d];
+    return folder;
+}
+
+/* How many names are in the array's folder, which bounds what a made-up shape can cost. */
+static uint64_t count_names(int fd)
+{
+    uint64_t n = 0;
+    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = copy >= 0 ? fdopendir(copy) : NULL;
+    while (folder && readdir(folder))
+        n++;
+    if (folder)
+        closedir(folder);
+    else if (copy >= 0)
+        close(copy);
+    return n;
+}
+
+static int too_many(const char *array, uint32_t n, struct weir_err *err)
+{
+    return weir_err_set(err, -EFBIG, "%s: by its shape it has %u chunks, but hardly any are there; is its shape right?",
+                        array, n);
+}
+
+static int take_chunk(struct weir_chunk *chunk, uint64_t offset, uint64_t bytes, const char *name, struct weir_err *err)
+{
+    if (bytes > INT32_MAX)
+        return weir_err_set(err, -EFBIG, "%s: a chunk of over 2 GiB", name);
+    *chunk = (struct weir_chunk){.offset = offset, .bytes = (uint32_t)bytes};
+    return 0;
+}
+
+static int stat_chunks(struct weir_zarr_files *files, int fd, const char *array, const struct weir_part_folder *folder,
+                       struct weir_chunk *chunks, uint32_t *first_part, struct weir_err *err)
+{
+    char path[NAMES_MAX], name[256];
+    uint64_t names = folder->n > CHUNKS_FREE ? count_names(fd) : 0, per_name = folder->n / folder->count[0];
+    if (folder->n > CHUNKS_FREE && folder->n / CHUNKS_PER_FILE > names * (folder->separator == '/' ? per_name : 1))
+        return too_many(array, folder->n, err);
+    snprintf(path, sizeof path, "%s/%s", files->path, array);
+    int64_t first = weir_parts_add(files->parts, path, folder);
+    if (first < 0)
+        return weir_err_set(err, (int)first, "%s: %s", array, strerror((int)-first));
+    *first_part = (uint32_t)first;
+    int rc = 0;
+    for (uint32_t i = 0; i < folder->n && rc == 0; i++) {
+        struct stat st;
+        weir_part_name(folder, i, name, sizeof name);
+        chunks[i] = (struct weir_chunk){.offset = WEIR_CHUNK_NONE};
+        bool there = fstatat(fd, name, &st, 0) == 0;
+        if (!there && errno != ENOENT && errno != ENOTDIR)
+            return weir_err_set(err, -errno, "%s/%s: %s", array, name, strerror(errno));
+        if (there && !S_ISREG(st.st_mode))
+            return weir_err_set(err, -EBADMSG, "%s/%s: is no file; is the dimension_separator of .zarray right?", array,
+                                name);
+        if (!there)
+            continue;
+        files->parts->parts[first + i] = part_of(&st);
+        rc = take_chunk(&chunks[i], 0, (uint64_t)st.st_size, name, err);
+    }
+    return rc;
+}
+
+static int find_members(struct weir_zarr_files *files, const char *array, const struct weir_part_folder *folder,
+                        struct weir_chunk *chunks, struct weir_err *err)
+{
+    char name[KEY_MAX];
+    size_t used = (size_t)snprintf(name, sizeof name, "%.*s/", KEY_MAX - 300, array);
+    int rc = 0;
+    if (folder->n > CHUNKS_FREE && folder->n / CHUNKS_PER_FILE > files->zip.n)
+        return too_many(array, folder->n, err);
+    for (uint32_t i = 0; i < folder->n && rc == 0; i++) {
+        uint64_t at = 0;
+        weir_part_name(folder, i, name + used, sizeof name - used);
+        const struct weir_zip_member *member = weir_zip_find(&files->zip, name);
+        chunks[i] = (struct weir_chunk){.offset = WEIR_CHUNK_NONE};
+        if (!member)
+            continue;
+        rc = weir_zip_data(&files->raw, member, &at, err);
+        if (rc == 0)
+            rc = take_chunk(&chunks[i], at, member->bytes, name, err);
+    }
+    return rc;
+}
+
+int weir_zarr_chunks(struct weir_zarr_files *files, const char *array, const struct weir_zarray *about,
+                     struct weir_chunk **chunks, uint32_t *n, uint32_t *first_part, struct weir_err *err)
+{
+    *n = weir_chunk_grid_count(&about->grid);
+    *chunks = NULL;
+    *first_part = 0;
+    if (*n == 0 || *n > INT32_MAX)
+        return weir_err_set(err, -EBADMSG, "%s: has no rows, or more chunks than makes sense; is its shape right?",
+                            array);
+    struct weir_part_folder folder = folder_of(about, *n);
+    *chunks = malloc(*n * sizeof **chunks);
+    int fd = !is_folder(files) || !*chunks ? -1 : openat(files->fd, array, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc;
+    if (!*chunks)
+        rc = no_memory(err);
+    else if (!is_folder(files))
+        rc = find_members(files, array, &folder, *chunks, err);
+    else if (fd < 0)
+        rc = weir_err_set(err, -errno, "%s: %s", array, strerror(errno));
+    else
+        rc = stat_chunks(files, fd, array, &folder, *chunks, first_part, err);
+    if (fd >= 0)
+        close(fd);
+    if (rc == 0)
+        return 0;
+    free(*chunks);
+    *chunks = NULL;
+    return rc;
+}
+
+int weir_zarr_read_chunk(struct weir_zarr_files *files, uint32_t part, const struct weir_chunk *chunk, void *buffer)
+{
+    char path[NAMES_MAX];
+    if (!is_folder(files))
+        return files->raw.read(files->raw.user, chunk->offset, buffer, chunk->bytes);
+    weir_part_path(files->parts, part, path, sizeof path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return -errno;
+    int rc = read_fd(&fd, 0, buffer, chunk->bytes);
+    close(fd);
+    return rc;
+}

@@ -1,0 +1,258 @@
+/* Rows of arrays as an episode: numbers are copied, and of images it is found where they lie. */
+#include "datasets/hdf5/filter_floats.h"
+#include "datasets/index.h"
+#include "datasets/zarr/zarr_store_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What an array is to a layout. Of float pixels it sees uint8, of encoded images one element of bytes a frame, and of
+ * numbers rows of them, whatever the rank. */
+enum look { LOOK_NUMBERS, LOOK_PIXELS, LOOK_DEPTH, LOOK_ENCODED };
+
+static int no_memory(struct weir_err *err)
+{
+    return weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+static enum look look_of(const struct weir_zarray *about)
+{
+    const struct weir_chunk_grid *grid = &about->grid;
+    bool colour = grid->rank == 4 && grid->dims[3] == 3;
+    if (*about->image)
+        return LOOK_ENCODED;
+    if (colour && (about->kind == 'f' || (about->kind == 'u' && grid->element_bytes == 1)))
+        return LOOK_PIXELS;
+    bool depth = grid->rank == 3 || (grid->rank == 4 && grid->dims[3] == 1);
+    return depth && about->kind == 'u' && grid->element_bytes == 2 ? LOOK_DEPTH : LOOK_NUMBERS;
+}
+
+/* The array, once it is known to have the episode's rows. */
+static int find(void *store, const char *path, struct weir_zarr_array **array, struct weir_err *err)
+{
+    const struct weir_zarr_episode *e = store;
+    int rc = weir_zarr_array(e->zarr, path, array, err);
+    if (rc < 0 || (*array)->about.grid.dims[0] >= e->begin + e->steps)
+        return rc;
+    return weir_err_set(err, -EBADMSG, "%s: has %llu rows, but meta/episode_ends goes to %llu; was it copied whole?",
+                        path, (unsigned long long)(*array)->about.grid.dims[0],
+                        (unsigned long long)(e->begin + e->steps));
+}
+
+static bool has(void *store, const char *path)
+{
+    const struct weir_zarr_episode *e = store;
+    char key[1024];
+    snprintf(key, sizeof key, "%.1000s/.zarray", path + (*path == '/'));
+    return weir_zarr_has(&e->zarr->files, key);
+}
+
+static bool is_group(void *store, const char *path)
+{
+    const struct weir_zarr_episode *e = store;
+    char key[1024];
+    snprintf(key, sizeof key, "%.1000s/.zgroup", path + (*path == '/'));
+    return weir_zarr_has(&e->zarr->files, key);
+}
+
+static int list(void *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
+{
+    const struct weir_zarr_episode *e = store;
+    return weir_zarr_list(&e->zarr->files, group + (*group == '/'), names, n, err);
+}
+
+/* ---- shapes ---- */
+
+static int shape_of(const struct weir_zarr_array *array, uint64_t steps, struct weir_h5_shape *shape,
+                    struct weir_err *err)
+{
+    const struct weir_zarray *about = &array->about;
+    const struct weir_chunk_grid *grid = &about->grid;
+    enum look look = look_of(about);
+    *shape = (struct weir_h5_shape){.rank = grid->rank, .type_bytes = grid->element_bytes};
+    memcpy(shape->dims, grid->dims, sizeof shape->dims);
+    shape->dims[0] = steps;
+    shape->class = about->kind == 'f' ? WEIR_H5_FLOAT : WEIR_H5_INTEGER;
+    if (look == LOOK_PIXELS) {
+        shape->class = WEIR_H5_INTEGER;
+        shape->type_bytes = 1;
+    } else if (look == LOOK_ENCODED) {
+        shape->rank = 1;
+        shape->class = WEIR_H5_VLEN_BYTES;
+        shape->type_bytes = sizeof(struct weir_frame_extent);
+    } else if (look == LOOK_NUMBERS && grid->rank > 1) {
+        shape->rank = 2;
+        for (int d = 2; d < grid->rank; d++)
+            if (__builtin_mul_overflow(shape->dims[1], grid->dims[d], &shape->dims[1]))
+                return weir_err_set(err, -EFBIG, "%s: its shape makes no sense", array->path);
+    }
+    return 0;
+}
+
+static int shape(void *store, const char *path, struct weir_h5_shape *found, struct weir_err *err)
+{
+    const struct weir_zarr_episode *e = store;
+    struct weir_zarr_array *array;
+    *found = (struct weir_h5_shape){.class = WEIR_H5_OTHER};
+    int rc = find(store, path, &array, err);
+    return rc < 0 ? rc : shape_of(array, e->steps, found, err);
+}
+
+static int read_numbers(void *store, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_h5_shape *found, struct weir_err *err)
+{
+    const struct weir_zarr_episode *e = store;
+    struct weir_zarr_array *array;
+    *values = NULL;
+    int rc = find(store, path, &array, err);
+    if (rc == 0)
+        rc = weir_zarr_numbers(e->zarr, array, err);
+    if (rc == 0)
+        rc = shape_of(array, e->steps, found, err);
+    if (rc < 0)
+        return rc;
+    size_t row_bytes = weir_number_bytes(array->type);
+    for (int d = 1; d < array->about.grid.rank; d++)
+        row_bytes *= (size_t)array->about.grid.dims[d]; /* all rows together are at most 2 GiB */
+    *type = array->type;
+    *values = malloc((size_t)e->steps * row_bytes + 1);
+    if (!*values)
+        return no_memory(err);
+    memcpy(*values, (const uint8_t *)array->values + (size_t)e->begin * row_bytes, (size_t)e->steps * row_bytes);
+    return 0;
+}
+
+/* ---- where images lie ---- */
+
+/* Every chunk is one frame, all of it. */
+static bool one_frame_each(const struct weir_chunk_grid *grid)
+{
+    bool whole = grid->chunk[0] == 1;
+    for (int d = 1; d < grid->rank; d++)
+        whole = whole && grid->chunk[d] >= grid->dims[d];
+    return whole;
+}
+
+static int place_encoded(const struct weir_zarr_episode *e, const struct weir_zarr_array *array,
+                         struct weir_frame_map *map, struct weir_err *err)
+{
+    if (!one_frame_each(&array->about.grid))
+        return weir_err_set(err, -ENOTSUP,
+                            "%s: its encoded chunks are not one frame each; only such are read; write it with chunks "
+                            "of one frame",
+                            array->path);
+    map->storage = WEIR_STORED_EXTENTS;
+    map->extents = calloc((size_t)e->steps, sizeof *map->extents);
+    if (!map->extents)
+        return no_memory(err);
+    for (uint64_t t = 0; t < e->steps; t++) {
+        const struct weir_chunk *chunk = &array->chunks[e->begin + t];
+        if (chunk->offset != WEIR_CHUNK_NONE)
+            map->extents[t] = (struct weir_frame_extent){chunk->offset, chunk->bytes};
+    }
+    map->first_part = array->first_part + (uint32_t)e->begin;
+    map->part_rows = e->zarr->files.parts ? 1 : 0;
+    return 0;
+}
+
+/* A grid of the episode's rows only; the first block may begin before them. */
+static struct weir_blocks *cut_out(const struct weir_zarr_episode *e, const struct weir_zarr_array *array,
+                                   struct weir_err *err)
+{
+    struct weir_blocks *blocks = malloc(sizeof *blocks);
+    uint64_t rows = array->about.grid.chunk[0], before = e->begin % rows;
+    bool fits = blocks && weir_zarr_blocks(array, before + e->steps, blocks);
+    if (fits && array->floats) {
+        blocks->filters.filter[blocks->filters.n++] = blocks->filters.filter[0];
+        blocks->filters.filter[0].id = WEIR_FILTER_FLOATS;
+        blocks->filters.filter[0].element_bytes = array->floats;
+        blocks->grid.element_bytes = 1;
+        weir_floats_to_pixels(array->floats, array->about.fill, 1, blocks->fill);
+        fits = weir_blocks_init(blocks);
+    }
+    if (!fits) {
+        int rc =
+            !blocks ? no_memory(err) : weir_err_set(err, -EFBIG, "%s: chunks or frames of 1 GiB and more", array->path);
+        free(blocks);
+        return (void)rc, NULL;
+    }
+    uint64_t first = e->begin / rows * blocks->per_block;
+    blocks->before = (uint32_t)before;
+    blocks->in_parts = e->zarr->files.parts != NULL;
+    blocks->first_part = array->first_part + (uint32_t)first;
+    blocks->chunks = malloc(blocks->n_chunks * sizeof *blocks->chunks);
+    if (!blocks->chunks) {
+        free(blocks);
+        return no_memory(err), NULL;
+    }
+    memcpy(blocks->chunks, array->chunks + first, blocks->n_chunks * sizeof *blocks->chunks);
+    return blocks;
+}
+
+/* Frames lie as they are, one after the other, in chunks of whole ones. */
+static bool are_plain(const struct weir_blocks *blocks)
+{
+    bool plain = blocks->filters.n == 0 && blocks->chunk_bytes == blocks->rows * blocks->row_bytes;
+    for (uint32_t i = 0; i < blocks->n_chunks && plain; i++)
+        plain = blocks->chunks[i].offset != WEIR_CHUNK_NONE && blocks->chunks[i].bytes == blocks->chunk_bytes;
+    return plain && blocks->per_block == 1;
+}
+
+static int place_pixels(const struct weir_zarr_episode *e, const struct weir_zarr_array *array,
+                        struct weir_frame_map *map, struct weir_err *err)
+{
+    struct weir_blocks *blocks = map->blocks = cut_out(e, array, err);
+    if (!blocks)
+        return -ENOMEM;
+    map->storage = WEIR_STORED_BLOCKS;
+    if (!are_plain(blocks))
+        return 0;
+    map->storage = WEIR_STORED_EXTENTS;
+    map->extents = calloc((size_t)e->steps, sizeof *map->extents);
+    for (uint64_t t = 0; t < e->steps && map->extents; t++) {
+        uint64_t row = blocks->before + t;
+        map->extents[t].offset = blocks->chunks[row / blocks->rows].offset + row % blocks->rows * blocks->row_bytes;
+        map->extents[t].length = blocks->row_bytes;
+    }
+    map->first_part = blocks->first_part;
+    map->before = blocks->before;
+    map->part_rows = blocks->in_parts ? blocks->rows : 0;
+    weir_blocks_close(blocks);
+    map->blocks = NULL;
+    return map->extents ? 0 : no_memory(err);
+}
+
+static int rows(void *store, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,
+                struct weir_err *err)
+{
+    const struct weir_zarr_episode *e = store;
+    struct weir_zarr_array *array;
+    int rc = find(store, path, &array, err);
+    if (rc == 0)
+        rc = shape_of(array, e->steps, &description->shape, err);
+    if (rc < 0)
+        return rc;
+    enum look look = look_of(&array->about);
+    if (look == LOOK_NUMBERS || e->steps > INT32_MAX / 2)
+        return 0; /* whoever asked refuses the shape */
+    if (look == LOOK_DEPTH && array->about.big_endian)
+        return weir_err_set(err, -ENOTSUP, "%s: depth in big-endian numbers; store it as '<u2'", array->path);
+    rc = weir_zarr_locate(e->zarr, array, err);
+    if (rc == 0 && look == LOOK_PIXELS && array->about.kind == 'f')
+        rc = weir_zarr_float_range(e->zarr, array, err);
+    if (rc < 0)
+        return rc;
+    return look == LOOK_ENCODED ? place_encoded(e, array, map, err) : place_pixels(e, array, map, err);
+}
+
+const struct weir_store_ops weir_store_zarr = {
+    .has = has,
+    .is_group = is_group,
+    .list = list,
+    .shape = shape,
+    .read_numbers = read_numbers,
+    .rows = rows,
+    .lister = "`python3 -c 'import sys, zarr; print(zarr.open(sys.argv[1]).tree())' DATA` lists those there are",
+};

@@ -1,0 +1,219 @@
+#include "datasets/zarr/zarray.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int wrong(struct weir_err *err, const char *what)
+{
+    return weir_err_set(err, -EBADMSG, ".zarray: %s; is it whole?", what);
+}
+
+/* ---- dtype ---- */
+
+static int parse_dtype(const json_t *json, struct weir_zarray *array, struct weir_err *err)
+{
+    const char *dtype = json_string_value(json);
+    size_t n = dtype ? strlen(dtype) : 0;
+    int bytes = n == 3 ? dtype[2] - '0' : 0;
+    bool fits = n == 3 && strchr("<>|", dtype[0]) && strchr("fiub", dtype[1]) &&
+                (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) && !(dtype[1] == 'f' && bytes == 1) &&
+                !(dtype[1] == 'b' && bytes != 1);
+    if (!fits)
+        return weir_err_set(err, -ENOTSUP, "elements of type %s%s%s cannot be read; numbers of 1 to 8 bytes can",
+                            dtype ? "\"" : "", dtype && n < 100 ? dtype : "several fields", dtype ? "\"" : "");
+    array->kind = dtype[1];
+    array->big_endian = dtype[0] == '>' && bytes > 1;
+    array->grid.element_bytes = (uint32_t)bytes;
+    return 0;
+}
+
+/* ---- shape ---- */
+
+static int parse_dims(const json_t *json, const char *what, int rank, uint64_t least, uint64_t *dims,
+                      struct weir_err *err)
+{
+    if (!json_is_array(json) || (int)json_array_size(json) != rank)
+        return weir_err_set(err, -EBADMSG, ".zarray: %s is no list of %d numbers; is it whole?", what, rank);
+    for (int d = 0; d < rank; d++) {
+        const json_t *value = json_array_get(json, (size_t)d);
+        json_int_t number = json_integer_value(value);
+        if (!json_is_integer(value) || number < (json_int_t)least || number > INT64_MAX / 2)
+            return weir_err_set(err, -EBADMSG, ".zarray: %s has a number in it that makes no sense; is it whole?",
+                                what);
+        dims[d] = (uint64_t)number;
+    }
+    return 0;
+}
+
+static int parse_shape(const json_t *root, struct weir_zarray *array, struct weir_err *err)
+{
+    const json_t *shape = json_object_get(root, "shape");
+    size_t rank = json_array_size(shape);
+    if (!json_is_array(shape) || rank < 1 || rank > WEIR_GRID_RANK_MAX)
+        return wrong(err, "shape is no list of 1 to 8 numbers");
+    array->grid.rank = (int)rank;
+    int rc = parse_dims(shape, "shape", (int)rank, 0, array->grid.dims, err);
+    if (rc == 0)
+        rc = parse_dims(json_object_get(root, "chunks"), "chunks", (int)rank, 1, array->grid.chunk, err);
+    return rc;
+}
+
+/* ---- fill value ---- */
+
+static void put_number(struct weir_zarray *array, uint64_t bits)
+{
+    size_t n = array->grid.element_bytes;
+    uint64_t value = array->big_endian ? htobe64(bits << 8 * (8 - n)) : htole64(bits);
+    memcpy(array->fill, &value, n);
+}
+
+static uint64_t half_bits(double value)
+{
+    for (uint32_t bits = 0; bits < 65536; bits++) { /* once an array, and few have them */
+        int exponent = bits >> 10 & 31;
+        double magnitude = exponent ? ldexp((bits & 1023) + 1024.0, exponent - 25) : ldexp(bits & 1023, -24);
+        if (exponent < 31 && (bits & 0x8000 ? -magnitude : magnitude) == value)
+            return bits;
+    }
+    return isnan(value) ? 0x7E00 : value > 0 ? 0x7C00 : 0xFC00;
+}
+
+static void put_float(struct weir_zarray *array, double value)
+{
+    uint64_t wide;
+    uint32_t single_bits;
+    float single = (float)value;
+    memcpy(&wide, &value, sizeof wide);
+    memcpy(&single_bits, &single, sizeof single_bits);
+    size_t n = array->grid.element_bytes;
+    put_number(array, n == 8 ? wide : n == 4 ? single_bits : half_bits(value));
+}
+
+static int parse_fill(const json_t *json, struct weir_zarray *array, struct weir_err *err)
+{
+    const char *text = json_string_value(json);
+    bool special =
+        text && (strcmp(text, "NaN") == 0 || strcmp(text, "Infinity") == 0 || strcmp(text, "-Infinity") == 0);
+    if (!json || json_is_null(json))
+        return 0;
+    if (array->kind == 'f' && special)
+        put_float(array, text[0] == 'N' ? (double)NAN : text[0] == 'I' ? (double)INFINITY : -(double)INFINITY);
+    else if (array->kind == 'f' && json_is_number(json))
+        put_float(array, json_number_value(json));
+    else if (array->kind != 'f' && json_is_integer(json))
+        put_number(array, (uint64_t)json_integer_value(json));
+    else if (json_is_boolean(json))
+        put_number(array, (uint64_t)json_is_true(json));
+    else
+        return wrong(err, "fill_value is no number of its dtype");
+    return 0;
+}
+
+/* ---- compressor ---- */
+
+/* What a chunk of one image may be, as imagecodecs' numcodecs names it. */
+static const struct {
+    const char *id, *image; /* image NULL: not read */
+} images[] = {
+    {"imagecodecs_jpeg", "jpeg"},
+    {"imagecodecs_jpeg8", "jpeg"},
+    {"imagecodecs_png", "png"},
+    {"imagecodecs_jpeg2k", NULL},
+    {"jpeg2000", NULL},
+    {"imagecodecs_jpegxl", NULL},
+    {"jpegxl", NULL},
+};
+
+static const struct {
+    const char *id;
+    int filter;
+} filters[] = {
+    {"zlib", WEIR_FILTER_DEFLATE},
+    {"gzip", WEIR_FILTER_GZIP},
+    {"zstd", WEIR_FILTER_ZARR_ZSTD},
+    {"blosc", WEIR_FILTER_ZARR_BLOSC},
+};
+
+static int add_filter(struct weir_zarray *array, int id, struct weir_err *err)
+{
+    array->filters.n = 1;
+    array->filters.filter[0].id = id;
+    if (weir_filters_can_undo(&array->filters))
+        return 0;
+    return weir_err_set(err, -ENOTSUP,
+                        "its compressor is %s, and this weir was built without lib%s; build it with that, or store "
+                        "the array with another one",
+                        weir_filter_name(id), weir_filter_name(id));
+}
+
+static int parse_compressor(const json_t *json, struct weir_zarray *array, struct weir_err *err)
+{
+    if (!json || json_is_null(json))
+        return 0;
+    const char *id = json_string_value(json_object_get(json, "id"));
+    if (!id)
+        return wrong(err, "its compressor has no id");
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++)
+        if (strcmp(filters[i].id, id) == 0)
+            return add_filter(array, filters[i].filter, err);
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
+        if (strcmp(images[i].id, id) != 0)
+            continue;
+        if (!images[i].image)
+            return weir_err_set(err, -ENOTSUP,
+                                "its images are %s, which no decoder here reads; store them as uint8 with blosc, or as "
+                                "imagecodecs_jpeg",
+                                images[i].id);
+        memcpy(array->image, images[i].image, strlen(images[i].image) + 1);
+        return 0;
+    }
+    return weir_err_set(err, -ENOTSUP,
+                        "its compressor %.60s is not read; null, zlib, gzip, zstd, blosc, imagecodecs_jpeg and "
+                        "imagecodecs_png are",
+                        id);
+}
+
+/* ---- all ---- */
+
+static int parse_rest(const json_t *root, struct weir_zarray *array, struct weir_err *err)
+{
+    const json_t *coders = json_object_get(root, "filters");
+    const char *order = json_string_value(json_object_get(root, "order"));
+    const char *separator = json_string_value(json_object_get(root, "dimension_separator"));
+    const char *coder = json_string_value(json_object_get(json_array_get(coders, 0), "id"));
+    if (json_array_size(coders) > 0)
+        return weir_err_set(err, -ENOTSUP, "it has the filter %.60s, and filters are not read; store it without",
+                            coder ? coder : "without a name");
+    if (order && strcmp(order, "C") != 0)
+        return weir_err_set(err, -ENOTSUP, "its order is %.10s; only C is read: rows one after the other", order);
+    if (separator && strcmp(separator, ".") != 0 && strcmp(separator, "/") != 0)
+        return wrong(err, "dimension_separator is neither \".\" nor \"/\"");
+    array->separator = separator ? separator[0] : '.';
+    int rc = parse_dtype(json_object_get(root, "dtype"), array, err);
+    if (rc == 0)
+        rc = parse_shape(root, array, err);
+    if (rc == 0)
+        rc = parse_fill(json_object_get(root, "fill_value"), array, err);
+    return rc == 0 ? parse_compressor(json_object_get(root, "compressor"), array, err) : rc;
+}
+
+int weir_zarray_parse(const char *text, size_t n, struct weir_zarray *array, struct weir_err *err)
+{
+    *array = (struct weir_zarray){0};
+    if (n > WEIR_ZARRAY_BYTES_MAX)
+        return weir_err_set(err, -EFBIG, ".zarray: of over 1 MiB");
+    json_t *root = json_loadb(text, n, 0, NULL);
+    int rc;
+    if (!json_is_object(root))
+        rc = wrong(err, "it is no JSON object");
+    else if (json_integer_value(json_object_get(root, "zarr_format")) != 2)
+        rc = wrong(err, "its zarr_format is not 2");
+    else
+        rc = parse_rest(root, array, err);
+    json_decref(root);
+    return rc;
+}

@@ -1,0 +1,258 @@
+#include "datasets/zarr/zip_index.h"
+#include "datasets/hdf5/heap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    END_BYTES = 22,
+    LOCATOR_BYTES = 20,
+    END64_BYTES = 56,
+    ENTRY_BYTES = 46,
+    HEADER_BYTES = 30,
+    COMMENT_MAX = 65535,
+};
+enum { END_MARK = 0x06054b50, LOCATOR_MARK = 0x07064b50, END64_MARK = 0x06064b50 };
+enum { ENTRY_MARK = 0x02014b50, HEADER_MARK = 0x04034b50 };
+static const uint64_t DIRECTORY_MAX = (uint64_t)4 << 30;
+
+/* The central directory: where it lies, what its offsets count from, and what it claims to have. */
+struct directory {
+    uint64_t at, bytes, entries, shift;
+};
+
+static int damaged(struct weir_err *err, const char *what)
+{
+    return weir_err_set(err, -EBADMSG, "no whole zip archive: %s; was it copied whole?", what);
+}
+
+static int unreadable(struct weir_err *err, int rc)
+{
+    return weir_err_set(err, rc, "%s", strerror(-rc));
+}
+
+static uint16_t u16(const uint8_t *at)
+{
+    return (uint16_t)weir_le(at, 2);
+}
+
+static uint32_t u32(const uint8_t *at)
+{
+    return (uint32_t)weir_le(at, 4);
+}
+
+/* ---- the end of the archive ---- */
+
+/* ZIP64's own end record, which the locator before the common one leads to. */
+static int find_end64(const struct weir_raw_file *raw, uint64_t end, struct directory *directory, struct weir_err *err)
+{
+    uint8_t locator[LOCATOR_BYTES], end64[END64_BYTES];
+    if (end < LOCATOR_BYTES + END64_BYTES)
+        return 0;
+    int rc = raw->read(raw->user, end - LOCATOR_BYTES, locator, sizeof locator);
+    if (rc < 0)
+        return unreadable(err, rc);
+    if (u32(locator) != LOCATOR_MARK)
+        return 0;
+    if (u32(locator + 4) != 0 || u32(locator + 16) > 1)
+        return weir_err_set(err, -ENOTSUP, "a part of a zip archive of several; join them with `zip -s 0`");
+    /* As zipfile does: what it says of its own place is of no use where something was put before the archive. */
+    uint64_t at = end - LOCATOR_BYTES - END64_BYTES;
+    rc = raw->read(raw->user, at, end64, sizeof end64);
+    if (rc < 0)
+        return unreadable(err, rc);
+    if (u32(end64) != END64_MARK)
+        return damaged(err, "its ZIP64 end record is not where it should be");
+    *directory = (struct directory){
+        .at = at, .bytes = weir_le(end64 + 40, 8), .entries = weir_le(end64 + 32, 8), .shift = weir_le(end64 + 48, 8)};
+    return 1;
+}
+
+/* Of the last end record whose comment ends with the file. */
+static int find_end(const struct weir_raw_file *raw, struct directory *directory, struct weir_err *err)
+{
+    uint64_t most = END_BYTES + COMMENT_MAX, n = raw->size_bytes < most ? raw->size_bytes : most;
+    if (n < END_BYTES)
+        return damaged(err, "the file is too short");
+    uint8_t *tail = malloc((size_t)n);
+    int rc = tail ? raw->read(raw->user, raw->size_bytes - n, tail, (size_t)n) : -ENOMEM;
+    uint64_t i = n - END_BYTES + 1;
+    while (rc == 0 && i > 0 && (u32(tail + i - 1) != END_MARK || i - 1 + END_BYTES + u16(tail + i + 19) != n))
+        i--;
+    if (rc == 0 && i > 0) {
+        const uint8_t *end = tail + i - 1;
+        *directory = (struct directory){raw->size_bytes - n + i - 1, u32(end + 12), u16(end + 10), u32(end + 16)};
+        rc = find_end64(raw, directory->at, directory, err);
+    } else {
+        rc = rc < 0 ? unreadable(err, rc) : damaged(err, "it has no end record");
+    }
+    free(tail);
+    if (rc < 0)
+        return rc;
+    /* The directory ends where the end record begins; where its offset says otherwise, something lies before the
+     * archive, and all offsets count from behind that. */
+    if (directory->bytes > directory->at || directory->shift > directory->at - directory->bytes)
+        return damaged(err, "its directory lies outside the file");
+    directory->at -= directory->bytes;
+    directory->shift = directory->at - directory->shift;
+    return 0;
+}
+
+/* ---- the directory ---- */
+
+/* Numbers that did not fit the entry, in the order in which they did not (APPNOTE.TXT 4.5.3). */
+static bool read_extra(const uint8_t *extra, size_t n, uint64_t *bytes, uint64_t *unpacked, uint64_t *header)
+{
+    uint64_t *const wide[] = {*unpacked == UINT32_MAX ? unpacked : NULL, *bytes == UINT32_MAX ? bytes : NULL,
+                              *header == UINT32_MAX ? header : NULL};
+    if (!wide[0] && !wide[1] && !wide[2])
+        return true;
+    for (size_t at = 0; n - at >= 4;) {
+        size_t length = u16(extra + at + 2), from = at + 4, end = from + length;
+        if (length > n - from)
+            return false;
+        for (int i = 0; i < 3 && u16(extra + at) == 1; i++) {
+            if (!wide[i])
+                continue;
+            if (end - from < 8)
+                return false;
+            *wide[i] = weir_le(extra + from, 8);
+            from += 8;
+        }
+        if (u16(extra + at) == 1)
+            return true;
+        at = end;
+    }
+    return false;
+}
+
+/* The entry at at; how many bytes it has, 0 when it makes no sense. Its name is moved to where its mark was, so that a
+ * zero can end it. */
+static size_t read_entry(struct weir_zip_member *member, uint8_t *at, uint64_t left, const struct directory *directory,
+                         uint64_t file_bytes)
+{
+    if (left < ENTRY_BYTES || u32(at) != ENTRY_MARK)
+        return 0;
+    size_t name = u16(at + 28), extra = u16(at + 30), comment = u16(at + 32);
+    if (name + extra + comment > left - ENTRY_BYTES)
+        return 0;
+    uint64_t bytes = u32(at + 20), unpacked = u32(at + 24), header = u32(at + 42);
+    if (!read_extra(at + ENTRY_BYTES + name, extra, &bytes, &unpacked, &header))
+        return 0;
+    if (__builtin_add_overflow(header, directory->shift, &header) || header > directory->at ||
+        bytes > directory->at - header || directory->at > file_bytes)
+        return 0;
+    uint16_t flags = u16(at + 8), method = u16(at + 10);
+    memmove(at, at + ENTRY_BYTES, name);
+    at[name] = '\0';
+    *member = (struct weir_zip_member){
+        .name = (const char *)at, .header = header, .bytes = bytes, .method = method, .flags = flags};
+    return ENTRY_BYTES + name + extra + comment;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct weir_zip_member *left = a, *right = b;
+    int order = strcmp(left->name, right->name);
+    return order ? order : (left->number > right->number) - (left->number < right->number);
+}
+
+static void keep_last_of_each(struct weir_zip *zip)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < zip->n; i++)
+        if (i + 1 == zip->n || strcmp(zip->members[i].name, zip->members[i + 1].name) != 0)
+            zip->members[kept++] = zip->members[i];
+    zip->n = kept;
+}
+
+static int read_directory(struct weir_zip *zip, const struct weir_raw_file *raw, const struct directory *directory,
+                          struct weir_err *err)
+{
+    if (directory->bytes > DIRECTORY_MAX || directory->entries > directory->bytes / ENTRY_BYTES)
+        return damaged(err, "its directory cannot have as many members as it says");
+    zip->names = malloc((size_t)directory->bytes + 1);
+    zip->members = calloc((size_t)directory->entries + 1, sizeof *zip->members);
+    if (!zip->names || !zip->members)
+        return weir_err_set(err, -ENOMEM, "out of memory for its %llu members", (unsigned long long)directory->entries);
+    int rc = raw->read(raw->user, directory->at, zip->names, (size_t)directory->bytes);
+    if (rc < 0)
+        return unreadable(err, rc);
+    uint64_t at = 0;
+    for (uint64_t i = 0; i < directory->entries; i++) {
+        size_t n =
+            read_entry(&zip->members[i], (uint8_t *)zip->names + at, directory->bytes - at, directory, raw->size_bytes);
+        if (n == 0)
+            return damaged(err, "an entry of its directory makes no sense");
+        zip->members[i].number = (uint32_t)i;
+        at += n;
+    }
+    zip->n = (uint32_t)directory->entries;
+    qsort(zip->members, zip->n, sizeof *zip->members, by_name);
+    keep_last_of_each(zip);
+    return 0;
+}
+
+int weir_zip_open(struct weir_zip *zip, const struct weir_raw_file *raw, struct weir_err *err)
+{
+    struct directory directory = {0};
+    *zip = (struct weir_zip){0};
+    int rc = find_end(raw, &directory, err);
+    if (rc == 0)
+        rc = read_directory(zip, raw, &directory, err);
+    if (rc < 0)
+        weir_zip_close(zip);
+    return rc;
+}
+
+void weir_zip_close(struct weir_zip *zip)
+{
+    free(zip->members);
+    free(zip->names);
+    *zip = (struct weir_zip){0};
+}
+
+uint32_t weir_zip_lower_bound(const struct weir_zip *zip, const char *name)
+{
+    uint32_t low = 0, high = zip->n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (strcmp(zip->members[middle].name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct weir_zip_member *weir_zip_find(const struct weir_zip *zip, const char *name)
+{
+    uint32_t i = weir_zip_lower_bound(zip, name);
+    return i < zip->n && strcmp(zip->members[i].name, name) == 0 ? &zip->members[i] : NULL;
+}
+
+int weir_zip_data(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
+                  struct weir_err *err)
+{
+    enum { ENCRYPTED = 1 };
+    uint8_t header[HEADER_BYTES];
+    if (member->flags & ENCRYPTED)
+        return weir_err_set(err, -ENOTSUP, "%s: is encrypted; unpack the archive", member->name);
+    if (member->method != 0)
+        return weir_err_set(err, -ENOTSUP,
+                            "%s: is compressed in the archive (method %u%s), and its bytes cannot be read one by one; "
+                            "unpack the archive, or pack it anew with `zip -0`",
+                            member->name, member->method, member->method == 8 ? ", deflate" : "");
+    if (raw->size_bytes - member->header < HEADER_BYTES)
+        return damaged(err, member->name);
+    int rc = raw->read(raw->user, member->header, header, sizeof header);
+    if (rc < 0)
+        return unreadable(err, rc);
+    uint64_t at = member->header + HEADER_BYTES + u16(header + 26) + u16(header + 28);
+    if (u32(header) != HEADER_MARK || at > raw->size_bytes || member->bytes > raw->size_bytes - at)
+        return weir_err_set(err, -EBADMSG, "%s: its header in the archive makes no sense; was it copied whole?",
+                            member->name);
+    *offset = at;
+    return 0;
+}

@@ -1,0 +1,38 @@
+/* zip_index.h: where the members of a zip archive lie, by its central directory (APPNOTE.TXT 4.3, ZIP64 included), as
+ * Python's zipfile reads it: the last member of a name counts, and bytes before the archive are passed over. Every byte
+ * is taken to be hostile: nothing outside the file is read, and what is allocated is bounded by the file's size. */
+#ifndef WEIR_DATASETS_ZARR_ZIP_INDEX_H
+#define WEIR_DATASETS_ZARR_ZIP_INDEX_H
+
+#include "base/err.h"
+#include "datasets/hdf5/chunk_index.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct weir_zip_member {
+    const char *name;       /* lent by the index; ends with a zero */
+    uint64_t header, bytes; /* of its local header; of its data as stored */
+    uint32_t number;        /* in the central directory */
+    uint16_t method, flags; /* 0 = stored */
+};
+
+struct weir_zip {
+    struct weir_zip_member *members; /* by name */
+    uint32_t n;
+    char *names;
+};
+
+/* 0 or a negative code with err, which does not name the file. raw: base is 0. */
+int weir_zip_open(struct weir_zip *zip, const struct weir_raw_file *raw, struct weir_err *err);
+void weir_zip_close(struct weir_zip *zip);
+/* The first member whose name is not below this one; zip->n when all are. */
+uint32_t weir_zip_lower_bound(const struct weir_zip *zip, const char *name);
+/* NULL when there is none. */
+const struct weir_zip_member *weir_zip_find(const struct weir_zip *zip, const char *name);
+/* Where its data begins: one read. -ENOTSUP for members that are compressed or encrypted, -EBADMSG; with err. */
+int weir_zip_data(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
+                  struct weir_err *err);
+
+#endif

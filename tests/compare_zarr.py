@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Replay buffers that zarr-python wrote, read by weir: tests/compare_zarr.py [WEIR [--all]]
+
+The same arrays are written as HDF5 by h5py and as Zarr v2 by zarr-python, in a folder and in a zip, with every
+compressor, some (--all: all) of them with every chunk size: `weir run --checksums` of both must be equal. Needs zarr<3, numcodecs<0.16, h5py and, for
+encoded images, imagecodecs: `python3 -m venv build/zarr-venv; build/zarr-venv/bin/pip install 'zarr<3'
+'numcodecs<0.16' h5py imagecodecs`, or another Python in WEIR_ZARR_PYTHON. Without them it says so and exits 77.
+"""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+PYTHON = os.environ.get("WEIR_ZARR_PYTHON", os.path.join(ROOT, "build", "zarr-venv", "bin", "python"))
+if os.path.exists(PYTHON) and os.path.realpath(sys.prefix) != os.path.realpath(os.path.join(os.path.dirname(PYTHON), "..")):
+    os.execv(PYTHON, [PYTHON, os.path.abspath(__file__)] + sys.argv[1:])
+try:
+    import h5py
+    import numcodecs
+    import numpy as np
+    import zarr
+    if not zarr.__version__.startswith("2."):
+        raise ImportError(f"zarr {zarr.__version__} is not 2")
+except ImportError as e:
+    print(f"skipped: {e}; build/zarr-venv is wanted with zarr<3, numcodecs<0.16 and h5py, or WEIR_ZARR_PYTHON")
+    sys.exit(77)
+try:
+    import imagecodecs
+    import imagecodecs.numcodecs
+    imagecodecs.numcodecs.register_codecs()
+except ImportError:
+    imagecodecs = None
+
+WEIR = sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build", "release", "weir")
+LENGTHS = [23, 7, 31, 1, 40]  # no chunk size divides all of their sums
+ENDS = np.cumsum(LENGTHS)
+H, W = 24, 32
+
+
+def numbers():
+    """The arrays of a replay buffer."""
+    random = np.random.default_rng(3)
+    n = int(ENDS[-1])
+    x = np.linspace(0, 255, W)[None, None, :, None] + np.arange(n)[:, None, None, None] * 3
+    image = ((x + random.integers(0, 9, (n, H, W, 3))) % 256).astype(np.uint8)
+    return {
+        "img": image,
+        "state": random.normal(size=(n, 5)).astype(np.float32),
+        "action": random.normal(size=(n, 2)).astype(np.float32),
+    }
+
+
+def checksums(path, *options):
+    """What a run says of its batches, or its error line."""
+    with tempfile.NamedTemporaryFile(mode="r", encoding="utf-8") as sums:
+        ran = subprocess.run([WEIR, "run", path, "--batch-size", "8", "--num-epochs", "1", "--num-workers", "2", "--checksums", sums.name,
+                              "--train-split", "1", "--no-shuffle", *options], capture_output=True, text=True, check=False)
+        if ran.returncode != 0:
+            return f"exit {ran.returncode}: {ran.stderr.strip()}"
+        return sums.read()
+
+
+def write_hdf5(folder, arrays, cameras=("img",), jpegs=None):
+    """One file an episode, as ACT has them."""
+    os.makedirs(folder)
+    begin = 0
+    for number, end in enumerate(ENDS):
+        with h5py.File(os.path.join(folder, f"episode_{number}.hdf5"), "w") as f:
+            f.attrs["sim"] = True
+            f["/observations/qpos"] = arrays["state"][begin:end]
+            f["/action"] = arrays["action"][begin:end]
+            for camera in cameras:
+                if jpegs is None:
+                    f[f"/observations/images/{camera}"] = arrays[camera][begin:end]
+                    continue
+                data = f.create_dataset(f"/observations/images/{camera}", (end - begin,), dtype=h5py.vlen_dtype(np.uint8))
+                for t in range(begin, end):
+                    data[t - begin] = np.frombuffer(jpegs[t], np.uint8)
+        begin = int(end)
+    return folder
+
+
+def write_zarr(path, arrays, chunk=1, compressor=None, dtypes=None, separator=".", cut=False, **options):
+    """As diffusion_policy does. cut: chunks that do not hold whole frames."""
+    store = zarr.ZipStore(path, mode="w") if path.endswith(".zip") else zarr.DirectoryStore(path, dimension_separator=separator)
+    root = zarr.group(store, overwrite=not path.endswith(".zip"))
+    data, meta = root.create_group("data"), root.create_group("meta")
+    for name, values in arrays.items():
+        values = values.astype((dtypes or {}).get(name, values.dtype))
+        rows = chunk if values.ndim == 4 else 50
+        chunks = (rows,) + values.shape[1:]
+        if cut and values.ndim == 4:
+            chunks = (rows, 10, 12, 3)
+        data.create_dataset(name, data=values, chunks=chunks, compressor=compressor if values.ndim == 4 else options.get("low", compressor),
+                            dimension_separator=separator)
+    meta.create_dataset("episode_ends", data=ENDS.astype(np.int64), compressor=None)
+    store.close()
+    return path
+
+
+def compressors():
+    yield "none", None
+    for level in (1, 9):
+        yield f"zlib{level}", numcodecs.Zlib(level)
+    yield "gzip", numcodecs.GZip(5)
+    yield "zstd", numcodecs.Zstd(5)
+    for name in ("lz4", "lz4hc", "zstd", "zlib", "blosclz"):
+        for shuffle in (numcodecs.Blosc.NOSHUFFLE, numcodecs.Blosc.SHUFFLE, numcodecs.Blosc.BITSHUFFLE):
+            yield f"blosc-{name}-{shuffle}", numcodecs.Blosc(cname=name, clevel=5, shuffle=shuffle)
+
+
+class Test:
+    def __init__(self, work):
+        self.work, self.cases, self.failed, self.all = work, 0, 0, "--all" in sys.argv
+
+    def equal(self, what, got, wanted):
+        self.cases += 1
+        if got != wanted or not got or got.startswith("exit"):
+            self.failed += 1
+            print(f"{what}: differs:\n{got[:300]}\nwanted:\n{wanted[:300]}")
+
+    def refused(self, what, got, wanted):
+        self.cases += 1
+        if not got.startswith("exit 1") or wanted not in got:
+            self.failed += 1
+            print(f"{what}: wanted a refusal with \"{wanted}\", got: {got[:300]}")
+
+    def path(self, name):
+        return os.path.join(self.work, name)
+
+
+def compare_compressors(test, arrays, wanted):
+    for name, compressor in compressors():
+        for chunk in (1, 7, 100):
+            for end in (".zarr", ".zarr.zip"):
+                if not test.all and (chunk != 7 or end != ".zarr") and name not in ("none", "blosc-lz4-1", "zstd"):
+                    continue
+                path = write_zarr(test.path(f"c{end}"), arrays, chunk, compressor)
+                test.equal(f"{name}, chunks of {chunk}, {end}", checksums(path), wanted)
+                (shutil.rmtree if end == ".zarr" else os.remove)(path)
+
+
+def compare_kinds(test, arrays, wanted):
+    """What else an array may be like."""
+    blosc = numcodecs.Blosc(cname="lz4")
+    test.equal("names with slashes", checksums(write_zarr(test.path("slash.zarr"), arrays, 7, blosc, separator="/")), wanted)
+    test.equal("chunks that cut frames", checksums(write_zarr(test.path("cut.zarr"), arrays, 7, blosc, cut=True)), wanted)
+    test.equal("chunks that cut frames, raw, zip", checksums(write_zarr(test.path("cut.zarr.zip"), arrays, 1, None, cut=True)), wanted)
+    big = {"state": ">f4", "action": ">f8"}
+    test.equal("big-endian numbers", checksums(write_zarr(test.path("big.zarr"), arrays, 7, blosc, big)), wanted)
+    for dtype in ("<f4", ">f4", "<f8"):
+        path = write_zarr(test.path(f"float{dtype[1:]}{dtype[0] == '>'}.zarr"), arrays, 7, blosc, {"img": dtype})
+        test.equal(f"pixels as {dtype}", checksums(path), wanted)
+    ones = dict(arrays, img=arrays["img"].astype(np.float32) / 255)
+    test.equal("pixels as floats to 1", checksums(write_zarr(test.path("one.zarr"), ones, 7, None)), wanted)
+    signed = dict(arrays, img=arrays["img"].astype(np.float32) / 127.5 - 1)
+    test.refused("pixels from -1 to 1", checksums(write_zarr(test.path("signed.zarr"), signed, 7, None)), "pixels as floats from -1 to 1")
+    renamed = test.path("replay_buffer")
+    shutil.copytree(test.path("slash.zarr"), renamed)
+    test.equal("a folder of another name", checksums(renamed), wanted)
+    missing = write_zarr(test.path("missing.zarr"), dict(arrays, img=np.where(np.arange(len(arrays["img"]))[:, None, None, None] == 9, 0, arrays["img"])), 1, None)
+    expect = checksums(missing)
+    os.remove(os.path.join(missing, "data", "img", "9.0.0.0"))
+    test.equal("a chunk that was never written", checksums(missing), expect)
+
+
+def compare_encoded(test, arrays):
+    if imagecodecs is None:
+        print("imagecodecs is not there: encoded chunks are not compared")
+        return
+    for name in ("Jpeg", "Png"):
+        codec = getattr(imagecodecs.numcodecs, name)()
+        for end in (".zarr", ".zarr.zip"):
+            path = write_zarr(test.path(f"{name}{end}"), arrays, 1, codec, low=None)
+            stored = [codec.encode(np.ascontiguousarray(frame)) for frame in arrays["img"]]
+            hdf5 = write_hdf5(test.path(f"hdf5-{name}-{len(end)}"), arrays, jpegs=stored)
+            test.equal(f"{name}, {end}", checksums(path), checksums(hdf5))
+
+
+def main():
+    arrays = numbers()
+    with tempfile.TemporaryDirectory() as work:
+        test = Test(work)
+        wanted = checksums(write_hdf5(test.path("hdf5"), arrays))
+        compare_compressors(test, arrays, wanted)
+        compare_kinds(test, arrays, wanted)
+        compare_encoded(test, arrays)
+        print(f"{test.cases} cases, {test.failed} failures")
+        sys.exit(1 if test.failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,365 @@
+/* Zarr v2 replay buffers: what is read of right ones, in folders and archives, and what is said of wrong ones. */
+#include "datasets/hdf5/filter_floats.h"
+#include "pipeline/fetch.h"
+#include "tests/fixtures/loader_fixture.h"
+#include "tests/fixtures/zarr_fixture.h"
+
+#include "datasets/dataset.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SIDE = 4, FRAME = SIDE * SIDE * 3 };
+
+static struct zfx store;
+static struct weir_dataset *dataset;
+static struct weir_err err;
+
+static void open_all(void)
+{
+    fixture_open();
+    store = (struct zfx){0};
+    err = (struct weir_err)WEIR_ERR_NONE;
+    dataset = NULL;
+}
+
+static void close_all(void)
+{
+    weir_dataset_close(&dataset);
+    zfx_free(&store);
+    fixture_close();
+}
+
+TestSuite(zarr, .init = open_all, .fini = close_all);
+
+static int open_it(const char *path)
+{
+    struct weir_dataset_config config = {.path = path};
+    weir_dataset_close(&dataset);
+    return weir_dataset_open(&dataset, &config, &err);
+}
+
+/* A new path with this name at its end. */
+static const char *new_path(const char *end)
+{
+    static int paths;
+    char name[64];
+    snprintf(name, sizeof name, "d%d%s", paths++, end);
+    return fixture_path(name);
+}
+
+static const char *as_folder(void)
+{
+    const char *path = new_path(".zarr");
+    zfx_folder(&store, path);
+    return path;
+}
+
+static const char *as_zip(const struct zfx_zip *how)
+{
+    const char *path = new_path(".zarr.zip");
+    zfx_zip(&store, path, how);
+    return path;
+}
+
+static void read_frame(int episode, int t, uint8_t frame[FRAME])
+{
+    struct weir_file_set *files;
+    struct weir_fetcher fetcher;
+    const uint8_t *bytes;
+    size_t length;
+    cr_assert_eq(weir_fetch_files(dataset, &files), 0);
+    cr_assert_eq(weir_fetcher_open(&fetcher, dataset, files, "pread", &err), 0, "%s", err.text);
+    int rc = weir_fetch_frame(&fetcher, episode, 0, t, NULL, 0, &bytes, &length);
+    cr_assert_eq(rc, 0, "%s", fetcher.reason);
+    cr_assert_eq(length, FRAME);
+    memcpy(frame, bytes, FRAME);
+    weir_fetcher_close(&fetcher);
+    weir_file_set_close(&files);
+}
+
+/* Frame by frame and row by row, as zfx_replay wrote it. */
+static void check_replay(const char *path)
+{
+    static const int steps[] = {3, 5};
+    uint8_t frame[FRAME];
+    cr_assert_eq(open_it(path), 0, "%s", err.text);
+    cr_assert_eq(weir_dataset_episodes(dataset), 2);
+    cr_assert_eq(weir_dataset_cameras(dataset), 1);
+    cr_assert_str_eq(weir_dataset_layout(dataset, 0), "diffusion-policy");
+    cr_assert_str_eq(weir_dataset_camera(dataset, 0)->name, "img");
+    for (int e = 0, row = 0; e < 2; e++) {
+        cr_assert_eq(weir_dataset_steps(dataset, e), steps[e]);
+        for (int t = 0; t < steps[e]; t++, row++) {
+            cr_assert_eq(weir_dataset_qpos(dataset, e)[2 * t + 1], (float)(10 * row + 1));
+            cr_assert_eq(weir_dataset_actions(dataset, e)[2 * t], (float)(10 * row));
+            read_frame(e, t, frame);
+            for (int i = 0; i < FRAME; i++)
+                cr_assert_eq(frame[i], 20 * row, "%s: frame %d, byte %d: %d", path, row, i, frame[i]);
+        }
+    }
+}
+
+/* Chunks of 2 begin before the second episode, which begins at row 3. */
+Test(zarr, folders_and_archives)
+{
+    for (int chunk = 1; chunk <= 9; chunk++) {
+        zfx_free(&store);
+        zfx_replay(&store, SIDE, chunk);
+        check_replay(as_folder());
+        check_replay(as_zip(NULL));
+    }
+}
+
+Test(zarr, archives_as_they_come)
+{
+    zfx_replay(&store, SIDE, 2);
+    zfx_put(&store, "data/img/1.0.0.0", "an earlier one", 14);
+    zfx_free(&store);
+    zfx_put(&store, "data/img/1.0.0.0", "an earlier one", 14); /* the last one of a name counts */
+    zfx_replay(&store, SIDE, 2);
+    check_replay(as_zip(NULL));
+    check_replay(as_zip(&(struct zfx_zip){.zip64 = true}));
+    check_replay(as_zip(&(struct zfx_zip){.before = 1000}));
+    check_replay(as_zip(&(struct zfx_zip){.before = 7, .zip64 = true, .comment = "a comment"}));
+}
+
+/* A folder above it, and it under another name. */
+Test(zarr, where_it_is_found)
+{
+    char inner[700];
+    const char *above = new_path("above");
+    mkdir(above, 0777);
+    snprintf(inner, sizeof inner, "%s/replay_buffer", above);
+    zfx_replay(&store, SIDE, 1);
+    zfx_folder(&store, inner);
+    check_replay(above);
+    cr_assert_str_eq(weir_dataset_episode_path(dataset, 1), inner);
+    check_replay(inner);
+    cr_assert_eq(weir_dataset_files(dataset), 1);
+}
+
+Test(zarr, a_chunk_that_was_never_written)
+{
+    uint8_t frame[FRAME];
+    for (int chunk = 1; chunk <= 2; chunk++) {
+        zfx_free(&store);
+        zfx_replay(&store, SIDE, chunk);
+        zfx_drop(&store, chunk == 1 ? "data/img/4.0.0.0" : "data/img/2.0.0.0");
+        zfx_drop(&store, "data/img/.zarray");
+        zfx_text(&store, "data/img/.zarray",
+                 chunk == 1 ? "{\"zarr_format\": 2, \"shape\": [8, 4, 4, 3], \"chunks\": [1, 4, 4, 3], \"dtype\": "
+                              "\"|u1\", \"fill_value\": 7}"
+                            : "{\"zarr_format\": 2, \"shape\": [8, 4, 4, 3], \"chunks\": [2, 4, 4, 3], \"dtype\": "
+                              "\"|u1\", \"fill_value\": 7}");
+        for (int zip = 0; zip < 2; zip++) {
+            cr_assert_eq(open_it(zip ? as_zip(NULL) : as_folder()), 0, "%s", err.text);
+            read_frame(1, 1, frame);
+            cr_assert(frame[0] == 7 && frame[FRAME - 1] == 7, "%d", frame[0]);
+            read_frame(1, 0, frame);
+            cr_assert_eq(frame[0], 60);
+        }
+    }
+}
+
+/* Whoever writes into the folder meanwhile. */
+Test(zarr, a_changed_chunk_is_noticed)
+{
+    zfx_replay(&store, SIDE, 1);
+    const char *path = as_folder();
+    char chunk[700];
+    uint8_t frame[FRAME] = {0};
+    struct weir_file_set *files;
+    struct weir_fetcher fetcher;
+    const uint8_t *bytes;
+    size_t length;
+    cr_assert_eq(open_it(path), 0, "%s", err.text);
+    snprintf(chunk, sizeof chunk, "%s/data/img/2.0.0.0", path);
+    unlink(chunk);
+    int fd = open(chunk, O_WRONLY | O_CREAT, 0666);
+    cr_assert_eq(write(fd, frame, FRAME - 1), FRAME - 1);
+    close(fd);
+    cr_assert_eq(weir_fetch_files(dataset, &files), 0);
+    cr_assert_eq(weir_fetcher_open(&fetcher, dataset, files, "pread", &err), 0, "%s", err.text);
+    cr_assert_eq(weir_fetch_frame(&fetcher, 0, 0, 1, NULL, 0, &bytes, &length), 0);
+    cr_assert_eq(weir_fetch_frame(&fetcher, 0, 0, 2, NULL, 0, &bytes, &length), -ESTALE);
+    weir_fetcher_close(&fetcher);
+    weir_file_set_close(&files);
+}
+
+Test(zarr, umi_has_no_action)
+{
+    static const char *const names[] = {"robot0_demo_start_pose", "robot0_eef_pos", "robot0_eef_rot_axis_angle",
+                                        "robot0_gripper_width"};
+    float row[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    zfx_replay(&store, SIDE, 1);
+    zfx_drop(&store, "data/action/.zarray");
+    zfx_drop(&store, "data/state/.zarray");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char name[64], chunk[80];
+        snprintf(name, sizeof name, "data/%s", names[i]);
+        snprintf(chunk, sizeof chunk, "%s/0.0", name);
+        zfx_array(&store, name, "[8, 1]", "[8, 1]", "<f4", "null");
+        for (int t = 0; t < 8; t++)
+            row[t] = (float)(100 * i) + (float)t;
+        zfx_put(&store, chunk, row, sizeof row);
+    }
+    cr_assert_eq(open_it(as_folder()), 0, "%s", err.text);
+    cr_assert_eq(weir_dataset_qpos_dim(dataset), 4);
+    cr_assert_eq(weir_dataset_action_dim(dataset), 3);
+    cr_assert_eq(weir_dataset_qpos(dataset, 1)[0], 3.0f);
+    cr_assert_eq(weir_dataset_actions(dataset, 1)[2], 303.0f);
+}
+
+/* ---- what is wrong ---- */
+
+static void refused(const char *path, int code, const char *what)
+{
+    err = (struct weir_err)WEIR_ERR_NONE;
+    cr_assert_eq(open_it(path), code, "wanted %s: %s", what, err.text);
+    cr_assert_not_null(strstr(err.text, what), "wanted %s: %s", what, err.text);
+    cr_assert_not_null(strstr(err.text, path), "%s", err.text);
+    cr_assert_null(strchr(err.text, '\n'));
+}
+
+/* img/.zarray with one member of its JSON in place of what it was. */
+static void refused_array(const char *member, int code, const char *what)
+{
+    char text[1024];
+    zfx_free(&store);
+    zfx_replay(&store, SIDE, 1);
+    zfx_drop(&store, "data/img/.zarray");
+    /* of two members of one name the last one counts */
+    snprintf(text, sizeof text,
+             "{\"zarr_format\": 2, \"shape\": [8, 4, 4, 3], \"chunks\": [1, 4, 4, 3], \"dtype\": \"|u1\", "
+             "\"compressor\": null, \"fill_value\": 0, \"order\": \"C\", \"filters\": null, %s}",
+             member);
+    zfx_text(&store, "data/img/.zarray", text);
+    refused(as_folder(), code, what);
+}
+
+Test(zarr, arrays_that_cannot_be_read)
+{
+    refused_array("\"zarr_format\": 3", -EBADMSG, "data/img: .zarray: its zarr_format is not 2");
+    refused_array("\"order\": \"F\"", -ENOTSUP, "data/img: its order is F");
+    refused_array("\"dtype\": \"<c8\"", -ENOTSUP, "elements of type \"<c8\" cannot be read");
+    refused_array("\"dtype\": [[\"a\", \"<f4\"]]", -ENOTSUP, "elements of type several fields");
+    refused_array("\"compressor\": {\"id\": \"lzma\"}", -ENOTSUP, "its compressor lzma is not read");
+    refused_array("\"compressor\": {\"level\": 1}", -EBADMSG, "its compressor has no id");
+    refused_array("\"compressor\": {\"id\": \"imagecodecs_jpeg2k\"}", -ENOTSUP, "imagecodecs_jpeg2k");
+    refused_array("\"filters\": [{\"id\": \"delta\"}]", -ENOTSUP, "it has the filter delta");
+    refused_array("\"shape\": [8, -4, 4, 3]", -EBADMSG, "shape has a number in it");
+    refused_array("\"shape\": [8, 4, 4.5, 3]", -EBADMSG, "shape has a number in it");
+    refused_array("\"chunks\": [1, 4, 4]", -EBADMSG, "chunks is no list of 4 numbers");
+    refused_array("\"chunks\": [0, 4, 4, 3]", -EBADMSG, "chunks has a number in it");
+    refused_array("\"shape\": [4000000000, 4, 4, 3]", -EBADMSG, "more chunks than makes sense");
+    refused_array("\"shape\": [90000000, 4, 4, 3]", -EFBIG, "hardly any are there");
+    refused_array("\"dimension_separator\": \"-\"", -EBADMSG, "dimension_separator");
+    refused_array("\"fill_value\": \"x\"", -EBADMSG, "fill_value");
+    refused_array("\"shape\": [7, 4, 4, 3]", -EBADMSG, "data/img: has 7 rows, but meta/episode_ends goes to 8");
+    refused_array("\"compressor\": {\"id\": \"imagecodecs_jpeg\"}, \"chunks\": [2, 4, 4, 3]", -ENOTSUP,
+                  "not one frame each");
+    zfx_drop(&store, "data/img/.zarray");
+    zfx_text(&store, "data/img/.zarray", "{\"zarr_format\": 2, ");
+    refused(as_folder(), -EBADMSG, "data/img: .zarray: it is no JSON object");
+}
+
+Test(zarr, episodes_that_make_no_sense)
+{
+    static const int64_t wrong[][2] = {{3, 3}, {5, 4}, {0, 8}, {-1, 8}, {3, INT64_MAX}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        zfx_free(&store);
+        zfx_replay(&store, SIDE, 1);
+        zfx_drop(&store, "meta/episode_ends/0");
+        zfx_put(&store, "meta/episode_ends/0", wrong[i], sizeof wrong[i]);
+        refused(as_folder(), -EBADMSG, "ends must grow");
+    }
+    zfx_drop(&store, "meta/episode_ends/0");
+    zfx_put(&store, "meta/episode_ends/0", wrong, 15);
+    refused(as_folder(), -EBADMSG, "meta/episode_ends: chunk 0: its chunk holds fewer bytes");
+    zfx_drop(&store, "meta/episode_ends/.zarray");
+    refused(as_folder(), -ENOENT, "has no array meta/episode_ends");
+    zfx_drop(&store, ".zgroup");
+    refused(as_folder(), -EBADMSG, "has no .zgroup");
+    zfx_text(&store, "zarr.json", "{}");
+    refused(as_folder(), -ENOTSUP, "is Zarr of version 3");
+}
+
+Test(zarr, archives_that_cannot_be_read)
+{
+    zfx_replay(&store, SIDE, 1);
+    refused(as_zip(&(struct zfx_zip){.method = 8}), -ENOTSUP, "is compressed in the archive (method 8, deflate)");
+    refused(as_zip(&(struct zfx_zip){.no_end = true}), -EBADMSG, "no whole zip archive: it has no end record");
+    zfx_drop(&store, ".zgroup");
+    refused(as_zip(NULL), -EBADMSG, "has no .zgroup at its top");
+    zfx_free(&store);
+    refused(as_zip(&(struct zfx_zip){.no_end = true}), -EBADMSG, "the file is too short");
+}
+
+/* Every byte of it, and every length: an error or the same data, but no crash; a sanitizer sees the rest. */
+Test(zarr, damaged_archives)
+{
+    zfx_replay(&store, SIDE, 8);
+    const char *path = as_zip(&(struct zfx_zip){.zip64 = true});
+    struct stat st;
+    cr_assert_eq(stat(path, &st), 0);
+    for (off_t at = 0; at < st.st_size; at += 3) {
+        uint8_t byte = 0, other;
+        int fd = open(path, O_RDWR);
+        cr_assert_eq(pread(fd, &byte, 1, at), 1);
+        other = (uint8_t)(byte ^ 0xFF);
+        cr_assert_eq(pwrite(fd, &other, 1, at), 1);
+        if (open_it(path) < 0)
+            cr_assert(strlen(err.text) > 0 && !strchr(err.text, '\n'));
+        cr_assert_eq(pwrite(fd, &byte, 1, at), 1);
+        close(fd);
+    }
+    for (off_t n = st.st_size - 1; n >= 0; n -= 7) {
+        cr_assert_eq(truncate(path, n), 0);
+        cr_assert_lt(open_it(path), 0);
+    }
+}
+
+/* ---- floats as pixels ---- */
+
+Test(zarr, floats_become_pixels)
+{
+    static const float to_one[] = {0, 1, 0.5f, -1, 2, 1 / 255.0f, 0.0f / 0.0f};
+    static const uint8_t right[] = {0, 255, 128, 0, 255, 1, 0};
+    uint8_t out[7];
+    weir_floats_to_pixels(4 | WEIR_FLOATS_TO_ONE, (const uint8_t *)to_one, 7, out);
+    cr_assert_arr_eq(out, right, 7);
+    static const uint8_t big_halfs[] = {0x56, 0x40, 0x3C, 0x00, 0x7C, 0x00, 0x00, 0x01}; /* 100, 1, infinity, tiny */
+    static const uint8_t right_halfs[] = {100, 1, 255, 0};
+    weir_floats_to_pixels(2 | WEIR_FLOATS_BIG_ENDIAN, big_halfs, 4, out);
+    cr_assert_arr_eq(out, right_halfs, 4);
+}
+
+static void put_floats(float white)
+{
+    static float pixels[8 * FRAME];
+    for (int i = 0; i < 8 * FRAME; i++)
+        pixels[i] = white * (float)(20 * (i / FRAME)) / 255;
+    zfx_free(&store);
+    zfx_replay(&store, SIDE, 8);
+    zfx_array(&store, "data/img", "[8, 4, 4, 3]", "[8, 4, 4, 3]", "<f4", "null");
+    zfx_drop(&store, "data/img/0.0.0.0");
+    zfx_put(&store, "data/img/0.0.0.0", pixels, sizeof pixels);
+}
+
+Test(zarr, pixels_stored_as_floats)
+{
+    put_floats(255);
+    check_replay(as_folder());
+    put_floats(1);
+    check_replay(as_zip(NULL));
+    put_floats(-1);
+    refused(as_folder(), -ENOTSUP, "pixels as floats from");
+    put_floats(0);
+    refused(as_folder(), -ENOTSUP, "whether white is 1 or 255 cannot be known");
+}
