@@ -1,6 +1,12 @@
 /* HDF5 files as struct weir_store_ops: the library describes, in a helper process, and rows are located afterwards. */
+#include "datasets/builder.h"
 #include "datasets/index.h"
 #include "datasets/store_ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
 
 static bool has(void *store, const char *path)
 {
@@ -35,6 +41,85 @@ static int rows(void *store, const char *path, struct weir_frame_map *map, struc
     return weir_h5_describe(store, path, description, err);
 }
 
+/* ---- texts ---- */
+
+enum { TEXT_MAX = 16384 /* of one; longer ones are left out */ };
+
+struct taking {
+    struct weir_episode_builder *builder;
+    bool all; /* else instructions only: groups of simulators have models and settings of any length as well */
+    struct weir_err *err;
+};
+
+static bool is_instruction(const char *name)
+{
+    static const char *const names[] = {"task", "task_name", "task_description", "language", "lang", "prompt"};
+    bool found = strstr(name, "instruction") != NULL || strncmp(name, "language_raw", 12) == 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !found; i++)
+        found = strcmp(name, names[i]) == 0;
+    return found;
+}
+
+/* LIBERO's: JSON, whose language_instruction is a text or a list of them. */
+static int take_problem_info(const struct taking *taking, const char *value)
+{
+    char all[TEXT_MAX] = "";
+    json_t *json = json_loads(value, 0, NULL), *instruction = json_object_get(json, "language_instruction");
+    size_t n = json_is_array(instruction) ? json_array_size(instruction) : 1, used = 0;
+    for (size_t i = 0; i < n && used < sizeof all; i++) {
+        const char *part = json_string_value(json_is_array(instruction) ? json_array_get(instruction, i) : instruction);
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s", part ? part : "");
+    }
+    json_decref(json);
+    return used > 0 && used < sizeof all
+               ? weir_builder_text(taking->builder, "language_instruction", all, used, taking->err)
+               : 0;
+}
+
+static int take_text(void *user, const char *name, const char *value)
+{
+    const struct taking *taking = user;
+    size_t n = strlen(value);
+    if (strcmp(name, "problem_info") == 0)
+        return take_problem_info(taking, value);
+    if (n >= TEXT_MAX || n == 0 || !(taking->all || is_instruction(name)))
+        return 0;
+    return weir_builder_text(taking->builder, name, value, n, taking->err);
+}
+
+/* Datasets of one text, where RoboMIND has its instruction. */
+static int take_datasets(struct taking *taking, struct weir_h5 *h5)
+{
+    static const char *const names[] = {"language_instruction", "language_raw", "instruction", "task"};
+    char text[TEXT_MAX];
+    int rc = 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && rc == 0; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/%s", names[i]);
+        if (weir_h5_has(h5, path) && weir_h5_text_of(h5, path, text, sizeof text))
+            rc = take_text(taking, names[i], text);
+    }
+    return rc;
+}
+
+/* Attributes of the episode's group, then of the file: all of its root, where Weir's own copies have theirs. */
+static int texts(void *store, struct weir_episode_builder *builder, struct weir_err *err)
+{
+    static const char *const others[] = {"/data", "/metadata"};
+    struct taking taking = {.builder = builder, .err = err};
+    const char *root = builder->episode->root;
+    int rc = take_datasets(&taking, store);
+    if (rc == 0 && *root)
+        rc = weir_h5_texts(store, root, take_text, &taking);
+    weir_h5_enter(store, "");
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && rc == 0; i++)
+        if (weir_h5_is_group(store, others[i]))
+            rc = weir_h5_texts(store, others[i], take_text, &taking);
+    weir_h5_enter(store, root);
+    taking.all = true;
+    return rc < 0 ? rc : weir_h5_texts(store, "/", take_text, &taking);
+}
+
 const struct weir_store_ops weir_store_hdf5 = {
     .has = has,
     .is_group = is_group,
@@ -42,5 +127,6 @@ const struct weir_store_ops weir_store_hdf5 = {
     .shape = shape,
     .read_numbers = read_numbers,
     .rows = rows,
+    .texts = texts,
     .lister = "`h5ls -r` lists those of a file",
 };

@@ -41,6 +41,12 @@ bool weir_h5_is_false(struct weir_h5 *h5, const char *name);
 
 /* The text that the file has as this attribute at its root, cut to size; false when it has none. */
 bool weir_h5_text(struct weir_h5 *h5, const char *name, char *text, size_t size);
+/* Tells take of each attribute of an object (its path from the file's root) that is one text, by name; both are lent
+ * for the call. What cannot be read is left out. 0, or what take returned when that was negative: it ends there. */
+typedef int weir_h5_text_fn(void *user, const char *name, const char *value);
+int weir_h5_texts(struct weir_h5 *h5, const char *path, weir_h5_text_fn *take, void *user);
+/* The text that a dataset of one element holds, cut to size; false when it is none. */
+bool weir_h5_text_of(struct weir_h5 *h5, const char *path, char *text, size_t size);
 
 /* Names in a group, sorted; each at most WEIR_NAME_MAX - 1 long, -ENAMETOOLONG for longer ones.
  * free(*names). */

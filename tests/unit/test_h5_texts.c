@@ -1,0 +1,79 @@
+/* Texts of HDF5 episodes: attributes of the file and of the episode's group, datasets of one text, LIBERO's JSON. */
+#include "datasets/dataset.h"
+#include "tests/fixtures/loader_fixture.h"
+
+#include <criterion/criterion.h>
+#include <hdf5.h>
+#include <string.h>
+
+TestSuite(h5_texts, .init = fixture_open, .fini = fixture_close);
+
+enum how { VARIABLE, FIXED, PAIR };
+
+static hid_t fine(hid_t id)
+{
+    cr_assert_geq(id, 0);
+    return id;
+}
+
+/* As an attribute of an object, or as a dataset in it. */
+static void put(hid_t file, const char *object, const char *name, const char *value, enum how how, bool dataset)
+{
+    const char *pair[2] = {value, value};
+    hsize_t two = 2;
+    hid_t type = fine(H5Tcopy(H5T_C_S1)), place = fine(H5Oopen(file, object, H5P_DEFAULT));
+    hid_t space = fine(how == PAIR ? H5Screate_simple(1, &two, NULL) : H5Screate(H5S_SCALAR));
+    H5Tset_size(type, how == FIXED ? strlen(value) : H5T_VARIABLE);
+    hid_t id = fine(dataset ? H5Dcreate2(place, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)
+                            : H5Acreate2(place, name, type, space, H5P_DEFAULT, H5P_DEFAULT));
+    const void *from = how == FIXED ? (const void *)value : pair;
+    cr_assert_geq(dataset ? H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, from) : H5Awrite(id, type, from), 0);
+    H5Oclose(place);
+    H5Sclose(space);
+    H5Tclose(type);
+    dataset ? H5Dclose(id) : H5Aclose(id);
+}
+
+static const char *texts_of(const char *data, int episode)
+{
+    static char all[2048];
+    struct weir_dataset_config config = {.path = data};
+    struct weir_dataset *dataset;
+    struct weir_err err = WEIR_ERR_NONE;
+    const char *key, *value;
+    all[0] = '\0';
+    cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+    for (int i = 0; weir_dataset_text(dataset, episode, i, &key, &value); i++)
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s=%s;", key, value);
+    weir_dataset_close(&dataset);
+    return all;
+}
+
+Test(h5_texts, of_a_file)
+{
+    const char *data = fixture_synth("act", "act", 1, 4, 16, 16, "top");
+    hid_t file = fine(H5Fopen(fixture_episode(data, "act", 0), H5F_ACC_RDWR, H5P_DEFAULT));
+    put(file, "/", "language_instruction", "pick \xc3\xa4 cup", VARIABLE, false);
+    put(file, "/", "fixed", "abc", FIXED, false);
+    put(file, "/", "pair", "no", PAIR, false);
+    put(file, "/observations", "language_instruction", "of another object", VARIABLE, false);
+    put(file, "/", "task", "a dataset", VARIABLE, true);
+    put(file, "/", "language_raw", "another", FIXED, true);
+    H5Fclose(file);
+    cr_assert_str_eq(texts_of(data, 0),
+                     "language_raw=another;task=a dataset;fixed=abc;language_instruction=pick \xc3\xa4 cup;");
+}
+
+Test(h5_texts, of_a_file_of_many)
+{
+    const char *data = fixture_synth("libero", "libero", 2, 4, 16, 16, NULL);
+    char path[512];
+    snprintf(path, sizeof path, "%s/demo.hdf5", data);
+    hid_t file = fine(H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT));
+    cr_assert_geq(H5Adelete_by_name(file, "/data", "problem_info", H5P_DEFAULT), 0);
+    put(file, "/data", "problem_info", "{\"language_instruction\": [\"close\", \" it\"], \"x\": 1}", VARIABLE, false);
+    put(file, "/data/demo_1", "task", "second", VARIABLE, false);
+    H5Fclose(file);
+    cr_assert_str_eq(texts_of(data, 0), "language_instruction=close it;");
+    cr_assert_str_eq(texts_of(data, 1), "task=second;language_instruction=close it;");
+}
