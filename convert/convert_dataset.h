@@ -26,6 +26,11 @@ struct weir_convert_report {
 /* Row i of the table of formats; false past the end. why_not is NULL for one that is built in. */
 bool weir_convert_format(int i, const char **name, const char **summary, const char **why_not);
 
+/* Of row i: what a copy's name usually ends with ("" = a folder), and whether frames of this codec ("jpeg": any encoded
+ * colour image, "raw", ...) can be in it. */
+const char *weir_convert_format_suffix(int i);
+bool weir_convert_format_holds(int i, const char *codec);
+
 /* dataset: opened with depth. 0, or negative with err, and nothing is at target. */
 int weir_convert(struct weir_dataset *dataset, const struct weir_convert_config *config,
                  struct weir_convert_report *report, struct weir_err *err);

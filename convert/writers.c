@@ -1,5 +1,8 @@
 /* The table of writers. */
+#include "convert/convert_dataset.h"
 #include "convert/writer_ops.h"
+
+#include <string.h>
 
 static const struct weir_writer_ops *const writers[] = {
     &weir_writer_hdf5,
@@ -13,4 +16,19 @@ static const struct weir_writer_ops *const writers[] = {
 const struct weir_writer_ops *weir_writer_at(int i)
 {
     return i >= 0 && i < (int)(sizeof writers / sizeof writers[0]) ? writers[i] : NULL;
+}
+
+const char *weir_convert_format_suffix(int i)
+{
+    const struct weir_writer_ops *ops = weir_writer_at(i);
+    return ops ? ops->suffix : "";
+}
+
+bool weir_convert_format_holds(int i, const char *codec)
+{
+    const struct weir_writer_ops *ops = weir_writer_at(i);
+    for (int k = 0; ops && ops->codecs[k]; k++)
+        if (strcmp(ops->codecs[k], codec) == 0)
+            return true;
+    return false;
 }
