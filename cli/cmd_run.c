@@ -406,6 +406,7 @@ static int run_loader(const struct weir_command *command, const struct run_optio
     if (rc < 0)
         return rc;
     run->state = o->state;
+    run->opened_ns = weir_clock_monotonic_ns();
     running = loader;
     if (interrupted)
         weir_loader_stop(loader);

@@ -220,7 +220,7 @@ static void begin_window(struct loop *l)
     bool kept = weir_io_from_memory(l->facts.io_used) || l->facts.cache_budget_bytes > 0;
     l->window = (struct weir_run_window){
         .seconds = l->run->seconds, .no_warm_up = l->config->cold, .whole_epoch = kept, .slots = l->facts.slots};
-    weir_run_window_begin(&l->window, l->mark_ns);
+    weir_run_window_begin(&l->window, l->run->opened_ns);
 }
 
 /* The batch is accounted for. */

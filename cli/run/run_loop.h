@@ -19,6 +19,7 @@ struct weir_run_config {
     FILE *log;                          /* JSON lines; may be NULL */
     FILE *checksums;                    /* may be NULL */
     struct weir_run_profile *profile;   /* may be NULL */
+    uint64_t opened_ns;                 /* when the workers began: weir_clock_monotonic_ns */
     double seconds;                     /* to measure after a warm-up, in place of epochs; 0 = epochs */
     const char *state;                  /* file that keeps where the run is; may be NULL */
     struct weir_report_machine machine; /* as it was when the run began */

@@ -1,5 +1,5 @@
 /* run_window.h: what `weir run --seconds F` measures: F seconds behind a warm-up, over the borders of epochs; with
- * --cold from the first batch on, and never more than one epoch. Times are weir_clock_monotonic_ns. */
+ * --cold from the loader's opening on, and never more than one epoch. Times are weir_clock_monotonic_ns. */
 #ifndef WEIR_CLI_RUN_RUN_WINDOW_H
 #define WEIR_CLI_RUN_RUN_WINDOW_H
 
@@ -11,7 +11,7 @@
 
 struct weir_run_window {
     double seconds;   /* to be measured; 0 = there is no window, runs end with their epochs */
-    bool no_warm_up;  /* it begins with the first batch that is asked for */
+    bool no_warm_up;  /* it begins where the run does */
     bool whole_epoch; /* the warm-up lasts an epoch at least: what is kept in memory is there then */
     int slots;        /* and until each of these was used once */
     bool open, over;
@@ -21,7 +21,7 @@ struct weir_run_window {
     uint64_t wait_ns;                  /* of the consumer, in it */
 };
 
-/* The run begins. */
+/* The run began: its workers did. */
 void weir_run_window_begin(struct weir_run_window *window, uint64_t now_ns);
 /* A batch was consumed; ends_epoch: the last of its epoch. Counts it when the window is open. Returns true when the
  * window opens: what is counted elsewhere begins anew. */
