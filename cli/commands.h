@@ -8,6 +8,7 @@ extern const struct weir_command weir_cmd_run;
 extern const struct weir_command weir_cmd_info;
 extern const struct weir_command weir_cmd_verify;
 extern const struct weir_command weir_cmd_convert;
+extern const struct weir_command weir_cmd_bench;
 extern const struct weir_command weir_cmd_synth;
 extern const struct weir_command weir_cmd_report;
 extern const struct weir_command weir_cmd_doctor;

@@ -1,0 +1,214 @@
+#include "base/json.h"
+#include "cli/bench/bench_print.h"
+#include "cli/sysinfo.h"
+
+#include <string.h>
+
+static void interval(struct weir_json *json, const char *key, const struct weir_interval *i)
+{
+    if (i->n == 0) {
+        weir_json_null(json, key);
+        return;
+    }
+    weir_json_object(json, key);
+    weir_json_int(json, "n", i->n);
+    weir_json_double(json, "median", i->median);
+    weir_json_double(json, "low", i->low);
+    weir_json_double(json, "high", i->high);
+    weir_json_double(json, "least", i->least);
+    weir_json_double(json, "most", i->most);
+    weir_json_double(json, "probability", i->probability);
+    weir_json_end(json, '}');
+}
+
+static void figures(struct weir_json *json, const struct weir_cell *cell)
+{
+    static const struct {
+        const char *name;
+        weir_turn_figure *figure;
+    } all[] = {
+        {"images_per_s", weir_turn_images_per_s},
+        {"samples_per_s", weir_turn_samples_per_s},
+        {"cpu_s_per_1000_images", weir_turn_cpu_s_per_1000_images},
+        {"read_bytes_per_image", weir_turn_bytes_per_image},
+        {"batch_wait_p99_s", weir_turn_wait_p99_s},
+        {"peak_rss_bytes", weir_turn_peak_bytes},
+        {"data_wait_fraction", weir_turn_data_wait},
+        {"page_cache_fraction", weir_turn_cached},
+        {"others_cores", weir_turn_others_cores},
+    };
+    struct weir_interval found;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        weir_cell_interval(cell, all[i].figure, &found);
+        interval(json, all[i].name, &found);
+    }
+}
+
+static void ratio(struct weir_json *json, const char *key, const struct weir_cell *cell, const struct weir_cell *other,
+                  bool *tie)
+{
+    struct weir_interval found = {.n = 0};
+    if (other)
+        weir_cell_ratio(cell, other, &found);
+    interval(json, key, &found);
+    *tie = weir_relation_is_tie(weir_relation_of(&found));
+}
+
+static void stages(struct weir_json *json, const struct weir_turn *turn)
+{
+    weir_json_array(json, "stages");
+    for (int i = 0; turn && i < turn->n_stages; i++) {
+        const struct weir_turn_stage *stage = &turn->stages[i];
+        weir_json_object(json, NULL);
+        weir_json_text(json, "name", stage->name);
+        weir_json_text(json, "kind", stage->kind);
+        weir_json_text(json, "side", stage->side);
+        weir_json_double(json, "count", stage->count);
+        weir_json_double(json, "total_s", stage->total_s);
+        weir_json_double(json, "self_s", stage->self_s);
+        weir_json_double(json, "mean_s", stage->mean_s);
+        weir_json_double(json, "p99_s", stage->p99_s);
+        weir_json_known(json, "share", stage->share);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+    double part;
+    const struct weir_turn_stage *bound = turn ? weir_turn_bound(turn, &part) : NULL;
+    weir_json_text(json, "bound_by", bound ? bound->name : NULL);
+    weir_json_known(json, "bound_part", bound ? part : -1);
+}
+
+/* Every turn, so that others can count in their own way. */
+static void turns(struct weir_json *json, const struct weir_cell *cell)
+{
+    weir_json_array(json, "turns");
+    for (int i = 0; i < cell->n_turns; i++) {
+        const struct weir_turn *turn = &cell->turns[i];
+        weir_json_object(json, NULL);
+        weir_json_int(json, "round", turn->round);
+        weir_json_double(json, "seconds", turn->seconds);
+        weir_json_double(json, "images", turn->images);
+        weir_json_double(json, "images_per_s", turn->images_per_s);
+        weir_json_double(json, "cpu_s", turn->cpu_s);
+        weir_json_text(json, "reads", *turn->reads ? turn->reads : NULL);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+static void settings(struct weir_json *json, const struct weir_cell *cell, const struct weir_turn *turn)
+{
+    const struct weir_cell_settings *s = &cell->settings;
+    weir_json_object(json, "settings");
+    weir_json_text(json, "num_workers", s->num_workers);
+    weir_json_text(json, "prefetch", s->prefetch);
+    weir_json_text(json, "batch_size", s->batch_size);
+    weir_json_text(json, "io", s->io);
+    weir_json_text(json, "decoder", s->decoder);
+    weir_json_text(json, "device", s->device);
+    weir_json_end(json, '}');
+    weir_json_object(json, "used");
+    weir_json_known(json, "num_workers", turn ? turn->workers : -1);
+    weir_json_known(json, "prefetch", turn ? turn->prefetch : -1);
+    weir_json_text(json, "io", turn ? turn->io : NULL);
+    weir_json_text(json, "decoder", turn ? turn->decoder : NULL);
+    weir_json_end(json, '}');
+}
+
+static void cell_json(struct weir_json *json, const struct weir_grid *grid, const struct weir_cell *cell)
+{
+    const struct weir_turn *turn = weir_cell_typical(cell);
+    const struct weir_cell *reference = bench_reference(grid, cell->cold);
+    struct weir_interval images;
+    bool tie, ignored;
+    weir_cell_interval(cell, weir_turn_images_per_s, &images);
+    weir_json_object(json, NULL);
+    weir_json_text(json, "format", grid->formats[cell->format].name);
+    weir_json_text(json, "cache", cell->limit ? "memory" : cell->cold ? "cold" : "warm");
+    settings(json, cell, turn);
+    weir_json_array(json, "command");
+    for (char **arg = cell->argv; *arg; arg++)
+        weir_json_text(json, NULL, *arg);
+    weir_json_end(json, ']');
+    weir_json_text(json, "error", *cell->why ? cell->why : NULL);
+    weir_json_bool(json, "settled", weir_interval_settled(&images, WEIR_CLOSE));
+    figures(json, cell);
+    ratio(json, "ratio", cell, reference, &tie);
+    weir_json_bool(json, "tie", tie);
+    ratio(json, "limit_fraction", cell, cell->limit_cell >= 0 ? &grid->cells[cell->limit_cell] : NULL, &ignored);
+    stages(json, turn);
+    turns(json, cell);
+    weir_json_end(json, '}');
+}
+
+static void rotation_json(struct weir_json *json, const char *key, const struct weir_rotation_result *rotation)
+{
+    static const char *const ends[] = {"settled", "rounds", "time", "interrupted"};
+    weir_json_object(json, key);
+    weir_json_text(json, "end", ends[rotation->end]);
+    weir_json_int(json, "rounds", rotation->rounds);
+    weir_json_int(json, "unsettled", rotation->unsettled);
+    weir_json_end(json, '}');
+}
+
+static void formats_json(struct weir_json *json, const struct bench_results *results)
+{
+    const struct weir_grid *grid = results->grid;
+    weir_json_array(json, "formats");
+    for (int f = 0; f < grid->n_formats; f++) {
+        weir_json_object(json, NULL);
+        weir_json_text(json, "name", grid->formats[f].name);
+        weir_json_text(json, "path", grid->formats[f].path);
+        weir_json_uint(json, "size_bytes", grid->formats[f].bytes);
+        weir_json_double(json, "bytes_per_frame", grid->formats[f].bytes_each);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+    weir_json_text(json, "left_out", results->setup->left_out);
+}
+
+static void advice_json(struct weir_json *json, const struct weir_advice *advice)
+{
+    weir_json_object(json, "advice");
+    weir_json_text(json, "format", advice->format);
+    weir_json_text(json, "next", advice->next);
+    weir_json_array(json, "command");
+    for (char **arg = advice->best ? advice->best->argv : NULL; arg && *arg; arg++)
+        weir_json_text(json, NULL, *arg);
+    weir_json_end(json, ']');
+    weir_json_end(json, '}');
+}
+
+void bench_print_json(const struct bench_results *results, const struct weir_command *command, FILE *out)
+{
+    struct weir_json json;
+    struct weir_sysinfo machine;
+    char text[64];
+    weir_sysinfo_read(&machine);
+    weir_json_open(&json, out, true);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "weir", weir_version());
+    weir_json_text(&json, "git", weir_git_describe());
+    weir_json_object(&json, "machine");
+    weir_sysinfo_json(&machine, &json);
+    weir_filesystem_of(results->setup->data, text, sizeof text);
+    weir_json_text(&json, "data_filesystem", text);
+    weir_filesystem_of(results->setup->folder, text, sizeof text);
+    weir_json_text(&json, "work_filesystem", text);
+    weir_json_end(&json, '}');
+    weir_json_object(&json, "config");
+    weir_json_text(&json, "data", results->setup->data);
+    weir_options_json(command, results->setup->options, &json);
+    weir_json_end(&json, '}');
+    formats_json(&json, results);
+    rotation_json(&json, "warm", &results->warm);
+    rotation_json(&json, "cold", &results->cold);
+    weir_json_double(&json, "took_s", results->took_s);
+    weir_json_array(&json, "cells");
+    for (int i = 0; i < results->grid->n; i++)
+        cell_json(&json, results->grid, &results->grid->cells[i]);
+    weir_json_end(&json, ']');
+    advice_json(&json, &results->advice);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+}

@@ -1,0 +1,329 @@
+#include "cli/bench/bench_print.h"
+#include "prof/report/report.h"
+
+#include <string.h>
+
+enum { STAGES_SHOWN = 3 };
+
+/* ---- what both tables and files have ---- */
+
+const struct weir_cell *bench_leader(const struct weir_grid *grid, bool cold)
+{
+    const struct weir_cell *leader = NULL;
+    double most = -1;
+    for (int f = 0; f < grid->n_formats; f++) {
+        const struct weir_cell *best = weir_grid_best(grid, f, cold);
+        double median = best ? weir_cell_median(best, weir_turn_images_per_s) : -1;
+        if (best && median > most) {
+            leader = best;
+            most = median;
+        }
+    }
+    return leader;
+}
+
+const struct weir_cell *bench_reference(const struct weir_grid *grid, bool cold)
+{
+    const struct weir_cell *first = NULL;
+    for (int f = 0; f < grid->n_formats; f++) {
+        const struct weir_cell *best = weir_grid_best(grid, f, cold);
+        if (best && grid->formats[f].is_source)
+            return best;
+        first = first ? first : best;
+    }
+    return first;
+}
+
+static void print_word(const char *word, FILE *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,=+@%";
+    if (*word && word[strspn(word, plain)] == '\0') {
+        fputs(word, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*word, out);
+    fputc('\'', out);
+}
+
+void bench_command(const struct weir_cell *cell, FILE *out)
+{
+    for (char **arg = cell->argv; *arg; arg++) {
+        if (strcmp(*arg, "--json") == 0)
+            continue;
+        if (arg != cell->argv)
+            fputc(' ', out);
+        print_word(*arg, out);
+    }
+}
+
+static void remark(const struct weir_rotation_result *rotation, const char *state, FILE *out)
+{
+    if (rotation->end == WEIR_ROTATION_SETTLED)
+        return;
+    static const char *const ends[] = {
+        [WEIR_ROTATION_ROUNDS] = "no more rounds are taken",
+        [WEIR_ROTATION_TIME] = "the time was up (--max-minutes)",
+        [WEIR_ROTATION_INTERRUPTED] = "interrupted",
+    };
+    fprintf(out, "%s: after %d rounds %s; ", state, rotation->rounds, ends[rotation->end]);
+    fprintf(out, "the medians of %d cells are not known within 3 %%, or have fewer turns than --repeats\n",
+            rotation->unsettled);
+}
+
+static double others(const struct weir_grid *grid)
+{
+    double most = -1;
+    for (int i = 0; i < grid->n; i++) {
+        double median = weir_cell_median(&grid->cells[i], weir_turn_others_cores);
+        most = median > most ? median : most;
+    }
+    return most;
+}
+
+void bench_remarks(const struct bench_results *results, FILE *out)
+{
+    const struct weir_grid *grid = results->grid;
+    if (grid->n_warm > 0)
+        remark(&results->warm, "warm", out);
+    if (grid->n > grid->n_warm)
+        remark(&results->cold, "cold", out);
+    if (others(grid) > 0.2)
+        fprintf(out, "busy machine: other processes used up to %.1f cores meanwhile\n", others(grid));
+    for (int f = 0; f < grid->n_formats; f++) {
+        const struct weir_cell *cold = weir_grid_best(grid, f, true), *warm = weir_grid_best(grid, f, false);
+        double stayed = cold ? weir_cell_median(cold, weir_turn_cached) : -1;
+        double there = warm ? weir_cell_median(warm, weir_turn_cached) : -1;
+        if (stayed > 0.05)
+            fprintf(out, "not cold: %s: %.0f %% of it stays in the page cache%s\n", grid->formats[f].name, 100 * stayed,
+                    weir_copy_in_memory(grid->formats[f].path) ? ": its file system is in memory" : "");
+        if (there >= 0 && there < 0.95)
+            fprintf(out,
+                    "not warm: %s: %.0f %% of it was in the page cache: there is not enough memory for all formats\n",
+                    grid->formats[f].name, 100 * there);
+    }
+    for (int i = 0; i < grid->n; i++)
+        if (*grid->cells[i].why)
+            fprintf(out, "failed: %s %s: %s\n", grid->formats[grid->cells[i].format].name,
+                    grid->cells[i].cold    ? "cold"
+                    : grid->cells[i].limit ? "from memory"
+                                           : "warm",
+                    grid->cells[i].why);
+}
+
+/* ---- the table ---- */
+
+static void bytes_text(char text[16], double bytes)
+{
+    static const char units[] = "BkMGT";
+    int unit = 0;
+    for (; bytes >= 999.5 && unit < 4; unit++)
+        bytes /= 1000;
+    snprintf(text, 16, bytes < 10 && unit > 0 ? "%.1f%c" : "%.0f%c", bytes, units[unit]);
+}
+
+static void percent(char text[16], double fraction)
+{
+    if (fraction < 0)
+        snprintf(text, 16, "-");
+    else
+        snprintf(text, 16, "%.0f%%", 100 * fraction);
+}
+
+static double limit_fraction(const struct weir_grid *grid, const struct weir_cell *cell)
+{
+    struct weir_interval ratio;
+    if (cell->limit_cell < 0)
+        return -1;
+    weir_cell_ratio(cell, &grid->cells[cell->limit_cell], &ratio);
+    return ratio.n > 0 ? ratio.median : -1;
+}
+
+/* "1.52" of the reference, "tie" behind it. */
+static void ratio_text(char text[24], const struct weir_cell *cell, const struct weir_cell *reference)
+{
+    struct weir_interval ratio;
+    if (!reference || cell == reference) {
+        snprintf(text, 24, "1");
+        return;
+    }
+    weir_cell_ratio(cell, reference, &ratio);
+    if (ratio.n == 0)
+        snprintf(text, 24, "-");
+    else
+        snprintf(text, 24, "%.2f%s", ratio.median, weir_relation_is_tie(weir_relation_of(&ratio)) ? " tie" : "");
+}
+
+static void print_cell(const struct bench_results *results, const struct weir_cell *cell, FILE *out)
+{
+    const struct weir_grid *grid = results->grid;
+    const struct weir_grid_format *format = &grid->formats[cell->format];
+    struct weir_interval images, samples;
+    char size[16], each[16], peak[16], wait[16], limit[16], ratio[24], range[32], settings[128], p99[24];
+    weir_cell_interval(cell, weir_turn_images_per_s, &images);
+    weir_cell_interval(cell, weir_turn_samples_per_s, &samples);
+    bytes_text(size, (double)format->bytes);
+    bytes_text(each, weir_cell_median(cell, weir_turn_bytes_per_image));
+    bytes_text(peak, weir_cell_median(cell, weir_turn_peak_bytes));
+    percent(wait, results->setup->options->step_ms > 0 ? weir_cell_median(cell, weir_turn_data_wait) : -1);
+    percent(limit, limit_fraction(grid, cell));
+    ratio_text(ratio, cell, bench_reference(grid, cell->cold));
+    snprintf(range, sizeof range, "%.0f-%.0f", images.least, images.most);
+    weir_report_time(p99, weir_cell_median(cell, weir_turn_wait_p99_s));
+    weir_grid_settings(grid, cell, settings, sizeof settings);
+    fprintf(out, "%-17s %-4s %6s %9.0f %13s %8.0f %2d %9s %6.2f %6s %8s %5s %5s %5s  %s\n", format->name,
+            cell->cold ? "cold" : "warm", size, images.median, range, samples.median, images.n, ratio,
+            weir_cell_median(cell, weir_turn_cpu_s_per_1000_images), each, p99, peak, wait, limit, settings);
+}
+
+static void print_table(const struct bench_results *results, FILE *out)
+{
+    const struct weir_grid *grid = results->grid;
+    fprintf(out, "%-17s %-4s %6s %9s %13s %8s %2s %9s %6s %6s %8s %5s %5s %5s\n", "format", "", "size", "images/s",
+            "least-most", "samp/s", "n", "of as-is", "CPU/1k", "B/img", "p99", "peak", "wait", "limit");
+    for (int i = 0; i < grid->n; i++)
+        if (!grid->cells[i].limit && grid->cells[i].n_turns > 0)
+            print_cell(results, &grid->cells[i], out);
+}
+
+/* The rows of the typical turn with the most time, longest first. */
+static void print_stages(const struct weir_turn *turn, FILE *out)
+{
+    bool shown[WEIR_TURN_STAGES] = {false};
+    for (int k = 0; k < STAGES_SHOWN; k++) {
+        int longest = -1;
+        for (int i = 0; i < turn->n_stages; i++)
+            if (!shown[i] && turn->stages[i].self_s > 0 && strcmp(turn->stages[i].kind, "work") == 0 &&
+                (longest < 0 || turn->stages[i].self_s > turn->stages[longest].self_s))
+                longest = i;
+        if (longest < 0)
+            return;
+        const struct weir_turn_stage *stage = &turn->stages[longest];
+        char mean[24];
+        shown[longest] = true;
+        weir_report_time(mean, stage->mean_s);
+        fprintf(out, "%s %.3fs %.0fx %s", k ? " |" : "", stage->total_s, stage->count, mean);
+        fprintf(out, " %s", stage->name);
+    }
+}
+
+static void print_bounds(const struct bench_results *results, FILE *out)
+{
+    const struct weir_grid *grid = results->grid;
+    fprintf(out, "\n%-17s %-4s %-29s stages of the turn in the middle: total, calls, mean\n", "bounded by", "", "");
+    for (int i = 0; i < grid->n; i++) {
+        const struct weir_cell *cell = &grid->cells[i];
+        const struct weir_turn *turn = weir_cell_typical(cell);
+        char text[64] = "-";
+        double part;
+        if (cell->limit || !turn)
+            continue;
+        const struct weir_turn_stage *stage = weir_turn_bound(turn, &part);
+        if (stage)
+            snprintf(text, sizeof text, "%.40s %.0f%%", stage->name, 100 * part);
+        fprintf(out, "%-17s %-4s %-29s", grid->formats[cell->format].name, cell->cold ? "cold" : "warm", text);
+        print_stages(turn, out);
+        fputc('\n', out);
+    }
+}
+
+void bench_print(const struct bench_results *results, FILE *out)
+{
+    const struct weir_advice *advice = &results->advice;
+    print_table(results, out);
+    print_bounds(results, out);
+    fputc('\n', out);
+    bench_remarks(results, out);
+    fputs(results->setup->left_out, out);
+    fprintf(out, "%s\n%s\n", advice->format, advice->next);
+    const struct weir_cell *cell = advice->best;
+    for (int i = 0; !cell && i < results->grid->n; i++)
+        cell = &results->grid->cells[i];
+    if (cell)
+        bench_command(cell, out);
+    fputc('\n', out);
+}
+
+/* ---- CSV ---- */
+
+static void csv_text(const char *text, FILE *out)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputs("\",", out);
+}
+
+static void csv_number(double value, FILE *out)
+{
+    if (value >= 0)
+        fprintf(out, "%.9g", value);
+    fputc(',', out);
+}
+
+static void csv_cell(const struct weir_grid *grid, const struct weir_cell *cell, FILE *out)
+{
+    const struct weir_turn *turn = weir_cell_typical(cell);
+    const struct weir_cell *reference = bench_reference(grid, cell->cold);
+    struct weir_interval images, ratio = {.n = 0};
+    double part = -1;
+    const struct weir_turn_stage *bound = turn ? weir_turn_bound(turn, &part) : NULL;
+    weir_cell_interval(cell, weir_turn_images_per_s, &images);
+    if (reference)
+        weir_cell_ratio(cell, reference, &ratio);
+    const struct weir_cell_settings *s = &cell->settings;
+    const char *const texts[] = {grid->formats[cell->format].name,
+                                 cell->limit  ? "memory"
+                                 : cell->cold ? "cold"
+                                              : "warm",
+                                 s->num_workers,
+                                 s->prefetch,
+                                 s->batch_size,
+                                 s->io,
+                                 s->decoder,
+                                 s->device,
+                                 turn ? turn->reads : "",
+                                 bound ? bound->name : "",
+                                 cell->why};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        csv_text(texts[i], out);
+    const double numbers[] = {images.n,
+                              (double)grid->formats[cell->format].bytes,
+                              images.median,
+                              images.least,
+                              images.most,
+                              images.low,
+                              images.high,
+                              weir_cell_median(cell, weir_turn_samples_per_s),
+                              ratio.n ? ratio.median : -1,
+                              ratio.n ? ratio.low : -1,
+                              ratio.n ? ratio.high : -1,
+                              weir_cell_median(cell, weir_turn_cpu_s_per_1000_images),
+                              weir_cell_median(cell, weir_turn_bytes_per_image),
+                              weir_cell_median(cell, weir_turn_wait_p99_s),
+                              weir_cell_median(cell, weir_turn_peak_bytes),
+                              weir_cell_median(cell, weir_turn_data_wait),
+                              limit_fraction(grid, cell),
+                              bound ? part : -1};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        csv_number(images.n > 0 ? numbers[i] : -1, out);
+    fprintf(out, "%d\n", ratio.n > 0 && weir_relation_is_tie(weir_relation_of(&ratio)));
+}
+
+void bench_print_csv(const struct bench_results *results, FILE *out)
+{
+    fputs("format,cache,num_workers,prefetch,batch_size,io,decoder,device,reads,bound_by,error,turns,size_bytes,"
+          "images_per_s,images_per_s_least,images_per_s_most,images_per_s_low,images_per_s_high,samples_per_s,ratio,"
+          "ratio_low,ratio_high,cpu_s_per_1000_images,read_bytes_per_image,batch_wait_p99_s,peak_rss_bytes,"
+          "data_wait_fraction,limit_fraction,bound_part,tie\n",
+          out);
+    for (int i = 0; i < results->grid->n; i++)
+        csv_cell(results->grid, &results->grid->cells[i], out);
+}

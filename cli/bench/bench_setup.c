@@ -1,0 +1,427 @@
+#include "cli/bench/bench_setup.h"
+#include "analyze/trial.h"
+#include "base/clock.h"
+#include "base/memory.h"
+#include "convert/convert_dataset.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const double CONVERT_PART = 0.5;                /* of the time, for copies at most */
+static const double DISK_PART = 0.9;                   /* of what is free, for copies at most */
+enum { LIMIT_FRAMES = 512 };                           /* in an epoch of a limit cell, about */
+static const uint64_t LIMIT_BYTES = (uint64_t)4 << 30; /* larger copies are not loaded into memory for it */
+
+struct wanted {
+    struct weir_copy_spec spec;
+    char path[4096];
+    bool there;
+    uint64_t bytes; /* about, when it is not */
+    bool left_out;
+};
+
+struct wish {
+    struct wanted formats[WEIR_GRID_FORMATS];
+    int n;
+};
+
+static void leave_out(struct bench_setup *setup, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void leave_out(struct bench_setup *setup, const char *format, ...)
+{
+    size_t used = strlen(setup->left_out);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(setup->left_out + used, sizeof setup->left_out - used, format, args);
+    va_end(args);
+    fprintf(stderr, "%s", setup->left_out + used);
+}
+
+/* ---- which formats ---- */
+
+static bool holds(int row, const char *codec)
+{
+    return weir_convert_format_holds(row, weir_copy_stored_codec(codec));
+}
+
+static int find_row(const char *format)
+{
+    const char *name, *summary, *why_not;
+    for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++)
+        if (strcmp(name, format) == 0)
+            return i;
+    return -1;
+}
+
+static void wish_for(struct wish *wish, const struct bench_setup *setup, const char *format, const char *codec)
+{
+    char text[64];
+    if (wish->n == WEIR_GRID_FORMATS)
+        return;
+    snprintf(text, sizeof text, "%s%s%s", format, *codec ? ":" : "", codec);
+    if (weir_copy_spec_parse(&wish->formats[wish->n].spec, text, setup->source.codec, NULL) == 0)
+        wish->n++;
+}
+
+/* Without --formats: DATA itself, then what every format can hold of the source's codec, then raw, then PNG once. */
+static void default_formats(struct wish *wish, const struct bench_setup *setup)
+{
+    const char *name, *summary, *why_not, *png = "png";
+    const char *const codecs[] = {setup->source.codec, "raw"};
+    wish_for(wish, setup, "as-is", "");
+    for (size_t c = 0; c < sizeof codecs / sizeof codecs[0]; c++)
+        for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++)
+            if (!why_not && holds(i, codecs[c]) && (c == 0 || strcmp(codecs[0], codecs[c]) != 0))
+                wish_for(wish, setup, name, codecs[c]);
+    for (int i = 0; weir_convert_format(i, &name, &summary, &why_not) && strcmp(setup->source.codec, png) != 0; i++)
+        if (!why_not && holds(i, png)) {
+            wish_for(wish, setup, name, png);
+            return;
+        }
+}
+
+static int check_format(const struct weir_copy_spec *spec, struct weir_err *err)
+{
+    const char *name, *summary, *why_not = NULL;
+    int row = *spec->format ? find_row(spec->format) : 0;
+    if (row < 0)
+        return weir_err_set(err, -EINVAL, "--formats: there is no format %s; weir convert --help lists them",
+                            spec->format);
+    if (!*spec->format)
+        return 0;
+    weir_convert_format(row, &name, &summary, &why_not);
+    if (why_not)
+        return weir_err_set(err, -EINVAL, "--formats: %s: %s", spec->format, why_not);
+    if (!holds(row, spec->codec))
+        return weir_err_set(err, -EINVAL, "--formats: %s cannot hold %s frames", spec->format, spec->codec);
+    return 0;
+}
+
+static int named_formats(struct wish *wish, const struct bench_setup *setup, struct weir_err *err)
+{
+    char values[WEIR_GRID_LIST][32];
+    int n = weir_grid_split("formats", setup->options->formats, values, err);
+    for (int i = 0; i < n; i++) {
+        struct weir_copy_spec *spec = &wish->formats[wish->n++].spec;
+        if (weir_copy_spec_parse(spec, values[i], setup->source.codec, err) < 0 || check_format(spec, err) < 0)
+            return -EINVAL;
+    }
+    return n < 0 ? n : 0;
+}
+
+/* ---- where they are ---- */
+
+static void default_folder(struct bench_setup *setup)
+{
+    int n = snprintf(setup->folder, sizeof setup->folder - sizeof ".bench", "%s", setup->data);
+    size_t length = strnlen(setup->folder, (size_t)(n > 0 ? n : 0));
+    while (length > 1 && setup->folder[length - 1] == '/')
+        length--;
+    memcpy(setup->folder + length, ".bench", sizeof ".bench");
+}
+
+/* What decides which bytes a copy has, beside the source's files. */
+static void copy_options(const struct bench_setup *setup, char *text, size_t size)
+{
+    size_t used = 0;
+    *text = '\0';
+    for (const char *const *arg = setup->source_only; *arg && used < size; arg++)
+        used += (size_t)snprintf(text + used, size - used, "%s\n", *arg);
+}
+
+static int locate(struct bench_setup *setup, struct wish *wish, struct weir_err *err)
+{
+    char options[4096];
+    struct stat st;
+    copy_options(setup, options, sizeof options);
+    for (int i = 0; i < wish->n; i++) {
+        struct wanted *w = &wish->formats[i];
+        if (!*w->spec.format)
+            continue;
+        if (weir_copy_path(w->path, sizeof w->path, setup->folder, &w->spec, &setup->source, setup->options->sample,
+                           options, weir_convert_format_suffix(find_row(w->spec.format))) < 0)
+            return weir_err_set(err, -ENAMETOOLONG, "%s: the name of a copy in it is too long; take another --work-dir",
+                                setup->folder);
+        w->there = stat(w->path, &st) == 0;
+        w->bytes = weir_copy_bytes(&setup->source, &w->spec, setup->options->sample);
+    }
+    return 0;
+}
+
+/* Leaves out what the disk has no room for, the largest first. */
+static void fit_disk(struct bench_setup *setup, struct wish *wish)
+{
+    double free_bytes = DISK_PART * (double)weir_copy_free_bytes(setup->folder), needed = 0;
+    int out = 0, all = setup->options->sample ? setup->options->sample : setup->source.episodes;
+    char names[1024] = "";
+    for (int i = 0; i < wish->n; i++)
+        needed += wish->formats[i].there ? 0 : (double)wish->formats[i].bytes;
+    double all_bytes = needed;
+    while (free_bytes > 0 && needed > free_bytes) {
+        struct wanted *largest = NULL;
+        for (int i = wish->n - 1; i >= 0; i--)
+            if (!wish->formats[i].there && !wish->formats[i].left_out &&
+                (!largest || wish->formats[i].bytes > largest->bytes))
+                largest = &wish->formats[i];
+        if (!largest || largest->bytes == 0)
+            break;
+        largest->left_out = true;
+        needed -= (double)largest->bytes;
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", out++ ? ", " : "", largest->spec.name);
+    }
+    int episodes = (int)((double)all * free_bytes / (all_bytes > 0 ? all_bytes : 1));
+    if (out > 0)
+        leave_out(setup,
+                  "left out: %s: %s has %.1f GB free, copies need up to %.1f GB; --sample %d makes room for all\n",
+                  names, setup->folder, free_bytes / DISK_PART / 1e9, all_bytes / 1e9, episodes > 0 ? episodes : 1);
+}
+
+/* ---- making them ---- */
+
+static int make_folder(const char *path, struct weir_err *err)
+{
+    struct stat st;
+    if (mkdir(path, 0777) == 0 || (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
+        return 0;
+    return weir_err_set(err, -errno, "%s: cannot be made: %s; name another folder with --work-dir", path,
+                        strerror(errno));
+}
+
+static int convert(struct bench_setup *setup, const struct wanted *w, double seconds, struct weir_err *err)
+{
+    char sample[16];
+    const char *argv[2 * WEIR_BENCH_ARGS];
+    int n = 0;
+    snprintf(sample, sizeof sample, "%d", setup->options->sample);
+    const char *const begin[] = {
+        "weir",  "convert",      setup->data, w->path,
+        "--to",  w->spec.format, "--codec",   weir_copy_codec_option(&w->spec, setup->source.codec),
+        "--json"};
+    for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++)
+        argv[n++] = begin[i];
+    if (setup->options->sample > 0) {
+        argv[n++] = "--sample";
+        argv[n++] = sample;
+    }
+    if (!setup->options->cameras) {
+        argv[n++] = "--cameras";
+        argv[n++] = setup->cameras;
+    }
+    for (const char *const *arg = setup->source_only; *arg; arg++)
+        argv[n++] = *arg;
+    argv[n] = NULL;
+    struct weir_trial trial = {0};
+    const struct weir_trial_config config = {.program = "/proc/self/exe",
+                                             .argv = (char *const *)argv,
+                                             .seconds = seconds,
+                                             .interrupted = setup->interrupted};
+    fprintf(stderr, "converting to %s: %s\n", w->spec.name, w->path);
+    int rc = weir_trial_run(&trial, &config, err);
+    weir_trial_free(&trial);
+    return *setup->interrupted ? -EINTR : rc;
+}
+
+/* -EINTR, or 0: what cannot be made is left out. */
+static int make_copies(struct bench_setup *setup, struct wish *wish, struct weir_err *err)
+{
+    uint64_t begin_ns = weir_clock_monotonic_ns();
+    uint64_t until_ns = begin_ns + (uint64_t)(CONVERT_PART * (double)(setup->end_ns - begin_ns));
+    bool folder = false;
+    for (int i = 0; i < wish->n; i++) {
+        struct wanted *w = &wish->formats[i];
+        struct weir_err why = WEIR_ERR_NONE;
+        if (!*w->spec.format || w->there || w->left_out)
+            continue;
+        if (!folder && make_folder(setup->folder, err) < 0)
+            return -EACCES;
+        folder = true;
+        double seconds = (double)((int64_t)(until_ns - weir_clock_monotonic_ns())) / 1e9;
+        int rc = seconds > 0 ? convert(setup, w, seconds, &why) : -ETIMEDOUT;
+        if (rc == -EINTR)
+            return rc;
+        w->left_out = rc < 0;
+        if (rc == -ETIMEDOUT)
+            leave_out(setup,
+                      "left out: %s: half of --max-minutes is over, and copies take no more; the next call goes on\n",
+                      w->spec.name);
+        else if (rc < 0)
+            leave_out(setup, "left out: %s: %s\n", w->spec.name, why.text);
+    }
+    return 0;
+}
+
+/* ---- what the grid gets ---- */
+
+/* Batches of a limit cell's epoch: few, as what they are made of is loaded into memory before it is measured. */
+static int limit_batches(const struct bench_setup *setup, uint64_t bytes, int cameras)
+{
+    uint64_t available = weir_memory_available_bytes();
+    if (bytes > LIMIT_BYTES || (available && bytes > available / 4))
+        return 0;
+    int samples = atoi(setup->options->batch_size), frames = (samples > 0 ? samples : 1) * (cameras > 0 ? cameras : 1);
+    return LIMIT_FRAMES / frames + 1;
+}
+
+static int add_format(struct bench_setup *setup, const struct wanted *w, int cameras, struct weir_err *err)
+{
+    int n = setup->n_formats;
+    struct weir_grid_format *format = &setup->formats[n];
+    bool is_source = !*w->spec.format;
+    setup->paths[n] = strdup(is_source ? setup->data : w->path);
+    if (!setup->paths[n])
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    *format = (struct weir_grid_format){.path = setup->paths[n], .is_source = is_source, .bytes = setup->source.bytes};
+    snprintf(format->name, sizeof format->name, "%s", w->spec.name);
+    if (is_source)
+        snprintf(format->what, sizeof format->what, "the data as it is (%s, %s)", setup->source.codec,
+                 setup->source.layout);
+    else
+        snprintf(format->what, sizeof format->what, "%s", w->spec.name);
+    int rc = is_source ? 0 : weir_copy_files(format->path, &setup->files[n], &format->bytes, err);
+    if (rc < 0)
+        return rc;
+    setup->n_formats++;
+    double part = is_source || setup->options->sample <= 0 || setup->options->sample > setup->source.episodes
+                      ? 1
+                      : (double)setup->options->sample / setup->source.episodes;
+    format->bytes_each = setup->source.frames ? (double)format->bytes / ((double)setup->source.frames * part) : 0;
+    format->limit_batches = limit_batches(setup, format->bytes, cameras);
+    return 0;
+}
+
+/* ---- the source ---- */
+
+static void common_arguments(struct bench_setup *setup)
+{
+    const struct bench_options *o = setup->options;
+    static const char *const outputs[] = {"u8", "f32", "f16", "bf16"}, *const layouts[] = {"nhwc", "nchw"};
+    int n = 0;
+    if (o->output > 0) {
+        setup->common[n++] = "--output";
+        setup->common[n++] = outputs[o->output];
+    }
+    if (o->layout > 0) {
+        setup->common[n++] = "--layout";
+        setup->common[n++] = layouts[o->layout];
+    }
+    if (o->image_size) {
+        setup->common[n++] = "--image-size";
+        setup->common[n++] = o->image_size;
+    }
+    const struct {
+        const char *option, *value;
+    } texts[] = {{"--cameras", o->cameras},
+                 {"--qpos-keys", o->data.qpos_keys},
+                 {"--action-keys", o->data.action_keys},
+                 {"--image-keys", o->data.image_keys},
+                 {"--split", o->data.split},
+                 {"--index", o->data.index}};
+    n = 0;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (texts[i].value) {
+            setup->source_only[n++] = texts[i].option;
+            setup->source_only[n++] = texts[i].value;
+        }
+    if (o->data.allow_ragged)
+        setup->source_only[n++] = "--allow-ragged";
+    if (o->data.allow_external)
+        setup->source_only[n++] = "--allow-external";
+}
+
+static int open_source(struct bench_setup *setup, int *cameras, struct weir_err *err)
+{
+    const struct bench_options *o = setup->options;
+    const struct weir_dataset_config config = {.path = setup->data,
+                                               .cameras = o->cameras,
+                                               .qpos_keys = o->data.qpos_keys,
+                                               .action_keys = o->data.action_keys,
+                                               .image_keys = o->data.image_keys,
+                                               .allow_ragged = o->data.allow_ragged,
+                                               .allow_external = o->data.allow_external,
+                                               .split = o->data.split,
+                                               .index = o->data.index};
+    struct weir_dataset *dataset;
+    int rc = weir_dataset_open(&dataset, &config, err);
+    if (rc < 0)
+        return rc;
+    *cameras = weir_dataset_cameras(dataset);
+    for (int c = 0; c < *cameras; c++) {
+        size_t used = strlen(setup->cameras);
+        snprintf(setup->cameras + used, sizeof setup->cameras - used, "%s%s", c ? "," : "",
+                 weir_dataset_camera(dataset, c)->name);
+    }
+    rc = weir_copy_source_of(dataset, &setup->source, err);
+    for (int i = 0; i < weir_dataset_files(dataset) && rc == 0; i++) {
+        struct weir_dataset_file file;
+        weir_dataset_file(dataset, i, &file);
+        rc = weir_path_list_add(&setup->files[0], strdup(file.path));
+    }
+    weir_dataset_close(&dataset);
+    return rc;
+}
+
+/* Those that are there; the source's files were listed for number 0, wherever it stands in --formats. */
+static int add_formats(struct bench_setup *setup, const struct wish *wish, int cameras, struct weir_err *err)
+{
+    struct weir_path_list of_source = setup->files[0];
+    int rc = 0;
+    memset(&setup->files[0], 0, sizeof setup->files[0]);
+    for (int i = 0; i < wish->n && rc == 0; i++) {
+        const struct wanted *w = &wish->formats[i];
+        if (w->left_out)
+            continue;
+        if (!*w->spec.format) {
+            setup->files[setup->n_formats] = of_source;
+            memset(&of_source, 0, sizeof of_source);
+        }
+        rc = add_format(setup, w, cameras, err);
+    }
+    weir_path_list_free(&of_source);
+    return rc;
+}
+
+int weir_bench_setup_open(struct bench_setup *setup, const struct bench_options *options, const char *data,
+                          const volatile sig_atomic_t *interrupted, struct weir_err *err)
+{
+    int cameras = 0;
+    struct wish *wish = calloc(1, sizeof *wish);
+    *setup = (struct bench_setup){.options = options, .data = data, .interrupted = interrupted};
+    setup->end_ns = weir_clock_monotonic_ns() + (uint64_t)(options->max_minutes * 60e9);
+    common_arguments(setup);
+    int rc = wish ? open_source(setup, &cameras, err) : weir_err_set(err, -ENOMEM, "out of memory");
+    if (rc == 0 && options->work_dir)
+        snprintf(setup->folder, sizeof setup->folder, "%s", options->work_dir);
+    else
+        default_folder(setup);
+    if (rc == 0 && options->formats)
+        rc = named_formats(wish, setup, err);
+    else if (rc == 0)
+        default_formats(wish, setup);
+    if (rc == 0)
+        rc = locate(setup, wish, err);
+    if (rc == 0) {
+        fit_disk(setup, wish);
+        rc = make_copies(setup, wish, err);
+    }
+    if (rc == 0)
+        rc = add_formats(setup, wish, cameras, err);
+    free(wish);
+    if (rc < 0)
+        weir_bench_setup_close(setup);
+    return rc;
+}
+
+void weir_bench_setup_close(struct bench_setup *setup)
+{
+    for (int i = 0; i < WEIR_GRID_FORMATS; i++) {
+        free(setup->paths[i]);
+        setup->paths[i] = NULL;
+        weir_path_list_free(&setup->files[i]);
+    }
+    setup->n_formats = 0;
+}

@@ -1,0 +1,49 @@
+/* bench_setup.h: what `weir bench` compares: its options, and the copies of the dataset, made where they are missing.
+ */
+#ifndef WEIR_CLI_BENCH_BENCH_SETUP_H
+#define WEIR_CLI_BENCH_BENCH_SETUP_H
+
+#include "analyze/copies.h"
+#include "analyze/grid.h"
+#include "cli/data_options.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bench_options {
+    const char *formats, *num_workers, *prefetch, *batch_size, *cache, *io, *decoder, *device;
+    double step_ms, min_seconds, max_minutes;
+    int repeats, sample, output, layout;
+    const char *work_dir, *cameras, *image_size;
+    struct weir_data_options data;
+    bool json, csv;
+};
+
+enum { WEIR_BENCH_ARGS = 32 };
+
+struct bench_setup {
+    const struct bench_options *options;
+    const char *data;
+    struct weir_copy_source source;
+    char folder[4096]; /* that copies are in */
+    uint64_t end_ns;   /* weir_clock_monotonic_ns: when the time is up */
+    const volatile sig_atomic_t *interrupted;
+    const char *common[WEIR_BENCH_ARGS];                  /* of weir run, every cell */
+    char cameras[WEIR_CAMERAS_MAX * (WEIR_NAME_MAX + 1)]; /* "a,b": what is compared, and all that copies have */
+    const char *source_only[WEIR_BENCH_ARGS];             /* of weir run and weir convert, for DATA itself */
+    int n_formats;
+    struct weir_grid_format formats[WEIR_GRID_FORMATS];
+    char *paths[WEIR_GRID_FORMATS];                 /* owned, of these */
+    struct weir_path_list files[WEIR_GRID_FORMATS]; /* likewise */
+    char left_out[2048];                            /* lines about formats that are not compared, and why; "" = none */
+};
+
+/* Opens DATA, decides about formats, and runs `weir convert` for those that the work folder does not have. Says on
+ * stderr what is being done. 0; -EINVAL for a usage error; -EINTR; negative when DATA cannot be read. A format that
+ * cannot be had is left out. */
+int weir_bench_setup_open(struct bench_setup *setup, const struct bench_options *options, const char *data,
+                          const volatile sig_atomic_t *interrupted, struct weir_err *err);
+void weir_bench_setup_close(struct bench_setup *setup);
+
+#endif

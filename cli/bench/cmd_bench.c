@@ -1,0 +1,277 @@
+#include "base/clock.h"
+#include "cli/bench/bench_print.h"
+#include "cli/bench/bench_setup.h"
+#include "cli/commands.h"
+#include "decoders/decoder.h"
+#include "io/io.h"
+#include "pipeline/gpu/gpu.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { REPEATS_MAX = 100, MORE_ROUNDS = 6, TURN_PATIENCE_S = 120 };
+static const uint64_t LINE_NS = 10000000000u; /* between lines of progress, where there is no terminal */
+
+#define FIELD(field) .offset = offsetof(struct bench_options, field)
+
+static const struct weir_opt bench_opts[] = {
+    {"formats", WEIR_OPT_TEXT, FIELD(formats), "a,b", NULL,
+     "what is compared: as-is, or a format of weir convert and a codec: hdf5:raw; default: as-is and all that can hold "
+     "its frames, and raw ones"},
+    {"num-workers", WEIR_OPT_TEXT, FIELD(num_workers), "1,2,4", "auto", "as in weir run; each of them is a cell"},
+    {"prefetch", WEIR_OPT_TEXT, FIELD(prefetch), "1,2,4", "auto", "likewise"},
+    {"batch-size", WEIR_OPT_TEXT, FIELD(batch_size), "N,N", "8", "likewise"},
+    {"io", WEIR_OPT_TEXT, FIELD(io), "a,b", "auto", "likewise"},
+    {"decoder", WEIR_OPT_TEXT, FIELD(decoder), "a,b", "auto", "likewise"},
+    {"device", WEIR_OPT_TEXT, FIELD(device), "a,b", "cpu", "likewise"},
+    {"cache", WEIR_OPT_TEXT, FIELD(cache), "warm,cold", "warm,cold",
+     "with the files in the page cache, and dropped from it before each turn"},
+    {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "F", "0", "busy time per batch, in place of a training step", 0, 1e7},
+    {"output", WEIR_OPT_ENUM, FIELD(output), "u8|f32|f16|bf16", "u8", "as in weir run"},
+    {"layout", WEIR_OPT_ENUM, FIELD(layout), "nhwc|nchw", "nhwc", "as in weir run"},
+    {"image-size", WEIR_OPT_TEXT, FIELD(image_size), "WxH", NULL, "as in weir run"},
+    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "these cameras only; default: all but depth"},
+    {"sample", WEIR_OPT_INT, FIELD(sample), "N", "0", "copies are of the first N episodes; 0: all", 0, 1e9},
+    {"work-dir", WEIR_OPT_TEXT, FIELD(work_dir), "DIR", NULL,
+     "folder of the copies, which stay there for the next time; default: DATA.bench beside DATA"},
+    {"repeats", WEIR_OPT_INT, FIELD(repeats), "N", "5", "turns of every cell, at least; six times as many at most", 1,
+     REPEATS_MAX},
+    {"min-seconds", WEIR_OPT_DOUBLE, FIELD(min_seconds), "F", "1", "measured in a turn, after a warm-up", 0.01, 3600},
+    {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "F", "10", "end after so long, copies included", 0.01, 1e5},
+    WEIR_DATA_OPTIONS(offsetof(struct bench_options, data)),
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print one JSON object with everything"},
+    {"csv", WEIR_OPT_FLAG, FIELD(csv), NULL, NULL, "print a line of CSV a cell"},
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- the options ---- */
+
+static struct weir_grid_config grid_config(const struct bench_options *o)
+{
+    return (struct weir_grid_config){.num_workers = o->num_workers,
+                                     .prefetch = o->prefetch,
+                                     .batch_size = o->batch_size,
+                                     .cache = o->cache,
+                                     .io = o->io,
+                                     .decoder = o->decoder,
+                                     .device = o->device,
+                                     .step_ms = o->step_ms,
+                                     .seconds = o->min_seconds};
+}
+
+/* Engines, decoders and devices that weir run would refuse are refused before anything is converted. */
+static int check_names(const struct bench_options *o, struct weir_err *err)
+{
+    char values[WEIR_GRID_LIST][32];
+    bool gpu = false;
+    int n = weir_grid_split("device", o->device, values, err);
+    for (int i = 0; i < n; i++) {
+        int number, rc = weir_device_parse(values[i], &number, err);
+        if (rc < 0) {
+            weir_err_prefix(err, "--device");
+            return rc;
+        }
+        gpu |= number >= 0;
+    }
+    n = weir_grid_split("io", o->io, values, err);
+    for (int i = 0; i < n; i++)
+        if (strcmp(values[i], "auto") != 0 && weir_io_check(values[i], err) < 0)
+            return -EINVAL;
+    n = weir_grid_split("decoder", o->decoder, values, err);
+    for (int i = 0; i < n; i++)
+        if (weir_decoder_check_device(values[i], gpu, err) < 0)
+            return -EINVAL;
+    return 0;
+}
+
+static int check(const struct bench_options *o, struct weir_err *err)
+{
+    struct weir_grid_config config = grid_config(o);
+    if (o->json && o->csv)
+        return weir_err_set(err, -EINVAL, "--json and --csv: take one of them");
+    if (o->formats) {
+        char values[WEIR_GRID_LIST][32];
+        if (weir_grid_split("formats", o->formats, values, err) < 0)
+            return -EINVAL;
+    }
+    int rc = weir_grid_check(&config, err);
+    return rc < 0 ? rc : check_names(o, err);
+}
+
+/* ---- turns ---- */
+
+struct bench {
+    struct bench_setup setup;
+    struct weir_grid grid;
+    bool terminal, shown;
+    uint64_t line_ns; /* of the last line of progress */
+};
+
+static void clear_progress(struct bench *b)
+{
+    if (b->shown)
+        fputs("\r\033[K", stderr);
+    b->shown = false;
+}
+
+static int prepare(void *user, const struct weir_cell *cell, struct weir_err *err)
+{
+    struct bench *b = user;
+    double cached;
+    return cell->cold || cell->limit ? 0 : weir_copy_warm(&b->setup.files[cell->format], &cached, err);
+}
+
+static void done(void *user, const struct weir_cell *cell, int round, int turn, int turns)
+{
+    struct bench *b = user;
+    const char *name = b->grid.formats[cell->format].name, *state = cell->cold    ? "cold"
+                                                                    : cell->limit ? "from memory"
+                                                                                  : "warm";
+    if (*cell->why) {
+        clear_progress(b);
+        fprintf(stderr, "%s %s failed: %s\n", name, state, cell->why);
+    } else if (b->terminal || weir_clock_monotonic_ns() - b->line_ns > LINE_NS) {
+        fprintf(stderr, "%sround %d, turn %d of %d: %s %s %.0f images/s%s", b->terminal ? "\r\033[K" : "", round + 1,
+                turn + 1, turns, name, state, cell->turns[cell->n_turns - 1].images_per_s, b->terminal ? "" : "\n");
+        b->line_ns = weir_clock_monotonic_ns();
+        b->shown = b->terminal;
+    }
+}
+
+static int rotate(struct bench *b, int first, int end, uint64_t end_ns, struct weir_rotation_result *result)
+{
+    const struct bench_options *o = b->setup.options;
+    const struct weir_rotation_config config = {.program = "/proc/self/exe",
+                                                .rounds_min = o->repeats,
+                                                .rounds_max = MORE_ROUNDS * o->repeats,
+                                                .close = WEIR_CLOSE,
+                                                .turn_s = TURN_PATIENCE_S + 10 * o->min_seconds,
+                                                .end_ns = end_ns,
+                                                .interrupted = &interrupted,
+                                                .prepare = prepare,
+                                                .done = done,
+                                                .user = b};
+    int rc = weir_rotation_run(b->grid.cells + first, end - first, &config, result);
+    clear_progress(b);
+    return rc;
+}
+
+static void announce(const struct bench *b)
+{
+    const struct bench_options *o = b->setup.options;
+    fprintf(
+        stderr,
+        "%d formats, %d cells, %d of them to compare with; %d turns of %g s each or more, until %g minutes are over\n",
+        b->grid.n_formats, b->grid.n, b->grid.n_warm, o->repeats, o->min_seconds, o->max_minutes);
+}
+
+/* Warm cells first: what a cold turn drops would have to be read again for the next warm one. */
+static int measure(struct bench *b, struct bench_results *results)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns(), end_ns = b->setup.end_ns, half_ns = end_ns;
+    if (b->grid.n > b->grid.n_warm && end_ns > now_ns)
+        half_ns = now_ns + (end_ns - now_ns) / 2;
+    announce(b);
+    b->line_ns = now_ns;
+    int rc = rotate(b, 0, b->grid.n_warm, half_ns, &results->warm);
+    return rc < 0 ? rc : rotate(b, b->grid.n_warm, b->grid.n, end_ns, &results->cold);
+}
+
+static void print(const struct bench_results *results, const struct weir_command *command)
+{
+    const struct bench_options *o = results->setup->options;
+    if (o->json)
+        bench_print_json(results, command, stdout);
+    else if (o->csv)
+        bench_print_csv(results, stdout);
+    else
+        bench_print(results, stdout);
+}
+
+static int bench(const struct weir_command *command, struct bench *b, const struct bench_options *o, const char *data,
+                 struct weir_err *err)
+{
+    uint64_t begin_ns = weir_clock_monotonic_ns();
+    struct bench_results results = {.setup = &b->setup, .grid = &b->grid};
+    struct weir_grid_config config = grid_config(o);
+    int rc = weir_bench_setup_open(&b->setup, o, data, &interrupted, err);
+    if (rc < 0)
+        return rc;
+    config.formats = b->setup.formats;
+    config.n_formats = b->setup.n_formats;
+    config.common = b->setup.common;
+    config.source_only = b->setup.source_only;
+    rc = weir_grid_open(&b->grid, &config, err);
+    if (rc == 0) {
+        rc = measure(b, &results);
+        if (rc < 0)
+            weir_err_set(err, rc, "out of memory");
+        weir_advise(&b->grid, o->step_ms, &results.advice);
+        results.took_s = (double)(weir_clock_monotonic_ns() - begin_ns) / 1e9;
+        print(&results, command);
+        weir_grid_close(&b->grid);
+    }
+    weir_bench_setup_close(&b->setup);
+    return rc < 0 ? rc : results.advice.best ? 0 : -ENODATA;
+}
+
+static int bench_main(const struct weir_command *command, int argc, char **argv)
+{
+    static struct bench b; /* large */
+    struct bench_options o;
+    const char *data;
+    int n;
+    enum weir_parse parse = weir_options_parse(command, &o, sizeof o, argc, argv, &data, &n);
+    if (parse != WEIR_PARSE_RUN)
+        return parse == WEIR_PARSE_HELP ? 0 : 2;
+    struct weir_err err = WEIR_ERR_NONE;
+    if (check(&o, &err) < 0) {
+        weir_cli_fail(command, &err);
+        return 2;
+    }
+    b.terminal = isatty(STDERR_FILENO);
+    catch_signals();
+    int rc = bench(command, &b, &o, data, &err);
+    if (rc < 0 && err.code)
+        weir_cli_fail(command, &err);
+    if (rc == -EINVAL)
+        return 2;
+    return interrupted ? 130 : rc < 0;
+}
+
+const struct weir_command weir_cmd_bench = {
+    .name = "bench",
+    .summary = "compare formats and settings on a dataset, and say which to take",
+    .args = "DATA",
+    .min_args = 1,
+    .max_args = 1,
+    .opts = bench_opts,
+    .n_opts = sizeof bench_opts / sizeof bench_opts[0],
+    .examples =
+        "weir bench episodes/\tEvery format that can hold the frames, warm and cold, in ten minutes.\n"
+        "weir bench episodes/ --formats as-is --num-workers 1,2,4,8 --cache warm\tOnly settings, and no copies.\n"
+        "weir bench episodes/ --formats as-is,hdf5:raw,packed:jpeg --sample 20 --json\tThree formats, copies of 20 "
+        "episodes.\n",
+    .notes = "Copies are made by weir convert, cells are measured by weir run, one process a turn, in rounds. A ratio "
+             "is of\n"
+             "turns of one round; cells are a tie when the interval of their ratio holds 1. Ctrl-C ends with the table "
+             "so far.",
+    .run = bench_main,
+};

@@ -1,0 +1,639 @@
+/* What `weir bench` is made of: medians and their intervals, what a child printed, the grid, the rotation, and the
+ * sentences, over results that are made up. */
+#include "analyze/advice.h"
+#include "analyze/copies.h"
+#include "analyze/rotation.h"
+#include "analyze/trial.h"
+#include "base/clock.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- intervals ---- */
+
+Test(interval, ranks_and_probabilities)
+{
+    static const struct {
+        int n, low, high; /* numbers from 1 in the sorted list */
+        double probability;
+    } cases[] = {{1, 1, 1, 0},       {2, 1, 2, 0.5},    {4, 1, 4, 0.875},   {5, 1, 5, 0.9375},
+                 {7, 1, 7, 0.98437}, {8, 2, 7, 0.9297}, {9, 2, 8, 0.96094}, {101, 42, 60, 0.92724}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        double values[101];
+        struct weir_interval found;
+        for (int i = 0; i < cases[c].n; i++)
+            values[i] = (i * 37) % cases[c].n + 1; /* 1 to n, shuffled */
+        weir_interval_of(values, cases[c].n, &found);
+        cr_expect(found.n == cases[c].n && found.low == cases[c].low && found.high == cases[c].high, "%d: %g %g",
+                  cases[c].n, found.low, found.high);
+        cr_expect(fabs(found.probability - cases[c].probability) < 6e-5, "%d: %.6f", cases[c].n, found.probability);
+        cr_expect(found.median == (cases[c].n + 1) / 2.0 && found.least == 1 && found.most == cases[c].n);
+    }
+}
+
+Test(interval, odd_values)
+{
+    struct weir_interval found;
+    const double values[] = {NAN, 100, 101, INFINITY, 99, 100, 100};
+    weir_interval_of(values, 7, &found);
+    cr_assert(found.n == 5 && found.median == 100 && found.low == 99 && found.high == 101);
+    cr_assert(weir_interval_settled(&found, 0.03) && !weir_interval_settled(&found, 0.005));
+    weir_interval_of(values, 4, &found);
+    cr_assert(found.n == 2 && !weir_interval_settled(&found, 0.03), "two are too few");
+    weir_interval_of(NULL, 0, &found);
+    cr_assert(found.n == 0 && found.median == 0 && !weir_interval_settled(&found, 0.03));
+}
+
+/* ---- what a child printed ---- */
+
+#define RUN                                                                                                            \
+    "{\"type\":\"run\",\"used\":{\"num_workers\":2,\"prefetch\":3,\"decoder\":\"turbo\",\"io\":{\"used\":\"pread\"}}}" \
+    "\n"
+#define MEASURED(images)                                                                                               \
+    "{\"type\":\"measured\",\"seconds\":2,\"samples\":50,\"images\":" images                                           \
+    ",\"samples_per_s\":25,\"images_per_s\":50,"                                                                       \
+    "\"data_wait_fraction\":0.5,\"peak_rss_bytes\":1e6,\"reads\":\"warm\",\"page_cache_fraction\":1}\n"
+#define ROW(name, side, kind, self, p99)                                                                               \
+    "{\"name\":\"" name "\",\"kind\":\"" kind "\",\"side\":\"" side "\",\"count\":9,\"total_s\":" self                 \
+    ",\"self_s\":" self ",\"mean_s\":0.1,\"p99_s\":" p99 ",\"share\":null}"
+#define TABLE(rows)                                                                                                    \
+    "{\"type\":\"stages\",\"cpu_s\":3,\"io\":{\"read_bytes\":500},\"workers\":[{\"wall_s\":2},{\"wall_s\":2}],"        \
+    "\"machine\":{},\"stages\":[" rows "]}\n"
+#define DECODING                                                                                                       \
+    ROW("03b_image_decode", "worker", "work", "3.0", "0.2")                                                            \
+    "," ROW("03c_read_bytes", "worker", "work", "0.5", "0.2") "," ROW("09_wait_for_slot", "worker", "wait", "0.4",     \
+                                                                      "1") "," ROW("08_wait_for_data", "consumer",     \
+                                                                                   "wait", "1.0", "0.25")
+
+static int parse(struct weir_turn *turn, const char *text, char why[1024])
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = weir_turn_parse(turn, text, strlen(text), &err);
+    snprintf(why, 1024, "%s", err.text);
+    return rc;
+}
+
+Test(turn, figures)
+{
+    struct weir_turn turn;
+    char why[1024];
+    double part;
+    cr_assert_eq(parse(&turn, RUN "{\"type\":\"later\",\"x\":[1]}\n\n" MEASURED("100") TABLE(DECODING), why), 0, "%s",
+                 why);
+    cr_assert(turn.images == 100 && turn.images_per_s == 50 && turn.read_bytes == 500 && turn.cpu_s == 3);
+    cr_assert(turn.workers == 2 && turn.prefetch == 3 && turn.workers_wall_s == 4 && turn.n_stages == 4);
+    cr_assert(turn.wait_p99_s == 0.25 && turn.others_cores == -1 && turn.cached == 1);
+    cr_assert_str_eq(turn.io, "pread");
+    cr_assert_str_eq(turn.decoder, "turbo");
+    cr_assert_str_eq(turn.reads, "warm");
+    cr_assert_str_eq(weir_turn_bound(&turn, &part)->name, "03b_image_decode");
+    cr_assert_eq(part, 0.75);
+}
+
+Test(turn, workers_that_wait_are_not_the_bound)
+{
+    struct weir_turn turn;
+    char why[1024];
+    double part;
+    cr_assert_eq(parse(&turn,
+                       RUN MEASURED("100") TABLE(ROW("09_wait_for_slot", "worker", "wait", "3", "1") "," ROW(
+                           "03b_image_decode", "worker", "work", "1", "1") "," ROW("20_train_forward_pass", "consumer",
+                                                                                   "work", "1.8", "1")),
+                       why),
+                 0, "%s", why);
+    cr_assert_str_eq(weir_turn_bound(&turn, &part)->name, "20_train_forward_pass");
+    cr_assert(fabs(part - 0.9) < 1e-9);
+    cr_assert_eq(parse(&turn, RUN MEASURED("100") TABLE(""), why), 0);
+    cr_assert_null(weir_turn_bound(&turn, &part));
+}
+
+Test(turn, hostile)
+{
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"", "no line \"run\""},
+        {RUN, "no line \"measured\""},
+        {RUN MEASURED("100"), "no line \"stages\""},
+        {"\x7f\x45LF\x02\xff\xfe", "line 1 of its output: no JSON"},
+        {RUN "{\"type\":\"measured\"", "line 2 of its output: no JSON"},
+        {RUN "[1,2]\n{\"type\":7}\nnull\n", "line 4"},
+        {"{\"type\":\"run\",\"used\":[]}", "no num_workers"},
+        {"{\"type\":\"run\",\"used\":{\"num_workers\":-3,\"prefetch\":1}}", "no num_workers"},
+        {RUN MEASURED("-1") TABLE(DECODING), "no images"},
+        {RUN MEASURED("\"many\"") TABLE(DECODING), "no images"},
+        {RUN MEASURED("1e300") TABLE(DECODING), "no images"},
+        {RUN MEASURED("1e999") TABLE(DECODING), "no JSON"},
+        {RUN MEASURED("0") TABLE(DECODING), "before anything was measured"},
+        {RUN MEASURED("1") TABLE("7"), "a stage is no object"},
+        {RUN MEASURED("1") TABLE("{\"name\":\"x\"}"), "no count"},
+        {RUN MEASURED("1") "{\"type\":\"stages\",\"workers\":[3]}", "no wall_s"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weir_turn turn;
+        char why[1024];
+        cr_expect(parse(&turn, cases[i].text, why) < 0 && strstr(why, cases[i].why), "%zu: %s", i, why);
+    }
+}
+
+Test(turn, more_stages_than_are_kept_and_long_names)
+{
+    size_t size = 1 << 20, used = 0;
+    char *text = malloc(size), *name = malloc(5000), why[1024];
+    struct weir_turn turn;
+    memset(name, 'n', 4999);
+    name[4999] = '\0';
+    used += (size_t)snprintf(text, size, RUN MEASURED("7"));
+    used += (size_t)snprintf(text + used, size - used,
+                             "{\"type\":\"stages\",\"cpu_s\":3,\"io\":{\"read_bytes\":5},\"stages\":[");
+    for (int i = 0; i < 100; i++)
+        used += (size_t)snprintf(text + used, size - used,
+                                 "%s{\"name\":\"%s\",\"kind\":\"%s\",\"side\":\"worker\",\"count\":1,\"total_s\":1,"
+                                 "\"self_s\":1,\"mean_s\":1,\"p99_s\":1}",
+                                 i ? "," : "", name, name);
+    snprintf(text + used, size - used, "]}");
+    cr_assert_eq(parse(&turn, text, why), 0, "%s", why);
+    cr_assert_eq(turn.n_stages, WEIR_TURN_STAGES);
+    cr_assert_eq(strlen(turn.stages[0].name), sizeof turn.stages[0].name - 1);
+    free(text);
+    free(name);
+}
+
+/* ---- children ---- */
+
+static int shell(const char *script, struct weir_trial *trial, double seconds, const volatile sig_atomic_t *interrupted,
+                 struct weir_err *err)
+{
+    char *const argv[] = {"sh", "-c", (char *)script, NULL};
+    const struct weir_trial_config config = {
+        .program = "/bin/sh", .argv = argv, .seconds = seconds, .interrupted = interrupted};
+    return weir_trial_run(trial, &config, err);
+}
+
+Test(trial, ends)
+{
+    static const volatile sig_atomic_t stop = 1;
+    static const struct {
+        const char *script;
+        int rc;
+        const char *why;
+    } cases[] = {
+        {"echo a; echo b >&2", 0, ""},
+        {"echo first >&2; echo 'weir run: no such file' >&2; exit 1", -ECHILD, "weir run: no such file"},
+        {"exit 3", -ECHILD, "exit status 3"},
+        {"kill -9 $$", -ECHILD, "signal 9"},
+        {"sleep 600", -ETIMEDOUT, "within"},
+        {"trap '' TERM; exec 1>&- 2>&-; while :; do :; done", -ETIMEDOUT, "signal 9"}, /* closes both and goes on */
+        {"cat /dev/zero", -E2BIG, "more than"},
+        {"yes >&2", -ETIMEDOUT, "within"}, /* only the end of stderr is kept */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weir_trial trial;
+        struct weir_err err = WEIR_ERR_NONE;
+        bool late = cases[i].rc == -ETIMEDOUT;
+        int rc = shell(cases[i].script, &trial, late ? 0.3 : 600, NULL, &err);
+        cr_expect(strstr(err.text, cases[i].why), "%s: %d %s", cases[i].script, rc, err.text);
+        cr_expect((rc == 0) == (cases[i].rc == 0), "%s: %d %s", cases[i].script, rc, err.text);
+        cr_expect(i != 0 || (trial.length == 2 && strcmp(trial.output, "a\n") == 0));
+        weir_trial_free(&trial);
+    }
+    struct weir_trial trial;
+    struct weir_err err = WEIR_ERR_NONE;
+    cr_expect_eq(shell("sleep 600", &trial, 600, &stop, &err), -EINTR);
+    weir_trial_free(&trial);
+    char *const argv[] = {"none", NULL};
+    const struct weir_trial_config none = {.program = "/nowhere/none", .argv = argv, .seconds = 1};
+    err = WEIR_ERR_NONE;
+    cr_expect(weir_trial_run(&trial, &none, &err) == -ENOENT && strstr(err.text, "cannot be started"), "%s", err.text);
+}
+
+/* ---- the grid ---- */
+
+static const struct weir_grid_format two[] = {
+    {.name = "as-is",
+     .what = "the data as it is",
+     .path = "/d/a b",
+     .is_source = true,
+     .bytes_each = 100,
+     .limit_batches = 9},
+    {.name = "hdf5:raw", .what = "hdf5:raw", .path = "/d/raw", .bytes_each = 910, .limit_batches = 0},
+};
+
+static void words(const struct weir_cell *cell, char *text, size_t size)
+{
+    size_t used = 0;
+    *text = '\0';
+    for (char **arg = cell->argv; *arg && used < size; arg++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "|" : "", *arg);
+}
+
+Test(grid, every_combination)
+{
+    const char *common[] = {"--output", "f32", NULL}, *source_only[] = {"--image-keys", "a b", NULL};
+    const struct weir_grid_config config = {.formats = two,
+                                            .n_formats = 2,
+                                            .num_workers = "1,auto",
+                                            .prefetch = "2,4,8",
+                                            .cache = "cold,warm",
+                                            .seconds = 0.5,
+                                            .common = common,
+                                            .source_only = source_only};
+    struct weir_grid grid;
+    struct weir_err err = WEIR_ERR_NONE;
+    char text[512];
+    cr_assert_eq(weir_grid_open(&grid, &config, &err), 0, "%s", err.text);
+    /* as-is has a cell of its own for each number of workers to compare with, whatever the prefetch */
+    cr_assert_eq(grid.n_warm, 2 * 6 + 2);
+    cr_assert_eq(grid.n, grid.n_warm + 2 * 6);
+    words(&grid.cells[0], text, sizeof text);
+    cr_assert_str_eq(text,
+                     "weir|run|/d/a b|--image-keys|a b|--output|f32|--num-workers|1|--prefetch|2|--seconds|0.5|--json");
+    cr_assert_eq(grid.cells[0].limit_cell, 1);
+    words(&grid.cells[1], text, sizeof text);
+    cr_assert_str_eq(text, "weir|run|/d/a b|--image-keys|a b|--output|f32|--num-workers|1|--io|null|--no-shuffle|"
+                           "--max-batches|9|--seconds|0.5|--json");
+    words(&grid.cells[grid.n - 1], text, sizeof text);
+    cr_assert_str_eq(text, "weir|run|/d/raw|--output|f32|--prefetch|8|--cold|--seconds|0.5|--json");
+    weir_grid_settings(&grid, &grid.cells[grid.n - 1], text, sizeof text);
+    cr_assert_str_eq(text, "num-workers auto, prefetch 8");
+    int limits = 0;
+    for (int i = 0; i < grid.n; i++) {
+        limits += grid.cells[i].limit;
+        cr_assert(!grid.cells[i].limit || !grid.cells[i].cold);
+    }
+    cr_assert_eq(limits, 2);
+    weir_grid_close(&grid);
+}
+
+Test(grid, lists_that_are_wrong)
+{
+    static const struct {
+        struct weir_grid_config config;
+        const char *why;
+    } cases[] = {
+        {{.num_workers = "1,,2"}, "--num-workers: '1,,2' is no list"},
+        {{.num_workers = "1,2,"}, "no list"},
+        {{.num_workers = "1,1"}, "'1' twice"},
+        {{.num_workers = "513"}, "no number from 0 to 512, or auto"},
+        {{.num_workers = "-1"}, "no number"},
+        {{.num_workers = "2x"}, "'2x' is no number"},
+        {{.batch_size = "auto"}, "--batch-size: 'auto' is no number from 1 to 65536"},
+        {{.prefetch = "0"}, "--prefetch"},
+        {{.cache = "warm,hot"}, "--cache: 'hot' is neither"},
+        {{.cache = ""}, "no list"},
+        {{.io = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}, "no list"},
+        {{.io = "aaaaaaaaaaaaaaaaaaaaa"}, "too long"},
+        {{.num_workers = "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"}, "at most 16 values"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weir_err err = WEIR_ERR_NONE;
+        cr_expect(weir_grid_check(&cases[i].config, &err) == -EINVAL && strstr(err.text, cases[i].why), "%zu: %s", i,
+                  err.text);
+    }
+    struct weir_grid_config many = {.formats = two,
+                                    .n_formats = 2,
+                                    .num_workers = "1,2,3,4,5,6,7,8",
+                                    .prefetch = "1,2,3,4,5,6,7,8",
+                                    .batch_size = "1,2,3,4,5,6,7,8"};
+    struct weir_grid grid;
+    struct weir_err err = WEIR_ERR_NONE;
+    cr_assert(weir_grid_open(&grid, &many, &err) == -EINVAL && strstr(err.text, "more than 512 cells"), "%s", err.text);
+    weir_grid_close(&grid);
+}
+
+/* ---- the rotation ---- */
+
+struct notes {
+    char order[256];
+    int prepared;
+};
+
+static void note(void *user, const struct weir_cell *cell, int round, int turn, int turns)
+{
+    struct notes *notes = user;
+    size_t used = strlen(notes->order);
+    (void)turn;
+    (void)turns;
+    snprintf(notes->order + used, sizeof notes->order - used, "%s%c%s", used && round ? "" : "", 'A' + cell->format,
+             *cell->why ? "!" : "");
+}
+
+static int prepare(void *user, const struct weir_cell *cell, struct weir_err *err)
+{
+    (void)cell;
+    (void)err;
+    ((struct notes *)user)->prepared++;
+    return 0;
+}
+
+static void shell_cell(struct weir_cell *cell, int number, const char *script)
+{
+    *cell = (struct weir_cell){.format = number, .limit_cell = -1, .argv = calloc(4, sizeof(char *))};
+    cell->argv[0] = strdup("sh");
+    cell->argv[1] = strdup("-c");
+    cell->argv[2] = strdup(script);
+}
+
+Test(rotation, interleaves_and_drops_what_fails)
+{
+    static const char good[] = "cat <<'END'\n" RUN MEASURED("100") TABLE(DECODING) "END\n";
+    struct weir_cell cells[3];
+    struct notes notes = {.order = ""};
+    shell_cell(&cells[0], 0, good);
+    shell_cell(&cells[1], 1, "echo 'weir run: gone' >&2; exit 1");
+    shell_cell(&cells[2], 2, good);
+    struct weir_rotation_config config = {.program = "/bin/sh",
+                                          .rounds_min = 5,
+                                          .rounds_max = 9,
+                                          .close = 0.03,
+                                          .turn_s = 600,
+                                          .end_ns = UINT64_MAX,
+                                          .prepare = prepare,
+                                          .done = note,
+                                          .user = &notes};
+    struct weir_rotation_result result;
+    cr_assert_eq(weir_rotation_run(cells, 3, &config, &result), 0);
+    cr_assert_str_eq(notes.order, "AB!C"
+                                  "CA"
+                                  "CA"
+                                  "AC"
+                                  "CA");
+    cr_assert(result.end == WEIR_ROTATION_SETTLED && result.rounds == 5 && result.unsettled == 0);
+    cr_assert(cells[0].n_turns == 5 && cells[1].n_turns == 0 && cells[2].turns[4].round == 4);
+    cr_assert_str_eq(cells[1].why, "weir run: gone");
+    cr_assert_eq(notes.prepared, 11);
+    /* no time: nothing begins */
+    config.end_ns = 1;
+    cr_assert_eq(weir_rotation_run(cells, 3, &config, &result), 0);
+    cr_assert(result.end == WEIR_ROTATION_TIME && cells[0].n_turns == 5);
+    volatile sig_atomic_t stop = 1;
+    config.end_ns = UINT64_MAX;
+    config.interrupted = &stop;
+    cr_assert_eq(weir_rotation_run(cells, 3, &config, &result), 0);
+    cr_assert(result.end == WEIR_ROTATION_INTERRUPTED && cells[0].n_turns == 5);
+    for (int i = 0; i < 3; i++)
+        weir_cell_free(&cells[i]);
+}
+
+/* ---- ratios and sentences ---- */
+
+static struct weir_grid_format formats[6];
+static struct weir_cell cells[12];
+static struct weir_grid results;
+
+/* A cell with a turn for each rate, bounded by the stage. */
+static struct weir_cell *give(int format, bool cold, const char *stage, const double *rates, int n)
+{
+    struct weir_cell *cell = &cells[results.n++];
+    *cell = (struct weir_cell){.format = format, .cold = cold, .limit_cell = -1};
+    for (int i = 0; i < n; i++) {
+        struct weir_turn turn = {
+            .round = i, .images_per_s = rates[i], .seconds = 1, .images = rates[i], .data_wait = 0.01};
+        turn.workers_wall_s = 2;
+        turn.n_stages = 1;
+        turn.stages[0].self_s = 1.9;
+        snprintf(turn.stages[0].name, sizeof turn.stages[0].name, "%s", stage);
+        strcpy(turn.stages[0].side, "worker");
+        strcpy(turn.stages[0].kind, "work");
+        weir_cell_add(cell, &turn);
+    }
+    return cell;
+}
+
+static struct weir_cell *steady(int format, bool cold, double rate)
+{
+    const double rates[] = {rate, 1.01 * rate, 0.99 * rate, rate, rate};
+    return give(format, cold, "03b_image_decode", rates, 5);
+}
+
+static void begin(void)
+{
+    static const char *const names[] = {"as-is", "lmdb:jpeg", "packed:jpeg", "hdf5:raw", "hdf5:png", "zarr:raw"};
+    static const double sizes[] = {100, 101, 99, 910, 500, 880};
+    memset(cells, 0, sizeof cells);
+    for (int i = 0; i < 6; i++) {
+        formats[i] = (struct weir_grid_format){.path = "x", .is_source = i == 0, .bytes_each = sizes[i]};
+        snprintf(formats[i].name, sizeof formats[i].name, "%s", names[i]);
+        snprintf(formats[i].what, sizeof formats[i].what, "%s", i == 0 ? "the data as it is (jpeg, act)" : names[i]);
+    }
+    results = (struct weir_grid){.formats = formats, .n_formats = 6, .cells = cells};
+}
+
+static void advise(struct weir_advice *advice, double step_ms)
+{
+    weir_advise(&results, step_ms, advice);
+    for (int i = 0; i < results.n; i++)
+        if (&cells[i] != advice->best) {
+            free(cells[i].turns);
+            cells[i].turns = NULL;
+        }
+}
+
+#define EXPECT(text, expected) cr_expect(strcmp(text, expected) == 0, "%s", text)
+#define BEGINS(text, expected) cr_expect(strncmp(text, expected, strlen(expected)) == 0, "%s", text)
+
+Test(advice, ties_and_cold_that_contradicts_warm)
+{
+    struct weir_advice advice;
+    begin();
+    struct weir_cell *source = steady(0, false, 1000);
+    steady(1, false, 1010);
+    steady(2, false, 985);
+    steady(3, false, 4200);
+    steady(0, true, 800);
+    steady(1, true, 800);
+    steady(2, true, 801);
+    steady(3, true, 300);
+    advise(&advice, 0);
+    EXPECT(advice.format,
+           "Keep the data as it is (jpeg, act): lmdb:jpeg and packed:jpeg are within 3 %, hdf5:raw is 4.2 x "
+           "faster warm and 9.1 x larger, and slower from this disk when cold.");
+    EXPECT(advice.next, "Decoding bounds it (03b_image_decode, 95 % of the workers' time): more cores, a smaller "
+                        "--image-size, --decode-cache or a GPU make it faster.");
+    cr_expect(advice.best == source && !advice.cold_best);
+}
+
+Test(advice, one_that_is_better)
+{
+    struct weir_advice advice;
+    begin();
+    steady(0, false, 1000);
+    struct weir_cell *better = steady(2, false, 1300);
+    steady(1, false, 1290);
+    steady(3, false, 5000);
+    steady(0, true, 500);
+    steady(2, true, 900);
+    steady(1, true, 505);
+    steady(3, true, 900);
+    advise(&advice, 0);
+    EXPECT(advice.format,
+           "Convert to packed:jpeg: it is 1.3 x faster warm and 1.8 x faster cold than as-is; lmdb:jpeg is "
+           "within 3 %, hdf5:raw is 5.0 x faster warm and 1.8 x faster cold and 9.1 x larger.");
+    cr_expect(advice.best == better);
+}
+
+Test(advice, all_slower_and_one_cell)
+{
+    struct weir_advice advice;
+    begin();
+    steady(0, false, 1000);
+    steady(4, false, 250);
+    steady(3, false, 500);
+    advise(&advice, 0);
+    EXPECT(advice.format,
+           "Keep the data as it is (jpeg, act): every other format is slower, hdf5:raw the least (2.0 x).");
+    begin();
+    steady(0, true, 1000);
+    advise(&advice, 0);
+    EXPECT(advice.format, "Keep the data as it is (jpeg, act): nothing else was measured beside it.");
+    cr_expect(advice.cold_best);
+    begin(); /* without the source */
+    steady(1, false, 1000);
+    steady(3, false, 990);
+    advise(&advice, 0);
+    EXPECT(advice.format, "Keep lmdb:jpeg: hdf5:raw is within 3 %.");
+}
+
+Test(advice, nothing_measured)
+{
+    struct weir_advice advice;
+    begin();
+    give(0, false, "", NULL, 0);
+    snprintf(cells[0].why, sizeof cells[0].why, "weir run: no such file");
+    advise(&advice, 0);
+    EXPECT(advice.format, "Nothing was measured: weir run: no such file.");
+    cr_expect_null(advice.best);
+    begin();
+    advise(&advice, 0);
+    EXPECT(advice.format, "Nothing was measured.");
+    EXPECT(advice.next, "Give it more time: --max-minutes.");
+}
+
+Test(advice, noise_is_said_and_rounds_take_it_out)
+{
+    struct weir_advice advice;
+    const double noisy[] = {1000, 1900, 1100, 1700, 1300}, other[] = {1900, 1000, 1500, 1100, 1800};
+    const double slower[] = {500, 960, 548, 850, 655};
+    begin();
+    give(0, false, "03b_image_decode", noisy, 5);
+    give(1, false, "03b_image_decode", other, 5);
+    advise(&advice, 0);
+    BEGINS(advice.format, "No format can be told from another here: equal turns differ by up to 3");
+    begin(); /* the machine was slow in some rounds, for both: their ratio is steady */
+    give(0, false, "03b_image_decode", noisy, 5);
+    give(1, false, "03b_image_decode", slower, 5);
+    advise(&advice, 0);
+    EXPECT(advice.format,
+           "Keep the data as it is (jpeg, act): every other format is slower, lmdb:jpeg the least (2.0 x).");
+}
+
+Test(advice, unsure)
+{
+    struct weir_advice advice;
+    const double noisy[] = {900, 1300, 1100, 1300, 1000};
+    begin();
+    steady(0, false, 1000);
+    give(1, false, "03b_image_decode", noisy, 5);
+    steady(2, false, 1000);
+    advise(&advice, 0);
+    EXPECT(advice.format,
+           "Keep the data as it is (jpeg, act): packed:jpeg is within 3 %, lmdb:jpeg cannot be told from it.");
+}
+
+Test(advice, what_bounds_it)
+{
+    struct weir_advice advice;
+    const double rates[] = {100, 100, 100, 100, 100};
+    begin();
+    give(0, false, "03c_read_bytes", rates, 5);
+    advise(&advice, 0);
+    BEGINS(advice.next, "Reading bounds it (03c_read_bytes, 95 % of the workers' time): ");
+    begin();
+    give(0, false, "03c_read_bytes", rates, 5);
+    advise(&advice, 20);
+    BEGINS(advice.next, "A step of 20 ms waits for data in 1.0 % of its time: the data is no limit");
+    begin();
+    give(0, false, "77_something_else", rates, 5);
+    advise(&advice, 0);
+    EXPECT(advice.next, "The stage 77_something_else bounds it; its table is above.");
+    begin(); /* beside the cell whose bytes come from memory, and with settings that differ */
+    give(0, false, "09c_wait_for_library", rates, 5)->limit_cell = 1;
+    const double limit[] = {200, 200, 200, 200, 200};
+    give(0, false, "03b_image_decode", limit, 5)->limit = true;
+    snprintf(give(0, false, "03b_image_decode", NULL, 0)->settings.num_workers, 12, "2");
+    snprintf(cells[0].settings.num_workers, 12, "1");
+    advise(&advice, 0);
+    BEGINS(advice.next, "With num-workers 1 the HDF5 library bounds it, which serves one worker at a time "
+                        "(09c_wait_for_library, 95 % of the workers' time; 50 % of the rate without reading): ");
+}
+
+/* ---- copies ---- */
+
+Test(copies, names_and_sizes)
+{
+    struct weir_copy_source source = {
+        .codec = "jpeg", .frames = 1000, .bytes = 100000000, .raw_bytes = 900000000, .fingerprint = 7, .episodes = 10};
+    struct weir_copy_spec spec;
+    struct weir_err err = WEIR_ERR_NONE;
+    char path[128], other[128];
+    static const struct {
+        const char *text, *name, *option;
+        uint64_t bytes;
+    } good[] = {{"as-is", "as-is", "keep", 0},
+                {"lmdb", "lmdb:jpeg", "keep", 50000000},
+                {"lmdb:jpeg", "lmdb:jpeg", "keep", 50000000},
+                {"zarr:raw", "zarr:raw", "raw", 450000000},
+                {"hdf5:png", "hdf5:png", "png", 450000000}};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        cr_assert_eq(weir_copy_spec_parse(&spec, good[i].text, source.codec, &err), 0);
+        cr_expect_str_eq(spec.name, good[i].name);
+        cr_expect_str_eq(weir_copy_codec_option(&spec, source.codec), good[i].option);
+        cr_expect_eq(weir_copy_bytes(&source, &spec, 5), good[i].bytes, "%s", good[i].text);
+    }
+    static const char *const bad[] = {
+        "hdf5:gif", ":raw",           "",
+        "hdf5:",    "as-is:jpeg:raw", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:raw"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        cr_expect_eq(weir_copy_spec_parse(&spec, bad[i], source.codec, NULL), -EINVAL, "%s", bad[i]);
+    cr_assert_eq(weir_copy_spec_parse(&spec, "zarr:raw", source.codec, &err), 0);
+    cr_assert_eq(weir_copy_path(path, sizeof path, "/w", &spec, &source, 0, "", ".zarr"), 0);
+    cr_expect(strncmp(path, "/w/zarr-raw-", 12) == 0 && strlen(path) == 12 + 16 + 5, "%s", path);
+    weir_copy_path(other, sizeof other, "/w", &spec, &source, 3, "", ".zarr");
+    cr_expect_str_neq(path, other, "another sample");
+    source.fingerprint++;
+    weir_copy_path(other, sizeof other, "/w", &spec, &source, 0, "", ".zarr");
+    cr_expect_str_neq(path, other, "another source");
+    source.fingerprint--;
+    weir_copy_path(other, sizeof other, "/w", &spec, &source, 0, "--cameras\ntop\n", ".zarr");
+    cr_expect_str_neq(path, other, "other options");
+    cr_assert_eq(weir_copy_path(path, 20, "/w", &spec, &source, 0, "", ".zarr"), -ENAMETOOLONG);
+}
+
+Test(copies, files_are_listed_and_warmed)
+{
+    char folder[] = "/tmp/test_bench_XXXXXX", path[64];
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/data", folder);
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 100000; i++)
+        fputc(i, file);
+    fclose(file);
+    struct weir_path_list files;
+    struct weir_err err = WEIR_ERR_NONE;
+    uint64_t bytes;
+    double cached;
+    cr_assert_eq(weir_copy_files(folder, &files, &bytes, &err), 0, "%s", err.text);
+    cr_assert(files.n == 1 && bytes == 100000 && strcmp(files.paths[0], path) == 0);
+    cr_assert_eq(weir_copy_warm(&files, &cached, &err), 0, "%s", err.text);
+    cr_assert(cached == 1 || cached == -1, "%g", cached);
+    cr_assert(weir_copy_free_bytes(folder) > 0 && weir_copy_free_bytes("/tmp/not/there/yet") > 0);
+    weir_path_list_free(&files);
+    unlink(path);
+    cr_assert(weir_copy_files(path, &files, &bytes, &err) < 0 && strstr(err.text, "cannot be listed"));
+    rmdir(folder);
+}
