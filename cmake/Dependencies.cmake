@@ -51,6 +51,8 @@ weir_with(BLOSC blosc "libblosc" libblosc.a liblz4.a libzstd.a libz.a)
 weir_with(ZSTD libzstd "libzstd" libzstd.a)
 weir_with(URING liburing "liburing" liburing.a)
 weir_with(LMDB lmdb "liblmdb" liblmdb.a)
+weir_with(OPENJPEG libopenjp2 "libopenjp2" libopenjp2.a)
+weir_with(JXL libjxl "libjxl")
 weir_with(LIBDW libdw "libdw") # its header; nothing links it
 weir_with(CRITERION criterion "Criterion (for the tests)")
 weir_with(TURBOJPEG libturbojpeg "TurboJPEG (for the benchmarks)" libturbojpeg.a)

@@ -79,7 +79,8 @@ int weir_dataset_stats(const struct weir_dataset *dataset, const int *episodes, 
 
 struct weir_camera {
     char name[WEIR_NAME_MAX];
-    const char *codec; /* of the first episode: "raw", "jpeg" (any encoded colour image), depth: "raw16", "png16" */
+    const char *codec; /* of the first episode: "raw", "jpeg" (any encoded colour image), "jpeg2000", "jpegxl", depth:
+                          "raw16", "png16" */
     int width, height; /* of raw frames; 0 when only the codec knows */
 };
 const struct weir_camera *weir_dataset_camera(const struct weir_dataset *dataset, int camera);

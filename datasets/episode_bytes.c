@@ -149,7 +149,7 @@ char *weir_bytes_get_text(struct weir_bytes_reader *c)
 
 static const char *known_codec(const char *name)
 {
-    static const char *const codecs[] = {"raw", "jpeg", "raw16", "png16"};
+    static const char *const codecs[] = {"raw", "jpeg", "raw16", "png16", "jpeg2000", "jpegxl"};
     for (size_t i = 0; i < sizeof codecs / sizeof codecs[0] && name; i++)
         if (strcmp(codecs[i], name) == 0)
             return codecs[i];

@@ -27,6 +27,8 @@ enum weir_codec {
     WEIR_CODEC_JPEG,  /* encoded colour: what the first bytes say it is, a JPEG mostly, or a PNG of 8 bits a channel */
     WEIR_CODEC_RAW16, /* depth: height x width little-endian u16 */
     WEIR_CODEC_PNG16, /* depth: a grayscale PNG of 16 bits, or of 8, whose values are kept */
+    WEIR_CODEC_JPEG2000, /* encoded colour of 8 bits a channel, as are those below; no other codec's first bytes */
+    WEIR_CODEC_JPEGXL,
     WEIR_CODEC_COUNT
 };
 enum weir_color { WEIR_COLOR_RGB, WEIR_COLOR_BGR };
@@ -53,7 +55,7 @@ size_t weir_image_bytes(const struct weir_pixel_format *format, int width, int h
 /* Bytes of what a frame of this codec becomes, colour or depth. */
 size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_codec codec, int width, int height);
 
-/* "raw", "jpeg", "raw16" or "png16"; -EINVAL for a name that is no codec. */
+/* "raw", "jpeg", "raw16", "png16", "jpeg2000" or "jpegxl"; -EINVAL for a name that is no codec. */
 int weir_codec_from_name(const char *name);
 bool weir_codec_is_depth(enum weir_codec codec);
 /* Frames have headers that say how large they are; of others the dataset's shape does. */

@@ -58,7 +58,7 @@ static inline int weir_rows_in_band(const struct weir_rows *rows, int y)
 
 struct weir_decoder_ops {
     const char *name, *summary;
-    const char *why_not; /* not built in: the reason; the functions are NULL then */
+    const char *why_not; /* not built in: the reason; the functions are NULL then, or only refuse (weir_not_built) */
 
     /* ---- which frames are its own ---- */
     bool selectable;              /* a user may name it with --decoder */
@@ -92,7 +92,8 @@ struct weir_decoder_ops {
 };
 
 extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_turbo_original, weir_decoder_nvjpeg,
-    weir_decoder_hybrid, weir_decoder_png, weir_decoder_raw, weir_decoder_null;
+    weir_decoder_hybrid, weir_decoder_png, weir_decoder_jpeg2000, weir_decoder_jpegxl, weir_decoder_raw,
+    weir_decoder_null;
 
 /* Row i of the table; NULL past the end. */
 const struct weir_decoder_ops *weir_decoder_ops_at(int row);
@@ -103,6 +104,13 @@ int weir_decoder_row_for(int preferred, enum weir_codec codec, const uint8_t *by
 int weir_decoder_find(const char *name);
 
 /* ---- what codecs share (rows.c) ---- */
+
+/* The rows that are wanted, from a whole image of interleaved RGB whose rows are row_bytes apart. */
+void weir_rows_put(struct weir_rows *rows, const uint8_t *pixels, size_t row_bytes);
+/* For probe and decode of a codec whose library is missing: -EBADMSG. why: "built without libjxl". */
+int weir_not_built(const char *image, const char *why, char *reason);
+/* For probe, of codecs whose bytes say nothing about how many pixels there may be: more than this is refused. */
+enum { WEIR_CODEC_PIXELS_MAX = 1 << 26 };
 
 /* For probe: the header claims more pixels than so many bytes can hold. Returns -EBADMSG. */
 int weir_probe_refuses(const struct weir_image_info *info, size_t length, char *reason);

@@ -21,10 +21,8 @@ size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_codec 
 int weir_codec_from_name(const char *name)
 {
     static const char *const names[] = {
-        [WEIR_CODEC_RAW] = "raw",
-        [WEIR_CODEC_JPEG] = "jpeg",
-        [WEIR_CODEC_RAW16] = "raw16",
-        [WEIR_CODEC_PNG16] = "png16",
+        [WEIR_CODEC_RAW] = "raw",     [WEIR_CODEC_JPEG] = "jpeg",         [WEIR_CODEC_RAW16] = "raw16",
+        [WEIR_CODEC_PNG16] = "png16", [WEIR_CODEC_JPEG2000] = "jpeg2000", [WEIR_CODEC_JPEGXL] = "jpegxl",
     };
     for (int i = 0; i < WEIR_CODEC_COUNT; i++)
         if (strcmp(names[i], name) == 0)
@@ -39,5 +37,5 @@ bool weir_codec_is_depth(enum weir_codec codec)
 
 bool weir_codec_is_encoded(enum weir_codec codec)
 {
-    return codec == WEIR_CODEC_JPEG || codec == WEIR_CODEC_PNG16;
+    return codec != WEIR_CODEC_RAW && codec != WEIR_CODEC_RAW16;
 }

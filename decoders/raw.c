@@ -6,19 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void copy_row(uint8_t *restrict dst, const uint8_t *restrict src, size_t width, enum weir_color color)
-{
-    if (color == WEIR_COLOR_RGB) {
-        memcpy(dst, src, width * 3);
-        return;
-    }
-    for (size_t x = 0; x < width; x++) {
-        dst[3 * x] = src[3 * x + 2];
-        dst[3 * x + 1] = src[3 * x + 1];
-        dst[3 * x + 2] = src[3 * x];
-    }
-}
-
 /* Swapping is no work on little-endian machines: nothing is left of the loop. */
 static void copy_depth(uint16_t *to, const uint8_t *bytes, size_t length)
 {
@@ -44,14 +31,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     }
     if (frame->bytes == rows->image)
         return 0; /* was read into place */
-    size_t skip = (size_t)rows->first_column * 3, columns = (size_t)(rows->end_column - rows->first_column);
-    for (int y = rows->first_row; y < rows->end_row; y += WEIR_BAND_ROWS) {
-        int n = weir_rows_in_band(rows, y);
-        for (int row = 0; row < n; row++)
-            copy_row(weir_rows_at(rows, y) + (size_t)row * rows->stride,
-                     frame->bytes + (size_t)(y + row) * row_bytes + skip, columns, rows->color);
-        weir_rows_done(rows, y, n);
-    }
+    weir_rows_put(rows, frame->bytes, row_bytes);
     return 0;
 }
 

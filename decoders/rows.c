@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Rows that a view makes of these, as they become complete. */
 static void resample(struct weir_rows *rows, const uint8_t *band, int y, int n)
@@ -33,6 +34,37 @@ void weir_rows_done(struct weir_rows *rows, int y, int n)
                           rows->out_height, rows->target);
     if (weir_thread_self)
         rows->convert_ticks += weir_clock_ticks() - start;
+}
+
+static void copy_row(uint8_t *restrict dst, const uint8_t *restrict src, size_t width, enum weir_color color)
+{
+    if (color == WEIR_COLOR_RGB) {
+        memcpy(dst, src, width * 3);
+        return;
+    }
+    for (size_t x = 0; x < width; x++) {
+        dst[3 * x] = src[3 * x + 2];
+        dst[3 * x + 1] = src[3 * x + 1];
+        dst[3 * x + 2] = src[3 * x];
+    }
+}
+
+void weir_rows_put(struct weir_rows *rows, const uint8_t *pixels, size_t row_bytes)
+{
+    size_t skip = (size_t)rows->first_column * 3, columns = (size_t)(rows->end_column - rows->first_column);
+    for (int y = rows->first_row; y < rows->end_row; y += WEIR_BAND_ROWS) {
+        int n = weir_rows_in_band(rows, y);
+        for (int row = 0; row < n; row++)
+            copy_row(weir_rows_at(rows, y) + (size_t)row * rows->stride, pixels + (size_t)(y + row) * row_bytes + skip,
+                     columns, rows->color);
+        weir_rows_done(rows, y, n);
+    }
+}
+
+int weir_not_built(const char *image, const char *why, char *reason)
+{
+    snprintf(reason, WEIR_REASON_MAX, "%s: this weir was %s; install that library and build it again", image, why);
+    return -EBADMSG;
 }
 
 int weir_probe_refuses(const struct weir_image_info *info, size_t length, char *reason)

@@ -61,6 +61,8 @@ check LIBDEFLATE libdeflate
 check LMDB lmdb
 check BLOSC blosc
 check ZSTD libzstd
+check OPENJPEG libopenjp2
+check JXL libjxl
 check LIBDW libdw
 check_cuda
 echo "$cases cases, 0 failures"

@@ -1,0 +1,324 @@
+/* jpeg2000: libopenjp2, of codestreams and JP2 files. Our own look at the header comes first: the library, which
+ * allocates by it (and by the number of tiles), is entered only for an image of the size and kind that was planned. One
+ * thread. */
+#include "decoders/decoder_ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t codestream_begins[] = {0xFF, 0x4F, 0xFF, 0x51};
+static const uint8_t file_begins[] = {0, 0, 0, 12, 'j', 'P', ' ', ' ', '\r', '\n', 0x87, '\n'};
+
+static bool begins(const uint8_t *bytes, size_t length)
+{
+    return (length >= sizeof file_begins && memcmp(bytes, file_begins, sizeof file_begins) == 0) ||
+           (length >= sizeof codestream_begins && memcmp(bytes, codestream_begins, sizeof codestream_begins) == 0);
+}
+
+#if WEIR_HAVE_OPENJPEG
+#include <openjpeg.h>
+
+enum { SIZ_BYTES = 42, COMPONENT_BYTES = 3, SIDE_MAX = 65535, TILES_MAX = 4096, COMPONENTS_MAX = 4 };
+
+struct jpeg2000 {
+    uint8_t *pixels; /* of a whole image, interleaved */
+    size_t capacity;
+    char message[WEIR_REASON_MAX]; /* the first that the library had; "" = none */
+};
+
+struct source {
+    const uint8_t *bytes;
+    size_t length, at;
+};
+
+/* ---- the header ---- */
+
+static uint32_t big(const uint8_t *bytes, int n)
+{
+    uint32_t value = 0;
+    for (int i = 0; i < n; i++)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+static int refuse(char *reason, const char *text)
+{
+    snprintf(reason, WEIR_REASON_MAX, "%s", text);
+    return -EBADMSG;
+}
+
+/* Offset of the codestream: behind the boxes of a JP2 file; length where there is none. */
+static size_t find_codestream(const uint8_t *bytes, size_t length)
+{
+    if (memcmp(bytes, codestream_begins, sizeof codestream_begins) == 0)
+        return 0;
+    for (size_t at = 0; length - at >= 8;) {
+        uint64_t box = big(bytes + at, 4);
+        size_t head = box == 1 ? 16 : 8;
+        if (length - at < head)
+            return length;
+        if (memcmp(bytes + at + 4, "jp2c", 4) == 0)
+            return at + head;
+        if (box == 1)
+            box = (uint64_t)big(bytes + at + 8, 4) << 32 | big(bytes + at + 12, 4);
+        if (box < head || box > length - at)
+            return length;
+        at += (size_t)box;
+    }
+    return length;
+}
+
+static int check_components(const uint8_t *at, uint32_t n, char *reason)
+{
+    for (uint32_t i = 0; i < n; i++, at += COMPONENT_BYTES)
+        if (at[0] != 7 || at[1] != 1 || at[2] != 1) {
+            snprintf(reason, WEIR_REASON_MAX,
+                     "a JPEG 2000 image whose component %u has %d bits%s, every %dth column and %dth row of it: 8 bits "
+                     "without a sign are read, of every pixel",
+                     i, (at[0] & 0x7F) + 1, at[0] & 0x80 ? " with a sign" : "", at[1], at[2]);
+            return -EBADMSG;
+        }
+    return 0;
+}
+
+static int read_header(const uint8_t *bytes, size_t length, struct weir_image_info *info, char *reason)
+{
+    if (!begins(bytes, length))
+        return refuse(reason, "Not a JPEG 2000 image");
+    size_t from = find_codestream(bytes, length);
+    if (length - from < SIZ_BYTES)
+        return refuse(reason, "the JPEG 2000 image ends before its header does, or has none");
+    const uint8_t *siz = bytes + from;
+    uint32_t width = big(siz + 8, 4), height = big(siz + 12, 4), n = big(siz + 40, 2);
+    uint32_t tile_width = big(siz + 24, 4), tile_height = big(siz + 28, 4);
+    if (memcmp(siz, codestream_begins, sizeof codestream_begins) != 0 || n == 0 || n > COMPONENTS_MAX ||
+        big(siz + 4, 2) != SIZ_BYTES - 4 + COMPONENT_BYTES * n || length - from < SIZ_BYTES + COMPONENT_BYTES * n)
+        return refuse(reason, "the JPEG 2000 image's header makes no sense, or it has more than 4 components");
+    for (int i = 16; i < 40; i += i == 20 ? 12 : 4) /* offsets of image and tiles */
+        if (big(siz + i, 4) != 0)
+            return refuse(reason, "a JPEG 2000 image that does not begin at 0,0");
+    if (width - 1 >= SIDE_MAX || height - 1 >= SIDE_MAX || tile_width == 0 || tile_height == 0) {
+        snprintf(reason, WEIR_REASON_MAX, "a JPEG 2000 image of %ux%u pixels makes no sense", width, height);
+        return -EBADMSG;
+    }
+    *info = (struct weir_image_info){
+        .width = (int)width, .height = (int)height, .components = (int)n, .bit_depth = 8, .format = "jpeg2000"};
+    uint64_t tiles = ((uint64_t)(width - 1) / tile_width + 1) * ((uint64_t)(height - 1) / tile_height + 1);
+    if ((uint64_t)width * height > WEIR_CODEC_PIXELS_MAX || tiles > TILES_MAX)
+        return weir_probe_refuses(info, length, reason);
+    return check_components(siz + SIZ_BYTES, n, reason);
+}
+
+static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
+                 char *reason)
+{
+    (void)self;
+    (void)codec;
+    return read_header(bytes, length, info, reason);
+}
+
+/* ---- what the library calls ---- */
+
+static OPJ_SIZE_T on_read(void *buffer, OPJ_SIZE_T n, void *user)
+{
+    struct source *source = user;
+    size_t left = source->length - source->at, got = n < left ? n : left;
+    if (got == 0)
+        return (OPJ_SIZE_T)-1;
+    memcpy(buffer, source->bytes + source->at, got);
+    source->at += got;
+    return got;
+}
+
+static OPJ_OFF_T on_skip(OPJ_OFF_T n, void *user)
+{
+    struct source *source = user;
+    if (n < 0 || (uint64_t)n > source->length - source->at) {
+        source->at = source->length;
+        return -1;
+    }
+    source->at += (size_t)n;
+    return n;
+}
+
+static OPJ_BOOL on_seek(OPJ_OFF_T to, void *user)
+{
+    struct source *source = user;
+    if (to < 0 || (uint64_t)to > source->length)
+        return OPJ_FALSE;
+    source->at = (size_t)to;
+    return OPJ_TRUE;
+}
+
+/* Warnings too: the data is corrupt, though the library would go on and give some pixels. */
+static void on_message(const char *text, void *user)
+{
+    struct jpeg2000 *j = user;
+    if (!j->message[0])
+        snprintf(j->message, sizeof j->message, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+/* ---- the image ---- */
+
+static int jpeg2000_open(void **self)
+{
+    *self = calloc(1, sizeof(struct jpeg2000));
+    return *self ? 0 : -ENOMEM;
+}
+
+static void jpeg2000_close(void *self)
+{
+    struct jpeg2000 *j = self;
+    free(j->pixels);
+    free(j);
+}
+
+static bool is_as_planned(const opj_image_t *image, const struct weir_frame *frame)
+{
+    size_t pixels = (size_t)frame->width * (size_t)frame->height;
+    if (image->numcomps == 0 || image->numcomps > COMPONENTS_MAX)
+        return false;
+    for (OPJ_UINT32 i = 0; i < image->numcomps; i++) {
+        const opj_image_comp_t *c = &image->comps[i];
+        if (!c->data || (size_t)c->w * c->h != pixels || (int)c->w != frame->width || c->prec != 8 || c->sgnd)
+            return false;
+    }
+    return true;
+}
+
+static uint8_t clamp(OPJ_INT32 value)
+{
+    return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+
+/* One or two components are gray, four have alpha. */
+static void interleave(const opj_image_t *image, size_t pixels, uint8_t *to)
+{
+    int step = image->numcomps >= 3;
+    const OPJ_INT32 *red = image->comps[0].data, *green = image->comps[step].data, *blue = image->comps[2 * step].data;
+    for (size_t i = 0; i < pixels; i++, to += 3) {
+        to[0] = clamp(red[i]);
+        to[1] = clamp(green[i]);
+        to[2] = clamp(blue[i]);
+    }
+}
+
+static opj_image_t *read_image(struct jpeg2000 *j, opj_codec_t *codec, opj_stream_t *stream)
+{
+    opj_dparameters_t parameters;
+    opj_image_t *image = NULL;
+    opj_set_default_decoder_parameters(&parameters);
+    opj_set_error_handler(codec, on_message, j);
+    opj_set_warning_handler(codec, on_message, j);
+    bool fine = opj_setup_decoder(codec, &parameters) && opj_codec_set_threads(codec, 0) &&
+                opj_read_header(stream, codec, &image) && opj_decode(codec, stream, image) &&
+                opj_end_decompress(codec, stream) && !j->message[0];
+    if (fine)
+        return image;
+    opj_image_destroy(image);
+    return NULL;
+}
+
+static opj_image_t *open_image(struct jpeg2000 *j, const struct weir_frame *frame)
+{
+    struct source source = {frame->bytes, frame->length, 0};
+    bool file = memcmp(frame->bytes, codestream_begins, sizeof codestream_begins) != 0;
+    opj_codec_t *codec = opj_create_decompress(file ? OPJ_CODEC_JP2 : OPJ_CODEC_J2K);
+    opj_stream_t *stream = opj_stream_create(frame->length < 1 << 16 ? frame->length : 1 << 16, OPJ_TRUE);
+    opj_image_t *image = NULL;
+    j->message[0] = '\0';
+    if (codec && stream) {
+        opj_stream_set_user_data(stream, &source, NULL);
+        opj_stream_set_user_data_length(stream, frame->length);
+        opj_stream_set_read_function(stream, on_read);
+        opj_stream_set_skip_function(stream, on_skip);
+        opj_stream_set_seek_function(stream, on_seek);
+        image = read_image(j, codec, stream);
+    }
+    opj_stream_destroy(stream);
+    opj_destroy_codec(codec);
+    return image;
+}
+
+static int take_image(struct jpeg2000 *j, const opj_image_t *image, const struct weir_frame *frame,
+                      struct weir_rows *rows, char *reason)
+{
+    size_t pixels = (size_t)frame->width * (size_t)frame->height;
+    if (!is_as_planned(image, frame) || image->color_space == OPJ_CLRSPC_SYCC ||
+        image->color_space == OPJ_CLRSPC_EYCC || image->color_space == OPJ_CLRSPC_CMYK)
+        return refuse(reason, "the JPEG 2000 image is not RGB or gray of 8 bits");
+    if (pixels * 3 > j->capacity) {
+        free(j->pixels);
+        j->pixels = malloc(pixels * 3);
+        j->capacity = j->pixels ? pixels * 3 : 0;
+    }
+    if (!j->pixels) {
+        snprintf(reason, WEIR_REASON_MAX, "out of memory for an image of %zu bytes", pixels * 3);
+        return -ENOMEM;
+    }
+    interleave(image, pixels, j->pixels);
+    weir_rows_put(rows, j->pixels, (size_t)frame->width * 3);
+    return 0;
+}
+
+static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
+{
+    struct jpeg2000 *j = self;
+    struct weir_image_info info;
+    int rc = read_header(frame->bytes, frame->length, &info, reason);
+    if (rc == 0)
+        rc = weir_check_frame_size(frame, (unsigned)info.width, (unsigned)info.height, reason);
+    if (rc < 0)
+        return rc;
+    opj_image_t *image = open_image(j, frame);
+    if (!image)
+        return refuse(reason, j->message[0] ? j->message : "the JPEG 2000 image is damaged");
+    rc = take_image(j, image, frame, rows, reason);
+    opj_image_destroy(image);
+    return rc;
+}
+
+static void library(char *text, size_t size)
+{
+    snprintf(text, size, "OpenJPEG %s", opj_version());
+}
+
+#else
+
+static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
+{
+    (void)self;
+    (void)frame;
+    (void)rows;
+    return weir_not_built("a JPEG 2000 image", "built without libopenjp2", reason);
+}
+
+static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
+                 char *reason)
+{
+    (void)self;
+    (void)codec;
+    (void)bytes;
+    (void)length;
+    (void)info;
+    return weir_not_built("a JPEG 2000 image", "built without libopenjp2", reason);
+}
+#endif
+
+const struct weir_decoder_ops weir_decoder_jpeg2000 = {
+    .name = "jpeg2000",
+    .summary = "JPEG 2000 by libopenjp2",
+    .kinds = WEIR_KIND(WEIR_CODEC_JPEG) | WEIR_KIND(WEIR_CODEC_JPEG2000),
+    .begins = begins,
+#if WEIR_HAVE_OPENJPEG
+    .library = library,
+    .open = jpeg2000_open,
+    .close = jpeg2000_close,
+#else
+    .why_not = "built without libopenjp2",
+#endif
+    .decode = decode,
+    .probe = probe,
+};

@@ -1,0 +1,244 @@
+/* jpegxl: libjxl, of codestreams and their boxes. The size is read, and checked, before the library is asked for
+ * pixels; what it may allocate is bounded by that. One thread. Pixels are those of the version that is installed: lossy
+ * frames differ by 1 between libjxl 0.7 and newer ones. */
+#include "decoders/decoder_ops.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t file_begins[] = {0, 0, 0, 12, 'J', 'X', 'L', ' ', '\r', '\n', 0x87, '\n'};
+
+static bool begins(const uint8_t *bytes, size_t length)
+{
+    return (length >= sizeof file_begins && memcmp(bytes, file_begins, sizeof file_begins) == 0) ||
+           (length >= 2 && bytes[0] == 0xFF && bytes[1] == 0x0A);
+}
+
+#if WEIR_HAVE_JXL
+#include <jxl/decode.h>
+
+/* Bytes that a pixel may take, and what there may be besides. */
+enum { BYTES_PER_PIXEL = 128, BYTES_BESIDES = 64 << 20, SIDE_MAX = 65535 };
+
+/* In front of what the library allocates: its size. Aligned as malloc's is. */
+struct block {
+    _Alignas(max_align_t) size_t bytes;
+};
+
+struct jpegxl {
+    JxlDecoder *decoder;
+    size_t used, limit; /* bytes allocated by it */
+    bool ran_out;
+    uint8_t *pixels; /* of a whole image */
+    size_t capacity;
+};
+
+static void *on_alloc(void *user, size_t n)
+{
+    struct jpegxl *j = user;
+    if (n > j->limit || j->used > j->limit - n) {
+        j->ran_out = true;
+        return NULL;
+    }
+    struct block *block = malloc(sizeof *block + n);
+    if (!block)
+        return NULL;
+    block->bytes = n;
+    j->used += n;
+    return block + 1;
+}
+
+static void on_free(void *user, void *memory)
+{
+    struct jpegxl *j = user;
+    struct block *block = memory ? (struct block *)memory - 1 : NULL;
+    j->used -= block ? block->bytes : 0;
+    free(block);
+}
+
+static int refuse(char *reason, const char *text)
+{
+    snprintf(reason, WEIR_REASON_MAX, "%s", text);
+    return -EBADMSG;
+}
+
+static int jpegxl_open(void **self)
+{
+    *self = calloc(1, sizeof(struct jpegxl));
+    return *self ? 0 : -ENOMEM;
+}
+
+static void jpegxl_close(void *self)
+{
+    struct jpegxl *j = self;
+    if (j->decoder)
+        JxlDecoderDestroy(j->decoder);
+    free(j->pixels);
+    free(j);
+}
+
+/* Begins an image; the decoder and its memory are kept from one to the next. */
+static int start(struct jpegxl *j, const uint8_t *bytes, size_t length, int events, uint64_t pixels, char *reason)
+{
+    JxlMemoryManager memory = {j, on_alloc, on_free};
+    j->limit = BYTES_BESIDES + (size_t)pixels * BYTES_PER_PIXEL;
+    j->ran_out = false;
+    if (j->decoder)
+        JxlDecoderReset(j->decoder);
+    else
+        j->decoder = JxlDecoderCreate(&memory);
+    if (!j->decoder || JxlDecoderSubscribeEvents(j->decoder, events) != JXL_DEC_SUCCESS ||
+        JxlDecoderSetInput(j->decoder, bytes, length) != JXL_DEC_SUCCESS) {
+        snprintf(reason, WEIR_REASON_MAX, "out of memory for a JPEG XL decoder");
+        return -ENOMEM;
+    }
+    JxlDecoderCloseInput(j->decoder);
+    return 0;
+}
+
+static int read_size(struct jpegxl *j, struct weir_image_info *info, size_t length, char *reason)
+{
+    JxlBasicInfo basic;
+    JxlDecoderStatus status = JxlDecoderProcessInput(j->decoder);
+    if (status != JXL_DEC_BASIC_INFO || JxlDecoderGetBasicInfo(j->decoder, &basic) != JXL_DEC_SUCCESS)
+        return refuse(reason, "the JPEG XL image's header is damaged, or ends too early");
+    if (basic.xsize - 1 >= SIDE_MAX || basic.ysize - 1 >= SIDE_MAX) {
+        snprintf(reason, WEIR_REASON_MAX, "a JPEG XL image of %ux%u pixels makes no sense", basic.xsize, basic.ysize);
+        return -EBADMSG;
+    }
+    *info = (struct weir_image_info){.width = (int)basic.xsize,
+                                     .height = (int)basic.ysize,
+                                     .components = (int)(basic.num_color_channels + (basic.alpha_bits > 0)),
+                                     .bit_depth = (int)basic.bits_per_sample,
+                                     .format = "jpegxl"};
+    if ((uint64_t)basic.xsize * basic.ysize > WEIR_CODEC_PIXELS_MAX)
+        return weir_probe_refuses(info, length, reason);
+    if (basic.bits_per_sample <= 8 && basic.exponent_bits_per_sample == 0 && basic.have_animation == JXL_FALSE)
+        return 0;
+    snprintf(reason, WEIR_REASON_MAX, "a JPEG XL image of %u bits a value%s: single images of 8 bits are read",
+             basic.bits_per_sample, basic.have_animation ? ", an animation" : "");
+    return -EBADMSG;
+}
+
+static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
+                 char *reason)
+{
+    struct jpegxl *j = self;
+    (void)codec;
+    if (!begins(bytes, length))
+        return refuse(reason, "Not a JPEG XL image");
+    int rc = start(j, bytes, length, JXL_DEC_BASIC_INFO, 0, reason);
+    rc = rc < 0 ? rc : read_size(j, info, length, reason);
+    if (j->decoder)
+        JxlDecoderReleaseInput(j->decoder);
+    return rc;
+}
+
+static int grow(struct jpegxl *j, size_t bytes, char *reason)
+{
+    if (bytes <= j->capacity)
+        return 0;
+    free(j->pixels);
+    j->pixels = malloc(bytes);
+    j->capacity = j->pixels ? bytes : 0;
+    if (j->pixels)
+        return 0;
+    snprintf(reason, WEIR_REASON_MAX, "out of memory for an image of %zu bytes", bytes);
+    return -ENOMEM;
+}
+
+/* All of the image into j->pixels. Gray is given as RGB, alpha is left out. */
+static int read_pixels(struct jpegxl *j, size_t bytes, char *reason)
+{
+    static const JxlPixelFormat rgb = {3, JXL_TYPE_UINT8, JXL_NATIVE_ENDIAN, 0};
+    bool full = false;
+    for (;;) {
+        size_t wanted = 0;
+        switch (JxlDecoderProcessInput(j->decoder)) {
+        case JXL_DEC_NEED_IMAGE_OUT_BUFFER:
+            if (JxlDecoderImageOutBufferSize(j->decoder, &rgb, &wanted) != JXL_DEC_SUCCESS || wanted != bytes ||
+                JxlDecoderSetImageOutBuffer(j->decoder, &rgb, j->pixels, bytes) != JXL_DEC_SUCCESS)
+                return refuse(reason, "the JPEG XL image is of another size than its header says");
+            break;
+        case JXL_DEC_FULL_IMAGE:
+            full = true;
+            break;
+        case JXL_DEC_SUCCESS:
+            return full ? 0 : refuse(reason, "the JPEG XL image ends before its pixels do");
+        case JXL_DEC_NEED_MORE_INPUT:
+            return refuse(reason, "the JPEG XL image is cut off");
+        default:
+            return refuse(reason, j->ran_out ? "the JPEG XL image wants more memory than its size explains"
+                                             : "the JPEG XL image is damaged");
+        }
+    }
+}
+
+static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
+{
+    struct jpegxl *j = self;
+    struct weir_image_info info;
+    uint64_t pixels = (uint64_t)frame->width * (uint64_t)frame->height;
+    if (!begins(frame->bytes, frame->length))
+        return refuse(reason, "Not a JPEG XL image");
+    int rc = grow(j, (size_t)pixels * 3, reason);
+    if (rc == 0)
+        rc = start(j, frame->bytes, frame->length, JXL_DEC_BASIC_INFO | JXL_DEC_FULL_IMAGE, pixels, reason);
+    if (rc == 0)
+        rc = read_size(j, &info, frame->length, reason);
+    if (rc == 0)
+        rc = weir_check_frame_size(frame, (unsigned)info.width, (unsigned)info.height, reason);
+    if (rc == 0)
+        rc = read_pixels(j, (size_t)pixels * 3, reason);
+    if (j->decoder)
+        JxlDecoderReset(j->decoder); /* it keeps neither the frame's bytes nor its memory */
+    if (rc == 0)
+        weir_rows_put(rows, j->pixels, (size_t)frame->width * 3);
+    return rc;
+}
+
+static void library(char *text, size_t size)
+{
+    uint32_t version = JxlDecoderVersion();
+    snprintf(text, size, "libjxl %u.%u.%u", version / 1000000, version / 1000 % 1000, version % 1000);
+}
+
+#else
+
+static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
+{
+    (void)self;
+    (void)frame;
+    (void)rows;
+    return weir_not_built("a JPEG XL image", "built without libjxl", reason);
+}
+
+static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
+                 char *reason)
+{
+    (void)self;
+    (void)codec;
+    (void)bytes;
+    (void)length;
+    (void)info;
+    return weir_not_built("a JPEG XL image", "built without libjxl", reason);
+}
+#endif
+
+const struct weir_decoder_ops weir_decoder_jpegxl = {
+    .name = "jpegxl",
+    .summary = "JPEG XL by libjxl",
+    .kinds = WEIR_KIND(WEIR_CODEC_JPEG) | WEIR_KIND(WEIR_CODEC_JPEGXL),
+    .begins = begins,
+#if WEIR_HAVE_JXL
+    .library = library,
+    .open = jpegxl_open,
+    .close = jpegxl_close,
+#else
+    .why_not = "built without libjxl",
+#endif
+    .decode = decode,
+    .probe = probe,
+};
