@@ -11,6 +11,7 @@ static const struct weir_writer_ops *const writers[] = {
     &weir_writer_lmdb,
     &weir_writer_packed,
     &weir_writer_tfrecord,
+    &weir_writer_zarr,
 };
 
 const struct weir_writer_ops *weir_writer_at(int i)

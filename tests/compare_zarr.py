@@ -2,7 +2,8 @@
 """Replay buffers that zarr-python wrote, read by weir: tests/compare_zarr.py [WEIR [--all]]
 
 The same arrays are written as HDF5 by h5py and as Zarr v2 by zarr-python, in a folder and in a zip, with every
-compressor, some (--all: all) of them with every chunk size: `weir run --checksums` of both must be equal. Needs zarr<3, numcodecs<0.16, h5py and, for
+compressor, some (--all: all) of them with every chunk size: `weir run --checksums` of both must be equal. And
+what `weir convert --to zarr` writes is read by zarr-python. Needs zarr<3, numcodecs<0.16, h5py and, for
 encoded images, imagecodecs: `python3 -m venv build/zarr-venv; build/zarr-venv/bin/pip install 'zarr<3'
 'numcodecs<0.16' h5py imagecodecs`, or another Python in WEIR_ZARR_PYTHON. Without them it says so and exits 77.
 """
@@ -121,6 +122,12 @@ class Test:
             self.failed += 1
             print(f"{what}: differs:\n{got[:300]}\nwanted:\n{wanted[:300]}")
 
+    def true(self, what, is_so):
+        self.cases += 1
+        if not is_so:
+            self.failed += 1
+            print(f"not so: {what}")
+
     def refused(self, what, got, wanted):
         self.cases += 1
         if not got.startswith("exit 1") or wanted not in got:
@@ -179,6 +186,35 @@ def compare_encoded(test, arrays):
             test.equal(f"{name}, {end}", checksums(path), checksums(hdf5))
 
 
+def convert(source, target, *options):
+    ran = subprocess.run([WEIR, "convert", source, target, "--to", "zarr", *options], capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        raise RuntimeError(ran.stderr)
+    return zarr.open(target, mode="r")
+
+
+def compare_written(test, arrays):
+    """What weir convert writes, read by zarr-python as diffusion_policy's ReplayBuffer.copy_from_path does."""
+    source = write_hdf5(test.path("source"), arrays)
+    for chunk in (1, 7):
+        target = test.path(f"written{chunk}.zarr")
+        root = convert(source, target, "--chunk-frames", str(chunk))
+        test.equal(f"written, chunks of {chunk}", checksums(target), checksums(source))
+        test.true("episode_ends", root["meta"]["episode_ends"][:].tolist() == ENDS.tolist())
+        test.true("data has three arrays", sorted(root["data"].array_keys()) == ["action", "img", "state"])
+        for name, values in root["data"].arrays():
+            test.true(f"{name} has a row a step", values.shape[0] == root["meta"]["episode_ends"][-1])
+            test.true(f"{name} is equal in chunks of {chunk}", values.dtype == arrays[name].dtype and np.array_equal(values[:], arrays[name]))
+        test.true("chunks", root["data"]["img"].chunks[0] == chunk)
+    if imagecodecs is None:
+        return
+    for name in ("jpeg", "png"):
+        encode, decode = getattr(imagecodecs, name + "_encode"), getattr(imagecodecs, name + "_decode")
+        images = [encode(np.ascontiguousarray(frame)) for frame in arrays["img"]]
+        root = convert(write_hdf5(test.path(f"{name}-source"), arrays, jpegs=images), test.path(f"{name}-written.zarr"))
+        test.true(f"{name} is equal", all(np.array_equal(root["data"]["img"][i], decode(image)) for i, image in enumerate(images)))
+
+
 def main():
     arrays = numbers()
     with tempfile.TemporaryDirectory() as work:
@@ -187,6 +223,7 @@ def main():
         compare_compressors(test, arrays, wanted)
         compare_kinds(test, arrays, wanted)
         compare_encoded(test, arrays)
+        compare_written(test, arrays)
         print(f"{test.cases} cases, {test.failed} failures")
         sys.exit(1 if test.failed else 0)
 

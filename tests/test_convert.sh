@@ -35,6 +35,8 @@ done
 for format in act act-jpeg agilex astrobench robomimic; do
     run 0 convert "$work/$format" "$work/$format.weir" --to packed
     same "$work/$format" "$work/$format.weir"
+    run 0 convert "$work/$format" "$work/$format.zarr" --to zarr --chunk-frames 4
+    same "$work/$format" "$work/$format.zarr"
 done
 for format in act agilex robomimic; do
     run 0 convert "$work/$format" "$work/$format-gzip" --to hdf5-gzip

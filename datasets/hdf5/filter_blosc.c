@@ -40,3 +40,9 @@ int weir_blosc_unpack(const uint8_t *in, size_t n, uint8_t *out, size_t bytes)
     (void)n; /* is in the header, and was compared with it */
     return blosc_decompress_ctx(in, out, bytes, 1) == (int)bytes ? 0 : -EBADMSG;
 }
+
+size_t weir_blosc_pack(const uint8_t *in, size_t n, size_t element_bytes, uint8_t *out, size_t capacity)
+{
+    int made = blosc_compress_ctx(5, BLOSC_SHUFFLE, element_bytes, n, in, out, capacity, BLOSC_LZ4_COMPNAME, 0, 1);
+    return made > 0 ? (size_t)made : 0;
+}

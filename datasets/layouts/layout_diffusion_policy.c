@@ -42,7 +42,7 @@ static int add(struct weir_episode_builder *builder, const char *name, bool has_
         return rc == 0 && !has_action && is_umi_action(name) ? weir_builder_actions(builder, key, err) : rc;
     }
     bool encoded = shape.class == WEIR_H5_VLEN_BYTES;
-    if (encoded ? weir_is_depth_name(name) : weir_looks_like_depth(&shape) && shape.rank > 2)
+    if (encoded ? shape.type_bytes == 2 : weir_looks_like_depth(&shape) && shape.rank > 2)
         return weir_builder_depth(builder, name, key, err);
     if (encoded || (weir_looks_like_images(&shape) && shape.rank == 4))
         return weir_builder_camera(builder, name, key, err);

@@ -92,8 +92,9 @@ static int open_episodes(struct weir_file_result *result, struct weir_zarr *zarr
         struct weir_episode *episode = &file->episodes[file->n_episodes];
         struct weir_err why = WEIR_ERR_NONE;
         uint64_t begin = i ? ends[i - 1] : 0;
-        struct weir_zarr_episode of = {zarr, begin, ends[i] - begin};
-        *episode = (struct weir_episode){.layout = &weir_layout_diffusion_policy, .bytes = sizeof *episode};
+        struct weir_zarr_episode of = {zarr, begin, ends[i] - begin, i};
+        *episode = (struct weir_episode){
+            .layout = &weir_layout_diffusion_policy, .is_bgr = zarr->is_bgr, .bytes = sizeof *episode};
         rc = asprintf(&episode->root, "episode %d", i) < 0 ? weir_err_set(&why, -ENOMEM, "out of memory")
                                                            : describe(episode, &of, config, &why);
         if (rc == 0) {
@@ -127,6 +128,8 @@ static int open_zarr(struct weir_file_result *result, const char *path, const st
     if (rc < 0)
         return rc;
     rc = read_ends(&zarr, &ends, &n, &result->err);
+    if (rc == 0)
+        rc = weir_zarr_read_color(&zarr, &result->err);
     if (rc == 0)
         rc = open_episodes(result, &zarr, ends, n, config);
     if (rc == 0)

@@ -22,6 +22,7 @@ struct weir_zarr {
     struct weir_zarr_array *arrays;
     int n, capacity;
     struct weir_unfilter_context *unfilter;
+    bool is_ours, is_bgr; /* written by weir; with red and blue swapped */
 };
 
 /* Finds one; lent until another one is asked for. Negative with err (which names it) when there is none, or one that

@@ -81,7 +81,7 @@ static int shape_of(const struct weir_zarr_array *array, uint64_t steps, struct 
     } else if (look == LOOK_ENCODED) {
         shape->rank = 1;
         shape->class = WEIR_H5_VLEN_BYTES;
-        shape->type_bytes = sizeof(struct weir_frame_extent);
+        shape->type_bytes = grid->element_bytes; /* of a pixel of them */
     } else if (look == LOOK_NUMBERS && grid->rank > 1) {
         shape->rank = 2;
         for (int d = 2; d < grid->rank; d++)
@@ -254,5 +254,6 @@ const struct weir_store_ops weir_store_zarr = {
     .shape = shape,
     .read_numbers = read_numbers,
     .rows = rows,
+    .texts = weir_zarr_texts,
     .lister = "`python3 -c 'import sys, zarr; print(zarr.open(sys.argv[1]).tree())' DATA` lists those there are",
 };

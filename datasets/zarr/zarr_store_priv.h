@@ -9,8 +9,14 @@
 struct weir_zarr_episode {
     struct weir_zarr *zarr;
     uint64_t begin, steps;
+    int number;
 };
 
 extern const struct weir_store_ops weir_store_zarr;
+
+/* Whether the store is a copy of Weir's own, and what it says of red and blue. */
+int weir_zarr_read_color(struct weir_zarr *zarr, struct weir_err *err);
+/* weir_store_ops.texts */
+int weir_zarr_texts(void *store, struct weir_episode_builder *builder, struct weir_err *err);
 
 #endif

@@ -1,0 +1,330 @@
+/* Zarr v2 as diffusion_policy reads it: data/{camera}, data/state, data/action, one row a step over all episodes, and
+ * meta/episode_ends. Every key is written aside and renamed; an episode is complete when meta/episode_ends has its end,
+ * which comes last, behind everything of it on the storage. */
+#include "base/json.h"
+#include "convert/durable.h"
+#include "convert/writer_ops.h"
+#include "convert/writers/zarr_array_write_priv.h"
+#include "decoders/decoder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Rows of numbers and ends in a chunk: a chunk is rewritten at the end of each episode. */
+enum { STATE_ROWS = 1024, END_ROWS = 1024 };
+
+enum { STATE = WEIR_CAMERAS_MAX, ACTION, ENDS, ARRAYS };
+
+struct zarr_writer {
+    struct weir_copy copy;
+    char *path;
+    struct weir_zarr_writing arrays[ARRAYS];
+    bool has[ARRAYS];
+    struct weir_copy_episode episode;
+    uint64_t rows; /* of all complete episodes */
+};
+
+static int no_memory(const char *path, struct weir_err *err)
+{
+    return weir_err_set(err, -ENOMEM, "%s: out of memory", path);
+}
+
+/* ---- what arrays there are ---- */
+
+static int check_names(const struct weir_copy *copy, const char *path, struct weir_err *err)
+{
+    for (int c = 0; c < copy->n_cameras; c++) {
+        const char *name = copy->cameras[c].name;
+        if (*name == '.' || strchr(name, '/') || strcmp(name, "state") == 0 || strcmp(name, "action") == 0)
+            return weir_err_set(err, -EINVAL,
+                                "%s: camera \"%s\": an array of a Zarr store cannot have this name; leave it out with "
+                                "--cameras",
+                                path, name);
+    }
+    return 0;
+}
+
+static struct weir_zarr_writing *add_array(struct zarr_writer *w, int which, const char *name, const char *dtype,
+                                           uint32_t element_bytes)
+{
+    struct weir_zarr_writing *array = &w->arrays[which];
+    *array = (struct weir_zarr_writing){.root = w->path, .element_bytes = element_bytes};
+    snprintf(array->name, sizeof array->name, "%s", name);
+    snprintf(array->dtype, sizeof array->dtype, "%s", dtype);
+    w->has[which] = true;
+    return array;
+}
+
+static void add_numbers(struct zarr_writer *w, int which, const char *name, enum weir_number_type type, int dim)
+{
+    static const char *const dtypes[WEIR_NUMBER_TYPES] = {
+        [WEIR_F32] = "<f4", [WEIR_F64] = "<f8", [WEIR_I8] = "|i1",  [WEIR_I16] = "<i2", [WEIR_I32] = "<i4",
+        [WEIR_I64] = "<i8", [WEIR_U8] = "|u1",  [WEIR_U16] = "<u2", [WEIR_U32] = "<u4", [WEIR_U64] = "<u8",
+    };
+    struct weir_zarr_writing *array = add_array(w, which, name, dtypes[type], (uint32_t)weir_number_bytes(type));
+    array->rank = 2;
+    array->dims[1] = (uint64_t)dim;
+    array->chunk_rows = STATE_ROWS;
+    array->compress = WEIR_HAVE_BLOSC;
+}
+
+static void add_camera(struct zarr_writer *w, int c)
+{
+    const struct weir_copy_camera *camera = &w->copy.cameras[c];
+    bool depth = strcmp(camera->codec, "raw16") == 0 || strcmp(camera->codec, "png16") == 0;
+    int codec = weir_codec_from_name(camera->codec);
+    bool raw = codec >= 0 && !weir_codec_is_encoded((enum weir_codec)codec);
+    char name[WEIR_NAME_MAX + 8];
+    snprintf(name, sizeof name, "data/%s", camera->name);
+    struct weir_zarr_writing *array = add_array(w, c, name, depth ? "<u2" : "|u1", depth ? 2 : 1);
+    array->rank = depth ? 3 : 4;
+    array->dims[1] = (uint64_t)camera->height;
+    array->dims[2] = (uint64_t)camera->width;
+    array->dims[3] = 3;
+    array->chunk_rows = raw && w->copy.chunk_frames > 0 ? (uint64_t)w->copy.chunk_frames : 1;
+    array->compress = raw && WEIR_HAVE_BLOSC;
+    if (!raw)
+        array->image = depth || camera->is_png ? "imagecodecs_png" : "imagecodecs_jpeg";
+}
+
+static int open_arrays(struct zarr_writer *w, struct weir_err *err)
+{
+    for (int c = 0; c < w->copy.n_cameras; c++)
+        add_camera(w, c);
+    add_numbers(w, STATE, "data/state", w->copy.qpos_type, w->copy.qpos_dim);
+    add_numbers(w, ACTION, "data/action", w->copy.action_type, w->copy.action_dim);
+    struct weir_zarr_writing *ends = add_array(w, ENDS, "meta/episode_ends", "<i8", sizeof(int64_t));
+    ends->rank = 1;
+    ends->chunk_rows = END_ROWS;
+    int rc = 0;
+    for (int i = 0; i < ARRAYS && rc == 0; i++)
+        if (w->has[i])
+            rc = weir_zarr_write_open(&w->arrays[i], err);
+    return rc;
+}
+
+/* ---- going on ---- */
+
+/* The episodes whose ends are there, and the rows that they have. */
+static int count_complete(struct zarr_writer *w, uint64_t *rows)
+{
+    int64_t ends[END_ROWS];
+    char path[4096];
+    int complete = 0;
+    *rows = 0;
+    for (int chunk = 0; complete == chunk * END_ROWS && complete < w->copy.n_episodes; chunk++) {
+        snprintf(path, sizeof path, "%s/meta/episode_ends/%d", w->path, chunk);
+        FILE *file = fopen(path, "rb");
+        size_t n = file ? fread(ends, sizeof *ends, END_ROWS, file) : 0;
+        if (file)
+            fclose(file);
+        for (size_t i = 0; n == END_ROWS && i < n && ends[i] > (int64_t)*rows && complete < w->copy.n_episodes; i++) {
+            *rows = (uint64_t)ends[i];
+            complete++;
+        }
+    }
+    return complete;
+}
+
+static int resume(struct zarr_writer *w, int *complete)
+{
+    struct weir_err ignored = WEIR_ERR_NONE;
+    uint64_t rows;
+    *complete = count_complete(w, &rows);
+    int rc = weir_zarr_write_resume(&w->arrays[ENDS], (uint64_t)*complete, &ignored);
+    for (int i = 0; i < ENDS && rc == 0; i++)
+        if (w->has[i])
+            rc = weir_zarr_write_resume(&w->arrays[i], rows, &ignored);
+    w->rows = rows;
+    return rc;
+}
+
+/* From the start, when what is there cannot be gone on with. */
+static int begin_anew(struct zarr_writer *w, int *complete, struct weir_err *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/meta/episode_ends/0", w->path);
+    unlink(path);
+    *complete = 0;
+    w->rows = 0;
+    for (int i = 0; i < ARRAYS; i++)
+        if (w->has[i])
+            w->arrays[i].at = 0;
+    return weir_durable_sync(w->path, err);
+}
+
+/* ---- open and close ---- */
+
+static int write_color(struct zarr_writer *w, struct weir_err *err)
+{
+    char text[96];
+    int n = snprintf(text, sizeof text, "{\n    \"weir\": {\"version\": 1, \"color\": \"%s\"}\n}",
+                     w->copy.is_bgr ? "bgr" : "rgb");
+    return weir_zarr_write_key(w->path, ".zattrs", text, (size_t)n, err);
+}
+
+static void drop(struct zarr_writer **writer)
+{
+    if (!*writer)
+        return;
+    for (int i = 0; i < ARRAYS; i++)
+        weir_zarr_write_close(&(*writer)->arrays[i]);
+    free((*writer)->path);
+    free(*writer);
+    *writer = NULL;
+}
+
+static int open_writer(void **out, const struct weir_copy *copy, const char *path, int *complete, struct weir_err *err)
+{
+    static const char *const groups[] = {"", "data", "meta", "episodes"};
+    *out = NULL;
+    struct zarr_writer *w = calloc(1, sizeof *w);
+    if (w)
+        w->path = strdup(path);
+    int rc = w && w->path ? check_names(copy, path, err) : no_memory(path, err);
+    if (rc == 0)
+        w->copy = *copy;
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0] && rc == 0; i++)
+        rc = weir_zarr_write_group(path, groups[i], err);
+    if (rc == 0)
+        rc = write_color(w, err);
+    if (rc == 0)
+        rc = open_arrays(w, err);
+    if (rc == 0 && resume(w, complete) < 0)
+        rc = begin_anew(w, complete, err);
+    if (rc < 0)
+        drop(&w);
+    *out = w;
+    return rc;
+}
+
+static void abandon(void **writer)
+{
+    drop((struct zarr_writer **)writer);
+}
+
+static int sync_all(struct zarr_writer *w, struct weir_err *err)
+{
+    int fd = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd >= 0 && syncfs(fd) == 0 ? 0 : -errno; /* a file a frame: one call for all */
+    if (fd >= 0)
+        close(fd);
+    return rc < 0 ? weir_err_set(err, rc, "%s: cannot be written: %s", w->path, strerror(-rc)) : 0;
+}
+
+static int finish(void **writer, struct weir_err *err)
+{
+    struct zarr_writer *w = *writer;
+    char aside[4096];
+    int rc = weir_zarr_write_about(&w->arrays[ENDS], (uint64_t)w->copy.n_episodes, err);
+    for (int i = 0; i < ENDS && rc == 0; i++)
+        if (w->has[i])
+            rc = weir_zarr_write_about(&w->arrays[i], w->rows, err);
+    snprintf(aside, sizeof aside, "%s/.writing", w->path);
+    unlink(aside);
+    if (rc == 0)
+        rc = sync_all(w, err);
+    drop((struct zarr_writer **)writer);
+    return rc;
+}
+
+/* ---- an episode ---- */
+
+static int begin(void *writer, const struct weir_copy_episode *episode, struct weir_err *err)
+{
+    struct zarr_writer *w = writer;
+    (void)err;
+    w->episode = *episode;
+    return 0;
+}
+
+static int frame(void *writer, int camera, int t, const uint8_t *bytes, size_t length, struct weir_err *err)
+{
+    struct zarr_writer *w = writer;
+    struct weir_zarr_writing *array = &w->arrays[camera];
+    if (array->at != w->rows + (uint64_t)t)
+        return weir_err_set(err, -EINVAL, "%s: episode %d: frame %d of %s comes out of its turn", w->path,
+                            w->episode.number, t, array->name);
+    return weir_zarr_write_row(array, bytes, length, err);
+}
+
+static int write_rows(struct weir_zarr_writing *array, const void *values, int steps, struct weir_err *err)
+{
+    int rc = 0;
+    for (int t = 0; t < steps && rc == 0; t++)
+        rc = weir_zarr_write_row(array, (const uint8_t *)values + (size_t)t * array->row_bytes, array->row_bytes, err);
+    return rc;
+}
+
+static int write_texts(struct zarr_writer *w, struct weir_err *err)
+{
+    struct weir_json json;
+    char *text, key[64];
+    size_t n;
+    FILE *out = open_memstream(&text, &n);
+    if (!out)
+        return no_memory(w->path, err);
+    weir_json_open(&json, out, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "name", w->episode.name);
+    weir_json_object(&json, "texts");
+    for (int i = 0; i < w->episode.n_texts; i++)
+        if (strncmp(w->episode.texts[i].key, "weir_", 5) != 0) /* of the copy that was copied */
+            weir_json_text(&json, w->episode.texts[i].key, w->episode.texts[i].value);
+    weir_json_end(&json, '}');
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    if (fclose(out) != 0)
+        return no_memory(w->path, err);
+    snprintf(key, sizeof key, "episodes/%d", w->episode.number);
+    int rc = weir_zarr_write_group(w->path, key, err);
+    snprintf(key, sizeof key, "episodes/%d/.zattrs", w->episode.number);
+    if (rc == 0)
+        rc = weir_zarr_write_key(w->path, key, text, n, err);
+    free(text);
+    return rc;
+}
+
+static int end(void *writer, struct weir_err *err)
+{
+    struct zarr_writer *w = writer;
+    int64_t last = (int64_t)w->rows + w->episode.steps;
+    int rc = write_rows(&w->arrays[STATE], w->episode.qpos, w->episode.steps, err);
+    if (rc == 0)
+        rc = write_rows(&w->arrays[ACTION], w->episode.actions, w->episode.steps, err);
+    for (int i = 0; i < ENDS && rc == 0; i++)
+        if (w->has[i])
+            rc = weir_zarr_write_flush(&w->arrays[i], err);
+    if (rc == 0)
+        rc = write_texts(w, err);
+    if (rc == 0)
+        rc = sync_all(w, err);
+    if (rc == 0)
+        rc = weir_zarr_write_row(&w->arrays[ENDS], &last, sizeof last, err);
+    if (rc == 0)
+        rc = weir_zarr_write_flush(&w->arrays[ENDS], err);
+    w->rows = (uint64_t)last;
+    return rc < 0 ? rc : sync_all(w, err);
+}
+
+static const char *const codecs[] = {"jpeg", "raw", "png16", "raw16", NULL};
+
+const struct weir_writer_ops weir_writer_zarr = {
+    .name = "zarr",
+    .summary = "Zarr v2 replay buffer of diffusion_policy: a folder, one file a chunk",
+    .suffix = ".zarr",
+    .codecs = codecs,
+    .number_types = ((uint32_t)1 << WEIR_NUMBER_TYPES) - 1,
+    .resumes = true,
+    .open = open_writer,
+    .begin = begin,
+    .frame = frame,
+    .end = end,
+    .finish = finish,
+    .abandon = abandon,
+};

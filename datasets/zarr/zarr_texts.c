@@ -1,0 +1,75 @@
+/* What a store of Weir's own says beside its arrays: .zattrs of the root, and of episodes/N. */
+#include "datasets/dataset_ops.h"
+#include "datasets/zarr/zarr_store_priv.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXTS_BYTES_MAX = 1 << 20 };
+
+/* The object of a key; NULL when the key is not there, or is no JSON: it says nothing then. -ENOMEM and the like. */
+static int read_object(struct weir_zarr *zarr, const char *key, json_t **object, struct weir_err *err)
+{
+    uint8_t *text;
+    size_t n;
+    *object = NULL;
+    if (!weir_zarr_has(&zarr->files, key))
+        return 0;
+    int rc = weir_zarr_read(&zarr->files, key, TEXTS_BYTES_MAX, &text, &n, err);
+    if (rc < 0)
+        return rc;
+    *object = json_loadb((const char *)text, n, 0, NULL);
+    free(text);
+    return 0;
+}
+
+int weir_zarr_read_color(struct weir_zarr *zarr, struct weir_err *err)
+{
+    json_t *root;
+    int rc = read_object(zarr, ".zattrs", &root, err);
+    const json_t *weir = json_object_get(root, "weir");
+    const char *color = json_string_value(json_object_get(weir, "color"));
+    zarr->is_ours = json_is_object(weir);
+    zarr->is_bgr = color && strcmp(color, "bgr") == 0;
+    json_decref(root);
+    return rc;
+}
+
+static int add(struct weir_episode_builder *builder, const char *key, const json_t *value, struct weir_err *err)
+{
+    return json_is_string(value)
+               ? weir_builder_text(builder, key, json_string_value(value), json_string_length(value), err)
+               : 0;
+}
+
+/* Names that only Weir gives are passed over. */
+static int add_all(struct weir_episode_builder *builder, json_t *texts, struct weir_err *err)
+{
+    int rc = 0;
+    for (void *at = json_object_iter(texts); at && rc == 0; at = json_object_iter_next(texts, at)) {
+        const char *key = json_object_iter_key(at);
+        if (*key && strncmp(key, "weir_", 5) != 0)
+            rc = add(builder, key, json_object_iter_value(at), err);
+    }
+    return rc;
+}
+
+int weir_zarr_texts(void *store, struct weir_episode_builder *builder, struct weir_err *err)
+{
+    const struct weir_zarr_episode *e = store;
+    char key[64];
+    json_t *root;
+    if (!e->zarr->is_ours)
+        return 0;
+    snprintf(key, sizeof key, "episodes/%d/.zattrs", e->number);
+    int rc = read_object(e->zarr, key, &root, err);
+    if (rc == 0)
+        rc = add(builder, "weir_source", json_object_get(root, "name"), err);
+    if (rc == 0)
+        rc = add_all(builder, json_object_get(root, "texts"), err);
+    json_decref(root);
+    return rc;
+}
