@@ -1,22 +1,21 @@
 /* Collects and checks what a layout names in an episode. */
 #include "datasets/builder.h"
 #include "base/text.h"
+#include "datasets/state_columns_priv.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS_MAX = 100 * 1000 * 1000, DIM_MAX = 65536, SIDE_MAX = 65500 };
+enum { STEPS_MAX = 100 * 1000 * 1000, SIDE_MAX = 65500 };
 
 static int no_memory(struct weir_err *err)
 {
     return weir_err_set(err, -ENOMEM, "out of memory");
 }
 
-/* Appends to "a, b"; false without memory. */
-static bool append_name(char **list, const char *name, const char *after)
+bool weir_append_name(char **list, const char *name, const char *after)
 {
     char *names;
     if (asprintf(&names, "%s%s%s%s", *list ? *list : "", *list ? ", " : "", name, after) < 0)
@@ -29,124 +28,6 @@ static bool append_name(char **list, const char *name, const char *after)
 void weir_builder_full_key(const struct weir_episode_builder *builder, const char *key, char text[WEIR_H5_PATH_MAX])
 {
     snprintf(text, WEIR_H5_PATH_MAX, "%s%s%s", builder->episode->root, *key != '/' ? "/" : "", key);
-}
-
-/* ---- state ---- */
-
-/* One NaN would make the mean NaN, and with it every normalised sample. */
-static int check_finite(const char *key, const struct weir_state_part *part, struct weir_err *err)
-{
-    size_t dim = (size_t)part->dim, n = (size_t)part->steps * dim;
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(part->values[i]))
-            return weir_err_set(err, -EBADMSG, "%s[%zu][%zu]: is %g; repair it or remove the episode", key, i / dim,
-                                i % dim, (double)part->values[i]);
-    return 0;
-}
-
-static int check_state_shape(const struct weir_episode_builder *builder, const char *key,
-                             const struct weir_h5_shape *shape, struct weir_err *err)
-{
-    bool flat = shape->rank == 1 && builder->by_keys; /* a single number a step: only when it is meant */
-    if (shape->rank != 2 && !flat)
-        return weir_err_set(err, -EBADMSG, "%s: has rank %d; (steps, dimensions) is needed", key, shape->rank);
-    if (shape->dims[0] == 0)
-        return weir_err_set(err, -EBADMSG, "%s: has 0 steps; remove the episode", key);
-    uint64_t dim = flat ? 1 : shape->dims[1];
-    if (shape->dims[0] > STEPS_MAX || dim == 0 || dim > DIM_MAX)
-        return weir_err_set(err, -EBADMSG, "%s: its shape (%llu, %llu) makes no sense", key,
-                            (unsigned long long)shape->dims[0], (unsigned long long)dim);
-    return 0;
-}
-
-static int read_columns(const struct weir_episode_builder *builder, const char *key, struct weir_state_part *part,
-                        struct weir_h5_shape *shape, struct weir_err *err)
-{
-    void *read;
-    enum weir_number_type type;
-    int rc = builder->store->read_numbers(builder->opened, key, &type, &read, shape, err);
-    if (rc < 0)
-        return rc;
-    if (type == WEIR_F32) {
-        part->values = read;
-        return 0;
-    }
-    size_t n = (size_t)shape->dims[0] * (size_t)(shape->rank == 1 ? 1 : shape->dims[1]);
-    part->values = malloc(n * sizeof *part->values);
-    if (part->values)
-        weir_numbers_convert(type, read, n, WEIR_F32, part->values);
-    free(read);
-    return part->values ? 0 : no_memory(err);
-}
-
-static int add_columns(struct weir_episode_builder *builder, struct weir_state_columns *columns, const char *key,
-                       bool next_row, struct weir_err *err)
-{
-    char full[WEIR_H5_PATH_MAX];
-    weir_builder_full_key(builder, key, full);
-    if (columns->n == WEIR_STATE_PARTS_MAX)
-        return weir_err_set(err, -EBADMSG, "%s: more than %d datasets side by side", full, WEIR_STATE_PARTS_MAX);
-    struct weir_h5_shape shape;
-    int rc = builder->store->shape(builder->opened, key, &shape, err);
-    if (rc == 0)
-        rc = check_state_shape(builder, full, &shape, err);
-    if (rc < 0)
-        return rc;
-    struct weir_state_part *part = &columns->parts[columns->n];
-    rc = read_columns(builder, key, part, &shape, err);
-    if (rc < 0)
-        return rc;
-    columns->n++;
-    part->steps = (int)shape.dims[0];
-    part->dim = shape.rank == 1 ? 1 : (int)shape.dims[1];
-    part->next_row = next_row;
-    if (!append_name(&columns->keys, full, next_row ? " (next row)" : ""))
-        return no_memory(err);
-    return check_finite(full, part, err);
-}
-
-int weir_builder_qpos(struct weir_episode_builder *builder, const char *key, struct weir_err *err)
-{
-    if (builder->config->qpos_keys && !builder->by_keys)
-        return 0;
-    return add_columns(builder, &builder->qpos, key, false, err);
-}
-
-int weir_builder_actions(struct weir_episode_builder *builder, const char *key, struct weir_err *err)
-{
-    if (builder->config->action_keys && !builder->by_keys)
-        return 0;
-    return add_columns(builder, &builder->actions, key, false, err);
-}
-
-int weir_builder_actions_next(struct weir_episode_builder *builder, const char *key, struct weir_err *err)
-{
-    if (builder->config->action_keys && !builder->by_keys)
-        return 0;
-    return add_columns(builder, &builder->actions, key, true, err);
-}
-
-/* Rows of all parts side by side, steps of them. */
-static int join_columns(const struct weir_state_columns *columns, int steps, float **out, int *dim_out,
-                        struct weir_err *err)
-{
-    int dim = 0;
-    for (int i = 0; i < columns->n; i++)
-        dim += columns->parts[i].dim; /* at most 256 x 65536 */
-    float *rows = calloc((size_t)steps * (size_t)dim, sizeof *rows);
-    if (!rows)
-        return no_memory(err);
-    float *to = rows;
-    for (int t = 0; t < steps; t++)
-        for (int i = 0; i < columns->n; i++) {
-            const struct weir_state_part *part = &columns->parts[i];
-            int from = part->next_row && t + 1 < part->steps ? t + 1 : t;
-            memcpy(to, part->values + (size_t)from * (size_t)part->dim, (size_t)part->dim * sizeof *to);
-            to += part->dim;
-        }
-    *out = rows;
-    *dim_out = dim;
-    return 0;
 }
 
 /* ---- the same length everywhere ---- */
@@ -193,28 +74,23 @@ int weir_builder_complete(struct weir_episode_builder *builder, struct weir_err 
                             builder->qpos.n == 0 ? "qpos" : "action");
     int rc = complete_length(builder, err);
     if (rc == 0)
-        rc = join_columns(&builder->qpos, e->steps, &e->qpos, &e->qpos_dim, err);
+        rc = weir_columns_join(&builder->qpos, e->steps, &e->qpos, &e->qpos_dim, err);
     if (rc == 0)
-        rc = join_columns(&builder->actions, e->steps, &e->actions, &e->action_dim, err);
+        rc = weir_columns_join(&builder->actions, e->steps, &e->actions, &e->action_dim, err);
+    if (rc == 0 && builder->config->own_types)
+        rc = weir_columns_join_own(&builder->qpos, e->steps, &e->qpos_own, err);
+    if (rc == 0 && builder->config->own_types)
+        rc = weir_columns_join_own(&builder->actions, e->steps, &e->actions_own, err);
     if (rc < 0)
         return rc;
     e->bytes += (size_t)e->steps * (size_t)(e->qpos_dim + e->action_dim) * sizeof(float);
+    if (e->qpos_own.values)
+        e->bytes += (size_t)e->steps * ((size_t)e->qpos_dim * weir_number_bytes(e->qpos_own.type) +
+                                        (size_t)e->action_dim * weir_number_bytes(e->actions_own.type));
     e->qpos_key = builder->qpos.keys;
     e->action_key = builder->actions.keys;
     builder->qpos.keys = builder->actions.keys = NULL;
     return 0;
-}
-
-void weir_builder_drop(struct weir_episode_builder *builder)
-{
-    struct weir_state_columns *both[] = {&builder->qpos, &builder->actions};
-    for (int c = 0; c < 2; c++) {
-        for (int i = 0; i < both[c]->n; i++)
-            free(both[c]->parts[i].values);
-        free(both[c]->keys);
-        both[c]->keys = NULL;
-        both[c]->n = 0;
-    }
 }
 
 /* ---- cameras ---- */
@@ -255,7 +131,7 @@ static bool pass_over(struct weir_episode_builder *builder, const char *name, bo
     if (all ? !depth || config->depth || builder->by_keys : is_asked_for(config->cameras, name))
         return false;
     struct weir_episode *e = builder->episode;
-    if (append_name(&e->passed_over, name, ""))
+    if (weir_append_name(&e->passed_over, name, ""))
         weir_text_printable(e->passed_over);
     return true;
 }

@@ -10,7 +10,9 @@ enum { WEIR_STATE_PARTS_MAX = 256 };
 
 /* Columns read from one dataset. */
 struct weir_state_part {
+    enum weir_number_type type; /* that it has in the file */
     float *values;
+    void *own; /* values of that type; NULL when it is float32, or config->own_types is not set */
     int steps, dim;
     bool next_row;
 };

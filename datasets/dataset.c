@@ -133,6 +133,20 @@ const float *weir_dataset_actions(const struct weir_dataset *dataset, int episod
     return dataset->episodes[episode].actions;
 }
 
+const void *weir_own_qpos(const struct weir_dataset *dataset, int episode, enum weir_number_type *type)
+{
+    const struct weir_own_numbers *own = &dataset->episodes[episode].qpos_own;
+    *type = own->type;
+    return own->values;
+}
+
+const void *weir_own_actions(const struct weir_dataset *dataset, int episode, enum weir_number_type *type)
+{
+    const struct weir_own_numbers *own = &dataset->episodes[episode].actions_own;
+    *type = own->type;
+    return own->values;
+}
+
 const struct weir_camera *weir_dataset_camera(const struct weir_dataset *dataset, int camera)
 {
     return &dataset->cameras[camera];

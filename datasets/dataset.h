@@ -36,6 +36,8 @@ struct weir_dataset_config {
     /* Read what HDF5 objects (external links, external storage, virtual sources) name outside the dataset's folder,
      * too. Without it such an episode cannot be opened. Episodes and folders that are symbolic links need it not. */
     bool allow_external;
+    /* Keep state and actions in the types that files have them in, too: own_numbers.h. */
+    bool own_types;
     const char *split;  /* of the files' names, where they have one: "train"; "all"; NULL = there is but one */
     char *const *files; /* n_files > 0: these, in this order, in place of what is found below path */
     int n_files;

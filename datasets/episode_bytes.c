@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct episode_fields {
-    int32_t steps, rows_cut, qpos_dim, action_dim, n_maps, note, is_bgr;
+    int32_t steps, rows_cut, qpos_dim, action_dim, n_maps, note, is_bgr, has_own, qpos_type, action_type;
 };
 
 struct map_fields {
@@ -84,11 +84,25 @@ static void put_texts(struct weir_bytes_writer *w, const struct weir_episode *e)
     weir_bytes_put(w, e->texts, e->texts_bytes);
 }
 
+static void put_own(struct weir_bytes_writer *w, const struct weir_own_numbers *own, size_t n)
+{
+    if (own->values)
+        weir_bytes_put(w, own->values, n * weir_number_bytes(own->type));
+}
+
 void weir_bytes_put_episode(struct weir_bytes_writer *w, const struct weir_episode *e)
 {
     size_t steps = (size_t)e->steps;
-    struct episode_fields fields = {e->steps,  e->rows_cut,      e->qpos_dim, e->action_dim,
-                                    e->n_maps, (int32_t)e->note, e->is_bgr};
+    struct episode_fields fields = {e->steps,
+                                    e->rows_cut,
+                                    e->qpos_dim,
+                                    e->action_dim,
+                                    e->n_maps,
+                                    (int32_t)e->note,
+                                    e->is_bgr,
+                                    e->qpos_own.values != NULL,
+                                    (int32_t)e->qpos_own.type,
+                                    (int32_t)e->actions_own.type};
     weir_bytes_put(w, &fields, sizeof fields);
     weir_bytes_put_text(w, e->layout->name);
     weir_bytes_put_text(w, e->root);
@@ -98,6 +112,8 @@ void weir_bytes_put_episode(struct weir_bytes_writer *w, const struct weir_episo
     put_texts(w, e);
     weir_bytes_put(w, e->qpos, steps * (size_t)e->qpos_dim * sizeof(float));
     weir_bytes_put(w, e->actions, steps * (size_t)e->action_dim * sizeof(float));
+    put_own(w, &e->qpos_own, steps * (size_t)e->qpos_dim);
+    put_own(w, &e->actions_own, steps * (size_t)e->action_dim);
     for (int i = 0; i < e->n_maps; i++)
         put_map(w, &e->maps[i], e->names[i]);
 }
@@ -244,12 +260,32 @@ static void get_texts(struct weir_bytes_reader *c, struct weir_episode *e)
     e->texts_bytes = texts ? *n : 0;
 }
 
+static bool is_below(int32_t value, int32_t end)
+{
+    return value >= 0 && value < end;
+}
+
+/* State and actions, and the same in their own types where those were kept. */
+static void get_numbers(struct weir_bytes_reader *c, const struct episode_fields *fields, struct weir_episode *e)
+{
+    uint64_t qpos = (uint64_t)e->steps * (uint64_t)e->qpos_dim, actions = (uint64_t)e->steps * (uint64_t)e->action_dim;
+    e->qpos = get_array(c, qpos, sizeof(float));
+    e->actions = get_array(c, actions, sizeof(float));
+    if (!fields->has_own)
+        return;
+    e->qpos_own.type = (enum weir_number_type)fields->qpos_type;
+    e->actions_own.type = (enum weir_number_type)fields->action_type;
+    e->qpos_own.values = get_array(c, qpos, weir_number_bytes(e->qpos_own.type));
+    e->actions_own.values = get_array(c, actions, weir_number_bytes(e->actions_own.type));
+}
+
 void weir_bytes_get_episode(struct weir_bytes_reader *c, struct weir_episode *e)
 {
     const struct episode_fields *fields = weir_bytes_get(c, sizeof *fields);
     if (!fields || fields->steps < 1 || fields->rows_cut < 0 || fields->qpos_dim < 1 || fields->action_dim < 1 ||
-        fields->n_maps < 0 || fields->n_maps > WEIR_CAMERAS_MAX || fields->note < 0 || fields->note >= WEIR_NOTES ||
-        fields->is_bgr < 0 || fields->is_bgr > 1) {
+        !is_below(fields->n_maps, WEIR_CAMERAS_MAX + 1) || !is_below(fields->note, WEIR_NOTES) ||
+        !is_below(fields->is_bgr, 2) || !is_below(fields->has_own, 2) ||
+        !is_below(fields->qpos_type, WEIR_NUMBER_TYPES) || !is_below(fields->action_type, WEIR_NUMBER_TYPES)) {
         c->bad = true;
         return;
     }
@@ -269,8 +305,7 @@ void weir_bytes_get_episode(struct weir_bytes_reader *c, struct weir_episode *e)
     e->action_key = weir_bytes_get_text(c);
     e->passed_over = weir_bytes_get_text(c);
     get_texts(c, e);
-    e->qpos = get_array(c, (uint64_t)e->steps * (uint64_t)e->qpos_dim, sizeof(float));
-    e->actions = get_array(c, (uint64_t)e->steps * (uint64_t)e->action_dim, sizeof(float));
+    get_numbers(c, fields, e);
     e->maps = allocate(c, (size_t)e->n_maps + 1, sizeof *e->maps);
     e->names = allocate(c, (size_t)e->n_maps + 1, sizeof *e->names);
     if (!e->maps || !e->names || !e->layout || !e->root || !e->qpos_key || !e->action_key)
@@ -305,6 +340,8 @@ int weir_episode_copy_lent(struct weir_episode *e)
     fine &= copy_lent(&e->texts, e->texts_bytes);
     fine &= copy_lent(&e->qpos, steps * (size_t)e->qpos_dim * sizeof *e->qpos);
     fine &= copy_lent(&e->actions, steps * (size_t)e->action_dim * sizeof *e->actions);
+    fine &= copy_lent(&e->qpos_own.values, steps * (size_t)e->qpos_dim * weir_number_bytes(e->qpos_own.type));
+    fine &= copy_lent(&e->actions_own.values, steps * (size_t)e->action_dim * weir_number_bytes(e->actions_own.type));
     for (int i = 0; i < e->n_maps; i++) {
         struct weir_frame_map *map = &e->maps[i];
         fine &= copy_lent_text(&map->key);

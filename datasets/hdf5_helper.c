@@ -253,6 +253,7 @@ static void request_description(struct weir_hdf5_helper *helper, const char *pat
                                             [WEIR_HELPER_IMAGE_KEYS] = config->image_keys};
     struct weir_helper_request request = {.kind = WEIR_HELPER_DESCRIBE,
                                           .depth = config->depth,
+                                          .own_types = config->own_types,
                                           .allow_ragged = config->allow_ragged,
                                           .tolerant = config->tolerant,
                                           .again = again};

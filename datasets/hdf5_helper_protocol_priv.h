@@ -37,7 +37,7 @@ enum {
 struct weir_helper_request {
     uint32_t kind, text_bytes[WEIR_HELPER_TEXTS]; /* with the final zero; 0: the text is NULL */
     uint64_t t, capacity;                         /* of a row */
-    bool depth, allow_ragged, tolerant, allow_external;
+    bool depth, own_types, allow_ragged, tolerant, allow_external;
     bool again;                    /* the helper before this one lacked memory: check first that there is some */
     struct weir_dataset_file file; /* of a row; its path is sent as a text */
 };

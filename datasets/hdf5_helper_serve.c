@@ -130,6 +130,7 @@ static bool reply_description(const struct child *child, const struct weir_helpe
                                          .action_keys = texts[WEIR_HELPER_ACTION_KEYS],
                                          .image_keys = texts[WEIR_HELPER_IMAGE_KEYS],
                                          .depth = request->depth,
+                                         .own_types = request->own_types,
                                          .allow_ragged = request->allow_ragged,
                                          .tolerant = request->tolerant};
     describe(&result, texts[WEIR_HELPER_PATH], &config);

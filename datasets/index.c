@@ -154,6 +154,8 @@ void weir_episode_close(struct weir_episode *episode)
         free(episode->texts);
         free(episode->qpos);
         free(episode->actions);
+        free(episode->qpos_own.values);
+        free(episode->actions_own.values);
         free(episode->qpos_key);
         free(episode->action_key);
         free(episode->root);

@@ -7,6 +7,7 @@
 #include "datasets/blocks_priv.h"
 #include "datasets/dataset.h"
 #include "datasets/dataset_ops.h"
+#include "datasets/own_numbers.h"
 #include "datasets/parts.h"
 
 #include <pthread.h>
@@ -69,6 +70,11 @@ struct weir_frame_map {
     uint32_t first_part, part_rows, before;
 };
 
+struct weir_own_numbers {
+    enum weir_number_type type;
+    void *values; /* steps x dim of them; NULL = not asked for */
+};
+
 struct weir_episode {
     int file; /* number of its file in the dataset */
     const struct weir_layout_ops *layout;
@@ -80,6 +86,7 @@ struct weir_episode {
     int qpos_dim, action_dim;
     char *qpos_key, *action_key;
     float *qpos, *actions;
+    struct weir_own_numbers qpos_own, actions_own; /* config.own_types */
     int n_maps;
     struct weir_frame_map *maps;
     char (*names)[WEIR_NAME_MAX]; /* of the cameras, in the order of maps */
