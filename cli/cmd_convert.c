@@ -1,47 +1,212 @@
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
 #include "cli/progress.h"
 #include "convert/convert_dataset.h"
 
+#include <errno.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct convert_options {
     const char *cameras, *to;
     struct weir_data_options data;
-    int codec, chunk_frames, sample;
-    bool json;
+    struct weir_opt_size image_size;
+    int codec, quality, color, chunk_frames, num_workers, sample, on_error;
+    bool allow_narrowing, json;
 };
 
 #define FIELD(field) .offset = offsetof(struct convert_options, field)
 
 static const struct weir_opt convert_opts[] = {
-    {"to", WEIR_OPT_TEXT, FIELD(to), "FORMAT", NULL, "format of the copy"},
-    {"codec", WEIR_OPT_ENUM, FIELD(codec), "keep|raw|jpeg|png", "keep", "codec of its frames; keep: as they are"},
+    {"to", WEIR_OPT_TEXT, FIELD(to), "FORMAT", NULL, "format of the copy: below"},
+    {"codec", WEIR_OPT_ENUM, FIELD(codec), "keep|raw|jpeg|png", "keep",
+     "what frames become; keep: encoded ones are copied byte by byte. Depth beside jpeg loses nothing"},
+    {"quality", WEIR_OPT_INT, FIELD(quality), "N", "95", "of JPEGs that are made, 4:2:0", 1, 100},
+    {"image-size", WEIR_OPT_SIZE, FIELD(image_size), "WxH", NULL,
+     "of the copy's frames, made as weir run makes them; encoded ones want a --codec", 1, WEIR_IMAGE_SIDE_MAX},
     {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "copy these cameras only; default: all, depth too"},
+    {"color", WEIR_OPT_ENUM, FIELD(color), "recorded|rgb|bgr", "recorded",
+     "bgr: red and blue of the source are swapped. Copied frames stay as they are, which the copy records"},
     {"chunk-frames", WEIR_OPT_INT, FIELD(chunk_frames), "N", NULL, "frames a chunk, where the format has chunks", 1,
      1000000},
+    {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto", "threads; auto: one per usable core", 1,
+     WEIR_WORKERS_MAX, true},
+    {"allow-narrowing", WEIR_OPT_FLAG, FIELD(allow_narrowing), NULL, NULL,
+     "round states and actions that the format cannot hold, such as float64 in TFRecord"},
+    {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail",
+     "bad frames end it, leave their episode out, or are replaced by the one before; listed in any case"},
     {"sample", WEIR_OPT_INT, FIELD(sample), "N", NULL, "the first N episodes only", 1, 1000000000},
     WEIR_DATA_OPTIONS(offsetof(struct convert_options, data)),
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON"},
 };
 
-static struct weir_dataset_config dataset_config(const struct convert_options *o, const char *path,
-                                                 struct weir_index_progress *progress)
+struct conversion {
+    const struct convert_options *options;
+    struct weir_index_progress progress;
+    struct weir_convert_config config;
+    struct weir_convert_report report;
+    struct weir_path_list bad;
+};
+
+static void note(void *user, bool is_bad, const char *line)
 {
-    return (struct weir_dataset_config){.path = path,
-                                        .cameras = o->cameras,
-                                        .depth = true,
-                                        .qpos_keys = o->data.qpos_keys,
-                                        .action_keys = o->data.action_keys,
-                                        .image_keys = o->data.image_keys,
-                                        .allow_ragged = o->data.allow_ragged,
-                                        .allow_external = o->data.allow_external,
-                                        .split = o->data.split,
-                                        .index = o->data.index,
-                                        .progress = weir_index_progress,
-                                        .user = progress};
+    struct conversion *c = user;
+    char shown[4608];
+    snprintf(shown, sizeof shown, "%s", line);
+    weir_text_printable(shown);
+    weir_progress_clear(&c->progress);
+    if (is_bad && c->options->json)
+        weir_path_list_add(&c->bad, strdup(shown));
+    else if (is_bad)
+        printf("bad: %s\n", shown);
+    else
+        fprintf(stderr, "weir convert: note: %s\n", shown);
+}
+
+static void progress(void *user, const char *doing, uint64_t done, uint64_t total)
+{
+    struct conversion *c = user;
+    weir_rate_progress(&c->progress, doing, done, total);
+}
+
+/* ---- the report ---- */
+
+static double images_per_second(const struct weir_convert_report *report)
+{
+    return report->seconds > 0 ? (double)report->written_frames / report->seconds : 0;
+}
+
+static void print_text(const struct conversion *c)
+{
+    const struct weir_convert_report *r = &c->report;
+    char target[4096];
+    snprintf(target, sizeof target, "%s", c->config.target);
+    weir_text_printable(target);
+    printf("copy       %s, %s\n", target, c->config.to);
+    printf("episodes   %d", r->episodes);
+    if (r->resumed > 0)
+        printf(", %d of them by a call that was interrupted", r->resumed);
+    if (r->bad_episodes > 0)
+        printf("; %llu left out", (unsigned long long)r->bad_episodes);
+    printf("\nframes     %llu", (unsigned long long)r->frames);
+    if (r->bad_frames > 0)
+        printf("; %llu bad, %llu replaced", (unsigned long long)r->bad_frames,
+               (unsigned long long)r->substituted_frames);
+    printf("\nnumbers    state %s, actions %s\n", r->qpos_type, r->action_type);
+    printf("size       %.1f MB, of the source %.1f MB\n", (double)r->copy_bytes / 1e6, (double)r->source_bytes / 1e6);
+    if (r->has_psnr && isinf(r->psnr_worst))
+        printf("PSNR       infinite: no frame lost anything\n");
+    else if (r->has_psnr)
+        printf("PSNR       mean %.2f dB, worst %.2f dB: %s\n", r->psnr_mean, r->psnr_worst, r->psnr_worst_frame);
+    printf("time       %.1f s, %.0f images/s; checking the copy %.1f s\n", r->seconds, images_per_second(r),
+           r->check_seconds);
+}
+
+static void json_report(struct weir_json *json, const struct weir_convert_report *r)
+{
+    weir_json_int(json, "episodes", r->episodes);
+    weir_json_int(json, "resumed_episodes", r->resumed);
+    weir_json_uint(json, "left_out_episodes", r->bad_episodes);
+    weir_json_uint(json, "frames", r->frames);
+    weir_json_uint(json, "bad_frames", r->bad_frames);
+    weir_json_uint(json, "substituted_frames", r->substituted_frames);
+    weir_json_text(json, "state_type", r->qpos_type);
+    weir_json_text(json, "action_type", r->action_type);
+    weir_json_uint(json, "source_bytes", r->source_bytes);
+    weir_json_uint(json, "copy_bytes", r->copy_bytes);
+    weir_json_double(json, "seconds", r->seconds);
+    weir_json_double(json, "images_per_second", images_per_second(r));
+    weir_json_double(json, "check_seconds", r->check_seconds);
+    weir_json_bool(json, "reencoded", r->has_psnr);
+    weir_json_double(json, "psnr_mean_db", r->has_psnr ? r->psnr_mean : INFINITY); /* null: nothing was lost */
+    weir_json_double(json, "psnr_worst_db", r->has_psnr ? r->psnr_worst : INFINITY);
+    weir_json_text(json, "psnr_worst_frame", *r->psnr_worst_frame ? r->psnr_worst_frame : NULL);
+}
+
+static void print_json(const struct weir_command *command, const struct conversion *c, const struct weir_err *err)
+{
+    struct weir_json json;
+    weir_json_open(&json, stdout, true);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "source", c->config.source);
+    weir_json_text(&json, "copy", c->config.target);
+    weir_json_text(&json, "error", err->code < 0 ? err->text : NULL);
+    weir_json_object(&json, "options");
+    weir_options_json(command, c->options, &json);
+    weir_json_end(&json, '}');
+    json_report(&json, &c->report);
+    weir_json_array(&json, "bad");
+    for (int i = 0; i < c->bad.n; i++)
+        weir_json_text(&json, NULL, c->bad.paths[i]);
+    weir_json_end(&json, ']');
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+}
+
+/* ---- running ---- */
+
+/* What of the options shapes the source as it is read. */
+static char *how_of(const struct convert_options *o)
+{
+    const struct weir_data_options *data = &o->data;
+    const char *texts[] = {o->cameras, data->qpos_keys, data->action_keys, data->image_keys, data->split};
+    enum { TEXTS = sizeof texts / sizeof texts[0] };
+    for (int i = 0; i < TEXTS; i++)
+        texts[i] = texts[i] ? texts[i] : "";
+    char *how;
+    int n = asprintf(&how, "cameras=%s;qpos=%s;action=%s;image=%s;split=%s;ragged=%d", texts[0], texts[1], texts[2],
+                     texts[3], texts[4], data->allow_ragged);
+    return n < 0 ? NULL : how;
+}
+
+static int convert(struct conversion *c, const char *source, struct weir_err *err)
+{
+    const struct convert_options *o = c->options;
+    struct weir_dataset *dataset;
+    struct weir_dataset_config data = {.path = source,
+                                       .cameras = o->cameras,
+                                       .depth = true,
+                                       .own_types = true,
+                                       .tolerant = o->on_error != WEIR_ON_ERROR_FAIL,
+                                       .progress = weir_index_progress,
+                                       .user = &c->progress};
+    weir_data_options_apply(&o->data, &data);
+    weir_index_progress_begin(&c->progress);
+    int rc = weir_dataset_open(&dataset, &data, err);
+    weir_progress_clear(&c->progress);
+    weir_index_progress_begin(&c->progress);
+    if (rc == 0)
+        rc = weir_convert(dataset, &c->config, &c->report, err);
+    weir_dataset_close(&dataset);
+    weir_progress_clear(&c->progress);
+    return rc;
+}
+
+static struct weir_convert_config config_of(struct conversion *c, const char *source, const char *target,
+                                            const char *how)
+{
+    const struct convert_options *o = c->options;
+    return (struct weir_convert_config){.to = o->to,
+                                        .target = target,
+                                        .source = source,
+                                        .codec = (enum weir_convert_codec)o->codec,
+                                        .quality = o->quality,
+                                        .width = o->image_size.width,
+                                        .height = o->image_size.height,
+                                        .color = (enum weir_convert_color)o->color,
+                                        .chunk_frames = o->chunk_frames,
+                                        .workers = o->num_workers == WEIR_OPT_AUTO ? 0 : o->num_workers,
+                                        .sample = o->sample,
+                                        .allow_narrowing = o->allow_narrowing,
+                                        .on_error = (enum weir_on_error)o->on_error,
+                                        .how = how,
+                                        .note = note,
+                                        .progress = progress,
+                                        .user = c};
 }
 
 static int convert_main(const struct weir_command *command, int argc, char **argv)
@@ -52,26 +217,28 @@ static int convert_main(const struct weir_command *command, int argc, char **arg
     enum weir_parse parse = weir_options_parse(command, &o, sizeof o, argc, argv, paths, &n);
     if (parse != WEIR_PARSE_RUN)
         return parse == WEIR_PARSE_HELP ? 0 : 2;
-    struct weir_index_progress progress;
+    if (!o.to) {
+        fputs("weir convert: --to FORMAT is needed; weir convert --help lists them\n", stderr);
+        return 2;
+    }
     struct weir_err err = WEIR_ERR_NONE;
-    struct weir_dataset *dataset;
-    struct weir_convert_report report;
-    struct weir_convert_config config = {.to = o.to ? o.to : "hdf5",
-                                         .target = paths[1],
-                                         .codec = (enum weir_convert_codec)o.codec,
-                                         .chunk_frames = o.chunk_frames,
-                                         .sample = o.sample};
-    weir_index_progress_begin(&progress);
-    struct weir_dataset_config data = dataset_config(&o, paths[0], &progress);
-    int rc = weir_dataset_open(&dataset, &data, &err);
+    struct conversion c = {.options = &o};
+    char *target = strdup(paths[1]), *how = how_of(&o);
+    size_t length = target ? strlen(target) : 0;
+    while (length > 1 && target[length - 1] == '/')
+        target[--length] = '\0';
+    int rc = target && how ? 0 : weir_err_set(&err, -ENOMEM, "out of memory");
+    c.config = config_of(&c, paths[0], target, how);
     if (rc == 0)
-        rc = weir_convert(dataset, &config, &report, &err);
-    weir_dataset_close(&dataset);
-    weir_progress_clear(&progress);
-    if (rc < 0)
-        return weir_cli_fail(command, &err);
-    printf("episodes   %d\nframes     %llu\n", report.episodes, (unsigned long long)report.frames);
-    return 0;
+        rc = convert(&c, paths[0], &err);
+    if (target && o.json)
+        print_json(command, &c, &err);
+    else if (rc == 0)
+        print_text(&c);
+    weir_path_list_free(&c.bad);
+    free(target);
+    free(how);
+    return rc < 0 ? weir_cli_fail(command, &err) : 0;
 }
 
 const struct weir_command weir_cmd_convert = {
@@ -82,5 +249,8 @@ const struct weir_command weir_cmd_convert = {
     .max_args = 2,
     .opts = convert_opts,
     .n_opts = sizeof convert_opts / sizeof convert_opts[0],
+    .notes = weir_convert_notes,
+    .examples = "weir convert episodes/ copy --to hdf5-vlen\tThe same frames in rows of variable length.\n"
+                "weir convert episodes/ raw --to hdf5 --codec raw\tDecoded frames, a chunk each.\n",
     .run = convert_main,
 };

@@ -51,16 +51,10 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
     weir_index_progress_begin(&progress);
     struct weir_dataset_config config = {.path = path,
                                          .cameras = o.cameras,
-                                         .qpos_keys = o.data.qpos_keys,
-                                         .action_keys = o.data.action_keys,
-                                         .image_keys = o.data.image_keys,
-                                         .allow_ragged = o.data.allow_ragged,
-                                         .allow_external = o.data.allow_external,
-                                         .split = o.data.split,
                                          .tolerant = o.on_error != 0,
-                                         .index = o.data.index,
                                          .progress = weir_index_progress,
                                          .user = &progress};
+    weir_data_options_apply(&o.data, &config);
     int rc = weir_dataset_open(&dataset, &config, &err);
     struct weir_err why = WEIR_ERR_NONE;
     int several = rc == 0 ? weir_probe_sizes_differ(dataset, &why) : rc != -EINVAL && !weir_is_shortage(rc);

@@ -332,16 +332,11 @@ static int verify_data(struct verification *v, const char *path, struct weir_err
     struct weir_dataset_config config = {.path = path,
                                          .cameras = o->cameras,
                                          .depth = true,
-                                         .qpos_keys = o->data.qpos_keys,
-                                         .action_keys = o->data.action_keys,
-                                         .image_keys = o->data.image_keys,
-                                         .allow_ragged = o->data.allow_ragged,
-                                         .allow_external = o->data.allow_external,
-                                         .split = o->data.split ? o->data.split : "all",
                                          .tolerant = true,
-                                         .index = o->data.index,
                                          .progress = weir_index_progress,
                                          .user = &v->progress};
+    weir_data_options_apply(&o->data, &config);
+    config.split = config.split ? config.split : "all";
     struct weir_dataset *dataset;
     struct weir_err why = WEIR_ERR_NONE;
     weir_index_progress_begin(&v->progress);

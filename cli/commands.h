@@ -18,6 +18,8 @@ extern const struct weir_command weir_cmd_doctor;
 enum { WEIR_CHOICES_MAX = 256 };
 extern char weir_io_choices[WEIR_CHOICES_MAX], weir_decoder_choices[WEIR_CHOICES_MAX];
 void weir_choices_list(void);
+/* The notes of weir convert: the formats that there are, a line each. The same. */
+extern char weir_convert_notes[4096];
 
 /* What help, man pages and completion print about the program. */
 struct weir_program {

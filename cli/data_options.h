@@ -3,6 +3,7 @@
 #define WEIR_CLI_DATA_OPTIONS_H
 
 #include "cli/options.h"
+#include "datasets/dataset.h"
 
 struct weir_data_options {
     const char *qpos_keys, *action_keys, *image_keys, *index, *split;
@@ -32,5 +33,8 @@ struct weir_data_options {
         "index", WEIR_OPT_TEXT, WEIR_DATA_OPTION(at, index), "FILE", NULL,                                             \
             "keep the index in this file: read when it fits, else written"                                             \
     }
+
+/* What they say of a dataset; the rest of config is left as it is. */
+void weir_data_options_apply(const struct weir_data_options *options, struct weir_dataset_config *config);
 
 #endif

@@ -6,7 +6,7 @@
 
 void weir_index_progress_begin(struct weir_index_progress *progress)
 {
-    *progress = (struct weir_index_progress){isatty(STDERR_FILENO), false, weir_clock_monotonic_ns()};
+    *progress = (struct weir_index_progress){.terminal = isatty(STDERR_FILENO), .last_ns = weir_clock_monotonic_ns()};
 }
 
 void weir_progress_clear(struct weir_index_progress *progress)
@@ -40,4 +40,23 @@ void weir_index_progress(void *user, int done, int total)
 void weir_verify_progress(void *user, uint64_t done, uint64_t total)
 {
     show(user, "verifying", "frames", done, total);
+}
+
+void weir_rate_progress(struct weir_index_progress *progress, const char *doing, uint64_t done, uint64_t total)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    if (progress->doing != doing) {
+        progress->doing = doing;
+        progress->begin_ns = now_ns;
+        progress->begin_done = done;
+    }
+    double seconds = (double)(now_ns - progress->begin_ns) / 1e9;
+    double rate = seconds > 0 ? (double)(done - progress->begin_done) / seconds : 0;
+    char what[96] = "frames";
+    if (rate > 0) {
+        uint64_t left = (uint64_t)((double)(total - done) / rate);
+        snprintf(what, sizeof what, "frames, %.0f frames/s, %llu:%02llu left", rate, (unsigned long long)(left / 60),
+                 (unsigned long long)(left % 60));
+    }
+    show(progress, doing, what, done, total);
 }

@@ -9,6 +9,8 @@
 struct weir_index_progress {
     bool terminal, shown;
     uint64_t last_ns;
+    const char *doing; /* of weir_rate_progress: since begin_ns, when begin_done were done */
+    uint64_t begin_ns, begin_done;
 };
 
 void weir_index_progress_begin(struct weir_index_progress *progress);
@@ -18,6 +20,9 @@ void weir_progress_clear(struct weir_index_progress *progress);
 
 /* For weir_verify_config: the same for frames. */
 void weir_verify_progress(void *user, uint64_t done, uint64_t total);
+
+/* The same with frames a second, and how long it will take. doing: static text; another one begins anew. */
+void weir_rate_progress(struct weir_index_progress *progress, const char *doing, uint64_t done, uint64_t total);
 
 /* For weir_dataset_config and weir_loader_config: user is the struct. */
 void weir_index_progress(void *user, int done, int total);

@@ -1,26 +1,49 @@
 /* convert_dataset.h: copies a dataset into another format. Threads read, decode and encode; a writer (writer_ops.h)
- * gets the frames from one. */
+ * gets the frames from one, and at the end source and copy are compared. */
 #ifndef WEIR_CONVERT_CONVERT_DATASET_H
 #define WEIR_CONVERT_CONVERT_DATASET_H
 
 #include "datasets/dataset.h"
+#include "pipeline/config.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum weir_convert_codec { WEIR_CONVERT_KEEP, WEIR_CONVERT_RAW, WEIR_CONVERT_JPEG, WEIR_CONVERT_PNG };
 
+enum weir_convert_color { WEIR_CONVERT_AS_RECORDED, WEIR_CONVERT_RGB, WEIR_CONVERT_BGR };
+
 struct weir_convert_config {
     const char *to;     /* name of the copy's format: weir_convert_format */
-    const char *target; /* path of the copy; nothing is there */
+    const char *target; /* path of the copy; nothing is there. What is written goes to "target.partial" first */
+    const char *source; /* path that the dataset was opened with */
     enum weir_convert_codec codec;
+    int quality;       /* of JPEGs that are made, 1..100 */
+    int width, height; /* of the copy's frames; 0 = as they are */
+    enum weir_convert_color color;
     int chunk_frames; /* 0 = the format's choice */
+    int workers;      /* threads; 0 = one per usable core */
     int sample;       /* the first episodes only; 0 = all */
+    bool allow_narrowing;
+    enum weir_on_error on_error;
+    const char *how; /* all other options that shape the dataset: another text is another copy */
+    /* All from the calling thread; may be NULL. line: about a frame or an episode that is not copied as it is (is_bad),
+     * or about how the copy is made. */
+    void (*note)(void *user, bool is_bad, const char *line);
+    void (*progress)(void *user, const char *doing, uint64_t done, uint64_t total); /* frames */
+    void *user;
 };
 
 struct weir_convert_report {
-    int episodes;
-    uint64_t frames, frame_bytes; /* as they are in the copy */
+    int episodes, resumed;           /* in the copy; of them written by an earlier call */
+    uint64_t frames, written_frames; /* in the copy; by this call */
+    uint64_t bad_frames, bad_episodes, substituted_frames;
+    uint64_t source_bytes, copy_bytes; /* of the files */
+    double seconds, check_seconds;     /* of copying, of the comparison at the end */
+    bool has_psnr;                     /* frames became JPEGs: what that cost */
+    double psnr_mean, psnr_worst;      /* dB, over frames that lost something; infinite: none did */
+    char psnr_worst_frame[512];
+    const char *qpos_type, *action_type; /* of the copy's numbers */
 };
 
 /* Row i of the table of formats; false past the end. why_not is NULL for one that is built in. */
@@ -31,7 +54,8 @@ bool weir_convert_format(int i, const char **name, const char **summary, const c
 const char *weir_convert_format_suffix(int i);
 bool weir_convert_format_holds(int i, const char *codec);
 
-/* dataset: opened with depth. 0, or negative with err, and nothing is at target. */
+/* dataset: opened with depth and own_types. 0, or negative with err, and nothing is at target: what was written stays
+ * beside it, and an equal call goes on there. */
 int weir_convert(struct weir_dataset *dataset, const struct weir_convert_config *config,
                  struct weir_convert_report *report, struct weir_err *err);
 

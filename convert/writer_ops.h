@@ -38,7 +38,7 @@ struct weir_copy_episode {
     int number;          /* from 0, in the order of the source */
     const char *name;    /* where it comes from, for messages and as metadata */
     int steps;           /* frames of every camera, rows of state and actions; at least 1 */
-    const void *qpos;    /* steps x qpos_dim numbers of the copy's type; lent until end, as are the following */
+    const void *qpos;    /* steps x qpos_dim numbers of the copy's type */
     const void *actions; /* steps x action_dim */
     const struct weir_copy_text *texts;
     int n_texts;
@@ -50,6 +50,7 @@ struct weir_writer_ops {
     const char *why_not;       /* not NULL: not built */
     const char *suffix;        /* that a copy's name usually ends with: ".zarr"; "" = a folder */
     const char *const *codecs; /* that it can hold, ends with NULL */
+    bool compresses;           /* raw frames */
     uint32_t number_types;     /* bit WEIR_F32 and so on: what it can hold */
     bool by_step;              /* frames come step by step, all cameras of a step together; else camera by camera */
     /* An interrupted copy goes on behind its last complete episode; else it begins from the start. */
@@ -57,6 +58,7 @@ struct weir_writer_ops {
     /* path: nothing is there, or (resumes) what a writer of an equal copy left when it was interrupted: *complete is
      * then how many episodes it had ended; what is behind them is removed. */
     int (*open)(void **writer, const struct weir_copy *copy, const char *path, int *complete, struct weir_err *err);
+    /* episode, and all that it points to, is lent until end. */
     int (*begin)(void *writer, const struct weir_copy_episode *episode, struct weir_err *err);
     /* A frame as the copy stores it: an encoded image, or the pixels of a raw one. bytes are lent for the call. */
     int (*frame)(void *writer, int camera, int t, const uint8_t *bytes, size_t length, struct weir_err *err);
@@ -71,6 +73,8 @@ struct weir_writer_ops {
 
 extern const struct weir_writer_ops weir_writer_hdf5, weir_writer_hdf5_vlen, weir_writer_hdf5_gzip, weir_writer_packed,
     weir_writer_tfrecord, weir_writer_zarr, weir_writer_lmdb;
+
+bool weir_writer_holds(const struct weir_writer_ops *ops, const char *codec);
 
 /* Row i of the table of writers; NULL past the end. */
 const struct weir_writer_ops *weir_writer_at(int i);

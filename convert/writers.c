@@ -5,13 +5,8 @@
 #include <string.h>
 
 static const struct weir_writer_ops *const writers[] = {
-    &weir_writer_hdf5,
-    &weir_writer_hdf5_vlen,
-    &weir_writer_hdf5_gzip,
-    &weir_writer_lmdb,
-    &weir_writer_packed,
-    &weir_writer_tfrecord,
-    &weir_writer_zarr,
+    &weir_writer_hdf5,   &weir_writer_hdf5_vlen, &weir_writer_hdf5_gzip, &weir_writer_lmdb,
+    &weir_writer_packed, &weir_writer_tfrecord,  &weir_writer_zarr,
 };
 
 const struct weir_writer_ops *weir_writer_at(int i)
@@ -25,11 +20,27 @@ const char *weir_convert_format_suffix(int i)
     return ops ? ops->suffix : "";
 }
 
+bool weir_convert_format(int i, const char **name, const char **summary, const char **why_not)
+{
+    const struct weir_writer_ops *ops = weir_writer_at(i);
+    if (!ops)
+        return false;
+    *name = ops->name;
+    *summary = ops->summary;
+    *why_not = ops->why_not;
+    return true;
+}
+
+bool weir_writer_holds(const struct weir_writer_ops *ops, const char *codec)
+{
+    for (int i = 0; ops->codecs[i]; i++)
+        if (strcmp(ops->codecs[i], codec) == 0)
+            return true;
+    return false;
+}
+
 bool weir_convert_format_holds(int i, const char *codec)
 {
     const struct weir_writer_ops *ops = weir_writer_at(i);
-    for (int k = 0; ops && ops->codecs[k]; k++)
-        if (strcmp(ops->codecs[k], codec) == 0)
-            return true;
-    return false;
+    return ops && weir_writer_holds(ops, codec);
 }

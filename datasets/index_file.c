@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VERSION = 4, BYTE_ORDER_MARK = 0x01020304 };
+enum { VERSION = 5, BYTE_ORDER_MARK = 0x01020304 };
 static const char MAGIC[8] = "WEIRIDX";
 
 struct head {

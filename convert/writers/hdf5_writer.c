@@ -316,5 +316,6 @@ const struct weir_writer_ops weir_writer_hdf5_vlen = {
 const struct weir_writer_ops weir_writer_hdf5_gzip = {
     .name = "hdf5-gzip",
     .summary = "the same with raw frames in the gzip chunks that h5py chooses",
+    .compresses = true,
     HDF5_WRITER(open_gzip, raw_codecs),
 };

@@ -47,6 +47,7 @@ static void on_flush(png_structp png)
     (void)png;
 }
 
+/* As PNG has them: the high byte first. */
 static void write_rows(png_structp png, const uint16_t *grey, int width, int height, uint8_t *row)
 {
     for (int y = 0; y < height; y++) {
@@ -59,12 +60,33 @@ static void write_rows(png_structp png, const uint16_t *grey, int width, int hei
     }
 }
 
-int weir_png_write_grey16(const uint16_t *grey, int width, int height, struct weir_bytes *out)
+struct picture {
+    const uint8_t *rgb; /* or */
+    const uint16_t *grey;
+    int width, height;
+};
+
+static void write_picture(png_structp png, png_infop info, const struct picture *picture, uint8_t *row)
+{
+    png_set_compression_level(png, 1);
+    png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_SUB);
+    png_set_IHDR(png, info, (png_uint_32)picture->width, (png_uint_32)picture->height, picture->rgb ? 8 : 16,
+                 picture->rgb ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_BASE,
+                 PNG_FILTER_TYPE_BASE);
+    png_write_info(png, info);
+    if (picture->grey)
+        write_rows(png, picture->grey, picture->width, picture->height, row);
+    for (int y = 0; y < picture->height && picture->rgb; y++)
+        png_write_row(png, picture->rgb + (size_t)y * (size_t)picture->width * 3);
+    png_write_end(png, info);
+}
+
+static int write_png(const struct picture *picture, struct weir_bytes *out)
 {
     struct encoder encoder = {.out = out, .rc = -EINVAL};
     out->size = 0;
     errno = 0;
-    uint8_t *row = malloc((size_t)width * 2);
+    uint8_t *row = malloc((size_t)picture->width * 2);
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, on_error, on_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     if (!row || !info) {
@@ -79,14 +101,18 @@ int weir_png_write_grey16(const uint16_t *grey, int width, int height, struct we
         return rc;
     }
     png_set_write_fn(png, &encoder, on_write, on_flush);
-    png_set_compression_level(png, 1);
-    png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_SUB);
-    png_set_IHDR(png, info, (png_uint_32)width, (png_uint_32)height, 16, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_BASE, PNG_FILTER_TYPE_BASE);
-    png_write_info(png, info);
-    write_rows(png, grey, width, height, row);
-    png_write_end(png, info);
+    write_picture(png, info, picture, row);
     png_destroy_write_struct(&png, &info);
     free(row);
     return 0;
+}
+
+int weir_png_write_grey16(const uint16_t *grey, int width, int height, struct weir_bytes *out)
+{
+    return write_png(&(struct picture){NULL, grey, width, height}, out);
+}
+
+int weir_png_write_rgb8(const uint8_t *rgb, int width, int height, struct weir_bytes *out)
+{
+    return write_png(&(struct picture){rgb, NULL, width, height}, out);
 }

@@ -1,0 +1,238 @@
+#include "convert/units.h"
+#include "base/shortage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { UNIT_STEPS = 16, UNIT_FRAMES_MAX = 64, UNITS_A_WORKER = 3 };
+static const size_t UNIT_BYTES = (size_t)64 << 20, WINDOW_BYTES = (size_t)512 << 20;
+
+/* ---- which ---- */
+
+static size_t pixels_of(const struct weir_convert_plan *plan, int camera)
+{
+    const struct weir_camera_probe *probe = &plan->probes[camera];
+    size_t source = (size_t)probe->width * (size_t)probe->height * 3, copy = weir_transcode_pixels(plan, camera);
+    return source > copy ? source : copy;
+}
+
+/* Steps of a unit: whole chunks, so that no two threads unpack the same one, as far as memory allows. */
+static int unit_steps(const struct weir_convert_plan *plan, int episode, int camera, int n_cameras, size_t *bytes)
+{
+    int steps = UNIT_STEPS;
+    size_t step_bytes = 1;
+    for (int c = camera; c < camera + n_cameras; c++) {
+        int rows;
+        if (weir_shares_blocks(plan->dataset, plan->episodes[episode], c, &rows, NULL) && rows > 0)
+            steps = rows >= steps ? rows : steps / rows * rows;
+        step_bytes += pixels_of(plan, c);
+    }
+    size_t fit = UNIT_BYTES / step_bytes, most = (size_t)(UNIT_FRAMES_MAX / n_cameras);
+    fit = fit < most ? fit : most;
+    fit = fit > 1 ? fit : 1;
+    steps = (size_t)steps > fit ? (int)fit : steps;
+    *bytes = step_bytes * (size_t)steps;
+    return steps;
+}
+
+static int add(struct weir_units *units, uint64_t *capacity, struct weir_unit unit)
+{
+    if (units->n == *capacity) {
+        *capacity = *capacity ? 2 * *capacity : 1024;
+        void *more = realloc(units->units, *capacity * sizeof *units->units);
+        if (!more)
+            return -ENOMEM;
+        units->units = more;
+    }
+    units->units[units->n++] = unit;
+    int frames = unit.n * unit.n_cameras;
+    units->frames = frames > units->frames ? frames : units->frames;
+    return 0;
+}
+
+int weir_units_make(struct weir_units *units, const struct weir_convert_plan *plan, bool by_step, int first_episode,
+                    struct weir_err *err)
+{
+    uint64_t capacity = 0;
+    int cameras = plan->copy.n_cameras, together = by_step ? cameras : 1, rc = 0;
+    *units = (struct weir_units){0};
+    for (int e = first_episode; e < plan->copy.n_episodes && rc == 0; e++) {
+        int all = weir_dataset_steps(plan->dataset, plan->episodes[e]);
+        for (int c = 0; c < cameras && rc == 0; c += together) {
+            size_t bytes;
+            int steps = unit_steps(plan, e, c, together, &bytes);
+            units->bytes = bytes > units->bytes ? bytes : units->bytes;
+            for (int t = 0; t < all && rc == 0; t += steps) {
+                int n = steps < all - t ? steps : all - t;
+                rc = add(units, &capacity,
+                         (struct weir_unit){e, c, together, t, n, t + n == all && c + together == cameras});
+            }
+        }
+    }
+    if (rc == 0)
+        return 0;
+    weir_units_free(units);
+    return weir_err_set(err, rc, "out of memory");
+}
+
+void weir_units_free(struct weir_units *units)
+{
+    free(units->units);
+    *units = (struct weir_units){0};
+}
+
+int weir_units_window(const struct weir_units *units, int workers)
+{
+    size_t fit = WINDOW_BYTES / (units->bytes + 1), wanted = (size_t)workers * UNITS_A_WORKER;
+    fit = fit < wanted ? fit : wanted;
+    return fit > 2 ? (int)fit : 2;
+}
+
+/* ---- slots ---- */
+
+int weir_unit_slots_open(struct weir_unit_slot **slots, int n, const struct weir_units *units, struct weir_err *err)
+{
+    *slots = calloc((size_t)n, sizeof **slots);
+    bool fine = *slots != NULL;
+    for (int i = 0; i < n && fine; i++) {
+        (*slots)[i].frames = calloc((size_t)units->frames + 1, sizeof *(*slots)[i].frames);
+        fine = (*slots)[i].frames != NULL;
+    }
+    if (fine)
+        return 0;
+    weir_unit_slots_close(slots, n);
+    return weir_err_set(err, -ENOMEM, "out of memory");
+}
+
+void weir_unit_slots_close(struct weir_unit_slot **slots, int n)
+{
+    for (int i = 0; i < n && *slots; i++) {
+        free((*slots)[i].bytes);
+        free((*slots)[i].frames);
+    }
+    free(*slots);
+    *slots = NULL;
+}
+
+static int keep(struct weir_unit_slot *slot, struct weir_unit_frame *frame, const uint8_t *bytes, size_t length)
+{
+    if (length > slot->capacity - slot->used) {
+        size_t capacity = slot->capacity * 2 > slot->used + length ? slot->capacity * 2 : slot->used + length;
+        void *more = realloc(slot->bytes, capacity);
+        if (!more)
+            return -ENOMEM;
+        slot->bytes = more;
+        slot->capacity = capacity;
+    }
+    memcpy(slot->bytes + slot->used, bytes, length);
+    frame->offset = slot->used;
+    frame->length = length;
+    slot->used += length;
+    return 0;
+}
+
+/* ---- making them ---- */
+
+int weir_unit_bad(const struct weir_convert_plan *plan, int episode, int camera, int t, int code, const char *reason,
+                  struct weir_err *err)
+{
+    char name[768];
+    const char *advice = weir_is_shortage(code) ? weir_machine_advice(code) : NULL;
+    weir_frame_name(plan->dataset, plan->episodes[episode], camera, t, name, sizeof name);
+    return weir_err_set(err, code, "%s: %s%s%s", name, reason, advice ? "; " : "", advice ? advice : "");
+}
+
+struct task {
+    struct weir_transcoder *t;
+    const struct weir_unit *unit;
+    struct weir_unit_slot *slot;
+    struct weir_err *err;
+};
+
+/* What came of a frame; bytes NULL: nothing, as code and reason say. */
+static int take(const struct task *task, int camera, int t, int code, const char *reason, const uint8_t *bytes,
+                size_t length)
+{
+    const struct weir_unit *unit = task->unit;
+    int episode = task->t->plan->episodes[unit->episode];
+    struct weir_unit_frame *frame = &task->slot->frames[(t - unit->first) * unit->n_cameras + (camera - unit->camera)];
+    *frame = (struct weir_unit_frame){.code = code};
+    const uint8_t *made;
+    size_t made_length;
+    if (code == 0) {
+        code = weir_transcode(task->t, episode, camera, bytes, length, &made, &made_length);
+        reason = task->t->reason;
+    }
+    if (code == 0 && (code = keep(task->slot, frame, made, made_length)) < 0)
+        reason = "out of memory";
+    if (code == 0)
+        return 0;
+    if (weir_is_shortage(code) || code == -ESTALE)
+        return weir_unit_bad(task->t->plan, unit->episode, camera, t, code, reason, task->err);
+    frame->code = code;
+    snprintf(frame->reason, sizeof frame->reason, "%s", reason);
+    return 0;
+}
+
+/* Frames of one block, which is unpacked once for as many of them as fit. */
+static int make_block(const struct task *task, int camera, int first, int n, size_t row_bytes)
+{
+    int ts[UNIT_FRAMES_MAX] = {0}, rc = 0;
+    uint8_t *rows[UNIT_FRAMES_MAX] = {NULL}, *memory = malloc(row_bytes * (size_t)n);
+    int episode = task->t->plan->episodes[task->unit->episode];
+    if (!memory)
+        return weir_unit_bad(task->t->plan, task->unit->episode, camera, first, -ENOMEM, "out of memory for its chunk",
+                             task->err);
+    for (int i = 0; i < n; i++) {
+        ts[i] = first + i;
+        rows[i] = memory + row_bytes * (size_t)i;
+    }
+    int got = weir_fetch_block(&task->t->fetcher, episode, camera, ts, rows, n);
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = take(task, camera, ts[i], got, task->t->fetcher.reason, rows[i], row_bytes);
+    free(memory);
+    return rc;
+}
+
+/* How many frames from t on are fetched together, at most n; 1: none. */
+static int together(const struct task *task, int camera, int t, int n, size_t *row_bytes)
+{
+    int rows, episode = task->t->plan->episodes[task->unit->episode];
+    const struct weir_dataset *dataset = task->t->plan->dataset;
+    struct weir_block block;
+    if (!weir_shares_blocks(dataset, episode, camera, &rows, NULL))
+        return 1;
+    weir_block_of(dataset, episode, camera, t, &block);
+    *row_bytes = block.row_bytes;
+    int left = block.first + block.rows - t;
+    size_t fit = block.row_bytes ? UNIT_BYTES / block.row_bytes : 1;
+    n = n < left ? n : left;
+    n = n < UNIT_FRAMES_MAX ? n : UNIT_FRAMES_MAX;
+    return fit < (size_t)n ? (fit > 1 ? (int)fit : 1) : n;
+}
+
+static int make_one(const struct task *task, int camera, int t)
+{
+    const uint8_t *bytes = NULL;
+    size_t length = 0;
+    int episode = task->t->plan->episodes[task->unit->episode];
+    int rc = weir_fetch_frame(&task->t->fetcher, episode, camera, t, NULL, 0, &bytes, &length);
+    return take(task, camera, t, rc, task->t->fetcher.reason, bytes, length);
+}
+
+int weir_unit_make(struct weir_transcoder *t, const struct weir_unit *unit, struct weir_unit_slot *slot,
+                   struct weir_err *err)
+{
+    struct task task = {t, unit, slot, err};
+    int rc = 0;
+    slot->used = 0;
+    for (int c = unit->camera; c < unit->camera + unit->n_cameras; c++)
+        for (int at = unit->first, step; at < unit->first + unit->n && rc == 0; at += step) {
+            size_t row_bytes = 0;
+            step = together(&task, c, at, unit->first + unit->n - at, &row_bytes);
+            rc = step > 1 ? make_block(&task, c, at, step, row_bytes) : make_one(&task, c, at);
+        }
+    return rc;
+}
