@@ -359,7 +359,7 @@ static void abandon(void **writer)
     *writer = NULL;
 }
 
-static const char *const codecs[] = {"raw", "jpeg", "raw16", "png16", NULL};
+static const char *const codecs[] = {"raw", "jpeg", "raw16", "png16", "jpeg2000", "jpegxl", NULL};
 
 const struct weir_writer_ops weir_writer_packed = {
     .name = "packed",
