@@ -27,8 +27,9 @@ struct weir_file_set {
     pthread_mutex_t lock; /* opening and closing */
     struct file *files;
     int count, capacity;
-    int open_count, open_max;
-    int hand;                      /* of the clock: who is closed next */
+    /* Numbers of the files that have a handle, in any order: there may be far more files than handles. */
+    int *open, open_count, open_capacity, open_max;
+    int hand;                      /* of the clock, in open: who is closed next */
     size_t align;                  /* O_DIRECT: of offsets, lengths and memory; 1 without it */
     const struct weir_io_ops *ops; /* whose shared state this is */
     void *shared;
@@ -80,6 +81,7 @@ void weir_file_set_close(struct weir_file_set **set)
         free(s->files[i].path);
     }
     free(s->files);
+    free(s->open);
     pthread_mutex_destroy(&s->lock);
     free(s);
     *set = NULL;
@@ -198,14 +200,13 @@ int weir_file_set_share(struct weir_file_set *set, const struct weir_io_ops *ops
 }
 
 /* Closes a file that nobody reads; false when somebody does. */
-static bool try_close(struct weir_file_set *set, struct file *f)
+static bool try_close(struct file *f)
 {
     uint64_t state = atomic_load_explicit(&f->state, memory_order_relaxed);
     if (fd_of(state) < 0 || (uint32_t)state != 0 ||
         !atomic_compare_exchange_strong_explicit(&f->state, &state, 0, memory_order_acq_rel, memory_order_relaxed))
         return false;
     close(fd_of(state));
-    set->open_count--;
     return true;
 }
 
@@ -213,13 +214,27 @@ static bool try_close(struct weir_file_set *set, struct file *f)
  * several when there were more reads than handles before; none when all are being read. */
 static void evict(struct weir_file_set *set)
 {
-    for (int seen = 0; seen < 2 * set->count && set->open_count >= set->open_max; seen++) {
-        struct file *f = &set->files[set->hand];
-        set->hand = set->hand + 1 < set->count ? set->hand + 1 : 0;
-        if (atomic_exchange_explicit(&f->used, false, memory_order_relaxed))
-            continue;
-        try_close(set, f);
+    for (int left = 2 * set->open_count; left > 0 && set->open_count >= set->open_max; left--) {
+        set->hand = set->hand < set->open_count ? set->hand : 0;
+        struct file *f = &set->files[set->open[set->hand]];
+        if (!atomic_exchange_explicit(&f->used, false, memory_order_relaxed) && try_close(f))
+            set->open[set->hand] = set->open[--set->open_count];
+        else
+            set->hand++;
     }
+}
+
+static int reserve_open(struct weir_file_set *set)
+{
+    if (set->open_count < set->open_capacity)
+        return 0;
+    int capacity = set->open_capacity ? 2 * set->open_capacity : 64;
+    int *open = realloc(set->open, sizeof *open * (size_t)capacity);
+    if (!open)
+        return -ENOMEM;
+    set->open = open;
+    set->open_capacity = capacity;
+    return 0;
 }
 
 static struct weir_file_id id_of(const struct stat *st)
@@ -269,15 +284,18 @@ static int open_now(struct weir_file_set *set, int file)
     }
     if (rc < 0)
         return rc;
-    if (fd_of(atomic_load_explicit(&f->state, memory_order_relaxed)) >= 0) { /* another thread was faster */
+    bool faster = fd_of(atomic_load_explicit(&f->state, memory_order_relaxed)) >= 0; /* another thread was */
+    if (!faster)
+        evict(set);
+    rc = faster ? 0 : reserve_open(set);
+    if (faster || rc < 0) {
         close(fd);
-        return 0;
+        return rc;
     }
-    evict(set);
     atomic_store_explicit(&f->used, true, memory_order_relaxed);
     atomic_store_explicit(&f->was_read, true, memory_order_relaxed);
     atomic_store_explicit(&f->state, opened(fd), memory_order_release);
-    set->open_count++;
+    set->open[set->open_count++] = file;
     return 0;
 }
 
