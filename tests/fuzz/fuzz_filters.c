@@ -21,8 +21,10 @@ static void require(bool holds)
 /* Mostly filters that are known: of the others only the names differ. */
 static int filter_id(uint8_t byte)
 {
-    static const int ids[] = {WEIR_FILTER_DEFLATE, WEIR_FILTER_SHUFFLE, WEIR_FILTER_FLETCHER32, WEIR_FILTER_LZF};
-    return byte < 250 ? ids[byte % 4] : byte % 8;
+    static const int ids[] = {WEIR_FILTER_DEFLATE, WEIR_FILTER_SHUFFLE,    WEIR_FILTER_FLETCHER32,
+                              WEIR_FILTER_LZF,     WEIR_FILTER_ZARR_BLOSC, WEIR_FILTER_ZARR_ZSTD,
+                              WEIR_FILTER_GZIP,    WEIR_FILTER_FLOATS};
+    return byte < 200 ? ids[byte % 4] : byte < 250 ? ids[byte % 8] : byte % 8;
 }
 
 static uint32_t element_bytes(uint8_t byte)

@@ -1,0 +1,48 @@
+/* libFuzzer: a hostile zip archive, opened as datasets are, and every member of it looked for and located. */
+#include "datasets/zarr/zip_index.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct bytes {
+    const uint8_t *at;
+    size_t n;
+};
+
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static int read_bytes(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    const struct bytes *bytes = user;
+    require(offset <= bytes->n && n <= bytes->n - offset);
+    memcpy(buffer, bytes->at + offset, n);
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct bytes bytes = {data, size};
+    struct weir_raw_file raw = {read_bytes, &bytes, 0, size};
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_zip zip;
+    int rc = weir_zip_open(&zip, &raw, &err);
+    require(rc == 0 || ((rc == -EBADMSG || rc == -ENOTSUP) && *err.text && !strchr(err.text, '\n')));
+    for (uint32_t i = 0; i < zip.n; i++) {
+        const struct weir_zip_member *member = &zip.members[i];
+        struct weir_err why = WEIR_ERR_NONE;
+        uint64_t offset = 0;
+        require(weir_zip_find(&zip, member->name) == member);
+        require(i == 0 || strcmp(zip.members[i - 1].name, member->name) < 0);
+        rc = weir_zip_data(&raw, member, &offset, &why);
+        require(rc == 0 ? offset <= size && member->bytes <= size - offset : *why.text != '\0');
+    }
+    weir_zip_close(&zip);
+    return 0;
+}
