@@ -197,7 +197,8 @@ static int take_shape(struct weir_frame_map *map, const char *key, const struct 
             return weir_err_set(err, -EFBIG, "%s: a frame of over 2 GiB; is its shape right?", key);
     map->row_bytes = row_bytes;
     if (is_encoded(shape)) {
-        map->codec = depth ? "png16" : "jpeg";
+        if (depth || !map->codec) /* else the store knows what the bytes only show */
+            map->codec = depth ? "png16" : "jpeg";
         map->rows = shape->class == WEIR_H5_VLEN_BYTES    ? WEIR_ROWS_VLEN
                     : shape->class == WEIR_H5_FIXED_BYTES ? WEIR_ROWS_STRINGS
                                                           : WEIR_ROWS_PADDED;

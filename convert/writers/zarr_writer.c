@@ -73,6 +73,16 @@ static void add_numbers(struct zarr_writer *w, int which, const char *name, enum
     array->compress = WEIR_HAVE_BLOSC;
 }
 
+/* As imagecodecs calls what the chunks of a camera are. */
+static const char *image_codec(const struct weir_copy_camera *camera, bool depth)
+{
+    static const char *const named[][2] = {{"jpeg2000", "imagecodecs_jpeg2k"}, {"jpegxl", "imagecodecs_jpegxl"}};
+    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++)
+        if (strcmp(camera->codec, named[i][0]) == 0)
+            return named[i][1];
+    return depth || camera->is_png ? "imagecodecs_png" : "imagecodecs_jpeg";
+}
+
 static void add_camera(struct zarr_writer *w, int c)
 {
     const struct weir_copy_camera *camera = &w->copy.cameras[c];
@@ -89,7 +99,7 @@ static void add_camera(struct zarr_writer *w, int c)
     array->chunk_rows = raw && w->copy.chunk_frames > 0 ? (uint64_t)w->copy.chunk_frames : 1;
     array->compress = raw && WEIR_HAVE_BLOSC;
     if (!raw)
-        array->image = depth || camera->is_png ? "imagecodecs_png" : "imagecodecs_jpeg";
+        array->image = image_codec(camera, depth);
 }
 
 static int open_arrays(struct zarr_writer *w, struct weir_err *err)
@@ -312,7 +322,7 @@ static int end(void *writer, struct weir_err *err)
     return rc < 0 ? rc : sync_all(w, err);
 }
 
-static const char *const codecs[] = {"jpeg", "raw", "png16", "raw16", NULL};
+static const char *const codecs[] = {"jpeg", "raw", "png16", "raw16", "jpeg2000", "jpegxl", NULL};
 
 const struct weir_writer_ops weir_writer_zarr = {
     .name = "zarr",

@@ -178,7 +178,7 @@ int weir_zarr_numbers(struct weir_zarr *zarr, struct weir_zarr_array *array, str
     struct weir_blocks blocks;
     if (array->values)
         return 0;
-    if (*array->about.image)
+    if (array->about.is_image)
         return weir_err_set(err, -EBADMSG, "%s: holds images, no numbers", array->path);
     int rc = weir_zarr_locate(zarr, array, err);
     if (rc < 0)

@@ -21,7 +21,7 @@ static enum look look_of(const struct weir_zarray *about)
 {
     const struct weir_chunk_grid *grid = &about->grid;
     bool colour = grid->rank == 4 && grid->dims[3] == 3;
-    if (*about->image)
+    if (about->is_image)
         return LOOK_ENCODED;
     if (colour && (about->kind == 'f' || (about->kind == 'u' && grid->element_bytes == 1)))
         return LOOK_PIXELS;
@@ -143,6 +143,10 @@ static int place_encoded(const struct weir_zarr_episode *e, const struct weir_za
                             "%s: its encoded chunks are not one frame each; only such are read; write it with chunks "
                             "of one frame",
                             array->path);
+    if (array->about.codec && array->about.grid.element_bytes != 1)
+        return weir_err_set(err, -ENOTSUP, "%s: %s of other pixels than uint8; depth is read as imagecodecs_png",
+                            array->path, array->about.codec);
+    map->codec = array->about.codec;
     map->storage = WEIR_STORED_EXTENTS;
     map->extents = calloc((size_t)e->steps, sizeof *map->extents);
     if (!map->extents)

@@ -117,15 +117,15 @@ static int parse_fill(const json_t *json, struct weir_zarray *array, struct weir
 
 /* What a chunk of one image may be, as imagecodecs' numcodecs names it. */
 static const struct {
-    const char *id, *image; /* image NULL: not read */
+    const char *id, *codec; /* codec NULL: what it is is seen by its first bytes */
 } images[] = {
-    {"imagecodecs_jpeg", "jpeg"},
-    {"imagecodecs_jpeg8", "jpeg"},
-    {"imagecodecs_png", "png"},
-    {"imagecodecs_jpeg2k", NULL},
-    {"jpeg2000", NULL},
-    {"imagecodecs_jpegxl", NULL},
-    {"jpegxl", NULL},
+    {"imagecodecs_jpeg", NULL},
+    {"imagecodecs_jpeg8", NULL},
+    {"imagecodecs_png", NULL},
+    {"imagecodecs_jpeg2k", "jpeg2000"},
+    {"imagecodecs_jpegxl", "jpegxl"},
+    {"jpeg2000", "jpeg2000"},
+    {"jpegxl", "jpegxl"},
 };
 
 static const struct {
@@ -163,17 +163,13 @@ static int parse_compressor(const json_t *json, struct weir_zarray *array, struc
     for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
         if (strcmp(images[i].id, id) != 0)
             continue;
-        if (!images[i].image)
-            return weir_err_set(err, -ENOTSUP,
-                                "its images are %s, which no decoder here reads; store them as uint8 with blosc, or as "
-                                "imagecodecs_jpeg",
-                                images[i].id);
-        memcpy(array->image, images[i].image, strlen(images[i].image) + 1);
+        array->is_image = true;
+        array->codec = images[i].codec;
         return 0;
     }
     return weir_err_set(err, -ENOTSUP,
-                        "its compressor %.60s is not read; null, zlib, gzip, zstd, blosc, imagecodecs_jpeg and "
-                        "imagecodecs_png are",
+                        "its compressor %.60s is not read; null, zlib, gzip, zstd, blosc, and imagecodecs' "
+                        "_jpeg, _png, _jpeg2k and _jpegxl are",
                         id);
 }
 

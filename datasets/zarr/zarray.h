@@ -20,7 +20,8 @@ struct weir_zarray {
     uint8_t fill[8];             /* one element, as stored; zero for null */
     char separator;              /* between the numbers in a chunk's name */
     struct weir_filters filters; /* one or none */
-    char image[16];              /* a chunk is an encoded image, of "jpeg" or "png"; else "" */
+    bool is_image;               /* a chunk is an encoded image */
+    const char *codec;           /* of that: as weir_dataset_codec has it; NULL: PNG or JPEG */
 };
 
 /* 0; or -EBADMSG, -ENOTSUP, -EFBIG, -ENOMEM with err, which does not name the array. */
