@@ -38,6 +38,9 @@ lacks() { ! grep -qF -- "$2" "$1"; }
 count() { check "$2 lines of stdout match: $1 (are $(grep -cE -- "$1" "$work/out"))" [ "$(grep -cE -- "$1" "$work/out")" -eq "$2" ]; }
 one_line() { check "one line on stderr" [ "$(wc -l <"$work/err")" -eq 1 ]; }
 
+# built_in FORMAT: weir convert can write it.
+built_in() { ! "$weir" convert --help | grep -qE -- "^  $1 .*\(not here: "; }
+
 finish() {
     echo "$checks checks, $failed failed"
     [ "$failed" -eq 0 ]

@@ -330,6 +330,7 @@ const struct weir_writer_ops weir_writer_zarr = {
     .suffix = ".zarr",
     .codecs = codecs,
     .number_types = ((uint32_t)1 << WEIR_NUMBER_TYPES) - 1,
+    .compresses = true,
     .resumes = true,
     .open = open_writer,
     .begin = begin,
