@@ -236,8 +236,9 @@ const char *weir_dataset_qpos_key(const struct weir_dataset *dataset, int episod
 const char *weir_dataset_action_key(const struct weir_dataset *dataset, int episode);
 /* Text i of an episode: its instruction and what else its file says in words, key and value, as they are there (any
  * bytes but zeros). Keys that begin with "weir_" are of Weir's own copies. At most WEIR_TEXTS_MAX texts and
- * WEIR_TEXTS_BYTES in all are kept. Lent until close. False past the last. */
-enum { WEIR_TEXTS_MAX = 64, WEIR_TEXTS_BYTES = 65536 };
+ * WEIR_TEXTS_BYTES in all are kept, of each key that is shorter than WEIR_TEXT_KEY_MAX one that is shorter than
+ * WEIR_TEXT_MAX and not empty: what every format of a copy can hold. Lent until close. False past the last. */
+enum { WEIR_TEXTS_MAX = 64, WEIR_TEXTS_BYTES = 65536, WEIR_TEXT_KEY_MAX = 100, WEIR_TEXT_MAX = 16384 };
 bool weir_dataset_text(const struct weir_dataset *dataset, int episode, int i, const char **key, const char **value);
 /* What is odd about episodes and no reason to refuse them. */
 enum weir_note {

@@ -43,8 +43,8 @@ int weir_builder_depth(struct weir_episode_builder *builder, const char *name, c
 /* For the camera named in the call before, when its rows are padded: so many bytes of each row will probably hold the
  * image (n of them, one a frame, 0 = not known). Where it ends is decided by the image. */
 int weir_builder_hints(struct weir_episode_builder *builder, const uint32_t *hints, uint64_t n, struct weir_err *err);
-/* A text of the episode (weir_dataset_text), up to its first zero. The first of a key counts; what is more than an
- * episode may have is left out. */
+/* A text of the episode (weir_dataset_text), up to its first zero. The first of a key counts; what an episode may
+ * not have is left out. */
 int weir_builder_text(struct weir_episode_builder *builder, const char *key, const char *value, size_t length,
                       struct weir_err *err);
 /* What is odd about the episode and no reason to refuse it. */

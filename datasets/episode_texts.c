@@ -50,8 +50,8 @@ int weir_builder_text(struct weir_episode_builder *builder, const char *key, con
 {
     struct weir_episode *e = builder->episode;
     size_t name = strlen(key) + 1, n = strnlen(value, length), taken = e->texts_bytes;
-    if (!*key || has_key(e, key) || e->n_texts == WEIR_TEXTS_MAX || name > WEIR_TEXTS_BYTES ||
-        n >= WEIR_TEXTS_BYTES - name || name + n + 1 > WEIR_TEXTS_BYTES - taken)
+    if (!*key || n == 0 || name > WEIR_TEXT_KEY_MAX || n >= WEIR_TEXT_MAX || e->n_texts == WEIR_TEXTS_MAX ||
+        name + n + 1 > WEIR_TEXTS_BYTES - taken || has_key(e, key))
         return 0;
     char *texts = realloc(e->texts, taken + name + n + 1);
     if (!texts)

@@ -43,8 +43,6 @@ static int rows(void *store, const char *path, struct weir_frame_map *map, struc
 
 /* ---- texts ---- */
 
-enum { TEXT_MAX = 16384 /* of one; longer ones are left out */ };
-
 struct taking {
     struct weir_episode_builder *builder;
     bool all; /* else instructions only: groups of simulators have models and settings of any length as well */
@@ -63,7 +61,7 @@ static bool is_instruction(const char *name)
 /* LIBERO's: JSON, whose language_instruction is a text or a list of them. */
 static int take_problem_info(const struct taking *taking, const char *value)
 {
-    char all[TEXT_MAX] = "";
+    char all[WEIR_TEXT_MAX] = "";
     json_t *json = json_loads(value, 0, NULL), *instruction = json_object_get(json, "language_instruction");
     size_t n = json_is_array(instruction) ? json_array_size(instruction) : 1, used = 0;
     for (size_t i = 0; i < n && used < sizeof all; i++) {
@@ -82,7 +80,7 @@ static int take_text(void *user, const char *name, const char *value)
     size_t n = strlen(value);
     if (strcmp(name, "problem_info") == 0)
         return take_problem_info(taking, value);
-    if (n >= TEXT_MAX || n == 0 || !(taking->all || is_instruction(name)))
+    if (!(taking->all || is_instruction(name)))
         return 0;
     return weir_builder_text(taking->builder, name, value, n, taking->err);
 }
@@ -91,7 +89,7 @@ static int take_text(void *user, const char *name, const char *value)
 static int take_datasets(struct taking *taking, struct weir_h5 *h5)
 {
     static const char *const names[] = {"language_instruction", "language_raw", "instruction", "task"};
-    char text[TEXT_MAX];
+    char text[WEIR_TEXT_MAX];
     int rc = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0] && rc == 0; i++) {
         char path[64];

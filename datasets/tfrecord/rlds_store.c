@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MAX = 16384 /* of one; longer ones are left out */, NUMBERS_MAX_BYTES = 1 << 30 };
+enum { NUMBERS_MAX_BYTES = 1 << 30 };
 
 static const struct weir_feature *find(void *store, const char *path)
 {
@@ -216,7 +216,7 @@ static int by_feature_name(const void *a, const void *b)
 static int add_text(const struct weir_rlds_store *s, const struct weir_feature *feature,
                     struct weir_episode_builder *builder, struct weir_err *err)
 {
-    char value[TEXT_MAX];
+    char value[WEIR_TEXT_MAX];
     bool one = feature->n == 1 || feature->n == s->steps;
     if (feature->kind != WEIR_FEATURE_BYTES || !one || feature != weir_example_find(&s->example, feature->name) ||
         feature->ranges[0].length > sizeof value || !is_text(s, feature))
@@ -229,7 +229,7 @@ static int add_text(const struct weir_rlds_store *s, const struct weir_feature *
     key = key ? key : feature->name;
     if (strcmp(key, "weir_color") == 0)
         builder->episode->is_bgr = n == 3 && memcmp(value, "bgr", n) == 0;
-    return n > 0 ? weir_builder_text(builder, key, value, n, err) : 0;
+    return weir_builder_text(builder, key, value, n, err);
 }
 
 /* In the order of their names: that in the file is any. Of a text that every step has, the first step's. */
