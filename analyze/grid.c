@@ -1,4 +1,5 @@
 #include "analyze/grid.h"
+#include "decoders/decoder.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -218,6 +219,13 @@ static void set_settings(struct weir_cell_settings *settings, const struct lists
     }
 }
 
+/* Decoders of a GPU are for batches on one. */
+static bool goes_together(const struct weir_cell_settings *settings)
+{
+    bool gpu = strncmp(settings->device, "cuda", 4) == 0;
+    return weir_decoder_check_device(settings->decoder, gpu, NULL) != -EINVAL;
+}
+
 static int add_cells(struct weir_grid *grid, const struct weir_grid_config *config, const struct lists *lists,
                      bool cold, struct weir_err *err)
 {
@@ -228,6 +236,8 @@ static int add_cells(struct weir_grid *grid, const struct weir_grid_config *conf
         for (int c = 0; c < combinations; c++) {
             struct weir_cell cell = {.format = f, .cold = cold, .limit_cell = -1, .default_cell = c == 0};
             set_settings(&cell.settings, lists, c);
+            if (!goes_together(&cell.settings))
+                continue;
             struct weir_cell *added = add_cell(grid, &cell, config, err);
             int limit = added && !cold ? limit_of(grid, added, config, err) : -1;
             if (!added || limit < -1)

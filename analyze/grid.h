@@ -39,7 +39,7 @@ struct weir_grid {
 
 /* Checks the lists alone: -EINVAL names the option and the value that is wrong. */
 int weir_grid_check(const struct weir_grid_config *config, struct weir_err *err);
-/* Cells in the order of the lists, formats outermost. */
+/* Cells in the order of the lists, formats outermost; a GPU's decoder has none with the CPU. */
 int weir_grid_open(struct weir_grid *grid, const struct weir_grid_config *config, struct weir_err *err);
 void weir_grid_close(struct weir_grid *grid);
 

@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-enum { TAIL = 4096, POLL_MS = 100, PATIENCE_MS = 5000 };
+enum { TAIL = 4096, POLL_MS = 100, PATIENCE_MS = 2000 };
 
 /* A pipe from the child, and what came through it. */
 struct stream {

@@ -191,7 +191,8 @@ static bool is_worker(const struct weir_turn_stage *stage)
 
 static bool is_consumer(const struct weir_turn_stage *stage)
 {
-    return strcmp(stage->side, "consumer") == 0 && (strcmp(stage->kind, "work") == 0 || is(stage, "08b_"));
+    bool own = is(stage, "24_") || is(stage, "25_"); /* checksums and reports of weir run itself */
+    return strcmp(stage->side, "consumer") == 0 && !own && (strcmp(stage->kind, "work") == 0 || is(stage, "08b_"));
 }
 
 const struct weir_turn_stage *weir_turn_bound(const struct weir_turn *turn, double *part)

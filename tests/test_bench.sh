@@ -102,10 +102,33 @@ run 1 bench "$work/none"
 err "weir bench: "
 one_line
 
+# ---- no room for copies, and a file system in memory ----
+# in_memory SIZE ARGUMENT...: with a file system of this size as the work folder's place.
+in_memory() {
+    local size=$1
+    shift
+    mkdir -p "$work/memory"
+    # shellcheck disable=SC2016 # of the inner shell
+    unshare -rm bash -c 'mount -t tmpfs -o size="$1" none "$2" && shift 2 && "$@"' - "$size" "$work/memory" "$weir" bench \
+        "$data" --work-dir "$work/memory/copies" "$@" "${quick[@]}" >"$work/out" 2>"$work/err" </dev/null
+}
+if unshare -rm mount -t tmpfs none "$work" 2>/dev/null; then
+    in_memory 32k --formats as-is,hdf5:jpeg --cache warm
+    check "what has no room is left out (was $?)" [ $? -eq 0 ]
+    out "left out: hdf5:jpeg: $work/memory/copies has 0 MB free, copies need up to 0 MB; "
+    out "nothing else was measured beside it."
+    in_memory 10m --formats hdf5:jpeg --cache cold
+    check "and measured where it has (was $?)" [ $? -eq 0 ]
+    out "not cold: hdf5:jpeg: 100 % of it stays in the page cache: its file system is in memory"
+else
+    echo "no file system of our own can be mounted: no room for copies is not tried"
+fi
+
 # ---- Ctrl-C: the table so far ----
-"$weir" bench "$data" --formats as-is --cache warm --min-seconds 0.05 --repeats 100 --max-minutes 60 >"$work/out" 2>"$work/err" </dev/null &
+rm -f "$work/err" # what it has is of the run before
+"$weir" bench "$data" --formats as-is --cache warm --min-seconds 0.05 --repeats 100 --max-minutes 1 >"$work/out" 2>"$work/err" </dev/null &
 pid=$!
-until grep -q 'formats, ' "$work/err" || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
+until grep -q ' formats, ' "$work/err" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
 kill -INT $pid
 wait $pid
 check "exit status 130 (was $?)" [ $? -eq 130 ]

@@ -1,6 +1,9 @@
 #include "cli/bench/bench_print.h"
+#include "base/text.h"
+#include "cli/sysinfo.h"
 #include "prof/report/report.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { STAGES_SHOWN = 3 };
@@ -39,6 +42,19 @@ static void print_word(const char *word, FILE *out)
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,=+@%";
     if (*word && word[strspn(word, plain)] == '\0') {
         fputs(word, out);
+        return;
+    }
+    const char *control = word;
+    while (*control && !iscntrl((unsigned char)*control))
+        control++;
+    if (*control) { /* as bash and zsh read them */
+        fputs("$'", out);
+        for (; *word; word++)
+            if (iscntrl((unsigned char)*word) || *word == '\'' || *word == '\\')
+                fprintf(out, "\\%03o", (unsigned char)*word);
+            else
+                fputc(*word, out);
+        fputc('\'', out);
         return;
     }
     fputc('\'', out);
@@ -231,9 +247,25 @@ static void print_bounds(const struct bench_results *results, FILE *out)
     }
 }
 
+static void print_head(const struct bench_results *results, FILE *out)
+{
+    const struct weir_copy_source *source = &results->setup->source;
+    struct weir_sysinfo machine;
+    char file_system[64], size[16], data[1024];
+    weir_sysinfo_read(&machine);
+    weir_filesystem_of(results->setup->data, file_system, sizeof file_system);
+    bytes_text(size, (double)source->bytes);
+    snprintf(data, sizeof data, "%s", results->setup->data);
+    weir_text_printable(data);
+    fprintf(out, "%s: %s, %d episodes, %llu frames, %s, %s on %s; %s, %d of %d cores; weir %s\n", data, source->layout,
+            source->episodes, (unsigned long long)source->frames, source->codec, size, file_system, machine.cpu_model,
+            machine.cores.usable, machine.cores.online, weir_git_describe());
+}
+
 void bench_print(const struct bench_results *results, FILE *out)
 {
     const struct weir_advice *advice = &results->advice;
+    print_head(results, out);
     print_table(results, out);
     print_bounds(results, out);
     fputc('\n', out);

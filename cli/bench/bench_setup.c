@@ -117,11 +117,9 @@ static int named_formats(struct wish *wish, const struct bench_setup *setup, str
 
 static void default_folder(struct bench_setup *setup)
 {
-    int n = snprintf(setup->folder, sizeof setup->folder - sizeof ".bench", "%s", setup->data);
-    size_t length = strnlen(setup->folder, (size_t)(n > 0 ? n : 0));
-    while (length > 1 && setup->folder[length - 1] == '/')
-        length--;
-    memcpy(setup->folder + length, ".bench", sizeof ".bench");
+    char *real = realpath(setup->data, NULL); /* "." has a name, too */
+    snprintf(setup->folder, sizeof setup->folder, "%s.bench", real ? real : setup->data);
+    free(real);
 }
 
 /* What decides which bytes a copy has, beside the source's files. */
@@ -175,10 +173,12 @@ static void fit_disk(struct bench_setup *setup, struct wish *wish)
         snprintf(names + used, sizeof names - used, "%s%s", out++ ? ", " : "", largest->spec.name);
     }
     int episodes = (int)((double)all * free_bytes / (all_bytes > 0 ? all_bytes : 1));
+    char advice[64] = "name another --work-dir";
+    if (episodes > 0)
+        snprintf(advice, sizeof advice, "--sample %d makes room for all", episodes);
     if (out > 0)
-        leave_out(setup,
-                  "left out: %s: %s has %.1f GB free, copies need up to %.1f GB; --sample %d makes room for all\n",
-                  names, setup->folder, free_bytes / DISK_PART / 1e9, all_bytes / 1e9, episodes > 0 ? episodes : 1);
+        leave_out(setup, "left out: %s: %s has %.0f MB free, copies need up to %.0f MB; %s\n", names, setup->folder,
+                  free_bytes / DISK_PART / 1e6, all_bytes / 1e6, advice);
 }
 
 /* ---- making them ---- */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum { REPEATS_MAX = 100, MORE_ROUNDS = 6, TURN_PATIENCE_S = 120 };
+static const double START_S = 0.25;           /* of a turn's process, about */
 static const uint64_t LINE_NS = 10000000000u; /* between lines of progress, where there is no terminal */
 
 #define FIELD(field) .offset = offsetof(struct bench_options, field)
@@ -176,10 +177,16 @@ static int rotate(struct bench *b, int first, int end, uint64_t end_ns, struct w
 static void announce(const struct bench *b)
 {
     const struct bench_options *o = b->setup.options;
-    fprintf(
-        stderr,
-        "%d formats, %d cells, %d of them to compare with; %d turns of %g s each or more, until %g minutes are over\n",
-        b->grid.n_formats, b->grid.n, b->grid.n_warm, o->repeats, o->min_seconds, o->max_minutes);
+    double turns = (double)o->repeats * b->grid.n, minutes = turns * (1.2 * o->min_seconds + START_S) / 60;
+    double left = ((double)b->setup.end_ns - (double)weir_clock_monotonic_ns()) / 60e9;
+    int limits = 0;
+    for (int i = 0; i < b->grid.n; i++)
+        limits += b->grid.cells[i].limit;
+    fprintf(stderr, "%d formats, %d cells, %d more without reading; at least %.0f turns, about %.1f minutes\n",
+            b->grid.n_formats, b->grid.n - limits, limits, turns, minutes);
+    if (minutes > left)
+        fprintf(stderr, "%.1f minutes are left: take fewer --formats or settings, or more --max-minutes\n",
+                left > 0 ? left : 0);
 }
 
 /* Warm cells first: what a cold turn drops would have to be read again for the next warm one. */
