@@ -26,7 +26,7 @@ static void note(const char *format, ...)
 
 static void list_formats(void)
 {
-    static const char *const codecs[] = {"jpeg", "raw", "png16", "raw16"};
+    static const char *const codecs[] = {"jpeg", "jpeg2000", "jpegxl", "raw", "png16", "raw16"};
     const char *name, *summary, *why_not;
     note("Formats of --to, and the codecs that they hold (jpeg: any encoded image of colour, PNG too; raw16, png16:\n"
          "depth):\n");

@@ -324,9 +324,9 @@ static int check_space(const struct conversion *c, struct weir_err *err)
         return 0;
     return weir_err_set(
         err, -ENOSPC,
-        "%s: the copy takes %.1f GB at least, and %.1f GB are free there; choose another disk, or --codec "
+        "%s: the copy takes %.1f MB at least, and %.1f MB are free there; choose another disk, or --codec "
         "jpeg or --sample",
-        c->config->target, (double)needed / 1e9, (double)free_bytes / 1e9);
+        c->config->target, (double)needed / 1e6, (double)free_bytes / 1e6);
 }
 
 /* ---- the whole ---- */
