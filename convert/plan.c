@@ -49,7 +49,7 @@ static int check_suffix(const struct weir_convert_plan *plan, struct weir_err *e
 
 static bool is_raw(const char *codec)
 {
-    return strcmp(codec, "raw") == 0 || strcmp(codec, "raw16") == 0;
+    return !weir_codec_is_encoded((enum weir_codec)weir_codec_from_name(codec));
 }
 
 /* The codec of depth beside JPEGs, which cannot hold it: as it is, or else one that loses nothing. */
@@ -143,7 +143,7 @@ static int plan_camera(struct weir_convert_plan *plan, int camera, struct weir_e
     to->width = config->width > 0 ? config->width : probe->width;
     to->height = config->width > 0 ? config->height : probe->height;
     plan->makes[camera] = make_of(plan, camera, codec);
-    to->is_png = plan->makes[camera] == WEIR_MAKE_COPY ? probe->image.format && strcmp(probe->image.format, "png") == 0
+    to->is_png = plan->makes[camera] == WEIR_MAKE_COPY ? probe->codec == WEIR_CODEC_JPEG && !probe->image.process
                                                        : plan->makes[camera] == WEIR_MAKE_PNG;
     to->is_png = to->is_png && strcmp(to->codec, "jpeg") == 0;
     if (!weir_writer_holds(plan->ops, to->codec))

@@ -4,6 +4,7 @@
 #include "convert/durable.h"
 #include "convert/writer_ops.h"
 #include "datasets/hdf5/h5_write.h"
+#include "decoders/decoder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,12 +30,12 @@ struct writer {
 
 static bool is_encoded(const struct writer *w, int camera)
 {
-    return strncmp(w->copy.cameras[camera].codec, "raw", 3) != 0;
+    return weir_codec_is_encoded((enum weir_codec)weir_codec_from_name(w->copy.cameras[camera].codec));
 }
 
 static bool is_depth(const struct writer *w, int camera)
 {
-    return strstr(w->copy.cameras[camera].codec, "16") != NULL;
+    return weir_codec_is_depth((enum weir_codec)weir_codec_from_name(w->copy.cameras[camera].codec));
 }
 
 static void key_of(const struct writer *w, int camera, char key[128])
