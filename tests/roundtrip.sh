@@ -22,20 +22,18 @@ trip() {
     local data=$1 format=$2 to back=$work/back codec=keep
     to=$work/there$(suffix "$2")
     rm -rf "$work/there"* "$back"*
-    "$weir" convert "$data" "$to" --to "$format" --split all --allow-ragged >"$work/out" 2>"$work/err" </dev/null
-    if grep -q -- "--codec" "$work/err"; then
-        codec=raw
-        [ "$format" = tfrecord ] && codec=png
-    fi
+    # What a format cannot hold, its error line says, and what to ask for: frames first, then numbers.
     local narrow=()
-    grep -q -- "--allow-narrowing" "$work/err" && narrow=(--allow-narrowing)
-    if [ ! -e "$to" ]; then
-        run 0 convert "$data" "$to" --to "$format" --split all --allow-ragged --codec $codec "${narrow[@]}"
-        if grep -q -- "--allow-narrowing" "$work/err"; then
-            narrow=(--allow-narrowing)
-            run 0 convert "$data" "$to" --to "$format" --split all --allow-ragged --codec $codec "${narrow[@]}"
+    for _ in 1 2 3; do
+        "$weir" convert "$data" "$to" --to "$format" --split all --allow-ragged --codec $codec "${narrow[@]}" \
+            >"$work/out" 2>"$work/err" </dev/null && break
+        if grep -q -- "--codec" "$work/err"; then
+            codec=raw
+            [ "$format" = tfrecord ] && codec=png
         fi
-    fi
+        grep -q -- "--allow-narrowing" "$work/err" && narrow=(--allow-narrowing)
+    done
+    check "$data becomes $format" [ -e "$to" ]
     local there
     there=$(types)
     run 0 convert "$to" "$back" --to hdf5
