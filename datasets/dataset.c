@@ -216,8 +216,8 @@ void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct
     const struct weir_part *looked = there ? &parts->parts[part] : &parts->looked;
     if (there)
         weir_part_path(parts, (uint32_t)part, path, WEIR_READ_PATH_MAX);
-    *out = (struct weir_dataset_file){there ? path : parts->stand_in, looked->size_bytes, looked->device, looked->inode,
-                                      looked->mtime_ns};
+    *out = (struct weir_dataset_file){
+        there ? path : parts->stand_in, looked->size_bytes, looked->device, looked->inode, looked->mtime_ns, false};
 }
 
 size_t weir_dataset_extent_max(const struct weir_dataset *dataset)
@@ -317,6 +317,25 @@ int weir_dataset_ragged(const struct weir_dataset *dataset, uint64_t *rows_cut)
     return n;
 }
 
+/* One line for all files that something is to be said of: the first. */
+static bool file_notes(const struct weir_dataset *dataset, char *text, size_t size)
+{
+    const struct weir_file_index *first = NULL;
+    int n = 0;
+    for (int f = dataset->n_files - 1; f >= 0; f--)
+        if (dataset->files[f].note) {
+            first = &dataset->files[f];
+            n++;
+        }
+    if (!first)
+        return false;
+    snprintf(text, size, "%s: %s", first->file.path, first->note);
+    if (n > 1)
+        snprintf(text + strlen(text), size - strlen(text), " (and %d more files)", n - 1);
+    weir_text_printable(text);
+    return true;
+}
+
 bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, size_t size)
 {
     static const char *const what[WEIR_NOTES] = {
@@ -340,7 +359,7 @@ bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, si
         weir_text_printable(text);
         return true;
     }
-    return false;
+    return i == 0 && file_notes(dataset, text, size);
 }
 
 void weir_dataset_library(char *text, size_t size)

@@ -98,6 +98,7 @@ struct weir_dataset_file {
     const char *path;
     uint64_t size_bytes, device, inode;
     int64_t mtime_ns;
+    bool may_be_written; /* while it is read: what was indexed stays where it is */
 };
 int weir_dataset_files(const struct weir_dataset *dataset);
 void weir_dataset_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out);

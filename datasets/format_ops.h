@@ -22,6 +22,7 @@ struct weir_format_ops {
      * check.
      */
     int (*check)(const struct weir_dataset_file *file, weir_damaged_fn *damaged, void *user, struct weir_err *err);
+    bool is_held; /* what open finds is good while something is held that it opens: never from an index file */
 };
 
 extern const struct weir_format_ops weir_format_hdf5, weir_format_tfrecord, weir_format_zarr, weir_format_lmdb,

@@ -214,6 +214,7 @@ static bool get_described(struct weir_bytes_reader *c, const char *path, struct 
         return false;
     file->file = head->file;
     file->file.path = strdup(path);
+    file->file.may_be_written = false;
     file->header_hash = head->header_hash;
     file->episodes = calloc((size_t)head->n_episodes + 1, sizeof *file->episodes);
     file->bad = calloc((size_t)head->n_bad + 1, sizeof *file->bad);

@@ -28,8 +28,9 @@ static int look_at(struct weir_dataset_file *file, const char *path, struct weir
     struct stat st;
     if (stat(path, &st) != 0)
         return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
-    *file = (struct weir_dataset_file){path, (uint64_t)st.st_size, st.st_dev, st.st_ino,
-                                       (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec};
+    *file = (struct weir_dataset_file){
+        path, (uint64_t)st.st_size, st.st_dev, st.st_ino, (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
+        false};
     return 0;
 }
 
@@ -348,5 +349,8 @@ void weir_file_index_close(struct weir_file_index *file)
     free(file->bad);
     free((char *)file->file.path);
     weir_parts_close(&file->parts);
+    free(file->note);
+    if (file->held)
+        file->release(file->held);
     *file = (struct weir_file_index){0};
 }

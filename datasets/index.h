@@ -109,6 +109,9 @@ struct weir_file_index {
     bool from_index;          /* described by an index file */
     struct weir_parts *parts; /* of a folder whose chunks are files; else NULL */
     int first_part;           /* number of its first one in the dataset */
+    char *note;               /* what users should know of the file; NULL = nothing */
+    void *held;               /* until it is closed; NULL = nothing */
+    void (*release)(void *held);
 };
 
 struct weir_dataset {

@@ -1,6 +1,7 @@
 #include "base/gz_file.h"
 #include "base/hash.h"
 #include "datasets/episode_bytes_priv.h"
+#include "datasets/format_ops.h"
 #include "datasets/index_file_priv.h"
 
 #include <errno.h>
@@ -32,7 +33,8 @@ struct file_fields {
 /* n episodes, all of one file. */
 static bool may_be_kept(const struct weir_file_index *file, int n)
 {
-    return !file->parts && file->n_bad == 0 && n == file->n_episodes && n > 0;
+    const struct weir_format_ops *format = weir_format_of(file->file.path);
+    return !(format && format->is_held) && !file->parts && file->n_bad == 0 && n == file->n_episodes && n > 0;
 }
 
 static void put_file(struct weir_bytes_writer *w, const struct weir_file_index *file,

@@ -57,7 +57,7 @@ static int look(const char *path, bool ask_server, struct weir_file_id *now)
     if (statx(AT_FDCWD, path, ask_server ? AT_STATX_FORCE_SYNC : AT_STATX_SYNC_AS_STAT, want, &st) != 0)
         return -errno;
     *now = (struct weir_file_id){st.stx_size, makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino,
-                                 st.stx_mtime.tv_sec * 1000000000 + st.stx_mtime.tv_nsec};
+                                 st.stx_mtime.tv_sec * 1000000000 + st.stx_mtime.tv_nsec, false};
     return 0;
 }
 

@@ -240,7 +240,7 @@ static int reserve_open(struct weir_file_set *set)
 static struct weir_file_id id_of(const struct stat *st)
 {
     return (struct weir_file_id){(uint64_t)st->st_size, st->st_dev, st->st_ino,
-                                 (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
+                                 (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec, false};
 }
 
 static int open_checked(const struct file *f, int flags, int *fd)

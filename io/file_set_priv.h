@@ -15,8 +15,8 @@ uint64_t weir_file_set_size(const struct weir_file_set *set, int file);
 
 static inline bool weir_file_id_same(const struct weir_file_id *a, const struct weir_file_id *b)
 {
-    return a->size_bytes == b->size_bytes && a->device == b->device && a->inode == b->inode &&
-           a->mtime_ns == b->mtime_ns;
+    bool same = a->size_bytes == b->size_bytes && a->mtime_ns == b->mtime_ns;
+    return a->device == b->device && a->inode == b->inode && (same || a->may_be_written || b->may_be_written);
 }
 
 /* As weir_file_set_changed, of a path that had this id. */

@@ -21,6 +21,7 @@ struct weir_file_id {
     uint64_t size_bytes;
     uint64_t device, inode;
     int64_t mtime_ns;
+    bool may_be_written; /* size and time may change: who indexed the file knows that what is read stays */
 };
 
 /* max_open = 0: half of what RLIMIT_NOFILE allows. */

@@ -17,7 +17,7 @@ int weir_fetch_files(const struct weir_dataset *dataset, struct weir_file_set **
     for (int i = 0; i < weir_dataset_read_files(dataset) && rc >= 0; i++) {
         struct weir_dataset_file file;
         weir_dataset_read_file(dataset, i, &file, path);
-        struct weir_file_id id = {file.size_bytes, file.device, file.inode, file.mtime_ns};
+        struct weir_file_id id = {file.size_bytes, file.device, file.inode, file.mtime_ns, file.may_be_written};
         rc = weir_file_set_add(*files, file.path, &id);
     }
     if (rc < 0)

@@ -3,6 +3,7 @@
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
 #include "datasets/lmdb/lmdb_store.h"
+#include "datasets/lmdb_hold.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int describe(struct weir_episode *episode, const struct weir_lmdb_store *store,
@@ -36,7 +38,8 @@ static int open_episodes(struct weir_file_result *result, const struct weir_lmdb
         struct weir_episode *episode = &file->episodes[file->n_episodes];
         struct weir_lmdb_store store = {&found->schema, &found->episodes[i], raw};
         struct weir_err why = WEIR_ERR_NONE;
-        *episode = (struct weir_episode){.layout = &weir_layout_lmdb, .bytes = sizeof *episode};
+        *episode = (struct weir_episode){
+            .layout = &weir_layout_lmdb, .is_bgr = found->schema.is_bgr, .bytes = sizeof *episode};
         rc = asprintf(&episode->root, "e%08u", store.episode->number) < 0 ? weir_err_set(&why, -ENOMEM, "out of memory")
                                                                           : describe(episode, &store, config, &why);
         if (rc == 0) {
@@ -50,17 +53,68 @@ static int open_episodes(struct weir_file_result *result, const struct weir_lmdb
     return rc;
 }
 
+/* ---- the state that is read ---- */
+
+/* The state after the transaction that is held. A transaction writes the meta page of the one before the last: while
+ * the other page is older, the page of this one is not being written. */
+static int held_state(struct weir_lmdb_hold *hold, uint64_t transaction, const struct weir_raw_file *raw,
+                      struct weir_lmdb_state *state, struct weir_err *err)
+{
+    enum { TRIES = 1000 };
+    for (int i = 0; i < TRIES; i++) {
+        struct weir_lmdb_state states[2];
+        int rc = weir_lmdb_states(states, raw, err);
+        if (rc < 0)
+            return rc;
+        *state = states[transaction & 1];
+        if (state->transaction == transaction && states[~transaction & 1].transaction <= transaction)
+            return 0;
+        if (!weir_lmdb_hold_renew(hold, &transaction))
+            return weir_err_set(err, -EIO, "the process that holds its read transaction ended; open it again");
+    }
+    return weir_err_set(err, -EBUSY, "it is written to without a pause; open it when the writer is done");
+}
+
+/* Without a transaction that holds it, the state is the newest one, and good as long as nobody writes. */
+static int choose_state(struct weir_file_result *result, const char *path, struct weir_raw_file *raw,
+                        struct weir_lmdb_state *state)
+{
+    struct weir_file_index *file = &result->file;
+    struct weir_lmdb_state states[2];
+    uint64_t transaction;
+    char why[WEIR_LMDB_HOLD_WHY];
+    int rc = weir_lmdb_states(states, raw, &result->err);
+    if (rc < 0)
+        return rc;
+    *state = *weir_lmdb_newest(states);
+    file->held = weir_lmdb_hold(path, &transaction, why);
+    if (!file->held)
+        return asprintf(&file->note,
+                        "nothing keeps a writer from reusing pages that are read (no read transaction is held: %s); "
+                        "nobody may write to the file meanwhile",
+                        why) < 0
+                   ? weir_err_set(&result->err, -ENOMEM, "out of memory")
+                   : 0;
+    file->release = weir_lmdb_hold_release;
+    file->file.may_be_written = true;
+    rc = held_state(file->held, transaction, raw, state, &result->err);
+    struct stat st; /* it may have grown until that transaction was committed */
+    if (rc == 0 && fstat(*(const int *)raw->user, &st) == 0 && (uint64_t)st.st_size > raw->size_bytes)
+        file->file.size_bytes = raw->size_bytes = (uint64_t)st.st_size;
+    return rc;
+}
+
 static int open_lmdb(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return weir_err_set(&result->err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
     struct weir_raw_file raw = {weir_raw_read, &fd, 0, result->file.file.size_bytes};
-    struct weir_lmdb_state states[2];
+    struct weir_lmdb_state state;
     struct weir_lmdb_episodes found = {0};
-    int rc = weir_lmdb_states(states, &raw, &result->err);
+    int rc = choose_state(result, path, &raw, &state);
     if (rc == 0)
-        rc = weir_lmdb_episodes_find(&found, weir_lmdb_newest(states), &raw, &result->err);
+        rc = weir_lmdb_episodes_find(&found, &state, &raw, &result->err);
     if (rc == 0)
         rc = open_episodes(result, &found, &raw, config);
     weir_lmdb_episodes_free(&found);
@@ -80,4 +134,5 @@ const struct weir_format_ops weir_format_lmdb = {
     .summary = "LMDB, one key a frame: a folder with data.mdb, or a file .mdb or .lmdb",
     .names = is_lmdb,
     .open = open_lmdb,
+    .is_held = true,
 };

@@ -157,8 +157,7 @@ static int texts(void *opened, struct weir_episode_builder *builder, struct weir
     const struct weir_lmdb_store *store = opened;
     const struct weir_lmdb_texts to = {add_text, builder};
     int64_t steps;
-    int rc = store->schema->is_bgr ? weir_builder_text(builder, "weir_color", "bgr", 3, err) : 0;
-    return rc < 0 ? rc : weir_lmdb_episode_json(store, &steps, &to, err);
+    return weir_lmdb_episode_json(store, &steps, &to, err);
 }
 
 const struct weir_store_ops weir_store_lmdb = {

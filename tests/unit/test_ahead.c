@@ -43,7 +43,7 @@ static struct weir_file_set *make_set(void)
         struct stat st;
         cr_assert_eq(stat(file_path(i), &st), 0);
         struct weir_file_id id = {(uint64_t)st.st_size, st.st_dev, st.st_ino,
-                                  (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec};
+                                  (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec, false};
         cr_assert_eq(weir_file_set_add(set, file_path(i), &id), i);
     }
     return set;

@@ -43,7 +43,7 @@ static struct weir_file_id identify(const char *path)
     struct stat st;
     cr_assert_eq(stat(path, &st), 0);
     return (struct weir_file_id){(uint64_t)st.st_size, st.st_dev, st.st_ino,
-                                 (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec};
+                                 (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec, false};
 }
 
 static struct weir_file_set *make_set(int files, int max_open)
@@ -201,7 +201,7 @@ Test(io, null_refuses_what_does_not_fit_in_memory)
     struct weir_file_set *set;
     struct weir_reader *reader;
     struct weir_err err = WEIR_ERR_NONE;
-    struct weir_file_id id = {1ull << 50, 1, 1, 0};
+    struct weir_file_id id = {1ull << 50, 1, 1, 0, false};
     cr_assert_eq(weir_file_set_open(&set, 0), 0);
     cr_assert_eq(weir_file_set_add(set, "/nowhere/at/all", &id), 0);
     cr_assert_eq(weir_reader_open(&reader, "null", set, &err), -ENOMEM);

@@ -12,8 +12,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { STEPS = 9, SIDE = 64, ROOM = 20000, EPISODES = 3 };
@@ -249,6 +251,151 @@ Test(lmdb, not_all_episodes)
     lmfx_put(to, "dataset", json, strlen(json));
     lmfx_close(to);
     refused(path, -EBADMSG, "has 2 of the 3 episodes");
+}
+
+/* ---- while others write ---- */
+
+static int count_reader(const char *line, void *user)
+{
+    *(int *)user += strstr(line, "pid") == NULL && strchr(line, ' ') != NULL && line[0] != '(';
+    return 0;
+}
+
+static int readers_of(const char *path)
+{
+    MDB_env *env;
+    int n = 0;
+    mdb_env_create(&env);
+    cr_assert_eq(mdb_env_open(env, path, MDB_RDONLY, 0666), 0);
+    mdb_reader_list(env, count_reader, &n);
+    mdb_env_close(env);
+    return n;
+}
+
+/* Values that are written again take other pages, and free theirs for the next transaction but one. */
+Test(lmdb, frames_stay_while_all_of_them_are_written_again)
+{
+    struct weir_dataset *dataset, *newer;
+    struct weir_err err;
+    struct lmfx_images others = images;
+    uint8_t *noise = malloc(ROOM);
+    memset(noise, 0x55, ROOM);
+    others.jpeg = noise;
+    const char *path = new_folder();
+    struct lmfx *to = lmfx_open(path, false, 0);
+    write_episodes(to, EPISODES, 0);
+    lmfx_close(to);
+    cr_assert_eq(open_it(&dataset, path, false, &err), 0, "%s", err.text);
+    char note[1024];
+    cr_assert(!weir_dataset_note(dataset, 0, note, sizeof note), "%s", note);
+    cr_assert_eq(readers_of(path), 1);
+    to = lmfx_open(path, false, 0);
+    for (int round = 0; round < 6; round++)
+        for (int e = 0; e < EPISODES; e++) {
+            lmfx_episode(to, e, STEPS + e, &others, 1);
+            lmfx_commit(to);
+        }
+    lmfx_close(to);
+    check_dataset(dataset, EPISODES);
+    cr_assert_eq(open_it(&newer, path, false, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_dataset_qpos(newer, 0)[0], 1.0f);
+    cr_assert_eq(readers_of(path), 2);
+    weir_dataset_close(&newer);
+    weir_dataset_close(&dataset);
+    cr_assert_eq(readers_of(path), 0);
+    free(noise);
+}
+
+static char *sums_of(const char *path)
+{
+    struct weir_loader_config config;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc;
+    weir_loader_config_default(&config);
+    config.data = path;
+    config.num_epochs = 3;
+    config.train_split = 1;
+    config.batch_size = 2;
+    char *sums = fixture_checksums(&config, &rc, &err);
+    cr_assert_eq(rc, 0, "%s", err.text);
+    return sums;
+}
+
+/* Writes one version after the other, each in one transaction, until it is killed. */
+static void write_without_end(const char *path, const struct lmfx_images versions[2], int ready)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed assertion ends the test */
+    struct lmfx *to = lmfx_open(path, false, 0);
+    for (int round = 0;; round++) {
+        for (int e = 0; e < EPISODES; e++)
+            lmfx_episode(to, e, STEPS + e, &versions[round % 2], (float)(round % 2));
+        lmfx_commit(to);
+        if (round == 3 && write(ready, "", 1) != 1)
+            _exit(1);
+    }
+}
+
+/* Every run has all of one version, also of files that change while they are opened. */
+Test(lmdb, runs_beside_a_writer)
+{
+    uint8_t *other = calloc(1, ROOM);
+    size_t n;
+    uint8_t *jpeg = jpeg_encode(
+        &(struct jpeg_encode){.width = SIDE, .height = SIDE, .quality = 30, .picture = JPEG_ENCODE_FLAT}, &n);
+    memcpy(other, jpeg, n);
+    cr_assert_leq(n, jpeg_bytes);
+    const struct lmfx_images versions[2] = {images, {other, lengths, 3}};
+    const char *path = NULL;
+    char *sums[2];
+    for (int v = 0; v < 2; v++) {
+        path = new_folder();
+        struct lmfx *to = lmfx_open(path, false, 0);
+        write_episodes(to, 0, 0);
+        for (int e = 0; e < EPISODES; e++)
+            lmfx_episode(to, e, STEPS + e, &versions[v], (float)v);
+        lmfx_close(to);
+        sums[v] = sums_of(path);
+    }
+    cr_assert_str_neq(sums[0], sums[1]);
+    int ready[2], status;
+    char byte;
+    cr_assert_eq(pipe(ready), 0);
+    pid_t writer = fork();
+    if (writer == 0)
+        write_without_end(path, versions, ready[1]);
+    cr_assert_eq(read(ready[0], &byte, 1), 1);
+    for (int i = 0; i < 8; i++) {
+        char *now = sums_of(path);
+        cr_assert(strcmp(now, sums[0]) == 0 || strcmp(now, sums[1]) == 0, "run %d", i);
+        free(now);
+    }
+    kill(writer, SIGKILL);
+    waitpid(writer, &status, 0);
+    cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "the writer ended by itself");
+    free(sums[0]);
+    free(sums[1]);
+    free(jpeg);
+    free(other);
+}
+
+Test(lmdb, no_transaction_can_be_held)
+{
+    struct weir_dataset *dataset;
+    struct weir_err err;
+    char note[1024], lock[600];
+    const char *path = new_folder();
+    struct lmfx *to = lmfx_open(path, false, 0);
+    write_episodes(to, EPISODES, 0);
+    lmfx_close(to);
+    snprintf(lock, sizeof lock, "%s/lock.mdb", path);
+    unlink(lock);
+    mkdir(lock, 0777);
+    cr_assert_eq(open_it(&dataset, path, false, &err), 0, "%s", err.text);
+    check_dataset(dataset, EPISODES);
+    cr_assert(weir_dataset_note(dataset, 0, note, sizeof note));
+    cr_assert_not_null(strstr(note, "data.mdb: nothing keeps a writer from reusing pages"), "%s", note);
+    cr_assert(!weir_dataset_note(dataset, 1, note, sizeof note));
+    weir_dataset_close(&dataset);
 }
 
 /* ---- the writer ---- */

@@ -1,0 +1,133 @@
+#include "datasets/lmdb_hold.h"
+#include "datasets/hdf5_helper_protocol_priv.h"
+#include "datasets/helper_spawner_priv.h"
+#include "datasets/lmdb_hold_priv.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HOLDS_MAX = 64 /* processes */, TIMEOUT_S = 60 /* file systems may be slow */ };
+
+struct weir_lmdb_hold {
+    pid_t owner, pid;
+    int fd;
+};
+
+static atomic_int holds;
+
+/* The folder of a file "data.mdb", which has lock.mdb in it; else the file itself. Freed by the caller. */
+static char *environment_of(const char *path, bool *is_file)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    char *whole = folder ? realpath(folder, NULL) : NULL, *file = NULL;
+    free(folder);
+    *is_file = strcmp(name, "data.mdb") != 0;
+    if (!*is_file || !whole)
+        return whole;
+    if (asprintf(&file, "%s/%s", whole, name) < 0)
+        file = NULL;
+    free(whole);
+    return file;
+}
+
+static bool receive_reply(const struct weir_lmdb_hold *hold, struct weir_lmdb_reply *reply)
+{
+    bool fine = weir_helper_receive(hold->fd, reply, sizeof *reply, TIMEOUT_S);
+    reply->text[sizeof reply->text - 1] = '\0';
+    return fine;
+}
+
+static bool send_request(const struct weir_lmdb_hold *hold, const char *path)
+{
+    struct stat st;
+    struct weir_lmdb_request request = {.mode = stat(path, &st) == 0 ? st.st_mode & 0666 : 0600};
+    char *environment = environment_of(path, &request.is_file);
+    size_t bytes = environment ? strlen(environment) + 1 : 0;
+    request.path_bytes = (uint32_t)bytes;
+    bool fine = environment && bytes <= WEIR_LMDB_PATH_MAX && weir_helper_send(hold->fd, &request, sizeof request) &&
+                weir_helper_send(hold->fd, environment, bytes);
+    free(environment);
+    return fine;
+}
+
+static void free_hold(struct weir_lmdb_hold *hold)
+{
+    close(hold->fd);
+    weir_helper_reap(hold->pid);
+    free(hold);
+    atomic_fetch_sub(&holds, 1);
+}
+
+/* A hold whose process is there. */
+static struct weir_lmdb_hold *start(char why[WEIR_LMDB_HOLD_WHY])
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_lmdb_hold *hold = NULL;
+    bool too_many = atomic_fetch_add(&holds, 1) >= HOLDS_MAX;
+    if (weir_lmdb_why_not)
+        snprintf(why, WEIR_LMDB_HOLD_WHY, "%s", weir_lmdb_why_not);
+    else if (too_many)
+        snprintf(why, WEIR_LMDB_HOLD_WHY, "%d other files have one", HOLDS_MAX);
+    else if (!(hold = calloc(1, sizeof *hold)))
+        snprintf(why, WEIR_LMDB_HOLD_WHY, "out of memory");
+    else if (weir_helper_spawn(weir_lmdb_hold_serve, &hold->pid, &hold->fd, &err) < 0)
+        snprintf(why, WEIR_LMDB_HOLD_WHY, "%.*s", WEIR_LMDB_HOLD_WHY - 1, err.text);
+    else
+        hold->owner = getpid();
+    if (hold && hold->owner)
+        return hold;
+    free(hold);
+    atomic_fetch_sub(&holds, 1);
+    return NULL;
+}
+
+struct weir_lmdb_hold *weir_lmdb_hold(const char *path, uint64_t *transaction, char why[WEIR_LMDB_HOLD_WHY])
+{
+    struct weir_lmdb_hold *hold = start(why);
+    struct weir_lmdb_reply reply = {0};
+    if (!hold)
+        return NULL;
+    if (!send_request(hold, path) || !receive_reply(hold, &reply))
+        snprintf(why, WEIR_LMDB_HOLD_WHY, "its process did not reply");
+    else if (reply.rc)
+        snprintf(why, WEIR_LMDB_HOLD_WHY, "%s", reply.text);
+    else if (!reply.is_locked)
+        snprintf(why, WEIR_LMDB_HOLD_WHY, "the file system is read-only");
+    else {
+        *transaction = reply.transaction;
+        return hold;
+    }
+    free_hold(hold);
+    return NULL;
+}
+
+bool weir_lmdb_hold_renew(struct weir_lmdb_hold *hold, uint64_t *transaction)
+{
+    const char order = WEIR_LMDB_RENEW;
+    struct weir_lmdb_reply reply;
+    bool fine = weir_helper_send(hold->fd, &order, 1) && receive_reply(hold, &reply) && reply.rc == 0;
+    *transaction = fine ? reply.transaction : 0;
+    return fine;
+}
+
+void weir_lmdb_hold_release(void *of)
+{
+    struct weir_lmdb_hold *hold = of;
+    const char order = WEIR_LMDB_END;
+    struct weir_lmdb_reply reply;
+    if (!hold)
+        return;
+    if (hold->owner != getpid()) {
+        close(hold->fd);
+        free(hold);
+        return;
+    }
+    if (weir_helper_send(hold->fd, &order, 1))
+        receive_reply(hold, &reply); /* its transaction is over: it may be killed */
+    free_hold(hold);
+}

@@ -1,0 +1,30 @@
+/* lmdb_hold_priv.h: what the loader and the process that holds a read transaction send each other: a request with the
+ * path behind it, and a reply; from then on a byte, WEIR_LMDB_RENEW or WEIR_LMDB_END, and a reply. */
+#ifndef WEIR_DATASETS_LMDB_HOLD_PRIV_H
+#define WEIR_DATASETS_LMDB_HOLD_PRIV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { WEIR_LMDB_PATH_MAX = 65536, WEIR_LMDB_RENEW = 'r', WEIR_LMDB_END = 'e' };
+
+struct weir_lmdb_request {
+    uint32_t path_bytes; /* with the final zero */
+    uint32_t mode;       /* of lock.mdb, when it is made */
+    bool is_file;        /* MDB_NOSUBDIR; else path is the folder */
+};
+
+struct weir_lmdb_reply {
+    int rc;         /* 0, an errno, or one of liblmdb's negative numbers */
+    bool is_locked; /* the transaction is in the table of readers */
+    uint64_t transaction;
+    char text[128]; /* of rc */
+};
+
+/* NULL = built with liblmdb. */
+extern const char *const weir_lmdb_why_not;
+
+/* That process: until the other side says so or is gone. */
+void weir_lmdb_hold_serve(int fd);
+
+#endif

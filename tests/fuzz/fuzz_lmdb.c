@@ -1,0 +1,88 @@
+/* libFuzzer: a hostile LMDB file, walked over from both of its meta pages, its episodes gathered, and every frame and
+ * number that they give read. */
+#include "datasets/lmdb/lmdb_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct bytes {
+    const uint8_t *at;
+    size_t n;
+};
+
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static int read_bytes(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    const struct bytes *bytes = user;
+    require(offset <= bytes->n && n <= bytes->n - offset);
+    memcpy(buffer, bytes->at + offset, n);
+    return 0;
+}
+
+static void read_numbers(const struct weir_lmdb_store *store, const char *path)
+{
+    enum weir_number_type type;
+    struct weir_h5_shape shape;
+    struct weir_err err = WEIR_ERR_NONE;
+    void *values;
+    int rc = weir_store_lmdb.read_numbers((void *)store, path, &type, &values, &shape, &err);
+    require(rc == 0 || (rc < 0 && err.text[0]));
+    if (rc == 0)
+        require(shape.dims[0] * shape.dims[1] * weir_number_bytes(type) <= store->file->size_bytes);
+    free(values);
+}
+
+static void read_frames(const struct weir_lmdb_store *store, const char *camera)
+{
+    struct weir_frame_map map = {0};
+    struct weir_h5_description description = {0};
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = weir_store_lmdb.rows((void *)store, camera, &map, &description, &err);
+    require(rc == 0 || (rc < 0 && err.text[0]));
+    for (uint64_t t = 0; rc == 0 && t < description.shape.dims[0]; t++) {
+        uint8_t *frame = malloc((size_t)map.extents[t].length + 1);
+        read_bytes(store->file->user, map.extents[t].offset, frame, (size_t)map.extents[t].length);
+        free(frame);
+    }
+    free(map.extents);
+}
+
+static void read_all(const struct weir_lmdb_state *state, const struct weir_raw_file *file)
+{
+    struct weir_lmdb_episodes found;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = weir_lmdb_episodes_find(&found, state, file, &err);
+    require(rc == 0 || (rc < 0 && err.text[0]));
+    for (int i = 0; rc == 0 && i < found.n; i++) {
+        struct weir_lmdb_store store = {&found.schema, &found.episodes[i], file};
+        struct weir_err why = WEIR_ERR_NONE;
+        int checked = weir_lmdb_episode_check(&store, &why);
+        require(checked == 0 || (checked < 0 && why.text[0]));
+        read_numbers(&store, "/qpos");
+        read_numbers(&store, "/action");
+        for (int c = 0; c < found.schema.n_cameras; c++)
+            read_frames(&store, found.schema.cameras[c].name);
+    }
+    weir_lmdb_episodes_free(&found);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct bytes bytes = {data, size};
+    struct weir_raw_file file = {read_bytes, &bytes, 0, size};
+    struct weir_lmdb_state states[2];
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = weir_lmdb_states(states, &file, &err);
+    require(rc == 0 || (rc < 0 && err.text[0]));
+    for (int i = 0; i < 2 && rc == 0; i++)
+        read_all(&states[i], &file);
+    return 0;
+}
