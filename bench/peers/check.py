@@ -36,11 +36,13 @@ def peer_batch(kind, config):
             return [saved[part] for part in ("images", "qpos", "actions")], None
 
 
-def bgr(kind, config):
-    if kind.decodes_with(config) != "cv2":
-        return False
+def bgr_only():
     import cv2
     return jpeg.cv2_flags(cv2) == cv2.IMREAD_COLOR
+
+
+def bgr(kind, config):
+    return kind.decodes_with(config) == "cv2" and bgr_only()
 
 
 def difference(kind, config, theirs, ours):

@@ -12,7 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CHUNK_SIZE, BATCH_SIZE = 20, 8
 PACKAGES = ("numpy", "h5py", "opencv-python-headless", "opencv-python", "opencv", "simplejpeg", "torch", "webdataset",
-            "spdl-core", "spdl-io", "torchvision")
+            "spdl-core", "spdl-io", "torchvision", "lmdb", "tfrecord", "zarr", "numcodecs")
 
 
 class Kind:

@@ -28,7 +28,7 @@ class Pool:
         self.episodes, self.config = episodes, config
         self.order = episodes.order(config["shuffle"])
         self.jobs = queue.SimpleQueue()
-        self.decode = jpeg.decoder(config["decoder"])
+        self.decode = self._decoder()
         self.read = self._memory() if config["preload"] else self._files()
         states = [[function(e, t) for e, t in episodes.samples] for function in (episodes.state_of, episodes.actions_of)]
         self.states, self.actions = (np.stack(rows) for rows in states)
@@ -40,6 +40,9 @@ class Pool:
         self.slots = [Slot(shape, self.states.shape[1], self.actions.shape[1:], zeros) for _ in range(ahead + 1)]
         for _ in range(config["workers"]):
             threading.Thread(target=self._work, daemon=True).start()
+
+    def _decoder(self):
+        return jpeg.decoder(self.config["decoder"])
 
     def _files(self):
         files = [os.open(path, os.O_RDONLY) for path in self.episodes.paths]
