@@ -3,6 +3,7 @@
 #include "cli/devices.h"
 #include "cli/gpu_rows.h"
 #include "cli/sysinfo.h"
+#include "convert/convert_dataset.h"
 #include "datasets/dataset.h"
 #include "decoders/decoder.h"
 #include "io/io.h"
@@ -88,7 +89,9 @@ static const struct registry {
 } registries[] = {
     {"Ways to read", "io", weir_io_row, NULL},
     {"Decoders", "decoders", weir_decoder_row, weir_decoder_ready},
+    {"Dataset formats", "formats", weir_dataset_format_row, NULL},
     {"Dataset layouts", "layouts", weir_dataset_layout_row, NULL},
+    {"Formats that weir convert writes", "convert", weir_convert_format, NULL},
 };
 enum { N_REGISTRIES = sizeof registries / sizeof *registries };
 

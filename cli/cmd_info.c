@@ -75,7 +75,8 @@ const struct weir_command weir_cmd_info = {
     .max_args = 1,
     .opts = info_opts,
     .n_opts = sizeof info_opts / sizeof info_opts[0],
-    .notes = "DATA is a folder of episodes or one HDF5 file; of a folder of several datasets each is printed. Mean and "
-             "std are over all episodes.",
+    .notes =
+        "DATA is a folder of episodes or one file of them; of a folder of several datasets each is printed. Mean and "
+        "std are over all episodes.",
     .run = info_main,
 };

@@ -476,8 +476,8 @@ const struct weir_command weir_cmd_run = {
     .n_opts = WEIR_RUN_OPTS,
     .topics = weir_run_topics,
     .examples = weir_run_examples,
-    .notes =
-        "DATA is a folder of episodes or one HDF5 file. Ctrl-C ends the run with the table so far (exit status 130);\n"
-        "a second one kills it.",
+    .notes = "DATA is a folder of episodes or one file of them. Ctrl-C ends the run with the table so far (exit status "
+             "130);\n"
+             "a second one kills it.",
     .run = run_main,
 };

@@ -259,7 +259,8 @@ int weir_dataset_files_from_index(const struct weir_dataset *dataset);
 /* Memory that the index takes, state and actions included. */
 size_t weir_dataset_index_bytes(const struct weir_dataset *dataset);
 
-/* Row i of the layout table for help and doctor; false past the end. */
+/* Row i of the tables of formats and of layouts for help and doctor; false past the end. */
+bool weir_dataset_format_row(int i, const char **name, const char **summary, const char **why_not);
 bool weir_dataset_layout_row(int i, const char **name, const char **summary, const char **why_not);
 /* "HDF5 1.10.8 (thread-safe build, one global lock)". */
 void weir_dataset_library(char *text, size_t size);

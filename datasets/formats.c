@@ -5,19 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-static bool is_hdf5(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-    return dot && (strcasecmp(dot, ".hdf5") == 0 || strcasecmp(dot, ".h5") == 0);
-}
-
-const struct weir_format_ops weir_format_hdf5 = {
-    .name = "hdf5",
-    .summary = "HDF5, one episode a file or several",
-    .names = is_hdf5,
-};
 
 static const struct weir_format_ops *const formats[] = {&weir_format_hdf5, &weir_format_tfrecord, &weir_format_zarr,
                                                         &weir_format_lmdb, &weir_format_packed};
@@ -29,6 +16,16 @@ const struct weir_format_ops *weir_format_of(const char *path)
         if (formats[i]->names(name))
             return formats[i];
     return NULL;
+}
+
+bool weir_dataset_format_row(int i, const char **name, const char **summary, const char **why_not)
+{
+    if (i < 0 || i >= (int)(sizeof formats / sizeof formats[0]))
+        return false;
+    *name = formats[i]->name;
+    *summary = formats[i]->summary;
+    *why_not = NULL;
+    return true;
 }
 
 int weir_dataset_check_file(const struct weir_dataset *dataset, int file, weir_damaged_fn *damaged, void *user,

@@ -204,12 +204,14 @@ int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_l
     sort(&walk.files);
     sort(&walk.left_out);
     if (rc == 0 && walk.files.n == 0)
-        rc = walk.left_out.n == 0
-                 ? weir_err_set(err, -ENOENT,
-                                "%s: no .hdf5 or .h5 files in this folder; give the folder that holds the episodes",
-                                path)
-                 : weir_err_set(err, -ENOENT, "%s: no .hdf5 or .h5 files that can be reached: %s", path,
-                                walk.left_out.paths[0]);
+        rc =
+            walk.left_out.n == 0
+                ? weir_err_set(err, -ENOENT,
+                               "%s: no files of episodes (HDF5, TFRecord, Zarr, LMDB, packed) in this folder; give the "
+                               "folder that holds the episodes",
+                               path)
+                : weir_err_set(err, -ENOENT, "%s: no files of episodes that can be reached: %s", path,
+                               walk.left_out.paths[0]);
     if (rc < 0) {
         weir_path_list_free(&walk.files);
         weir_path_list_free(&walk.left_out);

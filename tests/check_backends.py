@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What belongs to a codec, an io engine or a layout is there, and nothing else knows its name: tests/check_backends.py
-[ROOT], or --self-test to see every rule fail on a bad tree.
+"""What belongs to a codec, an io engine, a layout, a format or a writer of one is there, and nothing else knows its
+name: tests/check_backends.py [ROOT], or --self-test to see every rule fail on a bad tree.
 
-A backend is a struct of functions (weir_decoder_ops, weir_io_ops, weir_layout_ops) in a file of its own. It has
+A backend is a struct of functions (weir_decoder_ops, weir_io_ops, weir_layout_ops, weir_format_ops, weir_writer_ops) in a
+file of its own. It has
 1. one extern, in the header of its family's table of functions,
 2. one row in its family's table,
 3. one line of CMakeLists.txt (its file),
@@ -23,6 +24,8 @@ FAMILIES = [
     ("codec", "weir_decoder_ops", "decoders", "decoders/decoder_ops.h", "decoders/decoder_table.c"),
     ("io engine", "weir_io_ops", "io", "io/io_ops.h", "io/io_table.c"),
     ("layout", "weir_layout_ops", "datasets/layouts", "datasets/dataset_ops.h", "datasets/layouts/layouts.c"),
+    ("format", "weir_format_ops", "datasets", "datasets/format_ops.h", "datasets/formats.c"),
+    ("writer", "weir_writer_ops", "convert/writers", "convert/writer_ops.h", "convert/writers.c"),
 ]
 CODE = ["base", "prof", "io", "decoders", "datasets", "pipeline", "analyze", "convert", "workloads", "cli"]
 NOT_TESTS = {"tests/check_backends.py", "tests/check_layers.py"}
@@ -103,8 +106,9 @@ def check(root):
 
 
 GOOD = {
-    "CMakeLists.txt": "set(lib_sources\n  decoders/jay.c\n  io/slurp.c\n  datasets/layouts/layout_shelf.c\n)\n",
-    "README.md": "| `jay` | codec |\n| `slurp` | io |\n| Shelf (`shelf`) | `/shelf` |\n",
+    "CMakeLists.txt": "set(lib_sources\n  decoders/jay.c\n  io/slurp.c\n  datasets/layouts/layout_shelf.c\n"
+                      "  datasets/crate/crate.c\n  convert/writers/crate_writer.c\n)\n",
+    "README.md": "| `jay` | codec |\n| `slurp` | io |\n| Shelf (`shelf`) | `/shelf` |\n| `crate` | format |\n",
     "decoders/jay.c": 'const struct weir_decoder_ops weir_decoder_jay = {\n    .name = "jay",\n};\n',
     "decoders/decoder_ops.h": "extern const struct weir_decoder_ops weir_decoder_jay;\n",
     "decoders/decoder_table.c": "static const struct weir_decoder_ops *const rows[] = {\n    &weir_decoder_jay,\n};\n",
@@ -115,9 +119,15 @@ GOOD = {
     "datasets/layouts/layout_shelf.c": 'const struct weir_layout_ops weir_layout_shelf = {\n    .name = "shelf",\n};\n',
     "datasets/dataset_ops.h": "extern const struct weir_layout_ops weir_layout_shelf;\n",
     "datasets/layouts/layouts.c": "static const struct weir_layout_ops *const layouts[] = {&weir_layout_shelf};\n",
+    "datasets/crate/crate.c": 'const struct weir_format_ops weir_format_crate = {\n    .name = "crate",\n};\n',
+    "datasets/format_ops.h": "extern const struct weir_format_ops weir_format_crate;\n",
+    "datasets/formats.c": "static const struct weir_format_ops *const formats[] = {&weir_format_crate};\n",
+    "convert/writers/crate_writer.c": 'const struct weir_writer_ops weir_writer_crate = {\n    .name = "crate",\n};\n',
+    "convert/writer_ops.h": "extern const struct weir_writer_ops weir_writer_crate;\n",
+    "convert/writers.c": "static const struct weir_writer_ops *const writers[] = {&weir_writer_crate};\n",
     "pipeline/reader.c": '/* strcmp(name, "slurp") */\nint a(void) { return strcmp(name, "auto"); }\n',
     "tests/unit/test_all.c": 'open("jay");\nopen("slurp");\n',
-    "tests/test_shelf.sh": "weir synth DATA --format shelf --episodes 1\n",
+    "tests/test_shelf.sh": "weir synth DATA --format shelf --episodes 1\nweir convert DATA COPY --to crate \n",
 }
 
 # What makes the good tree bad, and the pieces of what must be said about it, one for each fault.
@@ -128,7 +138,9 @@ BAD = [
     ({"CMakeLists.txt": GOOD["CMakeLists.txt"].replace("  io/slurp.c", "  # io/slurp.c")}, ["io engine slurp: no line in CMake"]),
     ({"README.md": GOOD["README.md"].replace("| Shelf (`shelf`)", "Shelf (`shelf`)")}, ["layout shelf: in no table"]),
     ({"tests/unit/test_all.c": 'open("jay");\n'}, ["io engine slurp: no test"]),
-    ({"tests/test_shelf.sh": "weir synth bookshelf\n"}, ["layout shelf: no test"]),
+    ({"tests/test_shelf.sh": "weir synth bookshelf\n"}, ["layout shelf: no test", "format crate: no test", "writer crate: no test"]),
+    ({"datasets/formats.c": ""}, ["datasets/crate/crate.c: format crate: 0 rows in datasets/formats.c"]),
+    ({"convert/writers.c": ""}, ["convert/writers/crate_writer.c: writer crate: 0 rows in convert/writers.c"]),
     ({"io/io_ops.h": "extern const struct weir_io_ops weir_io_slurp, weir_io_gone;\n"}, ["io/io_ops.h: weir_io_gone is no io"]),
     ({"pipeline/reader.c": 'int a(void) { return strcmp(name, "slurp"); }\n'}, ["pipeline/reader.c: compares with slurp"]),
     ({"datasets/layouts/layout_new.c": 'const struct weir_layout_ops weir_layout_new = {\n    .name = "new",\n};\n'},
@@ -162,7 +174,7 @@ def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
     n, faults = check(root)
     print(*faults, sep="\n", end="\n" if faults else "")
-    print(f"{n} codecs, io engines and layouts, {len(faults)} faults")
+    print(f"{n} codecs, io engines, layouts, formats and writers, {len(faults)} faults")
     sys.exit(1 if faults or not n else 0)
 
 

@@ -38,10 +38,10 @@ Test(bad_input, paths)
 {
     mkdir(fixture_path("empty"), 0777);
     bad_input_try("an empty folder", fixture_path("empty"),
-                  bad_stops(-ENOENT, "/empty: no .hdf5 or .h5 files", "give the folder"));
+                  bad_stops(-ENOENT, "/empty: no files of episodes", "give the folder"));
     mkdir(fixture_path("empty/x.hdf5"), 0777);
     bad_input_try("a folder named like a file", fixture_path("empty/x.hdf5"),
-                  bad_stops(-ENOENT, "/empty/x.hdf5: no .hdf5 or .h5 files", NULL));
+                  bad_stops(-ENOENT, "/empty/x.hdf5: no files of episodes", NULL));
     bad_input_try("no such folder", fixture_path("none"),
                   bad_stops(-ENOENT, "/none: No such file or directory", "give the folder"));
     bad_input_try("an empty name", "", bad_stops(-ENOENT, "the path is empty", NULL));
