@@ -65,13 +65,15 @@ static void count_bytes(const struct weir_dataset *dataset, int camera, struct c
 }
 
 /* Where frames end in padded rows is known of those that were read: the first one, and some more for this. */
-static void measure_bytes(struct weir_dataset *dataset, int camera, struct camera_facts *facts)
+static int measure_bytes(struct weir_dataset *dataset, int camera, struct camera_facts *facts, struct weir_err *err)
 {
+    double fetch_s;
     count_bytes(dataset, camera, facts);
     if (facts->measured == 0 || facts->measured == facts->frames)
-        return;
-    weir_probe_fetch_s(dataset, camera, 64);
+        return 0;
+    int rc = weir_probe_fetch_s(dataset, camera, 64, &fetch_s, err);
     count_bytes(dataset, camera, facts);
+    return rc;
 }
 
 static int state(const struct weir_dataset *dataset, bool actions, struct state_facts *facts)
@@ -128,9 +130,11 @@ static int gather(struct weir_dataset *dataset, bool tolerant, struct facts *fac
         struct weir_storage_kind kind;
         for (int k = 0; weir_dataset_storage(dataset, c, k, &kind); k++)
             facts->cameras[c].by_library += kind.library ? kind.frames : 0;
-        measure_bytes(dataset, c, &facts->cameras[c]);
-        if (is_amplified(&facts->cameras[c]))
-            facts->cameras[c].fetch_s = weir_probe_fetch_s(dataset, c, 15);
+        rc = measure_bytes(dataset, c, &facts->cameras[c], err);
+        if (rc == 0 && is_amplified(&facts->cameras[c]))
+            rc = weir_probe_fetch_s(dataset, c, 15, &facts->cameras[c].fetch_s, err);
+        if (rc < 0)
+            return rc;
     }
     return 0;
 }

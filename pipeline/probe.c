@@ -190,25 +190,34 @@ static int time_fetches(struct weir_fetcher *fetcher, struct weir_dataset *datas
         size_t length;
         uint64_t start_ns = weir_clock_monotonic_ns();
         int t = (int)((int64_t)i * 7919 % steps);
-        if (weir_fetch_frame(fetcher, episode, camera, t, NULL, 0, &bytes, &length) == 0)
+        int rc = weir_fetch_frame(fetcher, episode, camera, t, NULL, 0, &bytes, &length);
+        if (weir_is_shortage(rc))
+            return rc;
+        if (rc == 0)
             seconds[done++] = (double)(weir_clock_monotonic_ns() - start_ns) / 1e9;
     }
     return done;
 }
 
-double weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n)
+int weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n, double *fetch_s, struct weir_err *err)
 {
     enum { FRAMES_MAX = 64 };
     struct weir_file_set *files = NULL;
     struct weir_fetcher fetcher = {0};
     double seconds[FRAMES_MAX];
-    int done = 0;
-    if (weir_fetch_files(dataset, &files) < 0)
-        return 0;
-    if (weir_fetcher_open(&fetcher, dataset, files, weir_io_default(), NULL) == 0)
-        done = time_fetches(&fetcher, dataset, camera, n < FRAMES_MAX ? n : FRAMES_MAX, seconds);
+    *fetch_s = 0;
+    int rc = weir_fetch_files(dataset, &files);
+    if (rc < 0)
+        return weir_err_set(err, rc, "out of memory for the dataset's files");
+    rc = weir_fetcher_open(&fetcher, dataset, files, weir_io_default(), err);
+    int done = rc < 0 ? rc : time_fetches(&fetcher, dataset, camera, n < FRAMES_MAX ? n : FRAMES_MAX, seconds);
+    if (rc == 0 && done < 0)
+        weir_err_set(err, done, "frames of camera %s: %s", weir_dataset_camera(dataset, camera)->name, fetcher.reason);
     weir_fetcher_close(&fetcher);
     weir_file_set_close(&files);
-    qsort(seconds, (size_t)done, sizeof *seconds, by_value);
-    return done ? seconds[done / 2] : 0;
+    if (done > 0) {
+        qsort(seconds, (size_t)done, sizeof *seconds, by_value);
+        *fetch_s = seconds[done / 2];
+    }
+    return done < 0 ? done : 0;
 }

@@ -30,7 +30,7 @@ int weir_probe_sizes_differ(struct weir_dataset *dataset, struct weir_err *err);
 void weir_probe_blame(const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err);
 
 /* Seconds that one thread takes to fetch a frame of the camera: the median over n frames spread over the dataset, each
- * alone. 0 when none can be had. */
-double weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n);
+ * alone. 0 when none can be had. Returns 0, or negative with err when the machine lacks something (base/shortage.h). */
+int weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n, double *fetch_s, struct weir_err *err);
 
 #endif
