@@ -4,8 +4,8 @@
 What `weir run` gives of a dataset of RLDS equals, by its checksums, what it gives of HDF5 files made of what the package reads
 there; what `weir convert --to tfrecord` wrote has, read by the package, the JPEGs, states, actions and instructions of
 its source, with right checksums; and what the package wrote is read by weir. Real data is below $WEIR_DATA.
-Needs tfrecord, crc32c and h5py: `python3 -m venv build/tfrecord-venv; build/tfrecord-venv/bin/pip install
-tfrecord==1.14.6 crc32c protobuf numpy h5py`, or another Python in WEIR_TFRECORD_PYTHON. Without them it exits 77.
+tests/readers/setup.sh installs tfrecord, crc32c and h5py; WEIR_READERS_PYTHON names another Python. Without them it
+exits 77.
 """
 import glob
 import json
@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-PYTHON = os.environ.get("WEIR_TFRECORD_PYTHON", os.path.join(ROOT, "build", "tfrecord-venv", "bin", "python"))
+PYTHON = os.environ.get("WEIR_READERS_PYTHON", os.path.join(ROOT, "build", "readers-venv", "bin", "python"))
 if os.path.exists(PYTHON) and os.path.realpath(sys.prefix) != os.path.realpath(os.path.join(os.path.dirname(PYTHON), "..")):
     os.execv(PYTHON, [PYTHON, os.path.abspath(__file__)] + sys.argv[1:])
 try:
@@ -25,7 +25,7 @@ try:
     import numpy as np
     from tfrecord import TFRecordWriter, tfrecord_loader
 except ImportError as missing:
-    print(f"skipped: no module {missing.name}; build/tfrecord-venv is wanted with tfrecord and h5py, or WEIR_TFRECORD_PYTHON")
+    print(f"skipped: no module {missing.name}; tests/readers/setup.sh installs what is needed, or WEIR_READERS_PYTHON names a Python that has it")
     sys.exit(77)
 
 WEIR = sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build", "release", "weir")

@@ -3,9 +3,8 @@
 
 The same arrays are written as HDF5 by h5py and as Zarr v2 by zarr-python, in a folder and in a zip, with every
 compressor, some (--all: all) of them with every chunk size: `weir run --checksums` of both must be equal. And
-what `weir convert --to zarr` writes is read by zarr-python. Needs zarr<3, numcodecs<0.16, h5py and, for
-encoded images, imagecodecs: `python3 -m venv build/zarr-venv; build/zarr-venv/bin/pip install 'zarr<3'
-'numcodecs<0.16' h5py imagecodecs`, or another Python in WEIR_ZARR_PYTHON. Without them it says so and exits 77.
+what `weir convert --to zarr` writes is read by zarr-python. tests/readers/setup.sh installs zarr 2, numcodecs, h5py and,
+for encoded images, imagecodecs; WEIR_READERS_PYTHON names another Python. Without them it says so and exits 77.
 """
 import os
 import shutil
@@ -14,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-PYTHON = os.environ.get("WEIR_ZARR_PYTHON", os.path.join(ROOT, "build", "zarr-venv", "bin", "python"))
+PYTHON = os.environ.get("WEIR_READERS_PYTHON", os.path.join(ROOT, "build", "readers-venv", "bin", "python"))
 if os.path.exists(PYTHON) and os.path.realpath(sys.prefix) != os.path.realpath(os.path.join(os.path.dirname(PYTHON), "..")):
     os.execv(PYTHON, [PYTHON, os.path.abspath(__file__)] + sys.argv[1:])
 try:
@@ -25,7 +24,7 @@ try:
     if not zarr.__version__.startswith("2."):
         raise ImportError(f"zarr {zarr.__version__} is not 2")
 except ImportError as e:
-    print(f"skipped: {e}; build/zarr-venv is wanted with zarr<3, numcodecs<0.16 and h5py, or WEIR_ZARR_PYTHON")
+    print(f"skipped: {e}; tests/readers/setup.sh installs what is needed, or WEIR_READERS_PYTHON names a Python that has it")
     sys.exit(77)
 try:
     import imagecodecs

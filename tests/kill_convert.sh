@@ -17,6 +17,7 @@ suffix() {
 sums() { "$weir" run "$1" --no-shuffle --batch-size 8 --num-workers 2 --num-epochs 1 --train-split 1 --checksums "$2" >/dev/null 2>"$work/err" </dev/null; }
 
 # whole COPY: it gives the samples of the source.
+# shellcheck disable=SC2317 # called by check
 whole() {
     rm -f "$work/copy.sums"
     sums "$1" "$work/copy.sums"

@@ -114,6 +114,7 @@ for e in range(2):
         f.attrs["task"] = "pick up the cup"
 EOF
 # identical COPY: what h5py reads from it is what it reads from the source.
+# shellcheck disable=SC2317 # called by check
 identical() {
     "$python" - "$work/typed" "$1" <<'EOF' || return 1
 import sys, h5py, numpy as np

@@ -1,0 +1,13 @@
+#!/bin/bash
+# Makes build/readers-venv: the readers of formats' own ecosystems, which tests compare with. Does nothing when it is there
+# as the list wants it.
+set -eu
+cd "$(dirname "$0")/../.."
+venv=build/readers-venv list=tests/readers/requirements.txt
+if cmp -s "$list" "$venv/requirements.txt"; then
+    exit 0
+fi
+rm -rf "$venv"
+/usr/bin/python3 -m venv "$venv"
+"$venv/bin/python" -m pip install -q --disable-pip-version-check --root-user-action=ignore -r "$list"
+cp "$list" "$venv/requirements.txt" # last: a half-made one is made anew
