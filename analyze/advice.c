@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double SIZE_MAX_TIMES = 1.5, NOISE = 0.10, STEP_WAIT = 0.05;
+static const double SIZE_MAX_TIMES = 1.5, WORTH_TIMES = 1.1, NOISE = 0.10, STEP_WAIT = 0.05;
 
 /* A format beside the one that is there. */
 struct rival {
@@ -93,9 +93,16 @@ static double gain(const struct rival *r)
     return r->relation[0] == WEIR_FASTER ? r->ratio[0].median : r->relation[1] == WEIR_FASTER ? r->ratio[1].median : 0;
 }
 
+/* Faster by more than a conversion is worth, whatever in its interval is true. */
+static bool is_worthwhile(const struct rival *r)
+{
+    return (r->relation[0] == WEIR_FASTER && r->ratio[0].low >= WORTH_TIMES) ||
+           (r->relation[1] == WEIR_FASTER && r->ratio[1].low >= WORTH_TIMES);
+}
+
 static bool is_better(const struct rival *r)
 {
-    return faster_somewhere(r) && !slower_somewhere(r) && r->size_times <= SIZE_MAX_TIMES;
+    return is_worthwhile(r) && !slower_somewhere(r) && r->size_times <= SIZE_MAX_TIMES;
 }
 
 /* Which is the better choice of two that both are: faster warm counts before faster cold. */
@@ -171,6 +178,8 @@ static int objections(struct text *text, const struct field *field, const struct
         say(text, ", and slower from this disk when cold");
     else if (best->relation[0] == WEIR_SLOWER)
         say(text, ", and slower warm");
+    else if (best->size_times <= SIZE_MAX_TIMES)
+        say(text, ", which is not worth a conversion");
     return 1;
 }
 
@@ -266,9 +275,10 @@ static void advise_format(struct text *text, const struct field *field, const st
         say(text, " than %s; ", field->source->format->name);
     }
     size_t begin = text->used;
+    const char *state = field->measured[0] && field->measured[1] ? chosen->cell[0] ? " warm" : " cold" : "";
     int n = list(text, field, chosen, WEIR_SAME);
     if (n > 0)
-        say(text, " %s within 3 %%", n > 1 ? "are" : "is");
+        say(text, " %s within 3 %%%s", n > 1 ? "are" : "is", state);
     size_t before = text->used;
     if (n > 0)
         say(text, ", ");

@@ -462,8 +462,8 @@ Test(advice, ties_and_cold_that_contradicts_warm)
     steady(3, true, 300);
     advise(&advice, 0);
     EXPECT(advice.format,
-           "Keep the data as it is (jpeg, act): lmdb:jpeg and packed:jpeg are within 3 %, hdf5:raw is 4.2 x "
-           "faster warm and 9.1 x larger, and slower from this disk when cold.");
+           "Keep the data as it is (jpeg, act): lmdb:jpeg and packed:jpeg are within 3 % warm, hdf5:raw is "
+           "4.2 x faster warm and 9.1 x larger, and slower from this disk when cold.");
     EXPECT(advice.next, "Decoding bounds it (03b_image_decode, 95 % of the workers' time): more cores, a smaller "
                         "--image-size, --decode-cache or a GPU make it faster.");
     cr_expect(advice.best == source && !advice.cold_best);
@@ -484,7 +484,32 @@ Test(advice, one_that_is_better)
     advise(&advice, 0);
     EXPECT(advice.format,
            "Convert to packed:jpeg: it is 1.3 x faster warm and 1.8 x faster cold than as-is; lmdb:jpeg is "
-           "within 3 %, hdf5:raw is 5.0 x faster warm and 1.8 x faster cold and 9.1 x larger.");
+           "within 3 % warm, hdf5:raw is 5.0 x faster warm and 1.8 x faster cold and 9.1 x larger.");
+    cr_expect(advice.best == better);
+}
+
+Test(advice, a_gain_that_is_not_worth_a_conversion)
+{
+    struct weir_advice advice;
+    begin();
+    struct weir_cell *source = steady(0, false, 1000);
+    steady(1, false, 1070);
+    advise(&advice, 0);
+    EXPECT(advice.format,
+           "Keep the data as it is (jpeg, act): lmdb:jpeg is 1.1 x faster warm, which is not worth a conversion.");
+    cr_expect(advice.best == source);
+    begin(); /* cold alone, beside what is level warm */
+    steady(0, false, 1000);
+    steady(1, false, 1005);
+    steady(0, true, 500);
+    steady(1, true, 540);
+    advise(&advice, 0);
+    BEGINS(advice.format, "Keep the data as it is (jpeg, act): lmdb:jpeg is within 3 % warm");
+    begin();
+    steady(0, false, 1000);
+    struct weir_cell *better = steady(1, false, 1150);
+    advise(&advice, 0);
+    BEGINS(advice.format, "Convert to lmdb:jpeg: it is 1.1 x faster warm than as-is");
     cr_expect(advice.best == better);
 }
 
