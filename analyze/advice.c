@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double SIZE_MAX_TIMES = 1.5, WORTH_TIMES = 1.1, NOISE = 0.10, STEP_WAIT = 0.05;
+static const double SIZE_MAX_TIMES = 1.5, WORTH_TIMES = 1.1, COLD_TURN_S = 0.1, NOISE = 0.10, STEP_WAIT = 0.05;
 
 /* A format beside the one that is there. */
 struct rival {
@@ -93,11 +93,18 @@ static double gain(const struct rival *r)
     return r->relation[0] == WEIR_FASTER ? r->ratio[0].median : r->relation[1] == WEIR_FASTER ? r->ratio[1].median : 0;
 }
 
-/* Faster by more than a conversion is worth, whatever in its interval is true. */
+static double seconds_of(const struct weir_turn *turn)
+{
+    return turn->seconds;
+}
+
+/* Faster by more than a conversion is worth, whatever in its interval is true. Cold turns are an epoch, which of a
+ * small dataset is over before the workers are at their pace. */
 static bool is_worthwhile(const struct rival *r)
 {
     return (r->relation[0] == WEIR_FASTER && r->ratio[0].low >= WORTH_TIMES) ||
-           (r->relation[1] == WEIR_FASTER && r->ratio[1].low >= WORTH_TIMES);
+           (r->relation[1] == WEIR_FASTER && r->ratio[1].low >= WORTH_TIMES &&
+            weir_cell_median(r->cell[1], seconds_of) >= COLD_TURN_S);
 }
 
 static bool is_better(const struct rival *r)

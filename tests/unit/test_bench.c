@@ -511,6 +511,18 @@ Test(advice, a_gain_that_is_not_worth_a_conversion)
     advise(&advice, 0);
     BEGINS(advice.format, "Convert to lmdb:jpeg: it is 1.1 x faster warm than as-is");
     cr_expect(advice.best == better);
+    for (double seconds = 0.05; seconds < 0.3; seconds += 0.1) { /* faster cold, in turns that are too short, or not */
+        begin();
+        steady(0, false, 1000);
+        steady(1, false, 1005);
+        steady(0, true, 500);
+        struct weir_cell *cold = steady(1, true, 900);
+        for (int i = 0; i < cold->n; i++)
+            cold->turns[i].seconds = seconds;
+        advise(&advice, 0);
+        BEGINS(advice.format, seconds < 0.1 ? "Keep the data as it is (jpeg, act): lmdb:jpeg is within 3 % warm"
+                                            : "Convert to lmdb:jpeg: it is 1.8 x faster cold than as-is");
+    }
 }
 
 Test(advice, all_slower_and_one_cell)
