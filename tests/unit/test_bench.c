@@ -517,7 +517,7 @@ Test(advice, a_gain_that_is_not_worth_a_conversion)
         steady(1, false, 1005);
         steady(0, true, 500);
         struct weir_cell *cold = steady(1, true, 900);
-        for (int i = 0; i < cold->n; i++)
+        for (int i = 0; i < cold->n_turns; i++)
             cold->turns[i].seconds = seconds;
         advise(&advice, 0);
         BEGINS(advice.format, seconds < 0.1 ? "Keep the data as it is (jpeg, act): lmdb:jpeg is within 3 % warm"
