@@ -1,4 +1,5 @@
 #include "base/spool.h"
+#include "base/file_bytes.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -48,15 +49,9 @@ int weir_spool_add(struct weir_spool *spool, const void *data, size_t bytes, str
         spool->lengths = more;
         spool->capacity = capacity;
     }
-    for (size_t done = 0; done < bytes;) {
-        ssize_t n = pwrite(spool->fd, (const char *)data + done, bytes - done, (off_t)(spool->bytes + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return weir_err_set(err, n < 0 ? -errno : -EIO, "%s: frames cannot be written: %s", spool->folder,
-                                strerror(n < 0 ? errno : EIO));
-        done += (size_t)n;
-    }
+    int rc = weir_write_at(spool->fd, spool->bytes, data, bytes);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: frames cannot be written: %s", spool->folder, strerror(-rc));
     spool->lengths[spool->n++] = bytes;
     spool->bytes += bytes;
     spool->longest = bytes > spool->longest ? bytes : spool->longest;
@@ -65,14 +60,6 @@ int weir_spool_add(struct weir_spool *spool, const void *data, size_t bytes, str
 
 int weir_spool_get(const struct weir_spool *spool, uint64_t at, void *data, size_t bytes, struct weir_err *err)
 {
-    for (size_t done = 0; done < bytes;) {
-        ssize_t n = pread(spool->fd, (char *)data + done, bytes - done, (off_t)(at + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return weir_err_set(err, n < 0 ? -errno : -ENODATA, "%s: frames cannot be read back: %s", spool->folder,
-                                strerror(n < 0 ? errno : ENODATA));
-        done += (size_t)n;
-    }
-    return 0;
+    int rc = weir_read_at(spool->fd, at, data, bytes);
+    return rc < 0 ? weir_err_set(err, rc, "%s: frames cannot be read back: %s", spool->folder, strerror(-rc)) : 0;
 }

@@ -81,7 +81,8 @@ static void count_text(struct weir_episode *episode, const char *text)
     episode->bytes += text ? strlen(text) + 1 + HEAP_BLOCK : 0;
 }
 
-void weir_episode_shrink(struct weir_episode *episode)
+/* Once its frames are located: gives back what was reserved for more cameras, and counts what is left. */
+static void shrink(struct weir_episode *episode)
 {
     size_t n = (size_t)episode->n_maps;
     void *maps = n ? realloc(episode->maps, n * sizeof *episode->maps) : NULL;
@@ -178,12 +179,37 @@ static int keep_bad(struct weir_file_index *file, const struct weir_err *why)
     return 0;
 }
 
-int weir_file_leave_out(struct weir_file_result *r, const struct weir_dataset_config *config, int rc,
-                        const struct weir_err *why)
+/* An episode of a file of many, when config is tolerant; the file's only one fails with its file. */
+static int leave_out(struct weir_file_result *r, const struct weir_dataset_config *config, int rc,
+                     const struct weir_err *why)
 {
     if (!config->tolerant || r->n_wanted == 1 || weir_is_shortage(rc) || rc == -EINVAL)
         return weir_err_set(&r->err, rc, "%s", why->text);
     return keep_bad(&r->file, why) < 0 ? no_memory(&r->err) : 0;
+}
+
+int weir_file_describe_episodes(struct weir_file_result *result, int n, const struct weir_dataset_config *config,
+                                weir_describe_fn *describe, void *user)
+{
+    struct weir_file_index *file = &result->file;
+    int rc = 0;
+    result->n_wanted = n;
+    file->episodes = calloc((size_t)n + 1, sizeof *file->episodes);
+    if (!file->episodes)
+        return no_memory(&result->err);
+    for (int i = 0; i < n && rc == 0; i++) {
+        struct weir_episode *episode = &file->episodes[file->n_episodes];
+        struct weir_err why = WEIR_ERR_NONE;
+        rc = describe(user, i, config, episode, &why);
+        if (rc == 0) {
+            shrink(episode);
+            file->n_episodes++;
+            continue;
+        }
+        weir_episode_close(episode);
+        rc = leave_out(result, config, rc, &why);
+    }
+    return rc;
 }
 
 static int describe_all(struct weir_file_result *r, struct weir_h5 *h5, const struct weir_layout_ops *layout,
@@ -209,7 +235,7 @@ static int describe_all(struct weir_file_result *r, struct weir_h5 *h5, const st
         free(*descriptions);
         *descriptions = NULL;
         weir_episode_close(episode);
-        rc = weir_file_leave_out(r, config, rc, &why);
+        rc = leave_out(r, config, rc, &why);
         if (rc < 0)
             return rc;
     }
@@ -260,7 +286,7 @@ static int locate_episode(struct weir_episode *episode, const struct weir_h5_des
     for (int c = 0; c < episode->n_maps && rc == 0; c++)
         rc = weir_locate_frames(&episode->maps[c], &descriptions[c], raw, unfilter, err);
     if (rc == 0)
-        weir_episode_shrink(episode);
+        shrink(episode);
     return rc;
 }
 
@@ -274,7 +300,7 @@ static int locate_all(struct weir_file_result *r, const struct weir_dataset_conf
         rc = locate_episode(&file->episodes[i], r->descriptions[i], raw, unfilter, &why);
         if (rc < 0) {
             weir_episode_close(&file->episodes[i]);
-            rc = weir_file_leave_out(r, config, rc, &why);
+            rc = leave_out(r, config, rc, &why);
             continue;
         }
         struct weir_episode episode = file->episodes[i];

@@ -163,11 +163,14 @@ struct weir_store_ops;
 int weir_episode_describe(const struct weir_store_ops *store, void *opened, struct weir_episode *episode,
                           const struct weir_dataset_config *config, struct weir_h5_description **descriptions,
                           struct weir_err *err);
-/* Once its frames are located: gives back what was reserved for more cameras, and counts what is left. */
-void weir_episode_shrink(struct weir_episode *episode);
-/* Leaves an episode of a file of many out, when config is tolerant; the file's only one fails with its file. */
-int weir_file_leave_out(struct weir_file_result *result, const struct weir_dataset_config *config, int rc,
-                        const struct weir_err *why);
+/* Fills *episode, which is zeroed, with episode i of a file, its frames located. After an error what is there of it is
+ * closed by the caller. */
+typedef int weir_describe_fn(void *user, int i, const struct weir_dataset_config *config, struct weir_episode *episode,
+                             struct weir_err *err);
+/* For the open of a format: gives the file its n episodes, which are described one after the other. When config is
+ * tolerant those that are bad are left out, but for the file's only one; else the first error is the file's. */
+int weir_file_describe_episodes(struct weir_file_result *result, int n, const struct weir_dataset_config *config,
+                                weir_describe_fn *describe, void *user);
 void weir_file_index_close(struct weir_file_index *file);
 void weir_episode_close(struct weir_episode *episode);
 /* -ESTALE when the file is not the one that was indexed. */

@@ -1,3 +1,4 @@
+#include "base/file_bytes.h"
 #include "base/gz_file.h"
 #include "base/hash.h"
 #include "datasets/episode_bytes_priv.h"
@@ -176,12 +177,8 @@ static int read_whole(const char *path, uint8_t **bytes, size_t *n)
         *bytes = malloc(*n);
         rc = *bytes ? 0 : -ENOMEM;
     }
-    for (size_t done = 0; rc == 0 && *bytes && done < *n;) {
-        ssize_t got = pread(fd, *bytes + done, *n - done, (off_t)done);
-        if (got <= 0)
-            rc = got < 0 ? -errno : -ENODATA;
-        done += got > 0 ? (size_t)got : 0;
-    }
+    if (rc == 0 && *bytes)
+        rc = weir_read_at(fd, 0, *bytes, *n);
     close(fd);
     return rc;
 }

@@ -184,10 +184,18 @@ void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder
     counts->decoded_pixels = atomic_load_explicit(&decoder->decoded_pixels, memory_order_relaxed);
 }
 
+/* A frame of a codec that this program was built without. */
+static int not_built(struct weir_decoder *decoder, const struct weir_decoder_ops *ops)
+{
+    snprintf(decoder->reason, sizeof decoder->reason, "%s: this weir was %s; install that library and build it again",
+             ops->image, ops->why_not);
+    return -EBADMSG;
+}
+
 static int decode_rows(struct weir_decoder *decoder, int row, const struct weir_frame *frame, struct weir_rows *rows)
 {
     const struct weir_decoder_ops *ops = weir_decoder_ops_at(row);
-    int rc = ops->decode(decoder->contexts[row], frame, rows, decoder->reason);
+    int rc = ops->decode ? ops->decode(decoder->contexts[row], frame, rows, decoder->reason) : not_built(decoder, ops);
     if (rows->convert_ticks)
         weir_zone_carve(WEIR_STAGE_TO_TENSOR, rows->convert_ticks);
     if (rc == 0 && !ops->no_pixels)
@@ -258,8 +266,10 @@ int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const 
 {
     assert(weir_codec_is_encoded(codec));
     int row = weir_decoder_row_for(-1, codec, bytes, length);
+    const struct weir_decoder_ops *ops = weir_decoder_ops_at(row);
     *info = (struct weir_image_info){0};
-    int rc = weir_decoder_ops_at(row)->probe(decoder->contexts[row], codec, bytes, length, info, decoder->reason);
+    int rc = ops->probe ? ops->probe(decoder->contexts[row], codec, bytes, length, info, decoder->reason)
+                        : not_built(decoder, ops);
     uint64_t bytes_out = (uint64_t)info->width * (uint64_t)info->height * (weir_codec_is_depth(codec) ? 2 : 3);
     if (rc < 0 || bytes_out <= INT32_MAX)
         return rc;

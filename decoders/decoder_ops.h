@@ -58,7 +58,7 @@ static inline int weir_rows_in_band(const struct weir_rows *rows, int y)
 
 struct weir_decoder_ops {
     const char *name, *summary;
-    const char *why_not; /* not built in: the reason; the functions are NULL then, or only refuse (weir_not_built) */
+    const char *why_not; /* not built in: the reason; the functions of decoding are NULL then */
 
     /* ---- which frames are its own ---- */
     bool selectable;              /* a user may name it with --decoder */
@@ -67,6 +67,9 @@ struct weir_decoder_ops {
     /* Whether encoded bytes are of this codec, by their first ones (length may be 0). NULL: kinds alone tell. Of bytes
      * that no codec recognises the first one of the table that decodes their kind says what is wrong. */
     bool (*begins)(const uint8_t *bytes, size_t length);
+    /* "a JPEG XL image": of a row that may lack its library (why_not). Its frames come to it all the same, and are
+     * refused by this name. */
+    const char *image;
     bool no_pixels; /* takes every frame and makes nothing of it, to measure what is around decoding */
 
     /* ---- what it can do ---- */
@@ -107,8 +110,6 @@ int weir_decoder_find(const char *name);
 
 /* The rows that are wanted, from a whole image of interleaved RGB whose rows are row_bytes apart. */
 void weir_rows_put(struct weir_rows *rows, const uint8_t *pixels, size_t row_bytes);
-/* For probe and decode of a codec whose library is missing: -EBADMSG. why: "built without libjxl". */
-int weir_not_built(const char *image, const char *why, char *reason);
 /* For probe, of codecs whose bytes say nothing about how many pixels there may be: more than this is refused. */
 enum { WEIR_CODEC_PIXELS_MAX = 1 << 26 };
 

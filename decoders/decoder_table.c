@@ -27,9 +27,10 @@ int weir_decoder_find(const char *name)
     return -1;
 }
 
+/* Or refuses, as it lacks its library. */
 static bool decodes(const struct weir_decoder_ops *ops, enum weir_codec codec)
 {
-    return ops->decode && (ops->no_pixels || ops->kinds & WEIR_KIND(codec));
+    return (ops->decode || (ops->why_not && ops->image)) && (ops->no_pixels || ops->kinds & WEIR_KIND(codec));
 }
 
 int weir_decoder_row_for(int preferred, enum weir_codec codec, const uint8_t *bytes, size_t length)

@@ -285,26 +285,6 @@ static void library(char *text, size_t size)
     snprintf(text, size, "OpenJPEG %s", opj_version());
 }
 
-#else
-
-static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
-{
-    (void)self;
-    (void)frame;
-    (void)rows;
-    return weir_not_built("a JPEG 2000 image", "built without libopenjp2", reason);
-}
-
-static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
-                 char *reason)
-{
-    (void)self;
-    (void)codec;
-    (void)bytes;
-    (void)length;
-    (void)info;
-    return weir_not_built("a JPEG 2000 image", "built without libopenjp2", reason);
-}
 #endif
 
 const struct weir_decoder_ops weir_decoder_jpeg2000 = {
@@ -312,13 +292,14 @@ const struct weir_decoder_ops weir_decoder_jpeg2000 = {
     .summary = "JPEG 2000 by libopenjp2",
     .kinds = WEIR_KIND(WEIR_CODEC_JPEG) | WEIR_KIND(WEIR_CODEC_JPEG2000),
     .begins = begins,
+    .image = "a JPEG 2000 image",
 #if WEIR_HAVE_OPENJPEG
     .library = library,
     .open = jpeg2000_open,
     .close = jpeg2000_close,
+    .decode = decode,
+    .probe = probe,
 #else
     .why_not = "built without libopenjp2",
 #endif
-    .decode = decode,
-    .probe = probe,
 };

@@ -205,26 +205,6 @@ static void library(char *text, size_t size)
     snprintf(text, size, "libjxl %u.%u.%u", version / 1000000, version / 1000 % 1000, version % 1000);
 }
 
-#else
-
-static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
-{
-    (void)self;
-    (void)frame;
-    (void)rows;
-    return weir_not_built("a JPEG XL image", "built without libjxl", reason);
-}
-
-static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
-                 char *reason)
-{
-    (void)self;
-    (void)codec;
-    (void)bytes;
-    (void)length;
-    (void)info;
-    return weir_not_built("a JPEG XL image", "built without libjxl", reason);
-}
 #endif
 
 const struct weir_decoder_ops weir_decoder_jpegxl = {
@@ -232,13 +212,14 @@ const struct weir_decoder_ops weir_decoder_jpegxl = {
     .summary = "JPEG XL by libjxl",
     .kinds = WEIR_KIND(WEIR_CODEC_JPEG) | WEIR_KIND(WEIR_CODEC_JPEGXL),
     .begins = begins,
+    .image = "a JPEG XL image",
 #if WEIR_HAVE_JXL
     .library = library,
     .open = jpegxl_open,
     .close = jpegxl_close,
+    .decode = decode,
+    .probe = probe,
 #else
     .why_not = "built without libjxl",
 #endif
-    .decode = decode,
-    .probe = probe,
 };

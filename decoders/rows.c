@@ -61,12 +61,6 @@ void weir_rows_put(struct weir_rows *rows, const uint8_t *pixels, size_t row_byt
     }
 }
 
-int weir_not_built(const char *image, const char *why, char *reason)
-{
-    snprintf(reason, WEIR_REASON_MAX, "%s: this weir was %s; install that library and build it again", image, why);
-    return -EBADMSG;
-}
-
 int weir_probe_refuses(const struct weir_image_info *info, size_t length, char *reason)
 {
     snprintf(reason, WEIR_REASON_MAX, "its header claims %dx%d pixels, more than its %zu bytes can hold", info->width,

@@ -1,8 +1,9 @@
 /* Writes packed files (docs/packed.md): frames as they come, behind them the record of their episode; the index at the
  * end. The header, written anew after each episode is on the storage, says how far that is. */
+#include "base/crc32c.h"
+#include "base/file_bytes.h"
 #include "convert/writer_ops.h"
 #include "datasets/packed/packed_file.h"
-#include "datasets/tfrecord/crc32c.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,15 +49,8 @@ static int no_memory(struct weir_err *err)
 
 static int write_at(struct packed_writer *w, uint64_t offset, const void *bytes, size_t n, struct weir_err *err)
 {
-    for (size_t done = 0; done < n;) {
-        ssize_t put = pwrite(w->fd, (const char *)bytes + done, n - done, (off_t)(offset + done));
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return failed(w, put < 0 ? -errno : -EIO, err);
-        done += (size_t)put;
-    }
-    return 0;
+    int rc = weir_write_at(w->fd, offset, bytes, n);
+    return rc < 0 ? failed(w, rc, err) : 0;
 }
 
 static int flush(struct packed_writer *w, struct weir_err *err)
@@ -115,30 +109,19 @@ static void set_entry(struct packed_writer *w, uint32_t i, uint64_t offset, uint
     weir_packed_put64(w->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY + 8, bytes);
 }
 
-static bool read_all(int fd, uint64_t offset, void *buffer, size_t n)
-{
-    for (size_t done = 0; done < n;) {
-        ssize_t got = pread(fd, (char *)buffer + done, n - done, (off_t)(offset + done));
-        if (got <= 0 && !(got < 0 && errno == EINTR))
-            return false;
-        done += got < 0 ? 0 : (size_t)got;
-    }
-    return true;
-}
-
 /* The record of episode i at offset, with those before it linked; its end, or 0 when it is not what it should be. */
 static uint64_t take_record(struct packed_writer *w, const struct weir_packed_header *old, uint32_t i, uint64_t offset,
                             uint64_t file_bytes, uint64_t *previous)
 {
     uint8_t head[WEIR_PACKED_RECORD_MIN];
     struct weir_packed_record record;
-    if (offset > file_bytes || file_bytes - offset < sizeof head || !read_all(w->fd, offset, head, sizeof head))
+    if (offset > file_bytes || file_bytes - offset < sizeof head || weir_read_at(w->fd, offset, head, sizeof head) < 0)
         return 0;
     uint64_t n = weir_packed_record_bytes(head);
     if (n < sizeof head || n > file_bytes - offset)
         return 0;
     uint8_t *bytes = malloc((size_t)n);
-    bool fine = bytes && read_all(w->fd, offset, bytes, (size_t)n) &&
+    bool fine = bytes && weir_read_at(w->fd, offset, bytes, (size_t)n) == 0 &&
                 weir_packed_get_record(&record, old, bytes, n, offset, NULL) == 0 && record.number == i;
     free(bytes);
     if (!fine || record.previous >= offset)
@@ -154,7 +137,7 @@ static int resume(struct packed_writer *w)
     uint8_t bytes[WEIR_PACKED_HEADER], equal[WEIR_PACKED_HEADER];
     struct weir_packed_header old, same;
     struct stat st;
-    if (fstat(w->fd, &st) != 0 || !read_all(w->fd, 0, bytes, sizeof bytes) ||
+    if (fstat(w->fd, &st) != 0 || weir_read_at(w->fd, 0, bytes, sizeof bytes) < 0 ||
         weir_packed_get_header(&old, bytes, NULL) < 0 || old.n_episodes > w->n_wanted)
         return 0;
     same = w->header;

@@ -1,5 +1,6 @@
+#include "base/crc32c.h"
+#include "base/file_bytes.h"
 #include "convert/writers/record_write_priv.h"
-#include "datasets/tfrecord/crc32c.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -71,14 +72,9 @@ static uint64_t entry_bytes(const struct weir_list *list)
 static int flush(struct weir_record_writer *w)
 {
     w->crc = weir_crc32c(w->crc, w->buffer, w->buffered);
-    for (size_t done = 0; done < w->buffered;) {
-        ssize_t n = pwrite(w->fd, w->buffer + done, w->buffered - done, (off_t)(w->at + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return n < 0 ? -errno : -EIO;
-        done += (size_t)n;
-    }
+    int rc = weir_write_at(w->fd, w->at, w->buffer, w->buffered);
+    if (rc < 0)
+        return rc;
     w->at += w->buffered;
     w->buffered = 0;
     return 0;

@@ -4,6 +4,7 @@
 #include "convert/durable.h"
 #include "convert/writers/record_write_priv.h"
 #include "convert/writers/tfrecord_writer_priv.h"
+#include "datasets/hdf5/chunk_index.h"
 #include "datasets/tfrecord/records.h"
 
 #include <dirent.h>
@@ -130,7 +131,7 @@ static int find_complete(struct writer *w, int *complete, struct weir_err *err)
 {
     struct stat st;
     struct weir_records records = {0};
-    struct weir_byte_source source = {weir_record_read, &w->fd};
+    struct weir_byte_source source = {weir_raw_read, &w->fd};
     struct weir_err cut = WEIR_ERR_NONE;
     if (fstat(w->fd, &st) != 0)
         return weir_err_set(err, -errno, "%s: %s", w->path, strerror(errno));

@@ -1,3 +1,4 @@
+#include "base/file_bytes.h"
 #include "convert/writers/zarr_array_write_priv.h"
 #include "datasets/hdf5/filter_blosc.h"
 #include "datasets/hdf5/filters.h"
@@ -22,19 +23,6 @@ static int failed(const char *path, int rc, struct weir_err *err)
     return weir_err_set(err, rc, "%s: cannot be written: %s", path, strerror(-rc));
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t n)
-{
-    for (size_t done = 0; done < n;) {
-        ssize_t wrote = write(fd, bytes + done, n - done);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote < 0)
-            return -errno;
-        done += (size_t)wrote;
-    }
-    return 0;
-}
-
 int weir_zarr_write_key(const char *root, const char *key, const void *bytes, size_t n, struct weir_err *err)
 {
     char aside[PATH_ROOM], path[PATH_ROOM];
@@ -44,7 +32,7 @@ int weir_zarr_write_key(const char *root, const char *key, const void *bytes, si
     int fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
         return failed(aside, -errno, err);
-    int rc = write_all(fd, bytes, n);
+    int rc = weir_write_at(fd, 0, bytes, n);
     if (close(fd) != 0 && rc == 0)
         rc = -errno;
     if (rc == 0 && rename(aside, path) != 0)

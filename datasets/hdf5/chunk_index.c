@@ -1,4 +1,5 @@
 #include "datasets/hdf5/chunk_index.h"
+#include "base/file_bytes.h"
 #include "datasets/hdf5/chunk_walk_priv.h"
 
 #include <errno.h>
@@ -9,15 +10,7 @@
 int weir_raw_read(void *user, uint64_t offset, void *buffer, size_t n)
 {
     const int *fd = user;
-    for (size_t done = 0; done < n;) {
-        ssize_t got = pread(*fd, (char *)buffer + done, n - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? -errno : -ENODATA;
-        done += (size_t)got;
-    }
-    return 0;
+    return weir_read_at(*fd, offset, buffer, n);
 }
 
 uint32_t weir_chunk_grid_count(const struct weir_chunk_grid *grid)

@@ -6,17 +6,10 @@
 #ifndef WEIR_DATASETS_HDF5_HEAP_H
 #define WEIR_DATASETS_HDF5_HEAP_H
 
+#include "base/file_bytes.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-/* n little-endian bytes as a number. */
-static inline uint64_t weir_le(const uint8_t *bytes, int n)
-{
-    uint64_t value = 0;
-    for (int i = n - 1; i >= 0; i--)
-        value = value << 8 | bytes[i];
-    return value;
-}
 
 enum { WEIR_HEAP_HEADER = 16, WEIR_HEAP_OBJECT_HEADER = 16, WEIR_HEAP_WINDOW = 4096 };
 

@@ -14,42 +14,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int describe(struct weir_episode *episode, const struct weir_lmdb_store *store,
-                    const struct weir_dataset_config *config, struct weir_err *err)
+struct reading {
+    const struct weir_lmdb_episodes *found;
+    const struct weir_raw_file *raw;
+};
+
+static int describe(void *user, int i, const struct weir_dataset_config *config, struct weir_episode *episode,
+                    struct weir_err *err)
 {
-    int rc = weir_lmdb_episode_check(store, err);
+    const struct reading *reading = user;
+    const struct weir_lmdb_schema *schema = &reading->found->schema;
+    struct weir_lmdb_store store = {schema, &reading->found->episodes[i], reading->raw};
+    *episode = (struct weir_episode){.layout = &weir_layout_lmdb, .is_bgr = schema->is_bgr, .bytes = sizeof *episode};
+    if (asprintf(&episode->root, "e%08u", store.episode->number) < 0)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = weir_lmdb_episode_check(&store, err);
     struct weir_h5_description *descriptions = NULL;
     if (rc == 0)
-        rc = weir_episode_describe(&weir_store_lmdb, (void *)store, episode, config, &descriptions, err);
+        rc = weir_episode_describe(&weir_store_lmdb, &store, episode, config, &descriptions, err);
     free(descriptions);
-    return rc;
-}
-
-static int open_episodes(struct weir_file_result *result, const struct weir_lmdb_episodes *found,
-                         const struct weir_raw_file *raw, const struct weir_dataset_config *config)
-{
-    struct weir_file_index *file = &result->file;
-    int rc = 0;
-    result->n_wanted = found->n;
-    file->episodes = calloc((size_t)found->n + 1, sizeof *file->episodes);
-    if (!file->episodes)
-        return weir_err_set(&result->err, -ENOMEM, "out of memory");
-    for (int i = 0; i < found->n && rc == 0; i++) {
-        struct weir_episode *episode = &file->episodes[file->n_episodes];
-        struct weir_lmdb_store store = {&found->schema, &found->episodes[i], raw};
-        struct weir_err why = WEIR_ERR_NONE;
-        *episode = (struct weir_episode){
-            .layout = &weir_layout_lmdb, .is_bgr = found->schema.is_bgr, .bytes = sizeof *episode};
-        rc = asprintf(&episode->root, "e%08u", store.episode->number) < 0 ? weir_err_set(&why, -ENOMEM, "out of memory")
-                                                                          : describe(episode, &store, config, &why);
-        if (rc == 0) {
-            weir_episode_shrink(episode);
-            file->n_episodes++;
-            continue;
-        }
-        weir_episode_close(episode);
-        rc = weir_file_leave_out(result, config, rc, &why);
-    }
     return rc;
 }
 
@@ -116,7 +99,7 @@ static int open_lmdb(struct weir_file_result *result, const char *path, const st
     if (rc == 0)
         rc = weir_lmdb_episodes_find(&found, &state, &raw, &result->err);
     if (rc == 0)
-        rc = open_episodes(result, &found, &raw, config);
+        rc = weir_file_describe_episodes(result, found.n, config, describe, &(struct reading){&found, &raw});
     weir_lmdb_episodes_free(&found);
     close(fd);
     return rc;

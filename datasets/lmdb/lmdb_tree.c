@@ -1,4 +1,5 @@
 #include "datasets/lmdb/lmdb_tree.h"
+#include "base/file_bytes.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -32,14 +33,6 @@ enum { F_BIGDATA = 1, F_SUBDATA = 2, F_DUPDATA = 4, MDB_DUPSORT = 4 };
 enum { PAGE_BYTES_MIN = 512, PAGE_BYTES_MAX = 32768, VERSION = 1 };
 static const uint32_t MAGIC = 0xBEEFC0DE, MAGIC_SWAPPED = 0xDEC0EFBE;
 
-static uint64_t little(const uint8_t *bytes, int n)
-{
-    uint64_t value = 0;
-    for (int i = n - 1; i >= 0; i--)
-        value = value << 8 | bytes[i];
-    return value;
-}
-
 static unsigned little16(const uint8_t *bytes)
 {
     return bytes[0] | (unsigned)bytes[1] << 8;
@@ -56,11 +49,11 @@ static int damaged(uint64_t page, const char *what, struct weir_err *err)
 static int no_lmdb(const uint8_t *page, struct weir_err *err)
 {
     enum { META_MAGIC_32_BITS = 12 };
-    if (little(page + META_MAGIC_32_BITS, 4) == MAGIC)
+    if (weir_le(page + META_MAGIC_32_BITS, 4) == MAGIC)
         return weir_err_set(err, -ENOTSUP,
                             "LMDB as a 32-bit program writes it, which 64-bit ones cannot read; move it with mdb_dump "
                             "there and mdb_load here");
-    if (little(page + META_MAGIC, 4) == MAGIC_SWAPPED)
+    if (weir_le(page + META_MAGIC, 4) == MAGIC_SWAPPED)
         return weir_err_set(err, -ENOTSUP,
                             "LMDB of a machine with the other byte order; move it with mdb_dump there and mdb_load "
                             "here");
@@ -77,18 +70,18 @@ static int read_state(struct weir_lmdb_state *state, const struct weir_raw_file 
     int rc = file->read(file->user, offset, page, sizeof page);
     if (rc < 0)
         return weir_err_set(err, rc, "%s", strerror(-rc));
-    if (!(little16(page + PAGE_FLAGS) & P_META) || little(page + META_MAGIC, 4) != MAGIC)
+    if (!(little16(page + PAGE_FLAGS) & P_META) || weir_le(page + META_MAGIC, 4) != MAGIC)
         return no_lmdb(page, err);
-    if (little(page + META_VERSION, 4) != VERSION)
+    if (weir_le(page + META_VERSION, 4) != VERSION)
         return weir_err_set(err, -ENOTSUP, "LMDB of format version %u, and version %d is read",
-                            (unsigned)little(page + META_VERSION, 4), VERSION);
+                            (unsigned)weir_le(page + META_VERSION, 4), VERSION);
     const uint8_t *main_db = page + META_MAIN;
     *state = (struct weir_lmdb_state){
-        .transaction = little(page + META_TRANSACTION, 8),
-        .root = little(main_db + DB_ROOT, 8),
-        .entries = little(main_db + DB_ENTRIES, 8),
-        .last_page = little(page + META_LAST_PAGE, 8),
-        .page_bytes = (uint32_t)little(page + META_PAGE_BYTES, 4),
+        .transaction = weir_le(page + META_TRANSACTION, 8),
+        .root = weir_le(main_db + DB_ROOT, 8),
+        .entries = weir_le(main_db + DB_ENTRIES, 8),
+        .last_page = weir_le(page + META_LAST_PAGE, 8),
+        .page_bytes = (uint32_t)weir_le(page + META_PAGE_BYTES, 4),
         .flags = (uint16_t)little16(main_db + DB_FLAGS),
         .depth = (uint16_t)little16(main_db + DB_DEPTH),
     };
@@ -174,7 +167,7 @@ static int enter(struct walk *w, int depth, uint64_t number, struct weir_err *er
     bool is_leaf = depth + 1 == w->state->depth;
     if (flags & P_LEAF2)
         return weir_err_set(err, -ENOTSUP, "it has keys with several values (MDB_DUPFIXED), which are not read");
-    if (little(level->page, 8) != number || (flags & (P_BRANCH | P_LEAF)) != (is_leaf ? P_LEAF : P_BRANCH))
+    if (weir_le(level->page, 8) != number || (flags & (P_BRANCH | P_LEAF)) != (is_leaf ? P_LEAF : P_BRANCH))
         return damaged(number, "is not the page of the tree that it should be", err);
     if (lower < PAGE_HEADER || lower > little16(level->page + PAGE_UPPER) || lower > bytes)
         return damaged(number, "has a header that makes no sense", err);
@@ -206,7 +199,7 @@ static int find_value(struct walk *w, const struct level *level, const uint8_t *
         entry->offset = level->number * bytes + at;
         return 0;
     }
-    uint64_t first = little(data, 8);
+    uint64_t first = weir_le(data, 8);
     if (!use_pages(w, first, (PAGE_HEADER - 1 + entry->length) / bytes + 1))
         return damaged(level->number, "has a value whose pages are not in the file, or belong to another one", err);
     entry->offset = first * bytes + PAGE_HEADER;
@@ -217,7 +210,7 @@ static int visit_node(struct walk *w, const struct level *level, const uint8_t *
                       int (*visit)(void *user, const struct weir_lmdb_entry *entry, struct weir_err *err), void *user,
                       struct weir_err *err)
 {
-    struct weir_lmdb_entry entry = {node + NODE_HEADER, little16(node + NODE_KEY_BYTES), 0, little(node, 4)};
+    struct weir_lmdb_entry entry = {node + NODE_HEADER, little16(node + NODE_KEY_BYTES), 0, weir_le(node, 4)};
     unsigned flags = little16(node + NODE_FLAGS);
     if (entry.key_length > WEIR_LMDB_KEY_MAX || (flags & ~(unsigned)(F_BIGDATA | F_SUBDATA | F_DUPDATA)))
         return damaged(level->number, "has a key that makes no sense", err);
@@ -253,7 +246,7 @@ static int walk_tree(struct walk *w,
         else if (depth == leaf)
             rc = visit_node(w, level, node, visit, user, err);
         else
-            rc = enter(w, ++depth, little(node, NODE_PAGE_BYTES), err);
+            rc = enter(w, ++depth, weir_le(node, NODE_PAGE_BYTES), err);
     }
     if (rc >= 0 && w->entries != w->state->entries)
         return weir_err_set(err, -EBADMSG, "it has %llu keys and should have %llu; the file is damaged",

@@ -1,10 +1,10 @@
 /* Packed files: one index at the end, a record an episode, frames as extents (docs/packed.md). Checksums of header,
  * index and records are checked here, those of frames only when somebody asks for it. */
+#include "base/crc32c.h"
 #include "base/shortage.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
 #include "datasets/packed/packed_index.h"
-#include "datasets/tfrecord/crc32c.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -190,16 +190,17 @@ static const struct weir_store_ops packed_store = {
 
 /* ---- the file ---- */
 
-static int describe(struct weir_episode *episode, struct weir_packed_index *file, uint32_t i,
-                    const struct weir_dataset_config *config, struct weir_err *err)
+static int describe(void *user, int i, const struct weir_dataset_config *config, struct weir_episode *episode,
+                    struct weir_err *err)
 {
+    struct weir_packed_index *file = user;
     struct weir_packed_record record;
     *episode =
         (struct weir_episode){.layout = &weir_layout_packed, .is_bgr = file->header.is_bgr, .bytes = sizeof *episode};
-    int rc = weir_packed_read_record(file, i, &record, err);
+    int rc = weir_packed_read_record(file, (uint32_t)i, &record, err);
     if (rc < 0)
         return rc;
-    if (asprintf(&episode->root, "episode %u", i) < 0)
+    if (asprintf(&episode->root, "episode %d", i) < 0)
         return no_memory(err);
     struct episode_store store = {&file->header, &record, file->record};
     struct weir_h5_description *descriptions = NULL;
@@ -208,37 +209,12 @@ static int describe(struct weir_episode *episode, struct weir_packed_index *file
     return rc;
 }
 
-static int open_episodes(struct weir_file_result *result, struct weir_packed_index *file,
-                         const struct weir_dataset_config *config)
-{
-    struct weir_file_index *index = &result->file;
-    uint32_t n = file->header.n_episodes;
-    int rc = 0;
-    result->n_wanted = (int)n;
-    index->episodes = calloc((size_t)n + 1, sizeof *index->episodes);
-    if (!index->episodes)
-        return no_memory(&result->err);
-    for (uint32_t i = 0; i < n && rc == 0; i++) {
-        struct weir_episode *episode = &index->episodes[index->n_episodes];
-        struct weir_err why = WEIR_ERR_NONE;
-        rc = describe(episode, file, i, config, &why);
-        if (rc == 0) {
-            weir_episode_shrink(episode);
-            index->n_episodes++;
-            continue;
-        }
-        weir_episode_close(episode);
-        rc = weir_file_leave_out(result, config, rc, &why);
-    }
-    return rc;
-}
-
 static int open_packed(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
 {
     struct weir_packed_index file;
     int rc = weir_packed_open(&file, path, result->file.file.size_bytes, &result->err);
     if (rc == 0)
-        rc = open_episodes(result, &file, config);
+        rc = weir_file_describe_episodes(result, (int)file.header.n_episodes, config, describe, &file);
     weir_packed_close(&file);
     return rc;
 }
@@ -265,7 +241,7 @@ static int check_episode(struct weir_packed_index *file, uint32_t i, uint8_t *bu
                          void *user, struct weir_err *err)
 {
     struct weir_packed_record record;
-    int cameras = file->header.n_cameras, rc = weir_packed_read_record(file, i, &record, err);
+    int cameras = file->header.n_cameras, rc = weir_packed_read_record(file, (uint32_t)i, &record, err);
     for (int j = 0; rc == 0 && cameras > 0 && j / cameras < record.steps; j++) {
         struct weir_packed_frame frame =
             weir_packed_frame_at(&record, &file->header, file->record, j / cameras, j % cameras);

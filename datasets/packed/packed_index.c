@@ -1,6 +1,6 @@
 #include "datasets/packed/packed_index.h"
+#include "base/crc32c.h"
 #include "base/shortage.h"
-#include "datasets/tfrecord/crc32c.h"
 
 #include <errno.h>
 #include <fcntl.h>

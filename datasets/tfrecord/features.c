@@ -1,4 +1,5 @@
 #include "datasets/tfrecord/features.h"
+#include "base/file_bytes.h"
 #include "base/shortage.h"
 
 #include <errno.h>
@@ -124,19 +125,6 @@ int weir_stated_parse(struct weir_stated_features *stated, const char *text, siz
     return rc;
 }
 
-static int read_text(int fd, size_t n, char *text)
-{
-    for (size_t done = 0; done < n;) {
-        ssize_t got = pread(fd, text + done, n - done, (off_t)done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? -errno : -ENODATA;
-        done += (size_t)got;
-    }
-    return 0;
-}
-
 static int read_open(struct weir_stated_features *stated, int fd, struct weir_err *err)
 {
     struct stat st;
@@ -146,7 +134,7 @@ static int read_open(struct weir_stated_features *stated, int fd, struct weir_er
     size_t n = rc == 0 ? (size_t)st.st_size : 0;
     char *text = malloc(n + 1);
     if (rc == 0)
-        rc = text ? read_text(fd, n, text) : -ENOMEM;
+        rc = text ? weir_read_at(fd, 0, text, n) : -ENOMEM;
     if (rc == 0)
         rc = weir_stated_parse(stated, text, n, err);
     else

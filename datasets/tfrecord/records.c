@@ -1,34 +1,12 @@
 #include "datasets/tfrecord/records.h"
-#include "datasets/tfrecord/crc32c.h"
+#include "base/crc32c.h"
+#include "base/file_bytes.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { RECORDS_MAX = 10 * 1000 * 1000 };
-
-int weir_record_read(void *user, uint64_t offset, void *buffer, size_t n)
-{
-    const int *fd = user;
-    for (size_t done = 0; done < n;) {
-        ssize_t got = pread(*fd, (char *)buffer + done, n - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? -errno : -ENODATA;
-        done += (size_t)got;
-    }
-    return 0;
-}
-
-static uint64_t little(const uint8_t *bytes, int n)
-{
-    uint64_t value = 0;
-    for (int i = n - 1; i >= 0; i--)
-        value = value << 8 | bytes[i];
-    return value;
-}
 
 static int add_record(struct weir_records *records, uint64_t at, uint64_t bytes)
 {
@@ -67,8 +45,8 @@ int weir_records_find(struct weir_records *records, const struct weir_byte_sourc
         if (file_bytes - at < HEADER + FOOTER)
             return no_record(records->n, at, "it is cut off", err);
         rc = source->read(source->user, at, header, HEADER);
-        uint64_t bytes = little(header, 8);
-        if (rc == 0 && little(header + 8, 4) != weir_crc32c_masked(header, 8))
+        uint64_t bytes = weir_le(header, 8);
+        if (rc == 0 && weir_le(header + 8, 4) != weir_crc32c_masked(header, 8))
             return no_record(records->n, at, "the checksum of its length is wrong", err);
         if (rc == 0 && bytes > file_bytes - at - HEADER - FOOTER)
             return no_record(records->n, at, "it is cut off", err);
@@ -105,5 +83,5 @@ int weir_record_is_whole(const struct weir_records *records, int i, const struct
     }
     uint8_t footer[WEIR_RECORD_FOOTER];
     int rc = source->read(source->user, at, footer, sizeof footer);
-    return rc < 0 ? rc : little(footer, sizeof footer) == weir_crc32c_mask(crc);
+    return rc < 0 ? rc : weir_le(footer, sizeof footer) == weir_crc32c_mask(crc);
 }

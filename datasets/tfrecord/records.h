@@ -15,9 +15,6 @@ struct weir_records {
     int n, capacity;
 };
 
-/* A weir_byte_source's read; user: the descriptor of a file, int *. -ENODATA past its end. */
-int weir_record_read(void *user, uint64_t offset, void *buffer, size_t n);
-
 /* Finds all of a file's records, and checks the checksums of their lengths: a few bytes of each are read. After an
  * error records has those before it. */
 int weir_records_find(struct weir_records *records, const struct weir_byte_source *source, uint64_t file_bytes,

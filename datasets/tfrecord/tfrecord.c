@@ -3,6 +3,7 @@
 #include "base/shortage.h"
 #include "datasets/dataset_ops.h"
 #include "datasets/format_ops.h"
+#include "datasets/hdf5/chunk_index.h"
 #include "datasets/tfrecord/records.h"
 #include "datasets/tfrecord/rlds_store.h"
 
@@ -22,9 +23,13 @@ struct reading {
     struct weir_stated_features stated;
 };
 
-static int describe(struct weir_episode *episode, const struct reading *reading, int i,
-                    const struct weir_dataset_config *config, struct weir_err *err)
+static int describe(void *user, int i, const struct weir_dataset_config *config, struct weir_episode *episode,
+                    struct weir_err *err)
 {
+    const struct reading *reading = user;
+    *episode = (struct weir_episode){.layout = &weir_layout_rlds, .bytes = sizeof *episode};
+    if (asprintf(&episode->root, "record %d", i) < 0)
+        return weir_err_set(err, -ENOMEM, "out of memory");
     struct weir_rlds_store store = {.source = &reading->source, .stated = &reading->stated};
     uint64_t at = reading->records.at[i];
     const char *reason = NULL;
@@ -45,32 +50,6 @@ static int describe(struct weir_episode *episode, const struct reading *reading,
     return rc;
 }
 
-static int open_records(struct weir_file_result *result, const struct reading *reading,
-                        const struct weir_dataset_config *config)
-{
-    struct weir_file_index *file = &result->file;
-    int rc = 0;
-    result->n_wanted = reading->records.n;
-    file->episodes = calloc((size_t)result->n_wanted + 1, sizeof *file->episodes);
-    if (!file->episodes)
-        return weir_err_set(&result->err, -ENOMEM, "out of memory");
-    for (int i = 0; i < result->n_wanted && rc == 0; i++) {
-        struct weir_episode *episode = &file->episodes[file->n_episodes];
-        struct weir_err why = WEIR_ERR_NONE;
-        *episode = (struct weir_episode){.layout = &weir_layout_rlds, .bytes = sizeof *episode};
-        rc = asprintf(&episode->root, "record %d", i) < 0 ? weir_err_set(&why, -ENOMEM, "out of memory")
-                                                          : describe(episode, reading, i, config, &why);
-        if (rc == 0) {
-            weir_episode_shrink(episode);
-            file->n_episodes++;
-            continue;
-        }
-        weir_episode_close(episode);
-        rc = weir_file_leave_out(result, config, rc, &why);
-    }
-    return rc;
-}
-
 static int open_file(const char *path, struct weir_err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -82,14 +61,14 @@ static int open_tfrecord(struct weir_file_result *result, const char *path, cons
     int fd = open_file(path, &result->err);
     if (fd < 0)
         return fd;
-    struct reading reading = {.source = {weir_record_read, &fd}};
+    struct reading reading = {.source = {weir_raw_read, &fd}};
     int rc = weir_records_find(&reading.records, &reading.source, result->file.file.size_bytes, &result->err);
     if (rc == 0 && reading.records.n == 0)
         rc = weir_err_set(&result->err, -EBADMSG, "has no records; remove the file");
     if (rc == 0)
         rc = weir_stated_read(&reading.stated, path, &result->err);
     if (rc == 0)
-        rc = open_records(result, &reading, config);
+        rc = weir_file_describe_episodes(result, reading.records.n, config, describe, &reading);
     weir_stated_free(&reading.stated);
     weir_records_free(&reading.records);
     close(fd);
@@ -122,7 +101,7 @@ static int check(const struct weir_dataset_file *file, weir_damaged_fn *damaged,
     struct weir_records records = {0};
     uint8_t *buffer = malloc(WEIR_RECORD_BUFFER);
     int fd = buffer ? open_file(file->path, err) : weir_err_set(err, -ENOMEM, "out of memory");
-    struct weir_byte_source source = {weir_record_read, &fd};
+    struct weir_byte_source source = {weir_raw_read, &fd};
     int rc = fd < 0 ? fd : weir_records_find(&records, &source, file->size_bytes, err);
     if (rc == 0)
         rc = check_records(&records, &source, buffer, damaged, user, err);

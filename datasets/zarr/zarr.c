@@ -67,44 +67,27 @@ static int read_ends(struct weir_zarr *zarr, uint64_t **ends, int *n, struct wei
     return 0;
 }
 
-static int describe(struct weir_episode *episode, struct weir_zarr_episode *of,
-                    const struct weir_dataset_config *config, struct weir_err *err)
-{
-    struct weir_h5_description *descriptions = NULL;
-    int rc = weir_episode_describe(&weir_store_zarr, of, episode, config, &descriptions, err);
-    free(descriptions);
-    if (rc == 0 && (uint64_t)episode->steps < of->steps)
-        rc = weir_err_set(err, -EBADMSG, "%s: has %d steps, but by " ENDS " %llu", episode->root, episode->steps,
-                          (unsigned long long)of->steps);
-    return rc;
-}
+struct reading {
+    struct weir_zarr *zarr;
+    const uint64_t *ends;
+};
 
-static int open_episodes(struct weir_file_result *result, struct weir_zarr *zarr, const uint64_t *ends, int n,
-                         const struct weir_dataset_config *config)
+static int describe(void *user, int i, const struct weir_dataset_config *config, struct weir_episode *episode,
+                    struct weir_err *err)
 {
-    struct weir_file_index *file = &result->file;
-    int rc = 0;
-    result->n_wanted = n;
-    file->episodes = calloc((size_t)n + 1, sizeof *file->episodes);
-    if (!file->episodes)
-        return weir_err_set(&result->err, -ENOMEM, "out of memory");
-    for (int i = 0; i < n && rc == 0; i++) {
-        struct weir_episode *episode = &file->episodes[file->n_episodes];
-        struct weir_err why = WEIR_ERR_NONE;
-        uint64_t begin = i ? ends[i - 1] : 0;
-        struct weir_zarr_episode of = {zarr, begin, ends[i] - begin, i};
-        *episode = (struct weir_episode){
-            .layout = &weir_layout_diffusion_policy, .is_bgr = zarr->is_bgr, .bytes = sizeof *episode};
-        rc = asprintf(&episode->root, "episode %d", i) < 0 ? weir_err_set(&why, -ENOMEM, "out of memory")
-                                                           : describe(episode, &of, config, &why);
-        if (rc == 0) {
-            weir_episode_shrink(episode);
-            file->n_episodes++;
-            continue;
-        }
-        weir_episode_close(episode);
-        rc = weir_file_leave_out(result, config, rc, &why);
-    }
+    const struct reading *reading = user;
+    uint64_t begin = i ? reading->ends[i - 1] : 0;
+    struct weir_zarr_episode of = {reading->zarr, begin, reading->ends[i] - begin, i};
+    *episode = (struct weir_episode){
+        .layout = &weir_layout_diffusion_policy, .is_bgr = reading->zarr->is_bgr, .bytes = sizeof *episode};
+    if (asprintf(&episode->root, "episode %d", i) < 0)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    struct weir_h5_description *descriptions = NULL;
+    int rc = weir_episode_describe(&weir_store_zarr, &of, episode, config, &descriptions, err);
+    free(descriptions);
+    if (rc == 0 && (uint64_t)episode->steps < of.steps)
+        rc = weir_err_set(err, -EBADMSG, "%s: has %d steps, but by " ENDS " %llu", episode->root, episode->steps,
+                          (unsigned long long)of.steps);
     return rc;
 }
 
@@ -131,7 +114,7 @@ static int open_zarr(struct weir_file_result *result, const char *path, const st
     if (rc == 0)
         rc = weir_zarr_read_color(&zarr, &result->err);
     if (rc == 0)
-        rc = open_episodes(result, &zarr, ends, n, config);
+        rc = weir_file_describe_episodes(result, n, config, describe, &(struct reading){&zarr, ends});
     if (rc == 0)
         take_parts(&result->file, &zarr.files);
     free(ends);

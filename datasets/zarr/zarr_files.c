@@ -24,20 +24,6 @@ static int no_memory(struct weir_err *err)
     return weir_err_set(err, -ENOMEM, "out of memory");
 }
 
-static int read_fd(void *user, uint64_t offset, void *buffer, size_t n)
-{
-    const int *fd = user;
-    for (size_t done = 0; done < n;) {
-        ssize_t got = pread(*fd, (char *)buffer + done, n - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? -errno : -ENODATA;
-        done += (size_t)got;
-    }
-    return 0;
-}
-
 static struct weir_part part_of(const struct stat *st)
 {
     return (struct weir_part){(uint64_t)st->st_size, st->st_dev, st->st_ino,
@@ -72,7 +58,7 @@ int weir_zarr_files_open(struct weir_zarr_files *files, const char *path, struct
         weir_zarr_files_close(files);
         return weir_err_set(err, rc, "%s; %s", strerror(-rc), weir_open_advice(rc));
     }
-    files->raw = (struct weir_raw_file){read_fd, &files->fd, 0, (uint64_t)st.st_size};
+    files->raw = (struct weir_raw_file){weir_raw_read, &files->fd, 0, (uint64_t)st.st_size};
     int rc = S_ISDIR(st.st_mode) ? open_folder(files, err) : weir_zip_open(&files->zip, &files->raw, err);
     if (rc == 0 && !is_folder(files) && !weir_zarr_has(files, ".zgroup"))
         rc = weir_err_set(err, -EBADMSG,
@@ -135,7 +121,7 @@ int weir_zarr_read(struct weir_zarr_files *files, const char *key, size_t most, 
     int fd = openat(files->fd, key, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return weir_err_set(err, -errno, "%s: %s", key, strerror(errno));
-    struct weir_raw_file raw = {read_fd, &fd, 0, 0};
+    struct weir_raw_file raw = {weir_raw_read, &fd, 0, 0};
     int rc = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? 0 : weir_err_set(err, -EBADMSG, "%s: is no file", key);
     if (rc == 0)
         rc = read_whole(&raw, 0, (uint64_t)st.st_size, most, bytes, n, key, err);
@@ -364,7 +350,7 @@ int weir_zarr_read_chunk(struct weir_zarr_files *files, uint32_t part, const str
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return -errno;
-    int rc = read_fd(&fd, 0, buffer, chunk->bytes);
+    int rc = weir_raw_read(&fd, 0, buffer, chunk->bytes);
     close(fd);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* Threads take one file after the other; what they found is told by the caller's thread, file by file. */
+/* Threads take one file after the other; the caller's thread reports what they found, file by file. */
 #include "pipeline/verify/check_files.h"
 #include "base/cores.h"
 #include "base/shortage.h"
@@ -67,28 +67,28 @@ static void *check_some(void *user)
     return NULL;
 }
 
-static void tell(const struct checks *checks, int file, const char *part, enum weir_finding_kind kind, const char *why,
-                 const struct weir_verify_config *config, struct weir_verify_totals *totals)
+static void report(const struct checks *checks, int file, const char *part, enum weir_finding_kind kind,
+                   const char *why, const struct weir_verify_config *config, struct weir_verify_totals *totals)
 {
     struct weir_dataset_file of;
     weir_dataset_file(checks->dataset, file, &of);
     struct weir_finding finding = {
         .kind = kind, .file = of.path, .dataset = part, .t = -1, .dimension = -1, .why = why};
-    weir_finding_tell(&finding, config, totals);
+    weir_finding_report(&finding, config, totals);
 }
 
-static void tell_file(const struct checks *checks, int file, const struct weir_verify_config *config,
-                      struct weir_verify_totals *totals)
+static void report_file(const struct checks *checks, int file, const struct weir_verify_config *config,
+                        struct weir_verify_totals *totals)
 {
     const struct file_check *check = &checks->files[file];
     char why[64];
     for (int i = 0; i < check->n; i++)
-        tell(checks, file, check->damage[i].part, WEIR_FOUND_CHECKSUM, check->damage[i].why, config, totals);
+        report(checks, file, check->damage[i].part, WEIR_FOUND_CHECKSUM, check->damage[i].why, config, totals);
     snprintf(why, sizeof why, "%d more parts of it are damaged", check->more);
     if (check->more > 0)
-        tell(checks, file, NULL, WEIR_FOUND_CHECKSUM, why, config, totals);
+        report(checks, file, NULL, WEIR_FOUND_CHECKSUM, why, config, totals);
     if (check->err.code < 0)
-        tell(checks, file, NULL, WEIR_FOUND_FILE, check->err.text, config, totals);
+        report(checks, file, NULL, WEIR_FOUND_FILE, check->err.text, config, totals);
 }
 
 /* The lack that ended the check, with its file; 0 where there was none. */
@@ -140,7 +140,7 @@ int weir_check_files(const struct weir_dataset *dataset, const struct weir_verif
     run(&checks, threads < checks.n ? threads : checks.n);
     int rc = shortage(&checks, err);
     for (int i = 0; i < checks.n && rc == 0; i++)
-        tell_file(&checks, i, config, totals);
+        report_file(&checks, i, config, totals);
     drop(&checks);
     return rc;
 }

@@ -4,7 +4,7 @@
 
 #include "pipeline/verify/verify.h"
 
-/* Checks every file, several at a time, and tells of what is damaged in the order of the files. 0 however much that
+/* Checks every file, several at a time, and reports what is damaged in the order of the files. 0 however much that
  * was; negative when the machine lacks something. */
 int weir_check_files(const struct weir_dataset *dataset, const struct weir_verify_config *config,
                      struct weir_verify_totals *totals, struct weir_err *err);

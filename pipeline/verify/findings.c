@@ -99,7 +99,7 @@ int weir_found_repeats(struct weir_found_list *list, const uint64_t *hashes, int
     return rc;
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 static int by_t(const void *a, const void *b)
 {
@@ -108,8 +108,8 @@ static int by_t(const void *a, const void *b)
     return order ? order : (left->kind > right->kind) - (left->kind < right->kind);
 }
 
-void weir_finding_tell(struct weir_finding *finding, const struct weir_verify_config *config,
-                       struct weir_verify_totals *totals)
+void weir_finding_report(struct weir_finding *finding, const struct weir_verify_config *config,
+                         struct weir_verify_totals *totals)
 {
     char place[1536], text[2048];
     int n = snprintf(place, sizeof place, "%.1023s%s%.400s", finding->file, finding->dataset ? ": " : "",
@@ -130,8 +130,8 @@ void weir_finding_tell(struct weir_finding *finding, const struct weir_verify_co
     finding->text = NULL;
 }
 
-void weir_found_tell(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera,
-                     const struct weir_verify_config *config, struct weir_verify_totals *totals)
+void weir_found_report(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera,
+                       const struct weir_verify_config *config, struct weir_verify_totals *totals)
 {
     int next;
     if (list->n > 0)
@@ -148,7 +148,7 @@ void weir_found_tell(struct weir_found_list *list, const struct weir_dataset *da
                                        .frames = run.frames,
                                        .dimension = -1,
                                        .why = run.why};
-        weir_finding_tell(&finding, config, totals);
+        weir_finding_report(&finding, config, totals);
     }
 }
 
@@ -173,8 +173,9 @@ static void compare_rows(const struct weir_dataset *dataset, bool actions, int d
     }
 }
 
-static void tell_dimensions(const struct weir_dataset *dataset, bool actions, int first, int n, float value,
-                            uint64_t steps, const struct weir_verify_config *config, struct weir_verify_totals *totals)
+static void report_dimensions(const struct weir_dataset *dataset, bool actions, int first, int n, float value,
+                              uint64_t steps, const struct weir_verify_config *config,
+                              struct weir_verify_totals *totals)
 {
     char why[128];
     snprintf(why, sizeof why, "is %g in all %llu steps", (double)value, (unsigned long long)steps);
@@ -186,11 +187,11 @@ static void tell_dimensions(const struct weir_dataset *dataset, bool actions, in
                                    .dimension = first,
                                    .dimensions = n,
                                    .why = why};
-    weir_finding_tell(&finding, config, totals);
+    weir_finding_report(&finding, config, totals);
 }
 
-static int tell_constant(const struct weir_dataset *dataset, bool actions, const struct weir_verify_config *config,
-                         struct weir_verify_totals *totals)
+static int report_constant(const struct weir_dataset *dataset, bool actions, const struct weir_verify_config *config,
+                           struct weir_verify_totals *totals)
 {
     int dim = actions ? weir_dataset_action_dim(dataset) : weir_dataset_qpos_dim(dataset);
     const float *values = actions ? weir_dataset_actions(dataset, 0) : weir_dataset_qpos(dataset, 0);
@@ -206,7 +207,7 @@ static int tell_constant(const struct weir_dataset *dataset, bool actions, const
         for (next = d + 1; next < dim && !varies[d] && !varies[next] && values[next] == values[d];)
             next++;
         if (!varies[d])
-            tell_dimensions(dataset, actions, d, next - d, values[d], steps, config, totals);
+            report_dimensions(dataset, actions, d, next - d, values[d], steps, config, totals);
     }
     free(varies);
     return 0;
@@ -215,6 +216,6 @@ static int tell_constant(const struct weir_dataset *dataset, bool actions, const
 int weir_found_dimensions(const struct weir_dataset *dataset, const struct weir_verify_config *config,
                           struct weir_verify_totals *totals)
 {
-    int rc = tell_constant(dataset, false, config, totals);
-    return rc < 0 ? rc : tell_constant(dataset, true, config, totals);
+    int rc = report_constant(dataset, false, config, totals);
+    return rc < 0 ? rc : report_constant(dataset, true, config, totals);
 }

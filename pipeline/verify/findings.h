@@ -1,4 +1,5 @@
-/* findings.h: what was found of the frames of one camera in one episode, collected in any order and told in one. */
+/* findings.h: what was found of the frames of one camera in one episode, collected in any order and reported in that of
+ * the frames. */
 #ifndef WEIR_PIPELINE_VERIFY_FINDINGS_H
 #define WEIR_PIPELINE_VERIFY_FINDINGS_H
 
@@ -25,15 +26,15 @@ void weir_found_free(struct weir_found_list *list);
 /* Adds pictures that repeat, by the hashes of steps frames, 0 where a frame is bad. 0 or -ENOMEM. */
 int weir_found_repeats(struct weir_found_list *list, const uint64_t *hashes, int steps, int repeat_steps);
 
-/* Orders the list by t, joins what came apart, and tells of it. */
-void weir_found_tell(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera,
-                     const struct weir_verify_config *config, struct weir_verify_totals *totals);
+/* Orders the list by t, joins what came apart, and reports it. */
+void weir_found_report(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera,
+                       const struct weir_verify_config *config, struct weir_verify_totals *totals);
 
-/* Tells of one, whose text is made here: "FILE: DATASET[t]: why". */
-void weir_finding_tell(struct weir_finding *finding, const struct weir_verify_config *config,
-                       struct weir_verify_totals *totals);
+/* Reports one, whose text is made here: "FILE: DATASET[t]: why". */
+void weir_finding_report(struct weir_finding *finding, const struct weir_verify_config *config,
+                         struct weir_verify_totals *totals);
 
-/* Tells of dimensions with one value only. 0 or -ENOMEM. */
+/* Reports dimensions with one value only. 0 or -ENOMEM. */
 int weir_found_dimensions(const struct weir_dataset *dataset, const struct weir_verify_config *config,
                           struct weir_verify_totals *totals);
 

@@ -1,5 +1,5 @@
-/* Threads take runs of frames in the dataset's order. What they found of a camera in an episode, a track, is told by
- * the caller's thread once all of the track was looked at, one track after the other. */
+/* Threads take runs of frames in the dataset's order. The caller's thread reports what they found in a track (one
+ * camera of one episode) once all of the track was checked, one track after the other. */
 #include "pipeline/verify/verify.h"
 #include "base/cores.h"
 #include "base/shortage.h"
@@ -18,7 +18,7 @@ static const uint64_t PROGRESS_NS = 100000000;
 
 struct track {
     int taken, checked; /* frames: the first that no thread has, and those that were looked at */
-    uint64_t *hashes;   /* a frame each; from when the first is taken until the track is told */
+    uint64_t *hashes;   /* a frame each; from when the first is taken until the track is reported */
     struct weir_found_list found;
 };
 
@@ -176,7 +176,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* ---- telling ---- */
+/* ---- reporting ---- */
 
 static void show_progress(struct verifier *v)
 {
@@ -201,14 +201,14 @@ static bool await(struct verifier *v, int track)
     return complete;
 }
 
-static int tell_track(struct verifier *v, int number)
+static int report_track(struct verifier *v, int number)
 {
     struct track *track = &v->tracks[number];
     int episode = episode_of(v, number), steps = weir_dataset_steps(v->dataset, episode);
     int repeat_steps = v->config->repeat_steps > 0 ? v->config->repeat_steps : WEIR_VERIFY_REPEAT_STEPS;
     if (weir_found_repeats(&track->found, track->hashes, steps, repeat_steps) < 0)
         return no_memory(v);
-    weir_found_tell(&track->found, v->dataset, episode, camera_of(v, number), v->config, v->totals);
+    weir_found_report(&track->found, v->dataset, episode, camera_of(v, number), v->config, v->totals);
     weir_found_free(&track->found);
     free(track->hashes);
     track->hashes = NULL;
@@ -216,7 +216,7 @@ static int tell_track(struct verifier *v, int number)
     return 0;
 }
 
-static void tell_changed_files(struct verifier *v)
+static void report_changed_files(struct verifier *v)
 {
     char why[WEIR_FILE_CHANGE];
     for (int file = 0; file < weir_file_set_count(v->files); file++) {
@@ -224,58 +224,58 @@ static void tell_changed_files(struct verifier *v)
             continue;
         struct weir_finding finding = {
             .kind = WEIR_FOUND_FILE, .file = weir_file_set_path(v->files, file), .t = -1, .dimension = -1, .why = why};
-        weir_finding_tell(&finding, v->config, v->totals);
+        weir_finding_report(&finding, v->config, v->totals);
     }
 }
 
-static void tell_note(struct verifier *v, const char *why)
+static void report_note(struct verifier *v, const char *why)
 {
     struct weir_finding finding = {
         .kind = WEIR_FOUND_NOTE, .file = v->config->data, .t = -1, .dimension = -1, .why = why};
-    weir_finding_tell(&finding, v->config, v->totals);
+    weir_finding_report(&finding, v->config, v->totals);
 }
 
-static int tell_of_dataset(struct verifier *v)
+static int report_dataset(struct verifier *v)
 {
     char note[1024];
     uint64_t cut;
     int ragged = weir_dataset_ragged(v->dataset, &cut);
     for (int i = 0; weir_dataset_note(v->dataset, i, note, sizeof note); i++)
-        tell_note(v, note);
+        report_note(v, note);
     snprintf(note, sizeof note, "%d episodes cut to their shortest part, %llu rows of the longest left out", ragged,
              (unsigned long long)cut);
     if (ragged > 0)
-        tell_note(v, note);
+        report_note(v, note);
     return weir_found_dimensions(v->dataset, v->config, v->totals) < 0 ? no_memory(v) : 0;
 }
 
 /* ---- the whole ---- */
 
-static void tell_all(struct verifier *v)
+static void report_all(struct verifier *v)
 {
     struct weir_err err = WEIR_ERR_NONE;
     bool fine = true;
     for (int i = 0; i < v->n_tracks && fine; i++)
-        fine = await(v, i) && tell_track(v, i) == 0;
+        fine = await(v, i) && report_track(v, i) == 0;
     if (!fine)
         return;
     if (!v->config->fast && weir_check_files(v->dataset, v->config, v->totals, &err) < 0) {
         fail(v, &err);
         return;
     }
-    tell_changed_files(v);
-    tell_of_dataset(v);
+    report_changed_files(v);
+    report_dataset(v);
 }
 
 /* With fewer threads than asked for when there are no more. */
-static int work_and_tell(struct verifier *v, struct worker *workers, int n, struct weir_err *err)
+static int work_and_report(struct verifier *v, struct worker *workers, int n, struct weir_err *err)
 {
     int started = 0, rc = 0;
     while (started < n && (rc = weir_thread_start(&workers[started].thread, work, &workers[started])) == 0)
         started++;
     if (started == 0)
         return weir_err_set(err, rc, "cannot start a thread: %s; %s", strerror(-rc), weir_open_advice(rc));
-    tell_all(v);
+    report_all(v);
     for (int i = 0; i < started; i++)
         pthread_join(workers[i].thread, NULL);
     v->totals->bytes += v->bytes;
@@ -292,7 +292,7 @@ static int run(struct verifier *v, int n, struct weir_err *err)
         rc = weir_frame_checker_open(&workers[opened].checker, v->dataset, v->files, v->probes, v->config, err);
     }
     if (rc == 0)
-        rc = work_and_tell(v, workers, n, err);
+        rc = work_and_report(v, workers, n, err);
     while (opened-- > 0)
         weir_frame_checker_close(&workers[opened].checker);
     free(workers);

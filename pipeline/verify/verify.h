@@ -1,5 +1,5 @@
 /* verify.h: reads and decodes every frame of a dataset, and says what is wrong or odd, in an order that depends on
- * the data alone. Of the format it knows what weir_dataset_* tell: another one needs nothing here. */
+ * the data alone. Of the format it knows what weir_dataset_* return: another one needs nothing here. */
 #ifndef WEIR_PIPELINE_VERIFY_VERIFY_H
 #define WEIR_PIPELINE_VERIFY_VERIFY_H
 
@@ -60,11 +60,12 @@ struct weir_verify_totals {
 };
 
 /* Frames by episode, camera and t, then what is about files (checksums, changes), then about the dataset. 0 however
- * much was found; negative when the machine lacks something (base/shortage.h): what was found until then was told. */
+ * much was found; negative when the machine lacks something (base/shortage.h): what was found until then was reported.
+ */
 int weir_verify(struct weir_dataset *dataset, const struct weir_verify_config *config,
                 struct weir_verify_totals *totals, struct weir_err *err);
 
-/* Tells of one that cannot be opened: text is "FILE: why". */
+/* Reports one that cannot be opened: text is "FILE: why". */
 void weir_verify_bad_episode(const struct weir_verify_config *config, struct weir_verify_totals *totals,
                              const char *text);
 

@@ -1,30 +1,6 @@
 /* libFuzzer: a hostile tf.train.Example, walked over as the index does, and every range it gives read. */
 #include "datasets/tfrecord/example.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct bytes {
-    const uint8_t *at;
-    size_t n;
-};
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static int read_bytes(void *user, uint64_t offset, void *buffer, size_t n)
-{
-    const struct bytes *bytes = user;
-    require(offset <= bytes->n && n <= bytes->n - offset);
-    memcpy(buffer, bytes->at + offset, n);
-    return 0;
-}
+#include "tests/fuzz/fuzz_bytes.h"
 
 static void read_values(const struct weir_feature *feature, const struct weir_byte_source *source)
 {
@@ -45,8 +21,8 @@ static void read_values(const struct weir_feature *feature, const struct weir_by
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct bytes bytes = {data, size};
-    struct weir_byte_source source = {read_bytes, &bytes};
+    struct fuzz_bytes bytes = {data, size};
+    struct weir_byte_source source = {fuzz_read_inside, &bytes};
     struct weir_example example;
     const char *reason = NULL;
     int rc = weir_example_walk(&example, &source, 0, size, &reason);

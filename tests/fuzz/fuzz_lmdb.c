@@ -1,31 +1,7 @@
 /* libFuzzer: a hostile LMDB file, walked over from both of its meta pages, its episodes gathered, and every frame and
  * number that they give read. */
 #include "datasets/lmdb/lmdb_store.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct bytes {
-    const uint8_t *at;
-    size_t n;
-};
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static int read_bytes(void *user, uint64_t offset, void *buffer, size_t n)
-{
-    const struct bytes *bytes = user;
-    require(offset <= bytes->n && n <= bytes->n - offset);
-    memcpy(buffer, bytes->at + offset, n);
-    return 0;
-}
+#include "tests/fuzz/fuzz_bytes.h"
 
 static void read_numbers(const struct weir_lmdb_store *store, const char *path)
 {
@@ -49,7 +25,7 @@ static void read_frames(const struct weir_lmdb_store *store, const char *camera)
     require(rc == 0 || (rc < 0 && err.text[0]));
     for (uint64_t t = 0; rc == 0 && t < description.shape.dims[0]; t++) {
         uint8_t *frame = malloc((size_t)map.extents[t].length + 1);
-        read_bytes(store->file->user, map.extents[t].offset, frame, (size_t)map.extents[t].length);
+        fuzz_read_inside(store->file->user, map.extents[t].offset, frame, (size_t)map.extents[t].length);
         free(frame);
     }
     free(map.extents);
@@ -76,8 +52,8 @@ static void read_all(const struct weir_lmdb_state *state, const struct weir_raw_
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct bytes bytes = {data, size};
-    struct weir_raw_file file = {read_bytes, &bytes, 0, size};
+    struct fuzz_bytes bytes = {data, size};
+    struct weir_raw_file file = {fuzz_read_inside, &bytes, 0, size};
     struct weir_lmdb_state states[2];
     struct weir_err err = WEIR_ERR_NONE;
     int rc = weir_lmdb_states(states, &file, &err);

@@ -1,7 +1,7 @@
 /* libFuzzer: a hostile packed file whose checksums are right, opened as a dataset is, and every frame looked up. */
+#include "base/crc32c.h"
 #include "datasets/format_ops.h"
 #include "datasets/packed/packed_file.h"
-#include "datasets/tfrecord/crc32c.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,35 +1,10 @@
 /* libFuzzer: a hostile TFRecord file with a hostile features.json beside it, from the framing of its records to the
  * episodes that come of them. Checksums of lengths are made right, so that what is behind them is reached. */
+#include "base/crc32c.h"
 #include "datasets/builder.h"
-#include "datasets/tfrecord/crc32c.h"
 #include "datasets/tfrecord/records.h"
 #include "datasets/tfrecord/rlds_store.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct bytes {
-    const uint8_t *at;
-    size_t n;
-};
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static int read_bytes(void *user, uint64_t offset, void *buffer, size_t n)
-{
-    const struct bytes *bytes = user;
-    if (offset > bytes->n || n > bytes->n - offset)
-        return -ENODATA;
-    memcpy(buffer, bytes->at + offset, n);
-    return 0;
-}
+#include "tests/fuzz/fuzz_bytes.h"
 
 static void mend_lengths(uint8_t *bytes, size_t n)
 {
@@ -85,8 +60,8 @@ static void open_record(const struct weir_records *records, int i, const struct 
 static void open_file(const uint8_t *file, size_t n, const struct weir_stated_features *stated)
 {
     static uint8_t buffer[WEIR_RECORD_BUFFER];
-    struct bytes bytes = {file, n};
-    struct weir_byte_source source = {read_bytes, &bytes};
+    struct fuzz_bytes bytes = {file, n};
+    struct weir_byte_source source = {fuzz_read, &bytes};
     struct weir_records records = {0};
     struct weir_err err = WEIR_ERR_NONE;
     int rc = weir_records_find(&records, &source, n, &err);

@@ -1,4 +1,5 @@
-/* The trace reader, the averages and the step split over any bytes, as a file. */
+/* The trace reader, the averages, the step split and GPU idle time over any bytes, as a file. */
+#include "analyze/gpu_idle.h"
 #include "cli/report/trace_read.h"
 #include "prof/trace/averages.h"
 
@@ -21,7 +22,12 @@ static void look(struct weir_trace *trace)
         weir_averages_print(nowhere, averages, &table);
         weir_averages_close(&averages);
     }
-    weir_steps_split(trace, &steps);
+    int64_t n_steps = weir_steps_split(trace, &steps);
+    struct weir_gpu_idle idle;
+    if (n_steps >= 0 && weir_gpu_idle_make(&idle, trace, steps, n_steps) == 0) {
+        weir_gpu_idle_print(nowhere, &idle);
+        weir_gpu_idle_clear(&idle);
+    }
     free(steps);
 }
 

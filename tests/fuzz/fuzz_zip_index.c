@@ -1,35 +1,11 @@
 /* libFuzzer: a hostile zip archive, opened as datasets are, and every member of it looked for and located. */
 #include "datasets/zarr/zip_index.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct bytes {
-    const uint8_t *at;
-    size_t n;
-};
-
-static void require(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static int read_bytes(void *user, uint64_t offset, void *buffer, size_t n)
-{
-    const struct bytes *bytes = user;
-    require(offset <= bytes->n && n <= bytes->n - offset);
-    memcpy(buffer, bytes->at + offset, n);
-    return 0;
-}
+#include "tests/fuzz/fuzz_bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct bytes bytes = {data, size};
-    struct weir_raw_file raw = {read_bytes, &bytes, 0, size};
+    struct fuzz_bytes bytes = {data, size};
+    struct weir_raw_file raw = {fuzz_read_inside, &bytes, 0, size};
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_zip zip;
     int rc = weir_zip_open(&zip, &raw, &err);

@@ -212,15 +212,9 @@ Test(cpu_time, waiting_for_a_core_is_known)
     weir_snapshot_free(&s);
 }
 
-/* A window: what was before it is taken off. */
-Test(cpu_time, of_a_window)
+/* Of a zone in a window, and of its thread, by how much the CPU time is off the thread's CPU clock. */
+static void burn_in_window(double *zone_off, double *thread_off)
 {
-    if (!attach())
-        return;
-    for (int i = 0; i < 2; i++) {
-        WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
-        burn(20000000);
-    }
     struct weir_snapshot *then = take();
     uint64_t before_ns = cpu_ns();
     {
@@ -228,14 +222,35 @@ Test(cpu_time, of_a_window)
         burn(10000000);
         nap_us(2000);
     }
-    uint64_t spent_ns = cpu_ns() - before_ns;
+    double spent_ns = (double)(cpu_ns() - before_ns);
     struct weir_snapshot *now = take(), *window;
     cr_assert_eq(weir_snapshot_diff(now, then, &window), 0);
-    expect_near(weir_stage_cpu_ns(&window->stages[WEIR_STAGE_IMAGE_DECODE]), (double)spent_ns, 0.10, "the window");
-    expect_near((double)window->threads[0].work_cpu_ns, (double)spent_ns, 0.10, "the thread's work");
+    *zone_off = fabs(weir_stage_cpu_ns(&window->stages[WEIR_STAGE_IMAGE_DECODE]) / spent_ns - 1);
+    *thread_off = fabs((double)window->threads[0].work_cpu_ns / spent_ns - 1);
     weir_snapshot_free(&then);
     weir_snapshot_free(&now);
     weir_snapshot_free(&window);
+}
+
+/* A window: what was before it is taken off. The best of some rounds: the hypervisor may take the core inside the zone,
+ * which no context switch of this kernel shows. */
+Test(cpu_time, of_a_window)
+{
+    double zone = 1, thread = 1;
+    if (!attach())
+        return;
+    for (int i = 0; i < 2; i++) {
+        WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+        burn(20000000);
+    }
+    for (int round = 0; round < 5; round++) {
+        double zone_off, thread_off;
+        burn_in_window(&zone_off, &thread_off);
+        zone = fmin(zone, zone_off);
+        thread = fmin(thread, thread_off);
+    }
+    cr_assert(zone < 0.10, "the window's CPU time is %.1f %% off the CPU clock", 100 * zone);
+    cr_assert(thread < 0.10, "the thread's work is %.1f %% off the CPU clock", 100 * thread);
 }
 
 /* More context switches in one zone than the ring has room for. The best of some rounds: on a loaded machine a time

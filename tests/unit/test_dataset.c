@@ -66,52 +66,51 @@ static void end(struct reading *r)
     weir_dataset_close(&r->dataset);
 }
 
-/* rgb is interleaved RGB; what each format makes of it, value by value. */
-static bool pixels_agree(const void *image, struct weir_pixel_format format, const uint8_t *rgb, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t c = 0; c < 3; c++) {
-            uint8_t value = rgb[3 * i + (format.color == WEIR_COLOR_BGR ? 2 - c : c)];
-            size_t at = format.layout == WEIR_LAYOUT_NCHW ? c * n + i : 3 * i + c;
-            if (format.dtype == WEIR_DTYPE_F32 ? ((const float *)image)[at] != (float)value / 255.0f
-                                               : ((const uint8_t *)image)[at] != value)
-                return false;
-        }
-    return true;
-}
-
 /* A padded row is compared as far as it is used; the rest of it must be zeros after the JPEG's end. */
-static void compare_frame(struct reading *r, int episode, int camera, int t, const char *key, bool pixels)
+static void compare_frame(struct reading *r, int episode, int camera, int t, const char *key, bool pixels,
+                          const uint8_t *theirs, size_t want)
 {
     const char *path = weir_dataset_episode_path(r->dataset, episode);
     const struct weir_camera_probe *probe = &r->probes[camera];
-    size_t want, got;
+    size_t got;
     const uint8_t *bytes;
-    uint8_t *theirs = h5fx_read(path, key, t, &want);
     int width = probe->width, height = probe->height;
     cr_assert_eq(weir_fetch_frame(&r->fetcher, episode, camera, t, NULL, 0, &bytes, &got), 0, "%s", r->fetcher.reason);
     cr_assert_leq(got, want);
     cr_assert_eq(memcmp(bytes, theirs, got), 0, "%s: %s[%d]", path, key, t);
     for (size_t i = got; i < want; i++)
         cr_assert_eq(theirs[i], 0, "%s: %s[%d]: cut too early", path, key, t);
-    if (!pixels) {
-        free(theirs);
+    if (!pixels)
         return;
-    }
-    uint8_t *rgb = probe->codec == WEIR_CODEC_RAW ? theirs : h5fx_pixels(theirs, want, false, &width, &height);
+    uint8_t *decoded = probe->codec == WEIR_CODEC_RAW ? NULL : h5fx_pixels(theirs, want, false, &width, &height);
+    const uint8_t *rgb = probe->codec == WEIR_CODEC_RAW ? theirs : decoded;
     cr_assert_not_null(rgb);
     cr_assert(width == probe->width && height == probe->height);
     void *image = malloc((size_t)width * (size_t)height * 3 * sizeof(float));
-    for (int f = 0; f < 8; f++) {
+    for (int f = t % 4 ? t % 8 : 0; f < (t % 4 ? t % 8 + 1 : 8); f++) { /* each format, on all frames together */
         struct weir_frame frame = {probe->codec, bytes, got, width, height, NULL};
         cr_assert_eq(weir_decode(r->decoders[f], &frame, image), 0, "%s", weir_decoder_reason(r->decoders[f]));
-        cr_assert(pixels_agree(image, format_of(f), rgb, (size_t)width * (size_t)height), "%s: %s[%d], format %d", path,
-                  key, t, f);
+        cr_assert(h5fx_pixels_agree(image, format_of(f), rgb, (size_t)width * (size_t)height), "%s: %s[%d], format %d",
+                  path, key, t, f);
     }
     free(image);
-    if (rgb != theirs)
-        free(rgb);
-    free(theirs);
+    free(decoded);
+}
+
+static void compare_camera(struct reading *r, int episode, int camera, const char *key, bool pixels)
+{
+    enum { AT_ONCE = 32 };
+    uint8_t *rows[AT_ONCE];
+    size_t lengths[AT_ONCE];
+    int steps = weir_dataset_steps(r->dataset, episode);
+    for (int from = 0; from < steps; from += AT_ONCE) {
+        int n = steps - from < AT_ONCE ? steps - from : AT_ONCE;
+        h5fx_read_rows(weir_dataset_episode_path(r->dataset, episode), key, from, n, rows, lengths);
+        for (int i = 0; i < n; i++) {
+            compare_frame(r, episode, camera, from + i, key, pixels, rows[i], lengths[i]);
+            free(rows[i]);
+        }
+    }
 }
 
 static void compare_state(const struct weir_dataset *dataset, int episode)
@@ -184,8 +183,7 @@ static void compare_all(const char *name, const char *layout, int episodes, int 
         for (int c = 0; c < cameras; c++) {
             char key[128];
             key_of(layout, weir_dataset_camera(r.dataset, c)->name, key, sizeof key);
-            for (int t = 0; t < weir_dataset_steps(r.dataset, e); t++)
-                compare_frame(&r, e, c, t, key, strcmp(engine, "pread") == 0);
+            compare_camera(&r, e, c, key, strcmp(engine, "pread") == 0);
         }
     }
     cr_assert_eq(r.fetcher.fallbacks, 0, "all of it comes by extents");

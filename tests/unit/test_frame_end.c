@@ -39,7 +39,8 @@ static struct bytes jpeg_of(enum h5fx_jpeg kind, int seed)
     return jpeg;
 }
 
-/* The end is found with anything behind the image, and not in what is cut, in memory of exactly that size. */
+/* The end is found with anything behind the image, and not in what is cut, in memory of exactly that size: at each byte
+ * of its first and last 2 KB, and at one in seven between, where an image as long as that repeats itself. */
 static void assert_ends(const char *about, const struct bytes *image)
 {
     static const uint8_t tails[][8] = {{0}, {0xFF, 0xD9, 0xFF, 0xD9}, {0xFF, 0xD8, 0xFF, 0xE0}, {1, 2, 3, 0xFF}};
@@ -50,7 +51,8 @@ static void assert_ends(const char *about, const struct bytes *image)
         cr_assert_eq(weir_frame_end(row.at, row.n), image->n, "%s, tail %zu", about, i);
         free(row.at);
     }
-    for (size_t n = 0; n < image->n; n++) {
+    enum { EACH = 2048, STEP = 7 };
+    for (size_t n = 0; n < image->n; n += n < EACH || image->n - n <= EACH + STEP ? 1 : STEP) {
         uint8_t *cut = malloc(n + 1);
         memcpy(cut, image->at, n);
         cr_assert_eq(weir_frame_end(cut, n), 0, "%s cut at %zu of %zu", about, n, image->n);

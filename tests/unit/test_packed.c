@@ -4,7 +4,7 @@
 #include "tests/fixtures/copy_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 
-#include "datasets/tfrecord/crc32c.h"
+#include "base/crc32c.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

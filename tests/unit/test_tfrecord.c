@@ -1,5 +1,5 @@
 /* TFRecord files of RLDS: what is read of right ones, and what is said of wrong ones. */
-#include "datasets/tfrecord/crc32c.h"
+#include "base/crc32c.h"
 #include "pipeline/verify/verify.h"
 #include "tests/fixtures/jpeg_encode.h"
 #include "tests/fixtures/loader_fixture.h"

@@ -1,4 +1,4 @@
-#include "datasets/tfrecord/crc32c.h"
+#include "base/crc32c.h"
 
 #include <stdbool.h>
 #include <string.h>
