@@ -35,6 +35,7 @@ set(weir_public_headers
   pipeline/loader_stages.h
   pipeline/report/epoch_lines.h
   pipeline/report/loader_report.h
+  pipeline/report/report_steps.h
   pipeline/report/report_sources.h
   pipeline/sampler.h
   pipeline/source_figures.h

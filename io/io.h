@@ -70,6 +70,11 @@ const char *weir_io_default(void);
 /* Bytes come from memory, whatever is in the page cache. */
 bool weir_io_from_memory(const char *engine);
 
+/* Pages of the files that the engine reads count as the process's resident memory. */
+bool weir_io_maps(const char *engine);
+/* The engine has reads in flight ahead of the workers: a depth. */
+bool weir_io_has_depth(const char *engine);
+
 /* Opens a reader on the engine of this name ("pread", "mmap", "uring", "null"). */
 int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_file_set *set, struct weir_err *err);
 void weir_reader_close(struct weir_reader **reader);

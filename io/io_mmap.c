@@ -117,6 +117,7 @@ const struct weir_io_ops weir_io_mmap = {
     .name = "mmap",
     .summary = "copied out of mapped files, through the page cache",
     .auto_tries = true,
+    .maps = true,
     .shared_open = shared_open,
     .shared_close = shared_close,
     .read = read_extent,

@@ -33,6 +33,7 @@ struct weir_io_ops {
     bool can_direct;  /* sets with O_DIRECT are fine */
     bool auto_tries;  /* --io auto times it and takes the fastest */
     bool from_memory; /* bytes come from memory, whatever is in the page cache */
+    bool maps;        /* pages of the files that it reads count as the process's resident memory */
     /* Read-ahead into the pool's buffers by a ring, or by hints to the kernel; or none. */
     const struct weir_ring_ops *ring;
     bool hints;

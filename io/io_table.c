@@ -69,3 +69,15 @@ bool weir_io_from_memory(const char *engine)
     const struct weir_io_ops *ops = weir_io_find(engine);
     return ops && ops->from_memory;
 }
+
+bool weir_io_maps(const char *engine)
+{
+    const struct weir_io_ops *ops = weir_io_find(engine);
+    return ops && ops->maps;
+}
+
+bool weir_io_has_depth(const char *engine)
+{
+    const struct weir_io_ops *ops = weir_io_find(engine);
+    return ops && ops->ring;
+}

@@ -243,6 +243,10 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
                                weir_dataset_files(s->setup.dataset));
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory");
+    rc = weir_steps_open(&loader->steps, s->setup.layout.n_cameras, weir_dataset_files(s->setup.dataset),
+                         loader->n_workers);
+    if (rc < 0)
+        return weir_err_set(err, rc, "out of memory");
     rc = weir_file_watch_start(&s->watch, s->files, &s->faults, fail, err);
     if (rc == 0 && loader->next < loader->shared.setup.total)
         rc = weir_read_ahead_open(&loader->shared, err);
@@ -312,6 +316,7 @@ void weir_loader_finish(struct weir_loader *loader)
     if (loader->finished)
         return;
     loader->finished = true;
+    weir_steps_asked(&loader->steps, weir_clock_monotonic_ns());
     if (loader->consumer && loader->consumer == weir_thread_self)
         weir_thread_detach(); /* first: the end of the others is nobody's wait for data */
     loader->consumer = NULL;
@@ -344,6 +349,7 @@ void weir_loader_close(struct weir_loader **loader)
     weir_slots_close(&s->slots);
     weir_frame_cache_close(&s->cache);
     weir_sources_close(&s->sources);
+    weir_steps_close(&l->steps);
     weir_recorder_close(&s->recorder);
     weir_faults_destroy(&s->faults);
     pthread_mutex_destroy(&l->depth_lock);
@@ -374,7 +380,8 @@ static void note_depth(struct weir_loader *loader)
 /* A batch that is there, as the consumer gets it. */
 struct obtained {
     struct weir_batch *batch;
-    const struct weir_err *err; /* of a batch that failed */
+    const struct weir_err *err;        /* of a batch that failed */
+    const struct weir_last_task *last; /* what completed it; NULL = not known */
     struct weir_waited waited;
 };
 
@@ -391,7 +398,7 @@ static bool obtain_slot(struct weir_loader *loader, uint64_t sequence, struct ob
     weir_slot_lend(slots, slot);
     weir_item_self = slot->last_task_id; /* what was waited for */
     weir_slot_end_waits(slots, slot);
-    *to = (struct obtained){&slot->batch, slot->failed_image >= 0 ? &slot->err : NULL, {0}};
+    *to = (struct obtained){&slot->batch, slot->failed_image >= 0 ? &slot->err : NULL, &slot->last, {0}};
     to->waited.data_ns = weir_clock_monotonic_ns() - start_ns;
     return true;
 }
@@ -403,7 +410,7 @@ static bool obtain_uploaded(struct weir_loader *loader, uint64_t sequence, struc
     struct weir_upload_batch *batch = weir_upload_wait(upload, sequence, &waited);
     if (!batch)
         return false;
-    *to = (struct obtained){&batch->batch, batch->err.code < 0 ? &batch->err : NULL, waited};
+    *to = (struct obtained){&batch->batch, batch->err.code < 0 ? &batch->err : NULL, NULL, waited};
     if (!to->err)
         weir_upload_lend(upload, batch);
     return true;
@@ -470,6 +477,7 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     struct obtained got;
     *batch = NULL;
     int rc;
+    weir_steps_asked(&loader->steps, weir_clock_monotonic_ns());
     if (is_over(loader, &rc, err))
         return rc;
     rc = check_lent(loader, err);
@@ -487,6 +495,7 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     if (!loader->first_batch_ns)
         loader->first_batch_ns = weir_clock_monotonic_ns();
     note_epoch(loader, got.batch);
+    weir_steps_given(&loader->steps, got.batch, s->setup.layout.n_cameras * s->setup.layout.history, got.last);
     loader->lent++;
     loader->next++;
     loader->taken++;

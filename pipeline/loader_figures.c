@@ -3,6 +3,7 @@
 #include "pipeline/gpu/upload.h"
 #include "pipeline/loader.h"
 #include "pipeline/loader_priv.h"
+#include "pipeline/report/loader_report.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -178,6 +179,72 @@ void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_
 int weir_loader_sources(struct weir_loader *loader, struct weir_source_figures **out)
 {
     return weir_sources_take(&loader->shared.sources, out);
+}
+
+int weir_steps_of(struct weir_loader *loader, struct weir_steps *copy)
+{
+    return weir_steps_take(&loader->steps, weir_clock_monotonic_ns(), copy);
+}
+
+/* All frames of the dataset as the decode cache would keep them, its table included. */
+static uint64_t frames_bytes(const struct weir_shared *s)
+{
+    uint64_t steps = 0, step_bytes = 0;
+    for (int e = 0; e < weir_dataset_episodes(s->setup.dataset); e++)
+        steps += (uint64_t)weir_dataset_steps(s->setup.dataset, e);
+    for (int c = 0; c < s->setup.layout.n_cameras; c++)
+        step_bytes += (s->setup.layout.image_bytes[c] + 63) / 64 * 64 + 8;
+    return steps * step_bytes;
+}
+
+static void add_images(const struct weir_shared *s, struct weir_report_setup *setup)
+{
+    const struct weir_camera_probe *first = &s->setup.probes[0];
+    int n = s->setup.layout.n_cameras;
+    bool has_header = weir_codec_is_encoded(first->codec) && first->image.format;
+    snprintf(setup->codec, sizeof setup->codec, "%s", has_header ? first->image.format : "raw");
+    for (int c = 0; c < n; c++) {
+        const struct weir_camera_probe *probe = &s->setup.probes[c];
+        setup->image_bytes += s->setup.layout.image_bytes[c] / (uint64_t)n;
+        setup->sizes_differ |= probe->width != first->width || probe->height != first->height;
+    }
+}
+
+void weir_steps_setup(const struct weir_loader *loader, struct weir_report_setup *setup)
+{
+    const struct weir_shared *s = &loader->shared;
+    const struct weir_pixel_format *format = &s->setup.config.format;
+    *setup = (struct weir_report_setup){
+        .known = true,
+        .workers = loader->n_workers,
+        .slots = s->slots.n,
+        .batch_size = s->setup.config.batch_size,
+        .images_per_sample = s->setup.layout.n_cameras * s->setup.layout.history,
+        .device = s->upload ? s->upload->device->number : -1,
+        .width = s->setup.probes[0].width,
+        .height = s->setup.probes[0].height,
+        .out_width = s->setup.out_views[0].out_width,
+        .out_height = s->setup.out_views[0].out_height,
+        .normalised = !s->upload && format->dtype != WEIR_DTYPE_U8,
+        .encoded = weir_codec_is_encoded(s->setup.probes[0].codec),
+        .reads_ahead = s->reading.ahead && weir_ahead_kind(s->reading.used) == WEIR_AHEAD_BUFFERS,
+        .direct = s->setup.config.direct,
+        .frames_bytes = frames_bytes(s),
+        .cached_at_start = s->reading.cached,
+    };
+    snprintf(setup->decoder, sizeof setup->decoder, "%s", s->setup.config.decoder);
+    snprintf(setup->io, sizeof setup->io, "%s", s->reading.used);
+    add_images(s, setup);
+}
+
+void weir_loader_probe_storage(struct weir_loader *loader, struct weir_report_storage *storage)
+{
+    struct weir_storage_probe probe;
+    weir_reading_probe(&loader->shared, loader->n_workers, &probe);
+    storage->probe_depth = probe.depth;
+    storage->probe_small_s = probe.small_s;
+    storage->probe_whole_s = probe.whole_s;
+    storage->probe_bytes_per_s = probe.bytes_per_s;
 }
 
 void weir_loader_count_now(const struct weir_loader *loader)

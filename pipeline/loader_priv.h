@@ -2,6 +2,7 @@
 #ifndef WEIR_PIPELINE_LOADER_PRIV_H
 #define WEIR_PIPELINE_LOADER_PRIV_H
 
+#include "pipeline/steps.h"
 #include "pipeline/watchdog.h"
 #include "pipeline/work/worker.h"
 
@@ -24,6 +25,7 @@ struct weir_loader {
     int lent;
     bool finished;
     uint64_t start_ns, indexed_ns, opened_ns, first_batch_ns; /* points in time; 0 = not yet */
+    struct weir_steps steps;
     pthread_mutex_t depth_lock;
     struct weir_queue_depth depth;
 };

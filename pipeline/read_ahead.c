@@ -124,6 +124,18 @@ double weir_reading_cached(struct weir_shared *s)
     return weir_page_cache_fraction(s->reading.look, s->reading.samples, s->reading.n_samples);
 }
 
+void weir_reading_probe(const struct weir_shared *s, int workers, struct weir_storage_probe *probe)
+{
+    enum { EXTENTS = 512, DEPTH_LEAST = 16, DEPTH_MOST = 64 };
+    struct weir_extent *extents = malloc(sizeof *extents * EXTENTS);
+    int depth = 4 * workers > DEPTH_LEAST ? 4 * workers : DEPTH_LEAST;
+    *probe = (struct weir_storage_probe){0};
+    if (extents)
+        weir_storage_probe(probe, s->files, extents, sample_frames(s->setup.dataset, extents, EXTENTS, SIZE_MAX),
+                           depth < DEPTH_MOST ? depth : DEPTH_MOST);
+    free(extents);
+}
+
 /* ---- the plan ---- */
 
 /* The batch of a task is planned once. */

@@ -6,6 +6,7 @@
 #include "io/ahead.h"
 #include "io/choose.h"
 #include "io/page_cache.h"
+#include "io/storage_probe.h"
 
 struct weir_loader_facts;
 struct weir_shared;
@@ -36,5 +37,7 @@ void weir_reading_close(struct weir_shared *shared);
 
 void weir_reading_facts(const struct weir_shared *shared, struct weir_loader_facts *facts);
 double weir_reading_cached(struct weir_shared *shared);
+/* What storage gives, for so many workers (io/storage_probe.h). */
+void weir_reading_probe(const struct weir_shared *shared, int workers, struct weir_storage_probe *probe);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/threads.h"
 #include "pipeline/batch_layout.h"
+#include "pipeline/steps.h"
 
 #include <pthread.h>
 #include <stdalign.h>
@@ -62,6 +63,7 @@ struct weir_slot {
     /* The failure to report for this batch: that of the lowest image, so that runs agree. Under the slots' lock. */
     int64_t failed_image; /* -1 = none */
     struct weir_err err;
+    struct weir_last_task last; /* what completed it */
 };
 
 struct weir_slots {

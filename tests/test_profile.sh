@@ -84,6 +84,7 @@ window = profile["windows"][0]
 report = json.loads(subprocess.run([sys.argv[2], "report", "--json", window["path"]], capture_output=True).stdout)
 steps = report["traces"][0]["steps"]
 assert [s["number"] for s in steps] == list(range(1, 7))
+assert report["traces"][0]["gpu_idle"]["devices"] == []
 share = sum(s["parts_ns"]["DataLoader"] for s in steps) / sum(s["ns"] for s in steps)
 print(abs(share - window["data_wait"]))
 PY
@@ -197,11 +198,14 @@ err "--nvtx shows the timings that --no-timing leaves out"
 if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
     run 0 run "$data" --batch-size 2 --num-epochs 2 --step-ms 3 --output f32 --layout nchw --device cuda \
-        --decoder turbo --profile "$work/gpu" --schedule wait=1,warmup=1,active=12,repeat=1 --nvtx --sort-by cuda_time_total
+        --decoder turbo --profile "$work/gpu" --schedule wait=1,warmup=1,active=12,repeat=1 --nvtx --sort-by cuda_time_total \
+        --log "$work/gpu.log"
     traces gpu 1
     check "nothing was amiss" [ "$(grep -c 'profile:' "$work/err")" -eq 0 ]
     out "Self CUDA %"
     out "Self CUDA time total: "
+    out "idle time by cause"
+    check "the report has what the GPU waited for in the traced steps" grep -q '"gpu_idle": *{"traced_s"' "$work/gpu.log"
     trace "kernels, copies and waits, joined with who asked for them" gpu '
 kernels = [e for e in ranges if e["cat"] == "kernel"]
 copies = [e for e in ranges if e["cat"] == "gpu_memcpy"]
@@ -224,6 +228,16 @@ assert busy and all(owners[e["args"]["External id"]]["name"] == "20_train_forwar
 assert file["deviceProperties"][0]["name"] == "stand-in" and file["cupti_version"] == 130001
 flows = [sum(e["ph"] == p for e in events) for p in "sf"]
 assert flows[0] == flows[1] > 0, flows'
+    run 0 report "$work"/gpu/*.gz
+    out "GPU 0: busy "
+    out "idle time by cause"
+    run 0 report --json "$work"/gpu/*.gz
+    check "the causes of idle time add up" python3 - "$work/out" <<'PY'
+import json, sys
+(device,) = json.load(open(sys.argv[1]))["traces"][0]["gpu_idle"]["devices"]
+assert device["wall_ns"] == device["busy_ns"] + device["idle_ns"] > 0 and device["kernels_per_step"] > 0, device
+assert sum(c["ns"] for c in device["causes"]) == device["idle_ns"], device
+PY
     # Little ahead and slow decoding: all the time some thread waits for it.
     WEIR_FAKE_JPEG=frame_ns=3000000 run 0 run "$data" --batch-size 2 --num-epochs 2 --prefetch 2 --device cuda \
         --decoder nvjpeg --profile "$work/jpeg" --schedule wait=2,warmup=1,active=4,repeat=1

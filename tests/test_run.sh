@@ -38,6 +38,8 @@ count '^queue: [0-9]+ slots' 1
 count '^fallbacks: 0 frames' 1
 count '^errors: 0 bad frames' 1
 count '^profiler: [0-9]+ zones x [0-9.]+ ns' 1
+count '^verdict: Cannot tell, because this was too short: [0-9]+ training batches in [0-9.]+ s; it takes 20 in 0.5 s or more, or 8 in 1.0 s\.$' 1
+count '^  shares of the step: data wait [0-9.]+ % \| forward 0.0 %' 1
 err "act-plus-plus, 4 episodes (3 to train on, 1 to validate on)"
 err "cameras: top 64x48, wrist 64x48"
 check "no progress in a short run through a pipe" [ "$(wc -l <"$work/err")" -eq 4 ]
@@ -47,6 +49,19 @@ for set in raw bench; do
 done
 run 0 run "$data/episode_1.hdf5"
 err "1 episodes (1 to train on, 0 to validate on)"
+
+# ---- options from a file ----
+printf '%s\n' '# settings' 'num-workers = 1  # of many' 'batch_size = 5' 'formats = as-is' 'json = true' >"$work/conf"
+run 0 run "$data" --config "$work/conf" --batch-size 3
+check "what is typed wins, what is not comes from the file" grep -q '"batch_size":3,"num_workers":1,' "$work/out"
+run 0 info "$data" --config="$work/conf"
+check "other commands pass over what they do not have" grep -q '^{' "$work/out"
+echo 'num-workerz = 2' >>"$work/conf"
+run 2 run "$data" --config "$work/conf"
+err "$work/conf:6: no command has an option --num-workerz"
+sed -i '6s/.*/prefetch = some/' "$work/conf"
+run 2 run "$data" --config "$work/conf"
+err "$work/conf:6: --prefetch needs a whole number or auto, not 'some'"
 
 # ---- every option, hyphens and underscores ----
 options=(--batch-size 3 --num-workers 1 --prefetch 4 --num-epochs 2 --max-batches 5 --sampling episode --obs-history 2
@@ -155,6 +170,7 @@ log "the log has the same tables, and epochs with all their figures" '
 assert [(t["epoch_first"], t["epoch_last"], t["final"]) for t in tables] == [(1, 2, False), (3, 4, False), (1, 5, True)]
 keys = "epoch total_s train_s val_s data_wait_fraction samples_per_s images_per_s peak_rss_bytes".split()
 assert [e["epoch"] for e in epochs] == [1, 2, 3, 4, 5]
+assert all(t["verdict"]["causes"] and t["setup"]["workers"] > 0 and t["steps"]["images"] > 0 for t in tables)
 for e in epochs:
     assert all(k in e for k in keys) and e["epoch_count"] == 5 and not e["interrupted"]
     assert abs(e["total_s"] - e["train_s"] - e["val_s"]) < 1e-6 and 0 <= e["data_wait_fraction"] <= 1

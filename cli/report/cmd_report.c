@@ -1,5 +1,7 @@
+#include "analyze/whatif.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/report/add_verdict.h"
 #include "cli/report/log_lines.h"
 #include "cli/report/log_plain.h"
 #include "cli/report/log_read.h"
@@ -181,8 +183,26 @@ static int keep_totals(struct run_part *part, const struct weir_loader_report *r
     return code;
 }
 
+/* What weir whatif found is no run: it stands by itself. */
+static int show_whatif(const struct job *job, struct run_part *part, const struct weir_whatif *found)
+{
+    part_end(job, part);
+    if (!job->json) {
+        weir_whatif_print(job->out, found);
+        return 0;
+    }
+    weir_json_object(job->json, NULL);
+    weir_json_object(job->json, "whatif");
+    weir_whatif_json(job->json, found);
+    weir_json_end(job->json, '}');
+    weir_json_end(job->json, '}');
+    return 0;
+}
+
 static int show_record(const struct job *job, struct run_part *part, const struct weir_log_record *record)
 {
+    if (record->type == WEIR_LOG_WHATIF)
+        return show_whatif(job, part, record->whatif);
     if (record->type == WEIR_LOG_RUN)
         part_end(job, part);
     if (!part->open)
@@ -204,9 +224,11 @@ static int show_record(const struct job *job, struct run_part *part, const struc
     if (job->json) {
         weir_json_object(job->json, NULL);
         weir_loader_report_json(job->json, &record->report);
+        weir_verdict_of_log_json(job->json, &record->report);
         weir_json_end(job->json, '}');
     } else {
         weir_loader_report_print(job->out, &record->report, job->lang);
+        weir_verdict_of_log(job->out, &record->report, job->lang);
     }
     return keep_totals(part, &record->report, record->line);
 }
@@ -492,7 +514,7 @@ static int report(const struct weir_command *command, int argc, char **argv)
 
 const struct weir_command weir_cmd_report = {
     .name = "report",
-    .summary = "print the tables of a log again, or the averages and steps of recorded traces",
+    .summary = "print the tables of a log again, or the averages, steps and GPU idle time of traces",
     .args = "LOG|TRACE...",
     .min_args = 1,
     .max_args = FILES_MAX,
@@ -502,6 +524,7 @@ const struct weir_command weir_cmd_report = {
         "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or epoch\n"
         "lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is what weir run --profile or "
         "torch.profiler\n"
-        "recorded (.json or .json.gz): its table of averages and how the time of its steps was spent.\n",
+        "recorded (.json or .json.gz): its table of averages, how the time of its steps was spent, and what each GPU\n"
+        "waited for while it was idle: launches, synchronising calls, data, allocations, other host code.\n",
     .run = report,
 };

@@ -2,6 +2,7 @@
 #ifndef WEIR_CLI_REPORT_LOG_READ_H
 #define WEIR_CLI_REPORT_LOG_READ_H
 
+#include "analyze/whatif.h"
 #include "base/err.h"
 #include "base/json.h"
 #include "cli/report/log_lines.h"
@@ -10,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum weir_log_type { WEIR_LOG_RUN, WEIR_LOG_START, WEIR_LOG_EPOCH, WEIR_LOG_STAGES };
+enum weir_log_type { WEIR_LOG_RUN, WEIR_LOG_START, WEIR_LOG_EPOCH, WEIR_LOG_STAGES, WEIR_LOG_WHATIF };
 
 struct weir_log_record {
     enum weir_log_type type;
@@ -18,6 +19,7 @@ struct weir_log_record {
     struct weir_start_line start;     /* of WEIR_LOG_START */
     struct weir_epoch_line epoch;     /* of WEIR_LOG_EPOCH */
     struct weir_loader_report report; /* of WEIR_LOG_STAGES */
+    struct weir_whatif *whatif;       /* of WEIR_LOG_WHATIF, owned */
     void *parsed_;
 };
 
@@ -26,8 +28,8 @@ enum { WEIR_LOG_END = 0, WEIR_LOG_RECORD = 1, WEIR_LOG_CUT = 2 };
 /* The line begins a log that `weir run --log` wrote, whole or cut off. */
 bool weir_log_recognised(const char *line, size_t length);
 
-/* Reads up to the next run, start, epoch or stages record; lines of other types and empty ones are passed over. record
- * is zeroed before the first call; each call frees what the one before put there. WEIR_LOG_RECORD, WEIR_LOG_END,
+/* Reads up to the next run, start, epoch, stages or whatif record; lines of other types and empty ones are passed over.
+ * record is zeroed before the first call; each call frees what the one before put there. WEIR_LOG_RECORD, WEIR_LOG_END,
  * WEIR_LOG_CUT when the last line was not written to its end (a run that was killed), or -errno. */
 int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, struct weir_err *err);
 void weir_log_record_clear(struct weir_log_record *record);

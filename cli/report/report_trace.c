@@ -1,4 +1,5 @@
 #include "cli/report/report_trace.h"
+#include "analyze/gpu_idle.h"
 #include "base/text.h"
 #include "cli/report/trace_read.h"
 
@@ -12,6 +13,7 @@ struct result {
     struct weir_averages *averages;
     struct weir_step *steps;
     int64_t n_steps;
+    struct weir_gpu_idle idle;
 };
 
 static void clear(struct result *r)
@@ -19,6 +21,7 @@ static void clear(struct result *r)
     if (r->averages)
         weir_averages_close(&r->averages);
     free(r->steps);
+    weir_gpu_idle_clear(&r->idle);
     weir_trace_free(&r->trace);
 }
 
@@ -31,6 +34,8 @@ static int compute(struct result *r, const char *path, const struct weir_report_
     rc = weir_averages_open(&r->averages, r->trace, &config->by);
     if (rc == 0 && (r->n_steps = weir_steps_split(r->trace, &r->steps)) < 0)
         rc = (int)r->n_steps;
+    if (rc == 0)
+        rc = weir_gpu_idle_make(&r->idle, r->trace, r->steps, r->n_steps);
     if (rc < 0)
         return weir_err_set(err, rc, "%s: out of memory", path);
     if (config->export_stacks)
@@ -106,6 +111,7 @@ int weir_report_trace_print(FILE *out, const char *path, const struct weir_repor
                     "has no children and no self time of these, and here they are in the tree as if they had not.\n");
         fputc('\n', out);
         print_steps(out, &r);
+        weir_gpu_idle_print(out, &r.idle);
         if (r.trace->dropped)
             fprintf(out, "%" PRIu64 " events were dropped while recording, and are not in these figures\n",
                     r.trace->dropped);
@@ -150,6 +156,7 @@ int weir_report_trace_json(struct weir_json *json, const char *path, const struc
         weir_json_int(json, "self_device_ns", r.averages->self_device_ns);
         weir_averages_json(json, "averages", r.averages, &config->table);
         steps_json(json, &r);
+        weir_gpu_idle_json(json, &r.idle);
         weir_json_end(json, '}');
     }
     clear(&r);

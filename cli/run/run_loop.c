@@ -1,5 +1,6 @@
 #include "cli/run/run_loop.h"
 #include "base/memory.h"
+#include "cli/report/add_verdict.h"
 #include "cli/run/run_gpu.h"
 #include "cli/run/run_window.h"
 #include "io/io.h"
@@ -118,6 +119,11 @@ static int write_checksum(const struct loop *l, const struct weir_batch *batch, 
 
 static int report(struct loop *l, bool final)
 {
+    struct weir_report_addition addition;
+    struct weir_report_idle idle;
+    weir_add_verdict(&addition, l->loader);
+    if (final)
+        weir_run_profile_idle(l->run->profile, &idle);
     const struct weir_loader_report_options options = {
         .final = final,
         .interrupted = l->cut_short,
@@ -125,6 +131,8 @@ static int report(struct loop *l, bool final)
         .lang = l->run->lang,
         .json = l->run->json,
         .log = l->run->log,
+        .addition = &addition,
+        .idle = final ? &idle : NULL,
     };
     l->tables++;
     return weir_loader_report(l->reports, &options, stdout);

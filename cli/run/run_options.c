@@ -66,7 +66,7 @@ const struct weir_opt weir_run_opts[WEIR_RUN_OPTS] = {
      "where batches are made: on the host, or on a GPU, whose steps are then kernels; cuda: the local rank's"},
     {"decode-cache", WEIR_OPT_BYTES, FIELD(decode_cache), "BYTES", "0",
      "memory that keeps decoded frames for later epochs, such as 512M or 2G; 0: none"},
-    {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "F", "0", "busy time per batch, in place of a training step", 0, 1e7},
+    {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "F", "0", "what a batch takes in the simulated training step", 0, 1e7},
     {"step-spin", WEIR_OPT_FLAG, FIELD(step_spin), NULL, NULL, "with --step-ms: spin instead of sleeping"},
     {"sync-steps", WEIR_OPT_FLAG, FIELD(sync_steps), NULL, NULL, "on a GPU: wait for each step before the next"},
     {"no-timing", WEIR_OPT_FLAG, FIELD(no_timing), NULL, NULL, "no stage timing, only epochs"},

@@ -1,4 +1,5 @@
 #include "cli/run/run_profile.h"
+#include "analyze/gpu_idle.h"
 #include "pipeline/gpu/gpu.h"
 
 #include <errno.h>
@@ -223,6 +224,41 @@ static void print_averages(FILE *out, struct weir_run_profile *profile)
     weir_averages_close(&averages);
 }
 
+/* Of the last window; empty without one. */
+static int make_idle(struct weir_run_profile *profile, struct weir_gpu_idle *idle)
+{
+    struct weir_trace *trace = weir_profiler_last(profile->profiler);
+    struct weir_step *steps;
+    *idle = (struct weir_gpu_idle){0};
+    int64_t n = trace ? weir_steps_split(trace, &steps) : 0;
+    if (!trace || n < 0)
+        return (int)n;
+    int rc = weir_gpu_idle_make(idle, trace, steps, n);
+    free(steps);
+    return rc;
+}
+
+void weir_run_profile_idle(struct weir_run_profile *profile, struct weir_report_idle *report)
+{
+    struct weir_gpu_idle idle = {0};
+    struct weir_loader_facts facts;
+    if (profile) {
+        weir_loader_facts(profile->loader, &facts);
+        make_idle(profile, &idle);
+    }
+    weir_gpu_idle_report(report, &idle, profile ? facts.device : -1);
+    weir_gpu_idle_clear(&idle);
+}
+
+/* Without a GPU in the trace there is nothing to say. */
+static void print_idle(FILE *out, struct weir_run_profile *profile)
+{
+    struct weir_gpu_idle idle;
+    if (make_idle(profile, &idle) == 0 && idle.n_devices > 0)
+        weir_gpu_idle_print(out, &idle);
+    weir_gpu_idle_clear(&idle);
+}
+
 static int64_t first_kept(const struct weir_run_profile *profile)
 {
     return profile->n_windows > WINDOWS_KEPT ? profile->n_windows - WINDOWS_KEPT : 0;
@@ -240,6 +276,7 @@ void weir_run_profile_print(FILE *out, struct weir_run_profile *profile)
     for (int64_t i = first_kept(profile); i < profile->n_windows; i++)
         print_window(out, &profile->windows[i % WINDOWS_KEPT], weir_device_of(profile->loader) != NULL);
     print_averages(out, profile);
+    print_idle(out, profile);
 }
 
 static void log_window(struct weir_json *json, const struct window *window)

@@ -4,6 +4,7 @@
 #define WEIR_CLI_RUN_RUN_PROFILE_H
 
 #include "pipeline/loader.h"
+#include "pipeline/report/report_steps.h"
 #include "prof/record/profiler.h"
 #include "prof/trace/averages.h"
 
@@ -24,6 +25,8 @@ int weir_run_profile_open(struct weir_run_profile **out, const struct weir_run_p
 void weir_run_profile_step(struct weir_run_profile *profile, uint64_t wait_ns);
 /* Ends the recording and waits for its files. */
 void weir_run_profile_finish(struct weir_run_profile *profile);
+/* What the GPU waited for in the last window, for a report; after finish. traced_s is 0 without a GPU or a window. */
+void weir_run_profile_idle(struct weir_run_profile *profile, struct weir_report_idle *idle);
 /* What was recorded: the windows, and the averages of the last one. */
 void weir_run_profile_print(FILE *out, struct weir_run_profile *profile);
 /* The same as one JSON line, {"type": "profile", ...}. */

@@ -56,8 +56,7 @@ static int slowest_first(const void *a, const void *b)
     return x->file - y->file;
 }
 
-/* Without the folder that all of them lie in. */
-static void name_file(char *to, size_t size, const char *path, const char *folder)
+void weir_fill_file_name(char *to, size_t size, const char *path, const char *folder)
 {
     size_t n = folder ? strlen(folder) : 0;
     while (n > 0 && folder[n - 1] == '/')
@@ -93,7 +92,7 @@ static int fill_files(struct weir_report_sources *to, const struct weir_dataset 
         struct weir_report_file *file = &to->files[to->n_files++];
         struct weir_dataset_file from;
         weir_dataset_file(dataset, means[i].file, &from);
-        name_file(file->name, sizeof file->name, from.path, folder);
+        weir_fill_file_name(file->name, sizeof file->name, from.path, folder);
         file->count = means[i].count;
         file->mean_s = means[i].mean_s;
         file->max_s = means[i].max_s;
@@ -109,7 +108,7 @@ static void fill_call(struct weir_report_call *to, const struct weir_dataset *da
 {
     char path[sizeof to->file];
     const char *group = weir_dataset_episode_group(dataset, call->episode);
-    name_file(path, sizeof path, weir_dataset_episode_path(dataset, call->episode), folder);
+    weir_fill_file_name(path, sizeof path, weir_dataset_episode_path(dataset, call->episode), folder);
     snprintf(to->file, sizeof to->file, "%.*s%s%.100s", *group ? 150 : 255, path, *group ? ":" : "", group);
     weir_text_printable(to->file);
     snprintf(to->camera, sizeof to->camera, "%s", weir_dataset_camera(dataset, call->camera)->name);

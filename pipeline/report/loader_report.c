@@ -1,10 +1,12 @@
 /* A run's reports: what the loader has done since the run began, or since the last table. */
 #include "pipeline/report/loader_report.h"
+#include "base/storage_bytes.h"
 #include "pipeline/faults.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/loader.h"
 #include "pipeline/loader_stages.h"
 #include "pipeline/report/fill_priv.h"
+#include "pipeline/report/report_parts_priv.h"
 #include "prof/report/machine.h"
 
 #include <errno.h>
@@ -20,6 +22,8 @@ struct figures {
     struct weir_machine_now machine;
     uint64_t faults[WEIR_FAULTS_MAX];
     struct weir_source_figures *sources; /* owned; NULL = the beginning */
+    struct weir_steps steps;             /* its arrays are owned; NULL = the beginning */
+    uint64_t device_bytes;               /* read from storage; UINT64_MAX = not known */
 };
 
 /* Where the time since the last table, or the run, began. */
@@ -37,6 +41,7 @@ struct weir_loader_reports {
     struct weir_loader_facts facts;
     struct window since_table, since_start;
     int queue_min, queue_max; /* of the whole run */
+    double copy_bytes_per_s;  /* once it was measured */
 };
 
 static void fill_counts(struct weir_loader_report *report, const struct weir_loader_reports *r,
@@ -159,12 +164,30 @@ static int take(struct weir_loader_reports *r, struct weir_snapshot **now, struc
         r->queue_max = counts->queue_max > r->queue_max ? counts->queue_max : r->queue_max;
     }
     struct weir_recorder *recorder = weir_loader_recorder(r->loader);
-    int rc = weir_loader_sources(r->loader, &figures->sources);
+    figures->device_bytes = weir_storage_bytes();
+    int rc = weir_steps_of(r->loader, &figures->steps);
+    if (rc == 0)
+        rc = weir_loader_sources(r->loader, &figures->sources);
     return rc == 0 && recorder ? weir_snapshot_take(recorder, now) : rc;
 }
 
+static void fill_steps(struct weir_loader_report *report, struct weir_loader_reports *r, const struct window *since,
+                       const struct figures *now)
+{
+    uint64_t then_bytes = since->figures.device_bytes;
+    weir_fill_steps(report, r->loader, r->config.folder, &now->steps, &since->figures.steps);
+    double stall_s = (double)(now->gpu.train_stall_ns - since->figures.gpu.train_stall_ns) / 1e9;
+    report->steps.train_wait_s = fmin(report->steps.train_wait_s + stall_s, report->steps.train_s);
+    if (r->config.epochs > 0)
+        weir_fill_epochs(report, &now->steps, since->first_epoch, now->device_bytes);
+    bool known = now->device_bytes != UINT64_MAX && then_bytes != UINT64_MAX;
+    report->storage.device_bytes = known ? (double)(now->device_bytes - then_bytes) : -1;
+    bool measure = report->steps.train_batches >= WEIR_REPORT_BATCHES_LEAST;
+    weir_fill_setup(&report->setup, r->loader, measure, &r->copy_bytes_per_s);
+}
+
 /* The report since a window's beginning. */
-static int fill(struct weir_loader_report *report, const struct weir_loader_reports *r, const struct window *since,
+static int fill(struct weir_loader_report *report, struct weir_loader_reports *r, const struct window *since,
                 bool final, const struct weir_snapshot *now, const struct figures *figures)
 {
     struct weir_snapshot *diff = NULL;
@@ -186,6 +209,7 @@ static int fill(struct weir_loader_report *report, const struct weir_loader_repo
         report->queue_min = final ? r->queue_min : figures->counts.queue_min;
         report->queue_max = final ? r->queue_max : figures->counts.queue_max;
     }
+    fill_steps(report, r, since, figures);
     fill_errors(report, r->loader, figures, &since->figures);
     weir_snapshot_free(&diff);
     if (rc < 0)
@@ -193,14 +217,19 @@ static int fill(struct weir_loader_report *report, const struct weir_loader_repo
     return weir_fill_sources(&report->sources, r->loader, r->config.folder, figures->sources, since->figures.sources);
 }
 
-static void emit(const struct weir_loader_report *report, const struct weir_loader_report_options *options, FILE *out)
+static void emit(struct weir_loader_report *report, const struct weir_loader_report_options *options, FILE *out)
 {
+    const struct weir_report_addition *addition = options->addition;
+    if (addition && addition->begin)
+        addition->begin(addition->user, report);
     if (options->log)
-        weir_loader_report_log(options->log, report);
+        weir_report_line(options->log, report, addition);
     if (options->json)
-        weir_loader_report_log(out, report);
+        weir_report_line(out, report, addition);
     else
         weir_loader_report_print(out, report, options->lang);
+    if (addition && !options->json)
+        addition->print(addition->user, out, report, options->lang);
     fflush(out);
 }
 
@@ -208,6 +237,7 @@ static void window_clear(struct window *window)
 {
     weir_snapshot_free(&window->snapshot);
     weir_source_figures_free(&window->figures.sources);
+    weir_steps_close(&window->figures.steps);
 }
 
 int weir_loader_report(struct weir_loader_reports *r, const struct weir_loader_report_options *options, FILE *out)
@@ -222,6 +252,8 @@ int weir_loader_report(struct weir_loader_reports *r, const struct weir_loader_r
         report->epoch_last = options->epochs_done;
         report->final = options->final;
         report->interrupted = options->final && options->interrupted;
+        if (options->idle)
+            report->idle = *options->idle;
         emit(report, options, out);
     }
     if (report)
@@ -274,6 +306,7 @@ int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_load
     r->config.machine = NULL;
     r->since_start.at_ns = weir_clock_monotonic_ns();
     weir_machine_read(&r->since_start.figures.machine, "");
+    r->since_start.figures.device_bytes = weir_storage_bytes();
     r->since_table = r->since_start;
     return 0;
 }

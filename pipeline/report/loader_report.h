@@ -15,6 +15,7 @@
 #include "pipeline/gpu_figures.h"
 #include "pipeline/report/epoch_lines.h"
 #include "pipeline/report/report_sources.h"
+#include "pipeline/report/report_steps.h"
 #include "prof/report/report.h"
 
 #include <stdbool.h>
@@ -109,6 +110,12 @@ struct weir_loader_report {
     struct weir_report_cache cache;
     struct weir_report_gpu gpu;
     struct weir_report_sources sources;
+    struct weir_report_setup setup;
+    struct weir_report_steps steps;
+    struct weir_report_epochs first_epoch, later_epochs; /* of those covered; n = 0 with the run measured by time */
+    struct weir_report_late late;
+    struct weir_report_storage storage;
+    struct weir_report_idle idle;
     uint64_t bad_frames;                          /* attempts on frames that could not be read or decoded */
     uint64_t skipped_samples, substituted_frames; /* what --on-error did about them */
     uint64_t bad_episodes;                        /* episodes left out at open */
@@ -152,20 +159,34 @@ int weir_loader_reports_restart(struct weir_loader_reports *reports);
 /* Before weir_loader_close. Accepts NULL. */
 void weir_loader_reports_end(struct weir_loader_reports **reports);
 
+/* What a program adds to each report that it makes: called with the figures, behind the tables, and into the object of
+ * the log's line. */
+struct weir_report_addition {
+    void (*begin)(void *user, struct weir_loader_report *report); /* before any of the others; may be NULL */
+    void (*print)(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
+    void (*json)(void *user, struct weir_json *json, const struct weir_loader_report *report);
+    void *user;
+};
+
 struct weir_loader_report_options {
     bool final;       /* the whole run; weir_loader_finish was called before. Else the time since the last report that
                          was not final */
     bool interrupted; /* the run was cut short */
     int epochs_done;  /* of the run so far, the one that was cut short included */
     enum weir_lang lang;
-    bool json; /* one line of JSON in place of tables */
-    FILE *log; /* gets that line, too; NULL = nobody does */
+    bool json;                                   /* one line of JSON in place of tables */
+    FILE *log;                                   /* gets that line, too; NULL = nobody does */
+    const struct weir_report_addition *addition; /* NULL = nothing is added */
+    const struct weir_report_idle *idle;         /* of a trace of the run; NULL = there is none */
 };
 
 /* Makes a report, writes it to out and flushes it. 0 or -ENOMEM; whether it could be written is for the caller to ask
  * (ferror). */
 int weir_loader_report(struct weir_loader_reports *reports, const struct weir_loader_report_options *options,
                        FILE *out);
+
+/* Measures what storage gives beside the run, for 0.2 s; for the beginning of an addition. */
+void weir_loader_probe_storage(struct weir_loader *loader, struct weir_report_storage *storage);
 
 #ifdef __cplusplus
 }

@@ -104,19 +104,27 @@ void weir_loader_report_json(struct weir_json *json, const struct weir_loader_re
     write_queue_and_io(json, report);
     write_chunks(json, &report->chunks);
     weir_report_sources_json(json, &report->sources);
+    weir_report_steps_json(json, report);
     write_copies(json, report);
     write_errors(json, report);
     weir_report_cost_json(json, &report->prof);
 }
 
-void weir_loader_report_log(FILE *log, const struct weir_loader_report *report)
+void weir_report_line(FILE *log, const struct weir_loader_report *report, const struct weir_report_addition *addition)
 {
     struct weir_json json;
     weir_json_open(&json, log, false);
     weir_json_object(&json, NULL);
     weir_json_text(&json, "type", "stages");
     weir_loader_report_json(&json, report);
+    if (addition)
+        addition->json(addition->user, &json, report);
     weir_json_end(&json, '}');
     weir_json_close(&json);
     fflush(log);
+}
+
+void weir_loader_report_log(FILE *log, const struct weir_loader_report *report)
+{
+    weir_report_line(log, report, NULL);
 }

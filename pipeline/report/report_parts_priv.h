@@ -26,6 +26,12 @@ void weir_report_tables_zh(FILE *out, const struct weir_loader_report *report);
 void weir_report_sources_en(FILE *out, const struct weir_loader_report *report);
 void weir_report_sources_json(struct weir_json *json, const struct weir_report_sources *sources);
 
+/* weir_loader_report_log, with what a program adds (may be NULL). */
+void weir_report_line(FILE *log, const struct weir_loader_report *report, const struct weir_report_addition *addition);
+
+/* Steps, the setup, and what was waited for. */
+void weir_report_steps_json(struct weir_json *json, const struct weir_loader_report *report);
+
 /* What the GPU did beside its rows; nothing without one. */
 void weir_report_gpu_en(FILE *out, const struct weir_report_gpu *gpu);
 void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu, bool timing);

@@ -83,10 +83,28 @@ static void compact(const struct weir_batch_layout *layout, struct weir_slot *sl
     slot->batch.n = to;
 }
 
-static void collate(struct weir_shared *shared, struct weir_slot *slot)
+/* Its samples have not moved yet. */
+static void note_last(struct weir_worker *worker, struct weir_slot *slot, int task)
 {
-    WEIR_ZONE(WEIR_STAGE_COLLATE);
+    const struct weir_shared *shared = worker->shared;
+    int sample = task / shared->slots.tasks_per_sample, part = task % shared->slots.tasks_per_sample;
+    bool camera = part < shared->setup.layout.n_cameras;
+    bool timed = worker->task_ticks > 0;
     slot->last_task_id = weir_item_self;
+    slot->last = (struct weir_last_task){
+        .worker = worker->id,
+        .camera = camera ? part : -1,
+        .file = camera ? weir_dataset_episode_file(shared->setup.dataset, slot->samples[sample].episode) : -1,
+        .ticks = timed ? weir_clock_ticks() - worker->task_ticks : 0,
+        .read_ticks = worker->task_read_ticks,
+    };
+}
+
+static void collate(struct weir_worker *worker, struct weir_slot *slot, int task)
+{
+    struct weir_shared *shared = worker->shared;
+    WEIR_ZONE(WEIR_STAGE_COLLATE);
+    note_last(worker, slot, task);
     compact(&shared->setup.layout, slot);
     if (shared->setup.config.on_error != WEIR_ON_ERROR_FAIL)
         atomic_fetch_add_explicit(&shared->faults.skipped_samples, (uint64_t)(slot->plan.n - slot->batch.n),
@@ -121,10 +139,10 @@ static void finish_parts(struct weir_slot_sample *progress, bool camera, int par
 }
 
 /* A task of the slot's batch is done. */
-static void finish_task(struct weir_shared *shared, struct weir_slot *slot)
+static void finish_task(struct weir_worker *worker, struct weir_slot *slot, int task)
 {
     if (atomic_fetch_sub_explicit(&slot->tasks_left, 1, memory_order_acq_rel) == 1)
-        collate(shared, slot);
+        collate(worker, slot, task);
 }
 
 /* ---- images ---- */
@@ -177,26 +195,28 @@ static void run_coalesced(struct weir_worker *worker, struct weir_slot *slot, in
         const struct weir_member *member = &gather->members[i];
         finish_images(worker->shared, member->slot, member->at);
         if (i >= gather->n_current)
-            finish_task(worker->shared, member->slot);
+            finish_task(worker, member->slot,
+                        member->slot->order[member->at].sample * worker->shared->slots.tasks_per_sample + camera);
     }
 }
 
 /* ---- the task ---- */
 
-static void end_task(struct weir_shared *shared, struct weir_slot *slot, int task)
+static void end_task(struct weir_worker *worker, struct weir_slot *slot, int task)
 {
-    slot->done[task] = weir_async_begin(shared->setup.wait_name);
-    finish_task(shared, slot);
+    slot->done[task] = weir_async_begin(worker->shared->setup.wait_name);
+    finish_task(worker, slot, task);
 }
 
 /* One of those that a camera's task waits for is done: its worker, or a frame that came back from the GPU. The last one
  * ends it. */
-static void finish_camera(struct weir_shared *shared, struct weir_slot *slot, int task)
+static void finish_camera(struct weir_worker *worker, struct weir_slot *slot, int task)
 {
+    const struct weir_shared *shared = worker->shared;
     if (slot->deferred && atomic_fetch_sub_explicit(&slot->deferred[task], 1, memory_order_acq_rel) > 1)
         return;
     finish_images(shared, slot, slot->rank[task / shared->slots.tasks_per_sample]);
-    end_task(shared, slot, task);
+    end_task(worker, slot, task);
 }
 
 /* The picture lies at its first destination in memory, or there is none. */
@@ -218,7 +238,7 @@ void weir_task_frame_decoded(void *user, const struct weir_handed *frame, const 
         weir_dedup_decoded(worker->shared, frame->slot, frame->at, &frame->image, result->planes);
     else
         finish_decoded(worker, frame, result->code, result->reason);
-    finish_camera(worker->shared, frame->slot, frame->task);
+    finish_camera(worker, frame->slot, frame->task);
 }
 
 void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
@@ -227,17 +247,19 @@ void weir_task_run(struct weir_worker *worker, struct weir_slot *slot, int task)
     int sample = task / shared->slots.tasks_per_sample, part = task % shared->slots.tasks_per_sample;
     struct weir_slot_sample *progress = &slot->progress[sample];
     uint64_t now = weir_thread_self ? weir_clock_ticks() : 0;
+    worker->task_ticks = now;
+    worker->task_read_ticks = 0;
     if (part == shared->setup.layout.n_cameras) {
         begin(&progress->start_ticks, now);
         read_qpos(shared, slot, sample);
         read_actions(shared, slot, sample);
         finish_parts(progress, false, 1);
-        end_task(shared, slot, task);
+        end_task(worker, slot, task);
     } else if (shared->setup.block_rows > 0 && weir_coalesce_applies(shared, slot, sample, part)) {
         run_coalesced(worker, slot, sample, part, now);
-        end_task(shared, slot, task);
+        end_task(worker, slot, task);
     } else {
         run_camera(worker, slot, sample, part, now);
-        finish_camera(shared, slot, task);
+        finish_camera(worker, slot, task);
     }
 }

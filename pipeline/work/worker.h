@@ -25,6 +25,7 @@ struct weir_worker {
     _Atomic uint64_t batch, task, tasks_done;
     _Atomic uint64_t frames_shared; /* copied to a second destination in their batch */
     _Atomic uint64_t cache_hits, cache_misses;
+    uint64_t task_ticks, task_read_ticks; /* when its task began (0: not timed), and what reading has taken in it */
 };
 
 int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int id, struct weir_err *err);

@@ -77,6 +77,8 @@ enum weir_step_part {
     WEIR_STEP_PARTS,
 };
 const char *weir_step_part_name(enum weir_step_part part); /* "DataLoader" */
+/* Whether a range of this name is a wait for data, as WEIR_STEP_DATALOADER has it. */
+bool weir_step_is_data_wait(const char *name);
 
 struct weir_step {
     int64_t number, start_ns, end_ns;

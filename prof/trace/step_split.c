@@ -19,7 +19,7 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-static bool is_data_wait(const char *name)
+bool weir_step_is_data_wait(const char *name)
 {
     static const char next[] = ".__next__";
     size_t n = strlen(name);
@@ -48,7 +48,7 @@ static enum weir_step_part part_of(const struct weir_event *event, const char *n
         return WEIR_STEP_RUNTIME;
     case WEIR_CAT_CPU_OP:
     case WEIR_CAT_USER_ANNOTATION:
-        if (is_data_wait(name))
+        if (weir_step_is_data_wait(name))
             return WEIR_STEP_DATALOADER;
         if (starts_with(name, "ProfilerStep#"))
             return WEIR_STEP_OTHER;

@@ -1,5 +1,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/report/add_verdict.h"
 #include "cli/report/log_lines.h"
 #include "cli/report/log_plain.h"
 #include "cli/report/log_read.h"
@@ -157,6 +158,38 @@ static void add_sources(struct weir_report_sources *sources)
 static const char *const names[] = {"00_TOTAL_getitem", "03b_image_decode", "08_wait_for_data", "图像 \"增强\"\\",
                                     "03a"};
 
+static void add_steps(struct weir_loader_report *report)
+{
+    report->steps = (struct weir_report_steps){900, 90, 16000, 100.0 / 7, 1.25, 50.0 / 7, 0.1, 0.2};
+    report->first_epoch = (struct weir_report_epochs){1, 1600, 10.0 / 3, 1, 480, 480, 123456};
+    report->later_epochs = (struct weir_report_epochs){9, 14400, 80.0 / 7, 7, 470.5, 500, -1};
+    report->storage = (struct weir_report_storage){130000, 16, 1e-4 / 3, 1e-3 / 3, 1e8 / 3};
+    report->late = (struct weir_report_late){77, 10.0 / 3, 5, 0.5, 0.25, "top", "a/episode_3.hdf5", "weir-w1", 3, 2, 1};
+    report->idle = (struct weir_report_idle){0.05, 1.0 / 3, 0.1, 0.2, 0.3, 0.04, 0.05, 0.06, 1e-5 / 3, -1, 35.5};
+    report->setup = (struct weir_report_setup){.known = true,
+                                               .workers = 8,
+                                               .slots = 9,
+                                               .batch_size = 16,
+                                               .images_per_sample = 2,
+                                               .device = -1,
+                                               .width = 640,
+                                               .height = 480,
+                                               .out_width = 320,
+                                               .out_height = 240,
+                                               .normalised = true,
+                                               .encoded = true,
+                                               .sizes_differ = true,
+                                               .reads_ahead = true,
+                                               .decoder = "turbo",
+                                               .io = "pread",
+                                               .codec = "png",
+                                               .image_bytes = 230400,
+                                               .frames_bytes = 900000000,
+                                               .memory_free_bytes = 20000000000,
+                                               .cached_at_start = 0.125,
+                                               .copy_bytes_per_s = 1e10 / 3};
+}
+
 static void add_workers_and_errors(struct weir_loader_report *report)
 {
     add_sources(&report->sources);
@@ -183,6 +216,9 @@ static void add_workers_and_errors(struct weir_loader_report *report)
     report->errors[0].count = 60;
     report->errors[1].count = 2;
     report->changed_files = report->prof.too_deep;
+    report->storage.device_bytes = -1;
+    if (report->final) /* of one report nothing is known, as of an old log's */
+        add_steps(report);
 }
 
 static struct weir_loader_report *full_report(int seed)
@@ -288,6 +324,7 @@ Test(log_read, what_was_logged_prints_as_the_live_report_did)
             report->prof.n_rows = report->timing ? report->prof.n_rows : 0;
             weir_loader_report_log(log_out, report);
             weir_loader_report_print(live_out, report, lang);
+            weir_verdict_of_log(live_out, report, lang);
             release_report(report);
         }
         fclose(log_out);
@@ -308,6 +345,7 @@ Test(log_read, what_was_logged_prints_as_the_live_report_did)
 Test(log_read, a_read_report_equals_the_written_one)
 {
     struct weir_loader_report *report = full_report(0);
+    add_steps(report);
     char *first = NULL, *second = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&first, &size);
@@ -454,6 +492,19 @@ Test(log_read, too_many_rows_are_refused)
     cr_assert_not_null(strstr(output.err, "\"stages\" is not a list of a sensible length"), "%s", output.err);
     release(output);
     free(log);
+}
+
+Test(log_read, numbers_of_no_sensible_size_are_refused)
+{
+    static const char *const members[] = {"\"queue\":{\"slots\":2147483647}", "\"setup\":{\"workers\":2147483647}",
+                                          "\"setup\":{\"slots\":-1}", "\"setup\":{\"batch_size\":1048577}"};
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "{\"type\":\"stages\",\"stages\":[],%s}\n", members[i]);
+        struct output output = report_text(line, NULL);
+        cr_assert_eq(output.status, 1, "%s: %s", members[i], output.out);
+        release(output);
+    }
 }
 
 Test(log_read, a_log_that_was_appended_to_holds_several_runs)

@@ -390,3 +390,122 @@ Test(sources, one_call_makes_a_runs_whole_report)
     cr_assert_null(reports);
     weir_loader_close(&loader);
 }
+
+/* ---- steps ---- */
+
+static void keep_report(void *user, struct weir_loader_report *report)
+{
+    *(struct weir_loader_report *)user = *report; /* its workers are gone afterwards */
+}
+static void add_nothing(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
+{
+    (void)user, (void)out, (void)report, (void)lang;
+}
+
+/* The report of a whole run by one call. */
+static struct weir_loader_report *whole_report(const struct weir_loader_config *config)
+{
+    struct weir_loader *loader = fixture_loader(config);
+    struct weir_loader_report *report = new_report(true);
+    struct weir_loader_reports *reports;
+    const struct weir_loader_reports_config begin = {.epochs = config->num_epochs, .folder = config->data};
+    const struct weir_report_addition addition = {.begin = keep_report, .print = add_nothing, .user = report};
+    const struct weir_loader_report_options options = {.final = true, .epochs_done = 1, .addition = &addition};
+    cr_assert_eq(weir_loader_reports_begin(&reports, loader, &begin), 0);
+    consume(loader, 1 << 20);
+    weir_loader_finish(loader);
+    free(reported(reports, &options));
+    weir_loader_reports_end(&reports);
+    weir_loader_close(&loader);
+    return report;
+}
+
+Test(sources, what_completed_the_batches_that_were_waited_for_is_named)
+{
+    struct weir_loader_config config = config_for(make_data());
+    config.num_epochs = 2;
+    config.train_split = 1;
+    make_slow(&config, 3, 1);
+    struct weir_loader_report *report = whole_report(&config);
+    const struct weir_report_late *late = &report->late;
+    cr_assert_gt(late->batches, 0);
+    cr_assert_str_eq(late->camera, "wrist");
+    cr_assert_str_eq(late->file, "episode_3.hdf5");
+    cr_assert_eq(strncmp(late->worker, "weir-w", 6), 0, "%s", late->worker);
+    cr_assert_geq(late->read_s, 0.9 * SLOW_MS / 1e3);
+    cr_assert_geq(late->task_s, late->read_s);
+    cr_assert(late->file_wait_s <= late->wait_s && late->longest_wait_s <= late->wait_s);
+    free(report);
+}
+
+Test(sources, steps_and_setup_are_reported)
+{
+    struct weir_loader_config config = config_for(make_data());
+    config.num_epochs = 3;
+    struct weir_loader_report *report = whole_report(&config);
+    const struct weir_report_steps *steps = &report->steps;
+    uint64_t images = EPISODES * STEPS * CAMERAS;
+    cr_assert_eq(steps->images, 3 * images);
+    cr_assert_eq(steps->train_batches, 3 * 6, "24 samples of four episodes, four in a batch");
+    cr_assert_eq(steps->val_batches, 3 * 2);
+    cr_assert(steps->train_wait_s > 0 && steps->train_wait_s <= steps->train_s);
+    cr_assert(steps->first_wait_s <= steps->train_wait_s);
+    cr_assert_eq(report->first_epoch.n, 1);
+    cr_assert_eq(report->first_epoch.images, images);
+    cr_assert_eq(report->later_epochs.n, 2);
+    cr_assert_eq(report->later_epochs.images, 2 * images);
+    cr_assert_geq(report->later_epochs.fastest, report->later_epochs.slowest);
+    const struct weir_report_setup *setup = &report->setup;
+    cr_assert(setup->known && setup->encoded && !setup->normalised && !setup->direct && !setup->reads_ahead);
+    cr_assert_eq(setup->workers, 2);
+    cr_assert_eq(setup->batch_size, 4);
+    cr_assert_eq(setup->images_per_sample, CAMERAS);
+    cr_assert(setup->width == 64 && setup->height == 48 && setup->out_width == 64 && setup->out_height == 48);
+    cr_assert_geq(setup->frames_bytes, images * 64 * 48 * 3);
+    cr_assert_gt(setup->copy_bytes_per_s, 0);
+    free(report);
+}
+
+/* Too few batches for anything to be said of the run: nothing is measured for it. */
+Test(sources, a_short_run_measures_no_copies)
+{
+    struct weir_loader_config config = config_for(make_data());
+    config.num_epochs = 1;
+    struct weir_loader_report *report = whole_report(&config);
+    cr_assert_lt(report->steps.train_batches, WEIR_REPORT_BATCHES_LEAST);
+    cr_assert_eq(report->setup.copy_bytes_per_s, 0);
+    free(report);
+}
+
+Test(sources, of_many_epochs_the_first_and_the_latest_are_kept)
+{
+    enum { EPOCHS = 3 * WEIR_STEPS_EPOCHS };
+    struct weir_steps steps;
+    struct weir_loader_report *report = new_report(true);
+    cr_assert_eq(weir_steps_open(&steps, 1, 1, 1), 0);
+    for (int i = 0; i < EPOCHS; i++) { /* one batch each, of which epoch i takes i + 1 s */
+        struct weir_batch batch = {.plan.epoch = i, .n = 10};
+        weir_steps_asked(&steps, (uint64_t)i * (uint64_t)(i + 1) / 2 * 1000000000u);
+        weir_steps_given(&steps, &batch, 1, NULL);
+    }
+    weir_steps_asked(&steps, (uint64_t)EPOCHS * (EPOCHS + 1) / 2 * 1000000000u);
+    weir_fill_epochs(report, &steps, 0, UINT64_MAX);
+    cr_assert_eq(report->first_epoch.n, 1);
+    cr_assert_float_eq(report->first_epoch.s, 1, 1e-9);
+    cr_assert_eq(report->later_epochs.n, WEIR_STEPS_EPOCHS - 1);
+    cr_assert_float_eq(report->later_epochs.slowest, 10.0 / EPOCHS, 1e-9);
+    cr_assert_float_eq(report->later_epochs.fastest, 10.0 / (EPOCHS - WEIR_STEPS_EPOCHS + 2), 1e-9);
+    cr_assert_eq(report->later_epochs.device_bytes, -1);
+    for (int i = 0; i < WEIR_STEPS_EPOCHS; i++) { /* epoch i ended with i + 1 MB read, whoever kept count */
+        steps.epochs[i].device_bytes = (uint64_t)steps.epochs[i].epoch * 1000000;
+        steps.epochs[i].end_bytes = (uint64_t)(steps.epochs[i].epoch + 1) * 1000000;
+    }
+    weir_fill_epochs(report, &steps, 0, (uint64_t)EPOCHS * 1000000);
+    cr_assert_float_eq(report->first_epoch.device_bytes, 1e6, 1, "not those of the epochs that are not kept");
+    cr_assert_float_eq(report->later_epochs.device_bytes, 1e6 * (WEIR_STEPS_EPOCHS - 1), 1);
+    weir_fill_epochs(report, &steps, EPOCHS - 2, UINT64_MAX);
+    cr_assert_float_eq(report->first_epoch.s, EPOCHS - 1, 1e-9, "since the table before");
+    cr_assert_eq(report->later_epochs.n, 1);
+    weir_steps_close(&steps);
+    free(report);
+}

@@ -1,0 +1,134 @@
+/* The member "verdict" of a log's line. */
+#include "analyze/verdict_priv.h"
+
+const char *weir_cause_name(enum weir_cause cause)
+{
+    static const char *const names[WEIR_CAUSES] = {
+        [WEIR_CAUSE_CANNOT_TELL] = "cannot-tell",
+        [WEIR_CAUSE_CONSUMER] = "consumer",
+        [WEIR_CAUSE_DECODE] = "decode",
+        [WEIR_CAUSE_INFLATE] = "inflate",
+        [WEIR_CAUSE_CONVERT] = "convert",
+        [WEIR_CAUSE_READ_CPU] = "page-cache",
+        [WEIR_CAUSE_OTHER_CPU] = "other-cpu",
+        [WEIR_CAUSE_STORAGE] = "storage",
+        [WEIR_CAUSE_STORAGE_BANDWIDTH] = "storage-bandwidth",
+        [WEIR_CAUSE_STORAGE_LATENCY] = "storage-latency",
+        [WEIR_CAUSE_STORAGE_TAIL] = "storage-tail",
+        [WEIR_CAUSE_SLOW_CAMERA] = "slow-camera",
+        [WEIR_CAUSE_SLOW_FILE] = "slow-file",
+        [WEIR_CAUSE_SLOW_WORKER] = "slow-worker",
+        [WEIR_CAUSE_LIBRARY] = "library",
+        [WEIR_CAUSE_BUS] = "bus",
+        [WEIR_CAUSE_GPU_DECODER] = "gpu-decoder",
+        [WEIR_CAUSE_BURSTS] = "bursts",
+        [WEIR_CAUSE_TOO_FEW_WORKERS] = "too-few-workers",
+        [WEIR_CAUSE_TOO_MANY_WORKERS] = "too-many-workers",
+        [WEIR_CAUSE_QUOTA] = "quota",
+        [WEIR_CAUSE_HOST] = "host",
+        [WEIR_CAUSE_NEIGHBOURS] = "neighbours",
+        [WEIR_CAUSE_MEMORY_BANDWIDTH] = "memory-bandwidth",
+        [WEIR_CAUSE_COLD] = "cold",
+    };
+    return names[cause];
+}
+
+const char *weir_resource_name(enum weir_resource resource)
+{
+    static const char *const names[WEIR_RESOURCES] = {
+        [WEIR_RESOURCE_CORES] = "cores", [WEIR_RESOURCE_WORKERS] = "workers", [WEIR_RESOURCE_LIBRARY] = "library",
+        [WEIR_RESOURCE_BUS] = "bus",     [WEIR_RESOURCE_ENGINES] = "engines", [WEIR_RESOURCE_CONSUMER] = "consumer",
+    };
+    return names[resource];
+}
+
+static void write_causes(struct weir_json *json, const struct weir_verdict *verdict,
+                         const struct weir_loader_report *report)
+{
+    char text[768];
+    weir_json_array(json, "causes");
+    for (int i = 0; i < verdict->n_causes; i++) {
+        const struct weir_found *found = &verdict->causes[i];
+        weir_verdict_sentence(text, sizeof text, verdict, found, report, WEIR_LANG_EN);
+        weir_json_object(json, NULL);
+        weir_json_text(json, "cause", weir_cause_name(found->cause));
+        if (*found->name)
+            weir_json_text(json, "name", found->name);
+        weir_json_double(json, "share", found->share);
+        weir_json_text(json, "text", text);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+static void write_advices(struct weir_json *json, const struct weir_verdict *verdict)
+{
+    char text[64];
+    weir_json_array(json, "advice");
+    for (int i = 0; i < verdict->n_advices; i++) {
+        const struct weir_advice *advice = &verdict->advices[i];
+        weir_verdict_advice_text(text, sizeof text, advice, WEIR_LANG_EN);
+        weir_json_object(json, NULL);
+        weir_json_text(json, "what", text);
+        weir_json_text(json, "flag", *advice->flag ? advice->flag : NULL);
+        weir_json_known(json, "ratio", advice->ratio > 0 ? advice->ratio : -1);
+        weir_json_bool(json, "measured", advice->measured);
+        weir_json_bool(json, "if_latency", advice->if_latency);
+        weir_json_text(json, "then", advice->ratio > 0 && !advice->measured ? weir_resource_name(advice->limit) : NULL);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+static void write_demands(struct weir_json *json, const struct weir_demands *d)
+{
+    weir_json_object(json, "resources");
+    for (int i = 0; i < WEIR_RESOURCES && d->known; i++) {
+        if (d->bound[i] <= 0)
+            continue;
+        weir_json_object(json, weir_resource_name((enum weir_resource)i));
+        weir_json_double(json, "busy_s_per_image", d->each_s[i]);
+        weir_json_double(json, "images_per_s_at_most", d->bound[i]);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, '}');
+    weir_json_double(json, "images_per_s", d->rate);
+    weir_json_double(json, "gap", d->gap);
+    weir_json_double(json, "usable_cores", d->usable);
+    weir_json_double(json, "own_cores", d->own_cores);
+    weir_json_object(json, "workers_time");
+    weir_json_double(json, "cpu", d->of.cpu);
+    weir_json_double(json, "throttled", d->of.throttled);
+    weir_json_double(json, "core_wait", d->of.core_wait);
+    weir_json_double(json, "blocked", d->of.blocked);
+    weir_json_double(json, "idle", d->of.idle);
+    weir_json_double(json, "library", d->of.library);
+    weir_json_double(json, "other_waits", d->of.other_waits);
+    weir_json_double(json, "other", d->of.other);
+    weir_json_end(json, '}');
+}
+
+void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,
+                       const struct weir_loader_report *report)
+{
+    static const char *const bounds[] = {NULL, "no", "partly", "strongly"};
+    const struct weir_step_shares *shares = &verdict->shares;
+    weir_json_object(json, "verdict");
+    weir_json_text(json, "data_bound", bounds[verdict->bound]);
+    weir_json_known(json, "data_wait_fraction", verdict->wait);
+    write_causes(json, verdict, report);
+    write_advices(json, verdict);
+    weir_json_double(json, "decode_share", verdict->demands.decode_share);
+    weir_json_bool(json, "decode_rule", verdict->decode_rule);
+    write_demands(json, &verdict->demands);
+    if (shares->known) {
+        weir_json_object(json, "step_shares");
+        weir_json_double(json, "data_wait", shares->wait);
+        weir_json_double(json, "forward", shares->forward);
+        weir_json_double(json, "backward", shares->backward);
+        weir_json_double(json, "optimizer", shares->optimiser);
+        weir_json_double(json, "other", shares->other);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, '}');
+}

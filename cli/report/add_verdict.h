@@ -1,0 +1,15 @@
+/* add_verdict.h: the verdict behind the tables that commands print, and in their JSON. */
+#ifndef WEIR_CLI_REPORT_ADD_VERDICT_H
+#define WEIR_CLI_REPORT_ADD_VERDICT_H
+
+#include "pipeline/report/loader_report.h"
+
+/* For weir_loader_report. loader (may be NULL) is probed when the last report cannot tell otherwise what storage lacks.
+ * It is borrowed. */
+void weir_add_verdict(struct weir_report_addition *addition, struct weir_loader *loader);
+
+/* The same for a report that was read back. */
+void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
+void weir_verdict_of_log_json(struct weir_json *json, const struct weir_loader_report *report);
+
+#endif

@@ -1,0 +1,461 @@
+/* GPU idle time by cause: made-up traces of each cause, threads and streams beside each other, and traces that make no
+ * sense. Times of the traces are us. */
+#include "analyze/gpu_idle.h"
+#include "cli/report/trace_read.h"
+#include "tests/fixtures/trace_fixture.h"
+
+#include <criterion/criterion.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LOOP = 100, OTHER_THREAD = 200, STREAM = 7, COPY_STREAM = 20 };
+
+/* The last trace and what came of it, for one test at a time. */
+static struct weir_trace *trace;
+static struct weir_gpu_idle idle;
+static uint32_t correlation;
+
+static void begin(void)
+{
+    correlation = 0;
+    cr_assert_eq(weir_trace_new(&trace), 0);
+}
+
+static void end(void)
+{
+    weir_gpu_idle_clear(&idle);
+    weir_trace_free(&trace);
+}
+
+static uint32_t thread(int64_t tid)
+{
+    return (uint32_t)weir_trace_track(trace, FIXTURE_PID, tid, false, 0);
+}
+
+static uint32_t stream(int64_t device, int64_t number)
+{
+    return (uint32_t)weir_trace_track(trace, device, number, true, 0);
+}
+
+static struct weir_event *host(int64_t tid, enum weir_cat cat, const char *name, int64_t at, int64_t us)
+{
+    return fixture_range(trace, thread(tid), cat, name, at, us);
+}
+
+static void step(int64_t number, int64_t at, int64_t us)
+{
+    char name[48];
+    snprintf(name, sizeof name, "ProfilerStep#%" PRId64, number);
+    host(LOOP, WEIR_CAT_USER_ANNOTATION, name, at, us);
+}
+
+/* A kernel on device 0 that runs from start, launched by a call of 5 us at at. */
+static void kernel_of(int64_t tid, int64_t at, int64_t start, int64_t us)
+{
+    host(tid, WEIR_CAT_CUDA_RUNTIME, "cudaLaunchKernel", at, 5)->correlation = ++correlation;
+    fixture_range(trace, stream(0, STREAM), WEIR_CAT_KERNEL, "kernel", start, us)->correlation = correlation;
+}
+
+static void kernel(int64_t at, int64_t start, int64_t us)
+{
+    kernel_of(LOOP, at, start, us);
+}
+
+static void copy(int64_t at, int64_t start, int64_t us)
+{
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaMemcpyAsync", at, 5)->correlation = ++correlation;
+    fixture_range(trace, stream(0, COPY_STREAM), WEIR_CAT_GPU_MEMCPY, "Memcpy HtoD (Pageable -> Device)", start, us)
+        ->correlation = correlation;
+}
+
+/* What holds of every trace: the parts are the gaps, and gaps and work are the time. */
+static void check_sums(void)
+{
+    for (int i = 0; i < idle.n_devices; i++) {
+        const struct weir_idle_device *d = &idle.devices[i];
+        int64_t sum = 0;
+        for (int cause = 0; cause < WEIR_IDLE_CAUSES; cause++) {
+            cr_assert_geq(d->cause_ns[cause], 0);
+            sum += d->cause_ns[cause];
+        }
+        cr_assert_eq(sum, d->idle_ns);
+        cr_assert_eq(d->idle_ns + d->busy_ns, d->end_ns - d->begin_ns);
+        cr_assert_geq(d->copies_alone_ns, 0);
+        cr_assert_leq(d->copies_alone_ns, d->busy_ns);
+        cr_assert_geq(d->delay_p50_ns, 0);
+        cr_assert_leq(d->delay_p50_ns, d->delay_p99_ns);
+    }
+}
+
+static const struct weir_idle_device *make(void)
+{
+    struct weir_step *steps;
+    int64_t n = weir_steps_split(trace, &steps);
+    cr_assert_geq(n, 0);
+    cr_assert_eq(weir_gpu_idle_make(&idle, trace, steps, n), 0);
+    free(steps);
+    check_sums();
+    return idle.n_devices ? &idle.devices[0] : NULL;
+}
+
+static void assert_us(const struct weir_idle_device *d, enum weir_idle_cause cause, int64_t us)
+{
+    cr_assert_eq(d->cause_ns[cause], us * 1000, "%s: %" PRId64 " ns, not %" PRId64 " us", weir_idle_cause_name(cause),
+                 d->cause_ns[cause], us);
+}
+
+TestSuite(gpu_idle, .init = begin, .fini = end);
+
+Test(gpu_idle, short_kernels_wait_for_their_launches)
+{
+    step(0, 0, 500);
+    for (int i = 0; i < 10; i++)
+        kernel(50 * i + 20, 50 * i + 30, 10); /* idle 40 of 50; the launch returns 5 us before the kernel begins */
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_LAUNCHING, 30 + 9 * 40);
+    assert_us(d, WEIR_IDLE_OTHER, 10); /* nothing is launched after the last */
+    cr_assert_eq(d->busy_ns, 100000);
+    cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_LAUNCHING);
+    cr_assert_eq(d->launches, 10);
+    cr_assert_eq(d->delay_p50_ns, 5000);
+    cr_assert_eq(d->delay_p99_ns, 5000);
+    cr_assert_eq(d->step_kernels, 10);
+    cr_assert_eq(d->kernels, 10);
+    cr_assert_eq(idle.n_steps, 1);
+}
+
+Test(gpu_idle, what_was_launched_while_the_gpu_was_busy_is_no_launch_into_an_empty_queue)
+{
+    kernel(0, 10, 100);
+    kernel(20, 112, 100); /* 2 us after the one before */
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaDeviceSynchronize", 30, 200);
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_QUEUED, 2);
+    cr_assert_eq(d->idle_ns, 2000);
+    cr_assert_eq(d->launches, 0);
+}
+
+Test(gpu_idle, a_read_back_has_what_it_exposes)
+{
+    kernel(0, 10, 100);
+    host(LOOP, WEIR_CAT_CPU_OP, "aten::item", 20, 110);
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaStreamSynchronize", 25, 100); /* returns 15 us after the kernel's end */
+    kernel(165, 175, 100);
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_SYNC, 65); /* 15 in the call, and 50 for which the queue was empty because of it */
+    assert_us(d, WEIR_IDLE_LAUNCHING, 0);
+    cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_SYNC);
+    cr_assert_eq(d->cause_gaps[WEIR_IDLE_SYNC], 1);
+    cr_assert_eq(d->launches, 1);
+}
+
+Test(gpu_idle, a_synchronising_call_that_waits_for_nothing_exposes_nothing)
+{
+    kernel(0, 10, 100);
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaEventSynchronize", 120, 10);
+    kernel(165, 175, 100);
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_SYNC, 10);
+    assert_us(d, WEIR_IDLE_LAUNCHING, 55);
+}
+
+Test(gpu_idle, synchronous_copies_synchronise)
+{
+    kernel(0, 10, 100);
+    struct weir_event *call = host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaMemcpy", 110, 60);
+    call->correlation = ++correlation;
+    fixture_range(trace, stream(0, STREAM), WEIR_CAT_GPU_MEMCPY, "Memcpy DtoH (Device -> Pageable)", 130, 10)
+        ->correlation = correlation;
+    kernel(190, 200, 50);
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_SYNC, 20 + 60); /* before the copy, and from its end to the kernel */
+    cr_assert_eq(d->copies_alone_ns, 10000);
+}
+
+/* torch's .item(): the copy's call returns only when the copy is done. */
+Test(gpu_idle, an_asynchronous_copy_from_pageable_memory_that_waits_synchronises)
+{
+    kernel(0, 10, 100);
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaMemcpyAsync", 20, 150)->correlation = ++correlation;
+    fixture_range(trace, stream(0, STREAM), WEIR_CAT_GPU_MEMCPY, "Memcpy DtoH (Device -> Pageable)", 110, 10)
+        ->correlation = correlation;
+    kernel(190, 200, 50);
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_SYNC, 80);
+}
+
+Test(gpu_idle, waits_for_data_by_all_their_names)
+{
+    static const char *const waits[] = {
+        "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
+        "08_wait_for_data",
+        "[pl][profile][_TrainingEpochLoop].train_dataloader_next",
+        "my data wait",
+    };
+    enum { N = sizeof waits / sizeof *waits };
+    kernel(0, 10, 90);
+    for (int i = 0; i < N; i++) {
+        host(LOOP, WEIR_CAT_USER_ANNOTATION, waits[i], 1000 * i + 110, 800);
+        host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaEventSynchronize", 1000 * i + 200, 100); /* of the loader: a wait, too */
+        kernel(1000 * i + 980, 1000 * i + 1000, 100);
+    }
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_DATA, 800 * N);
+    assert_us(d, WEIR_IDLE_LAUNCHING, 100 * N);
+    assert_us(d, WEIR_IDLE_SYNC, 0);
+    cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_DATA);
+    cr_assert_eq(d->cause_gaps[WEIR_IDLE_DATA], N);
+}
+
+Test(gpu_idle, allocations_by_all_their_names)
+{
+    static const char *const calls[] = {"cudaMalloc",    "cudaFree",           "cudaMallocAsync",
+                                        "cudaHostAlloc", "cudaFreeHost",       "cudaMallocFromPoolAsync",
+                                        "cuMemMap",      "cuMemAddressReserve"};
+    enum { N = sizeof calls / sizeof *calls };
+    kernel(0, 10, 90);
+    for (int i = 0; i < N; i++) {
+        host(LOOP, i % 2 ? WEIR_CAT_CUDA_DRIVER : WEIR_CAT_CUDA_RUNTIME, calls[i], 1000 * i + 110, 800);
+        kernel(1000 * i + 980, 1000 * i + 1000, 100);
+    }
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_ALLOCATING, 800 * N);
+    cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_ALLOCATING);
+}
+
+/* Nothing in it begins or ends, no operator and no call. */
+Test(gpu_idle, long_host_code_launches_nothing)
+{
+    kernel(0, 10, 90);
+    host(LOOP, WEIR_CAT_USER_ANNOTATION, "save a checkpoint", 120, 5000);
+    kernel(5180, 5200, 100);
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_OTHER, 5080);
+    assert_us(d, WEIR_IDLE_LAUNCHING, 20);
+    cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_OTHER);
+}
+
+Test(gpu_idle, a_harness_that_measures_is_no_cause)
+{
+    step(0, 0, 300);
+    kernel(0, 10, 90);
+    host(LOOP, WEIR_CAT_USER_ANNOTATION, "measurement", 20, 180);
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaDeviceSynchronize", 21, 178);
+    kernel(230, 240, 50); /* 40 us after the measurement, which had drained the queue */
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_MEASUREMENT, 140);
+    assert_us(d, WEIR_IDLE_SYNC, 0);
+    assert_us(d, WEIR_IDLE_LAUNCHING, 10);
+    cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_NONE);
+}
+
+Test(gpu_idle, a_gap_is_divided_and_its_largest_part_counted)
+{
+    kernel(0, 10, 90);
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaStreamSynchronize", 50, 60);                /* 10 of the gap */
+    host(LOOP, WEIR_CAT_CPU_OP, "enumerate(DataLoader)#WeirLoader.__next__", 110, 40); /* 40 */
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaMalloc", 150, 20);                          /* 20 */
+    kernel(190, 200, 100);                                                             /* 30 exposed */
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_SYNC, 40);
+    assert_us(d, WEIR_IDLE_DATA, 40);
+    assert_us(d, WEIR_IDLE_ALLOCATING, 20);
+    cr_assert_eq(d->idle_ns, 100000);
+    cr_assert_eq(d->cause_gaps[WEIR_IDLE_SYNC] + d->cause_gaps[WEIR_IDLE_DATA], 1);
+}
+
+/* torch's backward pass: its thread launches, and the loop's thread was in .item() until it called it. */
+Test(gpu_idle, another_thread_launches_what_the_loop_held_up)
+{
+    step(0, 0, 400);
+    kernel(0, 10, 90);
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaStreamSynchronize", 20, 120);
+    host(OTHER_THREAD, WEIR_CAT_CPU_OP, "autograd::engine::evaluate_function", 170, 30);
+    kernel_of(OTHER_THREAD, 180, 190, 50);
+    kernel_of(OTHER_THREAD, 260, 270, 130);
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_SYNC, 90);
+    assert_us(d, WEIR_IDLE_LAUNCHING, 10 + 30);
+}
+
+Test(gpu_idle, what_the_launching_thread_does_comes_before_what_the_loop_does)
+{
+    step(0, 0, 400);
+    kernel(0, 10, 90);
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaDeviceSynchronize", 100, 300);
+    host(OTHER_THREAD, WEIR_CAT_CUDA_RUNTIME, "cudaMalloc", 100, 80);
+    kernel_of(OTHER_THREAD, 180, 190, 210);
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_ALLOCATING, 80);
+    assert_us(d, WEIR_IDLE_LAUNCHING, 20);
+}
+
+Test(gpu_idle, streams_are_merged_and_copies_alone_are_busy)
+{
+    copy(0, 10, 100);    /* 10 to 110 */
+    kernel(10, 60, 100); /* 60 to 160 */
+    copy(20, 120, 100);  /* to 220 */
+    fixture_range(trace, stream(0, 9), WEIR_CAT_GPU_MEMSET, "Memset (Device)", 200, 10);
+    const struct weir_idle_device *d = make();
+    cr_assert_eq(d->idle_ns, 0);
+    cr_assert_eq(d->busy_ns, 210000);
+    cr_assert_eq(d->copies_alone_ns, (50 + 40 + 10) * 1000);
+    cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_COPIES);
+    cr_assert_eq(d->copies, 2);
+}
+
+Test(gpu_idle, devices_have_their_own_gaps)
+{
+    kernel(0, 10, 100);
+    for (int i = 0; i < 2; i++) {
+        host(OTHER_THREAD, WEIR_CAT_CUDA_RUNTIME, "cudaLaunchKernel", 40 * i, 5)->correlation = ++correlation;
+        fixture_range(trace, stream(1, STREAM), WEIR_CAT_KERNEL, "kernel", 40 * i + 10, 20)->correlation = correlation;
+    }
+    make();
+    cr_assert_eq(idle.n_devices, 2);
+    cr_assert_eq(idle.devices[0].device, 0);
+    cr_assert_eq(idle.devices[0].idle_ns, 0);
+    cr_assert_eq(idle.devices[1].device, 1);
+    assert_us(&idle.devices[1], WEIR_IDLE_LAUNCHING, 20);
+}
+
+Test(gpu_idle, of_activities_that_begin_together_the_one_launched_first_counts)
+{
+    kernel(0, 10, 90);
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaMalloc", 100, 60);
+    kernel(170, 200, 50);
+    kernel_of(OTHER_THREAD, 110, 200, 50);
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_LAUNCHING, 100 - 10); /* the loop's allocation only until the other thread's launch */
+    assert_us(d, WEIR_IDLE_ALLOCATING, 10);
+    cr_assert_eq(d->delay_p50_ns, 85000);
+}
+
+Test(gpu_idle, launches_that_the_trace_lacks)
+{
+    step(0, 0, 4000);
+    fixture_range(trace, stream(0, STREAM), WEIR_CAT_KERNEL, "kernel", 0, 100);
+    fixture_range(trace, stream(0, STREAM), WEIR_CAT_KERNEL, "kernel", 3000, 1000)->correlation = 77;
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaStreamSynchronize", 50, 250);
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_SYNC, 200); /* by the loop's thread */
+    assert_us(d, WEIR_IDLE_OTHER, 2700);
+    cr_assert_eq(d->launches, 0);
+    cr_assert_eq(d->step_kernels, 2);
+}
+
+Test(gpu_idle, kernels_of_a_graph_share_a_launch)
+{
+    host(LOOP, WEIR_CAT_CUDA_RUNTIME, "cudaGraphLaunch", 0, 20)->correlation = 5;
+    for (int i = 0; i < 10; i++)
+        fixture_range(trace, stream(0, STREAM), WEIR_CAT_KERNEL, "kernel", 30 + 11 * i, 10)->correlation = 5;
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_QUEUED, 9);
+    cr_assert_eq(d->idle_ns, 9000);
+}
+
+Test(gpu_idle, a_kernel_before_its_launch_and_one_of_no_time)
+{
+    kernel(0, 10, 90);
+    kernel(205, 200, 0); /* clocks that disagree */
+    kernel(290, 300, 10);
+    const struct weir_idle_device *d = make();
+    assert_us(d, WEIR_IDLE_LAUNCHING, 200);
+    cr_assert_eq(d->busy_ns, 100000);
+    cr_assert_eq(d->launches, 2);
+    cr_assert_eq(d->delay_p50_ns, 0);
+    cr_assert_eq(d->delay_p99_ns, 5000);
+}
+
+Test(gpu_idle, a_trace_without_a_gpu_has_a_line)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    step(0, 0, 100);
+    host(LOOP, WEIR_CAT_CPU_OP, "aten::add", 10, 20);
+    cr_assert_null(make());
+    weir_gpu_idle_print(out, &idle);
+    fclose(out);
+    cr_assert_str_eq(text, "\nno GPU idle time: this trace holds no kernels, copies or memsets of a GPU\n");
+    free(text);
+}
+
+Test(gpu_idle, the_text_names_the_first_cause_and_what_to_do)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    step(0, 0, 500);
+    step(1, 500, 500);
+    for (int i = 0; i < 20; i++)
+        kernel(50 * i + 20, 50 * i + 30, 10);
+    make();
+    weir_gpu_idle_print(out, &idle);
+    fclose(out);
+    cr_assert(strstr(text, "GPU 0: busy 20.0%, idle 80.0% of 1.000ms\n"), "%s", text);
+    cr_assert(strstr(text, "launching                      0.790ms  79.0%       0.395ms        20\n"), "%s", text);
+    cr_assert(strstr(text, "kernels per step: 10.0; launch delay: p50 5.0us, p99 5.0us (20 launches"), "%s", text);
+    cr_assert(strstr(text, "\nlaunch-bound: "), "%s", text);
+    free(text);
+}
+
+/* What torch.profiler recorded of a small network on an H200. */
+Test(gpu_idle, a_trace_of_torch)
+{
+    char path[4096];
+    struct weir_err err = WEIR_ERR_NONE;
+    const char *data = getenv("WEIR_DATA");
+    snprintf(path, sizeof path, "%s/traces/torch_cuda.pt.trace.json.gz", data ? data : "");
+    if (!data || access(path, R_OK) != 0)
+        cr_skip_test("needs WEIR_DATA with traces/torch_cuda.pt.trace.json.gz");
+    weir_trace_free(&trace);
+    cr_assert_eq(weir_trace_read(&trace, path, &err), 0, "%s", err.text);
+    const struct weir_idle_device *d = make();
+    cr_assert_eq(idle.n_steps, 3);
+    cr_assert_eq(d->idle_ns - d->before_ns - d->after_ns, 7101112); /* HTA 0.5.0: 7101.11 us */
+    cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_LAUNCHING);
+    cr_assert_eq(d->kernels, 105);
+    cr_assert_eq(d->step_kernels, 105);
+}
+
+static void make_with_any_steps(void)
+{
+    struct weir_step steps[2] = {{.start_ns = rand() % 1000, .end_ns = rand() % 4000},
+                                 {.start_ns = INT64_MIN, .end_ns = INT64_MAX}};
+    cr_assert_eq(weir_gpu_idle_make(&idle, trace, steps, rand() % 3), 0);
+    check_sums();
+}
+
+static int64_t any_time(void)
+{
+    static const int64_t extremes[] = {INT64_MIN, INT64_MAX, -1, 0, INT64_C(4000000000000000000)};
+    return rand() % 50 == 0 ? extremes[rand() % 5] : rand() % 3000;
+}
+
+/* Ranges that overlap in any way, end before they begin, and have correlations of others: the sums hold. */
+Test(gpu_idle, nonsense)
+{
+    static const char *const names[] = {
+        "cudaLaunchKernel", "cudaMemcpyAsync", "cudaMemcpy", "cudaMalloc", "cudaDeviceSynchronize",
+        "measurement",      "ProfilerStep#1",  "data wait",  "aten::add",
+    };
+    for (unsigned seed = 0; seed < 300; seed++) {
+        begin();
+        srand(seed);
+        for (int i = 0; i < 200; i++) {
+            enum weir_cat cat = (enum weir_cat)(rand() % WEIR_CAT_COUNT);
+            bool device = weir_cat_is_device(cat);
+            uint32_t track = device ? stream(rand() % 70, rand() % 3) : thread(rand() % 3);
+            struct weir_event *event = fixture_range(trace, track, cat, names[rand() % 9], 0, 0);
+            event->start_ns = any_time();
+            event->duration_ns = any_time();
+            event->correlation = (uint32_t)(rand() % 20);
+        }
+        make_with_any_steps();
+        end();
+    }
+    begin();
+}

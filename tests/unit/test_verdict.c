@@ -1,0 +1,920 @@
+/* Verdicts of made-up reports: each cause, what lies beside its threshold, healthy runs, and when nobody can tell. */
+#include "analyze/verdict_priv.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORKERS_MAX = 16 };
+
+struct made {
+    struct weir_loader_report report;
+    struct weir_report_worker workers[WORKERS_MAX];
+    struct weir_verdict_facts facts;
+};
+
+static struct weir_report_row *add_row(struct made *made, const char *name, enum weir_stage_kind kind,
+                                       enum weir_report_side side, double self_s, double cpu_s)
+{
+    struct weir_report_row *row = &made->report.prof.rows[made->report.prof.n_rows++];
+    *row = (struct weir_report_row){.kind = kind,
+                                    .side = side,
+                                    .count = 1000,
+                                    .total_s = self_s,
+                                    .self_s = self_s,
+                                    .mean_s = self_s / 1000,
+                                    .p50_s = self_s / 1000,
+                                    .p90_s = self_s / 1000,
+                                    .p99_s = self_s / 1000,
+                                    .max_s = self_s / 500,
+                                    .cpu_s = cpu_s,
+                                    .preempted_s = 0,
+                                    .share = -1};
+    snprintf(row->name, sizeof row->name, "%s", name);
+    return row;
+}
+
+static struct weir_report_row *row(struct made *made, const char *name)
+{
+    for (int i = 0; i < made->report.prof.n_rows; i++)
+        if (strcmp(made->report.prof.rows[i].name, name) == 0)
+            return &made->report.prof.rows[i];
+    cr_assert_fail("no row %s", name);
+    return NULL;
+}
+
+/* Of each worker's 10 s so many on a core, waiting for one, asleep in reads, with nothing to do. */
+static void set_workers(struct made *made, int n, double cpu_s, double core_wait_s, double read_s, double idle_s)
+{
+    struct weir_loader_report *report = &made->report;
+    report->setup.workers = report->prof.n_workers = n;
+    for (int i = 0; i < n; i++) {
+        made->workers[i] = (struct weir_report_worker){.wall_s = 10,
+                                                       .work_s = 10 - idle_s,
+                                                       .wait_s = idle_s,
+                                                       .cpu_s = cpu_s,
+                                                       .work_cpu_s = cpu_s,
+                                                       .core_wait_s = core_wait_s,
+                                                       .blocked_s = 10 - cpu_s - core_wait_s,
+                                                       .steal_s = -1};
+        snprintf(made->workers[i].name, sizeof made->workers[i].name, "weir-w%d", i % WORKERS_MAX);
+    }
+    report->prof.n_rows = 0;
+    add_row(made, "03b_image_decode", WEIR_KIND_WORK, WEIR_SIDE_WORKER, n * (0.95 * cpu_s + core_wait_s),
+            n * 0.95 * cpu_s)
+        ->preempted_s = n * core_wait_s;
+    add_row(made, "03c_read_bytes", WEIR_KIND_WORK, WEIR_SIDE_WORKER, n * (0.05 * cpu_s + read_s), n * 0.05 * cpu_s);
+    add_row(made, "09_wait_for_slot", WEIR_KIND_WAIT, WEIR_SIDE_WORKER, n * idle_s, 0);
+    add_row(made, "20_train_forward_pass", WEIR_KIND_WORK, WEIR_SIDE_CONSUMER, 2, 0);
+    report->cpu_s = n * cpu_s + 0.1;
+}
+
+/* Of 10 s of training so many waiting for data. */
+static void set_wait(struct made *made, double wait_s)
+{
+    made->report.steps = (struct weir_report_steps){
+        .train_batches = 1000, .images = 16000, .train_s = 10, .train_wait_s = wait_s, .first_wait_s = 0};
+}
+
+/* Two cores, two workers that decode all the time, a consumer that waits for them: decoding. */
+static struct made *decoding(void)
+{
+    struct made *made = calloc(1, sizeof *made);
+    struct weir_loader_report *report = &made->report;
+    *report = (struct weir_loader_report){
+        .epoch_first = 1, .epoch_last = 3, .epoch_count = 3, .final = true, .timing = true, .wall_s = 10};
+    report->prof.workers = made->workers;
+    report->prof.machine = (struct weir_report_machine){
+        .used = true, .cores = 2, .online = 4, .part = 2, .others_cores = 0, .steal_cores = 0, .load_average = -1};
+    report->setup = (struct weir_report_setup){.known = true,
+                                               .slots = 3,
+                                               .batch_size = 8,
+                                               .images_per_sample = 2,
+                                               .device = -1,
+                                               .width = 640,
+                                               .height = 480,
+                                               .out_width = 640,
+                                               .out_height = 480,
+                                               .encoded = true,
+                                               .codec = "jpeg",
+                                               .frames_bytes = 900000000,
+                                               .memory_free_bytes = 20000000000,
+                                               .cached_at_start = 1,
+                                               .copy_bytes_per_s = 1e10};
+    report->queue_slots = 3;
+    report->reads = 16000;
+    report->read_bytes = 1600000000;
+    snprintf(report->setup.io, sizeof report->setup.io, "pread");
+    report->sources.n_cameras = 2;
+    report->sources.files_read = 12;
+    for (int i = 0; i < 2; i++) {
+        struct weir_report_camera *camera = &report->sources.cameras[i];
+        snprintf(camera->name, sizeof camera->name, "cam%d", i);
+        camera->read = (struct weir_report_source){8000, 800000000, 0.4, 50e-6, 60e-6, 1e-3};
+    }
+    set_workers(made, 2, 9.8, 0, 0, 0.1);
+    set_wait(made, 7.1);
+    return made;
+}
+
+static const char *names_of(const struct weir_verdict *verdict)
+{
+    static char text[256];
+    text[0] = '\0';
+    for (int i = 0; i < verdict->n_causes; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "",
+                 weir_cause_name(verdict->causes[i].cause));
+    return text;
+}
+
+/* ---- what is done to it ---- */
+
+static void as_it_is(struct made *m)
+{
+    (void)m;
+}
+static void wait_4_percent(struct made *m)
+{
+    set_wait(m, 0.49);
+}
+static void wait_6_percent(struct made *m)
+{
+    set_wait(m, 0.6);
+}
+static void only_the_first_batch(struct made *m)
+{
+    set_wait(m, 1);
+    m->report.steps.first_wait_s = 0.9;
+}
+static void gpu_busy(struct made *m)
+{
+    set_wait(m, 0);
+    m->report.gpu.used = true;
+    m->report.gpu.busy = 0.9;
+}
+static void gpu_busy_while_the_host_waits(struct made *m)
+{
+    set_wait(m, 8);
+    m->report.gpu.used = true;
+    m->report.gpu.busy = 0.96;
+}
+static void gpu_idle(struct made *m)
+{
+    set_wait(m, 0.2);
+    m->report.gpu.used = true;
+    m->report.gpu.busy = 0.3;
+}
+static void inflate_most(struct made *m)
+{
+    row(m, "03b_image_decode")->self_s = row(m, "03b_image_decode")->cpu_s = 1;
+    add_row(m, "03d_inflate", WEIR_KIND_WORK, WEIR_SIDE_WORKER, 17, 17);
+}
+static void convert_most(struct made *m)
+{
+    row(m, "03b_image_decode")->self_s = row(m, "03b_image_decode")->cpu_s = 1;
+    add_row(m, "05_to_tensor_normalize", WEIR_KIND_WORK, WEIR_SIDE_WORKER, 17, 17);
+    m->report.setup.normalised = true;
+}
+static void page_cache_most(struct made *m)
+{
+    row(m, "03b_image_decode")->self_s = row(m, "03b_image_decode")->cpu_s = 1;
+    row(m, "03c_read_bytes")->self_s = row(m, "03c_read_bytes")->cpu_s = 17;
+}
+static void reads_sleep(struct made *m)
+{
+    set_workers(m, 2, 2, 0, 7.9, 0.1);
+}
+static void reads_sleep_a_little(struct made *m)
+{
+    set_workers(m, 2, 8.8, 0, 1.1, 0.1);
+}
+static void reads_hardly_sleep(struct made *m)
+{
+    set_workers(m, 2, 9.1, 0, 0.8, 0.1);
+}
+static void storage_is_full(struct made *m)
+{
+    reads_sleep(m);
+    m->report.storage = (struct weir_report_storage){1e9, 16, 0.1e-3, 0.6e-3, 2e8};
+}
+static void storage_is_far(struct made *m)
+{
+    reads_sleep(m);
+    m->report.storage = (struct weir_report_storage){1e9, 16, 0.9e-3, 1e-3, 8e8};
+}
+static void storage_is_between(struct made *m)
+{
+    reads_sleep(m);
+    m->report.storage = (struct weir_report_storage){1e9, 16, 0.9e-3, 1e-3, 2.6e8};
+}
+static void storage_by_the_byte(struct made *m)
+{
+    storage_is_far(m);
+    m->report.storage.probe_small_s = 0.4e-3;
+}
+static void one_of_fifty_is_slow(struct made *m)
+{
+    reads_sleep(m);
+    struct weir_report_row *read = row(m, "03c_read_bytes");
+    read->p50_s = read->p90_s = read->mean_s / 40;
+    read->p99_s = 40 * read->mean_s;
+}
+static void reads_differ(struct made *m)
+{
+    reads_sleep(m);
+    struct weir_report_row *read = row(m, "03c_read_bytes");
+    read->p50_s = read->mean_s / 2;
+    read->p90_s = 2 * read->mean_s;
+    read->p99_s = 4 * read->mean_s;
+}
+static void camera_is_slow(struct made *m)
+{
+    reads_sleep(m);
+    m->report.sources.cameras[1].read = (struct weir_report_source){8000, 800000000, 15, 1.9e-3, 3e-3, 5e-3};
+}
+static void camera_is_three_times_slower(struct made *m)
+{
+    reads_sleep(m);
+    m->report.sources.cameras[1].read.p50_s = 3 * m->report.sources.cameras[0].read.p50_s;
+}
+static void file_is_slow(struct made *m)
+{
+    reads_sleep(m);
+    m->report.sources.files_median_s = 50e-6;
+    m->report.sources.n_files = 2;
+    m->report.sources.cameras[0].read.total_s = m->report.sources.cameras[1].read.total_s = 8;
+    m->report.sources.files[0] = (struct weir_report_file){"episode_7.hdf5", 1300, 11.5e-3, 20e-3};
+    m->report.sources.files[1] = (struct weir_report_file){"episode_3.hdf5", 1300, 60e-6, 1e-3};
+}
+static void one_read_of_a_file_was_slow(struct made *m)
+{
+    file_is_slow(m);
+    m->report.sources.files[0] = (struct weir_report_file){"episode_7.hdf5", 1300, 11.5e-3, 14.9};
+}
+static void two_files_are_slow(struct made *m)
+{
+    file_is_slow(m);
+    m->report.sources.files[1].mean_s = 10e-3;
+}
+static void worker_is_slow_beside_others(struct made *m)
+{
+    set_workers(m, 2, 1, 6, 0, 2.8);
+    m->report.prof.machine.others_cores = 1.8;
+    m->workers[1].work_s = 9.9;
+    m->workers[1].wait_s = 0.1;
+}
+static void tail_that_hit_one_worker(struct made *m)
+{
+    one_of_fifty_is_slow(m);
+    m->workers[0].blocked_s = 1.7;
+}
+static void worker_is_always_busy(struct made *m)
+{
+    set_workers(m, 4, 3, 0, 0, 6.9);
+    m->report.prof.machine.cores = m->report.prof.machine.part = 4;
+    m->workers[1].work_s = m->workers[1].cpu_s = 9.9;
+    m->workers[1].wait_s = m->workers[1].blocked_s = 0.1;
+    m->report.late = (struct weir_report_late){.batches = 900, .wait_s = 7, .task_s = 8, .worker_wait_s = 6.9};
+    snprintf(m->report.late.worker, sizeof m->report.late.worker, "weir-w1");
+}
+static void any_worker_completes(struct made *m)
+{
+    worker_is_always_busy(m);
+    m->report.late.worker_wait_s = 3;
+}
+static void worker_is_slow(struct made *m)
+{
+    set_workers(m, 4, 2, 0, 0, 7.8);
+    m->report.prof.machine.cores = m->report.prof.machine.part = 4;
+    m->workers[1].work_s = 9.9;
+    m->workers[1].wait_s = 0.1;
+    row(m, "03c_read_bytes")->self_s += 7.8;
+    row(m, "09_wait_for_slot")->self_s -= 7.7;
+}
+static void library_is_busy(struct made *m)
+{
+    set_workers(m, 8, 1, 0, 2, 0);
+    add_row(m, "09c_wait_for_library", WEIR_KIND_WAIT, WEIR_SIDE_WORKER, 8 * 7, 0);
+    m->report.fallbacks = (struct weir_report_fallbacks){16000, 0.95, 0.6e-3, 5.6};
+}
+static void library_is_half_busy(struct made *m)
+{
+    m->report.fallbacks = (struct weir_report_fallbacks){1600, 0.5, 0.6e-3, 0.1};
+}
+static void bus_is_busy(struct made *m)
+{
+    set_workers(m, 2, 3, 0, 0, 6.9);
+    m->report.gpu.used = true;
+    m->report.gpu.copy_bytes_per_s = 5e9;
+    m->report.gpu.n_rows = 1;
+    m->report.gpu.rows[0] =
+        (struct weir_report_row){.name = "07_h2d_copy", .side = WEIR_SIDE_GPU, .count = 1000, .total_s = 9.2};
+}
+static void engines_are_busy(struct made *m)
+{
+    set_workers(m, 2, 3, 0, 0, 6.9);
+    m->report.gpu.used = true;
+    m->report.gpu.decode.n_engines = 1;
+    m->report.gpu.decode.engines[0] = (struct weir_report_engine){"7 JPEG engines", 16000, 100, 0.97};
+}
+static void both_wait(struct made *m)
+{
+    set_workers(m, 2, 4, 0, 0, 5.9);
+    set_wait(m, 3);
+}
+static void batches_of_a_moment(struct made *m)
+{
+    both_wait(m);
+    m->report.steps.train_batches = 40000;
+}
+static void neighbours_and_few_batches(struct made *m)
+{
+    set_workers(m, 2, 2, 5.5, 0, 2.4);
+    m->report.prof.machine.others_cores = 1.5;
+}
+static void neighbours_and_uneven_steps(struct made *m)
+{
+    neighbours_and_few_batches(m);
+    row(m, "20_train_forward_pass")->p50_s /= 100;
+}
+static void one_worker(struct made *m)
+{
+    set_workers(m, 1, 9.8, 0, 0, 0.1);
+}
+static void no_workers(struct made *m)
+{
+    set_workers(m, 1, 9.8, 0, 0, 0.1);
+    m->report.setup.workers = 0;
+}
+static void no_workers_one_core(struct made *m)
+{
+    no_workers(m);
+    m->report.prof.machine.cores = m->report.prof.machine.part = 1;
+}
+static void eight_workers(struct made *m)
+{
+    set_workers(m, 8, 2.45, 7.4, 0, 0.1);
+}
+static void two_workers_wait_for_cores(struct made *m)
+{
+    set_workers(m, 2, 8.95, 0.95, 0, 0.1); /* 9.5 %: less than the threshold */
+    m->report.prof.machine.others_cores = 0.2;
+}
+static void neighbours(struct made *m)
+{
+    set_workers(m, 2, 5, 4.9, 0, 0.1);
+    m->report.prof.machine.others_cores = 1;
+}
+static void neighbours_and_storage(struct made *m)
+{
+    set_workers(m, 2, 1.5, 1.5, 6.9, 0.1);
+    m->report.prof.machine.others_cores = 1.6;
+}
+static void neighbours_and_camera(struct made *m)
+{
+    neighbours_and_storage(m);
+    m->report.sources.cameras[1].read = (struct weir_report_source){8000, 800000000, 15, 1.9e-3, 3e-3, 5e-3};
+}
+static void others_that_do_not_matter(struct made *m)
+{
+    set_workers(m, 2, 5, 4.9, 0, 0.1); /* waits for cores, and nobody else has them */
+    m->report.prof.machine.others_cores = 0.05;
+}
+static void quota(struct made *m)
+{
+    set_workers(m, 2, 2.5, 0, 0, 0.1);
+    m->report.prof.machine.quota_cores = 0.5;
+    m->report.prof.machine.throttling = true;
+    m->report.prof.machine.periods = 100;
+    m->report.prof.machine.throttled = 98;
+    for (int i = 0; i < 2; i++) {
+        m->workers[i].throttled_s = 7.4;
+        m->workers[i].blocked_s = 0.1;
+    }
+}
+static void quota_hardly_used(struct made *m)
+{
+    quota(m);
+    set_workers(m, 2, 9.8, 0, 0, 0.1);
+    m->report.prof.machine.quota_cores = 2;
+    m->report.prof.machine.throttled = 9;
+}
+static void quota_of_one_core_used_up(struct made *m)
+{
+    quota(m);
+    set_workers(m, 2, 4.8, 0.1, 0, 0.1);
+    m->report.prof.machine.quota_cores = 1;
+    m->report.prof.machine.throttled = 9;
+}
+static void host(struct made *m)
+{
+    m->report.prof.machine.steal_cores = 0.4;
+}
+static void host_while_reads_sleep(struct made *m)
+{
+    reads_sleep(m);
+    m->report.prof.machine.steal_cores = 0.4;
+}
+static void host_a_little(struct made *m)
+{
+    m->report.prof.machine.steal_cores = 0.09;
+}
+static void cpu_grows(struct made *m)
+{
+    m->facts.cpu_growth = 1.4;
+}
+static void cpu_grows_a_little(struct made *m)
+{
+    m->facts.cpu_growth = 1.2;
+}
+static void cold(struct made *m)
+{
+    set_workers(m, 2, 5, 0, 4.9, 0.1);
+    m->report.setup.cached_at_start = 0;
+    m->report.storage.device_bytes = 6e8;
+    m->report.first_epoch = (struct weir_report_epochs){1, 5300, 6, 5, 900, 900, 5e8};
+    m->report.later_epochs = (struct weir_report_epochs){2, 10700, 4, 2.1, 2600, 2700, 1e6};
+}
+static void cold_and_no_later_epochs(struct made *m)
+{
+    set_workers(m, 2, 3, 0, 6.9, 0.1);
+    m->report.setup.cached_at_start = 0;
+    m->report.first_epoch = (struct weir_report_epochs){1, 16000, 10, 7.1, 1600, 1600, 1.5e9};
+}
+static void cold_for_ever(struct made *m)
+{
+    cold(m);
+    m->report.later_epochs = (struct weir_report_epochs){2, 10700, 12, 2.1, 880, 900, 1e9};
+}
+static void too_few_batches(struct made *m)
+{
+    m->report.steps.train_batches = 7;
+}
+static void nineteen_in_a_moment(struct made *m)
+{
+    m->report.steps.train_batches = 19;
+    m->report.steps.train_s = 0.9;
+    m->report.steps.train_wait_s = 0.8;
+}
+static void few_for_the_slots(struct made *m)
+{
+    m->report.steps.train_batches = 8;
+    m->report.queue_slots = 5;
+}
+static void eight_that_took_long(struct made *m)
+{
+    m->report.steps.train_batches = 8;
+}
+static void enough_batches(struct made *m)
+{
+    m->report.steps.train_batches = 20;
+}
+static void too_little_time(struct made *m)
+{
+    m->report.steps.train_s = 0.49;
+    m->report.steps.train_wait_s = 0.4;
+}
+static void no_timing(struct made *m)
+{
+    m->report.timing = false;
+}
+static void old_log(struct made *m)
+{
+    m->report.steps = (struct weir_report_steps){0};
+    m->report.setup = (struct weir_report_setup){0};
+}
+static void much_other(struct made *m)
+{
+    m->workers[0].other_s = m->workers[1].other_s = 1.1;
+}
+static void epochs_apart(struct made *m)
+{
+    m->report.first_epoch = (struct weir_report_epochs){1, 5300, 3, 2, 1700, 1700, 0};
+    m->report.later_epochs = (struct weir_report_epochs){2, 10700, 7, 5, 900, 1900, 0};
+}
+static void short_epochs_apart(struct made *m)
+{
+    epochs_apart(m);
+    m->report.later_epochs.n = 50;
+}
+static void epochs_nearer(struct made *m)
+{
+    epochs_apart(m);
+    m->report.later_epochs.slowest = 1000;
+}
+static void sampled(struct made *m)
+{
+    neighbours(m);
+    row(m, "03b_image_decode")->cpu_s = -1;
+}
+static void nothing_is_busy(struct made *m)
+{
+    m->report.prof.machine.cores = m->report.prof.machine.part = 16;
+    set_workers(m, 16, 9, 0, 0, 0.9);
+    for (int i = 0; i < 16; i++)
+        m->workers[i].other_s = 0.9;
+    m->report.cpu_s = 120;
+    set_wait(m, 0.9);
+}
+static void decoder_sleeps(struct made *m)
+{
+    set_workers(m, 2, 2, 0, 0, 0.1);
+    row(m, "03b_image_decode")->self_s += 2 * 7.9;
+}
+static void decoder_sleeps_for_one_camera(struct made *m)
+{
+    decoder_sleeps(m);
+    m->report.sources.cameras[0].decode = (struct weir_report_source){8000, 800000000, 0.8, 0.1e-3, 0.2e-3, 1e-3};
+    m->report.sources.cameras[1].decode = (struct weir_report_source){8000, 800000000, 19, 2.4e-3, 3e-3, 5e-3};
+}
+static void budget_of_storage(struct made *m)
+{
+    one_of_fifty_is_slow(m);
+    m->report.storage = (struct weir_report_storage){1e9, 16, 0.9e-3, 1e-3, 2e8};
+}
+static void tail_of_storage(struct made *m)
+{
+    one_of_fifty_is_slow(m);
+    m->report.storage = (struct weir_report_storage){1e9, 16, 0.9e-3, 1e-3, 2e9};
+}
+
+static const struct {
+    const char *name;
+    void (*make)(struct made *m);
+    const char *causes; /* all of them, in order; "*" behind the first ones: more may follow */
+} cases[] = {
+    {"decoding", as_it_is, "decode"},
+    {"a host that waits beside a busy GPU", gpu_busy_while_the_host_waits, "consumer"},
+    {"an idle GPU", gpu_idle, "consumer"},
+    {"inflate", inflate_most, "inflate"},
+    {"conversion", convert_most, "convert"},
+    {"page cache", page_cache_most, "page-cache"},
+    {"waits of 4.9 %", wait_4_percent, "consumer"},
+    {"waits of 6 %", wait_6_percent, "decode"},
+    {"waits for the first batch", only_the_first_batch, "consumer"},
+    {"a busy GPU", gpu_busy, "consumer"},
+    {"reads that sleep", reads_sleep, "storage"},
+    {"reads that sleep 11 %", reads_sleep_a_little, "storage decode"},
+    {"reads that sleep 8 %", reads_hardly_sleep, "decode"},
+    {"storage that is full", storage_is_full, "storage-bandwidth"},
+    {"storage that is far", storage_is_far, "storage-latency"},
+    {"storage between the two", storage_is_between, "storage"},
+    {"storage that gives more, but not for small reads", storage_by_the_byte, "storage"},
+    {"a tail", one_of_fifty_is_slow, "storage-tail"},
+    {"reads that differ", reads_differ, "storage"},
+    {"a slow camera", camera_is_slow, "slow-camera"},
+    {"a camera three times slower", camera_is_three_times_slower, "storage"},
+    {"a slow file", file_is_slow, "slow-file"},
+    {"one slow read of a file", one_read_of_a_file_was_slow, "storage"},
+    {"two slow files", two_files_are_slow, "storage"},
+    {"a slow worker", worker_is_slow, "slow-worker"},
+    {"a slow worker and neighbours", worker_is_slow_beside_others, "neighbours slow-worker *"},
+    {"a tail that hit one worker more", tail_that_hit_one_worker, "storage-tail"},
+    {"a worker that is always busy", worker_is_always_busy, "slow-worker"},
+    {"batches that any worker completes", any_worker_completes, "bursts"},
+    {"the library", library_is_busy, "library"},
+    {"half the library", library_is_half_busy, "decode"},
+    {"the bus", bus_is_busy, "bus *"},
+    {"the engines", engines_are_busy, "gpu-decoder *"},
+    {"bursts", both_wait, "bursts"},
+    {"batches that take less than waking a thread", batches_of_a_moment, "cannot-tell"},
+    {"neighbours, and workers that are idle then", neighbours_and_few_batches, "neighbours decode bursts"},
+    {"neighbours and uneven steps", neighbours_and_uneven_steps, "neighbours bursts decode"},
+    {"one worker", one_worker, "too-few-workers decode"},
+    {"no workers", no_workers, "too-few-workers decode"},
+    {"no workers on one core", no_workers_one_core, "decode"},
+    {"eight workers", eight_workers, "too-many-workers decode"},
+    {"a wait for cores of 9.5 %", two_workers_wait_for_cores, "decode"},
+    {"neighbours", neighbours, "neighbours decode"},
+    {"neighbours and storage", neighbours_and_storage, "neighbours storage *"},
+    {"neighbours and a slow camera", neighbours_and_camera, "neighbours slow-camera *"},
+    {"others that do not matter", others_that_do_not_matter, "cannot-tell"},
+    {"a quota", quota, "quota decode"},
+    {"a quota that is all the cores", quota_hardly_used, "decode"},
+    {"a quota that is used up without throttling", quota_of_one_core_used_up, "quota decode"},
+    {"the host", host, "host decode"},
+    {"the host, while reads sleep", host_while_reads_sleep, "storage"},
+    {"the host, a little", host_a_little, "decode"},
+    {"CPU that grows", cpu_grows, "decode memory-bandwidth"},
+    {"CPU that grows a little", cpu_grows_a_little, "decode"},
+    {"a cold first epoch", cold, "cold *"},
+    {"one epoch, cold", cold_and_no_later_epochs, "cold *"},
+    {"cold epochs", cold_for_ever, "storage *"},
+    {"7 batches", too_few_batches, "cannot-tell"},
+    {"8 batches in 10 s", eight_that_took_long, "decode"},
+    {"8 batches of 5 slots", few_for_the_slots, "cannot-tell"},
+    {"19 batches in 0.9 s", nineteen_in_a_moment, "cannot-tell"},
+    {"20 batches", enough_batches, "decode"},
+    {"0.49 s", too_little_time, "cannot-tell"},
+    {"no timing", no_timing, "cannot-tell"},
+    {"an old log", old_log, "cannot-tell"},
+    {"much other", much_other, "cannot-tell decode"},
+    {"epochs apart", epochs_apart, "cannot-tell decode"},
+    {"epochs nearer", epochs_nearer, "decode"},
+    {"short epochs apart", short_epochs_apart, "decode"},
+    {"sampled CPU time", sampled, "neighbours cannot-tell"},
+    {"nothing that is busy", nothing_is_busy, "cannot-tell"},
+    {"a decoder that sleeps", decoder_sleeps, "decode"},
+    {"a decoder that sleeps for one camera", decoder_sleeps_for_one_camera, "slow-camera"},
+    {"reads that come in bursts of a budget", budget_of_storage, "storage-bandwidth"},
+    {"a tail of storage that has more to give", tail_of_storage, "storage-tail"},
+};
+
+static bool matches(const char *got, const char *wanted)
+{
+    size_t n = strlen(wanted);
+    if (n > 2 && strcmp(wanted + n - 2, " *") == 0)
+        return strncmp(got, wanted, n - 2) == 0 && (got[n - 2] == ' ' || got[n - 2] == '\0');
+    return strcmp(got, wanted) == 0;
+}
+
+Test(verdict, each_cause_is_named)
+{
+    struct weir_verdict verdict;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct made *made = decoding();
+        cases[i].make(made);
+        weir_verdict_make(&verdict, &made->report, &made->facts);
+        cr_expect(matches(names_of(&verdict), cases[i].causes), "%s: got \"%s\", wanted \"%s\"", cases[i].name,
+                  names_of(&verdict), cases[i].causes);
+        free(made);
+    }
+}
+
+/* ---- what would help ---- */
+
+static const struct weir_advice *advice(const struct weir_verdict *verdict, enum weir_advice_kind kind)
+{
+    for (int i = 0; i < verdict->n_advices; i++)
+        if (verdict->advices[i].kind == kind)
+            return &verdict->advices[i];
+    return NULL;
+}
+
+Test(verdict, a_cache_gives_no_more_than_the_step_allows)
+{
+    struct made *made = decoding();
+    struct weir_verdict verdict;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    const struct weir_advice *cache = advice(&verdict, WEIR_ADVICE_CACHE);
+    cr_assert_not_null(cache);
+    double now = verdict.demands.bound_rate, step = 16000 / (10 - 7.1);
+    cr_expect_float_eq(now, 16000 / 9.9, 1, "two workers, at work for 9.9 s of 10");
+    cr_expect_float_eq(cache->ratio, step / now, 1e-6);
+    cr_expect_eq(cache->limit, WEIR_RESOURCE_CONSUMER);
+    cr_expect_str_eq(cache->flag, "--decode-cache 859M");
+    set_wait(made, 9.999); /* a step of no time: memory is the limit */
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cache = advice(&verdict, WEIR_ADVICE_CACHE);
+    double copy_s = 640 * 480 * 3 / 1e10, cpu_s = made->report.cpu_s / 16000 - 2 * 9.8 / 16000 + copy_s;
+    cr_expect_float_eq(cache->ratio, 2 / cpu_s / now, 0.01);
+    made->report.setup.memory_free_bytes = 562500000; /* 80 % of it are half of the frames */
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cache = advice(&verdict, WEIR_ADVICE_CACHE);
+    cr_expect_float_eq(cache->part, 0.5, 1e-9);
+    cr_expect(cache->ratio > 1.7 && cache->ratio < 2.1, "%f", cache->ratio);
+    made->report.cache.budget_bytes = 1000000000;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_CACHE), "there is one that holds all");
+    free(made);
+}
+
+Test(verdict, workers_and_cores_are_predicted_by_what_is_next)
+{
+    struct made *made = decoding();
+    struct weir_verdict verdict;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    const struct weir_advice *cores = advice(&verdict, WEIR_ADVICE_MORE_CORES);
+    cr_assert_not_null(cores);
+    cr_expect_float_eq(cores->ratio, 1.5, 0.02);
+    cr_expect_float_eq(cores->figure, 16000 / made->report.cpu_s, 1);
+    one_worker(made);
+    weir_verdict_make(&verdict, &made->report, NULL);
+    const struct weir_advice *workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
+    cr_assert_not_null(workers);
+    cr_expect(workers->ratio > 1.9 && workers->ratio <= 2.1, "%f", workers->ratio);
+    cr_expect_eq(workers->limit, WEIR_RESOURCE_CORES);
+    cr_expect_str_eq(workers->flag, "--num-workers 2");
+    eight_workers(made);
+    weir_verdict_make(&verdict, &made->report, NULL);
+    const struct weir_advice *fewer = advice(&verdict, WEIR_ADVICE_FEWER_WORKERS);
+    cr_assert_not_null(fewer);
+    cr_expect_str_eq(fewer->flag, "--num-workers 2");
+    free(made);
+}
+
+/* One that sleeps in reads for nearly all of its time is worth no more than one, and gets its part of cores that others
+ * have. */
+Test(verdict, workers_in_place_of_none_give_no_more_than_their_number)
+{
+    struct made *made = decoding();
+    struct weir_verdict verdict;
+    set_workers(made, 1, 1, 0, 8.9, 0.1);
+    set_wait(made, 9.999);
+    made->report.setup.workers = 0;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    const struct weir_advice *workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
+    cr_assert_not_null(workers);
+    cr_expect_str_eq(workers->flag, "--num-workers 8");
+    cr_expect(workers->ratio > 6 && workers->ratio <= 8.1, "%f", workers->ratio);
+    set_workers(made, 1, 5, 4.9, 0, 0.1);
+    made->report.prof.machine.others_cores = 1;
+    made->report.setup.workers = 0;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
+    cr_assert_not_null(workers);
+    cr_expect_str_eq(workers->flag, "--num-workers 2");
+    cr_expect(workers->ratio <= 2.1, "%f", workers->ratio);
+    free(made);
+}
+
+Test(verdict, idle_workers_could_have_more_of_the_cores_that_others_share)
+{
+    struct made *made = decoding();
+    struct weir_demands demands;
+    set_workers(made, 2, 0.5, 1.5, 0, 7.9);
+    made->report.prof.machine.others_cores = 1.5;
+    weir_demands_make(&demands, &made->report);
+    cr_expect_float_eq(demands.reachable, 0.5, 1e-9, "two workers, ready for a core 2 s, on one 0.5 s");
+    free(made);
+}
+
+Test(verdict, no_prediction_passes_the_step)
+{
+    struct weir_verdict verdict;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct made *made = decoding();
+        cases[i].make(made);
+        weir_verdict_make(&verdict, &made->report, &made->facts);
+        double step = verdict.demands.bound[WEIR_RESOURCE_CONSUMER];
+        for (int k = 0; k < verdict.n_advices; k++) {
+            const struct weir_advice *a = &verdict.advices[k];
+            bool other = a->kind == WEIR_ADVICE_FASTER_STEP || a->kind == WEIR_ADVICE_MORE_BATCHES || a->measured;
+            if (a->ratio > 1 && !other && step > 0)
+                cr_expect_leq(a->ratio * verdict.demands.bound_rate, step * 1.0001, "%s: %s", cases[i].name, a->flag);
+        }
+        free(made);
+    }
+}
+
+Test(verdict, what_the_consumer_does_is_said_by_gpu_events_only)
+{
+    struct weir_verdict verdict;
+    struct made *made = decoding();
+    gpu_idle(made);
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_eq(verdict.causes[0].consumer, WEIR_CONSUMER_LAUNCH_BOUND);
+    made->report.gpu.sync_steps = true;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_eq(verdict.causes[0].consumer, WEIR_CONSUMER_SYNC_BOUND);
+    made->report.gpu.busy = 0.8;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_eq(verdict.causes[0].consumer, WEIR_CONSUMER_COMPUTING);
+    made->report.gpu.used = false;
+    made->report.prof.consumer = (struct weir_report_worker){.name = "consumer", .wall_s = 10, .cpu_s = 7.9};
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_eq(verdict.causes[0].consumer, WEIR_CONSUMER_UNKNOWN);
+    cr_expect_eq(verdict.advices[0].kind, WEIR_ADVICE_TRACE);
+    made->report.prof.consumer.cpu_s = 8;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_eq(verdict.causes[0].consumer, WEIR_CONSUMER_COMPUTING);
+    free(made);
+}
+
+/* ---- a trace of the steps ---- */
+
+static void assert_traced(struct weir_report_idle idle, enum weir_consumer consumer, const char *en, const char *zh)
+{
+    struct weir_verdict verdict;
+    struct made *made = decoding();
+    gpu_idle(made);
+    made->report.idle = idle;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_eq(verdict.causes[0].consumer, consumer);
+    cr_expect_eq(verdict.advices[0].kind, WEIR_ADVICE_FASTER_STEP);
+    for (int lang = 0; lang < 2; lang++) {
+        char text[768];
+        weir_verdict_sentence(text, sizeof text, &verdict, &verdict.causes[0], &made->report,
+                              lang ? WEIR_LANG_ZH : WEIR_LANG_EN);
+        cr_expect(strstr(text, lang ? zh : en), "no \"%s\" in: %s", lang ? zh : en, text);
+    }
+    free(made);
+}
+
+Test(verdict, a_trace_says_what_a_gpu_that_is_not_busy_waits_for)
+{
+    struct weir_report_idle idle = {0.05,
+                                    0.3,
+                                    .launching = 0.5,
+                                    .sync = 0.15,
+                                    .queued = 0.005,
+                                    .other = 0.045,
+                                    .delay_p50_s = 4e-6,
+                                    .delay_p99_s = 12.34e-6,
+                                    .kernels_per_step = 35};
+    assert_traced(idle, WEIR_CONSUMER_LAUNCH_BOUND,
+                  "the training step is the limit, and it is launch-bound: in the 0.050 s that were traced the GPU "
+                  "waited 50 % of the time for launches, 15 % for "
+                  "synchronising calls, 4 % for other host code (launch delay p50 4.0us, p99 12.3us; 35.0 kernels a "
+                  "step); CUDA graphs",
+                  "受限于提交");
+    idle.sync = 0.6;
+    assert_traced(idle, WEIR_CONSUMER_SYNC_BOUND,
+                  "sync-bound: in the 0.050 s that were traced the GPU waited 60 % of "
+                  "the time for synchronising calls, 50 % for launches",
+                  "受限于同步");
+    idle.allocating = 0.7;
+    idle.delay_p50_s = idle.delay_p99_s = -1;
+    assert_traced(idle, WEIR_CONSUMER_LAUNCH_BOUND, "allocation-bound: ", "受限于显存分配");
+    idle.other = 0.8;
+    assert_traced(idle, WEIR_CONSUMER_UNKNOWN, "held up by host code that launches nothing: ", "80% 的时间");
+}
+
+Test(verdict, a_trace_without_a_cause_changes_nothing)
+{
+    struct weir_verdict verdict;
+    struct made *made = decoding();
+    gpu_idle(made);
+    made->report.idle = (struct weir_report_idle){.traced_s = 0.05, .busy = 0.95, .launching = 0.04};
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_not(verdict.causes[0].traced);
+    cr_expect_eq(verdict.advices[0].kind, WEIR_ADVICE_TRACE);
+    made->report.idle.launching = 0.5;
+    made->report.gpu.busy = 0.9;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_eq(verdict.causes[0].consumer, WEIR_CONSUMER_COMPUTING);
+    free(made);
+}
+
+/* ---- what is said ---- */
+
+static char *printed(struct made *made, enum weir_lang lang)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct weir_verdict verdict;
+    FILE *out = open_memstream(&text, &size);
+    weir_verdict_make(&verdict, &made->report, &made->facts);
+    weir_verdict_print(out, &verdict, &made->report, lang);
+    fclose(out);
+    return text;
+}
+
+Test(verdict, the_sentence_has_the_figures_of_the_report)
+{
+    struct made *made = decoding();
+    char *text = printed(made, WEIR_LANG_EN);
+    static const char *const parts[] = {
+        "verdict: Training waited for data 71 % of the time. The CPU cores are the limit: this run keeps 1.97 of 2 "
+        "usable cores busy, and JPEG decoding takes 95 % of the workers' CPU time.\n",
+        "\n  decode cache            all frames fit in 0.90 GB: 3.4 x (predicted) from the second epoch on, until the "
+        "step is the limit  --decode-cache 859M\n",
+        "\n  half-size frames        fewer pixels to decode: 1.16 x (predicted)  --image-size 320x240\n",
+        "the 40 % rule: decoding is 95 % of a sample's time, more than 40 %: store decoded or smaller frames, or fewer "
+        "cameras\n",
+        "\n  shares of the step: data wait 71.0 % | forward 20.0 % | backward 0.0 % | optimiser 0.0 % | other 9.0 %\n",
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        cr_expect(strstr(text, parts[i]) != NULL, "no \"%s\" in:\n%s", parts[i], text);
+    free(text);
+    text = printed(made, WEIR_LANG_ZH);
+    cr_expect(strstr(text, "结论: 训练 71% 的时间在等待数据。CPU核是瓶颈: 本进程用了 1.97 核, 可用 2 核; JPEG "
+                           "解码占工作线程CPU时间的 95%") != NULL,
+              "%s", text);
+    free(text);
+    wait_4_percent(made);
+    text = printed(made, WEIR_LANG_EN);
+    cr_expect(strstr(text, "more than 40 %, but nothing waits for it\n") != NULL, "%s", text);
+    free(text);
+    page_cache_most(made);
+    text = printed(made, WEIR_LANG_EN);
+    cr_expect(strstr(text, "40 % rule") == NULL, "%s", text);
+    free(text);
+    free(made);
+}
+
+Test(verdict, every_cause_has_a_sentence_in_both_languages)
+{
+    bool seen[WEIR_CAUSES] = {false};
+    struct weir_verdict verdict;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct made *made = decoding();
+        cases[i].make(made);
+        weir_verdict_make(&verdict, &made->report, &made->facts);
+        for (int k = 0; k < verdict.n_causes; k++)
+            seen[verdict.causes[k].cause] = true;
+        char *en = printed(made, WEIR_LANG_EN), *zh = printed(made, WEIR_LANG_ZH);
+        cr_expect_eq(strncmp(en, "verdict: ", 9), 0, "%s", en);
+        cr_expect(strstr(zh, "结论: ") == zh && strstr(zh, "。\n"), "%s", zh);
+        cr_expect_null(strstr(zh, "耗时:"), "only epoch lines may match grep 耗时:");
+        cr_expect_null(strstr(en, "nan"), "%s", en);
+        cr_expect_null(strstr(en, "inf "), "%s", en);
+        free(en);
+        free(zh);
+        free(made);
+    }
+    for (int cause = 0; cause < WEIR_CAUSES; cause++)
+        cr_expect(seen[cause] || cause == WEIR_CAUSE_OTHER_CPU, "no case gives %s",
+                  weir_cause_name((enum weir_cause)cause));
+}
