@@ -49,7 +49,7 @@ void weir_interval_of(const double *values, int n, struct weir_interval *interva
     interval->most = sorted[count - 1];
 }
 
-bool weir_interval_settled(const struct weir_interval *interval, double fraction)
+bool weir_interval_converged(const struct weir_interval *interval, double fraction)
 {
     double room = fraction * fabs(interval->median);
     return interval->n >= WEIR_INTERVAL_LEAST && interval->high - interval->median <= room &&

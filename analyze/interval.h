@@ -23,6 +23,6 @@ struct weir_interval {
 /* values that are not finite are left out, and what is beyond the first WEIR_INTERVAL_MAX. */
 void weir_interval_of(const double *values, int n, struct weir_interval *interval);
 /* The interval's ends are within this fraction of the median, and there are enough measurements for one. */
-bool weir_interval_settled(const struct weir_interval *interval, double fraction);
+bool weir_interval_converged(const struct weir_interval *interval, double fraction);
 
 #endif

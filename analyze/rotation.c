@@ -5,19 +5,19 @@
 #include <errno.h>
 #include <stdio.h>
 
-static bool settled(const struct weir_cell *cell, const struct weir_rotation_config *config)
+static bool converged(const struct weir_cell *cell, const struct weir_rotation_config *config)
 {
     struct weir_interval interval;
     weir_cell_interval(cell, weir_turn_images_per_s, &interval);
-    return *cell->why || (cell->n_turns >= config->rounds_min && weir_interval_settled(&interval, config->close));
+    return *cell->why || (cell->n_turns >= config->rounds_min && weir_interval_converged(&interval, config->close));
 }
 
-static int count_unsettled(const struct weir_cell *cells, int n, const struct weir_rotation_config *config)
+static int count_not_converged(const struct weir_cell *cells, int n, const struct weir_rotation_config *config)
 {
-    int unsettled = 0;
+    int not_converged = 0;
     for (int i = 0; i < n; i++)
-        unsettled += !settled(&cells[i], config);
-    return unsettled;
+        not_converged += !converged(&cells[i], config);
+    return not_converged;
 }
 
 /* 0, -EINTR, -ENOMEM. What went wrong with the child is the cell's. */
@@ -73,15 +73,15 @@ int weir_rotation_run(struct weir_cell *cells, int n, const struct weir_rotation
         if (rc < 0)
             break;
         result->rounds++;
-        if (result->rounds >= config->rounds_min && count_unsettled(cells, n, config) == 0)
+        if (result->rounds >= config->rounds_min && count_not_converged(cells, n, config) == 0)
             break;
     }
-    result->unsettled = count_unsettled(cells, n, config);
+    result->not_converged = count_not_converged(cells, n, config);
     if (rc == -ETIME)
         result->end = WEIR_ROTATION_TIME;
     else if (rc == -EINTR)
         result->end = WEIR_ROTATION_INTERRUPTED;
-    else if (result->unsettled == 0)
-        result->end = WEIR_ROTATION_SETTLED;
+    else if (result->not_converged == 0)
+        result->end = WEIR_ROTATION_CONVERGED;
     return rc == -ENOMEM ? rc : 0;
 }

@@ -25,12 +25,12 @@ struct weir_rotation_config {
     void *user;
 };
 
-enum weir_rotation_end { WEIR_ROTATION_SETTLED, WEIR_ROTATION_ROUNDS, WEIR_ROTATION_TIME, WEIR_ROTATION_INTERRUPTED };
+enum weir_rotation_end { WEIR_ROTATION_CONVERGED, WEIR_ROTATION_ROUNDS, WEIR_ROTATION_TIME, WEIR_ROTATION_INTERRUPTED };
 
 struct weir_rotation_result {
     enum weir_rotation_end end;
-    int rounds;    /* complete ones */
-    int unsettled; /* cells whose interval is wider, or who had too few turns */
+    int rounds;        /* complete ones */
+    int not_converged; /* cells whose interval is wider, or who had too few turns */
 };
 
 /* Round r begins with cell r modulo n, so that none is always the first, or always behind the same one. Cells that fail

@@ -249,6 +249,7 @@ const struct weir_command weir_cmd_convert = {
     .max_args = 2,
     .opts = convert_opts,
     .n_opts = sizeof convert_opts / sizeof convert_opts[0],
+    .takes_config = true,
     .notes = weir_convert_notes,
     .examples = "weir convert episodes/ copy --to hdf5-vlen\tThe same frames in rows of variable length.\n"
                 "weir convert episodes/ raw --to hdf5 --codec raw\tDecoded frames, a chunk each.\n",

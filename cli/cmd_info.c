@@ -75,6 +75,7 @@ const struct weir_command weir_cmd_info = {
     .max_args = 1,
     .opts = info_opts,
     .n_opts = sizeof info_opts / sizeof info_opts[0],
+    .takes_config = true,
     .notes =
         "DATA is a folder of episodes or one file of them; of a folder of several datasets each is printed. Mean and "
         "std are over all episodes.",

@@ -474,6 +474,7 @@ const struct weir_command weir_cmd_run = {
     .max_args = 1,
     .opts = weir_run_opts,
     .n_opts = WEIR_RUN_OPTS,
+    .takes_config = true,
     .topics = weir_run_topics,
     .examples = weir_run_examples,
     .notes = "DATA is a folder of episodes or one file of them. Ctrl-C ends the run with the table so far (exit status "

@@ -394,6 +394,7 @@ const struct weir_command weir_cmd_verify = {
     .max_args = 1,
     .opts = verify_opts,
     .n_opts = sizeof verify_opts / sizeof verify_opts[0],
+    .takes_config = true,
     .examples = "weir verify episodes/\tEvery frame that cannot be used, and what is odd.\n"
                 "weir verify episodes/ --fast --json\tHeaders only, as one JSON object.\n",
     .notes = "A line a finding, as FILE: DATASET[frame]: why. Exit status 1: something is unreadable. Lines that begin "

@@ -9,6 +9,8 @@ extern const struct weir_command weir_cmd_info;
 extern const struct weir_command weir_cmd_verify;
 extern const struct weir_command weir_cmd_convert;
 extern const struct weir_command weir_cmd_bench;
+extern const struct weir_command weir_cmd_whatif;
+extern const struct weir_command weir_cmd_tune;
 extern const struct weir_command weir_cmd_synth;
 extern const struct weir_command weir_cmd_report;
 extern const struct weir_command weir_cmd_doctor;
@@ -18,6 +20,8 @@ extern const struct weir_command weir_cmd_doctor;
 enum { WEIR_CHOICES_MAX = 256 };
 extern char weir_io_choices[WEIR_CHOICES_MAX], weir_decoder_choices[WEIR_CHOICES_MAX];
 void weir_choices_list(void);
+/* The rows of weir run that weir tune has too: before, its table is not complete. */
+void weir_tune_options_list(void);
 /* The notes of weir convert: the formats that there are, a line each. The same. */
 extern char weir_convert_notes[4096];
 

@@ -248,9 +248,13 @@ static void bash_command(FILE *out, const struct weir_command *command)
 {
     for (size_t i = 0; i < command->n_opts; i++)
         bash_option(out, command, &command->opts[i]);
+    if (command->takes_config)
+        bash_option(out, command, &weir_opt_config);
     fprintf(out, "    %s:*) words=\"", command->name);
     for (size_t i = 0; i < command->n_opts; i++)
         fprintf(out, "--%s ", command->opts[i].name);
+    if (command->takes_config)
+        fprintf(out, "--%s ", weir_opt_config.name);
     fprintf(out, "--%s\"%s ;;\n", weir_opt_help.name, command->args ? " files=yes" : "");
 }
 
@@ -319,6 +323,8 @@ static void zsh_command(FILE *out, const struct weir_command *command)
     fprintf(out, "    %s)\n        _arguments -M 'm:_=-' \\\n", command->name);
     for (size_t i = 0; i < command->n_opts; i++)
         zsh_option(out, &command->opts[i]);
+    if (command->takes_config)
+        zsh_option(out, &weir_opt_config);
     zsh_option(out, &weir_opt_help);
     if (command->args) {
         fputs("            '*:", out);

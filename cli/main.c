@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/no_memory.h"
 #include "cli/sysinfo.h"
+#include "cli/whatif/whatif_options.h"
 #include "datasets/dataset.h"
 #include "decoders/decoder.h"
 
@@ -14,8 +15,8 @@
 #include <unistd.h>
 
 static const struct weir_command *const commands[] = {
-    &weir_cmd_run,   &weir_cmd_info,  &weir_cmd_verify, &weir_cmd_convert,
-    &weir_cmd_bench, &weir_cmd_synth, &weir_cmd_report, &weir_cmd_doctor,
+    &weir_cmd_run,    &weir_cmd_info, &weir_cmd_verify, &weir_cmd_convert, &weir_cmd_bench,
+    &weir_cmd_whatif, &weir_cmd_tune, &weir_cmd_synth,  &weir_cmd_report,  &weir_cmd_doctor,
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -134,6 +135,9 @@ int main(int argc, char **argv)
 {
     hold_standard_descriptors();
     weir_choices_list();
+    weir_whatif_options_list();
+    weir_tune_options_list();
+    weir_options_know(commands, N_COMMANDS);
     weir_no_memory_watch();
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves must not cut a run off in the middle */
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its writer, which has a line */

@@ -1,12 +1,12 @@
 #include "cli/options.h"
 #include "base/shortage.h"
 #include "cli/commands.h"
+#include "cli/config_file.h"
+#include "cli/option_values.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,11 +16,22 @@
 enum { NAME_BYTES = 64, COLUMN_MAX = 34 };
 
 const struct weir_opt weir_opt_help = {.name = "help", .kind = WEIR_OPT_FLAG, .help = "print this"};
+const struct weir_opt weir_opt_config = {
+    .name = "config",
+    .kind = WEIR_OPT_TEXT,
+    .value = "FILE",
+    .help = "take options from this file of lines 'option = value'; what is typed wins"};
 
-static int usage_error(const struct weir_command *command, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static const struct weir_command *const *all_commands;
+static int n_all_commands;
 
-static int usage_error(const struct weir_command *command, const char *format, ...)
+void weir_options_know(const struct weir_command *const *commands, int n)
+{
+    all_commands = commands;
+    n_all_commands = n;
+}
+
+int weir_usage_error(const struct weir_command *command, const char *format, ...)
 {
     struct weir_err err = WEIR_ERR_NONE;
     char text[sizeof err.text];
@@ -102,151 +113,85 @@ static int unknown_option(const struct weir_command *command, const char *name)
         if (weir_names_close(name, command->opts[i].name, &best))
             near = &command->opts[i];
     if (near)
-        return usage_error(command, "unknown option --%s; did you mean --%s?", name, near->name);
-    return usage_error(command, "unknown option --%s", name);
+        return weir_usage_error(command, "unknown option --%s; did you mean --%s?", name, near->name);
+    return weir_usage_error(command, "unknown option --%s", name);
 }
 
-/* ---- values ---- */
+/* ---- files of options ---- */
 
-static int out_of_bounds(const struct weir_command *command, const struct weir_opt *opt, const char *text)
+static bool some_command_has(const char *name)
 {
-    return usage_error(command, "--%s %s is out of bounds: %.12g to %.12g", opt->name, text, opt->min, opt->max);
+    for (int i = 0; i < n_all_commands; i++)
+        if (find_option(all_commands[i], name, strlen(name)))
+            return true;
+    return false;
 }
 
-static bool within(const struct weir_opt *opt, double value)
+static int take_line(const struct weir_option_origin *origin, const struct weir_config_line *line, void *values)
 {
-    return opt->max <= opt->min || (value >= opt->min && value <= opt->max);
-}
-
-static bool ends_number(const char *text, const char *end)
-{
-    return end != text && *end == '\0';
-}
-
-static int parse_int(const struct weir_command *command, const struct weir_opt *opt, const char *text, int *out)
-{
-    if (opt->allow_auto && strcmp(text, "auto") == 0) {
-        *out = WEIR_OPT_AUTO;
+    const struct weir_opt *opt = find_option(origin->command, line->name, strlen(line->name));
+    if (!opt && some_command_has(line->name))
         return 0;
-    }
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (!ends_number(text, end))
-        return usage_error(command, "--%s needs a whole number%s, not '%s'", opt->name,
-                           opt->allow_auto ? " or auto" : "", text);
-    if (!within(opt, (double)value))
-        return out_of_bounds(command, opt, text);
-    if (errno == ERANGE || value < INT_MIN || value > INT_MAX)
-        return usage_error(command, "--%s %s is too large", opt->name, text);
-    *out = (int)value;
-    return 0;
-}
-
-static int parse_uint64(const struct weir_command *command, const struct weir_opt *opt, const char *text, uint64_t *out)
-{
-    char *end;
-    errno = 0;
-    uint64_t value = strtoull(text, &end, 10);
-    if (!ends_number(text, end) || strchr(text, '-'))
-        return usage_error(command, "--%s needs a whole number from 0, not '%s'", opt->name, text);
-    if (errno == ERANGE)
-        return usage_error(command, "--%s %s is too large", opt->name, text);
-    if (!within(opt, (double)value))
-        return out_of_bounds(command, opt, text);
-    *out = value;
-    return 0;
-}
-
-static int parse_double(const struct weir_command *command, const struct weir_opt *opt, const char *text, double *out)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (!ends_number(text, end) || !isfinite(value))
-        return usage_error(command, "--%s needs a number, not '%s'", opt->name, text);
-    if (!within(opt, value))
-        return out_of_bounds(command, opt, text);
-    *out = value;
-    return 0;
-}
-
-static int parse_enum(const struct weir_command *command, const struct weir_opt *opt, const char *text, int *out)
-{
-    const char *at = opt->value;
-    for (int i = 0; at; i++) {
-        size_t n = strcspn(at, "|");
-        if (strlen(text) == n && strncmp(at, text, n) == 0) {
-            *out = i;
-            return 0;
-        }
-        at = at[n] ? at + n + 1 : NULL;
-    }
-    return usage_error(command, "--%s '%s' is not one of %s", opt->name, text, opt->value);
-}
-
-static int parse_size(const struct weir_command *command, const struct weir_opt *opt, const char *text,
-                      struct weir_opt_size *out)
-{
-    char *end;
-    long width = strtol(text, &end, 10), height = 0;
-    bool ok = end != text && (*end == 'x' || *end == 'X');
-    if (ok) {
-        const char *second = end + 1;
-        height = strtol(second, &end, 10);
-        ok = ends_number(second, end);
-    }
-    if (!ok || width <= 0 || height <= 0)
-        return usage_error(command, "--%s needs WIDTHxHEIGHT such as 640x480, not '%s'", opt->name, text);
-    if (!within(opt, (double)width) || !within(opt, (double)height))
-        return out_of_bounds(command, opt, text);
-    if (width > INT_MAX || height > INT_MAX)
-        return usage_error(command, "--%s %s is too large", opt->name, text);
-    *out = (struct weir_opt_size){(int)width, (int)height};
-    return 0;
-}
-
-static int parse_bytes(const struct weir_command *command, const struct weir_opt *opt, const char *text, uint64_t *out)
-{
-    static const char units[] = "KMGT";
-    char *end;
-    errno = 0;
-    uint64_t value = strtoull(text, &end, 10);
-    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
-    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
-    if (!ends_number(text, end + (unit != NULL)) || end == text || strchr(text, '-'))
-        return usage_error(command, "--%s needs bytes such as 512M or 2G, not '%s'", opt->name, text);
-    if (errno == ERANGE || value > (uint64_t)INT64_MAX >> shift)
-        return usage_error(command, "--%s %s is too large", opt->name, text);
-    *out = value << shift;
-    return 0;
-}
-
-static int set_value(const struct weir_command *command, const struct weir_opt *opt, const char *text, void *values)
-{
-    void *field = (char *)values + opt->offset;
-    if (opt->kind != WEIR_OPT_FLAG && text[0] == '\0')
-        return usage_error(command, "--%s has an empty value", opt->name);
-    switch (opt->kind) {
-    case WEIR_OPT_FLAG:
-        *(bool *)field = true;
+    if (!opt)
+        return weir_usage_error(origin->command, "%s:%d: no command has an option --%s", origin->file, line->number,
+                                line->name);
+    if (opt->kind != WEIR_OPT_FLAG)
+        return weir_option_set(origin, opt, line->value, values);
+    if (strcmp(line->value, "false") == 0)
         return 0;
-    case WEIR_OPT_INT:
-        return parse_int(command, opt, text, field);
-    case WEIR_OPT_UINT64:
-        return parse_uint64(command, opt, text, field);
-    case WEIR_OPT_DOUBLE:
-        return parse_double(command, opt, text, field);
-    case WEIR_OPT_TEXT:
-        *(const char **)field = text;
-        return 0;
-    case WEIR_OPT_ENUM:
-        return parse_enum(command, opt, text, field);
-    case WEIR_OPT_SIZE:
-        return parse_size(command, opt, text, field);
-    case WEIR_OPT_BYTES:
-        return parse_bytes(command, opt, text, field);
+    if (strcmp(line->value, "true") == 0)
+        return weir_option_set(origin, opt, "", values);
+    return weir_usage_error(origin->command, "%s:%d: %s is true or false, not '%s'", origin->file, line->number,
+                            opt->name, line->value);
+}
+
+/* Options of text borrow from the file's bytes. */
+static int take_file(const struct weir_command *command, const char *path, void *values)
+{
+    static char *text;
+    struct weir_config_file file;
+    struct weir_err err = WEIR_ERR_NONE;
+    size_t length;
+    free(text);
+    if (weir_config_read(path, &text, &length, &err) < 0)
+        return weir_usage_error(command, "--config %s", err.text);
+    if (weir_config_parse(&file, text, length, &err) < 0)
+        return weir_usage_error(command, "%s:%s", path, err.text);
+    int rc = 0;
+    for (size_t i = 0; i < file.n && rc == 0; i++) {
+        const struct weir_option_origin origin = {command, path, file.lines[i].number};
+        rc = take_line(&origin, &file.lines[i], values);
     }
-    return 0;
+    return rc;
+}
+
+/* Whether argv[i] is --config, and its value, which is the next word unless it is in this one; NULL = it has none. */
+static bool is_config(const struct weir_command *command, int argc, char **argv, int i, const char **path)
+{
+    size_t n = strlen(weir_opt_config.name);
+    if (!command->takes_config || strncmp(argv[i], "--", 2) != 0 || strncmp(argv[i] + 2, weir_opt_config.name, n) != 0)
+        return false;
+    const char *rest = argv[i] + 2 + n;
+    if (*rest != '=' && *rest != '\0')
+        return false;
+    *path = *rest == '=' ? rest + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+    return true;
+}
+
+/* The file's options come before those of the command line, wherever --config stands in it. */
+static int take_config(const struct weir_command *command, void *values, int argc, char **argv)
+{
+    const char *found = NULL, *path;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (!is_config(command, argc, argv, i, &path))
+            continue;
+        if (!path || !*path || strncmp(path, "--", 2) == 0)
+            return weir_usage_error(command, "--config needs a value: %s", weir_opt_config.value);
+        if (found)
+            return weir_usage_error(command, "--config is there twice; one file is all that it takes");
+        found = path;
+    }
+    return found ? take_file(command, found, values) : 0;
 }
 
 /* ---- the command line ---- */
@@ -256,29 +201,36 @@ static int take_option(const struct weir_command *command, int argc, char **argv
 {
     const char *typed = argv[*i] + 2;
     const char *value = strchr(typed, '=');
+    const struct weir_option_origin origin = {.command = command};
     char name[NAME_BYTES];
+    if (is_config(command, argc, argv, *i, &value)) { /* take_config took it */
+        *i += typed[strlen(weir_opt_config.name)] != '=';
+        return 0;
+    }
     option_name(typed, name);
     const struct weir_opt *opt = find_option(command, name, strlen(name));
     if (!opt)
         return unknown_option(command, name);
     if (opt->kind == WEIR_OPT_FLAG)
-        return value ? usage_error(command, "--%s takes no value", opt->name) : set_value(command, opt, "", values);
+        return value ? weir_usage_error(command, "--%s takes no value", opt->name)
+                     : weir_option_set(&origin, opt, "", values);
     if (value)
-        return set_value(command, opt, value + 1, values);
+        return weir_option_set(&origin, opt, value + 1, values);
     if (*i + 1 >= argc)
-        return usage_error(command, "--%s needs a value: %s", opt->name, opt->value);
+        return weir_usage_error(command, "--%s needs a value: %s", opt->name, opt->value);
     value = argv[++*i];
     if (strncmp(value, "--", 2) == 0)
-        return usage_error(command, "--%s needs a value: %s (for one that begins with --, write --%s=%s)", opt->name,
-                           opt->value, opt->name, value);
-    return set_value(command, opt, value, values);
+        return weir_usage_error(command, "--%s needs a value: %s (for one that begins with --, write --%s=%s)",
+                                opt->name, opt->value, opt->name, value);
+    return weir_option_set(&origin, opt, value, values);
 }
 
 static int set_presets(const struct weir_command *command, void *values)
 {
+    const struct weir_option_origin origin = {.command = command};
     for (size_t i = 0; i < command->n_opts; i++) {
         const struct weir_opt *opt = &command->opts[i];
-        int rc = opt->preset ? set_value(command, opt, opt->preset, values) : 0;
+        int rc = opt->preset ? weir_option_set(&origin, opt, opt->preset, values) : 0;
         if (rc < 0)
             return rc;
     }
@@ -304,16 +256,16 @@ static int take_all(const struct weir_command *command, void *values, int argc, 
         else if (options && strncmp(argv[i], "--", 2) == 0)
             rc = take_option(command, argc, argv, &i, values);
         else if (options && argv[i][0] == '-' && argv[i][1])
-            rc = usage_error(command, "unknown option %s; options begin with two hyphens", argv[i]);
+            rc = weir_usage_error(command, "unknown option %s; options begin with two hyphens", argv[i]);
         else if (*n_args == command->max_args)
-            rc = usage_error(command, "unexpected argument '%s'", argv[i]);
+            rc = weir_usage_error(command, "unexpected argument '%s'", argv[i]);
         else
             args[(*n_args)++] = argv[i];
         if (rc < 0)
             return rc;
     }
     if (*n_args < command->min_args)
-        return usage_error(command, "%s is missing", command->args);
+        return weir_usage_error(command, "%s is missing", command->args);
     return 0;
 }
 
@@ -326,24 +278,13 @@ enum weir_parse weir_options_parse(const struct weir_command *command, void *val
         weir_options_help(command, stdout);
         return WEIR_PARSE_HELP;
     }
-    if (set_presets(command, values) < 0 || take_all(command, values, argc, argv, args, n_args) < 0)
+    if (set_presets(command, values) < 0 || take_config(command, values, argc, argv) < 0 ||
+        take_all(command, values, argc, argv, args, n_args) < 0)
         return WEIR_PARSE_USAGE;
     return WEIR_PARSE_RUN;
 }
 
 /* ---- echo and help ---- */
-
-static void write_enum(const struct weir_opt *opt, int index, const char *key, struct weir_json *json)
-{
-    const char *at = opt->value;
-    for (int i = 0; i < index && at; i++) {
-        at = strchr(at, '|');
-        at = at ? at + 1 : NULL;
-    }
-    char text[NAME_BYTES];
-    snprintf(text, sizeof text, "%.*s", at ? (int)strcspn(at, "|") : 0, at ? at : "");
-    weir_json_text(json, key, text);
-}
 
 static void write_option(const struct weir_opt *opt, const void *values, struct weir_json *json)
 {
@@ -366,7 +307,10 @@ static void write_option(const struct weir_opt *opt, const void *values, struct 
         break;
     case WEIR_OPT_UINT64:
     case WEIR_OPT_BYTES:
-        weir_json_uint(json, key, *(const uint64_t *)field);
+        if (opt->allow_auto && *(const uint64_t *)field == WEIR_OPT_BYTES_AUTO)
+            weir_json_text(json, key, "auto");
+        else
+            weir_json_uint(json, key, *(const uint64_t *)field);
         break;
     case WEIR_OPT_DOUBLE:
         weir_json_double(json, key, *(const double *)field);
@@ -375,7 +319,8 @@ static void write_option(const struct weir_opt *opt, const void *values, struct 
         weir_json_text(json, key, *(const char *const *)field);
         break;
     case WEIR_OPT_ENUM:
-        write_enum(opt, *(const int *)field, key, json);
+        weir_option_choice(opt, *(const int *)field, text);
+        weir_json_text(json, key, text);
         break;
     case WEIR_OPT_SIZE:
         snprintf(text, sizeof text, "%dx%d", size->width, size->height);
@@ -429,6 +374,8 @@ void weir_options_by_topic(const struct weir_command *command, weir_opt_show_fn 
     }
     for (size_t i = 0; !topic && i < command->n_opts; i++)
         show(user, NULL, &command->opts[i]);
+    if (command->takes_config)
+        show(user, NULL, &weir_opt_config);
     show(user, NULL, &weir_opt_help);
 }
 

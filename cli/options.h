@@ -15,7 +15,7 @@ enum weir_opt_kind {
     WEIR_OPT_INT,    /* int */
     WEIR_OPT_UINT64, /* uint64_t */
     WEIR_OPT_DOUBLE, /* double */
-    WEIR_OPT_TEXT,   /* const char *: borrowed from argv */
+    WEIR_OPT_TEXT,   /* const char *: borrowed from argv, or from the file of --config until the next call */
     WEIR_OPT_ENUM,   /* int: index into the choices */
     WEIR_OPT_SIZE,   /* struct weir_opt_size: "WxH" */
     WEIR_OPT_BYTES,  /* uint64_t: "512M"; K, M, G and T are powers of 1024 */
@@ -26,6 +26,7 @@ struct weir_opt_size {
 };
 
 enum { WEIR_OPT_AUTO = -1 }; /* value of an int option given as "auto" */
+#define WEIR_OPT_BYTES_AUTO UINT64_MAX
 
 struct weir_opt {
     const char *name; /* "batch-size"; --batch-size N, --batch-size=N and --batch_size N all parse */
@@ -35,11 +36,11 @@ struct weir_opt {
     const char *preset; /* default, parsed as if typed; NULL leaves the field zero */
     const char *help;   /* one line */
     double min, max;    /* bounds of numbers, checked when max > min */
-    bool allow_auto;    /* int: "auto" is WEIR_OPT_AUTO */
+    bool allow_auto;    /* "auto" is WEIR_OPT_AUTO, of bytes WEIR_OPT_BYTES_AUTO */
 };
 
-/* --help, which every command has beside its own options. */
-extern const struct weir_opt weir_opt_help;
+/* What commands have beside their own options: all of them --help, those that read data --config. */
+extern const struct weir_opt weir_opt_help, weir_opt_config;
 
 /* Options that help and the man page show together, under a heading. */
 struct weir_opt_topic {
@@ -53,6 +54,7 @@ struct weir_command {
     int min_args, max_args;
     const struct weir_opt *opts;
     size_t n_opts;
+    bool takes_config;                   /* options may come from a file: --config */
     const struct weir_opt_topic *topics; /* NULL: one list in the table's order; else the last heading is NULL */
     const char *examples; /* of the man page, a line each: the command, a tab, what it does; may be NULL */
     const char *notes;    /* printed below the options in help; may be NULL */
@@ -61,9 +63,13 @@ struct weir_command {
 
 enum weir_parse { WEIR_PARSE_RUN, WEIR_PARSE_HELP, WEIR_PARSE_USAGE };
 
-/* Fills values (zeroed here) from presets and argv[1..]; argv[0] is the command's name. Positional arguments go to args
- * (max_args of them). --help prints to stdout and returns WEIR_PARSE_HELP (exit 0). A usage error prints one line and a
- * hint to stderr and returns WEIR_PARSE_USAGE (exit 2). "--" ends the options. */
+/* All commands there are: a file of --config may have options of others, which are passed over. Lent for good. */
+void weir_options_know(const struct weir_command *const *commands, int n);
+
+/* Fills values (zeroed here) from presets, the file of --config and argv[1..], the later of them first; argv[0] is the
+ * command's name. Positional arguments go to args (max_args of them). --help prints to stdout and returns
+ * WEIR_PARSE_HELP (exit 0). A usage error prints one line and a hint to stderr and returns WEIR_PARSE_USAGE (exit 2).
+ * "--" ends the options. */
 enum weir_parse weir_options_parse(const struct weir_command *command, void *values, size_t size, int argc, char **argv,
                                    const char **args, int *n_args);
 

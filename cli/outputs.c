@@ -62,3 +62,16 @@ int weir_outputs_check(const struct weir_output *outputs, int n, struct weir_err
     }
     return 0;
 }
+
+int weir_outputs_spare(const struct weir_output *outputs, int n, const struct weir_path_list *files,
+                       struct weir_err *err)
+{
+    struct stat output, file;
+    for (int i = 0; i < n; i++) {
+        const char *path = outputs[i].path;
+        for (int f = 0; path && f < files->n && stat(path, &output) == 0; f++)
+            if (stat(files->paths[f], &file) == 0 && file.st_dev == output.st_dev && file.st_ino == output.st_ino)
+                return weir_err_set(err, -EEXIST, "%s: is a file of the dataset and will not be overwritten", path);
+    }
+    return 0;
+}

@@ -1,8 +1,9 @@
-/* outputs.h: checks that the files which a command writes are different ones. */
+/* outputs.h: checks that the files which a command writes are different ones, and none of the dataset. */
 #ifndef WEIR_CLI_OUTPUTS_H
 #define WEIR_CLI_OUTPUTS_H
 
 #include "base/err.h"
+#include "datasets/dataset.h"
 
 struct weir_output {
     const char *option; /* "--log" */
@@ -12,5 +13,8 @@ struct weir_output {
 /* -EINVAL, naming both, when two of them are one file, or one is the file that standard output goes to. Files that
  * exist are compared by device and inode, others by their folder and name. */
 int weir_outputs_check(const struct weir_output *outputs, int n, struct weir_err *err);
+/* -EEXIST, naming it, when one of them exists and is one of these files, which are a dataset's. */
+int weir_outputs_spare(const struct weir_output *outputs, int n, const struct weir_path_list *files,
+                       struct weir_err *err);
 
 #endif

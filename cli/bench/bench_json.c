@@ -131,7 +131,7 @@ static void cell_json(struct weir_json *json, const struct weir_grid *grid, cons
         weir_json_text(json, NULL, *arg);
     weir_json_end(json, ']');
     weir_json_text(json, "error", *cell->why ? cell->why : NULL);
-    weir_json_bool(json, "settled", weir_interval_settled(&images, WEIR_CLOSE));
+    weir_json_bool(json, "converged", weir_interval_converged(&images, WEIR_CLOSE));
     figures(json, cell);
     ratio(json, "ratio", cell, reference, &tie);
     weir_json_bool(json, "tie", tie);
@@ -143,11 +143,11 @@ static void cell_json(struct weir_json *json, const struct weir_grid *grid, cons
 
 static void rotation_json(struct weir_json *json, const char *key, const struct weir_rotation_result *rotation)
 {
-    static const char *const ends[] = {"settled", "rounds", "time", "interrupted"};
+    static const char *const ends[] = {"converged", "rounds", "time", "interrupted"};
     weir_json_object(json, key);
     weir_json_text(json, "end", ends[rotation->end]);
     weir_json_int(json, "rounds", rotation->rounds);
-    weir_json_int(json, "unsettled", rotation->unsettled);
+    weir_json_int(json, "not_converged", rotation->not_converged);
     weir_json_end(json, '}');
 }
 

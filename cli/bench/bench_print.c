@@ -1,9 +1,9 @@
 #include "cli/bench/bench_print.h"
 #include "base/text.h"
 #include "cli/sysinfo.h"
+#include "cli/trials/shell_words.h"
 #include "prof/report/report.h"
 
-#include <ctype.h>
 #include <string.h>
 
 enum { STAGES_SHOWN = 3 };
@@ -37,35 +37,6 @@ const struct weir_cell *bench_reference(const struct weir_grid *grid, bool cold)
     return first;
 }
 
-static void print_word(const char *word, FILE *out)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:,=+@%";
-    if (*word && word[strspn(word, plain)] == '\0') {
-        fputs(word, out);
-        return;
-    }
-    const char *control = word;
-    while (*control && !iscntrl((unsigned char)*control))
-        control++;
-    if (*control) { /* as bash and zsh read them */
-        fputs("$'", out);
-        for (; *word; word++)
-            if (iscntrl((unsigned char)*word) || *word == '\'' || *word == '\\')
-                fprintf(out, "\\%03o", (unsigned char)*word);
-            else
-                fputc(*word, out);
-        fputc('\'', out);
-        return;
-    }
-    fputc('\'', out);
-    for (; *word; word++)
-        if (*word == '\'')
-            fputs("'\\''", out);
-        else
-            fputc(*word, out);
-    fputc('\'', out);
-}
-
 void bench_command(const struct weir_cell *cell, FILE *out)
 {
     for (char **arg = cell->argv; *arg; arg++) {
@@ -73,13 +44,13 @@ void bench_command(const struct weir_cell *cell, FILE *out)
             continue;
         if (arg != cell->argv)
             fputc(' ', out);
-        print_word(*arg, out);
+        weir_shell_word(out, *arg);
     }
 }
 
 static void remark(const struct weir_rotation_result *rotation, const char *state, FILE *out)
 {
-    if (rotation->end == WEIR_ROTATION_SETTLED)
+    if (rotation->end == WEIR_ROTATION_CONVERGED)
         return;
     static const char *const ends[] = {
         [WEIR_ROTATION_ROUNDS] = "no more rounds are taken",
@@ -88,7 +59,7 @@ static void remark(const struct weir_rotation_result *rotation, const char *stat
     };
     fprintf(out, "%s: after %d rounds %s; ", state, rotation->rounds, ends[rotation->end]);
     fprintf(out, "the medians of %d cells are not known within 3 %%, or have fewer turns than --repeats\n",
-            rotation->unsettled);
+            rotation->not_converged);
 }
 
 static double others(const struct weir_grid *grid)

@@ -2,6 +2,7 @@
 #include "cli/bench/bench_print.h"
 #include "cli/bench/bench_setup.h"
 #include "cli/commands.h"
+#include "cli/trials/interrupt.h"
 #include "decoders/decoder.h"
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"
@@ -29,7 +30,7 @@ static const struct weir_opt bench_opts[] = {
     {"device", WEIR_OPT_TEXT, FIELD(device), "a,b", "cpu", "likewise"},
     {"cache", WEIR_OPT_TEXT, FIELD(cache), "warm,cold", "warm,cold",
      "with the files in the page cache, and dropped from it before each turn"},
-    {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "F", "0", "busy time per batch, in place of a training step", 0, 1e7},
+    {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "F", "0", "what a batch takes in the simulated training step", 0, 1e7},
     {"output", WEIR_OPT_ENUM, FIELD(output), "u8|f32|f16|bf16", "u8", "as in weir run"},
     {"layout", WEIR_OPT_ENUM, FIELD(layout), "nhwc|nchw", "nhwc", "as in weir run"},
     {"image-size", WEIR_OPT_TEXT, FIELD(image_size), "WxH", NULL, "as in weir run"},
@@ -45,22 +46,6 @@ static const struct weir_opt bench_opts[] = {
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print one JSON object with everything"},
     {"csv", WEIR_OPT_FLAG, FIELD(csv), NULL, NULL, "print a line of CSV a cell"},
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 /* ---- the options ---- */
 
@@ -165,7 +150,7 @@ static int rotate(struct bench *b, int first, int end, uint64_t end_ns, struct w
                                                 .close = WEIR_CLOSE,
                                                 .turn_s = TURN_PATIENCE_S + 10 * o->min_seconds,
                                                 .end_ns = end_ns,
-                                                .interrupted = &interrupted,
+                                                .interrupted = &weir_interrupted,
                                                 .prepare = prepare,
                                                 .done = done,
                                                 .user = b};
@@ -218,7 +203,7 @@ static int bench(const struct weir_command *command, struct bench *b, const stru
     uint64_t begin_ns = weir_clock_monotonic_ns();
     struct bench_results results = {.setup = &b->setup, .grid = &b->grid};
     struct weir_grid_config config = grid_config(o);
-    int rc = weir_bench_setup_open(&b->setup, o, data, &interrupted, err);
+    int rc = weir_bench_setup_open(&b->setup, o, data, &weir_interrupted, err);
     if (rc < 0)
         return rc;
     config.formats = b->setup.formats;
@@ -254,13 +239,13 @@ static int bench_main(const struct weir_command *command, int argc, char **argv)
         return 2;
     }
     b.terminal = isatty(STDERR_FILENO);
-    catch_signals();
+    weir_catch_interrupts();
     int rc = bench(command, &b, &o, data, &err);
     if (rc < 0 && err.code)
         weir_cli_fail(command, &err);
     if (rc == -EINVAL)
         return 2;
-    return interrupted ? 130 : rc < 0;
+    return weir_interrupted ? 130 : rc < 0;
 }
 
 const struct weir_command weir_cmd_bench = {
@@ -271,6 +256,7 @@ const struct weir_command weir_cmd_bench = {
     .max_args = 1,
     .opts = bench_opts,
     .n_opts = sizeof bench_opts / sizeof bench_opts[0],
+    .takes_config = true,
     .examples =
         "weir bench episodes/\tEvery format that can hold the frames, warm and cold, in ten minutes.\n"
         "weir bench episodes/ --formats as-is --num-workers 1,2,4,8 --cache warm\tOnly settings, and no copies.\n"

@@ -42,11 +42,11 @@ Test(interval, odd_values)
     const double values[] = {NAN, 100, 101, INFINITY, 99, 100, 100};
     weir_interval_of(values, 7, &found);
     cr_assert(found.n == 5 && found.median == 100 && found.low == 99 && found.high == 101);
-    cr_assert(weir_interval_settled(&found, 0.03) && !weir_interval_settled(&found, 0.005));
+    cr_assert(weir_interval_converged(&found, 0.03) && !weir_interval_converged(&found, 0.005));
     weir_interval_of(values, 4, &found);
-    cr_assert(found.n == 2 && !weir_interval_settled(&found, 0.03), "two are too few");
+    cr_assert(found.n == 2 && !weir_interval_converged(&found, 0.03), "two are too few");
     weir_interval_of(NULL, 0, &found);
-    cr_assert(found.n == 0 && found.median == 0 && !weir_interval_settled(&found, 0.03));
+    cr_assert(found.n == 0 && found.median == 0 && !weir_interval_converged(&found, 0.03));
 }
 
 /* ---- what a child printed ---- */
@@ -377,7 +377,7 @@ Test(rotation, interleaves_and_drops_what_fails)
                                   "CA"
                                   "AC"
                                   "CA");
-    cr_assert(result.end == WEIR_ROTATION_SETTLED && result.rounds == 5 && result.unsettled == 0);
+    cr_assert(result.end == WEIR_ROTATION_CONVERGED && result.rounds == 5 && result.not_converged == 0);
     cr_assert(cells[0].n_turns == 5 && cells[1].n_turns == 0 && cells[2].turns[4].round == 4);
     cr_assert_str_eq(cells[1].why, "weir run: gone");
     cr_assert_eq(notes.prepared, 11);

@@ -1,12 +1,16 @@
 #include "cli/commands.h"
+#include "cli/config_file.h"
 #include "cli/options.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <criterion/redirect.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 struct values {
     int batch, workers, offset, color;
@@ -85,6 +89,7 @@ static const struct weir_command command = {.name = "try",
                                             .max_args = 2,
                                             .opts = opts,
                                             .n_opts = sizeof opts / sizeof *opts,
+                                            .takes_config = true,
                                             .notes = "The notes."};
 
 enum { MAX_WORDS = 32 };
@@ -256,7 +261,7 @@ Test(options, help_lists_all_and_aligns)
     }
     cr_assert(strstr(text, "samples (default 8)\n"));
     cr_assert(strstr(text, "--color rgb|bgr|gray"));
-    cr_assert_eq(count_lines(text), 3 + 2 + command.n_opts + 1 + 2);
+    cr_assert_eq(count_lines(text), 3 + 2 + command.n_opts + 2 + 2);
     free(text);
 }
 
@@ -304,6 +309,139 @@ Test(options, near_names)
     cr_assert_not(weir_names_close("dcotor", "run", &best));
     best = INT_MAX;
     cr_assert_not(weir_names_close("", "run", &best));
+}
+
+/* ---- --config ---- */
+
+static const struct weir_opt other_opts[] = {
+    {.name = "num-workers", .kind = WEIR_OPT_TEXT, .help = "x", .value = "a,b"},
+    {.name = "image-size", .kind = WEIR_OPT_TEXT, .help = "x", .value = "WxH"}};
+static const struct weir_command other = {.name = "other", .opts = other_opts, .n_opts = 2};
+static const struct weir_command *const both[] = {&command, &other};
+
+/* Writes a file that goes with the process, and puts its name into line for each '@'. */
+static void put_config(const char *line, const char *text, char *typed, size_t size)
+{
+    char path[64];
+    int fd = memfd_create("config", 0);
+    cr_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    typed[0] = '\0';
+    for (const char *c = line; *c; c++)
+        snprintf(typed + strlen(typed), size - strlen(typed), *c == '@' ? "%s" : "%.1s", *c == '@' ? path : c);
+    weir_options_know(both, 2);
+}
+
+static enum weir_parse parse_config(const char *line, const char *text, struct values *v)
+{
+    char typed[256];
+    put_config(line, text, typed, sizeof typed);
+    return parse(typed, v, NULL, NULL);
+}
+
+static const char good_config[] = "# weir tune\n"
+                                  "\n"
+                                  "num_workers = 4   # of 8\r\n"
+                                  "\timage-size=320x240\n" /* of another command */
+                                  "log = a #b.jsonl\n"
+                                  "color = bgr\n"
+                                  "json = true\n"
+                                  "no-shuffle = false\n"
+                                  "seed = 7"; /* no newline */
+
+Test(options, a_file_of_options)
+{
+    static const char *const lines[] = {"d --config @", "d --config=@", "--config @ d"};
+    struct values v;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        cr_assert_eq(parse_config(lines[i], good_config, &v), WEIR_PARSE_RUN, "%s", lines[i]);
+        cr_assert(v.workers == 4 && v.batch == 8 && v.seed == 7 && v.color == 1 && v.json && !v.no_shuffle);
+        cr_assert_str_eq(v.log, "a");
+    }
+}
+
+Test(options, what_is_typed_wins)
+{
+    static const char *const lines[] = {"d --config @ --num-workers 2", "d --num-workers 2 --config @"};
+    struct values v;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        cr_assert_eq(parse_config(lines[i], good_config, &v), WEIR_PARSE_RUN);
+        cr_assert(v.workers == 2 && v.color == 1);
+    }
+    cr_assert_eq(parse_config("d -- --config", "", &v), WEIR_PARSE_RUN, "behind -- it is an argument");
+}
+
+struct config_case {
+    char line[32], text[96], message[96];
+};
+
+ParameterizedTestParameters(options, config_errors)
+{
+    static struct config_case cases[] = {
+        {"d --config", "", "--config needs a value: FILE"},
+        {"d --config --json", "", "--config needs a value: FILE"},
+        {"d --config @ --config=@", "", "--config is there twice"},
+        {"d --config /not/there", "", "--config /not/there: cannot be read: No such file"},
+        {"d --config /tmp", "", "--config /tmp: cannot be read: Is a directory"},
+        {"d --config /dev/zero", "", "--config /dev/zero: is larger than 65536 bytes"},
+        {"d --config @", "seed = 1\nsede = 2\n", ":2: no command has an option --sede"},
+        {"d --config @", "config = x\n", ":1: no command has an option --config"},
+        {"d --config @", "\n\nseed = -1\n", ":3: --seed needs a whole number from 0, not '-1'"},
+        {"d --config @", "batch-size = 5000\n", ":1: --batch-size 5000 is out of bounds: 1 to 4096"},
+        {"d --config @", "color = cmyk\n", ":1: --color 'cmyk' is not one of rgb|bgr|gray"},
+        {"d --config @", "json = yes\n", ":1: json is true or false, not 'yes'"},
+        {"d --config @", "batch_size = 2\nseed=1\nbatch-size = 2\n", ":3: batch-size is there twice, in line 1 before"},
+        {"d --config @", "image-size = a\nimage-size = b\n", ":2: image-size is there twice"},
+        {"d --config @", "seed 3\n", ":1: '=' and a value are missing behind 'seed'"},
+        {"d --config @", "seed =   # 3\n", ":1: seed has no value"},
+        {"d --config @", "--seed = 3\n", ":1: no line 'option = value'"},
+        {"d --config @", "= 3\n", ":1: no line 'option = value'"},
+        {"d --config @", "log = a\033[2J\n", ":1: byte 0x1b in it: this is no text"},
+    };
+    return cr_make_param_array(struct config_case, cases, sizeof cases / sizeof *cases);
+}
+
+ParameterizedTest(struct config_case *c, options, config_errors, .init = cr_redirect_stderr)
+{
+    char typed[256];
+    put_config(c->line, c->text, typed, sizeof typed);
+    expect_usage(typed, c->message);
+}
+
+/* What is written is read as the same; other bytes have an error with their line, or are refused. */
+Test(options, odd_bytes_in_a_file)
+{
+    static struct weir_config_file file;
+    struct weir_err err = WEIR_ERR_NONE;
+    char zero[] = "seed = 1\0\nlog = x\n", path[] = "log = /tmp/\xff\xfe#1 \xc3\xa4\tb\n";
+    cr_assert_eq(weir_config_parse(&file, zero, sizeof zero - 1, &err), -EINVAL);
+    cr_assert_str_eq(err.text, "1: byte 0x00 in it: this is no text");
+    err = WEIR_ERR_NONE;
+    cr_assert_eq(weir_config_parse(&file, path, sizeof path - 1, &err), 0, "%s", err.text);
+    cr_assert(file.n == 1 && strcmp(file.lines[0].value, "/tmp/\xff\xfe#1 \xc3\xa4\tb") == 0);
+
+    char *many = calloc(1, WEIR_CONFIG_BYTES), name[256];
+    size_t used = 0;
+    for (int i = 0; i <= WEIR_CONFIG_LINES; i++)
+        used += (size_t)snprintf(many + used, WEIR_CONFIG_BYTES - used, "a%d = 1\n", i);
+    cr_assert_eq(weir_config_parse(&file, many, used, &err), -EINVAL);
+    cr_assert_str_eq(err.text, "257: more than 256 options");
+    memset(name, 'a', sizeof name);
+    memcpy(name + 250, "=1\n", 4);
+    err = WEIR_ERR_NONE;
+    cr_assert_eq(weir_config_parse(&file, name, 253, &err), -EINVAL, "a name of 250 bytes");
+
+    static const char *const values[] = {"a", "a b", "a#b", "\xff", "a=b", "#a", " a", "a ", "a #b", "a\nb", ""};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        FILE *out = fmemopen(many, WEIR_CONFIG_BYTES, "w");
+        cr_assert_eq(weir_config_write(out, "log", values[i]), i < 5, "%s", values[i]);
+        fclose(out);
+        if (i >= 5)
+            continue;
+        cr_assert_eq(weir_config_parse(&file, many, strlen(many), NULL), 0);
+        cr_assert_str_eq(file.lines[0].value, values[i]);
+    }
+    free(many);
 }
 
 /* The tables of the real commands: every preset parses, every name is unique. */

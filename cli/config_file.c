@@ -1,0 +1,134 @@
+#include "cli/config_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static bool is_control(char c)
+{
+    return ((unsigned char)c < 0x20 && c != '\t') || c == 0x7f;
+}
+
+/* Ends text before the comment and the spaces at its end; returns where it begins. */
+static char *trim(char *text)
+{
+    text += strspn(text, " \t\r");
+    for (char *c = text; *c; c++) {
+        if (*c == '#' && (c == text || is_space(c[-1]))) {
+            *c = '\0';
+            break;
+        }
+    }
+    size_t n = strlen(text);
+    while (n > 0 && is_space(text[n - 1]))
+        text[--n] = '\0';
+    return text;
+}
+
+/* The length of the name that text begins with, 0 when it begins with none. */
+static size_t take_name(char *text)
+{
+    size_t n = 0;
+    for (; (text[n] >= 'a' && text[n] <= 'z') || (text[n] >= '0' && text[n] <= '9') || text[n] == '-' || text[n] == '_';
+         n++)
+        if (text[n] == '_')
+            text[n] = '-';
+    return n < WEIR_CONFIG_NAME && text[0] != '-' ? n : 0;
+}
+
+static int add_line(struct weir_config_file *file, char *text, int number, struct weir_err *err)
+{
+    size_t n = take_name(text), equals = n + strspn(text + n, " \t");
+    if (n > 0 && text[equals] != '=')
+        return weir_err_set(err, -EINVAL, "%d: '=' and a value are missing behind '%.*s'", number, (int)n, text);
+    if (n == 0)
+        return weir_err_set(err, -EINVAL,
+                            "%d: no line 'option = value', with an option's name without hyphens in front", number);
+    char *value = text + equals + 1;
+    value += strspn(value, " \t");
+    text[n] = '\0';
+    if (*value == '\0' || *value == '#')
+        return weir_err_set(err, -EINVAL, "%d: %s has no value", number, text);
+    for (size_t i = 0; i < file->n; i++)
+        if (strcmp(file->lines[i].name, text) == 0)
+            return weir_err_set(err, -EINVAL, "%d: %s is there twice, in line %d before", number, text,
+                                file->lines[i].number);
+    if (file->n == WEIR_CONFIG_LINES)
+        return weir_err_set(err, -EINVAL, "%d: more than %d options", number, WEIR_CONFIG_LINES);
+    file->lines[file->n++] = (struct weir_config_line){number, text, value};
+    return 0;
+}
+
+int weir_config_parse(struct weir_config_file *file, char *text, size_t length, struct weir_err *err)
+{
+    char *end = text + length, *next;
+    int number = 1;
+    file->n = 0;
+    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) /* a byte order mark */
+        text += 3;
+    for (char *line = text; line < end; line = next, number++) {
+        char *newline = memchr(line, '\n', (size_t)(end - line));
+        char *stop = newline ? newline : end;
+        next = newline ? newline + 1 : end;
+        *stop = '\0';
+        for (char *c = line; c < stop; c++)
+            if (is_control(*c) && !(*c == '\r' && c + 1 == stop))
+                return weir_err_set(err, -EINVAL, "%d: byte 0x%02x in it: this is no text", number, (unsigned char)*c);
+        line = trim(line);
+        int rc = *line ? add_line(file, line, number, err) : 0;
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int read_all(int fd, char *text, size_t *length)
+{
+    for (*length = 0; *length <= WEIR_CONFIG_BYTES;) {
+        ssize_t n = read(fd, text + *length, WEIR_CONFIG_BYTES + 1 - *length);
+        if (n == 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        *length += n > 0 ? (size_t)n : 0;
+    }
+    return -EFBIG;
+}
+
+int weir_config_read(const char *path, char **text, size_t *length, struct weir_err *err)
+{
+    *text = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return weir_err_set(err, -errno, "%s: cannot be read: %s", path, strerror(errno));
+    char *bytes = malloc(WEIR_CONFIG_BYTES + 2);
+    int rc = bytes ? read_all(fd, bytes, length) : -ENOMEM;
+    close(fd);
+    if (rc < 0) {
+        free(bytes);
+        return rc == -EFBIG ? weir_err_set(err, rc, "%s: is larger than %d bytes", path, WEIR_CONFIG_BYTES)
+                            : weir_err_set(err, rc, "%s: cannot be read: %s", path, strerror(-rc));
+    }
+    bytes[*length] = '\0';
+    *text = bytes;
+    return 0;
+}
+
+bool weir_config_write(FILE *out, const char *name, const char *value)
+{
+    size_t n = strlen(value);
+    if (n == 0 || is_space(value[0]) || is_space(value[n - 1]) || value[0] == '#')
+        return false;
+    for (const char *c = value; *c; c++)
+        if (is_control(*c) || (*c == '#' && is_space(c[-1])))
+            return false;
+    fprintf(out, "%s = %s\n", name, value);
+    return true;
+}

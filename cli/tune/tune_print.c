@@ -1,0 +1,297 @@
+#include "cli/tune/tune_print.h"
+
+#include "analyze/verdict.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/config_file.h"
+#include "cli/sysinfo.h"
+#include "cli/trials/shell_words.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+#include <unistd.h>
+
+enum { BAR = 30, CURVE_MAX = 64 };
+
+void tune_print_head(const struct tune_session *s, FILE *out)
+{
+    const struct weir_tune_space *space = &s->tune.space;
+    char data[1024];
+    snprintf(data, sizeof data, "%s", s->data);
+    weir_text_printable(data);
+    fprintf(out, "%s: %.1f MB", data, space->file_bytes / 1e6);
+    if (s->cached >= 0)
+        fprintf(out, ", %.0f %% in the page cache", 100 * s->cached);
+    fprintf(out, "; %d of %d usable cores; engines:", space->cores, s->cores);
+    for (int i = 0; i < space->n_engines; i++)
+        fprintf(out, " %s", space->engines[i]);
+    fprintf(out, "; turns of %.2g s\n", s->seconds);
+    fflush(out);
+}
+
+/* ---- the curve ---- */
+
+/* The fastest candidate with so many workers; -1 = none. */
+static int best_with(const struct weir_tune *tune, int workers)
+{
+    int best = -1;
+    double most = 0;
+    for (int i = 0; i < tune->n; i++) {
+        const struct weir_tune_candidate *c = &tune->candidates[i];
+        double rate = weir_cell_median(&c->cell, weir_turn_images_per_s);
+        if (c->setting.workers == workers && c->setting.cache_bytes <= 0 && !*c->cell.why && rate > most) {
+            best = i;
+            most = rate;
+        }
+    }
+    return best;
+}
+
+static double rate_with(const struct weir_tune *tune, int workers)
+{
+    int best = best_with(tune, workers);
+    return best < 0 ? 0 : weir_cell_median(&tune->candidates[best].cell, weir_turn_images_per_s);
+}
+
+/* Powers of two, and what was measured between them. */
+static bool in_curve(const struct weir_tune *tune, int workers)
+{
+    return best_with(tune, workers) >= 0 || ((workers & (workers - 1)) == 0 && workers <= tune->space.cores);
+}
+
+static void print_curve(const struct weir_tune *tune, FILE *out)
+{
+    double most = 0;
+    for (int w = 1; w <= tune->space.workers_max; w++)
+        most = fmax(most, rate_with(tune, w));
+    fprintf(out, "\nworkers  images/s\n");
+    for (int w = 1; w <= tune->space.workers_max; w++) {
+        double rate = rate_with(tune, w), ceiling = weir_tune_ceiling(tune, w);
+        if (!in_curve(tune, w))
+            continue;
+        if (rate > 0)
+            fprintf(out, "%7d  %8.0f  %.*s%s\n", w, rate, (int)lround(BAR * rate / most),
+                    "##############################",
+                    w == tune->candidates[tune->chosen].setting.workers ? " <- taken" : "");
+        else if (isfinite(ceiling))
+            fprintf(out, "%7d  %8s  not measured: %.0f at most\n", w, "", ceiling);
+        else
+            fprintf(out, "%7d  %8s  not measured\n", w, "");
+    }
+}
+
+/* ---- the result ---- */
+
+static void print_command(const struct tune_session *s, FILE *out)
+{
+    struct tune_pairs pairs;
+    tune_pairs_make(&pairs, s->options, &s->tune.space, &s->tune.candidates[s->tune.chosen].setting);
+    fputs("weir run ", out);
+    weir_shell_word(out, s->data);
+    for (int i = 0; i < pairs.n; i++) {
+        fprintf(out, " --%s", pairs.pairs[i].name);
+        if (!pairs.pairs[i].value)
+            continue;
+        fputc(' ', out);
+        weir_shell_word(out, pairs.pairs[i].value);
+    }
+    fputc('\n', out);
+}
+
+static double took_s(const struct tune_session *s)
+{
+    return (double)(weir_clock_monotonic_ns() - s->begin_ns) / 1e9;
+}
+
+static void print_end(const struct tune_session *s, FILE *out)
+{
+    const struct weir_tune *tune = &s->tune;
+    fprintf(out, "\n%d settings, %d turns, %.1f s", tune->n, tune->turns, took_s(s));
+    if (tune->noise > 0)
+        fprintf(out, "; noise: turns of one setting differ by up to %.1f %%", 100 * tune->noise);
+    fputc('\n', out);
+    if (tune->end == WEIR_TUNE_INTERRUPTED)
+        fputs("interrupted: this is the best so far\n", out);
+    if (tune->end == WEIR_TUNE_TIME)
+        fputs("the time was up (--max-minutes): this is the best so far\n", out);
+}
+
+void tune_print(const struct tune_session *s, FILE *out)
+{
+    const struct weir_tune *tune = &s->tune;
+    const struct weir_tune_candidate *c = &tune->candidates[tune->chosen];
+    print_curve(tune, out);
+    print_end(s, out);
+    struct weir_interval rate;
+    weir_cell_interval(&c->cell, weir_turn_images_per_s, &rate);
+    fprintf(out, "chosen: %.0f images/s (%.0f to %.0f), peak memory %.2f GB", rate.median, rate.least, rate.most,
+            weir_cell_median(&c->cell, weir_turn_peak_bytes) / 1e9);
+    if (tune->ratio.n > 0)
+        fprintf(out, "; %.3f of the fastest that was found", tune->ratio.median);
+    fputc('\n', out);
+    print_command(s, out);
+}
+
+/* ---- JSON ---- */
+
+static void write_setting(struct weir_json *json, const struct weir_tune_space *space,
+                          const struct weir_tune_setting *setting)
+{
+    weir_json_object(json, "setting");
+    weir_json_int(json, "num_workers", setting->workers);
+    weir_json_int(json, "prefetch", setting->prefetch);
+    weir_json_text(json, "io", setting->engine >= 0 ? space->engines[setting->engine] : "auto");
+    weir_json_known(json, "io_depth", setting->depth > 0 ? setting->depth : -1);
+    weir_json_text(json, "decoder", setting->decoder >= 0 ? space->decoders[setting->decoder] : "auto");
+    weir_json_double(json, "decode_cache_bytes", setting->cache_bytes);
+    weir_json_end(json, '}');
+}
+
+static void write_candidate(struct weir_json *json, const struct weir_tune *tune, int i)
+{
+    const struct weir_tune_candidate *c = &tune->candidates[i];
+    weir_json_object(json, NULL);
+    write_setting(json, &tune->space, &c->setting);
+    weir_json_known(json, "images_per_s", weir_cell_median(&c->cell, weir_turn_images_per_s));
+    weir_json_known(json, "peak_rss_bytes", weir_cell_median(&c->cell, weir_turn_peak_bytes));
+    weir_json_text(json, "error", *c->cell.why ? c->cell.why : NULL);
+    weir_json_array(json, "turns");
+    for (int t = 0; t < c->cell.n_turns; t++) {
+        const struct weir_turn *turn = &c->cell.turns[t];
+        weir_json_object(json, NULL);
+        weir_json_int(json, "round", turn->round);
+        weir_json_double(json, "images_per_s", turn->images_per_s);
+        weir_json_double(json, "seconds", turn->seconds);
+        weir_json_double(json, "cpu_s", turn->cpu_s);
+        weir_json_double(json, "peak_rss_bytes", turn->peak_bytes);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+    weir_json_end(json, '}');
+}
+
+static void write_command(struct weir_json *json, const struct tune_session *s)
+{
+    struct tune_pairs pairs;
+    char name[64];
+    tune_pairs_make(&pairs, s->options, &s->tune.space, &s->tune.candidates[s->tune.chosen].setting);
+    weir_json_array(json, "command");
+    weir_json_text(json, NULL, "weir");
+    weir_json_text(json, NULL, "run");
+    weir_json_text(json, NULL, s->data);
+    for (int i = 0; i < pairs.n; i++) {
+        snprintf(name, sizeof name, "--%s", pairs.pairs[i].name);
+        weir_json_text(json, NULL, name);
+        if (pairs.pairs[i].value)
+            weir_json_text(json, NULL, pairs.pairs[i].value);
+    }
+    weir_json_end(json, ']');
+}
+
+static void write_bounds(struct weir_json *json, const struct weir_demands *demands)
+{
+    weir_json_object(json, "bounds");
+    for (int i = 0; i < WEIR_RESOURCES && demands->known; i++)
+        if (demands->bound[i] > 0)
+            weir_json_double(json, weir_resource_name((enum weir_resource)i), demands->bound[i]);
+    weir_json_end(json, '}');
+}
+
+void tune_print_json(const struct tune_session *s, const struct weir_command *command, FILE *out)
+{
+    static const char *const ends[] = {"done", "time", "interrupted", "failed"};
+    const struct weir_tune *tune = &s->tune;
+    struct weir_json json;
+    weir_json_open(&json, out, true);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "weir", weir_version());
+    weir_json_text(&json, "data", s->data);
+    weir_json_object(&json, "config");
+    weir_options_json(command, s->options, &json);
+    weir_json_end(&json, '}');
+    weir_json_int(&json, "cores", tune->space.cores);
+    weir_json_known(&json, "page_cache_fraction", s->cached);
+    write_bounds(&json, &tune->look.demands);
+    weir_json_array(&json, "path");
+    for (int i = 0; i < s->n_lines; i++)
+        weir_json_text(&json, NULL, s->lines[i]);
+    weir_json_end(&json, ']');
+    weir_json_array(&json, "candidates");
+    for (int i = 0; i < tune->n; i++)
+        write_candidate(&json, tune, i);
+    weir_json_end(&json, ']');
+    weir_json_int(&json, "chosen", tune->chosen);
+    weir_json_int(&json, "fastest", tune->fastest);
+    weir_json_known(&json, "ratio_to_fastest", tune->ratio.n > 0 ? tune->ratio.median : -1);
+    weir_json_known(&json, "noise", tune->noise > 0 ? tune->noise : -1);
+    weir_json_int(&json, "turns", tune->turns);
+    weir_json_text(&json, "end", ends[tune->end]);
+    weir_json_double(&json, "took_s", took_s(s));
+    write_command(&json, s);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+}
+
+/* ---- --out ---- */
+
+static int write_pairs(const struct tune_session *s, FILE *file, struct weir_err *err)
+{
+    struct tune_pairs pairs;
+    tune_pairs_make(&pairs, s->options, &s->tune.space, &s->tune.candidates[s->tune.chosen].setting);
+    fputs("# Settings that weir tune found; weir run DATA --config FILE takes them.\n", file);
+    for (int i = 0; i < pairs.n; i++) {
+        const char *value = pairs.pairs[i].value ? pairs.pairs[i].value : "true";
+        if (!weir_config_write(file, pairs.pairs[i].name, value))
+            return weir_err_set(err, -EINVAL,
+                                "%s: --%s cannot be written there: its value has spaces at its ends, a \" #\" "
+                                "or control characters",
+                                s->options->out, pairs.pairs[i].name);
+    }
+    return 0;
+}
+
+/* The file takes its place by a new name, so that nobody reads half of it. */
+static FILE *open_beside(const char *out, char *path, size_t size, struct weir_err *err)
+{
+    if ((size_t)snprintf(path, size, "%s.%d", out, (int)getpid()) >= size) {
+        weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", out);
+        return NULL;
+    }
+    FILE *file = fopen(path, "wex");
+    if (!file)
+        weir_err_set(err, -errno, "%s: cannot be written: %s", out, strerror(errno));
+    return file;
+}
+
+int tune_check_config(const char *out, struct weir_err *err)
+{
+    char path[4096];
+    FILE *file = open_beside(out, path, sizeof path, err);
+    if (!file)
+        return err->code;
+    fclose(file);
+    unlink(path);
+    return 0;
+}
+
+int tune_write_config(const struct tune_session *s, struct weir_err *err)
+{
+    char path[4096];
+    const char *out = s->options->out;
+    FILE *file = open_beside(out, path, sizeof path, err);
+    if (!file)
+        return err->code;
+    int rc = write_pairs(s, file, err);
+    bool bad = ferror(file) != 0;
+    if ((fclose(file) != 0 || bad) && rc == 0)
+        rc = weir_err_set(err, -EIO, "%s: could not be written completely; is the disk full?", out);
+    if (rc == 0 && rename(path, out) != 0)
+        rc = weir_err_set(err, -errno, "%s: cannot be written: %s", out, strerror(errno));
+    if (rc < 0)
+        unlink(path);
+    return rc;
+}

@@ -1,0 +1,526 @@
+/* Which changes there are, and what each would give. Changes of numbers (workers, batches ahead, cores, the step) are
+ * simulated; changes of what an image costs are measured for 0.2 s, and simulated with these costs. */
+#include "base/cores.h"
+#include "cli/whatif/whatif_parts.h"
+#include "convert/convert_dataset.h"
+#include "decoders/decoder.h"
+#include "pipeline/defaults.h"
+#include "pipeline/gpu/gpu.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct whatif_plan *plan_of(struct whatif *w, const struct weir_whatif_change *change)
+{
+    return &w->plans[change - w->found.changes];
+}
+
+/* The run as it is, to be changed. */
+static struct weir_whatif_change *begin(struct whatif *w, const char *name)
+{
+    struct weir_whatif_change *change = weir_whatif_add_change(&w->found, name);
+    if (!change)
+        return NULL;
+    *plan_of(w, change) = w->base;
+    plan_of(w, change)->can_check = true;
+    return change;
+}
+
+static void set_limit(struct weir_whatif_change *change, enum weir_resource limit)
+{
+    snprintf(change->limit, sizeof change->limit, "%s", weir_resource_name(limit));
+}
+
+/* ---- numbers ---- */
+
+static void simulate(struct whatif *w, struct weir_whatif_change *change, const struct weir_model_change *numbers)
+{
+    enum weir_resource limit = WEIR_RESOURCE_CORES;
+    change->predicted = weir_model_predict(&w->model, numbers, &limit);
+    snprintf(change->basis, sizeof change->basis, "simulated");
+    if (change->predicted > 0)
+        set_limit(change, limit);
+}
+
+/* What --prefetch auto becomes with so many workers. */
+static int prefetch_with(const struct whatif *w, int workers)
+{
+    const struct weir_report_setup *setup = &w->now.setup;
+    int frames = setup->batch_size * setup->images_per_sample, now = setup->slots - 1;
+    if (w->options->run.prefetch != WEIR_OPT_AUTO || frames <= 0)
+        return now;
+    int wanted = (WEIR_PREFETCH_FRAMES_PER_WORKER * workers + frames - 1) / frames;
+    int before = (WEIR_PREFETCH_FRAMES_PER_WORKER * setup->workers + frames - 1) / frames;
+    before = before > WEIR_PREFETCH_MIN ? before : WEIR_PREFETCH_MIN;
+    if (before != now) /* it is not the workers that decide */
+        return now;
+    return wanted > WEIR_PREFETCH_MIN ? wanted : WEIR_PREFETCH_MIN;
+}
+
+static void change_prefetch(struct whatif *w, int prefetch)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%d batch%s ahead", prefetch, prefetch == 1 ? "" : "es");
+    struct weir_whatif_change *change = begin(w, name);
+    if (!change)
+        return;
+    struct weir_model_change numbers = WEIR_MODEL_AS_IT_IS;
+    plan_of(w, change)->run.prefetch = prefetch;
+    snprintf(change->flag, sizeof change->flag, "--prefetch %d", prefetch);
+    numbers.slots = prefetch + 1;
+    simulate(w, change, &numbers);
+}
+
+/* More than the process may use: nobody can measure that here. */
+static void change_to_more_cores(struct whatif *w, int cores)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%d cores", cores);
+    struct weir_whatif_change *change = begin(w, name);
+    if (!change)
+        return;
+    struct weir_model_change numbers = WEIR_MODEL_AS_IT_IS;
+    int workers = w->now.setup.workers;
+    bool automatic = w->options->run.num_workers == WEIR_OPT_AUTO && workers > 0;
+    plan_of(w, change)->can_check = false;
+    numbers.cores = w->model.now.cores * cores / w->found.cores;
+    numbers.workers = automatic ? cores : workers;
+    numbers.slots = prefetch_with(w, (int)numbers.workers) + 1;
+    simulate(w, change, &numbers);
+    snprintf(change->why, sizeof change->why, "not checked: the process may use %d", w->found.cores);
+}
+
+static void change_step(struct whatif *w, double times)
+{
+    char name[48];
+    double step_ms = w->options->run.step_ms * times;
+    if (w->options->run.step_ms <= 0)
+        return;
+    snprintf(name, sizeof name, times > 0 ? "a step of %.4g ms" : "no step", step_ms);
+    struct weir_whatif_change *change = begin(w, name);
+    if (!change)
+        return;
+    struct weir_model_change numbers = WEIR_MODEL_AS_IT_IS;
+    plan_of(w, change)->run.step_ms = step_ms;
+    plan_of(w, change)->run.step_spin &= times > 0;
+    snprintf(change->flag, sizeof change->flag, "--step-ms %.4g", step_ms);
+    /* what the step takes beside (timers, and giving the batch back) stays, unless there is none */
+    double step_s = w->model.now.step_s + w->model.now.step_cpu_s,
+           saved_s = w->options->run.step_ms / 1e3 * (1 - times);
+    numbers.step_times = times > 0 && step_s > saved_s ? 1 - saved_s / step_s : times;
+    simulate(w, change, &numbers);
+}
+
+/* ---- costs ---- */
+
+/* The plan's run without its step, by as many workers as the run has. */
+static int probe_plan(struct whatif *w, struct whatif_probe *probe, const struct whatif_plan *plan)
+{
+    struct whatif_plan short_run = *plan;
+    short_run.run.step_ms = 0;
+    short_run.run.step_spin = false;
+    if (short_run.run.num_workers == WEIR_OPT_AUTO && w->now.setup.device < 0 && short_run.cpus == 0)
+        short_run.run.num_workers = w->now.setup.workers;
+    return whatif_probe(w, probe, &short_run, whatif_probe_seconds(w));
+}
+
+static void no_prediction(struct whatif *w, struct weir_whatif_change *change, const char *why)
+{
+    snprintf(change->why, sizeof change->why, "no prediction: %.400s", why);
+    plan_of(w, change)->can_check = false;
+}
+
+/* The run as it is without its step, measured once more: what slows the machine down for a while slows down both. The
+ * mean of the measurements before and after. */
+static double rate_now(struct whatif *w, int *rc)
+{
+    struct whatif_probe *again = calloc(1, sizeof *again);
+    double before = whatif_probe_rate(w, &w->full, w->model.now.slots, NULL), after = 0;
+    if (again && *rc == 0 && !w->slow_start)
+        *rc = probe_plan(w, again, &w->base);
+    if (again && again->known) {
+        after = whatif_probe_rate(w, again, w->model.now.slots, NULL);
+        w->full = *again;
+    }
+    free(again);
+    return before > 0 && after > 0 ? (before + after) / 2 : fmax(before, after);
+}
+
+/* Measures what the change makes of an image's cost. */
+static int measure(struct whatif *w, struct weir_whatif_change *change, struct whatif_probe *keep)
+{
+    struct whatif_probe *probe = calloc(1, sizeof *probe);
+    enum weir_resource limit = WEIR_RESOURCE_CORES;
+    if (!probe)
+        return -ENOMEM;
+    int rc = probe_plan(w, probe, plan_of(w, change));
+    double then = probe->known ? whatif_probe_rate(w, probe, 0, &limit) : 0;
+    double before = rate_now(w, &rc);
+    if (!probe->known || before <= 0) {
+        no_prediction(w, change, *probe->why ? probe->why : w->full.why);
+    } else {
+        change->predicted = then / before;
+        snprintf(change->basis, sizeof change->basis, "measured for %.2g s, %.3g ms of CPU time an image",
+                 whatif_probe_seconds(w), 1e3 * probe->cpu_s);
+        set_limit(change, limit);
+    }
+    if (keep)
+        *keep = *probe;
+    free(probe);
+    return rc;
+}
+
+static int change_size(struct whatif *w, const char *name, int part)
+{
+    const struct weir_report_setup *setup = &w->now.setup;
+    bool whole = setup->out_width == setup->width && setup->out_height == setup->height;
+    if (!whole || setup->width / part < 16 || setup->height / part < 16)
+        return 0;
+    struct weir_whatif_change *change = begin(w, name);
+    if (!change)
+        return 0;
+    struct run_options *run = &plan_of(w, change)->run;
+    run->image_size = (struct weir_opt_size){setup->width / part, setup->height / part};
+    snprintf(change->flag, sizeof change->flag, "--image-size %dx%d", run->image_size.width, run->image_size.height);
+    return measure(w, change, NULL);
+}
+
+static int change_crop(struct whatif *w)
+{
+    static char crop[64];
+    const struct weir_report_setup *setup = &w->now.setup;
+    if (w->options->run.crop || w->options->run.image_size.width > 0 || setup->width < 64 || setup->height < 64)
+        return 0;
+    struct weir_whatif_change *change = begin(w, "the middle half, cropped");
+    if (!change)
+        return 0;
+    snprintf(crop, sizeof crop, "%dx%d+%d+%d", setup->width / 2, setup->height / 2, setup->width / 4,
+             setup->height / 4);
+    plan_of(w, change)->run.crop = crop;
+    snprintf(change->flag, sizeof change->flag, "--crop %s", crop);
+    return measure(w, change, NULL);
+}
+
+static int change_output(struct whatif *w)
+{
+    if (!w->now.setup.normalised)
+        return 0;
+    struct weir_whatif_change *change = begin(w, "images as bytes, not floats");
+    if (!change)
+        return 0;
+    struct run_options *run = &plan_of(w, change)->run;
+    run->output = 0;
+    run->mean = run->std = NULL;
+    snprintf(change->flag, sizeof change->flag, "--output u8");
+    return measure(w, change, NULL);
+}
+
+static int change_warm(struct whatif *w)
+{
+    struct weir_whatif_change *change = w->options->run.cold ? begin(w, "page cache warm") : NULL;
+    if (!change)
+        return 0;
+    plan_of(w, change)->run.cold = false;
+    return measure(w, change, NULL);
+}
+
+/* ---- workers and cores: how they share the machine ---- */
+
+/* With its step: how soon the consumer gets a core, among more threads than there are cores, is the kernel's affair.
+ * *rc as measure. False: such a run is too short to say anything. */
+static bool measure_with_step(struct whatif *w, struct weir_whatif_change *change, int *rc)
+{
+    struct whatif_probe *probe = calloc(2, sizeof *probe);
+    *rc = probe ? 0 : -ENOMEM;
+    if (*rc == 0)
+        *rc = whatif_probe(w, &probe[0], plan_of(w, change), whatif_probe_seconds(w));
+    if (*rc == 0)
+        *rc = whatif_probe(w, &probe[1], &w->base, whatif_probe_seconds(w));
+    bool known = *rc == 0 && probe[0].known && probe[1].known && probe[1].demands.rate > 0;
+    if (known) {
+        change->predicted = probe[0].demands.rate / probe[1].demands.rate;
+        snprintf(change->basis, sizeof change->basis, "measured for %.2g s, with the step", whatif_probe_seconds(w));
+        set_limit(change, probe[0].demands.least);
+    }
+    free(probe);
+    return known;
+}
+
+static int change_workers(struct whatif *w, int workers)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%d worker%s", workers, workers == 1 ? "" : "s");
+    struct weir_whatif_change *change = begin(w, name);
+    if (!change)
+        return 0;
+    plan_of(w, change)->run.num_workers = workers;
+    snprintf(change->flag, sizeof change->flag, "--num-workers %d", workers);
+    int rc = 0;
+    bool crowded = workers > w->found.cores && w->options->run.step_ms > 0;
+    if (crowded && measure_with_step(w, change, &rc))
+        return 0;
+    return rc < 0 ? rc : measure(w, change, NULL);
+}
+
+static int change_to_fewer_cores(struct whatif *w, int cores)
+{
+    char name[48], list[sizeof((struct weir_whatif_change *)NULL)->flag - 32];
+    snprintf(name, sizeof name, "%d core%s", cores, cores == 1 ? "" : "s");
+    struct weir_whatif_change *change = begin(w, name);
+    if (!change)
+        return 0;
+    plan_of(w, change)->cpus = cores;
+    whatif_cpu_list(cores, list, sizeof list);
+    snprintf(change->flag, sizeof change->flag, "taskset -c %s weir run ...", list);
+    return measure(w, change, NULL);
+}
+
+static int change_threads(struct whatif *w)
+{
+    int workers = w->now.setup.workers, cores = w->found.cores;
+    int rc = w->slow_start ? 0 : change_workers(w, workers > 0 ? 2 * workers : cores);
+    if (rc == 0 && workers > 1)
+        rc = change_workers(w, workers / 2);
+    if (rc == 0 && workers > 3 && !w->slow_start)
+        rc = change_workers(w, 1);
+    if (rc == 0 && cores > 1 && !w->slow_start)
+        rc = change_to_fewer_cores(w, cores / 2);
+    return rc;
+}
+
+/* ---- the decode cache ---- */
+
+static void bytes_text(char *text, size_t size, double bytes)
+{
+    double mib = ceil(bytes / (1 << 20));
+    if (mib >= 10240)
+        snprintf(text, size, "%.0fG", ceil(mib / 1024));
+    else
+        snprintf(text, size, "%.0fM", fmax(mib, 1));
+}
+
+bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *plan, double *bytes, char *why,
+                       size_t size)
+{
+    static const double OF_FREE = 0.7, TABLES = 1.02, EPOCH_S = 3, LEAST = 512 << 20;
+    const struct weir_report_setup *setup = &w->now.setup;
+    double all = (double)setup->frames_bytes * TABLES + (1 << 20),
+           free_bytes = OF_FREE * (double)setup->memory_free_bytes;
+    double batch = w->frame_bytes * setup->batch_size * setup->images_per_sample;
+    *plan = w->base;
+    *bytes = part * all;
+    if (!setup->known || setup->frames_bytes == 0 || batch <= 0) {
+        snprintf(why, size, "the size of its frames is not known");
+        return false;
+    }
+    if (*bytes > free_bytes) {
+        snprintf(why, size, "%.1f GB of decoded frames do not fit into the memory that is free, %.1f GB", *bytes / 1e9,
+                 free_bytes / OF_FREE / 1e9);
+        return false;
+    }
+    plan->run.decode_cache = (uint64_t)*bytes;
+    double epoch_s = (double)w->source.frames * setup->images_per_sample / w->now.demands.rate;
+    if (epoch_s <= EPOCH_S)
+        return true;
+    if (part < 1) {
+        snprintf(why, size, "not checked: an epoch takes %.0f s, and the cache is full after the first", epoch_s);
+        plan->can_check = false;
+        return true;
+    }
+    /* the same few batches again and again: more than CPU caches hold, and soon there */
+    double enough = fmin(fmax(LEAST, w->now.demands.rate * w->frame_bytes), free_bytes);
+    int batches = (int)fmin(fmax(enough / 2 / batch, setup->slots + 2), 1e6);
+    plan->run.max_batches = batches;
+    plan->run.no_shuffle = true;
+    plan->run.decode_cache =
+        (uint64_t)fmin(2.0 * batches * batch * TABLES + 16.0 * (double)w->source.frames + (1 << 20), *bytes);
+    return true;
+}
+
+/* A part of the frames costs what cached ones do. */
+static void mix(struct whatif *w, struct weir_whatif_change *change, const struct whatif_probe *cached, double part)
+{
+    const struct weir_simulation *from = &w->full.model.now, *to = &cached->model.now;
+    struct weir_model_change costs = WEIR_MODEL_AS_IT_IS;
+    enum weir_resource limit = WEIR_RESOURCE_CORES;
+    double before = whatif_probe_rate(w, &w->full, w->model.now.slots, NULL);
+    costs.cpu_times = from->cpu_s > 0 ? 1 - part + part * to->cpu_s / from->cpu_s : 1;
+    costs.asleep_times = from->asleep_s > 0 ? 1 - part + part * fmin(to->asleep_s / from->asleep_s, 1) : 1;
+    costs.library_times = 1 - part;
+    struct whatif_probe mixed = w->full;
+    mixed.model.now.cpu_s *= costs.cpu_times;
+    mixed.model.now.asleep_s *= costs.asleep_times;
+    mixed.model.now.library_s *= costs.library_times;
+    if (before <= 0)
+        return;
+    change->predicted = whatif_probe_rate(w, &mixed, w->model.now.slots, &limit) / before;
+    snprintf(change->basis, sizeof change->basis, "%.0f %% of the frames as those of a full cache", 100 * part);
+    set_limit(change, limit);
+}
+
+static int change_cache(struct whatif *w)
+{
+    char name[64], bytes_flag[24], why[WEIR_WHATIF_WHY] = "";
+    struct whatif_probe *cached = calloc(1, sizeof *cached);
+    const double parts[] = {1, 0.5};
+    int rc = cached ? 0 : -ENOMEM;
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        struct whatif_plan plan;
+        double bytes = 0;
+        bool can = whatif_cache_plan(w, parts[i], &plan, &bytes, why, sizeof why);
+        snprintf(name, sizeof name, "decode cache, %s frames, %.2f GB", i ? "half of the" : "all", bytes / 1e9);
+        struct weir_whatif_change *change = begin(w, name);
+        if (!change)
+            break;
+        *plan_of(w, change) = plan;
+        plan_of(w, change)->can_check = can && !*why;
+        snprintf(change->why, sizeof change->why, "%s", why);
+        bytes_text(bytes_flag, sizeof bytes_flag, bytes);
+        snprintf(change->flag, sizeof change->flag, "--decode-cache %s", bytes_flag);
+        if (!can)
+            no_prediction(w, change, why);
+        else if (i == 0)
+            rc = measure(w, change, cached);
+        else if (cached->known)
+            mix(w, change, cached, parts[i]);
+        else
+            no_prediction(w, change, "a full cache could not be measured");
+        *why = '\0';
+    }
+    free(cached);
+    return rc;
+}
+
+/* ---- formats ---- */
+
+static int change_format(struct whatif *w, const char *format, const char *codec)
+{
+    char name[64], why[WEIR_WHATIF_WHY] = "";
+    const char *path = NULL;
+    snprintf(name, sizeof name, "stored as %s:%s", format, codec);
+    struct weir_whatif_change *change = begin(w, name);
+    if (!change)
+        return 0;
+    struct whatif_plan *plan = plan_of(w, change);
+    bool keep = strcmp(codec, w->source.codec) == 0;
+    snprintf(change->flag, sizeof change->flag, "weir convert SRC DST --to %s%s%s", format, keep ? "" : " --codec ",
+             keep ? "" : codec);
+    int rc = whatif_copy(w, format, keep ? "keep" : codec, &path, why, sizeof why);
+    if (rc < 0)
+        return rc;
+    if (!path) {
+        no_prediction(w, change, why);
+        return 0;
+    }
+    plan->data = path;
+    memset(&plan->run.data, 0, sizeof plan->run.data);
+    return measure(w, change, NULL);
+}
+
+/* The fastest that there is and DATA is not (docs/bench.md); NULL: none of them can hold such frames. */
+static const char *other_format(const struct whatif *w, const char *codec)
+{
+    static const char *const fastest[] = {"packed", "lmdb"};
+    const char *name, *summary, *why_not;
+    for (size_t f = 0; f < sizeof fastest / sizeof fastest[0]; f++)
+        for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++)
+            if (strcmp(name, fastest[f]) == 0 && strcmp(name, w->source.layout) != 0 && !why_not &&
+                weir_convert_format_holds(i, weir_copy_stored_codec(codec)))
+                return fastest[f];
+    return NULL;
+}
+
+static int change_formats(struct whatif *w)
+{
+    bool encoded = w->now.setup.encoded;
+    const char *const codecs[] = {w->source.codec, encoded ? "raw" : "jpeg"};
+    int rc = 0;
+    for (int i = 0; i < 2 && rc == 0 && !w->options->run.cold; i++) {
+        const char *format = other_format(w, codecs[i]);
+        rc = format ? change_format(w, format, codecs[i]) : 0;
+    }
+    return rc;
+}
+
+/* ---- a GPU ---- */
+
+static int change_decoder(struct whatif *w, const char *decoder)
+{
+    char name[64];
+    snprintf(name, sizeof name, "JPEGs decoded by %s", decoder);
+    struct weir_whatif_change *change = begin(w, name);
+    if (!change)
+        return 0;
+    plan_of(w, change)->run.decoder = decoder;
+    snprintf(change->flag, sizeof change->flag, "--decoder %s", decoder);
+    return measure(w, change, NULL);
+}
+
+static int change_to_gpu(struct whatif *w)
+{
+    int gpus = 0;
+    if (weir_device_count(&gpus, NULL) < 0 || gpus <= 0)
+        return 0;
+    struct weir_whatif_change *change = begin(w, "batches made by a GPU");
+    if (!change)
+        return 0;
+    struct run_options *run = &plan_of(w, change)->run;
+    run->device = "cuda";
+    run->step_spin = false;
+    run->decode_cache = 0;
+    snprintf(change->flag, sizeof change->flag, "--device cuda");
+    return measure(w, change, NULL);
+}
+
+static int change_gpu(struct whatif *w)
+{
+    const enum weir_decode_where wheres[] = {WEIR_DECODE_ON_CPU, WEIR_DECODE_ON_GPU, WEIR_DECODE_ON_BOTH};
+    int rc = 0;
+    if (w->now.setup.device < 0)
+        return change_to_gpu(w);
+    for (size_t i = 0; i < sizeof wheres / sizeof wheres[0] && rc == 0 && w->now.setup.encoded; i++)
+        if (weir_decoder_where(w->now.setup.decoder) != wheres[i])
+            rc = change_decoder(w, weir_decoder_at(wheres[i]));
+    return rc;
+}
+
+/* ---- all of them ---- */
+
+static void change_numbers(struct whatif *w)
+{
+    int ahead = w->now.setup.slots - 1;
+    if (!w->slow_start)
+        change_prefetch(w, 4 * ahead);
+    if (ahead > 3)
+        change_prefetch(w, ahead / 2);
+    if (ahead > 1 && !w->slow_start)
+        change_prefetch(w, 1);
+    change_to_more_cores(w, 2 * w->found.cores);
+    change_step(w, 0.5);
+    if (!w->slow_start)
+        change_step(w, 0);
+}
+
+static int change_frames(struct whatif *w)
+{
+    int rc = change_size(w, "half-size frames", 2);
+    if (rc == 0 && !w->slow_start)
+        rc = change_size(w, "quarter-size frames", 4);
+    if (rc == 0 && !w->slow_start)
+        rc = change_crop(w);
+    return rc == 0 ? change_output(w) : rc;
+}
+
+int whatif_predict(struct whatif *w)
+{
+    static int (*const parts[])(struct whatif * w) = {change_threads, change_warm,    change_frames,
+                                                      change_cache,   change_formats, change_gpu};
+    int rc = 0;
+    whatif_say(w, "measuring what changes cost");
+    change_numbers(w);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && rc == 0; i++)
+        rc = parts[i](w);
+    return rc;
+}

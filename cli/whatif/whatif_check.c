@@ -1,0 +1,291 @@
+/* Turns in rounds: the ladder, and changes beside the run as it is. */
+#include "analyze/rotation.h"
+#include "base/clock.h"
+#include "cli/whatif/whatif_parts.h"
+#include "decoders/decoder.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Changes beside one pair of identical cells: more of them where a process takes long to begin. */
+enum { GROUP = 3, GROUP_SLOW = 6, CELLS = GROUP_SLOW + 2, TURN_PATIENCE_S = 120, TURNS_LEAST = 3 };
+
+static const double LEAST_TURN_S = 0.3; /* that a turn measures, where processes take long to begin */
+
+/* ---- turns ---- */
+
+struct turns {
+    struct whatif *w;
+    const struct weir_cell *cells;
+    const struct whatif_plan *const *plans;
+};
+
+static int prepare(void *user, const struct weir_cell *cell, struct weir_err *err)
+{
+    const struct turns *turns = user;
+    const struct whatif_plan *plan = turns->plans[cell - turns->cells];
+    double cached;
+    (void)err;
+    if (!plan->run.cold && plan->data == turns->w->data)
+        weir_copy_warm(&turns->w->files, &cached, NULL); /* what it cannot read stays cold, and is measured so */
+    whatif_set_cpus(plan->cpus);
+    return 0;
+}
+
+static void done(void *user, const struct weir_cell *cell, int round, int turn, int of)
+{
+    (void)user;
+    (void)cell;
+    (void)round;
+    (void)turn;
+    (void)of;
+    whatif_set_cpus(0);
+}
+
+static int make_cell(struct weir_cell *cell, const struct whatif_plan *plan, double seconds)
+{
+    char text[32];
+    *cell = (struct weir_cell){.limit_cell = -1};
+    cell->argv = weir_whatif_args(&plan->run, plan->data, 5);
+    if (!cell->argv)
+        return -ENOMEM;
+    int n = 0;
+    while (cell->argv[n])
+        n++;
+    snprintf(text, sizeof text, "%.9g", seconds);
+    const char *const last[] = {"--seconds", text, "--every", "0", "--json"};
+    for (size_t i = 0; i < sizeof last / sizeof last[0]; i++, n++)
+        if (!(cell->argv[n] = strdup(last[i])))
+            return -ENOMEM;
+    return 0;
+}
+
+int whatif_rotate(struct whatif *w, struct weir_cell *cells, const struct whatif_plan *const *plans, int n,
+                  const struct whatif_turns *how)
+{
+    struct turns turns = {w, cells, plans};
+    struct weir_rotation_result result;
+    const struct weir_rotation_config config = {.program = "/proc/self/exe",
+                                                .rounds_min = how->rounds,
+                                                .rounds_max = how->rounds,
+                                                .close = WEIR_CLOSE,
+                                                .turn_s = TURN_PATIENCE_S + 10 * how->seconds,
+                                                .end_ns = how->end_ns,
+                                                .interrupted = w->interrupted,
+                                                .prepare = prepare,
+                                                .done = done,
+                                                .user = &turns};
+    for (int i = 0; i < n; i++)
+        if (make_cell(&cells[i], plans[i], how->seconds) < 0)
+            return -ENOMEM;
+    int rc = weir_rotation_run(cells, n, &config, &result);
+    whatif_set_cpus(0);
+    return rc < 0 ? rc : *w->interrupted ? -EINTR : 0;
+}
+
+/* ---- the ladder ---- */
+
+struct ladder {
+    const char *names[WEIR_WHATIF_RUNGS];
+    struct whatif_plan plans[WEIR_WHATIF_RUNGS];
+    char why[WEIR_WHATIF_RUNGS][WEIR_WHATIF_WHY]; /* not empty: it is left out */
+    int n;
+};
+
+static struct whatif_plan *add_rung(struct ladder *ladder, const struct whatif *w, const char *name, char **why)
+{
+    ladder->names[ladder->n] = name;
+    ladder->plans[ladder->n] = w->base;
+    *why = ladder->why[ladder->n];
+    return &ladder->plans[ladder->n++];
+}
+
+static void rung_no_io(struct ladder *ladder, const struct whatif *w)
+{
+    char *why;
+    struct whatif_plan *plan = add_rung(ladder, w, "no I/O", &why);
+    double bytes = (double)w->source.bytes, memory = (double)w->now.setup.memory_free_bytes;
+    plan->run.io = "null";
+    plan->run.io_depth = WEIR_OPT_AUTO;
+    plan->run.cold = plan->run.direct = false;
+    if (bytes > 4e9 || bytes > memory / 4)
+        snprintf(why, WEIR_WHATIF_WHY, "%.1f GB of files are too large to keep in memory", bytes / 1e9);
+}
+
+/* What the host makes of a batch before it is copied: bytes, interleaved. */
+static void rung_no_copy(struct ladder *ladder, const struct whatif *w)
+{
+    char *why;
+    struct whatif_plan *plan = add_rung(ladder, w, "no copy to the GPU", &why);
+    plan->run.device = "cpu";
+    plan->run.output = plan->run.layout = 0;
+    plan->run.mean = plan->run.std = NULL;
+    plan->run.sync_steps = false;
+    if (w->now.setup.device < 0)
+        snprintf(why, WEIR_WHATIF_WHY, "batches stay on the CPU");
+    else if (weir_decoder_on_gpu(w->now.setup.decoder))
+        snprintf(why, WEIR_WHATIF_WHY, "the GPU decodes: images are never in the host's memory");
+}
+
+static void rung_cached(struct ladder *ladder, const struct whatif *w)
+{
+    char *why;
+    double bytes;
+    struct whatif_plan *plan = add_rung(ladder, w, "everything cached", &why);
+    whatif_cache_plan(w, 1, plan, &bytes, why, WEIR_WHATIF_WHY);
+}
+
+static void rungs(struct ladder *ladder, const struct whatif *w)
+{
+    char *why;
+    add_rung(ladder, w, "as it is", &why);
+    struct whatif_plan *plan = add_rung(ladder, w, "page cache warm", &why);
+    plan->run.cold = false;
+    if (!w->options->run.cold)
+        snprintf(why, WEIR_WHATIF_WHY, "the first row has a warm page cache already");
+    rung_no_io(ladder, w);
+    plan = add_rung(ladder, w, "no decoding", &why);
+    plan->run.decoder = "null";
+    rung_no_copy(ladder, w);
+    rung_cached(ladder, w);
+}
+
+static void keep_rung(struct weir_whatif_rung *rung, const struct weir_cell *cell, const struct weir_cell *first)
+{
+    static const char prefix[] = "weir run: ";
+    struct weir_interval ratio;
+    weir_cell_ratio(cell, first, &ratio);
+    rung->turns = cell->n_turns;
+    rung->images_per_s = weir_cell_median(cell, weir_turn_images_per_s);
+    rung->data_wait = weir_cell_median(cell, weir_turn_data_wait);
+    rung->ratio = ratio.median;
+    rung->ratio_low = ratio.low;
+    rung->ratio_high = ratio.high;
+    const char *why = strncmp(cell->why, prefix, sizeof prefix - 1) == 0 ? cell->why + sizeof prefix - 1 : cell->why;
+    if (cell->n_turns == 0 || ratio.n == 0)
+        snprintf(rung->why, sizeof rung->why, "%s", *why ? why : "there was no time for it");
+}
+
+int whatif_ladder(struct whatif *w)
+{
+    static const double MOST_S = 60, OF_TIME = 0.25, TURN_S = 0.5;
+    struct ladder *ladder = calloc(1, sizeof *ladder);
+    struct weir_cell cells[WEIR_WHATIF_RUNGS] = {{.format = 0}};
+    const struct whatif_plan *plans[WEIR_WHATIF_RUNGS];
+    struct weir_whatif_rung *rung[WEIR_WHATIF_RUNGS];
+    int n = 0;
+    if (!ladder)
+        return -ENOMEM;
+    rungs(ladder, w);
+    for (int i = 0; i < ladder->n; i++) {
+        struct weir_whatif_rung *added = weir_whatif_add_rung(&w->found, ladder->names[i]);
+        snprintf(added->why, sizeof added->why, "%s", ladder->why[i]);
+        if (*added->why)
+            continue;
+        rung[n] = added;
+        plans[n++] = &ladder->plans[i];
+    }
+    double left_s = fmin(MOST_S, OF_TIME * whatif_seconds_left(w)), turn_s = left_s / n / (w->slow_start ? 3 : 5);
+    struct whatif_turns turns = {.rounds = w->slow_start ? 3 : 5};
+    turns.seconds = fmin(fmax((turn_s - w->now.start_s) / 1.2, 0.05), TURN_S);
+    turns.end_ns = weir_clock_monotonic_ns() + (uint64_t)(fmax(left_s, 1) * 1e9);
+    whatif_say(w, "measuring the ladder");
+    int rc = whatif_rotate(w, cells, plans, n, &turns);
+    for (int i = 0; i < n; i++)
+        keep_rung(rung[i], &cells[i], &cells[0]);
+    for (int i = 0; i < n; i++)
+        weir_cell_free(&cells[i]);
+    free(ladder);
+    return rc;
+}
+
+/* ---- the check ---- */
+
+/* images/s of the cell over the mean of the two identical ones, round by round. */
+static void ratio_of(const struct weir_cell *cell, const struct weir_cell *a, const struct weir_cell *b,
+                     struct weir_interval *ratio)
+{
+    double values[WEIR_INTERVAL_MAX];
+    int n = 0;
+    for (int i = 0; i < cell->n_turns && n < WEIR_INTERVAL_MAX; i++)
+        if (i < a->n_turns && i < b->n_turns && a->turns[i].round == cell->turns[i].round)
+            values[n++] = 2 * cell->turns[i].images_per_s / (a->turns[i].images_per_s + b->turns[i].images_per_s);
+    weir_interval_of(values, n, ratio);
+}
+
+static void keep_change(struct weir_whatif_change *change, const struct weir_cell *cell, const struct weir_cell *a,
+                        const struct weir_cell *b)
+{
+    struct weir_interval ratio, noise;
+    ratio_of(cell, a, b, &ratio);
+    weir_cell_ratio(b, a, &noise);
+    if (ratio.n < TURNS_LEAST) { /* a median of fewer says nothing */
+        snprintf(change->why, sizeof change->why, "not checked: %s", *cell->why ? cell->why : "the time was up");
+        return;
+    }
+    change->turns = ratio.n;
+    change->measured = ratio.median;
+    change->measured_low = ratio.low;
+    change->measured_high = ratio.high;
+    change->noise = noise.n > 0 ? noise.median - 1 : 0;
+}
+
+/* Some changes beside the run as it is, twice. */
+static int check_group(struct whatif *w, struct weir_whatif_change **changes, int n, double seconds)
+{
+    static const double TURN_S = 0.7;
+    struct weir_cell cells[CELLS] = {{.format = 0}};
+    const struct whatif_plan *plans[CELLS] = {&w->base, &w->base};
+    for (int i = 0; i < n; i++)
+        plans[2 + i] = &w->plans[changes[i] - w->found.changes];
+    struct whatif_turns turns = {.rounds = 5};
+    double turn_s = seconds / turns.rounds / (n + 2);
+    if (w->slow_start || turn_s < w->now.start_s + 0.3) {
+        turns.rounds = 3;
+        turn_s = seconds / turns.rounds / (n + 2);
+    }
+    turns.seconds = fmin(fmax((turn_s - w->now.start_s) / 1.2, w->slow_start ? LEAST_TURN_S : 0.05), TURN_S);
+    turns.end_ns = w->end_ns;
+    int rc = whatif_rotate(w, cells, plans, n + 2, &turns);
+    for (int i = 0; i < n && rc != -ENOMEM; i++)
+        keep_change(changes[i], &cells[2 + i], &cells[0], &cells[1]);
+    for (int i = 0; i < n + 2; i++)
+        weir_cell_free(&cells[i]);
+    return rc;
+}
+
+/* So many of n changes that there is time for three rounds of them; the first ones tell most. */
+static int with_time(const struct whatif *w, int n)
+{
+    double turns = whatif_seconds_left(w) / (w->now.start_s + LEAST_TURN_S) / TURNS_LEAST;
+    int fitting = (int)fmin(turns, 1e6) - 2 * (n / GROUP_SLOW + 1);
+    return !w->slow_start || fitting >= n ? n : fitting > 0 ? fitting : 0;
+}
+
+int whatif_check(struct whatif *w)
+{
+    static const double PAIR_S = 10;
+    struct weir_whatif_change *changes[WEIR_WHATIF_CHANGES];
+    int all = 0, rc = 0;
+    for (int i = 0; i < w->found.n_changes; i++)
+        if (w->plans[i].can_check && w->found.changes[i].predicted > 0)
+            changes[all++] = &w->found.changes[i];
+    int n = with_time(w, all);
+    for (int i = n; i < all; i++)
+        snprintf(changes[i]->why, sizeof changes[i]->why,
+                 "not checked: processes take %.1f s to begin; --max-minutes %.3g is not enough for it", w->now.start_s,
+                 w->options->max_minutes);
+    w->found.checked = true;
+    int group = w->slow_start ? GROUP_SLOW : GROUP;
+    for (int i = 0; i < n && rc == 0; i += group) {
+        int some = n - i < group ? n - i : group;
+        char text[64];
+        snprintf(text, sizeof text, "checking changes %d to %d of %d", i + 1, i + some, n);
+        whatif_say(w, text);
+        double pair_s = fmax(PAIR_S, 4 * w->now.start_s);
+        rc = check_group(w, changes + i, some, some * fmin(pair_s, whatif_seconds_left(w) / (n - i)));
+    }
+    return rc;
+}

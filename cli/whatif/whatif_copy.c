@@ -1,0 +1,127 @@
+/* Copies of a sample of DATA in other formats, in a folder of their own that is removed. */
+#include "analyze/trial.h"
+#include "cli/whatif/whatif_parts.h"
+#include "convert/convert_dataset.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Of decoded frames, that a copy may hold, and what it may take to make it. */
+static const double SAMPLE_BYTES = 256 << 20, PATIENCE_S = 15;
+
+static int make_folder(struct whatif *w, char *why, size_t size)
+{
+    const char *parent = getenv("TMPDIR");
+    if (*w->folder)
+        return 0;
+    snprintf(w->folder, sizeof w->folder, "%s/weir-whatif-XXXXXX", parent && strlen(parent) < 32 ? parent : "/tmp");
+    if (mkdtemp(w->folder))
+        return 0;
+    snprintf(why, size, "%s: cannot be made: %s; set TMPDIR to a folder that can be written", w->folder,
+             strerror(errno));
+    *w->folder = '\0';
+    return -EACCES;
+}
+
+/* So many episodes that the copy is small, and a run of it says something. */
+static int sample_of(const struct whatif *w)
+{
+    double episodes = w->source.episodes, raw = (double)w->source.raw_bytes;
+    return raw > SAMPLE_BYTES ? (int)fmax(floor(episodes * SAMPLE_BYTES / raw), 1) : 0;
+}
+
+static int add_data_options(const char *argv[], int n, const struct run_options *run)
+{
+    const struct weir_data_options *data = &run->data;
+    const char *const texts[][2] = {{"--cameras", run->cameras},
+                                    {"--qpos-keys", data->qpos_keys},
+                                    {"--action-keys", data->action_keys},
+                                    {"--image-keys", data->image_keys},
+                                    {"--split", data->split}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (texts[i][1]) {
+            argv[n++] = texts[i][0];
+            argv[n++] = texts[i][1];
+        }
+    if (data->allow_ragged)
+        argv[n++] = "--allow-ragged";
+    if (data->allow_external)
+        argv[n++] = "--allow-external";
+    return n;
+}
+
+static int convert(struct whatif *w, const char *path, const char *format, const char *codec, struct weir_err *err)
+{
+    char sample[16];
+    const char *argv[32] = {"weir", "convert", w->data, path, "--to", format, "--codec", codec, "--json"};
+    int n = 9;
+    n = add_data_options(argv, n, &w->options->run);
+    snprintf(sample, sizeof sample, "%d", sample_of(w));
+    if (sample_of(w) > 0) {
+        argv[n++] = "--sample";
+        argv[n++] = sample;
+    }
+    argv[n] = NULL;
+    struct weir_trial trial = {0};
+    const struct weir_trial_config config = {.program = "/proc/self/exe",
+                                             .argv = (char *const *)argv,
+                                             .seconds = fmin(PATIENCE_S, fmax(whatif_seconds_left(w) / 4, 1)),
+                                             .interrupted = w->interrupted};
+    int rc = weir_trial_run(&trial, &config, err);
+    weir_trial_free(&trial);
+    return *w->interrupted ? -EINTR : rc;
+}
+
+static const char *suffix_of(const char *format)
+{
+    const char *name, *summary, *why_not;
+    for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++)
+        if (strcmp(name, format) == 0)
+            return weir_convert_format_suffix(i);
+    return "";
+}
+
+int whatif_copy(struct whatif *w, const char *format, const char *codec, const char **path, char *why, size_t size)
+{
+    static const char prefix[] = "weir convert: ";
+    struct weir_err err = WEIR_ERR_NONE;
+    *path = NULL;
+    if (w->n_copies == WHATIF_COPIES || make_folder(w, why, size) < 0)
+        return 0;
+    char *to = w->copies[w->n_copies];
+    double free_bytes = (double)weir_copy_free_bytes(w->folder);
+    if (free_bytes > 0 && free_bytes < 3 * SAMPLE_BYTES) {
+        snprintf(why, size, "%s has %.1f GB free, which is too little for a copy; set TMPDIR to another folder",
+                 w->folder, free_bytes / 1e9);
+        return 0;
+    }
+    snprintf(to, sizeof w->copies[0], "%s/%s-%s%s", w->folder, format, codec, suffix_of(format));
+    int rc = convert(w, to, format, codec, &err);
+    const char *text = strncmp(err.text, prefix, sizeof prefix - 1) == 0 ? err.text + sizeof prefix - 1 : err.text;
+    if (rc < 0)
+        snprintf(why, size, "a copy could not be made: %s", text);
+    else
+        *path = w->copies[w->n_copies++];
+    return rc == -EINTR ? rc : 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    remove(path);
+    return 0;
+}
+
+void whatif_remove_copies(struct whatif *w)
+{
+    if (*w->folder)
+        nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    *w->folder = '\0';
+}

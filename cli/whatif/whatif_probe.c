@@ -1,0 +1,337 @@
+/* Short runs, and what they say: the run as it is, its CPU time with other numbers of workers, changed costs. */
+#include "base/clock.h"
+#include "cli/whatif/whatif_parts.h"
+#include "datasets/dataset.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double NOW_S = 1, NOW_MOST_S = 2, PROBE_S = 0.2, PATIENCE_S = 60, ALL_S = 40, SLOW_S = 1;
+static const double OTHERS = 0.1; /* of the cores: then what runs could get of them differs */
+enum { NOW_RUNS = 3 };
+
+static double worker_cpu_s(const struct weir_demands *d)
+{
+    return d->workers > 0 && d->rate > 0 ? d->of.cpu * d->workers / d->rate : d->each_s[WEIR_RESOURCE_CORES];
+}
+
+/* Less where there is little time for all of it. */
+static double scale(const struct whatif *w)
+{
+    return fmin(w->options->max_minutes * 60 / ALL_S, 1);
+}
+
+double whatif_probe_seconds(const struct whatif *w)
+{
+    return PROBE_S * scale(w);
+}
+
+/* The line is one of weir run's. */
+static void keep_why(char *why, size_t size, const char *text)
+{
+    static const char prefix[] = "weir run: ";
+    const char *from = strncmp(text, prefix, sizeof prefix - 1) == 0 ? text + sizeof prefix - 1 : text;
+    snprintf(why, size, "%.*s", (int)size - 1, from);
+}
+
+/* run is cleared by the caller. */
+static int measure(struct whatif *w, struct weir_measured_run *run, const struct whatif_plan *plan, double seconds,
+                   double *took_s, struct weir_err *err)
+{
+    char **argv = weir_whatif_args(&plan->run, plan->data, 0);
+    if (!argv)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    const struct weir_measured_run_config config = {.args = (const char *const *)argv + 2,
+                                                    .seconds = seconds,
+                                                    .patience_s = PATIENCE_S,
+                                                    .interrupted = w->interrupted};
+    uint64_t begin_ns = weir_clock_monotonic_ns();
+    whatif_set_cpus(plan->cpus);
+    int rc = weir_measured_run(run, &config, err);
+    whatif_set_cpus(0);
+    *took_s = (double)(weir_clock_monotonic_ns() - begin_ns) / 1e9;
+    weir_whatif_args_free(argv);
+    return rc;
+}
+
+static void learn(struct whatif_probe *probe, const struct weir_measured_run *run, double took_s,
+                  const struct weir_model_facts *facts)
+{
+    const struct weir_model_facts handover = {.handover_s = facts->handover_s};
+    const struct weir_loader_report *report = weir_measured_report(run);
+    weir_demands_make(&probe->demands, report);
+    weir_model_make(&probe->model, &probe->demands, report, &handover);
+    probe->known = probe->model.known;
+    probe->setup = report->setup;
+    probe->cpu_s = worker_cpu_s(&probe->demands);
+    probe->data_wait = run->turn.data_wait;
+    probe->others = run->turn.others_cores;
+    probe->start_s = fmax(took_s - 1.2 * run->turn.seconds, 0.05);
+    if (!probe->known)
+        snprintf(probe->why, sizeof probe->why,
+                 "a run had too few batches to say anything; take a smaller --batch-size, or more data");
+}
+
+/* run is cleared by the caller. */
+static int probe_into(struct whatif *w, struct weir_measured_run *run, struct whatif_probe *probe,
+                      const struct whatif_plan *plan, double seconds)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    double took_s = 0;
+    *probe = (struct whatif_probe){.known = false};
+    int rc = measure(w, run, plan, seconds, &took_s, &err);
+    probe->cpus = plan->cpus;
+    if (rc == 0)
+        learn(probe, run, took_s, &w->facts);
+    else
+        keep_why(probe->why, sizeof probe->why, err.text);
+    return rc == -EINTR ? rc : 0;
+}
+
+int whatif_probe(struct whatif *w, struct whatif_probe *probe, const struct whatif_plan *plan, double seconds)
+{
+    struct weir_measured_run *run = calloc(1, sizeof *run);
+    *probe = (struct whatif_probe){.why = "out of memory"};
+    if (!run)
+        return 0;
+    int rc = probe_into(w, run, probe, plan, seconds);
+    weir_measured_run_clear(run);
+    free(run);
+    return rc;
+}
+
+double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *probe, int slots, enum weir_resource *limit)
+{
+    struct weir_model_change change = WEIR_MODEL_AS_IT_IS;
+    double times = w->model.images_each > 0 ? probe->model.images_each / w->model.images_each : 1;
+    if (w->options->run.step_ms > 0) {
+        change.step_s = w->model.now.step_s * times;
+        change.step_cpu_s = w->model.now.step_cpu_s * times;
+    }
+    if (slots > 0)
+        change.slots = slots;
+    double others = fmax(w->now.others, probe->others);
+    bool same = w->model.known && w->now.setup.device == probe->setup.device && probe->cpus == 0;
+    if (same && others > OTHERS * w->now.demands.usable) /* not what others left it in that moment */
+        change.cores = w->model.now.cores;
+    double rate = weir_model_predict(&probe->model, &change, limit) * probe->model.rate;
+    double step_s = fmax(change.step_s, 0) + fmax(change.step_cpu_s, 0);
+    return step_s > 0 ? fmin(rate, probe->model.images_each / step_s) : rate;
+}
+
+/* ---- the run as it is ---- */
+
+int whatif_open(struct whatif *w, struct weir_err *err)
+{
+    struct weir_dataset_config config = {.path = w->data, .cameras = w->options->run.cameras};
+    struct weir_dataset *dataset;
+    weir_data_options_apply(&w->options->run.data, &config);
+    int rc = weir_dataset_open(&dataset, &config, err);
+    if (rc < 0)
+        return rc;
+    rc = weir_copy_source_of(dataset, &w->source, err);
+    for (int i = 0; i < weir_dataset_files(dataset) && rc == 0; i++) {
+        struct weir_dataset_file file;
+        weir_dataset_file(dataset, i, &file);
+        rc = weir_path_list_add(&w->files, strdup(file.path));
+    }
+    weir_dataset_close(&dataset);
+    return rc < 0 ? rc : 0;
+}
+
+struct first_run {
+    struct whatif_probe probe;
+    struct weir_measured_run run;
+};
+
+static int by_rate(const void *a, const void *b)
+{
+    const struct first_run *const *x = a, *const *y = b;
+    return ((*x)->probe.demands.rate > (*y)->probe.demands.rate) -
+           ((*x)->probe.demands.rate < (*y)->probe.demands.rate);
+}
+
+/* Enough steps for a verdict. */
+static double seconds_of(const struct whatif *w)
+{
+    return fmin(fmax(NOW_S, 30 * w->options->run.step_ms / 1e3), NOW_MOST_S);
+}
+
+/* ---- numbers of workers ---- */
+
+static struct whatif_plan without_step(const struct whatif *w, int workers)
+{
+    struct whatif_plan plan = w->base;
+    plan.run.step_ms = 0;
+    plan.run.step_spin = false;
+    plan.run.num_workers = workers;
+    return plan;
+}
+
+static void add_growth(struct weir_model_facts *facts, double busy, double cpu_s)
+{
+    if (facts->n_growth == WEIR_SIMULATE_POINTS || cpu_s <= 0 || busy <= 0)
+        return;
+    if (facts->n_growth > 0 && busy < facts->growth[facts->n_growth - 1].busy + 0.5)
+        return;
+    facts->growth[facts->n_growth++] = (struct weir_growth_point){busy, cpu_s};
+}
+
+/* CPU time of an image with one worker, half of the cores, and all of them. What a noisy moment made smaller with more
+ * of them is not believed. */
+static int measure_growth(struct whatif *w)
+{
+    int cores = (int)fmax(round(w->now.demands.usable), 1);
+    const int counts[] = {1, cores / 2, cores};
+    struct weir_model_facts *facts = &w->facts;
+    struct whatif_probe *probe = calloc(1, sizeof *probe);
+    int rc = 0, last = 0;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0] && rc == 0 && probe; i++) {
+        if (counts[i] <= last)
+            continue;
+        last = counts[i];
+        struct whatif_plan plan = without_step(w, last);
+        rc = whatif_probe(w, probe, &plan, whatif_probe_seconds(w));
+        if (probe->known)
+            add_growth(facts, probe->demands.own_cores, probe->cpu_s);
+    }
+    free(probe);
+    if (rc < 0)
+        return rc;
+    double one_s = facts->n_growth > 0 ? facts->growth[0].times : 1, most = 1;
+    for (int i = 0; i < facts->n_growth; i++) {
+        most = fmax(most, facts->growth[i].times / one_s);
+        facts->growth[i].times = most;
+    }
+    if (facts->n_growth == 1)
+        facts->n_growth = 0;
+    return 0;
+}
+
+/* So long that the simulation of the run without a step has the rate of one with one batch ahead. */
+static double handover_of(const struct whatif_probe *full, double rate)
+{
+    static const double MOST_S = 5e-3;
+    double low_s = 0, high_s = MOST_S;
+    struct weir_model model = full->model;
+    struct weir_model_change change = WEIR_MODEL_AS_IT_IS;
+    change.slots = 2;
+    if (!model.known || weir_model_predict(&model, &change, NULL) * model.rate <= rate)
+        return 0;
+    for (int i = 0; i < 8; i++) {
+        model.now.handover_s = (low_s + high_s) / 2;
+        if (weir_model_predict(&model, &change, NULL) * model.rate > rate)
+            low_s = model.now.handover_s;
+        else
+            high_s = model.now.handover_s;
+    }
+    return (low_s + high_s) / 2;
+}
+
+/* What handing a batch over costs shows when only one may be ahead. */
+static int measure_handover(struct whatif *w)
+{
+    struct whatif_plan plan = without_step(w, w->now.setup.workers);
+    struct whatif_probe *probe = calloc(1, sizeof *probe);
+    plan.run.prefetch = 1;
+    int rc = probe ? whatif_probe(w, probe, &plan, whatif_probe_seconds(w)) : 0;
+    if (probe && probe->known && w->now.setup.slots > 2)
+        w->facts.handover_s = handover_of(&w->full, probe->demands.rate);
+    free(probe);
+    return rc;
+}
+
+/* The verdict of the run as it is, with what one run cannot know. */
+static void judge(struct whatif *w, const struct weir_loader_report *report)
+{
+    struct weir_verdict verdict;
+    const struct weir_verdict_facts facts = {
+        .cpu_growth =
+            w->facts.n_growth > 1 ? weir_growth_at(w->facts.growth, w->facts.n_growth, w->now.demands.own_cores) : 0};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return;
+    weir_verdict_make(&verdict, report, &facts);
+    weir_verdict_print(out, &verdict, report, WEIR_LANG_EN);
+    fclose(out);
+    snprintf(w->found.verdict, sizeof w->found.verdict, "%s", text ? text : "");
+    free(text);
+}
+
+static void fill_found(struct whatif *w)
+{
+    struct weir_whatif *found = &w->found;
+    const struct weir_report_setup *setup = &w->now.setup;
+    snprintf(found->data, sizeof found->data, "%s", w->data);
+    found->cold = w->options->run.cold;
+    found->workers = setup->workers;
+    found->prefetch = setup->slots - 1;
+    found->batch_size = setup->batch_size;
+    found->cores = (int)fmax(round(w->now.demands.usable), 1);
+    found->images_per_s = w->now.demands.rate;
+    found->simulated = w->model.simulated;
+    found->stretch = w->model.stretch;
+    found->data_wait = w->now.data_wait;
+    w->frame_bytes = 3.0 * setup->out_width * setup->out_height * (setup->normalised ? 4 : 1);
+}
+
+/* The verdict is of the first run, which is as long as one takes; predictions start from the middle one of a few. Then
+ * those with other numbers of workers. */
+static int measure_all(struct whatif *w, struct first_run **runs, struct weir_err *err)
+{
+    int n = NOW_RUNS;
+    for (int i = 0; i < n; i++) {
+        double seconds = i == 0 ? seconds_of(w) : fmin(seconds_of(w), NOW_S) * scale(w);
+        int rc = probe_into(w, &runs[i]->run, &runs[i]->probe, &w->base, seconds);
+        if (rc < 0)
+            return rc;
+        if (!runs[i]->probe.known)
+            return weir_err_set(err, -ENODATA, "%s", runs[i]->probe.why);
+        w->slow_start = runs[i]->probe.setup.device >= 0 && runs[i]->probe.start_s > SLOW_S;
+        n = w->slow_start ? i + 1 : NOW_RUNS;
+    }
+    const struct weir_loader_report *first = weir_measured_report(&runs[0]->run);
+    qsort(runs, (size_t)n, sizeof *runs, by_rate);
+    const struct first_run *middle = runs[n / 2];
+    const struct weir_loader_report *report = weir_measured_report(&middle->run);
+    w->now = middle->probe;
+    struct whatif_plan full = without_step(w, w->now.setup.workers);
+    int rc = w->slow_start ? 0 : measure_growth(w);
+    if (rc == 0)
+        rc = whatif_probe(w, &w->full, &full, whatif_probe_seconds(w));
+    if (rc == 0 && !w->slow_start && w->now.setup.workers > 0)
+        rc = measure_handover(w);
+    if (rc == 0 && w->facts.handover_s > 0)
+        rc = whatif_probe(w, &w->full, &full, whatif_probe_seconds(w));
+    weir_model_make(&w->model, &w->now.demands, report, &w->facts);
+    fill_found(w);
+    judge(w, first);
+    return rc;
+}
+
+int whatif_measure_now(struct whatif *w, struct weir_err *err)
+{
+    struct first_run *runs[NOW_RUNS] = {NULL};
+    int rc = 0;
+    for (int i = 0; i < NOW_RUNS && rc == 0; i++) {
+        runs[i] = calloc(1, sizeof **runs);
+        rc = runs[i] ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+    }
+    if (rc == 0) {
+        double cached;
+        if (!w->options->run.cold) /* all that follows is measured with these in the page cache */
+            weir_copy_warm(&w->files, &cached, NULL);
+        whatif_say(w, "measuring the run as it is, and with other numbers of workers");
+        rc = measure_all(w, runs, err);
+    }
+    for (int i = 0; i < NOW_RUNS; i++) {
+        if (runs[i])
+            weir_measured_run_clear(&runs[i]->run);
+        free(runs[i]);
+    }
+    return rc;
+}

@@ -1,0 +1,74 @@
+/* A measured run as a process of its own, over real files: its figures and its report. */
+#include "analyze/verdict.h"
+#include "cli/trials/measured_run.h"
+#include "tests/fixtures/loader_fixture.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(measured_run, .init = fixture_open, .fini = fixture_close);
+
+static struct weir_measured_run measured; /* large */
+
+static int measure(const char *data, const char *const *options, volatile sig_atomic_t *interrupted,
+                   struct weir_err *err)
+{
+    const char *args[16] = {data};
+    for (int n = 1; options && options[n - 1]; n++)
+        args[n] = options[n - 1];
+    const struct weir_measured_run_config config = {.args = args,
+                                                    .seconds = 0.05,
+                                                    .patience_s = 120,
+                                                    .interrupted = interrupted,
+                                                    .program = getenv("WEIR_PROGRAM")};
+    *err = WEIR_ERR_NONE;
+    return weir_measured_run(&measured, &config, err);
+}
+
+Test(measured_run, figures_and_report_are_of_the_same_seconds)
+{
+    static const char *const options[] = {"--num-workers", "2", "--batch-size", "4", "--num-epochs", "1", NULL};
+    const char *data = fixture_synth("episodes", "act-jpeg", 2, 30, 64, 48, "top,wrist");
+    struct weir_demands demands;
+    struct weir_verdict verdict;
+    struct weir_err err;
+    cr_assert_eq(measure(data, options, NULL, &err), 0, "%s", err.text);
+    const struct weir_loader_report *report = weir_measured_report(&measured);
+    cr_assert(report->final && report->prof.n_workers == 2 && report->setup.batch_size == 4);
+    cr_assert(measured.turn.images > 0 && measured.turn.seconds >= 0.05 && measured.turn.workers == 2);
+    weir_demands_make(&demands, report);
+    cr_assert(demands.known && demands.workers == 2 && demands.bound_rate > 0);
+    cr_expect(fabs(report->cpu_s - measured.turn.cpu_s) < 1e-6, "%g %g", report->cpu_s, measured.turn.cpu_s);
+    weir_verdict_make(&verdict, report, NULL);
+    cr_expect(verdict.n_causes > 0);
+    weir_measured_run_clear(&measured);
+    weir_measured_run_clear(&measured); /* an empty one */
+}
+
+Test(measured_run, failures_have_a_line)
+{
+    static const char *const unknown[] = {"--no-such-option", NULL};
+    volatile sig_atomic_t interrupted = 1;
+    struct weir_err err;
+    cr_assert_eq(measure("/not/there", NULL, NULL, &err), -ECHILD);
+    cr_expect(strstr(err.text, "/not/there"), "%s", err.text);
+    cr_assert(measured.turn.images == 0 && measured.record_.parsed_ == NULL, "it is empty");
+    cr_assert_eq(measure("/not/there", unknown, NULL, &err), -ECHILD);
+    cr_assert_eq(measure("/not/there", NULL, &interrupted, &err), -EINTR);
+    cr_expect_str_eq(err.text, "interrupted");
+
+    const char *args[WEIR_MEASURED_ARGS + 2];
+    for (int i = 0; i <= WEIR_MEASURED_ARGS; i++)
+        args[i] = "--cold";
+    args[WEIR_MEASURED_ARGS + 1] = NULL;
+    const struct weir_measured_run_config many = {.args = args, .seconds = 1, .patience_s = 1};
+    err = WEIR_ERR_NONE;
+    cr_assert_eq(weir_measured_run(&measured, &many, &err), -E2BIG);
+
+    /* "--help": exit status 0, and output that is none of a run */
+    static const char *const help[] = {"--help", NULL};
+    cr_assert_eq(measure("/not/there", help, NULL, &err), -EBADMSG);
+}

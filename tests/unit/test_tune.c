@@ -1,0 +1,406 @@
+/* The search of weir tune over made-up machines, beside an exhaustive search of the same. */
+#include "analyze/tune_search.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENGINES = 3, MB = 1000000 };
+
+/* What a machine and a dataset are like. */
+struct machine {
+    char name[32];
+    int cores;
+    double cpu_s;    /* CPU time of an image, one worker */
+    double grows;    /* it is so much more for each further worker */
+    double peaks;    /* and by this and the square of their number */
+    double read_cpu; /* of it, for reading */
+    double asleep_s; /* of a worker in reads of an image, with the first engine */
+    double disk_s;   /* an image, of a disk that serves one at a time; 0 = none */
+    double bursts;   /* with one batch ahead this part of the rate is lost; halves with each doubling */
+    double step_s;   /* of an image */
+    double library_s;
+    double neighbours; /* in this part of the turns others take up to half of it */
+    double noise;      /* standard deviation of a turn */
+    double slot_mb, base_mb, worker_mb, file_mb, memory_mb;
+    double cpu_max;
+    double cache_mb, cached_times; /* frames in memory, and the rate then */
+    bool known;                    /* it has demands */
+};
+
+static uint64_t seed = 1;
+
+static double uniform(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (double)(seed >> 11) / 9007199254740992.0;
+}
+
+static double gauss(void)
+{
+    double sum = 0;
+    for (int i = 0; i < 12; i++)
+        sum += uniform();
+    return sum - 6;
+}
+
+static double worker_s(const struct machine *m, const struct weir_tune_setting *s, double *cpu_s)
+{
+    static const double cpu_of[ENGINES] = {1, 0.6, 1.1}, asleep_of[ENGINES] = {1, 1, 0.25};
+    int engine = s->engine < 0 ? 0 : s->engine;
+    *cpu_s = (s->decoder == 1 ? 0.5 : 1) * m->cpu_s * (1 - m->read_cpu + m->read_cpu * cpu_of[engine]) *
+             (1 + m->grows * (s->workers - 1) + m->peaks * (s->workers - 1) * (s->workers - 1));
+    return *cpu_s + m->asleep_s * asleep_of[engine];
+}
+
+static double less(double a, double each_s, double capacity)
+{
+    return each_s > 0 ? fmin(a, capacity / each_s) : a;
+}
+
+/* images/s without noise. */
+static double rate_of(const struct machine *m, const struct weir_tune_setting *s)
+{
+    double cpu_s, each_s = worker_s(m, s, &cpu_s);
+    double rate = fmin(s->workers / each_s, m->cores / cpu_s);
+    rate = less(rate, m->disk_s, 1);
+    rate = less(rate, m->library_s, 1);
+    rate *= 1 - m->bursts / (s->prefetch > 0 ? s->prefetch : 2);
+    if (s->cache_bytes > 0)
+        rate *= m->cached_times;
+    return less(rate, m->step_s, 1);
+}
+
+static double peak_of(const struct machine *m, const struct weir_tune_setting *s)
+{
+    double mb = m->base_mb + m->worker_mb * s->workers + m->slot_mb * ((s->prefetch > 0 ? s->prefetch : 2) + 1);
+    return (mb + (s->engine == 1 ? m->file_mb : 0)) * MB + s->cache_bytes;
+}
+
+static void fill_demands(struct weir_demands *d, const struct machine *m, const struct weir_tune_setting *s,
+                         double rate)
+{
+    double cpu_s, each_s = worker_s(m, s, &cpu_s);
+    *d = (struct weir_demands){.known = true, .workers = s->workers, .rate = rate, .usable = m->cores};
+    d->reachable = d->usable;
+    d->own_cores = fmin(rate * cpu_s, m->cores);
+    d->of.cpu = fmin(rate * cpu_s / s->workers, 1);
+    d->of.blocked = fmin(rate * (each_s - cpu_s) / s->workers, 1 - d->of.cpu);
+    d->of.idle = fmax(1 - d->of.cpu - d->of.blocked, 0);
+    d->cpu[WEIR_CPU_READ] = m->read_cpu;
+    d->cpu[WEIR_CPU_DECODE] = 1 - m->read_cpu;
+    d->blocked_read = 1;
+    d->bound[WEIR_RESOURCE_CORES] = m->cores / cpu_s;
+    d->bound[WEIR_RESOURCE_WORKERS] = s->workers / each_s;
+    d->bound[WEIR_RESOURCE_CONSUMER] = m->step_s > 0 ? 1 / m->step_s : 1e7;
+    d->bound[WEIR_RESOURCE_LIBRARY] = m->library_s > 0 ? 1 / m->library_s : 0;
+}
+
+static int turns_left;
+
+static int measure(void *user, const struct weir_tune_setting *s, struct weir_tune_figures *f, struct weir_err *err)
+{
+    const struct machine *m = user;
+    double cpu_s, rate = rate_of(m, s) * (1 + m->noise * gauss());
+    bool disturbed = uniform() < m->neighbours;
+    (void)err;
+    rate *= disturbed ? 1 - 0.5 * uniform() : 1;
+    if (turns_left-- == 0)
+        return -EINTR;
+    worker_s(m, s, &cpu_s);
+    f->turn = (struct weir_turn){.seconds = 1,
+                                 .images = rate,
+                                 .images_per_s = rate,
+                                 .cpu_s = rate * cpu_s,
+                                 .peak_bytes = peak_of(m, s),
+                                 .workers = s->workers,
+                                 .others_cores = disturbed ? 1 + 0.3 * m->cores : 0,
+                                 .prefetch = s->prefetch > 0 ? s->prefetch : 2};
+    f->engine = s->engine < 0 ? 0 : s->engine;
+    f->decoder = 0;
+    f->slot_bytes = m->slot_mb * MB;
+    f->worker_bytes = m->worker_mb * MB;
+    f->frames_bytes = m->cache_mb * MB;
+    f->epoch_images = 10;
+    if (m->known)
+        fill_demands(&f->demands, m, s, rate);
+    return 0;
+}
+
+static void print_line(void *user, const char *line)
+{
+    (void)user;
+    if (getenv("WEIR_TUNE_SAY"))
+        printf("    %s\n", line);
+}
+
+static void open_search(struct weir_tune *tune, struct machine *m)
+{
+    memset(tune, 0, sizeof *tune);
+    tune->space = (struct weir_tune_space){
+        .cores = m->cores,
+        .workers_max = m->cores + (m->cores + 1) / 2,
+        .prefetch_max = 16,
+        .n_engines = ENGINES,
+        .n_decoders = 1,
+        .engines = {"pread", "mmap", "uring"},
+        .decoders = {"turbo"},
+        .maps = {false, true, false},
+        .deep = {false, false, true},
+        .file_bytes = m->file_mb * MB,
+        .memory_max = m->memory_mb * MB,
+        .cache_max = m->cache_mb * MB,
+        .cpu_max = m->cpu_max,
+    };
+    if (m->cpu_max > 0)
+        tune->space.cores = tune->space.workers_max = (int)m->cpu_max;
+    tune->measure = measure;
+    tune->say = print_line;
+    tune->user = m;
+    turns_left = -1;
+}
+
+/* The best of all within the limits, and how many there are of them. */
+static double exhaustive(const struct machine *m, int *cells)
+{
+    static const int prefetch[] = {1, 2, 4, 8, 16};
+    double best = 0;
+    *cells = 0;
+    for (int w = 1; w; w = w == m->cores + m->cores / 2 ? 0 : w == m->cores ? m->cores + m->cores / 2 : 2 * w)
+        for (size_t p = 0; p < sizeof prefetch / sizeof prefetch[0]; p++)
+            for (int e = 0; e < ENGINES; e++) {
+                struct weir_tune_setting s = {.workers = w, .prefetch = prefetch[p], .engine = e};
+                bool fits = m->memory_mb <= 0 || peak_of(m, &s) <= m->memory_mb * MB;
+                fits = fits && (m->cpu_max <= 0 || w <= m->cpu_max);
+                (*cells)++;
+                best = fits ? fmax(best, rate_of(m, &s)) : best;
+            }
+    return best;
+}
+
+static struct machine machines[] = {
+    {.name = "CPU-bound", .cores = 16, .cpu_s = 1e-3, .read_cpu = 0.02, .known = true},
+    {.name = "CPU-bound, 2 cores", .cores = 2, .cpu_s = 1e-3, .read_cpu = 0.02, .known = true},
+    {.name = "memory bandwidth", .cores = 16, .cpu_s = 1e-3, .grows = 0.0154, .read_cpu = 0.02, .known = true},
+    {.name = "peaked", .cores = 16, .cpu_s = 1e-4, .peaks = 0.03, .read_cpu = 0.5, .known = true},
+    {.name = "flat", .cores = 8, .cpu_s = 1e-6, .library_s = 1e-3, .known = true},
+    {.name = "flat, and no demands", .cores = 8, .cpu_s = 1e-6, .disk_s = 1e-3},
+    {.name = "reading is half of it", .cores = 4, .cpu_s = 1e-4, .read_cpu = 0.5, .known = true},
+    {.name = "step-bound", .cores = 16, .cpu_s = 1e-3, .step_s = 0.2e-3, .known = true},
+    {.name = "step-bound, 2 cores", .cores = 2, .cpu_s = 1e-4, .step_s = 1e-3, .known = true},
+    {.name = "slow storage", .cores = 4, .cpu_s = 1e-4, .asleep_s = 1e-3, .read_cpu = 0.1, .known = true},
+    {.name = "one disk", .cores = 8, .cpu_s = 1e-4, .asleep_s = 1e-3, .disk_s = 0.5e-3, .known = true},
+    {.name = "bursts", .cores = 8, .cpu_s = 1e-3, .bursts = 0.3, .read_cpu = 0.01, .known = true},
+    {.name = "memory",
+     .cores = 16,
+     .cpu_s = 1e-3,
+     .known = true,
+     .read_cpu = 0.3,
+     .bursts = 0.1,
+     .slot_mb = 50,
+     .base_mb = 60,
+     .worker_mb = 5,
+     .file_mb = 500,
+     .memory_mb = 300},
+    {.name = "little memory",
+     .cores = 4,
+     .cpu_s = 1e-3,
+     .known = true,
+     .slot_mb = 50,
+     .base_mb = 60,
+     .worker_mb = 20,
+     .file_mb = 500,
+     .memory_mb = 210},
+    {.name = "few cores of many", .cores = 16, .cpu_s = 1e-3, .known = true, .cpu_max = 4},
+};
+enum { MACHINES = sizeof machines / sizeof machines[0], REPEATS = 5, ROUNDS = 5 };
+
+static double chosen_rate(const struct weir_tune *tune, const struct machine *m)
+{
+    return rate_of(m, &tune->candidates[tune->chosen].setting);
+}
+
+/* Five searches with noise: each finds 0.97 of the best with 15 % of the turns, and they agree, or on a tie. */
+static void expect_machine(struct machine *m, double noise)
+{
+    static struct weir_tune tune; /* large */
+    double rates[REPEATS], best;
+    char text[160];
+    int cells;
+    m->noise = noise;
+    best = exhaustive(m, &cells);
+    for (int r = 0; r < REPEATS; r++) {
+        struct weir_err err = WEIR_ERR_NONE;
+        seed = (uint64_t)(r + 1) * 7919;
+        open_search(&tune, m);
+        cr_assert_eq(weir_tune_run(&tune, &err), 0, "%s: %s", m->name, err.text);
+        const struct weir_tune_setting *s = &tune.candidates[tune.chosen].setting;
+        rates[r] = chosen_rate(&tune, m);
+        weir_tune_describe(&tune.space, s, text, sizeof text);
+        if (getenv("WEIR_TUNE_SAY"))
+            printf("%s, noise %.2f: %.3f of the best, %d turns of %d: %s\n", m->name, noise, rates[r] / best,
+                   tune.turns, cells * ROUNDS, text);
+        cr_expect(rates[r] >= 0.97 * best, "%s, noise %g: %.3f of the best: %s", m->name, noise, rates[r] / best, text);
+        cr_expect(tune.turns <= 0.15 * cells * ROUNDS, "%s: %d turns of %d", m->name, tune.turns, cells * ROUNDS);
+        for (int i = 0; i < tune.n && m->memory_mb > 0; i++)
+            cr_expect(peak_of(m, &tune.candidates[i].setting) <= m->memory_mb * MB, "%s: too much memory", m->name);
+        cr_expect(m->cpu_max <= 0 || s->workers <= m->cpu_max, "%s", m->name);
+        cr_expect(fabs(rates[r] / rates[0] - 1) < 0.035, "%s: %g and %g", m->name, rates[r], rates[0]);
+        weir_tune_free(&tune);
+    }
+}
+
+Test(tune, nearly_the_best_with_few_turns)
+{
+    for (int i = 0; i < MACHINES; i++)
+        expect_machine(&machines[i], 0.002);
+}
+
+Test(tune, with_noise_too)
+{
+    for (int i = 0; i < MACHINES; i++)
+        expect_machine(&machines[i], 0.015);
+}
+
+/* A third of the turns are slowed down by others: what is found is still near the best. */
+Test(tune, beside_other_processes)
+{
+    static struct weir_tune tune;
+    int good = 0, all = 0, cells;
+    for (int i = 0; i < MACHINES; i++) {
+        double best = exhaustive(&machines[i], &cells);
+        machines[i].noise = 0.01;
+        machines[i].neighbours = 0.33;
+        for (int r = 0; r < REPEATS; r++, all++) {
+            struct weir_err err = WEIR_ERR_NONE;
+            seed = (uint64_t)(r + 1) * 104729;
+            open_search(&tune, &machines[i]);
+            cr_assert_eq(weir_tune_run(&tune, &err), 0, "%s: %s", machines[i].name, err.text);
+            double part = chosen_rate(&tune, &machines[i]) / best;
+            print_line(NULL, machines[i].name);
+            if (getenv("WEIR_TUNE_SAY"))
+                printf("beside others: %s %.3f, %d turns\n", machines[i].name, part, tune.turns);
+            good += part >= 0.97;
+            cr_expect(part >= 0.6 && tune.turns <= 0.25 * cells * ROUNDS, "%s: %.3f, %d turns", machines[i].name, part,
+                      tune.turns);
+            weir_tune_free(&tune);
+        }
+    }
+    cr_expect(good >= 0.9 * all, "%d of %d", good, all);
+}
+
+/* ---- beside the machines ---- */
+
+static struct machine plain = {.name = "plain", .cores = 4, .cpu_s = 1e-3, .read_cpu = 0.3, .known = true};
+
+Test(tune, an_end_before_it_is_over_has_the_best_so_far)
+{
+    static struct weir_tune tune;
+    for (int turns = 0; turns < 12; turns++) {
+        struct weir_err err = WEIR_ERR_NONE;
+        open_search(&tune, &plain);
+        turns_left = turns;
+        cr_assert_eq(weir_tune_run(&tune, &err), -EINTR, "%d", turns);
+        cr_assert_eq(tune.end, WEIR_TUNE_INTERRUPTED);
+        cr_assert_eq(tune.turns, turns);
+        cr_assert((tune.chosen >= 0) == (turns > 0), "%d", turns);
+        for (int i = 0; turns > 0 && turns < 6 && i < tune.n; i++)
+            cr_expect(chosen_rate(&tune, &plain) >= rate_of(&plain, &tune.candidates[i].setting) - 1e-9);
+        weir_tune_free(&tune);
+    }
+}
+
+static int refuse(void *user, const struct weir_tune_setting *s, struct weir_tune_figures *f, struct weir_err *err)
+{
+    if (s->engine == 1 || (s->engine >= 0 && user == NULL))
+        return weir_err_set(err, -ECHILD, "engine mmap cannot be had");
+    return user ? measure(user, s, f, err) : weir_err_set(err, -ECHILD, "the data cannot be read");
+}
+
+Test(tune, settings_that_fail_are_left_out)
+{
+    static struct weir_tune tune;
+    struct weir_err err = WEIR_ERR_NONE;
+    open_search(&tune, &plain);
+    tune.measure = refuse;
+    cr_assert_eq(weir_tune_run(&tune, &err), 0, "%s", err.text);
+    cr_assert_neq(tune.candidates[tune.chosen].setting.engine, 1);
+    weir_tune_free(&tune);
+    open_search(&tune, &plain);
+    tune.measure = refuse;
+    tune.user = NULL;
+    cr_assert_eq(weir_tune_run(&tune, &err), -ENODATA);
+    cr_assert_str_eq(err.text, "nothing could be measured: the data cannot be read");
+    cr_assert_eq(tune.end, WEIR_TUNE_FAILED);
+    weir_tune_free(&tune);
+}
+
+Test(tune, no_setting_within_the_limits)
+{
+    static struct weir_tune tune;
+    struct machine large = {.name = "large", .cores = 2, .cpu_s = 1e-3, .base_mb = 100, .memory_mb = 50, .known = true};
+    struct weir_err err = WEIR_ERR_NONE;
+    open_search(&tune, &large);
+    cr_assert_eq(weir_tune_run(&tune, &err), -ENODATA);
+    cr_assert_str_eq(err.text, "nothing could be measured: it took 100 MB, more than --max-memory");
+    weir_tune_free(&tune);
+}
+
+Test(tune, a_decode_cache_when_it_is_worth_it)
+{
+    static struct weir_tune tune;
+    struct machine m = plain;
+    struct weir_err err = WEIR_ERR_NONE;
+    static const struct {
+        double times, step_s, memory_mb;
+        bool chosen;
+    } cases[] = {{4, 0, 0, true}, {1.01, 0, 0, false}, {4, 1e-3, 0, false}, {4, 0, 150, false}};
+    m.cache_mb = 200;
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        m.cached_times = cases[c].times;
+        m.step_s = cases[c].step_s;
+        m.memory_mb = cases[c].memory_mb;
+        open_search(&tune, &m);
+        cr_assert_eq(weir_tune_run(&tune, &err), 0, "%s", err.text);
+        cr_expect_eq(tune.candidates[tune.chosen].setting.cache_bytes > 0, cases[c].chosen, "case %zu", c);
+        weir_tune_free(&tune);
+    }
+}
+
+/* With another decoder goes another number of batches ahead, which the program chooses. */
+Test(tune, another_decoder)
+{
+    static struct weir_tune tune;
+    struct weir_err err = WEIR_ERR_NONE;
+    plain.neighbours = 0;
+    open_search(&tune, &plain);
+    tune.space.n_decoders = 2;
+    tune.space.decoders[1] = "nvjpeg";
+    cr_assert_eq(weir_tune_run(&tune, &err), 0, "%s", err.text);
+    const struct weir_tune_setting *s = &tune.candidates[tune.chosen].setting;
+    cr_expect(s->decoder == 1 && s->prefetch >= 1 && s->workers == plain.cores);
+    for (int i = 0; i < tune.n; i++)
+        cr_expect(tune.candidates[i].setting.prefetch >= 1);
+    weir_tune_free(&tune);
+}
+
+/* Cheaper: fewer workers, then less prefetch, then less cache, then the simpler engine. */
+Test(tune, what_is_cheaper)
+{
+    static const struct weir_tune_setting order[] = {{.workers = 1, .prefetch = 16, .engine = 2},
+                                                     {.workers = 2, .prefetch = 1, .cache_bytes = 5},
+                                                     {.workers = 2, .prefetch = 2, .engine = 1},
+                                                     {.workers = 2, .prefetch = 2, .engine = 2},
+                                                     {.workers = 2, .prefetch = 2, .engine = 2, .depth = 16},
+                                                     {.workers = 2, .prefetch = 2, .cache_bytes = 1}};
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < 6; j++)
+            cr_expect_eq(weir_tune_compare(&order[i], &order[j]), i < j ? -1 : i > j, "%d %d", i, j);
+}
