@@ -1,6 +1,7 @@
 #include "cli/outputs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,5 +74,53 @@ int weir_outputs_spare(const struct weir_output *outputs, int n, const struct we
             if (stat(files->paths[f], &file) == 0 && file.st_dev == output.st_dev && file.st_ino == output.st_ino)
                 return weir_err_set(err, -EEXIST, "%s: is a file of the dataset and will not be overwritten", path);
     }
+    return 0;
+}
+
+static bool same_file(const struct stat *a, uint64_t device, uint64_t inode)
+{
+    return S_ISREG(a->st_mode) && a->st_dev == device && a->st_ino == inode;
+}
+
+static int check_output(const char *path, int fd, const struct weir_dataset *dataset, struct weir_err *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    char of[WEIR_READ_PATH_MAX];
+    for (int i = 0; i < weir_dataset_read_files(dataset); i++) {
+        struct weir_dataset_file file;
+        weir_dataset_read_file(dataset, i, &file, of);
+        if (same_file(&st, file.device, file.inode))
+            return weir_err_set(err, -EINVAL, "%s: is a file of the dataset and will not be overwritten", path);
+    }
+    return 0;
+}
+
+int weir_output_open(FILE **file, const char *path, const struct weir_dataset *dataset, struct weir_err *err)
+{
+    *file = NULL;
+    if (!path)
+        return 0;
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
+    int rc = check_output(path, fd, dataset, err);
+    struct stat st;
+    if (rc == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fd, 0) != 0)
+        rc = weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
+    *file = rc == 0 ? fdopen(fd, "w") : NULL;
+    if (!*file)
+        close(fd);
+    return rc == 0 && !*file ? weir_err_set(err, -ENOMEM, "out of memory") : rc;
+}
+
+int weir_output_close(const char *path, FILE *file, struct weir_err *err)
+{
+    if (!file)
+        return 0;
+    bool bad = ferror(file) != 0;
+    if (fclose(file) != 0 || bad)
+        return weir_err_set(err, -EIO, "%s: could not be written completely; is the disk full?", path);
     return 0;
 }

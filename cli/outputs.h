@@ -1,9 +1,12 @@
-/* outputs.h: checks that the files which a command writes are different ones, and none of the dataset. */
+/* outputs.h: the files that a command writes: checks that they are different ones and none of the dataset, opening and
+ * closing. */
 #ifndef WEIR_CLI_OUTPUTS_H
 #define WEIR_CLI_OUTPUTS_H
 
 #include "base/err.h"
 #include "datasets/dataset.h"
+
+#include <stdio.h>
 
 struct weir_output {
     const char *option; /* "--log" */
@@ -16,5 +19,11 @@ int weir_outputs_check(const struct weir_output *outputs, int n, struct weir_err
 /* -EEXIST, naming it, when one of them exists and is one of these files, which are a dataset's. */
 int weir_outputs_spare(const struct weir_output *outputs, int n, const struct weir_path_list *files,
                        struct weir_err *err);
+
+/* Opens a file to write, and empties it only once it is known not to be a file of the dataset. *file is NULL after
+ * failure, and without a path, which is none. */
+int weir_output_open(FILE **file, const char *path, const struct weir_dataset *dataset, struct weir_err *err);
+/* -EIO when something written to it was lost. file may be NULL. */
+int weir_output_close(const char *path, FILE *file, struct weir_err *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "cli/report/add_verdict.h"
 #include "cli/run/run_gpu.h"
+#include "cli/run/run_step.h"
 #include "cli/run/run_window.h"
 #include "io/io.h"
 #include "pipeline/checksum.h"
@@ -47,36 +48,6 @@ struct loop {
 
 /* ---- the step ---- */
 
-static void spin_until(uint64_t until_ns, const volatile sig_atomic_t *interrupted)
-{
-    while (weir_clock_monotonic_ns() < until_ns && !*interrupted)
-        continue;
-}
-
-static void sleep_until(uint64_t until_ns, const volatile sig_atomic_t *interrupted)
-{
-    struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
-    while (!*interrupted && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-        continue;
-}
-
-/* The tensors that a step gets, as records carry them. */
-static uint32_t batch_shapes(const struct weir_batch *batch)
-{
-    static const char *const names[] = {"unsigned char", "float", "unsigned short", "c10::Half", "c10::BFloat16"};
-    int64_t sizes[6 * WEIR_TENSORS_MAX], *to = sizes;
-    int ranks[WEIR_TENSORS_MAX];
-    const char *types[WEIR_TENSORS_MAX];
-    for (int i = 0; i < batch->n_tensors; i++) {
-        const struct weir_tensor *tensor = &batch->tensors[i];
-        ranks[i] = tensor->ndim;
-        types[i] = names[tensor->dtype];
-        for (int d = 0; d < tensor->ndim; d++)
-            *to++ = tensor->shape[d];
-    }
-    return weir_shapes_intern(batch->n_tensors, ranks, sizes, types);
-}
-
 static int stage_of_step(const struct weir_batch *batch)
 {
     return batch->plan.split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD;
@@ -88,20 +59,14 @@ static void step(const struct loop *l, const struct weir_batch *batch)
     if (l->run->step_ms <= 0)
         return;
     WEIR_ZONE(stage_of_step(batch));
-    if (weir_recording() & WEIR_RECORDING_SHAPES)
-        weir_zone_shapes(batch_shapes(batch));
-    uint64_t until_ns = weir_clock_monotonic_ns() + (uint64_t)(l->run->step_ms * 1e6);
-    if (l->run->step_spin)
-        spin_until(until_ns, l->interrupted);
-    else
-        sleep_until(until_ns, l->interrupted);
+    weir_run_step_shapes(batch);
+    weir_run_step_stand_in((uint64_t)(l->run->step_ms * 1e6), l->run->step_spin, l->interrupted);
 }
 
 static int step_on_gpu(const struct loop *l, struct weir_batch *batch, struct weir_err *err)
 {
     WEIR_ZONE(stage_of_step(batch));
-    if (weir_recording() & WEIR_RECORDING_SHAPES)
-        weir_zone_shapes(batch_shapes(batch));
+    weir_run_step_shapes(batch);
     return weir_run_gpu_step(l->gpu, batch, (uint64_t)(l->run->step_ms * 1e6), err);
 }
 

@@ -5,6 +5,9 @@
 #include "pipeline/loader.h"
 #include "pipeline/read_ahead.h"
 
+#include <assert.h>
+#include <string.h>
+
 #define FIELD(field) .offset = offsetof(struct run_options, field)
 
 const struct weir_opt weir_run_opts[WEIR_RUN_OPTS] = {
@@ -123,3 +126,23 @@ const char weir_run_examples[] =
     "counted; the tables once more, from the log.\n"
     "weir run episodes/ --checksums a.txt --num-workers 0\tA hash of every batch, the same with any number of "
     "workers.\n";
+
+static const struct weir_opt *find(const char *name, size_t length)
+{
+    for (int i = 0; i < WEIR_RUN_OPTS; i++)
+        if (strncmp(weir_run_opts[i].name, name, length) == 0 && weir_run_opts[i].name[length] == '\0')
+            return &weir_run_opts[i];
+    return NULL;
+}
+
+void weir_run_options_take(struct weir_opt *to, int n, const char *names)
+{
+    for (int i = 0; i < n; i++) {
+        size_t length = strcspn(names, " ");
+        const struct weir_opt *opt = find(names, length);
+        assert(opt);
+        to[i] = *opt;
+        names += length + (names[length] == ' ');
+    }
+    assert(*names == '\0');
+}

@@ -39,4 +39,8 @@ extern const struct weir_opt weir_run_opts[WEIR_RUN_OPTS];
 extern const struct weir_opt_topic weir_run_topics[]; /* ends with a heading of NULL */
 extern const char weir_run_examples[];
 
+/* The rows of these names, with spaces between them, n in all: for tables of other commands, whose structs begin with
+ * a struct run_options. */
+void weir_run_options_take(struct weir_opt *to, int n, const char *names);
+
 #endif

@@ -40,8 +40,8 @@ struct weir_run_profile {
 
 static void on_message(void *user, const char *line)
 {
-    (void)user;
-    fprintf(stderr, "weir run: profile: %s\n", line);
+    const struct weir_run_profile *profile = user;
+    fprintf(stderr, "weir %s: profile: %s\n", profile->config.command, line);
 }
 
 static void on_sample(void *user)

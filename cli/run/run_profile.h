@@ -9,8 +9,9 @@
 #include "prof/trace/averages.h"
 
 struct weir_run_profile_config {
-    const char *folder; /* NULL: nothing is recorded */
-    bool nvtx;          /* steps, ranges and stages for Nsight, with a folder or without */
+    const char *command; /* for messages: "run" */
+    const char *folder;  /* NULL: nothing is recorded */
+    bool nvtx;           /* steps, ranges and stages for Nsight, with a folder or without */
     struct weir_schedule schedule;
     bool record_shapes, profile_memory, with_stack, worker_ops;
     const char *sort_by;

@@ -2,10 +2,8 @@
 
 #include "cli/commands.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #define FIELD(field) .offset = offsetof(struct tune_options, field)
 
@@ -35,25 +33,9 @@ const struct weir_opt_topic weir_tune_topics[] = {
     {NULL, NULL},
 };
 
-static const struct weir_opt *find(const char *name, size_t length)
-{
-    for (int i = 0; i < WEIR_RUN_OPTS; i++)
-        if (strncmp(weir_run_opts[i].name, name, length) == 0 && weir_run_opts[i].name[length] == '\0')
-            return &weir_run_opts[i];
-    return NULL;
-}
-
 void weir_tune_options_list(void)
 {
-    const char *at = run_names;
-    for (int n = TUNE_OWN_OPTS; n < TUNE_OPTS; n++) {
-        size_t length = strcspn(at, " ");
-        const struct weir_opt *opt = find(at, length);
-        assert(opt);
-        weir_tune_opts[n] = *opt;
-        at += length + (at[length] == ' ');
-    }
-    assert(*at == '\0');
+    weir_run_options_take(weir_tune_opts + TUNE_OWN_OPTS, TUNE_RUN_OPTS, run_names);
 }
 
 /* ---- as they are typed ---- */

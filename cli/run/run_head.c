@@ -1,0 +1,174 @@
+#include "cli/run/run_head.h"
+#include "base/text.h"
+#include "cli/run/run_place.h"
+#include "cli/sysinfo.h"
+
+#include <string.h>
+
+static void print_camera(const char *name, const struct weir_loader_facts *facts, int c)
+{
+    const struct weir_view *view = &facts->views[c];
+    fprintf(stderr, "%s %s %dx%d", c ? "," : "", name, view->out_width, view->out_height);
+    if (!facts->whole[c])
+        fprintf(stderr, " (of %dx%d+%d+%d)", view->width, view->height, view->x, view->y);
+}
+
+static void print_reading(const struct weir_loader_facts *facts, const struct run_options *o)
+{
+    fprintf(stderr, "reads: %s%s", facts->io_used, o->direct ? ", direct" : "");
+    if (strcmp(facts->io_requested, facts->io_used) != 0)
+        fprintf(stderr, " (%s: %s)", facts->io_requested, facts->io_why);
+    if (facts->io_depth > 0)
+        fprintf(stderr, "; up to %d ahead of the workers", facts->io_depth);
+    if (facts->io_pool_bytes > 0)
+        fprintf(stderr, " in %.0f MB", (double)facts->io_pool_bytes / 1e6);
+    if (*facts->io_features)
+        fprintf(stderr, ", %s", facts->io_features);
+    if (facts->io_cached >= 0 && !o->direct)
+        fprintf(stderr, "; %.0f %% in the page cache", 100 * facts->io_cached);
+    fputc('\n', stderr);
+    if (o->cold)
+        fprintf(stderr, "cold: %.1f MB were dropped from the page cache, %.1f %% stayed\n",
+                (double)facts->cold_bytes / 1e6, 100 * facts->cold_stayed);
+}
+
+static void print_decoding(const struct weir_loader_facts *facts)
+{
+    if (facts->device < 0)
+        return;
+    bool chosen = strcmp(facts->decoder_requested, "auto") == 0;
+    if (*facts->decoder_why)
+        fprintf(stderr, "decodes: %s (%s%s)\n", facts->decoder_used, chosen ? "auto: " : "", facts->decoder_why);
+    else
+        fprintf(stderr, "decodes: %s\n", facts->decoder_used);
+}
+
+void weir_run_head_print(const struct weir_run_head *head, const struct weir_loader *loader)
+{
+    const struct run_options *o = head->options;
+    const struct weir_dataset *dataset = weir_loader_dataset(loader);
+    const struct weir_sampler *sampler = weir_loader_sampler(loader);
+    struct weir_loader_facts facts;
+    int n_train, n_val;
+    weir_loader_facts(loader, &facts);
+    weir_sampler_episodes(sampler, WEIR_SPLIT_TRAIN, &n_train);
+    weir_sampler_episodes(sampler, WEIR_SPLIT_VAL, &n_val);
+    char shown[4096];
+    snprintf(shown, sizeof shown, "%s", head->data);
+    weir_text_printable(shown);
+    fprintf(stderr, "%s: %s, %d episodes (%d to train on, %d to validate on)\n", shown, weir_dataset_layout(dataset, 0),
+            weir_dataset_episodes(dataset), n_train, n_val);
+    fprintf(stderr, "cameras:");
+    for (int c = 0; c < weir_dataset_cameras(dataset); c++)
+        print_camera(weir_dataset_camera(dataset, c)->name, &facts, c);
+    fprintf(stderr, "; %d training and %d validation batches", weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN),
+            weir_sampler_batches(sampler, WEIR_SPLIT_VAL));
+    if (o->seconds <= 0)
+        fprintf(stderr, " x %d epochs", o->num_epochs);
+    fprintf(stderr, "; %d workers, prefetch %d\n", facts.workers, facts.prefetch);
+    print_reading(&facts, o);
+    print_decoding(&facts);
+    weir_run_place_print(&facts, head->ranks, o->sync_steps);
+    if (facts.cache_budget_bytes > 0 && facts.cache_mapped_bytes == 0)
+        fprintf(
+            stderr,
+            "the decode cache keeps nothing: its table and one frame are more than --decode-cache allows; all frames "
+            "would take %.1f MB\n",
+            (double)facts.cache_bytes_all / 1e6);
+    if (weir_loader_position(loader) > 0)
+        fprintf(stderr, "goes on after %llu of %llu batches\n", (unsigned long long)weir_loader_position(loader),
+                (unsigned long long)weir_sampler_total(sampler));
+    if (n_val == 0)
+        fprintf(stderr, "the validation split is empty: all %d episodes are trained on\n", n_train);
+    if (weir_dataset_bad_episodes(dataset) > 0)
+        fprintf(stderr, "%d episodes cannot be opened and are left out; the first: %s\n",
+                weir_dataset_bad_episodes(dataset), weir_dataset_bad_episode(dataset, 0));
+}
+
+static void write_reading(struct weir_json *json, const struct weir_loader_facts *facts, bool cold)
+{
+    weir_json_object(json, "io");
+    weir_json_text(json, "requested", facts->io_requested);
+    weir_json_text(json, "used", facts->io_used);
+    weir_json_text(json, "why", *facts->io_why ? facts->io_why : NULL);
+    weir_json_int(json, "depth", facts->io_depth);
+    weir_json_uint(json, "pool_bytes", facts->io_pool_bytes);
+    weir_json_text(json, "features", *facts->io_features ? facts->io_features : NULL);
+    if (facts->io_cached < 0)
+        weir_json_null(json, "page_cache_fraction");
+    else
+        weir_json_double(json, "page_cache_fraction", facts->io_cached);
+    if (cold)
+        weir_json_double(json, "cold_stayed_fraction", facts->cold_stayed);
+    else
+        weir_json_null(json, "cold_stayed_fraction");
+    weir_json_end(json, '}');
+}
+
+static void write_versions(struct weir_json *json)
+{
+    char text[256];
+    weir_json_object(json, "versions");
+    weir_dataset_library(text, sizeof text);
+    weir_json_text(json, "hdf5", text);
+    weir_decoder_library(text, sizeof text);
+    weir_json_text(json, "jpeg", text);
+    weir_json_text(json, "compiler", weir_compiler());
+    weir_dataset_inflate(text, sizeof text);
+    weir_json_text(json, "inflate", text);
+    weir_libc(text, sizeof text);
+    weir_json_text(json, "libc", text);
+    weir_json_end(json, '}');
+}
+
+/* What automatic settings became. */
+static void write_used(struct weir_json *json, const struct weir_run_head *head, const struct weir_loader *loader)
+{
+    struct weir_loader_facts facts;
+    weir_loader_facts(loader, &facts);
+    weir_json_object(json, "used");
+    weir_json_int(json, "num_workers", facts.workers);
+    weir_json_int(json, "prefetch", facts.prefetch);
+    weir_json_int(json, "slots", facts.slots);
+    weir_json_uint(json, "slot_bytes", facts.slot_bytes);
+    weir_json_uint(json, "decode_cache_bytes", facts.cache_mapped_bytes);
+    weir_json_uint(json, "index_bytes", facts.index_bytes);
+    weir_json_uint(json, "largest_extent_bytes", facts.extent_max);
+    weir_json_int(json, "episodes", weir_dataset_episodes(weir_loader_dataset(loader)));
+    weir_json_int(json, "images_per_sample", facts.images_per_sample);
+    weir_run_place_json(json, &facts, head->ranks);
+    weir_json_text(json, "decoder", facts.decoder_used);
+    weir_json_text(json, "decoder_why", facts.decoder_why);
+    write_reading(json, &facts, head->options->cold);
+    weir_json_end(json, '}');
+}
+
+void weir_run_head_log(FILE *out, const struct weir_run_head *head, const struct weir_loader *loader,
+                       double load_average)
+{
+    struct weir_json json;
+    struct weir_sysinfo machine;
+    char text[256];
+    weir_sysinfo_read(&machine);
+    weir_json_open(&json, out, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "run");
+    weir_json_text(&json, "weir", weir_version());
+    weir_json_text(&json, "git", weir_git_describe());
+    weir_json_object(&json, "machine");
+    weir_sysinfo_json(&machine, &json);
+    if (load_average >= 0)
+        weir_json_double(&json, "load_average", load_average);
+    weir_filesystem_of(head->data, text, sizeof text);
+    weir_json_text(&json, "data_filesystem", text);
+    weir_json_end(&json, '}');
+    write_versions(&json);
+    weir_json_object(&json, "config");
+    weir_json_text(&json, "data", head->data);
+    weir_options_json(head->command, head->values, &json);
+    weir_json_end(&json, '}');
+    write_used(&json, head, loader);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fflush(out);
+}
