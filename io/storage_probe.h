@@ -8,10 +8,10 @@ struct weir_storage_probe {
     int depth;          /* reads at once; 0 = nothing could be measured */
     double small_s;     /* a read of 4 KiB alone: the median */
     double whole_s;     /* a whole extent alone: the median */
-    double bytes_per_s; /* whole extents, depth at once */
+    double bytes_per_s; /* whole extents, depth at once, behind the burst of the first 0.1 s */
 };
 
-/* Reads some of the n extents by pread, each dropped from the page cache before it is read, for 0.2 s and the reads
+/* Reads some of the n extents by pread, each dropped from the page cache before it is read, for 0.4 s and the reads
  * that are under way then. The calling thread and, for as long, depth others. Extents of at most 1 MiB are read whole.
  */
 void weir_storage_probe(struct weir_storage_probe *probe, const struct weir_file_set *set,
