@@ -1,12 +1,13 @@
 #include "cli/whatif/whatif_options.h"
 #include "cli/commands.h"
+#include "cli/option_values.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/read_ahead.h"
 #include "pipeline/views.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,51 +67,6 @@ int weir_whatif_options_check(const struct whatif_options *options, struct weir_
 
 /* ---- a command line ---- */
 
-/* An enum's choices are a|b|c. */
-static void choice(const struct weir_opt *opt, int number, char *text, size_t size)
-{
-    const char *at = opt->value;
-    for (int i = 0; i < number && at; i++)
-        at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL;
-    snprintf(text, size, "%.*s", at ? (int)strcspn(at, "|") : 0, at ? at : "");
-}
-
-/* As it would be typed; a flag that is off is "". */
-static void value_text(const struct weir_opt *opt, const void *values, char *text, size_t size)
-{
-    const void *at = (const char *)values + opt->offset;
-    const struct weir_opt_size *pixels = at;
-    *text = '\0';
-    switch (opt->kind) {
-    case WEIR_OPT_FLAG:
-        snprintf(text, size, "%s", *(const bool *)at ? "on" : "");
-        break;
-    case WEIR_OPT_INT:
-        if (opt->allow_auto && *(const int *)at == WEIR_OPT_AUTO)
-            snprintf(text, size, "auto");
-        else
-            snprintf(text, size, "%d", *(const int *)at);
-        break;
-    case WEIR_OPT_UINT64:
-    case WEIR_OPT_BYTES:
-        snprintf(text, size, "%" PRIu64, *(const uint64_t *)at);
-        break;
-    case WEIR_OPT_DOUBLE:
-        snprintf(text, size, "%.9g", *(const double *)at);
-        break;
-    case WEIR_OPT_TEXT:
-        snprintf(text, size, "%s", *(const char *const *)at ? *(const char *const *)at : "");
-        break;
-    case WEIR_OPT_ENUM:
-        choice(opt, *(const int *)at, text, size);
-        break;
-    case WEIR_OPT_SIZE:
-        if (pixels->width > 0)
-            snprintf(text, size, "%dx%d", pixels->width, pixels->height);
-        break;
-    }
-}
-
 struct line {
     char **argv;
     int n;
@@ -126,9 +82,9 @@ static void add(struct line *line, const char *text)
 
 static void add_option(struct line *line, const struct weir_opt *opt, const struct run_options *options)
 {
-    char value[4096], option[64];
-    value_text(opt, options, value, sizeof value);
-    if (!*value || strcmp(value, opt->preset ? opt->preset : "") == 0 || (!opt->preset && strcmp(value, "0") == 0))
+    char buffer[WEIR_OPTION_TEXT], option[64];
+    const char *value = weir_option_typed(opt, options, buffer);
+    if (!value)
         return;
     snprintf(option, sizeof option, "--%s", opt->name);
     add(line, option);

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/options.h"
+#include "cli/whatif/whatif_options.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -462,4 +463,28 @@ Test(options, tables_of_the_commands)
                 cr_assert_str_neq(all[c]->opts[i].name, all[c]->opts[j].name);
         free(values);
     }
+}
+
+/* ---- a command line out of options ---- */
+
+/* What is at its default is left out, and all of a long value is there. */
+Test(options, weir_run_as_whatif_starts_it)
+{
+    static char mean[5000] = "0.485,0.456,0.4", step[] = "0.123456789012";
+    char *argv[] = {"run",    "d",       "--mean",    mean, "--output",     "f32", "--image-size", "64x48", "--direct",
+                    "--seed", "9999999", "--step-ms", step, "--batch-size", "8"};
+    const char *const wanted[] = {"weir", "run",          "d",     "--seed",   "9999999",   "--output", "f32", "--mean",
+                                  mean,   "--image-size", "64x48", "--direct", "--step-ms", step,       NULL};
+    struct run_options options;
+    const char *args[1];
+    int n_args;
+    memset(mean + strlen(mean), '0', sizeof mean - 1 - strlen(mean));
+    cr_assert_eq(
+        weir_options_parse(&weir_cmd_run, &options, sizeof options, sizeof argv / sizeof *argv, argv, args, &n_args),
+        WEIR_PARSE_RUN);
+    char **made = weir_whatif_args(&options, args[0], 0);
+    cr_assert_not_null(made);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        cr_assert(wanted[i] ? made[i] && strcmp(made[i], wanted[i]) == 0 : !made[i], "%zu: %.64s", i, made[i]);
+    weir_whatif_args_free(made);
 }
