@@ -1,33 +1,35 @@
 #include "cli/report/add_verdict.h"
 
-#include "analyze/verdict.h"
-
+/* Once a report, which may be written twice: as a table, and as a line of the log. The thread that trains does it. */
 static void begin(void *user, struct weir_loader_report *report)
 {
-    struct weir_loader *loader = user;
-    struct weir_verdict verdict;
-    if (!loader || !report->final)
+    struct weir_added_verdict *added = user;
+    struct weir_verdict *verdict = &added->verdict_;
+    weir_verdict_make(verdict, report, NULL);
+    if (!added->loader_ || !report->final)
         return;
-    weir_verdict_make(&verdict, report, NULL);
-    if (weir_verdict_has(&verdict, WEIR_CAUSE_STORAGE) || weir_verdict_has(&verdict, WEIR_CAUSE_STORAGE_TAIL))
-        weir_loader_probe_storage(loader, &report->storage);
+    if (!weir_verdict_has(verdict, WEIR_CAUSE_STORAGE) && !weir_verdict_has(verdict, WEIR_CAUSE_STORAGE_TAIL))
+        return;
+    weir_loader_probe_storage(added->loader_, &report->storage);
+    weir_verdict_make(verdict, report, NULL);
 }
 
 static void print(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
 {
-    (void)user;
-    weir_verdict_of_log(out, report, lang);
+    const struct weir_added_verdict *added = user;
+    weir_verdict_print(out, &added->verdict_, report, lang);
 }
 
 static void json(void *user, struct weir_json *to, const struct weir_loader_report *report)
 {
-    (void)user;
-    weir_verdict_of_log_json(to, report);
+    const struct weir_added_verdict *added = user;
+    weir_verdict_json(to, &added->verdict_, report);
 }
 
-void weir_add_verdict(struct weir_report_addition *addition, struct weir_loader *loader)
+void weir_add_verdict(struct weir_added_verdict *added, struct weir_loader *loader)
 {
-    *addition = (struct weir_report_addition){.begin = begin, .print = print, .json = json, .user = loader};
+    added->addition = (struct weir_report_addition){.begin = begin, .print = print, .json = json, .user = added};
+    added->loader_ = loader;
 }
 
 void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report, enum weir_lang lang)

@@ -2,11 +2,18 @@
 #ifndef WEIR_CLI_REPORT_ADD_VERDICT_H
 #define WEIR_CLI_REPORT_ADD_VERDICT_H
 
+#include "analyze/verdict.h"
 #include "pipeline/report/loader_report.h"
 
-/* For weir_loader_report. loader (may be NULL) is probed when the last report cannot tell otherwise what storage lacks.
- * It is borrowed. */
-void weir_add_verdict(struct weir_report_addition *addition, struct weir_loader *loader);
+/* For weir_loader_report, which takes the addition in it; it stays where it is until then. */
+struct weir_added_verdict {
+    struct weir_report_addition addition;
+    struct weir_loader *loader_;
+    struct weir_verdict verdict_; /* of the report that is being written */
+};
+
+/* loader (may be NULL) is borrowed, and probed when the last report cannot tell otherwise what storage lacks. */
+void weir_add_verdict(struct weir_added_verdict *added, struct weir_loader *loader);
 
 /* The same for a report that was read back. */
 void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);

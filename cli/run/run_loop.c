@@ -84,9 +84,9 @@ static int write_checksum(const struct loop *l, const struct weir_batch *batch, 
 
 static int report(struct loop *l, bool final)
 {
-    struct weir_report_addition addition;
+    struct weir_added_verdict added;
     struct weir_report_idle idle;
-    weir_add_verdict(&addition, l->loader);
+    weir_add_verdict(&added, l->loader);
     if (final)
         weir_run_profile_idle(l->run->profile, &idle);
     const struct weir_loader_report_options options = {
@@ -96,7 +96,7 @@ static int report(struct loop *l, bool final)
         .lang = l->run->lang,
         .json = l->run->json,
         .log = l->run->log,
-        .addition = &addition,
+        .addition = &added.addition,
         .idle = final ? &idle : NULL,
     };
     l->tables++;
