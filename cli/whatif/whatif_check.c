@@ -154,7 +154,6 @@ static void rungs(struct ladder *ladder, const struct whatif *w)
 
 static void keep_rung(struct weir_whatif_rung *rung, const struct weir_cell *cell, const struct weir_cell *first)
 {
-    static const char prefix[] = "weir run: ";
     struct weir_interval ratio;
     weir_cell_ratio(cell, first, &ratio);
     rung->turns = cell->n_turns;
@@ -163,9 +162,9 @@ static void keep_rung(struct weir_whatif_rung *rung, const struct weir_cell *cel
     rung->ratio = ratio.median;
     rung->ratio_low = ratio.low;
     rung->ratio_high = ratio.high;
-    const char *why = strncmp(cell->why, prefix, sizeof prefix - 1) == 0 ? cell->why + sizeof prefix - 1 : cell->why;
     if (cell->n_turns == 0 || ratio.n == 0)
-        snprintf(rung->why, sizeof rung->why, "%s", *why ? why : "there was no time for it");
+        snprintf(rung->why, sizeof rung->why, "%s",
+                 *cell->why ? whatif_error_of(cell->why) : "there was no time for it");
 }
 
 int whatif_ladder(struct whatif *w)
@@ -222,7 +221,8 @@ static void keep_change(struct weir_whatif_change *change, const struct weir_cel
     ratio_of(cell, a, b, &ratio);
     weir_cell_ratio(b, a, &noise);
     if (ratio.n < TURNS_LEAST) { /* a median of fewer says nothing */
-        snprintf(change->why, sizeof change->why, "not checked: %s", *cell->why ? cell->why : "the time was up");
+        snprintf(change->why, sizeof change->why, "not checked: %s",
+                 *cell->why ? whatif_error_of(cell->why) : "the time was up");
         return;
     }
     change->turns = ratio.n;

@@ -1,5 +1,5 @@
-/* What every part needs: how much time is left, and fewer CPUs for the runs that are started (the affinity, which
- * children inherit). */
+/* What every part needs: how much time is left, fewer CPUs for the runs that are started (the affinity, which children
+ * inherit), and their error lines. */
 #include "base/clock.h"
 #include "cli/whatif/whatif_parts.h"
 
@@ -78,4 +78,15 @@ void whatif_say(const struct whatif *w, const char *what)
 {
     double spent_s = (double)(weir_clock_monotonic_ns() - w->begin_ns) / 1e9;
     fprintf(stderr, "%5.0f s: %s\n", spent_s, what);
+}
+
+/* ---- errors ---- */
+
+const char *whatif_error_of(const char *line)
+{
+    static const char *const prefixes[] = {"weir run: ", "weir convert: "};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(line, prefixes[i], strlen(prefixes[i])) == 0)
+            return line + strlen(prefixes[i]);
+    return line;
 }

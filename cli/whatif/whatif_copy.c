@@ -88,7 +88,6 @@ static const char *suffix_of(const char *format)
 
 int whatif_copy(struct whatif *w, const char *format, const char *codec, const char **path, char *why, size_t size)
 {
-    static const char prefix[] = "weir convert: ";
     struct weir_err err = WEIR_ERR_NONE;
     *path = NULL;
     if (w->n_copies == WHATIF_COPIES || make_folder(w, why, size) < 0)
@@ -102,9 +101,8 @@ int whatif_copy(struct whatif *w, const char *format, const char *codec, const c
     }
     snprintf(to, sizeof w->copies[0], "%s/%s-%s%s", w->folder, format, codec, suffix_of(format));
     int rc = convert(w, to, format, codec, &err);
-    const char *text = strncmp(err.text, prefix, sizeof prefix - 1) == 0 ? err.text + sizeof prefix - 1 : err.text;
     if (rc < 0)
-        snprintf(why, size, "a copy could not be made: %s", text);
+        snprintf(why, size, "a copy could not be made: %s", whatif_error_of(err.text));
     else
         *path = w->copies[w->n_copies++];
     return rc == -EINTR ? rc : 0;

@@ -104,4 +104,7 @@ void whatif_remove_copies(struct whatif *w);
 double whatif_seconds_left(const struct whatif *w);
 void whatif_say(const struct whatif *w, const char *what);
 
+/* What a child process wrote to stderr, without the name of its command in front. Lies in line. */
+const char *whatif_error_of(const char *line);
+
 #endif

@@ -28,14 +28,6 @@ double whatif_probe_seconds(const struct whatif *w)
     return PROBE_S * scale(w);
 }
 
-/* The line is one of weir run's. */
-static void keep_why(char *why, size_t size, const char *text)
-{
-    static const char prefix[] = "weir run: ";
-    const char *from = strncmp(text, prefix, sizeof prefix - 1) == 0 ? text + sizeof prefix - 1 : text;
-    snprintf(why, size, "%.*s", (int)size - 1, from);
-}
-
 /* run is cleared by the caller. */
 static int measure(struct whatif *w, struct weir_measured_run *run, const struct whatif_plan *plan, double seconds,
                    double *took_s, struct weir_err *err)
@@ -86,7 +78,7 @@ static int probe_into(struct whatif *w, struct weir_measured_run *run, struct wh
     if (rc == 0)
         learn(probe, run, took_s, &w->facts);
     else
-        keep_why(probe->why, sizeof probe->why, err.text);
+        snprintf(probe->why, sizeof probe->why, "%s", whatif_error_of(err.text));
     return rc == -EINTR ? rc : 0;
 }
 
