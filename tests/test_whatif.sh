@@ -9,7 +9,7 @@
 
 data=$work/da\'ta
 "$weir" synth "$data" --format act-jpeg --episodes 4 --steps 12 --size 128x96 --cameras top,wrist >/dev/null || exit 1
-export TMPDIR=$work/t
+export TMPDIR=$work/temporary-files-in-a-folder-with-a-long-name
 mkdir "$TMPDIR"
 left_behind() { check "nothing is left in the temporary folder: $(ls "$TMPDIR")" [ -z "$(ls "$TMPDIR")" ]; }
 
@@ -64,6 +64,12 @@ names = {c["name"] for c in found["changes"]}
 assert found["cold"] and found["num_workers"] == 0 and not found["checked"]
 assert "page cache warm" in names and "images as bytes, not floats" in names, names' "$work/out"
 left_behind
+
+# ---- copies lie in TMPDIR, however long its name, and in /tmp when it is empty ----
+TMPDIR=$TMPDIR/none run 0 whatif "$data" --num-workers 1 --max-minutes 0.05
+count "^    no prediction: $TMPDIR/none/weir-whatif-[^ ]+: cannot be made: No such file or directory; set TMPDIR to " 2
+TMPDIR='' run 0 whatif "$data" --num-workers 1 --max-minutes 0.05
+count '^stored as packed:raw +[0-9.]+x ' 1
 
 # ---- over the stand-in for a GPU ----
 fake=$(dirname "$weir")/tests/libweir_fake_cuda.so

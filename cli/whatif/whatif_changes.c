@@ -407,7 +407,7 @@ static int change_format(struct whatif *w, const char *format, const char *codec
     bool keep = strcmp(codec, w->source.codec) == 0;
     snprintf(change->flag, sizeof change->flag, "weir convert SRC DST --to %s%s%s", format, keep ? "" : " --codec ",
              keep ? "" : codec);
-    int rc = whatif_copy(w, format, keep ? "keep" : codec, &path, why, sizeof why);
+    int rc = whatif_copy(w, format, codec, &path, why, sizeof why);
     if (rc < 0)
         return rc;
     if (!path) {

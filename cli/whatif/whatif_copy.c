@@ -13,18 +13,24 @@
 
 /* Of decoded frames, that a copy may hold, and what it may take to make it. */
 static const double SAMPLE_BYTES = 256 << 20, PATIENCE_S = 15;
+static const double DISK_PART = 0.9; /* of the free bytes: the format's own tables want some, and so do others */
 
 static int make_folder(struct whatif *w, char *why, size_t size)
 {
     const char *parent = getenv("TMPDIR");
-    if (*w->folder)
+    if (w->folder)
         return 0;
-    snprintf(w->folder, sizeof w->folder, "%s/weir-whatif-XXXXXX", parent && strlen(parent) < 32 ? parent : "/tmp");
+    if (asprintf(&w->folder, "%s/weir-whatif-XXXXXX", parent && *parent ? parent : "/tmp") < 0) {
+        w->folder = NULL;
+        snprintf(why, size, "out of memory");
+        return -ENOMEM;
+    }
     if (mkdtemp(w->folder))
         return 0;
     snprintf(why, size, "%s: cannot be made: %s; set TMPDIR to a folder that can be written", w->folder,
              strerror(errno));
-    *w->folder = '\0';
+    free(w->folder);
+    w->folder = NULL;
     return -EACCES;
 }
 
@@ -86,26 +92,40 @@ static const char *suffix_of(const char *format)
     return "";
 }
 
+/* False and why: the copy may become larger than what is free. */
+static bool is_room_for(const struct whatif *w, const struct weir_copy_spec *spec, char *why, size_t size)
+{
+    double free_bytes = (double)weir_copy_free_bytes(w->folder),
+           bytes = (double)weir_copy_bytes(&w->source, spec, sample_of(w));
+    if (free_bytes <= 0 || bytes <= DISK_PART * free_bytes)
+        return true;
+    snprintf(why, size, "a copy takes up to %.0f MB, and %s has %.0f MB free; set TMPDIR to another folder",
+             bytes / 1e6, w->folder, free_bytes / 1e6);
+    return false;
+}
+
 int whatif_copy(struct whatif *w, const char *format, const char *codec, const char **path, char *why, size_t size)
 {
     struct weir_err err = WEIR_ERR_NONE;
+    struct weir_copy_spec spec = {0};
+    char *to = NULL;
     *path = NULL;
-    if (w->n_copies == WHATIF_COPIES || make_folder(w, why, size) < 0)
+    snprintf(spec.format, sizeof spec.format, "%s", format);
+    snprintf(spec.codec, sizeof spec.codec, "%s", codec);
+    if (w->n_copies == WHATIF_COPIES || make_folder(w, why, size) < 0 || !is_room_for(w, &spec, why, size))
         return 0;
-    char *to = w->copies[w->n_copies];
-    double free_bytes = (double)weir_copy_free_bytes(w->folder);
-    if (free_bytes > 0 && free_bytes < 3 * SAMPLE_BYTES) {
-        snprintf(why, size, "%s has %.1f GB free, which is too little for a copy; set TMPDIR to another folder",
-                 w->folder, free_bytes / 1e9);
+    if (asprintf(&to, "%s/%s-%s%s", w->folder, format, codec, suffix_of(format)) < 0) {
+        snprintf(why, size, "out of memory");
         return 0;
     }
-    snprintf(to, sizeof w->copies[0], "%s/%s-%s%s", w->folder, format, codec, suffix_of(format));
-    int rc = convert(w, to, format, codec, &err);
-    if (rc < 0)
+    int rc = convert(w, to, format, weir_copy_codec_option(&spec, w->source.codec), &err);
+    if (rc < 0) {
         snprintf(why, size, "a copy could not be made: %s", whatif_error_of(err.text));
-    else
-        *path = w->copies[w->n_copies++];
-    return rc == -EINTR ? rc : 0;
+        free(to);
+        return rc == -EINTR ? rc : 0;
+    }
+    *path = w->copies[w->n_copies++] = to;
+    return 0;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -119,7 +139,10 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 void whatif_remove_copies(struct whatif *w)
 {
-    if (*w->folder)
+    if (w->folder)
         nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    *w->folder = '\0';
+    free(w->folder);
+    w->folder = NULL;
+    while (w->n_copies > 0)
+        free(w->copies[--w->n_copies]);
 }

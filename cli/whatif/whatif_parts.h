@@ -49,10 +49,10 @@ struct whatif {
     struct whatif_probe full;    /* the same without a step */
     bool slow_start;             /* a process takes so long to begin that only what tells most is measured */
     struct weir_model_facts facts;
-    struct weir_model model; /* of now, with the facts */
-    double frame_bytes;      /* of a decoded frame in a batch */
-    char folder[64];         /* of copies, removed at the end; "" = none */
-    char copies[WHATIF_COPIES][128];
+    struct weir_model model;     /* of now, with the facts */
+    double frame_bytes;          /* of a decoded frame in a batch */
+    char *folder;                /* of copies, owned, removed at the end; NULL = none */
+    char *copies[WHATIF_COPIES]; /* owned */
     int n_copies;
     struct weir_whatif found;
     struct whatif_plan plans[WEIR_WHATIF_CHANGES]; /* of found.changes */
@@ -97,7 +97,8 @@ void whatif_set_cpus(int cpus);
 /* Which these are, as taskset -c takes them. */
 void whatif_cpu_list(int cpus, char *text, size_t size);
 
-/* Copies a sample of DATA in formats that may be faster. -EINTR or 0. */
+/* Copies a sample of DATA in a format that may be faster. *path is lent until whatif_remove_copies; NULL, and why:
+ * there is none. -EINTR or 0. */
 int whatif_copy(struct whatif *w, const char *format, const char *codec, const char **path, char *why, size_t size);
 void whatif_remove_copies(struct whatif *w);
 
