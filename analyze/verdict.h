@@ -182,6 +182,9 @@ void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const str
 void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,
                        const struct weir_loader_report *report);
 
+/* Bytes as --decode-cache takes them, rounded up: "221M", from 10 GiB on "11G". */
+void weir_cache_bytes_text(char text[24], double bytes);
+
 /* "decode", "slow-camera": as in logs. */
 const char *weir_cause_name(enum weir_cause cause);
 const char *weir_resource_name(enum weir_resource resource);

@@ -8,10 +8,10 @@
 
 static const double WORTH = 1.05; /* a ratio below is not worth a line */
 
-void weir_verdict_bytes(char text[24], double bytes)
+void weir_cache_bytes_text(char text[24], double bytes)
 {
     double mib = ceil(bytes / (1 << 20));
-    if (mib >= 1024)
+    if (mib >= 10240) /* less than a tenth is added */
         snprintf(text, 24, "%.0fG", ceil(mib / 1024));
     else
         snprintf(text, 24, "%.0fM", fmax(mib, 1));
@@ -115,7 +115,7 @@ static void advise_cache(struct weir_verdict *verdict, const struct weir_loader_
     char bytes[24];
     advice->figure = fmin(all, free_bytes);
     advice->part = part;
-    weir_verdict_bytes(bytes, advice->figure);
+    weir_cache_bytes_text(bytes, advice->figure);
     snprintf(advice->flag, sizeof advice->flag, "--decode-cache %s", bytes);
 }
 

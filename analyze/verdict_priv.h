@@ -31,7 +31,4 @@ void weir_verdict_sentence(char *text, size_t size, const struct weir_verdict *v
                            const struct weir_loader_report *report, enum weir_lang lang);
 void weir_verdict_advice_text(char *text, size_t size, const struct weir_advice *advice, enum weir_lang lang);
 
-/* Bytes as --decode-cache takes them, rounded up: "221M". */
-void weir_verdict_bytes(char text[24], double bytes);
-
 #endif

@@ -292,15 +292,6 @@ static int change_threads(struct whatif *w)
 
 /* ---- the decode cache ---- */
 
-static void bytes_text(char *text, size_t size, double bytes)
-{
-    double mib = ceil(bytes / (1 << 20));
-    if (mib >= 10240)
-        snprintf(text, size, "%.0fG", ceil(mib / 1024));
-    else
-        snprintf(text, size, "%.0fM", fmax(mib, 1));
-}
-
 bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *plan, double *bytes, char *why,
                        size_t size)
 {
@@ -377,7 +368,7 @@ static int change_cache(struct whatif *w)
         *plan_of(w, change) = plan;
         plan_of(w, change)->can_check = can && !*why;
         snprintf(change->why, sizeof change->why, "%s", why);
-        bytes_text(bytes_flag, sizeof bytes_flag, bytes);
+        weir_cache_bytes_text(bytes_flag, bytes);
         snprintf(change->flag, sizeof change->flag, "--decode-cache %s", bytes_flag);
         if (!can)
             no_prediction(w, change, why);

@@ -680,6 +680,21 @@ Test(verdict, a_cache_gives_no_more_than_the_step_allows)
     free(made);
 }
 
+/* Rounded up by a tenth at most: 1.3 GiB as 2G would be more than the memory that is free. */
+Test(verdict, bytes_as_they_are_typed)
+{
+    static const struct {
+        double bytes;
+        const char *text;
+    } budgets[] = {{0, "1M"},       {859 << 20, "859M"},  {1.3e9, "1240M"},
+                   {10e9, "9537M"}, {10737418240, "10G"}, {11e9, "11G"}};
+    char text[24];
+    for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+        weir_cache_bytes_text(text, budgets[i].bytes);
+        cr_expect_str_eq(text, budgets[i].text);
+    }
+}
+
 Test(verdict, workers_and_cores_are_predicted_by_what_is_next)
 {
     struct made *made = decoding();
