@@ -161,6 +161,25 @@ int weir_copy_files(const char *path, struct weir_path_list *files, uint64_t *by
     return weir_err_set(err, rc, "%s: cannot be listed: %s", path, strerror(-rc));
 }
 
+int weir_copy_source_files(const struct weir_dataset *dataset, struct weir_path_list *files, uint64_t *bytes,
+                           struct weir_err *err)
+{
+    char path[WEIR_READ_PATH_MAX];
+    int rc = 0;
+    memset(files, 0, sizeof *files);
+    *bytes = 0;
+    for (int i = 0; i < weir_dataset_read_files(dataset) && rc == 0; i++) {
+        struct weir_dataset_file file;
+        weir_dataset_read_file(dataset, i, &file, path);
+        *bytes += file.size_bytes;
+        rc = weir_path_list_add(files, strdup(file.path));
+    }
+    if (rc == 0)
+        return 0;
+    weir_path_list_free(files);
+    return weir_err_set(err, rc, rc == -EFBIG ? "its frames lie in too many files" : "out of memory");
+}
+
 static bool file_system_of(const char *path, struct statfs *fs)
 {
     char folder[4096];

@@ -46,6 +46,10 @@ int weir_copy_path(char *path, size_t size, const char *folder, const struct wei
 
 /* ---- files ---- */
 
+/* The files that are read for the dataset's frames (external ones, and each chunk of a folder, too), their sizes
+ * together. Owned by the caller: weir_path_list_free. 0, -EFBIG or -ENOMEM; then the list is empty. */
+int weir_copy_source_files(const struct weir_dataset *dataset, struct weir_path_list *files, uint64_t *bytes,
+                           struct weir_err *err);
 /* Regular files at or below path, their sizes together. Owned by the caller: weir_path_list_free. */
 int weir_copy_files(const char *path, struct weir_path_list *files, uint64_t *bytes, struct weir_err *err);
 /* Free bytes of the file system that path, or the nearest folder above it that exists, lies on; 0 = not known. */

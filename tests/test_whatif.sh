@@ -100,6 +100,14 @@ refused 1 "cannot be written" "$data" --log "$work/none/log.jsonl"
 one_line
 refused 1 "nosuch" "$data" --cameras nosuch
 one_line
+if built_in zarr; then # every chunk is a file
+    "$weir" convert "$data" "$work/z.zarr" --to zarr >/dev/null
+    chunk=$(find "$work/z.zarr" -name 0.0.0.0 | head -n 1)
+    sum=$(sha256sum "$chunk")
+    refused 1 "is a file of the dataset" "$work/z.zarr" --log "$chunk"
+    one_line
+    check "the chunk is as it was" [ "$(sha256sum "$chunk")" = "$sum" ]
+fi
 printf '{"type":"whatif","data":"x","changes":[{"name":"a","predicted":"b"}]}\n' >"$work/bad.jsonl"
 run 1 report "$work/bad.jsonl"
 err '"predicted" is not a number'

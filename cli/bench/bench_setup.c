@@ -346,6 +346,7 @@ static int open_source(struct bench_setup *setup, int *cameras, struct weir_err 
                                                .split = o->data.split,
                                                .index = o->data.index};
     struct weir_dataset *dataset;
+    uint64_t bytes;
     int rc = weir_dataset_open(&dataset, &config, err);
     if (rc < 0)
         return rc;
@@ -356,11 +357,8 @@ static int open_source(struct bench_setup *setup, int *cameras, struct weir_err 
                  weir_dataset_camera(dataset, c)->name);
     }
     rc = weir_copy_source_of(dataset, &setup->source, err);
-    for (int i = 0; i < weir_dataset_files(dataset) && rc == 0; i++) {
-        struct weir_dataset_file file;
-        weir_dataset_file(dataset, i, &file);
-        rc = weir_path_list_add(&setup->files[0], strdup(file.path));
-    }
+    if (rc == 0)
+        rc = weir_copy_source_files(dataset, &setup->files[0], &bytes, err);
     weir_dataset_close(&dataset);
     return rc;
 }

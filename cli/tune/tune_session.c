@@ -165,15 +165,12 @@ static int look_at_files(struct tune_session *s, struct weir_err *err)
     struct weir_dataset_config config = {.path = s->data, .cameras = s->options->run.cameras};
     struct weir_dataset *dataset;
     struct weir_path_list files = {0};
-    char path[WEIR_READ_PATH_MAX];
+    uint64_t bytes = 0;
     weir_data_options_apply(&s->options->run.data, &config);
     int rc = weir_dataset_open(&dataset, &config, err);
-    for (int i = 0; rc == 0 && i < weir_dataset_read_files(dataset); i++) {
-        struct weir_dataset_file file;
-        weir_dataset_read_file(dataset, i, &file, path);
-        s->tune.space.file_bytes += (double)file.size_bytes;
-        rc = weir_path_list_add(&files, strdup(file.path));
-    }
+    if (rc == 0)
+        rc = weir_copy_source_files(dataset, &files, &bytes, err);
+    s->tune.space.file_bytes = (double)bytes;
     s->cached = -1;
     const struct weir_output outputs[] = {{"--log", s->options->log}, {"--out", s->options->out}};
     if (rc == 0)

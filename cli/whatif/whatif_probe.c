@@ -119,16 +119,14 @@ int whatif_open(struct whatif *w, struct weir_err *err)
 {
     struct weir_dataset_config config = {.path = w->data, .cameras = w->options->run.cameras};
     struct weir_dataset *dataset;
+    uint64_t bytes;
     weir_data_options_apply(&w->options->run.data, &config);
     int rc = weir_dataset_open(&dataset, &config, err);
     if (rc < 0)
         return rc;
     rc = weir_copy_source_of(dataset, &w->source, err);
-    for (int i = 0; i < weir_dataset_files(dataset) && rc == 0; i++) {
-        struct weir_dataset_file file;
-        weir_dataset_file(dataset, i, &file);
-        rc = weir_path_list_add(&w->files, strdup(file.path));
-    }
+    if (rc == 0)
+        rc = weir_copy_source_files(dataset, &w->files, &bytes, err);
     weir_dataset_close(&dataset);
     return rc < 0 ? rc : 0;
 }
