@@ -261,6 +261,12 @@ void weir_demands_make(struct weir_demands *d, const struct weir_loader_report *
     fill_demands(d, report);
 }
 
+double weir_setup_image_bytes(const struct weir_report_setup *setup)
+{
+    double first = 3.0 * setup->out_width * setup->out_height * (setup->normalised ? 4 : 1);
+    return setup->image_bytes > 0 ? (double)setup->image_bytes : first;
+}
+
 double weir_demands_predict(const struct weir_demands *demands, const struct weir_change *change,
                             enum weir_resource *limit)
 {

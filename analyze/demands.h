@@ -72,6 +72,9 @@ void weir_demands_make(struct weir_demands *demands, const struct weir_loader_re
 const struct weir_report_row *weir_demands_row(const struct weir_loader_report *report, const char *name,
                                                enum weir_report_side side);
 
+/* Of an image in a batch, the mean of the cameras; of the first camera in a log that is older than this figure. */
+double weir_setup_image_bytes(const struct weir_report_setup *setup);
+
 /* What a change would give: the least bound with these times of an image (0: not used), over the least bound now. NULL
  * cpu_s, worker_s or library_s: unchanged. limit gets the resource that is least then. */
 struct weir_change {

@@ -57,7 +57,8 @@ static double predicted_peak(const struct weir_tune *tune, const struct weir_tun
     const struct weir_tune_space *space = &tune->space;
     const struct weir_tune_setting *s = &from->setting;
     double peak = weir_cell_median(&from->cell, weir_turn_peak_bytes);
-    peak += (to->workers - s->workers) * tune->look.worker_bytes + (to->prefetch - s->prefetch) * tune->look.slot_bytes;
+    int more_ahead = to->prefetch > 0 ? to->prefetch - s->prefetch : 0; /* what the program will choose is not known */
+    peak += (to->workers - s->workers) * tune->look.worker_bytes + more_ahead * tune->look.slot_bytes;
     peak += to->cache_bytes - s->cache_bytes;
     if (to->engine >= 0 && space->maps[to->engine] && !(s->engine >= 0 && space->maps[s->engine]))
         peak += space->file_bytes;

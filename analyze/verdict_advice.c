@@ -101,9 +101,7 @@ static void advise_cache(struct weir_verdict *verdict, const struct weir_loader_
     if ((double)report->cache.budget_bytes >= all || report->cache.hits > report->cache.misses)
         return;
     double part = fmin(free_bytes / all, 1);
-    double pixels = 3.0 * setup->out_width * setup->out_height;
-    double frame_bytes = setup->image_bytes > 0 ? (double)setup->image_bytes : pixels * (setup->normalised ? 4 : 1);
-    double copy_s = frame_bytes / setup->copy_bytes_per_s;
+    double copy_s = weir_setup_image_bytes(setup) / setup->copy_bytes_per_s;
     double looked_up = (double)report->cache.hits + (double)report->cache.misses;
     double missed = looked_up > 0 ? (double)report->cache.misses / looked_up : 1; /* hits are copied already */
     double cpu_s = part * (worker_cpu_s(d) * cpu_part(d, saved) - missed * copy_s);

@@ -35,7 +35,7 @@ static void fill(struct weir_tune_figures *figures, const struct weir_tune_space
                  const struct weir_measured_run *run)
 {
     const struct weir_report_setup *setup = &weir_measured_report(run)->setup;
-    double frame = 3.0 * setup->out_width * setup->out_height * (setup->normalised ? 4 : 1);
+    double frame = weir_setup_image_bytes(setup);
     figures->turn = run->turn;
     weir_demands_make(&figures->demands, weir_measured_report(run));
     figures->engine = number_of(space->engines, space->n_engines, run->turn.io);

@@ -266,7 +266,7 @@ static void fill_found(struct whatif *w)
     found->simulated = w->model.simulated;
     found->stretch = w->model.stretch;
     found->data_wait = w->now.data_wait;
-    w->frame_bytes = 3.0 * setup->out_width * setup->out_height * (setup->normalised ? 4 : 1);
+    w->frame_bytes = weir_setup_image_bytes(setup);
 }
 
 /* The verdict is of the first run, which is as long as one takes; predictions start from the middle one of a few. Then

@@ -1,4 +1,5 @@
 /* The search of weir tune over made-up machines, beside an exhaustive search of the same. */
+#include "analyze/tune_priv.h"
 #include "analyze/tune_search.h"
 
 #include <criterion/criterion.h>
@@ -388,6 +389,27 @@ Test(tune, another_decoder)
     cr_expect(s->decoder == 1 && s->prefetch >= 1 && s->workers == plain.cores);
     for (int i = 0; i < tune.n; i++)
         cr_expect(tune.candidates[i].setting.prefetch >= 1);
+    weir_tune_free(&tune);
+}
+
+/* A prefetch that is left to the program counts as the one that was measured, not as no batch at all. */
+Test(tune, memory_of_batches_ahead)
+{
+    static struct weir_tune tune;
+    const struct weir_turn turn = {.images_per_s = 1, .peak_bytes = 100 * MB};
+    struct weir_tune_setting setting = {.workers = 2, .prefetch = 4};
+    tune.space.memory_max = 95 * MB;
+    tune.look.slot_bytes = 10 * MB;
+    tune.candidates[0].setting = setting;
+    tune.n = 1;
+    cr_assert_eq(weir_cell_add(&tune.candidates[0].cell, &turn), 0);
+    setting.prefetch = 3;
+    cr_expect(weir_tune_fits(&tune, &setting));
+    setting.prefetch = 0;
+    cr_expect_not(weir_tune_fits(&tune, &setting));
+    setting.workers = 1;
+    tune.look.worker_bytes = 6 * MB;
+    cr_expect(weir_tune_fits(&tune, &setting));
     weir_tune_free(&tune);
 }
 

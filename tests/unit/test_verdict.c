@@ -695,6 +695,15 @@ Test(verdict, bytes_as_they_are_typed)
     }
 }
 
+/* Cameras may differ in size. */
+Test(verdict, bytes_of_an_image)
+{
+    struct weir_report_setup setup = {.out_width = 4, .out_height = 2, .normalised = true};
+    cr_expect_float_eq(weir_setup_image_bytes(&setup), 4 * 2 * 3 * 4, 0);
+    setup.image_bytes = 1000;
+    cr_expect_float_eq(weir_setup_image_bytes(&setup), 1000, 0);
+}
+
 Test(verdict, workers_and_cores_are_predicted_by_what_is_next)
 {
     struct made *made = decoding();
