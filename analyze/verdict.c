@@ -8,10 +8,8 @@
 
 struct weir_found *weir_verdict_add(struct weir_verdict *verdict, enum weir_cause cause, double share)
 {
-    static struct weir_found none; /* written and never read */
-    if (weir_verdict_has(verdict, cause) || verdict->n_causes == WEIR_VERDICT_CAUSES)
-        return &none;
-    struct weir_found *found = &verdict->causes[verdict->n_causes++];
+    bool is_room = !weir_verdict_has(verdict, cause) && verdict->n_causes < WEIR_VERDICT_CAUSES;
+    struct weir_found *found = is_room ? &verdict->causes[verdict->n_causes++] : &verdict->no_cause_;
     *found = (struct weir_found){.cause = cause, .share = share};
     return found;
 }
@@ -26,8 +24,6 @@ bool weir_verdict_has(const struct weir_verdict *verdict, enum weir_cause cause)
 
 static void doubt(struct weir_verdict *verdict, enum weir_doubt why, double share, double a, double b)
 {
-    if (weir_verdict_has(verdict, WEIR_CAUSE_CANNOT_TELL) || verdict->n_causes == WEIR_VERDICT_CAUSES)
-        return;
     struct weir_found *found = weir_verdict_add(verdict, WEIR_CAUSE_CANNOT_TELL, share);
     found->doubt = why;
     found->a = a;

@@ -161,7 +161,9 @@ struct weir_verdict {
     struct weir_step_shares shares;
     bool decode_rule; /* decoding is more than 40 % of a sample's time */
     struct weir_demands demands;
-    struct weir_model model; /* that advices are predicted by; not known where there is none */
+    struct weir_model model;     /* that advices are predicted by; not known where there is none */
+    struct weir_found no_cause_; /* written where there is no room for one more, and never read */
+    struct weir_advice no_advice_;
 };
 
 /* What one run's report cannot know, where somebody has measured it. */

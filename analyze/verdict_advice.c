@@ -19,13 +19,10 @@ void weir_cache_bytes_text(char text[24], double bytes)
 
 static struct weir_advice *add(struct weir_verdict *verdict, enum weir_advice_kind kind)
 {
-    static struct weir_advice none; /* written and never read */
+    bool is_room = verdict->n_advices < WEIR_VERDICT_ADVICES;
     for (int i = 0; i < verdict->n_advices; i++)
-        if (verdict->advices[i].kind == kind)
-            return &none;
-    if (verdict->n_advices == WEIR_VERDICT_ADVICES)
-        return &none;
-    struct weir_advice *advice = &verdict->advices[verdict->n_advices++];
+        is_room &= verdict->advices[i].kind != kind;
+    struct weir_advice *advice = is_room ? &verdict->advices[verdict->n_advices++] : &verdict->no_advice_;
     *advice = (struct weir_advice){.kind = kind};
     return advice;
 }

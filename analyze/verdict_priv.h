@@ -4,7 +4,8 @@
 
 #include "analyze/verdict.h"
 
-/* Adds a cause behind those that are there, once; no more than there is room for. */
+/* Adds a cause behind those that are there, once; no more than there is room for: then what is returned is written in
+ * vain. */
 struct weir_found *weir_verdict_add(struct weir_verdict *verdict, enum weir_cause cause, double share);
 
 /* Adds what storage does to the run: which of its causes, when the workers sleep in reads. False: they do not. */

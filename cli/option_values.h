@@ -24,7 +24,4 @@ const char *weir_option_typed(const struct weir_opt *opt, const void *values, ch
 /* Choice number index of an enum, "" past the end. */
 void weir_option_choice(const struct weir_opt *opt, int index, char text[WEIR_OPTION_TEXT]);
 
-/* Prints "weir COMMAND: ..." and a hint to stderr; -EINVAL. */
-int weir_usage_error(const struct weir_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 #endif

@@ -73,6 +73,9 @@ void weir_options_know(const struct weir_command *const *commands, int n);
 enum weir_parse weir_options_parse(const struct weir_command *command, void *values, size_t size, int argc, char **argv,
                                    const char **args, int *n_args);
 
+/* Prints "weir COMMAND: ..." and a hint to stderr; -EINVAL. */
+int weir_usage_error(const struct weir_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* Writes every option with its value as a member of the object that is open in json; names keep their hyphens as
  * underscores (batch_size); auto is written as "auto". */
 void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json);

@@ -67,7 +67,7 @@ static void add_late(struct weir_steps *steps, const struct weir_last_task *last
         steps->camera_ns[last->camera] += wait_ns;
     if (last->file >= 0 && last->file < steps->n_files)
         steps->file_ns[last->file] += wait_ns;
-    if (last->worker >= 0 && last->worker < steps->n_workers)
+    if (last->worker < steps->n_workers) /* without workers the consumer's thread completes batches */
         steps->worker_ns[last->worker] += wait_ns;
 }
 

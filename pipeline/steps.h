@@ -26,7 +26,7 @@ struct weir_epoch_sums {
 
 /* What completed a batch: its last task. */
 struct weir_last_task {
-    int worker;                 /* -1 = none: a GPU completed it */
+    int worker;
     int camera, file;           /* -1 = the state's task */
     uint64_t ticks, read_ticks; /* of the task, and reading in it */
 };

@@ -15,7 +15,7 @@
 #include <sys/param.h>
 #include <unistd.h>
 
-enum { BAR = 30, CURVE_MAX = 64 };
+enum { BAR = 30 };
 
 void tune_print_head(const struct tune_session *s, FILE *out)
 {
