@@ -3,6 +3,15 @@
 #include <math.h>
 #include <string.h>
 
+const char *weir_resource_name(enum weir_resource resource)
+{
+    static const char *const names[WEIR_RESOURCES] = {
+        [WEIR_RESOURCE_CORES] = "cores", [WEIR_RESOURCE_WORKERS] = "workers", [WEIR_RESOURCE_LIBRARY] = "library",
+        [WEIR_RESOURCE_BUS] = "bus",     [WEIR_RESOURCE_ENGINES] = "engines", [WEIR_RESOURCE_CONSUMER] = "consumer",
+    };
+    return names[resource];
+}
+
 const struct weir_report_row *weir_demands_row(const struct weir_loader_report *report, const char *name,
                                                enum weir_report_side side)
 {

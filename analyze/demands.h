@@ -23,6 +23,9 @@ enum weir_resource {
     WEIR_RESOURCES
 };
 
+/* "cores", "engines", "consumer": as in logs. */
+const char *weir_resource_name(enum weir_resource resource);
+
 /* What workers use cores for. */
 enum weir_cpu_part {
     WEIR_CPU_DECODE,

@@ -320,3 +320,31 @@ enum weir_idle_cause weir_gpu_idle_first(const struct weir_idle_device *device)
     }
     return most_ns > 0 && most_ns >= (device->end_ns - device->begin_ns) / 20 ? first : WEIR_IDLE_NONE;
 }
+
+/* ---- for a report ---- */
+
+void weir_gpu_idle_report(struct weir_report_idle *report, const struct weir_gpu_idle *idle, int64_t number)
+{
+    const struct weir_idle_device *d = NULL;
+    for (int i = 0; i < idle->n_devices; i++)
+        if (idle->devices[i].device == number)
+            d = &idle->devices[i];
+    *report = (struct weir_report_idle){.delay_p50_s = -1, .delay_p99_s = -1, .kernels_per_step = -1};
+    if (!d || d->end_ns <= d->begin_ns)
+        return;
+    double ns = (double)(d->end_ns - d->begin_ns);
+    report->traced_s = ns / 1e9;
+    report->busy = (double)d->busy_ns / ns;
+    report->launching = (double)d->cause_ns[WEIR_IDLE_LAUNCHING] / ns;
+    report->sync = (double)d->cause_ns[WEIR_IDLE_SYNC] / ns;
+    report->data = (double)d->cause_ns[WEIR_IDLE_DATA] / ns;
+    report->allocating = (double)d->cause_ns[WEIR_IDLE_ALLOCATING] / ns;
+    report->queued = (double)d->cause_ns[WEIR_IDLE_QUEUED] / ns;
+    report->other = (double)d->cause_ns[WEIR_IDLE_OTHER] / ns;
+    if (d->launches) {
+        report->delay_p50_s = (double)d->delay_p50_ns / 1e9;
+        report->delay_p99_s = (double)d->delay_p99_ns / 1e9;
+    }
+    if (idle->n_steps > 0)
+        report->kernels_per_step = (double)d->step_kernels / (double)idle->n_steps;
+}

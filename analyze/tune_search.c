@@ -2,7 +2,6 @@
 
 #include "analyze/tune_priv.h"
 #include "analyze/tune_race.h"
-#include "analyze/verdict.h"
 
 #include <errno.h>
 #include <math.h>

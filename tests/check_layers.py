@@ -27,7 +27,7 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "p
          "datasets/hdf5": 0, "datasets": 1, "datasets/layouts": 1, "datasets/tfrecord": 1, "datasets/zarr": 1, "datasets/packed": 1, "datasets/lmdb": 1,
          "datasets/synth": 1,
          "pipeline": 0, "pipeline/gpu": 0, "pipeline/work": 0, "pipeline/report": 0, "pipeline/verify": 0,
-         "analyze": 0,
+         "analyze": 0, "analyze/verdict": 1,
          "convert": 0, "convert/writers": 0,
          "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/trials": 1, "cli/whatif": 1, "cli/tune": 1}
 # Rooms of one number that have nothing to do with each other.

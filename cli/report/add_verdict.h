@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_REPORT_ADD_VERDICT_H
 #define WEIR_CLI_REPORT_ADD_VERDICT_H
 
-#include "analyze/verdict.h"
+#include "analyze/verdict/verdict.h"
 #include "pipeline/report/loader_report.h"
 
 /* For weir_loader_report, which takes the addition in it; it stays where it is until then. */

@@ -1,6 +1,6 @@
 #include "cli/tune/tune_print.h"
 
-#include "analyze/verdict.h"
+#include "analyze/verdict/verdict.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"

@@ -4,7 +4,7 @@
 
 #include "analyze/copies.h"
 #include "analyze/model.h"
-#include "analyze/verdict.h"
+#include "analyze/verdict/verdict.h"
 #include "analyze/whatif.h"
 #include "base/err.h"
 #include "cli/trials/measured_run.h"

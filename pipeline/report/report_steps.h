@@ -1,5 +1,5 @@
 /* report_steps.h: the part of a report that says what the consumer got and when, what the run was set up with, and what
- * completed the batches that it waited for. analyze/verdict.h draws its conclusions from these. */
+ * completed the batches that it waited for. analyze/verdict/verdict.h draws its conclusions from these. */
 #ifndef WEIR_PIPELINE_REPORT_REPORT_STEPS_H
 #define WEIR_PIPELINE_REPORT_REPORT_STEPS_H
 

@@ -1,5 +1,5 @@
 /* Verdicts of made-up reports: each cause, what lies beside its threshold, healthy runs, and when nobody can tell. */
-#include "analyze/verdict_priv.h"
+#include "analyze/verdict/verdict_priv.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* What would help. Predictions are ratios of the least bounds then and now: a change that makes a resource cheaper
  * gives no more than the next resource allows. */
-#include "analyze/verdict_priv.h"
+#include "analyze/verdict/verdict_priv.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The causes, in order. What takes cores away comes first, because it stretches everything else; then the resource that
  * is nearest to its limit. */
-#include "analyze/verdict.h"
-#include "analyze/verdict_priv.h"
+#include "analyze/verdict/verdict.h"
+#include "analyze/verdict/verdict_priv.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Which of storage's causes: one camera, one file, few slow reads, the first epoch, bandwidth or latency. */
-#include "analyze/verdict_priv.h"
+#include "analyze/verdict/verdict_priv.h"
 
 #include <math.h>
 #include <string.h>

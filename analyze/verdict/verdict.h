@@ -6,8 +6,8 @@
  *
  * A verdict is a function of the report alone, so that one that was read back from a log gets the same. docs/verdict.md
  * has the rules, the thresholds and what tells neighbours apart. Nothing here reads a clock or a file. Any thread. */
-#ifndef WEIR_ANALYZE_VERDICT_H
-#define WEIR_ANALYZE_VERDICT_H
+#ifndef WEIR_ANALYZE_VERDICT_VERDICT_H
+#define WEIR_ANALYZE_VERDICT_VERDICT_H
 
 #include "analyze/demands.h"
 #include "analyze/model.h"
@@ -189,6 +189,5 @@ void weir_cache_bytes_text(char text[24], double bytes);
 
 /* "decode", "slow-camera": as in logs. */
 const char *weir_cause_name(enum weir_cause cause);
-const char *weir_resource_name(enum weir_resource resource);
 
 #endif

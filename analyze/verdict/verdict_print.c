@@ -1,5 +1,5 @@
 /* The lines of a verdict: its sentences, what would help, the limits, the shares of the step. */
-#include "analyze/verdict_priv.h"
+#include "analyze/verdict/verdict_priv.h"
 #include "base/text.h"
 
 #include <math.h>

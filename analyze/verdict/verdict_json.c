@@ -1,5 +1,5 @@
 /* The member "verdict" of a log's line. */
-#include "analyze/verdict_priv.h"
+#include "analyze/verdict/verdict_priv.h"
 
 const char *weir_cause_name(enum weir_cause cause)
 {
@@ -31,15 +31,6 @@ const char *weir_cause_name(enum weir_cause cause)
         [WEIR_CAUSE_COLD] = "cold",
     };
     return names[cause];
-}
-
-const char *weir_resource_name(enum weir_resource resource)
-{
-    static const char *const names[WEIR_RESOURCES] = {
-        [WEIR_RESOURCE_CORES] = "cores", [WEIR_RESOURCE_WORKERS] = "workers", [WEIR_RESOURCE_LIBRARY] = "library",
-        [WEIR_RESOURCE_BUS] = "bus",     [WEIR_RESOURCE_ENGINES] = "engines", [WEIR_RESOURCE_CONSUMER] = "consumer",
-    };
-    return names[resource];
 }
 
 static void write_causes(struct weir_json *json, const struct weir_verdict *verdict,

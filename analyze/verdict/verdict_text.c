@@ -1,5 +1,5 @@
 /* The sentence of each cause, in both languages. Every number comes from the report. */
-#include "analyze/verdict_priv.h"
+#include "analyze/verdict/verdict_priv.h"
 #include "base/text.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* verdict_priv.h: the parts of a verdict. */
-#ifndef WEIR_ANALYZE_VERDICT_PRIV_H
-#define WEIR_ANALYZE_VERDICT_PRIV_H
+#ifndef WEIR_ANALYZE_VERDICT_VERDICT_PRIV_H
+#define WEIR_ANALYZE_VERDICT_VERDICT_PRIV_H
 
-#include "analyze/verdict.h"
+#include "analyze/verdict/verdict.h"
 
 /* Adds a cause behind those that are there, once; no more than there is room for: then what is returned is written in
  * vain. */
