@@ -124,4 +124,14 @@ check "exit status 130 (was $?)" [ $? -eq 130 ]
 out "interrupted; "
 left_behind
 
+# ---- a closed terminal, Ctrl-C and Ctrl-C again, while there is a copy: it is removed ----
+"$weir" whatif "$data" --num-workers 1 >"$work/out" 2>"$work/err" </dev/null &
+pid=$!
+until [ -n "$(find "$TMPDIR" -path '*/weir-whatif-*/*')" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
+for signal in HUP INT INT TERM TERM HUP; do kill -$signal $pid; done
+wait $pid
+check "exit status 130 (was $?)" [ $? -eq 130 ]
+out "interrupted; "
+left_behind
+
 finish

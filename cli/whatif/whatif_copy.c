@@ -1,5 +1,6 @@
 /* Copies of a sample of DATA in other formats, in a folder of their own that is removed. */
 #include "analyze/trial.h"
+#include "cli/trials/interrupt.h"
 #include "cli/whatif/whatif_parts.h"
 #include "convert/convert_dataset.h"
 
@@ -25,10 +26,12 @@ static int make_folder(struct whatif *w, char *why, size_t size)
         snprintf(why, size, "out of memory");
         return -ENOMEM;
     }
+    weir_hold_interrupts(true);
     if (mkdtemp(w->folder))
         return 0;
     snprintf(why, size, "%s: cannot be made: %s; set TMPDIR to a folder that can be written", w->folder,
              strerror(errno));
+    weir_hold_interrupts(false);
     free(w->folder);
     w->folder = NULL;
     return -EACCES;
@@ -139,8 +142,10 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 void whatif_remove_copies(struct whatif *w)
 {
-    if (w->folder)
+    if (w->folder) {
         nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        weir_hold_interrupts(false);
+    }
     free(w->folder);
     w->folder = NULL;
     while (w->n_copies > 0)
