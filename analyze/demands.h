@@ -26,6 +26,9 @@ enum weir_resource {
 /* "cores", "engines", "consumer": as in logs. */
 const char *weir_resource_name(enum weir_resource resource);
 
+/* "cores", "GPU's decoders", "step": as in sentences, behind an article. */
+const char *weir_resource_text(enum weir_resource resource, enum weir_lang lang);
+
 /* What workers use cores for. */
 enum weir_cpu_part {
     WEIR_CPU_DECODE,

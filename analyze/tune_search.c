@@ -38,10 +38,10 @@ static void tell_bounds(struct weir_tune *tune)
     char text[256] = "";
     for (int i = 0; i < WEIR_RESOURCES && d->known; i++)
         if (d->bound[i] > 0)
-            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s %.0f", *text ? ", " : "",
-                     weir_resource_name((enum weir_resource)i), d->bound[i]);
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%sthe %s %.0f", *text ? ", " : "",
+                     weir_resource_text((enum weir_resource)i, WEIR_LANG_EN), d->bound[i]);
     if (*text)
-        weir_tune_tell(tune, "bounds (images/s): %s", text);
+        weir_tune_tell(tune, "limits in images/s: %s", text);
     if (tune->disturbed)
         weir_tune_tell(tune, "other processes use %.2f of %.2f cores: the result is valid with this load",
                        tune->look.turn.others_cores, (double)tune->space.cores);

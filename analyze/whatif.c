@@ -1,4 +1,5 @@
 #include "analyze/whatif.h"
+#include "analyze/demands.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -88,6 +89,15 @@ static void print_ladder(FILE *out, const struct weir_whatif *found)
     }
 }
 
+/* As the verdict calls it; logs have its name. */
+static const char *limit_text(const char *name)
+{
+    for (int i = 0; i < WEIR_RESOURCES; i++)
+        if (strcmp(name, weir_resource_name((enum weir_resource)i)) == 0)
+            return weir_resource_text((enum weir_resource)i, WEIR_LANG_EN);
+    return *name ? name : "-";
+}
+
 static const char NOT_CHECKED[] = "not checked: ";
 
 static void print_change(FILE *out, const struct weir_whatif_change *change, bool checked)
@@ -103,7 +113,7 @@ static void print_change(FILE *out, const struct weir_whatif_change *change, boo
     fprintf(out, "%-46s %9s", change->name, predicted);
     if (checked)
         fprintf(out, " %9s %-13s", measured, error);
-    fprintf(out, "  %-20s %s\n", *change->limit ? change->limit : "-", change->flag);
+    fprintf(out, "  %-20s %s\n", limit_text(change->limit), change->flag);
     bool about_check = strncmp(change->why, NOT_CHECKED, sizeof NOT_CHECKED - 1) == 0;
     if (*change->why && (checked || !about_check))
         fprintf(out, "    %s\n", change->why);

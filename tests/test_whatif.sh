@@ -55,6 +55,16 @@ check "and as JSON" python3 -c '
 import json, sys
 assert json.load(open(sys.argv[1]))["runs"][0]["whatif"]["changes"]' "$work/out"
 
+# ---- the words of the verdict for the names of the log ----
+printf '{"type":"whatif","data":"x","changes":[%s,%s,%s,%s]}\n' '{"name":"a","predicted":2,"limit":"consumer"}' \
+    '{"name":"b","predicted":2,"limit":"engines"}' '{"name":"c","predicted":2,"limit":"later"}' \
+    '{"name":"d","predicted":2}' >"$work/named.jsonl"
+run 0 report "$work/named.jsonl"
+count '^a +2\.00x +step ' 1
+count "^b +2\\.00x +GPU's decoders " 1
+count '^c +2\.00x +later ' 1
+count '^d +2\.00x +- ' 1
+
 # ---- cold, inline, floats; what memory has no room for ----
 run 0 whatif "$data" --cold --num-workers 0 --output f32 --max-minutes 0.05 --json
 check "cold, on the main thread" python3 -c '

@@ -13,15 +13,6 @@ static double percent(double fraction)
     return 100 * fmin(fmax(fraction, 0), 1);
 }
 
-static const char *resource_text(enum weir_resource resource, bool zh)
-{
-    static const char *const en[WEIR_RESOURCES] = {"the cores", "the workers",        "the HDF5 helper process",
-                                                   "the bus",   "the GPU's decoders", "the step"};
-    static const char *const chinese[WEIR_RESOURCES] = {"CPU核", "工作线程",  "HDF5辅助进程",
-                                                        "总线",  "GPU解码器", "训练步"};
-    return zh ? chinese[resource] : en[resource];
-}
-
 /* ---- advices ---- */
 
 void weir_verdict_advice_text(char *text, size_t size, const struct weir_advice *advice, enum weir_lang lang)
@@ -105,9 +96,9 @@ static void say_until(FILE *out, enum weir_resource limit, bool zh)
 {
     bool plural = limit == WEIR_RESOURCE_CORES || limit == WEIR_RESOURCE_WORKERS || limit == WEIR_RESOURCE_ENGINES;
     if (zh)
-        SAY(", 直到%s成为瓶颈", resource_text(limit, zh));
+        SAY(", 直到%s成为瓶颈", weir_resource_text(limit, WEIR_LANG_ZH));
     else
-        SAY(", until %s %s the limit", resource_text(limit, zh), plural ? "are" : "is");
+        SAY(", until the %s %s the limit", weir_resource_text(limit, WEIR_LANG_EN), plural ? "are" : "is");
 }
 
 static void say_effect(FILE *out, const struct weir_verdict *verdict, const struct weir_advice *advice, bool zh)
@@ -186,18 +177,19 @@ static void print_rule(FILE *out, const struct weir_verdict *verdict, bool zh)
             share);
 }
 
-static void print_bound(FILE *out, const struct weir_verdict *verdict, bool zh)
+static void print_bound(FILE *out, const struct weir_verdict *verdict, enum weir_lang lang)
 {
+    bool zh = lang == WEIR_LANG_ZH;
     const struct weir_demands *d = &verdict->demands;
     if (!d->known || d->bound_rate <= 0 || verdict->bound == WEIR_BOUND_UNKNOWN)
         return;
     fputs(zh ? "  上限 (图像/秒):" : "  limits in images/s:", out);
-    const char *comma = " ";
+    const char *comma = zh ? " " : " the ";
     for (int i = 0; i < WEIR_RESOURCES; i++) {
         if (d->bound[i] <= 0)
             continue;
-        fprintf(out, "%s%s %.0f", comma, resource_text((enum weir_resource)i, zh), d->bound[i]);
-        comma = ", ";
+        fprintf(out, "%s%s %.0f", comma, weir_resource_text((enum weir_resource)i, lang), d->bound[i]);
+        comma = zh ? ", " : ", the ";
     }
     SAY(zh ? "; 实测 %.0f, 低于最小者 %.0f%%\n" : "; measured %.0f, %.0f %% below the lowest\n", d->rate,
         percent(d->gap));
@@ -227,6 +219,6 @@ void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const str
     for (int i = 0; i < verdict->n_advices; i++)
         print_advice(out, verdict, &verdict->advices[i], lang);
     print_rule(out, verdict, zh);
-    print_bound(out, verdict, zh);
+    print_bound(out, verdict, lang);
     print_shares(out, &verdict->shares, zh);
 }
