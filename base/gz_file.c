@@ -1,4 +1,5 @@
 #include "base/gz_file.h"
+#include "base/shortage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,20 +27,9 @@ bool weir_gz_named(const char *path)
     return length > 3 && strcmp(path + length - 3, ".gz") == 0;
 }
 
-static const char *remedy(int code)
-{
-    if (code == -ENOSPC || code == -EDQUOT || code == -EFBIG)
-        return "make room there, or name a file on another disk";
-    if (code == -ENOENT || code == -ENOTDIR)
-        return "make its folder first, or name another";
-    if (code == -EISDIR)
-        return "name a file, not a folder";
-    return "name a file in a folder that may be written";
-}
-
 static int fail(const char *path, int code, struct weir_err *err)
 {
-    return weir_err_set(err, code, "%s: cannot be written: %s; %s", path, strerror(-code), remedy(code));
+    return weir_err_set(err, code, "%s: cannot be written: %s; %s", path, strerror(-code), weir_write_advice(code));
 }
 
 static void release(struct weir_gz_file **file)

@@ -36,3 +36,14 @@ const char *weir_open_advice(int code)
     const char *advice = weir_machine_advice(code);
     return advice ? advice : "check the path and its permissions";
 }
+
+const char *weir_write_advice(int code)
+{
+    if (code == -ENOSPC || code == -EDQUOT || code == -EFBIG)
+        return "make room there, or name a file on another disk";
+    if (code == -ENOENT || code == -ENOTDIR)
+        return "make its folder first, or name another";
+    if (code == -EISDIR)
+        return "name a file, not a folder";
+    return "name a file in a folder that may be written";
+}

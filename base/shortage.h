@@ -20,4 +20,7 @@ const char *weir_machine_advice(int code);
 /* The same for a file that cannot be opened: "check the path and its permissions" for other codes. */
 const char *weir_open_advice(int code);
 
+/* The same for a file that cannot be written: "name a file in a folder that may be written" for other codes. */
+const char *weir_write_advice(int code);
+
 #endif

@@ -1,5 +1,5 @@
 #include "convert/partial.h"
-#include "convert/durable.h"
+#include "base/durable.h"
 
 #include <errno.h>
 #include <fcntl.h>

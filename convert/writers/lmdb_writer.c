@@ -4,8 +4,8 @@
 #include "convert/writer_ops.h"
 
 #if WEIR_HAVE_LMDB
+#include "base/durable.h"
 #include "base/json.h"
-#include "convert/durable.h"
 #include "datasets/lmdb/lmdb_tree.h"
 
 #include <errno.h>

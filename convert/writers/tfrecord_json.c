@@ -1,6 +1,6 @@
 /* The JSON files that tensorflow_datasets keeps beside its TFRecord files. */
+#include "base/durable.h"
 #include "base/json.h"
-#include "convert/durable.h"
 #include "convert/writers/tfrecord_writer_priv.h"
 #include "datasets/tfrecord/features.h"
 
@@ -67,10 +67,8 @@ static int replace_file(const char *folder, const char *name, const char *text, 
         rc = weir_err_set(err, errno ? -errno : -EIO, "%s: cannot be written: %s", path, strerror(errno ? errno : EIO));
     if (rc == 0)
         rc = weir_durable_sync(aside, err);
-    if (rc == 0 && rename(aside, path) != 0)
-        rc = weir_err_set(err, -errno, "%s: cannot get its name: %s", path, strerror(errno));
     if (rc == 0)
-        rc = weir_durable_sync(folder, err);
+        rc = weir_durable_replace(aside, path, err);
     free(path);
     free(aside);
     return rc;

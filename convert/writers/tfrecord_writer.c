@@ -1,7 +1,7 @@
 /* TFRecord of tf.train.Example, as RLDS stores episodes: a folder with one file, a record an episode, and
  * features.json. */
+#include "base/durable.h"
 #include "base/spool.h"
-#include "convert/durable.h"
 #include "convert/writers/record_write_priv.h"
 #include "convert/writers/tfrecord_writer_priv.h"
 #include "datasets/hdf5/chunk_index.h"
