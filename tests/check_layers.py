@@ -29,12 +29,13 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "p
          "pipeline": 0, "pipeline/gpu": 0, "pipeline/work": 0, "pipeline/report": 0, "pipeline/verify": 0,
          "analyze": 0, "analyze/verdict": 1,
          "convert": 0, "convert/writers": 0,
+         "workloads": 0,
          "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/trials": 1, "cli/whatif": 1, "cli/tune": 1}
 # Rooms of one number that have nothing to do with each other.
 APART = [{"datasets/synth", "datasets"}, {"datasets/synth", "datasets/layouts"}, {"prof/trace", "prof/symbols"}]
 FREE = {"tests", "bench"}
 CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
-PAIRS = {"hdf5.h": 8, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 3, "jansson.h": 10, "lmdb.h": 2}
+PAIRS = {"hdf5.h": 8, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 3, "jansson.h": 11, "lmdb.h": 2}
 CHILD = {("helper_spawner.c", "_exit"), ("hdf5_helper_serve.c", "_exit")}
 FUNCTION_LINES, FILE_LINES, TEST_LINES, FOLDER_FILES = 60, 600, 1000, 25
 GENERATED = {"base/version.h"}
