@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Trains Weir's policy (workloads/policy.h) in torch, and by turns in Weir's train_step, on the CPU: the same network, batch
+and number of threads, no loader. Prints the median times of forward, backward and optimiser of both, and the median ratio
+of the steps of a turn: bench/train_torch.py [--batch-size 4] [--rounds 20]. Wants torch (Debian: python3-torch)."""
+import argparse
+import os
+import statistics
+import subprocess
+import time
+
+import torch
+from torch import nn
+
+STATE, ACTION, CHUNK, HIDDEN, FEEDFORWARD = 14, 14, 20, 512, 3200
+
+
+class Encoder(nn.Module):
+    """A camera's images to 64 numbers."""
+
+    def __init__(self):
+        super().__init__()
+        sizes = [3, 16, 32, 64, 64]
+        for i in range(4):
+            self.add_module(f"conv{i + 1}", nn.Conv2d(sizes[i], sizes[i + 1], 3, stride=2, padding=1))
+
+    def forward(self, x):
+        for layer in self.children():
+            x = torch.relu(layer(x))
+        return x.mean((2, 3))
+
+
+class Policy(nn.Module):
+    """What weir_policy_open builds; its parameters have the same names and the same order."""
+
+    def __init__(self, cameras, state_dim, action_dim, chunk, hidden_dim, feedforward_dim):
+        super().__init__()
+        self.shape = (chunk, action_dim)
+        self.encoder = nn.ModuleDict({name: Encoder() for name in cameras})
+        self.state = nn.Linear(state_dim, 64)
+        self.head = nn.Sequential(nn.Linear(64 * len(cameras) + 64, hidden_dim), nn.ReLU(),
+                                  nn.Linear(hidden_dim, feedforward_dim), nn.ReLU(),
+                                  nn.Linear(feedforward_dim, chunk * action_dim))
+
+    def forward(self, images, state):
+        features = [encoder(x) for encoder, x in zip(self.encoder.values(), images)]
+        return self.head(torch.cat(features + [self.state(state)], 1)).view(-1, *self.shape)
+
+
+def masked_l1(predicted, actions, is_pad):
+    """The mean of |predicted - actions| over the steps that are no padding; 0 when all are."""
+    counts = ~is_pad.unsqueeze(-1).expand_as(actions)
+    return (predicted - actions).abs().mul(counts).sum() / counts.sum().clamp(min=1)
+
+
+def torch_step(policy, optimiser, batch):
+    images, state, actions, is_pad = batch
+    times = [time.perf_counter()]
+    loss = masked_l1(policy(images, state), actions, is_pad)
+    times.append(time.perf_counter())
+    loss.backward()
+    times.append(time.perf_counter())
+    optimiser.step()
+    optimiser.zero_grad()
+    times.append(time.perf_counter())
+    return [1e3 * (b - a) for a, b in zip(times, times[1:])]
+
+
+def main():
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    parser.add_argument("--batch-size", type=int, default=4)
+    parser.add_argument("--cameras", type=int, default=2)
+    parser.add_argument("--height", type=int, default=480)
+    parser.add_argument("--width", type=int, default=640)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--rounds", type=int, default=20, help="turns that count; two more come before")
+    parser.add_argument("--build", default=os.path.join(here, "../build/release"))
+    o = parser.parse_args()
+    torch.set_num_threads(o.threads)
+    torch.manual_seed(0)
+    policy = Policy([f"c{i}" for i in range(o.cameras)], STATE, ACTION, CHUNK, HIDDEN, FEEDFORWARD)
+    optimiser = torch.optim.AdamW(policy.parameters(), lr=1e-5, weight_decay=1e-4)
+    batch = ([torch.rand(o.batch_size, 3, o.height, o.width) for _ in range(o.cameras)], torch.rand(o.batch_size, STATE),
+             torch.rand(o.batch_size, CHUNK, ACTION), torch.zeros(o.batch_size, CHUNK, dtype=torch.bool))
+    sizes = [f"--{name}={getattr(o, name.replace('-', '_'))}"
+             for name in ("batch-size", "cameras", "height", "width", "threads")]
+    weir = subprocess.Popen([os.path.join(o.build, "bench/train_step"), *sizes], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; Weir: {weir.stdout.readline().strip()}")
+    print(f"batch {o.batch_size}, {o.cameras} cameras of {o.width}x{o.height}, median of {o.rounds} turns, ms")
+    rows = {"torch": [], "Weir": []}
+    for turn in range(o.rounds + 2):
+        ours = None
+        for side in ("torch", "Weir") if turn % 2 else ("Weir", "torch"):
+            if side == "torch":
+                theirs = torch_step(policy, optimiser, batch)
+                continue
+            weir.stdin.write("\n")
+            weir.stdin.flush()
+            ours = [float(word) for word in weir.stdout.readline().split()]
+        if turn >= 2:
+            rows["torch"].append(theirs)
+            rows["Weir"].append(ours)
+    weir.stdin.close()
+    weir.wait()
+    print(f"{'':8}{'forward':>10}{'backward':>10}{'optimiser':>10}{'step':>10}")
+    for side, times in rows.items():
+        columns = [statistics.median(column) for column in zip(*times)]
+        print(f"{side:8}" + "".join(f"{ms:10.2f}" for ms in columns) +
+              f"{statistics.median(sum(step) for step in times):10.2f}")
+    ratios = sorted(sum(ours) / sum(theirs) for ours, theirs in zip(rows["Weir"], rows["torch"]))
+    print(f"Weir / torch, of a turn's steps: {statistics.median(ratios):.2f} ({ratios[0]:.2f} - {ratios[-1]:.2f})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+/* blas.h: matrix products of a BLAS library, which is opened at first use and never linked. */
+#ifndef WEIR_WORKLOADS_BLAS_H
+#define WEIR_WORKLOADS_BLAS_H
+
+#include "base/err.h"
+#include "workloads/real.h"
+
+/* The values of CBLAS_ORDER and CBLAS_TRANSPOSE, and the arguments of cblas_sgemm and cblas_dgemm, as the reference
+ * CBLAS has them (https://netlib.org/blas/cblas.h): matrices by rows, leading dimensions in numbers. */
+enum { WEIR_BLAS_ROW_MAJOR = 101, WEIR_BLAS_AS_IS = 111, WEIR_BLAS_TRANSPOSED = 112 };
+typedef void weir_blas_gemm(int order, int transpose_a, int transpose_b, int m, int n, int k, weir_real alpha,
+                            const weir_real *a, int lda, const weir_real *b, int ldb, weir_real beta, weir_real *c,
+                            int ldc);
+
+struct weir_blas {
+    weir_blas_gemm *gemm; /* each call in the thread that calls; several threads may */
+    char name[64];        /* "OpenBLAS 0.3.21" */
+};
+
+/* 0; -ENOENT: there is none; err names the package. The library stays open until the process ends: it has threads. */
+int weir_blas_open(struct weir_blas *blas, struct weir_err *err);
+
+#endif

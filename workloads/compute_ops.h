@@ -1,0 +1,118 @@
+/* compute_ops.h: what a backend computes for the networks of workloads/: matrix products, convolutions, and the few
+ * functions between them.
+ *
+ * Memory is the device's: the caller adds to its pointers and reads none of it, unless by copy_out. Calls are done in
+ * the order in which they are made, as on a stream, and may return before they are done; copy_out waits. Numbers are
+ * weir_real, matrices are stored by rows, ld is the distance from row to row, images are [channels, height, width] and
+ * dense. An argument "gradient" is added to where it belongs to parameters, and overwritten elsewhere. One thread uses
+ * a context.
+ *
+ * A new backend is a file with a struct weir_compute_ops, its extern below, its row in compute.c, a line of CMake and a
+ * test. */
+#ifndef WEIR_WORKLOADS_COMPUTE_OPS_H
+#define WEIR_WORKLOADS_COMPUTE_OPS_H
+
+#include "base/err.h"
+#include "workloads/real.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A convolution of 3x3 with a stride of 2 and a border of one zero around the image, the only kind that the networks
+ * have: it halves both sides, rounded up. */
+enum { WEIR_KERNEL = 3 };
+struct weir_convolution {
+    int channels, height, width; /* of what comes in */
+    int filters;                 /* the channels of what comes out */
+    int out_height, out_width;   /* (height + 1) / 2, (width + 1) / 2 */
+};
+
+/* c = a b + beta c, of m rows and n columns; k numbers are summed up for each. */
+struct weir_gemm {
+    bool transpose_a, transpose_b; /* a is stored as [k, m], b as [n, k] */
+    int m, n, k;
+    const weir_real *a, *b;
+    int lda, ldb;
+    weir_real beta;
+    weir_real *c;
+    int ldc;
+};
+
+struct weir_adamw {
+    double learning_rate, weight_decay, beta1, beta2, eps;
+    uint64_t step; /* the number of this step, from 1 */
+};
+
+struct weir_compute_ops {
+    const char *name, *summary;
+    const char *why_not; /* not built in: the reason; the functions are NULL then */
+    /* Memory is the host's: where weir_real is float, images are read where the loader has put them. */
+    bool host_memory;
+    /* A group of images goes through all layers of an encoder before the next: as many as have activations of about so
+     * many bytes. */
+    size_t group_bytes;
+
+    /* threads: of the CPU, at least 1. 0; -ENOENT (a library is not there), -ENOMEM, -EAGAIN (threads). */
+    int (*open)(void **self, int threads, struct weir_err *err);
+    /* Accepts NULL. */
+    void (*close)(void *self);
+    /* "OpenBLAS 0.3.21, 2 threads"; lent until close. */
+    const char *(*describe)(const void *self);
+
+    /* ---- memory ---- */
+    /* So many zeros; NULL when there is no memory. release accepts NULL. */
+    weir_real *(*allocate)(void *self, size_t numbers);
+    void (*release)(void *self, weir_real *memory);
+    /* from is not read any more on return. */
+    void (*copy_in)(void *self, weir_real *to, const float *from, size_t numbers);
+    void (*copy_out)(void *self, weir_real *to, const weir_real *from, size_t numbers);
+    void (*zero)(void *self, weir_real *memory, size_t numbers);
+
+    /* ---- linear layers ---- */
+    void (*gemm)(void *self, const struct weir_gemm *gemm);
+    /* y += bias in each row; then what is below 0 becomes 0 when relu is true. */
+    void (*bias_relu)(void *self, int rows, int columns, const weir_real *bias, bool relu, weir_real *y, int ld);
+    /* Adds the sum of the rows. */
+    void (*bias_gradient)(void *self, int rows, int columns, const weir_real *dy, int ld, weir_real *gradient);
+    /* dy becomes 0 where y, which a ReLU gave, is 0. */
+    void (*relu_backward)(void *self, int rows, int columns, const weir_real *y, weir_real *dy, int ld);
+
+    /* ---- convolutions, of n images each ---- */
+    /* To be called for each convolution before its first use. 0 or -ENOMEM. */
+    int (*reserve)(void *self, const struct weir_convolution *convolution);
+    /* y = relu(convolution of x + bias). Images of x are x_stride numbers apart. weight is [filters, channels, 3, 3].
+     */
+    void (*convolve)(void *self, const struct weir_convolution *convolution, int n, const weir_real *x, size_t x_stride,
+                     const weir_real *weight, const weir_real *bias, weir_real *y);
+    /* dy is the gradient before the ReLU. Adds those of weight and bias. dx, unless NULL, is that of what the ReLU in
+     * front of x was given: 0 where x is 0. */
+    void (*convolve_backward)(void *self, const struct weir_convolution *convolution, int n, const weir_real *x,
+                              size_t x_stride, const weir_real *weight, const weir_real *dy, weir_real *weight_gradient,
+                              weir_real *bias_gradient, weir_real *dx);
+    /* y[n, channels] = mean over the pixels of x[n, channels, pixels]. */
+    void (*average_pool)(void *self, int n, int channels, int pixels, const weir_real *x, weir_real *y, int ld);
+    /* dx is the gradient of what the ReLU in front of x was given. */
+    void (*average_pool_backward)(void *self, int n, int channels, int pixels, const weir_real *x, const weir_real *dy,
+                                  int ld, weir_real *dx);
+
+    /* ---- loss and optimiser ---- */
+    /* Mean of |y - wanted| over the rows whose weight is not 0: loss[0]. loss[1] is 1 / the number of its values, which
+     * the backward needs. Both are 0 when there is no such row. */
+    void (*l1)(void *self, int rows, int columns, const weir_real *y, const weir_real *wanted, const weir_real *weights,
+               weir_real *loss);
+    /* dy = scale * d loss / dy */
+    void (*l1_backward)(void *self, int rows, int columns, const weir_real *y, const weir_real *wanted,
+                        const weir_real *weights, const weir_real *loss, double scale, weir_real *dy);
+    /* AdamW with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2), as torch.optim.AdamW computes it.
+     * Sets the gradients to 0. */
+    void (*adamw)(void *self, const struct weir_adamw *adamw, size_t numbers, weir_real *parameters,
+                  weir_real *gradients, weir_real *mean, weir_real *variance);
+};
+
+extern const struct weir_compute_ops weir_compute_cpu;
+
+/* Row i of the table; NULL past the end. The first one is the default. */
+const struct weir_compute_ops *weir_compute_ops_at(int row);
+
+#endif

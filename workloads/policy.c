@@ -1,0 +1,411 @@
+#include "workloads/policy.h"
+#include "base/memory.h"
+#include "workloads/network.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The encoder's convolutions, and what they give to the head; what the state becomes there. */
+static const int encoder_filters[] = {16, 32, 64, 64};
+enum {
+    ENCODER_LAYERS = sizeof encoder_filters / sizeof *encoder_filters,
+    CAMERA_FEATURES = 64,
+    STATE_FEATURES = 64,
+    CAMERA_NAME_MAX = 48,
+    SIDE_MAX = 1 << 14,
+    DIMENSION_MAX = 1 << 16,
+    OUTPUTS_MAX = 1 << 24, /* chunk x action_dim */
+    BATCH_MAX = 1 << 14,
+};
+
+struct weir_policy {
+    struct weir_policy_config config; /* without the cameras' names */
+    const struct weir_compute_ops *ops;
+    void *self;
+    struct weir_parameters parameters;
+    struct weir_network encoders[WEIR_POLICY_CAMERAS_MAX], state, head;
+    int features, outputs; /* numbers of a sample that go into the head and come out of it */
+    weir_real *gradients[2];
+    /* of batch_max samples */
+    weir_real *images[WEIR_POLICY_CAMERAS_MAX]; /* NULL when they are read where they are */
+    weir_real *states, *joined, *joined_gradients, *predicted, *predicted_gradients, *actions, *weights;
+    float *counts; /* 1 for a step that counts, 0 for padding: what weights are copied from */
+    weir_real *loss;
+    /* of the last forward */
+    int n;
+    const weir_real *x[WEIR_POLICY_CAMERAS_MAX];
+    size_t x_stride[WEIR_POLICY_CAMERAS_MAX];
+    int accumulated; /* backwards since the last change */
+    uint64_t steps;
+};
+
+/* ---- open ---- */
+
+static int check_range(const char *what, int64_t value, int64_t least, int64_t most, struct weir_err *err)
+{
+    if (value >= least && value <= most)
+        return 0;
+    return weir_err_set(err, -EINVAL, "the policy's %s is %lld; %lld to %lld can be had", what, (long long)value,
+                        (long long)least, (long long)most);
+}
+
+static int check_camera(const struct weir_policy_camera *camera, struct weir_err *err)
+{
+    if (!camera->name || !camera->name[0] || strlen(camera->name) > CAMERA_NAME_MAX)
+        return weir_err_set(err, -EINVAL,
+                            "camera \"%s\": names of the policy's parameters have room for 1 to %d bytes of it",
+                            camera->name ? camera->name : "", CAMERA_NAME_MAX);
+    int rc = check_range("image height", camera->height, 1, SIDE_MAX, err);
+    rc = rc < 0 ? rc : check_range("image width", camera->width, 1, SIDE_MAX, err);
+    if (rc < 0)
+        weir_err_prefix(err, "camera %s", camera->name);
+    return rc;
+}
+
+static int check_config(const struct weir_policy_config *config, struct weir_err *err)
+{
+    const struct {
+        const char *what;
+        int64_t value, least, most;
+    } ranges[] = {
+        {"number of cameras", config->n_cameras, 1, WEIR_POLICY_CAMERAS_MAX},
+        {"state dimension", config->state_dim, 0, DIMENSION_MAX},
+        {"action dimension", config->action_dim, 1, DIMENSION_MAX},
+        {"chunk size", config->chunk, 1, DIMENSION_MAX},
+        {"chunk size x action dimension", (int64_t)config->chunk * config->action_dim, 1, OUTPUTS_MAX},
+        {"hidden dimension", config->hidden_dim, 1, DIMENSION_MAX},
+        {"feed-forward dimension", config->feedforward_dim, 1, DIMENSION_MAX},
+        {"batch size", config->batch_max, 1, BATCH_MAX},
+        {"gradient accumulation", config->accumulation, 1, DIMENSION_MAX},
+        {"number of threads", config->threads, 0, 1024},
+    };
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof ranges / sizeof *ranges; i++)
+        rc = check_range(ranges[i].what, ranges[i].value, ranges[i].least, ranges[i].most, err);
+    for (int i = 0; rc == 0 && i < config->n_cameras; i++)
+        rc = check_camera(&config->cameras[i], err);
+    return rc;
+}
+
+static void build_encoder(struct weir_network *network, const struct weir_policy_camera *camera)
+{
+    int channels = 3, height = camera->height, width = camera->width;
+    for (int i = 0; i < ENCODER_LAYERS; i++) {
+        char name[WEIR_PARAMETER_NAME];
+        snprintf(name, sizeof name, "encoder.%.*s.conv%d", CAMERA_NAME_MAX, camera->name, i + 1);
+        weir_network_add_convolution(network, name, channels, height, width, encoder_filters[i]);
+        channels = encoder_filters[i];
+        height = (height + 1) / 2;
+        width = (width + 1) / 2;
+    }
+    weir_network_add_average_pool(network);
+}
+
+static void build(struct weir_policy *policy, const struct weir_policy_config *config)
+{
+    policy->parameters.ops = policy->ops;
+    policy->parameters.self = policy->self;
+    for (int i = 0; i < config->n_cameras; i++) {
+        policy->encoders[i].parameters = &policy->parameters;
+        build_encoder(&policy->encoders[i], &config->cameras[i]);
+        policy->config.cameras[i].name = NULL;
+    }
+    policy->state.parameters = policy->head.parameters = &policy->parameters;
+    if (config->state_dim > 0)
+        weir_network_add_linear(&policy->state, "state", config->state_dim, STATE_FEATURES, false);
+    policy->features = config->n_cameras * CAMERA_FEATURES + (config->state_dim > 0 ? STATE_FEATURES : 0);
+    policy->outputs = config->chunk * config->action_dim;
+    weir_network_add_linear(&policy->head, "head.0", policy->features, config->hidden_dim, true);
+    weir_network_add_linear(&policy->head, "head.2", config->hidden_dim, config->feedforward_dim, true);
+    weir_network_add_linear(&policy->head, "head.4", config->feedforward_dim, policy->outputs, false);
+}
+
+static bool in_place(const struct weir_policy *policy)
+{
+    return policy->ops->host_memory && sizeof(weir_real) == sizeof(float);
+}
+
+static size_t image_numbers(const struct weir_policy *policy, int camera)
+{
+    const struct weir_policy_camera *of = &policy->config.cameras[camera];
+    return 3 * (size_t)of->height * (size_t)of->width;
+}
+
+/* One array of the policy, and how many numbers it has. */
+struct array {
+    weir_real **numbers;
+    size_t count;
+};
+
+enum { ARRAYS = 2 + 8 + WEIR_POLICY_CAMERAS_MAX };
+
+/* All arrays but the parameters and the layers' own. */
+static void list_arrays(struct weir_policy *policy, struct array arrays[ARRAYS])
+{
+    const struct weir_policy_config *config = &policy->config;
+    size_t batch = (size_t)config->batch_max, most = 0;
+    struct weir_network *networks[WEIR_POLICY_CAMERAS_MAX + 1] = {&policy->head};
+    for (int i = 0; i < config->n_cameras; i++)
+        networks[i + 1] = &policy->encoders[i];
+    for (int i = 0; i <= config->n_cameras; i++) {
+        size_t numbers = weir_network_plan(networks[i], config->batch_max);
+        most = numbers > most ? numbers : most;
+    }
+    const struct array fixed[] = {
+        {&policy->gradients[0], most},
+        {&policy->gradients[1], most},
+        {&policy->states, batch * (size_t)config->state_dim},
+        {&policy->joined, batch * (size_t)policy->features},
+        {&policy->joined_gradients, batch * (size_t)policy->features},
+        {&policy->predicted, batch * (size_t)policy->outputs},
+        {&policy->predicted_gradients, batch * (size_t)policy->outputs},
+        {&policy->actions, batch * (size_t)policy->outputs},
+        {&policy->weights, batch * (size_t)config->chunk},
+        {&policy->loss, 2},
+    };
+    memcpy(arrays, fixed, sizeof fixed);
+    for (int i = 0; i < WEIR_POLICY_CAMERAS_MAX; i++)
+        arrays[ARRAYS - 1 - i] = (struct array){
+            &policy->images[i], i < config->n_cameras && !in_place(policy) ? batch * image_numbers(policy, i) : 0};
+}
+
+/* Refuses what is more than the machine has free. The ranges of check_config keep all products far below 2^63. */
+static int check_memory(struct weir_policy *policy, const struct array arrays[ARRAYS], struct weir_err *err)
+{
+    size_t batch = (size_t)policy->config.batch_max;
+    uint64_t numbers = 4 * policy->parameters.numbers + batch * weir_network_numbers(&policy->head);
+    for (int i = 0; i < ARRAYS; i++)
+        numbers += arrays[i].count;
+    for (int i = 0; i < policy->config.n_cameras; i++)
+        numbers += batch * weir_network_numbers(&policy->encoders[i]);
+    uint64_t bytes = numbers * sizeof(weir_real), available = weir_memory_available_bytes();
+    if (!policy->ops->host_memory || available == 0 || bytes <= available)
+        return 0;
+    return weir_err_set(
+        err, -ENOMEM,
+        "the policy needs %.2f GB for batches of %d (%d cameras, %zu parameters), and %.2f GB are free; "
+        "use a smaller batch or smaller images",
+        (double)bytes / 1e9, policy->config.batch_max, policy->config.n_cameras, policy->parameters.numbers,
+        (double)available / 1e9);
+}
+
+static int allocate(struct weir_policy *policy, struct weir_err *err)
+{
+    struct array arrays[ARRAYS];
+    list_arrays(policy, arrays);
+    int rc = check_memory(policy, arrays, err);
+    if (rc < 0)
+        return rc;
+    const struct weir_policy_config *config = &policy->config;
+    for (int i = 0; rc == 0 && i < ARRAYS; i++)
+        if (arrays[i].count > 0 && !(*arrays[i].numbers = policy->ops->allocate(policy->self, arrays[i].count)))
+            rc = -ENOMEM;
+    policy->counts = malloc((size_t)config->batch_max * (size_t)config->chunk * sizeof *policy->counts);
+    rc = rc == 0 && policy->counts ? weir_parameters_allocate(&policy->parameters) : -ENOMEM;
+    for (int i = 0; rc == 0 && i < config->n_cameras; i++) {
+        memcpy(policy->encoders[i].gradients, policy->gradients, sizeof policy->gradients);
+        rc = weir_network_allocate(&policy->encoders[i], config->batch_max);
+    }
+    memcpy(policy->head.gradients, policy->gradients, sizeof policy->gradients);
+    policy->state.group = config->batch_max;
+    rc = rc == 0 ? weir_network_allocate(&policy->head, config->batch_max) : rc;
+    rc = rc == 0 ? weir_parameters_initialise(&policy->parameters, config->seed) : rc;
+    return rc < 0 ? weir_err_set(err, rc, "out of memory for the policy; use a smaller batch") : 0;
+}
+
+int weir_policy_open(struct weir_policy **out, const struct weir_policy_config *config, struct weir_err *err)
+{
+    *out = NULL;
+    int rc = check_config(config, err);
+    if (rc < 0)
+        return rc;
+    struct weir_policy *policy = calloc(1, sizeof *policy);
+    if (!policy)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    policy->config = *config;
+    policy->ops = weir_compute_ops_at(0);
+    rc = policy->ops->open(&policy->self, config->threads > 0 ? config->threads : 1, err);
+    if (rc == 0) {
+        build(policy, config);
+        rc = allocate(policy, err);
+    }
+    if (rc < 0)
+        weir_policy_close(&policy);
+    *out = policy;
+    return rc;
+}
+
+void weir_policy_close(struct weir_policy **out)
+{
+    struct weir_policy *policy = *out;
+    if (!policy)
+        return;
+    if (policy->self) {
+        weir_real *const arrays[] = {policy->gradients[0], policy->gradients[1], policy->states,
+                                     policy->joined,       policy->predicted,    policy->joined_gradients,
+                                     policy->actions,      policy->weights,      policy->predicted_gradients,
+                                     policy->loss};
+        for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+            policy->ops->release(policy->self, arrays[i]);
+        for (int i = 0; i < policy->config.n_cameras; i++) {
+            policy->ops->release(policy->self, policy->images[i]);
+            weir_network_release(&policy->encoders[i]);
+        }
+        weir_network_release(&policy->head);
+        weir_parameters_release(&policy->parameters);
+        policy->ops->close(policy->self);
+    }
+    free(policy->counts);
+    free(policy);
+    *out = NULL;
+}
+
+/* ---- training ---- */
+
+/* Where the backend finds a camera's images. */
+static void take_images(struct weir_policy *policy, const struct weir_policy_images *images, int camera)
+{
+    size_t numbers = image_numbers(policy, camera);
+    if (in_place(policy)) {
+        policy->x[camera] = (const weir_real *)(const void *)images->data;
+        policy->x_stride[camera] = images->sample_floats;
+        return;
+    }
+    for (int i = 0; i < policy->n; i++)
+        policy->ops->copy_in(policy->self, policy->images[camera] + (size_t)i * numbers,
+                             images->data + (size_t)i * images->sample_floats, numbers);
+    policy->x[camera] = policy->images[camera];
+    policy->x_stride[camera] = numbers;
+}
+
+static void take_targets(struct weir_policy *policy, const struct weir_policy_inputs *inputs)
+{
+    size_t rows = (size_t)policy->n * (size_t)policy->config.chunk;
+    policy->ops->copy_in(policy->self, policy->actions, inputs->actions, rows * (size_t)policy->config.action_dim);
+    for (size_t i = 0; i < rows; i++)
+        policy->counts[i] = !inputs->is_pad || !inputs->is_pad[i];
+    policy->ops->copy_in(policy->self, policy->weights, policy->counts, rows);
+}
+
+void weir_policy_forward(struct weir_policy *policy, const struct weir_policy_inputs *inputs)
+{
+    const struct weir_policy_config *config = &policy->config;
+    assert(inputs->n >= 1 && inputs->n <= config->batch_max);
+    policy->n = inputs->n;
+    size_t features = (size_t)policy->features, outputs = (size_t)policy->outputs;
+    for (int i = 0; i < config->n_cameras; i++) {
+        take_images(policy, &inputs->images[i], i);
+        weir_network_forward(&policy->encoders[i], policy->n, policy->x[i], policy->x_stride[i],
+                             policy->joined + i * CAMERA_FEATURES, features);
+    }
+    if (config->state_dim > 0) {
+        size_t dim = (size_t)config->state_dim;
+        policy->ops->copy_in(policy->self, policy->states, inputs->state, (size_t)policy->n * dim);
+        weir_network_forward(&policy->state, policy->n, policy->states, dim,
+                             policy->joined + config->n_cameras * CAMERA_FEATURES, features);
+    }
+    weir_network_forward(&policy->head, policy->n, policy->joined, features, policy->predicted, outputs);
+    take_targets(policy, inputs);
+    policy->ops->l1(policy->self, policy->n * config->chunk, config->action_dim, policy->predicted, policy->actions,
+                    policy->weights, policy->loss);
+}
+
+void weir_policy_backward(struct weir_policy *policy)
+{
+    const struct weir_policy_config *config = &policy->config;
+    size_t features = (size_t)policy->features;
+    policy->ops->l1_backward(policy->self, policy->n * config->chunk, config->action_dim, policy->predicted,
+                             policy->actions, policy->weights, policy->loss, 1.0 / config->accumulation,
+                             policy->predicted_gradients);
+    weir_network_backward(&policy->head, policy->n, policy->joined, features, policy->predicted_gradients,
+                          (size_t)policy->outputs, policy->joined_gradients);
+    if (config->state_dim > 0)
+        weir_network_backward(&policy->state, policy->n, policy->states, (size_t)config->state_dim,
+                              policy->joined_gradients + config->n_cameras * CAMERA_FEATURES, features, NULL);
+    for (int i = 0; i < config->n_cameras; i++)
+        weir_network_backward(&policy->encoders[i], policy->n, policy->x[i], policy->x_stride[i],
+                              policy->joined_gradients + i * CAMERA_FEATURES, features, NULL);
+}
+
+void weir_policy_step(struct weir_policy *policy)
+{
+    if (++policy->accumulated < policy->config.accumulation)
+        return;
+    policy->accumulated = 0;
+    policy->steps++;
+    const struct weir_adamw adamw = {.learning_rate = policy->config.learning_rate,
+                                     .weight_decay = policy->config.weight_decay,
+                                     .beta1 = 0.9,
+                                     .beta2 = 0.999,
+                                     .eps = 1e-8,
+                                     .step = policy->steps};
+    struct weir_parameters *parameters = &policy->parameters;
+    policy->ops->adamw(policy->self, &adamw, parameters->numbers, parameters->values, parameters->gradients,
+                       parameters->mean, parameters->variance);
+}
+
+/* ---- what can be seen of it ---- */
+
+double weir_policy_loss(const struct weir_policy *policy)
+{
+    weir_real loss = 0;
+    policy->ops->copy_out(policy->self, &loss, policy->loss, 1);
+    return loss;
+}
+
+const weir_real *weir_policy_prediction(const struct weir_policy *policy)
+{
+    return policy->predicted;
+}
+
+uint64_t weir_policy_parameters(const struct weir_policy *policy)
+{
+    uint64_t count = 0;
+    for (int i = 0; i < policy->parameters.n; i++)
+        count += policy->parameters.list[i].count;
+    return count;
+}
+
+const char *weir_policy_engine(const struct weir_policy *policy)
+{
+    return policy->ops->describe(policy->self);
+}
+
+int weir_policy_arrays(struct weir_policy *policy, bool optimiser, struct weir_policy_array **arrays, int *n)
+{
+    const struct weir_parameters *parameters = &policy->parameters;
+    const struct {
+        const char *prefix;
+        weir_real *numbers;
+    } kinds[] = {{"", parameters->values},
+                 {"optimizer.exp_avg.", parameters->mean},
+                 {"optimizer.exp_avg_sq.", parameters->variance}};
+    *n = parameters->n * (optimiser ? 3 : 1);
+    *arrays = calloc((size_t)*n, sizeof **arrays);
+    if (!*arrays) {
+        *n = 0;
+        return -ENOMEM;
+    }
+    for (int i = 0; i < *n; i++) {
+        const struct weir_parameter *parameter = &parameters->list[i % parameters->n];
+        struct weir_policy_array *array = &(*arrays)[i];
+        snprintf(array->name, sizeof array->name, "%s%s", kinds[i / parameters->n].prefix, parameter->name);
+        array->ndim = parameter->ndim;
+        memcpy(array->shape, parameter->shape, sizeof array->shape);
+        array->data = kinds[i / parameters->n].numbers + parameter->at;
+    }
+    return 0;
+}
+
+uint64_t weir_policy_steps(const struct weir_policy *policy)
+{
+    return policy->steps;
+}
+
+void weir_policy_set_steps(struct weir_policy *policy, uint64_t steps)
+{
+    policy->steps = steps;
+}
