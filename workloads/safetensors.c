@@ -351,9 +351,9 @@ static int check_all(struct reading *r, const struct weir_safetensor *tensors, i
         return read_failed(r, -ENOMEM);
     for (int i = 0; i < n && rc == 0; i++)
         rc = check_tensor(r, &tensors[i], &r->places[i]);
-    if (rc == 0)
+    if (rc == 0 && tensors)
         rc = check_others(r, tensors, n);
-    if (rc == 0)
+    if (rc == 0 && tensors)
         rc = check_order(r, n);
     return rc < 0 ? rc : check_meta(r, meta, n_meta);
 }

@@ -34,12 +34,12 @@ int weir_safetensors_write(const char *path, const struct weir_safetensor *tenso
                            const struct weir_safetensors_meta *meta, int n_meta, struct weir_err *err);
 
 /* Fills the arrays, and the values of the metadata whose keys are given (empty where the file has none). The file must
- * hold exactly these arrays, in any order. Every byte of it is taken for hostile: lengths are bounded before anything
- * is allocated, and all is checked before the first value is stored, so that after -EINVAL nothing is changed. 0;
- * -EINVAL, naming path and array, when one is missing or was not asked for, is not of float32, has another shape, lies
- * outside the file or overlaps another, when a wanted metadata value is no text that fits, or when path is no such
- * file; -ENOMEM; or what the system reports of opening and reading it: a read that fails may leave arrays partly
- * filled. */
+ * hold exactly these arrays, in any order; tensors NULL: the metadata alone is read, whatever the arrays. Every byte of
+ * it is taken for hostile: lengths are bounded before anything is allocated, and all is checked before the first value
+ * is stored, so that after -EINVAL nothing is changed. 0; -EINVAL, naming path and array, when one is missing or was
+ * not asked for, is not of float32, has another shape, lies outside the file or overlaps another, when a wanted
+ * metadata value is no text that fits, or when path is no such file; -ENOMEM; or what the system reports of opening and
+ * reading it: a read that fails may leave arrays partly filled. */
 int weir_safetensors_read(const char *path, const struct weir_safetensor *tensors, int n,
                           struct weir_safetensors_meta *meta, int n_meta, struct weir_err *err);
 

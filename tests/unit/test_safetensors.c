@@ -111,6 +111,10 @@ Test(safetensors, every_bit_comes_back)
     for (int i = 0; i < 3; i++)
         cr_assert_str_eq(found[i].value, meta[i].value);
     cr_assert_str_empty(found[3].value);
+    memset(found, 0, sizeof found);
+    found[0].key = "step";
+    cr_assert_eq(weir_safetensors_read(path, NULL, 0, found, 1, &err), 0, "the metadata alone: %s", err.text);
+    cr_assert_str_eq(found[0].value, "1200");
     free(large);
     free(got_large);
 }
