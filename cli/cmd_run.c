@@ -10,7 +10,7 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
     enum weir_parse parse = weir_options_parse(command, &o, sizeof o, argc, argv, &data, &n);
     if (parse != WEIR_PARSE_RUN)
         return parse == WEIR_PARSE_HELP ? 0 : 2;
-    const struct weir_run_session session = {command, &o, &o, data};
+    const struct weir_run_session session = {command, &o, &o, data, NULL};
     return weir_run_session(&session);
 }
 

@@ -5,6 +5,7 @@
 #include "cli/options.h"
 
 extern const struct weir_command weir_cmd_run;
+extern const struct weir_command weir_cmd_train;
 extern const struct weir_command weir_cmd_info;
 extern const struct weir_command weir_cmd_verify;
 extern const struct weir_command weir_cmd_convert;
@@ -22,6 +23,8 @@ extern char weir_io_choices[WEIR_CHOICES_MAX], weir_decoder_choices[WEIR_CHOICES
 void weir_choices_list(void);
 /* The rows of weir run that weir tune has too: before, its table is not complete. */
 void weir_tune_options_list(void);
+/* The rows of weir run that weir train has too; the same. */
+void weir_train_options_list(void);
 /* The notes of weir convert: the formats that there are, a line each. The same. */
 extern char weir_convert_notes[4096];
 

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 static const struct weir_command *const commands[] = {
-    &weir_cmd_run,    &weir_cmd_info, &weir_cmd_verify, &weir_cmd_convert, &weir_cmd_bench,
-    &weir_cmd_whatif, &weir_cmd_tune, &weir_cmd_synth,  &weir_cmd_report,  &weir_cmd_doctor,
+    &weir_cmd_run,    &weir_cmd_train, &weir_cmd_info,  &weir_cmd_verify, &weir_cmd_convert, &weir_cmd_bench,
+    &weir_cmd_whatif, &weir_cmd_tune,  &weir_cmd_synth, &weir_cmd_report, &weir_cmd_doctor,
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -137,6 +137,7 @@ int main(int argc, char **argv)
     weir_choices_list();
     weir_whatif_options_list();
     weir_tune_options_list();
+    weir_train_options_list();
     weir_options_know(commands, N_COMMANDS);
     weir_no_memory_watch();
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves must not cut a run off in the middle */

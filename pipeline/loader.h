@@ -76,6 +76,8 @@ int weir_loader_save(const struct weir_loader *loader, const char *path, struct 
 /* Reads it into a configuration, before weir_loader_open, which refuses one that would give other samples; workers,
  * engines and tensors may be others, and num_epochs more. Without such a file the run begins at its beginning. */
 int weir_loader_restore(struct weir_loader_config *config, const char *path, struct weir_err *err);
+/* What weir_loader_save writes, for config.resume of another run. */
+void weir_loader_state(const struct weir_loader *loader, struct weir_state *state);
 /* Batches of the run that were handed out, those before a restore included. */
 uint64_t weir_loader_position(const struct weir_loader *loader);
 

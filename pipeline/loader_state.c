@@ -58,6 +58,15 @@ int weir_loader_save(const struct weir_loader *loader, const char *path, struct 
     return weir_state_write(path, loader->next, fields, err);
 }
 
+void weir_loader_state(const struct weir_loader *loader, struct weir_state *state)
+{
+    struct weir_state_field fields[WEIR_STATE_FIELDS];
+    state_fields(&loader->shared, fields);
+    *state = (struct weir_state){.given = true, .next = loader->next};
+    for (int i = 0; i < WEIR_STATE_FIELDS; i++)
+        state->values[i] = fields[i].value;
+}
+
 int weir_loader_restore(struct weir_loader_config *config, const char *path, struct weir_err *err)
 {
     return weir_state_read(path, &config->resume, err);

@@ -60,6 +60,7 @@ static void fill_shares(struct weir_step_shares *shares, const struct weir_loade
     shares->forward = step_row(report, "20_train_forward_pass") / train_s;
     shares->backward = step_row(report, "21_backward") / train_s;
     shares->optimiser = step_row(report, "22_optimizer_step") / train_s;
+    shares->backward_over_forward = shares->forward > 0 ? shares->backward / shares->forward : 0;
     double sum = shares->wait + shares->forward + shares->backward + shares->optimiser;
     if (sum > 1) { /* host and stream at the same time */
         shares->wait /= sum;

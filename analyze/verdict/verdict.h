@@ -47,6 +47,7 @@
 #define WEIR_VERDICT_TAIL_TIMES    20.0 /* p99 over p50 of reads */
 #define WEIR_VERDICT_TAIL_SHARE    0.50 /* of all reading, by the slowest tenth */
 #define WEIR_VERDICT_HALF_SIZE     0.85 /* CPU time of decoding to half the width and height, over that of the whole */
+#define WEIR_VERDICT_BACKWARD      2.0  /* backward over forward: more is a backward bottleneck */
 #define WEIR_VERDICT_CPU_GROWTH    1.30 /* CPU time of an image, over that with one worker */
 
 enum weir_cause {
@@ -145,6 +146,7 @@ struct weir_advice {
 struct weir_step_shares {
     bool known;
     double wait, forward, backward, optimiser, other;
+    double backward_over_forward; /* 1 to 2 is usual; 0 = no backward pass was timed */
 };
 
 enum weir_data_bound { WEIR_BOUND_UNKNOWN, WEIR_BOUND_NO, WEIR_BOUND_PARTLY, WEIR_BOUND_STRONGLY };

@@ -201,11 +201,18 @@ static void advise_read_ahead(struct weir_verdict *verdict, const struct weir_lo
     snprintf(advice->flag, sizeof advice->flag, "--io uring");
 }
 
+/* The run has trained a policy, by weir train, which takes floats and runs for epochs. */
+static bool is_training(const struct weir_loader_report *report)
+{
+    return weir_demands_row(report, "21_backward", WEIR_SIDE_CONSUMER) != NULL;
+}
+
 static void advise_u8(struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
     const struct weir_demands *d = &verdict->demands;
     struct weir_change change = cheaper(d, worker_cpu_s(d) * fmax(d->cpu[WEIR_CPU_CONVERT], 0), 0);
-    struct weir_advice *advice = report->setup.normalised ? add_predicted(verdict, WEIR_ADVICE_U8, &change) : NULL;
+    bool normalised = report->setup.normalised && !is_training(report);
+    struct weir_advice *advice = normalised ? add_predicted(verdict, WEIR_ADVICE_U8, &change) : NULL;
     if (advice)
         snprintf(advice->flag, sizeof advice->flag, "--output u8");
 }
@@ -362,7 +369,8 @@ static void advise_one(struct weir_verdict *verdict, const struct weir_loader_re
         break;
     case WEIR_CAUSE_CANNOT_TELL:
         if (found->doubt == WEIR_DOUBT_TOO_SHORT)
-            snprintf(add(verdict, WEIR_ADVICE_LONGER)->flag, 64, "--seconds 5");
+            snprintf(add(verdict, WEIR_ADVICE_LONGER)->flag, 64,
+                     is_training(report) ? "--num-epochs 10" : "--seconds 5");
         break;
     case WEIR_CAUSE_BUS:
     case WEIR_CAUSE_MEMORY_BANDWIDTH:

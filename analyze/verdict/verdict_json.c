@@ -119,6 +119,8 @@ void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdic
         weir_json_double(json, "backward", shares->backward);
         weir_json_double(json, "optimizer", shares->optimiser);
         weir_json_double(json, "other", shares->other);
+        if (shares->backward_over_forward > 0)
+            weir_json_double(json, "backward_over_forward", shares->backward_over_forward);
         weir_json_end(json, '}');
     }
     weir_json_end(json, '}');

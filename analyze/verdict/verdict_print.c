@@ -204,6 +204,13 @@ static void print_shares(FILE *out, const struct weir_step_shares *shares, bool 
              "%.1f %%\n",
         100 * shares->wait, 100 * shares->forward, 100 * shares->backward, 100 * shares->optimiser,
         100 * shares->other);
+    double ratio = shares->backward_over_forward;
+    if (ratio <= 0)
+        return;
+    SAY(zh ? "  反向/前向: %.2f (通常为 1 到 2)" : "  backward over forward: %.2f (1 to 2 is usual)", ratio);
+    if (ratio > WEIR_VERDICT_BACKWARD)
+        fputs(zh ? ": 反向传播是瓶颈" : ": the backward pass is the step's bottleneck", out);
+    fputc('\n', out);
 }
 
 void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report,

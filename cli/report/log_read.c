@@ -118,6 +118,9 @@ static void read_epoch(struct weir_log_at *at, const json_t *object, struct weir
     epoch->images_per_s = weir_log_double(at, object, "images_per_s", 0);
     epoch->peak_rss_bytes = weir_log_count(at, object, "peak_rss_bytes");
     epoch->cached_fraction = weir_log_double(at, object, "page_cache_fraction", -1);
+    epoch->trained = json_object_get(object, "train_loss") != NULL;
+    epoch->train_loss = weir_log_double(at, object, "train_loss", NAN);
+    epoch->val_loss = weir_log_double(at, object, "val_loss", NAN);
     epoch->gpu = json_object_get(object, "gpu_busy_fraction") != NULL;
     epoch->gpu_busy_fraction = weir_log_double(at, object, "gpu_busy_fraction", 0);
     epoch->copy_overlap_fraction = weir_log_double(at, object, "copy_overlap_fraction", -1);

@@ -83,6 +83,8 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
     if (weir_dataset_bad_episodes(dataset) > 0)
         fprintf(stderr, "%d episodes cannot be opened and are left out; the first: %s\n",
                 weir_dataset_bad_episodes(dataset), weir_dataset_bad_episode(dataset, 0));
+    if (head->consumer)
+        head->consumer->head(head->consumer->user);
 }
 
 static void write_reading(struct weir_json *json, const struct weir_loader_facts *facts, bool cold)
@@ -140,6 +142,8 @@ static void write_used(struct weir_json *json, const struct weir_run_head *head,
     weir_json_text(json, "decoder", facts.decoder_used);
     weir_json_text(json, "decoder_why", facts.decoder_why);
     write_reading(json, &facts, head->options->cold);
+    if (head->consumer)
+        head->consumer->json(head->consumer->user, json);
     weir_json_end(json, '}');
 }
 

@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/ranks.h"
+#include "cli/run/run_loop.h"
 #include "cli/run/run_options.h"
 #include "pipeline/loader.h"
 
@@ -16,6 +17,7 @@ struct weir_run_head {
     const struct run_options *options;
     const char *data;
     const struct weir_ranks *ranks;
+    const struct weir_run_consumer *consumer; /* may be NULL */
 };
 
 /* To stderr. */

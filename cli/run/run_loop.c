@@ -53,14 +53,18 @@ static int stage_of_step(const struct weir_batch *batch)
     return batch->plan.split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD;
 }
 
-/* A training step's stand-in. It is billed to the forward pass, whole. */
-static void step(const struct loop *l, const struct weir_batch *batch)
+/* The consumer's step, or a stand-in for it, which is billed to the forward pass, whole. */
+static int step(const struct loop *l, const struct weir_batch *batch, struct weir_err *err)
 {
+    const struct weir_run_consumer *consumer = l->run->consumer;
+    if (consumer)
+        return consumer->step(consumer->user, batch, err);
     if (l->run->step_ms <= 0)
-        return;
+        return 0;
     WEIR_ZONE(stage_of_step(batch));
     weir_run_step_shapes(batch);
     weir_run_step_stand_in((uint64_t)(l->run->step_ms * 1e6), l->run->step_spin, l->interrupted);
+    return 0;
 }
 
 static int step_on_gpu(const struct loop *l, struct weir_batch *batch, struct weir_err *err)
@@ -168,6 +172,8 @@ static void end_epoch(struct loop *l)
         .cached_fraction = l->cached,
     };
     end_epoch_gpu(l, &line);
+    if (l->run->consumer)
+        l->run->consumer->line(l->run->consumer->user, &line);
     clear_progress(l);
     if (l->run->json)
         weir_epoch_log(stdout, &line);
@@ -289,6 +295,9 @@ static int close_epoch(struct loop *l, enum weir_split split, struct weir_err *e
     if (rc < 0 || l->run->seconds > 0)
         return rc;
     end_epoch(l);
+    rc = l->run->consumer ? l->run->consumer->epoch(l->run->consumer->user, err) : 0;
+    if (rc < 0)
+        return rc;
     int done = l->last_epoch + 1;
     bool more = done < l->config->num_epochs;
     if (l->run->every > 0 && done % l->run->every == 0 && (more || l->tables > 0))
@@ -345,10 +354,10 @@ static int consume(struct loop *l, struct weir_err *err)
         rc = l->gpu ? step_on_gpu(l, batch, err) : 0;
         if (rc == 0 && l->run->checksums)
             rc = write_checksum(l, batch, err);
+        if (rc == 0 && !l->gpu)
+            rc = step(l, batch, err);
         if (rc < 0)
             return rc;
-        if (!l->gpu)
-            step(l, batch);
         account(l, batch);
         progress(l, batch);
         bool last = ends_epoch(l, &batch->plan);
@@ -415,6 +424,10 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     l.cut_short = !l.window.over && weir_loader_position(loader) < weir_sampler_total(weir_loader_sampler(loader));
     if (run->state && weir_loader_save(loader, run->state, err) < 0 && rc >= 0)
         rc = -EIO;
+    struct weir_err end_err = WEIR_ERR_NONE;
+    int end_rc = run->consumer ? run->consumer->end(run->consumer->user, &end_err) : 0;
+    if (rc >= 0 && end_rc < 0)
+        rc = weir_err_set(err, end_rc, "%s", end_err.text);
     weir_zone_end();
     int report_rc = finish(&l);
     weir_run_gpu_close(&l.gpu);

@@ -9,20 +9,40 @@
 #include <signal.h>
 #include <stdio.h>
 
+/* Who takes the batches, where it is not the stand-in of --step-ms: one thread calls these, in this order. */
+struct weir_run_consumer {
+    void *user;
+    /* Before the loader is opened: what the consumer wants of it. */
+    int (*config)(void *user, struct weir_loader_config *config, struct weir_err *err);
+    /* Before the first batch is asked for; then its lines of the head, to stderr, and members of the log's "used". */
+    int (*open)(void *user, struct weir_loader *loader, struct weir_err *err);
+    void (*head)(void *user);
+    void (*json)(void *user, struct weir_json *json);
+    /* A step, in zones of its own. The batch is the loader's again afterwards. An error ends the run. */
+    int (*step)(void *user, const struct weir_batch *batch, struct weir_err *err);
+    /* Fills what it knows of the epoch that is over, or cut short. */
+    void (*line)(void *user, struct weir_epoch_line *line);
+    /* The epoch is over, and its line is printed. */
+    int (*epoch)(void *user, struct weir_err *err);
+    /* The run is over, whole, interrupted or failed, and its last line is not printed yet. */
+    int (*end)(void *user, struct weir_err *err);
+};
+
 struct weir_run_config {
     int every; /* epochs between tables; 0 = only at the end */
     enum weir_lang lang;
-    bool json;                          /* stdout gets the log's lines instead of tables */
-    double step_ms;                     /* the consumer is busy for so long per batch */
-    bool step_spin;                     /* by spinning, else by sleeping; on a GPU by a kernel */
-    bool sync_steps;                    /* on a GPU: each step is waited for before the next */
-    FILE *log;                          /* JSON lines; may be NULL */
-    FILE *checksums;                    /* may be NULL */
-    struct weir_run_profile *profile;   /* may be NULL */
-    uint64_t opened_ns;                 /* when the workers began: weir_clock_monotonic_ns */
-    double seconds;                     /* to measure after a warm-up, in place of epochs; 0 = epochs */
-    const char *state;                  /* file that keeps where the run is; may be NULL */
-    struct weir_report_machine machine; /* as it was when the run began */
+    bool json;                                /* stdout gets the log's lines instead of tables */
+    double step_ms;                           /* the consumer is busy for so long per batch */
+    bool step_spin;                           /* by spinning, else by sleeping; on a GPU by a kernel */
+    bool sync_steps;                          /* on a GPU: each step is waited for before the next */
+    FILE *log;                                /* JSON lines; may be NULL */
+    FILE *checksums;                          /* may be NULL */
+    struct weir_run_profile *profile;         /* may be NULL */
+    uint64_t opened_ns;                       /* when the workers began: weir_clock_monotonic_ns */
+    double seconds;                           /* to measure after a warm-up, in place of epochs; 0 = epochs */
+    const struct weir_run_consumer *consumer; /* NULL: the stand-in of step_ms */
+    const char *state;                        /* file that keeps where the run is; may be NULL */
+    struct weir_report_machine machine;       /* as it was when the run began */
 };
 
 /* Runs to the end of the batches, or until *interrupted. Prints epoch lines and tables to stdout. 0, or the loader's

@@ -208,6 +208,8 @@ static int run_loader(const struct weir_run_head *head, const struct weir_run_pr
     to_config(head, &messages, &config);
     run->state = head->options->state;
     int rc = run->state ? weir_loader_restore(&config, run->state, err) : 0;
+    if (rc == 0 && run->consumer)
+        rc = run->consumer->config(run->consumer->user, &config, err);
     if (rc == 0)
         rc = weir_loader_open(&loader, &config, err);
     if (rc < 0)
@@ -217,7 +219,9 @@ static int run_loader(const struct weir_run_head *head, const struct weir_run_pr
     if (interrupted)
         weir_loader_stop(loader);
     weir_zone_begin(WEIR_STAGE_WORKER_LOOP); /* the consumer's whole time adds up: run_loop.h */
-    rc = begin_outputs(head, profile, loader, run, err);
+    rc = run->consumer ? run->consumer->open(run->consumer->user, loader, err) : 0;
+    if (rc == 0)
+        rc = begin_outputs(head, profile, loader, run, err);
     if (rc == 0)
         rc = weir_run_loop(loader, &config, run, &interrupted, err);
     else
@@ -235,6 +239,7 @@ static int run_checked(const struct weir_run_head *head, const struct weir_run_p
     struct weir_run_config run = {.every = o->every,
                                   .lang = (enum weir_lang)o->lang,
                                   .json = o->json,
+                                  .consumer = head->consumer,
                                   .step_ms = o->step_ms,
                                   .seconds = o->seconds,
                                   .step_spin = o->step_spin,
@@ -261,6 +266,6 @@ int weir_run_session(const struct weir_run_session *session)
         return 2;
     }
     profile.command = session->command->name;
-    const struct weir_run_head head = {session->command, session->values, o, session->data, &ranks};
+    const struct weir_run_head head = {session->command, session->values, o, session->data, &ranks, session->consumer};
     return run_checked(&head, &profile);
 }

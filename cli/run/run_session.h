@@ -4,6 +4,7 @@
 #define WEIR_CLI_RUN_RUN_SESSION_H
 
 #include "cli/commands.h"
+#include "cli/run/run_loop.h"
 #include "cli/run/run_options.h"
 
 /* All borrowed. */
@@ -12,6 +13,7 @@ struct weir_run_session {
     struct run_options *options; /* format is set here */
     const void *values;          /* of the command's options, which the log repeats */
     const char *data;
+    const struct weir_run_consumer *consumer; /* NULL: the stand-in of --step-ms */
 };
 
 /* Prints, and returns the exit status. Once a process: it catches SIGINT and SIGTERM. */

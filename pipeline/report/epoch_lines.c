@@ -1,6 +1,8 @@
 /* The line of an epoch, and that of the first batch. */
 #include "pipeline/report/epoch_lines.h"
 
+#include <math.h>
+
 const char *weir_report_reads_name(enum weir_reads reads)
 {
     static const char *const names[] = {NULL, "cold", "warm", "partly", "direct"};
@@ -45,6 +47,14 @@ static void gpu_zh(FILE *out, const struct weir_epoch_line *line)
         fprintf(out, " | 拷贝重叠: %.1f%%", 100 * line->copy_overlap_fraction);
 }
 
+static void losses(FILE *out, const struct weir_epoch_line *line, bool zh)
+{
+    if (line->trained && isfinite(line->train_loss))
+        fprintf(out, zh ? " | 训练损失: %.6f" : " | train loss %.6f", line->train_loss);
+    if (line->trained && isfinite(line->val_loss))
+        fprintf(out, zh ? " | 验证损失: %.6f" : " | val loss %.6f", line->val_loss);
+}
+
 static void reads_zh(FILE *out, const struct weir_epoch_line *line)
 {
     static const char *const names[] = {"", "冷", "热", "部分缓存", ""};
@@ -67,10 +77,12 @@ void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_l
 {
     if (lang == WEIR_LANG_ZH) {
         epoch_zh(out, line);
+        losses(out, line, true);
         gpu_zh(out, line);
         reads_zh(out, line);
     } else {
         epoch_en(out, line);
+        losses(out, line, false);
         gpu_en(out, line);
         reads_en(out, line);
     }
@@ -123,6 +135,10 @@ void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line)
     weir_json_uint(json, "peak_rss_bytes", line->peak_rss_bytes);
     weir_json_text(json, "reads", weir_report_reads_name(line->reads));
     weir_json_known(json, "page_cache_fraction", line->reads == WEIR_READS_UNKNOWN ? -1 : line->cached_fraction);
+    if (line->trained) {
+        weir_json_double(json, "train_loss", line->train_loss);
+        weir_json_double(json, "val_loss", line->val_loss);
+    }
     if (!line->gpu)
         return;
     weir_json_double(json, "gpu_busy_fraction", line->gpu_busy_fraction);

@@ -28,6 +28,8 @@ struct weir_epoch_line {
     bool gpu;                     /* there was one: */
     double gpu_busy_fraction;     /* of the epoch's time, that in which a step or a preparation ran */
     double copy_overlap_fraction; /* of the copies' time, that in which a step ran; -1 = not known */
+    bool trained;                 /* something was trained: */
+    double train_loss, val_loss;  /* means over the samples; NAN = there were none */
 };
 
 /* One line per epoch; the Chinese one matches grep "Epoch.*总耗时" and grep "耗时:". */

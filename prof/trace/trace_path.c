@@ -1,4 +1,5 @@
 #include "prof/trace/trace_write.h"
+#include "base/folders.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,29 +10,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-/* Makes the folder and those above it. */
-static int make_folders(const char *folder)
-{
-    char path[PATH_MAX];
-    struct stat st;
-    if (snprintf(path, sizeof path, "%s", folder) >= (int)sizeof path)
-        return -ENAMETOOLONG;
-    for (char *at = path + 1; *path && *at; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
-        if (mkdir(path, 0777) != 0 && errno != EEXIST && stat(path, &st) != 0)
-            return -errno;
-        *at = '/';
-    }
-    if (mkdir(path, 0777) == 0)
-        return 0;
-    int rc = -errno;
-    if (stat(path, &st) != 0)
-        return rc;
-    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
-}
 
 /* The plugin takes the name apart at dots and, across machines, at its last underscore. */
 static void clean(char *name)
@@ -53,7 +31,7 @@ int weir_trace_path(char *path, size_t size, const char *folder, const char *wor
 {
     char name[NAME_MAX + 1];
     struct timespec now;
-    int rc = make_folders(folder);
+    int rc = weir_folders_make(folder);
     if (rc < 0)
         return weir_err_set(err, rc, "%s: the folder for traces cannot be made: %s; name one that may be written",
                             folder, strerror(-rc));

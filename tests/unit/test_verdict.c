@@ -885,6 +885,29 @@ static char *printed(struct made *made, enum weir_lang lang)
     return text;
 }
 
+Test(verdict, backward_over_forward_is_said_where_it_was_timed)
+{
+    struct made *made = decoding();
+    set_wait(made, 1);
+    char *text = printed(made, WEIR_LANG_EN);
+    cr_expect(strstr(text, "backward over forward") == NULL, "%s", text);
+    free(text);
+    struct weir_report_row *backward =
+        add_row(made, "21_backward", WEIR_KIND_WORK, WEIR_SIDE_CONSUMER, 3, 0); /* forward: 2 s */
+    text = printed(made, WEIR_LANG_EN);
+    cr_expect(strstr(text, "\n  backward over forward: 1.50 (1 to 2 is usual)\n") != NULL, "%s", text);
+    free(text);
+    backward->total_s = 5;
+    text = printed(made, WEIR_LANG_EN);
+    cr_expect(strstr(text, " 2.50 (1 to 2 is usual): the backward pass is the step's bottleneck\n") != NULL, "%s",
+              text);
+    free(text);
+    text = printed(made, WEIR_LANG_ZH);
+    cr_expect(strstr(text, "  反向/前向: 2.50 (通常为 1 到 2): 反向传播是瓶颈\n") != NULL, "%s", text);
+    free(text);
+    free(made);
+}
+
 Test(verdict, the_sentence_has_the_figures_of_the_report)
 {
     struct made *made = decoding();

@@ -1,0 +1,49 @@
+#include "cli/commands.h"
+#include "cli/run/run_session.h"
+#include "cli/train/train_loop.h"
+#include "cli/train/train_options.h"
+
+#include <errno.h>
+
+static int run_train(const struct weir_command *command, int argc, char **argv)
+{
+    struct train_options options;
+    const char *data = NULL;
+    char path[TRAIN_PATH];
+    int n;
+    enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, &data, &n);
+    if (parse != WEIR_PARSE_RUN)
+        return parse == WEIR_PARSE_HELP ? 0 : 2;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = weir_train_options_check(&options, &err);
+    data = rc == 0 ? weir_train_data(&options, data, path, &err) : NULL;
+    if (!data) {
+        weir_cli_fail(command, &err);
+        return rc == -ENOTSUP ? 1 : 2;
+    }
+    struct train train = {.options = &options};
+    const struct weir_run_consumer consumer = weir_train_consumer(&train);
+    const struct weir_run_session session = {command, &options.run, &options, data, &consumer};
+    int status = weir_run_session(&session);
+    weir_train_close(&train);
+    return status;
+}
+
+const struct weir_command weir_cmd_train = {
+    .name = "train",
+    .summary = "train a small CNN policy on the data, and say where each step's time goes",
+    .args = "[DATA]",
+    .min_args = 0,
+    .max_args = 1,
+    .opts = weir_train_opts,
+    .n_opts = TRAIN_OPTS,
+    .takes_config = true,
+    .topics = weir_train_topics,
+    .examples = weir_train_examples,
+    .notes = "The data is DATA, or --dataset-dir, or $WEIR_DATASETS/TASK_NAME. What ACT's imitate_episodes is called "
+             "with\n"
+             "is accepted as it is. Ctrl-C ends the training with the table so far and the last checkpoint (exit "
+             "status\n"
+             "130); a second one kills it.",
+    .run = run_train,
+};

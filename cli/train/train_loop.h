@@ -1,0 +1,26 @@
+/* train_loop.h: trains a policy on a loader's batches: the consumer of a run (cli/run/run_loop.h) whose steps are
+ * forward, backward and optimiser. */
+#ifndef WEIR_CLI_TRAIN_TRAIN_LOOP_H
+#define WEIR_CLI_TRAIN_TRAIN_LOOP_H
+
+#include "cli/run/run_loop.h"
+#include "cli/train/train_checkpoint.h"
+
+/* Zeroed but for options, which are borrowed. */
+struct train {
+    const struct train_options *options;
+    struct weir_loader *loader;
+    struct weir_policy *policy;
+    char last[TRAIN_PATH], best[TRAIN_PATH]; /* checkpoints; empty = none */
+    struct train_progress now;               /* after the last batch */
+    struct train_progress safe;              /* after the last batch behind which no gradients are pending */
+    int pending;                             /* batches since the last step of the optimiser */
+    bool unsaved, diverged, resumed;
+};
+
+/* The calls that a run makes; user is train. */
+struct weir_run_consumer weir_train_consumer(struct train *train);
+/* Frees what the calls have left. */
+void weir_train_close(struct train *train);
+
+#endif
