@@ -122,7 +122,7 @@ struct weir_image_info {
     int width, height;
     int components;          /* as stored, alpha too; 3 for a palette */
     int bit_depth;           /* of a component; 8 for a palette */
-    const char *format;      /* "jpeg", "png": the codec of the bytes */
+    const char *format;      /* the codec of the bytes: "jpeg", "png", "jpeg2000", "jpegxl" */
     const char *subsampling; /* of JPEGs, else NULL: "4:4:4", "4:2:2", "4:2:0", "4:4:0", "4:1:1", "gray", "other" */
     const char *process;     /* of JPEGs, else NULL: "baseline", "progressive", "arithmetic" */
 };

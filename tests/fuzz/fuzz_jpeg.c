@@ -1,5 +1,6 @@
 /* libFuzzer: a hostile JPEG, looked at and decoded as the loader does: with the size that probing tells, into an image
- * of exactly that size. The last byte chooses the output format. */
+ * of exactly that size. Bytes that begin as an image of another codec are that codec's here, too. The last byte chooses
+ * the output format. */
 #include "decoders/decoder.h"
 
 #include <errno.h>
@@ -68,7 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(rc == 0 || (rc == -EBADMSG && *weir_decoder_reason(decoder)));
     if (rc == 0) {
         require(info.width > 0 && info.height > 0);
-        require(strcmp(info.format, "png") == 0 || (info.subsampling && info.process));
+        bool is_jpeg = strcmp(info.format, "jpeg") == 0;
+        require(is_jpeg == (info.subsampling != NULL) && is_jpeg == (info.process != NULL));
         if (info.width <= SIDE_MAX && info.height <= SIDE_MAX) {
             struct weir_view view = view_of(data, size - 1, info.width, info.height);
             decode(decoder, &format, data, size - 1, info.width, info.height, NULL);
