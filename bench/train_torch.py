@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains Weir's policy (workloads/policy.h) in torch, and by turns in Weir's train_step, on the CPU: the same network, batch
-and number of threads, no loader. Prints the median times of forward, backward and optimiser of both, and the median ratio
-of the steps of a turn: bench/train_torch.py [--batch-size 4] [--rounds 20]. Wants torch (Debian: python3-torch)."""
+and number of threads, no loader. Prints median and least times of forward, backward and optimiser of both, and the
+ratio of the steps of a turn. Other programs slow torch down far more than Weir, so let none run: bench/train_torch.py [--batch-size 4] [--rounds 20]. Wants torch (Debian: python3-torch)."""
 import argparse
 import os
 import statistics
@@ -87,7 +87,7 @@ def main():
     weir = subprocess.Popen([os.path.join(o.build, "bench/train_step"), *sizes], stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE, text=True)
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; Weir: {weir.stdout.readline().strip()}")
-    print(f"batch {o.batch_size}, {o.cameras} cameras of {o.width}x{o.height}, median of {o.rounds} turns, ms")
+    print(f"batch {o.batch_size}, {o.cameras} cameras of {o.width}x{o.height}, {o.rounds} turns, ms: median (least)")
     rows = {"torch": [], "Weir": []}
     for turn in range(o.rounds + 2):
         ours = None
@@ -103,11 +103,10 @@ def main():
             rows["Weir"].append(ours)
     weir.stdin.close()
     weir.wait()
-    print(f"{'':8}{'forward':>10}{'backward':>10}{'optimiser':>10}{'step':>10}")
+    print(f"{'':6}" + "".join(f"{name:>20}" for name in ("forward", "backward", "optimiser", "step")))
     for side, times in rows.items():
-        columns = [statistics.median(column) for column in zip(*times)]
-        print(f"{side:8}" + "".join(f"{ms:10.2f}" for ms in columns) +
-              f"{statistics.median(sum(step) for step in times):10.2f}")
+        columns = [*zip(*times), [sum(step) for step in times]]
+        print(f"{side:6}" + "".join(f"{f'{statistics.median(ms):.1f} ({min(ms):.1f})':>20}" for ms in columns))
     ratios = sorted(sum(ours) / sum(theirs) for ours, theirs in zip(rows["Weir"], rows["torch"]))
     print(f"Weir / torch, of a turn's steps: {statistics.median(ratios):.2f} ({ratios[0]:.2f} - {ratios[-1]:.2f})")
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    BAND_BYTES = 512 << 10, /* of columns, at most, unless one row has more */
+    BAND_BYTES = 256 << 10, /* of columns, at most, unless one row has more */
     TAPS = WEIR_KERNEL * WEIR_KERNEL,
     ALIGN_NUMBERS = 16,
 };
@@ -328,8 +328,7 @@ static void image_part(const struct convolve_work *w, int part, int parts)
         columns_of_gradients(w, rows.image, rows.begin, rows.begin + 1, columns, tap);
         for (int row = rows.begin, end; row < rows.end; row = end) {
             end = row + band_rows(c) < rows.end ? row + band_rows(c) : rows.end;
-            int known =
-                end < c->out_height ? end + 1 : end; /* rows row .. known-1 have columns, the first has them already */
+            int known = end < c->out_height ? end + 1 : end; /* columns hold rows row .. known-1; the first is there */
             if (row + 1 < known)
                 columns_of_gradients(w, rows.image, row + 1, known, columns + width, tap);
             gather_rows(w, &(struct gradient_columns){columns, tap, row}, rows.image, row, end);

@@ -21,14 +21,23 @@ enum {
     BATCH_MAX = 1 << 14,
 };
 
+/* An array of the policy, and how many numbers it has. */
+struct array {
+    weir_real **numbers;
+    size_t count;
+};
+
+enum { FIXED_ARRAYS = 10, ARRAYS = FIXED_ARRAYS + WEIR_POLICY_CAMERAS_MAX };
+
 struct weir_policy {
     struct weir_policy_config config; /* without the cameras' names */
     const struct weir_compute_ops *ops;
     void *self;
     struct weir_parameters parameters;
     struct weir_network encoders[WEIR_POLICY_CAMERAS_MAX], state, head;
-    int features, outputs; /* numbers of a sample that go into the head and come out of it */
-    weir_real *gradients[2];
+    int features, outputs;       /* numbers of a sample that go into the head and come out of it */
+    struct array arrays[ARRAYS]; /* those below */
+    weir_real *gradients[2];     /* that the networks share */
     /* of batch_max samples */
     weir_real *images[WEIR_POLICY_CAMERAS_MAX]; /* NULL when they are read where they are */
     weir_real *states, *joined, *joined_gradients, *predicted, *predicted_gradients, *actions, *weights;
@@ -134,29 +143,26 @@ static size_t image_numbers(const struct weir_policy *policy, int camera)
     return 3 * (size_t)of->height * (size_t)of->width;
 }
 
-/* One array of the policy, and how many numbers it has. */
-struct array {
-    weir_real **numbers;
-    size_t count;
-};
-
-enum { ARRAYS = 2 + 8 + WEIR_POLICY_CAMERAS_MAX };
-
-/* All arrays but the parameters and the layers' own. */
-static void list_arrays(struct weir_policy *policy, struct array arrays[ARRAYS])
+/* Chooses the networks' groups of samples. Returns how many numbers each of their gradients takes. */
+static size_t plan_networks(struct weir_policy *policy)
 {
-    const struct weir_policy_config *config = &policy->config;
-    size_t batch = (size_t)config->batch_max, most = 0;
-    struct weir_network *networks[WEIR_POLICY_CAMERAS_MAX + 1] = {&policy->head};
-    for (int i = 0; i < config->n_cameras; i++)
-        networks[i + 1] = &policy->encoders[i];
-    for (int i = 0; i <= config->n_cameras; i++) {
-        size_t numbers = weir_network_plan(networks[i], config->batch_max);
+    int batch = policy->config.batch_max;
+    size_t most = weir_network_plan(&policy->head, batch);
+    for (int i = 0; i < policy->config.n_cameras; i++) {
+        size_t numbers = weir_network_plan(&policy->encoders[i], batch);
         most = numbers > most ? numbers : most;
     }
-    const struct array fixed[] = {
-        {&policy->gradients[0], most},
-        {&policy->gradients[1], most},
+    policy->state.group = batch;
+    return most;
+}
+
+static void list_arrays(struct weir_policy *policy)
+{
+    const struct weir_policy_config *config = &policy->config;
+    size_t batch = (size_t)config->batch_max, gradients = plan_networks(policy);
+    const struct array fixed[FIXED_ARRAYS] = {
+        {&policy->gradients[0], gradients},
+        {&policy->gradients[1], gradients},
         {&policy->states, batch * (size_t)config->state_dim},
         {&policy->joined, batch * (size_t)policy->features},
         {&policy->joined_gradients, batch * (size_t)policy->features},
@@ -166,19 +172,19 @@ static void list_arrays(struct weir_policy *policy, struct array arrays[ARRAYS])
         {&policy->weights, batch * (size_t)config->chunk},
         {&policy->loss, 2},
     };
-    memcpy(arrays, fixed, sizeof fixed);
-    for (int i = 0; i < WEIR_POLICY_CAMERAS_MAX; i++)
-        arrays[ARRAYS - 1 - i] = (struct array){
-            &policy->images[i], i < config->n_cameras && !in_place(policy) ? batch * image_numbers(policy, i) : 0};
+    memcpy(policy->arrays, fixed, sizeof fixed);
+    for (int i = 0; i < config->n_cameras; i++)
+        policy->arrays[FIXED_ARRAYS + i] =
+            (struct array){&policy->images[i], in_place(policy) ? 0 : batch * image_numbers(policy, i)};
 }
 
 /* Refuses what is more than the machine has free. The ranges of check_config keep all products far below 2^63. */
-static int check_memory(struct weir_policy *policy, const struct array arrays[ARRAYS], struct weir_err *err)
+static int check_memory(const struct weir_policy *policy, struct weir_err *err)
 {
     size_t batch = (size_t)policy->config.batch_max;
     uint64_t numbers = 4 * policy->parameters.numbers + batch * weir_network_numbers(&policy->head);
     for (int i = 0; i < ARRAYS; i++)
-        numbers += arrays[i].count;
+        numbers += policy->arrays[i].count;
     for (int i = 0; i < policy->config.n_cameras; i++)
         numbers += batch * weir_network_numbers(&policy->encoders[i]);
     uint64_t bytes = numbers * sizeof(weir_real), available = weir_memory_available_bytes();
@@ -194,15 +200,16 @@ static int check_memory(struct weir_policy *policy, const struct array arrays[AR
 
 static int allocate(struct weir_policy *policy, struct weir_err *err)
 {
-    struct array arrays[ARRAYS];
-    list_arrays(policy, arrays);
-    int rc = check_memory(policy, arrays, err);
+    const struct weir_policy_config *config = &policy->config;
+    list_arrays(policy);
+    int rc = check_memory(policy, err);
     if (rc < 0)
         return rc;
-    const struct weir_policy_config *config = &policy->config;
-    for (int i = 0; rc == 0 && i < ARRAYS; i++)
-        if (arrays[i].count > 0 && !(*arrays[i].numbers = policy->ops->allocate(policy->self, arrays[i].count)))
+    for (int i = 0; rc == 0 && i < ARRAYS; i++) {
+        const struct array *array = &policy->arrays[i];
+        if (array->count > 0 && !(*array->numbers = policy->ops->allocate(policy->self, array->count)))
             rc = -ENOMEM;
+    }
     policy->counts = malloc((size_t)config->batch_max * (size_t)config->chunk * sizeof *policy->counts);
     rc = rc == 0 && policy->counts ? weir_parameters_allocate(&policy->parameters) : -ENOMEM;
     for (int i = 0; rc == 0 && i < config->n_cameras; i++) {
@@ -210,7 +217,6 @@ static int allocate(struct weir_policy *policy, struct weir_err *err)
         rc = weir_network_allocate(&policy->encoders[i], config->batch_max);
     }
     memcpy(policy->head.gradients, policy->gradients, sizeof policy->gradients);
-    policy->state.group = config->batch_max;
     rc = rc == 0 ? weir_network_allocate(&policy->head, config->batch_max) : rc;
     rc = rc == 0 ? weir_parameters_initialise(&policy->parameters, config->seed) : rc;
     return rc < 0 ? weir_err_set(err, rc, "out of memory for the policy; use a smaller batch") : 0;
@@ -228,10 +234,12 @@ int weir_policy_open(struct weir_policy **out, const struct weir_policy_config *
     policy->config = *config;
     policy->ops = weir_compute_ops_at(0);
     rc = policy->ops->open(&policy->self, config->threads > 0 ? config->threads : 1, err);
-    if (rc == 0) {
-        build(policy, config);
-        rc = allocate(policy, err);
+    if (rc < 0) {
+        free(policy);
+        return rc;
     }
+    build(policy, config);
+    rc = allocate(policy, err);
     if (rc < 0)
         weir_policy_close(&policy);
     *out = policy;
@@ -243,21 +251,14 @@ void weir_policy_close(struct weir_policy **out)
     struct weir_policy *policy = *out;
     if (!policy)
         return;
-    if (policy->self) {
-        weir_real *const arrays[] = {policy->gradients[0], policy->gradients[1], policy->states,
-                                     policy->joined,       policy->predicted,    policy->joined_gradients,
-                                     policy->actions,      policy->weights,      policy->predicted_gradients,
-                                     policy->loss};
-        for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-            policy->ops->release(policy->self, arrays[i]);
-        for (int i = 0; i < policy->config.n_cameras; i++) {
-            policy->ops->release(policy->self, policy->images[i]);
-            weir_network_release(&policy->encoders[i]);
-        }
-        weir_network_release(&policy->head);
-        weir_parameters_release(&policy->parameters);
-        policy->ops->close(policy->self);
-    }
+    for (int i = 0; i < ARRAYS; i++)
+        if (policy->arrays[i].numbers)
+            policy->ops->release(policy->self, *policy->arrays[i].numbers);
+    for (int i = 0; i < policy->config.n_cameras; i++)
+        weir_network_release(&policy->encoders[i]);
+    weir_network_release(&policy->head);
+    weir_parameters_release(&policy->parameters);
+    policy->ops->close(policy->self);
     free(policy->counts);
     free(policy);
     *out = NULL;

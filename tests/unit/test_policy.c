@@ -134,41 +134,45 @@ Test(policy, nothing_but_padding_has_no_loss_and_no_gradient)
     weir_policy_close(&policy);
 }
 
-/* Two batches of one sample in place of one of two, both without padding. */
-Test(policy, accumulated_halves_are_a_whole)
+/* Three batches of one sample in place of one of three, without padding. Two images of this size are what goes through
+ * the encoder at a time. */
+Test(policy, accumulated_parts_are_a_whole)
 {
     struct weir_policy_config config = fixture_config();
     struct fixture_batch batch;
     config.learning_rate = 0;
-    fixture_batch_open(&batch, &config, 2, 5);
+    config.cameras[0].height = config.cameras[0].width = 480;
+    fixture_batch_open(&batch, &config, 3, 5);
     batch.inputs.is_pad = NULL;
     struct weir_policy *whole = open_policy(&config);
     weir_policy_forward(whole, &batch.inputs);
     weir_policy_backward(whole);
-    config.accumulation = 2;
-    struct weir_policy *halves = open_policy(&config);
-    for (int i = 0; i < 2; i++) {
-        struct weir_policy_inputs half = batch.inputs;
-        half.n = 1;
+    config.accumulation = 3;
+    struct weir_policy *parts = open_policy(&config);
+    int outputs = config.chunk * config.action_dim, n;
+    for (int i = 0; i < 3; i++) {
+        struct weir_policy_inputs part = batch.inputs;
+        part.n = 1;
         for (int c = 0; c < config.n_cameras; c++)
-            half.images[c].data += (size_t)i * half.images[c].sample_floats;
-        half.state += i * config.state_dim;
-        half.actions += i * config.chunk * config.action_dim;
-        weir_policy_forward(halves, &half);
-        weir_policy_backward(halves);
-        if (i == 0)
-            weir_policy_step(halves); /* the first of two changes nothing, and keeps the gradients */
+            part.images[c].data += (size_t)i * part.images[c].sample_floats;
+        part.state += i * config.state_dim;
+        part.actions += i * outputs;
+        weir_policy_forward(parts, &part);
+        for (int j = 0; j < outputs; j++)
+            cr_assert_float_eq(weir_policy_prediction(parts)[j], weir_policy_prediction(whole)[i * outputs + j], 1e-5);
+        weir_policy_backward(parts);
+        if (i < 2)
+            weir_policy_step(parts); /* changes nothing, and keeps the gradients */
     }
-    cr_assert_eq(weir_policy_steps(halves), 0);
-    int n;
-    struct weir_policy_array *a = fixture_gradients(whole, &n), *b = fixture_gradients(halves, &n);
-    cr_assert_eq(weir_policy_steps(halves), 1);
-    cr_assert_float_eq(difference(a, b, n), 0, 1e-6);
+    cr_assert_eq(weir_policy_steps(parts), 0);
+    struct weir_policy_array *a = fixture_gradients(whole, &n), *b = fixture_gradients(parts, &n);
+    cr_assert_eq(weir_policy_steps(parts), 1);
+    cr_assert_float_eq(difference(a, b, n), 0, 1e-5);
     fixture_gradients_free(a, n);
     fixture_gradients_free(b, n);
     fixture_batch_close(&batch);
     weir_policy_close(&whole);
-    weir_policy_close(&halves);
+    weir_policy_close(&parts);
 }
 
 /* Parameters, moments and the count are all that training goes on from. */
@@ -254,6 +258,22 @@ Test(policy, refuses_what_no_memory_holds)
     config.cameras[0].height = config.cameras[0].width = 1 << 14;
     config.batch_max = 1 << 14;
     refused(&config, -ENOMEM, "GB are free");
+}
+
+/* Linked in place of dlopen: a machine without BLAS. */
+static bool no_libraries;
+void *__real_dlopen(const char *name, int flags);
+void *__wrap_dlopen(const char *name, int flags);
+void *__wrap_dlopen(const char *name, int flags)
+{
+    return no_libraries ? NULL : __real_dlopen(name, flags);
+}
+
+Test(policy, names_the_package_that_it_lacks)
+{
+    struct weir_policy_config config = fixture_config();
+    no_libraries = true;
+    refused(&config, -ENOENT, "apt install libopenblas0-pthread");
 }
 
 /* ---- learning ---- */
