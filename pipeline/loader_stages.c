@@ -38,6 +38,7 @@ static const struct weir_stage_info stages[WEIR_LOADER_STAGES] = {
     [WEIR_STAGE_RELEASE] = {.name = "23_release_batch", .kind = WORK, .consumer = true},
     [WEIR_STAGE_CHECKSUM] = {.name = "24_checksum", .kind = WORK, .consumer = true},
     [WEIR_STAGE_REPORT] = {.name = "25_report", .kind = WORK, .consumer = true},
+    [WEIR_STAGE_CHECKPOINT] = {.name = "26_checkpoint", .kind = WORK, .consumer = true},
     [WEIR_STAGE_WORKER_LOOP] = {.name = "worker_loop", .kind = WEIR_KIND_LOOP},
 };
 

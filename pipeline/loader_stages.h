@@ -40,6 +40,7 @@ enum weir_loader_stage {
     WEIR_STAGE_RELEASE,              /* 23_release_batch */
     WEIR_STAGE_CHECKSUM,             /* 24_checksum */
     WEIR_STAGE_REPORT,               /* 25_report */
+    WEIR_STAGE_CHECKPOINT,           /* 26_checkpoint */
     WEIR_STAGE_WORKER_LOOP,          /* the worker's loop itself */
     WEIR_LOADER_STAGES,
 };

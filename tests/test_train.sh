@@ -39,6 +39,7 @@ count '^10_val_forward_pass +consumer-work +2 ' 1
 count '^20_train_forward_pass +consumer-work +6 ' 1
 count '^21_backward +consumer-work +6 ' 1
 count '^22_optimizer_step +consumer-work +6 ' 1
+count '^26_checkpoint +consumer-work +2 ' 1
 count '^00_TOTAL_getitem +span +32 ' 1
 count '^  shares of the step: data wait [0-9.]+ % \| forward [0-9.]+ % \| backward [0-9.]+ % \| optimiser [0-9.]+ % \| other [0-9.]+ %$' 1
 count '^  backward over forward: [0-9.]+ \(1 to 2 is usual\)' 1
@@ -46,7 +47,7 @@ count '^  a longer run +for example  --num-epochs 10$' 1
 err "policy: CNN, "
 err "not used by CNN: --kl-weight"
 err "checkpoints: $work/ckpt_profile/policy_last.safetensors"
-check "both checkpoints are there, and nothing else" [ "$(ls -A "$work/ckpt_profile" | tr '\n' ' ')" = "policy_best.safetensors policy_last.safetensors " ]
+check "both checkpoints are there, and nothing else" [ "$(find "$work/ckpt_profile" -mindepth 1 -printf '%f\n' | sort | tr '\n' ' ')" = "policy_best.safetensors policy_last.safetensors " ]
 log "the log has the losses, the policy, and the shares of the step" '
 assert len(epochs) == 1 and epochs[0]["train_loss"] > 0 and epochs[0]["val_loss"] > 0, epochs
 p = runs[0]["used"]["policy"]; c = runs[0]["config"]
@@ -141,7 +142,7 @@ same() {
 }
 for accumulation in 1 4; do
     rm -rf "$work/whole" "$work/parts"
-    options=("${small[@]}" --lr 1e-3 --grad-accumulation $accumulation)
+    options=("${small[@]}" --lr 1e-3 --grad-accumulation "$accumulation")
     run 0 train "$data" "${options[@]}" --num-epochs 4 --ckpt-dir "$work/whole"
     run 0 train "$data" "${options[@]}" --num-epochs 2 --ckpt-dir "$work/parts" --resume
     err "which is not there yet: the training begins at its beginning"
@@ -199,6 +200,18 @@ open(sys.argv[2], "wb").write(data.replace(b'"next_batch":"', b'"next_batch":"-'
 PY
 refused "is no checkpoint of this weir train"
 run 0 train "$data" "${options[@]}" --ckpt-dir "$work/parts"
+
+# ---- a disk that is full ----
+run 0 train "$data" "${small[@]}" --ckpt-dir "$work/full"
+cp "$work/full/policy_last.safetensors" "$work/before"
+(ulimit -f 200 && "$weir" train "$data" "${small[@]}" --num-epochs 3 --ckpt-dir "$work/full" --resume >"$work/out" 2>"$work/err")
+status=$?
+check "a checkpoint that cannot be written is exit 1 (was $status)" [ "$status" -eq 1 ]
+err "safetensors: cannot be written: File too large"
+check "and the one before is whole" cmp -s "$work/before" "$work/full/policy_last.safetensors"
+check "and nothing is left behind" [ "$(find "$work/full" -type f | wc -l)" -eq 2 ]
+run 1 train "$data" "${small[@]}" --num-epochs 1 --batch-size 2 --ckpt-dir "$work/full" --resume
+err "was trained with --batch-size 4, and now it is 2"
 
 # ---- what cannot be ----
 usage() {

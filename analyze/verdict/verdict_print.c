@@ -208,7 +208,8 @@ static void print_shares(FILE *out, const struct weir_step_shares *shares, bool 
     if (ratio <= 0)
         return;
     SAY(zh ? "  反向/前向: %.2f (通常为 1 到 2)" : "  backward over forward: %.2f (1 to 2 is usual)", ratio);
-    if (ratio > WEIR_VERDICT_BACKWARD)
+    double most = fmax(fmax(shares->wait, shares->forward), fmax(shares->optimiser, shares->other));
+    if (ratio > WEIR_VERDICT_BACKWARD && shares->backward > most)
         fputs(zh ? ": 反向传播是瓶颈" : ": the backward pass is the step's bottleneck", out);
     fputc('\n', out);
 }

@@ -292,6 +292,7 @@ static void fill_line(void *user, struct weir_epoch_line *line)
 
 static int save(struct train *t, const char *path, struct weir_err *err)
 {
+    WEIR_ZONE(WEIR_STAGE_CHECKPOINT);
     return weir_checkpoint_write(path, t->options, t->policy, &t->safe, err);
 }
 
