@@ -71,15 +71,25 @@ static void fill_shares(struct weir_step_shares *shares, const struct weir_loade
     shares->other = fmax(1 - sum, 0);
 }
 
-/* A GPU's events say whether it was busy; without them the consumer's own CPU time says only whether a core was. */
+/* Of its time it could compute, but others had the cores, or a quota was used up. */
+static double waits_for_core(const struct weir_report_worker *thread)
+{
+    bool known = thread->wall_s > 0 && thread->core_wait_s >= 0 && thread->throttled_s >= 0;
+    return known ? (thread->core_wait_s + thread->throttled_s) / thread->wall_s : 0;
+}
+
+/* A GPU's events say whether it was busy; without them the consumer's own CPU time says only whether it had a core, or
+ * was ready for one. */
 static void find_consumer(struct weir_verdict *verdict, const struct weir_loader_report *report)
 {
     static const double BUSY = 0.8;
     const struct weir_report_worker *consumer = &report->prof.consumer;
     struct weir_found *found = weir_verdict_add(verdict, WEIR_CAUSE_CONSUMER, 1 - verdict->wait);
     double cpu = consumer->wall_s > 0 ? consumer->cpu_s / consumer->wall_s : 0;
+    double core_wait = report->gpu.used ? 0 : waits_for_core(consumer);
     found->a = report->gpu.used ? report->gpu.busy : cpu;
-    if (report->gpu.used ? report->gpu.busy >= BUSY : cpu >= BUSY)
+    found->core_wait = core_wait >= WEIR_VERDICT_CORE_WAIT ? core_wait : 0;
+    if (report->gpu.used ? report->gpu.busy >= BUSY : cpu + core_wait >= BUSY)
         found->consumer = WEIR_CONSUMER_COMPUTING;
     else if (weir_verdict_idle(found, report))
         return;

@@ -100,11 +100,12 @@ enum weir_consumer {
 
 struct weir_found {
     enum weir_cause cause;
-    double share;   /* the figure that shows it best: a fraction, by cause */
-    double a, b;    /* and two more */
-    char name[256]; /* of the camera, file or worker */
-    bool decode;    /* of a slow camera: decoding its images, not reading them */
-    bool on_core;   /* of a slow worker: it is busy, not asleep */
+    double share;     /* the figure that shows it best: a fraction, by cause */
+    double a, b;      /* and two more */
+    double core_wait; /* of the consumer: of its thread's time, ready to run while others had the cores; 0 = little */
+    char name[256];   /* of the camera, file or worker */
+    bool decode;      /* of a slow camera: decoding its images, not reading them */
+    bool on_core;     /* of a slow worker: it is busy, not asleep */
     enum weir_doubt doubt;
     enum weir_consumer consumer;
     bool traced; /* which the report's GPU idle time says; b is then its largest part */

@@ -258,6 +258,16 @@ static void say_serial(FILE *out, const struct weir_found *found, bool zh)
             percent(found->share));
 }
 
+static void say_core_wait(FILE *out, const struct weir_found *found, const struct weir_loader_report *report, bool zh)
+{
+    double others = report->prof.machine.others_cores;
+    if (found->core_wait <= 0)
+        return;
+    SAY(zh ? ", 另有 %.0f%% 的时间在等核" : ", and waits for one %.0f %% of the time", percent(found->core_wait));
+    if (others >= 0.1)
+        SAY(zh ? " (其他进程占用 %.2f 个核)" : " (other processes use %.2f cores)", others);
+}
+
 static void say_consumer(FILE *out, const struct weir_found *found, const struct weir_loader_report *report, bool zh)
 {
     fputs(zh ? "训练步是瓶颈" : "the training step is the limit", out);
@@ -268,6 +278,7 @@ static void say_consumer(FILE *out, const struct weir_found *found, const struct
         else
             SAY(zh ? ": 其线程 %.0f%% 的时间占用一个核" : ": its thread uses a core %.0f %% of the time",
                 percent(found->a));
+        say_core_wait(out, found, report, zh);
         break;
     case WEIR_CONSUMER_SYNC_BOUND:
         SAY(zh ? ", 且受限于同步: 每步等待完成后才提交下一步, GPU只有 %.0f%% 的时间忙碌"
@@ -282,10 +293,12 @@ static void say_consumer(FILE *out, const struct weir_found *found, const struct
             percent(found->a));
         break;
     case WEIR_CONSUMER_UNKNOWN:
-        SAY(zh ? ": 其线程只有 %.0f%% 的时间占用核; 其余时间在等什么, 只有GPU事件或跟踪能说明"
-               : ": its thread uses a core %.0f %% of the time; what it waits for otherwise, only GPU events or a "
-                 "trace can tell",
+        SAY(zh ? ": 其线程只有 %.0f%% 的时间占用核" : ": its thread uses a core %.0f %% of the time",
             percent(found->a));
+        say_core_wait(out, found, report, zh);
+        fputs(zh ? "; 其余时间在等什么, 只有GPU事件或跟踪能说明"
+                 : "; what it waits for otherwise, only GPU events or a trace can tell",
+              out);
     }
 }
 

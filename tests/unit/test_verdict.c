@@ -806,6 +806,30 @@ Test(verdict, what_the_consumer_does_is_said_by_gpu_events_only)
     free(made);
 }
 
+/* A step that computes while other processes have the cores. */
+Test(verdict, a_step_that_waits_for_a_core_says_so)
+{
+    struct weir_verdict verdict;
+    struct made *made = decoding();
+    gpu_idle(made);
+    made->report.gpu.used = false;
+    made->report.prof.machine.others_cores = 1.83;
+    made->report.prof.consumer =
+        (struct weir_report_worker){.name = "consumer", .wall_s = 10, .cpu_s = 1.6, .core_wait_s = 8.3};
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_eq(verdict.causes[0].consumer, WEIR_CONSUMER_COMPUTING);
+    char text[768];
+    weir_verdict_sentence(text, sizeof text, &verdict, &verdict.causes[0], &made->report, WEIR_LANG_EN);
+    cr_expect(strstr(text,
+                     "its thread uses a core 16 % of the time, and waits for one 83 % of the time (other processes "
+                     "use 1.83 cores)"),
+              "%s", text);
+    made->report.prof.consumer.core_wait_s = -1; /* not known */
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_eq(verdict.causes[0].consumer, WEIR_CONSUMER_UNKNOWN);
+    free(made);
+}
+
 /* ---- a trace of the steps ---- */
 
 static void assert_traced(struct weir_report_idle idle, enum weir_consumer consumer, const char *en, const char *zh)
