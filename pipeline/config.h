@@ -22,6 +22,8 @@ enum { WEIR_WORKERS_AUTO = -1, WEIR_WORKERS_MAX = 512, WEIR_IMAGE_SIDE_MAX = 163
 /* Distinct errors that a run keeps, and bytes of the text of one. */
 enum { WEIR_FAULTS_MAX = 64, WEIR_FAULT_TEXT = 512 };
 
+struct weir_recorder;
+
 struct weir_loader_config {
     const char *data;                                 /* folder of episodes, or one file */
     const char *cameras;                              /* "a,b"; NULL = all but depth */
@@ -59,6 +61,8 @@ struct weir_loader_config {
     int local_rank, local_size;
     int local_cores;          /* CPUs that all of them may use together (weir_cores_part); 0 = not known */
     bool wrap;                /* no rank's tail is cut: the first batches are taken again */
+    enum weir_splits splits;  /* whose batches come; statistics are the training split's all the same */
+    bool raw_state;           /* qpos and actions as they are stored, not normalised */
     struct weir_state resume; /* by weir_loader_restore: the run begins where that one stopped */
     enum weir_on_error on_error;
     const char *io; /* "auto": by what is in the page cache, and else by trying; "pread", "mmap", "uring", "null" */
@@ -72,12 +76,17 @@ struct weir_loader_config {
     /* Memory, bytes, that keeps decoded frames as they lie in the batch, so that later epochs copy them; tables are in
      * it, and it is never exceeded. The first frames that come stay until the loader is closed. 0 = none. */
     uint64_t decode_cache_bytes;
-    bool deterministic; /* decoder "hybrid": who decodes which frame depends on the frame alone */
-    bool no_timing;     /* no zones: batches only */
-    double stall_s;     /* report a stall after this long without progress; 0 = 30 */
+    bool deterministic;             /* decoder "hybrid": who decodes which frame depends on the frame alone */
+    bool no_timing;                 /* no zones: batches only */
+    struct weir_recorder *recorder; /* session that the loader's threads join, so that several loaders have one table;
+                                       outlives the loader. NULL = one of its own */
+    double stall_s;                 /* report a stall after this long without progress; 0 = 30 */
     /* A stall: every worker's stage and every queue's depth, lines of text. From a thread of the loader. */
     void (*on_stall)(void *user, const char *text);
     void (*on_index)(void *user, int done, int total); /* progress of opening; from the calling thread */
+    /* Asked by weir_loader_next while it waits for a batch on the CPU, at least 10 times a second and after each signal
+     * that its thread got; true ends the wait with -EINTR. NULL = nothing ends it but weir_loader_stop. */
+    bool (*interrupted)(void *user);
     void *user;
 };
 

@@ -115,6 +115,7 @@ static int open_sampler(struct weir_shared *s, struct weir_err *err)
         .rank = c->rank,
         .world_size = c->world_size,
         .wrap = c->wrap,
+        .splits = c->splits,
     };
     int rc = weir_sampler_open(&s->setup.sampler, &config, steps, episodes, err);
     free(steps);
@@ -193,7 +194,8 @@ static int open_recorder(struct weir_loader *loader, struct weir_err *err)
     loader->shared.setup.wait_name = weir_name_intern("wait_in_batch", WEIR_CAT_LOADER_ITEM);
     if (loader->shared.setup.config.no_timing)
         return 0;
-    if (weir_recorder_open(&loader->shared.recorder) < 0)
+    loader->shared.recorder = loader->shared.setup.config.recorder;
+    if (!loader->shared.recorder && weir_recorder_open(&loader->shared.recorder) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
     weir_zone_cost_ns(); /* measured before anything runs */
     return 0;
@@ -291,9 +293,9 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
     if (rc == 0)
         rc = weir_resume_loader(loader, err);
     if (rc == 0)
-        rc = weir_norm_open(&s->setup.qpos, s->setup.dataset, s->setup.sampler, false, err);
+        rc = weir_norm_open(&s->setup.qpos, s->setup.dataset, s->setup.sampler, false, config->raw_state, err);
     if (rc == 0)
-        rc = weir_norm_open(&s->setup.actions, s->setup.dataset, s->setup.sampler, true, err);
+        rc = weir_norm_open(&s->setup.actions, s->setup.dataset, s->setup.sampler, true, config->raw_state, err);
     if (rc == 0)
         rc = open_slots(loader, err);
     if (rc == 0)
@@ -350,7 +352,8 @@ void weir_loader_close(struct weir_loader **loader)
     weir_frame_cache_close(&s->cache);
     weir_sources_close(&s->sources);
     weir_steps_close(&l->steps);
-    weir_recorder_close(&s->recorder);
+    if (!s->setup.config.recorder)
+        weir_recorder_close(&s->recorder);
     weir_faults_destroy(&s->faults);
     pthread_mutex_destroy(&l->depth_lock);
     weir_norm_close(&s->setup.qpos);
@@ -385,35 +388,38 @@ struct obtained {
     struct weir_waited waited;
 };
 
-static bool obtain_slot(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
+/* 1, 0 when stopped, -EINTR. */
+static int obtain_slot(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
     uint64_t start_ns = weir_clock_monotonic_ns();
     struct weir_slots *slots = &loader->shared.slots;
     if (loader->n_workers == 0)
         weir_worker_do_batch(&loader->workers[0], sequence);
-    if (!weir_slot_wait_complete(slots, sequence))
-        return false;
+    const struct weir_loader_config *config = &loader->shared.setup.config;
+    int rc = weir_slot_wait_interruptible(slots, sequence, config->interrupted, config->user);
+    if (rc <= 0)
+        return rc;
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_slot_lend(slots, slot);
     weir_item_self = slot->last_task_id; /* what was waited for */
     weir_slot_end_waits(slots, slot);
     *to = (struct obtained){&slot->batch, slot->failed_image >= 0 ? &slot->err : NULL, &slot->last, {0}};
     to->waited.data_ns = weir_clock_monotonic_ns() - start_ns;
-    return true;
+    return 1;
 }
 
-static bool obtain_uploaded(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
+static int obtain_uploaded(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
 {
     struct weir_upload *upload = loader->shared.upload;
     struct weir_waited waited;
     struct weir_upload_batch *batch = weir_upload_wait(upload, sequence, &waited);
     if (!batch)
-        return false;
+        return 0;
     *to = (struct obtained){&batch->batch, batch->err.code < 0 ? &batch->err : NULL, NULL, waited};
     if (!to->err)
         weir_upload_lend(upload, batch);
-    return true;
+    return 1;
 }
 
 /* -EBUSY when there is no memory for the next batch. */
@@ -432,16 +438,15 @@ static int check_lent(const struct weir_loader *loader, struct weir_err *err)
     return 0;
 }
 
-static bool obtain(struct weir_loader *loader, struct obtained *to)
+static int obtain(struct weir_loader *loader, struct obtained *to)
 {
     struct weir_watchdog *dog = &loader->watchdog;
     atomic_store_explicit(&dog->waiting_for, loader->next, memory_order_relaxed);
     atomic_store_explicit(&dog->waiting, true, memory_order_relaxed);
-    bool there =
-        loader->shared.upload ? obtain_uploaded(loader, loader->next, to) : obtain_slot(loader, loader->next, to);
+    int rc = loader->shared.upload ? obtain_uploaded(loader, loader->next, to) : obtain_slot(loader, loader->next, to);
     weir_item_self = 0;
     atomic_store_explicit(&dog->waiting, false, memory_order_relaxed);
-    return there;
+    return rc;
 }
 
 /* When an epoch's last batch was given out all that it needed has been read. */
@@ -474,7 +479,7 @@ static bool is_over(struct weir_loader *loader, int *rc, struct weir_err *err)
 int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
-    struct obtained got;
+    struct obtained got = {0};
     *batch = NULL;
     int rc;
     weir_steps_asked(&loader->steps, weir_clock_monotonic_ns());
@@ -484,7 +489,10 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     if (rc < 0)
         return rc;
     note_depth(loader);
-    if (!obtain(loader, &got))
+    rc = obtain(loader, &got);
+    if (rc < 0)
+        return weir_err_set(err, rc, "interrupted while waiting for a batch; ask for it again");
+    if (rc == 0)
         return s->upload ? weir_upload_error(s->upload, err) : 0;
     if (got.err) {
         weir_slots_stop(&s->slots);
@@ -501,47 +509,6 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
     loader->taken++;
     *batch = got.batch;
     return 1;
-}
-
-static void release_uploaded(struct weir_loader *loader, const struct weir_batch *batch, bool ordered, void *stream)
-{
-    struct weir_upload *upload = loader->shared.upload;
-    struct weir_err err = WEIR_ERR_NONE;
-    loader->lent--;
-    if (weir_upload_return(upload, weir_upload_batch_of(upload, batch->plan.sequence), ordered, stream, &err) < 0)
-        weir_upload_fail(upload, &err);
-}
-
-void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch)
-{
-    WEIR_OPERATOR("weir_loader_release");
-    struct weir_shared *s = &loader->shared;
-    if (s->upload) {
-        release_uploaded(loader, batch, false, NULL);
-        return;
-    }
-    struct weir_slot *slot = weir_slot_of(&s->slots, batch->plan.sequence);
-    weir_slot_release(&s->slots, slot);
-    loader->lent--;
-    uint64_t sequence = batch->plan.sequence + (uint64_t)s->slots.n;
-    if (sequence < s->setup.total)
-        weir_slot_arm(&s->slots, s->setup.sampler, sequence);
-}
-
-void weir_loader_release_after(struct weir_loader *loader, struct weir_batch *batch, void *stream)
-{
-    if (!loader->shared.upload) {
-        weir_loader_release(loader, batch);
-        return;
-    }
-    WEIR_OPERATOR("weir_loader_release");
-    release_uploaded(loader, batch, true, stream);
-}
-
-int weir_loader_wait(struct weir_loader *loader, struct weir_batch *batch, void *stream, struct weir_err *err)
-{
-    struct weir_upload *upload = loader->shared.upload;
-    return upload ? weir_upload_order(upload, weir_upload_batch_of(upload, batch->plan.sequence), stream, err) : 0;
 }
 
 void weir_loader_stop(struct weir_loader *loader)

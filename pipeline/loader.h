@@ -56,12 +56,21 @@ int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *
 void weir_loader_close(struct weir_loader **loader);
 
 /* 1: *batch is lent until its release. 0: the run is over, or was stopped. Negative: a bad frame under
- * WEIR_ON_ERROR_FAIL (always at the same batch, whatever the workers do), -ESTALE under it for a file that changed
+ * WEIR_ON_ERROR_FAIL (always at the same batch, whatever the workers do), -EINTR when config.interrupted said so (the
+ * next call goes on), -ESTALE under it for a file that changed
  * while it was read (looked for at each epoch's end by another thread; the last look is over before 0 is returned),
  * -EBUSY when all slots are lent out, or what ended the GPU's work (-EIO, -ENOMEM). */
 int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, struct weir_err *err);
 /* The consumer is done with the batch now; on a GPU too. */
 void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch);
+
+/* As weir_loader_release, but the batch's memory is the consumer's from now on: tensors stay where they are, after
+ * weir_loader_close too, until weir_loader_free_kept(*memory, *bytes), for which any thread will do. *batch is not to
+ * be looked at any more. The loader takes other memory in its place. -ENOMEM: there is none, and the batch is still
+ * lent; -ENOTSUP: it is on a GPU. */
+int weir_loader_keep(struct weir_loader *loader, struct weir_batch *batch, void **memory, size_t *bytes,
+                     struct weir_err *err);
+void weir_loader_free_kept(void *memory, size_t bytes);
 
 /* What is queued on the stream from now on waits for the batch, on the GPU; how long that lasts is measured there. Once
  * a batch. 0 at once for a batch that is on no GPU; -EIO. */
@@ -76,8 +85,9 @@ int weir_loader_save(const struct weir_loader *loader, const char *path, struct 
 /* Reads it into a configuration, before weir_loader_open, which refuses one that would give other samples; workers,
  * engines and tensors may be others, and num_epochs more. Without such a file the run begins at its beginning. */
 int weir_loader_restore(struct weir_loader_config *config, const char *path, struct weir_err *err);
-/* What weir_loader_save writes, for config.resume of another run. */
+/* What weir_loader_save writes, for config.resume of another run; what its values are called, NULL past the last. */
 void weir_loader_state(const struct weir_loader *loader, struct weir_state *state);
+const char *weir_loader_state_name(int i);
 /* Batches of the run that were handed out, those before a restore included. */
 uint64_t weir_loader_position(const struct weir_loader *loader);
 

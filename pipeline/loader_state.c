@@ -6,6 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
+static const char *const names[WEIR_STATE_FIELDS] = {
+    "--seed",        "--sampling", "--batch-size", "--max-batches", "--no-shuffle",       "--drop-last",
+    "--train-split", "--rank",     "--world-size", "--wrap",        "number-of-episodes", "lengths-of-episodes",
+};
+
 /* What the samples of each batch depend on. */
 static void state_fields(const struct weir_shared *s, struct weir_state_field fields[WEIR_STATE_FIELDS])
 {
@@ -17,21 +22,22 @@ static void state_fields(const struct weir_shared *s, struct weir_state_field fi
         uint64_t pair[2] = {steps, (uint64_t)weir_dataset_steps(s->setup.dataset, i)};
         steps = weir_hash64(pair, sizeof pair);
     }
-    const struct weir_state_field all[WEIR_STATE_FIELDS] = {
-        {"--seed", c->seed},
-        {"--sampling", (uint64_t)c->sampling},
-        {"--batch-size", (uint64_t)c->batch_size},
-        {"--max-batches", (uint64_t)c->max_batches},
-        {"--no-shuffle", c->no_shuffle},
-        {"--drop-last", c->drop_last},
-        {"--train-split", split},
-        {"--rank", (uint64_t)c->rank},
-        {"--world-size", (uint64_t)(c->world_size ? c->world_size : 1)},
-        {"--wrap", c->wrap},
-        {"number-of-episodes", (uint64_t)episodes},
-        {"lengths-of-episodes", steps},
+    const uint64_t values[WEIR_STATE_FIELDS] = {
+        c->seed,
+        (uint64_t)c->sampling,
+        (uint64_t)c->batch_size,
+        (uint64_t)c->max_batches,
+        c->no_shuffle,
+        c->drop_last,
+        split,
+        (uint64_t)c->rank,
+        (uint64_t)(c->world_size ? c->world_size : 1),
+        c->wrap,
+        (uint64_t)episodes,
+        steps,
     };
-    memcpy(fields, all, sizeof all);
+    for (int i = 0; i < WEIR_STATE_FIELDS; i++)
+        fields[i] = (struct weir_state_field){names[i], values[i]};
 }
 
 int weir_resume_loader(struct weir_loader *loader, struct weir_err *err)
@@ -65,6 +71,11 @@ void weir_loader_state(const struct weir_loader *loader, struct weir_state *stat
     *state = (struct weir_state){.given = true, .next = loader->next};
     for (int i = 0; i < WEIR_STATE_FIELDS; i++)
         state->values[i] = fields[i].value;
+}
+
+const char *weir_loader_state_name(int i)
+{
+    return i >= 0 && i < WEIR_STATE_FIELDS ? names[i] : NULL;
 }
 
 int weir_loader_restore(struct weir_loader_config *config, const char *path, struct weir_err *err)

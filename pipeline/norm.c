@@ -9,7 +9,7 @@
 static const double STD_MIN = 1e-2; /* ACT clips at this */
 
 int weir_norm_open(struct weir_norm *norm, const struct weir_dataset *dataset, const struct weir_sampler *sampler,
-                   bool actions, struct weir_err *err)
+                   bool actions, bool raw, struct weir_err *err)
 {
     norm->dim = actions ? weir_dataset_action_dim(dataset) : weir_dataset_qpos_dim(dataset);
     size_t dim = (size_t)norm->dim;
@@ -21,8 +21,8 @@ int weir_norm_open(struct weir_norm *norm, const struct weir_dataset *dataset, c
     if (rc == 0)
         rc = weir_dataset_stats(dataset, episodes, n, actions, mean, mean + dim);
     for (size_t d = 0; d < dim && rc == 0; d++) {
-        norm->mean[d] = (float)mean[d];
-        norm->std[d] = (float)(mean[dim + d] > STD_MIN ? mean[dim + d] : STD_MIN);
+        norm->mean[d] = raw ? 0 : (float)mean[d];
+        norm->std[d] = raw ? 1 : (float)(mean[dim + d] > STD_MIN ? mean[dim + d] : STD_MIN);
     }
     free(mean);
     return rc < 0 ? weir_err_set(err, rc, "the statistics of state and actions cannot be computed: %s", strerror(-rc))

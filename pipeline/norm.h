@@ -14,9 +14,10 @@ struct weir_norm {
     float *mean, *std; /* owned */
 };
 
-/* Of state, or of actions. -ENOMEM, or what reading them says; what there is then is for weir_norm_close. */
+/* Of state, or of actions; raw: mean 0 and std 1, which change nothing. -ENOMEM, or what reading them says; what there
+ * is then is for weir_norm_close. */
 int weir_norm_open(struct weir_norm *norm, const struct weir_dataset *dataset, const struct weir_sampler *sampler,
-                   bool actions, struct weir_err *err);
+                   bool actions, bool raw, struct weir_err *err);
 /* Accepts zeros. */
 void weir_norm_close(struct weir_norm *norm);
 

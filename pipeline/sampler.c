@@ -125,7 +125,20 @@ static int split(struct weir_sampler *s, int episodes, struct weir_err *err)
         fill_part(s, &s->parts[WEIR_SPLIT_VAL], (uint64_t)n_train, episodes - n_train, (uint64_t)episodes) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
     int rc = count_batches(s, &s->parts[WEIR_SPLIT_TRAIN], s->config.drop_last, err);
-    return rc < 0 ? rc : count_batches(s, &s->parts[WEIR_SPLIT_VAL], false, err);
+    if (rc == 0)
+        rc = count_batches(s, &s->parts[WEIR_SPLIT_VAL], false, err);
+    if (rc < 0)
+        return rc;
+    if (s->config.splits == WEIR_SPLITS_TRAIN)
+        s->parts[WEIR_SPLIT_VAL].batches = 0;
+    if (s->config.splits == WEIR_SPLITS_VAL)
+        s->parts[WEIR_SPLIT_TRAIN].batches = 0;
+    if (s->config.splits == WEIR_SPLITS_VAL && s->parts[WEIR_SPLIT_VAL].batches == 0)
+        return weir_err_set(err, -EINVAL,
+                            "there is no validation batch: %d of %d episodes are for training; use a smaller "
+                            "train_split, or a smaller batch_size",
+                            n_train, episodes);
+    return 0;
 }
 
 int weir_sampler_open(struct weir_sampler **out, const struct weir_sampler_config *config, const int *steps,

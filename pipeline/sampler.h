@@ -24,6 +24,7 @@ enum weir_sampling {
     WEIR_SAMPLING_EPISODE,  /* one random start per episode and epoch, as ACT does */
 };
 enum weir_split { WEIR_SPLIT_TRAIN, WEIR_SPLIT_VAL };
+enum weir_splits { WEIR_SPLITS_BOTH, WEIR_SPLITS_TRAIN, WEIR_SPLITS_VAL };
 
 struct weir_sample {
     int episode, t;
@@ -41,6 +42,7 @@ struct weir_sampler_config {
     int rank;       /* of world_size loaders over one dataset: this one's batches are those of one loader's stream */
     int world_size; /* that are rank, rank + world_size, ... of each epoch and split. 0 = 1 */
     bool wrap;      /* the ranks that would be a batch short take one from the beginning; else the tail is cut */
+    enum weir_splits splits; /* the other split has no batches, and its episodes are drawn as ever */
 };
 
 struct weir_sampler;

@@ -78,6 +78,21 @@ int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_lay
     return rc;
 }
 
+/* All of it but what consumers keep. */
+static void unmap_memory(struct weir_slots *slots)
+{
+    if (!slots->memory)
+        return;
+    for (int i = 0; i < slots->n; i++) {
+        struct weir_slot *slot = slots->slot ? &slots->slot[i] : NULL;
+        if (!slot || !slot->moved)
+            weir_memory_unmap(slots->memory + (size_t)i * slots->slot_bytes, slots->slot_bytes);
+        else if (slot->memory)
+            weir_memory_unmap(slot->memory, slots->slot_bytes);
+    }
+    weir_memory_reserved(-(int64_t)slots->memory_bytes, WEIR_MEMORY_CPU);
+}
+
 void weir_slots_close(struct weir_slots *slots)
 {
     if (slots->n == 0)
@@ -91,11 +106,8 @@ void weir_slots_close(struct weir_slots *slots)
         free(slots->slot[i].rank);
         free(slots->slot[i].claimed);
     }
+    unmap_memory(slots);
     free(slots->slot);
-    if (slots->memory) {
-        weir_memory_unmap(slots->memory, slots->memory_bytes);
-        weir_memory_reserved(-(int64_t)slots->memory_bytes, WEIR_MEMORY_CPU);
-    }
     pthread_mutex_destroy(&slots->lock);
     pthread_mutex_destroy(&slots->claims);
     *slots = (struct weir_slots){0};
@@ -217,6 +229,31 @@ void weir_slot_release(struct weir_slots *slots, struct weir_slot *slot)
         weir_memory_freed(slot->memory, slots->slot_bytes, WEIR_MEMORY_CPU);
 }
 
+int weir_slot_move(struct weir_slots *slots, struct weir_slot *slot, bool another, void **memory, struct weir_err *err)
+{
+    size_t bytes = slots->slot_bytes;
+    uint64_t available = another ? weir_memory_available_bytes() : 0;
+    if (available && bytes > available / 2) /* the machine is not to run out of memory over it */
+        return weir_err_set(err, -ENOMEM,
+                            "no memory to make further batches while others are kept: one is %.1f MB, %.1f MB are free",
+                            (double)bytes / 1e6, (double)available / 1e6);
+    void *fresh = another ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : NULL;
+    if (fresh == MAP_FAILED)
+        return weir_err_set(err, -ENOMEM, "no memory for a batch of %.1f MB while others are kept",
+                            (double)bytes / 1e6);
+    if (fresh)
+        madvise(fresh, bytes, MADV_HUGEPAGE);
+    for (int i = 0; fresh && i < slot->batch.n_tensors; i++) {
+        struct weir_tensor *tensor = &slot->batch.tensors[i];
+        tensor->data = (uint8_t *)fresh + ((uint8_t *)tensor->data - slot->memory);
+    }
+    weir_slot_release(slots, slot);
+    *memory = slot->memory;
+    slot->memory = fresh;
+    slot->moved = true;
+    return 0;
+}
+
 static bool stopped(const struct weir_slots *slots)
 {
     return atomic_load_explicit(&slots->stop, memory_order_relaxed);
@@ -225,15 +262,17 @@ static bool stopped(const struct weir_slots *slots)
 /* Waits for *value, which only grows, to reach sequence + 1. Acquire: what the other side wrote before its store is
  * visible after. Nobody spins before sleeping: waits are as long as decoding takes, and the core may be the one that a
  * worker needs. */
-static bool wait_for(const struct weir_slots *slots, struct weir_eventcount *wakeup, const _Atomic uint64_t *value,
-                     uint64_t sequence)
+static int wait_for(const struct weir_slots *slots, struct weir_eventcount *wakeup, const _Atomic uint64_t *value,
+                    uint64_t sequence, bool (*interrupted)(void *user), void *user)
 {
-    for (;;) {
+    for (bool slept = false;; slept = true) {
         uint32_t key = weir_eventcount_prepare(wakeup);
         if (atomic_load_explicit(value, memory_order_acquire) > sequence)
-            return true;
+            return 1;
         if (stopped(slots))
-            return false;
+            return 0;
+        if (slept && interrupted && interrupted(user))
+            return -EINTR;
         weir_eventcount_wait(wakeup, key, POLL_NS);
     }
 }
@@ -241,12 +280,18 @@ static bool wait_for(const struct weir_slots *slots, struct weir_eventcount *wak
 bool weir_slot_wait_armed(struct weir_slots *slots, uint64_t sequence)
 {
     struct weir_slot *slot = weir_slot_of(slots, sequence);
-    return wait_for(slots, &slot->arming, &slot->armed, sequence);
+    return wait_for(slots, &slot->arming, &slot->armed, sequence, NULL, NULL) > 0;
 }
 
 bool weir_slot_wait_complete(struct weir_slots *slots, uint64_t sequence)
 {
-    return wait_for(slots, &slots->done, &weir_slot_of(slots, sequence)->complete, sequence);
+    return weir_slot_wait_interruptible(slots, sequence, NULL, NULL) > 0;
+}
+
+int weir_slot_wait_interruptible(struct weir_slots *slots, uint64_t sequence, bool (*interrupted)(void *user),
+                                 void *user)
+{
+    return wait_for(slots, &slots->done, &weir_slot_of(slots, sequence)->complete, sequence, interrupted, user);
 }
 
 void weir_slot_finish(struct weir_slots *slots, struct weir_slot *slot)
@@ -267,7 +312,7 @@ void weir_slot_end_waits(const struct weir_slots *slots, const struct weir_slot 
 void weir_slots_wait_stop(struct weir_slots *slots)
 {
     static const _Atomic uint64_t never = 0;
-    wait_for(slots, &slots->stopping, &never, 0);
+    wait_for(slots, &slots->stopping, &never, 0, NULL, NULL);
 }
 
 void weir_slots_stop(struct weir_slots *slots)

@@ -59,6 +59,7 @@ struct weir_slot {
                */
     _Atomic int *deferred; /* of each task: frames of it that the GPU has, and 1 for the worker */
     uint8_t *memory;
+    bool moved; /* the memory that it began with is the consumer's for good */
     struct weir_batch batch;
     /* The failure to report for this batch: that of the lowest image, so that runs agree. Under the slots' lock. */
     int64_t failed_image; /* -1 = none */
@@ -107,10 +108,17 @@ void weir_slot_forget_decoded(struct weir_slot *slot);
 /* The consumer has the batch, and its memory, until the release. */
 void weir_slot_lend(struct weir_slots *slots, struct weir_slot *slot);
 void weir_slot_release(struct weir_slots *slots, struct weir_slot *slot);
+/* Releases the slot, whose memory (slot_bytes) is the consumer's for good: *memory is for weir_memory_unmap. The slot
+ * gets other memory when it is to carry another batch. -ENOMEM: nothing has changed. */
+int weir_slot_move(struct weir_slots *slots, struct weir_slot *slot, bool another, void **memory, struct weir_err *err);
 
 /* Blocks until batch sequence may be worked on (armed) or is done (complete); false when stopped. */
 bool weir_slot_wait_armed(struct weir_slots *slots, uint64_t sequence);
 bool weir_slot_wait_complete(struct weir_slots *slots, uint64_t sequence);
+/* The same for who may be interrupted: asks at least 10 times a second, and after each signal that the thread got. 1:
+ * it is complete; 0: stopped; -EINTR: interrupted(user) was true. interrupted may be NULL. */
+int weir_slot_wait_interruptible(struct weir_slots *slots, uint64_t sequence, bool (*interrupted)(void *user),
+                                 void *user);
 void weir_slot_finish(struct weir_slots *slots, struct weir_slot *slot);
 
 /* Blocks until stopped. */
