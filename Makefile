@@ -4,7 +4,7 @@ WEIR := build/release/weir
 SAMPLE := build/sample
 PREFIX ?= /usr/local
 
-.PHONY: all run test bench bench-peers nvjpeg install uninstall format clean build
+.PHONY: all run test bench bench-peers nvjpeg python install uninstall format clean build
 all: build
 
 build:
@@ -40,6 +40,13 @@ bench-peers:
 	@cmake --build --preset release -j $(JOBS) --target weir limits
 	@python3 bench/peers/run.py --json build/peers.json $(PEERS)
 
+# The Python package in build/python-venv, which sees Debian's packages (torch, numpy) too; scikit-build-core comes from PyPI.
+python:
+	@.ci/packages.sh python
+	@test -d build/python-venv || python3 -m venv --system-site-packages build/python-venv
+	@build/python-venv/bin/pip install --quiet --upgrade ./python -C build-dir=$(CURDIR)/build/python-wheel
+	@build/python-venv/bin/python -c "import weir; print(weir.__file__)"
+
 # Honours PREFIX and DESTDIR. Uninstalling removes what the last installation from here put there.
 install:
 	@.ci/packages.sh build
@@ -56,7 +63,7 @@ nvjpeg:
 	  build/nvjpeg-venv/bin/pip install --quiet --no-deps 'nvidia-nvjpeg==13.0.*'; }
 
 format:
-	@find base prof io decoders datasets pipeline cuda workloads cli bench tests examples -name '*.[ch]' 2>/dev/null | xargs clang-format -i
+	@find base prof io decoders datasets pipeline cuda workloads cli python bench tests examples -name '*.[ch]' 2>/dev/null | xargs clang-format -i
 
 clean:
 	rm -rf build

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the Debian packages of a task, if any is missing: .ci/packages.sh build|test|bench|peers|ci
+# Installs the Debian packages of a task, if any is missing: .ci/packages.sh build|test|bench|python|peers|ci
 # This is the one list of them. Packages that are installed already are left at their versions, except where a missing
 # one depends on a newer one: these are listed.
 set -eu
@@ -7,7 +7,8 @@ build=(gcc libc6-dev make cmake ninja-build pkg-config
     libhdf5-dev libjpeg62-turbo-dev libjansson-dev libpng-dev libdeflate-dev zlib1g-dev
     libxxhash-dev liburing-dev liblmdb-dev libopenjp2-7-dev libjxl-dev libdw-dev libblosc-dev libzstd-dev liblz4-dev
     libopenblas0-pthread) # opened when it is needed: no headers
-tests=(libcriterion-dev python3 python3-h5py python3-lmdb python3-numpy python3-pil python3-xxhash hdf5-tools)
+python=(python3-dev python3-venv)
+tests=(libcriterion-dev python3 python3-dev python3-h5py python3-lmdb python3-numpy python3-pil python3-xxhash hdf5-tools)
 bench=(libturbojpeg0-dev)
 # fio for the disk, FFmpeg's libraries for SPDL's own decoder
 peers=(python3 python3-venv fio libavdevice59)
@@ -18,9 +19,10 @@ case "${1:-build}" in
 build) wanted=("${build[@]}") ;;
 test) wanted=("${build[@]}" "${tests[@]}") ;;
 bench) wanted=("${build[@]}" "${bench[@]}") ;;
+python) wanted=("${build[@]}" "${python[@]}") ;;
 peers) wanted=("${build[@]}" "${bench[@]}" "${peers[@]}") ;;
 ci) wanted=("${build[@]}" "${tests[@]}" "${bench[@]}" "${ci[@]}") ;;
-*) echo "usage: packages.sh build|test|bench|peers|ci" >&2 && exit 2 ;;
+*) echo "usage: packages.sh build|test|bench|python|peers|ci" >&2 && exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then

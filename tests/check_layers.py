@@ -2,13 +2,13 @@
 """Keeps the rules of the tree: tests/check_layers.py [ROOT], or --self-test to see every rule fail on a bad tree.
 
 1. Includes are from the root. base <- prof <- {io, decoders, datasets} <- pipeline <- {analyze, convert, workloads} <-
-   cli; those in braces never include each other. Rooms inside a folder have an order of their own (ROOMS). cuda/ includes
+   {cli, python}; those in braces never include each other. Rooms inside a folder have an order of their own (ROOMS). cuda/ includes
    base/, the *_ops.h that it implements and cuda_module.h, and nobody includes it. tests and bench may include anything.
 2. Across folders *_ops.h are only for those who implement them: the same top-level folder, and cuda/. *_priv.h stay in
    their room. Both are free in tests and bench.
 3. No extern names a thing that an upper layer defines.
-4. A third-party header is included by one .c file outside tests and bench (PAIRS has the exceptions). CUDA's headers are
-   cuda/'s, and every file there is one that cmake/Cuda.cmake names.
+4. A third-party header is included by one .c file outside tests and bench (PAIRS has the exceptions). Python's header is
+   python/src/'s, CUDA's headers are cuda/'s, and every file there is one that cmake/Cuda.cmake names.
 5. File names are unique in the tree. Only cli/ prints to stdout or exits (and the child processes in CHILD). Every
    header has a guard by its path. Functions are at most 60 lines, files at most 600 (tests 1000). Every source file is in
    a CMake list. A folder has at most 25 .c files (bench and tests apart).
@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 LAYERS = {"base": 0, "prof": 1, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
-          "workloads": 4, "cli": 5, "cuda": 9}
+          "workloads": 4, "cli": 5, "python": 5, "cuda": 9}
 # Who is below whom inside a folder: a room includes what has a smaller number, and itself. Where a room and the folder
 # around it have the same number, each may include the other's plain headers.
 ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "prof/report": 3,
@@ -104,6 +104,10 @@ class Tree:
         if target.split("/")[0] in SYSTEM_FOLDERS or ("/" not in target and target[:-2] in SYSTEM):
             return
         if folder.split("/")[0] not in FREE:
+            if target == "Python.h":
+                if folder != "python/src":
+                    self.fault(path, line, "includes Python's header, which only python/src/ does")
+                return
             if CUDA.match(target):
                 if folder != "cuda":
                     self.fault(path, line, "includes a header of CUDA's, which only cuda/ does")
@@ -171,7 +175,8 @@ class Tree:
         """A file that no list names is a file that nobody compiles."""
         listed = ""
         module = ""
-        for path in ("CMakeLists.txt", "tests/CMakeLists.txt", "bench/CMakeLists.txt", "cmake/Cuda.cmake"):
+        for path in ("CMakeLists.txt", "tests/CMakeLists.txt", "bench/CMakeLists.txt", "python/CMakeLists.txt",
+                     "cmake/Cuda.cmake"):
             full = os.path.join(self.root, path)
             if os.path.isfile(full):
                 with open(full, encoding="utf-8") as f:
@@ -263,6 +268,7 @@ BAD = [
     ({"io/lost.c": "int a;\n"}, "io/lost.c: is in no CMakeLists.txt"),
     ({"datasets/layouts/lost.c": "int a;\n"}, "datasets/layouts/lost.c: is in no CMakeLists.txt"),
     ({"cuda/lost.c": "int a;\n", "CMakeLists.txt": GOOD["CMakeLists.txt"] + "cuda/lost.c\n"}, "cuda/lost.c: is not in cmake"),
+    ({"io/mid.c": "#include <Python.h>\n"}, "io/mid.c:1: includes Python's header"),
     ({"io/mid.c": "#include <cuda_runtime_api.h>\n"}, "io/mid.c:1: includes a header of CUDA's"),
     ({**header("io/mid.h", "#include <nvtx3/nvToolsExt.h>\n")}, "io/mid.h:3: includes a header of CUDA's"),
     ({**{f"io/many_{i}.c": "int a;\n" for i in range(25)}, "CMakeLists.txt": GOOD["CMakeLists.txt"] +

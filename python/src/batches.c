@@ -1,0 +1,262 @@
+/* Batches as the program gets them, and whose their memory is. */
+#include "python/src/loader_parts.h"
+#include "python/src/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what is out ---- */
+
+static void forget(struct weir_loader_object *self, int i)
+{
+    weir_lent_drop(self->out[i].lent);
+    self->n_out--;
+    memmove(&self->out[i], &self->out[i + 1], (size_t)(self->n_out - i) * sizeof self->out[0]);
+}
+
+/* Gives back what nobody looks at any more. */
+static void sweep(struct weir_loader_object *self)
+{
+    for (int i = self->n_out - 1; i >= 0; i--)
+        if (weir_lent_is_free(self->out[i].lent)) {
+            weir_loader_release(self->loader, self->out[i].batch);
+            forget(self, i);
+        }
+}
+
+/* The program has the oldest batch for good. */
+static int keep_oldest(struct weir_loader_object *self, struct weir_err *err)
+{
+    void *memory;
+    size_t bytes;
+    int rc = weir_loader_keep(self->loader, self->out[0].batch, &memory, &bytes, err);
+    if (rc < 0)
+        return rc;
+    weir_lent_give(self->out[0].lent, memory, bytes);
+    forget(self, 0);
+    return 0;
+}
+
+void weir_batches_leave(struct weir_loader_object *self)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    weir_loader_finish(self->loader);
+    for (int i = self->n_out - 1; i >= 0; i--)
+        if (weir_lent_is_free(self->out[i].lent))
+            forget(self, i); /* its memory goes with the loader */
+    while (self->n_out > 0 && keep_oldest(self, &err) == 0)
+        continue; /* takes no memory from a loader that is finished, so it does not fail */
+}
+
+static int warn_once(struct weir_loader_object *self)
+{
+    if (self->warned)
+        return 0;
+    self->warned = true;
+    struct weir_loader_facts facts;
+    char text[200];
+    weir_loader_facts(self->loader, &facts);
+    snprintf(text, sizeof text,
+             "more than %d batches are kept, %.1f MB each: every one takes memory of its own; drop what you do not "
+             "need, or keep a copy of the part that you do",
+             WEIR_OUT_MAX, (double)facts.slot_bytes / 1e6);
+    return PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
+}
+
+/* One more may be out. */
+static int make_room(struct weir_loader_object *self)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    sweep(self);
+    if (self->n_out < WEIR_OUT_MAX)
+        return 0;
+    if (warn_once(self) < 0)
+        return -1;
+    int rc = keep_oldest(self, &err);
+    if (rc < 0)
+        weir_py_raise(rc, &err);
+    return rc < 0 ? -1 : 0;
+}
+
+/* ---- what the program gets ---- */
+
+void weir_batches_clear_entries(struct weir_loader_object *self)
+{
+    for (int i = 0; i < self->n_entries; i++)
+        Py_CLEAR(self->entries[i].key);
+    self->n_entries = 0;
+}
+
+static int add_entry(struct weir_loader_object *self, const char *key, int tensor, int camera)
+{
+    PyObject *text = PyUnicode_FromString(key);
+    if (!text)
+        return -1;
+    PyUnicode_InternInPlace(&text);
+    self->entries[self->n_entries++] = (struct weir_entry){text, tensor, camera};
+    return 0;
+}
+
+/* The cameras of a tensor of several, each by its name. */
+static int add_cameras(struct weir_loader_object *self, int tensor, bool depth, const char *prefix)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    char key[WEIR_NAME_MAX + 64];
+    int rc = 0;
+    for (int c = 0, i = 0; c < weir_dataset_cameras(dataset) && rc == 0; c++) {
+        const struct weir_camera *camera = weir_dataset_camera(dataset, c);
+        if (weir_codec_is_depth(weir_codec_from_name(camera->codec)) != depth)
+            continue;
+        snprintf(key, sizeof key, "%s%s", prefix, camera->name);
+        rc = add_entry(self, key, tensor, i++);
+    }
+    return rc;
+}
+
+static int add_lerobot(struct weir_loader_object *self, int tensor, const char *name)
+{
+    char key[WEIR_NAME_MAX + 64];
+    if (strcmp(name, "images") == 0)
+        return add_cameras(self, tensor, false, "observation.images.");
+    if (strcmp(name, "depth") == 0)
+        return add_cameras(self, tensor, true, "observation.depth.");
+    if (strcmp(name, "qpos") == 0)
+        return add_entry(self, "observation.state", tensor, -1);
+    if (strcmp(name, "actions") == 0)
+        return add_entry(self, "action", tensor, -1);
+    if (strcmp(name, "is_pad") == 0)
+        return add_entry(self, "action_is_pad", tensor, -1);
+    snprintf(key, sizeof key, "observation.%s", name); /* images/top */
+    key[strcspn(key, "/")] = '.';
+    return add_entry(self, key, tensor, -1);
+}
+
+static int add_weir(struct weir_loader_object *self, int tensor, const char *name)
+{
+    char key[WEIR_NAME_MAX + 64];
+    if (strncmp(name, "images", 6) == 0)
+        snprintf(key, sizeof key, "image%s", name + 6);
+    else
+        snprintf(key, sizeof key, "%s", strcmp(name, "actions") == 0 ? "action" : name);
+    return add_entry(self, key, tensor, -1);
+}
+
+/* ACT unpacks images, state, actions and padding, in this order, which is the batch's. */
+static int check_act(struct weir_loader_object *self)
+{
+    static const char *const names[] = {"image", "qpos", "action", "is_pad"};
+    for (int i = 0; i < 4; i++) {
+        const char *key = i < self->n_entries ? PyUnicode_AsUTF8AndSize(self->entries[i].key, NULL) : "nothing";
+        if (!key || strcmp(key, names[i]) == 0)
+            continue;
+        PyErr_Format(
+            weir_py_error,
+            "keys='act' wants colour cameras of one size and no depth (there is %s in place of %s); name cameras=, "
+            "or give image_size=(width, height)",
+            key, names[i]);
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int find_entries(struct weir_loader_object *self, const struct weir_batch *batch)
+{
+    int rc = 0;
+    for (int i = 0; i < batch->n_tensors && rc == 0; i++)
+        rc = self->keys == WEIR_KEYS_LEROBOT ? add_lerobot(self, i, batch->tensors[i].name)
+                                             : add_weir(self, i, batch->tensors[i].name);
+    if (rc == 0 && self->keys == WEIR_KEYS_ACT)
+        rc = check_act(self);
+    if (rc < 0)
+        weir_batches_clear_entries(self);
+    return rc;
+}
+
+/* A tensor of torch's, or a weir.Array where it has no such type. */
+static PyObject *value_of(const struct weir_loader_object *self, const struct weir_view_of *view)
+{
+    if (!self->from_dlpack || (view->dtype == WEIR_DTYPE_U16 && !self->has_uint16))
+        return weir_array_new(view);
+    PyObject *capsule = weir_array_capsule(view);
+    PyObject *tensor = capsule ? PyObject_CallFunctionObjArgs(self->from_dlpack, capsule, NULL) : NULL;
+    Py_XDECREF(capsule);
+    if (!tensor || !view->is_bool)
+        return tensor;
+    PyObject *bools = PyObject_CallMethod(tensor, "view", "O", self->bool_dtype);
+    Py_DECREF(tensor);
+    return bools;
+}
+
+static PyObject *show(const struct weir_loader_object *self, struct weir_lent *lent, const struct weir_batch *batch)
+{
+    bool act = self->keys == WEIR_KEYS_ACT;
+    PyObject *all = act ? PyTuple_New(self->n_entries) : PyDict_New();
+    for (int i = 0; all && i < self->n_entries; i++) {
+        const struct weir_entry *entry = &self->entries[i];
+        struct weir_view_of view;
+        weir_view_tensor(&view, lent, &batch->tensors[entry->tensor]);
+        view.shape[0] = batch->n;
+        if (entry->camera >= 0)
+            weir_view_camera(&view, entry->camera);
+        PyObject *value = value_of(self, &view);
+        if (!value) {
+            Py_CLEAR(all);
+        } else if (act) {
+            PyTuple_SetItem(all, i, value);
+        } else {
+            if (PyDict_SetItem(all, entry->key, value) < 0)
+                Py_CLEAR(all);
+            Py_DECREF(value);
+        }
+    }
+    if (!all || !act)
+        return all;
+    PyObject *named = PyObject_CallObject(self->make, all);
+    Py_DECREF(all);
+    return named;
+}
+
+static PyObject *hand_out(struct weir_loader_object *self, struct weir_batch *batch)
+{
+    struct weir_lent *lent = weir_lent_new();
+    if (!lent) {
+        weir_loader_release(self->loader, batch);
+        return PyErr_NoMemory();
+    }
+    self->out[self->n_out++] = (struct weir_out){lent, batch};
+    if (self->n_entries == 0 && find_entries(self, batch) < 0)
+        return NULL;
+    return show(self, lent, batch);
+}
+
+/* Waits without the interpreter's lock; self->config.interrupted takes it to look for signals. */
+static int wait_for_next(struct weir_loader_object *self, struct weir_batch **batch, struct weir_err *err)
+{
+    int rc;
+    self->busy = true;
+    Py_BEGIN_ALLOW_THREADS rc = weir_loader_next(self->loader, batch, err);
+    Py_END_ALLOW_THREADS self->busy = false;
+    return rc;
+}
+
+PyObject *weir_batches_next(struct weir_loader_object *self, uint64_t end)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_batch *batch = NULL;
+    if (!weir_session() || make_room(self) < 0 || weir_loader_position(self->loader) >= end)
+        return NULL;
+    int rc = wait_for_next(self, &batch, &err);
+    if (rc == -EBUSY && self->n_out > 0) { /* the only slot that could carry it is that of a batch that is out */
+        err = WEIR_ERR_NONE;
+        rc = keep_oldest(self, &err);
+        if (rc == 0)
+            rc = wait_for_next(self, &batch, &err);
+    }
+    if (rc > 0)
+        return hand_out(self, batch);
+    if (rc == -EINTR && PyErr_Occurred())
+        return NULL;
+    if (rc == 0)
+        return PyErr_Format(weir_py_error, "the loader was stopped");
+    return weir_py_raise(rc, &err);
+}

@@ -1,0 +1,83 @@
+/* What a loader knows of its dataset, as Python's own objects. */
+#include "python/src/loader_parts.h"
+
+#include <stdlib.h>
+
+/* Puts value (a new reference, or NULL with an exception) into the dict: 0 or -1. */
+static int put(PyObject *dict, const char *key, PyObject *value)
+{
+    int rc = value ? PyDict_SetItemString(dict, key, value) : -1;
+    Py_XDECREF(value);
+    return rc;
+}
+
+static PyObject *episodes(const struct weir_dataset *dataset)
+{
+    int n = weir_dataset_episodes(dataset);
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list && i < n; i++) {
+        PyObject *item =
+            Py_BuildValue("(ssis)", weir_dataset_episode_path(dataset, i), weir_dataset_episode_group(dataset, i),
+                          weir_dataset_steps(dataset, i), weir_dataset_layout(dataset, i));
+        if (!item || PyList_SetItem(list, i, item) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *cameras(const struct weir_loader_object *self, const struct weir_dataset *dataset)
+{
+    struct weir_loader_facts facts;
+    weir_loader_facts(self->loader, &facts);
+    int n = weir_dataset_cameras(dataset);
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list && i < n; i++) {
+        const struct weir_camera *camera = weir_dataset_camera(dataset, i);
+        PyObject *item =
+            Py_BuildValue("(ssii)", camera->name, camera->codec, facts.image_width[i], facts.image_height[i]);
+        if (!item || PyList_SetItem(list, i, item) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *floats(const double *values, int n)
+{
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list && i < n; i++) {
+        PyObject *value = PyFloat_FromDouble(values[i]);
+        if (!value || PyList_SetItem(list, i, value) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static int put_stats(PyObject *dict, const struct weir_loader_object *self, bool actions)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    int n, dim = actions ? weir_dataset_action_dim(dataset) : weir_dataset_qpos_dim(dataset);
+    const int *training = weir_sampler_episodes(weir_loader_sampler(self->loader), WEIR_SPLIT_TRAIN, &n);
+    double *mean = malloc(2 * ((size_t)dim + 1) * sizeof *mean), *std = mean ? mean + dim : NULL;
+    int rc = mean ? weir_dataset_stats(dataset, training, n, actions, mean, std) : -1;
+    if (rc < 0)
+        PyErr_NoMemory();
+    else
+        rc = put(dict, actions ? "action_mean" : "qpos_mean", floats(mean, dim)) < 0 ||
+                     put(dict, actions ? "action_std" : "qpos_std", floats(std, dim)) < 0
+                 ? -1
+                 : 0;
+    free(mean);
+    return rc < 0 ? -1 : 0;
+}
+
+PyObject *weir_loader_describe(const struct weir_loader_object *self)
+{
+    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    PyObject *dict = PyDict_New(), *statistics = PyDict_New();
+    if (!dict || !statistics || put_stats(statistics, self, false) < 0 || put_stats(statistics, self, true) < 0 ||
+        put(dict, "episodes", episodes(dataset)) < 0 || put(dict, "cameras", cameras(self, dataset)) < 0 ||
+        PyDict_SetItemString(dict, "statistics", statistics) < 0)
+        Py_CLEAR(dict);
+    Py_XDECREF(statistics);
+    return dict;
+}

@@ -1,0 +1,383 @@
+#include "python/src/loader_object.h"
+#include "analyze/verdict/verdict.h"
+#include "python/src/loader_parts.h"
+#include "python/src/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An epoch that is being gone through. */
+struct iteration {
+    PyObject_HEAD struct weir_loader_object *loader; /* owned */
+    uint64_t number;                                 /* the loader's, when this one began */
+    uint64_t end;                                    /* batch of the run that is not in it any more */
+};
+
+static PyObject *loader_type, *iteration_type;
+
+/* ---- opening and closing ---- */
+
+static bool interrupted(void *user)
+{
+    (void)user;
+    PyGILState_STATE state = PyGILState_Ensure();
+    bool raised = PyErr_CheckSignals() < 0; /* the exception is the waiting thread's */
+    PyGILState_Release(state);
+    return raised;
+}
+
+/* 0, or -1 with an exception: a loader that is closed, another thread's, or another process's. */
+static int check(const struct weir_loader_object *self)
+{
+    if (self->loader && self->fork_depth != weir_fork_depth())
+        PyErr_SetString(weir_py_error, "the loader was opened before fork(), and its threads are not in this process; "
+                                       "open it in the process that uses it");
+    else if (self->busy)
+        PyErr_SetString(weir_py_error, "another thread is waiting for a batch of this loader");
+    else if (!self->loader)
+        PyErr_SetString(weir_py_error, "the loader is closed");
+    else
+        return 0;
+    return -1;
+}
+
+static void close_loader(struct weir_loader_object *self)
+{
+    if (!self->loader)
+        return;
+    if (self->fork_depth == weir_fork_depth()) {
+        PyObject *type, *error, *trace;
+        PyErr_Fetch(&type, &error, &trace);
+        self->busy = true;
+        Py_BEGIN_ALLOW_THREADS weir_batches_leave(self);
+        weir_loader_reports_end(&self->reports);
+        weir_loader_close(&self->loader);
+        Py_END_ALLOW_THREADS self->busy = false;
+        PyErr_Restore(type, error, trace);
+    }
+    /* In a child of fork() all of it is left alone. */
+    self->loader = NULL;
+    self->reports = NULL;
+    self->n_out = 0;
+}
+
+/* Opens it so that batch number position of the run is the next one. 0, or -1 with an exception. */
+static int open_at(struct weir_loader_object *self, uint64_t position)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_loader_config *config = &self->config;
+    config->num_epochs = INT32_MAX; /* epochs go on for as long as they are asked for */
+    config->recorder = weir_session();
+    config->interrupted = interrupted;
+    config->resume = self->state;
+    config->resume.given = position > 0;
+    config->resume.next = position;
+    if (!config->recorder)
+        return -1;
+    struct weir_loader_reports_config reports = {.folder = config->data};
+    int rc;
+    self->busy = true;
+    Py_BEGIN_ALLOW_THREADS rc = weir_loader_open(&self->loader, config, &err);
+    if (rc == 0)
+        rc = weir_loader_reports_begin(&self->reports, self->loader, &reports);
+    Py_END_ALLOW_THREADS self->busy = false;
+    self->fork_depth = weir_fork_depth();
+    if (rc < 0) {
+        close_loader(self);
+        weir_py_raise(rc, &err);
+        return -1;
+    }
+    weir_loader_state(self->loader, &self->state);
+    const struct weir_sampler *sampler = weir_loader_sampler(self->loader);
+    self->per_epoch = (uint64_t)weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN) +
+                      (uint64_t)weir_sampler_batches(sampler, WEIR_SPLIT_VAL);
+    return 0;
+}
+
+static void keep_object(PyObject **field, PyObject *object)
+{
+    object = object == Py_None ? NULL : object;
+    Py_XINCREF(object);
+    Py_XDECREF(*field);
+    *field = object;
+}
+
+static PyObject *loader_open(PyObject *object, PyObject *args)
+{
+    struct weir_loader_object *self = (struct weir_loader_object *)object;
+    PyObject *options, *from_dlpack, *bool_dtype, *make;
+    int keys, has_uint16;
+    if (!PyArg_ParseTuple(args, "O!iOOpO:_open", &PyDict_Type, &options, &keys, &from_dlpack, &bool_dtype, &has_uint16,
+                          &make))
+        return NULL;
+    if (self->loader)
+        return PyErr_Format(weir_py_error, "the loader is open already");
+    keep_object(&self->from_dlpack, from_dlpack);
+    keep_object(&self->bool_dtype, bool_dtype);
+    keep_object(&self->make, make);
+    self->keys = (enum weir_keys)keys;
+    self->has_uint16 = has_uint16;
+    if (weir_loader_options(self, options) < 0 || open_at(self, 0) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *loader_close(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    struct weir_loader_object *self = (struct weir_loader_object *)object;
+    if (self->busy && check(self) < 0)
+        return NULL;
+    close_loader(self);
+    Py_RETURN_NONE;
+}
+
+static void loader_free(PyObject *object)
+{
+    struct weir_loader_object *self = (struct weir_loader_object *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    close_loader(self);
+    weir_batches_clear_entries(self);
+    Py_XDECREF(self->from_dlpack);
+    Py_XDECREF(self->bool_dtype);
+    Py_XDECREF(self->make);
+    for (int i = 0; i < WEIR_LOADER_TEXTS; i++)
+        free(self->texts[i]);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+/* ---- epochs ---- */
+
+static PyObject *loader_iterate(PyObject *object)
+{
+    struct weir_loader_object *self = (struct weir_loader_object *)object;
+    if (check(self) < 0)
+        return NULL;
+    uint64_t begin = self->resumed ? self->position : self->next_epoch * self->per_epoch;
+    if (weir_loader_position(self->loader) != begin) { /* elsewhere than where the last iteration ended */
+        close_loader(self);
+        if (open_at(self, begin) < 0)
+            return NULL;
+    }
+    self->resumed = false;
+    uint64_t epoch = begin / self->per_epoch;
+    self->next_epoch = epoch + 1;
+    struct iteration *iteration = PyObject_New(struct iteration, (PyTypeObject *)iteration_type);
+    if (!iteration)
+        return NULL;
+    iteration->loader = self;
+    Py_INCREF(object);
+    iteration->number = ++self->iteration;
+    iteration->end = (epoch + 1) * self->per_epoch;
+    return (PyObject *)iteration;
+}
+
+static PyObject *iteration_next(PyObject *object)
+{
+    struct iteration *self = (struct iteration *)object;
+    struct weir_loader_object *loader = self->loader;
+    if (check(loader) < 0)
+        return NULL;
+    if (self->number != loader->iteration)
+        return PyErr_Format(weir_py_error, "a later iteration of this loader has begun, which ended this one");
+    return weir_batches_next(loader, self->end);
+}
+
+static PyObject *iteration_self(PyObject *object)
+{
+    Py_INCREF(object);
+    return object;
+}
+
+static void iteration_free(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    Py_DECREF((PyObject *)((struct iteration *)object)->loader);
+    PyObject_Free(object);
+    Py_DECREF(type);
+}
+
+static Py_ssize_t loader_length(PyObject *object)
+{
+    return (Py_ssize_t)((struct weir_loader_object *)object)->per_epoch;
+}
+
+static PyObject *loader_set_epoch(PyObject *object, PyObject *number)
+{
+    struct weir_loader_object *self = (struct weir_loader_object *)object;
+    long long epoch = PyLong_AsLongLong(number);
+    if (epoch == -1 && PyErr_Occurred())
+        return NULL;
+    if (epoch < 0 || epoch >= INT32_MAX)
+        return PyErr_Format(PyExc_ValueError, "epochs are 0..%d, not %lld", INT32_MAX - 1, epoch);
+    if (self->resumed && self->position / self->per_epoch == (uint64_t)epoch)
+        Py_RETURN_NONE; /* its rest comes, as load_state_dict said */
+    self->resumed = true;
+    self->position = (uint64_t)epoch * self->per_epoch;
+    Py_RETURN_NONE;
+}
+
+/* ---- where the run is ---- */
+
+static PyObject *loader_state(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    struct weir_loader_object *self = (struct weir_loader_object *)object;
+    PyObject *settings = PyDict_New();
+    uint64_t position = self->position;
+    if (!self->resumed) {
+        if (check(self) < 0) {
+            Py_XDECREF(settings);
+            return NULL;
+        }
+        position = weir_loader_position(self->loader);
+    }
+    for (int i = 0; settings && weir_loader_state_name(i); i++) {
+        PyObject *value = PyLong_FromUnsignedLongLong(self->state.values[i]);
+        if (!value || PyDict_SetItemString(settings, weir_loader_state_name(i), value) < 0)
+            Py_CLEAR(settings);
+        Py_XDECREF(value);
+    }
+    return settings ? Py_BuildValue("(KN)", (unsigned long long)position, settings) : NULL;
+}
+
+static PyObject *loader_resume(PyObject *object, PyObject *number)
+{
+    struct weir_loader_object *self = (struct weir_loader_object *)object;
+    uint64_t position = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred())
+        return NULL;
+    if (position / self->per_epoch >= INT32_MAX)
+        return PyErr_Format(PyExc_ValueError, "the state is of a run that was longer than any");
+    self->resumed = true;
+    self->position = position;
+    Py_RETURN_NONE;
+}
+
+/* ---- reports ---- */
+
+struct wanted {
+    struct weir_loader_object *self;
+    enum weir_lang lang;
+    FILE *verdict; /* where it goes alone; NULL = behind the tables */
+    struct weir_verdict made;
+};
+
+static void judge(void *user, struct weir_loader_report *report)
+{
+    struct wanted *wanted = user;
+    weir_verdict_make(&wanted->made, report, NULL);
+    if (wanted->verdict)
+        weir_verdict_print(wanted->verdict, &wanted->made, report, wanted->lang);
+}
+
+static void print_verdict(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
+{
+    weir_verdict_print(out, &((struct wanted *)user)->made, report, lang);
+}
+
+static int print_report(void *user, FILE *out)
+{
+    struct wanted *wanted = user;
+    struct weir_loader_object *self = wanted->self;
+    const struct weir_report_addition addition = {.begin = judge, .print = print_verdict, .user = wanted};
+    uint64_t position = weir_loader_position(self->loader);
+    const struct weir_loader_report_options options = {.final = true,
+                                                       .epochs_done =
+                                                           (int)((position + self->per_epoch - 1) / self->per_epoch),
+                                                       .lang = wanted->lang,
+                                                       .addition = &addition};
+    return weir_loader_report(self->reports, &options, out);
+}
+
+static int print_verdict_alone(void *user, FILE *out)
+{
+    FILE *tables = fopen("/dev/null", "w");
+    if (!tables)
+        return -errno;
+    ((struct wanted *)user)->verdict = out;
+    int rc = print_report(user, tables);
+    fclose(tables);
+    return rc;
+}
+
+static PyObject *report(PyObject *object, PyObject *args, int (*print)(void *user, FILE *out))
+{
+    struct wanted wanted = {.self = (struct weir_loader_object *)object};
+    const char *name = "en";
+    int lang = PyArg_ParseTuple(args, "|s", &name) ? weir_py_lang(name) : -1;
+    if (lang < 0 || check(wanted.self) < 0)
+        return NULL;
+    wanted.lang = (enum weir_lang)lang;
+    return weir_py_printed(print, &wanted);
+}
+
+static PyObject *loader_table(PyObject *object, PyObject *args)
+{
+    return report(object, args, print_report);
+}
+
+static PyObject *loader_verdict(PyObject *object, PyObject *args)
+{
+    return report(object, args, print_verdict_alone);
+}
+
+static PyObject *loader_describe(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    const struct weir_loader_object *self = (struct weir_loader_object *)object;
+    return check(self) < 0 ? NULL : weir_loader_describe(self);
+}
+
+static PyObject *loader_closed(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(!((struct weir_loader_object *)object)->loader);
+}
+
+/* ---- classes ---- */
+
+static int add_iteration(PyObject *module)
+{
+    static PyType_Slot slots[] = {{Py_tp_doc, "The batches of an epoch."},
+                                  {Py_tp_iter, iteration_self},
+                                  {Py_tp_iternext, iteration_next},
+                                  {Py_tp_dealloc, iteration_free},
+                                  {0, NULL}};
+    static PyType_Spec spec = {.name = "weir._Batches",
+                               .basicsize = sizeof(struct iteration),
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                               .slots = slots};
+    return weir_py_add_type(module, &spec, &iteration_type);
+}
+
+int weir_loader_object_begin(PyObject *module)
+{
+    static PyMethodDef methods[] = {
+        {"_open", loader_open, METH_VARARGS, NULL},
+        {"_state", loader_state, METH_NOARGS, NULL},
+        {"_resume", loader_resume, METH_O, NULL},
+        {"_describe", loader_describe, METH_NOARGS, NULL},
+        {"close", loader_close, METH_NOARGS,
+         "close($self, /)\n--\n\nEnds the worker threads. Batches that you hold stay as they are."},
+        {"set_epoch", loader_set_epoch, METH_O,
+         "set_epoch($self, epoch, /)\n--\n\n"
+         "The next iteration is this epoch, from 0; without it epochs follow each other."},
+        {"table", loader_table, METH_VARARGS,
+         "table($self, lang='en', /)\n--\n\nThe stage table, and the verdict, as text: 'en' or 'zh'."},
+        {"verdict", loader_verdict, METH_VARARGS,
+         "verdict($self, lang='en', /)\n--\n\nWhat holds the run back, why, and what would help."},
+        {0}};
+    static PyGetSetDef properties[] = {{"closed", loader_closed, NULL, "True after close().", NULL}, {0}};
+    static PyType_Slot slots[] = {{Py_tp_methods, methods},     {Py_tp_getset, properties},
+                                  {Py_tp_iter, loader_iterate}, {Py_sq_length, loader_length},
+                                  {Py_tp_dealloc, loader_free}, {0, NULL}};
+    static PyType_Spec spec = {.name = "weir._Loader",
+                               .basicsize = sizeof(struct weir_loader_object),
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                               .slots = slots};
+    return add_iteration(module) < 0 ? -1 : weir_py_add_type(module, &spec, &loader_type);
+}

@@ -1,0 +1,59 @@
+/* loader_parts.h: what the files that weir.Loader is made of share. All of it is used with the interpreter's lock held,
+ * and by one thread at a time (busy). */
+#ifndef WEIR_PYTHON_SRC_LOADER_PARTS_H
+#define WEIR_PYTHON_SRC_LOADER_PARTS_H
+
+#include "pipeline/loader.h"
+#include "pipeline/report/loader_report.h"
+#include "python/src/array.h"
+
+enum { WEIR_LOADER_TEXTS = 16, WEIR_OUT_MAX = 2, WEIR_ENTRIES_MAX = WEIR_CAMERAS_MAX + 3 };
+
+/* A batch that is out: its memory is the loader's until it is kept. */
+struct weir_out {
+    struct weir_lent *lent; /* holds a reference */
+    struct weir_batch *batch;
+};
+
+/* One value of what the program gets of a batch. */
+struct weir_entry {
+    PyObject *key;      /* owned */
+    int tensor, camera; /* camera -1 = all of the tensor */
+};
+
+enum weir_keys { WEIR_KEYS_WEIR, WEIR_KEYS_ACT, WEIR_KEYS_LEROBOT };
+
+struct weir_loader_object {
+    PyObject_HEAD struct weir_loader *loader; /* NULL = closed */
+    struct weir_loader_reports *reports;
+    struct weir_loader_config config;
+    char *texts[WEIR_LOADER_TEXTS]; /* owned, config's */
+    int fork_depth;
+    bool busy, warned;
+    struct weir_state state; /* what the order of samples depends on, for opening at another batch */
+    uint64_t per_epoch, next_epoch, iteration;
+    bool resumed; /* the next iteration begins at this batch of the run */
+    uint64_t position;
+    int n_out;
+    struct weir_out out[WEIR_OUT_MAX];
+    enum weir_keys keys;
+    PyObject *from_dlpack, *bool_dtype; /* of torch; NULL = batches are weir.Arrays. Owned */
+    bool has_uint16;                    /* torch has it */
+    PyObject *make;                     /* the named tuple's class; owned */
+    int n_entries;
+    struct weir_entry entries[WEIR_ENTRIES_MAX];
+};
+
+/* Fields of the configuration by name out of a dict: 0, or -1 with an exception. */
+int weir_loader_options(struct weir_loader_object *self, PyObject *dict);
+
+/* The next batch of the epoch that ends before batch number end; NULL without an exception at its end. */
+PyObject *weir_batches_next(struct weir_loader_object *self, uint64_t end);
+/* What is out stays the program's own; the loader is finished. */
+void weir_batches_leave(struct weir_loader_object *self);
+void weir_batches_clear_entries(struct weir_loader_object *self);
+
+/* What is known of the data: a dict. */
+PyObject *weir_loader_describe(const struct weir_loader_object *self);
+
+#endif

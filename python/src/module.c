@@ -1,0 +1,46 @@
+/* weir._weir: what weir/__init__.py puts a name on. */
+#include "base/err.h"
+#include "python/src/array.h"
+#include "python/src/loader_object.h"
+#include "python/src/session.h"
+
+#include <errno.h>
+#include <string.h>
+
+PyObject *weir_py_error;
+
+PyObject *weir_py_raise(int code, const struct weir_err *err)
+{
+    PyObject *type = weir_py_error;
+    if (code == -ENOENT)
+        type = PyExc_FileNotFoundError;
+    else if (code == -EACCES || code == -EPERM)
+        type = PyExc_PermissionError;
+    else if (code == -ENOMEM)
+        type = PyExc_MemoryError;
+    else if (code == -EINVAL)
+        type = PyExc_ValueError;
+    PyErr_SetString(type, err->text[0] ? err->text : strerror(-code));
+    return NULL;
+}
+
+int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type)
+{
+    *type = PyType_FromSpec(spec);
+    return *type ? PyModule_AddObjectRef(module, strrchr(spec->name, '.') + 1, *type) : -1;
+}
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "weir._weir", .m_doc = "The C side of weir.",
+                                        .m_size = -1};
+
+PyMODINIT_FUNC PyInit__weir(void);
+PyMODINIT_FUNC PyInit__weir(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    weir_py_error = PyErr_NewExceptionWithDoc("weir.Error", "What went wrong, where, and what to do, in one line.",
+                                              PyExc_RuntimeError, NULL);
+    if (!module || !weir_py_error || PyModule_AddObjectRef(module, "Error", weir_py_error) < 0 ||
+        weir_array_begin(module) < 0 || weir_session_begin(module) < 0 || weir_loader_object_begin(module) < 0)
+        Py_CLEAR(module);
+    return module;
+}

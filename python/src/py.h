@@ -1,0 +1,19 @@
+/* py.h: Python's header, as all files of the module want it: the limited API of CPython 3.11, so that one binary serves
+ * that version and later ones. */
+#ifndef WEIR_PYTHON_SRC_PY_H
+#define WEIR_PYTHON_SRC_PY_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* Of the module: weir.Error. */
+extern PyObject *weir_py_error;
+
+/* Raises what suits a negative code, with its one line; returns NULL. */
+struct weir_err;
+PyObject *weir_py_raise(int code, const struct weir_err *err);
+
+/* Adds a class to the module: 0 or -1. *type, which the module keeps, is borrowed. */
+int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type);
+
+#endif

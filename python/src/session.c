@@ -1,0 +1,272 @@
+#include "python/src/session.h"
+#include "pipeline/loader_stages.h"
+#include "pipeline/report/loader_report.h"
+#include "prof/record/recorder.h"
+#include "prof/report/report.h"
+#include "python/src/lent.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Written with the interpreter's lock held. */
+static struct weir_recorder *session;
+static int session_depth; /* weir_fork_depth then */
+static pthread_key_t thread_end;
+
+/* One for each name, for the life of the process: it is a number and nothing else, so any thread may use it at once. */
+struct stage {
+    PyObject_HEAD int number;
+};
+
+static PyObject *stage_type;
+static PyObject *stages; /* dict: name -> stage */
+static PyObject *decorate;
+
+static void on_thread_end(void *unused)
+{
+    (void)unused;
+    weir_thread_detach();
+}
+
+struct weir_recorder *weir_session(void)
+{
+    if (session && session_depth == weir_fork_depth() && weir_thread_self)
+        return session;
+    if (!session || session_depth != weir_fork_depth()) {
+        if (weir_thread_self)
+            weir_thread_detach(); /* of the parent's session, which stays as it is */
+        session_depth = weir_fork_depth();
+        if (weir_recorder_open(&session) < 0) {
+            PyErr_NoMemory();
+            return NULL;
+        }
+        weir_zone_cost_ns(); /* measured before anything runs */
+    }
+    if (!weir_thread_self && weir_thread_attach(session, "consumer", WEIR_ROLE_CONSUMER) == 0)
+        pthread_setspecific(thread_end, session);
+    return session;
+}
+
+int weir_py_lang(const char *name)
+{
+    if (strcmp(name, "en") == 0)
+        return WEIR_LANG_EN;
+    if (strcmp(name, "zh") == 0)
+        return WEIR_LANG_ZH;
+    PyErr_Format(PyExc_ValueError, "lang is 'en' or 'zh', not '%s'", name);
+    return -1;
+}
+
+PyObject *weir_py_printed(int (*print)(void *user, FILE *out), void *user)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out)
+        return PyErr_NoMemory();
+    int rc = print(user, out);
+    if (fclose(out) != 0 || rc < 0) {
+        free(text);
+        return rc < 0 && rc != -ENOMEM ? PyErr_Format(weir_py_error, "the report cannot be made: %s", strerror(-rc))
+                                       : PyErr_NoMemory();
+    }
+    PyObject *object = PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, "replace");
+    free(text);
+    return object;
+}
+
+/* ---- stages ---- */
+
+static PyObject *stage_enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    if ((!weir_thread_self || session_depth != weir_fork_depth()) && !weir_session())
+        return NULL;
+    weir_zone_begin(((struct stage *)self)->number);
+    Py_INCREF(self);
+    return self;
+}
+
+static PyObject *stage_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    (void)self, (void)args, (void)n;
+    weir_zone_end();
+    Py_RETURN_NONE;
+}
+
+static PyObject *stage_call(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    PyObject *function;
+    if (keywords && PyDict_Size(keywords) > 0) {
+        PyErr_SetString(PyExc_TypeError, "a stage decorates one function");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "O:stage", &function))
+        return NULL;
+    return PyObject_CallFunctionObjArgs(decorate, self, function, NULL);
+}
+
+/* A registered number for the name, which is UTF-8; -1 with an exception. */
+static int number_of(PyObject *name)
+{
+    Py_ssize_t bytes;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &bytes);
+    if (!text)
+        return -1;
+    if (bytes == 0 || strlen(text) != (size_t)bytes) {
+        PyErr_SetString(PyExc_ValueError, "a stage's name is neither empty nor has it zeros");
+        return -1;
+    }
+    char *kept = strdup(text); /* lent to the profiler for good */
+    int number = kept ? weir_stage_register(kept, WEIR_KIND_WORK, true) : -ENOMEM;
+    if (number == -ENOSPC)
+        PyErr_Format(weir_py_error, "stage '%s': there are %d names already, which is the most; use fewer names", text,
+                     WEIR_STAGE_MAX);
+    else if (number < 0)
+        PyErr_NoMemory();
+    if (number < 0)
+        free(kept);
+    return number < 0 ? -1 : number;
+}
+
+/* A new reference. */
+static PyObject *stage_of(PyObject *name)
+{
+    if (!PyUnicode_Check(name))
+        return PyErr_Format(PyExc_TypeError, "a stage's name is a str, not %R", Py_TYPE(name));
+    PyObject *known = PyDict_GetItemWithError(stages, name);
+    if (known || PyErr_Occurred()) {
+        Py_XINCREF(known);
+        return known;
+    }
+    int number = number_of(name);
+    struct stage *stage = number < 0 ? NULL : PyObject_New(struct stage, (PyTypeObject *)stage_type);
+    if (!stage)
+        return NULL;
+    stage->number = number;
+    if (PyDict_SetItem(stages, name, (PyObject *)stage) < 0)
+        Py_CLEAR(stage);
+    return (PyObject *)stage;
+}
+
+static PyObject *py_stage(PyObject *module, PyObject *name)
+{
+    (void)module;
+    return stage_of(name);
+}
+
+static PyObject *py_log_timing(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *name;
+    double seconds;
+    if (!PyArg_ParseTuple(args, "Od:log_timing", &name, &seconds))
+        return NULL;
+    if (!(seconds >= 0 && seconds < 1e9))
+        return PyErr_Format(PyExc_ValueError, "seconds are at least 0 and a number");
+    PyObject *stage = stage_of(name);
+    if (!stage || !weir_session()) {
+        Py_XDECREF(stage);
+        return NULL;
+    }
+    uint64_t now = weir_clock_ticks(), ticks = (uint64_t)(seconds * 1e9 / weir_clock_ns_per_tick());
+    weir_span(((struct stage *)stage)->number, now > ticks ? now - ticks : 0, now);
+    Py_DECREF(stage);
+    Py_RETURN_NONE;
+}
+
+/* ---- the table without a loader ---- */
+
+static int print_session(void *lang, FILE *out)
+{
+    struct weir_snapshot *snapshot;
+    int rc = weir_snapshot_take(session, &snapshot);
+    if (rc < 0)
+        return rc;
+    struct weir_loader_report *report = calloc(1, sizeof *report);
+    rc = report ? weir_report_from_snapshot(&report->prof, snapshot) : -ENOMEM;
+    if (rc == 0 && *(int *)lang == WEIR_LANG_EN) {
+        weir_report_print(out, &report->prof);
+    } else if (rc == 0) {
+        report->final = report->timing = true;
+        report->wall_s = report->prof.thread_s;
+        weir_loader_report_print(out, report, WEIR_LANG_ZH);
+    }
+    if (report)
+        weir_loader_report_clear(report);
+    free(report);
+    weir_snapshot_free(&snapshot);
+    return rc;
+}
+
+static PyObject *py_table(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name = "en";
+    if (!PyArg_ParseTuple(args, "|s:table", &name))
+        return NULL;
+    int lang = weir_py_lang(name);
+    if (lang < 0 || !weir_session())
+        return NULL;
+    return weir_py_printed(print_session, &lang);
+}
+
+static void stage_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *py_set_decorate(PyObject *module, PyObject *function)
+{
+    (void)module;
+    Py_INCREF(function);
+    Py_XDECREF(decorate);
+    decorate = function;
+    Py_RETURN_NONE;
+}
+
+int weir_session_begin(PyObject *module)
+{
+    static PyMethodDef methods[] = {{"__enter__", stage_enter, METH_NOARGS, "The stage begins on this thread."},
+                                    {"__exit__", (PyCFunction)(void (*)(void))stage_exit, METH_FASTCALL, "It ends."},
+                                    {0}};
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "A stage of the table: a context manager, and a decorator. weir.stage makes it."},
+        {Py_tp_methods, methods},
+        {Py_tp_call, stage_call},
+        {Py_tp_dealloc, stage_free},
+        {0, NULL}};
+    static PyType_Spec spec = {.name = "weir.Stage",
+                               .basicsize = sizeof(struct stage),
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                               .slots = slots};
+    static PyMethodDef functions[] = {
+        {"stage", py_stage, METH_O,
+         "stage(name, /)\n--\n\n"
+         "Times a part of the training loop: a row of the table of that name.\n\n"
+         "    with weir.stage(\"20_train_forward_pass\"):\n"
+         "        loss = model(batch)\n\n"
+         "    @weir.stage(\"22_optimizer_step\")\n"
+         "    def step(): ...\n\n"
+         "Stages nest; a row's own time is without that of the stages inside. The time is the host's: what a GPU does\n"
+         "is in it only as far as the host waits for it. At most 40 names of your own."},
+        {"log_timing", py_log_timing, METH_VARARGS,
+         "log_timing(name, seconds, /)\n--\n\nAdds one call of a stage that was timed elsewhere."},
+        {"_table", py_table, METH_VARARGS, "The table of all stages so far, without what a loader adds."},
+        {"_set_decorate", py_set_decorate, METH_O, "What makes a timed function of a stage and a function."},
+        {0}};
+    weir_lent_begin();
+    int rc = weir_loader_stages();
+    stages = PyDict_New();
+    if (rc < 0 || pthread_key_create(&thread_end, on_thread_end) != 0 || !stages) {
+        PyErr_SetString(PyExc_ImportError, "weir's stages cannot be registered");
+        return -1;
+    }
+    return PyModule_AddFunctions(module, functions) < 0 ? -1 : weir_py_add_type(module, &spec, &stage_type);
+}

@@ -1,0 +1,285 @@
+"""Batches of robot episodes from C threads, and the stages of a training loop timed.
+
+    import weir
+
+    with weir.Loader("episodes/", batch_size=8) as loader:
+        for epoch in range(10):
+            for batch in loader:
+                with weir.stage("20_train_forward_pass"):
+                    loss = model(batch["image"], batch["qpos"], batch["action"], batch["is_pad"])
+            weir.print_timing_stats()
+
+Batches are torch tensors where torch is installed, else weir.Array, which numpy and others take without a copy. Errors
+are weir.Error, or ValueError, FileNotFoundError and the like, with one line that says what to do.
+"""
+import atexit
+import collections
+import functools
+import importlib.util
+import os
+import sys
+import weakref
+
+from . import _weir
+from ._weir import Array, Error, Stage, log_timing, stage
+
+__all__ = ["Act", "Array", "Camera", "Dataset", "Episode", "Error", "Loader", "Stage", "log_timing",
+           "print_timing_stats", "stage", "table", "verdict"]
+
+Act = collections.namedtuple("Act", "image qpos action is_pad")
+Act.__doc__ = "A batch with keys='act', in the order in which ACT's training loop unpacks it."
+Episode = collections.namedtuple("Episode", "path group steps layout")
+Episode.__doc__ = "An episode: its file, its group in it ('' = all of the file), its number of steps, its layout's name."
+Camera = collections.namedtuple("Camera", "name codec width height")
+Camera.__doc__ = "A camera: how its frames are stored, and the size of its images in a batch."
+
+_KEYS = {"weir": 0, "act": 1, "lerobot": 2}
+_DTYPES = {"uint8": 0, "float32": 1}
+_LAYOUTS = {"nhwc": 0, "nchw": 1}
+_SAMPLING = {"timestep": 0, "episode": 1}
+_SPLITS = {"train": 1, "val": 2}
+_ON_ERROR = {"fail": 0, "skip": 1, "substitute": 2}
+_PAD = {"zero": 0, "last": 1}
+_COLORS = {"rgb": 0, "bgr": 1}
+_AUTO = -1  # of num_workers
+
+
+def _choice(name, value, choices):
+    if value not in choices:
+        raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+    return choices[value]
+
+
+def _names(name, value):
+    if value is None or isinstance(value, str):
+        return value
+    value = list(value)
+    if any("," in item for item in value):
+        raise ValueError(f"{name} is a list of names without commas, not {value!r}")
+    return ",".join(value)
+
+
+def _torch(tensors):
+    """torch, or None for weir.Array."""
+    if tensors == "array" or (tensors == "auto" and "torch" not in sys.modules
+                              and importlib.util.find_spec("torch") is None):
+        return None
+    import torch
+    import torch.utils.dlpack
+    return torch
+
+
+class Dataset:
+    """What a loader knows of its data.
+
+    path        as it was given
+    episodes    list of Episode
+    cameras     list of Camera
+    statistics  dict of qpos_mean, qpos_std, action_mean, action_std: lists of float, of the training episodes; the
+                deviation is over n - 1. What normalises a batch is this, with a deviation of at least 0.01
+    """
+
+    def __init__(self, path, about):
+        self.path = path
+        self.episodes = [Episode(*episode) for episode in about["episodes"]]
+        self.cameras = [Camera(*camera) for camera in about["cameras"]]
+        self.statistics = about["statistics"]
+
+    def __len__(self):
+        """Steps of all episodes."""
+        return sum(episode.steps for episode in self.episodes)
+
+    def __repr__(self):
+        return f"weir.Dataset({self.path!r}: {len(self.episodes)} episodes, {len(self)} steps, " \
+               f"cameras {', '.join(camera.name for camera in self.cameras)})"
+
+
+class Loader(_weir._Loader):
+    """Serves shuffled batches of a folder of episodes, or of one file.
+
+        for batch in weir.Loader("episodes/", batch_size=8):
+            image, qpos, action, is_pad = (batch[key] for key in ("image", "qpos", "action", "is_pad"))
+
+    Each `for` is one epoch; worker threads run ahead into the next one meanwhile. The order depends on the seed and
+    the epoch, never on workers. Ending a loop early and beginning another goes on with the next epoch.
+
+    path          HDF5, TFRecord (RLDS), Zarr, LMDB; `weir info PATH` says what is in it
+    batch_size    samples
+    shuffle       else samples come in the order of the files
+    num_workers   threads: "auto" = one per usable core; 0 = none, the loop itself loads
+    prefetch_factor  batches that workers may be ahead, of all of them together; None = automatic
+    drop_last     leave out a last batch that is not full
+    seed          of the order
+    device        "cpu"
+    image_dtype   "uint8", or "float32" in 0..1; None = uint8 with keys="weir", else float32
+    layout        "nchw" or "nhwc"
+    chunk_size    actions of a sample
+    obs_history   frames and states of a sample: t - (n - 1) .. t, the first one repeated at the start
+    cameras       list of names; None = all but depth
+    image_size    (width, height); None = as stored
+    rank, world_size  this process's part of a distributed run; None = of torch.distributed where it is initialised,
+                  else RANK and WORLD_SIZE. Do not wrap the loader in a DistributedSampler
+    keys          what a batch is, as n, cameras, H, W = samples, cameras, height, width:
+      "weir"      dict: image (n, cameras, 3, H, W) or one image/CAMERA each where sizes differ, depth likewise, qpos
+                  (n, dim), action (n, chunk_size, dim), is_pad (n, chunk_size)
+      "act"       named tuple (image, qpos, action, is_pad), as ACT's loop unpacks it
+      "lerobot"   dict: observation.images.CAMERA (n, 3, H, W), observation.state, action, action_is_pad
+    normalize     qpos and action by mean and deviation of the training episodes (.dataset.statistics); None = all but
+                  "lerobot", whose policies normalise themselves
+    tensors       "auto" = torch tensors where torch is installed, else weir.Array; "torch"; "array"
+    split, train_split  "train" or "val", and the part of the episodes that is for training, 0..1. Statistics are those
+                  of the training part in both
+    sampling      "timestep": every step of every episode once an epoch; "episode": one random step of each, as ACT
+    pad           of actions after the end: "zero" (before normalisation) or "last"
+    action_offset the first action is that of t + offset
+    color         "rgb" or "bgr"
+    crop          "WxH+X+Y", or "CAMERA=WxH+X+Y", several with commas
+    on_error      of a bad frame: "fail", "skip" its sample, "substitute" the nearest earlier one
+    max_batches   of an epoch; 0 = all
+    decode_cache  bytes of memory that keep decoded frames for later epochs
+    wrap          with ranks: no tail is cut, the first batches are taken again
+    qpos_keys, action_keys, image_keys  names in the files, in place of the layout's
+    file_split    of files that have one in their name
+    index         file that keeps the index of the dataset, so that opening is quick
+    io, decoder   engines, as `weir doctor` lists them
+    allow_ragged, allow_external  as `weir run --help` says
+
+    A batch's memory is yours for as long as you hold a tensor of it. Holding many takes memory for each, and a
+    RuntimeWarning says so once. In a child of fork() the loader raises weir.Error; open one there.
+    """
+
+    def __init__(self, path, batch_size=8, shuffle=True, num_workers="auto", prefetch_factor=None, drop_last=False,
+                 seed=0, device="cpu", image_dtype=None, layout="nchw", chunk_size=20, obs_history=1, cameras=None,
+                 image_size=None, rank=None, world_size=None, keys="weir", *, normalize=None, tensors="auto",
+                 split="train", train_split=1.0, sampling="timestep", pad="zero", action_offset=0, color="rgb",
+                 crop=None, on_error="fail", max_batches=0, decode_cache=0, wrap=False, qpos_keys=None,
+                 action_keys=None, image_keys=None, file_split=None, index=None, io="auto", decoder="auto",
+                 allow_ragged=False, allow_external=False):
+        if str(device) != "cpu":
+            raise Error(f"device={str(device)!r}: batches on a GPU are not built into this package yet; take "
+                        "device='cpu' and move them with .to(device)")
+        mode = _choice("keys", keys, _KEYS)
+        _choice("tensors", tensors, {"auto": 0, "torch": 1, "array": 2})
+        if image_dtype is None:
+            image_dtype = "uint8" if keys == "weir" else "float32"
+        width, height = image_size if image_size is not None else (0, 0)
+        if rank is None and world_size is None:
+            rank, world_size = _ranks()
+        elif rank is None or world_size is None:
+            raise ValueError("rank and world_size go together; give both or none")
+        normalize = keys != "lerobot" if normalize is None else normalize
+        self.batch_size = batch_size
+        self._path = os.fspath(path)
+        self._split = split
+        torch = _torch(tensors)
+        options = {
+            "data": self._path, "cameras": _names("cameras", cameras), "batch_size": batch_size,
+            "no_shuffle": not shuffle, "num_workers": _AUTO if num_workers in ("auto", None) else num_workers,
+            "prefetch": 0 if prefetch_factor is None else prefetch_factor, "drop_last": drop_last, "seed": seed,
+            "dtype": _choice("image_dtype", image_dtype, _DTYPES), "layout": _choice("layout", layout, _LAYOUTS),
+            "chunk_size": chunk_size, "obs_history": obs_history, "image_width": width, "image_height": height,
+            "rank": rank, "world_size": world_size, "raw_state": not normalize,
+            "splits": _choice("split", split, _SPLITS), "train_split": train_split,
+            "sampling": _choice("sampling", sampling, _SAMPLING), "pad": _choice("pad", pad, _PAD),
+            "action_offset": action_offset, "color": _choice("color", color, _COLORS), "crop": crop,
+            "on_error": _choice("on_error", on_error, _ON_ERROR), "max_batches": max_batches,
+            "decode_cache_bytes": decode_cache, "wrap": wrap, "qpos_keys": _names("qpos_keys", qpos_keys),
+            "action_keys": _names("action_keys", action_keys), "image_keys": _names("image_keys", image_keys),
+            "file_split": file_split, "index": index, "io": io, "decoder": decoder, "allow_ragged": allow_ragged,
+            "allow_external": allow_external,
+        }
+        self._open(options, mode, torch and torch.utils.dlpack.from_dlpack, torch and torch.bool,
+                   hasattr(torch, "uint16"), Act)
+        self.dataset = Dataset(self._path, self._describe())
+        _open_loaders.append(weakref.ref(self, _open_loaders.remove))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __repr__(self):
+        return f"weir.Loader({self._path!r}, {len(self)} batches of {self.batch_size})"
+
+    def state_dict(self):
+        """Where the run is: a dict of numbers and strings, for load_state_dict of a loader with the same data, seed and
+        batch size, on any number of workers."""
+        position, settings = self._state()
+        return {"weir": 1, "position": position, "split": self._split, "settings": settings}
+
+    def load_state_dict(self, state):
+        """The next iteration goes on behind the last batch that was handed out then, in the middle of its epoch."""
+        if state.get("weir") != 1:
+            raise ValueError("load_state_dict wants what weir.Loader.state_dict has returned")
+        _, settings = self._state()
+        for name, now in [("split", self._split), *settings.items()]:
+            then = state["split"] if name == "split" else state["settings"].get(name)
+            if then != now:
+                raise ValueError(f"load_state_dict: {name.lstrip('-')} was {then}, and is {now}, which gives other "
+                                 "batches; open the loader as it was")
+        self._resume(state["position"])
+
+
+_open_loaders = []
+
+
+def _ranks():
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    rank, world_size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if rank is None or world_size is None:
+        return 0, 1
+    return int(rank), int(world_size)
+
+
+def _last_open():
+    for reference in reversed(_open_loaders):
+        loader = reference()
+        if loader is not None and not loader.closed:
+            return loader
+    return None
+
+
+@atexit.register
+def _close_all():
+    """So that no thread works while the process ends."""
+    for reference in list(_open_loaders):
+        loader = reference()
+        if loader is not None:
+            try:
+                loader.close()
+            except Error:
+                pass
+
+
+def table(lang="en"):
+    """The table of all stages so far, as text, and what the loader opened last, if it is still open, adds to it: queue,
+    reads, slow files, the verdict. lang: "en" or "zh"."""
+    loader = _last_open()
+    return _weir._table(lang) if loader is None else loader.table(lang)
+
+
+def verdict(lang="en"):
+    """What holds the run of the loader opened last back, why, and what would help, as text."""
+    loader = _last_open()
+    if loader is None:
+        raise Error("there is no open loader to judge; ask before it is closed")
+    return loader.verdict(lang)
+
+
+def print_timing_stats(lang="zh"):
+    """Prints table(lang)."""
+    print(table(lang), end="")
+
+
+def _decorate(timer, function):
+    @functools.wraps(function)
+    def timed(*args, **keywords):
+        with timer:
+            return function(*args, **keywords)
+    return timed
+
+
+_weir._set_decorate(_decorate)

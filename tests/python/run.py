@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+"""Runs the tests of the Python package: PYTHONPATH has it, WEIR_PROGRAM is the program. 77 where they cannot run."""
+import importlib.util
+import os
+import sys
+import unittest
+
+
+def main():
+    missing = [name for name in ("numpy", "h5py", "PIL") if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"skipped: {', '.join(missing)} is not installed")
+        sys.exit(77)
+    if importlib.util.find_spec("torch") is None:
+        print("torch is not installed: its part is left out")
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, here)
+    tests = unittest.defaultTestLoader.discover(here, top_level_dir=here)
+    result = unittest.TextTestRunner(warnings="ignore").run(tests)
+    sys.exit(0 if result.wasSuccessful() and result.testsRun else 1)
+
+
+if __name__ == "__main__":  # what spawns processes imports this file in them
+    main()

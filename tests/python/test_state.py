@@ -1,0 +1,83 @@
+"""Going on in the middle of an epoch."""
+import json
+import unittest
+
+import common
+import numpy as np
+import weir
+
+
+def bits(batch):
+    return {key: np.asarray(value).tobytes() for key, value in batch.items()}
+
+
+class State(common.Data):
+    def loader(self, workers=1, **options):
+        return weir.Loader(self.data, **{"batch_size": 4, "num_workers": workers, "tensors": "array", **options})
+
+    def epochs(self, n):
+        with self.loader() as loader:
+            return [[bits(batch) for batch in loader] for _ in range(n)]
+
+    def test_any_batch(self):
+        """From a loader that stopped after so many batches, with other workers."""
+        whole = self.epochs(2)
+        flat = whole[0] + whole[1]
+        for stop in (0, 1, 4, len(whole[0]), len(whole[0]) + 3):
+            with self.subTest(stop=stop), self.loader(2) as loader:
+                taken = 0
+                for _ in range(2):
+                    for _ in loader if taken < stop else ():
+                        taken += 1
+                        if taken == stop:
+                            break
+                state = json.loads(json.dumps(loader.state_dict()))
+            with self.loader(3) as loader:
+                loader.load_state_dict(state)
+                self.assertEqual(loader.state_dict(), state)
+                rest = [bits(batch) for batch in loader]
+            self.assertEqual(rest, flat[stop:stop + len(rest)])
+            self.assertEqual(len(rest), len(whole[0]) - stop % len(whole[0]))
+
+    def test_set_epoch(self):
+        whole = self.epochs(3)
+        with self.loader() as loader:
+            for epoch in (0, 1, 2, 0, 2):
+                loader.set_epoch(epoch)
+                self.assertEqual([bits(batch) for batch in loader], whole[epoch])
+            with self.assertRaises(ValueError):
+                loader.set_epoch(-1)
+
+    def test_broken_off(self):
+        """The next iteration is the next epoch, from its beginning."""
+        whole = self.epochs(2)
+        with self.loader() as loader:
+            for batch in loader:
+                self.assertEqual(bits(batch), whole[0][0])
+                break
+            self.assertEqual([bits(batch) for batch in loader], whole[1])
+
+    def test_epoch_of_the_state(self):
+        """set_epoch with the epoch of the state does not begin it anew."""
+        whole = self.epochs(1)
+        with self.loader() as loader:
+            iterator = iter(loader)
+            next(iterator), next(iterator)
+            state = loader.state_dict()
+        with self.loader(0) as loader:
+            loader.load_state_dict(state)
+            loader.set_epoch(0)
+            self.assertEqual([bits(batch) for batch in loader], whole[0][2:])
+
+    def test_other_settings(self):
+        with self.loader() as loader:
+            state = loader.state_dict()
+        for name, options in [("batch-size", {"batch_size": 5}), ("seed", {"seed": 1})]:
+            with self.loader(**options) as loader, self.assertRaisesRegex(ValueError, name):
+                loader.load_state_dict(state)
+        with self.loader() as loader, self.assertRaises(ValueError):
+            loader.load_state_dict({})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,187 @@
+"""What is in a batch, bit for bit against h5py, Pillow and numpy."""
+import unittest
+
+import common
+import numpy as np
+import weir
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+def array(value):
+    return value.numpy() if torch is not None and isinstance(value, torch.Tensor) else np.asarray(value)
+
+
+class Values(common.Data):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.reference = common.Reference(cls.data)
+
+    def same(self, value, expected):
+        value = array(value)
+        self.assertEqual(value.dtype, expected.dtype)
+        self.assertEqual(value.shape, expected.shape)
+        self.assertEqual(value.tobytes(), np.ascontiguousarray(expected).tobytes())
+
+    def batches(self, **options):
+        """Batches with the samples that they should have."""
+        at = 0
+        with weir.Loader(self.data, batch_size=4, shuffle=False, **options) as loader:
+            batches = list(loader)
+            self.assertEqual(len(batches), len(loader))
+            for batch in batches:
+                first = batch[0] if isinstance(batch, tuple) else next(iter(batch.values()))
+                yield batch, self.reference.order[at:at + len(first)]
+                at += len(first)
+        self.assertEqual(at, len(self.reference.order))
+
+    def images(self, samples, cameras=("top", "wrist")):
+        return np.stack([np.stack([self.reference.image(sample, camera) for camera in cameras]) for sample in samples])
+
+    def check_state(self, samples, qpos, action, is_pad, normalise=True):
+        rows = np.stack([self.reference.episodes[e]["qpos"][t] for e, t in samples])
+        self.same(qpos, self.reference.normalised("qpos", rows) if normalise else rows)
+        chunks = [self.reference.chunk(sample, normalise) for sample in samples]
+        self.same(action, np.stack([actions for actions, _ in chunks]))
+        self.same(is_pad, np.stack([pad for _, pad in chunks]))
+
+    def check_weir(self, tensors):
+        for batch, samples in self.batches(tensors=tensors):
+            self.assertEqual(list(batch), ["image", "qpos", "action", "is_pad"])
+            self.same(batch["image"], self.images(samples).transpose(0, 1, 4, 2, 3))
+            self.check_state(samples, batch["qpos"], batch["action"], batch["is_pad"])
+
+    def test_weir(self):
+        self.check_weir("array")
+
+    @unittest.skipIf(torch is None, "torch is not installed")
+    def test_weir_torch(self):
+        self.check_weir("torch")
+        with weir.Loader(self.data) as loader:
+            batch = next(iter(loader))
+        self.assertTrue(all(isinstance(value, torch.Tensor) for value in batch.values()))
+        self.assertIs(batch["is_pad"].dtype, torch.bool)
+
+    def test_nhwc_floats(self):
+        for batch, samples in self.batches(tensors="array", layout="nhwc", image_dtype="float32", num_workers=0):
+            self.same(batch["image"], self.images(samples).astype(np.float32) / np.float32(255))
+
+    def test_act(self):
+        for batch, samples in self.batches(keys="act"):
+            image, qpos, action, is_pad = batch
+            self.assertIs(batch.image, image)
+            self.same(image, (self.images(samples).astype(np.float32) / np.float32(255)).transpose(0, 1, 4, 2, 3))
+            self.check_state(samples, qpos, action, is_pad)
+
+    def check_lerobot(self, tensors):
+        for batch, samples in self.batches(keys="lerobot", tensors=tensors):
+            self.assertEqual(list(batch), ["observation.images.top", "observation.images.wrist", "observation.state",
+                                           "action", "action_is_pad"])
+            for camera in ("top", "wrist"):
+                images = self.images(samples, (camera,))[:, 0].astype(np.float32) / np.float32(255)
+                self.same(batch[f"observation.images.{camera}"], images.transpose(0, 3, 1, 2))
+            self.check_state(samples, batch["observation.state"], batch["action"], batch["action_is_pad"], False)
+
+    def test_lerobot(self):
+        self.check_lerobot("array")
+
+    @unittest.skipIf(torch is None, "torch is not installed")
+    def test_lerobot_torch(self):
+        self.check_lerobot("torch")
+
+    def test_history(self):
+        samples = iter(self.reference.order)
+        with weir.Loader(self.data, batch_size=5, shuffle=False, obs_history=3, keys="lerobot", cameras=["wrist"],
+                         image_dtype="uint8", layout="nhwc") as loader:
+            for batch in loader:
+                state, images = array(batch["observation.state"]), array(batch["observation.images.wrist"])
+                for i in range(len(state)):
+                    e, t = next(samples)
+                    frames = [max(0, t - 2), max(0, t - 1), t]
+                    self.same(state[i], self.reference.episodes[e]["qpos"][frames])
+                    self.same(images[i], self.reference.episodes[e]["images"]["wrist"][frames])
+
+    def test_shuffled(self):
+        """Every sample once an epoch, in an order that the seed and the epoch decide, whatever the workers."""
+        def epochs(workers, seed, n=2):
+            with weir.Loader(self.data, batch_size=4, num_workers=workers, seed=seed, normalize=False) as loader:
+                return [[self.reference.find(row) for batch in loader for row in array(batch["qpos"])]
+                        for _ in range(n)]
+        one = epochs(1, 5)
+        self.assertEqual(one, epochs(3, 5))
+        self.assertEqual(sorted(one[0]), self.reference.order)
+        self.assertEqual(sorted(one[1]), self.reference.order)
+        self.assertNotEqual(one[0], one[1])
+        self.assertNotEqual(one[0], epochs(1, 6)[0])
+
+    def test_ranks(self):
+        seen = []
+        for rank in range(2):
+            with weir.Loader(self.data, batch_size=3, rank=rank, world_size=2, normalize=False) as loader:
+                seen += [self.reference.find(row) for batch in loader for row in array(batch["qpos"])]
+        self.assertEqual(len(seen), len(set(seen)))
+
+    def test_splits(self):
+        seen = {}
+        for split in ("train", "val"):
+            with weir.Loader(self.data, batch_size=3, split=split, train_split=0.7, normalize=False) as loader:
+                seen[split] = [self.reference.find(row) for batch in loader for row in array(batch["qpos"])]
+                self.assertEqual(len(loader), -(-len(seen[split]) // 3))
+        self.assertEqual(sorted(seen["train"] + seen["val"]), self.reference.order)
+        self.assertEqual(len({episode for episode, _ in seen["val"]}), 1)
+
+    def test_dataset(self):
+        with weir.Loader(self.data, image_size=(32, 24)) as loader:
+            dataset = loader.dataset
+            self.assertEqual([episode.steps for episode in dataset.episodes], [13, 13, 13])
+            self.assertEqual([(c.name, c.codec, c.width, c.height) for c in dataset.cameras],
+                             [("top", "jpeg", 32, 24), ("wrist", "jpeg", 32, 24)])
+            rows = np.concatenate([episode["qpos"] for episode in self.reference.episodes]).astype(np.float64)
+            np.testing.assert_allclose(dataset.statistics["qpos_mean"], rows.mean(axis=0))
+            np.testing.assert_allclose(dataset.statistics["qpos_std"], rows.std(axis=0, ddof=1))
+            self.assertEqual(loader.batch_size, 8)
+            self.assertEqual(array(next(iter(loader))["image"]).shape, (8, 2, 3, 24, 32))
+
+
+class Errors(common.Data):
+    def test_one_line(self):
+        for error, words, options in [
+                (FileNotFoundError, "nowhere", {"path": "/nowhere"}),
+                (weir.Error, "device='cuda'", {"device": "cuda"}),
+                (ValueError, "batch_size", {"batch_size": 0}),
+                (ValueError, "keys", {"keys": "rlds"}),
+                (ValueError, "rank", {"rank": 1}),
+                (ValueError, "validation", {"split": "val"}),
+                (ValueError, "batch_size", {"batch_size": "many"}),
+                (ValueError, "seed", {"seed": -1})]:
+            with self.subTest(options=options), self.assertRaises(error) as raised:
+                weir.Loader(**{"path": self.data, **options})
+            self.assertIn(words, str(raised.exception))
+            self.assertNotIn("\n", str(raised.exception))
+
+    def test_closed(self):
+        loader = weir.Loader(self.data)
+        iterator = iter(loader)
+        loader.close()
+        loader.close()
+        self.assertTrue(loader.closed)
+        for use in (lambda: next(iterator), lambda: iter(loader), loader.state_dict, loader.verdict):
+            with self.assertRaisesRegex(weir.Error, "closed"):
+                use()
+
+    def test_two_iterations(self):
+        with weir.Loader(self.data) as loader:
+            first = iter(loader)
+            next(first)
+            second = iter(loader)
+            next(second)
+            with self.assertRaisesRegex(weir.Error, "later iteration"):
+                next(first)
+
+
+if __name__ == "__main__":
+    unittest.main()
