@@ -13,11 +13,16 @@ typedef void weir_blas_gemm(int order, int transpose_a, int transpose_b, int m, 
                             int ldc);
 
 struct weir_blas {
-    weir_blas_gemm *gemm; /* each call in the thread that calls; several threads may */
-    char name[64];        /* "OpenBLAS 0.3.21" */
+    weir_blas_gemm *gemm;
+    void (*set_threads)(int threads); /* OpenBLAS's own; NULL of others */
+    int callers_max;                  /* threads that may be within gemm at a time */
+    char name[64];                    /* "OpenBLAS 0.3.21" */
 };
 
 /* 0; -ENOENT: there is none; err names the package. The library stays open until the process ends: it has threads. */
 int weir_blas_open(struct weir_blas *blas, struct weir_err *err);
+/* To be called by each thread that will call gemm: from then on it computes its products itself, without help of the
+ * library's threads. */
+void weir_blas_use_one_thread(const struct weir_blas *blas);
 
 #endif

@@ -34,6 +34,13 @@ static void cpu_close(void *self)
     free(cpu);
 }
 
+static void use_one_thread(void *user, int part, int parts)
+{
+    (void)part;
+    (void)parts;
+    weir_blas_use_one_thread(user);
+}
+
 static int cpu_open(void **self, int threads, struct weir_err *err)
 {
     *self = NULL;
@@ -41,12 +48,14 @@ static int cpu_open(void **self, int threads, struct weir_err *err)
     if (!cpu)
         return weir_err_set(err, -ENOMEM, "out of memory");
     int rc = weir_blas_open(&cpu->blas, err);
+    threads = rc == 0 && threads > cpu->blas.callers_max ? cpu->blas.callers_max : threads;
     if (rc == 0 && (rc = weir_team_open(&cpu->team, threads)) < 0)
         weir_err_set(err, rc, "%d threads for the network on the CPU: %s", threads, strerror(-rc));
     if (rc < 0) {
         cpu_close(cpu);
         return rc;
     }
+    weir_team_run(cpu->team, use_one_thread, &cpu->blas);
     snprintf(cpu->description, sizeof cpu->description, "%s, %d thread%s", cpu->blas.name, threads,
              threads == 1 ? "" : "s");
     *self = cpu;

@@ -53,7 +53,8 @@ struct weir_compute_ops {
      * many bytes. */
     size_t group_bytes;
 
-    /* threads: of the CPU, at least 1. 0; -ENOENT (a library is not there), -ENOMEM, -EAGAIN (threads). */
+    /* threads: of the CPU, at least 1; fewer where a library allows no more. 0; -ENOENT (a library is not there),
+     * -ENOMEM, -EAGAIN (threads). */
     int (*open)(void **self, int threads, struct weir_err *err);
     /* Accepts NULL. */
     void (*close)(void *self);
