@@ -158,8 +158,8 @@ Test(safetensors, files_of_others_are_read)
     static const char *const headers[] = {
         "{" W "," B "}",
         "{" B "," W "}      ",
-        "{\"w\":{\"data_offsets\":[12,28],\"shape\":[2,2],\"dtype\":\"F32\"},"
-        "\"b\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]},\"__metadata__\":{\"step\":\"7\"}}",
+        ("{\"w\":{\"data_offsets\":[12,28],\"shape\":[2,2],\"dtype\":\"F32\"},"
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]},\"__metadata__\":{\"step\":\"7\"}}"),
     };
     struct asked asked;
     struct weir_err err = WEIR_ERR_NONE;
