@@ -43,8 +43,8 @@ bench-peers:
 # The Python package in build/python-venv, which sees Debian's packages (torch, numpy) too; scikit-build-core comes from PyPI.
 python:
 	@.ci/packages.sh python
-	@test -d build/python-venv || python3 -m venv --system-site-packages build/python-venv
-	@build/python-venv/bin/pip install --quiet --upgrade ./python -C build-dir=$(CURDIR)/build/python-wheel
+	@test -d build/python-venv || /usr/bin/python3 -m venv --system-site-packages build/python-venv
+	@build/python-venv/bin/pip install --quiet --upgrade ./python --config-settings=build-dir=$(CURDIR)/build/python-wheel
 	@build/python-venv/bin/python -c "import weir; print(weir.__file__)"
 
 # Honours PREFIX and DESTDIR. Uninstalling removes what the last installation from here put there.

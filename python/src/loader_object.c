@@ -211,6 +211,8 @@ static PyObject *loader_set_epoch(PyObject *object, PyObject *number)
     long long epoch = PyLong_AsLongLong(number);
     if (epoch == -1 && PyErr_Occurred())
         return NULL;
+    if (self->per_epoch == 0)
+        return PyErr_Format(weir_py_error, "the loader was never opened");
     if (epoch < 0 || epoch >= INT32_MAX)
         return PyErr_Format(PyExc_ValueError, "epochs are 0..%d, not %lld", INT32_MAX - 1, epoch);
     if (self->resumed && self->position / self->per_epoch == (uint64_t)epoch)
@@ -250,6 +252,8 @@ static PyObject *loader_resume(PyObject *object, PyObject *number)
     uint64_t position = PyLong_AsUnsignedLongLong(number);
     if (PyErr_Occurred())
         return NULL;
+    if (self->per_epoch == 0)
+        return PyErr_Format(weir_py_error, "the loader was never opened");
     if (position / self->per_epoch >= INT32_MAX)
         return PyErr_Format(PyExc_ValueError, "the state is of a run that was longer than any");
     self->resumed = true;

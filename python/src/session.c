@@ -26,6 +26,10 @@ static PyObject *stage_type;
 static PyObject *stages; /* dict: name -> stage */
 static PyObject *decorate;
 
+/* Stages that are open on this thread. A context manager may be left where it was not entered: by hand, or by a
+ * generator that another thread ends. */
+static __thread int open_stages;
+
 static void on_thread_end(void *unused)
 {
     (void)unused;
@@ -39,6 +43,7 @@ struct weir_recorder *weir_session(void)
     if (!session || session_depth != weir_fork_depth()) {
         if (weir_thread_self)
             weir_thread_detach(); /* of the parent's session, which stays as it is */
+        open_stages = 0;
         session_depth = weir_fork_depth();
         if (weir_recorder_open(&session) < 0) {
             PyErr_NoMemory();
@@ -86,6 +91,7 @@ static PyObject *stage_enter(PyObject *self, PyObject *unused)
     (void)unused;
     if ((!weir_thread_self || session_depth != weir_fork_depth()) && !weir_session())
         return NULL;
+    open_stages++;
     weir_zone_begin(((struct stage *)self)->number);
     Py_INCREF(self);
     return self;
@@ -94,7 +100,10 @@ static PyObject *stage_enter(PyObject *self, PyObject *unused)
 static PyObject *stage_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     (void)self, (void)args, (void)n;
-    weir_zone_end();
+    if (open_stages > 0) {
+        open_stages--;
+        weir_zone_end();
+    }
     Py_RETURN_NONE;
 }
 

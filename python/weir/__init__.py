@@ -106,7 +106,8 @@ class Loader(_weir._Loader):
     path          HDF5, TFRecord (RLDS), Zarr, LMDB; `weir info PATH` says what is in it
     batch_size    samples
     shuffle       else samples come in the order of the files
-    num_workers   threads: "auto" = one per usable core; 0 = none, the loop itself loads
+    num_workers   threads: "auto" = one per usable core, of which this machine's ranks (LOCAL_RANK, LOCAL_WORLD_SIZE)
+                  have a part each; 0 = none, the loop itself loads
     prefetch_factor  batches that workers may be ahead, of all of them together; None = automatic
     drop_last     leave out a last batch that is not full
     seed          of the order
@@ -163,8 +164,10 @@ class Loader(_weir._Loader):
         if image_dtype is None:
             image_dtype = "uint8" if keys == "weir" else "float32"
         width, height = image_size if image_size is not None else (0, 0)
+        local_rank, local_size = 0, 1
         if rank is None and world_size is None:
             rank, world_size = _ranks()
+            local_rank, local_size = _from_environment("LOCAL_RANK", "LOCAL_WORLD_SIZE")
         elif rank is None or world_size is None:
             raise ValueError("rank and world_size go together; give both or none")
         normalize = keys != "lerobot" if normalize is None else normalize
@@ -178,7 +181,8 @@ class Loader(_weir._Loader):
             "prefetch": 0 if prefetch_factor is None else prefetch_factor, "drop_last": drop_last, "seed": seed,
             "dtype": _choice("image_dtype", image_dtype, _DTYPES), "layout": _choice("layout", layout, _LAYOUTS),
             "chunk_size": chunk_size, "obs_history": obs_history, "image_width": width, "image_height": height,
-            "rank": rank, "world_size": world_size, "raw_state": not normalize,
+            "rank": rank, "world_size": world_size, "local_rank": local_rank, "local_size": local_size,
+            "raw_state": not normalize,
             "splits": _choice("split", split, _SPLITS), "train_split": train_split,
             "sampling": _choice("sampling", sampling, _SAMPLING), "pad": _choice("pad", pad, _PAD),
             "action_offset": action_offset, "color": _choice("color", color, _COLORS), "crop": crop,
@@ -228,10 +232,14 @@ def _ranks():
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
-    rank, world_size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
-    if rank is None or world_size is None:
+    return _from_environment("RANK", "WORLD_SIZE")
+
+
+def _from_environment(rank, size):
+    """As torchrun sets them."""
+    if os.environ.get(rank) is None or os.environ.get(size) is None:
         return 0, 1
-    return int(rank), int(world_size)
+    return int(os.environ[rank]), int(os.environ[size])
 
 
 def _last_open():

@@ -1,6 +1,7 @@
 """Stages, tables and the verdict; stubs and docstrings against the module."""
 import ast
 import contextlib
+import importlib.util
 import inspect
 import io
 import os
@@ -38,6 +39,24 @@ class Stages(common.Data):
                 thread.join()
         table = weir.table()
         self.assertEqual([calls(table, f"test {name}")[0] for name in ("decorated", "inner", "with")], [2, 2, 2])
+
+    def test_left_where_it_was_not_entered(self):
+        stage = weir.stage("test stray")
+        stage.__exit__()
+        with stage:
+            stage.__exit__(None, None, None)
+        threading.Thread(target=stage.__exit__).start()
+
+        def generate():
+            with weir.stage("test generator"):
+                yield
+        generators = [generate(), generate()]
+        for generator in generators:
+            next(generator)
+        generators.clear()
+        with stage:
+            pass
+        self.assertEqual(calls(weir.table(), "test stray")[0], 2)
 
     def test_log_timing(self):
         weir.log_timing("test logged", 1.5)
@@ -78,6 +97,16 @@ class Stages(common.Data):
         self.assertIn("08_wait_for_data", weir.table("zh"))
         with self.assertRaisesRegex(weir.Error, "open loader"):
             weir.verdict()
+
+
+class Example(common.Data):
+    @unittest.skipIf(importlib.util.find_spec("torch") is None, "torch is not installed")
+    def test_plain(self):
+        script = os.path.join(os.environ["WEIR_SOURCE"], "examples", "plain.py")
+        done = subprocess.run([sys.executable, script, self.data, "1"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, "epoch 0 loss \\d")
+        self.assertEqual(calls(done.stdout, "22_optimizer_step")[0], 5)
 
 
 class Stubs(unittest.TestCase):

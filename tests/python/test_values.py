@@ -1,7 +1,11 @@
 """What is in a batch, bit for bit against h5py, Pillow and numpy."""
+import os
+import pickle
 import unittest
+from unittest import mock
 
 import common
+import h5py
 import numpy as np
 import weir
 
@@ -125,6 +129,14 @@ class Values(common.Data):
                 seen += [self.reference.find(row) for batch in loader for row in array(batch["qpos"])]
         self.assertEqual(len(seen), len(set(seen)))
 
+    def test_ranks_of_the_environment(self):
+        """As torchrun sets them; both processes on this machine."""
+        environment = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+        with weir.Loader(self.data, batch_size=3, rank=1, world_size=2, tensors="array") as loader:
+            expected = [np.asarray(batch["qpos"]).tobytes() for batch in loader]
+        with mock.patch.dict(os.environ, environment), weir.Loader(self.data, batch_size=3, tensors="array") as loader:
+            self.assertEqual([np.asarray(batch["qpos"]).tobytes() for batch in loader], expected)
+
     def test_splits(self):
         seen = {}
         for split in ("train", "val"):
@@ -145,6 +157,28 @@ class Values(common.Data):
             np.testing.assert_allclose(dataset.statistics["qpos_std"], rows.std(axis=0, ddof=1))
             self.assertEqual(loader.batch_size, 8)
             self.assertEqual(array(next(iter(loader))["image"]).shape, (8, 2, 3, 24, 32))
+
+
+class Damaged(common.Data):
+    def setUp(self):
+        self.data = self.synth(self.id(), *self.SYNTH)
+        with h5py.File(f"{self.data}/episode_1.hdf5", "r+") as file:
+            file["observations/images/wrist"][5] = 0
+
+    def test_fail(self):
+        """The iteration ends at the batch, with one line; those before came."""
+        with weir.Loader(self.data, batch_size=4, shuffle=False) as loader:
+            seen = 0
+            with self.assertRaisesRegex(weir.Error, "episode_1.hdf5.*wrist") as raised:
+                for _ in loader:
+                    seen += 1
+            self.assertEqual(seen, (13 + 5) // 4)
+            self.assertNotIn("\n", str(raised.exception))
+
+    def test_skip(self):
+        with weir.Loader(self.data, batch_size=4, shuffle=False, on_error="skip") as loader:
+            sizes = [len(batch["qpos"]) for batch in loader]
+        self.assertEqual((sum(sizes), sizes[4]), (3 * 13 - 1, 3))
 
 
 class Errors(common.Data):
@@ -172,6 +206,16 @@ class Errors(common.Data):
         for use in (lambda: next(iterator), lambda: iter(loader), loader.state_dict, loader.verdict):
             with self.assertRaisesRegex(weir.Error, "closed"):
                 use()
+
+    def test_never_opened(self):
+        loader = weir.Loader.__new__(weir.Loader)
+        self.assertEqual(len(loader), 0)
+        for use in (lambda: iter(loader), lambda: loader.set_epoch(0), lambda: loader._resume(0), loader.verdict):
+            with self.assertRaises(weir.Error):
+                use()
+        loader.close()
+        with self.assertRaises(TypeError):
+            pickle.dumps(loader)
 
     def test_two_iterations(self):
         with weir.Loader(self.data) as loader:
