@@ -104,7 +104,7 @@ static void build_encoder(struct weir_network *network, const struct weir_policy
     int channels = 3, height = camera->height, width = camera->width;
     for (int i = 0; i < ENCODER_LAYERS; i++) {
         char name[WEIR_PARAMETER_NAME];
-        snprintf(name, sizeof name, "encoder.%.*s.conv%d", CAMERA_NAME_MAX, camera->name, i + 1);
+        snprintf(name, sizeof name, "encoder.%.*s.conv%c", CAMERA_NAME_MAX, camera->name, '1' + i);
         weir_network_add_convolution(network, name, channels, height, width, encoder_filters[i]);
         channels = encoder_filters[i];
         height = (height + 1) / 2;
