@@ -8,11 +8,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$weir" synth "$work/data" --episodes 4 --steps 30 --size 320x240 --cameras top,wrist >/dev/null
 
-# record NAME OPTION...: the trace and the run's own share go to the clients.
+# record NAME COMMAND OPTION...: the trace and the run's own share go to the clients.
 record() {
-    local name=$1 found
-    shift
-    "$weir" run "$work/data" --batch-size 8 --profile "$work/$name" --json --record-shapes --profile-memory "$@" \
+    local name=$1 command=$2 found
+    shift 2
+    "$weir" "$command" "$work/data" --batch-size 8 --profile "$work/$name" --json --record-shapes --profile-memory "$@" \
         >"$work/$name.jsonl" 2>/dev/null
     found=$(python3 - "$work/$name.jsonl" <<'PY'
 import json, sys
@@ -22,13 +22,14 @@ assert window["dropped"] == 0 and window["error"] is None, window
 print(f"{100 * window['data_wait']:.3f}", window["path"])
 PY
     )
-    echo "==== weir run $*: data wait ${found% *} %"
+    echo "==== weir $command $*: data wait ${found% *} %"
     bash tests/check_clients.sh --expect-dataloader "${found% *}" "${found#* }"
 }
 
-record starved --schedule wait=1,warmup=1,active=4,repeat=1 --step-ms 2 --num-workers 1
-record fed --schedule wait=2,warmup=1,active=3,repeat=1 --step-ms 60 --with-stack
-record operators --schedule wait=1,warmup=1,active=3,repeat=1 --step-ms 5 --num-workers 2 --worker-ops
+record starved run --schedule wait=1,warmup=1,active=4,repeat=1 --step-ms 2 --num-workers 1
+record fed run --schedule wait=2,warmup=1,active=3,repeat=1 --step-ms 60 --with-stack
+record operators run --schedule wait=1,warmup=1,active=3,repeat=1 --step-ms 5 --num-workers 2 --worker-ops
+record training train --schedule wait=1,warmup=1,active=4,repeat=1 --image-size 64x48 --num-workers 1
 
 # On the stand-in for a GPU. What the GPU does comes before the wait in the plugin's split, so the shares differ.
 echo "==== weir run --device cuda"
