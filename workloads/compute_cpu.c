@@ -3,10 +3,17 @@
 #include "workloads/compute_cpu_priv.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef WEIR_REAL_DOUBLE
+#define REAL_MIN DBL_MIN
+#else
+#define REAL_MIN FLT_MIN
+#endif
 
 enum {
     LINE_BYTES = 64,
@@ -265,6 +272,13 @@ struct adamw_work {
     weir_real *parameters, *gradients, *mean, *variance;
 };
 
+/* 0 for what is nearer to 0 than normal numbers are: processors multiply such numbers slowly, and a mean that only
+ * fades would never leave them. */
+static weir_real without_denormals(weir_real value)
+{
+    return value < REAL_MIN && value > -REAL_MIN ? 0 : value;
+}
+
 static void adamw_part(void *user, int part, int parts)
 {
     const struct adamw_work *w = user;
@@ -280,8 +294,8 @@ static void adamw_part(void *user, int part, int parts)
     end = end < w->numbers ? end : w->numbers;
     weir_real *restrict p = w->parameters, *restrict g = w->gradients, *restrict m = w->mean, *restrict v = w->variance;
     for (size_t i = begin; i < end; i++) {
-        m[i] = beta1 * m[i] + rest1 * g[i];
-        v[i] = beta2 * v[i] + rest2 * g[i] * g[i];
+        m[i] = without_denormals(beta1 * m[i] + rest1 * g[i]);
+        v[i] = without_denormals(beta2 * v[i] + rest2 * g[i] * g[i]);
 #ifdef WEIR_REAL_DOUBLE
         weir_real root = sqrt(v[i]);
 #else

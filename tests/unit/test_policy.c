@@ -1,6 +1,7 @@
 /* The policy as programs have it: in float beside torch, what padding does, accumulation, seeds, refusals, and that it
  * learns what can be learned. */
 #include "tests/fixtures/policy_fixture.h"
+#include "workloads/compute_ops.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -210,6 +211,33 @@ Test(policy, goes_on_from_its_arrays)
     fixture_batch_close(&batch);
     weir_policy_close(&first);
     weir_policy_close(&second);
+}
+
+/* A mean that only fades would stop at a number with which processors are slow: 0.9 x 4 x 2^-149 is rounded up again.
+ */
+Test(policy, moments_that_fade_become_zeros)
+{
+    const struct weir_compute_ops *ops = weir_compute_ops_at(0);
+    enum { NUMBERS = 40 };
+    void *self;
+    cr_assert_eq(ops->open(&self, 2, NULL), 0);
+    weir_real *arrays[4];
+    for (int i = 0; i < 4; i++)
+        arrays[i] = ops->allocate(self, NUMBERS);
+    for (int i = 0; i < NUMBERS; i++) {
+        arrays[2][i] = i % 2 ? 1e-36f : -1e-36f;
+        arrays[3][i] = 1.18e-38f;
+    }
+    for (uint64_t step = 1; step <= 100; step++)
+        ops->adamw(self, &(struct weir_adamw){1e-3, 0, 0.9, 0.999, 1e-8, step}, NUMBERS, arrays[0], arrays[1],
+                   arrays[2], arrays[3]);
+    for (int i = 0; i < NUMBERS; i++) {
+        cr_assert_eq(arrays[2][i], 0, "mean %g", (double)arrays[2][i]);
+        cr_assert_eq(arrays[3][i], 0, "variance %g", (double)arrays[3][i]);
+    }
+    for (int i = 0; i < 4; i++)
+        ops->release(self, arrays[i]);
+    ops->close(self);
 }
 
 /* ---- refusals ---- */
