@@ -144,7 +144,8 @@ static struct ends ends_of(const struct weir_network *network, int i, int first,
         ends.ldy = layer->numbers;
     }
     ends.x += (size_t)first * ends.ldx;
-    ends.y += ends.y ? (size_t)first * ends.ldy : 0;
+    if (ends.y) /* backward has none of the last layer; nothing is added to a null pointer, not even 0 */
+        ends.y += (size_t)first * ends.ldy;
     return ends;
 }
 
