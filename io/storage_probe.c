@@ -69,6 +69,18 @@ static double alone(struct probing *p, size_t most, void *buffer)
     return n > 0 ? (double)ns[n / 2] / 1e9 : 0;
 }
 
+/* Of the bytes of a read, the part that falls behind the burst. */
+static uint64_t after_burst(const struct probing *p, const struct weir_extent *extent, uint64_t begin_ns,
+                            uint64_t end_ns)
+{
+    uint64_t bytes = extent->length < MOST_BYTES ? extent->length : MOST_BYTES;
+    if (begin_ns >= p->burst_ns)
+        return bytes;
+    if (end_ns <= p->burst_ns)
+        return 0;
+    return (uint64_t)((double)bytes * (double)(end_ns - p->burst_ns) / (double)(end_ns - begin_ns));
+}
+
 static void *read_some(void *user)
 {
     struct probing *p = user;
@@ -76,8 +88,9 @@ static void *read_some(void *user)
     pthread_setname_np(pthread_self(), "weir-probe");
     while (buffer && weir_clock_monotonic_ns() < p->until_ns) {
         const struct weir_extent *extent = &p->extents[atomic_fetch_add(&p->taken, 1) % p->n];
-        if (time_read(p->set, extent, MOST_BYTES, buffer) > 0 && weir_clock_monotonic_ns() >= p->burst_ns)
-            atomic_fetch_add(&p->bytes, extent->length < MOST_BYTES ? extent->length : MOST_BYTES);
+        uint64_t begin_ns = weir_clock_monotonic_ns();
+        if (time_read(p->set, extent, MOST_BYTES, buffer) > 0)
+            atomic_fetch_add(&p->bytes, after_burst(p, extent, begin_ns, weir_clock_monotonic_ns()));
     }
     free(buffer);
     return NULL;
