@@ -1,5 +1,5 @@
-#include "prof/trace/trace_write.h"
 #include "base/folders.h"
+#include "prof/trace/trace_write.h"
 
 #include <ctype.h>
 #include <errno.h>
