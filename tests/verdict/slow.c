@@ -1,5 +1,6 @@
-/* What holds a run back, injected with LD_PRELOAD (tests/verdict/situations.py): slow reads of workers and of the probe
- * of storage, slow decoders, and a consumer whose steps are uneven. Each is off when its variable is unset.
+/* What holds a run back, injected with LD_PRELOAD (tests/verdict/situations.py, bench/bottlenecks.sh): slow reads of
+ * workers and of the probe of storage, slow decoders, and a consumer whose steps are uneven. Each is off when its
+ * variable is unset.
  *
  *     WEIR_SLOW_US=N            microseconds that a worker's read sleeps
  *     WEIR_SLOW_EVERY=N         only every Nth of them; 1
@@ -27,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANGES_MAX = 1024, PATH_BYTES = 512 };
+enum { RANGES_MAX = 4096, PATH_BYTES = 512 };
 
 struct range {
     uint64_t from, to;
