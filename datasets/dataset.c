@@ -4,7 +4,7 @@
 #include "datasets/builder.h"
 #include "datasets/dataset_stages.h"
 #include "datasets/hdf5/inside.h"
-#include "datasets/hdf5_helper_priv.h"
+#include "datasets/helper/hdf5_helper.h"
 #include "prof/record/recorder.h"
 
 #include <errno.h>
@@ -360,11 +360,6 @@ bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, si
         return true;
     }
     return i == 0 && file_notes(dataset, text, size);
-}
-
-void weir_dataset_library(char *text, size_t size)
-{
-    weir_h5_library(text, size);
 }
 
 /* ---- reading through the library ---- */

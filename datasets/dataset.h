@@ -44,6 +44,8 @@ struct weir_dataset_config {
     const char *index; /* file that keeps the index: read when it fits these files, else written; NULL = none */
     int threads;       /* that open files; 0 = one per usable core */
     void (*progress)(void *user, int done, int total); /* from the calling thread; may be NULL */
+    bool (*interrupted)(
+        void *user); /* asked about 10 times a second, from there; true ends it with -EINTR. May be NULL */
     void *user;
 };
 
@@ -262,8 +264,6 @@ size_t weir_dataset_index_bytes(const struct weir_dataset *dataset);
 /* Row i of the tables of formats and of layouts for help and doctor; false past the end. */
 bool weir_dataset_format_row(int i, const char **name, const char **summary, const char **why_not);
 bool weir_dataset_layout_row(int i, const char **name, const char **summary, const char **why_not);
-/* "HDF5 1.10.8 (thread-safe build, one global lock)". */
-void weir_dataset_library(char *text, size_t size);
 /* What unpacks deflate chunks: "libdeflate 1.14", or zlib where it was built without. */
 void weir_dataset_inflate(char *text, size_t size);
 

@@ -1,5 +1,5 @@
 /* Episodes as bytes, and back. Every count that is read is checked against the bytes that are there. */
-#include "datasets/episode_bytes_priv.h"
+#include "datasets/episode_bytes.h"
 #include "datasets/episode_texts_priv.h"
 
 #include <errno.h>

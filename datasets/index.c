@@ -1,10 +1,9 @@
-/* Turns one file into episodes. The HDF5 library describes how datasets are stored and reads state; where frames lie is
- * found without it. */
+/* Turns one file into episodes. Of HDF5 files the library describes how datasets are stored and reads state, in a
+ * helper process (helper/hdf5_describe.c); where frames lie is found here, without it. */
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
-#include "datasets/hdf5/h5_errors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -129,18 +128,6 @@ int weir_episode_describe(const struct weir_store_ops *store, void *opened, stru
     return rc;
 }
 
-static int describe_episode(struct weir_h5 *h5, struct weir_episode *episode, const struct weir_dataset_config *config,
-                            struct weir_h5_description **descriptions, struct weir_err *err)
-{
-    char color[8];
-    episode->is_bgr = weir_h5_text(h5, "weir_color", color, sizeof color) && strcmp(color, "bgr") == 0;
-    weir_h5_enter(h5, episode->root);
-    int rc = weir_episode_describe(&weir_store_hdf5, h5, episode, config, descriptions, err);
-    weir_h5_enter(h5, "");
-    int refused = weir_h5_refused(err); /* it is the cause of whatever rc is */
-    return refused < 0 ? refused : rc;
-}
-
 void weir_episode_close(struct weir_episode *episode)
 {
     for (int i = 0; i < episode->n_maps && episode->maps; i++) {
@@ -210,71 +197,6 @@ int weir_file_describe_episodes(struct weir_file_result *result, int n, const st
         rc = leave_out(result, config, rc, &why);
     }
     return rc;
-}
-
-static int describe_all(struct weir_file_result *r, struct weir_h5 *h5, const struct weir_layout_ops *layout,
-                        char (*groups)[64], const struct weir_dataset_config *config)
-{
-    struct weir_file_index *file = &r->file;
-    file->episodes = calloc((size_t)r->n_wanted, sizeof *file->episodes);
-    r->descriptions = calloc((size_t)r->n_wanted, sizeof *r->descriptions);
-    if (!file->episodes || !r->descriptions)
-        return no_memory(&r->err);
-    for (int i = 0; i < r->n_wanted; i++) {
-        struct weir_episode *episode = &file->episodes[file->n_episodes];
-        struct weir_h5_description **descriptions = &r->descriptions[file->n_episodes];
-        struct weir_err why = WEIR_ERR_NONE;
-        *episode = (struct weir_episode){.layout = layout, .bytes = sizeof *episode};
-        int rc = asprintf(&episode->root, "%s%s", groups ? "/data/" : "", groups ? groups[i] : "");
-        rc = rc < 0 ? weir_err_set(&why, -ENOMEM, "out of memory")
-                    : describe_episode(h5, episode, config, descriptions, &why);
-        if (rc == 0) {
-            file->n_episodes++;
-            continue;
-        }
-        free(*descriptions);
-        *descriptions = NULL;
-        weir_episode_close(episode);
-        rc = leave_out(r, config, rc, &why);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-static int describe_open(struct weir_file_result *r, struct weir_h5 *h5, const struct weir_dataset_config *config)
-{
-    const struct weir_layout_ops *layout = weir_layout_choose(h5, config, &r->err);
-    int refused = weir_h5_refused(&r->err);
-    if (!layout || refused < 0)
-        return refused < 0 ? refused : -EBADMSG;
-    char(*groups)[64] = NULL;
-    r->n_wanted = 1;
-    int rc = layout->list ? layout->list(h5, &groups, &r->n_wanted, &r->err) : 0;
-    if (rc == 0 && r->n_wanted == 0)
-        rc = weir_err_set(&r->err, -EBADMSG, "layout %s, but /data has no episodes in it; remove the file",
-                          layout->name);
-    if (rc == 0)
-        rc = describe_all(r, h5, layout, groups, config);
-    free(groups);
-    return rc;
-}
-
-void weir_file_describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
-{
-    struct weir_h5 *h5 = NULL;
-    *result = (struct weir_file_result){0};
-    result->rc = weir_file_identify(&result->file, path, &result->err);
-    if (result->rc < 0)
-        return;
-    result->rc = weir_h5_open(&h5, path, &result->err);
-    if (result->rc == 0) {
-        result->rc = describe_open(result, h5, config);
-        result->base = weir_h5_user_block(h5);
-        weir_h5_close(&h5);
-    }
-    int machine = weir_h5_machine_error(&result->err);
-    result->rc = machine < 0 ? machine : result->rc;
 }
 
 /* ---- where frames lie ---- */

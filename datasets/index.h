@@ -146,7 +146,7 @@ struct weir_file_result {
 };
 
 /* Open one file in two steps: weir_file_describe asks the HDF5 library about its episodes (in a helper process, see
- * hdf5_helper_priv.h), weir_file_locate finds where their frames lie (any thread). The second call always follows the
+ * hdf5_helper.h), weir_file_locate finds where their frames lie (any thread). The second call always follows the
  * first; after it an error names the path and the file is empty. With config->tolerant bad episodes of a file of many
  * are listed instead of refused. */
 void weir_file_describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);

@@ -1,9 +1,9 @@
+#include "datasets/index_file.h"
 #include "base/file_bytes.h"
 #include "base/gz_file.h"
 #include "base/hash.h"
-#include "datasets/episode_bytes_priv.h"
+#include "datasets/episode_bytes.h"
 #include "datasets/format_ops.h"
-#include "datasets/index_file_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

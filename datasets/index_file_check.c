@@ -1,7 +1,7 @@
 /* Checks whether an episode from an index file, or from the HDF5 helper process, is plausible: against its own numbers
  * and the file's size. The hash of an index file proves that it is whole, not who wrote it. */
 #include "datasets/blocks_priv.h"
-#include "datasets/index_file_priv.h"
+#include "datasets/index_file.h"
 
 #include <string.h>
 

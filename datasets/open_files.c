@@ -1,21 +1,23 @@
 /* Opens many files on several threads, each with its own HDF5 helper process for files that the index file does not
  * have. Results are taken in the order of the files, so that a dataset, and the error it fails with, do not depend on
  * the threads. */
+#include "base/clock.h"
 #include "base/cores.h"
 #include "base/memory.h"
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
-#include "datasets/hdf5_helper_priv.h"
-#include "datasets/helper_spawner_priv.h"
-#include "datasets/index_file_priv.h"
+#include "datasets/helper/hdf5_helper.h"
+#include "datasets/index_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+enum { ASK_EVERY_NS = 100 * 1000 * 1000 };
 enum { THREADS_MAX = 64, AHEAD = 128, FILES_PER_THREAD = 4 };
 
 struct opener {
@@ -24,6 +26,7 @@ struct opener {
     const struct weir_index_file *index; /* NULL = none */
     char **paths;
     int n;
+    uint64_t ask_ns; /* when interrupted is asked next */
     struct weir_file_result *results;
     /* under the lock */
     pthread_mutex_t lock;
@@ -93,16 +96,41 @@ static void *open_some(void *user)
     return NULL;
 }
 
-/* The result of file i; with no threads, it is opened here. */
+/* Asked now and then only: who is asked may have to wait for a lock before it answers. */
+static bool is_interrupted(struct opener *o)
+{
+    uint64_t now_ns = weir_clock_monotonic_ns();
+    if (!o->config->interrupted || now_ns < o->ask_ns)
+        return false;
+    o->ask_ns = now_ns + ASK_EVERY_NS;
+    return o->config->interrupted(o->config->user);
+}
+
+static void wait_a_while(struct opener *o)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += ASK_EVERY_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&o->changed, &o->lock, &until);
+}
+
+/* The result of file i, or NULL when interrupted; with no threads, it is opened here. */
 static struct weir_file_result *await(struct opener *o, int threads, int i)
 {
     if (threads == 0) {
         open_file(o, i, &o->helper);
-        return &o->results[i];
+        return is_interrupted(o) ? NULL : &o->results[i];
     }
     pthread_mutex_lock(&o->lock);
-    while (!o->done[i])
-        pthread_cond_wait(&o->changed, &o->lock);
+    while (!o->done[i]) {
+        wait_a_while(o);
+        pthread_mutex_unlock(&o->lock);
+        if (is_interrupted(o))
+            return NULL;
+        pthread_mutex_lock(&o->lock);
+    }
     o->taken = i + 1;
     if (o->taken % (AHEAD / 4) == 0)
         pthread_cond_broadcast(&o->changed);
@@ -126,7 +154,9 @@ static int take_all(struct weir_dataset *dataset, struct opener *o, int threads,
 {
     uint64_t available = weir_memory_available_bytes();
     for (int i = 0; i < o->n; i++) {
-        int rc = take(dataset, o, await(o, threads, i), err);
+        struct weir_file_result *result = await(o, threads, i);
+        int rc = result ? take(dataset, o, result, err)
+                        : weir_err_set(err, -EINTR, "interrupted while file %d of %d was opened", i + 1, o->n);
         if (rc == 0 && available && dataset->index_bytes > available)
             rc = weir_err_set(err, -ENOMEM,
                               "%s: state, actions and index of %d of its %d files fill the memory; use fewer",
@@ -169,7 +199,6 @@ static void stop(struct opener *o, pthread_t *threads, int started)
 static int open_on_threads(struct weir_dataset *dataset, struct opener *o, struct weir_err *err)
 {
     pthread_t threads[THREADS_MAX];
-    weir_helper_spawner_start(); /* before other threads are started: a fork beside them could inherit a held lock */
     int started = start(o, threads, thread_count(o->config, o->n));
     int rc = take_all(dataset, o, started, err);
     stop(o, threads, started);

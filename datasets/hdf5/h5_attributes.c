@@ -11,7 +11,7 @@
 
 enum { TEXT_MAX = 65536 };
 
-bool weir_h5_is_false(struct weir_h5 *h5, const char *name)
+bool weir_h5_attribute_is_false(struct weir_h5 *h5, const char *name)
 {
     hid_t id = H5Aopen_by_name(h5->file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
     if (id < 0)

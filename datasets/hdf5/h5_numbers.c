@@ -76,8 +76,8 @@ int weir_h5_read_numbers(struct weir_h5 *h5, const char *path, enum weir_number_
     return rc;
 }
 
-int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, struct weir_h5_shape *shape,
-                        struct weir_err *err)
+int weir_h5_library_floats(struct weir_h5 *h5, const char *path, float **values, struct weir_h5_shape *shape,
+                           struct weir_err *err)
 {
     *values = NULL;
     struct weir_h5_dataset d;

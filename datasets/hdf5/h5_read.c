@@ -16,97 +16,6 @@
 
 enum { HEAP_REF_BYTES = 16 };
 
-/* ---- files ---- */
-
-static int read_facts(struct weir_h5 *h5)
-{
-    hid_t plist = H5Fget_create_plist(h5->file);
-    hsize_t user_block = 0;
-    size_t address_bytes = 0, length_bytes = 0;
-    H5O_info_t info;
-    bool fine = plist >= 0 && H5Pget_userblock(plist, &user_block) >= 0 &&
-                H5Pget_sizes(plist, &address_bytes, &length_bytes) >= 0 && H5Oget_info(h5->file, &info) >= 0;
-    if (plist >= 0)
-        H5Pclose(plist);
-    if (!fine)
-        return -EBADMSG;
-    h5->user_block = user_block;
-    h5->plain_sizes = address_bytes == 8 && length_bytes == 8;
-    h5->fileno = info.fileno;
-    return 0;
-}
-
-static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO of this name must not hold us */
-    if (fd < 0)
-        return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
-    struct stat st;
-    bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    close(fd);
-    if (!is_file)
-        return weir_err_set(err, -EINVAL, "not a regular file; give a folder of episodes or an HDF5 file");
-    h5->file = H5Fopen(path, H5F_ACC_RDONLY, (hid_t)weir_h5_guarded());
-    char text[256];
-    if (h5->file < 0) {
-        weir_h5_library_message(text);
-        if (weir_h5_machine_error(NULL) < 0)
-            return weir_h5_machine_error(err);
-        if (H5Fis_hdf5(path) <= 0)
-            return weir_err_set(err, -EBADMSG,
-                                "not an HDF5 file; remove it, or convert it to one of the layouts that "
-                                "`weir doctor` lists");
-        return weir_err_set(err, -EBADMSG, "cannot be opened as HDF5: %s; is it complete, and not being written?",
-                            text);
-    }
-    int rc = read_facts(h5);
-    return rc < 0 ? weir_err_set(err, rc, "its HDF5 superblock cannot be read: %s", weir_h5_library_message(text)) : 0;
-}
-
-int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
-{
-    *out = NULL;
-    weir_h5_watch_errors();
-    struct weir_h5 *h5 = calloc(1, sizeof *h5);
-    if (!h5)
-        return weir_err_set(err, -ENOMEM, "out of memory");
-    h5->file = H5I_INVALID_HID;
-    int rc = open_file(h5, path, err);
-    if (rc < 0)
-        weir_h5_close(&h5);
-    *out = h5;
-    return rc;
-}
-
-void weir_h5_ask_about(const char *root, const char *path, bool allow_external)
-{
-    weir_inside_set(&weir_h5_inside, root, path, allow_external);
-}
-
-int weir_h5_refused(struct weir_err *err)
-{
-    if (!weir_h5_inside.refusal[0])
-        return 0;
-    *err = WEIR_ERR_NONE;
-    return weir_err_set(err, -EPERM, "%s", weir_h5_inside.refusal);
-}
-
-uint64_t weir_h5_user_block(const struct weir_h5 *h5)
-{
-    return h5->user_block;
-}
-
-void weir_h5_close(struct weir_h5 **h5)
-{
-    if (!*h5)
-        return;
-    if ((*h5)->file >= 0)
-        H5Fclose((*h5)->file);
-    free(*h5);
-    *h5 = NULL;
-    H5Eclear2(H5E_DEFAULT); /* errors that a thread leaves behind keep the library from closing at exit */
-}
-
 /* ---- structure ---- */
 
 void weir_h5_enter(struct weir_h5 *h5, const char *root)
@@ -122,7 +31,7 @@ static void absolute(const struct weir_h5 *h5, const char *path, char text[WEIR_
         text[0] = '\0';
 }
 
-bool weir_h5_has(struct weir_h5 *h5, const char *relative)
+static bool has(struct weir_h5 *h5, const char *relative)
 {
     char path[WEIR_H5_PATH_MAX], part[WEIR_H5_PATH_MAX];
     absolute(h5, relative, path);
@@ -140,19 +49,19 @@ bool weir_h5_has(struct weir_h5 *h5, const char *relative)
     return H5Oexists_by_name(h5->file, path, H5P_DEFAULT) > 0;
 }
 
-bool weir_h5_has_attribute(struct weir_h5 *h5, const char *relative, const char *name)
+static bool has_attribute(struct weir_h5 *h5, const char *relative, const char *name)
 {
     char path[WEIR_H5_PATH_MAX];
     absolute(h5, *relative ? relative : "/", path);
     return H5Aexists_by_name(h5->file, path, name, H5P_DEFAULT) > 0;
 }
 
-bool weir_h5_is_group(struct weir_h5 *h5, const char *relative)
+static bool is_group(struct weir_h5 *h5, const char *relative)
 {
     char path[WEIR_H5_PATH_MAX];
     absolute(h5, relative, path);
     H5O_info_t info;
-    return weir_h5_has(h5, relative) && H5Oget_info_by_name(h5->file, path, &info, H5P_DEFAULT) >= 0 &&
+    return has(h5, relative) && H5Oget_info_by_name(h5->file, path, &info, H5P_DEFAULT) >= 0 &&
            info.type == H5O_TYPE_GROUP;
 }
 
@@ -183,7 +92,7 @@ static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, vo
     return 0;
 }
 
-int weir_h5_list(struct weir_h5 *h5, const char *relative, char (**names)[64], int *n, struct weir_err *err)
+static int list(struct weir_h5 *h5, const char *relative, char (**names)[64], int *n, struct weir_err *err)
 {
     char group[WEIR_H5_PATH_MAX];
     absolute(h5, relative, group);
@@ -192,18 +101,18 @@ int weir_h5_list(struct weir_h5 *h5, const char *relative, char (**names)[64], i
     hid_t id = H5Gopen2(h5->file, group, H5P_DEFAULT);
     if (id < 0)
         return weir_h5_fail(err, group, "is not a group that can be read");
-    struct name_list list = {0};
-    herr_t rc = H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, NULL, add_name, &list);
+    struct name_list found = {0};
+    herr_t rc = H5Literate(id, H5_INDEX_NAME, H5_ITER_INC, NULL, add_name, &found);
     H5Gclose(id);
-    if (rc < 0 || list.too_long) {
-        free(list.names);
+    if (rc < 0 || found.too_long) {
+        free(found.names);
         return rc < 0
                    ? weir_h5_fail(err, group, "its members cannot be listed")
                    : weir_err_set(err, -ENAMETOOLONG, "%s: has a member whose name is longer than %zu bytes; rename it",
-                                  group, sizeof list.names[0] - 1);
+                                  group, sizeof found.names[0] - 1);
     }
-    *names = list.names;
-    *n = list.n;
+    *names = found.names;
+    *n = found.n;
     return 0;
 }
 
@@ -286,7 +195,7 @@ static int dataset_open(struct weir_h5 *h5, const char *path, struct weir_h5_dat
     *d = (struct weir_h5_dataset){
         .id = H5I_INVALID_HID, .type = H5I_INVALID_HID, .space = H5I_INVALID_HID, .plist = H5I_INVALID_HID};
     absolute(h5, path, d->path);
-    if (!weir_h5_has(h5, path))
+    if (!has(h5, path))
         return weir_err_set(err, -ENOENT, "%s: missing dataset; the layout needs it", *d->path ? d->path : path);
     d->id = H5Dopen2(h5->file, d->path, H5P_DEFAULT);
     if (d->id < 0)
@@ -314,15 +223,117 @@ int weir_h5_open_whole(struct weir_h5 *h5, const char *path, struct weir_h5_data
     return rc;
 }
 
-int weir_h5_shape(struct weir_h5 *h5, const char *path, struct weir_h5_shape *shape, struct weir_err *err)
+static int shape(struct weir_h5 *h5, const char *path, struct weir_h5_shape *found, struct weir_err *err)
 {
     struct weir_h5_dataset d;
     int rc = weir_h5_open_whole(h5, path, &d, err);
     if (rc < 0)
         return rc;
-    *shape = d.shape;
+    *found = d.shape;
     weir_h5_close_dataset(&d);
     return 0;
+}
+
+/* ---- files ---- */
+
+static int read_facts(struct weir_h5 *h5)
+{
+    hid_t plist = H5Fget_create_plist(h5->file);
+    hsize_t user_block = 0;
+    size_t address_bytes = 0, length_bytes = 0;
+    H5O_info_t info;
+    bool fine = plist >= 0 && H5Pget_userblock(plist, &user_block) >= 0 &&
+                H5Pget_sizes(plist, &address_bytes, &length_bytes) >= 0 && H5Oget_info(h5->file, &info) >= 0;
+    if (plist >= 0)
+        H5Pclose(plist);
+    if (!fine)
+        return -EBADMSG;
+    h5->user_block = user_block;
+    h5->plain_sizes = address_bytes == 8 && length_bytes == 8;
+    h5->fileno = info.fileno;
+    return 0;
+}
+
+static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO of this name must not hold us */
+    if (fd < 0)
+        return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
+    struct stat st;
+    bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    close(fd);
+    if (!is_file)
+        return weir_err_set(err, -EINVAL, "not a regular file; give a folder of episodes or an HDF5 file");
+    h5->file = H5Fopen(path, H5F_ACC_RDONLY, (hid_t)weir_h5_guarded());
+    char text[256];
+    if (h5->file < 0) {
+        weir_h5_library_message(text);
+        if (weir_h5_machine_error(NULL) < 0)
+            return weir_h5_machine_error(err);
+        if (H5Fis_hdf5(path) <= 0)
+            return weir_err_set(err, -EBADMSG,
+                                "not an HDF5 file; remove it, or convert it to one of the layouts that "
+                                "`weir doctor` lists");
+        return weir_err_set(err, -EBADMSG, "cannot be opened as HDF5: %s; is it complete, and not being written?",
+                            text);
+    }
+    int rc = read_facts(h5);
+    return rc < 0 ? weir_err_set(err, rc, "its HDF5 superblock cannot be read: %s", weir_h5_library_message(text)) : 0;
+}
+
+static const struct weir_h5_calls library_calls = {
+    .has = has,
+    .is_group = is_group,
+    .has_attribute = has_attribute,
+    .is_false = weir_h5_attribute_is_false,
+    .list = list,
+    .shape = shape,
+    .read_floats = weir_h5_library_floats,
+};
+
+int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
+{
+    *out = NULL;
+    weir_h5_watch_errors();
+    struct weir_h5 *h5 = calloc(1, sizeof *h5);
+    if (!h5)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    h5->calls = &library_calls;
+    h5->file = H5I_INVALID_HID;
+    int rc = open_file(h5, path, err);
+    if (rc < 0)
+        weir_h5_close(&h5);
+    *out = h5;
+    return rc;
+}
+
+void weir_h5_ask_about(const char *root, const char *path, bool allow_external)
+{
+    weir_inside_set(&weir_h5_inside, root, path, allow_external);
+}
+
+int weir_h5_refused(struct weir_err *err)
+{
+    if (!weir_h5_inside.refusal[0])
+        return 0;
+    *err = WEIR_ERR_NONE;
+    return weir_err_set(err, -EPERM, "%s", weir_h5_inside.refusal);
+}
+
+uint64_t weir_h5_user_block(const struct weir_h5 *h5)
+{
+    return h5->user_block;
+}
+
+void weir_h5_close(struct weir_h5 **h5)
+{
+    if (!*h5)
+        return;
+    if ((*h5)->file >= 0)
+        H5Fclose((*h5)->file);
+    free(*h5);
+    *h5 = NULL;
+    H5Eclear2(H5E_DEFAULT); /* errors that a thread leaves behind keep the library from closing at exit */
 }
 
 /* ---- how a dataset is stored ---- */

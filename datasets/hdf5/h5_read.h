@@ -1,6 +1,6 @@
 /* h5_read.h: reading HDF5, as layouts need it. h5_read.c, h5_attributes.c, h5_numbers.c, h5_errors.c, h5_guard.c,
- * h5_sources.c and h5_external.c alone include hdf5.h for reading; they run in the HDF5 helper processes, one thread
- * each. */
+ * h5_sources.c and h5_external.c alone include hdf5.h for reading; they are in the helper program (datasets/helper) and
+ * run in its HDF5 helper processes, one thread each. */
 #ifndef WEIR_DATASETS_HDF5_H5_READ_H
 #define WEIR_DATASETS_HDF5_H5_READ_H
 
@@ -108,6 +108,7 @@ int weir_h5_describe(struct weir_h5 *h5, const char *path, struct weir_h5_descri
 int weir_h5_read_row(struct weir_h5 *h5, const char *path, uint64_t t, void *buffer, size_t capacity, size_t *length,
                      struct weir_err *err);
 
+/* "HDF5 1.10.8 (thread-safe build, one global lock)". */
 void weir_h5_library(char *text, size_t size);
 
 #endif

@@ -2,8 +2,8 @@
 #include "base/shortage.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
+#include "datasets/helper/lmdb_hold.h"
 #include "datasets/lmdb/lmdb_store.h"
-#include "datasets/lmdb_hold.h"
 
 #include <errno.h>
 #include <fcntl.h>

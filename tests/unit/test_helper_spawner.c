@@ -1,11 +1,11 @@
 /* Processes that the spawner forks: they inherit nothing, they end for certain, and the program's other children are
  * not mixed up with them. */
 #include "datasets/dataset.h"
-#include "datasets/helper_spawner_priv.h"
+#include "datasets/helper/helper_spawner_priv.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "tests/fixtures/spawned.h"
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,51 +17,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void make(void (*serve)(int fd), pid_t *pid, int *fd)
+static void use_spawned(void)
+{
+    setenv("WEIR_HDF5_HELPER", SPAWNED, 1);
+}
+
+static int spawn(enum spawned_kind kind, pid_t *pid, int *fd, struct weir_err *err)
+{
+    return weir_helper_spawn((enum weir_helper_kind)kind, pid, fd, err);
+}
+
+static void make(enum spawned_kind kind, pid_t *pid, int *fd)
 {
     struct weir_err err = WEIR_ERR_NONE;
-    cr_assert_eq(weir_helper_spawn(serve, pid, fd, &err), 0, "%s", err.text);
+    cr_assert_eq(spawn(kind, pid, fd, &err), 0, "%s", err.text);
     cr_assert(*fd >= 0 && *pid > 0 && *pid != getpid());
-}
-
-/* ---- what they run ---- */
-
-static void echo(int fd)
-{
-    char c;
-    while (recv(fd, &c, 1, 0) == 1)
-        send(fd, &c, 1, MSG_NOSIGNAL);
-}
-
-static void crash(int fd)
-{
-    (void)fd;
-    raise(SIGSEGV);
-}
-
-static void hang(int fd)
-{
-    send(fd, "!", 1, 0);
-    for (;;)
-        pause();
-}
-
-/* Says what it has inherited: its parent, how many descriptors, what it does with SIGINT and SIGUSR1, where it writes.
- */
-static void tell(int fd)
-{
-    struct {
-        pid_t parent;
-        int descriptors, ignores_int, writes_nowhere;
-    } told = {.parent = getppid()};
-    struct sigaction action;
-    char to[64] = "";
-    for (int i = 0; i < 256; i++)
-        told.descriptors += fcntl(i, F_GETFD) >= 0;
-    sigaction(SIGINT, NULL, &action);
-    told.ignores_int = action.sa_handler == SIG_IGN;
-    told.writes_nowhere = readlink("/proc/self/fd/1", to, sizeof to - 1) > 0 && strcmp(to, "/dev/null") == 0;
-    send(fd, &told, sizeof told, 0);
 }
 
 static bool echoes(int fd)
@@ -86,12 +56,14 @@ static bool is_running(pid_t pid)
 
 /* ---- tests ---- */
 
+TestSuite(helper_spawner, .init = use_spawned);
+
 Test(helper_spawner, they_answer_and_end)
 {
     pid_t pid[3];
     int fd[3];
     for (int i = 0; i < 3; i++)
-        make(echo, &pid[i], &fd[i]);
+        make(SPAWNED_ECHO, &pid[i], &fd[i]);
     for (int i = 0; i < 3; i++)
         cr_assert(echoes(fd[i]));
     close(fd[1]); /* it sees the end of its socket, whoever was made after it */
@@ -111,13 +83,13 @@ Test(helper_spawner, a_crash_is_reported)
     pid_t pid;
     int fd;
     char c;
-    make(crash, &pid, &fd);
+    make(SPAWNED_CRASH, &pid, &fd);
     cr_assert_leq(recv(fd, &c, 1, 0), 0);
     int status = weir_helper_reap(pid);
     cr_assert(WIFSIGNALED(status) || WIFEXITED(status)); /* a sanitizer exits */
     cr_assert(!WIFEXITED(status) || WEXITSTATUS(status) != 0);
     cr_assert(!WIFSIGNALED(status) || WTERMSIG(status) == SIGSEGV, "%d", WTERMSIG(status));
-    make(echo, &pid, &fd);
+    make(SPAWNED_ECHO, &pid, &fd);
     cr_assert(echoes(fd));
 }
 
@@ -126,7 +98,7 @@ Test(helper_spawner, one_that_hangs_is_ended)
     pid_t pid;
     int fd;
     char c;
-    make(hang, &pid, &fd);
+    make(SPAWNED_HANG, &pid, &fd);
     cr_assert_eq(recv(fd, &c, 1, 0), 1);
     int status = weir_helper_reap(pid);
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
@@ -143,7 +115,7 @@ Test(helper_spawner, one_that_hangs_ends_with_its_program)
         pid_t pid;
         int fd;
         struct weir_err err = WEIR_ERR_NONE;
-        if (weir_helper_spawn(hang, &pid, &fd, &err) == 0 && recv(fd, &c, 1, 0) == 1 &&
+        if (spawn(SPAWNED_HANG, &pid, &fd, &err) == 0 && recv(fd, &c, 1, 0) == 1 &&
             write(told[1], &pid, sizeof pid) == sizeof pid)
             pause();
         _exit(1);
@@ -159,18 +131,20 @@ Test(helper_spawner, one_that_hangs_ends_with_its_program)
 
 Test(helper_spawner, they_are_born_clean)
 {
-    struct {
-        pid_t parent;
-        int descriptors, ignores_int, writes_nowhere;
-    } told;
+    struct spawned_facts told;
     pid_t pid;
     int fd, mine[20];
+    sigset_t usr1;
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &usr1, NULL);
+    signal(SIGUSR1, SIG_IGN);
     for (int i = 0; i < 20; i++)
         mine[i] = open("/dev/null", O_RDONLY);
-    make(tell, &pid, &fd);
+    make(SPAWNED_TELL, &pid, &fd);
     cr_assert_eq(recv(fd, &told, sizeof told, MSG_WAITALL), sizeof told);
     cr_assert_eq(told.descriptors, 4, "%d", told.descriptors); /* the standard ones and its socket */
-    cr_assert(told.ignores_int && told.writes_nowhere);
+    cr_assert(told.ignores_int && told.default_usr1 && told.writes_nowhere);
     cr_assert_neq(told.parent, getpid());
     cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1);
     cr_assert_eq(errno, ECHILD, "who waits for children must not meet them");
@@ -180,16 +154,13 @@ Test(helper_spawner, they_are_born_clean)
 
 Test(helper_spawner, a_spawner_that_was_killed_is_started_again)
 {
-    struct {
-        pid_t parent;
-        int others[3];
-    } told;
+    struct spawned_facts told;
     pid_t pid;
     int fd;
-    make(tell, &pid, &fd);
+    make(SPAWNED_TELL, &pid, &fd);
     cr_assert_eq(recv(fd, &told, sizeof told, MSG_WAITALL), sizeof told);
     cr_assert_eq(kill(told.parent, SIGKILL), 0);
-    make(echo, &pid, &fd);
+    make(SPAWNED_ECHO, &pid, &fd);
     cr_assert(echoes(fd));
 }
 
@@ -198,13 +169,13 @@ Test(helper_spawner, a_forked_process_has_its_own)
 {
     pid_t pid;
     int fd, status;
-    make(echo, &pid, &fd);
+    make(SPAWNED_ECHO, &pid, &fd);
     pid_t child = fork();
     if (child == 0) {
         pid_t own;
         int own_fd;
         struct weir_err err = WEIR_ERR_NONE;
-        bool fine = weir_helper_spawn(echo, &own, &own_fd, &err) == 0 && echoes(own_fd);
+        bool fine = spawn(SPAWNED_ECHO, &own, &own_fd, &err) == 0 && echoes(own_fd);
         fine = fine && weir_helper_reap(pid) == 0; /* not its to end */
         weir_helper_reap(own);
         _exit(fine ? 0 : 1);
@@ -216,40 +187,25 @@ Test(helper_spawner, a_forked_process_has_its_own)
 
 /* ---- threads ---- */
 
-static int forks, forks_beside_threads, threads_before;
-
-static int count_threads(void)
-{
-    struct dirent *entry;
-    int threads = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    while (tasks && (entry = readdir(tasks)))
-        threads += entry->d_name[0] != '.';
-    if (tasks)
-        closedir(tasks);
-    return threads;
-}
+static int forks;
 
 static void count_fork(void)
 {
     __atomic_add_fetch(&forks, 1, __ATOMIC_RELAXED);
-    __atomic_add_fetch(&forks_beside_threads, count_threads() > threads_before, __ATOMIC_RELAXED);
 }
 
-/* A spawner that was forked by the first of the opening threads could have the allocator's lock of another one, and
- * hung in a free: one run in 150 or so under AddressSanitizer, whose allocator does not mind forks. */
-Test(helper_spawner, opening_a_dataset_forks_before_it_starts_threads, .init = fixture_open, .fini = fixture_close)
+/* A process that has threads may have another one's locks taken in a fork of it, and CUDA does not survive one. */
+Test(helper_spawner, opening_a_dataset_forks_nothing, .init = fixture_open, .fini = fixture_close)
 {
+    unsetenv("WEIR_HDF5_HELPER");
     struct weir_dataset *dataset;
     const char *path = fixture_synth("threads", "act", 12, 4, 32, 24, NULL);
     struct weir_dataset_config config = {.path = path, .threads = 4};
     struct weir_err err = WEIR_ERR_NONE;
-    threads_before = count_threads();
     cr_assert_eq(pthread_atfork(count_fork, NULL, NULL), 0);
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     weir_dataset_close(&dataset);
-    cr_assert_eq(forks, 1, "%d", forks);
-    cr_assert_eq(forks_beside_threads, 0);
+    cr_assert_eq(forks, 0, "%d", forks);
 }
 
 static void *make_many(void *user)
@@ -259,7 +215,7 @@ static void *make_many(void *user)
         pid_t pid;
         int fd;
         struct weir_err err = WEIR_ERR_NONE;
-        if (weir_helper_spawn(echo, &pid, &fd, &err) < 0 || !echoes(fd))
+        if (spawn(SPAWNED_ECHO, &pid, &fd, &err) < 0 || !echoes(fd))
             return NULL;
         close(fd);
         weir_helper_reap(pid);
@@ -278,4 +234,77 @@ Test(helper_spawner, many_threads_at_once)
         pthread_join(threads[i], NULL);
         cr_assert_eq(made[i], 10);
     }
+}
+
+/* ---- the program ---- */
+
+static void expect_refusal(const char *program, const char *text)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    pid_t pid;
+    int fd;
+    setenv("WEIR_HDF5_HELPER", program, 1);
+    cr_assert_eq(spawn(SPAWNED_ECHO, &pid, &fd, &err), -ENOTSUP, "%s", program);
+    cr_assert(strstr(err.text, program) && strstr(err.text, text), "%s", err.text);
+    cr_assert_eq(waitpid(-1, NULL, WNOHANG), -1, "%s is left as a child", program);
+}
+
+Test(helper_spawner, another_program_or_none_is_one_line)
+{
+    expect_refusal("/nowhere/weir-hdf5", "cannot be started: No such file or directory; keep weir-hdf5 beside");
+    expect_refusal("/etc/passwd", "cannot be started: Permission denied");
+    expect_refusal("/bin/true", "is no HDF5 helper program of this build");
+    use_spawned();
+    pid_t pid;
+    int fd;
+    make(SPAWNED_ECHO, &pid, &fd);
+    cr_assert(echoes(fd));
+}
+
+/* A copy of this build's program in a folder with a space, found from another folder. */
+Test(helper_spawner, it_is_found_wherever_it_lies, .init = fixture_open, .fini = fixture_close)
+{
+    const char *folder = fixture_path("with space");
+    char command[4096], path[1024];
+    pid_t pid;
+    int fd;
+    snprintf(path, sizeof path, "%s/weir hdf5", folder);
+    snprintf(command, sizeof command, "mkdir '%s' && cp '%s' '%s'", folder, SPAWNED, path);
+    cr_assert_eq(system(command), 0);
+    setenv("WEIR_HDF5_HELPER", path, 1);
+    cr_assert_eq(chdir("/"), 0);
+    make(SPAWNED_ECHO, &pid, &fd);
+    cr_assert(echoes(fd));
+}
+
+Test(helper_spawner, it_is_found_beside_this_program, .init = fixture_open, .fini = fixture_close)
+{
+    struct weir_dataset *dataset;
+    const char *path = fixture_synth("beside", "act", 1, 4, 32, 24, NULL);
+    struct weir_dataset_config config = {.path = path};
+    struct weir_err err = WEIR_ERR_NONE;
+    unsetenv("WEIR_HDF5_HELPER");
+    cr_assert_eq(chdir("/"), 0);
+    cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+    weir_dataset_close(&dataset);
+}
+
+/* Of standard descriptors that are closed, too. */
+Test(helper_spawner, they_start_without_standard_descriptors)
+{
+    struct spawned_facts told;
+    pid_t pid;
+    int fd, kept[3];
+    for (int i = 0; i < 3; i++) {
+        kept[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
+        close(i);
+    }
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = spawn(SPAWNED_TELL, &pid, &fd, &err);
+    bool fine = rc == 0 && recv(fd, &told, sizeof told, MSG_WAITALL) == sizeof told;
+    for (int i = 0; i < 3; i++)
+        dup2(kept[i], i);
+    cr_assert(fine, "%s", err.text);
+    cr_assert_eq(told.descriptors, 4, "%d", told.descriptors);
+    cr_assert(told.writes_nowhere);
 }

@@ -1,9 +1,9 @@
 /* The HDF5 helper process itself: serves requests with the HDF5 library. It expects the library to crash, to hang and
  * to run out of memory, and reports what it can by its exit status. */
 #include "base/shortage.h"
-#include "datasets/episode_bytes_priv.h"
+#include "datasets/episode_bytes.h"
 #include "datasets/hdf5/h5_errors.h"
-#include "datasets/hdf5_helper_protocol_priv.h"
+#include "datasets/helper/hdf5_helper_protocol_priv.h"
 
 #include <errno.h>
 #include <signal.h>

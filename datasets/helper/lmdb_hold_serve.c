@@ -1,6 +1,6 @@
 /* The process that holds a read transaction by liblmdb, which opens the file and looks at its meta pages only. */
-#include "datasets/hdf5_helper_protocol_priv.h"
-#include "datasets/lmdb_hold_priv.h"
+#include "datasets/helper/hdf5_helper_protocol_priv.h"
+#include "datasets/helper/lmdb_hold_priv.h"
 
 #if WEIR_HAVE_LMDB
 #include <errno.h>
@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-
-const char *const weir_lmdb_why_not = NULL;
 
 static int begin(MDB_env *env, MDB_txn **txn)
 {
@@ -81,8 +79,6 @@ void weir_lmdb_hold_serve(int fd)
     free(path);
 }
 #else
-const char *const weir_lmdb_why_not = "built without liblmdb";
-
 void weir_lmdb_hold_serve(int fd)
 {
     (void)fd;

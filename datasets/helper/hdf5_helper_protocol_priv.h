@@ -1,11 +1,11 @@
 /* hdf5_helper_protocol_priv.h: what the loader and an HDF5 helper process send each other over their socket. Both are
- * the same program on the same machine, so structs travel as they lie in memory; the parent still checks every reply,
- * because the HDF5 library may have overwritten the helper's memory.
+ * of one build (weir_helper_hello) on the same machine, so structs travel as they lie in memory; the loader still
+ * checks every reply, because the HDF5 library may have overwritten the helper's memory.
  *
  * A request is followed by its texts. A reply is followed by `bytes` bytes: a row, or a weir_helper_described and
- * the file's episodes (episode_bytes_priv.h), each with the descriptions of its cameras. */
-#ifndef WEIR_DATASETS_HDF5_HELPER_PROTOCOL_PRIV_H
-#define WEIR_DATASETS_HDF5_HELPER_PROTOCOL_PRIV_H
+ * the file's episodes (episode_bytes.h), each with the descriptions of its cameras. */
+#ifndef WEIR_DATASETS_HELPER_HDF5_HELPER_PROTOCOL_PRIV_H
+#define WEIR_DATASETS_HELPER_HDF5_HELPER_PROTOCOL_PRIV_H
 
 #include "base/err.h"
 #include "datasets/dataset.h"

@@ -1,7 +1,7 @@
 /* lmdb_hold_priv.h: what the loader and the process that holds a read transaction send each other: a request with the
  * path behind it, and a reply; from then on a byte, WEIR_LMDB_RENEW or WEIR_LMDB_END, and a reply. */
-#ifndef WEIR_DATASETS_LMDB_HOLD_PRIV_H
-#define WEIR_DATASETS_LMDB_HOLD_PRIV_H
+#ifndef WEIR_DATASETS_HELPER_LMDB_HOLD_PRIV_H
+#define WEIR_DATASETS_HELPER_LMDB_HOLD_PRIV_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,10 +21,7 @@ struct weir_lmdb_reply {
     char text[128]; /* of rc */
 };
 
-/* NULL = built with liblmdb. */
-extern const char *const weir_lmdb_why_not;
-
-/* That process: until the other side says so or is gone. */
+/* That process: until the other side says so or is gone. Without liblmdb it ends at once. */
 void weir_lmdb_hold_serve(int fd);
 
 #endif

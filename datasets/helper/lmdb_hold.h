@@ -2,8 +2,8 @@
  * what is read: liblmdb does so in a process of its own, as the HDF5 library (helper_spawner_priv.h). Nothing is read
  * through it. The process ends its transaction, and gives back its place in the table of readers, when this one ends in
  * whatever way. */
-#ifndef WEIR_DATASETS_LMDB_HOLD_H
-#define WEIR_DATASETS_LMDB_HOLD_H
+#ifndef WEIR_DATASETS_HELPER_LMDB_HOLD_H
+#define WEIR_DATASETS_HELPER_LMDB_HOLD_H
 
 #include <stdbool.h>
 #include <stdint.h>

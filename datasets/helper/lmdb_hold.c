@@ -1,7 +1,7 @@
-#include "datasets/lmdb_hold.h"
-#include "datasets/hdf5_helper_protocol_priv.h"
-#include "datasets/helper_spawner_priv.h"
-#include "datasets/lmdb_hold_priv.h"
+#include "datasets/helper/lmdb_hold.h"
+#include "datasets/helper/hdf5_helper_protocol_priv.h"
+#include "datasets/helper/helper_spawner_priv.h"
+#include "datasets/helper/lmdb_hold_priv.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -69,13 +69,13 @@ static struct weir_lmdb_hold *start(char why[WEIR_LMDB_HOLD_WHY])
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_lmdb_hold *hold = NULL;
     bool too_many = atomic_fetch_add(&holds, 1) >= HOLDS_MAX;
-    if (weir_lmdb_why_not)
-        snprintf(why, WEIR_LMDB_HOLD_WHY, "%s", weir_lmdb_why_not);
+    if (!WEIR_HAVE_LMDB)
+        snprintf(why, WEIR_LMDB_HOLD_WHY, "built without liblmdb");
     else if (too_many)
         snprintf(why, WEIR_LMDB_HOLD_WHY, "%d other files have one", HOLDS_MAX);
     else if (!(hold = calloc(1, sizeof *hold)))
         snprintf(why, WEIR_LMDB_HOLD_WHY, "out of memory");
-    else if (weir_helper_spawn(weir_lmdb_hold_serve, &hold->pid, &hold->fd, &err) < 0)
+    else if (weir_helper_spawn(WEIR_HELPER_LMDB, &hold->pid, &hold->fd, &err) < 0)
         snprintf(why, WEIR_LMDB_HOLD_WHY, "%.*s", WEIR_LMDB_HOLD_WHY - 1, err.text);
     else
         hold->owner = getpid();

@@ -1,10 +1,10 @@
-/* episode_bytes_priv.h: serialises episodes, for the index file and for what an HDF5 helper process sends. What is read
+/* episode_bytes.h: serialises episodes, for the index file and for what an HDF5 helper process sends. What is read
  * back is checked as hostile input.
  *
  * Byte order and sizes are native; every field begins at a multiple of 8; a text is its length (with the final zero)
  * and the bytes. docs/storage.md has the fields. */
-#ifndef WEIR_DATASETS_EPISODE_BYTES_PRIV_H
-#define WEIR_DATASETS_EPISODE_BYTES_PRIV_H
+#ifndef WEIR_DATASETS_EPISODE_BYTES_H
+#define WEIR_DATASETS_EPISODE_BYTES_H
 
 #include "datasets/index.h"
 

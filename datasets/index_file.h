@@ -1,11 +1,11 @@
-/* index_file_priv.h: keeps the index in a file, so that a dataset opens again without the HDF5 library.
+/* index_file.h: keeps the index in a file, so that a dataset opens again without the HDF5 library.
  *
  * Native byte order and sizes: a file for this kind of machine. "WEIRIDX", version, a mark of the byte order, the size
  * and an XXH3 of all that follows; the options that shaped it; then an entry for each file: path, size, mtime, hash of
  * its first 4 KiB, and its episodes with their arrays as they lie in memory, aligned to 8. An entry is used when path,
  * size, mtime and hash are still those of the file; every count and length in it is checked all the same. */
-#ifndef WEIR_DATASETS_INDEX_FILE_PRIV_H
-#define WEIR_DATASETS_INDEX_FILE_PRIV_H
+#ifndef WEIR_DATASETS_INDEX_FILE_H
+#define WEIR_DATASETS_INDEX_FILE_H
 
 #include "datasets/index.h"
 

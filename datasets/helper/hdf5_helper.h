@@ -1,4 +1,4 @@
-/* hdf5_helper_priv.h: calls the HDF5 library in a helper process, so that a damaged file cannot take the loader down.
+/* hdf5_helper.h: calls the HDF5 library in a helper process, so that a damaged file cannot take the loader down.
  * What happens to the process becomes an error of the file that it was working on.
  *
  * A damaged file can crash the library, keep it busy for ever or make it write outside its buffers (1.10.8 does all of
@@ -6,8 +6,8 @@
  * at the first request. The process only asks the library: this side checks what it sends and locates the frames.
  *
  * One thread at a time uses a helper. */
-#ifndef WEIR_DATASETS_HDF5_HELPER_PRIV_H
-#define WEIR_DATASETS_HDF5_HELPER_PRIV_H
+#ifndef WEIR_DATASETS_HELPER_HDF5_HELPER_H
+#define WEIR_DATASETS_HELPER_HDF5_HELPER_H
 
 #include "datasets/index.h"
 

@@ -1,10 +1,10 @@
-#include "datasets/hdf5_helper_priv.h"
+#include "datasets/helper/hdf5_helper.h"
 
 #include "base/shortage.h"
-#include "datasets/episode_bytes_priv.h"
-#include "datasets/hdf5_helper_protocol_priv.h"
-#include "datasets/helper_spawner_priv.h"
-#include "datasets/index_file_priv.h"
+#include "datasets/episode_bytes.h"
+#include "datasets/helper/hdf5_helper_protocol_priv.h"
+#include "datasets/helper/helper_spawner_priv.h"
+#include "datasets/index_file.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -117,7 +117,7 @@ static int exchange(struct weir_hdf5_helper *helper, struct weir_helper_request 
             return weir_err_set(err, -ENAMETOOLONG, "a name of over %d bytes", TEXT_MAX);
         request->text_bytes[i] = (uint32_t)bytes;
     }
-    int rc = helper->pid ? 0 : weir_helper_spawn(weir_hdf5_helper_serve, &helper->pid, &helper->fd, err);
+    int rc = helper->pid ? 0 : weir_helper_spawn(WEIR_HELPER_HDF5, &helper->pid, &helper->fd, err);
     if (rc < 0)
         return rc;
     bool fine = weir_helper_send(helper->fd, request, sizeof *request);
