@@ -1,6 +1,5 @@
-#include "cli/ranks.h"
+#include "base/ranks.h"
 #include "base/cores.h"
-#include "cli/options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,8 +35,8 @@ static int read_launcher(const struct launcher *launcher, struct weir_ranks *ran
     if (!read_number(rank, &ranks->rank) || !read_number(size, &ranks->world_size) || ranks->world_size < 1 ||
         ranks->rank >= ranks->world_size)
         return weir_err_set(err, -EINVAL,
-                            "%s=%s and %s=%s are not a rank and a world size; unset them, or give --rank and "
-                            "--world-size",
+                            "%s=%s and %s=%s are not a rank and a world size; unset them, or give a rank and a world "
+                            "size as options",
                             launcher->rank, rank, launcher->size, size);
     ranks->source = launcher->source;
     return 1;
@@ -165,9 +164,9 @@ static int find_local_ranks(struct weir_ranks *ranks, struct weir_err *err)
 
 static int find_ranks(struct weir_ranks *ranks, int rank, int world_size, struct weir_err *err)
 {
-    if ((rank == WEIR_OPT_AUTO) != (world_size == WEIR_OPT_AUTO))
+    if ((rank == WEIR_RANKS_AUTO) != (world_size == WEIR_RANKS_AUTO))
         return weir_err_set(err, -EINVAL, "--rank and --world-size belong together: give both, or neither");
-    if (rank != WEIR_OPT_AUTO) {
+    if (rank != WEIR_RANKS_AUTO) {
         ranks->rank = rank;
         ranks->world_size = world_size;
         return rank < world_size ? 0

@@ -1,9 +1,11 @@
 /* ranks.h: which part of a distributed run this process is, by option or by what its launcher left in the environment.
  */
-#ifndef WEIR_CLI_RANKS_H
-#define WEIR_CLI_RANKS_H
+#ifndef WEIR_BASE_RANKS_H
+#define WEIR_BASE_RANKS_H
 
 #include "base/err.h"
+
+enum { WEIR_RANKS_AUTO = -1 }; /* not given by options */
 
 struct weir_ranks {
     int rank, world_size;
@@ -12,7 +14,7 @@ struct weir_ranks {
     int local_cores;            /* CPUs that their launcher may use; 0 = not known */
 };
 
-/* rank, world_size: as given by options, WEIR_OPT_AUTO when not. Options win; given one, the other is wanted, too.
+/* rank, world_size: as given by options, WEIR_RANKS_AUTO when not. Options win; given one, the other is wanted, too.
  * Knows torchrun (RANK, WORLD_SIZE), srun (SLURM_PROCID, SLURM_STEP_NUM_TASKS: those of a step, so that a program
  * started in a batch script by itself is not one of many), Open MPI (OMPI_COMM_WORLD_RANK, _SIZE) and MPICH (PMI_RANK,
  * PMI_SIZE). -EINVAL: numbers that cannot be.
