@@ -321,6 +321,19 @@ enum weir_idle_cause weir_gpu_idle_first(const struct weir_idle_device *device)
     return most_ns > 0 && most_ns >= (device->end_ns - device->begin_ns) / 20 ? first : WEIR_IDLE_NONE;
 }
 
+enum weir_idle_cause weir_gpu_idle_largest(const struct weir_idle_device *device)
+{
+    enum weir_idle_cause largest = WEIR_IDLE_NONE;
+    int64_t most_ns = 0;
+    for (int cause = 0; cause < WEIR_IDLE_CAUSES; cause++) {
+        if (cause == WEIR_IDLE_MEASUREMENT || device->cause_ns[cause] <= most_ns)
+            continue;
+        most_ns = device->cause_ns[cause];
+        largest = (enum weir_idle_cause)cause;
+    }
+    return largest;
+}
+
 /* ---- for a report ---- */
 
 void weir_gpu_idle_report(struct weir_report_idle *report, const struct weir_gpu_idle *idle, int64_t number)

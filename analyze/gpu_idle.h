@@ -72,6 +72,11 @@ void weir_gpu_idle_clear(struct weir_gpu_idle *idle);
 /* The largest of the causes and of copies alone, if it is at least 5 % of the time; WEIR_IDLE_NONE: none is. */
 enum weir_idle_cause weir_gpu_idle_first(const struct weir_idle_device *device);
 
+/* The largest cause of idle time alone, however small, measurement apart; WEIR_IDLE_NONE: the device was never idle. */
+enum weir_idle_cause weir_gpu_idle_largest(const struct weir_idle_device *device);
+/* "waiting for data"; "none" of WEIR_IDLE_NONE. */
+const char *weir_idle_cause_name(enum weir_idle_cause cause);
+
 /* A block for each device, or a line that there is none. */
 void weir_gpu_idle_print(FILE *out, const struct weir_gpu_idle *idle);
 /* What a report says of it: GPU number's, traced_s 0 when the trace does not have it. */

@@ -27,6 +27,11 @@ static const char *const advice[WEIR_IDLE_NONE] = {
                          "on a stream of their own, overlap with kernels",
 };
 
+const char *weir_idle_cause_name(enum weir_idle_cause cause)
+{
+    return cause < WEIR_IDLE_NONE ? names[cause] : "none";
+}
+
 static double part(int64_t ns, int64_t of_ns)
 {
     return of_ns > 0 ? 100 * (double)ns / (double)of_ns : 0;

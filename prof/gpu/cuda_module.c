@@ -1,5 +1,6 @@
 #include "prof/gpu/cuda_module.h"
 
+#include "base/beside.h"
 #include "prof/gpu/elf_file.h"
 
 #include <dlfcn.h>
@@ -11,7 +12,7 @@
 #include <string.h>
 
 static const char FILE_NAME[] = "libweir_cuda.so";
-static const char INSTALLED[] = "../" WEIR_LIBDIR "/"; /* from the program's folder */
+static const char INSTALLED[] = "../" WEIR_LIBDIR "/libweir_cuda.so"; /* from the program's folder */
 
 static struct {
     pthread_mutex_t lock;
@@ -20,23 +21,6 @@ static struct {
     char path[PATH_MAX];
     struct weir_err err;
 } opened = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* Where the code of this file lies: the program, or the library that has it. */
-static bool path_from_us(const char *folder, char path[PATH_MAX])
-{
-    Dl_info info;
-    if (!dladdr((void *)path_from_us, &info) || !info.dli_fname)
-        return false;
-    char real[PATH_MAX], joined[2 * PATH_MAX];
-    if (!realpath(info.dli_fname, real) && !realpath("/proc/self/exe", real))
-        return false;
-    char *slash = strrchr(real, '/');
-    if (!slash)
-        return false;
-    *slash = '\0';
-    snprintf(joined, sizeof joined, "%s/%s%s", real, folder, FILE_NAME);
-    return realpath(joined, path) != NULL;
-}
 
 /* NULL: why says why not. A name without a slash is the linker's to find. */
 static void *open_library(const char *path, char *why, size_t why_size)
@@ -64,7 +48,8 @@ static void *load(struct weir_err *err)
             weir_err_set(err, -ENODEV, "WEIR_CUDA_MODULE=%s cannot be loaded: %s", named, why);
         return handle;
     }
-    bool is_beside = path_from_us("", beside) || path_from_us(INSTALLED, beside);
+    bool is_beside =
+        weir_path_beside(FILE_NAME, FILE_NAME, beside) == 0 || weir_path_beside(FILE_NAME, INSTALLED, beside) == 0;
     snprintf(opened.path, sizeof opened.path, "%s", is_beside ? beside : FILE_NAME);
     handle = open_library(opened.path, why, sizeof why);
     if (!handle)

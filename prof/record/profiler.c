@@ -60,22 +60,6 @@ static void say(struct weir_profiler *p, const char *line)
         p->config.on_message(p->config.user, line);
 }
 
-static void read_both_clocks(uint64_t *ticks, int64_t *unix_ns)
-{
-    uint64_t least = UINT64_MAX;
-    for (int i = 0; i < 32; i++) { /* the tightest of them: an interrupt in between does not count */
-        struct timespec at;
-        uint64_t before = weir_clock_ticks();
-        clock_gettime(CLOCK_REALTIME, &at);
-        uint64_t took = weir_clock_ticks() - before;
-        if (took >= least)
-            continue;
-        least = took;
-        *ticks = before + took / 2;
-        *unix_ns = (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
-    }
-}
-
 /* ---- the collector: empties the rings ---- */
 
 static void ring_half_full(void)
@@ -294,8 +278,13 @@ static void prepare(struct weir_profiler *p)
 static void start(struct weir_profiler *p)
 {
     set_phase(p, PHASE_RECORD, 0); /* before the beginning is known: from here on nothing is forgotten */
-    read_both_clocks(&p->begin, &p->begin_unix_ns);
+    weir_window_clocks(&p->begin, &p->begin_unix_ns);
     p->first_step = p->step;
+}
+
+static bool has_schedule(const struct weir_profiler *p)
+{
+    return p->config.action || p->config.schedule.active > 0 || p->config.schedule.active_s > 0;
 }
 
 static struct weir_window *window_new(const struct weir_profiler *p, enum weir_action to)
@@ -303,7 +292,7 @@ static struct weir_window *window_new(const struct weir_profiler *p, enum weir_a
     struct weir_window *window = calloc(1, sizeof *window);
     if (!window)
         return NULL;
-    bool steps = p->config.schedule.active > 0 || p->config.schedule.active_s > 0;
+    bool steps = has_schedule(p);
     window->begin = p->begin;
     window->begin_unix_ns = p->begin_unix_ns;
     window->first_step = steps ? p->first_step : -1;
@@ -355,6 +344,8 @@ static void transit(struct weir_profiler *p, enum weir_action to)
         stop(p, to, false);
     if (todo & WEIR_DO_STOP)
         stop(p, to, todo & WEIR_DO_READY);
+    if ((todo & WEIR_DO_READY) && p->config.on_window_end)
+        p->config.on_window_end(p->config.user);
     if (todo & WEIR_DO_PREPARE)
         prepare(p);
     if (todo & WEIR_DO_START)
@@ -369,11 +360,6 @@ void weir_profiler_config_default(struct weir_profiler_config *config)
     *config = (struct weir_profiler_config){.data_wait = data_wait_default, .bytes_max = bytes_max_default};
 }
 
-static bool has_schedule(const struct weir_profiler *p)
-{
-    return p->config.schedule.active > 0 || p->config.schedule.active_s > 0;
-}
-
 static bool is_timed(const struct weir_schedule *schedule)
 {
     return schedule->wait_s > 0 || schedule->active_s > 0;
@@ -382,11 +368,13 @@ static bool is_timed(const struct weir_schedule *schedule)
 /* What the step that begins now is; what the one that ends was may be known only now. */
 static enum weir_action next_action(struct weir_profiler *p)
 {
+    if (p->config.action)
+        return p->config.action(p->config.user, p->step);
     if (!is_timed(&p->config.schedule))
         return weir_schedule_action(&p->config.schedule, p->step);
     enum weir_action last, next;
     next = weir_schedule_timed(&p->config.schedule, &p->clock, weir_clock_monotonic_ns(), &last);
-    if (p->step > 0)
+    if (p->step > p->config.first_step)
         p->action = last;
     return next;
 }
@@ -465,7 +453,7 @@ static int open_claimed(struct weir_profiler **out, const struct weir_profiler_c
     p->config = *config;
     p->config.bytes_max = config->bytes_max ? config->bytes_max : bytes_max_default;
     p->pid = getpid();
-    int rc = has_schedule(p) ? weir_schedule_check(&config->schedule, err) : 0;
+    int rc = has_schedule(p) && !p->config.action ? weir_schedule_check(&config->schedule, err) : 0;
     if (rc < 0) {
         free_profiler(&p);
         return rc;
@@ -529,7 +517,7 @@ int weir_profiler_start(struct weir_profiler *p, struct weir_err *err)
         return weir_err_set(err, -EINVAL, "the profiler is running already");
     p->running = true;
     p->action = WEIR_ACTION_NONE;
-    p->step = 0;
+    p->step = p->config.first_step;
     p->clock = (struct weir_schedule_clock){0};
     transit(p, has_schedule(p) ? next_action(p) : WEIR_ACTION_RECORD);
     p->step_start = weir_clock_ticks();
@@ -562,6 +550,17 @@ struct weir_trace *weir_profiler_last(struct weir_profiler *p)
         return NULL;
     pthread_mutex_lock(&p->lock);
     struct weir_trace *trace = p->last;
+    pthread_mutex_unlock(&p->lock);
+    return trace;
+}
+
+struct weir_trace *weir_profiler_take(struct weir_profiler *p)
+{
+    if (!is_mine(p))
+        return NULL;
+    pthread_mutex_lock(&p->lock);
+    struct weir_trace *trace = p->last;
+    p->last = NULL;
     pthread_mutex_unlock(&p->lock);
     return trace;
 }

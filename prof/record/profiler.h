@@ -56,6 +56,13 @@ struct weir_profiler_config {
     void (*on_message)(void *user, const char *line);
     /* About every ms while a window records, from a thread of the profiler: a place for weir_counter. */
     void (*on_sample)(void *user);
+    /* In place of the schedule: what to do in a step. On the caller's thread, for each step once, in order; which step
+     * is the last one of a window is known when it begins. The first one has the number first_step. */
+    enum weir_action (*action)(void *user, int64_t step);
+    int64_t first_step;
+    /* On the caller's thread, in step, stop and close: a window that is handed out has ended, and the next one has not
+     * begun. It may flush and take. */
+    void (*on_window_end)(void *user);
     void *user;
 };
 
@@ -75,6 +82,8 @@ void weir_profiler_flush(struct weir_profiler *profiler);
 /* The trace of the last window, NULL before the first; the profiler's, valid until the next window ends (flush first).
  */
 struct weir_trace *weir_profiler_last(struct weir_profiler *profiler);
+/* The same, and it is the caller's from then on (weir_trace_free): there is none any more until the next window. */
+struct weir_trace *weir_profiler_take(struct weir_profiler *profiler);
 /* Stops, waits for all windows, frees. Accepts NULL. */
 void weir_profiler_close(struct weir_profiler **profiler);
 

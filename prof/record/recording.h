@@ -33,6 +33,13 @@ static inline uint32_t weir_recording(void)
  * the same number. __thread is the one spelling that C and C++ share. */
 extern __thread uint64_t weir_item_self __attribute__((tls_model("initial-exec")));
 
+/* For interpreters: the stack that the calling thread's records carry under with_stack, in place of that of the C
+ * functions; 0 = that one. A number of weir_stack_text. */
+extern __thread uint32_t weir_stack_self __attribute__((tls_model("initial-exec")));
+/* frames: FILE(LINE): FUNCTION, innermost first, joined by ; (copied). The same frames have the same number; 0 when
+ * there are too many (65,535 with those of C functions), or no memory. Takes a lock: keep the number. Any thread. */
+uint32_t weir_stack_text(const char *frames);
+
 /* ---- ranges of one thread ---- */
 
 /* A range that is open; by value, on the stack of whoever opened it. */

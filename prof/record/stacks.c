@@ -13,6 +13,7 @@ enum { STACKS_MAX = 1 << 16, SLOTS = 1 << 17, SEEN = 128 };
 struct stack {
     int n;
     uint64_t hash;
+    char *text; /* the frames; NULL: the addresses */
     const void *addresses[WEIR_STACK_DEPTH];
 };
 
@@ -45,21 +46,34 @@ static struct stack *get(uint32_t stack)
     return stack < STACKS_MAX ? atomic_load_explicit(&kept[stack], memory_order_acquire) : NULL;
 }
 
-static uint32_t keep(void *const *addresses, int n, uint64_t hash)
+/* text or n addresses, as everywhere here. */
+static uint32_t keep(const char *text, void *const *addresses, int n, uint64_t hash)
 {
     struct stack *s = count < STACKS_MAX ? malloc(sizeof *s) : NULL;
-    if (!s)
+    char *copy = s && text ? strdup(text) : NULL;
+    if (!s || (text && !copy)) {
+        free(s);
         return 0;
+    }
     s->n = n;
     s->hash = hash;
-    memcpy(s->addresses, addresses, (size_t)n * sizeof *addresses);
+    s->text = copy;
+    if (n > 0)
+        memcpy(s->addresses, addresses, (size_t)n * sizeof *addresses);
     atomic_store_explicit(&kept[count], s, memory_order_release);
     return count++;
 }
 
-static uint32_t find_or_keep(void *const *addresses, int n)
+static bool is_stack(const struct stack *s, const char *text, void *const *addresses, int n, uint64_t hash)
 {
-    uint64_t hash = weir_hash64(addresses, (size_t)n * sizeof *addresses);
+    if (s->hash != hash || s->n != n || !s->text != !text)
+        return false;
+    return text ? strcmp(s->text, text) == 0 : memcmp(s->addresses, addresses, (size_t)n * sizeof *addresses) == 0;
+}
+
+static uint32_t find_or_keep(const char *text, void *const *addresses, int n)
+{
+    uint64_t hash = text ? weir_hash64(text, strlen(text)) : weir_hash64(addresses, (size_t)n * sizeof *addresses);
     if (!slots)
         slots = calloc(SLOTS, sizeof *slots);
     if (!slots)
@@ -67,9 +81,8 @@ static uint32_t find_or_keep(void *const *addresses, int n)
     for (uint64_t at = hash;; at++) {
         uint32_t *slot = &slots[at & (SLOTS - 1)];
         if (*slot == 0)
-            return *slot = keep(addresses, n, hash);
-        const struct stack *s = get(*slot);
-        if (s->hash == hash && s->n == n && memcmp(s->addresses, addresses, (size_t)n * sizeof *addresses) == 0)
+            return *slot = keep(text, addresses, n, hash);
+        if (is_stack(get(*slot), text, addresses, n, hash))
             return *slot;
     }
 }
@@ -147,7 +160,7 @@ static uint32_t unwind(struct weir_stacks_seen *all, struct seen *seen, const ch
         return 0;
     weir_fork_safe(WEIR_FORK_STACKS, weir_stacks_fork);
     pthread_mutex_lock(&lock);
-    uint32_t number = find_or_keep(walk.addresses, walk.n);
+    uint32_t number = find_or_keep(NULL, walk.addresses, walk.n);
     pthread_mutex_unlock(&lock);
     if (all && number && walk.known) {
         *seen = (struct seen){.base = base, .stack = get(number), .number = number};
@@ -175,4 +188,19 @@ int weir_stack_addresses(uint32_t stack, const void *const **addresses)
     const struct stack *s = stack ? get(stack) : NULL;
     *addresses = s ? s->addresses : NULL;
     return s ? s->n : 0;
+}
+
+uint32_t weir_stack_text(const char *frames)
+{
+    weir_fork_safe(WEIR_FORK_STACKS, weir_stacks_fork);
+    pthread_mutex_lock(&lock);
+    uint32_t number = find_or_keep(frames, NULL, 0);
+    pthread_mutex_unlock(&lock);
+    return number;
+}
+
+const char *weir_stack_frames(uint32_t stack)
+{
+    const struct stack *s = stack ? get(stack) : NULL;
+    return s ? s->text : NULL;
 }

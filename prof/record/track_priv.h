@@ -122,6 +122,8 @@ uint32_t weir_stack_capture(struct weir_stacks_seen **seen, weir_name name);
 /* Return addresses, innermost first; at most WEIR_STACK_DEPTH. Lent for the life of the process. */
 enum { WEIR_STACK_DEPTH = 32 };
 int weir_stack_addresses(uint32_t stack, const void *const **addresses);
+/* The frames of a stack that came as text (weir_stack_text), lent likewise; NULL = it has addresses. */
+const char *weir_stack_frames(uint32_t stack);
 
 /* A range with all that may follow it. shapes and stack as recorded, 0 = none. */
 void weir_track_range_full(struct weir_ring *track, enum weir_record_type type, weir_name name, uint64_t start,

@@ -202,7 +202,9 @@ void weir_track_range_slow(weir_name name, uint64_t start, uint64_t end, uint32_
     if (!track)
         return;
     shapes = state & WEIR_RECORDING_SHAPES ? shapes : 0;
-    uint32_t stack = state & WEIR_RECORDING_STACKS ? weir_stack_capture(&track->stacks, name) : 0;
+    uint32_t stack = state & WEIR_RECORDING_STACKS ? weir_stack_self : 0;
+    if ((state & WEIR_RECORDING_STACKS) && stack == 0)
+        stack = weir_stack_capture(&track->stacks, name);
     weir_track_range_full(track, WEIR_RECORD_RANGE, name, start, end - start, weir_item_self, shapes, stack);
 }
 

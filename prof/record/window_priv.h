@@ -56,6 +56,8 @@ void weir_windows_put(struct weir_windows *windows, struct weir_window *window);
 /* NULL: there is none. */
 struct weir_window *weir_windows_take(struct weir_windows *windows);
 
+/* One moment by both clocks. */
+void weir_window_clocks(uint64_t *ticks, int64_t *unix_ns);
 /* Copies the ranges that are open now. */
 void weir_window_note_open(struct weir_window *window);
 void weir_window_free(struct weir_window **window);

@@ -87,6 +87,9 @@ static weir_text_id stack_text(struct build *b, uint32_t stack)
     char text[8192];
     const void *const *addresses;
     size_t length = 0;
+    const char *frames = weir_stack_frames(stack);
+    if (frames)
+        return intern(b, frames);
     int n = weir_stack_addresses(stack, &addresses);
     if (!b->symbols && weir_symbols_open(&b->symbols) < 0)
         return 0;

@@ -223,6 +223,10 @@ Test(gpu_idle, allocations_by_all_their_names)
     const struct weir_idle_device *d = make();
     assert_us(d, WEIR_IDLE_ALLOCATING, 800 * N);
     cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_ALLOCATING);
+    cr_assert_eq(weir_gpu_idle_largest(d), WEIR_IDLE_ALLOCATING);
+    cr_assert_str_eq(weir_idle_cause_name(WEIR_IDLE_ALLOCATING), "allocating");
+    cr_assert_str_eq(weir_idle_cause_name(WEIR_IDLE_NONE), "none");
+    cr_assert_eq(weir_gpu_idle_largest(&(struct weir_idle_device){.end_ns = 5}), WEIR_IDLE_NONE);
 }
 
 /* Nothing in it begins or ends, no operator and no call. */
@@ -249,6 +253,7 @@ Test(gpu_idle, a_harness_that_measures_is_no_cause)
     assert_us(d, WEIR_IDLE_SYNC, 0);
     assert_us(d, WEIR_IDLE_LAUNCHING, 10);
     cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_NONE);
+    cr_assert_eq(weir_gpu_idle_largest(d), WEIR_IDLE_LAUNCHING); /* the only cause but measurement, however small */
 }
 
 Test(gpu_idle, a_gap_is_divided_and_its_largest_part_counted)
@@ -303,6 +308,7 @@ Test(gpu_idle, streams_are_merged_and_copies_alone_are_busy)
     cr_assert_eq(d->busy_ns, 210000);
     cr_assert_eq(d->copies_alone_ns, (50 + 40 + 10) * 1000);
     cr_assert_eq(weir_gpu_idle_first(d), WEIR_IDLE_COPIES);
+    cr_assert_neq(weir_gpu_idle_largest(d), WEIR_IDLE_COPIES); /* no idle time */
     cr_assert_eq(d->copies, 2);
 }
 

@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +111,66 @@ Test(profiler, windows_hold_the_steps_that_torch_records)
         for (int w = 0; w < seen.windows; w++)
             cr_assert_str_eq(seen.steps[w], cases[c].expected[w], "%s: window %d", cases[c].schedule, w);
     }
+}
+
+/* A program's own schedule: one letter for each step. */
+struct by_letters {
+    const char *letters;
+    struct weir_profiler *profiler;
+    int64_t asked; /* the step that was asked for last */
+    char log[64];  /* what happened: numbers of steps asked for, and what each window that ended held */
+};
+
+static enum weir_action act_by_letters(void *user, int64_t step)
+{
+    struct by_letters *by = user;
+    cr_assert_eq(step, by->asked + 1);
+    by->asked = step;
+    switch (by->letters[step - 7]) {
+    case 'w':
+        return WEIR_ACTION_WARMUP;
+    case 'r':
+        return WEIR_ACTION_RECORD;
+    case 's':
+        return WEIR_ACTION_RECORD_AND_SAVE;
+    default:
+        return WEIR_ACTION_NONE;
+    }
+}
+
+static void take_window(void *user)
+{
+    struct by_letters *by = user;
+    size_t at = strlen(by->log);
+    weir_profiler_flush(by->profiler);
+    struct weir_trace *trace = weir_profiler_take(by->profiler);
+    cr_assert(trace);
+    cr_assert_null(weir_profiler_take(by->profiler));
+    cr_assert_null(weir_profiler_last(by->profiler));
+    for (size_t i = 0; i < trace->n_events; i++) {
+        const char *name = name_of(trace, &trace->events[i]);
+        if (strncmp(name, "ProfilerStep#", 13) == 0)
+            at += (size_t)snprintf(by->log + at, sizeof by->log - at, "%s ", name + 13);
+    }
+    snprintf(by->log + at, sizeof by->log - at, "before %" PRId64 "; ", by->asked);
+    weir_trace_free(&trace);
+}
+
+Test(profiler, a_programs_own_schedule_and_its_windows)
+{
+    struct by_letters by = {.letters = "nwrswssr", .asked = 6};
+    struct weir_profiler_config config;
+    struct weir_err err = WEIR_ERR_NONE;
+    weir_profiler_config_default(&config);
+    config.action = act_by_letters;
+    config.first_step = 7;
+    config.on_window_end = take_window;
+    config.user = &by;
+    cr_assert_eq(weir_profiler_open(&by.profiler, &config, &err), 0, "%s", err.text);
+    run_steps(by.profiler, 7);
+    weir_profiler_stop(by.profiler);
+    cr_assert_str_eq(by.log, "9 10 before 11; 12 before 13; 13 before 14; 14 before 14; ");
+    weir_profiler_close(&by.profiler);
 }
 
 static int found; /* events that a look found */

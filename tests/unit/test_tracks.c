@@ -165,6 +165,20 @@ static __attribute__((noinline)) void go_deeper(unsigned way, int depth)
     compared += 0;
 }
 
+Test(tracks, stacks_that_are_given_as_text)
+{
+    const void *const *addresses;
+    uint32_t one = weir_stack_text("a.py(1): f;a.py(2): g"), other = weir_stack_text("a.py(2): g");
+    cr_assert(one != 0 && other != 0 && one != other);
+    cr_assert_eq(weir_stack_text("a.py(1): f;a.py(2): g"), one);
+    cr_assert_str_eq(weir_stack_frames(one), "a.py(1): f;a.py(2): g");
+    cr_assert_eq(weir_stack_addresses(one, &addresses), 0);
+    cr_assert_null(weir_stack_frames(0));
+    uint32_t native = weir_stack_capture(&seen, 1);
+    cr_assert(native != one && native != other);
+    cr_assert_null(weir_stack_frames(native));
+}
+
 Test(tracks, stacks_that_were_seen_before_are_known_again_and_no_others)
 {
     unsigned random = 1;
