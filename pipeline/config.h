@@ -84,8 +84,9 @@ struct weir_loader_config {
     /* A stall: every worker's stage and every queue's depth, lines of text. From a thread of the loader. */
     void (*on_stall)(void *user, const char *text);
     void (*on_index)(void *user, int done, int total); /* progress of opening; from the calling thread */
-    /* Asked by weir_loader_next while it waits for a batch on the CPU, at least 10 times a second and after each signal
-     * that its thread got; true ends the wait with -EINTR. NULL = nothing ends it but weir_loader_stop. */
+    /* Asked at least 10 times a second by weir_loader_next while it waits for a batch, after each signal that its
+     * thread got, too, and by weir_loader_open while it opens files; true ends that with -EINTR. NULL = nothing ends it
+     * but weir_loader_stop. */
     bool (*interrupted)(void *user);
     void *user;
 };

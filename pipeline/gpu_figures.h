@@ -12,11 +12,20 @@
 extern "C" {
 #endif
 
+/* A part of the consumer's steps (weir_loader_mark). */
+struct weir_gpu_marked {
+    int stage;
+    struct weir_stage_stats stats;
+};
+enum { WEIR_GPU_MARKED_MAX = 4 };
+
 /* What the GPU has done so far, by its own clock: stages between events. Batches count when they were released and the
  * GPU is through with them. */
 struct weir_gpu_figures {
-    struct weir_stage_stats copy, prepare;        /* 07_h2d_copy, 07b_prepare_batch */
-    struct weir_stage_stats train_step, val_step; /* from weir_loader_wait to weir_loader_release_after */
+    struct weir_stage_stats copy, prepare;              /* 07_h2d_copy, 07b_prepare_batch */
+    struct weir_stage_stats train_step, val_step;       /* from weir_loader_wait to weir_loader_release_after */
+    struct weir_gpu_marked marked[WEIR_GPU_MARKED_MAX]; /* parts of the two, where steps were marked */
+    int n_marked;
     struct weir_stage_stats stall; /* 08_wait_for_data: the consumer's stream, idle, waited for a batch */
     uint64_t train_stall_ns;       /* of it, for batches to train on */
     uint64_t copied_bytes;

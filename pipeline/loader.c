@@ -64,6 +64,7 @@ static int open_dataset(struct weir_shared *s, struct weir_err *err)
                                          .index = c->index,
                                          .threads = s->setup.placement.cores,
                                          .progress = c->on_index,
+                                         .interrupted = c->interrupted,
                                          .user = c->user};
     int rc = weir_dataset_open(&s->setup.dataset, &config, err);
     if (rc == 0)
@@ -388,7 +389,7 @@ struct obtained {
     struct weir_waited waited;
 };
 
-/* 1, 0 when stopped, -EINTR. */
+/* 1, 0 when stopped, -EINTR; obtain_uploaded too. */
 static int obtain_slot(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
@@ -413,9 +414,10 @@ static int obtain_uploaded(struct weir_loader *loader, uint64_t sequence, struct
 {
     struct weir_upload *upload = loader->shared.upload;
     struct weir_waited waited;
-    struct weir_upload_batch *batch = weir_upload_wait(upload, sequence, &waited);
-    if (!batch)
-        return 0;
+    int rc = weir_upload_wait(upload, sequence, &waited);
+    if (rc <= 0)
+        return rc;
+    struct weir_upload_batch *batch = weir_upload_batch_of(upload, sequence);
     *to = (struct obtained){&batch->batch, batch->err.code < 0 ? &batch->err : NULL, NULL, waited};
     if (!to->err)
         weir_upload_lend(upload, batch);

@@ -49,8 +49,9 @@ extern "C" {
 #endif
 
 struct weir_loader;
+struct weir_gpu_block; /* pipeline/gpu/gpu_blocks.h */
 
-/* Opens the dataset, plans the run and starts the workers. */
+/* Opens the dataset, plans the run and starts the workers. -EINTR when config.interrupted said so. */
 int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *config, struct weir_err *err);
 /* Stops the workers and frees all. Batches that are out become invalid. Accepts NULL. */
 void weir_loader_close(struct weir_loader **loader);
@@ -61,24 +62,43 @@ void weir_loader_close(struct weir_loader **loader);
  * while it was read (looked for at each epoch's end by another thread; the last look is over before 0 is returned),
  * -EBUSY when all slots are lent out, or what ended the GPU's work (-EIO, -ENOMEM). */
 int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, struct weir_err *err);
-/* The consumer is done with the batch now; on a GPU too. */
+/* The consumer is done with the batch now; on a GPU too, and then on any thread. */
 void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch);
 
-/* As weir_loader_release, but the batch's memory is the consumer's from now on: tensors stay where they are, after
- * weir_loader_close too, until weir_loader_free_kept(*memory, *bytes), for which any thread will do. *batch is not to
- * be looked at any more. The loader takes other memory in its place. -ENOMEM: there is none, and the batch is still
- * lent; -ENOTSUP: it is on a GPU. */
-int weir_loader_keep(struct weir_loader *loader, struct weir_batch *batch, void **memory, size_t *bytes,
-                     struct weir_err *err);
-void weir_loader_free_kept(void *memory, size_t bytes);
+/* Memory that is a consumer's for good. */
+struct weir_kept {
+    void *memory; /* on a GPU, in its memory */
+    size_t bytes;
+    struct weir_gpu_block *block; /* NULL: the host's */
+};
 
-/* What is queued on the stream from now on waits for the batch, on the GPU; how long that lasts is measured there. Once
- * a batch. 0 at once for a batch that is on no GPU; -EIO. */
+/* As weir_loader_release, but the batch's memory is the consumer's from now on: tensors stay where they are, after
+ * weir_loader_close too, until weir_loader_free_kept, for which any thread will do. *batch is not to be looked at any
+ * more. The loader takes other memory in its place. On a GPU it waits until the batch is there: any stream may use it
+ * then. -ENOMEM: there is no memory, and the batch is still lent; -EIO. */
+int weir_loader_keep(struct weir_loader *loader, struct weir_batch *batch, struct weir_kept *kept,
+                     struct weir_err *err);
+/* On a GPU the memory is used again, or freed, only after what is queued on the n streams so far. Once the loader is
+ * closed, or where it has spare memory enough, the caller waits for the GPU's work until now. */
+void weir_loader_free_kept(const struct weir_kept *kept, void *const *streams, int n);
+
+/* What is queued on the stream from now on waits for the batch, on the GPU; how long that lasts is measured there, for
+ * the first stream that waits for it. 0 at once for a batch that is on no GPU; -EIO. */
 int weir_loader_wait(struct weir_loader *loader, struct weir_batch *batch, void *stream, struct weir_err *err);
+/* What the stream does between weir_loader_wait, or the mark before, and here is a part of the step: the table shows
+ * the time of each stage by the GPU's clock. At most 4 of a batch, of 4 stages. 0 at once for a batch that is on no
+ * GPU; -EINVAL: too many; -EIO. */
+int weir_loader_mark(struct weir_loader *loader, const struct weir_batch *batch, int stage, void *stream,
+                     struct weir_err *err);
+/* What the stream does from weir_loader_wait to here is taken for the step that uses the batch, where the batch is
+ * released later than the next one is waited for. Once a batch; -EIO. */
+int weir_loader_step_end(struct weir_loader *loader, struct weir_batch *batch, void *stream, struct weir_err *err);
 /* As weir_loader_release, but the batch's memory is used again only after what is queued on the stream so far. What the
  * stream does between weir_loader_wait and here is taken for the step that uses the batch. Errors are those of the next
- * weir_loader_next. */
+ * weir_loader_next. Of batches on a GPU, which any thread may release as long as the loader is open. */
 void weir_loader_release_after(struct weir_loader *loader, struct weir_batch *batch, void *stream);
+/* The same, after what is queued on each of n streams; with n 0 as weir_loader_release. */
+void weir_loader_release_after_all(struct weir_loader *loader, struct weir_batch *batch, void *const *streams, int n);
 
 /* Writes where the run is to a file: which batches were handed out. */
 int weir_loader_save(const struct weir_loader *loader, const char *path, struct weir_err *err);

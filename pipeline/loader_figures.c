@@ -54,7 +54,7 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
     };
     facts->lendable = s->upload ? s->upload->n_batches : s->slots.n;
     facts->device = s->upload ? s->upload->device->number : -1;
-    facts->gpu_bytes = s->upload ? s->upload->memory_bytes : 0;
+    facts->gpu_bytes = s->upload ? s->upload->memory_bytes + weir_gpu_blocks_bytes(s->upload->blocks) : 0;
     snprintf(facts->gpu, sizeof facts->gpu, "%s", s->upload ? weir_device_name(s->upload->device) : "");
     facts->decoder_requested = s->setup.decoder.requested;
     facts->decoder_used = s->setup.config.decoder;

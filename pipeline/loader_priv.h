@@ -22,7 +22,7 @@ struct weir_loader {
     uint64_t next;                /* batch that weir_loader_next gives out next */
     uint64_t taken;               /* batches that it gave out */
     int epoch;                    /* of the last one */
-    int lent;
+    _Atomic int lent;
     bool finished;
     uint64_t start_ns, indexed_ns, opened_ns, first_batch_ns; /* points in time; 0 = not yet */
     struct weir_steps steps;

@@ -16,13 +16,13 @@ static void reuse(struct weir_loader *loader, uint64_t sequence)
         weir_slot_arm(&s->slots, s->setup.sampler, sequence);
 }
 
-static void release_uploaded(struct weir_loader *loader, const struct weir_batch *batch, bool ordered, void *stream)
+static void release_uploaded(struct weir_loader *loader, const struct weir_batch *batch, void *const *streams, int n)
 {
     struct weir_upload *upload = loader->shared.upload;
     struct weir_err err = WEIR_ERR_NONE;
-    loader->lent--;
-    if (weir_upload_return(upload, weir_upload_batch_of(upload, batch->plan.sequence), ordered, stream, &err) < 0)
+    if (weir_upload_return(upload, weir_upload_batch_of(upload, batch->plan.sequence), streams, n, &err) < 0)
         weir_upload_fail(upload, &err);
+    loader->lent--;
 }
 
 void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch)
@@ -30,48 +30,85 @@ void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch)
     WEIR_OPERATOR("weir_loader_release");
     struct weir_shared *s = &loader->shared;
     if (s->upload) {
-        release_uploaded(loader, batch, false, NULL);
+        release_uploaded(loader, batch, NULL, 0);
         return;
     }
     weir_slot_release(&s->slots, weir_slot_of(&s->slots, batch->plan.sequence));
     reuse(loader, batch->plan.sequence);
 }
 
-int weir_loader_keep(struct weir_loader *loader, struct weir_batch *batch, void **memory, size_t *bytes,
-                     struct weir_err *err)
+static int keep_uploaded(struct weir_loader *loader, uint64_t sequence, struct weir_kept *kept, struct weir_err *err)
+{
+    struct weir_shared *s = &loader->shared;
+    struct weir_upload *upload = s->upload;
+    bool another = !loader->finished && sequence + (uint64_t)upload->n_batches < s->setup.total;
+    int rc = weir_upload_keep(upload, weir_upload_batch_of(upload, sequence), another, &kept->block, err);
+    if (rc < 0)
+        return rc;
+    kept->memory = kept->block->memory;
+    kept->bytes = upload->layout.slot_bytes;
+    loader->lent--;
+    return 0;
+}
+
+int weir_loader_keep(struct weir_loader *loader, struct weir_batch *batch, struct weir_kept *kept, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
     uint64_t sequence = batch->plan.sequence;
-    *memory = NULL;
+    *kept = (struct weir_kept){0};
     if (s->upload)
-        return weir_err_set(err, -ENOTSUP,
-                            "the memory of batches on a GPU cannot be kept; copy what is needed of them");
+        return keep_uploaded(loader, sequence, kept, err);
     bool another = !loader->finished && sequence + (uint64_t)s->slots.n < s->setup.total;
-    int rc = weir_slot_move(&s->slots, weir_slot_of(&s->slots, sequence), another, memory, err);
+    int rc = weir_slot_move(&s->slots, weir_slot_of(&s->slots, sequence), another, &kept->memory, err);
     if (rc < 0)
         return rc;
-    *bytes = s->slots.slot_bytes;
+    kept->bytes = s->slots.slot_bytes;
     reuse(loader, sequence);
     return 0;
 }
 
-void weir_loader_free_kept(void *memory, size_t bytes)
+void weir_loader_free_kept(const struct weir_kept *kept, void *const *streams, int n)
 {
-    weir_memory_unmap(memory, bytes);
+    if (!kept->block) {
+        weir_memory_unmap(kept->memory, kept->bytes);
+        return;
+    }
+    weir_gpu_block_release(kept->block, streams, n, NULL); /* a GPU that is lost does no more work */
+    weir_gpu_block_give(kept->block);
 }
 
 void weir_loader_release_after(struct weir_loader *loader, struct weir_batch *batch, void *stream)
+{
+    weir_loader_release_after_all(loader, batch, &stream, 1);
+}
+
+void weir_loader_release_after_all(struct weir_loader *loader, struct weir_batch *batch, void *const *streams, int n)
 {
     if (!loader->shared.upload) {
         weir_loader_release(loader, batch);
         return;
     }
     WEIR_OPERATOR("weir_loader_release");
-    release_uploaded(loader, batch, true, stream);
+    release_uploaded(loader, batch, streams, n);
 }
 
 int weir_loader_wait(struct weir_loader *loader, struct weir_batch *batch, void *stream, struct weir_err *err)
 {
     struct weir_upload *upload = loader->shared.upload;
     return upload ? weir_upload_order(upload, weir_upload_batch_of(upload, batch->plan.sequence), stream, err) : 0;
+}
+
+int weir_loader_mark(struct weir_loader *loader, const struct weir_batch *batch, int stage, void *stream,
+                     struct weir_err *err)
+{
+    struct weir_upload *upload = loader->shared.upload;
+    if (!upload)
+        return 0;
+    return weir_upload_mark(upload, weir_upload_batch_of(upload, batch->plan.sequence), stage, stream, err);
+}
+
+int weir_loader_step_end(struct weir_loader *loader, struct weir_batch *batch, void *stream, struct weir_err *err)
+{
+    struct weir_upload *upload = loader->shared.upload;
+    return upload ? weir_upload_step_end(upload, weir_upload_batch_of(upload, batch->plan.sequence), stream, err) : 0;
 }

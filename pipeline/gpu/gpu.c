@@ -50,6 +50,7 @@ int weir_device_open(struct weir_device **out, int number, struct weir_err *err)
     if (!device)
         return weir_err_set(err, -ENOMEM, "out of memory");
     device->number = number;
+    device->users = 1;
     int rc = open_ops(&device->ops, err);
     if (rc == 0)
         rc = device->ops->describe(number, false, &device->info, err);
@@ -63,15 +64,21 @@ int weir_device_open(struct weir_device **out, int number, struct weir_err *err)
     return rc;
 }
 
+struct weir_device *weir_device_share(struct weir_device *device)
+{
+    atomic_fetch_add_explicit(&device->users, 1, memory_order_relaxed);
+    return device;
+}
+
 void weir_device_close(struct weir_device **device)
 {
     struct weir_device *d = *device;
-    if (!d)
+    *device = NULL;
+    if (!d || atomic_fetch_sub_explicit(&d->users, 1, memory_order_acq_rel) > 1)
         return;
     if (d->gpu)
         d->ops->close(&d->gpu);
     free(d);
-    *device = NULL;
 }
 
 int weir_device_number(const struct weir_device *device)
@@ -118,6 +125,39 @@ int weir_device_record(struct weir_device *device, void *event, void *stream, st
 int weir_device_wait(struct weir_device *device, void *event, struct weir_err *err)
 {
     return device->ops->wait(device->gpu, event, err);
+}
+
+int weir_device_alloc(struct weir_device *device, size_t bytes, void **memory, struct weir_err *err)
+{
+    return device->ops->alloc(device->gpu, bytes, memory, err);
+}
+
+void weir_device_free(struct weir_device *device, void *memory)
+{
+    if (memory)
+        device->ops->free(device->gpu, memory);
+}
+
+int weir_device_copy(struct weir_device *device, void *to, const void *from, size_t bytes, void *stream,
+                     struct weir_err *err)
+{
+    return device->ops->copy_within(device->gpu, to, from, bytes, stream, err);
+}
+
+int weir_device_pin(struct weir_device *device, void *memory, size_t bytes, struct weir_err *err)
+{
+    return device->ops->pin(device->gpu, memory, bytes, err);
+}
+
+void weir_device_unpin(struct weir_device *device, void *memory)
+{
+    device->ops->unpin(device->gpu, memory);
+}
+
+int weir_device_copy_in(struct weir_device *device, void *to, const void *from, size_t bytes, void *stream,
+                        struct weir_err *err)
+{
+    return device->ops->copy_in(device->gpu, to, from, bytes, stream, err);
 }
 
 int weir_device_copy_out(struct weir_device *device, void *to, const void *from, size_t bytes, void *stream,

@@ -24,7 +24,9 @@ int weir_device_count(int *n, struct weir_err *err);
 
 /* Opens the module and takes GPU number into use. -ENODEV: why there is none. */
 int weir_device_open(struct weir_device **out, int number, struct weir_err *err);
-/* All streams and events of it were freed before. Accepts NULL. */
+/* For another user of it, who closes it, too. */
+struct weir_device *weir_device_share(struct weir_device *device);
+/* Of the last user, all streams, events and memory of it were freed before. Accepts NULL. */
 void weir_device_close(struct weir_device **device);
 
 /* The loader's, borrowed until its close; NULL when its batches stay with the CPU. */
@@ -43,7 +45,19 @@ void weir_device_event_free(struct weir_device *device, void *event);
 int weir_device_record(struct weir_device *device, void *event, void *stream, struct weir_err *err);
 /* Blocks until what the event was recorded after has passed; at once when it was never recorded. */
 int weir_device_wait(struct weir_device *device, void *event, struct weir_err *err);
-/* Queues a copy of bytes of the GPU's memory to the host's. */
+/* Memory of the GPU; freeing it waits for all that is queued there, and accepts NULL. */
+int weir_device_alloc(struct weir_device *device, size_t bytes, void **memory, struct weir_err *err);
+void weir_device_free(struct weir_device *device, void *memory);
+/* Pins memory of the host, page-aligned, so that copies of it run beside the program; unpinned before it is freed, when
+ * nothing that is queued uses it any more. -ENOMEM: it cannot be pinned. */
+int weir_device_pin(struct weir_device *device, void *memory, size_t bytes, struct weir_err *err);
+void weir_device_unpin(struct weir_device *device, void *memory);
+/* Queues a copy of the host's memory to the GPU's. What is not pinned may be copied before the call returns. */
+int weir_device_copy_in(struct weir_device *device, void *to, const void *from, size_t bytes, void *stream,
+                        struct weir_err *err);
+/* Queues a copy of bytes of the GPU's memory to other memory of it, or to the host's. */
+int weir_device_copy(struct weir_device *device, void *to, const void *from, size_t bytes, void *stream,
+                     struct weir_err *err);
 int weir_device_copy_out(struct weir_device *device, void *to, const void *from, size_t bytes, void *stream,
                          struct weir_err *err);
 /* Queues a kernel that lasts so long. */

@@ -5,7 +5,10 @@
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/gpu/gpu_ops.h"
 
+#include <stdatomic.h>
+
 struct weir_device {
+    _Atomic int users; /* closed by the last one */
     const struct weir_gpu_ops *ops;
     struct weir_gpu *gpu;
     int number;

@@ -2,9 +2,10 @@
  * the CPU for tests.
  *
  * Streams and events are CUDA's own handles, passed as void *, so that a program's stream is one of ours and the other
- * way round. Calls return 0 or -errno with err set: -ENODEV no such GPU, -ENOMEM the GPU's (or pinned) memory is used
- * up, -EIO the GPU is lost or a kernel faulted; after -EIO everything else fails the same way. What is queued on a
- * stream runs in order, after the call has returned. Any thread, each stream by one thread at a time. */
+ * way round; NULL and 1 are CUDA's legacy default stream, 2 is that of the calling thread. Calls return 0 or -errno
+ * with err set: -ENODEV no such GPU, -ENOMEM the GPU's (or pinned) memory is used up, -EIO the GPU is lost or a kernel
+ * faulted; after -EIO everything else fails the same way. What is queued on a stream runs in order, after the call has
+ * returned. Any thread, each stream by one thread at a time. */
 #ifndef WEIR_PIPELINE_GPU_GPU_OPS_H
 #define WEIR_PIPELINE_GPU_GPU_OPS_H
 
@@ -115,6 +116,8 @@ struct weir_gpu_ops {
     /* Queued. Host memory that is not pinned is copied all the same, slowly, and maybe before the call returns. */
     int (*copy_in)(struct weir_gpu *gpu, void *to, const void *from, size_t bytes, void *stream, struct weir_err *err);
     int (*copy_out)(struct weir_gpu *gpu, void *to, const void *from, size_t bytes, void *stream, struct weir_err *err);
+    int (*copy_within)(struct weir_gpu *gpu, void *to, const void *from, size_t bytes, void *stream,
+                       struct weir_err *err);
     /* -EINVAL: numbers that make no sense. What sources, taps and values hold is not looked at. */
     int (*prepare)(struct weir_gpu *gpu, const struct weir_gpu_prepare *prepare, void *stream, struct weir_err *err);
     /* A kernel of a small block for every SM that lasts so long, and no less. */

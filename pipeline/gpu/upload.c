@@ -190,6 +190,8 @@ static int open_all(struct weir_upload *upload, int number, struct weir_err *err
         rc = open_slots(upload, err);
     if (rc == 0)
         rc = open_values(upload, err);
+    if (rc == 0)
+        rc = weir_gpu_blocks_open(&upload->blocks, upload->device, upload->layout.slot_bytes, err);
     for (int i = 0; i < upload->n_batches && rc == 0; i++)
         rc = weir_upload_batch_open(upload, &upload->batches[i], err);
     if (rc == 0)
@@ -254,6 +256,7 @@ static void close_device(struct weir_upload *upload)
     weir_upload_times_close(upload);
     for (int i = 0; i < upload->n_batches; i++)
         weir_upload_batch_close(upload, &upload->batches[i]);
+    weir_gpu_blocks_close(&upload->blocks);
     close_slots(upload);
     if (upload->gpu_values)
         ops->free(gpu, upload->gpu_values);

@@ -8,6 +8,7 @@
 #ifndef WEIR_PIPELINE_GPU_UPLOAD_H
 #define WEIR_PIPELINE_GPU_UPLOAD_H
 
+#include "pipeline/gpu/gpu_blocks.h"
 #include "pipeline/gpu/gpu_device.h"
 #include "pipeline/gpu/intervals.h"
 #include "pipeline/gpu_figures.h"
@@ -27,16 +28,21 @@ struct weir_upload_batch {
     uint64_t sequence;
     struct weir_batch batch;
     struct weir_sample *samples;
-    uint8_t *memory;      /* the GPU's */
+    struct weir_gpu_block *block;
+    uint8_t *memory;      /* the block's; NULL once the last batch that it holds is kept */
     struct weir_err err;  /* of its slot: there is no batch */
     uint64_t task_id;     /* the task that completed it */
     uint64_t bytes;       /* copied */
-    bool lent;            /* to the consumer */
+    _Atomic bool lent;    /* to the consumer */
     bool prepared;        /* by kernels */
     bool rebased;         /* the other base event was recorded before its copy */
     bool waited, ordered; /* the consumer's stream waited for it; it was released after that stream's work */
-    /* Timed events, on the copy stream, the stream of preparation (the copy stream without), the consumer's. */
-    void *copy_begin, *copy_end, *prepare_begin, *ready, *stall_begin, *stall_end, *released;
+    bool stepped;         /* the consumer said where its step ended, before it released it */
+    /* Timed events, on the copy stream, the stream of preparation (the copy stream without), the consumer's. That of
+     * the release is the block's. */
+    void *copy_begin, *copy_end, *prepare_begin, *ready, *stall_begin, *stall_end, *step_end;
+    void *marks[WEIR_GPU_MARKED_MAX]; /* ends of parts of the step, on the consumer's stream */
+    int mark_stages[WEIR_GPU_MARKED_MAX], n_marks;
 };
 
 /* What a slot has on the GPU. */
@@ -92,10 +98,11 @@ struct weir_upload {
     struct weir_upload_images images[WEIR_CAMERAS_MAX];
     size_t staged_bytes;  /* of a slot: its colour images */
     size_t staging_bytes; /* of a slot's memory on the GPU */
-    size_t memory_bytes;  /* of the GPU's memory, all in all */
+    size_t memory_bytes;  /* of the GPU's memory, without the output batches' */
     bool pinned;
     int n_batches;
     struct weir_upload_batch batches[WEIR_UPLOAD_BATCHES];
+    struct weir_gpu_blocks *blocks; /* their memory */
     struct weir_upload_slot *slots;
     void *copy_stream, *prepare_stream;
     float values[3][256];
@@ -109,6 +116,7 @@ struct weir_upload {
     struct weir_err err;
     struct weir_upload_times times;
     uint64_t collected; /* batch number + 1 whose times were read */
+    uint64_t made;      /* by the maker: batch number + 1 */
     pthread_t uploader, reaper;
     bool uploader_started, reaper_started;
     _Atomic int uploading, reaping; /* for the watchdog */
@@ -147,8 +155,8 @@ struct weir_waited {
     uint64_t data_ns, gpu_ns; /* for data, and for the GPU alone; without what recording a wait takes */
 };
 /* Blocks until the batch is queued (or its slot has failed), timed as waits of the consumer; the maker, if any, makes
- * it first. NULL when stopped, or when the upload failed. */
-struct weir_upload_batch *weir_upload_wait(struct weir_upload *upload, uint64_t sequence, struct weir_waited *waited);
+ * it first. 1; 0 when stopped, or when the upload failed; -EINTR as weir_slot_wait_interruptible. */
+int weir_upload_wait(struct weir_upload *upload, uint64_t sequence, struct weir_waited *waited);
 /* Keeps the first error, and stops the run. */
 void weir_upload_fail(struct weir_upload *upload, const struct weir_err *err);
 /* The error that was kept, or 0. Any thread. */
@@ -165,9 +173,19 @@ int weir_upload_queue(struct weir_upload *upload, struct weir_upload_batch *batc
 void weir_upload_lend(struct weir_upload *upload, struct weir_upload_batch *batch);
 /* What is on the stream from now on waits for the batch. */
 int weir_upload_order(struct weir_upload *upload, struct weir_upload_batch *batch, void *stream, struct weir_err *err);
-/* The consumer gives it back; with ordered after what is on the stream. */
-int weir_upload_return(struct weir_upload *upload, struct weir_upload_batch *batch, bool ordered, void *stream,
+/* What the stream did since then, or since the last mark, is this stage's. -EINVAL: the batch has all its marks. */
+int weir_upload_mark(struct weir_upload *upload, struct weir_upload_batch *batch, int stage, void *stream,
+                     struct weir_err *err);
+/* The consumer's step with it ends here on the stream. */
+int weir_upload_step_end(struct weir_upload *upload, struct weir_upload_batch *batch, void *stream,
+                         struct weir_err *err);
+/* The consumer gives it back, after what is on the streams. */
+int weir_upload_return(struct weir_upload *upload, struct weir_upload_batch *batch, void *const *streams, int n,
                        struct weir_err *err);
+/* The same, but its block is the consumer's; the batch gets another one if it is to be made again. Waits for the GPU to
+ * have made it. -ENOMEM: nothing has changed. */
+int weir_upload_keep(struct weir_upload *upload, struct weir_upload_batch *batch, bool another,
+                     struct weir_gpu_block **block, struct weir_err *err);
 /* Blocks until the GPU is through with a batch that was returned. */
 int weir_upload_batch_wait(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err);
 

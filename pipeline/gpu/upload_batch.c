@@ -7,22 +7,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVENTS = 7 };
+enum { FIXED_EVENTS = 7, EVENTS = FIXED_EVENTS + WEIR_GPU_MARKED_MAX };
 
 static void list_events(struct weir_upload_batch *batch, void **events[EVENTS])
 {
-    void **const all[EVENTS] = {&batch->copy_begin,  &batch->copy_end,  &batch->prepare_begin, &batch->ready,
-                                &batch->stall_begin, &batch->stall_end, &batch->released};
+    void **const all[FIXED_EVENTS] = {&batch->copy_begin,  &batch->copy_end,  &batch->prepare_begin, &batch->ready,
+                                      &batch->stall_begin, &batch->stall_end, &batch->step_end};
     memcpy(events, all, sizeof all);
+    for (int i = 0; i < WEIR_GPU_MARKED_MAX; i++)
+        events[FIXED_EVENTS + i] = &batch->marks[i];
+}
+
+/* The tensors lie in it from now on. */
+static void set_block(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_gpu_block *block)
+{
+    batch->block = block;
+    batch->memory = block ? block->memory : NULL;
+    for (int i = 0; i < batch->batch.n_tensors; i++)
+        batch->batch.tensors[i].data = block ? batch->memory + upload->layout.offsets[i] : NULL;
 }
 
 int weir_upload_batch_open(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err)
 {
     const struct weir_batch_layout *layout = &upload->layout;
-    void **events[EVENTS], *memory = NULL;
+    struct weir_gpu_block *block = NULL;
+    void **events[EVENTS];
     list_events(batch, events);
-    int rc = weir_upload_alloc(upload, layout->slot_bytes, &memory, err);
-    batch->memory = memory;
+    int rc = weir_gpu_block_take(upload->blocks, false, &block, err);
     batch->samples = calloc((size_t)layout->batch_size, sizeof *batch->samples);
     if (rc == 0 && !batch->samples)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
@@ -32,10 +43,9 @@ int weir_upload_batch_open(struct weir_upload *upload, struct weir_upload_batch 
     batch->batch.device = upload->device->number;
     batch->batch.ready = batch->ready;
     batch->batch.n_tensors = layout->n_tensors;
-    for (int i = 0; i < layout->n_tensors && memory; i++) {
+    for (int i = 0; i < layout->n_tensors; i++)
         batch->batch.tensors[i] = layout->tensors[i];
-        batch->batch.tensors[i].data = batch->memory + layout->offsets[i];
-    }
+    set_block(upload, batch, block);
     return rc;
 }
 
@@ -48,8 +58,7 @@ void weir_upload_batch_close(struct weir_upload *upload, struct weir_upload_batc
             upload->device->ops->event_free(upload->device->gpu, *events[i]);
     if (batch->lent)
         weir_memory_freed(batch->memory, upload->layout.slot_bytes, upload->device->number);
-    if (batch->memory)
-        upload->device->ops->free(upload->device->gpu, batch->memory);
+    weir_gpu_block_give(batch->block);
     free(batch->samples);
 }
 
@@ -272,7 +281,7 @@ static void describe(struct weir_upload_batch *batch, const struct weir_slot *sl
         to->tensors[i].shape[0] = to->n;
     batch->task_id = slot->last_task_id;
     batch->bytes = 0;
-    batch->waited = batch->ordered = false;
+    batch->waited = batch->ordered = batch->stepped = false;
 }
 
 int weir_upload_queue(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_slot *slot,
@@ -298,25 +307,68 @@ int weir_upload_order(struct weir_upload *upload, struct weir_upload_batch *batc
 {
     const struct weir_gpu_ops *ops = upload->device->ops;
     struct weir_gpu *gpu = upload->device->gpu;
+    if (batch->waited) /* another stream */
+        return ops->stream_wait(gpu, stream, batch->ready, err);
     int rc = ops->record(gpu, batch->stall_begin, stream, err);
     if (rc == 0)
         rc = ops->stream_wait(gpu, stream, batch->ready, err);
     if (rc == 0)
         rc = ops->record(gpu, batch->stall_end, stream, err);
     batch->waited = rc == 0;
+    batch->n_marks = 0;
     return rc;
 }
 
-int weir_upload_return(struct weir_upload *upload, struct weir_upload_batch *batch, bool ordered, void *stream,
-                       struct weir_err *err)
+int weir_upload_mark(struct weir_upload *upload, struct weir_upload_batch *batch, int stage, void *stream,
+                     struct weir_err *err)
 {
-    int rc = ordered ? upload->device->ops->record(upload->device->gpu, batch->released, stream, err) : 0;
-    weir_memory_freed(batch->memory, upload->layout.slot_bytes, upload->device->number);
+    if (batch->n_marks == WEIR_GPU_MARKED_MAX || !batch->waited)
+        return weir_err_set(err, -EINVAL, "a step has %d parts at most, after weir_loader_wait", WEIR_GPU_MARKED_MAX);
+    int rc = upload->device->ops->record(upload->device->gpu, batch->marks[batch->n_marks], stream, err);
+    if (rc == 0)
+        batch->mark_stages[batch->n_marks++] = stage;
+    return rc;
+}
+
+int weir_upload_step_end(struct weir_upload *upload, struct weir_upload_batch *batch, void *stream,
+                         struct weir_err *err)
+{
+    int rc = upload->device->ops->record(upload->device->gpu, batch->step_end, stream, err);
+    batch->stepped = rc == 0;
+    return rc;
+}
+
+static void returned(struct weir_upload *upload, struct weir_upload_batch *batch, bool ordered)
+{
     batch->lent = false;
-    batch->ordered = ordered && rc == 0;
+    batch->ordered = ordered;
     atomic_store_explicit(&batch->state, WEIR_UPLOAD_RETURNED, memory_order_release); /* with the events recorded */
     weir_eventcount_notify(&upload->wakeup);
+}
+
+int weir_upload_return(struct weir_upload *upload, struct weir_upload_batch *batch, void *const *streams, int n,
+                       struct weir_err *err)
+{
+    int rc = weir_gpu_block_release(batch->block, streams, n, err);
+    weir_memory_freed(batch->memory, upload->layout.slot_bytes, upload->device->number);
+    returned(upload, batch, n > 0 && rc == 0);
     return rc;
+}
+
+int weir_upload_keep(struct weir_upload *upload, struct weir_upload_batch *batch, bool another,
+                     struct weir_gpu_block **block, struct weir_err *err)
+{
+    struct weir_gpu_block *next = NULL;
+    int rc = upload->device->ops->wait(upload->device->gpu, batch->ready, err);
+    if (rc == 0 && another)
+        rc = weir_gpu_block_take(upload->blocks, true, &next, err);
+    if (rc < 0 && another)
+        return rc;
+    *block = batch->block; /* of a loader that ends on a GPU that is lost, too */
+    weir_memory_freed(batch->memory, upload->layout.slot_bytes, upload->device->number);
+    set_block(upload, batch, next);
+    returned(upload, batch, false);
+    return 0;
 }
 
 int weir_upload_batch_wait(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err)
@@ -325,7 +377,7 @@ int weir_upload_batch_wait(struct weir_upload *upload, struct weir_upload_batch 
     int rc = ops->wait(upload->device->gpu, batch->ready, err);
     if (rc == 0 && batch->waited)
         rc = ops->wait(upload->device->gpu, batch->stall_end, err);
-    if (rc == 0 && batch->ordered)
-        rc = ops->wait(upload->device->gpu, batch->released, err);
+    if (rc == 0 && batch->block && batch->block->pending)
+        rc = ops->wait(upload->device->gpu, batch->block->released, err);
     return rc;
 }

@@ -35,15 +35,19 @@ static bool has_ended(const struct weir_upload *upload)
            atomic_load_explicit(&upload->failed, memory_order_relaxed);
 }
 
-/* Waits for *value, which only grows, to pass the batch's number. */
-static bool wait_for(struct weir_upload *upload, const _Atomic uint64_t *value, uint64_t sequence)
+/* Waits for *value, which only grows, to pass the batch's number; the consumer may be interrupted. As
+ * weir_slot_wait_interruptible. */
+static int wait_for(struct weir_upload *upload, const _Atomic uint64_t *value, uint64_t sequence, bool consumer)
 {
-    for (;;) {
+    const struct weir_loader_config *config = &upload->shared->setup.config;
+    for (bool slept = false;; slept = true) {
         uint32_t key = weir_eventcount_prepare(&upload->wakeup);
         if (atomic_load_explicit(value, memory_order_acquire) > sequence)
-            return true;
+            return 1;
         if (has_ended(upload))
-            return false;
+            return 0;
+        if (slept && consumer && config->interrupted && config->interrupted(config->user))
+            return -EINTR;
         weir_eventcount_wait(&upload->wakeup, key, POLL_NS);
     }
 }
@@ -139,7 +143,7 @@ static bool reap(struct weir_upload *upload, uint64_t sequence)
     struct weir_err err = WEIR_ERR_NONE;
     atomic_store_explicit(&upload->reaped, sequence, memory_order_relaxed);
     atomic_store_explicit(&upload->reaping, WEIR_REAPING_WAIT_QUEUED, memory_order_relaxed);
-    if (!wait_for(upload, &upload->queued, sequence) || slot->failed_image >= 0)
+    if (wait_for(upload, &upload->queued, sequence, false) == 0 || slot->failed_image >= 0)
         return false;
     atomic_store_explicit(&upload->reaping, WEIR_REAPING_WAIT_COPY, memory_order_relaxed);
     /* What the GPU decodes goes straight to the staging memory, which has to be free of the batch before. */
@@ -191,31 +195,50 @@ void weir_upload_finish(struct weir_upload *upload)
 
 /* ---- the consumer ---- */
 
-/* Data is waited for until the slot is complete; then, while there is no output batch to put it in, the GPU. */
-struct weir_upload_batch *weir_upload_wait(struct weir_upload *upload, uint64_t sequence, struct weir_waited *waited)
+/* The consumer makes the batch itself, where there are no workers. A wait that was interrupted goes on: it is made
+ * once. False when stopped. */
+static bool make(struct weir_upload *upload, uint64_t sequence)
 {
-    struct weir_slots *slots = &upload->shared->slots;
-    struct weir_upload_batch *batch = weir_upload_batch_of(upload, sequence);
+    if (!upload->maker.make || upload->made > sequence)
+        return true;
+    if (!weir_slot_wait_armed(&upload->shared->slots, sequence))
+        return false;
+    upload->maker.make(upload->maker.user, sequence);
+    upload->made = sequence + 1;
+    return true;
+}
+
+/* As weir_upload_wait; 1 where it is not queued yet for want of an output batch, and *queued says so. */
+static int wait_data(struct weir_upload *upload, uint64_t sequence, struct weir_waited *waited, bool *queued)
+{
+    WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
+    const struct weir_loader_config *config = &upload->shared->setup.config;
+    uint64_t start_ns = weir_clock_monotonic_ns();
+    *queued = false;
+    if (!make(upload, sequence))
+        return 0;
+    int rc = weir_slot_wait_interruptible(&upload->shared->slots, sequence, config->interrupted, config->user);
+    if (rc <= 0)
+        return rc;
+    *queued = atomic_load_explicit(&upload->acquired, memory_order_acquire) > sequence;
+    if (*queued)
+        rc = wait_for(upload, &upload->queued, sequence, true);
+    weir_item_self = *queued && rc > 0 ? weir_upload_batch_of(upload, sequence)->task_id : 0;
+    waited->data_ns = weir_clock_monotonic_ns() - start_ns;
+    return rc;
+}
+
+/* Data is waited for until the slot is complete; then, while there is no output batch to put it in, the GPU. */
+int weir_upload_wait(struct weir_upload *upload, uint64_t sequence, struct weir_waited *waited)
+{
+    bool queued;
     *waited = (struct weir_waited){0};
-    {
-        WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
-        uint64_t start_ns = weir_clock_monotonic_ns();
-        if (upload->maker.make && !weir_slot_wait_armed(slots, sequence))
-            return NULL;
-        if (upload->maker.make)
-            upload->maker.make(upload->maker.user, sequence);
-        if (!weir_slot_wait_complete(slots, sequence))
-            return NULL;
-        bool queued = atomic_load_explicit(&upload->acquired, memory_order_acquire) > sequence &&
-                      wait_for(upload, &upload->queued, sequence);
-        weir_item_self = queued ? batch->task_id : 0;
-        waited->data_ns = weir_clock_monotonic_ns() - start_ns;
-        if (queued)
-            return batch;
-    }
+    int rc = wait_data(upload, sequence, waited, &queued);
+    if (rc <= 0 || queued)
+        return rc;
     WEIR_ZONE(WEIR_STAGE_WAIT_GPU);
     uint64_t start_ns = weir_clock_monotonic_ns();
-    bool there = wait_for(upload, &upload->queued, sequence);
+    rc = wait_for(upload, &upload->queued, sequence, true);
     waited->gpu_ns = weir_clock_monotonic_ns() - start_ns;
-    return there ? batch : NULL;
+    return rc;
 }

@@ -96,6 +96,34 @@ static int read_prepare(struct weir_upload *upload, const struct weir_upload_bat
     return 0;
 }
 
+/* NULL: there are as many stages as can be told apart. */
+static struct weir_stage_stats *marked_stats(struct weir_gpu_figures *figures, int stage)
+{
+    int i = 0;
+    while (i < figures->n_marked && figures->marked[i].stage != stage)
+        i++;
+    if (i == WEIR_GPU_MARKED_MAX)
+        return NULL;
+    if (i == figures->n_marked)
+        figures->marked[figures->n_marked++].stage = stage;
+    return &figures->marked[i].stats;
+}
+
+static int read_marks(struct weir_upload *upload, const struct weir_upload_batch *batch, struct weir_err *err)
+{
+    void *from = batch->stall_end;
+    int rc = 0;
+    for (int i = 0; i < batch->n_marks && rc == 0; i++) {
+        struct weir_stage_stats *stats = marked_stats(&upload->times.figures, batch->mark_stages[i]);
+        int64_t ns = 0;
+        rc = upload->device->ops->elapsed(upload->device->gpu, from, batch->marks[i], &ns, err);
+        if (rc == 0 && stats)
+            weir_stage_stats_add(stats, ns > 0 ? (uint64_t)ns : 0);
+        from = batch->marks[i];
+    }
+    return rc;
+}
+
 /* What the consumer's stream did. */
 static int read_step(struct weir_upload *upload, const struct weir_upload_batch *batch, struct weir_err *err)
 {
@@ -110,7 +138,10 @@ static int read_step(struct weir_upload *upload, const struct weir_upload_batch 
     }
     if (rc < 0 || !batch->waited || !batch->ordered)
         return rc;
-    rc = read_span(upload, batch->stall_end, batch->released, &span, err);
+    void *end = batch->stepped ? batch->step_end : batch->block->released;
+    rc = read_span(upload, batch->stall_end, end, &span, err);
+    if (rc == 0)
+        rc = read_marks(upload, batch, err);
     if (rc < 0)
         return rc;
     weir_stage_stats_add(train ? &figures->train_step : &figures->val_step, (uint64_t)span.ns);
@@ -127,7 +158,7 @@ static int is_through(struct weir_upload *upload, const struct weir_upload_batch
     if (rc > 0 && batch->waited)
         rc = ops->passed(upload->device->gpu, batch->stall_end, err);
     if (rc > 0 && batch->ordered)
-        rc = ops->passed(upload->device->gpu, batch->released, err);
+        rc = ops->passed(upload->device->gpu, batch->block->released, err);
     return rc;
 }
 

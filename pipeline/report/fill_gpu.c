@@ -27,6 +27,17 @@ static double add(struct weir_report_gpu *report, int stage, const struct weir_s
     return (double)stats.total_ns / 1e9;
 }
 
+/* The parts of steps by their stages' numbers, so by name. */
+static void add_marked(struct weir_report_gpu *report, const struct weir_gpu_figures *now,
+                       const struct weir_gpu_figures *then)
+{
+    static const struct weir_stage_stats none;
+    for (int stage = 0; stage < weir_stage_count(); stage++)
+        for (int i = 0; i < now->n_marked; i++)
+            if (now->marked[i].stage == stage) /* stages are only ever added behind the others */
+                add(report, stage, &now->marked[i].stats, i < then->n_marked ? &then->marked[i].stats : &none);
+}
+
 void weir_fill_gpu(struct weir_report_gpu *report, const struct weir_loader *loader, const struct weir_gpu_figures *now,
                    const struct weir_gpu_figures *then, double wall_s)
 {
@@ -42,8 +53,11 @@ void weir_fill_gpu(struct weir_report_gpu *report, const struct weir_loader *loa
     double copy_s = add(report, WEIR_STAGE_H2D_COPY, &now->copy, &then->copy);
     add(report, WEIR_STAGE_PREPARE_BATCH, &now->prepare, &then->prepare);
     report->stall_s = add(report, WEIR_STAGE_WAIT_DATA, &now->stall, &then->stall);
-    add(report, WEIR_STAGE_VAL_FORWARD, &now->val_step, &then->val_step);
-    add(report, WEIR_STAGE_TRAIN_FORWARD, &now->train_step, &then->train_step);
+    add_marked(report, now, then);
+    if (now->n_marked == 0) {
+        add(report, WEIR_STAGE_VAL_FORWARD, &now->val_step, &then->val_step);
+        add(report, WEIR_STAGE_TRAIN_FORWARD, &now->train_step, &then->train_step);
+    }
     if (copy_s > 0)
         report->copy_bytes_per_s = (double)(now->copied_bytes - then->copied_bytes) / copy_s;
     if (wall_s > 0)

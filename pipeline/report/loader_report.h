@@ -59,7 +59,7 @@ struct weir_report_decode {
 };
 
 /* What a GPU did in the time covered, by its own clock. */
-enum { WEIR_REPORT_GPU_ROWS = 8 };
+enum { WEIR_REPORT_GPU_ROWS = 8 + WEIR_STAGE_MAX };
 struct weir_report_gpu {
     bool used; /* else nothing is printed */
     int number;
@@ -124,7 +124,7 @@ struct weir_loader_report {
     struct weir_report_error errors[WEIR_REPORT_ERRORS_MAX];
 };
 
-/* Adds a stage that a GPU's clock timed, unless it has no calls. */
+/* Adds a stage that a GPU's clock timed, in place of one of its name, unless it has no calls. */
 void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct weir_stage_stats *stats);
 
 /* The tables and all that follows them. English: every stage that was called. Chinese: ACT's stages by total, then

@@ -8,9 +8,15 @@
 void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct weir_stage_stats *stats)
 {
     const struct weir_stage_info *info = weir_stage_info(stage);
-    if (!info || stats->count == 0 || gpu->n_rows == WEIR_REPORT_GPU_ROWS)
+    int i = 0;
+    if (!info || stats->count == 0)
         return;
-    struct weir_report_row *row = &gpu->rows[gpu->n_rows++];
+    while (i < gpu->n_rows && strcmp(gpu->rows[i].name, info->name) != 0)
+        i++;
+    if (i == WEIR_REPORT_GPU_ROWS)
+        return;
+    gpu->n_rows = i == gpu->n_rows ? i + 1 : gpu->n_rows;
+    struct weir_report_row *row = &gpu->rows[i];
     weir_report_row_fill(row, info, stats);
     row->side = WEIR_SIDE_GPU;
 }
@@ -105,10 +111,22 @@ void weir_report_gpu_en(FILE *out, const struct weir_report_gpu *gpu)
     print_decode_en(out, &gpu->decode);
 }
 
+static void print_rows_zh(FILE *out, const struct weir_report_gpu *gpu)
+{
+    if (gpu->n_rows > 0)
+        fputs("  表中与下列同名的工作行为 GPU 计时 (两个事件之间, 含在 GPU 上排队的时间):\n", out);
+    for (int i = 0; i < gpu->n_rows; i++)
+        fprintf(out, "  GPU %s: %.3fs, %llu 次, 每次 %.3fms\n", gpu->rows[i].name, gpu->rows[i].total_s,
+                (unsigned long long)gpu->rows[i].count, 1e3 * gpu->rows[i].mean_s);
+}
+
 void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu, bool timing)
 {
-    if (!gpu->used)
+    if (!gpu->used) { /* a program's own stages on a GPU, batches from the CPU */
+        if (timing)
+            print_rows_zh(out, gpu);
         return;
+    }
     print_name(out, gpu);
     fprintf(out, ": 忙碌 %.1f%%", 100 * gpu->busy);
     if (gpu->copy_bytes_per_s >= 0)
@@ -117,11 +135,8 @@ void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu, bool timin
         fprintf(out, ", 其中 %.1f%% 的时间与训练步重叠", 100 * gpu->overlap);
     fprintf(out, ", 训练步的流等待批次 %.3fs%s\n", gpu->stall_s,
             gpu->sync_steps ? "; 每步之前同步 (--sync-steps)" : "");
-    if (gpu->n_rows > 0 && timing)
-        fputs("  表中与下列同名的工作行为 GPU 计时 (两个事件之间, 含在 GPU 上排队的时间):\n", out);
-    for (int i = 0; i < gpu->n_rows && timing; i++)
-        fprintf(out, "  GPU %s: %.3fs, %llu 次, 每次 %.3fms\n", gpu->rows[i].name, gpu->rows[i].total_s,
-                (unsigned long long)gpu->rows[i].count, 1e3 * gpu->rows[i].mean_s);
+    if (timing)
+        print_rows_zh(out, gpu);
     print_decode_zh(out, &gpu->decode);
 }
 

@@ -83,7 +83,7 @@ static const struct weir_report_row *timed_row(const struct weir_loader_report *
                                                const struct weir_report_row *row)
 {
     const struct weir_report_gpu *gpu = &report->gpu;
-    if (row->side != WEIR_SIDE_CONSUMER || row->kind == WEIR_KIND_WAIT || !gpu->used)
+    if (row->side != WEIR_SIDE_CONSUMER || row->kind == WEIR_KIND_WAIT)
         return row;
     for (int i = 0; i < gpu->n_rows; i++)
         if (strcmp(gpu->rows[i].name, row->name) == 0)

@@ -22,8 +22,7 @@ static void small(struct weir_loader_config *config)
 }
 
 struct kept {
-    void *memory;
-    size_t bytes;
+    struct weir_kept kept;
     uint8_t *image, *copy;
     size_t image_bytes;
 };
@@ -43,7 +42,7 @@ static int run(struct weir_loader *loader, struct kept kept[MOST], bool keep)
         if (!keep)
             weir_loader_release(loader, batch);
         else
-            cr_assert_eq(weir_loader_keep(loader, batch, &one->memory, &one->bytes, &err), 0, "%s", err.text);
+            cr_assert_eq(weir_loader_keep(loader, batch, &one->kept, &err), 0, "%s", err.text);
     }
     cr_assert_eq(err.code, 0, "%s", err.text);
     return n;
@@ -63,9 +62,9 @@ Test(loader_keep, kept_batches_stay_when_the_loader_is_closed)
         weir_loader_close(&loader);
         for (int i = 0; i < n; i++) {
             cr_assert_arr_eq(kept[i].image, plain[i].copy, plain[i].image_bytes);
-            cr_assert_geq(kept[i].image, (uint8_t *)kept[i].memory);
+            cr_assert_geq(kept[i].image, (uint8_t *)kept[i].kept.memory);
             free(kept[i].copy);
-            weir_loader_free_kept(kept[i].memory, kept[i].bytes);
+            weir_loader_free_kept(&kept[i].kept, NULL, 0);
         }
     }
     for (int i = 0; i < n; i++)
@@ -77,21 +76,27 @@ Test(loader_keep, a_batch_may_be_kept_after_the_end)
     struct weir_loader_config config;
     struct weir_batch *batch;
     struct weir_err err = WEIR_ERR_NONE;
-    struct kept kept;
+    struct weir_kept kept;
     small(&config);
     struct weir_loader *loader = fixture_loader(&config);
     cr_assert_eq(weir_loader_next(loader, &batch, &err), 1);
     weir_loader_finish(loader);
-    cr_assert_eq(weir_loader_keep(loader, batch, &kept.memory, &kept.bytes, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_loader_keep(loader, batch, &kept, &err), 0, "%s", err.text);
     weir_loader_close(&loader);
     memset(kept.memory, 1, kept.bytes);
-    weir_loader_free_kept(kept.memory, kept.bytes);
+    weir_loader_free_kept(&kept, NULL, 0);
 }
+
+struct asked {
+    bool opened; /* nobody interrupts the opening */
+    int n;
+};
 
 static bool at_once(void *user)
 {
-    int *asked = user;
-    return ++*asked > 0;
+    struct asked *asked = user;
+    asked->n++;
+    return asked->opened;
 }
 
 Test(loader_keep, a_wait_can_be_ended_and_goes_on)
@@ -99,7 +104,8 @@ Test(loader_keep, a_wait_can_be_ended_and_goes_on)
     struct weir_loader_config config;
     struct weir_batch *batch;
     struct weir_err err = WEIR_ERR_NONE;
-    int asked = 0, rc;
+    struct asked asked = {0};
+    int rc;
     weir_loader_config_default(&config);
     config.data = fixture_synth("large", "act-jpeg", 1, 16, 1600, 1200, "top"); /* takes longer than a look at it */
     config.batch_size = 16;
@@ -109,6 +115,7 @@ Test(loader_keep, a_wait_can_be_ended_and_goes_on)
     config.interrupted = at_once;
     config.user = &asked;
     struct weir_loader *loader = fixture_loader(&config);
+    asked.opened = true;
     bool ended = false;
     for (uint64_t n = 0; !ended; n++, weir_loader_release(loader, batch)) {
         while ((rc = weir_loader_next(loader, &batch, &err)) == -EINTR) {
@@ -118,7 +125,7 @@ Test(loader_keep, a_wait_can_be_ended_and_goes_on)
         }
         cr_assert_eq(rc, 1, "%s", err.text);
     }
-    cr_assert_gt(asked, 0);
+    cr_assert_gt(asked.n, 0);
     weir_loader_close(&loader);
 }
 
@@ -228,4 +235,25 @@ Test(loader_keep, a_state_without_a_file)
     config.seed++;
     cr_assert_eq(weir_loader_open(&loader, &config, &err), -EINVAL);
     cr_assert(strstr(err.text, "--seed"), "%s", err.text);
+}
+
+static bool at_the_third(void *user)
+{
+    return ++*(int *)user == 3;
+}
+
+Test(loader_keep, opening_can_be_ended)
+{
+    struct weir_loader_config config;
+    struct weir_loader *loader;
+    struct weir_err err = WEIR_ERR_NONE;
+    int asked = 2;
+    small(&config);
+    config.interrupted = at_the_third;
+    config.user = &asked;
+    cr_assert_eq(weir_loader_open(&loader, &config, &err), -EINTR);
+    cr_assert_null(loader);
+    cr_assert(strstr(err.text, "interrupted while file"), "%s", err.text);
+    loader = fixture_loader(&config);
+    weir_loader_close(&loader);
 }
