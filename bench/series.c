@@ -1,6 +1,7 @@
 #include "bench/series.h"
 #include "cli/sysinfo.h"
 #include "datasets/dataset.h"
+#include "datasets/hdf5/h5_read.h"
 #include "decoders/decoder.h"
 
 #include <errno.h>
@@ -75,7 +76,7 @@ void bench_print_machine(void)
     char quota[32] = "none", jpeg[128], hdf5[128], libc[64];
     weir_sysinfo_read(&info);
     weir_decoder_library(jpeg, sizeof jpeg);
-    weir_dataset_library(hdf5, sizeof hdf5);
+    weir_h5_library(hdf5, sizeof hdf5);
     weir_libc(libc, sizeof libc);
     if (info.cores.quota > 0)
         snprintf(quota, sizeof quota, "%g cores", info.cores.quota);
@@ -99,7 +100,7 @@ static void json_machine(struct weir_json *json)
     weir_json_text(json, "libc", text);
     weir_decoder_library(text, sizeof text);
     weir_json_text(json, "jpeg", text);
-    weir_dataset_library(text, sizeof text);
+    weir_h5_library(text, sizeof text);
     weir_json_text(json, "hdf5", text);
     weir_json_object(json, "machine");
     weir_sysinfo_json(&info, json);

@@ -5,6 +5,7 @@
 #include "cli/sysinfo.h"
 #include "convert/convert_dataset.h"
 #include "datasets/dataset.h"
+#include "datasets/hdf5/h5_read.h"
 #include "decoders/decoder.h"
 #include "io/io.h"
 #include "prof/record/switches.h"
@@ -60,7 +61,7 @@ static void look(struct findings *findings)
 {
     char why[128];
     struct weir_device *device = add(findings, "hdf5");
-    weir_dataset_library(device->text, sizeof device->text);
+    weir_h5_library(device->text, sizeof device->text);
     device = add(findings, "jpeg");
     weir_decoder_library(device->text, sizeof device->text);
     device = add(findings, "inflate");

@@ -3,6 +3,7 @@
 #include "cli/sysinfo.h"
 #include "cli/whatif/whatif_options.h"
 #include "datasets/dataset.h"
+#include "datasets/hdf5/h5_read.h"
 #include "decoders/decoder.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@
 #include <unistd.h>
 
 static const struct weir_command *const commands[] = {
-    &weir_cmd_run,    &weir_cmd_train, &weir_cmd_info,  &weir_cmd_verify, &weir_cmd_convert, &weir_cmd_bench,
-    &weir_cmd_whatif, &weir_cmd_tune,  &weir_cmd_synth, &weir_cmd_report, &weir_cmd_doctor,
+    &weir_cmd_run,   &weir_cmd_train,  &weir_cmd_scenario, &weir_cmd_info,  &weir_cmd_verify, &weir_cmd_convert,
+    &weir_cmd_bench, &weir_cmd_whatif, &weir_cmd_tune,     &weir_cmd_synth, &weir_cmd_report, &weir_cmd_doctor,
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -41,7 +42,7 @@ static void print_version(void)
 {
     char text[128];
     printf("weir %s (%s), %s\n", weir_version(), weir_git_describe(), weir_compiler());
-    weir_dataset_library(text, sizeof text);
+    weir_h5_library(text, sizeof text);
     puts(text);
     weir_decoder_library(text, sizeof text);
     puts(text);

@@ -148,7 +148,7 @@ static int parse_bytes(const struct weir_option_origin *origin, const struct wei
 int weir_option_set(const struct weir_option_origin *origin, const struct weir_opt *opt, const char *text, void *values)
 {
     void *field = (char *)values + opt->offset;
-    if (opt->kind != WEIR_OPT_FLAG && text[0] == '\0')
+    if (opt->kind != WEIR_OPT_FLAG && text[0] == '\0' && !opt->allow_empty)
         return bad_value(origin, "--%s has an empty value", opt->name);
     switch (opt->kind) {
     case WEIR_OPT_FLAG:

@@ -37,6 +37,7 @@ struct weir_opt {
     const char *help;   /* one line */
     double min, max;    /* bounds of numbers, checked when max > min */
     bool allow_auto;    /* "auto" is WEIR_OPT_AUTO, of bytes WEIR_OPT_BYTES_AUTO */
+    bool allow_empty;   /* of texts: nothing is a value, too */
 };
 
 /* What commands have beside their own options: all of them --help, those that read data --config. */

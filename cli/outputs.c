@@ -1,7 +1,9 @@
 #include "cli/outputs.h"
+#include "base/folders.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +96,21 @@ static int check_output(const char *path, int fd, const struct weir_dataset *dat
         if (same_file(&st, file.device, file.inode))
             return weir_err_set(err, -EINVAL, "%s: is a file of the dataset and will not be overwritten", path);
     }
+    return 0;
+}
+
+int weir_output_folder(const char *folder, const char *what, struct weir_err *err)
+{
+    char path[PATH_MAX];
+    int rc = weir_folders_make(folder);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: %s cannot be made: %s; name another", folder, what, strerror(-rc));
+    snprintf(path, sizeof path, "%s/.weir-%ld", folder, (long)getpid());
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return weir_err_set(err, -errno, "%s: %s cannot be written: %s; name another", folder, what, strerror(errno));
+    close(fd);
+    unlink(path);
     return 0;
 }
 

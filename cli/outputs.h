@@ -20,6 +20,10 @@ int weir_outputs_check(const struct weir_output *outputs, int n, struct weir_err
 int weir_outputs_spare(const struct weir_output *outputs, int n, const struct weir_path_list *files,
                        struct weir_err *err);
 
+/* Makes the folder, and those above it, and sees that files can be made there: said now, not when there is something to
+ * write. what: "--ckpt-dir". 0, or -errno with a line that names both. */
+int weir_output_folder(const char *folder, const char *what, struct weir_err *err);
+
 /* Opens a file to write, and empties it only once it is known not to be a file of the dataset. *file is NULL after
  * failure, and without a path, which is none. */
 int weir_output_open(FILE **file, const char *path, const struct weir_dataset *dataset, struct weir_err *err);

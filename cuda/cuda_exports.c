@@ -26,6 +26,13 @@ extern const struct weir_gpu_trace_ops weir_gpu_trace_cupti;
 #define CUPTI_OPS NULL
 #endif
 
+#ifdef WEIR_HAVE_COMPUTE
+extern const struct weir_compute_ops weir_compute_cuda;
+#define COMPUTE_OPS &weir_compute_cuda
+#else
+#define COMPUTE_OPS NULL
+#endif
+
 __attribute__((visibility("default"))) const struct weir_cuda_module *weir_cuda_module_table(void);
 
 extern const struct weir_gpu_ops weir_gpu_cuda;   /* cuda/gpu_cuda.c */
@@ -39,6 +46,7 @@ static const struct weir_cuda_module table = {
     .jpeg = NVJPEG_OPS,
     .trace = CUPTI_OPS,
     .nvtx = &weir_nvtx_cuda,
+    .compute = COMPUTE_OPS,
 };
 
 const struct weir_cuda_module *weir_cuda_module_table(void)

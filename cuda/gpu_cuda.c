@@ -414,6 +414,14 @@ static int gpu_copy_out(struct weir_gpu *gpu, void *to, const void *from, size_t
     return done(gpu, before, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "copying from it", err);
 }
 
+static int gpu_copy_within(struct weir_gpu *gpu, void *to, const void *from, size_t bytes, void *stream,
+                           struct weir_err *err)
+{
+    CUcontext before = enter(gpu);
+    return done(gpu, before, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copying within it",
+                err);
+}
+
 static bool makes_sense(const struct weir_gpu_prepare *p)
 {
     if (p->n < 0 || p->width < 1 || p->height < 1 || p->out_width < 1 || p->out_height < 1 || !p->columns != !p->rows)
@@ -465,6 +473,7 @@ const struct weir_gpu_ops weir_gpu_cuda = {
     .elapsed = gpu_elapsed,
     .copy_in = gpu_copy_in,
     .copy_out = gpu_copy_out,
+    .copy_within = gpu_copy_within,
     .prepare = gpu_prepare,
     .busy = gpu_busy,
 };

@@ -221,11 +221,17 @@ usage() {
 run 2 train "${small[@]}"
 err "no data is given; name it as in weir train DATA, or by --dataset-dir DIR, or put it into \$WEIR_DATASETS/NAME and give --task-name NAME"
 one_line
-usage --policy_class ACT
-err "--policy-class ACT is not built in; --policy-class CNN is"
-one_line
 usage --policy-class MLP
 err 'there is no "MLP"; there is CNN'
+
+# ACT is trained in PyTorch: the command for that.
+run 2 train --task_name astrobench_dual_arm --ckpt_dir "it's here" --policy_class ACT --kl-weight=10 --lr 1e-5 "$data"
+check "nothing on stdout" [ ! -s "$work/out" ]
+err "--policy-class ACT is trained in PyTorch"
+check "what was typed is repeated, as a shell takes it" [ "$(sed -n 2p "$work/err")" = "python3 examples/imitate_episodes.py --task_name astrobench_dual_arm --ckpt_dir 'it'\\''s here' --policy_class ACT --kl-weight=10 --lr 1e-5 $data" ]
+(cd "$(dirname "$0")/.." && [ -x "$(sed -n '2s/^python3 \([^ ]*\) .*/\1/p' "$work/err")" ]) || check "the example is there" false
+usage --policy_class ACT
+check "it is two lines" [ "$(wc -l <"$work/err")" -eq 2 ]
 usage --resume
 err "add --ckpt-dir DIR"
 usage --ckpt-dir ""
@@ -234,8 +240,8 @@ for bad in --lr=x --lr=-1 --hidden-dim=0 --dim-feedforward=x --grad-accumulation
     usage "$bad"
     err "${bad%%=*}"
 done
-run 1 train "$data" --device cuda
-err "--device cuda: training on a GPU is not built in yet"
+WEIR_CUDA_MODULE=$work/no-module.so run 1 train "$data" --device cuda
+err "$work/no-module.so"
 one_line
 run 1 train "$work/nowhere"
 err "$work/nowhere"

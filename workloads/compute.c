@@ -1,5 +1,8 @@
 /* The table of backends that compute. */
+#include "prof/gpu/cuda_module.h"
 #include "workloads/compute_ops.h"
+
+#include <errno.h>
 
 static const struct weir_compute_ops *const rows[] = {&weir_compute_cpu};
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -7,4 +10,18 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 const struct weir_compute_ops *weir_compute_ops_at(int row)
 {
     return row >= 0 && row < ROWS ? rows[row] : NULL;
+}
+
+const struct weir_compute_ops *weir_compute_ops_cuda(struct weir_err *err)
+{
+    const struct weir_cuda_module *module;
+    if (sizeof(weir_real) != sizeof(float)) {
+        weir_err_set(err, -ENOTSUP, "a GPU computes with float, and this program with double");
+        return NULL;
+    }
+    if (weir_cuda_module_open(&module, err) < 0)
+        return NULL;
+    if (!module->compute)
+        weir_err_set(err, -ENOTSUP, "%s was built without networks", weir_cuda_module_path());
+    return module->compute;
 }

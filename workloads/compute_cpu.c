@@ -1,7 +1,9 @@
 /* Networks on the CPU: matrix products by a BLAS library, all else by the loops of this file and of
  * compute_cpu_convolve.c, which the compiler vectorises. */
+#include "base/memory.h"
 #include "workloads/compute_cpu_priv.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -48,8 +50,9 @@ static void use_one_thread(void *user, int part, int parts)
     weir_blas_use_one_thread(user);
 }
 
-static int cpu_open(void **self, int threads, struct weir_err *err)
+static int cpu_open(void **self, const struct weir_compute_config *config, struct weir_err *err)
 {
+    int threads = config->threads;
     *self = NULL;
     struct weir_cpu *cpu = calloc(1, sizeof *cpu);
     if (!cpu)
@@ -74,7 +77,20 @@ static const char *cpu_describe(const void *self)
     return ((const struct weir_cpu *)self)->description;
 }
 
+static int cpu_finish(void *self, struct weir_err *err)
+{
+    (void)self;
+    (void)err;
+    return 0;
+}
+
 /* ---- memory ---- */
+
+static uint64_t cpu_available_bytes(void *self)
+{
+    (void)self;
+    return weir_memory_available_bytes();
+}
 
 static weir_real *cpu_allocate(void *self, size_t numbers)
 {
@@ -101,10 +117,37 @@ static void cpu_copy_out(void *self, weir_real *to, const weir_real *from, size_
     memcpy(to, from, numbers * sizeof *to);
 }
 
-static void cpu_zero(void *self, weir_real *memory, size_t numbers)
+static void cpu_send(void *self, const weir_real *number)
+{
+    struct weir_cpu *cpu = self;
+    assert(cpu->sent_count - cpu->received_count < WEIR_SENT_MAX);
+    cpu->sent[cpu->sent_count++ % WEIR_SENT_MAX] = *number;
+}
+
+static int cpu_receive(void *self, bool wait, weir_real *number, struct weir_err *err)
+{
+    struct weir_cpu *cpu = self;
+    (void)wait;
+    (void)err;
+    if (cpu->received_count == cpu->sent_count)
+        return 0;
+    *number = cpu->sent[cpu->received_count++ % WEIR_SENT_MAX];
+    return 1;
+}
+
+static void cpu_weigh(void *self, size_t rows, const uint8_t *is_pad, weir_real *weights)
 {
     (void)self;
-    memset(memory, 0, numbers * sizeof *memory);
+    for (size_t i = 0; i < rows; i++)
+        weights[i] = !is_pad[i];
+}
+
+static void cpu_affine(void *self, size_t numbers, double scale, double shift, int times, weir_real *x)
+{
+    (void)self;
+    for (size_t i = 0; i < numbers; i++)
+        for (int j = 0; j < times; j++)
+            x[i] = (weir_real)scale * x[i] + (weir_real)shift;
 }
 
 /* ---- linear layers ---- */
@@ -266,6 +309,18 @@ static void cpu_l1_backward(void *self, int rows, int columns, const weir_real *
         }
 }
 
+static void cpu_loss_scale(void *self, struct weir_loss_scale *now)
+{
+    (void)self;
+    *now = (struct weir_loss_scale){.scale = 1};
+}
+
+static void cpu_set_loss_scale(void *self, const struct weir_loss_scale *scale)
+{
+    (void)self;
+    (void)scale;
+}
+
 struct adamw_work {
     const struct weir_adamw *adamw;
     size_t numbers;
@@ -321,11 +376,16 @@ const struct weir_compute_ops weir_compute_cpu = {
     .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,
+    .finish = cpu_finish,
+    .available_bytes = cpu_available_bytes,
     .allocate = cpu_allocate,
     .release = cpu_release,
     .copy_in = cpu_copy_in,
     .copy_out = cpu_copy_out,
-    .zero = cpu_zero,
+    .send = cpu_send,
+    .receive = cpu_receive,
+    .weigh = cpu_weigh,
+    .affine = cpu_affine,
     .gemm = cpu_gemm,
     .bias_relu = cpu_bias_relu,
     .bias_gradient = cpu_bias_gradient,
@@ -337,5 +397,7 @@ const struct weir_compute_ops weir_compute_cpu = {
     .average_pool_backward = cpu_average_pool_backward,
     .l1 = cpu_l1,
     .l1_backward = cpu_l1_backward,
+    .loss_scale = cpu_loss_scale,
+    .set_loss_scale = cpu_set_loss_scale,
     .adamw = cpu_adamw,
 };

@@ -12,6 +12,8 @@ struct weir_cpu {
     /* Of each thread scratch_numbers numbers, one after the other: columns of a band of rows, gradients of weights. */
     weir_real *scratch;
     size_t scratch_numbers;
+    weir_real sent[WEIR_SENT_MAX]; /* by turns */
+    unsigned sent_count, received_count;
     char description[96];
 };
 

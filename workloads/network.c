@@ -17,7 +17,8 @@ void weir_network_add_convolution(struct weir_network *network, const char *name
     int out_height = (height + 1) / 2, out_width = (width + 1) / 2;
     struct weir_layer *layer =
         add(network, WEIR_LAYER_CONVOLUTION, (size_t)filters * (size_t)out_height * (size_t)out_width);
-    layer->convolution = (struct weir_convolution){channels, height, width, filters, out_height, out_width};
+    layer->convolution =
+        (struct weir_convolution){channels, height, width, filters, out_height, out_width, network->n_layers == 1};
     layer->parameter =
         weir_parameters_add(network->parameters, name, 4, (int64_t[]){filters, channels, WEIR_KERNEL, WEIR_KERNEL});
 }

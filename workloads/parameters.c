@@ -40,6 +40,14 @@ int weir_parameters_add(struct weir_parameters *parameters, const char *name, in
     return parameters->n - 2;
 }
 
+size_t weir_parameters_count(const struct weir_parameters *parameters)
+{
+    size_t count = 0;
+    for (int i = 0; i < parameters->n; i++)
+        count += parameters->list[i].count;
+    return count;
+}
+
 int weir_parameters_allocate(struct weir_parameters *parameters)
 {
     weir_real **const arrays[] = {&parameters->values, &parameters->gradients, &parameters->mean,

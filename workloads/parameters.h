@@ -28,6 +28,8 @@ struct weir_parameters {
  * the variance 2 / fan_in, fan_in being the product of all dimensions but the first (He et al. 2015). Returns the index
  * of the first; the second is the next. */
 int weir_parameters_add(struct weir_parameters *parameters, const char *name, int ndim, const int64_t *shape);
+/* The numbers of all tensors, without what lies between them. */
+size_t weir_parameters_count(const struct weir_parameters *parameters);
 /* Allocates all four arrays. 0 or -ENOMEM. */
 int weir_parameters_allocate(struct weir_parameters *parameters);
 /* Sets the first values, which depend on the seed only. 0 or -ENOMEM. */

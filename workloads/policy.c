@@ -1,5 +1,4 @@
 #include "workloads/policy.h"
-#include "base/memory.h"
 #include "workloads/network.h"
 
 #include <assert.h>
@@ -40,13 +39,15 @@ struct weir_policy {
     weir_real *gradients[2];     /* that the networks share */
     /* of batch_max samples */
     weir_real *images[WEIR_POLICY_CAMERAS_MAX]; /* NULL when they are read where they are */
-    weir_real *states, *joined, *joined_gradients, *predicted, *predicted_gradients, *actions, *weights;
-    float *counts; /* 1 for a step that counts, 0 for padding: what weights are copied from */
+    weir_real *states, *actions;                /* likewise */
+    weir_real *joined, *joined_gradients, *predicted, *predicted_gradients, *weights;
     weir_real *loss;
+    weir_real *mirror; /* on a GPU: what weir_policy_arrays lends */
     /* of the last forward */
     int n;
     const weir_real *x[WEIR_POLICY_CAMERAS_MAX];
     size_t x_stride[WEIR_POLICY_CAMERAS_MAX];
+    const weir_real *state_x, *wanted;
     int accumulated; /* backwards since the last change */
     uint64_t steps;
 };
@@ -132,9 +133,10 @@ static void build(struct weir_policy *policy, const struct weir_policy_config *c
     weir_network_add_linear(&policy->head, "head.4", config->feedforward_dim, policy->outputs, false);
 }
 
-static bool in_place(const struct weir_policy *policy)
+/* Inputs are read where they are. */
+static bool in_place(void)
 {
-    return policy->ops->host_memory && sizeof(weir_real) == sizeof(float);
+    return sizeof(weir_real) == sizeof(float);
 }
 
 static size_t image_numbers(const struct weir_policy *policy, int camera)
@@ -163,19 +165,19 @@ static void list_arrays(struct weir_policy *policy)
     const struct array fixed[FIXED_ARRAYS] = {
         {&policy->gradients[0], gradients},
         {&policy->gradients[1], gradients},
-        {&policy->states, batch * (size_t)config->state_dim},
+        {&policy->states, in_place() ? 0 : batch * (size_t)config->state_dim},
         {&policy->joined, batch * (size_t)policy->features},
         {&policy->joined_gradients, batch * (size_t)policy->features},
         {&policy->predicted, batch * (size_t)policy->outputs},
         {&policy->predicted_gradients, batch * (size_t)policy->outputs},
-        {&policy->actions, batch * (size_t)policy->outputs},
+        {&policy->actions, in_place() ? 0 : batch * (size_t)policy->outputs},
         {&policy->weights, batch * (size_t)config->chunk},
         {&policy->loss, 2},
     };
     memcpy(policy->arrays, fixed, sizeof fixed);
     for (int i = 0; i < config->n_cameras; i++)
         policy->arrays[FIXED_ARRAYS + i] =
-            (struct array){&policy->images[i], in_place(policy) ? 0 : batch * image_numbers(policy, i)};
+            (struct array){&policy->images[i], in_place() ? 0 : batch * image_numbers(policy, i)};
 }
 
 /* Refuses what is more than the machine has free. The ranges of check_config keep all products far below 2^63. */
@@ -187,15 +189,15 @@ static int check_memory(const struct weir_policy *policy, struct weir_err *err)
         numbers += policy->arrays[i].count;
     for (int i = 0; i < policy->config.n_cameras; i++)
         numbers += batch * weir_network_numbers(&policy->encoders[i]);
-    uint64_t bytes = numbers * sizeof(weir_real), available = weir_memory_available_bytes();
-    if (!policy->ops->host_memory || available == 0 || bytes <= available)
+    uint64_t bytes = numbers * sizeof(weir_real), available = policy->ops->available_bytes(policy->self);
+    if (available == 0 || bytes <= available)
         return 0;
     return weir_err_set(
         err, -ENOMEM,
-        "the policy needs %.2f GB for batches of %d (%d cameras, %zu parameters), and %.2f GB are free; "
+        "the policy needs %.2f GB%s for batches of %d (%d cameras, %zu parameters), and %.2f GB are free; "
         "use a smaller batch or smaller images",
-        (double)bytes / 1e9, policy->config.batch_max, policy->config.n_cameras, policy->parameters.numbers,
-        (double)available / 1e9);
+        (double)bytes / 1e9, policy->ops->host_memory ? "" : " of the GPU's memory", policy->config.batch_max,
+        policy->config.n_cameras, policy->parameters.numbers, (double)available / 1e9);
 }
 
 static int allocate(struct weir_policy *policy, struct weir_err *err)
@@ -210,8 +212,7 @@ static int allocate(struct weir_policy *policy, struct weir_err *err)
         if (array->count > 0 && !(*array->numbers = policy->ops->allocate(policy->self, array->count)))
             rc = -ENOMEM;
     }
-    policy->counts = malloc((size_t)config->batch_max * (size_t)config->chunk * sizeof *policy->counts);
-    rc = rc == 0 && policy->counts ? weir_parameters_allocate(&policy->parameters) : -ENOMEM;
+    rc = rc == 0 ? weir_parameters_allocate(&policy->parameters) : rc;
     for (int i = 0; rc == 0 && i < config->n_cameras; i++) {
         memcpy(policy->encoders[i].gradients, policy->gradients, sizeof policy->gradients);
         rc = weir_network_allocate(&policy->encoders[i], config->batch_max);
@@ -232,8 +233,14 @@ int weir_policy_open(struct weir_policy **out, const struct weir_policy_config *
     if (!policy)
         return weir_err_set(err, -ENOMEM, "out of memory");
     policy->config = *config;
-    policy->ops = weir_compute_ops_at(0);
-    rc = policy->ops->open(&policy->self, config->threads > 0 ? config->threads : 1, err);
+    const struct weir_compute_config compute = {
+        .threads = config->threads > 0 ? config->threads : 1,
+        .gpu = config->gpu,
+        .stream = config->stream,
+        .amp = config->amp,
+    };
+    policy->ops = config->on_gpu ? weir_compute_ops_cuda(err) : weir_compute_ops_at(0);
+    rc = policy->ops ? policy->ops->open(&policy->self, &compute, err) : -ENODEV;
     if (rc < 0) {
         free(policy);
         return rc;
@@ -259,19 +266,24 @@ void weir_policy_close(struct weir_policy **out)
     weir_network_release(&policy->head);
     weir_parameters_release(&policy->parameters);
     policy->ops->close(policy->self);
-    free(policy->counts);
+    free(policy->mirror);
     free(policy);
     *out = NULL;
 }
 
 /* ---- training ---- */
 
+static const weir_real *as_real(const float *data)
+{
+    return (const weir_real *)(const void *)data;
+}
+
 /* Where the backend finds a camera's images. */
 static void take_images(struct weir_policy *policy, const struct weir_policy_images *images, int camera)
 {
     size_t numbers = image_numbers(policy, camera);
-    if (in_place(policy)) {
-        policy->x[camera] = (const weir_real *)(const void *)images->data;
+    if (in_place()) {
+        policy->x[camera] = as_real(images->data);
         policy->x_stride[camera] = images->sample_floats;
         return;
     }
@@ -282,13 +294,23 @@ static void take_images(struct weir_policy *policy, const struct weir_policy_ima
     policy->x_stride[camera] = numbers;
 }
 
+/* Where it finds what is dense. copy: memory for it, where it has to be converted. */
+static const weir_real *take_numbers(struct weir_policy *policy, const float *data, size_t numbers, weir_real *copy)
+{
+    if (in_place())
+        return as_real(data);
+    policy->ops->copy_in(policy->self, copy, data, numbers);
+    return copy;
+}
+
 static void take_targets(struct weir_policy *policy, const struct weir_policy_inputs *inputs)
 {
     size_t rows = (size_t)policy->n * (size_t)policy->config.chunk;
-    policy->ops->copy_in(policy->self, policy->actions, inputs->actions, rows * (size_t)policy->config.action_dim);
-    for (size_t i = 0; i < rows; i++)
-        policy->counts[i] = !inputs->is_pad || !inputs->is_pad[i];
-    policy->ops->copy_in(policy->self, policy->weights, policy->counts, rows);
+    policy->wanted = take_numbers(policy, inputs->actions, rows * (size_t)policy->config.action_dim, policy->actions);
+    if (inputs->is_pad)
+        policy->ops->weigh(policy->self, rows, inputs->is_pad, policy->weights);
+    else
+        policy->ops->affine(policy->self, rows, 0, 1, 1, policy->weights);
 }
 
 void weir_policy_forward(struct weir_policy *policy, const struct weir_policy_inputs *inputs)
@@ -304,13 +326,13 @@ void weir_policy_forward(struct weir_policy *policy, const struct weir_policy_in
     }
     if (config->state_dim > 0) {
         size_t dim = (size_t)config->state_dim;
-        policy->ops->copy_in(policy->self, policy->states, inputs->state, (size_t)policy->n * dim);
-        weir_network_forward(&policy->state, policy->n, policy->states, dim,
+        policy->state_x = take_numbers(policy, inputs->state, (size_t)policy->n * dim, policy->states);
+        weir_network_forward(&policy->state, policy->n, policy->state_x, dim,
                              policy->joined + config->n_cameras * CAMERA_FEATURES, features);
     }
     weir_network_forward(&policy->head, policy->n, policy->joined, features, policy->predicted, outputs);
     take_targets(policy, inputs);
-    policy->ops->l1(policy->self, policy->n * config->chunk, config->action_dim, policy->predicted, policy->actions,
+    policy->ops->l1(policy->self, policy->n * config->chunk, config->action_dim, policy->predicted, policy->wanted,
                     policy->weights, policy->loss);
 }
 
@@ -319,12 +341,12 @@ void weir_policy_backward(struct weir_policy *policy)
     const struct weir_policy_config *config = &policy->config;
     size_t features = (size_t)policy->features;
     policy->ops->l1_backward(policy->self, policy->n * config->chunk, config->action_dim, policy->predicted,
-                             policy->actions, policy->weights, policy->loss, 1.0 / config->accumulation,
+                             policy->wanted, policy->weights, policy->loss, 1.0 / config->accumulation,
                              policy->predicted_gradients);
     weir_network_backward(&policy->head, policy->n, policy->joined, features, policy->predicted_gradients,
                           (size_t)policy->outputs, policy->joined_gradients);
     if (config->state_dim > 0)
-        weir_network_backward(&policy->state, policy->n, policy->states, (size_t)config->state_dim,
+        weir_network_backward(&policy->state, policy->n, policy->state_x, (size_t)config->state_dim,
                               policy->joined_gradients + config->n_cameras * CAMERA_FEATURES, features, NULL);
     for (int i = 0; i < config->n_cameras; i++)
         weir_network_backward(&policy->encoders[i], policy->n, policy->x[i], policy->x_stride[i],
@@ -357,6 +379,24 @@ double weir_policy_loss(const struct weir_policy *policy)
     return loss;
 }
 
+void weir_policy_send_loss(struct weir_policy *policy)
+{
+    policy->ops->send(policy->self, policy->loss);
+}
+
+int weir_policy_receive_loss(struct weir_policy *policy, bool wait, double *loss, struct weir_err *err)
+{
+    weir_real number = 0;
+    int rc = policy->ops->receive(policy->self, wait, &number, err);
+    *loss = number;
+    return rc;
+}
+
+int weir_policy_finish(struct weir_policy *policy, struct weir_err *err)
+{
+    return policy->ops->finish(policy->self, err);
+}
+
 const weir_real *weir_policy_prediction(const struct weir_policy *policy)
 {
     return policy->predicted;
@@ -364,10 +404,7 @@ const weir_real *weir_policy_prediction(const struct weir_policy *policy)
 
 uint64_t weir_policy_parameters(const struct weir_policy *policy)
 {
-    uint64_t count = 0;
-    for (int i = 0; i < policy->parameters.n; i++)
-        count += policy->parameters.list[i].count;
-    return count;
+    return weir_parameters_count(&policy->parameters);
 }
 
 const char *weir_policy_engine(const struct weir_policy *policy)
@@ -375,38 +412,69 @@ const char *weir_policy_engine(const struct weir_policy *policy)
     return policy->ops->describe(policy->self);
 }
 
-int weir_policy_arrays(struct weir_policy *policy, bool optimiser, struct weir_policy_array **arrays, int *n)
+/* Parameters, means and variances. */
+enum { KINDS = 3 };
+
+/* Where each kind can be read; on a GPU, copies of them in the mirror. False: out of memory. */
+static bool host_numbers(struct weir_policy *policy, weir_real *numbers[KINDS])
 {
     const struct weir_parameters *parameters = &policy->parameters;
-    const struct {
-        const char *prefix;
-        weir_real *numbers;
-    } kinds[] = {{"", parameters->values},
-                 {"optimizer.exp_avg.", parameters->mean},
-                 {"optimizer.exp_avg_sq.", parameters->variance}};
-    *n = parameters->n * (optimiser ? 3 : 1);
-    *arrays = calloc((size_t)*n, sizeof **arrays);
-    if (!*arrays) {
-        *n = 0;
-        return -ENOMEM;
+    weir_real *const kinds[KINDS] = {parameters->values, parameters->mean, parameters->variance};
+    if (!policy->ops->host_memory && !policy->mirror)
+        policy->mirror = malloc(KINDS * parameters->numbers * sizeof *policy->mirror);
+    for (int i = 0; i < KINDS; i++) {
+        numbers[i] = policy->ops->host_memory ? kinds[i] : policy->mirror + (size_t)i * parameters->numbers;
+        if (!policy->ops->host_memory && policy->mirror)
+            policy->ops->copy_out(policy->self, numbers[i], kinds[i], parameters->numbers);
     }
-    for (int i = 0; i < *n; i++) {
+    return policy->ops->host_memory || policy->mirror;
+}
+
+int weir_policy_arrays(struct weir_policy *policy, bool optimiser, struct weir_policy_array **arrays, int *n)
+{
+    static const char *const prefixes[KINDS] = {"", "optimizer.exp_avg.", "optimizer.exp_avg_sq."};
+    const struct weir_parameters *parameters = &policy->parameters;
+    weir_real *numbers[KINDS];
+    *n = 0;
+    *arrays = NULL;
+    if (!host_numbers(policy, numbers))
+        return -ENOMEM;
+    int count = parameters->n * (optimiser ? KINDS : 1);
+    *arrays = calloc((size_t)count, sizeof **arrays);
+    if (!*arrays)
+        return -ENOMEM;
+    *n = count;
+    for (int i = 0; i < count; i++) {
         const struct weir_parameter *parameter = &parameters->list[i % parameters->n];
         struct weir_policy_array *array = &(*arrays)[i];
-        snprintf(array->name, sizeof array->name, "%s%s", kinds[i / parameters->n].prefix, parameter->name);
+        snprintf(array->name, sizeof array->name, "%s%s", prefixes[i / parameters->n], parameter->name);
         array->ndim = parameter->ndim;
         memcpy(array->shape, parameter->shape, sizeof array->shape);
-        array->data = kinds[i / parameters->n].numbers + parameter->at;
+        array->data = numbers[i / parameters->n] + parameter->at;
     }
     return 0;
 }
 
-uint64_t weir_policy_steps(const struct weir_policy *policy)
+void weir_policy_set_arrays(struct weir_policy *policy)
 {
-    return policy->steps;
+    const struct weir_parameters *parameters = &policy->parameters;
+    weir_real *const kinds[KINDS] = {parameters->values, parameters->mean, parameters->variance};
+    for (int i = 0; i < KINDS && policy->mirror; i++)
+        policy->ops->copy_in(policy->self, kinds[i],
+                             (const float *)(const void *)(policy->mirror + (size_t)i * parameters->numbers),
+                             parameters->numbers);
 }
 
-void weir_policy_set_steps(struct weir_policy *policy, uint64_t steps)
+void weir_policy_progress(struct weir_policy *policy, struct weir_policy_progress *progress)
 {
-    policy->steps = steps;
+    struct weir_loss_scale scale;
+    policy->ops->loss_scale(policy->self, &scale);
+    *progress = (struct weir_policy_progress){policy->steps, scale.scale, scale.growth, scale.skipped};
+}
+
+void weir_policy_set_progress(struct weir_policy *policy, const struct weir_policy_progress *progress)
+{
+    const struct weir_loss_scale scale = {progress->loss_scale, progress->growth, progress->skipped};
+    policy->steps = progress->steps;
+    policy->ops->set_loss_scale(policy->self, &scale);
 }

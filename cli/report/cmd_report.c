@@ -30,21 +30,20 @@ struct report_options {
 };
 
 static const struct weir_opt report_opts[] = {
-    {"lang", WEIR_OPT_ENUM, offsetof(struct report_options, lang), "en|zh", "en", "language of the tables", 0, 0,
-     false},
-    {"json", WEIR_OPT_FLAG, offsetof(struct report_options, json), NULL, NULL, "print JSON", 0, 0, false},
-    {"sort-by", WEIR_OPT_TEXT, offsetof(struct report_options, sort_by), "KEY", "self_cpu_time_total",
-     "of a trace: order of the averages, by torch's names", 0, 0, false},
-    {"row-limit", WEIR_OPT_INT, offsetof(struct report_options, row_limit), "N", "100",
-     "of a trace: rows of the averages; -1: all", -1, 1e9, false},
-    {"group-by-input-shape", WEIR_OPT_FLAG, offsetof(struct report_options, by_shape), NULL, NULL,
-     "of a trace: a row for each shape of the inputs", 0, 0, false},
-    {"group-by-stack", WEIR_OPT_INT, offsetof(struct report_options, by_stack), "N", "0",
-     "of a trace: a row for each stack; stacks with the same N innermost frames are one", 0, 256, false},
-    {"top-level-events-only", WEIR_OPT_FLAG, offsetof(struct report_options, top_level), NULL, NULL,
-     "of a trace: only what is inside nothing else", 0, 0, false},
-    {"export-stacks", WEIR_OPT_TEXT, offsetof(struct report_options, export_stacks), "FILE", NULL,
-     "of a trace: write its stacks for flamegraph.pl", 0, 0, false},
+    {"lang", WEIR_OPT_ENUM, .offset = offsetof(struct report_options, lang), "en|zh", "en", "language of the tables"},
+    {"json", WEIR_OPT_FLAG, .offset = offsetof(struct report_options, json), NULL, NULL, "print JSON"},
+    {"sort-by", WEIR_OPT_TEXT, .offset = offsetof(struct report_options, sort_by), "KEY", "self_cpu_time_total",
+     "of a trace: order of the averages, by torch's names"},
+    {"row-limit", WEIR_OPT_INT, .offset = offsetof(struct report_options, row_limit), "N", "100",
+     "of a trace: rows of the averages; -1: all", -1, 1e9},
+    {"group-by-input-shape", WEIR_OPT_FLAG, .offset = offsetof(struct report_options, by_shape), NULL, NULL,
+     "of a trace: a row for each shape of the inputs"},
+    {"group-by-stack", WEIR_OPT_INT, .offset = offsetof(struct report_options, by_stack), "N", "0",
+     "of a trace: a row for each stack; stacks with the same N innermost frames are one", 0, 256},
+    {"top-level-events-only", WEIR_OPT_FLAG, .offset = offsetof(struct report_options, top_level), NULL, NULL,
+     "of a trace: only what is inside nothing else"},
+    {"export-stacks", WEIR_OPT_TEXT, .offset = offsetof(struct report_options, export_stacks), "FILE", NULL,
+     "of a trace: write its stacks for flamegraph.pl"},
 };
 
 /* One log that `weir report` prints, and how. */

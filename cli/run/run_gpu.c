@@ -7,7 +7,7 @@
 struct weir_run_gpu {
     struct weir_loader *loader;
     struct weir_device *device;
-    bool sync_steps;
+    bool sync_steps, own_stream;
     void *stream;
     void *ends[2];  /* events: of this step and the one before */
     uint64_t steps; /* queued */
@@ -15,7 +15,8 @@ struct weir_run_gpu {
     size_t fetched_bytes;
 };
 
-int weir_run_gpu_open(struct weir_run_gpu **out, struct weir_loader *loader, bool sync_steps, struct weir_err *err)
+int weir_run_gpu_open(struct weir_run_gpu **out, struct weir_loader *loader, bool sync_steps, void *stream,
+                      struct weir_err *err)
 {
     *out = NULL;
     struct weir_device *device = weir_device_of(loader);
@@ -24,8 +25,9 @@ int weir_run_gpu_open(struct weir_run_gpu **out, struct weir_loader *loader, boo
     struct weir_run_gpu *gpu = calloc(1, sizeof *gpu);
     if (!gpu)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    *gpu = (struct weir_run_gpu){.loader = loader, .device = device, .sync_steps = sync_steps};
-    int rc = weir_device_stream(device, &gpu->stream, err);
+    *gpu = (struct weir_run_gpu){
+        .loader = loader, .device = device, .sync_steps = sync_steps, .own_stream = !stream, .stream = stream};
+    int rc = gpu->own_stream ? weir_device_stream(device, &gpu->stream, err) : 0;
     for (int i = 0; i < 2 && rc == 0; i++)
         rc = weir_device_event(device, &gpu->ends[i], err);
     if (rc < 0)
@@ -42,25 +44,34 @@ void weir_run_gpu_close(struct weir_run_gpu **gpu)
     for (int i = 0; i < 2; i++)
         if (g->ends[i])
             weir_device_event_free(g->device, g->ends[i]);
-    if (g->stream)
+    if (g->own_stream && g->stream)
         weir_device_stream_free(g->device, g->stream);
     free(g->fetched);
     free(g);
     *gpu = NULL;
 }
 
-int weir_run_gpu_step(struct weir_run_gpu *gpu, struct weir_batch *batch, uint64_t ns, struct weir_err *err)
+int weir_run_gpu_begin(struct weir_run_gpu *gpu, struct weir_batch *batch, struct weir_err *err)
+{
+    void *before = gpu->ends[(gpu->steps + 1) % 2];
+    int rc = gpu->sync_steps ? weir_device_wait(gpu->device, before, err) : 0;
+    return rc == 0 ? weir_loader_wait(gpu->loader, batch, gpu->stream, err) : rc;
+}
+
+int weir_run_gpu_end(struct weir_run_gpu *gpu, struct weir_err *err)
 {
     void *end = gpu->ends[gpu->steps % 2], *before = gpu->ends[(gpu->steps + 1) % 2];
-    int rc = gpu->sync_steps ? weir_device_wait(gpu->device, before, err) : 0;
-    if (rc == 0)
-        rc = weir_loader_wait(gpu->loader, batch, gpu->stream, err);
-    if (rc == 0 && ns > 0)
-        rc = weir_device_busy(gpu->device, ns, gpu->stream, err);
-    if (rc == 0)
-        rc = weir_device_record(gpu->device, end, gpu->stream, err);
+    int rc = weir_device_record(gpu->device, end, gpu->stream, err);
     gpu->steps++;
     return rc == 0 ? weir_device_wait(gpu->device, before, err) : rc;
+}
+
+int weir_run_gpu_step(struct weir_run_gpu *gpu, struct weir_batch *batch, uint64_t ns, struct weir_err *err)
+{
+    int rc = weir_run_gpu_begin(gpu, batch, err);
+    if (rc == 0 && ns > 0)
+        rc = weir_device_busy(gpu->device, ns, gpu->stream, err);
+    return rc == 0 ? weir_run_gpu_end(gpu, err) : rc;
 }
 
 int weir_run_gpu_fetch(struct weir_run_gpu *gpu, const struct weir_batch *batch, struct weir_batch *host,

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "cli/run/run_place.h"
 #include "cli/sysinfo.h"
+#include "datasets/hdf5/h5_read.h"
 
 #include <string.h>
 
@@ -111,7 +112,7 @@ static void write_versions(struct weir_json *json)
 {
     char text[256];
     weir_json_object(json, "versions");
-    weir_dataset_library(text, sizeof text);
+    weir_h5_library(text, sizeof text);
     weir_json_text(json, "hdf5", text);
     weir_decoder_library(text, sizeof text);
     weir_json_text(json, "jpeg", text);

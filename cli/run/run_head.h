@@ -2,8 +2,8 @@
 #ifndef WEIR_CLI_RUN_RUN_HEAD_H
 #define WEIR_CLI_RUN_RUN_HEAD_H
 
+#include "base/ranks.h"
 #include "cli/commands.h"
-#include "cli/ranks.h"
 #include "cli/run/run_loop.h"
 #include "cli/run/run_options.h"
 #include "pipeline/loader.h"

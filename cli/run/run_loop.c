@@ -74,6 +74,19 @@ static int step_on_gpu(const struct loop *l, struct weir_batch *batch, struct we
     return weir_run_gpu_step(l->gpu, batch, (uint64_t)(l->run->step_ms * 1e6), err);
 }
 
+/* The consumer's step, which it queues. */
+static int queue_step(const struct loop *l, struct weir_batch *batch, struct weir_err *err)
+{
+    const struct weir_run_consumer *consumer = l->run->consumer;
+    int rc = weir_run_gpu_begin(l->gpu, batch, err);
+    if (rc == 0)
+        rc = consumer->step(consumer->user, batch, err);
+    if (rc < 0)
+        return rc;
+    WEIR_ZONE(WEIR_STAGE_WAIT_GPU);
+    return weir_run_gpu_end(l->gpu, err);
+}
+
 static int write_checksum(const struct loop *l, const struct weir_batch *batch, struct weir_err *err)
 {
     WEIR_ZONE(WEIR_STAGE_CHECKSUM);
@@ -351,7 +364,10 @@ static int consume(struct loop *l, struct weir_err *err)
         l->epoch.number = batch->plan.epoch;
         if (l->batches == 0)
             say_first_batch(l);
-        rc = l->gpu ? step_on_gpu(l, batch, err) : 0;
+        if (l->gpu)
+            rc = l->run->consumer ? queue_step(l, batch, err) : step_on_gpu(l, batch, err);
+        else
+            rc = 0;
         if (rc == 0 && l->run->checksums)
             rc = write_checksum(l, batch, err);
         if (rc == 0 && !l->gpu)
@@ -386,6 +402,11 @@ static int finish(struct loop *l)
     return final_table(l);
 }
 
+static void *consumer_stream(const struct weir_run_config *run)
+{
+    return run->consumer ? run->consumer->stream(run->consumer->user) : NULL;
+}
+
 int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *config,
                   const struct weir_run_config *run, const volatile sig_atomic_t *interrupted, struct weir_err *err)
 {
@@ -414,7 +435,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
     begin_window(&l);
     int rc = run->state ? weir_loader_save(loader, run->state, err) : 0; /* cannot it be written? Now, not in hours. */
     if (rc == 0)
-        rc = weir_run_gpu_open(&l.gpu, loader, run->sync_steps, err);
+        rc = weir_run_gpu_open(&l.gpu, loader, run->sync_steps, consumer_stream(run), err);
     if (rc == 0)
         rc = consume(&l, err);
     weir_zone_begin(WEIR_STAGE_REPORT);

@@ -18,7 +18,10 @@ struct weir_run_consumer {
     int (*open)(void *user, struct weir_loader *loader, struct weir_err *err);
     void (*head)(void *user);
     void (*json)(void *user, struct weir_json *json);
-    /* A step, in zones of its own. The batch is the loader's again afterwards. An error ends the run. */
+    /* On a GPU: the stream that steps are queued on, which waits for each batch; called after open. NULL: none. */
+    void *(*stream)(void *user);
+    /* A step, in zones of its own; on a GPU it is queued. The batch is the loader's again afterwards, behind the
+     * stream. An error ends the run. */
     int (*step)(void *user, const struct weir_batch *batch, struct weir_err *err);
     /* Fills what it knows of the epoch that is over, or cut short. */
     void (*line)(void *user, struct weir_epoch_line *line);
@@ -26,6 +29,8 @@ struct weir_run_consumer {
     int (*epoch)(void *user, struct weir_err *err);
     /* The run is over, whole, interrupted or failed, and its last line is not printed yet. */
     int (*end)(void *user, struct weir_err *err);
+    /* What it has on the loader's device goes: the loader is closed next. Called after open, whatever that gave. */
+    void (*close)(void *user);
 };
 
 struct weir_run_config {

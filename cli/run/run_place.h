@@ -3,7 +3,7 @@
 #define WEIR_CLI_RUN_RUN_PLACE_H
 
 #include "base/json.h"
-#include "cli/ranks.h"
+#include "base/ranks.h"
 #include "pipeline/loader.h"
 #include "prof/report/report.h"
 

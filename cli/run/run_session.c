@@ -228,6 +228,8 @@ static int run_loader(const struct weir_run_head *head, const struct weir_run_pr
         weir_zone_end();
     weir_run_profile_close(&run->profile);
     running = NULL;
+    if (run->consumer)
+        run->consumer->close(run->consumer->user);
     weir_loader_close(&loader);
     return rc;
 }

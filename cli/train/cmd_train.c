@@ -4,6 +4,34 @@
 #include "cli/train/train_options.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* As a shell takes it. */
+static void print_word(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+    if (*word && word[strspn(word, plain)] == '\0') {
+        fprintf(stderr, " %s", word);
+        return;
+    }
+    fputs(" '", stderr);
+    for (; *word; word++)
+        fputs(*word == '\'' ? "'\\''" : (const char[]){*word, '\0'}, stderr);
+    fputc('\'', stderr);
+}
+
+/* ACT is trained in PyTorch, with the same options. */
+static int print_act(const struct weir_command *command, int argc, char **argv)
+{
+    fprintf(stderr, "weir %s: --policy-class ACT is trained in PyTorch; the command with what you typed:\n",
+            command->name);
+    fputs("python3 examples/imitate_episodes.py", stderr);
+    for (int i = 1; i < argc; i++)
+        print_word(argv[i]);
+    fputc('\n', stderr);
+    return 2;
+}
 
 static int run_train(const struct weir_command *command, int argc, char **argv)
 {
@@ -14,19 +42,19 @@ static int run_train(const struct weir_command *command, int argc, char **argv)
     enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, &data, &n);
     if (parse != WEIR_PARSE_RUN)
         return parse == WEIR_PARSE_HELP ? 0 : 2;
+    if (strcmp(options.policy_class, "ACT") == 0)
+        return print_act(command, argc, argv);
     struct weir_err err = WEIR_ERR_NONE;
     int rc = weir_train_options_check(&options, &err);
     data = rc == 0 ? weir_train_data(&options, data, path, &err) : NULL;
     if (!data) {
         weir_cli_fail(command, &err);
-        return rc == -ENOTSUP ? 1 : 2;
+        return 2;
     }
     struct train train = {.options = &options};
     const struct weir_run_consumer consumer = weir_train_consumer(&train);
     const struct weir_run_session session = {command, &options.run, &options, data, &consumer};
-    int status = weir_run_session(&session);
-    weir_train_close(&train);
-    return status;
+    return weir_run_session(&session);
 }
 
 const struct weir_command weir_cmd_train = {

@@ -19,11 +19,29 @@ static const char *const kept_options[] = {
 enum { KEPT = sizeof kept_options / sizeof kept_options[0] };
 
 /* The metadata, in this order; the options follow, by their names. */
-enum { VERSION, EPOCH, STEPS, TRAIN_LOSS, TRAIN_SAMPLES, VAL_LOSS, VAL_SAMPLES, BEST_EPOCH, BEST_LOSS, NEXT, ORDER };
+enum {
+    VERSION,
+    EPOCH,
+    STEPS,
+    SCALE,
+    GROWTH,
+    SKIPPED,
+    TRAIN_LOSS,
+    TRAIN_SAMPLES,
+    VAL_LOSS,
+    VAL_SAMPLES,
+    BEST_EPOCH,
+    BEST_LOSS,
+    NEXT,
+    ORDER
+};
 static const char *const keys[ORDER + WEIR_STATE_FIELDS] = {
     "weir_train",
     "epoch",
     "optimizer_steps",
+    "loss_scale",
+    "loss_scale_growth",
+    "loss_scale_skipped",
     "epoch_train_loss_sum",
     "epoch_train_samples",
     "epoch_val_loss_sum",
@@ -45,7 +63,8 @@ static const char *const keys[ORDER + WEIR_STATE_FIELDS] = {
     "data_11",
 };
 enum { OPTIONS = ORDER + WEIR_STATE_FIELDS, META = OPTIONS + KEPT };
-static const char version[] = "1";
+static const char version[] = "2";
+static const uint64_t STEPS_MAX = UINT64_C(1) << 53; /* AdamW's bias correction is computed in double */
 
 static const struct weir_opt *option(const char *name)
 {
@@ -90,12 +109,17 @@ static void put_number(struct weir_safetensors_meta *meta, double value)
 }
 
 static void make_meta(struct weir_safetensors_meta meta[META], const struct train_options *options,
-                      const struct weir_policy *policy, const struct train_progress *progress)
+                      struct weir_policy *policy, const struct train_progress *progress)
 {
+    struct weir_policy_progress done;
+    weir_policy_progress(policy, &done);
     begin_meta(meta);
     snprintf(meta[VERSION].value, sizeof meta[VERSION].value, "%s", version);
     put_count(&meta[EPOCH], (uint64_t)progress->epoch);
-    put_count(&meta[STEPS], weir_policy_steps(policy));
+    put_count(&meta[STEPS], done.steps);
+    put_number(&meta[SCALE], done.loss_scale);
+    put_count(&meta[GROWTH], done.growth);
+    put_count(&meta[SKIPPED], done.skipped);
     put_number(&meta[TRAIN_LOSS], progress->train.loss);
     put_count(&meta[TRAIN_SAMPLES], progress->train.samples);
     put_number(&meta[VAL_LOSS], progress->val.loss);
@@ -209,20 +233,31 @@ int weir_checkpoint_progress(const char *path, const struct train_options *optio
     return 0;
 }
 
+static bool take_done(const struct weir_safetensors_meta meta[META], struct weir_policy_progress *done)
+{
+    return take_count(&meta[STEPS], &done->steps) && done->steps <= STEPS_MAX &&
+           take_number(&meta[SCALE], &done->loss_scale) && done->loss_scale > 0 &&
+           take_count(&meta[GROWTH], &done->growth) && take_count(&meta[SKIPPED], &done->skipped) &&
+           done->skipped <= done->steps;
+}
+
 int weir_checkpoint_read(const char *path, struct weir_policy *policy, struct weir_err *err)
 {
     struct weir_policy_array *arrays;
     struct weir_safetensor *tensors;
-    struct weir_safetensors_meta steps = {.key = keys[STEPS]};
-    uint64_t count = 0;
+    struct weir_safetensors_meta meta[META];
+    struct weir_policy_progress done;
     int n, rc = tensors_of(policy, &arrays, &tensors, &n, err);
     if (rc < 0)
         return rc;
-    rc = weir_safetensors_read(path, tensors, n, &steps, 1, err);
-    if (rc == 0 && !take_count(&steps, &count))
+    begin_meta(meta);
+    rc = weir_safetensors_read(path, tensors, n, meta, META, err);
+    if (rc == 0 && !take_done(meta, &done))
         rc = weir_err_set(err, -EINVAL, "%s: does not say how many steps the optimiser has done", path);
-    if (rc == 0)
-        weir_policy_set_steps(policy, count);
+    if (rc == 0) {
+        weir_policy_set_arrays(policy);
+        weir_policy_set_progress(policy, &done);
+    }
     free(tensors);
     free(arrays);
     return rc;

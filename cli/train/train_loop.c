@@ -1,13 +1,13 @@
 #include "cli/train/train_loop.h"
 #include "base/cores.h"
-#include "base/folders.h"
 #include "base/text.h"
+#include "cli/outputs.h"
 #include "cli/run/run_step.h"
+#include "pipeline/gpu/gpu.h"
 #include "pipeline/loader_stages.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,22 +16,6 @@
 #include <unistd.h>
 
 /* ---- before the first batch ---- */
-
-/* The folder is there and can be written: said now, not after an epoch. */
-static int check_folder(const char *folder, struct weir_err *err)
-{
-    char path[TRAIN_PATH];
-    int rc = weir_folders_make(folder);
-    if (rc < 0)
-        return weir_err_set(err, rc, "%s: --ckpt-dir cannot be made: %s; name another", folder, strerror(-rc));
-    snprintf(path, sizeof path, "%s/.weir-train-%ld", folder, (long)getpid());
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return weir_err_set(err, -errno, "%s: --ckpt-dir cannot be written: %s; name another", folder, strerror(errno));
-    close(fd);
-    unlink(path);
-    return 0;
-}
 
 static int find_checkpoint(struct train *t, struct weir_err *err)
 {
@@ -49,7 +33,7 @@ static int find_checkpoint(struct train *t, struct weir_err *err)
 static int set_config(void *user, struct weir_loader_config *config, struct weir_err *err)
 {
     struct train *t = user;
-    if (config->num_workers == WEIR_WORKERS_AUTO)
+    if (config->num_workers == WEIR_WORKERS_AUTO && t->options->gpu < 0) /* the cores are the loader's beside a GPU */
         config->num_workers = MAX(weir_cores_usable() / 4, 1);
     int rc = find_checkpoint(t, err);
     config->resume = t->now.data;
@@ -82,6 +66,20 @@ static int add_cameras(const struct weir_loader *loader, struct weir_policy_conf
     return 0;
 }
 
+/* Steps are queued on a stream of their own, on the loader's GPU. */
+static int use_gpu(struct train *t, struct weir_policy_config *config, struct weir_err *err)
+{
+    struct weir_device *device = weir_device_of(t->loader);
+    if (!device)
+        return 0;
+    int rc = weir_device_stream(device, &t->stream, err);
+    config->on_gpu = true;
+    config->gpu = weir_device_number(device);
+    config->stream = t->stream;
+    config->amp = t->options->amp;
+    return rc;
+}
+
 static int open_policy(struct train *t, struct weir_err *err)
 {
     const struct train_options *o = t->options;
@@ -103,6 +101,8 @@ static int open_policy(struct train *t, struct weir_err *err)
     };
     int rc = add_cameras(t->loader, &config, err);
     if (rc == 0)
+        rc = use_gpu(t, &config, err);
+    if (rc == 0)
         rc = weir_policy_open(&t->policy, &config, err);
     if (rc == 0 && t->resumed)
         rc = weir_checkpoint_read(t->last, t->policy, err);
@@ -113,7 +113,7 @@ static int open_training(void *user, struct weir_loader *loader, struct weir_err
 {
     struct train *t = user;
     t->loader = loader;
-    int rc = t->options->ckpt_dir ? check_folder(t->options->ckpt_dir, err) : 0;
+    int rc = t->options->ckpt_dir ? weir_output_folder(t->options->ckpt_dir, "--ckpt-dir", err) : 0;
     if (rc == 0)
         rc = open_policy(t, err);
     weir_loader_state(loader, &t->now.data);
@@ -137,13 +137,15 @@ static void print_depth(const struct weir_dataset *dataset)
 static void print_checkpoints(const struct train *t)
 {
     char shown[TRAIN_PATH];
+    struct weir_policy_progress done;
+    weir_policy_progress(t->policy, &done);
     snprintf(shown, sizeof shown, "%s", t->last);
     weir_text_printable(shown);
     if (!*t->last)
         fputs("checkpoints: none; --ckpt-dir DIR keeps the policy\n", stderr);
     else if (t->resumed)
         fprintf(stderr, "checkpoints: goes on from %s, after %d epochs and %" PRIu64 " steps of the optimiser\n", shown,
-                t->now.epoch, weir_policy_steps(t->policy));
+                t->now.epoch, done.steps);
     else
         fprintf(stderr, "checkpoints: %s%s\n", shown,
                 t->options->resume ? ", which is not there yet: the training begins at its beginning" : "");
@@ -159,7 +161,7 @@ static void print_head(void *user)
     weir_train_unused(o, unused, sizeof unused);
     if (*unused)
         fprintf(stderr, "not used by CNN: %s\n", unused);
-    if (o->amp)
+    if (o->amp && !t->stream)
         fputs("--amp is ignored: the CPU computes in float32\n", stderr);
     print_depth(weir_loader_dataset(t->loader));
     print_checkpoints(t);
@@ -172,6 +174,7 @@ static void write_head(void *user, struct weir_json *json)
     weir_json_text(json, "class", "CNN");
     weir_json_uint(json, "parameters", weir_policy_parameters(t->policy));
     weir_json_text(json, "engine", weir_policy_engine(t->policy));
+    weir_json_bool(json, "amp", t->options->amp && t->stream);
     weir_json_bool(json, "resumed", t->resumed);
     weir_json_end(json, '}');
 }
@@ -212,35 +215,41 @@ static void make_inputs(struct weir_policy_inputs *inputs, const struct weir_bat
     find_images(inputs, batch);
 }
 
-static void forward(struct train *t, const struct weir_batch *batch, const struct weir_policy_inputs *inputs)
+/* What was queued since the mark before is the stage's, by the GPU's clock. */
+static int mark(const struct train *t, const struct weir_batch *batch, int stage, struct weir_err *err)
 {
-    WEIR_ZONE(batch->plan.split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD);
-    weir_run_step_shapes(batch);
-    weir_policy_forward(t->policy, inputs);
+    return weir_loader_mark(t->loader, batch, stage, t->stream, err);
 }
 
-static void learn(struct train *t)
+static int forward(struct train *t, const struct weir_batch *batch, const struct weir_policy_inputs *inputs,
+                   struct weir_err *err)
 {
+    int stage = batch->plan.split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD;
+    WEIR_ZONE(stage);
+    weir_run_step_shapes(batch);
+    weir_policy_forward(t->policy, inputs);
+    weir_train_losses_send(&t->losses, t->policy, batch, weir_loader_position(t->loader));
+    return mark(t, batch, stage, err);
+}
+
+static int learn(struct train *t, const struct weir_batch *batch, struct weir_err *err)
+{
+    int rc;
     {
         WEIR_ZONE(WEIR_STAGE_BACKWARD);
         weir_policy_backward(t->policy);
+        rc = mark(t, batch, WEIR_STAGE_BACKWARD, err);
     }
     WEIR_ZONE(WEIR_STAGE_OPTIMIZER);
     weir_policy_step(t->policy);
     t->pending = (t->pending + 1) % t->options->grad_accumulation;
+    return rc == 0 ? mark(t, batch, WEIR_STAGE_OPTIMIZER, err) : rc;
 }
 
-static int check_loss(struct train *t, const struct weir_batch *batch, double loss, struct weir_err *err)
+/* What has come of the losses; wait: all of them. */
+static int take_losses(struct train *t, bool wait, struct weir_err *err)
 {
-    t->diverged = !isfinite(loss);
-    if (!t->diverged)
-        return 0;
-    bool train = batch->plan.split == WEIR_SPLIT_TRAIN;
-    return weir_err_set(err, -ERANGE,
-                        "the loss of %s batch %d of epoch %d is %s: the training has diverged; try a smaller --lr (it "
-                        "is %g)",
-                        train ? "training" : "validation", batch->plan.index + 1, batch->plan.epoch + 1,
-                        isnan(loss) ? "not a number" : "infinite", t->options->lr);
+    return weir_train_losses_take(&t->losses, t->policy, wait, &t->now, &t->safe, t->options->lr, err);
 }
 
 /* Gradients are in no checkpoint: while some are pending, one that goes on does so from before them. */
@@ -256,23 +265,19 @@ static void note_progress(struct train *t)
 static int train_step(void *user, const struct weir_batch *batch, struct weir_err *err)
 {
     struct train *t = user;
-    bool train = batch->plan.split == WEIR_SPLIT_TRAIN;
-    struct train_sum *sum = train ? &t->now.train : &t->now.val;
     struct weir_policy_inputs inputs;
+    int rc = 0;
     if (batch->n > 0) { /* --on-error skip may leave nothing */
         make_inputs(&inputs, batch);
-        forward(t, batch, &inputs);
-        double loss = weir_policy_loss(t->policy);
-        int rc = check_loss(t, batch, loss, err);
-        if (rc < 0)
-            return rc;
-        sum->loss += loss * batch->n;
-        sum->samples += (uint64_t)batch->n;
-        if (train)
-            learn(t);
+        rc = forward(t, batch, &inputs, err);
+        if (rc == 0)
+            rc = take_losses(t, false, err);
+        if (rc == 0 && batch->plan.split == WEIR_SPLIT_TRAIN)
+            rc = learn(t, batch, err);
     }
-    note_progress(t);
-    return 0;
+    if (rc == 0)
+        note_progress(t);
+    return rc;
 }
 
 /* ---- epochs ---- */
@@ -282,9 +287,11 @@ static double mean(const struct train_sum *sum)
     return sum->samples ? sum->loss / (double)sum->samples : NAN;
 }
 
+/* The epoch's last losses may be under way; what is wrong with one is said when the line is printed. */
 static void fill_line(void *user, struct weir_epoch_line *line)
 {
-    const struct train *t = user;
+    struct train *t = user;
+    take_losses(t, true, &t->late_err);
     line->trained = true;
     line->train_loss = mean(&t->now.train);
     line->val_loss = mean(&t->now.val);
@@ -299,6 +306,8 @@ static int save(struct train *t, const char *path, struct weir_err *err)
 static int end_epoch(void *user, struct weir_err *err)
 {
     struct train *t = user;
+    if (t->late_err.code < 0)
+        return weir_err_set(err, t->late_err.code, "%s", t->late_err.text);
     double loss = mean(t->now.val.samples ? &t->now.val : &t->now.train);
     bool best = isfinite(loss) && (t->now.best_epoch == 0 || loss < t->now.best_loss);
     t->now.epoch++;
@@ -320,10 +329,25 @@ static int end_epoch(void *user, struct weir_err *err)
 static int end_training(void *user, struct weir_err *err)
 {
     struct train *t = user;
-    if (!*t->last || !t->unsaved || t->diverged)
-        return 0;
+    int rc = t->losses.diverged ? 0 : take_losses(t, true, err);
+    if (rc < 0 || !*t->last || !t->unsaved || t->losses.diverged)
+        return rc;
     t->unsaved = false;
     return save(t, t->last, err);
+}
+
+static void *stream_of(void *user)
+{
+    return ((struct train *)user)->stream;
+}
+
+static void close_training(void *user)
+{
+    struct train *t = user;
+    weir_policy_close(&t->policy);
+    if (t->stream)
+        weir_device_stream_free(weir_device_of(t->loader), t->stream);
+    t->stream = NULL;
 }
 
 struct weir_run_consumer weir_train_consumer(struct train *train)
@@ -334,14 +358,11 @@ struct weir_run_consumer weir_train_consumer(struct train *train)
         .open = open_training,
         .head = print_head,
         .json = write_head,
+        .stream = stream_of,
         .step = train_step,
         .line = fill_line,
         .epoch = end_epoch,
         .end = end_training,
+        .close = close_training,
     };
-}
-
-void weir_train_close(struct train *train)
-{
-    weir_policy_close(&train->policy);
 }

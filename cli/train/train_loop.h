@@ -4,7 +4,7 @@
 #define WEIR_CLI_TRAIN_TRAIN_LOOP_H
 
 #include "cli/run/run_loop.h"
-#include "cli/train/train_checkpoint.h"
+#include "cli/train/train_losses.h"
 
 /* Zeroed but for options, which are borrowed. */
 struct train {
@@ -15,12 +15,13 @@ struct train {
     struct train_progress now;               /* after the last batch */
     struct train_progress safe;              /* after the last batch behind which no gradients are pending */
     int pending;                             /* batches since the last step of the optimiser */
-    bool unsaved, diverged, resumed;
+    void *stream;                            /* on a GPU: what steps are queued on */
+    struct train_losses losses;
+    struct weir_err late_err; /* of a loss that came when the epoch was over */
+    bool unsaved, resumed;
 };
 
 /* The calls that a run makes; user is train. */
 struct weir_run_consumer weir_train_consumer(struct train *train);
-/* Frees what the calls have left. */
-void weir_train_close(struct train *train);
 
 #endif

@@ -16,7 +16,8 @@ struct weir_opt weir_train_opts[TRAIN_OPTS] = {
      "write policy_best.safetensors and policy_last.safetensors there; without it nothing is kept"},
     {"resume", WEIR_OPT_FLAG, FIELD(resume), NULL, NULL,
      "go on from policy_last.safetensors in --ckpt-dir, where there is one, up to --num-epochs"},
-    {"policy-class", WEIR_OPT_TEXT, FIELD(policy_class), "CNN", "CNN", "the policy that is trained"},
+    {"policy-class", WEIR_OPT_TEXT, FIELD(policy_class), "CNN", "CNN",
+     "the policy that is trained; ACT: prints the command of examples/imitate_episodes.py"},
     {"hidden-dim", WEIR_OPT_INT, FIELD(hidden_dim), "N", "512", "width of the policy's hidden layers", 1, 65536},
     {"dim-feedforward", WEIR_OPT_INT, FIELD(dim_feedforward), "N", "3200", "width of the head's layer", 1, 65536},
     {"lr", WEIR_OPT_DOUBLE, FIELD(lr), "F", "1e-5", "learning rate of AdamW", 0, 10},
@@ -24,12 +25,16 @@ struct weir_opt weir_train_opts[TRAIN_OPTS] = {
     {"grad-accumulation", WEIR_OPT_INT, FIELD(grad_accumulation), "N", "1",
      "batches whose gradients are summed for a step of the optimiser", 1, 65536},
     {"num-workers", WEIR_OPT_INT, FIELD(run.num_workers), "N", "auto",
-     "threads that load; auto: a quarter of the usable cores, at least one; the others compute; 0: on the main thread",
+     "threads that load; auto: a quarter of the usable cores, at least one, and the others compute; beside a GPU one "
+     "per "
+     "core; 0: on the main thread",
      0, WEIR_WORKERS_MAX, true},
     {"mean", WEIR_OPT_TEXT, FIELD(run.mean), "R,G,B|imagenet", NULL, "taken off the values of images, which are 0..1"},
     {"std", WEIR_OPT_TEXT, FIELD(run.std), "R,G,B|imagenet", NULL, "what they are divided by then"},
-    {"device", WEIR_OPT_TEXT, FIELD(run.device), "cpu", "cpu", "where the policy is trained"},
-    {"amp", WEIR_OPT_FLAG, FIELD(amp), NULL, NULL, "accepted; the CPU computes in float32"},
+    {"device", WEIR_OPT_TEXT, FIELD(run.device), "cpu|cuda|cuda:K", "cpu",
+     "where the policy is trained, and batches are made"},
+    {"amp", WEIR_OPT_FLAG, FIELD(amp), NULL, NULL,
+     "mixed precision: float16 products and a dynamic loss scale, on a GPU; the CPU ignores it"},
     {"kl-weight", WEIR_OPT_DOUBLE, FIELD(kl_weight), "F", NULL, "accepted; CNN has no use for it", 0, 1e9},
     {"temporal-agg", WEIR_OPT_FLAG, FIELD(temporal_agg), NULL, NULL, "likewise"},
     {"onscreen-render", WEIR_OPT_FLAG, FIELD(onscreen_render), NULL, NULL, "likewise"},
@@ -74,22 +79,17 @@ void weir_train_options_list(void)
 
 int weir_train_options_check(struct train_options *o, struct weir_err *err)
 {
-    int number;
-    if (strcmp(o->policy_class, "ACT") == 0)
-        return weir_err_set(err, -EINVAL, "--policy-class ACT is not built in; --policy-class CNN is");
     if (strcmp(o->policy_class, "CNN") != 0)
-        return weir_err_set(err, -EINVAL, "--policy-class: there is no \"%.64s\"; there is CNN", o->policy_class);
+        return weir_err_set(err, -EINVAL, "--policy-class: there is no \"%.64s\"; there is CNN, and ACT in PyTorch",
+                            o->policy_class);
     if (o->resume && !o->ckpt_dir)
         return weir_err_set(err, -EINVAL, "--resume goes on from a checkpoint; add --ckpt-dir DIR");
     if (o->ckpt_dir && (!*o->ckpt_dir || strlen(o->ckpt_dir) > TRAIN_PATH / 2))
         return weir_err_set(err, -EINVAL, "--ckpt-dir is %s; give a folder", *o->ckpt_dir ? "too long" : "empty");
-    if (weir_device_parse(o->run.device, &number, err) < 0) {
+    if (weir_device_parse(o->run.device, &o->gpu, err) < 0) {
         weir_err_prefix(err, "--device");
         return -EINVAL;
     }
-    if (number >= 0)
-        return weir_err_set(err, -ENOTSUP, "--device %.16s: training on a GPU is not built in yet; leave it out",
-                            o->run.device);
     o->run.output = 1; /* f32 */
     o->run.layout = WEIR_LAYOUT_NCHW;
     o->run.obs_history = 1;

@@ -11,6 +11,7 @@ struct train_options {
     double kl_weight, lr, weight_decay;
     int hidden_dim, dim_feedforward, grad_accumulation;
     bool temporal_agg, onscreen_render, amp, resume;
+    int gpu; /* its number, -1: the CPU; set by weir_train_options_check */
 };
 
 enum { TRAIN_OWN_OPTS = 18, TRAIN_RUN_OPTS = 44, TRAIN_OPTS = TRAIN_OWN_OPTS + TRAIN_RUN_OPTS };
@@ -18,7 +19,7 @@ extern struct weir_opt weir_train_opts[TRAIN_OPTS]; /* filled by weir_train_opti
 extern const struct weir_opt_topic weir_train_topics[];
 extern const char weir_train_examples[];
 
-/* 0; -EINVAL: what was typed cannot be; -ENOTSUP: it is not built in. What weir run has and weir train has not is set
+/* 0; -EINVAL: what was typed cannot be. What weir run has and weir train has not is set
  * to what training takes. */
 int weir_train_options_check(struct train_options *options, struct weir_err *err);
 

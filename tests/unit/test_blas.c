@@ -36,7 +36,7 @@ static void open_engine(void **self, int threads, const char *wanted)
 {
     const struct weir_compute_ops *ops = weir_compute_ops_at(0);
     struct weir_err err = WEIR_ERR_NONE;
-    cr_assert_eq(ops->open(self, threads, &err), 0, "%s", err.text);
+    cr_assert_eq(ops->open(self, &(struct weir_compute_config){.threads = threads}, &err), 0, "%s", err.text);
     cr_assert_str_eq(ops->describe(*self), wanted);
 }
 
@@ -83,7 +83,7 @@ Test(blas, is_none_of_64_bit_integers)
     void *self;
     struct weir_err err = WEIR_ERR_NONE;
     load_fake("OpenBLAS 9.8.7  USE64BITINT NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY Haswell MAX_THREADS=64");
-    if (weir_compute_ops_at(0)->open(&self, 2, &err) == 0)
+    if (weir_compute_ops_at(0)->open(&self, &(struct weir_compute_config){.threads = 2}, &err) == 0)
         cr_assert(!strstr(weir_compute_ops_at(0)->describe(self), "9.8.7"));
     else
         cr_assert_eq(err.code, -ENOENT, "%s", err.text);

@@ -87,10 +87,10 @@ static void check_convolution(int threads, int n, int channels, int height, int 
 {
     struct convolution_case c = {
         .ops = weir_compute_ops_at(0),
-        .shape = {channels, height, width_, filters, (height + 1) / 2, (width_ + 1) / 2},
+        .shape = {channels, height, width_, filters, (height + 1) / 2, (width_ + 1) / 2, 1},
         .n = n,
     };
-    cr_assert_eq(c.ops->open(&c.self, threads, NULL), 0);
+    cr_assert_eq(c.ops->open(&c.self, &(struct weir_compute_config){.threads = threads}, NULL), 0);
     cr_assert_eq(c.ops->reserve(c.self, &c.shape), 0);
     size_t image = (size_t)channels * (size_t)height * (size_t)width_;
     size_t out = (size_t)n * (size_t)filters * (size_t)c.shape.out_height * (size_t)c.shape.out_width;
@@ -131,9 +131,9 @@ Test(engine, convolution_has_its_gradients)
 Test(engine, convolution_is_the_sum_over_its_kernel)
 {
     const struct weir_compute_ops *ops = weir_compute_ops_at(0);
-    struct weir_convolution c = {2, 7, 9, 3, 4, 5};
+    struct weir_convolution c = {2, 7, 9, 3, 4, 5, 1};
     void *self;
-    cr_assert_eq(ops->open(&self, 2, NULL), 0);
+    cr_assert_eq(ops->open(&self, &(struct weir_compute_config){.threads = 2}, NULL), 0);
     cr_assert_eq(ops->reserve(self, &c), 0);
     struct array x = random_array(2 * 7 * 9, 1, -1), weight = random_array(3 * 2 * 9, 2, -1);
     struct array bias = random_array(3, 3, -1), y = random_array(3 * 4 * 5, 4, -1);
@@ -177,7 +177,7 @@ static double pool(void *user)
 Test(engine, pooling_has_its_gradient)
 {
     struct pool_case c = {.ops = weir_compute_ops_at(0)};
-    cr_assert_eq(c.ops->open(&c.self, 2, NULL), 0);
+    cr_assert_eq(c.ops->open(&c.self, &(struct weir_compute_config){.threads = 2}, NULL), 0);
     c.x = random_array(2 * 3 * 35, 1, 0);
     c.y = random_array(8, 2, -1);
     c.factors = random_array(8, 3, -1);
@@ -212,7 +212,7 @@ Test(engine, products_are_the_same_in_any_number_of_threads)
                                  .c = c.values,
                                  .ldc = LD};
         void *self;
-        cr_assert_eq(ops->open(&self, 1 + test % 3, NULL), 0);
+        cr_assert_eq(ops->open(&self, &(struct weir_compute_config){.threads = 1 + test % 3}, NULL), 0);
         ops->gemm(self, &gemm);
         ops->close(self);
         for (int i = 0; i < size[0]; i++)

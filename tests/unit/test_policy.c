@@ -137,6 +137,13 @@ Test(policy, nothing_but_padding_has_no_loss_and_no_gradient)
 
 /* Three batches of one sample in place of one of three, without padding. Two images of this size are what goes through
  * the encoder at a time. */
+static uint64_t steps_of(struct weir_policy *policy)
+{
+    struct weir_policy_progress done;
+    weir_policy_progress(policy, &done);
+    return done.steps;
+}
+
 Test(policy, accumulated_parts_are_a_whole)
 {
     struct weir_policy_config config = fixture_config();
@@ -165,9 +172,9 @@ Test(policy, accumulated_parts_are_a_whole)
         if (i < 2)
             weir_policy_step(parts); /* changes nothing, and keeps the gradients */
     }
-    cr_assert_eq(weir_policy_steps(parts), 0);
+    cr_assert_eq(steps_of(parts), 0);
     struct weir_policy_array *a = fixture_gradients(whole, &n), *b = fixture_gradients(parts, &n);
-    cr_assert_eq(weir_policy_steps(parts), 1);
+    cr_assert_eq(steps_of(parts), 1);
     cr_assert_float_eq(difference(a, b, n), 0, 1e-5);
     fixture_gradients_free(a, n);
     fixture_gradients_free(b, n);
@@ -203,7 +210,10 @@ Test(policy, goes_on_from_its_arrays)
         cr_assert_eq(weir_policy_arrays(second, true, &to, &n), 0);
         for (int i = 0; i < n; i++)
             memcpy(to[i].data, from[i].data, count_of(&to[i]) * sizeof *to[i].data);
-        weir_policy_set_steps(second, weir_policy_steps(first));
+        struct weir_policy_progress done;
+        weir_policy_set_arrays(second);
+        weir_policy_progress(first, &done);
+        weir_policy_set_progress(second, &done);
     }
     cr_assert_eq(difference(from, to, n), 0);
     free(from);
@@ -213,6 +223,32 @@ Test(policy, goes_on_from_its_arrays)
     weir_policy_close(&second);
 }
 
+/* Losses come back in their order; of none that was sent there is none. */
+Test(policy, sends_its_losses)
+{
+    struct weir_policy_config config = fixture_config();
+    struct fixture_batch batch;
+    double losses[3], loss;
+    fixture_batch_open(&batch, &config, 3, 4);
+    struct weir_policy *policy = open_policy(&config);
+    cr_assert_eq(weir_policy_receive_loss(policy, true, &loss, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        batch.inputs.n = 1 + i;
+        weir_policy_forward(policy, &batch.inputs);
+        losses[i] = weir_policy_loss(policy);
+        weir_policy_send_loss(policy);
+    }
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(weir_policy_receive_loss(policy, true, &loss, NULL), 1);
+        cr_assert_eq(loss, losses[i]);
+    }
+    cr_assert_neq(losses[0], losses[1]);
+    cr_assert_eq(weir_policy_receive_loss(policy, false, &loss, NULL), 0);
+    cr_assert_eq(weir_policy_finish(policy, NULL), 0);
+    fixture_batch_close(&batch);
+    weir_policy_close(&policy);
+}
+
 /* A mean that only fades would stop at a number with which processors are slow: 0.9 x 4 x 2^-149 is rounded up again.
  */
 Test(policy, moments_that_fade_become_zeros)
@@ -220,7 +256,7 @@ Test(policy, moments_that_fade_become_zeros)
     const struct weir_compute_ops *ops = weir_compute_ops_at(0);
     enum { NUMBERS = 40 };
     void *self;
-    cr_assert_eq(ops->open(&self, 2, NULL), 0);
+    cr_assert_eq(ops->open(&self, &(struct weir_compute_config){.threads = 2}, NULL), 0);
     weir_real *arrays[4];
     for (int i = 0; i < 4; i++)
         arrays[i] = ops->allocate(self, NUMBERS);

@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Steps of ACT (examples/imitate_episodes.py) fed by several loaders, by turns in one process: weir.Loader beside h5py with
+DataLoader, and SPDL where it can be imported. A turn is some steps that do not count, and then steps for --seconds;
+"resident" is the same batch over and over, in the device's memory: what the step alone takes. Prints steps/s (median, least,
+most of the turns), their part of resident's, and the part of the time in which the host waited for a batch or copied it.
+The host is at most one step ahead of the GPU. Without --data `weir synth` makes some. For a GPU; --device cpu with small
+sizes to try it.
+
+    bench/act_loaders.py --rounds 5 --seconds 8 --json act_loaders.json
+    bench/act_loaders.py --device cpu --width 64 --height 48 --hidden-dim 64 --dim-feedforward 128 --rounds 2 --seconds 1
+
+Sides: weir (weir.Loader makes the batches on the device), weir-cpu (uint8 on the CPU, copied and converted), h5py,
+spdl (bench/peers/spdl_loader.py with OpenCV), resident."""
+import argparse
+import contextlib
+import importlib.util
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import types
+
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # before anything of torch.cuda: docs/python.md says why
+import torch
+import weir
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SIDES = ("h5py", "resident", "weir", "weir-cpu", "spdl")  # h5py first: its workers are forked
+
+
+def load_example():
+    spec = importlib.util.spec_from_file_location("imitate_episodes", os.path.join(HERE, "../examples/imitate_episodes.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def forever(loader):
+    while True:
+        yield from loader
+
+
+def weir_options(o):
+    return {"batch_size": o.batch_size, "num_workers": o.workers, "chunk_size": o.chunk_size, "keys": "act", "rank": 0,
+            "world_size": 1, "drop_last": True}
+
+
+def weir_side(act, o):
+    return forever(weir.Loader(o.data, device=o.device, image_dtype="float32", **weir_options(o)))
+
+
+def weir_cpu_side(act, o):
+    loader = weir.Loader(o.data, image_dtype="uint8", **weir_options(o))
+    for batch in forever(loader):
+        batch = act.on_device(batch, o.device)
+        yield batch._replace(image=batch.image.float() / 255)
+
+
+def h5py_side(act, o):
+    options = types.SimpleNamespace(
+        data=o.data, train_split=1, seed=0, max_batches=0, chunk_size=o.chunk_size, image_size=None, cameras=None,
+        batch_size=o.batch_size, num_workers=o.workers, device=o.device)
+    loader = act.H5pyLoader(options, "train", None)
+    return (act.on_device(batch, o.device) for batch in forever(loader) if len(batch.qpos) == o.batch_size)
+
+
+def spdl_side(act, o):
+    sys.path.insert(0, os.path.join(HERE, "peers"))
+    import spdl_loader
+    batches = spdl_loader.make({"data": o.data, "chunk_size": o.chunk_size, "batch_size": o.batch_size, "decoder": "cv2",
+                                "width": o.width, "height": o.height, "shuffle": True, "workers": o.workers})
+    next(batches)  # how far it may be ahead
+    for images, qpos, actions in batches:
+        is_pad = torch.zeros(actions.shape[:2], dtype=torch.bool)
+        batch = act.on_device(weir.Act(*map(torch.from_numpy, (images, qpos, actions)), is_pad), o.device)
+        yield batch._replace(image=batch.image.permute(0, 1, 4, 2, 3).float() / 255)
+
+
+def resident_side(act, o):
+    with weir.Loader(o.data, **weir_options(o)) as loader:
+        batch = act.on_device(next(iter(loader)), o.device)
+    return itertools.repeat(weir.Act(*(tensor.clone() for tensor in batch)))
+
+
+def open_sides(act, o):
+    """{name: batches without end}; what cannot be opened is left out with one line."""
+    makers = {"resident": resident_side, "weir": weir_side, "weir-cpu": weir_cpu_side, "h5py": h5py_side, "spdl": spdl_side}
+    opened = {}
+    for name in o.sides:
+        try:
+            batches = iter(makers[name](act, o))
+            shapes = [tuple(tensor.shape) for tensor in next(batches)]
+        except (ImportError, RuntimeError, OSError, ValueError) as error:
+            print(f"{name}: left out: {(str(error) or type(error).__name__).splitlines()[0]}", flush=True)
+            continue
+        opened[name] = batches
+        print(f"{name}: batches {shapes[0]}", flush=True)
+    return opened
+
+
+class Trainer:
+    def __init__(self, act, o):
+        torch.manual_seed(0)
+        options = types.SimpleNamespace(**vars(o), backbone="small")
+        batch = next(iter(resident_side(act, o)))
+        self.policy = act.ACT(batch.qpos.shape[1], batch.action.shape[2], options).to(o.device)
+        self.optimizer = torch.optim.AdamW(self.policy.parameters(), lr=1e-5)
+        self.o, self.cuda, self.before = o, o.device.type == "cuda", None
+
+    def step(self, batch):
+        with torch.autocast(self.o.device.type, torch.bfloat16, enabled=self.o.amp):
+            loss = self.policy.loss(batch, 10)
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        if self.cuda:  # the step before is done
+            now = torch.cuda.Event()
+            now.record()
+            if self.before:
+                self.before.synchronize()
+            self.before = now
+
+    def finish(self):
+        if self.cuda:
+            torch.cuda.synchronize()
+
+    def turn(self, batches):
+        """(steps/s, part of the time that the host waited for batches)"""
+        for _ in range(self.o.warm_up):
+            self.step(next(batches))
+        self.finish()
+        steps, waited, begin = 0, 0.0, time.perf_counter()
+        while steps < 2 or time.perf_counter() - begin < self.o.seconds:
+            asked = time.perf_counter()
+            batch = next(batches)
+            waited += time.perf_counter() - asked
+            self.step(batch)
+            steps += 1
+        self.finish()
+        spent = time.perf_counter() - begin
+        return steps / spent, waited / spent
+
+
+def options():
+    cores = len(os.sched_getaffinity(0))
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--data", help="a folder of act-jpeg episodes")
+    p.add_argument("--weir", default=os.path.join(HERE, "../build/release/weir"), help="the program, for `weir synth`")
+    p.add_argument("--episodes", type=int, default=40, help="of synthetic data")
+    p.add_argument("--steps", type=int, default=100, help="of an episode of it")
+    p.add_argument("--cameras", default="cam_high,cam_low,cam_left_wrist,cam_right_wrist")
+    p.add_argument("--width", type=int, default=640)
+    p.add_argument("--height", type=int, default=480)
+    p.add_argument("--sides", default=",".join(SIDES), help=", ".join(SIDES))
+    p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    p.add_argument("--workers", type=int, default=cores, help="of each loader: threads, or processes of DataLoader")
+    p.add_argument("--batch-size", type=int, default=8)
+    p.add_argument("--chunk-size", type=int, default=20)
+    p.add_argument("--hidden-dim", type=int, default=512)
+    p.add_argument("--dim-feedforward", type=int, default=3200)
+    p.add_argument("--amp", action="store_true", help="bfloat16")
+    p.add_argument("--rounds", type=int, default=5, help="turns of each side")
+    p.add_argument("--seconds", type=float, default=8, help="of a turn")
+    p.add_argument("--warm-up", type=int, default=10, help="steps of a turn that do not count")
+    p.add_argument("--limit", type=float, default=480, help="seconds after which no round begins")
+    p.add_argument("--json", help="a file for the figures")
+    o = p.parse_args()
+    o.device, o.sides = torch.device(o.device), o.sides.split(",")
+    if set(o.sides) - set(SIDES):
+        p.error(f"--sides are of {', '.join(SIDES)}")
+    return o
+
+
+def synth(o, folder):
+    o.data = os.path.join(folder, "episodes")
+    subprocess.run([o.weir, "synth", o.data, "--format", "act-jpeg", "--episodes", str(o.episodes), "--steps", str(o.steps),
+                    "--cameras", o.cameras, "--size", f"{o.width}x{o.height}"], check=True, stdout=subprocess.DEVNULL)
+
+
+def report(o, turns):
+    print(f"{'':10}{'steps/s':>24}{'images/s':>10}{'of resident':>13}{'host waits':>12}")
+    alone = statistics.median(rate for rate, _ in turns["resident"]) if turns.get("resident") else None
+    for name, pairs in turns.items():
+        rates = [rate for rate, _ in pairs]
+        middle = statistics.median(rates)
+        images, spread = middle * o.batch_size * o.n_cameras, f"{middle:.2f} ({min(rates):.2f} - {max(rates):.2f})"
+        part = f"{100 * middle / alone:.1f} %" if alone else "-"
+        waits = 100 * statistics.median(wait for _, wait in pairs)
+        print(f"{name:10}{spread:>24}{images:>10.0f}{part:>13}{waits:>10.1f} %")
+    if o.json:
+        with open(o.json, "w", encoding="utf-8") as file:
+            json.dump({"options": {name: str(value) for name, value in vars(o).items()}, "torch": torch.__version__,
+                       "turns": turns}, file, indent=1)
+
+
+def measure(act, o):
+    began = time.monotonic()
+    trainer = Trainer(act, o)
+    sides = open_sides(act, o)
+    with weir.Loader(o.data) as loader:
+        o.n_cameras = len(loader.dataset.cameras)
+    turns = {name: [] for name in sides}
+    for number in range(o.rounds):
+        if number and time.monotonic() - began > o.limit:
+            print(f"stopped after {number} rounds: --limit {o.limit:g} s", flush=True)
+            break
+        order = list(sides)[number % len(sides):] + list(sides)[:number % len(sides)]
+        for name in order:
+            turns[name].append(trainer.turn(sides[name]))
+        print(f"round {number + 1}: " + ", ".join(f"{name} {turns[name][-1][0]:.2f}" for name in sides), flush=True)
+    report(o, turns)
+
+
+def main():
+    o = options()
+    cuda = o.device.type == "cuda"
+    with tempfile.TemporaryDirectory() as folder:
+        if not o.data:
+            synth(o, folder)
+        print(f"torch {torch.__version__}, {torch.cuda.get_device_name() if cuda else 'CPU'}; {o.workers} workers, "
+              f"batch {o.batch_size}", flush=True)
+        # not the legacy default stream, which other streams wait for
+        with torch.cuda.stream(torch.cuda.Stream()) if cuda else contextlib.nullcontext():
+            measure(load_example(), o)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+/* scenario_run.h: one run of a scenario: the feed, the steps, the recorded window and what it says. */
+#ifndef WEIR_CLI_SCENARIO_SCENARIO_RUN_H
+#define WEIR_CLI_SCENARIO_SCENARIO_RUN_H
+
+#include "analyze/gpu_idle.h"
+#include "cli/scenario/scenario_options.h"
+#include "prof/trace/events.h"
+#include "workloads/scenario.h"
+
+struct weir_device;
+
+/* What is run; all borrowed. */
+struct scenario_run {
+    const struct scenario_options *options;
+    enum weir_scenario_kind kind;
+    bool fix;
+    int workers, prefetch; /* of weir_scenario_plan */
+    struct weir_device *device;
+};
+
+/* workers and prefetch: those of the options, or what the remedy makes of them. */
+void weir_scenario_plan(struct scenario_run *run);
+
+struct scenario_result {
+    int steps;               /* recorded: the figures are theirs */
+    int first_step;          /* of the profiler's */
+    double step_s, wait_s;   /* means: of a whole step, data wait and synchronisation in it, and of the data wait */
+    double loss, loss_scale; /* at the end */
+    size_t parameters;
+    char engine[256];         /* of the network */
+    char trace_path[4096];    /* "": none was written */
+    struct weir_trace *trace; /* owned; NULL: out of memory */
+    struct weir_gpu_idle idle;
+};
+
+/* 0; 1: interrupted, there are no figures; or -errno. Clear the result in any case. */
+int weir_scenario_run(const struct scenario_run *run, struct scenario_result *result, struct weir_err *err);
+void weir_scenario_result_clear(struct scenario_result *result);
+
+/* The device at hand in a result; NULL: the trace has none. */
+const struct weir_idle_device *weir_scenario_idle(const struct scenario_result *result,
+                                                  const struct weir_device *device);
+
+#endif

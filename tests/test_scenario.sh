@@ -1,0 +1,207 @@
+#!/bin/bash
+# `weir scenario` as a user meets it, over the stand-in for a GPU: each scenario and its remedy, --all, the switches, the
+# trace and the figures that are written, what cannot be, Ctrl-C. What the GPU waits for is asserted on a GPU, by
+# tests/gpu/scenario.sh.
+# Usage: WEIR_PROGRAM=build/release/weir WEIR_FAKE_CUDA_MODULE=... tests/test_scenario.sh
+# shellcheck source=tests/shell_checks.sh
+. "$(dirname "$0")/shell_checks.sh"
+export WEIR_CUDA_MODULE=${WEIR_FAKE_CUDA_MODULE:?set WEIR_FAKE_CUDA_MODULE to the stand-in}
+unset WEIR_FAKE_CUDA
+cd "$work" || exit 1
+
+small=(--batch_size 2 --warmup_steps 1 --profile_steps 3)
+"$weir" scenario "${small[@]}" --output_json "" --trace_dir probe >/dev/null 2>"$work/err"
+if grep -q 'libopenblas' "$work/err"; then
+    echo "skipped: there is no OpenBLAS here"
+    exit 77
+fi
+
+only() { find "$1" -name "$2.*.pt.trace.json.gz"; }
+
+# trace FILE NAME PYTHON: e are the events of the file, t the whole of it.
+trace() {
+    check "$2" python3 - "$1" <<PY
+import gzip, json, sys
+t = json.load(gzip.open(sys.argv[1]))
+e = t["traceEvents"]
+named = lambda name: [x for x in e if x["name"] == name and x["ph"] != "s" and x["ph"] != "f"]
+on_gpu = [x for x in e if x.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+memory = [x["args"] for x in named("[memory]")]
+$3
+PY
+}
+
+# ---- the defaults: dataloader, folders made, the figures ----
+run 0 scenario "${small[@]}"
+count '^steps 2 to 4: average step [0-9.]+ ms, average data wait [0-9.]+ ms \([0-9.]+ %\), [0-9.]+ steps/s, [0-9]+ images/s$' 1
+count '^network: [0-9]+ parameters, .*; loss [0-9.]+ after the last step$' 1
+out "Top CUDA operations, by self CUDA time:"
+count '^ +Name +Self CPU % .* Self CUDA ' 1
+count '^GPU 0: busy [0-9.]+%, idle [0-9.]+% of ' 1
+count '^idle time by cause ' 1
+count '^First cause of GPU idle time: [a-z ]+, [0-9.]+ % of the time\.$' 1
+count '^dataloader: making an item takes 2 ms of simulated I/O and 4000 units of CPU work' 1
+count '^  How to read it: .*08_wait_for_data' 1
+count '^  Remedy: .*--num_workers.* --fix applies it here: ' 1
+out "trace: results/traces/profiler_demo/dataloader."
+out "figures: results/metrics_demo.json"
+err "dataloader on stand-in: batches of 2 in pageable memory, 2 workers that prefetch 2 batches each; float32; 6 steps, of which 3 are recorded"
+one_line
+check "the figures have these members and no others" python3 - <<'PY'
+import json
+m = json.load(open("results/metrics_demo.json"))
+assert list(m) == ["scenario", "batch_size", "num_workers", "pin_memory", "amp", "avg_step_time_s", "avg_dataloader_wait_s", "trace_dir"], m
+assert m["scenario"] == "dataloader" and m["batch_size"] == 2 and m["num_workers"] == 2, m
+assert m["pin_memory"] is False and m["amp"] is False and m["trace_dir"] == "results/traces/profiler_demo", m
+assert 0 < m["avg_dataloader_wait_s"] < m["avg_step_time_s"], m
+PY
+check "the trace and the figures, and nothing else" [ "$(find results -type f | sed 's/[0-9]\{9,\}/N/' | sort | tr '\n' ' ')" = "results/metrics_demo.json results/traces/profiler_demo/dataloader.N.pt.trace.json.gz " ]
+trace "$(only results dataloader)" "the trace has its steps, stages, waits, the measurement, shapes and memory" '
+assert sorted(x["name"] for x in e if x["name"].startswith("ProfilerStep#")) == ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4"]
+for name in "07_h2d_copy", "20_train_forward_pass", "21_backward", "22_optimizer_step":
+    assert len([x for x in named(name) if x["cat"] == "cpu_op"]) == 3, name
+assert len(named("enumerate(DataLoader)#WeirLoader.__next__")) == 3
+m = [x for x in named("measurement") if x["cat"] == "user_annotation"]
+assert len(m) == 3 and not named("read_loss_back"), m
+assert named("20_train_forward_pass")[0]["args"]["Input Dims"] == [[2, 3, 64, 64], [2, 1024]]
+assert t["record_shapes"] == 1 and t["profile_memory"] == 1 and "with_stack" not in t
+assert memory and any(a["Device Type"] == 0 for a in memory), memory
+assert len([x for x in e if x["name"] == "adamw"]) == 3 and len(on_gpu) > 60
+'
+check "weir report reads the trace" "$weir" report "$(only results dataloader)" >/dev/null
+
+# ---- the others ----
+loss() { sed -n 's/.*; loss \([0-9.]*\) after.*/\1/p' "$work/out"; }
+for scenario in dataloader sync tiny_ops memory_churn; do
+    rm -rf "$work/t" "$work/m"
+    run 0 scenario --scenario $scenario "${small[@]}" --trace_dir "$work/t/a/b" --output_json "$work/m/m.json"
+    plain=$(loss)
+    run 0 scenario --scenario $scenario --fix "${small[@]}" --trace_dir "$work/t/a/b" --output_json "$work/m/m.json"
+    err "--fix: "
+    check "$scenario: the remedy changes no number ($plain, $(loss))" [ -n "$plain" ] && check "$scenario: the same loss" [ "$plain" = "$(loss)" ]
+    check "$scenario: a trace without the remedy and one with it" [ "$(find "$work/t/a/b" -name '*.json.gz' -printf '%f\n' | cut -d. -f1 | sort | tr '\n' ' ')" = "$scenario ${scenario}_fix " ]
+    check "$scenario: the figures name it" grep -q "\"scenario\": \"$scenario\"" "$work/m/m.json"
+    case $scenario in
+    dataloader)
+        err "in place of 2, as an item sleeps ten times as long as it computes"
+        check "the figures have the workers that there were" python3 -c "import json; assert json.load(open('$work/m/m.json'))['num_workers'] > 2"
+        ;;
+    sync)
+        trace "$(only "$work/t" sync)" "the loss is read back in each step, between forward and backward" '
+r, f, b = named("read_loss_back"), [x for x in named("20_train_forward_pass") if x["cat"] == "cpu_op"], [x for x in named("21_backward") if x["cat"] == "cpu_op"]
+assert len(r) == len(f) == len(b) == 3
+for x, y, z in zip(*(sorted(l, key=lambda x: x["ts"]) for l in (f, r, b))):
+    assert x["ts"] + x["dur"] <= y["ts"] and y["ts"] + y["dur"] <= z["ts"]'
+        trace "$(only "$work/t" sync_fix)" "with the remedy it is not" 'assert not named("read_loss_back") and len(named("use_loss_sent_before")) == 3'
+        ;;
+    tiny_ops)
+        trace "$(only "$work/t" tiny_ops)" "400 tiny kernels a step" 'assert len([x for x in named("affine") if x["cat"] == "kernel"]) == 3 * 400'
+        trace "$(only "$work/t" tiny_ops_fix)" "with the remedy two" 'assert len([x for x in named("affine") if x["cat"] == "kernel"]) == 3 * 2'
+        ;;
+    memory_churn)
+        churn='
+g = [a for a in memory if a["Device Type"] == 1]
+assert sorted(a["Bytes"] for a in g) == sorted(3 * 6 * [s * (m << 20) for s in (1, -1) for m in (1, 2, 3, 4)]), g
+for i in range(24):
+    assert len([x for x in named("temporary_%02d" % i) if x["cat"] == "cpu_op"]) == 3
+reserved = {a["Total Reserved"] for a in g}
+assert min(reserved) > 24 << 20, reserved'
+        trace "$(only "$work/t" memory_churn)" "24 temporaries a step, by name, in the memory of the trace" "$churn
+assert len(reserved) > 1, reserved"
+        trace "$(only "$work/t" memory_churn_fix)" "with the remedy the pool stays as large as it is" "$churn
+assert len(reserved) == 1, reserved"
+        ;;
+    esac
+done
+
+# ---- all of them ----
+rm -rf "$work/t"
+run 0 scenario --all "${small[@]}" --trace_dir "$work/t" --output_json "$work/all/m.json"
+count '^(dataloader|sync|tiny_ops|memory_churn): average step ' 4
+count '^scenario +step +data wait +first cause, idle +share +kernels/step +remedy$' 1
+count '^(dataloader|sync|tiny_ops|memory_churn) +[0-9.]+ms +[0-9.]+ms  [a-z -]+ +([0-9.]+%|-) +[0-9.]+  [a-z]' 4
+count '^  How to read it: ' 4
+count '^  Remedy: ' 4
+check "four traces" [ "$(find "$work/t" -name '*.json.gz' | wc -l)" -eq 4 ]
+check "a file of figures each" python3 - "$work/all" <<'PY'
+import json, sys
+for name in "dataloader", "sync", "tiny_ops", "memory_churn":
+    m = json.load(open(f"{sys.argv[1]}/m_{name}.json"))
+    assert m["scenario"] == name and m["avg_step_time_s"] > 0, m
+PY
+check "and no more" [ "$(find "$work/all" -type f | wc -l)" -eq 4 ]
+run 0 scenario --all --fix "${small[@]}" --trace_dir "$work/t2" --output_json figures
+count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)? +[0-9.]+ms +[0-9.]+ms  ' 8
+count '^  How to read it: ' 4
+check "eight traces and files of figures" [ "$(find "$work/t2" -type f | wc -l) $(find . -maxdepth 1 -name 'figures_*' | wc -l)" = "8 8" ]
+check "the name without an ending gets one all the same" [ -f figures_sync_fix ]
+
+# ---- the switches ----
+run 0 scenario "${small[@]}" --pin_memory --amp --persistent_workers --with_stack --num_workers 1 --prefetch_factor 3 --seed 7 --device cuda:0 --trace_dir "$work/t3" --output_json "$work/m3.json"
+err "batches of 2 in pinned memory, 1 workers that prefetch 3 batches each and stay from epoch to epoch; float16 (--amp)"
+count '^network: .*, loss scale [0-9]' 1
+trace "$(only "$work/t3" dataloader)" "--with_stack records stacks" 'assert t["with_stack"] == 1 and any("Call stack" in x.get("args", {}) for x in e)'
+check "the figures say so" python3 -c "
+import json; m = json.load(open('$work/m3.json')); assert m['pin_memory'] is True and m['amp'] is True and m['num_workers'] == 1, m"
+run 0 scenario "${small[@]}" --num_workers 0 --persistent_workers --output_json "" --trace_dir "$work/t4"
+err "no workers: the loop's thread makes the items, and --prefetch_factor and --persistent_workers have no effect"
+no_out "figures:"
+check "an empty --output_json writes none" [ "$(find "$work/t4" -type f | wc -l)" -eq 1 ]
+trace "$(only "$work/t4" dataloader)" "without workers the items are made within the wait" '
+w = named("enumerate(DataLoader)#WeirLoader.__next__")
+assert len(w) == 3 and all(x["dur"] > 2 * 2000 for x in w), w'
+run 0 scenario --batch_size 2 --warmup_steps 0 --profile_steps 2 --output_json "" --trace_dir "$work/t5"
+err "warning: of so few steps (--profile_steps 2)"
+
+# ---- what cannot be ----
+for bad in "--scenario nothing" "--batch_size 0" "--batch_size 2049" "--num_workers 257" "--prefetch_factor 0" "--profile_steps 0" \
+    "--warmup_steps -1" "--device cpu" "--device cuda:x" "--seed x" "extra"; do
+    # shellcheck disable=SC2086
+    run 2 scenario $bad
+    check "$bad: nothing on stdout" [ ! -s "$work/out" ]
+done
+run 2 scenario --trace_dir ""
+err "--trace-dir has an empty value"
+for fake in none gpus=0; do
+    WEIR_FAKE_CUDA=$fake run 1 scenario "${small[@]}" --trace_dir "$work/none"
+    one_line
+    err "weir scenario: "
+    check "no GPU: no folder is made" [ ! -e "$work/none" ]
+done
+WEIR_CUDA_MODULE=/nowhere run 1 scenario "${small[@]}"
+one_line
+run 1 scenario --device cuda:3
+err "there is no GPU 3"
+one_line
+: >"$work/file"
+run 1 scenario "${small[@]}" --trace_dir "$work/file/traces"
+err "$work/file/traces: the folder of --trace_dir cannot be made: "
+run 1 scenario "${small[@]}" --trace_dir "$work/t6" --output_json "$work/file/m.json"
+err "the folder of --output_json cannot be made: "
+run 1 scenario "${small[@]}" --trace_dir "$work/t6" --output_json "$work/t6"
+err "$work/t6: --output_json needs a file, and this is a folder"
+if [ "$(id -u)" -ne 0 ]; then
+    mkdir -m 500 "$work/locked"
+    run 1 scenario "${small[@]}" --trace_dir "$work/locked"
+    err "the folder of --trace_dir cannot be written: "
+fi
+WEIR_FAKE_CUDA=fail=pin run 1 scenario "${small[@]}" --pin_memory --trace_dir "$work/t6" --output_json ""
+err "weir scenario: "
+WEIR_FAKE_CUDA=fail=lost:500 run 1 scenario "${small[@]}" --scenario tiny_ops --trace_dir "$work/t6" --output_json "$work/t6/m.json"
+err "lost"
+check "no figures of a run that failed" [ ! -e "$work/t6/m.json" ]
+for bytes in 1000000 40000000 130000000; do
+    WEIR_FAKE_CUDA=memory_bytes=$bytes run 1 scenario "${small[@]}" --scenario memory_churn --fix --trace_dir "$work/t6" --output_json ""
+    err "weir scenario: "
+done
+
+# ---- Ctrl-C: between two steps, with exit status 130 and no figures ----
+"$weir" scenario --batch_size 2 --profile_steps 10000 --warmup_steps 100000 --trace_dir "$work/t7" --output_json "$work/t7/m.json" >"$work/out" 2>"$work/err" &
+pid=$!
+until grep -q 'steps, of which' "$work/err"; do sleep 0.05; done
+kill -INT $pid
+wait $pid
+check "Ctrl-C is exit 130 (was $?)" [ $? -eq 130 ]
+err "weir scenario: interrupted"
+check "no figures, nothing half-written" [ "$(find "$work/t7" -type f | wc -l)" -eq 0 ]
+finish
