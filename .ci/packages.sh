@@ -7,13 +7,13 @@ build=(gcc libc6-dev make cmake ninja-build pkg-config
     libhdf5-dev libjpeg62-turbo-dev libjansson-dev libpng-dev libdeflate-dev zlib1g-dev
     libxxhash-dev liburing-dev liblmdb-dev libopenjp2-7-dev libjxl-dev libdw-dev libblosc-dev libzstd-dev liblz4-dev
     libopenblas0-pthread) # opened when it is needed: no headers
-python=(python3-dev python3-venv)
+python=(python3-dev python3-venv dpkg-dev libaec-dev)
 tests=(libcriterion-dev python3 python3-dev python3-h5py python3-lmdb python3-numpy python3-pil python3-xxhash hdf5-tools)
 bench=(libturbojpeg0-dev)
 # fio for the disk, FFmpeg's libraries for SPDL's own decoder
 peers=(python3 python3-venv fio libavdevice59)
 ci=(git g++ clang clang-format libclang-rt-dev llvm shellcheck groff-base zsh
-    chromium python3-venv)
+    chromium python3-venv python3-torch)
 
 case "${1:-build}" in
 build) wanted=("${build[@]}") ;;
@@ -21,7 +21,7 @@ test) wanted=("${build[@]}" "${tests[@]}") ;;
 bench) wanted=("${build[@]}" "${bench[@]}") ;;
 python) wanted=("${build[@]}" "${python[@]}") ;;
 peers) wanted=("${build[@]}" "${bench[@]}" "${peers[@]}") ;;
-ci) wanted=("${build[@]}" "${tests[@]}" "${bench[@]}" "${ci[@]}") ;;
+ci) wanted=("${build[@]}" "${tests[@]}" "${bench[@]}" "${python[@]}" "${ci[@]}") ;;
 *) echo "usage: packages.sh build|test|bench|python|peers|ci" >&2 && exit 2 ;;
 esac
 

@@ -1,5 +1,5 @@
-/* array.h: weir.Array, a part of a batch's memory with a shape, which other libraries take without a copy by DLPack,
- * the buffer protocol or __array_interface__. */
+/* array.h: weir.Array, a part of a batch's memory with a shape, which other libraries take without a copy by DLPack
+ * (capsule.h), the buffer protocol, __array_interface__ or __cuda_array_interface__. */
 #ifndef WEIR_PYTHON_SRC_ARRAY_H
 #define WEIR_PYTHON_SRC_ARRAY_H
 
@@ -13,20 +13,29 @@ enum { WEIR_ARRAY_DIMS = 6 };
 struct weir_view_of {
     struct weir_lent *lent; /* borrowed */
     char *data;
-    enum weir_dtype dtype; /* u8, u16, f32 */
-    bool is_bool;          /* of u8: 0 and 1 */
+    enum weir_dtype dtype;
+    bool is_bool; /* of u8: 0 and 1 */
+    int gpu;      /* that it is on; -1 = the CPU */
     int ndim;
     int64_t shape[WEIR_ARRAY_DIMS], strides[WEIR_ARRAY_DIMS]; /* in elements */
 };
 
 /* A whole tensor, and one camera (number index of its dimension 1) of it. */
-void weir_view_tensor(struct weir_view_of *view, struct weir_lent *lent, const struct weir_tensor *tensor);
+void weir_view_tensor(struct weir_view_of *view, struct weir_lent *lent, const struct weir_batch *batch, int tensor_n);
 void weir_view_camera(struct weir_view_of *view, int index);
+/* Leaves out dimension dim, at one index of it. */
+void weir_view_pick(struct weir_view_of *view, int dim, int64_t index);
+int weir_view_item_bytes(const struct weir_view_of *view);
+int64_t weir_view_count(const struct weir_view_of *view);
+/* In elements, of memory without gaps. */
+void weir_view_dense_strides(const struct weir_view_of *view, int64_t *strides);
+bool weir_view_is_dense(const struct weir_view_of *view);
 
 int weir_array_begin(PyObject *module);
-/* New references, which hold one of the memory; NULL with an exception. The capsule has the form before version 1,
- * which knows no bool: it says uint8. */
+/* A new reference, which holds one of the memory; NULL with an exception. */
 PyObject *weir_array_new(const struct weir_view_of *view);
-PyObject *weir_array_capsule(const struct weir_view_of *view);
+const struct weir_view_of *weir_array_view(PyObject *self);
+/* 0, or -1 with an exception in a child of fork(), where a GPU's memory is not to be had. */
+int weir_array_check_fork(const struct weir_view_of *view);
 
 #endif

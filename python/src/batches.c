@@ -1,4 +1,5 @@
 /* Batches as the program gets them, and whose their memory is. */
+#include "python/src/capsule.h"
 #include "python/src/loader_parts.h"
 #include "python/src/session.h"
 
@@ -15,12 +16,13 @@ static void forget(struct weir_loader_object *self, int i)
     memmove(&self->out[i], &self->out[i + 1], (size_t)(self->n_out - i) * sizeof self->out[0]);
 }
 
-/* Gives back what nobody looks at any more. */
+/* Gives back what nobody looks at any more; a batch on a GPU is back already. */
 static void sweep(struct weir_loader_object *self)
 {
     for (int i = self->n_out - 1; i >= 0; i--)
         if (weir_lent_is_free(self->out[i].lent)) {
-            weir_loader_release(self->loader, self->out[i].batch);
+            if (!self->lender)
+                weir_loader_release(self->loader, self->out[i].batch);
             forget(self, i);
         }
 }
@@ -28,14 +30,10 @@ static void sweep(struct weir_loader_object *self)
 /* The program has the oldest batch for good. */
 static int keep_oldest(struct weir_loader_object *self, struct weir_err *err)
 {
-    void *memory;
-    size_t bytes;
-    int rc = weir_loader_keep(self->loader, self->out[0].batch, &memory, &bytes, err);
-    if (rc < 0)
-        return rc;
-    weir_lent_give(self->out[0].lent, memory, bytes);
-    forget(self, 0);
-    return 0;
+    int rc = weir_lent_keep(self->out[0].lent, self->loader, self->out[0].batch, err);
+    if (rc == 0)
+        forget(self, 0);
+    return rc;
 }
 
 void weir_batches_leave(struct weir_loader_object *self)
@@ -73,7 +71,10 @@ static int make_room(struct weir_loader_object *self)
         return 0;
     if (warn_once(self) < 0)
         return -1;
-    int rc = keep_oldest(self, &err);
+    int rc;
+    self->busy = true; /* on a GPU it waits for the batch to be there */
+    Py_BEGIN_ALLOW_THREADS rc = keep_oldest(self, &err);
+    Py_END_ALLOW_THREADS self->busy = false;
     if (rc < 0)
         weir_py_raise(rc, &err);
     return rc < 0 ? -1 : 0;
@@ -194,8 +195,7 @@ static PyObject *show(const struct weir_loader_object *self, struct weir_lent *l
     for (int i = 0; all && i < self->n_entries; i++) {
         const struct weir_entry *entry = &self->entries[i];
         struct weir_view_of view;
-        weir_view_tensor(&view, lent, &batch->tensors[entry->tensor]);
-        view.shape[0] = batch->n;
+        weir_view_tensor(&view, lent, batch, entry->tensor);
         if (entry->camera >= 0)
             weir_view_camera(&view, entry->camera);
         PyObject *value = value_of(self, &view);
@@ -216,17 +216,36 @@ static PyObject *show(const struct weir_loader_object *self, struct weir_lent *l
     return named;
 }
 
+/* torch computes on its current stream of the batch's GPU, which waits for the batch. -1 with an exception. */
+static int order(const struct weir_loader_object *self, struct weir_lent *lent)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    if (!self->lender || !self->from_dlpack)
+        return 0;
+    PyObject *number = PyObject_CallFunctionObjArgs(self->current_stream, NULL);
+    void *stream = number ? PyLong_AsVoidPtr(number) : NULL;
+    Py_XDECREF(number);
+    if (PyErr_Occurred())
+        return -1;
+    int rc = weir_lent_ready(lent, stream, true, &err);
+    if (rc < 0)
+        weir_py_raise(rc, &err);
+    return rc < 0 ? -1 : 0;
+}
+
 static PyObject *hand_out(struct weir_loader_object *self, struct weir_batch *batch)
 {
-    struct weir_lent *lent = weir_lent_new();
+    struct weir_lent *lent = self->lender ? weir_lent_new_on_gpu(self->lender, batch) : weir_lent_new();
     if (!lent) {
         weir_loader_release(self->loader, batch);
         return PyErr_NoMemory();
     }
     self->out[self->n_out++] = (struct weir_out){lent, batch};
-    if (self->n_entries == 0 && find_entries(self, batch) < 0)
-        return NULL;
-    return show(self, lent, batch);
+    weir_lent_take(lent); /* so that it does not go back while its arrays are made */
+    bool known = self->n_entries > 0 || find_entries(self, batch) == 0;
+    PyObject *all = known && order(self, lent) == 0 ? show(self, lent, batch) : NULL;
+    weir_lent_drop(lent);
+    return all;
 }
 
 /* Waits without the interpreter's lock; self->config.interrupted takes it to look for signals. */
@@ -243,6 +262,8 @@ PyObject *weir_batches_next(struct weir_loader_object *self, uint64_t end)
 {
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_batch *batch = NULL;
+    if (self->n_out > 0)
+        weir_lent_step_end(self->out[self->n_out - 1].lent); /* what its stream does from now on is for later batches */
     if (!weir_session() || make_room(self) < 0 || weir_loader_position(self->loader) >= end)
         return NULL;
     int rc = wait_for_next(self, &batch, &err);

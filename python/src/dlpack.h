@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-enum { WEIR_DL_CPU = 1 };
-enum { WEIR_DL_INT = 0, WEIR_DL_UINT = 1, WEIR_DL_FLOAT = 2, WEIR_DL_BOOL = 6 };
+enum { WEIR_DL_CPU = 1, WEIR_DL_CUDA = 2 };
+enum { WEIR_DL_INT = 0, WEIR_DL_UINT = 1, WEIR_DL_FLOAT = 2, WEIR_DL_BFLOAT = 4, WEIR_DL_BOOL = 6 };
 enum { WEIR_DL_FLAG_COPIED = 2 };
 
 struct weir_dl_device {

@@ -1,15 +1,30 @@
 #include "python/src/lent.h"
+#include "pipeline/gpu/gpu.h"
 #include "pipeline/loader.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
+enum { PER_THREAD = 2 }; /* cudaStreamPerThread; NULL and 1 are the legacy default stream */
+
+struct weir_lender {
+    _Atomic int references;
+    struct weir_loader *loader;
+    pthread_mutex_t lock; /* of the batches that are out */
+};
+
 struct weir_lent {
     _Atomic int references;
     int fork_depth;
-    void *memory; /* NULL = the loader's */
-    size_t bytes;
+    struct weir_kept kept;      /* memory NULL = the loader's */
+    struct weir_device *device; /* shared; NULL = it is the host's memory */
+    /* Of a batch on a GPU: */
+    struct weir_lender *lender;
+    struct weir_batch *batch; /* until it was given back, or kept */
+    void **streams;           /* that it was handed over on */
+    int n_streams, room;
 };
 
 static _Atomic int depth;
@@ -35,6 +50,25 @@ int weir_fork_depth(void)
     return atomic_load_explicit(&depth, memory_order_relaxed);
 }
 
+struct weir_lender *weir_lender_new(struct weir_loader *loader)
+{
+    struct weir_lender *lender = calloc(1, sizeof *lender);
+    if (!lender)
+        return NULL;
+    pthread_mutex_init(&lender->lock, NULL);
+    atomic_init(&lender->references, 1);
+    lender->loader = loader;
+    return lender;
+}
+
+void weir_lender_drop(struct weir_lender *lender)
+{
+    if (!lender || atomic_fetch_sub_explicit(&lender->references, 1, memory_order_acq_rel) > 1)
+        return;
+    pthread_mutex_destroy(&lender->lock);
+    free(lender);
+}
+
 struct weir_lent *weir_lent_new(void)
 {
     struct weir_lent *lent = calloc(1, sizeof *lent);
@@ -45,30 +79,147 @@ struct weir_lent *weir_lent_new(void)
     return lent;
 }
 
+struct weir_lent *weir_lent_new_on_gpu(struct weir_lender *lender, struct weir_batch *batch)
+{
+    struct weir_lent *lent = weir_lent_new();
+    if (!lent)
+        return NULL;
+    atomic_fetch_add_explicit(&lender->references, 1, memory_order_relaxed);
+    lent->lender = lender;
+    lent->batch = batch;
+    lent->device = weir_device_share(weir_device_of(lender->loader));
+    return lent;
+}
+
+struct weir_lent *weir_lent_new_memory(void *memory, size_t bytes, struct weir_device *device)
+{
+    struct weir_lent *lent = weir_lent_new();
+    if (!lent)
+        return NULL;
+    lent->kept = (struct weir_kept){.memory = memory, .bytes = bytes};
+    lent->device = device ? weir_device_share(device) : NULL;
+    return lent;
+}
+
 void weir_lent_take(struct weir_lent *lent)
 {
     atomic_fetch_add_explicit(&lent->references, 1, memory_order_relaxed);
 }
 
+/* Nobody has it any more. */
+static void destroy(struct weir_lent *lent)
+{
+    if (lent->device && lent->kept.memory && !lent->kept.block)
+        weir_device_free(lent->device, lent->kept.memory);
+    else if (lent->kept.memory)
+        weir_loader_free_kept(&lent->kept, lent->streams, lent->n_streams);
+    weir_device_close(&lent->device);
+    weir_lender_drop(lent->lender);
+    free(lent->streams);
+    free(lent);
+}
+
+/* The loader's own reference is the only one that is left. Under the lock. */
+static void give_back(struct weir_lent *lent)
+{
+    weir_loader_release_after_all(lent->lender->loader, lent->batch, lent->streams, lent->n_streams);
+    lent->batch = NULL;
+}
+
 void weir_lent_drop(struct weir_lent *lent)
 {
-    if (lent->fork_depth != weir_fork_depth())
+    if (weir_lent_is_foreign(lent))
         return;
+    struct weir_lender *lender = lent->lender;
+    if (lender)
+        pthread_mutex_lock(&lender->lock);
     /* Release: what this thread read of the memory was read before it is anyone else's. */
-    if (atomic_fetch_sub_explicit(&lent->references, 1, memory_order_acq_rel) > 1)
-        return;
-    if (lent->memory)
-        weir_loader_free_kept(lent->memory, lent->bytes);
-    free(lent);
+    int left = atomic_fetch_sub_explicit(&lent->references, 1, memory_order_acq_rel) - 1;
+    if (left == 1 && lent->batch)
+        give_back(lent);
+    if (lender)
+        pthread_mutex_unlock(&lender->lock);
+    if (left == 0)
+        destroy(lent);
 }
 
 bool weir_lent_is_free(const struct weir_lent *lent)
 {
-    return atomic_load_explicit(&lent->references, memory_order_acquire) == 1;
+    if (!lent->lender)
+        return atomic_load_explicit(&lent->references, memory_order_acquire) == 1;
+    pthread_mutex_lock(&lent->lender->lock);
+    bool is_back = !lent->batch && !lent->kept.memory;
+    pthread_mutex_unlock(&lent->lender->lock);
+    return is_back;
 }
 
-void weir_lent_give(struct weir_lent *lent, void *memory, size_t bytes)
+int weir_lent_keep(struct weir_lent *lent, struct weir_loader *loader, struct weir_batch *batch, struct weir_err *err)
 {
-    lent->memory = memory;
-    lent->bytes = bytes;
+    struct weir_lender *lender = lent->lender;
+    int rc = 0;
+    if (lender)
+        pthread_mutex_lock(&lender->lock);
+    if (!lender || lent->batch) /* else it came back meanwhile */
+        rc = weir_loader_keep(loader, batch, &lent->kept, err);
+    if (rc == 0)
+        lent->batch = NULL;
+    if (lender)
+        pthread_mutex_unlock(&lender->lock);
+    return rc;
+}
+
+/* ---- streams; under the lock ---- */
+
+/* Work on any thread's default stream is behind what the legacy default stream had before, and before what that has
+ * after: so the one event on that will do, whichever thread records it. */
+static int remember(struct weir_lent *lent, void *stream, struct weir_err *err)
+{
+    stream = (uintptr_t)stream <= PER_THREAD ? NULL : stream;
+    for (int i = 0; i < lent->n_streams; i++)
+        if (lent->streams[i] == stream)
+            return 0;
+    if (lent->n_streams == lent->room) {
+        int room = lent->room ? 2 * lent->room : 2;
+        void **streams = realloc(lent->streams, (size_t)room * sizeof *streams);
+        if (!streams)
+            return weir_err_set(err, -ENOMEM, "out of memory");
+        lent->streams = streams;
+        lent->room = room;
+    }
+    lent->streams[lent->n_streams++] = stream;
+    return 0;
+}
+
+int weir_lent_ready(struct weir_lent *lent, void *stream, bool keep, struct weir_err *err)
+{
+    struct weir_lender *lender = lent->lender;
+    if (!lender) /* of its own, and finished */
+        return 0;
+    pthread_mutex_lock(&lender->lock);
+    int rc = keep ? remember(lent, stream, err) : 0;
+    if (rc == 0 && lent->batch) /* what was kept is there */
+        rc = weir_loader_wait(lender->loader, lent->batch, stream, err);
+    pthread_mutex_unlock(&lender->lock);
+    return rc;
+}
+
+void weir_lent_step_end(struct weir_lent *lent)
+{
+    struct weir_lender *lender = lent->lender;
+    if (!lender)
+        return;
+    pthread_mutex_lock(&lender->lock);
+    if (lent->batch && lent->n_streams > 0) /* when that fails the loader's next batch says so */
+        weir_loader_step_end(lender->loader, lent->batch, lent->streams[0], NULL);
+    pthread_mutex_unlock(&lender->lock);
+}
+
+bool weir_lent_is_foreign(const struct weir_lent *lent)
+{
+    return lent->fork_depth != weir_fork_depth();
+}
+
+struct weir_device *weir_lent_device(const struct weir_lent *lent)
+{
+    return lent->device;
 }

@@ -1,6 +1,10 @@
 #include "python/src/loader_object.h"
 #include "analyze/verdict/verdict.h"
+#include "pipeline/gpu/gpu.h"
+#include "python/src/gpu_timing.h"
 #include "python/src/loader_parts.h"
+#include "python/src/profile_loaders.h"
+#include "python/src/profile_stack.h"
 #include "python/src/session.h"
 
 #include <errno.h>
@@ -50,16 +54,30 @@ static void close_loader(struct weir_loader_object *self)
         PyObject *type, *error, *trace;
         PyErr_Fetch(&type, &error, &trace);
         self->busy = true;
+        weir_profile_loader_closes(self->loader);
         Py_BEGIN_ALLOW_THREADS weir_batches_leave(self);
         weir_loader_reports_end(&self->reports);
         weir_loader_close(&self->loader);
+        weir_lender_drop(self->lender);
         Py_END_ALLOW_THREADS self->busy = false;
         PyErr_Restore(type, error, trace);
     }
     /* In a child of fork() all of it is left alone. */
     self->loader = NULL;
     self->reports = NULL;
+    self->lender = NULL;
     self->n_out = 0;
+}
+
+static int check_gpu(const struct weir_loader_config *config)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    int number;
+    int rc = weir_device_parse(config->device, &number, &err);
+    if (rc == 0)
+        return number < 0 ? 0 : weir_gpu_use("device='cuda'");
+    weir_py_raise(rc, &err);
+    return -1;
 }
 
 /* Opens it so that batch number position of the run is the next one. 0, or -1 with an exception. */
@@ -73,7 +91,7 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     config->resume = self->state;
     config->resume.given = position > 0;
     config->resume.next = position;
-    if (!config->recorder)
+    if (!config->recorder || check_gpu(config) < 0)
         return -1;
     struct weir_loader_reports_config reports = {.folder = config->data};
     int rc;
@@ -81,13 +99,17 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     Py_BEGIN_ALLOW_THREADS rc = weir_loader_open(&self->loader, config, &err);
     if (rc == 0)
         rc = weir_loader_reports_begin(&self->reports, self->loader, &reports);
+    if (rc == 0 && weir_device_of(self->loader) && !(self->lender = weir_lender_new(self->loader)))
+        rc = -ENOMEM;
     Py_END_ALLOW_THREADS self->busy = false;
     self->fork_depth = weir_fork_depth();
     if (rc < 0) {
         close_loader(self);
-        weir_py_raise(rc, &err);
+        if (!PyErr_Occurred()) /* a signal's */
+            weir_py_raise(rc, &err);
         return -1;
     }
+    weir_profile_loader_opened(self->loader);
     weir_loader_state(self->loader, &self->state);
     const struct weir_sampler *sampler = weir_loader_sampler(self->loader);
     self->per_epoch = (uint64_t)weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN) +
@@ -106,16 +128,17 @@ static void keep_object(PyObject **field, PyObject *object)
 static PyObject *loader_open(PyObject *object, PyObject *args)
 {
     struct weir_loader_object *self = (struct weir_loader_object *)object;
-    PyObject *options, *from_dlpack, *bool_dtype, *make;
+    PyObject *options, *from_dlpack, *bool_dtype, *make, *current_stream;
     int keys, has_uint16;
-    if (!PyArg_ParseTuple(args, "O!iOOpO:_open", &PyDict_Type, &options, &keys, &from_dlpack, &bool_dtype, &has_uint16,
-                          &make))
+    if (!PyArg_ParseTuple(args, "O!iOOpOO:_open", &PyDict_Type, &options, &keys, &from_dlpack, &bool_dtype, &has_uint16,
+                          &make, &current_stream))
         return NULL;
     if (self->loader)
         return PyErr_Format(weir_py_error, "the loader is open already");
     keep_object(&self->from_dlpack, from_dlpack);
     keep_object(&self->bool_dtype, bool_dtype);
     keep_object(&self->make, make);
+    keep_object(&self->current_stream, current_stream);
     self->keys = (enum weir_keys)keys;
     self->has_uint16 = has_uint16;
     if (weir_loader_options(self, options) < 0 || open_at(self, 0) < 0)
@@ -142,6 +165,7 @@ static void loader_free(PyObject *object)
     Py_XDECREF(self->from_dlpack);
     Py_XDECREF(self->bool_dtype);
     Py_XDECREF(self->make);
+    Py_XDECREF(self->current_stream);
     for (int i = 0; i < WEIR_LOADER_TEXTS; i++)
         free(self->texts[i]);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
@@ -162,7 +186,8 @@ static PyObject *loader_iterate(PyObject *object)
         if (open_at(self, begin) < 0)
             return NULL;
     }
-    self->resumed = false;
+    self->resumed = self->unasked = true;
+    self->position = begin;
     uint64_t epoch = begin / self->per_epoch;
     self->next_epoch = epoch + 1;
     struct iteration *iteration = PyObject_New(struct iteration, (PyTypeObject *)iteration_type);
@@ -183,7 +208,12 @@ static PyObject *iteration_next(PyObject *object)
         return NULL;
     if (self->number != loader->iteration)
         return PyErr_Format(weir_py_error, "a later iteration of this loader has begun, which ended this one");
-    return weir_batches_next(loader, self->end);
+    if (loader->unasked)
+        loader->resumed = loader->unasked = false;
+    uint32_t stack = weir_profile_stack_here();
+    PyObject *batch = weir_batches_next(loader, self->end);
+    weir_stack_self = stack;
+    return batch;
 }
 
 static PyObject *iteration_self(PyObject *object)
@@ -215,6 +245,7 @@ static PyObject *loader_set_epoch(PyObject *object, PyObject *number)
         return PyErr_Format(weir_py_error, "the loader was never opened");
     if (epoch < 0 || epoch >= INT32_MAX)
         return PyErr_Format(PyExc_ValueError, "epochs are 0..%d, not %lld", INT32_MAX - 1, epoch);
+    self->unasked = false;
     if (self->resumed && self->position / self->per_epoch == (uint64_t)epoch)
         Py_RETURN_NONE; /* its rest comes, as load_state_dict said */
     self->resumed = true;
@@ -230,7 +261,7 @@ static PyObject *loader_state(PyObject *object, PyObject *unused)
     struct weir_loader_object *self = (struct weir_loader_object *)object;
     PyObject *settings = PyDict_New();
     uint64_t position = self->position;
-    if (!self->resumed) {
+    if (!self->resumed || self->unasked) {
         if (check(self) < 0) {
             Py_XDECREF(settings);
             return NULL;
@@ -257,6 +288,7 @@ static PyObject *loader_resume(PyObject *object, PyObject *number)
     if (position / self->per_epoch >= INT32_MAX)
         return PyErr_Format(PyExc_ValueError, "the state is of a run that was longer than any");
     self->resumed = true;
+    self->unasked = false;
     self->position = position;
     Py_RETURN_NONE;
 }
@@ -273,6 +305,7 @@ struct wanted {
 static void judge(void *user, struct weir_loader_report *report)
 {
     struct wanted *wanted = user;
+    weir_gpu_timing_add(&report->gpu);
     weir_verdict_make(&wanted->made, report, NULL);
     if (wanted->verdict)
         weir_verdict_print(wanted->verdict, &wanted->made, report, wanted->lang);

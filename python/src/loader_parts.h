@@ -33,11 +33,14 @@ struct weir_loader_object {
     struct weir_state state; /* what the order of samples depends on, for opening at another batch */
     uint64_t per_epoch, next_epoch, iteration;
     bool resumed; /* the next iteration begins at this batch of the run */
+    bool unasked; /* only as the last one was asked for nothing: Lightning calls iter() to see whether it can */
     uint64_t position;
     int n_out;
     struct weir_out out[WEIR_OUT_MAX];
     enum weir_keys keys;
+    struct weir_lender *lender;         /* of batches on a GPU; NULL = they are on the CPU */
     PyObject *from_dlpack, *bool_dtype; /* of torch; NULL = batches are weir.Arrays. Owned */
+    PyObject *current_stream;           /* called without arguments: torch's on the batches' GPU, a number. Owned */
     bool has_uint16;                    /* torch has it */
     PyObject *make;                     /* the named tuple's class; owned */
     int n_entries;

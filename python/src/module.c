@@ -2,12 +2,40 @@
 #include "base/err.h"
 #include "python/src/array.h"
 #include "python/src/loader_object.h"
+#include "python/src/profile_parts.h"
 #include "python/src/session.h"
+#include "python/src/totals.h"
 
 #include <errno.h>
 #include <string.h>
 
 PyObject *weir_py_error;
+
+/* At "--": an option of the program whose value is a word becomes an argument, which is as long: --device cuda:0 is
+ * device="cuda:0". */
+static void name_argument(char *at, const char *name)
+{
+    size_t n = strlen(name);
+    if (strncmp(at + 2, name, n) != 0 || at[n + 2] != ' ')
+        return;
+    char *value = at + n + 3;
+    size_t bytes = strcspn(value, " ,;");
+    bytes -= bytes > 0 && value[bytes - 1] == ':';
+    if (bytes == 0)
+        return;
+    memmove(value - 1, value, bytes);
+    value[bytes - 1] = '"';
+    memcpy(at, name, n);
+    memcpy(at + n, "=\"", 2);
+}
+
+static void name_arguments(char *text)
+{
+    static const char *const names[] = {"device", "decoder", "io"};
+    for (char *at = text; (at = strstr(at, "--")) != NULL; at += 2)
+        for (size_t i = 0; (at == text || at[-1] == ' ') && i < sizeof names / sizeof *names; i++)
+            name_argument(at, names[i]);
+}
 
 PyObject *weir_py_raise(int code, const struct weir_err *err)
 {
@@ -20,7 +48,10 @@ PyObject *weir_py_raise(int code, const struct weir_err *err)
         type = PyExc_MemoryError;
     else if (code == -EINVAL)
         type = PyExc_ValueError;
-    PyErr_SetString(type, err->text[0] ? err->text : strerror(-code));
+    char text[sizeof err->text];
+    strcpy(text, err->text);
+    name_arguments(text);
+    PyErr_SetString(type, text[0] ? text : strerror(-code));
     return NULL;
 }
 
@@ -40,7 +71,9 @@ PyMODINIT_FUNC PyInit__weir(void)
     weir_py_error = PyErr_NewExceptionWithDoc("weir.Error", "What went wrong, where, and what to do, in one line.",
                                               PyExc_RuntimeError, NULL);
     if (!module || !weir_py_error || PyModule_AddObjectRef(module, "Error", weir_py_error) < 0 ||
-        weir_array_begin(module) < 0 || weir_session_begin(module) < 0 || weir_loader_object_begin(module) < 0)
+        weir_array_begin(module) < 0 || weir_session_begin(module) < 0 || weir_loader_object_begin(module) < 0 ||
+        weir_profile_range_begin(module) < 0 || weir_profile_trace_begin(module) < 0 ||
+        weir_profile_object_begin(module) < 0 || weir_totals_begin(module) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -2,8 +2,11 @@
 #include "pipeline/loader_stages.h"
 #include "pipeline/report/loader_report.h"
 #include "prof/record/recorder.h"
+#include "prof/report/machine.h"
 #include "prof/report/report.h"
+#include "python/src/gpu_timing.h"
 #include "python/src/lent.h"
+#include "python/src/profile_stack.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,13 +20,15 @@ static struct weir_recorder *session;
 static int session_depth; /* weir_fork_depth then */
 static pthread_key_t thread_end;
 
-/* One for each name, for the life of the process: it is a number and nothing else, so any thread may use it at once. */
+/* One for each name, and one more with cuda=True, for the life of the process: it is a number and nothing else, so any
+ * thread may use it at once. */
 struct stage {
     PyObject_HEAD int number;
+    bool gpu;
 };
 
 static PyObject *stage_type;
-static PyObject *stages; /* dict: name -> stage */
+static PyObject *stages[2]; /* dict: name -> stage; those with cuda=True */
 static PyObject *decorate;
 
 /* Stages that are open on this thread. A context manager may be left where it was not entered: by hand, or by a
@@ -91,31 +96,37 @@ static PyObject *stage_enter(PyObject *self, PyObject *unused)
     (void)unused;
     if ((!weir_thread_self || session_depth != weir_fork_depth()) && !weir_session())
         return NULL;
+    const struct stage *stage = (struct stage *)self;
+    if (stage->gpu && weir_gpu_timing_begin(stage->number) < 0)
+        return NULL;
     open_stages++;
-    weir_zone_begin(((struct stage *)self)->number);
+    weir_zone_begin(stage->number);
     Py_INCREF(self);
     return self;
 }
 
 static PyObject *stage_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
-    (void)self, (void)args, (void)n;
+    (void)args, (void)n;
+    const struct stage *stage = (struct stage *)self;
     if (open_stages > 0) {
         open_stages--;
+        uint32_t stack = weir_profile_stack_here();
         weir_zone_end();
+        weir_stack_self = stack;
     }
+    if (stage->gpu)
+        weir_gpu_timing_end(stage->number);
     Py_RETURN_NONE;
 }
 
-static PyObject *stage_call(PyObject *self, PyObject *args, PyObject *keywords)
+PyObject *weir_py_decorated(PyObject *self, PyObject *args, PyObject *keywords)
 {
     PyObject *function;
-    if (keywords && PyDict_Size(keywords) > 0) {
-        PyErr_SetString(PyExc_TypeError, "a stage decorates one function");
-        return NULL;
-    }
-    if (!PyArg_ParseTuple(args, "O:stage", &function))
-        return NULL;
+    if (PyTuple_Size(args) != 1 || (keywords && PyDict_Size(keywords) > 0))
+        return PyErr_Format(PyExc_TypeError, "a %s decorates one function",
+                            Py_TYPE(self) == (PyTypeObject *)stage_type ? "stage" : "record_function");
+    function = PyTuple_GetItem(args, 0);
     return PyObject_CallFunctionObjArgs(decorate, self, function, NULL);
 }
 
@@ -143,29 +154,41 @@ static int number_of(PyObject *name)
 }
 
 /* A new reference. */
-static PyObject *stage_of(PyObject *name)
+static PyObject *stage_of(PyObject *name, bool gpu)
 {
     if (!PyUnicode_Check(name))
         return PyErr_Format(PyExc_TypeError, "a stage's name is a str, not %R", Py_TYPE(name));
-    PyObject *known = PyDict_GetItemWithError(stages, name);
+    PyObject *known = PyDict_GetItemWithError(stages[gpu], name);
     if (known || PyErr_Occurred()) {
         Py_XINCREF(known);
         return known;
     }
-    int number = number_of(name);
+    if (gpu && weir_gpu_timing_check() < 0)
+        return NULL;
+    known = PyDict_GetItemWithError(stages[!gpu], name);
+    int number = known ? ((struct stage *)known)->number : number_of(name);
     struct stage *stage = number < 0 ? NULL : PyObject_New(struct stage, (PyTypeObject *)stage_type);
     if (!stage)
         return NULL;
     stage->number = number;
-    if (PyDict_SetItem(stages, name, (PyObject *)stage) < 0)
+    stage->gpu = gpu;
+    if (PyDict_SetItem(stages[gpu], name, (PyObject *)stage) < 0)
         Py_CLEAR(stage);
     return (PyObject *)stage;
 }
 
-static PyObject *py_stage(PyObject *module, PyObject *name)
+static PyObject *py_stage(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     (void)module;
-    return stage_of(name);
+    Py_ssize_t named = names ? PyTuple_Size(names) : 0;
+    bool fits = n == 1 && (named == 0 ||
+                           (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "cuda") == 0));
+    if (!fits) {
+        PyErr_SetString(PyExc_TypeError, "stage takes a name, and cuda=True or False");
+        return NULL;
+    }
+    int gpu = named ? PyObject_IsTrue(args[1]) : 0;
+    return gpu < 0 ? NULL : stage_of(args[0], gpu > 0);
 }
 
 static PyObject *py_log_timing(PyObject *module, PyObject *args)
@@ -177,7 +200,7 @@ static PyObject *py_log_timing(PyObject *module, PyObject *args)
         return NULL;
     if (!(seconds >= 0 && seconds < 1e9))
         return PyErr_Format(PyExc_ValueError, "seconds are at least 0 and a number");
-    PyObject *stage = stage_of(name);
+    PyObject *stage = stage_of(name, false);
     if (!stage || !weir_session()) {
         Py_XDECREF(stage);
         return NULL;
@@ -198,8 +221,13 @@ static int print_session(void *lang, FILE *out)
         return rc;
     struct weir_loader_report *report = calloc(1, sizeof *report);
     rc = report ? weir_report_from_snapshot(&report->prof, snapshot) : -ENOMEM;
+    if (rc == 0)
+        weir_gpu_timing_add(&report->gpu);
     if (rc == 0 && *(int *)lang == WEIR_LANG_EN) {
-        weir_report_print(out, &report->prof);
+        weir_report_stages_print(out, &report->prof, report->gpu.rows, report->gpu.n_rows);
+        weir_report_threads_print(out, &report->prof, WEIR_LANG_EN);
+        weir_report_machine_print(out, &report->prof.machine, WEIR_LANG_EN);
+        weir_report_cost_print(out, &report->prof, WEIR_LANG_EN);
     } else if (rc == 0) {
         report->final = report->timing = true;
         report->wall_s = report->prof.thread_s;
@@ -248,7 +276,7 @@ int weir_session_begin(PyObject *module)
     static PyType_Slot slots[] = {
         {Py_tp_doc, "A stage of the table: a context manager, and a decorator. weir.stage makes it."},
         {Py_tp_methods, methods},
-        {Py_tp_call, stage_call},
+        {Py_tp_call, weir_py_decorated},
         {Py_tp_dealloc, stage_free},
         {0, NULL}};
     static PyType_Spec spec = {.name = "weir.Stage",
@@ -256,24 +284,30 @@ int weir_session_begin(PyObject *module)
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                .slots = slots};
     static PyMethodDef functions[] = {
-        {"stage", py_stage, METH_O,
-         "stage(name, /)\n--\n\n"
+        {"stage", (PyCFunction)(void (*)(void))py_stage, METH_FASTCALL | METH_KEYWORDS,
+         "stage(name, /, *, cuda=False)\n--\n\n"
          "Times a part of the training loop: a row of the table of that name.\n\n"
          "    with weir.stage(\"20_train_forward_pass\"):\n"
          "        loss = model(batch)\n\n"
          "    @weir.stage(\"22_optimizer_step\")\n"
          "    def step(): ...\n\n"
          "Stages nest; a row's own time is without that of the stages inside. The time is the host's: what a GPU does\n"
-         "is in it only as far as the host waits for it. At most 40 names of your own."},
+         "is in it only as far as the host waits for it. At most 40 names of your own.\n\n"
+         "With cuda=True the stage has a second row, of kind gpu-work: from the beginning of its work on the GPU to "
+         "its\n"
+         "end, by events on torch's current stream where the stage begins. Nothing waits for them: a call is in the\n"
+         "table once the GPU is through with it."},
         {"log_timing", py_log_timing, METH_VARARGS,
          "log_timing(name, seconds, /)\n--\n\nAdds one call of a stage that was timed elsewhere."},
         {"_table", py_table, METH_VARARGS, "The table of all stages so far, without what a loader adds."},
+        {"_set_current", weir_gpu_timing_set, METH_O, "What gives the current GPU and stream."},
         {"_set_decorate", py_set_decorate, METH_O, "What makes a timed function of a stage and a function."},
         {0}};
     weir_lent_begin();
     int rc = weir_loader_stages();
-    stages = PyDict_New();
-    if (rc < 0 || pthread_key_create(&thread_end, on_thread_end) != 0 || !stages) {
+    stages[0] = PyDict_New();
+    stages[1] = PyDict_New();
+    if (rc < 0 || pthread_key_create(&thread_end, on_thread_end) != 0 || !stages[0] || !stages[1]) {
         PyErr_SetString(PyExc_ImportError, "weir's stages cannot be registered");
         return -1;
     }

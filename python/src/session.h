@@ -14,6 +14,9 @@ struct weir_recorder *weir_session(void);
 /* weir.stage and the rest. */
 int weir_session_begin(PyObject *module);
 
+/* What calling a stage or a range with a function does: it decorates it (tp_call). */
+PyObject *weir_py_decorated(PyObject *self, PyObject *args, PyObject *keywords);
+
 /* A report as text, written by print(user, FILE *): 0 or a negative code. A new reference. */
 PyObject *weir_py_printed(int (*print)(void *user, FILE *out), void *user);
 /* "en" or "zh"; -1 with an exception. */

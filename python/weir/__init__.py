@@ -11,6 +11,8 @@
 
 Batches are torch tensors where torch is installed, else weir.Array, which numpy and others take without a copy. Errors
 are weir.Error, or ValueError, FileNotFoundError and the like, with one line that says what to do.
+
+weir.profile records chosen steps as a trace, by the names of torch.profiler; help(weir.profile) has an example.
 """
 import atexit
 import collections
@@ -20,11 +22,14 @@ import os
 import sys
 import weakref
 
-from . import _weir
-from ._weir import Array, Error, Stage, log_timing, stage
+from . import _cuda, _ranks, _weir
+from ._profiler import (Average, Averages, ProfilerAction, ProfilerActivity, profile, schedule,
+                        tensorboard_trace_handler)
+from ._weir import Array, Error, RecordFunction, Stage, log_timing, record_function, stage
 
-__all__ = ["Act", "Array", "Camera", "Dataset", "Episode", "Error", "Loader", "Stage", "log_timing",
-           "print_timing_stats", "stage", "table", "verdict"]
+__all__ = ["Act", "Array", "Average", "Averages", "Camera", "Dataset", "Episode", "Error", "Loader", "ProfilerAction",
+           "ProfilerActivity", "RecordFunction", "Stage", "log_timing", "print_timing_stats", "profile",
+           "record_function", "schedule", "stage", "table", "tensorboard_trace_handler", "verdict"]
 
 Act = collections.namedtuple("Act", "image qpos action is_pad")
 Act.__doc__ = "A batch with keys='act', in the order in which ACT's training loop unpacks it."
@@ -35,6 +40,7 @@ Camera.__doc__ = "A camera: how its frames are stored, and the size of its image
 
 _KEYS = {"weir": 0, "act": 1, "lerobot": 2}
 _DTYPES = {"uint8": 0, "float32": 1}
+_GPU_DTYPES = {**_DTYPES, "float16": 3, "bfloat16": 4}
 _LAYOUTS = {"nhwc": 0, "nchw": 1}
 _SAMPLING = {"timestep": 0, "episode": 1}
 _SPLITS = {"train": 1, "val": 2}
@@ -59,14 +65,19 @@ def _names(name, value):
     return ",".join(value)
 
 
-def _torch(tensors):
+def _torch(tensors, on_gpu):
     """torch, or None for weir.Array."""
     if tensors == "array" or (tensors == "auto" and "torch" not in sys.modules
                               and importlib.util.find_spec("torch") is None):
         return None
     import torch
     import torch.utils.dlpack
-    return torch
+    if not on_gpu or torch.cuda.is_available():
+        return torch
+    if tensors == "torch":
+        raise Error("tensors='torch' with device='cuda': this torch has no CUDA (torch.cuda.is_available() is False); "
+                    "install one that has, or take tensors='array'")
+    return None
 
 
 class Dataset:
@@ -106,20 +117,22 @@ class Loader(_weir._Loader):
     path          HDF5, TFRecord (RLDS), Zarr, LMDB; `weir info PATH` says what is in it
     batch_size    samples
     shuffle       else samples come in the order of the files
-    num_workers   threads: "auto" = one per usable core, of which this machine's ranks (LOCAL_RANK, LOCAL_WORLD_SIZE)
-                  have a part each; 0 = none, the loop itself loads
+    num_workers   threads: "auto" = one per usable core, of which the ranks on this machine have a part each;
+                  0 = none, the loop itself loads
     prefetch_factor  batches that workers may be ahead, of all of them together; None = automatic
     drop_last     leave out a last batch that is not full
     seed          of the order
-    device        "cpu"
-    image_dtype   "uint8", or "float32" in 0..1; None = uint8 with keys="weir", else float32
+    device        "cpu"; "cuda" or "cuda:N": batches are made in the memory of a GPU (docs/gpu.md). "cuda" is torch's
+                  current one where torch uses CUDA, else the local rank's
+    image_dtype   "uint8", or "float32" in 0..1; None = uint8 with keys="weir", else float32. On a GPU "float16" and
+                  "bfloat16", too
     layout        "nchw" or "nhwc"
     chunk_size    actions of a sample
     obs_history   frames and states of a sample: t - (n - 1) .. t, the first one repeated at the start
     cameras       list of names; None = all but depth
     image_size    (width, height); None = as stored
     rank, world_size  this process's part of a distributed run; None = of torch.distributed where it is initialised,
-                  else RANK and WORLD_SIZE. Do not wrap the loader in a DistributedSampler
+                  else of torchrun, mpirun, mpiexec or srun by their environment. Do not wrap the loader in a DistributedSampler
     keys          what a batch is, as n, cameras, H, W = samples, cameras, height, width:
       "weir"      dict: image (n, cameras, 3, H, W) or one image/CAMERA each where sizes differ, depth likewise, qpos
                   (n, dim), action (n, chunk_size, dim), is_pad (n, chunk_size)
@@ -127,7 +140,7 @@ class Loader(_weir._Loader):
       "lerobot"   dict: observation.images.CAMERA (n, 3, H, W), observation.state, action, action_is_pad
     normalize     qpos and action by mean and deviation of the training episodes (.dataset.statistics); None = all but
                   "lerobot", whose policies normalise themselves
-    tensors       "auto" = torch tensors where torch is installed, else weir.Array; "torch"; "array"
+    tensors       "auto" = torch tensors where torch is installed (on a GPU: has CUDA), else weir.Array; "torch"; "array"
     split, train_split  "train" or "val", and the part of the episodes that is for training, 0..1. Statistics are those
                   of the training part in both
     sampling      "timestep": every step of every episode once an epoch; "episode": one random step of each, as ACT
@@ -142,11 +155,16 @@ class Loader(_weir._Loader):
     qpos_keys, action_keys, image_keys  names in the files, in place of the layout's
     file_split    of files that have one in their name
     index         file that keeps the index of the dataset, so that opening is quick
-    io, decoder   engines, as `weir doctor` lists them
+    io, decoder   engines, as `weir doctor` lists them; on a GPU decoder is "auto", "turbo", "nvjpeg" or "hybrid"
+    deterministic with decoder="hybrid": which side decodes a frame depends on the frame alone
     allow_ragged, allow_external  as `weir run --help` says
 
     A batch's memory is yours for as long as you hold a tensor of it. Holding many takes memory for each, and a
     RuntimeWarning says so once. In a child of fork() the loader raises weir.Error; open one there.
+
+    On a GPU torch's current stream waits for each batch when it is handed out, and the memory is used again behind what
+    is on that stream when the last tensor goes. Another stream that uses a batch has to be waited for before that:
+    torch.cuda.current_stream().wait_stream(other). tensor.record_stream(other) does nothing here.
     """
 
     def __init__(self, path, batch_size=8, shuffle=True, num_workers="auto", prefetch_factor=None, drop_last=False,
@@ -155,34 +173,35 @@ class Loader(_weir._Loader):
                  split="train", train_split=1.0, sampling="timestep", pad="zero", action_offset=0, color="rgb",
                  crop=None, on_error="fail", max_batches=0, decode_cache=0, wrap=False, qpos_keys=None,
                  action_keys=None, image_keys=None, file_split=None, index=None, io="auto", decoder="auto",
-                 allow_ragged=False, allow_external=False):
-        if str(device) != "cpu":
-            raise Error(f"device={str(device)!r}: batches on a GPU are not built into this package yet; take "
-                        "device='cpu' and move them with .to(device)")
+                 allow_ragged=False, allow_external=False, deterministic=False):
+        device = str(device)
+        on_gpu = device != "cpu"
         mode = _choice("keys", keys, _KEYS)
         _choice("tensors", tensors, {"auto": 0, "torch": 1, "array": 2})
         if image_dtype is None:
             image_dtype = "uint8" if keys == "weir" else "float32"
         width, height = image_size if image_size is not None else (0, 0)
-        local_rank, local_size = 0, 1
+        local_rank, local_size, local_cores = _ranks.local_ranks()
         if rank is None and world_size is None:
-            rank, world_size = _ranks()
-            local_rank, local_size = _from_environment("LOCAL_RANK", "LOCAL_WORLD_SIZE")
+            rank, world_size = _ranks.ranks()
         elif rank is None or world_size is None:
             raise ValueError("rank and world_size go together; give both or none")
         normalize = keys != "lerobot" if normalize is None else normalize
         self.batch_size = batch_size
         self._path = os.fspath(path)
         self._split = split
-        torch = _torch(tensors)
+        torch = _torch(tensors, on_gpu)
+        if on_gpu:
+            device = _cuda.prepare(device, decoder)
         options = {
             "data": self._path, "cameras": _names("cameras", cameras), "batch_size": batch_size,
             "no_shuffle": not shuffle, "num_workers": _AUTO if num_workers in ("auto", None) else num_workers,
             "prefetch": 0 if prefetch_factor is None else prefetch_factor, "drop_last": drop_last, "seed": seed,
-            "dtype": _choice("image_dtype", image_dtype, _DTYPES), "layout": _choice("layout", layout, _LAYOUTS),
+            "dtype": _choice("image_dtype", image_dtype, _GPU_DTYPES if on_gpu else _DTYPES),
+            "layout": _choice("layout", layout, _LAYOUTS),
             "chunk_size": chunk_size, "obs_history": obs_history, "image_width": width, "image_height": height,
             "rank": rank, "world_size": world_size, "local_rank": local_rank, "local_size": local_size,
-            "raw_state": not normalize,
+            "local_cores": local_cores, "raw_state": not normalize,
             "splits": _choice("split", split, _SPLITS), "train_split": train_split,
             "sampling": _choice("sampling", sampling, _SAMPLING), "pad": _choice("pad", pad, _PAD),
             "action_offset": action_offset, "color": _choice("color", color, _COLORS), "crop": crop,
@@ -190,10 +209,10 @@ class Loader(_weir._Loader):
             "decode_cache_bytes": decode_cache, "wrap": wrap, "qpos_keys": _names("qpos_keys", qpos_keys),
             "action_keys": _names("action_keys", action_keys), "image_keys": _names("image_keys", image_keys),
             "file_split": file_split, "index": index, "io": io, "decoder": decoder, "allow_ragged": allow_ragged,
-            "allow_external": allow_external,
+            "allow_external": allow_external, "device": device, "deterministic": deterministic,
         }
         self._open(options, mode, torch and torch.utils.dlpack.from_dlpack, torch and torch.bool,
-                   hasattr(torch, "uint16"), Act)
+                   hasattr(torch, "uint16"), Act, _cuda.Stream(torch, device) if on_gpu and torch else None)
         self.dataset = Dataset(self._path, self._describe())
         _open_loaders.append(weakref.ref(self, _open_loaders.remove))
 
@@ -228,20 +247,6 @@ class Loader(_weir._Loader):
 _open_loaders = []
 
 
-def _ranks():
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    return _from_environment("RANK", "WORLD_SIZE")
-
-
-def _from_environment(rank, size):
-    """As torchrun sets them."""
-    if os.environ.get(rank) is None or os.environ.get(size) is None:
-        return 0, 1
-    return int(os.environ[rank]), int(os.environ[size])
-
-
 def _last_open():
     for reference in reversed(_open_loaders):
         loader = reference()
@@ -269,17 +274,49 @@ def table(lang="en"):
     return _weir._table(lang) if loader is None else loader.table(lang)
 
 
+def _check_lang(lang):
+    if lang not in ("en", "zh"):
+        raise ValueError(f"lang is 'en' or 'zh', not {lang!r}")
+
+
 def verdict(lang="en"):
-    """What holds the run of the loader opened last back, why, and what would help, as text."""
+    """What holds the run of the loader opened last back, why, and what would help, as text. Without an open loader, which
+    stage of the loop takes most of its time."""
     loader = _last_open()
-    if loader is None:
-        raise Error("there is no open loader to judge; ask before it is closed")
-    return loader.verdict(lang)
+    if loader is not None:
+        return loader.verdict(lang)
+    _check_lang(lang)
+    stages = [(own, name) for name, loops, _, _, own in _weir._totals() if loops and own > 0]
+    if not stages:
+        raise Error("there is no open loader to judge, and no stage was timed")
+    all_of_them = sum(own for own, _ in stages)
+    own, name = max(stages)
+    if lang == "zh":
+        return f"结论: {name} 占循环各环节时间的 {100 * own / all_of_them:.1f}% ({own:.3f}s / {all_of_them:.3f}s); " \
+               "没有打开的 Loader, 数据加载不作评判\n"
+    return f"verdict: {name} takes {100 * own / all_of_them:.1f} % of the loop's time in stages ({own:.3f} of " \
+           f"{all_of_them:.3f} s); no loader is open, so loading is not judged\n"
 
 
 def print_timing_stats(lang="zh"):
-    """Prints table(lang)."""
-    print(table(lang), end="")
+    """Prints table(lang).
+
+    In a distributed run where torch.distributed is initialised all ranks are to call it, as they send what their stages
+    took to rank 0, which prints alone: its own table, with the rank that has spent the most in each stage. In one where
+    it is not, each process prints its table and which rank it is."""
+    _check_lang(lang)
+    rank, world_size = _ranks.ranks()
+    if world_size == 1 or _ranks.distributed() is None:
+        if world_size > 1:
+            print(f"rank {rank} / {world_size}:")
+        print(table(lang), end="")
+        return
+    totals = {}
+    for name, _, _, total, _ in _weir._totals():
+        totals[name] = totals.get(name, 0) + total
+    everyone = _ranks.gathered(totals)
+    if rank == 0:
+        print(_ranks.with_slowest(table(lang), everyone, lang), end="")
 
 
 def _decorate(timer, function):
@@ -291,3 +328,4 @@ def _decorate(timer, function):
 
 
 _weir._set_decorate(_decorate)
+_weir._set_current(_cuda.current)

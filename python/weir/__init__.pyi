@@ -1,6 +1,7 @@
+import enum
 from os import PathLike
 from types import TracebackType
-from typing import Any, Callable, Iterator, Literal, NamedTuple, Sequence, TypedDict, TypeVar
+from typing import Any, Callable, Iterable, Iterator, Literal, NamedTuple, Sequence, TypedDict, TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Lang = Literal["en", "zh"]
@@ -17,16 +18,20 @@ class Array:
     @property
     def nbytes(self) -> int: ...
     @property
-    def dtype(self) -> Literal["uint8", "uint16", "float32", "bool"]: ...
+    def dtype(self) -> Literal["uint8", "uint16", "float32", "float16", "bfloat16", "bool"]: ...
+    @property
+    def device(self) -> str: ...
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> Array: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __dlpack__(
         self,
         *,
-        stream: None = None,
+        stream: int | None = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
@@ -78,7 +83,7 @@ class Loader:
         drop_last: bool = False,
         seed: int = 0,
         device: Any = "cpu",
-        image_dtype: Literal["uint8", "float32"] | None = None,
+        image_dtype: Literal["uint8", "float32", "float16", "bfloat16"] | None = None,
         layout: Literal["nchw", "nhwc"] = "nchw",
         chunk_size: int = 20,
         obs_history: int = 1,
@@ -110,6 +115,7 @@ class Loader:
         decoder: str = "auto",
         allow_ragged: bool = False,
         allow_external: bool = False,
+        deterministic: bool = False,
     ) -> None: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __len__(self) -> int: ...
@@ -133,8 +139,113 @@ class Stage:
     ) -> None: ...
     def __call__(self, function: _Function, /) -> _Function: ...
 
-def stage(name: str, /) -> Stage: ...
+def stage(name: str, /, *, cuda: bool = False) -> Stage: ...
 def log_timing(name: str, seconds: float, /) -> None: ...
 def table(lang: _Lang = "en") -> str: ...
 def verdict(lang: _Lang = "en") -> str: ...
 def print_timing_stats(lang: _Lang = "zh") -> None: ...
+
+class RecordFunction:
+    def __enter__(self) -> RecordFunction: ...
+    def __exit__(
+        self, kind: type[BaseException] | None = ..., error: BaseException | None = ..., trace: TracebackType | None = ..., /
+    ) -> None: ...
+    def __call__(self, function: _Function, /) -> _Function: ...
+
+def record_function(name: str, /) -> RecordFunction: ...
+
+class ProfilerActivity(enum.Enum):
+    CPU = 0
+    CUDA = 1
+
+class ProfilerAction(enum.Enum):
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+_SortBy = Literal[
+    "self_cpu_time_total",
+    "cpu_time_total",
+    "cpu_time",
+    "self_cuda_time_total",
+    "cuda_time_total",
+    "cuda_time",
+    "self_device_time_total",
+    "device_time_total",
+    "device_time",
+    "self_cpu_memory_usage",
+    "cpu_memory_usage",
+    "self_cuda_memory_usage",
+    "cuda_memory_usage",
+    "self_device_memory_usage",
+    "device_memory_usage",
+    "count",
+]
+
+class Average(NamedTuple):
+    key: str
+    self_cpu_time_total: float
+    cpu_time_total: float
+    self_device_time_total: float
+    device_time_total: float
+    self_cpu_memory_usage: int
+    cpu_memory_usage: int
+    self_device_memory_usage: int
+    device_memory_usage: int
+    count: int  # type: ignore[assignment]
+    device_type: Literal["cpu", "cuda"]
+    input_shapes: str
+    stack: str
+    is_user_annotation: bool
+
+class Averages(list[Average]):
+    def table(
+        self,
+        sort_by: _SortBy | None = None,
+        row_limit: int = 100,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str: ...
+
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
+) -> Callable[[int], ProfilerAction]: ...
+def tensorboard_trace_handler(
+    dir_name: str | PathLike[str], worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[Any], None]: ...
+
+class profile:
+    schedule: Callable[[int], Any] | None
+    on_trace_ready: Callable[[profile], Any] | None
+    record_shapes: bool
+    profile_memory: bool
+    with_stack: bool
+    with_flops: bool
+    step_num: int
+    current_action: ProfilerAction
+    def __init__(
+        self,
+        *,
+        activities: Iterable[Any] | None = None,
+        schedule: Callable[[int], Any] | None = None,
+        on_trace_ready: Callable[[profile], Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+    ) -> None: ...
+    def __enter__(self) -> profile: ...
+    def __exit__(
+        self, kind: type[BaseException] | None = ..., error: BaseException | None = ..., trace: TracebackType | None = ...
+    ) -> None: ...
+    def start(self) -> None: ...
+    def step(self) -> None: ...
+    def stop(self) -> None: ...
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Averages: ...
+    def export_chrome_trace(self, path: str | PathLike[str]) -> None: ...
+    def export_stacks(
+        self,
+        path: str | PathLike[str],
+        metric: Literal["self_cpu_time_total", "self_cuda_time_total"] = "self_cpu_time_total",
+    ) -> None: ...

@@ -7,17 +7,33 @@
 # build/gpu/tests/gpu/gpu.sh build/gpu runs it there.
 set -eu
 from=${1:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER} to=${2:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER}
-files=(weir libweir_cuda.so bench/limits bench/prof bench/handoff bench/nvjpeg bench/pinned_read
-    tests/test_gpu_ops tests/test_gpu_feed tests/test_gpu_jpeg tests/test_gpu_lost tests/test_cupti tests/jpeg_both)
+files=(weir weir-hdf5 libweir_cuda.so bench/limits bench/prof bench/handoff bench/nvjpeg bench/pinned_read bench/train_step
+    tests/test_gpu_ops tests/test_gpu_feed tests/test_gpu_jpeg tests/test_gpu_lost tests/test_cupti tests/test_compute tests/jpeg_both)
 for file in "${files[@]}"; do
     mkdir -p "$to/$(dirname "$file")"
     strip --strip-debug -o "$to/$file" "$from/$file"
 done
 root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$to/bench/peers" "$to/tests/gpu"
-cp "$root"/bench/gpu_*.py "$root"/bench/simplejpeg_side.py "$to/bench"
+ln -sf ../weir-hdf5 "$to/bench/weir-hdf5"
+ln -sf ../weir-hdf5 "$to/tests/weir-hdf5"
+cp "$root"/bench/gpu_*.py "$root"/bench/{simplejpeg_side,train_advice,train_h5py,train_torch}.py "$to/bench"
 cp "$root"/bench/peers/*.py "$to/bench/peers"
-cp "$root"/tests/gpu/{gpu.sh,ranks.sh,judge.py} "$to/tests/gpu"
+cp "$root"/tests/gpu/{gpu.sh,ranks.sh,scenario.sh} "$root"/tests/gpu/*.py "$to/tests/gpu"
+
+# The reference BLAS, for the CPU's side of test_compute, where the machine has none.
+mkdir -p "$to/lib"
+for library in libblas.so.3 libgfortran.so.5 libquadmath.so.0; do
+    file=$(ldconfig -p | sed -n "s/.*$library .*=> //p" | head -1)
+    if [ $library = libblas.so.3 ]; then
+        file=$(find /usr/lib -path '*/blas/libblas.so.3' | head -1)
+    fi
+    if [ -f "$file" ]; then
+        strip --strip-unneeded -o "$to/lib/$library" "$file"
+    else
+        echo "pack.sh: no $library here: test_compute will be skipped where there is no BLAS" >&2
+    fi
+done
 
 # The wheels of these versions of Python lie in one folder, which simplejpeg_side.py looks into; numpy has to be there.
 pythons="3.11 3.12 3.13" package=$(grep ^simplejpeg== "$root/bench/peers/requirements.txt")

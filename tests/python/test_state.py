@@ -39,6 +39,26 @@ class State(common.Data):
             self.assertEqual(rest, flat[stop:stop + len(rest)])
             self.assertEqual(len(rest), len(whole[0]) - stop % len(whole[0]))
 
+    def test_iterations_that_are_asked_for_nothing(self):
+        """They count as no epoch."""
+        whole = self.epochs(3)
+        with self.loader() as loader:
+            iter(loader)
+            self.assertEqual(loader.state_dict()["position"], 0)
+            self.assertEqual([bits(batch) for batch in loader], whole[0])
+            iter(loader)
+            iter(loader)
+            state = loader.state_dict()
+            self.assertEqual([bits(batch) for batch in loader], whole[1])
+            iteration = iter(loader)
+            loader.set_epoch(0)
+            self.assertEqual([bits(batch) for batch in iteration], whole[2])
+            self.assertEqual([bits(batch) for batch in loader], whole[0])
+            loader.load_state_dict({**state, "position": len(whole[0]) + 2})
+            iter(loader)
+            self.assertEqual([bits(batch) for batch in loader], whole[1][2:])
+            self.assertEqual([bits(batch) for batch in loader], whole[2])
+
     def test_set_epoch(self):
         whole = self.epochs(3)
         with self.loader() as loader:

@@ -1,6 +1,7 @@
 """Stages, tables and the verdict; stubs and docstrings against the module."""
 import ast
 import contextlib
+import enum
 import importlib.util
 import inspect
 import io
@@ -95,8 +96,88 @@ class Stages(common.Data):
             self.assertIn("03b_image_decode", printed.getvalue())
         self.assertIn("03b_image_decode", weir.table())
         self.assertIn("08_wait_for_data", weir.table("zh"))
-        with self.assertRaisesRegex(weir.Error, "open loader"):
-            weir.verdict()
+        self.assertIn("no loader is open", weir.verdict())
+
+
+class WithoutALoader(unittest.TestCase):
+    def run_code(self, code):
+        code = "import weir\n" + code
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    def test_nothing(self):
+        self.assertIn("no stage was called", self.run_code("print(weir.table())"))
+        self.assertIn("to judge", self.run_code("try: weir.verdict()\nexcept weir.Error as error: print(error)"))
+        self.assertTrue(self.run_code("weir.print_timing_stats()"))
+
+    def test_stages_only(self):
+        timed = "weir.log_timing('22_optimizer_step', 1)\nweir.log_timing('20_train_forward_pass', 3)\n"
+        text = self.run_code(timed + "print(weir.table())\nprint(weir.verdict())\nprint(weir.verdict('zh'))")
+        self.assertEqual(calls(text, "20_train_forward_pass"), (1, "3.000"))
+        self.assertIn("verdict: 20_train_forward_pass takes 75.0 % of the loop's time in stages (3.000 of 4.000 s)", text)
+        self.assertIn("结论: 20_train_forward_pass 占循环各环节时间的 75.0%", text)
+        for lang in ("en", "zh"):
+            printed = self.run_code(timed + f"weir.print_timing_stats({lang!r})\nprint('NEXT')\n"
+                                            f"print(weir.table({lang!r}), end='')").split("NEXT\n")
+            self.assertEqual(*[[line for line in text.splitlines() if "_" in line] for text in printed])
+        for call in ("table", "verdict", "print_timing_stats"):
+            with self.assertRaisesRegex(ValueError, "'en' or 'zh'"):
+                getattr(weir, call)("fr")
+
+
+class Ranks(common.Data):
+    def processes(self, code, environments):
+        """What the processes print, all at once."""
+        started = [subprocess.Popen([sys.executable, "-c", "import weir\n" + code, self.data], text=True,
+                                    env=dict(os.environ, **environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                   for environment in environments]
+        return [process.communicate() for process in started]
+
+    def test_launchers(self):
+        code = """import sys
+with weir.Loader(sys.argv[1], batch_size=1, num_workers=0) as loader: print(len(loader))
+weir.log_timing('21_backward', 1)
+weir.print_timing_stats('en')"""
+        launchers = [{"RANK": "1", "WORLD_SIZE": "3"}, {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "3"},
+                     {"PMI_RANK": "1", "PMI_SIZE": "3"}, {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "3"}]
+        for out, error in self.processes(code, launchers):
+            self.assertEqual(out.splitlines()[:2], ["13", "rank 1 / 3:"], error)
+            self.assertEqual(calls(out, "21_backward"), (1, "1.000"))
+        ((out, _),) = self.processes(code, [{"SLURM_PROCID": "1", "SLURM_NTASKS": "3"}])
+        self.assertEqual(out.splitlines()[0], "39", "a program in a batch script is no rank")
+        for bad in ({"RANK": "3", "WORLD_SIZE": "3"}, {"PMI_RANK": "x", "PMI_SIZE": "2"}, {"LOCAL_RANK": "-1"}):
+            ((_, error),) = self.processes(code, [bad])
+            self.assertRegex(error, f"ValueError: .*{next(iter(bad))}={next(iter(bad.values()))}")
+
+    @unittest.skipIf(importlib.util.find_spec("torch") is None, "torch is not installed")
+    def test_slowest(self):
+        code = """import os, sys
+import torch.distributed as distributed
+rank = int(os.environ["PART"])
+distributed.init_process_group("gloo", init_method="file://" + os.environ["MEET"], rank=rank, world_size=2)
+weir.log_timing("20_train_forward_pass", 2 - rank)
+weir.log_timing("20_train", 1 + rank)
+weir.log_timing("of rank %d" % rank, 1)
+for lang in ("en", "zh"):
+    weir.print_timing_stats(lang)
+with weir.profile() as prof:
+    pass
+prof.export_chrome_trace(os.environ["MEET"] + str(rank))
+"""
+        meet = os.path.join(self.work, "meet")
+        (first, error), second = self.processes(code, [{"MEET": meet, "PART": str(rank)} for rank in (0, 1)])
+        self.assertEqual(second[0], "", second)
+        rows = {name: re.findall(rf"^{name} .*", first, re.M) for name in ("stage", "20_train_forward_pass", "20_train",
+                                                                           "of rank 0", "of rank 1")}
+        self.assertTrue(rows["stage"][0].endswith(" slowest rank"), error)
+        for name, rank in (("20_train_forward_pass", 0), ("20_train", 1), ("of rank 0", 0)):
+            seconds = 1 if name == "of rank 0" else 2
+            self.assertTrue(rows[name][0].endswith(f" {rank} {seconds}.000s"), rows[name])
+            self.assertTrue(rows[name][1].endswith(f"最慢 rank: {rank} {seconds}.00s"), rows[name])
+            self.assertEqual(len(rows[name][0]), len(rows["stage"][0]))
+        self.assertEqual(rows["of rank 1"], [])
+        for rank in (0, 1):
+            with open(meet + str(rank), encoding="utf-8") as file:
+                self.assertIn(f'"distributedInfo": {{"backend": "gloo", "rank": {rank}, "world_size": 2', file.read())
 
 
 class Example(common.Data):
@@ -131,7 +212,7 @@ class Stubs(unittest.TestCase):
             self.assertTrue(hasattr(thing, name), f"{thing.__name__} has no {name}")
             if inspect.isfunction(getattr(thing, name)) or name == "__dlpack__":
                 self.same_parameters(f"{thing.__name__}.{name}", stub, getattr(thing, name))
-        if thing.__module__.startswith("weir") and not issubclass(thing, (tuple, Exception)):
+        if thing.__module__.startswith("weir") and not issubclass(thing, (tuple, list, enum.Enum, Exception)):
             public = {name for klass in thing.__mro__[:-1] for name in vars(klass) if not name.startswith("_")}
             self.assertLessEqual(public, set(stubs), f"{thing.__name__} has more than its stub says")
             for name in public:

@@ -185,7 +185,7 @@ class Errors(common.Data):
     def test_one_line(self):
         for error, words, options in [
                 (FileNotFoundError, "nowhere", {"path": "/nowhere"}),
-                (weir.Error, "device='cuda'", {"device": "cuda"}),
+                (weir.Error, 'device="cuda:999": ', {"device": "cuda:999"}),
                 (ValueError, "batch_size", {"batch_size": 0}),
                 (ValueError, "keys", {"keys": "rlds"}),
                 (ValueError, "rank", {"rank": 1}),

@@ -1,0 +1,32 @@
+#!/bin/bash
+# Makes the Python package's wheel in build/wheel, by build/python-venv: .ci/wheel.sh. The last line that it prints is the
+# wheel's path.
+#
+# With a lean HDF5 (.ci/hdf5.sh) all libraries are linked statically, and the wheel runs wherever glibc is 2.34 or later.
+# Where that HDF5 cannot be built the wheel uses the libraries of this machine.
+set -eu
+cd "$(dirname "$0")/.."
+venv=build/python-venv
+[ -x $venv/bin/pip ] || /usr/bin/python3 -m venv --system-site-packages $venv
+$venv/bin/python -m wheel tags --help >/dev/null 2>&1 || $venv/bin/pip install --quiet 'wheel>=0.40'
+
+settings=(build-dir="$PWD/build/python-wheel")
+if .ci/hdf5.sh build/hdf5 >&2; then
+    lean=yes
+    settings+=(cmake.define.WEIR_HDF5_ROOT="$PWD/build/hdf5" cmake.define.WEIR_STATIC_DEPS=ON cmake.define.WEIR_WITH_JXL=OFF)
+else
+    lean=no
+    settings+=(cmake.define.WEIR_HDF5_ROOT= cmake.define.WEIR_STATIC_DEPS=OFF cmake.define.WEIR_WITH_JXL=AUTO)
+    echo "wheel.sh: so this wheel needs Debian's libraries where it is installed: libhdf5-103-1 and those of .ci/packages.sh build" >&2
+fi
+options=()
+for setting in "${settings[@]}"; do
+    options+=(--config-settings="$setting")
+done
+rm -rf build/wheel
+$venv/bin/pip wheel --quiet --no-deps ./python -w build/wheel "${options[@]}"
+wheel=$(echo build/wheel/*.whl)
+if [ $lean = yes ]; then # what tests/python/check_wheel.py checks
+    wheel=build/wheel/$($venv/bin/python -m wheel tags --remove --platform-tag manylinux_2_34_x86_64 "$wheel")
+fi
+echo "$wheel"

@@ -1,0 +1,40 @@
+"""A training loop by Accelerate on weir.Loader: accelerate launch --num_processes 2
+examples/with_accelerate.py DATA [EPOCHS]. Needs torch, accelerate."""
+import sys
+
+import torch
+import weir
+from accelerate import Accelerator
+
+
+class Policy(torch.nn.Module):
+    def __init__(self, cameras, dim, chunk):
+        super().__init__()
+        self.chunk = chunk
+        self.see = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 8, 8), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(4))
+        self.act = torch.nn.Linear(cameras * 8 * 16 + dim, chunk * dim)
+
+    def forward(self, image, qpos):
+        seen = self.see(image.flatten(0, 1).float() / 255).reshape(len(qpos), -1)
+        return self.act(torch.cat([seen, qpos], 1)).reshape(len(qpos), self.chunk, -1)
+
+
+# The loader takes its rank from torch.distributed, which Accelerator() initialises: so it is opened after it. It is not
+# prepared: prepare() divides a DataLoader among the processes, and this one is divided already.
+accelerator = Accelerator(cpu=not torch.cuda.is_available())
+with weir.Loader(sys.argv[1], batch_size=8) as loader:
+    policy = Policy(len(loader.dataset.cameras), len(loader.dataset.statistics["qpos_mean"]), 20)
+    policy, optimizer = accelerator.prepare(policy, torch.optim.AdamW(policy.parameters(), lr=1e-4))
+    for epoch in range(int((sys.argv + ["1"])[2])):
+        for batch in loader:
+            batch = {key: value.to(accelerator.device) for key, value in batch.items()}
+            with weir.stage("20_train_forward_pass"):
+                error = (policy(batch["image"], batch["qpos"]) - batch["action"]).abs()
+                loss = (error * ~batch["is_pad"].unsqueeze(-1)).mean()
+            with weir.stage("21_backward"):
+                accelerator.backward(loss)
+            with weir.stage("22_optimizer_step"):
+                optimizer.step()
+                optimizer.zero_grad()
+        accelerator.print(f"epoch {epoch} loss {loss.item():.3f}")
+    weir.print_timing_stats("en")  # of all ranks, by the first one

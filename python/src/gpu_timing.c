@@ -1,0 +1,156 @@
+#include "python/src/gpu_timing.h"
+#include "pipeline/gpu/gpu.h"
+#include "pipeline/gpu/gpu_stages.h"
+#include "python/src/lent.h"
+
+#include <errno.h>
+
+enum { GPUS_MAX = 16, DEEP = 32 };
+
+/* Written with the interpreter's lock held; opened once, for the life of the process. */
+static struct weir_gpu_stages *of_gpu[GPUS_MAX];
+static int used_at = -1; /* weir_fork_depth */
+static PyObject *current;
+static bool warned;
+
+/* Stages that are open on this thread, innermost last. */
+static __thread struct {
+    int n;
+    struct {
+        int stage, gpu, call;
+    } stack[DEEP];
+} open_calls;
+
+PyObject *weir_gpu_timing_set(PyObject *module, PyObject *function)
+{
+    (void)module;
+    Py_INCREF(function);
+    Py_XDECREF(current);
+    current = function;
+    Py_RETURN_NONE;
+}
+
+int weir_gpu_usable(struct weir_err *err)
+{
+    if (used_at < 0 || used_at == weir_fork_depth())
+        return 0;
+    return weir_err_set(err, -EPERM,
+                        "the process that this one was forked from uses the GPU already, so that it cannot be used "
+                        "here; start processes by spawn or forkserver");
+}
+
+int weir_gpu_use(const char *what)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    if (weir_gpu_usable(&err) < 0) {
+        PyErr_Format(weir_py_error, "%s: %s", what, err.text);
+        return -1;
+    }
+    used_at = weir_fork_depth();
+    return 0;
+}
+
+int weir_gpu_timing_check(void)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    int n;
+    if (weir_gpu_use("stage(cuda=True)") < 0)
+        return -1;
+    if (weir_device_count(&n, &err) == 0)
+        return 0;
+    PyErr_Format(weir_py_error, "stage(cuda=True): %s", err.text);
+    return -1;
+}
+
+/* NULL with an exception. */
+static struct weir_gpu_stages *stages_of(long gpu)
+{
+    struct weir_device *device;
+    struct weir_err err = WEIR_ERR_NONE;
+    if (gpu < 0 || gpu >= GPUS_MAX) {
+        PyErr_Format(weir_py_error, "stage(cuda=True) times GPUs 0 to %d, not %ld", GPUS_MAX - 1, gpu);
+        return NULL;
+    }
+    if (of_gpu[gpu])
+        return of_gpu[gpu];
+    int rc = weir_device_open(&device, (int)gpu, &err);
+    if (rc == 0) {
+        rc = weir_gpu_stages_open(&of_gpu[gpu], device, &err);
+        weir_device_close(&device);
+    }
+    if (rc < 0)
+        weir_py_raise(rc, &err);
+    return of_gpu[gpu];
+}
+
+/* 0, or -1 with an exception: what is current, which torch knows. */
+static int find_current(long *gpu, void **stream)
+{
+    PyObject *both = PyObject_CallFunctionObjArgs(current, NULL);
+    if (!both)
+        return -1;
+    *gpu = PyTuple_Check(both) && PyTuple_Size(both) == 2 ? PyLong_AsLong(PyTuple_GetItem(both, 0)) : -1;
+    *stream = *gpu >= 0 ? PyLong_AsVoidPtr(PyTuple_GetItem(both, 1)) : NULL;
+    Py_DECREF(both);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int warn_once(const struct weir_err *err)
+{
+    char text[sizeof err->text + 128];
+    if (warned)
+        return 0;
+    warned = true;
+    snprintf(text, sizeof text, "%s: stages are not timed by the GPU until some are", err->text);
+    return PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
+}
+
+int weir_gpu_timing_begin(int stage)
+{
+    long gpu;
+    void *stream;
+    struct weir_err err = WEIR_ERR_NONE;
+    if (weir_gpu_use("stage(cuda=True)") < 0 || find_current(&gpu, &stream) < 0)
+        return -1;
+    struct weir_gpu_stages *stages = stages_of(gpu);
+    if (!stages)
+        return -1;
+    if (open_calls.n == DEEP)
+        return 0;
+    int call = weir_gpu_stages_begin(stages, stage, stream, &err);
+    if (call == -EAGAIN)
+        return warn_once(&err);
+    if (call < 0) {
+        weir_py_raise(call, &err);
+        return -1;
+    }
+    open_calls.stack[open_calls.n].stage = stage;
+    open_calls.stack[open_calls.n].gpu = (int)gpu;
+    open_calls.stack[open_calls.n++].call = call;
+    return 0;
+}
+
+void weir_gpu_timing_end(int stage)
+{
+    if (used_at != weir_fork_depth()) {
+        open_calls.n = 0;
+        return;
+    }
+    int i = open_calls.n - 1;
+    if (i < 0 || open_calls.stack[i].stage != stage)
+        return;
+    open_calls.n = i;
+    /* A GPU that is lost says so to whoever computes on it next. */
+    weir_gpu_stages_end(of_gpu[open_calls.stack[i].gpu], open_calls.stack[i].call, NULL);
+}
+
+void weir_gpu_timing_add(struct weir_report_gpu *gpu)
+{
+    struct weir_stage_stats stats;
+    if (used_at != weir_fork_depth())
+        return;
+    for (int i = 0; i < GPUS_MAX; i++)
+        for (int stage = 0; of_gpu[i] && stage < WEIR_STAGE_MAX; stage++)
+            if (weir_gpu_stages_read(of_gpu[i], stage, &stats, NULL) == 0)
+                weir_report_gpu_add(gpu, stage, &stats);
+}

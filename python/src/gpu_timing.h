@@ -1,0 +1,24 @@
+/* gpu_timing.h: weir.stage(cuda=True): stages by events on the stream that is current where they begin. */
+#ifndef WEIR_PYTHON_SRC_GPU_TIMING_H
+#define WEIR_PYTHON_SRC_GPU_TIMING_H
+
+#include "pipeline/report/loader_report.h"
+#include "python/src/py.h"
+
+/* 0, or -EPERM: the process that this one was forked from uses GPUs, which fork() does not take along. */
+int weir_gpu_usable(struct weir_err *err);
+/* This process uses GPUs from now on: 0, or -1 with an exception where they are not usable. */
+int weir_gpu_use(const char *what);
+
+/* 0 when there is a GPU to time stages on; -1 with an exception. */
+int weir_gpu_timing_check(void);
+/* A stage begins on this thread, and ends where the same stage began last: 0, or -1 with an exception. */
+int weir_gpu_timing_begin(int stage);
+void weir_gpu_timing_end(int stage);
+/* Adds the rows of what the GPU is through with. */
+void weir_gpu_timing_add(struct weir_report_gpu *gpu);
+
+/* Sets what gives the current GPU and stream: called without arguments, a tuple of two numbers. */
+PyObject *weir_gpu_timing_set(PyObject *module, PyObject *current);
+
+#endif

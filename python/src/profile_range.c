@@ -1,0 +1,148 @@
+/* weir.record_function: a range of the trace, by its name. */
+#include "prof/record/recording.h"
+#include "python/src/profile_parts.h"
+#include "python/src/profile_stack.h"
+#include "python/src/session.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One for each name, for the life of the process: it is a number and nothing else, so any thread may use it at once. */
+struct range_object {
+    PyObject_HEAD weir_name name;
+};
+
+enum { RANGES_DEEP = 64 };
+
+/* The ranges that are open on a thread. Those that are deeper are counted and not recorded. */
+struct opened {
+    int depth;
+    struct weir_range ranges[RANGES_DEEP];
+};
+
+static PyObject *range_type;
+static PyObject *ranges; /* dict: name -> range_object */
+static pthread_key_t thread_end;
+static __thread struct opened *opened_here; /* a pointer: a library that is loaded late has little room for these */
+
+static struct opened *open_thread(void)
+{
+    struct opened *opened = calloc(1, sizeof *opened);
+    if (!opened || pthread_setspecific(thread_end, opened) != 0) {
+        free(opened);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    return opened_here = opened;
+}
+
+static void end_thread(void *opened)
+{
+    opened_here = NULL;
+    free(opened);
+}
+
+static PyObject *range_enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    struct opened *opened = opened_here;
+    if (!opened && !(opened = open_thread()))
+        return NULL;
+    if (opened->depth < RANGES_DEEP)
+        opened->ranges[opened->depth] = weir_range_begin(((struct range_object *)self)->name);
+    opened->depth++;
+    Py_INCREF(self);
+    return self;
+}
+
+/* A range may be left in another order than it was entered, or on another thread: by hand, or by a generator that is
+ * ended somewhere else. The innermost one of this name ends, and what was entered in it. */
+static PyObject *range_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    (void)args, (void)n;
+    struct opened *opened = opened_here;
+    weir_name name = ((struct range_object *)self)->name;
+    int at = opened ? opened->depth - 1 : -1;
+    while (at >= 0 && at < RANGES_DEEP && opened->ranges[at].name != name)
+        at--;
+    if (at >= 0) {
+        opened->depth = at;
+        uint32_t stack = weir_profile_stack_here();
+        if (at < RANGES_DEEP)
+            weir_range_end(&opened->ranges[at]);
+        weir_stack_self = stack;
+    }
+    Py_RETURN_NONE;
+}
+
+/* A new reference. */
+static PyObject *range_of(PyObject *name)
+{
+    PyObject *known = PyUnicode_Check(name) ? PyDict_GetItemWithError(ranges, name) : NULL;
+    if (known || PyErr_Occurred()) {
+        Py_XINCREF(known);
+        return known;
+    }
+    Py_ssize_t bytes;
+    if (!PyUnicode_Check(name))
+        return PyErr_Format(PyExc_TypeError, "the name of a record_function is a str, not %R", Py_TYPE(name));
+    const char *text = PyUnicode_AsUTF8AndSize(name, &bytes);
+    if (!text)
+        return NULL;
+    if (bytes == 0 || strlen(text) != (size_t)bytes)
+        return PyErr_Format(PyExc_ValueError, "the name of a record_function is neither empty nor has it zeros");
+    struct range_object *range = PyObject_New(struct range_object, (PyTypeObject *)range_type);
+    if (!range)
+        return NULL;
+    range->name = weir_name_intern(text, WEIR_CAT_USER_ANNOTATION);
+    if (PyDict_SetItem(ranges, name, (PyObject *)range) < 0)
+        Py_CLEAR(range);
+    return (PyObject *)range;
+}
+
+static PyObject *py_record_function(PyObject *module, PyObject *name)
+{
+    (void)module;
+    return range_of(name);
+}
+
+static void range_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+int weir_profile_range_begin(PyObject *module)
+{
+    static PyMethodDef methods[] = {{"__enter__", range_enter, METH_NOARGS, "The range begins on this thread."},
+                                    {"__exit__", (PyCFunction)(void (*)(void))range_exit, METH_FASTCALL, "It ends."},
+                                    {0}};
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "A range of the trace: a context manager, and a decorator. weir.record_function makes it."},
+        {Py_tp_methods, methods},
+        {Py_tp_call, weir_py_decorated},
+        {Py_tp_dealloc, range_free},
+        {0, NULL}};
+    static PyType_Spec spec = {.name = "weir.RecordFunction",
+                               .basicsize = sizeof(struct range_object),
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                               .slots = slots};
+    static PyMethodDef functions[] = {
+        {"record_function", py_record_function, METH_O,
+         "record_function(name, /)\n--\n\n"
+         "A range in the trace of weir.profile, as torch.profiler.record_function makes one; it is no row of\n"
+         "weir.table(), and while nothing records it costs nothing to speak of.\n\n"
+         "    with weir.record_function(\"augment\"):\n"
+         "        ...\n\n"
+         "    @weir.record_function(\"loss\")\n"
+         "    def loss(): ..."},
+        {0}};
+    ranges = PyDict_New();
+    if (!ranges || pthread_key_create(&thread_end, end_thread) != 0) {
+        PyErr_SetString(PyExc_ImportError, "weir's ranges cannot be registered");
+        return -1;
+    }
+    return PyModule_AddFunctions(module, functions) < 0 ? -1 : weir_py_add_type(module, &spec, &range_type);
+}

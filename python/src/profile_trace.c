@@ -1,0 +1,276 @@
+/* The trace of a window that weir.profile recorded, and the averages made of it. */
+#include "prof/trace/averages.h"
+#include "prof/trace/trace_write.h"
+#include "python/src/profile_parts.h"
+#include "python/src/session.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Writing and averaging sort the trace and add texts to it, without the interpreter's lock: one thread at a time. */
+struct trace_object {
+    PyObject_HEAD struct weir_trace *trace;
+    pthread_mutex_t lock;
+};
+
+struct averages_object {
+    PyObject_HEAD struct trace_object *from; /* owned */
+    struct weir_averages *averages;
+};
+
+static PyObject *trace_type, *averages_type;
+
+PyObject *weir_profile_trace_new(struct weir_trace *trace)
+{
+    struct trace_object *object = PyObject_New(struct trace_object, (PyTypeObject *)trace_type);
+    if (!object) {
+        weir_trace_free(&trace);
+        return NULL;
+    }
+    object->trace = trace;
+    pthread_mutex_init(&object->lock, NULL);
+    return (PyObject *)object;
+}
+
+static void trace_free(PyObject *object)
+{
+    struct trace_object *self = (struct trace_object *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    weir_trace_free(&self->trace);
+    pthread_mutex_destroy(&self->lock);
+    PyObject_Free(object);
+    Py_DECREF(type);
+}
+
+/* A path as the system wants it: bytes, a new reference, or NULL with an exception. */
+static PyObject *path_of(PyObject *path)
+{
+    PyObject *bytes = NULL;
+    return PyUnicode_FSConverter(path, &bytes) ? bytes : NULL;
+}
+
+static PyObject *trace_export(PyObject *object, PyObject *path)
+{
+    struct trace_object *self = (struct trace_object *)object;
+    struct weir_err err = WEIR_ERR_NONE;
+    PyObject *bytes = path_of(path);
+    if (!bytes)
+        return NULL;
+    const char *text = PyBytes_AsString(bytes);
+    int rc;
+    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->lock);
+    rc = weir_trace_write(self->trace, text, &err);
+    pthread_mutex_unlock(&self->lock);
+    Py_END_ALLOW_THREADS Py_DECREF(bytes);
+    if (rc < 0)
+        return weir_py_raise(rc, &err);
+    Py_RETURN_NONE;
+}
+
+static PyObject *trace_stacks(PyObject *object, PyObject *args)
+{
+    struct trace_object *self = (struct trace_object *)object;
+    struct weir_err err = WEIR_ERR_NONE;
+    PyObject *path, *bytes;
+    const char *metric;
+    if (!PyArg_ParseTuple(args, "Os:stacks", &path, &metric) || !(bytes = path_of(path)))
+        return NULL;
+    const char *text = PyBytes_AsString(bytes);
+    int rc;
+    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->lock);
+    rc = weir_stacks_export(self->trace, metric, text, &err);
+    pthread_mutex_unlock(&self->lock);
+    Py_END_ALLOW_THREADS Py_DECREF(bytes);
+    if (rc < 0)
+        return weir_py_raise(rc, &err);
+    Py_RETURN_NONE;
+}
+
+/* Further members of the file, as JSON text. */
+static PyObject *trace_set_metadata(PyObject *object, PyObject *args)
+{
+    struct trace_object *self = (struct trace_object *)object;
+    const char *text;
+    if (!PyArg_ParseTuple(args, "s:set_metadata", &text))
+        return NULL;
+    pthread_mutex_lock(&self->lock);
+    self->trace->metadata = weir_trace_intern(self->trace, text, strlen(text));
+    pthread_mutex_unlock(&self->lock);
+    Py_RETURN_NONE;
+}
+
+static bool is_step(const struct weir_trace *trace, const struct weir_event *event)
+{
+    return strncmp(weir_trace_text(trace, event->name), "ProfilerStep#", 13) == 0;
+}
+
+static bool is_of_gpu(const struct weir_event *event)
+{
+    bool call = event->cat == WEIR_CAT_CUDA_RUNTIME || event->cat == WEIR_CAT_CUDA_DRIVER;
+    if (event->kind == WEIR_EVENT_MEMORY)
+        return event->memory.device >= 0;
+    return event->kind == WEIR_EVENT_RANGE &&
+           (call || event->cat == WEIR_CAT_OVERHEAD || weir_cat_is_device((enum weir_cat)event->cat));
+}
+
+/* What stays where the CPU was not asked for: what GPUs did, what was asked of them, and the steps. */
+static PyObject *trace_keep_gpu(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    struct trace_object *self = (struct trace_object *)object;
+    struct weir_trace *trace = self->trace;
+    size_t n = 0;
+    pthread_mutex_lock(&self->lock);
+    for (size_t i = 0; i < trace->n_events; i++)
+        if (is_of_gpu(&trace->events[i]) || is_step(trace, &trace->events[i]))
+            trace->events[n++] = trace->events[i];
+    trace->n_events = n;
+    pthread_mutex_unlock(&self->lock);
+    Py_RETURN_NONE;
+}
+
+/* ---- averages ---- */
+
+static PyObject *trace_averages(PyObject *object, PyObject *args)
+{
+    struct trace_object *self = (struct trace_object *)object;
+    struct weir_averages_config config = {0};
+    struct weir_averages *made;
+    int by_shape, rc;
+    if (!PyArg_ParseTuple(args, "pi:averages", &by_shape, &config.by_stack))
+        return NULL;
+    config.by_shape = by_shape;
+    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->lock);
+    rc = weir_averages_open(&made, self->trace, &config);
+    pthread_mutex_unlock(&self->lock);
+    Py_END_ALLOW_THREADS if (rc < 0) return PyErr_NoMemory();
+    struct averages_object *averages = PyObject_New(struct averages_object, (PyTypeObject *)averages_type);
+    if (!averages) {
+        weir_averages_close(&made);
+        return NULL;
+    }
+    averages->averages = made;
+    averages->from = self;
+    Py_INCREF(object);
+    return (PyObject *)averages;
+}
+
+static void averages_free(PyObject *object)
+{
+    struct averages_object *self = (struct averages_object *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    weir_averages_close(&self->averages);
+    Py_DECREF((PyObject *)self->from);
+    PyObject_Free(object);
+    Py_DECREF(type);
+}
+
+/* Names of functions and files may be in any encoding. */
+static PyObject *text_of(const struct weir_trace *trace, weir_text_id id)
+{
+    const char *text = weir_trace_text(trace, id);
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+/* As the fields of weir.Average, in their order; times in us. */
+static PyObject *row_of(const struct weir_averages *averages, const struct weir_averages_row *row)
+{
+    const struct weir_trace *trace = averages->trace;
+    return Py_BuildValue("NddddLLLLKsNNO", text_of(trace, row->name), (double)row->self_cpu_ns / 1e3,
+                         (double)row->cpu_ns / 1e3, (double)row->self_device_ns / 1e3, (double)row->device_ns / 1e3,
+                         (long long)row->self_cpu_bytes, (long long)row->cpu_bytes, (long long)row->self_device_bytes,
+                         (long long)row->device_bytes, (unsigned long long)row->count, row->device ? "cuda" : "cpu",
+                         text_of(trace, row->shapes), text_of(trace, row->stack), row->annotation ? Py_True : Py_False);
+}
+
+static PyObject *averages_rows(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    struct averages_object *self = (struct averages_object *)object;
+    PyObject *rows = PyList_New(0);
+    pthread_mutex_lock(&self->from->lock);
+    for (size_t i = 0; rows && i < self->averages->n_rows; i++) {
+        PyObject *row = row_of(self->averages, &self->averages->rows[i]);
+        if (!row || PyList_Append(rows, row) < 0)
+            Py_CLEAR(rows);
+        Py_XDECREF(row);
+    }
+    pthread_mutex_unlock(&self->from->lock);
+    return rows;
+}
+
+struct printing {
+    const struct averages_object *self;
+    struct weir_averages_table table;
+};
+
+static int print_table(void *user, FILE *out)
+{
+    struct printing *printing = user;
+    struct trace_object *from = printing->self->from;
+    pthread_mutex_lock(&from->lock);
+    weir_averages_print(out, printing->self->averages, &printing->table);
+    pthread_mutex_unlock(&from->lock);
+    return 0;
+}
+
+static PyObject *averages_table(PyObject *object, PyObject *args)
+{
+    struct printing printing = {.self = (const struct averages_object *)object};
+    struct weir_averages_table *table = &printing.table;
+    struct weir_err err = WEIR_ERR_NONE;
+    int top_level, rc;
+    if (!PyArg_ParseTuple(args, "zizp:table", &table->sort_by, &table->row_limit, &table->header, &top_level))
+        return NULL;
+    table->top_level = top_level;
+    rc = table->sort_by ? weir_averages_check_sort(table->sort_by, &err) : 0;
+    return rc < 0 ? weir_py_raise(rc, &err) : weir_py_printed(print_table, &printing);
+}
+
+/* ---- names of files ---- */
+
+static PyObject *py_trace_path(PyObject *module, PyObject *args)
+{
+    (void)module;
+    struct weir_err err = WEIR_ERR_NONE;
+    char path[PATH_MAX];
+    PyObject *folder, *bytes;
+    const char *worker;
+    int gzip;
+    if (!PyArg_ParseTuple(args, "Ozp:_trace_path", &folder, &worker, &gzip) || !(bytes = path_of(folder)))
+        return NULL;
+    int rc = weir_trace_path(path, sizeof path, PyBytes_AsString(bytes), worker, gzip, &err);
+    Py_DECREF(bytes);
+    return rc < 0 ? weir_py_raise(rc, &err) : PyUnicode_DecodeFSDefault(path);
+}
+
+int weir_profile_trace_begin(PyObject *module)
+{
+    static PyMethodDef trace_methods[] = {{"export", trace_export, METH_O, NULL},
+                                          {"stacks", trace_stacks, METH_VARARGS, NULL},
+                                          {"set_metadata", trace_set_metadata, METH_VARARGS, NULL},
+                                          {"keep_gpu", trace_keep_gpu, METH_NOARGS, NULL},
+                                          {"averages", trace_averages, METH_VARARGS, NULL},
+                                          {0}};
+    static PyType_Slot trace_slots[] = {{Py_tp_methods, trace_methods}, {Py_tp_dealloc, trace_free}, {0, NULL}};
+    static PyType_Spec trace_spec = {.name = "weir._Trace",
+                                     .basicsize = sizeof(struct trace_object),
+                                     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                     .slots = trace_slots};
+    static PyMethodDef methods[] = {
+        {"rows", averages_rows, METH_NOARGS, NULL}, {"table", averages_table, METH_VARARGS, NULL}, {0}};
+    static PyType_Slot slots[] = {{Py_tp_methods, methods}, {Py_tp_dealloc, averages_free}, {0, NULL}};
+    static PyType_Spec spec = {.name = "weir._Averages",
+                               .basicsize = sizeof(struct averages_object),
+                               .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                               .slots = slots};
+    static PyMethodDef functions[] = {
+        {"_trace_path", py_trace_path, METH_VARARGS, "A new file's name as TensorBoard wants it; makes the folder."},
+        {0}};
+    if (PyModule_AddFunctions(module, functions) < 0 || weir_py_add_type(module, &trace_spec, &trace_type) < 0)
+        return -1;
+    return weir_py_add_type(module, &spec, &averages_type);
+}

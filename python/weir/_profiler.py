@@ -1,0 +1,322 @@
+"""weir.profile and what goes with it: the names of torch.profiler, over the C profiler."""
+import collections
+import enum
+import json
+import operator
+import os
+import sys
+import warnings
+
+from . import _ranks, _weir
+
+
+def _warn(line, category=RuntimeWarning):
+    """Of the line of the program that called this module."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(line, category, stacklevel=level)
+
+
+class ProfilerActivity(enum.Enum):
+    """What weir.profile records: CPU (stages, ranges, the loader's workers, memory), CUDA (what GPUs did)."""
+    CPU = 0
+    CUDA = 1
+
+
+class ProfilerAction(enum.Enum):
+    """What weir.profile does in a step, as torch.profiler.ProfilerAction. A schedule of your own returns it."""
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+
+
+_ACTIONS = tuple(ProfilerAction)
+
+
+Average = collections.namedtuple("Average", "key self_cpu_time_total cpu_time_total self_device_time_total "
+                                 "device_time_total self_cpu_memory_usage cpu_memory_usage self_device_memory_usage "
+                                 "device_memory_usage count device_type input_shapes stack is_user_annotation")
+Average.__doc__ = """A row of weir.profile.key_averages(), by the names of torch's: times in us, memory in bytes.
+
+device_type is "cpu" or "cuda"; input_shapes (JSON) and stack (frames, innermost first, joined by ;) are "" where rows
+are not told apart by them.
+"""
+
+
+class Averages(list):
+    """What weir.profile.key_averages() returns: a list of weir.Average, and its table."""
+
+    def __init__(self, made):
+        super().__init__(map(Average._make, made.rows()))
+        self._made = made
+
+    def table(self, sort_by=None, row_limit=100, header=None, top_level_events_only=False):
+        """The table as torch prints it, as text.
+
+        sort_by     "self_cpu_time_total", "cpu_time_total", "cpu_time", "count", "cpu_memory_usage",
+                    "self_cpu_memory_usage", and with cuda or device in place of cpu; None = by first appearance
+        row_limit   -1 = all rows
+        header      a title
+        top_level_events_only  rows whose first call was inside no other range
+        """
+        limit = operator.index(row_limit)
+        if not -1 <= limit < 2**31:
+            raise ValueError(f"row_limit is a number of rows, or -1 for all, not {row_limit!r}")
+        if sort_by is not None and not isinstance(sort_by, str):
+            raise ValueError(f"sort_by is a name such as 'self_cpu_time_total', not {sort_by!r}")
+        return self._made.table(sort_by, limit, header, top_level_events_only)
+
+
+class _Schedule:
+    """Which steps are recorded; weir.schedule makes it. Called with a step's number it returns the ProfilerAction."""
+
+    def __init__(self, numbers):
+        self._numbers = numbers
+        self(0)
+
+    def __call__(self, step):
+        return _ACTIONS[_weir._schedule_action(self._numbers, step)]
+
+    def __repr__(self):
+        names = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
+        return f"weir.schedule({', '.join(f'{name}={n}' for name, n in zip(names, self._numbers))})"
+
+
+def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+    """Which steps weir.profile records, as torch.profiler.schedule: a cycle of wait steps without anything, warmup steps
+    recorded and thrown away, active steps recorded.
+
+    repeat           cycles; 0 = for ever
+    skip_first       steps before the first cycle
+    skip_first_wait  not 0: the first cycle has no wait
+
+        schedule(wait=1, warmup=1, active=2, repeat=1)      # steps 2 and 3
+    """
+    made = _Schedule(tuple(map(operator.index, (wait, warmup, active, repeat, skip_first, skip_first_wait))))
+    if warmup == 0:
+        _warn("weir.schedule(warmup=0): what it costs to begin recording is in the first recorded step; give warmup=1",
+              UserWarning)
+    return made
+
+
+def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
+    """For on_trace_ready: writes each trace as DIR/WORKER.UNIXNS.pt.trace.json, or .json.gz, where `tensorboard --logdir`
+    finds it. The folder is made.
+
+    worker_name   of its own for each process; None = HOST_PID. Characters other than letters, digits, - and _ become -
+    """
+    folder = os.fspath(dir_name)
+    if worker_name is not None and not isinstance(worker_name, str):
+        raise ValueError(f"worker_name is a str, not {worker_name!r}")
+
+    def handler(prof):
+        prof.export_chrome_trace(_weir._trace_path(folder, worker_name, use_gzip))
+    return handler
+
+
+def _activities(activities):
+    """Names of activities of weir's, or of torch.profiler's."""
+    known = [activity.name for activity in ProfilerActivity]
+    try:
+        names = {getattr(activity, "name", None) for activity in activities}
+    except TypeError:
+        names = {None}
+    if not names or not names <= set(known):
+        raise ValueError("activities is a list of weir.ProfilerActivity.CPU and weir.ProfilerActivity.CUDA, not "
+                         f"{activities!r}")
+    return names
+
+
+def _function(name, value, example):
+    if value is not None and not callable(value):
+        raise ValueError(f"{name} is a function, such as {example}, not {value!r}")
+    return value
+
+
+def _torch_records():
+    """Whether torch.profiler is at work, beside which CUPTI serves nobody else. torch is not imported for it."""
+    profiler = sys.modules.get("torch.autograd.profiler")
+    cuda = sys.modules.get("torch.cuda")
+    enabled = getattr(profiler, "_is_profiler_enabled", False)
+    if profiler is not None and not enabled:
+        autograd = getattr(sys.modules.get("torch.autograd"), "_profiler_enabled", None)
+        enabled = autograd is not None and autograd()
+    return bool(enabled and cuda is not None and cuda.is_initialized())
+
+
+class profile(_weir._Profiler):
+    """Records what happens in chosen steps of a training loop, by the names of torch.profiler.profile.
+
+        with weir.profile(schedule=weir.schedule(wait=1, warmup=1, active=3, repeat=1),
+                          on_trace_ready=weir.tensorboard_trace_handler("runs/a")) as prof:
+            for batch in loader:
+                with weir.stage("20_train_forward_pass"):
+                    loss = model(batch)
+                prof.step()
+        print(prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10))
+
+    A trace holds the steps (ProfilerStep#N), weir.stage and weir.record_function of all Python threads, the waits for
+    batches (TensorBoard's DataLoader), what each worker thread of a loader did, and with CUDA kernels, copies and calls
+    of the whole process, torch's too.
+
+    It does not see operators of PyTorch (aten::...): for them take torch.profiler.
+
+    activities      list of ProfilerActivity, of weir's or torch.profiler's; None = CPU, and CUDA where GPUs can be
+                    recorded. Where CUDA was asked for and cannot be had (no module, no driver, another tool has CUPTI,
+                    torch.profiler is recording) one RuntimeWarning says why, and the CPU is recorded alone
+    schedule        weir.schedule(...) or any function of a step's number that returns a ProfilerAction; None = all from
+                    start to stop, without steps
+    on_trace_ready  called with this object in the step() or stop() that ends a window
+    record_shapes   shapes of what loaders decode and make, for group_by_input_shape
+    profile_memory  memory of the loader's batches, and with CUDA of the GPU
+    with_stack      the Python functions that stages, ranges and waits for batches come from, and for workers the C
+                    functions, for group_by_stack_n and export_stacks
+    with_flops      is noted in the trace; there are no operators whose FLOPs could be counted
+
+    .step_num is the number of the current step, .current_action what is done in it. What follows covers the window that
+    ended last. One profile runs at a time, and one thread calls start, step and stop.
+    """
+
+    def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
+                 profile_memory=False, with_stack=False, with_flops=False):
+        super().__init__()
+        self.activities = None if activities is None else _activities(activities)
+        self.schedule = _function("schedule", schedule, "weir.schedule(wait=1, warmup=1, active=3)")
+        self.on_trace_ready = _function("on_trace_ready", on_trace_ready, "weir.tensorboard_trace_handler(folder)")
+        self.record_shapes = bool(record_shapes)
+        self.profile_memory = bool(profile_memory)
+        self.with_stack = bool(with_stack)
+        self.with_flops = bool(with_flops)
+        self.step_num = 0
+        self.current_action = self._action(0)
+        self._running = False
+        self._trace = None
+
+    def _action(self, step):
+        if self.schedule is None:
+            return ProfilerAction.RECORD
+        action = self.schedule(step)
+        if type(action) is ProfilerAction:
+            return action
+        try:
+            return ProfilerAction(getattr(action, "value", action))
+        except ValueError:
+            raise ValueError(f"schedule({step}) returned {action!r}, which is no ProfilerAction") from None
+
+    def _gpu(self):
+        """Whether GPUs are to be recorded. Another tool that has CUPTI may be gone when the first window begins; if it is
+        not, the profiler says so then."""
+        if self.activities is not None and "CUDA" not in self.activities:
+            return False
+        if _torch_records():
+            _warn("what the GPU does is not recorded: torch.profiler is recording in this process, and CUPTI serves one "
+                  "at a time")
+            return False
+        why, is_another_tool = _weir._gpu_check() or (None, False)
+        if why is not None and not is_another_tool and self.activities is not None:
+            _warn(f"what the GPU does is not recorded: {why}")
+        return why is None or is_another_tool
+
+    def _say(self):
+        for line in self._messages():
+            _warn(line)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, kind=None, error=None, trace=None):
+        self.stop()
+
+    def start(self):
+        """Begins: with a schedule step 0 (later the step it was stopped in), without one the recording."""
+        self._check()
+        if self._running:
+            raise _weir.Error("the profile is running already; stop it first")
+        self._open(self._gpu(), self.record_shapes, self.profile_memory, self.with_stack, self.schedule is not None,
+                   self.step_num, self.current_action.value)
+        self._running = True
+        self._say()
+
+    def step(self):
+        """Ends a step and begins the next one. A window that ends with it is handed to on_trace_ready before that."""
+        self._check()
+        if not self._running:
+            raise _weir.Error("the profile is not running; call start() first, or use it in a with statement")
+        action = self._action(self.step_num + 1)
+        self.step_num += 1
+        self.current_action = action
+        try:
+            self._advance(action.value)
+        finally:
+            self._say()
+
+    def stop(self):
+        """Ends the recording. A window that has begun ends here and is handed to on_trace_ready."""
+        self._check()
+        if not self._running:
+            return
+        self._running = False
+        try:
+            self._close()
+        finally:
+            self._say()
+
+    def _window(self, trace):
+        if self.activities == {"CUDA"}:
+            trace.keep_gpu()
+        trace.set_metadata(self._metadata())
+        self._trace = trace
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _metadata(self):
+        try:
+            rank, world_size = _ranks.ranks()
+        except ValueError: # of an environment that makes no sense, which is no reason to lose a trace
+            rank, world_size = 0, 1
+        members = [_weir._loader_text()] if _weir._loader_text() else []
+        if self.with_flops:
+            members.append('"with_flops": 1')
+        if world_size > 1:
+            module = _ranks.distributed()
+            info = {"backend": module.get_backend() if module else "unknown", "rank": rank, "world_size": world_size,
+                    "pg_count": 0, "pg_config": [], "nccl_version": "unknown"}
+            members.append(f'"distributedInfo": {json.dumps(info)}')
+        return ", ".join(members)
+
+    def _last(self):
+        if self._trace is None:
+            raise _weir.Error("nothing is recorded yet: no window has ended; stop the profile first, or ask in "
+                              "on_trace_ready")
+        return self._trace
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0):
+        """The averages of the last window by name, as torch.profiler makes them: a weir.Averages.
+
+        group_by_input_shape  tell calls apart by their shapes, too (record_shapes)
+        group_by_stack_n      and by so many innermost frames of their stacks (with_stack)
+        """
+        frames = operator.index(group_by_stack_n)
+        if not 0 <= frames < 2**31:
+            raise ValueError(f"group_by_stack_n is a number of frames, not {group_by_stack_n!r}")
+        return Averages(self._last().averages(group_by_input_shape, frames))
+
+    def export_chrome_trace(self, path):
+        """Writes the last window as a trace file for Perfetto, TensorBoard or HTA; through gzip if path ends in .gz."""
+        self._last().export(path)
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """Writes a line per stack for flamegraph.pl (with_stack); metric is "self_cpu_time_total" or
+        "self_cuda_time_total"."""
+        if not isinstance(metric, str):
+            raise ValueError(f"metric is 'self_cpu_time_total' or 'self_cuda_time_total', not {metric!r}")
+        self._last().stacks(path, metric)
+
+
+for _class in (ProfilerActivity, ProfilerAction, Average, Averages, profile):
+    _class.__module__ = "weir"
+for _function_ in (schedule, tensorboard_trace_handler):
+    _function_.__module__ = "weir"

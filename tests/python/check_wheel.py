@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""What a wheel needs of the machine that it is installed on: tests/python/check_wheel.py WHEEL; --self-test sees it fail.
+
+Every program and library in it needs the C library alone (ALLOWED), symbols of glibc 2.34 or earlier, and looks for
+nothing in folders of the machine that built it. The CUDA module opens the driver, nvJPEG and CUPTI when it is asked for
+a GPU, so it is no exception. The helper program can be executed, the tags say what is true, and no file of the package
+is missing. Prints a line a file."""
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+ALLOWED = re.compile(r"lib(c|m|dl|pthread|rt)\.so\.\d+|ld-linux-x86-64\.so\.2|lib(gcc_s|stdc\+\+)\.so\.\d+")
+GLIBC = (2, 34)
+# libstdc++ and libgcc_s of gcc 11, which machines with that glibc have
+OTHERS = {"GLIBCXX": (3, 4, 29), "CXXABI": (1, 3, 13), "GCC": (11, 0, 0)}
+TAG = f"cp311-abi3-manylinux_{GLIBC[0]}_{GLIBC[1]}_x86_64"
+FILES = {"weir/__init__.py", "weir/__init__.pyi", "weir/py.typed", "weir/_weir.abi3.so", "weir/weir-hdf5"}
+
+
+def readelf(path, *options):
+    return subprocess.run(["readelf", "-W", *options, path], capture_output=True, text=True, check=True).stdout
+
+
+def numbers(text):
+    return tuple(int(part) for part in text.split("."))
+
+
+def check_elf(path):
+    """(facts, faults) of a program or library."""
+    dynamic = readelf(path, "-d")
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+    faults = [f"needs {name}" for name in needed if not ALLOWED.fullmatch(name)]
+    faults += [f"looks for libraries in folders: {line.strip()}" for line in dynamic.splitlines()
+               if re.search(r"\((RPATH|RUNPATH)\)", line)]
+    if "(TEXTREL)" in dynamic:
+        faults.append("has text relocations")
+    highest = {}
+    needs = readelf(path, "-V").partition("Version needs")[2]
+    for name, version in re.findall(r"Name: ([A-Z]+)_([\d.]+)", needs):
+        highest[name] = max(highest.get(name, (0,)), numbers(version))
+    for name, version in highest.items():
+        most = GLIBC if name == "GLIBC" else OTHERS.get(name, (0,))
+        if version > most:
+            faults.append(f"needs {name}_{'.'.join(map(str, version))}; at most {'.'.join(map(str, most))} is there")
+    libc = ".".join(map(str, highest.get("GLIBC", (0,))))
+    return f"GLIBC_{libc}, {' '.join(sorted(needed))}", faults
+
+
+def is_elf(path):
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def check_tags(wheel, names, archive):
+    record = next(name for name in names if name.endswith(".dist-info/WHEEL"))
+    tags = re.findall(r"^Tag: (.*)$", archive.read(record).decode(), re.M)
+    name = "-".join(os.path.basename(wheel)[:-len(".whl")].split("-")[-3:])
+    return [f"its tag is {tag}, not {TAG}" for tag in {name, *tags} if tag != TAG]
+
+
+def check(wheel):
+    """Prints what is in it and what is wrong; the number of faults."""
+    faults, total = [], 0
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        names = set(archive.namelist())
+        faults += [f"{name} is not in it" for name in sorted(FILES - names)]
+        faults += check_tags(wheel, names, archive)
+        for info in archive.infolist():
+            path = archive.extract(info, folder)
+            total += info.file_size
+            if not is_elf(path):
+                continue
+            facts, wrong = check_elf(path)
+            print(f"{info.filename}: {info.file_size / 1e6:.1f} MB, {facts}")
+            faults += [f"{info.filename}: {fault}" for fault in wrong]
+            if info.filename.endswith("weir-hdf5") and not info.external_attr >> 16 & stat.S_IXUSR:
+                faults.append(f"{info.filename}: cannot be executed")
+    print(f"{os.path.basename(wheel)}: {os.path.getsize(wheel) / 1e6:.1f} MB, {total / 1e6:.1f} MB installed")
+    for fault in faults:
+        print(f"FAIL: {fault}")
+    return len(faults)
+
+
+def self_test():
+    """A wheel whose program needs zlib, has a path, and cannot be executed; and that says it is for any machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "a")
+        with open(path + ".c", "w") as file:
+            file.write("const char *zlibVersion(void);\nint main(void) { return !zlibVersion(); }\n")
+        subprocess.run(["cc", "-o", path, path + ".c", "-lz", "-Wl,-rpath,/usr/lib"], check=True)
+        wheel = os.path.join(folder, "weir-0-cp311-abi3-linux_x86_64.whl")
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr("weir-0.dist-info/WHEEL", "Tag: cp311-abi3-any\n")
+            with open(path, "rb") as file:
+                archive.writestr("weir/weir-hdf5", file.read())
+        found = check(wheel)
+    # 4 files that are missing, 2 tags, the library, the path, the mode
+    if found != 9:
+        print(f"{found} faults, not 9")
+    return found == 9
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--self-test"]:
+        sys.exit(0 if self_test() else 1)
+    if len(sys.argv) != 2:
+        print("usage: check_wheel.py WHEEL", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(1 if check(sys.argv[1]) else 0)

@@ -1,0 +1,32 @@
+"""What users write, for mypy: the types that the stubs give it. It is not run."""
+from typing import Any
+
+import weir
+
+
+@weir.stage("21_backward")
+def backward(loss: float) -> float:
+    return loss
+
+
+def train(path: str) -> str:
+    with weir.Loader(path, batch_size=8, num_workers="auto", keys="act", image_size=(320, 240)) as loader:
+        steps: int = len(loader) * loader.batch_size
+        cameras: list[str] = [camera.name for camera in loader.dataset.cameras]
+        means: list[float] = loader.dataset.statistics["qpos_mean"]
+        for epoch in range(2):
+            loader.set_epoch(epoch)
+            for batch in loader:
+                with weir.stage("20_train_forward_pass"):
+                    loss: float = backward(float(batch.image.sum()))
+                weir.log_timing("22_optimizer_step", loss)
+        state: dict[str, Any] = loader.state_dict()
+        loader.load_state_dict(state)
+        weir.print_timing_stats(lang="zh")
+    return loader.table("en") + weir.verdict() + f"{steps} {cameras} {means}"
+
+
+def misuse(path: str) -> None:
+    weir.Loader(path, keys="torch")  # type: ignore[arg-type]
+    weir.Loader(path, workers=4)  # type: ignore[call-arg]
+    weir.log_timing("a")  # type: ignore[call-arg]
