@@ -40,11 +40,12 @@ bench-peers:
 	@cmake --build --preset release -j $(JOBS) --target weir limits
 	@python3 bench/peers/run.py --json build/peers.json $(PEERS)
 
-# The Python package in build/python-venv, which sees Debian's packages (torch, numpy) too; scikit-build-core comes from PyPI.
+# The Python package's wheel in build/wheel, and in build/python-venv, which sees Debian's packages (torch, numpy) too.
+# scikit-build-core and wheel come from PyPI, the source of a lean HDF5 from Debian.
 python:
 	@.ci/packages.sh python
-	@test -d build/python-venv || /usr/bin/python3 -m venv --system-site-packages build/python-venv
-	@build/python-venv/bin/pip install --quiet --upgrade ./python --config-settings=build-dir=$(CURDIR)/build/python-wheel
+	@.ci/wheel.sh
+	@build/python-venv/bin/pip install --quiet --force-reinstall --no-deps build/wheel/*.whl
 	@build/python-venv/bin/python -c "import weir; print(weir.__file__)"
 
 # Honours PREFIX and DESTDIR. Uninstalling removes what the last installation from here put there.

@@ -1,8 +1,8 @@
 # The libraries that weir is made of, all by pkg-config, as imported targets weir::hdf5, weir::jpeg, ...
 #
 # WEIR_STATIC_DEPS=ON links everything but HDF5 and the C library statically, for a program that is copied to machines
-# which have only those.
-option(WEIR_STATIC_DEPS "Link the libraries statically, except HDF5 and libc" OFF)
+# which have only those; with WEIR_HDF5_ROOT, HDF5 too.
+option(WEIR_STATIC_DEPS "Link the libraries statically, except HDF5 (WEIR_HDF5_ROOT) and libc" OFF)
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
@@ -32,8 +32,17 @@ function(weir_library name)
   target_link_libraries(weir_${name} INTERFACE m) # behind the archives: libpng's needs it
 endfunction()
 
+# Debian's HDF5 has parts that use the network, and no archive without them. .ci/hdf5.sh builds a lean one of its source.
+set(WEIR_HDF5_ROOT "" CACHE PATH "A folder with include/ and lib/libhdf5.a, which is linked statically; empty: by pkg-config")
 pkg_check_modules(hdf5_serial QUIET hdf5-serial)
-if(hdf5_serial_FOUND)
+if(WEIR_HDF5_ROOT)
+  file(STRINGS ${WEIR_HDF5_ROOT}/include/H5pubconf.h version REGEX "H5_VERSION ")
+  message(STATUS "hdf5: ${version}, ${WEIR_HDF5_ROOT}/lib/libhdf5.a")
+  add_library(weir_hdf5 INTERFACE)
+  add_library(weir::hdf5 ALIAS weir_hdf5)
+  target_include_directories(weir_hdf5 SYSTEM INTERFACE ${WEIR_HDF5_ROOT}/include)
+  target_link_libraries(weir_hdf5 INTERFACE ${WEIR_HDF5_ROOT}/lib/libhdf5.a libsz.a libaec.a libz.a m ${CMAKE_DL_LIBS})
+elseif(hdf5_serial_FOUND)
   weir_dependency(hdf5 hdf5-serial)
 else()
   weir_dependency(hdf5 hdf5)

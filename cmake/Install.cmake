@@ -42,7 +42,7 @@ set(weir_public_headers
   pipeline/state.h
 )
 
-install(TARGETS weir)
+install(TARGETS weir weir_hdf5_program)
 
 # ---- man pages and completion: the program writes them out of its own option tables ----
 set(weir_share ${CMAKE_BINARY_DIR}/share)

@@ -53,6 +53,10 @@ if [ -f build/release/libweir_cuda.so ]; then
     grep -q "cuda module *yes .*$moved/lib/libweir_cuda.so" "$work/doctor" || { cat "$work/doctor"; fail "it is not"; }
 fi
 
+step "HDF5 is the helper program's alone"
+[ -x "$moved/bin/weir-hdf5" ] || fail "weir-hdf5 is not installed"
+if readelf -d "$moved/lib/libweir.so.0" | grep 'NEEDED.*hdf5'; then fail "libweir.so needs HDF5"; fi
+
 step "a dataset by the installed program"
 quiet weir synth "$work/data" --episodes 3 --steps 6 --size 64x48 --cameras top,wrist
 quiet weir run "$work/data" --batch-size 4 --checksums "$work/checksums"
@@ -100,7 +104,7 @@ alone() {
 alone OFF || { cat "$work/log"; fail "the shared library wants the dependencies of the static one"; }
 if alone ON; then fail "the static library was found without its dependencies"; fi
 # CMake breaks the line where it likes.
-[[ $(tr -s ' \n' ' ' <"$work/log") == *"by pkg-config, "*hdf5* ]] || { cat "$work/log"; fail "it is not said what the static library needs"; }
+[[ $(tr -s ' \n' ' ' <"$work/log") == *"by pkg-config, "*libjpeg* ]] || { cat "$work/log"; fail "it is not said what the static library needs"; }
 
 step "cc and pkg-config, shared"
 read -ra flags <<<"$(pkg-config --cflags --libs weir)"

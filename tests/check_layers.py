@@ -24,19 +24,19 @@ LAYERS = {"base": 0, "prof": 1, "io": 2, "decoders": 2, "datasets": 2, "pipeline
 # around it have the same number, each may include the other's plain headers.
 ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "prof/report": 3,
          "decoders/gpu": 0, "decoders": 0,
-         "datasets/hdf5": 0, "datasets": 1, "datasets/layouts": 1, "datasets/tfrecord": 1, "datasets/zarr": 1, "datasets/packed": 1, "datasets/lmdb": 1,
+         "datasets/hdf5": 0, "datasets": 1, "datasets/helper": 1, "datasets/layouts": 1, "datasets/tfrecord": 1, "datasets/zarr": 1, "datasets/packed": 1, "datasets/lmdb": 1,
          "datasets/synth": 1,
          "pipeline": 0, "pipeline/gpu": 0, "pipeline/work": 0, "pipeline/report": 0, "pipeline/verify": 0,
          "analyze": 0, "analyze/verdict": 1,
          "convert": 0, "convert/writers": 0,
          "workloads": 0,
-         "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/trials": 1, "cli/train": 1, "cli/whatif": 1, "cli/tune": 1}
+         "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/trials": 1, "cli/train": 1, "cli/scenario": 1, "cli/whatif": 1, "cli/tune": 1}
 # Rooms of one number that have nothing to do with each other.
 APART = [{"datasets/synth", "datasets"}, {"datasets/synth", "datasets/layouts"}, {"prof/trace", "prof/symbols"}]
 FREE = {"tests", "bench"}
 CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
 PAIRS = {"hdf5.h": 8, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 3, "jansson.h": 11, "lmdb.h": 2}
-CHILD = {("helper_spawner.c", "_exit"), ("hdf5_helper_serve.c", "_exit")}
+CHILD = {("helper_spawner_serve.c", "_exit"), ("hdf5_helper_serve.c", "_exit")}
 FUNCTION_LINES, FILE_LINES, TEST_LINES, FOLDER_FILES = 60, 600, 1000, 25
 GENERATED = {"base/version.h"}
 

@@ -36,3 +36,28 @@ echo "==== weir run --device cuda"
 WEIR_CUDA_MODULE=$PWD/build/release/tests/libweir_fake_cuda.so "$weir" run "$work/data" --batch-size 8 --device cuda \
     --output f32 --layout nchw --step-ms 20 --schedule wait=2,warmup=1,active=4,repeat=1 --profile "$work/gpu" >/dev/null
 bash tests/check_clients.sh "$work"/gpu/*.pt.trace.json.gz
+
+# A loop in Python: the share of its waits by its own clock.
+echo "==== weir.profile"
+PYTHONPATH=build/release/python /usr/bin/python3 - "$work" >"$work/python.txt" <<'PY'
+import sys, time
+import weir
+
+work, waits, steps = sys.argv[1], [], []
+with weir.Loader(work + "/data", batch_size=16, num_workers=1, tensors="array") as loader, weir.profile(
+        activities=[weir.ProfilerActivity.CPU], schedule=weir.schedule(wait=1, warmup=1, active=4, repeat=1),
+        record_shapes=True, profile_memory=True, with_stack=True,
+        on_trace_ready=weir.tensorboard_trace_handler(work + "/python", use_gzip=True)) as prof:
+    batches, begin = iter(loader), time.perf_counter()
+    for _ in range(7):
+        asked = time.perf_counter()
+        batch = next(batches)
+        waits.append(time.perf_counter() - asked)
+        with weir.stage("20_train_forward_pass"), weir.record_function("model"):
+            time.sleep(0.002)
+        steps.append(time.perf_counter() - begin)
+        prof.step()
+        begin = time.perf_counter()
+print(f"{100 * sum(waits[2:6]) / sum(steps[2:6]):.3f}")
+PY
+bash tests/check_clients.sh --expect-dataloader "$(cat "$work/python.txt")" "$work"/python/*.pt.trace.json.gz

@@ -279,7 +279,7 @@ assert t["count"] == 4 and v["count"] == 2 and t["min_s"] >= 0.0399 and v["min_s
 assert t["share"] is None and t["side"] == "consumer", t
 assert epochs[0]["train_s"] >= 0.16 and epochs[0]["val_s"] >= 0.08, epochs
 assert epochs[0]["data_wait_fraction"] * epochs[0]["train_s"] + t["total_s"] <= epochs[0]["train_s"] + 1e-6, epochs
-assert 0 <= (t["cpu_over_wall"] or 0) < 0.1, t'
+assert 0 <= (t["cpu_over_wall"] or 0) < 0.5, t'
 cp "$work/log" "$work/slept"
 log "the consumer has a line, and what it did beside steps has rows" '
 c = tables[0]["consumer"]; t = stage(tables[0], "20_train_forward_pass"); v = stage(tables[0], "10_val_forward_pass")
