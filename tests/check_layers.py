@@ -25,7 +25,7 @@ LAYERS = {"base": 0, "prof": 1, "io": 2, "decoders": 2, "datasets": 2, "pipeline
 ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "prof/report": 3,
          "decoders/gpu": 0, "decoders": 0,
          "datasets/hdf5": 0, "datasets": 1, "datasets/helper": 1, "datasets/layouts": 1, "datasets/tfrecord": 1, "datasets/zarr": 1, "datasets/packed": 1, "datasets/lmdb": 1,
-         "datasets/synth": 1,
+         "datasets/motion": 1, "datasets/synth": 1,
          "pipeline": 0, "pipeline/gpu": 0, "pipeline/work": 0, "pipeline/report": 0, "pipeline/verify": 0,
          "analyze": 0, "analyze/verdict": 1,
          "convert": 0, "convert/writers": 0,
