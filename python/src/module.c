@@ -1,5 +1,6 @@
 /* weir._weir: what weir/__init__.py puts a name on. */
 #include "base/err.h"
+#include "python/src/arguments.h"
 #include "python/src/array.h"
 #include "python/src/loader_object.h"
 #include "python/src/profile_parts.h"
@@ -10,32 +11,6 @@
 #include <string.h>
 
 PyObject *weir_py_error;
-
-/* At "--": an option of the program whose value is a word becomes an argument, which is as long: --device cuda:0 is
- * device="cuda:0". */
-static void name_argument(char *at, const char *name)
-{
-    size_t n = strlen(name);
-    if (strncmp(at + 2, name, n) != 0 || at[n + 2] != ' ')
-        return;
-    char *value = at + n + 3;
-    size_t bytes = strcspn(value, " ,;");
-    bytes -= bytes > 0 && value[bytes - 1] == ':';
-    if (bytes == 0)
-        return;
-    memmove(value - 1, value, bytes);
-    value[bytes - 1] = '"';
-    memcpy(at, name, n);
-    memcpy(at + n, "=\"", 2);
-}
-
-static void name_arguments(char *text)
-{
-    static const char *const names[] = {"device", "decoder", "io"};
-    for (char *at = text; (at = strstr(at, "--")) != NULL; at += 2)
-        for (size_t i = 0; (at == text || at[-1] == ' ') && i < sizeof names / sizeof *names; i++)
-            name_argument(at, names[i]);
-}
 
 PyObject *weir_py_raise(int code, const struct weir_err *err)
 {
@@ -48,9 +23,8 @@ PyObject *weir_py_raise(int code, const struct weir_err *err)
         type = PyExc_MemoryError;
     else if (code == -EINVAL)
         type = PyExc_ValueError;
-    char text[sizeof err->text];
-    strcpy(text, err->text);
-    name_arguments(text);
+    char text[2 * sizeof err->text];
+    weir_name_arguments(text, sizeof text, err->text);
     PyErr_SetString(type, text[0] ? text : strerror(-code));
     return NULL;
 }

@@ -19,6 +19,7 @@ import collections
 import functools
 import importlib.util
 import os
+import struct
 import sys
 import weakref
 
@@ -239,9 +240,19 @@ class Loader(_weir._Loader):
         for name, now in [("split", self._split), *settings.items()]:
             then = state["split"] if name == "split" else state["settings"].get(name)
             if then != now:
-                raise ValueError(f"load_state_dict: {name.lstrip('-')} was {then}, and is {now}, which gives other "
-                                 "batches; open the loader as it was")
+                raise ValueError(f"load_state_dict: the state has {_setting(name, then)}, the loader "
+                                 f"{_setting(name, now)}, which gives other batches; open the loader as it was")
         self._resume(state["position"])
+
+
+def _setting(name, value):
+    """A setting of a state as an argument of weir.Loader."""
+    argument = name.lstrip("-").replace("-", "_")
+    if argument == "no_shuffle":
+        return f"shuffle={not value}"
+    if argument == "train_split" and isinstance(value, int):  # the bits of a float
+        value = struct.unpack("<d", struct.pack("<Q", value))[0]
+    return f"{argument}={value!r}"
 
 
 _open_loaders = []

@@ -92,9 +92,12 @@ class State(common.Data):
     def test_other_settings(self):
         with self.loader() as loader:
             state = loader.state_dict()
-        for name, options in [("batch-size", {"batch_size": 5}), ("seed", {"seed": 1})]:
-            with self.loader(**options) as loader, self.assertRaisesRegex(ValueError, name):
+        for name, options in [("batch_size=4, the loader batch_size=5", {"batch_size": 5}), ("seed", {"seed": 1}),
+                              ("shuffle=True, the loader shuffle=False", {"shuffle": False}),
+                              ("train_split=1.0, the loader train_split=0.5", {"train_split": 0.5})]:
+            with self.loader(**options) as loader, self.assertRaisesRegex(ValueError, name) as raised:
                 loader.load_state_dict(state)
+            self.assertNotIn("--", str(raised.exception))
         with self.loader() as loader, self.assertRaises(ValueError):
             loader.load_state_dict({})
 
