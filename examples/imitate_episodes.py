@@ -131,7 +131,7 @@ def open_weir(o, split):
     return weir.Loader(
         o.data, batch_size=o.batch_size, shuffle=split == "train", num_workers=o.num_workers, seed=o.seed,
         chunk_size=o.chunk_size, cameras=o.cameras, image_size=o.image_size, split=split, train_split=o.train_split,
-        max_batches=o.max_batches, rank=0, world_size=1, keys="act", device=o.device)
+        max_batches=o.max_batches, rank=0, world_size=1, keys="act", device=o.device if o.weir_cuda else "cpu")
 
 
 # ---- batches by h5py, OpenCV and DataLoader, the classic way ----
@@ -257,12 +257,12 @@ class H5pyLoader:
 
 # ---- training ----
 
-def on_device(batch, device):
+def on_device(batch, o):
     """The batch there. A copy from pinned memory runs beside the step before it."""
-    if device.type == "cpu" or batch.image.device.type == device.type:
+    if batch.image.device.type == o.device.type:
         return batch
-    with weir.stage("07_h2d_copy", cuda=True):
-        return weir.Act(*((t if t.is_pinned() else t.pin_memory()).to(device, non_blocking=True) for t in batch))
+    with weir.stage("07_h2d_copy", cuda=o.weir_cuda):
+        return weir.Act(*((t if t.is_pinned() else t.pin_memory()).to(o.device, non_blocking=True) for t in batch))
 
 
 class Part:
@@ -271,13 +271,13 @@ class Part:
     def __init__(self):
         self.samples = self.images = self.loss = self.waited = self.seconds = 0
 
-    def run(self, loader, device, step):
+    def run(self, loader, o, step):
         begin = asked = time.perf_counter()
         for batch in loader:
             self.waited += time.perf_counter() - asked
             n, cameras = batch.image.shape[:2]
             self.samples, self.images = self.samples + n, self.images + n * cameras
-            self.loss += step(on_device(batch, device)) * n  # a tensor: nobody waits for the GPU here
+            self.loss += step(on_device(batch, o)) * n  # a tensor: nobody waits for the GPU here
             asked = time.perf_counter()
         self.loss = float(self.loss) / max(self.samples, 1)
         self.seconds = time.perf_counter() - begin
@@ -325,7 +325,7 @@ class Training:
 
     def stage(self, name):
         """A stage of the table, timed by the GPU, too, where there is one."""
-        return weir.stage(name, cuda=self.o.device.type == "cuda")
+        return weir.stage(name, cuda=self.o.weir_cuda)
 
     def train_step(self, batch):
         with self.stage("20_train_forward_pass"), self.amp:
@@ -348,9 +348,9 @@ class Training:
         torch.manual_seed(o.seed + epoch)  # so that going on gives what a run without interruption gives
         self.train.set_epoch(epoch)
         self.policy.train()
-        train = Part().run(self.train, o.device, self.train_step)
+        train = Part().run(self.train, o, self.train_step)
         self.policy.eval()
-        val = Part().run(self.val, o.device, self.val_step)
+        val = Part().run(self.val, o, self.val_step)
         print(epoch_line(o, epoch, train, val), flush=True)
         loss = val.loss if val.samples else train.loss
         if not math.isfinite(train.loss) or not math.isfinite(loss):
@@ -397,6 +397,19 @@ def open_profiler(o):
         return contextlib.nullcontext()
     return weir.profile(schedule=weir.schedule(wait=1, warmup=1, active=3, repeat=1),
                         on_trace_ready=weir.tensorboard_trace_handler(o.profile))
+
+
+def has_weir_cuda(device):
+    """Whether weir makes batches on this device, and times what it does. Training goes on without."""
+    if device.type == "cpu":
+        return False
+    try:
+        weir.stage("20_train_forward_pass", cuda=True)
+    except weir.Error as error:
+        print(f"batches are made in the host's memory and copied, and stages have no row of the GPU's time: {error}",
+              file=sys.stderr)
+        return False
+    return True
 
 
 # ---- the command line ----
@@ -454,8 +467,11 @@ def main():
         p.error(f"--hidden_dim is a multiple of 8, for 8 heads of attention, not {o.hidden_dim}")
     if o.resume and not o.ckpt_dir:
         p.error("--resume goes on from a checkpoint; add --ckpt_dir DIR")
+    if o.device == "cuda" and not torch.cuda.is_available():
+        p.error("--device cuda: torch has no GPU here; leave it out, or install a torch with CUDA")
     o.device = torch.device("cuda" if o.device == "auto" and torch.cuda.is_available() else
                             "cpu" if o.device == "auto" else o.device)
+    o.weir_cuda = has_weir_cuda(o.device)
     cores, on_cpu = len(os.sched_getaffinity(0)), o.device.type == "cpu"
     o.num_workers = int(o.num_workers) if o.num_workers != "auto" else max(cores // 4, 1) if on_cpu else cores
     if on_cpu:

@@ -44,6 +44,23 @@ class Imitate(common.Data):
         finally:
             sys.argv = typed
 
+    @unittest.skipIf(torch.cuda.is_available(), "there is a GPU")
+    def test_no_gpu(self):
+        done = self.run_script(self.data, "--device", "cuda", status=2)
+        self.assertIn("--device cuda: torch has no GPU here", done.stderr)
+
+    def test_no_cuda_module(self):
+        """torch may have a GPU that this build of weir cannot use."""
+        code = ("import importlib.util, torch\n"
+                f"spec = importlib.util.spec_from_file_location('imitate_episodes', {SCRIPT!r})\n"
+                "module = importlib.util.module_from_spec(spec)\n"
+                "spec.loader.exec_module(module)\n"
+                "print(module.has_weir_cuda(torch.device('cuda')), module.has_weir_cuda(torch.device('cpu')))\n")
+        done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True,
+                              env={**os.environ, "WEIR_CUDA_MODULE": "/nowhere.so"})
+        self.assertEqual(done.stdout, "False False\n")
+        self.assertRegex(done.stderr, "^batches are made in the host's memory and copied, .*\n$")
+
     def test_command_of_act(self):
         ckpt = os.path.join(self.work, "ckpt_profile")
         done = self.run_script(
