@@ -70,21 +70,30 @@ assert len([x for x in e if x["name"] == "adamw"]) == 3 and len(on_gpu) > 60
 '
 check "weir report reads the trace" "$weir" report "$(only results dataloader)" >/dev/null
 
-# ---- the others ----
-loss() { sed -n 's/.*; loss \([0-9.]*\) after.*/\1/p' "$work/out"; }
+# ---- the others, each as it is and with its remedy ----
+run 0 scenario --all --fix "${small[@]}" --trace_dir "$work/t/a/b" --output_json "$work/all/m.json"
+err "--fix: "
+count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)?: average step [0-9.]+ ms, average data wait [0-9.]+ ms, loss [0-9.]+; trace: ' 8
+count '^scenario +step +data wait +first cause, idle +share +kernels/step +remedy$' 1
+count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)? +[0-9.]+ms +[0-9.]+ms  [a-z -]+ +([0-9.]+%|-) +[0-9.]+  [a-z]' 8
+count '^  How to read it: ' 4
+count '^  Remedy: ' 4
+check "eight traces and files of figures" [ "$(find "$work/t" -type f | wc -l) $(find "$work/all" -type f | wc -l)" = "8 8" ]
+cp "$work/out" "$work/all.txt"
+loss() { sed -n "s/^$1: .*, loss \([0-9.]*\); .*/\1/p" "$work/all.txt"; }
 for scenario in dataloader sync tiny_ops memory_churn; do
-    rm -rf "$work/t" "$work/m"
-    run 0 scenario --scenario $scenario "${small[@]}" --trace_dir "$work/t/a/b" --output_json "$work/m/m.json"
-    plain=$(loss)
-    run 0 scenario --scenario $scenario --fix "${small[@]}" --trace_dir "$work/t/a/b" --output_json "$work/m/m.json"
-    err "--fix: "
-    check "$scenario: the remedy changes no number ($plain, $(loss))" [ -n "$plain" ] && check "$scenario: the same loss" [ "$plain" = "$(loss)" ]
-    check "$scenario: a trace without the remedy and one with it" [ "$(find "$work/t/a/b" -name '*.json.gz' -printf '%f\n' | cut -d. -f1 | sort | tr '\n' ' ')" = "$scenario ${scenario}_fix " ]
-    check "$scenario: the figures name it" grep -q "\"scenario\": \"$scenario\"" "$work/m/m.json"
+    check "$scenario: the remedy changes no number" [ -n "$(loss $scenario)" ]
+    check "$scenario: the same loss" [ "$(loss $scenario)" = "$(loss "$scenario --fix")" ]
+    for run in $scenario ${scenario}_fix; do
+        check "a trace of $run" [ "$(find "$work/t/a/b" -name "$run.*.json.gz" | wc -l)" -eq 1 ]
+        check "the figures of $run" python3 -c "
+import json; m = json.load(open('$work/all/m_$run.json'))
+assert m['scenario'] == '$scenario' and m['avg_step_time_s'] > 0, m"
+    done
     case $scenario in
     dataloader)
         err "in place of 2, as an item sleeps ten times as long as it computes"
-        check "the figures have the workers that there were" python3 -c "import json; assert json.load(open('$work/m/m.json'))['num_workers'] > 2"
+        check "the figures have the workers that there were" python3 -c "import json; assert json.load(open('$work/all/m_dataloader_fix.json'))['num_workers'] > 2"
         ;;
     sync)
         trace "$(only "$work/t" sync)" "the loss is read back in each step, between forward and backward" '
@@ -113,28 +122,12 @@ assert len(reserved) == 1, reserved"
         ;;
     esac
 done
-
-# ---- all of them ----
-rm -rf "$work/t"
-run 0 scenario --all "${small[@]}" --trace_dir "$work/t" --output_json "$work/all/m.json"
-count '^(dataloader|sync|tiny_ops|memory_churn): average step ' 4
-count '^scenario +step +data wait +first cause, idle +share +kernels/step +remedy$' 1
-count '^(dataloader|sync|tiny_ops|memory_churn) +[0-9.]+ms +[0-9.]+ms  [a-z -]+ +([0-9.]+%|-) +[0-9.]+  [a-z]' 4
-count '^  How to read it: ' 4
-count '^  Remedy: ' 4
-check "four traces" [ "$(find "$work/t" -name '*.json.gz' | wc -l)" -eq 4 ]
-check "a file of figures each" python3 - "$work/all" <<'PY'
-import json, sys
-for name in "dataloader", "sync", "tiny_ops", "memory_churn":
-    m = json.load(open(f"{sys.argv[1]}/m_{name}.json"))
-    assert m["scenario"] == name and m["avg_step_time_s"] > 0, m
-PY
-check "and no more" [ "$(find "$work/all" -type f | wc -l)" -eq 4 ]
-run 0 scenario --all --fix "${small[@]}" --trace_dir "$work/t2" --output_json figures
-count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)? +[0-9.]+ms +[0-9.]+ms  ' 8
-count '^  How to read it: ' 4
-check "eight traces and files of figures" [ "$(find "$work/t2" -type f | wc -l) $(find . -maxdepth 1 -name 'figures_*' | wc -l)" = "8 8" ]
-check "the name without an ending gets one all the same" [ -f figures_sync_fix ]
+run 0 scenario --scenario sync --fix "${small[@]}" --trace_dir "$work/t2" --output_json figures
+check "of one scenario with its remedy it is this run alone" [ "$(find "$work/t2" -type f -printf '%f\n' | cut -d. -f1)" = sync_fix ]
+check "its figures are in the file that was named" [ -f figures ]
+run 0 scenario --all "${small[@]}" --trace_dir "$work/t8" --output_json figures
+check "the name without an ending gets one for each scenario" [ -f figures_sync ]
+check "and no remedy without --fix" [ "$(find "$work/t8" . -maxdepth 1 -name '*_fix*' | wc -l)" -eq 0 ]
 
 # ---- the switches ----
 run 0 scenario "${small[@]}" --pin_memory --amp --persistent_workers --with_stack --num_workers 1 --prefetch_factor 3 --seed 7 --device cuda:0 --trace_dir "$work/t3" --output_json "$work/m3.json"

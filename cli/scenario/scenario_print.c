@@ -124,8 +124,8 @@ void weir_scenario_print_line(FILE *out, const struct scenario_run *run, const s
 {
     char name[32];
     full_name(run, name);
-    fprintf(out, "%s: average step %.3f ms, average data wait %.3f ms; trace: %s\n", name, 1e3 * result->step_s,
-            1e3 * result->wait_s, result->trace_path);
+    fprintf(out, "%s: average step %.3f ms, average data wait %.3f ms, loss %.6f; trace: %s\n", name,
+            1e3 * result->step_s, 1e3 * result->wait_s, result->loss, result->trace_path);
     fflush(out);
 }
 
