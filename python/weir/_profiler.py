@@ -304,8 +304,9 @@ class profile(_weir._Profiler):
             raise ValueError(f"group_by_stack_n is a number of frames, not {group_by_stack_n!r}")
         return Averages(self._last().averages(group_by_input_shape, frames))
 
-    def export_chrome_trace(self, path):
-        """Writes the last window as a trace file for Perfetto, TensorBoard or HTA; through gzip if path ends in .gz."""
+    def export_chrome_trace(self, path, use_python_export=False):
+        """Writes the last window as a trace file for Perfetto, TensorBoard or HTA; through gzip if path ends in .gz.
+        use_python_export is torch.profiler's, whose tensorboard_trace_handler gives it; it changes nothing here."""
         self._last().export(path)
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
