@@ -113,30 +113,112 @@ int weir_h5_texts(struct weir_h5 *h5, const char *path, weir_h5_text_fn *take, v
     return rc;
 }
 
+/* ---- datasets of texts ---- */
+
+/* What is done with each of the n elements; its text ends with a zero, or is NULL where none was written. */
+typedef bool text_fn(void *user, size_t i, const char *text);
+
+/* Of a fixed length: all of them, each with room for a zero. */
+static bool take_fixed(const struct weir_h5_read *how, const struct weir_h5_dataset *d, size_t n, text_fn *take,
+                       void *user)
+{
+    size_t bytes = d->shape.type_bytes;
+    char *read = bytes > 0 && n <= TEXT_MAX * (size_t)16 / bytes ? calloc(n + 1, bytes) : NULL;
+    char *text = calloc(1, bytes + 1);
+    bool fine = read && text && weir_h5_read_selected(how, d->id, d->space, d->space, read, NULL) == 0;
+    for (size_t i = 0; i < n && fine; i++) {
+        memcpy(text, read + i * bytes, bytes);
+        fine = take(user, i, text);
+    }
+    free(text);
+    free(read);
+    return fine;
+}
+
+static bool take_variable(const struct weir_h5_read *how, const struct weir_h5_dataset *d, size_t n, text_fn *take,
+                          void *user)
+{
+    char **read = n <= TEXT_MAX ? calloc(n + 1, sizeof *read) : NULL;
+    bool fine = read && weir_h5_read_selected(how, d->id, d->space, d->space, read, NULL) == 0;
+    for (size_t i = 0; i < n && fine; i++)
+        fine = take(user, i, read[i]);
+    if (read && n > 0)
+        H5Dvlen_reclaim(how->memory_type, d->space, H5P_DEFAULT, read);
+    free(read);
+    return fine;
+}
+
+static bool take_texts(const struct weir_h5_dataset *d, size_t n, text_fn *take, void *user)
+{
+    bool variable = d->shape.class == WEIR_H5_VLEN_STRING;
+    bool fixed =
+        d->shape.class == WEIR_H5_FIXED_BYTES && H5Tget_class(d->type) == H5T_STRING && d->shape.type_bytes < TEXT_MAX;
+    hid_t type = fixed || variable ? H5Tcopy(H5T_C_S1) : H5I_INVALID_HID;
+    bool fine = type >= 0 && H5Tset_size(type, variable ? H5T_VARIABLE : d->shape.type_bytes) >= 0 &&
+                H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0 && H5Tset_cset(type, H5Tget_cset(d->type)) >= 0;
+    const struct weir_h5_read how = {d->path, type, true};
+    fine = fine && (variable ? take_variable : take_fixed)(&how, d, n, take, user);
+    if (type >= 0)
+        H5Tclose(type);
+    return fine;
+}
+
+struct one_text {
+    char *text;
+    size_t size;
+};
+
+static bool take_one(void *user, size_t i, const char *text)
+{
+    const struct one_text *one = user;
+    (void)i;
+    if (text)
+        snprintf(one->text, one->size, "%s", text);
+    return text != NULL;
+}
+
 /* Of a scalar, or of one element. */
 bool weir_h5_text_of(struct weir_h5 *h5, const char *path, char *text, size_t size)
 {
     struct weir_h5_dataset d;
     if (!weir_h5_has(h5, path) || weir_h5_open_whole(h5, path, &d, NULL) < 0)
         return false;
-    bool fixed =
-        d.shape.class == WEIR_H5_FIXED_BYTES && H5Tget_class(d.type) == H5T_STRING && d.shape.type_bytes < TEXT_MAX;
-    bool one = H5Sget_simple_extent_npoints(d.space) == 1;
-    char *read = NULL, *buffer = one && fixed ? calloc(1, d.shape.type_bytes + 1) : NULL;
-    hid_t type = H5Tcopy(H5T_C_S1);
-    bool fine = one && type >= 0 && (d.shape.class == WEIR_H5_VLEN_STRING || buffer) &&
-                H5Tset_size(type, buffer ? d.shape.type_bytes : H5T_VARIABLE) >= 0 &&
-                H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0 && H5Tset_cset(type, H5Tget_cset(d.type)) >= 0;
-    const struct weir_h5_read how = {d.path, type, true};
-    fine = fine && weir_h5_read_selected(&how, d.id, d.space, d.space, buffer ? (void *)buffer : &read, NULL) == 0;
-    if (fine && (buffer || read))
-        snprintf(text, size, "%s", buffer ? buffer : read);
-    fine = fine && (buffer || read);
-    if (read)
-        H5Dvlen_reclaim(type, d.space, H5P_DEFAULT, &read);
-    if (type >= 0)
-        H5Tclose(type);
-    free(buffer);
+    bool fine =
+        H5Sget_simple_extent_npoints(d.space) == 1 && take_texts(&d, 1, take_one, &(struct one_text){text, size});
     weir_h5_close_dataset(&d);
     return fine;
+}
+
+static bool take_name(void *user, size_t i, const char *text)
+{
+    char(*names)[64] = user;
+    return snprintf(names[i], sizeof *names, "%s", text ? text : "") < (int)sizeof *names;
+}
+
+int weir_h5_read_names(struct weir_h5 *h5, const char *path, char (**names)[64], struct weir_h5_shape *shape,
+                       struct weir_err *err)
+{
+    enum { NAMES_MAX = 65536 };
+    struct weir_h5_dataset d;
+    *names = NULL;
+    int rc = weir_h5_open_whole(h5, path, &d, err);
+    if (rc < 0)
+        return rc;
+    hssize_t n = H5Sget_simple_extent_npoints(d.space);
+    *shape = d.shape;
+    if (n >= 0 && n <= NAMES_MAX)
+        *names = calloc((size_t)n + 1, sizeof **names);
+    if (n < 0 || n > NAMES_MAX)
+        rc = weir_err_set(err, -EFBIG, "%s: has more than %d names", d.path, NAMES_MAX);
+    else if (!*names)
+        rc = weir_err_set(err, -ENOMEM, "%s: out of memory", d.path);
+    else if (!take_texts(&d, (size_t)n, take_name, *names))
+        rc = weir_err_set(err, -EBADMSG, "%s: holds no texts of up to 63 bytes that can be read; are they names?",
+                          d.path);
+    weir_h5_close_dataset(&d);
+    if (rc < 0) {
+        free(*names);
+        *names = NULL;
+    }
+    return rc;
 }

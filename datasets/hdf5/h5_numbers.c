@@ -3,6 +3,7 @@
 #include "datasets/hdf5/h5_read_priv.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include <hdf5.h>
@@ -54,8 +55,11 @@ static int read_numbers(struct weir_h5_dataset *d, enum weir_number_type type, v
 static int open_numbers(struct weir_h5 *h5, const char *path, struct weir_h5_dataset *d, struct weir_err *err)
 {
     int rc = weir_h5_open_whole(h5, path, d, err);
-    if (rc < 0 || d->shape.class == WEIR_H5_FLOAT || d->shape.class == WEIR_H5_INTEGER)
+    if (rc < 0)
         return rc;
+    bool numbers = d->shape.class == WEIR_H5_FLOAT || d->shape.class == WEIR_H5_INTEGER;
+    if (numbers && H5Sget_simple_extent_type(d->space) != H5S_NULL)
+        return 0;
     rc = weir_err_set(err, -EBADMSG, "%s: holds no numbers; floats or integers are needed", d->path);
     weir_h5_close_dataset(d);
     return rc;

@@ -79,6 +79,9 @@ int weir_h5_read_numbers(struct weir_h5 *h5, const char *path, enum weir_number_
 /* The same, converted to float. */
 int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, struct weir_h5_shape *shape,
                         struct weir_err *err);
+/* The texts of a dataset, row by row, of up to 63 bytes each; at most 65,536. free(*names). */
+int weir_h5_read_names(struct weir_h5 *h5, const char *path, char (**names)[64], struct weir_h5_shape *shape,
+                       struct weir_err *err);
 
 enum weir_h5_layout { WEIR_H5_CONTIGUOUS, WEIR_H5_CHUNKED, WEIR_H5_COMPACT, WEIR_H5_VIRTUAL, WEIR_H5_EXTERNAL };
 

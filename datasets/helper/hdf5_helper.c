@@ -183,6 +183,111 @@ int weir_hdf5_helper_read_row(struct weir_hdf5_helper *helper, const struct weir
     return rc < 0 && helper->crashed ? report_second_crash(err) : rc;
 }
 
+/* ---- arrays and names ---- */
+
+/* What follows a reply; *bytes is for the caller to free. */
+static int request_bytes(struct weir_hdf5_helper *helper, enum weir_helper_request_kind kind,
+                         const struct weir_dataset_file *file, const char *key, bool again, uint8_t **bytes, size_t *n,
+                         struct weir_err *err)
+{
+    struct weir_helper_request request = {.kind = kind, .again = again, .file = *file};
+    struct weir_helper_reply reply;
+    const char *texts[WEIR_HELPER_TEXTS] = {[WEIR_HELPER_PATH] = file->path, [WEIR_HELPER_KEY] = key};
+    int rc = exchange(helper, &request, texts, &reply, err);
+    *bytes = NULL;
+    if (rc < 0)
+        return rc;
+    *n = (size_t)reply.bytes;
+    if (reply.bytes > REPLY_MAX_BYTES)
+        return report_bad_reply(helper, err);
+    *bytes = malloc(*n + 1);
+    if (!*bytes) {
+        end_process(helper);
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    }
+    if (weir_helper_receive(helper->fd, *bytes, *n, REPLY_TIMEOUT_S))
+        return 0;
+    free(*bytes);
+    *bytes = NULL;
+    return report_no_reply(helper, file->path, err);
+}
+
+static int request_again(struct weir_hdf5_helper *helper, enum weir_helper_request_kind kind,
+                         const struct weir_dataset_file *file, const char *key, uint8_t **bytes, size_t *n,
+                         struct weir_err *err)
+{
+    int rc = request_bytes(helper, kind, file, key, false, bytes, n, err);
+    if (rc >= 0 || !helper->crashed)
+        return rc;
+    *err = WEIR_ERR_NONE;
+    rc = request_bytes(helper, kind, file, key, true, bytes, n, err);
+    return rc < 0 && helper->crashed ? report_second_crash(err) : rc;
+}
+
+/* Whether the reply is an array; what it has is moved to the beginning of bytes. */
+static bool take_array(uint8_t *bytes, size_t n, struct weir_file_array *array)
+{
+    struct weir_helper_array head;
+    if (n < sizeof head)
+        return false;
+    memcpy(&head, bytes, sizeof head);
+    bool texts = head.type < 0;
+    uint64_t wanted = texts ? WEIR_FILE_ARRAY_TEXT : 0, items = 1;
+    if (!texts && head.type < WEIR_NUMBER_TYPES)
+        wanted = weir_number_bytes((enum weir_number_type)head.type);
+    bool fits = wanted > 0 && head.rank >= 0 && head.rank <= WEIR_FILE_ARRAY_RANK;
+    for (int d = 0; fits && d < head.rank; d++)
+        fits = !__builtin_mul_overflow(items, head.dims[d], &items);
+    if (!fits || __builtin_mul_overflow(items, wanted, &wanted) || wanted != n - sizeof head)
+        return false;
+    memmove(bytes, bytes + sizeof head, n - sizeof head);
+    for (uint64_t i = 0; texts && i < items; i++)
+        if (!memchr(bytes + i * WEIR_FILE_ARRAY_TEXT, 0, WEIR_FILE_ARRAY_TEXT))
+            return false;
+    *array = (struct weir_file_array){
+        .rank = head.rank, .items = items, .type = texts ? WEIR_U8 : (enum weir_number_type)head.type};
+    memcpy(array->dims, head.dims, sizeof array->dims);
+    array->values = texts ? NULL : bytes;
+    array->texts = texts ? (void *)bytes : NULL;
+    return true;
+}
+
+int weir_hdf5_helper_read_array(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *key,
+                                struct weir_file_array *array, struct weir_err *err)
+{
+    uint8_t *bytes;
+    size_t n = 0;
+    *array = (struct weir_file_array){0};
+    int rc = request_again(helper, WEIR_HELPER_READ_ARRAY, file, key, &bytes, &n, err);
+    if (rc < 0 || take_array(bytes, n, array))
+        return rc;
+    free(bytes);
+    return report_bad_reply(helper, err);
+}
+
+int weir_hdf5_helper_list(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *group,
+                          struct weir_hdf5_member **members, size_t *n, struct weir_err *err)
+{
+    uint8_t *bytes;
+    size_t n_bytes = 0;
+    *members = NULL;
+    *n = 0;
+    int rc = request_again(helper, WEIR_HELPER_LIST, file, group, &bytes, &n_bytes, err);
+    if (rc < 0)
+        return rc;
+    struct weir_hdf5_member *all = (void *)bytes;
+    bool fits = n_bytes % sizeof *all == 0;
+    for (size_t i = 0; fits && i < n_bytes / sizeof *all; i++)
+        fits = memchr(all[i].name, 0, sizeof all[i].name) && all[i].is_group <= 1;
+    if (!fits) {
+        free(bytes);
+        return report_bad_reply(helper, err);
+    }
+    *members = all;
+    *n = n_bytes / sizeof *all;
+    return 0;
+}
+
 /* ---- descriptions ---- */
 
 static void get_described_episode(struct weir_bytes_reader *c, struct weir_episode *episode,

@@ -9,6 +9,7 @@
 #ifndef WEIR_DATASETS_HELPER_HDF5_HELPER_H
 #define WEIR_DATASETS_HELPER_HDF5_HELPER_H
 
+#include "datasets/file_array.h"
 #include "datasets/index.h"
 
 struct weir_hdf5_helper;
@@ -26,5 +27,19 @@ void weir_hdf5_helper_describe(struct weir_hdf5_helper *helper, const char *path
  * indexed. */
 int weir_hdf5_helper_read_row(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *key,
                               uint64_t t, void *buffer, size_t capacity, size_t *length, struct weir_err *err);
+
+/* A dataset of numbers or texts, read whole in the other process, for weir_file_array_free: float16 as float32, what is
+ * wider than 8 bytes as float64. -ENOENT when there is none; -EBADMSG, -EFBIG, -ESTALE and others, with err. */
+int weir_hdf5_helper_read_array(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *key,
+                                struct weir_file_array *array, struct weir_err *err);
+
+struct weir_hdf5_member {
+    char name[WEIR_NAME_MAX];
+    uint64_t is_group; /* 0 or 1 */
+};
+
+/* The members of a group ("/": of the file), sorted by name; free(*members). */
+int weir_hdf5_helper_list(struct weir_hdf5_helper *helper, const struct weir_dataset_file *file, const char *group,
+                          struct weir_hdf5_member **members, size_t *n, struct weir_err *err);
 
 #endif

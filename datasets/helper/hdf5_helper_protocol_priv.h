@@ -2,21 +2,23 @@
  * of one build (weir_helper_hello) on the same machine, so structs travel as they lie in memory; the loader still
  * checks every reply, because the HDF5 library may have overwritten the helper's memory.
  *
- * A request is followed by its texts. A reply is followed by `bytes` bytes: a row, or a weir_helper_described and
- * the file's episodes (episode_bytes.h), each with the descriptions of its cameras. */
+ * A request is followed by its texts. A reply is followed by `bytes` bytes: a row; or a weir_helper_described and
+ * the file's episodes (episode_bytes.h), each with the descriptions of its cameras; or a weir_helper_array and its
+ * numbers or texts; or the members of a group, a weir_hdf5_member each. */
 #ifndef WEIR_DATASETS_HELPER_HDF5_HELPER_PROTOCOL_PRIV_H
 #define WEIR_DATASETS_HELPER_HDF5_HELPER_PROTOCOL_PRIV_H
 
 #include "base/err.h"
 #include "datasets/dataset.h"
+#include "datasets/file_array.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum weir_helper_request_kind { WEIR_HELPER_DESCRIBE, WEIR_HELPER_READ_ROW };
+enum weir_helper_request_kind { WEIR_HELPER_DESCRIBE, WEIR_HELPER_READ_ROW, WEIR_HELPER_READ_ARRAY, WEIR_HELPER_LIST };
 
-/* The texts of a request. WEIR_HELPER_DESCRIBE has no key; WEIR_HELPER_READ_ROW has nothing behind it. */
+/* The texts of a request. WEIR_HELPER_DESCRIBE has no key; the others have nothing behind it. */
 enum {
     WEIR_HELPER_PATH,
     WEIR_HELPER_ROOT,
@@ -39,7 +41,7 @@ struct weir_helper_request {
     uint64_t t, capacity;                         /* of a row */
     bool depth, own_types, allow_ragged, tolerant, allow_external;
     bool again;                    /* the helper before this one lacked memory: check first that there is some */
-    struct weir_dataset_file file; /* of a row; its path is sent as a text */
+    struct weir_dataset_file file; /* but for WEIR_HELPER_DESCRIBE; its path is sent as a text */
 };
 
 struct weir_helper_reply {
@@ -54,6 +56,12 @@ struct weir_helper_described {
     struct weir_dataset_file file; /* path is NULL */
     uint64_t header_hash, base;
     int32_t n_wanted, n_episodes, n_bad, reserved;
+};
+
+/* What an array begins with. */
+struct weir_helper_array {
+    uint64_t dims[WEIR_FILE_ARRAY_RANK];
+    int32_t rank, type; /* type: enum weir_number_type; -1: texts of WEIR_FILE_ARRAY_TEXT bytes */
 };
 
 /* CPU time that the HDF5 library may take over a file, seconds. */

@@ -3,10 +3,12 @@
 #include "base/shortage.h"
 #include "datasets/episode_bytes.h"
 #include "datasets/hdf5/h5_errors.h"
+#include "datasets/helper/hdf5_helper.h"
 #include "datasets/helper/hdf5_helper_protocol_priv.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -18,7 +20,7 @@ static const size_t SPARE_BYTES = (size_t)256 << 20;
 
 struct child {
     int fd;
-    struct weir_h5 *h5; /* the file of the last row */
+    struct weir_h5 *h5; /* the file of the last row, array or list */
     struct weir_dataset_file file;
     char *path;
 };
@@ -145,8 +147,7 @@ static bool reply_description(const struct child *child, const struct weir_helpe
     return fine;
 }
 
-static int open_for_row(struct child *child, const struct weir_dataset_file *file, const char *path,
-                        struct weir_err *err)
+static int open_again(struct child *child, const struct weir_dataset_file *file, const char *path, struct weir_err *err)
 {
     if (child->h5 && strcmp(child->path, path) == 0 && child->file.inode == file->inode &&
         child->file.mtime_ns == file->mtime_ns)
@@ -169,7 +170,7 @@ static int open_for_row(struct child *child, const struct weir_dataset_file *fil
 static int read_row(struct child *child, const struct weir_helper_request *request, const char *path, const char *key,
                     struct weir_err *err, uint8_t *row, uint64_t capacity, size_t *length)
 {
-    int rc = open_for_row(child, &request->file, path, err);
+    int rc = open_again(child, &request->file, path, err);
     if (rc == 0) {
         rc = weir_h5_read_row(child->h5, key, request->t, row, capacity, length, err);
         int machine = weir_h5_machine_error(err);
@@ -209,6 +210,96 @@ static bool reply_row(struct child *child, const struct weir_helper_request *req
     return fine;
 }
 
+/* ---- arrays and names ---- */
+
+static int put_array(struct child *child, const char *key, struct weir_bytes_writer *w, struct weir_err *err)
+{
+    struct weir_h5_shape shape;
+    struct weir_helper_array head = {.type = -1};
+    enum weir_number_type type = WEIR_U8;
+    void *values = NULL;
+    char(*names)[64] = NULL;
+    weir_h5_watch_errors();
+    int rc = weir_h5_shape(child->h5, key, &shape, err);
+    bool texts = rc == 0 && (shape.class == WEIR_H5_FIXED_BYTES || shape.class == WEIR_H5_VLEN_STRING);
+    if (rc == 0)
+        rc = texts ? weir_h5_read_names(child->h5, key, &names, &shape, err)
+                   : weir_h5_read_numbers(child->h5, key, &type, &values, &shape, err);
+    if (rc == 0) {
+        size_t bytes = texts ? sizeof *names : weir_number_bytes(type);
+        head.rank = shape.rank;
+        head.type = texts ? -1 : (int32_t)type;
+        for (int d = 0; d < shape.rank; d++) {
+            head.dims[d] = shape.dims[d];
+            bytes *= (size_t)shape.dims[d]; /* bounded by what was read */
+        }
+        weir_bytes_put(w, &head, sizeof head);
+        weir_bytes_put(w, texts ? (void *)names : values, bytes);
+        w->n = sizeof head + bytes; /* without what pads it */
+    }
+    free(names);
+    free(values);
+    return rc;
+}
+
+static int put_list(struct child *child, const char *group, struct weir_bytes_writer *w, struct weir_err *err)
+{
+    char(*names)[64];
+    int n;
+    weir_h5_watch_errors();
+    int rc = weir_h5_list(child->h5, group, &names, &n, err);
+    for (int i = 0; i < n && rc == 0; i++) {
+        struct weir_hdf5_member member = {0};
+        char path[WEIR_H5_PATH_MAX];
+        snprintf(path, sizeof path, "%s/%s", strcmp(group, "/") == 0 ? "" : group, names[i]);
+        memcpy(member.name, names[i], strlen(names[i]));
+        member.is_group = weir_h5_is_group(child->h5, path);
+        weir_bytes_put(w, &member, sizeof member);
+    }
+    free(names);
+    return rc;
+}
+
+static int put_bytes(struct child *child, const struct weir_helper_request *request, const char *path, const char *key,
+                     struct weir_bytes_writer *w, struct weir_err *err)
+{
+    bool list = request->kind == WEIR_HELPER_LIST;
+    int rc = open_again(child, &request->file, path, err);
+    w->n = 0;
+    if (rc == 0) {
+        rc = list ? put_list(child, key, w, err) : put_array(child, key, w, err);
+        int machine = weir_h5_machine_error(err);
+        rc = machine < 0 ? machine : rc;
+    }
+    if (weir_is_shortage(rc))
+        weir_h5_close(&child->h5); /* its state after a failed allocation is not reliable */
+    return rc;
+}
+
+static bool reply_bytes(struct child *child, const struct weir_helper_request *request, const char *path,
+                        const char *key)
+{
+    struct weir_helper_reply reply = {0};
+    struct weir_bytes_writer w = {0};
+    reply.rc = put_bytes(child, request, path, key, &w, &reply.err);
+    if (retry_is_worthwhile(reply.rc, path)) {
+        struct weir_err again = WEIR_ERR_NONE;
+        int rc = put_bytes(child, request, path, key, &w, &again);
+        if (rc < 0 && weir_h5_malloc_failed())
+            reply.rc = report_excessive_request(&reply.err);
+        else if (rc == 0)
+            reply = (struct weir_helper_reply){0};
+    }
+    int refused = weir_h5_refused(&reply.err);
+    reply.rc = refused < 0 ? refused : reply.rc;
+    if (w.full)
+        _exit(WEIR_HELPER_LACKED_MEMORY);
+    reply.bytes = reply.rc == 0 ? w.n : 0;
+    bool fine = send_reply(child, &reply, w.bytes);
+    free(w.bytes);
+    return fine;
+}
+
 /* Memory for a file of this size, in one piece and in many small ones. With it, a second shortage is the file's fault.
  */
 static bool has_memory_for(const char *path)
@@ -224,6 +315,19 @@ static bool has_memory_for(const char *path)
         free(first);
     }
     return n == PIECES;
+}
+
+static bool answer(struct child *child, const struct weir_helper_request *request, char *const *texts)
+{
+    switch (request->kind) {
+    case WEIR_HELPER_READ_ROW:
+        return reply_row(child, request, texts[WEIR_HELPER_PATH], texts[WEIR_HELPER_KEY]);
+    case WEIR_HELPER_READ_ARRAY:
+    case WEIR_HELPER_LIST:
+        return reply_bytes(child, request, texts[WEIR_HELPER_PATH], texts[WEIR_HELPER_KEY]);
+    default:
+        return reply_description(child, request, texts);
+    }
 }
 
 static bool serve_request(struct child *child)
@@ -246,9 +350,7 @@ static bool serve_request(struct child *child)
         limit_time(texts[WEIR_HELPER_PATH]);
         weir_h5_ask_about(texts[WEIR_HELPER_ROOT], texts[WEIR_HELPER_PATH], request.allow_external);
         errno = 0;
-        fine = request.kind == WEIR_HELPER_READ_ROW
-                   ? reply_row(child, &request, texts[WEIR_HELPER_PATH], texts[WEIR_HELPER_KEY])
-                   : reply_description(child, &request, texts);
+        fine = answer(child, &request, texts);
     }
     for (int i = 0; i < WEIR_HELPER_TEXTS; i++)
         free(texts[i]);
