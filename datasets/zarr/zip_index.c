@@ -144,10 +144,16 @@ static size_t read_entry(struct weir_zip_member *member, uint8_t *at, uint64_t l
         bytes > directory->at - header || directory->at > file_bytes)
         return 0;
     uint16_t flags = u16(at + 8), method = u16(at + 10);
+    uint32_t crc = u32(at + 16);
     memmove(at, at + ENTRY_BYTES, name);
     at[name] = '\0';
-    *member = (struct weir_zip_member){
-        .name = (const char *)at, .header = header, .bytes = bytes, .method = method, .flags = flags};
+    *member = (struct weir_zip_member){.name = (const char *)at,
+                                       .header = header,
+                                       .bytes = bytes,
+                                       .unpacked = unpacked,
+                                       .crc = crc,
+                                       .method = method,
+                                       .flags = flags};
     return ENTRY_BYTES + name + extra + comment;
 }
 
@@ -164,6 +170,7 @@ static void keep_last_of_each(struct weir_zip *zip)
     for (uint32_t i = 0; i < zip->n; i++)
         if (i + 1 == zip->n || strcmp(zip->members[i].name, zip->members[i + 1].name) != 0)
             zip->members[kept++] = zip->members[i];
+    zip->repeated = zip->n - kept;
     zip->n = kept;
 }
 
@@ -189,6 +196,7 @@ static int read_directory(struct weir_zip *zip, const struct weir_raw_file *raw,
         at += n;
     }
     zip->n = (uint32_t)directory->entries;
+    zip->directory = directory->at;
     qsort(zip->members, zip->n, sizeof *zip->members, by_name);
     keep_last_of_each(zip);
     return 0;
@@ -232,18 +240,13 @@ const struct weir_zip_member *weir_zip_find(const struct weir_zip *zip, const ch
     return i < zip->n && strcmp(zip->members[i].name, name) == 0 ? &zip->members[i] : NULL;
 }
 
-int weir_zip_data(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
-                  struct weir_err *err)
+int weir_zip_locate(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
+                    struct weir_err *err)
 {
     enum { ENCRYPTED = 1 };
     uint8_t header[HEADER_BYTES];
     if (member->flags & ENCRYPTED)
         return weir_err_set(err, -ENOTSUP, "%s: is encrypted; unpack the archive", member->name);
-    if (member->method != 0)
-        return weir_err_set(err, -ENOTSUP,
-                            "%s: is compressed in the archive (method %u%s), and its bytes cannot be read one by one; "
-                            "unpack the archive, or pack it anew with `zip -0`",
-                            member->name, member->method, member->method == 8 ? ", deflate" : "");
     if (raw->size_bytes - member->header < HEADER_BYTES)
         return damaged(err, member->name);
     int rc = raw->read(raw->user, member->header, header, sizeof header);
@@ -255,4 +258,16 @@ int weir_zip_data(const struct weir_raw_file *raw, const struct weir_zip_member 
                             member->name);
     *offset = at;
     return 0;
+}
+
+int weir_zip_data(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
+                  struct weir_err *err)
+{
+    int rc = weir_zip_locate(raw, member, offset, err);
+    if (rc < 0 || member->method == 0)
+        return rc;
+    return weir_err_set(err, -ENOTSUP,
+                        "%s: is compressed in the archive (method %u%s), and its bytes cannot be read one by one; "
+                        "unpack the archive, or pack it anew with `zip -0`",
+                        member->name, member->method, member->method == 8 ? ", deflate" : "");
 }

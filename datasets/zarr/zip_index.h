@@ -14,13 +14,17 @@
 struct weir_zip_member {
     const char *name;       /* lent by the index; ends with a zero */
     uint64_t header, bytes; /* of its local header; of its data as stored */
+    uint64_t unpacked;      /* bytes that come of it */
     uint32_t number;        /* in the central directory */
+    uint32_t crc;           /* CRC-32 of what comes of it */
     uint16_t method, flags; /* 0 = stored */
 };
 
 struct weir_zip {
     struct weir_zip_member *members; /* by name */
     uint32_t n;
+    uint32_t repeated;  /* members that are left out because a later one has their name */
+    uint64_t directory; /* where the central directory begins */
     char *names;
 };
 
@@ -31,7 +35,10 @@ void weir_zip_close(struct weir_zip *zip);
 uint32_t weir_zip_lower_bound(const struct weir_zip *zip, const char *name);
 /* NULL when there is none. */
 const struct weir_zip_member *weir_zip_find(const struct weir_zip *zip, const char *name);
-/* Where its data begins: one read. -ENOTSUP for members that are compressed or encrypted, -EBADMSG; with err. */
+/* Where its data, as stored, begins: one read. -ENOTSUP for a member that is encrypted, -EBADMSG; with err. */
+int weir_zip_locate(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
+                    struct weir_err *err);
+/* The same of a member that is stored as it is: -ENOTSUP for one that is compressed as well. */
 int weir_zip_data(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
                   struct weir_err *err);
 
