@@ -4,45 +4,70 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What a word behind it is made of. */
+enum value { NUMBER, WORD, SIZE, REST };
+
 struct argument {
     const char *option, *name;
-    bool is_word; /* its value follows */
+    enum value value;
 };
 
 static const struct argument *find_argument(const char *option, size_t n)
 {
     static const struct argument arguments[] = {
-        {"action-keys", "action_keys", false},
-        {"allow-external", "allow_external", false},
-        {"allow-ragged", "allow_ragged", false},
-        {"batch-size", "batch_size", false},
-        {"crop", "crop", false},
-        {"decode-cache", "decode_cache", false},
-        {"decoder", "decoder", true},
-        {"deterministic", "deterministic", false},
-        {"device", "device", true},
-        {"drop-last", "drop_last", false},
-        {"image-keys", "image_keys", false},
-        {"index", "index", false},
-        {"io", "io", true},
-        {"max-batches", "max_batches", false},
-        {"no-shuffle", "shuffle=False", false},
-        {"num-workers", "num_workers", false},
-        {"on-error", "on_error", true},
-        {"prefetch", "prefetch_factor", false},
-        {"qpos-keys", "qpos_keys", false},
-        {"rank", "rank", false},
-        {"sampling", "sampling", false},
-        {"seed", "seed", false},
-        {"split", "file_split", true},
-        {"train-split", "train_split", false},
-        {"world-size", "world_size", false},
-        {"wrap", "wrap", false},
+        {"action-keys", "action_keys", NUMBER},
+        {"allow-external", "allow_external", NUMBER},
+        {"allow-ragged", "allow_ragged", NUMBER},
+        {"batch-size", "batch_size", NUMBER},
+        {"crop", "crop", NUMBER},
+        {"decode-cache", "decode_cache", WORD},
+        {"decoder", "decoder", WORD},
+        {"deterministic", "deterministic", NUMBER},
+        {"device", "device", WORD},
+        {"drop-last", "drop_last", NUMBER},
+        {"image-keys", "image_keys", NUMBER},
+        {"image-size", "image_size", SIZE},
+        {"index", "index", NUMBER},
+        {"io", "io", WORD},
+        {"max-batches", "max_batches", NUMBER},
+        {"no-shuffle", "shuffle=False", NUMBER},
+        {"num-workers", "num_workers", NUMBER},
+        {"on-error", "on_error", WORD},
+        {"num-epochs", "num_epochs", NUMBER},
+        {"output", "image_dtype", WORD},
+        {"prefetch", "prefetch_factor", NUMBER},
+        {"profile", "weir.profile()", REST},
+        {"qpos-keys", "qpos_keys", NUMBER},
+        {"rank", "rank", NUMBER},
+        {"sampling", "sampling", NUMBER},
+        {"seed", "seed", NUMBER},
+        {"seconds", "more batches", REST},
+        {"split", "file_split", WORD},
+        {"train-split", "train_split", NUMBER},
+        {"world-size", "world_size", NUMBER},
+        {"wrap", "wrap", NUMBER},
     };
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
         if (strlen(arguments[i].option) == n && memcmp(arguments[i].option, option, n) == 0)
             return &arguments[i];
     return NULL;
+}
+
+/* The argument with that value; 0 when it has none like that. */
+static int write_value(char *to, size_t room, const struct argument *argument, const char *word, int bytes)
+{
+    int width, height;
+    char last;
+    bool is_number = *word >= '0' && *word <= '9';
+    if (bytes == 0 || argument->value == REST || (argument->value == NUMBER && !is_number))
+        return 0;
+    if (argument->value == NUMBER)
+        return snprintf(to, room, "%s=%.*s", argument->name, bytes, word);
+    if (argument->value == SIZE)
+        return sscanf(word, "%6dx%6d%c", &width, &height, &last) == 2
+                   ? snprintf(to, room, "%s=(%d, %d)", argument->name, width, height)
+                   : 0;
+    return snprintf(to, room, "%s=\"%.*s\"", argument->name, bytes, word);
 }
 
 /* What is at "--" in the text; *end: what follows it there. The bytes written, 0 when it is no argument. */
@@ -53,11 +78,12 @@ static size_t name_argument(char *to, size_t room, const char *at, const char **
     if (!argument)
         return 0;
     const char *after = at + 2 + n;
-    size_t word = argument->is_word && *after == ' ' ? strcspn(after + 1, " ,;") : 0;
+    size_t word = *after == ' ' ? strcspn(after + 1, " ,;") : 0;
     word -= word > 0 && after[word] == ':';
-    *end = word > 0 ? after + 1 + word : after;
-    int bytes = word > 0 ? snprintf(to, room, "%s=\"%.*s\"", argument->name, (int)word, after + 1)
-                         : snprintf(to, room, "%s", argument->name);
+    int bytes = write_value(to, room, argument, after + 1, (int)word);
+    *end = bytes > 0 || argument->value == REST ? after + (word > 0) + word : after;
+    if (bytes == 0)
+        bytes = snprintf(to, room, "%s", argument->name);
     return bytes > 0 && (size_t)bytes < room ? (size_t)bytes : 0;
 }
 

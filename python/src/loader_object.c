@@ -1,6 +1,7 @@
 #include "python/src/loader_object.h"
 #include "analyze/verdict/verdict.h"
 #include "pipeline/gpu/gpu.h"
+#include "python/src/arguments.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/loader_parts.h"
 #include "python/src/profile_loaders.h"
@@ -307,6 +308,11 @@ static void judge(void *user, struct weir_loader_report *report)
     struct wanted *wanted = user;
     weir_gpu_timing_add(&report->gpu);
     weir_verdict_make(&wanted->made, report, NULL);
+    for (int i = 0; i < wanted->made.n_advices; i++) {
+        char text[sizeof wanted->made.advices[i].flag];
+        weir_name_arguments(text, sizeof text, wanted->made.advices[i].flag);
+        strcpy(wanted->made.advices[i].flag, text);
+    }
     if (wanted->verdict)
         weir_verdict_print(wanted->verdict, &wanted->made, report, wanted->lang);
 }

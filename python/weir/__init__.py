@@ -19,6 +19,7 @@ import collections
 import functools
 import importlib.util
 import os
+import re
 import struct
 import sys
 import weakref
@@ -151,7 +152,7 @@ class Loader(_weir._Loader):
     crop          "WxH+X+Y", or "CAMERA=WxH+X+Y", several with commas
     on_error      of a bad frame: "fail", "skip" its sample, "substitute" the nearest earlier one
     max_batches   of an epoch; 0 = all
-    decode_cache  bytes of memory that keep decoded frames for later epochs
+    decode_cache  bytes of memory that keep decoded frames for later epochs, or a text such as "512M" or "2G"
     wrap          with ranks: no tail is cut, the first batches are taken again
     qpos_keys, action_keys, image_keys  names in the files, in place of the layout's
     file_split    of files that have one in their name
@@ -207,7 +208,7 @@ class Loader(_weir._Loader):
             "sampling": _choice("sampling", sampling, _SAMPLING), "pad": _choice("pad", pad, _PAD),
             "action_offset": action_offset, "color": _choice("color", color, _COLORS), "crop": crop,
             "on_error": _choice("on_error", on_error, _ON_ERROR), "max_batches": max_batches,
-            "decode_cache_bytes": decode_cache, "wrap": wrap, "qpos_keys": _names("qpos_keys", qpos_keys),
+            "decode_cache_bytes": _bytes("decode_cache", decode_cache), "wrap": wrap, "qpos_keys": _names("qpos_keys", qpos_keys),
             "action_keys": _names("action_keys", action_keys), "image_keys": _names("image_keys", image_keys),
             "file_split": file_split, "index": index, "io": io, "decoder": decoder, "allow_ragged": allow_ragged,
             "allow_external": allow_external, "device": device, "deterministic": deterministic,
@@ -243,6 +244,16 @@ class Loader(_weir._Loader):
                 raise ValueError(f"load_state_dict: the state has {_setting(name, then)}, the loader "
                                  f"{_setting(name, now)}, which gives other batches; open the loader as it was")
         self._resume(state["position"])
+
+
+def _bytes(name, value):
+    """A number of bytes, or a text such as "512M" or "2G"."""
+    if not isinstance(value, str):
+        return value
+    number = re.fullmatch("([0-9]{1,12})([KMGT]?)", value.upper())
+    if not number:
+        raise ValueError(f"{name} is bytes, such as '512M' or '2G', not {value!r}")
+    return int(number[1]) << 10 * "_KMGT".index(number[2] or "_")
 
 
 def _setting(name, value):

@@ -104,7 +104,7 @@ class Loader:
         crop: str | None = None,
         on_error: Literal["fail", "skip", "substitute"] = "fail",
         max_batches: int = 0,
-        decode_cache: int = 0,
+        decode_cache: int | str = 0,
         wrap: bool = False,
         qpos_keys: str | Sequence[str] | None = None,
         action_keys: str | Sequence[str] | None = None,

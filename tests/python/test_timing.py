@@ -89,6 +89,7 @@ class Stages(common.Data):
             for words in ("03b_image_decode", "08_wait_for_data", "20_train_forward_pass", "queue:", "verdict:"):
                 self.assertIn(words, table)
             self.assertTrue(loader.verdict().startswith("verdict:"), loader.verdict())
+            self.assertNotIn(" --", loader.verdict(), "changes are arguments, not options of the program")
             self.assertTrue(weir.verdict("zh").startswith("结论"))
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):

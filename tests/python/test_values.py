@@ -193,11 +193,17 @@ class Errors(common.Data):
                 (ValueError, "crop: ", {"crop": "8x8+1000+0"}),
                 (ValueError, "validation", {"split": "val"}),
                 (ValueError, "batch_size", {"batch_size": "many"}),
+                (ValueError, "decode_cache is bytes", {"decode_cache": "much"}),
                 (ValueError, "seed", {"seed": -1})]:
             with self.subTest(options=options), self.assertRaises(error) as raised:
                 weir.Loader(**{"path": self.data, **options})
             self.assertIn(words, str(raised.exception))
             self.assertNotRegex(str(raised.exception), "\n|--")
+
+    def test_decode_cache(self):
+        for bytes_ in (64 << 20, "64M", "1g"):
+            with weir.Loader(self.data, decode_cache=bytes_) as loader:
+                self.assertIn("decode cache: ", [list(loader), list(loader), loader.table()][2])
 
     def test_closed(self):
         loader = weir.Loader(self.data)
