@@ -1,5 +1,6 @@
 /* Motion on the CPU: memory, threads and the table; the operators are in motion_cpu_operators.c, the pass in
  * motion_cpu_pass.c. All calls are done when they return. */
+#include "base/memory.h"
 #include "workloads/motion_cpu_priv.h"
 
 #include <errno.h>
@@ -57,6 +58,12 @@ static int cpu_finish(void *self, struct weir_err *err)
     return 0;
 }
 
+static uint64_t cpu_available_bytes(void *self)
+{
+    (void)self;
+    return weir_memory_available_bytes();
+}
+
 static void *cpu_allocate(void *self, size_t bytes)
 {
     (void)self;
@@ -99,6 +106,7 @@ const struct weir_motion_ops weir_motion_cpu = {
     .close = cpu_close,
     .describe = cpu_describe,
     .finish = cpu_finish,
+    .available_bytes = cpu_available_bytes,
     .allocate = cpu_allocate,
     .release = cpu_release,
     .reserved = cpu_reserved,

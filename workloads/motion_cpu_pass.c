@@ -12,7 +12,6 @@ enum { BLOCK = 16, LANES = 8, CARE = 16, LINE_NUMBERS = 16, FETCH_NUMBERS = 256 
 /* Numbers in memory that is aligned to them only. */
 typedef float lanes __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t picks __attribute__((vector_size(16)));
 
 struct block {
     const float *frame0[BLOCK], *frame1[BLOCK];
@@ -116,12 +115,18 @@ INLINE void turn_roots(struct block *b)
             b->rows[i][j / 3][j % 3] = turn[j][i];
 }
 
-/* to = the transpose of the matrix times v; a fourth number is written, too. */
-INLINE void turn_back(const float rows[3][4], const four *v, float *to)
+/* Two vectors, each with a number that does not matter. */
+#define TWO(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7)
+/* Number i of each, for all of it. */
+#define ALL(v, i) __builtin_shufflevector(v, v, i, i, i, i, 4 + i, 4 + i, 4 + i, 4 + i)
+
+/* What the transpose of the matrix makes of v, two vectors; to0 and to1 get a fourth number, too. */
+INLINE void turn_back(const float rows[3][4], const lanes *v, float *to0, float *to1)
 {
-    four x = __builtin_shuffle(*v, (picks){0, 0, 0, 0}), y = __builtin_shuffle(*v, (picks){1, 1, 1, 1});
-    four z = __builtin_shuffle(*v, (picks){2, 2, 2, 2});
-    *(four *)to = x * *(const four *)rows[0] + y * *(const four *)rows[1] + z * *(const four *)rows[2];
+    four row0 = *(const four *)rows[0], row1 = *(const four *)rows[1], row2 = *(const four *)rows[2];
+    lanes r = ALL(*v, 0) * TWO(row0, row0) + ALL(*v, 1) * TWO(row1, row1) + ALL(*v, 2) * TWO(row2, row2);
+    *(four *)to0 = __builtin_shufflevector(r, r, 0, 1, 2, 3);
+    *(four *)to1 = __builtin_shufflevector(r, r, 4, 5, 6, 7);
 }
 
 /* ---- the rows of a query ---- */
@@ -161,27 +166,50 @@ INLINE struct results results_of(const struct weir_motion_pass *p, size_t query)
     };
 }
 
+INLINE void take_two(const float *v, lanes *two)
+{
+    four a = *(const four *)v, b = *(const four *)(v + 3);
+    *two = TWO(a, b);
+}
+
+/* Two bodies at a time; behind an odd number of them the last one is nobody's. */
+INLINE void blend_bodies(const struct weir_motion_pass *p, const struct block *b, int i, four root, float *to)
+{
+    const float *frame0 = b->frame0[i] + p->row.bodies, *frame1 = b->frame1[i] + p->row.bodies;
+    lanes origin = TWO(root, root);
+    for (int j = 0; j < 3 * p->bodies; j += 6) {
+        lanes from, next;
+        take_two(frame0 + j, &from);
+        take_two(frame1 + j, &next);
+        lanes apart = from + b->blend[i] * (next - from) - origin;
+        turn_back(b->rows[i], &apart, to + j, to + j + 3);
+    }
+}
+
+INLINE four blend_vector(const float *a, const float *b, float t)
+{
+    return *(const four *)a + t * (*(const four *)b - *(const four *)a);
+}
+
 /* Writes past the end of each result of the query, where the next queries' are, which are still to be done. */
 INLINE void finish_query(const struct weir_motion_pass *p, const struct block *b, int i, const struct results *to)
 {
     const float *frame0 = b->frame0[i], *frame1 = b->frame1[i];
     const struct weir_motion_row *row = &p->row;
-    float root[16], blend = b->blend[i];
-    blend_over(frame0 + row->pos, frame1 + row->pos, blend, 9, root);
-    *(four *)to->pos = *(four *)root;
-    *(four *)to->vel = *(four *)(root + 3);
-    *(four *)to->ang_vel = *(four *)(root + 6);
+    float blend = b->blend[i];
+    four pos = blend_vector(frame0 + row->pos, frame1 + row->pos, blend);
+    four vel = blend_vector(frame0 + row->vel, frame1 + row->vel, blend);
+    four ang_vel = blend_vector(frame0 + row->ang_vel, frame1 + row->ang_vel, blend);
+    lanes velocities = TWO(vel, ang_vel);
+    *(four *)to->pos = pos;
+    *(four *)to->vel = vel;
+    *(four *)to->ang_vel = ang_vel;
     for (int j = 0; j < 4; j++)
         to->quat[j] = b->quat[j][i];
-    turn_back(b->rows[i], (const four *)(root + 3), to->vel_b);
-    turn_back(b->rows[i], (const four *)(root + 6), to->ang_vel_b);
+    turn_back(b->rows[i], &velocities, to->vel_b, to->ang_vel_b);
     blend_over(frame0 + row->dof_pos, frame1 + row->dof_pos, blend, p->dofs, to->dof_pos);
     blend_over(frame0 + row->dof_vel, frame1 + row->dof_vel, blend, p->dofs, to->dof_vel);
-    for (int j = 0; j < 3 * p->bodies; j += 3) {
-        four from = *(const four *)(frame0 + row->bodies + j), next = *(const four *)(frame1 + row->bodies + j);
-        four apart = from + blend * (next - from) - *(const four *)root;
-        turn_back(b->rows[i], &apart, to->bodies + j);
-    }
+    blend_bodies(p, b, i, pos, to->bodies);
 }
 
 static void copy(const float *from, int n, float *to)
@@ -195,25 +223,26 @@ static void finish_exactly(const struct weir_motion_pass *p, const struct block 
 {
     const float *frame0 = b->frame0[i], *frame1 = b->frame1[i];
     const struct weir_motion_row *row = &p->row;
-    float root[12], turned[4], blend = b->blend[i];
+    float root[12] = {0}, turned[4], none[4], blend = b->blend[i];
     blend_exactly(frame0 + row->pos, frame1 + row->pos, blend, 9, root);
     copy(root, 3, to->pos);
     copy(root + 3, 3, to->vel);
     copy(root + 6, 3, to->ang_vel);
     for (int j = 0; j < 4; j++)
         to->quat[j] = b->quat[j][i];
-    turn_back(b->rows[i], (const four *)(root + 3), turned);
+    lanes velocities;
+    take_two(root + 3, &velocities);
+    turn_back(b->rows[i], &velocities, turned, none);
     copy(turned, 3, to->vel_b);
-    turn_back(b->rows[i], (const four *)(root + 6), turned);
-    copy(turned, 3, to->ang_vel_b);
+    copy(none, 3, to->ang_vel_b);
     blend_exactly(frame0 + row->dof_pos, frame1 + row->dof_pos, blend, p->dofs, to->dof_pos);
     blend_exactly(frame0 + row->dof_vel, frame1 + row->dof_vel, blend, p->dofs, to->dof_vel);
     for (int j = 0; j < 3 * p->bodies; j += 3) {
-        float apart[4] = {0};
+        float apart[8] = {0};
         for (int k = 0; k < 3; k++)
             apart[k] = frame0[row->bodies + j + k] +
                        blend * (frame1[row->bodies + j + k] - frame0[row->bodies + j + k]) - root[k];
-        turn_back(b->rows[i], (const four *)apart, turned);
+        turn_back(b->rows[i], (const lanes *)apart, turned, none);
         copy(turned, 3, to->bodies + j);
     }
 }

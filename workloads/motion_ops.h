@@ -144,6 +144,8 @@ struct weir_motion_ops {
     /* Waits for all calls. 0, or what went wrong in one of them: -EIO (the GPU is lost, a kernel faulted), -ENOMEM. */
     int (*finish)(void *self, struct weir_err *err);
 
+    /* What of the device's memory is free; 0: not known. */
+    uint64_t (*available_bytes)(void *self);
     /* What a temporary of an operator is made of, so often and soon given back: a backend whose own allocator is slow
      * keeps what is released, by size, and gives it out again in the order of the stream, as torch's caching allocator
      * does. Aligned to 64 bytes, not zeroed. NULL: there is no memory. */

@@ -205,10 +205,21 @@ static int take_queries(struct weir_motion *m)
     return m->query_last && m->query_first && m->query_duration && m->query_loops ? 0 : -ENOMEM;
 }
 
+/* About what is taken in all: frames, queries and results, and of the variant ops the temporaries of a fetch, of which
+ * the two frames, what is blended and the copies for bodies are the largest. */
+static double bytes_needed(const struct weir_motion *m)
+{
+    double row = m->row.stride, query = m->row.used + 12;
+    if (m->config.variant == WEIR_MOTION_OPS)
+        query += 3 * row + 16 * m->bodies + 80;
+    return sizeof(float) * (row * (double)m->frames + query * (double)m->queries);
+}
+
 int weir_motion_tables_open(struct weir_motion *m, const struct weir_motion_clips *clips, struct weir_err *err)
 {
     bool fused = m->config.variant == WEIR_MOTION_FUSED;
-    int rc = make_spans(m, clips);
+    double needed = bytes_needed(m), available = (double)m->ops->available_bytes(m->self);
+    int rc = available > 0 && needed > available ? -ENOMEM : make_spans(m, clips);
     if (rc == 0)
         rc = fused ? bring_spans(m) : bring_clips(m);
     if (rc == 0)
@@ -216,9 +227,11 @@ int weir_motion_tables_open(struct weir_motion *m, const struct weir_motion_clip
     if (rc == 0)
         rc = take_queries(m);
     if (rc < 0)
-        weir_err_set(err, rc,
-                     "there is no memory for %zu frames and %zu queries of %d numbers; take fewer environments",
-                     m->frames, m->queries, m->row.used);
+        weir_err_set(
+            err, rc,
+            "motion: %zu queries of %zu frames need about %.1f GiB of memory, and %.1f GiB are free; take fewer "
+            "environments",
+            m->queries, m->frames, needed / 0x1p30, available / 0x1p30);
     return rc;
 }
 
