@@ -16,8 +16,9 @@
 #include <unistd.h>
 
 static const struct weir_command *const commands[] = {
-    &weir_cmd_run,   &weir_cmd_train,  &weir_cmd_scenario, &weir_cmd_info,  &weir_cmd_verify, &weir_cmd_convert,
-    &weir_cmd_bench, &weir_cmd_whatif, &weir_cmd_tune,     &weir_cmd_synth, &weir_cmd_report, &weir_cmd_doctor,
+    &weir_cmd_run,    &weir_cmd_train,   &weir_cmd_scenario, &weir_cmd_motion, &weir_cmd_info,
+    &weir_cmd_verify, &weir_cmd_convert, &weir_cmd_bench,    &weir_cmd_whatif, &weir_cmd_tune,
+    &weir_cmd_synth,  &weir_cmd_report,  &weir_cmd_doctor,
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 

@@ -30,7 +30,7 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "p
          "analyze": 0, "analyze/verdict": 1,
          "convert": 0, "convert/writers": 0,
          "workloads": 0,
-         "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/trials": 1, "cli/train": 1, "cli/scenario": 1, "cli/whatif": 1, "cli/tune": 1}
+         "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/trials": 1, "cli/train": 1, "cli/scenario": 1, "cli/motion": 1, "cli/whatif": 1, "cli/tune": 1}
 # Rooms of one number that have nothing to do with each other.
 APART = [{"datasets/synth", "datasets"}, {"datasets/synth", "datasets/layouts"}, {"prof/trace", "prof/symbols"}]
 FREE = {"tests", "bench"}

@@ -31,6 +31,12 @@ record fed run --schedule wait=2,warmup=1,active=3,repeat=1 --step-ms 60 --with-
 record operators run --schedule wait=1,warmup=1,active=3,repeat=1 --step-ms 5 --num-workers 2 --worker-ops
 record training train --schedule wait=1,warmup=1,active=4,repeat=1 --image-size 64x48 --num-workers 1
 
+echo "==== weir motion"
+for variant in ops fused; do
+    WEIR_CUDA_MODULE=/nowhere "$weir" motion --task motion --num_envs 256 --num_steps 20 --variant $variant --trace_path "$work/motion" >/dev/null
+done
+bash tests/check_clients.sh "$work"/motion/*.pt.trace.json.gz
+
 # On the stand-in for a GPU. What the GPU does comes before the wait in the plugin's split, so the shares differ.
 echo "==== weir run --device cuda"
 WEIR_CUDA_MODULE=$PWD/build/release/tests/libweir_fake_cuda.so "$weir" run "$work/data" --batch-size 8 --device cuda \

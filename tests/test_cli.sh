@@ -10,7 +10,7 @@ empty_err() { check "stderr is empty" [ ! -s "$work/err" ]; }
 run 0 --help
 out "Usage: weir COMMAND"
 empty_err
-for command in run train scenario info verify convert bench tune synth report doctor; do
+for command in run train scenario motion info verify convert bench tune synth report doctor; do
     run 0 --help
     out "  $command "
     run 0 help "$command"

@@ -3,6 +3,7 @@
 #include "base/cores.h"
 #include "base/hash.h"
 #include "datasets/motion/motion_clips.h"
+#include "pipeline/gpu/gpu.h"
 #include "prof/gpu/cuda_module.h"
 #include "workloads/motion_priv.h"
 
@@ -35,6 +36,17 @@ const struct weir_motion_ops *weir_motion_ops_cuda(struct weir_err *err)
     if (!module->motion)
         weir_err_set(err, -ENOTSUP, "%s has no motion kernels; take the CPU", weir_cuda_module_path());
     return module->motion;
+}
+
+int weir_motion_gpu_check(int gpu, struct weir_err *err)
+{
+    int gpus;
+    if (!weir_motion_ops_cuda(err))
+        return err->code;
+    int rc = weir_device_count(&gpus, err);
+    if (rc == 0 && gpu >= gpus)
+        rc = weir_err_set(err, -ENODEV, "there is no GPU %d; there are %d", gpu, gpus);
+    return rc;
 }
 
 /* ---- what is asked ---- */
@@ -236,7 +248,7 @@ int weir_motion_fetch(struct weir_motion *m, struct weir_err *err)
     WEIR_RANGE("AnimationTerm::_fetch_motion_data");
     int rc = m->config.variant == WEIR_MOTION_FUSED ? fetch_fused(m) : weir_motion_eager_fetch(m);
     if (rc < 0)
-        weir_err_set(err, rc, "there is no memory for the temporaries of %zu queries; take fewer environments",
+        weir_err_set(err, rc, "motion: there is no memory for the temporaries of %zu queries; take fewer environments",
                      m->queries);
     return rc;
 }

@@ -83,6 +83,9 @@ struct weir_motion_config {
 /* One query per environment, the CPU, ops, no advice. */
 void weir_motion_config_default(struct weir_motion_config *config);
 
+/* Whether GPU number gpu is there, and motion for it: 0, -ENODEV or -ENOTSUP with a line. Opens the CUDA module. */
+int weir_motion_gpu_check(int gpu, struct weir_err *err);
+
 struct weir_motion;
 
 /* Each environment begins with a clip and a time in it that are drawn from seed. 0; -EINVAL (the configuration: a line
