@@ -4,11 +4,11 @@
  * What the arrays mean is what these have, and files of all of them are read (docs/motion.md):
  * - Isaac Lab's humanoid_amp example (github.com/isaac-sim/IsaacLab, source/isaaclab_tasks/isaaclab_tasks/direct/
  *   humanoid_amp/motions: README.md has keys and shapes, motion_loader.py reads them);
- * - BeyondMimic's whole_body_tracking (github.com/HybridRobotics/whole_body_tracking, scripts/csv_to_npz.py writes
- * them);
- * - legged_lab's trainer (MotionDataTerm, motion_data_manager.py), whose sampling is kept here as well: the motion
+ * - BeyondMimic's whole_body_tracking (github.com/HybridRobotics/whole_body_tracking; its scripts/csv_to_npz.py writes
+ *   them);
+ * - legged_lab's trainer (MotionDataTerm in motion_data_manager.py), whose sampling is kept here as well: a motion
  * lasts (frames - 1) / fps seconds; phase = time / duration, of which a clip that loops takes phase - floor(phase), and
- * all clip the phase to 0..1; frame0 = trunc(phase * (frames - 1)), frame1 = min(frame0 + 1, frames - 1), and blend =
+ *   every clip clips it to 0..1; frame0 = trunc(phase * (frames - 1)), frame1 = min(frame0 + 1, frames - 1), blend =
  *   phase * (frames - 1) - frame0. (humanoid_amp's loader rounds frame0 to the nearest frame and extrapolates with a
  *   negative blend: that is not done here.)
  *
@@ -73,8 +73,13 @@ struct weir_motion_read_options {
 };
 
 /* Reads motions from a file (NPZ or HDF5), or from all such files (*.npz, *.hdf5, *.h5) that lie in a folder itself, by
- * name: each file is a clip, or each group of an HDF5 file. options may be NULL. 0 and the clips, which the caller
- * owns; or -errno with err, which names file, array and frame, and *clips is NULL. */
+ * name: each file is a clip, or each group of an HDF5 file. docs/motion.md has the keys. Quaternions become units.
+ * Velocities that a file lacks are computed as legged_lab's trainer does (vel_forward_diff and ang_vel_from_quat_diff
+ * of its utils/math.py): (next frame - this frame) / dt, of rotations the shorter one as axis times angle in the world;
+ * the last frame has those of the frame before it. options may be NULL. Any thread. 0 and the clips, which the caller
+ * owns; or -errno with err, which names file, array and frame, and *clips is NULL: -EBADMSG for numbers that are not
+ * finite and for whatever is damaged, -ENOENT for what is missing, -ENOTSUP (pickles among others), -EFBIG over 1 GiB
+ * an array, -EINVAL for a body that there is not, a single frame, or fps that are not positive. */
 int weir_motion_read(struct weir_motion_clips **clips, const char *path, const struct weir_motion_read_options *options,
                      struct weir_err *err);
 /* The same of n such paths, in this order. All files must have the same dofs and bodies. */
