@@ -9,6 +9,8 @@ set(prof_public_headers
   base/err.h
   base/histogram.h
   base/json.h
+  prof/gpu/kernel_clock.h
+  prof/gpu/kernel_clock_table.h
   prof/record/names.h
   prof/record/profiler.h
   prof/record/recorder.h
@@ -103,6 +105,9 @@ foreach(header ${weir_public_headers})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir/${folder})
 endforeach()
+
+# For users' own kernels, with a CUDA compiler; it includes kernel_clock_table.h and nothing else.
+install(FILES cuda/kernel_clock.cuh DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir/cuda)
 
 # The pkg-config modules behind lib_libraries, for those who link the static library.
 foreach(kind lib prof)

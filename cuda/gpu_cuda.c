@@ -445,6 +445,13 @@ static int gpu_prepare(struct weir_gpu *gpu, const struct weir_gpu_prepare *prep
     return done(gpu, before, error, "preparing images", err);
 }
 
+static int gpu_clock_samples(struct weir_gpu *gpu, uint64_t *to, uint32_t n, void *stream, struct weir_err *err)
+{
+    CUcontext before = enter(gpu);
+    cudaError_t error = (cudaError_t)weir_gpu_kernels_clock_samples(to, n, stream);
+    return done(gpu, before, error, "reading its clock", err);
+}
+
 static int gpu_busy(struct weir_gpu *gpu, uint64_t ns, void *stream, struct weir_err *err)
 {
     CUcontext before = enter(gpu);
@@ -475,5 +482,6 @@ const struct weir_gpu_ops weir_gpu_cuda = {
     .copy_out = gpu_copy_out,
     .copy_within = gpu_copy_within,
     .prepare = gpu_prepare,
+    .clock_samples = gpu_clock_samples,
     .busy = gpu_busy,
 };

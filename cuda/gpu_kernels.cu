@@ -2,6 +2,7 @@
  * and of decoders/resample.c, bit for bit: integers are as there, floats are multiplied and added by the intrinsics
  * that the compiler never makes an fma of. */
 #include "cuda/gpu_kernels_priv.h"
+#include "cuda/kernel_clock.cuh"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -27,6 +28,8 @@ struct job {
 struct rgb {
     int r, g, b;
 };
+
+template <bool ON> using prepare_clock = weir::kernel_clock<WEIR_GPU_PREPARE_STAGES, WEIR_GPU_PREPARE_ITERATIONS, ON>;
 
 /* ---- one source ---- */
 
@@ -272,9 +275,9 @@ __device__ __forceinline__ void put_four(const job &job, const typename stored<D
 
 /* ---- the kernels ---- */
 
-template <int DTYPE, bool PLANAR, uint32_t KIND>
+template <int DTYPE, bool PLANAR, uint32_t KIND, typename CLOCK>
 __device__ __forceinline__ void same_size(const job &job, const typename stored<DTYPE>::bits *table, uint32_t image,
-                                          uint32_t item)
+                                          uint32_t item, CLOCK &clock)
 {
     uint32_t quads = (uint32_t)(job.out_width + 3) / 4;
     int y = (int)(item / quads), x = (int)(item % quads) * 4;
@@ -282,6 +285,7 @@ __device__ __forceinline__ void same_size(const job &job, const typename stored<
         return;
     rgb pixels[4];
     four_pixels<KIND>(job.sources[image], job, job.x + x, job.y + y, pixels);
+    clock.warp_lap(WEIR_GPU_PREPARE_PIXELS, pixels);
     if (job.aligned) {
         put_four<DTYPE, PLANAR>(job, table, image, x, y, pixels);
         return;
@@ -313,9 +317,9 @@ __device__ __forceinline__ float3 column_sum(const job &job, const weir_gpu_sour
     return sum;
 }
 
-template <int DTYPE, bool PLANAR, uint32_t KIND>
+template <int DTYPE, bool PLANAR, uint32_t KIND, typename CLOCK>
 __device__ __forceinline__ void other_size(const job &job, const typename stored<DTYPE>::bits *table, uint32_t image,
-                                           uint32_t item)
+                                           uint32_t item, CLOCK &clock)
 {
     int y = (int)(item / (uint32_t)job.out_width), x = (int)(item % (uint32_t)job.out_width);
     if (y >= job.out_height)
@@ -328,78 +332,99 @@ __device__ __forceinline__ void other_size(const job &job, const typename stored
         sum = float3{__fadd_rn(sum.x, __fmul_rn(part.x, weights[k])), __fadd_rn(sum.y, __fmul_rn(part.y, weights[k])),
                      __fadd_rn(sum.z, __fmul_rn(part.z, weights[k]))};
     }
+    clock.warp_lap(WEIR_GPU_PREPARE_PIXELS, sum);
     put_one<DTYPE, PLANAR>(job, table, image, x, y, rgb{cut(sum.x), cut(sum.y), cut(sum.z)});
 }
 
-template <int DTYPE, bool PLANAR, bool RESIZED, uint32_t KIND>
+template <int DTYPE, bool PLANAR, bool RESIZED, uint32_t KIND, typename CLOCK>
 __device__ __forceinline__ void do_item(const job &job, const typename stored<DTYPE>::bits *table, uint32_t image,
-                                        uint32_t item)
+                                        uint32_t item, CLOCK &clock)
 {
     if constexpr (RESIZED)
-        other_size<DTYPE, PLANAR, KIND>(job, table, image, item);
+        other_size<DTYPE, PLANAR, KIND>(job, table, image, item, clock);
     else
-        same_size<DTYPE, PLANAR, KIND>(job, table, image, item);
+        same_size<DTYPE, PLANAR, KIND>(job, table, image, item, clock);
 }
 
 /* All threads of a block work on one image at a time: its kind is the same for them. */
-template <int DTYPE, bool PLANAR, bool RESIZED> __global__ void __launch_bounds__(THREADS) prepare_kernel(const job job)
+template <int DTYPE, bool PLANAR, bool RESIZED, typename CLOCK>
+__device__ __forceinline__ void prepare_images(const job &job, CLOCK &clock)
 {
     __shared__ typename stored<DTYPE>::bits table[3 * 256];
+    clock.begin_iteration();
     fill_table<DTYPE>(job, table);
+    clock.warp_lap(WEIR_GPU_PREPARE_VALUES);
     for (uint32_t unit = blockIdx.x; unit < job.units; unit += gridDim.x) {
+        clock.begin_iteration();
         uint32_t image = unit / job.units_per_image, item = unit % job.units_per_image * THREADS + threadIdx.x;
         switch (job.sources[image].kind) {
         case WEIR_GPU_RGB:
-            do_item<DTYPE, PLANAR, RESIZED, WEIR_GPU_RGB>(job, table, image, item);
+            do_item<DTYPE, PLANAR, RESIZED, WEIR_GPU_RGB>(job, table, image, item, clock);
             break;
         case WEIR_GPU_GRAY:
-            do_item<DTYPE, PLANAR, RESIZED, WEIR_GPU_GRAY>(job, table, image, item);
+            do_item<DTYPE, PLANAR, RESIZED, WEIR_GPU_GRAY>(job, table, image, item, clock);
             break;
         case WEIR_GPU_YUV444:
-            do_item<DTYPE, PLANAR, RESIZED, WEIR_GPU_YUV444>(job, table, image, item);
+            do_item<DTYPE, PLANAR, RESIZED, WEIR_GPU_YUV444>(job, table, image, item, clock);
             break;
         case WEIR_GPU_YUV422:
-            do_item<DTYPE, PLANAR, RESIZED, WEIR_GPU_YUV422>(job, table, image, item);
+            do_item<DTYPE, PLANAR, RESIZED, WEIR_GPU_YUV422>(job, table, image, item, clock);
             break;
         case WEIR_GPU_YUV420:
-            do_item<DTYPE, PLANAR, RESIZED, WEIR_GPU_YUV420>(job, table, image, item);
+            do_item<DTYPE, PLANAR, RESIZED, WEIR_GPU_YUV420>(job, table, image, item, clock);
             break;
         case WEIR_GPU_YUV440:
-            do_item<DTYPE, PLANAR, RESIZED, WEIR_GPU_YUV440>(job, table, image, item);
+            do_item<DTYPE, PLANAR, RESIZED, WEIR_GPU_YUV440>(job, table, image, item, clock);
             break;
         }
+        clock.warp_lap(WEIR_GPU_PREPARE_STORE);
     }
+    clock.store();
 }
 
-__device__ __forceinline__ uint64_t global_ns()
+template <int DTYPE, bool PLANAR, bool RESIZED> __global__ void __launch_bounds__(THREADS) prepare_kernel(const job job)
 {
-    uint64_t ns;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
-    return ns;
+    prepare_clock<false> clock;
+    prepare_images<DTYPE, PLANAR, RESIZED>(job, clock);
+}
+
+/* The same, which says how long its stages take. */
+template <int DTYPE, bool PLANAR, bool RESIZED>
+__global__ void __launch_bounds__(THREADS) prepare_clocked_kernel(const job job, const weir_kernel_clock_table clocks)
+{
+    prepare_clock<true> clock(clocks);
+    prepare_images<DTYPE, PLANAR, RESIZED>(job, clock);
 }
 
 /* Every block measures from its own start: the kernel is never shorter. */
 __global__ void __launch_bounds__(BUSY_THREADS) busy_kernel(uint64_t ns)
 {
-    uint64_t start = global_ns();
-    while (global_ns() - start < ns)
+    uint64_t start = weir::kernel_clock_parts::global_ns();
+    while (weir::kernel_clock_parts::global_ns() - start < ns)
         ;
 }
 
 /* ---- launching ---- */
 
-typedef void (*prepare_function)(job);
+/* Without clocks, and with; [dtype][planar][resized] */
+struct prepare_functions {
+    void (*plain)(job);
+    void (*clocked)(job, weir_kernel_clock_table);
+};
 
-/* [dtype][planar][resized] */
-const prepare_function prepare_kernels[4][2][2] = {
-    {{prepare_kernel<WEIR_GPU_U8, false, false>, prepare_kernel<WEIR_GPU_U8, false, true>},
-     {prepare_kernel<WEIR_GPU_U8, true, false>, prepare_kernel<WEIR_GPU_U8, true, true>}},
-    {{prepare_kernel<WEIR_GPU_F32, false, false>, prepare_kernel<WEIR_GPU_F32, false, true>},
-     {prepare_kernel<WEIR_GPU_F32, true, false>, prepare_kernel<WEIR_GPU_F32, true, true>}},
-    {{prepare_kernel<WEIR_GPU_F16, false, false>, prepare_kernel<WEIR_GPU_F16, false, true>},
-     {prepare_kernel<WEIR_GPU_F16, true, false>, prepare_kernel<WEIR_GPU_F16, true, true>}},
-    {{prepare_kernel<WEIR_GPU_BF16, false, false>, prepare_kernel<WEIR_GPU_BF16, false, true>},
-     {prepare_kernel<WEIR_GPU_BF16, true, false>, prepare_kernel<WEIR_GPU_BF16, true, true>}},
+template <int DTYPE, bool PLANAR, bool RESIZED>
+constexpr prepare_functions functions = {prepare_kernel<DTYPE, PLANAR, RESIZED>,
+                                         prepare_clocked_kernel<DTYPE, PLANAR, RESIZED>};
+
+const prepare_functions prepare_kernels[4][2][2] = {
+    {{functions<WEIR_GPU_U8, false, false>, functions<WEIR_GPU_U8, false, true>},
+     {functions<WEIR_GPU_U8, true, false>, functions<WEIR_GPU_U8, true, true>}},
+    {{functions<WEIR_GPU_F32, false, false>, functions<WEIR_GPU_F32, false, true>},
+     {functions<WEIR_GPU_F32, true, false>, functions<WEIR_GPU_F32, true, true>}},
+    {{functions<WEIR_GPU_F16, false, false>, functions<WEIR_GPU_F16, false, true>},
+     {functions<WEIR_GPU_F16, true, false>, functions<WEIR_GPU_F16, true, true>}},
+    {{functions<WEIR_GPU_BF16, false, false>, functions<WEIR_GPU_BF16, false, true>},
+     {functions<WEIR_GPU_BF16, true, false>, functions<WEIR_GPU_BF16, true, true>}},
 };
 
 } // namespace
@@ -409,7 +434,7 @@ int weir_gpu_kernels_load(void)
     cudaFuncAttributes attributes;
     cudaError_t error = cudaFuncGetAttributes(&attributes, busy_kernel);
     for (int i = 0; error == cudaSuccess && i < 16; i++)
-        error = cudaFuncGetAttributes(&attributes, prepare_kernels[i / 4][i / 2 % 2][i % 2]);
+        error = cudaFuncGetAttributes(&attributes, prepare_kernels[i / 4][i / 2 % 2][i % 2].plain);
     return error;
 }
 
@@ -446,8 +471,23 @@ int weir_gpu_kernels_prepare(const struct weir_gpu_prepare *prepare, int sms, vo
     job.tensor = p.tensor;
     unsigned most = (unsigned)(sms * BLOCKS_PER_SM);
     dim3 grid(job.units < most ? job.units : most), block(THREADS);
-    void *arguments[] = {&job};
-    return cudaLaunchKernel((const void *)prepare_kernels[p.dtype][p.planar][resized], grid, block, arguments, 0,
+    const prepare_functions &kernel = prepare_kernels[p.dtype][p.planar][resized];
+    weir_kernel_clock_table clocks = p.clocks;
+    void *arguments[] = {&job, &clocks};
+    return cudaLaunchKernel(clocks.memory ? (const void *)kernel.clocked : (const void *)kernel.plain, grid, block,
+                            arguments, 0, (cudaStream_t)stream);
+}
+
+int weir_gpu_kernels_clock_samples(uint64_t *to, uint32_t n, void *stream)
+{
+    void *arguments[] = {&to, &n};
+    cudaFuncAttributes attributes;
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; error == cudaSuccess && i < 16; i++)
+        error = cudaFuncGetAttributes(&attributes, prepare_kernels[i / 4][i / 2 % 2][i % 2].clocked);
+    if (error != cudaSuccess)
+        return error;
+    return cudaLaunchKernel((const void *)weir::kernel_clock_samples<uint64_t>, dim3(1), dim3(1), arguments, 0,
                             (cudaStream_t)stream);
 }
 

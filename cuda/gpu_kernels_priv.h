@@ -9,11 +9,14 @@
 extern "C" {
 #endif
 
-/* Loads them all: the first launch of a kernel that is not loaded may wait for everything that runs. */
+/* Loads them all, but those with clocks: the first launch of a kernel that is not loaded may wait for everything that
+ * runs. */
 int weir_gpu_kernels_load(void);
 
 /* As weir_gpu_ops.prepare; what was given makes sense. */
 int weir_gpu_kernels_prepare(const struct weir_gpu_prepare *prepare, int sms, void *stream);
+/* Loads those with clocks, too: who asks for readings is about to launch them. */
+int weir_gpu_kernels_clock_samples(uint64_t *to, uint32_t n, void *stream);
 int weir_gpu_kernels_busy(uint64_t ns, int sms, void *stream);
 
 #ifdef __cplusplus

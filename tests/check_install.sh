@@ -145,6 +145,20 @@ read -ra flags <<<"$(pkg-config --static --cflags --libs weir_prof | sed 's/-lwe
 cc -Wall -Wextra -Werror examples/profiler/profile_loop.c "${flags[@]}" -o "$work/pc_profiler_static"
 try_profiler pc_profiler_static_run "$work/pc_profiler_static"
 
+nvcc=$(command -v nvcc /usr/local/cuda/bin/nvcc | head -1 || true)
+if [ -n "$nvcc" ]; then
+    step "a kernel with clocks: nvcc and pkg-config, CMake"
+    read -ra flags <<<"$(pkg-config --cflags --libs weir_prof)"
+    quiet "$nvcc" -std=c++17 -Xcompiler -Wall,-Wextra,-Werror examples/kernel_clock/clocks.cu "${flags[@]}" -o "$work/nvcc_clocks"
+    CUDACXX=$nvcc quiet cmake -S examples/kernel_clock -B "$work/cmake_clocks" -G Ninja -DCMAKE_PREFIX_PATH="$moved" \
+        -DCMAKE_CUDA_ARCHITECTURES=90
+    quiet cmake --build "$work/cmake_clocks"
+    for program in "$work/nvcc_clocks" "$work/cmake_clocks/clocks"; do # without a GPU it fails with one line
+        LD_LIBRARY_PATH=$moved/lib "$program" >"$work/clocks" 2>&1 && wanted='^compute  *63  ' || wanted='^clocks: the kernel did not run'
+        grep -q "$wanted" "$work/clocks" || { cat "$work/clocks"; fail "$program"; }
+    done
+fi
+
 step "C++"
 {
     (cd "$moved/include/weir" && find . -name '*.h' -printf '#include <%P>\n')

@@ -24,7 +24,7 @@ enum { FILES_MAX = 64 };
 struct report_options {
     int lang;
     bool json;
-    const char *sort_by, *export_stacks;
+    const char *sort_by, *export_stacks, *export_clocks;
     int row_limit, by_stack;
     bool by_shape, top_level;
 };
@@ -44,6 +44,8 @@ static const struct weir_opt report_opts[] = {
      "of a trace: only what is inside nothing else"},
     {"export-stacks", WEIR_OPT_TEXT, .offset = offsetof(struct report_options, export_stacks), "FILE", NULL,
      "of a trace: write its stacks for flamegraph.pl"},
+    {"export-clocks", WEIR_OPT_TEXT, .offset = offsetof(struct report_options, export_clocks), "FILE", NULL,
+     "of a trace: write what clocks inside kernels have measured as CSV"},
 };
 
 /* One log that `weir report` prints, and how. */
@@ -442,6 +444,7 @@ static int report_traces(const char *const *paths, int n, const struct report_op
         .by = {o->by_shape, o->by_stack},
         .table = {o->sort_by, o->row_limit, o->top_level, NULL},
         .export_stacks = o->export_stacks,
+        .export_clocks = o->export_clocks,
     };
     struct weir_json json;
     int code = 0;
@@ -466,16 +469,16 @@ static int report_traces(const char *const *paths, int n, const struct report_op
 static bool is_misused(const char *const *paths, int n, const struct report_options *o, int traces,
                        struct weir_err *err)
 {
-    bool for_traces = o->by_shape || o->by_stack || o->top_level || o->export_stacks;
+    bool for_traces = o->by_shape || o->by_stack || o->top_level || o->export_stacks || o->export_clocks;
     if (traces < n && n > 1)
         weir_err_set(err, -EINVAL, "%s is not a trace: several files at once must all be traces", paths[traces]);
     else if (traces < n && for_traces)
         weir_err_set(err, -EINVAL,
-                     "%s is a log: --group-by-input-shape, --group-by-stack, --top-level-events-only and "
-                     "--export-stacks are for traces",
+                     "%s is a log: --group-by-input-shape, --group-by-stack, --top-level-events-only, "
+                     "--export-stacks and --export-clocks are for traces",
                      paths[0]);
-    else if (n > 1 && o->export_stacks)
-        weir_err_set(err, -EINVAL, "--export-stacks takes one trace at a time");
+    else if (n > 1 && (o->export_stacks || o->export_clocks))
+        weir_err_set(err, -EINVAL, "--export-%s takes one trace at a time", o->export_stacks ? "stacks" : "clocks");
     else if (weir_averages_check_sort(o->sort_by, err) < 0)
         weir_err_prefix(err, "--sort-by");
     return err->code < 0;
@@ -523,7 +526,10 @@ const struct weir_command weir_cmd_report = {
         "LOG is a file written by weir run --log, or a plain training log with stage tables (性能分析统计) or epoch\n"
         "lines (Epoch 3/10 总耗时: 12.34s); - reads standard input. TRACE is what weir run --profile or "
         "torch.profiler\n"
-        "recorded (.json or .json.gz): its table of averages, how the time of its steps was spent, and what each GPU\n"
-        "waited for while it was idle: launches, synchronising calls, data, allocations, other host code.\n",
+        "recorded (.json or .json.gz): its table of averages, how the time of its steps was spent, what each GPU "
+        "waited\n"
+        "for while it was idle: launches, synchronising calls, data, allocations, other host code; and the stages "
+        "inside\n"
+        "kernels that have clocks.\n",
     .run = report,
 };

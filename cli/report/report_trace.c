@@ -2,6 +2,7 @@
 #include "analyze/gpu_idle.h"
 #include "base/text.h"
 #include "cli/report/trace_read.h"
+#include "prof/gpu/kernel_clock_trace.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,6 +15,7 @@ struct result {
     struct weir_step *steps;
     int64_t n_steps;
     struct weir_gpu_idle idle;
+    struct weir_kernel_clocks clocks;
 };
 
 static void clear(struct result *r)
@@ -22,7 +24,24 @@ static void clear(struct result *r)
         weir_averages_close(&r->averages);
     free(r->steps);
     weir_gpu_idle_clear(&r->idle);
+    weir_kernel_clocks_clear(&r->clocks);
     weir_trace_free(&r->trace);
+}
+
+static int export(const struct result *r, const char *path, const struct weir_report_trace_config *config,
+                  struct weir_err *err)
+{
+    int rc =
+        config->export_stacks ? weir_stacks_export(r->trace, "self_cpu_time_total", config->export_stacks, err) : 0;
+    if (rc == 0 && config->export_stacks && !r->trace->stacks)
+        fprintf(stderr, "weir report: %s: was recorded without stacks, so %s is empty; record it with --with-stack\n",
+                path, config->export_stacks);
+    if (rc == 0 && config->export_clocks)
+        rc = weir_kernel_clocks_export(&r->clocks, config->export_clocks, err);
+    if (rc == 0 && config->export_clocks && r->clocks.n == 0)
+        fprintf(stderr, "weir report: %s: has no kernels with clocks inside, so %s is empty\n", path,
+                config->export_clocks);
+    return rc;
 }
 
 static int compute(struct result *r, const char *path, const struct weir_report_trace_config *config,
@@ -36,14 +55,9 @@ static int compute(struct result *r, const char *path, const struct weir_report_
         rc = (int)r->n_steps;
     if (rc == 0)
         rc = weir_gpu_idle_make(&r->idle, r->trace, r->steps, r->n_steps);
-    if (rc < 0)
-        return weir_err_set(err, rc, "%s: out of memory", path);
-    if (config->export_stacks)
-        rc = weir_stacks_export(r->trace, "self_cpu_time_total", config->export_stacks, err);
-    if (rc == 0 && config->export_stacks && !r->trace->stacks)
-        fprintf(stderr, "weir report: %s: was recorded without stacks, so %s is empty; record it with --with-stack\n",
-                path, config->export_stacks);
-    return rc;
+    if (rc == 0)
+        rc = weir_kernel_clocks_make(&r->clocks, r->trace);
+    return rc < 0 ? weir_err_set(err, rc, "%s: out of memory", path) : export(r, path, config, err);
 }
 
 /* ---- text ---- */
@@ -112,6 +126,7 @@ int weir_report_trace_print(FILE *out, const char *path, const struct weir_repor
         fputc('\n', out);
         print_steps(out, &r);
         weir_gpu_idle_print(out, &r.idle);
+        weir_kernel_clocks_print(out, &r.clocks);
         if (r.trace->dropped)
             fprintf(out, "%" PRIu64 " events were dropped while recording, and are not in these figures\n",
                     r.trace->dropped);
@@ -157,6 +172,7 @@ int weir_report_trace_json(struct weir_json *json, const char *path, const struc
         weir_averages_json(json, "averages", r.averages, &config->table);
         steps_json(json, &r);
         weir_gpu_idle_json(json, &r.idle);
+        weir_kernel_clocks_json(json, &r.clocks);
         weir_json_end(json, '}');
     }
     clear(&r);

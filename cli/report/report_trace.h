@@ -1,4 +1,5 @@
-/* report_trace.h: weir report of traces: the averages, and how the time of the steps was spent. */
+/* report_trace.h: weir report of traces: the averages, how the time of the steps was spent, GPU idle time, clocks
+ * inside kernels. */
 #ifndef WEIR_CLI_REPORT_REPORT_TRACE_H
 #define WEIR_CLI_REPORT_REPORT_TRACE_H
 
@@ -8,6 +9,7 @@ struct weir_report_trace_config {
     struct weir_averages_config by;
     struct weir_averages_table table;
     const char *export_stacks; /* file to write stacks to; NULL = none */
+    const char *export_clocks; /* the same of clocks inside kernels, as CSV */
 };
 
 /* Prints one trace; title: with its name above, as one of several. */

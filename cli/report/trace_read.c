@@ -81,6 +81,15 @@ static weir_text_id intern_shapes(struct read *r, const json_t *args)
     return id;
 }
 
+/* An object's members, as events have them: its text without the braces. */
+static weir_text_id intern_members(struct read *r, const json_t *object)
+{
+    char *text = json_is_object(object) && json_object_size(object) > 0 ? json_dumps(object, 0) : NULL;
+    weir_text_id id = text ? weir_trace_intern(r->trace, text + 1, strlen(text) - 2) : 0;
+    free(text);
+    return id;
+}
+
 static int64_t get_integer(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
@@ -186,6 +195,8 @@ static int read_range(struct read *r, const json_t *json)
     const json_t *ended = json_object_get(args, "finished"); /* a text, and of torch 2.15 a boolean */
     const char *finished = json_string_value(ended);
     event.unfinished = json_is_false(ended) || (finished && strcmp(finished, "false") == 0);
+    if (event.cat == WEIR_CAT_GPU_STAGE)
+        event.args = intern_members(r, args);
     if (event.cat == WEIR_CAT_PYTHON_FUNCTION && json_object_get(args, "CallFrom"))
         r->trace->python_frames = WEIR_PYTHON_HIDDEN;
     r->trace->forks |= event.cat == WEIR_CAT_CPU_OP && event.name == r->forked;

@@ -1,6 +1,7 @@
 #include "cli/run/run_profile.h"
 #include "analyze/gpu_idle.h"
 #include "pipeline/gpu/gpu.h"
+#include "prof/gpu/kernel_clock_trace.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -259,6 +260,17 @@ static void print_idle(FILE *out, struct weir_run_profile *profile)
     weir_gpu_idle_clear(&idle);
 }
 
+/* Of the last window; nothing without a GPU. */
+static void print_clocks(FILE *out, struct weir_run_profile *profile)
+{
+    struct weir_kernel_clocks clocks;
+    const struct weir_trace *trace = weir_profiler_last(profile->profiler);
+    if (!trace || weir_kernel_clocks_make(&clocks, trace) < 0)
+        return;
+    weir_kernel_clocks_print(out, &clocks);
+    weir_kernel_clocks_clear(&clocks);
+}
+
 static int64_t first_kept(const struct weir_run_profile *profile)
 {
     return profile->n_windows > WINDOWS_KEPT ? profile->n_windows - WINDOWS_KEPT : 0;
@@ -277,6 +289,7 @@ void weir_run_profile_print(FILE *out, struct weir_run_profile *profile)
         print_window(out, &profile->windows[i % WINDOWS_KEPT], weir_device_of(profile->loader) != NULL);
     print_averages(out, profile);
     print_idle(out, profile);
+    print_clocks(out, profile);
 }
 
 static void log_window(struct weir_json *json, const struct window *window)

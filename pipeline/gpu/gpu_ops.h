@@ -10,6 +10,7 @@
 #define WEIR_PIPELINE_GPU_GPU_OPS_H
 
 #include "base/err.h"
+#include "prof/gpu/kernel_clock_table.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -56,6 +57,17 @@ struct weir_gpu_taps {
     int32_t most;
 };
 
+/* Stages of the kernel that prepares, for its clocks (cuda/kernel_clock.cuh), and iterations that a table has room for.
+ * The first iteration of a block is the values, each later one is 256 items of one image: 4 pixels of a row, or one
+ * where images are resampled. */
+enum weir_gpu_prepare_stage {
+    WEIR_GPU_PREPARE_VALUES, /* what values become in the block's shared memory */
+    WEIR_GPU_PREPARE_PIXELS, /* sources are read, to RGB, resampled */
+    WEIR_GPU_PREPARE_STORE,  /* looked up and stored, as far as the SM waits for it */
+    WEIR_GPU_PREPARE_STAGES,
+};
+enum { WEIR_GPU_PREPARE_ITERATIONS = 64 };
+
 /* n images of one size, one after the other, become a dense tensor. The results are those of the CPU, bit for bit: YUV
  * to RGB as libjpeg does it (jdcolor.c's fixed point of 16 bits; chroma by its triangle filter, "fancy upsampling",
  * jdsample.c); resampling as decoders/resample.c (products and sums each rounded, no fma; rows first, then columns;
@@ -74,6 +86,7 @@ struct weir_gpu_prepare {
     enum weir_gpu_dtype dtype;
     const float *values; /* on the GPU: 3 x 256, what each value of each of the result's channels becomes; not for u8 */
     void *tensor;        /* on the GPU; aligned to 256 bytes */
+    struct weir_kernel_clock_table clocks; /* memory NULL: the kernel without clocks */
 };
 
 struct weir_gpu_ops {
@@ -120,6 +133,9 @@ struct weir_gpu_ops {
                        struct weir_err *err);
     /* -EINVAL: numbers that make no sense. What sources, taps and values hold is not looked at. */
     int (*prepare)(struct weir_gpu *gpu, const struct weir_gpu_prepare *prepare, void *stream, struct weir_err *err);
+    /* n readings of the GPU's ns clock, one after the other by one thread, for weir_kernel_clock_step. to: on the GPU.
+     * Called before the first launch with clocks, whose kernels it loads. */
+    int (*clock_samples)(struct weir_gpu *gpu, uint64_t *to, uint32_t n, void *stream, struct weir_err *err);
     /* A kernel of a small block for every SM that lasts so long, and no less. */
     int (*busy)(struct weir_gpu *gpu, uint64_t ns, void *stream, struct weir_err *err);
 };

@@ -97,13 +97,24 @@ static int open_slots(struct weir_upload *upload, struct weir_err *err)
     return rc;
 }
 
+static const struct weir_kernel_clock_kernel prepare_kernel = {
+    .name = "prepare_clocked_kernel",
+    .stages = (const char *const[]){[WEIR_GPU_PREPARE_VALUES] = "value_table",
+                                    [WEIR_GPU_PREPARE_PIXELS] = "read_pixels",
+                                    [WEIR_GPU_PREPARE_STORE] = "store_values"},
+    .n_stages = WEIR_GPU_PREPARE_STAGES,
+    .rows_max = WEIR_GPU_PREPARE_ITERATIONS,
+};
+
 static int open_streams(struct weir_upload *upload, struct weir_err *err)
 {
     const struct weir_gpu_ops *ops = upload->device->ops;
     int rc = ops->stream_new(upload->device->gpu, false, &upload->copy_stream, err);
-    if (rc == 0 && !upload->direct)
-        rc = ops->stream_new(upload->device->gpu, true, &upload->prepare_stream, err);
-    return rc;
+    if (rc < 0 || upload->direct)
+        return rc;
+    rc = ops->stream_new(upload->device->gpu, true, &upload->prepare_stream, err);
+    return rc < 0 ? rc
+                  : weir_gpu_clocks_open(&upload->clocks, upload->device, &prepare_kernel, upload->prepare_stream, err);
 }
 
 /* The copy is done before the first kernel: both are on their way in the order of the streams' first batch. */
@@ -253,6 +264,7 @@ static void close_device(struct weir_upload *upload)
     const struct weir_gpu_ops *ops = upload->device->ops;
     struct weir_gpu *gpu = upload->device->gpu;
     drain(upload);
+    weir_gpu_clocks_close(&upload->clocks);
     weir_upload_times_close(upload);
     for (int i = 0; i < upload->n_batches; i++)
         weir_upload_batch_close(upload, &upload->batches[i]);

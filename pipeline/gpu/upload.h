@@ -9,6 +9,7 @@
 #define WEIR_PIPELINE_GPU_UPLOAD_H
 
 #include "pipeline/gpu/gpu_blocks.h"
+#include "pipeline/gpu/gpu_clocks.h"
 #include "pipeline/gpu/gpu_device.h"
 #include "pipeline/gpu/intervals.h"
 #include "pipeline/gpu_figures.h"
@@ -105,6 +106,7 @@ struct weir_upload {
     struct weir_gpu_blocks *blocks; /* their memory */
     struct weir_upload_slot *slots;
     void *copy_stream, *prepare_stream;
+    struct weir_gpu_clocks *clocks; /* inside the kernels that prepare; NULL: there are none */
     float values[3][256];
     void *gpu_values;
     uint64_t first;                /* batch of the run */

@@ -251,7 +251,10 @@ static int prepare(struct weir_upload *upload, struct weir_upload_batch *batch, 
         .values = upload->gpu_values,
         .tensor = batch->memory + to->offsets[images->tensor],
     };
-    return upload->device->ops->prepare(upload->device->gpu, &prepare, upload->prepare_stream, err);
+    weir_gpu_clocks_begin(upload->clocks, &prepare.clocks);
+    int rc = upload->device->ops->prepare(upload->device->gpu, &prepare, upload->prepare_stream, err);
+    weir_gpu_clocks_launched(upload->clocks, &prepare.clocks, rc);
+    return rc;
 }
 
 static int queue_prepare(struct weir_upload *upload, struct weir_upload_batch *batch, struct weir_err *err)
@@ -264,7 +267,9 @@ static int queue_prepare(struct weir_upload *upload, struct weir_upload_batch *b
         rc = ops->record(gpu, batch->prepare_begin, upload->prepare_stream, err);
     for (int i = 0; i < upload->n_images && rc == 0; i++)
         rc = prepare(upload, batch, &upload->images[i], err);
-    return rc == 0 ? ops->record(gpu, batch->ready, upload->prepare_stream, err) : rc;
+    if (rc == 0)
+        rc = ops->record(gpu, batch->ready, upload->prepare_stream, err);
+    return rc == 0 ? weir_gpu_clocks_fetch(upload->clocks, err) : rc; /* the batch does not wait for it */
 }
 
 /* ---- the batch ---- */

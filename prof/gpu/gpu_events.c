@@ -400,6 +400,7 @@ void weir_gpu_join_events(struct weir_gpu_join *join)
     add_spans(join);
     add_waits(join);
     add_memory(join);
+    weir_gpu_join_clocks(join, first);
     for (size_t i = first; i < join->trace->n_events; i++) { /* what was launched in the window may end after it */
         const struct weir_event *event = &join->trace->events[i];
         int64_t end_ns = event->start_ns + event->duration_ns;

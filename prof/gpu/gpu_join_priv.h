@@ -2,6 +2,7 @@
 #ifndef WEIR_PROF_GPU_GPU_JOIN_PRIV_H
 #define WEIR_PROF_GPU_GPU_JOIN_PRIV_H
 
+#include "prof/gpu/clock_sources.h"
 #include "prof/gpu/gpu_trace.h"
 #include "prof/gpu/gpu_trace_ops.h"
 
@@ -15,6 +16,7 @@ struct weir_gpu_take {
     struct weir_gpu_properties devices[WEIR_GPU_DEVICES];
     bool own_memory[WEIR_GPU_DEVICES]; /* the program says itself what it allocates there (weir_memory_allocated) */
     int driver_version, runtime_version, cupti_version;
+    struct weir_clock_launches clocks;
 };
 
 /* A call of the runtime's or the driver's API that began in the window. */
@@ -84,5 +86,7 @@ bool weir_gpu_join_is_step(const struct weir_trace *trace, const struct weir_eve
 
 /* gpu_events.c: adds what is no call. */
 void weir_gpu_join_events(struct weir_gpu_join *join);
+/* gpu_join_clocks.c: adds the stages inside kernels, from the event first on; the calls are in any order. */
+void weir_gpu_join_clocks(struct weir_gpu_join *join, size_t first);
 
 #endif

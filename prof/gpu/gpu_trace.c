@@ -64,6 +64,7 @@ int weir_gpu_take_start(uint64_t bytes_max, bool memory, struct weir_err *err)
         return rc;
     }
     going_on = take;
+    weir_clock_recording_begin(&take->clocks);
     return 0;
 }
 
@@ -74,8 +75,11 @@ int weir_gpu_take_stop(struct weir_gpu_take **out, weir_gpu_own_memory_fn *own_m
     if (!take)
         return 0;
     going_on = NULL;
+    weir_clock_recording_pause();
     int rc = take->ops->stop(&take->records, err);
+    weir_clock_recording_end();
     if (!take->records) {
+        weir_clock_launches_clear(&take->clocks);
         free(take);
         return rc;
     }
@@ -91,11 +95,12 @@ void weir_gpu_take_free(struct weir_gpu_take **take)
     if (!*take)
         return;
     (*take)->ops->free((*take)->records);
+    weir_clock_launches_clear(&(*take)->clocks);
     free(*take);
     *take = NULL;
 }
 
 uint64_t weir_gpu_take_dropped(const struct weir_gpu_take *take)
 {
-    return take ? take->ops->dropped(take->records) : 0;
+    return take ? take->ops->dropped(take->records) + take->clocks.lost : 0;
 }

@@ -22,6 +22,7 @@ static const char *const cat_names[WEIR_CAT_COUNT] = {
     [WEIR_CAT_CUDA_EVENT] = "cuda_event",
     [WEIR_CAT_OVERHEAD] = "overhead",
     [WEIR_CAT_CPU_INSTANT_EVENT] = "cpu_instant_event",
+    [WEIR_CAT_GPU_STAGE] = "gpu_stage",
 };
 
 const char *weir_cat_name(enum weir_cat cat)
@@ -40,7 +41,8 @@ enum weir_cat weir_cat_find(const char *text, size_t length)
 bool weir_cat_is_device(enum weir_cat cat)
 {
     return cat == WEIR_CAT_KERNEL || cat == WEIR_CAT_GPU_MEMCPY || cat == WEIR_CAT_GPU_MEMSET ||
-           cat == WEIR_CAT_GPU_USER_ANNOTATION || cat == WEIR_CAT_CUDA_SYNC || cat == WEIR_CAT_CUDA_EVENT;
+           cat == WEIR_CAT_GPU_USER_ANNOTATION || cat == WEIR_CAT_CUDA_SYNC || cat == WEIR_CAT_CUDA_EVENT ||
+           cat == WEIR_CAT_GPU_STAGE;
 }
 
 /* ---- texts: one block of characters, their offsets, and a table of ids by hash ---- */

@@ -22,7 +22,7 @@ enum weir_event_kind {
     WEIR_EVENT_MEMORY,
 };
 
-/* Categories of torch.profiler's traces, and ours (loader_stage, loader_item). */
+/* Categories of torch.profiler's traces, and ours (loader_stage, loader_item, gpu_stage). */
 enum weir_cat {
     WEIR_CAT_OTHER, /* none of these; the text is in cat_text */
     WEIR_CAT_CPU_OP,
@@ -40,6 +40,7 @@ enum weir_cat {
     WEIR_CAT_CUDA_EVENT,
     WEIR_CAT_OVERHEAD,
     WEIR_CAT_CPU_INSTANT_EVENT, /* [memory], [OutOfMemory] */
+    WEIR_CAT_GPU_STAGE,         /* a block with clocks inside its kernel, and its stages */
     WEIR_CAT_COUNT,
 };
 
@@ -47,7 +48,8 @@ enum weir_cat {
 const char *weir_cat_name(enum weir_cat cat);
 /* WEIR_CAT_OTHER for a text that is none of the names; length bytes of it. */
 enum weir_cat weir_cat_find(const char *text, size_t length);
-/* True for what runs on a device: kernels, copies, memsets, device-side annotations and synchronisations. */
+/* True for what runs on a device: kernels and what is inside them, copies, memsets, device-side annotations and
+ * synchronisations. */
 bool weir_cat_is_device(enum weir_cat cat);
 
 /* Ids of texts: 0 is the empty text, everywhere "not given". */

@@ -4,8 +4,8 @@
 /* Where the rows of processes stand: GPUs below all processes, then CUPTI's overhead and the spans. As kineto has it.
  */
 enum { SORT_GPU = 5000000, SORT_OVERHEAD = 0x100000a, SORT_SPANS = 0x20000000 };
-/* Rows of stream synchronisations: the stream's number and this. */
-enum { SYNC_ROW = 1000000 };
+/* Rows of stream synchronisations: the stream's number and this; of blocks with clocks: their number and this. */
+enum { SYNC_ROW = 1000000, CLOCK_ROW = 1000000000 };
 enum { OVERHEAD_PID = -1 };
 
 void weir_print_next(struct weir_print *p)
@@ -135,6 +135,11 @@ static void process(struct weir_print *p, const struct weir_trace_row *track)
 
 static void stream_name(struct weir_print *p, int64_t tid)
 {
+    if (tid >= CLOCK_ROW) {
+        weir_print(p, "clocks inside kernels ");
+        weir_print_int(p, tid - CLOCK_ROW);
+        return;
+    }
     weir_print(p, "stream ");
     weir_print_int(p, tid % SYNC_ROW);
     weir_print_raw(p, tid >= SYNC_ROW ? " (sync)" : " ");
@@ -161,7 +166,8 @@ static void thread(struct weir_print *p, const struct weir_trace_row *track)
     else
         thread_name(p, track);
     weir_print(p, "\"}}");
-    sort_index(p, "thread_sort_index", track->pid, track->tid, track->device ? track->tid % SYNC_ROW : track->tid);
+    sort_index(p, "thread_sort_index", track->pid, track->tid,
+               track->device && track->tid < CLOCK_ROW ? track->tid % SYNC_ROW : track->tid);
 }
 
 static bool is_first_of_process(const struct weir_trace *trace, uint32_t index)

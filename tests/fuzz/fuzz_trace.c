@@ -1,6 +1,7 @@
-/* The trace reader, the averages, the step split and GPU idle time over any bytes, as a file. */
+/* The trace reader, the averages, the step split, GPU idle time and clocks inside kernels over any bytes, as a file. */
 #include "analyze/gpu_idle.h"
 #include "cli/report/trace_read.h"
+#include "prof/gpu/kernel_clock_trace.h"
 #include "prof/trace/averages.h"
 
 #include <stdint.h>
@@ -29,6 +30,11 @@ static void look(struct weir_trace *trace)
         weir_gpu_idle_clear(&idle);
     }
     free(steps);
+    struct weir_kernel_clocks clocks;
+    if (weir_kernel_clocks_make(&clocks, trace) == 0) {
+        weir_kernel_clocks_print(nowhere, &clocks);
+        weir_kernel_clocks_clear(&clocks);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -6,14 +6,15 @@
 #     tests/gpu/pack.sh build/portable build/gpu                                   (one folder to be copied)
 #     build/gpu/tests/gpu/gpu.sh build/gpu [PART...]                (there: CUDA, nvJPEG, libhdf5 1.10, Python 3.11)
 #
-# Parts: tests compare step profile memory failures (all of these by default, about 8 minutes on 16 cores) and sanitizer
-# (1 minute). Full logs go to $OUT (default /tmp/weir-gpu). ROUNDS makes compare longer or shorter, PEERS=all has the other
+# Parts: tests clocks compare step profile memory failures (all of these by default, about 8 minutes on 16 cores) and
+# sanitizer (1 minute). clocks is for docs/kernel_clock.md: %globaltimer's step, what laps measure and cost, the tables of
+# the preparing kernel, its time with and without clocks, and the sum of its stages beside its time by CUPTI. Full logs go to $OUT (default /tmp/weir-gpu). ROUNDS makes compare longer or shorter, PEERS=all has the other
 # loaders take part (3 minutes more), COMPARE has more of bench/gpu_compare.py's options. Libraries that the machine lacks
 # may lie in BUILD_FOLDER/lib.
 set -uo pipefail
 build=${1:?usage: tests/gpu/gpu.sh BUILD_FOLDER [PART...]}
 shift
-parts=" ${*:-tests compare step profile memory failures} "
+parts=" ${*:-tests clocks compare step profile memory failures} "
 export LD_LIBRARY_PATH=$build/lib:/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
 out=${OUT:-/tmp/weir-gpu}
 weir=$build/weir
@@ -83,6 +84,23 @@ if wants tests; then
     [ "$(grep 'deterministic, time' "$out/fixed-sums.txt" | cut -c1-16 | sort -u | wc -l)" -eq 1 ] || fault "a run does not repeat"
 fi
 
+if wants clocks; then
+    head_line "clocks inside kernels"
+    TAIL=60 tried test_device_clock timeout 60 "$build/tests/test_device_clock"
+    TAIL=200 tried test_clock_cost timeout 120 "$build/tests/test_clock_cost"
+    head_line "the preparing kernel in a run, by its clocks and by CUPTI"
+    for decoder in turbo nvjpeg; do
+        rm -rf "$out/clocks-$decoder"
+        TAIL=1 tried "clocks-$decoder" run "$data/q95" --decoder $decoder --output f16 --layout nchw --batch-size 32 \
+            --num-epochs 4 --every 0 --profile "$out/clocks-$decoder" --schedule wait=2,warmup=1,active=6,repeat=1
+        sed -n '/^clocks inside/,$p' "$out/clocks-$decoder.txt"
+        grep -q '^clocks inside .*prepare_clocked_kernel' "$out/clocks-$decoder.txt" || fault "no clocks with $decoder"
+        TAIL=0 tried "clocks-$decoder-report" "$weir" report "$out/clocks-$decoder"/*.json.gz --export-clocks \
+            "$out/clocks-$decoder.csv"
+        cat "$out/clocks-$decoder.csv"
+    done
+fi
+
 if wants compare; then
     head_line "beside the raw limits, in turns"
     # shellcheck disable=SC2086
@@ -140,6 +158,8 @@ if wants sanitizer; then
                 --layout nchw --max-batches 3 --every 0
         done
         sanitized ops $tool "$build/tests/test_gpu_ops" few
+        sanitized clocks $tool "$build/tests/test_device_clock" untimed
+        sanitized prepare-clocks $tool "$build/tests/test_clock_cost" few
         sanitized jpeg $tool "$build/tests/test_gpu_jpeg" 20
     done
 fi

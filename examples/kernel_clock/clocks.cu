@@ -1,0 +1,46 @@
+// How long the stages of a kernel take, by clocks inside it (docs/kernel_clock.md):
+//     nvcc -std=c++17 clocks.cu $(pkg-config --cflags --libs weir_prof) -o clocks && ./clocks
+#include <cuda/kernel_clock.cuh>
+#include <prof/gpu/kernel_clock.h>
+
+enum { LOAD, COMPUTE, STORE, STAGES, ITERATIONS = 64, BLOCKS = 264, THREADS = 256, N = 1 << 22, SAMPLES = 4096 };
+static const char *const stages[] = {"load", "compute", "store"};
+static const struct weir_kernel_clock_kernel described = {"polynomial", stages, STAGES, ITERATIONS};
+
+__global__ void polynomial(const float *in, float *out, weir_kernel_clock_table table)
+{
+    weir::kernel_clock<STAGES, ITERATIONS> clock(table);
+    for (int i = blockIdx.x * THREADS + threadIdx.x; i < N; i += BLOCKS * THREADS) {
+        clock.begin_iteration();
+        float x = in[i], y = 1;
+        clock.warp_lap(LOAD, x); // x has arrived
+        for (int k = 0; k < 64; k++)
+            y = y * x + 1;
+        clock.warp_lap(COMPUTE, y);
+        out[i] = y;
+        clock.block_lap_with_barrier(STORE); // all threads of the block are here
+    }
+    clock.store();
+}
+
+int main()
+{
+    static uint64_t samples[SAMPLES];
+    static uint8_t bytes[1 << 14];
+    struct weir_kernel_clock clock;
+    weir_kernel_clock_table table = {nullptr, 1, 1}; // block 0, launch 1
+    size_t size = weir_kernel_clock_bytes(&described, table.blocks);
+    float *in, *out;
+    cudaMalloc(&in, N * sizeof *in), cudaMalloc(&out, N * sizeof *out), cudaMemset(in, 0, N * sizeof *in);
+    cudaMalloc(&table.memory, size > sizeof samples ? size : sizeof samples);
+    weir::kernel_clock_samples<<<1, 1>>>(static_cast<uint64_t *>(table.memory), SAMPLES);
+    cudaMemcpy(samples, table.memory, sizeof samples, cudaMemcpyDeviceToHost);
+    polynomial<<<BLOCKS, THREADS>>>(in, out, table);
+    cudaMemcpy(bytes, table.memory, size, cudaMemcpyDeviceToHost);
+    weir_kernel_clock_init(&clock, &described);
+    if (cudaGetLastError() != cudaSuccess ||
+        weir_kernel_clock_add(&clock, bytes, size, table.launch, weir_kernel_clock_step(samples, SAMPLES)) == 0)
+        return fprintf(stderr, "clocks: the kernel did not run; see that nvidia-smi shows a GPU\n"), 1;
+    weir_kernel_clock_print(stdout, &clock);
+    return 0;
+}

@@ -1,0 +1,283 @@
+/* What clocks inside kernels have measured, as rows of the GPU that lie within their kernels' spans: for each block
+ * that wrote a range with the kernel's name, and in it its stages, one after the other.
+ *
+ * Which kernel a table is of is known by the call that launched it: the one that its thread made between two readings
+ * of the records' clock. Where in the kernel's span a block lies is not known, as %globaltimer and CUPTI's times have
+ * no common zero: the first block of a launch is drawn from the kernel's beginning on, the others as much later as
+ * %globaltimer says, and the "anchor error ns" is what is left of the kernel's time then. Where they last longer than
+ * the kernel, by the error of both, they are drawn as much shorter. */
+#include "prof/gpu/gpu_join_priv.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As trace_head.c has it. */
+enum { CLOCK_ROW = 1000000000 };
+enum { LANES = 256, LAPS_MAX = 1 << 18 };
+
+/* One launch, and its kernel in the trace. */
+struct launched {
+    const struct weir_clock_launch *launch;
+    uint32_t correlation; /* 0: not found */
+    size_t kernel;        /* event; SIZE_MAX: not found */
+    int64_t start_ns;     /* its */
+};
+
+/* A row for blocks: those of a device that run at the same time have rows of their own. */
+struct lane {
+    int64_t device, end_ns;
+};
+
+struct clocks {
+    struct weir_gpu_join *join;
+    struct launched *launches;
+    size_t n;
+    struct lane lanes[LANES];
+    int n_lanes;
+    size_t laps;
+    /* the launch that is drawn */
+    const struct launched *now;
+    struct weir_event kernel;   /* a copy: the array grows */
+    uint64_t first_ns, last_ns; /* its blocks, by %globaltimer */
+    double scale;
+};
+
+/* ---- which kernel ---- */
+
+static int by_thread(const void *a, const void *b)
+{
+    const struct weir_clock_launch *x = ((const struct launched *)a)->launch, *y = ((const struct launched *)b)->launch;
+    if (x->tid != y->tid)
+        return x->tid < y->tid ? -1 : 1;
+    return x->before_ns < y->before_ns ? -1 : x->before_ns > y->before_ns;
+}
+
+static int by_correlation(const void *a, const void *b)
+{
+    const struct launched *x = a, *y = b;
+    return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
+}
+
+/* Those without a kernel last. Rows are taken in the order of time. */
+static int by_start(const void *a, const void *b)
+{
+    const struct launched *x = a, *y = b;
+    bool x_found = x->kernel != SIZE_MAX, y_found = y->kernel != SIZE_MAX;
+    if (x_found != y_found)
+        return x_found ? -1 : 1;
+    return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+/* The last launch of the thread that began by then; NULL: none. */
+static struct launched *launch_before(const struct clocks *c, int64_t tid, int64_t at_ns)
+{
+    size_t low = 0, high = c->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct weir_clock_launch *l = c->launches[middle].launch;
+        bool earlier = l->tid < tid || (l->tid == tid && weir_gpu_join_ns(c->join, l->before_ns) <= at_ns);
+        low = earlier ? middle + 1 : low;
+        high = earlier ? high : middle;
+    }
+    return low > 0 && c->launches[low - 1].launch->tid == tid ? &c->launches[low - 1] : NULL;
+}
+
+static void find_calls(struct clocks *c)
+{
+    const struct weir_trace *trace = c->join->trace;
+    for (size_t i = 0; i < c->join->n_calls; i++) {
+        const struct weir_gpu_call *call = &c->join->calls[i];
+        const char *name = weir_trace_text(trace, call->name);
+        if (strncmp(name, "cudaLaunchKernel", 16) != 0 && strncmp(name, "cuLaunchKernel", 14) != 0)
+            continue;
+        struct launched *launched = launch_before(c, trace->tracks[call->track].tid, call->start_ns);
+        if (launched && call->start_ns <= weir_gpu_join_ns(c->join, launched->launch->after_ns))
+            launched->correlation = call->correlation;
+    }
+}
+
+static void find_kernels(struct clocks *c, size_t first)
+{
+    const struct weir_trace *trace = c->join->trace;
+    qsort(c->launches, c->n, sizeof *c->launches, by_correlation);
+    for (size_t i = first; i < trace->n_events; i++) {
+        const struct weir_event *event = &trace->events[i];
+        const struct launched key = {.correlation = event->correlation};
+        if (event->cat != WEIR_CAT_KERNEL || !event->correlation)
+            continue;
+        struct launched *found = bsearch(&key, c->launches, c->n, sizeof key, by_correlation);
+        if (found) {
+            found->kernel = i;
+            found->start_ns = event->start_ns;
+        }
+    }
+}
+
+/* ---- where ---- */
+
+/* A row where nothing runs at that time any more; NULL: there are as many as there may be. */
+static const struct lane *take_lane(struct clocks *c, int64_t device, int64_t start_ns, int64_t end_ns, int *number)
+{
+    *number = 0;
+    for (int i = 0; i < c->n_lanes; i++) {
+        if (c->lanes[i].device != device)
+            continue;
+        if (c->lanes[i].end_ns <= start_ns) {
+            c->lanes[i].end_ns = end_ns;
+            return &c->lanes[i];
+        }
+        ++*number;
+    }
+    if (c->n_lanes == LANES)
+        return NULL;
+    c->lanes[c->n_lanes] = (struct lane){device, end_ns};
+    return &c->lanes[c->n_lanes++];
+}
+
+static weir_text_id intern(const struct clocks *c, const char *text)
+{
+    return weir_trace_intern(c->join->trace, text, strlen(text));
+}
+
+static void add_event(struct clocks *c, const struct weir_event *event)
+{
+    if (c->join->rc == 0)
+        c->join->rc = weir_trace_add(c->join->trace, event);
+}
+
+/* Ticks since the block's beginning as a time of the trace, within the kernel's span. */
+static int64_t place(const struct clocks *c, const struct weir_kernel_clock_block *block, uint64_t ticks)
+{
+    double ns_per_tick = (block->ns > 0 ? block->ns * c->scale : (double)c->kernel.duration_ns) / (double)block->ticks;
+    double offset_ns = block->ns > 0 ? (double)(block->begin_ns - c->first_ns) * c->scale : 0;
+    int64_t ns = (int64_t)(offset_ns + (double)ticks * ns_per_tick);
+    ns = ns < c->kernel.duration_ns ? ns : c->kernel.duration_ns;
+    return c->kernel.start_ns + ns;
+}
+
+/* ---- what ---- */
+
+static weir_text_id describe_block(const struct clocks *c, const struct weir_kernel_clock_block *block)
+{
+    char text[768];
+    double left_ns = (double)c->kernel.duration_ns - (double)(c->last_ns - c->first_ns);
+    int n =
+        snprintf(text, sizeof text,
+                 "\"block\": %" PRIu64 ", \"grid blocks\": %" PRIu64 ", \"threads\": %" PRIu32 ", \"SM\": %" PRIu32
+                 ", \"launch\": %" PRIu32 ", \"iterations\": %" PRIu64 ", \"rows\": %" PRIu32 ", \"ticks\": %" PRIu64
+                 ", \"ns\": %.0f, \"ns error\": %.1f, \"globaltimer step ns\": %.0f, \"empty warp lap ticks\": %" PRIu32
+                 ", \"empty block lap ticks\": %" PRIu32 ", \"kernel ns\": %" PRId64
+                 ", \"anchor error ns\": %.0f, \"launches without clocks\": %" PRIu64,
+                 block->block, block->grid, block->threads, block->sm, c->now->correlation, block->iterations,
+                 block->rows, block->ticks, block->ns, block->error_ns, block->step_ns, block->warp_lap_ticks,
+                 block->block_lap_ticks, c->kernel.duration_ns,
+                 block->ns <= 0 ? (double)c->kernel.duration_ns
+                 : left_ns > 0  ? left_ns
+                                : 0,
+                 c->now->launch->skipped);
+    return weir_trace_intern(c->join->trace, text, n > 0 && (size_t)n < sizeof text ? (size_t)n : 0);
+}
+
+/* The stages of an iteration follow each other in their order: what a row says is how long each of them was. Returns
+ * when the last one ended. */
+static uint64_t draw_row(struct clocks *c, const struct weir_kernel_clock_block *block, uint32_t number, uint32_t track,
+                         uint64_t before_ended)
+{
+    const struct weir_kernel_clock_kernel *kernel = c->now->launch->kernel;
+    uint32_t row[1 + WEIR_KERNEL_CLOCK_STAGES_MAX];
+    weir_kernel_clock_row(block, number, row);
+    uint64_t at = weir_kernel_clock_row_begin(row, before_ended);
+    for (uint32_t stage = 0; stage < block->n_stages; stage++) {
+        uint32_t ticks = row[1 + stage];
+        if (ticks == 0 || ticks == UINT32_MAX)
+            continue;
+        char text[64];
+        int n = snprintf(text, sizeof text, "\"iteration\": %" PRIu32 ", \"ticks\": %" PRIu32, number, ticks);
+        struct weir_event event = {.start_ns = place(c, block, at),
+                                   .name = intern(c, kernel->stages[stage]),
+                                   .args = weir_trace_intern(c->join->trace, text, (size_t)n),
+                                   .track = track,
+                                   .kind = WEIR_EVENT_RANGE,
+                                   .cat = WEIR_CAT_GPU_STAGE};
+        at += ticks;
+        event.duration_ns = place(c, block, at) - event.start_ns;
+        add_event(c, &event);
+        c->laps++;
+    }
+    return at;
+}
+
+static void draw_block(void *user, const struct weir_kernel_clock_block *block)
+{
+    struct clocks *c = user;
+    int number;
+    const struct weir_trace_row *row = &c->join->trace->tracks[c->kernel.track];
+    int64_t start_ns = place(c, block, 0), end_ns = place(c, block, block->ticks), device = row->pid;
+    if (c->laps + (size_t)block->rows * block->n_stages > LAPS_MAX ||
+        !take_lane(c, device, start_ns, end_ns, &number)) {
+        c->join->trace->dropped++;
+        return;
+    }
+    uint32_t track = weir_gpu_join_stream(c->join, (uint32_t)device, CLOCK_ROW + (int64_t)number);
+    struct weir_event event = {.start_ns = start_ns,
+                               .duration_ns = end_ns - start_ns,
+                               .name = c->kernel.name,
+                               .args = describe_block(c, block),
+                               .track = track,
+                               .kind = WEIR_EVENT_RANGE,
+                               .cat = WEIR_CAT_GPU_STAGE};
+    add_event(c, &event);
+    uint64_t ended = 0;
+    for (uint32_t i = 0; i < block->rows && c->join->rc == 0; i++)
+        ended = draw_row(c, block, i, track, ended);
+}
+
+static void note_span(void *user, const struct weir_kernel_clock_block *block)
+{
+    struct clocks *c = user;
+    if (block->ns <= 0)
+        return;
+    uint64_t end_ns = block->begin_ns + (uint64_t)block->ns;
+    c->first_ns = block->begin_ns < c->first_ns ? block->begin_ns : c->first_ns;
+    c->last_ns = end_ns > c->last_ns ? end_ns : c->last_ns;
+}
+
+static void draw_launch(struct clocks *c, const struct launched *launched)
+{
+    const struct weir_clock_launch *l = launched->launch;
+    c->now = launched;
+    c->kernel = c->join->trace->events[launched->kernel];
+    c->first_ns = UINT64_MAX;
+    c->last_ns = 0;
+    weir_kernel_clock_each(l->kernel, l->table, l->bytes, l->launch, l->step_ns, note_span, c, NULL);
+    if (c->last_ns < c->first_ns)
+        c->first_ns = c->last_ns = 0;
+    double span_ns = (double)(c->last_ns - c->first_ns);
+    c->scale = span_ns > (double)c->kernel.duration_ns ? (double)c->kernel.duration_ns / span_ns : 1;
+    weir_kernel_clock_each(l->kernel, l->table, l->bytes, l->launch, l->step_ns, draw_block, c, NULL);
+}
+
+void weir_gpu_join_clocks(struct weir_gpu_join *join, size_t first)
+{
+    const struct weir_clock_launches *taken = &join->take->clocks;
+    struct clocks c = {.join = join, .n = taken->n};
+    if (taken->n == 0 || join->rc < 0)
+        return;
+    c.launches = malloc(taken->n * sizeof *c.launches);
+    if (!c.launches) {
+        join->rc = -ENOMEM;
+        return;
+    }
+    for (size_t i = 0; i < c.n; i++)
+        c.launches[i] = (struct launched){.launch = &taken->at[i], .kernel = SIZE_MAX};
+    qsort(c.launches, c.n, sizeof *c.launches, by_thread);
+    find_calls(&c);
+    find_kernels(&c, first);
+    qsort(c.launches, c.n, sizeof *c.launches, by_start);
+    for (size_t i = 0; i < c.n && c.launches[i].kernel != SIZE_MAX && join->rc == 0; i++)
+        draw_launch(&c, &c.launches[i]);
+    free(c.launches);
+}

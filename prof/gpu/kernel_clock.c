@@ -1,0 +1,258 @@
+/* The table of a kernel's clocks, read and added up. */
+#include "prof/gpu/kernel_clock.h"
+#include "base/text.h"
+
+#include <string.h>
+
+size_t weir_kernel_clock_bytes(const struct weir_kernel_clock_kernel *kernel, uint32_t blocks)
+{
+    return blocks * weir_kernel_clock_record_bytes(kernel->n_stages, kernel->rows_max);
+}
+
+uint64_t weir_kernel_clock_step(const uint64_t *readings, size_t n)
+{
+    uint64_t step = 0;
+    for (size_t i = 1; i < n; i++) {
+        if (readings[i] < readings[i - 1])
+            return 0;
+        uint64_t difference = readings[i] - readings[i - 1];
+        if (difference > 0 && (step == 0 || difference < step))
+            step = difference;
+    }
+    return step;
+}
+
+/* ---- reading ---- */
+
+void weir_kernel_clock_row(const struct weir_kernel_clock_block *block, uint32_t i,
+                           uint32_t to[1 + WEIR_KERNEL_CLOCK_STAGES_MAX])
+{
+    size_t bytes = (1 + (size_t)block->n_stages) * sizeof *to;
+    memcpy(to, block->row_at + i * bytes, bytes);
+}
+
+/* One row begins when the one before has ended or later, and the last one ends within the block's span: what holds of
+ * every block that stayed on its SM. What has stopped at its maximum took longer. */
+static bool rows_make_sense(const struct weir_kernel_clock_block *block)
+{
+    uint32_t row[1 + WEIR_KERNEL_CLOCK_STAGES_MAX];
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < block->rows && end <= block->ticks; i++) {
+        weir_kernel_clock_row(block, i, row);
+        end = weir_kernel_clock_row_begin(row, end);
+        for (uint32_t stage = 1; stage <= block->n_stages; stage++)
+            end += row[stage] < UINT32_MAX ? row[stage] : 0;
+    }
+    return end <= block->ticks;
+}
+
+/* How long the block's span was, and within what. */
+static void time_span(struct weir_kernel_clock_block *block, const struct weir_kernel_clock_record *head)
+{
+    double ns = (double)(head->end_ns - head->begin_ns);
+    double gaps = ((double)head->begin_gap_ticks + (double)head->end_gap_ticks) / 2;
+    double error_ns = block->step_ns + gaps * ns / (double)block->ticks;
+    if (block->step_ns <= 0 || ns < 2 * error_ns || ns > 1e18) /* 30 years */
+        return;
+    block->ns = ns;
+    block->error_ns = error_ns;
+}
+
+static bool is_of_kernel(const struct weir_kernel_clock_record *head, const struct weir_kernel_clock_kernel *kernel,
+                         uint64_t index)
+{
+    return head->magic == WEIR_KERNEL_CLOCK_MAGIC && head->stages == kernel->n_stages &&
+           head->rows_max == kernel->rows_max && head->block == index && head->grid > index;
+}
+
+/* The record at an address; false: it makes no sense. */
+static bool read_record(struct weir_kernel_clock_block *block, const struct weir_kernel_clock_record *head,
+                        const uint8_t *rows, uint64_t step_ns)
+{
+    if (head->end_ticks <= head->begin_ticks || head->end_ns < head->begin_ns) /* 0: it never came to its end */
+        return false;
+    *block = (struct weir_kernel_clock_block){
+        .block = head->block,
+        .grid = head->grid,
+        .launch = head->launch,
+        .sm = head->sm,
+        .threads = head->threads,
+        .iterations = head->iterations,
+        .rows = head->iterations < head->rows_max ? head->iterations : head->rows_max,
+        .n_stages = head->stages,
+        .ticks = head->end_ticks - head->begin_ticks,
+        .begin_ns = head->begin_ns,
+        .step_ns = (double)step_ns,
+        .warp_lap_ticks = head->warp_lap_ticks,
+        .block_lap_ticks = head->block_lap_ticks,
+        .row_at = rows,
+    };
+    if (!rows_make_sense(block))
+        return false;
+    time_span(block, head);
+    return true;
+}
+
+uint64_t weir_kernel_clock_each(const struct weir_kernel_clock_kernel *kernel, const void *bytes, size_t size,
+                                uint32_t launch, uint64_t step_ns,
+                                void (*on_block)(void *user, const struct weir_kernel_clock_block *block), void *user,
+                                uint64_t *damaged)
+{
+    uint64_t blocks = 0, bad = 0;
+    size_t record = weir_kernel_clock_record_bytes(kernel->n_stages, kernel->rows_max);
+    bool possible = kernel->n_stages >= 1 && kernel->n_stages <= WEIR_KERNEL_CLOCK_STAGES_MAX &&
+                    kernel->rows_max >= 1 && kernel->rows_max <= WEIR_KERNEL_CLOCK_ROWS_MAX;
+    for (size_t i = 0; possible && i < size / record; i++) {
+        const uint8_t *at = (const uint8_t *)bytes + i * record;
+        struct weir_kernel_clock_record head;
+        struct weir_kernel_clock_block block;
+        memcpy(&head, at, sizeof head);
+        if (head.launch != launch)
+            continue;
+        if (!is_of_kernel(&head, kernel, i) || !read_record(&block, &head, at + sizeof head, step_ns)) {
+            bad++;
+            continue;
+        }
+        blocks++;
+        on_block(user, &block);
+    }
+    if (damaged)
+        *damaged = bad;
+    return blocks;
+}
+
+/* ---- adding up ---- */
+
+static void copy_text(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%s", from ? from : "");
+    weir_text_printable(to);
+}
+
+void weir_kernel_clock_init(struct weir_kernel_clock *clock, const struct weir_kernel_clock_kernel *kernel)
+{
+    uint32_t n = kernel->n_stages < WEIR_KERNEL_CLOCK_STAGES_MAX ? kernel->n_stages : WEIR_KERNEL_CLOCK_STAGES_MAX;
+    *clock = (struct weir_kernel_clock){.n_stages = n, .rows_max = kernel->rows_max};
+    copy_text(clock->name, sizeof clock->name, kernel->name);
+    for (uint32_t i = 0; i < n; i++)
+        copy_text(clock->stages[i].name, sizeof clock->stages[i].name, kernel->stages[i]);
+}
+
+/* Sums of hostile numbers stop at the end of the type. */
+static void add(uint64_t *to, uint64_t value)
+{
+    if (__builtin_add_overflow(*to, value, to))
+        *to = UINT64_MAX;
+}
+
+static void add_lap(struct weir_kernel_clock *clock, struct weir_kernel_clock_stage *stage,
+                    const struct weir_kernel_clock_block *block, uint32_t ticks)
+{
+    if (ticks == 0) /* not lapped in this iteration */
+        return;
+    if (ticks == UINT32_MAX) {
+        add(&clock->long_laps, 1);
+        return;
+    }
+    bool first = stage->laps == 0, first_ns = stage->ns_laps == 0;
+    add(&stage->laps, 1);
+    add(&stage->ticks, ticks);
+    add(&clock->lap_ticks, ticks);
+    if (block->block == 0)
+        stage->last_ticks = ticks;
+    stage->min_ticks = first || ticks < stage->min_ticks ? ticks : stage->min_ticks;
+    stage->max_ticks = ticks > stage->max_ticks ? ticks : stage->max_ticks;
+    if (block->block == 0)
+        stage->last_ns = 0;
+    if (block->ns <= 0)
+        return;
+    double ns = ticks * block->ns / (double)block->ticks;
+    if (block->block == 0)
+        stage->last_ns = ns;
+    add(&stage->ns_laps, 1);
+    stage->ns += ns;
+    stage->error_ns += ns * block->error_ns / block->ns;
+    stage->min_ns = first_ns || ns < stage->min_ns ? ns : stage->min_ns;
+    stage->max_ns = ns > stage->max_ns ? ns : stage->max_ns;
+}
+
+static void add_rate(struct weir_kernel_clock *clock, const struct weir_kernel_clock_block *block)
+{
+    double rate = (double)block->ticks / block->ns;
+    bool first = clock->timed_blocks == 0;
+    add(&clock->timed_blocks, 1);
+    add(&clock->timed_ticks, block->ticks);
+    clock->span_ns += block->ns;
+    clock->span_error_ns += block->error_ns;
+    clock->min_rate = first || rate < clock->min_rate ? rate : clock->min_rate;
+    clock->max_rate = first || rate > clock->max_rate ? rate : clock->max_rate;
+}
+
+static void add_rows(struct weir_kernel_clock *clock, const struct weir_kernel_clock_block *block)
+{
+    uint32_t row[1 + WEIR_KERNEL_CLOCK_STAGES_MAX];
+    uint32_t n = block->n_stages < clock->n_stages ? block->n_stages : clock->n_stages;
+    for (uint32_t i = 0; i < block->rows; i++) {
+        weir_kernel_clock_row(block, i, row);
+        for (uint32_t stage = 0; stage < n; stage++)
+            add_lap(clock, &clock->stages[stage], block, row[1 + stage]);
+    }
+}
+
+void weir_kernel_clock_add_block(struct weir_kernel_clock *clock, const struct weir_kernel_clock_block *block)
+{
+    bool new_launch = clock->blocks == 0 || clock->last_launch != block->launch;
+    clock->last_launch = block->launch;
+    add(&clock->launches, new_launch);
+    add(&clock->blocks, 1);
+    clock->grid = block->grid > clock->grid ? block->grid : clock->grid;
+    add(&clock->iterations, block->iterations);
+    add(&clock->rows, block->rows);
+    add(&clock->span_ticks, block->ticks);
+    add(&clock->warp_lap_ticks, block->warp_lap_ticks);
+    add(&clock->block_lap_ticks, block->block_lap_ticks);
+    clock->step_ns = block->step_ns > clock->step_ns ? block->step_ns : clock->step_ns;
+    if (block->ns > 0 && block->ticks > 0)
+        add_rate(clock, block);
+    if (new_launch && block->kernel_ns > 0) {
+        clock->kernels++;
+        clock->kernels_ns += block->kernel_ns;
+    }
+    if (block->row_at)
+        add_rows(clock, block);
+}
+
+static void on_block(void *user, const struct weir_kernel_clock_block *block)
+{
+    weir_kernel_clock_add_block(user, block);
+}
+
+uint64_t weir_kernel_clock_add(struct weir_kernel_clock *clock, const void *table, size_t size, uint32_t launch,
+                               uint64_t step_ns)
+{
+    const char *names[WEIR_KERNEL_CLOCK_STAGES_MAX] = {0};
+    uint64_t damaged = 0;
+    const struct weir_kernel_clock_kernel kernel = {clock->name, names, clock->n_stages, clock->rows_max};
+    uint64_t blocks = weir_kernel_clock_each(&kernel, table, size, launch, step_ns, on_block, clock, &damaged);
+    add(&clock->damaged, damaged);
+    return blocks;
+}
+
+bool weir_kernel_clock_add_lap(struct weir_kernel_clock *clock, const struct weir_kernel_clock_block *block,
+                               const char *stage, uint32_t ticks)
+{
+    uint32_t i = 0;
+    while (i < clock->n_stages && strncmp(clock->stages[i].name, stage, sizeof clock->stages[i].name - 1) != 0)
+        i++;
+    if (i == WEIR_KERNEL_CLOCK_STAGES_MAX)
+        return false;
+    if (i == clock->n_stages)
+        copy_text(clock->stages[clock->n_stages++].name, sizeof clock->stages[i].name, stage);
+    add_lap(clock, &clock->stages[i], block, ticks);
+    return true;
+}
+
+double weir_kernel_clock_share(const struct weir_kernel_clock *clock, uint32_t stage)
+{
+    return clock->lap_ticks ? (double)clock->stages[stage].ticks / (double)clock->lap_ticks : 0;
+}

@@ -1,0 +1,140 @@
+/* kernel_clock.h: what clocks inside a kernel have measured (cuda/kernel_clock.cuh): the stages of launches added up,
+ * as text, CSV and JSON. No header of CUDA's is needed: it works on the bytes of the table.
+ *
+ *     static const char *const stages[] = {"load", "compute", "store"};
+ *     const struct weir_kernel_clock_kernel kernel = {"my_kernel", stages, 3, 64};
+ *     struct weir_kernel_clock clock;
+ *     weir_kernel_clock_init(&clock, &kernel);
+ *     cudaMalloc(&table.memory, weir_kernel_clock_bytes(&kernel, table.blocks = 1));
+ *     table.launch = 1; my_kernel<<<...>>>(..., table); cudaMemcpy(bytes, table.memory, ...);
+ *     weir_kernel_clock_add(&clock, bytes, n, 1, step_ns);
+ *     weir_kernel_clock_print(stdout, &clock);
+ *
+ * Ticks become ns block by block: a block has read clock64 and %globaltimer together at its beginning and at its end,
+ * so that ns / ticks of that span is its rate, and no frequency is assumed. The error of the span is at most one step
+ * of %globaltimer and half of each gap around its two readings; it is given beside each time in ns. Blocks whose span
+ * is less than twice its error have ticks only.
+ *
+ * Every byte of a table is taken for hostile. A structure belongs to one thread at a time. Nothing here allocates. */
+#ifndef WEIR_PROF_GPU_KERNEL_CLOCK_H
+#define WEIR_PROF_GPU_KERNEL_CLOCK_H
+
+#include "base/json.h"
+#include "prof/gpu/kernel_clock_table.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { WEIR_KERNEL_CLOCK_NAME = 256, WEIR_KERNEL_CLOCK_STAGE_NAME = 64 };
+
+struct weir_kernel_clock_kernel {
+    const char *name;
+    const char *const *stages;
+    uint32_t n_stages, rows_max; /* STAGES and ITERATIONS of its clock */
+};
+
+/* Bytes of a table with so many records. */
+size_t weir_kernel_clock_bytes(const struct weir_kernel_clock_kernel *kernel, uint32_t blocks);
+
+/* The step of %globaltimer, ns, from readings that follow each other: the least difference between two that differ. 0:
+ * they never differ, or go backwards. */
+uint64_t weir_kernel_clock_step(const uint64_t *readings, size_t n);
+
+/* ---- one block of one launch ---- */
+
+struct weir_kernel_clock_block {
+    uint64_t block, grid, launch; /* index, of how many; the launch: of the trace where it comes from one */
+    uint32_t sm, threads;
+    uint64_t iterations; /* that began; rows are kept of the first ones */
+    uint32_t rows, n_stages;
+    uint64_t ticks, begin_ns;     /* from begin to end; begin by %globaltimer */
+    double ns, error_ns, step_ns; /* the same span; ns 0: not known */
+    uint32_t warp_lap_ticks, block_lap_ticks;
+    double kernel_ns;      /* by CUPTI; 0: not known */
+    const uint8_t *row_at; /* weir_kernel_clock_row; NULL: they are added by themselves */
+};
+
+/* Row i, 1 + n_stages numbers: its beginning since the block's, and each stage's ticks (0: not lapped, UINT32_MAX: too
+ * many for the row). */
+void weir_kernel_clock_row(const struct weir_kernel_clock_block *block, uint32_t i,
+                           uint32_t to[1 + WEIR_KERNEL_CLOCK_STAGES_MAX]);
+
+/* When a row's iteration began, in ticks since the block's beginning, of which the row has the lower 32 bits: the first
+ * such moment from when the row before ended on. */
+static inline uint64_t weir_kernel_clock_row_begin(const uint32_t *row, uint64_t before_ended)
+{
+    return before_ended + (uint32_t)(row[0] - (uint32_t)before_ended);
+}
+
+/* Calls on_block for each block that this launch has written. bytes: size of them, of any alignment. step_ns: of
+ * %globaltimer; 0: not known, and neither are ns. The number of blocks; damaged, unless NULL: how many records are this
+ * launch's and make no sense, which are left out. */
+uint64_t weir_kernel_clock_each(const struct weir_kernel_clock_kernel *kernel, const void *bytes, size_t size,
+                                uint32_t launch, uint64_t step_ns,
+                                void (*on_block)(void *user, const struct weir_kernel_clock_block *block), void *user,
+                                uint64_t *damaged);
+
+/* ---- launches added up ---- */
+
+/* A lap: what a stage took in one iteration of one block. */
+struct weir_kernel_clock_stage {
+    char name[WEIR_KERNEL_CLOCK_STAGE_NAME];
+    uint64_t laps, ticks;
+    uint64_t last_ticks, min_ticks, max_ticks; /* last: of block 0 */
+    uint64_t ns_laps;                          /* those of blocks whose ns are known */
+    double ns, error_ns, last_ns, min_ns, max_ns;
+};
+
+struct weir_kernel_clock {
+    char name[WEIR_KERNEL_CLOCK_NAME];
+    uint32_t n_stages, rows_max;
+    struct weir_kernel_clock_stage stages[WEIR_KERNEL_CLOCK_STAGES_MAX];
+    uint64_t launches, blocks;                /* that have written something */
+    uint64_t grid;                            /* blocks of the largest launch */
+    uint64_t iterations, rows;                /* that began; that were kept */
+    uint64_t long_laps;                       /* too long for their row, in no figure */
+    uint64_t damaged;                         /* records that made no sense */
+    uint64_t skipped;                         /* launches without clocks while others had them */
+    uint64_t last_launch;                     /* of the block that was added last */
+    uint64_t lap_ticks, span_ticks;           /* of all stages; from begin to end of the blocks */
+    uint64_t timed_blocks;                    /* those whose ns are known */
+    uint64_t timed_ticks;                     /* of span_ticks, theirs */
+    double span_ns, span_error_ns;            /* of these */
+    double min_rate, max_rate;                /* ticks per ns */
+    double step_ns;                           /* the largest; 0: not known */
+    uint64_t warp_lap_ticks, block_lap_ticks; /* sums over the blocks */
+    uint64_t kernels;                         /* launches whose time CUPTI has */
+    double kernels_ns;
+};
+
+/* kernel's stages may be none, and come with the laps. Texts are copied, cut where they are too long. */
+void weir_kernel_clock_init(struct weir_kernel_clock *clock, const struct weir_kernel_clock_kernel *kernel);
+/* What one launch wrote. The number of blocks: 0 when it wrote nothing. */
+uint64_t weir_kernel_clock_add(struct weir_kernel_clock *clock, const void *table, size_t size, uint32_t launch,
+                               uint64_t step_ns);
+/* The same from elsewhere: a block, its rows if it has them. */
+void weir_kernel_clock_add_block(struct weir_kernel_clock *clock, const struct weir_kernel_clock_block *block);
+/* A lap of a block that has no rows. False: there are too many stages. */
+bool weir_kernel_clock_add_lap(struct weir_kernel_clock *clock, const struct weir_kernel_clock_block *block,
+                               const char *stage, uint32_t ticks);
+
+/* Ticks of the stage, of all stages': 0 to 1. */
+double weir_kernel_clock_share(const struct weir_kernel_clock *clock, uint32_t stage);
+
+/* A table of the stages, and below it what the figures rest on: the rate and its error, what a lap costs, how much of
+ * the blocks' and of the kernel's time the laps are, what is missing. */
+void weir_kernel_clock_print(FILE *out, const struct weir_kernel_clock *clock);
+/* A line a stage; head: the names of the columns above. Numbers that are not known are empty. */
+void weir_kernel_clock_csv(FILE *out, const struct weir_kernel_clock *clock, bool head);
+/* An object in the array that is open in json. */
+void weir_kernel_clock_json(struct weir_json *json, const struct weir_kernel_clock *clock);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

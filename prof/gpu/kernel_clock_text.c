@@ -1,0 +1,206 @@
+/* Clocks inside kernels as text, CSV and JSON. */
+#include "prof/gpu/kernel_clock.h"
+
+#include <inttypes.h>
+
+static double mean(double sum, uint64_t n)
+{
+    return n ? sum / (double)n : 0;
+}
+
+/* ---- text ---- */
+
+/* "1234.5 +-0.2ns", or "-". */
+static void ns_text(char *text, size_t size, double ns, double error_ns)
+{
+    if (ns > 0)
+        snprintf(text, size, "%.1f +-%.1f", ns, error_ns);
+    else
+        snprintf(text, size, "-");
+}
+
+static void print_stage(FILE *out, const struct weir_kernel_clock *clock, uint32_t i)
+{
+    const struct weir_kernel_clock_stage *stage = &clock->stages[i];
+    char ns[64];
+    ns_text(ns, sizeof ns, mean(stage->ns, stage->ns_laps), mean(stage->error_ns, stage->ns_laps));
+    fprintf(out, "%-24s  %9" PRIu64 "  %10" PRIu64 "  %12.1f  %10" PRIu64 "  %10" PRIu64 "  %5.1f%%  %20s\n",
+            stage->name, stage->laps, stage->last_ticks, mean((double)stage->ticks, stage->laps), stage->min_ticks,
+            stage->max_ticks, 100 * weir_kernel_clock_share(clock, i), ns);
+}
+
+static void print_head(FILE *out, const struct weir_kernel_clock *clock)
+{
+    fprintf(out, "clocks inside %s: ", clock->name);
+    fprintf(out, "%" PRIu64 " launch%s, ", clock->launches, clock->launches == 1 ? "" : "es");
+    if (clock->blocks <= clock->launches)
+        fprintf(out, "1 block of %" PRIu64, clock->grid);
+    else
+        fprintf(out, "%.1f blocks of %" PRIu64, mean((double)clock->blocks, clock->launches), clock->grid);
+    fprintf(out, " each, %" PRIu64 " iterations\n", clock->rows);
+    fprintf(out, "%-24s  %9s  %10s  %12s  %10s  %10s  %6s  %20s\n", "stage", "laps", "last ticks", "mean", "min", "max",
+            "share", "mean ns");
+}
+
+static void print_rate(FILE *out, const struct weir_kernel_clock *clock)
+{
+    if (clock->span_ns > 0)
+        fprintf(
+            out,
+            "ticks as ns: %.3f ticks a ns within %.3g %% (%.3f to %.3f, block by block), by clock64 and %%globaltimer "
+            "at each block's beginning and end; %%globaltimer steps by %.0f ns\n",
+            (double)clock->timed_ticks / clock->span_ns, 100 * clock->span_error_ns / clock->span_ns, clock->min_rate,
+            clock->max_rate, clock->step_ns);
+    else if (clock->step_ns > 0)
+        fprintf(out, "no ns: the blocks are too short for %%globaltimer, which steps by %.0f ns\n", clock->step_ns);
+    else
+        fprintf(out, "no ns: the step of %%globaltimer is not known\n");
+}
+
+static void print_cost(FILE *out, const struct weir_kernel_clock *clock)
+{
+    double lap = mean((double)clock->warp_lap_ticks, clock->blocks), laps = 0;
+    for (uint32_t i = 0; i < clock->n_stages; i++)
+        laps += (double)clock->stages[i].laps;
+    fprintf(out, "an empty lap of a warp takes %.1f ticks, one of a block with its barrier %.1f; ", lap,
+            mean((double)clock->block_lap_ticks, clock->blocks));
+    fprintf(out, "%.0f warp laps are %.1f %% of what was measured\n", laps,
+            clock->lap_ticks ? 100 * laps * lap / (double)clock->lap_ticks : 0);
+}
+
+static void print_cover(FILE *out, const struct weir_kernel_clock *clock)
+{
+    if (clock->span_ticks == 0)
+        return;
+    fprintf(out, "the laps are %.1f %% of the blocks' time",
+            100 * (double)clock->lap_ticks / (double)clock->span_ticks);
+    if (clock->span_ns > 0)
+        fprintf(out, ", which is %.1f ns a block", mean(clock->span_ns, clock->timed_blocks));
+    if (clock->kernels > 0)
+        fprintf(out, "; the kernel takes %.1f ns by CUPTI", mean(clock->kernels_ns, clock->kernels));
+    fputc('\n', out);
+}
+
+static void print_missing(FILE *out, const struct weir_kernel_clock *clock)
+{
+    if (clock->iterations > clock->rows)
+        fprintf(out, "%" PRIu64 " of %" PRIu64 " iterations found no row in the table and are in no figure\n",
+                clock->iterations - clock->rows, clock->iterations);
+    if (clock->long_laps > 0)
+        fprintf(out, "%" PRIu64 " laps of iterations longer than 32 bits of ticks are in no figure\n",
+                clock->long_laps);
+    if (clock->damaged > 0)
+        fprintf(out,
+                "%" PRIu64 " records made no sense (a block that was moved to another SM, or never came to its end)\n",
+                clock->damaged);
+    if (clock->skipped > 0)
+        fprintf(out, "%" PRIu64 " launches ran without clocks, as their tables were in use: record fewer steps\n",
+                clock->skipped);
+}
+
+void weir_kernel_clock_print(FILE *out, const struct weir_kernel_clock *clock)
+{
+    print_head(out, clock);
+    for (uint32_t i = 0; i < clock->n_stages; i++)
+        print_stage(out, clock, i);
+    print_rate(out, clock);
+    print_cost(out, clock);
+    print_cover(out, clock);
+    print_missing(out, clock);
+}
+
+/* ---- CSV ---- */
+
+static void csv_text(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputs("\",", out);
+}
+
+/* 0: not known. */
+static void csv_ns(FILE *out, double ns)
+{
+    if (ns > 0)
+        fprintf(out, "%.3f", ns);
+    fputc(',', out);
+}
+
+void weir_kernel_clock_csv(FILE *out, const struct weir_kernel_clock *clock, bool head)
+{
+    if (head)
+        fputs("kernel,stage,laps,ticks,last_ticks,mean_ticks,min_ticks,max_ticks,share,last_ns,mean_ns,min_ns,max_ns,"
+              "mean_error_ns,launches,blocks,iterations,iterations_without_row,empty_warp_lap_ticks,"
+              "empty_block_lap_ticks,globaltimer_step_ns\n",
+              out);
+    for (uint32_t i = 0; i < clock->n_stages; i++) {
+        const struct weir_kernel_clock_stage *stage = &clock->stages[i];
+        csv_text(out, clock->name);
+        csv_text(out, stage->name);
+        fprintf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f,%" PRIu64 ",%" PRIu64 ",%.6f,", stage->laps,
+                stage->ticks, stage->last_ticks, mean((double)stage->ticks, stage->laps), stage->min_ticks,
+                stage->max_ticks, weir_kernel_clock_share(clock, i));
+        csv_ns(out, stage->last_ns);
+        csv_ns(out, mean(stage->ns, stage->ns_laps));
+        csv_ns(out, stage->min_ns);
+        csv_ns(out, stage->max_ns);
+        csv_ns(out, mean(stage->error_ns, stage->ns_laps));
+        fprintf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f,%.3f,%.0f\n", clock->launches, clock->blocks,
+                clock->iterations, clock->iterations - clock->rows, mean((double)clock->warp_lap_ticks, clock->blocks),
+                mean((double)clock->block_lap_ticks, clock->blocks), clock->step_ns);
+    }
+}
+
+/* ---- JSON ---- */
+
+static void stage_json(struct weir_json *json, const struct weir_kernel_clock *clock, uint32_t i)
+{
+    const struct weir_kernel_clock_stage *stage = &clock->stages[i];
+    bool ns = stage->ns_laps > 0;
+    weir_json_object(json, NULL);
+    weir_json_text(json, "stage", stage->name);
+    weir_json_uint(json, "laps", stage->laps);
+    weir_json_uint(json, "ticks", stage->ticks);
+    weir_json_uint(json, "last_ticks", stage->last_ticks);
+    weir_json_uint(json, "min_ticks", stage->min_ticks);
+    weir_json_uint(json, "max_ticks", stage->max_ticks);
+    weir_json_double(json, "share", weir_kernel_clock_share(clock, i));
+    weir_json_known(json, "mean_ns", ns ? mean(stage->ns, stage->ns_laps) : -1);
+    weir_json_known(json, "mean_error_ns", ns ? mean(stage->error_ns, stage->ns_laps) : -1);
+    weir_json_known(json, "last_ns", stage->last_ns > 0 ? stage->last_ns : -1);
+    weir_json_known(json, "min_ns", ns ? stage->min_ns : -1);
+    weir_json_known(json, "max_ns", ns ? stage->max_ns : -1);
+    weir_json_end(json, '}');
+}
+
+void weir_kernel_clock_json(struct weir_json *json, const struct weir_kernel_clock *clock)
+{
+    bool ns = clock->span_ns > 0;
+    weir_json_object(json, NULL);
+    weir_json_text(json, "kernel", clock->name);
+    weir_json_uint(json, "launches", clock->launches);
+    weir_json_uint(json, "blocks", clock->blocks);
+    weir_json_uint(json, "grid_blocks", clock->grid);
+    weir_json_uint(json, "iterations", clock->iterations);
+    weir_json_uint(json, "iterations_without_row", clock->iterations - clock->rows);
+    weir_json_uint(json, "long_laps", clock->long_laps);
+    weir_json_uint(json, "damaged_records", clock->damaged);
+    weir_json_uint(json, "launches_without_clocks", clock->skipped);
+    weir_json_known(json, "globaltimer_step_ns", clock->step_ns > 0 ? clock->step_ns : -1);
+    weir_json_known(json, "ticks_per_ns", ns ? (double)clock->timed_ticks / clock->span_ns : -1);
+    weir_json_known(json, "ns_error", ns ? clock->span_error_ns / clock->span_ns : -1);
+    weir_json_double(json, "empty_warp_lap_ticks", mean((double)clock->warp_lap_ticks, clock->blocks));
+    weir_json_double(json, "empty_block_lap_ticks", mean((double)clock->block_lap_ticks, clock->blocks));
+    weir_json_uint(json, "lap_ticks", clock->lap_ticks);
+    weir_json_uint(json, "block_ticks", clock->span_ticks);
+    weir_json_known(json, "kernel_ns", clock->kernels ? mean(clock->kernels_ns, clock->kernels) : -1);
+    weir_json_array(json, "stages");
+    for (uint32_t i = 0; i < clock->n_stages; i++)
+        stage_json(json, clock, i);
+    weir_json_end(json, ']');
+    weir_json_end(json, '}');
+}

@@ -1,0 +1,171 @@
+#include "prof/gpu/kernel_clock_trace.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- args ---- */
+
+/* Where the member's value begins; NULL: there is none. The quotes of names within texts are escaped, so that they are
+ * not found. name: with its quotes, colon and space. */
+static const char *member(const char *args, const char *name)
+{
+    const char *at = strstr(args, name);
+    return at ? at + strlen(name) : NULL;
+}
+
+static uint64_t integer(const char *args, const char *name)
+{
+    const char *at = member(args, name);
+    return at && *at >= '0' && *at <= '9' ? strtoull(at, NULL, 10) : 0;
+}
+
+static double number(const char *args, const char *name)
+{
+    const char *at = member(args, name);
+    double value = at ? strtod(at, NULL) : 0;
+    return isfinite(value) && value > 0 && value < 1e18 ? value : 0;
+}
+
+static uint32_t number32(const char *args, const char *name)
+{
+    uint64_t value = integer(args, name);
+    return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+}
+
+/* ---- events ---- */
+
+/* The block whose range is open on a row. */
+struct open_block {
+    int64_t end_ns;
+    int clock; /* -1: none, or one that is left out */
+    struct weir_kernel_clock_block block;
+};
+
+static int clock_named(struct weir_kernel_clocks *clocks, const char *name)
+{
+    const struct weir_kernel_clock_kernel kernel = {.name = name};
+    struct weir_kernel_clock fresh;
+    weir_kernel_clock_init(&fresh, &kernel);
+    for (int i = 0; i < clocks->n; i++)
+        if (strcmp(clocks->at[i].name, fresh.name) == 0)
+            return i;
+    if (clocks->n == WEIR_KERNEL_CLOCKS_MAX)
+        return -1;
+    struct weir_kernel_clock *moved = realloc(clocks->at, ((size_t)clocks->n + 1) * sizeof *moved);
+    if (!moved)
+        return -ENOMEM;
+    clocks->at = moved;
+    clocks->at[clocks->n] = fresh;
+    return clocks->n++;
+}
+
+static int open_block(struct weir_kernel_clocks *clocks, struct open_block *open, const struct weir_trace *trace,
+                      const struct weir_event *event)
+{
+    const char *args = weir_trace_text(trace, event->args);
+    struct weir_kernel_clock_block *block = &open->block;
+    *block = (struct weir_kernel_clock_block){
+        .block = integer(args, "\"block\": "),
+        .grid = integer(args, "\"grid blocks\": "),
+        .launch = integer(args, "\"launch\": "),
+        .sm = number32(args, "\"SM\": "),
+        .threads = number32(args, "\"threads\": "),
+        .iterations = integer(args, "\"iterations\": "),
+        .rows = number32(args, "\"rows\": "),
+        .ticks = integer(args, "\"ticks\": "),
+        .ns = number(args, "\"ns\": "),
+        .error_ns = number(args, "\"ns error\": "),
+        .step_ns = number(args, "\"globaltimer step ns\": "),
+        .warp_lap_ticks = number32(args, "\"empty warp lap ticks\": "),
+        .block_lap_ticks = number32(args, "\"empty block lap ticks\": "),
+        .kernel_ns = number(args, "\"kernel ns\": "),
+    };
+    block->ns = block->ticks ? block->ns : 0;
+    block->rows = block->rows < block->iterations ? block->rows : (uint32_t)block->iterations;
+    open->end_ns = event->start_ns + event->duration_ns;
+    open->clock = clock_named(clocks, weir_trace_text(trace, event->name));
+    if (open->clock == -ENOMEM)
+        return -ENOMEM;
+    if (open->clock < 0) {
+        clocks->left_out++;
+        return 0;
+    }
+    struct weir_kernel_clock *clock = &clocks->at[open->clock];
+    uint64_t skipped = integer(args, "\"launches without clocks\": ");
+    weir_kernel_clock_add_block(clock, block);
+    clock->skipped = skipped > clock->skipped ? skipped : clock->skipped;
+    return 0;
+}
+
+static void add_lap(struct weir_kernel_clocks *clocks, const struct open_block *open, const struct weir_trace *trace,
+                    const struct weir_event *event)
+{
+    const char *args = weir_trace_text(trace, event->args);
+    bool inside = open->clock >= 0 && event->start_ns <= open->end_ns;
+    if (!inside || !weir_kernel_clock_add_lap(&clocks->at[open->clock], &open->block,
+                                              weir_trace_text(trace, event->name), number32(args, "\"ticks\": ")))
+        clocks->left_out++;
+}
+
+int weir_kernel_clocks_make(struct weir_kernel_clocks *clocks, const struct weir_trace *trace)
+{
+    *clocks = (struct weir_kernel_clocks){0};
+    struct open_block *rows = malloc(((size_t)trace->n_tracks + 1) * sizeof *rows);
+    int rc = rows ? 0 : -ENOMEM;
+    for (uint32_t i = 0; rows && i < trace->n_tracks; i++)
+        rows[i] = (struct open_block){.clock = -1};
+    for (size_t i = 0; i < trace->n_events && rc == 0; i++) {
+        const struct weir_event *event = &trace->events[i];
+        if (event->cat != WEIR_CAT_GPU_STAGE || event->kind != WEIR_EVENT_RANGE)
+            continue;
+        if (member(weir_trace_text(trace, event->args), "\"block\": "))
+            rc = open_block(clocks, &rows[event->track], trace, event);
+        else
+            add_lap(clocks, &rows[event->track], trace, event);
+    }
+    free(rows);
+    if (rc < 0)
+        weir_kernel_clocks_clear(clocks);
+    return rc;
+}
+
+void weir_kernel_clocks_clear(struct weir_kernel_clocks *clocks)
+{
+    free(clocks->at);
+    *clocks = (struct weir_kernel_clocks){0};
+}
+
+/* ---- out ---- */
+
+void weir_kernel_clocks_print(FILE *out, const struct weir_kernel_clocks *clocks)
+{
+    for (int i = 0; i < clocks->n; i++) {
+        fputc('\n', out);
+        weir_kernel_clock_print(out, &clocks->at[i]);
+    }
+    if (clocks->left_out > 0)
+        fprintf(out, "%" PRIu64 " ranges of category gpu_stage belong to none of these kernels and are left out\n",
+                clocks->left_out);
+}
+
+void weir_kernel_clocks_json(struct weir_json *json, const struct weir_kernel_clocks *clocks)
+{
+    weir_json_array(json, "kernel_clocks");
+    for (int i = 0; i < clocks->n; i++)
+        weir_kernel_clock_json(json, &clocks->at[i]);
+    weir_json_end(json, ']');
+}
+
+int weir_kernel_clocks_export(const struct weir_kernel_clocks *clocks, const char *path, struct weir_err *err)
+{
+    FILE *out = fopen(path, "we");
+    for (int i = 0; out && i < clocks->n; i++)
+        weir_kernel_clock_csv(out, &clocks->at[i], i == 0);
+    if (!out || ferror(out) || fclose(out) != 0)
+        return weir_err_set(err, -EIO, "%s: cannot be written: %s; give another file or free some space", path,
+                            strerror(errno));
+    return 0;
+}

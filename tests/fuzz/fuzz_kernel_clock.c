@@ -1,0 +1,49 @@
+/* A table of clocks inside a kernel of any bytes: the first three say how many stages and rows it is read with, and
+ * %globaltimer's step. */
+#include "prof/gpu/kernel_clock.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_sums(const struct weir_kernel_clock *clock)
+{
+    if (clock->rows > clock->iterations || !isfinite(clock->span_ns) || !isfinite(clock->span_error_ns))
+        abort();
+    for (uint32_t i = 0; i < clock->n_stages; i++) {
+        const struct weir_kernel_clock_stage *stage = &clock->stages[i];
+        if (stage->laps > 0 && (stage->min_ticks > stage->max_ticks || stage->ticks < stage->max_ticks))
+            abort();
+        if (!isfinite(stage->ns) || stage->ns_laps > stage->laps)
+            abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static FILE *nowhere;
+    const char *names[WEIR_KERNEL_CLOCK_STAGES_MAX + 1];
+    struct weir_kernel_clock clock;
+    struct weir_json json;
+    if (size < 3)
+        return 0;
+    nowhere = nowhere ? nowhere : fopen("/dev/null", "w");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        names[i] = "stage";
+    const struct weir_kernel_clock_kernel kernel = {"kernel", names, data[0] % (WEIR_KERNEL_CLOCK_STAGES_MAX + 2),
+                                                    data[1] % 70};
+    weir_kernel_clock_init(&clock, &kernel);
+    weir_kernel_clock_add(&clock, data + 3, size - 3, 1, (uint64_t)data[2] * 16);
+    check_sums(&clock);
+    weir_kernel_clock_print(nowhere, &clock);
+    weir_kernel_clock_csv(nowhere, &clock, true);
+    weir_json_open(&json, nowhere, false);
+    weir_json_array(&json, NULL);
+    weir_kernel_clock_json(&json, &clock);
+    weir_json_end(&json, ']');
+    weir_json_close(&json);
+    return 0;
+}
