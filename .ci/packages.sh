@@ -12,7 +12,7 @@ tests=(libcriterion-dev python3 python3-dev python3-h5py python3-lmdb python3-nu
 bench=(libturbojpeg0-dev)
 # fio for the disk, FFmpeg's libraries for SPDL's own decoder
 peers=(python3 python3-venv fio libavdevice59)
-ci=(git g++ clang clang-format libclang-rt-dev llvm shellcheck groff-base zsh
+ci=(git g++ ccache clang clang-format libclang-rt-dev llvm shellcheck groff-base zsh
     chromium python3-venv python3-torch)
 
 case "${1:-build}" in
