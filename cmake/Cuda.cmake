@@ -64,6 +64,10 @@ function(add_weir_cuda)
     base/text.c
     cuda/gpu_cuda.c
     cuda/gpu_kernels.cu
+    cuda/motion_cuda.c
+    cuda/motion_cuda_priv.h
+    cuda/motion_fused.cu
+    cuda/motion_kernels.cu
   )
   set_target_properties(weir_cuda PROPERTIES C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} CUDA_STANDARD 17)

@@ -35,8 +35,9 @@ extern const struct weir_compute_ops weir_compute_cuda;
 
 __attribute__((visibility("default"))) const struct weir_cuda_module *weir_cuda_module_table(void);
 
-extern const struct weir_gpu_ops weir_gpu_cuda;   /* cuda/gpu_cuda.c */
-extern const struct weir_nvtx_ops weir_nvtx_cuda; /* nvtx_cuda.c */
+extern const struct weir_gpu_ops weir_gpu_cuda;       /* cuda/gpu_cuda.c */
+extern const struct weir_motion_ops weir_motion_cuda; /* motion_cuda.c */
+extern const struct weir_nvtx_ops weir_nvtx_cuda;     /* nvtx_cuda.c */
 
 static const struct weir_cuda_module table = {
     .abi = WEIR_CUDA_ABI,
@@ -47,6 +48,7 @@ static const struct weir_cuda_module table = {
     .trace = CUPTI_OPS,
     .nvtx = &weir_nvtx_cuda,
     .compute = COMPUTE_OPS,
+    .motion = &weir_motion_cuda,
 };
 
 const struct weir_cuda_module *weir_cuda_module_table(void)

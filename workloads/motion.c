@@ -247,10 +247,14 @@ int weir_motion_fetch(struct weir_motion *m, struct weir_err *err)
 {
     WEIR_RANGE("AnimationTerm::_fetch_motion_data");
     int rc = m->config.variant == WEIR_MOTION_FUSED ? fetch_fused(m) : weir_motion_eager_fetch(m);
-    if (rc < 0)
-        weir_err_set(err, rc, "motion: there is no memory for the temporaries of %zu queries; take fewer environments",
-                     m->queries);
-    return rc;
+    if (rc == 0)
+        return 0;
+    int why = m->ops->finish(m->self, err); /* a GPU that is lost has no memory */
+    return why < 0 ? why
+                   : weir_err_set(err, rc,
+                                  "motion: there is no memory for the temporaries of %zu queries; take fewer "
+                                  "environments",
+                                  m->queries);
 }
 
 static void advance(struct weir_motion *m)

@@ -14,6 +14,7 @@
 #define WEIR_WORKLOADS_MOTION_OPS_H
 
 #include "base/err.h"
+#include "workloads/motion_slerp.h" /* the fast slerp, for all backends */
 
 #include <stdbool.h>
 #include <stddef.h>

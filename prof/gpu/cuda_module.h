@@ -28,7 +28,7 @@ struct weir_compute_ops;   /* workloads/compute_ops.h: networks */
 struct weir_motion_ops;    /* workloads/motion_ops.h: motion for many environments */
 
 /* Changes whenever one of these tables, or anything they pass, does. */
-enum { WEIR_CUDA_ABI = 4 };
+enum { WEIR_CUDA_ABI = 6 };
 
 struct weir_cuda_module {
     uint32_t abi;
@@ -39,7 +39,7 @@ struct weir_cuda_module {
     const struct weir_gpu_trace_ops *trace; /* NULL: built without CUPTI */
     const struct weir_nvtx_ops *nvtx;
     const struct weir_compute_ops *compute; /* NULL: built without it */
-    const struct weir_motion_ops *motion;   /* NULL: built without it */
+    const struct weir_motion_ops *motion;
 };
 
 /* What the module exports, as "weir_cuda_module_table". */

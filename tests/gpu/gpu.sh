@@ -6,9 +6,11 @@
 #     tests/gpu/pack.sh build/portable build/gpu                                   (one folder to be copied)
 #     build/gpu/tests/gpu/gpu.sh build/gpu [PART...]                (there: CUDA, nvJPEG, libhdf5 1.10, Python 3.11)
 #
-# Parts: tests clocks compare step profile memory failures (all of these by default, about 8 minutes on 16 cores) and
-# sanitizer (1 minute). clocks is for docs/kernel_clock.md: %globaltimer's step, what laps measure and cost, the tables of
-# the preparing kernel, its time with and without clocks, and the sum of its stages beside its time by CUPTI. Full logs go to $OUT (default /tmp/weir-gpu). ROUNDS makes compare longer or shorter, PEERS=all has the other
+# Parts: tests clocks compare step profile memory failures (all of these by default, about 8 minutes on 16 cores),
+# sanitizer (1 minute) and motion (2 minutes). clocks is for docs/kernel_clock.md: %globaltimer's step, what laps measure and
+# cost, the tables of the preparing kernel, its time with and without clocks, and the sum of its stages beside its time by
+# CUPTI. motion is for docs/motion.md: steps of both variants beside torch, where there is one, and the memory's limit. Full
+# logs go to $OUT (default /tmp/weir-gpu). ROUNDS makes compare longer or shorter, PEERS=all has the other
 # loaders take part (3 minutes more), COMPARE has more of bench/gpu_compare.py's options. Libraries that the machine lacks
 # may lie in BUILD_FOLDER/lib.
 set -uo pipefail
@@ -57,7 +59,7 @@ synth "$data/raw" --format act --episodes 4 --steps 40 --cameras top,left,right,
 synth "$data/small" --format act-jpeg --episodes 4 --steps 40 --cameras top,wrist --size 64x48
 
 if wants tests; then
-    for name in test_gpu_ops test_gpu_feed test_gpu_jpeg test_gpu_lost test_cupti test_compute; do
+    for name in test_gpu_ops test_gpu_feed test_gpu_jpeg test_gpu_lost test_cupti test_compute test_motion_cuda; do
         head_line "$name"
         arguments=()
         [ "$name" != test_gpu_jpeg ] || arguments=(3000)
@@ -142,6 +144,24 @@ if wants failures; then
     WEIR_CUDA_MODULE=/nowhere/libweir_cuda.so run "$data/q95" 2>&1 | tail -1
 fi
 
+if wants motion; then
+    export WEIR_CUDA_MODULE=$build/libweir_cuda.so
+    head_line "motion: the least that a step can take"
+    tried motion-floor timeout 60 "$build/bench/motion_floor" 4096 1000000
+    for envs in 4096 1000000; do
+        head_line "motion: a step of $envs environments"
+        TAIL=14 tried motion-$envs timeout 120 "$build/bench/motion_sides" --cuda --num-envs $envs --rounds 20
+        python3 -c "import torch" 2>/dev/null || continue
+        TAIL=8 tried motion-torch-$envs timeout 240 python3 "$bench/motion_torch.py" --device cuda --num-envs $envs \
+            --rounds 20 --build "$build"
+    done
+    head_line "motion: weir motion"
+    for variant in ops fused; do
+        TAIL=24 tried motion-$variant "$weir" motion --device cuda --variant $variant --trace_path "$out/motion-$variant"
+    done
+    unset WEIR_CUDA_MODULE
+fi
+
 # sanitized NAME TOOL PROGRAM...
 sanitized() {
     local name=$1 tool=$2 options=(--target-processes application-only) # not the HDF5 library's processes
@@ -160,6 +180,7 @@ if wants sanitizer; then
         sanitized ops $tool "$build/tests/test_gpu_ops" few
         sanitized clocks $tool "$build/tests/test_device_clock" untimed
         sanitized prepare-clocks $tool "$build/tests/test_clock_cost" few
+        sanitized motion $tool "$build/tests/test_motion_cuda" few
         sanitized jpeg $tool "$build/tests/test_gpu_jpeg" 20
     done
 fi
