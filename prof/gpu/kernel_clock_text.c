@@ -68,14 +68,19 @@ static void print_cost(FILE *out, const struct weir_kernel_clock *clock)
             clock->lap_ticks ? 100 * laps * lap / (double)clock->lap_ticks : 0);
 }
 
+/* The sum of the stages beside the time of the block, and of the kernel. */
 static void print_cover(FILE *out, const struct weir_kernel_clock *clock)
 {
+    double laps_ns = 0;
     if (clock->span_ticks == 0)
         return;
+    for (uint32_t i = 0; i < clock->n_stages; i++)
+        laps_ns += clock->stages[i].ns;
     fprintf(out, "the laps are %.1f %% of the blocks' time",
             100 * (double)clock->lap_ticks / (double)clock->span_ticks);
-    if (clock->span_ns > 0)
-        fprintf(out, ", which is %.1f ns a block", mean(clock->span_ns, clock->timed_blocks));
+    if (clock->timed_blocks > 0)
+        fprintf(out, ": %.1f of %.1f ns a block", mean(laps_ns, clock->timed_blocks),
+                mean(clock->span_ns, clock->timed_blocks));
     if (clock->kernels > 0)
         fprintf(out, "; the kernel takes %.1f ns by CUPTI", mean(clock->kernels_ns, clock->kernels));
     fputc('\n', out);

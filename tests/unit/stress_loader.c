@@ -401,7 +401,7 @@ static uint64_t profile_until_end(void)
     uint64_t events = 0;
     weir_profiler_config_default(&config);
     config.schedule = (struct weir_schedule){.wait = 1, .active = 1};
-    config.record_shapes = config.profile_memory = true;
+    config.record_shapes = config.profile_memory = config.gpu = true;
     config.on_trace_ready = note_window;
     config.user = &events;
     if (weir_profiler_open(&profiler, &config, NULL) < 0)
