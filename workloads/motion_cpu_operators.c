@@ -1,7 +1,6 @@
 /* The operators of motion on the CPU, each a pass over memory: what an eager framework's kernels do. Like torch's they
  * use several threads from 32,768 numbers on, and vectors where operands are dense. */
 #include "workloads/motion_cpu_priv.h"
-#include "workloads/motion_slerp.h"
 
 #include <math.h>
 #include <string.h>

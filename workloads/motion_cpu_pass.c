@@ -2,7 +2,6 @@
  * their frames are, and the slerp and rotation of their roots, are computed side by side for a block; the rows of each
  * query are then blended straight into its results. */
 #include "workloads/motion_cpu_priv.h"
-#include "workloads/motion_slerp.h"
 
 #include <math.h>
 

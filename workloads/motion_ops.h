@@ -37,9 +37,10 @@ struct weir_motion_array {
 
 /* ---- operators ---- */
 
-/* The result has as many rows as x (INDEX, as y), and is of the type of x but for what is noted. "y or scalar": y has
- * data, or scalar stands for each of its numbers. Results overlap with no operand, or are the same array as x. Numbers
- * are float32 where nothing is noted. */
+/* The result has as many rows as x (INDEX: as y), and is of the type of x but for what is noted. "y or scalar": y,
+ * where it has data; else scalar stands for each of its numbers. The result overlaps with no operand, or is x itself.
+ * Operands may be parts of wider rows (stride > columns) and repeated, results parts of wider rows. Numbers are float32
+ * where nothing is noted. */
 enum weir_motion_kind {
     WEIR_MOTION_ARANGE,    /* r[i] = i, i64; without operands */
     WEIR_MOTION_INDEX,     /* r[i] = row y[i] of x, which may be of all types; y: i64, one column */
@@ -94,18 +95,17 @@ struct weir_motion_row {
 
 static inline struct weir_motion_row weir_motion_row_of(int dofs, int bodies)
 {
-    int used = 13 + 2 * dofs + 3 * bodies;
-    return (struct weir_motion_row){
-        .quat = 0,
-        .pos = 4,
-        .vel = 7,
-        .ang_vel = 10,
-        .dof_pos = 13,
-        .dof_vel = 13 + dofs,
-        .bodies = 13 + 2 * dofs,
-        .used = used,
-        .stride = (used + 15) / 16 * 16,
-    };
+    struct weir_motion_row row;
+    row.quat = 0;
+    row.pos = 4;
+    row.vel = 7;
+    row.ang_vel = 10;
+    row.dof_pos = 13;
+    row.dof_vel = row.dof_pos + dofs;
+    row.bodies = row.dof_vel + dofs;
+    row.used = row.bodies + 3 * bodies;
+    row.stride = (row.used + 15) / 16 * 16;
+    return row;
 }
 
 enum { WEIR_MOTION_OUTPUTS = 9 }; /* WEIR_MOTION_RESULTS of motion.h, in its order */
