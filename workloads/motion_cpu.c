@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_BYTES = 64 };
+enum { LINE_BYTES = 64, HEAP_BYTES = 31 << 20 /* glibc learns from blocks of up to 32 MiB */ };
 
 static bool has_avx2(void)
 {
@@ -17,6 +17,16 @@ static bool has_avx2(void)
 #else
     return false;
 #endif
+}
+
+/* glibc gives the top of the heap back to the kernel when more than twice the largest block that was ever freed is free
+ * there, and page faults would then take longer than the operators. A program that trains has freed large blocks
+ * before; so has this one from now on. */
+static void keep_heap(void)
+{
+    void *block = malloc(HEAP_BYTES);
+    __asm__ volatile("" : : "r"(block) : "memory"); /* so that both calls are made */
+    free(block);
 }
 
 static int cpu_open(void **out, const struct weir_motion_device *device, struct weir_err *err)
@@ -31,6 +41,7 @@ static int cpu_open(void **out, const struct weir_motion_device *device, struct 
         return weir_err_set(err, rc, "%d threads for the motion on the CPU: %s", device->threads, strerror(-rc));
     }
     cpu->avx2 = has_avx2();
+    keep_heap();
     snprintf(cpu->description, sizeof cpu->description, "%d thread%s%s", device->threads,
              device->threads == 1 ? "" : "s", cpu->avx2 ? ", AVX2" : "");
     *out = cpu;
