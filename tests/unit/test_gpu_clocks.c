@@ -146,9 +146,9 @@ Test(gpu_clocks, launches_have_them_while_gpus_are_recorded)
 {
     struct launcher l = launcher_open();
     cr_assert_not(launch(&l, true), "nothing records");
-    for (int turn = 0; turn < 3; turn++) {
+    for (uint64_t turn = 0; turn < 3; turn++) {
         start_recording();
-        for (int i = 0; i < 4 + turn; i++)
+        for (uint64_t i = 0; i < 4 + turn; i++)
             cr_assert(launch(&l, i % 2));
         cr_assert(launch(&l, true));
         struct weir_gpu_take *take = stop_recording();
