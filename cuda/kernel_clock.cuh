@@ -134,6 +134,14 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         began_ = (uint32_t)(last_ >> 16);
     }
 
+    /* Goes on when the values are there, and ends no stage: for what a lap should wait for and cannot name, as it is
+     * there under a condition. */
+    template <typename... T> __device__ __forceinline__ void wait_for(const T &...values)
+    {
+        if (first_warp_)
+            kernel_clock_parts::await(values...);
+    }
+
     /* Ends a stage, as the warp of thread 0 sees it: it waits for no other warp, and for memory only where a value is
      * used or named here. values: what the stage has computed or loaded, which is there then; else what follows is
      * billed for it, at its first use. stage: a constant, so that laps are in registers. */
@@ -174,6 +182,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         head.end_ns = end.ns;
         head.end_gap_ticks = end.gap_ticks;
         head.iterations = iterations_;
+        head.laps = ended_;
         copy_rows(reinterpret_cast<uint4 *>(&head + 1));
     }
 
@@ -183,7 +192,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
 
     weir_kernel_clock_table table_;
     bool writes_, first_warp_;
-    uint32_t iterations_ = 0;
+    uint32_t iterations_ = 0, ended_ = 0;   /* laps, in all of them */
     uint32_t laps_[STAGES] = {}, long_ = 0; /* of the iteration; not 0: one does not fit in 32 bits */
     uint64_t last_ = 0;                     /* when the last lap ended */
     uint32_t began_ = 0;                    /* when the iteration did, in units of 65,536 ticks */
@@ -217,6 +226,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
         uint64_t now = kernel_clock_parts::ticks(), lap = now - last_;
         laps_[stage] += (uint32_t)lap;
         long_ |= (uint32_t)(lap >> 32);
+        ended_++;
         last_ = now;
     }
 
@@ -253,7 +263,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
             least = min(least, laps_[0]);
         }
         least = long_ != 0 ? UINT32_MAX : least;
-        laps_[0] = long_ = 0;
+        laps_[0] = long_ = ended_ = 0;
         return least;
     }
 
@@ -273,7 +283,7 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
             head.threads = blockDim.x * blockDim.y * blockDim.z;
             head.warp_lap_ticks = warp_lap_ticks;
             head.block_lap_ticks = block_lap_ticks;
-            head.end_ticks = head.end_ns = head.end_gap_ticks = head.iterations = head.reserved = 0;
+            head.end_ticks = head.end_ns = head.end_gap_ticks = head.iterations = head.laps = 0;
         }
         kernel_clock_parts::moment begin = kernel_clock_parts::now();
         first_ticks_ = (uint32_t)begin.ticks;
@@ -304,6 +314,9 @@ template <int STAGES, int ITERATIONS> class kernel_clock<STAGES, ITERATIONS, fal
     {
     }
     __device__ __forceinline__ void begin_iteration()
+    {
+    }
+    template <typename... T> __device__ __forceinline__ void wait_for(const T &...)
     {
     }
     template <typename... T> __device__ __forceinline__ void warp_lap(int, const T &...)

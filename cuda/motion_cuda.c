@@ -139,6 +139,11 @@ static const char *motion_describe(const void *self)
     return ((const struct motion_cuda *)self)->gpu;
 }
 
+static void *motion_stream(void *self)
+{
+    return ((struct motion_cuda *)self)->stream;
+}
+
 static int motion_finish(void *user, struct weir_err *err)
 {
     struct motion_cuda *self = user;
@@ -312,6 +317,7 @@ const struct weir_motion_ops weir_motion_cuda = {
     .open = motion_open,
     .close = motion_close,
     .describe = motion_describe,
+    .stream = motion_stream,
     .finish = motion_finish,
     .available_bytes = motion_available_bytes,
     .allocate = motion_allocate,

@@ -13,11 +13,12 @@ extern "C" {
 
 /* How passes over rows of a size are launched. */
 struct weir_motion_plan {
-    int dofs, bodies; /* 0: there is none yet */
-    int group;        /* queries whose blended rows a warp holds at once: 8, 4, 2 or 1 */
-    int warps;        /* of a block */
-    int shared_bytes; /* of a block */
-    int blocks;       /* that the GPU runs at once */
+    int dofs, bodies;   /* 0: there is none yet */
+    int group;          /* queries whose blended rows a warp holds at once: 8, 4, 2 or 1 */
+    int warps;          /* of a block */
+    int shared_bytes;   /* of a block */
+    int blocks;         /* that the GPU runs at once */
+    int clocked_blocks; /* the same, with clocks */
 };
 
 /* sms: multiprocessors of the current GPU. */

@@ -6,6 +6,7 @@
  * of both rows are read by neighbouring lanes, blended, and kept in shared memory, from where they are stored by
  * neighbouring lanes again: the results of a group lie in succession, so that each store of a warp is 128 bytes in a
  * row, which none reads again here. Shared memory is the warp's own: warps never wait for each other. */
+#include "cuda/kernel_clock.cuh"
 #include "cuda/motion_cuda_priv.h"
 
 #include <cuda_runtime.h>
@@ -57,6 +58,8 @@ struct tile_space {
     float blend[LANES];
 };
 static_assert(sizeof(tile_space) % sizeof(float4) == 0, "rows lie behind it");
+
+template <bool ON> using pass_clock = weir::kernel_clock<WEIR_MOTION_STAGES, WEIR_MOTION_ITERATIONS, ON>;
 
 struct vec3 {
     float x, y, z;
@@ -133,7 +136,8 @@ __device__ __forceinline__ float4 slerp(float4 a, float4 b, float t)
     return make_float4(w0 * a.x + w1 * b.x, w0 * a.y + w1 * b.y, w0 * a.z + w1 * b.z, w0 * a.w + w1 * b.w);
 }
 
-__device__ __forceinline__ void compute_root(const job &job, int lane, tile_space *tile)
+template <class CLOCK>
+__device__ __forceinline__ void compute_root(const job &job, int lane, tile_space *tile, CLOCK &clock)
 {
     const float4 *row0 = row_at(job, tile->row0[lane]), *row1 = row_at(job, tile->row1[lane]);
     float blend = tile->blend[lane];
@@ -143,10 +147,12 @@ __device__ __forceinline__ void compute_root(const job &job, int lane, tile_spac
         a[i] = __ldg(row0 + i);
         b[i] = __ldg(row1 + i);
     }
+    clock.warp_lap(WEIR_MOTION_INDEXING_DATA, a, b);
     at[0] = slerp(a[0], b[0], blend);
 #pragma unroll
     for (int i = 1; i < ROOT_PIECES; i++)
         at[i] = blended(a[i], b[i], blend);
+    clock.warp_lap(WEIR_MOTION_INTERPOLATION, at);
     vec3 vel{at[1].w, at[2].x, at[2].y}, ang_vel{at[2].z, at[2].w, at[3].x};
     tile->quat[lane] = at[0];
     write3(tile->pos + 3 * lane, vec3{at[1].x, at[1].y, at[1].z});
@@ -154,12 +160,14 @@ __device__ __forceinline__ void compute_root(const job &job, int lane, tile_spac
     write3(tile->ang_vel + 3 * lane, ang_vel);
     write3(tile->vel_b + 3 * lane, turn_back(at[0], vel));
     write3(tile->ang_vel_b + 3 * lane, turn_back(at[0], ang_vel));
+    clock.warp_lap(WEIR_MOTION_COORDINATE_TRANSFORM);
 }
 
 /* ---- indexing_data and interpolation of a group's rows ---- */
 
+template <class CLOCK>
 __device__ __forceinline__ void blend_rows(const job &job, const tile_space *tile, int first, int n, int lane,
-                                           float4 *rows)
+                                           float4 *rows, CLOCK &clock)
 {
     uint32_t count = static_cast<uint32_t>(n) * job.pieces;
     for (uint32_t begin = lane; begin < count; begin += AHEAD * LANES) {
@@ -178,7 +186,13 @@ __device__ __forceinline__ void blend_rows(const job &job, const tile_space *til
 #pragma unroll
         for (int k = 0; k < AHEAD; k++)
             if (begin + k * LANES < count)
+                clock.wait_for(a[k], b[k]);
+        clock.warp_lap(WEIR_MOTION_INDEXING_DATA);
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++)
+            if (begin + k * LANES < count)
                 rows[begin + k * LANES] = blended(a[k], b[k], blend[k]);
+        clock.warp_lap(WEIR_MOTION_INTERPOLATION);
     }
 }
 
@@ -231,22 +245,25 @@ __device__ __forceinline__ void store_part(const job &job, float *to, const divi
 
 /* ---- all of it ---- */
 
+template <class CLOCK>
 __device__ __forceinline__ void do_group(const job &job, const tile_space *tile, size_t query, int first, int n,
-                                         int lane, float4 *space)
+                                         int lane, float4 *space, CLOCK &clock)
 {
     /* Numbers of a row from that of the first dof on. */
     float *rows = reinterpret_cast<float *>(space) + (13 - PIECE * FIRST_PIECE);
-    blend_rows(job, tile, first, n, lane, space);
+    blend_rows(job, tile, first, n, lane, space, clock);
     __syncwarp();
     turn_bodies(job, tile, first, n, lane, rows + 2 * job.dofs);
     __syncwarp();
+    clock.warp_lap(WEIR_MOTION_COORDINATE_TRANSFORM);
     store_part(job, job.results[6] + query * job.by_dofs.by, job.by_dofs, rows, n, lane);
     store_part(job, job.results[7] + query * job.by_dofs.by, job.by_dofs, rows + job.dofs, n, lane);
     store_part(job, job.results[8] + query * job.by_body_numbers.by, job.by_body_numbers, rows + 2 * job.dofs, n, lane);
     __syncwarp();
+    clock.warp_lap(WEIR_MOTION_STORE_BUFFERS);
 }
 
-__global__ void __launch_bounds__(LANES *WARPS_MAX, BLOCKS_PER_SM) motion_pass(const __grid_constant__ job job)
+template <class CLOCK> __device__ __forceinline__ void do_tiles(const job &job, CLOCK &clock)
 {
     extern __shared__ float4 shared[];
     int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
@@ -257,16 +274,33 @@ __global__ void __launch_bounds__(LANES *WARPS_MAX, BLOCKS_PER_SM) motion_pass(c
     for (size_t at = static_cast<size_t>(blockIdx.x) * warps + warp; at < job.tiles; at += step) {
         size_t query = at * job.tile, left = job.queries - query;
         int n = left < static_cast<size_t>(job.tile) ? static_cast<int>(left) : job.tile;
+        clock.begin_iteration();
         if (lane < n) {
             calc_frame_blend(job, query + lane, lane, tile);
-            compute_root(job, lane, tile);
+            clock.warp_lap(WEIR_MOTION_CALC_FRAME_BLEND);
+            compute_root(job, lane, tile, clock);
         }
         __syncwarp();
         store_root(job, tile, query, n, lane);
+        clock.warp_lap(WEIR_MOTION_STORE_BUFFERS);
         for (int first = 0; first < n; first += job.group)
-            do_group(job, tile, query + first, first, min(job.group, n - first), lane, rows);
+            do_group(job, tile, query + first, first, min(job.group, n - first), lane, rows, clock);
         __syncwarp(); /* the next tile takes its place */
     }
+    clock.store();
+}
+
+__global__ void __launch_bounds__(LANES *WARPS_MAX, BLOCKS_PER_SM) motion_pass(const __grid_constant__ job job)
+{
+    pass_clock<false> clock;
+    do_tiles(job, clock);
+}
+
+__global__ void __launch_bounds__(LANES *WARPS_MAX, BLOCKS_PER_SM)
+    motion_pass_clocked(const __grid_constant__ job job, const weir_kernel_clock_table table)
+{
+    pass_clock<true> clock(table);
+    do_tiles(job, clock);
 }
 
 int pieces_of(int dofs, int bodies)
@@ -274,25 +308,36 @@ int pieces_of(int dofs, int bodies)
     return (13 + 2 * dofs + 3 * bodies + PIECE - 1) / PIECE - FIRST_PIECE;
 }
 
+/* Blocks that an SM runs at once, 1 at least; more shared memory than all kernels have is asked for. */
+template <class KERNEL> cudaError_t blocks_of_sm(int *blocks, KERNEL kernel, int warps, int bytes)
+{
+    cudaFuncAttributes attributes;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
+    if (error == cudaSuccess && bytes + static_cast<int>(attributes.sharedSizeBytes) > BLOCK_BYTES)
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (error == cudaSuccess)
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, LANES * warps, bytes);
+    *blocks = *blocks > 0 ? *blocks : 1;
+    return error;
+}
+
 } // namespace
 
 int weir_motion_kernels_plan(struct weir_motion_plan *plan, int dofs, int bodies, int sms)
 {
-    int row_bytes = pieces_of(dofs, bodies) * static_cast<int>(sizeof(float4)), group = FEW, warps = WARPS_MAX,
-        each = 0;
+    int row_bytes = pieces_of(dofs, bodies) * static_cast<int>(sizeof(float4)), group = FEW, warps = WARPS_MAX;
     while (group > 1 && group * row_bytes > GROUP_BYTES)
         group /= 2;
     int bytes = static_cast<int>(sizeof(tile_space)) + group * row_bytes;
     while (warps > 1 && warps * bytes > BLOCK_BYTES)
         warps /= 2;
-    cudaError_t error = cudaSuccess;
-    if (warps * bytes > BLOCK_BYTES)
-        error = cudaFuncSetAttribute(motion_pass, cudaFuncAttributeMaxDynamicSharedMemorySize, warps * bytes);
+    int each = 0, each_clocked = 0;
+    cudaError_t error = blocks_of_sm(&each, motion_pass, warps, warps * bytes);
     if (error == cudaSuccess)
-        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, motion_pass, LANES * warps, warps * bytes);
+        error = blocks_of_sm(&each_clocked, motion_pass_clocked, warps, warps * bytes);
     if (error != cudaSuccess)
         return error;
-    *plan = {dofs, bodies, group, warps, warps * bytes, each > 0 ? each * sms : 1};
+    *plan = {dofs, bodies, group, warps, warps * bytes, each * sms, each_clocked * sms};
     return cudaSuccess;
 }
 
@@ -323,7 +368,12 @@ int weir_motion_kernels_pass(const struct weir_motion_pass *p, const struct weir
                {}};
     for (int i = 0; i < WEIR_MOTION_OUTPUTS; i++)
         job.results[i] = p->results[i];
-    unsigned grid = static_cast<unsigned>(blocks < static_cast<size_t>(plan->blocks) ? blocks : plan->blocks);
-    motion_pass<<<grid, LANES * plan->warps, plan->shared_bytes, static_cast<cudaStream_t>(stream)>>>(job);
+    size_t most = static_cast<size_t>(p->clocks.memory ? plan->clocked_blocks : plan->blocks);
+    unsigned grid = static_cast<unsigned>(blocks < most ? blocks : most), threads = LANES * plan->warps;
+    cudaStream_t on = static_cast<cudaStream_t>(stream);
+    if (p->clocks.memory)
+        motion_pass_clocked<<<grid, threads, plan->shared_bytes, on>>>(job, p->clocks);
+    else
+        motion_pass<<<grid, threads, plan->shared_bytes, on>>>(job);
     return cudaGetLastError();
 }

@@ -41,11 +41,28 @@ run 0 motion --variant fused "${small[@]}" --trace_path fused
 err "variant fused on GPU 0"
 count '^fused, GPU 0 \(stand-in\): 1 operator in a fetch of 64 queries$' 1
 trace fused "one kernel for a fetch, one that advances" '
-assert sorted(k["name"] for k in kernels) == ["motion_advance"] * 2 + ["motion_pass"] * 2
+assert sorted(k["name"] for k in kernels) == ["motion_advance"] * 2 + ["motion_pass_clocked"] * 2
 for k in kernels:
-    if k["name"] == "motion_pass":
+    if k["name"] == "motion_pass_clocked":
         assert any(within(launches[k["args"]["correlation"]], x) for x in named("weir::motion_pass"))'
-check "weir report reads the trace" "$weir" report fused/*.pt.trace.json.gz >/dev/null
+trace fused "the stages of the pass, within their kernel" '
+stages = [x for x in e if x.get("cat") == "gpu_stage" and "block" not in x["args"]]
+names = ["calc_frame_blend", "indexing_data", "interpolation", "coordinate_transform", "store_buffers"]
+assert [x["name"] for x in sorted(stages, key=lambda x: x["ts"])] == 2 * names, stages
+for x in stages:
+    assert any(within(x, k) for k in kernels if k["name"] == "motion_pass_clocked"), x'
+out 'clocks inside motion_pass_clocked: 2 launches, 1 block of 132 each, 2 iterations'
+for stage in calc_frame_blend indexing_data interpolation coordinate_transform store_buffers; do
+    count "^$stage  *2 " 1
+done
+check "weir report reads the trace" "$weir" report fused/*.pt.trace.json.gz --export-clocks clocks.csv >/dev/null
+check "and writes the stages" test "$(grep -c motion_pass_clocked clocks.csv)" = 5
+run 0 motion --variant fused "${small[@]}" --trace_path fused --json
+check "and so does --json" python3 -c '
+import json, sys
+clocks, = json.load(open(sys.argv[1]))["kernel_clocks"]
+assert clocks["kernel"] == "motion_pass_clocked" and clocks["launches"] == 2, clocks
+assert [s["laps"] for s in clocks["stages"]] == 5 * [2], clocks' "$work/out"
 
 # ---- what cannot be ----
 run 1 motion --device cuda:1 "${small[@]}" --trace_path gone

@@ -205,10 +205,12 @@ void weir_motion_close(struct weir_motion **motion)
     if (!m)
         return;
     if (m->self) {
+        weir_motion_clocks_close(m);
         weir_motion_eager_close(m);
         weir_motion_tables_close(m);
         m->ops->close(m->self);
     }
+    weir_device_close(&m->gpu);
     free(m->host_spans);
     free(m);
     *motion = NULL;
@@ -222,7 +224,7 @@ const char *weir_motion_engine(const struct weir_motion *m)
 /* ---- a step ---- */
 
 /* All at once: none of the parts that the variant ops has is there to be timed. */
-static int fetch_fused(struct weir_motion *m)
+static int fetch_fused(struct weir_motion *m, struct weir_err *err)
 {
     struct weir_motion_pass pass = {.envs = m->config.envs,
                                     .steps = m->config.steps,
@@ -238,15 +240,19 @@ static int fetch_fused(struct weir_motion *m)
     WEIR_RANGE("get_motion_state");
     struct weir_range range = weir_range_begin(m->pass_name);
     weir_range_shapes(&range, m->pass_shapes);
+    weir_motion_clocks_begin(m, &pass.clocks);
     m->ops->pass(m->self, &pass);
+    int rc = weir_motion_clocks_fetch(m, &pass.clocks, err);
     weir_range_end(&range);
-    return 0;
+    return rc;
 }
 
 int weir_motion_fetch(struct weir_motion *m, struct weir_err *err)
 {
     WEIR_RANGE("AnimationTerm::_fetch_motion_data");
-    int rc = m->config.variant == WEIR_MOTION_FUSED ? fetch_fused(m) : weir_motion_eager_fetch(m);
+    if (m->config.variant == WEIR_MOTION_FUSED)
+        return fetch_fused(m, err);
+    int rc = weir_motion_eager_fetch(m);
     if (rc == 0)
         return 0;
     int why = m->ops->finish(m->self, err); /* a GPU that is lost has no memory */

@@ -14,6 +14,7 @@
 #define WEIR_WORKLOADS_MOTION_OPS_H
 
 #include "base/err.h"
+#include "prof/gpu/kernel_clock_table.h"
 #include "workloads/motion_slerp.h" /* the fast slerp, for all backends */
 
 #include <stdbool.h>
@@ -108,6 +109,18 @@ static inline struct weir_motion_row weir_motion_row_of(int dofs, int bodies)
     return row;
 }
 
+/* Stages of the pass on a GPU, for the clocks inside its kernel (cuda/kernel_clock.cuh), and iterations that a table
+ * has room for. An iteration is what a warp does at once: 32 queries, or 8. */
+enum weir_motion_stage {
+    WEIR_MOTION_CALC_FRAME_BLEND,
+    WEIR_MOTION_INDEXING_DATA, /* until the rows have arrived */
+    WEIR_MOTION_INTERPOLATION,
+    WEIR_MOTION_COORDINATE_TRANSFORM,
+    WEIR_MOTION_STORE_BUFFERS, /* as far as the warp waits for it */
+    WEIR_MOTION_STAGES,
+};
+enum { WEIR_MOTION_ITERATIONS = 64 };
+
 enum { WEIR_MOTION_OUTPUTS = 9 }; /* WEIR_MOTION_RESULTS of motion.h, in its order */
 
 /* All of it: query i is step i % steps of environment i / steps. Memory is the device's. */
@@ -115,12 +128,13 @@ struct weir_motion_pass {
     size_t envs;
     int steps, dofs, bodies;
     struct weir_motion_row row;
-    const float *frames;                  /* [rows][row.stride], aligned to 64 bytes */
-    const struct weir_motion_span *spans; /* [clips] */
-    const int64_t *clip_of;               /* [envs] */
-    const float *times;                   /* [envs][steps] */
-    float *results[WEIR_MOTION_OUTPUTS];  /* [envs * steps][width], aligned to 64 bytes; 16 numbers more can be
-                                           * written behind the last one */
+    const float *frames;                   /* [rows][row.stride], aligned to 64 bytes */
+    const struct weir_motion_span *spans;  /* [clips] */
+    const int64_t *clip_of;                /* [envs] */
+    const float *times;                    /* [envs][steps] */
+    float *results[WEIR_MOTION_OUTPUTS];   /* [envs * steps][width], aligned to 64 bytes; 16 numbers more can be
+                                            * written behind the last one */
+    struct weir_kernel_clock_table clocks; /* memory NULL, and on the CPU: without clocks */
 };
 
 /* ---- a backend ---- */
@@ -142,6 +156,8 @@ struct weir_motion_ops {
     void (*close)(void *self);
     /* "2 threads, AVX2"; lent until close. */
     const char *(*describe)(const void *self);
+    /* What its calls are queued on, a cudaStream_t; NULL: the CPU. */
+    void *(*stream)(void *self);
     /* Waits for all calls. 0, or what went wrong in one of them: -EIO (the GPU is lost, a kernel faulted), -ENOMEM. */
     int (*finish)(void *self, struct weir_err *err);
 

@@ -1,8 +1,9 @@
 /* motion_priv.h: what the files of workloads/motion.h share: motion.c (the ranges of a step), motion_tables.c (the
- * device's memory), motion_eager.c (the variant ops). */
+ * device's memory), motion_eager.c (the variant ops), motion_clocks.c (clocks inside the pass). */
 #ifndef WEIR_WORKLOADS_MOTION_PRIV_H
 #define WEIR_WORKLOADS_MOTION_PRIV_H
 
+#include "pipeline/gpu/gpu_clocks.h"
 #include "prof/record/recording.h"
 #include "workloads/motion.h"
 #include "workloads/motion_ops.h"
@@ -67,6 +68,10 @@ struct weir_motion {
     struct weir_motion_eager eager;
     weir_name pass_name, advance_name;
     uint32_t pass_shapes, advance_shapes;
+
+    bool clocks_tried;
+    struct weir_device *gpu;        /* NULL: without clocks */
+    struct weir_gpu_clocks *clocks; /* inside the pass */
 };
 
 /* ---- motion_tables.c ---- */
@@ -84,6 +89,16 @@ void *weir_motion_keep(struct weir_motion *motion, size_t bytes);
 void weir_motion_tables_close(struct weir_motion *motion);
 /* What queries need of clips, with advice.indices; clips: of each environment, the host's. 0 or -ENOMEM. */
 int weir_motion_tables_expand(struct weir_motion *motion, const int64_t *clips, struct weir_err *err);
+
+/* ---- motion_clocks.c ---- */
+
+/* The table for the pass that comes next; memory NULL: no GPUs are recorded, or there is no memory for clocks. */
+void weir_motion_clocks_begin(struct weir_motion *motion, struct weir_kernel_clock_table *table);
+/* Behind the pass: queues the copy of its table. 0 or -errno. */
+int weir_motion_clocks_fetch(struct weir_motion *motion, const struct weir_kernel_clock_table *table,
+                             struct weir_err *err);
+/* Waits. The GPU stays open, as motion's own memory is still there. */
+void weir_motion_clocks_close(struct weir_motion *motion);
 
 /* ---- motion_eager.c ---- */
 

@@ -1,4 +1,5 @@
 #include "cli/motion/motion_print.h"
+#include "prof/gpu/kernel_clock_trace.h"
 #include "prof/trace/averages.h"
 #include "workloads/motion.h"
 
@@ -58,6 +59,7 @@ static double queries_per_s(const struct motion_options *o, const struct motion_
 void weir_motion_print(FILE *out, const struct motion_options *o, const struct motion_figures *f)
 {
     print_operations(out, f);
+    weir_kernel_clocks_print_trace(out, f->trace);
     fprintf(out, "\n%s, %s: %d operator%s in a fetch of %.0f queries\n", variants[o->variant], f->engine, f->operators,
             f->operators == 1 ? "" : "s", (double)o->num_envs * o->num_steps_to_use);
     if (f->timed < 1)
@@ -68,6 +70,14 @@ void weir_motion_print(FILE *out, const struct motion_options *o, const struct m
                 "queries/s\n",
                 f->timed, f->median_ms, f->min_ms, f->p99_ms, f->max_ms, queries_per_s(o, f));
     fprintf(out, "trace: %s\n", f->trace_path);
+}
+
+static void print_json_clocks(struct weir_json *json, const struct weir_trace *trace)
+{
+    struct weir_kernel_clocks clocks;
+    if (weir_kernel_clocks_make(&clocks, trace) == 0)
+        weir_kernel_clocks_json(json, &clocks);
+    weir_kernel_clocks_clear(&clocks);
 }
 
 void weir_motion_print_json(FILE *out, const struct weir_command *command, const struct motion_options *o,
@@ -91,6 +101,7 @@ void weir_motion_print_json(FILE *out, const struct weir_command *command, const
         weir_json_double(&json, "max_ms", f->max_ms);
         weir_json_double(&json, "queries_per_s", queries_per_s(o, f));
     }
+    print_json_clocks(&json, f->trace);
     weir_json_text(&json, "trace", f->trace_path);
     weir_json_end(&json, '}');
     weir_json_close(&json);

@@ -263,12 +263,9 @@ static void print_idle(FILE *out, struct weir_run_profile *profile)
 /* Of the last window; nothing without a GPU. */
 static void print_clocks(FILE *out, struct weir_run_profile *profile)
 {
-    struct weir_kernel_clocks clocks;
     const struct weir_trace *trace = weir_profiler_last(profile->profiler);
-    if (!trace || weir_kernel_clocks_make(&clocks, trace) < 0)
-        return;
-    weir_kernel_clocks_print(out, &clocks);
-    weir_kernel_clocks_clear(&clocks);
+    if (trace)
+        weir_kernel_clocks_print_trace(out, trace);
 }
 
 static int64_t first_kept(const struct weir_run_profile *profile)

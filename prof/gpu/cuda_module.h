@@ -28,7 +28,7 @@ struct weir_compute_ops;   /* workloads/compute_ops.h: networks */
 struct weir_motion_ops;    /* workloads/motion_ops.h: motion for many environments */
 
 /* Changes whenever one of these tables, or anything they pass, does. */
-enum { WEIR_CUDA_ABI = 6 };
+enum { WEIR_CUDA_ABI = 7 };
 
 struct weir_cuda_module {
     uint32_t abi;

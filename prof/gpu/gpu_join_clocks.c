@@ -169,11 +169,11 @@ static weir_text_id describe_block(const struct clocks *c, const struct weir_ker
                  "\"block\": %" PRIu64 ", \"grid blocks\": %" PRIu64 ", \"threads\": %" PRIu32 ", \"SM\": %" PRIu32
                  ", \"launch\": %" PRIu32 ", \"iterations\": %" PRIu64 ", \"rows\": %" PRIu32 ", \"ticks\": %" PRIu64
                  ", \"ns\": %.0f, \"ns error\": %.1f, \"globaltimer step ns\": %.0f, \"empty warp lap ticks\": %" PRIu32
-                 ", \"empty block lap ticks\": %" PRIu32 ", \"kernel ns\": %" PRId64
+                 ", \"empty block lap ticks\": %" PRIu32 ", \"laps\": %" PRIu32 ", \"kernel ns\": %" PRId64
                  ", \"anchor error ns\": %.0f, \"launches without clocks\": %" PRIu64,
                  block->block, block->grid, block->threads, block->sm, c->now->correlation, block->iterations,
                  block->rows, block->ticks, block->ns, block->error_ns, block->step_ns, block->warp_lap_ticks,
-                 block->block_lap_ticks, c->kernel.duration_ns,
+                 block->block_lap_ticks, block->laps, c->kernel.duration_ns,
                  block->ns <= 0 ? (double)c->kernel.duration_ns
                  : left_ns > 0  ? left_ns
                                 : 0,

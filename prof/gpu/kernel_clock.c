@@ -85,6 +85,7 @@ static bool read_record(struct weir_kernel_clock_block *block, const struct weir
         .step_ns = (double)step_ns,
         .warp_lap_ticks = head->warp_lap_ticks,
         .block_lap_ticks = head->block_lap_ticks,
+        .laps = head->laps,
         .row_at = rows,
     };
     if (!rows_make_sense(block))
@@ -211,6 +212,7 @@ void weir_kernel_clock_add_block(struct weir_kernel_clock *clock, const struct w
     add(&clock->span_ticks, block->ticks);
     add(&clock->warp_lap_ticks, block->warp_lap_ticks);
     add(&clock->block_lap_ticks, block->block_lap_ticks);
+    add(&clock->laps, block->laps);
     clock->step_ns = block->step_ns > clock->step_ns ? block->step_ns : clock->step_ns;
     if (block->ns > 0 && block->ticks > 0)
         add_rate(clock, block);

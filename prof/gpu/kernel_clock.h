@@ -54,6 +54,7 @@ struct weir_kernel_clock_block {
     uint64_t ticks, begin_ns;     /* from begin to end; begin by %globaltimer */
     double ns, error_ns, step_ns; /* the same span; ns 0: not known */
     uint32_t warp_lap_ticks, block_lap_ticks;
+    uint32_t laps;         /* that ended; a stage may have several in an iteration */
     double kernel_ns;      /* by CUPTI; 0: not known */
     const uint8_t *row_at; /* weir_kernel_clock_row; NULL: they are added by themselves */
 };
@@ -107,6 +108,7 @@ struct weir_kernel_clock {
     double min_rate, max_rate;                /* ticks per ns */
     double step_ns;                           /* the largest; 0: not known */
     uint64_t warp_lap_ticks, block_lap_ticks; /* sums over the blocks */
+    uint64_t laps;                            /* that ended; a stage's own count several of an iteration as one */
     uint64_t kernels;                         /* launches whose time CUPTI has */
     double kernels_ns;
 };

@@ -39,7 +39,8 @@ struct weir_kernel_clock_record {
     uint64_t end_ticks, end_ns;
     uint32_t begin_gap_ticks, end_gap_ticks;  /* between two readings of clock64 around that of %globaltimer */
     uint32_t warp_lap_ticks, block_lap_ticks; /* what an empty lap measures, the least of a few */
-    uint32_t threads, reserved;               /* of a block; 0 */
+    uint32_t threads;                         /* of a block */
+    uint32_t laps;                            /* that ended, each call for itself; at UINT32_MAX it begins again */
 };
 
 /* From one record to the next; a multiple of 16. A table is so many times the blocks. */

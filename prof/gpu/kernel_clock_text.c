@@ -59,13 +59,11 @@ static void print_rate(FILE *out, const struct weir_kernel_clock *clock)
 
 static void print_cost(FILE *out, const struct weir_kernel_clock *clock)
 {
-    double lap = mean((double)clock->warp_lap_ticks, clock->blocks), laps = 0;
-    for (uint32_t i = 0; i < clock->n_stages; i++)
-        laps += (double)clock->stages[i].laps;
+    double lap = mean((double)clock->warp_lap_ticks, clock->blocks);
     fprintf(out, "an empty lap of a warp takes %.1f ticks, one of a block with its barrier %.1f; ", lap,
             mean((double)clock->block_lap_ticks, clock->blocks));
-    fprintf(out, "%.0f warp laps are %.1f %% of what was measured\n", laps,
-            clock->lap_ticks ? 100 * laps * lap / (double)clock->lap_ticks : 0);
+    fprintf(out, "%" PRIu64 " laps of a warp are %.1f %% of the blocks' time\n", clock->laps,
+            clock->span_ticks ? 100 * (double)clock->laps * lap / (double)clock->span_ticks : 0);
 }
 
 /* The sum of the stages beside the time of the block, and of the kernel. */
@@ -200,6 +198,7 @@ void weir_kernel_clock_json(struct weir_json *json, const struct weir_kernel_clo
     weir_json_known(json, "ns_error", ns ? clock->span_error_ns / clock->span_ns : -1);
     weir_json_double(json, "empty_warp_lap_ticks", mean((double)clock->warp_lap_ticks, clock->blocks));
     weir_json_double(json, "empty_block_lap_ticks", mean((double)clock->block_lap_ticks, clock->blocks));
+    weir_json_uint(json, "laps", clock->laps);
     weir_json_uint(json, "lap_ticks", clock->lap_ticks);
     weir_json_uint(json, "block_ticks", clock->span_ticks);
     weir_json_known(json, "kernel_ns", clock->kernels ? mean(clock->kernels_ns, clock->kernels) : -1);

@@ -81,6 +81,7 @@ static int open_block(struct weir_kernel_clocks *clocks, struct open_block *open
         .step_ns = number(args, "\"globaltimer step ns\": "),
         .warp_lap_ticks = number32(args, "\"empty warp lap ticks\": "),
         .block_lap_ticks = number32(args, "\"empty block lap ticks\": "),
+        .laps = number32(args, "\"laps\": "),
         .kernel_ns = number(args, "\"kernel ns\": "),
     };
     block->ns = block->ticks ? block->ns : 0;
@@ -149,6 +150,14 @@ void weir_kernel_clocks_print(FILE *out, const struct weir_kernel_clocks *clocks
     if (clocks->left_out > 0)
         fprintf(out, "%" PRIu64 " ranges of category gpu_stage belong to none of these kernels and are left out\n",
                 clocks->left_out);
+}
+
+void weir_kernel_clocks_print_trace(FILE *out, const struct weir_trace *trace)
+{
+    struct weir_kernel_clocks clocks;
+    if (weir_kernel_clocks_make(&clocks, trace) == 0)
+        weir_kernel_clocks_print(out, &clocks);
+    weir_kernel_clocks_clear(&clocks);
 }
 
 void weir_kernel_clocks_json(struct weir_json *json, const struct weir_kernel_clocks *clocks)

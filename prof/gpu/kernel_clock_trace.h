@@ -20,6 +20,8 @@ void weir_kernel_clocks_clear(struct weir_kernel_clocks *clocks);
 
 /* Nothing without clocks. */
 void weir_kernel_clocks_print(FILE *out, const struct weir_kernel_clocks *clocks);
+/* Those of a trace; nothing without clocks, or memory. */
+void weir_kernel_clocks_print_trace(FILE *out, const struct weir_trace *trace);
 /* The member "kernel_clocks" of an object that is open in json. */
 void weir_kernel_clocks_json(struct weir_json *json, const struct weir_kernel_clocks *clocks);
 /* One CSV file of all. */

@@ -59,6 +59,7 @@ Test(kernel_clock, stages_of_one_launch)
     cr_assert_float_eq(load->max_ns, 1500, 1e-9);
     cr_assert_eq(clock.warp_lap_ticks, 20);
     cr_assert_eq(clock.block_lap_ticks, 50);
+    cr_assert_eq(clock.laps, 9);
     free(table);
 }
 
@@ -371,7 +372,7 @@ Test(kernel_clock, the_table)
         "+-6.3",
         "2.000 ticks a ns within 0.42 %",
         "%globaltimer steps by 32 ns",
-        "an empty lap of a warp takes 20.0 ticks, one of a block with its barrier 50.0; 6 warp laps are 1.1 % of",
+        "an empty lap of a warp takes 20.0 ticks, one of a block with its barrier 50.0; 9 laps of a warp are 0.9 % of",
         "the laps are 55.5 % of the blocks' time: 5550.0 of 10000.0 ns a block\n",
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)

@@ -367,6 +367,7 @@ static void check_same(const struct weir_kernel_clock *clock)
     cr_assert_eq(clock->span_ticks, want.span_ticks);
     cr_assert_eq(clock->warp_lap_ticks, want.warp_lap_ticks);
     cr_assert_eq(clock->block_lap_ticks, want.block_lap_ticks);
+    cr_assert_eq(clock->laps, want.laps);
     cr_assert_float_eq(clock->span_ns, want.span_ns, 1e-6);
     cr_assert_float_eq(clock->span_error_ns, want.span_error_ns, 0.06);
     cr_assert_float_eq(clock->kernels_ns, 14000, 1e-6);

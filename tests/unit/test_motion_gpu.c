@@ -1,6 +1,8 @@
 /* Motion on a GPU by the stand-in: the calls of both variants are what a device of its own memory can do, results are
  * those of the reference, and what goes wrong on the way is reported. */
 #include "prof/gpu/cuda_module.h"
+#include "prof/gpu/kernel_clock_trace.h"
+#include "prof/record/profiler.h"
 #include "tests/fixtures/motion_reference.h"
 #include "workloads/motion_ops.h"
 
@@ -89,6 +91,78 @@ Test(motion_gpu, times_advance)
         for (int i = 0; i < ENVS; i++)
             cr_assert_eq(after[i], before[i] + 0.02f + 0.02f + 0.02f);
     }
+}
+
+static struct weir_profiler *start_profiler(void)
+{
+    struct weir_profiler_config config;
+    struct weir_profiler *profiler;
+    weir_profiler_config_default(&config);
+    config.gpu = true;
+    cr_assert_eq(weir_profiler_open(&profiler, &config, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_profiler_start(profiler, &err), 0, "%s", err.text);
+    return profiler;
+}
+
+/* What the recording has of clocks inside the pass. */
+static struct weir_kernel_clocks stop_profiler(struct weir_profiler **profiler)
+{
+    struct weir_kernel_clocks clocks;
+    weir_profiler_stop(*profiler);
+    weir_profiler_flush(*profiler);
+    cr_assert(weir_profiler_last(*profiler));
+    cr_assert_eq(weir_kernel_clocks_make(&clocks, weir_profiler_last(*profiler)), 0);
+    weir_profiler_close(profiler);
+    return clocks;
+}
+
+/* Results are those of the reference, with clocks and after them; the motion may be closed before the recording is. */
+Test(motion_gpu, clocks_while_gpus_are_recorded)
+{
+    load("");
+    for (int turn = 0; turn < 2; turn++) {
+        struct weir_profiler *profiler = start_profiler();
+        compare(WEIR_MOTION_FUSED, 0, 2);
+        cr_assert_eq(weir_motion_update(motion, &err), 0);
+        if (turn == 1)
+            weir_motion_close(&motion);
+        struct weir_kernel_clocks clocks = stop_profiler(&profiler);
+        cr_assert_eq(clocks.n, 1);
+        cr_assert_eq(clocks.at[0].launches, 2);
+        cr_assert_eq(clocks.at[0].kernels, 2);
+        cr_assert_eq(clocks.at[0].laps, 2 * WEIR_MOTION_STAGES);
+        cr_assert_eq(clocks.at[0].n_stages, (uint32_t)WEIR_MOTION_STAGES);
+        cr_assert_str_eq(clocks.at[0].stages[WEIR_MOTION_INTERPOLATION].name, "interpolation");
+        weir_kernel_clocks_clear(&clocks);
+        compare(WEIR_MOTION_FUSED, 0, 2);
+    }
+}
+
+Test(motion_gpu, without_memory_for_clocks_it_goes_on)
+{
+    load("fail=oom:300000");
+    struct weir_profiler *profiler = start_profiler();
+    compare(WEIR_MOTION_FUSED, 0, 1);
+    struct weir_kernel_clocks clocks = stop_profiler(&profiler);
+    cr_assert_eq(clocks.n, 0);
+    weir_kernel_clocks_clear(&clocks);
+}
+
+/* The copy of its table is what is not queued any more. */
+Test(motion_gpu, lost_while_it_is_recorded)
+{
+    int rc = 0;
+    load("fail=lost:150");
+    struct weir_profiler *profiler = start_profiler();
+    cr_assert_eq(open_motion(WEIR_MOTION_FUSED, 0, 1), 0, "%s", err.text);
+    for (int i = 0; i < 200 && rc == 0; i++) {
+        rc = weir_motion_update(motion, &err);
+        rc = rc < 0 ? rc : weir_motion_finish(motion, &err);
+    }
+    cr_assert_eq(rc, -EIO);
+    cr_assert(strstr(err.text, "is lost"), "%s", err.text);
+    weir_motion_close(&motion);
+    weir_profiler_close(&profiler);
 }
 
 /* The first steps are fine; then one of its operations is not queued any more. */
