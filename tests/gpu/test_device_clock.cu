@@ -94,7 +94,7 @@ __global__ void chains(float *out, float a, float b, weir_kernel_clock_table tab
     weir::kernel_clock<CHAIN_STAGES, TURNS> clock(table);
     for (int i = 0; i < TURNS; i++) {
         float x = out[0], y = out[1];
-        weir::kernel_clock_parts::await(x, y);
+        clock.wait_for(x, y);
         clock.begin_iteration();
         clock.warp_lap(EMPTY);
         x = chain<STEP>(x, a, b);
@@ -120,6 +120,7 @@ void test_chains()
     double shorter = (double)clock.stages[SHORT].min_ticks, longer = (double)clock.stages[LONG].min_ticks;
     double each = (longer - shorter) / (3.0 * STEP), lap = (double)clock.warp_lap_ticks;
     printf("a dependent fma takes %.2f ticks\n", each);
+    check(clock.laps == CHAIN_STAGES * TURNS, "%llu laps of %d", (unsigned long long)clock.laps, CHAIN_STAGES * TURNS);
     if (!timed)
         return;
     check(each >= 3.9 && each < 9, "%.2f ticks for a dependent fma", each);
