@@ -257,9 +257,9 @@ static struct weir_profiler *open_profiler(void)
     return profiler;
 }
 
-static int kernels_in(const struct weir_trace *trace)
+static uint64_t kernels_in(const struct weir_trace *trace)
 {
-    int n = 0;
+    uint64_t n = 0;
     for (size_t i = 0; i < trace->n_events; i++)
         n += trace->events[i].cat == WEIR_CAT_KERNEL &&
              strcmp(weir_trace_text(trace, trace->events[i].name), "prepare") == 0;

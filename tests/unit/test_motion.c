@@ -219,7 +219,7 @@ Test(motion, ends)
 
 Test(motion, huge)
 {
-    const float times[] = {1e9f,      -1e9f, 3.4e38f, -3.4e38f,   16777216,    -16777217, INFINITY,
+    const float times[] = {1e9f,      -1e9f, 3.4e38f, -3.4e38f,   16777216,    -16777218, INFINITY,
                            -INFINITY, NAN,   -NAN,    8388607.5f, -8388607.5f, 1e-44f,    -1e-44f};
     second_clips();
     compare_times(times, sizeof times / sizeof times[0]);
