@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double CPU_SLACK = 1.03;    /* of --max-cpu: the consumer's thread wakes up, too */
+static const double CPU_SLACK = 0.03;    /* of --max-cpu, for the consumer's thread, which wakes up, too; */
+static const double CORE_SLACK = 0.1;    /* and at least so much of a core */
 static const double FAR = 0.85;          /* after one round, where nobody disturbs it: a ratio below is no noise */
 static const double OTHERS = 0.1;        /* of the cores, by other processes: they take part in what is measured */
 static const double ERROR_LEAST = 0.025; /* of a ratio of two turns */
@@ -59,7 +60,7 @@ int weir_tune_turn(struct weir_tune *tune, int candidate)
     if (tune->space.memory_max > 0 && figures.turn.peak_bytes > tune->space.memory_max)
         snprintf(c->cell.why, sizeof c->cell.why, "it took %.0f MB, more than --max-memory",
                  figures.turn.peak_bytes / 1e6);
-    else if (tune->space.cpu_max > 0 && cores > CPU_SLACK * tune->space.cpu_max)
+    else if (tune->space.cpu_max > 0 && cores > tune->space.cpu_max + fmax(CPU_SLACK * tune->space.cpu_max, CORE_SLACK))
         snprintf(c->cell.why, sizeof c->cell.why, "it used %.2f cores, more than --max-cpu", cores);
     figures.turn.round = tune->rounds;
     c->demands = figures.demands;

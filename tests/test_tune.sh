@@ -68,7 +68,9 @@ command=$(tail -n 1 "$work/out")
 check "the last line runs by itself: $command" bash -c "PATH=$(dirname "$weir"):\$PATH; $command --max-batches 1 --every 0" >/dev/null
 
 # ---- limits ----
-run 0 tune "$data" --min-seconds 0.01 --step-ms 2 --max-memory 100M --max-cpu 1 --max-cache 10M --json
+# A batch takes a worker longer than the step, which would else leave nothing to the cache.
+"$weir" synth "$work/large" --format act-jpeg --episodes 3 --steps 20 --size 320x240 --cameras top,wrist >/dev/null || exit 1
+run 0 tune "$work/large" --min-seconds 0.3 --step-ms 2 --max-memory 100M --max-cpu 1 --max-cache 10M --json
 json "one worker, within the memory, and the decode cache was tried" '
 assert found["cores"] == 1 and chosen["setting"]["num_workers"] == 1 and found["candidates"][0]["setting"]["prefetch"] == 1
 assert all(t["peak_rss_bytes"] <= 100 << 20 for t in chosen["turns"])
