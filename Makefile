@@ -23,7 +23,7 @@ test:
 	@.ci/packages.sh test
 	@cmake --preset release -DWEIR_WITH_CRITERION=ON
 	@cmake --build --preset release -j $(JOBS)
-	@ctest --preset release -j $(JOBS)
+	@ctest --preset release -j $$(($(JOBS) + 2)) # many of them wait
 
 bench:
 	@.ci/packages.sh bench

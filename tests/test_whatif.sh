@@ -14,7 +14,7 @@ mkdir "$TMPDIR"
 left_behind() { check "nothing is left in the temporary folder: $(ls "$TMPDIR")" [ -z "$(ls "$TMPDIR")" ]; }
 
 # ---- the table, its JSON, its log, and that again ----
-run 0 whatif "$data" --step-ms 0.5 --num-workers 2 --check --max-minutes 0.1 --log "$work/whatif.jsonl"
+run 0 whatif "$data" --step-ms 0.5 --num-workers 2 --check --max-minutes 0.05 --log "$work/whatif.jsonl"
 out "images/s, data wait "
 no_time='left out: there was no time for it'
 count '^as it is +[0-9]+ +1\.00x ' 1

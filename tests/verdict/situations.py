@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Situations with a known cause over the real pipeline, and what the verdict of each run says.
 
-    tests/verdict/situations.py PROGRAM SHIM [--more] [--repeat N] [--only NAME[,NAME...]] [--loops N] [--list]
+    tests/verdict/situations.py PROGRAM SHIM [--more] [--repeat N] [--only NAME[,NAME...]] [--loops N] [--every N]
+        [--list]
 
 SHIM is tests/verdict/slow.c, compiled. The situations are in situation_list.py; --more makes those, too, that take
-long. --loops runs N busy loops beside. A situation passes when the verdict names the
+long, --every only each Nth of them. --loops runs N busy loops beside. A situation passes when the verdict names the
 expected cause first, or when other processes really took cores (the machine line says so) and it names these first and
 the expected cause next; or when it cannot tell, and says a reason that is true of the run. Nothing is timed: how long
 something takes is not looked at. Situations that this machine cannot make are skipped with a line each. Exit status 1
@@ -185,12 +186,13 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--loops", type=int, default=0)
     parser.add_argument("--more", action="store_true")
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--data", help="a folder that keeps what is written, for the next call")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     only = [name for name in args.only.split(",") if name]
-    chosen = [s for s in SITUATIONS + (MORE if args.more or only else []) if not only or s.name in only]
+    chosen = [s for s in SITUATIONS + (MORE if args.more or only else []) if not only or s.name in only][::args.every]
     if args.list:
         for s in chosen:
             print(f"{s.name:20} {' or '.join(sorted(s.expected))}")
