@@ -118,12 +118,63 @@ static void expect_near(double is, double should, double within, const char *wha
     cr_assert(fabs(is / should - 1) < within, "%s: %g ms, the CPU clock says %g ms", what, is / 1e6, should / 1e6);
 }
 
+/* The CPU clock from a zone's inside and from its outside. With neighbours a zone takes four times as long as it
+ * computes; a hypervisor that stops the core is in the zones' time, and not in the CPU clock's. */
+struct bounds {
+    uint64_t least_ns, most_ns;
+};
+
+static void expect_between(double is, struct bounds bounds, const char *what)
+{
+    cr_assert(is > 0.75 * (double)bounds.least_ns && is < 1.25 * (double)bounds.most_ns,
+              "%s: %g ms, the CPU clock says %g to %g ms", what, is / 1e6, (double)bounds.least_ns / 1e6,
+              (double)bounds.most_ns / 1e6);
+}
+
+static void add_bounds(struct bounds *to, uint64_t least_ns, uint64_t most_ns)
+{
+    to->least_ns += least_ns;
+    to->most_ns += most_ns;
+}
+
+static void one_call(struct bounds *around, struct bounds *decode, struct bounds *inside)
+{
+    uint64_t before, first, second, third, fourth, after_inside, after_decode;
+    before = cpu_ns();
+    {
+        WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
+        first = cpu_ns();
+        burn(700000);
+        second = cpu_ns();
+        add_bounds(around, second - first, 0);
+        {
+            WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
+            first = cpu_ns();
+            burn(1500000);
+            third = cpu_ns();
+            {
+                WEIR_ZONE(WEIR_STAGE_INFLATE);
+                fourth = cpu_ns();
+                burn(1000000);
+                nap_us(100);
+                burn(300000);
+                add_bounds(inside, cpu_ns() - fourth, 0);
+            }
+            after_inside = cpu_ns();
+        }
+        after_decode = cpu_ns();
+    }
+    add_bounds(inside, 0, after_inside - third);
+    add_bounds(decode, third - first, (after_decode - second) - (after_inside - fourth));
+    add_bounds(around, 0, (cpu_ns() - before) - (after_inside - first));
+}
+
 Test(cpu_time, stages_add_up_to_the_cpu_clock_beside_neighbours)
 {
     enum { CALLS = 30 };
     if (!attach())
         return;
-    uint64_t decode_ns = 0, inside_ns = 0, around_ns = 0, at;
+    struct bounds around = {0}, decode = {0}, inside = {0};
     neighbours_begin();
     for (int i = 0; i < CALLS; i++) {
         WEIR_ZONE(WEIR_STAGE_WORKER_LOOP);
@@ -131,49 +182,34 @@ Test(cpu_time, stages_add_up_to_the_cpu_clock_beside_neighbours)
             WEIR_ZONE(WEIR_STAGE_WAIT_WORK);
             nap_us(200);
         }
-        WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
-        at = cpu_ns();
-        burn(700000);
-        around_ns += cpu_ns() - at;
-        {
-            WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
-            at = cpu_ns();
-            burn(1500000);
-            decode_ns += cpu_ns() - at;
-            WEIR_ZONE(WEIR_STAGE_INFLATE);
-            at = cpu_ns();
-            burn(1000000);
-            nap_us(100);
-            burn(300000);
-            inside_ns += cpu_ns() - at;
-        }
+        one_call(&around, &decode, &inside);
     }
     neighbours_end();
     struct weir_snapshot *s = take();
     const struct weir_thread_stats *t = &s->threads[0];
     cr_assert(t->cpu_known);
     expect_near((double)(t->work_cpu_ns + t->wait_cpu_ns + t->other_cpu_ns), (double)t->cpu_ns, 0.05, "the sum");
-    expect_near(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]), (double)decode_ns, 0.10, "decoding");
-    expect_near(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_INFLATE]), (double)inside_ns, 0.10, "unpacking");
-    expect_near(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_ONE_CAMERA]), (double)around_ns, 0.10, "around them");
+    expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]), decode, "decoding");
+    expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_INFLATE]), inside, "unpacking");
+    expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_ONE_CAMERA]), around, "around them");
     /* Three neighbours on the core: it was in the way of the decoder, and never of a nap alone. */
-    const struct weir_stage_stats *decode = &s->stages[WEIR_STAGE_IMAGE_DECODE];
-    cr_assert_gt(decode->self_ns, decode_ns * 3 / 2);
-    cr_assert_gt(decode->preempted_ns, (decode->self_ns - decode_ns) / 2, "ready to run, and others had the core");
+    const struct weir_stage_stats *stage = &s->stages[WEIR_STAGE_IMAGE_DECODE];
+    cr_assert_gt(stage->self_ns, decode.least_ns * 3 / 2);
+    cr_assert_gt(stage->preempted_ns, (stage->self_ns - decode.most_ns) / 2, "ready to run, and others had the core");
     cr_assert_lt(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_WAIT_WORK]),
                  (double)s->stages[WEIR_STAGE_WAIT_WORK].self_ns / 2);
     weir_snapshot_free(&s);
 }
 
-/* Held against the CPU clock around the zones: what making the neighbours takes is in no zone. */
+/* What making the neighbours takes is in no zone. */
 Test(cpu_time, carved_time_has_its_part)
 {
     if (!attach())
         return;
-    uint64_t zones_ns = 0;
+    struct bounds zones = {0};
     neighbours_begin();
     for (int i = 0; i < 30; i++) {
-        uint64_t at = cpu_ns();
+        uint64_t before = cpu_ns();
         {
             WEIR_ZONE(WEIR_STAGE_IMAGE_DECODE);
             uint64_t start = weir_clock_ticks();
@@ -181,13 +217,13 @@ Test(cpu_time, carved_time_has_its_part)
             weir_zone_carve(WEIR_STAGE_TO_TENSOR, weir_clock_ticks() - start);
             burn(1000000);
         }
-        zones_ns += cpu_ns() - at;
+        add_bounds(&zones, 2000000, cpu_ns() - before);
     }
     neighbours_end();
     struct weir_snapshot *s = take();
     double decode = weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]);
     double convert = weir_stage_cpu_ns(&s->stages[WEIR_STAGE_TO_TENSOR]);
-    expect_near(decode + convert, (double)zones_ns, 0.10, "the sum");
+    expect_between(decode + convert, zones, "the sum");
     cr_assert(convert > 0 && decode > 0);
     weir_snapshot_free(&s);
 }
@@ -360,7 +396,7 @@ Test(cpu_time, is_sampled_where_the_kernel_says_no)
     cr_assert_eq(s->switches_error, -EMFILE);
     cr_assert_not(s->threads[0].cpu_known);
     cr_assert_geq(s->stages[WEIR_STAGE_IMAGE_DECODE].sampled, 30);
-    expect_near(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]), (double)spent_ns, 0.15, "decoding");
+    expect_near(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]), (double)spent_ns, 0.25, "decoding");
     weir_snapshot_free(&s);
 }
 
