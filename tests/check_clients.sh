@@ -1,17 +1,17 @@
 #!/bin/bash
 # Reads traces with the programs that they are written for: TensorBoard's PYTORCH_PROFILER plugin (its back end, and the
 # page itself in Chromium), HolisticTraceAnalysis, Perfetto's trace processor, and the rules of PyTorch's trace validator.
-#   tests/check_clients.sh [--expect-dataloader PERCENT] [TRACE.pt.trace.json[.gz]...]
+#   tests/check_clients.sh [--expect-dataloader PERCENT [--tolerance POINTS]] [TRACE.pt.trace.json[.gz]...]
 # Without a trace it makes one with a GPU and one without (build/release/tests/make_trace), whose steps wait for 30 %,
 # and records steps on the stand-in for a GPU (make_gpu_trace).
 # Needs chromium and python3-venv (.ci/packages.sh ci) and, the first time, the network. Pictures: build/clients/.
 set -eu
 cd "$(dirname "$0")/.."
 expect=()
-if [ "${1:-}" = --expect-dataloader ]; then
-    expect=(--expect-dataloader "$2")
+while [[ ${1:-} == --* ]]; do
+    expect+=("$1" "$2")
     shift 2
-fi
+done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p build/clients
