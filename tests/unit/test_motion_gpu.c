@@ -148,7 +148,7 @@ Test(motion_gpu, without_memory_for_clocks_it_goes_on)
     weir_kernel_clocks_clear(&clocks);
 }
 
-/* The copy of its table is what is not queued any more. */
+/* A pass, or the copy of its table, is not queued any more. */
 Test(motion_gpu, lost_while_it_is_recorded)
 {
     int rc = 0;
