@@ -6,11 +6,11 @@ import weir
 
 
 class Policy(torch.nn.Module):
-    def __init__(self, cameras, dim, chunk):
+    def __init__(self, cameras, qpos, action, chunk):
         super().__init__()
         self.chunk = chunk
         self.see = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 8, 8), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(4))
-        self.act = torch.nn.Linear(cameras * 8 * 16 + dim, chunk * dim)
+        self.act = torch.nn.Linear(cameras * 8 * 16 + qpos, chunk * action)
 
     def forward(self, image, qpos):
         seen = self.see(image.flatten(0, 1).float() / 255).reshape(len(qpos), -1)
@@ -18,7 +18,8 @@ class Policy(torch.nn.Module):
 
 
 with weir.Loader(sys.argv[1], batch_size=8, chunk_size=20) as loader:
-    policy = Policy(len(loader.dataset.cameras), len(loader.dataset.statistics["qpos_mean"]), 20)
+    sizes = [len(loader.dataset.statistics[name]) for name in ("qpos_mean", "action_mean")]
+    policy = Policy(len(loader.dataset.cameras), *sizes, 20)
     optimizer = torch.optim.AdamW(policy.parameters(), lr=1e-4)
     for epoch in range(int((sys.argv + ["2"])[2])):
         for batch in loader:

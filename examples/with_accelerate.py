@@ -8,11 +8,11 @@ from accelerate import Accelerator
 
 
 class Policy(torch.nn.Module):
-    def __init__(self, cameras, dim, chunk):
+    def __init__(self, cameras, qpos, action, chunk):
         super().__init__()
         self.chunk = chunk
         self.see = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 8, 8), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(4))
-        self.act = torch.nn.Linear(cameras * 8 * 16 + dim, chunk * dim)
+        self.act = torch.nn.Linear(cameras * 8 * 16 + qpos, chunk * action)
 
     def forward(self, image, qpos):
         seen = self.see(image.flatten(0, 1).float() / 255).reshape(len(qpos), -1)
@@ -23,7 +23,8 @@ class Policy(torch.nn.Module):
 # prepared: prepare() divides a DataLoader among the processes, and this one is divided already.
 accelerator = Accelerator(cpu=not torch.cuda.is_available())
 with weir.Loader(sys.argv[1], batch_size=8) as loader:
-    policy = Policy(len(loader.dataset.cameras), len(loader.dataset.statistics["qpos_mean"]), 20)
+    sizes = [len(loader.dataset.statistics[name]) for name in ("qpos_mean", "action_mean")]
+    policy = Policy(len(loader.dataset.cameras), *sizes, 20)
     policy, optimizer = accelerator.prepare(policy, torch.optim.AdamW(policy.parameters(), lr=1e-4))
     for epoch in range(int((sys.argv + ["1"])[2])):
         for batch in loader:

@@ -8,11 +8,11 @@ from transformers import Trainer, TrainingArguments
 
 
 class Policy(torch.nn.Module):
-    def __init__(self, cameras, dim, chunk):
+    def __init__(self, cameras, qpos, action, chunk):
         super().__init__()
         self.chunk = chunk
         self.see = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 8, 8), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(4))
-        self.act = torch.nn.Linear(cameras * 8 * 16 + dim, chunk * dim)
+        self.act = torch.nn.Linear(cameras * 8 * 16 + qpos, chunk * action)
 
     @weir.stage("20_train_forward_pass")
     def forward(self, image, qpos, action, is_pad):
@@ -37,6 +37,7 @@ arguments = TrainingArguments("build/hf_trainer", num_train_epochs=int((sys.argv
                               per_device_train_batch_size=8, use_cpu=not torch.cuda.is_available(), save_strategy="no",
                               report_to="none")
 with weir.Loader(sys.argv[1], batch_size=arguments.train_batch_size) as loader:
-    policy = Policy(len(loader.dataset.cameras), len(loader.dataset.statistics["qpos_mean"]), 20)
+    sizes = [len(loader.dataset.statistics[name]) for name in ("qpos_mean", "action_mean")]
+    policy = Policy(len(loader.dataset.cameras), *sizes, 20)
     WeirTrainer(loader, model=policy, args=arguments).train()
     weir.print_timing_stats("en")  # of all ranks, by the first one

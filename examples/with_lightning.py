@@ -9,11 +9,11 @@ import weir
 
 
 class Policy(pl.LightningModule):
-    def __init__(self, cameras, dim, chunk):
+    def __init__(self, cameras, qpos, action, chunk):
         super().__init__()
         self.chunk = chunk
         self.see = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 8, 8), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(4))
-        self.act = torch.nn.Linear(cameras * 8 * 16 + dim, chunk * dim)
+        self.act = torch.nn.Linear(cameras * 8 * 16 + qpos, chunk * action)
 
     def training_step(self, batch, index):
         with weir.stage("20_train_forward_pass"):
@@ -30,6 +30,7 @@ trainer = pl.Trainer(max_epochs=int((sys.argv + ["1"] * 3)[3]), devices=int((sys
                      use_distributed_sampler=False, logger=False, enable_checkpointing=False)
 with weir.Loader(sys.argv[1], batch_size=8, rank=trainer.global_rank, world_size=trainer.world_size,
                  num_workers=max(len(os.sched_getaffinity(0)) // trainer.num_devices, 1)) as loader:
-    policy = Policy(len(loader.dataset.cameras), len(loader.dataset.statistics["qpos_mean"]), 20)
+    sizes = [len(loader.dataset.statistics[name]) for name in ("qpos_mean", "action_mean")]
+    policy = Policy(len(loader.dataset.cameras), *sizes, 20)
     trainer.fit(policy, loader)
     weir.print_timing_stats("en")  # of all ranks, by the first one
