@@ -7,7 +7,7 @@
 #     build/gpu/tests/gpu/gpu.sh build/gpu [PART...]                (there: CUDA, nvJPEG, libhdf5 1.10, Python 3.11)
 #
 # Parts: tests clocks compare step profile memory failures (all of these by default, about 8 minutes on 16 cores),
-# sanitizer (1 minute) and motion (2 minutes). clocks is for docs/kernel_clock.md: %globaltimer's step, what laps measure and
+# sanitizer (2 minutes) and motion (2 minutes). clocks is for docs/kernel_clock.md: %globaltimer's step, what laps measure and
 # cost, the tables of the preparing kernel, its time with and without clocks, and the sum of its stages beside its time by
 # CUPTI. motion is for docs/motion.md: steps of both variants beside torch, where there is one, and the memory's limit. Full
 # logs go to $OUT (default /tmp/weir-gpu). ROUNDS makes compare longer or shorter, PEERS=all has the other

@@ -185,10 +185,12 @@ class Example(common.Data):
     @unittest.skipIf(importlib.util.find_spec("torch") is None, "torch is not installed")
     def test_plain(self):
         script = os.path.join(os.environ["WEIR_SOURCE"], "examples", "plain.py")
-        done = subprocess.run([sys.executable, script, self.data, "1"], capture_output=True, text=True)
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertRegex(done.stdout, "epoch 0 loss \\d")
-        self.assertEqual(calls(done.stdout, "22_optimizer_step")[0], 5)
+        narrow = self.synth("narrow", "--format", "robomimic", "--episodes", "2", "--steps", "8", "--size", "32x24")
+        for data, steps in ((self.data, 5), (narrow, 2)):  # robomimic's qpos and actions differ in size
+            done = subprocess.run([sys.executable, script, data, "1"], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertRegex(done.stdout, "epoch 0 loss \\d")
+            self.assertEqual(calls(done.stdout, "22_optimizer_step")[0], steps)
 
 
 class Stubs(unittest.TestCase):
