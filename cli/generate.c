@@ -8,15 +8,16 @@
 
 /* ---- what the option tables hold ---- */
 
+static bool names_file(const struct weir_opt *opt)
+{
+    return opt->kind == WEIR_OPT_TEXT &&
+           (strncmp(opt->value, "FILE", strlen("FILE")) == 0 || strncmp(opt->value, "DIR", strlen("DIR")) == 0);
+}
+
 /* A text option names its choices too when they are a registry's. */
 static bool has_choices(const struct weir_opt *opt)
 {
-    return opt->kind == WEIR_OPT_ENUM || (opt->kind == WEIR_OPT_TEXT && strchr(opt->value, '|'));
-}
-
-static bool names_file(const struct weir_opt *opt)
-{
-    return opt->kind == WEIR_OPT_TEXT && strncmp(opt->value, "FILE", strlen("FILE")) == 0;
+    return opt->kind == WEIR_OPT_ENUM || (opt->kind == WEIR_OPT_TEXT && strchr(opt->value, '|') && !names_file(opt));
 }
 
 static bool has_words(const struct weir_opt *opt)

@@ -154,7 +154,8 @@ template <int STAGES, int ITERATIONS = 64, bool ON = true> class kernel_clock
     }
 
     /* Ends a stage when all threads of the block have come here: a __syncthreads_count(), which all of them call. The
-     * kernel must do without it: it is there in blocks that write, where the clock is switched on, and nowhere else. */
+     * kernel must do without it: it is there in blocks that write, where the clock is switched on, and nowhere else. A
+     * loop around it must have as many turns for all threads of the block. */
     template <typename... T> __device__ __forceinline__ void block_lap_with_barrier(int stage, const T &...values)
     {
         if (!writes_)

@@ -129,6 +129,12 @@ for bad in "--num_envs 0" "--num_steps 0" "--active 0" "--warmup -1" "--variant 
     check "$bad: nothing on stdout" [ ! -s "$work/out" ]
 done
 err "--num-steps 14 is less than --warmup 5 and --active 10 take together; give 15 or more"
+run 2 motion --warmup 1000000 --active 10 --num_steps 1000000
+err "--warmup 1000000 and --active 10 are more than 1000000 steps; give less"
+for option in root-body key-bodies; do
+    run 2 motion --$option hip
+    err "--$option is of the bodies of a file; name one: --motion FILE"
+done
 run 1 motion --device cuda "${small[@]}" --trace_path gone
 err "weir motion: "
 one_line
@@ -144,13 +150,23 @@ err "GiB are free; take fewer environments"
 run 1 motion "${small[@]}" --trace_path file/traces
 err "file/traces: the folder of --trace_path cannot be made: "
 
-# ---- Ctrl-C: between two steps, with exit status 130 and no figures ----
+# ---- Ctrl-C: between two steps, with exit status 130, and figures of what there was ----
 "$weir" motion --num_envs 64 --num_steps 1000000 --trace_path stopped >out 2>err &
 pid=$!
 until [ -n "$(only stopped 2>/dev/null)" ]; do sleep 0.05; done
 kill -INT $pid
 wait $pid
 check "Ctrl-C is exit 130 (was $?)" [ $? -eq 130 ]
-err "weir motion: interrupted"
+err "weir motion: interrupted; these are the figures of the steps until then"
+check "the report is there" grep -q "^Top 10 operations by " out
+check "the steps until then are" grep -qE "^([0-9]+ steps|no step ran) without the profiler" out
+check "the trace is named" grep -q "^trace: .*stopped/" out
+"$weir" motion --num_envs 64 --warmup 900000 --num_steps 1000000 --trace_path early >out 2>err &
+pid=$!
+until grep -q " are recorded behind 900000" err; do sleep 0.05; done
+kill -INT $pid
+wait $pid
+check "Ctrl-C before anything is recorded is exit 130 (was $?)" [ $? -eq 130 ]
+err "weir motion: interrupted; there are no figures"
 check "no figures" [ ! -s out ]
 finish

@@ -260,6 +260,7 @@ PY
     err "/nowhere/clocks.csv: cannot be written"
     run 0 report --export-clocks "$work/none.csv" "$work"/a/*.gz
     err "has no kernels with clocks inside"
+    check "then the CSV has a head alone" [ "$(grep -c ^kernel,stage, "$work/none.csv") $(wc -l <"$work/none.csv")" = "1 1" ]
     run 0 report "$work"/gpu/*.gz
     out "GPU 0: busy "
     out "idle time by cause"

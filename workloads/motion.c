@@ -15,7 +15,6 @@
 
 static_assert((int)WEIR_MOTION_OUTPUTS == (int)WEIR_MOTION_RESULTS, "the pass gives all results");
 
-static const size_t frames_max = (size_t)1 << 24; /* of a clip: float32 counts them */
 static const size_t queries_max = (size_t)1 << 32;
 
 /* ---- the table ---- */
@@ -92,7 +91,8 @@ static double random_of(uint64_t seed, uint64_t env, uint64_t use)
     return (double)(weir_hash64(key, sizeof key) >> 11) * 0x1p-53;
 }
 
-/* A clip and a time in it for each environment, as the trainer's reset draws them. */
+/* A clip, and a time in it, for each environment: all clips, and all times of a clip, are as likely. (The trainer's
+ * reset weighs clips, and ends the times so that all steps lie in the clip.) */
 static int set_first(struct weir_motion *m, struct weir_err *err)
 {
     int64_t *clips = calloc(m->config.envs, sizeof *clips);
@@ -136,9 +136,9 @@ static int check(const struct weir_motion_config *config, struct weir_err *err)
         return weir_err_set(err, -EINVAL,
                             "motion: there are no clips, or more frames, dofs or bodies than are handled");
     for (size_t i = 0; i < clips->clips; i++)
-        if (clips->clip[i].frames < 2 || clips->clip[i].frames > frames_max)
-            return weir_err_set(err, -EINVAL, "motion: clip %zu (%.64s) has %zu frames; 2 to %zu are handled", i,
-                                clips->clip[i].name, clips->clip[i].frames, frames_max);
+        if (clips->clip[i].frames < 2 || clips->clip[i].frames > WEIR_MOTION_FRAMES_MAX)
+            return weir_err_set(err, -EINVAL, "motion: clip %zu (%.64s) has %zu frames; 2 to %d are handled", i,
+                                clips->clip[i].name, clips->clip[i].frames, WEIR_MOTION_FRAMES_MAX);
     return 0;
 }
 

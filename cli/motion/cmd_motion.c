@@ -23,10 +23,14 @@ static int run_with(const struct weir_command *command, struct motion_options *o
     struct motion_figures figures;
     weir_motion_print_head(stderr, options, clips);
     int rc = weir_motion_run(options, clips, &figures, err);
-    if (rc == 0 && options->json)
+    if (rc >= 0 && figures.trace && options->json)
         weir_motion_print_json(stdout, command, options, &figures);
-    else if (rc == 0)
+    else if (rc >= 0 && figures.trace)
         weir_motion_print(stdout, options, &figures);
+    if (rc > 0)
+        fputs(figures.trace ? "weir motion: interrupted; these are the figures of the steps until then\n"
+                            : "weir motion: interrupted; there are no figures\n",
+              stderr);
     weir_motion_figures_clear(&figures);
     return rc;
 }
@@ -53,8 +57,6 @@ static int run_motion(const struct weir_command *command, int argc, char **argv)
     if (rc == 0)
         rc = run_with(command, &options, clips, &err);
     weir_motion_clips_free(&clips);
-    if (rc > 0)
-        fputs("weir motion: interrupted; there are no figures\n", stderr);
     return rc < 0 ? weir_cli_fail(command, &err) : rc > 0 ? INTERRUPTED : 0;
 }
 

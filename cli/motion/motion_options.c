@@ -58,6 +58,12 @@ int weir_motion_options_check(struct motion_options *o, struct weir_err *err)
         weir_err_prefix(err, "--device");
         return -EINVAL;
     }
+    if ((o->root_body || o->key_bodies) && strcmp(o->motion, "synthetic") == 0)
+        return weir_err_set(err, -EINVAL, "--%s is of the bodies of a file; name one: --motion FILE",
+                            o->root_body ? "root-body" : "key-bodies");
+    if (o->warmup + o->active > MOTION_STEPS_MAX)
+        return weir_err_set(err, -EINVAL, "--warmup %d and --active %d are more than %d steps; give less", o->warmup,
+                            o->active, MOTION_STEPS_MAX);
     if (o->warmup + o->active > o->num_steps)
         return weir_err_set(err, -EINVAL,
                             "--num-steps %d is less than --warmup %d and --active %d take together; give %d or more",

@@ -24,7 +24,8 @@ void weir_motion_print_head(FILE *out, const struct motion_options *o, const str
             clips->clips, clips->clips == 1 ? "" : "s", o->motion, clips->frames, duration_s, loops,
             loops == 1 ? "s" : "", clips->dofs, clips->bodies, variants[o->variant]);
     fprintf(out, o->gpu < 0 ? "the CPU" : "GPU %d", o->gpu);
-    fprintf(out, "; %d steps, of which %d are recorded behind %d\n", o->num_steps, o->active, o->warmup);
+    fprintf(out, "; %d step%s, of which %d %s recorded behind %d\n", o->num_steps, o->num_steps == 1 ? "" : "s",
+            o->active, o->active == 1 ? "is" : "are", o->warmup);
 }
 
 static void print_ruler(FILE *out)
@@ -62,7 +63,9 @@ void weir_motion_print(FILE *out, const struct motion_options *o, const struct m
     weir_kernel_clocks_print_trace(out, f->trace);
     fprintf(out, "\n%s, %s: %d operator%s in a fetch of %.0f queries\n", variants[o->variant], f->engine, f->operators,
             f->operators == 1 ? "" : "s", (double)o->num_envs * o->num_steps_to_use);
-    if (f->timed < 1)
+    if (f->timed < 1 && o->num_steps > o->warmup + o->active)
+        fprintf(out, "no step ran without the profiler\n");
+    else if (f->timed < 1)
         fprintf(out, "no step ran without the profiler: --num_steps has no more than --warmup and --active\n");
     else
         fprintf(out,

@@ -106,22 +106,24 @@ static int step(struct parts *parts, struct weir_err *err)
 
 static int record_steps(struct parts *parts, struct weir_err *err)
 {
-    int rc = open_profiler(parts, err);
-    for (int i = 0; i < parts->options->warmup + parts->options->active && rc == 0 && !weir_interrupted; i++) {
+    int rc = open_profiler(parts, err), n = parts->options->warmup + parts->options->active, i = 0;
+    for (; i < n && rc == 0 && !weir_interrupted; i++) {
         rc = step(parts, err);
         weir_profiler_step(parts->profiler);
     }
-    return rc == 0 && !weir_interrupted ? close_profiler(parts, err) : rc;
+    return rc == 0 && i == n ? close_profiler(parts, err) : rc;
 }
 
 static int time_steps(struct parts *parts, struct weir_err *err)
 {
-    int rc = 0, n = parts->figures->timed;
-    for (int i = 0; i < n && rc == 0 && !weir_interrupted; i++) {
+    const struct motion_options *o = parts->options;
+    int rc = 0, n = o->num_steps - o->warmup - o->active, i = 0;
+    for (; i < n && rc == 0 && !weir_interrupted; i++) {
         uint64_t start_ns = weir_clock_monotonic_ns();
         rc = step(parts, err);
         parts->ms[i] = (double)(weir_clock_monotonic_ns() - start_ns) / 1e6;
     }
+    parts->figures->timed = i;
     return rc;
 }
 
@@ -156,8 +158,7 @@ static int open_parts(struct parts *parts, const struct weir_motion_clips *clips
     config.seed = o->seed;
     config.gpu = o->gpu;
     config.threads = o->threads == WEIR_OPT_AUTO ? 0 : o->threads;
-    parts->figures->timed = o->num_steps - o->warmup - o->active;
-    parts->ms = calloc((size_t)parts->figures->timed + 1, sizeof *parts->ms);
+    parts->ms = calloc((size_t)o->num_steps, sizeof *parts->ms);
     if (!parts->ms)
         return weir_err_set(err, -ENOMEM, "out of memory");
     int rc = weir_motion_open(&parts->motion, &config, err);
@@ -174,9 +175,9 @@ int weir_motion_run(const struct motion_options *options, const struct weir_moti
     int rc = open_parts(&parts, clips, err);
     if (rc == 0)
         rc = record_steps(&parts, err);
-    if (rc == 0)
+    if (rc == 0 && figures->trace)
         rc = time_steps(&parts, err);
-    if (rc == 0)
+    if (rc == 0 && figures->trace)
         sum_up(&parts);
     weir_profiler_close(&parts.profiler);
     weir_motion_close(&parts.motion);

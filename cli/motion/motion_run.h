@@ -16,7 +16,7 @@ struct motion_figures {
     struct weir_trace *trace; /* of the recorded steps; owned */
 };
 
-/* 0; 1: interrupted, there are no figures; or -errno. Clear the figures in any case. */
+/* 0; 1: interrupted, and without a trace in the figures there are none; or -errno. Clear the figures in any case. */
 int weir_motion_run(const struct motion_options *options, const struct weir_motion_clips *clips,
                     struct motion_figures *figures, struct weir_err *err);
 void weir_motion_figures_clear(struct motion_figures *figures);

@@ -39,7 +39,7 @@ static int export(const struct result *r, const char *path, const struct weir_re
     if (rc == 0 && config->export_clocks)
         rc = weir_kernel_clocks_export(&r->clocks, config->export_clocks, err);
     if (rc == 0 && config->export_clocks && r->clocks.n == 0)
-        fprintf(stderr, "weir report: %s: has no kernels with clocks inside, so %s is empty\n", path,
+        fprintf(stderr, "weir report: %s: has no kernels with clocks inside, so %s has a head and no rows\n", path,
                 config->export_clocks);
     return rc;
 }

@@ -28,10 +28,11 @@ enum {
     WEIR_MOTION_NAME = 64,        /* bytes of a name with its final zero */
     WEIR_MOTION_PARTS_MAX = 4096, /* dofs, and bodies */
     WEIR_MOTION_CLIPS_MAX = 1 << 20,
+    WEIR_MOTION_FRAMES_MAX = 1 << 24, /* of a clip: float32 counts them */
 };
 
 struct weir_motion_clip {
-    size_t first_frame, frames; /* of the arrays below; frames is at least 2 */
+    size_t first_frame, frames; /* of the arrays below; frames: 2 to WEIR_MOTION_FRAMES_MAX */
     double fps, duration_s;     /* duration_s = (frames - 1) / fps; both are positive */
     bool loop;                  /* past its end it begins again; else its last frame stays */
     char name[WEIR_MOTION_NAME];

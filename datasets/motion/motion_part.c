@@ -254,6 +254,9 @@ static int read_robot(struct part *part, struct weir_err *err)
     const struct keys *keys = part->keys;
     part->dofs = (struct weir_motion_rows){.key = keys->dof_pos};
     int rc = read_rows(part, &part->dofs, err);
+    if (rc == 0 && part->dofs.frames > WEIR_MOTION_FRAMES_MAX)
+        rc = weir_err_set(err, -EFBIG, "%s: has %zu frames; at most %d are read, so make several clips of it",
+                          keys->dof_pos, part->dofs.frames, WEIR_MOTION_FRAMES_MAX);
     if (rc < 0)
         return rc;
     part->places =

@@ -70,17 +70,28 @@ static int read_source(const struct reading *r, struct weir_motion_source *sourc
     return rc;
 }
 
-/* By the file's first bytes; HDF5 also by its name, since its own may begin later. */
+static int read_head(const char *path, uint8_t *head, size_t size, struct weir_err *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+    if (rc == 0 && !S_ISREG(st.st_mode))
+        rc = weir_err_set(err, -EINVAL, "is no regular file; give a motion file or a folder of them");
+    else if (rc < 0 || pread(fd, head, size, 0) < 0)
+        rc = weir_err_set(err, rc < 0 ? rc : -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* By the file's first bytes; HDF5 also by its name, since its own may begin later, and NPZ for the error. */
 static int open_source(struct weir_motion_source *source, const char *path, struct weir_err *err)
 {
     uint8_t head[8] = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
-    int rc = n < 0 ? -errno : 0;
-    if (fd >= 0)
-        close(fd);
+    int rc = read_head(path, head, sizeof head, err);
     if (rc < 0)
-        return weir_err_set(err, rc, "%s; %s", strerror(-rc), weir_open_advice(rc));
+        return rc;
+    if (memcmp(head, "PK\3\4", 4) == 0)
+        return weir_motion_npz_open(source, path, err);
     if (is_hdf5_name(path) || memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0)
         return weir_motion_hdf5_open(source, path, err);
     if (memcmp(head, "\x93NUMPY", 6) == 0)
@@ -89,7 +100,7 @@ static int open_source(struct weir_motion_source *source, const char *path, stru
         return weir_err_set(err, -ENOTSUP,
                             "is a pickle, which is not read because that would run what is in it; write its dictionary "
                             "by np.savez(\"motion.npz\", **joblib.load(...))");
-    if (!ends_with(path, ".npz") && memcmp(head, "PK", 2) != 0)
+    if (!ends_with(path, ".npz"))
         return weir_err_set(err, -EBADMSG, "is no motion file; NPZ (np.savez) and HDF5 are read");
     return weir_motion_npz_open(source, path, err);
 }
@@ -155,8 +166,6 @@ static int read_path(const struct reading *r, const char *path)
         return weir_err_set(r->err, -errno, "%s: %s; %s", path, strerror(errno), weir_open_advice(-errno));
     if (S_ISDIR(st.st_mode))
         return read_folder(r, path);
-    if (!S_ISREG(st.st_mode))
-        return weir_err_set(r->err, -EINVAL, "%s: is no regular file; give a motion file or a folder of them", path);
     return read_file(r, path);
 }
 

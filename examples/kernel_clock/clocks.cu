@@ -2,6 +2,7 @@
 //     nvcc -std=c++17 clocks.cu $(pkg-config --cflags --libs weir_prof) -o clocks && ./clocks
 #include <cuda/kernel_clock.cuh>
 #include <prof/gpu/kernel_clock.h>
+#include <vector>
 
 enum { LOAD, COMPUTE, STORE, STAGES, ITERATIONS = 64, BLOCKS = 264, THREADS = 256, N = 1 << 22, SAMPLES = 4096 };
 static const char *const stages[] = {"load", "compute", "store"};
@@ -10,7 +11,8 @@ static const struct weir_kernel_clock_kernel described = {"polynomial", stages, 
 __global__ void polynomial(const float *in, float *out, weir_kernel_clock_table table)
 {
     weir::kernel_clock<STAGES, ITERATIONS> clock(table);
-    for (int i = blockIdx.x * THREADS + threadIdx.x; i < N; i += BLOCKS * THREADS) {
+    for (int first = blockIdx.x * THREADS; first < N; first += BLOCKS * THREADS) { // as often for all threads of a block
+        int i = first + threadIdx.x;
         clock.begin_iteration();
         float x = in[i], y = 1;
         clock.warp_lap(LOAD, x); // x has arrived
@@ -26,7 +28,6 @@ __global__ void polynomial(const float *in, float *out, weir_kernel_clock_table 
 int main()
 {
     static uint64_t samples[SAMPLES];
-    static uint8_t bytes[1 << 14];
     struct weir_kernel_clock clock;
     weir_kernel_clock_table table = {nullptr, 1, 1}; // block 0, launch 1
     size_t size = weir_kernel_clock_bytes(&described, table.blocks);
@@ -36,10 +37,11 @@ int main()
     weir::kernel_clock_samples<<<1, 1>>>(static_cast<uint64_t *>(table.memory), SAMPLES);
     cudaMemcpy(samples, table.memory, sizeof samples, cudaMemcpyDeviceToHost);
     polynomial<<<BLOCKS, THREADS>>>(in, out, table);
-    cudaMemcpy(bytes, table.memory, size, cudaMemcpyDeviceToHost);
+    std::vector<uint8_t> bytes(size);
+    cudaMemcpy(bytes.data(), table.memory, size, cudaMemcpyDeviceToHost);
     weir_kernel_clock_init(&clock, &described);
     if (cudaGetLastError() != cudaSuccess ||
-        weir_kernel_clock_add(&clock, bytes, size, table.launch, weir_kernel_clock_step(samples, SAMPLES)) == 0)
+        weir_kernel_clock_add(&clock, bytes.data(), size, table.launch, weir_kernel_clock_step(samples, SAMPLES)) == 0)
         return fprintf(stderr, "clocks: the kernel did not run; see that nvidia-smi shows a GPU\n"), 1;
     weir_kernel_clock_print(stdout, &clock);
     return 0;

@@ -130,8 +130,9 @@ double weir_kernel_clock_share(const struct weir_kernel_clock *clock, uint32_t s
 /* A table of the stages, and below it what the figures rest on: the rate and its error, what a lap costs, how much of
  * the blocks' and of the kernel's time the laps are, what is missing. */
 void weir_kernel_clock_print(FILE *out, const struct weir_kernel_clock *clock);
-/* A line a stage; head: the names of the columns above. Numbers that are not known are empty. */
-void weir_kernel_clock_csv(FILE *out, const struct weir_kernel_clock *clock, bool head);
+/* The names of the columns; then a line a stage, in which numbers that are not known are empty. */
+void weir_kernel_clock_csv_head(FILE *out);
+void weir_kernel_clock_csv(FILE *out, const struct weir_kernel_clock *clock);
 /* An object in the array that is open in json. */
 void weir_kernel_clock_json(struct weir_json *json, const struct weir_kernel_clock *clock);
 

@@ -97,7 +97,8 @@ static void print_missing(FILE *out, const struct weir_kernel_clock *clock)
                 "%" PRIu64 " records made no sense (a block that was moved to another SM, or never came to its end)\n",
                 clock->damaged);
     if (clock->skipped > 0)
-        fprintf(out, "%" PRIu64 " launches ran without clocks, as their tables were in use: record fewer steps\n",
+        fprintf(out,
+                "%" PRIu64 " launches ran without clocks, as a recording has no tables for more: record fewer steps\n",
                 clock->skipped);
 }
 
@@ -133,13 +134,16 @@ static void csv_ns(FILE *out, double ns)
     fputc(',', out);
 }
 
-void weir_kernel_clock_csv(FILE *out, const struct weir_kernel_clock *clock, bool head)
+void weir_kernel_clock_csv_head(FILE *out)
 {
-    if (head)
-        fputs("kernel,stage,laps,ticks,last_ticks,mean_ticks,min_ticks,max_ticks,share,last_ns,mean_ns,min_ns,max_ns,"
-              "mean_error_ns,launches,blocks,iterations,iterations_without_row,empty_warp_lap_ticks,"
-              "empty_block_lap_ticks,globaltimer_step_ns\n",
-              out);
+    fputs("kernel,stage,laps,ticks,last_ticks,mean_ticks,min_ticks,max_ticks,share,last_ns,mean_ns,min_ns,max_ns,"
+          "mean_error_ns,launches,blocks,iterations,iterations_without_row,empty_warp_lap_ticks,"
+          "empty_block_lap_ticks,globaltimer_step_ns\n",
+          out);
+}
+
+void weir_kernel_clock_csv(FILE *out, const struct weir_kernel_clock *clock)
+{
     for (uint32_t i = 0; i < clock->n_stages; i++) {
         const struct weir_kernel_clock_stage *stage = &clock->stages[i];
         csv_text(out, clock->name);

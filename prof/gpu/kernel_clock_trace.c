@@ -171,10 +171,16 @@ void weir_kernel_clocks_json(struct weir_json *json, const struct weir_kernel_cl
 int weir_kernel_clocks_export(const struct weir_kernel_clocks *clocks, const char *path, struct weir_err *err)
 {
     FILE *out = fopen(path, "we");
+    int rc = out ? 0 : -errno;
+    if (out)
+        weir_kernel_clock_csv_head(out);
     for (int i = 0; out && i < clocks->n; i++)
-        weir_kernel_clock_csv(out, &clocks->at[i], i == 0);
-    if (!out || ferror(out) || fclose(out) != 0)
-        return weir_err_set(err, -EIO, "%s: cannot be written: %s; give another file or free some space", path,
-                            strerror(errno));
-    return 0;
+        weir_kernel_clock_csv(out, &clocks->at[i]);
+    bool failed = out && ferror(out);
+    errno = EIO; /* of an earlier write */
+    if (out && (fclose(out) != 0 || failed))
+        rc = -errno;
+    return rc == 0 ? 0
+                   : weir_err_set(err, rc, "%s: cannot be written: %s; give another file or free some space", path,
+                                  strerror(-rc));
 }

@@ -39,7 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     weir_kernel_clock_add(&clock, data + 3, size - 3, 1, (uint64_t)data[2] * 16);
     check_sums(&clock);
     weir_kernel_clock_print(nowhere, &clock);
-    weir_kernel_clock_csv(nowhere, &clock, true);
+    weir_kernel_clock_csv_head(nowhere);
+    weir_kernel_clock_csv(nowhere, &clock);
     weir_json_open(&json, nowhere, false);
     weir_json_array(&json, NULL);
     weir_kernel_clock_json(&json, &clock);

@@ -299,7 +299,8 @@ Test(kernel_clock, any_bytes)
         if (turn % 100 == 0) {
             FILE *out = open_memstream(&text, &length);
             weir_kernel_clock_print(out, &clock);
-            weir_kernel_clock_csv(out, &clock, true);
+            weir_kernel_clock_csv_head(out);
+            weir_kernel_clock_csv(out, &clock);
             fclose(out);
             cr_assert_not(strstr(text, "nan") || strstr(text, "inf"), "%s", text);
             free(text);
@@ -394,7 +395,8 @@ Test(kernel_clock, the_table)
 
 static void print_csv(FILE *out, const struct weir_kernel_clock *clock)
 {
-    weir_kernel_clock_csv(out, clock, true);
+    weir_kernel_clock_csv_head(out);
+    weir_kernel_clock_csv(out, clock);
 }
 
 Test(kernel_clock, csv)

@@ -418,6 +418,9 @@ Test(kernel_clock_trace, the_file_holds_what_the_table_held)
     fclose(csv);
     cr_assert_lt(weir_kernel_clocks_export(&clocks, "/nowhere/at/all.csv", &err), 0);
     cr_assert(strstr(err.text, "/nowhere/at/all.csv: cannot be written"), "%s", err.text);
+    err = (struct weir_err)WEIR_ERR_NONE;
+    cr_assert_lt(weir_kernel_clocks_export(&clocks, "/dev/full", &err), 0);
+    cr_assert(strstr(err.text, "/dev/full: cannot be written: No space left"), "%s", err.text);
     weir_kernel_clocks_clear(&clocks);
     weir_trace_free(&read);
     weir_trace_free(&trace);

@@ -218,6 +218,43 @@ Test(motion_read, refused)
     refused(fixture_path("one.npy"), -EBADMSG, "is one array");
 }
 
+/* What a file is, its first bytes tell, whatever its name. */
+Test(motion_read, npz_by_another_name)
+{
+    static const char *const names[] = {"walk.h5", "walk.hdf5", "walk"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        weir_motion_clips_free(&clips);
+        cr_assert_eq(weir_motion_read(&clips, write_npz(names[i], false, NULL, 50), NULL, &err), 0, "%s", err.text);
+        check_clip(0, 0, others);
+    }
+}
+
+Test(motion_read, folders_named_as_files)
+{
+    cr_assert_eq(mkdir(fixture_path("walk.npz"), 0777), 0);
+    const char *folder = fixture_path(".");
+    cr_assert_eq(weir_motion_read(&clips, folder, NULL, &err), -EINVAL);
+    cr_assert(strstr(err.text, "walk.npz: is no regular file"), "%s", err.text);
+}
+
+/* 16 MiB of zeros in 16 KiB; the other arrays are not looked at. */
+Test(motion_read, too_many_frames)
+{
+    static const char head[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (16777217, 1)}";
+    const size_t one = 1, n = WEIR_MOTION_FRAMES_MAX + (size_t)1;
+    const float fps = 50;
+    struct npzfx npz = {.deflate = true};
+    uint8_t *zeros = calloc(n, 1);
+    cr_assert_not_null(zeros);
+    npzfx_npy(&npz, "dof_positions", head, zeros, n);
+    npzfx_floats(&npz, "fps", 1, &one, &fps);
+    npzfx_end(&npz);
+    npzfx_write(&npz, fixture_path("long.npz"));
+    npzfx_free(&npz);
+    free(zeros);
+    refused(fixture_path("long.npz"), -EFBIG, "dof_positions: has 16777217 frames; at most 16777216 are read");
+}
+
 /* ---- HDF5 ---- */
 
 static void put_h5(hid_t group, const char *key, int rank, const size_t *dims, const float *values)
