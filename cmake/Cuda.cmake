@@ -39,6 +39,7 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
 endif()
 enable_language(CUDA)
+set(CMAKE_CUDA_FLAGS_DEBUG "${CMAKE_CUDA_FLAGS_RELEASE}") # kernels are for timing; a compiler cache has them once
 file(GLOB hints ${CMAKE_SOURCE_DIR}/build/nvjpeg-venv/lib/python3*/site-packages/nvidia/cu13/include)
 find_path(WEIR_NVJPEG_INCLUDE_DIR nvjpeg.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${hints})
 find_path(WEIR_CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES ../extras/CUPTI/include)
