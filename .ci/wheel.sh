@@ -10,7 +10,9 @@ venv=build/python-venv
 [ -x $venv/bin/pip ] || /usr/bin/python3 -m venv --system-site-packages $venv
 $venv/bin/python -m wheel tags --help >/dev/null 2>&1 || $venv/bin/pip install --quiet 'wheel>=0.40'
 
-settings=(build-dir="$PWD/build/python-wheel")
+# In CI with the compiler and the flags of the other builds, whose objects its compiler cache has.
+export CC=${CC:-cc}
+settings=(build-dir="$PWD/build/python-wheel" cmake.define.WEIR_WERROR="${CI:+ON}")
 if .ci/hdf5.sh build/hdf5 >&2; then
     lean=yes
     settings+=(cmake.define.WEIR_HDF5_ROOT="$PWD/build/hdf5" cmake.define.WEIR_STATIC_DEPS=ON cmake.define.WEIR_WITH_JXL=OFF)
