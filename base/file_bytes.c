@@ -28,3 +28,9 @@ int weir_write_at(int fd, uint64_t offset, const void *bytes, size_t n)
     }
     return 0;
 }
+
+int weir_file_close(FILE *file)
+{
+    int rc = ferror(file) ? -EIO : 0;
+    return fclose(file) == 0 ? rc : -errno;
+}

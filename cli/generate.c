@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/outputs.h"
 #include "cli/sysinfo.h"
 
 #include <errno.h>
@@ -377,14 +378,6 @@ static int open_in(const char *folder, const char *name, FILE **out, struct weir
     return *out ? 0 : weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-static int close_in(const char *folder, FILE *out, struct weir_err *err)
-{
-    bool bad = ferror(out) != 0;
-    if (fclose(out) != 0 || bad)
-        return weir_err_set(err, -EIO, "%s: could not be written completely; is the disk full?", folder);
-    return 0;
-}
-
 static int write_script(const char *folder, const char *name, void (*write)(FILE *, const struct weir_program *),
                         const struct weir_program *program, struct weir_err *err)
 {
@@ -393,7 +386,7 @@ static int write_script(const char *folder, const char *name, void (*write)(FILE
     if (rc < 0)
         return rc;
     write(out, program);
-    return close_in(folder, out, err);
+    return weir_output_close(folder, out, err);
 }
 
 static int write_pages(const char *folder, const struct weir_program *program, struct weir_err *err)
@@ -407,7 +400,7 @@ static int write_pages(const char *folder, const struct weir_program *program, s
         if (rc < 0)
             break;
         man_command(out, program, program->commands[i]);
-        rc = close_in(folder, out, err);
+        rc = weir_output_close(folder, out, err);
     }
     return rc;
 }

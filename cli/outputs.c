@@ -1,4 +1,5 @@
 #include "cli/outputs.h"
+#include "base/file_bytes.h"
 #include "base/folders.h"
 
 #include <errno.h>
@@ -134,10 +135,7 @@ int weir_output_open(FILE **file, const char *path, const struct weir_dataset *d
 
 int weir_output_close(const char *path, FILE *file, struct weir_err *err)
 {
-    if (!file)
-        return 0;
-    bool bad = ferror(file) != 0;
-    if (fclose(file) != 0 || bad)
+    if (file && weir_file_close(file) < 0)
         return weir_err_set(err, -EIO, "%s: could not be written completely; is the disk full?", path);
     return 0;
 }

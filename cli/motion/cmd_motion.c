@@ -23,13 +23,14 @@ static int run_with(const struct weir_command *command, struct motion_options *o
     struct motion_figures figures;
     weir_motion_print_head(stderr, options, clips);
     int rc = weir_motion_run(options, clips, &figures, err);
-    if (rc >= 0 && figures.trace && options->json)
+    bool recorded = rc >= 0 && figures.trace;
+    if (recorded && options->json)
         weir_motion_print_json(stdout, command, options, &figures);
-    else if (rc >= 0 && figures.trace)
+    else if (recorded)
         weir_motion_print(stdout, options, &figures);
     if (rc > 0)
-        fputs(figures.trace ? "weir motion: interrupted; these are the figures of the steps until then\n"
-                            : "weir motion: interrupted; there are no figures\n",
+        fputs(recorded ? "weir motion: interrupted; these are the figures of the steps until then\n"
+                       : "weir motion: interrupted; there are no figures\n",
               stderr);
     weir_motion_figures_clear(&figures);
     return rc;

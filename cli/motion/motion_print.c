@@ -63,10 +63,9 @@ void weir_motion_print(FILE *out, const struct motion_options *o, const struct m
     weir_kernel_clocks_print_trace(out, f->trace);
     fprintf(out, "\n%s, %s: %d operator%s in a fetch of %.0f queries\n", variants[o->variant], f->engine, f->operators,
             f->operators == 1 ? "" : "s", (double)o->num_envs * o->num_steps_to_use);
-    if (f->timed < 1 && o->num_steps > o->warmup + o->active)
-        fprintf(out, "no step ran without the profiler\n");
-    else if (f->timed < 1)
-        fprintf(out, "no step ran without the profiler: --num_steps has no more than --warmup and --active\n");
+    if (f->timed < 1)
+        fprintf(out, "no step ran without the profiler%s\n",
+                o->num_steps > o->warmup + o->active ? "" : ": --num_steps has no more than --warmup and --active");
     else
         fprintf(out,
                 "%d steps without the profiler: median %.3f ms per step (min %.3f, p99 %.3f, max %.3f), %.0f "

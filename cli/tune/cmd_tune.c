@@ -15,14 +15,6 @@ static int open_log(struct tune_session *s, struct weir_err *err)
     return s->log ? 0 : weir_err_set(err, -errno, "%s: cannot be written: %s", s->options->log, strerror(errno));
 }
 
-static int close_log(struct tune_session *s, struct weir_err *err)
-{
-    bool bad = s->log && ferror(s->log) != 0;
-    if (!s->log || (fclose(s->log) == 0 && !bad))
-        return 0;
-    return weir_err_set(err, -EIO, "%s: could not be written completely; is the disk full?", s->options->log);
-}
-
 /* An end before the search is over has a result too, and its own exit status. */
 static int search(const struct weir_command *command, struct tune_session *s, struct weir_err *err)
 {
@@ -51,7 +43,7 @@ static int tune(const struct weir_command *command, struct tune_session *s, stru
         rc = open_log(s, err);
     if (rc == 0)
         rc = search(command, s, err);
-    int closed = close_log(s, err);
+    int closed = weir_output_close(s->options->log, s->log, err);
     tune_session_close(s);
     return rc < 0 ? rc : closed;
 }

@@ -1,4 +1,5 @@
 #include "cli/tune/tune_print.h"
+#include "base/file_bytes.h"
 
 #include "analyze/verdict/verdict.h"
 #include "base/clock.h"
@@ -286,8 +287,7 @@ int tune_write_config(const struct tune_session *s, struct weir_err *err)
     if (!file)
         return err->code;
     int rc = write_pairs(s, file, err);
-    bool bad = ferror(file) != 0;
-    if ((fclose(file) != 0 || bad) && rc == 0)
+    if (weir_file_close(file) < 0 && rc == 0)
         rc = weir_err_set(err, -EIO, "%s: could not be written completely; is the disk full?", out);
     if (rc == 0 && rename(path, out) != 0)
         rc = weir_err_set(err, -errno, "%s: cannot be written: %s", out, strerror(errno));

@@ -1,4 +1,5 @@
 #include "prof/gpu/kernel_clock_trace.h"
+#include "base/file_bytes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -172,15 +173,13 @@ int weir_kernel_clocks_export(const struct weir_kernel_clocks *clocks, const cha
 {
     FILE *out = fopen(path, "we");
     int rc = out ? 0 : -errno;
-    if (out)
+    if (out) {
         weir_kernel_clock_csv_head(out);
-    for (int i = 0; out && i < clocks->n; i++)
-        weir_kernel_clock_csv(out, &clocks->at[i]);
-    bool failed = out && ferror(out);
-    errno = EIO; /* of an earlier write */
-    if (out && (fclose(out) != 0 || failed))
-        rc = -errno;
+        for (int i = 0; i < clocks->n; i++)
+            weir_kernel_clock_csv(out, &clocks->at[i]);
+        rc = weir_file_close(out);
+    }
     return rc == 0 ? 0
-                   : weir_err_set(err, rc, "%s: cannot be written: %s; give another file or free some space", path,
+                   : weir_err_set(err, -EIO, "%s: cannot be written: %s; give another file or free some space", path,
                                   strerror(-rc));
 }

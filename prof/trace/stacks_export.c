@@ -1,4 +1,5 @@
 /* export_stacks: one line a stack, for flamegraph.pl. */
+#include "base/file_bytes.h"
 #include "prof/trace/averages.h"
 
 #include <errno.h>
@@ -50,11 +51,13 @@ int weir_stacks_export(struct weir_trace *trace, const char *metric, const char 
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory for the stacks");
     FILE *out = fopen(path, "we");
-    if (out)
+    rc = out ? 0 : -errno;
+    if (out) {
         print_rows(out, averages, device);
+        rc = weir_file_close(out);
+    }
     weir_averages_close(&averages);
-    if (!out || ferror(out) || fclose(out) != 0)
-        return weir_err_set(err, -EIO, "%s: cannot be written: %s; give another file or free some space", path,
-                            strerror(errno));
-    return 0;
+    return rc == 0 ? 0
+                   : weir_err_set(err, -EIO, "%s: cannot be written: %s; give another file or free some space", path,
+                                  strerror(-rc));
 }
