@@ -162,8 +162,8 @@ static int place_encoded(const struct weir_zarr_episode *e, const struct weir_za
 }
 
 /* A grid of the episode's rows only; the first block may begin before them. */
-static struct weir_blocks *cut_out(const struct weir_zarr_episode *e, const struct weir_zarr_array *array,
-                                   struct weir_err *err)
+static int cut_out(const struct weir_zarr_episode *e, const struct weir_zarr_array *array, struct weir_blocks **out,
+                   struct weir_err *err)
 {
     struct weir_blocks *blocks = malloc(sizeof *blocks);
     uint64_t rows = array->about.grid.chunk[0], before = e->begin % rows;
@@ -180,7 +180,7 @@ static struct weir_blocks *cut_out(const struct weir_zarr_episode *e, const stru
         int rc =
             !blocks ? no_memory(err) : weir_err_set(err, -EFBIG, "%s: chunks or frames of 1 GiB and more", array->path);
         free(blocks);
-        return (void)rc, NULL;
+        return rc;
     }
     uint64_t first = e->begin / rows * blocks->per_block;
     blocks->before = (uint32_t)before;
@@ -189,10 +189,11 @@ static struct weir_blocks *cut_out(const struct weir_zarr_episode *e, const stru
     blocks->chunks = malloc(blocks->n_chunks * sizeof *blocks->chunks);
     if (!blocks->chunks) {
         free(blocks);
-        return no_memory(err), NULL;
+        return no_memory(err);
     }
     memcpy(blocks->chunks, array->chunks + first, blocks->n_chunks * sizeof *blocks->chunks);
-    return blocks;
+    *out = blocks;
+    return 0;
 }
 
 /* Frames lie as they are, one after the other, in chunks of whole ones. */
@@ -207,9 +208,10 @@ static bool are_plain(const struct weir_blocks *blocks)
 static int place_pixels(const struct weir_zarr_episode *e, const struct weir_zarr_array *array,
                         struct weir_frame_map *map, struct weir_err *err)
 {
-    struct weir_blocks *blocks = map->blocks = cut_out(e, array, err);
-    if (!blocks)
-        return -ENOMEM;
+    int rc = cut_out(e, array, &map->blocks, err);
+    if (rc < 0)
+        return rc;
+    struct weir_blocks *blocks = map->blocks;
     map->storage = WEIR_STORED_BLOCKS;
     if (!are_plain(blocks))
         return 0;

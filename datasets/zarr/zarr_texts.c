@@ -10,7 +10,7 @@
 
 enum { TEXTS_BYTES_MAX = 1 << 20 };
 
-/* The object of a key; NULL when the key is not there, or is no JSON: it says nothing then. -ENOMEM and the like. */
+/* Reads the JSON object of a key, NULL where the store has no such key. -EBADMSG: the value is not a JSON object. */
 static int read_object(struct weir_zarr *zarr, const char *key, json_t **object, struct weir_err *err)
 {
     uint8_t *text;
@@ -21,9 +21,18 @@ static int read_object(struct weir_zarr *zarr, const char *key, json_t **object,
     int rc = weir_zarr_read(&zarr->files, key, TEXTS_BYTES_MAX, &text, &n, err);
     if (rc < 0)
         return rc;
-    *object = json_loadb((const char *)text, n, 0, NULL);
+    json_error_t error;
+    json_t *value = json_loadb((const char *)text, n, 0, &error);
     free(text);
-    return 0;
+    if (json_is_object(value)) {
+        *object = value;
+        return 0;
+    }
+    json_decref(value);
+    if (!value && json_error_code(&error) == json_error_out_of_memory)
+        return weir_err_set(err, -ENOMEM, "%s: out of memory", key);
+    return weir_err_set(err, -EBADMSG, "%s: not a JSON object (%s); repair it, or remove it", key,
+                        value ? "another JSON value" : error.text);
 }
 
 int weir_zarr_read_color(struct weir_zarr *zarr, struct weir_err *err)

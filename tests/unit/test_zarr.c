@@ -243,6 +243,18 @@ static void refused_array(const char *member, int code, const char *what)
     refused(as_folder(), code, what);
 }
 
+/* Attributes say which colours a copy holds: to ignore broken ones would swap red and blue. */
+Test(zarr, attributes_that_cannot_be_read)
+{
+    static const char *const broken[] = {"{\"weir\": {\"color\": \"bgr\"}", "", "[\"bgr\"]"};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        zfx_free(&store);
+        zfx_replay(&store, SIDE, 1);
+        zfx_text(&store, ".zattrs", broken[i]);
+        refused(as_folder(), -EBADMSG, ".zattrs: not a JSON object");
+    }
+}
+
 Test(zarr, arrays_that_cannot_be_read)
 {
     refused_array("\"zarr_format\": 3", -EBADMSG, "data/img: .zarray: its zarr_format is not 2");
