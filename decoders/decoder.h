@@ -106,7 +106,9 @@ struct weir_frame {
 /* Decodes into image (weir_frame_bytes of what the view makes of it, aligned for its type). Times 03b_image_decode and
  * 05_to_tensor_normalize. 0; -EBADMSG for bytes that are corrupt, of another size or of a kind that the codec does not
  * read; -ENOMEM. weir_decoder_reason says why. Warnings of libjpeg and libpng count as corrupt; what follows the end of
- * a JPEG or PNG is not looked at, nor what follows the last row of a view. After a failure the image holds anything. */
+ * a JPEG or PNG is not looked at, nor what follows the last row of a view. After a failure the image holds anything.
+ * The result does not depend on earlier frames: a JPEG without DHT uses the standard tables (ITU T.81, annex K), one
+ * without DQT is corrupt. */
 int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, void *image);
 
 /* Why the last weir_decode or weir_probe failed; valid until the next call. */

@@ -57,6 +57,18 @@ static void on_progress(j_common_ptr common)
     longjmp(of(common)->escape, 1);
 }
 
+/* Starts a frame with a new decompressor: libjpeg keeps DQT and DHT tables from one image to the next, and a frame that
+ * lacks some would decode with those of the frame before. A missing DHT then means the standard tables (motion JPEG;
+ * ITU T.81, annex K), a missing DQT is an error. */
+static void begin_frame(struct turbo *turbo, const uint8_t *bytes, size_t length)
+{
+    jpeg_destroy_decompress(&turbo->jpeg);
+    jpeg_create_decompress(&turbo->jpeg);
+    turbo->jpeg.progress = &turbo->progress;
+    jpeg_mem_src(&turbo->jpeg, bytes, length);
+    jpeg_read_header(&turbo->jpeg, TRUE);
+}
+
 static int original_open(void **self)
 {
     struct turbo *turbo = calloc(1, sizeof *turbo);
@@ -72,7 +84,6 @@ static int original_open(void **self)
     }
     jpeg_create_decompress(&turbo->jpeg);
     turbo->progress.progress_monitor = on_progress;
-    turbo->jpeg.progress = &turbo->progress;
     *self = turbo;
     return 0;
 }
@@ -208,8 +219,7 @@ static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct
 {
     if (setjmp(turbo->escape))
         return fail(turbo, reason);
-    jpeg_mem_src(&turbo->jpeg, frame->bytes, frame->length);
-    jpeg_read_header(&turbo->jpeg, TRUE);
+    begin_frame(turbo, frame->bytes, frame->length);
     int rc = weir_check_frame_size(frame, turbo->jpeg.image_width, turbo->jpeg.image_height, reason);
     if (rc < 0) {
         jpeg_abort_decompress(&turbo->jpeg);
@@ -291,8 +301,7 @@ static int turbo_probe(void *self, enum weir_codec codec, const uint8_t *bytes, 
     struct turbo *turbo = self;
     if (setjmp(turbo->escape))
         return fail(turbo, reason);
-    jpeg_mem_src(&turbo->jpeg, bytes, length);
-    jpeg_read_header(&turbo->jpeg, TRUE);
+    begin_frame(turbo, bytes, length);
     info->width = (int)turbo->jpeg.image_width;
     info->height = (int)turbo->jpeg.image_height;
     info->components = turbo->jpeg.num_components;
