@@ -244,7 +244,7 @@ static void check_turn(struct jpeg_both *both, int tables, bool left_out)
     free(bytes);
 }
 
-/* 40 sets of tables in turn, near and far; libjpeg takes for left out ones those of the frame before. */
+/* 40 sets of tables in turn, near and far; a frame without DHT uses the standard tables. */
 Test(turbo, tables_change)
 {
     for (int i = 0; i < 400; i++) {
