@@ -33,8 +33,9 @@ PY
 
 # ---- the defaults: dataloader, folders made, the figures ----
 run 0 scenario "${small[@]}"
-count '^steps 2 to 4: average step [0-9.]+ ms, average data wait [0-9.]+ ms \([0-9.]+ %\), [0-9.]+ steps/s, [0-9]+ images/s$' 1
+count '^steps 2 to 4: average iteration [0-9.]+ ms: step [0-9.]+ ms, data wait [0-9.]+ ms \([0-9.]+ %\); [0-9.]+ steps/s, [0-9]+ images/s$' 1
 count '^network: [0-9]+ parameters, .*; loss [0-9.]+ after the last step$' 1
+count '^The (data wait|step) is longer than the (step: look at how items are made|data wait: look at the step.s operators)\.$' 1
 out "Top CUDA operations, by self CUDA time:"
 count '^ +Name +Self CPU % .* Self CUDA ' 1
 count '^GPU 0: busy [0-9.]+%, idle [0-9.]+% of ' 1
@@ -50,10 +51,12 @@ one_line
 check "the figures have these members and no others" python3 - <<'PY'
 import json
 m = json.load(open("results/metrics_demo.json"))
-assert list(m) == ["scenario", "batch_size", "num_workers", "pin_memory", "amp", "avg_step_time_s", "avg_dataloader_wait_s", "trace_dir"], m
+assert list(m) == ["scenario", "batch_size", "num_workers", "pin_memory", "amp", "avg_iteration_time_s", "avg_step_time_s", "avg_dataloader_wait_s", "trace_dir"], m
 assert m["scenario"] == "dataloader" and m["batch_size"] == 2 and m["num_workers"] == 2, m
 assert m["pin_memory"] is False and m["amp"] is False and m["trace_dir"] == "results/traces/profiler_demo", m
-assert 0 < m["avg_dataloader_wait_s"] < m["avg_step_time_s"], m
+assert 0 < m["avg_dataloader_wait_s"] < m["avg_iteration_time_s"], m
+# A step begins when its batch has arrived, so the two parts add up.
+assert abs(m["avg_step_time_s"] + m["avg_dataloader_wait_s"] - m["avg_iteration_time_s"]) < 1e-4 + 0.01 * m["avg_iteration_time_s"], m
 PY
 check "the trace and the figures, and nothing else" [ "$(find results -type f | sed 's/[0-9]\{9,\}/N/' | sort | tr '\n' ' ')" = "results/metrics_demo.json results/traces/profiler_demo/dataloader.N.pt.trace.json.gz " ]
 trace "$(only results dataloader)" "the trace has its steps, stages, waits, the measurement, shapes and memory" '
@@ -73,14 +76,14 @@ check "weir report reads the trace" "$weir" report "$(only results dataloader)" 
 # ---- the others, each as it is and with its remedy ----
 run 0 scenario --all --fix "${small[@]}" --trace_dir "$work/t/a/b" --output_json "$work/all/m.json"
 err "--fix: "
-count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)?: average step [0-9.]+ ms, average data wait [0-9.]+ ms, loss [0-9.]+; trace: ' 8
-count '^scenario +step +data wait +first cause, idle +share +kernels/step +remedy$' 1
-count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)? +[0-9.]+ms +[0-9.]+ms  [a-z -]+ +([0-9.]+%|-) +[0-9.]+  [a-z]' 8
+count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)?: average iteration [0-9.]+ ms: step [0-9.]+ ms, data wait [0-9.]+ ms; loss [0-9.]+; trace: ' 8
+count '^scenario +iteration +step +data wait +first cause, idle +share +kernels/step +remedy$' 1
+count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)? +[0-9.]+ms +[0-9.]+ms +[0-9.]+ms  [a-z -]+ +([0-9.]+%|-) +[0-9.]+  [a-z]' 8
 count '^  How to read it: ' 4
 count '^  Remedy: ' 4
 check "eight traces and files of figures" [ "$(find "$work/t" -type f | wc -l) $(find "$work/all" -type f | wc -l)" = "8 8" ]
 cp "$work/out" "$work/all.txt"
-loss() { sed -n "s/^$1: .*, loss \([0-9.]*\); .*/\1/p" "$work/all.txt"; }
+loss() { sed -n "s/^$1: .*; loss \([0-9.]*\); .*/\1/p" "$work/all.txt"; }
 for scenario in dataloader sync tiny_ops memory_churn; do
     check "$scenario: the remedy changes no number" [ -n "$(loss $scenario)" ]
     check "$scenario: the same loss" [ "$(loss $scenario)" = "$(loss "$scenario --fix")" ]

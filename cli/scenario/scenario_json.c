@@ -47,6 +47,7 @@ static void write_members(FILE *out, const struct scenario_run *run, const struc
     weir_json_int(&json, "num_workers", run->workers);
     weir_json_bool(&json, "pin_memory", run->options->pin_memory);
     weir_json_bool(&json, "amp", run->options->amp);
+    weir_json_double(&json, "avg_iteration_time_s", result->iteration_s);
     weir_json_double(&json, "avg_step_time_s", result->step_s);
     weir_json_double(&json, "avg_dataloader_wait_s", result->wait_s);
     weir_json_text(&json, "trace_dir", run->options->trace_dir);

@@ -95,12 +95,15 @@ static void print_reading(FILE *out, const struct scenario_run *run)
 
 static void print_statistics(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
 {
+    double per_s = result->iteration_s > 0 ? 1 / result->iteration_s : 0;
     fprintf(out,
-            "steps %d to %d: average step %.3f ms, average data wait %.3f ms (%.1f %%), %.1f steps/s, %.0f "
+            "steps %d to %d: average iteration %.3f ms: step %.3f ms, data wait %.3f ms (%.1f %%); %.1f steps/s, %.0f "
             "images/s\n",
-            result->first_step, result->first_step + result->steps - 1, 1e3 * result->step_s, 1e3 * result->wait_s,
-            result->step_s > 0 ? 100 * result->wait_s / result->step_s : 0, result->step_s > 0 ? 1 / result->step_s : 0,
-            result->step_s > 0 ? run->options->batch_size / result->step_s : 0);
+            result->first_step, result->first_step + result->steps - 1, 1e3 * result->iteration_s, 1e3 * result->step_s,
+            1e3 * result->wait_s, 100 * result->wait_s * per_s, per_s, run->options->batch_size * per_s);
+    fprintf(out, "%s\n",
+            result->wait_s > result->step_s ? "The data wait is longer than the step: look at how items are made."
+                                            : "The step is longer than the data wait: look at the step's operators.");
     fprintf(out, "network: %zu parameters, %s; loss %.6f after the last step", result->parameters, result->engine,
             result->loss);
     if (run->options->amp)
@@ -124,8 +127,8 @@ void weir_scenario_print_line(FILE *out, const struct scenario_run *run, const s
 {
     char name[32];
     full_name(run, name);
-    fprintf(out, "%s: average step %.3f ms, average data wait %.3f ms, loss %.6f; trace: %s\n", name,
-            1e3 * result->step_s, 1e3 * result->wait_s, result->loss, result->trace_path);
+    fprintf(out, "%s: average iteration %.3f ms: step %.3f ms, data wait %.3f ms; loss %.6f; trace: %s\n", name,
+            1e3 * result->iteration_s, 1e3 * result->step_s, 1e3 * result->wait_s, result->loss, result->trace_path);
     fflush(out);
 }
 
@@ -135,8 +138,8 @@ static void print_row(FILE *out, const struct scenario_run *run, const struct sc
     enum weir_idle_cause largest = idle ? weir_gpu_idle_largest(idle) : WEIR_IDLE_NONE;
     char name[32];
     full_name(run, name);
-    fprintf(out, "%-19s %10.3fms %10.3fms  %-20s", name, 1e3 * result->step_s, 1e3 * result->wait_s,
-            weir_idle_cause_name(largest));
+    fprintf(out, "%-19s %10.3fms %10.3fms %10.3fms  %-20s", name, 1e3 * result->iteration_s, 1e3 * result->step_s,
+            1e3 * result->wait_s, weir_idle_cause_name(largest));
     if (largest == WEIR_IDLE_NONE)
         fprintf(out, " %6s", "-");
     else
@@ -150,8 +153,8 @@ static void print_row(FILE *out, const struct scenario_run *run, const struct sc
 
 void weir_scenario_print_table(FILE *out, const struct scenario_run *runs, const struct scenario_result *results, int n)
 {
-    fprintf(out, "\n%-19s %12s %12s  %-20s %6s  %12s  %s\n", "scenario", "step", "data wait", "first cause, idle",
-            "share", "kernels/step", "remedy");
+    fprintf(out, "\n%-19s %12s %12s %12s  %-20s %6s  %12s  %s\n", "scenario", "iteration", "step", "data wait",
+            "first cause, idle", "share", "kernels/step", "remedy");
     for (int i = 0; i < n; i++)
         print_row(out, &runs[i], &results[i]);
     fputc('\n', out);

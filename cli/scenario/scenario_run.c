@@ -130,19 +130,33 @@ static void close_parts(struct parts *parts)
 
 /* ---- steps ---- */
 
-static int step(struct parts *parts, double *step_s, double *wait_s, struct weir_err *err)
+/* Times of one iteration. */
+struct times {
+    uint64_t start_ns, arrived_ns, end_ns; /* the batch is requested, is here, and is used */
+    uint64_t wait_ns;
+};
+
+static int iterate(struct parts *parts, struct times *times, struct weir_err *err)
 {
     const struct weir_feed_batch *batch;
-    uint64_t start_ns = weir_clock_monotonic_ns();
+    times->start_ns = weir_clock_monotonic_ns();
     int rc = weir_feed_next(parts->feed, &batch, err);
+    times->arrived_ns = weir_clock_monotonic_ns();
     if (rc < 0)
         return rc;
-    *wait_s = (double)batch->wait_ns / 1e9;
+    times->wait_ns = batch->wait_ns;
     rc = weir_scenario_step(parts->scenario, batch->images, batch->targets, err);
     int done_rc = weir_scenario_measure(parts->scenario, rc == 0 ? err : NULL); /* nothing reads the batch any more */
-    *step_s = (double)(weir_clock_monotonic_ns() - start_ns) / 1e9;
+    times->end_ns = weir_clock_monotonic_ns();
     weir_feed_release(parts->feed);
     return rc < 0 ? rc : done_rc;
+}
+
+static void add_times(struct scenario_result *result, const struct times *times, double factor)
+{
+    result->iteration_s += factor * (double)(times->end_ns - times->start_ns);
+    result->step_s += factor * (double)(times->end_ns - times->arrived_ns);
+    result->wait_s += factor * (double)times->wait_ns;
 }
 
 static int run_steps(struct parts *parts, struct scenario_result *result, struct weir_err *err)
@@ -150,18 +164,16 @@ static int run_steps(struct parts *parts, struct scenario_result *result, struct
     const struct scenario_options *o = parts->run->options;
     int plain = o->warmup_steps, all = plain + WAIT_STEPS + WARMUP_STEPS + o->profile_steps;
     for (int i = 0; i < all; i++) {
-        double step_s = 0, wait_s = 0;
+        struct times times = {0};
         int rc = i == plain ? open_profiler(parts, err) : 0;
         if (rc == 0)
-            rc = step(parts, &step_s, &wait_s, err);
+            rc = iterate(parts, &times, err);
         if (rc < 0)
             return rc;
         if (weir_interrupted)
             return 1;
-        if (i >= all - o->profile_steps) {
-            result->step_s += step_s / o->profile_steps;
-            result->wait_s += wait_s / o->profile_steps;
-        }
+        if (i >= all - o->profile_steps)
+            add_times(result, &times, 1e-9 / o->profile_steps);
         weir_profiler_step(parts->profiler);
     }
     result->steps = o->profile_steps;

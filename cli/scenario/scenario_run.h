@@ -24,7 +24,8 @@ void weir_scenario_plan(struct scenario_run *run);
 struct scenario_result {
     int steps;               /* recorded: the figures are theirs */
     int first_step;          /* of the profiler's */
-    double step_s, wait_s;   /* means: of a whole step, data wait and synchronisation in it, and of the data wait */
+    double iteration_s;      /* means: from the request for a batch to the end of the measurement; in it */
+    double step_s, wait_s;   /* the step alone, which begins when the batch has arrived, and the data wait */
     double loss, loss_scale; /* at the end */
     size_t parameters;
     char engine[256];         /* of the network */

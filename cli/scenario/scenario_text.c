@@ -7,7 +7,7 @@ const struct scenario_text weir_scenario_texts[WEIR_SCENARIOS] = {
             .cause = WEIR_IDLE_DATA,
             .shows = "making an item takes 2 ms of simulated I/O and 4000 units of CPU work (0.2 ms), and the workers "
                      "do not keep up with the step",
-            .rule = "The data wait is most of the step, and the GPU is idle while the loop's thread is in "
+            .rule = "The data wait is most of the iteration, and the GPU is idle while the loop's thread is in "
                     "08_wait_for_data (enumerate(DataLoader)#...__next__ in the trace): no kernel is slow.",
             .remedy =
                 "More workers (--num_workers) and a deeper prefetch (--prefetch_factor), until a batch is made in "

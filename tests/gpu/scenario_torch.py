@@ -133,7 +133,7 @@ def run(folder, scenario):
             one_step()
             profiler.step()
     recorded = took[-PROFILE_STEPS:]
-    print(f"{scenario}: average step {1e3 * sum(recorded) / len(recorded):.3f} ms, batches of {BATCH[scenario]}", flush=True)
+    print(f"{scenario}: average iteration {1e3 * sum(recorded) / len(recorded):.3f} ms, batches of {BATCH[scenario]}", flush=True)
 
 
 def main():
