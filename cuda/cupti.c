@@ -181,7 +181,7 @@ static int tear_down(struct weir_err *err)
     atomic_store(&detach.wanted, false);
     if (!atomic_load(&detach.done))
         return weir_err_set(err, -EIO, "CUPTI could not be detached: launches stay slower than they were");
-    return detach.result == CUPTI_SUCCESS ? 0 : weir_cupti_fail(cupti, detach.result, "detaching", err);
+    return detach.result == CUPTI_SUCCESS ? 0 : weir_cupti_fail(detach.result, "detaching", err);
 }
 
 /* ---- start ---- */
@@ -197,7 +197,7 @@ static int subscribe(struct weir_err *err)
     if (rc == CUPTI_SUCCESS)
         return 0;
     subscriber = NULL;
-    return weir_cupti_fail(cupti, rc, "subscribing", err);
+    return weir_cupti_fail(rc, "subscribing", err);
 }
 
 static void unsubscribe(void)
@@ -220,7 +220,7 @@ static int enable_all(bool memory, struct weir_err *err)
     for (int i = 0; i < N_KINDS - !memory; i++) {
         CUptiResult rc = cupti->enable(kinds[i]);
         if (rc != CUPTI_SUCCESS)
-            return weir_cupti_fail(cupti, rc, "enabling its records", err);
+            return weir_cupti_fail(rc, "enabling its records", err);
         n_enabled = i + 1;
     }
     for (size_t i = 0; cupti->enable_driver_api && i < sizeof launches / sizeof *launches; i++)
@@ -246,16 +246,13 @@ static int prepare(struct weir_err *err)
     }
     if (result == CUPTI_SUCCESS && cupti->enable_all_sync_records)
         cupti->enable_all_sync_records(0); /* questions whether an event has passed are no waits */
-    return result == CUPTI_SUCCESS ? 0 : weir_cupti_fail(cupti, result, what, err);
+    return result == CUPTI_SUCCESS ? 0 : weir_cupti_fail(result, what, err);
 }
 
 static int start_locked(const struct weir_gpu_trace_config *config, struct weir_err *err)
 {
     if (recording)
         return weir_err_set(err, -EBUSY, "a recording of the GPU goes on already");
-    int rc = weir_cupti_devices(err);
-    if (rc < 0)
-        return rc;
     cupti = weir_cupti_open(err);
     if (!cupti)
         return err ? err->code : -ENODEV;
@@ -264,14 +261,16 @@ static int start_locked(const struct weir_gpu_trace_config *config, struct weir_
     if (!fresh)
         return weir_err_set(err, -ENOMEM, "out of memory for the recording of the GPU");
     set_records(fresh);
-    rc = prepare(err);
-    if (rc == 0)
+    int rc = prepare(err);
+    if (rc == 0) {
         rc = enable_all(config->memory, err);
+        if (rc < 0)
+            disable_all();
+    }
     if (rc == 0) {
         recording = true;
         return 0;
     }
-    disable_all();
     unsubscribe();
     weir_cupti_records_free(set_records(NULL));
     return rc;
@@ -297,7 +296,7 @@ static int stop_locked(struct weir_gpu_records **out, struct weir_err *err)
     cupti->flush_all(0);
     CUptiResult flushed = cupti->flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     if (flushed != CUPTI_SUCCESS)
-        weir_cupti_fail(cupti, flushed, "collecting what was recorded", err);
+        weir_cupti_fail(flushed, "collecting what was recorded", err);
     pthread_mutex_lock(&lock);
     struct weir_gpu_records *collected = records;
     records = NULL; /* nothing is added any more */
@@ -325,13 +324,10 @@ static int check_locked(struct weir_err *err)
 {
     if (recording)
         return 0;
-    int rc = weir_cupti_devices(err);
-    if (rc < 0)
-        return rc;
     cupti = weir_cupti_open(err);
     if (!cupti)
         return err ? err->code : -ENODEV;
-    rc = subscribe(err); /* and nothing more: the clock is to be registered before any kind of record is enabled */
+    int rc = subscribe(err); /* and nothing more: the clock is to be registered before any kind of record is enabled */
     unsubscribe();
     return rc;
 }

@@ -29,7 +29,6 @@ struct symbol {
     }
 static const struct symbol symbols[] = {
     SYMBOL("cuptiGetVersion", get_version, true),
-    SYMBOL("cuptiGetResultString", get_result_string, true),
     SYMBOL("cuptiSubscribe", subscribe, true),
     SYMBOL("cuptiUnsubscribe", unsubscribe, true),
     SYMBOL("cuptiEnableCallback", enable_callback, true),
@@ -82,8 +81,12 @@ static void open_library(void)
              CUPTI_API_VERSION);
 }
 
+/* CUPTI is not even loaded without a GPU: where there is no driver every call of CUPTI 13.2 recurses until it crashes.
+ */
 const struct weir_cupti *weir_cupti_open(struct weir_err *err)
 {
+    if (weir_cupti_devices(err) < 0)
+        return NULL;
     pthread_once(&library.once, open_library);
     if (library.there)
         return &library.functions;
@@ -112,15 +115,12 @@ static const struct meaning {
     {CUPTI_ERROR_UNKNOWN, -ENODEV, "CUPTI gives no reason (unknown error): is the driver there, and new enough?"},
 };
 
-int weir_cupti_fail(const struct weir_cupti *cupti, CUptiResult result, const char *what, struct weir_err *err)
+int weir_cupti_fail(CUptiResult result, const char *what, struct weir_err *err)
 {
-    const char *text = NULL;
     for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
         if (meanings[i].result == result)
             return weir_err_set(err, meanings[i].code, "%s (%s: CUPTI error %d)", meanings[i].text, what, (int)result);
-    if (cupti->get_result_string(result, &text) != CUPTI_SUCCESS || !text)
-        text = "unknown";
-    return weir_err_set(err, -EIO, "%s: CUPTI error %d (%s)", what, (int)result, text);
+    return weir_err_set(err, -EIO, "%s: CUPTI error %d (its name is in cupti_result.h)", what, (int)result);
 }
 
 void weir_cupti_library(char *text, size_t size)

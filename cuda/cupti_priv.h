@@ -15,7 +15,6 @@
 /* The functions that are used, by their names without cupti. */
 struct weir_cupti {
     __typeof__(&cuptiGetVersion) get_version;
-    __typeof__(&cuptiGetResultString) get_result_string;
     __typeof__(&cuptiSubscribe) subscribe;
     __typeof__(&cuptiUnsubscribe) unsubscribe;
     __typeof__(&cuptiEnableCallback) enable_callback;
@@ -34,10 +33,10 @@ struct weir_cupti {
     __typeof__(&cuptiActivityEnableAllSyncRecords) enable_all_sync_records;
 };
 
-/* Opens it, once; the same answer from then on. NULL: err is set. */
+/* Loads CUPTI, once, where there is a GPU. NULL: there is none, or CUPTI cannot be used; err is set. */
 const struct weir_cupti *weir_cupti_open(struct weir_err *err);
-/* What a result means here; what: what was tried. Returns a negative errno. */
-int weir_cupti_fail(const struct weir_cupti *cupti, CUptiResult result, const char *what, struct weir_err *err);
+/* What a result means here; what: what was tried. Calls nothing of CUPTI's. Returns a negative errno. */
+int weir_cupti_fail(CUptiResult result, const char *what, struct weir_err *err);
 /* The devices CUDA has: their number, or -ENODEV and why there are none. */
 int weir_cupti_devices(struct weir_err *err);
 /* Waits for all that was launched in any context there is; the calling thread's own stays what it was. 0 or -EIO. */
