@@ -398,6 +398,13 @@ static void find_causes(struct weir_verdict *verdict, const struct weir_loader_r
         doubt(verdict, WEIR_DOUBT_NO_RESOURCE, verdict->wait, d->own_cores / d->usable, 1 - d->of.idle);
 }
 
+enum weir_data_bound weir_data_bound(double wait)
+{
+    return wait < WEIR_VERDICT_WAIT_LEAST    ? WEIR_BOUND_NO
+           : wait < WEIR_VERDICT_WAIT_STRONG ? WEIR_BOUND_PARTLY
+                                             : WEIR_BOUND_STRONGLY;
+}
+
 void weir_verdict_make(struct weir_verdict *verdict, const struct weir_loader_report *report,
                        const struct weir_verdict_facts *facts)
 {
@@ -410,9 +417,7 @@ void weir_verdict_make(struct weir_verdict *verdict, const struct weir_loader_re
         return;
     }
     verdict->wait = data_wait(report);
-    verdict->bound = verdict->wait < WEIR_VERDICT_WAIT_LEAST    ? WEIR_BOUND_NO
-                     : verdict->wait < WEIR_VERDICT_WAIT_STRONG ? WEIR_BOUND_PARTLY
-                                                                : WEIR_BOUND_STRONGLY;
+    verdict->bound = weir_data_bound(verdict->wait);
     if (verdict->bound == WEIR_BOUND_NO)
         find_consumer(verdict, report);
     else

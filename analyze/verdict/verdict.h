@@ -183,6 +183,13 @@ bool weir_verdict_has(const struct weir_verdict *verdict, enum weir_cause cause)
 /* Some lines: the sentence, further causes, what would help, the bound, the shares of the step. */
 void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const struct weir_loader_report *report,
                         enum weir_lang lang);
+/* Its first words, how long training waited (at most, where only a bound is known), and the sentence on the 40 % rule,
+ * for logs that no report can be made from. */
+void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, enum weir_lang lang);
+void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound bound, enum weir_lang lang);
+enum weir_data_bound weir_data_bound(double wait);
+/* "no", "partly", "strongly"; NULL = not known. */
+const char *weir_data_bound_name(enum weir_data_bound bound);
 /* The member "verdict" of an object that is open in json: docs/log-format.md. */
 void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,
                        const struct weir_loader_report *report);

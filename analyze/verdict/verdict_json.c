@@ -99,13 +99,18 @@ static void write_demands(struct weir_json *json, const struct weir_demands *d)
     weir_json_end(json, '}');
 }
 
+const char *weir_data_bound_name(enum weir_data_bound bound)
+{
+    static const char *const names[] = {NULL, "no", "partly", "strongly"};
+    return names[bound];
+}
+
 void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdict,
                        const struct weir_loader_report *report)
 {
-    static const char *const bounds[] = {NULL, "no", "partly", "strongly"};
     const struct weir_step_shares *shares = &verdict->shares;
     weir_json_object(json, "verdict");
-    weir_json_text(json, "data_bound", bounds[verdict->bound]);
+    weir_json_text(json, "data_bound", weir_data_bound_name(verdict->bound));
     weir_json_known(json, "data_wait_fraction", verdict->wait);
     write_causes(json, verdict, report);
     write_advices(json, verdict);

@@ -146,35 +146,47 @@ static void print_cause(FILE *out, const struct weir_verdict *verdict, int i, co
     fprintf(out, "%s%s\n", text, lang == WEIR_LANG_ZH ? "。" : ".");
 }
 
-static void print_lead(FILE *out, const struct weir_verdict *verdict, bool zh)
+void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, enum weir_lang lang)
 {
+    bool zh = lang == WEIR_LANG_ZH;
     fputs(zh ? "结论: " : "verdict: ", out);
-    if (verdict->bound == WEIR_BOUND_UNKNOWN)
+    if (bound == WEIR_BOUND_UNKNOWN)
         return;
-    SAY(zh ? "训练 %.0f%% 的时间在等待数据%s。" : "Training waited for data %.0f %% of the time%s. ",
-        percent(verdict->wait),
-        verdict->bound == WEIR_BOUND_NO ? (zh ? ", 数据加载不是瓶颈" : ", so data loading is not the limit")
-        : verdict->bound == WEIR_BOUND_PARTLY
-            ? (zh ? ", 加快加载只略有帮助" : ", so faster loading helps only a little")
-            : "");
+    SAY(zh ? "训练%s %.0f%% 的时间在等待数据%s。" : "Training waited for data %s%.0f %% of the time%s. ",
+        at_most ? (zh ? "至多" : "at most ") : "", percent(wait),
+        bound == WEIR_BOUND_NO       ? (zh ? ", 数据加载不是瓶颈" : ", so data loading is not the limit")
+        : bound == WEIR_BOUND_PARTLY ? (zh ? ", 加快加载只略有帮助" : ", so faster loading helps only a little")
+                                     : "");
 }
 
 /* The rule of imitate_episodes users, in its words. */
-static void print_rule(FILE *out, const struct weir_verdict *verdict, bool zh)
+void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound bound, enum weir_lang lang)
 {
-    double share = percent(verdict->demands.decode_share);
-    if (!verdict->decode_rule || verdict->bound == WEIR_BOUND_UNKNOWN)
-        return;
-    if (verdict->bound == WEIR_BOUND_NO)
+    bool zh = lang == WEIR_LANG_ZH;
+    double share = percent(decode_share);
+    if (decode_share <= WEIR_VERDICT_DECODE_RULE)
+        SAY(zh ? "  40%%规则: 解码占样本时间的 %.0f%%, 不超过 40%%: 先改进其他部分\n"
+               : "  the 40 %% rule: decoding is %.0f %% of a sample's time, not more than 40 %%: improve other parts "
+                 "first\n",
+            share);
+    else if (bound == WEIR_BOUND_NO)
         SAY(zh ? "  40%%规则: 解码占样本时间的 %.0f%%, 超过 40%%, 但没有人在等它\n"
                : "  the 40 %% rule: decoding is %.0f %% of a sample's time, more than 40 %%, but nothing waits for "
                  "it\n",
             share);
-    else if (weir_verdict_has(verdict, WEIR_CAUSE_DECODE))
+    else
         SAY(zh ? "  40%%规则: 解码占样本时间的 %.0f%%, 超过 40%%: 存储已解码或更小的帧, 或减少相机\n"
                : "  the 40 %% rule: decoding is %.0f %% of a sample's time, more than 40 %%: store decoded or smaller "
                  "frames, or fewer cameras\n",
             share);
+}
+
+static void print_rule(FILE *out, const struct weir_verdict *verdict, enum weir_lang lang)
+{
+    if (!verdict->decode_rule || verdict->bound == WEIR_BOUND_UNKNOWN)
+        return;
+    if (verdict->bound == WEIR_BOUND_NO || weir_verdict_has(verdict, WEIR_CAUSE_DECODE))
+        weir_decode_rule_print(out, verdict->demands.decode_share, verdict->bound, lang);
 }
 
 static void print_bound(FILE *out, const struct weir_verdict *verdict, enum weir_lang lang)
@@ -218,7 +230,7 @@ void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const str
                         enum weir_lang lang)
 {
     bool zh = lang == WEIR_LANG_ZH;
-    print_lead(out, verdict, zh);
+    weir_verdict_lead_print(out, verdict->bound, verdict->wait, false, lang);
     for (int i = 0; i < verdict->n_causes; i++) {
         if (i > 0)
             fputs(zh ? "  另外: " : "  also: ", out);
@@ -226,7 +238,7 @@ void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const str
     }
     for (int i = 0; i < verdict->n_advices; i++)
         print_advice(out, verdict, &verdict->advices[i], lang);
-    print_rule(out, verdict, zh);
+    print_rule(out, verdict, lang);
     print_bound(out, verdict, lang);
     print_shares(out, &verdict->shares, zh);
 }

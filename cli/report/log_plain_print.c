@@ -79,6 +79,7 @@ void weir_plain_print(FILE *out, const struct weir_plain_log *log, enum weir_lan
             break;
         }
     weir_totals_print(out, &log->totals, cumulative, lang);
+    weir_plain_verdict_print(out, log, cumulative, lang);
 }
 
 static void json_seconds(struct weir_json *json, const char *key, double seconds)
@@ -111,6 +112,10 @@ void weir_plain_json(struct weir_json *json, const struct weir_plain_log *log)
     weir_json_end(json, ']');
     weir_json_bool(json, "cumulative", cumulative);
     weir_totals_json(json, &log->totals, cumulative);
+    if (log->totals.n_tables > 0)
+        weir_plain_verdict_json(json, log, cumulative);
+    else
+        weir_json_null(json, "verdict");
     weir_json_uint(json, "rows_cut", log->rows_cut);
     weir_json_uint(json, "times_left", log->times_left);
 }

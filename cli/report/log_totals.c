@@ -174,6 +174,21 @@ bool weir_totals_cumulative(const struct weir_totals *totals)
     return cumulative;
 }
 
+void weir_totals_whole(const struct weir_totals *totals, bool cumulative, double total_s[WEIR_TOTALS_STAGES_MAX])
+{
+    bool runs = false;
+    for (size_t table = 0; table < totals->n_tables; table++)
+        runs |= totals->tables[table].final;
+    memset(total_s, 0, WEIR_TOTALS_STAGES_MAX * sizeof *total_s);
+    for (size_t table = 0; table < totals->n_tables; table++) {
+        const struct weir_totals_table *from = &totals->tables[table];
+        for (size_t i = 0; i < from->n_cells && (!runs || from->final); i++) {
+            const struct weir_totals_cell *cell = &totals->cells[from->first_cell + i];
+            total_s[cell->stage] = cell->total_s + (cumulative ? 0 : total_s[cell->stage]);
+        }
+    }
+}
+
 /* now becomes what was added since before. Stages that a cut-off table lost are not there. */
 static void subtract(struct spread *now, const struct spread *before, int n_stages)
 {
@@ -230,11 +245,13 @@ static void print_head(FILE *out, const struct weir_totals *totals, size_t first
 static void print_cell(FILE *out, const struct weir_totals *totals, const struct spread *spread, int stage,
                        enum figure figure)
 {
-    char text[64];
+    char text[24];
     if (!spread->there[stage])
         snprintf(text, sizeof text, "-");
     else if (figure == FIGURE_TOTAL)
         snprintf(text, sizeof text, "%.*fs", totals->decimals, spread->total_s[stage]);
+    else if (spread->mean_s[stage] > 0 && spread->mean_s[stage] < 10e-6)
+        weir_report_time(text, spread->mean_s[stage]);
     else
         snprintf(text, sizeof text, "%.*fms", totals->decimals, 1e3 * spread->mean_s[stage]);
     fprintf(out, " %*s", COLUMN_WIDTH, text);

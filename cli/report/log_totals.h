@@ -59,6 +59,10 @@ void weir_totals_drop_empty(struct weir_totals *totals);
  * lost, no total grows without calls. False for fewer than two tables. */
 bool weir_totals_cumulative(const struct weir_totals *totals);
 
+/* Each stage's total over the whole log: the latest of tables that go on counting, else the sum of the tables that
+ * cover whole runs, else that of all. 0 for a stage without one. */
+void weir_totals_whole(const struct weir_totals *totals, bool cumulative, double total_s[WEIR_TOTALS_STAGES_MAX]);
+
 /* Matrices of totals and means; with cumulative, those of the differences from table to table too. */
 void weir_totals_print(FILE *out, const struct weir_totals *totals, bool cumulative, enum weir_lang lang);
 /* Members "tables", "totals" and "periods" (null unless cumulative) into the open object. */

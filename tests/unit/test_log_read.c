@@ -1,18 +1,17 @@
 #include "base/text.h"
-#include "cli/commands.h"
 #include "cli/report/add_verdict.h"
 #include "cli/report/log_lines.h"
 #include "cli/report/log_plain.h"
 #include "cli/report/log_read.h"
 #include "cli/report/log_words.h"
 #include "pipeline/loader_stages.h"
+#include "tests/fixtures/report_fixture.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static void register_stages(void)
@@ -21,74 +20,6 @@ static void register_stages(void)
 }
 
 TestSuite(log_read, .init = register_stages);
-
-#define RULE "============================================================\n"
-#define HEAD                                                                                                           \
-    RULE "⏱️  性能分析统计\n" RULE                                                                           \
-         "环节名称                                  | 总计:    XXXs | 调用:  XXX次 | 平均: XXXms\n"
-
-struct output {
-    int status;
-    char *out, *err;
-};
-
-static char *whole_file(const char *path)
-{
-    FILE *in = fopen(path, "rb");
-    char *text = calloc(1, 1 << 22);
-    cr_assert_not_null(in);
-    size_t n = fread(text, 1, (1 << 22) - 1, in);
-    text[n] = '\0';
-    fclose(in);
-    return text;
-}
-
-/* `weir report path option` in a process of its own. */
-static struct output report_file(const char *path, const char *option)
-{
-    char out[] = "/tmp/weir-out-XXXXXX", err[] = "/tmp/weir-err-XXXXXX";
-    int out_fd = mkstemp(out), err_fd = mkstemp(err), status = 0;
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(out_fd, STDOUT_FILENO);
-        dup2(err_fd, STDERR_FILENO);
-        char *argv[] = {"report", (char *)(uintptr_t)path, (char *)(uintptr_t)option, NULL};
-        int code = weir_cmd_report.run(&weir_cmd_report, option ? 3 : 2, argv);
-        fflush(NULL);
-        _exit(code);
-    }
-    cr_assert_gt(child, 0);
-    cr_assert_eq(waitpid(child, &status, 0), child);
-    cr_assert(WIFEXITED(status), "crashed on %s", path);
-    struct output output = {WEXITSTATUS(status), whole_file(out), whole_file(err)};
-    close(out_fd);
-    close(err_fd);
-    unlink(out);
-    unlink(err);
-    return output;
-}
-
-static struct output report_bytes(const void *bytes, size_t size, const char *option)
-{
-    char path[] = "/tmp/weir-log-XXXXXX";
-    int fd = mkstemp(path);
-    cr_assert_eq(write(fd, bytes, size), (ssize_t)size);
-    close(fd);
-    struct output output = report_file(path, option);
-    unlink(path);
-    return output;
-}
-
-static struct output report_text(const char *text, const char *option)
-{
-    return report_bytes(text, strlen(text), option);
-}
-
-static void release(struct output output)
-{
-    free(output.out);
-    free(output.err);
-}
 
 /* --- JSON lines --------------------------------------------------------------------------------------------------- */
 
@@ -329,14 +260,14 @@ Test(log_read, what_was_logged_prints_as_the_live_report_did)
         }
         fclose(log_out);
         fclose(live_out);
-        struct output output = report_text(log, lang == WEIR_LANG_ZH ? "--lang=zh" : "--lang=en");
+        struct report_output output = report_text(log, lang == WEIR_LANG_ZH ? "--lang=zh" : "--lang=en");
         cr_assert_eq(output.status, 0, "%s", output.err);
         cr_assert_eq(strncmp(output.out, live, live_size), 0, "live:\n%s\nfrom the log:\n%s", live, output.out);
         cr_assert_str_empty(output.err);
         cr_assert_null(strchr(output.out, 0x1b));
         const char *rest = output.out + live_size;
         cr_assert_not_null(strstr(rest, lang == WEIR_LANG_ZH ? "各环节总计" : "stage totals over time"), "%s", rest);
-        release(output);
+        report_release(output);
         free(log);
         free(live);
     }
@@ -383,11 +314,11 @@ Test(log_read, a_read_report_equals_the_written_one)
 
 Test(log_read, run_line_is_summed_up)
 {
-    struct output output = report_text(RUN_LINE, NULL);
+    struct report_output output = report_text(RUN_LINE, NULL);
     cr_assert_eq(output.status, 0, "%s", output.err);
     cr_assert_str_eq(output.out, "run: weir 0.1.0, git abc\nmachine: cpu Xeon ?[31m, cores 8\nversions: hdf5 1.10.8\n"
                                  "config: batch_size 8, on_error -, rate 0.25, drop_last true\n");
-    release(output);
+    report_release(output);
 }
 
 Test(log_read, json_output_holds_everything)
@@ -400,7 +331,7 @@ Test(log_read, json_output_holds_everything)
     weir_epoch_log(out, &epoch);
     weir_loader_report_log(out, report);
     fclose(out);
-    struct output output = report_text(log, "--json");
+    struct report_output output = report_text(log, "--json");
     cr_assert_eq(output.status, 0, "%s", output.err);
     cr_assert_not_null(strstr(output.out, "\"kind\": \"weir\""));
     cr_assert_not_null(strstr(output.out, "\"batch_size\": 8"));
@@ -409,7 +340,7 @@ Test(log_read, json_output_holds_everything)
     cr_assert_not_null(strstr(output.out, "\"cut_off\": false"));
     cr_assert_not_null(strstr(output.out, "\"name\": \"图像 \\\"增强\\\"\\\\\""));
     cr_assert_null(strchr(output.out, 0x1b));
-    release(output);
+    report_release(output);
     release_report(report);
     free(log);
 }
@@ -425,21 +356,21 @@ Test(log_read, a_last_line_cut_off_is_announced_and_the_rest_shown)
     fclose(out);
     size_t first = (size_t)(strchr(log, '\n') - log) + 1;
     for (size_t cut = first + 1; cut < size - 1; cut += 97) {
-        struct output output = report_bytes(log, cut, NULL);
+        struct report_output output = report_bytes(log, cut, NULL);
         cr_assert_eq(output.status, 0, "%zu: %s", cut, output.err);
         cr_assert_not_null(strstr(output.err, "line 2 is cut off"), "%s", output.err);
         cr_assert_eq(strncmp(output.out, "epoch 3/30 (interrupted)", 24), 0);
-        release(output);
+        report_release(output);
     }
-    struct output output = report_bytes(log, size - 1, NULL); /* all but the newline: nothing is lost */
+    struct report_output output = report_bytes(log, size - 1, NULL); /* all but the newline: nothing is lost */
     cr_assert_eq(output.status, 0);
     cr_assert_str_empty(output.err);
-    release(output);
+    report_release(output);
     output = report_bytes(log, first - 10, NULL);
     cr_assert_eq(output.status, 1);
     cr_assert_not_null(strstr(output.err, "its only line is cut off"), "%s", output.err);
     cr_assert_str_empty(output.out);
-    release(output);
+    report_release(output);
     release_report(report);
     free(log);
 }
@@ -467,12 +398,12 @@ Test(log_read, broken_lines_are_named_and_nothing_is_printed)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (int json = 0; json < 2; json++) {
-            struct output output = report_text(cases[i].text, json ? "--json" : NULL);
+            struct report_output output = report_text(cases[i].text, json ? "--json" : NULL);
             cr_assert_eq(output.status, 1, "%s", cases[i].text);
             cr_assert_not_null(strstr(output.err, cases[i].said), "case %zu: %s", i, output.err);
             cr_assert_eq(strchr(output.err, '\n'), output.err + strlen(output.err) - 1, "one line: %s", output.err);
             cr_assert_str_empty(output.out);
-            release(output);
+            report_release(output);
         }
     }
 }
@@ -487,10 +418,10 @@ Test(log_read, too_many_rows_are_refused)
         fputs(",{}", out);
     fputs("]}\n", out);
     fclose(out);
-    struct output output = report_text(log, NULL);
+    struct report_output output = report_text(log, NULL);
     cr_assert_eq(output.status, 1);
     cr_assert_not_null(strstr(output.err, "\"stages\" is not a list of a sensible length"), "%s", output.err);
-    release(output);
+    report_release(output);
     free(log);
 }
 
@@ -501,18 +432,18 @@ Test(log_read, numbers_of_no_sensible_size_are_refused)
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         char line[128];
         snprintf(line, sizeof line, "{\"type\":\"stages\",\"stages\":[],%s}\n", members[i]);
-        struct output output = report_text(line, NULL);
+        struct report_output output = report_text(line, NULL);
         cr_assert_eq(output.status, 1, "%s: %s", members[i], output.out);
-        release(output);
+        report_release(output);
     }
 }
 
 Test(log_read, a_log_that_was_appended_to_holds_several_runs)
 {
-    struct output output = report_text(RUN_LINE RUN_LINE, NULL);
+    struct report_output output = report_text(RUN_LINE RUN_LINE, NULL);
     cr_assert_eq(output.status, 0, "%s", output.err);
     cr_assert_not_null(strstr(output.out + 1, "\n\nrun: weir 0.1.0"));
-    release(output);
+    report_release(output);
 }
 
 /* --- lines -------------------------------------------------------------------------------------------------------- */
@@ -819,8 +750,6 @@ Test(log_plain, an_epoch_run_again_is_a_row_of_its_own)
     weir_plain_close(&log);
 }
 
-#define ROW(name, total, calls) name " | 总计: " total "s | 调用: " calls "次 | 平均: 1.00ms\n"
-
 static bool cumulative(const char *text, size_t tables)
 {
     struct weir_plain_log log = plain(text, strlen(text));
@@ -851,7 +780,7 @@ Test(log_plain, cumulative_tables_are_told_from_reset_ones)
 
 Test(log_plain, differences_are_printed_for_cumulative_tables_only)
 {
-    struct output output =
+    struct report_output output =
         report_text("Epoch 10 总耗时: 1.00s\n" HEAD ROW("a", "1.00", "10") RULE "Epoch 20 总耗时: 1.00s\n" //
                     HEAD ROW("a", "3.50", "30") ROW("b", "4.00", "8") RULE,
                     NULL);
@@ -863,15 +792,15 @@ Test(log_plain, differences_are_printed_for_cumulative_tables_only)
     cr_assert_not_null(strstr(difference, "a                1.00s       2.50s\n"), "%s", difference);
     cr_assert_not_null(strstr(difference, "b                    -       4.00s\n"), "%s", difference);
     cr_assert_not_null(strstr(difference, "a               1.00ms    125.00ms\n"), "%s", difference);
-    release(output);
+    report_release(output);
     output = report_text(HEAD ROW("a", "1.00", "10") RULE HEAD ROW("a", "0.50", "10") RULE, NULL);
     cr_assert_not_null(strstr(output.out, "do not look cumulative"));
     cr_assert_null(strstr(output.out, "totals per period"));
-    release(output);
+    report_release(output);
     output = report_text(HEAD ROW("a", "1.00", "10") RULE HEAD ROW("a", "0.50", "10") RULE, "--json");
     cr_assert_not_null(strstr(output.out, "\"cumulative\": false"), "%s", output.out);
     cr_assert_not_null(strstr(output.out, "\"periods\": null"), "%s", output.out);
-    release(output);
+    report_release(output);
 }
 
 Test(log_plain, what_weir_prints_in_chinese_is_read_back)
@@ -903,13 +832,13 @@ Test(log_plain, what_weir_prints_in_chinese_is_read_back)
 
 /* --- the command -------------------------------------------------------------------------------------------------- */
 
-static void assert_fails(struct output output, const char *said)
+static void assert_fails(struct report_output output, const char *said)
 {
     cr_assert_eq(output.status, 1, "%s", said);
     cr_assert_not_null(strstr(output.err, said), "wanted %s, got: %s", said, output.err);
     cr_assert_eq(strchr(output.err, '\n'), output.err + strlen(output.err) - 1, "one line: %s", output.err);
     cr_assert_str_empty(output.out);
-    release(output);
+    report_release(output);
 }
 
 Test(cmd_report, bad_input_is_one_clear_line)
@@ -942,13 +871,13 @@ Test(cmd_report, hostile_names_never_reach_the_terminal)
     static const char text[] = "evil\x1b]0;title\x07\xc2\x9b"
                                "31m\xe2\x80\xae\b name | 总计: 1.00s | 调用: 1次 | 平均: 1.00ms\n";
     for (int json = 0; json < 2; json++) {
-        struct output output = report_text(text, json ? "--json" : "--lang=zh");
+        struct report_output output = report_text(text, json ? "--json" : "--lang=zh");
         cr_assert_eq(output.status, 0);
         cr_assert_null(strpbrk(output.out, "\x1b\x07\b"));
         cr_assert_null(strstr(output.out, "\xc2\x9b"));
         cr_assert_null(strstr(output.out, "\xe2\x80\xae"));
         cr_assert_not_null(strstr(output.out, "evil?31m? name"), "%s", output.out);
-        release(output);
+        report_release(output);
     }
 }
 
@@ -964,11 +893,11 @@ Test(cmd_report, an_endless_progress_bar_is_no_obstacle)
         putc('x', out);
     fputs("\n" HEAD ROW("a", "1.00", "10") RULE, out);
     fclose(out);
-    struct output output = report_bytes(text, size, NULL);
+    struct report_output output = report_bytes(text, size, NULL);
     cr_assert_eq(output.status, 0, "%s", output.err);
     cr_assert_not_null(strstr(output.out, "1 tables, 1 epochs"), "%s", output.out);
     cr_assert_not_null(strstr(output.err, "1 lines are longer than 1048576 bytes"), "%s", output.err);
-    release(output);
+    report_release(output);
     free(text);
 }
 
