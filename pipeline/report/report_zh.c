@@ -102,6 +102,12 @@ static size_t choose_rows(const struct weir_loader_report *report, const struct 
     return n;
 }
 
+/* Digits of a time in its unit: two, and more of one that two would show as zero. */
+static int decimals(double value)
+{
+    return value >= 0.01 || value <= 0 ? 2 : value >= 0.0001 ? 4 : 6;
+}
+
 static void print_stages(FILE *out, const struct weir_loader_report *report)
 {
     const struct weir_report_row *rows[WEIR_REPORT_ROWS];
@@ -117,8 +123,9 @@ static void print_stages(FILE *out, const struct weir_loader_report *report)
             snprintf(name, sizeof name, "%s", rows[i]->name);
         else
             weir_report_row_name(rows[i], name);
-        fprintf(out, "%-40s | 总计: %8.2fs | 调用: %6" PRIu64 "次 | 平均: %6.2fms\n", name, rows[i]->total_s,
-                rows[i]->count, 1e3 * rows[i]->mean_s);
+        double mean_ms = 1e3 * rows[i]->mean_s;
+        fprintf(out, "%-40s | 总计: %8.*fs | 调用: %6" PRIu64 "次 | 平均: %6.*fms\n", name, decimals(rows[i]->total_s),
+                rows[i]->total_s, rows[i]->count, decimals(mean_ms), mean_ms);
     }
     rule(out, '=');
     if (n > ROWS_MAX)

@@ -83,6 +83,26 @@ Test(report, chinese_table_byte_by_byte)
     release(report);
 }
 
+/* At 64x64 most stages take microseconds. The unit stays: scripts match "平均: +[0-9.]+ms". */
+Test(report, chinese_table_shows_microseconds_as_digits)
+{
+    struct weir_loader_report *report = small_report();
+    report->prof.rows[0] = row("02_read_qpos", WEIR_KIND_WORK, 160, 160 * 2.34e-6);
+    report->prof.rows[1] = row("03_read_images_total", WEIR_KIND_SPAN, 10, 10 * 12e-6);
+    report->prof.rows[2] = row("03b_image_decode", WEIR_KIND_WORK, 100, 100 * 4.2e-8);
+    report->prof.n_rows = 3;
+    char *text = printed(report, WEIR_LANG_ZH);
+    static const char *const wanted[] = {
+        "03_read_images_total                     | 总计:   0.0001s | 调用:     10次 | 平均:   0.01ms\n",
+        "02_read_qpos                             | 总计:   0.0004s | 调用:    160次 | 平均: 0.0023ms\n",
+        "03b_image_decode                         | 总计: 0.000004s | 调用:    100次 | 平均: 0.000042ms\n",
+    };
+    for (int i = 0; i < 3; i++)
+        cr_assert_not_null(strstr(text, wanted[i]), "wanted: %s\n%s", wanted[i], text);
+    free(text);
+    release(report);
+}
+
 /* What grep -A 20 shows behind the title. */
 static int line_of(const char *text, const char *begins_with)
 {
