@@ -64,7 +64,7 @@ nvjpeg:
 	  build/nvjpeg-venv/bin/pip install --quiet --no-deps 'nvidia-nvjpeg==13.0.*'; }
 
 format:
-	@find base prof io decoders datasets pipeline cuda workloads cli python bench tests examples -name '*.[ch]' 2>/dev/null | xargs clang-format -i
+	@.ci/format.sh
 
 clean:
 	rm -rf build

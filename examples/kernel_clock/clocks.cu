@@ -11,7 +11,8 @@ static const struct weir_kernel_clock_kernel described = {"polynomial", stages, 
 __global__ void polynomial(const float *in, float *out, weir_kernel_clock_table table)
 {
     weir::kernel_clock<STAGES, ITERATIONS> clock(table);
-    for (int first = blockIdx.x * THREADS; first < N; first += BLOCKS * THREADS) { // as often for all threads of a block
+    // All threads of a block run the same number of iterations.
+    for (int first = blockIdx.x * THREADS; first < N; first += BLOCKS * THREADS) {
         int i = first + threadIdx.x;
         clock.begin_iteration();
         float x = in[i], y = 1;
