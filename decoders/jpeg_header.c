@@ -21,6 +21,7 @@ struct reader {
     uint8_t adobe_transform;
     bool quantizers[TABLES_MAX], huffman[2][TABLES_MAX]; /* have come: DC, AC */
     uint8_t first_symbol[TABLES_MAX];                    /* of AC tables: the one whose code is all zeros */
+    unsigned scanned;                                    /* bit i: component i has had a scan */
 };
 
 static const char *const names[WEIR_JPEG_REFUSALS] = {
@@ -227,35 +228,58 @@ static enum weir_jpeg_color color_of(const struct reader *r)
     }
 }
 
-static const struct component *component_of(const struct reader *r, uint8_t id)
+static int component_of(const struct reader *r, uint8_t id)
 {
     for (int i = 0; i < r->header->components; i++)
         if (r->components[i].id == id)
-            return &r->components[i];
-    return NULL;
+            return i;
+    return -1;
+}
+
+/* Sets tables if all that the scan decodes with has come. Progressive scans of DC need no AC table, those of AC no DC
+ * table, and those that refine DC neither. */
+static bool scan_tables(struct reader *r, const struct weir_jpeg_segment *segment, bool *tables)
+{
+    const uint8_t *body = segment->body;
+    if (!r->header->components || segment->length < 4 || segment->length != 4 + 2 * (size_t)body[0] || body[0] < 1 ||
+        body[0] > r->header->components)
+        return false;
+    const uint8_t *spectrum = body + 1 + 2 * body[0];
+    bool progressive = r->header->process == WEIR_JPEG_PROGRESSIVE, refines = spectrum[2] >> 4 != 0;
+    bool needs_dc = !progressive || (spectrum[0] == 0 && !refines), needs_ac = !progressive || spectrum[0] > 0;
+    *tables = !r->bad_tables;
+    for (int i = 0; i < body[0]; i++) {
+        int c = component_of(r, body[1 + 2 * i]), dc = body[2 + 2 * i] >> 4, ac = body[2 + 2 * i] & 15;
+        if (c < 0 || dc >= TABLES_MAX || ac >= TABLES_MAX)
+            return false;
+        *tables &= (r->huffman[0][dc] || !needs_dc) && (r->huffman[1][ac] || !needs_ac);
+        r->scanned |= 1u << c;
+    }
+    return true;
+}
+
+/* Every component needs its own before the first scan: a frame that defines some later is valid, but no GPU decoder
+ * says which of two definitions it uses, or what it does without one. */
+static bool has_quantizers(const struct reader *r)
+{
+    for (int i = 0; i < r->header->components; i++)
+        if (r->components[i].table >= TABLES_MAX || !r->quantizers[r->components[i].table])
+            return false;
+    return true;
 }
 
 static bool read_scan(struct reader *r, const struct weir_jpeg_segment *segment)
 {
     struct weir_jpeg_header *header = r->header;
     const uint8_t *body = segment->body;
-    if (!header->components || segment->length < 4 || segment->length != 4 + 2 * (size_t)body[0] || body[0] < 1 ||
-        body[0] > header->components)
+    if (!scan_tables(r, segment, &header->tables))
         return false;
-    bool tables = !r->bad_tables;
-    for (int i = 0; i < body[0]; i++) {
-        const struct component *c = component_of(r, body[1 + 2 * i]);
-        int dc = body[2 + 2 * i] >> 4, ac = body[2 + 2 * i] & 15;
-        if (!c || dc >= TABLES_MAX || ac >= TABLES_MAX)
-            return false;
-        tables &= c->table < TABLES_MAX && r->quantizers[c->table] && r->huffman[0][dc];
-        tables &= r->huffman[1][ac] || header->process == WEIR_JPEG_PROGRESSIVE;
-        header->zeros_are_flat |= i == 0 && r->huffman[1][ac] && r->first_symbol[ac] == 0;
-    }
     const uint8_t *spectrum = body + 1 + 2 * body[0];
     bool whole = spectrum[0] == 0 && spectrum[1] == 63 && spectrum[2] == 0;
+    int first_ac = body[2] & 15;
+    header->zeros_are_flat = r->huffman[1][first_ac] && r->first_symbol[first_ac] == 0;
     header->one_scan = body[0] == header->components && whole && header->process != WEIR_JPEG_PROGRESSIVE;
-    header->tables = tables;
+    header->tables &= has_quantizers(r);
     header->color = color_of(r);
     mix(header, segment);
     mix(header, &(struct weir_jpeg_segment){MARKER_APP14, (const uint8_t[]){(uint8_t)header->color}, 1});
@@ -327,22 +351,26 @@ static enum weir_jpeg_refusal walk_scan(const struct weir_jpeg_header *header, c
     }
 }
 
-/* From behind a scan to the data of the next one; or the image's end. */
-static enum weir_jpeg_refusal next_scan(const uint8_t *bytes, size_t length, size_t *at, bool *ended)
+/* From the end of a scan to the data of the next one, whose tables must have come; or to the image's end. */
+static enum weir_jpeg_refusal next_scan(struct reader *r, bool *ended)
 {
     struct weir_jpeg_segment segment;
-    while (weir_jpeg_next_segment(bytes, length, at, &segment)) {
-        bool belongs = segment.marker == MARKER_DHT || segment.marker == MARKER_DQT || segment.marker == MARKER_COM ||
-                       segment.marker == MARKER_DRI || segment.marker == MARKER_SOS ||
-                       (segment.marker >= MARKER_APP0 && segment.marker <= MARKER_APP15);
-        if (!belongs)
-            return WEIR_JPEG_BAD_MARKER;
+    bool tables;
+    while (weir_jpeg_next_segment(r->bytes, r->length, &r->at, &segment)) {
         if (segment.marker == MARKER_SOS)
-            return WEIR_JPEG_TAKEN;
+            return !scan_tables(r, &segment, &tables) ? WEIR_JPEG_BAD_MARKER
+                   : tables                           ? WEIR_JPEG_TAKEN
+                                                      : WEIR_JPEG_NO_TABLES;
+        if (segment.marker == MARKER_DQT)
+            return WEIR_JPEG_NO_TABLES; /* see has_quantizers */
+        bool belongs = segment.marker == MARKER_DHT || segment.marker == MARKER_COM || segment.marker == MARKER_DRI ||
+                       (segment.marker >= MARKER_APP0 && segment.marker <= MARKER_APP15);
+        if (!belongs || !read_segment(r, &segment))
+            return WEIR_JPEG_BAD_MARKER;
     }
-    *ended = *at + 2 <= length && bytes[*at] == 0xFF && bytes[*at + 1] == MARKER_EOI;
-    *at += *ended ? 2 : 0;
-    return *ended ? WEIR_JPEG_TAKEN : *at + 2 > length ? WEIR_JPEG_TRUNCATED : WEIR_JPEG_BAD_MARKER;
+    *ended = r->at + 2 <= r->length && r->bytes[r->at] == 0xFF && r->bytes[r->at + 1] == MARKER_EOI;
+    r->at += *ended ? 2 : 0;
+    return *ended ? WEIR_JPEG_TAKEN : r->at + 2 > r->length ? WEIR_JPEG_TRUNCATED : WEIR_JPEG_BAD_MARKER;
 }
 
 static enum weir_jpeg_refusal check_one_scan(const struct weir_jpeg_header *header, const uint8_t *bytes, size_t length,
@@ -362,24 +390,33 @@ static enum weir_jpeg_refusal check_one_scan(const struct weir_jpeg_header *head
     return WEIR_JPEG_TAKEN;
 }
 
+static enum weir_jpeg_refusal check_scans(const uint8_t *bytes, size_t length, size_t *frame_bytes)
+{
+    struct weir_jpeg_header header = {0};
+    struct reader r = {.bytes = bytes, .length = length, .header = &header};
+    bool ended = false;
+    if (!read_header(&r))
+        return WEIR_JPEG_BAD_HEADER;
+    for (int scans = 0; scans < SCANS_MAX && !ended; scans++) {
+        uint8_t marker;
+        uint32_t restarts;
+        enum weir_jpeg_refusal refusal = walk_scan(&header, bytes, length, &r.at, &marker, &restarts);
+        r.at -= 2; /* the marker anew, as a segment's */
+        if (refusal == WEIR_JPEG_TAKEN)
+            refusal = next_scan(&r, &ended);
+        if (refusal != WEIR_JPEG_TAKEN)
+            return refusal;
+    }
+    *frame_bytes = r.at;
+    if (!ended)
+        return WEIR_JPEG_HAS_SCANS;
+    return r.scanned == (1u << header.components) - 1 ? WEIR_JPEG_TAKEN : WEIR_JPEG_TRUNCATED;
+}
+
 enum weir_jpeg_refusal weir_jpeg_check_scan(const struct weir_jpeg_header *header, const uint8_t *bytes, size_t length,
                                             size_t *frame_bytes)
 {
     *frame_bytes = 0;
-    if (header->one_scan)
-        return check_one_scan(header, bytes, length, frame_bytes);
-    size_t at = header->scan_offset;
-    bool ended = false;
-    for (int scans = 0; scans < SCANS_MAX && !ended; scans++) {
-        uint8_t marker;
-        uint32_t restarts;
-        enum weir_jpeg_refusal refusal = walk_scan(header, bytes, length, &at, &marker, &restarts);
-        at -= 2; /* the marker anew, as a segment's */
-        if (refusal == WEIR_JPEG_TAKEN)
-            refusal = next_scan(bytes, length, &at, &ended);
-        if (refusal != WEIR_JPEG_TAKEN)
-            return refusal;
-    }
-    *frame_bytes = at;
-    return ended ? WEIR_JPEG_TAKEN : WEIR_JPEG_HAS_SCANS;
+    return header->one_scan ? check_one_scan(header, bytes, length, frame_bytes)
+                            : check_scans(bytes, length, frame_bytes);
 }

@@ -40,7 +40,7 @@ struct weir_jpeg_header {
     int restart_interval; /* MCUs between restart markers; 0 = none */
     uint32_t mcus;        /* of a scan of all components */
     bool one_scan;        /* the first scan holds everything */
-    bool tables;          /* what the first scan needs has come, is whole, and of 8 bits */
+    bool tables;          /* those of the first scan, and of all quantisation, have come, are whole, and of 8 bits */
     bool zeros_are_flat;  /* zero bits in the scan mean a flat area: codes of an encoder that counted */
     size_t scan_offset;   /* of the first scan's coded data */
     uint64_t kind;        /* of all that pixels are made by: frame, quantisation, colour, restarts */
@@ -51,7 +51,7 @@ enum weir_jpeg_refusal {
     WEIR_JPEG_TAKEN,
     /* what is wrong with it */
     WEIR_JPEG_BAD_HEADER,
-    WEIR_JPEG_TRUNCATED, /* no end-of-image marker */
+    WEIR_JPEG_TRUNCATED, /* no end-of-image marker, or no scan of a component */
     WEIR_JPEG_BAD_MARKER,
     WEIR_JPEG_BAD_RESTART, /* restart markers missing, too many or out of order */
     WEIR_JPEG_ZEROS,       /* a stretch of zero bytes where no encoder writes one */
@@ -65,7 +65,7 @@ enum weir_jpeg_refusal {
     WEIR_JPEG_IS_RGB,      /* or of two components, which have no meaning */
     WEIR_JPEG_IS_SAMPLED,  /* 4:1:1 and the like */
     WEIR_JPEG_HAS_SCANS,   /* not progressive, and yet in several scans */
-    WEIR_JPEG_NO_TABLES,   /* as MJPEG cameras leave them out, or of 16 bits */
+    WEIR_JPEG_NO_TABLES,   /* a scan lacks some, as MJPEG cameras leave them out; or of 16 bits, or after a scan */
     WEIR_JPEG_TOO_LARGE,
     /* what became of it */
     WEIR_JPEG_ENGINE_REFUSED, /* the engine reported that it does not decode it */
@@ -82,7 +82,8 @@ const char *weir_jpeg_refusal_name(enum weir_jpeg_refusal refusal);
 enum weir_jpeg_refusal weir_jpeg_header_read(struct weir_jpeg_header *header, const uint8_t *bytes, size_t length);
 
 /* Walks the coded data from header->scan_offset to the end-of-image marker: WEIR_JPEG_TAKEN with *frame_bytes, the
- * length from the start of the image to behind that marker (what follows it is not the image's), or what is damaged.
+ * length from the start of the image to behind that marker (what follows it is not the image's), or what is damaged, or
+ * lacks tables: a decoder that keeps those of earlier images would use them.
  * Finds what a copy that broke off, lost sectors or misplaced markers leave behind; single flipped bits show
  * only in the pixels. 6 GB/s and more. */
 enum weir_jpeg_refusal weir_jpeg_check_scan(const struct weir_jpeg_header *header, const uint8_t *bytes, size_t length,

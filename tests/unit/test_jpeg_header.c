@@ -3,6 +3,7 @@
 #include "decoders/decoder.h"
 #include "decoders/gpu/gpu_jpeg.h"
 #include "tests/fixtures/h5_fixture.h"
+#include "tests/fixtures/jpeg_encode.h"
 #include "tests/fixtures/loader_fixture.h"
 
 #include <criterion/criterion.h>
@@ -314,6 +315,87 @@ Test(jpeg_header, missing_tables)
         cr_assert_eq(look(bytes, length, WEIR_GPU_JPEG_HARDWARE), WEIR_JPEG_NO_TABLES);
         free(bytes);
     }
+}
+
+/* The next segment with this marker anywhere in the image; NULL without one. */
+static uint8_t *next_segment(uint8_t *from, const uint8_t *end, uint8_t marker, size_t *n)
+{
+    for (uint8_t *at = from; at + 4 <= end; at++)
+        if (at[0] == 0xFF && at[1] == marker) {
+            *n = 2 + (size_t)(at[2] << 8 | at[3]);
+            return at;
+        }
+    return NULL;
+}
+
+/* A progressive image without one of its tables, which libjpeg writes a segment each for; for each of its tables. */
+static int take_away_each(uint8_t marker, bool one_by_one)
+{
+    struct jpeg_encode how = {.width = 40, .height = 30, .quality = 90, .progressive = true, .one_by_one = one_by_one};
+    size_t length, n;
+    int taken_away = 0;
+    uint8_t *bytes = jpeg_encode(&how, &length), *rest = malloc(length);
+    cr_assert_eq(look(bytes, length, WEIR_GPU_JPEG_SM), WEIR_JPEG_TAKEN);
+    for (int table = 0; table < 32; table++) {
+        size_t left = length;
+        memcpy(rest, bytes, length);
+        for (uint8_t *at = rest; (at = next_segment(at, rest + left, marker, &n));) {
+            if (at[4] != table) {
+                at += n;
+                continue;
+            }
+            memmove(at, at + n, left - n - (size_t)(at - rest));
+            left -= n;
+        }
+        if (left < length) {
+            taken_away++;
+            cr_assert_eq(look(rest, left, WEIR_GPU_JPEG_SM), WEIR_JPEG_NO_TABLES, "FF%02X %02X", marker, table);
+        }
+    }
+    free(rest);
+    free(bytes);
+    return taken_away;
+}
+
+Test(jpeg_header, progressive_scans_need_their_tables)
+{
+    for (int one_by_one = 0; one_by_one < 2; one_by_one++) {
+        cr_assert_geq(take_away_each(0xDB, one_by_one), 2);
+        cr_assert_geq(take_away_each(0xC4, one_by_one), 2);
+    }
+}
+
+/* Quantisation tables between scans: which scans they serve differs from decoder to decoder. */
+Test(jpeg_header, quantisation_between_progressive_scans)
+{
+    size_t length, n;
+    uint8_t *bytes = h5fx_jpeg(H5FX_JPEG_PROGRESSIVE, 40, 30, 1, &length), *table = find_segment(bytes, 0xDB, &n);
+    uint8_t *more = malloc(length + n), *dht = bytes + scan_of(bytes, length);
+    size_t unused;
+    dht = next_segment(dht, bytes + length, 0xC4, &unused);
+    size_t first = (size_t)(dht - bytes);
+    memcpy(more, bytes, first);
+    memcpy(more + first, table, n);
+    memcpy(more + first + n, dht, length - first);
+    cr_assert_eq(look(more, length + n, WEIR_GPU_JPEG_SM), WEIR_JPEG_NO_TABLES);
+    free(more);
+    free(bytes);
+}
+
+/* Cut after its first scan, with an end-of-image marker: two of three components never come. */
+Test(jpeg_header, progressive_scans_of_every_component)
+{
+    struct jpeg_encode how = {.width = 40, .height = 30, .quality = 90, .progressive = true, .one_by_one = true};
+    size_t length, n, marker;
+    uint8_t *bytes = jpeg_encode(&how, &length), *sos = next_segment(bytes, bytes + length, 0xDA, &n);
+    cr_assert_eq(look(bytes, length, WEIR_GPU_JPEG_SM), WEIR_JPEG_TAKEN);
+    uint8_t *end = sos + n;
+    for (marker = 0; !(end[0] == 0xFF && end[1] != 0); end++)
+        marker++;
+    cr_assert_gt(marker, 0);
+    memcpy(end, "\xFF\xD9", 2);
+    cr_assert_eq(look(bytes, (size_t)(end + 2 - bytes), WEIR_GPU_JPEG_SM), WEIR_JPEG_TRUNCATED);
+    free(bytes);
 }
 
 Test(jpeg_header, codes_that_cannot_be)
