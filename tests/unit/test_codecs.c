@@ -1,17 +1,11 @@
 /* JPEG 2000 and JPEG XL: what their libraries encode without loss comes back, and damage is an error. */
 #include "decoders/decoder.h"
+#include "tests/fixtures/codec_encode.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if WEIR_HAVE_OPENJPEG
-#include <openjpeg.h>
-#endif
-#if WEIR_HAVE_JXL
-#include <jxl/encode.h>
-#endif
 
 enum { WIDTH = 37, HEIGHT = 29, PIXELS = WIDTH * HEIGHT, ENCODED_MAX = 1 << 16 };
 
@@ -31,6 +25,14 @@ static void make_picture(void)
 }
 
 TestSuite(codecs, .init = make_picture);
+
+/* Takes over what encoded_bytes bytes an encoder has made. */
+static inline void keep(uint8_t *bytes)
+{
+    cr_assert_leq(encoded_bytes, sizeof encoded);
+    memcpy(encoded, bytes, encoded_bytes);
+    free(bytes);
+}
 
 static struct weir_decoder *open_decoder(enum weir_color color)
 {
@@ -104,81 +106,30 @@ Test(codecs, names)
 /* ---- JPEG 2000 ---- */
 #if WEIR_HAVE_OPENJPEG
 
-static OPJ_SIZE_T put(void *bytes, OPJ_SIZE_T n, void *user)
+static void encode(bool file, int components, bool transform)
 {
-    size_t *at = user;
-    cr_assert(*at + n <= ENCODED_MAX);
-    memcpy(encoded + *at, bytes, n);
-    *at += n;
-    encoded_bytes = *at > encoded_bytes ? *at : encoded_bytes;
-    return n;
-}
-
-static OPJ_OFF_T skip(OPJ_OFF_T n, void *user)
-{
-    *(size_t *)user += (size_t)n;
-    return n;
-}
-
-static OPJ_BOOL seek(OPJ_OFF_T to, void *user)
-{
-    *(size_t *)user = (size_t)to;
-    return OPJ_TRUE;
-}
-
-/* Without loss, as imagecodecs does by default, with or without the transform of colours. */
-static void encode_jpeg2000(bool file, int components, bool transform)
-{
-    opj_cparameters_t parameters;
-    opj_image_cmptparm_t plane = {.dx = 1, .dy = 1, .w = WIDTH, .h = HEIGHT, .prec = 8, .bpp = 8}, planes[4];
-    opj_set_default_encoder_parameters(&parameters);
-    parameters.tcp_mct = transform;
-    parameters.tcp_numlayers = 1;
-    parameters.cp_disto_alloc = 1;
-    parameters.numresolution = 3;
-    for (int i = 0; i < 4; i++)
-        planes[i] = plane;
-    opj_image_t *source =
-        opj_image_create((OPJ_UINT32)components, planes, components == 1 ? OPJ_CLRSPC_GRAY : OPJ_CLRSPC_SRGB);
-    source->x1 = WIDTH;
-    source->y1 = HEIGHT;
-    for (int c = 0; c < components; c++)
-        for (int i = 0; i < PIXELS; i++)
-            source->comps[c].data[i] = c == 3 ? 200 : rgb[3 * i + c];
-    size_t at = 0;
-    opj_codec_t *codec = opj_create_compress(file ? OPJ_CODEC_JP2 : OPJ_CODEC_J2K);
-    opj_stream_t *stream = opj_stream_create(1 << 16, OPJ_FALSE);
-    opj_stream_set_user_data(stream, &at, NULL);
-    opj_stream_set_write_function(stream, put);
-    opj_stream_set_skip_function(stream, skip);
-    opj_stream_set_seek_function(stream, seek);
-    cr_assert(opj_setup_encoder(codec, &parameters, source) && opj_start_compress(codec, source, stream) &&
-              opj_encode(codec, stream) && opj_end_compress(codec, stream));
-    opj_stream_destroy(stream);
-    opj_destroy_codec(codec);
-    opj_image_destroy(source);
+    struct codec_encode how = {
+        .rgb = rgb, .width = WIDTH, .height = HEIGHT, .components = components, .file = file, .transform = transform};
+    keep(encode_jpeg2000(&how, &encoded_bytes));
 }
 
 Test(codecs, jpeg2000)
 {
-    encode_jpeg2000(false, 3, true);
+    encode(false, 3, true);
     comes_back(WEIR_CODEC_JPEG2000, "jpeg2000", 3);
-    encoded_bytes = 0;
-    encode_jpeg2000(true, 3, false);
+    encode(true, 3, false);
     comes_back(WEIR_CODEC_JPEG2000, "jpeg2000", 3);
-    encoded_bytes = 0;
-    encode_jpeg2000(true, 4, false); /* alpha is left out */
+    encode(true, 4, false); /* alpha is left out */
     comes_back(WEIR_CODEC_JPEG2000, "jpeg2000", 4);
     for (int i = 0; i < PIXELS; i++)
         rgb[3 * i + 1] = rgb[3 * i + 2] = rgb[3 * i];
-    encoded_bytes = 0;
-    encode_jpeg2000(true, 1, false);
+    encode(true, 1, false);
     comes_back(WEIR_CODEC_JPEG2000, "jpeg2000", 1);
 }
 
 Test(codecs, jpeg2000_damaged)
 {
-    encode_jpeg2000(true, 3, true);
+    encode(true, 3, true);
     damage(WEIR_CODEC_JPEG2000, true);
 }
 #else
@@ -195,53 +146,27 @@ Test(codecs, jpeg2000_is_refused)
 /* ---- JPEG XL ---- */
 #if WEIR_HAVE_JXL
 
-static void encode_jpegxl(bool file, int components)
+static void encode_xl(bool file, int components)
 {
-    JxlEncoder *encoder = JxlEncoderCreate(NULL);
-    JxlBasicInfo info;
-    JxlColorEncoding colors;
-    JxlPixelFormat format = {(uint32_t)components, JXL_TYPE_UINT8, JXL_NATIVE_ENDIAN, 0};
-    JxlEncoderInitBasicInfo(&info);
-    info.xsize = WIDTH;
-    info.ysize = HEIGHT;
-    info.bits_per_sample = 8;
-    info.num_color_channels = (uint32_t)components;
-    info.uses_original_profile = JXL_TRUE;
-    JxlColorEncodingSetToSRGB(&colors, components == 1);
-    JxlEncoderUseContainer(encoder, file);
-    cr_assert_eq(JxlEncoderSetBasicInfo(encoder, &info), JXL_ENC_SUCCESS);
-    cr_assert_eq(JxlEncoderSetColorEncoding(encoder, &colors), JXL_ENC_SUCCESS);
-    JxlEncoderFrameSettings *settings = JxlEncoderFrameSettingsCreate(encoder, NULL);
-    JxlEncoderSetFrameLossless(settings, JXL_TRUE);
-    uint8_t gray[PIXELS];
-    for (int i = 0; i < PIXELS; i++)
-        gray[i] = rgb[3 * i];
-    cr_assert_eq(
-        JxlEncoderAddImageFrame(settings, &format, components == 1 ? gray : rgb, (size_t)PIXELS * (size_t)components),
-        JXL_ENC_SUCCESS);
-    JxlEncoderCloseInput(encoder);
-    uint8_t *next = encoded;
-    size_t left = sizeof encoded;
-    cr_assert_eq(JxlEncoderProcessOutput(encoder, &next, &left), JXL_ENC_SUCCESS);
-    encoded_bytes = sizeof encoded - left;
-    JxlEncoderDestroy(encoder);
+    struct codec_encode how = {.rgb = rgb, .width = WIDTH, .height = HEIGHT, .components = components, .file = file};
+    keep(encode_jpegxl(&how, &encoded_bytes));
 }
 
 Test(codecs, jpegxl)
 {
-    encode_jpegxl(false, 3);
+    encode_xl(false, 3);
     comes_back(WEIR_CODEC_JPEGXL, "jpegxl", 3);
-    encode_jpegxl(true, 3);
+    encode_xl(true, 3);
     comes_back(WEIR_CODEC_JPEGXL, "jpegxl", 3);
     for (int i = 0; i < PIXELS; i++)
         rgb[3 * i + 1] = rgb[3 * i + 2] = rgb[3 * i];
-    encode_jpegxl(false, 1);
+    encode_xl(false, 1);
     comes_back(WEIR_CODEC_JPEGXL, "jpegxl", 1);
 }
 
 Test(codecs, jpegxl_damaged)
 {
-    encode_jpegxl(true, 3);
+    encode_xl(true, 3);
     damage(WEIR_CODEC_JPEGXL, true);
 }
 #else
