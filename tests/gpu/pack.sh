@@ -9,7 +9,8 @@ set -eu
 from=${1:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER} to=${2:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER}
 files=(weir weir-hdf5 libweir_cuda.so bench/limits bench/prof bench/handoff bench/nvjpeg bench/pinned_read bench/train_step
     bench/motion_floor bench/motion_sides
-    tests/test_gpu_ops tests/test_gpu_feed tests/test_gpu_jpeg tests/test_gpu_lost tests/test_cupti tests/test_compute tests/jpeg_both
+    tests/test_gpu_ops tests/test_gpu_feed tests/test_gpu_jpeg tests/test_gpu_order tests/test_gpu_lost tests/test_cupti tests/test_compute
+    tests/jpeg_both
     tests/test_device_clock tests/test_clock_cost tests/test_motion_cuda)
 for file in "${files[@]}"; do
     mkdir -p "$to/$(dirname "$file")"
