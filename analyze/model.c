@@ -1,10 +1,10 @@
 #include "analyze/model.h"
 
+#include "pipeline/gpu/upload.h"
+
 #include <math.h>
 #include <string.h>
 
-/* Behind a GPU's feed (WEIR_OUTPUT_BATCHES of pipeline/gpu). */
-enum { OUTPUTS = 3 };
 static const double AGREE = 0.005; /* measured and simulated rates that are as good as the same */
 
 static double within(double value, double least, double most)
@@ -90,7 +90,7 @@ static void fill(struct weir_model *model, const struct weir_demands *d, const s
     to->step_cpu_s = consumer_cpu_s(d, report, step_s);
     to->step_s = step_s - to->step_cpu_s;
     if (report->gpu.used) {
-        to->outputs = OUTPUTS;
+        to->outputs = WEIR_UPLOAD_BATCHES;
         model->feed = d->each_s[WEIR_RESOURCE_BUS] >= d->each_s[WEIR_RESOURCE_ENGINES] ? WEIR_RESOURCE_BUS
                                                                                        : WEIR_RESOURCE_ENGINES;
         to->feed_s = d->each_s[model->feed] * images;

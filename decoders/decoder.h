@@ -111,7 +111,7 @@ struct weir_frame {
  * without DQT is corrupt. */
 int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, void *image);
 
-/* Why the last weir_decode or weir_probe failed; valid until the next call. */
+/* Why the last weir_decode or weir_probe_image failed; valid until the next call. */
 const char *weir_decoder_reason(const struct weir_decoder *decoder);
 
 /* What was decoded so far (any thread): pixels of the frames as stored, and those that came out of the codec. */

@@ -13,6 +13,7 @@
 5. File names are unique in the tree. Only cli/ prints to stdout or exits (and the child processes in CHILD). Every
    header has a guard by its path. Functions are at most 60 lines, files at most 600 (tests 1000). Every source file is in
    a CMake list. A folder has at most 25 .c files (bench and tests apart).
+6. Names in comments that begin with weir_ or WEIR_ exist: in code, in a string or in a CMake file.
 """
 import os
 import re
@@ -39,6 +40,7 @@ CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
 PAIRS = {"hdf5.h": 8, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 4, "jansson.h": 11, "lmdb.h": 2}
 CHILD = {("helper_spawner_serve.c", "_exit"), ("hdf5_helper_serve.c", "_exit")}
 FUNCTION_LINES, FILE_LINES, TEST_LINES, FOLDER_FILES = 60, 600, 1000, 25
+NAME = r"\b(?:weir|WEIR)_\w+"
 GENERATED = {"base/version.h"}
 
 SYSTEM = set("""assert ctype complex errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
@@ -66,6 +68,8 @@ class Tree:
         self.root = root
         self.faults = []
         self.third_party = {}
+        self.names = set()
+        self.commented = []
         self.externs = []
         self.defined = {}
         self.files = []
@@ -141,7 +145,9 @@ class Tree:
     def check_file(self, folder, name):
         path = f"{folder}/{name}"
         with open(os.path.join(self.root, path), encoding="utf-8") as f:
-            code = without_comments(f.read()).rstrip("\n").split("\n")
+            text = f.read()
+        self.note_names(path, text)
+        code = without_comments(text).rstrip("\n").split("\n")
         for number, line in enumerate(code, 1):
             include = re.match(r'\s*#\s*include\s*(?:"([^"]*)"|<([^>]*)>)', line)
             if include and include[1] is not None:
@@ -154,6 +160,19 @@ class Tree:
             guard = "WEIR_" + re.sub(r"\W", "_", path).upper()
             if f"#ifndef {guard}" not in code or f"#define {guard}" not in code:
                 self.fault(path, 0, f"has no guard {guard}")
+
+    def note_names(self, path, text):
+        """Names in comments, and all others, to compare when all files are read."""
+        pattern = re.compile(r'(/\*.*?\*/|//[^\n]*)|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+        for match in pattern.finditer(text):
+            for name in re.findall(NAME, match[1] or ""):
+                self.commented.append((path, text.count("\n", 0, match.start()) + 1, name))
+        self.names.update(re.findall(NAME, pattern.sub(lambda m: " " if m[1] else m[0], text)))
+
+    def check_names(self):
+        for path, line, name in self.commented:
+            if name not in self.names and not (name.endswith("_") and any(n.startswith(name) for n in self.names)):
+                self.fault(path, line, f"a comment names {name}, which does not exist")
 
     def note_externs(self, folder, path, code):
         """What is declared by extern and what is defined in the first column, to compare when all files are read."""
@@ -183,6 +202,7 @@ class Tree:
                 with open(full, encoding="utf-8") as f:
                     module = re.sub(r"#.*", "", f.read())
                     listed += module
+        self.names.update(re.findall(NAME, listed))
         for folder, name in self.files:
             path = f"{folder}/{name}"
             if folder == "cuda" and name.endswith((".c", ".cu")) and path not in module:
@@ -206,6 +226,7 @@ class Tree:
             if len(users) > PAIRS.get(header, 1):
                 self.fault(", ".join(sorted(users)), 0, f"<{header}> may be included by {PAIRS.get(header, 1)} only")
         self.check_build()
+        self.check_names()
         return self.faults
 
 
@@ -275,6 +296,7 @@ BAD = [
     ({"io/mid.c": "#include <Python.h>\n"}, "io/mid.c:1: includes Python's header"),
     ({"io/mid.c": "#include <cuda_runtime_api.h>\n"}, "io/mid.c:1: includes a header of CUDA's"),
     ({**header("io/mid.h", "#include <nvtx3/nvToolsExt.h>\n")}, "io/mid.h:3: includes a header of CUDA's"),
+    ({"io/mid.c": "/* weir_lost: as weir_low_ has it */\nint weir_low_a;\n"}, "io/mid.c:1: a comment names weir_lost"),
     ({**{f"io/many_{i}.c": "int a;\n" for i in range(25)}, "CMakeLists.txt": GOOD["CMakeLists.txt"] +
       " ".join(f"many_{i}.c" for i in range(25)) + "\n"}, "io: 26 .c files"),
 ]

@@ -479,7 +479,8 @@ static int read_row(struct weir_h5_dataset *d, const char *path, uint64_t t, voi
     size_t row_bytes = d->shape.type_bytes;
     for (int i = 1; i < d->shape.rank; i++) {
         count[i] = d->shape.dims[i];
-        row_bytes *= d->shape.dims[i]; /* bounded by weir_h5_locate */
+        if (__builtin_mul_overflow(row_bytes, d->shape.dims[i], &row_bytes))
+            return -ENOSPC; /* the file has changed since its frames were located */
     }
     if (d->shape.rank < 1 || t >= d->shape.dims[0])
         return weir_err_set(err, -ENODATA, "%s: has no frame %llu", path, (unsigned long long)t);

@@ -1,5 +1,5 @@
 /* inflate.h: zlib streams (the deflate filter's), unpacked whole: by libdeflate, or by zlib where weir was built
- * without it (WEIR_WITH_LIBDEFLATE). Both take and refuse the same streams. */
+ * without it (-DWEIR_WITH_LIBDEFLATE=OFF). Both take and refuse the same streams. */
 #ifndef WEIR_DATASETS_HDF5_INFLATE_H
 #define WEIR_DATASETS_HDF5_INFLATE_H
 

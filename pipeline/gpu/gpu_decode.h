@@ -64,7 +64,7 @@ struct weir_decode_batch {
     struct weir_gpu_jpeg *decoder; /* of the second: NULL until it is needed, and when there is no memory for it */
     struct weir_gpu_jpeg_counts counted; /* of what the decoder has done, in the engine's figures */
     int n;
-    struct weir_handed *handed; /* WEIR_DECODE_GROUP of each */
+    struct weir_handed *handed; /* WEIR_DECODE_BATCH_MAX of each */
     struct weir_gpu_jpeg_frame *frames;
     enum weir_jpeg_refusal *results;
     void *stream, *begin, *ends[2]; /* timed events; the ends in turns: the last one is still asked for */
