@@ -151,4 +151,12 @@ exec 3>&-
 check "a reader that left is exit 1" [ "$(cat "$work/status")" -eq 1 ]
 empty_err
 
+# Too little memory for one picture (AddressSanitizer does not start in so little).
+if (ulimit -v 200000 && "$weir" --version >/dev/null 2>&1); then
+    (ulimit -v 200000 && "$weir" synth "$work/large" --size 8192x8192 --episodes 1 --steps 3 --threads 1 >"$work/out" 2>"$work/err")
+    check "a picture that memory cannot hold is exit 1 (was $?)" [ $? -eq 1 ]
+    one_line
+    err "weir synth: a frame cannot be made: Cannot allocate memory; free some memory"
+fi
+
 finish

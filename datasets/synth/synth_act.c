@@ -105,7 +105,7 @@ static int write_cameras(struct weir_synth_job *job, double *lengths, struct wei
     int rc = weir_spool_open(&spool, job->config->out, err);
     for (int c = 0; c < job->n_cameras && rc == 0; c++) {
         rc = write_rows(job, &spool, c, err);
-        for (int t = 0; t < job->config->steps && lengths; t++)
+        for (int t = 0; t < spool.n && lengths && rc == 0; t++)
             lengths[rank_of(job, c) * job->config->steps + t] = (double)spool.lengths[t];
         /* act-plus-plus keeps lengths as float32. */
         if (rc == 0 && lengths && spool.longest > 1 << 24)
