@@ -50,11 +50,10 @@ static void describe(char text[WEIR_FILE_CHANGE], const struct weir_file_id *the
 }
 
 /* By statx, which can be made to ask a file server: what its client caches is up to a minute old. */
-static int look(const char *path, bool ask_server, struct weir_file_id *now)
+int weir_file_id_now(int fd, const char *path, int how, struct weir_file_id *now)
 {
     struct statx st;
-    unsigned want = STATX_SIZE | STATX_MTIME | STATX_INO;
-    if (statx(AT_FDCWD, path, ask_server ? AT_STATX_FORCE_SYNC : AT_STATX_SYNC_AS_STAT, want, &st) != 0)
+    if (statx(fd, path, how, STATX_SIZE | STATX_MTIME | STATX_INO, &st) != 0)
         return -errno;
     *now = (struct weir_file_id){st.stx_size, makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino,
                                  st.stx_mtime.tv_sec * 1000000000 + st.stx_mtime.tv_nsec, false};
@@ -66,7 +65,7 @@ int weir_file_id_compare(const char *path, const struct weir_file_id *then, bool
 {
     struct weir_file_id now = {0};
     *text = 0;
-    int rc = look(path, ask_server, &now);
+    int rc = weir_file_id_now(AT_FDCWD, path, ask_server ? AT_STATX_FORCE_SYNC : AT_STATX_SYNC_AS_STAT, &now);
     if (rc == 0 && weir_file_id_same(&now, then))
         return 0;
     if (rc < 0 && rc != -ENOENT && rc != -ENOTDIR) {

@@ -237,10 +237,17 @@ static int reserve_open(struct weir_file_set *set)
     return 0;
 }
 
-static struct weir_file_id id_of(const struct stat *st)
+/* Whether an open file is the one that was indexed: 0, -ESTALE, or -errno. */
+static int compare(const struct file *f, int fd, int how)
 {
-    return (struct weir_file_id){(uint64_t)st->st_size, st->st_dev, st->st_ino,
-                                 (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec, false};
+    struct weir_file_id now;
+    int rc = weir_file_id_now(fd, "", AT_EMPTY_PATH | how, &now);
+    return rc < 0 ? rc : weir_file_id_same(&now, &f->id) ? 0 : -ESTALE;
+}
+
+int weir_file_check(const struct weir_file_set *set, int file, int fd)
+{
+    return compare(&set->files[file], fd, AT_STATX_DONT_SYNC);
 }
 
 static int open_checked(const struct file *f, int flags, int *fd)
@@ -248,11 +255,7 @@ static int open_checked(const struct file *f, int flags, int *fd)
     *fd = open(f->path, O_RDONLY | O_CLOEXEC | flags);
     if (*fd < 0)
         return -errno;
-    struct stat st;
-    int rc = fstat(*fd, &st) == 0 ? 0 : -errno;
-    struct weir_file_id id = id_of(&st);
-    if (rc == 0 && !weir_file_id_same(&id, &f->id))
-        rc = -ESTALE;
+    int rc = compare(f, *fd, AT_STATX_SYNC_AS_STAT);
     if (rc < 0)
         close(*fd);
     return rc;
@@ -282,6 +285,8 @@ static int open_now(struct weir_file_set *set, int file)
         close(fd);
         rc = -ESTALE;
     }
+    if (rc == -ESTALE) /* so that weir_file_set_changed reports the difference */
+        atomic_store_explicit(&f->was_read, true, memory_order_relaxed);
     if (rc < 0)
         return rc;
     bool faster = fd_of(atomic_load_explicit(&f->state, memory_order_relaxed)) >= 0; /* another thread was */

@@ -19,9 +19,15 @@ static inline bool weir_file_id_same(const struct weir_file_id *a, const struct 
     return a->device == b->device && a->inode == b->inode && (same || a->may_be_written || b->may_be_written);
 }
 
+/* After a read: 0, or -ESTALE when the open file has been written to since it was indexed. A write sets the time before
+ * the bytes, so after 0 the bytes are those that were indexed. Network file systems answer from their cache. */
+int weir_file_check(const struct weir_file_set *set, int file, int fd);
+
 /* As weir_file_set_changed, of a path that had this id. */
 int weir_file_id_compare(const char *path, const struct weir_file_id *then, bool ask_server,
                          char text[WEIR_FILE_CHANGE]);
+/* What an open file is now: how is AT_STATX_*. 0 or -errno. */
+int weir_file_id_now(int fd, const char *path, int how, struct weir_file_id *now);
 
 struct weir_io_ops;
 /* The set's state of the engine, made on first use; one engine per set (-EBUSY for a second). */

@@ -61,15 +61,21 @@ static int read_timed(struct weir_reader *reader, int file, int fd, uint64_t off
 {
     WEIR_ZONE(WEIR_STAGE_READ_BYTES);
     size_t align = weir_file_set_align(reader->set);
-    if (align > 1)
-        return weir_direct_read(&reader->bounce, fd, align, offset, length, data);
-    return reader->ops->read(reader->shared, file, fd, offset, length, buffer, data);
+    int rc = align > 1 ? weir_direct_read(&reader->bounce, fd, align, offset, length, data)
+                       : reader->ops->read(reader->shared, file, fd, offset, length, buffer, data);
+    return rc < 0 || reader->ops->from_memory ? rc : weir_file_check(reader->set, file, fd);
 }
 
-static int wait_timed(struct weir_ahead *ahead, int entry, const uint8_t **data)
+/* 0, or 1 after an error: of what was read ahead together only this extent's own error counts. -ESTALE. */
+static int wait_timed(struct weir_reader *reader, int file, int entry, const uint8_t **data)
 {
     WEIR_ZONE(WEIR_STAGE_READ_BYTES);
-    return weir_ahead_wait(ahead, entry, data);
+    int fd;
+    if (weir_ahead_wait(reader->ahead, entry, data) < 0 || weir_file_acquire(reader->set, file, &fd) < 0)
+        return 1;
+    int rc = weir_file_check(reader->set, file, fd);
+    weir_file_release(reader->set, file);
+    return rc;
 }
 
 static int read_now(struct weir_reader *reader, int file, uint64_t offset, size_t length, void *buffer,
@@ -96,8 +102,8 @@ int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t leng
     int entry = reader->ahead ? weir_ahead_find(reader->ahead, &reader->taken, &extent) : -1;
     if (entry >= 0 && weir_file_set_is_spoiled(reader->set, file))
         entry = -1;
-    int rc = entry >= 0 ? wait_timed(reader->ahead, entry, data) : -1;
-    if (rc < 0) { /* what was read ahead together fails together: only this extent's own error counts */
+    int rc = entry >= 0 ? wait_timed(reader, file, entry, data) : 1;
+    if (rc == 1) {
         entry = -1;
         rc = read_now(reader, file, offset, length, buffer, data);
     }

@@ -1,7 +1,8 @@
 /* io.h: reads byte extents of files, by one of several engines. It knows no formats.
  *
  * A file set holds the dataset's files with the size, inode and time that the index saw; handles are opened on demand,
- * bounded in number, and checked against those on every opening. A reader is one thread's context of an engine. */
+ * bounded in number, and checked against those on every opening and after every read. A reader is one thread's context
+ * of an engine. */
 #ifndef WEIR_IO_IO_H
 #define WEIR_IO_IO_H
 
@@ -81,8 +82,8 @@ void weir_reader_close(struct weir_reader **reader);
 
 /* Reads length bytes at offset of file. buffer (capacity >= length) is lent to the engine; *data is where the bytes
  * are: in buffer, or in the engine's memory until the next call on this reader. Times 01_file_cache and
- * 03c_read_bytes. 0, or -ENODATA when the file is shorter, -ESTALE when it changed since it was indexed, or -errno of
- * open or read. */
+ * 03c_read_bytes. 0, or -ENODATA when the file is shorter, -ESTALE when it was written to since it was indexed (its
+ * bytes are then of either version), or -errno of open or read. */
 int weir_read(struct weir_reader *reader, int file, uint64_t offset, size_t length, void *buffer, const uint8_t **data);
 
 /* From now on this reader looks for its extents among what was read ahead for the task, before it reads; until

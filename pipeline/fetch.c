@@ -54,7 +54,7 @@ int weir_fetcher_open(struct weir_fetcher *fetcher, struct weir_dataset *dataset
     memset(fetcher, 0, sizeof *fetcher);
     fetcher->dataset = dataset;
     fetcher->files = files;
-    fetcher->bad_block.episode = -1;
+    fetcher->bad_block.episode = fetcher->file = -1;
     int rc = weir_reader_open(&fetcher->reader, io, files, err);
     if (rc < 0)
         return rc;
@@ -97,6 +97,7 @@ static int through_library(struct weir_fetcher *fetcher, int episode, int camera
     WEIR_ZONE(WEIR_STAGE_READ_BYTES);
     struct weir_err err = WEIR_ERR_NONE;
     int rc, file = weir_dataset_episode_file(fetcher->dataset, episode);
+    fetcher->file = file;
     weir_file_set_note(fetcher->files, file);
     if (weir_file_set_is_spoiled(fetcher->files, file)) {
         snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(-ESTALE));
@@ -108,6 +109,9 @@ static int through_library(struct weir_fetcher *fetcher, int episode, int camera
         if (rc < 0)
             return rc;
     }
+    char change[WEIR_FILE_CHANGE];
+    if (rc == 0 && weir_file_set_changed(fetcher->files, file, false, change) != 0)
+        rc = weir_err_set(&err, -ESTALE, "%s", weir_read_reason(-ESTALE));
     if (rc < 0) {
         snprintf(fetcher->reason, sizeof fetcher->reason, "%.*s", WEIR_FETCH_REASON - 1, err.text);
         return rc;
@@ -121,6 +125,7 @@ static int through_library(struct weir_fetcher *fetcher, int episode, int camera
 static int by_extent(struct weir_fetcher *fetcher, struct weir_location *location, void *into, size_t into_bytes,
                      const uint8_t **bytes, size_t *length)
 {
+    fetcher->file = location->file;
     for (;;) {
         bool direct = into && !location->heap_slot && location->length == into_bytes;
         const uint8_t *data;
@@ -181,6 +186,7 @@ static int fetch_piece(struct weir_fetcher *fetcher, const struct weir_block *bl
     weir_block_piece(block, piece, &file, &offset, &length);
     int rc = grow_buffer(fetcher, length);
     if (rc == 0 && length > 0) {
+        fetcher->file = file;
         rc = weir_read(fetcher->reader, file, offset, length, fetcher->buffer, &data);
         if (rc < 0)
             snprintf(fetcher->reason, sizeof fetcher->reason, "%s", weir_read_reason(rc));
@@ -214,6 +220,7 @@ void weir_fetch_add_chunks(const struct weir_fetcher *fetcher, struct weir_chunk
 int weir_fetch_block(struct weir_fetcher *fetcher, int episode, int camera, const int *ts, uint8_t *const *rows, int n)
 {
     struct weir_block block;
+    fetcher->file = -1;
     weir_block_of(fetcher->dataset, episode, camera, ts[0], &block);
     if (fetcher->bad_block.episode == episode && fetcher->bad_block.camera == camera &&
         fetcher->bad_block.first == block.first) {
@@ -263,6 +270,7 @@ int weir_fetch_frame(struct weir_fetcher *fetcher, int episode, int camera, int 
                      const uint8_t **bytes, size_t *length)
 {
     struct weir_location location;
+    fetcher->file = -1;
     int how = weir_locate(fetcher->dataset, episode, camera, t, &location);
     if (how == WEIR_HOW_LIBRARY)
         return through_library(fetcher, episode, camera, t, bytes, length);

@@ -17,6 +17,7 @@ struct weir_fetcher {
     struct weir_file_set *files;
     struct weir_reader *reader;     /* owned */
     struct weir_unpacker *unpacker; /* owned; NULL until a block was met */
+    int file;                       /* that the last frame or block was read from; -1 = none */
     uint8_t *buffer;                /* of bytes as stored; grown when a frame asks for more */
     size_t capacity;
     uint8_t *row; /* of a frame put together from chunks */

@@ -1,5 +1,6 @@
-/* file_watch.h: whether files changed while they were read. A handle that is open shows nothing of it: at each epoch's
- * end a thread of its own compares the files that were read with what was indexed.
+/* file_watch.h: whether files changed while they were read. Reads find writes to an open file (weir_read), but not that
+ * another file took its place or what a server has: at each epoch's end a thread of its own compares the paths of the
+ * files that were read with what was indexed.
  *
  * A file that changed is an error of that file, under the rules of --on-error: under fail the run ends with it, else it
  * is counted and listed, and all frames of it are bad from then on. */

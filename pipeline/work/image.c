@@ -68,7 +68,8 @@ int weir_image_fault(struct weir_worker *worker, const struct weir_image *image,
 {
     struct weir_shared *shared = worker->shared;
     char name[WEIR_FAULT_TEXT], change[WEIR_FILE_CHANGE];
-    int file = weir_dataset_episode_file(shared->setup.dataset, image->episode);
+    int read = worker->fetcher.file; /* a chunk may be a file of its own */
+    int file = read >= 0 ? read : weir_dataset_episode_file(shared->setup.dataset, image->episode);
     if (!weir_is_shortage(code) && weir_file_watch_blames(&shared->watch, file, change)) {
         reason = change;
         code = -ESTALE;
