@@ -3,7 +3,6 @@
 #include "prof/record/recorder_priv.h"
 #include "prof/record/track_priv.h"
 
-#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -41,10 +40,11 @@ static RARELY struct weir_cell *cell_new(struct weir_thread *t, int stage)
     return cell;
 }
 
-/* NULL when memory is short: the call goes uncounted. */
+/* NULL when memory is short, or for a number that is no stage's: the call goes uncounted. */
 static inline struct weir_cell *cell_of(struct weir_thread *t, int stage)
 {
-    assert(stage >= 0 && stage < WEIR_STAGE_MAX);
+    if ((unsigned)stage >= WEIR_STAGE_MAX)
+        return NULL;
     struct weir_cell *cell = atomic_load_explicit(&t->cells[stage], memory_order_relaxed);
     return cell ? cell : cell_new(t, stage);
 }
@@ -153,20 +153,6 @@ static RARELY void end_too_deep(struct weir_thread *t, struct weir_open_zone *re
     change_end(t, version);
 }
 
-/* The first call of a stage on a thread, or a zone that is too deep. A stage without memory for its cell is counted as
- * the first one that has some; one without any at all cannot be: its time stays in the zone around it. */
-static RARELY void begin_first(struct weir_thread *t, int stage)
-{
-    assert(stage >= 0 && stage < WEIR_STAGE_MAX);
-    if (top_of(t) >= t->open + WEIR_DEPTH_MAX) {
-        begin_too_deep(t);
-        return;
-    }
-    if (!cell_new(t, stage))
-        atomic_store_explicit(&t->cells[stage], &weir_cell_nobody, memory_order_relaxed);
-    weir_zone_begin_(t, stage);
-}
-
 /* A thread's loop around everything is not shown. */
 static RARELY void show_begin(struct weir_cell *cell)
 {
@@ -197,6 +183,25 @@ static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t
         sample_begin(cell, zone);
     if (__builtin_expect(state & WEIR_RECORDING_NVTX, 0))
         show_begin(cell);
+}
+
+/* The first call of a stage on a thread, or a zone that is too deep, or one whose number is no stage's. A stage without
+ * memory for its cell is counted as the first one that has some; one without any at all cannot be: its time stays in
+ * the zone around it. */
+static RARELY void begin_first(struct weir_thread *t, int stage)
+{
+    if (top_of(t) >= t->open + WEIR_DEPTH_MAX) {
+        begin_too_deep(t);
+        return;
+    }
+    if ((unsigned)stage >= WEIR_STAGE_MAX) {
+        begin_at(t, top_of(t) + 1, &weir_cell_nobody, false);
+        top_of(t)->flags.state = 0; /* not drawn */
+        return;
+    }
+    if (!cell_new(t, stage))
+        atomic_store_explicit(&t->cells[stage], &weir_cell_nobody, memory_order_relaxed);
+    weir_zone_begin_(t, stage);
 }
 
 /* The hot ways call nothing but what ends them: no registers to save. */
@@ -387,7 +392,8 @@ static __attribute__((noinline)) void end_traced(struct weir_thread *t, struct w
 void weir_zone_end_(struct weir_thread *t)
 {
     struct weir_open_zone *zone = top_of(t);
-    assert(zone > t->open);
+    if (__builtin_expect(zone == t->open, 0))
+        return;
     bracket_stop();
     if (__builtin_expect(zone->flags.special || weir_switches_any(&t->switches) || !weir_clock.tsc, 0)) {
         end_special(t, zone);
@@ -406,11 +412,11 @@ void weir_zone_end_(struct weir_thread *t)
 void weir_zone_carve_(struct weir_thread *t, int stage, uint64_t ticks)
 {
     struct weir_open_zone *zone = top_of(t);
-    assert(zone > t->open);
-    if (zone > t->open + WEIR_DEPTH_MAX)
+    if (zone == t->open || zone > t->open + WEIR_DEPTH_MAX)
         return; /* dropped with the zone that it is carved out of */
     make_special(zone);
-    assert(zone->carved == 0 || zone->carved_stage == stage);
+    if (zone->carved > 0 && zone->carved_stage != stage)
+        return;
     zone->carved += ticks;
     zone->carved_stage = stage;
 }

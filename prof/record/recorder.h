@@ -31,11 +31,12 @@ int weir_recorder_open(struct weir_recorder **out);
 /* Frees everything; every thread has detached before. Accepts NULL. */
 void weir_recorder_close(struct weir_recorder **recorder);
 
-/* Joins the calling thread to the session (at most 1024 threads at once; -ENOSPC beyond). name is copied, 15
- * characters. The cells outlive the thread: they belong to the session. A thread goes on with the cells of one that
- * ended and had its name and role (once there are 1024, its role): their figures add up, and their times, without the
- * gap between. */
+/* Joins the calling thread to the session (at most 1024 threads at once, -ENOSPC beyond; -EBUSY when it is attached).
+ * name is copied, 15 characters. The cells outlive the thread: they belong to the session. A thread goes on with the
+ * cells of one that ended and had its name and role (once there are 1024, its role): their figures add up, and their
+ * times, without the gap between. */
 int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role);
+/* Leaves the session. Zones that are still open end here, and are counted. */
 void weir_thread_detach(void);
 
 /* The calling thread's cells, NULL when not attached. __thread is the one spelling that C and C++ share. */
@@ -47,8 +48,9 @@ void weir_zone_carve_(struct weir_thread *thread, int stage, uint64_t ticks);
 void weir_span_(struct weir_thread *thread, int stage, uint64_t start, uint64_t end);
 void weir_zone_shapes_(struct weir_thread *thread, uint32_t shapes);
 
-/* Opens a zone on the calling thread; the innermost zone open is closed by weir_zone_end. Of zones nested deeper than
- * this the inner ones are dropped and counted: their time is that of the innermost zone kept. */
+/* Opens a zone on the calling thread; the innermost zone open is closed by weir_zone_end, which does nothing when none
+ * is. A number that is no stage's opens a zone that is not counted. Of zones nested deeper than this the inner ones are
+ * dropped and counted: their time is that of the innermost zone kept. */
 enum { WEIR_ZONES_DEEP = 16 };
 static inline void weir_zone_begin(int stage)
 {

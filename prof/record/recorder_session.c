@@ -2,7 +2,6 @@
 #include "prof/record/fork_priv.h"
 #include "prof/record/recorder_priv.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,8 +155,9 @@ static void thread_follow(struct weir_thread *t, struct weir_switches *switches,
 
 int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role)
 {
-    assert(!weir_thread_self);
     struct weir_switches switches;
+    if (weir_thread_self)
+        return -EBUSY;
     int followed = weir_switches_open(&switches); /* the first one of a machine may take 30 ms: no lock is held */
     pthread_mutex_lock(&recorder->lock);
     struct weir_thread *t = find_ended(recorder, name, role);
@@ -182,7 +182,8 @@ void weir_thread_detach(void)
     struct weir_thread *t = weir_thread_self;
     if (!t)
         return;
-    assert(atomic_load_explicit(&t->top, memory_order_relaxed) == t->open);
+    while (atomic_load_explicit(&t->top, memory_order_relaxed) > t->open)
+        weir_zone_end_(t);
     pthread_mutex_lock(&t->recorder->lock); /* a reader must not meet a CPU clock whose thread is gone */
     t->cpu_detached_ns = clock_ns(t->cpu_clock);
     t->delay_known = t->delay_known && weir_run_delay_ns(t->tid, &t->delay_detached_ns);

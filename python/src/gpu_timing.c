@@ -130,18 +130,28 @@ int weir_gpu_timing_begin(int stage)
     return 0;
 }
 
+/* Down to so many. In a child of fork() they are the parent's. */
+static void end_down_to(int n)
+{
+    while (open_calls.n > n) {
+        int i = --open_calls.n; /* a GPU that is lost says so to whoever computes on it next */
+        if (used_at == weir_fork_depth())
+            weir_gpu_stages_end(of_gpu[open_calls.stack[i].gpu], open_calls.stack[i].call, NULL);
+    }
+}
+
 void weir_gpu_timing_end(int stage)
 {
-    if (used_at != weir_fork_depth()) {
-        open_calls.n = 0;
-        return;
-    }
     int i = open_calls.n - 1;
-    if (i < 0 || open_calls.stack[i].stage != stage)
-        return;
-    open_calls.n = i;
-    /* A GPU that is lost says so to whoever computes on it next. */
-    weir_gpu_stages_end(of_gpu[open_calls.stack[i].gpu], open_calls.stack[i].call, NULL);
+    while (i >= 0 && open_calls.stack[i].stage != stage)
+        i--;
+    if (i >= 0)
+        end_down_to(i);
+}
+
+void weir_gpu_timing_end_thread(void)
+{
+    end_down_to(0);
 }
 
 void weir_gpu_timing_add(struct weir_report_gpu *gpu)

@@ -15,6 +15,8 @@ int weir_gpu_timing_check(void);
 /* A stage begins on this thread, and ends where the same stage began last: 0, or -1 with an exception. */
 int weir_gpu_timing_begin(int stage);
 void weir_gpu_timing_end(int stage);
+/* All that are open on this thread end. */
+void weir_gpu_timing_end_thread(void);
 /* Adds the rows of what the GPU is through with. */
 void weir_gpu_timing_add(struct weir_report_gpu *gpu);
 

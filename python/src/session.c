@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,24 +32,50 @@ static PyObject *stage_type;
 static PyObject *stages[2]; /* dict: name -> stage; those with cuda=True */
 static PyObject *decorate;
 
-/* Stages that are open on this thread. A context manager may be left where it was not entered: by hand, or by a
- * generator that another thread ends. */
-static __thread int open_stages;
+/* Stages that are open on this thread, innermost last; of those that are deeper only how many there are. */
+enum { STAGES_DEEP = 64 };
+static __thread struct {
+    int n;
+    int16_t numbers[STAGES_DEEP];
+} opened;
+
+/* The stage that a thread which ended has left open, until the program is warned of it; -1 = none, -2 = it was. */
+static _Atomic int left_open = -1;
 
 static void on_thread_end(void *unused)
 {
     (void)unused;
+    int none = -1;
     weir_thread_detach();
+    weir_gpu_timing_end_thread();
+    if (opened.n > 0 && session_depth == weir_fork_depth())
+        atomic_compare_exchange_strong(&left_open, &none, opened.numbers[0]);
+}
+
+/* -1 with an exception, where warnings are errors. */
+static int warn_of_left_open(void)
+{
+    int stage = atomic_load(&left_open);
+    if (stage < 0)
+        return 0;
+    atomic_store(&left_open, -2);
+    return PyErr_WarnFormat(
+        PyExc_RuntimeWarning, 1,
+        "a thread ended inside weir.stage('%s'): the stage is counted up to the thread's end; leave "
+        "stages, and close generators that are inside one, before the thread ends",
+        weir_stage_info(stage)->name);
 }
 
 struct weir_recorder *weir_session(void)
 {
+    if (warn_of_left_open() < 0)
+        return NULL;
     if (session && session_depth == weir_fork_depth() && weir_thread_self)
         return session;
     if (!session || session_depth != weir_fork_depth()) {
         if (weir_thread_self)
-            weir_thread_detach(); /* of the parent's session, which stays as it is */
-        open_stages = 0;
+            weir_thread_detach(); /* of the parent's session, whose stages end there */
+        opened.n = 0;
         session_depth = weir_fork_depth();
         if (weir_recorder_open(&session) < 0) {
             PyErr_NoMemory();
@@ -99,20 +126,27 @@ static PyObject *stage_enter(PyObject *self, PyObject *unused)
     const struct stage *stage = (struct stage *)self;
     if (stage->gpu && weir_gpu_timing_begin(stage->number) < 0)
         return NULL;
-    open_stages++;
+    if (opened.n < STAGES_DEEP)
+        opened.numbers[opened.n] = (int16_t)stage->number;
+    opened.n++;
     weir_zone_begin(stage->number);
     Py_INCREF(self);
     return self;
 }
 
+/* As with ranges: a stage may be left in another order than it was entered, or on another thread, by hand or by a
+ * generator that is ended somewhere else. The innermost one of this name ends, and what was entered in it. */
 static PyObject *stage_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     (void)args, (void)n;
     const struct stage *stage = (struct stage *)self;
-    if (open_stages > 0) {
-        open_stages--;
+    int at = opened.n - 1;
+    while (at >= 0 && at < STAGES_DEEP && opened.numbers[at] != stage->number)
+        at--;
+    if (at >= 0) {
         uint32_t stack = weir_profile_stack_here();
-        weir_zone_end();
+        for (; opened.n > at; opened.n--)
+            weir_zone_end();
         weir_stack_self = stack;
     }
     if (stage->gpu)
@@ -259,6 +293,14 @@ static void stage_free(PyObject *self)
     Py_DECREF(type);
 }
 
+static PyObject *py_warn_of_left_open(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    if (warn_of_left_open() < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *py_set_decorate(PyObject *module, PyObject *function)
 {
     (void)module;
@@ -300,6 +342,7 @@ int weir_session_begin(PyObject *module)
         {"log_timing", py_log_timing, METH_VARARGS,
          "log_timing(name, seconds, /)\n--\n\nAdds one call of a stage that was timed elsewhere."},
         {"_table", py_table, METH_VARARGS, "The table of all stages so far, without what a loader adds."},
+        {"_warn_of_left_open", py_warn_of_left_open, METH_NOARGS, NULL},
         {"_set_current", weir_gpu_timing_set, METH_O, "What gives the current GPU and stream."},
         {"_set_decorate", py_set_decorate, METH_O, "What makes a timed function of a stage and a function."},
         {0}};

@@ -280,6 +280,7 @@ def _last_open():
 @atexit.register
 def _close_all():
     """So that no thread works while the process ends."""
+    _weir._warn_of_left_open()
     for reference in list(_open_loaders):
         loader = reference()
         if loader is not None:

@@ -453,6 +453,10 @@ class WithTorch(Cuda):
         calls, seconds = gpu_row("test cuda")
         self.assertEqual(calls, 1)
         self.assertGreaterEqual(seconds, 0.300)
+        threading.Thread(target=weir.stage("test cuda left", cuda=True).__enter__).start()
+        while gpu_row("test cuda left")[0] < 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertEqual(gpu_row("test cuda left")[0], 1, "a thread that ended inside a stage has ended it")
         with weir.stage("test cuda again", cuda=True):
             pass
         while gpu_row("test cuda again")[0] < 1 and time.monotonic() < deadline:

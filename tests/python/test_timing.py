@@ -59,6 +59,18 @@ class Stages(common.Data):
             pass
         self.assertEqual(calls(weir.table(), "test stray")[0], 2)
 
+    def test_out_of_order(self):
+        """A stage that is left ends what was entered in it; one that is not open here ends nothing."""
+        outer, inner = weir.stage("test outer"), weir.stage("test inside")
+        with outer:
+            inner.__enter__()
+        inner.__exit__()
+        with outer:
+            inner.__exit__()
+            self.assertEqual(calls(weir.table(), "test outer")[0], 1, "the stage around a stray end is open still")
+        table = weir.table()
+        self.assertEqual([calls(table, f"test {name}")[0] for name in ("outer", "inside")], [2, 1])
+
     def test_log_timing(self):
         weir.log_timing("test logged", 1.5)
         weir.log_timing("test logged", 0.25)
@@ -102,8 +114,68 @@ class Stages(common.Data):
 
 class WithoutALoader(unittest.TestCase):
     def run_code(self, code):
+        return self.run_both(code)[0]
+
+    def run_both(self, code):
         code = "import weir\n" + code
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done)
+        return done.stdout, done.stderr
+
+    def test_left_open(self):
+        """A thread that ends inside a stage, whether it has entered it itself or by a generator: one warning, and the
+        stage is counted up to there."""
+        begin = """import os, threading, time
+def generate():
+    with weir.stage("test generator"):
+        yield
+kept = []
+def work(kind):
+    if kind == "generator":
+        kept.append(generate())
+        next(kept[-1])
+    else:
+        for _ in range(70):
+            weir.stage("test thread").__enter__()
+for kind in KINDS:
+    thread = threading.Thread(target=work, args=(kind,))
+    thread.start()
+while len(os.listdir("/proc/self/task")) > 1:  # join() returns before the thread is gone
+    time.sleep(0.001)
+"""
+        for kind, called in (("generator", 1), ("thread", 16)):
+            with self.subTest(kind):
+                out, error = self.run_both(f"KINDS = [{kind!r}] * 3\n{begin}kept.clear()\nprint(weir.table())")
+                self.assertEqual(calls(out, f"test {kind}")[0], 3 * called)
+                self.assertEqual(error.count("RuntimeWarning"), 1, error)
+                self.assertIn(f"a thread ended inside weir.stage('test {kind}')", error)
+        _, error = self.run_both(f"KINDS = ['thread']\n{begin}")
+        self.assertEqual(error.count("RuntimeWarning"), 1, "a program that makes no further call is warned at its end")
+
+    def test_fork_inside_a_stage(self):
+        """The child begins with no stage open, and the parent's goes on."""
+        out, error = self.run_both("""import os, threading
+def fork():
+    with weir.stage("test outer"), weir.stage("test forks"):
+        child = os.fork()
+        if child == 0:
+            with weir.stage("test child"):
+                pass
+    if child == 0:
+        print(weir.table(), end="")
+        print("END", flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+fork()
+thread = threading.Thread(target=fork)
+thread.start()
+thread.join()
+print(weir.table())
+""")
+        self.assertEqual(error, "")
+        tables = out.split("END\n")
+        self.assertEqual([[calls(table, f"test {name}")[0] for name in ("outer", "forks", "child")] for table in tables],
+                         [[0, 0, 1], [0, 0, 1], [2, 2, 0]])
 
     def test_nothing(self):
         self.assertIn("no stage was called", self.run_code("print(weir.table())"))

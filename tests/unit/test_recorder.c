@@ -183,10 +183,49 @@ Test(recorder, zones_too_deep_are_dropped_and_counted)
     weir_snapshot_free(&s);
 }
 
-Test(recorder, closing_what_is_not_open_is_a_programmers_error, .signal = SIGABRT)
+/* A library never aborts its host. */
+Test(recorder, calls_out_of_order_change_nothing)
 {
     attach();
+    cr_assert_eq(weir_thread_attach(recorder, "again", WEIR_ROLE_OTHER), -EBUSY);
     weir_zone_end();
+    weir_zone_carve(WEIR_STAGE_TO_TENSOR, 1);
+    weir_zone_begin(WEIR_STAGE_IMAGE_DECODE);
+    for (int i = 0; i < 2; i++) {
+        weir_zone_begin(i ? WEIR_STAGE_MAX : -ENOSPC); /* as weir_stage_register fails */
+        weir_span(-1, 0, 1);
+        weir_zone_end();
+    }
+    weir_zone_carve(WEIR_STAGE_TO_TENSOR, 1);
+    weir_zone_carve(WEIR_STAGE_COLLATE, 1);
+    weir_zone_end();
+    weir_zone_end();
+    struct weir_snapshot *s = take();
+    cr_assert_eq(s->stages[WEIR_STAGE_IMAGE_DECODE].count, 1);
+    cr_assert_eq(s->stages[WEIR_STAGE_TO_TENSOR].count, 1);
+    cr_assert_eq(s->stages[WEIR_STAGE_COLLATE].count, 0);
+    cr_assert_eq(s->threads[0].zones, 2);
+    cr_assert_eq(s->threads[0].open_stage, -1);
+    weir_snapshot_free(&s);
+}
+
+Test(recorder, zones_left_open_end_with_the_thread)
+{
+    for (int deep = 1; deep <= WEIR_ZONES_DEEP + 3; deep += WEIR_ZONES_DEEP + 1) {
+        attach();
+        weir_zone_begin(WEIR_STAGE_COLLATE);
+        for (int i = 0; i < deep; i++)
+            weir_zone_begin(WEIR_STAGE_IMAGE_DECODE);
+        sleep_ms(2);
+        weir_thread_detach();
+        weir_thread_detach();
+    }
+    struct weir_snapshot *s = take();
+    cr_assert_eq(s->stages[WEIR_STAGE_COLLATE].count, 2);
+    cr_assert_geq(s->stages[WEIR_STAGE_COLLATE].total_ns, 4000000);
+    cr_assert_eq(s->stages[WEIR_STAGE_IMAGE_DECODE].count, 1 + WEIR_ZONES_DEEP - 1);
+    cr_assert_eq(s->threads[0].open_stage, -1);
+    weir_snapshot_free(&s);
 }
 
 /* ---- carving and spans ---- */
