@@ -73,12 +73,20 @@ int weir_motion_result_width(const struct weir_motion *m, enum weir_motion_resul
     }
 }
 
+int weir_motion_check_clips(const struct weir_motion *m, const int64_t *clips, size_t n, struct weir_err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (clips[i] < 0 || (uint64_t)clips[i] >= m->clips)
+            return weir_err_set(err, -EINVAL, "clips[%zu] is %lld: clips are numbered 0 to %zu", i, (long long)clips[i],
+                                m->clips - 1);
+    return 0;
+}
+
 int weir_motion_set(struct weir_motion *m, const int64_t *clips, const float *times, struct weir_err *err)
 {
-    for (size_t i = 0; i < m->config.envs; i++)
-        if (clips[i] < 0 || (uint64_t)clips[i] >= m->clips)
-            return weir_err_set(err, -EINVAL, "environment %zu asks for clip %lld; there are %zu", i,
-                                (long long)clips[i], m->clips);
+    int rc = weir_motion_check_clips(m, clips, m->config.envs, err);
+    if (rc < 0)
+        return rc;
     m->ops->copy_in(m->self, m->clip_of, clips, m->config.envs * sizeof *clips);
     m->ops->copy_in(m->self, m->times, times, m->queries * sizeof *times);
     return weir_motion_tables_expand(m, clips, err);
@@ -224,18 +232,18 @@ const char *weir_motion_engine(const struct weir_motion *m)
 /* ---- a step ---- */
 
 /* All at once: none of the parts that the variant ops has is there to be timed. */
-static int fetch_fused(struct weir_motion *m, struct weir_err *err)
+static int run_pass(struct weir_motion *m, const struct weir_motion_queries *queries, struct weir_err *err)
 {
-    struct weir_motion_pass pass = {.envs = m->config.envs,
-                                    .steps = m->config.steps,
+    struct weir_motion_pass pass = {.envs = queries->envs,
+                                    .steps = queries->steps,
                                     .dofs = m->dofs,
                                     .bodies = m->bodies,
                                     .row = m->row,
                                     .frames = m->rows,
                                     .spans = m->spans,
-                                    .clip_of = m->clip_of,
-                                    .times = m->times};
-    memcpy(pass.results, m->results, sizeof pass.results);
+                                    .clip_of = queries->clips,
+                                    .times = queries->times};
+    memcpy(pass.results, queries->results, sizeof pass.results);
     WEIR_RANGE("get_motion_state_call");
     WEIR_RANGE("get_motion_state");
     struct weir_range range = weir_range_begin(m->pass_name);
@@ -245,6 +253,31 @@ static int fetch_fused(struct weir_motion *m, struct weir_err *err)
     int rc = weir_motion_clocks_fetch(m, &pass.clocks, err);
     weir_range_end(&range);
     return rc;
+}
+
+static int fetch_fused(struct weir_motion *m, struct weir_err *err)
+{
+    struct weir_motion_queries queries = {
+        .envs = m->config.envs, .steps = m->config.steps, .clips = m->clip_of, .times = m->times};
+    memcpy(queries.results, m->results, sizeof queries.results);
+    return run_pass(m, &queries, err);
+}
+
+int weir_motion_sample(struct weir_motion *m, const struct weir_motion_queries *queries, struct weir_err *err)
+{
+    size_t n;
+    assert(m->config.variant == WEIR_MOTION_FUSED);
+    if (queries->envs < 1 || queries->steps < 1 || __builtin_mul_overflow(queries->envs, (size_t)queries->steps, &n) ||
+        n > queries_max)
+        return weir_err_set(err, -EINVAL, "motion: %zu environments with %d steps each: 1 to 2^32 queries are handled",
+                            queries->envs, queries->steps);
+    int rc = m->config.gpu < 0 ? weir_motion_check_clips(m, queries->clips, queries->envs, err) : 0;
+    return rc == 0 ? run_pass(m, queries, err) : rc;
+}
+
+void *weir_motion_stream(struct weir_motion *m)
+{
+    return m->ops->stream ? m->ops->stream(m->self) : NULL;
 }
 
 int weir_motion_fetch(struct weir_motion *m, struct weir_err *err)

@@ -102,11 +102,30 @@ const char *weir_motion_engine(const struct weir_motion *motion);
  */
 int weir_motion_set(struct weir_motion *motion, const int64_t *clips, const float *times, struct weir_err *err);
 
+/* clips: [n], of the host. 0, or -EINVAL with a line: there is no such clip. */
+int weir_motion_check_clips(const struct weir_motion *motion, const int64_t *clips, size_t n, struct weir_err *err);
+
 /* A step of the simulation: fetch, then all times += dt, as the range AnimationTerm::update. 0; -ENOMEM: there is no
  * memory for temporaries. */
 int weir_motion_update(struct weir_motion *motion, struct weir_err *err);
 /* The range AnimationTerm::_fetch_motion_data of it. */
 int weir_motion_fetch(struct weir_motion *motion, struct weir_err *err);
+
+/* Queries of the caller's. Memory is the device's; results[i] has weir_motion_result_width numbers per query and
+ * WEIR_MOTION_SPARE more (motion_ops.h), and begins at a multiple of 64 bytes. */
+struct weir_motion_queries {
+    size_t envs;                         /* at least 1; need not be those of the configuration */
+    int steps;                           /* at least 1 */
+    const int64_t *clips;                /* [envs] */
+    const float *times;                  /* [envs][steps], seconds */
+    float *results[WEIR_MOTION_RESULTS]; /* [envs][steps][width] */
+};
+/* Samples them by one pass; the variant must be fused. On a GPU, where clips cannot be checked without a wait, the
+ * caller checks them. 0; -EINVAL: no such clip, or more than 2^32 queries. */
+int weir_motion_sample(struct weir_motion *motion, const struct weir_motion_queries *queries, struct weir_err *err);
+/* The stream that calls queue on (cudaStream_t); NULL on the CPU. */
+void *weir_motion_stream(struct weir_motion *motion);
+
 /* Waits. 0, or what went wrong in what was queued: -EIO (the GPU is lost), -ENOMEM. */
 int weir_motion_finish(struct weir_motion *motion, struct weir_err *err);
 

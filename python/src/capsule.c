@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* A capsule's memory: the structure that is handed out, and what it points to. */
 struct exported {
@@ -154,24 +153,13 @@ static int finish(struct copying *c)
 /* Memory for a copy, as view->lent: the caller's reference. */
 static int new_memory(struct copying *c, size_t bytes, struct weir_view_of *copy)
 {
-    void *memory = NULL;
-    int rc = 0;
-    bytes = bytes ? bytes : 1;
-    if (c->to_gpu)
-        rc = weir_device_alloc(c->device, bytes, &memory, &c->err);
-    else if ((memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) == MAP_FAILED)
-        rc = weir_err_set(&c->err, -ENOMEM, "no memory for a copy of %zu bytes", bytes);
-    if (rc < 0)
-        return rc;
-    copy->lent = weir_lent_new_memory(memory, bytes, c->to_gpu ? c->device : NULL);
+    void *memory;
+    struct weir_lent *lent = weir_lent_new_memory(bytes, c->to_gpu ? c->device : NULL, &memory, &c->err);
+    if (!lent)
+        return c->err.code;
+    copy->lent = lent;
     copy->data = memory;
-    if (copy->lent)
-        return 0;
-    if (c->to_gpu)
-        weir_device_free(c->device, memory);
-    else
-        munmap(memory, bytes);
-    return weir_err_set(&c->err, -ENOMEM, "out of memory");
+    return 0;
 }
 
 /* What a copy of a GPU's memory needs of streams: it is made on the consumer's, where there is one, else on one of its

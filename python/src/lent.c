@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 enum { PER_THREAD = 2 }; /* cudaStreamPerThread; NULL and 1 are the legacy default stream */
 
@@ -91,12 +92,27 @@ struct weir_lent *weir_lent_new_on_gpu(struct weir_lender *lender, struct weir_b
     return lent;
 }
 
-struct weir_lent *weir_lent_new_memory(void *memory, size_t bytes, struct weir_device *device)
+static int take_memory(size_t bytes, struct weir_device *device, void **memory, struct weir_err *err)
+{
+    if (device)
+        return weir_device_alloc(device, bytes, memory, err);
+    *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return *memory == MAP_FAILED ? weir_err_set(err, -ENOMEM, "no memory for an array of %zu bytes", bytes) : 0;
+}
+
+struct weir_lent *weir_lent_new_memory(size_t bytes, struct weir_device *device, void **memory, struct weir_err *err)
 {
     struct weir_lent *lent = weir_lent_new();
-    if (!lent)
+    if (!lent) {
+        weir_err_set(err, -ENOMEM, "out of memory");
         return NULL;
-    lent->kept = (struct weir_kept){.memory = memory, .bytes = bytes};
+    }
+    bytes = bytes ? bytes : 1;
+    if (take_memory(bytes, device, memory, err) < 0) {
+        weir_lent_drop(lent);
+        return NULL;
+    }
+    lent->kept = (struct weir_kept){.memory = *memory, .bytes = bytes};
     lent->device = device ? weir_device_share(device) : NULL;
     return lent;
 }

@@ -30,8 +30,9 @@ void weir_lender_drop(struct weir_lender *lender);
  * being dropped it is given back. */
 struct weir_lent *weir_lent_new(void);
 struct weir_lent *weir_lent_new_on_gpu(struct weir_lender *lender, struct weir_batch *batch);
-/* Memory of its own, of the host or of the GPU; NULL without memory, and the memory is still the caller's. */
-struct weir_lent *weir_lent_new_memory(void *memory, size_t bytes, struct weir_device *device);
+/* With new memory of its own and one reference: of the GPU, or of the host where device is NULL, page-aligned. NULL
+ * with err (-ENOMEM, -EIO). */
+struct weir_lent *weir_lent_new_memory(size_t bytes, struct weir_device *device, void **memory, struct weir_err *err);
 void weir_lent_take(struct weir_lent *lent);
 void weir_lent_drop(struct weir_lent *lent);
 /* The caller's reference is the only one, and will be. On a GPU: the loader has the batch back. */

@@ -3,6 +3,7 @@
 #include "python/src/arguments.h"
 #include "python/src/array.h"
 #include "python/src/loader_object.h"
+#include "python/src/motion_object.h"
 #include "python/src/profile_parts.h"
 #include "python/src/session.h"
 #include "python/src/totals.h"
@@ -46,8 +47,8 @@ PyMODINIT_FUNC PyInit__weir(void)
                                               PyExc_RuntimeError, NULL);
     if (!module || !weir_py_error || PyModule_AddObjectRef(module, "Error", weir_py_error) < 0 ||
         weir_array_begin(module) < 0 || weir_session_begin(module) < 0 || weir_loader_object_begin(module) < 0 ||
-        weir_profile_range_begin(module) < 0 || weir_profile_trace_begin(module) < 0 ||
-        weir_profile_object_begin(module) < 0 || weir_totals_begin(module) < 0)
+        weir_motion_object_begin(module) < 0 || weir_profile_range_begin(module) < 0 ||
+        weir_profile_trace_begin(module) < 0 || weir_profile_object_begin(module) < 0 || weir_totals_begin(module) < 0)
         Py_CLEAR(module);
     return module;
 }

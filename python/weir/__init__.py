@@ -17,20 +17,20 @@ weir.profile records chosen steps as a trace, by the names of torch.profiler; he
 import atexit
 import collections
 import functools
-import importlib.util
 import os
 import re
 import struct
-import sys
 import weakref
 
 from . import _cuda, _ranks, _weir
+from ._motion import MotionClip, MotionLibrary, MotionState, motion_state
 from ._profiler import (Average, Averages, ProfilerAction, ProfilerActivity, profile, schedule,
                         tensorboard_trace_handler)
 from ._weir import Array, Error, RecordFunction, Stage, log_timing, record_function, stage
 
-__all__ = ["Act", "Array", "Average", "Averages", "Camera", "Dataset", "Episode", "Error", "Loader", "ProfilerAction",
-           "ProfilerActivity", "RecordFunction", "Stage", "log_timing", "print_timing_stats", "profile",
+__all__ = ["Act", "Array", "Average", "Averages", "Camera", "Dataset", "Episode", "Error", "Loader", "MotionClip",
+           "MotionLibrary", "MotionState", "ProfilerAction",
+           "ProfilerActivity", "RecordFunction", "Stage", "log_timing", "motion_state", "print_timing_stats", "profile",
            "record_function", "schedule", "stage", "table", "tensorboard_trace_handler", "verdict"]
 
 Act = collections.namedtuple("Act", "image qpos action is_pad")
@@ -65,21 +65,6 @@ def _names(name, value):
     if any("," in item for item in value):
         raise ValueError(f"{name} is a list of names without commas, not {value!r}")
     return ",".join(value)
-
-
-def _torch(tensors, on_gpu):
-    """torch, or None for weir.Array."""
-    if tensors == "array" or (tensors == "auto" and "torch" not in sys.modules
-                              and importlib.util.find_spec("torch") is None):
-        return None
-    import torch
-    import torch.utils.dlpack
-    if not on_gpu or torch.cuda.is_available():
-        return torch
-    if tensors == "torch":
-        raise Error("tensors='torch' with device='cuda': this torch has no CUDA (torch.cuda.is_available() is False); "
-                    "install one that has, or take tensors='array'")
-    return None
 
 
 class Dataset:
@@ -192,7 +177,7 @@ class Loader(_weir._Loader):
         self.batch_size = batch_size
         self._path = os.fspath(path)
         self._split = split
-        torch = _torch(tensors, on_gpu)
+        torch = _cuda.torch_for(tensors, on_gpu)
         if on_gpu:
             device = _cuda.prepare(device, decoder)
         options = {

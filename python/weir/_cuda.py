@@ -1,12 +1,30 @@
 """What the package asks torch about CUDA, and what it says once about slow settings."""
 import ctypes
 import glob
+import importlib.util
 import os
 import sys
 import warnings
 
+from . import _weir
+
 _said = set()
 _opened = {}
+
+
+def torch_for(tensors, on_gpu):
+    """torch, or None for weir.Array."""
+    if tensors == "array" or (tensors == "auto" and "torch" not in sys.modules
+                              and importlib.util.find_spec("torch") is None):
+        return None
+    import torch
+    import torch.utils.dlpack
+    if not on_gpu or torch.cuda.is_available():
+        return torch
+    if tensors == "torch":
+        raise _weir.Error("tensors='torch' with device='cuda': this torch has no CUDA (torch.cuda.is_available() is "
+                          "False); install one that has, or take tensors='array'")
+    return None
 
 
 def _torch():

@@ -20,8 +20,8 @@ import tempfile
 import time
 import warnings
 
-PARTS = ("values", "streams", "keeps", "stages", "costs", "rates")
-LIMIT_S = {"values": 180, "streams": 120, "keeps": 120, "stages": 90, "costs": 90, "rates": 1200}
+PARTS = ("values", "streams", "keeps", "stages", "motion", "costs", "rates")
+LIMIT_S = {"motion": 120, "values": 180, "streams": 120, "keeps": 120, "stages": 90, "costs": 90, "rates": 1200}
 TARGET = 0.97
 
 
@@ -262,6 +262,50 @@ def stages(here):
         table = loader.table()
     print("\n".join(line for line in table.splitlines() if "gpu-" in line or line.startswith("GPU")))
     check(gpu_row(table, "07_h2d_copy")[0] > 0, "the loader's own rows are missing")
+
+
+def motion(here):
+    """States on the GPU against the CPU's, from a stream of each call's own, while memory is used again and again."""
+    import numpy as np
+    torch, weir, random = here.torch, here.weir, np.random.default_rng(0)
+    folder = tempfile.mkdtemp(prefix="weir-motion-gpu-")
+    for i, frames in enumerate((300, 500)):
+        np.savez(os.path.join(folder, f"walk_{i}.npz"), fps=50, joint_pos=random.normal(size=(frames, 29)),
+                 body_pos_w=random.normal(size=(frames, 14, 3)), body_quat_w=random.normal(size=(frames, 14, 4)))
+    on_host, library = weir.MotionLibrary(folder), weir.MotionLibrary(folder, device="cuda:0")
+    shutil.rmtree(folder)
+    streams = [torch.cuda.Stream() for _ in range(3)]
+    for n in (1, 100, 4096, 100000):
+        clips = torch.randint(len(library), (n,), device="cuda")
+        times = torch.rand(n, device="cuda") * library.durations[clips]
+        wanted = on_host.state(clips.cpu(), times.cpu())
+        torch.cuda.synchronize()
+        sums = []
+        for i in range(60):  # the kernels in front hold the stream up, so that states are read long after the call
+            with torch.cuda.stream(streams[i % 3]):
+                torch.cuda._sleep(2000000)
+                state = library.state(clips, times + 0)
+                sums.append([part.double().sum() for part in state])
+                if i % 20 == 19:
+                    for name, part in state._asdict().items():
+                        off = (part.cpu() - getattr(wanted, name)).abs().max().item()
+                        scale = max(1.0, getattr(wanted, name).abs().max().item())
+                        check(off < 2e-5 * scale, f"motion: {name} of {n} queries is {off} off")
+                del state
+        torch.cuda.synchronize()
+        for part, name in enumerate(library.state(clips, times)._fields):
+            values = {round(one[part].item(), 6) for one in sums}
+            check(len(values) == 1, f"motion: {name} of {n} queries differs from call to call: {values}")
+    clips, times = clips[:4096].contiguous(), times[:4096].contiguous()
+    for _ in range(20):
+        library.state(clips, times)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(500):
+        library.state(clips, times)
+    torch.cuda.synchronize()
+    print(f"motion: {1e6 * (time.perf_counter() - start) / 500:.1f} us a call of 4096 queries")
+    library.close()
 
 
 def costs(here):

@@ -26,7 +26,16 @@ def train(path: str) -> str:
     return loader.table("en") + weir.verdict() + f"{steps} {cameras} {means}"
 
 
+def track(path: str) -> float:
+    with weir.MotionLibrary([path], key_bodies=["left_hand", 3], device="cuda:0", num_threads=4) as motions:
+        seconds: float = motions.clips[0].duration
+        names: list[str] | None = motions.body_names
+        state: weir.MotionState = weir.motion_state(motions, [0], [0.5 * seconds])
+        return float(state.dof_pos.sum()) + len(motions) + len(names or [])
+
+
 def misuse(path: str) -> None:
+    weir.MotionLibrary(path, loop="always")  # type: ignore[arg-type]
     weir.Loader(path, keys="torch")  # type: ignore[arg-type]
     weir.Loader(path, workers=4)  # type: ignore[call-arg]
     weir.log_timing("a")  # type: ignore[call-arg]

@@ -455,7 +455,7 @@ Test(motion, refusals)
         float time = 0;
         err = (struct weir_err)WEIR_ERR_NONE;
         cr_assert_eq(weir_motion_set(motion, &bad, &time, &err), -EINVAL);
-        cr_assert(strstr(err.text, "environment 0 asks for clip"), "%s", err.text);
+        cr_assert(strstr(err.text, ": clips are numbered 0 to "), "%s", err.text);
     }
     weir_motion_close(&motion);
     weir_motion_close(&motion);
