@@ -68,8 +68,10 @@ static void print_copies(FILE *out, const struct weir_loader_report *report)
             "decode cache: %.1f %% hits (%" PRIu64 " of %" PRIu64 "), %" PRIu64 " frames kept, %.1f of %.1f MB used",
             100 * weir_report_hit_rate(cache), cache->hits, cache->hits + cache->misses, cache->frames,
             (double)cache->used_bytes / 1e6, (double)cache->budget_bytes / 1e6);
-    if (isfinite(cache->saved_s))
+    if (cache->saved_s >= 0)
         fprintf(out, ", %.3f s of work saved", cache->saved_s);
+    else if (isfinite(cache->saved_s))
+        fprintf(out, ", no work saved: copies took %.3f s longer than loading", -cache->saved_s);
     fprintf(out, "\ndecode cache of all %" PRIu64 " frames: %.1f MB", cache->all_frames,
             (double)cache->all_bytes / 1e6);
     if (cache->all_hit_rate >= 0)

@@ -162,8 +162,10 @@ static void print_copies(FILE *out, const struct weir_loader_report *report)
     fprintf(out, "解码缓存: 命中率 %.1f%% (%" PRIu64 "/%" PRIu64 "), 已存 %" PRIu64 " 帧, 占用 %.1f/%.1f MB",
             100 * weir_report_hit_rate(cache), cache->hits, cache->hits + cache->misses, cache->frames,
             (double)cache->used_bytes / 1e6, (double)cache->budget_bytes / 1e6);
-    if (isfinite(cache->saved_s))
+    if (cache->saved_s >= 0)
         fprintf(out, ", 节省工作时间 %.3fs", cache->saved_s);
+    else if (isfinite(cache->saved_s))
+        fprintf(out, ", 未节省工作时间: 复制比加载多用 %.3fs", -cache->saved_s);
     fprintf(out, "\n若缓存全部 %" PRIu64 " 帧: 需 %.1f MB", cache->all_frames, (double)cache->all_bytes / 1e6);
     if (cache->all_hit_rate >= 0)
         fprintf(out, ", 命中率 %.1f%%", 100 * cache->all_hit_rate);

@@ -126,10 +126,31 @@ static void print_en(FILE *out, const struct weir_report_worker *w)
             share_text(blocked, w->blocked_s, w), share_text(steal, w->steal_s, w));
 }
 
+/* Samples that several workers share overlap in time: their spans may add up to more than the workers' time, which
+ * looks like an error beside it. */
+static void print_overlap(FILE *out, const struct weir_report *report, bool zh)
+{
+    const struct weir_report_row *most = NULL;
+    double wall_s = 0;
+    for (int i = 0; i < report->n_workers; i++)
+        wall_s += report->workers[i].wall_s;
+    for (int i = 0; i < report->n_rows; i++)
+        if (report->rows[i].kind == WEIR_KIND_SPAN && report->rows[i].total_s > (most ? most->total_s : wall_s))
+            most = &report->rows[i];
+    if (!most)
+        return;
+    if (zh)
+        fprintf(out, "跨度相互重叠: 共 %.2fs, 工作线程共 %.2fs; 平均是单个的延迟\n", most->total_s, wall_s);
+    else
+        fprintf(out, "spans of %s overlap: %.3fs in %.3fs of the workers' time; the mean is the latency of one\n",
+                most->name, most->total_s, wall_s);
+}
+
 static void threads_en(FILE *out, const struct weir_report *report)
 {
     if (report->n_workers == 0)
         return;
+    print_overlap(out, report, false);
     fprintf(out, "%-16s %10s %10s %6s %10s %6s %10s %6s %9s %10s %7s %9s %9s %8s %6s\n", "worker", "wall", "work", "",
             "waits", "", "other", "", "sum-wall", "CPU", "on-CPU", "throttled", "core-wait", "blocked", "steal");
     for (int i = 0; i < report->n_workers; i++)
@@ -154,6 +175,7 @@ static void threads_zh(FILE *out, const struct weir_report *report)
 {
     if (report->n_workers == 0)
         return;
+    print_overlap(out, report, true);
     fprintf(out, "工作线程 (%d 个):\n", report->n_workers);
     for (int i = 0; i < report->n_workers; i++)
         print_zh(out, &report->workers[i]);

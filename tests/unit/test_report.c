@@ -103,6 +103,46 @@ Test(report, chinese_table_shows_microseconds_as_digits)
     release(report);
 }
 
+Test(report, spans_that_overlap_are_named_beside_the_workers_time)
+{
+    struct weir_loader_report *report = small_report();
+    report->prof.workers = calloc(2, sizeof *report->prof.workers);
+    report->prof.n_workers = 2;
+    report->prof.workers[0].wall_s = report->prof.workers[1].wall_s = 700;
+    char *text = printed(report, WEIR_LANG_EN);
+    cr_assert_null(strstr(text, "overlap"), "1200.50 s fit into 1400 s:\n%s", text);
+    free(text);
+    report->prof.workers[1].wall_s = 40;
+    text = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(text,
+                              "\nspans of 03_read_images_total overlap: 1200.500s in 740.000s of the workers' time; "
+                              "the mean is the latency of one\nworker "),
+                       "%s", text);
+    free(text);
+    text = printed(report, WEIR_LANG_ZH);
+    cr_assert_not_null(strstr(text, "\n跨度相互重叠: 共 1200.50s, 工作线程共 740.00s; 平均是单个的延迟\n工作线程"),
+                       "%s", text);
+    free(text);
+    release(report);
+}
+
+Test(report, a_decode_cache_that_costs_more_than_it_saves)
+{
+    struct weir_loader_report *report = small_report();
+    report->cache = (struct weir_report_cache){.budget_bytes = 1000000, .hits = 1, .misses = 1, .saved_s = 0.25};
+    char *text = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(text, ", 0.250 s of work saved\n"), "%s", text);
+    free(text);
+    report->cache.saved_s = -0.014;
+    text = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(text, ", no work saved: copies took 0.014 s longer than loading\n"), "%s", text);
+    free(text);
+    text = printed(report, WEIR_LANG_ZH);
+    cr_assert_not_null(strstr(text, ", 未节省工作时间: 复制比加载多用 0.014s\n"), "%s", text);
+    free(text);
+    release(report);
+}
+
 /* What grep -A 20 shows behind the title. */
 static int line_of(const char *text, const char *begins_with)
 {
