@@ -1,6 +1,7 @@
 /* A folder of several datasets: each is opened and printed as if it lay in a folder of its own. */
 #include "base/text.h"
 #include "cli/info_print.h"
+#include "pipeline/probe.h"
 #include "pipeline/survey.h"
 
 #include <stdio.h>
@@ -16,6 +17,10 @@ static int print_group(const struct weir_survey_group *group, const struct weir_
     own.tolerant = true;
     own.progress = NULL;
     int rc = weir_dataset_open(&dataset, &own, err);
+    if (rc ==
+        0) /* knows the frames then that it would know as a folder of its own, and prints the same bytes per frame */
+        rc = weir_probe_sizes_differ(dataset, err);
+    rc = rc < 0 ? rc : 0;
     if (rc == 0 && !json)
         printf("\n");
     if (rc == 0)
@@ -36,13 +41,16 @@ static int print_all(const struct weir_survey *survey, const struct weir_dataset
     return rc;
 }
 
-static int as_text(const struct weir_survey *survey, const struct weir_dataset_config *config, struct weir_err *err)
+static int as_text(const struct weir_survey *survey, const struct weir_dataset_config *config, const char *misfit,
+                   struct weir_err *err)
 {
     char shown[4096];
     snprintf(shown, sizeof shown, "%s", config->path);
     weir_text_printable(shown);
     printf("%s\ndatasets: %d, in %d files; `weir run` loads one: give it the path of that one\n", shown, survey->n,
            survey->n_files);
+    if (misfit)
+        printf("not one dataset: %s\n", misfit);
     if (survey->bad.n > 0)
         printf("not opened: %d\n", survey->bad.n);
     for (int i = 0; i < survey->bad.n; i++)
@@ -50,13 +58,15 @@ static int as_text(const struct weir_survey *survey, const struct weir_dataset_c
     return print_all(survey, config, NULL, err);
 }
 
-static int as_json(const struct weir_survey *survey, const struct weir_dataset_config *config, struct weir_err *err)
+static int as_json(const struct weir_survey *survey, const struct weir_dataset_config *config, const char *misfit,
+                   struct weir_err *err)
 {
     struct weir_json json;
     weir_json_open(&json, stdout, true);
     weir_json_object(&json, NULL);
     weir_json_text(&json, "path", config->path);
     weir_json_int(&json, "files", survey->n_files);
+    weir_json_text(&json, "misfit", misfit);
     weir_json_array(&json, "not_opened");
     for (int i = 0; i < survey->bad.n; i++)
         weir_json_text(&json, NULL, survey->bad.paths[i]);
@@ -69,14 +79,15 @@ static int as_json(const struct weir_survey *survey, const struct weir_dataset_c
     return rc;
 }
 
-int weir_info_print_groups(const struct weir_dataset_config *config, bool json, struct weir_err *err)
+int weir_info_print_groups(const struct weir_dataset_config *config, const char *misfit, bool json,
+                           struct weir_err *err)
 {
     struct weir_survey survey;
     int rc = weir_survey_open(&survey, config, err);
     if (rc < 0)
         return rc;
     if (survey.n >= 2) {
-        rc = json ? as_json(&survey, config, err) : as_text(&survey, config, err);
+        rc = json ? as_json(&survey, config, misfit, err) : as_text(&survey, config, misfit, err);
         if (rc == 0 && survey.bad.n > 0 && !config->tolerant)
             rc = weir_err_set(err, -1, "%s: %d files or folders cannot be opened, the first: %s", config->path,
                               survey.bad.n, survey.bad.paths[0]);

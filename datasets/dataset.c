@@ -336,6 +336,25 @@ static bool file_notes(const struct weir_dataset *dataset, char *text, size_t si
     return true;
 }
 
+/* Cameras that the first episode lacks, where the user named none. */
+static bool camera_note(const struct weir_dataset *dataset, char *text, size_t size)
+{
+    int n = 0, first = 0;
+    for (int e = dataset->n_episodes - 1; e > 0; e--)
+        if (dataset->episodes[0].n_maps == dataset->n_cameras && dataset->episodes[e].n_maps > dataset->n_cameras) {
+            n++;
+            first = e;
+        }
+    if (n == 0)
+        return false;
+    snprintf(text, size,
+             "camera %s of %s is left out: the first episode, %s, has no such camera (%d of %d episodes have more)",
+             dataset->episodes[first].names[dataset->n_cameras], weir_dataset_episode_path(dataset, first),
+             weir_dataset_episode_path(dataset, 0), n, dataset->n_episodes);
+    weir_text_printable(text);
+    return true;
+}
+
 bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, size_t size)
 {
     static const char *const what[WEIR_NOTES] = {
@@ -359,6 +378,8 @@ bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, si
         weir_text_printable(text);
         return true;
     }
+    if (camera_note(dataset, text, size) && i-- == 0)
+        return true;
     return i == 0 && file_notes(dataset, text, size);
 }
 

@@ -72,6 +72,15 @@ static int choose_cameras(struct weir_dataset *dataset, const char *path, const 
 
 /* ---- fitting episodes together ---- */
 
+/* -ENOKEY: an episode that lacks a camera; -EBADMSG: one of another dataset, which has none of its cameras. */
+static int lack_code(const struct weir_dataset *dataset, const struct weir_episode *episode)
+{
+    for (int c = 0; c < dataset->n_cameras; c++)
+        if (find_name(episode, dataset->cameras[c].name, strlen(dataset->cameras[c].name)) >= 0)
+            return -ENOKEY;
+    return -EBADMSG;
+}
+
 /* Puts the maps of the chosen cameras first, in the dataset's order; the others are freed with the episode. */
 static int order_maps(const struct weir_dataset *dataset, const char *path, struct weir_episode *episode,
                       struct weir_err *err)
@@ -80,7 +89,7 @@ static int order_maps(const struct weir_dataset *dataset, const char *path, stru
         const char *name = dataset->cameras[c].name;
         int at = find_name(episode, name, strlen(name));
         if (at < 0)
-            return no_camera(path, episode, name, strlen(name), -EBADMSG, err);
+            return no_camera(path, episode, name, strlen(name), lack_code(dataset, episode), err);
         struct weir_frame_map map = episode->maps[c];
         episode->maps[c] = episode->maps[at];
         episode->maps[at] = map;
@@ -175,6 +184,12 @@ static int take_episode(struct weir_dataset *dataset, const struct weir_dataset_
     bool alone = strcmp(config->path, dataset->files[file].file.path) == 0;
     if (rc == -EINVAL || (alone && !config->tolerant))
         return weir_err_set(err, rc, "%s", why.text);
+    if (!config->tolerant && rc == -ENOKEY)
+        return weir_err_set(
+            err, rc,
+            "%.600s; choose cameras that all episodes have (--cameras), move the episode away, or go on "
+            "without it (--on-error skip)",
+            why.text);
     if (!config->tolerant)
         return weir_err_set(err, rc,
                             "%.300s; the folder holds several datasets: `weir info %.200s` lists them; give the folder "

@@ -14,9 +14,13 @@
 
 enum { DEPTH_MAX = 16 /* a message names it */, FILES_MAX = 10 * 1000 * 1000 };
 
+/* Files that datasets of other tools consist of, LeRobot's of both: named where no episode is found. */
+enum { FOREIGN_PARQUET, FOREIGN_MP4, FOREIGN };
+
 struct walk {
     struct weir_path_list files, left_out;
     struct weir_err *err;
+    bool foreign[FOREIGN]; /* such files were met */
     struct {
         dev_t device;
         ino_t inode;
@@ -26,6 +30,13 @@ struct walk {
 static bool is_episode(const char *name)
 {
     return weir_format_of(name) != NULL;
+}
+
+static void note_foreign(struct walk *walk, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    walk->foreign[FOREIGN_PARQUET] |= dot && strcmp(dot, ".parquet") == 0;
+    walk->foreign[FOREIGN_MP4] |= dot && strcmp(dot, ".mp4") == 0;
 }
 
 int weir_path_list_add(struct weir_path_list *list, char *text)
@@ -101,6 +112,7 @@ static int take_entry(struct walk *walk, DIR *folder, const struct dirent *entry
     const char *name = entry->d_name;
     struct stat st;
     char *path;
+    note_foreign(walk, name);
     bool no_matter = entry->d_type == DT_REG || entry->d_type == DT_FIFO || entry->d_type == DT_SOCK ||
                      entry->d_type == DT_CHR || entry->d_type == DT_BLK;
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (no_matter && !is_episode(name)))
@@ -190,6 +202,30 @@ void weir_path_list_free(struct weir_path_list *list)
     *list = (struct weir_path_list){0};
 }
 
+static int nothing_found(const struct walk *walk, const char *path, bool is_folder, struct weir_err *err)
+{
+    bool parquet = walk->foreign[FOREIGN_PARQUET], mp4 = walk->foreign[FOREIGN_MP4];
+    if (walk->left_out.n > 0)
+        return weir_err_set(err, -ENOENT, "%s: no files of episodes that can be reached: %s", path,
+                            walk->left_out.paths[0]);
+    if ((parquet || mp4) && !is_folder)
+        return weir_err_set(err, -ENOENT,
+                            "%s: this version does not read %s files; write the episodes in one of the layouts that "
+                            "`weir doctor` lists",
+                            path, parquet ? "Parquet" : "MP4");
+    if (parquet || mp4)
+        return weir_err_set(err, -ENOENT,
+                            "%s: no files of episodes (HDF5, TFRecord, Zarr, LMDB, packed), but %s%s%s files%s, which "
+                            "this version does not read; write the episodes in one of the layouts that `weir doctor` "
+                            "lists",
+                            path, parquet ? "Parquet" : "", parquet && mp4 ? " and " : "", mp4 ? "MP4" : "",
+                            parquet && mp4 ? " (a LeRobot dataset)" : "");
+    return weir_err_set(err, -ENOENT,
+                        "%s: no files of episodes (HDF5, TFRecord, Zarr, LMDB, packed) in this folder; give the folder "
+                        "that holds the episodes",
+                        path);
+}
+
 int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_list *left_out, struct weir_err *err)
 {
     struct walk walk = {.err = err};
@@ -199,19 +235,16 @@ int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_l
         return weir_err_set(err, -ENOENT, "the path is empty; give the folder that holds the episodes");
     if (stat(path, &st) != 0)
         return weir_err_set(err, -errno, "%s: %s; give the folder that holds the episodes", path, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        note_foreign(&walk, path);
+    bool foreign = walk.foreign[FOREIGN_PARQUET] || walk.foreign[FOREIGN_MP4];
     int rc = S_ISDIR(st.st_mode) ? walk_folder(&walk, AT_FDCWD, path, path, 0)
+             : foreign           ? 0
                                  : weir_path_list_add(&walk.files, strdup(path));
     sort(&walk.files);
     sort(&walk.left_out);
     if (rc == 0 && walk.files.n == 0)
-        rc =
-            walk.left_out.n == 0
-                ? weir_err_set(err, -ENOENT,
-                               "%s: no files of episodes (HDF5, TFRecord, Zarr, LMDB, packed) in this folder; give the "
-                               "folder that holds the episodes",
-                               path)
-                : weir_err_set(err, -ENOENT, "%s: no files of episodes that can be reached: %s", path,
-                               walk.left_out.paths[0]);
+        rc = nothing_found(&walk, path, S_ISDIR(st.st_mode), err);
     if (rc < 0) {
         weir_path_list_free(&walk.files);
         weir_path_list_free(&walk.left_out);

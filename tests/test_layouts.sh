@@ -227,6 +227,52 @@ check "it is JSON" python3 -m json.tool "$work/out" /dev/null
 count '"(files|datasets|not_opened)":' 3
 count '"layout": "act-plus-plus"' 2
 
+# ---- the same figures of a dataset alone and beside another ----
+mkdir "$work/beside"
+for size in 48x32 64x48; do
+    "$weir" synth "$work/beside/$size" --format act-jpeg --episodes 3 --steps 40 --size $size >/dev/null || exit 1
+done
+run 0 info "$work/beside"
+cp "$work/out" "$work/both"
+run 0 info "$work/beside/64x48"
+grep 'bytes/frame' "$work/out" >"$work/alone"
+check "bytes per frame are counted" grep -q 'in [0-9]* frames read' "$work/alone"
+check "they are those of the whole folder" grep -qxFf "$work/alone" "$work/both"
+
+# ---- a camera that one episode lacks ----
+mkdir "$work/lacks" "$work/lacks_first"
+"$weir" synth "$work/three" --format act-jpeg --episodes 4 --steps 5 --size 48x32 --cameras top,wrist >/dev/null || exit 1
+"$weir" synth "$work/one" --format act-jpeg --episodes 1 --steps 5 --size 48x32 --cameras top >/dev/null || exit 1
+cp "$work/three"/*.hdf5 "$work/lacks"
+cp "$work/one/episode_0.hdf5" "$work/lacks/episode_2.hdf5"
+run 1 run "$work/lacks"
+err "$work/lacks/episode_2.hdf5: no camera \"wrist\"; it has top; choose cameras that all episodes have (--cameras)"
+one_line
+run 0 info "$work/lacks"
+out "not one dataset: $work/lacks/episode_2.hdf5: no camera \"wrist\"; it has top"
+run 0 run "$work/lacks" --cameras top
+run 0 run "$work/lacks" --on-error skip
+out "episodes left out"
+cp "$work/three"/*.hdf5 "$work/lacks_first"
+cp "$work/one/episode_0.hdf5" "$work/lacks_first/episode_0.hdf5"
+for command in info verify; do
+    run 0 $command "$work/lacks_first" # it decides about the others
+    out "camera wrist of $work/lacks_first/episode_1.hdf5 is left out: the first episode, $work/lacks_first/episode_0.hdf5, has"
+done
+
+# ---- a LeRobot dataset ----
+mkdir -p "$work/lerobot/data/chunk-000" "$work/lerobot/videos/observation.images.top/chunk-000"
+: >"$work/lerobot/data/chunk-000/episode_000000.parquet"
+: >"$work/lerobot/videos/observation.images.top/chunk-000/episode_000000.mp4"
+for command in run info verify; do
+    run 1 $command "$work/lerobot"
+    err "but Parquet and MP4 files (a LeRobot dataset), which this version does not read; write the episodes in one of"
+    one_line
+done
+run 1 run "$work/lerobot/data/chunk-000/episode_000000.parquet"
+err "episode_000000.parquet: this version does not read Parquet files"
+one_line
+
 # ---- lengths in the order of a recorder's list of cameras ----
 run 0 info "$work/act-jpeg" --json
 count '"notes": \[\]' 1

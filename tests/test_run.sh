@@ -361,7 +361,12 @@ PY
 run 1 run "$work/bad" --num-epochs 3 --every 1
 check "a bad frame is one line with file, dataset, index and advice" \
     grep -qE 'weir run: .*/bad/episode_2\.hdf5: /observations/images/(top|wrist)\[[0-9]\]: .+--on-error' "$work/err"
+no_out "whole run" # nothing that hides the error, before there is something to say
+no_out "verdict"
+run 1 run "$work/bad" --num-epochs 1000 --train-split 1 --max-batches 1 --batch-size 1 --seed 7 --step-ms 40 --log "$work/log"
 out "whole run (interrupted):"
+out "verdict: Training waited"
+log "the log has the table of a run that failed" 'assert tables[-1]["final"] and tables[-1]["bad_frames"] > 0'
 run 0 run "$work/bad" --num-epochs 3 --every 1 --on-error skip --log "$work/log" --num-workers 0
 count '^errors: 1 bad frames, 1 samples skipped, 0 frames substituted' 3
 count '^errors: 3 bad frames, 3 samples skipped, 0 frames substituted' 1

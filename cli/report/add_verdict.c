@@ -32,6 +32,11 @@ void weir_add_verdict(struct weir_added_verdict *added, struct weir_loader *load
     added->loader_ = loader;
 }
 
+bool weir_added_verdict_tells(const struct weir_added_verdict *added)
+{
+    return added->verdict_.bound != WEIR_BOUND_UNKNOWN;
+}
+
 void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
 {
     struct weir_verdict verdict;

@@ -40,6 +40,7 @@ struct loop {
     int tables;       /* printed so far */
     uint64_t batches; /* of the run so far */
     bool cut_short;   /* ended before its last batch */
+    bool failed;      /* by an error */
     int last_epoch;   /* finished or cut short, from 0; -1 = none */
     uint64_t mark_ns;
     uint64_t progress_ns; /* when progress was shown last */
@@ -99,6 +100,22 @@ static int write_checksum(const struct loop *l, const struct weir_batch *batch, 
 
 /* ---- reports ---- */
 
+/* The error is what matters: a table that no verdict can be made from only hides it. The log gets it all the same. */
+static int report_of_failed(struct loop *l, const struct weir_loader_report_options *options,
+                            const struct weir_added_verdict *added)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *aside = open_memstream(&text, &size);
+    int rc = aside ? weir_loader_report(l->reports, options, aside) : -ENOMEM;
+    if (aside && fclose(aside) != 0)
+        rc = -ENOMEM;
+    if (rc == 0 && weir_added_verdict_tells(added))
+        fwrite(text, 1, size, stdout);
+    free(text);
+    return rc;
+}
+
 static int report(struct loop *l, bool final)
 {
     struct weir_added_verdict added;
@@ -117,6 +134,8 @@ static int report(struct loop *l, bool final)
         .idle = final ? &idle : NULL,
     };
     l->tables++;
+    if (l->failed && !l->run->json)
+        return report_of_failed(l, &options, &added);
     return weir_loader_report(l->reports, &options, stdout);
 }
 
@@ -438,6 +457,7 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
         rc = weir_run_gpu_open(&l.gpu, loader, run->sync_steps, consumer_stream(run), err);
     if (rc == 0)
         rc = consume(&l, err);
+    l.failed = rc < 0;
     weir_zone_begin(WEIR_STAGE_REPORT);
     if (l.gpu)
         weir_run_gpu_drain(l.gpu, NULL); /* what was cut short counts too */

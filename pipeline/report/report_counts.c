@@ -43,17 +43,58 @@ double weir_report_hit_rate(const struct weir_report_cache *cache)
     return all ? (double)cache->hits / (double)all : 0;
 }
 
-void weir_report_errors(FILE *out, const struct weir_loader_report *report, const char *times, const char *more,
-                        const char *more_end)
+/* "FILE: DATASET[t]: reason": where the reason begins; NULL for other texts. */
+static const char *reason_of(const char *text, size_t *file_length)
 {
+    const char *file_end = strstr(text, ": "), *reason = strstr(text, "]: ");
+    if (!file_end || !reason || reason < file_end)
+        return NULL;
+    *file_length = (size_t)(file_end - text);
+    return reason;
+}
+
+static bool is_same_fault(const char *a, const char *b)
+{
+    size_t a_length, b_length;
+    const char *a_reason = reason_of(a, &a_length), *b_reason = reason_of(b, &b_length);
+    return a_reason && b_reason && a_length == b_length && memcmp(a, b, a_length) == 0 &&
+           strcmp(a_reason, b_reason) == 0;
+}
+
+/* Adds up the errors that differ from number i in the frame alone. 0: an earlier one has counted it. */
+static uint64_t count_fault(const struct weir_loader_report *report, int i, int *frames)
+{
+    uint64_t count = 0;
+    *frames = 0;
+    for (int k = 0; k < report->n_errors; k++) {
+        if (k != i && !is_same_fault(report->errors[k].text, report->errors[i].text))
+            continue;
+        if (k < i)
+            return 0;
+        count += report->errors[k].count;
+        ++*frames;
+    }
+    return count;
+}
+
+void weir_report_errors(FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
+{
+    bool zh = lang == WEIR_LANG_ZH;
     uint64_t shown = 0, all = report->bad_frames + report->bad_episodes + report->changed_files;
-    for (int i = 0; i < report->n_errors && i < ERRORS_SHOWN; i++) {
+    for (int i = 0, lines = 0, frames; i < report->n_errors && lines < ERRORS_SHOWN; i++) {
         char text[sizeof report->errors[i].text];
+        uint64_t count = count_fault(report, i, &frames);
+        if (count == 0)
+            continue;
         snprintf(text, sizeof text, "%s", report->errors[i].text);
         weir_text_printable(text);
-        fprintf(out, "  %" PRIu64 "%s%s\n", report->errors[i].count, times, text);
-        shown += report->errors[i].count;
+        fprintf(out, zh ? "  %" PRIu64 " 次: %s" : "  %" PRIu64 " x %s", count, text);
+        if (frames > 1)
+            fprintf(out, zh ? " (共 %d 帧, 此为第一帧)" : " (the first of %d frames)", frames);
+        fputc('\n', out);
+        shown += count;
+        lines++;
     }
     if (report->n_errors > 0 && all > shown)
-        fprintf(out, "  %s%" PRIu64 "%s\n", more, all - shown, more_end);
+        fprintf(out, zh ? "  另有 %" PRIu64 " 次未列出\n" : "  and %" PRIu64 " more\n", all - shown);
 }

@@ -88,7 +88,7 @@ static void print_errors(FILE *out, const struct weir_loader_report *report)
     if (report->changed_files > 0)
         fprintf(out, ", %" PRIu64 " files changed while they were read", report->changed_files);
     fputc('\n', out);
-    weir_report_errors(out, report, " x ", "and ", " more");
+    weir_report_errors(out, report, WEIR_LANG_EN);
 }
 
 static void print_tables(FILE *out, const struct weir_loader_report *report)

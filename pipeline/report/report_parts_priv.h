@@ -4,9 +4,8 @@
 
 #include "pipeline/report/loader_report.h"
 
-/* The first errors kept, a line each ("  COUNT" times TEXT), and how many more there were (more COUNT more_end). */
-void weir_report_errors(FILE *out, const struct weir_loader_report *report, const char *times, const char *more,
-                        const char *more_end);
+/* The first errors kept, one line for those of a file that differ in the frame alone, and how many more there were. */
+void weir_report_errors(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
 
 /* Of the pixels stored, those that were decoded. */
 double weir_report_decoded_percent(const struct weir_loader_report *report);

@@ -179,7 +179,7 @@ static void print_errors(FILE *out, const struct weir_loader_report *report)
     if (report->changed_files > 0)
         fprintf(out, ", 读取期间被改动 %" PRIu64 " 个文件", report->changed_files);
     fputc('\n', out);
-    weir_report_errors(out, report, " 次: ", "另有 ", " 次未列出");
+    weir_report_errors(out, report, WEIR_LANG_ZH);
 }
 
 void weir_report_tables_zh(FILE *out, const struct weir_loader_report *report)

@@ -143,6 +143,37 @@ Test(report, a_decode_cache_that_costs_more_than_it_saves)
     release(report);
 }
 
+static void add_error(struct weir_loader_report *report, uint64_t count, const char *text)
+{
+    struct weir_report_error *error = &report->errors[report->n_errors++];
+    error->count = count;
+    report->bad_frames += count;
+    snprintf(error->text, sizeof error->text, "%s", text);
+}
+
+Test(report, frames_of_a_file_that_fail_alike_are_one_line)
+{
+    struct weir_loader_report *report = small_report();
+    add_error(report, 1, "d/a.hdf5: /top[5]: the image is 80x64");
+    add_error(report, 2, "d/b.hdf5: /top[5]: the image is 80x64");
+    add_error(report, 3, "d/a.hdf5: /wrist[5]: the image is 80x64");
+    add_error(report, 1, "d/a.hdf5: /top[6]: truncated");
+    add_error(report, 1, "d/c.hdf5: not an HDF5 file");
+    add_error(report, 4, "d/a.hdf5: /top[9]: the image is 80x64");
+    char *text = printed(report, WEIR_LANG_EN);
+    cr_assert_not_null(strstr(text, "\n  8 x d/a.hdf5: /top[5]: the image is 80x64 (the first of 3 frames)\n"
+                                    "  2 x d/b.hdf5: /top[5]: the image is 80x64\n"
+                                    "  1 x d/a.hdf5: /top[6]: truncated\n"
+                                    "  1 x d/c.hdf5: not an HDF5 file\nprofiler"),
+                       "%s", text);
+    free(text);
+    text = printed(report, WEIR_LANG_ZH);
+    cr_assert_not_null(strstr(text, "\n  8 次: d/a.hdf5: /top[5]: the image is 80x64 (共 3 帧, 此为第一帧)\n  2 次: "),
+                       "%s", text);
+    free(text);
+    release(report);
+}
+
 /* What grep -A 20 shows behind the title. */
 static int line_of(const char *text, const char *begins_with)
 {
