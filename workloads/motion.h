@@ -111,8 +111,10 @@ int weir_motion_update(struct weir_motion *motion, struct weir_err *err);
 /* The range AnimationTerm::_fetch_motion_data of it. */
 int weir_motion_fetch(struct weir_motion *motion, struct weir_err *err);
 
+enum { WEIR_MOTION_SPARE = 16 }; /* numbers that a backend may write past the end of a result, and read past frames */
+
 /* Queries of the caller's. Memory is the device's; results[i] has weir_motion_result_width numbers per query and
- * WEIR_MOTION_SPARE more (motion_ops.h), and begins at a multiple of 64 bytes. */
+ * WEIR_MOTION_SPARE more, and begins at a multiple of 64 bytes. */
 struct weir_motion_queries {
     size_t envs;                         /* at least 1; need not be those of the configuration */
     int steps;                           /* at least 1 */

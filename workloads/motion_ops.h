@@ -139,8 +139,6 @@ struct weir_motion_pass {
 
 /* ---- a backend ---- */
 
-enum { WEIR_MOTION_SPARE = 16 }; /* numbers behind frames and results */
-
 struct weir_motion_device {
     int threads;  /* of the CPU, at least 1 */
     int gpu;      /* which one, from 0 */

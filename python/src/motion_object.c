@@ -5,7 +5,6 @@
 #include "python/src/capsule.h"
 #include "python/src/gpu_timing.h"
 #include "workloads/motion.h"
-#include "workloads/motion_ops.h"
 
 #include <errno.h>
 #include <pthread.h>

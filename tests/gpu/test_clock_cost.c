@@ -3,6 +3,7 @@
  * "few": without the times. */
 #include "prof/gpu/kernel_clock.h"
 #include "tests/gpu/gpu_fixture.h"
+#include "workloads/motion.h"
 #include "workloads/motion_ops.h"
 
 #include <stdio.h>
