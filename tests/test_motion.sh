@@ -86,6 +86,38 @@ for x, y in zip(named("weir::motion_pass"), named("get_motion_state")):
     assert nested(x, y)
 assert not named("interpolation") and named("weir::motion_pass")[0]["args"]["Input Dims"][1:] == [[64], [64, 4]]'
 
+# ---- the usual advice, each for itself: operators in a fetch as docs/motion.md has them ----
+while read -r advice operators; do
+    run 0 motion "${small[@]}" --advice "$advice" --trace_path "advice_$advice" --device cpu
+    check "$advice: $operators operators" grep -q ": $operators operators in a fetch of 64 queries\$" out
+    check "$advice: the docs have this number" grep -qE "^\| \`?$advice(of them)?[\` :].* \| $operators \|" "$WEIR_SOURCE/docs/motion.md"
+done <<'LIST'
+none 86
+indices 65
+in_place_lerp 86
+fast_slerp 68
+rotations 77
+no_copies 84
+preallocated 77
+all 31
+LIST
+err "variant ops with all advice on the CPU"
+trace "$(only advice_fast_slerp)" "the trace has the operator that the advice brings" 'assert len(named("weir::fast_slerp")) == 2 and not named("aten::acos")'
+run 2 motion "${small[@]}" --variant fused --advice indices
+err "--advice indices: the variant fused has no operators to change; leave out --variant"
+run 2 motion "${small[@]}" --advice often
+
+# ---- smaller traces ----
+size() { stat -c %s "$(only "$1")"; }
+run 0 motion "${small[@]}" --trace_path whole --device cpu
+for left_out in shapes memory stack; do
+    run 0 motion "${small[@]}" --no_$left_out --trace_path "no_$left_out" --device cpu
+    check "without $left_out the trace is smaller" [ "$(size "no_$left_out")" -lt "$(size whole)" ]
+done
+trace "$(only no_shapes)" "no shapes" 'assert not any("Input Dims" in x.get("args", {}) for x in e) and not t.get("record_shapes") and memory'
+trace "$(only no_memory)" "no memory" 'assert not memory and not t.get("profile_memory") and any("Input Dims" in x.get("args", {}) for x in e)'
+trace "$(only no_stack)" "no stacks" 'assert not any("Call stack" in x.get("args", {}) for x in e) and not t.get("with_stack") and memory'
+
 # ---- clips of a file ----
 python3 - <<'PY'
 import struct, zipfile

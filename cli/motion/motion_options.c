@@ -23,6 +23,9 @@ const struct weir_opt weir_motion_opts[MOTION_OPTS] = {
     {"headless", WEIR_OPT_FLAG, FIELD(headless), NULL, NULL, "accepted: nothing is ever drawn"},
     {"variant", WEIR_OPT_ENUM, FIELD(variant), "ops|fused", "ops",
      "an operator at a time, as an eager framework computes; or all of a query in one pass"},
+    {"advice", WEIR_OPT_ENUM, FIELD(advice),
+     "none|indices|in_place_lerp|fast_slerp|rotations|no_copies|preallocated|all", "none",
+     "the usual advice that the variant ops follows"},
     {"device", WEIR_OPT_TEXT, FIELD(device), "auto|cpu|cuda|cuda:K", "auto",
      "where it is computed; auto: a GPU, where there is one that can"},
     {"threads", WEIR_OPT_INT, FIELD(threads), "N", "auto", "of the CPU; auto: one per usable core", 1, 1024, true},
@@ -32,14 +35,17 @@ const struct weir_opt weir_motion_opts[MOTION_OPTS] = {
     {"root-body", WEIR_OPT_TEXT, FIELD(root_body), "NAME", NULL, "the body of a file that is the root; else the first"},
     {"key-bodies", WEIR_OPT_TEXT, FIELD(key_bodies), "A,B,...", NULL,
      "the bodies of a file that are looked at; else all but the root"},
+    {"no-shapes", WEIR_OPT_FLAG, FIELD(no_shapes), NULL, NULL, "leave shapes out of the trace"},
+    {"no-memory", WEIR_OPT_FLAG, FIELD(no_memory), NULL, NULL, "leave allocations out of the trace"},
+    {"no-stack", WEIR_OPT_FLAG, FIELD(no_stack), NULL, NULL, "leave call stacks out of the trace"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print the figures as an object of JSON, in place of the report"},
 };
 
 /* Every option but --help is in one of them. */
 const struct weir_opt_topic weir_motion_topics[] = {
     {"The motion", "motion loop root-body key-bodies seed"},
-    {"What is run", "task num-envs num-steps-to-use num-steps variant device threads headless"},
-    {"Recording", "warmup active trace-path json"},
+    {"What is run", "task num-envs num-steps-to-use num-steps variant advice device threads headless"},
+    {"Recording", "warmup active trace-path no-shapes no-memory no-stack json"},
     {NULL, NULL},
 };
 
@@ -47,6 +53,7 @@ const char weir_motion_examples[] =
     "weir motion --task Isaac-Velocity-Rough-Unitree-G1-v0 --num_envs 4096 --warmup 5 --active 10 --num_steps 100 "
     "--trace_path ./profiler_logs --headless\tWhat users of the trainer's profile_motion_loading.py type.\n"
     "weir motion --variant fused\tThe same queries in one pass.\n"
+    "weir motion --advice fast_slerp\tWhat one piece of the usual advice gives.\n"
     "weir motion --motion walk.npz --loop always --num_envs 16384\tThe clip of a file, for more environments.\n"
     "tensorboard --logdir ./profiler_logs\tThe trace, as any of torch.profiler.\n";
 
@@ -61,6 +68,10 @@ int weir_motion_options_check(struct motion_options *o, struct weir_err *err)
     if ((o->root_body || o->key_bodies) && strcmp(o->motion, "synthetic") == 0)
         return weir_err_set(err, -EINVAL, "--%s is of the bodies of a file; name one: --motion FILE",
                             o->root_body ? "root-body" : "key-bodies");
+    if (o->advice != MOTION_ADVICE_NONE && o->variant == WEIR_MOTION_FUSED)
+        return weir_err_set(err, -EINVAL,
+                            "--advice %s: the variant fused has no operators to change; leave out --variant",
+                            weir_motion_advice_name(o));
     if (o->warmup + o->active > MOTION_STEPS_MAX)
         return weir_err_set(err, -EINVAL, "--warmup %d and --active %d are more than %d steps; give less", o->warmup,
                             o->active, MOTION_STEPS_MAX);
@@ -69,6 +80,26 @@ int weir_motion_options_check(struct motion_options *o, struct weir_err *err)
                             "--num-steps %d is less than --warmup %d and --active %d take together; give %d or more",
                             o->num_steps, o->warmup, o->active, o->warmup + o->active);
     return 0;
+}
+
+const char *weir_motion_advice_name(const struct motion_options *o)
+{
+    static const char *const names[] = {"none",      "indices",   "in_place_lerp", "fast_slerp",
+                                        "rotations", "no_copies", "preallocated",  "all"};
+    return names[o->advice];
+}
+
+struct weir_motion_advice weir_motion_advice_of(const struct motion_options *o)
+{
+    bool all = o->advice == MOTION_ADVICE_ALL;
+    return (struct weir_motion_advice){
+        .indices = all || o->advice == MOTION_ADVICE_INDICES,
+        .in_place_lerp = all || o->advice == MOTION_ADVICE_IN_PLACE_LERP,
+        .fast_slerp = all || o->advice == MOTION_ADVICE_FAST_SLERP,
+        .rotations = all || o->advice == MOTION_ADVICE_ROTATIONS,
+        .no_copies = all || o->advice == MOTION_ADVICE_NO_COPIES,
+        .preallocated = all || o->advice == MOTION_ADVICE_PREALLOCATED,
+    };
 }
 
 int weir_motion_choose_device(struct motion_options *o, struct weir_err *err)

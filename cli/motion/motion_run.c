@@ -68,7 +68,9 @@ static int open_profiler(struct parts *parts, struct weir_err *err)
     char *metadata = metadata_of(o);
     weir_profiler_config_default(&config);
     config.schedule = (struct weir_schedule){.wait = 0, .warmup = o->warmup, .active = o->active, .repeat = 1};
-    config.record_shapes = config.profile_memory = config.with_stack = true;
+    config.record_shapes = !o->no_shapes;
+    config.profile_memory = !o->no_memory;
+    config.with_stack = !o->no_stack;
     config.gpu = o->gpu >= 0;
     config.folder = o->trace_path;
     config.metadata = metadata;
@@ -155,6 +157,7 @@ static int open_parts(struct parts *parts, const struct weir_motion_clips *clips
     config.envs = (size_t)o->num_envs;
     config.steps = o->num_steps_to_use;
     config.variant = (enum weir_motion_variant)o->variant;
+    config.advice = weir_motion_advice_of(o);
     config.seed = o->seed;
     config.gpu = o->gpu;
     config.threads = o->threads == WEIR_OPT_AUTO ? 0 : o->threads;
