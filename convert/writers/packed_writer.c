@@ -118,7 +118,7 @@ static uint64_t take_record(struct packed_writer *w, const struct weir_packed_he
     if (offset > file_bytes || file_bytes - offset < sizeof head || weir_read_at(w->fd, offset, head, sizeof head) < 0)
         return 0;
     uint64_t n = weir_packed_record_bytes(head);
-    if (n < sizeof head || n > file_bytes - offset)
+    if (n > file_bytes - offset || weir_packed_get_head(&record, old, head, n, offset, NULL) < 0)
         return 0;
     uint8_t *bytes = malloc((size_t)n);
     bool fine = bytes && weir_read_at(w->fd, offset, bytes, (size_t)n) == 0 &&

@@ -41,6 +41,8 @@ enum {
     AT_TEXTS_BEGIN = 40
 };
 enum { DIM_MAX = 65536, SIDE_MAX = 65500, STEPS_MAX = 100 * 1000 * 1000, TEXTS_MAX = 1000 };
+/* Of a record's state, actions, list of frames and texts each: what is read before a checksum can be compared. */
+enum { ARRAY_BYTES_MAX = 1 << 30 };
 
 static const char *const types[WEIR_NUMBER_TYPES] = {
     [WEIR_F32] = "<f4", [WEIR_F64] = "<f8", [WEIR_I8] = "|i1",  [WEIR_I16] = "<i2", [WEIR_I32] = "<i4",
@@ -198,7 +200,7 @@ int weir_packed_get_header(struct weir_packed_header *header, const uint8_t byte
 static bool go_on(uint64_t *at, uint64_t n, uint64_t bytes)
 {
     uint64_t all;
-    if (__builtin_mul_overflow(n, bytes, &all) || all > INT64_MAX / 4 || *at > INT64_MAX / 4)
+    if (__builtin_mul_overflow(n, bytes, &all) || all > ARRAY_BYTES_MAX)
         return false;
     *at = (*at + all + 7) & ~(uint64_t)7;
     return true;
@@ -296,28 +298,38 @@ uint64_t weir_packed_record_bytes(const uint8_t *bytes)
     return weir_packed_get64(bytes + AT_RECORD_BYTES);
 }
 
-int weir_packed_get_record(struct weir_packed_record *record, const struct weir_packed_header *header,
-                           const uint8_t *bytes, uint64_t n, uint64_t offset, struct weir_err *err)
+static const char advice[] = "the file is damaged; convert the dataset again";
+
+int weir_packed_get_head(struct weir_packed_record *record, const struct weir_packed_header *header,
+                         const uint8_t bytes[WEIR_PACKED_RECORD_MIN], uint64_t n, uint64_t offset, struct weir_err *err)
 {
-    static const char advice[] = "the file is damaged; convert the dataset again";
     *record = (struct weir_packed_record){0};
     if (n < WEIR_PACKED_RECORD_MIN || memcmp(bytes, record_magic, sizeof record_magic) != 0)
         return weir_err_set(err, -EBADMSG, "no episode is at byte %llu, where its index has one; %s",
-                            (unsigned long long)offset, advice);
-    if (weir_packed_get32(bytes + AT_RECORD_CRC) != crc_without(bytes, n, AT_RECORD_CRC))
-        return weir_err_set(err, -EBADMSG, "the checksum of the episode at byte %llu is wrong: %s",
                             (unsigned long long)offset, advice);
     uint32_t steps = weir_packed_get32(bytes + AT_STEPS);
     record->number = weir_packed_get32(bytes + AT_NUMBER);
     record->previous = weir_packed_get64(bytes + AT_PREVIOUS);
     record->n_texts = weir_packed_get32(bytes + AT_TEXTS);
     record->steps = (int)steps;
-    bool fits = steps - 1 < STEPS_MAX && weir_packed_lay_out(record, header, 0) && record->bytes <= n;
-    if (!fits || weir_packed_get64(bytes + AT_RECORD_BYTES) != n ||
-        weir_packed_get64(bytes + AT_TEXTS_BEGIN) != record->texts)
+    bool fits = steps - 1 < STEPS_MAX && weir_packed_lay_out(record, header, 0) && record->bytes <= n &&
+                n - record->bytes <= ARRAY_BYTES_MAX;
+    if (!fits || weir_packed_record_bytes(bytes) != n || weir_packed_get64(bytes + AT_TEXTS_BEGIN) != record->texts)
         return weir_err_set(err, -EBADMSG, "the episode at byte %llu makes no sense; %s", (unsigned long long)offset,
                             advice);
     record->bytes = n;
+    return 0;
+}
+
+int weir_packed_get_record(struct weir_packed_record *record, const struct weir_packed_header *header,
+                           const uint8_t *bytes, uint64_t n, uint64_t offset, struct weir_err *err)
+{
+    int rc = weir_packed_get_head(record, header, bytes, n, offset, err);
+    if (rc < 0)
+        return rc;
+    if (weir_packed_get32(bytes + AT_RECORD_CRC) != crc_without(bytes, n, AT_RECORD_CRC))
+        return weir_err_set(err, -EBADMSG, "the checksum of the episode at byte %llu is wrong: %s",
+                            (unsigned long long)offset, advice);
     if (!check_texts(record, bytes))
         return weir_err_set(err, -EBADMSG, "the texts of episode %u make no sense; %s", record->number, advice);
     return check_frames(record, header, bytes, offset, err);

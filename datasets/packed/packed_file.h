@@ -55,13 +55,17 @@ struct weir_packed_record {
     uint64_t qpos, actions, frames, texts;
 };
 
-/* Fills the places of a record's parts; text_bytes: of all texts. False when it would be too large. */
+/* Fills the places of a record's parts; text_bytes: of all texts. False when one of them would be over 1 GiB. */
 bool weir_packed_lay_out(struct weir_packed_record *record, const struct weir_packed_header *header,
                          uint64_t text_bytes);
 /* Writes the record's head, and the checksum over all of it. */
 void weir_packed_seal(const struct weir_packed_record *record, uint8_t *bytes);
 /* The length of a record that says so in its first WEIR_PACKED_RECORD_MIN bytes, whatever these are. */
 uint64_t weir_packed_record_bytes(const uint8_t *bytes);
+/* Checks the first bytes of a record of n bytes, so that no other file is read as one, and fills *record. */
+int weir_packed_get_head(struct weir_packed_record *record, const struct weir_packed_header *header,
+                         const uint8_t bytes[WEIR_PACKED_RECORD_MIN], uint64_t n, uint64_t offset,
+                         struct weir_err *err);
 /* Reads and checks a record whose bytes are all there. frames: that every frame lies before it and raw ones have their
  * size. */
 int weir_packed_get_record(struct weir_packed_record *record, const struct weir_packed_header *header,

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { READ_AHEAD_RECORDS = 64 };
+enum { READ_AHEAD_RECORDS = 64, AHEAD_MAX = 8 << 20, INDEX_PIECE = 65536 /* entries */ };
 
 static int no_memory(struct weir_err *err)
 {
@@ -55,24 +55,52 @@ static int read_header(struct weir_packed_index *file, uint64_t file_bytes, stru
     return 0;
 }
 
-static int read_index(struct weir_packed_index *file, struct weir_err *err)
-{
-    size_t n = (size_t)file->header.n_episodes * WEIR_PACKED_INDEX_ENTRY;
-    file->index = malloc(n + 1);
-    if (!file->index)
-        return no_memory(err);
-    int rc = weir_packed_read(file, file->header.index_offset, file->index, n, err);
-    if (rc == 0 && weir_crc32c(0, file->index, n) != file->header.index_crc)
-        rc = weir_err_set(err, -EBADMSG,
-                          "the checksum of its index is wrong: the file is damaged; convert the dataset "
-                          "again");
-    return rc;
-}
-
 static void entry(const struct weir_packed_index *file, uint32_t i, uint64_t *offset, uint64_t *bytes)
 {
     *offset = weir_packed_get64(file->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY);
     *bytes = weir_packed_get64(file->index + (size_t)i * WEIR_PACKED_INDEX_ENTRY + 8);
+}
+
+/* Records follow each other, so that reading all of them is no more than reading the file. end: of the last one. */
+static int check_entries(const struct weir_packed_index *file, uint32_t first, uint32_t n, uint64_t *end,
+                         struct weir_err *err)
+{
+    for (uint32_t i = first; i < first + n; i++) {
+        uint64_t offset, bytes;
+        entry(file, i, &offset, &bytes);
+        if (offset < *end || offset > file->header.index_offset || bytes > file->header.index_offset - offset)
+            return weir_err_set(err, -EBADMSG, "its index has episode %u where it cannot be; convert the dataset again",
+                                i);
+        *end = offset + bytes;
+    }
+    return 0;
+}
+
+/* In pieces that are checked, so that memory grows with the entries that are there. */
+static int read_index(struct weir_packed_index *file, struct weir_err *err)
+{
+    uint64_t end = WEIR_PACKED_HEADER;
+    uint32_t crc = 0, n = file->header.n_episodes, piece;
+    int rc = 0;
+    for (uint32_t first = 0; first < n && rc == 0; first += piece) {
+        piece = first < INDEX_PIECE ? INDEX_PIECE : first;
+        piece = piece < n - first ? piece : n - first;
+        uint8_t *more = realloc(file->index, ((size_t)first + piece) * WEIR_PACKED_INDEX_ENTRY);
+        if (!more)
+            return no_memory(err);
+        file->index = more;
+        uint8_t *to = more + (size_t)first * WEIR_PACKED_INDEX_ENTRY;
+        size_t bytes = (size_t)piece * WEIR_PACKED_INDEX_ENTRY;
+        rc = weir_packed_read(file, file->header.index_offset + (size_t)(to - more), to, bytes, err);
+        crc = rc < 0 ? 0 : weir_crc32c(crc, to, bytes);
+        if (rc == 0 && first + piece == n && crc != file->header.index_crc)
+            rc = weir_err_set(err, -EBADMSG,
+                              "the checksum of its index is wrong: the file is damaged; convert the dataset "
+                              "again");
+        if (rc == 0)
+            rc = check_entries(file, first, piece, &end, err);
+    }
+    return rc;
 }
 
 /* Storage that is far away reads several records at once. */
@@ -82,18 +110,20 @@ static void announce(const struct weir_packed_index *file, uint32_t i)
     if (i >= file->header.n_episodes)
         return;
     entry(file, i, &offset, &bytes);
-    posix_fadvise(file->fd, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
+    posix_fadvise(file->fd, (off_t)offset, (off_t)(bytes < AHEAD_MAX ? bytes : AHEAD_MAX), POSIX_FADV_WILLNEED);
 }
 
-/* Records follow each other, so that reading all of them is no more than reading the file. */
 int weir_packed_read_record(struct weir_packed_index *file, uint32_t i, struct weir_packed_record *record,
                             struct weir_err *err)
 {
     uint64_t offset, bytes;
+    uint8_t head[WEIR_PACKED_RECORD_MIN] = {0};
     announce(file, i + READ_AHEAD_RECORDS);
     entry(file, i, &offset, &bytes);
-    if (offset < file->end || offset > file->header.index_offset || bytes > file->header.index_offset - offset)
-        return weir_err_set(err, -EBADMSG, "its index has episode %u where it cannot be; convert the dataset again", i);
+    int rc = bytes < sizeof head ? 0 : weir_packed_read(file, offset, head, sizeof head, err);
+    rc = rc < 0 ? rc : weir_packed_get_head(record, &file->header, head, bytes, offset, err);
+    if (rc < 0)
+        return rc;
     if (bytes > file->record_capacity) {
         free(file->record);
         file->record = malloc((size_t)bytes);
@@ -101,8 +131,7 @@ int weir_packed_read_record(struct weir_packed_index *file, uint32_t i, struct w
     }
     if (!file->record)
         return no_memory(err);
-    file->end = offset + bytes;
-    int rc = weir_packed_read(file, offset, file->record, (size_t)bytes, err);
+    rc = weir_packed_read(file, offset, file->record, (size_t)bytes, err);
     rc = rc < 0 ? rc : weir_packed_get_record(record, &file->header, file->record, bytes, offset, err);
     if (rc == 0 && record->number != i)
         rc = weir_err_set(err, -EBADMSG, "its index has episode %u where %u is; convert the dataset again", i,
@@ -115,7 +144,6 @@ int weir_packed_open(struct weir_packed_index *file, const char *path, uint64_t 
     *file = (struct weir_packed_index){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     if (file->fd < 0)
         return weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
-    file->end = WEIR_PACKED_HEADER;
     int rc = read_header(file, file_bytes, err);
     if (rc == 0 && (file->header.n_episodes == 0 || file->header.n_episodes > INT32_MAX - 1))
         rc = weir_err_set(err, -EBADMSG, "has no episodes; remove the file");

@@ -11,14 +11,13 @@ struct weir_packed_index {
     uint8_t *index;
     uint8_t *record; /* the bytes of the one that was read last */
     uint64_t record_capacity;
-    uint64_t end; /* of that one, in the file */
 };
 
 /* file_bytes: what the file has now. Errors do not name the path. After one the file is closed. */
 int weir_packed_open(struct weir_packed_index *file, const char *path, uint64_t file_bytes, struct weir_err *err);
 void weir_packed_close(struct weir_packed_index *file);
 
-/* Reads the record of episode i into file->record and checks it; in the order of the episodes. */
+/* Reads the record of episode i into file->record and checks it. */
 int weir_packed_read_record(struct weir_packed_index *file, uint32_t i, struct weir_packed_record *record,
                             struct weir_err *err);
 /* Reads any bytes. */

@@ -411,3 +411,54 @@ Test(packed, numbers_that_make_no_sense)
     }
     free(bytes);
 }
+
+/* ---- holes ---- */
+
+/* Bytes that this process has read; 0 where the kernel does not count them. */
+static unsigned long long bytes_read(void)
+{
+    unsigned long long n = 0;
+    FILE *io = fopen("/proc/self/io", "re");
+    if (io && fscanf(io, "rchar: %llu", &n) != 1)
+        n = 0;
+    if (io)
+        fclose(io);
+    return n;
+}
+
+/* A header with these claims before 5 GB of holes, and an index of one entry behind them. */
+static void refused_unread(uint64_t index, uint32_t episodes, const char *what)
+{
+    const uint64_t bytes = 5000000000;
+    struct weir_packed_header header;
+    struct weir_err err;
+    uint8_t head[WEIR_PACKED_HEADER], entry[WEIR_PACKED_INDEX_ENTRY];
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    cr_assert(fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head);
+    cr_assert_eq(weir_packed_get_header(&header, head, &err), 0, "%s", err.text);
+    weir_packed_put64(entry, WEIR_PACKED_HEADER);
+    weir_packed_put64(entry + 8, bytes - sizeof entry - WEIR_PACKED_HEADER);
+    header.index_offset = index ? index : bytes - sizeof entry;
+    header.file_bytes = bytes;
+    header.last_record = WEIR_PACKED_HEADER;
+    header.n_episodes = episodes;
+    header.index_crc = weir_crc32c(0, entry, sizeof entry);
+    weir_packed_put_header(&header, head);
+    cr_assert(ftruncate(fd, 0) == 0 && ftruncate(fd, (off_t)bytes) == 0);
+    cr_assert_eq(pwrite(fd, head, sizeof head, 0), (ssize_t)sizeof head);
+    cr_assert_eq(pwrite(fd, entry, sizeof entry, (off_t)(bytes - sizeof entry)), (ssize_t)sizeof entry);
+    close(fd);
+    unsigned long long before = bytes_read();
+    cr_assert_eq(open_it(path, &err), -EBADMSG);
+    cr_assert_not_null(strstr(err.text, what), "%s", err.text);
+    cr_assert_lt(bytes_read() - before, 4 << 20);
+}
+
+Test(packed, holes_are_not_read)
+{
+    const char *source = fixture_synth("source", "act", 1, 2, 16, 16, "top");
+    copyfx_copy(&weir_writer_packed, source, new_copy("copy"), COPYFX_ALL);
+    refused_unread(0, 1, "no episode is at byte 4096");
+    refused_unread(WEIR_PACKED_HEADER + 3808, 312499506 /* they fill the rest */,
+                   "its index has episode 0 where it cannot be");
+}
