@@ -1,7 +1,7 @@
 #include "datasets/motion/npz.h"
 
 #include "datasets/motion/npy.h"
-#include "datasets/motion/zip_unpack.h"
+#include "datasets/zarr/zip_unpack.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -123,10 +123,22 @@ static int open_zarr(struct weir_file_result *result, const char *path, const st
     return rc;
 }
 
+static int check(const struct weir_dataset_file *of, weir_damaged_fn *damaged, void *user, struct weir_err *err)
+{
+    struct weir_zarr_files files;
+    int rc = weir_zarr_files_open(&files, of->path, err);
+    if (rc < 0)
+        return rc;
+    rc = weir_zarr_check(&files, damaged, user, err);
+    weir_zarr_files_close(&files);
+    return rc;
+}
+
 const struct weir_format_ops weir_format_zarr = {
     .name = "zarr",
     .summary = "Zarr v2 replay buffers of diffusion_policy and UMI: a folder, or one .zarr.zip",
     .names = is_zarr,
     .is_folder = is_store,
     .open = open_zarr,
+    .check = check,
 };

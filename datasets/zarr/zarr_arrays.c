@@ -107,10 +107,12 @@ static int unpack(struct weir_zarr *zarr, const struct weir_zarr_array *array, c
         return no_memory(err);
     }
     *buffer = more;
-    int rc = weir_zarr_read_chunk(&zarr->files, array->first_part + i, chunk, *buffer);
-    if (rc == 0)
-        rc = weir_unfilter(zarr->unfilter, &blocks->filters, 0, *buffer, chunk->bytes, blocks->chunk_bytes, unpacked,
-                           &why);
+    struct weir_err unread = WEIR_ERR_NONE;
+    int rc = weir_zarr_read_chunk(&zarr->files, array->path, &array->about, array->first_part, array->chunks, i,
+                                  *buffer, &unread);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: chunk %u: %s", array->path, i, unread.text);
+    rc = weir_unfilter(zarr->unfilter, &blocks->filters, 0, *buffer, chunk->bytes, blocks->chunk_bytes, unpacked, &why);
     return rc < 0 ? weir_err_set(err, rc, "%s: chunk %u: %s", array->path, i, *why ? why : strerror(-rc)) : 0;
 }
 

@@ -1,5 +1,6 @@
 #include "datasets/zarr/zarr_files.h"
 #include "base/shortage.h"
+#include "datasets/zarr/zip_unpack.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KEY_MAX = 1024, NAMES_MAX = 4096 };
+enum { KEY_MAX = 1024, NAMES_MAX = 4096, CHECK_BUFFER = 1 << 20 };
 /* Chunks that an array may have for each that is there: others were never written. */
 enum { CHUNKS_FREE = 1000 * 1000, CHUNKS_PER_FILE = 16 };
 
@@ -88,44 +89,76 @@ bool weir_zarr_has(struct weir_zarr_files *files, const char *key)
     return fstatat(files->fd, key, &st, 0) == 0 && S_ISREG(st.st_mode);
 }
 
-static int read_whole(const struct weir_raw_file *raw, uint64_t at, uint64_t length, size_t most, uint8_t **bytes,
-                      size_t *n, const char *key, struct weir_err *err)
+/* All of a stored member, whose data begins at at. -EBADMSG: its checksum is wrong. */
+static int read_member(struct weir_zarr_files *files, const struct weir_zip_member *member, uint64_t at, void *bytes,
+                       struct weir_err *err)
+{
+    struct weir_zip_unpack *unpack;
+    int rc = weir_zip_unpack_open(&unpack, &files->raw, member, at, err);
+    if (rc == 0)
+        rc = weir_zip_unpack_read(unpack, bytes, (size_t)member->bytes, err);
+    if (rc == 0)
+        rc = weir_zip_unpack_end(unpack, err);
+    weir_zip_unpack_close(&unpack);
+    return rc;
+}
+
+static int make_room(uint8_t **bytes, uint64_t length, size_t most, struct weir_err *err)
 {
     if (length > most)
-        return weir_err_set(err, -EFBIG, "%s: %llu bytes are more than makes sense", key, (unsigned long long)length);
-    *n = (size_t)length;
-    *bytes = malloc(*n + 1);
-    if (!*bytes)
-        return no_memory(err);
-    (*bytes)[*n] = 0;
-    int rc = raw->read(raw->user, at, *bytes, *n);
+        return weir_err_set(err, -EFBIG, "%llu bytes are more than makes sense", (unsigned long long)length);
+    *bytes = malloc((size_t)length + 1);
+    return *bytes ? 0 : no_memory(err);
+}
+
+static int read_in_zip(struct weir_zarr_files *files, const char *key, size_t most, uint8_t **bytes, size_t *n,
+                       struct weir_err *err)
+{
+    uint64_t at = 0;
+    const struct weir_zip_member *member = weir_zip_find(&files->zip, key);
+    if (!member)
+        return weir_err_set(err, -ENOENT, "%s: is not there", key);
+    int rc = weir_zip_data(&files->raw, member, &at, err);
+    if (rc < 0)
+        return rc;
+    struct weir_err why = WEIR_ERR_NONE;
+    rc = make_room(bytes, member->bytes, most, &why);
     if (rc == 0)
-        return 0;
-    free(*bytes);
-    *bytes = NULL;
-    return weir_err_set(err, rc, "%s: %s", key, strerror(-rc));
+        rc = read_member(files, member, at, *bytes, &why);
+    *n = (size_t)member->bytes;
+    return rc < 0 ? weir_err_set(err, rc, "%s: %s", key, why.text) : 0;
+}
+
+static int read_in_folder(struct weir_zarr_files *files, const char *key, size_t most, uint8_t **bytes, size_t *n,
+                          struct weir_err *err)
+{
+    struct stat st;
+    int fd = openat(files->fd, key, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return weir_err_set(err, -errno, "%s: %s", key, strerror(errno));
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? 0 : weir_err_set(&why, -EBADMSG, "is no file");
+    if (rc == 0)
+        rc = make_room(bytes, (uint64_t)st.st_size, most, &why);
+    *n = (size_t)st.st_size;
+    if (rc == 0 && (rc = weir_raw_read(&fd, 0, *bytes, *n)) < 0)
+        weir_err_set(&why, rc, "%s", strerror(-rc));
+    close(fd);
+    return rc < 0 ? weir_err_set(err, rc, "%s: %s", key, why.text) : 0;
 }
 
 int weir_zarr_read(struct weir_zarr_files *files, const char *key, size_t most, uint8_t **bytes, size_t *n,
                    struct weir_err *err)
 {
     *bytes = NULL;
-    if (!is_folder(files)) {
-        uint64_t at = 0;
-        const struct weir_zip_member *member = weir_zip_find(&files->zip, key);
-        int rc =
-            member ? weir_zip_data(&files->raw, member, &at, err) : weir_err_set(err, -ENOENT, "%s: is not there", key);
-        return rc < 0 ? rc : read_whole(&files->raw, at, member->bytes, most, bytes, n, key, err);
+    int rc = is_folder(files) ? read_in_folder(files, key, most, bytes, n, err)
+                              : read_in_zip(files, key, most, bytes, n, err);
+    if (rc == 0) {
+        (*bytes)[*n] = 0;
+        return 0;
     }
-    struct stat st;
-    int fd = openat(files->fd, key, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return weir_err_set(err, -errno, "%s: %s", key, strerror(errno));
-    struct weir_raw_file raw = {weir_raw_read, &fd, 0, 0};
-    int rc = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? 0 : weir_err_set(err, -EBADMSG, "%s: is no file", key);
-    if (rc == 0)
-        rc = read_whole(&raw, 0, (uint64_t)st.st_size, most, bytes, n, key, err);
-    close(fd);
+    free(*bytes);
+    *bytes = NULL;
     return rc;
 }
 
@@ -229,25 +262,46 @@ static struct weir_part_folder folder_of(const struct weir_zarray *about, uint32
     return folder;
 }
 
-/* How many names are in the array's folder, which bounds what a made-up shape can cost. */
-static uint64_t count_names(int fd)
+/* Counts chunk files below an open folder until there are most of them, levels of folders deep. The folder is closed.
+ */
+static int count_files(int fd, int levels, uint64_t most, uint64_t *n)
 {
-    uint64_t n = 0;
-    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *folder = copy >= 0 ? fdopendir(copy) : NULL;
-    while (folder && readdir(folder))
-        n++;
+    DIR *folder = fdopendir(fd);
+    const struct dirent *entry;
+    int rc = folder ? 0 : -errno;
+    for (errno = 0; rc == 0 && *n < most && (entry = readdir(folder)); errno = 0) {
+        int below = -1;
+        if (levels > 0 && entry->d_name[0] != '.')
+            below = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below >= 0)
+            rc = count_files(below, levels - 1, most, n);
+        else if (levels > 0 && weir_is_shortage(-errno))
+            rc = -errno;
+        *n += levels == 0 && entry->d_name[0] != '.';
+    }
     if (folder)
         closedir(folder);
-    else if (copy >= 0)
-        close(copy);
-    return n;
+    else
+        close(fd);
+    return rc;
 }
 
-static int too_many(const char *array, uint32_t n, struct weir_err *err)
+/* Whether a shape fits what is there, before anything is allocated for its chunks. */
+static int check_count(struct weir_zarr_files *files, int fd, const char *array, const struct weir_part_folder *folder,
+                       struct weir_err *err)
 {
+    uint64_t least = folder->n / CHUNKS_PER_FILE, there = files->zip.n;
+    if (folder->n <= CHUNKS_FREE)
+        return 0;
+    int copy = is_folder(files) ? openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : 0, rc = copy < 0 ? -errno : 0;
+    if (is_folder(files) && rc == 0)
+        rc = count_files(copy, folder->separator == '/' ? folder->rank - 1 : 0, least, &there);
+    if (rc < 0)
+        return weir_err_set(err, rc, "%s: %s", array, strerror(-rc));
+    if (there >= least)
+        return 0;
     return weir_err_set(err, -EFBIG, "%s: by its shape it has %u chunks, but hardly any are there; is its shape right?",
-                        array, n);
+                        array, folder->n);
 }
 
 static int take_chunk(struct weir_chunk *chunk, uint64_t offset, uint64_t bytes, const char *name, struct weir_err *err)
@@ -262,9 +316,6 @@ static int stat_chunks(struct weir_zarr_files *files, int fd, const char *array,
                        struct weir_chunk *chunks, uint32_t *first_part, struct weir_err *err)
 {
     char path[NAMES_MAX], name[256];
-    uint64_t names = folder->n > CHUNKS_FREE ? count_names(fd) : 0, per_name = folder->n / folder->count[0];
-    if (folder->n > CHUNKS_FREE && folder->n / CHUNKS_PER_FILE > names * (folder->separator == '/' ? per_name : 1))
-        return too_many(array, folder->n, err);
     snprintf(path, sizeof path, "%s/%s", files->path, array);
     int64_t first = weir_parts_add(files->parts, path, folder);
     if (first < 0)
@@ -289,18 +340,23 @@ static int stat_chunks(struct weir_zarr_files *files, int fd, const char *array,
     return rc;
 }
 
+/* The member of chunk i, whose name is written; NULL when there is none. */
+static const struct weir_zip_member *find_member(struct weir_zarr_files *files, const char *array,
+                                                 const struct weir_part_folder *folder, uint32_t i, char name[KEY_MAX])
+{
+    size_t used = (size_t)snprintf(name, KEY_MAX, "%.*s/", KEY_MAX - 300, array);
+    weir_part_name(folder, i, name + used, KEY_MAX - used);
+    return weir_zip_find(&files->zip, name);
+}
+
 static int find_members(struct weir_zarr_files *files, const char *array, const struct weir_part_folder *folder,
                         struct weir_chunk *chunks, struct weir_err *err)
 {
-    char name[KEY_MAX];
-    size_t used = (size_t)snprintf(name, sizeof name, "%.*s/", KEY_MAX - 300, array);
     int rc = 0;
-    if (folder->n > CHUNKS_FREE && folder->n / CHUNKS_PER_FILE > files->zip.n)
-        return too_many(array, folder->n, err);
     for (uint32_t i = 0; i < folder->n && rc == 0; i++) {
+        char name[KEY_MAX];
         uint64_t at = 0;
-        weir_part_name(folder, i, name + used, sizeof name - used);
-        const struct weir_zip_member *member = weir_zip_find(&files->zip, name);
+        const struct weir_zip_member *member = find_member(files, array, folder, i, name);
         chunks[i] = (struct weir_chunk){.offset = WEIR_CHUNK_NONE};
         if (!member)
             continue;
@@ -321,17 +377,15 @@ int weir_zarr_chunks(struct weir_zarr_files *files, const char *array, const str
         return weir_err_set(err, -EBADMSG, "%s: has no rows, or more chunks than makes sense; is its shape right?",
                             array);
     struct weir_part_folder folder = folder_of(about, *n);
-    *chunks = malloc(*n * sizeof **chunks);
-    int fd = !is_folder(files) || !*chunks ? -1 : openat(files->fd, array, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int rc;
-    if (!*chunks)
+    int fd = is_folder(files) ? openat(files->fd, array, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (is_folder(files) && fd < 0)
+        return weir_err_set(err, -errno, "%s: %s", array, strerror(errno));
+    int rc = check_count(files, fd, array, &folder, err);
+    if (rc == 0 && !(*chunks = malloc(*n * sizeof **chunks)))
         rc = no_memory(err);
-    else if (!is_folder(files))
-        rc = find_members(files, array, &folder, *chunks, err);
-    else if (fd < 0)
-        rc = weir_err_set(err, -errno, "%s: %s", array, strerror(errno));
-    else
-        rc = stat_chunks(files, fd, array, &folder, *chunks, first_part, err);
+    if (rc == 0)
+        rc = is_folder(files) ? stat_chunks(files, fd, array, &folder, *chunks, first_part, err)
+                              : find_members(files, array, &folder, *chunks, err);
     if (fd >= 0)
         close(fd);
     if (rc == 0)
@@ -341,16 +395,65 @@ int weir_zarr_chunks(struct weir_zarr_files *files, const char *array, const str
     return rc;
 }
 
-int weir_zarr_read_chunk(struct weir_zarr_files *files, uint32_t part, const struct weir_chunk *chunk, void *buffer)
+static int read_part(struct weir_zarr_files *files, uint32_t part, const struct weir_chunk *chunk, void *buffer,
+                     struct weir_err *err)
 {
     char path[NAMES_MAX];
-    if (!is_folder(files))
-        return files->raw.read(files->raw.user, chunk->offset, buffer, chunk->bytes);
     weir_part_path(files->parts, part, path, sizeof path);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return -errno;
-    int rc = weir_raw_read(&fd, 0, buffer, chunk->bytes);
-    close(fd);
+    int rc = fd < 0 ? -errno : weir_raw_read(&fd, 0, buffer, chunk->bytes);
+    if (fd >= 0)
+        close(fd);
+    return rc < 0 ? weir_err_set(err, rc, "%s", strerror(-rc)) : 0;
+}
+
+int weir_zarr_read_chunk(struct weir_zarr_files *files, const char *array, const struct weir_zarray *about,
+                         uint32_t first_part, const struct weir_chunk *chunks, uint32_t i, void *buffer,
+                         struct weir_err *err)
+{
+    char name[KEY_MAX];
+    if (is_folder(files))
+        return read_part(files, first_part + i, &chunks[i], buffer, err);
+    struct weir_part_folder folder = folder_of(about, weir_chunk_grid_count(&about->grid));
+    const struct weir_zip_member *member = find_member(files, array, &folder, i, name);
+    return member ? read_member(files, member, chunks[i].offset, buffer, err)
+                  : weir_err_set(err, -ENOENT, "is not there");
+}
+
+/* ---- checksums ---- */
+
+static int check_member(struct weir_zarr_files *files, const struct weir_zip_member *member, uint8_t *buffer,
+                        struct weir_err *err)
+{
+    uint64_t at;
+    struct weir_zip_unpack *unpack = NULL;
+    int rc = weir_zip_locate(&files->raw, member, &at, err);
+    if (rc == 0)
+        rc = weir_zip_unpack_open(&unpack, &files->raw, member, at, err);
+    for (uint64_t left = member->unpacked; left > 0 && rc == 0;) {
+        size_t n = left < CHECK_BUFFER ? (size_t)left : CHECK_BUFFER;
+        rc = weir_zip_unpack_read(unpack, buffer, n, err);
+        left -= n;
+    }
+    if (rc == 0)
+        rc = weir_zip_unpack_end(unpack, err);
+    weir_zip_unpack_close(&unpack);
+    return rc;
+}
+
+int weir_zarr_check(struct weir_zarr_files *files, weir_damaged_fn *damaged, void *user, struct weir_err *err)
+{
+    uint8_t *buffer = malloc(CHECK_BUFFER);
+    int rc = buffer ? 0 : no_memory(err);
+    for (uint32_t i = 0; i < files->zip.n && rc == 0; i++) {
+        struct weir_err why = WEIR_ERR_NONE;
+        const struct weir_zip_member *member = &files->zip.members[i];
+        int found = check_member(files, member, buffer, &why);
+        if (weir_is_shortage(found))
+            rc = weir_err_set(err, found, "%s: %s", member->name, why.text);
+        else if (found < 0 && found != -ENOTSUP)
+            rc = damaged(user, member->name, why.text);
+    }
+    free(buffer);
     return rc;
 }

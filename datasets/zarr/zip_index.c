@@ -12,6 +12,9 @@ enum {
     ENTRY_BYTES = 46,
     HEADER_BYTES = 30,
     COMMENT_MAX = 65535,
+    ENTRY_BYTES_MAX = ENTRY_BYTES + 3 * 65535, /* name, extra field and comment */
+    WINDOW_BYTES = 1 << 20,
+    NAME_MAX_BYTES = 1024, /* of a member that is located: no key is longer */
 };
 enum { END_MARK = 0x06054b50, LOCATOR_MARK = 0x07064b50, END64_MARK = 0x06064b50 };
 enum { ENTRY_MARK = 0x02014b50, HEADER_MARK = 0x04034b50 };
@@ -127,10 +130,9 @@ static bool read_extra(const uint8_t *extra, size_t n, uint64_t *bytes, uint64_t
     return false;
 }
 
-/* The entry at at; how many bytes it has, 0 when it makes no sense. Its name is moved to where its mark was, so that a
- * zero can end it. */
-static size_t read_entry(struct weir_zip_member *member, uint8_t *at, uint64_t left, const struct directory *directory,
-                         uint64_t file_bytes)
+/* The entry at at: its length, 0 when it is not an entry. The name is lent. */
+static size_t read_entry(struct weir_zip_member *member, const uint8_t *at, uint64_t left,
+                         const struct directory *directory, uint64_t file_bytes)
 {
     if (left < ENTRY_BYTES || u32(at) != ENTRY_MARK)
         return 0;
@@ -143,17 +145,13 @@ static size_t read_entry(struct weir_zip_member *member, uint8_t *at, uint64_t l
     if (__builtin_add_overflow(header, directory->shift, &header) || header > directory->at ||
         bytes > directory->at - header || directory->at > file_bytes)
         return 0;
-    uint16_t flags = u16(at + 8), method = u16(at + 10);
-    uint32_t crc = u32(at + 16);
-    memmove(at, at + ENTRY_BYTES, name);
-    at[name] = '\0';
-    *member = (struct weir_zip_member){.name = (const char *)at,
+    *member = (struct weir_zip_member){.name = (const char *)at + ENTRY_BYTES,
                                        .header = header,
                                        .bytes = bytes,
                                        .unpacked = unpacked,
-                                       .crc = crc,
-                                       .method = method,
-                                       .flags = flags};
+                                       .crc = u32(at + 16),
+                                       .method = u16(at + 10),
+                                       .flags = u16(at + 8)};
     return ENTRY_BYTES + name + extra + comment;
 }
 
@@ -174,30 +172,88 @@ static void keep_last_of_each(struct weir_zip *zip)
     zip->n = kept;
 }
 
+/* Room for n elements of a list that grows with what was read, not with what the archive claims. */
+static bool reserve(void **list, uint64_t *capacity, uint64_t n, size_t bytes)
+{
+    if (n <= *capacity)
+        return true;
+    uint64_t more = n < 1024 ? 1024 : 2 * n;
+    void *grown = realloc(*list, (size_t)more * bytes);
+    *list = grown ? grown : *list;
+    *capacity = grown ? more : *capacity;
+    return grown != NULL;
+}
+
+/* What the directory is read through. */
+struct listing {
+    struct weir_zip *zip;
+    const struct weir_raw_file *raw;
+    const struct directory *directory;
+    uint8_t *window;
+    size_t begin, end; /* of the bytes of the window that are not parsed yet */
+    uint64_t read;     /* bytes of the directory so far */
+    uint64_t names;    /* bytes of all names so far */
+    uint64_t room[2];  /* of members and of names */
+};
+
+static int fill_window(struct listing *l)
+{
+    uint64_t left = l->directory->bytes - l->read;
+    if (l->end - l->begin >= ENTRY_BYTES_MAX || left == 0)
+        return 0;
+    memmove(l->window, l->window + l->begin, l->end - l->begin);
+    l->end -= l->begin;
+    l->begin = 0;
+    size_t n = left < WINDOW_BYTES - l->end ? (size_t)left : WINDOW_BYTES - l->end;
+    int rc = l->raw->read(l->raw->user, l->directory->at + l->read, l->window + l->end, n);
+    l->end += n;
+    l->read += n;
+    return rc;
+}
+
+/* The next entry becomes the last member, whose name is its offset among the names: these may still move. */
+static int add_entry(struct listing *l, struct weir_err *err)
+{
+    struct weir_zip *zip = l->zip;
+    struct weir_zip_member member;
+    int rc = fill_window(l);
+    if (rc < 0)
+        return unreadable(err, rc);
+    const uint8_t *at = l->window + l->begin;
+    size_t n = read_entry(&member, at, l->end - l->begin, l->directory, l->raw->size_bytes);
+    if (n == 0)
+        return damaged(err, "an entry of its directory makes no sense");
+    size_t length = strnlen(member.name, u16(at + 28));
+    if (!reserve((void **)&zip->members, &l->room[0], (uint64_t)zip->n + 1, sizeof *zip->members) ||
+        !reserve((void **)&zip->names, &l->room[1], l->names + length + 1, 1))
+        return weir_err_set(err, -ENOMEM, "out of memory for its members");
+    memcpy(zip->names + l->names, member.name, length);
+    zip->names[l->names + length] = '\0';
+    member.name = (const char *)(uintptr_t)l->names;
+    member.number = zip->n;
+    zip->members[zip->n++] = member;
+    l->names += length + 1;
+    l->begin += n;
+    return 0;
+}
+
 static int read_directory(struct weir_zip *zip, const struct weir_raw_file *raw, const struct directory *directory,
                           struct weir_err *err)
 {
     if (directory->bytes > DIRECTORY_MAX || directory->entries > directory->bytes / ENTRY_BYTES)
         return damaged(err, "its directory cannot have as many members as it says");
-    zip->names = malloc((size_t)directory->bytes + 1);
-    zip->members = calloc((size_t)directory->entries + 1, sizeof *zip->members);
-    if (!zip->names || !zip->members)
-        return weir_err_set(err, -ENOMEM, "out of memory for its %llu members", (unsigned long long)directory->entries);
-    int rc = raw->read(raw->user, directory->at, zip->names, (size_t)directory->bytes);
+    struct listing listing = {.zip = zip, .raw = raw, .directory = directory, .window = malloc(WINDOW_BYTES)};
+    int rc = listing.window ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
+    while (rc == 0 && zip->n < directory->entries)
+        rc = add_entry(&listing, err);
+    free(listing.window);
     if (rc < 0)
-        return unreadable(err, rc);
-    uint64_t at = 0;
-    for (uint64_t i = 0; i < directory->entries; i++) {
-        size_t n =
-            read_entry(&zip->members[i], (uint8_t *)zip->names + at, directory->bytes - at, directory, raw->size_bytes);
-        if (n == 0)
-            return damaged(err, "an entry of its directory makes no sense");
-        zip->members[i].number = (uint32_t)i;
-        at += n;
-    }
-    zip->n = (uint32_t)directory->entries;
+        return rc;
+    for (uint32_t i = 0; i < zip->n; i++)
+        zip->members[i].name = zip->names + (uintptr_t)zip->members[i].name;
     zip->directory = directory->at;
-    qsort(zip->members, zip->n, sizeof *zip->members, by_name);
+    if (zip->n > 0)
+        qsort(zip->members, zip->n, sizeof *zip->members, by_name);
     keep_last_of_each(zip);
     return 0;
 }
@@ -240,22 +296,32 @@ const struct weir_zip_member *weir_zip_find(const struct weir_zip *zip, const ch
     return i < zip->n && strcmp(zip->members[i].name, name) == 0 ? &zip->members[i] : NULL;
 }
 
+static int no_header(struct weir_err *err, const struct weir_zip_member *member, const char *what)
+{
+    return weir_err_set(err, -EBADMSG, "%s: its header in the archive %s; was it copied whole?", member->name, what);
+}
+
 int weir_zip_locate(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
                     struct weir_err *err)
 {
     enum { ENCRYPTED = 1 };
-    uint8_t header[HEADER_BYTES];
+    uint8_t header[HEADER_BYTES + NAME_MAX_BYTES];
+    size_t name = strlen(member->name);
     if (member->flags & ENCRYPTED)
         return weir_err_set(err, -ENOTSUP, "%s: is encrypted; unpack the archive", member->name);
-    if (raw->size_bytes - member->header < HEADER_BYTES)
+    if (name > NAME_MAX_BYTES)
+        return weir_err_set(err, -ENAMETOOLONG, "%.64s...: a name of over %d bytes; rename it", member->name,
+                            NAME_MAX_BYTES);
+    if (raw->size_bytes - member->header < HEADER_BYTES + name)
         return damaged(err, member->name);
-    int rc = raw->read(raw->user, member->header, header, sizeof header);
+    int rc = raw->read(raw->user, member->header, header, HEADER_BYTES + name);
     if (rc < 0)
         return unreadable(err, rc);
     uint64_t at = member->header + HEADER_BYTES + u16(header + 26) + u16(header + 28);
     if (u32(header) != HEADER_MARK || at > raw->size_bytes || member->bytes > raw->size_bytes - at)
-        return weir_err_set(err, -EBADMSG, "%s: its header in the archive makes no sense; was it copied whole?",
-                            member->name);
+        return no_header(err, member, "makes no sense");
+    if (u16(header + 26) != name || memcmp(header + HEADER_BYTES, member->name, name) != 0)
+        return no_header(err, member, "is that of another name");
     *offset = at;
     return 0;
 }

@@ -1,6 +1,6 @@
 /* zip_index.h: where the members of a zip archive lie, by its central directory (APPNOTE.TXT 4.3, ZIP64 included), as
  * Python's zipfile reads it: the last member of a name counts, and bytes before the archive are passed over. Every byte
- * is taken to be hostile: nothing outside the file is read, and what is allocated is bounded by the file's size. */
+ * is taken to be hostile: nothing outside the file is read, and memory grows with the entries that were read. */
 #ifndef WEIR_DATASETS_ZARR_ZIP_INDEX_H
 #define WEIR_DATASETS_ZARR_ZIP_INDEX_H
 
@@ -35,7 +35,8 @@ void weir_zip_close(struct weir_zip *zip);
 uint32_t weir_zip_lower_bound(const struct weir_zip *zip, const char *name);
 /* NULL when there is none. */
 const struct weir_zip_member *weir_zip_find(const struct weir_zip *zip, const char *name);
-/* Where its data, as stored, begins: one read. -ENOTSUP for a member that is encrypted, -EBADMSG; with err. */
+/* Where its data, as stored, begins: one read. -ENOTSUP for a member that is encrypted, -EBADMSG when its header is not
+ * there or has another name, -ENAMETOOLONG past 1,024 bytes; with err. */
 int weir_zip_locate(const struct weir_raw_file *raw, const struct weir_zip_member *member, uint64_t *offset,
                     struct weir_err *err);
 /* The same of a member that is stored as it is: -ENOTSUP for one that is compressed as well. */

@@ -1,5 +1,6 @@
 /* Zarr v2 replay buffers: what is read of right ones, in folders and archives, and what is said of wrong ones. */
 #include "datasets/hdf5/filter_floats.h"
+#include "datasets/zarr/zip_index.h"
 #include "pipeline/fetch.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/zarr_fixture.h"
@@ -241,6 +242,102 @@ static void refused_array(const char *member, int code, const char *what)
              member);
     zfx_text(&store, "data/img/.zarray", text);
     refused(as_folder(), code, what);
+}
+
+/* Shapes that are too large, where memory is not what is lacking. */
+Test(zarr, arrays_that_are_too_large)
+{
+    refused_array("\"shape\": [8, 20000, 20000, 3], \"chunks\": [1, 20000, 20000, 3]", -EFBIG,
+                  "data/img: chunks or frames of 1 GiB and more");
+    /* more chunks than their files could be: none is looked for */
+    refused_array("\"shape\": [8, 1024, 1024, 3], \"chunks\": [1, 1, 1, 3]", -EFBIG,
+                  "by its shape it has 8388608 chunks");
+    refused_array("\"shape\": [8, 1024, 1024, 3], \"chunks\": [1, 1, 1, 3], \"dimension_separator\": \"/\"", -EFBIG,
+                  "by its shape it has 8388608 chunks");
+}
+
+/* ---- archives whose bytes are not those that were packed ---- */
+
+static void replace_in_file(const char *path, const char *find, size_t skip, const char *with)
+{
+    static uint8_t bytes[1 << 16];
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    ssize_t n = read(fd, bytes, sizeof bytes);
+    cr_assert(fd >= 0 && n > 0 && n < (ssize_t)sizeof bytes);
+    uint8_t *at = memmem(bytes, (size_t)n, find, strlen(find)); /* local headers come before the directory */
+    cr_assert_not_null(at, "%s", find);
+    cr_assert_eq(pwrite(fd, with, strlen(with), at - bytes + (off_t)skip), (ssize_t)strlen(with));
+    close(fd);
+}
+
+static int count_damage(void *user, const char *part, const char *why)
+{
+    int *n = user;
+    cr_assert_str_eq(part, "data/img/3.0.0.0");
+    cr_assert_not_null(strstr(why, "does not match its checksum"), "%s", why);
+    return ++*n, 0;
+}
+
+Test(zarr, archives_that_were_altered)
+{
+    static const struct {
+        const char *find, *with;
+        size_t skip;
+        const char *says;
+    } of[] = {
+        {"data/action/0.0", "S", 5, "data/action/0.0: its header in the archive is that of another name"},
+        {"data/img/2.0.0.0", "9", 9, "data/img/2.0.0.0: its header in the archive is that of another name"},
+        {"data/action/0.0", "x", 15 + 3, "data/action: chunk 0: does not match its checksum"},
+        {"data/img/.zarray", " ", 16 + 1, "data/img/.zarray: does not match its checksum"},
+    };
+    zfx_replay(&store, SIDE, 1);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        const char *path = as_zip(NULL);
+        cr_assert_eq(open_it(path), 0, "%s", err.text);
+        replace_in_file(path, of[i].find, of[i].skip, of[i].with);
+        refused(path, -EBADMSG, of[i].says);
+    }
+    const char *path = as_zip(NULL);
+    replace_in_file(path, "data/img/3.0.0.0", 16 + 5, "x");
+    cr_assert_eq(open_it(path), 0, "%s", err.text); /* frames are not read before they are needed */
+    int n = 0;
+    cr_assert_eq(weir_dataset_check_file(dataset, 0, count_damage, &n, &err), 0, "%s", err.text);
+    cr_assert_eq(n, 1);
+}
+
+/* A file of holes that ends as an archive of 90 million members does. */
+struct holes {
+    uint8_t end[22 + 20 + 56];
+    uint64_t size, read;
+};
+
+static int read_holes(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    struct holes *holes = user;
+    uint64_t end = holes->size - sizeof holes->end;
+    holes->read += n;
+    memset(buffer, 0, n);
+    for (uint64_t at = offset < end ? end : offset; at < offset + n; at++)
+        ((uint8_t *)buffer)[at - offset] = holes->end[at - end];
+    return 0;
+}
+
+Test(zarr, a_directory_is_read_as_far_as_it_is_one)
+{
+    const uint64_t bytes = 4000000000, entries = 86000000;
+    struct holes holes = {.end = {'P', 'K', 6, 6, 44}, .size = bytes + sizeof holes.end};
+    for (int i = 0; i < 8; i++) {
+        holes.end[32 + i] = (uint8_t)(entries >> 8 * i);
+        holes.end[40 + i] = (uint8_t)(bytes >> 8 * i);
+    }
+    memcpy(holes.end + 56, "PK\6\7", 4);
+    holes.end[56 + 16] = 1;
+    memcpy(holes.end + 76, "PK\5\6", 4);
+    struct weir_raw_file raw = {read_holes, &holes, 0, holes.size};
+    struct weir_zip zip;
+    cr_assert_eq(weir_zip_open(&zip, &raw, &err), -EBADMSG);
+    cr_assert_not_null(strstr(err.text, "an entry of its directory makes no sense"), "%s", err.text);
+    cr_assert_lt(holes.read, 2 << 20);
 }
 
 /* Attributes say which colours a copy holds: to ignore broken ones would swap red and blue. */

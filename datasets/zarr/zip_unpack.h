@@ -1,8 +1,8 @@
 /* zip_unpack.h: what a member of a zip archive unpacks to, from its beginning to its end: stored members, and deflate
  * (RFC 1951) by zlib. Memory is a few buffers, whatever the member claims; its length and its CRC-32 are compared at
  * its end. */
-#ifndef WEIR_DATASETS_MOTION_ZIP_UNPACK_H
-#define WEIR_DATASETS_MOTION_ZIP_UNPACK_H
+#ifndef WEIR_DATASETS_ZARR_ZIP_UNPACK_H
+#define WEIR_DATASETS_ZARR_ZIP_UNPACK_H
 
 #include "base/err.h"
 #include "datasets/zarr/zip_index.h"

@@ -1,4 +1,4 @@
-#include "datasets/motion/zip_unpack.h"
+#include "datasets/zarr/zip_unpack.h"
 
 #include <errno.h>
 #include <stdlib.h>
