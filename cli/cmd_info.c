@@ -58,7 +58,8 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
     int rc = weir_dataset_open(&dataset, &config, &err);
     struct weir_err why = WEIR_ERR_NONE;
     int several = rc == 0 ? weir_probe_sizes_differ(dataset, &why) : rc != -EINVAL && !weir_is_shortage(rc);
-    int printed = several > 0 ? weir_info_print_groups(&config, rc == -ENOKEY ? err.text : NULL, o.json, &why) : several;
+    int printed =
+        several > 0 ? weir_info_print_groups(&config, rc == -ENOKEY ? err.text : NULL, o.json, &why) : several;
     if (printed == 0 && rc == 0)
         rc = print_one(dataset, &o, path, &err);
     weir_dataset_close(&dataset);
