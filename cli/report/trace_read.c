@@ -16,7 +16,8 @@ static const int64_t ns_limit = INT64_C(4000000000000000000);
 struct read {
     struct weir_pieces pieces;
     struct weir_trace *trace;
-    weir_text_id forked; /* what torch calls a function that jit.fork runs */
+    weir_text_id forked;      /* what torch calls a function that jit.fork runs */
+    uint64_t ranges, foreign; /* ranges, and those of no category of a profiler's */
     struct weir_err *err;
 };
 
@@ -170,10 +171,20 @@ static int add_event(struct read *r, const json_t *json, struct weir_event *even
     return weir_trace_add(r->trace, event);
 }
 
+/* torch without Kineto (Debian's 1.13), and torch.autograd.profiler's legacy writer, give no categories: the process's
+ * name stands for one. */
+static enum weir_cat cat_of_process(const json_t *json)
+{
+    const char *pid = json_string_value(json_object_get(json, "pid"));
+    if (pid && strcmp(pid, "CPU functions") == 0)
+        return WEIR_CAT_CPU_OP;
+    return pid && strcmp(pid, "CUDA functions") == 0 ? WEIR_CAT_KERNEL : WEIR_CAT_OTHER;
+}
+
 static void read_cat(struct read *r, const json_t *json, struct weir_event *event)
 {
     const char *cat = json_string_value(json_object_get(json, "cat"));
-    event->cat = cat ? (uint8_t)weir_cat_find(cat, strlen(cat)) : WEIR_CAT_OTHER;
+    event->cat = (uint8_t)(cat ? weir_cat_find(cat, strlen(cat)) : cat_of_process(json));
     if (event->cat == WEIR_CAT_OTHER)
         event->cat_text = intern(r, cat);
 }
@@ -183,6 +194,8 @@ static int read_range(struct read *r, const json_t *json)
     const json_t *args = json_object_get(json, "args");
     struct weir_event event = {.kind = WEIR_EVENT_RANGE, .name = intern_text(r, json, "name")};
     read_cat(r, json, &event);
+    r->ranges++;
+    r->foreign += event.cat == WEIR_CAT_OTHER;
     if (!get_ns(r, json, "ts", &event.start_ns) || !get_ns(r, json, "dur", &event.duration_ns))
         return weir_err_set(r->err, -EBADMSG, "a range without ts and dur");
     event.duration_ns = event.duration_ns > 0 ? event.duration_ns : 0;
@@ -308,6 +321,12 @@ static int read_all(struct read *r)
         return weir_err_set(r->err, -ENOMEM, "out of memory");
     if (rc == 0 && !events)
         return weir_err_set(r->err, -ENODATA, "holds no events (traceEvents); record some steps");
+    if (rc == 0 && r->ranges > 0 && r->foreign == r->ranges)
+        return weir_err_set(r->err, -ENOTSUP,
+                            "none of its %" PRIu64
+                            " ranges is of a category (cat) of torch.profiler's or weir's traces, "
+                            "such as cpu_op, user_annotation or kernel; another program wrote it",
+                            r->ranges);
     return rc;
 }
 

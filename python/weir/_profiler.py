@@ -35,25 +35,51 @@ class ProfilerAction(enum.Enum):
 _ACTIONS = tuple(ProfilerAction)
 
 
-Average = collections.namedtuple("Average", "key self_cpu_time_total cpu_time_total self_device_time_total "
-                                 "device_time_total self_cpu_memory_usage cpu_memory_usage self_device_memory_usage "
-                                 "device_memory_usage count device_type input_shapes stack is_user_annotation")
-Average.__doc__ = """A row of weir.profile.key_averages(), by the names of torch's: times in us, memory in bytes.
+_NOTHING = ("no ranges in this window: weir.profile records weir.stage, weir.record_function, loaders and GPUs; for "
+            "operators of PyTorch take torch.profiler\n")
 
-device_type is "cpu" or "cuda"; input_shapes (JSON) and stack (frames, innermost first, joined by ;) are "" where rows
-are not told apart by them.
-"""
+
+def _time_text(us):
+    return f"{us / 1e6:.3f}s" if us >= 1e6 else f"{us / 1e3:.3f}ms" if us >= 1e3 else f"{us:.3f}us"
+
+
+class Average(collections.namedtuple("Average", "key self_cpu_time_total cpu_time_total self_device_time_total "
+                                     "device_time_total self_cpu_memory_usage cpu_memory_usage "
+                                     "self_device_memory_usage device_memory_usage count device_type input_shapes "
+                                     "stack is_user_annotation")):
+    """A row of weir.profile.key_averages(), by the names of torch's: times in us, memory in bytes.
+
+    name is the key; cpu_time and device_time are means per call; cuda in place of device is the name in older torch
+    (cuda_time_total); times with _str are texts (cpu_time_str). device_type is "cpu" or "cuda"; input_shapes (JSON) and
+    stack (frames, innermost first, joined by ;) are "" where rows are not told apart by them.
+    """
+    __slots__ = ()
+    name = property(operator.attrgetter("key"))
+    cpu_time = property(lambda self: self.cpu_time_total / self.count if self.count else 0.0)
+    device_time = property(lambda self: self.device_time_total / self.count if self.count else 0.0)
+
+
+for _field in ("device_time", "device_time_total", "self_device_time_total", "device_memory_usage",
+               "self_device_memory_usage"):
+    setattr(Average, _field.replace("device", "cuda"), property(operator.attrgetter(_field)))
+for _field in ("time", "time_total"):
+    for _where in ("cpu_", "cuda_", "device_") + ("self_cpu_", "self_cuda_", "self_device_") * (_field == "time_total"):
+        setattr(Average, _where + _field + "_str",
+                property(lambda self, name=_where + _field: _time_text(getattr(self, name))))
 
 
 class Averages(list):
-    """What weir.profile.key_averages() returns: a list of weir.Average, and its table."""
+    """What weir.profile.key_averages() returns: a list of weir.Average, and its table, which str() gives, too."""
 
     def __init__(self, made):
         super().__init__(map(Average._make, made.rows()))
         self._made = made
 
+    def __str__(self):
+        return self.table()
+
     def table(self, sort_by=None, row_limit=100, header=None, top_level_events_only=False):
-        """The table as torch prints it, as text.
+        """The table as torch prints it, as text; of a window without ranges a line that says what is recorded.
 
         sort_by     "self_cpu_time_total", "cpu_time_total", "cpu_time", "count", "cpu_memory_usage",
                     "self_cpu_memory_usage", and with cuda or device in place of cpu; None = by first appearance
@@ -66,7 +92,7 @@ class Averages(list):
             raise ValueError(f"row_limit is a number of rows, or -1 for all, not {row_limit!r}")
         if sort_by is not None and not isinstance(sort_by, str):
             raise ValueError(f"sort_by is a name such as 'self_cpu_time_total', not {sort_by!r}")
-        return self._made.table(sort_by, limit, header, top_level_events_only)
+        return self._made.table(sort_by, limit, header, top_level_events_only) or _NOTHING
 
 
 class _Schedule:
@@ -172,7 +198,8 @@ class profile(_weir._Profiler):
     record_shapes   shapes of what loaders decode and make, for group_by_input_shape
     profile_memory  memory of the loader's batches, and with CUDA of the GPU
     with_stack      the Python functions that stages, ranges and waits for batches come from, and for workers the C
-                    functions, for group_by_stack_n and export_stacks
+                    functions, for group_by_stack_n and export_stacks. Functions that a range calls are no ranges of
+                    their own, as they are in torch's traces: timing every call costs more than short ones take
     with_flops      is noted in the trace; there are no operators whose FLOPs could be counted
 
     .step_num is the number of the current step, .current_action what is done in it. What follows covers the window that

@@ -344,6 +344,64 @@ class Recorded(Profiles):
                               text=True).stdout
         return json.loads(text) if "--json" in options else text
 
+    def test_names_of_torch(self):
+        prof = self.run_loop()
+        averages = prof.key_averages()
+        (row,) = [row for row in averages if row.key == "augment"]
+        self.assertEqual((row.name, row.count, row.cpu_time), ("augment", 2, row.cpu_time_total / 2))
+        self.assertEqual((row.device_time, row.cuda_time, row.cuda_time_total, row.self_cuda_time_total,
+                          row.cuda_memory_usage, row.self_cuda_memory_usage), (0, 0, 0, 0, 0, 0))
+        self.assertEqual(row._replace(device_time_total=6.0, device_memory_usage=4, self_cpu_time_total=1234.5,
+                                      self_device_time_total=2.5e6)[3:5], (2.5e6, 6.0))
+        changed = row._replace(device_time_total=6.0, device_memory_usage=4, self_cpu_time_total=1234.5)
+        self.assertEqual((changed.cuda_time_total, changed.cuda_time, changed.cuda_memory_usage), (6.0, 3.0, 4))
+        self.assertEqual((changed.self_cpu_time_total_str, changed.cuda_time_str), ("1.234ms", "3.000us"))
+        self.assertEqual(str(averages), averages.table())
+        self.assertIn("Self CPU time total", str(averages))
+
+    @unittest.skipUnless(HAS_TORCH, "torch is not installed")
+    def test_names_that_torch_has(self):
+        import torch.profiler
+        with torch.profiler.profile() as theirs:
+            torch.ones(2)
+        with weir.profile() as ours, weir.record_function("x"):
+            pass
+        (row,) = ours.key_averages()
+        left_out = {"node_id", "is_async", "is_remote", "scope", "cpu_children", "cpu_parent", "is_legacy", "flops",
+                    "add", "use_device", "overload_name"}
+        names = {name for name in dir(theirs.key_averages()[0]) if not name.startswith("_")}
+        self.assertEqual({name for name in names - left_out if not hasattr(row, name)}, set())
+        self.assertEqual(str(theirs.key_averages()), theirs.key_averages().table(), "as Averages has it")
+
+    def test_a_window_without_ranges(self):
+        with weir.profile(activities=[weir.ProfilerActivity.CPU]) as prof:
+            pass
+        self.assertEqual(len(prof.key_averages()), 0)
+        for text in (prof.key_averages().table(), str(prof.key_averages())):
+            self.assertRegex(text, r"^no ranges in this window: .*torch\.profiler\n$")
+
+    @unittest.skipUnless(HAS_TORCH, "torch is not installed")
+    def test_report_of_autograds_own_writer(self):
+        """torch's legacy writer gives no categories; the averages are torch's all the same."""
+        import torch
+        path = self.path("autograd.json")
+        with torch.autograd.profiler.profile() as prof:
+            product = torch.ones(30, 30) @ torch.ones(30, 30)
+            with torch.autograd.profiler.record_function("mine"):
+                product.relu_()
+        prof.export_chrome_trace(path)
+        rows = self.report(path, "--json")["traces"][0]["averages"]
+        ours = {row["name"]: (row["count"], row["cpu_ns"], row["self_cpu_ns"]) for row in rows}
+        theirs = {row.key: (row.count, round(row.cpu_time_total * 1e3), round(row.self_cpu_time_total * 1e3))
+                  for row in prof.key_averages()}
+        self.assertIn("mine", ours)
+        self.assertEqual(ours, theirs)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('[{"name": "x", "ph": "X", "ts": 1, "dur": 2, "tid": 1, "pid": 1, "cat": "render"}]')
+        done = subprocess.run([os.environ["WEIR_PROGRAM"], "report", path], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("none of its 1 ranges is of a category", done.stderr)
+
     def test_shapes(self):
         prof = self.run_loop(record_shapes=True)
         self.assertEqual(self.trace(prof)["record_shapes"], 1)
