@@ -257,7 +257,7 @@ err "/proc/self/nothing: --ckpt-dir cannot be made"
 one_line
 run 1 train "$data" "${small[@]}" --lr 10 --weight-decay 10 --num-epochs 200 --every 0
 err "the training has diverged; try a smaller --lr (it is 10)"
-out "whole run (interrupted):"
+no_out "whole run" # too short to say more than the error
 cp -r "$data" "$work/bad"
 python3 - "$work/bad/episode_2.hdf5" <<'PY'
 import re, sys
