@@ -247,10 +247,18 @@ assert any(e["args"]["name"] == "clocks inside kernels 0" for e in events if e["
     check "the table of the run is the report's" cmp "$work/clocks" "$work/clocks-again"
     check "the table as CSV" python3 - "$work/clocks.csv" <<'PY'
 import csv, sys
-rows = list(csv.DictReader(open(sys.argv[1])))
+all_rows = list(csv.DictReader(open(sys.argv[1])))
+rows = [r for r in all_rows if not r["iteration"]]
 assert [r["stage"] for r in rows] == ["value_table", "read_pixels", "store_values"], rows
 assert abs(sum(float(r["share"]) for r in rows) - 1) < 1e-4 and rows[0]["globaltimer_step_ns"] == "32", rows
 assert all(int(r["min_ticks"]) <= float(r["mean_ticks"]) <= int(r["max_ticks"]) for r in rows), rows
+laps = [r for r in all_rows if r["iteration"]]
+for r in rows:  # by iteration they are the same ticks
+    mine = [x for x in laps if (x["kernel"], x["stage"]) == (r["kernel"], r["stage"])]
+    assert sum(int(x["ticks"]) for x in mine) == int(r["ticks"]) and len(mine) == int(r["laps"]), (r, mine)
+    assert abs(sum(float(x["mean_ns"]) for x in mine) - float(r["mean_ns"]) * len(mine)) < 0.01 * len(mine), (r, mine)
+assert len({(x["launch"], x["block"], x["iteration"], x["stage"]) for x in laps}) == len(laps), laps
+assert {x["block"] for x in laps} == {"0"} and {x["laps"] for x in laps} == {"1"}, laps
 PY
     run 2 report --export-clocks "$work/clocks.csv" "$work/gpu.log"
     err "--export-clocks are for traces"

@@ -45,7 +45,7 @@ static const struct weir_opt report_opts[] = {
     {"export-stacks", WEIR_OPT_TEXT, .offset = offsetof(struct report_options, export_stacks), "FILE", NULL,
      "of a trace: write its stacks for flamegraph.pl"},
     {"export-clocks", WEIR_OPT_TEXT, .offset = offsetof(struct report_options, export_clocks), "FILE", NULL,
-     "of a trace: write what clocks inside kernels have measured as CSV"},
+     "of a trace: clocks inside kernels as CSV, in all and by iteration"},
 };
 
 /* One log that `weir report` prints, and how. */

@@ -37,7 +37,7 @@ static int export(const struct result *r, const char *path, const struct weir_re
         fprintf(stderr, "weir report: %s: was recorded without stacks, so %s is empty; record it with --with-stack\n",
                 path, config->export_stacks);
     if (rc == 0 && config->export_clocks)
-        rc = weir_kernel_clocks_export(&r->clocks, config->export_clocks, err);
+        rc = weir_kernel_clocks_export(&r->clocks, r->trace, config->export_clocks, err);
     if (rc == 0 && config->export_clocks && r->clocks.n == 0)
         fprintf(stderr, "weir report: %s: has no kernels with clocks inside, so %s has a head and no rows\n", path,
                 config->export_clocks);

@@ -2,6 +2,7 @@
 #include "prof/gpu/kernel_clock.h"
 #include "base/text.h"
 
+#include <errno.h>
 #include <string.h>
 
 size_t weir_kernel_clock_bytes(const struct weir_kernel_clock_kernel *kernel, uint32_t blocks)
@@ -252,6 +253,71 @@ bool weir_kernel_clock_add_lap(struct weir_kernel_clock *clock, const struct wei
         copy_text(clock->stages[clock->n_stages++].name, sizeof clock->stages[i].name, stage);
     add_lap(clock, &clock->stages[i], block, ticks);
     return true;
+}
+
+/* ---- plain buffers ---- */
+
+static bool plain_fits(const struct weir_kernel_clock_plain *plain)
+{
+    return plain->iterations <= UINT32_MAX && plain->ticks_per_ns >= 0 && plain->ticks_per_ns < 1e9;
+}
+
+/* What a lap of any length is in a row: 0 for a negative one. */
+static uint32_t row_ticks(int64_t ticks)
+{
+    return ticks <= 0 ? 0 : ticks < UINT32_MAX ? (uint32_t)ticks : UINT32_MAX;
+}
+
+/* The launch of a buffer as a block, whose span is the sum of its laps. negative: how many there are. */
+static struct weir_kernel_clock_block plain_block(const struct weir_kernel_clock_plain *plain, uint32_t n_stages,
+                                                  uint64_t *negative)
+{
+    struct weir_kernel_clock_block block = {
+        .iterations = plain->iterations, .rows = (uint32_t)plain->iterations, .n_stages = n_stages};
+    uint64_t laps = 0;
+    for (size_t i = 0; i < n_stages * plain->iterations; i++) {
+        uint32_t ticks = row_ticks(plain->ticks[i]);
+        *negative += plain->ticks[i] < 0;
+        laps += ticks > 0 && ticks < UINT32_MAX;
+        add(&block.ticks, ticks < UINT32_MAX ? ticks : 0);
+    }
+    block.laps = laps < UINT32_MAX ? (uint32_t)laps : UINT32_MAX;
+    block.ns = plain->ticks_per_ns > 0 ? (double)block.ticks / plain->ticks_per_ns : 0;
+    return block;
+}
+
+int weir_kernel_clock_add_plain(struct weir_kernel_clock *clock, const struct weir_kernel_clock_plain *plain)
+{
+    uint64_t negative = 0;
+    if (!plain_fits(plain) || clock->n_stages == 0 || (clock->blocks > 0 && !clock->plain))
+        return -EINVAL;
+    clock->plain = true;
+    struct weir_kernel_clock_block block = plain_block(plain, clock->n_stages, &negative);
+    block.launch = clock->launches + 1;
+    weir_kernel_clock_add_block(clock, &block);
+    add(&clock->negative_laps, negative);
+    for (uint32_t stage = 0; stage < clock->n_stages; stage++)
+        for (size_t i = 0; i < plain->iterations; i++)
+            add_lap(clock, &clock->stages[stage], &block, row_ticks(plain->ticks[stage * plain->iterations + i]));
+    return 0;
+}
+
+void weir_kernel_clock_csv_plain(FILE *out, const struct weir_kernel_clock_kernel *kernel,
+                                 const struct weir_kernel_clock_plain *plain)
+{
+    uint64_t negative;
+    struct weir_kernel_clock one;
+    if (!plain_fits(plain))
+        return;
+    weir_kernel_clock_init(&one, kernel);
+    struct weir_kernel_clock_block block = plain_block(plain, one.n_stages, &negative);
+    for (size_t i = 0; i < plain->iterations; i++) {
+        weir_kernel_clock_init(&one, kernel);
+        one.plain = true;
+        for (uint32_t stage = 0; stage < one.n_stages; stage++)
+            add_lap(&one, &one.stages[stage], &block, row_ticks(plain->ticks[stage * plain->iterations + i]));
+        weir_kernel_clock_csv_iteration(out, &one, &block, i);
+    }
 }
 
 double weir_kernel_clock_share(const struct weir_kernel_clock *clock, uint32_t stage)

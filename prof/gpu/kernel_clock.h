@@ -111,6 +111,8 @@ struct weir_kernel_clock {
     uint64_t laps;                            /* that ended; a stage's own count several of an iteration as one */
     uint64_t kernels;                         /* launches whose time CUPTI has */
     double kernels_ns;
+    bool plain;             /* of plain buffers: spans are sums of laps, and blocks and empty laps are not known */
+    uint64_t negative_laps; /* of plain buffers, in no figure */
 };
 
 /* kernel's stages may be none, and come with the laps. Texts are copied, cut where they are too long. */
@@ -124,15 +126,32 @@ void weir_kernel_clock_add_block(struct weir_kernel_clock *clock, const struct w
 bool weir_kernel_clock_add_lap(struct weir_kernel_clock *clock, const struct weir_kernel_clock_block *block,
                                const char *stage, uint32_t ticks);
 
+/* A plain buffer, as kernels in Triton, Taichi or Numba fill it: what each stage took in each iteration. */
+struct weir_kernel_clock_plain {
+    const int64_t *ticks; /* [n_stages][iterations]; 0: not lapped */
+    size_t iterations;    /* at most UINT32_MAX */
+    double ticks_per_ns;  /* 1: the numbers are ns (%globaltimer); 0: not known (clock64) */
+};
+/* The buffer of one launch. 0, or -EINVAL: too many iterations, a rate that is negative or not finite, or a clock that
+ * has no stages or has tables, too. */
+int weir_kernel_clock_add_plain(struct weir_kernel_clock *clock, const struct weir_kernel_clock_plain *plain);
+
 /* Ticks of the stage, of all stages': 0 to 1. */
 double weir_kernel_clock_share(const struct weir_kernel_clock *clock, uint32_t stage);
 
 /* A table of the stages, and below it what the figures rest on: the rate and its error, what a lap costs, how much of
  * the blocks' and of the kernel's time the laps are, what is missing. */
 void weir_kernel_clock_print(FILE *out, const struct weir_kernel_clock *clock);
-/* The names of the columns; then a line a stage, in which numbers that are not known are empty. */
+/* The names of the columns; then a line a stage, in which numbers that are not known are empty: so are launch, block
+ * and iteration, as the figures are those of all. */
 void weir_kernel_clock_csv_head(FILE *out);
 void weir_kernel_clock_csv(FILE *out, const struct weir_kernel_clock *clock);
+/* The same of one iteration, whose laps alone the clock has (weir_kernel_clock_add_lap, without the block). */
+void weir_kernel_clock_csv_iteration(FILE *out, const struct weir_kernel_clock *clock,
+                                     const struct weir_kernel_clock_block *block, uint64_t iteration);
+/* The same of all iterations of a buffer of that kernel. */
+void weir_kernel_clock_csv_plain(FILE *out, const struct weir_kernel_clock_kernel *kernel,
+                                 const struct weir_kernel_clock_plain *plain);
 /* An object in the array that is open in json. */
 void weir_kernel_clock_json(struct weir_json *json, const struct weir_kernel_clock *clock);
 

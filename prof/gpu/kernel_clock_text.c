@@ -31,20 +31,25 @@ static void print_stage(FILE *out, const struct weir_kernel_clock *clock, uint32
 
 static void print_head(FILE *out, const struct weir_kernel_clock *clock)
 {
-    fprintf(out, "clocks inside %s: ", clock->name);
-    fprintf(out, "%" PRIu64 " launch%s, ", clock->launches, clock->launches == 1 ? "" : "es");
-    if (clock->blocks <= clock->launches)
-        fprintf(out, "1 block of %" PRIu64, clock->grid);
-    else
-        fprintf(out, "%.1f blocks of %" PRIu64, mean((double)clock->blocks, clock->launches), clock->grid);
-    fprintf(out, " each, %" PRIu64 " iterations\n", clock->rows);
+    const char *plural = clock->launches == 1 ? "" : clock->plain ? "s" : "es";
+    fprintf(out, "clocks inside %s: %" PRIu64 " %s%s, ", clock->name, clock->launches,
+            clock->plain ? "plain buffer" : "launch", plural);
+    if (!clock->plain && clock->blocks <= clock->launches)
+        fprintf(out, "1 block of %" PRIu64 " each, ", clock->grid);
+    else if (!clock->plain)
+        fprintf(out, "%.1f blocks of %" PRIu64 " each, ", mean((double)clock->blocks, clock->launches), clock->grid);
+    fprintf(out, "%" PRIu64 " iterations\n", clock->rows);
     fprintf(out, "%-24s  %9s  %10s  %12s  %10s  %10s  %6s  %20s\n", "stage", "laps", "last ticks", "mean", "min", "max",
             "share", "mean ns");
 }
 
 static void print_rate(FILE *out, const struct weir_kernel_clock *clock)
 {
-    if (clock->span_ns > 0)
+    if (clock->plain && clock->span_ns > 0)
+        fprintf(out, "ticks as ns: %.3f ticks a ns, as given\n", (double)clock->timed_ticks / clock->span_ns);
+    else if (clock->plain)
+        fprintf(out, "no ns: the rate of the ticks was not given\n");
+    else if (clock->span_ns > 0)
         fprintf(
             out,
             "ticks as ns: %.3f ticks a ns within %.3g %% (%.3f to %.3f, block by block), by clock64 and %%globaltimer "
@@ -92,6 +97,9 @@ static void print_missing(FILE *out, const struct weir_kernel_clock *clock)
     if (clock->long_laps > 0)
         fprintf(out, "%" PRIu64 " laps of iterations longer than 32 bits of ticks are in no figure\n",
                 clock->long_laps);
+    if (clock->negative_laps > 0)
+        fprintf(out, "%" PRIu64 " laps are negative and are in no figure; a buffer holds differences of readings\n",
+                clock->negative_laps);
     if (clock->damaged > 0)
         fprintf(out,
                 "%" PRIu64 " records made no sense (a block that was moved to another SM, or never came to its end)\n",
@@ -108,8 +116,10 @@ void weir_kernel_clock_print(FILE *out, const struct weir_kernel_clock *clock)
     for (uint32_t i = 0; i < clock->n_stages; i++)
         print_stage(out, clock, i);
     print_rate(out, clock);
-    print_cost(out, clock);
-    print_cover(out, clock);
+    if (!clock->plain) {
+        print_cost(out, clock);
+        print_cover(out, clock);
+    }
     print_missing(out, clock);
 }
 
@@ -138,11 +148,12 @@ void weir_kernel_clock_csv_head(FILE *out)
 {
     fputs("kernel,stage,laps,ticks,last_ticks,mean_ticks,min_ticks,max_ticks,share,last_ns,mean_ns,min_ns,max_ns,"
           "mean_error_ns,launches,blocks,iterations,iterations_without_row,empty_warp_lap_ticks,"
-          "empty_block_lap_ticks,globaltimer_step_ns\n",
+          "empty_block_lap_ticks,globaltimer_step_ns,launch,block,iteration\n",
           out);
 }
 
-void weir_kernel_clock_csv(FILE *out, const struct weir_kernel_clock *clock)
+/* where: launch, block and iteration. */
+static void csv_rows(FILE *out, const struct weir_kernel_clock *clock, const char *where)
 {
     for (uint32_t i = 0; i < clock->n_stages; i++) {
         const struct weir_kernel_clock_stage *stage = &clock->stages[i];
@@ -156,10 +167,32 @@ void weir_kernel_clock_csv(FILE *out, const struct weir_kernel_clock *clock)
         csv_ns(out, stage->min_ns);
         csv_ns(out, stage->max_ns);
         csv_ns(out, mean(stage->error_ns, stage->ns_laps));
-        fprintf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f,%.3f,%.0f\n", clock->launches, clock->blocks,
-                clock->iterations, clock->iterations - clock->rows, mean((double)clock->warp_lap_ticks, clock->blocks),
-                mean((double)clock->block_lap_ticks, clock->blocks), clock->step_ns);
+        fprintf(out, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", clock->launches, clock->blocks,
+                clock->iterations, clock->iterations - clock->rows);
+        if (clock->plain)
+            fprintf(out, ",,,%s\n", where);
+        else
+            fprintf(out, "%.3f,%.3f,%.0f,%s\n", mean((double)clock->warp_lap_ticks, clock->blocks),
+                    mean((double)clock->block_lap_ticks, clock->blocks), clock->step_ns, where);
     }
+}
+
+void weir_kernel_clock_csv(FILE *out, const struct weir_kernel_clock *clock)
+{
+    csv_rows(out, clock, ",,");
+}
+
+void weir_kernel_clock_csv_iteration(FILE *out, const struct weir_kernel_clock *clock,
+                                     const struct weir_kernel_clock_block *block, uint64_t iteration)
+{
+    char where[64];
+    struct weir_kernel_clock one = *clock;
+    snprintf(where, sizeof where, "%" PRIu64 ",%" PRIu64 ",%" PRIu64, block->launch, block->block, iteration);
+    one.launches = one.blocks = one.iterations = one.rows = 1;
+    one.warp_lap_ticks = block->warp_lap_ticks;
+    one.block_lap_ticks = block->block_lap_ticks;
+    one.step_ns = block->step_ns;
+    csv_rows(out, &one, where);
 }
 
 /* ---- JSON ---- */
@@ -200,8 +233,10 @@ void weir_kernel_clock_json(struct weir_json *json, const struct weir_kernel_clo
     weir_json_known(json, "globaltimer_step_ns", clock->step_ns > 0 ? clock->step_ns : -1);
     weir_json_known(json, "ticks_per_ns", ns ? (double)clock->timed_ticks / clock->span_ns : -1);
     weir_json_known(json, "ns_error", ns ? clock->span_error_ns / clock->span_ns : -1);
-    weir_json_double(json, "empty_warp_lap_ticks", mean((double)clock->warp_lap_ticks, clock->blocks));
-    weir_json_double(json, "empty_block_lap_ticks", mean((double)clock->block_lap_ticks, clock->blocks));
+    weir_json_known(json, "empty_warp_lap_ticks",
+                    clock->plain ? -1 : mean((double)clock->warp_lap_ticks, clock->blocks));
+    weir_json_known(json, "empty_block_lap_ticks",
+                    clock->plain ? -1 : mean((double)clock->block_lap_ticks, clock->blocks));
     weir_json_uint(json, "laps", clock->laps);
     weir_json_uint(json, "lap_ticks", clock->lap_ticks);
     weir_json_uint(json, "block_ticks", clock->span_ticks);

@@ -63,8 +63,8 @@ static int clock_named(struct weir_kernel_clocks *clocks, const char *name)
     return clocks->n++;
 }
 
-static int open_block(struct weir_kernel_clocks *clocks, struct open_block *open, const struct weir_trace *trace,
-                      const struct weir_event *event)
+/* The block that an event is, for the laps that follow on its row. */
+static void read_block(struct open_block *open, const struct weir_trace *trace, const struct weir_event *event)
 {
     const char *args = weir_trace_text(trace, event->args);
     struct weir_kernel_clock_block *block = &open->block;
@@ -88,6 +88,12 @@ static int open_block(struct weir_kernel_clocks *clocks, struct open_block *open
     block->ns = block->ticks ? block->ns : 0;
     block->rows = block->rows < block->iterations ? block->rows : (uint32_t)block->iterations;
     open->end_ns = event->start_ns + event->duration_ns;
+}
+
+static int open_block(struct weir_kernel_clocks *clocks, struct open_block *open, const struct weir_trace *trace,
+                      const struct weir_event *event)
+{
+    read_block(open, trace, event);
     open->clock = clock_named(clocks, weir_trace_text(trace, event->name));
     if (open->clock == -ENOMEM)
         return -ENOMEM;
@@ -96,10 +102,20 @@ static int open_block(struct weir_kernel_clocks *clocks, struct open_block *open
         return 0;
     }
     struct weir_kernel_clock *clock = &clocks->at[open->clock];
-    uint64_t skipped = integer(args, "\"launches without clocks\": ");
-    weir_kernel_clock_add_block(clock, block);
+    uint64_t skipped = integer(weir_trace_text(trace, event->args), "\"launches without clocks\": ");
+    weir_kernel_clock_add_block(clock, &open->block);
     clock->skipped = skipped > clock->skipped ? skipped : clock->skipped;
     return 0;
+}
+
+static bool is_clock(const struct weir_event *event)
+{
+    return event->cat == WEIR_CAT_GPU_STAGE && event->kind == WEIR_EVENT_RANGE;
+}
+
+static bool is_block(const struct weir_trace *trace, const struct weir_event *event)
+{
+    return member(weir_trace_text(trace, event->args), "\"block\": ");
 }
 
 static void add_lap(struct weir_kernel_clocks *clocks, const struct open_block *open, const struct weir_trace *trace,
@@ -121,9 +137,9 @@ int weir_kernel_clocks_make(struct weir_kernel_clocks *clocks, const struct weir
         rows[i] = (struct open_block){.clock = -1};
     for (size_t i = 0; i < trace->n_events && rc == 0; i++) {
         const struct weir_event *event = &trace->events[i];
-        if (event->cat != WEIR_CAT_GPU_STAGE || event->kind != WEIR_EVENT_RANGE)
+        if (!is_clock(event))
             continue;
-        if (member(weir_trace_text(trace, event->args), "\"block\": "))
+        if (is_block(trace, event))
             rc = open_block(clocks, &rows[event->track], trace, event);
         else
             add_lap(clocks, &rows[event->track], trace, event);
@@ -169,7 +185,82 @@ void weir_kernel_clocks_json(struct weir_json *json, const struct weir_kernel_cl
     weir_json_end(json, ']');
 }
 
-int weir_kernel_clocks_export(const struct weir_kernel_clocks *clocks, const char *path, struct weir_err *err)
+/* The iteration whose laps are being read. */
+struct iteration {
+    FILE *out;
+    const struct weir_trace *trace;
+    struct open_block open;
+    const char *kernel; /* NULL: no block is open */
+    uint64_t number;
+    struct weir_kernel_clock laps; /* its laps alone */
+};
+
+static void begin_iteration(struct iteration *it, uint64_t number)
+{
+    if (it->laps.n_stages > 0)
+        weir_kernel_clock_csv_iteration(it->out, &it->laps, &it->open.block, it->number);
+    const struct weir_kernel_clock_kernel kernel = {.name = it->kernel};
+    weir_kernel_clock_init(&it->laps, &kernel);
+    it->number = number;
+}
+
+static void export_event(struct iteration *it, const struct weir_event *event)
+{
+    const char *args = weir_trace_text(it->trace, event->args), *name = weir_trace_text(it->trace, event->name);
+    uint64_t number = integer(args, "\"iteration\": ");
+    if (is_block(it->trace, event)) {
+        begin_iteration(it, 0);
+        read_block(&it->open, it->trace, event);
+        it->kernel = name;
+        begin_iteration(it, 0);
+    } else if (it->kernel && event->start_ns <= it->open.end_ns) {
+        if (number != it->number)
+            begin_iteration(it, number);
+        weir_kernel_clock_add_lap(&it->laps, &it->open.block, name, number32(args, "\"ticks\": "));
+    }
+}
+
+/* By row; those of a row stay in the order of time. */
+static int by_track(const void *a, const void *b)
+{
+    const struct weir_event *x = *(const struct weir_event *const *)a, *y = *(const struct weir_event *const *)b;
+    if (x->track != y->track)
+        return x->track < y->track ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* 0 or -ENOMEM. */
+static int export_iterations(FILE *out, const struct weir_trace *trace)
+{
+    size_t n = 0, count = 0;
+    for (size_t i = 0; i < trace->n_events; i++)
+        count += is_clock(&trace->events[i]);
+    const struct weir_event **events = malloc((count + 1) * sizeof *events);
+    struct iteration *it = calloc(1, sizeof *it);
+    int rc = events && it ? 0 : -ENOMEM;
+    for (size_t i = 0; i < trace->n_events && rc == 0; i++)
+        if (is_clock(&trace->events[i]))
+            events[n++] = &trace->events[i];
+    if (rc == 0) {
+        qsort(events, n, sizeof(const struct weir_event *), by_track);
+        it->out = out;
+        it->trace = trace;
+        for (size_t i = 0; i < n; i++) {
+            if (i > 0 && events[i]->track != events[i - 1]->track) {
+                begin_iteration(it, 0);
+                it->kernel = NULL;
+            }
+            export_event(it, events[i]);
+        }
+        begin_iteration(it, 0);
+    }
+    free(it);
+    free(events);
+    return rc;
+}
+
+int weir_kernel_clocks_export(const struct weir_kernel_clocks *clocks, const struct weir_trace *trace, const char *path,
+                              struct weir_err *err)
 {
     FILE *out = fopen(path, "we");
     int rc = out ? 0 : -errno;
@@ -177,7 +268,9 @@ int weir_kernel_clocks_export(const struct weir_kernel_clocks *clocks, const cha
         weir_kernel_clock_csv_head(out);
         for (int i = 0; i < clocks->n; i++)
             weir_kernel_clock_csv(out, &clocks->at[i]);
-        rc = weir_file_close(out);
+        rc = export_iterations(out, trace);
+        int close_rc = weir_file_close(out);
+        rc = rc == 0 ? close_rc : rc;
     }
     return rc == 0 ? 0
                    : weir_err_set(err, -EIO, "%s: cannot be written: %s; give another file or free some space", path,

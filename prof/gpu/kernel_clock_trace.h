@@ -24,7 +24,9 @@ void weir_kernel_clocks_print(FILE *out, const struct weir_kernel_clocks *clocks
 void weir_kernel_clocks_print_trace(FILE *out, const struct weir_trace *trace);
 /* The member "kernel_clocks" of an object that is open in json. */
 void weir_kernel_clocks_json(struct weir_json *json, const struct weir_kernel_clocks *clocks);
-/* One CSV file of all. */
-int weir_kernel_clocks_export(const struct weir_kernel_clocks *clocks, const char *path, struct weir_err *err);
+/* One CSV file of all: the stages of each kernel, then those of each iteration of each block of the trace that they are
+ * of. */
+int weir_kernel_clocks_export(const struct weir_kernel_clocks *clocks, const struct weir_trace *trace, const char *path,
+                              struct weir_err *err);
 
 #endif

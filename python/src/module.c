@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "python/src/arguments.h"
 #include "python/src/array.h"
+#include "python/src/kernel_clocks.h"
 #include "python/src/loader_object.h"
 #include "python/src/motion_object.h"
 #include "python/src/profile_parts.h"
@@ -30,6 +31,27 @@ PyObject *weir_py_raise(int code, const struct weir_err *err)
     return NULL;
 }
 
+int weir_py_numbers(PyObject *object, Py_buffer *buffer, const char *formats, size_t bytes, const char *what,
+                    const void **numbers)
+{
+    buffer->obj = NULL;
+    if (PyLong_Check(object)) {
+        *numbers = PyLong_AsVoidPtr(object);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (PyObject_GetBuffer(object, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
+        return -1;
+    const char *format = buffer->format && strchr("@=<", buffer->format[0]) ? buffer->format + 1 : buffer->format;
+    if (!format || strlen(format) != 1 || !strchr(formats, format[0]) || (size_t)buffer->len != bytes) {
+        PyErr_Format(PyExc_TypeError, "%s: %zd bytes of format '%s' were given; %zu bytes of %s are needed", what,
+                     buffer->len, buffer->format ? buffer->format : "B", bytes,
+                     formats[0] == 'f' ? "float32" : "int64");
+        return -1;
+    }
+    *numbers = buffer->buf;
+    return 0;
+}
+
 int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type)
 {
     *type = PyType_FromSpec(spec);
@@ -47,8 +69,9 @@ PyMODINIT_FUNC PyInit__weir(void)
                                               PyExc_RuntimeError, NULL);
     if (!module || !weir_py_error || PyModule_AddObjectRef(module, "Error", weir_py_error) < 0 ||
         weir_array_begin(module) < 0 || weir_session_begin(module) < 0 || weir_loader_object_begin(module) < 0 ||
-        weir_motion_object_begin(module) < 0 || weir_profile_range_begin(module) < 0 ||
-        weir_profile_trace_begin(module) < 0 || weir_profile_object_begin(module) < 0 || weir_totals_begin(module) < 0)
+        weir_motion_object_begin(module) < 0 || weir_kernel_clocks_begin(module) < 0 ||
+        weir_profile_range_begin(module) < 0 || weir_profile_trace_begin(module) < 0 ||
+        weir_profile_object_begin(module) < 0 || weir_totals_begin(module) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -348,28 +348,6 @@ static PyObject *results_of(const struct call *c, PyObject *from_dlpack)
     return results;
 }
 
-/* An address (a number), or an object with a buffer of n numbers, which lives until PyBuffer_Release. */
-static int take_numbers(PyObject *object, Py_buffer *buffer, const char *formats, size_t bytes, const char *what,
-                        const void **numbers)
-{
-    buffer->obj = NULL;
-    if (PyLong_Check(object)) {
-        *numbers = PyLong_AsVoidPtr(object);
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    if (PyObject_GetBuffer(object, buffer, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0)
-        return -1;
-    const char *format = buffer->format && strchr("@=<", buffer->format[0]) ? buffer->format + 1 : buffer->format;
-    if (!format || strlen(format) != 1 || !strchr(formats, format[0]) || (size_t)buffer->len != bytes) {
-        PyErr_Format(PyExc_TypeError, "%s: %zd bytes of format '%s' were given; %zu bytes of %s are needed", what,
-                     buffer->len, buffer->format ? buffer->format : "B", bytes,
-                     formats[0] == 'f' ? "float32" : "int64");
-        return -1;
-    }
-    *numbers = buffer->buf;
-    return 0;
-}
-
 static int check(const struct motion_object *self)
 {
     if (self->motion && self->fork_depth != weir_fork_depth())
@@ -402,8 +380,8 @@ static PyObject *motion_sample(PyObject *object, PyObject *args)
                             steps);
     c.on_device = on_device;
     c.finish = self->device && !(on_device && self->from_dlpack);
-    if (take_numbers(clips, &clips_buffer, "ql", c.envs * sizeof(int64_t), "clips", (const void **)&c.clips) == 0 &&
-        take_numbers(times, &times_buffer, "f", queries * sizeof(float), "times", (const void **)&c.times) == 0) {
+    if (weir_py_numbers(clips, &clips_buffer, "ql", c.envs * sizeof(int64_t), "clips", (const void **)&c.clips) == 0 &&
+        weir_py_numbers(times, &times_buffer, "f", queries * sizeof(float), "times", (const void **)&c.times) == 0) {
         Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->lock);
         rc = sample_locked(self, &c, &err);
         pthread_mutex_unlock(&self->lock);

@@ -13,6 +13,11 @@ extern PyObject *weir_py_error;
 struct weir_err;
 PyObject *weir_py_raise(int code, const struct weir_err *err);
 
+/* Numbers of the caller's: an address (an int), or an object with a dense buffer of just so many bytes, which stays
+ * until PyBuffer_Release. formats: of the struct module, "ql" or "f". what: for errors. 0, or -1 with an exception. */
+int weir_py_numbers(PyObject *object, Py_buffer *buffer, const char *formats, size_t bytes, const char *what,
+                    const void **numbers);
+
 /* Adds a class to the module: 0 or -1. *type, which the module keeps, is borrowed. */
 int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type);
 

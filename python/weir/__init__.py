@@ -23,14 +23,15 @@ import struct
 import weakref
 
 from . import _cuda, _ranks, _weir
+from ._clocks import KernelClocks, KernelStage, kernel_clocks
 from ._motion import MotionClip, MotionLibrary, MotionState, motion_state
 from ._profiler import (Average, Averages, ProfilerAction, ProfilerActivity, profile, schedule,
                         tensorboard_trace_handler)
 from ._weir import Array, Error, RecordFunction, Stage, log_timing, record_function, stage
 
-__all__ = ["Act", "Array", "Average", "Averages", "Camera", "Dataset", "Episode", "Error", "Loader", "MotionClip",
-           "MotionLibrary", "MotionState", "ProfilerAction",
-           "ProfilerActivity", "RecordFunction", "Stage", "log_timing", "motion_state", "print_timing_stats", "profile",
+__all__ = ["Act", "Array", "Average", "Averages", "Camera", "Dataset", "Episode", "Error", "KernelClocks",
+           "KernelStage", "Loader", "MotionClip", "MotionLibrary", "MotionState", "ProfilerAction", "ProfilerActivity",
+           "RecordFunction", "Stage", "kernel_clocks", "log_timing", "motion_state", "print_timing_stats", "profile",
            "record_function", "schedule", "stage", "table", "tensorboard_trace_handler", "verdict"]
 
 Act = collections.namedtuple("Act", "image qpos action is_pad")

@@ -132,6 +132,25 @@ class Loader:
     def table(self, lang: _Lang = "en", /) -> str: ...
     def verdict(self, lang: _Lang = "en", /) -> str: ...
 
+class KernelStage(NamedTuple):
+    stage: str
+    laps: int
+    ticks: int
+    mean_ticks: float
+    min_ticks: int
+    max_ticks: int
+    last_ticks: int
+    share: float
+    mean_ns: float | None
+
+class KernelClocks(list[KernelStage]):
+    def table(self) -> str: ...
+    def export_csv(self, path: str | PathLike[str]) -> None: ...
+
+def kernel_clocks(
+    ticks: Any, stages: Iterable[str], *, name: str = "kernel", ticks_per_ns: float | None = None
+) -> KernelClocks: ...
+
 class MotionClip(NamedTuple):
     name: str
     frames: int

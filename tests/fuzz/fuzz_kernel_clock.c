@@ -6,8 +6,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static FILE *nowhere;
 
 static void check_sums(const struct weir_kernel_clock *clock)
 {
@@ -22,9 +25,27 @@ static void check_sums(const struct weir_kernel_clock *clock)
     }
 }
 
+/* The same bytes as a plain buffer. */
+static void fuzz_plain(const struct weir_kernel_clock_kernel *kernel, const uint8_t *data, size_t size, double rate)
+{
+    uint32_t stages = kernel->n_stages < WEIR_KERNEL_CLOCK_STAGES_MAX ? kernel->n_stages : WEIR_KERNEL_CLOCK_STAGES_MAX;
+    size_t iterations = stages > 0 ? size / sizeof(int64_t) / stages : 0;
+    struct weir_kernel_clock clock;
+    int64_t *ticks = malloc(size + 1);
+    if (!ticks)
+        return;
+    memcpy(ticks, data, size);
+    const struct weir_kernel_clock_plain plain = {ticks, iterations, rate};
+    weir_kernel_clock_init(&clock, kernel);
+    if (weir_kernel_clock_add_plain(&clock, &plain) == 0)
+        check_sums(&clock);
+    weir_kernel_clock_print(nowhere, &clock);
+    weir_kernel_clock_csv_plain(nowhere, kernel, &plain);
+    free(ticks);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static FILE *nowhere;
     const char *names[WEIR_KERNEL_CLOCK_STAGES_MAX + 1];
     struct weir_kernel_clock clock;
     struct weir_json json;
@@ -41,6 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     weir_kernel_clock_print(nowhere, &clock);
     weir_kernel_clock_csv_head(nowhere);
     weir_kernel_clock_csv(nowhere, &clock);
+    fuzz_plain(&kernel, data + 3, size - 3, (double)data[2] / 16);
     weir_json_open(&json, nowhere, false);
     weir_json_array(&json, NULL);
     weir_kernel_clock_json(&json, &clock);

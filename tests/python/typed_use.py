@@ -26,6 +26,13 @@ def train(path: str) -> str:
     return loader.table("en") + weir.verdict() + f"{steps} {cameras} {means}"
 
 
+def clocks(path: str) -> float:
+    read = weir.kernel_clocks([[1, 2], [3, 4]], ("load", "store"), ticks_per_ns=1.7)
+    read.export_csv(path)
+    print(read.table())
+    return max(stage.share for stage in read)
+
+
 def track(path: str) -> float:
     with weir.MotionLibrary([path], key_bodies=["left_hand", 3], device="cuda:0", num_threads=4) as motions:
         seconds: float = motions.clips[0].duration

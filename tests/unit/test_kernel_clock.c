@@ -2,6 +2,7 @@
 #include "tests/fixtures/clock_fixture.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -408,7 +409,7 @@ Test(kernel_clock, csv)
     char *text = printed(print_csv, &clock);
     cr_assert(strstr(text,
                      "\n\"k<1, \"\"x\"\">\",\"load\",2,4000,3000,2000.000,1000,3000,0.360360,1500.000,1000.000,500.000,"
-                     "1500.000,4.200,1,1,2,0,20.000,50.000,32\n"),
+                     "1500.000,4.200,1,1,2,0,20.000,50.000,32,,,\n"),
               "%s", text);
     int lines = 0, commas = 0, head = 0;
     for (const char *at = text; *at; at++) {
@@ -461,4 +462,86 @@ Test(kernel_clock, names_are_made_printable)
     weir_kernel_clock_init(&clock, &kernel);
     cr_assert_eq(strlen(clock.name), WEIR_KERNEL_CLOCK_NAME - 1);
     cr_assert_eq(strncmp(clock.name, "nnn??n", 6), 0, "%s", clock.name);
+}
+
+/* ---- plain buffers ---- */
+
+static const int64_t plain_ticks[3][4] = {{1000, 3000, 0, -5}, {2000, 4000, 100, 0}, {500, 600, (int64_t)1 << 40, 700}};
+
+static void print_plain_csv(FILE *out, const struct weir_kernel_clock *clock)
+{
+    const struct weir_kernel_clock_plain plain = {&plain_ticks[0][0], 4, 2};
+    (void)clock;
+    weir_kernel_clock_csv_plain(out, &clockfx_kernel, &plain);
+}
+
+Test(kernel_clock, plain_buffers)
+{
+    struct weir_kernel_clock clock;
+    struct weir_kernel_clock_plain plain = {&plain_ticks[0][0], 4, 2};
+    weir_kernel_clock_init(&clock, &clockfx_kernel);
+    cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), 0);
+    cr_assert_eq(clock.launches, 1);
+    cr_assert_eq(clock.iterations, 4);
+    cr_assert_eq(clock.negative_laps, 1);
+    cr_assert_eq(clock.long_laps, 1);
+    cr_assert_eq(clock.stages[0].laps, 2);
+    cr_assert_eq(clock.stages[0].ticks, 4000);
+    cr_assert_eq(clock.stages[2].last_ticks, 700);
+    cr_assert_eq(clock.stages[1].min_ticks, 100);
+    cr_assert_float_eq(clock.stages[1].ns, 3050, 1e-9);
+    cr_assert_eq(clock.lap_ticks, 4000 + 6100 + 1800);
+    char *text = printed(weir_kernel_clock_print, &clock);
+    cr_assert(strstr(text, "clocks inside a kernel: 1 plain buffer, 4 iterations\n"), "%s", text);
+    cr_assert(strstr(text, "ticks as ns: 2.000 ticks a ns, as given\n"), "%s", text);
+    cr_assert(strstr(text, "1 laps are negative and are in no figure"), "%s", text);
+    cr_assert_not(strstr(text, "empty lap"), "%s", text);
+    free(text);
+    plain.ticks_per_ns = 0;
+    cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), 0);
+    cr_assert_eq(clock.launches, 2);
+    cr_assert_eq(clock.stages[0].laps, 4);
+    cr_assert_eq(clock.stages[0].ns_laps, 2);
+    weir_kernel_clock_init(&clock, &clockfx_kernel);
+    cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), 0);
+    text = printed(weir_kernel_clock_print, &clock);
+    cr_assert(strstr(text, "no ns: the rate of the ticks was not given\n"), "%s", text);
+    free(text);
+}
+
+Test(kernel_clock, plain_buffers_by_iteration)
+{
+    char *text = printed(print_plain_csv, NULL);
+    cr_assert(strstr(text, "\"a kernel\",\"load\",1,1000,1000,1000.000,1000,1000,0.285714,500.000,500.000,500.000,"
+                           "500.000,,1,1,1,0,,,,0,0,0\n"),
+              "%s", text);
+    cr_assert(strstr(text, "\"a kernel\",\"load\",0,0,0,0.000,0,0,0.000000,,,,,,1,1,1,0,,,,0,0,2\n"), "%s", text);
+    int lines = 0;
+    for (const char *at = text; *at; at++)
+        lines += *at == '\n';
+    cr_assert_eq(lines, 4 * 3);
+    free(text);
+}
+
+Test(kernel_clock, plain_buffers_that_cannot_be)
+{
+    size_t bytes;
+    uint8_t *table = clockfx_table(1, &bytes);
+    struct weir_kernel_clock clock = of_table(table, bytes, CLOCKFX_STEP_NS, 1);
+    struct weir_kernel_clock_plain plain = {&plain_ticks[0][0], 4, 2};
+    cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), -EINVAL, "it has a table");
+    free(table);
+    weir_kernel_clock_init(&clock, &clockfx_kernel);
+    static const double rates[] = {-1, NAN, INFINITY};
+    for (int i = 0; i < 3; i++) {
+        plain.ticks_per_ns = rates[i];
+        cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), -EINVAL);
+    }
+    plain = (struct weir_kernel_clock_plain){&plain_ticks[0][0], (size_t)UINT32_MAX + 1, 1};
+    cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), -EINVAL);
+    plain.iterations = 0;
+    cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), 0);
+    const struct weir_kernel_clock_kernel none = {.name = "none"};
+    weir_kernel_clock_init(&clock, &none);
+    cr_assert_eq(weir_kernel_clock_add_plain(&clock, &plain), -EINVAL, "it has no stages");
 }

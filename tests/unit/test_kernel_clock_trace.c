@@ -383,6 +383,27 @@ static void check_same(const struct weir_kernel_clock *clock)
     free(written);
 }
 
+/* Rows of compute and store, then those of two iterations of block 0, each with its share and its ns. */
+static void check_iterations(FILE *csv)
+{
+    static const char *const names[] = {"load", "compute", "store"};
+    char line[256], wanted[128];
+    cr_assert(fgets(line, sizeof line, csv) && fgets(line, sizeof line, csv));
+    for (int i = 0; i < 2; i++) {
+        const uint32_t *row = clockfx_rows[i];
+        for (int stage = 0; stage < CLOCKFX_STAGES; stage++) {
+            cr_assert(fgets(line, sizeof line, csv));
+            snprintf(wanted, sizeof wanted, "\"even\",\"%s\",1,%u,%u,%u.000,%u,%u,%.6f,%.3f,%.3f,", names[stage],
+                     row[1 + stage], row[1 + stage], row[1 + stage], row[1 + stage], row[1 + stage],
+                     row[1 + stage] / (double)(row[1] + row[2] + row[3]), row[1 + stage] / 2.0, row[1 + stage] / 2.0);
+            cr_assert(strncmp(line, wanted, strlen(wanted)) == 0, "%s and not %s", line, wanted);
+            snprintf(wanted, sizeof wanted, ",1,1,1,0,20.000,50.000,32,%d,0,%d\n", FIRST, i);
+            cr_assert(strstr(line, wanted), "%s and not %s", line, wanted);
+        }
+    }
+    cr_assert_not(fgets(line, sizeof line, csv));
+}
+
 Test(kernel_clock_trace, the_file_holds_what_the_table_held)
 {
     char path[] = "/tmp/weir_kernel_clock_XXXXXX.json";
@@ -410,16 +431,18 @@ Test(kernel_clock_trace, the_file_holds_what_the_table_held)
     cr_assert_eq(weir_trace_write(read, path, &err), 0, "%s", err.text);
     weir_trace_free(&read);
     cr_assert_eq(weir_trace_read(&read, path, &err), 0, "%s", err.text);
-    cr_assert_eq(weir_kernel_clocks_export(&clocks, path, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_kernel_clocks_export(&clocks, trace, path, &err), 0, "%s", err.text);
     char line[256];
     FILE *csv = fopen(path, "r");
     cr_assert(fgets(line, sizeof line, csv) && strncmp(line, "kernel,stage,laps,", 18) == 0);
     cr_assert(fgets(line, sizeof line, csv) && strncmp(line, "\"even\",\"load\",2,4000,", 21) == 0, "%s", line);
+    cr_assert(strstr(line, ",,,\n"), "%s", line);
+    check_iterations(csv);
     fclose(csv);
-    cr_assert_lt(weir_kernel_clocks_export(&clocks, "/nowhere/at/all.csv", &err), 0);
+    cr_assert_lt(weir_kernel_clocks_export(&clocks, trace, "/nowhere/at/all.csv", &err), 0);
     cr_assert(strstr(err.text, "/nowhere/at/all.csv: cannot be written"), "%s", err.text);
     err = (struct weir_err)WEIR_ERR_NONE;
-    cr_assert_lt(weir_kernel_clocks_export(&clocks, "/dev/full", &err), 0);
+    cr_assert_lt(weir_kernel_clocks_export(&clocks, trace, "/dev/full", &err), 0);
     cr_assert(strstr(err.text, "/dev/full: cannot be written: No space left"), "%s", err.text);
     weir_kernel_clocks_clear(&clocks);
     weir_trace_free(&read);
@@ -468,6 +491,7 @@ Test(kernel_clock_trace, hostile_ranges)
     cr_assert_eq(clocks.at[0].kernels, 0);
     cr_assert_eq(clocks.at[0].stages[0].laps, 1);
     cr_assert_eq(clocks.at[0].long_laps, 1);
+    cr_assert_eq(weir_kernel_clocks_export(&clocks, trace, "/dev/null", &(struct weir_err){0}), 0);
     weir_kernel_clocks_clear(&clocks);
     for (int i = 0; i < WEIR_KERNEL_CLOCKS_MAX + 5; i++) {
         char name[16];

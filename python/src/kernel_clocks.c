@@ -1,0 +1,128 @@
+#include "python/src/kernel_clocks.h"
+#include "prof/gpu/kernel_clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a call works on; all borrowed. */
+struct reading {
+    struct weir_kernel_clock_kernel kernel;
+    const char *names[WEIR_KERNEL_CLOCK_STAGES_MAX];
+    struct weir_kernel_clock_plain plain;
+    struct weir_kernel_clock clock;
+};
+
+static void write_table(FILE *out, const struct reading *r)
+{
+    weir_kernel_clock_print(out, &r->clock);
+}
+
+static void write_csv(FILE *out, const struct reading *r)
+{
+    weir_kernel_clock_csv_head(out);
+    weir_kernel_clock_csv(out, &r->clock);
+    weir_kernel_clock_csv_plain(out, &r->kernel, &r->plain);
+}
+
+static PyObject *text_of(const struct reading *r, void (*write)(FILE *out, const struct reading *r))
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    if (!out)
+        return PyErr_NoMemory();
+    write(out, r);
+    PyObject *object = fclose(out) == 0 ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, "replace") : PyErr_NoMemory();
+    free(text);
+    return object;
+}
+
+/* stage, laps, ticks, mean, min, max, last, share; ns: mean, or None. */
+static PyObject *stage_of(const struct weir_kernel_clock *clock, uint32_t i)
+{
+    const struct weir_kernel_clock_stage *stage = &clock->stages[i];
+    PyObject *name = PyUnicode_DecodeUTF8(stage->name, (Py_ssize_t)strlen(stage->name), "replace");
+    double laps = stage->laps ? (double)stage->laps : 1;
+    PyObject *ns = stage->ns_laps ? PyFloat_FromDouble(stage->ns / (double)stage->ns_laps) : Py_NewRef(Py_None);
+    if (!name || !ns) {
+        Py_XDECREF(name);
+        Py_XDECREF(ns);
+        return NULL;
+    }
+    return Py_BuildValue("(NKKdKKKdN)", name, (unsigned long long)stage->laps, (unsigned long long)stage->ticks,
+                         (double)stage->ticks / laps, (unsigned long long)stage->min_ticks,
+                         (unsigned long long)stage->max_ticks, (unsigned long long)stage->last_ticks,
+                         weir_kernel_clock_share(clock, i), ns);
+}
+
+static PyObject *stages_of(const struct weir_kernel_clock *clock)
+{
+    PyObject *stages = PyList_New(0);
+    for (uint32_t i = 0; stages && i < clock->n_stages; i++) {
+        PyObject *stage = stage_of(clock, i);
+        if (!stage || PyList_Append(stages, stage) < 0)
+            Py_CLEAR(stages);
+        Py_XDECREF(stage);
+    }
+    return stages;
+}
+
+static int take_names(struct reading *r, PyObject *names)
+{
+    Py_ssize_t n = PyTuple_Size(names);
+    if (n < 1 || n > WEIR_KERNEL_CLOCK_STAGES_MAX) {
+        PyErr_Format(PyExc_ValueError, "%zd stages are named; 1 to %d are handled", n, WEIR_KERNEL_CLOCK_STAGES_MAX);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!(r->names[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(names, i), NULL)))
+            return -1;
+    r->kernel.stages = r->names;
+    r->kernel.n_stages = (uint32_t)n;
+    return 0;
+}
+
+static PyObject *read_buffer(struct reading *r, bool as_csv)
+{
+    weir_kernel_clock_init(&r->clock, &r->kernel);
+    if (weir_kernel_clock_add_plain(&r->clock, &r->plain) < 0)
+        return PyErr_Format(PyExc_ValueError, "ticks_per_ns is positive, at most 2^32 iterations are handled");
+    if (as_csv)
+        return text_of(r, write_csv);
+    PyObject *stages = stages_of(&r->clock), *table = text_of(r, write_table);
+    PyObject *both = stages && table ? Py_BuildValue("(OO)", stages, table) : NULL;
+    Py_XDECREF(stages);
+    Py_XDECREF(table);
+    return both;
+}
+
+/* _kernel_clocks(ticks, iterations, stages, name, ticks_per_ns, csv): the stages and the table, or the CSV. ticks: an
+ * object with a buffer of int64; stages: a tuple of texts; ticks_per_ns: 0: not known. */
+static PyObject *py_kernel_clocks(PyObject *module, PyObject *args)
+{
+    (void)module;
+    PyObject *ticks, *names, *result = NULL;
+    Py_buffer buffer = {0};
+    Py_ssize_t iterations;
+    int as_csv;
+    struct reading *r = calloc(1, sizeof *r);
+    if (!r)
+        return PyErr_NoMemory();
+    if (PyArg_ParseTuple(args, "OnO!sdp:_kernel_clocks", &ticks, &iterations, &PyTuple_Type, &names, &r->kernel.name,
+                         &r->plain.ticks_per_ns, &as_csv) &&
+        take_names(r, names) == 0) {
+        size_t bytes = (size_t)iterations * r->kernel.n_stages * sizeof(int64_t);
+        r->plain.iterations = (size_t)iterations;
+        if (weir_py_numbers(ticks, &buffer, "ql", bytes, "ticks", (const void **)&r->plain.ticks) == 0)
+            result = read_buffer(r, as_csv);
+        PyBuffer_Release(&buffer);
+    }
+    free(r);
+    return result;
+}
+
+int weir_kernel_clocks_begin(PyObject *module)
+{
+    static PyMethodDef methods[] = {{"_kernel_clocks", py_kernel_clocks, METH_VARARGS, NULL}, {0}};
+    return PyModule_AddFunctions(module, methods);
+}

@@ -1,0 +1,65 @@
+"""weir.kernel_clocks: clocks inside kernels that are no CUDA C++, from the buffer that they fill."""
+import array
+import collections
+import ctypes
+import os
+
+from . import _weir
+
+KernelStage = collections.namedtuple("KernelStage", "stage laps ticks mean_ticks min_ticks max_ticks last_ticks share "
+                                     "mean_ns")
+KernelStage.__doc__ = "A stage of a kernel: its laps, their ticks, its share of all ticks (0..1), ns or None."
+
+
+class KernelClocks(list):
+    """The stages, in their order: a list of KernelStage."""
+
+    def __init__(self, *reading):
+        stages, self._table = _weir._kernel_clocks(*reading, False)
+        super().__init__(KernelStage(*stage) for stage in stages)
+        self._reading = reading
+
+    def table(self):
+        """As `weir report` prints it."""
+        return self._table
+
+    def export_csv(self, path):
+        """Writes a row for each stage, then one for each stage of each iteration (docs/kernel_clock.md)."""
+        with open(os.fspath(path), "w", encoding="utf-8") as file:
+            file.write(_weir._kernel_clocks(*self._reading, True))
+
+
+def kernel_clocks(ticks, stages, *, name="kernel", ticks_per_ns=None):
+    """What each stage of a kernel took, from a buffer that the kernel has filled.
+
+        clocks = torch.zeros(3, 64, dtype=torch.int64, device="cuda")
+        kernel[grid](x, y, clocks)                          # program 0 stores the ticks of each stage
+        print(weir.kernel_clocks(clocks, ["load", "compute", "store"], ticks_per_ns=1).table())
+
+    ticks         int64 (stages, iterations): differences of two readings of a clock; 0 where a stage did not run. A
+                  torch tensor on any device, a numpy array, or any buffer
+    stages        their names, at most 32
+    ticks_per_ns  1 for a clock of ns (%globaltimer); for cycles (clock64) the GPU's clock in GHz; None = not known, ns
+                  are left out
+    """
+    names = tuple(str(stage) for stage in stages)
+    if ticks_per_ns is not None and not 0 < ticks_per_ns < 1e9:
+        raise ValueError(f"ticks_per_ns is positive, or None, not {ticks_per_ns!r}")
+    data, shape = _int64(ticks)
+    if len(shape) != 2 or shape[0] != len(names):
+        hint = "; hand in ticks.T" if len(shape) == 2 and shape[1] == len(names) else ""
+        raise ValueError(f"ticks are (stages, iterations), {len(names)} stages are named, and the shape is {shape}{hint}")
+    return KernelClocks(data, shape[1], names, str(name), ticks_per_ns or 0.0)
+
+
+def _int64(ticks):
+    """A copy as an array of int64, and the shape."""
+    if hasattr(ticks, "data_ptr"):
+        if str(ticks.dtype) != "torch.int64":
+            raise TypeError(f"ticks are int64, not {ticks.dtype}")
+        shape, ticks = tuple(ticks.shape), ticks.detach().cpu().contiguous()
+        return array.array("q", ctypes.string_at(ticks.data_ptr(), 8 * ticks.numel()) if ticks.numel() else b""), shape
+    view = memoryview(ticks)
+    if view.format not in ("q", "l", "<q", "<l", "@q", "@l"):
+        raise TypeError(f"ticks are int64, not of format {view.format!r}")
+    return array.array("q", view.tobytes()), tuple(view.shape)
