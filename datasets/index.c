@@ -193,6 +193,8 @@ int weir_file_describe_episodes(struct weir_file_result *result, int n, const st
             file->n_episodes++;
             continue;
         }
+        if (episode->root && *episode->root && !weir_is_shortage(rc) && !strstr(why.text, episode->root))
+            weir_err_prefix(&why, "%s", episode->root); /* stores report the array alone */
         weir_episode_close(episode);
         rc = leave_out(result, config, rc, &why);
     }
