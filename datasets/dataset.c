@@ -358,9 +358,10 @@ static bool camera_note(const struct weir_dataset *dataset, char *text, size_t s
 bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, size_t size)
 {
     static const char *const what[WEIR_NOTES] = {
-        [WEIR_NOTE_LENGTHS_UNREADABLE] = "cannot be read as numbers",
-        [WEIR_NOTE_LENGTHS_SHAPE] = "is not of shape (cameras, steps)",
-        [WEIR_NOTE_LENGTHS_VALUES] = "holds values that are no length of a row",
+        [WEIR_NOTE_LENGTHS_UNREADABLE] = "compress_len cannot be read as numbers",
+        [WEIR_NOTE_LENGTHS_SHAPE] = "compress_len is not of shape (cameras, steps)",
+        [WEIR_NOTE_LENGTHS_VALUES] = "compress_len holds values that are no length of a row",
+        [WEIR_NOTE_FILL] = "chunks of state or actions were never written, or are lost,",
     };
     for (int note = 1; note < WEIR_NOTES; note++) {
         int n = 0, first = 0;
@@ -371,10 +372,11 @@ bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, si
         }
         if (n == 0 || i-- > 0)
             continue;
-        snprintf(text, size,
-                 "compress_len %s in %d of %d episodes, the first %s; it is a hint only: frames end where "
-                 "their images end",
-                 what[note], n, dataset->n_episodes, weir_dataset_episode_path(dataset, first));
+        const char *group = weir_dataset_episode_group(dataset, first);
+        snprintf(text, size, "%s in %d of %d episodes, the first %s%s%s; %s", what[note], n, dataset->n_episodes,
+                 weir_dataset_episode_path(dataset, first), *group ? ": " : "", group,
+                 note == WEIR_NOTE_FILL ? "their rows are the fill value"
+                                        : "it is a hint only: frames end where their images end");
         weir_text_printable(text);
         return true;
     }

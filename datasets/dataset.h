@@ -214,6 +214,8 @@ void weir_frame_cost(const struct weir_dataset *dataset, int episode, int camera
 void weir_frame_name(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size);
 /* The path of the camera's dataset in its episode's file. */
 const char *weir_dataset_camera_key(const struct weir_dataset *dataset, int episode, int camera);
+/* A chunk of the frame was never written, or is lost: the array's fill value is delivered there. */
+bool weir_frame_has_fill(const struct weir_dataset *dataset, int episode, int camera, int t);
 /* Why weir_locate refused this frame. */
 void weir_frame_reason(const struct weir_dataset *dataset, int episode, int camera, int t, char *text, size_t size);
 
@@ -249,6 +251,7 @@ enum weir_note {
     WEIR_NOTE_LENGTHS_UNREADABLE, /* compress_len holds no numbers, was never written, is behind a missing filter */
     WEIR_NOTE_LENGTHS_SHAPE,      /* it is not (cameras, steps) */
     WEIR_NOTE_LENGTHS_VALUES,     /* it has values that are no length of any camera's rows */
+    WEIR_NOTE_FILL,               /* rows of state or actions that were never written, or are lost: the fill value */
     WEIR_NOTES
 };
 /* Line i of what is odd, for people: what, in how many episodes, the first of them. False past the last. */

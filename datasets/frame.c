@@ -166,6 +166,22 @@ void weir_block_piece(const struct weir_block *block, uint32_t piece, int *file,
     *length = there ? chunk->bytes : 0;
 }
 
+bool weir_frame_has_fill(const struct weir_dataset *dataset, int episode, int camera, int t)
+{
+    const struct weir_frame_map *map = map_of(dataset, episode, camera);
+    const struct weir_blocks *blocks = map->blocks;
+    if (map->storage == WEIR_STORED_CHUNKS)
+        return map->offsets[t] == WEIR_CHUNK_NONE;
+    if (map->storage != WEIR_STORED_BLOCKS)
+        return false;
+    const struct weir_chunk *chunks =
+        &blocks->chunks[(blocks->before + (uint32_t)t) / blocks->rows * blocks->per_block];
+    for (uint32_t i = 0; i < blocks->per_block; i++)
+        if (chunks[i].offset == WEIR_CHUNK_NONE)
+            return true;
+    return false;
+}
+
 int weir_block_unpack(const struct weir_block *block, uint32_t piece, struct weir_unpacker *unpacker,
                       const uint8_t *bytes, uint8_t *frame, const uint8_t **unpacked, const char **reason)
 {

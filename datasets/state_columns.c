@@ -81,6 +81,8 @@ static int add_columns(struct weir_episode_builder *builder, struct weir_state_c
     if (rc < 0)
         return rc;
     columns->n++;
+    if (shape.has_fill)
+        weir_builder_note(builder, WEIR_NOTE_FILL);
     part->steps = (int)shape.dims[0];
     part->dim = shape.rank == 1 ? 1 : (int)shape.dims[1];
     part->next_row = next_row;

@@ -241,6 +241,57 @@ run 0 verify "$data"
 out "lengths: min 25, median 40, max 40; 1 of 3 episodes differ from the median: $data/episode_2.hdf5 (25)"
 findings
 
+# ---- values far from all others ----
+copy act-jpeg
+damage episode_1.hdf5 <<'PY'
+f['/action'][7, 3] = 1e9
+f['/observations/qpos'][5:8, 0] = -1e9
+f['/action'][9, 6] = 300
+PY
+run 0 verify "$data"
+count "^note: $data/episode_1.hdf5: /observations/qpos\\[5\\]\\[0\\]: is -1e\\+09; half of all values are .* \\(3 steps of the episode are like it\\)$" 1
+count "^note: $data/episode_1.hdf5: /action\\[7\\]\\[3\\]: is 1e\\+09; half of all values are [-0-9.e]+ to [-0-9.e]+$" 1
+out "findings: outlier 2"
+run 0 verify "$data" --json
+check "JSON has step and dimension" "$python" -c 'import json, sys
+found = json.load(open(sys.argv[1]))["findings"]
+assert [(f["kind"], f["t"], f["dimension"], f["unreadable"]) for f in found] == [
+    ("outlier", 5, 0, False), ("outlier", 7, 3, False)], found' "$work/out"
+
+# ---- chunks that are lost, or were never written ----
+copy robomimic-gzip
+file=$(find "$data" -name '*.hdf5')
+check "leaving out chunks" "$python" - "$file" <<'PY'
+import h5py, sys
+with h5py.File(sys.argv[1], "r+") as f:
+    for name, chunk, rows in (("obs/agentview_image", 1, (0, 5)), ("actions", 10, (0, 30))):
+        key = "data/demo_1/" + name
+        values = f[key][:]
+        del f[key]
+        written = f.create_dataset(key, values.shape, values.dtype, chunks=(chunk,) + values.shape[1:], compression="gzip")
+        written[rows[0]:rows[1]] = values[rows[0]:rows[1]]
+PY
+for how in "" --fast; do
+    # shellcheck disable=SC2086
+    run 0 verify "$data" $how --cameras agentview_image
+    count "^note: $file: /data/demo_1/obs/agentview_image\\[5\\.\\.39\\]: a chunk was never written, or is lost; the fill value takes its place$" 1
+    count "^note: .*: chunks of state or actions were never written, or are lost, in 1 of 2 episodes, the first $file: /data/demo_1; their rows are the fill value$" 1
+done
+if built_in zarr; then
+    run 0 convert "$work/act" "$work/lost.zarr" --to zarr
+    rm "$work/lost.zarr/data/top/"{5,6,45}.0.0.0 "$work/lost.zarr/data/action/0.0"
+    run 0 verify "$work/lost.zarr" --cameras top
+    count "^note: $work/lost.zarr: episode 0/data/top\\[5\\.\\.6\\]: a chunk was never written, or is lost; the fill value takes its place$" 1
+    count "^note: $work/lost.zarr: episode 1/data/top\\[5\\]: a chunk was never written" 1
+    count "^note: $work/lost.zarr: chunks of state or actions were never written, or are lost, in 2 of 2 episodes, the first $work/lost.zarr: episode 0; " 1
+fi
+
+# ---- which of a file's episodes is wrong ----
+run 0 convert "$work/act-jpeg" "$work/rlds" --to tfrecord
+sed -i 's/"14"/"5"/' "$work/rlds/features.json"
+run 1 verify "$work/rlds"
+count "$work/rlds/[^ ]*: record 0: /steps/observation/state: 560 values in 40 steps, but features.json has 5 a step; " 1
+
 # ---- several datasets in a folder ----
 mkdir "$work/many"
 cp -r "$work/act" "$work/astrobench" "$work/robotwin" "$work/many"

@@ -65,6 +65,21 @@ static int open_numbers(struct weir_h5 *h5, const char *path, struct weir_h5_dat
     return rc;
 }
 
+/* Of a filtered dataset the library's own space status compares compressed bytes with unpacked ones. */
+static bool has_fill(const struct weir_h5_dataset *d)
+{
+    hsize_t chunk[WEIR_H5_RANK_MAX], written = 0;
+    uint64_t chunks = 1;
+    H5D_layout_t layout = H5Pget_layout(d->plist);
+    if (layout == H5D_CONTIGUOUS)
+        return H5Pget_external_count(d->plist) == 0 && H5Dget_storage_size(d->id) == 0;
+    if (layout != H5D_CHUNKED || H5Pget_chunk(d->plist, WEIR_H5_RANK_MAX, chunk) < 0)
+        return false;
+    for (int i = 0; i < d->shape.rank; i++)
+        chunks *= (d->shape.dims[i] + chunk[i] - 1) / chunk[i]; /* no more than the numbers that were read */
+    return H5Dget_num_chunks(d->id, d->space, &written) >= 0 && written < chunks;
+}
+
 int weir_h5_read_numbers(struct weir_h5 *h5, const char *path, enum weir_number_type *type, void **values,
                          struct weir_h5_shape *shape, struct weir_err *err)
 {
@@ -76,6 +91,7 @@ int weir_h5_read_numbers(struct weir_h5 *h5, const char *path, enum weir_number_
     *shape = d.shape;
     *type = number_type(&d);
     rc = read_numbers(&d, *type, values, err);
+    shape->has_fill = rc == 0 && has_fill(&d);
     weir_h5_close_dataset(&d);
     return rc;
 }

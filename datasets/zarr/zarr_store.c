@@ -100,6 +100,17 @@ static int shape(void *store, const char *path, struct weir_h5_shape *found, str
     return rc < 0 ? rc : shape_of(array, e->steps, found, err);
 }
 
+/* Whether a chunk of these rows was never written. Chunks are row-major. */
+static bool has_fill(const struct weir_zarr_array *array, uint64_t begin, uint64_t steps)
+{
+    const struct weir_chunk_grid *grid = &array->about.grid;
+    uint64_t per_row = array->n_chunks / ((grid->dims[0] + grid->chunk[0] - 1) / grid->chunk[0]);
+    for (uint64_t i = begin / grid->chunk[0] * per_row; i < ((begin + steps - 1) / grid->chunk[0] + 1) * per_row; i++)
+        if (array->chunks[i].offset == WEIR_CHUNK_NONE)
+            return true;
+    return false;
+}
+
 static int read_numbers(void *store, const char *path, enum weir_number_type *type, void **values,
                         struct weir_h5_shape *found, struct weir_err *err)
 {
@@ -121,6 +132,7 @@ static int read_numbers(void *store, const char *path, enum weir_number_type *ty
     if (!*values)
         return no_memory(err);
     memcpy(*values, (const uint8_t *)array->values + (size_t)e->begin * row_bytes, (size_t)e->steps * row_bytes);
+    found->has_fill = has_fill(array, e->begin, e->steps);
     return 0;
 }
 

@@ -9,16 +9,17 @@
 const char *weir_finding_name(enum weir_finding_kind kind)
 {
     static const char *const names[WEIR_FOUND_KINDS] = {
-        [WEIR_FOUND_EPISODE] = "episode", [WEIR_FOUND_FRAME] = "frame",         [WEIR_FOUND_SIZE] = "size",
-        [WEIR_FOUND_FILE] = "file",       [WEIR_FOUND_CHECKSUM] = "checksum",   [WEIR_FOUND_STILL] = "still",
-        [WEIR_FOUND_REPEAT] = "repeat",   [WEIR_FOUND_DIMENSION] = "dimension", [WEIR_FOUND_NOTE] = "note",
+        [WEIR_FOUND_EPISODE] = "episode",     [WEIR_FOUND_FRAME] = "frame",       [WEIR_FOUND_SIZE] = "size",
+        [WEIR_FOUND_FILE] = "file",           [WEIR_FOUND_CHECKSUM] = "checksum", [WEIR_FOUND_FILL] = "fill",
+        [WEIR_FOUND_OUTLIER] = "outlier",     [WEIR_FOUND_STILL] = "still",       [WEIR_FOUND_REPEAT] = "repeat",
+        [WEIR_FOUND_DIMENSION] = "dimension", [WEIR_FOUND_NOTE] = "note",
     };
     return names[kind];
 }
 
 bool weir_finding_is_remark(enum weir_finding_kind kind)
 {
-    return kind >= WEIR_FOUND_STILL;
+    return kind >= WEIR_FOUND_FILL;
 }
 
 /* ---- lists ---- */
@@ -99,6 +100,18 @@ int weir_found_repeats(struct weir_found_list *list, const uint64_t *hashes, int
     return rc;
 }
 
+/* ---- frames of the fill value ---- */
+
+int weir_found_fill(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera)
+{
+    int rc = 0;
+    for (int t = 0; t < weir_dataset_steps(dataset, episode) && rc == 0; t++)
+        if (weir_frame_has_fill(dataset, episode, camera, t))
+            rc = weir_found_add(list, t, WEIR_FOUND_FILL,
+                                "a chunk was never written, or is lost; the fill value takes its place");
+    return rc;
+}
+
 /* ---- reporting ---- */
 
 static int by_t(const void *a, const void *b)
@@ -115,11 +128,14 @@ void weir_finding_report(struct weir_finding *finding, const struct weir_verify_
     int n = snprintf(place, sizeof place, "%.1023s%s%.400s", finding->file, finding->dataset ? ": " : "",
                      finding->dataset ? finding->dataset : "");
     bool of_state = finding->dimension >= 0;
+    if (of_state && finding->t >= 0)
+        n += snprintf(place + n, sizeof place - (size_t)n, "[%d]", finding->t);
     int first = of_state ? finding->dimension : finding->t, many = of_state ? finding->dimensions : finding->frames;
     if (many > 1)
-        snprintf(place + n, sizeof place - (size_t)n, "%s[%d..%d]", of_state ? "[:]" : "", first, first + many - 1);
+        snprintf(place + n, sizeof place - (size_t)n, "%s[%d..%d]", of_state && finding->t < 0 ? "[:]" : "", first,
+                 first + many - 1);
     else if (many == 1)
-        snprintf(place + n, sizeof place - (size_t)n, "%s[%d]", of_state ? "[:]" : "", first);
+        snprintf(place + n, sizeof place - (size_t)n, "%s[%d]", of_state && finding->t < 0 ? "[:]" : "", first);
     snprintf(text, sizeof text, "%s: %.500s", place, finding->why);
     weir_text_printable(text);
     finding->text = text;

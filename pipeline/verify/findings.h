@@ -26,6 +26,9 @@ void weir_found_free(struct weir_found_list *list);
 /* Adds pictures that repeat, by the hashes of steps frames, 0 where a frame is bad. 0 or -ENOMEM. */
 int weir_found_repeats(struct weir_found_list *list, const uint64_t *hashes, int steps, int repeat_steps);
 
+/* Adds frames of which chunks were never written. 0 or -ENOMEM. */
+int weir_found_fill(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera);
+
 /* Orders the list by t, joins what came apart, and reports it. */
 void weir_found_report(struct weir_found_list *list, const struct weir_dataset *dataset, int episode, int camera,
                        const struct weir_verify_config *config, struct weir_verify_totals *totals);
@@ -37,5 +40,9 @@ void weir_finding_report(struct weir_finding *finding, const struct weir_verify_
 /* Reports dimensions with one value only. 0 or -ENOMEM. */
 int weir_found_dimensions(const struct weir_dataset *dataset, const struct weir_verify_config *config,
                           struct weir_verify_totals *totals);
+/* Reports values of state and actions that are far from all others of their dimension: a line per episode and dimension
+ * (outliers.c). 0 or -ENOMEM. */
+int weir_found_outliers(const struct weir_dataset *dataset, const struct weir_verify_config *config,
+                        struct weir_verify_totals *totals);
 
 #endif

@@ -206,7 +206,8 @@ static int report_track(struct verifier *v, int number)
     struct track *track = &v->tracks[number];
     int episode = episode_of(v, number), steps = weir_dataset_steps(v->dataset, episode);
     int repeat_steps = v->config->repeat_steps > 0 ? v->config->repeat_steps : WEIR_VERIFY_REPEAT_STEPS;
-    if (weir_found_repeats(&track->found, track->hashes, steps, repeat_steps) < 0)
+    if (weir_found_repeats(&track->found, track->hashes, steps, repeat_steps) < 0 ||
+        weir_found_fill(&track->found, v->dataset, episode, camera_of(v, number)) < 0)
         return no_memory(v);
     weir_found_report(&track->found, v->dataset, episode, camera_of(v, number), v->config, v->totals);
     weir_found_free(&track->found);
@@ -246,7 +247,10 @@ static int report_dataset(struct verifier *v)
              (unsigned long long)cut);
     if (ragged > 0)
         report_note(v, note);
-    return weir_found_dimensions(v->dataset, v->config, v->totals) < 0 ? no_memory(v) : 0;
+    return weir_found_outliers(v->dataset, v->config, v->totals) < 0 ||
+                   weir_found_dimensions(v->dataset, v->config, v->totals) < 0
+               ? no_memory(v)
+               : 0;
 }
 
 /* ---- the whole ---- */

@@ -17,6 +17,8 @@ enum weir_finding_kind {
     WEIR_FOUND_FILE,     /* changed while it was read */
     WEIR_FOUND_CHECKSUM, /* a part of a file whose checksum is wrong (weir_dataset_check_file); not with fast */
     /* remarks */
+    WEIR_FOUND_FILL,      /* a frame of which a chunk was never written, or is lost: the fill value is delivered */
+    WEIR_FOUND_OUTLIER,   /* a value of state or actions that is far from all others of its dimension */
     WEIR_FOUND_STILL,     /* all pictures of a camera in an episode are the same */
     WEIR_FOUND_REPEAT,    /* a picture repeats for many steps */
     WEIR_FOUND_DIMENSION, /* of state or actions: has one value in all of the dataset */
