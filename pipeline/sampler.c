@@ -107,13 +107,16 @@ static int count_batches(struct weir_sampler *s, struct part *part, bool drop_la
 
 static int check_config(const struct weir_sampler_config *c, int episodes, struct weir_err *err)
 {
-    if (episodes < 1 || c->batch_size < 1 || c->num_epochs < 1 || c->max_batches < 0)
-        return weir_err_set(err, -EINVAL, "batch_size and num_epochs are at least 1, max_batches at least 0");
+    if (episodes < 1 || c->batch_size < 1 || c->num_epochs < 1)
+        return weir_err_set(err, -EINVAL, "episodes (%d), batch_size (%d) and num_epochs (%d) must be at least 1",
+                            episodes, c->batch_size, c->num_epochs);
+    if (c->max_batches < 0)
+        return weir_err_set(err, -EINVAL, "max_batches must be at least 0, not %d", c->max_batches);
     if (c->world_size < 1 || c->rank < 0 || c->rank >= c->world_size)
         return weir_err_set(err, -EINVAL, "rank %d of %d: ranks are numbered from 0 and fewer than the world size",
                             c->rank, c->world_size);
     if (!(c->train_split >= 0 && c->train_split <= 1))
-        return weir_err_set(err, -EINVAL, "train_split is a fraction between 0 and 1");
+        return weir_err_set(err, -EINVAL, "train_split must be between 0 and 1, not %g", c->train_split);
     return 0;
 }
 

@@ -47,18 +47,21 @@ void weir_batches_leave(struct weir_loader_object *self)
         continue; /* takes no memory from a loader that is finished, so it does not fail */
 }
 
+/* A loop that looks a few batches back costs nothing to speak of; one that collects them does. */
 static int warn_once(struct weir_loader_object *self)
 {
-    if (self->warned)
+    enum { BYTES = 100 * 1000 * 1000 };
+    struct weir_loader_facts facts;
+    weir_loader_facts(self->loader, &facts);
+    double bytes = (double)weir_lent_kept_bytes() + (double)facts.slot_bytes;
+    if (self->warned || bytes < BYTES)
         return 0;
     self->warned = true;
-    struct weir_loader_facts facts;
     char text[200];
-    weir_loader_facts(self->loader, &facts);
     snprintf(text, sizeof text,
-             "more than %d batches are kept, %.1f MB each: every one takes memory of its own; drop what you do not "
+             "batches that the program keeps take %.0f MB, %.1f MB each, beside the loader's own; drop what you do not "
              "need, or keep a copy of the part that you do",
-             WEIR_OUT_MAX, (double)facts.slot_bytes / 1e6);
+             bytes / 1e6, (double)facts.slot_bytes / 1e6);
     return PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
 }
 
@@ -91,7 +94,7 @@ void weir_batches_clear_entries(struct weir_loader_object *self)
 
 static int add_entry(struct weir_loader_object *self, const char *key, int tensor, int camera)
 {
-    PyObject *text = PyUnicode_FromString(key);
+    PyObject *text = weir_py_text(key);
     if (!text)
         return -1;
     PyUnicode_InternInPlace(&text);

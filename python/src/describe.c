@@ -16,9 +16,9 @@ static PyObject *episodes(const struct weir_dataset *dataset)
     int n = weir_dataset_episodes(dataset);
     PyObject *list = PyList_New(n);
     for (int i = 0; list && i < n; i++) {
-        PyObject *item =
-            Py_BuildValue("(ssis)", weir_dataset_episode_path(dataset, i), weir_dataset_episode_group(dataset, i),
-                          weir_dataset_steps(dataset, i), weir_dataset_layout(dataset, i));
+        PyObject *item = Py_BuildValue("(NNis)", weir_py_text(weir_dataset_episode_path(dataset, i)),
+                                       weir_py_text(weir_dataset_episode_group(dataset, i)),
+                                       weir_dataset_steps(dataset, i), weir_dataset_layout(dataset, i));
         if (!item || PyList_SetItem(list, i, item) < 0)
             Py_CLEAR(list);
     }
@@ -33,8 +33,8 @@ static PyObject *cameras(const struct weir_loader_object *self, const struct wei
     PyObject *list = PyList_New(n);
     for (int i = 0; list && i < n; i++) {
         const struct weir_camera *camera = weir_dataset_camera(dataset, i);
-        PyObject *item =
-            Py_BuildValue("(ssii)", camera->name, camera->codec, facts.image_width[i], facts.image_height[i]);
+        PyObject *item = Py_BuildValue("(Nsii)", weir_py_text(camera->name), camera->codec, facts.image_width[i],
+                                       facts.image_height[i]);
         if (!item || PyList_SetItem(list, i, item) < 0)
             Py_CLEAR(list);
     }

@@ -20,6 +20,7 @@ struct weir_lent {
     _Atomic int references;
     int fork_depth;
     struct weir_kept kept;      /* memory NULL = the loader's */
+    bool is_kept;               /* by weir_lent_keep */
     struct weir_device *device; /* shared; NULL = it is the host's memory */
     /* Of a batch on a GPU: */
     struct weir_lender *lender;
@@ -29,6 +30,7 @@ struct weir_lent {
 };
 
 static _Atomic int depth;
+static _Atomic size_t kept_bytes; /* of all loaders' batches */
 
 static void on_child(void)
 {
@@ -125,6 +127,8 @@ void weir_lent_take(struct weir_lent *lent)
 /* Nobody has it any more. */
 static void destroy(struct weir_lent *lent)
 {
+    if (lent->is_kept)
+        atomic_fetch_sub_explicit(&kept_bytes, lent->kept.bytes, memory_order_relaxed);
     if (lent->device && lent->kept.memory && !lent->kept.block)
         weir_device_free(lent->device, lent->kept.memory);
     else if (lent->kept.memory)
@@ -179,9 +183,18 @@ int weir_lent_keep(struct weir_lent *lent, struct weir_loader *loader, struct we
         rc = weir_loader_keep(loader, batch, &lent->kept, err);
     if (rc == 0)
         lent->batch = NULL;
+    if (rc == 0 && lent->kept.memory) {
+        lent->is_kept = true;
+        atomic_fetch_add_explicit(&kept_bytes, lent->kept.bytes, memory_order_relaxed);
+    }
     if (lender)
         pthread_mutex_unlock(&lender->lock);
     return rc;
+}
+
+size_t weir_lent_kept_bytes(void)
+{
+    return atomic_load_explicit(&kept_bytes, memory_order_relaxed);
 }
 
 /* ---- streams; under the lock ---- */

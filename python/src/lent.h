@@ -39,6 +39,8 @@ void weir_lent_drop(struct weir_lent *lent);
 bool weir_lent_is_free(const struct weir_lent *lent);
 /* The memory of the loader's batch is that of the references from now on (weir_loader_keep). The caller has one. */
 int weir_lent_keep(struct weir_lent *lent, struct weir_loader *loader, struct weir_batch *batch, struct weir_err *err);
+/* The memory of all batches that were kept and are not dropped yet. */
+size_t weir_lent_kept_bytes(void);
 
 /* What is on the stream from now on finds the batch there. With keep it has the batch until the last array of it goes;
  * without, the caller has an array for as long as the stream is at it. */

@@ -17,6 +17,12 @@ struct option {
         name, kind, offsetof(struct weir_loader_config, field)                                                         \
     }
 
+static const char *const wanted[] = {
+    [INT] = "an int of 32 bits",          [BOOL] = "True or False",
+    [U64] = "an int from 0 to 2**64 - 1", [DOUBLE] = "a number",
+    [TEXT] = "a text without zero bytes",
+};
+
 /* Enums are ints. */
 static const struct option options[] = {
     OPTION("data", TEXT, data),
@@ -39,7 +45,7 @@ static const struct option options[] = {
     OPTION("raw_state", BOOL, raw_state),
     OPTION("batch_size", INT, batch_size),
     OPTION("num_workers", INT, num_workers),
-    OPTION("prefetch", INT, prefetch),
+    OPTION("prefetch_factor", INT, prefetch),
     OPTION("max_batches", INT, max_batches),
     OPTION("sampling", INT, sampling),
     OPTION("splits", INT, splits),
@@ -59,45 +65,66 @@ static const struct option options[] = {
     OPTION("local_cores", INT, local_cores),
     OPTION("on_error", INT, on_error),
     OPTION("seed", U64, seed),
-    OPTION("decode_cache_bytes", U64, decode_cache_bytes),
+    OPTION("decode_cache", U64, decode_cache_bytes),
     OPTION("train_split", DOUBLE, train_split),
 };
 
-static int set_text(struct weir_loader_object *self, const char **field, PyObject *value)
+/* Text as UTF-8, and bytes as they are: a new reference to bytes without zeros; NULL, with or without an exception. */
+static PyObject *bytes_of(PyObject *value)
 {
-    const char *text = PyUnicode_AsUTF8AndSize(value, NULL);
-    for (int i = 0; text && i < WEIR_LOADER_TEXTS; i++) {
-        if (self->texts[i])
-            continue;
-        *field = self->texts[i] = strdup(text);
-        if (!*field)
-            PyErr_NoMemory();
-        return *field ? 0 : -1;
-    }
-    if (text)
-        PyErr_SetString(PyExc_SystemError, "more texts than the loader has room for");
-    return -1;
+    char *text;
+    PyObject *bytes = PyBytes_Check(value)     ? Py_NewRef(value)
+                      : PyUnicode_Check(value) ? PyUnicode_AsEncodedString(value, "utf-8", "surrogateescape")
+                                               : NULL;
+    if (bytes && PyBytes_AsStringAndSize(bytes, &text, NULL) < 0)
+        Py_CLEAR(bytes);
+    return bytes;
 }
 
-static int set_option(struct weir_loader_object *self, const struct option *option, PyObject *value)
+static bool set_text(struct weir_loader_object *self, const char **field, PyObject *value)
+{
+    PyObject *bytes = bytes_of(value);
+    for (int i = 0; bytes && i < WEIR_LOADER_TEXTS; i++) {
+        if (self->texts[i])
+            continue;
+        *field = self->texts[i] = strdup(PyBytes_AsString(bytes));
+        if (!*field)
+            PyErr_NoMemory();
+        break;
+    }
+    Py_XDECREF(bytes);
+    return bytes != NULL;
+}
+
+static bool set_int(int *field, PyObject *value)
+{
+    long number = PyLong_AsLong(value);
+    *field = (int)number;
+    return number >= INT32_MIN && number <= INT32_MAX;
+}
+
+static bool set_bool(bool *field, PyObject *value)
+{
+    int is_true = PyUnicode_Check(value) || PyBytes_Check(value) || value == Py_None ? -1 : PyObject_IsTrue(value);
+    *field = is_true > 0;
+    return is_true >= 0;
+}
+
+/* False, or an exception: the value does not fit the kind. */
+static bool set_option(struct weir_loader_object *self, const struct option *option, PyObject *value)
 {
     void *field = (char *)&self->config + option->offset;
     if (option->kind == TEXT)
         return set_text(self, field, value);
-    if (option->kind == BOOL) {
-        int is_true = PyObject_IsTrue(value);
-        *(bool *)field = is_true > 0;
-    } else if (option->kind == DOUBLE) {
+    if (option->kind == BOOL)
+        return set_bool(field, value);
+    if (option->kind == INT)
+        return set_int(field, value);
+    if (option->kind == DOUBLE)
         *(double *)field = PyFloat_AsDouble(value);
-    } else if (option->kind == U64) {
+    else
         *(uint64_t *)field = PyLong_AsUnsignedLongLong(value);
-    } else {
-        long number = PyLong_AsLong(value);
-        if (!PyErr_Occurred() && (number < INT32_MIN || number > INT32_MAX))
-            PyErr_SetString(PyExc_OverflowError, "it does not fit 32 bits");
-        *(int *)field = (int)number;
-    }
-    return PyErr_Occurred() ? -1 : 0;
+    return true;
 }
 
 int weir_loader_options(struct weir_loader_object *self, PyObject *dict)
@@ -105,14 +132,15 @@ int weir_loader_options(struct weir_loader_object *self, PyObject *dict)
     weir_loader_config_default(&self->config);
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         PyObject *value = PyDict_GetItemString(dict, options[i].name);
-        if (!value || value == Py_None || set_option(self, &options[i], value) == 0)
+        if (!value || (value == Py_None && options[i].kind == TEXT))
             continue;
-        PyObject *type, *error, *trace;
-        PyErr_Fetch(&type, &error, &trace);
-        PyErr_Format(PyExc_ValueError, "%s=%R: %S", options[i].name, value, error ? error : type);
-        Py_XDECREF(type);
-        Py_XDECREF(error);
-        Py_XDECREF(trace);
+        bool set = set_option(self, &options[i], value);
+        if (set && !PyErr_Occurred())
+            continue;
+        if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
+            !PyErr_ExceptionMatches(PyExc_OverflowError))
+            return -1; /* of the value itself, or no memory */
+        PyErr_Format(PyExc_ValueError, "%s must be %s, not %.100R", options[i].name, wanted[options[i].kind], value);
         return -1;
     }
     return 0;

@@ -27,7 +27,11 @@ PyObject *weir_py_raise(int code, const struct weir_err *err)
         type = PyExc_ValueError;
     char text[2 * sizeof err->text];
     weir_name_arguments(text, sizeof text, err->text);
-    PyErr_SetString(type, text[0] ? text : strerror(-code));
+    const char *line = text[0] ? text : strerror(-code);
+    PyObject *message = PyUnicode_DecodeUTF8(line, (Py_ssize_t)strlen(line), "backslashreplace");
+    if (message)
+        PyErr_SetObject(type, message);
+    Py_XDECREF(message);
     return NULL;
 }
 
@@ -52,6 +56,11 @@ int weir_py_numbers(PyObject *object, Py_buffer *buffer, const char *formats, si
     return 0;
 }
 
+PyObject *weir_py_text(const char *text)
+{
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape");
+}
+
 int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type)
 {
     *type = PyType_FromSpec(spec);
@@ -68,7 +77,8 @@ PyMODINIT_FUNC PyInit__weir(void)
     weir_py_error = PyErr_NewExceptionWithDoc("weir.Error", "What went wrong, where, and what to do, in one line.",
                                               PyExc_RuntimeError, NULL);
     if (!module || !weir_py_error || PyModule_AddObjectRef(module, "Error", weir_py_error) < 0 ||
-        weir_array_begin(module) < 0 || weir_session_begin(module) < 0 || weir_loader_object_begin(module) < 0 ||
+        PyModule_AddStringConstant(module, "version", WEIR_VERSION) < 0 || weir_array_begin(module) < 0 ||
+        weir_session_begin(module) < 0 || weir_loader_object_begin(module) < 0 ||
         weir_motion_object_begin(module) < 0 || weir_kernel_clocks_begin(module) < 0 ||
         weir_profile_range_begin(module) < 0 || weir_profile_trace_begin(module) < 0 ||
         weir_profile_object_begin(module) < 0 || weir_totals_begin(module) < 0)

@@ -18,6 +18,9 @@ PyObject *weir_py_raise(int code, const struct weir_err *err);
 int weir_py_numbers(PyObject *object, Py_buffer *buffer, const char *formats, size_t bytes, const char *what,
                     const void **numbers);
 
+/* Text of files, whose encoding may be any: bytes that are no UTF-8 become what os.fsencode makes them of again. */
+PyObject *weir_py_text(const char *text);
+
 /* Adds a class to the module: 0 or -1. *type, which the module keeps, is borrowed. */
 int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type);
 

@@ -18,11 +18,11 @@ import atexit
 import collections
 import functools
 import os
-import re
 import struct
+import types
 import weakref
 
-from . import _cuda, _ranks, _weir
+from . import _arguments, _cuda, _ranks, _weir
 from ._clocks import KernelClocks, KernelStage, kernel_clocks
 from ._motion import MotionClip, MotionLibrary, MotionState, motion_state
 from ._profiler import (Average, Averages, ProfilerAction, ProfilerActivity, profile, schedule,
@@ -33,6 +33,7 @@ __all__ = ["Act", "Array", "Average", "Averages", "Camera", "Dataset", "Episode"
            "KernelStage", "Loader", "MotionClip", "MotionLibrary", "MotionState", "ProfilerAction", "ProfilerActivity",
            "RecordFunction", "Stage", "kernel_clocks", "log_timing", "motion_state", "print_timing_stats", "profile",
            "record_function", "schedule", "stage", "table", "tensorboard_trace_handler", "verdict"]
+__version__ = _weir.version
 
 Act = collections.namedtuple("Act", "image qpos action is_pad")
 Act.__doc__ = "A batch with keys='act', in the order in which ACT's training loop unpacks it."
@@ -51,21 +52,6 @@ _ON_ERROR = {"fail": 0, "skip": 1, "substitute": 2}
 _PAD = {"zero": 0, "last": 1}
 _COLORS = {"rgb": 0, "bgr": 1}
 _AUTO = -1  # of num_workers
-
-
-def _choice(name, value, choices):
-    if value not in choices:
-        raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
-    return choices[value]
-
-
-def _names(name, value):
-    if value is None or isinstance(value, str):
-        return value
-    value = list(value)
-    if any("," in item for item in value):
-        raise ValueError(f"{name} is a list of names without commas, not {value!r}")
-    return ",".join(value)
 
 
 class Dataset:
@@ -113,7 +99,7 @@ class Loader(_weir._Loader):
     device        "cpu"; "cuda" or "cuda:N": batches are made in the memory of a GPU (docs/gpu.md). "cuda" is torch's
                   current one where torch uses CUDA, else the local rank's
     image_dtype   "uint8", or "float32" in 0..1; None = uint8 with keys="weir", else float32. On a GPU "float16" and
-                  "bfloat16", too
+                  "bfloat16", too. A dtype of torch or NumPy may be given in place of its name
     layout        "nchw" or "nhwc"
     chunk_size    actions of a sample
     obs_history   frames and states of a sample: t - (n - 1) .. t, the first one repeated at the start
@@ -147,14 +133,19 @@ class Loader(_weir._Loader):
     deterministic with decoder="hybrid": which side decodes a frame depends on the frame alone
     allow_ragged, allow_external  as `weir run --help` says
 
-    A batch's memory is yours for as long as you hold a tensor of it. Holding many takes memory for each, and a
+    A batch's memory is yours for as long as you hold a tensor of it. Holding many takes memory for each; beyond 100 MB a
     RuntimeWarning says so once. In a child of fork() the loader raises weir.Error; open one there.
+
+    Batches come whole, from worker threads of the loader's own: iterate over it without a DataLoader.
 
     On a GPU torch's current stream waits for each batch when it is handed out, and the memory is used again behind what
     is on that stream when the last tensor goes. Another stream that uses a batch has to be waited for before that:
     torch.cuda.current_stream().wait_stream(other). tensor.record_stream(other) does nothing here.
     """
 
+    __class_getitem__ = classmethod(types.GenericAlias)
+
+    @_arguments.suggesting
     def __init__(self, path, batch_size=8, shuffle=True, num_workers="auto", prefetch_factor=None, drop_last=False,
                  seed=0, device="cpu", image_dtype=None, layout="nchw", chunk_size=20, obs_history=1, cameras=None,
                  image_size=None, rank=None, world_size=None, keys="weir", *, normalize=None, tensors="auto",
@@ -162,41 +153,43 @@ class Loader(_weir._Loader):
                  crop=None, on_error="fail", max_batches=0, decode_cache=0, wrap=False, qpos_keys=None,
                  action_keys=None, image_keys=None, file_split=None, index=None, io="auto", decoder="auto",
                  allow_ragged=False, allow_external=False, deterministic=False):
+        choice, names = _arguments.choice, _arguments.names
         device = str(device)
         on_gpu = device != "cpu"
-        mode = _choice("keys", keys, _KEYS)
-        _choice("tensors", tensors, {"auto": 0, "torch": 1, "array": 2})
+        mode = choice("keys", keys, _KEYS)
+        choice("tensors", tensors, {"auto": 0, "torch": 1, "array": 2})
         if image_dtype is None:
             image_dtype = "uint8" if keys == "weir" else "float32"
-        width, height = image_size if image_size is not None else (0, 0)
+        width, height = _arguments.size("image_size", image_size)
         local_rank, local_size, local_cores = _ranks.local_ranks()
         if rank is None and world_size is None:
             rank, world_size = _ranks.ranks()
         elif rank is None or world_size is None:
             raise ValueError("rank and world_size go together; give both or none")
-        normalize = keys != "lerobot" if normalize is None else normalize
+        normalize = keys != "lerobot" if normalize is None else _arguments.flag("normalize", normalize)
+        data = _arguments.path("path", path)
         self.batch_size = batch_size
-        self._path = os.fspath(path)
+        self._path = os.fsdecode(data)
         self._split = split
         torch = _cuda.torch_for(tensors, on_gpu)
         if on_gpu:
             device = _cuda.prepare(device, decoder)
         options = {
-            "data": self._path, "cameras": _names("cameras", cameras), "batch_size": batch_size,
-            "no_shuffle": not shuffle, "num_workers": _AUTO if num_workers in ("auto", None) else num_workers,
-            "prefetch": 0 if prefetch_factor is None else prefetch_factor, "drop_last": drop_last, "seed": seed,
-            "dtype": _choice("image_dtype", image_dtype, _GPU_DTYPES if on_gpu else _DTYPES),
-            "layout": _choice("layout", layout, _LAYOUTS),
+            "data": data, "cameras": names("cameras", cameras), "batch_size": batch_size,
+            "no_shuffle": not _arguments.flag("shuffle", shuffle), "num_workers": _arguments.workers(num_workers, _AUTO),
+            "prefetch_factor": 0 if prefetch_factor is None else prefetch_factor, "drop_last": drop_last, "seed": seed,
+            "dtype": choice("image_dtype", _arguments.dtype(image_dtype), _GPU_DTYPES if on_gpu else _DTYPES),
+            "layout": choice("layout", layout, _LAYOUTS),
             "chunk_size": chunk_size, "obs_history": obs_history, "image_width": width, "image_height": height,
             "rank": rank, "world_size": world_size, "local_rank": local_rank, "local_size": local_size,
             "local_cores": local_cores, "raw_state": not normalize,
-            "splits": _choice("split", split, _SPLITS), "train_split": train_split,
-            "sampling": _choice("sampling", sampling, _SAMPLING), "pad": _choice("pad", pad, _PAD),
-            "action_offset": action_offset, "color": _choice("color", color, _COLORS), "crop": crop,
-            "on_error": _choice("on_error", on_error, _ON_ERROR), "max_batches": max_batches,
-            "decode_cache_bytes": _bytes("decode_cache", decode_cache), "wrap": wrap, "qpos_keys": _names("qpos_keys", qpos_keys),
-            "action_keys": _names("action_keys", action_keys), "image_keys": _names("image_keys", image_keys),
-            "file_split": file_split, "index": index, "io": io, "decoder": decoder, "allow_ragged": allow_ragged,
+            "splits": choice("split", split, _SPLITS), "train_split": train_split,
+            "sampling": choice("sampling", sampling, _SAMPLING), "pad": choice("pad", pad, _PAD),
+            "action_offset": action_offset, "color": choice("color", color, _COLORS), "crop": crop,
+            "on_error": choice("on_error", on_error, _ON_ERROR), "max_batches": max_batches,
+            "decode_cache": _arguments.byte_count("decode_cache", decode_cache), "wrap": wrap, "qpos_keys": names("qpos_keys", qpos_keys),
+            "action_keys": names("action_keys", action_keys), "image_keys": names("image_keys", image_keys),
+            "file_split": file_split, "index": None if index is None else _arguments.path("index", index), "io": io, "decoder": decoder, "allow_ragged": allow_ragged,
             "allow_external": allow_external, "device": device, "deterministic": deterministic,
         }
         self._open(options, mode, torch and torch.utils.dlpack.from_dlpack, torch and torch.bool,
@@ -213,33 +206,44 @@ class Loader(_weir._Loader):
     def __repr__(self):
         return f"weir.Loader({self._path!r}, {len(self)} batches of {self.batch_size})"
 
+    def __getitem__(self, index):
+        """Raises: a loader is no Dataset."""
+        raise TypeError("a weir.Loader makes whole batches, on workers of its own: iterate over it without a DataLoader "
+                        "(for batch in loader)")
+
     def state_dict(self):
         """Where the run is: a dict of numbers and strings, for load_state_dict of a loader with the same data, seed and
         batch size, on any number of workers."""
-        position, settings = self._state()
+        position, settings = self._settings()
         return {"weir": 1, "position": position, "split": self._split, "settings": settings}
 
     def load_state_dict(self, state):
         """The next iteration goes on behind the last batch that was handed out then, in the middle of its epoch."""
-        if state.get("weir") != 1:
-            raise ValueError("load_state_dict wants what weir.Loader.state_dict has returned")
-        _, settings = self._state()
+        parts = [state.get(name) for name in ("weir", "position", "settings")] if isinstance(state, dict) else []
+        if [type(part) for part in parts] != [int, int, dict] or parts[0] != 1 or not 0 <= parts[1] < 2**63:
+            raise ValueError(f"load_state_dict wants what weir.Loader.state_dict has returned, not {_arguments.shown(state)}")
+        _, settings = self._settings()
         for name, now in [("split", self._split), *settings.items()]:
-            then = state["split"] if name == "split" else state["settings"].get(name)
-            if then != now:
+            then = state.get("split") if name == "split" else parts[2].get(name)
+            if name == _TRAIN_SPLIT and type(then) is int and 0 <= then < 2**64:
+                then = _float_of(then)  # as states were written before
+            if type(then) is not type(now) or then != now:
                 raise ValueError(f"load_state_dict: the state has {_setting(name, then)}, the loader "
                                  f"{_setting(name, now)}, which gives other batches; open the loader as it was")
-        self._resume(state["position"])
+        self._resume(parts[1])
+
+    def _settings(self):
+        """The next batch's number, and by name what the order of samples depends on."""
+        position, settings = self._state()
+        settings[_TRAIN_SPLIT] = _float_of(settings[_TRAIN_SPLIT])
+        return position, settings
 
 
-def _bytes(name, value):
-    """A number of bytes, or a text such as "512M" or "2G"."""
-    if not isinstance(value, str):
-        return value
-    number = re.fullmatch("([0-9]{1,12})([KMGT]?)", value.upper())
-    if not number:
-        raise ValueError(f"{name} is bytes, such as '512M' or '2G', not {value!r}")
-    return int(number[1]) << 10 * "_KMGT".index(number[2] or "_")
+_TRAIN_SPLIT = "--train-split"
+
+
+def _float_of(bits):
+    return struct.unpack("<d", struct.pack("<Q", bits))[0]
 
 
 def _setting(name, value):
@@ -247,9 +251,7 @@ def _setting(name, value):
     argument = name.lstrip("-").replace("-", "_")
     if argument == "no_shuffle":
         return f"shuffle={not value}"
-    if argument == "train_split" and isinstance(value, int):  # the bits of a float
-        value = struct.unpack("<d", struct.pack("<Q", value))[0]
-    return f"{argument}={value!r}"
+    return f"{argument}={_arguments.shown(value)}"
 
 
 _open_loaders = []

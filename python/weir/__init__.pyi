@@ -1,10 +1,32 @@
 import enum
 from os import PathLike
 from types import TracebackType
-from typing import Any, Callable, Iterable, Iterator, Literal, NamedTuple, Sequence, TypedDict, TypeVar
+from typing import (
+    Any,
+    Callable,
+    Generic,
+    Iterable,
+    Iterator,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    Self,
+    Sequence,
+    TypedDict,
+    Unpack,
+    overload,
+)
+
+from torch import Tensor  # type: ignore[import-not-found]
+from typing_extensions import TypeVar
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_T = TypeVar("_T", default=Any)  # torch.Tensor or weir.Array
+_B = TypeVar("_B", covariant=True, default=Any)  # what a batch is
+_Path = str | bytes | PathLike[str] | PathLike[bytes]
 _Lang = Literal["en", "zh"]
+
+__version__: str
 
 class Error(RuntimeError): ...
 
@@ -38,11 +60,18 @@ class Array:
     ) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
-class Act(NamedTuple):
-    image: Any
-    qpos: Any
-    action: Any
-    is_pad: Any
+class Act(NamedTuple, Generic[_T]):
+    image: _T
+    qpos: _T
+    action: _T
+    is_pad: _T
+
+# keys="weir"; at run time it is a dict.
+class _Batch(dict[str, _T]):
+    @overload
+    def __getitem__(self, key: Literal["image", "depth", "qpos", "action", "is_pad"], /) -> _T: ...
+    @overload
+    def __getitem__(self, key: str, /) -> _T: ...
 
 class Episode(NamedTuple):
     path: str
@@ -70,56 +99,121 @@ class Dataset:
     def __init__(self, path: str, about: dict[str, Any]) -> None: ...
     def __len__(self) -> int: ...
 
-class Loader:
+class _Options(TypedDict, total=False):
+    prefetch_factor: int | None
+    drop_last: bool
+    seed: int
+    device: Any
+    image_dtype: Any
+    layout: Literal["nchw", "nhwc"]
+    chunk_size: int
+    obs_history: int
+    cameras: str | Sequence[str] | None
+    image_size: Sequence[int] | None
+    rank: int | None
+    world_size: int | None
+    normalize: bool | None
+    split: Literal["train", "val"]
+    train_split: float
+    sampling: Literal["timestep", "episode"]
+    pad: Literal["zero", "last"]
+    action_offset: int
+    color: Literal["rgb", "bgr"]
+    crop: str | None
+    on_error: Literal["fail", "skip", "substitute"]
+    max_batches: int
+    decode_cache: int | str
+    wrap: bool
+    qpos_keys: str | Sequence[str] | None
+    action_keys: str | Sequence[str] | None
+    image_keys: str | Sequence[str] | None
+    file_split: str | None
+    index: _Path | None
+    io: str
+    decoder: str
+    allow_ragged: bool
+    allow_external: bool
+    deterministic: bool
+
+class Loader(Generic[_B]):
     batch_size: int
     dataset: Dataset
+    @overload
     def __init__(
-        self,
-        path: str | PathLike[str],
+        self: Loader[_Batch[Tensor]],
+        path: _Path,
         batch_size: int = 8,
         shuffle: bool = True,
         num_workers: int | Literal["auto"] | None = "auto",
-        prefetch_factor: int | None = None,
-        drop_last: bool = False,
-        seed: int = 0,
-        device: Any = "cpu",
-        image_dtype: Literal["uint8", "float32", "float16", "bfloat16"] | None = None,
-        layout: Literal["nchw", "nhwc"] = "nchw",
-        chunk_size: int = 20,
-        obs_history: int = 1,
-        cameras: str | Sequence[str] | None = None,
-        image_size: tuple[int, int] | None = None,
-        rank: int | None = None,
-        world_size: int | None = None,
-        keys: Literal["weir", "act", "lerobot"] = "weir",
         *,
-        normalize: bool | None = None,
-        tensors: Literal["auto", "torch", "array"] = "auto",
-        split: Literal["train", "val"] = "train",
-        train_split: float = 1.0,
-        sampling: Literal["timestep", "episode"] = "timestep",
-        pad: Literal["zero", "last"] = "zero",
-        action_offset: int = 0,
-        color: Literal["rgb", "bgr"] = "rgb",
-        crop: str | None = None,
-        on_error: Literal["fail", "skip", "substitute"] = "fail",
-        max_batches: int = 0,
-        decode_cache: int | str = 0,
-        wrap: bool = False,
-        qpos_keys: str | Sequence[str] | None = None,
-        action_keys: str | Sequence[str] | None = None,
-        image_keys: str | Sequence[str] | None = None,
-        file_split: str | None = None,
-        index: str | None = None,
-        io: str = "auto",
-        decoder: str = "auto",
-        allow_ragged: bool = False,
-        allow_external: bool = False,
-        deterministic: bool = False,
+        keys: Literal["weir"] = "weir",
+        tensors: Literal["auto", "torch"] = "auto",
+        **options: Unpack[_Options],
     ) -> None: ...
-    def __iter__(self) -> Iterator[Any]: ...
+    @overload
+    def __init__(
+        self: Loader[_Batch[Array]],
+        path: _Path,
+        batch_size: int = 8,
+        shuffle: bool = True,
+        num_workers: int | Literal["auto"] | None = "auto",
+        *,
+        keys: Literal["weir"] = "weir",
+        tensors: Literal["array"],
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Loader[Act[Tensor]],
+        path: _Path,
+        batch_size: int = 8,
+        shuffle: bool = True,
+        num_workers: int | Literal["auto"] | None = "auto",
+        *,
+        keys: Literal["act"],
+        tensors: Literal["auto", "torch"] = "auto",
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Loader[Act[Array]],
+        path: _Path,
+        batch_size: int = 8,
+        shuffle: bool = True,
+        num_workers: int | Literal["auto"] | None = "auto",
+        *,
+        keys: Literal["act"],
+        tensors: Literal["array"],
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Loader[dict[str, Tensor]],
+        path: _Path,
+        batch_size: int = 8,
+        shuffle: bool = True,
+        num_workers: int | Literal["auto"] | None = "auto",
+        *,
+        keys: Literal["lerobot"],
+        tensors: Literal["auto", "torch"] = "auto",
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Loader[dict[str, Array]],
+        path: _Path,
+        batch_size: int = 8,
+        shuffle: bool = True,
+        num_workers: int | Literal["auto"] | None = "auto",
+        *,
+        keys: Literal["lerobot"],
+        tensors: Literal["array"],
+        **options: Unpack[_Options],
+    ) -> None: ...
+    def __iter__(self) -> Iterator[_B]: ...
     def __len__(self) -> int: ...
-    def __enter__(self) -> Loader: ...
+    def __getitem__(self, index: Any) -> NoReturn: ...
+    def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None = ..., error: BaseException | None = ..., trace: TracebackType | None = ..., /
     ) -> None: ...
@@ -168,8 +262,6 @@ class MotionState(NamedTuple):
     dof_pos: Any
     dof_vel: Any
     key_body_pos_b: Any
-
-_Path = str | bytes | PathLike[str] | PathLike[bytes]
 
 class MotionLibrary:
     clips: list[MotionClip]

@@ -98,8 +98,26 @@ class State(common.Data):
             with self.loader(**options) as loader, self.assertRaisesRegex(ValueError, name) as raised:
                 loader.load_state_dict(state)
             self.assertNotIn("--", str(raised.exception))
-        with self.loader() as loader, self.assertRaises(ValueError):
-            loader.load_state_dict({})
+
+    def test_wrong_types(self):
+        """One line that says so, and the loader goes on where it was."""
+        whole = self.epochs(1)
+        with self.loader() as loader:
+            state = loader.state_dict()
+            self.assertEqual(state["settings"]["--train-split"], 1.0)
+            self.assertNotIn("4607182418800017408", repr(state))
+            settings = state["settings"]
+            for wrong in (None, 7, [], "x", {}, {"weir": 1}, {**state, "weir": "1"}, {**state, "position": "3"},
+                          {**state, "position": -1}, {**state, "position": 1 << 200}, {**state, "position": 0.0},
+                          {**state, "split": None}, {**state, "settings": None}, {**state, "settings": [1]},
+                          {**state, "settings": {}}, {**state, "settings": {**settings, "--train-split": -1}},
+                          {**state, "settings": {**settings, "--train-split": 1 << 70}},
+                          {**state, "settings": {**settings, "--train-split": "x"}},
+                          {**state, "settings": {**settings, "--seed": None}}):
+                with self.subTest(wrong=wrong), self.assertRaisesRegex(ValueError, "load_state_dict"):
+                    loader.load_state_dict(wrong)
+            loader.load_state_dict({**state, "settings": {**settings, "--train-split": 0x3FF0000000000000}})  # as it was
+            self.assertEqual([bits(batch) for batch in loader], whole[0])
 
 
 if __name__ == "__main__":

@@ -266,10 +266,14 @@ class Example(common.Data):
 
 
 class Stubs(unittest.TestCase):
+    def test_version(self):
+        printed = subprocess.run([os.environ["WEIR_PROGRAM"], "--version"], capture_output=True, text=True, check=True)
+        self.assertEqual(printed.stdout.split()[1], weir.__version__)
+
     def test_they_fit(self):
         with open(os.path.join(os.path.dirname(weir.__file__), "__init__.pyi"), encoding="utf-8") as file:
-            tree = ast.parse(file.read())
-        nodes = {node.name: node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+            self.tree = ast.parse(file.read())
+        nodes = {node.name: node for node in self.tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
         self.assertEqual(sorted(name for name in nodes if not name.startswith("_")), sorted(weir.__all__))
         for name in weir.__all__:
             thing = getattr(weir, name)
@@ -280,18 +284,28 @@ class Stubs(unittest.TestCase):
                 self.check_class(nodes[name], thing)
 
     def check_class(self, node, thing):
-        stubs = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
+        stubs = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}  # of overloads the last
         for name, stub in stubs.items():
             if name == "__buffer__": # of Python 3.12; a C class has it as a buffer before
                 continue
             self.assertTrue(hasattr(thing, name), f"{thing.__name__} has no {name}")
-            if inspect.isfunction(getattr(thing, name)) or name == "__dlpack__":
+            if stub.args.kwarg:
+                self.same_options(stub, getattr(thing, name))
+            elif inspect.isfunction(getattr(thing, name)) or name == "__dlpack__":
                 self.same_parameters(f"{thing.__name__}.{name}", stub, getattr(thing, name))
         if thing.__module__.startswith("weir") and not issubclass(thing, (tuple, list, enum.Enum, Exception)):
             public = {name for klass in thing.__mro__[:-1] for name in vars(klass) if not name.startswith("_")}
             self.assertLessEqual(public, set(stubs), f"{thing.__name__} has more than its stub says")
             for name in public:
                 self.assertTrue(inspect.getdoc(getattr(thing, name)), f"{thing.__name__}.{name} says nothing of itself")
+
+    def same_options(self, stub, function):
+        """Those of the stub, and of the dict of the others, are the function's."""
+        options = next(node for node in self.tree.body if isinstance(node, ast.ClassDef) and node.name == "_Options")
+        wanted = [a.arg for a in stub.args.args + stub.args.kwonlyargs] + [item.target.id for item in options.body]
+        parameters = inspect.signature(function).parameters
+        self.assertEqual(sorted(parameters), sorted(wanted))
+        self.assertEqual([name for name, p in parameters.items() if p.default is p.empty], ["self", "path"])
 
     def same_parameters(self, name, stub, thing):
         if name.endswith("__exit__"):

@@ -1,5 +1,6 @@
 """What is in a batch, bit for bit against h5py, Pillow and numpy."""
 import os
+import pathlib
 import pickle
 import unittest
 from unittest import mock
@@ -193,12 +194,68 @@ class Errors(common.Data):
                 (ValueError, "crop: ", {"crop": "8x8+1000+0"}),
                 (ValueError, "validation", {"split": "val"}),
                 (ValueError, "batch_size", {"batch_size": "many"}),
-                (ValueError, "decode_cache is bytes", {"decode_cache": "much"}),
+                (ValueError, "decode_cache must be bytes", {"decode_cache": "much"}),
+                (ValueError, "decode_cache must be an int", {"decode_cache": 1.5}),
+                (ValueError, "num_workers must be 0 or more, or 'auto', not -1", {"num_workers": -1}),
+                (ValueError, "num_workers must be an int", {"num_workers": "many"}),
+                (ValueError, "num_workers must be -1 (auto)..", {"num_workers": 1 << 20}),
+                (ValueError, "prefetch_factor must be an int", {"prefetch_factor": "x"}),
+                (ValueError, "image_size must be (width, height) in pixels, such as (320, 240), not 32", {"image_size": 32}),
+                (ValueError, "image_size", {"image_size": (32,)}),
+                (ValueError, "image_size", {"image_size": (32, -1)}),
+                (ValueError, "image_size", {"image_size": "ab"}),
+                (ValueError, "image_dtype must be one of 'uint8', 'float32', not 'float16'", {"image_dtype": np.float16}),
+                (ValueError, "chunk_size must be 1..65536, not 0", {"chunk_size": 0}),
+                (ValueError, "obs_history must be 1..1024, not 2000", {"obs_history": 2000}),
+                (ValueError, "max_batches must be at least 0, not -1", {"max_batches": -1}),
+                (ValueError, "train_split must be between 0 and 1, not 1.5", {"train_split": 1.5}),
+                (ValueError, "shuffle must be True or False, not 'no'", {"shuffle": "no"}),
+                (ValueError, "wrap must be True or False, not 'no'", {"wrap": "no"}),
+                (ValueError, "cameras must be a name or a list of names", {"cameras": 7}),
+                (ValueError, "cameras must be a name or a list of names", {"cameras": [7]}),
+                (ValueError, "cameras must be a text without zero bytes", {"cameras": "top\0wrist"}),
+                (ValueError, "io must be a text", {"io": 1j}),
+                (ValueError, "keys must be one of", {"keys": []}),
+                (ValueError, "batch_size must be an int of 32 bits, not None", {"batch_size": None}),
+                (TypeError, "no argument 'batchsize'; did you mean 'batch_size'?", {"batchsize": 4}),
+                (TypeError, "no argument 'workers'; did you mean 'num_workers'?", {"workers": 4}),
+                (TypeError, "no argument 'pin_memory'; help(weir.Loader)", {"pin_memory": True}),
+                (TypeError, "path must be a path", {"path": 7}),
+                (ValueError, "paths have no zero bytes", {"path": self.data + "\0x"}),
+                (ValueError, "paths have no zero bytes", {"index": b"a\0b"}),
                 (ValueError, "seed", {"seed": -1})]:
             with self.subTest(options=options), self.assertRaises(error) as raised:
                 weir.Loader(**{"path": self.data, **options})
             self.assertIn(words, str(raised.exception))
             self.assertNotRegex(str(raised.exception), "\n|--")
+
+    def test_paths_in_any_encoding(self):
+        """Bytes, or as Python decodes them; what the package says of them can be printed."""
+        folder = os.path.join(os.fsencode(self.work), b"any\xff")
+        os.symlink(self.data, folder)
+        for path in (folder, os.fsdecode(folder), pathlib.Path(os.fsdecode(folder))):
+            with weir.Loader(path, index=folder + b".index") as loader:
+                self.assertEqual(sum(1 for _ in loader), len(loader))
+                self.assertEqual(os.path.dirname(os.fsencode(loader.dataset.episodes[0].path)), folder)
+        self.assertTrue(os.path.exists(folder + b".index"))
+        with self.assertRaises(FileNotFoundError) as raised:
+            weir.Loader(folder + b"/none")
+        str(raised.exception).encode()
+
+    def test_dtypes(self):
+        """Names, and the dtypes of NumPy and torch."""
+        dtypes = [np.float32, np.dtype("uint8")] + ([torch.float32, torch.uint8] if torch else [])
+        for dtype in dtypes:
+            with weir.Loader(self.data, image_dtype=dtype, tensors="array") as loader:
+                self.assertIn(next(iter(loader))["image"].dtype, str(dtype))
+
+    @unittest.skipIf(torch is None, "torch is not installed")
+    def test_inside_a_dataloader(self):
+        import torch.utils.data
+        with weir.Loader(self.data) as loader:
+            for workers in (0, 1):
+                with self.assertRaisesRegex(TypeError, "iterate over it without a DataLoader"):
+                    next(iter(torch.utils.data.DataLoader(loader, num_workers=workers)))
 
     def test_decode_cache(self):
         for bytes_ in (64 << 20, "64M", "1g"):

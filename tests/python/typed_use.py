@@ -41,8 +41,29 @@ def track(path: str) -> float:
         return float(state.dof_pos.sum()) + len(motions) + len(names or [])
 
 
+def batches(path: bytes) -> None:
+    for batch in weir.Loader(path, tensors="array"):
+        shape: tuple[int, ...] = batch["image"].shape
+        sizes: dict[str, int] = {key: value.nbytes for key, value in batch.items()}
+    for act in weir.Loader(path, keys="act", tensors="array"):
+        image, qpos, action, is_pad = act
+        names: str = image.dtype + act.qpos.dtype
+    for other in weir.Loader(path, keys="lerobot", tensors="array", image_dtype="float32"):
+        device: str = other["observation.state"].device
+    print(shape, sizes, action, is_pad, names, device, weir.__version__)
+
+
+def bare(loader: weir.Loader) -> None:
+    for batch in loader:
+        batch["image"].cuda()
+
+
 def misuse(path: str) -> None:
     weir.MotionLibrary(path, loop="always")  # type: ignore[arg-type]
-    weir.Loader(path, keys="torch")  # type: ignore[arg-type]
-    weir.Loader(path, workers=4)  # type: ignore[call-arg]
+    weir.Loader(path, keys="torch")  # type: ignore[call-overload]
+    weir.Loader(path, workers=4)  # type: ignore[call-overload]
+    for batch in weir.Loader(path, tensors="array"):
+        batch["image"].cuda()  # type: ignore[attr-defined]
+    for act in weir.Loader(path, keys="act", tensors="array"):
+        act.images  # type: ignore[attr-defined]
     weir.log_timing("a")  # type: ignore[call-arg]

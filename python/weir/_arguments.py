@@ -1,0 +1,105 @@
+"""The arguments of weir.Loader and weir.profile: what they may be, and errors that name the argument and its value."""
+import difflib
+import functools
+import os
+import re
+
+
+def shown(value):
+    """A value in an error, cut when it is long."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def suggesting(function):
+    """Refuses a keyword that the function does not have with the name that it is closest to."""
+    code = function.__code__
+    names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
+
+    @functools.wraps(function)
+    def checked(*arguments, **keywords):
+        for name in keywords:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, 1)
+                where = function.__qualname__.removesuffix(".__init__")
+                raise TypeError(f"weir.{where} has no argument {name!r}; " +
+                                (f"did you mean {near[0]!r}?" if near else f"help(weir.{where}) lists what it has"))
+        return function(*arguments, **keywords)
+    return checked
+
+
+def choice(name, value, choices):
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {shown(value)}")
+    return choices[value]
+
+
+def flag(name, value):
+    if not isinstance(value, (bool, int)) and not hasattr(value, "dtype"):  # NumPy's bool is none of Python's
+        raise ValueError(f"{name} must be True or False, not {shown(value)}")
+    return bool(value)
+
+
+def names(name, value):
+    """A name, or several, as text with commas; None stays None."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        several = list(value)
+    except TypeError:
+        several = [None]
+    if any(not isinstance(item, str) or "," in item for item in several):
+        raise ValueError(f"{name} must be a name or a list of names without commas, not {shown(value)}")
+    return ",".join(several)
+
+
+def path(name, value):
+    """A path as the system has it: bytes, whatever their encoding."""
+    try:
+        there = os.fsencode(value)
+    except (TypeError, UnicodeEncodeError):
+        raise TypeError(f"{name} must be a path: str, bytes or os.PathLike, not {shown(value)}") from None
+    if b"\0" in there:
+        raise ValueError(f"{name} must be a path, and paths have no zero bytes: {shown(value)}")
+    return there
+
+
+def size(name, value):
+    """(width, height); None = (0, 0)."""
+    if value is None:
+        return 0, 0
+    try:
+        width, height = map(int, value)
+        if width > 0 and height > 0 and [width, height] == list(value):
+            return width, height
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"{name} must be (width, height) in pixels, such as (320, 240), not {shown(value)}")
+
+
+def workers(value, auto):
+    if value is None or (isinstance(value, str) and value == "auto"):
+        return auto
+    if isinstance(value, int) and value < 0:
+        raise ValueError(f"num_workers must be 0 or more, or 'auto', not {value}")
+    return value
+
+
+def dtype(value):
+    """An element type's name: of a name, or of a dtype of torch or NumPy."""
+    if isinstance(value, str) or value is None:
+        return value
+    if type(value).__module__ == "torch":
+        return str(value).removeprefix("torch.")
+    found = getattr(value, "__name__", None) or getattr(value, "name", None)
+    return found if isinstance(found, str) else value
+
+
+def byte_count(name, value):
+    """A number of bytes, or a text such as "512M" or "2G"."""
+    if not isinstance(value, str):
+        return value
+    number = re.fullmatch("([0-9]{1,12})([KMGT]?)", value.upper(), re.ASCII)
+    if not number:
+        raise ValueError(f"{name} must be bytes, such as '512M' or '2G', not {shown(value)}")
+    return int(number[1]) << 10 * "_KMGT".index(number[2] or "_")
