@@ -1,4 +1,5 @@
 #include "base/gz_file.h"
+#include "base/output_file.h"
 #include "base/shortage.h"
 
 #include <errno.h>
@@ -46,34 +47,43 @@ static void release(struct weir_gz_file **file)
 }
 
 /* mkstemp makes files that only their owner may read; traces are for others too. */
-static int make_aside(struct weir_gz_file *f, const char *path)
+static int make_aside(struct weir_gz_file *f, mode_t mode)
 {
-    size_t size = strlen(path) + sizeof ".tmp-XXXXXX";
-    f->aside = malloc(size);
-    if (!f->aside)
+    if (asprintf(&f->aside, "%s.tmp-XXXXXX", f->path) < 0) {
+        f->aside = NULL;
         return -ENOMEM;
-    strcpy(f->aside, path);
-    strcat(f->aside, ".tmp-XXXXXX");
+    }
     f->fd = mkostemp(f->aside, O_CLOEXEC);
     if (f->fd < 0)
         return -errno;
-    fchmod(f->fd, 0644);
+    fchmod(f->fd, mode);
     return 0;
+}
+
+/* The name behind /proc/self/fd/1 need not be the file's any more. */
+static bool has_name(const char *path, const struct stat *file)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
 }
 
 static int open_fd(struct weir_gz_file *f, const char *path)
 {
     struct stat st;
-    f->path = strdup(path);
+    f->path = weir_output_resolve(path);
     if (!f->path)
-        return -ENOMEM;
+        return -errno;
     bool there = stat(path, &st) == 0;
     if (there && S_ISDIR(st.st_mode))
         return -EISDIR;
-    if (!there || S_ISREG(st.st_mode))
-        return make_aside(f, path);
-    f->fd = open(path, O_WRONLY | O_CLOEXEC);
-    return f->fd < 0 ? -errno : 0;
+    if (!there)
+        return make_aside(f, 0644);
+    if (S_ISREG(st.st_mode) && has_name(f->path, &st))
+        return make_aside(f, st.st_mode & 0777);
+    f->fd = weir_output_fd(path);
+    if (f->fd >= 0 && S_ISREG(st.st_mode) && ftruncate(f->fd, 0) != 0)
+        return -errno;
+    return f->fd < 0 ? f->fd : 0;
 }
 
 int weir_gz_open(struct weir_gz_file **out, const char *path, int level, struct weir_err *err)

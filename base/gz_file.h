@@ -1,7 +1,8 @@
 /* gz_file.h: a file that is written whole or not at all, plain or compressed as gzip does.
  *
- * What is written goes to PATH.tmp-XXXXXX and gets its name by weir_gz_commit. A path that exists and is not a
- * regular file (a pipe, /dev/stdout) is written to directly. One thread per file. */
+ * What is written goes to PATH.tmp-XXXXXX and gets its name by weir_gz_commit. Symbolic links keep their place: the
+ * file that they lead to is replaced. A path that exists and is not a regular file (a pipe, /dev/stdout) is written to
+ * directly. One thread per file. */
 #ifndef WEIR_BASE_GZ_FILE_H
 #define WEIR_BASE_GZ_FILE_H
 

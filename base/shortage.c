@@ -45,5 +45,7 @@ const char *weir_write_advice(int code)
         return "make its folder first, or name another";
     if (code == -EISDIR)
         return "name a file, not a folder";
+    if (code == -ENXIO)
+        return "start the program that reads this FIFO first";
     return "name a file in a folder that may be written";
 }

@@ -4,10 +4,13 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char magic[] = "weir-state 2\n", magic1[] = "weir-state 1\n";
 enum { TEXT_MAX = 64 * (WEIR_STATE_FIELDS + 3) };
@@ -81,18 +84,23 @@ int weir_state_read(const char *path, struct weir_state *state, struct weir_err 
 {
     char text[TEXT_MAX + 1];
     *state = (struct weir_state){.given = false};
-    FILE *file = fopen(path, "re");
-    if (!file && errno == ENOENT)
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* the open of a FIFO would wait */
+    if (fd < 0 && errno == ENOENT)
         return 0;
-    if (!file)
+    if (fd < 0)
         return weir_err_set(err, -errno, "%s: cannot be opened: %s", path, strerror(errno));
-    size_t n = fread(text, 1, TEXT_MAX, file);
-    int rc = ferror(file) ? -errno : 0;
-    fclose(file);
+    struct stat st;
+    ssize_t n = 0;
+    int rc = fstat(fd, &st) == 0 ? 0 : -errno;
+    if (rc == 0 && !S_ISREG(st.st_mode))
+        rc = weir_err_set(err, -EEXIST, "%s: %s", path, refusal(-EEXIST));
+    if (rc == 0 && (n = pread(fd, text, TEXT_MAX, 0)) < 0)
+        rc = -errno;
+    close(fd);
     if (rc < 0)
         return weir_err_set(err, rc, "%s: cannot be read: %s", path, strerror(-rc));
     text[n] = '\0';
-    rc = parse(text, n, state);
+    rc = parse(text, (size_t)n, state);
     if (rc < 0)
         return weir_err_set(err, rc, "%s: %s", path, refusal(rc));
     state->given = true;

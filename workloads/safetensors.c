@@ -2,6 +2,7 @@
 #include "base/durable.h"
 #include "base/file_bytes.h"
 #include "base/json.h"
+#include "base/output_file.h"
 #include "base/shortage.h"
 #include "base/text.h"
 
@@ -158,15 +159,21 @@ int weir_safetensors_write(const char *path, const struct weir_safetensor *tenso
         return rc;
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return weir_err_set(err, -EINVAL, "%s: is there and is no file; name another", path);
-    rc = asprintf(&partial, "%s.partial", path) < 0 ? -ENOMEM : write_partial(partial, tensors, n, meta, n_meta);
+    char *target = weir_output_resolve(path); /* of a link: the link stays */
+    rc = target ? 0 : -errno;
+    if (rc == 0 && asprintf(&partial, "%s.partial", target) < 0)
+        rc = -ENOMEM;
+    if (rc == 0)
+        rc = write_partial(partial, tensors, n, meta, n_meta);
     if (rc < 0)
         weir_err_set(err, rc, "%s: cannot be written: %s; %s", path, strerror(-rc),
                      rc == -ENOMEM ? weir_machine_advice(rc) : weir_write_advice(rc));
     else
-        rc = weir_durable_replace(partial, path, err);
+        rc = weir_durable_replace(partial, target, err);
     if (rc < 0 && partial)
         unlink(partial);
     free(partial);
+    free(target);
     return rc;
 }
 

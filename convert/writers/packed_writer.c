@@ -2,6 +2,7 @@
  * end. The header, written anew after each episode is on the storage, says how far that is. */
 #include "base/crc32c.h"
 #include "base/file_bytes.h"
+#include "base/output_file.h"
 #include "convert/writer_ops.h"
 #include "datasets/packed/packed_file.h"
 
@@ -35,9 +36,10 @@ struct packed_writer {
 static int failed(const struct packed_writer *w, int rc, struct weir_err *err)
 {
     return weir_err_set(err, rc, "%s: %s%s", w->path, strerror(-rc),
-                        rc == -ENOSPC || rc == -EDQUOT ? "; make room, and run weir convert again: it goes on where it "
-                                                         "stopped"
-                                                       : "");
+                        rc == -ENOSPC || rc == -EDQUOT || rc == -EFBIG
+                            ? "; make room, and run weir convert again: it goes on where it "
+                              "stopped"
+                            : "");
 }
 
 static int no_memory(struct weir_err *err)
@@ -199,9 +201,9 @@ static void describe(struct weir_packed_header *header, const struct weir_copy *
 
 static int open_file(struct packed_writer *w, int *complete, struct weir_err *err)
 {
-    w->fd = open(w->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    w->fd = weir_output_private(w->path, O_RDWR | O_CREAT, 0666, err);
     if (w->fd < 0)
-        return failed(w, -errno, err);
+        return w->fd;
     w->at = WEIR_PACKED_HEADER;
     *complete = resume(w);
     if (*complete == 0)

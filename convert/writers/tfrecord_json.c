@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CLASS    "tensorflow_datasets.core.features."
 #define METADATA "episode_metadata/"
@@ -60,7 +61,9 @@ static int replace_file(const char *folder, const char *name, const char *text, 
     int rc = 0;
     if (asprintf(&path, "%s/%s", folder, name) < 0 || asprintf(&aside, "%s/.%s", folder, name) < 0)
         rc = out_of_memory(folder, err);
-    FILE *file = rc == 0 ? fopen(aside, "we") : NULL;
+    if (rc == 0)
+        unlink(aside); /* of an interrupted call; a link would be followed */
+    FILE *file = rc == 0 ? fopen(aside, "wxe") : NULL;
     bool fine = file && fwrite(text, 1, n, file) == n;
     fine = (!file || fclose(file) == 0) && fine;
     if (rc == 0 && !fine)

@@ -1,6 +1,7 @@
 /* TFRecord of tf.train.Example, as RLDS stores episodes: a folder with one file, a record an episode, and
  * features.json. */
 #include "base/durable.h"
+#include "base/output_file.h"
 #include "base/spool.h"
 #include "convert/writers/record_write_priv.h"
 #include "convert/writers/tfrecord_writer_priv.h"
@@ -180,9 +181,9 @@ static int open_folder(struct writer *w, int *complete, struct weir_err *err)
 {
     if (mkdir(w->folder, 0777) != 0 && errno != EEXIST)
         return weir_err_set(err, -errno, "%s: cannot be created: %s", w->folder, strerror(errno));
-    w->fd = open(w->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    w->fd = weir_output_private(w->path, O_RDWR | O_CREAT, 0666, err);
     if (w->fd < 0)
-        return weir_err_set(err, -errno, "%s: cannot be created: %s", w->path, strerror(errno));
+        return w->fd;
     if (weir_record_open(&w->record, w->fd, &w->spool) < 0)
         return weir_err_set(err, -ENOMEM, "%s: out of memory", w->folder);
     int rc = remove_hidden(w->folder, err);

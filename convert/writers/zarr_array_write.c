@@ -1,4 +1,5 @@
 #include "base/file_bytes.h"
+#include "base/output_file.h"
 #include "convert/writers/zarr_array_write_priv.h"
 #include "datasets/hdf5/filter_blosc.h"
 #include "datasets/hdf5/filters.h"
@@ -29,10 +30,10 @@ int weir_zarr_write_key(const char *root, const char *key, const void *bytes, si
     if (snprintf(path, sizeof path, "%s/%s", root, key) >= (int)sizeof path ||
         snprintf(aside, sizeof aside, "%s/.writing", root) >= (int)sizeof aside)
         return failed(root, -ENAMETOOLONG, err);
-    int fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = weir_output_private(aside, O_WRONLY | O_CREAT, 0666, err);
     if (fd < 0)
-        return failed(aside, -errno, err);
-    int rc = weir_write_at(fd, 0, bytes, n);
+        return fd;
+    int rc = ftruncate(fd, 0) == 0 ? weir_write_at(fd, 0, bytes, n) : -errno;
     if (close(fd) != 0 && rc == 0)
         rc = -errno;
     if (rc == 0 && rename(aside, path) != 0)

@@ -81,7 +81,8 @@ int weir_h5w_create(struct weir_h5w **out, const char *path, struct weir_err *er
     }
     weir_h5_watch_errors();
     hid_t creation = plist(H5P_FILE_CREATE);
-    file->id = H5Fcreate(file->temporary, H5F_ACC_TRUNC, creation, H5P_DEFAULT);
+    unlink(file->temporary); /* of an interrupted call; a link would be followed */
+    file->id = H5Fcreate(file->temporary, H5F_ACC_EXCL, creation, H5P_DEFAULT);
     int rc = file->id < 0 ? fail(file, "", "cannot be created", err) : 0;
     H5Pclose(creation);
     if (rc < 0) {

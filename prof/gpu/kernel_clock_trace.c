@@ -1,5 +1,6 @@
 #include "prof/gpu/kernel_clock_trace.h"
 #include "base/file_bytes.h"
+#include "base/output_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -262,7 +263,7 @@ static int export_iterations(FILE *out, const struct weir_trace *trace)
 int weir_kernel_clocks_export(const struct weir_kernel_clocks *clocks, const struct weir_trace *trace, const char *path,
                               struct weir_err *err)
 {
-    FILE *out = fopen(path, "we");
+    FILE *out = weir_output_file(path);
     int rc = out ? 0 : -errno;
     if (out) {
         weir_kernel_clock_csv_head(out);

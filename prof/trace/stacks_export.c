@@ -1,5 +1,6 @@
 /* export_stacks: one line a stack, for flamegraph.pl. */
 #include "base/file_bytes.h"
+#include "base/output_file.h"
 #include "prof/trace/averages.h"
 
 #include <errno.h>
@@ -50,7 +51,7 @@ int weir_stacks_export(struct weir_trace *trace, const char *metric, const char 
     int rc = weir_averages_open(&averages, trace, &config);
     if (rc < 0)
         return weir_err_set(err, rc, "out of memory for the stacks");
-    FILE *out = fopen(path, "we");
+    FILE *out = weir_output_file(path);
     rc = out ? 0 : -errno;
     if (out) {
         print_rows(out, averages, device);

@@ -242,12 +242,14 @@ Test(packed, a_full_disk_is_one_line)
     int had, rc = 0;
     cr_assert_eq(weir_dataset_open(&dataset, &config, NULL), 0);
     copyfx_describe(dataset, &copy);
-    cr_assert_eq(weir_writer_packed.open(&writer, &copy, "/dev/full", &had, &err), -ENOSPC);
-    cr_assert_null(writer);
-    cr_assert_not_null(strstr(err.text, "/dev/full: No space left on device; make room"), "%s", err.text);
-    /* and in the middle of it */
-    struct rlimit limit = {20000, 20000};
+    struct rlimit limit = {0, 20000};
     signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    cr_assert_eq(weir_writer_packed.open(&writer, &copy, new_copy("none"), &had, &err), -EFBIG);
+    cr_assert_null(writer);
+    cr_assert_not_null(strstr(err.text, "copy.weir: File too large; make room"), "%s", err.text);
+    /* and in the middle of it */
+    limit.rlim_cur = limit.rlim_max;
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
     struct weir_copy_episode episode = {.name = "it",
                                         .steps = STEPS,

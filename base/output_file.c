@@ -1,0 +1,133 @@
+#include "base/output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINKS_MAX = 40 /* as the kernel's */, TRIES = 300, TRY_NS = 10000000 };
+
+char *weir_output_resolve(const char *path)
+{
+    char *at = strdup(path);
+    for (int links = 0; at && links <= LINKS_MAX; links++) {
+        char to[PATH_MAX], *next;
+        ssize_t n = readlink(at, to, sizeof to);
+        if (n < 0 || n == (ssize_t)sizeof to)
+            return at; /* no link, or one that opening reports */
+        const char *slash = *to == '/' ? NULL : strrchr(at, '/');
+        if (asprintf(&next, "%.*s%.*s", slash ? (int)(slash - at) + 1 : 0, at, (int)n, to) < 0)
+            next = NULL;
+        free(at);
+        at = next;
+    }
+    errno = at ? ELOOP : ENOMEM;
+    free(at);
+    return NULL;
+}
+
+/* Cuts the last name off; false when there is none. "a" becomes ".", "/a" becomes "/". */
+static bool to_parent(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash && strcmp(path, ".") == 0)
+        return false;
+    if (slash == path && !slash[1])
+        return false;
+    strcpy(slash == path ? path + 1 : slash ? slash : path, slash ? "" : ".");
+    return true;
+}
+
+/* The nearest folder that exists, without links and "..". */
+static char *folder_of(const char *path)
+{
+    char *at = weir_output_resolve(path), *real = NULL;
+    size_t n = at ? strlen(at) : 0;
+    char *room = at ? realloc(at, n + 2) : NULL; /* "." for an empty path */
+    at = room ? room : at;
+    while (room && !real && to_parent(at))
+        real = realpath(at, NULL);
+    free(at);
+    return real;
+}
+
+bool weir_output_is_inside(const char *path, dev_t device, ino_t inode)
+{
+    struct stat st;
+    char *at = folder_of(path);
+    bool inside = false, more = at != NULL;
+    for (; more && !inside; more = to_parent(at))
+        inside = stat(at, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+    free(at);
+    return inside;
+}
+
+static bool is_fifo(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+/* Without O_NONBLOCK the open of a FIFO that nobody reads waits for ever. */
+int weir_output_fd(const char *path)
+{
+    const struct timespec pause = {.tv_nsec = TRY_NS};
+    for (int tries = 0;; tries++) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+        if (fd >= 0 && fcntl(fd, F_SETFL, 0) == 0)
+            return fd;
+        int code = errno;
+        if (fd >= 0)
+            close(fd);
+        if (code != ENXIO || tries == TRIES || !is_fifo(path))
+            return -code;
+        nanosleep(&pause, NULL);
+    }
+}
+
+FILE *weir_output_file(const char *path)
+{
+    struct stat st;
+    int fd = weir_output_fd(path);
+    if (fd < 0) {
+        errno = -fd;
+        return NULL;
+    }
+    bool emptied = fstat(fd, &st) == 0 && (!S_ISREG(st.st_mode) || ftruncate(fd, 0) == 0);
+    FILE *file = emptied ? fdopen(fd, "w") : NULL;
+    int code = errno;
+    if (!file)
+        close(fd);
+    errno = code;
+    return file;
+}
+
+static int refuse(const char *path, int code, const char *what, struct weir_err *err)
+{
+    return weir_err_set(err, code, "%s: is %s, and will not be written to; remove it", path, what);
+}
+
+int weir_output_private(const char *path, int flags, mode_t mode, struct weir_err *err)
+{
+    struct stat st;
+    int fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
+    if (fd < 0 && lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return refuse(path, -ELOOP, S_ISLNK(st.st_mode) ? "a symbolic link" : "not a regular file", err);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        int code = errno;
+        if (fd >= 0)
+            close(fd);
+        return weir_err_set(err, -code, "%s: cannot be opened: %s", path, strerror(code));
+    }
+    if (S_ISREG(st.st_mode) && st.st_nlink <= 1)
+        return fd;
+    close(fd);
+    return S_ISREG(st.st_mode) ? refuse(path, -EMLINK, "a hard link to another file", err)
+                               : refuse(path, -EINVAL, "not a regular file", err);
+}
