@@ -3,6 +3,7 @@
 #include "datasets/helper/helper_spawner_priv.h"
 #include "datasets/helper/lmdb_hold_priv.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,22 +20,6 @@ struct weir_lmdb_hold {
 
 static atomic_int holds;
 
-/* The folder of a file "data.mdb", which has lock.mdb in it; else the file itself. Freed by the caller. */
-static char *environment_of(const char *path, bool *is_file)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    char *whole = folder ? realpath(folder, NULL) : NULL, *file = NULL;
-    free(folder);
-    *is_file = strcmp(name, "data.mdb") != 0;
-    if (!*is_file || !whole)
-        return whole;
-    if (asprintf(&file, "%s/%s", whole, name) < 0)
-        file = NULL;
-    free(whole);
-    return file;
-}
-
 static bool receive_reply(const struct weir_lmdb_hold *hold, struct weir_lmdb_reply *reply)
 {
     bool fine = weir_helper_receive(hold->fd, reply, sizeof *reply, TIMEOUT_S);
@@ -46,12 +31,21 @@ static bool send_request(const struct weir_lmdb_hold *hold, const char *path)
 {
     struct stat st;
     struct weir_lmdb_request request = {.mode = stat(path, &st) == 0 ? st.st_mode & 0666 : 0600};
-    char *environment = environment_of(path, &request.is_file);
-    size_t bytes = environment ? strlen(environment) + 1 : 0;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char folder[PATH_MAX + 1] = ".", *whole;
+    request.is_file = strcmp(name, "data.mdb") != 0;
+    if (slash && (size_t)(slash - path) + 1 < sizeof folder)
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
+    char *real = realpath(folder, NULL); /* the process has a folder of its own */
+    bool fine = real && asprintf(&whole, "%s/%s", real, name) >= 0;
+    free(real);
+    if (!fine)
+        return false;
+    size_t bytes = strlen(whole) + 1;
     request.path_bytes = (uint32_t)bytes;
-    bool fine = environment && bytes <= WEIR_LMDB_PATH_MAX && weir_helper_send(hold->fd, &request, sizeof request) &&
-                weir_helper_send(hold->fd, environment, bytes);
-    free(environment);
+    fine = bytes <= WEIR_LMDB_PATH_MAX && weir_helper_send(hold->fd, &request, sizeof request) &&
+           weir_helper_send(hold->fd, whole, bytes);
+    free(whole);
     return fine;
 }
 

@@ -3,6 +3,8 @@
 #ifndef WEIR_DATASETS_HELPER_LMDB_HOLD_PRIV_H
 #define WEIR_DATASETS_HELPER_LMDB_HOLD_PRIV_H
 
+#include "datasets/helper/lmdb_hold.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -10,15 +12,15 @@ enum { WEIR_LMDB_PATH_MAX = 65536, WEIR_LMDB_RENEW = 'r', WEIR_LMDB_END = 'e' };
 
 struct weir_lmdb_request {
     uint32_t path_bytes; /* with the final zero */
-    uint32_t mode;       /* of lock.mdb, when it is made */
-    bool is_file;        /* MDB_NOSUBDIR; else path is the folder */
+    uint32_t mode;       /* of the lock file, when it is made */
+    bool is_file; /* the lock file of PATH is PATH-lock; else path is FOLDER/data.mdb, and it is FOLDER/lock.mdb */
 };
 
 struct weir_lmdb_reply {
     int rc;         /* 0, an errno, or one of liblmdb's negative numbers */
     bool is_locked; /* the transaction is in the table of readers */
     uint64_t transaction;
-    char text[128]; /* of rc */
+    char text[WEIR_LMDB_HOLD_WHY]; /* of rc */
 };
 
 /* That process: until the other side says so or is gone. Without liblmdb it ends at once. */

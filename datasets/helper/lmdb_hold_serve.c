@@ -1,14 +1,19 @@
 /* The process that holds a read transaction by liblmdb, which opens the file and looks at its meta pages only. */
+#include "base/output_file.h"
 #include "datasets/helper/hdf5_helper_protocol_priv.h"
 #include "datasets/helper/lmdb_hold_priv.h"
 
 #if WEIR_HAVE_LMDB
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <lmdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 static int begin(MDB_env *env, MDB_txn **txn)
 {
@@ -20,21 +25,59 @@ static int begin(MDB_env *env, MDB_txn **txn)
     return rc;
 }
 
-static int open_and_begin(const struct weir_lmdb_request *request, const char *path, MDB_env **env, MDB_txn **txn)
+/* The lock file is opened here, and stays open: POSIX locks of a process end with the first descriptor that is closed.
+ */
+static int open_lock(const struct weir_lmdb_request *request, const char *path, struct weir_err *err)
 {
-    unsigned flags = MDB_RDONLY | MDB_NOTLS | (request->is_file ? MDB_NOSUBDIR : 0);
+    char lock[PATH_MAX];
+    int folder = (int)(strlen(path) - strlen("data.mdb"));
+    int n = request->is_file ? snprintf(lock, sizeof lock, "%s-lock", path)
+                             : snprintf(lock, sizeof lock, "%.*slock.mdb", folder, path);
+    if (n < 0 || n >= (int)sizeof lock)
+        return weir_err_set(err, -ENAMETOOLONG, "%s", strerror(ENAMETOOLONG));
+    return weir_output_private(lock, O_RDWR | O_CREAT, (mode_t)request->mode, err);
+}
+
+/* liblmdb opens PATH and PATH-lock by name, follows links and overwrites what it finds at the second. So it gets a
+ * folder of its own, where these names lead to the file and to the descriptor that was checked. */
+static int open_through(MDB_env *env, const char *path, int lock)
+{
+    char folder[PATH_MAX], data[PATH_MAX + 8], beside[PATH_MAX + 8], to[32];
+    const char *parent = getenv("TMPDIR");
+    int n = snprintf(folder, sizeof folder, "%s/weir-lmdb-XXXXXX", parent && *parent ? parent : "/tmp");
+    if (n >= (int)sizeof folder || !mkdtemp(folder))
+        return n >= (int)sizeof folder ? ENAMETOOLONG : errno;
+    snprintf(data, sizeof data, "%s/it", folder);
+    snprintf(beside, sizeof beside, "%s/it-lock", folder);
+    snprintf(to, sizeof to, "/proc/self/fd/%d", lock);
+    int rc = symlink(path, data) == 0 && symlink(to, beside) == 0 ? 0 : errno;
+    if (rc == 0)
+        rc = mdb_env_open(env, data, MDB_RDONLY | MDB_NOTLS | MDB_NOSUBDIR, 0);
+    unlink(data);
+    unlink(beside);
+    rmdir(folder);
+    return rc;
+}
+
+static int open_and_begin(const struct weir_lmdb_request *request, const char *path, MDB_env **env, MDB_txn **txn,
+                          struct weir_err *err)
+{
+    int lock = open_lock(request, path, err);
+    if (lock < 0)
+        return -lock;
     int rc = mdb_env_create(env);
     if (rc == 0)
-        rc = mdb_env_open(*env, path, flags, request->mode);
+        rc = open_through(*env, path, lock);
     return rc ? rc : begin(*env, txn);
 }
 
-static struct weir_lmdb_reply describe(int rc, MDB_env *env, MDB_txn *txn)
+static struct weir_lmdb_reply describe(int rc, MDB_env *env, MDB_txn *txn, const struct weir_err *err)
 {
     struct weir_lmdb_reply reply = {.rc = rc};
     MDB_envinfo info;
     if (rc) {
-        snprintf(reply.text, sizeof reply.text, "%s", mdb_strerror(rc));
+        snprintf(reply.text, sizeof reply.text, "%.*s", (int)sizeof reply.text - 1,
+                 err->code ? err->text : mdb_strerror(rc));
         return reply;
     }
     mdb_env_info(env, &info);
@@ -48,8 +91,9 @@ static void serve(int fd, const struct weir_lmdb_request *request, const char *p
     MDB_env *env = NULL;
     MDB_txn *txn = NULL;
     char order = WEIR_LMDB_END;
-    int rc = open_and_begin(request, path, &env, &txn);
-    struct weir_lmdb_reply reply = describe(rc, env, txn);
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = open_and_begin(request, path, &env, &txn, &err);
+    struct weir_lmdb_reply reply = describe(rc, env, txn, &err);
     /* Killed it would leave its entry in the table of readers, which keeps writers from reusing pages. From here on it
      * only waits for its socket, whose end it notices. */
     prctl(PR_SET_PDEATHSIG, 0);
@@ -59,7 +103,7 @@ static void serve(int fd, const struct weir_lmdb_request *request, const char *p
             mdb_txn_abort(txn);
         txn = NULL;
         rc = begin(env, &txn);
-        reply = describe(rc, env, txn);
+        reply = describe(rc, env, txn, &err);
     }
     if (txn)
         mdb_txn_abort(txn);
