@@ -304,11 +304,10 @@ static char *state_of(const struct weir_convert_plan *plan)
     return NULL;
 }
 
-static int open_partial(struct conversion *c, struct weir_err *err)
+static int begin_partial(struct conversion *c, struct weir_err *err)
 {
     char *state = state_of(&c->plan);
-    int rc = state ? weir_partial_open(&c->partial, c->config->target, state, err)
-                   : weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = state ? weir_partial_begin(&c->partial, state, err) : weir_err_set(err, -ENOMEM, "out of memory");
     free(state);
     return rc;
 }
@@ -404,11 +403,13 @@ int weir_convert(struct weir_dataset *dataset, const struct weir_convert_config 
         note(&c, true, weir_dataset_bad_episode(dataset, i));
     int rc = weir_plan_open(&c.plan, dataset, config, err);
     if (rc == 0)
+        rc = weir_partial_open(&c.partial, config->target, err);
+    if (rc == 0)
         rc = open_transcoders(&c, err);
     if (rc == 0 && config->on_error == WEIR_ON_ERROR_SKIP)
         rc = look_at_all(&c, err);
     if (rc == 0)
-        rc = open_partial(&c, err);
+        rc = begin_partial(&c, err);
     if (rc == 0)
         rc = check_space(&c, err);
     if (rc == 0)

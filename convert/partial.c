@@ -1,6 +1,8 @@
 #include "convert/partial.h"
 #include "base/durable.h"
+#include "base/output_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -11,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FOLDERS_OPEN = 16 };
+enum { FOLDERS_OPEN = 16, TRIES = 100 };
 
 static bool exists(const char *path)
 {
@@ -53,6 +55,26 @@ uint64_t weir_partial_bytes(const char *path)
     return tree_bytes;
 }
 
+static _Thread_local char strange[4096]; /* path of an entry that no copy has */
+
+static int find_strange(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)at;
+    if (kind == FTW_D || (kind == FTW_F && S_ISREG(st->st_mode) && st->st_nlink == 1))
+        return 0;
+    snprintf(strange, sizeof strange, "%s", path);
+    return 1;
+}
+
+/* What goes on with the copy opens its files by their names: a link among them would lead to someone else's file. */
+static int check_tree(const char *path, struct weir_err *err)
+{
+    int rc = nftw(path, find_strange, FOLDERS_OPEN, FTW_PHYS);
+    if (rc > 0)
+        return weir_err_set(err, -ELOOP, "%s: is a link or no regular file, which no copy has; remove it", strange);
+    return rc < 0 ? weir_err_set(err, -errno, "%s: cannot be searched: %s", path, strerror(errno)) : 0;
+}
+
 /* ---- state.json ---- */
 
 static bool has_text(int fd, const char *text)
@@ -77,24 +99,72 @@ static int put_text(const struct weir_partial *partial, const char *text, struct
     return weir_err_set(err, -code, "%s: cannot be written: %s", partial->state, strerror(code));
 }
 
-static int lock_state(struct weir_partial *partial, struct weir_err *err)
+/* 1: someone removed the folder meanwhile. */
+static int make_folder(const struct weir_partial *partial, struct weir_err *err)
 {
-    bool is_new = mkdir(partial->folder, 0777) == 0;
-    if (!is_new && errno != EEXIST)
+    if (mkdir(partial->folder, 0777) != 0 && errno != EEXIST)
         return weir_err_set(err, -errno, "%s: cannot be created: %s", partial->folder, strerror(errno));
-    if (!is_new && !exists(partial->state) && rmdir(partial->folder) != 0)
-        return weir_err_set(err, -EINVAL, "%s: is there, and not what an interrupted weir convert left; remove it",
-                            partial->folder);
-    if (!is_new && mkdir(partial->folder, 0777) != 0 && errno != EEXIST)
-        return weir_err_set(err, -errno, "%s: cannot be created: %s", partial->folder, strerror(errno));
-    partial->lock = open(partial->state, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int fd = open(partial->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return 1;
+    if (fd < 0)
+        return weir_err_set(err, -errno, "%s: is not a folder that can be used (%s); remove it", partial->folder,
+                            strerror(errno));
+    DIR *folder = fdopendir(fd);
+    bool has_state = false, has_more = false;
+    for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+        has_state |= strcmp(entry->d_name, "state.json") == 0;
+        has_more |= strcmp(entry->d_name, "state.json") != 0 && strcmp(entry->d_name, ".") != 0 &&
+                    strcmp(entry->d_name, "..") != 0;
+    }
+    if (folder)
+        closedir(folder);
+    else
+        close(fd);
+    return has_state || !has_more ? 0
+                                  : weir_err_set(err, -EINVAL,
+                                                 "%s: exists, and is not what an interrupted weir convert left; "
+                                                 "remove it",
+                                                 partial->folder);
+}
+
+/* 1: someone else had the lock, and has finished or given up meanwhile. */
+static int try_lock(struct weir_partial *partial, struct weir_err *err)
+{
+    struct stat mine, there;
+    int rc = make_folder(partial, err);
+    if (rc != 0)
+        return rc;
+    struct weir_err why = WEIR_ERR_NONE;
+    partial->lock = weir_output_private(partial->state, O_RDWR | O_CREAT, 0666, &why);
+    if (partial->lock == -ENOENT)
+        return 1;
     if (partial->lock < 0)
-        return weir_err_set(err, -errno, "%s: cannot be opened: %s", partial->state, strerror(errno));
-    if (flock(partial->lock, LOCK_EX | LOCK_NB) == 0)
-        return 0;
+        return weir_err_set(err, partial->lock, "%s", why.text);
+    if (flock(partial->lock, LOCK_EX | LOCK_NB) == 0) {
+        if (fstat(partial->lock, &mine) == 0 && lstat(partial->state, &there) == 0 && mine.st_dev == there.st_dev &&
+            mine.st_ino == there.st_ino)
+            return 0;
+        rc = 1;
+    } else if (errno == EWOULDBLOCK) {
+        rc = weir_err_set(err, -EBUSY, "%s: another weir convert is writing it; wait for it, or name another copy",
+                          partial->target);
+    } else {
+        rc = weir_err_set(err, -errno, "%s: cannot be locked: %s", partial->state, strerror(errno));
+    }
     close(partial->lock);
     partial->lock = -1;
-    return weir_err_set(err, -EBUSY, "%s: another weir convert is writing it", partial->target);
+    return rc;
+}
+
+static int lock_state(struct weir_partial *partial, struct weir_err *err)
+{
+    int rc = 1;
+    for (int i = 0; i < TRIES && rc > 0; i++)
+        rc = try_lock(partial, err);
+    return rc > 0
+               ? weir_err_set(err, -EBUSY, "%s: is made and removed all the time; name another copy", partial->folder)
+               : rc;
 }
 
 /* ---- all of it ---- */
@@ -107,28 +177,43 @@ static bool make_paths(struct weir_partial *partial)
            asprintf(&partial->copy, "%s/%s", partial->folder, slash ? slash + 1 : target) >= 0;
 }
 
-int weir_partial_open(struct weir_partial *partial, const char *target, const char *state, struct weir_err *err)
+static int check_target(const struct weir_partial *partial, struct weir_err *err)
+{
+    return exists(partial->target)
+               ? weir_err_set(err, -EEXIST, "%s: exists; remove it, or give the copy another name", partial->target)
+               : 0;
+}
+
+int weir_partial_open(struct weir_partial *partial, const char *target, struct weir_err *err)
 {
     *partial = (struct weir_partial){.target = target, .lock = -1};
-    int rc = 0;
-    if (exists(target))
-        rc = weir_err_set(err, -EEXIST, "%s: exists; remove it, or give the copy another name", target);
-    else if (!make_paths(partial))
+    int rc =
+        *target ? check_target(partial, err) : weir_err_set(err, -EINVAL, "the name of the copy is empty; give it one");
+    if (rc == 0 && !make_paths(partial))
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0)
         rc = lock_state(partial, err);
     if (rc == 0)
+        rc = check_target(partial, err); /* whoever had the lock may have finished it */
+    if (rc == 0)
         partial->is_there = exists(partial->copy);
-    if (rc == 0 && partial->is_there && !has_text(partial->lock, state))
-        rc = weir_err_set(err, -EINVAL,
-                          "%s: is what a copy of another source, or with other options, left when it was interrupted; "
-                          "remove it, or call weir convert as then",
-                          partial->folder);
-    if (rc == 0 && !partial->is_there)
-        rc = put_text(partial, state, err);
+    if (rc == 0 && partial->is_there)
+        rc = check_tree(partial->copy, err);
     if (rc < 0)
         weir_partial_close(partial);
     return rc;
+}
+
+int weir_partial_begin(struct weir_partial *partial, const char *state, struct weir_err *err)
+{
+    if (!partial->is_there)
+        return put_text(partial, state, err);
+    if (has_text(partial->lock, state))
+        return 0;
+    return weir_err_set(err, -EINVAL,
+                        "%s: is what a copy of another source, or with other options, left when it was interrupted; "
+                        "remove it, or call weir convert as then",
+                        partial->folder);
 }
 
 int weir_partial_clear(struct weir_partial *partial, struct weir_err *err)
@@ -142,7 +227,7 @@ int weir_partial_finish(struct weir_partial *partial, struct weir_err *err)
     int rc = weir_durable_sync(partial->copy, err);
     if (rc == 0)
         rc = weir_durable_rename(partial->copy, partial->target, err);
-    return rc < 0 ? rc : remove_tree(partial->folder, err);
+    return rc;
 }
 
 void weir_partial_close(struct weir_partial *partial)

@@ -12,17 +12,19 @@ struct weir_partial {
     const char *target;          /* borrowed */
     char *folder, *state, *copy; /* paths; of the copy: what a writer is given */
     int lock;                    /* of state.json: held until close */
-    bool is_there;               /* an interrupted call with the same state left something at copy */
+    bool is_there;               /* an interrupted call left something at copy */
 };
 
-/* state: text that an equal call has too. -EEXIST when target is there, -EBUSY when another process writes it, -EINVAL
- * when what an interrupted call left has another state. */
-int weir_partial_open(struct weir_partial *partial, const char *target, const char *state, struct weir_err *err);
+/* Takes the target for this process. -EEXIST when it exists, -EBUSY when another process writes it, -EINVAL when the
+ * folder holds something else, -ELOOP when links are in the way. */
+int weir_partial_open(struct weir_partial *partial, const char *target, struct weir_err *err);
+/* state: text that an equal call has too. -EINVAL when what an interrupted call left has another. */
+int weir_partial_begin(struct weir_partial *partial, const char *state, struct weir_err *err);
 /* Removes what is at copy. */
 int weir_partial_clear(struct weir_partial *partial, struct weir_err *err);
-/* Moves the copy to target, and removes the folder. */
+/* Moves the copy to target. */
 int weir_partial_finish(struct weir_partial *partial, struct weir_err *err);
-/* Leaves what is there; but for a folder without a copy in it. */
+/* Removes the folder unless it holds a copy; the next call resumes that. */
 void weir_partial_close(struct weir_partial *partial);
 
 /* Bytes of the files at path, and below it. */

@@ -19,6 +19,7 @@ enum { FOREIGN_PARQUET, FOREIGN_MP4, FOREIGN };
 
 struct walk {
     struct weir_path_list files, left_out;
+    char *partial; /* an interrupted copy, which is no data; owned, NULL: there is none */
     struct weir_err *err;
     bool foreign[FOREIGN]; /* such files were met */
     struct {
@@ -151,6 +152,13 @@ static bool is_above(struct walk *walk, const struct stat *st, int depth)
     return false;
 }
 
+/* What weir convert is writing, or has left when it was interrupted: NAME.partial with state.json in it. */
+static bool is_partial(int folder, const char *name)
+{
+    const char *end = strrchr(name, '.');
+    return end && strcmp(end, ".partial") == 0 && faccessat(folder, "state.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static int walk_folder(struct walk *walk, int parent, const char *name, const char *path, int depth)
 {
     struct stat st;
@@ -160,6 +168,11 @@ static int walk_folder(struct walk *walk, int parent, const char *name, const ch
     enter = enter && !is_above(walk, &st, depth <= DEPTH_MAX ? depth : DEPTH_MAX + 1);
     if (enter && depth > DEPTH_MAX) {
         rc = leave_out(walk, path, 0, "lies more than 16 folders deep; give a folder closer to the episodes");
+        enter = false;
+    }
+    if (enter && depth > 0 && is_partial(fd, name)) {
+        if (!walk->partial)
+            walk->partial = strdup(path);
         enter = false;
     }
     if (enter && weir_format_of_folder(fd, path)) { /* what is in it is its own business */
@@ -208,6 +221,11 @@ static int nothing_found(const struct walk *walk, const char *path, bool is_fold
     if (walk->left_out.n > 0)
         return weir_err_set(err, -ENOENT, "%s: no files of episodes that can be reached: %s", path,
                             walk->left_out.paths[0]);
+    if (walk->partial)
+        return weir_err_set(err, -ENOENT,
+                            "%s: no files of episodes but those of an unfinished copy, %s; repeat that weir convert, "
+                            "or wait for it",
+                            path, walk->partial);
     if ((parquet || mp4) && !is_folder)
         return weir_err_set(err, -ENOENT,
                             "%s: this version does not read %s files; write the episodes in one of the layouts that "
@@ -245,6 +263,7 @@ int weir_scan(const char *path, struct weir_path_list *files, struct weir_path_l
     sort(&walk.left_out);
     if (rc == 0 && walk.files.n == 0)
         rc = nothing_found(&walk, path, S_ISDIR(st.st_mode), err);
+    free(walk.partial);
     if (rc < 0) {
         weir_path_list_free(&walk.files);
         weir_path_list_free(&walk.left_out);
