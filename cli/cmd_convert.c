@@ -247,6 +247,7 @@ const struct weir_command weir_cmd_convert = {
     .args = "SRC DST",
     .min_args = 2,
     .max_args = 2,
+    .arg_paths = {WEIR_PATH_READ, WEIR_PATH_WRITE_DATA},
     .opts = convert_opts,
     .n_opts = sizeof convert_opts / sizeof convert_opts[0],
     .takes_config = true,

@@ -74,6 +74,7 @@ const struct weir_command weir_cmd_info = {
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
+    .arg_paths = {WEIR_PATH_READ},
     .opts = info_opts,
     .n_opts = sizeof info_opts / sizeof info_opts[0],
     .takes_config = true,

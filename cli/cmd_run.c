@@ -20,6 +20,7 @@ const struct weir_command weir_cmd_run = {
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
+    .arg_paths = {WEIR_PATH_READ},
     .opts = weir_run_opts,
     .n_opts = WEIR_RUN_OPTS,
     .takes_config = true,

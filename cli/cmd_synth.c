@@ -227,6 +227,7 @@ const struct weir_command weir_cmd_synth = {
     .args = "OUT",
     .min_args = 1,
     .max_args = 1,
+    .arg_paths = {WEIR_PATH_WRITE_DATA},
     .opts = synth_opts,
     .n_opts = sizeof synth_opts / sizeof synth_opts[0],
     .notes =

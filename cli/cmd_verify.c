@@ -392,6 +392,7 @@ const struct weir_command weir_cmd_verify = {
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
+    .arg_paths = {WEIR_PATH_READ},
     .opts = verify_opts,
     .n_opts = sizeof verify_opts / sizeof verify_opts[0],
     .takes_config = true,

@@ -18,6 +18,11 @@ extern const struct weir_command weir_cmd_synth;
 extern const struct weir_command weir_cmd_report;
 extern const struct weir_command weir_cmd_doctor;
 
+/* All commands. Their tables are complete after weir_commands_complete, which a program calls once. */
+enum { WEIR_COMMANDS = 13 };
+extern const struct weir_command *const weir_commands[WEIR_COMMANDS];
+void weir_commands_complete(void);
+
 /* "auto|" and the engines and decoders that may be named, for the tables of options: as long as weir_choices_list was
  * not called, "auto". */
 enum { WEIR_CHOICES_MAX = 256 };

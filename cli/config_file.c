@@ -2,9 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+enum { WRITER_MS = 3000 /* for a FIFO to get a writer */ };
 
 static bool is_space(char c)
 {
@@ -89,32 +93,54 @@ int weir_config_parse(struct weir_config_file *file, char *text, size_t length, 
     return 0;
 }
 
-static int read_all(int fd, char *text, size_t *length)
+/* fd does not block: the open of a FIFO that nobody writes would wait for ever. */
+static int read_all(int fd, bool is_fifo, char *text, size_t *length)
 {
-    for (*length = 0; *length <= WEIR_CONFIG_BYTES;) {
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+    bool waited = false;
+    *length = 0;
+    while (*length <= WEIR_CONFIG_BYTES) {
         ssize_t n = read(fd, text + *length, WEIR_CONFIG_BYTES + 1 - *length);
-        if (n == 0)
-            return 0;
-        if (n < 0 && errno != EINTR)
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
             return -errno;
+        if (n < 0 && errno == EAGAIN) /* it has a writer */
+            poll(&end, 1, -1);
         *length += n > 0 ? (size_t)n : 0;
+        if (n != 0)
+            continue;
+        if (*length > 0 || !is_fifo)
+            return 0;
+        if (waited)
+            return -ENXIO;
+        waited = true;
+        if (poll(&end, 1, WRITER_MS) > 0 && !(end.revents & POLLIN))
+            return 0; /* it had a writer */
     }
     return -EFBIG;
 }
 
+static int read_failed(const char *path, int rc, struct weir_err *err)
+{
+    if (rc == -EFBIG)
+        return weir_err_set(err, rc, "%s: is larger than %d bytes", path, WEIR_CONFIG_BYTES);
+    if (rc == -ENXIO)
+        return weir_err_set(err, rc, "%s: nothing writes to this FIFO; start its writer first, or name a file", path);
+    return weir_err_set(err, rc, "%s: cannot be read: %s", path, strerror(-rc));
+}
+
 int weir_config_read(const char *path, char **text, size_t *length, struct weir_err *err)
 {
+    struct stat st;
     *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return weir_err_set(err, -errno, "%s: cannot be read: %s", path, strerror(errno));
+        return read_failed(path, -errno, err);
     char *bytes = malloc(WEIR_CONFIG_BYTES + 2);
-    int rc = bytes ? read_all(fd, bytes, length) : -ENOMEM;
+    int rc = bytes ? read_all(fd, fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode), bytes, length) : -ENOMEM;
     close(fd);
     if (rc < 0) {
         free(bytes);
-        return rc == -EFBIG ? weir_err_set(err, rc, "%s: is larger than %d bytes", path, WEIR_CONFIG_BYTES)
-                            : weir_err_set(err, rc, "%s: cannot be read: %s", path, strerror(-rc));
+        return read_failed(path, rc, err);
     }
     bytes[*length] = '\0';
     *text = bytes;

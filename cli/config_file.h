@@ -26,7 +26,8 @@ struct weir_config_file {
  * with err "LINE: what is wrong". */
 int weir_config_parse(struct weir_config_file *file, char *text, size_t length, struct weir_err *err);
 
-/* The whole file, at most WEIR_CONFIG_BYTES, with a zero byte behind it; *text is to be freed. 0 or -errno. */
+/* The whole file, at most WEIR_CONFIG_BYTES, with a zero byte behind it; *text is to be freed. 0 or -errno: -ENXIO for
+ * a FIFO that gets no writer within 3 s. */
 int weir_config_read(const char *path, char **text, size_t *length, struct weir_err *err);
 
 /* A line that weir_config_parse reads as these. False, and nothing is written, when the value cannot stand in a file:

@@ -31,7 +31,7 @@ struct weir_data_options {
          "NAME",  NULL,          "files of this split (train, val) where names tell them apart; all: of every split"}, \
     {                                                                                                                  \
         "index", WEIR_OPT_TEXT, WEIR_DATA_OPTION(at, index), "FILE", NULL,                                             \
-            "keep the index in this file: read when it fits, else written"                                             \
+            "keep the index in this file: read when it fits, else written", .path = WEIR_PATH_WRITE                    \
     }
 
 /* What they say of a dataset; the rest of config is left as it is. */

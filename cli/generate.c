@@ -11,8 +11,7 @@
 
 static bool names_file(const struct weir_opt *opt)
 {
-    return opt->kind == WEIR_OPT_TEXT &&
-           (strncmp(opt->value, "FILE", strlen("FILE")) == 0 || strncmp(opt->value, "DIR", strlen("DIR")) == 0);
+    return opt->path != WEIR_PATH_NONE;
 }
 
 /* A text option names its choices too when they are a registry's. */

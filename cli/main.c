@@ -1,7 +1,6 @@
 #include "cli/commands.h"
 #include "cli/no_memory.h"
 #include "cli/sysinfo.h"
-#include "cli/whatif/whatif_options.h"
 #include "datasets/dataset.h"
 #include "datasets/hdf5/h5_read.h"
 #include "decoders/decoder.h"
@@ -15,27 +14,20 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct weir_command *const commands[] = {
-    &weir_cmd_run,    &weir_cmd_train,   &weir_cmd_scenario, &weir_cmd_motion, &weir_cmd_info,
-    &weir_cmd_verify, &weir_cmd_convert, &weir_cmd_bench,    &weir_cmd_whatif, &weir_cmd_tune,
-    &weir_cmd_synth,  &weir_cmd_report,  &weir_cmd_doctor,
-};
-enum { N_COMMANDS = sizeof commands / sizeof *commands };
-
 static const struct weir_program program = {
     .summary = "loads robot episodes for training and times every stage of it",
     .help = "explain a command: weir help run",
     .hint = "weir COMMAND --help lists the command's options; weir --version prints the version and the compiler.",
     .exit_status = "0 fine, 1 the run failed, 2 usage, 130 interrupted.",
-    .commands = commands,
-    .n_commands = N_COMMANDS,
+    .commands = weir_commands,
+    .n_commands = WEIR_COMMANDS,
 };
 
 static void print_help(FILE *out)
 {
     fprintf(out, "Usage: weir COMMAND [ARGUMENTS]\n\nWeir %s.\n\nCommands:\n", program.summary);
-    for (int i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+    for (int i = 0; i < WEIR_COMMANDS; i++)
+        fprintf(out, "  %-8s  %s\n", weir_commands[i]->name, weir_commands[i]->summary);
     fprintf(out, "  %-8s  %s\n\n%s\nExit status: %s\n", "help", program.help, program.hint, program.exit_status);
 }
 
@@ -55,9 +47,9 @@ static void print_version(void)
 
 static const struct weir_command *find_command(const char *name)
 {
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
+    for (int i = 0; i < WEIR_COMMANDS; i++)
+        if (strcmp(weir_commands[i]->name, name) == 0)
+            return weir_commands[i];
     return NULL;
 }
 
@@ -65,9 +57,9 @@ static int unknown_command(const char *typed)
 {
     const struct weir_command *near = NULL;
     int best = INT_MAX;
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (weir_names_close(typed, commands[i]->name, &best))
-            near = commands[i];
+    for (int i = 0; i < WEIR_COMMANDS; i++)
+        if (weir_names_close(typed, weir_commands[i]->name, &best))
+            near = weir_commands[i];
     struct weir_err err = WEIR_ERR_NONE;
     weir_err_set(&err, -EINVAL, "unknown command '%s'%s%s%s", typed, near ? "; did you mean " : "",
                  near ? near->name : "", near ? "?" : "");
@@ -136,11 +128,7 @@ static int finish_stdout(int status)
 int main(int argc, char **argv)
 {
     hold_standard_descriptors();
-    weir_choices_list();
-    weir_whatif_options_list();
-    weir_tune_options_list();
-    weir_train_options_list();
-    weir_options_know(commands, N_COMMANDS);
+    weir_commands_complete();
     weir_no_memory_watch();
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves must not cut a run off in the middle */
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its writer, which has a line */

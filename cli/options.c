@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/option_values.h"
+#include "cli/outputs.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,7 +21,8 @@ const struct weir_opt weir_opt_config = {
     .name = "config",
     .kind = WEIR_OPT_TEXT,
     .value = "FILE",
-    .help = "take options from this file of lines 'option = value'; what is typed wins"};
+    .help = "take options from this file of lines 'option = value'; what is typed wins",
+    .path = WEIR_PATH_READ};
 
 static const struct weir_command *const *all_commands;
 static int n_all_commands;
@@ -179,7 +181,7 @@ static bool is_config(const struct weir_command *command, int argc, char **argv,
 }
 
 /* The file's options come before those of the command line, wherever --config stands in it. */
-static int take_config(const struct weir_command *command, void *values, int argc, char **argv)
+static int take_config(const struct weir_command *command, void *values, int argc, char **argv, const char **config)
 {
     const char *found = NULL, *path;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -191,6 +193,7 @@ static int take_config(const struct weir_command *command, void *values, int arg
             return weir_usage_error(command, "--config is there twice; one file is all that it takes");
         found = path;
     }
+    *config = found;
     return found ? take_file(command, found, values) : 0;
 }
 
@@ -272,16 +275,21 @@ static int take_all(const struct weir_command *command, void *values, int argc, 
 enum weir_parse weir_options_parse(const struct weir_command *command, void *values, size_t size, int argc, char **argv,
                                    const char **args, int *n_args)
 {
+    const char *config = NULL;
+    struct weir_err err = WEIR_ERR_NONE;
     memset(values, 0, size);
     *n_args = 0;
     if (asks_for_help(argc, argv)) {
         weir_options_help(command, stdout);
         return WEIR_PARSE_HELP;
     }
-    if (set_presets(command, values) < 0 || take_config(command, values, argc, argv) < 0 ||
+    if (set_presets(command, values) < 0 || take_config(command, values, argc, argv, &config) < 0 ||
         take_all(command, values, argc, argv, args, n_args) < 0)
         return WEIR_PARSE_USAGE;
-    return WEIR_PARSE_RUN;
+    if (weir_outputs_check(command, values, args, *n_args, config, &err) == 0)
+        return WEIR_PARSE_RUN;
+    weir_cli_fail(command, &err);
+    return WEIR_PARSE_USAGE;
 }
 
 /* ---- echo and help ---- */

@@ -21,6 +21,15 @@ enum weir_opt_kind {
     WEIR_OPT_BYTES,  /* uint64_t: "512M"; K, M, G and T are powers of 1024 */
 };
 
+/* What a command does with the file or folder that a text option, or an argument, names (cli/outputs.h). */
+enum weir_opt_path {
+    WEIR_PATH_NONE,
+    WEIR_PATH_READ,       /* read only */
+    WEIR_PATH_WRITE,      /* a file that is written, or read and written */
+    WEIR_PATH_WRITE_INTO, /* a folder that gets files of names that the command chooses */
+    WEIR_PATH_WRITE_DATA, /* a dataset, or a folder of datasets: never inside one that is read */
+};
+
 struct weir_opt_size {
     int width, height;
 };
@@ -31,13 +40,15 @@ enum { WEIR_OPT_AUTO = -1 }; /* value of an int option given as "auto" */
 struct weir_opt {
     const char *name; /* "batch-size"; --batch-size N, --batch-size=N and --batch_size N all parse */
     enum weir_opt_kind kind;
-    size_t offset;      /* of the field in the command's struct */
-    const char *value;  /* what help shows: "N", "FILE", "WxH"; for enums the choices: "rgb|bgr" */
-    const char *preset; /* default, parsed as if typed; NULL leaves the field zero */
-    const char *help;   /* one line */
-    double min, max;    /* bounds of numbers, checked when max > min */
-    bool allow_auto;    /* "auto" is WEIR_OPT_AUTO, of bytes WEIR_OPT_BYTES_AUTO */
-    bool allow_empty;   /* of texts: nothing is a value, too */
+    size_t offset;           /* of the field in the command's struct */
+    const char *value;       /* what help shows: "N", "FILE", "WxH"; for enums the choices: "rgb|bgr" */
+    const char *preset;      /* default, parsed as if typed; NULL leaves the field zero */
+    const char *help;        /* one line */
+    double min, max;         /* bounds of numbers, checked when max > min */
+    bool allow_auto;         /* "auto" is WEIR_OPT_AUTO, of bytes WEIR_OPT_BYTES_AUTO */
+    bool allow_empty;        /* of texts: nothing is a value, too */
+    enum weir_opt_path path; /* of texts that name a file or folder */
+    const char *files;       /* WEIR_PATH_WRITE_INTO: known names of the files, spaces between; may be NULL */
 };
 
 /* What commands have beside their own options: all of them --help, those that read data --config. */
@@ -53,6 +64,7 @@ struct weir_command {
     const char *name, *summary;
     const char *args; /* "DATA" as help shows it */
     int min_args, max_args;
+    enum weir_opt_path arg_paths[2]; /* of the first argument, and of all later ones */
     const struct weir_opt *opts;
     size_t n_opts;
     bool takes_config;                   /* options may come from a file: --config */
@@ -69,7 +81,8 @@ void weir_options_know(const struct weir_command *const *commands, int n);
 
 /* Fills values (zeroed here) from presets, the file of --config and argv[1..], the later of them first; argv[0] is the
  * command's name. Positional arguments go to args (max_args of them). --help prints to stdout and returns
- * WEIR_PARSE_HELP (exit 0). A usage error prints one line and a hint to stderr and returns WEIR_PARSE_USAGE (exit 2).
+ * WEIR_PARSE_HELP (exit 0). A usage error prints one line and a hint to stderr and returns WEIR_PARSE_USAGE (exit 2);
+ * so does an output that is an input, or another output (cli/outputs.h), without the hint.
  * "--" ends the options. */
 enum weir_parse weir_options_parse(const struct weir_command *command, void *values, size_t size, int argc, char **argv,
                                    const char **args, int *n_args);

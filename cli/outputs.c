@@ -1,104 +1,245 @@
 #include "cli/outputs.h"
 #include "base/file_bytes.h"
 #include "base/folders.h"
+#include "base/output_file.h"
+#include "base/shortage.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of a file that is there; else of its folder, with its name. */
-struct identity {
-    bool known;
-    dev_t device;
-    ino_t inode;
-    const char *name; /* NULL: the file is there */
+enum { USES_MAX = 256 };
+
+/* A file or folder that the command line names. */
+struct use {
+    char label[96];             /* "--log" */
+    const struct weir_opt *opt; /* NULL: an argument, or a stream */
+    const char *path;
+    char *resolved; /* owned: without links; NULL for a descriptor */
+    enum weir_opt_path how;
+    bool there, known;
+    struct stat st;       /* of the file, else of the nearest folder that exists */
+    const char *new_name; /* from that folder on; NULL when it is there */
 };
 
-/* Devices and pipes may be written to by many. */
-static struct identity identity_of(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st) == 0)
-        return (struct identity){S_ISREG(st.st_mode), st.st_dev, st.st_ino, NULL};
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    struct identity identity = {.name = slash ? slash + 1 : path};
-    if (folder && stat(folder, &st) == 0) {
-        identity.known = true;
-        identity.device = st.st_dev;
-        identity.inode = st.st_ino;
-    }
-    free(folder);
-    return identity;
-}
+struct uses {
+    struct use at[USES_MAX];
+    int n;
+};
 
-static bool is_same(const struct identity *a, const struct identity *b)
-{
-    bool both_new = a->name && b->name;
-    return a->known && b->known && a->device == b->device && a->inode == b->inode &&
-           (both_new ? strcmp(a->name, b->name) == 0 : !a->name && !b->name);
-}
+/* ---- listing ---- */
 
-int weir_outputs_check(const struct weir_output *outputs, int n, struct weir_err *err)
+/* "a//./b" becomes "a/b". */
+static void squeeze(char *path)
 {
-    struct stat st;
-    struct identity standard = {0};
-    if (fstat(STDOUT_FILENO, &st) == 0)
-        standard = (struct identity){S_ISREG(st.st_mode), st.st_dev, st.st_ino, NULL};
-    for (int i = 0; i < n; i++) {
-        if (!outputs[i].path)
+    char *to = path;
+    for (const char *from = path; *from; from++) {
+        bool begins = to == path || to[-1] == '/';
+        if (*from == '/' && to > path && to[-1] == '/')
             continue;
-        struct identity mine = identity_of(outputs[i].path);
-        if (is_same(&mine, &standard))
-            return weir_err_set(err, -EINVAL, "%s: %s and standard output are one file; give %s another",
-                                outputs[i].path, outputs[i].option, outputs[i].option);
-        for (int k = 0; k < i; k++) {
-            struct identity other = outputs[k].path ? identity_of(outputs[k].path) : (struct identity){0};
-            if (is_same(&mine, &other))
-                return weir_err_set(err, -EINVAL, "%s: %s and %s name one file; give each its own", outputs[i].path,
-                                    outputs[k].option, outputs[i].option);
-        }
+        if (begins && from[0] == '.' && from[1] == '/')
+            from++;
+        else
+            *to++ = *from;
     }
+    *to = '\0';
+}
+
+static void identify(struct use *use)
+{
+    use->resolved = weir_output_resolve(use->path);
+    if (!use->resolved)
+        return;
+    use->there = use->known = stat(use->path, &use->st) == 0;
+    if (use->there)
+        return;
+    squeeze(use->resolved);
+    char *at = use->resolved + strlen(use->resolved);
+    while (!use->known && at > use->resolved) {
+        char kept;
+        do
+            at--;
+        while (at > use->resolved && at[-1] != '/');
+        kept = *at;
+        *at = '\0';
+        use->known = stat(*use->resolved ? use->resolved : ".", &use->st) == 0;
+        *at = kept;
+    }
+    use->new_name = at;
+}
+
+static struct use *add(struct uses *uses, enum weir_opt_path how, const char *path)
+{
+    if (how == WEIR_PATH_NONE || !path || !*path || uses->n == USES_MAX)
+        return NULL;
+    struct use *use = &uses->at[uses->n++];
+    *use = (struct use){.path = path, .how = how};
+    identify(use);
+    return use;
+}
+
+static void add_option(struct uses *uses, const struct weir_opt *opt, const void *values)
+{
+    const char *value = opt->kind == WEIR_OPT_TEXT ? *(const char *const *)((const char *)values + opt->offset) : NULL;
+    struct use *use = add(uses, opt->path, value);
+    if (!use)
+        return;
+    use->opt = opt;
+    snprintf(use->label, sizeof use->label, "--%s", opt->name);
+}
+
+static void add_argument(struct uses *uses, enum weir_opt_path how, const char *arg)
+{
+    struct use *use = add(uses, how, arg);
+    if (!use)
+        return;
+    snprintf(use->label, sizeof use->label, how == WEIR_PATH_READ ? "the input" : "the output");
+    if (how == WEIR_PATH_READ && !use->there && strcmp(arg, "-") == 0)
+        use->there = use->known = fstat(STDIN_FILENO, &use->st) == 0;
+}
+
+static void add_stream(struct uses *uses, int fd, const char *label)
+{
+    struct use *use = &uses->at[uses->n];
+    *use = (struct use){.path = "-", .how = WEIR_PATH_WRITE};
+    snprintf(use->label, sizeof use->label, "%s", label);
+    use->there = use->known = fstat(fd, &use->st) == 0 && S_ISREG(use->st.st_mode);
+    uses->n += use->known;
+}
+
+static void clear(struct uses *uses)
+{
+    for (int i = 0; i < uses->n; i++)
+        free(uses->at[i].resolved);
+    free(uses);
+}
+
+/* ---- comparing ---- */
+
+static bool is_same(const struct use *a, const struct use *b)
+{
+    if (!a->known || !b->known || a->st.st_dev != b->st.st_dev || a->st.st_ino != b->st.st_ino)
+        return false;
+    if (a->new_name && b->new_name)
+        return strcmp(a->new_name, b->new_name) == 0;
+    return !a->new_name && !b->new_name;
+}
+
+/* Devices may be shared by all, pipes by those that write. */
+static bool may_share(const struct use *a, const struct use *b)
+{
+    bool both_write = a->how != WEIR_PATH_READ && b->how != WEIR_PATH_READ;
+    if (a->how == b->how && (a->how == WEIR_PATH_READ || a->how == WEIR_PATH_WRITE_INTO))
+        return true;
+    return a->there && (S_ISCHR(a->st.st_mode) || (both_write && S_ISFIFO(a->st.st_mode)));
+}
+
+static bool is_into_input(const struct use *a, const struct use *b)
+{
+    return a->how == WEIR_PATH_WRITE_INTO && b->how == WEIR_PATH_READ && a->there && S_ISDIR(a->st.st_mode);
+}
+
+/* Whether other is one of the files that the folder gets. */
+static bool is_file_of(const struct use *folder, const struct use *other)
+{
+    for (const char *at = folder->opt->files; at && *at; at += strcspn(at, " "), at += *at == ' ') {
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "%s/%.*s", folder->resolved, (int)strcspn(at, " "), at);
+        struct use file = {.path = path, .how = WEIR_PATH_WRITE};
+        identify(&file);
+        bool same = is_same(&file, other);
+        free(file.resolved);
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+static bool is_inside(const struct use *output, const struct use *input)
+{
+    return output->how == WEIR_PATH_WRITE_DATA && input->how == WEIR_PATH_READ && input->there &&
+           S_ISDIR(input->st.st_mode) && weir_output_is_inside(output->path, input->st.st_dev, input->st.st_ino);
+}
+
+static int compare(const struct use *output, const struct use *other, struct weir_err *err)
+{
+    if (is_inside(output, other))
+        return weir_err_set(err, -EINVAL,
+                            "%s: %s lies inside %s, and would be read as a part of it; name a place "
+                            "outside",
+                            output->path, output->label, other->path);
+    if (!is_same(output, other) || may_share(output, other) || is_into_input(output, other))
+        return 0;
+    if (!other->resolved)
+        return weir_err_set(err, -EINVAL, "%s: %s and %s are one file; give %s another", output->path, output->label,
+                            other->label, output->label);
+    return weir_err_set(err, -EINVAL, "%s: %s and %s name one file; give each its own", output->path, other->label,
+                        output->label);
+}
+
+static int check_all(const struct uses *uses, struct weir_err *err)
+{
+    int rc = 0;
+    for (int i = 0; i < uses->n && rc == 0; i++) {
+        const struct use *output = &uses->at[i];
+        if (output->how == WEIR_PATH_READ || !output->resolved)
+            continue;
+        for (int k = 0; k < uses->n && rc == 0; k++)
+            if (k < i || uses->at[k].how == WEIR_PATH_READ || !uses->at[k].resolved)
+                rc = k == i ? 0 : compare(output, &uses->at[k], err);
+    }
+    return rc;
+}
+
+static int check_files(const struct uses *uses, struct weir_err *err)
+{
+    for (int i = 0; i < uses->n; i++)
+        for (int k = 0; k < uses->n; k++) {
+            const struct use *folder = &uses->at[i], *other = &uses->at[k];
+            if (folder->opt && folder->resolved && is_file_of(folder, other))
+                return weir_err_set(err, -EINVAL, "%s: %s and the folder of %s name one file; give each its own",
+                                    other->path, other->label, folder->label);
+        }
     return 0;
 }
 
-int weir_outputs_spare(const struct weir_output *outputs, int n, const struct weir_path_list *files,
+int weir_outputs_check(const struct weir_command *command, const void *values, const char *const *args, int n_args,
+                       const char *config, struct weir_err *err)
+{
+    struct uses *uses = calloc(1, sizeof *uses);
+    if (!uses)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < command->n_opts; i++)
+        add_option(uses, &command->opts[i], values);
+    add_option(uses, &weir_opt_config, &(const void *){config});
+    for (int i = 0; i < n_args; i++)
+        add_argument(uses, command->arg_paths[i > 0], args[i]);
+    add_stream(uses, STDOUT_FILENO, "standard output");
+    add_stream(uses, STDERR_FILENO, "standard error");
+    int rc = check_all(uses, err);
+    if (rc == 0)
+        rc = check_files(uses, err);
+    clear(uses);
+    return rc;
+}
+
+int weir_outputs_spare(const struct weir_command *command, const void *values, const struct weir_dataset *dataset,
                        struct weir_err *err)
 {
-    struct stat output, file;
-    for (int i = 0; i < n; i++) {
-        const char *path = outputs[i].path;
-        for (int f = 0; path && f < files->n && stat(path, &output) == 0; f++)
-            if (stat(files->paths[f], &file) == 0 && file.st_dev == output.st_dev && file.st_ino == output.st_ino)
-                return weir_err_set(err, -EEXIST, "%s: is a file of the dataset and will not be overwritten", path);
+    int rc = 0;
+    for (size_t i = 0; i < command->n_opts && rc == 0; i++) {
+        const struct weir_opt *opt = &command->opts[i];
+        const char *path =
+            opt->path == WEIR_PATH_WRITE ? *(const char *const *)((const char *)values + opt->offset) : NULL;
+        rc = path && *path ? weir_dataset_spare(dataset, path, err) : 0;
     }
-    return 0;
+    return rc;
 }
 
-static bool same_file(const struct stat *a, uint64_t device, uint64_t inode)
-{
-    return S_ISREG(a->st_mode) && a->st_dev == device && a->st_ino == inode;
-}
-
-static int check_output(const char *path, int fd, const struct weir_dataset *dataset, struct weir_err *err)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
-    char of[WEIR_READ_PATH_MAX];
-    for (int i = 0; i < weir_dataset_read_files(dataset); i++) {
-        struct weir_dataset_file file;
-        weir_dataset_read_file(dataset, i, &file, of);
-        if (same_file(&st, file.device, file.inode))
-            return weir_err_set(err, -EINVAL, "%s: is a file of the dataset and will not be overwritten", path);
-    }
-    return 0;
-}
+/* ---- opening ---- */
 
 int weir_output_folder(const char *folder, const char *what, struct weir_err *err)
 {
@@ -106,8 +247,8 @@ int weir_output_folder(const char *folder, const char *what, struct weir_err *er
     int rc = weir_folders_make(folder);
     if (rc < 0)
         return weir_err_set(err, rc, "%s: %s cannot be made: %s; name another", folder, what, strerror(-rc));
-    snprintf(path, sizeof path, "%s/.weir-%ld", folder, (long)getpid());
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    snprintf(path, sizeof path, "%s/.weir-XXXXXX", folder);
+    int fd = mkstemp(path);
     if (fd < 0)
         return weir_err_set(err, -errno, "%s: %s cannot be written: %s; name another", folder, what, strerror(errno));
     close(fd);
@@ -115,22 +256,13 @@ int weir_output_folder(const char *folder, const char *what, struct weir_err *er
     return 0;
 }
 
-int weir_output_open(FILE **file, const char *path, const struct weir_dataset *dataset, struct weir_err *err)
+int weir_output_open(FILE **file, const char *path, struct weir_err *err)
 {
-    *file = NULL;
-    if (!path)
+    *file = path ? weir_output_file(path) : NULL;
+    if (*file || !path)
         return 0;
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
-    int rc = check_output(path, fd, dataset, err);
-    struct stat st;
-    if (rc == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(fd, 0) != 0)
-        rc = weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
-    *file = rc == 0 ? fdopen(fd, "w") : NULL;
-    if (!*file)
-        close(fd);
-    return rc == 0 && !*file ? weir_err_set(err, -ENOMEM, "out of memory") : rc;
+    int code = errno;
+    return weir_err_set(err, -code, "%s: cannot be written: %s; %s", path, strerror(code), weir_write_advice(-code));
 }
 
 int weir_output_close(const char *path, FILE *file, struct weir_err *err)

@@ -1,8 +1,10 @@
 #include "datasets/dataset.h"
 #include "base/clock.h"
+#include "base/output_file.h"
 #include "base/text.h"
 #include "datasets/builder.h"
 #include "datasets/dataset_stages.h"
+#include "datasets/format_ops.h"
 #include "datasets/hdf5/inside.h"
 #include "datasets/helper/hdf5_helper.h"
 #include "prof/record/recorder.h"
@@ -11,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- opening ---- */
 
@@ -218,6 +221,48 @@ void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct
         weir_part_path(parts, (uint32_t)part, path, WEIR_READ_PATH_MAX);
     *out = (struct weir_dataset_file){
         there ? path : parts->stand_in, looked->size_bytes, looked->device, looked->inode, looked->mtime_ns, false};
+}
+
+/* Files that were left out, and those of later runs, too. */
+static bool has_episode_name(const struct weir_dataset *dataset, const char *path)
+{
+    struct stat root;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    bool named = weir_format_of(path) != NULL;
+    for (int i = 0; i < dataset->n_files && !named; i++) {
+        const struct weir_format_ops *format = weir_format_of(dataset->files[i].file.path);
+        named = format && format->beside && strcmp(format->beside, name) == 0;
+    }
+    return named && dataset->root && stat(dataset->root, &root) == 0 &&
+           weir_output_is_inside(path, root.st_dev, root.st_ino);
+}
+
+static bool is_part(const struct weir_dataset *dataset, const char *path)
+{
+    struct stat st, folder;
+    char at[WEIR_READ_PATH_MAX];
+    bool there = stat(path, &st) == 0, part = has_episode_name(dataset, path);
+    for (int i = 0; i < weir_dataset_read_files(dataset) && there && !part; i++) {
+        struct weir_dataset_file file;
+        weir_dataset_read_file(dataset, i, &file, at);
+        part = S_ISREG(st.st_mode) && st.st_dev == file.device && st.st_ino == file.inode;
+    }
+    for (int i = 0; i < dataset->n_files && !part; i++)
+        part = dataset->files[i].parts && stat(dataset->files[i].file.path, &folder) == 0 &&
+               weir_output_is_inside(path, folder.st_dev, folder.st_ino);
+    return part;
+}
+
+int weir_dataset_spare(const struct weir_dataset *dataset, const char *path, struct weir_err *err)
+{
+    char *real = weir_output_resolve(path);
+    int rc = 0;
+    if (!real)
+        rc = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    else if (is_part(dataset, real))
+        rc = weir_err_set(err, -EEXIST, "%s: is a file of the dataset and will not be overwritten; name another", path);
+    free(real);
+    return rc;
 }
 
 size_t weir_dataset_extent_max(const struct weir_dataset *dataset)

@@ -112,6 +112,11 @@ int weir_dataset_read_files(const struct weir_dataset *dataset);
 void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct weir_dataset_file *out,
                             char path[WEIR_READ_PATH_MAX]);
 
+/* -EEXIST with a line when the file at path, existing or not, is part of the dataset: a file that is read, one inside
+ * a folder that is a dataset, or one that a later open would take for an episode. For what is written while it is
+ * open. */
+int weir_dataset_spare(const struct weir_dataset *dataset, const char *path, struct weir_err *err);
+
 /* Told of a part of a file that is damaged ("record 3"), and why it is. Returns 0, or negative to end the check. */
 typedef int weir_damaged_fn(void *user, const char *part, const char *why);
 /* Reads a file whole and checks what nobody checks while frames are read: a TFRecord's checksums of data. Formats that

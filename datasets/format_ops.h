@@ -22,6 +22,8 @@ struct weir_format_ops {
      * check.
      */
     int (*check)(const struct weir_dataset_file *file, weir_damaged_fn *damaged, void *user, struct weir_err *err);
+    /* Name of a file beside one of this format that is part of the dataset; NULL: there is none. */
+    const char *beside;
     bool is_held; /* what open finds is good while something is held that it opens: never from an index file */
 };
 

@@ -100,6 +100,9 @@ int weir_index_file_save(const struct weir_dataset *dataset, const struct weir_d
                          struct weir_err *err)
 {
     struct weir_bytes_writer w = {0};
+    int spared = weir_dataset_spare(dataset, config->index, err);
+    if (spared < 0)
+        return spared;
     char *recipe = recipe_of(config);
     if (recipe)
         put_all(&w, dataset, recipe);

@@ -13,7 +13,7 @@ mkdir "$work/a"
 ln -s "$work/a" "$work/b"
 : >"$work/a/there"
 ln "$work/a/there" "$work/a/linked"
-for pair in "log checksums" "log state" "checksums index" "state index" "log index"; do
+for pair in "log checksums" "log state" "index checksums" "index state" "index log"; do
     read -r first second <<<"$pair"
     run 2 run "$data" "--$first" "$work/a/new" "--$second" "$work/b/new"
     one_line

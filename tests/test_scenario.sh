@@ -170,12 +170,13 @@ run 1 scenario --device cuda:3
 err "there is no GPU 3"
 one_line
 : >"$work/file"
+mkdir "$work/file.d"
 run 1 scenario "${small[@]}" --trace_dir "$work/file/traces"
 err "$work/file/traces: the folder of --trace_dir cannot be made: "
 run 1 scenario "${small[@]}" --trace_dir "$work/t6" --output_json "$work/file/m.json"
 err "the folder of --output_json cannot be made: "
-run 1 scenario "${small[@]}" --trace_dir "$work/t6" --output_json "$work/t6"
-err "$work/t6: --output_json needs a file, and this is a folder"
+run 1 scenario "${small[@]}" --trace_dir "$work/t6" --output_json "$work/file.d"
+err "$work/file.d: --output_json needs a file, and this is a folder"
 if [ "$(id -u)" -ne 0 ]; then
     mkdir -m 500 "$work/locked"
     run 1 scenario "${small[@]}" --trace_dir "$work/locked"

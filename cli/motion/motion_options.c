@@ -9,7 +9,7 @@
 
 const struct weir_opt weir_motion_opts[MOTION_OPTS] = {
     {"motion", WEIR_OPT_TEXT, FIELD(motion), "FILE.npz|FILE.hdf5|DIR|synthetic", "synthetic",
-     "the clips: a file, a folder of them, or ones that are made up"},
+     "the clips: a file, a folder of them, or ones that are made up", .path = WEIR_PATH_READ},
     {"task", WEIR_OPT_TEXT, FIELD(task), "NAME", NULL, "a label, for the output and the trace (weir_task)"},
     {"num-envs", WEIR_OPT_INT, FIELD(num_envs), "N", "4096", "environments", 1, MOTION_ENVS_MAX},
     {"num-steps-to-use", WEIR_OPT_INT, FIELD(num_steps_to_use), "N", "1",
@@ -19,7 +19,7 @@ const struct weir_opt weir_motion_opts[MOTION_OPTS] = {
     {"num-steps", WEIR_OPT_INT, FIELD(num_steps), "N", "100",
      "steps in all; those behind the recorded ones are timed without a profiler", 1, MOTION_STEPS_MAX},
     {"trace-path", WEIR_OPT_TEXT, FIELD(trace_path), "DIR", "./profiler_logs",
-     "where the trace is written, HOST_PID.NS.pt.trace.json.gz"},
+     "where the trace is written, HOST_PID.NS.pt.trace.json.gz", .path = WEIR_PATH_WRITE_INTO},
     {"headless", WEIR_OPT_FLAG, FIELD(headless), NULL, NULL, "accepted: nothing is ever drawn"},
     {"variant", WEIR_OPT_ENUM, FIELD(variant), "ops|fused", "ops",
      "an operator at a time, as an eager framework computes; or all of a query in one pass"},

@@ -43,9 +43,9 @@ static const struct weir_opt report_opts[] = {
     {"top-level-events-only", WEIR_OPT_FLAG, .offset = offsetof(struct report_options, top_level), NULL, NULL,
      "of a trace: only what is inside nothing else"},
     {"export-stacks", WEIR_OPT_TEXT, .offset = offsetof(struct report_options, export_stacks), "FILE", NULL,
-     "of a trace: write its stacks for flamegraph.pl"},
+     "of a trace: write its stacks for flamegraph.pl", .path = WEIR_PATH_WRITE},
     {"export-clocks", WEIR_OPT_TEXT, .offset = offsetof(struct report_options, export_clocks), "FILE", NULL,
-     "of a trace: clocks inside kernels as CSV, in all and by iteration"},
+     "of a trace: clocks inside kernels as CSV, in all and by iteration", .path = WEIR_PATH_WRITE},
 };
 
 /* One log that `weir report` prints, and how. */
@@ -520,6 +520,7 @@ const struct weir_command weir_cmd_report = {
     .args = "LOG|TRACE...",
     .min_args = 1,
     .max_args = FILES_MAX,
+    .arg_paths = {WEIR_PATH_READ, WEIR_PATH_READ},
     .opts = report_opts,
     .n_opts = sizeof report_opts / sizeof *report_opts,
     .notes =

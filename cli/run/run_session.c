@@ -169,13 +169,6 @@ static int to_profile(const struct run_options *o, struct weir_run_profile_confi
     return 0;
 }
 
-static int check_outputs(const struct run_options *o, struct weir_err *err)
-{
-    const struct weir_output outputs[] = {
-        {"--log", o->log}, {"--checksums", o->checksums}, {"--state", o->state}, {"--index", o->data.index}};
-    return weir_outputs_check(outputs, sizeof outputs / sizeof outputs[0], err);
-}
-
 /* ---- running ---- */
 
 /* What is written before the first batch. */
@@ -183,10 +176,11 @@ static int begin_outputs(const struct weir_run_head *head, const struct weir_run
                          struct weir_loader *loader, struct weir_run_config *run, struct weir_err *err)
 {
     WEIR_ZONE(WEIR_STAGE_REPORT);
-    const struct weir_dataset *dataset = weir_loader_dataset(loader);
-    int rc = weir_output_open(&run->log, head->options->log, dataset, err);
+    int rc = weir_outputs_spare(head->command, head->values, weir_loader_dataset(loader), err);
     if (rc == 0)
-        rc = weir_output_open(&run->checksums, head->options->checksums, dataset, err);
+        rc = weir_output_open(&run->log, head->options->log, err);
+    if (rc == 0)
+        rc = weir_output_open(&run->checksums, head->options->checksums, err);
     if (rc < 0)
         return rc;
     weir_run_head_print(head, loader);
@@ -262,7 +256,7 @@ int weir_run_session(const struct weir_run_session *session)
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_run_profile_config profile;
     struct weir_ranks ranks;
-    if (weir_reading_check(o->io, o->direct, &err) == -EINVAL || check_outputs(o, &err) < 0 || to_format(o, &err) < 0 ||
+    if (weir_reading_check(o->io, o->direct, &err) == -EINVAL || to_format(o, &err) < 0 ||
         to_profile(o, &profile, &err) < 0 || weir_ranks_find(&ranks, o->rank, o->world_size, &err) < 0) {
         weir_cli_fail(session->command, &err);
         return 2;

@@ -1,12 +1,13 @@
 #include "cli/scenario/scenario_json.h"
+#include "base/gz_file.h"
 #include "cli/outputs.h"
 #include "cli/scenario/scenario_text.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 void weir_scenario_json_path(const struct scenario_run *run, bool one_of_several, char path[SCENARIO_PATH])
 {
@@ -58,17 +59,18 @@ static void write_members(FILE *out, const struct scenario_run *run, const struc
 int weir_scenario_json_write(const char *path, const struct scenario_run *run, const struct scenario_result *result,
                              struct weir_err *err)
 {
-    char aside[SCENARIO_PATH + 8];
-    snprintf(aside, sizeof aside, "%s.part", path);
-    FILE *out = fopen(aside, "we");
-    if (!out)
-        return weir_err_set(err, -errno, "%s: cannot be written: %s", aside, strerror(errno));
-    write_members(out, run, result);
-    bool bad = ferror(out) != 0;
-    if (fclose(out) != 0 || bad || rename(aside, path) != 0) {
-        int error = errno ? errno : EIO;
-        unlink(aside);
-        return weir_err_set(err, -error, "%s: cannot be written: %s", path, strerror(error));
+    struct weir_gz_file *file = NULL;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    if (out)
+        write_members(out, run, result);
+    int rc = out && fclose(out) == 0 ? weir_gz_open(&file, path, WEIR_GZ_PLAIN, err)
+                                     : weir_err_set(err, -ENOMEM, "out of memory");
+    if (rc == 0) {
+        weir_gz_write(file, text, n);
+        rc = weir_gz_commit(&file, err);
     }
-    return 0;
+    free(text);
+    return rc;
 }

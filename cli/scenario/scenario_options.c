@@ -29,9 +29,10 @@ const struct weir_opt weir_scenario_opts[SCENARIO_OPTS] = {
      "steps that are recorded, behind two more: wait=1, warmup=1, active=N, repeat=1", 1, 10000},
     {"with-stack", WEIR_OPT_FLAG, FIELD(with_stack), NULL, NULL, "record C call stacks, too"},
     {"trace-dir", WEIR_OPT_TEXT, FIELD(trace_dir), "DIR", "results/traces/profiler_demo",
-     "where traces are written, SCENARIO.NS.pt.trace.json.gz"},
+     "where traces are written, SCENARIO.NS.pt.trace.json.gz", .path = WEIR_PATH_WRITE_INTO},
     {"output-json", WEIR_OPT_TEXT, FIELD(output_json), "FILE", "results/metrics_demo.json",
-     "where the figures are written; with --all a file for each scenario; empty: nowhere", .allow_empty = true},
+     "where the figures are written; with --all a file for each scenario; empty: nowhere", .allow_empty = true,
+     .path = WEIR_PATH_WRITE},
 };
 
 /* Every option but --help is in one of them. */

@@ -63,6 +63,7 @@ const struct weir_command weir_cmd_train = {
     .args = "[DATA]",
     .min_args = 0,
     .max_args = 1,
+    .arg_paths = {WEIR_PATH_READ},
     .opts = weir_train_opts,
     .n_opts = TRAIN_OPTS,
     .takes_config = true,

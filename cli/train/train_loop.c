@@ -22,8 +22,8 @@ static int find_checkpoint(struct train *t, struct weir_err *err)
     const char *folder = t->options->ckpt_dir;
     if (!folder)
         return 0;
-    snprintf(t->last, sizeof t->last, "%s/policy_last.safetensors", folder);
-    snprintf(t->best, sizeof t->best, "%s/policy_best.safetensors", folder);
+    snprintf(t->last, sizeof t->last, "%s/" WEIR_TRAIN_LAST, folder);
+    snprintf(t->best, sizeof t->best, "%s/" WEIR_TRAIN_BEST, folder);
     if (!t->options->resume)
         return 0;
     t->resumed = access(t->last, F_OK) == 0;

@@ -11,9 +11,10 @@
 
 struct weir_opt weir_train_opts[TRAIN_OPTS] = {
     {"task-name", WEIR_OPT_TEXT, FIELD(task_name), "NAME", NULL, "the data is $WEIR_DATASETS/NAME, without DATA"},
-    {"dataset-dir", WEIR_OPT_TEXT, FIELD(dataset_dir), "DIR", NULL, "the data, without DATA"},
+    {"dataset-dir", WEIR_OPT_TEXT, FIELD(dataset_dir), "DIR", NULL, "the data, without DATA", .path = WEIR_PATH_READ},
     {"ckpt-dir", WEIR_OPT_TEXT, FIELD(ckpt_dir), "DIR", NULL,
-     "write policy_best.safetensors and policy_last.safetensors there; without it nothing is kept"},
+     "write policy_best.safetensors and policy_last.safetensors there; without it nothing is kept",
+     .path = WEIR_PATH_WRITE_INTO, .files = WEIR_TRAIN_BEST " " WEIR_TRAIN_LAST},
     {"resume", WEIR_OPT_FLAG, FIELD(resume), NULL, NULL,
      "go on from policy_last.safetensors in --ckpt-dir, where there is one, up to --num-epochs"},
     {"policy-class", WEIR_OPT_TEXT, FIELD(policy_class), "CNN", "CNN",

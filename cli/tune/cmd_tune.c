@@ -7,14 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-static int open_log(struct tune_session *s, struct weir_err *err)
-{
-    if (!s->options->log)
-        return 0;
-    s->log = fopen(s->options->log, "we");
-    return s->log ? 0 : weir_err_set(err, -errno, "%s: cannot be written: %s", s->options->log, strerror(errno));
-}
-
 /* An end before the search is over has a result too, and its own exit status. */
 static int search(const struct weir_command *command, struct tune_session *s, struct weir_err *err)
 {
@@ -33,17 +25,15 @@ static int search(const struct weir_command *command, struct tune_session *s, st
 
 static int tune(const struct weir_command *command, struct tune_session *s, struct weir_err *err)
 {
-    const struct weir_output outputs[] = {{"--log", s->options->log}, {"--out", s->options->out}};
-    int rc = weir_outputs_check(outputs, 2, err);
-    if (rc == 0)
-        rc = tune_session_open(s, err);
+    int rc = tune_session_open(s, command, err);
     if (rc == 0 && s->options->out)
-        rc = tune_check_config(s->options->out, err);
+        rc = weir_gz_open(&s->config, s->options->out, WEIR_GZ_PLAIN, err);
     if (rc == 0)
-        rc = open_log(s, err);
+        rc = weir_output_open(&s->log, s->options->log, err);
     if (rc == 0)
         rc = search(command, s, err);
     int closed = weir_output_close(s->options->log, s->log, err);
+    weir_gz_discard(&s->config);
     tune_session_close(s);
     return rc < 0 ? rc : closed;
 }
@@ -79,6 +69,7 @@ const struct weir_command weir_cmd_tune = {
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
+    .arg_paths = {WEIR_PATH_READ},
     .opts = weir_tune_opts,
     .n_opts = TUNE_OPTS,
     .takes_config = true,

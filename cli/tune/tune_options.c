@@ -15,8 +15,9 @@ struct weir_opt weir_tune_opts[TUNE_OPTS] = {
      "memory that the decode cache may take at most; auto: half of what is free; 0: it is not tried", 0, 0, true},
     {"min-seconds", WEIR_OPT_DOUBLE, FIELD(min_seconds), "F", "0.5", "measured in a turn, after a warm-up", 0.01, 3600},
     {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "F", "5", "end after so long", 0.01, 1e5},
-    {"out", WEIR_OPT_TEXT, FIELD(out), "FILE", NULL, "write the settings for --config of every command"},
-    {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "write each turn as a JSON line"},
+    {"out", WEIR_OPT_TEXT, FIELD(out), "FILE", NULL, "write the settings for --config of every command",
+     .path = WEIR_PATH_WRITE},
+    {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "write each turn as a JSON line", .path = WEIR_PATH_WRITE},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print one JSON object with everything"},
 };
 

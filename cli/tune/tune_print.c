@@ -255,43 +255,18 @@ static int write_pairs(const struct tune_session *s, FILE *file, struct weir_err
     return 0;
 }
 
-/* The file takes its place by a new name, so that nobody reads half of it. */
-static FILE *open_beside(const char *out, char *path, size_t size, struct weir_err *err)
+int tune_write_config(struct tune_session *s, struct weir_err *err)
 {
-    if ((size_t)snprintf(path, size, "%s.%d", out, (int)getpid()) >= size) {
-        weir_err_set(err, -ENAMETOOLONG, "%s: the name is too long", out);
-        return NULL;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *file = open_memstream(&text, &n);
+    int rc = file ? write_pairs(s, file, err) : weir_err_set(err, -ENOMEM, "out of memory");
+    if (file && fclose(file) != 0 && rc == 0)
+        rc = weir_err_set(err, -ENOMEM, "out of memory");
+    if (rc == 0) {
+        weir_gz_write(s->config, text, n);
+        rc = weir_gz_commit(&s->config, err);
     }
-    FILE *file = fopen(path, "wex");
-    if (!file)
-        weir_err_set(err, -errno, "%s: cannot be written: %s", out, strerror(errno));
-    return file;
-}
-
-int tune_check_config(const char *out, struct weir_err *err)
-{
-    char path[4096];
-    FILE *file = open_beside(out, path, sizeof path, err);
-    if (!file)
-        return err->code;
-    fclose(file);
-    unlink(path);
-    return 0;
-}
-
-int tune_write_config(const struct tune_session *s, struct weir_err *err)
-{
-    char path[4096];
-    const char *out = s->options->out;
-    FILE *file = open_beside(out, path, sizeof path, err);
-    if (!file)
-        return err->code;
-    int rc = write_pairs(s, file, err);
-    if (weir_file_close(file) < 0 && rc == 0)
-        rc = weir_err_set(err, -EIO, "%s: could not be written completely; is the disk full?", out);
-    if (rc == 0 && rename(path, out) != 0)
-        rc = weir_err_set(err, -errno, "%s: cannot be written: %s", out, strerror(errno));
-    if (rc < 0)
-        unlink(path);
+    free(text);
     return rc;
 }

@@ -8,9 +8,7 @@ void tune_print_head(const struct tune_session *session, FILE *out);
 /* The curve, the noise, how it ended, and the command line, which is the last line. */
 void tune_print(const struct tune_session *session, FILE *out);
 void tune_print_json(const struct tune_session *session, const struct weir_command *command, FILE *out);
-/* Whether the file of --out can be written, before much time goes into what is to be in it. 0 or -errno. */
-int tune_check_config(const char *out, struct weir_err *err);
 /* Writes the file of --out; it is replaced as a whole. 0 or -errno. */
-int tune_write_config(const struct tune_session *session, struct weir_err *err);
+int tune_write_config(struct tune_session *session, struct weir_err *err);
 
 #endif

@@ -160,7 +160,7 @@ static int usable_cores(const struct tune_options *o, struct weir_err *err)
     return rc < 0 ? rc : weir_cores_part(&cores, ranks.local_size, ranks.local_cores);
 }
 
-static int look_at_files(struct tune_session *s, struct weir_err *err)
+static int look_at_files(struct tune_session *s, const struct weir_command *command, struct weir_err *err)
 {
     struct weir_dataset_config config = {.path = s->data, .cameras = s->options->run.cameras};
     struct weir_dataset *dataset;
@@ -172,9 +172,8 @@ static int look_at_files(struct tune_session *s, struct weir_err *err)
         rc = weir_copy_source_files(dataset, &files, &bytes, err);
     s->tune.space.file_bytes = (double)bytes;
     s->cached = -1;
-    const struct weir_output outputs[] = {{"--log", s->options->log}, {"--out", s->options->out}};
     if (rc == 0)
-        rc = weir_outputs_spare(outputs, 2, &files, err);
+        rc = weir_outputs_spare(command, s->options, dataset, err);
     if (rc == 0 && !s->options->run.direct)
         rc = weir_copy_warm(&files, &s->cached, err);
     weir_path_list_free(&files);
@@ -182,7 +181,7 @@ static int look_at_files(struct tune_session *s, struct weir_err *err)
     return rc;
 }
 
-int tune_session_open(struct tune_session *s, struct weir_err *err)
+int tune_session_open(struct tune_session *s, const struct weir_command *command, struct weir_err *err)
 {
     const struct tune_options *o = s->options;
     struct weir_tune_space *space = &s->tune.space;
@@ -194,7 +193,7 @@ int tune_session_open(struct tune_session *s, struct weir_err *err)
     s->cores = usable_cores(o, err);
     if (s->cores < 0)
         return s->cores;
-    rc = look_at_files(s, err);
+    rc = look_at_files(s, command, err);
     if (rc < 0)
         return rc;
     int most = MIN(s->cores + (s->cores + 1) / 2, 512);

@@ -48,19 +48,6 @@ static int write_log(const struct whatif *w, FILE *log, const struct weir_comman
     return weir_err_set(err, -EIO, "%s: could not be written completely; is the disk full?", path);
 }
 
-/* Opened before anything is measured. */
-static int open_log(const struct whatif *w, FILE **log, struct weir_err *err)
-{
-    const char *path = w->options->log;
-    *log = NULL;
-    if (!path)
-        return 0;
-    if (weir_outputs_spare(&(struct weir_output){"--log", path}, 1, &w->files, err) < 0)
-        return err->code;
-    *log = fopen(path, "we");
-    return *log ? 0 : weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
-}
-
 /* ---- the command ---- */
 
 static int find_out(struct whatif *w, struct weir_err *err)
@@ -82,9 +69,9 @@ static int find_out(struct whatif *w, struct weir_err *err)
 static int whatif(struct whatif *w, const struct weir_command *command, struct weir_err *err)
 {
     FILE *log = NULL;
-    int rc = whatif_open(w, err);
+    int rc = whatif_open(w, command, err);
     if (rc == 0)
-        rc = open_log(w, &log, err);
+        rc = weir_output_open(&log, w->options->log, err); /* before anything is measured */
     if (rc == 0)
         rc = find_out(w, err);
     whatif_remove_copies(w);
@@ -129,9 +116,8 @@ static int whatif_main(const struct weir_command *command, int argc, char **argv
     if (parse != WEIR_PARSE_RUN)
         return parse == WEIR_PARSE_HELP ? 0 : 2;
     struct weir_err err = WEIR_ERR_NONE;
-    const struct weir_output outputs[] = {{"--log", o.log}, {"--index", o.run.data.index}};
     fill_rest(&o.run);
-    if (weir_whatif_options_check(&o, &err) < 0 || weir_outputs_check(outputs, 2, &err) < 0) {
+    if (weir_whatif_options_check(&o, &err) < 0) {
         weir_cli_fail(command, &err);
         return 2;
     }
@@ -155,6 +141,7 @@ const struct weir_command weir_cmd_whatif = {
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
+    .arg_paths = {WEIR_PATH_READ},
     .opts = weir_whatif_opts,
     .n_opts = WEIR_WHATIF_OPTS,
     .takes_config = true,

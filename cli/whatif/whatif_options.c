@@ -17,7 +17,8 @@ static const struct weir_opt own_opts[] = {
     {"check", WEIR_OPT_FLAG, FIELD(check), NULL, NULL,
      "make each change that this machine can make, and measure it beside the run as it is"},
     {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "F", "10", "end after so long", 0.05, 1e5},
-    {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "write what was found as a JSON line, for weir report"},
+    {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "write what was found as a JSON line, for weir report",
+     .path = WEIR_PATH_WRITE},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print one JSON object with everything"},
 };
 

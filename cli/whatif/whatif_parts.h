@@ -59,7 +59,7 @@ struct whatif {
 };
 
 /* What DATA is: its files, how its frames are stored. */
-int whatif_open(struct whatif *w, struct weir_err *err);
+int whatif_open(struct whatif *w, const struct weir_command *command, struct weir_err *err);
 /* Measures the run as it is and with other numbers of workers. 0, -EINTR, or negative. */
 int whatif_measure_now(struct whatif *w, struct weir_err *err);
 

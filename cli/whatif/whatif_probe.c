@@ -1,5 +1,6 @@
 /* Short runs, and what they say: the run as it is, its CPU time with other numbers of workers, changed costs. */
 #include "base/clock.h"
+#include "cli/outputs.h"
 #include "cli/whatif/whatif_parts.h"
 #include "datasets/dataset.h"
 
@@ -115,7 +116,7 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
 
 /* ---- the run as it is ---- */
 
-int whatif_open(struct whatif *w, struct weir_err *err)
+int whatif_open(struct whatif *w, const struct weir_command *command, struct weir_err *err)
 {
     struct weir_dataset_config config = {.path = w->data, .cameras = w->options->run.cameras};
     struct weir_dataset *dataset;
@@ -124,7 +125,9 @@ int whatif_open(struct whatif *w, struct weir_err *err)
     int rc = weir_dataset_open(&dataset, &config, err);
     if (rc < 0)
         return rc;
-    rc = weir_copy_source_of(dataset, &w->source, err);
+    rc = weir_outputs_spare(command, w->options, dataset, err);
+    if (rc == 0)
+        rc = weir_copy_source_of(dataset, &w->source, err);
     if (rc == 0)
         rc = weir_copy_source_files(dataset, &w->files, &bytes, err);
     weir_dataset_close(&dataset);

@@ -117,5 +117,6 @@ const struct weir_format_ops weir_format_lmdb = {
     .summary = "LMDB, one key a frame: a folder with data.mdb, or a file .mdb or .lmdb",
     .names = is_lmdb,
     .open = open_lmdb,
+    .beside = "lock.mdb",
     .is_held = true,
 };

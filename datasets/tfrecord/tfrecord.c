@@ -136,4 +136,5 @@ const struct weir_format_ops weir_format_tfrecord = {
     .split = split_of,
     .open = open_tfrecord,
     .check = check,
+    .beside = "features.json",
 };
