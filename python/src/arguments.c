@@ -19,6 +19,7 @@ static const struct argument *find_argument(const char *option, size_t n)
         {"allow-external", "allow_external", NUMBER},
         {"allow-ragged", "allow_ragged", NUMBER},
         {"batch-size", "batch_size", NUMBER},
+        {"cameras", "cameras", NUMBER},
         {"crop", "crop", NUMBER},
         {"decode-cache", "decode_cache", WORD},
         {"decoder", "decoder", WORD},
@@ -78,7 +79,7 @@ static size_t name_argument(char *to, size_t room, const char *at, const char **
     if (!argument)
         return 0;
     const char *after = at + 2 + n;
-    size_t word = *after == ' ' ? strcspn(after + 1, " ,;") : 0;
+    size_t word = *after == ' ' ? strcspn(after + 1, " ,;)") : 0;
     word -= word > 0 && after[word] == ':';
     int bytes = write_value(to, room, argument, after + 1, (int)word);
     *end = bytes > 0 || argument->value == REST ? after + (word > 0) + word : after;
@@ -91,7 +92,7 @@ void weir_name_arguments(char *to, size_t room, const char *text)
 {
     for (const char *at = text; *at && room > 1;) {
         const char *end = at + 1;
-        bool begins = strncmp(at, "--", 2) == 0 && (at == text || at[-1] == ' ');
+        bool begins = strncmp(at, "--", 2) == 0 && (at == text || at[-1] == ' ' || at[-1] == '(');
         size_t n = begins ? name_argument(to, room, at, &end) : 0;
         if (n == 0) {
             *to = *at;

@@ -257,6 +257,22 @@ class Errors(common.Data):
                 with self.assertRaisesRegex(TypeError, "iterate over it without a DataLoader"):
                     next(iter(torch.utils.data.DataLoader(loader, num_workers=workers)))
 
+    def test_a_camera_that_an_episode_lacks(self):
+        """The advice is of Python's arguments; options in parentheses are, too."""
+        data = self.synth("lacks", *self.SYNTH)
+        with h5py.File(f"{data}/episode_1.hdf5", "r+") as file:
+            del file["observations/images/wrist"]
+        with self.assertRaisesRegex(weir.Error, r'episode_1.hdf5: no camera "wrist"; it has top; choose cameras .*'
+                                                r'\(cameras\).* \(on_error="skip"\)$'):
+            weir.Loader(data)
+        with weir.Loader(data, cameras=["top"]) as loader:
+            self.assertEqual(len(loader.dataset.episodes), 3)
+        os.mkfifo(f"{data}/link")
+        os.symlink("nowhere", f"{data}/folder")
+        with self.assertRaises(FileNotFoundError) as raised:
+            weir.Loader(data)
+        self.assertIn('(on_error="skip" goes on without it)', str(raised.exception))
+
     def test_decode_cache(self):
         for bytes_ in (64 << 20, "64M", "1g"):
             with weir.Loader(self.data, decode_cache=bytes_) as loader:
