@@ -51,8 +51,8 @@ one_line
 check "the figures have these members and no others" python3 - <<'PY'
 import json
 m = json.load(open("results/metrics_demo.json"))
-assert list(m) == ["scenario", "batch_size", "num_workers", "pin_memory", "amp", "avg_iteration_time_s", "avg_step_time_s", "avg_dataloader_wait_s", "trace_dir"], m
-assert m["scenario"] == "dataloader" and m["batch_size"] == 2 and m["num_workers"] == 2, m
+assert list(m) == ["scenario", "device", "batch_size", "num_workers", "pin_memory", "amp", "avg_iteration_time_s", "avg_step_time_s", "avg_dataloader_wait_s", "trace_dir"], m
+assert m["scenario"] == "dataloader" and m["device"] == "cuda:0" and m["batch_size"] == 2 and m["num_workers"] == 2, m
 assert m["pin_memory"] is False and m["amp"] is False and m["trace_dir"] == "results/traces/profiler_demo", m
 assert 0 < m["avg_dataloader_wait_s"] < m["avg_iteration_time_s"], m
 # A step begins when its batch has arrived, so the two parts add up.
@@ -132,6 +132,38 @@ run 0 scenario --all "${small[@]}" --trace_dir "$work/t8" --output_json figures
 check "the name without an ending gets one for each scenario" [ -f figures_sync ]
 check "and no remedy without --fix" [ "$(find "$work/t8" . -maxdepth 1 -name '*_fix*' | wc -l)" -eq 0 ]
 
+# ---- without a GPU, for practice ----
+WEIR_CUDA_MODULE=/nowhere run 0 scenario --all --fix "${small[@]}" --device cpu --num_workers 1 --trace_dir "$work/cpu" --output_json "$work/cpu.json"
+err "dataloader on the CPU: batches of 2 in pageable memory, 1 workers"
+count '^scenario, on the CPU +iteration +step +data wait +shown by +share +calls/step +remedy$' 1
+count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)? +[0-9.]+ms +[0-9.]+ms +[0-9.]+ms  [a-z0-9_]+ +[0-9.]+% +[0-9.]+  [a-z]' 8
+count '^  On the CPU: ' 4
+no_out "GPU idle time"
+check "calls a step of what each scenario shows, and fewer with the remedy" python3 - "$work/out" <<'PY'
+import re, sys
+rows = {m[1]: float(m[2]) for m in re.finditer(r"^(\w+(?: --fix)?) +[0-9.]+ms .*% +([0-9.]+)  ", open(sys.argv[1]).read(), re.M)}
+assert rows == {"dataloader": 1, "dataloader --fix": 1, "sync": 1, "sync --fix": 0, "tiny_ops": 400, "tiny_ops --fix": 2,
+                "memory_churn": 24, "memory_churn --fix": 24}, rows
+PY
+cp "$work/out" "$work/all.txt"
+for scenario in dataloader sync tiny_ops memory_churn; do
+    check "$scenario on the CPU: there is a loss" [ -n "$(loss $scenario)" ]
+    check "$scenario on the CPU: the same with its remedy" [ "$(loss $scenario)" = "$(loss "$scenario --fix")" ]
+    check "$scenario: the figures say that it was the CPU" python3 -c "
+import json; m = json.load(open('$work/cpu_$scenario.json')); assert m['scenario'] == '$scenario' and m['device'] == 'cpu', m"
+    check "a trace of $scenario, named after the CPU" [ "$(find "$work/cpu" -name "${scenario}_cpu.[0-9]*.json.gz" | wc -l)" -eq 1 ]
+done
+trace "$(only "$work/cpu" tiny_ops_cpu)" "400 tiny operators a step, and no GPU" '
+assert len([x for x in named("affine") if x["cat"] == "cpu_op"]) == 3 * 400 and not on_gpu'
+trace "$(only "$work/cpu" memory_churn_cpu)" "24 temporaries a step in the memory of the CPU" '
+assert len([a for a in memory if a["Bytes"] >= 1 << 20 and a["Device Type"] == 0]) >= 3 * 24
+assert not [a for a in memory if a["Device Type"] == 1]'
+WEIR_CUDA_MODULE=/nowhere run 0 scenario --batch_size 16 --num_workers 1 --device cpu --warmup_steps 1 --profile_steps 3 --trace_dir "$work/cpu1" --output_json ""
+out "Top operations, by self CPU time:"
+count '^enumerate\(DataLoader\)#WeirLoader.__next__: 1.0 calls and [0-9.]+ ms in an iteration, [0-9.]+ % of it\.$' 1
+count '^On the CPU there is no GPU idle time to divide: ' 1
+count '^  On the CPU: ' 1
+
 # ---- the switches ----
 run 0 scenario "${small[@]}" --pin_memory --amp --persistent_workers --with_stack --num_workers 1 --prefetch_factor 3 --seed 7 --device cuda:0 --trace_dir "$work/t3" --output_json "$work/m3.json"
 err "batches of 2 in pinned memory, 1 workers that prefetch 3 batches each and stay from epoch to epoch; float16 (--amp)"
@@ -151,7 +183,7 @@ err "warning: of so few steps (--profile_steps 2)"
 
 # ---- what cannot be ----
 for bad in "--scenario nothing" "--batch_size 0" "--batch_size 2049" "--num_workers 257" "--prefetch_factor 0" "--profile_steps 0" \
-    "--warmup_steps -1" "--device cpu" "--device cuda:x" "--seed x" "extra"; do
+    "--warmup_steps -1" "--device cuda:x" "--device gpu" "--device cpu --amp" "--device cpu --pin_memory" "--seed x" "extra"; do
     # shellcheck disable=SC2086
     run 2 scenario $bad
     check "$bad: nothing on stdout" [ ! -s "$work/out" ]

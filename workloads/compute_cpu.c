@@ -19,6 +19,7 @@
 
 enum {
     LINE_BYTES = 64,
+    AFFINE_PIECE = 2048,
     GEMM_MIN = 1 << 16, /* products with fewer multiplications stay in one thread, which is sooner done */
 };
 
@@ -142,12 +143,16 @@ static void cpu_weigh(void *self, size_t rows, const uint8_t *is_pad, weir_real 
         weights[i] = !is_pad[i];
 }
 
+/* Pieces that stay in the first cache, however many times. */
 static void cpu_affine(void *self, size_t numbers, double scale, double shift, int times, weir_real *x)
 {
     (void)self;
-    for (size_t i = 0; i < numbers; i++)
+    for (size_t begin = 0; begin < numbers; begin += AFFINE_PIECE) {
+        size_t end = numbers - begin < AFFINE_PIECE ? numbers : begin + AFFINE_PIECE;
         for (int j = 0; j < times; j++)
-            x[i] = (weir_real)scale * x[i] + (weir_real)shift;
+            for (size_t i = begin; i < end; i++)
+                x[i] = (weir_real)scale * x[i] + (weir_real)shift;
+    }
 }
 
 /* ---- linear layers ---- */

@@ -39,7 +39,7 @@ static int open_temporaries(struct weir_scenario *scenario, struct weir_err *err
     if (scenario->config.kind != WEIR_SCENARIO_MEMORY_CHURN)
         return 0;
     t->ops = weir_simple_cnn_ops(scenario->cnn, &t->self);
-    t->device = weir_device_number(scenario->config.device);
+    t->device = scenario->config.device ? weir_device_number(scenario->config.device) : WEIR_MEMORY_CPU;
     t->pool = scenario->config.fix;
     return weir_temporaries_open(t, err);
 }
@@ -55,7 +55,7 @@ int weir_scenario_open(struct weir_scenario **out, const struct weir_scenario_co
     scenario->shapes = weir_shapes_intern(
         2, (int[]){4, 2},
         (int64_t[]){config->batch_size, 3, WEIR_CNN_SIDE, WEIR_CNN_SIDE, config->batch_size, WEIR_CNN_OUTPUTS}, types);
-    int rc = weir_device_stream(config->device, &scenario->stream, err);
+    int rc = config->device ? weir_device_stream(config->device, &scenario->stream, err) : 0;
     const struct weir_simple_cnn_config cnn = {
         .device = config->device,
         .stream = scenario->stream,

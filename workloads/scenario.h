@@ -1,4 +1,4 @@
-/* scenario.h: training steps on a GPU that have a bottleneck on purpose, or the remedy of it: what weir scenario runs.
+/* scenario.h: training steps that have a bottleneck on purpose, or the remedy of it: what weir scenario runs.
  *
  *     weir_scenario_open(&scenario, &config, &err);
  *     for (...) { weir_scenario_step(scenario, images, targets, &err); weir_scenario_measure(scenario, &err); }
@@ -24,7 +24,7 @@ struct weir_scenario_config {
     enum weir_scenario_kind kind;
     bool fix; /* the remedy is applied: the loss is sent and used later; one kernel; a pool; of items it is the caller's
                */
-    struct weir_device *device; /* borrowed until close */
+    struct weir_device *device; /* borrowed until close; NULL: the CPU */
     int batch_size;
     bool amp;
     uint64_t seed;

@@ -1,6 +1,6 @@
-/* simple_cnn.h: a small network on a GPU, as people profile it: three convolutions, the mean over the pixels, two
- * linear layers, mean absolute error, AdamW. A block of many tiny operations may lie between the convolutions and the
- * linear layers; it has parameters of its own, which the same optimiser changes.
+/* simple_cnn.h: a small network on a GPU, or a narrower one on the CPU, as people profile it: three convolutions, the
+ * mean over the pixels, two linear layers, mean absolute error, AdamW. A block of many tiny operations may lie between
+ * the convolutions and the linear layers; it has parameters of its own, which the same optimiser changes.
  *
  * Calls are queued and return before they are done, except loss, finish, open and close. One thread uses it. */
 #ifndef WEIR_WORKLOADS_SIMPLE_CNN_H
@@ -27,10 +27,10 @@ enum weir_tiny_ops {
 enum { WEIR_TINY_OPS = 200 }; /* in the forward pass, and as many in the backward pass */
 
 struct weir_simple_cnn_config {
-    struct weir_device *device; /* borrowed until close */
+    struct weir_device *device; /* borrowed until close; NULL: the CPU, where calls return when they are done */
     void *stream;               /* of it, likewise: all is queued on it */
     int batch_size;
-    bool amp;
+    bool amp;      /* on a GPU */
     uint64_t seed; /* of the parameters */
     enum weir_tiny_ops tiny;
 };

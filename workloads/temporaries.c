@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 enum { NUMBERS_PER_MIB = (1 << 20) / sizeof(weir_real), SIZES = 4 };
 
@@ -11,22 +12,35 @@ static size_t numbers_of(int i)
     return (size_t)(1 + i % SIZES) * NUMBERS_PER_MIB;
 }
 
+/* On the CPU memory of the system: malloc keeps what is freed, as a pool does. */
+static weir_real *take(const struct weir_temporaries *t, size_t numbers)
+{
+    if (!t->ops->host_memory)
+        return t->ops->allocate(t->self, numbers);
+    void *memory = mmap(NULL, numbers * sizeof(weir_real), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
 static weir_real *allocate(const struct weir_temporaries *t, int i, struct weir_err *err)
 {
-    weir_real *memory = t->ops->allocate(t->self, numbers_of(i));
+    weir_real *memory = take(t, numbers_of(i));
     if (memory)
         weir_memory_reserved((int64_t)(numbers_of(i) * sizeof *memory), t->device);
     else
-        weir_err_set(err, -ENOMEM, "%s: the GPU has no %d MiB of memory left; take a smaller batch",
+        weir_err_set(err, -ENOMEM, "%s: there are no %d MiB of memory left; take a smaller batch",
                      weir_name_text(t->names[i]), 1 + i % SIZES);
     return memory;
 }
 
 static void release(const struct weir_temporaries *t, int i, weir_real *memory)
 {
-    if (memory)
-        weir_memory_reserved(-(int64_t)(numbers_of(i) * sizeof *memory), t->device);
-    t->ops->release(t->self, memory);
+    if (!memory)
+        return;
+    weir_memory_reserved(-(int64_t)(numbers_of(i) * sizeof *memory), t->device);
+    if (t->ops->host_memory)
+        munmap(memory, numbers_of(i) * sizeof *memory);
+    else
+        t->ops->release(t->self, memory);
 }
 
 int weir_temporaries_open(struct weir_temporaries *t, struct weir_err *err)

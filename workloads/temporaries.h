@@ -1,5 +1,5 @@
-/* temporaries.h: device memory that a step needs for a moment, under names that traces show: allocated anew each time,
- * or taken from a pool that is allocated once. One thread uses them. */
+/* temporaries.h: memory of the device that a step needs for a moment, under names that traces show: allocated anew each
+ * time, or taken from a pool that is allocated once. One thread uses them. */
 #ifndef WEIR_WORKLOADS_TEMPORARIES_H
 #define WEIR_WORKLOADS_TEMPORARIES_H
 

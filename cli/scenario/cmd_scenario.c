@@ -75,7 +75,7 @@ static int run_scenario(const struct weir_command *command, int argc, char **arg
         weir_cli_fail(command, &err);
         return 2;
     }
-    int rc = weir_device_open(&device, gpu, &err);
+    int rc = gpu < 0 ? 0 : weir_device_open(&device, gpu, &err);
     if (rc == 0)
         rc = weir_scenario_check_outputs(&options, &err);
     weir_catch_interrupts();
@@ -89,13 +89,13 @@ static int run_scenario(const struct weir_command *command, int argc, char **arg
 
 const struct weir_command weir_cmd_scenario = {
     .name = "scenario",
-    .summary = "run training steps with a known bottleneck on a GPU, and see how it looks",
+    .summary = "run training steps with a known bottleneck, and see how it looks",
     .opts = weir_scenario_opts,
     .n_opts = SCENARIO_OPTS,
     .topics = weir_scenario_topics,
     .examples = weir_scenario_examples,
     .notes = "dataloader: items take 2 ms of simulated I/O and 0.2 ms of CPU work. sync: the loss is read back in the\n"
              "middle of each step. tiny_ops: many small kernels. memory_churn: many allocations of device memory.\n"
-             "A small CNN trains on random images; it needs a GPU.\n",
+             "A small CNN trains on random images, on a GPU; with --device cpu a narrower one on the CPU.\n",
     .run = run_scenario,
 };

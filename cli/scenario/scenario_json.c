@@ -2,6 +2,7 @@
 #include "base/gz_file.h"
 #include "cli/outputs.h"
 #include "cli/scenario/scenario_text.h"
+#include "pipeline/gpu/gpu.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -41,9 +42,13 @@ int weir_scenario_check_outputs(const struct scenario_options *options, struct w
 static void write_members(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
 {
     struct weir_json json;
+    char device[32] = "cpu";
+    if (run->device)
+        snprintf(device, sizeof device, "cuda:%d", weir_device_number(run->device));
     weir_json_open(&json, out, true);
     weir_json_object(&json, NULL);
     weir_json_text(&json, "scenario", weir_scenario_texts[run->kind].name);
+    weir_json_text(&json, "device", device);
     weir_json_int(&json, "batch_size", run->options->batch_size);
     weir_json_int(&json, "num_workers", run->workers);
     weir_json_bool(&json, "pin_memory", run->options->pin_memory);

@@ -22,7 +22,8 @@ const struct weir_opt weir_scenario_opts[SCENARIO_OPTS] = {
     {"pin-memory", WEIR_OPT_FLAG, FIELD(pin_memory), NULL, NULL, "batches lie in pinned memory; else it is pageable"},
     {"amp", WEIR_OPT_FLAG, FIELD(amp), NULL, NULL, "compute in float16, with a dynamic loss scale"},
     {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "of the items, their order and the network"},
-    {"device", WEIR_OPT_TEXT, FIELD(device), "cuda[:K]", "cuda", "the GPU"},
+    {"device", WEIR_OPT_TEXT, FIELD(device), "cuda[:K]|cpu", "cuda",
+     "the GPU; cpu: for practice, without GPU idle time"},
     {"warmup-steps", WEIR_OPT_INT, FIELD(warmup_steps), "N", "10", "steps before the profiler's schedule begins", 0,
      1e6},
     {"profile-steps", WEIR_OPT_INT, FIELD(profile_steps), "N", "8",
@@ -49,6 +50,7 @@ const char weir_scenario_examples[] =
     "GPU waited for.\n"
     "weir scenario --scenario sync --pin_memory --fix\tThe same steps with the remedy.\n"
     "weir scenario --all --fix\tThe four bottlenecks side by side, before and after.\n"
+    "weir scenario --all --fix --device cpu\tFor practice without a GPU.\n"
     "weir scenario --num_workers 8 --prefetch_factor 4 && weir report results/traces/profiler_demo\tThe trace once "
     "more, as any trace.\n";
 
@@ -58,8 +60,9 @@ int weir_scenario_options_check(const struct scenario_options *options, int *gpu
         weir_err_prefix(err, "--device");
         return -EINVAL;
     }
-    if (*gpu < 0)
-        return weir_err_set(err, -EINVAL, "--device cpu: the scenarios show what a GPU waits for; give cuda or cuda:K");
+    if (*gpu < 0 && (options->amp || options->pin_memory))
+        return weir_err_set(err, -EINVAL, "--%s is for a GPU: --device is cpu; leave one of them out",
+                            options->amp ? "amp" : "pin-memory");
     if (!*options->trace_dir || strlen(options->trace_dir) > 2048)
         return weir_err_set(err, -EINVAL, "--trace-dir is %s; give a folder",
                             *options->trace_dir ? "too long" : "empty");

@@ -17,7 +17,7 @@ extern const struct weir_opt weir_scenario_opts[SCENARIO_OPTS];
 extern const struct weir_opt_topic weir_scenario_topics[];
 extern const char weir_scenario_examples[];
 
-/* 0 and the GPU's number, or -EINVAL. */
+/* 0 and the GPU's number, -1 for the CPU; or -EINVAL. */
 int weir_scenario_options_check(const struct scenario_options *options, int *gpu, struct weir_err *err);
 
 #endif

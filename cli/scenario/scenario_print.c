@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { TOP_ROWS = 12, FEW_STEPS = 3 };
+enum { TOP_ROWS = 12, FEW_STEPS = 3, NAME_WIDTH = 20 };
 
 static void full_name(const struct scenario_run *run, char name[32])
 {
@@ -28,7 +28,8 @@ void weir_scenario_print_head(FILE *out, const struct scenario_run *run)
     const struct scenario_options *o = run->options;
     char name[32];
     full_name(run, name);
-    fprintf(out, "%s on %s: batches of %d in %s memory, %d workers", name, weir_device_name(run->device), o->batch_size,
+    fprintf(out, "%s on %s: batches of %d in %s memory, %d workers", name,
+            run->device ? weir_device_name(run->device) : "the CPU", o->batch_size,
             o->pin_memory ? "pinned" : "pageable", run->workers);
     if (run->workers > 0)
         fprintf(out, " that prefetch %d batches each%s", run->prefetch,
@@ -49,14 +50,15 @@ void weir_scenario_print_head(FILE *out, const struct scenario_run *run)
 
 /* ---- one run ---- */
 
-static void print_operations(FILE *out, struct scenario_result *result)
+static void print_operations(FILE *out, const struct scenario_run *run, struct scenario_result *result)
 {
     static const struct weir_averages_config config = {0};
-    static const struct weir_averages_table table = {"self_cuda_time_total", TOP_ROWS, false, NULL};
+    const struct weir_averages_table table = {run->device ? "self_cuda_time_total" : "self_cpu_time_total", TOP_ROWS,
+                                              false, NULL};
     struct weir_averages *averages;
     if (weir_averages_open(&averages, result->trace, &config) < 0)
         return;
-    fprintf(out, "\nTop CUDA operations, by self CUDA time:\n");
+    fprintf(out, run->device ? "\nTop CUDA operations, by self CUDA time:\n" : "\nTop operations, by self CPU time:\n");
     weir_averages_print(out, averages, &table);
     weir_averages_close(&averages);
 }
@@ -85,11 +87,34 @@ static void print_verdict(FILE *out, const struct scenario_run *run, const struc
                 share(idle, idle->cause_ns[text->cause]));
 }
 
+static double shown_calls(const struct scenario_result *result)
+{
+    return (double)result->shown_calls / result->steps;
+}
+
+static double shown_share(const struct scenario_result *result)
+{
+    return result->iteration_s > 0 ? 100 * result->shown_s / result->steps / result->iteration_s : 0;
+}
+
+/* The same on the CPU, which has no idle time: the ranges that show the scenario. */
+static void print_shown(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+{
+    const char *range = weir_scenario_texts[run->kind].cpu_range;
+    bool wait = run->kind == WEIR_SCENARIO_DATALOADER;
+    fprintf(out, "\n%s: %.1f calls and %.3f ms in an iteration, %.1f %% of it.\n",
+            wait ? "enumerate(DataLoader)#WeirLoader.__next__" : range, shown_calls(result),
+            1e3 * result->shown_s / result->steps, shown_share(result));
+    fprintf(out, "On the CPU there is no GPU idle time to divide: leave out --device cpu where there is a GPU.\n");
+}
+
 static void print_reading(FILE *out, const struct scenario_run *run)
 {
     const struct scenario_text *text = &weir_scenario_texts[run->kind];
     fprintf(out, "%s: %s.\n", text->name, text->shows);
-    fprintf(out, "  How to read it: %s\n", text->rule);
+    fprintf(out, "  How to read it%s: %s\n", run->device ? "" : " on a GPU", text->rule);
+    if (!run->device)
+        fprintf(out, "  On the CPU: %s\n", text->cpu_rule);
     fprintf(out, "  Remedy: %s --fix applies it here: %s.\n", text->remedy, text->fix);
 }
 
@@ -114,9 +139,13 @@ static void print_statistics(FILE *out, const struct scenario_run *run, const st
 void weir_scenario_print(FILE *out, const struct scenario_run *run, struct scenario_result *result)
 {
     print_statistics(out, run, result);
-    print_operations(out, result);
-    weir_gpu_idle_print(out, &result->idle);
-    print_verdict(out, run, weir_scenario_idle(result, run->device));
+    print_operations(out, run, result);
+    if (run->device) {
+        weir_gpu_idle_print(out, &result->idle);
+        print_verdict(out, run, weir_scenario_idle(result, run->device));
+    } else {
+        print_shown(out, run, result);
+    }
     print_reading(out, run);
     fprintf(out, "trace: %s\n", result->trace_path);
 }
@@ -132,14 +161,11 @@ void weir_scenario_print_line(FILE *out, const struct scenario_run *run, const s
     fflush(out);
 }
 
-static void print_row(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+static void print_idle(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
 {
     const struct weir_idle_device *idle = weir_scenario_idle(result, run->device);
     enum weir_idle_cause largest = idle ? weir_gpu_idle_largest(idle) : WEIR_IDLE_NONE;
-    char name[32];
-    full_name(run, name);
-    fprintf(out, "%-19s %10.3fms %10.3fms %10.3fms  %-20s", name, 1e3 * result->iteration_s, 1e3 * result->step_s,
-            1e3 * result->wait_s, weir_idle_cause_name(largest));
+    fprintf(out, "  %-20s", weir_idle_cause_name(largest));
     if (largest == WEIR_IDLE_NONE)
         fprintf(out, " %6s", "-");
     else
@@ -148,13 +174,30 @@ static void print_row(FILE *out, const struct scenario_run *run, const struct sc
         fprintf(out, "  %12.1f", (double)idle->step_kernels / (double)result->idle.n_steps);
     else
         fprintf(out, "  %12s", "-");
-    fprintf(out, "  %s\n", weir_scenario_texts[run->kind].fix);
+}
+
+static void print_row(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+{
+    const struct scenario_text *text = &weir_scenario_texts[run->kind];
+    char name[32];
+    full_name(run, name);
+    fprintf(out, "%-*s %10.3fms %10.3fms %10.3fms", NAME_WIDTH, name, 1e3 * result->iteration_s, 1e3 * result->step_s,
+            1e3 * result->wait_s);
+    if (run->device)
+        print_idle(out, run, result);
+    else
+        fprintf(out, "  %-20s %5.1f%%  %12.1f",
+                run->kind == WEIR_SCENARIO_DATALOADER ? "08_wait_for_data" : text->cpu_range, shown_share(result),
+                shown_calls(result));
+    fprintf(out, "  %s\n", text->fix);
 }
 
 void weir_scenario_print_table(FILE *out, const struct scenario_run *runs, const struct scenario_result *results, int n)
 {
-    fprintf(out, "\n%-19s %12s %12s %12s  %-20s %6s  %12s  %s\n", "scenario", "iteration", "step", "data wait",
-            "first cause, idle", "share", "kernels/step", "remedy");
+    bool gpu = runs[0].device;
+    fprintf(out, "\n%-*s %12s %12s %12s  %-20s %6s  %12s  %s\n", NAME_WIDTH, gpu ? "scenario" : "scenario, on the CPU",
+            "iteration", "step", "data wait", gpu ? "first cause, idle" : "shown by", "share",
+            gpu ? "kernels/step" : "calls/step", "remedy");
     for (int i = 0; i < n; i++)
         print_row(out, &runs[i], &results[i]);
     fputc('\n', out);

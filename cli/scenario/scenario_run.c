@@ -64,11 +64,13 @@ static int open_profiler(struct parts *parts, struct weir_err *err)
     const struct scenario_options *o = parts->run->options;
     struct weir_profiler_config config;
     char worker[64];
-    snprintf(worker, sizeof worker, "%s%s", weir_scenario_texts[parts->run->kind].name, parts->run->fix ? "_fix" : "");
+    snprintf(worker, sizeof worker, "%s%s%s", weir_scenario_texts[parts->run->kind].name, parts->run->fix ? "_fix" : "",
+             parts->run->device ? "" : "_cpu");
     weir_profiler_config_default(&config);
     config.schedule =
         (struct weir_schedule){.wait = WAIT_STEPS, .warmup = WARMUP_STEPS, .active = o->profile_steps, .repeat = 1};
-    config.record_shapes = config.profile_memory = config.gpu = true;
+    config.record_shapes = config.profile_memory = true;
+    config.gpu = parts->run->device != NULL;
     config.with_stack = o->with_stack;
     config.folder = o->trace_dir;
     config.worker = worker;
@@ -183,6 +185,20 @@ static int run_steps(struct parts *parts, struct scenario_result *result, struct
 
 /* ---- what came out ---- */
 
+/* Ranges by the beginning of their name. */
+static void find_shown(struct scenario_result *result, const char *begins)
+{
+    const struct weir_trace *trace = result->trace;
+    for (size_t i = 0; i < trace->n_events; i++) {
+        const struct weir_event *event = &trace->events[i];
+        if (event->kind != WEIR_EVENT_RANGE ||
+            strncmp(weir_trace_text(trace, event->name), begins, strlen(begins)) != 0)
+            continue;
+        result->shown_calls++;
+        result->shown_s += 1e-9 * (double)event->duration_ns;
+    }
+}
+
 static int make_idle(struct scenario_result *result)
 {
     struct weir_step *steps;
@@ -212,6 +228,7 @@ static int take_result(struct parts *parts, struct scenario_result *result, stru
         return weir_err_set(err, parts->trace.code, "the trace was not written: %s", parts->trace.text);
     if (!result->trace || make_idle(result) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory for the trace; take fewer --profile_steps");
+    find_shown(result, weir_scenario_texts[parts->run->kind].cpu_range);
     return 0;
 }
 
@@ -237,7 +254,7 @@ void weir_scenario_result_clear(struct scenario_result *result)
 const struct weir_idle_device *weir_scenario_idle(const struct scenario_result *result,
                                                   const struct weir_device *device)
 {
-    for (int i = 0; i < result->idle.n_devices; i++)
+    for (int i = 0; device && i < result->idle.n_devices; i++)
         if (result->idle.devices[i].device == weir_device_number(device))
             return &result->idle.devices[i];
     return NULL;

@@ -14,8 +14,8 @@ struct scenario_run {
     const struct scenario_options *options;
     enum weir_scenario_kind kind;
     bool fix;
-    int workers, prefetch; /* of weir_scenario_plan */
-    struct weir_device *device;
+    int workers, prefetch;      /* of weir_scenario_plan */
+    struct weir_device *device; /* NULL: the CPU */
 };
 
 /* workers and prefetch: those of the options, or what the remedy makes of them. */
@@ -32,6 +32,8 @@ struct scenario_result {
     char trace_path[4096];    /* "": none was written */
     struct weir_trace *trace; /* owned; NULL: out of memory */
     struct weir_gpu_idle idle;
+    uint64_t shown_calls; /* ranges that show the scenario on the CPU (scenario_text.h), in all recorded steps */
+    double shown_s;       /* their sum */
 };
 
 /* 0; 1: interrupted, there are no figures; or -errno. Clear the result in any case. */

@@ -12,6 +12,9 @@ const struct scenario_text weir_scenario_texts[WEIR_SCENARIOS] = {
             .remedy =
                 "More workers (--num_workers) and a deeper prefetch (--prefetch_factor), until a batch is made in "
                 "less than a step; then less work for an item.",
+            .cpu_range = "enumerate(DataLoader)",
+            .cpu_rule = "The rule is the same: the data wait is longer than the step. Workers and the step share the "
+                        "cores.",
             .fix = "more workers and prefetch",
         },
     [WEIR_SCENARIO_SYNC] =
@@ -24,6 +27,9 @@ const struct scenario_text weir_scenario_texts[WEIR_SCENARIOS] = {
                     "(read_loss_back in the trace), and what the thread does next is not hidden behind kernels.",
             .remedy = "Take .item(), .cpu() and print out of the step: keep the value on the GPU, send it without a "
                       "wait and use it a step later, or read it once in many steps.",
+            .cpu_range = "read_loss_back",
+            .cpu_rule = "An operator is done when its call returns, so reading a value waits for nothing, and the "
+                        "remedy saves no time. What read_loss_back takes is the use of the value, 0.8 ms.",
             .fix = "the loss is sent, and used a step later",
         },
     [WEIR_SCENARIO_TINY_OPS] =
@@ -36,6 +42,10 @@ const struct scenario_text weir_scenario_texts[WEIR_SCENARIOS] = {
                     "loop's thread is in launch calls, and the launch delay is small.",
             .remedy = "Fewer and longer kernels: fuse the operations (torch.compile), record the step as a CUDA graph, "
                       "or take a larger batch.",
+            .cpu_range = "affine",
+            .cpu_rule =
+                "Hundreds of short calls of one operator (affine) in a step, each a pass over memory that a fused "
+                "one makes once.",
             .fix = "one kernel for the 200",
         },
     [WEIR_SCENARIO_MEMORY_CHURN] =
@@ -47,6 +57,9 @@ const struct scenario_text weir_scenario_texts[WEIR_SCENARIOS] = {
                     "goes up and down within each step.",
             .remedy = "Keep buffers from step to step, or take them from a pool (PyTorch's caching allocator, "
                       "cudaMallocAsync).",
+            .cpu_range = "temporary_",
+            .cpu_rule = "Each temporary is memory of the system, mapped page by page as temporary_00 to temporary_23 "
+                        "fill it, and unmapped.",
             .fix = "a pool, allocated once",
         },
 };

@@ -11,6 +11,8 @@ struct scenario_text {
     const char *shows;          /* what its steps do */
     const char *rule;           /* how to see it in a table and in a trace */
     const char *remedy;         /* a sentence */
+    const char *cpu_range;      /* beginning of the names of ranges that show it on the CPU */
+    const char *cpu_rule;       /* how to see it there, and what differs */
     const char *fix;            /* the same as --fix applies it, in a few words */
 };
 extern const struct scenario_text weir_scenario_texts[WEIR_SCENARIOS];
