@@ -401,6 +401,9 @@ int weir_convert(struct weir_dataset *dataset, const struct weir_convert_config 
     *report = (struct weir_convert_report){.bad_episodes = (uint64_t)weir_dataset_bad_episodes(dataset)};
     for (int i = 0; i < weir_dataset_bad_episodes(dataset); i++)
         note(&c, true, weir_dataset_bad_episode(dataset, i));
+    char line[1024];
+    for (int i = 0; weir_dataset_left_out(dataset, i, line, sizeof line); i++)
+        note(&c, false, line);
     int rc = weir_plan_open(&c.plan, dataset, config, err);
     if (rc == 0)
         rc = weir_partial_open(&c.partial, config->target, err);

@@ -3,7 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES_MAX = 1 << 30 };
+enum { CHUNK_BYTES_MAX = 1 << 30, RGB = 3 };
+
+/* Frames are RGB, whatever the rows are. A plane is whole runs of the innermost dimension: see put_pixels. */
+static bool take_channels(struct weir_blocks *blocks)
+{
+    bool known = blocks->channels == 1 || blocks->channels == 3 || blocks->channels == 4;
+    if (!known || blocks->grid.element_bytes != 1 || blocks->row_bytes % blocks->channels != 0)
+        return false;
+    uint64_t pixels = blocks->row_bytes / blocks->channels;
+    if (blocks->is_planar && pixels % blocks->row[2] != 0)
+        return false;
+    blocks->row_bytes = pixels * RGB;
+    return blocks->row_bytes < CHUNK_BYTES_MAX;
+}
 
 bool weir_blocks_init(struct weir_blocks *blocks)
 {
@@ -31,7 +44,7 @@ bool weir_blocks_init(struct weir_blocks *blocks)
         __builtin_mul_overflow(bytes, blocks->row[2], &bytes) || bytes >= CHUNK_BYTES_MAX)
         return false;
     blocks->row_bytes = bytes;
-    return true;
+    return blocks->channels == 0 || take_channels(blocks);
 }
 
 void weir_blocks_close(struct weir_blocks *blocks)
@@ -98,11 +111,52 @@ static void fill_run(const struct weir_blocks *blocks, uint8_t *to, size_t bytes
         memcpy(to + i, blocks->fill, element);
 }
 
+/* n values of pixels, the first of which is value number at of the row. from NULL: each is the fill value. */
+static void put_values(const struct weir_blocks *blocks, uint8_t *frame, uint64_t at, const uint8_t *from, size_t n)
+{
+    uint64_t channels = blocks->channels, pixels = blocks->row_bytes / RGB;
+    uint64_t channel = blocks->is_planar ? at / pixels : at % channels;
+    uint8_t *to = frame + (blocks->is_planar ? at % pixels : at / channels) * RGB;
+    const uint8_t *values = from ? from : blocks->fill;
+    size_t step = from != NULL;
+    if (channels == 1) {
+        for (size_t i = 0; i < n; i++)
+            to[RGB * i] = to[RGB * i + 1] = to[RGB * i + 2] = values[i * step];
+        return;
+    }
+    if (blocks->is_planar) {
+        for (size_t i = 0; i < n && channel < RGB; i++)
+            to[RGB * i + channel] = values[i * step];
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (channel < RGB)
+            to[channel] = values[i * step];
+        channel = channel + 1 == channels ? 0 : channel + 1;
+        to += channel == 0 ? RGB : 0;
+    }
+}
+
+/* Runs of a chunk's innermost dimension: none of them is of two channels of planar rows. */
+static void put_pixels(const struct weir_blocks *blocks, const struct part *part, const uint8_t *from, uint8_t *frame)
+{
+    for (uint64_t y = 0; y < part->size[0]; y++)
+        for (uint64_t x = 0; x < part->size[1]; x++) {
+            uint64_t row = (part->at[0] + y) * blocks->row[1] + part->at[1] + x;
+            const uint8_t *run = from ? from + (y * blocks->box[1] + x) * blocks->box[2] : NULL;
+            put_values(blocks, frame, row * blocks->row[2] + part->at[2], run, part->size[2]);
+        }
+}
+
 void weir_blocks_clip(const struct weir_blocks *blocks, uint32_t i, const uint8_t *chunk, uint64_t t, uint8_t *frame)
 {
     struct part part = part_of(blocks, i);
     size_t line = blocks->row[1] * blocks->row[2], chunk_line = blocks->box[1] * blocks->box[2];
     const uint8_t *from = chunk ? chunk + t % blocks->rows * blocks->box[0] * chunk_line : NULL;
+    if (blocks->channels) {
+        put_pixels(blocks, &part, from, frame);
+        return;
+    }
     for (uint64_t y = 0; y < part.size[0]; y++) {
         uint8_t *to = frame + (part.at[0] + y) * line + part.at[1] * blocks->row[2] + part.at[2];
         if (!from)

@@ -12,21 +12,26 @@ struct weir_blocks {
     struct weir_filters filters;
     uint8_t fill[16]; /* one element of what was never written; zeros for larger ones */
     uint32_t before;  /* rows of the first block that lie before the episode */
+    /* Rows are pixels of 1 (gray), 3 or 4 (the last is alpha) values of one byte: frames become interleaved RGB. 0:
+     * frames are the rows as they are. */
+    uint32_t channels;
+    bool is_planar; /* all values of one channel, of the next, ...; else those of one pixel */
     /* Each chunk is a file of its own: chunk i is part first_part + i of the episode's file (parts.h). */
     bool in_parts;
     uint32_t first_part;
     struct weir_chunk *chunks;
     /* worked out of the grid by weir_blocks_init */
     uint32_t n_chunks;
-    uint32_t chunk_bytes; /* of one chunk, unpacked */
-    uint32_t per_block;   /* chunks */
-    uint32_t rows;        /* frames of a block */
-    size_t row_bytes;
+    uint32_t chunk_bytes;              /* of one chunk, unpacked */
+    uint32_t per_block;                /* chunks */
+    uint32_t rows;                     /* frames of a block */
+    size_t row_bytes;                  /* of a frame */
     uint64_t row[3], box[3], count[3]; /* a row's extent, a chunk's part of it, chunks along each */
 };
 
 /* Works out the derived fields of blocks->grid; false when the shape is one that is not handled here: rank over 4,
- * chunks of 1 GiB and more. chunks is allocated by the caller, n_chunks of them. */
+ * chunks or frames of 1 GiB and more, rows that are not pixels of so many channels. chunks is allocated by the caller,
+ * n_chunks of them. */
 bool weir_blocks_init(struct weir_blocks *blocks);
 void weir_blocks_close(struct weir_blocks *blocks);
 

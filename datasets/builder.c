@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS_MAX = 100 * 1000 * 1000, SIDE_MAX = 65500 };
+enum { STEPS_MAX = 100 * 1000 * 1000, SIDE_MAX = 65500, SHAPE_TEXT = 256 };
+enum { IMAGE_SIDE_MIN = 8, FLOAT_SIDE_MIN = 32 };
 
 static int no_memory(struct weir_err *err)
 {
@@ -152,9 +153,35 @@ static bool is_raw_depth(const struct weir_h5_shape *shape)
     return is_raw_bytes(shape, 2) && (shape->rank == 3 || (shape->rank == 4 && shape->dims[3] == 1));
 }
 
+static bool is_channels(uint64_t n)
+{
+    return n == 1 || n == 3 || n == 4;
+}
+
+struct weir_image_shape weir_image_shape(int rank, const uint64_t *dims, bool is_float)
+{
+    struct weir_image_shape image = {0};
+    if (rank == 4 && is_channels(dims[3]))
+        image = (struct weir_image_shape){dims[1], dims[2], (uint32_t)dims[3], false};
+    else if (rank == 4 && is_channels(dims[1]))
+        image = (struct weir_image_shape){dims[2], dims[3], (uint32_t)dims[1], true};
+    else if (rank == 3)
+        image = (struct weir_image_shape){dims[1], dims[2], 1, false};
+    uint64_t side_min = is_float && image.channels == 1 ? FLOAT_SIDE_MIN : IMAGE_SIDE_MIN;
+    bool large = image.height >= side_min && image.width >= side_min;
+    return large || (image.channels == 3 && !image.is_planar) ? image : (struct weir_image_shape){0};
+}
+
+bool weir_looks_like_pixels(const struct weir_h5_shape *shape)
+{
+    bool numbers = shape->class == WEIR_H5_INTEGER || shape->class == WEIR_H5_FLOAT;
+    return numbers && weir_image_shape(shape->rank, shape->dims, shape->class == WEIR_H5_FLOAT).channels > 0;
+}
+
 bool weir_looks_like_images(const struct weir_h5_shape *shape)
 {
-    return is_encoded(shape) || (shape->rank == 4 && is_raw_bytes(shape, 1) && shape->dims[3] == 3);
+    return is_encoded(shape) ||
+           (shape->rank == 4 && is_raw_bytes(shape, 1) && !shape->is_signed && shape->dims[3] == 3);
 }
 
 bool weir_looks_like_depth(const struct weir_h5_shape *shape)
@@ -162,8 +189,35 @@ bool weir_looks_like_depth(const struct weir_h5_shape *shape)
     return is_encoded(shape) || is_raw_depth(shape);
 }
 
-static int wrong_shape(const char *key, const struct weir_h5_shape *shape, bool depth, struct weir_err *err)
+/* "uint16 (steps, 96, 96, 3)" */
+static void shape_text(const struct weir_h5_shape *shape, char *text, size_t size)
 {
+    int n, bits = 8 * (int)shape->type_bytes;
+    if (shape->class == WEIR_H5_INTEGER)
+        n = snprintf(text, size, "%s%d", shape->is_signed ? "int" : "uint", bits);
+    else if (shape->class == WEIR_H5_FLOAT)
+        n = snprintf(text, size, "float%d", bits);
+    else
+        n = snprintf(text, size, shape->class == WEIR_H5_VLEN_BYTES ? "bytes of any length" : "no numbers");
+    n += snprintf(text + n, size - (size_t)n, " (%s", shape->rank > 0 ? "steps" : "");
+    for (int d = 1; d < shape->rank; d++)
+        n += snprintf(text + n, size - (size_t)n, ", %llu", (unsigned long long)shape->dims[d]);
+    snprintf(text + n, size - (size_t)n, ")");
+}
+
+static const char *readable_images(const struct weir_episode_builder *builder)
+{
+    return builder->store->images
+               ? builder->store->images
+               : "uint8 (steps, height, width, 3), JPEGs are stored as rows of uint8 (steps, bytes), as fixed strings "
+                 "or as variable-length uint8 (steps)";
+}
+
+static int wrong_shape(const struct weir_episode_builder *builder, const char *key, const struct weir_h5_shape *shape,
+                       bool depth, struct weir_err *err)
+{
+    char text[SHAPE_TEXT];
+    shape_text(shape, text, sizeof text);
     if (shape->class == WEIR_H5_VLEN_STRING)
         return weir_err_set(err, -EBADMSG,
                             "%s: holds variable-length strings, which end at the first zero byte and so cannot hold "
@@ -171,22 +225,18 @@ static int wrong_shape(const char *key, const struct weir_h5_shape *shape, bool 
                             key);
     if (depth)
         return weir_err_set(err, -EBADMSG,
-                            "%s: has rank %d and elements of %zu bytes; depth is read from uint16 (steps, height, "
-                            "width) or from 16-bit PNGs",
-                            key, shape->rank, shape->type_bytes);
-    return weir_err_set(err, -EBADMSG,
-                        "%s: has rank %d and elements of %zu bytes; images are read from uint8 (steps, height, width, "
-                        "3), JPEGs are stored as rows of uint8 (steps, bytes), as fixed strings or as variable-length "
-                        "uint8 (steps)",
-                        key, shape->rank, shape->type_bytes);
+                            "%s: has rank %d: %s; depth is read from uint16 (steps, height, width) or from 16-bit PNGs",
+                            key, shape->rank, text);
+    return weir_err_set(err, -EBADMSG, "%s: has rank %d: %s; images are read from %s", key, shape->rank, text,
+                        readable_images(builder));
 }
 
 /* Derives rows and pixels from the shape. */
-static int take_shape(struct weir_frame_map *map, const char *key, const struct weir_h5_shape *shape, bool depth,
-                      struct weir_err *err)
+static int take_shape(const struct weir_episode_builder *builder, struct weir_frame_map *map, const char *key,
+                      const struct weir_h5_shape *shape, bool depth, struct weir_err *err)
 {
     if (!(depth ? weir_looks_like_depth(shape) : weir_looks_like_images(shape)))
-        return wrong_shape(key, shape, depth, err);
+        return wrong_shape(builder, key, shape, depth, err);
     if (shape->dims[0] == 0 || shape->dims[0] > STEPS_MAX)
         return weir_err_set(err, -EBADMSG, "%s: has %llu frames; remove the episode", key,
                             (unsigned long long)shape->dims[0]);
@@ -243,7 +293,7 @@ static int add_camera(struct weir_episode_builder *builder, const char *name, co
     if (rc == 0)
         rc = builder->store->rows(builder->opened, key, &map, description, err);
     if (rc == 0)
-        rc = take_shape(&map, full, &description->shape, depth, err);
+        rc = take_shape(builder, &map, full, &description->shape, depth, err);
     map.key = rc == 0 ? strdup(full) : NULL;
     if (!map.key) {
         weir_frame_map_close(&map);
@@ -264,6 +314,22 @@ int weir_builder_camera(struct weir_episode_builder *builder, const char *name, 
 int weir_builder_depth(struct weir_episode_builder *builder, const char *name, const char *key, struct weir_err *err)
 {
     return add_camera(builder, name, key, true, err);
+}
+
+int weir_builder_unread(struct weir_episode_builder *builder, const char *name, const char *key,
+                        const struct weir_h5_shape *shape, struct weir_err *err)
+{
+    char full[WEIR_H5_PATH_MAX], text[SHAPE_TEXT];
+    const char *cameras = builder->config->cameras;
+    if (pass_over(builder, name, weir_is_depth_name(name)))
+        return 0;
+    weir_builder_full_key(builder, key, full);
+    shape_text(shape, text, sizeof text);
+    if (cameras && *cameras)
+        return weir_err_set(err, -ENOTSUP, "%s: camera %s cannot be read: %s; images are read from %s", full, name,
+                            text, readable_images(builder));
+    return weir_episode_leave_out(builder->episode, err, "camera %s is left out: %s; images are read from %s", name,
+                                  text, readable_images(builder));
 }
 
 int weir_builder_group(struct weir_episode_builder *builder, const char *group, bool depth, struct weir_err *err)

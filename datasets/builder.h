@@ -40,6 +40,17 @@ int weir_builder_complete(struct weir_episode_builder *builder, struct weir_err 
 /* Frees what the builder holds; descriptions are the caller's. */
 void weir_builder_drop(struct weir_episode_builder *builder);
 
+/* The image that a row of an array is by its shape. */
+struct weir_image_shape {
+    uint64_t height, width;
+    uint32_t channels; /* 1, 3 or 4; 0: rows are no images */
+    bool is_planar;    /* channels come first */
+};
+/* (steps, height, width, channels), (steps, channels, height, width) or (steps, height, width), the first of these that
+ * it may be. Arrays of less than 8 x 8, or of floats and less than 32 x 32 in one channel, are numbers
+ * (transformations, keypoints), unless they end in three channels. */
+struct weir_image_shape weir_image_shape(int rank, const uint64_t *dims, bool is_float);
+
 /* The key as messages show it: from the file's root. */
 void weir_builder_full_key(const struct weir_episode_builder *builder, const char *key, char text[WEIR_H5_PATH_MAX]);
 

@@ -315,7 +315,7 @@ size_t weir_dataset_index_bytes(const struct weir_dataset *dataset)
     return sizeof *dataset + dataset->index_bytes;
 }
 
-enum { KINDS_MAX = 32 };
+enum { KINDS_MAX = 32, LEFT_OUT_MAX = 64 };
 
 static void count_kind(struct weir_storage_kind *kinds, int *n, const char *text, bool library, uint64_t frames)
 {
@@ -400,6 +400,47 @@ static bool camera_note(const struct weir_dataset *dataset, char *text, size_t s
     return true;
 }
 
+struct left_out {
+    const char *line; /* of length bytes */
+    size_t length;
+    int episodes, first;
+};
+
+/* Counts line number n of the list, or one that is new. */
+static int count_left_out(struct left_out *list, int n, const char *line, size_t length, int episode)
+{
+    for (int i = 0; i < n; i++)
+        if (list[i].length == length && memcmp(list[i].line, line, length) == 0) {
+            list[i].episodes++;
+            return n;
+        }
+    if (n < LEFT_OUT_MAX)
+        list[n++] = (struct left_out){line, length, 1, episode};
+    return n;
+}
+
+bool weir_dataset_left_out(const struct weir_dataset *dataset, int i, char *text, size_t size)
+{
+    struct left_out list[LEFT_OUT_MAX];
+    int n = 0;
+    for (int e = 0; e < dataset->n_episodes; e++)
+        for (const char *at = dataset->episodes[e].left_out; at && *at; at += *at == '\n') {
+            size_t length = strcspn(at, "\n");
+            n = count_left_out(list, n, at, length, e);
+            at += length;
+        }
+    if (i == n)
+        return camera_note(dataset, text, size);
+    if (i < 0 || i > n)
+        return false;
+    const char *path = weir_dataset_episode_path(dataset, list[i].first);
+    const char *group = weir_dataset_episode_group(dataset, list[i].first);
+    snprintf(text, size, "%.*s (in %d of %d episodes, the first %s%s%s)", (int)list[i].length, list[i].line,
+             list[i].episodes, dataset->n_episodes, path, *group ? ": " : "", group);
+    weir_text_printable(text);
+    return true;
+}
+
 bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, size_t size)
 {
     static const char *const what[WEIR_NOTES] = {
@@ -425,9 +466,9 @@ bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, si
         weir_text_printable(text);
         return true;
     }
-    if (camera_note(dataset, text, size) && i-- == 0)
+    if (file_notes(dataset, text, size) && i-- == 0)
         return true;
-    return i == 0 && file_notes(dataset, text, size);
+    return weir_dataset_left_out(dataset, i, text, size);
 }
 
 /* ---- reading through the library ---- */

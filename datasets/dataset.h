@@ -259,7 +259,11 @@ enum weir_note {
     WEIR_NOTE_FILL,               /* rows of state or actions that were never written, or are lost: the fill value */
     WEIR_NOTES
 };
-/* Line i of what is odd, for people: what, in how many episodes, the first of them. False past the last. */
+/* Line i of what the files hold and batches do not, for people: a camera that cannot be read, and why; in how many
+ * episodes, the first of them. False past the last. */
+bool weir_dataset_left_out(const struct weir_dataset *dataset, int i, char *text, size_t size);
+/* Line i of what is odd, for people: what, in how many episodes, the first of them; then the lines of
+ * weir_dataset_left_out. False past the last. */
 bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, size_t size);
 /* Episodes left out at open (tolerant), and why. */
 int weir_dataset_bad_episodes(const struct weir_dataset *dataset);

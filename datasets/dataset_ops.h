@@ -50,6 +50,13 @@ int weir_builder_text(struct weir_episode_builder *builder, const char *key, con
 /* What is odd about the episode and no reason to refuse it. */
 void weir_builder_note(struct weir_episode_builder *builder, enum weir_note note);
 
+/* A camera that weir_builder_camera would refuse, of a layout that passes over what it does not know: noted for
+ * weir_dataset_left_out. Refused with -ENOTSUP when the user named the camera. */
+int weir_builder_unread(struct weir_episode_builder *builder, const char *name, const char *key,
+                        const struct weir_h5_shape *shape, struct weir_err *err);
+/* The dataset has the shape of images of some type, which need not be one that is read. */
+bool weir_looks_like_pixels(const struct weir_h5_shape *shape);
+
 /* The dataset looks like images to weir_builder_camera (or weir_builder_depth). */
 bool weir_looks_like_images(const struct weir_h5_shape *shape);
 bool weir_looks_like_depth(const struct weir_h5_shape *shape);

@@ -20,7 +20,7 @@ struct blocks_fields {
     struct weir_chunk_grid grid;
     struct weir_filters filters;
     uint8_t fill[16];
-    uint32_t before;
+    uint32_t before, channels, is_planar, unused;
 };
 
 /* ---- writing ---- */
@@ -70,7 +70,11 @@ static void put_map(struct weir_bytes_writer *w, const struct weir_frame_map *ma
     if (map->ends)
         weir_bytes_put(w, map->ends, frames * sizeof *map->ends);
     if (map->storage == WEIR_STORED_BLOCKS) {
-        struct blocks_fields blocks = {map->blocks->grid, map->blocks->filters, {0}, map->blocks->before};
+        struct blocks_fields blocks = {.grid = map->blocks->grid,
+                                       .filters = map->blocks->filters,
+                                       .before = map->blocks->before,
+                                       .channels = map->blocks->channels,
+                                       .is_planar = map->blocks->is_planar};
         memcpy(blocks.fill, map->blocks->fill, sizeof blocks.fill);
         weir_bytes_put(w, &blocks, sizeof blocks);
         weir_bytes_put(w, map->blocks->chunks, map->blocks->n_chunks * sizeof *map->blocks->chunks);
@@ -109,6 +113,7 @@ void weir_bytes_put_episode(struct weir_bytes_writer *w, const struct weir_episo
     weir_bytes_put_text(w, e->qpos_key);
     weir_bytes_put_text(w, e->action_key);
     weir_bytes_put_text(w, e->passed_over);
+    weir_bytes_put_text(w, e->left_out);
     put_texts(w, e);
     weir_bytes_put(w, e->qpos, steps * (size_t)e->qpos_dim * sizeof(float));
     weir_bytes_put(w, e->actions, steps * (size_t)e->action_dim * sizeof(float));
@@ -189,6 +194,8 @@ static void get_blocks(struct weir_bytes_reader *c, struct weir_frame_map *map)
     blocks->grid = fields->grid;
     blocks->filters = fields->filters;
     blocks->before = fields->before;
+    blocks->channels = fields->channels;
+    blocks->is_planar = fields->is_planar != 0;
     memcpy(blocks->fill, fields->fill, sizeof blocks->fill);
     bool fine = blocks->grid.rank >= 1 && blocks->grid.rank <= WEIR_GRID_RANK_MAX && blocks->filters.n >= 0 &&
                 blocks->filters.n <= WEIR_FILTERS_MAX && weir_blocks_init(blocks);
@@ -304,6 +311,7 @@ void weir_bytes_get_episode(struct weir_bytes_reader *c, struct weir_episode *e)
     e->qpos_key = weir_bytes_get_text(c);
     e->action_key = weir_bytes_get_text(c);
     e->passed_over = weir_bytes_get_text(c);
+    e->left_out = weir_bytes_get_text(c);
     get_texts(c, e);
     get_numbers(c, fields, e);
     e->maps = allocate(c, (size_t)e->n_maps + 1, sizeof *e->maps);
@@ -337,6 +345,7 @@ int weir_episode_copy_lent(struct weir_episode *e)
     fine &= copy_lent_text(&e->qpos_key);
     fine &= copy_lent_text(&e->action_key);
     fine &= copy_lent_text(&e->passed_over);
+    fine &= copy_lent_text(&e->left_out);
     fine &= copy_lent(&e->texts, e->texts_bytes);
     fine &= copy_lent(&e->qpos, steps * (size_t)e->qpos_dim * sizeof *e->qpos);
     fine &= copy_lent(&e->actions, steps * (size_t)e->action_dim * sizeof *e->actions);

@@ -1,7 +1,10 @@
+#include "base/text.h"
 #include "datasets/builder.h"
 #include "datasets/episode_texts_priv.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,5 +65,26 @@ int weir_builder_text(struct weir_episode_builder *builder, const char *key, con
     e->texts = texts;
     e->texts_bytes = taken + name + n + 1;
     e->n_texts++;
+    return 0;
+}
+
+/* ---- what is left out ---- */
+
+int weir_episode_leave_out(struct weir_episode *episode, struct weir_err *err, const char *format, ...)
+{
+    char *line = NULL, *all = NULL;
+    va_list args;
+    va_start(args, format);
+    bool fine = vasprintf(&line, format, args) >= 0;
+    va_end(args);
+    if (fine)
+        weir_text_printable(line);
+    fine = fine && asprintf(&all, "%s%s%s", episode->left_out ? episode->left_out : "", episode->left_out ? "\n" : "",
+                            line) >= 0;
+    free(line);
+    if (!fine)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    free(episode->left_out);
+    episode->left_out = all;
     return 0;
 }

@@ -194,7 +194,8 @@ int weir_block_unpack(const struct weir_block *block, uint32_t piece, struct wei
         *reason = bad_chunk;
         return -EBADMSG;
     }
-    bool whole = blocks->per_block == 1 && blocks->rows == 1 && blocks->chunk_bytes == blocks->row_bytes;
+    bool whole = blocks->per_block == 1 && blocks->rows == 1 && blocks->chunk_bytes == blocks->row_bytes &&
+                 blocks->channels == 0;
     return weir_unfilter_to((struct weir_unfilter_context *)unpacker, &blocks->filters, chunk->mask, bytes,
                             chunk->bytes, whole ? frame : NULL, blocks->chunk_bytes, unpacked, reason);
 }

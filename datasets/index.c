@@ -97,7 +97,18 @@ static void shrink(struct weir_episode *episode)
     count_text(episode, episode->qpos_key);
     count_text(episode, episode->action_key);
     count_text(episode, episode->passed_over);
+    count_text(episode, episode->left_out);
     episode->bytes += episode->texts_bytes;
+}
+
+static int no_cameras(const struct weir_episode *episode, struct weir_err *err)
+{
+    if (episode->left_out)
+        return weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras that are read: %.*s",
+                            episode->layout->name, (int)strcspn(episode->left_out, "\n"), episode->left_out);
+    return weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras%s%s; remove it, or record it anew",
+                        episode->layout->name, episode->passed_over ? " but depth: " : "",
+                        episode->passed_over ? episode->passed_over : "");
 }
 
 int weir_episode_describe(const struct weir_store_ops *store, void *opened, struct weir_episode *episode,
@@ -115,9 +126,7 @@ int weir_episode_describe(const struct weir_store_ops *store, void *opened, stru
     if (rc == 0)
         rc = weir_builder_user_keys(builder, err);
     if (rc == 0 && episode->n_maps == 0 && !(config->cameras && *config->cameras))
-        rc = weir_err_set(err, -EBADMSG, "layout %s, but it has no cameras%s%s; remove it, or record it anew",
-                          episode->layout->name, episode->passed_over ? " but depth: " : "",
-                          episode->passed_over ? episode->passed_over : "");
+        rc = no_cameras(episode, err);
     if (rc == 0)
         rc = weir_builder_complete(builder, err);
     if (rc == 0 && store->texts)
@@ -140,6 +149,7 @@ void weir_episode_close(struct weir_episode *episode)
     free(episode->names);
     if (!episode->is_lent) {
         free(episode->passed_over);
+        free(episode->left_out);
         free(episode->texts);
         free(episode->qpos);
         free(episode->actions);

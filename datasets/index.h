@@ -91,6 +91,7 @@ struct weir_episode {
     struct weir_frame_map *maps;
     char (*names)[WEIR_NAME_MAX]; /* of the cameras, in the order of maps */
     char *passed_over;            /* names of cameras that were not asked for, "a, b"; may be NULL */
+    char *left_out;               /* what it has and is not loaded, a line each; may be NULL */
     int n_texts;
     size_t texts_bytes;
     char *texts;  /* episode_texts_priv.h; NULL without any */
@@ -173,6 +174,9 @@ int weir_file_describe_episodes(struct weir_file_result *result, int n, const st
                                 weir_describe_fn *describe, void *user);
 void weir_file_index_close(struct weir_file_index *file);
 void weir_episode_close(struct weir_episode *episode);
+/* Adds a line to left_out, for weir_dataset_left_out. 0 or -ENOMEM with err. */
+int weir_episode_leave_out(struct weir_episode *episode, struct weir_err *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* -ESTALE when the file is not the one that was indexed. */
 int weir_file_index_check(const struct weir_dataset_file *file, struct weir_err *err);
 

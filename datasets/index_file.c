@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VERSION = 5, BYTE_ORDER_MARK = 0x01020304 };
+enum { VERSION = 6, BYTE_ORDER_MARK = 0x01020304 };
 static const char MAGIC[8] = "WEIRIDX";
 
 struct head {

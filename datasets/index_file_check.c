@@ -99,7 +99,7 @@ static bool bools_fit(const struct weir_h5_description *d)
 {
     return is_bool(&d->other_file) && is_bool(&d->plain_sizes) && is_bool(&d->written) && is_bool(&d->filters_kept) &&
            is_bool(&d->fill_is_zero) && is_bool(&d->fill_is_known) && is_bool(&d->has_probe) &&
-           is_bool(&d->shape.is_big_endian) && is_bool(&d->grid.filtered);
+           is_bool(&d->shape.is_big_endian) && is_bool(&d->shape.is_signed) && is_bool(&d->grid.filtered);
 }
 
 /* What is no grid of blocks is left to the library; one that is has the rows that were announced. */

@@ -25,6 +25,7 @@ struct weir_store_ops {
                 struct weir_err *err);
     /* Gives the builder the texts that the file has of the episode (weir_builder_text). NULL: there are none. */
     int (*texts)(void *store, struct weir_episode_builder *builder, struct weir_err *err);
+    const char *images; /* the arrays that images are read from, for messages; NULL: as HDF5 */
     const char *lister; /* what shows a user the paths of a file: "`h5ls -r` lists those of a file" */
 };
 

@@ -82,18 +82,17 @@ def write_hdf5(folder, arrays, cameras=("img",), jpegs=None):
     return folder
 
 
-def write_zarr(path, arrays, chunk=1, compressor=None, dtypes=None, separator=".", cut=False, **options):
-    """As diffusion_policy does. cut: chunks that do not hold whole frames."""
+def write_zarr(path, arrays, chunk=1, compressor=None, dtypes=None, separator=".", cut=None, **options):
+    """As diffusion_policy does. cut: the shape of chunks that do not hold whole frames."""
     store = zarr.ZipStore(path, mode="w") if path.endswith(".zip") else zarr.DirectoryStore(path, dimension_separator=separator)
     root = zarr.group(store, overwrite=not path.endswith(".zip"))
     data, meta = root.create_group("data"), root.create_group("meta")
     for name, values in arrays.items():
         values = values.astype((dtypes or {}).get(name, values.dtype))
-        rows = chunk if values.ndim == 4 else 50
-        chunks = (rows,) + values.shape[1:]
-        if cut and values.ndim == 4:
-            chunks = (rows, 10, 12, 3)
-        data.create_dataset(name, data=values, chunks=chunks, compressor=compressor if values.ndim == 4 else options.get("low", compressor),
+        images = values.ndim > 2
+        rows = chunk if images else 50
+        chunks = (rows,) + (cut if cut and images else values.shape[1:])
+        data.create_dataset(name, data=values, chunks=chunks, compressor=compressor if images else options.get("low", compressor),
                             dimension_separator=separator)
     meta.create_dataset("episode_ends", data=ENDS.astype(np.int64), compressor=None)
     store.close()
@@ -152,8 +151,8 @@ def compare_kinds(test, arrays, wanted):
     """What else an array may be like."""
     blosc = numcodecs.Blosc(cname="lz4")
     test.equal("names with slashes", checksums(write_zarr(test.path("slash.zarr"), arrays, 7, blosc, separator="/")), wanted)
-    test.equal("chunks that cut frames", checksums(write_zarr(test.path("cut.zarr"), arrays, 7, blosc, cut=True)), wanted)
-    test.equal("chunks that cut frames, raw, zip", checksums(write_zarr(test.path("cut.zarr.zip"), arrays, 1, None, cut=True)), wanted)
+    test.equal("chunks that cut frames", checksums(write_zarr(test.path("cut.zarr"), arrays, 7, blosc, cut=(10, 12, 3))), wanted)
+    test.equal("chunks that cut frames, raw, zip", checksums(write_zarr(test.path("cut.zarr.zip"), arrays, 1, None, cut=(10, 12, 3))), wanted)
     big = {"state": ">f4", "action": ">f8"}
     test.equal("big-endian numbers", checksums(write_zarr(test.path("big.zarr"), arrays, 7, blosc, big)), wanted)
     for dtype in ("<f4", ">f4", "<f8"):
@@ -170,6 +169,58 @@ def compare_kinds(test, arrays, wanted):
     expect = checksums(missing)
     os.remove(os.path.join(missing, "data", "img", "9.0.0.0"))
     test.equal("a chunk that was never written", checksums(missing), expect)
+
+
+def said(path, *options):
+    """What weir run prints besides batches."""
+    return subprocess.run([WEIR, "run", path, "--batch-size", "8", "--num-epochs", "1", "--num-workers", "1", *options],
+                          capture_output=True, text=True, check=False).stderr
+
+
+def compare_orders(test, arrays, wanted):
+    """Images whose channels come first, gray ones, and those with alpha."""
+    blosc, image = numcodecs.Blosc(cname="lz4"), arrays["img"]
+    alpha = np.concatenate([image, np.full(image.shape[:3] + (1,), 77, np.uint8)], axis=3)
+    gray = image[..., 1]
+    same = [("CHW", image.transpose(0, 3, 1, 2)), ("RGBA", alpha), ("RGBA, CHW", alpha.transpose(0, 3, 1, 2))]
+    grays = [("gray", gray), ("gray, HW1", gray[..., None]), ("gray, 1HW", gray[:, None])]
+    wanted_gray = checksums(write_hdf5(test.path("hdf5-gray"), dict(arrays, img=np.repeat(gray[..., None], 3, axis=3))))
+    for name, values in same + grays:
+        expect = wanted_gray if name.startswith("gray") else wanted
+        cuts = [None, tuple(max(1, n // 2 + 1) for n in values.shape[1:]), tuple(2 for _ in values.shape[1:])]
+        for i, (chunk, cut, codec, end) in enumerate(((1, None, None, ".zarr"), (7, None, blosc, ".zarr.zip"), (7, cuts[1], blosc, ".zarr"),
+                                                      (3, cuts[2], None, ".zarr.zip"))):
+            path = write_zarr(test.path(f"order{i}{end}"), dict(arrays, img=values), chunk, codec, cut=cut)
+            test.equal(f"{name}, case {i}", checksums(path), expect)
+            (shutil.rmtree if end == ".zarr" else os.remove)(path)
+        if values.ndim == 4 and min(values.shape[1], values.shape[3]) > 1:
+            for scale, dtype in ((1, ">f4"), (255, "<f2")):
+                path = write_zarr(test.path("order.zarr"), dict(arrays, img=(values / scale).astype(dtype)), 7, blosc)
+                test.equal(f"{name} as {dtype}", checksums(path), expect if scale == 1 else checksums(write_zarr(
+                    test.path("flat.zarr"), dict(arrays, img=(image / scale).astype(dtype)), 7, blosc)))
+                shutil.rmtree(path)
+
+
+def compare_left_out(test, arrays, wanted):
+    """Cameras that cannot be read: one line, or an error when they are named; and the others as without them."""
+    image = arrays["img"]
+    others = {"uint16 (steps, 24, 32, 3)": image.astype(np.uint16) * 257, "int8 (steps, 24, 32, 3)": (image // 2).astype(np.int8),
+              "float32 (steps, 40, 40)": np.full((len(image), 40, 40), 0.5, np.float32),
+              "uint16 (steps, 3, 24, 32)": image.astype(np.uint16).transpose(0, 3, 1, 2)}
+    for about, values in others.items():
+        path = write_zarr(test.path("other.zarr"), dict(arrays, wrist=values), 7, None)
+        test.equal(f"beside {about}", checksums(path), wanted)
+        lines = [line for line in said(path).splitlines() if "wrist" in line]
+        test.true(f"one line about {about}, not {lines}", len(lines) == 1 and f"camera wrist is left out: {about}; images are read from" in lines[0])
+        test.refused(f"{about}, named", checksums(path, "--cameras", "img,wrist"), f"camera wrist cannot be read: {about}")
+        test.equal(f"{about}, another one named", checksums(path, "--cameras", "img"), wanted)
+        test.refused(f"{about}, by its key", checksums(path, "--image-keys", "/data/wrist"), about)
+        shutil.rmtree(path)
+    longer = {name: np.concatenate([values, values[:3]]) for name, values in arrays.items()}
+    path = write_zarr(test.path("longer.zarr"), longer, 7, None)
+    test.equal("rows after the last episode", checksums(path), wanted)
+    lines = [line for line in said(path).splitlines() if "episode_ends" in line]
+    test.true(f"one line about rows after the last episode, not {lines}", len(lines) == 1 and "3 rows" in lines[0])
 
 
 def compare_encoded(test, arrays, wanted):
@@ -229,6 +280,8 @@ def main():
         wanted = checksums(write_hdf5(test.path("hdf5"), arrays))
         compare_compressors(test, arrays, wanted)
         compare_kinds(test, arrays, wanted)
+        compare_orders(test, arrays, wanted)
+        compare_left_out(test, arrays, wanted)
         compare_encoded(test, arrays, wanted)
         compare_written(test, arrays)
         print(f"{test.cases} cases, {test.failed} failures")

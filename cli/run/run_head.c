@@ -81,6 +81,9 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
                 (unsigned long long)weir_sampler_total(sampler));
     if (n_val == 0)
         fprintf(stderr, "the validation split is empty: all %d episodes are trained on\n", n_train);
+    char line[1024];
+    for (int i = 0; weir_dataset_left_out(dataset, i, line, sizeof line); i++)
+        fprintf(stderr, "note: %s\n", line);
     if (weir_dataset_bad_episodes(dataset) > 0)
         fprintf(stderr, "%d episodes cannot be opened and are left out; the first: %s\n",
                 weir_dataset_bad_episodes(dataset), weir_dataset_bad_episode(dataset, 0));

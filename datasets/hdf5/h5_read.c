@@ -172,6 +172,7 @@ static int dataset_shape(struct weir_h5_dataset *d, const char *path, struct wei
     d->shape.type_bytes = H5Tget_size(d->type);
     d->shape.is_big_endian =
         d->shape.class == WEIR_H5_INTEGER && d->shape.type_bytes > 1 && H5Tget_order(d->type) != H5T_ORDER_LE;
+    d->shape.is_signed = d->shape.class == WEIR_H5_INTEGER && H5Tget_sign(d->type) == H5T_SGN_2;
     return 0;
 }
 

@@ -70,6 +70,7 @@ struct weir_h5_shape {
     size_t type_bytes;
     bool is_big_endian; /* integers of more than one byte */
     bool has_fill;      /* of numbers that were read: some were never written, and are the fill value */
+    bool is_signed;     /* integers */
 };
 int weir_h5_shape(struct weir_h5 *h5, const char *path, struct weir_h5_shape *shape, struct weir_err *err);
 

@@ -104,7 +104,9 @@ static int add_member(struct weir_h5 *h5, struct weir_episode_builder *builder, 
         return weir_builder_qpos(builder, key, err);
     if (weir_looks_like_depth(&shape) && (strstr(last, "depth") || !weir_looks_like_images(&shape)))
         return weir_builder_depth(builder, name, key, err);
-    return weir_looks_like_images(&shape) ? weir_builder_camera(builder, name, key, err) : 0;
+    if (weir_looks_like_images(&shape))
+        return weir_builder_camera(builder, name, key, err);
+    return weir_looks_like_pixels(&shape) ? weir_builder_unread(builder, name, key, &shape, err) : 0;
 }
 
 static int add_observations(struct weir_h5 *h5, struct weir_episode_builder *builder, const char *group, int depth,

@@ -46,7 +46,7 @@ static int add(struct weir_episode_builder *builder, const char *name, bool has_
         return weir_builder_depth(builder, name, key, err);
     if (encoded || (weir_looks_like_images(&shape) && shape.rank == 4))
         return weir_builder_camera(builder, name, key, err);
-    return 0;
+    return weir_looks_like_pixels(&shape) ? weir_builder_unread(builder, name, key, &shape, err) : 0;
 }
 
 static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)

@@ -70,7 +70,23 @@ static int read_ends(struct weir_zarr *zarr, uint64_t **ends, int *n, struct wei
 struct reading {
     struct weir_zarr *zarr;
     const uint64_t *ends;
+    int n;
 };
+
+/* Rows after the last episode, of the first array that has some: all have as many, or their writer stopped halfway. */
+static int leave_out_rest(const struct weir_zarr *zarr, uint64_t end, struct weir_episode *last, struct weir_err *err)
+{
+    for (int i = 0; i < zarr->n; i++) {
+        uint64_t rows = zarr->arrays[i].about.grid.dims[0];
+        if (rows > end && strncmp(zarr->arrays[i].path, "data/", 5) == 0)
+            return weir_episode_leave_out(last, err,
+                                          "%s: %llu rows are left out: they come after the last of " ENDS
+                                          ", %llu; add their episode to it, or remove them",
+                                          zarr->arrays[i].path, (unsigned long long)(rows - end),
+                                          (unsigned long long)end);
+    }
+    return 0;
+}
 
 static int describe(void *user, int i, const struct weir_dataset_config *config, struct weir_episode *episode,
                     struct weir_err *err)
@@ -85,6 +101,8 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     struct weir_h5_description *descriptions = NULL;
     int rc = weir_episode_describe(&weir_store_zarr, &of, episode, config, &descriptions, err);
     free(descriptions);
+    if (rc == 0 && i == reading->n - 1)
+        rc = leave_out_rest(reading->zarr, of.begin + of.steps, episode, err);
     if (rc == 0 && (uint64_t)episode->steps < of.steps)
         rc = weir_err_set(err, -EBADMSG, "%s: has %d steps, but by " ENDS " %llu", episode->root, episode->steps,
                           (unsigned long long)of.steps);
@@ -114,7 +132,7 @@ static int open_zarr(struct weir_file_result *result, const char *path, const st
     if (rc == 0)
         rc = weir_zarr_read_color(&zarr, &result->err);
     if (rc == 0)
-        rc = weir_file_describe_episodes(result, n, config, describe, &(struct reading){&zarr, ends});
+        rc = weir_file_describe_episodes(result, n, config, describe, &(struct reading){&zarr, ends, n});
     if (rc == 0)
         take_parts(&result->file, &zarr.files);
     free(ends);

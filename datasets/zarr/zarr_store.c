@@ -1,4 +1,5 @@
 /* Rows of arrays as an episode: numbers are copied, and of images it is found where they lie. */
+#include "datasets/builder.h"
 #include "datasets/hdf5/filter_floats.h"
 #include "datasets/index.h"
 #include "datasets/zarr/zarr_store_priv.h"
@@ -8,25 +9,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an array is to a layout. Of float pixels it sees uint8, of encoded images one element of bytes a frame, and of
- * numbers rows of them, whatever the rank. */
-enum look { LOOK_NUMBERS, LOOK_PIXELS, LOOK_DEPTH, LOOK_ENCODED };
+/* What an array is to a layout. Of pixels it sees uint8 (steps, height, width, 3), of encoded images one element of
+ * bytes a frame, and of numbers rows of them, whatever the rank; other arrays of the shape of images it sees as they
+ * are. */
+enum look { LOOK_NUMBERS, LOOK_PIXELS, LOOK_DEPTH, LOOK_ENCODED, LOOK_OTHER };
 
 static int no_memory(struct weir_err *err)
 {
     return weir_err_set(err, -ENOMEM, "out of memory");
 }
 
+static struct weir_image_shape image_of(const struct weir_zarray *about)
+{
+    return weir_image_shape(about->grid.rank, about->grid.dims, about->kind == 'f');
+}
+
 static enum look look_of(const struct weir_zarray *about)
 {
     const struct weir_chunk_grid *grid = &about->grid;
-    bool colour = grid->rank == 4 && grid->dims[3] == 3;
+    struct weir_image_shape image = image_of(about);
+    bool is_float = about->kind == 'f', is_bytes = about->kind == 'u' && grid->element_bytes == 1;
     if (about->is_image)
         return LOOK_ENCODED;
-    if (colour && (about->kind == 'f' || (about->kind == 'u' && grid->element_bytes == 1)))
-        return LOOK_PIXELS;
-    bool depth = grid->rank == 3 || (grid->rank == 4 && grid->dims[3] == 1);
-    return depth && about->kind == 'u' && grid->element_bytes == 2 ? LOOK_DEPTH : LOOK_NUMBERS;
+    bool depth = grid->rank == 3 || (grid->rank == 4 && (grid->dims[3] == 1 || grid->dims[1] == 1));
+    if (depth && about->kind == 'u' && grid->element_bytes == 2)
+        return LOOK_DEPTH;
+    if (image.channels == 0)
+        return LOOK_NUMBERS;
+    /* floats of one channel may be depth in metres, as well as gray */
+    return is_bytes || (is_float && image.channels > 1) ? LOOK_PIXELS : LOOK_OTHER;
 }
 
 /* The array, once it is known to have the episode's rows. */
@@ -75,9 +86,17 @@ static int shape_of(const struct weir_zarr_array *array, uint64_t steps, struct 
     memcpy(shape->dims, grid->dims, sizeof shape->dims);
     shape->dims[0] = steps;
     shape->class = about->kind == 'f' ? WEIR_H5_FLOAT : WEIR_H5_INTEGER;
+    shape->is_signed = about->kind == 'i';
+    if (look == LOOK_OTHER && about->kind == 'b') /* masks */
+        shape->class = WEIR_H5_OTHER;
     if (look == LOOK_PIXELS) {
-        shape->class = WEIR_H5_INTEGER;
-        shape->type_bytes = 1;
+        struct weir_image_shape image = image_of(about);
+        *shape = (struct weir_h5_shape){.rank = 4, .class = WEIR_H5_INTEGER, .type_bytes = 1};
+        memcpy(shape->dims, (uint64_t[]){steps, image.height, image.width, 3}, 4 * sizeof *shape->dims);
+    } else if (look == LOOK_DEPTH && grid->rank == 4) {
+        shape->rank = 3; /* without the one channel, which may be in front */
+        shape->dims[1] = grid->dims[1] == 1 ? grid->dims[2] : grid->dims[1];
+        shape->dims[2] = grid->dims[1] == 1 ? grid->dims[3] : grid->dims[2];
     } else if (look == LOOK_ENCODED) {
         shape->rank = 1;
         shape->class = WEIR_H5_VLEN_BYTES;
@@ -180,12 +199,19 @@ static int cut_out(const struct weir_zarr_episode *e, const struct weir_zarr_arr
     struct weir_blocks *blocks = malloc(sizeof *blocks);
     uint64_t rows = array->about.grid.chunk[0], before = e->begin % rows;
     bool fits = blocks && weir_zarr_blocks(array, before + e->steps, blocks);
+    struct weir_image_shape image = image_of(&array->about);
+    bool as_stored = look_of(&array->about) == LOOK_DEPTH || (image.channels == 3 && !image.is_planar);
     if (fits && array->floats) {
         blocks->filters.filter[blocks->filters.n++] = blocks->filters.filter[0];
         blocks->filters.filter[0].id = WEIR_FILTER_FLOATS;
         blocks->filters.filter[0].element_bytes = array->floats;
         blocks->grid.element_bytes = 1;
         weir_floats_to_pixels(array->floats, array->about.fill, 1, blocks->fill);
+        fits = weir_blocks_init(blocks);
+    }
+    if (fits && !as_stored) {
+        blocks->channels = image.channels;
+        blocks->is_planar = image.is_planar;
         fits = weir_blocks_init(blocks);
     }
     if (!fits) {
@@ -211,7 +237,8 @@ static int cut_out(const struct weir_zarr_episode *e, const struct weir_zarr_arr
 /* Frames lie as they are, one after the other, in chunks of whole ones. */
 static bool are_plain(const struct weir_blocks *blocks)
 {
-    bool plain = blocks->filters.n == 0 && blocks->chunk_bytes == blocks->rows * blocks->row_bytes;
+    bool plain =
+        blocks->filters.n == 0 && blocks->channels == 0 && blocks->chunk_bytes == blocks->rows * blocks->row_bytes;
     for (uint32_t i = 0; i < blocks->n_chunks && plain; i++)
         plain = blocks->chunks[i].offset != WEIR_CHUNK_NONE && blocks->chunks[i].bytes == blocks->chunk_bytes;
     return plain && blocks->per_block == 1;
@@ -253,7 +280,9 @@ static int rows(void *store, const char *path, struct weir_frame_map *map, struc
     if (rc < 0)
         return rc;
     enum look look = look_of(&array->about);
-    if (look == LOOK_NUMBERS || e->steps > INT32_MAX / 2)
+    if (look == LOOK_NUMBERS && weir_looks_like_images(&description->shape)) /* rows of bytes, as padded JPEGs */
+        return weir_err_set(err, -EBADMSG, "%s: holds numbers; images are read from %s", path, weir_store_zarr.images);
+    if (look == LOOK_NUMBERS || look == LOOK_OTHER || e->steps > INT32_MAX / 2)
         return 0; /* whoever asked refuses the shape */
     if (look == LOOK_DEPTH && array->about.big_endian)
         return weir_err_set(err, -ENOTSUP, "%s: depth in big-endian numbers; store it as '<u2'", array->path);
@@ -273,5 +302,7 @@ const struct weir_store_ops weir_store_zarr = {
     .read_numbers = read_numbers,
     .rows = rows,
     .texts = weir_zarr_texts,
+    .images = "uint8 (steps, height, width), uint8 and floats (steps, height, width, 3 or 4) and (steps, 3 or 4, "
+              "height, width), or imagecodecs' chunks of one image",
     .lister = "`python3 -c 'import sys, zarr; print(zarr.open(sys.argv[1]).tree())' DATA` lists those there are",
 };

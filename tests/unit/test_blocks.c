@@ -100,6 +100,65 @@ static void check(const struct dataset *set, int number)
     free(frame);
 }
 
+/* Row t as interleaved RGB, value by value. */
+static void reference_pixels(const struct dataset *set, uint64_t t, uint8_t *frame)
+{
+    const struct weir_blocks *blocks = &set->blocks;
+    uint64_t pixels = blocks->row_bytes / 3, values = pixels * blocks->channels;
+    for (uint64_t i = 0; i < values; i++) {
+        uint64_t c = blocks->is_planar ? i / pixels : i % blocks->channels;
+        uint64_t pixel = blocks->is_planar ? i % pixels : i / blocks->channels;
+        for (uint64_t to = 0; to < 3; to++)
+            if (blocks->channels == 1 || to == c)
+                frame[3 * pixel + to] = set->whole[t * values + i];
+    }
+}
+
+static void check_pixels(const struct dataset *set, int number)
+{
+    const struct weir_blocks *blocks = &set->blocks;
+    uint8_t *frame = malloc(blocks->row_bytes), *wanted = malloc(blocks->row_bytes);
+    for (uint64_t t = 0; t < blocks->grid.dims[0]; t++) {
+        memset(frame, 0xdd, blocks->row_bytes);
+        reference_pixels(set, t, wanted);
+        for (uint32_t piece = 0; piece < blocks->per_block; piece++)
+            weir_blocks_clip(blocks, piece, set->chunks[t / blocks->rows * blocks->per_block + piece], t, frame);
+        cr_assert_eq(memcmp(frame, wanted, blocks->row_bytes), 0, "dataset %d, row %d: %u channels%s", number, (int)t,
+                     blocks->channels, blocks->is_planar ? ", planar" : "");
+    }
+    free(wanted);
+    free(frame);
+}
+
+/* Gray, planar and with alpha, in chunks that cut them anywhere. */
+Test(blocks, pixels_in_any_order)
+{
+    int tried = 0;
+    for (int i = 0; tried < 1000; i++) {
+        struct dataset set;
+        make(&set);
+        set.blocks.channels = (uint32_t[]){1, 3, 4}[draw(3)];
+        set.blocks.is_planar = draw(2);
+        if (weir_blocks_init(&set.blocks)) {
+            check_pixels(&set, i);
+            tried++;
+        }
+        drop(&set);
+    }
+}
+
+/* A run that is of two planes would be written past the frame. */
+Test(blocks, planes_that_cut_runs_are_refused)
+{
+    struct weir_blocks planes = {
+        .grid = {.rank = 2, .dims = {4, 27}, .chunk = {1, 27}, .element_bytes = 1}, .channels = 3, .is_planar = true};
+    cr_assert_not(weir_blocks_init(&planes));
+    planes.is_planar = false;
+    cr_assert(weir_blocks_init(&planes));
+    planes.channels = 2;
+    cr_assert_not(weir_blocks_init(&planes));
+}
+
 Test(blocks, any_geometry)
 {
     for (int i = 0; i < 3000; i++) {

@@ -76,6 +76,40 @@ Test(refusals, cameras_nobody_asked_for_are_not_looked_at)
     cr_assert(strstr(err.text, "empty name"), "%s", err.text);
 }
 
+/* robomimic's obs holds arrays of any kind: those of the shape of images are not passed over in silence. */
+Test(refusals, cameras_of_robomimic_that_cannot_be_read)
+{
+    static const struct {
+        const char *type, *said;
+        int rank;
+        uint64_t dims[4];
+    } odd[] = {{"u8", "uint8 (steps, 3, 9, 8)", 4, {STEPS, 3, 9, 8}},
+               {"u8", "uint8 (steps, 9, 8, 4)", 4, {STEPS, 9, 8, 4}},
+               {"u8", "uint8 (steps, 9, 8)", 3, {STEPS, 9, 8}},
+               {"i16", "int16 (steps, 9, 8, 3)", 4, {STEPS, 9, 8, 3}},
+               {"f32", "float32 (steps, 9, 8, 3)", 4, {STEPS, 9, 8, 3}}};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        struct weir_err err = WEIR_ERR_NONE;
+        struct weir_dataset *dataset;
+        char name[32], line[1024], file[600];
+        snprintf(name, sizeof name, "demos%zu", i);
+        const char *path = fixture_synth(name, "robomimic", 1, STEPS, 24, 16, "top");
+        snprintf(file, sizeof file, "%s/demos.hdf5", path);
+        double *values = calloc(STEPS * 9 * 8 * 4, sizeof *values);
+        h5fx_put(file, "/data/demo_0/obs/wrist", odd[i].type, odd[i].rank, odd[i].dims, values);
+        free(values);
+        struct weir_dataset_config config = {.path = path};
+        cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+        cr_assert_eq(weir_dataset_cameras(dataset), 1);
+        cr_assert(weir_dataset_left_out(dataset, 0, line, sizeof line), "%s", odd[i].said);
+        cr_assert(strstr(line, "camera wrist is left out: ") && strstr(line, odd[i].said), "%s", line);
+        weir_dataset_close(&dataset);
+        cr_assert_eq(open_with(path, "top_image", &err), 1, "%s", err.text);
+        cr_assert_eq(open_with(path, "wrist", &err), -ENOTSUP);
+        cr_assert(strstr(err.text, "camera wrist cannot be read: ") && strstr(err.text, odd[i].said), "%s", err.text);
+    }
+}
+
 Test(refusals, depth_beside_raw_images_is_passed_over)
 {
     struct weir_err err = WEIR_ERR_NONE;

@@ -472,3 +472,160 @@ Test(zarr, pixels_stored_as_floats)
     put_floats(0);
     refused(as_folder(), -ENOTSUP, "whether white is 1 or 255 cannot be known");
 }
+
+/* ---- channels in any order ---- */
+
+enum { HEIGHT = 9, WIDTH = 8, ROWS = 8, CHANNELS_MAX = 4, PIXELS = HEIGHT * WIDTH };
+
+static uint8_t value_of(int t, int y, int x, int c)
+{
+    return (uint8_t)(1 + t * 29 + y * 17 + x * 5 + c * 71);
+}
+
+struct order {
+    const char *shape; /* of a frame, as in JSON */
+    int channels;
+    bool is_planar;
+};
+
+/* data/NAME as one chunk of all rows. floats: 0 to 1 instead of bytes. */
+static void put_camera(const char *name, const struct order *order, bool floats)
+{
+    static uint8_t bytes[ROWS * PIXELS * CHANNELS_MAX];
+    static float numbers[ROWS * PIXELS * CHANNELS_MAX];
+    char array[64], shape[64], chunk[80];
+    size_t n = 0;
+    for (int t = 0; t < ROWS; t++)
+        for (int i = 0; i < PIXELS * order->channels; i++, n++) {
+            int c = order->is_planar ? i / PIXELS : i % order->channels;
+            int pixel = order->is_planar ? i % PIXELS : i / order->channels;
+            bytes[n] = value_of(t, pixel / WIDTH, pixel % WIDTH, c);
+            numbers[n] = (float)bytes[n] / 255;
+        }
+    snprintf(array, sizeof array, "data/%s", name);
+    snprintf(shape, sizeof shape, "[%d, %s]", ROWS, order->shape);
+    snprintf(chunk, sizeof chunk, "%s/0.0.0%s", array, strlen(order->shape) > 6 ? ".0" : "");
+    zfx_array(&store, array, shape, shape, floats ? "<f4" : "|u1", "null");
+    zfx_put(&store, chunk, floats ? (void *)numbers : bytes, n * (floats ? sizeof(float) : 1));
+}
+
+static void check_camera(int camera, int channels)
+{
+    struct weir_file_set *files;
+    struct weir_fetcher fetcher;
+    const uint8_t *bytes;
+    size_t length;
+    cr_assert_eq(weir_fetch_files(dataset, &files), 0);
+    cr_assert_eq(weir_fetcher_open(&fetcher, dataset, files, "pread", &err), 0, "%s", err.text);
+    for (int e = 0, row = 0; e < 2; e++)
+        for (int t = 0; t < weir_dataset_steps(dataset, e); t++, row++) {
+            int rc = weir_fetch_frame(&fetcher, e, camera, t, NULL, 0, &bytes, &length);
+            cr_assert_eq(rc, 0, "%s", fetcher.reason);
+            cr_assert_eq(length, 3 * PIXELS);
+            for (int i = 0; i < 3 * PIXELS; i++)
+                cr_assert_eq(bytes[i], value_of(row, i / 3 / WIDTH, i / 3 % WIDTH, channels == 1 ? 0 : i % 3),
+                             "row %d, value %d", row, i);
+        }
+    weir_fetcher_close(&fetcher);
+    weir_file_set_close(&files);
+}
+
+/* No camera is lost, and none becomes numbers of the state. */
+Test(zarr, channels_in_any_order)
+{
+    static const struct order orders[] = {{"9, 8, 3", 3, false}, {"3, 9, 8", 3, true}, {"9, 8, 4", 4, false},
+                                          {"4, 9, 8", 4, true},  {"9, 8", 1, false},   {"9, 8, 1", 1, false},
+                                          {"1, 9, 8", 1, true}};
+    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++)
+        for (int floats = 0; floats < (orders[i].channels > 1 ? 2 : 1); floats++) {
+            zfx_free(&store);
+            zfx_replay(&store, SIDE, 1);
+            put_camera("front", &orders[i], floats);
+            cr_assert_eq(open_it(as_folder()), 0, "%s: %s", orders[i].shape, err.text);
+            cr_assert_eq(weir_dataset_cameras(dataset), 2, "%s", orders[i].shape);
+            cr_assert_str_eq(weir_dataset_camera(dataset, 0)->name, "front");
+            cr_assert_eq(weir_dataset_qpos_dim(dataset), 2);
+            check_camera(0, orders[i].channels);
+        }
+}
+
+static bool note_has(const char *what)
+{
+    char note[1024];
+    for (int i = 0; weir_dataset_left_out(dataset, i, note, sizeof note); i++)
+        if (strstr(note, what))
+            return true;
+    return false;
+}
+
+Test(zarr, cameras_that_cannot_be_read)
+{
+    static const struct {
+        const char *shape, *dtype, *said;
+    } others[] = {{"[8, 9, 8, 3]", "<u2", "uint16 (steps, 9, 8, 3)"},
+                  {"[8, 3, 9, 8]", "|i1", "int8 (steps, 3, 9, 8)"},
+                  {"[8, 9, 8, 3]", "|i1", "int8 (steps, 9, 8, 3)"},
+                  {"[8, 9, 8]", "<i4", "int32 (steps, 9, 8)"},
+                  {"[8, 32, 40]", "<f4", "float32 (steps, 32, 40)"}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        char named[128], left_out[128];
+        zfx_free(&store);
+        zfx_replay(&store, SIDE, 1);
+        zfx_array(&store, "data/front", others[i].shape, others[i].shape, others[i].dtype, "null");
+        const char *path = as_folder();
+        check_replay(path);
+        cr_assert_eq(weir_dataset_qpos_dim(dataset), 2, "%s", others[i].said);
+        snprintf(left_out, sizeof left_out, "camera front is left out: %s; images are read from uint8", others[i].said);
+        cr_assert(note_has(left_out), "%s", left_out);
+        snprintf(named, sizeof named, "camera front cannot be read: %s", others[i].said);
+        struct weir_dataset_config config = {.path = path, .cameras = "img,front"};
+        struct weir_dataset *wanted;
+        cr_assert_eq(weir_dataset_open(&wanted, &config, &err), -ENOTSUP);
+        cr_assert_not_null(strstr(err.text, named), "%s", err.text);
+        err = (struct weir_err)WEIR_ERR_NONE;
+        config.cameras = "img";
+        cr_assert_eq(weir_dataset_open(&wanted, &config, &err), 0, "%s", err.text);
+        weir_dataset_close(&wanted);
+    }
+}
+
+/* Numbers whose shape is not one of images stay numbers. */
+Test(zarr, keypoints_are_no_images)
+{
+    float points[ROWS * 9 * 2] = {0};
+    zfx_replay(&store, SIDE, 1);
+    zfx_array(&store, "data/keypoint", "[8, 9, 2]", "[8, 9, 2]", "<f4", "null");
+    zfx_put(&store, "data/keypoint/0.0.0", points, sizeof points);
+    cr_assert_eq(open_it(as_folder()), 0, "%s", err.text);
+    cr_assert_eq(weir_dataset_qpos_dim(dataset), 2 + 18);
+    cr_assert_not(note_has("keypoint"));
+}
+
+Test(zarr, rows_after_the_last_episode)
+{
+    static const int64_t ends[] = {2, 5};
+    zfx_replay(&store, SIDE, 1);
+    zfx_drop(&store, "meta/episode_ends/0");
+    zfx_put(&store, "meta/episode_ends/0", ends, sizeof ends);
+    cr_assert_eq(open_it(as_folder()), 0, "%s", err.text);
+    cr_assert_eq(weir_dataset_steps(dataset, 1), 3);
+    cr_assert(note_has("3 rows are left out: they come after the last of meta/episode_ends, 5"));
+}
+
+/* What is left out is in the index file, too. */
+Test(zarr, left_out_again_from_the_index)
+{
+    static const struct order gray = {"9, 8", 1, false};
+    zfx_replay(&store, SIDE, 1);
+    put_camera("front", &gray, false);
+    zfx_array(&store, "data/wrist", "[8, 9, 8, 3]", "[8, 9, 8, 3]", "<u2", "null");
+    const char *path = as_zip(NULL); /* folders are never described by an index file */
+    struct weir_dataset_config config = {.path = path, .index = new_path(".index")};
+    for (int i = 0; i < 2; i++) {
+        weir_dataset_close(&dataset);
+        cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+        cr_assert_eq(weir_dataset_files_from_index(dataset), i);
+        cr_assert(note_has("camera wrist is left out"));
+        check_camera(0, 1);
+    }
+}
