@@ -7,6 +7,8 @@
 
 #define OBSERVATION "/steps/observation"
 
+enum { PIXELS_MIN = 32 * 32 }; /* so many integers a step are an image that is not encoded */
+
 /* The first of these that is there; with --qpos-keys none of them counts. */
 static int add_state(struct weir_episode_builder *builder, struct weir_err *err)
 {
@@ -25,10 +27,14 @@ static int add_cameras(struct weir_episode_builder *builder, struct weir_err *er
         char key[WEIR_H5_PATH_MAX];
         struct weir_h5_shape shape;
         snprintf(key, sizeof key, OBSERVATION "/%s", names[i]);
-        if (builder->store->shape(builder->opened, key, &shape, NULL) < 0 || shape.class != WEIR_H5_VLEN_BYTES)
-            continue;
-        rc = weir_is_depth_name(names[i]) ? weir_builder_depth(builder, names[i], key, err)
-                                          : weir_builder_camera(builder, names[i], key, err);
+        if (builder->store->shape(builder->opened, key, &shape, NULL) < 0)
+            continue; /* numbers that are no rows */
+        bool images = shape.class == WEIR_H5_VLEN_BYTES;
+        if (images && shape.rank == 1)
+            rc = weir_is_depth_name(names[i]) ? weir_builder_depth(builder, names[i], key, err)
+                                              : weir_builder_camera(builder, names[i], key, err);
+        else if (images || (shape.class == WEIR_H5_INTEGER && shape.dims[1] >= PIXELS_MIN))
+            rc = weir_builder_unread(builder, names[i], key, &shape, err);
     }
     free(names);
     return rc;

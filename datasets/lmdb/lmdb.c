@@ -33,6 +33,12 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     if (rc == 0)
         rc = weir_episode_describe(&weir_store_lmdb, &store, episode, config, &descriptions, err);
     free(descriptions);
+    const char *unlisted = store.episode->unlisted;
+    if (rc == 0 && *unlisted)
+        rc = weir_episode_leave_out(episode, err,
+                                    "camera %s is left out: key \"dataset\" does not list it, and only cameras that it "
+                                    "lists, with their codec, are read",
+                                    unlisted);
     return rc;
 }
 

@@ -3,6 +3,7 @@
 #include "datasets/lmdb/lmdb_store.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,8 +97,12 @@ static int add_frame(const struct weir_lmdb_schema *schema, struct weir_lmdb_epi
                      const struct weir_lmdb_key *key, struct weir_frame_extent extent)
 {
     int camera = find_camera(schema, key);
-    if (camera < 0)
+    if (camera < 0) {
+        if (!*episode->unlisted)
+            snprintf(episode->unlisted, sizeof episode->unlisted, "%.*s", (int)key->camera_length,
+                     (const char *)key->camera);
         return 0;
+    }
     struct weir_lmdb_frames *frames = &episode->cameras[camera];
     const char *name = schema->cameras[camera].name;
     if (key->t != frames->n) {

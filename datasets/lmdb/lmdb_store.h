@@ -17,6 +17,7 @@ struct weir_lmdb_episode {
     struct weir_lmdb_frames *cameras;            /* of each camera of the schema */
     struct weir_frame_extent qpos, action, json; /* length 0: not there */
     struct weir_err why;                         /* set: what is wrong with its keys */
+    char unlisted[WEIR_NAME_MAX];                /* the first camera that has frames and is not in the schema; or "" */
 };
 
 struct weir_lmdb_episodes {

@@ -120,6 +120,18 @@ static int check_stated(const struct weir_rlds_store *s, const struct weir_featu
         path, (unsigned long long)feature->n, (unsigned long long)s->steps, (unsigned long long)stated->values);
 }
 
+/* Images are one a step, or one more or fewer, which is for the builder to refuse; or several a step. */
+static void bytes_shape(const struct weir_rlds_store *s, const struct weir_feature *feature,
+                        struct weir_h5_shape *found)
+{
+    bool several = s->steps > 1 && feature->n > s->steps && feature->n % s->steps == 0;
+    found->rank = several ? 2 : 1;
+    found->dims[0] = several ? s->steps : feature->n;
+    found->dims[1] = several ? feature->n / s->steps : 0;
+    found->class = is_text(s, feature) ? WEIR_H5_OTHER : WEIR_H5_VLEN_BYTES;
+    found->type_bytes = sizeof(struct weir_byte_range);
+}
+
 /* Numbers are flat in the file: rows of equal length, one a step. */
 static int shape(void *store, const char *path, struct weir_h5_shape *found, struct weir_err *err)
 {
@@ -131,6 +143,10 @@ static int shape(void *store, const char *path, struct weir_h5_shape *found, str
     int rc = check_stated(s, feature, path, err);
     if (rc < 0)
         return rc;
+    if (feature->kind == WEIR_FEATURE_BYTES) {
+        bytes_shape(s, feature, found);
+        return 0;
+    }
     if (feature->n == 0 || feature->n % s->steps != 0)
         return weir_err_set(err, -EBADMSG, "%s: %llu values are no rows of %llu steps", path,
                             (unsigned long long)feature->n, (unsigned long long)s->steps);
@@ -144,13 +160,10 @@ static int shape(void *store, const char *path, struct weir_h5_shape *found, str
         return 0;
     case WEIR_FEATURE_INTEGERS:
         found->class = WEIR_H5_INTEGER;
+        found->is_signed = true;
         found->type_bytes = sizeof(int64_t);
         return 0;
     case WEIR_FEATURE_BYTES:
-        found->rank = found->dims[1] == 1 ? 1 : 2;
-        found->class = found->rank == 1 && !is_text(s, feature) ? WEIR_H5_VLEN_BYTES : WEIR_H5_OTHER;
-        found->type_bytes = sizeof(struct weir_byte_range);
-        return 0;
     case WEIR_FEATURE_NONE:
         break;
     }
@@ -189,10 +202,10 @@ static int rows(void *store, const char *path, struct weir_frame_map *map, struc
 {
     const struct weir_feature *feature = find(store, path);
     int rc = shape(store, path, &description->shape, err);
-    if (rc < 0 || description->shape.class != WEIR_H5_VLEN_BYTES)
+    if (rc < 0 || description->shape.class != WEIR_H5_VLEN_BYTES || description->shape.rank != 1)
         return rc; /* whoever asked refuses the shape */
     map->storage = WEIR_STORED_EXTENTS;
-    map->extents = calloc((size_t)feature->n, sizeof *map->extents);
+    map->extents = calloc((size_t)feature->n + 1, sizeof *map->extents);
     if (!map->extents)
         return weir_err_set(err, -ENOMEM, "out of memory");
     for (uint64_t t = 0; t < feature->n; t++) {
@@ -257,6 +270,7 @@ const struct weir_store_ops weir_store_rlds = {
     .read_numbers = read_numbers,
     .rows = rows,
     .texts = texts,
+    .images = "bytes of one encoded image (JPEG, PNG) a step",
     .lister = "`weir info` lists those of a file",
 };
 

@@ -118,6 +118,17 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     return 0;
 }
 
+/* A warning for each camera that the files have and batches do not. -1 where warnings are exceptions. */
+static int warn_of_left_out(const struct weir_loader_object *self)
+{
+    char line[1024];
+    const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
+    for (int i = 0; weir_dataset_left_out(dataset, i, line, sizeof line); i++)
+        if (PyErr_WarnEx(PyExc_RuntimeWarning, line, 2) < 0)
+            return -1;
+    return 0;
+}
+
 static void keep_object(PyObject **field, PyObject *object)
 {
     object = object == Py_None ? NULL : object;
@@ -144,6 +155,10 @@ static PyObject *loader_open(PyObject *object, PyObject *args)
     self->has_uint16 = has_uint16;
     if (weir_loader_options(self, options) < 0 || open_at(self, 0) < 0)
         return NULL;
+    if (warn_of_left_out(self) < 0) {
+        close_loader(self);
+        return NULL;
+    }
     Py_RETURN_NONE;
 }
 

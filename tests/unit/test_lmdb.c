@@ -116,6 +116,25 @@ Test(lmdb, a_folder)
     weir_dataset_close(&dataset);
 }
 
+Test(lmdb, frames_of_a_camera_that_is_not_listed)
+{
+    struct weir_dataset *dataset;
+    struct weir_err err;
+    char note[1024];
+    const char *path = new_folder();
+    struct lmfx *to = lmfx_open(path, false, 0);
+    lmfx_put(to, "e00000001/00000000/wrist", image, lengths[0]);
+    write_episodes(to, EPISODES, 0);
+    lmfx_close(to);
+    cr_assert_eq(open_it(&dataset, path, false, &err), 0, "%s", err.text);
+    check_dataset(dataset, EPISODES);
+    cr_assert(weir_dataset_left_out(dataset, 0, note, sizeof note));
+    cr_assert_not_null(strstr(note, "camera wrist is left out: key \"dataset\" does not list it"), "%s", note);
+    cr_assert_not_null(strstr(note, "e00000001"), "%s", note);
+    cr_assert(!weir_dataset_left_out(dataset, 1, note, sizeof note));
+    weir_dataset_close(&dataset);
+}
+
 /* Enough keys for branch pages, a transaction an episode, some keys written again: pages out of order. */
 Test(lmdb, many_transactions_in_one_file)
 {

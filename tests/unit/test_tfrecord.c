@@ -417,3 +417,82 @@ Test(tfrecord, images_may_be_png)
     free(sums);
     free(png);
 }
+
+/* ---- cameras that are not one image a step ---- */
+
+/* A record of STEPS steps whose camera "wrist" has so many images, beside image_0. */
+static void put_wrist(size_t images)
+{
+    struct tffx_bytes features = {0};
+    int64_t first[STEPS] = {1};
+    float numbers[STEPS * DIM] = {0};
+    tffx_integers(&features, "steps/is_first", first, STEPS, true);
+    tffx_floats(&features, "steps/observation/state", numbers, STEPS * DIM, true);
+    tffx_floats(&features, "steps/action", numbers, STEPS * DIM, true);
+    tffx_images(&features, "steps/observation/image_0", jpeg, jpeg_bytes, STEPS);
+    tffx_images(&features, "steps/observation/wrist", jpeg, jpeg_bytes, images);
+    tffx_record(&file, &features);
+}
+
+Test(tfrecord, one_image_more_or_fewer_than_steps)
+{
+    static const size_t images[] = {STEPS - 1, STEPS + 1, 1};
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
+        char said[128];
+        struct weir_dataset *dataset = NULL;
+        struct weir_err err = WEIR_ERR_NONE;
+        put_wrist(images[i]);
+        const char *path = folder("a.tfrecord");
+        snprintf(said, sizeof said, "record 0/steps/observation/wrist has %zu frames", images[i]);
+        cr_assert_eq(open_it(&dataset, path, false, &err), -EBADMSG, "%zu images", images[i]);
+        cr_assert_not_null(strstr(err.text, said), "%s", err.text);
+        err = (struct weir_err)WEIR_ERR_NONE;
+        struct weir_dataset_config config = {.path = path, .allow_ragged = true};
+        cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+        cr_assert_eq(weir_dataset_cameras(dataset), 2);
+        cr_assert_eq(weir_dataset_steps(dataset, 0), images[i] < STEPS ? (int)images[i] : STEPS);
+        weir_dataset_close(&dataset);
+        config = (struct weir_dataset_config){.path = path, .cameras = "image_0"};
+        cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+        cr_assert_eq(weir_dataset_steps(dataset, 0), STEPS);
+        weir_dataset_close(&dataset);
+    }
+}
+
+Test(tfrecord, several_images_a_step)
+{
+    char note[1024];
+    struct weir_dataset *dataset = NULL;
+    struct weir_err err = WEIR_ERR_NONE;
+    put_wrist(2 * STEPS);
+    const char *path = folder("a.tfrecord");
+    cr_assert_eq(open_it(&dataset, path, false, &err), 0, "%s", err.text);
+    cr_assert_eq(weir_dataset_cameras(dataset), 1);
+    cr_assert(weir_dataset_left_out(dataset, 0, note, sizeof note));
+    cr_assert_not_null(strstr(note, "camera wrist is left out: bytes of any length (steps, 2)"), "%s", note);
+    weir_dataset_close(&dataset);
+    struct weir_dataset_config config = {.path = path, .cameras = "wrist"};
+    cr_assert_eq(weir_dataset_open(&dataset, &config, &err), -ENOTSUP);
+    cr_assert_not_null(strstr(err.text, "camera wrist cannot be read"), "%s", err.text);
+}
+
+/* An image as a tensor of integers, as tfds.features.Tensor writes it. */
+Test(tfrecord, pixels_as_integers)
+{
+    enum { PIXELS = 32 * 32 * 3 };
+    static int64_t pixels[STEPS * PIXELS];
+    char note[1024];
+    struct tffx_bytes features = {0};
+    float numbers[STEPS * DIM] = {0};
+    struct weir_dataset *dataset = NULL;
+    struct weir_err err = WEIR_ERR_NONE;
+    tffx_floats(&features, "steps/observation/state", numbers, STEPS * DIM, true);
+    tffx_floats(&features, "steps/action", numbers, STEPS * DIM, true);
+    tffx_images(&features, "steps/observation/image_0", jpeg, jpeg_bytes, STEPS);
+    tffx_integers(&features, "steps/observation/front", pixels, STEPS * PIXELS, true);
+    tffx_record(&file, &features);
+    cr_assert_eq(open_it(&dataset, folder("a.tfrecord"), false, &err), 0, "%s", err.text);
+    cr_assert(weir_dataset_left_out(dataset, 0, note, sizeof note));
+    cr_assert_not_null(strstr(note, "camera front is left out: int64 (steps, 3072)"), "%s", note);
+    weir_dataset_close(&dataset);
+}
