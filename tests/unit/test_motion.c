@@ -460,3 +460,83 @@ Test(motion, refusals)
     weir_motion_close(&motion);
     weir_motion_close(&motion);
 }
+
+/* ---- queries of the caller's ---- */
+
+enum { CANARY = 32 };
+
+/* Room for n numbers and those that a backend may write past them, then numbers that it may not. */
+static float *guarded(size_t n)
+{
+    float *memory = aligned_alloc(64, ((n + WEIR_MOTION_SPARE + CANARY) * sizeof *memory + 63) / 64 * 64);
+    cr_assert(memory);
+    for (size_t i = 0; i < CANARY; i++)
+        memory[n + WEIR_MOTION_SPARE + i] = 12345;
+    return memory;
+}
+
+static void sample(size_t envs, int steps)
+{
+    size_t n = envs * (size_t)steps;
+    int64_t *clip_of = calloc(envs, sizeof *clip_of);
+    float *times = calloc(n, sizeof *times);
+    struct motion_number *wanted = calloc(3 * clips->bodies + clips->dofs + 4, sizeof *wanted);
+    cr_assert(clip_of && times && wanted);
+    ask(envs, steps, clip_of, times);
+    struct weir_motion_queries queries = {.envs = envs, .steps = steps, .clips = clip_of, .times = times};
+    for (int i = 0; i < WEIR_MOTION_RESULTS; i++)
+        queries.results[i] = guarded(n * (size_t)weir_motion_result_width(motion, i));
+    cr_assert_eq(weir_motion_sample(motion, &queries, &err), 0, "%s", err.text);
+    for (int result = 0; result < WEIR_MOTION_RESULTS; result++) {
+        size_t width = (size_t)weir_motion_result_width(motion, result);
+        const float *got = queries.results[result], *canary = got + n * width + WEIR_MOTION_SPARE;
+        for (size_t i = 0; i < n; i++) {
+            motion_reference(clips, clip_of[i / (size_t)steps], times[i], result, wanted);
+            for (size_t j = 0; j < width; j++)
+                cr_assert(fabs((double)got[i * width + j] - wanted[j].value) <= wanted[j].off + 1e-30, "%s[%zu] of %zu",
+                          weir_motion_result_name(result), j, i);
+        }
+        for (int i = 0; i < CANARY; i++)
+            cr_assert(canary[i] == 12345, "%s: past the end", weir_motion_result_name(result));
+        free(queries.results[result]);
+    }
+    free(clip_of);
+    free(times);
+    free(wanted);
+}
+
+/* Their number need not be that of the configuration. */
+Test(motion, queries_of_the_caller)
+{
+    static const size_t sizes[] = {1, 3, 16, 17, 1100, 2};
+    make_clips(5, 7, 3, 4);
+    open_motion(4, 1, WEIR_MOTION_FUSED, 0, 3);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int steps = 1; steps <= 3; steps += 2)
+            sample(sizes[i], steps);
+}
+
+Test(motion, queries_that_cannot_be)
+{
+    int64_t clip = 0;
+    float time = 0;
+    struct weir_motion_queries queries = {.envs = 1, .steps = 1, .clips = &clip, .times = &time};
+    make_clips(2, 1, 1, 1);
+    open_motion(1, 1, WEIR_MOTION_FUSED, 0, 1);
+    for (clip = -1; clip <= 2; clip += 3) {
+        err = (struct weir_err)WEIR_ERR_NONE;
+        cr_assert_eq(weir_motion_sample(motion, &queries, &err), -EINVAL);
+        cr_assert(strstr(err.text, "clips[0] is "), "%s", err.text);
+    }
+    static const struct {
+        size_t envs;
+        int steps;
+    } bad[] = {{0, 1}, {1, 0}, {1, -1}, {SIZE_MAX, 2}, {(size_t)1 << 32, 2}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        err = (struct weir_err)WEIR_ERR_NONE;
+        queries.envs = bad[i].envs;
+        queries.steps = bad[i].steps;
+        cr_assert_eq(weir_motion_sample(motion, &queries, &err), -EINVAL);
+        cr_assert(strstr(err.text, "1 to 2^32 queries are handled"), "%s", err.text);
+    }
+}
