@@ -15,6 +15,7 @@ struct frame {
 static PyObject *numbers; /* dict: struct frames as bytes -> number */
 static PyObject *codes;   /* list: all code in these frames, so that no other code gets its address */
 static PyObject *f_back, *co_filename, *co_qualname;
+static PyObject *own_file; /* of weir/__init__.py, whose frames lie between a decorated function and its caller */
 
 static bool begin(void)
 {
@@ -24,6 +25,10 @@ static bool begin(void)
     co_filename = PyUnicode_InternFromString("co_filename");
     co_qualname = PyUnicode_InternFromString("co_qualname");
     codes = PyList_New(0);
+    PyObject *package = PyImport_ImportModule("weir");
+    own_file = package ? PyObject_GetAttrString(package, "__file__") : NULL;
+    Py_XDECREF(package);
+    PyErr_Clear();
     numbers = f_back && co_filename && co_qualname && codes ? PyDict_New() : NULL;
     return numbers != NULL;
 }
@@ -49,7 +54,9 @@ static int take_frames(struct frame *frames)
 static void add_frame(char text[TEXT_MAX], const struct frame *frame)
 {
     PyObject *file = PyObject_GetAttr(frame->code, co_filename), *name = PyObject_GetAttr(frame->code, co_qualname);
-    PyObject *line = file && name ? PyUnicode_FromFormat("%U(%lld): %U", file, (long long)frame->line, name) : NULL;
+    bool own = file && own_file && PyUnicode_Check(own_file) && PyUnicode_Compare(file, own_file) == 0;
+    PyObject *line =
+        file && name && !own ? PyUnicode_FromFormat("%U(%lld): %U", file, (long long)frame->line, name) : NULL;
     PyObject *bytes = line ? PyUnicode_AsEncodedString(line, "utf-8", "replace") : NULL;
     size_t used = strlen(text), length = bytes ? (size_t)PyBytes_Size(bytes) : 0;
     if (bytes && used + length + 2 < TEXT_MAX) {

@@ -443,6 +443,22 @@ class Recorded(Profiles):
         self.run_loop().export_stacks(path)
         self.assertEqual(os.path.getsize(path), 0)
 
+    def test_stacks_of_decorated_functions(self):
+        """They are those of the callers: no frames of the package."""
+        @weir.record_function("inner")
+        def inner():
+            pass
+
+        @weir.stage("outer")
+        def outer():
+            inner()
+        with weir.profile(with_stack=True, activities=[weir.ProfilerActivity.CPU]) as prof:
+            outer()
+        for name, functions in (("outer", ["test_stacks_of_decorated_functions"]),
+                                ("inner", ["outer", "test_stacks_of_decorated_functions"])):
+            frames = self.ranges(prof, name)[0]["args"]["Call stack"].split(";")
+            self.assertEqual([frame.rsplit(".", 1)[1] for frame in frames[:len(functions)]], functions)
+
     def test_stacks_of_all_kinds(self):
         def nest(depth, names):
             with weir.record_function("nested"):
