@@ -223,7 +223,9 @@ static int add_entry(struct listing *l, struct weir_err *err)
     size_t n = read_entry(&member, at, l->end - l->begin, l->directory, l->raw->size_bytes);
     if (n == 0)
         return damaged(err, "an entry of its directory makes no sense");
-    size_t length = strnlen(member.name, u16(at + 28));
+    size_t length = u16(at + 28);
+    if (memchr(member.name, '\0', length))
+        return damaged(err, "the name of a member has a zero byte");
     if (!reserve((void **)&zip->members, &l->room[0], (uint64_t)zip->n + 1, sizeof *zip->members) ||
         !reserve((void **)&zip->names, &l->room[1], l->names + length + 1, 1))
         return weir_err_set(err, -ENOMEM, "out of memory for its members");

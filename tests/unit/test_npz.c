@@ -191,6 +191,13 @@ static void both(void)
 
 Test(npz, members)
 {
+    npzfx_floats(&archive, "a", 2, two_by_three, values);
+    npzfx_floats(&archive, "b.npy+", 2, two_by_three, values);
+    npzfx_end(&archive);
+    uint8_t *name = archive.bytes; /* of "b", if it were cut there */
+    for (uint8_t *next; (next = memmem(name, archive.n - (size_t)(name - archive.bytes), "b.npy+", 6)); name = next + 1)
+        next[5] = '\0';
+    refused("b", -EBADMSG, "the name of a member has a zero byte");
     both();
     npzfx_floats(&archive, "a", 2, two_by_three, values);
     npzfx_end(&archive);
