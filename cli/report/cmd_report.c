@@ -484,6 +484,19 @@ static bool is_misused(const char *const *paths, int n, const struct report_opti
     return err->code < 0;
 }
 
+/* What it is, log or trace, is seen by its beginning, which a pipe gives once. */
+static int check_pipes(const char *const *paths, int n, struct weir_err *err)
+{
+    struct stat st;
+    for (int i = 0; i < n; i++)
+        if (strcmp(paths[i], "-") != 0 && stat(paths[i], &st) == 0 && S_ISFIFO(st.st_mode))
+            return weir_err_set(err, -EINVAL,
+                                "%s: is a pipe, which can be read only once; give it as standard input: "
+                                "weir report - < FILE",
+                                paths[i]);
+    return 0;
+}
+
 static int report(const struct weir_command *command, int argc, char **argv)
 {
     struct report_options options;
@@ -493,6 +506,8 @@ static int report(const struct weir_command *command, int argc, char **argv)
     if (parse != WEIR_PARSE_RUN)
         return parse == WEIR_PARSE_HELP ? 0 : 2;
     struct weir_err err = WEIR_ERR_NONE;
+    if (check_pipes(paths, n, &err) < 0)
+        return weir_cli_fail(command, &err);
     while (traces < n && weir_trace_recognised(paths[traces]))
         traces++;
     if (is_misused(paths, n, &options, traces, &err)) {
