@@ -437,6 +437,12 @@ def temporary_names(world, commands):
         done = case.run("--ckpt-dir", "k")
         check("train: a checkpoint that is a link stays one", done.returncode == 0 and
               os.path.islink(case.at("k/policy_last.safetensors")) and os.stat(case.at("disk/p")).st_mtime_ns != was, done)
+    for name in ("policy_last.safetensors", "policy_best.safetensors"):
+        os.makedirs(case.at(f"{name}.d/{name}"))
+        done = case.run("--ckpt-dir", f"{name}.d", "--num-epochs", "3")
+        if "openblas" not in done.stderr:
+            check(f"train: {name} that is a folder is refused before the first epoch", done.returncode == 1 and
+                  "is not a regular file" in done.stderr and "epoch 1/" not in done.stdout, done)
     case.close()
 
 
@@ -500,6 +506,11 @@ def config_fifo(world, commands):
     done = subprocess.run(["bash", "-c", f"'{world.weir}' info data --config <(sleep 0.2; echo camera = top)"],
                           cwd=case.cwd, capture_output=True, text=True, timeout=TIMEOUT_S)
     check("so is one of a shell's <( ), to its end", done.returncode == 2 and "option --camera" in done.stderr, done)
+    case.close()
+    case = Case(world, commands["report"])
+    os.mkfifo(case.at("fifo"))
+    case.arguments = ["fifo"]
+    case.refused("a FIFO that nobody writes", {}, line="is a pipe")
     case.close()
 
 

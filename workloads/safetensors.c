@@ -149,16 +149,24 @@ static int write_partial(const char *partial, const struct weir_safetensor *tens
     return rc;
 }
 
+int weir_safetensors_check(const char *path, struct weir_err *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+        return 0;
+    return weir_err_set(err, -EINVAL, "%s: exists and is not a regular file; name another", path);
+}
+
 int weir_safetensors_write(const char *path, const struct weir_safetensor *tensors, int n,
                            const struct weir_safetensors_meta *meta, int n_meta, struct weir_err *err)
 {
-    struct stat st;
     char *partial = NULL;
     int rc = check_names(path, tensors, n, meta, n_meta, err);
     if (rc < 0)
         return rc;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return weir_err_set(err, -EINVAL, "%s: is there and is no file; name another", path);
+    rc = weir_safetensors_check(path, err);
+    if (rc < 0)
+        return rc;
     char *target = weir_output_resolve(path); /* of a link: the link stays */
     rc = target ? 0 : -errno;
     if (rc == 0 && asprintf(&partial, "%s.partial", target) < 0)

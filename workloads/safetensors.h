@@ -26,6 +26,8 @@ struct weir_safetensors_meta { /* an entry of "__metadata__" */
     char value[WEIR_SAFETENSORS_TEXT];
 };
 
+/* -EINVAL with a line when something stands at path that weir_safetensors_write would not replace. */
+int weir_safetensors_check(const char *path, struct weir_err *err);
 /* Writes the arrays in their order and the metadata into PATH.partial, which replaces path once it is on the storage.
  * So path is the old file or the new one, whatever happens; after an error PATH.partial is removed (a process that is
  * killed leaves it, and the next call overwrites it). 0; -EINVAL when a name is empty, not UTF-8, given twice or

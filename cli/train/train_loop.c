@@ -5,6 +5,7 @@
 #include "cli/run/run_step.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/loader_stages.h"
+#include "workloads/safetensors.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -114,6 +115,10 @@ static int open_training(void *user, struct weir_loader *loader, struct weir_err
     struct train *t = user;
     t->loader = loader;
     int rc = t->options->ckpt_dir ? weir_output_folder(t->options->ckpt_dir, "--ckpt-dir", err) : 0;
+    if (rc == 0 && *t->last)
+        rc = weir_safetensors_check(t->last, err);
+    if (rc == 0 && *t->best)
+        rc = weir_safetensors_check(t->best, err);
     if (rc == 0)
         rc = open_policy(t, err);
     weir_loader_state(loader, &t->now.data);

@@ -380,8 +380,8 @@ Test(safetensors, only_files_are_written)
         int code;
         const char *what;
     } rows[] = {
-        {"/dev/full", -EINVAL, "/dev/full: is there and is no file"},
-        {"/tmp", -EINVAL, "/tmp: is there and is no file"},
+        {"/dev/full", -EINVAL, "/dev/full: exists and is not a regular file"},
+        {"/tmp", -EINVAL, "/tmp: exists and is not a regular file"},
         {"/tmp/no such folder/it", -ENOENT, "make its folder first"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
