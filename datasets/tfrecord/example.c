@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 65536 };
+enum { WINDOW = 65536, INTEGERS_MAX = 1 << 27 /* 1 GiB as int64 */ };
 enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
 struct walk {
@@ -12,6 +12,7 @@ struct walk {
     struct weir_example *example;
     uint64_t end;                   /* of the record */
     uint64_t window_at, window_end; /* of the file */
+    uint64_t integers;              /* of packed lists so far: each of their bytes is looked at */
     const char *reason;
     uint8_t window[WINDOW];
 };
@@ -69,6 +70,8 @@ static int next_field(struct walk *walk, uint64_t *at, uint64_t end, struct fiel
     if (rc < 0)
         return rc;
     *field = (struct field){.number = (unsigned)(key >> 3 & 0x1FFFFFFF), .wire = key & 7, .begin = *at};
+    if (field->number == 0) /* a hole of the file, or zeros: nothing behind it can be right */
+        return bad(walk, "it is no message of protocol buffers");
     switch (field->wire) {
     case WIRE_VARINT:
         rc = varint(walk, at, end, &length);
@@ -117,6 +120,8 @@ static int count_varints(struct walk *walk, uint64_t at, uint64_t end, uint64_t 
 {
     uint64_t value;
     for (*n = 0; at < end; ++*n) {
+        if (walk->integers++ == INTEGERS_MAX)
+            return bad(walk, "it has integers of over 1 GiB");
         int rc = varint(walk, &at, end, &value);
         if (rc < 0)
             return rc;
@@ -253,7 +258,7 @@ static struct walk *begin_walk(const struct weir_byte_source *source, uint64_t e
     walk->source = source;
     walk->example = NULL;
     walk->end = end;
-    walk->window_at = walk->window_end = 0;
+    walk->window_at = walk->window_end = walk->integers = 0;
     walk->reason = NULL;
     return walk;
 }

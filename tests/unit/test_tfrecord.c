@@ -1,5 +1,6 @@
 /* TFRecord files of RLDS: what is read of right ones, and what is said of wrong ones. */
 #include "base/crc32c.h"
+#include "datasets/tfrecord/example.h"
 #include "pipeline/verify/verify.h"
 #include "tests/fixtures/jpeg_encode.h"
 #include "tests/fixtures/loader_fixture.h"
@@ -149,6 +150,51 @@ Test(tfrecord, damaged_files)
     tffx_raw_record(&file, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11);
     refused("a.tfrecord", -EBADMSG, "record 0: a number of it has more than ten bytes");
     refused("a.tfrecord", -EBADMSG, "has no records");
+}
+
+/* A file of zeros behind its first bytes. */
+struct holes {
+    struct tffx_bytes begin;
+    uint64_t read;
+};
+
+static int read_holes(void *user, uint64_t offset, void *buffer, size_t n)
+{
+    struct holes *holes = user;
+    memset(buffer, 0, n);
+    for (uint64_t at = offset; at < holes->begin.n && at - offset < n; at++)
+        ((uint8_t *)buffer)[at - offset] = holes->begin.bytes[at];
+    holes->read += n;
+    return 0;
+}
+
+/* FIELD, of so many bytes that it ends where the record does. */
+static void open_field(struct tffx_bytes *to, uint8_t field, uint64_t left)
+{
+    tffx_put(to, &(uint8_t){(uint8_t)(field << 3 | 2)}, 1);
+    tffx_varint(to, left);
+}
+
+Test(tfrecord, holes_are_not_walked)
+{
+    static const uint64_t bytes = 5000000000;
+    struct holes holes = {0};
+    struct weir_byte_source source = {read_holes, &holes};
+    struct weir_example example;
+    const char *reason = NULL;
+    cr_assert_eq(weir_example_walk(&example, &source, 0, bytes, &reason), -EBADMSG);
+    cr_assert_str_eq(reason, "it is no message of protocol buffers");
+    cr_assert_leq(holes.read, 1 << 16);
+    open_field(&holes.begin, 1, bytes);      /* features */
+    open_field(&holes.begin, 1, bytes - 10); /* an entry of the map */
+    open_field(&holes.begin, 2, bytes - 20); /* its value */
+    open_field(&holes.begin, 3, bytes - 30); /* a list of integers */
+    open_field(&holes.begin, 1, bytes - 40); /* packed */
+    holes.read = 0;
+    cr_assert_eq(weir_example_walk(&example, &source, 0, bytes + 10, &reason), -EBADMSG);
+    cr_assert_str_eq(reason, "it has integers of over 1 GiB");
+    cr_assert_lt(holes.read, 200 << 20);
+    free(holes.begin.bytes);
 }
 
 Test(tfrecord, examples_that_are_no_episode)
