@@ -214,24 +214,25 @@ int weir_file_describe_episodes(struct weir_file_result *result, int n, const st
 /* ---- where frames lie ---- */
 
 static int locate_episode(struct weir_episode *episode, const struct weir_h5_description *descriptions,
-                          const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err)
+                          const struct weir_raw_file *raw, uint64_t held_bytes, struct weir_unfilter_context *unfilter,
+                          struct weir_err *err)
 {
     int rc = 0;
     for (int c = 0; c < episode->n_maps && rc == 0; c++)
-        rc = weir_locate_frames(&episode->maps[c], &descriptions[c], raw, unfilter, err);
+        rc = weir_locate_frames(&episode->maps[c], &descriptions[c], raw, held_bytes, unfilter, err);
     if (rc == 0)
         shrink(episode);
     return rc;
 }
 
 static int locate_all(struct weir_file_result *r, const struct weir_dataset_config *config,
-                      const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter)
+                      const struct weir_raw_file *raw, uint64_t held_bytes, struct weir_unfilter_context *unfilter)
 {
     struct weir_file_index *file = &r->file;
     int good = 0, rc = 0;
     for (int i = 0; i < file->n_episodes && rc == 0; i++) {
         struct weir_err why = WEIR_ERR_NONE;
-        rc = locate_episode(&file->episodes[i], r->descriptions[i], raw, unfilter, &why);
+        rc = locate_episode(&file->episodes[i], r->descriptions[i], raw, held_bytes, unfilter, &why);
         if (rc < 0) {
             weir_episode_close(&file->episodes[i]);
             rc = leave_out(r, config, rc, &why);
@@ -252,9 +253,11 @@ static int locate_file(struct weir_file_result *r, const char *path, const struc
     if (!unfilter)
         return no_memory(&r->err);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it was a regular file when it was described */
+    struct stat st = {0};
     struct weir_raw_file raw = {weir_raw_read, &fd, r->base, r->file.file.size_bytes};
+    uint64_t held_bytes = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
     int rc = fd < 0 ? weir_err_set(&r->err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno))
-                    : locate_all(r, config, &raw, unfilter);
+                    : locate_all(r, config, &raw, held_bytes, unfilter);
     if (fd >= 0)
         close(fd);
     weir_unfilter_close(&unfilter);

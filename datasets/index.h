@@ -201,9 +201,11 @@ const struct weir_layout_ops *weir_layout_choose(struct weir_h5 *h5, const struc
                                                  struct weir_err *err);
 const struct weir_layout_ops *weir_layout_by_name(const char *name);
 
-/* Finds where the frames of a camera lie, by reading the file without the HDF5 library. */
+/* Finds where the frames of a camera lie, by reading the file without the HDF5 library. held_bytes: what storage holds
+ * of the file, without holes; 0 = not known. */
 int weir_locate_frames(struct weir_frame_map *map, const struct weir_h5_description *description,
-                       const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err);
+                       const struct weir_raw_file *raw, uint64_t held_bytes, struct weir_unfilter_context *unfilter,
+                       struct weir_err *err);
 /* Memory taken by what weir_locate_frames found. */
 size_t weir_frame_map_bytes(const struct weir_frame_map *map);
 void weir_frame_map_close(struct weir_frame_map *map);

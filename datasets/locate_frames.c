@@ -15,6 +15,7 @@ struct locating {
     struct weir_frame_map *map;
     const struct weir_h5_description *description;
     const struct weir_raw_file *raw;
+    uint64_t held_bytes;
     struct weir_unfilter_context *unfilter;
     struct weir_err *err;
 };
@@ -186,8 +187,9 @@ static const char *why_not_blocks(const struct locating *p, struct weir_blocks *
         return "a fill value of its own";
     if (!weir_blocks_init(blocks) || blocks->chunk_bytes / 2048 > p->raw->size_bytes)
         return "chunks of a size that makes no sense";
-    /* Of chunks that exist, each takes some bytes of an index. */
-    return blocks->n_chunks / 64 > 65536 + p->raw->size_bytes / 64 ? "more chunks than the file can hold" : NULL;
+    /* Of chunks that exist, each takes some bytes of an index, and none of them is in a hole. */
+    uint64_t bytes = p->held_bytes ? p->held_bytes : p->raw->size_bytes;
+    return blocks->n_chunks / 64 > 65536 + bytes / 64 ? "more chunks than the file can hold" : NULL;
 }
 
 static int locate_chunked(struct locating *p)
@@ -287,9 +289,10 @@ static int keep_ends(struct locating *p)
 }
 
 int weir_locate_frames(struct weir_frame_map *map, const struct weir_h5_description *description,
-                       const struct weir_raw_file *raw, struct weir_unfilter_context *unfilter, struct weir_err *err)
+                       const struct weir_raw_file *raw, uint64_t held_bytes, struct weir_unfilter_context *unfilter,
+                       struct weir_err *err)
 {
-    struct locating p = {map, description, raw, unfilter, err};
+    struct locating p = {map, description, raw, held_bytes, unfilter, err};
     int rc = place(&p);
     if (map->storage == WEIR_STORED_LIBRARY && map->blocks) {
         weir_blocks_close(map->blocks);

@@ -173,7 +173,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                  .row_bytes = row_bytes};
     struct weir_err err = WEIR_ERR_NONE;
     char text[256];
-    int rc = weir_locate_frames(&map, &description, &raw, unfilter, &err);
+    int rc = weir_locate_frames(&map, &description, &raw, 0, unfilter, &err);
     require(rc <= 0 && (rc == 0) == (err.text[0] == '\0'));
     if (rc == 0) {
         weir_frame_map_storage_text(&map, text, sizeof text);
