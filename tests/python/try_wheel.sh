@@ -8,7 +8,7 @@ build=$(cd "${1:-build/release}" && pwd)
 work=build/try-wheel
 unset PYTHONPATH LD_LIBRARY_PATH WEIR_HDF5_HELPER WEIR_CUDA_MODULE
 export PYTHONDONTWRITEBYTECODE=1 WEIR_SOURCE=$PWD WEIR_PROGRAM=$build/weir
-export WEIR_FAKE_CUDA_MODULE=$build/tests/libweir_fake_cuda.so
+export WEIR_FAKE_CUDA_MODULE=$build/tests/libweir_fake_cuda.so WEIR_MOTION_DUMP=$build/tests/motion_dump
 
 wheel=$(.ci/wheel.sh | tail -1)
 python3 tests/python/check_wheel.py "$wheel"
