@@ -306,6 +306,8 @@ def motion(here):
     torch.cuda.synchronize()
     print(f"motion: {1e6 * (time.perf_counter() - start) / 500:.1f} us a call of 4096 queries")
     library.close()
+    clocks = weir.kernel_clocks(torch.ones(2, 4, dtype=torch.int64, device="cuda"), ["load", "store"])
+    check([stage.laps for stage in clocks] == [4, 4], f"kernel_clocks of a tensor on the GPU: {clocks}")
 
 
 def costs(here):
