@@ -40,6 +40,10 @@ int weir_builder_complete(struct weir_episode_builder *builder, struct weir_err 
 /* Frees what the builder holds; descriptions are the caller's. */
 void weir_builder_drop(struct weir_episode_builder *builder);
 
+/* Red and blue as files record them: "rgb", or "bgr" for swapped ones. -EBADMSG with err for any other value (NULL: no
+ * text); where is what holds it, for the message. */
+int weir_color_parse(const char *where, const char *value, bool *is_bgr, struct weir_err *err);
+
 /* The image that a row of an array is by its shape. */
 struct weir_image_shape {
     uint64_t height, width;

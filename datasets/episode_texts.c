@@ -68,6 +68,18 @@ int weir_builder_text(struct weir_episode_builder *builder, const char *key, con
     return 0;
 }
 
+/* ---- colours ---- */
+
+int weir_color_parse(const char *where, const char *value, bool *is_bgr, struct weir_err *err)
+{
+    *is_bgr = value && strcmp(value, "bgr") == 0;
+    if (*is_bgr || (value && strcmp(value, "rgb") == 0))
+        return 0;
+    return weir_err_set(err, -EBADMSG,
+                        "%s is neither rgb nor bgr%s%.16s%s, so red and blue may be swapped; repair it, or remove it",
+                        where, value ? " but \"" : "", value ? value : "", value ? "\"" : "");
+}
+
 /* ---- what is left out ---- */
 
 int weir_episode_leave_out(struct weir_episode *episode, struct weir_err *err, const char *format, ...)

@@ -11,68 +11,106 @@
 
 enum { TEXT_MAX = 65536 };
 
+static void note_unreadable(struct weir_h5 *h5, const char *name)
+{
+    if (!*h5->unreadable)
+        snprintf(h5->unreadable, sizeof h5->unreadable, "%s", name);
+}
+
+/* Where one attribute of the root is damaged, the library finds none of them by name. */
+static int unreadable(const char *name, int rc, struct weir_err *err)
+{
+    return weir_err_set(err, rc, "attribute %s, or another of the file's root, cannot be read; copy the file anew",
+                        name);
+}
+
+int weir_h5_unreadable(const struct weir_h5 *h5, struct weir_err *err)
+{
+    return *h5->unreadable ? unreadable(h5->unreadable, -EBADMSG, err) : 0;
+}
+
+/* The attribute of the file's root; H5I_INVALID_HID when there is none, or, noted, when it cannot be opened. */
+static hid_t open_attribute(struct weir_h5 *h5, const char *name, bool *exists)
+{
+    *exists = H5Aexists_by_name(h5->file, "/", name, H5P_DEFAULT) != 0;
+    return *exists ? H5Aopen_by_name(h5->file, "/", name, H5P_DEFAULT, H5P_DEFAULT) : H5I_INVALID_HID;
+}
+
 bool weir_h5_attribute_is_false(struct weir_h5 *h5, const char *name)
 {
-    hid_t id = H5Aopen_by_name(h5->file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
-    if (id < 0)
+    bool exists;
+    hid_t id = open_attribute(h5, name, &exists);
+    if (id < 0) {
+        if (exists)
+            note_unreadable(h5, name);
         return false;
+    }
     hid_t type = H5Aget_type(id);
     signed char value = 1;
-    bool is_false = type >= 0 && H5Tget_size(type) == 1 && H5Tget_class(type) != H5T_VLEN &&
-                    H5Aget_storage_size(id) == 1 && H5Aread(id, type, &value) >= 0 && value == 0;
+    bool is_byte =
+        type >= 0 && H5Tget_size(type) == 1 && H5Tget_class(type) != H5T_VLEN && H5Aget_storage_size(id) == 1;
+    if (type < 0 || (is_byte && H5Aread(id, type, &value) < 0))
+        note_unreadable(h5, name);
     if (type >= 0)
         H5Tclose(type);
     H5Aclose(id);
-    return is_false;
+    return is_byte && value == 0;
 }
 
 /* Of any length, as h5py writes str. */
-static bool read_text(hid_t id, hid_t type, hid_t space, char *text, size_t size)
+static int read_text(hid_t id, hid_t type, hid_t space, char *text, size_t size)
 {
     char *read = NULL;
-    if (H5Aread(id, type, &read) < 0 || !read)
-        return false;
+    if (H5Aread(id, type, &read) < 0)
+        return -EBADMSG;
+    if (!read)
+        return 0; /* it was never written */
     snprintf(text, size, "%s", read);
     H5Dvlen_reclaim(type, space, H5P_DEFAULT, &read);
-    return true;
+    return 1;
 }
 
 /* Of a fixed length, as h5py writes numpy.bytes_. */
-static bool read_fixed_text(hid_t id, hid_t type, char *text, size_t size)
+static int read_fixed_text(hid_t id, hid_t type, char *text, size_t size)
 {
     size_t bytes = H5Tget_size(type);
-    char *read = bytes < TEXT_MAX ? calloc(1, bytes + 1) : NULL;
-    bool fine = read && H5Aread(id, type, read) >= 0;
-    if (fine)
+    if (bytes >= TEXT_MAX)
+        return 0;
+    char *read = calloc(1, bytes + 1);
+    int rc = !read ? -ENOMEM : H5Aread(id, type, read) < 0 ? -EBADMSG : 1;
+    if (rc > 0)
         snprintf(text, size, "%s", read);
     free(read);
-    return fine;
+    return rc;
 }
 
-static bool read_attribute(hid_t id, char *text, size_t size)
+/* 1 and the text, cut to size; 0 for what is no text; negative for what cannot be read. */
+static int read_attribute(hid_t id, char *text, size_t size)
 {
     hid_t type = H5Aget_type(id), space = H5Aget_space(id);
-    bool fine = type >= 0 && space >= 0 && H5Tget_class(type) == H5T_STRING && H5Sget_simple_extent_npoints(space) == 1;
-    if (fine)
-        fine = H5Tis_variable_str(type) > 0 ? read_text(id, type, space, text, size)
-                                            : read_fixed_text(id, type, text, size);
+    int rc = type >= 0 && space >= 0 ? 0 : -EBADMSG;
+    if (rc == 0 && H5Tget_class(type) == H5T_STRING && H5Sget_simple_extent_npoints(space) == 1)
+        rc = H5Tis_variable_str(type) > 0 ? read_text(id, type, space, text, size)
+                                          : read_fixed_text(id, type, text, size);
     if (space >= 0)
         H5Sclose(space);
     if (type >= 0)
         H5Tclose(type);
-    return fine;
+    return rc;
 }
 
-bool weir_h5_text(struct weir_h5 *h5, const char *name, char *text, size_t size)
+int weir_h5_text(struct weir_h5 *h5, const char *name, char *text, size_t size, struct weir_err *err)
 {
-    if (H5Aexists_by_name(h5->file, "/", name, H5P_DEFAULT) <= 0)
-        return false;
-    hid_t id = H5Aopen_by_name(h5->file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
-    if (id < 0)
-        return false;
-    bool fine = read_attribute(id, text, size);
-    H5Aclose(id);
-    return fine;
+    bool exists;
+    hid_t id = open_attribute(h5, name, &exists);
+    if (!exists)
+        return 0;
+    int rc = id < 0 ? -EBADMSG : read_attribute(id, text, size);
+    if (id >= 0)
+        H5Aclose(id);
+    if (rc < 0)
+        return unreadable(name, rc, err);
+    return rc > 0 ? rc : weir_err_set(err, -EBADMSG, "attribute %s is no text; repair it, or remove it", name);
 }
 
 /* ---- all texts of an object ---- */
@@ -95,8 +133,9 @@ static herr_t tell_attribute(hid_t object, const char *name, const H5A_info_t *i
     hid_t id = H5Aopen(object, name, H5P_DEFAULT);
     if (id < 0)
         return 0;
-    if (read_attribute(id, telling->text, sizeof telling->text))
-        telling->rc = telling->take(telling->user, name, telling->text);
+    int rc = read_attribute(id, telling->text, sizeof telling->text);
+    if (rc != 0)
+        telling->rc = telling->take(telling->user, name, rc > 0 ? telling->text : NULL);
     H5Aclose(id);
     return telling->rc < 0;
 }

@@ -38,11 +38,15 @@ bool weir_h5_is_group(struct weir_h5 *h5, const char *path);
 bool weir_h5_has_attribute(struct weir_h5 *h5, const char *path, const char *name);
 /* True when the file has this attribute at its root, a bool as h5py writes it, and it is false. */
 bool weir_h5_is_false(struct weir_h5 *h5, const char *name);
+/* 0; or -EBADMSG with err when an attribute that weir_h5_is_false was asked about exists and cannot be read. */
+int weir_h5_unreadable(const struct weir_h5 *h5, struct weir_err *err);
 
-/* The text that the file has as this attribute at its root, cut to size; false when it has none. */
-bool weir_h5_text(struct weir_h5 *h5, const char *name, char *text, size_t size);
+/* 1 and the text that the file has as this attribute at its root, cut to size; 0 when it has none; negative with err
+ * when it is no text or cannot be read. */
+int weir_h5_text(struct weir_h5 *h5, const char *name, char *text, size_t size, struct weir_err *err);
 /* Tells take of each attribute of an object (its path from the file's root) that is one text, by name; both are lent
- * for the call. What cannot be read is left out. 0, or what take returned when that was negative: it ends there. */
+ * for the call. The value is NULL for one that cannot be read. 0, or what take returned when that was negative: it ends
+ * there. */
 typedef int weir_h5_text_fn(void *user, const char *name, const char *value);
 int weir_h5_texts(struct weir_h5 *h5, const char *path, weir_h5_text_fn *take, void *user);
 /* The text that a dataset of one element holds, cut to size; false when it is none. */

@@ -24,6 +24,7 @@ struct weir_h5 {
     bool plain_sizes;     /* addresses and lengths of 8 bytes */
     unsigned long fileno; /* tells objects of this file from those behind external links */
     bool chunks_probed;
+    char unreadable[64];         /* weir_h5_unreadable's attribute; "" = none */
     char root[WEIR_H5_PATH_MAX]; /* put before paths; "" or "/data/demo_0" */
 };
 

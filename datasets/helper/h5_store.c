@@ -3,6 +3,7 @@
 #include "datasets/index.h"
 #include "datasets/store_ops.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,7 +63,13 @@ static bool is_instruction(const char *name)
 static int take_problem_info(const struct taking *taking, const char *value)
 {
     char all[WEIR_TEXT_MAX] = "";
-    json_t *json = json_loads(value, 0, NULL), *instruction = json_object_get(json, "language_instruction");
+    json_error_t why;
+    json_t *json = json_loads(value, 0, &why), *instruction = json_object_get(json, "language_instruction");
+    if (!json && json_error_code(&why) == json_error_out_of_memory)
+        return weir_err_set(taking->err, -ENOMEM, "out of memory");
+    if (!json)
+        return weir_episode_leave_out(taking->builder->episode, taking->err,
+                                      "attribute problem_info is left out: it is no JSON (%s)", why.text);
     size_t n = json_is_array(instruction) ? json_array_size(instruction) : 1, used = 0;
     for (size_t i = 0; i < n && used < sizeof all; i++) {
         const char *part = json_string_value(json_is_array(instruction) ? json_array_get(instruction, i) : instruction);
@@ -77,12 +84,15 @@ static int take_problem_info(const struct taking *taking, const char *value)
 static int take_text(void *user, const char *name, const char *value)
 {
     const struct taking *taking = user;
-    size_t n = strlen(value);
-    if (strcmp(name, "problem_info") == 0)
-        return take_problem_info(taking, value);
-    if (!(taking->all || is_instruction(name)))
+    bool is_problem = strcmp(name, "problem_info") == 0;
+    if (!is_problem && !taking->all && !is_instruction(name))
         return 0;
-    return weir_builder_text(taking->builder, name, value, n, taking->err);
+    if (!value)
+        return weir_episode_leave_out(taking->builder->episode, taking->err,
+                                      "attribute %s is left out: it cannot be read; repair it, or copy the file anew",
+                                      name);
+    return is_problem ? take_problem_info(taking, value)
+                      : weir_builder_text(taking->builder, name, value, strlen(value), taking->err);
 }
 
 /* Datasets of one text, where RoboMIND has its instruction. */

@@ -18,9 +18,12 @@ static int describe_opened(struct weir_h5 *h5, struct weir_episode *episode, con
                            struct weir_h5_description **descriptions, struct weir_err *err)
 {
     char color[8];
-    episode->is_bgr = weir_h5_text(h5, "weir_color", color, sizeof color) && strcmp(color, "bgr") == 0;
+    int rc = weir_h5_text(h5, "weir_color", color, sizeof color, err);
+    if (rc > 0)
+        rc = weir_color_parse("attribute weir_color", color, &episode->is_bgr, err);
     weir_h5_enter(h5, episode->root);
-    int rc = weir_episode_describe(&weir_store_hdf5, h5, episode, config, descriptions, err);
+    if (rc == 0)
+        rc = weir_episode_describe(&weir_store_hdf5, h5, episode, config, descriptions, err);
     weir_h5_enter(h5, "");
     int refused = weir_h5_refused(err); /* it is the cause of whatever rc is */
     return refused < 0 ? refused : rc;
@@ -62,6 +65,8 @@ static int describe_file(struct weir_file_result *r, struct weir_h5 *h5, const s
 {
     struct description d = {.result = r, .h5 = h5, .layout = weir_layout_choose(h5, config, &r->err)};
     int n = 1, rc = weir_h5_refused(&r->err);
+    if (rc == 0 && d.layout)
+        rc = weir_h5_unreadable(h5, &r->err);
     if (!d.layout || rc < 0)
         return rc < 0 ? rc : -EBADMSG;
     if (d.layout->list)

@@ -8,7 +8,7 @@
 
 static bool detect(struct weir_h5 *h5)
 {
-    return weir_h5_has(h5, DEPTH) || (weir_h5_is_false(h5, "compress") && weir_h5_has(h5, IMAGES));
+    return weir_h5_has(h5, DEPTH) || (weir_h5_has(h5, IMAGES) && weir_h5_is_false(h5, "compress"));
 }
 
 static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)

@@ -1,4 +1,5 @@
 #include "datasets/lmdb/lmdb_schema.h"
+#include "datasets/builder.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -54,15 +55,19 @@ static int bad(const char *what, struct weir_err *err)
     return weir_err_set(err, -EBADMSG, "key \"dataset\": %s; docs/formats.md describes it", what);
 }
 
-static json_t *parse(const char *json, size_t length, const char *key, struct weir_err *err)
+static int parse(const char *json, size_t length, const char *key, json_t **root, struct weir_err *err)
 {
     json_error_t why;
-    json_t *root = json_loadb(json, length, 0, &why);
-    if (json_is_object(root))
-        return root;
-    json_decref(root);
-    weir_err_set(err, -EBADMSG, "key \"%s\": is no JSON object%s%s", key, root ? "" : ": ", root ? "" : why.text);
-    return NULL;
+    *root = json_loadb(json, length, 0, &why);
+    if (json_is_object(*root))
+        return 0;
+    bool is_json = *root != NULL;
+    json_decref(*root);
+    *root = NULL;
+    if (!is_json && json_error_code(&why) == json_error_out_of_memory)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    return weir_err_set(err, -EBADMSG, "key \"%s\": is no JSON object%s%s", key, is_json ? "" : ": ",
+                        is_json ? "" : why.text);
 }
 
 /* An integer of 1 to max; 0 when it is none. */
@@ -139,11 +144,9 @@ static int parse_root(struct weir_lmdb_schema *schema, const json_t *root, struc
         return bad("its version is not 1, which is the one that is read", err);
     const json_t *episodes = json_object_get(root, "episodes"), *color = json_object_get(root, "color");
     schema->episodes = json_is_integer(episodes) ? json_integer_value(episodes) : -1;
-    const char *order = color ? json_string_value(color) : "rgb";
-    if (!order || (strcmp(order, "rgb") != 0 && strcmp(order, "bgr") != 0))
-        return bad("its color is neither rgb nor bgr", err);
-    schema->is_bgr = strcmp(order, "bgr") == 0;
-    int rc = parse_cameras(schema, root, err);
+    int rc = color ? weir_color_parse("key \"dataset\": its color", json_string_value(color), &schema->is_bgr, err) : 0;
+    if (rc == 0)
+        rc = parse_cameras(schema, root, err);
     if (rc == 0)
         rc = parse_numbers(&schema->qpos, root, "qpos", err);
     return rc == 0 ? parse_numbers(&schema->action, root, "action", err) : rc;
@@ -152,8 +155,10 @@ static int parse_root(struct weir_lmdb_schema *schema, const json_t *root, struc
 int weir_lmdb_schema_parse(struct weir_lmdb_schema *schema, const char *json, size_t length, struct weir_err *err)
 {
     *schema = (struct weir_lmdb_schema){.episodes = -1};
-    json_t *root = parse(json, length, "dataset", err);
-    int rc = root ? parse_root(schema, root, err) : -EBADMSG;
+    json_t *root;
+    int rc = parse(json, length, "dataset", &root, err);
+    if (rc == 0)
+        rc = parse_root(schema, root, err);
     json_decref(root);
     return rc;
 }
@@ -175,13 +180,14 @@ int weir_lmdb_episode_parse(int64_t *steps, const struct weir_lmdb_texts *texts,
                             struct weir_err *err)
 {
     *steps = -1;
-    json_t *root = parse(json, length, "episode", err);
-    if (!root)
-        return -EBADMSG;
+    json_t *root;
+    int rc = parse(json, length, "episode", &root, err);
+    if (rc < 0)
+        return rc;
     const json_t *value = json_object_get(root, "steps");
     if (json_is_integer(value))
         *steps = json_integer_value(value);
-    int rc = texts ? add_texts(root, texts, err) : 0;
+    rc = texts ? add_texts(root, texts, err) : 0;
     json_decref(root);
     return rc;
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COLOR "episode_metadata/weir_color"
+
 enum { NUMBERS_MAX_BYTES = 1 << 30 };
 
 static const struct weir_feature *find(void *store, const char *path)
@@ -239,10 +241,24 @@ static int add_text(const struct weir_rlds_store *s, const struct weir_feature *
     if (rc < 0)
         return weir_err_set(err, rc, "%s: %s", feature->name, strerror(-rc));
     const char *key = below(feature, "steps") ? below(feature, "steps") : below(feature, "episode_metadata");
-    key = key ? key : feature->name;
-    if (strcmp(key, "weir_color") == 0)
-        builder->episode->is_bgr = n == 3 && memcmp(value, "bgr", n) == 0;
-    return weir_builder_text(builder, key, value, n, err);
+    return weir_builder_text(builder, key ? key : feature->name, value, n, err);
+}
+
+/* Not by way of the texts: what is no text, and of any length, is an error here. */
+static int read_color(const struct weir_rlds_store *s, struct weir_episode *episode, struct weir_err *err)
+{
+    const struct weir_feature *feature = weir_example_find(&s->example, COLOR);
+    char value[17] = ""; /* longer than what is known */
+    if (!feature)
+        return 0;
+    bool texts = feature->kind == WEIR_FEATURE_BYTES && feature->n > 0;
+    size_t n = sizeof value - 1;
+    if (texts && feature->ranges[0].length < n)
+        n = (size_t)feature->ranges[0].length;
+    int rc = texts ? s->source->read(s->source->user, feature->ranges[0].offset, value, n) : 0;
+    if (rc < 0)
+        return weir_err_set(err, rc, COLOR ": %s", strerror(-rc));
+    return weir_color_parse(COLOR, texts ? value : NULL, &episode->is_bgr, err);
 }
 
 /* In the order of their names: that in the file is any. Of a text that every step has, the first step's. */
@@ -255,7 +271,7 @@ static int texts(void *store, struct weir_episode_builder *builder, struct weir_
     for (int i = 0; i < s->example.n; i++)
         sorted[i] = &s->example.features[i];
     qsort(sorted, (size_t)s->example.n, sizeof *sorted, by_feature_name);
-    int rc = 0;
+    int rc = read_color(s, builder->episode, err);
     for (int i = 0; i < s->example.n && rc == 0; i++)
         rc = add_text(s, sorted[i], builder, err);
     free(sorted);

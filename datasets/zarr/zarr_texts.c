@@ -1,4 +1,5 @@
 /* What a store of Weir's own says beside its arrays: .zattrs of the root, and of episodes/N. */
+#include "datasets/builder.h"
 #include "datasets/dataset_ops.h"
 #include "datasets/zarr/zarr_store_priv.h"
 
@@ -39,10 +40,10 @@ int weir_zarr_read_color(struct weir_zarr *zarr, struct weir_err *err)
 {
     json_t *root;
     int rc = read_object(zarr, ".zattrs", &root, err);
-    const json_t *weir = json_object_get(root, "weir");
-    const char *color = json_string_value(json_object_get(weir, "color"));
+    const json_t *weir = json_object_get(root, "weir"), *color = json_object_get(weir, "color");
     zarr->is_ours = json_is_object(weir);
-    zarr->is_bgr = color && strcmp(color, "bgr") == 0;
+    if (color)
+        rc = weir_color_parse(".zattrs: weir.color", json_string_value(color), &zarr->is_bgr, err);
     json_decref(root);
     return rc;
 }

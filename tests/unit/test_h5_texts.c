@@ -3,6 +3,7 @@
 #include "tests/fixtures/loader_fixture.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <hdf5.h>
 #include <string.h>
 
@@ -49,6 +50,94 @@ static const char *texts_of(const char *data, int episode)
     return all;
 }
 
+/* ---- attributes that decide what batches hold ---- */
+
+static const char *open_with_attribute(const char *name, const char *value, int number, int *rc, bool *is_bgr)
+{
+    static struct weir_err err;
+    char folder[16];
+    static int folders;
+    snprintf(folder, sizeof folder, "data%d", folders++);
+    const char *data = fixture_synth(folder, "act", 1, 4, 16, 16, "top");
+    hid_t file = fine(H5Fopen(fixture_episode(data, "act", 0), H5F_ACC_RDWR, H5P_DEFAULT));
+    if (value)
+        put(file, "/", name, value, VARIABLE, false);
+    else {
+        hid_t space = fine(H5Screate(H5S_SCALAR)),
+              id = fine(H5Acreate2(file, name, H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT));
+        H5Awrite(id, H5T_NATIVE_INT, &number);
+        H5Aclose(id);
+        H5Sclose(space);
+    }
+    H5Fclose(file);
+    struct weir_dataset *dataset = NULL;
+    struct weir_dataset_config config = {.path = data};
+    err = (struct weir_err)WEIR_ERR_NONE;
+    *rc = weir_dataset_open(&dataset, &config, &err);
+    *is_bgr = *rc == 0 && weir_dataset_is_bgr(dataset);
+    weir_dataset_close(&dataset);
+    return err.text;
+}
+
+/* Any other value may be a damaged "bgr": red and blue would be swapped in silence. */
+Test(h5_texts, colours_that_are_neither_rgb_nor_bgr)
+{
+    int rc;
+    bool is_bgr;
+    const char *text = open_with_attribute("weir_color", "rgb", 0, &rc, &is_bgr);
+    cr_assert(rc == 0 && !is_bgr, "%s", text);
+    text = open_with_attribute("weir_color", "bgr", 0, &rc, &is_bgr);
+    cr_assert(rc == 0 && is_bgr, "%s", text);
+    text = open_with_attribute("weir_color", "bgs", 0, &rc, &is_bgr);
+    cr_assert_eq(rc, -EBADMSG);
+    cr_assert_not_null(strstr(text, "attribute weir_color is neither rgb nor bgr but \"bgs\""), "%s", text);
+    text = open_with_attribute("weir_color", NULL, 1, &rc, &is_bgr);
+    cr_assert_eq(rc, -EBADMSG);
+    cr_assert_not_null(strstr(text, "attribute weir_color is no text"), "%s", text);
+}
+
+/* Damages the version of the message that holds the attribute: 8 bytes before its name. */
+static void damage_attribute(const char *path, const char *name)
+{
+    FILE *file = fopen(path, "r+");
+    cr_assert_not_null(file);
+    static char bytes[1 << 20];
+    size_t n = fread(bytes, 1, sizeof bytes, file);
+    char *at = memmem(bytes, n, name, strlen(name) + 1);
+    cr_assert_not_null(at, "%s", name);
+    fseek(file, at - 8 - bytes, SEEK_SET);
+    fputc(77, file);
+    fclose(file);
+}
+
+/* cobot_magic's actions are the next state, ACT's are its own: `compress` tells which it is. */
+Test(h5_texts, attributes_that_cannot_be_read)
+{
+    static const char *const names[] = {"compress", "weir_color"};
+    for (int i = 0; i < 2; i++) {
+        const char *data = fixture_synth(names[i], "act", 1, 4, 16, 16, "top");
+        const char *path = fixture_episode(data, "act", 0);
+        hid_t file = fine(H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT)), space = fine(H5Screate(H5S_SCALAR));
+        signed char no = 0;
+        hid_t id = fine(H5Acreate2(file, names[i], H5T_STD_I8LE, space, H5P_DEFAULT, H5P_DEFAULT));
+        H5Awrite(id, H5T_NATIVE_SCHAR, &no);
+        H5Aclose(id);
+        H5Sclose(space);
+        H5Fclose(file);
+        struct weir_dataset *dataset = NULL;
+        struct weir_dataset_config config = {.path = data};
+        struct weir_err err = WEIR_ERR_NONE;
+        if (i == 0) {
+            cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+            cr_assert_str_eq(weir_dataset_layout(dataset, 0), "agilex");
+            weir_dataset_close(&dataset);
+        }
+        damage_attribute(path, names[i]);
+        cr_assert_eq(weir_dataset_open(&dataset, &config, &err), -EBADMSG, "%s", names[i]);
+        cr_assert_not_null(strstr(err.text, "of the file's root, cannot be read; copy the file anew"), "%s", err.text);
+    }
+}
+
 Test(h5_texts, of_a_file)
 {
     const char *data = fixture_synth("act", "act", 1, 4, 16, 16, "top");
@@ -76,4 +165,16 @@ Test(h5_texts, of_a_file_of_many)
     H5Fclose(file);
     cr_assert_str_eq(texts_of(data, 0), "language_instruction=close it;");
     cr_assert_str_eq(texts_of(data, 1), "task=second;language_instruction=close it;");
+    struct weir_dataset *dataset;
+    struct weir_dataset_config config = {.path = data};
+    struct weir_err err = WEIR_ERR_NONE;
+    char line[1024];
+    file = fine(H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT));
+    cr_assert_geq(H5Adelete_by_name(file, "/data", "problem_info", H5P_DEFAULT), 0);
+    put(file, "/data", "problem_info", "{\"language_instruction\": ", VARIABLE, false);
+    H5Fclose(file);
+    cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
+    cr_assert(weir_dataset_left_out(dataset, 0, line, sizeof line));
+    cr_assert_not_null(strstr(line, "attribute problem_info is left out: it is no JSON"), "%s", line);
+    weir_dataset_close(&dataset);
 }

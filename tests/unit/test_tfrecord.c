@@ -542,3 +542,27 @@ Test(tfrecord, pixels_as_integers)
     cr_assert_not_null(strstr(note, "camera front is left out: int64 (steps, 3072)"), "%s", note);
     weir_dataset_close(&dataset);
 }
+
+/* A damaged "bgr" is not "rgb". */
+Test(tfrecord, colours_that_are_neither_rgb_nor_bgr)
+{
+    static const struct {
+        const char *value;
+        int rc;
+    } colours[] = {{"rgb", 0}, {"bgr", 1}, {"bgs", -EBADMSG}, {"a text that is longer than any colour", -EBADMSG}};
+    for (size_t i = 0; i < sizeof colours / sizeof colours[0]; i++) {
+        struct tffx_bytes features = {0};
+        float numbers[STEPS * DIM] = {0};
+        struct weir_dataset *dataset = NULL;
+        struct weir_err err = WEIR_ERR_NONE;
+        tffx_floats(&features, "steps/observation/state", numbers, STEPS * DIM, true);
+        tffx_floats(&features, "steps/action", numbers, STEPS * DIM, true);
+        tffx_images(&features, "steps/observation/image_0", jpeg, jpeg_bytes, STEPS);
+        tffx_images(&features, "episode_metadata/weir_color", colours[i].value, strlen(colours[i].value), 1);
+        tffx_record(&file, &features);
+        int rc = open_it(&dataset, folder("a.tfrecord"), false, &err);
+        cr_assert_eq(rc < 0 ? rc : (int)weir_dataset_is_bgr(dataset), colours[i].rc, "%s", colours[i].value);
+        cr_assert(rc == 0 || strstr(err.text, "weir_color is neither rgb nor bgr"), "%s", err.text);
+        weir_dataset_close(&dataset);
+    }
+}

@@ -352,6 +352,18 @@ Test(zarr, attributes_that_cannot_be_read)
     }
 }
 
+/* A damaged "bgr" is not "rgb". */
+Test(zarr, colours_that_are_neither_rgb_nor_bgr)
+{
+    static const char *const broken[] = {"{\"weir\": {\"color\": \"bgs\"}}", "{\"weir\": {\"color\": 1}}"};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        zfx_free(&store);
+        zfx_replay(&store, SIDE, 1);
+        zfx_text(&store, ".zattrs", broken[i]);
+        refused(as_folder(), -EBADMSG, ".zattrs: weir.color is neither rgb nor bgr");
+    }
+}
+
 Test(zarr, arrays_that_cannot_be_read)
 {
     refused_array("\"zarr_format\": 3", -EBADMSG, "data/img: .zarray: its zarr_format is not 2");
