@@ -232,9 +232,15 @@ int weir_outputs_spare(const struct weir_command *command, const void *values, c
     int rc = 0;
     for (size_t i = 0; i < command->n_opts && rc == 0; i++) {
         const struct weir_opt *opt = &command->opts[i];
-        const char *path =
-            opt->path == WEIR_PATH_WRITE ? *(const char *const *)((const char *)values + opt->offset) : NULL;
-        rc = path && *path ? weir_dataset_spare(dataset, path, err) : 0;
+        bool is_folder = opt->path == WEIR_PATH_WRITE_INTO;
+        const char *path = is_folder || opt->path == WEIR_PATH_WRITE
+                               ? *(const char *const *)((const char *)values + opt->offset)
+                               : NULL;
+        char inside[PATH_MAX];
+        if (!path || !*path)
+            continue;
+        snprintf(inside, sizeof inside, "%s%s", path, is_folder ? "/." : "");
+        rc = weir_dataset_spare(dataset, inside, err);
     }
     return rc;
 }

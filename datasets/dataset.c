@@ -260,7 +260,7 @@ int weir_dataset_spare(const struct weir_dataset *dataset, const char *path, str
     if (!real)
         rc = weir_err_set(err, -errno, "%s: %s", path, strerror(errno));
     else if (is_part(dataset, real))
-        rc = weir_err_set(err, -EEXIST, "%s: is a file of the dataset and will not be overwritten; name another", path);
+        rc = weir_err_set(err, -EEXIST, "%s: is a part of the dataset and will not be written to; name another", path);
     free(real);
     return rc;
 }

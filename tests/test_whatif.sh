@@ -104,7 +104,7 @@ refused 2 "bf16" "$data" --output bf16
 refused 2 "out of bounds" "$data" --max-minutes 0
 refused 1 "weir whatif: " "$work/none"
 one_line
-refused 1 "is a file of the dataset" "$data" --log "$data/episode_0.hdf5"
+refused 1 "is a part of the dataset" "$data" --log "$data/episode_0.hdf5"
 one_line
 refused 1 "cannot be written" "$data" --log "$work/none/log.jsonl"
 one_line
@@ -114,7 +114,7 @@ if built_in zarr; then # every chunk is a file
     "$weir" convert "$data" "$work/z.zarr" --to zarr >/dev/null
     chunk=$(find "$work/z.zarr" -name 0.0.0.0 | head -n 1)
     sum=$(sha256sum "$chunk")
-    refused 1 "is a file of the dataset" "$work/z.zarr" --log "$chunk"
+    refused 1 "is a part of the dataset" "$work/z.zarr" --log "$chunk"
     one_line
     check "the chunk is as it was" [ "$(sha256sum "$chunk")" = "$sum" ]
 fi
