@@ -56,7 +56,7 @@ for stage in calc_frame_blend indexing_data interpolation coordinate_transform s
     count "^$stage  *2 " 1
 done
 check "weir report reads the trace" "$weir" report fused/*.pt.trace.json.gz --export-clocks clocks.csv >/dev/null
-check "and writes the stages" test "$(grep -c motion_pass_clocked clocks.csv)" = 5
+check "and writes the stages, and those of the iteration of both launches" test "$(grep -c 'motion_pass_clocked.*,,,$' clocks.csv) $(grep -c 'motion_pass_clocked.*,0,0$' clocks.csv) $(wc -l <clocks.csv)" = "5 10 16"
 run 0 motion --variant fused "${small[@]}" --trace_path fused --json
 check "and so does --json" python3 -c '
 import json, sys
