@@ -15,7 +15,8 @@ enum { OUT_BYTES = 1 << 17, GZIP_WINDOW = 15 + 16 /* 16 more than the window: zl
 
 struct weir_gz_file {
     char *path;
-    char *aside; /* NULL: the path itself is written to */
+    char *target; /* that links lead to */
+    char *aside;  /* NULL: the path itself is written to */
     int fd, rc;
     bool deflating;
     z_stream stream;
@@ -41,6 +42,7 @@ static void release(struct weir_gz_file **file)
     if (f->fd >= 0)
         close(f->fd);
     free(f->path);
+    free(f->target);
     free(f->aside);
     free(f);
     *file = NULL;
@@ -49,7 +51,7 @@ static void release(struct weir_gz_file **file)
 /* mkstemp makes files that only their owner may read; traces are for others too. */
 static int make_aside(struct weir_gz_file *f, mode_t mode)
 {
-    if (asprintf(&f->aside, "%s.tmp-XXXXXX", f->path) < 0) {
+    if (asprintf(&f->aside, "%s.tmp-XXXXXX", f->target) < 0) {
         f->aside = NULL;
         return -ENOMEM;
     }
@@ -70,15 +72,16 @@ static bool has_name(const char *path, const struct stat *file)
 static int open_fd(struct weir_gz_file *f, const char *path)
 {
     struct stat st;
-    f->path = weir_output_resolve(path);
-    if (!f->path)
+    f->path = strdup(path);
+    f->target = weir_output_resolve(path);
+    if (!f->path || !f->target)
         return -errno;
     bool there = stat(path, &st) == 0;
     if (there && S_ISDIR(st.st_mode))
         return -EISDIR;
     if (!there)
         return make_aside(f, 0644);
-    if (S_ISREG(st.st_mode) && has_name(f->path, &st))
+    if (S_ISREG(st.st_mode) && has_name(f->target, &st))
         return make_aside(f, st.st_mode & 0777);
     f->fd = weir_output_fd(path);
     if (f->fd >= 0 && S_ISREG(st.st_mode) && ftruncate(f->fd, 0) != 0)
@@ -166,7 +169,7 @@ int weir_gz_commit(struct weir_gz_file **file, struct weir_err *err)
     if (close(f->fd) != 0 && rc == 0)
         rc = -errno;
     f->fd = -1;
-    if (rc == 0 && f->aside && rename(f->aside, f->path) != 0)
+    if (rc == 0 && f->aside && rename(f->aside, f->target) != 0)
         rc = -errno;
     if (rc < 0 && f->aside)
         unlink(f->aside);

@@ -77,9 +77,12 @@ class World:
         self.run(root, "synth", self.act, "--format", "act-jpeg", "--episodes", "2", "--steps", "4", "--size", "32x24",
                  "--cameras", "top", must=True)
         self.sets = {"act": self.act}
-        for to, name in (("packed", "a.weir"), ("tfrecord", "rlds"), ("lmdb", "lmdb"), ("zarr", "a.zarr")):
-            if self.run(root, "convert", self.act, name, "--to", to).returncode == 0:
+        for to, name in (("packed", "a.weir"), ("tfrecord", "rlds"), ("lmdb", "a.lmdb"), ("zarr", "a.zarr")):
+            done = self.run(root, "convert", self.act, name, "--to", to)
+            if done.returncode == 0:
                 self.sets[to] = os.path.join(root, name)
+            elif "built without" not in done.stderr:
+                sys.exit(f"{done.args}: {done.stderr}")
         self.run(root, "run", self.act, "--max-batches", "2", "--profile", "traces", "--schedule",
                  "wait=0,warmup=0,active=1,repeat=1", "--with-stack", must=True)
         traces = os.path.join(root, "traces")
@@ -354,13 +357,13 @@ def links_to(case, precious, place, kind):
 def lock_files(world, commands, kind):
     """A data set from someone else has a lock.mdb that is a link to a file of the user's."""
     case = Case(world, commands["run"])
-    for name in ("lmdb", "one.mdb"):
-        if name == "lmdb":
+    for name in ("a.lmdb", "one.mdb"):
+        if name == "a.lmdb":
             shutil.copytree(world.sets["lmdb"], case.at(name))
         else:
             shutil.copy(os.path.join(world.sets["lmdb"], "data.mdb"), case.at(name))
         case.put("precious", "kept\n" * 5000)
-        before = links_to(case, "precious", "lmdb/lock.mdb" if name == "lmdb" else "one.mdb-lock", kind)
+        before = links_to(case, "precious", "a.lmdb/lock.mdb" if name == "a.lmdb" else "one.mdb-lock", kind)
         for command in ("run", "info"):
             done = world.run(case.cwd, command, name, *QUICK[command])
             check(f"{command} {name}: is read beside a lock file that is a {kind}", done.returncode == 0, done)
@@ -399,7 +402,7 @@ def resumed_copies(world, commands, to, kind):
         at = bytes_.rfind(b"\xff\xd8\xff")
         f.seek(at)
         f.write(b"\0" * 64)
-    name = "new1" + {"packed": ".weir", "zarr": ".zarr"}.get(to, "")
+    name = "new1" + {"packed": ".weir", "zarr": ".zarr", "lmdb": ".lmdb"}.get(to, "")
     done = world.run(case.cwd, "convert", "data", name, "--to", to)
     check(f"convert --to {to} of bad data stops", done.returncode == 1 and os.path.isdir(case.at(f"{name}.partial")), done)
     copy = case.at(f"{name}.partial/{name}")
