@@ -3,6 +3,7 @@ import os
 import pathlib
 import pickle
 import unittest
+import warnings
 from unittest import mock
 
 import common
@@ -180,6 +181,29 @@ class Damaged(common.Data):
         with weir.Loader(self.data, batch_size=4, shuffle=False, on_error="skip") as loader:
             sizes = [len(batch["qpos"]) for batch in loader]
         self.assertEqual((sum(sizes), sizes[4]), (3 * 13 - 1, 3))
+
+
+class LeftOut(common.Data):
+    """A camera that cannot be read, beside one that can."""
+    SYNTH = ["--format", "robomimic", "--episodes", "2", "--steps", "5", "--cameras", "top", "--size", "32x24"]
+
+    def setUp(self):
+        with h5py.File(f"{self.data}/demos.hdf5", "a") as file:
+            if "wrist" not in file["data/demo_0/obs"]:
+                file["data/demo_0/obs/wrist"] = np.zeros((5, 24, 32, 3), np.uint16)
+
+    def test_warning(self):
+        with self.assertWarnsRegex(RuntimeWarning, r"camera wrist is left out: uint16 \(steps, 24, 32, 3\); images are read from"):
+            weir.Loader(self.data, batch_size=2).close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            weir.Loader(self.data, batch_size=2, cameras=["top_image"]).close()
+            with self.assertRaisesRegex(RuntimeWarning, "camera wrist"):
+                weir.Loader(self.data, batch_size=2)
+
+    def test_named(self):
+        with self.assertRaisesRegex(weir.Error, r"camera wrist cannot be read: uint16 \(steps, 24, 32, 3\)"):
+            weir.Loader(self.data, batch_size=2, cameras=["wrist"])
 
 
 class Errors(common.Data):
