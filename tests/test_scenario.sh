@@ -56,7 +56,7 @@ assert m["scenario"] == "dataloader" and m["device"] == "cuda:0" and m["batch_si
 assert m["pin_memory"] is False and m["amp"] is False and m["trace_dir"] == "results/traces/profiler_demo", m
 assert 0 < m["avg_dataloader_wait_s"] < m["avg_iteration_time_s"], m
 # A step begins when its batch has arrived, so the two parts add up.
-assert abs(m["avg_step_time_s"] + m["avg_dataloader_wait_s"] - m["avg_iteration_time_s"]) < 1e-4 + 0.01 * m["avg_iteration_time_s"], m
+assert abs(m["avg_step_time_s"] + m["avg_dataloader_wait_s"] - m["avg_iteration_time_s"]) < 1e-6, m
 PY
 check "the trace and the figures, and nothing else" [ "$(find results -type f | sed 's/[0-9]\{9,\}/N/' | sort | tr '\n' ' ')" = "results/metrics_demo.json results/traces/profiler_demo/dataloader.N.pt.trace.json.gz " ]
 trace "$(only results dataloader)" "the trace has its steps, stages, waits, the measurement, shapes and memory" '

@@ -348,7 +348,6 @@ int weir_feed_next(struct weir_feed *feed, const struct weir_feed_batch **batch,
 {
     assert(!feed->lent);
     WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
-    uint64_t start_ns = weir_clock_monotonic_ns();
     int rc = feed->taken == feed->batches ? next_epoch(feed, err) : 0;
     *batch = NULL;
     if (rc < 0)
@@ -359,7 +358,6 @@ int weir_feed_next(struct weir_feed *feed, const struct weir_feed_batch **batch,
         .index = feed->taken - 1,
         .images = slot->memory,
         .targets = slot->memory + (size_t)feed->config.batch_size * feed->config.image_floats,
-        .wait_ns = weir_clock_monotonic_ns() - start_ns,
     };
     feed->lent = true;
     weir_memory_allocated(slot->memory, feed->slot_bytes, WEIR_MEMORY_CPU);

@@ -42,7 +42,6 @@ struct weir_feed_config {
 struct weir_feed_batch {
     int epoch, index; /* from 0 */
     float *images, *targets;
-    uint64_t wait_ns; /* weir_feed_next took so long; without workers that is the making of it */
 };
 
 /* 0; -EINVAL: numbers that cannot be; -ENOMEM: no memory for the batches, or it cannot be pinned; -EAGAIN: no threads.

@@ -135,7 +135,6 @@ static void close_parts(struct parts *parts)
 /* Times of one iteration. */
 struct times {
     uint64_t start_ns, arrived_ns, end_ns; /* the batch is requested, is here, and is used */
-    uint64_t wait_ns;
 };
 
 static int iterate(struct parts *parts, struct times *times, struct weir_err *err)
@@ -146,7 +145,6 @@ static int iterate(struct parts *parts, struct times *times, struct weir_err *er
     times->arrived_ns = weir_clock_monotonic_ns();
     if (rc < 0)
         return rc;
-    times->wait_ns = batch->wait_ns;
     rc = weir_scenario_step(parts->scenario, batch->images, batch->targets, err);
     int done_rc = weir_scenario_measure(parts->scenario, rc == 0 ? err : NULL); /* nothing reads the batch any more */
     times->end_ns = weir_clock_monotonic_ns();
@@ -158,7 +156,7 @@ static void add_times(struct scenario_result *result, const struct times *times,
 {
     result->iteration_s += factor * (double)(times->end_ns - times->start_ns);
     result->step_s += factor * (double)(times->end_ns - times->arrived_ns);
-    result->wait_s += factor * (double)times->wait_ns;
+    result->wait_s += factor * (double)(times->arrived_ns - times->start_ns);
 }
 
 static int run_steps(struct parts *parts, struct scenario_result *result, struct weir_err *err)

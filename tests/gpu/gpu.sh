@@ -99,7 +99,7 @@ if wants clocks; then
         grep -q '^clocks inside .*prepare_clocked_kernel' "$out/clocks-$decoder.txt" || fault "no clocks with $decoder"
         TAIL=0 tried "clocks-$decoder-report" "$weir" report "$out/clocks-$decoder"/*.json.gz --export-clocks \
             "$out/clocks-$decoder.csv"
-        cat "$out/clocks-$decoder.csv"
+        grep -v '[0-9]$' "$out/clocks-$decoder.csv"
     done
 fi
 
