@@ -114,7 +114,6 @@ static void clear(struct uses *uses)
 {
     for (int i = 0; i < uses->n; i++)
         free(uses->at[i].resolved);
-    free(uses);
 }
 
 /* ---- comparing ---- */
@@ -209,20 +208,19 @@ static int check_files(const struct uses *uses, struct weir_err *err)
 int weir_outputs_check(const struct weir_command *command, const void *values, const char *const *args, int n_args,
                        const char *config, struct weir_err *err)
 {
-    struct uses *uses = calloc(1, sizeof *uses);
-    if (!uses)
-        return weir_err_set(err, -ENOMEM, "out of memory");
+    struct uses uses;
+    uses.n = 0; /* entries are filled as they are added */
     for (size_t i = 0; i < command->n_opts; i++)
-        add_option(uses, &command->opts[i], values);
-    add_option(uses, &weir_opt_config, &(const void *){config});
+        add_option(&uses, &command->opts[i], values);
+    add_option(&uses, &weir_opt_config, &(const void *){config});
     for (int i = 0; i < n_args; i++)
-        add_argument(uses, command->arg_paths[i > 0], args[i]);
-    add_stream(uses, STDOUT_FILENO, "standard output");
-    add_stream(uses, STDERR_FILENO, "standard error");
-    int rc = check_all(uses, err);
+        add_argument(&uses, command->arg_paths[i > 0], args[i]);
+    add_stream(&uses, STDOUT_FILENO, "standard output");
+    add_stream(&uses, STDERR_FILENO, "standard error");
+    int rc = check_all(&uses, err);
     if (rc == 0)
-        rc = check_files(uses, err);
-    clear(uses);
+        rc = check_files(&uses, err);
+    clear(&uses);
     return rc;
 }
 
