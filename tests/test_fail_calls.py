@@ -69,6 +69,11 @@ def make(weir, folder, data):
     if data == "library":
         through_library(weir, path)
         return path
+    if data in ("zarr", "lmdb"):
+        subprocess.run([weir, "convert", make(weir, folder, "act-jpeg"), f"{path}.{data}", "--to", data], check=True,
+                       capture_output=True)
+        os.symlink(f"{path}.{data}", path)
+        return path
     subprocess.run([weir, "synth", path, "--format", data, "--episodes", "6", "--steps", "6", "--size", "64x48",
                     "--cameras", "top,wrist"], check=True, capture_output=True)
     files = sorted(os.listdir(path))
@@ -154,6 +159,9 @@ def plans(o):
     others = dict(vars(o), data=["act-jpeg"], workers=["0"])
     return found + [argparse.Namespace(**late),
                     argparse.Namespace(**dict(others, command="info {}", stride=71)),
+                    # JSON that cannot be parsed for lack of memory is not broken
+                    argparse.Namespace(**dict(others, data=["zarr"], command="info {}.zarr", who=["program"], stride=23)),
+                    argparse.Namespace(**dict(others, data=["lmdb"], command="info {}.lmdb", who=["program"], stride=23, any_output=True)),
                     argparse.Namespace(**dict(others, command="verify {} --num-workers 2", stride=71)),
                     argparse.Namespace(**dict(others, command="synth {new} --episodes 1 --steps 2 --size 32x24 --threads 2",
                                               any_output=True, stride=41))]

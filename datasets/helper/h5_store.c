@@ -1,6 +1,7 @@
 /* HDF5 files as struct weir_store_ops: the library describes, in a helper process, and rows are located afterwards. */
 #include "datasets/builder.h"
 #include "datasets/index.h"
+#include "datasets/json_object.h"
 #include "datasets/store_ops.h"
 
 #include <errno.h>
@@ -63,13 +64,15 @@ static bool is_instruction(const char *name)
 static int take_problem_info(const struct taking *taking, const char *value)
 {
     char all[WEIR_TEXT_MAX] = "";
-    json_error_t why;
-    json_t *json = json_loads(value, 0, &why), *instruction = json_object_get(json, "language_instruction");
-    if (!json && json_error_code(&why) == json_error_out_of_memory)
-        return weir_err_set(taking->err, -ENOMEM, "out of memory");
-    if (!json)
-        return weir_episode_leave_out(taking->builder->episode, taking->err,
-                                      "attribute problem_info is left out: it is no JSON (%s)", why.text);
+    struct weir_err why = WEIR_ERR_NONE;
+    json_t *json;
+    int rc = weir_json_object_parse(value, strlen(value), &json, &why);
+    if (rc == -ENOMEM)
+        return weir_err_set(taking->err, rc, "out of memory");
+    if (rc < 0)
+        return weir_episode_leave_out(taking->builder->episode, taking->err, "attribute problem_info is left out: %s",
+                                      why.text);
+    const json_t *instruction = json_object_get(json, "language_instruction");
     size_t n = json_is_array(instruction) ? json_array_size(instruction) : 1, used = 0;
     for (size_t i = 0; i < n && used < sizeof all; i++) {
         const char *part = json_string_value(json_is_array(instruction) ? json_array_get(instruction, i) : instruction);

@@ -1,5 +1,6 @@
 #include "datasets/lmdb/lmdb_schema.h"
 #include "datasets/builder.h"
+#include "datasets/json_object.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -57,17 +58,10 @@ static int bad(const char *what, struct weir_err *err)
 
 static int parse(const char *json, size_t length, const char *key, json_t **root, struct weir_err *err)
 {
-    json_error_t why;
-    *root = json_loadb(json, length, 0, &why);
-    if (json_is_object(*root))
-        return 0;
-    bool is_json = *root != NULL;
-    json_decref(*root);
-    *root = NULL;
-    if (!is_json && json_error_code(&why) == json_error_out_of_memory)
-        return weir_err_set(err, -ENOMEM, "out of memory");
-    return weir_err_set(err, -EBADMSG, "key \"%s\": is no JSON object%s%s", key, is_json ? "" : ": ",
-                        is_json ? "" : why.text);
+    int rc = weir_json_object_parse(json, length, root, err);
+    if (rc < 0)
+        weir_err_prefix(err, "key \"%s\"", key);
+    return rc;
 }
 
 /* An integer of 1 to max; 0 when it is none. */

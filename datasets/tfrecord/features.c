@@ -1,6 +1,7 @@
 #include "datasets/tfrecord/features.h"
 #include "base/file_bytes.h"
 #include "base/shortage.h"
+#include "datasets/json_object.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,17 +102,14 @@ static int take_node(struct weir_stated_features *stated, const char *name, cons
 
 int weir_stated_parse(struct weir_stated_features *stated, const char *text, size_t n, struct weir_err *err)
 {
-    json_error_t where;
+    struct weir_err why = WEIR_ERR_NONE;
+    json_t *root = NULL;
     *stated = (struct weir_stated_features){.features = calloc(WEIR_FEATURES_MAX, sizeof *stated->features)};
-    errno = 0; /* jansson reports a lack of memory as a syntax error; errno differs */
-    json_t *root = stated->features ? json_loadb(text, n, 0, &where) : NULL;
-    int rc = 0;
-    if (!root && (!stated->features || errno == ENOMEM))
-        rc = weir_err_set(err, -ENOMEM, "out of memory");
-    else if (!root)
-        rc = weir_err_set(err, -EBADMSG,
-                          FEATURES_JSON " beside it is broken JSON: %s (line %d); copy it anew, or move it away",
-                          where.text, where.line);
+    int rc = stated->features ? weir_json_object_parse(text, n, &root, &why) : -ENOMEM;
+    if (rc == -ENOMEM)
+        weir_err_set(err, rc, "out of memory");
+    else if (rc < 0)
+        weir_err_set(err, rc, FEATURES_JSON " beside it: %s; copy it anew, or move it away", why.text);
     else if (!json_is_object(json_object_get(json_object_get(root, "featuresDict"), "features")))
         rc =
             weir_err_set(err, -EBADMSG,

@@ -1,6 +1,7 @@
 /* What a store of Weir's own says beside its arrays: .zattrs of the root, and of episodes/N. */
 #include "datasets/builder.h"
 #include "datasets/dataset_ops.h"
+#include "datasets/json_object.h"
 #include "datasets/zarr/zarr_store_priv.h"
 
 #include <errno.h>
@@ -22,18 +23,11 @@ static int read_object(struct weir_zarr *zarr, const char *key, json_t **object,
     int rc = weir_zarr_read(&zarr->files, key, TEXTS_BYTES_MAX, &text, &n, err);
     if (rc < 0)
         return rc;
-    json_error_t error;
-    json_t *value = json_loadb((const char *)text, n, 0, &error);
+    struct weir_err why = WEIR_ERR_NONE;
+    rc = weir_json_object_parse((const char *)text, n, object, &why);
     free(text);
-    if (json_is_object(value)) {
-        *object = value;
-        return 0;
-    }
-    json_decref(value);
-    if (!value && json_error_code(&error) == json_error_out_of_memory)
-        return weir_err_set(err, -ENOMEM, "%s: out of memory", key);
-    return weir_err_set(err, -EBADMSG, "%s: not a JSON object (%s); repair it, or remove it", key,
-                        value ? "another JSON value" : error.text);
+    return rc < 0 ? weir_err_set(err, rc, "%s: %s%s", key, why.text, rc == -EBADMSG ? "; repair it, or remove it" : "")
+                  : 0;
 }
 
 int weir_zarr_read_color(struct weir_zarr *zarr, struct weir_err *err)

@@ -1,4 +1,5 @@
 #include "datasets/zarr/zarray.h"
+#include "datasets/json_object.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -202,11 +203,12 @@ int weir_zarray_parse(const char *text, size_t n, struct weir_zarray *array, str
     *array = (struct weir_zarray){0};
     if (n > WEIR_ZARRAY_BYTES_MAX)
         return weir_err_set(err, -EFBIG, ".zarray: of over 1 MiB");
-    json_t *root = json_loadb(text, n, 0, NULL);
-    int rc;
-    if (!json_is_object(root))
-        rc = wrong(err, "it is no JSON object");
-    else if (json_integer_value(json_object_get(root, "zarr_format")) != 2)
+    json_t *root;
+    struct weir_err why = WEIR_ERR_NONE;
+    int rc = weir_json_object_parse(text, n, &root, &why);
+    if (rc < 0)
+        return rc == -EBADMSG ? wrong(err, why.text) : weir_err_set(err, rc, "%s", why.text);
+    if (json_integer_value(json_object_get(root, "zarr_format")) != 2)
         rc = wrong(err, "its zarr_format is not 2");
     else
         rc = parse_rest(root, array, err);

@@ -175,6 +175,6 @@ Test(h5_texts, of_a_file_of_many)
     H5Fclose(file);
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     cr_assert(weir_dataset_left_out(dataset, 0, line, sizeof line));
-    cr_assert_not_null(strstr(line, "attribute problem_info is left out: it is no JSON"), "%s", line);
+    cr_assert_not_null(strstr(line, "attribute problem_info is left out: not a JSON object"), "%s", line);
     weir_dataset_close(&dataset);
 }

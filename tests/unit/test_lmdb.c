@@ -203,8 +203,8 @@ Test(lmdb, other_keys)
     refused_key("0000000001", "abc", 3, -EBADMSG, "has no key \"dataset\": its first one is \"0000000001\"");
     refused_key("0000000001", pickle, sizeof pickle - 1, -ENOTSUP, "pickled values cannot be read");
     refused_key("dataset", pickle, sizeof pickle - 1, -ENOTSUP, "pickled values cannot be read");
-    refused_key("dataset", "{", 1, -EBADMSG, "key \"dataset\": is no JSON object");
-    refused_key("dataset", "[1]", 3, -EBADMSG, "key \"dataset\": is no JSON object");
+    refused_key("dataset", "{", 1, -EBADMSG, "key \"dataset\": not a JSON object");
+    refused_key("dataset", "[1]", 3, -EBADMSG, "key \"dataset\": not a JSON object");
     refused_key("dataset", "{\"version\": 2}", 14, -EBADMSG, "version is not 1");
     refused_key("dataset", lmfx_dataset, strlen(lmfx_dataset), -EBADMSG, "has no episodes");
 }

@@ -396,9 +396,9 @@ Test(tfrecord, damaged_features_json)
 {
     static const struct {
         const char *text, *what;
-    } wrong[] = {{"", "features.json beside it is broken JSON"},
-                 {"{\"featuresDict\": ", "features.json beside it is broken JSON"},
-                 {"[1, 2]", "features.json beside it has no featuresDict"},
+    } wrong[] = {{"", "features.json beside it: not a JSON object"},
+                 {"{\"featuresDict\": ", "features.json beside it: not a JSON object"},
+                 {"[1, 2]", "features.json beside it: not a JSON object"},
                  {"{\"featuresDict\": {\"features\": 3}}", "features.json beside it has no featuresDict"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         tffx_episode(&file, STEPS, jpeg, jpeg_bytes);

@@ -387,7 +387,7 @@ Test(zarr, arrays_that_cannot_be_read)
                   "not one frame each");
     zfx_drop(&store, "data/img/.zarray");
     zfx_text(&store, "data/img/.zarray", "{\"zarr_format\": 2, ");
-    refused(as_folder(), -EBADMSG, "data/img: .zarray: it is no JSON object");
+    refused(as_folder(), -EBADMSG, "data/img: .zarray: not a JSON object");
 }
 
 Test(zarr, episodes_that_make_no_sense)

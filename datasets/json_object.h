@@ -1,0 +1,15 @@
+/* json_object.h: JSON of data sets, which is an object or wrong. */
+#ifndef WEIR_DATASETS_JSON_OBJECT_H
+#define WEIR_DATASETS_JSON_OBJECT_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+
+struct json_t;
+
+/* Parses an object; json_decref(*object). 0; -ENOMEM; -EBADMSG with err "not a JSON object (why)". *object is NULL
+ * after an error. */
+int weir_json_object_parse(const char *text, size_t n, struct json_t **object, struct weir_err *err);
+
+#endif
