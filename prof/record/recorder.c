@@ -444,6 +444,45 @@ void weir_lap_(struct weir_thread *t, struct weir_lap *lap, int stage)
     lap->state = weir_recording();
 }
 
+struct weir_zone_now weir_zone_now(void)
+{
+    const struct weir_thread *t = weir_thread_self;
+    const struct weir_open_zone *zone = t ? atomic_load_explicit(&t->top, memory_order_relaxed) : NULL;
+    if (!zone || zone == t->open || zone > t->open + WEIR_DEPTH_MAX)
+        return (struct weir_zone_now){.stage = -1};
+    return (struct weir_zone_now){atomic_load_explicit(&zone->cell, memory_order_relaxed)->stage, get(&zone->start)};
+}
+
+uint64_t weir_zone_own(void)
+{
+    struct weir_zone_now zone = weir_zone_now();
+    if (zone.stage < 0)
+        return 0;
+    uint64_t now = weir_clock_ticks(), without = zone.start + get(&top_of(weir_thread_self)->child);
+    return now > without ? now - without : 0;
+}
+
+/* As a lap that ends now, of which only a part is the stage's own. */
+void weir_zone_logged(int stage, uint64_t ticks, uint64_t own)
+{
+    struct weir_thread *t = weir_thread_self;
+    struct weir_cell *cell = t ? cell_of(t, stage) : NULL;
+    if (!cell)
+        return;
+    uint64_t now = weir_clock_ticks();
+    if (weir_switches_any(&t->switches))
+        read_switches(t, cell, now > ticks ? now - ticks : 0);
+    uint32_t version = change_begin(t);
+    add(&top_of(t)->child, own);
+    record(cell, ticks);
+    add(&cell->nested, ticks - own);
+    add(&cell->logged, 1);
+    add(&cell->logged_self, own);
+    change_end(t, version);
+    if (weir_recording() != 0)
+        weir_async_record_((weir_name)stage, now > ticks ? now - ticks : 0, now, weir_item_self);
+}
+
 /* A span has no time of its own: all of it is nested. */
 void weir_span_(struct weir_thread *t, int stage, uint64_t start, uint64_t end)
 {
@@ -451,8 +490,10 @@ void weir_span_(struct weir_thread *t, int stage, uint64_t start, uint64_t end)
     uint64_t ticks = end > start ? end - start : 0;
     if (!cell)
         return;
+    uint32_t version = change_begin(t);
     record(cell, ticks);
     add(&cell->nested, ticks);
+    change_end(t, version);
     if (__builtin_expect(weir_recording() != 0, 0))
         weir_async_record_((weir_name)stage, start, end, weir_item_self);
 }

@@ -38,6 +38,9 @@ void weir_recorder_close(struct weir_recorder **recorder);
 int weir_thread_attach(struct weir_recorder *recorder, const char *name, enum weir_thread_role role);
 /* Leaves the session. Zones that are still open end here, and are counted. */
 void weir_thread_detach(void);
+/* Moves the beginning of the calling thread's time, and of its only open zone, to ticks earlier: for a thread that
+ * attached after its first work. */
+void weir_thread_backdate(uint64_t ticks);
 
 /* The calling thread's cells, NULL when not attached. __thread is the one spelling that C and C++ share. */
 extern __thread struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
@@ -83,6 +86,20 @@ static inline void weir_span(int stage, uint64_t start, uint64_t end)
 /* What the calling thread's calls of a stage that have ended took of their own, ticks since it attached; 0 when it is
  * not attached. The difference around a piece of work is the stage's part of it, without a look at the clock. */
 uint64_t weir_stage_ticks_here(int stage);
+
+/* The calling thread's innermost open zone: stage -1 when none is open, the thread is not attached, or the zone is one
+ * of those nested too deep. */
+struct weir_zone_now {
+    int stage;
+    uint64_t start; /* ticks */
+};
+struct weir_zone_now weir_zone_now(void);
+/* Ticks of that zone so far without those of the zones inside it; 0 when none is open. */
+uint64_t weir_zone_own(void);
+
+/* Records a call of a stage that was timed elsewhere and took ticks, of which own are taken out of the calling thread's
+ * innermost open zone: the stage's own time. The rest counts as nested in it. */
+void weir_zone_logged(int stage, uint64_t ticks, uint64_t own);
 
 /* The shapes of what the innermost open zone works on (weir_shapes_intern); recorded under record_shapes. */
 static inline void weir_zone_shapes(uint32_t shapes)
@@ -169,15 +186,17 @@ struct weir_thread_stats {
     uint64_t cpu_ns;   /* the thread's CPU time from attach to now (or detach) */
     uint64_t work_ns;  /* self time of work stages, zones still open included */
     uint64_t wait_ns;  /* self time of wait stages, likewise */
-    uint64_t other_ns; /* self time of inclusive and loop zones, likewise */
+    uint64_t other_ns; /* self time of inclusive and loop zones, and of zones of span stages, likewise */
     bool cpu_known;    /* context switches are known; then CPU time by zones, which adds up to cpu_ns: */
     uint64_t work_cpu_ns, wait_cpu_ns, other_cpu_ns;
     bool delay_known;
-    uint64_t delay_ns; /* ready to run without a core, throttling by its cgroup included */
-    uint64_t zones;    /* zones recorded */
-    uint64_t too_deep; /* zones dropped: nested deeper than WEIR_ZONES_DEEP */
-    int open_stage;    /* innermost zone open right now, -1 for none */
-    uint64_t open_ns;  /* for how long */
+    uint64_t delay_ns;                /* ready to run without a core, throttling by its cgroup included */
+    uint64_t zones;                   /* zones recorded */
+    uint64_t too_deep;                /* zones dropped: nested deeper than WEIR_ZONES_DEEP */
+    int open_stage;                   /* innermost zone open right now, -1 for none */
+    uint64_t open_ns;                 /* for how long */
+    bool is_caller;                   /* the thread that took the snapshot */
+    uint64_t self_ns[WEIR_STAGE_MAX]; /* self time by stage, zones still open included */
 };
 
 struct weir_snapshot {
@@ -194,6 +213,8 @@ struct weir_snapshot {
 
 /* Takes a snapshot (any thread). *out is owned by the caller. */
 int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **out);
+/* The same without the workers whose names do not begin with this: of several loaders in a session, one. NULL = all. */
+int weir_snapshot_take_workers(struct weir_recorder *recorder, const char *workers, struct weir_snapshot **out);
 /* Everything from then to now as a new snapshot: counts, times and histograms are subtracted, min and max come from the
  * difference of the histograms. Threads that joined after then are taken whole. then may be NULL (since the start). */
 int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapshot *then, struct weir_snapshot **out);

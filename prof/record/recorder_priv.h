@@ -28,6 +28,7 @@ struct weir_cell {
     bool loop;                       /* of kind loop: not shown by NVTX */
     bool seen_short;                 /* its first calls were short */
     _Atomic uint64_t off, preempted; /* of its self time, not on a core; of that, ready to run. Where exact is set */
+    _Atomic uint64_t logged, logged_self;     /* calls that the program timed itself: their CPU time is not known */
     _Atomic uint64_t sampled, sampled_cpu_ns; /* calls whose CPU clock was read, and their CPU time. Elsewhere */
     _Atomic uint32_t hist[WEIR_HIST_BUCKETS];
 };

@@ -10,8 +10,9 @@
 static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_ns, uint64_t off_ns)
 {
     const struct weir_stage_info *info = weir_stage_info(stage);
-    if (!info || info->kind == WEIR_KIND_SPAN)
+    if (!info)
         return;
+    stats->self_ns[stage] += self_ns;
     bool work = info->kind == WEIR_KIND_WORK, wait = info->kind == WEIR_KIND_WAIT;
     *(work ? &stats->work_ns : wait ? &stats->wait_ns : &stats->other_ns) += self_ns;
     *(work   ? &stats->work_cpu_ns
@@ -112,6 +113,7 @@ static void thread_read(struct weir_thread *t, struct weir_thread_stats *stats)
     memset(stats, 0, sizeof *stats);
     memcpy(stats->name, t->name, sizeof stats->name);
     stats->role = t->role;
+    stats->is_caller = t == weir_thread_self;
     stats->cpu_known = t->exact;
     stats->zones = view.zones;
     stats->too_deep = get(&t->too_deep);
@@ -148,8 +150,10 @@ static void stage_merge(struct weir_stage_stats *to, const struct weir_cell *cel
     to->total_ns += weir_clock_to_ns(get(&cell->total));
     to->self_ns += self_ns_of(cell);
     if (exact) {
-        to->measured += count;
-        to->measured_ns += self_ns_of(cell);
+        uint64_t logged = get(&cell->logged), self_ns = self_ns_of(cell);
+        uint64_t logged_ns = weir_clock_to_ns(get(&cell->logged_self));
+        to->measured += count > logged ? count - logged : 0;
+        to->measured_ns += self_ns > logged_ns ? self_ns - logged_ns : 0;
         to->off_ns += weir_clock_to_ns(get(&cell->off));
         to->preempted_ns += weir_clock_to_ns(get(&cell->preempted));
     } else {
@@ -201,6 +205,27 @@ static void machine_read(const struct weir_recorder *recorder, struct weir_snaps
 
 int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **out)
 {
+    return weir_snapshot_take_workers(recorder, NULL, out);
+}
+
+static bool is_left_out(const struct weir_thread *t, const char *workers)
+{
+    return workers && t->role == WEIR_ROLE_WORKER && strncmp(t->name, workers, strlen(workers)) != 0;
+}
+
+/* Of the threads that are left out only the place remains, so that those of two snapshots correspond. */
+static void thread_add(struct weir_snapshot *snapshot, struct weir_thread *t, struct weir_thread_stats *stats)
+{
+    thread_read(t, stats);
+    for (int s = 0; s < WEIR_STAGE_MAX; s++) {
+        struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
+        if (cell)
+            stage_merge(stats_of(snapshot, t, s), cell, t->exact);
+    }
+}
+
+int weir_snapshot_take_workers(struct weir_recorder *recorder, const char *workers, struct weir_snapshot **out)
+{
     *out = NULL;
     pthread_mutex_lock(&recorder->lock);
     struct weir_snapshot *snapshot = snapshot_new(recorder->n_threads);
@@ -210,13 +235,10 @@ int weir_snapshot_take(struct weir_recorder *recorder, struct weir_snapshot **ou
         snapshot->switches_error = recorder->switches_error;
         machine_read(recorder, snapshot);
         for (int i = 0; i < recorder->n_threads; i++) {
-            struct weir_thread *t = recorder->threads[i];
-            thread_read(t, &snapshot->threads[i]);
-            for (int s = 0; s < WEIR_STAGE_MAX; s++) {
-                struct weir_cell *cell = atomic_load_explicit(&t->cells[s], memory_order_acquire);
-                if (cell)
-                    stage_merge(stats_of(snapshot, t, s), cell, t->exact);
-            }
+            if (is_left_out(recorder->threads[i], workers))
+                snapshot->threads[i].role = WEIR_ROLE_OTHER;
+            else
+                thread_add(snapshot, recorder->threads[i], &snapshot->threads[i]);
         }
     }
     pthread_mutex_unlock(&recorder->lock);
@@ -306,6 +328,8 @@ static void thread_subtract(struct weir_thread_stats *to, const struct weir_thre
     to->delay_known &= then->delay_known;
     subtract(&to->zones, then->zones);
     subtract(&to->too_deep, then->too_deep);
+    for (int s = 0; s < WEIR_STAGE_MAX; s++)
+        subtract(&to->self_ns[s], then->self_ns[s]);
 }
 
 int weir_snapshot_diff(const struct weir_snapshot *now, const struct weir_snapshot *then, struct weir_snapshot **out)

@@ -193,6 +193,17 @@ void weir_thread_detach(void)
     weir_thread_self = NULL;
 }
 
+void weir_thread_backdate(uint64_t ticks)
+{
+    struct weir_thread *t = weir_thread_self;
+    if (!t)
+        return;
+    pthread_mutex_lock(&t->recorder->lock);
+    t->attached_ns -= weir_clock_to_ns(ticks);
+    put(&t->open[1].start, get(&t->open[1].start) - ticks);
+    pthread_mutex_unlock(&t->recorder->lock);
+}
+
 /* ---- own cost ---- */
 
 static _Atomic uint64_t zone_cost_ps; /* 0 = not measured yet */

@@ -87,7 +87,7 @@ int weir_report_fill_threads(struct weir_report *report, const struct weir_snaps
         const struct weir_thread_stats *thread = &snapshot->threads[i];
         if (thread->role == role)
             fill(&report->workers[report->n_workers++], thread, &shares);
-        else if (thread->role == WEIR_ROLE_CONSUMER)
+        else if (thread->role == WEIR_ROLE_CONSUMER && !report->consumer.name[0]) /* the first one has the loop */
             fill(&report->consumer, thread, &shares);
     }
     qsort(report->workers, (size_t)report->n_workers, sizeof *report->workers, by_name);
@@ -162,13 +162,14 @@ static void threads_en(FILE *out, const struct weir_report *report)
 static void print_zh(FILE *out, const struct weir_report_worker *w)
 {
     char throttled[16], core[16], blocked[16], steal[16];
+    const char *name = strcmp(w->name, "consumer") == 0 ? "训练循环" : w->name;
     fprintf(out,
-            "  %-15s | 墙钟: %.2fs | 工作: %.2fs (%.1f%%) | 等待: %.2fs (%.1f%%) | 其他: %.2fs (%.1f%%) | "
+            "  %s%*s | 墙钟: %.2fs | 工作: %.2fs (%.1f%%) | 等待: %.2fs (%.1f%%) | 其他: %.2fs (%.1f%%) | "
             "偏差: %+.2f%% | CPU: %.2fs (%.1f%%) | 限流: %s | 等核: %s | 阻塞: %s | 被窃: %s\n",
-            w->name, w->wall_s, w->work_s, percent(w->work_s, w), w->wait_s, percent(w->wait_s, w), w->other_s,
-            percent(w->other_s, w), off(w), w->cpu_s, percent(w->cpu_s, w), share_text(throttled, w->throttled_s, w),
-            share_text(core, w->core_wait_s, w), share_text(blocked, w->blocked_s, w),
-            share_text(steal, w->steal_s, w));
+            name, 15 - weir_text_width(name), "", w->wall_s, w->work_s, percent(w->work_s, w), w->wait_s,
+            percent(w->wait_s, w), w->other_s, percent(w->other_s, w), off(w), w->cpu_s, percent(w->cpu_s, w),
+            share_text(throttled, w->throttled_s, w), share_text(core, w->core_wait_s, w),
+            share_text(blocked, w->blocked_s, w), share_text(steal, w->steal_s, w));
 }
 
 static void threads_zh(FILE *out, const struct weir_report *report)

@@ -371,6 +371,92 @@ Test(recorder, open_zones_count_in_their_threads_time)
     weir_snapshot_free(&s);
 }
 
+/* ---- calls that the program times itself ---- */
+
+Test(recorder, a_logged_call_has_the_time_that_it_takes_out_of_the_zone_around_it)
+{
+    attach();
+    weir_zone_begin(WEIR_STAGE_WORKER_LOOP);
+    spin_ns(3000000);
+    uint64_t ticks = in_ticks(2e6), begin = weir_clock_ticks(), before = weir_zone_own();
+    weir_zone_logged(WEIR_STAGE_WAIT_DATA, ticks, ticks / 2);
+    uint64_t after = weir_zone_own();
+    cr_assert_leq(after, before - ticks / 2 + (weir_clock_ticks() - begin), "taken out of the zone");
+    cr_assert_eq(weir_zone_now().stage, WEIR_STAGE_WORKER_LOOP);
+    weir_zone_end();
+    cr_assert_eq(weir_zone_now().stage, -1);
+    cr_assert_eq(weir_zone_own(), 0);
+    struct weir_snapshot *s = take();
+    const struct weir_stage_stats *wait = &s->stages[WEIR_STAGE_WAIT_DATA];
+    const struct weir_thread_stats *t = &s->threads[0];
+    cr_assert_eq(wait->count, 1);
+    cr_assert_leq(fabs((double)wait->total_ns - 2e6), 10);
+    cr_assert_leq(fabs((double)wait->self_ns - 1e6), 10);
+    cr_assert_eq(t->wait_ns, wait->self_ns);
+    cr_assert_eq(t->self_ns[WEIR_STAGE_WAIT_DATA], wait->self_ns);
+    cr_assert_eq(t->self_ns[WEIR_STAGE_WORKER_LOOP], t->other_ns);
+    cr_assert(t->is_caller);
+    cr_assert_geq(t->other_ns, 1990000);
+    cr_assert_leq(t->wait_ns + t->other_ns, t->wall_ns + 1000, "counted twice");
+    cr_assert_lt(weir_stage_cpu_ns(wait), 0, "nobody has measured it");
+    weir_snapshot_free(&s);
+}
+
+Test(recorder, a_zone_of_a_span_counts_in_its_threads_time)
+{
+    attach();
+    weir_zone_begin(WEIR_STAGE_TOTAL_GETITEM);
+    spin_ns(2000000);
+    weir_zone_end();
+    struct weir_snapshot *s = take();
+    cr_assert_geq(s->threads[0].other_ns, 1990000);
+    weir_snapshot_free(&s);
+}
+
+Test(recorder, a_thread_that_attached_late_has_its_time_from_before)
+{
+    attach();
+    weir_zone_begin(WEIR_STAGE_WORKER_LOOP);
+    weir_thread_backdate(in_ticks(5e9));
+    struct weir_snapshot *s = take();
+    cr_assert_geq(s->threads[0].wall_ns, 4999000000);
+    cr_assert_leq(fabs((double)s->threads[0].wall_ns - (double)s->threads[0].other_ns), 1e9);
+    weir_snapshot_free(&s);
+    weir_zone_end();
+}
+
+static void *work_as(void *name)
+{
+    cr_assert_eq(weir_thread_attach(recorder, name, WEIR_ROLE_WORKER), 0);
+    weir_zone_begin(WEIR_STAGE_COLLATE);
+    spin_ns(100000);
+    weir_zone_end();
+    weir_thread_detach();
+    return NULL;
+}
+
+Test(recorder, workers_of_another_loader_are_left_out)
+{
+    static const char *const names[] = {"weir-w0", "weir1-w0"};
+    struct weir_snapshot *s[3];
+    pthread_t thread;
+    for (int i = 0; i < 2; i++) {
+        pthread_create(&thread, NULL, work_as, (void *)names[i]);
+        pthread_join(thread, NULL);
+    }
+    cr_assert_eq(weir_snapshot_take_workers(recorder, "weir-w", &s[0]), 0);
+    cr_assert_eq(weir_snapshot_take_workers(recorder, "weir1-w", &s[1]), 0);
+    s[2] = take();
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(s[i]->n_threads, 2);
+        cr_assert_eq(s[i]->stages[WEIR_STAGE_COLLATE].count, i < 2 ? 1 : 2);
+        cr_assert_eq(s[i]->threads[0].role == WEIR_ROLE_WORKER, i != 1);
+        cr_assert_eq(s[i]->threads[1].role == WEIR_ROLE_WORKER, i != 0);
+    }
+    for (int i = 0; i < 3; i++)
+        weir_snapshot_free(&s[i]);
+}
+
 /* How far work, waits and the loop around them are from a thread's whole time. */
 static double split_off(void)
 {
