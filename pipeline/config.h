@@ -76,8 +76,9 @@ struct weir_loader_config {
     /* Memory, bytes, that keeps decoded frames as they lie in the batch, so that later epochs copy them; tables are in
      * it, and it is never exceeded. The first frames that come stay until the loader is closed. 0 = none. */
     uint64_t decode_cache_bytes;
-    bool deterministic;             /* decoder "hybrid": who decodes which frame depends on the frame alone */
-    bool no_timing;                 /* no zones: batches only */
+    bool deterministic; /* decoder "hybrid": who decodes which frame depends on the frame alone */
+    bool no_timing;     /* no zones: batches only */
+    int number;         /* tells the workers of this loader from those of others in the recorder's session */
     struct weir_recorder *recorder; /* session that the loader's threads join, so that several loaders have one table;
                                        outlives the loader. NULL = one of its own */
     double stall_s;                 /* report a stall after this long without progress; 0 = 30 */

@@ -13,6 +13,7 @@
 /* What the loader uses: where the configuration said automatic, the choice. */
 struct weir_loader_facts {
     int workers, prefetch, slots;
+    int number;       /* config.number */
     int lendable;     /* batches that may be out at a time */
     int cores;        /* this process's part of the usable cores */
     int device;       /* the GPU's number; -1 = none */

@@ -34,6 +34,7 @@ void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_fact
     const struct weir_shared *s = &loader->shared;
     *facts = (struct weir_loader_facts){
         .workers = loader->n_workers,
+        .number = s->setup.config.number,
         .prefetch = s->setup.config.prefetch,
         .cores = s->setup.placement.cores,
         .gpus = s->setup.placement.gpus,

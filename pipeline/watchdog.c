@@ -51,7 +51,7 @@ static void describe_worker(const struct weir_watchdog *dog, int i, const struct
     uint64_t batch = atomic_load_explicit(&worker->batch, memory_order_relaxed);
     if (what == WEIR_DOING_TASK)
         describe_task(dog->shared, batch, atomic_load_explicit(&worker->task, memory_order_relaxed), task, sizeof task);
-    snprintf(name, sizeof name, "weir-w%d", worker->id);
+    weir_worker_name(name, dog->shared->setup.config.number, worker->id);
     snprintf(line, sizeof line, "  %s: %s%s%s", worker->started ? name : "inline", doing[what], task[0] ? ": " : "",
              task);
     append(text, line);

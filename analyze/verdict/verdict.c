@@ -57,9 +57,12 @@ static void fill_shares(struct weir_step_shares *shares, const struct weir_loade
         return;
     shares->known = true;
     shares->wait = fmin(report->steps.train_wait_s / train_s, 1);
-    shares->forward = step_row(report, "20_train_forward_pass") / train_s;
-    shares->backward = step_row(report, "21_backward") / train_s;
-    shares->optimiser = step_row(report, "22_optimizer_step") / train_s;
+    const char *forward = report->steps.validation ? "10_val_forward_pass" : "20_train_forward_pass";
+    shares->forward = step_row(report, forward) / train_s;
+    if (!report->steps.validation) {
+        shares->backward = step_row(report, "21_backward") / train_s;
+        shares->optimiser = step_row(report, "22_optimizer_step") / train_s;
+    }
     shares->backward_over_forward = shares->forward > 0 ? shares->backward / shares->forward : 0;
     double sum = shares->wait + shares->forward + shares->backward + shares->optimiser;
     if (sum > 1) { /* host and stream at the same time */

@@ -185,7 +185,8 @@ void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const str
                         enum weir_lang lang);
 /* Its first words, how long training waited (at most, where only a bound is known), and the sentence on the 40 % rule,
  * for logs that no report can be made from. */
-void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, enum weir_lang lang);
+void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation,
+                             enum weir_lang lang);
 void weir_decode_rule_print(FILE *out, double decode_share, enum weir_data_bound bound, enum weir_lang lang);
 enum weir_data_bound weir_data_bound(double wait);
 /* "no", "partly", "strongly"; NULL = not known. */

@@ -146,13 +146,15 @@ static void print_cause(FILE *out, const struct weir_verdict *verdict, int i, co
     fprintf(out, "%s%s\n", text, lang == WEIR_LANG_ZH ? "。" : ".");
 }
 
-void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, enum weir_lang lang)
+void weir_verdict_lead_print(FILE *out, enum weir_data_bound bound, double wait, bool at_most, bool validation,
+                             enum weir_lang lang)
 {
     bool zh = lang == WEIR_LANG_ZH;
     fputs(zh ? "结论: " : "verdict: ", out);
     if (bound == WEIR_BOUND_UNKNOWN)
         return;
-    SAY(zh ? "训练%s %.0f%% 的时间在等待数据%s。" : "Training waited for data %s%.0f %% of the time%s. ",
+    fputs(validation ? (zh ? "验证" : "Validation") : (zh ? "训练" : "Training"), out);
+    SAY(zh ? "%s %.0f%% 的时间在等待数据%s。" : " waited for data %s%.0f %% of the time%s. ",
         at_most ? (zh ? "至多" : "at most ") : "", percent(wait),
         bound == WEIR_BOUND_NO       ? (zh ? ", 数据加载不是瓶颈" : ", so data loading is not the limit")
         : bound == WEIR_BOUND_PARTLY ? (zh ? ", 加快加载只略有帮助" : ", so faster loading helps only a little")
@@ -230,7 +232,7 @@ void weir_verdict_print(FILE *out, const struct weir_verdict *verdict, const str
                         enum weir_lang lang)
 {
     bool zh = lang == WEIR_LANG_ZH;
-    weir_verdict_lead_print(out, verdict->bound, verdict->wait, false, lang);
+    weir_verdict_lead_print(out, verdict->bound, verdict->wait, false, report->steps.validation, lang);
     for (int i = 0; i < verdict->n_causes; i++) {
         if (i > 0)
             fputs(zh ? "  另外: " : "  also: ", out);

@@ -270,7 +270,8 @@ static void say_core_wait(FILE *out, const struct weir_found *found, const struc
 
 static void say_consumer(FILE *out, const struct weir_found *found, const struct weir_loader_report *report, bool zh)
 {
-    fputs(zh ? "训练步是瓶颈" : "the training step is the limit", out);
+    const char *step = report->steps.validation ? (zh ? "验证" : "validation") : (zh ? "训练" : "training");
+    SAY(zh ? "%s步是瓶颈" : "the %s step is the limit", step);
     switch (found->consumer) {
     case WEIR_CONSUMER_COMPUTING:
         if (report->gpu.used)
@@ -302,7 +303,7 @@ static void say_consumer(FILE *out, const struct weir_found *found, const struct
     }
 }
 
-static void say_doubt(FILE *out, const struct weir_found *found, bool zh)
+static void say_doubt(FILE *out, const struct weir_found *found, bool validation, bool zh)
 {
     fputs(zh ? "无法判断: " : "cannot tell, because ", out);
     switch (found->doubt) {
@@ -314,9 +315,10 @@ static void say_doubt(FILE *out, const struct weir_found *found, bool zh)
               out);
         break;
     case WEIR_DOUBT_TOO_SHORT:
-        SAY(zh ? "太短: %.0f 个训练批次, %.2fs; 需要 %d 个且 %.1fs, 或 %d 个且 %.1fs"
-               : "this was too short: %.0f training batches in %.2f s; it takes %d in %.1f s or more, or %d in %.1f s",
-            found->a, found->b, WEIR_VERDICT_BATCHES_LEAST, WEIR_VERDICT_SECONDS_LEAST, WEIR_VERDICT_BATCHES_LONG,
+        SAY(zh ? "太短: %.0f 个%s批次, %.2fs; 需要 %d 个且 %.1fs, 或 %d 个且 %.1fs"
+               : "this was too short: %.0f %s batches in %.2f s; it takes %d in %.1f s or more, or %d in %.1f s",
+            found->a, validation ? (zh ? "验证" : "validation") : (zh ? "训练" : "training"), found->b,
+            WEIR_VERDICT_BATCHES_LEAST, WEIR_VERDICT_SECONDS_LEAST, WEIR_VERDICT_BATCHES_LONG,
             WEIR_VERDICT_SECONDS_LONG);
         break;
     case WEIR_DOUBT_OTHER:
@@ -345,7 +347,7 @@ static void say_cause(FILE *out, const struct weir_verdict *verdict, const struc
 {
     switch (found->cause) {
     case WEIR_CAUSE_CANNOT_TELL:
-        say_doubt(out, found, zh);
+        say_doubt(out, found, report->steps.validation, zh);
         break;
     case WEIR_CAUSE_CONSUMER:
         if (found->traced)

@@ -221,7 +221,7 @@ static void print_verdict(FILE *out, const struct summary *summary, bool zh)
         return;
     }
     bool at_most = summary->wait < 0;
-    weir_verdict_lead_print(out, summary->bound, at_most ? summary->wait_at_most : summary->wait, at_most,
+    weir_verdict_lead_print(out, summary->bound, at_most ? summary->wait_at_most : summary->wait, at_most, false,
                             zh ? WEIR_LANG_ZH : WEIR_LANG_EN);
     const struct parts *parts = summary->bound == WEIR_BOUND_NO ? &summary->loop : &summary->sample;
     const struct part *most = largest(parts);

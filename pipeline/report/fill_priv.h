@@ -20,7 +20,7 @@ void weir_fill_file_name(char *to, size_t size, const char *path, const char *fo
 
 /* The consumer's steps, and what completed the batches that it waited for, from then to now. */
 void weir_fill_steps(struct weir_loader_report *report, const struct weir_loader *loader, const char *folder,
-                     const struct weir_steps *now, const struct weir_steps *then);
+                     int number, const struct weir_steps *now, const struct weir_steps *then);
 /* The epochs from first_epoch (from 0) on; device_bytes have been read by now (weir_storage_bytes). */
 void weir_fill_epochs(struct weir_loader_report *report, const struct weir_steps *now, int first_epoch,
                       uint64_t device_bytes);

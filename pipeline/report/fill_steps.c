@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "pipeline/report/fill_priv.h"
+#include "pipeline/work/worker.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +99,7 @@ static int most(const uint64_t *now, const uint64_t *then, int n, uint64_t *ns)
     return found;
 }
 
-static void name_late(struct weir_report_late *to, const struct weir_dataset *dataset, const char *folder,
+static void name_late(struct weir_report_late *to, const struct weir_dataset *dataset, const char *folder, int number,
                       const struct weir_steps *now, const struct weir_steps *then)
 {
     uint64_t ns;
@@ -117,11 +118,11 @@ static void name_late(struct weir_report_late *to, const struct weir_dataset *da
     int worker = most(now->worker_ns, then->worker_ns, now->n_workers, &ns);
     to->worker_wait_s = (double)ns / 1e9;
     if (worker >= 0)
-        snprintf(to->worker, sizeof to->worker, "weir-w%u", (unsigned)worker % 10000);
+        weir_worker_name(to->worker, number, worker);
 }
 
 void weir_fill_steps(struct weir_loader_report *report, const struct weir_loader *loader, const char *folder,
-                     const struct weir_steps *now, const struct weir_steps *then)
+                     int number, const struct weir_steps *now, const struct weir_steps *then)
 {
     fill_sums(&report->steps, &now->sums, &then->sums);
     struct weir_report_late *late = &report->late;
@@ -131,7 +132,7 @@ void weir_fill_steps(struct weir_loader_report *report, const struct weir_loader
     late->read_s = seconds(now->late.read_ns, then->late.read_ns);
     late->longest_wait_s = (double)now->late.longest_ns / 1e9;
     if (late->batches > 0)
-        name_late(late, weir_loader_dataset(loader), folder, now, then);
+        name_late(late, weir_loader_dataset(loader), folder, number, now, then);
 }
 
 /* ---- the setup ---- */

@@ -7,6 +7,7 @@
 #include "pipeline/loader_stages.h"
 #include "pipeline/report/fill_priv.h"
 #include "pipeline/report/report_parts_priv.h"
+#include "pipeline/work/worker.h"
 #include "prof/report/machine.h"
 
 #include <errno.h>
@@ -168,14 +169,16 @@ static int take(struct weir_loader_reports *r, struct weir_snapshot **now, struc
     int rc = weir_steps_of(r->loader, &figures->steps);
     if (rc == 0)
         rc = weir_loader_sources(r->loader, &figures->sources);
-    return rc == 0 && recorder ? weir_snapshot_take(recorder, now) : rc;
+    char workers[12];
+    weir_worker_prefix(workers, r->facts.number);
+    return rc == 0 && recorder ? weir_snapshot_take_workers(recorder, workers, now) : rc;
 }
 
 static void fill_steps(struct weir_loader_report *report, struct weir_loader_reports *r, const struct window *since,
                        const struct figures *now)
 {
     uint64_t then_bytes = since->figures.device_bytes;
-    weir_fill_steps(report, r->loader, r->config.folder, &now->steps, &since->figures.steps);
+    weir_fill_steps(report, r->loader, r->config.folder, r->facts.number, &now->steps, &since->figures.steps);
     double stall_s = (double)(now->gpu.train_stall_ns - since->figures.gpu.train_stall_ns) / 1e9;
     report->steps.train_wait_s = fmin(report->steps.train_wait_s + stall_s, report->steps.train_s);
     if (r->config.epochs > 0)
@@ -269,20 +272,28 @@ int weir_loader_report(struct weir_loader_reports *r, const struct weir_loader_r
     return rc;
 }
 
-int weir_loader_reports_restart(struct weir_loader_reports *r)
+static int window_begin(struct weir_loader_reports *r, struct window *window)
 {
-    struct window now = {0};
+    struct window now = {.first_epoch = window->first_epoch};
     int rc = take(r, &now.snapshot, &now.figures);
     if (rc < 0) {
         window_clear(&now);
         return rc;
     }
-    window_clear(&r->since_start);
+    window_clear(window);
+    now.at_ns = weir_clock_monotonic_ns();
+    *window = now;
+    return 0;
+}
+
+int weir_loader_reports_restart(struct weir_loader_reports *r)
+{
+    int rc = window_begin(r, &r->since_start);
+    if (rc == 0)
+        rc = window_begin(r, &r->since_table);
     r->queue_min = INT32_MAX;
     r->queue_max = 0;
-    now.at_ns = weir_clock_monotonic_ns();
-    r->since_start = now;
-    return 0;
+    return rc;
 }
 
 int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,

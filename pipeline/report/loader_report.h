@@ -130,6 +130,8 @@ void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct we
 /* The tables and all that follows them. English: every stage that was called. Chinese: ACT's stages by total, then
  * Weir's own, then idle time; at most 16 rows, none without calls; what a GPU does is by its clock. */
 void weir_loader_report_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
+/* Of the Chinese tables the one of the stages alone. */
+void weir_loader_report_stages_zh(FILE *out, const struct weir_loader_report *report);
 /* The members of a log's line into an object that is open in json, and the whole line, flushed: docs/log-format.md. */
 void weir_loader_report_json(struct weir_json *json, const struct weir_loader_report *report);
 void weir_loader_report_log(FILE *log, const struct weir_loader_report *report);
@@ -154,7 +156,7 @@ struct weir_loader_reports_config {
 /* Begins to count here. *out is owned by the caller. 0 or -ENOMEM. */
 int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,
                               const struct weir_loader_reports_config *config);
-/* Forgets what was counted so far: the final report will cover the time from here on. 0 or -ENOMEM. */
+/* Forgets what was counted so far: the next report and the final one will cover the time from here on. 0 or -ENOMEM. */
 int weir_loader_reports_restart(struct weir_loader_reports *reports);
 /* Before weir_loader_close. Accepts NULL. */
 void weir_loader_reports_end(struct weir_loader_reports **reports);

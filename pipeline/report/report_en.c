@@ -10,7 +10,7 @@ static void print_covers(FILE *out, const struct weir_loader_report *report)
     if (report->final && report->epoch_count > 0)
         fprintf(out, "whole run%s: ", report->interrupted ? " (interrupted)" : "");
     if (report->epoch_count == 0)
-        fputs("what was measured", out);
+        fputs(report->final ? "what was measured" : "since the last table", out);
     else if (report->epoch_last < report->epoch_first)
         fprintf(out, "no epoch of %d", report->epoch_count);
     else if (report->epoch_last == report->epoch_first)

@@ -17,6 +17,7 @@ struct weir_report_steps {
     double train_s, val_s;               /* what their steps took */
     double train_wait_s, val_wait_s;     /* of it, waiting for data; on a GPU its stream's waits too */
     double first_wait_s;                 /* of these, for the first batch of the run: the pipeline fills */
+    bool validation;                     /* there is no training part: the train_* are of the validation */
 };
 
 /* One epoch, or several. */

@@ -29,7 +29,7 @@ static void print_covers(FILE *out, const struct weir_loader_report *report)
     if (report->final && report->epoch_count > 0)
         fprintf(out, "整个运行%s, ", report->interrupted ? " (中断)" : "");
     if (report->epoch_count == 0)
-        fputs("测量部分", out);
+        fputs(report->final ? "测量部分" : "上次统计以来", out);
     else if (report->epoch_last < report->epoch_first)
         fprintf(out, "没有轮次 (共 %d 轮)", report->epoch_count);
     else
@@ -108,7 +108,7 @@ static int decimals(double value)
     return value >= 0.01 || value <= 0 ? 2 : value >= 0.0001 ? 4 : 6;
 }
 
-static void print_stages(FILE *out, const struct weir_loader_report *report)
+void weir_loader_report_stages_zh(FILE *out, const struct weir_loader_report *report)
 {
     const struct weir_report_row *rows[WEIR_REPORT_ROWS];
     size_t n = choose_rows(report, rows);
@@ -186,7 +186,7 @@ void weir_report_tables_zh(FILE *out, const struct weir_loader_report *report)
 {
     print_covers(out, report);
     if (report->timing)
-        print_stages(out, report);
+        weir_loader_report_stages_zh(out, report);
     else
         fputs("环节计时已关闭 (--no-timing)\n", out);
     weir_report_threads_print(out, &report->prof, WEIR_LANG_ZH);

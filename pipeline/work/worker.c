@@ -91,11 +91,26 @@ static bool step(struct weir_worker *worker)
     return true;
 }
 
+void weir_worker_name(char name[16], int number, int id)
+{
+    char prefix[12];
+    weir_worker_prefix(prefix, number);
+    snprintf(name, 16, "%s%u", prefix, (unsigned)id % 10000);
+}
+
+void weir_worker_prefix(char prefix[12], int number)
+{
+    if (number > 0)
+        snprintf(prefix, 12, "weir%u-w", (unsigned)number % 1000);
+    else
+        snprintf(prefix, 12, "weir-w");
+}
+
 static void *thread_main(void *user)
 {
     struct weir_worker *worker = user;
     char name[16];
-    snprintf(name, sizeof name, "weir-w%d", worker->id);
+    weir_worker_name(name, worker->shared->setup.config.number, worker->id);
     pthread_setname_np(pthread_self(), name);
     if (worker->shared->recorder)
         weir_thread_attach(worker->shared->recorder, name, WEIR_ROLE_WORKER);

@@ -28,6 +28,11 @@ struct weir_worker {
     uint64_t task_ticks, task_read_ticks; /* when its task began (0: not timed), and what reading has taken in it */
 };
 
+/* The name of a worker's thread: "weir-w3"; of the second loader of a session, "weir1-w3". The prefix is what comes
+ * before the id. */
+void weir_worker_name(char name[16], int number, int id);
+void weir_worker_prefix(char prefix[12], int number);
+
 int weir_worker_open(struct weir_worker *worker, struct weir_shared *shared, int id, struct weir_err *err);
 /* The worker's thread has ended. */
 void weir_worker_close(struct weir_worker *worker);
