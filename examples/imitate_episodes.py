@@ -211,6 +211,10 @@ class Episodes(torch.utils.data.Dataset):
 @contextlib.contextmanager
 def measured(name, spent):
     """with measured(name, spent): appends (name, seconds) to the list."""
+    if torch.utils.data.get_worker_info() is None:
+        with weir.stage(name):
+            yield
+        return
     begin = time.perf_counter()
     yield
     spent.append((name, time.perf_counter() - begin))
@@ -248,7 +252,7 @@ class H5pyLoader:
             with weir.stage("08_wait_for_data"):
                 batch, spent = next(batches)
             for name, seconds in spent:
-                weir.log_timing(name, seconds)
+                weir.log_timing(name, seconds, elsewhere=True)
             yield batch
 
     def close(self):
@@ -387,8 +391,8 @@ class Training:
                     self.epoch(epoch)
                     if o.every and (epoch + 1) % o.every == 0 and epoch + 1 < o.num_epochs:
                         print(self.train.table(o.lang), end="", flush=True)
-        finally:  # Ctrl-C, too, ends with the table
-            print(self.train.table(o.lang), end="", flush=True)
+        finally:  # Ctrl-C, too, ends with the table of the whole run
+            print(self.train.table(o.lang, whole=True), end="", flush=True)
             self.train.close()
 
 

@@ -716,7 +716,7 @@ assert decode["sent_back"] == 0 and decode["least_db"] == 99, decode'
     count '^03b_image_decode +helper-work ' 1
     run 0 run "$data" --device cuda --decoder nvjpeg --lang zh
     count '^[0-9]+[a-z]?_.* \| 总计: ' 16
-    count '^另有 [0-9]+ 个环节未列出 \(--lang en 列出全部\)$' 1
+    count '^另有 [0-9]+ 个环节未列出 \(英文表列出全部\)$' 1
     WEIR_FAKE_CUDA=none run 1 run "$data" --device cuda
     one_line
     err "--device cuda:0: no NVIDIA driver"

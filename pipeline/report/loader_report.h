@@ -130,8 +130,8 @@ void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct we
 /* The tables and all that follows them. English: every stage that was called. Chinese: ACT's stages by total, then
  * Weir's own, then idle time; at most 16 rows, none without calls; what a GPU does is by its clock. */
 void weir_loader_report_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
-/* Of the Chinese tables the one of the stages alone. */
-void weir_loader_report_stages_zh(FILE *out, const struct weir_loader_report *report);
+/* The Chinese tables of a program without a loader. */
+void weir_loader_report_loop_zh(FILE *out, const struct weir_loader_report *report);
 /* The members of a log's line into an object that is open in json, and the whole line, flushed: docs/log-format.md. */
 void weir_loader_report_json(struct weir_json *json, const struct weir_loader_report *report);
 void weir_loader_report_log(FILE *log, const struct weir_loader_report *report);

@@ -108,7 +108,7 @@ static int decimals(double value)
     return value >= 0.01 || value <= 0 ? 2 : value >= 0.0001 ? 4 : 6;
 }
 
-void weir_loader_report_stages_zh(FILE *out, const struct weir_loader_report *report)
+static void print_stages(FILE *out, const struct weir_loader_report *report)
 {
     const struct weir_report_row *rows[WEIR_REPORT_ROWS];
     size_t n = choose_rows(report, rows);
@@ -129,7 +129,7 @@ void weir_loader_report_stages_zh(FILE *out, const struct weir_loader_report *re
     }
     rule(out, '=');
     if (n > ROWS_MAX)
-        fprintf(out, "另有 %zu 个环节未列出 (--lang en 列出全部)\n", n - ROWS_MAX);
+        fprintf(out, "另有 %zu 个环节未列出 (英文表列出全部)\n", n - ROWS_MAX);
 }
 
 static void print_queue_and_io(FILE *out, const struct weir_loader_report *report)
@@ -182,16 +182,27 @@ static void print_errors(FILE *out, const struct weir_loader_report *report)
     weir_report_errors(out, report, WEIR_LANG_ZH);
 }
 
-void weir_report_tables_zh(FILE *out, const struct weir_loader_report *report)
+static void print_common(FILE *out, const struct weir_loader_report *report)
 {
-    print_covers(out, report);
     if (report->timing)
-        weir_loader_report_stages_zh(out, report);
+        print_stages(out, report);
     else
         fputs("环节计时已关闭 (--no-timing)\n", out);
     weir_report_threads_print(out, &report->prof, WEIR_LANG_ZH);
     weir_report_machine_print(out, &report->prof.machine, WEIR_LANG_ZH);
     weir_report_gpu_zh(out, &report->gpu, report->timing);
+}
+
+void weir_loader_report_loop_zh(FILE *out, const struct weir_loader_report *report)
+{
+    print_common(out, report);
+    weir_report_cost_print(out, &report->prof, WEIR_LANG_ZH);
+}
+
+void weir_report_tables_zh(FILE *out, const struct weir_loader_report *report)
+{
+    print_covers(out, report);
+    print_common(out, report);
     print_queue_and_io(out, report);
     print_copies(out, report);
     print_errors(out, report);

@@ -54,7 +54,7 @@ void weir_zone_shapes_(struct weir_thread *thread, uint32_t shapes);
 /* Opens a zone on the calling thread; the innermost zone open is closed by weir_zone_end, which does nothing when none
  * is. A number that is no stage's opens a zone that is not counted. Of zones nested deeper than this the inner ones are
  * dropped and counted: their time is that of the innermost zone kept. */
-enum { WEIR_ZONES_DEEP = 16 };
+enum { WEIR_ZONES_DEEP = 17 }; /* one of them around a thread's loop */
 static inline void weir_zone_begin(int stage)
 {
     if (weir_thread_self)

@@ -79,7 +79,7 @@ static size_t name_argument(char *to, size_t room, const char *at, const char **
     if (!argument)
         return 0;
     const char *after = at + 2 + n;
-    size_t word = *after == ' ' ? strcspn(after + 1, " ,;)") : 0;
+    size_t word = *after == ' ' ? strcspn(after + 1, " ,;)\n") : 0;
     word -= word > 0 && after[word] == ':';
     int bytes = write_value(to, room, argument, after + 1, (int)word);
     *end = bytes > 0 || argument->value == REST ? after + (word > 0) + word : after;

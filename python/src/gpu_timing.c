@@ -4,6 +4,7 @@
 #include "python/src/lent.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 enum { GPUS_MAX = 16, DEEP = 32 };
 
@@ -154,13 +155,70 @@ void weir_gpu_timing_end_thread(void)
     end_down_to(0);
 }
 
-void weir_gpu_timing_add(struct weir_report_gpu *gpu)
+struct weir_gpu_mark {
+    struct weir_gpu_mark *next;
+    int gpu, stage;
+    struct weir_stage_stats stats;
+};
+
+typedef int each_fn(void *user, int gpu, int stage, const struct weir_stage_stats *stats);
+
+static int for_each_stage(each_fn *each, void *user)
 {
     struct weir_stage_stats stats;
+    int rc = 0;
     if (used_at != weir_fork_depth())
-        return;
+        return 0;
     for (int i = 0; i < GPUS_MAX; i++)
-        for (int stage = 0; of_gpu[i] && stage < WEIR_STAGE_MAX; stage++)
-            if (weir_gpu_stages_read(of_gpu[i], stage, &stats, NULL) == 0)
-                weir_report_gpu_add(gpu, stage, &stats);
+        for (int stage = 0; of_gpu[i] && stage < WEIR_STAGE_MAX && rc == 0; stage++)
+            if (weir_gpu_stages_read(of_gpu[i], stage, &stats, NULL) == 0 && stats.count > 0)
+                rc = each(user, i, stage, &stats);
+    return rc;
+}
+
+static int keep(void *user, int gpu, int stage, const struct weir_stage_stats *stats)
+{
+    struct weir_gpu_mark **first = user, *mark = malloc(sizeof *mark);
+    if (!mark)
+        return -ENOMEM;
+    *mark = (struct weir_gpu_mark){*first, gpu, stage, *stats};
+    *first = mark;
+    return 0;
+}
+
+int weir_gpu_timing_mark(struct weir_gpu_mark **mark)
+{
+    weir_gpu_timing_unmark(mark);
+    return for_each_stage(keep, mark);
+}
+
+void weir_gpu_timing_unmark(struct weir_gpu_mark **mark)
+{
+    while (*mark) {
+        struct weir_gpu_mark *next = (*mark)->next;
+        free(*mark);
+        *mark = next;
+    }
+}
+
+struct addition {
+    struct weir_report_gpu *gpu;
+    const struct weir_gpu_mark *then;
+};
+
+static int add_since(void *user, int gpu, int stage, const struct weir_stage_stats *stats)
+{
+    struct addition *addition = user;
+    struct weir_stage_stats since = *stats;
+    for (const struct weir_gpu_mark *then = addition->then; then; then = then->next)
+        if (then->gpu == gpu && then->stage == stage)
+            weir_stage_stats_subtract(&since, &then->stats);
+    weir_report_gpu_add(addition->gpu, stage, &since);
+    return 0;
+}
+
+void weir_gpu_timing_add(struct weir_report_gpu *gpu, const struct weir_gpu_mark *then)
+{
+    struct addition addition = {gpu, then};
+    for_each_stage(add_since, &addition);
 }

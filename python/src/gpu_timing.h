@@ -17,8 +17,12 @@ int weir_gpu_timing_begin(int stage);
 void weir_gpu_timing_end(int stage);
 /* All that are open on this thread end. */
 void weir_gpu_timing_end_thread(void);
-/* Adds the rows of what the GPU is through with. */
-void weir_gpu_timing_add(struct weir_report_gpu *gpu);
+/* What was timed so far. *mark is owned by the caller: 0, or -ENOMEM. unmark accepts NULL. */
+struct weir_gpu_mark;
+int weir_gpu_timing_mark(struct weir_gpu_mark **mark);
+void weir_gpu_timing_unmark(struct weir_gpu_mark **mark);
+/* Adds the rows of what the GPUs have completed since then; NULL: since the beginning. */
+void weir_gpu_timing_add(struct weir_report_gpu *gpu, const struct weir_gpu_mark *then);
 
 /* Sets what gives the current GPU and stream: called without arguments, a tuple of two numbers. */
 PyObject *weir_gpu_timing_set(PyObject *module, PyObject *current);

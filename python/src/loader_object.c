@@ -1,8 +1,9 @@
 #include "python/src/loader_object.h"
-#include "analyze/verdict/verdict.h"
 #include "pipeline/gpu/gpu.h"
+#include "pipeline/loader_stages.h"
 #include "python/src/arguments.h"
 #include "python/src/gpu_timing.h"
+#include "python/src/history.h"
 #include "python/src/loader_parts.h"
 #include "python/src/profile_loaders.h"
 #include "python/src/profile_stack.h"
@@ -17,6 +18,7 @@ struct iteration {
     PyObject_HEAD struct weir_loader_object *loader; /* owned */
     uint64_t number;                                 /* the loader's, when this one began */
     uint64_t end;                                    /* batch of the run that is not in it any more */
+    bool done;                                       /* its last batch was handed out, and another one asked for */
 };
 
 static PyObject *loader_type, *iteration_type;
@@ -32,8 +34,7 @@ static bool interrupted(void *user)
     return raised;
 }
 
-/* 0, or -1 with an exception: a loader that is closed, another thread's, or another process's. */
-static int check(const struct weir_loader_object *self)
+int weir_loader_check(const struct weir_loader_object *self)
 {
     if (self->loader && self->fork_depth != weir_fork_depth())
         PyErr_SetString(weir_py_error, "the loader was opened before fork(), and its threads are not in this process; "
@@ -64,6 +65,7 @@ static void close_loader(struct weir_loader_object *self)
         PyErr_Restore(type, error, trace);
     }
     /* In a child of fork() all of it is left alone. */
+    weir_loader_number_give(self);
     self->loader = NULL;
     self->reports = NULL;
     self->lender = NULL;
@@ -88,6 +90,7 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     struct weir_loader_config *config = &self->config;
     config->num_epochs = INT32_MAX; /* epochs go on for as long as they are asked for */
     config->recorder = weir_session();
+    weir_loader_number_take(self);
     config->interrupted = interrupted;
     config->resume = self->state;
     config->resume.given = position > 0;
@@ -100,14 +103,22 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     Py_BEGIN_ALLOW_THREADS rc = weir_loader_open(&self->loader, config, &err);
     if (rc == 0)
         rc = weir_loader_reports_begin(&self->reports, self->loader, &reports);
+    if (rc == 0)
+        rc = weir_loader_reports_restart(self->reports); /* without the stages of earlier loaders */
     if (rc == 0 && weir_device_of(self->loader) && !(self->lender = weir_lender_new(self->loader)))
         rc = -ENOMEM;
     Py_END_ALLOW_THREADS self->busy = false;
     self->fork_depth = weir_fork_depth();
     if (rc < 0) {
         close_loader(self);
+        weir_loader_number_give(self);
         if (!PyErr_Occurred()) /* a signal's */
             weir_py_raise(rc, &err);
+        return -1;
+    }
+    if (weir_loader_periods_begin(self) < 0) {
+        close_loader(self);
+        PyErr_NoMemory();
         return -1;
     }
     weir_profile_loader_opened(self->loader);
@@ -166,7 +177,7 @@ static PyObject *loader_close(PyObject *object, PyObject *unused)
 {
     (void)unused;
     struct weir_loader_object *self = (struct weir_loader_object *)object;
-    if (self->busy && check(self) < 0)
+    if (self->busy && weir_loader_check(self) < 0)
         return NULL;
     close_loader(self);
     Py_RETURN_NONE;
@@ -182,6 +193,7 @@ static void loader_free(PyObject *object)
     Py_XDECREF(self->bool_dtype);
     Py_XDECREF(self->make);
     Py_XDECREF(self->current_stream);
+    weir_loader_periods_end(self);
     for (int i = 0; i < WEIR_LOADER_TEXTS; i++)
         free(self->texts[i]);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
@@ -194,7 +206,7 @@ static void loader_free(PyObject *object)
 static PyObject *loader_iterate(PyObject *object)
 {
     struct weir_loader_object *self = (struct weir_loader_object *)object;
-    if (check(self) < 0)
+    if (weir_loader_check(self) < 0)
         return NULL;
     uint64_t begin = self->resumed ? self->position : self->next_epoch * self->per_epoch;
     if (weir_loader_position(self->loader) != begin) { /* elsewhere than where the last iteration ended */
@@ -213,23 +225,38 @@ static PyObject *loader_iterate(PyObject *object)
     Py_INCREF(object);
     iteration->number = ++self->iteration;
     iteration->end = (epoch + 1) * self->per_epoch;
+    iteration->done = false;
     return (PyObject *)iteration;
+}
+
+/* What comes until the next epoch is no step of this loader. NULL, without an exception where all is well. */
+static PyObject *end_of_epoch(struct iteration *self)
+{
+    if (self->done)
+        return NULL;
+    self->done = true;
+    if (weir_loader_step_ends(self->loader) < 0)
+        return PyErr_NoMemory();
+    Py_XDECREF(PyObject_CallMethod((PyObject *)self->loader, "_epoch_ended", NULL));
+    return NULL;
 }
 
 static PyObject *iteration_next(PyObject *object)
 {
     struct iteration *self = (struct iteration *)object;
     struct weir_loader_object *loader = self->loader;
-    if (check(loader) < 0)
+    if (weir_loader_check(loader) < 0)
         return NULL;
     if (self->number != loader->iteration)
         return PyErr_Format(weir_py_error, "a later iteration of this loader has begun, which ended this one");
     if (loader->unasked)
         loader->resumed = loader->unasked = false;
     uint32_t stack = weir_profile_stack_here();
+    struct weir_zone_now wait = {.stage = WEIR_STAGE_WAIT_DATA, .start = weir_clock_ticks()};
     PyObject *batch = weir_batches_next(loader, self->end);
+    weir_history_closed(&wait);
     weir_stack_self = stack;
-    return batch;
+    return batch || PyErr_Occurred() ? batch : end_of_epoch(self);
 }
 
 static PyObject *iteration_self(PyObject *object)
@@ -241,7 +268,12 @@ static PyObject *iteration_self(PyObject *object)
 static void iteration_free(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
-    Py_DECREF((PyObject *)((struct iteration *)object)->loader);
+    struct iteration *self = (struct iteration *)object;
+    struct weir_loader_object *loader = self->loader;
+    bool left = !self->done && self->number == loader->iteration && loader->loader && !loader->busy;
+    if (left && loader->fork_depth == weir_fork_depth())
+        (void)weir_loader_step_ends(loader); /* without memory the step lasts until the next request */
+    Py_DECREF((PyObject *)loader);
     PyObject_Free(object);
     Py_DECREF(type);
 }
@@ -278,7 +310,7 @@ static PyObject *loader_state(PyObject *object, PyObject *unused)
     PyObject *settings = PyDict_New();
     uint64_t position = self->position;
     if (!self->resumed || self->unasked) {
-        if (check(self) < 0) {
+        if (weir_loader_check(self) < 0) {
             Py_XDECREF(settings);
             return NULL;
         }
@@ -309,85 +341,11 @@ static PyObject *loader_resume(PyObject *object, PyObject *number)
     Py_RETURN_NONE;
 }
 
-/* ---- reports ---- */
-
-struct wanted {
-    struct weir_loader_object *self;
-    enum weir_lang lang;
-    FILE *verdict; /* where it goes alone; NULL = behind the tables */
-    struct weir_verdict made;
-};
-
-static void judge(void *user, struct weir_loader_report *report)
-{
-    struct wanted *wanted = user;
-    weir_gpu_timing_add(&report->gpu);
-    weir_verdict_make(&wanted->made, report, NULL);
-    for (int i = 0; i < wanted->made.n_advices; i++) {
-        char text[sizeof wanted->made.advices[i].flag];
-        weir_name_arguments(text, sizeof text, wanted->made.advices[i].flag);
-        strcpy(wanted->made.advices[i].flag, text);
-    }
-    if (wanted->verdict)
-        weir_verdict_print(wanted->verdict, &wanted->made, report, wanted->lang);
-}
-
-static void print_verdict(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
-{
-    weir_verdict_print(out, &((struct wanted *)user)->made, report, lang);
-}
-
-static int print_report(void *user, FILE *out)
-{
-    struct wanted *wanted = user;
-    struct weir_loader_object *self = wanted->self;
-    const struct weir_report_addition addition = {.begin = judge, .print = print_verdict, .user = wanted};
-    uint64_t position = weir_loader_position(self->loader);
-    const struct weir_loader_report_options options = {.final = true,
-                                                       .epochs_done =
-                                                           (int)((position + self->per_epoch - 1) / self->per_epoch),
-                                                       .lang = wanted->lang,
-                                                       .addition = &addition};
-    return weir_loader_report(self->reports, &options, out);
-}
-
-static int print_verdict_alone(void *user, FILE *out)
-{
-    FILE *tables = fopen("/dev/null", "w");
-    if (!tables)
-        return -errno;
-    ((struct wanted *)user)->verdict = out;
-    int rc = print_report(user, tables);
-    fclose(tables);
-    return rc;
-}
-
-static PyObject *report(PyObject *object, PyObject *args, int (*print)(void *user, FILE *out))
-{
-    struct wanted wanted = {.self = (struct weir_loader_object *)object};
-    const char *name = "en";
-    int lang = PyArg_ParseTuple(args, "|s", &name) ? weir_py_lang(name) : -1;
-    if (lang < 0 || check(wanted.self) < 0)
-        return NULL;
-    wanted.lang = (enum weir_lang)lang;
-    return weir_py_printed(print, &wanted);
-}
-
-static PyObject *loader_table(PyObject *object, PyObject *args)
-{
-    return report(object, args, print_report);
-}
-
-static PyObject *loader_verdict(PyObject *object, PyObject *args)
-{
-    return report(object, args, print_verdict_alone);
-}
-
 static PyObject *loader_describe(PyObject *object, PyObject *unused)
 {
     (void)unused;
     const struct weir_loader_object *self = (struct weir_loader_object *)object;
-    return check(self) < 0 ? NULL : weir_loader_describe(self);
+    return weir_loader_check(self) < 0 ? NULL : weir_loader_describe(self);
 }
 
 static PyObject *loader_closed(PyObject *object, void *unused)
@@ -424,10 +382,16 @@ int weir_loader_object_begin(PyObject *module)
         {"set_epoch", loader_set_epoch, METH_O,
          "set_epoch($self, epoch, /)\n--\n\n"
          "The next iteration is this epoch, from 0; without it epochs follow each other."},
-        {"table", loader_table, METH_VARARGS,
-         "table($self, lang='en', /)\n--\n\nThe stage table, and the verdict, as text: 'en' or 'zh'."},
-        {"verdict", loader_verdict, METH_VARARGS,
-         "verdict($self, lang='en', /)\n--\n\nWhat holds the run back, why, and what would help."},
+        {"_reset", weir_loader_py_reset, METH_NOARGS, NULL},
+        {"_steps", weir_loader_py_steps, METH_O, NULL},
+        {"table", (PyCFunction)(void (*)(void))weir_loader_py_table, METH_VARARGS | METH_KEYWORDS,
+         "table($self, lang='en', *, whole=False)\n--\n\n"
+         "The stage table and the verdict as text, 'en' or 'zh', of the time since the last table of this loader. "
+         "With\n"
+         "whole=True since it was opened, or since weir.reset(); the next table is not affected."},
+        {"verdict", weir_loader_py_verdict, METH_VARARGS,
+         "verdict($self, lang='en', /)\n--\n\n"
+         "What holds the run back, why, and what would help, since the loader was opened or weir.reset()."},
         {0}};
     static PyGetSetDef properties[] = {{"closed", loader_closed, NULL, "True after close().", NULL}, {0}};
     static PyType_Slot slots[] = {{Py_tp_methods, methods},     {Py_tp_getset, properties},

@@ -5,6 +5,7 @@
 
 #include "pipeline/loader.h"
 #include "pipeline/report/loader_report.h"
+#include "pipeline/steps.h"
 #include "python/src/array.h"
 
 enum { WEIR_LOADER_TEXTS = 16, WEIR_OUT_MAX = 2, WEIR_ENTRIES_MAX = WEIR_CAMERAS_MAX + 3 };
@@ -19,6 +20,14 @@ struct weir_out {
 struct weir_entry {
     PyObject *key;      /* owned */
     int tensor, camera; /* camera -1 = all of the tensor */
+};
+
+struct weir_gpu_mark;
+
+/* What was there when the time of a table began. */
+struct weir_loader_period {
+    struct weir_gpu_mark *gpu;
+    struct weir_step_sums steps;
 };
 
 enum weir_keys { WEIR_KEYS_WEIR, WEIR_KEYS_ACT, WEIR_KEYS_LEROBOT };
@@ -45,7 +54,12 @@ struct weir_loader_object {
     PyObject *make;                     /* the named tuple's class; owned */
     int n_entries;
     struct weir_entry entries[WEIR_ENTRIES_MAX];
+    bool has_number;                                    /* config.number, among the open loaders */
+    struct weir_loader_period since_start, since_table; /* what reports does not know of */
 };
+
+/* 0, or -1 with an exception: a loader that is closed, another thread's, or another process's. */
+int weir_loader_check(const struct weir_loader_object *self);
 
 /* Fields of the configuration by name out of a dict: 0, or -1 with an exception. */
 int weir_loader_options(struct weir_loader_object *self, PyObject *dict);
@@ -55,6 +69,20 @@ PyObject *weir_batches_next(struct weir_loader_object *self, uint64_t end);
 /* What is out stays the program's own; the loader is finished. */
 void weir_batches_leave(struct weir_loader_object *self);
 void weir_batches_clear_entries(struct weir_loader_object *self);
+
+/* A number that no other open loader has (but for the last of 64), until it is given back. */
+void weir_loader_number_take(struct weir_loader_object *self);
+void weir_loader_number_give(struct weir_loader_object *self);
+/* The loader was opened: 0 or -ENOMEM. */
+int weir_loader_periods_begin(struct weir_loader_object *self);
+void weir_loader_periods_end(struct weir_loader_object *self);
+/* Ends the step of the last batch, if it has not ended: 0 or -ENOMEM. */
+int weir_loader_step_ends(struct weir_loader_object *self);
+PyObject *weir_loader_py_table(PyObject *object, PyObject *args, PyObject *names);
+PyObject *weir_loader_py_verdict(PyObject *object, PyObject *args);
+PyObject *weir_loader_py_reset(PyObject *object, PyObject *unused);
+/* (batches, seconds of their steps, seconds of it waiting), since the last table, or of the whole run. */
+PyObject *weir_loader_py_steps(PyObject *object, PyObject *whole);
 
 /* What is known of the data: a dict. */
 PyObject *weir_loader_describe(const struct weir_loader_object *self);

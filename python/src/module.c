@@ -2,6 +2,7 @@
 #include "base/err.h"
 #include "python/src/arguments.h"
 #include "python/src/array.h"
+#include "python/src/elsewhere.h"
 #include "python/src/kernel_clocks.h"
 #include "python/src/loader_object.h"
 #include "python/src/motion_object.h"
@@ -81,7 +82,7 @@ PyMODINIT_FUNC PyInit__weir(void)
         weir_session_begin(module) < 0 || weir_loader_object_begin(module) < 0 ||
         weir_motion_object_begin(module) < 0 || weir_kernel_clocks_begin(module) < 0 ||
         weir_profile_range_begin(module) < 0 || weir_profile_trace_begin(module) < 0 ||
-        weir_profile_object_begin(module) < 0 || weir_totals_begin(module) < 0)
+        weir_profile_object_begin(module) < 0 || weir_totals_begin(module) < 0 || weir_elsewhere_begin(module) < 0)
         Py_CLEAR(module);
     return module;
 }

@@ -1,10 +1,10 @@
 #include "python/src/session.h"
 #include "pipeline/loader_stages.h"
-#include "pipeline/report/loader_report.h"
 #include "prof/record/recorder.h"
-#include "prof/report/machine.h"
 #include "prof/report/report.h"
+#include "python/src/elsewhere.h"
 #include "python/src/gpu_timing.h"
+#include "python/src/history.h"
 #include "python/src/lent.h"
 #include "python/src/profile_stack.h"
 
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Written with the interpreter's lock held. */
 static struct weir_recorder *session;
@@ -42,11 +43,22 @@ static __thread struct {
 /* The stage that a thread which ended has left open, until the program is warned of it; -1 = none, -2 = it was. */
 static _Atomic int left_open = -1;
 
+/* A zone around all that the thread does: what no stage covers is its own time, so that the thread's time adds up. */
+static void attach(void)
+{
+    const char *name = gettid() == getpid() ? "consumer" : "thread";
+    if (weir_thread_attach(session, name, WEIR_ROLE_CONSUMER) < 0)
+        return;
+    weir_zone_begin(WEIR_STAGE_WORKER_LOOP);
+    pthread_setspecific(thread_end, session);
+}
+
 static void on_thread_end(void *unused)
 {
     (void)unused;
     int none = -1;
     weir_thread_detach();
+    weir_history_end();
     weir_gpu_timing_end_thread();
     if (opened.n > 0 && session_depth == weir_fork_depth())
         atomic_compare_exchange_strong(&left_open, &none, opened.numbers[0]);
@@ -75,6 +87,8 @@ struct weir_recorder *weir_session(void)
     if (!session || session_depth != weir_fork_depth()) {
         if (weir_thread_self)
             weir_thread_detach(); /* of the parent's session, whose stages end there */
+        weir_history_end();
+        weir_history_reset();
         opened.n = 0;
         session_depth = weir_fork_depth();
         if (weir_recorder_open(&session) < 0) {
@@ -82,9 +96,11 @@ struct weir_recorder *weir_session(void)
             return NULL;
         }
         weir_zone_cost_ns(); /* measured before anything runs */
+        if (weir_elsewhere_opened() < 0)
+            return NULL;
     }
-    if (!weir_thread_self && weir_thread_attach(session, "consumer", WEIR_ROLE_CONSUMER) == 0)
-        pthread_setspecific(thread_end, session);
+    if (!weir_thread_self)
+        attach();
     return session;
 }
 
@@ -145,8 +161,11 @@ static PyObject *stage_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
         at--;
     if (at >= 0) {
         uint32_t stack = weir_profile_stack_here();
-        for (; opened.n > at; opened.n--)
+        for (; opened.n > at; opened.n--) {
+            struct weir_zone_now zone = weir_zone_now();
             weir_zone_end();
+            weir_history_closed(&zone);
+        }
         weir_stack_self = stack;
     }
     if (stage->gpu)
@@ -225,12 +244,14 @@ static PyObject *py_stage(PyObject *module, PyObject *const *args, Py_ssize_t n,
     return gpu < 0 ? NULL : stage_of(args[0], gpu > 0);
 }
 
-static PyObject *py_log_timing(PyObject *module, PyObject *args)
+static PyObject *py_log_timing(PyObject *module, PyObject *args, PyObject *names)
 {
     (void)module;
+    static char *keywords[] = {"", "", "elsewhere", NULL};
     PyObject *name;
     double seconds;
-    if (!PyArg_ParseTuple(args, "Od:log_timing", &name, &seconds))
+    int elsewhere = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, names, "Od|$p:log_timing", keywords, &name, &seconds, &elsewhere))
         return NULL;
     if (!(seconds >= 0 && seconds < 1e9))
         return PyErr_Format(PyExc_ValueError, "seconds are at least 0 and a number");
@@ -239,51 +260,13 @@ static PyObject *py_log_timing(PyObject *module, PyObject *args)
         Py_XDECREF(stage);
         return NULL;
     }
-    uint64_t now = weir_clock_ticks(), ticks = (uint64_t)(seconds * 1e9 / weir_clock_ns_per_tick());
-    weir_span(((struct stage *)stage)->number, now > ticks ? now - ticks : 0, now);
+    uint64_t ticks = (uint64_t)(seconds * 1e9 / weir_clock_ns_per_tick());
+    if (elsewhere)
+        weir_zone_logged(((struct stage *)stage)->number, ticks, 0);
+    else
+        weir_history_logged(((struct stage *)stage)->number, ticks);
     Py_DECREF(stage);
     Py_RETURN_NONE;
-}
-
-/* ---- the table without a loader ---- */
-
-static int print_session(void *lang, FILE *out)
-{
-    struct weir_snapshot *snapshot;
-    int rc = weir_snapshot_take(session, &snapshot);
-    if (rc < 0)
-        return rc;
-    struct weir_loader_report *report = calloc(1, sizeof *report);
-    rc = report ? weir_report_from_snapshot(&report->prof, snapshot) : -ENOMEM;
-    if (rc == 0)
-        weir_gpu_timing_add(&report->gpu);
-    if (rc == 0 && *(int *)lang == WEIR_LANG_EN) {
-        weir_report_stages_print(out, &report->prof, report->gpu.rows, report->gpu.n_rows);
-        weir_report_threads_print(out, &report->prof, WEIR_LANG_EN);
-        weir_report_machine_print(out, &report->prof.machine, WEIR_LANG_EN);
-        weir_report_cost_print(out, &report->prof, WEIR_LANG_EN);
-    } else if (rc == 0) {
-        report->final = report->timing = true;
-        report->wall_s = report->prof.thread_s;
-        weir_loader_report_print(out, report, WEIR_LANG_ZH);
-    }
-    if (report)
-        weir_loader_report_clear(report);
-    free(report);
-    weir_snapshot_free(&snapshot);
-    return rc;
-}
-
-static PyObject *py_table(PyObject *module, PyObject *args)
-{
-    (void)module;
-    const char *name = "en";
-    if (!PyArg_ParseTuple(args, "|s:table", &name))
-        return NULL;
-    int lang = weir_py_lang(name);
-    if (lang < 0 || !weir_session())
-        return NULL;
-    return weir_py_printed(print_session, &lang);
 }
 
 static void stage_free(PyObject *self)
@@ -339,14 +322,19 @@ int weir_session_begin(PyObject *module)
          "its\n"
          "end, by events on torch's current stream where the stage begins. Nothing waits for them: a call is in the\n"
          "table once the GPU is through with it."},
-        {"log_timing", py_log_timing, METH_VARARGS,
-         "log_timing(name, seconds, /)\n--\n\nAdds one call of a stage that was timed elsewhere."},
-        {"_table", py_table, METH_VARARGS, "The table of all stages so far, without what a loader adds."},
+        {"log_timing", (PyCFunction)(void (*)(void))py_log_timing, METH_VARARGS | METH_KEYWORDS,
+         "log_timing(name, seconds, /, *, elsewhere=False)\n--\n\n"
+         "Adds one call of a stage that the program has timed itself. Call it where the timed part ends, on the "
+         "thread\n"
+         "that ran it: stages inside that time are nested in it. With elsewhere=True another process, another thread "
+         "or\n"
+         "a GPU has spent the time: it is in the table, and no part of the loop's time."},
         {"_warn_of_left_open", py_warn_of_left_open, METH_NOARGS, NULL},
         {"_set_current", weir_gpu_timing_set, METH_O, "What gives the current GPU and stream."},
         {"_set_decorate", py_set_decorate, METH_O, "What makes a timed function of a stage and a function."},
         {0}};
     weir_lent_begin();
+    weir_history_begin();
     int rc = weir_loader_stages();
     stages[0] = PyDict_New();
     stages[1] = PyDict_New();

@@ -1,7 +1,10 @@
-/* What _ranks.py and weir.verdict ask of this process: which rank it is, and what its stages took. */
 #include "python/src/totals.h"
 #include "base/ranks.h"
-#include "prof/report/report.h"
+#include "pipeline/loader_stages.h"
+#include "pipeline/report/loader_report.h"
+#include "prof/report/machine.h"
+#include "python/src/gpu_timing.h"
+#include "python/src/history.h"
 #include "python/src/session.h"
 
 #include <errno.h>
@@ -24,58 +27,243 @@ static PyObject *py_launched(PyObject *module, PyObject *args)
                          ranks.local_cores);
 }
 
-/* Of its own, without what is nested in it: what was timed elsewhere (weir.log_timing) has nothing in it. */
-static double own_s(const struct weir_report_row *row)
+/* ---- the time covered ---- */
+
+/* What was there when a period began; NULL = nothing, it began with the session. */
+struct period {
+    struct weir_snapshot *snapshot;
+    struct weir_gpu_mark *gpu;
+};
+
+static struct period since_start, since_table;
+static const struct weir_recorder *periods_of; /* the session; in a child of fork() it is another one */
+
+static void period_clear(struct period *period)
 {
-    return row->self_s > 0 || row->kind == WEIR_KIND_SPAN ? row->self_s : row->total_s;
+    weir_snapshot_free(&period->snapshot);
+    weir_gpu_timing_unmark(&period->gpu);
 }
 
-/* Adds (name, is it the loop's, calls, total, self) of each stage that was called to a list. */
-static int add_rows(PyObject *rows, const struct weir_report *report)
+static int period_begin(struct period *period)
 {
-    for (int i = 0; i < report->n_rows; i++) {
-        const struct weir_report_row *row = &report->rows[i];
-        if (row->count == 0)
-            continue;
-        PyObject *tuple = Py_BuildValue("(sOKdd)", row->name, row->side == WEIR_SIDE_CONSUMER ? Py_True : Py_False,
-                                        (unsigned long long)row->count, row->total_s, own_s(row));
-        int rc = tuple ? PyList_Append(rows, tuple) : -1;
-        Py_XDECREF(tuple);
-        if (rc < 0)
-            return -1;
+    period_clear(period);
+    int rc = weir_snapshot_take(weir_session(), &period->snapshot);
+    return rc < 0 ? rc : weir_gpu_timing_mark(&period->gpu);
+}
+
+/* False with an exception. */
+static bool open_session(void)
+{
+    const struct weir_recorder *session = weir_session();
+    if (session && session != periods_of) {
+        period_clear(&since_start);
+        period_clear(&since_table);
+        periods_of = session;
     }
+    return session != NULL;
+}
+
+int weir_totals_table_printed(void)
+{
+    return open_session() ? period_begin(&since_table) : -ENOMEM;
+}
+
+/* What was done since then. Free with weir_snapshot_free. */
+static int take_since(const struct period *period, struct weir_snapshot **diff)
+{
+    struct weir_snapshot *now = NULL;
+    int rc = weir_snapshot_take(weir_session(), &now);
+    if (rc == 0)
+        rc = weir_snapshot_diff(now, period->snapshot, diff);
+    weir_snapshot_free(&now);
+    return rc;
+}
+
+static int make_report(const struct period *period, struct weir_loader_report *report)
+{
+    struct weir_snapshot *diff = NULL;
+    int rc = take_since(period, &diff);
+    if (rc == 0)
+        rc = weir_report_from_snapshot(&report->prof, diff);
+    weir_snapshot_free(&diff);
+    if (rc == 0)
+        weir_gpu_timing_add(&report->gpu, period->gpu);
+    return rc;
+}
+
+/* ---- the table without a loader ---- */
+
+struct wanted {
+    int lang;
+    bool whole;
+};
+
+static int print_session(void *user, FILE *out)
+{
+    const struct wanted *wanted = user;
+    const struct period *period = wanted->whole ? &since_start : &since_table;
+    struct weir_loader_report *report = calloc(1, sizeof *report);
+    int rc = report ? make_report(period, report) : -ENOMEM;
+    if (rc == 0 && wanted->lang == WEIR_LANG_ZH) {
+        report->timing = true;
+        weir_loader_report_loop_zh(out, report);
+    } else if (rc == 0) {
+        weir_report_stages_print(out, &report->prof, report->gpu.rows, report->gpu.n_rows);
+        weir_report_threads_print(out, &report->prof, WEIR_LANG_EN);
+        weir_report_machine_print(out, &report->prof.machine, WEIR_LANG_EN);
+        weir_report_cost_print(out, &report->prof, WEIR_LANG_EN);
+    }
+    if (report)
+        weir_loader_report_clear(report);
+    free(report);
+    return rc == 0 && !wanted->whole ? period_begin(&since_table) : rc;
+}
+
+static PyObject *py_table(PyObject *module, PyObject *args)
+{
+    (void)module;
+    const char *name;
+    int whole;
+    if (!PyArg_ParseTuple(args, "sp:_table", &name, &whole))
+        return NULL;
+    struct wanted wanted = {weir_py_lang(name), whole};
+    if (wanted.lang < 0 || !open_session())
+        return NULL;
+    return weir_py_printed(print_session, &wanted);
+}
+
+static PyObject *py_reset(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    if (!open_session())
+        return NULL;
+    weir_history_reset();
+    if (period_begin(&since_start) < 0 || period_begin(&since_table) < 0)
+        return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+/* ---- as numbers ---- */
+
+static int append(PyObject *list, PyObject *item)
+{
+    int rc = item ? PyList_Append(list, item) : -1;
+    Py_XDECREF(item);
+    return rc;
+}
+
+static PyObject *row_tuple(const struct weir_report_row *row)
+{
+    PyObject *cpu = row->cpu_s >= 0 ? PyFloat_FromDouble(row->cpu_s) : Py_NewRef(Py_None);
+    return cpu ? Py_BuildValue("(sssKddddddddN)", row->name, weir_stage_kind_name(row->kind),
+                               weir_report_side_name(row->side), (unsigned long long)row->count, row->total_s,
+                               row->self_s, row->mean_s, row->min_s, row->p50_s, row->p90_s, row->p99_s, row->max_s,
+                               cpu)
+               : NULL;
+}
+
+static int add_rows(PyObject *list, const struct weir_loader_report *report)
+{
+    for (int i = 0; i < report->prof.n_rows; i++)
+        if (report->prof.rows[i].count > 0 && append(list, row_tuple(&report->prof.rows[i])) < 0)
+            return -1;
+    for (int i = 0; i < report->gpu.n_rows; i++)
+        if (append(list, row_tuple(&report->gpu.rows[i])) < 0)
+            return -1;
     return 0;
 }
 
-static PyObject *py_totals(PyObject *module, PyObject *unused)
+static PyObject *py_stats(PyObject *module, PyObject *args)
 {
-    (void)module, (void)unused;
-    struct weir_snapshot *snapshot = NULL;
-    struct weir_recorder *session = weir_session();
-    if (!session)
+    (void)module;
+    int whole;
+    if (!PyArg_ParseTuple(args, "p:_stats", &whole) || !open_session())
         return NULL;
-    PyObject *rows = PyList_New(0);
-    struct weir_report *report = calloc(1, sizeof *report);
-    int rc = rows && report ? weir_snapshot_take(session, &snapshot) : -ENOMEM;
-    if (rc == 0)
-        rc = weir_report_from_snapshot(report, snapshot);
-    if (rc < 0 || add_rows(rows, report) < 0) {
-        Py_CLEAR(rows);
+    PyObject *list = PyList_New(0);
+    struct weir_loader_report *report = calloc(1, sizeof *report);
+    int rc = list && report ? make_report(whole ? &since_start : &since_table, report) : -ENOMEM;
+    if (rc < 0 || add_rows(list, report) < 0) {
+        Py_CLEAR(list);
         if (!PyErr_Occurred())
             PyErr_NoMemory();
     }
     if (report)
-        weir_report_free(report);
+        weir_loader_report_clear(report);
     free(report);
-    weir_snapshot_free(&snapshot);
-    return rows;
+    return list;
+}
+
+/* ---- the loop ---- */
+
+/* The calling thread, where it has stages; else the first one with some that takes what workers make. */
+static const struct weir_thread_stats *loop_of(const struct weir_snapshot *snapshot)
+{
+    const struct weir_thread_stats *loop = NULL;
+    for (int i = 0; i < snapshot->n_threads; i++) {
+        const struct weir_thread_stats *thread = &snapshot->threads[i];
+        bool has_stages = thread->wall_ns > thread->self_ns[WEIR_STAGE_WORKER_LOOP] && thread->zones > 0;
+        if (thread->is_caller && has_stages)
+            return thread;
+        if (!loop && has_stages && thread->role == WEIR_ROLE_CONSUMER)
+            loop = thread;
+    }
+    return loop;
+}
+
+static PyObject *stage_name(int stage)
+{
+    const struct weir_stage_info *info = weir_stage_info(stage);
+    return info ? PyUnicode_DecodeUTF8(info->name, (Py_ssize_t)strlen(info->name), "replace") : Py_NewRef(Py_None);
+}
+
+static PyObject *part_tuple(int stage, uint64_t own_ns)
+{
+    PyObject *name = stage_name(stage), *parent = stage_name(weir_history_parent(stage));
+    if (name && parent)
+        return Py_BuildValue("(NsdN)", name, weir_stage_kind_name(weir_stage_info(stage)->kind), (double)own_ns / 1e9,
+                             parent);
+    Py_XDECREF(name);
+    Py_XDECREF(parent);
+    return NULL;
+}
+
+static PyObject *loop_tuple(const struct weir_thread_stats *loop)
+{
+    PyObject *parts = PyList_New(0);
+    for (int s = 0; parts && s < WEIR_STAGE_MAX; s++) {
+        if (s == WEIR_STAGE_WORKER_LOOP || loop->self_ns[s] == 0 || !weir_stage_info(s))
+            continue;
+        if (append(parts, part_tuple(s, loop->self_ns[s])) < 0)
+            Py_CLEAR(parts);
+    }
+    return parts ? Py_BuildValue("(ddN)", (double)loop->wall_ns / 1e9,
+                                 (double)loop->self_ns[WEIR_STAGE_WORKER_LOOP] / 1e9, parts)
+                 : NULL;
+}
+
+static PyObject *py_loop(PyObject *module, PyObject *args)
+{
+    (void)module;
+    int whole;
+    struct weir_snapshot *diff = NULL;
+    if (!PyArg_ParseTuple(args, "p:_loop", &whole) || !open_session())
+        return NULL;
+    if (take_since(whole ? &since_start : &since_table, &diff) < 0)
+        return PyErr_NoMemory();
+    const struct weir_thread_stats *loop = loop_of(diff);
+    PyObject *result = loop ? loop_tuple(loop) : Py_NewRef(Py_None);
+    weir_snapshot_free(&diff);
+    return result;
 }
 
 int weir_totals_begin(PyObject *module)
 {
     static PyMethodDef functions[] = {
         {"_launched", py_launched, METH_VARARGS, "(rank, world_size, local_rank, local_size, local_cores)"},
-        {"_totals", py_totals, METH_NOARGS, "[(stage, is it the loop's, calls, total seconds, own seconds)]"},
+        {"_table", py_table, METH_VARARGS, "The table of the stages, without what a loader adds."},
+        {"_stats", py_stats, METH_VARARGS, "[(stage, kind, side, calls, and seconds: total, own, mean, min, ...)]"},
+        {"_loop", py_loop, METH_VARARGS, "(wall seconds, those in no stage, [(stage, kind, own seconds, parent)])"},
+        {"_reset", py_reset, METH_NOARGS, "Forgets what the stages took so far."},
         {0}};
     return PyModule_AddFunctions(module, functions);
 }

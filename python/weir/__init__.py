@@ -19,10 +19,12 @@ import collections
 import functools
 import os
 import struct
+import sys
 import types
+import warnings
 import weakref
 
-from . import _arguments, _cuda, _ranks, _weir
+from . import _arguments, _cuda, _loops, _ranks, _weir
 from ._clocks import KernelClocks, KernelStage, kernel_clocks
 from ._motion import MotionClip, MotionLibrary, MotionState, motion_state
 from ._profiler import (Average, Averages, ProfilerAction, ProfilerActivity, profile, schedule,
@@ -31,8 +33,9 @@ from ._weir import Array, Error, RecordFunction, Stage, log_timing, record_funct
 
 __all__ = ["Act", "Array", "Average", "Averages", "Camera", "Dataset", "Episode", "Error", "KernelClocks",
            "KernelStage", "Loader", "MotionClip", "MotionLibrary", "MotionState", "ProfilerAction", "ProfilerActivity",
-           "RecordFunction", "Stage", "kernel_clocks", "log_timing", "motion_state", "print_timing_stats", "profile",
-           "record_function", "schedule", "stage", "table", "tensorboard_trace_handler", "verdict"]
+           "RecordFunction", "Stage", "StageStats", "kernel_clocks", "log_timing", "motion_state",
+           "print_timing_stats", "profile", "record_function", "reset", "schedule", "stage", "stats", "table",
+           "tensorboard_trace_handler", "verdict"]
 __version__ = _weir.version
 
 Act = collections.namedtuple("Act", "image qpos action is_pad")
@@ -41,6 +44,9 @@ Episode = collections.namedtuple("Episode", "path group steps layout")
 Episode.__doc__ = "An episode: its file, its group in it ('' = all of the file), its number of steps, its layout's name."
 Camera = collections.namedtuple("Camera", "name codec width height")
 Camera.__doc__ = "A camera: how its frames are stored, and the size of its images in a batch."
+StageStats = collections.namedtuple("StageStats", "stage kind side calls total own mean min p50 p90 p99 max cpu")
+StageStats.__doc__ = """A row of the stage table. Times are seconds: of all calls, without the stages inside them (own),
+and of a call; cpu is the CPU time of own, None where it is not known."""
 
 _KEYS = {"weir": 0, "act": 1, "lerobot": 2}
 _DTYPES = {"uint8": 0, "float32": 1}
@@ -132,6 +138,7 @@ class Loader(_weir._Loader):
     io, decoder   engines, as `weir doctor` lists them; on a GPU decoder is "auto", "turbo", "nvjpeg" or "hybrid"
     deterministic with decoder="hybrid": which side decodes a frame depends on the frame alone
     allow_ragged, allow_external  as `weir run --help` says
+    every         epochs between tables that the loader prints by itself; 0 = none. In a distributed run rank 0 prints its own
 
     A batch's memory is yours for as long as you hold a tensor of it. Holding many takes memory for each; beyond 100 MB a
     RuntimeWarning says so once. In a child of fork() the loader raises weir.Error; open one there.
@@ -152,7 +159,7 @@ class Loader(_weir._Loader):
                  split="train", train_split=1.0, sampling="timestep", pad="zero", action_offset=0, color="rgb",
                  crop=None, on_error="fail", max_batches=0, decode_cache=0, wrap=False, qpos_keys=None,
                  action_keys=None, image_keys=None, file_split=None, index=None, io="auto", decoder="auto",
-                 allow_ragged=False, allow_external=False, deterministic=False):
+                 allow_ragged=False, allow_external=False, deterministic=False, every=0):
         choice, names = _arguments.choice, _arguments.names
         device = str(device)
         on_gpu = device != "cpu"
@@ -166,6 +173,9 @@ class Loader(_weir._Loader):
             rank, world_size = _ranks.ranks()
         elif rank is None or world_size is None:
             raise ValueError("rank and world_size go together; give both or none")
+        if not isinstance(every, int) or every < 0:
+            raise ValueError(f"every must be a number of epochs, 0 or more, not {_arguments.shown(every)}")
+        self._every, self._epochs, self._prints = every, 0, rank == 0
         normalize = keys != "lerobot" if normalize is None else _arguments.flag("normalize", normalize)
         data = _arguments.path("path", path)
         self.batch_size = batch_size
@@ -195,6 +205,8 @@ class Loader(_weir._Loader):
         self._open(options, mode, torch and torch.utils.dlpack.from_dlpack, torch and torch.bool,
                    hasattr(torch, "uint16"), Act, _cuda.Stream(torch, device) if on_gpu and torch else None)
         self.dataset = Dataset(self._path, self._describe())
+        global _opened_any
+        _opened_any = True
         _open_loaders.append(weakref.ref(self, _open_loaders.remove))
 
     def __enter__(self):
@@ -205,6 +217,11 @@ class Loader(_weir._Loader):
 
     def __repr__(self):
         return f"weir.Loader({self._path!r}, {len(self)} batches of {self.batch_size})"
+
+    def _epoch_ended(self):
+        self._epochs += 1
+        if self._every and self._epochs % self._every == 0 and self._prints:
+            print(self.table(), end="", flush=True)
 
     def __getitem__(self, index):
         """Raises: a loader is no Dataset."""
@@ -257,12 +274,61 @@ def _setting(name, value):
 _open_loaders = []
 
 
-def _last_open():
-    for reference in reversed(_open_loaders):
-        loader = reference()
-        if loader is not None and not loader.closed:
-            return loader
-    return None
+_opened_any = False
+
+
+def _all_open():
+    loaders = [reference() for reference in _open_loaders]
+    return [loader for loader in loaders if loader is not None and not loader.closed]
+
+
+def _steps(loader, whole):
+    """(batches, seconds of their steps, seconds of it waiting); none of a loader that cannot be asked now."""
+    try:
+        return loader._steps(whole)
+    except Error:
+        return 0, 0.0, 0.0
+
+
+def _most_waited_for(loaders, whole):
+    """The loader that the loop waits for most; where no wait is worth a word, the one whose steps take most of the time.
+    None: no loader has handed out a batch."""
+    steps = {loader: _steps(loader, whole) for loader in loaders}
+    used = [loader for loader in loaders if steps[loader][0] > 0]
+    if not used:
+        return None
+    waited = max(used, key=lambda loader: steps[loader][2])
+    if steps[waited][2] >= 0.05 * sum(step[1] for step in steps.values()):
+        return waited
+    return max(used, key=lambda loader: steps[loader][1])
+
+
+def _judged(whole, all_loaders):
+    """The loaders to print."""
+    loaders = _all_open()
+    if all_loaders:
+        return loaders
+    judged = _most_waited_for(loaders, whole)
+    if judged is None and loaders and _loops.of(_weir._loop(whole)) is None:
+        judged = loaders[-1]
+    return [judged] if judged is not None else []
+
+
+_HEADS = {"en": "{path}, split={split!r}, one of {n} open loaders{which}:\n",
+          "zh": "加载器 {path} ({split}), 已打开 {n} 个{which}:\n"}
+_WHICH = {"en": ", the one that the loop waits for most", "zh": ", 循环主要等待它"}
+_SPLIT_NAMES = {"en": {}, "zh": {"train": "训练", "val": "验证"}}
+
+
+def _of_loaders(loaders, lang, text):
+    """The text of each loader, with a line before it where several are open."""
+    n = len(_all_open())
+    if n == 1:
+        return text(loaders[0])
+    which = _WHICH[lang] if len(loaders) == 1 else ""
+    split = _SPLIT_NAMES[lang].get
+    return "\n".join(_HEADS[lang].format(path=loader._path, split=split(loader._split, loader._split), n=n, which=which)
+                     + text(loader) for loader in loaders)
 
 
 @atexit.register
@@ -278,39 +344,63 @@ def _close_all():
                 pass
 
 
-def table(lang="en"):
-    """The table of all stages so far, as text, and what the loader opened last, if it is still open, adds to it: queue,
-    reads, slow files, the verdict. lang: "en" or "zh"."""
-    loader = _last_open()
-    return _weir._table(lang) if loader is None else loader.table(lang)
-
-
 def _check_lang(lang):
     if lang not in ("en", "zh"):
         raise ValueError(f"lang is 'en' or 'zh', not {lang!r}")
 
 
-def verdict(lang="en"):
-    """What holds the run of the loader opened last back, why, and what would help, as text. Without an open loader, which
-    stage of the loop takes most of its time."""
-    loader = _last_open()
-    if loader is not None:
-        return loader.verdict(lang)
+def _loop_verdict(whole, lang):
+    """By the stages of the loop alone; empty without any."""
+    loop = _loops.of(_weir._loop(whole))
+    return _loops.verdict(loop, lang, _weir._workers(), _opened_any) if loop else ""
+
+
+def table(lang="en", *, whole=False, all_loaders=False):
+    """The table of the stages since the last table, as text, with what holds the loop back. An open loader adds its queue,
+    reads and slow files.
+
+    lang         "en"; "zh" is the format of the classic scripts
+    whole        since the beginning, or weir.reset(); the next table is not affected
+    all_loaders  a table for each open loader; else for the one that the loop waits for most"""
     _check_lang(lang)
-    stages = [(own, name) for name, loops, _, _, own in _weir._totals() if loops and own > 0]
-    if not stages:
+    loaders = _judged(whole, all_loaders)
+    if loaders:
+        return _of_loaders(loaders, lang, lambda loader: loader.table(lang, whole=whole))
+    judged = _loop_verdict(whole, lang)
+    return _weir._table(lang, whole) + judged
+
+
+def verdict(lang="en", *, all_loaders=False):
+    """What holds the run back, why, and what would help, as text: since the beginning, or weir.reset(). With several open
+    loaders it judges the one that the loop waits for most, with all_loaders=True each. Without an open loader it names
+    the slowest stage of the loop, and the parts of the loop's time."""
+    _check_lang(lang)
+    loaders = _judged(True, all_loaders)
+    if loaders:
+        return _of_loaders(loaders, lang, lambda loader: loader.verdict(lang))
+    text = _loop_verdict(True, lang)
+    if not text:
         raise Error("there is no open loader to judge, and no stage was timed")
-    all_of_them = sum(own for own, _ in stages)
-    own, name = max(stages)
-    if lang == "zh":
-        return f"结论: {name} 占循环各环节时间的 {100 * own / all_of_them:.1f}% ({own:.3f}s / {all_of_them:.3f}s); " \
-               "没有打开的 Loader, 数据加载不作评判\n"
-    return f"verdict: {name} takes {100 * own / all_of_them:.1f} % of the loop's time in stages ({own:.3f} of " \
-           f"{all_of_them:.3f} s); no loader is open, so loading is not judged\n"
+    return text
 
 
-def print_timing_stats(lang="zh"):
-    """Prints table(lang).
+def stats():
+    """The stages since the beginning, or weir.reset(), as a list of StageStats in the order of the table. A stage has a
+    row for each side that runs it: workers, the loop ("consumer"), helper threads, the GPU."""
+    return [StageStats(*row) for row in _weir._stats(True)]
+
+
+def reset():
+    """Forgets what was timed so far: later tables, verdicts and stats cover the time from here on. The GPU's rows, too."""
+    global _opened_any
+    _weir._reset()
+    _opened_any = bool(_all_open())
+    for loader in _all_open():
+        loader._reset()
+
+
+def print_timing_stats(lang="en", *, whole=False, all_loaders=False):
+    """Prints table(lang, whole=whole, all_loaders=all_loaders).
 
     In a distributed run where torch.distributed is initialised all ranks are to call it, as they send what their stages
     took to rank 0, which prints alone: its own table, with the rank that has spent the most in each stage. In one where
@@ -320,14 +410,35 @@ def print_timing_stats(lang="zh"):
     if world_size == 1 or _ranks.distributed() is None:
         if world_size > 1:
             print(f"rank {rank} / {world_size}:")
-        print(table(lang), end="")
+        print(table(lang, whole=whole, all_loaders=all_loaders), end="")
         return
     totals = {}
-    for name, _, _, total, _ in _weir._totals():
-        totals[name] = totals.get(name, 0) + total
+    for row in map(StageStats._make, _weir._stats(whole)):
+        if row.side != "gpu":
+            totals[row.stage] = totals.get(row.stage, 0) + row.total
     everyone = _ranks.gathered(totals)
+    text = table(lang, whole=whole, all_loaders=all_loaders)
     if rank == 0:
-        print(_ranks.with_slowest(table(lang), everyone, lang), end="")
+        print(_ranks.with_slowest(text, everyone, lang), end="")
+
+
+def _process_began():
+    """The process has begun to time stages. Those of a DataLoader's worker are in no table of the program."""
+    module = sys.modules.get("torch.utils.data")
+    worker = module.get_worker_info() if module is not None else None
+    if worker is None or not (_weir._worker_began() and (worker.id == 0 or "fork" in _start_method())):
+        return
+    if hasattr(sys.modules[__name__], "watch"):
+        todo = "weir.watch shows them"
+    else:
+        todo = "num_workers=0 shows them in the loop's table, and print(weir.table()) in the worker prints its own"
+    warnings.warn("stages in DataLoader's worker processes are not in the table of the training process: "
+                  f"{todo}", RuntimeWarning, stacklevel=2)
+
+
+def _start_method():
+    import multiprocessing
+    return multiprocessing.get_start_method(allow_none=True) or "fork"
 
 
 def _decorate(timer, function):
@@ -339,4 +450,5 @@ def _decorate(timer, function):
 
 
 _weir._set_decorate(_decorate)
+_weir._set_opened(_process_began)
 _weir._set_current(_cuda.current)

@@ -30,7 +30,7 @@ def gathered(totals):
     return everyone
 
 
-_TITLES = {"en": "slowest rank", "zh": "最慢 rank"}
+_TITLES = {"en": "slowest rank", "zh": "最慢进程"}
 
 
 def _slowest(everyone):

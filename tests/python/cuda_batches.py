@@ -461,7 +461,7 @@ class WithTorch(Cuda):
             pass
         while gpu_row("test cuda again")[0] < 1 and time.monotonic() < deadline:
             time.sleep(0.01)
-        self.assertIn("GPU test cuda:", weir.table("zh"))
+        self.assertIn("GPU test cuda:", weir.table("zh", whole=True))
         with self.loader() as loader:
             for _ in loader:
                 with weir.stage("20_train_forward_pass", cuda=True):
@@ -498,7 +498,7 @@ class Interrupted(Cuda):
 
 
 def gpu_row(name):
-    for line in weir.table().splitlines():
+    for line in weir.table(whole=True).splitlines():
         words = line[len(name):].split()
         if line.startswith(name + " ") and words[0] == "gpu-work":
             return int(words[1]), float(words[2][:-1])

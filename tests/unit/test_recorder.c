@@ -149,8 +149,8 @@ Test(recorder, sixteen_zones_may_be_open)
 Test(recorder, zones_too_deep_are_dropped_and_counted)
 {
     attach();
-    for (int i = 0; i < 16; i++)
-        weir_zone_begin(i < 15 ? WEIR_STAGE_ONE_CAMERA : WEIR_STAGE_COLLATE);
+    for (int i = 0; i < WEIR_ZONES_DEEP; i++)
+        weir_zone_begin(i < WEIR_ZONES_DEEP - 1 ? WEIR_STAGE_ONE_CAMERA : WEIR_STAGE_COLLATE);
     weir_zone_begin(WEIR_STAGE_IMAGE_DECODE);
     weir_zone_begin(WEIR_STAGE_INFLATE);
     spin_ns(2000000);
@@ -166,13 +166,13 @@ Test(recorder, zones_too_deep_are_dropped_and_counted)
     cr_assert_eq(s->threads[0].open_stage, WEIR_STAGE_COLLATE);
     cr_assert_eq(s->threads[0].too_deep, 3);
     weir_snapshot_free(&s);
-    for (int i = 0; i < 2 + 16; i++)
+    for (int i = 0; i < 2 + WEIR_ZONES_DEEP; i++)
         weir_zone_end();
     weir_zone_begin(WEIR_STAGE_IMAGE_DECODE);
     weir_zone_end();
     s = take();
     cr_assert_eq(s->threads[0].too_deep, 3);
-    cr_assert_eq(s->threads[0].zones, 16 + 1 + 1);
+    cr_assert_eq(s->threads[0].zones, WEIR_ZONES_DEEP + 1 + 1);
     cr_assert_eq(s->threads[0].open_stage, -1);
     cr_assert_eq(s->stages[WEIR_STAGE_IMAGE_DECODE].count, 1, "the last one, which was not too deep");
     cr_assert_eq(s->stages[WEIR_STAGE_INFLATE].count, 0);

@@ -1,0 +1,55 @@
+#include "python/src/elsewhere.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+/* Of this process and of all that are forked from it; not of those that are spawned. */
+static struct {
+    atomic_bool warned;
+    atomic_uint workers; /* DataLoader's, that timed a stage */
+} * shared;
+static PyObject *opened;
+
+static PyObject *py_set_opened(PyObject *module, PyObject *function)
+{
+    (void)module;
+    Py_INCREF(function);
+    Py_XDECREF(opened);
+    opened = function;
+    Py_RETURN_NONE;
+}
+
+static PyObject *py_worker_began(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    if (!shared)
+        Py_RETURN_TRUE;
+    atomic_fetch_add(&shared->workers, 1);
+    return PyBool_FromLong(!atomic_exchange(&shared->warned, true));
+}
+
+static PyObject *py_workers(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromUnsignedLong(shared ? atomic_load(&shared->workers) : 0);
+}
+
+int weir_elsewhere_opened(void)
+{
+    PyObject *result = opened ? PyObject_CallFunctionObjArgs(opened, NULL) : NULL;
+    Py_XDECREF(result);
+    return opened && !result ? -1 : 0;
+}
+
+int weir_elsewhere_begin(PyObject *module)
+{
+    static PyMethodDef functions[] = {
+        {"_set_opened", py_set_opened, METH_O, "What is called when a process times its first stage."},
+        {"_worker_began", py_worker_began, METH_NOARGS, "Counts a worker of a DataLoader; True for the first one."},
+        {"_workers", py_workers, METH_NOARGS, "Workers of DataLoaders that have timed stages in their processes."},
+        {0}};
+    void *page = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared = page == MAP_FAILED ? NULL : page;
+    return PyModule_AddFunctions(module, functions);
+}

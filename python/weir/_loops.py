@@ -1,0 +1,120 @@
+"""What holds a training loop back, by its own stages alone: the sentence, and the parts of its time."""
+
+_TEXTS = {
+    "en": {
+        "lead": "verdict: ",
+        "stop": ".\n",
+        "takes": "{name} takes {share:.1f} % of the loop's time ({s:.3f} of {wall:.3f} s)",
+        "inside": ", inside {root}, which takes {share:.1f} % in all",
+        "waits": ": the loop waits for data",
+        "slowest inside": "; the slowest stage inside it is {name}, {share:.1f} %",
+        "nothing inside": "; no stage inside it was timed, so what the wait is for cannot be told",
+        "workers": ": DataLoader's worker processes keep their stages to themselves",
+        "no stage": "No stage covers {share:.1f} % of the loop's time ({s:.3f} of {wall:.3f} s), so what holds it back "
+                    "cannot be told: put weir.stage around its parts, the wait for the next batch too",
+        "next": "; of the stages {name} takes most, {share:.1f} %",
+        "also": "  also: no stage covers {share:.1f} % of the loop's time.\n",
+        "parts": "  parts of the loop's {wall:.3f} s: ",
+        "itself": "{name} itself",
+        "others": "{n} others",
+        "unattributed": "in no stage",
+        "part": "{name} {share:.1f} %",
+        "loader": "  no loader is open, so what its workers do is not judged.\n",
+    },
+    "zh": {
+        "lead": "结论: ",
+        "stop": "。\n",
+        "takes": "{name} 占循环时间的 {share:.1f}% ({s:.3f}s / {wall:.3f}s)",
+        "inside": ", 位于 {root} 之内 (后者合计 {share:.1f}%)",
+        "waits": ": 循环在等待数据",
+        "slowest inside": "; 其中最慢的环节是 {name}, 占 {share:.1f}%",
+        "nothing inside": "; 其内部没有计时的环节, 无法判断在等什么",
+        "workers": ": 数据加载子进程的环节不在本进程的统计中",
+        "no stage": "循环时间的 {share:.1f}% ({s:.3f}s / {wall:.3f}s) 不属于任何环节, 无法判断瓶颈: "
+                    "请用 weir.stage 为循环各部分计时, 包括等待下一批次",
+        "next": "; 各环节中 {name} 最多, 占 {share:.1f}%",
+        "also": "  另外: 循环时间的 {share:.1f}% 不属于任何环节。\n",
+        "parts": "  循环 {wall:.3f}s 的组成: ",
+        "itself": "{name} 自身",
+        "others": "其余 {n} 个环节",
+        "unattributed": "未归属",
+        "part": "{name} {share:.1f}%",
+        "loader": "  没有打开的加载器, 不评判其工作线程。\n",
+    },
+}
+_PARTS_MOST = 10
+_ALSO = 0.1  # of the loop's time in no stage: worth a line
+
+
+class Loop:
+    """The time of a loop: what each stage took without the stages inside it, and what no stage covers."""
+
+    def __init__(self, wall, unattributed, parts):
+        self.wall = wall
+        self.unattributed = unattributed
+        self.own = {name: own for name, _, own, _ in parts}
+        self.kind = {name: kind for name, kind, _, _ in parts}
+        self.parent = {name: parent for name, _, _, parent in parts}
+        self.groups = {}  # outermost stage -> the stages inside it, itself included
+        for name in self.own:
+            self.groups.setdefault(self._outermost(name), []).append(name)
+
+    def _outermost(self, name):
+        seen = {name}
+        while self.parent.get(name) in self.own and self.parent[name] not in seen:
+            name = self.parent[name]
+            seen.add(name)
+        return name
+
+    def total(self, root):
+        return sum(self.own[name] for name in self.groups[root])
+
+
+def of(found):
+    """The loop that _weir._loop has found; None without any stage."""
+    loop = Loop(*found) if found else None
+    return loop if loop and loop.own and loop.wall > 0 else None
+
+
+def _cause(loop, workers, had_loader, say):
+    root = max(loop.groups, key=loop.total)
+    total = loop.total(root)
+    if loop.unattributed > total:
+        return say("no stage", loop.unattributed) + say("next", total, name=root)
+    inside = sorted((name for name in loop.groups[root] if name != root), key=loop.own.get, reverse=True)
+    waits = say("waits") if loop.kind[root] == "wait" else ""
+    if inside and loop.own[inside[0]] > loop.own[root]:
+        slowest = inside[0]
+        return say("takes", loop.own[slowest], name=slowest) + say("inside", total, root=root) + waits
+    text = say("takes", total, name=root) + waits
+    if inside:
+        return text + say("slowest inside", loop.own[inside[0]], name=inside[0])
+    if not waits or had_loader:
+        return text
+    return text + say("nothing inside") + (say("workers") if workers else "")
+
+
+def _parts(loop, say):
+    names = sorted(loop.own, key=loop.own.get, reverse=True)
+    parts = []
+    for name in names[:_PARTS_MOST]:
+        has_inside = any(parent == name for parent in loop.parent.values())
+        parts.append(say("part", loop.own[name], name=say("itself", name=name) if has_inside else name))
+    rest = names[_PARTS_MOST:]
+    if rest:
+        parts.append(say("part", sum(map(loop.own.get, rest)), name=say("others", n=len(rest))))
+    parts.append(say("part", loop.unattributed, name=say("unattributed")))
+    return say("parts") + " | ".join(parts) + "\n"
+
+
+def verdict(loop, lang, workers, had_loader):
+    """workers: of DataLoaders, that have timed stages in their own processes."""
+    texts = _TEXTS[lang]
+
+    def say(key, seconds=0.0, **values):
+        return texts[key].format(s=seconds, share=100 * seconds / loop.wall, wall=loop.wall, **values)
+
+    text = texts["lead"] + _cause(loop, workers, had_loader, say) + texts["stop"]
+    if _ALSO * loop.wall < loop.unattributed <= max(map(loop.total, loop.groups)):
+        text += say("also", loop.unattributed)
+    return text + _parts(loop, say) + (texts["loader"] if had_loader else "")

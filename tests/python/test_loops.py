@@ -1,0 +1,374 @@
+"""Training loops with a known slowest part: the verdict names it, or says what it cannot see, and the parts of the loop's
+time add up."""
+import contextlib
+import importlib.util
+import io
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import common
+import weir
+
+SLOW, QUICK, STEPS = 0.04, 0.001, 5
+LEGEND = "环节名称                                  | 总计:    XXXs | 调用:  XXX次 | 平均: XXXms\n"
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+
+
+def timed(name, seconds):
+    with weir.stage(name):
+        time.sleep(seconds)
+
+
+def step(seconds=QUICK):
+    timed("20_train_forward_pass", seconds)
+
+
+class Loop(common.Data):
+    """One loop of a user: .run() has the loop's text of weir.verdict(), whose figures it has checked."""
+
+    def run_loop(self, loop):
+        before = time.perf_counter()
+        weir.reset()
+        after = time.perf_counter()
+        loop()
+        least = time.perf_counter() - after
+        text = weir.verdict()
+        most = time.perf_counter() - before
+        if "parts of the loop" in text:
+            self.check_parts(text, least, most)
+        return text
+
+    def check_parts(self, text, least, most):
+        wall, parts = re.search(r"parts of the loop's (\S+) s: (.*)", text).groups()
+        shares = [float(share) for share in re.findall(r" (\S+) %", parts)]
+        self.assertAlmostEqual(sum(shares), 100, delta=1, msg=text)
+        self.assertGreaterEqual(float(wall), 0.99 * least, text)
+        self.assertLessEqual(float(wall), 1.01 * most, text)
+
+
+class OfTheirOwn(Loop):
+    def slowest(self, loop):
+        text = self.run_loop(loop)
+        return re.search(r"verdict: (.*?) takes", text)[1], text
+
+    def test_plain(self):
+        def loop():
+            for _ in range(STEPS):
+                timed("load", QUICK)
+                step(SLOW)
+        self.assertEqual(self.slowest(loop)[0], "20_train_forward_pass")
+
+    def test_nested(self):
+        def loop():
+            for _ in range(STEPS):
+                timed("load", QUICK)
+                with weir.stage("model"):
+                    timed("embed", QUICK)
+                    with weir.stage("block"):
+                        timed("attention", SLOW)
+                        timed("mlp", SLOW / 4)
+        name, text = self.slowest(loop)
+        self.assertEqual(name, "attention")
+        self.assertIn(", inside model, which takes ", text)
+        self.assertIn("model itself", text)
+
+    def test_a_part_is_slow_where_nothing_is_timed(self):
+        def loop():
+            for _ in range(STEPS):
+                with weir.stage("model"):
+                    timed("embed", QUICK)
+                    time.sleep(SLOW)
+        name, text = self.slowest(loop)
+        self.assertEqual(name, "model")
+        self.assertIn("the slowest stage inside it is embed", text)
+
+    def test_accumulated_gradients(self):
+        def loop():
+            for _ in range(2):
+                for _ in range(4):
+                    step(QUICK)
+                    timed("21_backward", SLOW / 2)
+                timed("22_optimizer_step", SLOW / 2)
+        self.assertEqual(self.slowest(loop)[0], "21_backward")
+
+    def evaluates(self, evaluate):
+        for i in range(2 * STEPS):
+            step()
+            if i % 5 == 4:
+                evaluate()
+
+    def test_evaluation_every_n_steps(self):
+        name, _ = self.slowest(lambda: self.evaluates(lambda: timed("10_val_forward_pass", 3 * SLOW)))
+        self.assertEqual(name, "10_val_forward_pass")
+
+    def test_evaluation_that_no_stage_times(self):
+        text = self.run_loop(lambda: self.evaluates(lambda: time.sleep(3 * SLOW)))
+        self.assertIn("verdict: No stage covers ", text)
+        self.assertIn("of the stages 20_train_forward_pass takes most", text)
+
+    def test_a_thread_that_loads(self):
+        def loop():
+            batches = queue.Queue(1)
+
+            def load():
+                for _ in range(STEPS):
+                    timed("03b_image_decode", SLOW)
+                    batches.put(1)
+            loader = threading.Thread(target=load)
+            loader.start()
+            for _ in range(STEPS):
+                with weir.stage("08_wait_for_data"):
+                    batches.get()
+                step()
+            loader.join()
+        name, text = self.slowest(loop)
+        self.assertEqual(name, "08_wait_for_data")
+        self.assertIn("no stage inside it was timed", text)
+
+    def test_logged_where_each_part_ends(self):
+        def loop():
+            for _ in range(STEPS):
+                start = time.perf_counter()
+                time.sleep(QUICK)
+                timed("03b_image_decode", SLOW)
+                timed("03c_read_bytes", QUICK)
+                weir.log_timing("08_wait_for_data", time.perf_counter() - start)
+                start = time.perf_counter()
+                time.sleep(QUICK)
+                weir.log_timing("20_train_forward_pass", time.perf_counter() - start)
+        name, text = self.slowest(loop)
+        self.assertEqual(name, "03b_image_decode")
+        self.assertIn("inside 08_wait_for_data", text)
+        stats = {row.stage: row for row in weir.stats()}
+        wait = stats["08_wait_for_data"]
+        self.assertEqual(wait.calls, STEPS)
+        inside = stats["03b_image_decode"].total + stats["03c_read_bytes"].total
+        self.assertAlmostEqual(wait.own + inside, wait.total, delta=0.01 * wait.total)
+        line = re.search(r"^consumer +(\S+)s +(\S+)s +\S+% +(\S+)s +\S+% +(\S+)s +\S+% +(\S+)%", weir.table(), re.M)
+        wall, work, waits, other, off = map(float, line.groups())
+        self.assertAlmostEqual(waits, wait.own, delta=0.011)
+        self.assertAlmostEqual(work + waits + other, wall, delta=0.01 * wall + 0.02)
+        self.assertLessEqual(abs(off), 1)
+
+    def test_logged_together_at_the_end(self):
+        def loop():
+            for _ in range(STEPS):
+                marks = [time.perf_counter()]
+                for seconds in (SLOW / 8, SLOW / 4, SLOW):
+                    time.sleep(seconds)
+                    marks.append(time.perf_counter())
+                for i, name in enumerate(("08_wait_for_data", "20_train_forward_pass", "21_backward")):
+                    weir.log_timing(name, marks[i + 1] - marks[i])
+        self.assertEqual(self.slowest(loop)[0], "21_backward")
+
+    def test_timed_elsewhere(self):
+        def loop():
+            step(SLOW)
+            weir.log_timing("on a GPU", 1000)
+            time.sleep(SLOW / 8)
+            weir.log_timing("20_train_forward_pass", SLOW / 16, elsewhere=True)
+        name, text = self.slowest(loop)
+        self.assertEqual(name, "20_train_forward_pass")
+        stats = {row.stage: row for row in weir.stats()}
+        self.assertEqual(stats["on a GPU"].own, 0)
+        self.assertAlmostEqual(stats["20_train_forward_pass"].total - stats["20_train_forward_pass"].own, SLOW / 16)
+
+
+@unittest.skipUnless(HAS_TORCH, "torch is not installed")
+class WithADataLoader(Loop):
+    def batches(self, workers, seconds=SLOW / 2):
+        import torch
+        import torch.utils.data
+
+        class Slow(torch.utils.data.Dataset):
+            def __len__(self):
+                return 2 * STEPS
+
+            def __getitem__(self, i):
+                timed("03b_image_decode", seconds)
+                return torch.zeros(3)
+        return torch.utils.data.DataLoader(Slow(), batch_size=2, num_workers=workers)
+
+    def waits(self, workers):
+        batches = iter(self.batches(workers))
+        while True:
+            with weir.stage("08_wait_for_data"):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            step()
+
+    def test_no_workers(self):
+        text = self.run_loop(lambda: self.waits(0))
+        self.assertRegex(text, r"verdict: 03b_image_decode takes \S+ % of the loop's time \(.*\), inside 08_wait_for_data")
+
+    def test_no_workers_and_no_wait_timed(self):
+        def loop():
+            for _ in self.batches(0):
+                step()
+        self.assertRegex(self.run_loop(loop), "verdict: 03b_image_decode takes [5-9]")
+
+    def test_no_workers_and_the_wait_logged(self):
+        def loop():
+            start = time.perf_counter()
+            for _ in self.batches(0):
+                weir.log_timing("08_wait_for_data", time.perf_counter() - start)
+                step()
+                start = time.perf_counter()
+        self.assertRegex(self.run_loop(loop), r"verdict: 03b_image_decode takes .* inside 08_wait_for_data")
+
+    def test_two_workers(self):
+        text = self.run_loop(lambda: self.waits(2))
+        self.assertIn("verdict: 08_wait_for_data takes ", text)
+        self.assertIn("DataLoader's worker processes keep their stages to themselves", text)
+
+    def test_two_workers_and_no_wait_timed(self):
+        def loop():
+            for _ in self.batches(2):
+                step()
+        self.assertIn("verdict: No stage covers ", self.run_loop(loop))
+
+    def test_workers_warn_once(self):
+        code = """import weir, torch, torch.utils.data as data
+class Some(data.Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, i):
+        with weir.stage("03b_image_decode"): return torch.zeros(1)
+for epoch in range(2):
+    for _ in data.DataLoader(Some(), batch_size=1, num_workers=2): pass
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("RuntimeWarning"), 1, done.stderr)
+        self.assertIn("weir.watch" if hasattr(weir, "watch") else "num_workers=0", done.stderr)
+
+
+class WithLoaders(Loop):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.many = cls.synth("many", "--format", "act-jpeg", "--episodes", "4", "--steps", "30", "--cameras", "top",
+                             "--size", "640x480")
+
+    def two(self, train_s, val_s):
+        options = {"batch_size": 4, "train_split": 0.5, "num_workers": 1}
+        with weir.Loader(self.many, **options) as train, weir.Loader(self.many, split="val", **options) as val:
+            def loop():
+                for _ in range(2):
+                    for _ in train:
+                        step(train_s)
+                    for _ in val:
+                        timed("10_val_forward_pass", val_s)
+            text = self.run_loop(loop)
+            return text, weir.verdict(all_loaders=True), weir.table(), weir.table("zh", whole=True, all_loaders=True)
+
+    def test_the_loop_waits_for_training(self):
+        text, both, table, classic = self.two(0, SLOW)
+        self.assertIn("split='train', one of 2 open loaders, the one that the loop waits for most", text)
+        self.assertNotIn("split='val'", text)
+        self.assertIn("split='train', one of 2 open loaders, the one", table)
+        self.assertNotRegex(table, "(?m)^weir1-w0 ", "the workers of the other loader")
+        self.assertLess(both.index("split='train'"), both.index("split='val'"))
+        self.assertNotRegex(both, r"\b0 training batches")
+        self.assertIn("(训练), 已打开 2 个", classic)
+
+    def test_the_loop_waits_for_validation(self):
+        text, _, _, _ = self.two(SLOW, 0)
+        self.assertIn("split='val', one of 2 open loaders, the one that the loop waits for most", text)
+        self.assertRegex(text, "Validation waited for data|validation batches")
+
+    def test_a_loader_that_is_open_and_not_used(self):
+        with weir.Loader(self.many, num_workers=1):
+            self.assertIn("verdict: 20_train_forward_pass takes", self.run_loop(lambda: step(SLOW)))
+
+
+class Periods(common.Data):
+    def calls(self, text):
+        row = re.search(r"^20_train_forward_pass +\S+ +(\d+) ", text, re.M)
+        return int(row[1]) if row else 0
+
+    def test_a_table_covers_the_time_since_the_last_one(self):
+        weir.reset()
+        found = []
+        for n in (1, 2):
+            for _ in range(n):
+                step()
+            found += [self.calls(weir.table(whole=True)), self.calls(weir.table())]
+        self.assertEqual(found + [self.calls(weir.table())], [1, 1, 3, 2, 0])
+        self.assertEqual([row.calls for row in weir.stats()], [3])
+        weir.reset()
+        self.assertEqual((weir.stats(), self.calls(weir.table(whole=True))), ([], 0))
+        with self.assertRaises(weir.Error):
+            weir.verdict()
+
+    def test_with_a_loader(self):
+        with weir.Loader(self.data, batch_size=13, num_workers=1) as loader:
+            found = []
+            for _ in range(2):
+                for _ in loader:
+                    step()
+                found += [self.calls(weir.table(whole=True)), self.calls(loader.table())]
+            self.assertEqual(found + [self.calls(weir.table(whole=True))], [3, 3, 6, 3, 6])
+            self.assertIn("since the last table", loader.table())
+            weir.reset()
+            for _ in loader:
+                step()
+            self.assertEqual(self.calls(loader.table(whole=True)), 3)
+        self.assertEqual([self.calls(weir.table()) for _ in range(2)], [3, 0])
+
+    def test_a_loader_prints_by_itself(self):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), weir.Loader(self.data, batch_size=13, num_workers=1, every=2) as loader:
+            for _ in range(5):
+                for _ in loader:
+                    step()
+        self.assertEqual([self.calls(text) for text in printed.getvalue().split("since the last table")[1:]], [6, 6])
+        for every in (-1, 1.5):
+            with self.assertRaisesRegex(ValueError, "every"):
+                weir.Loader(self.data, every=every)
+
+    def test_stats(self):
+        weir.reset()
+        for seconds in (QUICK, SLOW):
+            step(seconds)
+        (row,) = weir.stats()
+        self.assertEqual((row.stage, row.kind, row.side, row.calls), ("20_train_forward_pass", "work", "consumer", 2))
+        self.assertLessEqual(row.min, row.p50)
+        self.assertLessEqual(row.p50, row.p90)
+        self.assertLessEqual(row.p99, row.max)
+        self.assertAlmostEqual(row.mean * 2, row.total)
+        self.assertGreaterEqual(row.total, SLOW + QUICK)
+        self.assertTrue(row.cpu is None or row.cpu <= row.own)
+
+    def test_languages(self):
+        weir.reset()
+        timed("08_wait_for_data", SLOW)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            weir.print_timing_stats(whole=True)
+        self.assertTrue(printed.getvalue().isascii(), printed.getvalue())
+        self.check_classic(weir.table("zh", whole=True))
+        with weir.Loader(self.data, batch_size=2, num_workers=1) as loader:
+            for _ in loader:
+                step()
+            for text in (weir.verdict("zh"), weir.table("zh")):
+                self.check_classic(text.replace(self.data, ""))
+
+    def check_classic(self, text):
+        """Whole, and Chinese but for names of stages, threads, arguments and formats, and units."""
+        for line in text.replace(LEGEND, "").splitlines():
+            words = re.sub(r"weir\d*-w\d+|weir\.\w+(\(\))?|\b\w+=(\(.*?\)|\S+)|\b\d\d[a-z]?_\w+|HDF5|JPEG|PNG|CPU|GB|MB|kB|"
+                           r"ppm|\bx\b|(?<=[\d ])[mun]?s\b|\d+GB?|--lang en", "", line)
+            self.assertNotRegex(words, "[A-Za-z]{2}", line)
+        if "性能分析统计" in text:
+            self.assertRegex(text, r"={60}\n⏱️  性能分析统计\n={60}\n" + re.escape(LEGEND) + r"-{60}\n(.* \| 总计: .*\n)+={60}\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
