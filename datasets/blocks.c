@@ -137,9 +137,46 @@ static void put_values(const struct weir_blocks *blocks, uint8_t *frame, uint64_
     }
 }
 
+/* Of a chunk that has all planes of its part: three at once, which is four times as fast as one after the other. */
+static void put_planes(const struct weir_blocks *blocks, const struct part *part, const uint8_t *from, uint8_t *frame)
+{
+    size_t plane = blocks->box[1] * blocks->box[2];
+    for (uint64_t y = 0; y < part->size[1]; y++) {
+        const uint8_t *restrict red = from + y * blocks->box[2], *restrict green = red + plane,
+                                *restrict blue = green + plane;
+        uint8_t *restrict to = frame + ((part->at[1] + y) * blocks->row[2] + part->at[2]) * RGB;
+        for (size_t x = 0; x < part->size[2]; x++) {
+            to[RGB * x] = red[x];
+            to[RGB * x + 1] = green[x];
+            to[RGB * x + 2] = blue[x];
+        }
+    }
+}
+
+/* Of a chunk that has whole pixels. */
+static void put_without_alpha(const struct weir_blocks *blocks, const struct part *part, const uint8_t *from,
+                              uint8_t *frame)
+{
+    for (uint64_t y = 0; y < part->size[0]; y++) {
+        const uint8_t *restrict pixels = from + y * blocks->box[1] * blocks->box[2];
+        uint8_t *restrict to = frame + ((part->at[0] + y) * blocks->row[1] + part->at[1]) * RGB;
+        for (size_t x = 0; x < part->size[1]; x++)
+            memcpy(to + RGB * x, pixels + blocks->box[2] * x, RGB);
+    }
+}
+
 /* Runs of a chunk's innermost dimension: none of them is of two channels of planar rows. */
 static void put_pixels(const struct weir_blocks *blocks, const struct part *part, const uint8_t *from, uint8_t *frame)
 {
+    if (from && blocks->is_planar && blocks->row[0] == blocks->channels && part->at[0] == 0 && part->size[0] >= RGB) {
+        put_planes(blocks, part, from, frame);
+        return;
+    }
+    if (from && !blocks->is_planar && blocks->channels > RGB && blocks->row[2] == blocks->channels &&
+        part->size[2] == blocks->row[2]) {
+        put_without_alpha(blocks, part, from, frame);
+        return;
+    }
     for (uint64_t y = 0; y < part->size[0]; y++)
         for (uint64_t x = 0; x < part->size[1]; x++) {
             uint64_t row = (part->at[0] + y) * blocks->row[1] + part->at[1] + x;

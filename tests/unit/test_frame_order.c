@@ -142,7 +142,7 @@ static void run_backend(const char *backend, const char *engine, const struct fr
             size_t length = frame_pool_draw(pool, &choices, bytes, &from);
             uint8_t *exact = bytes_of(length); /* so that a sanitizer sees reads past the end */
             memcpy(exact, bytes, length);
-            if (memcmp(exact, "\x89PNG", 4) == 0 && jpeg_choose(&choices, 2))
+            if (length > 4 && memcmp(exact, "\x89PNG", 4) == 0 && jpeg_choose(&choices, 2))
                 pngfx_mend(exact, length); /* damage behind right checksums */
             struct weir_frame frame = {.codec = from->codec, .bytes = exact, .length = length};
             compare_frame(&run, engine, &choices, &frame, i);
