@@ -167,6 +167,7 @@ class Case:
         if line:
             check(f"{what}: which has \"{line}\"", told and line in told[0], done)
         check(f"{what}: nothing is lost ({lost(before)})", lost(before) is None, done)
+        return done
 
     def close(self):
         shutil.rmtree(self.cwd)
@@ -308,9 +309,10 @@ def targets(world, command, option):
     os.symlink("real/file", case.at("link"))
     os.mkdir(case.at("real"))
     kinds = {p: os.lstat(case.at(p)).st_mode for p in ("fifo", "full", "null", "link")}
-    case.refused("a folder", {}, f"--{option}", "folder")
-    case.refused("in a folder that is not there", {}, f"--{option}", "none/x") if command["name"] != "scenario" else None
-    case.refused("a FIFO that nobody reads", {}, f"--{option}", "fifo")
+    for what, path in (("a folder", "folder"), ("in a folder that is not there", "none/x"), ("a FIFO that nobody reads", "fifo")):
+        done = case.refused(what, {}, f"--{option}", path)
+        check(f"{name}: {what} is refused before anything is measured", "images/s" not in done.stdout and
+              "measuring" not in done.stderr, done)
     case.refused("a full disk", {}, f"--{option}", "full")
     done = case.run(f"--{option}", "null")
     check(f"{name} /dev/null: fine, or no file of its kind", done.returncode == 0 or option == "state", done)
