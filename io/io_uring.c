@@ -1,6 +1,7 @@
 /* uring: read-ahead through one io_uring, with what the kernel has: a single issuer whose completions wait for it,
  * registered files, a registered pool. Each is tried and left out when the kernel refuses it. What was not read ahead
  * is read plainly. */
+#include "base/fork_lock.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
 
@@ -25,6 +26,7 @@ struct ring {
 /* Rings are set up and closed one at a time. A new one may get the addresses of one that is gone, and ThreadSanitizer,
  * which does not see liburing's system calls, would report that as a race. */
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
+WEIR_FORK_LOCK(setup_lock);
 
 /* A filter may let a ring be made and not used. */
 static int try_use(struct io_uring *uring)

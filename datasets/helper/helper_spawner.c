@@ -1,5 +1,6 @@
 /* The loader's side: starts the helper program, and asks its spawner for processes. */
 #include "base/beside.h"
+#include "base/fork_lock.h"
 #include "base/shortage.h"
 #include "datasets/helper/hdf5_helper_protocol_priv.h"
 #include "datasets/helper/helper_spawner_priv.h"
@@ -25,6 +26,7 @@ static struct {
     pid_t owner; /* the process that started it */
     int fd;
 } spawner = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+WEIR_FORK_LOCK(spawner.lock);
 
 /* ---- starting the program ---- */
 

@@ -1,6 +1,7 @@
 #include "prof/gpu/cuda_module.h"
 
 #include "base/beside.h"
+#include "base/fork_lock.h"
 #include "prof/gpu/elf_file.h"
 
 #include <dlfcn.h>
@@ -21,6 +22,7 @@ static struct {
     char path[PATH_MAX];
     struct weir_err err;
 } opened = {.lock = PTHREAD_MUTEX_INITIALIZER};
+WEIR_FORK_LOCK(opened.lock);
 
 /* NULL: why says why not. A name without a slash is the linker's to find. */
 static void *open_library(const char *path, char *why, size_t why_size)

@@ -1,6 +1,7 @@
 #include "prof/report/machine.h"
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/fork_lock.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -22,6 +23,7 @@ static struct {
     int n, pid[HELPERS_MAX]; /* more of them than this go uncounted */
     uint64_t ended_ns;
 } helpers = {.lock = PTHREAD_MUTEX_INITIALIZER};
+WEIR_FORK_LOCK(helpers.lock);
 
 static uint64_t ticks_to_ns(uint64_t ticks)
 {

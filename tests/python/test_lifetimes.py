@@ -202,6 +202,32 @@ class Lifetimes(common.Data):
         self.assertEqual([bits(batch)] + [bits(batch) for batch in iterator], expected)
         loader.close()
 
+    def test_fork_while_loaders_open(self):
+        """No lock that another thread has at the time stays locked in the child."""
+        done = threading.Event()
+
+        def open_loaders():
+            while not done.is_set():
+                next(iter(self.loader(tensors="array")))
+        threads = [threading.Thread(target=open_loaders) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(25):
+                child = os.fork()
+                if child == 0:
+                    try:
+                        with weir.stage("in a child"):
+                            next(iter(self.loader(tensors="array")))
+                        os._exit(0)
+                    finally:
+                        os._exit(1)
+                self.assertEqual(os.waitpid(child, 0)[1], 0)
+        finally:
+            done.set()
+            for thread in threads:
+                thread.join()
+
     def test_spawned(self):
         expected = self.expected()
         for method in ("spawn", "forkserver"):
