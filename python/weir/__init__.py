@@ -176,6 +176,7 @@ class Loader(_weir._Loader):
         if not isinstance(every, int) or every < 0:
             raise ValueError(f"every must be a number of epochs, 0 or more, not {_arguments.shown(every)}")
         self._every, self._epochs, self._prints = every, 0, rank == 0
+        self._process = os.getpid()
         normalize = keys != "lerobot" if normalize is None else _arguments.flag("normalize", normalize)
         data = _arguments.path("path", path)
         self.batch_size = batch_size
@@ -278,8 +279,9 @@ _opened_any = False
 
 
 def _all_open():
-    loaders = [reference() for reference in _open_loaders]
-    return [loader for loader in loaders if loader is not None and not loader.closed]
+    """In a child of fork() without those of its parent."""
+    loaders, here = [reference() for reference in _open_loaders], os.getpid()
+    return [loader for loader in loaders if loader is not None and not loader.closed and loader._process == here]
 
 
 def _steps(loader, whole):

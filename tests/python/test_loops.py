@@ -182,6 +182,11 @@ class OfTheirOwn(Loop):
 
 @unittest.skipUnless(HAS_TORCH, "torch is not installed")
 class WithADataLoader(Loop):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        import torch.utils.data  # no part of the first loop
+
     def batches(self, workers, seconds=SLOW / 2):
         import torch
         import torch.utils.data
@@ -332,6 +337,16 @@ class Periods(common.Data):
         for every in (-1, 1.5):
             with self.assertRaisesRegex(ValueError, "every"):
                 weir.Loader(self.data, every=every)
+
+    def test_in_a_child_of_fork(self):
+        with weir.Loader(self.data, num_workers=1):
+            code = os.fork()
+            if code == 0:
+                weir.reset()
+                step()
+                good = self.calls(weir.table()) == 1 and "20_train_forward_pass takes" in weir.verdict()
+                os._exit(0 if good else 1)
+            self.assertEqual(os.waitpid(code, 0)[1], 0)
 
     def test_stats(self):
         weir.reset()

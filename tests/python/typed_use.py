@@ -22,7 +22,10 @@ def train(path: str) -> str:
                 weir.log_timing("22_optimizer_step", loss)
         state: dict[str, Any] = loader.state_dict()
         loader.load_state_dict(state)
-        weir.print_timing_stats(lang="zh")
+        weir.print_timing_stats(lang="zh", whole=True)
+    slowest: float = max(row.total for row in weir.stats())
+    weir.log_timing("of a worker", slowest, elsewhere=True)
+    weir.reset()
     return loader.table("en") + weir.verdict() + f"{steps} {cameras} {means}"
 
 

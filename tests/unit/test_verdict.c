@@ -932,6 +932,33 @@ Test(verdict, backward_over_forward_is_said_where_it_was_timed)
     free(made);
 }
 
+/* The same figures, of a loader that has no training part. */
+Test(verdict, validation_alone_is_called_by_its_name)
+{
+    struct made *made = decoding();
+    made->report.steps.validation = true;
+    char *text = printed(made, WEIR_LANG_EN);
+    cr_expect(strstr(text, "verdict: Validation waited for data 71 % of the time. The CPU cores are") == text, "%s",
+              text);
+    cr_expect(strstr(text, "data wait 71.0 % | forward 0.0 % | backward 0.0 %") != NULL, "no step of training's: %s",
+              text);
+    free(text);
+    text = printed(made, WEIR_LANG_ZH);
+    cr_expect(strstr(text, "结论: 验证 71% 的时间在等待数据。") == text, "%s", text);
+    free(text);
+    wait_4_percent(made);
+    made->report.steps.validation = true;
+    text = printed(made, WEIR_LANG_EN);
+    cr_expect(strstr(text, "The validation step is the limit") != NULL, "%s", text);
+    free(text);
+    made->report.steps.train_batches = 3;
+    made->report.steps.train_s = 0.1;
+    text = printed(made, WEIR_LANG_EN);
+    cr_expect(strstr(text, "too short: 3 validation batches in 0.10 s") != NULL, "%s", text);
+    free(text);
+    free(made);
+}
+
 Test(verdict, the_sentence_has_the_figures_of_the_report)
 {
     struct made *made = decoding();
