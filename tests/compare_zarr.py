@@ -201,6 +201,18 @@ def compare_orders(test, arrays, wanted):
                 shutil.rmtree(path)
 
 
+def compare_depth(test, arrays):
+    """Depth of one channel, wherever that is; it is read when it is named."""
+    depth = arrays["img"][..., 0].astype(np.uint16) * 200
+    sums = []
+    for name, values in (("HW", depth), ("HW1", depth[..., None]), ("1HW", depth[:, None])):
+        path = write_zarr(test.path(f"depth{name}.zarr"), dict(arrays, front_depth=values), 7, None)
+        sums.append(checksums(path, "--cameras", "img,front_depth"))
+        test.true(f"depth as {name} is read", " depth " in sums[-1])
+    test.equal("depth of HW1", sums[1], sums[0])
+    test.equal("depth of 1HW", sums[2], sums[0])
+
+
 def compare_left_out(test, arrays, wanted):
     """Cameras that cannot be read: one line, or an error when they are named; and the others as without them."""
     image = arrays["img"]
@@ -281,6 +293,7 @@ def main():
         compare_compressors(test, arrays, wanted)
         compare_kinds(test, arrays, wanted)
         compare_orders(test, arrays, wanted)
+        compare_depth(test, arrays)
         compare_left_out(test, arrays, wanted)
         compare_encoded(test, arrays, wanted)
         compare_written(test, arrays)
