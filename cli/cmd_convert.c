@@ -216,7 +216,7 @@ static int convert_main(const struct weir_command *command, int argc, char **arg
     int n;
     enum weir_parse parse = weir_options_parse(command, &o, sizeof o, argc, argv, paths, &n);
     if (parse != WEIR_PARSE_RUN)
-        return parse == WEIR_PARSE_HELP ? 0 : 2;
+        return weir_parse_status(parse);
     if (!o.to) {
         fputs("weir convert: --to FORMAT is needed; weir convert --help lists them\n", stderr);
         return 2;

@@ -230,7 +230,7 @@ static int doctor(const struct weir_command *command, int argc, char **argv)
     int n_args;
     enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, NULL, &n_args);
     if (parse != WEIR_PARSE_RUN)
-        return parse == WEIR_PARSE_HELP ? 0 : 2;
+        return weir_parse_status(parse);
     struct weir_sysinfo info;
     static struct findings findings;
     weir_clock_init();

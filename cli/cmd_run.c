@@ -9,7 +9,7 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
     int n;
     enum weir_parse parse = weir_options_parse(command, &o, sizeof o, argc, argv, &data, &n);
     if (parse != WEIR_PARSE_RUN)
-        return parse == WEIR_PARSE_HELP ? 0 : 2;
+        return weir_parse_status(parse);
     const struct weir_run_session session = {command, &o, &o, data, NULL};
     return weir_run_session(&session);
 }

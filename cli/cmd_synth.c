@@ -197,7 +197,7 @@ static int run_synth(const struct weir_command *command, int argc, char **argv)
     int n_args = 0;
     enum weir_parse parsed = weir_options_parse(command, &options, sizeof options, argc, argv, &out, &n_args);
     if (parsed != WEIR_PARSE_RUN)
-        return parsed == WEIR_PARSE_HELP ? 0 : 2;
+        return weir_parse_status(parsed);
 
     struct weir_synth_stats stats = {0};
     struct weir_synth_config config = config_of(&options, out);

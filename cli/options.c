@@ -289,7 +289,7 @@ enum weir_parse weir_options_parse(const struct weir_command *command, void *val
     if (weir_outputs_check(command, values, args, *n_args, config, &err) == 0)
         return WEIR_PARSE_RUN;
     weir_cli_fail(command, &err);
-    return WEIR_PARSE_USAGE;
+    return err.code == -ENOMEM ? WEIR_PARSE_NO_MEMORY : WEIR_PARSE_USAGE;
 }
 
 /* ---- echo and help ---- */

@@ -74,7 +74,7 @@ struct weir_command {
     int (*run)(const struct weir_command *command, int argc, char **argv); /* the exit status */
 };
 
-enum weir_parse { WEIR_PARSE_RUN, WEIR_PARSE_HELP, WEIR_PARSE_USAGE };
+enum weir_parse { WEIR_PARSE_RUN, WEIR_PARSE_HELP, WEIR_PARSE_USAGE, WEIR_PARSE_NO_MEMORY };
 
 /* All commands there are: a file of --config may have options of others, which are passed over. Lent for good. */
 void weir_options_know(const struct weir_command *const *commands, int n);
@@ -82,10 +82,17 @@ void weir_options_know(const struct weir_command *const *commands, int n);
 /* Fills values (zeroed here) from presets, the file of --config and argv[1..], the later of them first; argv[0] is the
  * command's name. Positional arguments go to args (max_args of them). --help prints to stdout and returns
  * WEIR_PARSE_HELP (exit 0). A usage error prints one line and a hint to stderr and returns WEIR_PARSE_USAGE (exit 2);
- * so does an output that is an input, or another output (cli/outputs.h), without the hint.
+ * so does an output that is an input, or another output (cli/outputs.h), without the hint. WEIR_PARSE_NO_MEMORY: one
+ * line (exit 1).
  * "--" ends the options. */
 enum weir_parse weir_options_parse(const struct weir_command *command, void *values, size_t size, int argc, char **argv,
                                    const char **args, int *n_args);
+
+/* The exit status of a command that ends with its parsing. */
+static inline int weir_parse_status(enum weir_parse parse)
+{
+    return parse == WEIR_PARSE_HELP ? 0 : parse == WEIR_PARSE_USAGE ? 2 : 1;
+}
 
 /* Prints "weir COMMAND: ..." and a hint to stderr; -EINVAL. */
 int weir_usage_error(const struct weir_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -20,7 +20,7 @@ struct use {
     const char *path;
     char *resolved; /* owned: without links; NULL for a descriptor */
     enum weir_opt_path how;
-    bool there, known;
+    bool there, known, no_memory;
     struct stat st;       /* of the file, else of the nearest folder that exists */
     const char *new_name; /* from that folder on; NULL when it is there */
 };
@@ -48,9 +48,11 @@ static void squeeze(char *path)
     *to = '\0';
 }
 
+/* A path whose links go round is no file: opening it fails. */
 static void identify(struct use *use)
 {
     use->resolved = weir_output_resolve(use->path);
+    use->no_memory = !use->resolved && errno == ENOMEM;
     if (!use->resolved)
         return;
     use->there = use->known = stat(use->path, &use->st) == 0;
@@ -182,6 +184,8 @@ static int compare(const struct use *output, const struct use *other, struct wei
 static int check_all(const struct uses *uses, struct weir_err *err)
 {
     int rc = 0;
+    for (int i = 0; i < uses->n && rc == 0; i++)
+        rc = uses->at[i].no_memory ? weir_err_set(err, -ENOMEM, "out of memory") : 0;
     for (int i = 0; i < uses->n && rc == 0; i++) {
         const struct use *output = &uses->at[i];
         if (output->how == WEIR_PATH_READ || !output->resolved)

@@ -44,7 +44,7 @@ static int run_motion(const struct weir_command *command, int argc, char **argv)
     int n;
     enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, NULL, &n);
     if (parse != WEIR_PARSE_RUN)
-        return parse == WEIR_PARSE_HELP ? 0 : 2;
+        return weir_parse_status(parse);
     if (weir_motion_options_check(&options, &err) < 0) {
         weir_cli_fail(command, &err);
         return 2;

@@ -504,7 +504,7 @@ static int report(const struct weir_command *command, int argc, char **argv)
     int n, traces = 0;
     enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, paths, &n);
     if (parse != WEIR_PARSE_RUN)
-        return parse == WEIR_PARSE_HELP ? 0 : 2;
+        return weir_parse_status(parse);
     struct weir_err err = WEIR_ERR_NONE;
     if (check_pipes(paths, n, &err) < 0)
         return weir_cli_fail(command, &err);

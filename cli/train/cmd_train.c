@@ -41,7 +41,7 @@ static int run_train(const struct weir_command *command, int argc, char **argv)
     int n;
     enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, &data, &n);
     if (parse != WEIR_PARSE_RUN)
-        return parse == WEIR_PARSE_HELP ? 0 : 2;
+        return weir_parse_status(parse);
     if (strcmp(options.policy_class, "ACT") == 0)
         return print_act(command, argc, argv);
     struct weir_err err = WEIR_ERR_NONE;

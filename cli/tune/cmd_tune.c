@@ -46,7 +46,7 @@ static int tune_main(const struct weir_command *command, int argc, char **argv)
     int n;
     enum weir_parse parse = weir_options_parse(command, &o, sizeof o, argc, argv, &data, &n);
     if (parse != WEIR_PARSE_RUN)
-        return parse == WEIR_PARSE_HELP ? 0 : 2;
+        return weir_parse_status(parse);
     struct weir_err err = WEIR_ERR_NONE;
     session.options = &o;
     session.data = data;
