@@ -5,13 +5,20 @@
 
 #include <jansson.h>
 
+/* Without memory jansson reports a syntax error, or loses a character of a text and goes on. malloc leaves ENOMEM in
+ * errno, but numbers that follow reset it; so a text is parsed twice, and the same shortage does not come twice in the
+ * same place without an error. */
 int weir_json_object_parse(const char *text, size_t n, struct json_t **object, struct weir_err *err)
 {
     json_error_t why;
-    /* Without memory jansson reports a syntax error, or loses a character of a string; malloc leaves it in errno. */
     errno = 0;
     json_t *value = json_loadb(text, n, 0, &why);
     bool lacks = errno == ENOMEM;
+    if (json_is_object(value) && !lacks) {
+        json_t *again = json_loadb(text, n, 0, NULL);
+        lacks = !json_equal(value, again);
+        json_decref(again);
+    }
     *object = json_is_object(value) && !lacks ? value : NULL;
     if (*object)
         return 0;
