@@ -81,11 +81,24 @@ static void open_library(void)
              CUPTI_API_VERSION);
 }
 
-/* CUPTI is not even loaded without a GPU: where there is no driver every call of CUPTI 13.2 recurses until it crashes.
- */
+/* The number of devices that CUDA has, or -ENODEV and why there are none. */
+static int count_devices(struct weir_err *err)
+{
+    int n = 0;
+    cudaError_t rc = cudaGetDeviceCount(&n);
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    if (rc != cudaSuccess && driver == 0)
+        return weir_err_set(err, -ENODEV, "no NVIDIA driver is loaded");
+    if (rc != cudaSuccess)
+        return weir_err_set(err, -ENODEV, "no GPU: %s", cudaGetErrorString(rc));
+    return n > 0 ? n : weir_err_set(err, -ENODEV, "the driver sees no GPU");
+}
+
+/* CUPTI is not even loaded without a GPU: without a driver every call of CUPTI 13.2 recurses until it crashes. */
 const struct weir_cupti *weir_cupti_open(struct weir_err *err)
 {
-    if (weir_cupti_devices(err) < 0)
+    if (count_devices(err) < 0)
         return NULL;
     pthread_once(&library.once, open_library);
     if (library.there)
@@ -148,22 +161,9 @@ void weir_cupti_versions(int *driver, int *runtime, int *cupti)
 
 /* ---- CUDA ---- */
 
-int weir_cupti_devices(struct weir_err *err)
-{
-    int n = 0;
-    cudaError_t rc = cudaGetDeviceCount(&n);
-    int driver = 0;
-    cudaDriverGetVersion(&driver);
-    if (rc != cudaSuccess && driver == 0)
-        return weir_err_set(err, -ENODEV, "no NVIDIA driver is loaded");
-    if (rc != cudaSuccess)
-        return weir_err_set(err, -ENODEV, "no GPU: %s", cudaGetErrorString(rc));
-    return n > 0 ? n : weir_err_set(err, -ENODEV, "the driver sees no GPU");
-}
-
 int weir_cupti_properties(struct weir_gpu_properties *properties, int n, struct weir_err *err)
 {
-    int devices = weir_cupti_devices(err);
+    int devices = count_devices(err);
     for (int i = 0; i < n && i < devices; i++) {
         struct cudaDeviceProp p;
         cudaError_t rc = cudaGetDeviceProperties(&p, i);

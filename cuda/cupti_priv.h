@@ -37,8 +37,6 @@ struct weir_cupti {
 const struct weir_cupti *weir_cupti_open(struct weir_err *err);
 /* What a result means here; what: what was tried. Calls nothing of CUPTI's. Returns a negative errno. */
 int weir_cupti_fail(CUptiResult result, const char *what, struct weir_err *err);
-/* The devices CUDA has: their number, or -ENODEV and why there are none. */
-int weir_cupti_devices(struct weir_err *err);
 /* Waits for all that was launched in any context there is; the calling thread's own stays what it was. 0 or -EIO. */
 int weir_cupti_wait_for_gpus(struct weir_err *err);
 /* A call of the driver's API, whatever it says. */

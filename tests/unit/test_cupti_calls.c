@@ -177,16 +177,9 @@ const struct weir_cupti *weir_cupti_open(struct weir_err *err)
     return &cupti;
 }
 
-int weir_cupti_fail(const struct weir_cupti *of, CUptiResult result, const char *what, struct weir_err *err)
+int weir_cupti_fail(CUptiResult result, const char *what, struct weir_err *err)
 {
-    (void)of;
     return weir_err_set(err, -EBUSY, "%s: %d", what, (int)result);
-}
-
-int weir_cupti_devices(struct weir_err *err)
-{
-    (void)err;
-    return 1;
 }
 
 int weir_cupti_wait_for_gpus(struct weir_err *err)
