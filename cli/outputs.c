@@ -48,7 +48,7 @@ static void squeeze(char *path)
     *to = '\0';
 }
 
-/* A path whose links go round is no file: opening it fails. */
+/* resolved stays NULL for a loop of links too: opening such a path fails. */
 static void identify(struct use *use)
 {
     use->resolved = weir_output_resolve(use->path);
@@ -129,7 +129,7 @@ static bool is_same(const struct use *a, const struct use *b)
     return !a->new_name && !b->new_name;
 }
 
-/* Devices may be shared by all, pipes by those that write. */
+/* Devices may be shared by readers and writers, pipes by writers. */
 static bool may_share(const struct use *a, const struct use *b)
 {
     bool both_write = a->how != WEIR_PATH_READ && b->how != WEIR_PATH_READ;

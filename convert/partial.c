@@ -55,7 +55,7 @@ uint64_t weir_partial_bytes(const char *path)
     return tree_bytes;
 }
 
-static _Thread_local char strange[4096]; /* path of an entry that no copy has */
+static _Thread_local char strange[4096]; /* path of an entry that is not a plain file or folder */
 
 static int find_strange(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
@@ -66,12 +66,12 @@ static int find_strange(const char *path, const struct stat *st, int kind, struc
     return 1;
 }
 
-/* What goes on with the copy opens its files by their names: a link among them would lead to someone else's file. */
+/* A resumed copy opens its files by name: a link would lead to someone else's file. */
 static int check_tree(const char *path, struct weir_err *err)
 {
     int rc = nftw(path, find_strange, FOLDERS_OPEN, FTW_PHYS);
     if (rc > 0)
-        return weir_err_set(err, -ELOOP, "%s: is a link or no regular file, which no copy has; remove it", strange);
+        return weir_err_set(err, -ELOOP, "%s: is a link or not a regular file; remove it", strange);
     return rc < 0 ? weir_err_set(err, -errno, "%s: cannot be searched: %s", path, strerror(errno)) : 0;
 }
 
@@ -99,7 +99,7 @@ static int put_text(const struct weir_partial *partial, const char *text, struct
     return weir_err_set(err, -code, "%s: cannot be written: %s", partial->state, strerror(code));
 }
 
-/* 1: someone removed the folder meanwhile. */
+/* 1: another process removed the folder meanwhile. */
 static int make_folder(const struct weir_partial *partial, struct weir_err *err)
 {
     if (mkdir(partial->folder, 0777) != 0 && errno != EEXIST)
@@ -128,7 +128,7 @@ static int make_folder(const struct weir_partial *partial, struct weir_err *err)
                                                  partial->folder);
 }
 
-/* 1: someone else had the lock, and has finished or given up meanwhile. */
+/* 1: the process that had the lock has finished or failed meanwhile. */
 static int try_lock(struct weir_partial *partial, struct weir_err *err)
 {
     struct stat mine, there;
@@ -162,9 +162,8 @@ static int lock_state(struct weir_partial *partial, struct weir_err *err)
     int rc = 1;
     for (int i = 0; i < TRIES && rc > 0; i++)
         rc = try_lock(partial, err);
-    return rc > 0
-               ? weir_err_set(err, -EBUSY, "%s: is made and removed all the time; name another copy", partial->folder)
-               : rc;
+    return rc > 0 ? weir_err_set(err, -EBUSY, "%s: keeps being created and removed; name another copy", partial->folder)
+                  : rc;
 }
 
 /* ---- all of it ---- */
@@ -194,7 +193,7 @@ int weir_partial_open(struct weir_partial *partial, const char *target, struct w
     if (rc == 0)
         rc = lock_state(partial, err);
     if (rc == 0)
-        rc = check_target(partial, err); /* whoever had the lock may have finished it */
+        rc = check_target(partial, err); /* the process that had the lock may have finished it */
     if (rc == 0)
         partial->is_there = exists(partial->copy);
     if (rc == 0 && partial->is_there)

@@ -223,7 +223,7 @@ void weir_dataset_read_file(const struct weir_dataset *dataset, int file, struct
         there ? path : parts->stand_in, looked->size_bytes, looked->device, looked->inode, looked->mtime_ns, false};
 }
 
-/* Files that were left out, and those of later runs, too. */
+/* A name that a scan of the dataset's folder takes for an episode: files that were left out count too. */
 static bool has_episode_name(const struct weir_dataset *dataset, const char *path)
 {
     struct stat root;

@@ -19,7 +19,7 @@ enum { FOREIGN_PARQUET, FOREIGN_MP4, FOREIGN };
 
 struct walk {
     struct weir_path_list files, left_out;
-    char *partial; /* an interrupted copy, which is no data; owned, NULL: there is none */
+    char *partial; /* first folder of an unfinished copy, which is skipped; owned, NULL without one */
     struct weir_err *err;
     bool foreign[FOREIGN]; /* such files were met */
     struct {
@@ -152,7 +152,7 @@ static bool is_above(struct walk *walk, const struct stat *st, int depth)
     return false;
 }
 
-/* What weir convert is writing, or has left when it was interrupted: NAME.partial with state.json in it. */
+/* True for NAME.partial with a state.json: a copy that weir convert is writing, or that was interrupted. */
 static bool is_partial(int folder, const char *name)
 {
     const char *end = strrchr(name, '.');

@@ -484,7 +484,7 @@ static bool is_misused(const char *const *paths, int n, const struct report_opti
     return err->code < 0;
 }
 
-/* What it is, log or trace, is seen by its beginning, which a pipe gives once. */
+/* The first bytes tell a log from a trace, and a pipe yields them only once. */
 static int check_pipes(const char *const *paths, int n, struct weir_err *err)
 {
     struct stat st;
