@@ -104,11 +104,11 @@ class OfTheirOwn(Loop):
                 evaluate()
 
     def test_evaluation_every_n_steps(self):
-        name, _ = self.slowest(lambda: self.evaluates(lambda: timed("10_val_forward_pass", 3 * SLOW)))
+        name, _ = self.slowest(lambda: self.evaluates(lambda: timed("10_val_forward_pass", 6 * SLOW)))
         self.assertEqual(name, "10_val_forward_pass")
 
     def test_evaluation_that_no_stage_times(self):
-        text = self.run_loop(lambda: self.evaluates(lambda: time.sleep(3 * SLOW)))
+        text = self.run_loop(lambda: self.evaluates(lambda: time.sleep(6 * SLOW)))
         self.assertIn("verdict: No stage covers ", text)
         self.assertIn("of the stages 20_train_forward_pass takes most", text)
 
@@ -169,7 +169,7 @@ class OfTheirOwn(Loop):
 
     def test_timed_elsewhere(self):
         def loop():
-            step(SLOW)
+            step(5 * SLOW)
             weir.log_timing("on a GPU", 1000)
             time.sleep(SLOW / 8)
             weir.log_timing("20_train_forward_pass", SLOW / 16, elsewhere=True)
@@ -201,7 +201,8 @@ class WithADataLoader(Loop):
         return torch.utils.data.DataLoader(Slow(), batch_size=2, num_workers=workers)
 
     def waits(self, workers):
-        batches = iter(self.batches(workers))
+        with weir.stage("08_wait_for_data"):
+            batches = iter(self.batches(workers))
         while True:
             with weir.stage("08_wait_for_data"):
                 batch = next(batches, None)
