@@ -188,7 +188,7 @@ static int print_verdict_alone(void *user, FILE *out)
     return rc;
 }
 
-static PyObject *printed(PyObject *object, const char *lang_name, bool whole, int (*print)(void *user, FILE *out))
+static PyObject *printed(PyObject *object, PyObject *lang_name, bool whole, int (*print)(void *user, FILE *out))
 {
     struct wanted wanted = {.self = (struct weir_loader_object *)object, .whole = whole};
     int lang = weir_py_lang(lang_name);
@@ -201,15 +201,15 @@ static PyObject *printed(PyObject *object, const char *lang_name, bool whole, in
 PyObject *weir_loader_py_table(PyObject *object, PyObject *args, PyObject *names)
 {
     static char *keywords[] = {"lang", "whole", NULL};
-    const char *lang = "en";
+    PyObject *lang = NULL;
     int whole = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, names, "|s$p:table", keywords, &lang, &whole))
+    if (!PyArg_ParseTupleAndKeywords(args, names, "|O$p:table", keywords, &lang, &whole))
         return NULL;
     return printed(object, lang, whole, print_report);
 }
 
 PyObject *weir_loader_py_verdict(PyObject *object, PyObject *args)
 {
-    const char *lang = "en";
-    return PyArg_ParseTuple(args, "|s:verdict", &lang) ? printed(object, lang, true, print_verdict_alone) : NULL;
+    PyObject *lang = NULL;
+    return PyArg_ParseTuple(args, "|O:verdict", &lang) ? printed(object, lang, true, print_verdict_alone) : NULL;
 }

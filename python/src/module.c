@@ -62,6 +62,16 @@ PyObject *weir_py_text(const char *text)
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape");
 }
 
+const char *weir_py_name(PyObject *name)
+{
+    Py_ssize_t bytes;
+    const char *text = PyUnicode_AsUTF8AndSize(name, &bytes);
+    if (text && bytes > 0 && strlen(text) == (size_t)bytes)
+        return text;
+    PyErr_Format(PyExc_ValueError, "a name must be valid Unicode text, not empty and without zeros: %.100R", name);
+    return NULL;
+}
+
 int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type)
 {
     *type = PyType_FromSpec(spec);

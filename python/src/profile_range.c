@@ -84,14 +84,11 @@ static PyObject *range_of(PyObject *name)
         Py_XINCREF(known);
         return known;
     }
-    Py_ssize_t bytes;
     if (!PyUnicode_Check(name))
         return PyErr_Format(PyExc_TypeError, "the name of a record_function is a str, not %R", Py_TYPE(name));
-    const char *text = PyUnicode_AsUTF8AndSize(name, &bytes);
+    const char *text = weir_py_name(name);
     if (!text)
         return NULL;
-    if (bytes == 0 || strlen(text) != (size_t)bytes)
-        return PyErr_Format(PyExc_ValueError, "the name of a record_function is neither empty nor has it zeros");
     struct range_object *range = PyObject_New(struct range_object, (PyTypeObject *)range_type);
     if (!range)
         return NULL;

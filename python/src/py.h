@@ -21,6 +21,9 @@ int weir_py_numbers(PyObject *object, Py_buffer *buffer, const char *formats, si
 /* Text of files, whose encoding may be any: bytes that are no UTF-8 become what os.fsencode makes them of again. */
 PyObject *weir_py_text(const char *text);
 
+/* A str's UTF-8, borrowed, for a stage or a range; NULL with an exception. */
+const char *weir_py_name(PyObject *name);
+
 /* Adds a class to the module: 0 or -1. *type, which the module keeps, is borrowed. */
 int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type);
 

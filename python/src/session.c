@@ -104,13 +104,13 @@ struct weir_recorder *weir_session(void)
     return session;
 }
 
-int weir_py_lang(const char *name)
+int weir_py_lang(PyObject *name)
 {
-    if (strcmp(name, "en") == 0)
+    if (!name || (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "en") == 0))
         return WEIR_LANG_EN;
-    if (strcmp(name, "zh") == 0)
+    if (PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "zh") == 0)
         return WEIR_LANG_ZH;
-    PyErr_Format(PyExc_ValueError, "lang is 'en' or 'zh', not '%s'", name);
+    PyErr_Format(PyExc_ValueError, "lang is 'en' or 'zh', not %.100R", name);
     return -1;
 }
 
@@ -186,14 +186,9 @@ PyObject *weir_py_decorated(PyObject *self, PyObject *args, PyObject *keywords)
 /* A registered number for the name, which is UTF-8; -1 with an exception. */
 static int number_of(PyObject *name)
 {
-    Py_ssize_t bytes;
-    const char *text = PyUnicode_AsUTF8AndSize(name, &bytes);
+    const char *text = weir_py_name(name);
     if (!text)
         return -1;
-    if (bytes == 0 || strlen(text) != (size_t)bytes) {
-        PyErr_SetString(PyExc_ValueError, "a stage's name is neither empty nor has it zeros");
-        return -1;
-    }
     char *kept = strdup(text); /* lent to the profiler for good */
     int number = kept ? weir_stage_register(kept, WEIR_KIND_WORK, true) : -ENOMEM;
     if (number == -ENOSPC)

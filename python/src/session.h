@@ -19,7 +19,7 @@ PyObject *weir_py_decorated(PyObject *self, PyObject *args, PyObject *keywords);
 
 /* A report as text, written by print(user, FILE *): 0 or a negative code. A new reference. */
 PyObject *weir_py_printed(int (*print)(void *user, FILE *out), void *user);
-/* "en" or "zh"; -1 with an exception. */
-int weir_py_lang(const char *name);
+/* Of "en" or "zh", NULL = "en"; -1 with an exception. */
+int weir_py_lang(PyObject *name);
 
 #endif

@@ -122,9 +122,9 @@ static int print_session(void *user, FILE *out)
 static PyObject *py_table(PyObject *module, PyObject *args)
 {
     (void)module;
-    const char *name;
+    PyObject *name;
     int whole;
-    if (!PyArg_ParseTuple(args, "sp:_table", &name, &whole))
+    if (!PyArg_ParseTuple(args, "Op:_table", &name, &whole))
         return NULL;
     struct wanted wanted = {weir_py_lang(name), whole};
     if (wanted.lang < 0 || !open_session())

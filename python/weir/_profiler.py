@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 
-from . import _ranks, _weir
+from . import _arguments, _ranks, _weir
 
 
 def _warn(line, category=RuntimeWarning):
@@ -206,6 +206,7 @@ class profile(_weir._Profiler):
     ended last. One profile runs at a time, and one thread calls start, step and stop.
     """
 
+    @_arguments.suggesting
     def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False,
                  profile_memory=False, with_stack=False, with_flops=False):
         super().__init__()

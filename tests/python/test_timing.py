@@ -80,9 +80,10 @@ class Stages(common.Data):
                 weir.log_timing("test logged", seconds)
 
     def test_names(self):
-        for name in ("", "a\0b"):
-            with self.assertRaises(ValueError):
-                weir.stage(name)
+        for name in ("", "a\0b", "\udcff"):
+            for call in (weir.stage, weir.record_function):
+                with self.assertRaisesRegex(ValueError, "a name must be"):
+                    call(name)
         with self.assertRaises(TypeError):
             weir.stage(3)
         with self.assertRaises(ValueError):
