@@ -62,7 +62,10 @@ static int warn_once(struct weir_loader_object *self)
              "batches that the program keeps take %.0f MB, %.1f MB each, beside the loader's own; drop what you do not "
              "need, or keep a copy of the part that you do",
              bytes / 1e6, (double)facts.slot_bytes / 1e6);
-    return PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
+    self->busy = true; /* other threads of the program may run meanwhile */
+    int rc = PyErr_WarnEx(PyExc_RuntimeWarning, text, 1);
+    self->busy = false;
+    return rc;
 }
 
 /* One more may be out. */
@@ -267,7 +270,7 @@ PyObject *weir_batches_next(struct weir_loader_object *self, uint64_t end)
     struct weir_batch *batch = NULL;
     if (self->n_out > 0)
         weir_lent_step_end(self->out[self->n_out - 1].lent); /* what its stream does from now on is for later batches */
-    if (!weir_session() || make_room(self) < 0 || weir_loader_position(self->loader) >= end)
+    if (make_room(self) < 0 || weir_loader_position(self->loader) >= end)
         return NULL;
     int rc = wait_for_next(self, &batch, &err);
     if (rc == -EBUSY && self->n_out > 0) { /* the only slot that could carry it is that of a batch that is out */

@@ -245,7 +245,7 @@ static PyObject *iteration_next(PyObject *object)
 {
     struct iteration *self = (struct iteration *)object;
     struct weir_loader_object *loader = self->loader;
-    if (weir_loader_check(loader) < 0)
+    if (!weir_session() || weir_loader_check(loader) < 0) /* first what may run Python, and so another thread */
         return NULL;
     if (self->number != loader->iteration)
         return PyErr_Format(weir_py_error, "a later iteration of this loader has begun, which ended this one");

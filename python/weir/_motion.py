@@ -5,7 +5,7 @@ import os
 import re
 import sys
 
-from . import _cuda, _weir
+from . import _arguments, _cuda, _weir
 
 MotionClip = collections.namedtuple("MotionClip", "name frames fps duration loop")
 MotionClip.__doc__ = "A clip: its name, its number of frames, frames per second, seconds, and whether it begins again."
@@ -53,10 +53,10 @@ class MotionLibrary(_weir._Motion):
         threads = 0 if num_threads == "auto" else num_threads
         if not isinstance(threads, int) or isinstance(threads, bool) or not 0 <= threads <= 1024:
             raise ValueError(f"num_threads is 'auto' or 1 to 1024, not {num_threads!r}")
-        paths = [path] if isinstance(path, (str, bytes, os.PathLike)) else list(path)
-        paths = tuple(os.fsencode(one) for one in paths)
-        if not paths or any(b"\0" in one for one in paths):
-            raise ValueError(f"path is a file, a folder or a list of them, without NUL bytes, not {path!r}")
+        one = isinstance(path, (str, bytes, os.PathLike)) or not hasattr(path, "__iter__")
+        paths = tuple(_arguments.path("path", each) for each in ([path] if one else path))
+        if not paths:
+            raise ValueError(f"path must be a file, a folder or a list of them, not {_arguments.shown(path)}")
         gpu = _gpu(str(device))
         self._torch = torch = _cuda.torch_for(tensors, gpu >= 0)
         self._device = torch and torch.device("cpu" if gpu < 0 else f"cuda:{gpu}")

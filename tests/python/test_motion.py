@@ -299,8 +299,10 @@ class Refused(Clips):
                 (ValueError, "num_threads", lambda: weir.MotionLibrary(one, num_threads=-1)),
                 (ValueError, "device is", lambda: weir.MotionLibrary(one, device="gpu")),
                 (ValueError, "tensors is", lambda: weir.MotionLibrary(one, tensors="numpy")),
-                (ValueError, "NUL", lambda: weir.MotionLibrary(one + "\0.npz")),
-                (ValueError, "path is", lambda: weir.MotionLibrary([]))):
+                (ValueError, "paths have no zero bytes", lambda: weir.MotionLibrary(one + "\0.npz")),
+                (TypeError, "path must be a path", lambda: weir.MotionLibrary(None)),
+                (TypeError, "path must be a path", lambda: weir.MotionLibrary([one, 7])),
+                (ValueError, "path must be", lambda: weir.MotionLibrary([]))):
             with self.assertRaisesRegex(kind, text):
                 call()
 
