@@ -229,7 +229,7 @@ class Program:
         public = ([n for n in thing.__all__ if n not in made_by_weir] if thing is self.weir else
                   [n for n in dir(thing) if not n.startswith("_")])
         special = [n for n in ("__enter__", "__exit__", "__getitem__", "__len__", "__iter__", "__repr__", "__dlpack__",
-                               "__array_interface__", "__call__") if hasattr(type(thing), n)]
+                               "__array_interface__", "__call__") if n in dir(thing)]
         function = getattr(thing, self.random.choice(list(public) + special * (thing is not self.weir)))
         if not callable(function):
             return
@@ -489,7 +489,7 @@ def run_program(seed, data, work):
     command = [sys.executable, os.path.abspath(__file__), "--one", str(seed), folder, data[0], data[seed % len(data)]]
     try:
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=SECONDS,
-                              env={**os.environ, "PYTHONHASHSEED": "0"})
+                              cwd=folder, env={**os.environ, "PYTHONHASHSEED": "0"})
         return done.returncode, done.stderr.decode(errors="replace")
     except subprocess.TimeoutExpired as error:
         return "a hang", (error.stderr or b"").decode(errors="replace")
