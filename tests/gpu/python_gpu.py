@@ -183,7 +183,7 @@ def keep_all(here, expected):
         with torch.cuda.stream(torch.cuda.Stream()), here.loader() as loader:
             kept = list(loader)
             again = [batch["image"].clone() for batch in loader]
-    kept_warnings = [w for w in caught if "are kept" in str(w.message)]
+    kept_warnings = [w for w in caught if "that the program keeps" in str(w.message)]
     check(len(kept_warnings) == 1, f"{len(kept_warnings)} warnings about kept batches, not 1")
     torch.cuda.synchronize()
     for n, (batch, other) in enumerate(zip(kept, expected)):
