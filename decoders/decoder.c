@@ -5,7 +5,6 @@
 #include "decoders/view_priv.h"
 #include "prof/record/recorder.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -264,10 +263,13 @@ int weir_probe_fits(struct weir_decoder *decoder, const struct weir_image_info *
 int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const uint8_t *bytes, size_t length,
                      struct weir_image_info *info)
 {
-    assert(weir_codec_is_encoded(codec));
+    *info = (struct weir_image_info){0};
+    if (!weir_codec_is_encoded(codec)) {
+        snprintf(decoder->reason, sizeof decoder->reason, "a raw frame has no header");
+        return -EINVAL;
+    }
     int row = weir_decoder_row_for(-1, codec, bytes, length);
     const struct weir_decoder_ops *ops = weir_decoder_ops_at(row);
-    *info = (struct weir_image_info){0};
     int rc = ops->probe ? ops->probe(decoder->contexts[row], codec, bytes, length, info, decoder->reason)
                         : not_built(decoder, ops);
     uint64_t bytes_out = (uint64_t)info->width * (uint64_t)info->height * (weir_codec_is_depth(codec) ? 2 : 3);

@@ -131,7 +131,7 @@ struct weir_image_info {
 
 /* Reads the header of an encoded frame. 0, or -EBADMSG for what is none or is of a kind that
  * the codec does not read, claims more pixels than its bytes can hold (a block of a JPEG takes a bit, a byte of
- * deflate stands for 1032), or becomes more than 2 GiB. */
+ * deflate stands for 1032), or becomes more than 2 GiB; -EINVAL for a codec of raw frames. */
 int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const uint8_t *bytes, size_t length,
                      struct weir_image_info *info);
 

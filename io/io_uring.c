@@ -26,7 +26,10 @@ struct ring {
 /* Rings are set up and closed one at a time. A new one may get the addresses of one that is gone, and ThreadSanitizer,
  * which does not see liburing's system calls, would report that as a race. */
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
-WEIR_FORK_LOCK(setup_lock);
+__attribute__((constructor)) static void watch_forks(void)
+{
+    weir_fork_lock(&setup_lock);
+}
 
 /* A filter may let a ring be made and not used. */
 static int try_use(struct io_uring *uring)

@@ -26,7 +26,10 @@ static struct {
     pid_t owner; /* the process that started it */
     int fd;
 } spawner = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
-WEIR_FORK_LOCK(spawner.lock);
+__attribute__((constructor)) static void watch_forks(void)
+{
+    weir_fork_lock(&spawner.lock);
+}
 
 /* ---- starting the program ---- */
 

@@ -22,7 +22,10 @@ static struct {
     char path[PATH_MAX];
     struct weir_err err;
 } opened = {.lock = PTHREAD_MUTEX_INITIALIZER};
-WEIR_FORK_LOCK(opened.lock);
+__attribute__((constructor)) static void watch_forks(void)
+{
+    weir_fork_lock(&opened.lock);
+}
 
 /* NULL: why says why not. A name without a slash is the linker's to find. */
 static void *open_library(const char *path, char *why, size_t why_size)

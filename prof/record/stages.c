@@ -12,7 +12,10 @@ static const struct weir_stage_info *_Atomic stages[WEIR_STAGE_MAX];
 static struct weir_stage_info named[WEIR_STAGE_MAX]; /* of those that were given a number by name */
 static _Atomic int stage_count;
 static pthread_mutex_t stage_lock = PTHREAD_MUTEX_INITIALIZER;
-WEIR_FORK_LOCK(stage_lock);
+__attribute__((constructor)) static void watch_forks(void)
+{
+    weir_fork_lock(&stage_lock);
+}
 
 const struct weir_stage_info *weir_stage_info(int stage)
 {

@@ -23,7 +23,10 @@ static struct {
     int n, pid[HELPERS_MAX]; /* more of them than this go uncounted */
     uint64_t ended_ns;
 } helpers = {.lock = PTHREAD_MUTEX_INITIALIZER};
-WEIR_FORK_LOCK(helpers.lock);
+__attribute__((constructor)) static void watch_forks(void)
+{
+    weir_fork_lock(&helpers.lock);
+}
 
 static uint64_t ticks_to_ns(uint64_t ticks)
 {

@@ -317,6 +317,7 @@ Test(decoder, probing_tells_size_subsampling_and_process)
         cr_assert_str_eq(info.subsampling, rows[i].subsampling);
         cr_assert_str_eq(info.process, rows[i].process);
         cr_assert_eq(weir_probe_image(decoder, WEIR_CODEC_JPEG, bytes, 30, &info), -EBADMSG);
+        cr_assert_eq(weir_probe_image(decoder, WEIR_CODEC_RAW, bytes, length, &info), -EINVAL);
         cr_assert_neq(strlen(weir_decoder_reason(decoder)), 0);
         free(bytes);
     }
