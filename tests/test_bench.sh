@@ -78,8 +78,12 @@ assert [c["cache"] for c in found["cells"]] == ["warm", "warm"]
 assert all("--step-ms" in c["command"] and 0 <= c["data_wait_fraction"]["median"] <= 1 for c in found["cells"])'
 
 # ---- what cannot be had is left out, what cannot be meant is refused ----
-run 1 bench "$data" --formats hdf5:jpeg --work-dir "$data/episode_0.hdf5" "${quick[@]}"
+touch "$work/a file"
+run 1 bench "$data" --formats hdf5:jpeg --work-dir "$work/a file" "${quick[@]}"
 err "cannot be made: "
+one_line
+run 2 bench "$data" --formats hdf5:jpeg --work-dir "$data/copies" "${quick[@]}"
+err "--work-dir lies inside"
 one_line
 refused() {
     local why=$1
