@@ -2,9 +2,8 @@
 import array
 import collections
 import ctypes
-import os
 
-from . import _weir
+from . import _arguments, _weir
 
 KernelStage = collections.namedtuple("KernelStage", "stage laps ticks mean_ticks min_ticks max_ticks last_ticks share "
                                      "mean_ns")
@@ -25,7 +24,7 @@ class KernelClocks(list):
 
     def export_csv(self, path):
         """Writes a row for each stage, then one for each stage of each iteration (docs/kernel_clock.md)."""
-        with open(os.fspath(path), "w", encoding="utf-8") as file:
+        with open(_arguments.path("path", path), "w", encoding="utf-8") as file:
             file.write(_weir._kernel_clocks(*self._reading, True))
 
 

@@ -3,7 +3,6 @@ import collections
 import enum
 import json
 import operator
-import os
 import sys
 import warnings
 
@@ -133,7 +132,7 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
 
     worker_name   of its own for each process; None = HOST_PID. Characters other than letters, digits, - and _ become -
     """
-    folder = os.fspath(dir_name)
+    folder = _arguments.path("dir_name", dir_name)
     if worker_name is not None and not isinstance(worker_name, str):
         raise ValueError(f"worker_name is a str, not {worker_name!r}")
 
@@ -335,14 +334,14 @@ class profile(_weir._Profiler):
     def export_chrome_trace(self, path, use_python_export=False):
         """Writes the last window as a trace file for Perfetto, TensorBoard or HTA; through gzip if path ends in .gz.
         use_python_export is torch.profiler's, whose tensorboard_trace_handler gives it; it changes nothing here."""
-        self._last().export(path)
+        self._last().export(_arguments.path("path", path))
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Writes a line per stack for flamegraph.pl (with_stack); metric is "self_cpu_time_total" or
         "self_cuda_time_total"."""
         if not isinstance(metric, str):
             raise ValueError(f"metric is 'self_cpu_time_total' or 'self_cuda_time_total', not {metric!r}")
-        self._last().stacks(path, metric)
+        self._last().stacks(_arguments.path("path", path), metric)
 
 
 for _class in (ProfilerActivity, ProfilerAction, Average, Averages, profile):

@@ -402,7 +402,7 @@ class Program:
 
     def end(self):
         for thread in threading.enumerate():
-            if thread is not threading.current_thread():
+            if thread is not threading.current_thread() and thread.ident:  # a signal may have ended its start()
                 thread.join()
         for prof in self.profiles:
             with contextlib.suppress(Exception):

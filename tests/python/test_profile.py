@@ -494,6 +494,10 @@ class Recorded(Profiles):
             prof.export_stacks(self.path("nowhere/x"))
         with self.assertRaises(weir.Error):
             weir.tensorboard_trace_handler(self.path("b.gz"))(prof)
+        for call in (weir.tensorboard_trace_handler, prof.export_chrome_trace, prof.export_stacks):
+            for wrong in (None, 3, "a\0b", "\ud800"):
+                with self.assertRaisesRegex((TypeError, ValueError), "must be a path.*" + re.escape(repr(wrong))):
+                    call(wrong)
 
     @unittest.skipUnless(os.path.exists(os.path.join(os.environ.get("WEIR_SOURCE", ""), "build/clients-venv/bin/python")),
                          "tests/clients/setup.sh has not made the clients")
