@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <glob.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,20 +28,6 @@ enum { GPU_GROWTH_MAX_BYTES = 64 << 20 };
 
 static struct gpujx x;
 static struct weir_err err;
-static int failures;
-
-static void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void fail(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    printf("FAIL: ");
-    vprintf(format, args);
-    printf("%s%s\n", err.code ? ": " : "", err.text);
-    va_end(args);
-    err = WEIR_ERR_NONE;
-    failures++;
-}
 
 /* ---- planes ---- */
 
@@ -88,7 +73,8 @@ static void check_image(const struct gpujx_image *image, enum weir_jpeg_refusal 
     if (result != WEIR_JPEG_TAKEN) {
         tally->refused++;
         if (width >= SMALL_SIDE && height >= SMALL_SIDE)
-            fail("%s, %dx%d: refused by the %s engine", about, width, height, weir_gpu_jpeg_engine_name(engine));
+            gpujx_fail(&err, "%s, %dx%d: refused by the %s engine", about, width, height,
+                       weir_gpu_jpeg_engine_name(engine));
         else
             printf("note: %s, %dx%d: refused by the %s engine\n", about, width, height,
                    weir_gpu_jpeg_engine_name(engine));
@@ -96,11 +82,11 @@ static void check_image(const struct gpujx_image *image, enum weir_jpeg_refusal 
     }
     int most = planes_differ(image), allowed = engine == WEIR_GPU_JPEG_SM ? SM_LEVELS_MAX : 0;
     if (most < 0 || most > allowed)
-        fail("%s, %dx%d, sampling %d: planes of the %s engine differ by %d levels", about, width, height,
-             (int)image->header.sampling, weir_gpu_jpeg_engine_name(engine), most);
+        gpujx_fail(&err, "%s, %dx%d, sampling %d: planes of the %s engine differ by %d levels", about, width, height,
+                   (int)image->header.sampling, weir_gpu_jpeg_engine_name(engine), most);
     double db = distance_db(image);
     if (engine == WEIR_GPU_JPEG_HARDWARE ? db < WEIR_PSNR_MAX_DB : db < WEIR_PSNR_LEAST_DB)
-        fail("%s, %dx%d: the picture is %.2f dB from the CPU's", about, width, height, db);
+        gpujx_fail(&err, "%s, %dx%d: the picture is %.2f dB from the CPU's", about, width, height, db);
     tally->frames++;
     tally->most = most > tally->most ? most : tally->most;
     tally->least_db = db < tally->least_db ? db : tally->least_db;
@@ -112,7 +98,7 @@ static void check_group(struct weir_gpu_jpeg *decoder, struct gpujx_image *image
 {
     enum weir_jpeg_refusal results[GROUP_MAX];
     if (gpujx_decode(&x, decoder, images, n, results, &err) < 0) {
-        fail("%s: a group of %d", about, n);
+        gpujx_fail(&err, "%s: a group of %d", about, n);
         return;
     }
     for (int i = 0; i < n; i++)
@@ -145,7 +131,8 @@ static void check_made(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engine 
                 continue;
             bytes[n] = h5fx_jpeg(made[k], sizes[s][0], sizes[s][1], k, &length);
             if (gpujx_take(&x, &images[n], bytes[n], length, engine, &err) < 0 || images[n].refusal != WEIR_JPEG_TAKEN)
-                fail("a made JPEG of kind %d is not taken: %s", k, weir_jpeg_refusal_name(images[n].refusal));
+                gpujx_fail(&err, "a made JPEG of kind %d is not taken: %s", k,
+                           weir_jpeg_refusal_name(images[n].refusal));
             n++;
         }
         check_group(decoder, images, n, engine, "made", &tally);
@@ -169,7 +156,7 @@ static void check_filled(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engin
         size_t length;
         plain[i] = h5fx_jpeg(made[i], 640, 480, i, &length);
         if (gpujx_take(&x, &images[i], plain[i], length, engine, &err) < 0 || images[i].refusal != WEIR_JPEG_TAKEN)
-            fail("a made JPEG of kind %d is not taken: %s", i, weir_jpeg_refusal_name(images[i].refusal));
+            gpujx_fail(&err, "a made JPEG of kind %d is not taken: %s", i, weir_jpeg_refusal_name(images[i].refusal));
         filled[i] = malloc(2 * length);
         memcpy(filled[i], plain[i], length - 2);
         memset(filled[i] + length - 2, 0xff, length);
@@ -211,7 +198,7 @@ static void check_photos(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engin
         size_t length;
         uint8_t *bytes = file_bytes(found.gl_pathv[i], &length);
         if (gpujx_take(&x, &image, bytes, length, engine, &err) < 0)
-            fail("%s", found.gl_pathv[i]);
+            gpujx_fail(&err, "%s", found.gl_pathv[i]);
         else if (image.refusal != WEIR_JPEG_TAKEN)
             printf("note: %s: %s\n", found.gl_pathv[i], weir_jpeg_refusal_name(image.refusal));
         else
@@ -240,14 +227,14 @@ static void check_refusals(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_eng
             size_t length;
             bytes[i] = h5fx_jpeg(i == AT ? bad[b] : H5FX_JPEG_420, 320, 240, i, &length);
             if (gpujx_take(&x, &images[i], bytes[i], length, engine, &err) < 0)
-                fail("no memory for a frame");
+                gpujx_fail(&err, "no memory for a frame");
         }
         if (bad[b] == H5FX_JPEG_420)
             memset(bytes[AT], 0, 64); /* no JPEG any more */
         if (gpujx_decode(&x, decoder, images, N, results, &err) < 0)
-            fail("a group with a bad frame in it");
+            gpujx_fail(&err, "a group with a bad frame in it");
         else if (results[AT] != WEIR_JPEG_ENGINE_REFUSED)
-            fail("the %s engine takes bad frame %zu", weir_gpu_jpeg_engine_name(engine), b);
+            gpujx_fail(&err, "the %s engine takes bad frame %zu", weir_gpu_jpeg_engine_name(engine), b);
         else
             for (int i = 0; i < N; i++)
                 if (i != AT)
@@ -279,21 +266,21 @@ static void check_company(struct weir_gpu_jpeg *decoder, enum weir_gpu_jpeg_engi
         size_t length;
         bytes[i] = h5fx_jpeg(H5FX_JPEG_420, 320, 240, i, &length);
         if (gpujx_take(&x, &images[i], bytes[i], length, engine, &err) < 0)
-            fail("no memory for a frame");
+            gpujx_fail(&err, "no memory for a frame");
         planes[i] = malloc(plane_bytes(&images[i], 0));
     }
     if (gpujx_decode(&x, decoder, images, N, results, &err) < 0)
-        fail("a group");
+        gpujx_fail(&err, "a group");
     for (int i = 0; i < N; i++)
         memcpy(planes[i], images[i].plane[0], plane_bytes(&images[i], 0));
     for (int i = 0; i < N; i++) {
         if (gpujx_decode(&x, decoder, &images[i], 1, results, &err) < 0)
-            fail("a group of one");
+            gpujx_fail(&err, "a group of one");
         differ += memcmp(planes[i], images[i].plane[0], plane_bytes(&images[i], 0)) != 0;
     }
     printf("alone and among %d, %s: %d of them differ\n", N, weir_gpu_jpeg_engine_name(engine), differ);
     if (engine == WEIR_GPU_JPEG_HARDWARE && differ)
-        fail("the JPEG engines' bits depend on the group");
+        gpujx_fail(&err, "the JPEG engines' bits depend on the group");
     for (int i = 0; i < N; i++) {
         gpujx_release(&x, &images[i]);
         free(bytes[i]);
@@ -307,7 +294,7 @@ static uint64_t free_bytes(void)
 {
     uint64_t unused = 0, total = 0;
     if (x.ops->memory(x.gpu, &unused, &total, &err) < 0)
-        fail("how much memory there is");
+        gpujx_fail(&err, "how much memory there is");
     return unused;
 }
 
@@ -315,7 +302,7 @@ static void report_growth(const char *what, int64_t growth, int64_t allowed)
 {
     printf("  %s: %+.1f MB\n", what, (double)growth / 1e6);
     if (growth > allowed)
-        fail("%s grew by %.1f MB", what, (double)growth / 1e6);
+        gpujx_fail(&err, "%s grew by %.1f MB", what, (double)growth / 1e6);
 }
 
 /* Groups of all sizes by two decoders in turns, as the loader has them; a bad frame in every 50th. */
@@ -350,7 +337,7 @@ static void check_memory(enum weir_gpu_jpeg_engine engine, int groups)
     rc = rc < 0 ? rc : x.ops->record(x.gpu, x.event, x.stream, &err);
     rc = rc < 0 ? rc : x.ops->wait(x.gpu, x.event, &err);
     if (rc < 0)
-        fail("%d groups", groups);
+        gpujx_fail(&err, "%d groups", groups);
     printf("%d groups, %s:\n", groups, weir_gpu_jpeg_engine_name(engine));
     report_growth("GPU memory", (int64_t)gpu_before - (int64_t)free_bytes(), GPU_GROWTH_MAX_BYTES);
     report_growth("host memory", (int64_t)weir_peak_rss_bytes() - (int64_t)host_before, HOST_GROWTH_MAX_BYTES);
@@ -371,7 +358,7 @@ static void check_engine(enum weir_gpu_jpeg_engine engine, int groups)
         return;
     }
     if (weir_gpu_jpeg_open(&decoder, 0, engine, GROUP_MAX, &err) < 0) {
-        fail("opening the %s engine", weir_gpu_jpeg_engine_name(engine));
+        gpujx_fail(&err, "opening the %s engine", weir_gpu_jpeg_engine_name(engine));
         return;
     }
     check_made(decoder, engine);
@@ -401,6 +388,6 @@ int main(int argc, char **argv)
     for (int engine = 0; engine < WEIR_GPU_JPEG_ENGINES; engine++)
         check_engine((enum weir_gpu_jpeg_engine)engine, groups);
     gpujx_close(&x);
-    printf("%d failures\n", failures);
-    return failures ? 1 : 0;
+    printf("%d failures\n", gpujx_failures);
+    return gpujx_failures ? 1 : 0;
 }

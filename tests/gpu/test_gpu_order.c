@@ -15,7 +15,6 @@
 #include "tests/fixtures/gpu_jpeg_fixture.h"
 #include "tests/gpu/gpu_fixture.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,20 +23,6 @@ enum { SKIPPED = 77, IMAGES = 32, GROUP = 16, SIDE_MAX = 1024, DRAWS_MAX = 200 *
 
 static struct gpujx x;
 static struct weir_err err;
-static int failures;
-
-static void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void fail(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    printf("FAIL: ");
-    vprintf(format, args);
-    printf("%s%s\n", err.code ? ": " : "", err.text);
-    va_end(args);
-    err = WEIR_ERR_NONE;
-    failures++;
-}
 
 /* ---- by a decoder of its own ---- */
 
@@ -73,7 +58,7 @@ static void scribble(const struct gpujx_image *image)
     for (int c = 0; c < 3 && image->plane[c]; c++)
         if (x.ops->copy_in(x.gpu, image->frame.plane[c], pattern, image->frame.pitch[c] * (size_t)image->height[c],
                            x.stream, &err) < 0)
-            fail("overwriting planes");
+            gpujx_fail(&err, "overwriting planes");
 }
 
 static bool cpu_decodes(const struct gpujx_image *image)
@@ -83,7 +68,7 @@ static bool cpu_decodes(const struct gpujx_image *image)
     int width = image->header.width, height = image->header.height;
     uint8_t *pixels = malloc((size_t)width * (size_t)height * 3);
     if (weir_decoder_open(&decoder, "turbo", &format, SIDE_MAX, &err) < 0)
-        fail("the CPU's decoder");
+        gpujx_fail(&err, "the CPU's decoder");
     struct weir_frame frame = {WEIR_CODEC_JPEG, image->bytes, image->length, width, height, NULL};
     bool fine = weir_decode(decoder, &frame, pixels) == 0;
     weir_decoder_close(&decoder);
@@ -98,7 +83,7 @@ static bool decode_with_new(struct gpujx_image *image, enum weir_gpu_jpeg_engine
     int rc = weir_gpu_jpeg_open(&alone, 0, engine, GROUP, &err);
     rc = rc < 0 ? rc : gpujx_decode(&x, alone, image, 1, result, &err);
     if (rc < 0)
-        fail("a decoder for one frame");
+        gpujx_fail(&err, "a decoder for one frame");
     weir_gpu_jpeg_close(&alone);
     return rc == 0;
 }
@@ -146,15 +131,15 @@ static void take_images(struct ordered *o, const struct frame_pool *pool, enum w
                         struct jpeg_choices *choices)
 {
     uint8_t *bytes = malloc(FRAME_POOL_BYTES_MAX);
-    int before = failures;
-    for (int drawn = 0; o->n < IMAGES && drawn < DRAWS_MAX && failures == before; drawn++) {
+    int before = gpujx_failures;
+    for (int drawn = 0; o->n < IMAGES && drawn < DRAWS_MAX && gpujx_failures == before; drawn++) {
         const struct pool_frame *from;
         struct gpujx_image *image = &o->images[o->n];
         size_t length = frame_pool_draw(pool, choices, bytes, &from);
         uint8_t *copy = malloc(length);
         memcpy(copy, bytes, length);
         if (gpujx_take(&x, image, copy, length, engine, &err) < 0)
-            fail("no memory for a frame");
+            gpujx_fail(&err, "no memory for a frame");
         else if (is_wanted(o, image) && keep_planes(o, engine)) {
             o->n++;
             continue;
@@ -164,7 +149,7 @@ static void take_images(struct ordered *o, const struct frame_pool *pool, enum w
     }
     free(bytes);
     if (o->n < IMAGES)
-        fail("%d images that the %s engine takes, of %d", o->n, weir_gpu_jpeg_engine_name(engine), IMAGES);
+        gpujx_fail(&err, "%d images that the %s engine takes, of %d", o->n, weir_gpu_jpeg_engine_name(engine), IMAGES);
 }
 
 /* ---- in random order ---- */
@@ -183,7 +168,7 @@ static void decode_group(const struct ordered *o, struct weir_gpu_jpeg *decoder,
         scribble(&group[i]);
     }
     if (gpujx_decode(&x, decoder, group, n, results, &err) < 0)
-        fail("a group in random order");
+        gpujx_fail(&err, "a group in random order");
     else
         for (int i = 0; i < n; i++)
             differ[o->whole[which[i]]] += !is_as_alone(o, which[i], &group[i], results[i]);
@@ -194,10 +179,10 @@ static void decode_all(const struct ordered *o, enum weir_gpu_jpeg_engine engine
                        struct jpeg_choices *choices)
 {
     struct weir_gpu_jpeg *decoder = NULL;
-    int decoded = 0, differ[2] = {0, 0}, whole = 0, before = failures;
+    int decoded = 0, differ[2] = {0, 0}, whole = 0, before = gpujx_failures;
     if (weir_gpu_jpeg_open(&decoder, 0, engine, GROUP, &err) < 0)
-        fail("opening the %s engine", weir_gpu_jpeg_engine_name(engine));
-    while (decoded < frames && failures == before) {
+        gpujx_fail(&err, "opening the %s engine", weir_gpu_jpeg_engine_name(engine));
+    while (decoded < frames && gpujx_failures == before) {
         int n = engine == WEIR_GPU_JPEG_HARDWARE ? 1 + (int)jpeg_choose(choices, GROUP) : 1;
         decode_group(o, decoder, n, choices, differ);
         decoded += n;
@@ -208,7 +193,7 @@ static void decode_all(const struct ordered *o, enum weir_gpu_jpeg_engine engine
            "gives; %d images left out, as two new decoders differ\n",
            weir_gpu_jpeg_engine_name(engine), decoded, whole, o->n - whole, differ[1], differ[0], o->unsteady);
     if (differ[1])
-        fail("the pixels of whole frames depend on the frames before them");
+        gpujx_fail(&err, "the pixels of whole frames depend on the frames before them");
     weir_gpu_jpeg_close(&decoder);
 }
 
@@ -254,6 +239,6 @@ int main(int argc, char **argv)
         check_engine((enum weir_gpu_jpeg_engine)engine, &pool, frames);
     frame_pool_free(&pool);
     gpujx_close(&x);
-    printf("%d failures\n", failures);
-    return failures ? 1 : 0;
+    printf("%d failures\n", gpujx_failures);
+    return gpujx_failures ? 1 : 0;
 }

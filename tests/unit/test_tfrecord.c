@@ -466,16 +466,22 @@ Test(tfrecord, images_may_be_png)
 
 /* ---- cameras that are not one image a step ---- */
 
+/* State and actions of zeros, and camera image_0. */
+static void add_plain(struct tffx_bytes *features)
+{
+    float numbers[STEPS * DIM] = {0};
+    tffx_floats(features, "steps/observation/state", numbers, STEPS * DIM, true);
+    tffx_floats(features, "steps/action", numbers, STEPS * DIM, true);
+    tffx_images(features, "steps/observation/image_0", jpeg, jpeg_bytes, STEPS);
+}
+
 /* A record of STEPS steps whose camera "wrist" has so many images, beside image_0. */
 static void put_wrist(size_t images)
 {
     struct tffx_bytes features = {0};
     int64_t first[STEPS] = {1};
-    float numbers[STEPS * DIM] = {0};
     tffx_integers(&features, "steps/is_first", first, STEPS, true);
-    tffx_floats(&features, "steps/observation/state", numbers, STEPS * DIM, true);
-    tffx_floats(&features, "steps/action", numbers, STEPS * DIM, true);
-    tffx_images(&features, "steps/observation/image_0", jpeg, jpeg_bytes, STEPS);
+    add_plain(&features);
     tffx_images(&features, "steps/observation/wrist", jpeg, jpeg_bytes, images);
     tffx_record(&file, &features);
 }
@@ -529,12 +535,9 @@ Test(tfrecord, pixels_as_integers)
     static int64_t pixels[STEPS * PIXELS];
     char note[1024];
     struct tffx_bytes features = {0};
-    float numbers[STEPS * DIM] = {0};
     struct weir_dataset *dataset = NULL;
     struct weir_err err = WEIR_ERR_NONE;
-    tffx_floats(&features, "steps/observation/state", numbers, STEPS * DIM, true);
-    tffx_floats(&features, "steps/action", numbers, STEPS * DIM, true);
-    tffx_images(&features, "steps/observation/image_0", jpeg, jpeg_bytes, STEPS);
+    add_plain(&features);
     tffx_integers(&features, "steps/observation/front", pixels, STEPS * PIXELS, true);
     tffx_record(&file, &features);
     cr_assert_eq(open_it(&dataset, folder("a.tfrecord"), false, &err), 0, "%s", err.text);
@@ -552,12 +555,9 @@ Test(tfrecord, colours_that_are_neither_rgb_nor_bgr)
     } colours[] = {{"rgb", 0}, {"bgr", 1}, {"bgs", -EBADMSG}, {"a text that is longer than any colour", -EBADMSG}};
     for (size_t i = 0; i < sizeof colours / sizeof colours[0]; i++) {
         struct tffx_bytes features = {0};
-        float numbers[STEPS * DIM] = {0};
         struct weir_dataset *dataset = NULL;
         struct weir_err err = WEIR_ERR_NONE;
-        tffx_floats(&features, "steps/observation/state", numbers, STEPS * DIM, true);
-        tffx_floats(&features, "steps/action", numbers, STEPS * DIM, true);
-        tffx_images(&features, "steps/observation/image_0", jpeg, jpeg_bytes, STEPS);
+        add_plain(&features);
         tffx_images(&features, "episode_metadata/weir_color", colours[i].value, strlen(colours[i].value), 1);
         tffx_record(&file, &features);
         int rc = open_it(&dataset, folder("a.tfrecord"), false, &err);

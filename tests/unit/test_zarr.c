@@ -68,14 +68,19 @@ static const char *as_zip(const struct zfx_zip *how)
     return path;
 }
 
+static void open_fetcher(struct weir_fetcher *fetcher, struct weir_file_set **files)
+{
+    cr_assert_eq(weir_fetch_files(dataset, files), 0);
+    cr_assert_eq(weir_fetcher_open(fetcher, dataset, *files, "pread", &err), 0, "%s", err.text);
+}
+
 static void read_frame(int episode, int t, uint8_t frame[FRAME])
 {
     struct weir_file_set *files;
     struct weir_fetcher fetcher;
     const uint8_t *bytes;
     size_t length;
-    cr_assert_eq(weir_fetch_files(dataset, &files), 0);
-    cr_assert_eq(weir_fetcher_open(&fetcher, dataset, files, "pread", &err), 0, "%s", err.text);
+    open_fetcher(&fetcher, &files);
     int rc = weir_fetch_frame(&fetcher, episode, 0, t, NULL, 0, &bytes, &length);
     cr_assert_eq(rc, 0, "%s", fetcher.reason);
     cr_assert_eq(length, FRAME);
@@ -185,8 +190,7 @@ Test(zarr, a_changed_chunk_is_noticed)
     int fd = open(chunk, O_WRONLY | O_CREAT, 0666);
     cr_assert_eq(write(fd, frame, FRAME - 1), FRAME - 1);
     close(fd);
-    cr_assert_eq(weir_fetch_files(dataset, &files), 0);
-    cr_assert_eq(weir_fetcher_open(&fetcher, dataset, files, "pread", &err), 0, "%s", err.text);
+    open_fetcher(&fetcher, &files);
     cr_assert_eq(weir_fetch_frame(&fetcher, 0, 0, 1, NULL, 0, &bytes, &length), 0);
     cr_assert_eq(weir_fetch_frame(&fetcher, 0, 0, 2, NULL, 0, &bytes, &length), -ESTALE);
     weir_fetcher_close(&fetcher);
@@ -527,8 +531,7 @@ static void check_camera(int camera, int channels)
     struct weir_fetcher fetcher;
     const uint8_t *bytes;
     size_t length;
-    cr_assert_eq(weir_fetch_files(dataset, &files), 0);
-    cr_assert_eq(weir_fetcher_open(&fetcher, dataset, files, "pread", &err), 0, "%s", err.text);
+    open_fetcher(&fetcher, &files);
     for (int e = 0, row = 0; e < 2; e++)
         for (int t = 0; t < weir_dataset_steps(dataset, e); t++, row++) {
             int rc = weir_fetch_frame(&fetcher, e, camera, t, NULL, 0, &bytes, &length);
