@@ -84,8 +84,6 @@ static int open_fd(struct weir_gz_file *f, const char *path)
     if (S_ISREG(st.st_mode) && has_name(f->target, &st))
         return make_aside(f, st.st_mode & 0777);
     f->fd = weir_output_fd(path);
-    if (f->fd >= 0 && S_ISREG(st.st_mode) && ftruncate(f->fd, 0) != 0)
-        return -errno;
     return f->fd < 0 ? f->fd : 0;
 }
 

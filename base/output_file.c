@@ -32,7 +32,7 @@ char *weir_output_resolve(const char *path)
     return NULL;
 }
 
-/* Cuts the last name off; false when there is none. "a" becomes ".", "/a" becomes "/". */
+/* Removes the last component; false when none is left. "a" becomes ".", "/a" becomes "/". */
 static bool to_parent(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -75,7 +75,7 @@ static bool is_fifo(const char *path)
 }
 
 /* Without O_NONBLOCK the open of a FIFO that nobody reads waits for ever. */
-int weir_output_fd(const char *path)
+static int open_to_write(const char *path)
 {
     const struct timespec pause = {.tv_nsec = TRY_NS};
     for (int tries = 0;; tries++) {
@@ -91,18 +91,23 @@ int weir_output_fd(const char *path)
     }
 }
 
-FILE *weir_output_file(const char *path)
+int weir_output_fd(const char *path)
 {
     struct stat st;
-    int fd = weir_output_fd(path);
-    if (fd < 0) {
-        errno = -fd;
-        return NULL;
-    }
-    bool emptied = fstat(fd, &st) == 0 && (!S_ISREG(st.st_mode) || ftruncate(fd, 0) == 0);
-    FILE *file = emptied ? fdopen(fd, "w") : NULL;
+    int fd = open_to_write(path);
+    if (fd < 0 || (fstat(fd, &st) == 0 && (!S_ISREG(st.st_mode) || ftruncate(fd, 0) == 0)))
+        return fd;
     int code = errno;
-    if (!file)
+    close(fd);
+    return -code;
+}
+
+FILE *weir_output_file(const char *path)
+{
+    int fd = weir_output_fd(path);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    int code = fd < 0 ? -fd : errno;
+    if (fd >= 0 && !file)
         close(fd);
     errno = code;
     return file;

@@ -16,11 +16,12 @@ char *weir_output_resolve(const char *path);
 /* Whether the file, existing or not, lies in this folder or in one below it, links followed. */
 bool weir_output_is_inside(const char *path, dev_t device, ino_t inode);
 
-/* Opens a file that the user named for writing; it is created when missing and keeps its contents. Links are followed,
- * as by a shell. A FIFO must get a reader within 3 s, else -ENXIO. Returns the descriptor or -errno. */
+/* Opens a file that the user named for writing, and empties it; it is created when missing and not replaced, so that
+ * links and permissions stay. Links are followed, as by a shell. A FIFO must get a reader within 3 s, else -ENXIO.
+ * Returns the descriptor or -errno. */
 int weir_output_fd(const char *path);
 
-/* The same as a stream, and emptied; not replaced, so that links and permissions stay. NULL with errno. */
+/* The same as a stream. NULL with errno. */
 FILE *weir_output_file(const char *path);
 
 /* Opens a file at a place that the user did not name, in a folder that may be someone else's: follows no link, and
