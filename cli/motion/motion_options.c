@@ -68,10 +68,12 @@ int weir_motion_options_check(struct motion_options *o, struct weir_err *err)
     if ((o->root_body || o->key_bodies) && strcmp(o->motion, "synthetic") == 0)
         return weir_err_set(err, -EINVAL, "--%s is of the bodies of a file; name one: --motion FILE",
                             o->root_body ? "root-body" : "key-bodies");
-    if (o->advice != MOTION_ADVICE_NONE && o->variant == WEIR_MOTION_FUSED)
+    if (o->advice != MOTION_ADVICE_NONE && o->variant == WEIR_MOTION_FUSED) {
+        char advice[WEIR_OPTION_TEXT];
+        weir_motion_advice_name(o, advice);
         return weir_err_set(err, -EINVAL,
-                            "--advice %s: the variant fused has no operators to change; leave out --variant",
-                            weir_motion_advice_name(o));
+                            "--advice %s: the variant fused has no operators to change; leave out --variant", advice);
+    }
     if (o->warmup + o->active > MOTION_STEPS_MAX)
         return weir_err_set(err, -EINVAL, "--warmup %d and --active %d are more than %d steps; give less", o->warmup,
                             o->active, MOTION_STEPS_MAX);
@@ -82,11 +84,11 @@ int weir_motion_options_check(struct motion_options *o, struct weir_err *err)
     return 0;
 }
 
-const char *weir_motion_advice_name(const struct motion_options *o)
+void weir_motion_advice_name(const struct motion_options *o, char text[WEIR_OPTION_TEXT])
 {
-    static const char *const names[] = {"none",      "indices",   "in_place_lerp", "fast_slerp",
-                                        "rotations", "no_copies", "preallocated",  "all"};
-    return names[o->advice];
+    for (int i = 0; i < MOTION_OPTS; i++)
+        if (weir_motion_opts[i].offset == offsetof(struct motion_options, advice))
+            weir_option_choice(&weir_motion_opts[i], o->advice, text);
 }
 
 struct weir_motion_advice weir_motion_advice_of(const struct motion_options *o)

@@ -3,6 +3,7 @@
 #ifndef WEIR_CLI_MOTION_MOTION_OPTIONS_H
 #define WEIR_CLI_MOTION_MOTION_OPTIONS_H
 
+#include "cli/option_values.h"
 #include "cli/options.h"
 #include "workloads/motion.h"
 
@@ -38,8 +39,8 @@ extern const char weir_motion_examples[];
 
 /* 0, or -EINVAL: what was typed cannot be. */
 int weir_motion_options_check(struct motion_options *options, struct weir_err *err);
-/* "fast_slerp", as --advice has it; lent for ever. */
-const char *weir_motion_advice_name(const struct motion_options *options);
+/* "fast_slerp", as --advice has it. */
+void weir_motion_advice_name(const struct motion_options *options, char text[WEIR_OPTION_TEXT]);
 struct weir_motion_advice weir_motion_advice_of(const struct motion_options *options);
 /* With --device auto: the first GPU where there is one, and motion kernels for it; else the CPU. A GPU that was named
  * has to be there, with them: 0, -ENODEV, -ENOTSUP. */

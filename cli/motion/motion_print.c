@@ -23,9 +23,10 @@ void weir_motion_print_head(FILE *out, const struct motion_options *o, const str
     fprintf(out, ", %zu clip%s of %s (%zu frames, %.1f s, %zu of them loop%s), %zu dofs, %zu bodies; variant %s",
             clips->clips, clips->clips == 1 ? "" : "s", o->motion, clips->frames, duration_s, loops,
             loops == 1 ? "s" : "", clips->dofs, clips->bodies, variants[o->variant]);
+    char advice[WEIR_OPTION_TEXT];
+    weir_motion_advice_name(o, advice);
     if (o->advice != MOTION_ADVICE_NONE)
-        fprintf(out, o->advice == MOTION_ADVICE_ALL ? " with %s advice" : " with advice %s",
-                weir_motion_advice_name(o));
+        fprintf(out, o->advice == MOTION_ADVICE_ALL ? " with %s advice" : " with advice %s", advice);
     fprintf(out, o->gpu < 0 ? " on the CPU" : " on GPU %d", o->gpu);
     fprintf(out, "; %d step%s, of which %d %s recorded behind %d\n", o->num_steps, o->num_steps == 1 ? "" : "s",
             o->active, o->active == 1 ? "is" : "are", o->warmup);
