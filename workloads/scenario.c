@@ -39,7 +39,7 @@ static int open_temporaries(struct weir_scenario *scenario, struct weir_err *err
     if (scenario->config.kind != WEIR_SCENARIO_MEMORY_CHURN)
         return 0;
     t->ops = weir_simple_cnn_ops(scenario->cnn, &t->self);
-    t->device = scenario->config.device ? weir_device_number(scenario->config.device) : WEIR_MEMORY_CPU;
+    t->device = weir_device_number(scenario->config.device);
     t->pool = scenario->config.fix;
     return weir_temporaries_open(t, err);
 }

@@ -136,7 +136,7 @@ static int open_backend(struct weir_simple_cnn *cnn, struct weir_err *err)
 {
     const struct weir_compute_config compute = {
         .threads = 1,
-        .gpu = cnn->config.device ? weir_device_number(cnn->config.device) : 0,
+        .gpu = weir_device_number(cnn->config.device),
         .stream = cnn->config.stream,
         .amp = cnn->config.amp,
     };
@@ -168,16 +168,11 @@ static void note_network(const struct weir_network *network, int samples, int de
         note(network->layers[i].y, network->layers[i].numbers * (size_t)samples, device, taken);
 }
 
-static int memory_device(const struct weir_simple_cnn *cnn)
-{
-    return cnn->config.device ? weir_device_number(cnn->config.device) : WEIR_MEMORY_CPU;
-}
-
 static void note_memory(const struct weir_simple_cnn *cnn, bool taken)
 {
     const struct weir_parameters *p = &cnn->parameters;
     const weir_real *const kinds[] = {p->values, p->gradients, p->mean, p->variance};
-    int device = memory_device(cnn), samples = cnn->config.batch_size;
+    int device = weir_device_number(cnn->config.device), samples = cnn->config.batch_size;
     for (int i = 0; i < ARRAYS; i++)
         note(*cnn->arrays[i].numbers, cnn->arrays[i].count, device, taken);
     for (int i = 0; i < 4; i++)

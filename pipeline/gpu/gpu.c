@@ -83,7 +83,7 @@ void weir_device_close(struct weir_device **device)
 
 int weir_device_number(const struct weir_device *device)
 {
-    return device->number;
+    return device ? device->number : -1;
 }
 
 const char *weir_device_name(const struct weir_device *device)

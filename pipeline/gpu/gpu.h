@@ -32,6 +32,7 @@ void weir_device_close(struct weir_device **device);
 /* The loader's, borrowed until its close; NULL when its batches stay with the CPU. */
 struct weir_device *weir_device_of(const struct weir_loader *loader);
 
+/* -1 of NULL: the CPU. */
 int weir_device_number(const struct weir_device *device);
 /* "NVIDIA H200" */
 const char *weir_device_name(const struct weir_device *device);

@@ -316,11 +316,10 @@ static int sample_locked(struct motion_object *self, struct call *c, struct weir
 /* Another thread may have closed the library meanwhile: only the block is used. */
 static PyObject *result_of(const struct call *c, int result, PyObject *from_dlpack)
 {
-    const struct weir_device *device = weir_lent_device(c->lent);
     struct weir_view_of view = {.lent = c->lent,
                                 .data = c->memory + c->layout.results[result],
                                 .dtype = WEIR_DTYPE_F32,
-                                .gpu = device ? weir_device_number(device) : -1};
+                                .gpu = weir_device_number(weir_lent_device(c->lent))};
     bool bodies = result == WEIR_MOTION_KEY_BODY_POS_B;
     view.shape[view.ndim++] = (int64_t)c->envs;
     if (c->has_steps)
