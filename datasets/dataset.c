@@ -385,8 +385,10 @@ static bool file_notes(const struct weir_dataset *dataset, char *text, size_t si
 static bool camera_note(const struct weir_dataset *dataset, char *text, size_t size)
 {
     int n = 0, first = 0;
+    if (dataset->episodes[0].n_maps != dataset->n_cameras)
+        return false;
     for (int e = dataset->n_episodes - 1; e > 0; e--)
-        if (dataset->episodes[0].n_maps == dataset->n_cameras && dataset->episodes[e].n_maps > dataset->n_cameras) {
+        if (dataset->episodes[e].n_maps > dataset->n_cameras) {
             n++;
             first = e;
         }
@@ -443,11 +445,15 @@ bool weir_dataset_left_out(const struct weir_dataset *dataset, int i, char *text
 
 bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, size_t size)
 {
-    static const char *const what[WEIR_NOTES] = {
-        [WEIR_NOTE_LENGTHS_UNREADABLE] = "compress_len cannot be read as numbers",
-        [WEIR_NOTE_LENGTHS_SHAPE] = "compress_len is not of shape (cameras, steps)",
-        [WEIR_NOTE_LENGTHS_VALUES] = "compress_len holds values that are no length of a row",
-        [WEIR_NOTE_FILL] = "chunks of state or actions were never written, or are lost,",
+    static const char hint[] = "it is a hint only: frames end where their images end";
+    static const struct {
+        const char *what, *so;
+    } notes[WEIR_NOTES] = {
+        [WEIR_NOTE_LENGTHS_UNREADABLE] = {"compress_len cannot be read as numbers", hint},
+        [WEIR_NOTE_LENGTHS_SHAPE] = {"compress_len is not of shape (cameras, steps)", hint},
+        [WEIR_NOTE_LENGTHS_VALUES] = {"compress_len holds values that are no length of a row", hint},
+        [WEIR_NOTE_FILL] = {"chunks of state or actions were never written, or are lost,",
+                            "their rows are the fill value"},
     };
     for (int note = 1; note < WEIR_NOTES; note++) {
         int n = 0, first = 0;
@@ -459,10 +465,8 @@ bool weir_dataset_note(const struct weir_dataset *dataset, int i, char *text, si
         if (n == 0 || i-- > 0)
             continue;
         const char *group = weir_dataset_episode_group(dataset, first);
-        snprintf(text, size, "%s in %d of %d episodes, the first %s%s%s; %s", what[note], n, dataset->n_episodes,
-                 weir_dataset_episode_path(dataset, first), *group ? ": " : "", group,
-                 note == WEIR_NOTE_FILL ? "their rows are the fill value"
-                                        : "it is a hint only: frames end where their images end");
+        snprintf(text, size, "%s in %d of %d episodes, the first %s%s%s; %s", notes[note].what, n, dataset->n_episodes,
+                 weir_dataset_episode_path(dataset, first), *group ? ": " : "", group, notes[note].so);
         weir_text_printable(text);
         return true;
     }
