@@ -4,6 +4,7 @@
 #include "base/output_file.h"
 #include "base/shortage.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -73,12 +74,19 @@ static void identify(struct use *use)
     use->new_name = at;
 }
 
-static struct use *add(struct uses *uses, enum weir_opt_path how, const char *path)
+static struct use *add_entry(struct uses *uses, enum weir_opt_path how, const char *path)
 {
-    if (how == WEIR_PATH_NONE || !path || !*path || uses->n == USES_MAX)
-        return NULL;
+    assert(uses->n < USES_MAX); /* options and arguments of a command are fewer */
     struct use *use = &uses->at[uses->n++];
     *use = (struct use){.path = path, .how = how};
+    return use;
+}
+
+static struct use *add(struct uses *uses, enum weir_opt_path how, const char *path)
+{
+    if (how == WEIR_PATH_NONE || !path || !*path)
+        return NULL;
+    struct use *use = add_entry(uses, how, path);
     identify(use);
     return use;
 }
@@ -105,11 +113,9 @@ static void add_argument(struct uses *uses, enum weir_opt_path how, const char *
 
 static void add_stream(struct uses *uses, int fd, const char *label)
 {
-    struct use *use = &uses->at[uses->n];
-    *use = (struct use){.path = "-", .how = WEIR_PATH_WRITE};
+    struct use *use = add_entry(uses, WEIR_PATH_WRITE, "-");
     snprintf(use->label, sizeof use->label, "%s", label);
     use->there = use->known = fstat(fd, &use->st) == 0 && S_ISREG(use->st.st_mode);
-    uses->n += use->known;
 }
 
 static void clear(struct uses *uses)
