@@ -17,8 +17,7 @@ static int print_group(const struct weir_survey_group *group, const struct weir_
     own.tolerant = true;
     own.progress = NULL;
     int rc = weir_dataset_open(&dataset, &own, err);
-    if (rc ==
-        0) /* knows the frames then that it would know as a folder of its own, and prints the same bytes per frame */
+    if (rc == 0) /* locates frames, as for a folder of its own: the bytes per frame are the same then */
         rc = weir_probe_sizes_differ(dataset, err);
     rc = rc < 0 ? rc : 0;
     if (rc == 0 && !json)

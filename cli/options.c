@@ -21,7 +21,7 @@ const struct weir_opt weir_opt_config = {
     .name = "config",
     .kind = WEIR_OPT_TEXT,
     .value = "FILE",
-    .help = "take options from this file of lines 'option = value'; what is typed wins",
+    .help = "read options from a file of lines 'option = value'; the command line takes precedence",
     .path = WEIR_PATH_READ};
 
 static const struct weir_command *const *all_commands;

@@ -1,5 +1,5 @@
-/* outputs.h: the files that a command writes: checks that none of them is read or written by another name, opening and
- * closing. What is written and what is read is marked in the tables of options and commands (enum weir_opt_path). */
+/* outputs.h: the output files of a command: opening, closing, and the check that none is an input or another output.
+ * The tables of options and commands mark inputs and outputs (enum weir_opt_path). */
 #ifndef WEIR_CLI_OUTPUTS_H
 #define WEIR_CLI_OUTPUTS_H
 
@@ -23,7 +23,7 @@ int weir_outputs_spare(const struct weir_command *command, const void *values, c
  * write. what: "--ckpt-dir". 0, or -errno with a line that names both. */
 int weir_output_folder(const char *folder, const char *what, struct weir_err *err);
 
-/* Opens a file to write, and empties it. *file is NULL after failure, and without a path, which is none. */
+/* Opens a file for writing and empties it. *file is NULL after failure, and when path is NULL, which is no error. */
 int weir_output_open(FILE **file, const char *path, struct weir_err *err);
 /* -EIO when something written to it was lost. file may be NULL. */
 int weir_output_close(const char *path, FILE *file, struct weir_err *err);

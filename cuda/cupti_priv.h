@@ -33,7 +33,7 @@ struct weir_cupti {
     __typeof__(&cuptiActivityEnableAllSyncRecords) enable_all_sync_records;
 };
 
-/* Loads CUPTI, once, where there is a GPU. NULL: there is none, or CUPTI cannot be used; err is set. */
+/* Loads CUPTI once, on machines with a GPU. NULL with err when there is no GPU or CUPTI cannot be used. */
 const struct weir_cupti *weir_cupti_open(struct weir_err *err);
 /* What a result means here; what: what was tried. Calls nothing of CUPTI's. Returns a negative errno. */
 int weir_cupti_fail(CUptiResult result, const char *what, struct weir_err *err);

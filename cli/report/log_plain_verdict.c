@@ -140,7 +140,7 @@ static void summarise(struct summary *summary, const struct weir_plain_log *log,
     fill_wait(summary, log);
 }
 
-/* Of the stages that hold no other; NULL: there is none. */
+/* Largest stage that contains no other stage; NULL when no stage was called. */
 static const struct part *largest(const struct parts *parts)
 {
     const struct part *most = NULL;

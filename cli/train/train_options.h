@@ -23,13 +23,13 @@ extern const char weir_train_examples[];
  * to what training takes. */
 int weir_train_options_check(struct train_options *options, struct weir_err *err);
 
-/* Where the data is: data, when it is not NULL, --dataset-dir, or $WEIR_DATASETS/TASK_NAME, which is put into path.
- * NULL and err: none of them is given. */
-enum { TRAIN_PATH = 4096 };
 /* The files of --ckpt-dir. */
 #define WEIR_TRAIN_BEST "policy_best.safetensors"
 #define WEIR_TRAIN_LAST "policy_last.safetensors"
 
+/* Where the data is: data, when it is not NULL, --dataset-dir, or $WEIR_DATASETS/TASK_NAME, which is put into path.
+ * NULL and err: none of them is given. */
+enum { TRAIN_PATH = 4096 };
 const char *weir_train_data(const struct train_options *options, const char *data, char path[TRAIN_PATH],
                             struct weir_err *err);
 
