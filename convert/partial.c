@@ -186,8 +186,7 @@ static int check_target(const struct weir_partial *partial, struct weir_err *err
 int weir_partial_open(struct weir_partial *partial, const char *target, struct weir_err *err)
 {
     *partial = (struct weir_partial){.target = target, .lock = -1};
-    int rc =
-        *target ? check_target(partial, err) : weir_err_set(err, -EINVAL, "the name of the copy is empty; give it one");
+    int rc = check_target(partial, err);
     if (rc == 0 && !make_paths(partial))
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0)

@@ -35,10 +35,12 @@ static int choose_writer(struct weir_convert_plan *plan, struct weir_err *err)
     return weir_err_set(err, -EINVAL, "--to %s: no such format; there are %s", to, names);
 }
 
-static int check_suffix(const struct weir_convert_plan *plan, struct weir_err *err)
+static int check_name(const struct weir_convert_plan *plan, struct weir_err *err)
 {
     const char *target = plan->config->target, *suffix = plan->ops->suffix;
     size_t n = strlen(target), ends = strlen(suffix);
+    if (n == 0)
+        return weir_err_set(err, -EINVAL, "the name of the copy is empty; give it one");
     if (ends == 0 || (n > ends && strcmp(target + n - ends, suffix) == 0))
         return 0;
     return weir_err_set(err, -EINVAL, "%s: the name of a copy in %s ends with %s; give %s%s", target, plan->ops->name,
@@ -257,7 +259,7 @@ int weir_plan_open(struct weir_convert_plan *plan, struct weir_dataset *dataset,
     plan->swaps = is_bgr && !copy->is_bgr;
     int rc = choose_writer(plan, err);
     if (rc == 0)
-        rc = check_suffix(plan, err);
+        rc = check_name(plan, err);
     if (rc == 0)
         rc = plan_episodes(plan, err);
     for (int c = 0; c < copy->n_cameras && rc == 0; c++)

@@ -60,6 +60,11 @@ one_line
 run 1 convert "$work/act" "$work/act-gzip" --to hdf5
 err "weir convert: $work/act-gzip: exists"
 one_line
+for to in hdf5 packed zarr; do
+    run 1 convert "$work/act" '' --to "$to"
+    err "weir convert: the name of the copy is empty"
+    one_line
+done
 run 1 convert "$work/act-jpeg" "$work/no" --to hdf5-gzip
 one_line
 # ---- red and blue that are swapped, and recorded ----
