@@ -30,7 +30,7 @@ def anchors(text):
 
 
 def check_links(source):
-    pages = [os.path.join(source, name) for name in ("README.md", "CONTRIBUTING.md")] + glob.glob(f"{source}/docs/*.md")
+    pages = [os.path.join(source, name) for name in ("README.md", "CONTRIBUTING.md")] + glob.glob(f"{source}/docs/**/*.md", recursive=True)
     texts = {os.path.realpath(page): open(page, encoding="utf-8").read() for page in pages}
     for page, text in texts.items():
         for link in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -50,7 +50,7 @@ def check_files(source):
     for folder, folders, files in os.walk(source):
         folders[:] = [f for f in folders if f not in ("build", ".git")]
         names.update("/" + os.path.relpath(os.path.join(folder, name), source) for name in files)
-    for page in [f"{source}/README.md", f"{source}/CONTRIBUTING.md", *sorted(glob.glob(f"{source}/docs/*.md"))]:
+    for page in [f"{source}/README.md", f"{source}/CONTRIBUTING.md", *sorted(glob.glob(f"{source}/docs/**/*.md", recursive=True))]:
         with open(page, encoding="utf-8") as f:
             text = f.read()
         for name in sorted(set(re.findall(r"(?<![\w<.])((?:[\w*]+/)*[\w*]+\.(?:c|h|cu))(?![\w>.])", text))):
