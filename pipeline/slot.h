@@ -131,7 +131,8 @@ void weir_slots_stop(struct weir_slots *slots);
 void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int64_t image, const struct weir_err *err);
 
 /* Frames of one camera that the sample at this index of the order needs are first .. t, some of them also the last ones
- * of the sample before it. It owns what no sample before it needs: first_owned .. t, none when first_owned > t. */
+ * of the sample before it. It owns what no sample before it needs: from weir_order_first_owned() to t, none when that
+ * is past t. */
 static inline int weir_order_first(const struct weir_slots *slots, const struct weir_slot *slot, int at)
 {
     int first = slot->order[at].t - slots->history + 1;

@@ -13,7 +13,8 @@
 5. File names are unique in the tree. Only cli/ prints to stdout or exits (and the child processes in CHILD). Every
    header has a guard by its path. Functions are at most 60 lines, files at most 600 (tests 1000). Every source file is in
    a CMake list. A folder has at most 25 .c files (bench and tests apart).
-6. Names in comments that begin with weir_ or WEIR_ exist: in code, in a string or in a CMake file.
+6. Names in comments exist. What begins with weir_ or WEIR_: in code, in a string or in a CMake file. Other words with an
+   underscore, and name(): there, in a script or as the name of a file, or they are other projects' (FOREIGN).
 """
 import os
 import re
@@ -41,6 +42,12 @@ PAIRS = {"hdf5.h": 8, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 4, "j
 CHILD = {("helper_spawner_serve.c", "_exit"), ("hdf5_helper_serve.c", "_exit")}
 FUNCTION_LINES, FILE_LINES, TEST_LINES, FOLDER_FILES = 60, 600, 1000, 25
 NAME = r"\b(?:weir|WEIR)_\w+"
+PLAIN_NAME = r"(?<![\w/.-])((?!weir_)[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z]\w*(?=\(\)))(?![\w/*-])"
+# Names in comments that other projects define: libjpeg-turbo, liblmdb, CPython, C, x86, torch, h5py, and programs that write datasets.
+FOREIGN = set("""alloc_sarray decompress_onepass sep_upsample md_pad tp_call iter seq_cst x86_64 ang_vel_from_quat_diff animation_manager
+collect_data compress_data create_dataset hdf5_dataset_file_handler humanoid_amp motion_data_manager motion_loader record_episodes
+record_sim_episodes vel_forward_diff max_len in_frame cam_high_depth demo_9 demo_10 group_by_input_shape group_by_stack_n
+top_level_events_only key_averages my_kernel load_state_dict start_profiling""".split())
 GENERATED = {"base/version.h"}
 
 SYSTEM = set("""assert ctype complex errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
@@ -70,6 +77,7 @@ class Tree:
         self.third_party = {}
         self.names = set()
         self.commented = []
+        self.words = set()
         self.externs = []
         self.defined = {}
         self.files = []
@@ -167,11 +175,22 @@ class Tree:
         for match in pattern.finditer(text):
             for name in re.findall(NAME, match[1] or ""):
                 self.commented.append((path, text.count("\n", 0, match.start()) + 1, name))
-        self.names.update(re.findall(NAME, pattern.sub(lambda m: " " if m[1] else m[0], text)))
+            if path.split("/")[0] not in FREE:
+                self.commented += [(path, text.count("\n", 0, match.start()) + 1, name)
+                                   for name in re.findall(PLAIN_NAME, match[1] or "")]
+        code = pattern.sub(lambda m: " " if m[1] else m[0], text)
+        self.names.update(re.findall(NAME, code))
+        self.words.update(re.findall(r"[a-z]\w*", code))
 
     def check_names(self):
+        self.words.update(os.path.splitext(name)[0] for _, name in self.files)
+        self.words |= FOREIGN
         for path, line, name in self.commented:
-            if name not in self.names and not (name.endswith("_") and any(n.startswith(name) for n in self.names)):
+            if not re.match(NAME, name):
+                known = name in self.words
+            else:
+                known = name in self.names or (name.endswith("_") and any(n.startswith(name) for n in self.names))
+            if not known:
                 self.fault(path, line, f"a comment names {name}, which does not exist")
 
     def note_externs(self, folder, path, code):
@@ -297,6 +316,8 @@ BAD = [
     ({"io/mid.c": "#include <cuda_runtime_api.h>\n"}, "io/mid.c:1: includes a header of CUDA's"),
     ({**header("io/mid.h", "#include <nvtx3/nvToolsExt.h>\n")}, "io/mid.h:3: includes a header of CUDA's"),
     ({"io/mid.c": "/* weir_lost: as weir_low_ has it */\nint weir_low_a;\n"}, "io/mid.c:1: a comment names weir_lost"),
+    ({"io/mid.c": "/* as mid_lost does */\nint mid_kept;\n"}, "io/mid.c:1: a comment names mid_lost"),
+    ({"io/mid.c": "/* lost() frees it */\nint kept;\n"}, "io/mid.c:1: a comment names lost"),
     ({**{f"io/many_{i}.c": "int a;\n" for i in range(25)}, "CMakeLists.txt": GOOD["CMakeLists.txt"] +
       " ".join(f"many_{i}.c" for i in range(25)) + "\n"}, "io: 26 .c files"),
 ]
