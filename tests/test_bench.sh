@@ -1,6 +1,6 @@
 #!/bin/bash
 # weir bench: cells have their turns in rounds, copies are found again, the command that is printed is the one that was
-# measured; JSON and CSV; bad arguments; Ctrl-C. What is said about results is in unit/test_bench.c.
+# measured; JSON and CSV; bad arguments; Ctrl-C. What is said about results is in analyze/test_bench.c.
 # Usage: WEIR_PROGRAM=build/release/weir tests/test_bench.sh
 # shellcheck source=tests/shell_checks.sh
 . "$(dirname "$0")/shell_checks.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # weir tune: the command that is printed runs, the file of --out is read by --config, limits hold, Ctrl-C and --max-minutes
-# end with the best so far. What the search finds is in unit/test_tune.c; here turns are too short to mean anything.
+# end with the best so far. What the search finds is in analyze/test_tune.c; here turns are too short to mean anything.
 # Usage: WEIR_PROGRAM=build/release/weir tests/test_tune.sh
 # shellcheck source=tests/shell_checks.sh
 . "$(dirname "$0")/shell_checks.sh"

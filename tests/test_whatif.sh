@@ -2,7 +2,7 @@
 # weir whatif: the ladder, predictions and the check as a table and as JSON, the log and weir report; what cannot be had;
 # bad arguments; Ctrl-C; nothing stays behind. Turns are as short as they can be: figures are not looked at, but that
 # they are figures; on a busy machine the time may be up before all is measured, and then lines say so. What predictions
-# are made of is in unit/test_model.c.
+# are made of is in analyze/test_model.c.
 # Usage: WEIR_PROGRAM=build/release/weir tests/test_whatif.sh
 # shellcheck source=tests/shell_checks.sh
 . "$(dirname "$0")/shell_checks.sh"

@@ -2,7 +2,7 @@
 #include "pipeline/loader_stages.h"
 #include "prof/record/profiler.h"
 #include "prof/record/recorder.h"
-#include "tests/fixtures/fake_trace.h"
+#include "tests/fakes/fake_trace.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -3,7 +3,7 @@
 #include "datasets/dataset.h"
 #include "datasets/helper/helper_spawner_priv.h"
 #include "tests/fixtures/loader_fixture.h"
-#include "tests/fixtures/spawned.h"
+#include "tests/tools/spawned.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -8,8 +8,8 @@
 #include "prof/record/profiler.h"
 #include "prof/trace/averages.h"
 #include "prof/trace/trace_write.h"
+#include "tests/fakes/fake_trace.h"
 #include "tests/fixtures/clock_fixture.h"
-#include "tests/fixtures/fake_trace.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

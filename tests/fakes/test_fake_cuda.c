@@ -1,6 +1,6 @@
 /* The stand-in for CUDA does what CUDA does, and stops programs that misuse it. */
 #include "prof/gpu/cuda_module.h"
-#include "tests/fixtures/fake_cuda.h"
+#include "tests/fakes/fake_cuda.h"
 #include "tests/fixtures/prepare_reference.h"
 
 #include <criterion/criterion.h>

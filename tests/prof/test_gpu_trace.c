@@ -7,7 +7,7 @@
 #include "prof/record/recorder.h"
 #include "prof/trace/averages.h"
 #include "prof/trace/trace_write.h"
-#include "tests/fixtures/fake_trace.h"
+#include "tests/fakes/fake_trace.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>
