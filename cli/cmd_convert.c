@@ -244,6 +244,7 @@ static int convert_main(const struct weir_command *command, int argc, char **arg
 const struct weir_command weir_cmd_convert = {
     .name = "convert",
     .summary = "copy a dataset into another format",
+    .group = WEIR_GROUP_DATA,
     .args = "SRC DST",
     .min_args = 2,
     .max_args = 2,

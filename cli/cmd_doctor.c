@@ -246,6 +246,7 @@ static int doctor(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_doctor = {
     .name = "doctor",
     .summary = "what this machine and this build have: present, or why not",
+    .group = WEIR_GROUP_RUN,
     .opts = doctor_opts,
     .n_opts = sizeof doctor_opts / sizeof *doctor_opts,
     .run = doctor,

@@ -71,6 +71,7 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_info = {
     .name = "info",
     .summary = "say what is in a dataset and how it is stored",
+    .group = WEIR_GROUP_DATA,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,

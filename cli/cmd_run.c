@@ -17,6 +17,7 @@ static int run_main(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_run = {
     .name = "run",
     .summary = "load a dataset as a training run would, timing every stage",
+    .group = WEIR_GROUP_RUN,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,

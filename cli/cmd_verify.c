@@ -389,6 +389,7 @@ static int verify_main(const struct weir_command *command, int argc, char **argv
 const struct weir_command weir_cmd_verify = {
     .name = "verify",
     .summary = "read and decode all of a dataset, and say what is wrong with it",
+    .group = WEIR_GROUP_DATA,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,

@@ -1,4 +1,4 @@
-/* commands.h: the commands of weir; main.c holds the table. Exit status: 0 fine, 1 the run failed, 2 usage. */
+/* commands.h: the table of the program's commands. Exit status: 0 fine, 1 the run failed, 2 usage. */
 #ifndef WEIR_CLI_COMMANDS_H
 #define WEIR_CLI_COMMANDS_H
 
@@ -18,9 +18,9 @@ extern const struct weir_command weir_cmd_synth;
 extern const struct weir_command weir_cmd_report;
 extern const struct weir_command weir_cmd_doctor;
 
-/* All commands. Their tables are complete after weir_commands_complete, which a program calls once. */
-enum { WEIR_COMMANDS = 13 };
-extern const struct weir_command *const weir_commands[WEIR_COMMANDS];
+/* All commands, NULL after the last one. Their option tables are complete after weir_commands_complete, which a program
+ * calls once. */
+extern const struct weir_command *const weir_commands[];
 void weir_commands_complete(void);
 
 /* "auto|" and the engines and decoders that may be named, for the tables of options: as long as weir_choices_list was
@@ -28,10 +28,6 @@ void weir_commands_complete(void);
 enum { WEIR_CHOICES_MAX = 256 };
 extern char weir_io_choices[WEIR_CHOICES_MAX], weir_decoder_choices[WEIR_CHOICES_MAX];
 void weir_choices_list(void);
-/* The rows of weir run that weir tune has too: before, its table is not complete. */
-void weir_tune_options_list(void);
-/* The rows of weir run that weir train has too; the same. */
-void weir_train_options_list(void);
 /* The notes of weir convert: the formats that there are, a line each. The same. */
 extern char weir_convert_notes[4096];
 
@@ -41,13 +37,12 @@ struct weir_program {
     const char *help;        /* what the command "help" does */
     const char *hint;        /* where to find more: a line */
     const char *exit_status; /* a line */
-    const struct weir_command *const *commands;
-    int n_commands;
 };
+extern const struct weir_program weir_program;
 
 /* weir --generate man|bash|zsh DIR: writes man pages or a completion script into a folder, for the build. argv[0]
  * is "--generate". Returns the exit status. */
-int weir_generate(const struct weir_program *program, int argc, char **argv);
+int weir_generate(int argc, char **argv);
 
 /* Prints "weir COMMAND: TEXT" to stderr and returns 1. */
 int weir_cli_fail(const struct weir_command *command, const struct weir_err *err);

@@ -36,10 +36,10 @@ static void put_words(FILE *out, const struct weir_opt *opt)
         putc(*c == '|' ? ' ' : *c, out);
 }
 
-static void put_commands(FILE *out, const struct weir_program *program)
+static void put_commands(FILE *out)
 {
-    for (int i = 0; i < program->n_commands; i++)
-        fprintf(out, "%s%s", i ? " " : "", program->commands[i]->name);
+    for (int i = 0; weir_commands[i]; i++)
+        fprintf(out, "%s%s", i ? " " : "", weir_commands[i]->name);
 }
 
 /* ---- quoting: each gives what stands for a character, NULL for the character itself ---- */
@@ -111,10 +111,10 @@ static void man_head(FILE *out, const char *name, const char *summary)
     fputs("\n.SH SYNOPSIS\n", out);
 }
 
-static void man_exit_status(FILE *out, const struct weir_program *program)
+static void man_exit_status(FILE *out)
 {
     fputs(".SH EXIT STATUS\n", out);
-    put_man(out, program->exit_status);
+    put_man(out, weir_program.exit_status);
     fputs("\n.SH SEE ALSO\n", out);
 }
 
@@ -182,7 +182,7 @@ static void man_examples(FILE *out, const char *examples)
     }
 }
 
-static void man_command(FILE *out, const struct weir_program *program, const struct weir_command *command)
+static void man_command(FILE *out, const struct weir_command *command)
 {
     char name[64];
     snprintf(name, sizeof name, "weir-%s", command->name);
@@ -205,27 +205,27 @@ static void man_command(FILE *out, const struct weir_program *program, const str
     weir_options_by_topic(command, show_man, out);
     if (command->examples)
         man_examples(out, command->examples);
-    man_exit_status(out, program);
+    man_exit_status(out);
     fputs(".BR weir (1)\n", out);
 }
 
-static void man_program(FILE *out, const struct weir_program *program)
+static void man_program(FILE *out)
 {
-    man_head(out, "weir", program->summary);
+    man_head(out, "weir", weir_program.summary);
     fputs("\\fBweir\\fR \\fICOMMAND\\fR [\\fIARGUMENTS\\fR]\n.SH DESCRIPTION\n", out);
-    put_man(out, program->hint);
+    put_man(out, weir_program.hint);
     fputs("\n.SH COMMANDS\n", out);
-    for (int i = 0; i < program->n_commands; i++) {
-        fprintf(out, ".TP\n\\fB%s\\fR\n", program->commands[i]->name);
-        put_man(out, program->commands[i]->summary);
+    for (int i = 0; weir_commands[i]; i++) {
+        fprintf(out, ".TP\n\\fB%s\\fR\n", weir_commands[i]->name);
+        put_man(out, weir_commands[i]->summary);
         fputs("\n", out);
     }
     fputs(".TP\n\\fBhelp\\fR\n", out);
-    put_man(out, program->help);
+    put_man(out, weir_program.help);
     fputs("\n", out);
-    man_exit_status(out, program);
-    for (int i = 0; i < program->n_commands; i++)
-        fprintf(out, ".BR weir\\-%s (1)%s\n", program->commands[i]->name, i < program->n_commands - 1 ? "," : "");
+    man_exit_status(out);
+    for (int i = 0; weir_commands[i]; i++)
+        fprintf(out, ".BR weir\\-%s (1)%s\n", weir_commands[i]->name, weir_commands[i + 1] ? "," : "");
 }
 
 /* ---- bash ---- */
@@ -259,7 +259,7 @@ static void bash_command(FILE *out, const struct weir_command *command)
     fprintf(out, "--%s\"%s ;;\n", weir_opt_help.name, command->args ? " files=yes" : "");
 }
 
-static void write_bash(FILE *out, const struct weir_program *program)
+static void write_bash(FILE *out)
 {
     fputs("# Completion of weir for bash, written by weir --generate.\n"
           "_weir() {\n"
@@ -273,12 +273,12 @@ static void write_bash(FILE *out, const struct weir_program *program)
           "    fi\n"
           "    case ${COMP_WORDS[1]}:${before//_/-} in\n",
           out);
-    for (int i = 0; i < program->n_commands; i++)
-        bash_command(out, program->commands[i]);
+    for (int i = 0; weir_commands[i]; i++)
+        bash_command(out, weir_commands[i]);
     fputs("    help:*) words=\"", out);
-    put_commands(out, program);
+    put_commands(out);
     fputs("\" ;;\n    esac\n    [[ $COMP_CWORD -gt 1 ]] || words=\"", out);
-    put_commands(out, program);
+    put_commands(out);
     fputs(" help --help --version\" files=\"\"\n"
           "    if [[ $word == -* ]]; then\n"
           "        word=${word//_/-}\n"
@@ -337,14 +337,14 @@ static void zsh_command(FILE *out, const struct weir_command *command)
     fputs("        ;;\n", out);
 }
 
-static void write_zsh(FILE *out, const struct weir_program *program)
+static void write_zsh(FILE *out)
 {
     fputs("#compdef weir\n# Completion of weir for zsh, written by weir --generate.\n_weir() {\n"
           "    local -a commands=(\n",
           out);
-    for (int i = 0; i < program->n_commands; i++) {
-        fprintf(out, "        '%s:", program->commands[i]->name);
-        put_quoted(out, program->commands[i]->summary, quote_zsh);
+    for (int i = 0; weir_commands[i]; i++) {
+        fprintf(out, "        '%s:", weir_commands[i]->name);
+        put_quoted(out, weir_commands[i]->summary, quote_zsh);
         fputs("'\n", out);
     }
     fputs("    )\n"
@@ -360,8 +360,8 @@ static void write_zsh(FILE *out, const struct weir_program *program)
           "        _describe command commands\n"
           "        ;;\n",
           out);
-    for (int i = 0; i < program->n_commands; i++)
-        zsh_command(out, program->commands[i]);
+    for (int i = 0; weir_commands[i]; i++)
+        zsh_command(out, weir_commands[i]);
     fputs("    esac\n}\n_weir \"$@\"\n", out);
 }
 
@@ -377,44 +377,43 @@ static int open_in(const char *folder, const char *name, FILE **out, struct weir
     return *out ? 0 : weir_err_set(err, -errno, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-static int write_script(const char *folder, const char *name, void (*write)(FILE *, const struct weir_program *),
-                        const struct weir_program *program, struct weir_err *err)
+static int write_script(const char *folder, const char *name, void (*write)(FILE *), struct weir_err *err)
 {
     FILE *out;
     int rc = open_in(folder, name, &out, err);
     if (rc < 0)
         return rc;
-    write(out, program);
+    write(out);
     return weir_output_close(folder, out, err);
 }
 
-static int write_pages(const char *folder, const struct weir_program *program, struct weir_err *err)
+static int write_pages(const char *folder, struct weir_err *err)
 {
-    int rc = write_script(folder, "weir.1", man_program, program, err);
-    for (int i = 0; i < program->n_commands && rc == 0; i++) {
+    int rc = write_script(folder, "weir.1", man_program, err);
+    for (int i = 0; weir_commands[i] && rc == 0; i++) {
         char name[64];
         FILE *out;
-        snprintf(name, sizeof name, "weir-%s.1", program->commands[i]->name);
+        snprintf(name, sizeof name, "weir-%s.1", weir_commands[i]->name);
         rc = open_in(folder, name, &out, err);
         if (rc < 0)
             break;
-        man_command(out, program, program->commands[i]);
+        man_command(out, weir_commands[i]);
         rc = weir_output_close(folder, out, err);
     }
     return rc;
 }
 
-int weir_generate(const struct weir_program *program, int argc, char **argv)
+int weir_generate(int argc, char **argv)
 {
     struct weir_err err = WEIR_ERR_NONE;
     const char *what = argc == 3 ? argv[1] : "", *folder = argc == 3 ? argv[2] : NULL;
     int rc;
     if (strcmp(what, "man") == 0) {
-        rc = write_pages(folder, program, &err);
+        rc = write_pages(folder, &err);
     } else if (strcmp(what, "bash") == 0) {
-        rc = write_script(folder, "weir", write_bash, program, &err);
+        rc = write_script(folder, "weir", write_bash, &err);
     } else if (strcmp(what, "zsh") == 0) {
-        rc = write_script(folder, "_weir", write_zsh, program, &err);
+        rc = write_script(folder, "_weir", write_zsh, &err);
     } else {
         fputs("weir: --generate takes man, bash or zsh, and a folder\n", stderr);
         return 2;

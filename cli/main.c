@@ -14,21 +14,18 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct weir_program program = {
-    .summary = "loads robot episodes for training and times every stage of it",
-    .help = "explain a command: weir help run",
-    .hint = "weir COMMAND --help lists the command's options; weir --version prints the version and the compiler.",
-    .exit_status = "0 fine, 1 the run failed, 2 usage, 130 interrupted.",
-    .commands = weir_commands,
-    .n_commands = WEIR_COMMANDS,
-};
-
 static void print_help(FILE *out)
 {
-    fprintf(out, "Usage: weir COMMAND [ARGUMENTS]\n\nWeir %s.\n\nCommands:\n", program.summary);
-    for (int i = 0; i < WEIR_COMMANDS; i++)
-        fprintf(out, "  %-8s  %s\n", weir_commands[i]->name, weir_commands[i]->summary);
-    fprintf(out, "  %-8s  %s\n\n%s\nExit status: %s\n", "help", program.help, program.hint, program.exit_status);
+    const char *group = "";
+    fprintf(out, "Usage: weir COMMAND [ARGUMENTS]\n\nWeir %s.\n", weir_program.summary);
+    for (const struct weir_command *const *row = weir_commands; *row; row++) {
+        if (strcmp(group, (*row)->group) != 0)
+            fprintf(out, "\n%s:\n", (*row)->group);
+        group = (*row)->group;
+        fprintf(out, "  %-8s  %s\n", (*row)->name, (*row)->summary);
+    }
+    fprintf(out, "\n  %-8s  %s\n\n%s\nExit status: %s\n", "help", weir_program.help, weir_program.hint,
+            weir_program.exit_status);
 }
 
 static void print_version(void)
@@ -47,9 +44,9 @@ static void print_version(void)
 
 static const struct weir_command *find_command(const char *name)
 {
-    for (int i = 0; i < WEIR_COMMANDS; i++)
-        if (strcmp(weir_commands[i]->name, name) == 0)
-            return weir_commands[i];
+    for (const struct weir_command *const *command = weir_commands; *command; command++)
+        if (strcmp((*command)->name, name) == 0)
+            return *command;
     return NULL;
 }
 
@@ -57,9 +54,9 @@ static int unknown_command(const char *typed)
 {
     const struct weir_command *near = NULL;
     int best = INT_MAX;
-    for (int i = 0; i < WEIR_COMMANDS; i++)
-        if (weir_names_close(typed, weir_commands[i]->name, &best))
-            near = weir_commands[i];
+    for (const struct weir_command *const *command = weir_commands; *command; command++)
+        if (weir_names_close(typed, (*command)->name, &best))
+            near = *command;
     struct weir_err err = WEIR_ERR_NONE;
     weir_err_set(&err, -EINVAL, "unknown command '%s'%s%s%s", typed, near ? "; did you mean " : "",
                  near ? near->name : "", near ? "?" : "");
@@ -94,7 +91,7 @@ static int dispatch(int argc, char **argv)
         return 0;
     }
     if (strcmp(name, "--generate") == 0)
-        return weir_generate(&program, argc - 1, argv + 1);
+        return weir_generate(argc - 1, argv + 1);
     const struct weir_command *command = find_command(name);
     return command ? command->run(command, argc - 1, argv + 1) : unknown_command(name);
 }

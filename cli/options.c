@@ -25,12 +25,10 @@ const struct weir_opt weir_opt_config = {
     .path = WEIR_PATH_READ};
 
 static const struct weir_command *const *all_commands;
-static int n_all_commands;
 
-void weir_options_know(const struct weir_command *const *commands, int n)
+void weir_options_register(const struct weir_command *const *commands)
 {
     all_commands = commands;
-    n_all_commands = n;
 }
 
 int weir_usage_error(const struct weir_command *command, const char *format, ...)
@@ -123,8 +121,8 @@ static int unknown_option(const struct weir_command *command, const char *name)
 
 static bool some_command_has(const char *name)
 {
-    for (int i = 0; i < n_all_commands; i++)
-        if (find_option(all_commands[i], name, strlen(name)))
+    for (const struct weir_command *const *command = all_commands; command && *command; command++)
+        if (find_option(*command, name, strlen(name)))
             return true;
     return false;
 }

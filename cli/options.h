@@ -60,8 +60,15 @@ struct weir_opt_topic {
     const char *names; /* in this order, spaces between them */
 };
 
+/* Headings of weir --help, in its order. */
+#define WEIR_GROUP_RUN "Load and report"
+#define WEIR_GROUP_TUNE "Choose settings and formats"
+#define WEIR_GROUP_DATA "Inspect and make datasets"
+#define WEIR_GROUP_EXTRAS "Extras"
+
 struct weir_command {
     const char *name, *summary;
+    const char *group; /* WEIR_GROUP_... */
     const char *args; /* "DATA" as help shows it */
     int min_args, max_args;
     enum weir_opt_path arg_paths[2]; /* of the first argument, and of all later ones */
@@ -71,13 +78,15 @@ struct weir_command {
     const struct weir_opt_topic *topics; /* NULL: one list in the table's order; else the last heading is NULL */
     const char *examples; /* of the man page, a line each: the command, a tab, what it does; may be NULL */
     const char *notes;    /* printed below the options in help; may be NULL */
-    int (*run)(const struct weir_command *command, int argc, char **argv); /* the exit status */
+    void (*complete)(void); /* fills parts of the tables that other tables hold, once before use; may be NULL */
+    int (*run)(const struct weir_command *command, int argc, char **argv); /* returns the exit status */
 };
 
 enum weir_parse { WEIR_PARSE_RUN, WEIR_PARSE_HELP, WEIR_PARSE_USAGE, WEIR_PARSE_NO_MEMORY };
 
-/* All commands there are: a file of --config may have options of others, which are passed over. Lent for good. */
-void weir_options_know(const struct weir_command *const *commands, int n);
+/* Registers all commands, a list that ends with NULL: a --config file may hold options of other commands, which are
+ * skipped. Borrowed until the process ends. */
+void weir_options_register(const struct weir_command *const *commands);
 
 /* Fills values (zeroed here) from presets, the file of --config and argv[1..], the later of them first; argv[0] is the
  * command's name. Positional arguments go to args (max_args of them). --help prints to stdout and returns

@@ -10,7 +10,7 @@ empty_err() { check "stderr is empty" [ ! -s "$work/err" ]; }
 run 0 --help
 out "Usage: weir COMMAND"
 empty_err
-for command in run train scenario motion info verify convert bench tune synth report doctor; do
+for command in run train scenario motion info verify convert bench tune whatif synth report doctor; do
     run 0 --help
     out "  $command "
     run 0 help "$command"
@@ -24,7 +24,9 @@ for command in run train scenario motion info verify convert bench tune synth re
     empty_out
 done
 run 0 help
-out "Commands:"
+for group in "Load and report" "Choose settings and formats" "Inspect and make datasets" Extras; do
+    check "weir --help has the heading $group once" [ "$(grep -c "^$group:$" "$work/out")" -eq 1 ]
+done
 run 2
 err "Usage: weir COMMAND"
 empty_out

@@ -252,6 +252,7 @@ static int bench_main(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_bench = {
     .name = "bench",
     .summary = "compare formats and settings on a dataset, and say which to take",
+    .group = WEIR_GROUP_TUNE,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,

@@ -64,6 +64,7 @@ static int run_motion(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_motion = {
     .name = "motion",
     .summary = "sample motion clips for thousands of environments, and say where the time goes",
+    .group = WEIR_GROUP_EXTRAS,
     .opts = weir_motion_opts,
     .n_opts = MOTION_OPTS,
     .topics = weir_motion_topics,

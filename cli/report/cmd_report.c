@@ -532,6 +532,7 @@ static int report(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_report = {
     .name = "report",
     .summary = "print the tables of a log again, or the averages, steps and GPU idle time of traces",
+    .group = WEIR_GROUP_RUN,
     .args = "LOG|TRACE...",
     .min_args = 1,
     .max_args = FILES_MAX,

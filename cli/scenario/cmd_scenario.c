@@ -90,6 +90,7 @@ static int run_scenario(const struct weir_command *command, int argc, char **arg
 const struct weir_command weir_cmd_scenario = {
     .name = "scenario",
     .summary = "run training steps with a known bottleneck, and see how it looks",
+    .group = WEIR_GROUP_EXTRAS,
     .opts = weir_scenario_opts,
     .n_opts = SCENARIO_OPTS,
     .topics = weir_scenario_topics,

@@ -60,6 +60,8 @@ static int run_train(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_train = {
     .name = "train",
     .summary = "train a small CNN policy on the data, and say where each step's time goes",
+    .group = WEIR_GROUP_EXTRAS,
+    .complete = weir_train_options_list,
     .args = "[DATA]",
     .min_args = 0,
     .max_args = 1,

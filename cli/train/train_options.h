@@ -15,7 +15,9 @@ struct train_options {
 };
 
 enum { TRAIN_OWN_OPTS = 18, TRAIN_RUN_OPTS = 44, TRAIN_OPTS = TRAIN_OWN_OPTS + TRAIN_RUN_OPTS };
-extern struct weir_opt weir_train_opts[TRAIN_OPTS]; /* filled by weir_train_options_list */
+extern struct weir_opt weir_train_opts[TRAIN_OPTS];
+/* Copies the rows shared with weir run into it: the complete function of the command. */
+void weir_train_options_list(void);
 extern const struct weir_opt_topic weir_train_topics[];
 extern const char weir_train_examples[];
 

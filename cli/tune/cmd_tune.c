@@ -66,6 +66,8 @@ static int tune_main(const struct weir_command *command, int argc, char **argv)
 const struct weir_command weir_cmd_tune = {
     .name = "tune",
     .summary = "find workers, prefetch, I/O engine, decoder and decode cache for this machine",
+    .group = WEIR_GROUP_TUNE,
+    .complete = weir_tune_options_list,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,

@@ -17,7 +17,9 @@ struct tune_options {
 };
 
 enum { TUNE_OWN_OPTS = 8, TUNE_RUN_OPTS = 35, TUNE_OPTS = TUNE_OWN_OPTS + TUNE_RUN_OPTS };
-extern struct weir_opt weir_tune_opts[TUNE_OPTS]; /* filled by weir_tune_options_list */
+extern struct weir_opt weir_tune_opts[TUNE_OPTS];
+/* Copies the rows shared with weir run into it: the complete function of the command. */
+void weir_tune_options_list(void);
 extern const struct weir_opt_topic weir_tune_topics[];
 
 /* Options of weir run with their values, as they are typed: what was typed for weir tune, and a setting. */

@@ -138,6 +138,8 @@ static int whatif_main(const struct weir_command *command, int argc, char **argv
 const struct weir_command weir_cmd_whatif = {
     .name = "whatif",
     .summary = "say what changes of a run would give, and check it",
+    .group = WEIR_GROUP_TUNE,
+    .complete = weir_whatif_options_list,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,

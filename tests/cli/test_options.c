@@ -318,7 +318,7 @@ static const struct weir_opt other_opts[] = {
     {.name = "num-workers", .kind = WEIR_OPT_TEXT, .help = "x", .value = "a,b"},
     {.name = "image-size", .kind = WEIR_OPT_TEXT, .help = "x", .value = "WxH"}};
 static const struct weir_command other = {.name = "other", .opts = other_opts, .n_opts = 2};
-static const struct weir_command *const both[] = {&command, &other};
+static const struct weir_command *const both[] = {&command, &other, NULL};
 
 /* Writes a file that goes with the process, and puts its name into line for each '@'. */
 static void put_config(const char *line, const char *text, char *typed, size_t size)
@@ -330,7 +330,7 @@ static void put_config(const char *line, const char *text, char *typed, size_t s
     typed[0] = '\0';
     for (const char *c = line; *c; c++)
         snprintf(typed + strlen(typed), size - strlen(typed), *c == '@' ? "%s" : "%.1s", *c == '@' ? path : c);
-    weir_options_know(both, 2);
+    weir_options_register(both);
 }
 
 static enum weir_parse parse_config(const char *line, const char *text, struct values *v)
