@@ -1,7 +1,7 @@
 /* decoder_ops.h: what a codec implements, and what codecs share. decoder.c times and counts; a codec holds no clocks.
  *
  * A new codec is a file with a struct weir_decoder_ops, its extern below, its row in decoder_table.c, a line of CMake,
- * a row in README and a test (tests/check_backends.py says which of these is missing). */
+ * a row in README and a test (tests/checks/check_backends.py says which of these is missing). */
 #ifndef WEIR_DECODERS_DECODER_OPS_H
 #define WEIR_DECODERS_DECODER_OPS_H
 

@@ -1,7 +1,7 @@
 /* io_ops.h: what an io engine implements. io.c times and counts; an engine holds no clocks.
  *
  * A new engine is a file with a struct weir_io_ops, its extern below, its row in io_table.c, a line of CMake, a row in
- * README and a test (tests/check_backends.py says which of these is missing). */
+ * README and a test (tests/checks/check_backends.py says which of these is missing). */
 #ifndef WEIR_IO_IO_OPS_H
 #define WEIR_IO_IO_OPS_H
 

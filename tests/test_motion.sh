@@ -1,8 +1,8 @@
 #!/bin/bash
 # weir motion: the report, ranges and operators of its trace, options, files, what cannot be.
 # WEIR_PROGRAM=build/release/weir tests/test_motion.sh
-# shellcheck source=tests/shell_checks.sh
-. "$(dirname "$0")/shell_checks.sh"
+# shellcheck source=tests/tools/shell_checks.sh
+. "$(dirname "$0")/tools/shell_checks.sh"
 cd "$work" || exit 1
 export WEIR_CUDA_MODULE=/nowhere # without a GPU
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # weir motion on a GPU, by the stand-in: which device is taken, what its trace and report have.
 # WEIR_PROGRAM=build/release/weir WEIR_FAKE_CUDA_MODULE=... tests/test_motion_gpu.sh
-# shellcheck source=tests/shell_checks.sh
-. "$(dirname "$0")/shell_checks.sh"
+# shellcheck source=tests/tools/shell_checks.sh
+. "$(dirname "$0")/tools/shell_checks.sh"
 cd "$work" || exit 1
 export WEIR_CUDA_MODULE=${WEIR_FAKE_CUDA_MODULE:?}
 

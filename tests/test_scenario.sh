@@ -3,8 +3,8 @@
 # trace and the figures that are written, what cannot be, Ctrl-C. What the GPU waits for is asserted on a GPU, by
 # tests/gpu/scenario.sh.
 # Usage: WEIR_PROGRAM=build/release/weir WEIR_FAKE_CUDA_MODULE=... tests/test_scenario.sh
-# shellcheck source=tests/shell_checks.sh
-. "$(dirname "$0")/shell_checks.sh"
+# shellcheck source=tests/tools/shell_checks.sh
+. "$(dirname "$0")/tools/shell_checks.sh"
 export WEIR_CUDA_MODULE=${WEIR_FAKE_CUDA_MODULE:?set WEIR_FAKE_CUDA_MODULE to the stand-in}
 unset WEIR_FAKE_CUDA
 cd "$work" || exit 1

@@ -2,8 +2,8 @@
 # `weir train` as a user meets it: the command that people of ACT type, falling losses, checkpoints and going on from
 # them bit for bit, tables in both languages, Ctrl-C, what cannot be.
 # Usage: WEIR_PROGRAM=build/release/weir tests/test_train.sh
-# shellcheck source=tests/shell_checks.sh
-. "$(dirname "$0")/shell_checks.sh"
+# shellcheck source=tests/tools/shell_checks.sh
+. "$(dirname "$0")/tools/shell_checks.sh"
 unset WEIR_DATASETS
 
 synth() { "$weir" synth "$work/$1" --format "$2" --episodes "$3" --steps "$4" --size "$5" "${@:6}" >/dev/null || exit 1; }

@@ -2,8 +2,8 @@
 # `weir train --device cuda` over the stand-in for CUDA, whose networks are the CPU's: the same losses as on the CPU,
 # stages by the GPU's clock, going on bit for bit, a GPU that is lost or full.
 # Usage: WEIR_PROGRAM=build/release/weir WEIR_FAKE_CUDA_MODULE=build/release/tests/libweir_fake_cuda.so tests/test_train_gpu.sh
-# shellcheck source=tests/shell_checks.sh
-. "$(dirname "$0")/shell_checks.sh"
+# shellcheck source=tests/tools/shell_checks.sh
+. "$(dirname "$0")/tools/shell_checks.sh"
 export WEIR_CUDA_MODULE=${WEIR_FAKE_CUDA_MODULE:?}
 
 "$weir" synth "$work/data" --format act-jpeg --episodes 5 --steps 12 --size 48x32 --cameras top,wrist >/dev/null || exit 1

@@ -96,7 +96,7 @@ const struct weir_opt weir_run_opts[WEIR_RUN_OPTS] = {
     {"row-limit", WEIR_OPT_INT, FIELD(row_limit), "N", "20", "with --profile: rows of the averages; -1: all", -1, 1e6},
 };
 
-/* Every option but --help is in one of them (tests/test_cli.sh). */
+/* Every option but --help is in one of them (tests/cli/test_cli.sh). */
 const struct weir_opt_topic weir_run_topics[] = {
     {"What matters first",
      "batch-size num-workers prefetch num-epochs device decoder image-size decode-cache step-ms profile"},

@@ -50,7 +50,7 @@ struct weir_opt weir_train_opts[TRAIN_OPTS] = {
 static const char run_names[] =
     "batch-size " DRAWN " " READ " " IMAGES " " READING " " REPORTS " " RECORDED " num-epochs";
 
-/* Every option but --help is in one of them (tests/test_cli.sh). */
+/* Every option but --help is in one of them (tests/cli/test_cli.sh). */
 const struct weir_opt_topic weir_train_topics[] = {
     {"The training", "task-name dataset-dir ckpt-dir resume num-epochs batch-size lr weight-decay grad-accumulation"},
     {"The policy", "policy-class hidden-dim dim-feedforward device amp kl-weight temporal-agg onscreen-render"},

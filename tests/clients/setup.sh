@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes build/clients-venv with what tests/check_clients.sh runs; does nothing when it is there as the list wants it.
+# Makes build/clients-venv with what tests/checks/check_clients.sh runs; does nothing when it is there as the list wants it.
 set -eu
 cd "$(dirname "$0")/../.."
 venv=build/clients-venv list=tests/clients/requirements.txt

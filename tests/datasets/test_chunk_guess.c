@@ -29,12 +29,12 @@ Test(chunk_guess, known_datasets)
     expect((uint64_t[]){1}, 1, 8, (uint64_t[]){1});
 }
 
-/* Runs tests/h5py_chunks.py; false, after a line that says so, when there is no h5py. */
+/* Runs tests/datasets/h5py_chunks.py; false, after a line that says so, when there is no h5py. */
 static bool h5py_chooses(char *path)
 {
     const char *source = getenv("WEIR_SOURCE");
     char script[4096];
-    snprintf(script, sizeof script, "%s/tests/h5py_chunks.py", source ? source : ".");
+    snprintf(script, sizeof script, "%s/tests/datasets/h5py_chunks.py", source ? source : ".");
     char *arguments[] = {"python3", script, path, NULL};
     pid_t child;
     int status = -1;

@@ -640,12 +640,12 @@ Test(filters, shuffle_without_a_size_must_have_been_left_out)
 
 /* ---- h5py ---- */
 
-/* Runs tests/h5py_lzf.py; false, after a line that says so, when there is no h5py. */
+/* Runs tests/datasets/h5py_lzf.py; false, after a line that says so, when there is no h5py. */
 static bool h5py_writes(const char *path)
 {
     const char *source = getenv("WEIR_SOURCE");
     char script[4096];
-    snprintf(script, sizeof script, "%s/tests/h5py_lzf.py", source ? source : ".");
+    snprintf(script, sizeof script, "%s/tests/datasets/h5py_lzf.py", source ? source : ".");
     char *arguments[] = {(char *)"python3", script, (char *)path, NULL};
     pid_t child;
     int status = -1;

@@ -1,4 +1,4 @@
-/* make_gpu_trace FILE: records a few steps on a GPU, for the clients to read (tests/check_clients.sh); also on the
+/* make_gpu_trace FILE: records a few steps on a GPU, for the clients to read (tests/checks/check_clients.sh); also on the
  * stand-in, when WEIR_CUDA_MODULE names it. Skips (77) without a GPU. */
 #include "pipeline/loader_stages.h"
 #include "prof/record/recorder.h"

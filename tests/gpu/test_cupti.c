@@ -1,7 +1,7 @@
 /* Recording a real GPU: all that was done is there, joined with who asked for it and in the right order; eight
  * windows work. Prints launches per second before, during and after, and what the profiler's steps take, and judges
  * neither. Traces are written to $OUT/cupti0.pt.trace.json.gz and on (or to the folder given), for
- * tests/check_clients.sh. */
+ * tests/checks/check_clients.sh. */
 #include "base/clock.h"
 #include "pipeline/loader_stages.h"
 #include "prof/gpu/gpu_trace_ops.h"

@@ -1,4 +1,4 @@
-/* weir_verify where tests/test_verify.sh cannot look: files that change meanwhile, what threads find out of order, the
+/* weir_verify where tests/pipeline/test_verify.sh cannot look: files that change meanwhile, what threads find out of order, the
  * edges of pictures that repeat. */
 #include "pipeline/verify/findings.h"
 #include "tests/fixtures/loader_fixture.h"

@@ -1,0 +1,141 @@
+#!/bin/bash
+# weir bench: cells have their turns in rounds, copies are found again, the command that is printed is the one that was
+# measured; JSON and CSV; bad arguments; Ctrl-C. What is said about results is in analyze/test_bench.c.
+# Usage: WEIR_PROGRAM=build/release/weir tests/analyze/test_bench.sh
+# shellcheck source=tests/tools/shell_checks.sh
+. "$(dirname "$0")/../tools/shell_checks.sh"
+
+data=$work/da\'ta
+"$weir" synth "$data" --format act-jpeg --episodes 3 --steps 8 --size 48x32 --cameras top,wrist >/dev/null || exit 1
+quick=(--min-seconds 0.01 --repeats 1)
+
+# json NAME PYTHON: the object is `found`, its cells by format and cache `cells`.
+json() {
+    check "$1" python3 - "$work/out" "$data" <<PY
+import json, sys
+with open(sys.argv[1], encoding="utf-8") as f:
+    found = json.load(f)
+data = sys.argv[2]
+cells = {(c["format"], c["cache"]): c for c in found["cells"]}
+$2
+PY
+}
+
+# ---- settings only: nothing is copied ----
+run 0 bench "$data" --formats as-is --num-workers 1,0 --cache warm "${quick[@]}" --json
+check "no folder of copies" [ ! -e "$data.bench" ]
+json "two settings, and for each what it would be without reading" '
+assert [c["cache"] for c in found["cells"]] == ["warm", "memory", "warm", "memory"]
+warm = [c for c in found["cells"] if c["cache"] == "warm"]
+assert [c["settings"]["num_workers"] for c in warm] == ["1", "0"] and warm[0]["used"]["num_workers"] == 1
+for c in found["cells"]:
+    rounds = [t["round"] for t in c["turns"]]
+    assert rounds == list(range(len(rounds))) and 5 <= len(rounds) <= 6 and not c["error"], (rounds, c["error"])
+    rate = c["images_per_s"]
+    assert rate["least"] <= rate["low"] <= rate["median"] <= rate["high"] <= rate["most"]
+    assert c["command"][:3] == ["weir", "run", data] and c["peak_rss_bytes"]["median"] > 0 and c["bound_by"]
+    assert {"03b_image_decode", "08_wait_for_data"} & {s["name"] for s in c["stages"]}
+    assert c["tie"] == (c["ratio"]["low"] <= 1 <= c["ratio"]["high"]) or abs(c["ratio"]["median"] - 1) <= 0.03
+assert warm[0]["limit_fraction"]["n"] > 0 and found["cells"][1]["limit_fraction"] is None
+assert "--io" in found["cells"][1]["command"] and found["cells"][1]["used"]["io"] == "null"
+best = max(warm, key=lambda c: c["images_per_s"]["median"])
+assert found["advice"]["command"] == best["command"], "the best cell is what was measured"
+assert found["warm"]["rounds"] == len(warm[0]["turns"]) and found["cold"]["rounds"] == 0'
+
+# ---- copies: made once, in a folder of their own, and found again ----
+copies=$work/copies
+run 0 bench "$data" --formats as-is,hdf5:jpeg,hdf5-vlen:jpeg --work-dir "$copies" --sample 2 "${quick[@]}"
+err "converting to hdf5:jpeg: $copies/hdf5-jpeg-"
+err "converting to hdf5-vlen:jpeg: "
+for format in as-is hdf5:jpeg hdf5-vlen:jpeg; do
+    count "^$format +warm +[0-9.]+k +[0-9]+ +[0-9]+-[0-9]+ +[0-9]+ +[56] " 1
+    count "^$format +cold +[0-9.]+k +[0-9]+ +[0-9]+-[0-9]+ +[0-9]+ +[56] " 1
+done
+count '^bounded by ' 1
+command=$(tail -n 1 "$work/out")
+check "the last line runs by itself: $command" bash -c "PATH=$(dirname "$weir"):\$PATH; ${command//--seconds 0.01/--seconds 0.01 --every 0}" >/dev/null
+check "a sample of two episodes" [ "$(find "$copies" -name '*.hdf5' | wc -l)" -eq 4 ]
+find "$copies" -type f -exec stat -c '%n %i %Y' {} + | sort >"$work/before"
+run 0 bench "$data" --formats hdf5:jpeg,as-is --work-dir "$copies" --sample 2 --cache cold "${quick[@]}" --csv
+check "nothing is converted again" lacks "$work/err" converting
+find "$copies" -type f -exec stat -c '%n %i %Y' {} + | sort | cmp -s - "$work/before"
+check "the copies are as they were" [ $? -eq 0 ]
+check "CSV: a line a cell, with the columns of the head" python3 - "$work/out" <<'PY'
+import csv, sys
+with open(sys.argv[1], newline="") as f:
+    rows = list(csv.DictReader(f))
+assert [(r["format"], r["cache"]) for r in rows] == [("hdf5:jpeg", "cold"), ("as-is", "cold")], rows
+for r in rows:
+    assert None not in r and float(r["images_per_s_least"]) <= float(r["images_per_s"]) <= float(r["images_per_s_most"])
+    assert r["bound_by"] and r["tie"] in "01" and int(r["turns"]) in (5, 6) and r["limit_fraction"] == ""
+assert float(rows[1]["ratio"]) == 1
+PY
+touch "$data/episode_0.hdf5"
+run 0 bench "$data" --formats as-is,hdf5:jpeg --work-dir "$copies" --sample 2 --cache warm --step-ms 2 "${quick[@]}" --json
+err "converting to hdf5:jpeg" # the source is another one
+json "with a step data wait counts, and no limit" '
+assert [c["cache"] for c in found["cells"]] == ["warm", "warm"]
+assert all("--step-ms" in c["command"] and 0 <= c["data_wait_fraction"]["median"] <= 1 for c in found["cells"])'
+
+# ---- what cannot be had is left out, what cannot be meant is refused ----
+touch "$work/a file"
+run 1 bench "$data" --formats hdf5:jpeg --work-dir "$work/a file" "${quick[@]}"
+err "cannot be made: "
+one_line
+run 2 bench "$data" --formats hdf5:jpeg --work-dir "$data/copies" "${quick[@]}"
+err "--work-dir lies inside"
+one_line
+refused() {
+    local why=$1
+    shift
+    run 2 bench "$@"
+    err "$why"
+    one_line
+}
+refused "--num-workers: 'two' is no number" "$data" --num-workers two
+refused "--cache: 'hot' is neither" "$data" --cache hot
+refused "there is no format nothing" "$data" --formats nothing:raw
+refused "--formats: 'hdf5:gif' is neither" "$data" --formats hdf5:gif
+refused "hdf5-gzip cannot hold jpeg frames" "$data" --formats hdf5-gzip:jpeg
+refused "'as-is' twice" "$data" --formats as-is,as-is
+refused "--json and --csv" "$data" --json --csv
+refused "nowhere" "$data" --io nowhere
+refused "nothing" "$data" --decoder nothing
+refused "--device" "$data" --device gpu
+run 1 bench "$work/none"
+err "weir bench: "
+one_line
+
+# ---- no room for copies, and a file system in memory ----
+# in_memory SIZE ARGUMENT...: with a file system of this size as the work folder's place.
+in_memory() {
+    local size=$1
+    shift
+    mkdir -p "$work/memory"
+    # shellcheck disable=SC2016 # of the inner shell
+    unshare -rm bash -c 'mount -t tmpfs -o size="$1" none "$2" && shift 2 && "$@"' - "$size" "$work/memory" "$weir" bench \
+        "$data" --work-dir "$work/memory/copies" "$@" "${quick[@]}" >"$work/out" 2>"$work/err" </dev/null
+}
+if unshare -rm mount -t tmpfs none "$work" 2>/dev/null; then
+    in_memory 32k --formats as-is,hdf5:jpeg --cache warm
+    check "what has no room is left out (was $?)" [ $? -eq 0 ]
+    out "left out: hdf5:jpeg: $work/memory/copies has 0 MB free, copies need up to 0 MB; "
+    out "nothing else was measured beside it."
+    in_memory 10m --formats hdf5:jpeg --cache cold
+    check "and measured where it has (was $?)" [ $? -eq 0 ]
+    out "not cold: hdf5:jpeg: 100 % of it stays in the page cache: its file system is in memory"
+else
+    echo "no file system of our own can be mounted: no room for copies is not tried"
+fi
+
+# ---- Ctrl-C: the table so far ----
+rm -f "$work/err" # what it has is of the run before
+"$weir" bench "$data" --formats as-is --cache warm --min-seconds 0.05 --repeats 100 --max-minutes 1 >"$work/out" 2>"$work/err" </dev/null &
+pid=$!
+until grep -q ' formats, ' "$work/err" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
+kill -INT $pid
+wait $pid
+check "exit status 130 (was $?)" [ $? -eq 130 ]
+out "interrupted; "
+
+finish

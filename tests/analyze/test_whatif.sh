@@ -1,0 +1,147 @@
+#!/bin/bash
+# weir whatif: the ladder, predictions and the check as a table and as JSON, the log and weir report; what cannot be had;
+# bad arguments; Ctrl-C; nothing stays behind. Turns are as short as they can be: figures are not looked at, but that
+# they are figures; on a busy machine the time may be up before all is measured, and then lines say so. What predictions
+# are made of is in analyze/test_model.c.
+# Usage: WEIR_PROGRAM=build/release/weir tests/analyze/test_whatif.sh
+# shellcheck source=tests/tools/shell_checks.sh
+. "$(dirname "$0")/../tools/shell_checks.sh"
+
+data=$work/da\'ta
+"$weir" synth "$data" --format act-jpeg --episodes 4 --steps 12 --size 128x96 --cameras top,wrist >/dev/null || exit 1
+export TMPDIR=$work/temporary-files-in-a-folder-with-a-long-name
+mkdir "$TMPDIR"
+left_behind() { check "nothing is left in the temporary folder: $(ls "$TMPDIR")" [ -z "$(ls "$TMPDIR")" ]; }
+
+# ---- the table, its JSON, its log, and that again ----
+run 0 whatif "$data" --step-ms 0.5 --num-workers 2 --check --max-minutes 0.05 --log "$work/whatif.jsonl"
+out "images/s, data wait "
+no_time='left out: there was no time for it'
+count '^as it is +[0-9]+ +1\.00x ' 1
+count "^everything cached +([0-9]+ +[0-9.]+x |$no_time)" 1
+count '^no copy to the GPU +left out: batches stay on the CPU' 1
+count '^4 workers +[0-9.]+x ' 1
+count '^half-size frames +[0-9.]+x .*--image-size 64x48$' 1
+count '^stored as packed:raw +[0-9.]+x ' 1
+count '^a step of 0.25 ms +[0-9.]+x ' 1
+left_behind
+cp "$work/out" "$work/printed"
+run 0 report "$work/whatif.jsonl"
+check "weir report prints it again" cmp -s "$work/out" "$work/printed"
+check "one line, and its members" python3 - "$work/whatif.jsonl" "$data" <<'PY'
+import json, math, sys
+with open(sys.argv[1], encoding="utf-8") as f:
+    lines = f.readlines()
+assert len(lines) == 1
+found = json.loads(lines[0])
+assert found["type"] == "whatif" and found["data"] == sys.argv[2] and found["checked"] and not found["interrupted"]
+assert found["config"]["num_workers"] == 2 and found["num_workers"] == 2 and found["images_per_s"] > 0
+no_time = "there was no time for it"
+assert found["ladder"][0]["ratio"] == 1 and {r["name"] for r in found["ladder"] if r.get("left_out", no_time) == no_time} == {
+    "as it is", "no I/O", "no decoding", "everything cached"}, found["ladder"]
+changes = {c["name"]: c for c in found["changes"]}
+assert all(c["predicted"] is None or 0 < c["predicted"] < math.inf for c in changes.values())
+checked = [c for c in changes.values() if "error" in c]
+assert checked or any("the time was up" in (c["why"] or "") for c in changes.values()), changes
+for c in checked:
+    assert c["turns"] > 0 and c["measured_low"] <= c["measured"] <= c["measured_high"]
+    assert abs(c["error"] - (c["predicted"] / c["measured"] - 1)) < 1e-6 and c["noisy"] == (abs(c["noise"]) > 0.05)
+errors = found["errors"]
+assert errors["pairs"] + errors["noisy"] == len(checked), (errors, len(checked))
+assert changes["4 workers"]["flag"] == "--num-workers 4" and found["verdict"][0].startswith("verdict: ")
+PY
+run 0 report "$work/whatif.jsonl" --json
+check "and as JSON" python3 -c '
+import json, sys
+assert json.load(open(sys.argv[1]))["runs"][0]["whatif"]["changes"]' "$work/out"
+
+# ---- the words of the verdict for the names of the log ----
+printf '{"type":"whatif","data":"x","changes":[%s,%s,%s,%s]}\n' '{"name":"a","predicted":2,"limit":"consumer"}' \
+    '{"name":"b","predicted":2,"limit":"engines"}' '{"name":"c","predicted":2,"limit":"later"}' \
+    '{"name":"d","predicted":2}' >"$work/named.jsonl"
+run 0 report "$work/named.jsonl"
+count '^a +2\.00x +step ' 1
+count "^b +2\\.00x +GPU's decoders " 1
+count '^c +2\.00x +later ' 1
+count '^d +2\.00x +- ' 1
+
+# ---- cold, inline, floats; what memory has no room for ----
+run 0 whatif "$data" --cold --num-workers 0 --output f32 --max-minutes 0.05 --json
+check "cold, on the main thread" python3 -c '
+import json, sys
+found = json.load(open(sys.argv[1]))
+names = {c["name"] for c in found["changes"]}
+assert found["cold"] and found["num_workers"] == 0 and not found["checked"]
+assert "page cache warm" in names and "images as bytes, not floats" in names, names' "$work/out"
+left_behind
+
+# ---- copies lie in TMPDIR, however long its name, and in /tmp when it is empty ----
+TMPDIR=$TMPDIR/none run 0 whatif "$data" --num-workers 1 --max-minutes 0.05
+count "^    no prediction: $TMPDIR/none/weir-whatif-[^ ]+: cannot be made: No such file or directory; set TMPDIR to " 2
+TMPDIR='' run 0 whatif "$data" --num-workers 1 --max-minutes 0.05
+count '^stored as packed:raw +[0-9.]+x ' 1
+
+# ---- over the stand-in for a GPU ----
+fake=$(dirname "$weir")/tests/libweir_fake_cuda.so
+if [ -e "$fake" ]; then
+    WEIR_CUDA_MODULE=$fake run 0 whatif "$data" --device cuda --decoder turbo --step-ms 0.5 --max-minutes 0.05
+    count "^no copy to the GPU +([0-9]+ +[0-9.]+x |$no_time)" 1
+    count '^JPEGs decoded by nvjpeg +[0-9.]+x .*--decoder nvjpeg$' 1
+fi
+
+# ---- bad arguments and data ----
+refused() {
+    local status=$1 why=$2
+    shift 2
+    run "$status" whatif "$@"
+    err "$why"
+}
+refused 2 "unknown option --num-epochs" "$data" --num-epochs 3
+refused 2 "nowhere" "$data" --io nowhere
+refused 2 "nothing" "$data" --decoder nothing
+refused 2 "--device" "$data" --device gpu
+refused 2 "bf16" "$data" --output bf16
+refused 2 "out of bounds" "$data" --max-minutes 0
+refused 1 "weir whatif: " "$work/none"
+one_line
+refused 1 "is a part of the dataset" "$data" --log "$data/episode_0.hdf5"
+one_line
+refused 1 "cannot be written" "$data" --log "$work/none/log.jsonl"
+one_line
+refused 1 "nosuch" "$data" --cameras nosuch
+one_line
+if built_in zarr; then # every chunk is a file
+    "$weir" convert "$data" "$work/z.zarr" --to zarr >/dev/null
+    chunk=$(find "$work/z.zarr" -name 0.0.0.0 | head -n 1)
+    sum=$(sha256sum "$chunk")
+    refused 1 "is a part of the dataset" "$work/z.zarr" --log "$chunk"
+    one_line
+    check "the chunk is as it was" [ "$(sha256sum "$chunk")" = "$sum" ]
+fi
+printf '{"type":"whatif","data":"x","changes":[{"name":"a","predicted":"b"}]}\n' >"$work/bad.jsonl"
+run 1 report "$work/bad.jsonl"
+err '"predicted" is not a number'
+one_line
+
+# ---- Ctrl-C: what is known so far ----
+rm -f "$work/err"
+"$weir" whatif "$data" --check --step-ms 5 >"$work/out" 2>"$work/err" </dev/null &
+pid=$!
+until grep -q 'measuring the ladder' "$work/err" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
+kill -INT $pid
+wait $pid
+check "exit status 130 (was $?)" [ $? -eq 130 ]
+out "interrupted; "
+left_behind
+
+# ---- a closed terminal, Ctrl-C and Ctrl-C again, while there is a copy: it is removed ----
+"$weir" whatif "$data" --num-workers 1 >"$work/out" 2>"$work/err" </dev/null &
+pid=$!
+until [ -n "$(find "$TMPDIR" -path '*/weir-whatif-*/*')" ] || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
+for signal in HUP INT INT TERM TERM HUP; do kill -$signal $pid; done
+wait $pid
+check "exit status 130 (was $?)" [ $? -eq 130 ]
+out "interrupted; "
+left_behind
+
+finish

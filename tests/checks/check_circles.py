@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""No file of the library calls upwards, and no more than three files call each other in a circle, by the symbols of the
+compiled files: tests/checks/check_circles.py ROOT ARCHIVE..., or --self-test to see both rules fail on bad archives."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from check_layers import LAYERS
+
+MOST = 3
+
+
+def sources(root):
+    """File name -> path; names are unique in the tree (check_layers.py)."""
+    found = {}
+    for top in LAYERS:
+        for folder, _, names in os.walk(os.path.join(root, top)):
+            found.update((name, os.path.relpath(os.path.join(folder, name), root)) for name in names if name.endswith(".c"))
+    return found
+
+
+def calls(root, archives):
+    """path -> {path: symbol} of those whose symbols it uses."""
+    paths, defined, used = sources(root), {}, {}
+    for archive in archives:
+        text = subprocess.run(["nm", "-A", archive], capture_output=True, text=True, check=True).stdout
+        for member, kind, symbol in re.findall(r"^[^:]+:([^:]+\.c)(?:\.c)?\.o:[0-9a-f ]*([A-Za-z]) (\S+)$", text, re.M):
+            path = paths.get(member)
+            if path and kind == "U":
+                used.setdefault(path, set()).add(symbol)
+            elif path and kind in "TDBRC":
+                defined[symbol] = path
+    return {path: {defined[s]: s for s in sorted(symbols) if defined.get(s, path) != path} for path, symbols in used.items()}
+
+
+def circles(graph):
+    """Tarjan's strongly connected components of more than one file."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(path):
+        index[path] = low[path] = len(index)
+        stack.append(path)
+        for other in graph.get(path, {}):
+            if other not in index:
+                visit(other)
+                low[path] = min(low[path], low[other])
+            elif other in stack:
+                low[path] = min(low[path], index[other])
+        if low[path] == index[path]:
+            circle = stack[stack.index(path):]
+            del stack[stack.index(path):]
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    sys.setrecursionlimit(10000)
+    for path in sorted(graph):
+        if path not in index:
+            visit(path)
+    return found
+
+
+def faults_of(root, archives):
+    graph, faults = calls(root, archives), []
+    for path, others in sorted(graph.items()):
+        top = path.split("/")[0]
+        for other, symbol in sorted(others.items()):
+            over = other.split("/")[0]
+            if over != top and LAYERS[over] >= LAYERS[top]:
+                faults.append(f"{path}: uses {symbol} of {other}: {top}/ lies below or beside {over}/")
+    for circle in circles(graph):
+        if len(circle) > MOST:
+            uses = [f"{path} -> {other} ({graph[path][other]})" for path in circle for other in circle if other in graph.get(path, {})]
+            faults.append(f"{len(circle)} files in a circle; {MOST} are the most: " + ", ".join(uses))
+    return graph, faults
+
+
+def self_test():
+    chain = {f"io/c{i}.c": f"void c{(i + 1) % 4}(void); void c{i}(void) {{ c{(i + 1) % 4}(); }}" for i in range(4)}
+    cases = [
+        ({"base/low.c": "void low(void) {}", "io/mid.c": "void low(void); void mid(void) { low(); }"}, None),
+        ({"base/low.c": "void mid(void); void low(void) { mid(); }", "io/mid.c": "void mid(void) {}"}, "uses mid of io/mid.c"),
+        ({"io/mid.c": "extern int size; int mid(void) { return size; }", "datasets/s.c": "int size = 1;"}, "uses size of"),
+        (chain, "4 files in a circle"),
+        ({**chain, "io/c3.c": "void c3(void) {}"}, None),
+    ]
+    failed = 0
+    for files, wanted in cases:
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in files.items():
+                os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as f:
+                    f.write(text)
+                subprocess.run(["cc", "-c", path, "-o", os.path.basename(path) + ".o"], cwd=root, check=True)
+            objects = [os.path.basename(path) + ".o" for path in files]
+            subprocess.run(["ar", "rc", "x.a", *objects], cwd=root, check=True)
+            faults = faults_of(root, [os.path.join(root, "x.a")])[1]
+            if len(faults) != (1 if wanted else 0) or (wanted and wanted not in faults[0]):
+                print(f"wanted {wanted}, got {faults}")
+                failed += 1
+    print(f"{len(cases)} archives, {failed} failures")
+    return failed
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        sys.exit(1 if self_test() else 0)
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    graph, faults = faults_of(sys.argv[1], sys.argv[2:])
+    print(*faults, sep="\n", end="\n" if faults else "")
+    print(f"{len(graph)} files, {len(faults)} faults")
+    sys.exit(1 if faults or len(graph) < 100 else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""What README.md and docs/ promise: tests/checks/check_docs.py SOURCE BUILD.
+
+README has at most 10 KB; links lead to files and headings that exist; C files that a page names are in the tree; options and commands that README names are known to
+the program; the first C program of docs/library.md compiles as printed against the shared library, runs, and fails with one line."""
+import fnmatch
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+README_BYTES = 10 * 1024
+FOREIGN = {"loop.c", "--cpus-per-task"}  # a file that the reader names; srun's
+failed = 0
+
+
+def check(what, fine):
+    global failed
+    if not fine:
+        print("FAIL:", what)
+        failed += 1
+
+
+def anchors(text):
+    """As GitHub names headings."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.replace("`", "").lower()).replace(" ", "-") for h in headings}
+
+
+def check_links(source):
+    pages = [os.path.join(source, name) for name in ("README.md", "CONTRIBUTING.md")] + glob.glob(f"{source}/docs/**/*.md", recursive=True)
+    texts = {os.path.realpath(page): open(page, encoding="utf-8").read() for page in pages}
+    for page, text in texts.items():
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            if re.match(r"https?:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = os.path.realpath(os.path.join(os.path.dirname(page), path)) if path else page
+            name = f"{os.path.basename(page)}: {link}"
+            check(f"{name} leads to no file", os.path.exists(target))
+            if anchor and target in texts:
+                check(f"{name} leads to no heading", anchor in anchors(texts[target]))
+
+
+def check_files(source):
+    """`slot.c`, `cupti*.c` and the like, in backquotes or in a block of code."""
+    names = set()
+    for folder, folders, files in os.walk(source):
+        folders[:] = [f for f in folders if f not in ("build", ".git")]
+        names.update("/" + os.path.relpath(os.path.join(folder, name), source) for name in files)
+    for page in [f"{source}/README.md", f"{source}/CONTRIBUTING.md", *sorted(glob.glob(f"{source}/docs/**/*.md", recursive=True))]:
+        with open(page, encoding="utf-8") as f:
+            text = f.read()
+        for name in sorted(set(re.findall(r"(?<![\w<.])((?:[\w*]+/)*[\w*]+\.(?:c|h|cu))(?![\w>.])", text))):
+            known = name in FOREIGN or fnmatch.filter(names, f"*/{name}")
+            check(f"{os.path.basename(page)} names {name}, which is not in the tree", known)
+
+
+def check_names(readme, weir):
+    commands = subprocess.run([weir, "--help"], capture_output=True, text=True, check=True).stdout
+    known = "".join(subprocess.run([weir, command, "--help"], capture_output=True, text=True, check=True).stdout
+                    for command in set(re.findall(r"^  ([a-z]+) ", commands, re.M)) - {"help"})
+    for option in sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", re.sub(r"`(?:cc|docker|h5repack) [^`]*`", "", readme)))):
+        check(f"README.md: no command has {option}", option in FOREIGN or re.search(rf"{option}(?![\w-])", known))
+    for command in sorted(set(re.findall(r"(?:`|release/)weir ([a-z]+)", readme))):
+        check(f"README.md: there is no weir {command}", re.search(rf"^\s+{command}\b", commands, re.M))
+
+
+def check_program(source, build):
+    with open(f"{source}/docs/library.md", encoding="utf-8") as f:
+        program = re.search(r"^```c\n(.*?)^```", f.read(), re.M | re.S)[1]
+    with tempfile.TemporaryDirectory() as work:
+        with open(f"{work}/loop.c", "w", encoding="utf-8") as f:
+            f.write(program)
+        compiled = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{source}", "loop.c", "-o", "loop", f"{build}/libweir.so"],
+                                  cwd=work, capture_output=True, text=True)
+        check(f"library.md's program does not compile: {compiled.stderr}", compiled.returncode == 0)
+        if compiled.returncode:
+            return
+        subprocess.run([f"{build}/weir", "synth", f"{work}/data", "--episodes", "2", "--steps", "4", "--size", "32x32"], check=True,
+                       capture_output=True)
+        env = {**os.environ, "LD_LIBRARY_PATH": build}
+        run = subprocess.run([f"{work}/loop", f"{work}/data"], env=env, capture_output=True, text=True)
+        check(f"library.md's program fails: {run.stderr}", run.returncode == 0)
+        run = subprocess.run([f"{work}/loop", f"{work}/none"], env=env, capture_output=True, text=True)
+        check("library.md's program says nothing of a missing folder", run.returncode == 1 and "none" in run.stderr)
+
+
+def main():
+    source, build = map(os.path.realpath, sys.argv[1:3])
+    with open(f"{source}/README.md", encoding="utf-8") as f:
+        readme = f.read()
+    check(f"README.md has {len(readme.encode())} bytes; {README_BYTES} are the most", len(readme.encode()) <= README_BYTES)
+    check_links(source)
+    check_files(source)
+    check_names(readme, f"{build}/weir")
+    check_program(source, build)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

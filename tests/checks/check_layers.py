@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+"""Keeps the rules of the tree: tests/checks/check_layers.py [ROOT], or --self-test to see every rule fail on a bad tree.
+
+1. Includes are from the root. base <- prof <- {io, decoders, datasets} <- pipeline <- {analyze, convert, workloads} <-
+   {cli, python}; those in braces never include each other. Rooms inside a folder have an order of their own (ROOMS). cuda/ includes
+   base/, the *_ops.h that it implements, cuda_module.h and kernel_clock_table.h, and nobody includes it (kernel_clock.cuh
+   is installed for users' own .cu). tests and bench may include anything.
+2. Across folders *_ops.h are only for those who implement them: the same top-level folder, and cuda/. *_priv.h stay in
+   their room. Both are free in tests and bench.
+3. No extern names a thing that an upper layer defines.
+4. A third-party header is included by one .c file outside tests and bench (PAIRS has the exceptions). Python's header is
+   python/src/'s, CUDA's headers are cuda/'s, and every file there is one that cmake/Cuda.cmake names.
+5. File names are unique in the tree. Only cli/ prints to stdout or exits (and the child processes in CHILD). Every
+   header has a guard by its path. Functions are at most 60 lines, files at most 600 (tests 1000). Every source file is in
+   a CMake list. A folder has at most 25 .c files (bench and tests apart).
+6. Names in comments exist. What begins with weir_ or WEIR_: in code, in a string or in a CMake file. Other words with an
+   underscore, and name(): there, in a script or as the name of a file, or they are other projects' (FOREIGN).
+"""
+import os
+import re
+import sys
+import tempfile
+
+LAYERS = {"base": 0, "prof": 1, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
+          "workloads": 4, "cli": 5, "python": 5, "cuda": 9}
+# Who is below whom inside a folder: a room includes what has a smaller number, and itself. Where a room and the folder
+# around it have the same number, each may include the other's plain headers.
+ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "prof/report": 3,
+         "decoders/gpu": 0, "decoders": 0,
+         "datasets/hdf5": 0, "datasets": 1, "datasets/helper": 1, "datasets/layouts": 1, "datasets/tfrecord": 1, "datasets/zarr": 1, "datasets/packed": 1, "datasets/lmdb": 1,
+         "datasets/motion": 1, "datasets/synth": 1,
+         "pipeline": 0, "pipeline/gpu": 0, "pipeline/work": 0, "pipeline/report": 0, "pipeline/verify": 0,
+         "analyze": 0, "analyze/verdict": 1,
+         "convert": 0, "convert/writers": 0,
+         "workloads": 0,
+         "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/trials": 1, "cli/train": 1, "cli/scenario": 1, "cli/motion": 1, "cli/whatif": 1, "cli/tune": 1}
+# Rooms of one number that have nothing to do with each other.
+APART = [{"datasets/synth", "datasets"}, {"datasets/synth", "datasets/layouts"}, {"prof/trace", "prof/symbols"}]
+FREE = {"tests", "bench"}
+CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
+PAIRS = {"hdf5.h": 8, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 4, "jansson.h": 12, "lmdb.h": 2}
+CHILD = {("helper_spawner_serve.c", "_exit"), ("hdf5_helper_serve.c", "_exit")}
+FUNCTION_LINES, FILE_LINES, TEST_LINES, FOLDER_FILES = 60, 600, 1000, 25
+NAME = r"\b(?:weir|WEIR)_\w+"
+PLAIN_NAME = r"(?<![\w/.-])((?!weir_)[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z]\w*(?=\(\)))(?![\w/*-])"
+# Names in comments that other projects define: libjpeg-turbo, liblmdb, CPython, C, x86, torch, h5py, and programs that write datasets.
+FOREIGN = set("""alloc_sarray decompress_onepass sep_upsample md_pad tp_call iter seq_cst x86_64 ang_vel_from_quat_diff animation_manager
+collect_data compress_data create_dataset hdf5_dataset_file_handler humanoid_amp motion_data_manager motion_loader record_episodes
+record_sim_episodes vel_forward_diff max_len in_frame cam_high_depth demo_9 demo_10 group_by_input_shape group_by_stack_n
+top_level_events_only key_averages my_kernel load_state_dict start_profiling""".split())
+GENERATED = {"base/version.h"}
+
+SYSTEM = set("""assert ctype complex errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
+stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype alloca cpuid
+dirent dlfcn elf endian execinfo fcntl fnmatch ftw getopt glob grp immintrin langinfo libgen link malloc poll pthread pwd regex sched
+semaphore spawn strings syslog termios ucontext unistd utime x86intrin""".split())
+SYSTEM_FOLDERS = {"sys", "linux", "gnu", "bits", "arpa", "net", "netinet", "asm"}
+
+
+def without_comments(text):
+    """Blanks comments, and the contents of strings except on #include lines; keeps line numbers."""
+    def blank(match):
+        token = match.group(0)
+        if token.startswith("/"):
+            return re.sub(r"[^\n]", " ", token)
+        return token[0] + " " * (len(token) - 2) + token[-1]
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+    kept = pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group(0)) if m.group(0).startswith("/") else m.group(0), text)
+    return "\n".join(line if re.match(r"\s*#\s*include", line) else pattern.sub(blank, line)
+                     for line in kept.split("\n"))
+
+
+class Tree:
+    def __init__(self, root):
+        self.root = root
+        self.faults = []
+        self.third_party = {}
+        self.names = set()
+        self.commented = []
+        self.words = set()
+        self.externs = []
+        self.defined = {}
+        self.files = []
+        for top in sorted(LAYERS.keys() | FREE):
+            for folder, _, names in sorted(os.walk(os.path.join(root, top))):
+                folder = os.path.relpath(folder, root)
+                self.files += [(folder, name) for name in sorted(names) if name.endswith((".c", ".h", ".cu", ".cuh", ".h.in"))]
+
+    def fault(self, path, line, text):
+        self.faults.append(f"{path}:{line}: {text}" if line else f"{path}: {text}")
+
+    def check_own_include(self, folder, path, line, target):
+        if ".." in target or "/" not in target or not (
+                target in GENERATED or os.path.isfile(os.path.join(self.root, target))):
+            self.fault(path, line, f'"{target}" is no header from the root of the tree')
+            return
+        top, room = folder.split("/")[0], os.path.dirname(target)
+        other = room.split("/")[0]
+        if top in FREE or room == folder:
+            return
+        private = re.search(r"_(ops|priv)\.h$", target)
+        if top == "cuda":
+            if other != "base" and not target.endswith(("_ops.h", "/cuda_module.h", "/kernel_clock_table.h")):
+                self.fault(path, line, f"includes {target}: cuda/ includes base/ and the *_ops.h that it implements")
+        elif other not in LAYERS or other == "cuda":
+            self.fault(path, line, f"includes {target}: nothing includes {other}/")
+        elif other != top and LAYERS[other] >= LAYERS[top]:
+            self.fault(path, line, f"includes {target}: {top}/ lies below or beside {other}/")
+        elif private and (other != top or private[1] == "priv"):
+            self.fault(path, line, f"includes {target}, which is private to {room if private[1] == 'priv' else other}/")
+        elif other == top and (room not in ROOMS or folder not in ROOMS):
+            self.fault(path, line, f"includes {target}: {folder}/ or {room}/ is not in ROOMS of tests/checks/check_layers.py")
+        elif other == top and (ROOMS[room] > ROOMS[folder] or {room, folder} in APART):
+            self.fault(path, line, f"includes {target}: {folder}/ lies below or beside {room}/")
+
+    def check_system_include(self, folder, path, line, target):
+        if target.split("/")[0] in SYSTEM_FOLDERS or ("/" not in target and target[:-2] in SYSTEM):
+            return
+        if folder.split("/")[0] not in FREE:
+            if target == "Python.h":
+                if folder != "python/src":
+                    self.fault(path, line, "includes Python's header, which only python/src/ does")
+                return
+            if CUDA.match(target):
+                if folder != "cuda":
+                    self.fault(path, line, "includes a header of CUDA's, which only cuda/ does")
+                return
+            if not path.endswith(".c"):
+                self.fault(path, line, f"<{target}> is third-party: it belongs in one .c file, not in a header")
+            self.third_party.setdefault(target, set()).add(path)
+
+    def check_text(self, folder, path, code):
+        top = folder.split("/")[0]
+        if top in LAYERS and top != "cli":
+            for number, line in enumerate(code, 1):
+                found = re.search(r"\b(stdout|exit|_exit|abort|quick_exit|printf|vprintf|puts|putchar|perror)\b", line)
+                if found and (os.path.basename(path), found[1]) in CHILD:
+                    continue
+                if found and (found[1] == "stdout" or re.search(rf"\b{found[1]}\s*\(", line)):
+                    self.fault(path, number, f"{found[1]}: only cli/ prints results or exits")
+        most = TEST_LINES if top == "tests" else FILE_LINES
+        if len(code) > most:
+            self.fault(path, 0, f"{len(code)} lines; {most} are the most: make it two")
+        start = None
+        for number, line in enumerate(code, 1):
+            if line.startswith("{") and not re.match(r"(template .*)?class\b", code[number - 2]):
+                start = number
+            elif line.startswith("}") and start:
+                if number - start - 1 > FUNCTION_LINES:
+                    self.fault(path, start, f"a function of {number - start - 1} lines; {FUNCTION_LINES} are the most")
+                start = None
+
+    def check_file(self, folder, name):
+        path = f"{folder}/{name}"
+        with open(os.path.join(self.root, path), encoding="utf-8") as f:
+            text = f.read()
+        self.note_names(path, text)
+        code = without_comments(text).rstrip("\n").split("\n")
+        for number, line in enumerate(code, 1):
+            include = re.match(r'\s*#\s*include\s*(?:"([^"]*)"|<([^>]*)>)', line)
+            if include and include[1] is not None:
+                self.check_own_include(folder, path, number, include[1])
+            elif include:
+                self.check_system_include(folder, path, number, include[2])
+        self.note_externs(folder, path, code)
+        self.check_text(folder, path, code)
+        if name.endswith((".h", ".cuh")):
+            guard = "WEIR_" + re.sub(r"\W", "_", path).upper()
+            if f"#ifndef {guard}" not in code or f"#define {guard}" not in code:
+                self.fault(path, 0, f"has no guard {guard}")
+
+    def note_names(self, path, text):
+        """Names in comments, and all others, to compare when all files are read."""
+        pattern = re.compile(r'(/\*.*?\*/|//[^\n]*)|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+        for match in pattern.finditer(text):
+            for name in re.findall(NAME, match[1] or ""):
+                self.commented.append((path, text.count("\n", 0, match.start()) + 1, name))
+            if path.split("/")[0] not in FREE:
+                self.commented += [(path, text.count("\n", 0, match.start()) + 1, name)
+                                   for name in re.findall(PLAIN_NAME, match[1] or "")]
+        code = pattern.sub(lambda m: " " if m[1] else m[0], text)
+        self.names.update(re.findall(NAME, code))
+        self.words.update(re.findall(r"[a-z]\w*", code))
+
+    def check_names(self):
+        self.words.update(os.path.splitext(name)[0] for _, name in self.files)
+        self.words |= FOREIGN
+        for path, line, name in self.commented:
+            if not re.match(NAME, name):
+                known = name in self.words
+            else:
+                known = name in self.names or (name.endswith("_") and any(n.startswith(name) for n in self.names))
+            if not known:
+                self.fault(path, line, f"a comment names {name}, which does not exist")
+
+    def note_externs(self, folder, path, code):
+        """What is declared by extern and what is defined in the first column, to compare when all files are read."""
+        for number, line in enumerate(code, 1):
+            declared = re.match(r"\s*extern\s[^(]*;", line)
+            if declared and folder.split("/")[0] not in FREE:
+                self.externs += [(folder, path, number, name) for name in
+                                 re.findall(r"(\w+)(?:\[\w*\])?\s*[,;]", re.sub(r"__attribute__.*;", ";", line))]
+            defined = re.match(r"(?!extern|static|typedef)[A-Za-z_][\w ]*[\w*] \**(\w+)(?:\[\w*\])?(?: =|;)", line)
+            if defined and path.endswith((".c", ".cu")):
+                self.defined.setdefault(defined[1], folder)
+
+    def check_externs(self):
+        for folder, path, line, name in self.externs:
+            other = self.defined.get(name, folder)
+            if LAYERS.get(other.split("/")[0], 0) > LAYERS[folder.split("/")[0]]:
+                self.fault(path, line, f"extern {name}, which {other}/ defines: what is below is handed what it needs")
+
+    def check_build(self):
+        """A file that no list names is a file that nobody compiles."""
+        listed = ""
+        module = ""
+        for path in ("CMakeLists.txt", "tests/CMakeLists.txt", "bench/CMakeLists.txt", "python/CMakeLists.txt",
+                     "cmake/Cuda.cmake"):
+            full = os.path.join(self.root, path)
+            if os.path.isfile(full):
+                with open(full, encoding="utf-8") as f:
+                    module = re.sub(r"#.*", "", f.read())
+                    listed += module
+        self.names.update(re.findall(NAME, listed))
+        for folder, name in self.files:
+            path = f"{folder}/{name}"
+            if folder == "cuda" and name.endswith((".c", ".cu")) and path not in module:
+                self.fault(path, 0, "is not in cmake/Cuda.cmake: cuda/ is what libweir_cuda.so is made of")
+            elif name.endswith((".c", ".cu")) and not re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", listed):
+                self.fault(path, 0, "is in no CMakeLists.txt")
+        folders = [folder for folder, name in self.files if name.endswith(".c")]
+        for folder in sorted(set(folders)):
+            if folder.split("/")[0] not in FREE and folders.count(folder) > FOLDER_FILES:
+                self.fault(folder, 0, f"{folders.count(folder)} .c files; {FOLDER_FILES} are the most: make rooms in it")
+
+    def check(self):
+        seen = {}
+        for folder, name in self.files:
+            if name in seen:
+                self.fault(f"{folder}/{name}", 0, f"has the name of {seen[name]}/{name}")
+            seen[name] = folder
+            self.check_file(folder, name)
+        self.check_externs()
+        for header, users in sorted(self.third_party.items()):
+            if len(users) > PAIRS.get(header, 1):
+                self.fault(", ".join(sorted(users)), 0, f"<{header}> may be included by {PAIRS.get(header, 1)} only")
+        self.check_build()
+        self.check_names()
+        return self.faults
+
+
+def header(path, text=""):
+    guard = "WEIR_" + re.sub(r"\W", "_", path).upper()
+    return {path: f"#ifndef {guard}\n#define {guard}\n{text}#endif\n"}
+
+
+GOOD = {
+    "CMakeLists.txt": "add_library(x low.c pen.c paper.c mid.c store.c keep.c scan.c pass.c act.c top.c)\n",
+    **header("base/low.h", "/* exit(1) in a comment */\n"),
+    "base/low.c": '#include "base/low.h"\n#include <stdio.h>\nconst char *const text = "printf(stdout)";\n',
+    **header("prof/trace/paper.h"),
+    "prof/trace/paper.c": '#include "prof/trace/paper.h"\n',
+    **header("prof/record/pen_priv.h"),
+    "prof/record/pen.c": '#include "prof/trace/paper.h"\n#include "prof/record/pen_priv.h"\n',
+    **header("io/mid_ops.h", "extern const struct ops mid_first, mid_table[];\n"),
+    **header("io/mid.h"),
+    "io/mid.c": '#include "io/mid_ops.h"\n#include "base/low.h"\n#include <sys/stat.h>\nconst struct ops mid_first = {0};\n',
+    **header("datasets/store_ops.h"),
+    "datasets/store.c": "#include <jpeglib.h>\n",
+    "datasets/scan.c": "#include <jpeglib.h>\n",
+    "datasets/pass.c": "#include <jpeglib.h>\n",
+    "datasets/keep.c": "#include <jpeglib.h>\n",
+    "datasets/layouts/act.c": '#include "datasets/store_ops.h"\n',
+    "cmake/Cuda.cmake": "add_library(m cuda/gpu.c cuda/kernels.cu)\n",
+    "cuda/gpu.c": '#include "io/mid_ops.h"\n#include "base/low.h"\n#include <cuda_runtime_api.h>\n',
+    "cuda/kernels.cu": '#include "cuda/clock.cuh"\n#include <cuda_runtime_api.h>\n',
+    **header("prof/trace/kernel_clock_table.h"),
+    **header("cuda/clock.cuh", '#include "prof/trace/kernel_clock_table.h"\nclass clock\n{\n' + "    int a;\n" * 61 + "};\n"),
+    "cli/top.c": '#include "io/mid.h"\n#include <liburing.h>\nconst struct ops top_table[] = {{0}};\nint main(void)\n{\n    exit(0);\n}\n',
+}
+
+# What makes the good tree bad, and a piece of what must be said about it.
+BAD = [
+    ({"base/low.c": '#include "io/mid.h"\n'}, "base/low.c:1: includes io/mid.h"),
+    ({"datasets/store.c": '#include "io/mid.h"\n'}, "datasets/store.c:1: includes io/mid.h"),
+    ({"datasets/layouts/act.c": '#include "io/mid.h"\n'}, "datasets/layouts/act.c:1: includes io/mid.h"),
+    ({"io/mid.c": '#include "cli/top.h"\n', **header("cli/top.h")}, "io/mid.c:1: includes cli/top.h"),
+    ({"prof/trace/paper.c": '#include "prof/record/pen.h"\n', **header("prof/record/pen.h")},
+     "prof/trace/paper.c:1: includes prof/record/pen.h: prof/trace/ lies below"),
+    ({"prof/trace/paper.c": '#include "prof/symbols/name.h"\n', **header("prof/symbols/name.h")},
+     "prof/trace/ lies below or beside prof/symbols/"),
+    ({"prof/record/pen.c": '#include "prof/attic/name.h"\n', **header("prof/attic/name.h")}, "is not in ROOMS"),
+    ({"datasets/layouts/act.c": '#include "datasets/keep_priv.h"\n', **header("datasets/keep_priv.h")},
+     "private to datasets/"),
+    ({"cli/top.c": '#include "io/mid_ops.h"\n'}, "private to io/"),
+    ({"cuda/gpu.c": '#include "io/mid.h"\n'}, "cuda/gpu.c:1: includes io/mid.h: cuda/ includes base/"),
+    ({**header("cuda/clock.cuh", '#include "prof/trace/paper.h"\n')}, "cuda/clock.cuh:3: includes prof/trace/paper.h"),
+    ({"io/mid.c": '#include "cuda/gpu_ops.h"\n', **header("cuda/gpu_ops.h")}, "nothing includes cuda/"),
+    ({**header("io/mid.h", "extern const struct ops top_table[];\n")}, "io/mid.h:3: extern top_table, which cli/ defines"),
+    ({**header("base/low.h", "extern const struct ops a, mid_first;\n")}, "base/low.h:3: extern mid_first, which io/"),
+    ({"io/mid.c": '#include "mid.h"\n'}, "no header from the root"),
+    ({"io/mid.c": '#include "io/../base/low.h"\n'}, "no header from the root"),
+    ({"io/mid.c": "#  include <liburing.h>\n"}, "cli/top.c, io/mid.c: <liburing.h> may be included by 1 only"),
+    ({"io/mid.c": "#include <jpeglib.h>\n"}, "<jpeglib.h> may be included by 4 only"),
+    ({**header("io/mid.h", "#include <png.h>\n")}, "io/mid.h:3: <png.h> is third-party"),
+    ({"io/low.c": "\n", "CMakeLists.txt": GOOD["CMakeLists.txt"] + "io/low.c\n"}, "io/low.c: has the name of base/low.c"),
+    ({"io/mid.c": "void f(void)\n{\n    exit(1);\n}\n"}, "io/mid.c:3: exit"),
+    ({"datasets/layouts/act.c": "void f(void)\n{\n    fputs(text, stdout);\n}\n"}, "datasets/layouts/act.c:3: stdout"),
+    ({"io/mid.h": "#pragma once\n"}, "io/mid.h: has no guard WEIR_IO_MID_H"),
+    ({"io/mid.c": "int a;\n" * 601}, "601 lines"),
+    ({"io/mid.c": "void f(void)\n{\n" + "    g();\n" * 61 + "}\n"}, "a function of 61 lines"),
+    ({"io/lost.c": "int a;\n"}, "io/lost.c: is in no CMakeLists.txt"),
+    ({"datasets/layouts/lost.c": "int a;\n"}, "datasets/layouts/lost.c: is in no CMakeLists.txt"),
+    ({"cuda/lost.c": "int a;\n", "CMakeLists.txt": GOOD["CMakeLists.txt"] + "cuda/lost.c\n"}, "cuda/lost.c: is not in cmake"),
+    ({"io/mid.c": "#include <Python.h>\n"}, "io/mid.c:1: includes Python's header"),
+    ({"io/mid.c": "#include <cuda_runtime_api.h>\n"}, "io/mid.c:1: includes a header of CUDA's"),
+    ({**header("io/mid.h", "#include <nvtx3/nvToolsExt.h>\n")}, "io/mid.h:3: includes a header of CUDA's"),
+    ({"io/mid.c": "/* weir_lost: as weir_low_ has it */\nint weir_low_a;\n"}, "io/mid.c:1: a comment names weir_lost"),
+    ({"io/mid.c": "/* as mid_lost does */\nint mid_kept;\n"}, "io/mid.c:1: a comment names mid_lost"),
+    ({"io/mid.c": "/* lost() frees it */\nint kept;\n"}, "io/mid.c:1: a comment names lost"),
+    ({**{f"io/many_{i}.c": "int a;\n" for i in range(25)}, "CMakeLists.txt": GOOD["CMakeLists.txt"] +
+      " ".join(f"many_{i}.c" for i in range(25)) + "\n"}, "io: 26 .c files"),
+]
+
+
+def faults_of(files):
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in files.items():
+            os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as f:
+                f.write(text)
+        return Tree(root).check()
+
+
+def self_test():
+    failed = 0
+    faults = faults_of(GOOD)
+    if faults:
+        print("the good tree is refused:", *faults, sep="\n  ")
+        failed += 1
+    for change, wanted in BAD:
+        faults = faults_of({**GOOD, **change})
+        if len(faults) != 1 or wanted not in faults[0]:
+            print(f"wanted one fault with '{wanted}', got:", *faults, sep="\n  ")
+            failed += 1
+    print(f"{1 + len(BAD)} trees, {failed} failures")
+    return failed
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        sys.exit(1 if self_test() else 0)
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    tree = Tree(root)
+    faults = tree.check()
+    print(*faults, sep="\n", end="\n" if faults else "")
+    print(f"{len(tree.files)} files, {len(faults)} faults")
+    sys.exit(1 if faults or not tree.files else 0)
+
+
+if __name__ == "__main__":
+    main()

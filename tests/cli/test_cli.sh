@@ -1,0 +1,164 @@
+#!/bin/bash
+# The program as a user meets it: help, version, usage errors, doctor, standard output that cannot be written.
+# Usage: WEIR_PROGRAM=build/release/weir tests/cli/test_cli.sh
+# shellcheck source=tests/tools/shell_checks.sh
+. "$(dirname "$0")/../tools/shell_checks.sh"
+
+empty_out() { check "stdout is empty" [ ! -s "$work/out" ]; }
+empty_err() { check "stderr is empty" [ ! -s "$work/err" ]; }
+
+run 0 --help
+out "Usage: weir COMMAND"
+empty_err
+for command in run train scenario motion info verify convert bench tune whatif synth report doctor; do
+    run 0 --help
+    out "  $command "
+    run 0 help "$command"
+    out "Usage: weir $command"
+    empty_err
+    cp "$work/out" "$work/help"
+    run 0 "$command" --help
+    check "weir help $command and weir $command --help agree" cmp -s "$work/help" "$work/out"
+    run 2 "$command" --no-such-option
+    err "weir $command: unknown option --no-such-option"
+    empty_out
+done
+run 0 help
+for group in "Load and report" "Choose settings and formats" "Inspect and make datasets" Extras; do
+    check "weir --help has the heading $group once" [ "$(grep -c "^$group:$" "$work/out")" -eq 1 ]
+done
+run 2
+err "Usage: weir COMMAND"
+empty_out
+
+run 0 --version
+check "the version has its three parts" grep -qE '^weir [0-9]+\.[0-9]+\.[0-9]+ \([^)]+\), (gcc|clang) ' "$work/out"
+out "HDF5 1."
+out "libjpeg-turbo"
+
+run 2 dcotor
+err "unknown command 'dcotor'; did you mean doctor?"
+empty_out
+run 2 help rum
+err "did you mean run?"
+run 2 xyzzy
+err "unknown command 'xyzzy'"
+check "no wild guess" [ "$(grep -c 'did you mean' "$work/err")" -eq 0 ]
+run 2 $'bell\a'
+check "control characters are not echoed" [ "$(grep -c $'\a' "$work/err")" -eq 0 ]
+run 2 doctor extra
+err "unexpected argument 'extra'"
+
+run 0 doctor
+empty_err
+for word in CPU cores memory hdf5 jpeg inflate io_uring liburing stacks cuda pread turbo; do
+    check "doctor speaks of $word" grep -qE "^  $word +[^ ]" "$work/out"
+done
+run 0 doctor --json
+empty_err
+if command -v python3 >/dev/null; then
+    check "doctor --json is JSON with what it promises" python3 - "$work/out" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+m = d["machine"]
+assert 1 <= m["cores_usable"] <= m["cores_affinity"] <= m["cores_online"], m
+assert m["memory_total_bytes"] > m["memory_available_bytes"] > 1 << 20, m
+found = {f["name"]: f for f in d["found"]}
+assert {"hdf5", "jpeg", "inflate", "io_uring", "liburing", "stacks", "cuda"} <= set(found), found
+for row in d["found"] + d["io"] + d["decoders"] + d["layouts"]:
+    assert row["present"] is (row["why_not"] is None), row
+    assert row["text"] or row["why_not"], row
+assert {"pread", "null"} <= {r["name"] for r in d["io"]}
+assert d["layouts"]
+assert ("gpu 0" in found) == (len(d["gpus"]) > 0), d["gpus"]
+PY
+fi
+
+# ---- doctor and GPUs: no module, and the stand-in's ----
+WEIR_CUDA_MODULE=/nowhere run 0 doctor
+check "no module: the driver's own answer, and one line that says so" \
+    [ "$(grep -cE '^  (cuda|cuda module) +(yes|no) +' "$work/out")" -eq 2 ]
+count '^  cuda module +no +WEIR_CUDA_MODULE=/nowhere cannot be loaded: ' 1
+count '^  (nvjpeg|cupti) +no +opened by the CUDA module, which is not there$' 2
+count '^  gpu ' 0
+if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
+    head -c 4096 "$WEIR_FAKE_CUDA_MODULE" >"$work/cut.so"
+    WEIR_CUDA_MODULE=$work/cut.so run 0 doctor
+    count '^  cuda module +no +.*/cut.so: it is damaged or cut short: it has 4096 bytes and should have [0-9]+ at least; ' 1
+    count '^  gpu ' 0
+    export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
+    WEIR_FAKE_CUDA=gpus=2 run 0 doctor
+    count '^  cuda +yes +driver for CUDA 13.0; 2 GPUs$' 1
+    count '^  cuda module +yes +no CUDA: the stand-in for tests; /' 1
+    count '^  gpu [01] +yes +stand-in, 1.0 GiB, compute capability 9.0, 1 multiprocessor, 2 copy engines, 7 JPEG engines.*, .* GB/s from pinned memory$' 2
+    count '^  cupti +yes ' 1
+    WEIR_FAKE_CUDA=gpus=2 run 0 doctor --json
+    check "doctor --json has the GPUs' numbers" python3 - "$work/out" <<'PY'
+import json, sys
+gpus = json.load(open(sys.argv[1]))["gpus"]
+assert [g["number"] for g in gpus] == [0, 1], gpus
+for g in gpus:
+    assert g["memory_bytes"] == 1 << 30 and g["copy_engines"] == 2 and g["why_not"] is g["why_not_measured"] is None, g
+    assert g["pinned_copy_bytes_per_s"] > 1e8, g
+PY
+    WEIR_FAKE_CUDA=memory_bytes=30000000 run 0 doctor
+    count '^  gpu 0 +yes +stand-in, .* GB/s from pinned memory$' 1
+    for fake in memory_bytes=1000000 memory_bytes=30000000,fail=oom:2000000; do
+        WEIR_FAKE_CUDA=$fake run 0 doctor
+        count '^  gpu 0 +yes +stand-in, .*, bandwidth not measured: it has no [17] MiB of memory left$' 1
+    done
+    WEIR_FAKE_CUDA=fail=pin run 0 doctor
+    count '^  gpu 0 +yes +stand-in, .*, bandwidth not measured: 256 MiB of memory cannot be pinned; raise ulimit -l$' 1
+    WEIR_FAKE_CUDA=fail=oom:2000000 run 0 doctor --json
+    check "doctor --json has no bandwidth, and why" python3 - "$work/out" <<'PY'
+import json, sys
+found = json.load(open(sys.argv[1]))
+(gpu,) = found["gpus"]
+assert gpu["pinned_copy_bytes_per_s"] is None and gpu["why_not"] is None, gpu
+assert gpu["why_not_measured"] == "it has no 256 MiB of memory left", gpu
+assert [f["present"] for f in found["found"] if f["name"] == "gpu 0"] == [True], found
+PY
+    WEIR_FAKE_CUDA=fail=lost:3 run 0 doctor
+    count '^  gpu 0 +no +stand-in, .*: .*lost' 1
+    WEIR_FAKE_JPEG=engines=1 run 0 doctor
+    count '^  gpu 0 +yes .*, 1 JPEG engine at ' 1
+    WEIR_FAKE_JPEG=engines=0 run 0 doctor
+    count '^  nvjpeg +yes .*; without JPEG engines: the multiprocessors decode$' 1
+    WEIR_FAKE_CUDA=none run 0 doctor
+    count '^  nvjpeg +no .*; there is no GPU$' 1
+    count '^  cuda +no +no NVIDIA driver is loaded' 1
+    count '^  gpu ' 0
+    unset WEIR_CUDA_MODULE
+fi
+taskset -c "$(taskset -cp $$ | sed 's/.*[: ]\([0-9]*\).*/\1/')" "$weir" doctor --json >"$work/out" 2>"$work/err"
+out '"cores_usable": 1'
+
+if [ -e /dev/full ]; then
+    "$weir" --help >/dev/full 2>"$work/err"
+    check "a full disk is exit 1 (was $?)" [ $? -eq 1 ]
+    err "cannot write to standard output: No space left on device"
+fi
+"$weir" --help >&- 2>"$work/err"
+check "a closed stdout is exit 1" [ $? -eq 1 ]
+err "cannot write to standard output"
+# A reader that is gone before we write: no message, no signal, exit 1.
+mkfifo "$work/fifo"
+: <"$work/fifo" &
+exec 3>"$work/fifo"
+wait $!
+"$weir" doctor >&3 2>"$work/err"
+echo $? >"$work/status"
+exec 3>&-
+: >"$work/out"
+check "a reader that left is exit 1" [ "$(cat "$work/status")" -eq 1 ]
+empty_err
+
+# Too little memory for one picture (AddressSanitizer does not start in so little).
+if (ulimit -v 200000 && "$weir" --version >/dev/null 2>&1); then
+    (ulimit -v 200000 && "$weir" synth "$work/large" --size 8192x8192 --episodes 1 --steps 3 --threads 1 >"$work/out" 2>"$work/err")
+    check "a picture that memory cannot hold is exit 1 (was $?)" [ $? -eq 1 ]
+    one_line
+    err "weir synth: a frame cannot be made: Cannot allocate memory; free some memory"
+fi
+
+finish

@@ -1,0 +1,755 @@
+#!/bin/bash
+# `weir run` as a user meets it: every option, tables and epoch lines in both languages, the log, checksums, the step's
+# stand-in, bad frames, Ctrl-C, disks that are full.
+# Usage: WEIR_PROGRAM=build/release/weir tests/cli/test_run.sh
+# shellcheck source=tests/tools/shell_checks.sh
+. "$(dirname "$0")/../tools/shell_checks.sh"
+
+# log NAME PYTHON: the log's lines are in `lines`, those of each type in runs, epochs, tables.
+log() {
+    check "$1" python3 - "$work/log" <<PY
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1], encoding="utf-8")]
+runs, epochs, tables = ([l for l in lines if l["type"] == t] for t in ("run", "epoch", "stages"))
+starts = [l for l in lines if l["type"] == "start"]
+assert len(starts) == 1 and starts[0] is lines[1], "the first batch has a line"
+assert starts[0]["first_batch_s"] >= starts[0]["open_s"] >= starts[0]["index_s"] > 0
+assert len(lines) == 1 + len(runs) + len(epochs) + len(tables) and len(runs) == 1 and lines[0] is runs[0]
+stage = lambda t, name: next((s for s in t["stages"] if s["name"] == name), None)
+$2
+PY
+}
+
+synth() { "$weir" synth "$work/$1" --format "$2" --episodes "$3" --steps "$4" --size 64x48 --cameras top,wrist >/dev/null || exit 1; }
+synth jpeg act-jpeg 4 10
+synth raw act 4 10
+synth bench astrobench 4 10
+data=$work/jpeg
+
+# ---- the plain run ----
+run 0 run "$data"
+count '^epoch 1/1 total [0-9.]+ s \| train [0-9.]+ s \| val [0-9.]+ s \| data wait [0-9.]+ % \| [0-9.]+ samples/s \| [0-9.]+ images/s \| peak memory [0-9.]+ GB \| (warm|partly|cold): [0-9]+ % in the page cache at its start$' 1
+count '^whole run: epoch 1 of 1, ' 1
+count '^stage +kind +calls +total +mean +p50 +p90 +p99 +max +CPU/wall +share$' 1
+count '^00_TOTAL_getitem +span +40 ' 1
+count '^03b_image_decode +work +80 ' 1
+count '^weir-w[0-9]+ .* [-+][0-9.]+% ' "$("$weir" doctor --json | sed -n 's/.*"cores_usable": \([0-9]*\).*/\1/p')"
+count '^queue: [0-9]+ slots' 1
+count '^fallbacks: 0 frames' 1
+count '^errors: 0 bad frames' 1
+count '^profiler: [0-9]+ zones x [0-9.]+ ns' 1
+count '^verdict: Cannot tell, because this was too short: [0-9]+ training batches in [0-9.]+ s; it takes 20 in 0.5 s or more, or 8 in 1.0 s\.$' 1
+count '^  shares of the step: data wait [0-9.]+ % \| forward 0.0 %' 1
+err "act-plus-plus, 4 episodes (3 to train on, 1 to validate on)"
+err "cameras: top 64x48, wrist 64x48"
+check "no progress in a short run through a pipe" [ "$(wc -l <"$work/err")" -eq 4 ]
+for set in raw bench; do
+    run 0 run "$work/$set"
+    count '^00_TOTAL_getitem +span +40 ' 1
+done
+run 0 run "$data/episode_1.hdf5"
+err "1 episodes (1 to train on, 0 to validate on)"
+
+# ---- options from a file ----
+printf '%s\n' '# settings' 'num-workers = 1  # of many' 'batch_size = 5' 'formats = as-is' 'json = true' >"$work/conf"
+run 0 run "$data" --config "$work/conf" --batch-size 3
+check "what is typed wins, what is not comes from the file" grep -q '"batch_size":3,"num_workers":1,' "$work/out"
+run 0 info "$data" --config="$work/conf"
+check "other commands pass over what they do not have" grep -q '^{' "$work/out"
+echo 'num-workerz = 2' >>"$work/conf"
+run 2 run "$data" --config "$work/conf"
+err "$work/conf:6: no command has an option --num-workerz"
+sed -i '6s/.*/prefetch = some/' "$work/conf"
+run 2 run "$data" --config "$work/conf"
+err "$work/conf:6: --prefetch needs a whole number or auto, not 'some'"
+
+# ---- every option, hyphens and underscores ----
+options=(--batch-size 3 --num-workers 1 --prefetch 4 --num-epochs 2 --max-batches 5 --sampling episode --obs-history 2
+    --chunk-size 7 --pad last --action-offset -1 --seed 18446744073709551615 --no-shuffle --drop-last --cameras wrist
+    --color bgr --output f32 --layout nchw --train-split 0.75 --on-error substitute --io null --io-depth 9 --cold --decoder null
+    --step-ms 0.5 --step-spin --every 1 --lang zh --checksums "$work/sums" --json --log "$work/log")
+run 0 run "$data" "${options[@]}"
+check "with --json every line of stdout is JSON" python3 -c '
+import json, sys
+types = [json.loads(l)["type"] for l in open(sys.argv[1])]
+assert types == ["run", "start", "epoch", "stages", "epoch", "stages", "stages"], types' "$work/out"
+log "the log says what was asked for and what was used" '
+want = dict(batch_size=3, num_workers=1, prefetch=4, num_epochs=2, max_batches=5, sampling="episode", obs_history=2,
+    chunk_size=7, pad="last", action_offset=-1, seed=18446744073709551615, no_shuffle=True, drop_last=True,
+    cameras="wrist", color="bgr", output="f32", layout="nchw", train_split=0.75, on_error="substitute", io="null",
+    decoder="null", step_ms=0.5, step_spin=True, every=1, lang="zh", json=True, no_timing=False)
+got = runs[0]["config"]
+bad = {k: (got.get(k), v) for k, v in want.items() if got.get(k) != v}
+assert not bad, bad
+assert got["data"].endswith("/jpeg") and got["log"].endswith("/log") and got["checksums"].endswith("/sums")
+used = runs[0]["used"]
+assert used["num_workers"] == 1 and used["prefetch"] == 4 and used["slots"] == 4, used
+assert used["episodes"] == 4 and used["images_per_sample"] == 2 and used["slot_bytes"] > 0, used
+assert runs[0]["machine"]["cores_usable"] >= 1 and runs[0]["versions"]["hdf5"].startswith("HDF5 1."), runs[0]
+assert runs[0]["weir"] and runs[0]["git"]'
+cp "$work/sums" "$work/hyphens"
+underscored=()
+for option in "${options[@]}"; do
+    [[ $option == --* ]] && option=--$(tr - _ <<<"${option#--}")
+    underscored+=("$option")
+done
+run 0 run "$data" "${underscored[@]}"
+check "underscores mean the same" cmp -s "$work/sums" "$work/hyphens"
+run 0 run "--batch_size=3" --num_workers=1 "$data"
+
+# ---- usage errors: exit 2 and a line that names the choices ----
+usage() {
+    run 2 run "$data" "$1" "$2"
+    check "nothing on stdout" [ ! -s "$work/out" ]
+    err "$3"
+}
+usage --pad maybe "zero|last"
+usage --sampling all "timestep|episode"
+usage --color gbr "rgb|bgr"
+usage --output u16 "u8|f32"
+usage --layout hwc "nhwc|nchw"
+usage --on-error panic "fail|skip|substitute"
+usage --lang de "en|zh"
+usage --batch-size 0 "--batch-size"
+usage --batch-size 3x "--batch-size"
+usage --num-workers -2 "--num-workers"
+usage --num-epochs 0 "--num-epochs"
+usage --train-split 1.5 "--train-split"
+usage --io telepathy "telepathy"
+usage --decoder abacus "--decoder: no JPEG decoder is named \"abacus\"; there are auto, turbo, nvjpeg, hybrid, null"
+usage --step-ms never "--step-ms"
+run 2 run
+run 2 run "$data" "$data"
+
+# ---- what fails: exit 1 and one line ----
+run 1 run "$work/nowhere"
+err "$work/nowhere"
+one_line
+run 1 run "$data" --cameras top,nose
+err "nose"
+one_line
+run 1 run "$data" --log "$work/no/such/folder/log"
+err "$work/no/such/folder/log: cannot be written: No such file or directory"
+one_line
+run 1 run "$data" --checksums "$work"
+err "$work: cannot be written: Is a directory"
+one_line
+run 1 run "$data" --drop-last --batch-size 1000
+err "--drop-last leaves no batch"
+run 0 run "$data" --num-workers 512
+count '^00_TOTAL_getitem +span +40 ' 1
+count '^weir-w[0-9]+ ' 512
+# Not enough address space for so many stacks (AddressSanitizer does not start in so little).
+if (ulimit -v 1000000 && "$weir" --version >/dev/null 2>&1); then
+    (ulimit -v 1000000 && "$weir" run "$data" --num-workers 512 >"$work/out" 2>"$work/err")
+    check "threads that cannot be started are exit 1 (was $?)" [ $? -eq 1 ]
+    check "and one line" grep -qE 'worker thread [0-9]+ of 512 cannot be started; use a smaller --num-workers, or raise the limit ' "$work/err"
+    one_line
+fi
+if [ -e /dev/full ]; then
+    run 1 run "$data" --log /dev/full
+    err "/dev/full: could not be written completely; is the disk full?"
+    out "whole run"
+    run 1 run "$data" --checksums /dev/full
+    err "/dev/full: could not be written completely"
+    "$weir" run "$data" >/dev/full 2>"$work/err"
+    check "a full disk for stdout is exit 1 (was $?)" [ $? -eq 1 ]
+    err "cannot write to standard output"
+fi
+
+# ---- tables: since the last one, and the whole run ----
+run 0 run "$data" --num-epochs 5 --every 2 --log "$work/log"
+count '^epoch [1-5]/5 total' 5
+count '^epochs 1-2 of 5, ' 1
+count '^epochs 3-4 of 5, ' 1
+count '^whole run: epochs 1-5 of 5, ' 1
+count '^stage +kind' 3
+check "a table follows its epoch" [ "$(grep -nE '^epoch |^epochs ' "$work/out" | cut -d: -f2 | cut -c1-9 | tr '\n' ,)" = \
+    "epoch 1/5,epoch 2/5,epochs 1-,epoch 3/5,epoch 4/5,epochs 3-,epoch 5/5," ]
+log "the log has the same tables, and epochs with all their figures" '
+assert [(t["epoch_first"], t["epoch_last"], t["final"]) for t in tables] == [(1, 2, False), (3, 4, False), (1, 5, True)]
+keys = "epoch total_s train_s val_s data_wait_fraction samples_per_s images_per_s peak_rss_bytes".split()
+assert [e["epoch"] for e in epochs] == [1, 2, 3, 4, 5]
+assert all(t["verdict"]["causes"] and t["setup"]["workers"] > 0 and t["steps"]["images"] > 0 for t in tables)
+for e in epochs:
+    assert all(k in e for k in keys) and e["epoch_count"] == 5 and not e["interrupted"]
+    assert abs(e["total_s"] - e["train_s"] - e["val_s"]) < 1e-6 and 0 <= e["data_wait_fraction"] <= 1
+    assert abs(e["images_per_s"] / e["samples_per_s"] - 2) < 1e-6 and e["peak_rss_bytes"] > 1 << 20
+final = tables[-1]
+assert stage(final, "00_TOTAL_getitem")["count"] == 200 and stage(final, "03b_image_decode")["count"] == 400
+assert stage(tables[0], "08_wait_for_data")["count"] + stage(tables[1], "08_wait_for_data")["count"] < \
+    stage(final, "08_wait_for_data")["count"]
+for t in tables:
+    assert abs(sum(s["share"] for s in t["stages"] if s["share"] is not None) - 1) < 1e-6
+    for s in t["stages"]:
+        assert s["count"] > 0 and s["min_s"] <= s["p50_s"] <= s["p90_s"] <= s["p99_s"] <= s["max_s"], s
+        assert abs(s["mean_s"] * s["count"] / s["total_s"] - 1) < 1e-6, s
+assert final["io"]["reads"] == 400 and final["io"]["fallback_reads"] == 0 and final["profiler"]["zones"] > 1000
+assert final["queue"]["requests"] == stage(final, "08_wait_for_data")["count"]'
+run 0 run "$data" --num-epochs 4 --every 2
+check "the last periodic table comes before the final one" [ "$(grep -cE '^epochs 3-4 of 4' "$work/out")" -eq 1 ]
+count '^stage +kind' 3
+run 0 run "$data" --num-epochs 3 --every 3
+count '^stage +kind' 1 # the only window is the run: one table
+count '^whole run: epochs 1-3 of 3' 1
+run 0 run "$data" --num-epochs 3 --every 0
+count '^stage +kind' 1
+run 0 run "$data" --num-epochs 2 --every 1
+count '^epoch [12] of 2, ' 2
+count '^stage +kind' 3
+run 0 run "$data" --no-timing --log "$work/log"
+out "stage timing was off (--no-timing)"
+count '^stage +kind' 0
+log "without timing there are epochs and counts, but no stages" '
+assert tables[0]["timing"] is False and tables[0]["stages"] == [] and tables[0]["io"]["reads"] == 80
+assert epochs[0]["data_wait_fraction"] > 0'
+
+# ---- the decode cache: 40 samples x 2 cameras of 9,216 bytes an epoch, 3 epochs ----
+run 0 run "$data" --num-workers 1 --num-epochs 3 --decode-cache 1M --every 1 --log "$work/log" --checksums "$work/cached"
+count '^03b_image_decode +work +80 ' 2 # in the first epoch, and so in all
+count '^decode cache: 66\.7 % hits \(160 of 240\), 80 frames kept, 0\.7 of 1\.0 MB used, ([0-9.]+ s of work saved|no work saved: copies took [0-9.]+ s longer than loading)$' 1
+count '^decode cache of all 80 frames: 0\.7 MB, 66\.7 % hits$' 1
+log "the log has the cache's figures, per table" '
+c = [t["decode_cache"] for t in tables]
+assert [x["hits"] + x["misses"] for x in c][3] == 240 and c[3]["hit_rate"] == 160 / 240
+assert all(x["budget_bytes"] == 1 << 20 and x["used_bytes"] == x["all_bytes"] < 1 << 20 and x["frames"] == 80 for x in c)
+assert sum(x["hits"] for x in c[:3]) == 160 and c[2]["misses"] == 0 and c[3]["misses"] == 80 and c[2]["all_hit_rate"] == 1 and c[2]["saved_s"] > 0
+assert all(t["frames_shared"] == 0 for t in tables)'
+run 0 run "$data" --num-epochs 3 --decode_cache=0 --checksums "$work/sums"
+check "nobody can tell from the batches that there is a cache" cmp -s "$work/sums" "$work/cached"
+count '^decode cache' 0
+run 0 run "$data" --num-epochs 2 --decode-cache 400k --no-timing
+count '^decode cache: [0-9.]+ % hits \([0-9]+ of 160\), 44 frames kept, 0\.4 of 0\.4 MB used$' 1
+run 0 run "$data" --decode-cache 4096
+count '^decode cache: 0\.0 % hits \(0 of 80\), 0 frames kept, 0\.0 of 0\.0 MB used' 1
+run 0 run "$data" --num-workers 1 --num-epochs 2 --decode-cache 1M --lang zh
+count '^解码缓存: 命中率 50\.0% \(80/160\), 已存 80 帧, 占用 0\.7/1\.0 MB, (节省工作时间 [0-9.]+s|未节省工作时间: 复制比加载多用 [0-9.]+s)' 1
+run 0 run "$data" --obs-history 3 --no-shuffle
+count '^frames shared within batches: [0-9]+ copied, not decoded again$' 1
+for bad in 2X -1 1.5G 99999999999T G; do
+    run 2 run "$data" --decode-cache "$bad"
+done
+err "--decode-cache needs bytes such as 512M or 2G, not 'G'"
+
+# ---- what people grep for ----
+run 0 run "$data" --num-epochs 2 --every 1 --lang zh
+grep -A 20 "性能分析统计" "$work/out" >"$work/grepped"
+for word in 00_TOTAL_getitem 03_read_images_total 03a_read_one_camera 03b_image_decode 08_wait_for_data; do
+    check "grep -A 20 性能分析统计 finds $word" grep -qE "^$word +\| 总计: +[0-9.]+s \| 调用: +[0-9]+次 \| 平均: +[0-9.]+ms$" "$work/grepped"
+done
+check "grep Epoch.*总耗时 finds both epochs" [ "$(grep -c "Epoch.*总耗时" "$work/out")" -eq 2 ]
+check "grep 耗时: finds both epochs" [ "$(grep -c "耗时:" "$work/out")" -eq 2 ]
+check "stages without calls are left out" [ "$(grep -cE '07_h2d_copy|21_backward' "$work/out")" -eq 0 ]
+
+# ---- report prints what the run printed ----
+for lang in en zh; do
+    run 0 run "$data" --num-epochs 3 --every 2 --lang $lang --log "$work/log"
+    cp "$work/out" "$work/live"
+    run 0 report "$work/log" --lang $lang
+    check "weir report --lang $lang repeats the run's tables" python3 -c '
+import sys
+live, report = (open(p, encoding="utf-8").read() for p in sys.argv[1:])
+assert len(live) > 1000 and live in report' "$work/live" "$work/out"
+done
+
+# ---- checksums ----
+run 0 run "$data" --num-epochs 2 --checksums "$work/a" --num-workers 0
+run 0 run "$data" --num-epochs 2 --checksums "$work/b" --num-workers 3 --io null --no-timing
+check "checksums do not depend on workers" cmp -s "$work/a" "$work/b"
+check "checksums name epoch, split, batch, samples, tensors" python3 -c '
+import re, sys
+lines = open(sys.argv[1]).read().splitlines()
+order, seen = [], {1: set(), 2: set()}
+for l in lines:
+    m = re.fullmatch(r"epoch (\d) (train|val) (\d+) samples ([\d:,]+)((?: \S+ [0-9a-f]{16})+)", l)
+    assert m, l
+    order.append((int(m[1]), m[2], int(m[3])))
+    seen[int(m[1])] |= set(m[4].split(","))
+    assert m[5].split()[::2] == ["images", "qpos", "actions", "is_pad"], l
+assert order == [(e, s, i) for e in (1, 2) for s, n in (("train", 4), ("val", 2)) for i in range(n)], order
+assert all(len(s) == 40 for s in seen.values())' "$work/a"
+run 0 run "$data" --num-epochs 2 --checksums "$work/c" --seed 1
+check "another seed, other checksums" [ "$(cmp -s "$work/a" "$work/c"; echo $?)" -eq 1 ]
+
+# ---- the step's stand-in, and validation ----
+run 0 run "$data" --step-ms 40 --num-workers 2 --log "$work/log"
+log "sleeping steps are billed whole, and are no wait for data" '
+t = stage(tables[0], "20_train_forward_pass"); v = stage(tables[0], "10_val_forward_pass")
+assert t["count"] == 4 and v["count"] == 2 and t["min_s"] >= 0.0399 and v["min_s"] >= 0.0399, (t, v)
+assert t["share"] is None and t["side"] == "consumer", t
+assert epochs[0]["train_s"] >= 0.16 and epochs[0]["val_s"] >= 0.08, epochs
+assert epochs[0]["data_wait_fraction"] * epochs[0]["train_s"] + t["total_s"] <= epochs[0]["train_s"] + 1e-6, epochs
+assert 0 <= (t["cpu_over_wall"] or 0) < 0.5, t'
+cp "$work/log" "$work/slept"
+log "the consumer has a line, and what it did beside steps has rows" '
+c = tables[0]["consumer"]; t = stage(tables[0], "20_train_forward_pass"); v = stage(tables[0], "10_val_forward_pass")
+assert c["name"] == "consumer" and len(tables[0]["workers"]) == 2, tables[0]
+assert t["total_s"] + v["total_s"] < c["work_s"] + c["wait_s"] + c["other_s"] <= 1.01 * c["wall_s"], c
+assert stage(tables[0], "23_release_batch")["count"] == 6 and stage(tables[0], "25_report")["count"] >= 2
+assert c["work_s"] > t["total_s"] + v["total_s"], c'
+run 0 run "$data" --step-ms 40 --step-spin --num-workers 2 --log "$work/log"
+log "spinning steps are as long" '
+t = stage(tables[0], "20_train_forward_pass")
+assert t["count"] == 4 and t["min_s"] >= 0.0399, t'
+log "and take more CPU time, where that is known" '
+slept = [l for l in map(json.loads, open(sys.argv[1][:-len("log")] + "slept")) if l["type"] == "stages"]
+cpu = [stage(t, "20_train_forward_pass")["cpu_over_wall"] for t in (slept[0], tables[0])]
+assert None in cpu or cpu[1] > 5 * cpu[0], cpu'
+run 0 run "$data" --train-split 1 --log "$work/log"
+err "the validation split is empty: all 4 episodes are trained on"
+log "an empty validation takes no time" 'assert epochs[0]["val_s"] == 0 and epochs[0]["train_s"] > 0'
+# Who takes the core away between two zones takes time that is in none: the best of some runs.
+off=1
+for _ in 1 2 3 4 5; do
+    run 0 run "$data" --num-workers 0 --num-epochs 40 --checksums /dev/null --output f32 --log "$work/log" --every 0
+    log "without workers the consumer is the one who is shown" '
+w = tables[0]["workers"]
+assert len(w) == 1 and w[0]["name"] == "consumer", w'
+    off=$(
+        python3 - "$work/log" "$off" <<'PY'
+import json, sys
+tables = [t for t in map(json.loads, open(sys.argv[1])) if t["type"] == "stages"]
+(w,) = tables[0]["workers"]
+print(min(float(sys.argv[2]), abs((w["work_s"] + w["wait_s"] + w["other_s"]) / w["wall_s"] - 1)))
+PY
+    )
+    python3 -c "exit($off >= 0.05)" && break
+done
+check "and its time adds up but for $off" python3 -c "assert $off < 0.05"
+
+# ---- --seconds: a part of the run is measured, whatever epochs it lies in ----
+# measured LOG-CONDITION: one line of what was measured, and the table beside it.
+measured() {
+    count '^(measured|测量:) ' 1
+    count '^epoch ' 0
+    check "the log has what was measured: $1" python3 - "$work/log" <<PY
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1], encoding="utf-8")]
+run, start, measured, table = lines
+assert [l["type"] for l in lines] == ["run", "start", "measured", "stages"]
+stage = {s["name"]: s["count"] for s in table["stages"]}
+assert table["epoch_count"] == 0 and not table["interrupted"] and table["cpu_s"] > 0
+assert measured["images"] == 2 * measured["samples"] and measured["peak_rss_bytes"] > 0
+assert abs(measured["images_per_s"] * measured["seconds"] / measured["images"] - 1) < 1e-6
+assert $1, measured
+PY
+}
+# Epochs of one batch, so that it is seen to go on with the next one; a busy machine may do one in 0.2 s.
+for seconds in 0.2 2 20; do
+    run 0 run "$data" --seconds $seconds --max-batches 1 --log "$work/log" --num-workers 1
+    ! grep -q '"type":"measured",.*"batches":1,' "$work/log" && break
+done
+out 'what was measured, '
+measured 'measured["seconds"] >= 0.2 and measured["warm_up_s"] >= 0.04 and measured["batches"] >= 2 and measured["reads"] == "warm"'
+run 0 report "$work/log"
+out 'what was measured, '
+run 0 run "$data" --seconds 0.1 --log "$work/log" --num-workers 1 --io null --lang zh --step-ms 30
+out '测量部分, '
+measured 'measured["warm_up_s"] >= 0.15 and measured["batches"] >= 1 and stage["20_train_forward_pass"] <= measured["batches"]'
+run 0 run "$data" --seconds 100 --cold --log "$work/log" # ends with its epoch
+measured 'measured["samples"] == 40 and measured["warm_up_s"] == 0 and measured["reads"] in ("cold", "partly", "warm", None)'
+
+# ---- bad frames ----
+cp -r "$data" "$work/bad"
+# The 15th JPEG of episode 2 loses its first bytes.
+python3 - "$work/bad/episode_2.hdf5" <<'PY'
+import re, sys
+with open(sys.argv[1], "r+b") as f:
+    f.seek([m.start() for m in re.finditer(b"\xff\xd8\xff", f.read())][14])
+    f.write(bytes(3))
+PY
+run 1 run "$work/bad" --num-epochs 3 --every 1
+check "a bad frame is one line with file, dataset, index and advice" \
+    grep -qE 'weir run: .*/bad/episode_2\.hdf5: /observations/images/(top|wrist)\[[0-9]\]: .+--on-error' "$work/err"
+no_out "whole run" # nothing that hides the error, before there is something to say
+no_out "verdict"
+run 1 run "$work/bad" --num-epochs 1000 --train-split 1 --max-batches 1 --batch-size 1 --seed 7 --step-ms 40 --log "$work/log"
+out "whole run (interrupted):"
+out "verdict: Training waited"
+log "the log has the table of a run that failed" 'assert tables[-1]["final"] and tables[-1]["bad_frames"] > 0'
+run 0 run "$work/bad" --num-epochs 3 --every 1 --on-error skip --log "$work/log" --num-workers 0
+count '^errors: 1 bad frames, 1 samples skipped, 0 frames substituted' 3
+count '^errors: 3 bad frames, 3 samples skipped, 0 frames substituted' 1
+count '^  1 x .*episode_2\.hdf5: /observations/images/' 3
+count '^  3 x .*episode_2\.hdf5: /observations/images/' 1
+log "each table lists the faults of its own time" '
+assert [sum(e["count"] for e in t["errors"]) for t in tables] == [t["bad_frames"] for t in tables], tables
+assert sum(t["bad_frames"] for t in tables[:-1]) == tables[-1]["bad_frames"] == 3'
+run 1 run "$work/bad" --num-epochs 1000 --train-split 1 --max-batches 1 --log "$work/log"
+log "a bad frame ahead does not make the epoch before it a broken one" '
+assert 1 <= len(epochs) < 1000 and not any(e["interrupted"] for e in epochs), epochs
+assert len(tables) == len(epochs) // 10 + 1 and tables[-1]["epoch_last"] == len(epochs)'
+run 0 run "$work/bad" --on-error substitute
+count '^errors: 1 bad frames, 0 samples skipped, 1 frames substituted' 1
+head -c 3000 "$data/episode_1.hdf5" >"$work/bad/episode_1.hdf5"
+run 1 run "$work/bad"
+err "episode_1.hdf5"
+one_line
+run 0 run "$work/bad" --on-error skip
+err "1 episodes cannot be opened and are left out; the first: "
+out "1 episodes left out"
+
+# ---- Ctrl-C ----
+# interrupt SIGNAL ARGUMENT...: signals when the first batch is there, as the log says; the status goes to $status.
+interrupt() {
+    local signal=$1
+    shift
+    rm -f "$work/log"
+    "$weir" "$@" --log "$work/log" >"$work/out" 2>"$work/err" </dev/null &
+    local pid=$!
+    until grep -q '"type": *"start"' "$work/log" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
+    kill -"$signal" $pid
+    wait $pid
+    status=$?
+}
+interrupt INT run "$data" --num-epochs 1000000 --batch-size 1 --every 0 --step-ms 200
+check "Ctrl-C exits with 130 (was $status)" [ "$status" -eq 130 ]
+count '^epoch [0-9]+/1000000 \(interrupted\) total' 1
+count '^whole run \(interrupted\): epoch' 1
+count '^03b_image_decode ' 1
+log "the log ends whole" '
+assert len(tables) == 1 and tables[0]["final"] and tables[0]["epoch_last"] == 1
+assert len(epochs) == 1 and epochs[0]["interrupted"]'
+interrupt TERM run "$data" --step-ms 100000 --num-workers 0
+check "a long step does not hold Ctrl-C up (status $status)" [ "$status" -eq 130 ]
+count '^whole run \(interrupted\):' 1
+interrupt INT run "$data" --step-ms 100000 --step-spin
+check "nor does a spinning one (status $status)" [ "$status" -eq 130 ]
+# A reader that is slow when the signal comes loses nothing: the write that was interrupted goes on.
+cat >"$work/interrupt_full_pipe.py" <<'PY'
+import array, fcntl, os, signal, subprocess, sys, termios, time
+program, data, out, err = sys.argv[1:]
+read_end, write_end = os.pipe()
+room = fcntl.fcntl(read_end, fcntl.F_SETPIPE_SZ, 4096)
+run = subprocess.Popen([program, "run", data, "--num-epochs", "100000", "--every", "1", "--json"], stdout=write_end,
+                       stderr=open(err, "w"), stdin=subprocess.DEVNULL)
+os.close(write_end)
+waiting, before = array.array("i", [0]), -1
+while waiting[0] == 0 or waiting[0] != before:  # until no more comes: it is full, but for less than a line
+    before = waiting[0]
+    time.sleep(0.3)
+    fcntl.ioctl(read_end, termios.FIONREAD, waiting)
+run.send_signal(signal.SIGINT)
+with open(read_end, "rb") as pipe, open(out, "wb") as to:
+    to.write(pipe.read())
+sys.exit(run.wait())
+PY
+python3 "$work/interrupt_full_pipe.py" "$weir" "$data" "$work/out" "$work/err"
+status=$?
+check "interrupted while writing to a full pipe: status 130 (was $status)" [ "$status" -eq 130 ]
+check "no write failed" [ "$(grep -c 'cannot write' "$work/err")" -eq 0 ]
+check "and all that was written arrived" python3 -c '
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1])]
+epochs = [l["epoch"] for l in lines if l["type"] == "epoch"]
+assert epochs == list(range(1, len(epochs) + 1)) and len(epochs) < 100000, len(epochs)
+assert lines[-1]["type"] == "stages" and lines[-1]["final"], lines[-1]' "$work/out"
+
+# ---- files that are somebody else's are not overwritten ----
+cp -r "$data" "$work/own"
+episode=$(find "$work/own" -name '*.hdf5' | sort | head -1)
+sum=$(sha256sum <"$episode")
+run 1 run "$work/own" --log "$episode"
+one_line
+check "the log does not overwrite an episode" [ "$(sha256sum <"$episode")" = "$sum" ]
+run 1 run "$work/own" --checksums "$episode"
+check "nor do checksums" [ "$(sha256sum <"$episode")" = "$sum" ]
+echo kept >"$work/old.jsonl"
+run 1 run "$work/nowhere" --log "$work/old.jsonl"
+check "a run that cannot begin leaves an old log alone" [ "$(cat "$work/old.jsonl")" = kept ]
+run 2 run "$data" --log "$work/same" --checksums "$work/same"
+one_line
+
+# ---- a periodic table covers its epochs exactly ----
+run 0 run "$data" --num-epochs 4 --every 1 --num-workers 2 --log "$work/log"
+log "each table has the waits of its own batches" '
+assert len(tables) == 5 and tables[4]["final"] and not tables[4]["interrupted"], len(tables)
+waits = [stage(t, "08_wait_for_data")["count"] for t in tables]
+assert waits[0] == waits[1] == waits[2] == waits[3] and waits[4] == 4 * waits[0], waits
+assert all(t["wall_s"] >= 0.999 * e["total_s"] for t, e in zip(tables, epochs)), (tables, epochs)
+assert sum(t["wall_s"] for t in tables[:4]) <= tables[4]["wall_s"] + 1e-3, [t["wall_s"] for t in tables]'
+
+# ---- peak memory is this program's, not its parent's ----
+check "peak memory without the parent's" python3 -c '
+import json, subprocess, sys
+ballast = b"x" * (600 << 20)
+out = subprocess.run([sys.argv[1], "run", sys.argv[2], "--json"], capture_output=True, text=True).stdout
+peaks = [json.loads(l)["peak_rss_bytes"] for l in out.splitlines() if json.loads(l)["type"] == "epoch"]
+assert 1 << 20 < peaks[0] < 300 << 20, peaks' "$weir" "$data"
+
+# ---- nobody reads on ----
+(ulimit -t 60 && "$weir" run "$data" --num-epochs 1000000 2>"$work/err") | head -1 >"$work/out"
+status=${PIPESTATUS[0]}
+check "a reader that leaves ends the run, with 1 (was $status)" [ "$status" -eq 1 ]
+
+# ---- short of descriptors ----
+(ulimit -n 10 && "$weir" run "$data" --num-workers 2 --on-error skip >"$work/out" 2>"$work/err")
+check "few descriptors will do (status $?)" [ $? -eq 0 ]
+out "0 samples skipped"
+
+# ---- the machine ----
+
+run 0 run "$data" --batch-size 3 --num-epochs 2 --every 1 --log "$work/log"
+check "the head has the machine" grep -q '^machine: [0-9]* of [0-9]* cores' "$work/err"
+count '^machine: [0-9]+ of [0-9]+ cores' 3
+log "so has the log" '
+for table in tables:
+    machine = table["machine"]
+    assert 1 <= machine["cores_part"] <= machine["cores_usable"] <= machine["cores_online"], machine
+    if "others_cores" in machine: assert 0 <= machine["others_cores"] <= machine["cores_online"] + 1, machine
+assert runs[0]["used"]["cores"] == tables[-1]["machine"]["cores_part"], runs[0]'
+grep '^machine: ' "$work/out" >"$work/machines"
+"$weir" report "$work/log" | grep '^machine: [0-9]' >"$work/reported"
+check "the report has the same lines" cmp "$work/machines" "$work/reported"
+
+# ---- ranks ----
+
+"$weir" run "$data" --batch-size 3 --num-epochs 2 --checksums "$work/one" >/dev/null 2>&1
+for world in 2 3; do
+    for ((r = 0; r < world; r++)); do
+        run 0 run "$data" --batch-size 3 --num-epochs 2 --checksums "$work/rank.$world.$r" --rank "$r" --world-size "$world"
+        err "rank $r of $world"
+    done
+    check "the batches of $world ranks, in turn, are those of one" python3 - "$work" "$world" <<'PY'
+import collections, sys
+work, world = sys.argv[1], int(sys.argv[2])
+def read(name):
+    parts = collections.defaultdict(list)
+    for line in open(f"{work}/{name}"):
+        _, epoch, split, index, rest = line.split(" ", 4)
+        parts[epoch, split].append(rest)
+    return parts
+one, ranks = read("one"), [read(f"rank.{world}.{r}") for r in range(world)]
+batches = 0
+for part, whole in one.items():
+    each = len(whole) // world
+    assert all(len(rank[part]) == each for rank in ranks), (part, each)
+    merged = [rank[part][i] for i in range(each) for rank in ranks]
+    assert merged == whole[:each * world], part
+    batches += len(merged)
+assert batches > 10
+PY
+done
+# launched ASSIGNMENT... : what the launcher's environment says is found.
+launched() {
+    env "${@:2}" "$weir" run "$data" --batch-size 2 >"$work/out" 2>"$work/err"
+    err "$1"
+}
+launched "rank 1 of 2, by torchrun's environment" RANK=1 WORLD_SIZE=2
+launched "rank 2 of 3, by mpirun's environment" OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3
+launched "rank 0 of 2, by srun's environment" SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2
+launched "RANK=2 and WORLD_SIZE=2 are not a rank and a world size" RANK=2 WORLD_SIZE=2
+launched "local rank 1 of 2, with " RANK=1 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2
+launched "local rank 2 of 3, with " OMPI_COMM_WORLD_LOCAL_RANK=2 OMPI_COMM_WORLD_LOCAL_SIZE=3
+launched "local rank 2 of 4, with " MPI_LOCALRANKID=2 MPI_LOCALNRANKS=4
+launched "local rank 2 of 3, with " SLURM_LOCALID=2 SLURM_STEP_NUM_TASKS=11 SLURM_PROCID=10 SLURM_STEP_TASKS_PER_NODE='4(x2),3' SLURM_NODEID=2
+launched "local rank 3 of 4, with " SLURM_LOCALID=3 SLURM_STEP_NUM_TASKS=11 SLURM_PROCID=7 SLURM_STEP_TASKS_PER_NODE='4(x2),3' SLURM_NODEID=1
+launched "local rank 1 of 2, with " LOCAL_RANK=1
+launched "LOCAL_RANK=2 is not a local rank beside LOCAL_WORLD_SIZE=2; " LOCAL_RANK=2 LOCAL_WORLD_SIZE=2
+launched "LOCAL_RANK=one is not a local rank; " LOCAL_RANK=one
+LOCAL_RANK=0 LOCAL_WORLD_SIZE=1000000 run 1 run "$data" --batch-size 2
+err " are free for each local rank; use a smaller --batch-size or --prefetch"
+cores=$("$weir" doctor --json | sed -n 's/.*"cores_usable": \([0-9]*\).*/\1/p')
+launched "; $((cores > 1 ? cores / 2 : 1)) workers" LOCAL_RANK=0 LOCAL_WORLD_SIZE=2
+launched "; 1 workers" LOCAL_RANK=0 LOCAL_WORLD_SIZE=1024
+# The launcher is who started this rank, not a script around it, which may be bound to the rank's own cores.
+one=$(python3 -c 'import os; print(min(os.sched_getaffinity(0)))')
+here=$(python3 -c 'import os; print(len(os.sched_getaffinity(0)))')
+local_cores() { # EXPECTED NAME: of the run that has just been
+    run 0 report --json "$work/log"
+    check "$2" python3 -c 'import json, sys; used = json.load(open(sys.argv[1]))["runs"][0]["run"]["used"]; assert used["local_cores"] == int(sys.argv[2]), used' "$work/out" "$1"
+}
+# shellcheck disable=SC2016 # sh expands them
+launched "local rank 1 of 2, with " LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 taskset -c "$one" sh -c '"$0" "$@" --log '"$work/log; exit"
+local_cores "$here" "the launcher is above the script"
+# shellcheck disable=SC2016 # likewise
+launched "local rank 1 of 2, with 1 of the cores" taskset -c "$one" sh -c 'LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 "$0" "$@" --log '"$work/log; exit"
+local_cores 1 "a launcher that is bound to one core"
+SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0 SLURM_NTASKS_PER_NODE=8 run 0 run "$data" --batch-size 2
+check "a program in a batch script is no rank" lacks "$work/err" "rank 0"
+run 2 run "$data" --rank 1
+err "belong together"
+run 1 run "$data" --rank 0 --world-size 999
+err "fewer than 999 ranks; use a smaller --batch-size, or --wrap"
+run 0 run "$data" --rank 998 --world-size 999 --wrap
+
+# ---- a run that goes on ----
+
+"$weir" run "$data" --batch-size 3 --num-epochs 3 --checksums "$work/whole" >/dev/null 2>&1
+run 0 run "$data" --batch-size 3 --num-epochs 1 --state "$work/state" --checksums "$work/part1" --num-workers 1
+run 0 run "$data" --batch-size 3 --num-epochs 2 --state "$work/state" --checksums "$work/part2" --num-workers 3
+err "goes on after"
+interrupt INT run "$data" --batch-size 3 --num-epochs 3 --state "$work/state" --checksums "$work/part3" --step-ms 100000
+check "stopped in the middle of an epoch: 130 (was $status)" [ "$status" -eq 130 ]
+run 0 run "$data" --batch-size 3 --num-epochs 3 --state "$work/state" --checksums "$work/part4" --num-workers 0
+cat "$work"/part[1234] >"$work/parts"
+check "the parts are the whole" cmp "$work/parts" "$work/whole"
+check "the third was in the middle" [ -s "$work/part3" ] && check "and the fourth" [ -s "$work/part4" ]
+run 0 run "$data" --batch-size 3 --num-epochs 3 --state "$work/state"
+err "goes on after"
+run 1 run "$data" --batch-size 4 --num-epochs 3 --state "$work/state"
+err "another --batch-size"
+one_line
+run 1 run "$data" --batch-size 3 --num-epochs 2 --state "$work/state"
+err "give a larger --num-epochs"
+echo rubbish >"$work/state"
+run 1 run "$data" --state "$work/state"
+err "is no state of a run"
+run 1 run "$data" --state "$work/no/folder"
+err "the state cannot be written"
+
+# ---- parts and sizes of images; floats ----
+run 0 run "$data" --checksums "$work/whole" --num-workers 2
+run 0 run "$data" --checksums "$work/same" --num-workers 2 --crop 64x48+0+0 --image-size 64x48
+check "a crop that is the whole image changes nothing" cmp "$work/same" "$work/whole"
+err "cameras: top 64x48, wrist 64x48"
+lacks "$work/out" "of the stored pixels" || check "and saves nothing" false
+run 0 run "$data" --crop wrist=40x24+16+8,top=32x24+0+24 --image-size 20x12 --checksums "$work/v0" --num-workers 0
+err "cameras: top 20x12 (of 32x24+0+24), wrist 20x12 (of 40x24+16+8)"
+count '^decoding: [0-9.]+ % of the stored pixels were decoded' 1
+run 0 run "$data" --crop wrist=40x24+16+8,top=32x24+0+24 --image-size 20x12 --checksums "$work/v3" --num-workers 3 --log "$work/log"
+check "views do not depend on workers" cmp "$work/v0" "$work/v3"
+log "the log says what was decoded" '
+decoding = tables[-1]["decoding"]
+assert decoding["stored_pixels"] == 80 * 64 * 48 and 0 < decoding["decoded_pixels"] < decoding["stored_pixels"] / 2, decoding'
+run 0 run "$data" --image-size 20x12 --lang zh
+out "仅解码已存像素的"
+run 0 run "$data" --output f32 --mean 0,0,0 --std 1,1,1 --checksums "$work/n1"
+run 0 run "$data" --output f32 --mean imagenet --std imagenet --checksums "$work/n2"
+run 0 run "$data" --output f32 --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 --checksums "$work/n3"
+check "imagenet stands for its numbers" cmp "$work/n2" "$work/n3"
+check "which are not nothing" [ "$(cmp "$work/n1" "$work/n2" | wc -l)" -eq 1 ]
+for bad in "nose=8x8+0+0" "60x40+5+0"; do
+    run 1 run "$data" --crop "$bad"
+    one_line
+    err "--crop"
+done
+for bad in "64x48" "8x8+0+0," "8x8+-1+0" "0x8+0+0" "99999999999x1+0+0"; do
+    run 2 run "$data" --crop "$bad"
+    err "is not a region"
+done
+run 2 run "$data" --mean imagenet
+err "add --output f32, or f16 or bf16 with --device cuda"
+for bad in 1,2 1,2,3,4 a,b,c 0,0,0; do
+    run 2 run "$data" --output f32 --std "$bad"
+    err "is not three numbers"
+done
+run 2 run "$data" --output f32 --mean 123.7,116.3,103.5
+err "divide them by 255"
+run 2 run "$data" --image-size 20000x20000
+err "16384"
+run 1 run "$data" --num-epochs 3 --state "$work/no/state"
+no_out "epoch 1/3"
+
+# ---- a GPU: the stand-in for the CUDA module ----
+run 2 run "$data" --device gpu
+err "there are cpu, cuda and cuda:K"
+run 2 run "$data" --output f16
+err "add --device cuda"
+run 2 run "$data" --sync-steps
+err "add --device cuda"
+run 2 run "$data" --device cuda --step-ms 1 --step-spin
+err "with --device cuda they are kernels"
+if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
+    export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
+    planar=(--output f32 --layout nchw --mean imagenet --std imagenet --num-epochs 2 --batch-size 3)
+    run 0 run "$data" "${planar[@]}" --checksums "$work/host"
+    for workers in 0 3; do
+        run 0 run "$data" "${planar[@]}" --checksums "$work/gpu" --device cuda --num-workers "$workers"
+        check "the GPU's batches have the host's checksums" cmp "$work/host" "$work/gpu"
+    done
+    run 0 run "$data" "${planar[@]}" --device cuda:0 --step-ms 2 --log "$work/log"
+    err "device: GPU 0, stand-in; "
+    count '^epoch [12]/2 total .* \| GPU busy [0-9.]+ % \| copies overlapped [0-9.]+ % \| ' 2
+    count '^07_h2d_copy +gpu-work +28 ' 1
+    count '^07b_prepare_batch +gpu-work +28 ' 1
+    count '^20_train_forward_pass +consumer-work +20 ' 1
+    count '^20_train_forward_pass +gpu-work +20 ' 1
+    count '^10_val_forward_pass +gpu-work +8 ' 1
+    count '^GPU 0 \(stand-in\): busy ' 1
+    log "the log says what the GPU did" '
+gpu = tables[-1]["gpu"]
+assert runs[0]["used"]["gpu"]["name"] == gpu["name"] == "stand-in" and runs[0]["config"]["device"] == "cuda:0"
+assert 0 < gpu["busy_fraction"] <= 1 and 0 <= gpu["copy_overlap_fraction"] <= 1 and not gpu["sync_steps"], gpu
+assert gpu["memory_used_bytes"] >= runs[0]["used"]["gpu"]["memory_bytes"] > 0, gpu
+rows = {s["name"]: s for s in gpu["stages"]}
+assert all(s["side"] == "gpu" for s in rows.values()) and rows["20_train_forward_pass"]["min_s"] >= 0.002, rows
+assert all(0 < e["gpu_busy_fraction"] <= 1 and e["data_wait_fraction"] <= 1 for e in epochs), epochs'
+    run 0 run "$data" "${planar[@]}" --device cuda --step-ms 1 --every 1 --log "$work/log"
+    run 0 report "$work/log"
+    out "07_h2d_copy (gpu)"
+    run 0 run "$data" --output bf16 --device cuda --step-ms 4 --sync-steps --lang zh
+    out "每步之前同步"
+    grep -A 20 "性能分析统计" "$work/out" >"$work/grepped"
+    check "the Chinese table has the GPU's time of a step" \
+        grep -qE "^20_train_forward_pass +\| .* 平均: +([4-9]|[0-9]{2,})\.[0-9]+ms$" "$work/grepped"
+    check "grep -A 20 shows all of it" [ "$(grep -c "^====" "$work/grepped")" -eq 2 ]
+    out " | GPU忙碌: "
+    run 0 run "$data" --device cuda --on-error skip --no-timing
+    run 0 run "$data" --device cuda --profile "$work/gpu-traces"
+    out ", the host's data wait "
+    for options in nvjpeg hybrid "hybrid --deterministic" auto; do
+        # shellcheck disable=SC2086
+        run 0 run "$data" "${planar[@]}" --checksums "$work/gpu" --device cuda --log "$work/log" --decoder $options
+        check "batches of --decoder $options have the host's checksums" cmp "$work/host" "$work/gpu"
+    done
+    err "decodes: "
+    run 0 run "$data" "${planar[@]}" --device cuda --decoder nvjpeg --log "$work/log"
+    err "decodes: nvjpeg"
+    count '^decoded: [0-9]+ frames by 7 JPEG engines in [0-9]+ groups?, busy .* compared with .*: identical$' 1
+    count '^03i_gpu_decode +gpu-work ' 1
+    log "the log says who decoded" '
+decode = tables[-1]["gpu"]["decode"]
+assert runs[0]["used"]["decoder"] == "nvjpeg" and len(decode["engines"]) == 1, decode
+engine = decode["engines"][0]
+assert engine["by"] == "7 JPEG engines" and engine["frames"] == 160 and engine["groups"] > 0, engine
+assert decode["sent_back"] == 0 and decode["least_db"] == 99, decode'
+    run 2 run "$data" --decoder nvjpeg
+    err "add --device cuda"
+    run 0 run "$work/raw" --device cuda --decoder nvjpeg --train-split 1
+    err "decodes: nvjpeg (there are no JPEGs: nothing for the GPU to decode)"
+    WEIR_FAKE_JPEG=fail=io:1 run 1 run "$data" --device cuda --decoder nvjpeg
+    err "weir run: in a decode batch of "
+    err ": GPU 0: decoding faulted"
+    run 0 run "$data" --device cuda --decoder nvjpeg # the frame that is compared is decoded by the thread that has it
+    count '^03b_image_decode +work ' 0
+    count '^03b_image_decode +helper-work ' 1
+    run 0 run "$data" --device cuda --decoder nvjpeg --lang zh
+    count '^[0-9]+[a-z]?_.* \| 总计: ' 16
+    count '^另有 [0-9]+ 个环节未列出 \(英文表列出全部\)$' 1
+    WEIR_FAKE_CUDA=none run 1 run "$data" --device cuda
+    one_line
+    err "--device cuda:0: no NVIDIA driver"
+    run 1 run "$data" --device cuda:1
+    one_line
+    err "there is no GPU 1"
+    # Each local rank has its GPU, and where a launcher shows it one only, that one.
+    while read -r expected gpus rank size; do
+        WEIR_FAKE_CUDA=gpus=$gpus LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$size run 0 run "$data" --device cuda --log "$work/log"
+        err "device: GPU ${expected//_/ }, stand-in; "
+        log "the log says which GPU" "assert runs[0]['used']['gpu']['number'] == ${expected%%_*}, runs[0]['used']
+assert tables[-1]['gpu']['number'] == ${expected%%_*} and runs[0]['used']['local_world_size'] == $size"
+    done <<'END'
+0_(local_rank_0_of_2) 2 0 2
+1_(local_rank_1_of_2) 2 1 2
+0_(the_only_one_that_local_rank_1_sees) 1 1 2
+1_(local_rank_3_of_4,_which_share_2_GPUs) 2 3 4
+0 2 0 1
+END
+    WEIR_FAKE_CUDA=gpus=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 run 0 run "$data" --device cuda:0
+    err "device: GPU 0, stand-in; "
+    WEIR_FAKE_CUDA=none LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 run 1 run "$data" --device cuda
+    one_line
+    err "--device cuda:0: no NVIDIA driver"
+    WEIR_FAKE_CUDA=memory_bytes=100000 run 1 run "$data" --device cuda
+    one_line
+    err "make --batch-size or --prefetch smaller"
+    WEIR_FAKE_CUDA=fail=lost:60 run 1 run "$data" --device cuda
+    err "is lost"
+    WEIR_CUDA_MODULE=/nowhere/module.so run 1 run "$data" --device cuda
+    one_line
+    err "WEIR_CUDA_MODULE=/nowhere/module.so cannot be loaded"
+    unset WEIR_CUDA_MODULE
+fi
+
+finish

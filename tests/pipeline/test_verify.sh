@@ -1,0 +1,387 @@
+#!/bin/bash
+# weir verify: sound data of every layout is clean; each damage, put into a copy, is one line with its exit status; the
+# same output from every run and any number of threads; --fast, --json, bad arguments.
+# Usage: WEIR_PROGRAM=build/release/weir tests/pipeline/test_verify.sh
+# shellcheck source=tests/tools/shell_checks.sh
+. "$(dirname "$0")/../tools/shell_checks.sh"
+python=/usr/bin/python3
+if ! "$python" -c 'import h5py, numpy' 2>/dev/null; then
+    echo "no h5py: skipped"
+    [ -n "${CI:-}" ] && exit 1
+    exit 77
+fi
+
+# findings EXPECTED LINE...: the lines of the last run that are findings are these, in this order.
+findings() {
+    grep -vE '^(lengths|looked at|took|findings|datasets): |: lengths: ' "$work/out" >"$work/found"
+    printf '%s\n' "$@" | sed '/^$/d' >"$work/expected"
+    check "findings are as expected: $(diff "$work/expected" "$work/found" | head -n 6)" cmp -s "$work/expected" "$work/found"
+}
+
+# copy NAME: a fresh copy of the sound dataset of this format as $data.
+copy() {
+    data=$work/copy
+    rm -rf "$data"
+    cp -r "$work/$1" "$data"
+}
+
+# damage FILE: Python on stdin, with the file open as f, changes it.
+damage() {
+    check "damaging $1" "$python" -c "import sys, h5py, numpy as np
+with h5py.File(sys.argv[1], 'r+') as f:
+$(sed 's/^/    /')" "$data/$1"
+}
+
+# as_run WORDS: weir run fails on the damaged frame in the same words as the first finding.
+as_run() {
+    local line
+    line=$(head -n 1 "$work/found")
+    run 1 run "$data" --num-workers 1 --no-shuffle --train-split 1 --batch-size 1
+    err "weir run: $line"
+}
+
+# ---- sound data ----
+for format in act act-jpeg act-jpeg-nolen astrobench agilex robotwin robomind robomimic robomimic-gzip libero isaaclab; do
+    "$weir" synth "$work/$format" --format "$format" --episodes 2 --steps 40 --size 32x32 >/dev/null || exit 1
+    for how in "" --fast; do
+        # shellcheck disable=SC2086 # none or one
+        run 0 verify "$work/$format" $how
+        findings
+        out "findings: none"
+        check "nothing on stderr" [ ! -s "$work/err" ]
+    done
+done
+
+# ---- depth too, unless cameras are named ----
+run 0 verify "$work/agilex"
+cp "$work/out" "$work/all"
+frames=$(sed -nE 's/^looked at: .* ([0-9]+) frames, .* MB.*/\1/p' "$work/all")
+run 0 verify "$work/agilex" --cameras cam_high
+out "looked at: 2 episodes, 80 frames"
+check "depth cameras are looked at ($frames frames)" [ "$frames" -gt 240 ]
+run 0 verify "$work/agilex" --index "$work/index"
+run 0 verify "$work/agilex" --index "$work/index"
+out " $frames frames"
+run 0 info "$work/agilex" --index "$work/index"
+no_out raw16
+
+# ---- frames ----
+one=/observations/images/top
+copy act-jpeg-nolen
+damage episode_1.hdf5 <<'PY'
+row = f['/observations/images/top'][3]
+row[bytes(row).rindex(b'\xff\xd9') - 60:] = 0
+f['/observations/images/top'][3] = row
+PY
+run 1 verify "$data"
+count "^$data/episode_1.hdf5: $one\\[3\\]: " 1
+out "2 episodes, 160 frames"
+out "; 1 frames cannot be used"
+out "findings: frame 1"
+findings "$(head -n 1 "$work/out")"
+as_run
+run 0 verify "$data" --fast
+
+copy act-jpeg-nolen
+damage episode_0.hdf5 <<'PY'
+f['/observations/images/top'][5:8] = 7
+f['/observations/images/top'][9] = 0
+PY
+run 1 verify "$data"
+count "^$data/episode_0.hdf5: $one\\[5\\.\\.7\\]: " 1
+count "^$data/episode_0.hdf5: $one\\[9\\]: " 1
+out "; 4 frames cannot be used"
+out "findings: frame 2"
+grep -v '^looked\|^took' "$work/out" >"$work/slow"
+run 1 verify "$data" --fast
+grep -v '^looked\|^took' "$work/out" >"$work/fast"
+check "--fast finds what has no header" cmp "$work/slow" "$work/fast"
+
+# another size
+"$weir" synth "$work/small" --format act-jpeg-nolen --episodes 1 --steps 2 --size 24x16 >/dev/null || exit 1
+copy act-jpeg-nolen
+cp "$work/small/episode_0.hdf5" "$work/other.hdf5"
+damage episode_1.hdf5 <<PY
+with h5py.File('$work/other.hdf5') as g:
+    other = g['$one'][0]
+    row = f['$one'][39] * 0
+    n = min(len(row), len(other))
+    assert not other[n:].any()
+    row[:n] = other[:n]
+    f['$one'][39] = row
+PY
+for how in "" --fast; do
+    # shellcheck disable=SC2086
+    run 1 verify "$data" $how
+    findings "$data/episode_1.hdf5: ${one}[39]: the image is 24x16, the camera's first frame was 32x32 (\`weir info\` lists the sizes in a folder)"
+    out "findings: size 1"
+done
+
+# what follows the end of an image is nobody's business: of a JPEG, of a PNG
+copy act-jpeg-nolen
+damage episode_0.hdf5 <<'PY'
+for t in range(40):
+    row = f['/observations/images/top'][t]
+    end = bytes(row).rindex(b'\xff\xd9') + 2
+    row[end:] = t + 1
+    f['/observations/images/top'][t] = row
+PY
+run 0 verify "$data"
+findings
+copy astrobench
+damage "$(find "$data" -name '*.h5' -printf '%P\n' | sort | head -n 1)" <<'PY'
+group = f['/observations']
+for name in [n for n in group if n.startswith('depth')]:
+    for t in range(3):
+        group[name][t] = np.append(group[name][t], np.arange(50, dtype='u1'))
+PY
+run 0 verify "$data"
+findings
+
+# a chunk that does not unpack takes its frames with it
+copy robomimic-gzip
+file=$(find "$data" -name '*.hdf5')
+check "damaging a chunk" "$python" - "$file" <<'PY'
+import h5py, sys
+with h5py.File(sys.argv[1]) as f:
+    images = []
+    f.visititems(lambda name, d: images.append(d) if isinstance(d, h5py.Dataset) and d.ndim == 4 else None)
+    chunk = images[0].id.get_chunk_info(0)
+    name, rows = images[0].name, images[0].chunks[0]
+with open(sys.argv[1], 'r+b') as f:
+    f.seek(chunk.byte_offset + chunk.size // 2)
+    f.write(bytes(16))
+print(name, rows, file=open(sys.argv[1] + '.chunk', 'w'))
+PY
+read -r name rows <"$file.chunk"
+run 1 verify "$data"
+count "^$file: $name\\[0(\\.\\.$((rows - 1)))?\\]: chunk 0 of its block: " 1
+out "; $rows frames cannot be used"
+
+# ---- episodes ----
+copy act-jpeg
+damage episode_1.hdf5 <<'PY'
+f['/observations/qpos'][4, 2] = np.nan
+PY
+run 1 verify "$data"
+findings "$data/episode_1.hdf5: /observations/qpos[4][2]: is nan; repair it or remove the episode"
+out "findings: episode 1"
+out "looked at: 1 episodes, 80 frames"
+
+copy act-jpeg
+head -c 3000 "$work/act-jpeg/episode_1.hdf5" >"$data/episode_1.hdf5"
+run 1 verify "$data"
+count "^$data/episode_1.hdf5: " 1
+out "findings: episode 1"
+rm "$data/episode_0.hdf5"
+run 1 verify "$data"
+count "^$data/episode_1.hdf5: " 1
+out "findings: episode 1"
+out "looked at: 0 episodes"
+run 1 verify "$data/episode_1.hdf5"
+out "findings: episode 1"
+
+copy act-jpeg
+damage episode_1.hdf5 <<'PY'
+q = f['/observations/qpos'][:, :7]
+del f['/observations/qpos']
+f['/observations/qpos'] = q
+PY
+cp "$work/act-jpeg/episode_1.hdf5" "$data/episode_2.hdf5"
+run 1 verify "$data"
+findings "$data/episode_1.hdf5: state and actions have 7 and 14 dimensions, in $data/episode_0.hdf5 they have 14 and 14"
+
+copy act-jpeg
+damage episode_1.hdf5 <<'PY'
+q = f['/observations/qpos'][:37]
+del f['/observations/qpos']
+f['/observations/qpos'] = q
+PY
+run 1 verify "$data"
+count "^$data/episode_1.hdf5: " 1
+out "findings: episode 1"
+run 0 verify "$data" --allow-ragged
+findings "note: $data: 1 episodes cut to their shortest part, 3 rows of the longest left out"
+
+# ---- remarks, with which all is readable ----
+copy act-jpeg-nolen
+damage episode_0.hdf5 <<'PY'
+images = f['/observations/images/top']
+images[:] = np.tile(images[0], (40, 1))
+PY
+damage episode_1.hdf5 <<'PY'
+images = f['/observations/images/top']
+images[4:34] = np.tile(images[4], (30, 1))
+PY
+run 0 verify "$data"
+findings "note: $data/episode_0.hdf5: ${one}[0..39]: all 40 frames of the episode are the same" \
+    "note: $data/episode_1.hdf5: ${one}[4..33]: the same frame in 30 steps"
+out "findings: still 1, repeat 1"
+damage episode_1.hdf5 <<'PY'
+f['/observations/images/top'][20] = f['/observations/images/top'][35]
+PY
+run 0 verify "$data" --cameras top
+out "findings: still 1"
+no_out "repeat"
+
+copy act-jpeg
+for episode in 0 1; do
+    damage "episode_$episode.hdf5" <<'PY'
+f['/action'][:, 5] = 0
+f['/action'][:, 7:9] = -0.5
+PY
+done
+run 0 verify "$data"
+findings "note: $data: /action[:][5]: is 0 in all 80 steps" "note: $data: /action[:][7..8]: is -0.5 in all 80 steps"
+
+copy act-jpeg
+"$weir" synth "$work/short" --format act-jpeg --episodes 1 --steps 25 --size 32x32 >/dev/null || exit 1
+cp "$work/short/episode_0.hdf5" "$data/episode_2.hdf5"
+run 0 verify "$data"
+out "lengths: min 25, median 40, max 40; 1 of 3 episodes differ from the median: $data/episode_2.hdf5 (25)"
+findings
+
+# ---- values far from all others ----
+copy act-jpeg
+damage episode_1.hdf5 <<'PY'
+f['/action'][7, 3] = 1e9
+f['/observations/qpos'][5:8, 0] = -1e9
+f['/action'][9, 6] = 300
+PY
+run 0 verify "$data"
+count "^note: $data/episode_1.hdf5: /observations/qpos\\[5\\]\\[0\\]: is -1e\\+09; half of all values are .* \\(3 steps of the episode are like it\\)$" 1
+count "^note: $data/episode_1.hdf5: /action\\[7\\]\\[3\\]: is 1e\\+09; half of all values are [-0-9.e]+ to [-0-9.e]+$" 1
+out "findings: outlier 2"
+run 0 verify "$data" --json
+check "JSON has step and dimension" "$python" -c 'import json, sys
+found = json.load(open(sys.argv[1]))["findings"]
+assert [(f["kind"], f["t"], f["dimension"], f["unreadable"]) for f in found] == [
+    ("outlier", 5, 0, False), ("outlier", 7, 3, False)], found' "$work/out"
+
+# ---- chunks that are lost, or were never written ----
+copy robomimic-gzip
+file=$(find "$data" -name '*.hdf5')
+check "leaving out chunks" "$python" - "$file" <<'PY'
+import h5py, sys
+with h5py.File(sys.argv[1], "r+") as f:
+    for name, chunk, rows in (("obs/agentview_image", 1, (0, 5)), ("actions", 10, (0, 30))):
+        key = "data/demo_1/" + name
+        values = f[key][:]
+        del f[key]
+        written = f.create_dataset(key, values.shape, values.dtype, chunks=(chunk,) + values.shape[1:], compression="gzip")
+        written[rows[0]:rows[1]] = values[rows[0]:rows[1]]
+PY
+for how in "" --fast; do
+    # shellcheck disable=SC2086
+    run 0 verify "$data" $how --cameras agentview_image
+    count "^note: $file: /data/demo_1/obs/agentview_image\\[5\\.\\.39\\]: a chunk was never written, or is lost; the fill value takes its place$" 1
+    count "^note: .*: chunks of state or actions were never written, or are lost, in 1 of 2 episodes, the first $file: /data/demo_1; their rows are the fill value$" 1
+done
+if built_in zarr; then
+    run 0 convert "$work/act" "$work/lost.zarr" --to zarr
+    rm "$work/lost.zarr/data/top/"{5,6,45}.0.0.0 "$work/lost.zarr/data/action/0.0"
+    run 0 verify "$work/lost.zarr" --cameras top
+    count "^note: $work/lost.zarr: episode 0/data/top\\[5\\.\\.6\\]: a chunk was never written, or is lost; the fill value takes its place$" 1
+    count "^note: $work/lost.zarr: episode 1/data/top\\[5\\]: a chunk was never written" 1
+    count "^note: $work/lost.zarr: chunks of state or actions were never written, or are lost, in 2 of 2 episodes, the first $work/lost.zarr: episode 0; " 1
+fi
+
+# Chunks that a file of holes cannot have are not made room for (33 million, 0.5 GB): the library reads the frames.
+copy act-jpeg
+rm "$data/episode_1.hdf5"
+damage episode_0.hdf5 <<'PY'
+images = f['/observations/images']
+del images['top'], f['/compress_len']
+f.attrs['compress'] = False
+images.create_dataset('top', (40, 1024, 2048, 3), 'u1', chunks=(1, 1, 2, 3))[0, 0, 0] = 7
+PY
+truncate -s 5G "$data/episode_0.hdf5"
+run 0 info "$data" --cameras top
+out "0.0 % of the frames by extents, 100.0 % through the HDF5 library"
+
+# ---- which of a file's episodes is wrong ----
+run 0 convert "$work/act-jpeg" "$work/rlds" --to tfrecord
+sed -i 's/"14"/"5"/' "$work/rlds/features.json"
+run 1 verify "$work/rlds"
+count "$work/rlds/[^ ]*: record 0: /steps/observation/state: 560 values in 40 steps, but features.json has 5 a step; " 1
+
+# ---- several datasets in a folder ----
+mkdir "$work/many"
+cp -r "$work/act" "$work/astrobench" "$work/robotwin" "$work/many"
+data=$work/many
+damage act/episode_0.hdf5 <<'PY'
+f['/action'][:, 3] = 1
+PY
+echo "not HDF5" >"$data/robotwin/bad.hdf5"
+run 1 verify "$data"
+out "datasets: 3;"
+out "$data/act: lengths: min 40, median 40, max 40"
+count "^$data/robotwin/bad.hdf5: " 1
+out "findings: episode 1"
+
+# ---- the same, always ----
+copy robotwin
+"$python" - "$data" <<'PY' || exit 1
+import glob, random, sys
+draw = random.Random(5)
+for path in glob.glob(sys.argv[1] + '/**/*.hdf5', recursive=True):
+    with open(path, 'r+b') as f:
+        bytes_ = f.read()
+        at = -1
+        starts = []
+        while (at := bytes_.find(b'\xff\xd8\xff', at + 1)) >= 0:
+            starts.append(at)
+        for at in draw.sample(starts, 25):
+            f.seek(at + 700)
+            f.write(b'\xff\xd9')
+PY
+run 1 verify "$data" --num-workers 1
+grep -v '^took' "$work/out" >"$work/first"
+check "there are findings to compare ($(grep -c 'rgb\[' "$work/first"))" [ "$(grep -c 'rgb\[' "$work/first")" -ge 10 ]
+for workers in 1 2 4 auto; do
+    run 1 verify "$data" --num-workers "$workers"
+    grep -v '^took' "$work/out" >"$work/again"
+    check "the same with $workers workers" cmp "$work/first" "$work/again"
+done
+
+# ---- JSON ----
+run 1 verify "$data" --json
+check "JSON says what the text says" "$python" - "$work/out" "$work/first" <<'PY'
+import json, sys
+told, lines = json.load(open(sys.argv[1])), open(sys.argv[2]).read().splitlines()
+texts = [f["text"] for f in told["findings"]]
+assert texts == lines[:len(texts)] and len(texts) == told["unreadable"] > 0, told
+assert sum(f["frames"] for f in told["findings"]) == told["bad_frames"], told
+assert all(f["text"].startswith(f["file"] + ": " + f["dataset"] + "[%d" % f["t"]) for f in told["findings"]), told
+assert told["error"] is None and told["episodes"] == 2 and told["datasets"][0]["lengths"]["median"] == 40, told
+PY
+run 0 verify "$work/act" --json
+check "JSON of sound data" "$python" -c 'import json, sys
+told = json.load(open(sys.argv[1]))
+assert told["findings"] == [] and told["frames"] == 160 and told["unreadable"] == 0, told' "$work/out"
+
+# ---- what cannot be ----
+run 2 verify
+run 2 verify a b
+run 2 verify "$work/act" --num-workers 0
+run 1 verify "$work/nowhere"
+one_line
+err "weir verify: $work/nowhere"
+run 1 verify "$work/act" --cameras nose
+one_line
+err 'no camera "nose"'
+run 1 verify "$work/nowhere" --json
+one_line
+check "JSON even then" "$python" -c 'import json, sys
+assert json.load(open(sys.argv[1]))["error"]' "$work/out"
+"$python" - "$weir" "$work/act" >"$work/out" 2>"$work/err" <<'PY'
+import os, resource, sys
+os.closerange(3, 256)
+resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
+os.execv(sys.argv[1], [sys.argv[1], "verify", sys.argv[2]])
+PY
+check "without descriptors it ends with 1" [ $? -eq 1 ]
+one_line
+err "ulimit -n"
+no_out "findings"
+finish
