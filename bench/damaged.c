@@ -1,5 +1,5 @@
-/* damaged: what a damaged JPEG costs "turbo", which tries its own way first and then has libjpeg-turbo say what is
- * wrong, beside "turbo-original", which is libjpeg-turbo alone. */
+/* damaged: what a damaged JPEG costs the decoder "turbo", which decodes it and then lets libjpeg-turbo find the error,
+ * compared with "turbo-original", which is libjpeg-turbo alone. */
 #include "base/clock.h"
 #include "bench/series.h"
 #include "cli/options.h"
@@ -36,7 +36,7 @@ enum how { FINE, MARKER, CUT, FLIPPED, GARBAGE };
 static const struct damage {
     const char *name, *key;
     enum how how;
-    int percent; /* of the entropy-coded data, before it */
+    int percent; /* position of the damage in the entropy-coded data */
 } damages[] = {
     {"none", "none", FINE, 0},
     {"a marker at 10 %", "marker_10", MARKER, 10},
@@ -54,7 +54,7 @@ enum { DAMAGES = sizeof damages / sizeof damages[0] };
 
 struct frame {
     uint8_t *bytes;
-    size_t length, scan; /* scan: where the entropy-coded data begins */
+    size_t length, scan; /* scan: offset of the entropy-coded data */
 };
 
 struct bench {
@@ -66,7 +66,7 @@ struct bench {
 
 struct row {
     struct series us[SIDES], ratio;
-    int refused; /* frames of FRAMES */
+    int refused; /* frames refused, out of FRAMES */
 };
 
 /* ---- frames ---- */
@@ -96,7 +96,7 @@ static int make_frames(struct bench *bench)
     return rc;
 }
 
-/* A copy, to be freed. */
+/* Returns a copy that the caller frees. */
 static struct frame damage(const struct frame *fine, const struct damage *damage)
 {
     enum { MORE = 5 };
@@ -128,7 +128,7 @@ static struct frame damage(const struct frame *fine, const struct damage *damage
 
 /* ---- measuring ---- */
 
-/* Microseconds a frame; *refused frames were. */
+/* Returns microseconds per frame; counts the refused frames in *refused. */
 static double decode_all(struct bench *bench, int side, const struct frame frames[FRAMES], int *refused)
 {
     uint64_t start_ns = weir_clock_monotonic_ns();
@@ -150,7 +150,7 @@ static int measure(struct bench *bench, int quality, const struct damage *how, s
         frames[i] = damage(&bench->fine[quality][i], how);
         enough = enough && frames[i].bytes;
     }
-    for (int round = -1; round < bench->options->rounds && enough; round++) /* the first warms up */
+    for (int round = -1; round < bench->options->rounds && enough; round++) /* the first round warms up */
         for (int turn = 0; turn < SIDES; turn++) {
             int side = (turn + round) & 1;
             double us = decode_all(bench, side, frames, &refused[side]);

@@ -10,7 +10,7 @@ static const char *npy_type(enum weir_dtype dtype)
     return dtype == WEIR_DTYPE_F32 ? "<f4" : dtype == WEIR_DTYPE_U8 ? "|u1" : "<u2";
 }
 
-/* The format's version 1.0: magic, length of the text, the text padded so that the data begins at a multiple of 64. */
+/* Format version 1.0: magic, length of the header text, the text padded so that the data starts at a multiple of 64. */
 static int write_header(FILE *out, const struct weir_tensor *tensor)
 {
     char text[256], shape[160] = "";

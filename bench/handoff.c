@@ -1,6 +1,6 @@
-/* handoff: how a batch gets from the workers to the consumer: what weir_loader_next takes when the batch is ready, how
- * long after its last task a waiting consumer has it, and one batch of one sample, asked for when nobody is at work,
- * beside the slowest of its frames. */
+/* handoff: how a batch gets from the workers to the consumer: the time of weir_loader_next for a ready batch, the delay
+ * between a batch's last task and a waiting consumer, and a batch of one sample requested from idle workers, compared
+ * with its slowest frame. */
 #include "base/cores.h"
 #include "bench/series.h"
 #include "cli/options.h"
@@ -89,14 +89,14 @@ static int open_loader(const struct handoff_options *o, int batch_size, int pref
     config.num_workers = o->num_workers == WEIR_OPT_AUTO ? WEIR_WORKERS_AUTO : o->num_workers;
     config.batch_size = batch_size;
     config.prefetch = prefetch;
-    config.num_epochs = 1000000; /* ended by count */
+    config.num_epochs = 1000000; /* stopped by count */
     config.train_split = 1;
     return weir_loader_open(loader, &config, err);
 }
 
-/* ---- a consumer that computes, and one that only takes ---- */
+/* ---- a consumer that computes, and one that only takes batches ---- */
 
-/* Sleeps step_ns before each request. A batch counts as ready when its last task had ended before it. */
+/* Sleeps step_ns before each request. A batch counts as ready when its last task had ended by then. */
 static int take(struct weir_loader *loader, int batches, uint64_t step_ns, struct series *series, struct weir_err *err)
 {
     for (int i = 0, tries = 0; i < batches && tries < 4 * batches; tries++) {
@@ -137,7 +137,7 @@ static int measure_delivery(const struct handoff_options *o, struct series *seri
 
 /* ---- one sample on demand ---- */
 
-/* The longest task of a camera since *last, which moves on. */
+/* Returns the longest camera task since *last, and advances *last. */
 static int slowest_frame(struct weir_loader *loader, struct weir_snapshot **last, double *us)
 {
     struct weir_snapshot *now, *diff;
@@ -153,7 +153,7 @@ static int slowest_frame(struct weir_loader *loader, struct weir_snapshot **last
     return rc;
 }
 
-/* Of the two slots both are lent, so that no worker has anything to do, until one is given back. */
+/* The consumer holds both slots, so the workers are idle until it releases one. */
 static int demand(struct weir_loader *loader, int batches, struct series *series, struct weir_err *err)
 {
     struct weir_batch *held, *batch;
@@ -165,7 +165,7 @@ static int demand(struct weir_loader *loader, int batches, struct series *series
     for (int i = 0; i < batches && rc > 0; i++) {
         if (slowest_frame(loader, &last, &frame_us) < 0)
             rc = weir_err_set(err, -ENOMEM, "out of memory");
-        sleep_ns(500000); /* everybody sleeps */
+        sleep_ns(500000); /* all workers sleep */
         uint64_t begin_ns = weir_clock_monotonic_ns();
         weir_loader_release(loader, held);
         held = batch;

@@ -1,5 +1,5 @@
-/* limits: images/s of the loader beside raw libjpeg-turbo, Debian's and that of simplejpeg, on the same frames, in the
- * same number of threads, taking turns within one run. */
+/* limits: images/s of the loader compared with plain libjpeg-turbo (Debian's, and simplejpeg's) on the same frames,
+ * with the same number of threads, interleaved in one run. */
 #include "bench/limits.h"
 #include "bench/first_batch.h"
 #include "decoders/decoder.h"
@@ -44,7 +44,7 @@ static const struct limits_format formats_known[] = {
     {"f32-nchw", WEIR_DTYPE_F32, WEIR_LAYOUT_NCHW},
 };
 
-/* "a,b" into names; how many there are, or -EINVAL when one is empty or too long or there are too many. */
+/* Splits "a,b" into names. Returns their number, or -EINVAL when a name is empty or too long or there are too many. */
 static int split(const char *text, char names[LIMITS_LIST_MAX][LIMITS_NAME_BYTES])
 {
     for (int n = 0; n < LIMITS_LIST_MAX; text++) {
@@ -114,7 +114,7 @@ static int plan_data(const struct limits_options *o, struct limits_plan *plan, s
     return 0;
 }
 
-/* -EINVAL: a usage error. */
+/* Returns -EINVAL for a usage error. */
 static int make_plan(const struct limits_options *o, struct limits_plan *plan, struct weir_err *err)
 {
     plan->n_counts = bench_counts("workers", o->workers, WEIR_WORKERS_MAX, plan->counts, LIMITS_COUNTS_MAX, err);

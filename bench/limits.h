@@ -1,4 +1,4 @@
-/* limits.h: what the limits benchmark measures, for those who plan it, measure it and print it. */
+/* limits.h: types shared by the planning, measuring and printing of the limits benchmark. */
 #ifndef WEIR_BENCH_LIMITS_H
 #define WEIR_BENCH_LIMITS_H
 
@@ -26,23 +26,23 @@ struct limits_format {
 
 struct limits_data {
     char path[PATH_MAX];
-    int quality_made;                                      /* where there is nothing of this name */
-    int frames, width, height;                             /* known when they were loaded, as is what follows */
-    int quality;                                           /* by their quantisation tables; 0: not of one quality */
-    double bytes_mean;                                     /* of a frame */
-    bool has_simplejpeg;                                   /* it takes turns */
-    char simplejpeg[sizeof(((struct weir_err *)0)->text)]; /* what it is, or why it is left out; "" with --raw-only */
+    int quality_made;          /* of data made here */
+    int frames, width, height; /* set once the frames are loaded, as are the members below */
+    int quality;               /* from the quantisation tables; 0: mixed */
+    double bytes_mean;         /* per frame */
+    bool has_simplejpeg;       /* simplejpeg is compared */
+    char simplejpeg[sizeof(((struct weir_err *)0)->text)]; /* its version, or why it is absent; "" with --raw-only */
 };
 
-/* One number of workers, one output format, one of Weir's decoders. */
+/* One number of workers, one output format, one decoder of Weir. */
 struct comparison {
     const struct limits_data *data;
     const struct limits_format *format;
     const char *decoder;
     int workers;
-    struct series raw, simplejpeg, weir;                        /* images/s, a value a round */
-    double split_error, profiler_share;                         /* the largest of all turns */
-    double decode_share, convert_share, read_share, wait_share; /* of the workers' time, means over the turns */
+    struct series raw, simplejpeg, weir;                        /* images/s, one value per round */
+    double split_error, profiler_share;                         /* max over all trials */
+    double decode_share, convert_share, read_share, wait_share; /* fractions of worker time, means over the trials */
     uint64_t peak_bytes, bound_bytes;                           /* resident set of a process that only loads */
     double harness_tasks_per_s, harness_images_per_s;           /* with null engines */
 };
@@ -57,14 +57,14 @@ struct limits_plan {
                                      * measured together */
 };
 
-/* What is promised of the loader (README). */
+/* Targets stated in README. */
 #define LIMITS_SPLIT_MAX    0.01
 #define LIMITS_PROFILER_MAX 0.01
 
-/* How a loader is configured that delivers what is compared. */
+/* Configures a loader for one comparison. */
 void limits_config(const struct limits_options *o, const struct limits_data *data, const struct limits_format *format,
                    int workers, struct weir_loader_config *config);
-/* Makes data that is missing, measures all comparisons, and calls done after each data set. */
+/* Makes missing data, measures all comparisons, and calls done after each dataset. */
 int limits_measure(const struct limits_options *o, struct limits_plan *plan,
                    void (*done)(const struct limits_options *o, const struct limits_plan *plan,
                                 const struct limits_data *data),

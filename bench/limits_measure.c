@@ -16,7 +16,7 @@ void limits_config(const struct limits_options *o, const struct limits_data *dat
     config->num_workers = workers;
     config->batch_size = o->batch_size;
     config->prefetch = o->prefetch;
-    config->num_epochs = 1000000; /* ended by time */
+    config->num_epochs = 1000000; /* stopped by time */
     config->train_split = 1;
     config->format.dtype = format->dtype;
     config->format.layout = format->layout;
@@ -59,7 +59,7 @@ static int make_data(const struct limits_data *data, struct weir_err *err)
                                                     : rc;
 }
 
-/* Before the frames of the other sides are loaded: what is measured here is the memory of a process that only loads. */
+/* Called before the other sides load their frames: measures the memory of a process that only loads. */
 static int measure_memory(const struct limits_options *o, struct comparison *c, struct weir_err *err)
 {
     struct weir_loader_config config;
@@ -87,14 +87,14 @@ static int measure_harness(const struct limits_options *o, struct comparison *c,
     return rc;
 }
 
-/* ---- taking turns ---- */
+/* ---- interleaved trials ---- */
 
-/* The sides that are compared on one data set. */
+/* The sides compared on one dataset. */
 struct sides {
     const struct limits_options *o;
     struct raw_frames frames;
-    uint64_t next;                      /* frame of raw libjpeg-turbo */
-    struct simplejpeg_side *simplejpeg; /* NULL: left out */
+    uint64_t next;                      /* next frame of plain libjpeg-turbo */
+    struct simplejpeg_side *simplejpeg; /* NULL: absent */
     int n_weir;                         /* decoders; 0 with --raw-only */
 };
 
@@ -126,8 +126,8 @@ static void note(struct comparison *c, const struct weir_side *side, int rounds)
     c->wait_share += side->wait_share / rounds;
 }
 
-/* One turn of each; who begins changes with every round, so that a machine that gets slower or faster meanwhile favours
- * nobody. c: one for each of Weir's decoders. */
+/* Runs each side once. The first side changes every round, so a machine that speeds up or slows down favours none. c:
+ * one comparison per decoder of Weir. */
 static int measure_round(struct sides *sides, struct comparison *c, int round, struct weir_err *err)
 {
     const struct limits_options *o = sides->o;
@@ -154,7 +154,7 @@ static int measure_round(struct sides *sides, struct comparison *c, int round, s
     return 0;
 }
 
-/* Raw libjpeg-turbo and simplejpeg, a fifth of a turn; Weir's turns have their own. */
+/* Warms up libjpeg-turbo and simplejpeg for a fifth of a trial; Weir's trials warm up themselves. */
 static int warm_up(struct sides *sides, const struct comparison *c, struct weir_err *err)
 {
     double ignored, seconds = sides->o->seconds / 5;
@@ -163,7 +163,7 @@ static int warm_up(struct sides *sides, const struct comparison *c, struct weir_
                                         : rc;
 }
 
-/* n comparisons that differ in the decoder only. */
+/* Runs n comparisons that differ only in the decoder. */
 static int compare(struct sides *sides, struct comparison *c, int n, struct weir_err *err)
 {
     const struct limits_options *o = sides->o;
@@ -175,7 +175,7 @@ static int compare(struct sides *sides, struct comparison *c, int n, struct weir
         rc = warm_up(sides, c, err);
     for (int i = 0; i < o->rounds && rc == 0; i++)
         rc = measure_round(sides, c, i, err);
-    for (int i = 1; i < n && rc == 0; i++) { /* the same for all of them */
+    for (int i = 1; i < n && rc == 0; i++) { /* all share these figures */
         c[i].raw = c[0].raw;
         c[i].simplejpeg = c[0].simplejpeg;
         c[i].harness_tasks_per_s = c[0].harness_tasks_per_s;
@@ -184,7 +184,7 @@ static int compare(struct sides *sides, struct comparison *c, int n, struct weir
     return rc;
 }
 
-/* Left out, with the reason in data, where it is not there and nobody named it. */
+/* Without --simplejpeg, a missing simplejpeg is not an error: data records the reason. */
 static int open_simplejpeg(struct sides *sides, struct limits_data *data, struct weir_err *err)
 {
     const char *python = sides->o->simplejpeg;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* The least ratios that are promised of the decoder `turbo`, for frames of the qualities 95 and 50; 0: none. What
- * the loader's f32-nchw is compared with is u8 all the same: neither library makes floats. */
+/* Minimum ratios that README promises for the decoder turbo at qualities 95 and 50; 0: none. f32-nchw is compared with
+ * u8, as neither library outputs floats. */
 static double raw_target(const struct comparison *c)
 {
     int quality = c->data->quality;
@@ -46,7 +46,7 @@ static const char *ratio(char text[96], const struct series *above, const struct
     return text;
 }
 
-/* ---- the tables, a row a comparison ---- */
+/* ---- the tables, one row per comparison ---- */
 
 static void print_name(const struct comparison *c)
 {
@@ -101,7 +101,7 @@ static void print_raw(const struct comparison *c)
 }
 
 struct rows {
-    const struct comparison *c; /* of one data set */
+    const struct comparison *c; /* comparisons of one dataset */
     int n, step;
 };
 
@@ -112,7 +112,7 @@ static void print_table(const char *head, struct rows rows, void (*print)(const 
         print(&rows.c[i]);
 }
 
-/* Of Weir's first decoder to each of the others, in the same rounds. */
+/* Ratio of Weir's first decoder to each other one, over the same rounds. */
 static void print_decoders(struct rows rows, int n_decoders)
 {
     if (n_decoders > 1)
@@ -126,7 +126,7 @@ static void print_decoders(struct rows rows, int n_decoders)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- all sections ---- */
 
 void limits_print_head(const struct limits_options *o)
 {
@@ -208,7 +208,7 @@ static void json_data(struct weir_json *json, const struct limits_data *data)
     weir_json_end(json, '}');
 }
 
-/* target: 0 for none. */
+/* target: 0 for none */
 static void json_ratio(struct weir_json *json, const char *key, const struct series *above, const struct series *below,
                        double target)
 {

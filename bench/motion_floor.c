@@ -1,7 +1,7 @@
-/* motion_floor: the least that a step of motion (workloads/motion.h, the clips of weir motion --motion synthetic) can
- * take on GPU 0: the bytes that it must move, at the rate at which the GPU's memory copies, which is measured here.
- * First with every number read once and results written once: times, clips, the frames of all clips, and results. Then
- * with both frames of each query, for where no cache holds them. motion_floor [ENVIRONMENTS...] (4096 1000000) */
+/* motion_floor: lower bound of a motion step (motion.h, the clips of weir motion --motion synthetic) on GPU 0: the
+ * bytes it must move, at the measured copy rate of the GPU's memory. First with every number read once and results
+ * written once (times, clips, all frames, results), then with both frames of each query, as if no cache held them.
+ * motion_floor [ENVIRONMENTS...] (4096 1000000) */
 #include "bench/bench_gpu.h"
 #include "datasets/motion/motion_clips.h"
 #include "workloads/motion_ops.h"
@@ -32,7 +32,7 @@ static int prepare(struct gpu *g, struct weir_err *err)
     return rc == 0 ? g->ops->alloc(g->gpu, copied, &g->to, err) : rc;
 }
 
-/* ns for copies in a row. */
+/* ns for consecutive copies */
 static int time_copies(struct gpu *g, int64_t *ns, struct weir_err *err)
 {
     int rc = g->ops->record(g->gpu, g->begin, g->stream, err);
@@ -45,7 +45,7 @@ static int time_copies(struct gpu *g, int64_t *ns, struct weir_err *err)
     return rc == 0 ? g->ops->elapsed(g->gpu, g->begin, g->end, ns, err) : rc;
 }
 
-/* Bytes a second that copying reads and writes, the best of some rounds. */
+/* Bytes per second read and written by a copy, the best of several rounds. */
 static int measure(double *rate, struct weir_err *err)
 {
     struct gpu g = {0};
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     }
     struct weir_motion_row row = weir_motion_row_of((int)clips->dofs, (int)clips->bodies);
     double row_bytes = row.stride * (double)sizeof(float);
-    /* velocities in the root's frame are not in a row; times are read, read again and written */
+    /* velocities in the root's frame are not contiguous; times are read, read again and written */
     double query = (row.used + 6) * (double)sizeof(float) + 3 * sizeof(float) + sizeof(int64_t);
     printf("copying: %.0f GB/s read and written\n", rate / 1e9);
     for (int i = 1; i < (argc > 1 ? argc : 3); i++) {

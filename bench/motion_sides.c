@@ -1,7 +1,7 @@
-/* motion_sides: what a step of motion takes (workloads/motion.h), of each variant and each piece of the usual advice by
- * itself and all of it, by turns: a round takes some steps of each side in a row and waits for the last of them. With
- * --serve another program (motion_torch.py) says whose turn it is: it writes the name of a side as a line to standard
- * input, and gets ms per step. --dump writes clips, queries and results, so that it can compare its own. */
+/* motion_sides: time of a motion step (motion.h) for each variant, with each piece of the usual advice and with all of
+ * it, interleaved: a round runs several steps of each side and waits for the last one. With --serve another program
+ * (motion_torch.py) schedules the sides: it writes the name of a side as a line to stdin and reads ms per step. --dump
+ * writes clips, queries and results for comparison. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "bench/series.h"
@@ -49,7 +49,7 @@ struct sides {
     struct weir_motion_clips *clips;
     int64_t *clip_of;
     float *times;
-    struct weir_motion *motion[SIDES]; /* NULL: not opened */
+    struct weir_motion *motion[SIDES]; /* NULL: not open */
     struct series ms[SIDES];
 };
 
@@ -117,9 +117,9 @@ static int open_sides(struct sides *s, struct weir_err *err)
     return rc;
 }
 
-/* ---- turns ---- */
+/* ---- trials ---- */
 
-/* ms per step of a turn; below 0: err says why. */
+/* Returns ms per step of one trial; negative: err has the reason. */
 static double turn(struct sides *s, int side, struct weir_err *err)
 {
     int rc = weir_motion_finish(s->motion[side], err);
@@ -183,7 +183,7 @@ static void print_rounds(const struct sides *s)
     }
 }
 
-/* ---- the file of --dump ---- */
+/* ---- the --dump file ---- */
 
 static void put(FILE *out, const void *numbers, size_t n, size_t size)
 {

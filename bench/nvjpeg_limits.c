@@ -1,5 +1,6 @@
-/* nvjpeg: what a GPU's JPEG decoders can do on this machine: by engine, group size, threads and output; two decoders in
- * turns; beside CPU cores; both engines at once. What the loader reaches is a fraction of the best of these. */
+/* nvjpeg: limits of a GPU's JPEG decoders on this machine, by engine, group size, threads and output; one or two
+ * decoders per thread; alongside CPU cores; both engines at once. The loader's rate is reported as a fraction of the
+ * best row. */
 #include "base/cores.h"
 #include "bench/bench_gpu.h"
 #include "bench/nvjpeg_side.h"
@@ -35,12 +36,12 @@ static const struct weir_opt nvjpeg_opts[] = {
     {"json", WEIR_OPT_FLAG, FIELD(json), .help = "print JSON"},
 };
 
-/* One thing that is measured. */
+/* One measured row. */
 struct row {
     struct nvjpeg_side sides[WEIR_GPU_JPEG_ENGINES];
     int n_sides, cpu_threads;
     struct series rates[WEIR_GPU_JPEG_ENGINES], cpu_rate, sum;
-    double cores; /* of the threads that feed the GPU, mean */
+    double cores; /* mean CPU cores of the submitting threads */
     char why_not[256];
 };
 
@@ -56,9 +57,9 @@ struct bench {
     int n_rows;
 };
 
-/* ---- what is measured ---- */
+/* ---- the rows ---- */
 
-/* The outputs that are asked for, a bit each; 0 when one is not known. */
+/* Parses the list of outputs into a bit mask; 0 when one is unknown. */
 static unsigned parse_outputs(const char *text)
 {
     static const char *const names[NVJPEG_OUTPUTS] = {"rgbi", "yuv", "turns"};
@@ -113,7 +114,7 @@ static int plan_alone(struct bench *b, struct weir_err *err)
     return 0;
 }
 
-/* The fastest of the rows with one side; NULL when none was measured. */
+/* Returns the fastest row with one side; NULL when none was measured. */
 static const struct row *best_row(const struct bench *b, enum weir_gpu_jpeg_engine engine, bool rgbi)
 {
     const struct row *best = NULL;
@@ -128,7 +129,7 @@ static const struct row *best_row(const struct bench *b, enum weir_gpu_jpeg_engi
     return best;
 }
 
-/* The best of each engine beside CPU cores, and beside each other with either on streams that go first. */
+/* Combines the best row of each engine with CPU cores, and the two engines with either on high-priority streams. */
 static void plan_together(struct bench *b)
 {
     const struct row *best[WEIR_GPU_JPEG_ENGINES];
@@ -170,8 +171,7 @@ static void note(struct row *row, double cpu_rate, int rounds)
     series_add(&row->sum, sum);
 }
 
-/* A row that cannot be had (no library, not enough memory) says so, and the others go on; a GPU that is lost ends it.
- */
+/* A row that fails (no library, too little memory) is reported and the next one runs; a lost GPU ends the run. */
 static int measure_rows(struct bench *b, int from, struct weir_err *err)
 {
     for (int i = from; i < b->n_rows; i++) {
@@ -319,7 +319,7 @@ static void print_json(const struct bench *b, const struct weir_command *command
 
 /* ---- the program ---- */
 
-/* -ENODEV: there is nothing to be measured here. */
+/* -ENODEV: no GPU to measure */
 static int open_gpu(struct bench *b, struct weir_err *err)
 {
     enum weir_gpu_jpeg_engine engine = b->o->engine == ENGINES_SM ? WEIR_GPU_JPEG_SM : WEIR_GPU_JPEG_HARDWARE;

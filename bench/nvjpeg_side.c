@@ -52,7 +52,7 @@ static int load_bytes(struct raw_frames *raw, const char *data, int max, struct 
     return rc < 0 ? weir_err_set(err, rc, "%s: no frames could be read", data) : 0;
 }
 
-/* Keeps those that the engine takes and that have the size of the first of them. */
+/* Keeps the frames that the engine supports and that have the size of the first one. */
 static void sieve(struct nvjpeg_frames *f, enum weir_gpu_jpeg_engine engine)
 {
     struct raw_frames *raw = &f->raw;
@@ -120,10 +120,10 @@ struct run {
 };
 
 struct lane {
-    struct weir_gpu_jpeg *decoder; /* one of these */
+    struct weir_gpu_jpeg *decoder; /* one of these two */
     struct raw_nvjpeg *raw;
     void *stream, *event;
-    uint8_t *memory; /* of the GPU */
+    uint8_t *memory; /* GPU memory */
     struct weir_gpu_jpeg_frame *group;
     enum weir_jpeg_refusal *results;
     const uint8_t **bytes;
@@ -154,7 +154,7 @@ static size_t pitch_of(int width)
     return ((size_t)width + PITCH_STEP - 1) / PITCH_STEP * PITCH_STEP;
 }
 
-/* Room for an image of three whole planes: what needs the most. */
+/* Size of three full planes, the largest output. */
 static size_t image_bytes(const struct raw_frames *raw)
 {
     return 3 * pitch_of(raw->width) * (size_t)raw->height;
@@ -191,7 +191,7 @@ static void place_planes(struct weir_gpu_jpeg_frame *frame, const struct weir_jp
     }
 }
 
-/* Hands over a group; the lane's group before has passed when this returns, or as soon as it asks. */
+/* Submits a group. The lane's previous group has finished when this returns or at the next wait. */
 static int submit(struct run *run, const struct nvjpeg_side *side, struct lane *lane, struct weir_err *err)
 {
     const struct nvjpeg_frames *f = run->frames;
@@ -261,7 +261,9 @@ static void *feeder_main(void *user)
     int n_lanes = feeder->side->output == NVJPEG_TURNS ? 2 : 1, rc = 0;
     for (int i = 0; i < n_lanes && rc == 0; i++) {
         rc = lane_open(run, feeder->side, &lanes[i], &feeder->err);
-        rc = rc < 0 ? rc : submit(run, feeder->side, &lanes[i], &feeder->err); /* its memory is taken now */
+        rc = rc < 0 ? rc
+                    : submit(run, feeder->side, &lanes[i],
+                             &feeder->err); /* allocates its memory before the clock starts */
         rc = rc < 0 ? rc : run->ops->wait(run->gpu, lanes[i].event, &feeder->err);
     }
     if (rc < 0)
@@ -296,7 +298,7 @@ static void must_start(pthread_t *thread, void *(*main)(void *), void *user)
     if (pthread_create(thread, NULL, main, user) == 0)
         return;
     fprintf(stderr, "nvjpeg: a thread cannot be started\n");
-    abort(); /* the others wait at the barrier */
+    abort(); /* the other threads wait at the barrier */
 }
 
 int nvjpeg_run(const struct weir_gpu_ops *ops, struct weir_gpu *gpu, const struct nvjpeg_frames *frames,

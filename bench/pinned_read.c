@@ -1,5 +1,5 @@
-/* pinned_read: raw frames, the limits of a machine: what threads read from the page cache into pinned memory, what the
- * bus to GPU 0 takes from there, and both at once, in turns. No loader gets more raw frames into a GPU than that. */
+/* pinned_read: limits of this machine for raw frames: reads by threads from the page cache into pinned memory, copies
+ * over the bus to GPU 0, and both at once, interleaved. No loader can upload raw frames faster. */
 #include "base/cores.h"
 #include "bench/bench_gpu.h"
 #include "bench/pinned_side.h"

@@ -37,7 +37,7 @@ static int add_file(struct pinned_frames *f, const char *path, struct weir_err *
         close(file);
         return weir_err_set(err, -ENOMEM, "out of memory");
     }
-    for (int64_t i = 0; i < n; i++) /* the last piece ends with the file: what is before the frames is its header */
+    for (int64_t i = 0; i < n; i++) /* the last piece ends with the file: the bytes before the frames are its header */
         f->places[f->n++] = (struct pinned_place){f->n_files, st.st_size - (n - i) * PINNED_FRAME_BYTES};
     f->files[f->n_files++] = file;
     return 0;
@@ -152,8 +152,8 @@ const char *pinned_kind_name(enum pinned_kind kind)
 
 /* ---- a run ----
  *
- * Frame i goes to place i % PINNED_BLOCK_FRAMES of block i / PINNED_BLOCK_FRAMES, and block b lies in the ring at
- * b % PINNED_BLOCKS. Readers take numbers; block b may be read into once block b - PINNED_BLOCKS is free. */
+ * Frame i goes to position i % PINNED_BLOCK_FRAMES of block i / PINNED_BLOCK_FRAMES, and block b to ring entry b %
+ * PINNED_BLOCKS. Readers take frame numbers; block b may be overwritten once block b - PINNED_BLOCKS is free. */
 
 struct run {
     const struct pinned_ring *ring;
@@ -162,9 +162,9 @@ struct run {
     double seconds;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    _Atomic uint64_t next;   /* frame */
-    uint64_t free_blocks;    /* blocks before this one, and PINNED_BLOCKS more, may be read into */
-    int full[PINNED_BLOCKS]; /* frames of a block that are there */
+    _Atomic uint64_t next;   /* next frame */
+    uint64_t free_blocks;    /* blocks below free_blocks + PINNED_BLOCKS may be read into */
+    int full[PINNED_BLOCKS]; /* frames present in each block */
     _Atomic bool stop, unreadable;
 };
 
@@ -176,7 +176,7 @@ static void stop(struct run *run)
     pthread_mutex_unlock(&run->mutex);
 }
 
-/* False: the run is over. */
+/* Returns false when the run is over. */
 static bool wait_until_free(struct run *run, uint64_t block)
 {
     if (run->kind == PINNED_READ)
@@ -214,7 +214,7 @@ static void *reader_main(void *user)
     }
 }
 
-/* False: a file cannot be read. */
+/* Returns false when a file cannot be read. */
 static bool wait_until_full(struct run *run, uint64_t block)
 {
     if (run->kind == PINNED_BUS)
@@ -244,7 +244,7 @@ static int queue_copy(struct run *run, uint64_t block, struct weir_err *err)
     return rc < 0 ? rc : ring->ops->record(ring->gpu, ring->events[block % PINNED_FLYING], ring->stream, err);
 }
 
-/* The rate is that of all blocks but the first, from when that one has passed: the pipeline is full by then. */
+/* Rate over all blocks after the first, when the pipeline is full. */
 static int copy_blocks(struct run *run, double *rate, struct weir_err *err)
 {
     const struct pinned_ring *ring = run->ring;
@@ -272,7 +272,7 @@ static int copy_blocks(struct run *run, double *rate, struct weir_err *err)
     return rc;
 }
 
-/* Readers that are on their own; the first fifth is not counted. */
+/* Readers without a bus; the first fifth is not counted. */
 static int watch_readers(struct run *run, double *rate, struct weir_err *err)
 {
     uint64_t start_ns = weir_clock_monotonic_ns(), first_ns = 0, now_ns = start_ns, first = 0, now = 0;

@@ -1,4 +1,4 @@
-/* prof: what the profiler costs, ns per zone: off, aggregated, recorded; beside the clock reads that it is made of. */
+/* prof: cost of the profiler in ns per zone (off, aggregated, recorded), compared with its clock reads. */
 #include "bench/series.h"
 #include "cli/options.h"
 #include "pipeline/loader_stages.h"
@@ -29,7 +29,7 @@ static const struct weir_opt prof_opts[] = {
 
 /* ---- the kinds ---- */
 
-static _Thread_local volatile uint64_t sink; /* keeps clock reads from being optimised away */
+static _Thread_local volatile uint64_t sink; /* keeps the compiler from removing clock reads */
 
 static void run_clock(int calls)
 {
@@ -61,7 +61,7 @@ static void run_cpu_clock(int calls)
     sink = (uint64_t)ts.tv_nsec;
 }
 
-/* The compiler may carry nothing over from one zone to the next, as between zones of real work. */
+/* Keeps the compiler from merging consecutive zones, as real work between them would. */
 static inline void forget(void)
 {
     __asm__ volatile("" ::: "memory");
@@ -155,10 +155,10 @@ struct bench {
     const struct prof_options *options;
     struct weir_recorder *recorder;
     struct weir_profiler *profiler;
-    int threads, rounds; /* of each thread */
+    int threads, rounds; /* per thread */
     pthread_barrier_t barrier;
     pthread_mutex_t lock;
-    struct series *ns, *beside; /* by kind; less the two clock reads of the same round */
+    struct series *ns, *beside; /* by kind; `beside` is less the two clock reads of the same round */
     uint64_t dropped;
     bool failed;
 };
@@ -172,12 +172,12 @@ static void on_window(void *user, const struct weir_profiler_window *window)
 static void attach(struct bench *bench, bool attached)
 {
     if (attached && !weir_thread_self && weir_thread_attach(bench->recorder, "prof", WEIR_ROLE_OTHER) < 0)
-        bench->failed = true; /* still measured, and thrown away: the others wait at the barrier */
+        bench->failed = true; /* the round is still measured and then discarded: other threads wait at the barrier */
     if (!attached)
         weir_thread_detach();
 }
 
-/* All threads at once; the first one switches recording, and waits until what was recorded is out of the way. */
+/* Runs all threads at once; the first thread switches recording and waits until the records are drained. */
 static void measure(struct bench *bench, int k, bool first, bool keep, double *reads_ns)
 {
     int calls = bench->options->calls;
@@ -185,7 +185,7 @@ static void measure(struct bench *bench, int k, bool first, bool keep, double *r
         bench->failed = true;
     attach(bench, kinds[k].attached);
     pthread_barrier_wait(&bench->barrier);
-    kinds[k].run(64); /* cells, rings and caches are there */
+    kinds[k].run(64); /* allocates cells and rings, warms the caches */
     uint64_t start = weir_clock_ticks();
     kinds[k].run(calls);
     double ns = (double)weir_clock_to_ns(weir_clock_ticks() - start) / calls;
@@ -228,7 +228,7 @@ static int run_threads(struct bench *bench)
     for (int i = 0; i < bench->threads; i++) {
         members[i] = (struct member){bench, i == 0};
         if (pthread_create(&ids[i], NULL, thread_main, &members[i]) != 0)
-            return -EAGAIN; /* the threads that run wait for ever: the program ends now */
+            return -EAGAIN; /* the running threads would wait forever: end the program now */
     }
     for (int i = 0; i < bench->threads; i++)
         pthread_join(ids[i], NULL);

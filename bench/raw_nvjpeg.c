@@ -37,7 +37,7 @@ int raw_nvjpeg_decode(struct raw_nvjpeg *raw, const uint8_t *const *bytes, const
 static struct {
     pthread_mutex_t lock;
     void *dl;
-    nvjpegHandle_t handles[WEIR_GPU_JPEG_ENGINES]; /* stay: 0.3 s each */
+    nvjpegHandle_t handles[WEIR_GPU_JPEG_ENGINES]; /* kept open: opening one takes 0.3 s */
     __typeof__(nvjpegCreateEx) *create;
     __typeof__(nvjpegJpegStateCreate) *state_create;
     __typeof__(nvjpegJpegStateDestroy) *state_destroy;

@@ -91,7 +91,7 @@ void raw_frames_free(struct raw_frames *frames)
 
 /* ---- their quality ---- */
 
-/* The 64 steps of table 0 in 8 bits, in zigzag order; NULL when there are none before the scan. */
+/* The 64 steps of quantisation table 0 in 8 bits, in zigzag order; NULL when no such table precedes the scan. */
 static const uint8_t *luminance_table(const uint8_t *bytes, size_t length)
 {
     struct weir_jpeg_segment segment;
@@ -104,7 +104,7 @@ static const uint8_t *luminance_table(const uint8_t *bytes, size_t length)
     return NULL;
 }
 
-/* Whether this is the table of ITU-T T.81, annex K, as libjpeg's jpeg_set_quality scales it. */
+/* Whether this is the table of ITU-T T.81, annex K, as scaled by libjpeg's jpeg_set_quality. */
 static bool is_of_quality(const uint8_t *table, int quality)
 {
     static const uint8_t annex_k[64] = {16, 11, 12,  14,  12,  10, 16, 14,  13,  14,  18,  17,  16, 19,  24,  40,
@@ -137,7 +137,7 @@ int raw_frames_quality(const struct raw_frames *frames)
 
 struct crew {
     const struct raw_frames *frames;
-    uint64_t until_ns, until_image; /* both must be reached */
+    uint64_t until_ns, until_image; /* run until both are reached */
     _Atomic uint64_t next, done;
     _Atomic bool failed;
 };
@@ -157,7 +157,8 @@ static void *decode_thread(void *user)
     if (!handle || !image)
         crew->failed = true;
     while (!is_over(crew)) {
-        uint64_t i = atomic_fetch_add(&crew->next, 1) * 7919 % n; /* a prime: all frames come up, none in a row */
+        uint64_t i =
+            atomic_fetch_add(&crew->next, 1) * 7919 % n; /* a prime: visits all frames, never consecutive ones */
         if (tjDecompress2(handle, f->bytes[i], f->lengths[i], image, f->width, 0, f->height, TJPF_RGB, 0) != 0)
             crew->failed = true;
         done++;

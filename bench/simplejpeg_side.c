@@ -21,13 +21,14 @@ enum { ANSWER_S = 60, LINE_MAX_BYTES = 512 };
 
 struct simplejpeg_side {
     pid_t pid;
-    int socket, errors; /* its stdin and stdout; what it writes to stderr, in memory */
+    int socket, errors; /* socket: its stdin and stdout; errors: its stderr, in memory */
     char python[PATH_MAX + 64], library[LINE_MAX_BYTES];
 };
 
 /* ---- starting it ---- */
 
-/* The nearest folder above this program that has the script: the source tree, or what tests/gpu/pack.sh gathered. */
+/* Finds the nearest folder above this program that contains the script: the source tree, or the output of
+ * tests/gpu/pack.sh. */
 static bool find_root(char root[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", root, PATH_MAX - 1);
@@ -84,9 +85,9 @@ static int start(struct simplejpeg_side *side, const char *python, struct weir_e
     return rc < 0 ? weir_err_set(err, rc, "%s: %s; " INSTALL, side->python, strerror(-rc)) : 0;
 }
 
-/* ---- talking to it ---- */
+/* ---- the protocol ---- */
 
-/* What is at fault, and why: the last line that it wrote to stderr, if any. */
+/* Sets err to the failed operation and the last line of its stderr, if any. */
 static int broke(struct simplejpeg_side *side, const char *what, struct weir_err *err)
 {
     char text[4096];
@@ -185,7 +186,7 @@ int simplejpeg_side_open(struct simplejpeg_side **out, const char *python, const
     return rc;
 }
 
-/* Its workers end when it does. */
+/* Its workers end with it. */
 void simplejpeg_side_close(struct simplejpeg_side **sidep)
 {
     struct simplejpeg_side *side = *sidep;

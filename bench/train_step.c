@@ -1,7 +1,7 @@
-/* train_step: what the parts of one training step of the policy take, with made-up batches. It prints the engine, and
- * then, for each line on its standard input, does one step and prints forward, backward and optimiser in ms; on a GPU,
- * which is waited for after each of them, a fourth number is what a step takes when some are queued in a row. So
- * another program (train_torch.py) can take turns with it. */
+/* train_step: time of the parts of one training step of the policy, with synthetic batches. Prints the engine; then,
+ * for each line on stdin, runs one step and prints ms of forward, backward and optimiser. On a GPU it synchronises
+ * after each part, and a fourth number is the time per step of several queued steps. So another program
+ * (train_torch.py) can interleave with it. */
 #include "base/clock.h"
 #include "bench/bench_gpu.h"
 #include "bench/series.h"
@@ -34,7 +34,7 @@ static const struct weir_opt step_opts[] = {
 static const char *const names[WEIR_POLICY_CAMERAS_MAX] = {"c0", "c1", "c2",  "c3",  "c4",  "c5",  "c6",  "c7",
                                                            "c8", "c9", "c10", "c11", "c12", "c13", "c14", "c15"};
 
-/* Numbers from 0 to 1 that repeat after a while; NULL without memory. */
+/* Repeating numbers from 0 to 1; NULL without memory. */
 static float *numbers(size_t n)
 {
     float *values = malloc(n * sizeof *values);
@@ -86,7 +86,7 @@ static int steps(struct weir_policy *policy, const struct weir_policy_inputs *in
     return 0;
 }
 
-/* The GPU's copy of so many numbers; NULL when there is no memory. */
+/* Copies n numbers to the GPU; NULL when out of memory. */
 static float *on_gpu(const struct weir_gpu_ops *ops, struct weir_gpu *gpu, const float *values, size_t n,
                      struct weir_err *err)
 {

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Takes and releases batches until the turn is over; samples seen and seconds spent. It begins and ends with the
- * delivery of a batch, so that no batch is counted for a part of its time only. */
+/* Takes and releases batches until the trial is over; counts samples and seconds. Starts and ends at the delivery of a
+ * batch, so that none is counted for part of its time. */
 static int consume(struct weir_loader *loader, double seconds, double samples_min, uint64_t *samples, double *spent_s,
                    struct weir_err *err)
 {
@@ -96,7 +96,7 @@ int weir_side_run(const struct weir_loader_config *config, const struct turn *tu
     return rc;
 }
 
-/* What the child sends to its parent. */
+/* Sent by the child to its parent. */
 struct parcel {
     struct weir_side side;
     struct weir_err err;
@@ -106,7 +106,7 @@ static int run_child(const struct weir_loader_config *config, const struct turn 
 {
     static struct parcel parcel;
     weir_side_run(config, turn, &parcel.side, &parcel.err);
-    return write(end, &parcel, sizeof parcel) == (ssize_t)sizeof parcel ? 0 : 1; /* below PIPE_BUF: whole or not */
+    return write(end, &parcel, sizeof parcel) == (ssize_t)sizeof parcel ? 0 : 1; /* smaller than PIPE_BUF: atomic */
 }
 
 int weir_side_peak(const struct weir_loader_config *config, const struct turn *turn, struct weir_side *side,
