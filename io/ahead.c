@@ -6,21 +6,21 @@
 #include <fcntl.h>
 
 enum {
-    GAP_MAX_BYTES = 16 << 10,  /* between neighbours: reading it costs less than another read */
-    HINT_BYTES = 128 << 10,    /* the kernel may cut a hint to its own read-ahead */
-    PAUSE_MIN_NS = 250 * 1000, /* of the thread, between two looks at what was given back */
+    GAP_MAX_BYTES = 16 << 10,  /* gap between neighbours that costs less to read than a second read */
+    HINT_BYTES = 128 << 10,    /* the kernel may shorten a hint to its own read-ahead size */
+    PAUSE_MIN_NS = 250 * 1000, /* the thread's shortest pause between two looks at returned entries */
     PAUSE_MAX_NS = 20 * 1000 * 1000,
     WAIT_NS = 1000 * 1000 * 1000,
 };
 
 static uint64_t taken(const struct weir_ahead *a)
 {
-    return atomic_load_explicit(a->config.taken, memory_order_relaxed); /* a hint: the task's bucket decides */
+    return atomic_load_explicit(a->config.taken, memory_order_relaxed); /* may be stale: the task's bucket decides */
 }
 
 static void set_state(struct weir_ahead_buffer *b, enum weir_ahead_state state)
 {
-    /* Release: who sees a read done sees its bytes. */
+    /* Release: a thread that sees a read as done also sees its bytes. */
     atomic_store_explicit(&b->state, state, memory_order_release);
 }
 
@@ -29,7 +29,7 @@ static bool is_in_state(const struct weir_ahead_buffer *b, enum weir_ahead_state
     return atomic_load_explicit(&b->state, memory_order_acquire) == (int)state;
 }
 
-/* ---- planning, by the read-ahead thread alone ---- */
+/* ---- planning (read-ahead thread only) ---- */
 
 static void free_unused(struct weir_ahead *a, struct weir_ahead_buffer *b)
 {
@@ -49,7 +49,7 @@ static void free_entry(struct weir_ahead *a, int i)
     free_unused(a, &a->buffers[e->buffer]);
 }
 
-/* Frees the entries that takers have given back. */
+/* Frees the entries returned by takers. */
 static void take_back(struct weir_ahead *a)
 {
     int i = atomic_exchange_explicit(&a->returned, WEIR_AHEAD_NONE, memory_order_acquire);
@@ -71,7 +71,7 @@ static uint64_t up(const struct weir_ahead *a, uint64_t at)
     return down(a, at + a->align - 1);
 }
 
-/* A read that is not under way yet and can have the extent as well. */
+/* Extends a planned read that is not in flight yet to cover the extent as well; false when none can. */
 static bool merge(const struct weir_ahead *a, struct weir_ahead_buffer *b, const struct weir_extent *x)
 {
     uint64_t begin = down(a, x->offset), end = up(a, x->offset + x->length);
@@ -115,7 +115,7 @@ static bool same_extent(const struct weir_extent *x, const struct weir_extent *y
     return x->file == y->file && x->offset == y->offset && x->length == y->length;
 }
 
-/* The pending extent becomes an entry at the head of its task's chain, unless the task was taken meanwhile. */
+/* Adds the pending extent to its task's chain, unless the task was taken meanwhile. */
 static void publish(struct weir_ahead *a, _Atomic uint64_t *bucket, uint64_t seen, int entry, int buffer)
 {
     const struct weir_extent *x = &a->pending;
@@ -126,7 +126,7 @@ static void publish(struct weir_ahead *a, _Atomic uint64_t *bucket, uint64_t see
     a->n_used++;
     b->refs++;
     b->wanted_end = x->offset + x->length > b->wanted_end ? x->offset + x->length : b->wanted_end;
-    /* Release: its taker sees the entry. */
+    /* Release: the task's taker sees the entry. */
     if (!atomic_compare_exchange_strong_explicit(bucket, &seen, weir_ahead_word(a->pending_task, entry),
                                                  memory_order_release, memory_order_relaxed)) {
         free_entry(a, entry);
@@ -137,7 +137,7 @@ static void publish(struct weir_ahead *a, _Atomic uint64_t *bucket, uint64_t see
     a->last_task = a->pending_task;
 }
 
-/* Plans the pending extent. False when no entry or buffer is free. */
+/* Plans the pending extent. Returns false when no entry or buffer is free. */
 static bool plan_pending(struct weir_ahead *a)
 {
     const struct weir_extent *x = &a->pending;
@@ -145,14 +145,14 @@ static bool plan_pending(struct weir_ahead *a)
         x->offset > INT64_MAX - x->length - a->align)
         return true;
     if (a->last_task == a->pending_task && same_extent(&a->last, x))
-        return true; /* the first frame of a history, again and again */
+        return true; /* the first frame of a history, repeated */
     _Atomic uint64_t *bucket = weir_ahead_bucket(a, a->pending_task);
     uint64_t seen = atomic_load_explicit(bucket, memory_order_acquire);
     bool same = weir_ahead_task_of(seen) == a->pending_task, closed = weir_ahead_head_of(seen) == WEIR_AHEAD_NONE;
     if (same && closed)
         return true;
     if (!same && !closed)
-        return false; /* an earlier task that is not taken yet */
+        return false; /* held by an earlier task that is not taken yet */
     int entry = a->free_entry, buffer = entry == WEIR_AHEAD_NONE ? WEIR_AHEAD_NONE : find_buffer(a, x);
     if (buffer == WEIR_AHEAD_NONE)
         return false;
@@ -160,7 +160,7 @@ static bool plan_pending(struct weir_ahead *a)
     return true;
 }
 
-/* Plans as many extents as entries and buffers are free for. False when there will be nothing more. */
+/* Plans extents while entries and buffers are free. Returns false when there are no more extents. */
 static bool plan(struct weir_ahead *a)
 {
     for (;;) {
@@ -176,7 +176,7 @@ static bool plan(struct weir_ahead *a)
     }
 }
 
-/* ---- reading, by the read-ahead thread alone ---- */
+/* ---- reading (read-ahead thread only) ---- */
 
 static void complete(struct weir_ahead *a, struct weir_ahead_buffer *b, int result)
 {
@@ -193,7 +193,7 @@ static void hint(const struct weir_ahead_buffer *b, int fd)
         posix_fadvise(fd, (off_t)at, (off_t)(b->end - at < HINT_BYTES ? b->end - at : HINT_BYTES), POSIX_FADV_WILLNEED);
 }
 
-/* Queues what is left of a read; the file is pinned. */
+/* Queues the rest of a read; the file is pinned. */
 static void queue(struct weir_ahead *a, struct weir_ahead_buffer *b, int fd)
 {
     int rc = a->ops->ring->queue(a->ring, b->file, fd, b->begin + b->done, (size_t)(b->end - b->begin) - b->done,
@@ -232,7 +232,7 @@ static void start_planned(struct weir_ahead *a)
     }
 }
 
-/* A read came back: done, in error, or short and to go on. */
+/* Handles a completion: finished, failed, or short and to be continued. */
 static void reap(struct weir_ahead *a, struct weir_ahead_buffer *b, int result)
 {
     bool again = result == -EAGAIN || result == -EINTR;
@@ -252,8 +252,8 @@ static void reap(struct weir_ahead *a, struct weir_ahead_buffer *b, int result)
     complete(a, b, result < 0 ? result : 0);
 }
 
-/* For as long as takers need for some of what is planned or read, by how much came back since the last time. Nobody
- * wakes the thread: on a busy machine who does may lose its core to it, for the time of a slice. */
+/* Sleeps until takers need more of the planned reads, estimated from what they returned since the last pause. Takers do
+ * not wake this thread: on a busy machine that could cost them their core for a time slice. */
 static void doze(struct weir_ahead *a)
 {
     uint32_t key = weir_eventcount_prepare(&a->wake);
@@ -272,7 +272,7 @@ static void reap_some(struct weir_ahead *a)
     int results[64];
     int n = a->ops->ring->wait(a->ring, tags, results, 64);
     if (n < 0 && n != -EINTR)
-        doze(a); /* the kernel is short of something: it passes */
+        doze(a); /* the kernel is short of a resource for the moment */
     for (int i = 0; i < n; i++)
         reap(a, &a->buffers[tags[i]], results[i]);
 }
@@ -291,7 +291,7 @@ static int open_ring(struct weir_ahead *a)
     return rc;
 }
 
-/* The ring is opened, used and closed by this thread alone. */
+/* This thread alone opens, uses and closes the ring. */
 void *weir_ahead_main(void *user)
 {
     struct weir_ahead *a = user;
@@ -316,9 +316,9 @@ void *weir_ahead_main(void *user)
     return NULL;
 }
 
-/* ---- who takes tasks: nobody locks, and nobody waits but for a read that is under way ---- */
+/* ---- takers: no locks; they wait only for reads in flight ---- */
 
-/* Gives back entries that are linked. */
+/* Returns a chain of linked entries. */
 static void give_back(struct weir_ahead *a, int first, int last)
 {
     int head = atomic_load_explicit(&a->returned, memory_order_relaxed);
@@ -349,19 +349,19 @@ static void give_back_given(struct weir_ahead *a, struct weir_ahead_taken *taken
 void weir_ahead_take(struct weir_ahead *a, uint64_t task_id, struct weir_ahead_taken *taken)
 {
     *taken = (struct weir_ahead_taken){WEIR_AHEAD_NONE, WEIR_AHEAD_NONE};
-    /* Acquire: what was planned for the task. From now on nothing more is. */
+    /* Acquire: reads the entries planned for the task, and closes its bucket to further ones. */
     uint64_t seen = atomic_exchange_explicit(weir_ahead_bucket(a, task_id), weir_ahead_word(task_id, WEIR_AHEAD_NONE),
                                              memory_order_acquire);
     int chain = weir_ahead_head_of(seen);
     if (weir_ahead_task_of(seen) == task_id)
         taken->chain = chain;
     else
-        give_back_chain(a, &chain); /* of a task so much earlier or later that it shares the bucket: read when wanted */
+        give_back_chain(a, &chain); /* of a distant task that shares the bucket: read on demand */
     if (!a->ops->ring)
-        give_back_chain(a, &taken->chain); /* the kernel has it */
+        give_back_chain(a, &taken->chain); /* a hint: the kernel has it */
 }
 
-/* What was planned may reach further: where a frame ends in its row was found out meanwhile. */
+/* The planned extent may be longer: the frame's end in its row may have been found since. */
 static bool has_extent(const struct weir_ahead_entry *e, const struct weir_extent *x)
 {
     return e->extent.file == x->file && e->extent.offset == x->offset && e->extent.length >= x->length;
@@ -381,7 +381,7 @@ int weir_ahead_find(struct weir_ahead *a, struct weir_ahead_taken *taken, const 
         taken->given = i;
         if (!is_in_state(&a->buffers[e->buffer], WEIR_AHEAD_PLANNED))
             return i;
-        give_back_given(a, taken); /* the thread has not come round to it: nobody waits for that */
+        give_back_given(a, taken); /* not planned yet: read it here, without waiting */
     }
     return WEIR_AHEAD_NONE;
 }

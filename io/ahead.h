@@ -1,8 +1,7 @@
-/* ahead.h: read-ahead. A thread goes through the extents that will be asked for, in the order of their tasks, ahead
- * of the threads that take tasks, and reads them into a bounded pool of buffers, or announces them
- * to the kernel, whichever the engine does. A thread that takes a task finds its extents here, waits for those still
- * in flight, and reads what is not here itself: it never waits for an extent to be planned. Neighbours in a file become
- * one read. */
+/* ahead.h: read-ahead. One thread walks the extents of future tasks in order and either reads them into a bounded pool
+ * of buffers or announces them to the kernel, depending on the engine. A thread that takes a task looks its extents up
+ * here, waits for those in flight, and reads the others itself; it never waits for an extent to be planned.
+ * Neighbouring extents of a file become one read. */
 #ifndef WEIR_IO_AHEAD_H
 #define WEIR_IO_AHEAD_H
 
@@ -15,44 +14,44 @@ enum { WEIR_IO_DEPTH_MAX = 1024, WEIR_IO_DEPTH = 64 };
 struct weir_ahead_config {
     const char *engine;
     struct weir_file_set *set;
-    int depth;         /* reads in flight; 0 = WEIR_IO_DEPTH. Less when the pool would be too large */
-    int takers;        /* threads that take tasks: each may hold a buffer */
-    size_t extent_max; /* bytes; larger ones are passed over */
-    /* The next extent, of tasks not below from: 1. 0: none for the moment, to be asked again. Negative: none any
-     * more. Task ids never go down. From the thread of read-ahead. */
+    int depth;         /* reads in flight; 0 = WEIR_IO_DEPTH; reduced when the pool would be too large */
+    int takers;        /* number of threads that take tasks; each may hold a buffer */
+    size_t extent_max; /* in bytes; larger extents are not read ahead */
+    /* Stores the next extent of a task >= from. Returns 1; 0 when there is none yet (it is called again); negative when
+     * there are no more. Task ids never decrease. Called by the read-ahead thread. */
     int (*next)(void *user, uint64_t from, uint64_t *task_id, struct weir_extent *extent);
-    const _Atomic uint64_t *taken; /* tasks below this one were taken: too late for them */
+    const _Atomic uint64_t *taken; /* tasks below this one have been taken */
     void *user;
 };
 
-/* How an engine reads ahead: not at all; by announcing to the kernel what will be read; or into the pool's buffers. */
+/* How an engine reads ahead: not at all, by hints to the kernel, or into the pool's buffers. */
 enum weir_ahead_kind { WEIR_AHEAD_NOT, WEIR_AHEAD_HINTS, WEIR_AHEAD_BUFFERS };
 enum weir_ahead_kind weir_ahead_kind(const char *engine);
 
-/* Starts the thread. The set's readers are opened with the same engine. */
+/* Starts the thread. The set's readers must use the same engine. */
 int weir_ahead_open(struct weir_ahead **out, const struct weir_ahead_config *config, struct weir_err *err);
-/* Nobody uses it any more. Waits for what is in flight. */
+/* Waits for reads in flight. No other thread may be using it. */
 void weir_ahead_close(struct weir_ahead **ahead);
 
 struct weir_ahead_facts {
     int depth;
     size_t pool_bytes;
-    uint64_t reads, extents; /* so far: extents went into so many reads */
-    const char *features;    /* what the kernel gave the engine; may be empty; lent */
+    uint64_t reads, extents; /* totals so far: extents were merged into this many reads */
+    const char *features;    /* kernel features the engine uses; may be empty; lent */
 };
 void weir_ahead_facts(struct weir_ahead *ahead, struct weir_ahead_facts *facts);
 
-/* ---- for io.c, which calls these for weir_read. They lock nothing ---- */
+/* ---- called by io.c for weir_read; lock-free ---- */
 
-/* What was planned for a task, its taker's: entries, -1 = none. */
+/* The entries planned for a task, owned by its taker; -1 = none. */
 struct weir_ahead_taken {
     int chain, given;
 };
-/* The task was taken (config.taken counts it): what was planned for it is its taker's until weir_ahead_end. */
+/* Takes a task (config.taken counts it): the taker owns its entries until weir_ahead_end. */
 void weir_ahead_take(struct weir_ahead *ahead, uint64_t task_id, struct weir_ahead_taken *taken);
-/* The entry of an extent, or -1. What was found before is given back. */
+/* Returns the entry of an extent, or -1. Returns the previously found entry to the pool. */
 int weir_ahead_find(struct weir_ahead *ahead, struct weir_ahead_taken *taken, const struct weir_extent *extent);
-/* Waits until it is read: 0 and *data until the next find of the task, or its end; or the error of the read. */
+/* Waits for the read. Returns 0 with *data, valid until the task's next find or its end, or the read's error. */
 int weir_ahead_wait(struct weir_ahead *ahead, int entry, const uint8_t **data);
 void weir_ahead_end(struct weir_ahead *ahead, struct weir_ahead_taken *taken);
 

@@ -1,4 +1,4 @@
-/* Opening and closing read-ahead: its pool and its thread. */
+/* Opens and closes read-ahead: its pool and its thread. */
 #include "base/memory.h"
 #include "base/threads.h"
 #include "io/ahead_priv.h"
@@ -13,8 +13,8 @@
 
 enum {
     POOL_MAX_BYTES = 256 << 20,
-    BUFFER_MIN_BYTES = 256 << 10, /* neighbours fit in, too */
-    EXTENT_MAX_BYTES = 8 << 20,   /* larger ones are left to whoever needs them */
+    BUFFER_MIN_BYTES = 256 << 10, /* leaves room for neighbouring extents */
+    EXTENT_MAX_BYTES = 8 << 20,   /* larger extents are read on demand */
 };
 
 enum weir_ahead_kind weir_ahead_kind(const char *engine)
@@ -25,7 +25,7 @@ enum weir_ahead_kind weir_ahead_kind(const char *engine)
     return ops->ring ? WEIR_AHEAD_BUFFERS : ops->hints ? WEIR_AHEAD_HINTS : WEIR_AHEAD_NOT;
 }
 
-/* Fewer buffers when they would be too much, and fewer reads than there may be handles: each has one open. */
+/* Limits the buffers by memory, and the reads in flight by file handles: each keeps one open. */
 static void size_pool(struct weir_ahead *a)
 {
     struct weir_ahead_config *c = &a->config;
@@ -65,7 +65,7 @@ static int make_pool(struct weir_ahead *a, struct weir_err *err)
     }
     if (a->pool) {
         madvise(a->pool, a->pool_bytes, MADV_HUGEPAGE);
-        memset(a->pool, 0, a->pool_bytes); /* page faults here, not in a stage */
+        memset(a->pool, 0, a->pool_bytes); /* takes the page faults here instead of inside a stage */
         weir_memory_reserved((int64_t)a->pool_bytes, WEIR_MEMORY_CPU);
     }
     for (int i = 0; i < a->n_buffers && a->pool; i++)

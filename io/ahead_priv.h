@@ -1,5 +1,5 @@
-/* ahead_priv.h: the state of read-ahead, shared by the code that opens it, its thread, and the threads that take
- * tasks. Which of them may touch what is said at each part. */
+/* ahead_priv.h: state of read-ahead, shared by open, its thread, and the takers. Each part names the threads that may
+ * access it. */
 #ifndef WEIR_IO_AHEAD_PRIV_H
 #define WEIR_IO_AHEAD_PRIV_H
 
@@ -14,24 +14,24 @@ enum { WEIR_AHEAD_NONE = -1, WEIR_AHEAD_BUCKETS = 4096, WEIR_AHEAD_HEAD_BITS = 2
 
 enum weir_ahead_state { WEIR_AHEAD_FREE, WEIR_AHEAD_PLANNED, WEIR_AHEAD_FLYING, WEIR_AHEAD_DONE };
 
-/* A read. All but state and arrived are the thread's, and its takers' to look at once state says done. */
+/* A read. Owned by the thread, except state and arrived; takers may read it once state is done. */
 struct weir_ahead_buffer {
-    _Atomic int state; /* enum weir_ahead_state; the thread writes it */
-    int refs;          /* entries in it */
+    _Atomic int state; /* enum weir_ahead_state; written by the thread */
+    int refs;          /* number of its entries */
     int file;
-    uint64_t begin, end; /* in the file; whole blocks when direct */
-    uint64_t wanted_end; /* of the last entry */
+    uint64_t begin, end; /* file offsets; whole blocks with direct reads */
+    uint64_t wanted_end; /* end of the last entry */
     size_t done;         /* bytes read */
     int result;          /* 0, or -errno */
     struct weir_eventcount arrived;
     uint8_t *bytes;
 };
 
-/* An extent of a task. The thread's while it is free, then the taker's of its task until it is given back. */
+/* An extent of a task. Owned by the thread while free, then by the task's taker until returned. */
 struct weir_ahead_entry {
     struct weir_extent extent;
     int buffer;
-    int next; /* of its task, or of those given back, or of the free ones */
+    int next; /* next entry of the task, of the returned ones, or of the free ones */
 };
 
 struct weir_ahead {
@@ -44,24 +44,24 @@ struct weir_ahead {
     struct weir_ahead_entry *entries;
     pthread_t thread;
     bool started;
-    /* Between the thread and its takers. A bucket is for one task at a time: the task, and the first of its
-     * entries, none when it was taken. The thread adds entries by compare and swap, and the taker exchanges the word
-     * for one without entries, so that each entry has one owner at any time. */
+    /* Shared by the thread and the takers. A bucket serves one task at a time: its word holds the task id and its first
+     * entry, or none once taken. The thread adds entries by compare-and-swap; the taker exchanges the word for a closed
+     * one, so each entry has one owner at any time. */
     _Atomic uint64_t bucket[WEIR_AHEAD_BUCKETS];
-    alignas(64) _Atomic int returned; /* entries given back, linked */
-    struct weir_eventcount wake;      /* to stop */
+    alignas(64) _Atomic int returned; /* chain of returned entries */
+    struct weir_eventcount wake;      /* for stopping */
     _Atomic bool stop;
-    /* the read-ahead thread's; any thread may read the counts */
+    /* Owned by the read-ahead thread; any thread may read the counts. */
     alignas(64) int free_entry, n_used; /* of entries */
     int planned, flying;                /* of buffers */
     _Atomic uint64_t reads, extents;
-    int came_back; /* entries, since its last pause */
+    int came_back; /* entries returned since its last pause */
     uint64_t pause_ns;
     void *ring;
     bool has_pending;
     uint64_t pending_task, last_task;
     struct weir_extent pending, last;
-    /* how opening the ring went */
+    /* result of opening the ring */
     pthread_mutex_t lock;
     pthread_cond_t opened;
     bool is_open;
@@ -75,7 +75,7 @@ static inline _Atomic uint64_t *weir_ahead_bucket(struct weir_ahead *a, uint64_t
     return &a->bucket[task_id % WEIR_AHEAD_BUCKETS];
 }
 
-/* A bucket's word: which task's it is, and its first entry (WEIR_AHEAD_NONE: taken). 0 is no task's. */
+/* A bucket's word: task id and first entry (WEIR_AHEAD_NONE: taken). 0 belongs to no task. */
 static inline uint64_t weir_ahead_word(uint64_t task_id, int head)
 {
     return ((task_id + 1) << WEIR_AHEAD_HEAD_BITS) | (uint64_t)(head + 1);
@@ -91,13 +91,13 @@ static inline int weir_ahead_head_of(uint64_t word)
     return (int)(word & ((1u << WEIR_AHEAD_HEAD_BITS) - 1)) - 1;
 }
 
-/* One writer. */
+/* Single writer. */
 static inline void weir_ahead_add(_Atomic uint64_t *counter, uint64_t more)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);
 }
 
-/* The thread: opens the ring, reads ahead until a->stop, closes the ring. */
+/* Thread function: opens the ring, reads ahead until a->stop, closes the ring. */
 void *weir_ahead_main(void *ahead);
 
 #endif

@@ -15,9 +15,9 @@
 
 enum { SAMPLES = 64, THREADS_MAX = 32, TIMED_NS = 30 * 1000 * 1000, TRIES_MIN = 8 };
 static const double NEARLY_ALL = 0.95;
-static const double WORTH_IT = 1.1; /* a later engine of the table is faster by so much */
+static const double WORTH_IT = 1.1; /* speed-up that a later engine of the table needs to be chosen */
 
-/* One engine reads its part of the extents; tasks are indexes of these. */
+/* One engine's trial over its share of the extents; task ids are indexes into them. */
 struct timed_run {
     const struct weir_extent *extents;
     uint64_t n;
@@ -26,7 +26,7 @@ struct timed_run {
     uint64_t ahead_next;
     _Atomic uint64_t taken, bytes;
     _Atomic int error;
-    _Atomic bool go; /* nothing is read before: opening a ring costs once, not by the byte */
+    _Atomic bool go; /* set once all are open, so that opening a ring is not timed */
 };
 
 struct timed_thread {
@@ -92,7 +92,7 @@ static int open_threads(struct timed_run *run, struct timed_thread *threads, int
     return 0;
 }
 
-/* Bytes per second, or a negative code. */
+/* Returns bytes per second, or a negative code. */
 static double time_engine(const char *engine, const struct weir_choice_config *config,
                           const struct weir_extent *extents, int n, struct weir_err *err)
 {
@@ -133,7 +133,7 @@ static double time_engine(const char *engine, const struct weir_choice_config *c
     return rc < 0 ? rc : (double)run.bytes / seconds;
 }
 
-/* Those that are not in the page cache; all, when reads are direct. Their number. */
+/* Copies the extents that are not in the page cache (all of them with direct reads). Returns their number. */
 static int cold_ones(const struct weir_choice_config *config, struct weir_extent *cold)
 {
     int n = 0;
@@ -144,7 +144,7 @@ static int cold_ones(const struct weir_choice_config *config, struct weir_extent
     return n;
 }
 
-/* " pread 310 MB/s" after what is there. */
+/* Appends " pread 310 MB/s". */
 static void add_words(char *text, size_t size, const char *engine, double rate, bool there)
 {
     size_t used = strlen(text);
@@ -156,7 +156,7 @@ static void add_words(char *text, size_t size, const char *engine, double rate, 
         snprintf(text + used, size - used, "%s%s %.0f MB/s", used ? ", " : "", engine, rate / 1e6);
 }
 
-/* Engines to try: each gets other extents, which no engine before has brought into the page cache. */
+/* Number of engines to time. Each gets its own extents, which no earlier engine has cached. */
 static int candidates(void)
 {
     const struct weir_io_ops *ops;

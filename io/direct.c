@@ -1,4 +1,4 @@
-/* Direct reads: the page cache is passed by, so offsets, lengths and memory are those of whole blocks. */
+/* Direct reads bypass the page cache, so offsets, lengths and memory are aligned to whole blocks. */
 #include "io/io_ops.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ int weir_direct_read(struct weir_bounce *bounce, int fd, size_t align, uint64_t 
         if (n < 0)
             return -errno;
         done += (size_t)n;
-        if (n == 0 || (done < need && (done & (align - 1)) != 0)) /* the file ends in this block */
+        if (n == 0 || (done < need && (done & (align - 1)) != 0)) /* the file ends inside this block */
             return -ENODATA;
     }
     *data = bounce->bytes + skip;

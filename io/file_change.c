@@ -1,4 +1,4 @@
-/* What has become of a file that was read: by its path, so that another file in its place is noticed too. */
+/* Detects changes of a file that was read. Looks it up by path, so that a replaced file is noticed too. */
 #include "io/file_set_priv.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static void describe(char text[WEIR_FILE_CHANGE], const struct weir_file_id *the
     }
 }
 
-/* By statx, which can be made to ask a file server: what its client caches is up to a minute old. */
+/* Uses statx, which can force a query of the file server: a client's attribute cache is up to a minute old. */
 int weir_file_id_now(int fd, const char *path, int how, struct weir_file_id *now)
 {
     struct statx st;

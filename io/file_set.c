@@ -12,26 +12,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* fd + 1 in the upper half (0 = closed), reads under way in the lower: one word, so that a read of a file that is open
+/* fd + 1 in the upper half (0 = closed), reads in flight in the lower half: one word, so that reading an open file
  * takes no lock. */
 struct file {
     char *path;
     struct weir_file_id id;
     alignas(64) _Atomic uint64_t state;
-    _Atomic bool used; /* since the hand passed */
+    _Atomic bool used; /* since the clock's hand passed it */
     _Atomic bool was_read, spoiled;
-    int spoiled_fd; /* + 1; 0 = none: the handle it had then, for reads under way */
+    int spoiled_fd; /* fd + 1 of the handle open when the file was spoiled, for reads in flight; 0 = none */
 };
 
 struct weir_file_set {
-    pthread_mutex_t lock; /* opening and closing */
+    pthread_mutex_t lock; /* for opening and closing */
     struct file *files;
     int count, capacity;
-    /* Numbers of the files that have a handle, in any order: there may be far more files than handles. */
+    /* Indexes of the files that have a handle, in any order: there may be far more files than handles. */
     int *open, open_count, open_capacity, open_max;
-    int hand;                      /* of the clock, in open: who is closed next */
-    size_t align;                  /* O_DIRECT: of offsets, lengths and memory; 1 without it */
-    const struct weir_io_ops *ops; /* whose shared state this is */
+    int hand;                      /* the clock's hand, an index into open: next candidate to close */
+    size_t align;                  /* alignment of offsets, lengths and memory for O_DIRECT; 1 without it */
+    const struct weir_io_ops *ops; /* the engine that owns the shared state */
     void *shared;
 };
 
@@ -144,7 +144,8 @@ int weir_file_set_copy(struct weir_file_set **out, const struct weir_file_set *s
     return rc < 0 ? rc : 0;
 }
 
-/* What the file system wants of direct reads. Kernels before 6.1 do not report it: a page suits all file systems. */
+/* Alignment required by the file system for direct reads. Kernels before 6.1 do not report it; a page suits every file
+ * system. */
 static int direct_align(const char *path, size_t *align)
 {
     *align = 4096;
@@ -170,7 +171,7 @@ int weir_file_set_direct(struct weir_file_set *set, struct weir_err *err)
     for (int i = 0; i < set->count; i++) {
         size_t align;
         if (i > 0 && set->files[i].id.device == device)
-            continue; /* one file speaks for its file system */
+            continue; /* one file represents its file system */
         int rc = direct_align(set->files[i].path, &align);
         if (rc == -EINVAL || rc == -EOPNOTSUPP)
             return weir_err_set(err, -ENOTSUP,
@@ -199,7 +200,7 @@ int weir_file_set_share(struct weir_file_set *set, const struct weir_io_ops *ops
     return 0;
 }
 
-/* Closes a file that nobody reads; false when somebody does. */
+/* Closes a file unless it is being read. Returns whether it did. */
 static bool try_close(struct file *f)
 {
     uint64_t state = atomic_load_explicit(&f->state, memory_order_relaxed);
@@ -210,8 +211,8 @@ static bool try_close(struct file *f)
     return true;
 }
 
-/* Closes a handle to open one more, by the clock: a file that was used since the hand passed is passed once more. Takes
- * several when there were more reads than handles before; none when all are being read. */
+/* Closes a handle so that another file can be opened, by the clock algorithm: a file used since the hand passed it is
+ * skipped once. Closes several when a burst of reads exceeded the limit; none when all are being read. */
 static void evict(struct weir_file_set *set)
 {
     for (int left = 2 * set->open_count; left > 0 && set->open_count >= set->open_max; left--) {
@@ -237,7 +238,7 @@ static int reserve_open(struct weir_file_set *set)
     return 0;
 }
 
-/* Whether an open file is the one that was indexed: 0, -ESTALE, or -errno. */
+/* Compares an open file with the indexed one: 0, -ESTALE, or -errno. */
 static int compare(const struct file *f, int fd, int how)
 {
     struct weir_file_id now;
@@ -261,8 +262,7 @@ static int open_checked(const struct file *f, int flags, int *fd)
     return rc;
 }
 
-/* The process is out of descriptors (others need some too): lives with fewer from now on. False when there is none left
- * to close. */
+/* The process is out of descriptors: reduces the set's limit. Returns false when there is no handle left to close. */
 static bool make_do(struct weir_file_set *set)
 {
     int before = set->open_count;
@@ -271,7 +271,7 @@ static bool make_do(struct weir_file_set *set)
     return set->open_count < before;
 }
 
-/* Opens a file that is closed. The lock is dropped meanwhile: opening may take long on a network file system. */
+/* Opens a closed file. Drops the lock meanwhile, because opening may take long on a network file system. */
 static int open_now(struct weir_file_set *set, int file)
 {
     struct file *f = &set->files[file];
@@ -285,11 +285,12 @@ static int open_now(struct weir_file_set *set, int file)
         close(fd);
         rc = -ESTALE;
     }
-    if (rc == -ESTALE) /* so that weir_file_set_changed reports the difference */
+    if (rc == -ESTALE) /* lets weir_file_set_changed report the difference */
         atomic_store_explicit(&f->was_read, true, memory_order_relaxed);
     if (rc < 0)
         return rc;
-    bool faster = fd_of(atomic_load_explicit(&f->state, memory_order_relaxed)) >= 0; /* another thread was */
+    bool faster =
+        fd_of(atomic_load_explicit(&f->state, memory_order_relaxed)) >= 0; /* another thread opened it first */
     if (!faster)
         evict(set);
     rc = faster ? 0 : reserve_open(set);
@@ -304,7 +305,7 @@ static int open_now(struct weir_file_set *set, int file)
     return 0;
 }
 
-/* One more read of a file, when it is open. */
+/* Pins an open file for one more read; false when it is closed. */
 static bool pin(struct file *f, int *fd)
 {
     uint64_t state = atomic_load_explicit(&f->state, memory_order_relaxed);
@@ -312,7 +313,7 @@ static bool pin(struct file *f, int *fd)
         if (atomic_compare_exchange_weak_explicit(&f->state, &state, state + 1, memory_order_acquire,
                                                   memory_order_relaxed)) {
             *fd = fd_of(state);
-            if (!atomic_load_explicit(&f->used, memory_order_relaxed)) /* else the line stays shared */
+            if (!atomic_load_explicit(&f->used, memory_order_relaxed)) /* avoids writing to a shared cache line */
                 atomic_store_explicit(&f->used, true, memory_order_relaxed);
             return true;
         }
@@ -362,7 +363,7 @@ bool weir_file_set_is_spoiled(const struct weir_file_set *set, int file)
 void weir_file_set_note(struct weir_file_set *set, int file)
 {
     _Atomic bool *was_read = &set->files[file].was_read;
-    if (!atomic_load_explicit(was_read, memory_order_relaxed)) /* else the line stays shared */
+    if (!atomic_load_explicit(was_read, memory_order_relaxed)) /* avoids writing to a shared cache line */
         atomic_store_explicit(was_read, true, memory_order_relaxed);
 }
 

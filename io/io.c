@@ -15,10 +15,10 @@ struct weir_reader {
     const struct weir_io_ops *ops;
     struct weir_file_set *set;
     void *shared;
-    struct weir_bounce bounce; /* of direct reads */
-    struct weir_ahead *ahead;  /* while a task is under way */
+    struct weir_bounce bounce; /* for direct reads */
+    struct weir_ahead *ahead;  /* set while a task runs */
     struct weir_ahead_taken taken;
-    _Atomic uint64_t reads, bytes, staged; /* one writer */
+    _Atomic uint64_t reads, bytes, staged; /* single writer */
 };
 
 int weir_reader_open(struct weir_reader **out, const char *engine, struct weir_file_set *set, struct weir_err *err)
@@ -66,7 +66,8 @@ static int read_timed(struct weir_reader *reader, int file, int fd, uint64_t off
     return rc < 0 || reader->ops->from_memory ? rc : weir_file_check(reader->set, file, fd);
 }
 
-/* 0, or 1 after an error: of what was read ahead together only this extent's own error counts. -ESTALE. */
+/* Returns 0, -ESTALE, or 1 after another error: a failed merged read does not prove that this extent is bad, so it is
+ * read again alone. */
 static int wait_timed(struct weir_reader *reader, int file, int entry, const uint8_t **data)
 {
     WEIR_ZONE(WEIR_STAGE_READ_BYTES);
@@ -90,7 +91,7 @@ static int read_now(struct weir_reader *reader, int file, uint64_t offset, size_
     return rc;
 }
 
-/* One writer. */
+/* Single writer. */
 static void add(_Atomic uint64_t *counter, uint64_t more)
 {
     atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more, memory_order_relaxed);

@@ -1,6 +1,6 @@
-/* mmap: files are mapped whole, and an extent is copied out of its mapping by the kernel. A file that shrinks under a
- * mapping kills whoever touches what is gone (SIGBUS); a copy by process_vm_readv fails instead, so that it is an error
- * of the file as with any other engine. The copy's page faults are inside the read and never in decoding. */
+/* mmap: files are mapped whole, and the kernel copies each extent out of its mapping. Touching a mapping of a file that
+ * has shrunk kills the process (SIGBUS); process_vm_readv fails instead, which becomes an error of the file as with any
+ * other engine. The copy's page faults occur inside the read, never during decoding. */
 #include "base/memory.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { MAPS_MAX = 16384 }; /* a quarter of what the kernel lets a process have; files beyond are read plainly */
+enum { MAPS_MAX = 16384 }; /* a quarter of the kernel's limit per process; files beyond it are read plainly */
 
 struct map {
     uint8_t *_Atomic bytes; /* NULL until mapped */
@@ -22,7 +22,7 @@ struct map {
 };
 
 struct maps {
-    pthread_mutex_t lock; /* mapping */
+    pthread_mutex_t lock; /* for mapping */
     int count, mapped;
     _Atomic bool no_copy; /* the kernel refuses process_vm_readv */
     struct map map[];
@@ -52,7 +52,7 @@ static void shared_close(void *shared)
     free(maps);
 }
 
-/* NULL when there are too many, or no address space is left. */
+/* Returns NULL when there are too many mappings or no address space is left. */
 static uint8_t *map_of(struct maps *maps, int file, int fd)
 {
     struct map *map = &maps->map[file];
@@ -70,7 +70,7 @@ static uint8_t *map_of(struct maps *maps, int file, int fd)
     return map->bytes;
 }
 
-/* Why the kernel could not touch a page. */
+/* Returns the reason why the kernel could not touch a page. */
 static int fault_reason(int fd, uint64_t end)
 {
     struct stat st;
@@ -79,7 +79,7 @@ static int fault_reason(int fd, uint64_t end)
     return (uint64_t)st.st_size < end ? -ENODATA : -EIO;
 }
 
-/* 1 when the kernel does not do this. */
+/* Returns 1 when the kernel does not support this. */
 static int copy_out(struct maps *maps, const uint8_t *from, size_t length, void *buffer)
 {
     size_t done = 0;

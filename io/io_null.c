@@ -1,6 +1,5 @@
-/* null: a frame's bytes come from memory, so that the rest of the pipeline can be measured without any reading. Each
- * file is copied into memory whole when it is first touched; extents are answered by address. The pixels are the same
- * as with any other engine. */
+/* null: serves frames from memory, so that the rest of the pipeline can be measured without reading. Each file is
+ * copied into memory whole on first use. Pixels are the same as with any other engine. */
 #include "base/memory.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"

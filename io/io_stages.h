@@ -1,4 +1,4 @@
-/* io_stages.h: what the profiler times of reading. The numbers are the loader's table's, pipeline/loader_stages.h. */
+/* io_stages.h: stages that time reading. The numbers come from the loader's table, pipeline/loader_stages.h. */
 #ifndef WEIR_IO_IO_STAGES_H
 #define WEIR_IO_IO_STAGES_H
 

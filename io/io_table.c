@@ -1,11 +1,11 @@
-/* The table of io engines. */
+/* The table of I/O engines. */
 #include "io/io_ops.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The first one is the default. */
+/* The first row is the default. */
 static const struct weir_io_ops *const rows[] = {&weir_io_pread, &weir_io_mmap, &weir_io_uring, &weir_io_null};
 enum { ROWS = sizeof rows / sizeof rows[0] };
 

@@ -1,6 +1,6 @@
-/* uring: read-ahead through one io_uring, with what the kernel has: a single issuer whose completions wait for it,
- * registered files, a registered pool. Each is tried and left out when the kernel refuses it. What was not read ahead
- * is read plainly. */
+/* uring: read-ahead through one io_uring, with the features that the kernel supports: a single issuer with deferred
+ * task work, registered files, a registered pool. Each is tried, and left out when the kernel refuses it. Extents that
+ * were not read ahead are read plainly. */
 #include "base/fork_lock.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
@@ -19,19 +19,19 @@ enum { FILES_MAX = 1024 };
 struct ring {
     struct io_uring uring;
     bool fixed_pool;
-    int n_files;      /* registered slots; 0 = none */
-    bool *registered; /* of each */
+    int n_files;      /* number of registered slots; 0 = none */
+    bool *registered; /* per slot */
 };
 
-/* Rings are set up and closed one at a time. A new one may get the addresses of one that is gone, and ThreadSanitizer,
- * which does not see liburing's system calls, would report that as a race. */
+/* Rings are set up and closed one at a time. A new ring may reuse the addresses of a closed one, which ThreadSanitizer,
+ * unaware of liburing's system calls, would report as a race. */
 static pthread_mutex_t setup_lock = PTHREAD_MUTEX_INITIALIZER;
 __attribute__((constructor)) static void watch_forks(void)
 {
     weir_fork_lock(&setup_lock);
 }
 
-/* A filter may let a ring be made and not used. */
+/* A seccomp filter may allow creating a ring but not using it. */
 static int try_use(struct io_uring *uring)
 {
     struct io_uring_cqe *cqe;
@@ -47,7 +47,7 @@ static int try_use(struct io_uring *uring)
     return rc;
 }
 
-/* Whether the ring came to be as asked. */
+/* Returns whether a ring with these flags was created. */
 static int try_setup(struct io_uring *uring, unsigned entries, unsigned flags)
 {
     struct io_uring_params params;
@@ -107,7 +107,7 @@ static void register_files(struct ring *ring, struct weir_file_set *set)
 {
     int n = weir_file_set_count(set);
     if (n > FILES_MAX || n > weir_file_set_open_max(set) || io_uring_register_files_sparse(&ring->uring, (unsigned)n))
-        return; /* handles are closed and reopened then, and one that is registered would stay open */
+        return; /* handles are then closed and reopened, and a registered one would stay open */
     ring->registered = calloc((size_t)n, sizeof *ring->registered);
     ring->n_files = ring->registered ? n : 0;
 }
@@ -141,7 +141,7 @@ static int ring_open(void **out, struct weir_file_set *set, int depth, uint8_t *
     return 0;
 }
 
-/* A file keeps its slot: its handle is checked when the set opens it, and the slot holds that open. */
+/* A file keeps its slot: its handle was checked when the set opened it, and the slot holds that handle. */
 static bool in_slot(struct ring *ring, int file, int fd)
 {
     if (file >= ring->n_files)
@@ -155,7 +155,7 @@ static int ring_queue(void *user, int file, int fd, uint64_t offset, size_t leng
 {
     struct ring *ring = user;
     struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
-    if (!sqe && io_uring_submit(&ring->uring) >= 0) /* a read that goes on may come on top of a full queue */
+    if (!sqe && io_uring_submit(&ring->uring) >= 0) /* a continued read may arrive when the queue is full */
         sqe = io_uring_get_sqe(&ring->uring);
     if (!sqe)
         return -EBUSY;

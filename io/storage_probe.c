@@ -10,17 +10,17 @@
 
 enum { SMALL_BYTES = 4096, MOST_BYTES = 1 << 20, DEPTH_MAX = 64, ALONE_MAX = 16 };
 enum { ALONE_NS = 50 * 1000 * 1000, TOGETHER_NS = 300 * 1000 * 1000 };
-/* Linux's blk-throttle and the limits of cloud disks hand out what a disk may give in slices of up to 100 ms, and after
- * a pause a whole slice at once: what comes first is not what lasts. */
+/* Linux's blk-throttle and cloud disks grant bandwidth in slices of up to 100 ms, and a whole slice at once after a
+ * pause: the first reads do not show the sustained rate. */
 enum { BURST_NS = 100 * 1000 * 1000 };
 
 struct probing {
     const struct weir_file_set *set;
     const struct weir_extent *extents;
     int n;
-    uint64_t burst_ns, until_ns; /* when the burst is over, and the reads */
+    uint64_t burst_ns, until_ns; /* ends of the burst and of the reads */
     _Atomic int taken;
-    _Atomic uint64_t bytes; /* that came after the burst */
+    _Atomic uint64_t bytes; /* read after the burst */
 };
 
 struct alone {
@@ -28,18 +28,18 @@ struct alone {
     struct weir_storage_probe *probe;
 };
 
-/* What a read of the extent takes, in ns; 0: it failed. */
+/* Returns the time of one read in ns; 0: it failed. */
 static uint64_t time_read(const struct weir_file_set *set, const struct weir_extent *extent, size_t most, void *buffer)
 {
     size_t length = extent->length < most ? extent->length : most;
     int fd = open(weir_file_set_path(set, extent->file), O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    /* whole pages: one that is dropped in part stays */
+    /* whole pages: a partially dropped page stays cached */
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), begin = extent->offset / page * page,
              end = (extent->offset + length + page - 1) / page * page;
     posix_fadvise(fd, (off_t)begin, (off_t)(end - begin), POSIX_FADV_DONTNEED);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* no more than what is asked for */
+    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* disables the kernel's read-ahead */
     uint64_t from_ns = weir_clock_monotonic_ns();
     ssize_t got = pread(fd, buffer, length, (off_t)extent->offset);
     uint64_t took_ns = weir_clock_monotonic_ns() - from_ns;
@@ -53,7 +53,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median of some reads, one after the other; 0: none succeeded. */
+/* Returns the median time of consecutive single reads; 0: none succeeded. */
 static double alone(struct probing *p, size_t most, void *buffer)
 {
     uint64_t ns[ALONE_MAX], until_ns = weir_clock_monotonic_ns() + ALONE_NS;
@@ -69,7 +69,7 @@ static double alone(struct probing *p, size_t most, void *buffer)
     return n > 0 ? (double)ns[n / 2] / 1e9 : 0;
 }
 
-/* Of the bytes of a read, the part that falls behind the burst. */
+/* Returns the part of a read's bytes that arrived after the burst. */
 static uint64_t after_burst(const struct probing *p, const struct weir_extent *extent, uint64_t begin_ns,
                             uint64_t end_ns)
 {
@@ -96,7 +96,7 @@ static void *read_some(void *user)
     return NULL;
 }
 
-/* Bytes per second, so many at once. */
+/* Returns bytes per second with depth concurrent reads. */
 static double together(struct probing *p, int depth)
 {
     pthread_t threads[DEPTH_MAX];
@@ -111,7 +111,7 @@ static double together(struct probing *p, int depth)
     return end_ns > p->burst_ns ? (double)atomic_load(&p->bytes) * 1e9 / (double)(end_ns - p->burst_ns) : 0;
 }
 
-/* The reads alone are a thread's of their own, too, so that all have one name. */
+/* Runs in a thread too, so that all reads have the same thread name. */
 static void *read_alone(void *user)
 {
     const struct alone *job = user;
