@@ -1,4 +1,5 @@
-/* The choice of the engine, and plain C as the reference: every value looked up in a table of 256. */
+/* Selects the conversion engine, and implements the plain C reference: a look-up in a table of 256 entries per value.
+ */
 #include "decoders/convert_priv.h"
 
 #include <assert.h>
@@ -70,7 +71,7 @@ static const struct weir_convert_ops plain = {
     .f32_plane = weir_plain_f32_plane,
 };
 
-/* ---- the choice ---- */
+/* ---- selection ---- */
 
 static const struct weir_convert_ops *const engines[] = {
 #if defined(__x86_64__)
@@ -128,7 +129,7 @@ void weir_pixel_values(const struct weir_pixel_format *format, float values[3][2
     memcpy(values, converter.table, sizeof converter.table);
 }
 
-/* A row that begins and ends with a cache line, in every plane, leaves nothing to be merged. */
+/* A row that starts and ends on cache line boundaries in every plane leaves no partial lines to merge. */
 static bool may_stream(const void *image, size_t row_bytes)
 {
     return ((uintptr_t)image | row_bytes) % 64 == 0;

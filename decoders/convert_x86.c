@@ -1,8 +1,8 @@
-/* Conversion by AVX-512 and AVX2, chosen when the CPU has them, whatever the compiler's target is.
+/* Conversion with AVX-512 and AVX2, selected at run time whatever the compiler's target.
  *
- * value / 255 is made of q = value x r with r = 1 / 255 rounded, and one step of correction, q + (value - 255 q) r: the
- * same bits as a division for all 256 values, at a third of its time. Streamed rows go past the caches: a batch is far
- * larger than they are, and lines that are written whole need not be read first. */
+ * value / 255 is computed as q = value x r with r = 1 / 255 rounded, plus one correction step q + (value - 255 q) r:
+ * the same bits as a division for all 256 values, in a third of the time. Streamed rows bypass the caches: a batch is
+ * far larger than they are, and fully written lines need not be read first. */
 #if defined(__x86_64__)
 
 #include "decoders/convert_priv.h"
@@ -26,7 +26,7 @@ static bool has_avx512(void)
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi");
 }
 
-/* Byte 3 i + c of 48 (16 pixels) to index i. */
+/* Moves byte 3 i + c of 48 (16 pixels) to index i. */
 AVX512 INLINE __m512i every_third(int c)
 {
     uint8_t at[64] = {0};
@@ -84,7 +84,7 @@ AVX512 static void f32_planar_avx512(const struct weir_converter *converter, con
         f32_planar_512(converter, src, planes, width, converter->normalised, false);
 }
 
-/* Three vectors are 16 pixels: the factors repeat after them. */
+/* Three vectors hold 16 pixels; the factors repeat after them. */
 AVX512 static void f32_interleaved_avx512(const struct weir_converter *converter, const uint8_t *src, float *dst,
                                           size_t width, bool stream)
 {
@@ -103,7 +103,7 @@ AVX512 static void f32_interleaved_avx512(const struct weir_converter *converter
     }
 }
 
-/* Byte 3 i + c of 192 (64 pixels), as far as it lies in the half of the two vectors given: 128 bytes from `from`. */
+/* Selects byte 3 i + c of 192 (64 pixels) where it lies in the given two vectors: the 128 bytes starting at `from`. */
 AVX512 INLINE __m512i third_of_192(int c, int from, __mmask64 *there)
 {
     uint8_t at[64] = {0};
@@ -150,7 +150,7 @@ static bool has_avx2(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-/* For each of 48 bytes' three vectors: where in it channel c of 16 pixels is; 0x80 gives a zero. */
+/* For each of the three vectors of 48 bytes: positions of channel c of 16 pixels; 0x80 gives zero. */
 struct thirds {
     __m128i at[3][3]; /* [c][vector] */
 };

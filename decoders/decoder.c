@@ -13,29 +13,29 @@
 
 struct weir_decoder {
     struct weir_converter converter;
-    int preferred; /* the row that was asked for */
+    int preferred; /* the requested row */
     uint8_t *band;
-    uint16_t *depth; /* a whole frame, of which a view is taken; grown when a camera asks for more */
+    uint16_t *depth; /* a whole depth frame to take a view from; grows on demand */
     size_t depth_bytes;
     int width_max;
     struct weir_view_plans plans;
-    _Atomic uint64_t frames, stored_pixels, decoded_pixels; /* one writer */
-    struct {                                                /* of the frame before: cameras rarely differ */
+    _Atomic uint64_t frames, stored_pixels, decoded_pixels; /* single writer */
+    struct {                                                /* of the previous frame: cameras rarely differ */
         int width, height;
         enum weir_codec codec;
         uint32_t id;
     } shapes;
     char reason[WEIR_REASON_MAX];
-    void *contexts[]; /* of each row of the table; NULL for those that need none */
+    void *contexts[]; /* one per table row; NULL for codecs without a context */
 };
 
-/* u8 interleaved is what engines produce: no conversion. */
+/* Engines produce interleaved u8, which needs no conversion. */
 static bool is_direct(const struct weir_pixel_format *format)
 {
     return format->dtype == WEIR_DTYPE_U8 && format->layout == WEIR_LAYOUT_NHWC;
 }
 
-/* The row for a frame. */
+/* Returns the table row for a frame. */
 static int row_of(const struct weir_decoder *decoder, const struct weir_frame *frame)
 {
     return weir_decoder_row_for(decoder->preferred, frame->codec, frame->bytes, frame->length);
@@ -100,7 +100,7 @@ void weir_decoder_close(struct weir_decoder **decoder)
     *decoder = NULL;
 }
 
-/* The frame's shape as records carry it. */
+/* The frame's shape, encoded for trace records. */
 static uint32_t shapes_of(struct weir_decoder *decoder, const struct weir_frame *frame)
 {
     bool depth = weir_codec_is_depth(frame->codec);
@@ -126,7 +126,7 @@ static int out_of_memory(struct weir_decoder *decoder)
     return -ENOMEM;
 }
 
-/* The rows of a colour frame, or of a whole depth frame. */
+/* Rows covering a colour frame, or a whole depth frame. */
 static struct weir_rows whole(const struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
 {
     bool depth = weir_codec_is_depth(frame->codec), direct = is_direct(&decoder->converter.format);
@@ -183,7 +183,7 @@ void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder
     counts->decoded_pixels = atomic_load_explicit(&decoder->decoded_pixels, memory_order_relaxed);
 }
 
-/* A frame of a codec that this program was built without. */
+/* Fails for a codec that was not built in. */
 static int not_built(struct weir_decoder *decoder, const struct weir_decoder_ops *ops)
 {
     snprintf(decoder->reason, sizeof decoder->reason, "%s: this weir was %s; install that library and build it again",

@@ -1,4 +1,4 @@
-/* The table of codecs, and who may be named. */
+/* The table of codecs, and the names that users may select. */
 #include "decoders/convert_priv.h"
 #include "decoders/decoder_ops.h"
 
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In the order in which frames are offered to them: what is met most comes first. */
+/* Frames are offered to the rows in this order: most common first. */
 static const struct weir_decoder_ops *const rows[] = {
     &weir_decoder_turbo, &weir_decoder_nvjpeg,   &weir_decoder_hybrid,
     &weir_decoder_png,   &weir_decoder_jpeg2000, &weir_decoder_jpegxl,
@@ -27,7 +27,7 @@ int weir_decoder_find(const char *name)
     return -1;
 }
 
-/* Or refuses, as it lacks its library. */
+/* True also for a row that will refuse the frame because its library is missing. */
 static bool decodes(const struct weir_decoder_ops *ops, enum weir_codec codec)
 {
     return (ops->decode || (ops->why_not && ops->image)) && (ops->no_pixels || ops->kinds & WEIR_KIND(codec));

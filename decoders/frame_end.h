@@ -1,16 +1,16 @@
-/* frame_end.h: finds where an encoded image ends in a row that is longer than it (rows padded with zeros, strings of
- * fixed size). It walks the structure, as a decoder would, and does not look for the last bytes: the thumbnail in a
- * JPEG's EXIF data ends in the same ones, and a comment may hold anything. */
+/* frame_end.h: finds the end of an encoded image in a longer row (padded rows, fixed-size strings). It walks the
+ * image's structure as a decoder would, instead of searching for the end marker: an EXIF thumbnail ends with the same
+ * bytes, and a comment may contain anything. */
 #ifndef WEIR_DECODERS_FRAME_END_H
 #define WEIR_DECODERS_FRAME_END_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes from the start to behind the end of the encoded image that begins at bytes: a JPEG (end-of-image marker), a PNG
- * (IEND), or of another codec that has a function for it (decoder_ops.h). 0 when it does not end within length
- * bytes, is damaged in its structure, or is of no codec that is known. What a decoder makes of the image does not
- * depend on what follows that end. No allocation, any thread. */
+/* Returns the size of the encoded image that starts at bytes: a JPEG (to its end-of-image marker), a PNG (to IEND), or
+ * an image of another codec with an end function (decoder_ops.h). Returns 0 when it does not end within length bytes,
+ * its structure is damaged, or the codec is unknown. Bytes past that end do not affect decoding. Allocates nothing; any
+ * thread. */
 size_t weir_frame_end(const uint8_t *bytes, size_t length);
 
 #endif

@@ -1,4 +1,4 @@
-/* What frames of each kind are called and how large they become. */
+/* Names of frame kinds, and decoded sizes. */
 #include "decoders/decoder.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
-/* jpeg2000: libopenjp2, of codestreams and JP2 files. Our own look at the header comes first: the library, which
- * allocates by it (and by the number of tiles), is entered only for an image of the size and kind that was planned. One
- * thread. */
+/* jpeg2000: libopenjp2, for codestreams and JP2 files. The header is checked here first: the library, which allocates
+ * by it (and by the number of tiles), only sees images of the planned size and kind. One thread. */
 #include "decoders/decoder_ops.h"
 
 #include <errno.h>
@@ -23,9 +22,9 @@ static bool begins(const uint8_t *bytes, size_t length)
 enum { SIZ_BYTES = 42, COMPONENT_BYTES = 3, SIDE_MAX = 65535, TILES_MAX = 4096, COMPONENTS_MAX = 4 };
 
 struct jpeg2000 {
-    uint8_t *pixels; /* of a whole image, interleaved */
+    uint8_t *pixels; /* the whole image, interleaved */
     size_t capacity;
-    char message[WEIR_REASON_MAX]; /* the first that the library had; "" = none */
+    char message[WEIR_REASON_MAX]; /* the library's first message; "" = none */
 };
 
 struct source {
@@ -49,7 +48,7 @@ static int refuse(char *reason, const char *text)
     return -EBADMSG;
 }
 
-/* Offset of the codestream: behind the boxes of a JP2 file; length where there is none. */
+/* Returns the offset of the codestream, after the boxes of a JP2 file; length if there is none. */
 static size_t find_codestream(const uint8_t *bytes, size_t length)
 {
     if (memcmp(bytes, codestream_begins, sizeof codestream_begins) == 0)
@@ -119,7 +118,7 @@ static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t
     return read_header(bytes, length, info, reason);
 }
 
-/* ---- what the library calls ---- */
+/* ---- callbacks of the library ---- */
 
 static OPJ_SIZE_T on_read(void *buffer, OPJ_SIZE_T n, void *user)
 {
@@ -152,7 +151,7 @@ static OPJ_BOOL on_seek(OPJ_OFF_T to, void *user)
     return OPJ_TRUE;
 }
 
-/* Warnings too: the data is corrupt, though the library would go on and give some pixels. */
+/* Also for warnings: the data is corrupt, although the library would continue and produce some pixels. */
 static void on_message(const char *text, void *user)
 {
     struct jpeg2000 *j = user;
@@ -193,7 +192,7 @@ static uint8_t clamp(OPJ_INT32 value)
     return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-/* One or two components are gray, four have alpha. */
+/* One or two components are gray; four include alpha. */
 static void interleave(const opj_image_t *image, size_t pixels, uint8_t *to)
 {
     int step = image->numcomps >= 3;

@@ -1,5 +1,5 @@
-/* jpeg_color_priv.h with AVX2: 32 pixels at a time, those of even and of odd columns apart until they are bytes, for a
- * sample of chroma lies between the two. */
+/* AVX2 version of jpeg_color_priv.h: 32 pixels at a time. Even and odd columns stay separate until they are bytes,
+ * because a chroma sample lies between the two. */
 #include "decoders/jpeg_color_priv.h"
 
 #if defined(__x86_64__)
@@ -39,8 +39,8 @@ AVX2 INLINE __m256i times_3(__m256i v)
 
 /* ---- chroma ---- */
 
-/* What is interpolated along the row: samples, or 3 of the near row and one of the far one. The first and the last are
- * there once more, outside. */
+/* Computes the values interpolated along the row: the samples, or 3 x near + far. Repeats the first and the last one
+ * outside. */
 AVX2 INLINE void sum(const struct weir_jpeg_row *row, int c)
 {
     uint16_t *sums = row->sums[c];
@@ -54,7 +54,7 @@ AVX2 INLINE void sum(const struct weir_jpeg_row *row, int c)
     sums[row->chroma_width] = sums[row->chroma_width - 1];
 }
 
-/* Chroma of the 32 pixels from column x on, around 0. */
+/* Chroma of the 32 pixels from column x on, centred at 0. */
 AVX2 INLINE struct halves chroma(const struct weir_jpeg_row *row, enum weir_jpeg_chroma kind, int c, size_t x)
 {
     const __m256i center = _mm256_set1_epi16(128);
@@ -76,14 +76,14 @@ AVX2 INLINE struct halves chroma(const struct weir_jpeg_row *row, enum weir_jpeg
 
 /* ---- colours ---- */
 
-/* v x factor / 65536, to the nearest, halves up. */
+/* v x factor / 65536, rounded to nearest, halves up. */
 AVX2 INLINE __m256i scale(__m256i v, int factor)
 {
     __m256i twice = _mm256_mulhi_epi16(_mm256_add_epi16(v, v), _mm256_set1_epi16((short)factor));
     return _mm256_srai_epi16(_mm256_add_epi16(twice, _mm256_set1_epi16(1)), 1);
 }
 
-/* What green has of both: -0.34414 Cb - 0.71414 Cr, rounded once. */
+/* Contribution of both to green: -0.34414 Cb - 0.71414 Cr, rounded once. */
 AVX2 INLINE __m256i green(__m256i cb, __m256i cr)
 {
     const __m256i factors = _mm256_set1_epi32((int)((18734u << 16) | (uint16_t)-22554)); /* -0.34414 Cb + 0.28586 Cr */
@@ -104,7 +104,7 @@ AVX2 INLINE __m256i join(struct halves luma, __m256i even, __m256i odd)
     return _mm256_shuffle_epi8(_mm256_packus_epi16(even, odd), in_turn);
 }
 
-/* Red, green and blue of 32 pixels. */
+/* Computes red, green and blue of 32 pixels. */
 AVX2 INLINE void convert(const struct weir_jpeg_row *row, enum weir_jpeg_chroma kind, size_t x, __m256i rgb[3])
 {
     struct halves luma = split(load(row->luma + x));
@@ -117,11 +117,11 @@ AVX2 INLINE void convert(const struct weir_jpeg_row *row, enum weir_jpeg_chroma 
                   _mm256_add_epi16(_mm256_add_epi16(cb.odd, cb.odd), scale(cb.odd, -14942)));
 }
 
-/* ---- where they go ---- */
+/* ---- interleaving ---- */
 
-/* Of three vectors of 16 bytes in which the channels take turns, byte j of vector k is that of channel (16 k + j) % 3
- * of pixel (16 k + j) / 3: a channel has one byte for each j. Those of channel c are put to their j by spread_by[c];
- * byte j of vector 0 is then channel 1's, or channel 2's, where the mask says so, and so on. */
+/* In three vectors of 16 bytes with interleaved channels, byte j of vector k is channel (16 k + j) % 3 of pixel (16 k +
+ * j) / 3. spread_by[c] moves the bytes of channel c to their j; the masks then select, for each byte of vector 0,
+ * channel 1 or 2, and so on. */
 static const uint8_t spread_by[3][16] = {
     {0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10, 5},
     {5, 0, 11, 6, 1, 12, 7, 2, 13, 8, 3, 14, 9, 4, 15, 10},
@@ -140,7 +140,7 @@ AVX2 INLINE __m256i both(const uint8_t lane[16])
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)lane));
 }
 
-/* Vector k: channel c is where (16 k + j) % 3 is c, and 16 % 3 is 1. */
+/* Vector k: selects channel c where (16 k + j) % 3 is c; note that 16 % 3 is 1. */
 AVX2 INLINE __m256i choose(const __m256i spreads[3], int k)
 {
     __m256i two = _mm256_blendv_epi8(spreads[0], spreads[1], both(masks[(4 - k) % 3]));
@@ -164,7 +164,7 @@ AVX2 INLINE void store_planes(const __m256i channels[3], uint8_t *to, size_t str
         _mm256_storeu_si256((__m256i *)(void *)(to + c * stride), channels[c]);
 }
 
-/* The last pixels, fewer than 32: nothing is written behind them. */
+/* Stores the last pixels, fewer than 32, without writing past them. */
 AVX2 INLINE void store_rest(const __m256i channels[3], uint8_t *to, size_t n, bool planes, size_t stride)
 {
     uint8_t pixels[3 * AT_ONCE];

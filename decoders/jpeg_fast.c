@@ -8,9 +8,9 @@
 #include <string.h>
 
 #define JPEG_INTERNALS
-#include <jpeglib.h> /* jpegint.h and jerror.h too, then */
+#include <jpeglib.h> /* also needed by jpegint.h and jerror.h */
 
-/* The library's modules are reached by jpegint.h, which is not the same in every version; 2.1.90 is a beta of 3.0. */
+/* Uses jpegint.h, which differs between versions; 2.1.90 is a beta of 3.0. */
 #if defined(__x86_64__) && defined(LIBJPEG_TURBO_VERSION_NUMBER) && JPEG_LIB_VERSION == 62
 #define BUILT (LIBJPEG_TURBO_VERSION_NUMBER / 1000 == 2001 && LIBJPEG_TURBO_VERSION_NUMBER < 2001090)
 #else
@@ -19,32 +19,32 @@
 
 #if BUILT
 
-/* A scan of fewer bytes is decoded by the library when its tables are new: they take longer than they save. */
+/* Scans with fewer bytes and new tables are left to libjpeg-turbo: building the tables costs more than they save. */
 enum { SMALL_SCAN = 4096 };
-enum { MARKER = 2 }; /* bytes of one */
+enum { MARKER = 2 }; /* bytes per marker */
 
-/* Where a block of an MCU goes. */
+/* Destination of one block of an MCU. */
 struct place {
     jpeg_component_info *info;
     const int16_t *quant;
-    JSAMPARRAY rows; /* NULL: it is below the image */
+    JSAMPARRAY rows; /* NULL: below the image */
     JDIMENSION column, step;
-    bool past_last; /* the last MCU of a row has it right of the image */
+    bool past_last; /* right of the image in the last MCU of a row */
 };
 
 struct weir_jpeg_fast {
-    struct jpeg_entropy_decoder entropy; /* the library's view of it; must come first */
+    struct jpeg_entropy_decoder entropy; /* as libjpeg sees it; must come first */
     struct weir_huffman_tables *tables;
     struct weir_jpeg_scan scan;
-    size_t segment_bytes;               /* of scan.segment, which grows as frames need it */
-    unsigned mcus_left, restarts_to_go; /* MCUs of the scan; until the next restart marker */
+    size_t segment_bytes;               /* size of scan.segment, which grows on demand */
+    unsigned mcus_left, restarts_to_go; /* MCUs left in the scan, and until the next restart marker */
     struct place places[WEIR_JPEG_BLOCKS];
     _Alignas(32) int16_t quant[WEIR_JPEG_COMPONENTS][WEIR_JPEG_BLOCK]; /* in the order of pairs */
     struct weir_jpeg_output output;
-    struct weir_jpeg_row row; /* what all rows of the frame have in common */
+    struct weir_jpeg_row row; /* fields common to all rows of the frame */
     uint16_t *sums;           /* for row.sums */
     size_t sums_width;
-    void (*color_convert)(j_decompress_ptr, JSAMPIMAGE, JDIMENSION, JSAMPARRAY, int); /* the library's */
+    void (*color_convert)(j_decompress_ptr, JSAMPIMAGE, JDIMENSION, JSAMPARRAY, int); /* original of libjpeg */
 };
 
 static struct weir_jpeg_fast *of(j_decompress_ptr jpeg)
@@ -79,7 +79,7 @@ void weir_jpeg_fast_close(struct weir_jpeg_fast *fast)
 static _Noreturn void give_up(j_decompress_ptr jpeg)
 {
     jpeg->err->msg_code = JMSG_NOMESSAGE;
-    for (;;) /* it does not return */
+    for (;;) /* error_exit does not return */
         jpeg->err->error_exit((j_common_ptr)jpeg);
 }
 
@@ -90,7 +90,7 @@ static void start_segment(struct weir_jpeg_fast *fast)
         fast->scan.components[i].last_dc = 0;
 }
 
-/* All of the segment was used, but what fills its last byte. */
+/* Whether the segment is consumed, except for the padding of its last byte. */
 static bool used_up(const struct weir_jpeg_fast *fast)
 {
     return fast->scan.bits.at - (fast->scan.bits.count >> 3) == fast->scan.segment_end;
@@ -109,7 +109,7 @@ static void restart(j_decompress_ptr jpeg)
     fast->restarts_to_go = jpeg->restart_interval - 1;
 }
 
-/* The library goes on at the marker behind the scan. */
+/* Lets libjpeg continue at the marker after the scan. */
 static void end_scan(j_decompress_ptr jpeg)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
@@ -132,7 +132,7 @@ static void next_mcu(j_decompress_ptr jpeg)
         end_scan(jpeg);
 }
 
-/* What jpeg_skip_scanlines calls: without anywhere to write to. */
+/* Called by jpeg_skip_scanlines: decodes without storing. */
 static boolean skip_mcu(j_decompress_ptr jpeg, JBLOCKROW *blocks)
 {
     if (blocks)
@@ -141,7 +141,7 @@ static boolean skip_mcu(j_decompress_ptr jpeg, JBLOCKROW *blocks)
     return TRUE;
 }
 
-/* Components that are scaled have the library's inverse DCT. */
+/* Scaled components use libjpeg's inverse DCT. */
 static void put_block(j_decompress_ptr jpeg, const struct place *place, int at)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
@@ -155,7 +155,7 @@ static void put_block(j_decompress_ptr jpeg, const struct place *place, int at)
         weir_jpeg_idct(block, place->quant, place->rows, place->column);
 }
 
-/* Those of component i of the scan, the first of which is block at, in a row of MCUs that begins left of them. */
+/* Sets the destinations of component i's blocks, the first of which is block at, for the first MCU of a row. */
 static void place_component(j_decompress_ptr jpeg, int i, int at, JSAMPIMAGE to)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
@@ -184,7 +184,7 @@ static void put_mcu(j_decompress_ptr jpeg, bool last)
     }
 }
 
-/* The memory that this MCU becomes is fetched meanwhile. */
+/* Prefetches the destination of this MCU. */
 static void fetch_for(j_decompress_ptr jpeg, JDIMENSION mcu)
 {
     struct weir_jpeg_scan *scan = &of(jpeg)->scan;
@@ -197,7 +197,7 @@ static void fetch_for(j_decompress_ptr jpeg, JDIMENSION mcu)
     scan->fetch_stride = width;
 }
 
-/* One row of MCUs, as decompress_onepass of jdcoefct.c does it. */
+/* Decodes one row of MCUs, like decompress_onepass of jdcoefct.c. */
 static int put_row(j_decompress_ptr jpeg, JSAMPIMAGE to)
 {
     for (int i = 0, at = 0; i < jpeg->comps_in_scan; at += jpeg->cur_comp_info[i++]->MCU_blocks)
@@ -218,7 +218,7 @@ static int put_row(j_decompress_ptr jpeg, JSAMPIMAGE to)
 
 /* ---- colours ---- */
 
-/* Row y of the image, of row group `group` of what the IDCT gave. */
+/* Outputs row y of the image from row group `group` of the IDCT's output. */
 static void put_colors(j_decompress_ptr jpeg, JSAMPIMAGE in, JDIMENSION group, JDIMENSION y, JSAMPROW to)
 {
     struct weir_jpeg_fast *fast = of(jpeg);
@@ -234,14 +234,14 @@ static void put_colors(j_decompress_ptr jpeg, JSAMPIMAGE in, JDIMENSION group, J
     weir_jpeg_color_row(row);
 }
 
-/* In place of upsampling and colour conversion, as sep_upsample of jdsample.c does it. Rows that jpeg_skip_scanlines
- * reads to leave them out have nowhere to go to: it takes the colour conversion away meanwhile. */
+/* Replaces upsampling and colour conversion, like sep_upsample of jdsample.c. jpeg_skip_scanlines temporarily removes
+ * the colour conversion: the rows it reads have no destination. */
 static void put_rows(j_decompress_ptr jpeg, JSAMPIMAGE in, JDIMENSION *group, JDIMENSION groups, JSAMPARRAY to,
                      JDIMENSION *at, JDIMENSION end)
 {
     (void)groups;
     JDIMENSION y = jpeg->output_scanline + *at, of_group = (JDIMENSION)jpeg->max_v_samp_factor;
-    JDIMENSION n = of_group - y % of_group; /* the library asks for rows that there are only */
+    JDIMENSION n = of_group - y % of_group; /* libjpeg only requests existing rows */
     n = n < jpeg->output_height - y ? n : jpeg->output_height - y;
     n = n < end - *at ? n : end - *at;
     for (JDIMENSION i = 0; i < n && jpeg->cconvert->color_convert == of(jpeg)->color_convert; i++)
@@ -279,7 +279,7 @@ static bool grow_sums(struct weir_jpeg_fast *fast, size_t width)
     return true;
 }
 
-/* Chroma that is interpolated as put_rows does it. */
+/* Whether put_rows can interpolate this chroma. */
 static bool replace_colors(struct weir_jpeg_fast *fast, struct jpeg_decompress_struct *jpeg, bool planes)
 {
     bool ycc = jpeg->num_components == 3 && jpeg->jpeg_color_space == JCS_YCbCr;
@@ -298,10 +298,9 @@ static bool replace_colors(struct weir_jpeg_fast *fast, struct jpeg_decompress_s
     return true;
 }
 
-/* ---- the beginning ---- */
+/* ---- start of an image ---- */
 
-/* What put_row knows how to do. A component alone has MCUs of one block, and more than one row of them where it says
- * so. */
+/* Whether put_row supports this scan. A single component has MCUs of one block, possibly in several rows. */
 static bool suits(const struct jpeg_decompress_struct *jpeg)
 {
     bool baseline = !jpeg->progressive_mode && !jpeg->arith_code && jpeg->data_precision == 8;
@@ -311,8 +310,8 @@ static bool suits(const struct jpeg_decompress_struct *jpeg)
            jpeg->Ah == 0 && jpeg->Al == 0;
 }
 
-/* Of component i of the scan; NULL when it is new, and the frame is small. Components may share a table: it is asked
- * for once. */
+/* Returns the table of component i; NULL when it is new and the frame is small. Looks up a table shared by components
+ * once. */
 static const struct weir_huffman *find_table(struct weir_jpeg_fast *fast, const struct jpeg_decompress_struct *jpeg,
                                              int i, enum weir_huffman_kind kind)
 {

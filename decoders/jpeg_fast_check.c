@@ -1,4 +1,5 @@
-/* Whether jpeg_fast is used: where it can be, beside a libjpeg-turbo that is what it was built for, and that agrees. */
+/* Decides whether jpeg_fast is used: where the CPU supports it, the libjpeg-turbo at run time is the one of the build,
+ * and both agree on a sample. */
 #include "decoders/jpeg_fast.h"
 
 #include <pthread.h>
@@ -12,8 +13,9 @@
 
 #include <jerror.h>
 
-/* 64 x 24 pixels, 4:2:0, with restart markers and the standard Huffman tables: blocks of nothing but DC, of a few
- * coefficients, of many, and some below the image. 64: no build of libjpeg-turbo has shorter rows of samples then. */
+/* A sample of 64 x 24 pixels, 4:2:0, with restart markers and the standard Huffman tables: blocks with only DC, with
+ * few and many coefficients, and blocks below the image. 64 wide, because no build of libjpeg-turbo has shorter sample
+ * rows then. */
 static const uint8_t sample[] = {
     0xFF, 0xD8, 0xFF, 0xDB, 0x00, 0x43, 0x00, 0x06, 0x04, 0x05, 0x06, 0x05, 0x04, 0x06, 0x06, 0x05, 0x06, 0x07, 0x07,
     0x06, 0x08, 0x0A, 0x10, 0x0A, 0x0A, 0x09, 0x09, 0x0A, 0x14, 0x0E, 0x0F, 0x0C, 0x10, 0x17, 0x14, 0x18, 0x18, 0x17,
@@ -62,7 +64,7 @@ static void on_message(j_common_ptr common, int level)
         on_error(common);
 }
 
-/* False when it fails, or fast does not take part where it is not NULL. */
+/* Returns false when decoding fails, or fast is not NULL and was not used. */
 static bool decode_sample(struct weir_jpeg_fast *fast, uint8_t pixels[SAMPLE_PIXELS * 3])
 {
     struct self_test test;
@@ -97,13 +99,14 @@ static bool agrees(void)
     uint8_t original[SAMPLE_PIXELS * 3], pixels[SAMPLE_PIXELS * 3] = {0};
     struct weir_jpeg_fast *fast = weir_jpeg_fast_open();
     bool fine = fast && decode_sample(NULL, original);
-    decode_sample(fine ? fast : NULL, pixels); /* tables that are new to it are not used for so small a frame */
+    decode_sample(fine ? fast : NULL,
+                  pixels); /* the first pass only builds the tables: new ones are not used for so small a frame */
     fine = fine && decode_sample(fast, pixels) && memcmp(pixels, original, sizeof pixels) == 0;
     weir_jpeg_fast_close(fast);
     return fine;
 }
 
-/* What the library's own SIMD code leaves out; that of AVX2 is what the pixels are to be the same as. */
+/* Whether the environment disables libjpeg-turbo's AVX2 code, whose pixels these must equal. */
 static bool is_forced(void)
 {
     static const char *const names[] = {"JSIMD_FORCENONE", "JSIMD_FORCEMMX", "JSIMD_FORCESSE", "JSIMD_FORCESSE2"};
@@ -115,7 +118,7 @@ static bool is_forced(void)
     return forced;
 }
 
-/* Versions have added messages: another number of them than in the header is another version. */
+/* Versions add messages: a number of messages that differs from the header's indicates another version. */
 static bool is_other_library(void)
 {
     struct jpeg_error_mgr errors;

@@ -5,13 +5,13 @@
 #include <string.h>
 
 enum { COMPONENTS_MAX = 4, TABLES_MAX = 4, SCANS_MAX = 100 };
-enum { ZERO_STRIDE = 32 }; /* a word is looked at every so many bytes: runs of 39 zeros and more are seen */
+enum { ZERO_STRIDE = 32 }; /* distance between checked words: finds runs of 39 zeros or more */
 
 struct component {
     uint8_t id, h, v, table;
 };
 
-/* What is gathered on the way to the first scan. */
+/* State collected up to the first scan. */
 struct reader {
     const uint8_t *bytes;
     size_t length, at;
@@ -19,8 +19,8 @@ struct reader {
     struct component components[COMPONENTS_MAX];
     bool jfif, adobe, bad_tables;
     uint8_t adobe_transform;
-    bool quantizers[TABLES_MAX], huffman[2][TABLES_MAX]; /* have come: DC, AC */
-    uint8_t first_symbol[TABLES_MAX];                    /* of AC tables: the one whose code is all zeros */
+    bool quantizers[TABLES_MAX], huffman[2][TABLES_MAX]; /* tables seen so far; huffman: DC, AC */
+    uint8_t first_symbol[TABLES_MAX];                    /* per AC table: the symbol whose code is all zeros */
     unsigned scanned;                                    /* bit i: component i has had a scan */
 };
 
@@ -51,7 +51,7 @@ const char *weir_jpeg_refusal_name(enum weir_jpeg_refusal refusal)
     return refusal >= 0 && refusal < WEIR_JPEG_REFUSALS ? names[refusal] : "?";
 }
 
-/* Order matters: each takes in what was before. */
+/* Order matters: each hash includes the previous one. */
 static void mix(struct weir_jpeg_header *header, const struct weir_jpeg_segment *segment)
 {
     uint64_t words[3] = {header->kind, segment->marker, weir_hash64(segment->body, segment->length)};
@@ -82,7 +82,7 @@ static enum weir_jpeg_process process_of(int sof)
 
 static enum weir_jpeg_sampling sampling_of(const struct component *c, int n)
 {
-    if (n == 1) /* factors mean nothing then, but who knows what an engine makes of them */
+    if (n == 1) /* sampling factors are meaningless for one component, but engines may interpret them */
         return c[0].h == 1 && c[0].v == 1 ? WEIR_JPEG_GRAY : WEIR_JPEG_SAMPLED_OTHERWISE;
     if (n != 3 || c[1].h != 1 || c[1].v != 1 || c[2].h != 1 || c[2].v != 1 || c[0].h > 2 || c[0].v > 2)
         return WEIR_JPEG_SAMPLED_OTHERWISE;
@@ -91,7 +91,7 @@ static enum weir_jpeg_sampling sampling_of(const struct component *c, int n)
     return c[0].h == 1 ? WEIR_JPEG_440 : WEIR_JPEG_420;
 }
 
-/* MCUs of a scan of all components; one component alone goes by blocks. */
+/* Number of MCUs of a scan of all components; a single component is counted in blocks. */
 static uint32_t mcus_of(const struct reader *r)
 {
     uint32_t h = 1, v = 1;
@@ -141,7 +141,7 @@ static bool read_quantizers(struct reader *r, const struct weir_jpeg_segment *se
     return true;
 }
 
-/* No code may be all ones, which is also what makes the lengths possible. */
+/* No code may consist of ones only, which also guarantees that the lengths are possible. */
 static bool codes_fit(const uint8_t counts[16])
 {
     uint32_t code = 0;
@@ -185,7 +185,7 @@ static void read_application(struct reader *r, const struct weir_jpeg_segment *s
     r->adobe_transform = segment->body[11];
 }
 
-/* Takes in a segment before the first scan; false when it is shorter than it claims. */
+/* Processes a segment before the first scan; returns false when it is shorter than it claims. */
 static bool read_segment(struct reader *r, const struct weir_jpeg_segment *segment)
 {
     uint8_t marker = segment->marker;
@@ -193,7 +193,8 @@ static bool read_segment(struct reader *r, const struct weir_jpeg_segment *segme
         read_application(r, segment);
         return true;
     }
-    if (marker == MARKER_DHT) /* not of the kind: encoders that optimise them make new ones for every picture */
+    if (marker ==
+        MARKER_DHT) /* excluded from the kind: encoders that optimise Huffman tables write new ones for every image */
         return read_huffman(r, segment);
     mix(r->header, segment);
     if (marker == MARKER_DQT)
@@ -236,8 +237,8 @@ static int component_of(const struct reader *r, uint8_t id)
     return -1;
 }
 
-/* Sets tables if all that the scan decodes with has come. Progressive scans of DC need no AC table, those of AC no DC
- * table, and those that refine DC neither. */
+/* Sets *tables if every table used by the scan has been defined. Progressive DC scans need no AC table, AC scans no DC
+ * table, and DC refinement scans neither. */
 static bool scan_tables(struct reader *r, const struct weir_jpeg_segment *segment, bool *tables)
 {
     const uint8_t *body = segment->body;
@@ -258,8 +259,8 @@ static bool scan_tables(struct reader *r, const struct weir_jpeg_segment *segmen
     return true;
 }
 
-/* Every component needs its own before the first scan: a frame that defines some later is valid, but no GPU decoder
- * says which of two definitions it uses, or what it does without one. */
+/* Requires every component's quantisation table before the first scan: a frame that defines one later is valid, but no
+ * GPU decoder documents which of two definitions it uses, or what it does without one. */
 static bool has_quantizers(const struct reader *r)
 {
     for (int i = 0; i < r->header->components; i++)
@@ -315,8 +316,8 @@ enum weir_jpeg_refusal weir_jpeg_header_read(struct weir_jpeg_header *header, co
 
 /* ---- the coded data ---- */
 
-/* Whether n bytes hold a long run of zeros. Coded data is as good as random: 8 zero bytes come up by chance once in
- * 2^64 words. */
+/* Whether n bytes contain a long run of zeros. Coded data is nearly random: 8 zero bytes occur by chance once in 2^64
+ * words. */
 static bool has_zeros(const uint8_t *bytes, size_t n)
 {
     for (size_t i = 0; i + sizeof(uint64_t) <= n; i += ZERO_STRIDE) {
@@ -328,7 +329,7 @@ static bool has_zeros(const uint8_t *bytes, size_t n)
     return false;
 }
 
-/* From *at to behind the next marker that is no restart; how many restarts came. */
+/* Advances *at past the next marker that is not a restart, counting restarts. */
 static enum weir_jpeg_refusal walk_scan(const struct weir_jpeg_header *header, const uint8_t *bytes, size_t length,
                                         size_t *at, uint8_t *marker, uint32_t *restarts)
 {
@@ -351,7 +352,7 @@ static enum weir_jpeg_refusal walk_scan(const struct weir_jpeg_header *header, c
     }
 }
 
-/* From the end of a scan to the data of the next one, whose tables must have come; or to the image's end. */
+/* Advances from the end of a scan to the data of the next one, whose tables must be defined, or to the image's end. */
 static enum weir_jpeg_refusal next_scan(struct reader *r, bool *ended)
 {
     struct weir_jpeg_segment segment;
@@ -401,7 +402,7 @@ static enum weir_jpeg_refusal check_scans(const uint8_t *bytes, size_t length, s
         uint8_t marker;
         uint32_t restarts;
         enum weir_jpeg_refusal refusal = walk_scan(&header, bytes, length, &r.at, &marker, &restarts);
-        r.at -= 2; /* the marker anew, as a segment's */
+        r.at -= 2; /* reads the marker again, as a segment's */
         if (refusal == WEIR_JPEG_TAKEN)
             refusal = next_scan(&r, &ended);
         if (refusal != WEIR_JPEG_TAKEN)

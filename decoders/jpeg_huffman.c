@@ -7,7 +7,7 @@ enum { LOOK = WEIR_HUFFMAN_LOOK, ENTRIES = 1 << LOOK, RUN_OF_16 = 0xF0, NOWHERE 
 
 struct kept {
     struct weir_huffman table;
-    uint64_t used; /* the call that asked for it last; 0: never */
+    uint64_t used; /* number of the last call that used it; 0: never */
     bool made;
 };
 
@@ -52,14 +52,14 @@ int weir_huffman_symbol(const struct weir_huffman_codes *codes, uint64_t bits, u
     return 0;
 }
 
-/* A value of so many bits, as T.81 extends it (F.12). */
+/* Extends a value of this many bits (T.81, F.12). */
 static int extend(unsigned bits, int size)
 {
     int value = (int)bits;
     return size > 0 && value < 1 << (size - 1) ? value - (1 << size) + 1 : value;
 }
 
-/* Of each 11 bits the code at their top: its symbol, and its length above that (0: it is longer, or there is none). */
+/* For every 11-bit prefix, the code at its top: symbol and length above it (0: the code is longer, or invalid). */
 static void list_codes(const struct weir_huffman_codes *codes, uint16_t list[ENTRIES])
 {
     for (unsigned i = 0; i < ENTRIES;) {
@@ -82,8 +82,8 @@ static void make_dc(uint16_t *look, const uint16_t list[ENTRIES])
 /* ---- two coefficients at once ---- */
 
 struct coefficient {
-    int code, size, run; /* bits of the code, of the value, zeros before it */
-    int next;            /* what it adds to the index */
+    int code, size, run; /* bits of the code and of the value, zeros before it */
+    int next;            /* increment of the index */
 };
 
 static bool find(const uint16_t list[ENTRIES], unsigned bits, int known, struct coefficient *c)
@@ -101,7 +101,7 @@ static uint64_t entry(const uint16_t list[ENTRIES], unsigned bits)
     if (!find(list, bits, LOOK, &first))
         return (uint64_t)NOWHERE << 24 | (uint64_t)NOWHERE << 32 | (uint64_t)NOWHERE << 40;
     int value = 0, whole = first.code + first.size;
-    if (whole > LOOK) { /* the value is not all here: it is looked up as the second */
+    if (whole > LOOK) { /* the value is incomplete: it becomes the second coefficient */
         second = first;
         first = (struct coefficient){0};
         whole = 0;
@@ -119,8 +119,8 @@ static uint64_t entry(const uint16_t list[ENTRIES], unsigned bits)
            (uint64_t)(uint16_t)value << 48;
 }
 
-/* How many entries from one on, the first with this code at its top, are the same: all of the code, where what is
- * behind it does not matter or is looked up as bits. */
+/* Number of consecutive equal entries from the first one with this code at its top: all of them when the following bits
+ * do not matter or are looked up as bits. */
 static unsigned same_entries(uint16_t code)
 {
     int length = code >> 8, size = code & 15, symbol = code & 255;
@@ -148,7 +148,7 @@ static void make(struct weir_huffman *table, enum weir_huffman_kind kind)
         make_ac(table->ac, list);
 }
 
-/* ---- what is kept ---- */
+/* ---- cache ---- */
 
 static bool same(const struct weir_huffman_codes *codes, const uint8_t *counts, const uint8_t *symbols)
 {

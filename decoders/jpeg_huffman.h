@@ -1,7 +1,7 @@
-/* jpeg_huffman.h: tables that look up whole coefficients of a baseline JPEG, made of its DHT segments.
+/* jpeg_huffman.h: tables, built from DHT segments, that look up whole coefficients of a baseline JPEG.
  *
- * Codes and symbols are those of ITU-T T.81, annexes C and F.2: an AC symbol is a run of zeros and the number of bits
- * of the value behind it. Tables are kept by the content of their segments, for the frames of a camera share them. */
+ * Codes and symbols follow ITU-T T.81, annexes C and F.2: an AC symbol is a run of zeros and the number of bits of the
+ * following value. Tables are cached by the content of their segments, because the frames of a camera share them. */
 #ifndef WEIR_DECODERS_JPEG_HUFFMAN_H
 #define WEIR_DECODERS_JPEG_HUFFMAN_H
 
@@ -9,52 +9,51 @@
 #include <stdint.h>
 
 enum {
-    WEIR_HUFFMAN_LOOK = 11,     /* bits that a table is looked up by */
-    WEIR_HUFFMAN_BITS = 16,     /* of the longest code */
-    WEIR_HUFFMAN_END = 128,     /* what the end of a block adds to the index of the next coefficient */
-    WEIR_HUFFMAN_NOWHERE = 192, /* more than an index and the end of a block add up to */
-    WEIR_HUFFMAN_CACHE = 16,    /* tables kept of each kind */
+    WEIR_HUFFMAN_LOOK = 11,     /* bits used for a look-up */
+    WEIR_HUFFMAN_BITS = 16,     /* bits of the longest code */
+    WEIR_HUFFMAN_END = 128,     /* added to the index of the next coefficient at the end of a block */
+    WEIR_HUFFMAN_NOWHERE = 192, /* larger than the sum of an index and the end of a block */
+    WEIR_HUFFMAN_CACHE = 16,    /* cached tables of each kind */
 };
 
-/* What a DHT segment says. */
+/* Content of a DHT segment. */
 struct weir_huffman_codes {
-    uint8_t counts[WEIR_HUFFMAN_BITS + 1]; /* codes of each length, from 1 on */
+    uint8_t counts[WEIR_HUFFMAN_BITS + 1]; /* number of codes of each length, from 1 on */
     uint8_t symbols[256];
-    /* made of it: the largest code of each length (-1: there is none), and what leads from a code to its symbol */
+    /* derived: the largest code of each length (-1: none), and the offset from a code to its symbol */
     int32_t largest[WEIR_HUFFMAN_BITS + 1], offset[WEIR_HUFFMAN_BITS + 1];
 };
 
 enum weir_huffman_kind { WEIR_HUFFMAN_DC, WEIR_HUFFMAN_AC };
 
 struct weir_huffman {
-    /* By the next 11 bits. */
+    /* Indexed by the next 11 bits. */
     union {
-        /* Byte 0: bits of the code and of the value behind it (0: the code is longer, or there is none); 1: of the
-         * value. */
+        /* Byte 0: bits of the code plus its value (0: the code is longer, or invalid); 1: bits of the value. */
         uint16_t dc[1 << WEIR_HUFFMAN_LOOK];
-        /* Up to two coefficients: the first whole, of the second the code; either may be missing, and is 0 then. Byte
-         * 0: bits of both (0: the code is longer, or there is none); 1: of those the ones before the second's value; 2:
-         * of the second's value; 3 and 4: what to add to the index for the first and the second; 5: for the next (from
-         * WEIR_HUFFMAN_END on: the block ends); 6 and 7: the first's value. What is missing goes WEIR_HUFFMAN_NOWHERE;
-         * so does the next index after a code that is longer, or is none. */
+        /* Up to two coefficients: the first complete, the second only its code; an absent one is 0. Byte 0: bits of
+         * both (0: the code is longer, or invalid); 1: those before the second's value; 2: bits of the second's value;
+         * 3 and 4: index increments of the first and second; 5: of the next (from WEIR_HUFFMAN_END on the block ends);
+         * 6 and 7: the first's value. Absent coefficients use the index WEIR_HUFFMAN_NOWHERE, as does the next index
+         * after a longer or invalid code. */
         uint64_t ac[1 << WEIR_HUFFMAN_LOOK];
     };
     struct weir_huffman_codes codes;
 };
 
-struct weir_huffman_tables; /* one thread's */
+struct weir_huffman_tables; /* per thread */
 
-/* NULL when there is no memory. */
+/* Returns NULL when out of memory. */
 struct weir_huffman_tables *weir_huffman_open(void);
 void weir_huffman_close(struct weir_huffman_tables *tables);
 
-/* The table of a segment's counts (17, the first one unused) and symbols, of which there must be a valid set of codes;
- * kept until WEIR_HUFFMAN_CACHE others have been asked for. NULL where it is new and make_new is false: the segment is
- * remembered, and the next call makes its table. */
+/* Returns the table for a segment's counts (17, the first unused) and symbols, which must form a valid set of codes. It
+ * stays valid until WEIR_HUFFMAN_CACHE other tables have been requested. Returns NULL for a new segment when make_new
+ * is false: the next call for the segment builds its table. */
 const struct weir_huffman *weir_huffman_table(struct weir_huffman_tables *tables, enum weir_huffman_kind kind,
                                               const uint8_t *counts, const uint8_t *symbols, bool make_new);
 
-/* The code at the top of 64 bits; its length, or 0 when there is none. */
+/* Decodes the code at the top of 64 bits. Returns its length, or 0 for an invalid code. */
 int weir_huffman_symbol(const struct weir_huffman_codes *codes, uint64_t bits, uint8_t *symbol);
 
 #endif

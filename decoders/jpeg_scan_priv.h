@@ -1,5 +1,5 @@
-/* jpeg_scan_priv.h: the entropy-coded data of a baseline JPEG and its blocks, without libjpeg: what jpeg_fast.c puts in
- * its place. */
+/* jpeg_scan_priv.h: decodes the entropy-coded data of a baseline JPEG into blocks, without libjpeg; used by
+ * jpeg_fast.c. */
 #ifndef WEIR_DECODERS_JPEG_SCAN_PRIV_H
 #define WEIR_DECODERS_JPEG_SCAN_PRIV_H
 
@@ -9,39 +9,39 @@
 
 enum {
     WEIR_JPEG_BLOCK = 64,
-    WEIR_JPEG_BLOCK_SLACK = 16,     /* behind a block: what is no coefficient of it is written there */
-    WEIR_JPEG_BLOCKS = 10,          /* in an MCU, at most */
-    WEIR_JPEG_COMPONENTS = 4,       /* in a scan, at most */
-    WEIR_JPEG_SEGMENT_SLACK = 1024, /* behind a segment: what a block and a refill may read */
+    WEIR_JPEG_BLOCK_SLACK = 16,     /* after a block: destination of writes that are not coefficients */
+    WEIR_JPEG_BLOCKS = 10,          /* maximum per MCU */
+    WEIR_JPEG_COMPONENTS = 4,       /* maximum per scan */
+    WEIR_JPEG_SEGMENT_SLACK = 1024, /* after a segment: may be read by a block and a refill */
 };
 
-/* Bits of a segment: what lies between two restart markers, its stuffed zeros taken out. */
+/* Bits of a segment: the data between two restart markers, without stuffed zeros. */
 struct weir_jpeg_bits {
-    uint64_t next;  /* the next ones, from the top on */
-    uint64_t count; /* of them that count */
+    uint64_t next;  /* upcoming bits, from the top */
+    uint64_t count; /* how many of them are valid */
     const uint8_t *at;
 };
 
 struct weir_jpeg_component {
     const struct weir_huffman *dc, *ac;
-    const uint8_t *order; /* of its blocks */
+    const uint8_t *order; /* coefficient order of its blocks */
     int last_dc;
 };
 
 struct weir_jpeg_scan {
-    const uint8_t *source, *source_end; /* what was not copied to the segment yet: a marker; the end of the frame */
-    uint8_t *segment;                   /* room for all of the source, and WEIR_JPEG_SEGMENT_SLACK */
+    const uint8_t *source, *source_end; /* position after the segment, at a marker; end of the frame */
+    uint8_t *segment;                   /* room for the whole source plus WEIR_JPEG_SEGMENT_SLACK */
     const uint8_t *segment_end;
     struct weir_jpeg_bits bits;
     int n_components;
     struct weir_jpeg_component components[WEIR_JPEG_COMPONENTS];
-    /* the blocks of an MCU: whose they are, their coefficients, and the zigzag index behind the last one that may be
-     * other than 0 (1: DC only) */
+    /* blocks of an MCU: their components, their coefficients, and the zigzag index after the last one that may be
+     * nonzero (1: DC only) */
     int n_blocks;
     uint8_t component_of[WEIR_JPEG_BLOCKS];
     int ends[WEIR_JPEG_BLOCKS];
-    /* what is fetched meanwhile, a few rows before each block, for there are not many buffers for it: of three planes a
-     * line of each row */
+    /* memory to prefetch while decoding: a cache line per row of three planes. A few rows before each block, because
+     * the CPU has few line fill buffers. */
     const float *fetch[3];
     size_t fetch_stride;
     int fetch_rows;
@@ -49,24 +49,23 @@ struct weir_jpeg_scan {
 };
 
 #if defined(__x86_64__)
-/* Whether the CPU has what these need: AVX2, BMI and BMI2. */
+/* Whether the CPU supports AVX2, BMI and BMI2. */
 bool weir_jpeg_scan_cpu(void);
 
-/* Copies the segment that begins at source without its stuffed zeros; source is at the marker behind it then. False:
- * the frame ends before a marker comes, or fill bytes come before one. */
+/* Copies the segment at source without its stuffed zeros and advances source to the marker after it. Returns false when
+ * the frame ends before a marker, or fill bytes precede it. */
 bool weir_jpeg_unstuff(struct weir_jpeg_scan *scan);
 
-/* Decodes the blocks of the next MCU. False when the data are odd. */
+/* Decodes the blocks of the next MCU. Returns false when the data is irregular. */
 bool weir_jpeg_mcu(struct weir_jpeg_scan *scan);
 
-/* Orders of a block: where the coefficient of each zigzag index is. In rows; and as weir_jpeg_idct wants them. DC comes
- * first. */
+/* Coefficient orders of a block: position for each zigzag index, by rows or as weir_jpeg_idct requires. DC is first. */
 const uint8_t *weir_jpeg_natural_order(void);
 const uint8_t *weir_jpeg_idct_order(void);
 
-/* The inverse DCT of a block, times a table, both in the order of pairs and aligned to 32 bytes, to 8 x 8 samples. */
+/* Inverse DCT of a block times a table, both in the order of pairs and aligned to 32 bytes, to 8 x 8 samples. */
 void weir_jpeg_idct(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
-/* The same of one with nothing but DC. */
+/* The same for a block with only DC. */
 void weir_jpeg_idct_dc(const int16_t *block, const int16_t *quant, uint8_t *const *to, size_t column);
 #endif
 

@@ -1,8 +1,8 @@
-/* jpeg_scan_priv.h with AVX2 and BMI2.
+/* AVX2 and BMI2 version of jpeg_scan_priv.h.
  *
- * Huffman decoding is one long chain: where a code begins is known when the one before has been looked up. So the chain
- * is kept short (a shift, a look-up, a shift for up to two coefficients), what hangs off it is free of branches, and
- * zeros that are no coefficients are written where nothing is rather than jumped over. */
+ * Huffman decoding is one long dependency chain: the start of a code is known only after the previous look-up. The
+ * chain is kept short (a shift, a look-up and a shift for up to two coefficients), the code beside it has no branches,
+ * and zeros that are not coefficients are written to slack memory instead of being skipped. */
 #include "decoders/jpeg_scan_priv.h"
 
 #if defined(__x86_64__)
@@ -13,7 +13,7 @@
 #define FAST   __attribute__((target("avx2,bmi,bmi2")))
 #define INLINE static inline __attribute__((always_inline))
 
-/* Past the end, where only damaged data and what is no coefficient get to, is the slack. */
+/* Entries past the end, reached only by damaged data and absent coefficients, point to the slack. */
 enum { ORDER = WEIR_JPEG_BLOCK + WEIR_HUFFMAN_NOWHERE + 32 };
 
 static const uint8_t natural[ORDER] = {
@@ -24,8 +24,8 @@ static const uint8_t natural[ORDER] = {
     38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63, [WEIR_JPEG_BLOCK... ORDER - 1] = WEIR_JPEG_BLOCK,
 };
 
-/* As jpeg_idct_x86.c wants them: (row, column) by columns 0, 4, 6, 2, 1, 7, 5, 3 of rows (0, 4), then (6, 2), (1, 7)
- * and (5, 3) in turn. */
+/* The order of jpeg_idct_x86.c: (row, column) for columns 0, 4, 6, 2, 1, 7, 5, 3 of rows (0, 4), then (6, 2), (1, 7)
+ * and (5, 3), interleaved. */
 static const uint8_t pairs[ORDER] = {
     0,  8,  32, 17, 40, 6,  14, 38, 25, 49, 1,  57, 23,
     46, 2,  12, 34, 31, 55, 9,  48, 16, 56, 7,  63, 19,
@@ -69,12 +69,12 @@ FAST bool weir_jpeg_unstuff(struct weir_jpeg_scan *scan)
         *to++ = from[0];
     scan->source = from;
     scan->segment_end = to;
-    return end - from >= 2 && from[1] != 0xFF; /* fill bytes may have no marker behind them: libjpeg looks */
+    return end - from >= 2 && from[1] != 0xFF; /* libjpeg must check whether a marker follows the fill bytes */
 }
 
 /* ---- codes ---- */
 
-/* At least 56 bits. What is behind those that count are the bits that follow: or-ing them in again changes nothing. */
+/* Ensures at least 56 valid bits. Bits past `count` already match the stream: or-ing them in again changes nothing. */
 INLINE void refill(struct weir_jpeg_bits *bits)
 {
     uint64_t more;
@@ -90,14 +90,14 @@ INLINE void drop(struct weir_jpeg_bits *bits, uint64_t n)
     bits->count -= n;
 }
 
-/* The value of so many bits, one at least, at the top, extended as T.81 has it (F.12). */
+/* The value in the top `size` (at least one) bits, extended as in T.81 (F.12). */
 FAST INLINE int value(uint64_t top, uint64_t size)
 {
     uint64_t negative = (uint64_t)((int64_t)~top >> 63);
     return (int)(top >> (-size & 63)) - (int)_bzhi_u64(negative, (unsigned)size);
 }
 
-/* One symbol and its value, whatever its length; false when there is no such code. */
+/* Decodes one symbol and its value, whatever the code's length; returns false for an invalid code. */
 __attribute__((noinline)) FAST static bool one(struct weir_jpeg_bits *bits, const struct weir_huffman_codes *codes,
                                                unsigned *symbol, int *v)
 {
@@ -111,12 +111,12 @@ __attribute__((noinline)) FAST static bool one(struct weir_jpeg_bits *bits, cons
     return length > 0;
 }
 
-/* The difference to the DC before; false when there is no such code. */
+/* Decodes the difference to the previous DC; returns false for an invalid code. */
 FAST INLINE bool dc(struct weir_jpeg_bits *bits, const struct weir_huffman *table, int *difference)
 {
     unsigned entry = table->dc[bits->next >> (64 - WEIR_HUFFMAN_LOOK)], symbol;
     if (__builtin_expect(entry == 0, 0)) {
-        struct weir_jpeg_bits rare = *bits; /* so that the state stays in registers where nothing is rare */
+        struct weir_jpeg_bits rare = *bits; /* a copy, so that the state stays in registers on the common path */
         bool found = one(&rare, &table->codes, &symbol, difference);
         *bits = rare;
         return found;
@@ -127,8 +127,8 @@ FAST INLINE bool dc(struct weir_jpeg_bits *bits, const struct weir_huffman *tabl
     return true;
 }
 
-/* One coefficient at index k, whatever its code's length. The next index, WEIR_HUFFMAN_END more at the end of the
- * block, or -1. */
+/* Decodes one coefficient at index k, whatever its code's length. Returns the next index, plus WEIR_HUFFMAN_END at the
+ * end of the block, or -1. */
 __attribute__((noinline)) FAST static int one_ac(struct weir_jpeg_bits *bits,
                                                  const struct weir_jpeg_component *component, int k, int16_t *block)
 {
@@ -143,20 +143,21 @@ __attribute__((noinline)) FAST static int one_ac(struct weir_jpeg_bits *bits,
     return k + 1;
 }
 
-/* Whether a block may end so: with its last coefficient, or a code that says so. */
+/* Whether a block may end at this index: after its last coefficient, or after an end-of-block code. */
 INLINE bool is_end(int k)
 {
     return k == WEIR_JPEG_BLOCK || (k > WEIR_HUFFMAN_END && k < WEIR_HUFFMAN_END + WEIR_JPEG_BLOCK);
 }
 
-/* The coefficients from index k on, up to two at a time. The index behind the last one, as one_ac has it, or -1. */
+/* Decodes the coefficients from index k on, up to two at a time. Returns the index after the last one as one_ac does,
+ * or -1. */
 FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_jpeg_component *component, int16_t *block)
 {
     const struct weir_huffman *table = component->ac;
     const uint8_t *order = component->order, *at = order + 1, *const end = order + WEIR_JPEG_BLOCK;
     struct weir_jpeg_bits rare;
     for (;;) {
-        refill(bits); /* for two entries, of up to 26 bits each */
+        refill(bits); /* enough for two entries of up to 26 bits each */
 #pragma GCC unroll 2
         for (int i = 0; i < 2; i++) {
             uint64_t entry = table->ac[bits->next >> (64 - WEIR_HUFFMAN_LOOK)];
@@ -170,8 +171,8 @@ FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_jpeg_compo
                     drop(bits, (uint8_t)entry);
                     return k;
                 }
-                /* A code too long for the table (it leads far outside); or the first coefficient was the block's last,
-                 * and the second is not of this block; or the data are odd. */
+                /* A code too long for the table (its index is far outside); or the first coefficient ended the block
+                 * and the second belongs to the next one; or irregular data. */
                 rare = *bits;
                 refill(&rare);
                 k = one_ac(&rare, component, (int)(at - order), block);
@@ -189,7 +190,7 @@ FAST INLINE int all_ac(struct weir_jpeg_bits *bits, const struct weir_jpeg_compo
 
 FAST bool weir_jpeg_mcu(struct weir_jpeg_scan *scan)
 {
-    enum { FETCH_ROWS = 3 }; /* before a block: all 16 of an MCU of six */
+    enum { FETCH_ROWS = 3 }; /* rows ahead of a block: all 16 of an MCU with six blocks */
     struct weir_jpeg_bits bits = scan->bits;
     int row = 0;
     for (int i = 0; i < scan->n_blocks; i++) {

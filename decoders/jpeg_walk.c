@@ -22,8 +22,8 @@ bool weir_jpeg_next_segment(const uint8_t *bytes, size_t length, size_t *at, str
     return true;
 }
 
-/* A loop without branches, for the compiler to make vectors of: at high quality every 64th byte is a stuffed 0xFF, and
- * a search that stops there costs a wrong guess of the processor each time. Reads BLOCK + 1 bytes. */
+/* Branch-free, so that the compiler vectorises it: at high quality every 64th byte is a stuffed 0xFF, and stopping
+ * there would cost a branch misprediction each time. Reads BLOCK + 1 bytes. */
 static bool block_has_marker(const uint8_t *bytes)
 {
     uint8_t any = 0;
@@ -53,8 +53,8 @@ bool weir_jpeg_begins(const uint8_t *bytes, size_t length)
     return length >= 4 && bytes[0] == 0xFF && bytes[1] == MARKER_SOI;
 }
 
-/* From within coded data to the marker that ends it, its fill bytes included; length when there is none. As libjpeg
- * reads them: any number of 0xFF and a zero is data, and restart markers stay in it. */
+/* Returns the position of the marker that ends the coded data, including its fill bytes; length if there is none. Reads
+ * as libjpeg does: any number of 0xFF followed by a zero is data, and restart markers are part of it. */
 static size_t skip_scan(const uint8_t *bytes, size_t at, size_t length)
 {
     for (;;) {

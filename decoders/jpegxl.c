@@ -1,6 +1,6 @@
-/* jpegxl: libjxl, of codestreams and their boxes. The size is read, and checked, before the library is asked for
- * pixels; what it may allocate is bounded by that. One thread. Pixels are those of the version that is installed: lossy
- * frames differ by 1 between libjxl 0.7 and newer ones. */
+/* jpegxl: libjxl, for codestreams and containers. The size is read and checked before pixels are requested, and bounds
+ * what the library may allocate. One thread. Pixels depend on the installed version: lossy frames differ by 1 between
+ * libjxl 0.7 and newer ones. */
 #include "decoders/decoder_ops.h"
 
 #include <errno.h>
@@ -19,19 +19,19 @@ static bool begins(const uint8_t *bytes, size_t length)
 #if WEIR_HAVE_JXL
 #include <jxl/decode.h>
 
-/* Bytes that a pixel may take, and what there may be besides. */
+/* Memory limit: bytes per pixel, plus a constant. */
 enum { BYTES_PER_PIXEL = 128, BYTES_BESIDES = 64 << 20, SIDE_MAX = 65535 };
 
-/* In front of what the library allocates: its size. Aligned as malloc's is. */
+/* Header in front of each of the library's allocations: its size. Aligned like malloc's memory. */
 struct block {
     _Alignas(max_align_t) size_t bytes;
 };
 
 struct jpegxl {
     JxlDecoder *decoder;
-    size_t used, limit; /* bytes allocated by it */
+    size_t used, limit; /* bytes allocated by the library */
     bool ran_out;
-    uint8_t *pixels; /* of a whole image */
+    uint8_t *pixels; /* the whole image */
     size_t capacity;
 };
 
@@ -79,7 +79,7 @@ static void jpegxl_close(void *self)
     free(j);
 }
 
-/* Begins an image; the decoder and its memory are kept from one to the next. */
+/* Starts an image; the decoder and its memory are reused. */
 static int start(struct jpegxl *j, const uint8_t *bytes, size_t length, int events, uint64_t pixels, char *reason)
 {
     JxlMemoryManager memory = {j, on_alloc, on_free};
@@ -149,7 +149,7 @@ static int grow(struct jpegxl *j, size_t bytes, char *reason)
     return -ENOMEM;
 }
 
-/* All of the image into j->pixels. Gray is given as RGB, alpha is left out. */
+/* Decodes the whole image to j->pixels, gray as RGB and without alpha. */
 static int read_pixels(struct jpegxl *j, size_t bytes, char *reason)
 {
     static const JxlPixelFormat rgb = {3, JXL_TYPE_UINT8, JXL_NATIVE_ENDIAN, 0};
@@ -193,7 +193,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     if (rc == 0)
         rc = read_pixels(j, (size_t)pixels * 3, reason);
     if (j->decoder)
-        JxlDecoderReset(j->decoder); /* it keeps neither the frame's bytes nor its memory */
+        JxlDecoderReset(j->decoder); /* drops the frame's bytes and memory */
     if (rc == 0)
         weir_rows_put(rows, j->pixels, (size_t)frame->width * 3);
     return rc;

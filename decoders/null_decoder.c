@@ -1,4 +1,4 @@
-/* null: no pixels are made, so that everything around the decoder can be measured. Images stay as they were. */
+/* null: produces no pixels, so that the rest of the pipeline can be measured. Buffers stay unchanged. */
 #include "decoders/decoder_ops.h"
 
 static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)

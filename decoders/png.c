@@ -1,5 +1,5 @@
-/* png: libpng. Depth is read straight to where it belongs, colour band by band as JPEGs are. Our own look at the header
- * comes first: libpng, which allocates by it, is entered only for an image of the size and kind that was planned. */
+/* png: libpng. Depth is read directly to its destination, colour band by band like JPEGs. The header is checked here
+ * first: libpng, which allocates by it, only sees images of the planned size and kind. */
 #include "decoders/decoder_ops.h"
 
 #include <endian.h>
@@ -13,8 +13,8 @@
 
 enum { SIGNATURE_BYTES = 8, CHUNK_BYTES = 12 /* length, type, checksum */, IHDR_BYTES = 13 };
 enum { HEADER_BYTES = SIGNATURE_BYTES + CHUNK_BYTES + IHDR_BYTES };
-enum { INFLATE_MAX = 1032 }; /* bytes that one byte of deflate can stand for */
-enum { SIDE_MAX = 65535 };   /* as JPEGs have; sizes in bytes then stay far from overflow */
+enum { INFLATE_MAX = 1032 }; /* bytes that one byte of deflate can expand to */
+enum { SIDE_MAX = 65535 };   /* as for JPEG; keeps sizes in bytes far from overflow */
 
 struct header {
     uint32_t width, height;
@@ -23,20 +23,20 @@ struct header {
 };
 
 struct png {
-    png_structp read; /* libpng has no way to use these for another image: made anew for each */
+    png_structp read; /* libpng cannot reuse these for another image: created anew for each */
     png_infop info;
     jmp_buf escape;
     const uint8_t *bytes;
     size_t length, at;
-    uint8_t *whole; /* an interlaced image on its way to another format */
+    uint8_t *whole; /* an interlaced image before conversion */
     size_t whole_bytes;
-    int code; /* what a failure is: -EBADMSG, or -ENOMEM once there was no memory */
+    int code; /* error code of a failure: -EBADMSG, or -ENOMEM after a failed allocation */
     char message[WEIR_REASON_MAX];
 };
 
 /* ---- the header ---- */
 
-/* Color types of the standard, and the bit depths that each may have: bit n for n bits. */
+/* Color types of the standard with their valid bit depths: bit n stands for n bits. */
 static const struct {
     const char *name;
     int components;
@@ -55,7 +55,7 @@ static bool begins(const uint8_t *bytes, size_t length)
     return length >= SIGNATURE_BYTES && png_sig_cmp(bytes, 0, SIGNATURE_BYTES) == 0;
 }
 
-/* Behind the chunk IEND. */
+/* Ends after the chunk IEND. */
 static size_t end(const uint8_t *bytes, size_t length)
 {
     for (size_t at = SIGNATURE_BYTES; length - at >= CHUNK_BYTES;) {
@@ -144,7 +144,7 @@ static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t
 
 /* ---- what libpng calls ---- */
 
-/* Warnings too: the data is corrupt, though libpng would go on and give some pixels. */
+/* Also for warnings: the data is corrupt, although libpng would continue and produce some pixels. */
 static void on_error(png_structp read, png_const_charp text)
 {
     struct png *png = png_get_error_ptr(read);
@@ -192,7 +192,7 @@ static int fail(struct png *png, char *reason)
     return png->code;
 }
 
-/* Memory for a whole image of three bytes a pixel. */
+/* Allocates a whole image of three bytes per pixel. */
 static int grow(struct png *png, size_t bytes, char *reason)
 {
     if (bytes <= png->whole_bytes)
@@ -207,8 +207,8 @@ static int grow(struct png *png, size_t bytes, char *reason)
     return 0;
 }
 
-/* Colour spaces, texts and times say nothing about the stored values. Passed over, they cost no memory, and what is
- * often odd about them (a gray image with the profile of RGB) does not make the frame a bad one. */
+/* Skips chunks for colour spaces, texts and times, which do not change the stored values. Skipped chunks cost no
+ * memory, and common mistakes in them (an RGB profile on a gray image) do not fail the frame. */
 static void begin_image(struct png *png, const struct weir_frame *frame)
 {
     png->bytes = frame->bytes;
@@ -226,7 +226,7 @@ static void begin_image(struct png *png, const struct weir_frame *frame)
     png_read_info(png->read, png->info);
 }
 
-/* Whatever there is becomes three bytes a pixel. */
+/* Makes libpng convert every colour type to three bytes per pixel. */
 static void ask_for_color(png_structp read, const struct header *header, enum weir_color color)
 {
     if (header->color_type == PNG_COLOR_TYPE_PALETTE)
@@ -246,14 +246,14 @@ static void read_rows(struct png *png, uint8_t *at, size_t stride, int n)
         png_read_row(png->read, at + (size_t)row * stride, NULL);
 }
 
-/* Every pass of an interlaced image fills in some pixels of every row. */
+/* Each pass of an interlaced image fills some pixels of every row. */
 static void read_passes(struct png *png, const struct weir_rows *rows, int passes, uint8_t *image)
 {
     for (int pass = 0; pass < passes; pass++)
         read_rows(png, image, rows->stride, rows->height);
 }
 
-/* Columns cannot be passed over, nor rows before the first one wanted. */
+/* PNG has no random access: rows and columns before the wanted ones are decoded too. */
 static void read_bands(struct png *png, struct weir_rows *rows, int passes)
 {
     rows->first_column = 0;
@@ -272,7 +272,8 @@ static void read_bands(struct png *png, struct weir_rows *rows, int passes)
     }
 }
 
-/* libpng leaves big-endian values, or bytes in the first half of the row: these are widened from the last one on. */
+/* libpng leaves big-endian values, or bytes in the first half of the row, which are widened from the last one
+ * backwards. */
 static void finish_depth_row(uint16_t *row, size_t width, int bit_depth)
 {
     const uint8_t *stored = (const uint8_t *)row;

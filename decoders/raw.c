@@ -1,4 +1,5 @@
-/* raw: frames stored as height x width x 3 bytes, or as u16 of depth. Colours are taken to be RGB; BGR swaps them. */
+/* raw: frames stored as height x width x 3 bytes, or as u16 depth. Colours are assumed to be RGB; BGR output swaps
+ * them. */
 #include "decoders/decoder_ops.h"
 
 #include <endian.h>
@@ -6,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Swapping is no work on little-endian machines: nothing is left of the loop. */
+/* The swap compiles to nothing on little-endian machines. */
 static void copy_depth(uint16_t *to, const uint8_t *bytes, size_t length)
 {
     if ((const uint8_t *)to != bytes)
@@ -30,7 +31,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
         return 0;
     }
     if (frame->bytes == rows->image)
-        return 0; /* was read into place */
+        return 0; /* already read into place */
     weir_rows_put(rows, frame->bytes, row_bytes);
     return 0;
 }

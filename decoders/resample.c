@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef float pixel __attribute__((vector_size(16))); /* three channels and one that is not used */
+typedef float pixel __attribute__((vector_size(16))); /* three channels and an unused one */
 
 /* ---- taps ---- */
 
-/* The part of each source pixel that lies below the pixel of the result. */
+/* Weights by the fraction of each source pixel that the output pixel covers. */
 static void area(struct weir_tap *tap, float *weights, double from, double to)
 {
     tap->first = (int)floor(from);
@@ -21,7 +21,7 @@ static void area(struct weir_tap *tap, float *weights, double from, double to)
     }
 }
 
-/* Between the middles of two pixels; beyond the outermost ones as they are. */
+/* Interpolates between two pixel centres; clamps past the outermost ones. */
 static void linear(struct weir_tap *tap, float *weights, double at, int first, int end)
 {
     double low = floor(at), part = at - low;
@@ -147,7 +147,7 @@ static void make_row_plain(struct weir_resampler *resampler, const struct weir_t
 }
 
 #if defined(__x86_64__)
-/* Without fma: products are rounded as in the plain one. */
+/* Does not use FMA: products are rounded as in the plain version. */
 __attribute__((target("avx2"))) static void make_row_avx2(struct weir_resampler *resampler, const struct weir_tap *tap,
                                                           const float *weights)
 {

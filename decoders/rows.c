@@ -1,4 +1,4 @@
-/* What codecs share: where their rows go, and the sentences about frames that are not what was planned. */
+/* Shared by codecs: destinations of rows, and messages about frames of an unexpected size. */
 #include "decoders/convert_priv.h"
 #include "decoders/decoder_ops.h"
 #include "decoders/resample_priv.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rows that a view makes of these, as they become complete. */
+/* Outputs the view's rows as they become complete. */
 static void resample(struct weir_rows *rows, const uint8_t *band, int y, int n)
 {
     for (int i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 /* turbo: libjpeg-turbo through the libjpeg interface: rows come out band by band, so that conversion finds them in
- * cache, and warnings are seen with their texts. Slow integer DCT and fancy upsampling, as TurboJPEG and OpenCV use.
- * turbo-original is that; in turbo, jpeg_fast.h takes part where it can. */
+ * cache, and warnings arrive with their texts. Slow integer DCT and fancy upsampling, as in TurboJPEG and OpenCV.
+ * turbo-original is only that; turbo uses jpeg_fast.h where possible. */
 #include "decoders/decoder_ops.h"
 #include "decoders/jpeg_fast.h"
 #include "decoders/jpeg_walk_priv.h"
@@ -16,7 +16,7 @@
 #include <jerror.h>
 
 enum { COLUMNS_MIN = 32 };
-enum { SCANS_MAX = 500 }; /* a small progressive file can ask for years of work */
+enum { SCANS_MAX = 500 }; /* a small progressive file can require years of decoding */
 
 struct turbo {
     struct jpeg_decompress_struct jpeg;
@@ -24,8 +24,8 @@ struct turbo {
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
     char message[JMSG_LENGTH_MAX];
-    struct weir_jpeg_fast *fast; /* NULL: the library does all of it */
-    uint8_t *inks;               /* rows of a band in CMYK */
+    struct weir_jpeg_fast *fast; /* NULL: libjpeg-turbo does everything */
+    uint8_t *inks;               /* rows of a CMYK band */
     size_t inks_bytes;
 };
 
@@ -41,7 +41,7 @@ static void on_error(j_common_ptr common)
     longjmp(turbo->escape, 1);
 }
 
-/* Level -1 is a warning: the data is corrupt, though libjpeg would go on and paint something. */
+/* Level -1 is a warning: the data is corrupt, although libjpeg would continue and paint something. */
 static void on_message(j_common_ptr common, int level)
 {
     if (level < 0)
@@ -111,8 +111,7 @@ static int turbo_open(void **self)
     return -ENOMEM;
 }
 
-/* The library has one error for a malloc that failed (these cases of its jmemmgr.c) and for a size that makes no sense.
- */
+/* libjpeg-turbo uses one error for a failed malloc (these cases of its jmemmgr.c) and for an invalid size. */
 static bool lacks_memory(const struct turbo *turbo)
 {
     int which = turbo->errors.msg_parm.i[0];
@@ -130,10 +129,10 @@ static int fail(struct turbo *turbo, char *reason)
     return -EBADMSG;
 }
 
-/* Whole columns of blocks, and a pixel more on either side: a column at the edge of what is decoded has no neighbour to
- * take its chroma from, and would differ from the same column of the whole image. Not less than COLUMNS_MIN: the
- * library chooses its upsampling by the width of the whole image, and that for wide ones wants three samples of chroma.
- */
+/* Crops to whole columns of blocks plus one pixel on either side: a column at the edge of the decoded area has no
+ * neighbour for its chroma, and would differ from the same column of the whole image. At least COLUMNS_MIN wide:
+ * libjpeg-turbo chooses its upsampling by the width of the whole image, and the one for wide images needs three chroma
+ * samples. */
 static void crop_columns(struct turbo *turbo, struct weir_rows *rows)
 {
     if (rows->first_column == 0 && rows->end_column == rows->width)
@@ -144,8 +143,8 @@ static void crop_columns(struct turbo *turbo, struct weir_rows *rows)
         to = from + COLUMNS_MIN < rows->width ? from + COLUMNS_MIN : rows->width;
     if (to - from < COLUMNS_MIN)
         from = to > COLUMNS_MIN ? to - COLUMNS_MIN : 0;
-    /* The library forgets that it has scaled chroma less than luma; with more than four luma samples to one of chroma
-     * what is left of the difference is upsampled by a wrong width then (2.1.5). */
+    /* libjpeg-turbo 2.1.5 loses track of chroma scaled less than luma: with more than four luma samples per chroma
+     * sample, the rest is upsampled by a wrong width. */
     bool wrong_width = rows->scale < 8 && turbo->jpeg.max_h_samp_factor * turbo->jpeg.max_v_samp_factor > 4;
     if (to - from == rows->width || wrong_width) {
         rows->first_column = 0;
@@ -158,14 +157,14 @@ static void crop_columns(struct turbo *turbo, struct weir_rows *rows)
     rows->end_column = (int)(first + columns);
 }
 
-/* ---- four inks ---- */
+/* ---- CMYK ---- */
 
 static bool has_inks(const struct turbo *turbo)
 {
     return turbo->jpeg.jpeg_color_space == JCS_CMYK || turbo->jpeg.jpeg_color_space == JCS_YCCK;
 }
 
-/* What the library gives for these it does not make RGB of. Before decoding: nothing is owned by what it jumps over. */
+/* libjpeg-turbo does not convert CMYK to RGB. Called before decoding, when an error's longjmp skips no owned memory. */
 static int allocate_inks(struct turbo *turbo, char *reason)
 {
     size_t bytes = (size_t)WEIR_BAND_ROWS * turbo->jpeg.output_width * 4;
@@ -181,7 +180,7 @@ static int allocate_inks(struct turbo *turbo, char *reason)
     return 0;
 }
 
-/* As OpenCV has it: inks are taken to be stored inverted, which is what programs that write such JPEGs do. */
+/* Assumes inverted inks, as OpenCV does: programs that write such JPEGs invert them. */
 static void inks_to_pixels(const uint8_t *inks, uint8_t *to, size_t pixels, bool bgr)
 {
     for (size_t i = 0; i < pixels; i++, inks += 4, to += 3) {
@@ -213,7 +212,7 @@ static void read_rows(struct turbo *turbo, struct weir_rows *rows)
     }
 }
 
-/* fast: NULL, or what takes part, which is said in *took_part. */
+/* fast: NULL, or the fast path; *took_part reports whether it was used. */
 static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct weir_frame *frame,
                   struct weir_rows *rows, bool *took_part, char *reason)
 {
@@ -241,7 +240,7 @@ static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct
     *took_part = made != WEIR_JPEG_ORIGINAL;
     rows->planes = made == WEIR_JPEG_PLANES;
     read_rows(turbo, rows);
-    *took_part = false; /* all rows are made: what follows the scan is read once, for it may be tables */
+    *took_part = false; /* all rows are done: the data after the scan, which may contain tables, is read only once */
     if (rows->end_row == rows->height)
         jpeg_finish_decompress(&turbo->jpeg);
     else
@@ -249,7 +248,7 @@ static int decode(struct turbo *turbo, struct weir_jpeg_fast *fast, const struct
     return 0;
 }
 
-/* What is wrong with a frame the library says: it decodes those that the fast way did not like from their start. */
+/* Frames that the fast path rejects are decoded again from the start by libjpeg-turbo, which reports the error. */
 static int turbo_decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
 {
     struct turbo *turbo = self;
@@ -284,8 +283,7 @@ static const char *subsampling(const struct jpeg_decompress_struct *jpeg)
     return "other";
 }
 
-/* A block takes a bit at least, unless it is coded arithmetically: what claims more blocks is damaged, however large
- * a picture it would be. */
+/* Each block takes at least one bit, unless arithmetic coding is used: a header that claims more blocks is damaged. */
 static bool can_hold(const struct jpeg_decompress_struct *jpeg, size_t length)
 {
     uint64_t blocks = 0;
@@ -314,8 +312,8 @@ static int turbo_probe(void *self, enum weir_codec codec, const uint8_t *bytes, 
     return fine ? 0 : weir_probe_refuses(info, length, reason);
 }
 
-/* The library does not report which SIMD it uses; this repeats its choice (simd/ARCH/jsimd.c): the best the CPU has,
- * unless its environment variables say otherwise. */
+/* libjpeg-turbo does not report its SIMD instructions; this repeats its choice (simd/ARCH/jsimd.c): the best of the
+ * CPU, unless its environment variables override it. */
 static const char *simd(void)
 {
 #if defined(__x86_64__)

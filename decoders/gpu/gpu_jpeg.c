@@ -13,7 +13,7 @@ struct weir_gpu_jpeg {
     const struct weir_gpu_jpeg_ops *ops;
     void *self;
     int batch_max;
-    _Atomic uint64_t frames, batches, refused; /* one writer */
+    _Atomic uint64_t frames, batches, refused; /* single writer */
 };
 
 /* ---- the module ---- */
@@ -92,8 +92,8 @@ static void add(_Atomic uint64_t *count, int n)
     atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + (uint64_t)n, memory_order_relaxed);
 }
 
-/* A batch that is refused is halved until the frames to blame stand alone: the others are decoded in batches as large
- * as can be. */
+/* Halves a refused batch until the offending frames are alone, so that the others decode in batches as large as
+ * possible. */
 static int decode(struct weir_gpu_jpeg *decoder, const struct weir_gpu_jpeg_frame *frames, int n, void *stream,
                   enum weir_jpeg_refusal *results, struct weir_err *err)
 {
@@ -130,7 +130,7 @@ void weir_gpu_jpeg_counts(const struct weir_gpu_jpeg *decoder, struct weir_gpu_j
     counts->refused = atomic_load_explicit(&decoder->refused, memory_order_relaxed);
 }
 
-/* ---- rows of the table ---- */
+/* ---- table rows ---- */
 
 static int ready(int gpu, struct weir_err *err)
 {

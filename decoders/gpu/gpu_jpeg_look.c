@@ -1,4 +1,4 @@
-/* What of gpu_jpeg.h needs no GPU. */
+/* The parts of gpu_jpeg.h that need no GPU. */
 #include "decoders/gpu/gpu_jpeg.h"
 
 #include <inttypes.h>

@@ -5,11 +5,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { SLOTS = 2 * WEIR_PSNR_CHECK_KINDS_MAX }; /* a power of two, half empty */
+enum { SLOTS = 2 * WEIR_PSNR_CHECK_KINDS_MAX }; /* a power of two, at most half full */
 
 struct verdict {
     uint64_t key, frames;
-    int by_engine; /* that the engine itself refused */
+    int by_engine; /* refused by the engine itself */
     bool used, compared;
     enum weir_jpeg_refusal refusal; /* WEIR_JPEG_TAKEN: none */
 };
@@ -17,7 +17,7 @@ struct verdict {
 struct weir_psnr_check {
     pthread_mutex_t lock;
     struct verdict slots[SLOTS];
-    struct verdict others[WEIR_GPU_JPEG_ENGINES]; /* kinds that came when the table was full */
+    struct verdict others[WEIR_GPU_JPEG_ENGINES]; /* shared by kinds that did not fit into the table */
     struct weir_psnr_check_counts counts;
 };
 
@@ -55,7 +55,7 @@ void weir_psnr_check_close(struct weir_psnr_check **check)
     *check = NULL;
 }
 
-/* The slot of a kind, or the empty one where it belongs. Engines differ, so each has its own verdict. */
+/* Returns the slot of a kind, or the empty one for it. Engines differ, so each has its own verdict. */
 static struct verdict *slot_of(struct weir_psnr_check *check, enum weir_gpu_jpeg_engine engine, uint64_t kind,
                                uint64_t *key)
 {
