@@ -3,8 +3,8 @@
 #ifndef WEIR_ANALYZE_COPIES_H
 #define WEIR_ANALYZE_COPIES_H
 
-#include "base/err.h"
-#include "datasets/dataset.h"
+#include "weir/base.h"
+#include "weir/dataset.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #ifndef WEIR_ANALYZE_DEMANDS_H
 #define WEIR_ANALYZE_DEMANDS_H
 
-#include "pipeline/report/loader_report.h"
+#include "weir/report.h"
 
 #include <stdbool.h>
 

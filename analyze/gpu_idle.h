@@ -13,9 +13,9 @@
 #ifndef WEIR_ANALYZE_GPU_IDLE_H
 #define WEIR_ANALYZE_GPU_IDLE_H
 
-#include "base/json.h"
-#include "pipeline/report/report_steps.h"
-#include "prof/trace/averages.h"
+#include "weir/base.h"
+#include "weir/report.h"
+#include "weir/trace.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* What each thread of a trace is in at each instant, by the names of its ranges. */
 #include "analyze/gpu_idle_priv.h"
-#include "prof/trace/averages.h"
+#include "weir/trace.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_ANALYZE_GPU_IDLE_PRIV_H
 #define WEIR_ANALYZE_GPU_IDLE_PRIV_H
 
-#include "prof/trace/events.h"
+#include "weir/trace.h"
 
 /* What a thread is in at an instant: the last of these that one of its open ranges is. */
 enum weir_host_state {

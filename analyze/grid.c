@@ -1,5 +1,5 @@
 #include "analyze/grid.h"
-#include "decoders/decoder.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <stddef.h>

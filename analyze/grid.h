@@ -3,7 +3,7 @@
 #define WEIR_ANALYZE_GRID_H
 
 #include "analyze/cell.h"
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdint.h>
 

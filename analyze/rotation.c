@@ -1,6 +1,6 @@
 #include "analyze/rotation.h"
 #include "analyze/trial.h"
-#include "base/clock.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <stdio.h>

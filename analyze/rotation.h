@@ -4,7 +4,7 @@
 #define WEIR_ANALYZE_ROTATION_H
 
 #include "analyze/cell.h"
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <signal.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 #include "analyze/trial.h"
-#include "base/clock.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_ANALYZE_TRIAL_H
 #define WEIR_ANALYZE_TRIAL_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <signal.h>
 #include <stdbool.h>

@@ -14,7 +14,7 @@
 
 #include "analyze/cell.h"
 #include "analyze/demands.h"
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_ANALYZE_TURN_H
 #define WEIR_ANALYZE_TURN_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_ANALYZE_WHATIF_H
 #define WEIR_ANALYZE_WHATIF_H
 
-#include "base/json.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "base/clock.h"
+#include "weir/base.h"
 
 #include <pthread.h>
 #if defined(__x86_64__)
@@ -24,9 +24,9 @@ static void read_both(uint64_t *ticks, uint64_t *ns)
 {
     uint64_t best = UINT64_MAX;
     for (int i = 0; i < 16; i++) {
-        uint64_t t0 = __rdtsc();
+        uint64_t t0 = __builtin_ia32_rdtsc();
         uint64_t at = weir_clock_monotonic_ns();
-        uint64_t t1 = __rdtsc();
+        uint64_t t1 = __builtin_ia32_rdtsc();
         if (t1 - t0 >= best)
             continue;
         best = t1 - t0;

@@ -2,7 +2,7 @@
 #ifndef WEIR_BASE_DURABLE_H
 #define WEIR_BASE_DURABLE_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 /* The file's (or the folder's entries') data is on the storage when this returns. */
 int weir_durable_sync(const char *path, struct weir_err *err);

@@ -1,4 +1,4 @@
-#include "base/err.h"
+#include "weir/base.h"
 
 #include "base/text.h"
 

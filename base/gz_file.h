@@ -6,7 +6,7 @@
 #ifndef WEIR_BASE_GZ_FILE_H
 #define WEIR_BASE_GZ_FILE_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

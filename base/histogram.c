@@ -1,4 +1,4 @@
-#include "base/histogram.h"
+#include "weir/base.h"
 
 uint64_t weir_hist_low(unsigned bucket)
 {

@@ -1,4 +1,4 @@
-#include "base/json.h"
+#include "weir/base.h"
 
 #include "base/text.h"
 

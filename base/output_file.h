@@ -3,7 +3,7 @@
 #ifndef WEIR_BASE_OUTPUT_FILE_H
 #define WEIR_BASE_OUTPUT_FILE_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stdio.h>

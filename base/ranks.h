@@ -3,7 +3,7 @@
 #ifndef WEIR_BASE_RANKS_H
 #define WEIR_BASE_RANKS_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 enum { WEIR_RANKS_AUTO = -1 }; /* not given by options */
 

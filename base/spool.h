@@ -3,7 +3,7 @@
 #ifndef WEIR_BASE_SPOOL_H
 #define WEIR_BASE_SPOOL_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 /* damaged: what a damaged JPEG costs the decoder "turbo", which decodes it and then lets libjpeg-turbo find the error,
  * compared with "turbo-original", which is libjpeg-turbo alone. */
-#include "base/clock.h"
 #include "bench/series.h"
 #include "cli/options.h"
 #include "datasets/synth/jpeg_write.h"
 #include "datasets/synth/scene.h"
-#include "decoders/decoder.h"
 #include "decoders/jpeg_header.h"
+#include "weir/base.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <stddef.h>

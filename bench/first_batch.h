@@ -2,7 +2,7 @@
 #ifndef WEIR_BENCH_FIRST_BATCH_H
 #define WEIR_BENCH_FIRST_BATCH_H
 
-#include "pipeline/loader.h"
+#include "weir/loader.h"
 
 /* Writes the tensors of the first batch, in file order, as FOLDER/NAME.npy. The folder must exist. */
 int first_batch_write(const struct weir_loader_config *config, const char *folder, struct weir_err *err);

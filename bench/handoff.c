@@ -5,8 +5,8 @@
 #include "bench/series.h"
 #include "cli/options.h"
 #include "datasets/synth/synth.h"
-#include "pipeline/loader.h"
-#include "pipeline/loader_stages.h"
+#include "weir/loader.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <limits.h>

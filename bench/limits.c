@@ -2,7 +2,7 @@
  * with the same number of threads, interleaved in one run. */
 #include "bench/limits.h"
 #include "bench/first_batch.h"
-#include "decoders/decoder.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <stdlib.h>

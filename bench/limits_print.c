@@ -1,6 +1,6 @@
 #include "bench/limits.h"
 #include "cli/sysinfo.h"
-#include "prof/record/recorder.h"
+#include "weir/recorder.h"
 
 #include <string.h>
 

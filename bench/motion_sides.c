@@ -2,11 +2,11 @@
  * it, interleaved: a round runs several steps of each side and waits for the last one. With --serve another program
  * (motion_torch.py) schedules the sides: it writes the name of a side as a line to stdin and reads ms per step. --dump
  * writes clips, queries and results for comparison. */
-#include "base/clock.h"
 #include "base/hash.h"
 #include "bench/series.h"
 #include "cli/options.h"
 #include "datasets/motion/motion_clips.h"
+#include "weir/base.h"
 #include "workloads/motion.h"
 
 #include <errno.h>

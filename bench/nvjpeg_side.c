@@ -1,6 +1,6 @@
 #include "bench/nvjpeg_side.h"
-#include "base/clock.h"
 #include "bench/raw_nvjpeg.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <glob.h>

@@ -1,5 +1,5 @@
 #include "bench/pinned_side.h"
-#include "base/clock.h"
+#include "weir/base.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* prof: cost of the profiler in ns per zone (off, aggregated, recorded), compared with its clock reads. */
 #include "bench/series.h"
 #include "cli/options.h"
-#include "pipeline/loader_stages.h"
-#include "prof/record/profiler.h"
-#include "prof/record/recorder.h"
+#include "weir/profiler.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <pthread.h>

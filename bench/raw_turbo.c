@@ -1,8 +1,8 @@
 #include "bench/raw_turbo.h"
-#include "base/clock.h"
 #include "decoders/jpeg_walk_priv.h"
 #include "pipeline/fetch.h"
 #include "pipeline/probe.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <pthread.h>

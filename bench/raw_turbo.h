@@ -3,7 +3,7 @@
 #ifndef WEIR_BENCH_RAW_TURBO_H
 #define WEIR_BENCH_RAW_TURBO_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 #include "bench/series.h"
 #include "cli/sysinfo.h"
-#include "datasets/dataset.h"
 #include "datasets/hdf5/h5_read.h"
-#include "decoders/decoder.h"
+#include "weir/dataset.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,9 +2,8 @@
 #ifndef WEIR_BENCH_SERIES_H
 #define WEIR_BENCH_SERIES_H
 
-#include "base/err.h"
-#include "base/json.h"
 #include "cli/options.h"
+#include "weir/base.h"
 
 enum { SERIES_MAX = 1024 };
 

@@ -2,10 +2,10 @@
  * for each line on stdin, runs one step and prints ms of forward, backward and optimiser. On a GPU it synchronises
  * after each part, and a fourth number is the time per step of several queued steps. So another program
  * (train_torch.py) can interleave with it. */
-#include "base/clock.h"
 #include "bench/bench_gpu.h"
 #include "bench/series.h"
 #include "cli/options.h"
+#include "weir/base.h"
 #include "workloads/policy.h"
 
 #include <stdio.h>

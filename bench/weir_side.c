@@ -1,6 +1,6 @@
 #include "bench/weir_side.h"
-#include "pipeline/loader_stages.h"
-#include "prof/report/report.h"
+#include "weir/profiler.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_BENCH_WEIR_SIDE_H
 #define WEIR_BENCH_WEIR_SIDE_H
 
-#include "pipeline/loader.h"
+#include "weir/loader.h"
 
 /* One trial: at least this long and this many images, after a warm-up of a fifth of both. */
 struct turn {

@@ -2,8 +2,8 @@
  * them without a list of their own. */
 #include "cli/commands.h"
 #include "convert/convert_dataset.h"
-#include "decoders/decoder.h"
 #include "io/io.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -1,15 +1,15 @@
-#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/devices.h"
 #include "cli/gpu_rows.h"
 #include "cli/sysinfo.h"
 #include "convert/convert_dataset.h"
-#include "datasets/dataset.h"
 #include "datasets/hdf5/h5_read.h"
-#include "decoders/decoder.h"
 #include "io/io.h"
 #include "prof/record/switches.h"
 #include "prof/symbols/symbols.h"
+#include "weir/base.h"
+#include "weir/dataset.h"
+#include "weir/decoder.h"
 
 struct doctor_options {
     bool json;

@@ -1,12 +1,12 @@
-#include "base/clock.h"
 #include "base/shortage.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/data_options.h"
 #include "cli/progress.h"
-#include "pipeline/config.h"
 #include "pipeline/survey.h"
 #include "pipeline/verify/verify.h"
+#include "weir/base.h"
+#include "weir/loader.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_CLI_CONFIG_FILE_H
 #define WEIR_CLI_CONFIG_FILE_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

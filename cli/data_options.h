@@ -3,7 +3,7 @@
 #define WEIR_CLI_DATA_OPTIONS_H
 
 #include "cli/options.h"
-#include "datasets/dataset.h"
+#include "weir/dataset.h"
 
 struct weir_data_options {
     const char *qpos_keys, *action_keys, *image_keys, *index, *split;

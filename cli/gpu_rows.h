@@ -2,8 +2,8 @@
 #ifndef WEIR_CLI_GPU_ROWS_H
 #define WEIR_CLI_GPU_ROWS_H
 
-#include "base/json.h"
 #include "pipeline/gpu/gpu_facts.h"
+#include "weir/base.h"
 
 /* The rows below that of the driver: the module, each GPU and the way to it, CUPTI, nvJPEG. */
 void weir_gpu_rows(const struct weir_gpu_facts *facts,

@@ -2,9 +2,9 @@
 #ifndef WEIR_CLI_INFO_PRINT_H
 #define WEIR_CLI_INFO_PRINT_H
 
-#include "base/json.h"
 #include "cli/commands.h"
-#include "datasets/dataset.h"
+#include "weir/base.h"
+#include "weir/dataset.h"
 
 /* Prints one dataset, as an object of json, or as text when that is NULL. tolerant: bad frames are passed over. */
 int weir_info_print(struct weir_dataset *dataset, const char *path, bool tolerant, struct weir_json *json,

@@ -1,9 +1,9 @@
 #include "cli/commands.h"
 #include "cli/no_memory.h"
 #include "cli/sysinfo.h"
-#include "datasets/dataset.h"
 #include "datasets/hdf5/h5_read.h"
-#include "decoders/decoder.h"
+#include "weir/dataset.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,7 @@
 #ifndef WEIR_CLI_OPTIONS_H
 #define WEIR_CLI_OPTIONS_H
 
-#include "base/err.h"
-#include "base/json.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,23 +60,23 @@ struct weir_opt_topic {
 };
 
 /* Headings of weir --help, in its order. */
-#define WEIR_GROUP_RUN "Load and report"
-#define WEIR_GROUP_TUNE "Choose settings and formats"
-#define WEIR_GROUP_DATA "Inspect and make datasets"
+#define WEIR_GROUP_RUN    "Load and report"
+#define WEIR_GROUP_TUNE   "Choose settings and formats"
+#define WEIR_GROUP_DATA   "Inspect and make datasets"
 #define WEIR_GROUP_EXTRAS "Extras"
 
 struct weir_command {
     const char *name, *summary;
     const char *group; /* WEIR_GROUP_... */
-    const char *args; /* "DATA" as help shows it */
+    const char *args;  /* "DATA" as help shows it */
     int min_args, max_args;
     enum weir_opt_path arg_paths[2]; /* of the first argument, and of all later ones */
     const struct weir_opt *opts;
     size_t n_opts;
     bool takes_config;                   /* options may come from a file: --config */
     const struct weir_opt_topic *topics; /* NULL: one list in the table's order; else the last heading is NULL */
-    const char *examples; /* of the man page, a line each: the command, a tab, what it does; may be NULL */
-    const char *notes;    /* printed below the options in help; may be NULL */
+    const char *examples;   /* of the man page, a line each: the command, a tab, what it does; may be NULL */
+    const char *notes;      /* printed below the options in help; may be NULL */
     void (*complete)(void); /* fills parts of the tables that other tables hold, once before use; may be NULL */
     int (*run)(const struct weir_command *command, int argc, char **argv); /* returns the exit status */
 };

@@ -3,9 +3,9 @@
 #ifndef WEIR_CLI_OUTPUTS_H
 #define WEIR_CLI_OUTPUTS_H
 
-#include "base/err.h"
 #include "cli/options.h"
-#include "datasets/dataset.h"
+#include "weir/base.h"
+#include "weir/dataset.h"
 
 #include <stdio.h>
 

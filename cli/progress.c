@@ -1,5 +1,5 @@
 #include "cli/progress.h"
-#include "base/clock.h"
+#include "weir/base.h"
 
 #include <stdio.h>
 #include <unistd.h>

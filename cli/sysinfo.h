@@ -3,7 +3,7 @@
 #define WEIR_CLI_SYSINFO_H
 
 #include "base/cores.h"
-#include "base/json.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,45 +3,21 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# Installed under include/weir, folders kept; closed under #include. A new one wants its functions in cmake/weir.map.
+# The public headers, closed under #include. A new function wants its name in cmake/weir.map.
 set(prof_public_headers
-  base/clock.h
-  base/err.h
-  base/histogram.h
-  base/json.h
-  prof/gpu/kernel_clock.h
-  prof/gpu/kernel_clock_table.h
-  prof/record/names.h
-  prof/record/profiler.h
-  prof/record/recorder.h
-  prof/record/recording.h
-  prof/record/schedule.h
-  prof/record/stages.h
-  prof/report/report.h
-  prof/trace/averages.h
-  prof/trace/events.h
-  prof/trace/trace_write.h
+  include/weir/base.h
+  include/weir/kernel_clock.h
+  include/weir/profiler.h
+  include/weir/recorder.h
+  include/weir/trace.h
 )
 set(weir_public_headers
   ${prof_public_headers}
-  decoders/decoder.h
-  decoders/decoder_stages.h
-  datasets/dataset.h
-  datasets/dataset_stages.h
-  io/io_stages.h
-  pipeline/batch.h
-  pipeline/config.h
-  pipeline/facts.h
-  pipeline/gpu_figures.h
-  pipeline/loader.h
-  pipeline/loader_stages.h
-  pipeline/report/epoch_lines.h
-  pipeline/report/loader_report.h
-  pipeline/report/report_steps.h
-  pipeline/report/report_sources.h
-  pipeline/sampler.h
-  pipeline/source_figures.h
-  pipeline/state.h
+  include/weir/dataset.h
+  include/weir/decoder.h
+  include/weir/loader.h
+  include/weir/report.h
+  include/weir/stages.h
 )
 
 install(TARGETS weir weir_hdf5_program)
@@ -98,16 +74,11 @@ target_link_options(libweir_prof_shared PRIVATE LINKER:--version-script=${CMAKE_
 target_link_libraries(libweir_prof_shared PRIVATE ${prof_libraries} Threads::Threads m)
 
 # Two exports: a machine that has only what the shared library needs to run must still find that one.
-install(TARGETS libweir_shared libweir_prof_shared EXPORT weirTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir)
-install(TARGETS libweir EXPORT weirStaticTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir)
-install(TARGETS libweir_prof EXPORT weirProfStaticTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir)
-foreach(header ${weir_public_headers})
-  get_filename_component(folder ${header} DIRECTORY)
-  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir/${folder})
-endforeach()
-
-# For users' own kernels, with a CUDA compiler; it includes kernel_clock_table.h and nothing else.
-install(FILES cuda/kernel_clock.cuh DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir/cuda)
+install(TARGETS libweir_shared libweir_prof_shared EXPORT weirTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS libweir EXPORT weirStaticTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS libweir_prof EXPORT weirProfStaticTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# kernel_clock.cuh is for users' own kernels, with a CUDA compiler.
+install(FILES ${weir_public_headers} include/weir/kernel_clock.cuh DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weir)
 
 # The pkg-config modules behind lib_libraries, for those who link the static library.
 foreach(kind lib prof)

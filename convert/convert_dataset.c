@@ -1,11 +1,10 @@
 #include "convert/convert_dataset.h"
-#include "base/clock.h"
 #include "base/cores.h"
 #include "base/hash.h"
-#include "base/json.h"
 #include "convert/compare.h"
 #include "convert/partial.h"
 #include "convert/units.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <stdio.h>

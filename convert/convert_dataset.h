@@ -3,8 +3,8 @@
 #ifndef WEIR_CONVERT_CONVERT_DATASET_H
 #define WEIR_CONVERT_CONVERT_DATASET_H
 
-#include "datasets/dataset.h"
-#include "pipeline/config.h"
+#include "weir/dataset.h"
+#include "weir/loader.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_CONVERT_ORDERED_H
 #define WEIR_CONVERT_ORDERED_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
 #ifndef WEIR_CONVERT_PARTIAL_H
 #define WEIR_CONVERT_PARTIAL_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
 
 #include "convert/plan.h"
 #include "datasets/synth/jpeg_write.h"
-#include "decoders/decoder.h"
 #include "pipeline/fetch.h"
+#include "weir/decoder.h"
 
 struct weir_transcoder {
     const struct weir_convert_plan *plan; /* borrowed */

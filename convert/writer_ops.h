@@ -4,9 +4,9 @@
 #ifndef WEIR_CONVERT_WRITER_OPS_H
 #define WEIR_CONVERT_WRITER_OPS_H
 
-#include "base/err.h"
 #include "base/numbers.h"
-#include "datasets/dataset.h"
+#include "weir/base.h"
+#include "weir/dataset.h"
 
 #include <stdbool.h>
 #include <stddef.h>

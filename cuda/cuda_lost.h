@@ -3,7 +3,7 @@
 #ifndef WEIR_CUDA_CUDA_LOST_H
 #define WEIR_CUDA_CUDA_LOST_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
  * and of decoders/resample.c, bit for bit: integers are as there, floats are multiplied and added by the intrinsics
  * that the compiler never makes an fma of. */
 #include "cuda/gpu_kernels_priv.h"
-#include "cuda/kernel_clock.cuh"
+#include "weir/kernel_clock.cuh"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

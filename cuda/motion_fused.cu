@@ -6,8 +6,8 @@
  * of both rows are read by neighbouring lanes, blended, and kept in shared memory, from where they are stored by
  * neighbouring lanes again: the results of a group lie in succession, so that each store of a warp is 128 bytes in a
  * row, which none reads again here. Shared memory is the warp's own: warps never wait for each other. */
-#include "cuda/kernel_clock.cuh"
 #include "cuda/motion_cuda_priv.h"
+#include "weir/kernel_clock.cuh"
 
 #include <cuda_runtime.h>
 

@@ -1,13 +1,13 @@
-#include "datasets/dataset.h"
-#include "base/clock.h"
+#include "weir/dataset.h"
 #include "base/output_file.h"
 #include "base/text.h"
 #include "datasets/builder.h"
-#include "datasets/dataset_stages.h"
 #include "datasets/format_ops.h"
 #include "datasets/hdf5/inside.h"
 #include "datasets/helper/hdf5_helper.h"
-#include "prof/record/recorder.h"
+#include "weir/base.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdio.h>

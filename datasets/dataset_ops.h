@@ -3,8 +3,8 @@
 #ifndef WEIR_DATASETS_DATASET_OPS_H
 #define WEIR_DATASETS_DATASET_OPS_H
 
-#include "datasets/dataset.h"
 #include "datasets/hdf5/h5_read.h"
+#include "weir/dataset.h"
 
 struct weir_episode_builder;
 

@@ -5,10 +5,10 @@
 #define WEIR_DATASETS_INDEX_H
 
 #include "datasets/blocks_priv.h"
-#include "datasets/dataset.h"
 #include "datasets/dataset_ops.h"
 #include "datasets/own_numbers.h"
 #include "datasets/parts.h"
+#include "weir/dataset.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_DATASETS_JSON_OBJECT_H
 #define WEIR_DATASETS_JSON_OBJECT_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stddef.h>
 

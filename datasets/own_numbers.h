@@ -3,7 +3,7 @@
 #define WEIR_DATASETS_OWN_NUMBERS_H
 
 #include "base/numbers.h"
-#include "datasets/dataset.h"
+#include "weir/dataset.h"
 
 /* steps x dim numbers of *type, row by row, lent until close; of a dataset that was opened with own_types. float16 is
  * float32; columns of several datasets have the smallest type that all of them fit into. */

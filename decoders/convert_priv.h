@@ -3,7 +3,7 @@
 #ifndef WEIR_DECODERS_CONVERT_PRIV_H
 #define WEIR_DECODERS_CONVERT_PRIV_H
 
-#include "decoders/decoder.h"
+#include "weir/decoder.h"
 
 /* State of the conversion to one format. */
 struct weir_converter {

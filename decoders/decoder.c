@@ -1,9 +1,9 @@
-#include "decoders/decoder.h"
+#include "weir/decoder.h"
 #include "decoders/convert_priv.h"
 #include "decoders/decoder_ops.h"
-#include "decoders/decoder_stages.h"
 #include "decoders/view_priv.h"
-#include "prof/record/recorder.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -6,7 +6,7 @@
 #ifndef WEIR_DECODERS_DECODER_OPS_H
 #define WEIR_DECODERS_DECODER_OPS_H
 
-#include "decoders/decoder.h"
+#include "weir/decoder.h"
 
 enum { WEIR_BAND_ROWS = 16, WEIR_REASON_MAX = 256 };
 

@@ -1,5 +1,5 @@
 /* Names of frame kinds, and decoded sizes. */
-#include "decoders/decoder.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <string.h>

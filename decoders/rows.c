@@ -2,7 +2,7 @@
 #include "decoders/convert_priv.h"
 #include "decoders/decoder_ops.h"
 #include "decoders/resample_priv.h"
-#include "prof/record/recorder.h"
+#include "weir/recorder.h"
 
 #include <errno.h>
 #include <stdio.h>

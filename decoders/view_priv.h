@@ -3,8 +3,8 @@
 #ifndef WEIR_DECODERS_VIEW_PRIV_H
 #define WEIR_DECODERS_VIEW_PRIV_H
 
-#include "decoders/decoder.h"
 #include "decoders/resample_priv.h"
+#include "weir/decoder.h"
 
 struct weir_view_plan {
     int stored_width, stored_height;

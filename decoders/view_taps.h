@@ -3,7 +3,7 @@
 #ifndef WEIR_DECODERS_VIEW_TAPS_H
 #define WEIR_DECODERS_VIEW_TAPS_H
 
-#include "decoders/decoder.h"
+#include "weir/decoder.h"
 
 /* Pixel i of the result is the sum of n[i] pixels of the stored image from first[i] on, with weights[i * most ..]. */
 struct weir_view_taps {

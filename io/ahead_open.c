@@ -3,7 +3,7 @@
 #include "base/threads.h"
 #include "io/ahead_priv.h"
 #include "io/file_set_priv.h"
-#include "prof/record/recording.h"
+#include "weir/recorder.h"
 
 #include <errno.h>
 #include <stdalign.h>

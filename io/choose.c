@@ -1,11 +1,11 @@
 #include "io/choose.h"
-#include "base/clock.h"
 #include "base/memory.h"
 #include "base/threads.h"
 #include "io/ahead.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
 #include "io/page_cache.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include "io/ahead.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
-#include "io/io_stages.h"
-#include "prof/record/recorder.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdatomic.h>

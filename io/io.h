@@ -6,7 +6,7 @@
 #ifndef WEIR_IO_IO_H
 #define WEIR_IO_IO_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 #include "io/storage_probe.h"
-#include "base/clock.h"
 #include "base/threads.h"
+#include "weir/base.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -2,9 +2,8 @@
 #ifndef WEIR_PIPELINE_BATCH_LAYOUT_H
 #define WEIR_PIPELINE_BATCH_LAYOUT_H
 
-#include "pipeline/batch.h"
-#include "pipeline/config.h"
 #include "pipeline/probe.h"
+#include "weir/loader.h"
 
 struct weir_batch_layout {
     int n_cameras, history, batch_size;

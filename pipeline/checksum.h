@@ -3,7 +3,7 @@
 #ifndef WEIR_PIPELINE_CHECKSUM_H
 #define WEIR_PIPELINE_CHECKSUM_H
 
-#include "pipeline/batch.h"
+#include "weir/loader.h"
 
 #include <stdio.h>
 

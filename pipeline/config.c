@@ -1,7 +1,7 @@
-#include "pipeline/config.h"
 #include "io/ahead.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/read_ahead.h"
+#include "weir/loader.h"
 
 #include <errno.h>
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_PIPELINE_FAULTS_H
 #define WEIR_PIPELINE_FAULTS_H
 
-#include "base/err.h"
-#include "pipeline/config.h"
+#include "weir/base.h"
+#include "weir/loader.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 #include "pipeline/fetch.h"
 #include "decoders/frame_end.h"
-#include "pipeline/loader_stages.h"
-#include "prof/record/recorder.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
 #ifndef WEIR_PIPELINE_FETCH_H
 #define WEIR_PIPELINE_FETCH_H
 
-#include "datasets/dataset.h"
 #include "io/io.h"
-#include "pipeline/facts.h"
+#include "weir/dataset.h"
+#include "weir/loader.h"
 
 #include <stdatomic.h>
 

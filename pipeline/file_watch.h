@@ -7,9 +7,9 @@
 #ifndef WEIR_PIPELINE_FILE_WATCH_H
 #define WEIR_PIPELINE_FILE_WATCH_H
 
-#include "base/err.h"
 #include "io/io.h"
 #include "pipeline/faults.h"
+#include "weir/base.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -5,8 +5,8 @@
  * go need neither locks, nor counts of readers, nor a memory that comes apart when cameras differ in size. */
 #include "pipeline/frame_cache.h"
 #include "base/memory.h"
-#include "pipeline/loader_stages.h"
-#include "prof/record/recorder.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_PIPELINE_FRAME_CACHE_H
 #define WEIR_PIPELINE_FRAME_CACHE_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdalign.h>
 #include <stdatomic.h>

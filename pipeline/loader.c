@@ -1,12 +1,12 @@
-#include "pipeline/loader.h"
+#include "weir/loader.h"
 #include "base/shortage.h"
 #include "pipeline/gpu/choose_decoder.h"
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/gpu/upload.h"
 #include "pipeline/loader_priv.h"
-#include "pipeline/loader_stages.h"
 #include "pipeline/prefetch.h"
 #include "pipeline/work/task.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,9 +1,9 @@
 /* What a loader uses, and what it has done so far. */
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/gpu/upload.h"
-#include "pipeline/loader.h"
 #include "pipeline/loader_priv.h"
-#include "pipeline/report/loader_report.h"
+#include "weir/loader.h"
+#include "weir/report.h"
 
 #include <limits.h>
 #include <stdio.h>

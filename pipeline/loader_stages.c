@@ -1,4 +1,5 @@
-#include "pipeline/loader_stages.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #define WORK      WEIR_KIND_WORK
 #define INCLUSIVE WEIR_KIND_INCLUSIVE

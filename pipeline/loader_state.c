@@ -1,7 +1,7 @@
 /* Where a run is, kept in a file and taken up again. */
 #include "base/hash.h"
-#include "pipeline/loader.h"
 #include "pipeline/loader_priv.h"
+#include "weir/loader.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "pipeline/norm.h"
-#include "datasets/dataset.h"
-#include "pipeline/sampler.h"
+#include "weir/dataset.h"
+#include "weir/loader.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_PIPELINE_NORM_H
 #define WEIR_PIPELINE_NORM_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 struct weir_dataset;
 struct weir_sampler;

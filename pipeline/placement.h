@@ -3,7 +3,7 @@
 #ifndef WEIR_PIPELINE_PLACEMENT_H
 #define WEIR_PIPELINE_PLACEMENT_H
 
-#include "pipeline/config.h"
+#include "weir/loader.h"
 
 struct weir_placement {
     int cores; /* this process's part of those that are usable */

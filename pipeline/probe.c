@@ -1,7 +1,7 @@
 #include "pipeline/probe.h"
-#include "base/clock.h"
 #include "base/shortage.h"
 #include "pipeline/fetch.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_PIPELINE_PROBE_H
 #define WEIR_PIPELINE_PROBE_H
 
-#include "datasets/dataset.h"
-#include "decoders/decoder.h"
+#include "weir/dataset.h"
+#include "weir/decoder.h"
 
 struct weir_camera_probe {
     int width, height;

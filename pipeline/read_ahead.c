@@ -1,6 +1,6 @@
 #include "pipeline/read_ahead.h"
-#include "pipeline/facts.h"
 #include "pipeline/shared.h"
+#include "weir/loader.h"
 
 #include <errno.h>
 #include <stdio.h>

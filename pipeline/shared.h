@@ -4,7 +4,6 @@
 #define WEIR_PIPELINE_SHARED_H
 
 #include "pipeline/batch_layout.h"
-#include "pipeline/config.h"
 #include "pipeline/faults.h"
 #include "pipeline/file_watch.h"
 #include "pipeline/frame_cache.h"
@@ -16,6 +15,7 @@
 #include "pipeline/slot.h"
 #include "pipeline/sources.h"
 #include "pipeline/views.h"
+#include "weir/loader.h"
 
 #include <stdalign.h>
 #include <stdatomic.h>

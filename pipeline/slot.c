@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "pipeline/gpu/gpu_ops.h"
-#include "prof/record/recording.h"
+#include "weir/recorder.h"
 
 #include <errno.h>
 #include <stdlib.h>

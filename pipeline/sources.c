@@ -1,6 +1,6 @@
 #include "pipeline/sources.h"
-#include "pipeline/loader_stages.h"
 #include "pipeline/work/worker.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #ifndef WEIR_PIPELINE_SOURCES_H
 #define WEIR_PIPELINE_SOURCES_H
 
-#include "pipeline/source_figures.h"
+#include "weir/loader.h"
 
 #include <stdatomic.h>
 

@@ -1,6 +1,6 @@
-#include "pipeline/state.h"
 #include "base/gz_file.h"
 #include "base/hash.h"
+#include "weir/loader.h"
 
 #include <ctype.h>
 #include <errno.h>

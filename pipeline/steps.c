@@ -1,6 +1,6 @@
 #include "pipeline/steps.h"
-#include "base/clock.h"
 #include "base/storage_bytes.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <stdlib.h>

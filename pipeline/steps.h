@@ -3,7 +3,7 @@
 #ifndef WEIR_PIPELINE_STEPS_H
 #define WEIR_PIPELINE_STEPS_H
 
-#include "pipeline/batch.h"
+#include "weir/loader.h"
 
 #include <stdbool.h>
 #include <stdint.h>

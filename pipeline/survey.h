@@ -2,7 +2,7 @@
 #ifndef WEIR_PIPELINE_SURVEY_H
 #define WEIR_PIPELINE_SURVEY_H
 
-#include "datasets/dataset.h"
+#include "weir/dataset.h"
 
 /* Files of the same layout, dimensions and cameras, with the same codecs and sizes. */
 struct weir_survey_group {

@@ -2,8 +2,8 @@
 #ifndef WEIR_PIPELINE_VIEWS_H
 #define WEIR_PIPELINE_VIEWS_H
 
-#include "pipeline/config.h"
 #include "pipeline/probe.h"
+#include "weir/loader.h"
 
 /* Fills a view for each camera from config's crop and image size; a camera that is wanted as it is has the whole image.
  * -EINVAL: what cannot be cropped so, by name. */

@@ -2,7 +2,7 @@
 #ifndef WEIR_WORKLOADS_BLAS_H
 #define WEIR_WORKLOADS_BLAS_H
 
-#include "base/err.h"
+#include "weir/base.h"
 #include "workloads/real.h"
 
 /* The values of CBLAS_ORDER and CBLAS_TRANSPOSE, and the arguments of cblas_sgemm and cblas_dgemm, as the reference

@@ -13,7 +13,7 @@
 #ifndef WEIR_WORKLOADS_COMPUTE_OPS_H
 #define WEIR_WORKLOADS_COMPUTE_OPS_H
 
-#include "base/err.h"
+#include "weir/base.h"
 #include "workloads/real.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 #include "workloads/cpu_units.h"
-#include "base/clock.h"
+#include "weir/base.h"
 
 #include <pthread.h>
 

@@ -1,8 +1,8 @@
 #include "workloads/item_feed.h"
 #include "base/threads.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/loader_stages.h"
-#include "prof/record/recorder.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 #include "workloads/cpu_units.h"
 
 #include <assert.h>

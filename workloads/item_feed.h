@@ -11,7 +11,7 @@
 #ifndef WEIR_WORKLOADS_ITEM_FEED_H
 #define WEIR_WORKLOADS_ITEM_FEED_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

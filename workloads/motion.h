@@ -26,7 +26,7 @@
 #ifndef WEIR_WORKLOADS_MOTION_H
 #define WEIR_WORKLOADS_MOTION_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -13,8 +13,8 @@
 #ifndef WEIR_WORKLOADS_MOTION_OPS_H
 #define WEIR_WORKLOADS_MOTION_OPS_H
 
-#include "base/err.h"
-#include "prof/gpu/kernel_clock_table.h"
+#include "weir/base.h"
+#include "weir/kernel_clock.h"
 #include "workloads/motion_slerp.h" /* the fast slerp, for all backends */
 
 #include <stdbool.h>
@@ -109,7 +109,7 @@ static inline struct weir_motion_row weir_motion_row_of(int dofs, int bodies)
     return row;
 }
 
-/* Stages of the pass on a GPU, for the clocks inside its kernel (cuda/kernel_clock.cuh), and iterations that a table
+/* Stages of the pass on a GPU, for the clocks inside its kernel (weir/kernel_clock.cuh), and iterations that a table
  * has room for. An iteration is what a warp does at once: 32 queries, or 8. */
 enum weir_motion_stage {
     WEIR_MOTION_CALC_FRAME_BLEND,

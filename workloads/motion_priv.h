@@ -4,7 +4,7 @@
 #define WEIR_WORKLOADS_MOTION_PRIV_H
 
 #include "pipeline/gpu/gpu_clocks.h"
-#include "prof/record/recording.h"
+#include "weir/recorder.h"
 #include "workloads/motion.h"
 #include "workloads/motion_ops.h"
 

@@ -10,7 +10,7 @@
 #ifndef WEIR_WORKLOADS_POLICY_H
 #define WEIR_WORKLOADS_POLICY_H
 
-#include "base/err.h"
+#include "weir/base.h"
 #include "workloads/real.h"
 
 #include <stdbool.h>

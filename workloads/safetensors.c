@@ -1,10 +1,10 @@
 #include "workloads/safetensors.h"
 #include "base/durable.h"
 #include "base/file_bytes.h"
-#include "base/json.h"
 #include "base/output_file.h"
 #include "base/shortage.h"
 #include "base/text.h"
+#include "weir/base.h"
 
 #include <assert.h>
 #include <endian.h>

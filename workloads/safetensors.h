@@ -7,7 +7,7 @@
 #ifndef WEIR_WORKLOADS_SAFETENSORS_H
 #define WEIR_WORKLOADS_SAFETENSORS_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdint.h>
 

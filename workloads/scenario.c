@@ -1,7 +1,7 @@
 #include "workloads/scenario.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/loader_stages.h"
-#include "prof/record/recorder.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 #include "workloads/cpu_units.h"
 #include "workloads/temporaries.h"
 

@@ -9,7 +9,7 @@
 #ifndef WEIR_WORKLOADS_SCENARIO_H
 #define WEIR_WORKLOADS_SCENARIO_H
 
-#include "base/err.h"
+#include "weir/base.h"
 #include "workloads/simple_cnn.h"
 
 enum weir_scenario_kind {

@@ -1,6 +1,6 @@
 #include "workloads/simple_cnn.h"
 #include "pipeline/gpu/gpu.h"
-#include "prof/record/recording.h"
+#include "weir/recorder.h"
 #include "workloads/network.h"
 
 #include <errno.h>

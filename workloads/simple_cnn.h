@@ -6,7 +6,7 @@
 #ifndef WEIR_WORKLOADS_SIMPLE_CNN_H
 #define WEIR_WORKLOADS_SIMPLE_CNN_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

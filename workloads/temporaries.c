@@ -1,5 +1,5 @@
 #include "workloads/temporaries.h"
-#include "prof/record/recording.h"
+#include "weir/recorder.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "workloads/compute_ops.h"
 
-#include "prof/record/names.h"
+#include "weir/recorder.h"
 
 enum { WEIR_TEMPORARIES = 24 };
 

@@ -11,8 +11,8 @@
 
 #include "analyze/demands.h"
 #include "analyze/model.h"
-#include "base/json.h"
-#include "pipeline/report/loader_report.h"
+#include "weir/base.h"
+#include "weir/report.h"
 
 #include <stdbool.h>
 #include <stdint.h>

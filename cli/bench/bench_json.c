@@ -1,6 +1,6 @@
-#include "base/json.h"
 #include "cli/bench/bench_print.h"
 #include "cli/sysinfo.h"
+#include "weir/base.h"
 
 #include <string.h>
 

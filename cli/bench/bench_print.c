@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "cli/sysinfo.h"
 #include "cli/trials/shell_words.h"
-#include "prof/report/report.h"
+#include "weir/profiler.h"
 
 #include <string.h>
 

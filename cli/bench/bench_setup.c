@@ -1,8 +1,8 @@
 #include "cli/bench/bench_setup.h"
 #include "analyze/trial.h"
-#include "base/clock.h"
 #include "base/memory.h"
 #include "convert/convert_dataset.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <stdarg.h>

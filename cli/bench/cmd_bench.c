@@ -1,11 +1,11 @@
-#include "base/clock.h"
 #include "cli/bench/bench_print.h"
 #include "cli/bench/bench_setup.h"
 #include "cli/commands.h"
 #include "cli/trials/interrupt.h"
-#include "decoders/decoder.h"
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"
+#include "weir/base.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <stddef.h>

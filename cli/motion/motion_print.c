@@ -1,6 +1,6 @@
 #include "cli/motion/motion_print.h"
 #include "prof/gpu/kernel_clock_trace.h"
-#include "prof/trace/averages.h"
+#include "weir/trace.h"
 #include "workloads/motion.h"
 
 enum { TOP_ROWS = 10, RULER = 80 };

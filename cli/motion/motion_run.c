@@ -1,7 +1,7 @@
 #include "cli/motion/motion_run.h"
-#include "base/json.h"
 #include "cli/trials/interrupt.h"
-#include "prof/record/profiler.h"
+#include "weir/base.h"
+#include "weir/profiler.h"
 #include "workloads/motion.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #define WEIR_CLI_MOTION_MOTION_RUN_H
 
 #include "cli/motion/motion_options.h"
-#include "prof/trace/events.h"
+#include "weir/trace.h"
 
 struct weir_motion_clips;
 

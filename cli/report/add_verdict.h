@@ -3,7 +3,7 @@
 #define WEIR_CLI_REPORT_ADD_VERDICT_H
 
 #include "analyze/verdict/verdict.h"
-#include "pipeline/report/loader_report.h"
+#include "weir/report.h"
 
 /* For weir_loader_report, which takes the addition in it; it stays where it is until then. */
 struct weir_added_verdict {

@@ -8,7 +8,7 @@
 #include "cli/report/log_totals.h"
 #include "cli/report/report_trace.h"
 #include "cli/report/trace_read.h"
-#include "pipeline/report/loader_report.h"
+#include "weir/report.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -3,8 +3,8 @@
 #ifndef WEIR_CLI_REPORT_JSON_PIECES_H
 #define WEIR_CLI_REPORT_JSON_PIECES_H
 
-#include "base/err.h"
 #include "base/gz_read.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #include "analyze/verdict/verdict.h"
 #include "base/text.h"
 #include "cli/report/log_plain.h"
-#include "pipeline/loader_stages.h"
+#include "weir/stages.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,10 +3,9 @@
 #define WEIR_CLI_REPORT_LOG_READ_H
 
 #include "analyze/whatif.h"
-#include "base/err.h"
-#include "base/json.h"
 #include "cli/report/log_lines.h"
-#include "pipeline/report/loader_report.h"
+#include "weir/base.h"
+#include "weir/report.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_CLI_REPORT_LOG_READ_PRIV_H
 #define WEIR_CLI_REPORT_LOG_READ_PRIV_H
 
-#include "base/err.h"
-#include "pipeline/report/loader_report.h"
+#include "weir/base.h"
+#include "weir/report.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_CLI_REPORT_LOG_TOTALS_H
 #define WEIR_CLI_REPORT_LOG_TOTALS_H
 
-#include "base/json.h"
-#include "prof/report/report.h"
+#include "weir/base.h"
+#include "weir/profiler.h"
 
 #include <stdbool.h>
 #include <stddef.h>

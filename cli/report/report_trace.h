@@ -3,7 +3,7 @@
 #ifndef WEIR_CLI_REPORT_REPORT_TRACE_H
 #define WEIR_CLI_REPORT_REPORT_TRACE_H
 
-#include "prof/trace/averages.h"
+#include "weir/trace.h"
 
 struct weir_report_trace_config {
     struct weir_averages_config by;

@@ -2,8 +2,8 @@
 #ifndef WEIR_CLI_REPORT_TRACE_READ_H
 #define WEIR_CLI_REPORT_TRACE_READ_H
 
-#include "base/err.h"
-#include "prof/trace/events.h"
+#include "weir/base.h"
+#include "weir/trace.h"
 
 /* Whether the file is a trace, by its first bytes. False also for files that cannot be read. */
 bool weir_trace_recognised(const char *path);

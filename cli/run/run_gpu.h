@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_RUN_RUN_GPU_H
 #define WEIR_CLI_RUN_RUN_GPU_H
 
-#include "pipeline/loader.h"
+#include "weir/loader.h"
 
 struct weir_run_gpu;
 

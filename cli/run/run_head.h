@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/run/run_loop.h"
 #include "cli/run/run_options.h"
-#include "pipeline/loader.h"
+#include "weir/loader.h"
 
 #include <stdio.h>
 

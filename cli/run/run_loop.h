@@ -3,8 +3,8 @@
 #define WEIR_CLI_RUN_RUN_LOOP_H
 
 #include "cli/run/run_profile.h"
-#include "pipeline/loader.h"
-#include "pipeline/report/loader_report.h"
+#include "weir/loader.h"
+#include "weir/report.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include "cli/commands.h"
 
 #include "io/io.h"
-#include "pipeline/loader.h"
 #include "pipeline/read_ahead.h"
+#include "weir/loader.h"
 
 #include <assert.h>
 #include <string.h>

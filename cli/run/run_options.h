@@ -3,7 +3,7 @@
 #define WEIR_CLI_RUN_RUN_OPTIONS_H
 
 #include "cli/data_options.h"
-#include "decoders/decoder.h"
+#include "weir/decoder.h"
 
 struct run_options {
     int batch_size, num_workers, prefetch, num_epochs, max_batches;

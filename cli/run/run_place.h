@@ -2,10 +2,10 @@
 #ifndef WEIR_CLI_RUN_RUN_PLACE_H
 #define WEIR_CLI_RUN_RUN_PLACE_H
 
-#include "base/json.h"
 #include "base/ranks.h"
-#include "pipeline/loader.h"
-#include "prof/report/report.h"
+#include "weir/base.h"
+#include "weir/loader.h"
+#include "weir/profiler.h"
 
 #include <stdbool.h>
 

@@ -3,10 +3,10 @@
 #ifndef WEIR_CLI_RUN_RUN_PROFILE_H
 #define WEIR_CLI_RUN_RUN_PROFILE_H
 
-#include "pipeline/loader.h"
-#include "pipeline/report/report_steps.h"
-#include "prof/record/profiler.h"
-#include "prof/trace/averages.h"
+#include "weir/loader.h"
+#include "weir/profiler.h"
+#include "weir/report.h"
+#include "weir/trace.h"
 
 struct weir_run_profile_config {
     const char *command; /* for messages: "run" */

@@ -6,10 +6,10 @@
 #include "cli/run/run_loop.h"
 #include "cli/run/run_place.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/loader_stages.h"
 #include "pipeline/read_ahead.h"
 #include "pipeline/views.h"
 #include "prof/report/machine.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,6 @@
 #include "cli/run/run_step.h"
-#include "base/clock.h"
-#include "prof/record/names.h"
-#include "prof/record/recorder.h"
+#include "weir/base.h"
+#include "weir/recorder.h"
 
 #include <errno.h>
 #include <time.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_RUN_RUN_STEP_H
 #define WEIR_CLI_RUN_RUN_STEP_H
 
-#include "pipeline/batch.h"
+#include "weir/loader.h"
 
 #include <signal.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
 #ifndef WEIR_CLI_RUN_RUN_WINDOW_H
 #define WEIR_CLI_RUN_RUN_WINDOW_H
 
-#include "pipeline/batch.h"
-#include "pipeline/report/epoch_lines.h"
+#include "weir/loader.h"
+#include "weir/report.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 #include "cli/scenario/scenario_print.h"
 #include "cli/scenario/scenario_text.h"
 #include "pipeline/gpu/gpu.h"
-#include "prof/trace/averages.h"
+#include "weir/trace.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
 #include "cli/scenario/scenario_text.h"
 #include "cli/trials/interrupt.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/loader_stages.h"
-#include "prof/record/profiler.h"
-#include "prof/record/recorder.h"
+#include "weir/profiler.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 #include "workloads/item_feed.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "analyze/gpu_idle.h"
 #include "cli/scenario/scenario_options.h"
-#include "prof/trace/events.h"
+#include "weir/trace.h"
 #include "workloads/scenario.h"
 
 struct weir_device;

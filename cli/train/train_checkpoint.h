@@ -4,7 +4,7 @@
 #define WEIR_CLI_TRAIN_TRAIN_CHECKPOINT_H
 
 #include "cli/train/train_options.h"
-#include "pipeline/state.h"
+#include "weir/loader.h"
 #include "workloads/policy.h"
 
 /* Losses of batches, each times its samples. */

@@ -4,7 +4,7 @@
 #include "cli/outputs.h"
 #include "cli/run/run_step.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/loader_stages.h"
+#include "weir/stages.h"
 #include "workloads/safetensors.h"
 
 #include <assert.h>

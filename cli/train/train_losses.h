@@ -4,7 +4,7 @@
 #define WEIR_CLI_TRAIN_TRAIN_LOSSES_H
 
 #include "cli/train/train_checkpoint.h"
-#include "pipeline/batch.h"
+#include "weir/loader.h"
 
 /* Zeroed: nothing is under way. */
 struct train_losses {

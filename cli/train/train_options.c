@@ -1,7 +1,7 @@
 #include "cli/train/train_options.h"
 #include "cli/commands.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/loader.h"
+#include "weir/loader.h"
 
 #include <errno.h>
 #include <stdlib.h>

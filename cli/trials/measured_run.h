@@ -13,8 +13,8 @@
 #define WEIR_CLI_TRIALS_MEASURED_RUN_H
 
 #include "analyze/turn.h"
-#include "base/err.h"
 #include "cli/report/log_read.h"
+#include "weir/base.h"
 
 #include <signal.h>
 

@@ -1,8 +1,8 @@
-#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
 #include "cli/trials/interrupt.h"
 #include "cli/tune/tune_print.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,12 +2,11 @@
 #include "base/file_bytes.h"
 
 #include "analyze/verdict/verdict.h"
-#include "base/clock.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "cli/config_file.h"
 #include "cli/sysinfo.h"
 #include "cli/trials/shell_words.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,15 +1,15 @@
 #include "cli/tune/tune_session.h"
 
 #include "analyze/copies.h"
-#include "base/clock.h"
 #include "base/cores.h"
 #include "base/memory.h"
 #include "base/ranks.h"
 #include "cli/outputs.h"
 #include "cli/trials/measured_run.h"
-#include "decoders/decoder.h"
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"
+#include "weir/base.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,10 +1,9 @@
-#include "base/clock.h"
-#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
 #include "cli/sysinfo.h"
 #include "cli/trials/interrupt.h"
 #include "cli/whatif/whatif_parts.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <fcntl.h>

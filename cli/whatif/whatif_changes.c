@@ -3,9 +3,9 @@
 #include "base/cores.h"
 #include "cli/whatif/whatif_parts.h"
 #include "convert/convert_dataset.h"
-#include "decoders/decoder.h"
 #include "pipeline/defaults.h"
 #include "pipeline/gpu/gpu.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Turns in rounds: the ladder, and changes beside the run as it is. */
 #include "analyze/rotation.h"
-#include "base/clock.h"
 #include "cli/whatif/whatif_parts.h"
-#include "decoders/decoder.h"
+#include "weir/base.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <math.h>

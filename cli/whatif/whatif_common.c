@@ -1,7 +1,7 @@
 /* What every part needs: how much time is left, fewer CPUs for the runs that are started (the affinity, which children
  * inherit), and their error lines. */
-#include "base/clock.h"
 #include "cli/whatif/whatif_parts.h"
+#include "weir/base.h"
 
 #include <sched.h>
 #include <string.h>

@@ -6,9 +6,9 @@
 #include "analyze/model.h"
 #include "analyze/verdict/verdict.h"
 #include "analyze/whatif.h"
-#include "base/err.h"
 #include "cli/trials/measured_run.h"
 #include "cli/whatif/whatif_options.h"
+#include "weir/base.h"
 
 #include <signal.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* Short runs, and what they say: the run as it is, its CPU time with other numbers of workers, changed costs. */
-#include "base/clock.h"
 #include "cli/outputs.h"
 #include "cli/whatif/whatif_parts.h"
-#include "datasets/dataset.h"
+#include "weir/base.h"
+#include "weir/dataset.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #include "base/spool.h"
 #include "convert/writer_ops.h"
 #include "datasets/hdf5/h5_write.h"
-#include "decoders/decoder.h"
+#include "weir/decoder.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,8 +5,8 @@
 
 #if WEIR_HAVE_LMDB
 #include "base/durable.h"
-#include "base/json.h"
 #include "datasets/lmdb/lmdb_tree.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* The JSON files that tensorflow_datasets keeps beside its TFRecord files. */
 #include "base/durable.h"
-#include "base/json.h"
 #include "convert/writers/tfrecord_writer_priv.h"
 #include "datasets/tfrecord/features.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <stdio.h>

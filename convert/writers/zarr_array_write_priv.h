@@ -3,7 +3,7 @@
 #ifndef WEIR_CONVERT_WRITERS_ZARR_ARRAY_WRITE_PRIV_H
 #define WEIR_CONVERT_WRITERS_ZARR_ARRAY_WRITE_PRIV_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,10 +2,10 @@
  * meta/episode_ends. Every key is written aside and renamed; an episode is complete when meta/episode_ends has its end,
  * which comes last, behind everything of it on the storage. */
 #include "base/durable.h"
-#include "base/json.h"
 #include "convert/writer_ops.h"
 #include "convert/writers/zarr_array_write_priv.h"
-#include "decoders/decoder.h"
+#include "weir/base.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <fcntl.h>

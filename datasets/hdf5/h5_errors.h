@@ -3,7 +3,7 @@
 #ifndef WEIR_DATASETS_HDF5_H5_ERRORS_H
 #define WEIR_DATASETS_HDF5_H5_ERRORS_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 

@@ -3,8 +3,8 @@
 #ifndef WEIR_DATASETS_HDF5_H5_GUARD_PRIV_H
 #define WEIR_DATASETS_HDF5_H5_GUARD_PRIV_H
 
-#include "base/err.h"
 #include "datasets/hdf5/inside.h"
+#include "weir/base.h"
 
 #include <stdint.h>
 

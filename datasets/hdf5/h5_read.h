@@ -4,10 +4,10 @@
 #ifndef WEIR_DATASETS_HDF5_H5_READ_H
 #define WEIR_DATASETS_HDF5_H5_READ_H
 
-#include "base/err.h"
 #include "base/numbers.h"
 #include "datasets/hdf5/chunk_index.h"
 #include "datasets/hdf5/filters.h"
+#include "weir/base.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -8,9 +8,9 @@
 #ifndef WEIR_DATASETS_HELPER_HDF5_HELPER_PROTOCOL_PRIV_H
 #define WEIR_DATASETS_HELPER_HDF5_HELPER_PROTOCOL_PRIV_H
 
-#include "base/err.h"
-#include "datasets/dataset.h"
 #include "datasets/file_array.h"
+#include "weir/base.h"
+#include "weir/dataset.h"
 
 #include <stdbool.h>
 #include <stddef.h>

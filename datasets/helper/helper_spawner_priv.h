@@ -9,7 +9,7 @@
 #ifndef WEIR_DATASETS_HELPER_HELPER_SPAWNER_PRIV_H
 #define WEIR_DATASETS_HELPER_HELPER_SPAWNER_PRIV_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdint.h>
 #include <sys/types.h>

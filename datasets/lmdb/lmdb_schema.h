@@ -2,9 +2,9 @@
 #ifndef WEIR_DATASETS_LMDB_LMDB_SCHEMA_H
 #define WEIR_DATASETS_LMDB_LMDB_SCHEMA_H
 
-#include "base/err.h"
 #include "base/numbers.h"
-#include "datasets/dataset.h"
+#include "weir/base.h"
+#include "weir/dataset.h"
 
 #include <stdbool.h>
 #include <stddef.h>

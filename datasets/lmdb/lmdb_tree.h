@@ -9,8 +9,8 @@
 #ifndef WEIR_DATASETS_LMDB_LMDB_TREE_H
 #define WEIR_DATASETS_LMDB_LMDB_TREE_H
 
-#include "base/err.h"
 #include "datasets/hdf5/chunk_index.h"
+#include "weir/base.h"
 
 #include <stddef.h>
 #include <stdint.h>

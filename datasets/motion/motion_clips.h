@@ -18,7 +18,7 @@
 #ifndef WEIR_DATASETS_MOTION_MOTION_CLIPS_H
 #define WEIR_DATASETS_MOTION_MOTION_CLIPS_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Motions from files and folders. */
-#include "datasets/dataset.h"
 #include "datasets/motion/motion_clips.h"
 #include "datasets/motion/motion_part_priv.h"
+#include "weir/dataset.h"
 
 #include "base/shortage.h"
 

@@ -2,9 +2,9 @@
 #ifndef WEIR_DATASETS_MOTION_MOTION_SOURCE_PRIV_H
 #define WEIR_DATASETS_MOTION_MOTION_SOURCE_PRIV_H
 
-#include "base/err.h"
 #include "datasets/file_array.h"
 #include "datasets/hdf5/chunk_index.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

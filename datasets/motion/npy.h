@@ -5,8 +5,8 @@
 #ifndef WEIR_DATASETS_MOTION_NPY_H
 #define WEIR_DATASETS_MOTION_NPY_H
 
-#include "base/err.h"
 #include "datasets/file_array.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,9 +4,9 @@
 #ifndef WEIR_DATASETS_MOTION_NPZ_H
 #define WEIR_DATASETS_MOTION_NPZ_H
 
-#include "base/err.h"
 #include "datasets/file_array.h"
 #include "datasets/hdf5/chunk_index.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 

@@ -4,9 +4,9 @@
 #ifndef WEIR_DATASETS_PACKED_PACKED_FILE_H
 #define WEIR_DATASETS_PACKED_PACKED_FILE_H
 
-#include "base/err.h"
 #include "base/numbers.h"
-#include "datasets/dataset.h"
+#include "weir/base.h"
+#include "weir/dataset.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #ifndef WEIR_DATASETS_SYNTH_SYNTH_H
 #define WEIR_DATASETS_SYNTH_SYNTH_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdint.h>
 

@@ -2,9 +2,9 @@
 #ifndef WEIR_DATASETS_SYNTH_SYNTH_PRIV_H
 #define WEIR_DATASETS_SYNTH_SYNTH_PRIV_H
 
-#include "base/err.h"
 #include "datasets/synth/jpeg_write.h"
 #include "datasets/synth/scene.h"
+#include "weir/base.h"
 
 enum weir_depth {
     WEIR_DEPTH_NONE,

@@ -3,8 +3,8 @@
 #ifndef WEIR_DATASETS_TFRECORD_FEATURES_H
 #define WEIR_DATASETS_TFRECORD_FEATURES_H
 
-#include "base/err.h"
 #include "datasets/tfrecord/example.h"
+#include "weir/base.h"
 
 enum weir_stated_kind { WEIR_STATED_NUMBERS, WEIR_STATED_IMAGE, WEIR_STATED_TEXT, WEIR_STATED_OTHER };
 

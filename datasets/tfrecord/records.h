@@ -3,8 +3,8 @@
 #ifndef WEIR_DATASETS_TFRECORD_RECORDS_H
 #define WEIR_DATASETS_TFRECORD_RECORDS_H
 
-#include "base/err.h"
 #include "datasets/tfrecord/example.h"
+#include "weir/base.h"
 
 enum { WEIR_RECORD_HEADER = 12, WEIR_RECORD_FOOTER = 4 };
 

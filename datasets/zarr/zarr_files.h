@@ -2,11 +2,11 @@
 #ifndef WEIR_DATASETS_ZARR_ZARR_FILES_H
 #define WEIR_DATASETS_ZARR_ZARR_FILES_H
 
-#include "base/err.h"
-#include "datasets/dataset.h"
 #include "datasets/parts.h"
 #include "datasets/zarr/zarray.h"
 #include "datasets/zarr/zip_index.h"
+#include "weir/base.h"
+#include "weir/dataset.h"
 
 struct weir_zarr_files {
     const char *path;         /* lent */

@@ -3,9 +3,9 @@
 #ifndef WEIR_DATASETS_ZARR_ZARRAY_H
 #define WEIR_DATASETS_ZARR_ZARRAY_H
 
-#include "base/err.h"
 #include "datasets/hdf5/chunk_index.h"
 #include "datasets/hdf5/filters.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
 #ifndef WEIR_DATASETS_ZARR_ZIP_INDEX_H
 #define WEIR_DATASETS_ZARR_ZIP_INDEX_H
 
-#include "base/err.h"
 #include "datasets/hdf5/chunk_index.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
 #ifndef WEIR_DATASETS_ZARR_ZIP_UNPACK_H
 #define WEIR_DATASETS_ZARR_ZIP_UNPACK_H
 
-#include "base/err.h"
 #include "datasets/zarr/zip_index.h"
+#include "weir/base.h"
 
 /* One thread's. raw and member are lent until close. */
 struct weir_zip_unpack;

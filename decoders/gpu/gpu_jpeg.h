@@ -11,8 +11,8 @@
 #ifndef WEIR_DECODERS_GPU_GPU_JPEG_H
 #define WEIR_DECODERS_GPU_GPU_JPEG_H
 
-#include "base/err.h"
 #include "decoders/jpeg_header.h"
+#include "weir/base.h"
 
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 // How long the stages of a kernel take, by clocks inside it (docs/kernel_clock.md):
 //     nvcc -std=c++17 clocks.cu $(pkg-config --cflags --libs weir_prof) -o clocks && ./clocks
-#include <cuda/kernel_clock.cuh>
-#include <prof/gpu/kernel_clock.h>
 #include <vector>
+#include <weir/kernel_clock.cuh>
+#include <weir/kernel_clock.h>
 
 enum { LOAD, COMPUTE, STORE, STAGES, ITERATIONS = 64, BLOCKS = 264, THREADS = 256, N = 1 << 22, SAMPLES = 4096 };
 static const char *const stages[] = {"load", "compute", "store"};

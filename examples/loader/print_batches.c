@@ -2,8 +2,8 @@
  * weir run prints.
  *
  *     cc print_batches.c $(pkg-config --cflags --libs weir) -o print_batches && ./print_batches DATA */
-#include <pipeline/loader.h>
-#include <pipeline/report/loader_report.h>
+#include <weir/loader.h>
+#include <weir/report.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  *
  *     cc profile_loop.c $(pkg-config --cflags --libs weir_prof) -o profile_loop && ./profile_loop TRACES */
 #define _GNU_SOURCE /* pthread_setname_np */
-#include <prof/record/profiler.h>
-#include <prof/trace/averages.h>
+#include <weir/profiler.h>
+#include <weir/trace.h>
 
 #include <pthread.h>
 #include <stdio.h>

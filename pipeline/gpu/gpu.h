@@ -7,8 +7,8 @@
 #ifndef WEIR_PIPELINE_GPU_GPU_H
 #define WEIR_PIPELINE_GPU_GPU_H
 
-#include "base/err.h"
-#include "pipeline/batch.h"
+#include "weir/base.h"
+#include "weir/loader.h"
 
 #include <stddef.h>
 #include <stdint.h>

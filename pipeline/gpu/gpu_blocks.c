@@ -1,5 +1,5 @@
 #include "pipeline/gpu/gpu_blocks.h"
-#include "prof/record/recording.h"
+#include "weir/recorder.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* gpu_clocks.h: tables for the clocks inside one kernel (cuda/kernel_clock.cuh) while a window records GPUs, and never
+/* gpu_clocks.h: tables for the clocks inside one kernel (weir/kernel_clock.cuh) while a window records GPUs, and never
  * else: the launches of a recording write into tables of their own, which are copied to the host behind them and handed
  * over when the recording ends. Past 256 launches of a recording the kernel runs without clocks, and that is counted.
  *
@@ -14,7 +14,7 @@
 #define WEIR_PIPELINE_GPU_GPU_CLOCKS_H
 
 #include "pipeline/gpu/gpu_device.h"
-#include "prof/gpu/kernel_clock.h"
+#include "weir/kernel_clock.h"
 
 struct weir_gpu_clocks;
 

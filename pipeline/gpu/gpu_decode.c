@@ -4,7 +4,7 @@
 #include "base/threads.h"
 #include "pipeline/defaults.h"
 #include "pipeline/gpu/upload.h"
-#include "pipeline/loader_stages.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdlib.h>

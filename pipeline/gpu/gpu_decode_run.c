@@ -1,8 +1,8 @@
 /* The threads that hand decode batches of JPEGs to an engine of the GPU. */
-#include "base/clock.h"
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/gpu/upload.h"
-#include "pipeline/loader_stages.h"
+#include "weir/base.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -9,8 +9,8 @@
 #ifndef WEIR_PIPELINE_GPU_GPU_OPS_H
 #define WEIR_PIPELINE_GPU_GPU_OPS_H
 
-#include "base/err.h"
-#include "prof/gpu/kernel_clock_table.h"
+#include "weir/base.h"
+#include "weir/kernel_clock.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,7 +57,7 @@ struct weir_gpu_taps {
     int32_t most;
 };
 
-/* Stages of the kernel that prepares, for its clocks (cuda/kernel_clock.cuh), and iterations that a table has room for.
+/* Stages of the kernel that prepares, for its clocks (weir/kernel_clock.cuh), and iterations that a table has room for.
  * The first iteration of a block is the values, each later one is 256 items of one image: 4 pixels of a row, or one
  * where images are resampled. */
 enum weir_gpu_prepare_stage {

@@ -5,7 +5,7 @@
 #define WEIR_PIPELINE_GPU_GPU_STAGES_H
 
 #include "pipeline/gpu/gpu.h"
-#include "prof/record/recorder.h"
+#include "weir/recorder.h"
 
 struct weir_gpu_stages;
 

@@ -12,8 +12,8 @@
 #include "pipeline/gpu/gpu_clocks.h"
 #include "pipeline/gpu/gpu_device.h"
 #include "pipeline/gpu/intervals.h"
-#include "pipeline/gpu_figures.h"
 #include "pipeline/shared.h"
+#include "weir/loader.h"
 
 enum { WEIR_UPLOAD_BATCHES = 3 }; /* one is with the consumer, one waits for it, one is being made */
 

@@ -1,7 +1,7 @@
 /* An output batch: what is queued on the GPU to make it, and to know when it may be made anew. */
 #include "pipeline/defaults.h"
 #include "pipeline/gpu/upload.h"
-#include "pipeline/loader_stages.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdlib.h>

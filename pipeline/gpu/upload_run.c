@@ -2,7 +2,7 @@
 #include "base/shortage.h"
 #include "base/threads.h"
 #include "pipeline/gpu/upload.h"
-#include "pipeline/loader_stages.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* The line of an epoch, and that of the first batch. */
-#include "pipeline/report/epoch_lines.h"
+#include "weir/report.h"
 
 #include <math.h>
 

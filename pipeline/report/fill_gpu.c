@@ -1,7 +1,7 @@
 /* What a GPU did, by its clock. */
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/loader_stages.h"
 #include "pipeline/report/fill_priv.h"
+#include "weir/stages.h"
 
 #include <math.h>
 

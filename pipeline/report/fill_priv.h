@@ -2,10 +2,9 @@
 #ifndef WEIR_PIPELINE_REPORT_FILL_PRIV_H
 #define WEIR_PIPELINE_REPORT_FILL_PRIV_H
 
-#include "pipeline/loader.h"
-#include "pipeline/report/loader_report.h"
-#include "pipeline/source_figures.h"
 #include "pipeline/steps.h"
+#include "weir/loader.h"
+#include "weir/report.h"
 
 /* Paths are given without folder. What was read and decoded from then (NULL: the beginning) to now. -ENOMEM. */
 int weir_fill_sources(struct weir_report_sources *to, const struct weir_loader *loader, const char *folder,

@@ -1,5 +1,5 @@
 #include "base/text.h"
-#include "pipeline/loader.h"
+#include "weir/loader.h"
 /* Which camera, which file; and what went through the HDF5 helper process. */
 #include "pipeline/report/fill_priv.h"
 

@@ -1,9 +1,9 @@
 /* The consumer's steps, what the run was set up with, and what completed the batches that were waited for. */
-#include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "pipeline/report/fill_priv.h"
 #include "pipeline/work/worker.h"
+#include "weir/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* A run's reports: what the loader has done since the run began, or since the last table. */
-#include "pipeline/report/loader_report.h"
 #include "base/storage_bytes.h"
 #include "pipeline/faults.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/loader.h"
-#include "pipeline/loader_stages.h"
 #include "pipeline/report/fill_priv.h"
 #include "pipeline/report/report_parts_priv.h"
 #include "pipeline/work/worker.h"
 #include "prof/report/machine.h"
+#include "weir/loader.h"
+#include "weir/report.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <math.h>

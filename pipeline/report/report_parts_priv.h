@@ -2,7 +2,7 @@
 #ifndef WEIR_PIPELINE_REPORT_REPORT_PARTS_PRIV_H
 #define WEIR_PIPELINE_REPORT_REPORT_PARTS_PRIV_H
 
-#include "pipeline/report/loader_report.h"
+#include "weir/report.h"
 
 /* The first errors kept, one line for those of a file that differ in the frame alone, and how many more there were. */
 void weir_report_errors(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);

@@ -3,7 +3,7 @@
 #ifndef WEIR_PIPELINE_VERIFY_VERIFY_H
 #define WEIR_PIPELINE_VERIFY_VERIFY_H
 
-#include "datasets/dataset.h"
+#include "weir/dataset.h"
 
 #include <stdbool.h>
 #include <stdint.h>

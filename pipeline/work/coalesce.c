@@ -1,8 +1,8 @@
 #include "pipeline/work/coalesce.h"
 #include "pipeline/defaults.h"
-#include "pipeline/loader_stages.h"
 #include "pipeline/work/dedup.h"
 #include "pipeline/work/worker.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdio.h>

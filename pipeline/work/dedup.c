@@ -1,7 +1,7 @@
 #include "pipeline/work/dedup.h"
 #include "pipeline/gpu/gpu_ops.h"
-#include "pipeline/loader_stages.h"
 #include "pipeline/work/worker.h"
+#include "weir/stages.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 #include "pipeline/work/image.h"
-#include "base/clock.h"
 #include "base/shortage.h"
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/work/worker.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
  * samples of a batch need is loaded by the task of the first of them (dedup.c). Samples whose frames lie in the same
  * blocks of chunks are loaded together, by the first task of one of them (coalesce.c). */
 #include "pipeline/work/task.h"
-#include "pipeline/loader_stages.h"
 #include "pipeline/work/dedup.h"
 #include "pipeline/work/worker.h"
+#include "weir/stages.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include "pipeline/work/worker.h"
 #include "base/threads.h"
-#include "pipeline/loader_stages.h"
 #include "pipeline/work/task.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdio.h>

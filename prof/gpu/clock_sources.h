@@ -4,7 +4,7 @@
 #ifndef WEIR_PROF_GPU_CLOCK_SOURCES_H
 #define WEIR_PROF_GPU_CLOCK_SOURCES_H
 
-#include "prof/gpu/kernel_clock.h"
+#include "weir/kernel_clock.h"
 
 /* One launch, and the table that it wrote. */
 struct weir_clock_launch {

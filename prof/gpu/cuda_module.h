@@ -12,7 +12,7 @@
 #ifndef WEIR_PROF_GPU_CUDA_MODULE_H
 #define WEIR_PROF_GPU_CUDA_MODULE_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 #include "prof/gpu/gpu_trace.h"
 
-#include "base/clock.h"
 #include "prof/gpu/cuda_module.h"
 #include "prof/gpu/gpu_join_priv.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #ifndef WEIR_PROF_GPU_GPU_TRACE_H
 #define WEIR_PROF_GPU_GPU_TRACE_H
 
-#include "base/err.h"
-#include "prof/trace/events.h"
+#include "weir/base.h"
+#include "weir/trace.h"
 
 struct weir_gpu_take; /* what one recording brought */
 

@@ -6,7 +6,7 @@
 #ifndef WEIR_PROF_GPU_GPU_TRACE_OPS_H
 #define WEIR_PROF_GPU_GPU_TRACE_OPS_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* The table of a kernel's clocks, read and added up. */
-#include "prof/gpu/kernel_clock.h"
+#include "weir/kernel_clock.h"
 #include "base/text.h"
 
 #include <errno.h>

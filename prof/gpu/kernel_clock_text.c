@@ -1,5 +1,5 @@
 /* Clocks inside kernels as text, CSV and JSON. */
-#include "prof/gpu/kernel_clock.h"
+#include "weir/kernel_clock.h"
 
 #include <inttypes.h>
 

@@ -2,9 +2,9 @@
 #ifndef WEIR_PROF_GPU_KERNEL_CLOCK_TRACE_H
 #define WEIR_PROF_GPU_KERNEL_CLOCK_TRACE_H
 
-#include "base/err.h"
-#include "prof/gpu/kernel_clock.h"
-#include "prof/trace/events.h"
+#include "weir/base.h"
+#include "weir/kernel_clock.h"
+#include "weir/trace.h"
 
 enum { WEIR_KERNEL_CLOCKS_MAX = 64 };
 

@@ -1,7 +1,6 @@
-#include "prof/record/names.h"
 #include "base/hash.h"
 #include "prof/record/fork_priv.h"
-#include "prof/record/stages.h"
+#include "weir/recorder.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

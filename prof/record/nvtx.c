@@ -2,7 +2,7 @@
 
 #include "prof/gpu/cuda_module.h"
 #include "prof/gpu/nvtx_ops.h"
-#include "prof/record/stages.h"
+#include "weir/recorder.h"
 
 #include <errno.h>
 #include <inttypes.h>

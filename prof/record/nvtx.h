@@ -5,8 +5,8 @@
 #ifndef WEIR_PROF_RECORD_NVTX_H
 #define WEIR_PROF_RECORD_NVTX_H
 
-#include "base/err.h"
-#include "prof/record/recording.h"
+#include "weir/base.h"
+#include "weir/recorder.h"
 
 /* What the state of recording.h has to hold besides the recording: WEIR_RECORDING_NVTX or 0. */
 uint32_t weir_nvtx_state(void);

@@ -1,9 +1,9 @@
-#include "prof/record/profiler.h"
+#include "weir/profiler.h"
 #include "base/threads.h"
 #include "prof/record/nvtx.h"
-#include "prof/record/recorder.h"
 #include "prof/record/window_priv.h"
-#include "prof/trace/trace_write.h"
+#include "weir/recorder.h"
+#include "weir/trace.h"
 
 #include <errno.h>
 #include <semaphore.h>

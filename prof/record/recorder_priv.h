@@ -5,8 +5,8 @@
 
 #include "base/cgroup.h"
 #include "base/sched_stats.h"
-#include "prof/record/recorder.h"
 #include "prof/record/switches.h"
+#include "weir/recorder.h"
 
 #include <pthread.h>
 #include <stdalign.h>

@@ -1,5 +1,5 @@
 /* What everybody who records looks at: it lies below the tracks, the zones and NVTX, which all read it. */
-#include "prof/record/recording.h"
+#include "weir/recorder.h"
 
 uint32_t weir_recording_state;
 __thread uint64_t weir_item_self __attribute__((tls_model("initial-exec")));

@@ -1,4 +1,4 @@
-#include "prof/record/schedule.h"
+#include "weir/profiler.h"
 
 #include <errno.h>
 #include <stdlib.h>

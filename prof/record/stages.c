@@ -1,5 +1,5 @@
-#include "prof/record/stages.h"
 #include "base/fork_lock.h"
+#include "weir/recorder.h"
 
 #include <errno.h>
 #include <pthread.h>

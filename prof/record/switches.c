@@ -1,6 +1,6 @@
 #include "prof/record/switches.h"
 
-#include "base/clock.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>

@@ -6,7 +6,7 @@
 #ifndef WEIR_PROF_RECORD_TRACK_PRIV_H
 #define WEIR_PROF_RECORD_TRACK_PRIV_H
 
-#include "prof/record/recording.h"
+#include "weir/recorder.h"
 
 #include <pthread.h>
 #include <stdalign.h>

@@ -1,7 +1,7 @@
 /* Records as the events of a trace. */
-#include "prof/record/stages.h"
 #include "prof/record/window_priv.h"
 #include "prof/symbols/symbols.h"
+#include "weir/recorder.h"
 
 #include <errno.h>
 #include <stdio.h>

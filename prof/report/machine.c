@@ -1,7 +1,7 @@
 #include "prof/report/machine.h"
-#include "base/clock.h"
 #include "base/cores.h"
 #include "base/fork_lock.h"
+#include "weir/base.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -3,7 +3,7 @@
 #define WEIR_PROF_REPORT_MACHINE_H
 
 #include "base/cgroup.h"
-#include "prof/report/report.h"
+#include "weir/profiler.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
-#include "prof/report/report.h"
 #include "base/text.h"
 #include "prof/record/switches.h"
 #include "prof/report/machine.h"
 #include "prof/report/report_priv.h"
+#include "weir/profiler.h"
 
 #include <errno.h>
 #include <inttypes.h>

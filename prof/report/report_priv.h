@@ -2,7 +2,7 @@
 #ifndef WEIR_PROF_REPORT_REPORT_PRIV_H
 #define WEIR_PROF_REPORT_REPORT_PRIV_H
 
-#include "prof/report/report.h"
+#include "weir/profiler.h"
 
 /* The threads' lines. Fill returns 0 or -ENOMEM. */
 int weir_report_fill_threads(struct weir_report *report, const struct weir_snapshot *snapshot);

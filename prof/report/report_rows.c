@@ -1,6 +1,6 @@
 /* Names and rows that tables and logs have in common. */
 #include "base/text.h"
-#include "prof/report/report.h"
+#include "weir/profiler.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* The lines of a report that say where the time of workers and of the consumer went. */
 #include "base/cores.h"
 #include "base/text.h"
-#include "prof/report/report.h"
 #include "prof/report/report_priv.h"
+#include "weir/profiler.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "prof/trace/averages.h"
+#include "weir/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The table of averages, as torch.profiler prints it. */
 #include "base/text.h"
-#include "prof/trace/averages.h"
+#include "weir/trace.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
-#include "prof/trace/events.h"
 #include "base/hash.h"
+#include "weir/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>

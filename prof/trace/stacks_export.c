@@ -1,7 +1,7 @@
 /* export_stacks: one line a stack, for flamegraph.pl. */
 #include "base/file_bytes.h"
 #include "base/output_file.h"
-#include "prof/trace/averages.h"
+#include "weir/trace.h"
 
 #include <errno.h>
 #include <inttypes.h>

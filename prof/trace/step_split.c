@@ -1,5 +1,5 @@
 /* How the time of a trace's steps is spent, as TensorBoard's overview splits it. */
-#include "prof/trace/averages.h"
+#include "weir/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>

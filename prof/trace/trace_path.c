@@ -1,5 +1,5 @@
 #include "base/folders.h"
-#include "prof/trace/trace_write.h"
+#include "weir/trace.h"
 
 #include <ctype.h>
 #include <errno.h>

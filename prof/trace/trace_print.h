@@ -4,7 +4,7 @@
 #define WEIR_PROF_TRACE_TRACE_PRINT_H
 
 #include "base/gz_file.h"
-#include "prof/trace/events.h"
+#include "weir/trace.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "prof/trace/trace_write.h"
+#include "weir/trace.h"
 
 #include "prof/trace/trace_print.h"
 

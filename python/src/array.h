@@ -3,9 +3,9 @@
 #ifndef WEIR_PYTHON_SRC_ARRAY_H
 #define WEIR_PYTHON_SRC_ARRAY_H
 
-#include "pipeline/batch.h"
 #include "python/src/lent.h"
 #include "python/src/py.h"
+#include "weir/loader.h"
 
 enum { WEIR_ARRAY_DIMS = 6 };
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_PYTHON_SRC_GPU_TIMING_H
 #define WEIR_PYTHON_SRC_GPU_TIMING_H
 
-#include "pipeline/report/loader_report.h"
 #include "python/src/py.h"
+#include "weir/report.h"
 
 /* 0, or -EPERM: the process that this one was forked from uses GPUs, which fork() does not take along. */
 int weir_gpu_usable(struct weir_err *err);

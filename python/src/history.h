@@ -4,7 +4,7 @@
 #ifndef WEIR_PYTHON_SRC_HISTORY_H
 #define WEIR_PYTHON_SRC_HISTORY_H
 
-#include "prof/record/recorder.h"
+#include "weir/recorder.h"
 
 /* The module is imported. */
 void weir_history_begin(void);

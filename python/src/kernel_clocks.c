@@ -1,5 +1,5 @@
 #include "python/src/kernel_clocks.h"
-#include "prof/gpu/kernel_clock.h"
+#include "weir/kernel_clock.h"
 
 #include <stdlib.h>
 #include <string.h>

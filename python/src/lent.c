@@ -1,6 +1,6 @@
 #include "python/src/lent.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/loader.h"
+#include "weir/loader.h"
 
 #include <errno.h>
 #include <pthread.h>

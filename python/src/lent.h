@@ -10,7 +10,7 @@
 #ifndef WEIR_PYTHON_SRC_LENT_H
 #define WEIR_PYTHON_SRC_LENT_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stdbool.h>
 #include <stddef.h>

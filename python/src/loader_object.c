@@ -1,6 +1,5 @@
 #include "python/src/loader_object.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/loader_stages.h"
 #include "python/src/arguments.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/history.h"
@@ -8,6 +7,7 @@
 #include "python/src/profile_loaders.h"
 #include "python/src/profile_stack.h"
 #include "python/src/session.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdlib.h>

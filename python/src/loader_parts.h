@@ -3,10 +3,10 @@
 #ifndef WEIR_PYTHON_SRC_LOADER_PARTS_H
 #define WEIR_PYTHON_SRC_LOADER_PARTS_H
 
-#include "pipeline/loader.h"
-#include "pipeline/report/loader_report.h"
 #include "pipeline/steps.h"
 #include "python/src/array.h"
+#include "weir/loader.h"
+#include "weir/report.h"
 
 enum { WEIR_LOADER_TEXTS = 16, WEIR_OUT_MAX = 2, WEIR_ENTRIES_MAX = WEIR_CAMERAS_MAX + 3 };
 

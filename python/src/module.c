@@ -1,5 +1,4 @@
 /* weir._weir: what weir/__init__.py puts a name on. */
-#include "base/err.h"
 #include "python/src/arguments.h"
 #include "python/src/array.h"
 #include "python/src/elsewhere.h"
@@ -9,6 +8,7 @@
 #include "python/src/profile_parts.h"
 #include "python/src/session.h"
 #include "python/src/totals.h"
+#include "weir/base.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "python/src/profile_loaders.h"
-#include "pipeline/loader.h"
 #include "python/src/lent.h"
+#include "weir/loader.h"
 
 #include <pthread.h>
 #include <stdio.h>

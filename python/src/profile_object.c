@@ -3,11 +3,11 @@
  * One profiler is open in a process, and one call of it goes on at a time: another one, from a thread or from
  * _window(), is an exception. */
 #include "prof/gpu/gpu_trace.h"
-#include "prof/record/profiler.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/profile_loaders.h"
 #include "python/src/profile_parts.h"
 #include "python/src/session.h"
+#include "weir/profiler.h"
 
 #include <errno.h>
 #include <pthread.h>

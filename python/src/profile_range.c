@@ -1,8 +1,8 @@
 /* weir.record_function: a range of the trace, by its name. */
-#include "prof/record/recording.h"
 #include "python/src/profile_parts.h"
 #include "python/src/profile_stack.h"
 #include "python/src/session.h"
+#include "weir/recorder.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_PYTHON_SRC_PROFILE_STACK_H
 #define WEIR_PYTHON_SRC_PROFILE_STACK_H
 
-#include "prof/record/recording.h"
+#include "weir/recorder.h"
 
 /* The number of the calling thread's stack (weir_stack_text), 0 when it cannot be had. With the interpreter's lock;
  * leaves no exception. */

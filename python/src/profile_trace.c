@@ -1,8 +1,7 @@
 /* The trace of a window that weir.profile recorded, and the averages made of it. */
-#include "prof/trace/averages.h"
-#include "prof/trace/trace_write.h"
 #include "python/src/profile_parts.h"
 #include "python/src/session.h"
+#include "weir/trace.h"
 
 #include <errno.h>
 #include <limits.h>

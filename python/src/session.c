@@ -1,12 +1,12 @@
 #include "python/src/session.h"
-#include "pipeline/loader_stages.h"
-#include "prof/record/recorder.h"
-#include "prof/report/report.h"
 #include "python/src/elsewhere.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/history.h"
 #include "python/src/lent.h"
 #include "python/src/profile_stack.h"
+#include "weir/profiler.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <math.h>

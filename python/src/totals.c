@@ -1,11 +1,11 @@
 #include "python/src/totals.h"
 #include "base/ranks.h"
-#include "pipeline/loader_stages.h"
-#include "pipeline/report/loader_report.h"
 #include "prof/report/machine.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/history.h"
 #include "python/src/session.h"
+#include "weir/report.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "analyze/copies.h"
 #include "analyze/rotation.h"
 #include "analyze/trial.h"
-#include "base/clock.h"
+#include "weir/base.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

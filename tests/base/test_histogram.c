@@ -1,4 +1,4 @@
-#include "base/histogram.h"
+#include "weir/base.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -74,7 +74,7 @@ def check_program(source, build):
     with tempfile.TemporaryDirectory() as work:
         with open(f"{work}/loop.c", "w", encoding="utf-8") as f:
             f.write(program)
-        compiled = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{source}", "loop.c", "-o", "loop", f"{build}/libweir.so"],
+        compiled = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", f"-I{source}/include", "loop.c", "-o", "loop", f"{build}/libweir.so"],
                                   cwd=work, capture_output=True, text=True)
         check(f"library.md's program does not compile: {compiled.stderr}", compiled.returncode == 0)
         if compiled.returncode:

@@ -12,7 +12,7 @@ for header in "$@"; do
     echo "#include \"$header\""
 done >"$work/all.c"
 # gcc lists the functions that it has seen declared; variables are few and written alike.
-gcc -std=c17 -D_GNU_SOURCE -I. -fsyntax-only -aux-info "$work/seen" "$work/all.c"
+gcc -std=c17 -D_GNU_SOURCE -I. -Iinclude -fsyntax-only -aux-info "$work/seen" "$work/all.c"
 {
     sed -nE 's/.*:NC \*\/ extern [^(]*[ *](weir_\w+) \(.*/\1/p' "$work/seen"
     sed -nE 's/^extern .*[ *](weir_\w+)( __attribute__.*)?;$/\1/p' "$@"

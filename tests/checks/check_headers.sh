@@ -18,7 +18,7 @@ fi
 cd "${1:-$here/../..}"
 read -ra flags <<<"$(pkg-config --cflags hdf5-serial libjpeg libpng jansson)"
 flags+=(-isystem "$(pkg-config --variable=includedir python3)/python3.11") # of limited API 3.11
-flags+=(-std=c17 -D_GNU_SOURCE -I. -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes)
+flags+=(-std=c17 -D_GNU_SOURCE -I. -Iinclude -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes)
 mapfile -t headers < <(find . -path ./build -prune -o -name '*.h' -printf '%P\n' | sort)
 # Twice: the second time proves the guard.
 compile() {

@@ -161,7 +161,7 @@ fi
 
 step "C++"
 {
-    (cd "$moved/include/weir" && find . -name '*.h' -printf '#include <%P>\n')
+    (cd "$moved/include/weir" && find . -name '*.h' -printf '#include <weir/%P>\n')
     cat <<'CPP'
 int main()
 {
@@ -206,7 +206,7 @@ mv "$work/moved" "$prefix"
 touch "$prefix/include/weir/mine.h"
 quiet make uninstall DESTDIR="$stage"
 [ "$(find "$prefix" ! -type d)" = "$prefix/include/weir/mine.h" ] || { find "$prefix" ! -type d; fail "files are left"; }
-for folder in include/weir/prof lib/cmake/weir; do
+for folder in lib/cmake/weir; do
     [ ! -e "$prefix/$folder" ] || fail "$folder is left, and empty"
 done
 if make uninstall DESTDIR="$stage" >"$work/log" 2>&1; then fail "there was nothing left to uninstall"; fi

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Keeps the rules of the tree: tests/checks/check_layers.py [ROOT], or --self-test to see every rule fail on a bad tree.
 
-1. Includes are from the root. base <- prof <- {io, decoders, datasets} <- pipeline <- {analyze, convert, workloads} <-
-   {cli, python}; those in braces never include each other. Rooms inside a folder have an order of their own (ROOMS). cuda/ includes
-   base/, the *_ops.h that it implements, cuda_module.h and kernel_clock_table.h, and nobody includes it (kernel_clock.cuh
-   is installed for users' own .cu). tests and bench may include anything.
+1. Includes are from the root, those of public headers "weir/NAME.h" (in include/, each belongs to a room: PUBLIC). base <-
+   prof <- {io, decoders, datasets} <- pipeline <- {analyze, convert, workloads} <- {cli, python}; those in braces never
+   include each other. Rooms inside a folder have an order of their own (ROOMS). cuda/ includes
+   base/, the *_ops.h that it implements, cuda_module.h and weir/kernel_clock.h and .cuh, and nobody includes it. tests and
+   bench may include anything.
 2. Across folders *_ops.h are only for those who implement them: the same top-level folder, and cuda/. *_priv.h stay in
    their room. Both are free in tests and bench.
 3. No extern names a thing that an upper layer defines.
 4. A third-party header is included by one .c file outside tests and bench (PAIRS has the exceptions). Python's header is
    python/src/'s, CUDA's headers are cuda/'s, and every file there is one that cmake/Cuda.cmake names.
 5. File names are unique in the tree. Only cli/ prints to stdout or exits (and the child processes in CHILD). Every
-   header has a guard by its path. Functions are at most 60 lines, files at most 600 (tests 1000). Every source file is in
-   a CMake list. A folder has at most 25 .c files (bench and tests apart).
+   header has a guard by its path (public ones by their name). Functions are at most 60 lines, files at most 600 (tests
+   1000). Every source file is in a CMake list. A folder has at most 25 .c files (bench and tests apart).
 6. Names in comments exist. What begins with weir_ or WEIR_: in code, in a string or in a CMake file. Other words with an
    underscore, and name(): there, in a script or as the name of a file, or they are other projects' (FOREIGN).
 """
@@ -21,7 +22,7 @@ import re
 import sys
 import tempfile
 
-LAYERS = {"base": 0, "prof": 1, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
+LAYERS = {"base": 0, "prof": 1, "stages": 1.5, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
           "workloads": 4, "cli": 5, "python": 5, "cuda": 9}
 # Who is below whom inside a folder: a room includes what has a smaller number, and itself. Where a room and the folder
 # around it have the same number, each may include the other's plain headers.
@@ -34,6 +35,12 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "p
          "convert": 0, "convert/writers": 0,
          "workloads": 0,
          "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/trials": 1, "cli/train": 1, "cli/scenario": 1, "cli/motion": 1, "cli/whatif": 1, "cli/tune": 1}
+# The room that implements each public header: who may include the one may include the other. "stages" is no folder: the
+# numbers of the loader's stages, for all above prof/.
+PUBLIC = {"weir/base.h": "base", "weir/trace.h": "prof/trace", "weir/kernel_clock.h": "prof/gpu",
+          "weir/kernel_clock.cuh": "prof/gpu", "weir/recorder.h": "prof/record", "weir/profiler.h": "prof/record",
+          "weir/stages.h": "stages", "weir/decoder.h": "decoders", "weir/dataset.h": "datasets",
+          "weir/loader.h": "pipeline", "weir/report.h": "pipeline/report"}
 # Rooms of one number that have nothing to do with each other.
 APART = [{"datasets/synth", "datasets"}, {"datasets/synth", "datasets/layouts"}, {"prof/trace", "prof/symbols"}]
 FREE = {"tests", "bench"}
@@ -81,7 +88,7 @@ class Tree:
         self.externs = []
         self.defined = {}
         self.files = []
-        for top in sorted(LAYERS.keys() | FREE):
+        for top in sorted(LAYERS.keys() | FREE | {"include"}):
             for folder, _, names in sorted(os.walk(os.path.join(root, top))):
                 folder = os.path.relpath(folder, root)
                 self.files += [(folder, name) for name in sorted(names) if name.endswith((".c", ".h", ".cu", ".cuh", ".h.in"))]
@@ -90,17 +97,21 @@ class Tree:
         self.faults.append(f"{path}:{line}: {text}" if line else f"{path}: {text}")
 
     def check_own_include(self, folder, path, line, target):
+        public = target in PUBLIC
         if ".." in target or "/" not in target or not (
-                target in GENERATED or os.path.isfile(os.path.join(self.root, target))):
+                target in GENERATED or os.path.isfile(os.path.join(self.root, "include" if public else "", target))):
             self.fault(path, line, f'"{target}" is no header from the root of the tree')
             return
-        top, room = folder.split("/")[0], os.path.dirname(target)
+        if path.startswith("include/") and not public:
+            self.fault(path, line, f"includes {target}: public headers include public headers only")
+            return
+        top, room = folder.split("/")[0], PUBLIC.get(target, os.path.dirname(target))
         other = room.split("/")[0]
         if top in FREE or room == folder:
             return
         private = re.search(r"_(ops|priv)\.h$", target)
         if top == "cuda":
-            if other != "base" and not target.endswith(("_ops.h", "/cuda_module.h", "/kernel_clock_table.h")):
+            if other != "base" and not target.endswith(("_ops.h", "/cuda_module.h", "/kernel_clock.h", "/kernel_clock.cuh")):
                 self.fault(path, line, f"includes {target}: cuda/ includes base/ and the *_ops.h that it implements")
         elif other not in LAYERS or other == "cuda":
             self.fault(path, line, f"includes {target}: nothing includes {other}/")
@@ -152,6 +163,8 @@ class Tree:
 
     def check_file(self, folder, name):
         path = f"{folder}/{name}"
+        if folder == "include/weir":
+            folder = PUBLIC.get("weir/" + name, "base")
         with open(os.path.join(self.root, path), encoding="utf-8") as f:
             text = f.read()
         self.note_names(path, text)
@@ -165,7 +178,7 @@ class Tree:
         self.note_externs(folder, path, code)
         self.check_text(folder, path, code)
         if name.endswith((".h", ".cuh")):
-            guard = "WEIR_" + re.sub(r"\W", "_", path).upper()
+            guard = guard_of(path)
             if f"#ifndef {guard}" not in code or f"#define {guard}" not in code:
                 self.fault(path, 0, f"has no guard {guard}")
 
@@ -249,15 +262,19 @@ class Tree:
         return self.faults
 
 
+def guard_of(path):
+    return "WEIR_" + re.sub(r"\W", "_", path.removeprefix("include/weir/")).upper()
+
+
 def header(path, text=""):
-    guard = "WEIR_" + re.sub(r"\W", "_", path).upper()
+    guard = guard_of(path)
     return {path: f"#ifndef {guard}\n#define {guard}\n{text}#endif\n"}
 
 
 GOOD = {
     "CMakeLists.txt": "add_library(x low.c pen.c paper.c mid.c store.c keep.c scan.c pass.c act.c top.c)\n",
     **header("base/low.h", "/* exit(1) in a comment */\n"),
-    "base/low.c": '#include "base/low.h"\n#include <stdio.h>\nconst char *const text = "printf(stdout)";\n',
+    "base/low.c": '#include "base/low.h"\n#include "weir/base.h"\n#include <stdio.h>\nconst char *const text = "printf(stdout)";\n',
     **header("prof/trace/paper.h"),
     "prof/trace/paper.c": '#include "prof/trace/paper.h"\n',
     **header("prof/record/pen_priv.h"),
@@ -274,8 +291,9 @@ GOOD = {
     "cmake/Cuda.cmake": "add_library(m cuda/gpu.c cuda/kernels.cu)\n",
     "cuda/gpu.c": '#include "io/mid_ops.h"\n#include "base/low.h"\n#include <cuda_runtime_api.h>\n',
     "cuda/kernels.cu": '#include "cuda/clock.cuh"\n#include <cuda_runtime_api.h>\n',
-    **header("prof/trace/kernel_clock_table.h"),
-    **header("cuda/clock.cuh", '#include "prof/trace/kernel_clock_table.h"\nclass clock\n{\n' + "    int a;\n" * 61 + "};\n"),
+    **header("include/weir/base.h"),
+    **header("include/weir/kernel_clock.h", '#include "weir/base.h"\n'),
+    **header("cuda/clock.cuh", '#include "weir/kernel_clock.h"\nclass clock\n{\n' + "    int a;\n" * 61 + "};\n"),
     "cli/top.c": '#include "io/mid.h"\n#include <liburing.h>\nconst struct ops top_table[] = {{0}};\nint main(void)\n{\n    exit(0);\n}\n',
 }
 
@@ -283,6 +301,9 @@ GOOD = {
 BAD = [
     ({"base/low.c": '#include "io/mid.h"\n'}, "base/low.c:1: includes io/mid.h"),
     ({"datasets/store.c": '#include "io/mid.h"\n'}, "datasets/store.c:1: includes io/mid.h"),
+    ({"io/mid.c": '#include "weir/loader.h"\n', **header("include/weir/loader.h")}, "io/mid.c:1: includes weir/loader.h"),
+    ({**header("include/weir/base.h", '#include "base/low.h"\n')}, "public headers include public headers only"),
+    ({**header("include/weir/base.h", '#include "weir/kernel_clock.h"\n')}, "base.h:3: includes weir/kernel_clock.h"),
     ({"datasets/layouts/act.c": '#include "io/mid.h"\n'}, "datasets/layouts/act.c:1: includes io/mid.h"),
     ({"io/mid.c": '#include "cli/top.h"\n', **header("cli/top.h")}, "io/mid.c:1: includes cli/top.h"),
     ({"prof/trace/paper.c": '#include "prof/record/pen.h"\n', **header("prof/record/pen.h")},

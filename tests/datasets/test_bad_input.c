@@ -2,7 +2,7 @@
 #include "tests/fixtures/bad_input.h"
 #include "tests/fixtures/loader_fixture.h"
 
-#include "pipeline/loader.h"
+#include "weir/loader.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* Datasets as users meet them: which episodes and cameras, in which order, and on real data that every frame is what
  * H5Dread and libjpeg-turbo make of it. */
-#include "datasets/dataset.h"
-#include "decoders/decoder.h"
 #include "pipeline/fetch.h"
 #include "pipeline/probe.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/dataset.h"
+#include "weir/decoder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* Texts of HDF5 episodes: attributes of the file and of the episode's group, datasets of one text, LIBERO's JSON. */
-#include "datasets/dataset.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/dataset.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* The index kept in a file: used when it still fits, written anew when it does not, and never believed blindly. */
 #include "base/hash.h"
-#include "datasets/dataset.h"
 #include "datasets/index_file.h"
 #include "pipeline/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/dataset.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* LMDB files: what is read of those that liblmdb wrote, what is said of others, and the writer of copies. */
 #include "convert/writer_ops.h"
-#include "datasets/dataset.h"
 #include "tests/fixtures/jpeg_encode.h"
 #include "tests/fixtures/lmdb_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/dataset.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* Every way in which HDF5 can store a camera: what the loader fetches is what H5Dread returns, and it comes by extents
  * exactly where that is possible. */
-#include "datasets/dataset.h"
 #include "pipeline/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/dataset.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

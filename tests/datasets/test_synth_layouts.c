@@ -1,7 +1,7 @@
-#include "datasets/dataset.h"
 #include "datasets/hdf5/chunk_guess_priv.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/dataset.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>

@@ -7,7 +7,7 @@
 #include "tests/fixtures/png_fixture.h"
 #include "tests/fixtures/tfrecord_fixture.h"
 
-#include "datasets/dataset.h"
+#include "weir/dataset.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/zarr_fixture.h"
 
-#include "datasets/dataset.h"
+#include "weir/dataset.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* JPEG 2000 and JPEG XL: what their libraries encode without loss comes back, and damage is an error. */
-#include "decoders/decoder.h"
 #include "tests/fixtures/codec_encode.h"
+#include "weir/decoder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

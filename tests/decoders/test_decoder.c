@@ -1,8 +1,8 @@
 /* Decoders: every output format against a plain reference, and every kind of bad bytes refused with its reason. */
-#include "decoders/decoder.h"
 #include "decoders/decoder_ops.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/decoder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

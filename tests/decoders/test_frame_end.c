@@ -1,12 +1,12 @@
 /* Where an image ends in a padded row: by its structure, whatever the bytes in it and behind it look like; and what is
  * read because of that, whatever /compress_len says. */
-#include "datasets/dataset.h"
-#include "decoders/decoder.h"
 #include "decoders/frame_end.h"
 #include "pipeline/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/png_fixture.h"
+#include "weir/dataset.h"
+#include "weir/decoder.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 /* The parser of JPEG headers against libjpeg's own reading, on every kind the fixture makes; the scan's structure,
  * whole and damaged in every way that is promised to be seen; and nothing but refusals for cut and garbled bytes. */
-#include "decoders/decoder.h"
 #include "decoders/gpu/gpu_jpeg.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/jpeg_encode.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/decoder.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* PNG frames, colour and depth, and raw depth: every kind against the values that were written, and every kind of bad
  * bytes refused with its reason. */
 #include "datasets/synth/png_write.h"
-#include "decoders/decoder.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/png_fixture.h"
+#include "weir/decoder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

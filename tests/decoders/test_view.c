@@ -1,9 +1,9 @@
 /* Views: a part of a frame decoded alone is that part of the whole frame, bit for bit; a frame in another size is what
  * averaging (or interpolating) the whole one gives, or near to it where a JPEG was scaled while it was decoded. */
-#include "decoders/decoder.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/png_fixture.h"
+#include "weir/decoder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* libFuzzer: a hostile image of CODEC, looked at and decoded as the loader does: with the size that probing tells, into
  * memory of exactly that size. */
-#include "decoders/decoder.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* libFuzzer: a hostile JPEG, looked at and decoded as the loader does: with the size that probing tells, into an image
  * of exactly that size. Bytes that begin as an image of another codec are that codec's here, too. The last byte chooses
  * the output format. */
-#include "decoders/decoder.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <stdlib.h>

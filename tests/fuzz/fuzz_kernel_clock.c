@@ -1,6 +1,6 @@
 /* A table of clocks inside a kernel of any bytes: the first three say how many stages and rows it is read with, and
  * %globaltimer's step. */
-#include "prof/gpu/kernel_clock.h"
+#include "weir/kernel_clock.h"
 
 #include <math.h>
 #include <stdint.h>

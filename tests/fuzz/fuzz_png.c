@@ -1,8 +1,8 @@
 /* libFuzzer: a hostile PNG, as colour or as depth, looked at and decoded as the loader does: with the size that probing
  * tells, into an image of exactly that size. The last byte chooses the output format, the codec, and whether checksums
  * are made to fit first: without that, hardly any change gets past them. */
-#include "decoders/decoder.h"
 #include "tests/fixtures/png_fixture.h"
+#include "weir/decoder.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "analyze/gpu_idle.h"
 #include "cli/report/trace_read.h"
 #include "prof/gpu/kernel_clock_trace.h"
-#include "prof/trace/averages.h"
+#include "weir/trace.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "tests/gpu/gpu_steps.h"
-#include "pipeline/loader_stages.h"
+#include "weir/stages.h"
 
-#include "prof/record/recorder.h"
+#include "weir/recorder.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -3,8 +3,8 @@
 #ifndef WEIR_TESTS_GPU_GPU_STEPS_H
 #define WEIR_TESTS_GPU_GPU_STEPS_H
 
-#include "prof/record/profiler.h"
 #include "tests/gpu/gpu_fixture.h"
+#include "weir/profiler.h"
 
 enum {
     GPU_STEP_BYTES = 4 << 20, /* copied in a step */

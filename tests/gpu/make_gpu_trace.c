@@ -1,9 +1,9 @@
-/* make_gpu_trace FILE: records a few steps on a GPU, for the clients to read (tests/checks/check_clients.sh); also on the
- * stand-in, when WEIR_CUDA_MODULE names it. Skips (77) without a GPU. */
-#include "pipeline/loader_stages.h"
-#include "prof/record/recorder.h"
-#include "prof/trace/trace_write.h"
+/* make_gpu_trace FILE: records a few steps on a GPU, for the clients to read (tests/checks/check_clients.sh); also on
+ * the stand-in, when WEIR_CUDA_MODULE names it. Skips (77) without a GPU. */
 #include "tests/gpu/gpu_steps.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
+#include "weir/trace.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* The preparing kernel and the fused pass of motion with clocks inside: what they write is the same, bit for bit, their
  * tables, and what the clocks cost: their time with and without them, in turns, by events. Prints and judges no time.
  * "few": without the times. */
-#include "prof/gpu/kernel_clock.h"
 #include "tests/gpu/gpu_fixture.h"
+#include "weir/kernel_clock.h"
 #include "workloads/motion.h"
 #include "workloads/motion_ops.h"
 

@@ -2,12 +2,12 @@
  * windows work. Prints launches per second before, during and after, and what the profiler's steps take, and judges
  * neither. Traces are written to $OUT/cupti0.pt.trace.json.gz and on (or to the folder given), for
  * tests/checks/check_clients.sh. */
-#include "base/clock.h"
-#include "pipeline/loader_stages.h"
 #include "prof/gpu/gpu_trace_ops.h"
-#include "prof/record/recorder.h"
-#include "prof/trace/trace_write.h"
 #include "tests/gpu/gpu_steps.h"
+#include "weir/base.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
+#include "weir/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-/* cuda/kernel_clock.cuh on a real GPU: laps are as long as dependent chains of known length make them, so that neither
+/* weir/kernel_clock.cuh on a real GPU: laps are as long as dependent chains of known length make them, so that neither
  * the compiler nor the SM has moved work across a lap; a lap with a barrier sees the whole block; tables are written
  * where they are, and nowhere else; ticks become ns. Prints %globaltimer's step and what a lap costs.
  *
  * "untimed": without what a tool that makes everything slower changes. */
-#include "cuda/kernel_clock.cuh"
-#include "prof/gpu/kernel_clock.h"
+#include "weir/kernel_clock.cuh"
+#include "weir/kernel_clock.h"
 
 #include <cuda_runtime.h>
 #include <stdarg.h>

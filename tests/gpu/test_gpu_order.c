@@ -9,11 +9,11 @@
  *
  * FRAMES (20,000) are decoded by one decoder of each engine, and compared with what a decoder gives that was opened for
  * the frame. Real frames come from $WEIR_DATA. Exits with 77 when there is no GPU or no nvJPEG. */
-#include "base/clock.h"
-#include "decoders/decoder.h"
 #include "tests/fixtures/frame_pool.h"
 #include "tests/fixtures/gpu_jpeg_fixture.h"
 #include "tests/gpu/gpu_fixture.h"
+#include "weir/base.h"
+#include "weir/decoder.h"
 
 #include <stdio.h>
 #include <stdlib.h>

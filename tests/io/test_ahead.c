@@ -1,9 +1,9 @@
 /* Read-ahead, the page cache, and the choice of an engine. */
-#include "base/clock.h"
 #include "io/ahead.h"
 #include "io/choose.h"
 #include "io/page_cache.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/base.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

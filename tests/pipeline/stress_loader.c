@@ -5,9 +5,9 @@
  * Usage: stress_loader [SECONDS [SEED]] */
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/source_figures.h"
-#include "prof/record/profiler.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/loader.h"
+#include "weir/profiler.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

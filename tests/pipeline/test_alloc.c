@@ -1,7 +1,7 @@
 /* Counts allocations in steady state by who asked for them: this program (the library is linked into it), the codec, or
  * others. Our own code must not allocate per sample. A plain program, because it brings its own malloc. */
-#include "pipeline/loader_stages.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/stages.h"
 
 #include <errno.h>
 #include <link.h>

@@ -1,9 +1,9 @@
 /* Frames that share chunks: within a batch each chunk is unpacked once, batches that are armed together share it, and
  * what comes out is what comes out one by one. */
-#include "pipeline/loader_stages.h"
-#include "prof/record/recorder.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

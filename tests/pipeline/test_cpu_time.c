@@ -1,7 +1,7 @@
 /* CPU time by zones: against what the thread's CPU clock says, with others on the same core. */
-#include "pipeline/loader_stages.h"
-#include "prof/record/recorder.h"
-#include "prof/report/report.h"
+#include "weir/profiler.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>

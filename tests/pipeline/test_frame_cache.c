@@ -1,8 +1,8 @@
 /* The decode cache: what it keeps, within which memory, and that nobody can tell from the batches that it is there. */
 #include "base/memory.h"
 #include "pipeline/frame_cache.h"
-#include "pipeline/loader_stages.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/stages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

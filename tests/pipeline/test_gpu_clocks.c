@@ -4,9 +4,9 @@
 #include "prof/gpu/clock_sources.h"
 #include "prof/gpu/gpu_join_priv.h"
 #include "prof/gpu/kernel_clock_trace.h"
-#include "prof/record/profiler.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/upload_fixture.h"
+#include "weir/profiler.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

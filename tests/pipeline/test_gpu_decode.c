@@ -1,10 +1,10 @@
 /* Everything between a frame's bytes and the GPU's planes that is not nvJPEG, on the stand-in: looking, groups and what
  * is refused in them, errors, the PSNR check over the whole chain, and what is said when there is no GPU. */
-#include "decoders/decoder.h"
 #include "decoders/gpu/psnr_check.h"
 #include "tests/fixtures/gpu_jpeg_fixture.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/jpeg_planes.h"
+#include "weir/decoder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

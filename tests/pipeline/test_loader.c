@@ -1,9 +1,8 @@
 /* The loader as a whole: the same batches whatever the workers do, its rules for callers, its figures. */
-#include "pipeline/loader_stages.h"
 #include "prof/record/fork_priv.h"
-#include "prof/record/profiler.h"
-#include "prof/report/report.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/profiler.h"
+#include "weir/stages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

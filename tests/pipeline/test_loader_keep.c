@@ -1,7 +1,7 @@
 /* What a program that hands batches on wants of a loader: batches that it keeps, waits that it can end, one session for
  * several loaders, one split, state as stored, and to go on without a file. */
-#include "prof/record/recorder.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/recorder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "base/text.h"
-#include "pipeline/loader_stages.h"
-#include "pipeline/report/loader_report.h"
+#include "weir/report.h"
+#include "weir/stages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "pipeline/sampler.h"
+#include "weir/loader.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

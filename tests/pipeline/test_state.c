@@ -1,6 +1,6 @@
 /* The file that keeps where a run is: read back as it was written, or refused. */
-#include "pipeline/state.h"
 #include "tests/fixtures/loader_fixture.h"
+#include "weir/loader.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -3,9 +3,9 @@
  * late. */
 #include "pipeline/gpu/upload.h"
 #include "pipeline/loader_priv.h"
-#include "pipeline/loader_stages.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "tests/fixtures/upload_fixture.h"
+#include "weir/stages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* The profiler for as long as one likes: threads that write every kind of record, and come and go, under a schedule
  * that never ends. What it takes of memory must not grow. For ThreadSanitizer, too. Usage: stress_profiler [SECONDS] */
-#include "pipeline/loader_stages.h"
-#include "prof/record/profiler.h"
-#include "prof/record/recorder.h"
-#include "prof/trace/averages.h"
+#include "weir/profiler.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
+#include "weir/trace.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,13 +1,12 @@
 /* What the GPU's recorder tells, joined with what our own threads did; by the stand-in, tests/fake_cuda_trace.c. */
 #include "pipeline/gpu/gpu_ops.h"
-#include "pipeline/loader_stages.h"
 #include "prof/gpu/cuda_module.h"
 #include "prof/gpu/gpu_trace.h"
-#include "prof/record/profiler.h"
-#include "prof/record/recorder.h"
-#include "prof/trace/averages.h"
-#include "prof/trace/trace_write.h"
 #include "tests/fakes/fake_trace.h"
+#include "weir/profiler.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
+#include "weir/trace.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

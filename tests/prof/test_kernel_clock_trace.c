@@ -5,11 +5,10 @@
 #include "prof/gpu/cuda_module.h"
 #include "prof/gpu/gpu_trace.h"
 #include "prof/gpu/kernel_clock_trace.h"
-#include "prof/record/profiler.h"
-#include "prof/trace/averages.h"
-#include "prof/trace/trace_write.h"
 #include "tests/fakes/fake_trace.h"
 #include "tests/fixtures/clock_fixture.h"
+#include "weir/profiler.h"
+#include "weir/trace.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

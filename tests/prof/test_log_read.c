@@ -4,8 +4,8 @@
 #include "cli/report/log_plain.h"
 #include "cli/report/log_read.h"
 #include "cli/report/log_words.h"
-#include "pipeline/loader_stages.h"
 #include "tests/fixtures/report_fixture.h"
+#include "weir/stages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

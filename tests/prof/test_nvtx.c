@@ -1,8 +1,8 @@
 /* Ranges as a listening tool is told of them; by the stand-in, tests/fake_cuda_nvtx.c. */
-#include "pipeline/loader_stages.h"
-#include "prof/record/profiler.h"
-#include "prof/record/recorder.h"
 #include "tests/fakes/fake_trace.h"
+#include "weir/profiler.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <criterion/criterion.h>
 #include <dlfcn.h>

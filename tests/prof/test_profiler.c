@@ -1,7 +1,7 @@
 /* Recorded windows: which steps are in them, and what. */
-#include "pipeline/loader_stages.h"
-#include "prof/record/profiler.h"
-#include "prof/record/recorder.h"
+#include "weir/profiler.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
-#include "pipeline/loader_stages.h"
-#include "prof/record/recorder.h"
-#include "prof/report/report.h"
+#include "weir/profiler.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

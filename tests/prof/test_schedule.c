@@ -1,5 +1,5 @@
 /* The schedule and its state machine, transition by transition. */
-#include "prof/record/schedule.h"
+#include "weir/profiler.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

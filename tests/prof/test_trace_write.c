@@ -1,5 +1,5 @@
-#include "prof/trace/trace_write.h"
 #include "tests/fixtures/trace_fixture.h"
+#include "weir/trace.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>

@@ -1,8 +1,8 @@
 /* A window's ticks as the times of its trace, beside what a GPU's recorder stamped by the same clock. */
-#include "base/clock.h"
 #include "prof/gpu/gpu_join_priv.h"
-#include "prof/record/recorder.h"
 #include "prof/record/window_priv.h"
+#include "weir/base.h"
+#include "weir/recorder.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* The feed of the scenarios: what it gives depends on the seed only, it begins no more batches than it may, epochs end
  * and begin, and it closes while its threads work. A program of its own, for ThreadSanitizer, too. */
-#include "base/clock.h"
 #include "pipeline/gpu/gpu.h"
-#include "pipeline/loader_stages.h"
-#include "prof/record/recorder.h"
+#include "weir/base.h"
+#include "weir/recorder.h"
+#include "weir/stages.h"
 #include "workloads/cpu_units.h"
 #include "workloads/item_feed.h"
 

@@ -1,6 +1,6 @@
 /* Motion for many environments: both variants and all advice against the float64 reference. */
-#include "prof/record/recording.h"
 #include "tests/fixtures/motion_reference.h"
+#include "weir/recorder.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

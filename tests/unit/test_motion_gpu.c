@@ -2,8 +2,8 @@
  * those of the reference, and what goes wrong on the way is reported. */
 #include "prof/gpu/cuda_module.h"
 #include "prof/gpu/kernel_clock_trace.h"
-#include "prof/record/profiler.h"
 #include "tests/fixtures/motion_reference.h"
+#include "weir/profiler.h"
 #include "workloads/motion_ops.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* kernel_clock.cuh: clocks inside a kernel: how long each of its stages takes, iteration by iteration. For the CUDA
- * C++17 of your own .cu files; what it writes is read by prof/gpu/kernel_clock.h. docs/kernel_clock.md says what is
+ * C++17 of your own .cu files; what it writes is read by weir/kernel_clock.h. docs/kernel_clock.md says what is
  * measured.
  *
  *     enum { LOAD, COMPUTE, STORE, STAGES };
@@ -28,10 +28,10 @@
  * Switched off by the third argument, kernel_clock<STAGES, ITERATIONS, false>, all of it is empty: the kernel is the
  * one without clocks, instruction by instruction, and without the barriers of block_lap_with_barrier. A kernel that is
  * instantiated twice has both. One clock of a type per kernel. */
-#ifndef WEIR_CUDA_KERNEL_CLOCK_CUH
-#define WEIR_CUDA_KERNEL_CLOCK_CUH
+#ifndef WEIR_KERNEL_CLOCK_CUH
+#define WEIR_KERNEL_CLOCK_CUH
 
-#include "prof/gpu/kernel_clock_table.h"
+#include "weir/kernel_clock.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* loader_report.h: what a run of a loader was like, as tables for people and as JSON for programs: the stage table,
+/* report.h: what a run of a loader was like, as tables for people and as JSON for programs: the stage table,
  * threads, queue, reads, decoding, decode cache, GPU, cameras and files, errors.
  *
  *     weir_loader_reports_begin(&reports, loader, &config);      when the first batch is about to be asked for
@@ -8,15 +8,11 @@
  *
  * Reports are plain data, so that one that was read back from a log prints exactly like the live one. All of it is for
  * the consumer's thread. */
-#ifndef WEIR_PIPELINE_REPORT_LOADER_REPORT_H
-#define WEIR_PIPELINE_REPORT_LOADER_REPORT_H
+#ifndef WEIR_REPORT_H
+#define WEIR_REPORT_H
 
-#include "pipeline/facts.h"
-#include "pipeline/gpu_figures.h"
-#include "pipeline/report/epoch_lines.h"
-#include "pipeline/report/report_sources.h"
-#include "pipeline/report/report_steps.h"
-#include "prof/report/report.h"
+#include "weir/loader.h"
+#include "weir/profiler.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,6 +21,176 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The part of a report that says which camera, which file. */
+
+enum { WEIR_REPORT_CAMERAS = 16, WEIR_REPORT_FILES = 3, WEIR_REPORT_CALLS = 20, WEIR_REPORT_CALLS_SHOWN = 10 };
+
+/* Reading or decoding. */
+struct weir_report_source {
+    uint64_t count, bytes;
+    double total_s, p50_s, p99_s, max_s;
+};
+
+struct weir_report_camera {
+    char name[64];
+    struct weir_report_source read, decode;
+};
+
+/* Reads of one file. */
+struct weir_report_file {
+    char name[256];
+    uint64_t count;
+    double mean_s, max_s;
+};
+
+struct weir_report_call {
+    char file[256]; /* and the episode's group there */
+    char camera[64];
+    int64_t t;
+    bool decode; /* else it is a read */
+    double s;
+};
+
+/* In the time covered; nothing is printed where nothing was read or decoded. */
+struct weir_report_sources {
+    int n_cameras;
+    struct weir_report_camera cameras[WEIR_REPORT_CAMERAS];
+    uint64_t files_read;   /* files that were read from */
+    double files_median_s; /* the median of their means */
+    int n_files;           /* the slowest, by mean, slowest first */
+    struct weir_report_file files[WEIR_REPORT_FILES];
+    int n_calls; /* the longest, longest first: at most ten reads and ten of decoding */
+    struct weir_report_call calls[WEIR_REPORT_CALLS];
+};
+
+/* The part of a report that says what the consumer got and when, what the run was set up with, and what
+ * completed the batches that it waited for. analyze/verdict/verdict.h draws its conclusions from these. */
+
+/* Steps: each from one request for a batch to the next one, or to the report. */
+struct weir_report_steps {
+    uint64_t train_batches, val_batches; /* handed out in the time covered; 0 = not known */
+    uint64_t images;                     /* in both */
+    double train_s, val_s;               /* what their steps took */
+    double train_wait_s, val_wait_s;     /* of it, waiting for data; on a GPU its stream's waits too */
+    double first_wait_s;                 /* of these, for the first batch of the run: the pipeline fills */
+    bool validation;                     /* there is no training part: the train_* are of the validation */
+};
+
+/* One epoch, or several. */
+struct weir_report_epochs {
+    int n;
+    uint64_t images;
+    double s, wait_s;        /* training and validation */
+    double slowest, fastest; /* images/s; of epochs that are whole */
+    double device_bytes;     /* read from storage; -1 = not known. Workers are some batches ahead */
+};
+
+struct weir_report_setup {
+    bool known; /* false: the log is older than these figures */
+    int workers, slots, batch_size, images_per_sample;
+    int device;        /* the GPU's number; -1 = none */
+    int width, height; /* of the first camera's images as they are stored */
+    int out_width, out_height;
+    bool normalised, encoded; /* images become floats on the CPU; frames are stored as JPEGs or PNGs */
+    bool sizes_differ;        /* between cameras, as they are stored */
+    bool reads_ahead;         /* many reads in flight ahead of the workers */
+    bool direct;              /* reads pass the page cache by */
+    char decoder[24], io[16];
+    char codec[16];             /* of the first frame: "jpeg", "png", "raw"; empty = not known */
+    uint64_t image_bytes;       /* of an image in a batch, the mean of the cameras; 0 = not known */
+    uint64_t frames_bytes;      /* all frames of the dataset as they lie in batches: the decode cache that holds them */
+    uint64_t memory_free_bytes; /* when the report was made; 0 = not known */
+    double cached_at_start;     /* of the dataset, before the first read, 0..1; -1 = not known */
+    double copy_bytes_per_s;    /* one thread copies so much from memory to memory; 0 = not measured */
+};
+
+/* With fewer training batches nothing can be said of a run, and copy_bytes_per_s is not measured. */
+enum { WEIR_REPORT_BATCHES_LEAST = 8 };
+
+/* Batches that the consumer waited for, by the task that completed each. A wait is whole the last task's. */
+struct weir_report_late {
+    uint64_t batches;                                 /* waited for, 0 = none, or not known (a GPU completes them) */
+    double wait_s;                                    /* for these */
+    double task_s;                                    /* what the completing tasks took from begin to end */
+    double read_s;                                    /* of it, reading */
+    double longest_wait_s;                            /* for one batch */
+    char camera[64];                                  /* that most of the waiting was for; empty = not known */
+    char file[256];                                   /* likewise, without the dataset's folder */
+    char worker[16];                                  /* likewise */
+    double camera_wait_s, file_wait_s, worker_wait_s; /* for tasks of these */
+};
+
+struct weir_report_storage {
+    double device_bytes; /* read from storage by the process in the time covered; -1 = not known */
+    /* Measured when the report was made, some frames dropped from the page cache before (weir_loader_probe_storage): */
+    int probe_depth;                     /* reads at once; 0 = it was not */
+    double probe_small_s, probe_whole_s; /* a read of 4 KiB, and of a frame, alone */
+    double probe_bytes_per_s;            /* of frames, so many at once */
+};
+
+/* What a GPU waited for while it was idle in the steps that were traced last, as fractions of the time traced;
+ * docs/trace-averages.md has the rules. */
+struct weir_report_idle {
+    double traced_s; /* 0 = no trace of a GPU */
+    double busy, launching, sync, data, allocating, queued, other;
+    double delay_p50_s, delay_p99_s; /* of launches into an empty queue; -1 = there were none */
+    double kernels_per_step;         /* -1 = not known */
+};
+
+/* One line an epoch, and one when the first batch is there; as text and as JSON. */
+
+/* Where an epoch's bytes came from: nearly none of the dataset was in the page cache when it began, nearly all, some;
+ * or reads passed the cache by. */
+enum weir_reads { WEIR_READS_UNKNOWN, WEIR_READS_COLD, WEIR_READS_WARM, WEIR_READS_PARTLY, WEIR_READS_DIRECT };
+
+struct weir_epoch_line {
+    int epoch, epoch_count; /* 1-based */
+    double total_s, train_s, val_s;
+    double data_wait_fraction; /* 08 over training time of the training part; on a GPU its stream's waits too */
+    double samples_per_s, images_per_s;
+    uint64_t peak_rss_bytes;
+    bool interrupted; /* the epoch was cut short */
+    enum weir_reads reads;
+    double cached_fraction;       /* of the dataset, when the epoch began; -1 = not known */
+    bool gpu;                     /* there was one: */
+    double gpu_busy_fraction;     /* of the epoch's time, that in which a step or a preparation ran */
+    double copy_overlap_fraction; /* of the copies' time, that in which a step ran; -1 = not known */
+    bool trained;                 /* something was trained: */
+    double train_loss, val_loss;  /* means over the samples; NAN = there were none */
+};
+
+/* One line per epoch; the Chinese one matches grep "Epoch.*总耗时" and grep "耗时:". */
+void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_lang lang);
+
+/* How long it took until the first batch was there; each time includes the ones below it. */
+struct weir_start_line {
+    double first_batch_s, open_s, index_s;
+    int files, files_from_index;
+};
+void weir_start_print(FILE *out, const struct weir_start_line *line, enum weir_lang lang);
+
+/* What `weir run --seconds` measured: a part of the run, whatever epochs it lay in. */
+struct weir_measured_line {
+    double seconds, warm_up_s; /* seconds 0: the run ended before */
+    uint64_t batches, samples, images;
+    double samples_per_s, images_per_s;
+    double data_wait_fraction; /* of the seconds, those in which the consumer waited; on a GPU its stream's waits too */
+    uint64_t peak_rss_bytes;
+    enum weir_reads reads;
+    double cached_fraction; /* of the dataset, when the run began; -1 = not known */
+};
+void weir_measured_print(FILE *out, const struct weir_measured_line *line, enum weir_lang lang);
+
+/* The log's lines, each one JSON object and a newline, flushed: docs/log-format.md. */
+void weir_start_log(FILE *log, const struct weir_start_line *line);
+void weir_epoch_log(FILE *log, const struct weir_epoch_line *line);
+void weir_measured_log(FILE *log, const struct weir_measured_line *line);
+/* The same members into an object that is open in json. */
+void weir_start_json(struct weir_json *json, const struct weir_start_line *line);
+void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line);
+/* "cold", "warm", "partly", "direct"; NULL = unknown. */
+const char *weir_report_reads_name(enum weir_reads reads);
 
 struct weir_loader;
 

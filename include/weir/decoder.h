@@ -10,10 +10,10 @@
  * columns of blocks needed. From there to the size asked for colour is averaged over the area of each pixel, or
  * interpolated linearly between pixels where it grows; rounded to u8 before it is converted. Depth takes the nearest
  * pixel: between two surfaces there is nothing. */
-#ifndef WEIR_DECODERS_DECODER_H
-#define WEIR_DECODERS_DECODER_H
+#ifndef WEIR_DECODER_H
+#define WEIR_DECODER_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stddef.h>
 #include <stdint.h>

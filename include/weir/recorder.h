@@ -5,14 +5,11 @@
  * a snapshot at any time. One call in 16 of a work stage also reads the
  * thread's CPU clock (fewer of short stages, none of those under 2 us). A thread that is not attached
  * pays one thread-local load per zone. */
-#ifndef WEIR_PROF_RECORD_RECORDER_H
-#define WEIR_PROF_RECORD_RECORDER_H
+#ifndef WEIR_RECORDER_H
+#define WEIR_RECORDER_H
 
-#include "base/clock.h"
-#include "base/err.h"
-#include "base/histogram.h"
-#include "prof/record/recording.h"
-#include "prof/record/stages.h"
+#include "weir/base.h"
+#include "weir/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +18,213 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* What zones are zones of. A stage has a number, which zones carry, and a name, by which tables show it.
+ *
+ * The profiler has no stages of its own: whoever times something registers what it times, before its first zone. A
+ * library that knows its stages when it is compiled has constants for them and registers them at once, as a table
+ * (weir_stages_register; libweir's is weir/stages.h); a program asks for numbers by name
+ * (weir_stage_register). */
+
+enum weir_stage_kind {
+    WEIR_KIND_WORK,      /* the CPU (or a device) does something; counted in shares */
+    WEIR_KIND_INCLUSIVE, /* a zone around other zones; its self time is "other" */
+    WEIR_KIND_SPAN,      /* first start to last end over several threads; no self time, never in shares */
+    WEIR_KIND_WAIT,      /* blocked on somebody else */
+    WEIR_KIND_LOOP,      /* the frame around a thread's loop, not shown; its self time is "other" */
+};
+
+/* Numbers from 0 on are those of the process's table, those behind them are given out by name. Tables of stages are in
+ * the order of the numbers. */
+enum { WEIR_STAGE_TABLE_MAX = 40, WEIR_STAGE_MAX = 72 };
+
+struct weir_stage_info {
+    const char *name;
+    enum weir_stage_kind kind;
+    bool consumer;  /* belongs to the consumer's thread: never in the workers' shares */
+    bool data_wait; /* the consumer's wait for data, which traces show as the time of the DataLoader */
+};
+
+/* NULL for a number that nobody registered; its zones are counted all the same. Lent for the life of the process. */
+const struct weir_stage_info *weir_stage_info(int stage);
+
+/* No stage that is registered has this number or a greater one. */
+int weir_stage_count(void);
+
+/* Registers table[i] as stage i, for each i below n that has a name. The table is borrowed for the life of the process;
+ * registering it again changes nothing. 0; -E2BIG: n is more than WEIR_STAGE_TABLE_MAX; -EEXIST: a number is another
+ * table's. Any thread. */
+int weir_stages_register(const struct weir_stage_info *table, int n);
+
+/* Number of the stage with this name, made if new (name is borrowed for the life of the process); -ENOSPC when full.
+ * Any thread. */
+int weir_stage_register(const char *name, enum weir_stage_kind kind, bool consumer);
+
+/* Names of ranges, counters and instants as small numbers, which records carry.
+ *
+ * Ids below WEIR_STAGE_MAX are those of stages; the others are given out here, at most 65,463 in a process,
+ * and live as long as it does. Any thread. */
+
+typedef uint16_t weir_name;
+
+/* The id of a name in a category (WEIR_CAT_CPU_OP: an operator; WEIR_CAT_USER_ANNOTATION: a part of the program), made
+ * if new: text is copied. When there are too many, or no memory, that of "(too many names)". Takes a lock: keep the id.
+ */
+weir_name weir_name_intern(const char *text, enum weir_cat cat);
+
+/* Lent for the life of the process; "" for an id that nobody was given. */
+const char *weir_name_text(weir_name name);
+enum weir_cat weir_name_cat(weir_name name);
+
+/* Shapes and types of what a range works on, as records carry them: 0 = none. dims: n tensors, rank numbers each, one
+ * after another in sizes; types: "unsigned char", "float", ... for each. The same shapes have the same id; at most
+ * 65,535 different ones, 0 beyond. Takes a lock: keep the id. */
+uint32_t weir_shapes_intern(int n, const int *ranks, const int64_t *sizes, const char *const *types);
+
+/* "Input Dims" and "Input type" of shapes as JSON text, lent for the life of the process; "" for 0. */
+const char *weir_shapes_dims(uint32_t shapes);
+const char *weir_shapes_types(uint32_t shapes);
+
+/* The second plane of the profiler: what is written down, call by call, while a window records.
+ *
+ * Everything here may be called at any time on any thread and costs one relaxed load while nothing records. Names are
+ * interned once. Each thread writes to a ring of its own, without locks; a full ring drops and counts.
+ * Zones of attached threads are recorded as well, under their stage's name. */
+
+/* What is going on: 0 = nothing records, else bits of what and, above them, which recording. */
+enum {
+    WEIR_RECORDING_ON = 1,
+    WEIR_RECORDING_SHAPES = 2, /* record_shapes */
+    WEIR_RECORDING_STACKS = 4, /* with_stack */
+    WEIR_RECORDING_MEMORY = 8, /* profile_memory */
+    WEIR_RECORDING_NVTX = 16,  /* ranges are shown to Nsight; alone: nothing is recorded, the other bits are 0 */
+    WEIR_RECORDING_NEXT = 256, /* one more recording */
+};
+extern uint32_t weir_recording_state;
+
+static inline uint32_t weir_recording(void)
+{
+    return __atomic_load_n(&weir_recording_state, __ATOMIC_RELAXED);
+}
+
+/* What the calling thread works on: every record it writes carries it, 0 = nothing. The consumer of an item is found by
+ * the same number. __thread is the one spelling that C and C++ share. */
+extern __thread uint64_t weir_item_self __attribute__((tls_model("initial-exec")));
+
+/* For interpreters: the stack that the calling thread's records carry under with_stack, in place of that of the C
+ * functions; 0 = that one. A number of weir_stack_text. */
+extern __thread uint32_t weir_stack_self __attribute__((tls_model("initial-exec")));
+/* frames: FILE(LINE): FUNCTION, innermost first, joined by ; (copied). The same frames have the same number; 0 when
+ * there are too many (65,535 with those of C functions), or no memory. Takes a lock: keep the number. Any thread. */
+uint32_t weir_stack_text(const char *frames);
+
+/* ---- ranges of one thread ---- */
+
+/* A range that is open; by value, on the stack of whoever opened it. */
+struct weir_range {
+    uint64_t start;
+    uint32_t state; /* of the recording it was opened in; 0 = it is not recorded */
+    uint32_t shapes;
+    weir_name name;
+    uint16_t depth;
+    uint16_t nvtx_depth; /* of the thread's ranges in Nsight */
+};
+
+void weir_range_begin_(struct weir_range *range);
+void weir_range_end_(struct weir_range *range);
+weir_name weir_site_name_(weir_name *site, const char *text, enum weir_cat cat);
+
+static inline struct weir_range weir_range_begin(weir_name name)
+{
+    struct weir_range range = {0, weir_recording(), 0, name, 0, 0};
+    if (range.state)
+        weir_range_begin_(&range);
+    return range;
+}
+
+/* Ends the range, and those opened in it on this thread that are still open. */
+static inline void weir_range_end(struct weir_range *range)
+{
+    if (range->state)
+        weir_range_end_(range);
+}
+
+/* The shapes of what the range works on (weir_shapes_intern); recorded under record_shapes. */
+static inline void weir_range_shapes(struct weir_range *range, uint32_t shapes)
+{
+    range->shapes = shapes;
+}
+
+static inline struct weir_range weir_range_site_(weir_name *site, const char *text, enum weir_cat cat)
+{
+    struct weir_range none = {0, 0, 0, 0, 0, 0};
+    return weir_recording() ? weir_range_begin(weir_site_name_(site, text, cat)) : none;
+}
+
+/* WEIR_RANGE("forward"); times from here to the end of the enclosing block. The text is a constant of the program: it
+ * is interned at the first recorded call. WEIR_OPERATOR does the same for what should be listed as an operator. */
+#define WEIR_RANGE_JOIN_(a, line)  a##line
+#define WEIR_RANGE_JOIN2_(a, line) WEIR_RANGE_JOIN_(a, line)
+#define WEIR_RANGE_CAT_(text, cat)                                                                                     \
+    static weir_name WEIR_RANGE_JOIN2_(weir_site_, __LINE__);                                                          \
+    __attribute__((cleanup(weir_range_end), unused)) struct weir_range WEIR_RANGE_JOIN2_(weir_range_, __LINE__) =      \
+        weir_range_site_(&WEIR_RANGE_JOIN2_(weir_site_, __LINE__), text, cat)
+#define WEIR_RANGE(text)    WEIR_RANGE_CAT_(text, WEIR_CAT_USER_ANNOTATION)
+#define WEIR_OPERATOR(text) WEIR_RANGE_CAT_(text, WEIR_CAT_CPU_OP)
+
+/* ---- ranges that cross threads ---- */
+
+/* Begun on one thread, ended on any; travels by value with the work. */
+struct weir_async {
+    uint64_t start;
+    uint32_t state;
+    weir_name name;
+};
+
+static inline struct weir_async weir_async_begin(weir_name name)
+{
+    struct weir_async async = {0, weir_recording(), name};
+    if (async.state)
+        async.start = weir_clock_ticks();
+    return async;
+}
+
+void weir_async_record_(weir_name name, uint64_t start, uint64_t end, uint64_t item);
+/* item links it with other ranges of the same item; 0 = it stands alone. */
+static inline void weir_async_end(const struct weir_async *async, uint64_t item)
+{
+    if (async->state && async->state == weir_recording())
+        weir_async_record_(async->name, async->start, weir_clock_ticks(), item);
+}
+
+/* ---- points ---- */
+
+void weir_counter_(weir_name name, double value);
+void weir_instant_(weir_name name);
+
+static inline void weir_counter(weir_name name, double value)
+{
+    if (weir_recording())
+        weir_counter_(name, value);
+}
+
+static inline void weir_instant(weir_name name)
+{
+    if (weir_recording())
+        weir_instant_(name);
+}
+
+/* ---- memory ---- */
+
+enum { WEIR_MEMORY_CPU = -1, WEIR_MEMORY_DEVICES = 16 };
+
+/* Says that bytes at address were taken into use (or given back) on a device: WEIR_MEMORY_CPU, or a GPU's number. The
+ * running totals are kept at all times, the event is recorded under profile_memory. */
+void weir_memory_allocated(const void *address, uint64_t bytes, int device);
+void weir_memory_freed(const void *address, uint64_t bytes, int device);
+/* The pools that allocations are served from grew by so many bytes (or shrank); no event. */
+void weir_memory_reserved(int64_t bytes, int device);
+void weir_memory_totals(int device, int64_t *allocated, int64_t *reserved);
 
 struct weir_recorder; /* a session: owns the cells of all its threads */
 struct weir_thread;   /* one thread's cells */

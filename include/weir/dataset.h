@@ -6,10 +6,10 @@
  *
  * The HDF5 library runs in helper processes. One process, forked when the first dataset is opened, forks them all and
  * ends with the caller: open the first dataset early, before memory is large. They are not the caller's children. */
-#ifndef WEIR_DATASETS_DATASET_H
-#define WEIR_DATASETS_DATASET_H
+#ifndef WEIR_DATASET_H
+#define WEIR_DATASET_H
 
-#include "base/err.h"
+#include "weir/base.h"
 
 #include <stddef.h>
 #include <stdint.h>
