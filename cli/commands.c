@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "base/extras.h"
 
 const struct weir_program weir_program = {
     .summary = "loads robot episodes for training and times every stage of it",
@@ -7,15 +8,26 @@ const struct weir_program weir_program = {
     .exit_status = "0 fine, 1 the run failed, 2 usage, 130 interrupted.",
 };
 
+#define DECLARE(name) extern const struct weir_command weir_cmd_##name;
+#define ROW(name)     &weir_cmd_##name,
+WEIR_EXTRA_COMMANDS(DECLARE)
+
 /* The rows of a group stand together: weir --help prints the group's heading before its first row. */
 const struct weir_command *const weir_commands[] = {
-    &weir_cmd_run,   &weir_cmd_report, &weir_cmd_doctor,
+    &weir_cmd_run,
+    &weir_cmd_report,
+    &weir_cmd_doctor,
 
-    &weir_cmd_tune,  &weir_cmd_whatif, &weir_cmd_bench,
+    &weir_cmd_tune,
+    &weir_cmd_whatif,
+    &weir_cmd_bench,
 
-    &weir_cmd_info,  &weir_cmd_verify, &weir_cmd_convert,  &weir_cmd_synth,
+    &weir_cmd_info,
+    &weir_cmd_verify,
+    &weir_cmd_convert,
+    &weir_cmd_synth,
 
-    &weir_cmd_train, &weir_cmd_motion, &weir_cmd_scenario, NULL,
+    WEIR_EXTRA_COMMANDS(ROW) NULL,
 };
 
 void weir_commands_complete(void)

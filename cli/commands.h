@@ -5,9 +5,6 @@
 #include "cli/options.h"
 
 extern const struct weir_command weir_cmd_run;
-extern const struct weir_command weir_cmd_train;
-extern const struct weir_command weir_cmd_scenario;
-extern const struct weir_command weir_cmd_motion;
 extern const struct weir_command weir_cmd_info;
 extern const struct weir_command weir_cmd_verify;
 extern const struct weir_command weir_cmd_convert;

@@ -65,14 +65,10 @@ function(add_weir_cuda)
     base/text.c
     cuda/gpu_cuda.c
     cuda/gpu_kernels.cu
-    cuda/motion_cuda.c
-    cuda/motion_cuda_priv.h
-    cuda/motion_fused.cu
-    cuda/motion_kernels.cu
   )
   set_target_properties(weir_cuda PROPERTIES C_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} CUDA_STANDARD 17)
-  target_include_directories(weir_cuda PRIVATE ${CMAKE_SOURCE_DIR})
+  target_include_directories(weir_cuda PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
   target_include_directories(weir_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   target_compile_definitions(weir_cuda PRIVATE
     WEIR_CUDA_TOOLKIT="${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR}")
@@ -88,12 +84,6 @@ function(add_weir_cuda)
     target_sources(weir_cuda PRIVATE cuda/nvjpeg.c)
     target_include_directories(weir_cuda SYSTEM PRIVATE ${WEIR_NVJPEG_INCLUDE_DIR})
     target_compile_definitions(weir_cuda PRIVATE WEIR_HAVE_NVJPEG)
-  endif()
-  if(WEIR_CUBLAS_INCLUDE_DIR AND WEIR_CUDNN_INCLUDE_DIR)
-    target_sources(weir_cuda PRIVATE cuda/compute_cublas.c cuda/compute_cuda.c cuda/compute_cuda_priv.h
-      cuda/compute_cudnn.c cuda/compute_im2col.c cuda/compute_kernels.cu)
-    target_include_directories(weir_cuda SYSTEM PRIVATE ${WEIR_CUBLAS_INCLUDE_DIR} ${WEIR_CUDNN_INCLUDE_DIR})
-    target_compile_definitions(weir_cuda PRIVATE WEIR_HAVE_COMPUTE)
   endif()
   add_dependencies(weir weir_cuda)
   install(TARGETS weir_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -1,4 +1,5 @@
 /* The one symbol that libweir_cuda.so exports: a table of its tables. */
+#include "base/extras.h"
 #include "prof/gpu/cuda_module.h"
 
 #include <stddef.h>
@@ -26,18 +27,15 @@ extern const struct weir_gpu_trace_ops weir_gpu_trace_cupti;
 #define CUPTI_OPS NULL
 #endif
 
-#ifdef WEIR_HAVE_COMPUTE
-extern const struct weir_compute_ops weir_compute_cuda;
-#define COMPUTE_OPS &weir_compute_cuda
-#else
-#define COMPUTE_OPS NULL
-#endif
-
 __attribute__((visibility("default"))) const struct weir_cuda_module *weir_cuda_module_table(void);
 
-extern const struct weir_gpu_ops weir_gpu_cuda;       /* cuda/gpu_cuda.c */
-extern const struct weir_motion_ops weir_motion_cuda; /* motion_cuda.c */
-extern const struct weir_nvtx_ops weir_nvtx_cuda;     /* nvtx_cuda.c */
+extern const struct weir_gpu_ops weir_gpu_cuda;   /* cuda/gpu_cuda.c */
+extern const struct weir_nvtx_ops weir_nvtx_cuda; /* nvtx_cuda.c */
+
+#define DECLARE(name) extern const struct weir_##name##_ops weir_##name##_cuda;
+#define ROW(name)     {#name, &weir_##name##_cuda},
+WEIR_EXTRA_CUDA(DECLARE)
+static const struct weir_cuda_extra extras[] = {WEIR_EXTRA_CUDA(ROW){NULL, NULL}};
 
 static const struct weir_cuda_module table = {
     .abi = WEIR_CUDA_ABI,
@@ -47,8 +45,7 @@ static const struct weir_cuda_module table = {
     .jpeg = NVJPEG_OPS,
     .trace = CUPTI_OPS,
     .nvtx = &weir_nvtx_cuda,
-    .compute = COMPUTE_OPS,
-    .motion = &weir_motion_cuda,
+    .extras = extras,
 };
 
 const struct weir_cuda_module *weir_cuda_module_table(void)

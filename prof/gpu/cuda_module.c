@@ -100,6 +100,18 @@ int weir_cuda_module_open(const struct weir_cuda_module **module, struct weir_er
     return opened.module ? 0 : weir_err_set(err, opened.err.code, "%s", opened.err.text);
 }
 
+const void *weir_cuda_module_extra(const char *name, struct weir_err *err)
+{
+    const struct weir_cuda_module *module;
+    if (weir_cuda_module_open(&module, err) < 0)
+        return NULL;
+    for (const struct weir_cuda_extra *extra = module->extras; extra->name; extra++)
+        if (strcmp(extra->name, name) == 0)
+            return extra->ops;
+    weir_err_set(err, -ENOTSUP, "%s was built without %s; use the CPU, or build the module with it", opened.path, name);
+    return NULL;
+}
+
 const char *weir_cuda_module_path(void)
 {
     return opened.module ? opened.path : "";

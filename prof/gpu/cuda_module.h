@@ -24,11 +24,15 @@ struct weir_gpu_ops;       /* pipeline/gpu/gpu_ops.h: memory, streams, events, k
 struct weir_gpu_jpeg_ops;  /* decoders/gpu/gpu_jpeg_ops.h: JPEGs to planes on the GPU */
 struct weir_gpu_trace_ops; /* prof/gpu/gpu_trace_ops.h: what ran on GPUs and when, by CUPTI */
 struct weir_nvtx_ops;      /* prof/gpu/nvtx_ops.h: ranges for Nsight */
-struct weir_compute_ops;   /* workloads/compute_ops.h: networks */
-struct weir_motion_ops;    /* workloads/motion_ops.h: motion for many environments */
 
 /* Changes whenever one of these tables, or anything they pass, does. */
-enum { WEIR_CUDA_ABI = 7 };
+enum { WEIR_CUDA_ABI = 8 };
+
+/* A table of functions of an extra (extras/), by the name under which the extra looks for it. */
+struct weir_cuda_extra {
+    const char *name;
+    const void *ops;
+};
 
 struct weir_cuda_module {
     uint32_t abi;
@@ -38,8 +42,7 @@ struct weir_cuda_module {
     const struct weir_gpu_jpeg_ops *jpeg;   /* NULL: built without nvJPEG */
     const struct weir_gpu_trace_ops *trace; /* NULL: built without CUPTI */
     const struct weir_nvtx_ops *nvtx;
-    const struct weir_compute_ops *compute; /* NULL: built without it */
-    const struct weir_motion_ops *motion;
+    const struct weir_cuda_extra *extras; /* of the extras built in; a NULL name ends them */
 };
 
 /* What the module exports, as "weir_cuda_module_table". */
@@ -49,6 +52,10 @@ typedef const struct weir_cuda_module *(*weir_cuda_module_entry)(void);
 /* Opens the module, once; the same answer, or the same error, from then on. 0, or -ENODEV: there is none, it cannot be
  * loaded, or it is of another version; err names the file and says what to do. */
 int weir_cuda_module_open(const struct weir_cuda_module **module, struct weir_err *err);
+
+/* Opens the module and returns an extra's table of functions. NULL: err has -ENODEV as above, or -ENOTSUP: the module
+ * was built without the extra. */
+const void *weir_cuda_module_extra(const char *name, struct weir_err *err);
 
 /* The file that was opened, "" before. */
 const char *weir_cuda_module_path(void);

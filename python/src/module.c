@@ -1,10 +1,10 @@
 /* weir._weir: what weir/__init__.py puts a name on. */
+#include "base/extras.h"
 #include "python/src/arguments.h"
 #include "python/src/array.h"
 #include "python/src/elsewhere.h"
 #include "python/src/kernel_clocks.h"
 #include "python/src/loader_object.h"
-#include "python/src/motion_object.h"
 #include "python/src/profile_parts.h"
 #include "python/src/session.h"
 #include "python/src/totals.h"
@@ -81,6 +81,15 @@ int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type)
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "weir._weir", .m_doc = "The C side of weir.",
                                         .m_size = -1};
 
+#define DECLARE(name) int weir_##name##_begin(PyObject *module);
+#define ROW(name)     weir_##name##_begin,
+WEIR_EXTRA_PYTHON(DECLARE)
+
+static int (*const begins[])(PyObject *module) = {
+    weir_array_begin,         weir_session_begin,       weir_loader_object_begin,  weir_kernel_clocks_begin,
+    weir_profile_range_begin, weir_profile_trace_begin, weir_profile_object_begin, weir_totals_begin,
+    weir_elsewhere_begin,     WEIR_EXTRA_PYTHON(ROW)};
+
 PyMODINIT_FUNC PyInit__weir(void);
 PyMODINIT_FUNC PyInit__weir(void)
 {
@@ -88,11 +97,10 @@ PyMODINIT_FUNC PyInit__weir(void)
     weir_py_error = PyErr_NewExceptionWithDoc("weir.Error", "What went wrong, where, and what to do, in one line.",
                                               PyExc_RuntimeError, NULL);
     if (!module || !weir_py_error || PyModule_AddObjectRef(module, "Error", weir_py_error) < 0 ||
-        PyModule_AddStringConstant(module, "version", WEIR_VERSION) < 0 || weir_array_begin(module) < 0 ||
-        weir_session_begin(module) < 0 || weir_loader_object_begin(module) < 0 ||
-        weir_motion_object_begin(module) < 0 || weir_kernel_clocks_begin(module) < 0 ||
-        weir_profile_range_begin(module) < 0 || weir_profile_trace_begin(module) < 0 ||
-        weir_profile_object_begin(module) < 0 || weir_totals_begin(module) < 0 || weir_elsewhere_begin(module) < 0)
+        PyModule_AddStringConstant(module, "version", WEIR_VERSION) < 0)
         Py_CLEAR(module);
+    for (size_t i = 0; module && i < sizeof begins / sizeof begins[0]; i++)
+        if (begins[i](module) < 0)
+            Py_CLEAR(module);
     return module;
 }

@@ -26,17 +26,28 @@ import weakref
 
 from . import _arguments, _cuda, _loops, _ranks, _weir
 from ._clocks import KernelClocks, KernelStage, kernel_clocks
-from ._motion import MotionClip, MotionLibrary, MotionState, motion_state
 from ._profiler import (Average, Averages, ProfilerAction, ProfilerActivity, profile, schedule,
                         tensorboard_trace_handler)
 from ._weir import Array, Error, RecordFunction, Stage, log_timing, record_function, stage
 
 __all__ = ["Act", "Array", "Average", "Averages", "Camera", "Dataset", "Episode", "Error", "KernelClocks",
-           "KernelStage", "Loader", "MotionClip", "MotionLibrary", "MotionState", "ProfilerAction", "ProfilerActivity",
-           "RecordFunction", "Stage", "StageStats", "kernel_clocks", "log_timing", "motion_state",
+           "KernelStage", "Loader", "ProfilerAction", "ProfilerActivity",
+           "RecordFunction", "Stage", "StageStats", "kernel_clocks", "log_timing",
            "print_timing_stats", "profile", "record_function", "reset", "schedule", "stage", "stats", "table",
            "tensorboard_trace_handler", "verdict"]
 __version__ = _weir.version
+
+_MOTION = ("MotionClip", "MotionLibrary", "MotionState", "motion_state")
+if hasattr(_weir, "_Motion"):
+    from ._motion import MotionClip, MotionLibrary, MotionState, motion_state
+    __all__ += _MOTION
+
+
+def __getattr__(name):
+    if name in _MOTION:
+        raise AttributeError(f"weir.{name}: this weir was built without it; build it with WEIR_WITH_MOTION=ON")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 Act = collections.namedtuple("Act", "image qpos action is_pad")
 Act.__doc__ = "A batch with keys='act', in the order in which ACT's training loop unpacks it."

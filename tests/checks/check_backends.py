@@ -27,7 +27,7 @@ FAMILIES = [
     ("format", "weir_format_ops", "datasets", "datasets/format_ops.h", "datasets/formats.c"),
     ("writer", "weir_writer_ops", "convert/writers", "convert/writer_ops.h", "convert/writers.c"),
 ]
-CODE = ["base", "prof", "io", "decoders", "datasets", "pipeline", "analyze", "convert", "workloads", "cli"]
+CODE = ["base", "prof", "io", "decoders", "datasets", "pipeline", "analyze", "convert", "cli", "extras"]
 NOT_TESTS = {"tests/checks/check_backends.py", "tests/checks/check_layers.py"}
 # Texts of files that happen to be what a backend is called, and who compares them.
 FORMATS = {("datasets/index_file_check.c", "raw"),  # the codec of an index file's track

@@ -2,9 +2,9 @@
 """Keeps the rules of the tree: tests/checks/check_layers.py [ROOT], or --self-test to see every rule fail on a bad tree.
 
 1. Includes are from the root, those of public headers "weir/NAME.h" (in include/, each belongs to a room: PUBLIC). base <-
-   prof <- {io, decoders, datasets} <- pipeline <- {analyze, convert, workloads} <- {cli, python}; those in braces never
-   include each other. Rooms inside a folder have an order of their own (ROOMS). cuda/ includes
-   base/, the *_ops.h that it implements, cuda_module.h and weir/kernel_clock.h and .cuh, and nobody includes it. tests and
+   prof <- {io, decoders, datasets} <- pipeline <- {analyze, convert} <- {cli, python} <- extras; those in
+   braces never include each other, and an extra includes no other one, extras/common apart. Rooms inside a folder have an
+   order of their own (ROOMS). cuda/ includes base/, the *_ops.h that it implements, cuda_module.h and weir/kernel_clock.h and .cuh, and nobody includes it. tests and
    bench may include anything.
 2. Across folders *_ops.h are only for those who implement them: the same top-level folder, and cuda/. *_priv.h stay in
    their room. Both are free in tests and bench.
@@ -17,24 +17,24 @@
 6. Names in comments exist. What begins with weir_ or WEIR_: in code, in a string or in a CMake file. Other words with an
    underscore, and name(): there, in a script or as the name of a file, or they are other projects' (FOREIGN).
 """
+import glob
 import os
 import re
 import sys
 import tempfile
 
 LAYERS = {"base": 0, "prof": 1, "stages": 1.5, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
-          "workloads": 4, "cli": 5, "python": 5, "cuda": 9}
+          "cli": 5, "python": 5, "extras": 6, "cuda": 9}
 # Who is below whom inside a folder: a room includes what has a smaller number, and itself. Where a room and the folder
 # around it have the same number, each may include the other's plain headers.
 ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "prof/report": 3,
          "decoders/gpu": 0, "decoders": 0,
          "datasets/hdf5": 0, "datasets": 1, "datasets/helper": 1, "datasets/layouts": 1, "datasets/tfrecord": 1, "datasets/zarr": 1, "datasets/packed": 1, "datasets/lmdb": 1,
-         "datasets/motion": 1, "datasets/synth": 1,
+         "datasets/synth": 1,
          "pipeline": 0, "pipeline/gpu": 0, "pipeline/work": 0, "pipeline/report": 0, "pipeline/verify": 0,
          "analyze": 0, "analyze/verdict": 1,
          "convert": 0, "convert/writers": 0,
-         "workloads": 0,
-         "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/trials": 1, "cli/train": 1, "cli/scenario": 1, "cli/motion": 1, "cli/whatif": 1, "cli/tune": 1}
+         "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/trials": 1, "cli/whatif": 1, "cli/tune": 1}
 # The room that implements each public header: who may include the one may include the other. "stages" is no folder: the
 # numbers of the loader's stages, for all above prof/.
 PUBLIC = {"weir/base.h": "base", "weir/trace.h": "prof/trace", "weir/kernel_clock.h": "prof/gpu",
@@ -43,7 +43,13 @@ PUBLIC = {"weir/base.h": "base", "weir/trace.h": "prof/trace", "weir/kernel_cloc
           "weir/loader.h": "pipeline", "weir/report.h": "pipeline/report"}
 # Rooms of one number that have nothing to do with each other.
 APART = [{"datasets/synth", "datasets"}, {"datasets/synth", "datasets/layouts"}, {"prof/trace", "prof/symbols"}]
-FREE = {"tests", "bench"}
+ROOMS |= {"extras/common": 0, "extras/common/cuda": 0, "extras/motion/clips": 0, "extras/motion": 1, "extras/motion/cuda": 1,
+          "extras/motion/cli": 2, "extras/motion/python": 2, "extras/train": 1, "extras/train/cli": 2, "extras/scenario": 1,
+          "extras/scenario/cli": 2}
+FREE = re.compile(r"(extras/\w+/)?(tests|bench)(/|$)")
+CUDA_ROOM = re.compile(r"(extras/\w+/)?cuda$")
+CLI_ROOM = re.compile(r"(extras/\w+/)?cli(/|$)")
+PYTHON_ROOM = re.compile(r"python/src$|extras/\w+/python$")
 CUDA = re.compile(r"cuda|nvjpeg|cupti|nvtx|generated_cuda")
 PAIRS = {"hdf5.h": 8, "jpeglib.h": 4, "jerror.h": 3, "png.h": 2, "zlib.h": 4, "jansson.h": 12, "lmdb.h": 2}
 CHILD = {("helper_spawner_serve.c", "_exit"), ("hdf5_helper_serve.c", "_exit")}
@@ -55,7 +61,7 @@ FOREIGN = set("""alloc_sarray decompress_onepass sep_upsample md_pad tp_call ite
 collect_data compress_data create_dataset hdf5_dataset_file_handler humanoid_amp motion_data_manager motion_loader record_episodes
 record_sim_episodes vel_forward_diff max_len in_frame cam_high_depth demo_9 demo_10 group_by_input_shape group_by_stack_n
 top_level_events_only key_averages my_kernel load_state_dict start_profiling""".split())
-GENERATED = {"base/version.h"}
+GENERATED = {"base/version.h", "base/extras.h"}
 
 SYSTEM = set("""assert ctype complex errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
 stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype alloca cpuid
@@ -88,7 +94,7 @@ class Tree:
         self.externs = []
         self.defined = {}
         self.files = []
-        for top in sorted(LAYERS.keys() | FREE | {"include"}):
+        for top in sorted(LAYERS.keys() | {"tests", "bench", "include"}):
             for folder, _, names in sorted(os.walk(os.path.join(root, top))):
                 folder = os.path.relpath(folder, root)
                 self.files += [(folder, name) for name in sorted(names) if name.endswith((".c", ".h", ".cu", ".cuh", ".h.in"))]
@@ -107,14 +113,18 @@ class Tree:
             return
         top, room = folder.split("/")[0], PUBLIC.get(target, os.path.dirname(target))
         other = room.split("/")[0]
-        if top in FREE or room == folder:
+        if FREE.match(folder) or room == folder:
             return
         private = re.search(r"_(ops|priv)\.h$", target)
         if top == "cuda":
             if other != "base" and not target.endswith(("_ops.h", "/cuda_module.h", "/kernel_clock.h", "/kernel_clock.cuh")):
                 self.fault(path, line, f"includes {target}: cuda/ includes base/ and the *_ops.h that it implements")
+        elif other == "cuda" and CUDA_ROOM.match(folder):
+            return
         elif other not in LAYERS or other == "cuda":
             self.fault(path, line, f"includes {target}: nothing includes {other}/")
+        elif other == top == "extras" and room.split("/")[1] not in (folder.split("/")[1], "common"):
+            self.fault(path, line, f"includes {target}: an extra includes no other one, so that each can be deleted")
         elif other != top and LAYERS[other] >= LAYERS[top]:
             self.fault(path, line, f"includes {target}: {top}/ lies below or beside {other}/")
         elif private and (other != top or private[1] == "priv"):
@@ -127,29 +137,28 @@ class Tree:
     def check_system_include(self, folder, path, line, target):
         if target.split("/")[0] in SYSTEM_FOLDERS or ("/" not in target and target[:-2] in SYSTEM):
             return
-        if folder.split("/")[0] not in FREE:
+        if not FREE.match(folder):
             if target == "Python.h":
-                if folder != "python/src":
-                    self.fault(path, line, "includes Python's header, which only python/src/ does")
+                if not PYTHON_ROOM.match(folder):
+                    self.fault(path, line, "includes Python's header, which only python/src/ and an extra's python/ do")
                 return
             if CUDA.match(target):
-                if folder != "cuda":
-                    self.fault(path, line, "includes a header of CUDA's, which only cuda/ does")
+                if not CUDA_ROOM.match(folder):
+                    self.fault(path, line, "includes a header of CUDA's, which only cuda/ and an extra's cuda/ do")
                 return
             if not path.endswith(".c"):
                 self.fault(path, line, f"<{target}> is third-party: it belongs in one .c file, not in a header")
             self.third_party.setdefault(target, set()).add(path)
 
     def check_text(self, folder, path, code):
-        top = folder.split("/")[0]
-        if top in LAYERS and top != "cli":
+        if not FREE.match(folder) and not CLI_ROOM.match(folder):
             for number, line in enumerate(code, 1):
                 found = re.search(r"\b(stdout|exit|_exit|abort|quick_exit|printf|vprintf|puts|putchar|perror)\b", line)
                 if found and (os.path.basename(path), found[1]) in CHILD:
                     continue
                 if found and (found[1] == "stdout" or re.search(rf"\b{found[1]}\s*\(", line)):
                     self.fault(path, number, f"{found[1]}: only cli/ prints results or exits")
-        most = TEST_LINES if top == "tests" else FILE_LINES
+        most = TEST_LINES if "tests" in folder.split("/") else FILE_LINES
         if len(code) > most:
             self.fault(path, 0, f"{len(code)} lines; {most} are the most: make it two")
         start = None
@@ -188,7 +197,7 @@ class Tree:
         for match in pattern.finditer(text):
             for name in re.findall(NAME, match[1] or ""):
                 self.commented.append((path, text.count("\n", 0, match.start()) + 1, name))
-            if path.split("/")[0] not in FREE:
+            if not FREE.match(path):
                 self.commented += [(path, text.count("\n", 0, match.start()) + 1, name)
                                    for name in re.findall(PLAIN_NAME, match[1] or "")]
         code = pattern.sub(lambda m: " " if m[1] else m[0], text)
@@ -210,7 +219,7 @@ class Tree:
         """What is declared by extern and what is defined in the first column, to compare when all files are read."""
         for number, line in enumerate(code, 1):
             declared = re.match(r"\s*extern\s[^(]*;", line)
-            if declared and folder.split("/")[0] not in FREE:
+            if declared and not FREE.match(folder):
                 self.externs += [(folder, path, number, name) for name in
                                  re.findall(r"(\w+)(?:\[\w*\])?\s*[,;]", re.sub(r"__attribute__.*;", ";", line))]
             defined = re.match(r"(?!extern|static|typedef)[A-Za-z_][\w ]*[\w*] \**(\w+)(?:\[\w*\])?(?: =|;)", line)
@@ -227,8 +236,10 @@ class Tree:
         """A file that no list names is a file that nobody compiles."""
         listed = ""
         module = ""
-        for path in ("CMakeLists.txt", "tests/CMakeLists.txt", "bench/CMakeLists.txt", "python/CMakeLists.txt",
-                     "cmake/Cuda.cmake"):
+        lists = [os.path.relpath(full, self.root) for full in
+                 sorted(glob.glob(os.path.join(self.root, "extras/**/CMakeLists.txt"), recursive=True))]
+        for path in [*lists, "CMakeLists.txt", "tests/CMakeLists.txt", "bench/CMakeLists.txt", "python/CMakeLists.txt",
+                     "cmake/Cuda.cmake"]:
             full = os.path.join(self.root, path)
             if os.path.isfile(full):
                 with open(full, encoding="utf-8") as f:
@@ -243,7 +254,7 @@ class Tree:
                 self.fault(path, 0, "is in no CMakeLists.txt")
         folders = [folder for folder, name in self.files if name.endswith(".c")]
         for folder in sorted(set(folders)):
-            if folder.split("/")[0] not in FREE and folders.count(folder) > FOLDER_FILES:
+            if not FREE.match(folder) and folders.count(folder) > FOLDER_FILES:
                 self.fault(folder, 0, f"{folders.count(folder)} .c files; {FOLDER_FILES} are the most: make rooms in it")
 
     def check(self):
@@ -294,6 +305,8 @@ GOOD = {
     **header("include/weir/base.h"),
     **header("include/weir/kernel_clock.h", '#include "weir/base.h"\n'),
     **header("cuda/clock.cuh", '#include "weir/kernel_clock.h"\nclass clock\n{\n' + "    int a;\n" * 61 + "};\n"),
+    **header("extras/motion/cuda/stage_priv.h", '#include "extras/common/team.h"\n#include <cuda_runtime_api.h>\n'),
+    **header("extras/common/team.h"),
     "cli/top.c": '#include "io/mid.h"\n#include <liburing.h>\nconst struct ops top_table[] = {{0}};\nint main(void)\n{\n    exit(0);\n}\n',
 }
 
@@ -317,6 +330,9 @@ BAD = [
     ({"cuda/gpu.c": '#include "io/mid.h"\n'}, "cuda/gpu.c:1: includes io/mid.h: cuda/ includes base/"),
     ({**header("cuda/clock.cuh", '#include "prof/trace/paper.h"\n')}, "cuda/clock.cuh:3: includes prof/trace/paper.h"),
     ({"io/mid.c": '#include "cuda/gpu_ops.h"\n', **header("cuda/gpu_ops.h")}, "nothing includes cuda/"),
+    ({"cli/top.c": '#include "extras/act/play.h"\n', **header("extras/act/play.h")}, "cli/ lies below or beside extras/"),
+    ({"extras/act/play.c": '#include "extras/war/siege.h"\n', **header("extras/war/siege.h"),
+      "extras/act/CMakeLists.txt": "add_library(p play.c)\n"}, "an extra includes no other one"),
     ({**header("io/mid.h", "extern const struct ops top_table[];\n")}, "io/mid.h:3: extern top_table, which cli/ defines"),
     ({**header("base/low.h", "extern const struct ops a, mid_first;\n")}, "base/low.h:3: extern mid_first, which io/"),
     ({"io/mid.c": '#include "mid.h"\n'}, "no header from the root"),

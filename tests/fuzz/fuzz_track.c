@@ -2,7 +2,8 @@
  * the chunk index, the chunks' filters and heap references to the frames, as the loader reads them. Built so that the
  * checksums of HDF5's metadata are taken for right (see weir_checksum_holds): what lies behind them is to be met.
  *
- * Input: 40 bytes that describe the dataset (struct input), then the file. tests/tools/make_track_seeds.py makes seeds. */
+ * Input: 40 bytes that describe the dataset (struct input), then the file. tests/tools/make_track_seeds.py makes seeds.
+ */
 #include "datasets/hdf5/heap.h"
 #include "datasets/index.h"
 

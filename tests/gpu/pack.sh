@@ -7,11 +7,13 @@
 # build/gpu/tests/gpu/gpu.sh build/gpu runs it there.
 set -eu
 from=${1:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER} to=${2:?usage: tests/gpu/pack.sh BUILD_FOLDER TO_FOLDER}
-files=(weir weir-hdf5 libweir_cuda.so bench/limits bench/prof bench/handoff bench/nvjpeg bench/pinned_read bench/train_step
-    bench/motion_floor bench/motion_sides
-    tests/test_gpu_ops tests/test_gpu_feed tests/test_gpu_jpeg tests/test_gpu_order tests/test_gpu_lost tests/test_cupti tests/test_compute
-    tests/jpeg_both
-    tests/test_device_clock tests/test_clock_cost tests/test_motion_cuda)
+files=(weir weir-hdf5 libweir_cuda.so bench/limits bench/prof bench/handoff bench/nvjpeg bench/pinned_read
+    tests/test_gpu_ops tests/test_gpu_feed tests/test_gpu_jpeg tests/test_gpu_order tests/test_gpu_lost tests/test_cupti
+    tests/jpeg_both tests/test_device_clock)
+# The extras that were built.
+for file in bench/train_step bench/motion_floor bench/motion_sides tests/test_compute tests/test_clock_cost tests/test_motion_cuda; do
+    [ ! -f "$from/$file" ] || files+=("$file")
+done
 for file in "${files[@]}"; do
     mkdir -p "$to/$(dirname "$file")"
     strip --strip-debug -o "$to/$file" "$from/$file"
@@ -20,9 +22,15 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$to/bench/peers" "$to/tests/gpu"
 ln -sf ../weir-hdf5 "$to/bench/weir-hdf5"
 ln -sf ../weir-hdf5 "$to/tests/weir-hdf5"
-cp "$root"/bench/gpu_*.py "$root"/bench/{motion_torch,simplejpeg_side,train_advice,train_h5py,train_torch}.py "$to/bench"
+cp "$root"/bench/gpu_*.py "$root"/bench/simplejpeg_side.py "$to/bench"
 cp "$root"/bench/peers/*.py "$to/bench/peers"
-cp "$root"/tests/gpu/{gpu.sh,ranks.sh,scenario.sh} "$root"/tests/gpu/*.py "$to/tests/gpu"
+cp "$root"/tests/gpu/{gpu.sh,ranks.sh} "$root"/tests/gpu/*.py "$to/tests/gpu"
+for file in "$root"/extras/*/bench/*.py; do
+    [ ! -f "$file" ] || cp "$file" "$to/bench"
+done
+for file in "$root"/extras/*/tests/gpu/*.{sh,py}; do
+    [ ! -f "$file" ] || cp "$file" "$to/tests/gpu"
+done
 
 # The reference BLAS, for the CPU's side of test_compute, where the machine has none.
 mkdir -p "$to/lib"

@@ -2,7 +2,7 @@
 """Runs the tests of the Python package: PYTHONPATH has it, WEIR_PROGRAM is the program. 77 where they cannot run.
 
 A pattern of file names chooses others than test_*.py: cuda_*.py have a GPU, which is the stand-in, in all of their
-process."""
+process. --folder FOLDER takes the tests there, which may import what is here."""
 import importlib.util
 import os
 import sys
@@ -19,7 +19,10 @@ def main():
 
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.insert(0, here)
-    tests = unittest.defaultTestLoader.discover(here, sys.argv[1] if len(sys.argv) > 1 else "test_*.py", here)
+    arguments = sys.argv[1:]
+    folder = arguments.pop(1) if arguments[:1] == ["--folder"] else here
+    pattern = next((argument for argument in arguments if argument != "--folder"), "test_*.py")
+    tests = unittest.defaultTestLoader.discover(folder, pattern, folder)
     result = unittest.TextTestRunner(warnings="ignore").run(tests)
     sys.exit(0 if result.wasSuccessful() and result.testsRun else 1)
 

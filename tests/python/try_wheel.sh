@@ -24,18 +24,29 @@ in_venv() {
 assert os.access(helper, os.X_OK), helper; print(helper)'
 }
 
+# The package's own, and those of the extras that have some.
+run_tests() {
+    "$venv/bin/python" tests/python/run.py
+    local folder
+    for folder in extras/*/tests/python; do
+        [ ! -d "$folder" ] || "$venv/bin/python" tests/python/run.py --folder "$folder"
+    done
+}
+
 echo "-- NumPy, h5py and Pillow of PyPI"
 packages=(numpy h5py pillow mypy)
 in_venv pypi
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check jax || echo "jax cannot be installed: its test is left out"
-"$venv/bin/python" tests/python/run.py
+run_tests
 echo "-- mypy: the stubs, and what uses them"
 "$venv/bin/python" -m mypy.stubtest weir --ignore-missing-stub --ignore-disjoint-bases --ignore-unused-allowlist \
     --allowlist tests/python/stubs.allow --mypy-config-file tests/python/mypy.ini
-"$venv/bin/python" -m mypy --strict python/weir/__init__.pyi
-"$venv/bin/python" -m mypy --strict --warn-unused-ignores tests/python/typed_use.py
+"$venv/bin/python" -m mypy --strict "$build/python/weir/__init__.pyi"
+for use in tests/python/typed_use.py extras/*/tests/python/typed_*.py; do
+    [ ! -f "$use" ] || "$venv/bin/python" -m mypy --strict --warn-unused-ignores "$use"
+done
 
 echo "-- torch and NumPy of Debian"
 packages=()
 in_venv debian --system-site-packages
-"$venv/bin/python" tests/python/run.py
+run_tests

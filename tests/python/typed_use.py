@@ -36,14 +36,6 @@ def clocks(path: str) -> float:
     return max(stage.share for stage in read)
 
 
-def track(path: str) -> float:
-    with weir.MotionLibrary([path], key_bodies=["left_hand", 3], device="cuda:0", num_threads=4) as motions:
-        seconds: float = motions.clips[0].duration
-        names: list[str] | None = motions.body_names
-        state: weir.MotionState = weir.motion_state(motions, [0], [0.5 * seconds])
-        return float(state.dof_pos.sum()) + len(motions) + len(names or [])
-
-
 def batches(path: bytes) -> None:
     for batch in weir.Loader(path, tensors="array"):
         shape: tuple[int, ...] = batch["image"].shape

@@ -1,0 +1,97 @@
+/* motion_floor: lower bound of a motion step (motion.h, the clips of weir motion --motion synthetic) on GPU 0: the
+ * bytes it must move, at the measured copy rate of the GPU's memory. First with every number read once and results
+ * written once (times, clips, all frames, results), then with both frames of each query, as if no cache held them.
+ * motion_floor [ENVIRONMENTS...] (4096 1000000) */
+#include "bench/bench_gpu.h"
+#include "extras/motion/clips/motion_clips.h"
+#include "extras/motion/motion_ops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ROUNDS = 9, COPIES = 10 };
+static const size_t copied = (size_t)1 << 30;
+
+struct gpu {
+    const struct weir_gpu_ops *ops;
+    struct weir_gpu *gpu;
+    void *stream, *from, *to, *begin, *end;
+};
+
+static int prepare(struct gpu *g, struct weir_err *err)
+{
+    int rc = bench_gpu_open(&g->ops, &g->gpu, err);
+    if (rc == 0)
+        rc = g->ops->stream_new(g->gpu, false, &g->stream, err);
+    if (rc == 0)
+        rc = g->ops->event_new(g->gpu, true, &g->begin, err);
+    if (rc == 0)
+        rc = g->ops->event_new(g->gpu, true, &g->end, err);
+    if (rc == 0)
+        rc = g->ops->alloc(g->gpu, copied, &g->from, err);
+    return rc == 0 ? g->ops->alloc(g->gpu, copied, &g->to, err) : rc;
+}
+
+/* ns for consecutive copies */
+static int time_copies(struct gpu *g, int64_t *ns, struct weir_err *err)
+{
+    int rc = g->ops->record(g->gpu, g->begin, g->stream, err);
+    for (int i = 0; i < COPIES && rc == 0; i++)
+        rc = g->ops->copy_within(g->gpu, g->to, g->from, copied, g->stream, err);
+    if (rc == 0)
+        rc = g->ops->record(g->gpu, g->end, g->stream, err);
+    if (rc == 0)
+        rc = g->ops->wait(g->gpu, g->end, err);
+    return rc == 0 ? g->ops->elapsed(g->gpu, g->begin, g->end, ns, err) : rc;
+}
+
+/* Bytes per second read and written by a copy, the best of several rounds. */
+static int measure(double *rate, struct weir_err *err)
+{
+    struct gpu g = {0};
+    int64_t ns;
+    int rc = prepare(&g, err);
+    *rate = 0;
+    for (int round = 0; round < ROUNDS && rc == 0; round++) {
+        rc = time_copies(&g, &ns, err);
+        double now = rc == 0 && ns > 0 ? 2.0 * COPIES * (double)copied / (double)ns * 1e9 : 0;
+        *rate = now > *rate ? now : *rate;
+    }
+    if (!g.gpu)
+        return rc;
+    g.ops->free(g.gpu, g.from);
+    g.ops->free(g.gpu, g.to);
+    if (g.begin)
+        g.ops->event_free(g.gpu, g.begin);
+    if (g.end)
+        g.ops->event_free(g.gpu, g.end);
+    if (g.stream)
+        g.ops->stream_free(g.gpu, g.stream);
+    g.ops->close(&g.gpu);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const defaults[] = {"4096", "1000000"};
+    struct weir_motion_clips *clips;
+    struct weir_err err = WEIR_ERR_NONE;
+    double rate;
+    if (measure(&rate, &err) < 0 || weir_motion_synthetic(&clips, NULL, &err) < 0) {
+        fprintf(stderr, "motion_floor: %s\n", err.text);
+        return 1;
+    }
+    struct weir_motion_row row = weir_motion_row_of((int)clips->dofs, (int)clips->bodies);
+    double row_bytes = row.stride * (double)sizeof(float);
+    /* velocities in the root's frame are not contiguous; times are read, read again and written */
+    double query = (row.used + 6) * (double)sizeof(float) + 3 * sizeof(float) + sizeof(int64_t);
+    printf("copying: %.0f GB/s read and written\n", rate / 1e9);
+    for (int i = 1; i < (argc > 1 ? argc : 3); i++) {
+        double envs = strtod(argc > 1 ? argv[i] : defaults[i - 1], NULL);
+        printf("%.0f environments: at least %.4f ms a step, %.4f ms with both frames of each from memory\n", envs,
+               (envs * query + (double)clips->frames * row_bytes) / rate * 1e3,
+               envs * (query + 2 * row_bytes) / rate * 1e3);
+    }
+    weir_motion_clips_free(&clips);
+    return 0;
+}

@@ -1,0 +1,102 @@
+#include "cli/commands.h"
+#include "cli/trials/interrupt.h"
+#include "extras/scenario/cli/scenario_json.h"
+#include "extras/scenario/cli/scenario_options.h"
+#include "extras/scenario/cli/scenario_print.h"
+#include "pipeline/gpu/gpu.h"
+
+enum { RUNS_MAX = 2 * WEIR_SCENARIOS, INTERRUPTED = 130 };
+
+/* The runs in the order in which they are run and shown: each scenario, then the same with the remedy. */
+static int list_runs(const struct scenario_options *options, struct weir_device *device,
+                     struct scenario_run runs[RUNS_MAX])
+{
+    int n = 0;
+    for (int kind = 0; kind < WEIR_SCENARIOS; kind++)
+        for (int fix = 0; fix < 2; fix++) {
+            bool wanted = options->all ? !fix || options->fix : kind == options->scenario && fix == options->fix;
+            if (!wanted)
+                continue;
+            runs[n] = (struct scenario_run){
+                .options = options, .kind = (enum weir_scenario_kind)kind, .fix = fix, .device = device};
+            weir_scenario_plan(&runs[n++]);
+        }
+    return n;
+}
+
+static int run_one(const struct scenario_run *run, struct scenario_result *result, struct weir_err *err)
+{
+    const struct scenario_options *options = run->options;
+    char path[SCENARIO_PATH];
+    weir_scenario_print_head(stderr, run);
+    int rc = weir_scenario_run(run, result, err);
+    if (rc != 0)
+        return rc;
+    if (options->all)
+        weir_scenario_print_line(stdout, run, result);
+    else
+        weir_scenario_print(stdout, run, result);
+    if (!*options->output_json)
+        return 0;
+    weir_scenario_json_path(run, options->all, path);
+    rc = weir_scenario_json_write(path, run, result, err);
+    if (rc == 0 && !options->all)
+        printf("figures: %s\n", path);
+    return rc;
+}
+
+static int run_all(const struct scenario_options *options, struct weir_device *device, struct weir_err *err)
+{
+    struct scenario_run runs[RUNS_MAX];
+    struct scenario_result results[RUNS_MAX] = {0};
+    int n = list_runs(options, device, runs), done = 0, rc = 0;
+    weir_scenario_print_warning(stderr, options);
+    while (done < n && rc == 0) {
+        rc = run_one(&runs[done], &results[done], err);
+        done++;
+    }
+    if (rc == 0 && options->all)
+        weir_scenario_print_table(stdout, runs, results, n);
+    for (int i = 0; i < done; i++)
+        weir_scenario_result_clear(&results[i]);
+    return rc;
+}
+
+static int run_scenario(const struct weir_command *command, int argc, char **argv)
+{
+    struct scenario_options options;
+    struct weir_err err = WEIR_ERR_NONE;
+    struct weir_device *device = NULL;
+    int gpu, n;
+    enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, NULL, &n);
+    if (parse != WEIR_PARSE_RUN)
+        return weir_parse_status(parse);
+    if (weir_scenario_options_check(&options, &gpu, &err) < 0) {
+        weir_cli_fail(command, &err);
+        return 2;
+    }
+    int rc = gpu < 0 ? 0 : weir_device_open(&device, gpu, &err);
+    if (rc == 0)
+        rc = weir_scenario_check_outputs(&options, &err);
+    weir_catch_interrupts();
+    if (rc == 0)
+        rc = run_all(&options, device, &err);
+    weir_device_close(&device);
+    if (rc > 0)
+        fputs("weir scenario: interrupted; what was under way has no figures\n", stderr);
+    return rc < 0 ? weir_cli_fail(command, &err) : rc > 0 ? INTERRUPTED : 0;
+}
+
+const struct weir_command weir_cmd_scenario = {
+    .name = "scenario",
+    .summary = "run training steps with a known bottleneck, and see how it looks",
+    .group = WEIR_GROUP_EXTRAS,
+    .opts = weir_scenario_opts,
+    .n_opts = SCENARIO_OPTS,
+    .topics = weir_scenario_topics,
+    .examples = weir_scenario_examples,
+    .notes = "dataloader: items take 2 ms of simulated I/O and 0.2 ms of CPU work. sync: the loss is read back in the\n"
+             "middle of each step. tiny_ops: many small kernels. memory_churn: many allocations of device memory.\n"
+             "A small CNN trains on random images, on a GPU; with --device cpu a narrower one on the CPU.\n",
+    .run = run_scenario,
+};

@@ -1,0 +1,207 @@
+#include "extras/scenario/cli/scenario_print.h"
+#include "extras/scenario/cli/scenario_text.h"
+#include "pipeline/gpu/gpu.h"
+#include "weir/trace.h"
+
+#include <string.h>
+
+enum { TOP_ROWS = 12, FEW_STEPS = 3, NAME_WIDTH = 20 };
+
+static void full_name(const struct scenario_run *run, char name[32])
+{
+    snprintf(name, 32, "%s%s", weir_scenario_texts[run->kind].name, run->fix ? " --fix" : "");
+}
+
+/* ---- before ---- */
+
+void weir_scenario_print_warning(FILE *out, const struct scenario_options *o)
+{
+    if (o->profile_steps < FEW_STEPS)
+        fprintf(out,
+                "warning: of so few steps (--profile_steps %d) one that was disturbed decides what is seen; take %d or "
+                "more\n",
+                o->profile_steps, FEW_STEPS);
+}
+
+void weir_scenario_print_head(FILE *out, const struct scenario_run *run)
+{
+    const struct scenario_options *o = run->options;
+    char name[32];
+    full_name(run, name);
+    fprintf(out, "%s on %s: batches of %d in %s memory, %d workers", name,
+            run->device ? weir_device_name(run->device) : "the CPU", o->batch_size,
+            o->pin_memory ? "pinned" : "pageable", run->workers);
+    if (run->workers > 0)
+        fprintf(out, " that prefetch %d batches each%s", run->prefetch,
+                o->persistent_workers ? " and stay from epoch to epoch" : "");
+    fprintf(out, "; %s; %d steps, of which %d are recorded\n", o->amp ? "float16 (--amp)" : "float32",
+            o->warmup_steps + 2 + o->profile_steps, o->profile_steps);
+    if (run->fix && run->kind == WEIR_SCENARIO_DATALOADER)
+        fprintf(out,
+                "--fix: %d workers in place of %d, as an item sleeps ten times as long as it computes, for the usable "
+                "cores but one; prefetch %d in place of %d\n",
+                run->workers, o->num_workers, run->prefetch, o->prefetch_factor);
+    else if (run->fix)
+        fprintf(out, "--fix: %s\n", weir_scenario_texts[run->kind].fix);
+    if (run->workers == 0)
+        fprintf(out, "no workers: the loop's thread makes the items, and --prefetch_factor and --persistent_workers "
+                     "have no effect\n");
+}
+
+/* ---- one run ---- */
+
+static void print_operations(FILE *out, const struct scenario_run *run, struct scenario_result *result)
+{
+    static const struct weir_averages_config config = {0};
+    const struct weir_averages_table table = {run->device ? "self_cuda_time_total" : "self_cpu_time_total", TOP_ROWS,
+                                              false, NULL};
+    struct weir_averages *averages;
+    if (weir_averages_open(&averages, result->trace, &config) < 0)
+        return;
+    fprintf(out, run->device ? "\nTop CUDA operations, by self CUDA time:\n" : "\nTop operations, by self CPU time:\n");
+    weir_averages_print(out, averages, &table);
+    weir_averages_close(&averages);
+}
+
+static double share(const struct weir_idle_device *idle, int64_t ns)
+{
+    int64_t wall_ns = idle->end_ns - idle->begin_ns;
+    return wall_ns > 0 ? 100 * (double)ns / (double)wall_ns : 0;
+}
+
+/* Whether what the scenario is there to show is what the GPU waited for most. */
+static void print_verdict(FILE *out, const struct scenario_run *run, const struct weir_idle_device *idle)
+{
+    const struct scenario_text *text = &weir_scenario_texts[run->kind];
+    enum weir_idle_cause largest = idle ? weir_gpu_idle_largest(idle) : WEIR_IDLE_NONE;
+    if (!idle)
+        fprintf(out, "\nThe trace has no activities of the GPU, so what it waited for is not known; weir doctor says "
+                     "whether CUPTI can be had.\n");
+    else if (largest == WEIR_IDLE_NONE)
+        fprintf(out, "\nThe GPU was never idle.\n");
+    else
+        fprintf(out, "\nFirst cause of GPU idle time: %s, %.1f %% of the time.\n", weir_idle_cause_name(largest),
+                share(idle, idle->cause_ns[largest]));
+    if (idle && largest != text->cause)
+        fprintf(out, "%s (what %s shows without --fix): %.1f %%.\n", weir_idle_cause_name(text->cause), text->name,
+                share(idle, idle->cause_ns[text->cause]));
+}
+
+static double shown_calls(const struct scenario_result *result)
+{
+    return (double)result->shown_calls / result->steps;
+}
+
+static double shown_share(const struct scenario_result *result)
+{
+    return result->iteration_s > 0 ? 100 * result->shown_s / result->steps / result->iteration_s : 0;
+}
+
+/* The same on the CPU, which has no idle time: the ranges that show the scenario. */
+static void print_shown(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+{
+    const char *range = weir_scenario_texts[run->kind].cpu_range;
+    bool wait = run->kind == WEIR_SCENARIO_DATALOADER;
+    fprintf(out, "\n%s: %.1f calls and %.3f ms in an iteration, %.1f %% of it.\n",
+            wait ? "enumerate(DataLoader)#WeirLoader.__next__" : range, shown_calls(result),
+            1e3 * result->shown_s / result->steps, shown_share(result));
+    fprintf(out, "On the CPU there is no GPU idle time to divide: leave out --device cpu where there is a GPU.\n");
+}
+
+static void print_reading(FILE *out, const struct scenario_run *run)
+{
+    const struct scenario_text *text = &weir_scenario_texts[run->kind];
+    fprintf(out, "%s: %s.\n", text->name, text->shows);
+    fprintf(out, "  How to read it%s: %s\n", run->device ? "" : " on a GPU", text->rule);
+    if (!run->device)
+        fprintf(out, "  On the CPU: %s\n", text->cpu_rule);
+    fprintf(out, "  Remedy: %s --fix applies it here: %s.\n", text->remedy, text->fix);
+}
+
+static void print_statistics(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+{
+    double per_s = result->iteration_s > 0 ? 1 / result->iteration_s : 0;
+    fprintf(out,
+            "steps %d to %d: average iteration %.3f ms: step %.3f ms, data wait %.3f ms (%.1f %%); %.1f steps/s, %.0f "
+            "images/s\n",
+            result->first_step, result->first_step + result->steps - 1, 1e3 * result->iteration_s, 1e3 * result->step_s,
+            1e3 * result->wait_s, 100 * result->wait_s * per_s, per_s, run->options->batch_size * per_s);
+    fprintf(out, "%s\n",
+            result->wait_s > result->step_s ? "The data wait is longer than the step: look at how items are made."
+                                            : "The step is longer than the data wait: look at the step's operators.");
+    fprintf(out, "network: %zu parameters, %s; loss %.6f after the last step", result->parameters, result->engine,
+            result->loss);
+    if (run->options->amp)
+        fprintf(out, ", loss scale %g", result->loss_scale);
+    fputc('\n', out);
+}
+
+void weir_scenario_print(FILE *out, const struct scenario_run *run, struct scenario_result *result)
+{
+    print_statistics(out, run, result);
+    print_operations(out, run, result);
+    if (run->device) {
+        weir_gpu_idle_print(out, &result->idle);
+        print_verdict(out, run, weir_scenario_idle(result, run->device));
+    } else {
+        print_shown(out, run, result);
+    }
+    print_reading(out, run);
+    fprintf(out, "trace: %s\n", result->trace_path);
+}
+
+/* ---- several ---- */
+
+void weir_scenario_print_line(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+{
+    char name[32];
+    full_name(run, name);
+    fprintf(out, "%s: average iteration %.3f ms: step %.3f ms, data wait %.3f ms; loss %.6f; trace: %s\n", name,
+            1e3 * result->iteration_s, 1e3 * result->step_s, 1e3 * result->wait_s, result->loss, result->trace_path);
+    fflush(out);
+}
+
+static void print_idle(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+{
+    const struct weir_idle_device *idle = weir_scenario_idle(result, run->device);
+    enum weir_idle_cause largest = idle ? weir_gpu_idle_largest(idle) : WEIR_IDLE_NONE;
+    fprintf(out, "  %-20s", weir_idle_cause_name(largest));
+    if (largest == WEIR_IDLE_NONE)
+        fprintf(out, " %6s", "-");
+    else
+        fprintf(out, " %5.1f%%", share(idle, idle->cause_ns[largest]));
+    if (idle && result->idle.n_steps > 0)
+        fprintf(out, "  %12.1f", (double)idle->step_kernels / (double)result->idle.n_steps);
+    else
+        fprintf(out, "  %12s", "-");
+}
+
+static void print_row(FILE *out, const struct scenario_run *run, const struct scenario_result *result)
+{
+    const struct scenario_text *text = &weir_scenario_texts[run->kind];
+    char name[32];
+    full_name(run, name);
+    fprintf(out, "%-*s %10.3fms %10.3fms %10.3fms", NAME_WIDTH, name, 1e3 * result->iteration_s, 1e3 * result->step_s,
+            1e3 * result->wait_s);
+    if (run->device)
+        print_idle(out, run, result);
+    else
+        fprintf(out, "  %-20s %5.1f%%  %12.1f",
+                run->kind == WEIR_SCENARIO_DATALOADER ? "08_wait_for_data" : text->cpu_range, shown_share(result),
+                shown_calls(result));
+    fprintf(out, "  %s\n", text->fix);
+}
+
+void weir_scenario_print_table(FILE *out, const struct scenario_run *runs, const struct scenario_result *results, int n)
+{
+    bool gpu = runs[0].device;
+    fprintf(out, "\n%-*s %12s %12s %12s  %-20s %6s  %12s  %s\n", NAME_WIDTH, gpu ? "scenario" : "scenario, on the CPU",
+            "iteration", "step", "data wait", gpu ? "first cause, idle" : "shown by", "share",
+            gpu ? "kernels/step" : "calls/step", "remedy");
+    for (int i = 0; i < n; i++)
+        print_row(out, &runs[i], &results[i]);
+    fputc('\n', out);
+    for (int i = 0; i < n; i++)
+        if (i == 0 || runs[i].kind != runs[i - 1].kind)
+            print_reading(out, &runs[i]);
+}

@@ -1,0 +1,237 @@
+#!/bin/bash
+# `weir scenario` as a user meets it, over the stand-in for a GPU: each scenario and its remedy, --all, the switches, the
+# trace and the figures that are written, what cannot be, Ctrl-C. What the GPU waits for is asserted on a GPU, by
+# extras/scenario/tests/gpu/scenario.sh.
+# Usage: WEIR_PROGRAM=build/release/weir WEIR_FAKE_CUDA_MODULE=... extras/scenario/tests/test_scenario.sh
+# shellcheck source=tests/tools/shell_checks.sh
+. "$(dirname "$0")/../../../tests/tools/shell_checks.sh"
+export WEIR_CUDA_MODULE=${WEIR_FAKE_CUDA_MODULE:?set WEIR_FAKE_CUDA_MODULE to the stand-in}
+unset WEIR_FAKE_CUDA
+cd "$work" || exit 1
+
+small=(--batch_size 2 --warmup_steps 1 --profile_steps 3)
+"$weir" scenario "${small[@]}" --output_json "" --trace_dir probe >/dev/null 2>"$work/err"
+if grep -q 'libopenblas' "$work/err"; then
+    echo "skipped: there is no OpenBLAS here"
+    exit 77
+fi
+
+only() { find "$1" -name "$2.*.pt.trace.json.gz"; }
+
+# trace FILE NAME PYTHON: e are the events of the file, t the whole of it.
+trace() {
+    check "$2" python3 - "$1" <<PY
+import gzip, json, sys
+t = json.load(gzip.open(sys.argv[1]))
+e = t["traceEvents"]
+named = lambda name: [x for x in e if x["name"] == name and x["ph"] != "s" and x["ph"] != "f"]
+on_gpu = [x for x in e if x.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+memory = [x["args"] for x in named("[memory]")]
+$3
+PY
+}
+
+# ---- the defaults: dataloader, folders made, the figures ----
+run 0 scenario "${small[@]}"
+count '^steps 2 to 4: average iteration [0-9.]+ ms: step [0-9.]+ ms, data wait [0-9.]+ ms \([0-9.]+ %\); [0-9.]+ steps/s, [0-9]+ images/s$' 1
+count '^network: [0-9]+ parameters, .*; loss [0-9.]+ after the last step$' 1
+count '^The (data wait|step) is longer than the (step: look at how items are made|data wait: look at the step.s operators)\.$' 1
+out "Top CUDA operations, by self CUDA time:"
+count '^ +Name +Self CPU % .* Self CUDA ' 1
+count '^GPU 0: busy [0-9.]+%, idle [0-9.]+% of ' 1
+count '^idle time by cause ' 1
+count '^First cause of GPU idle time: [a-z ]+, [0-9.]+ % of the time\.$' 1
+count '^dataloader: making an item takes 2 ms of simulated I/O and 4000 units of CPU work' 1
+count '^  How to read it: .*08_wait_for_data' 1
+count '^  Remedy: .*--num_workers.* --fix applies it here: ' 1
+out "trace: results/traces/profiler_demo/dataloader."
+out "figures: results/metrics_demo.json"
+err "dataloader on stand-in: batches of 2 in pageable memory, 2 workers that prefetch 2 batches each; float32; 6 steps, of which 3 are recorded"
+one_line
+check "the figures have these members and no others" python3 - <<'PY'
+import json
+m = json.load(open("results/metrics_demo.json"))
+assert list(m) == ["scenario", "device", "batch_size", "num_workers", "pin_memory", "amp", "avg_iteration_time_s", "avg_step_time_s", "avg_dataloader_wait_s", "trace_dir"], m
+assert m["scenario"] == "dataloader" and m["device"] == "cuda:0" and m["batch_size"] == 2 and m["num_workers"] == 2, m
+assert m["pin_memory"] is False and m["amp"] is False and m["trace_dir"] == "results/traces/profiler_demo", m
+assert 0 < m["avg_dataloader_wait_s"] < m["avg_iteration_time_s"], m
+# A step begins when its batch has arrived, so the two parts add up.
+assert abs(m["avg_step_time_s"] + m["avg_dataloader_wait_s"] - m["avg_iteration_time_s"]) < 1e-6, m
+PY
+check "the trace and the figures, and nothing else" [ "$(find results -type f | sed 's/[0-9]\{9,\}/N/' | sort | tr '\n' ' ')" = "results/metrics_demo.json results/traces/profiler_demo/dataloader.N.pt.trace.json.gz " ]
+trace "$(only results dataloader)" "the trace has its steps, stages, waits, the measurement, shapes and memory" '
+assert sorted(x["name"] for x in e if x["name"].startswith("ProfilerStep#")) == ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4"]
+for name in "07_h2d_copy", "20_train_forward_pass", "21_backward", "22_optimizer_step":
+    assert len([x for x in named(name) if x["cat"] == "cpu_op"]) == 3, name
+assert len(named("enumerate(DataLoader)#WeirLoader.__next__")) == 3
+m = [x for x in named("measurement") if x["cat"] == "user_annotation"]
+assert len(m) == 3 and not named("read_loss_back"), m
+assert named("20_train_forward_pass")[0]["args"]["Input Dims"] == [[2, 3, 64, 64], [2, 1024]]
+assert t["record_shapes"] == 1 and t["profile_memory"] == 1 and "with_stack" not in t
+assert memory and any(a["Device Type"] == 0 for a in memory), memory
+assert len([x for x in e if x["name"] == "adamw"]) == 3 and len(on_gpu) > 60
+'
+check "weir report reads the trace" "$weir" report "$(only results dataloader)" >/dev/null
+
+# ---- the others, each as it is and with its remedy ----
+run 0 scenario --all --fix "${small[@]}" --trace_dir "$work/t/a/b" --output_json "$work/all/m.json"
+err "--fix: "
+count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)?: average iteration [0-9.]+ ms: step [0-9.]+ ms, data wait [0-9.]+ ms; loss [0-9.]+; trace: ' 8
+count '^scenario +iteration +step +data wait +first cause, idle +share +kernels/step +remedy$' 1
+count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)? +[0-9.]+ms +[0-9.]+ms +[0-9.]+ms  [a-z -]+ +([0-9.]+%|-) +[0-9.]+  [a-z]' 8
+count '^  How to read it: ' 4
+count '^  Remedy: ' 4
+check "eight traces and files of figures" [ "$(find "$work/t" -type f | wc -l) $(find "$work/all" -type f | wc -l)" = "8 8" ]
+cp "$work/out" "$work/all.txt"
+loss() { sed -n "s/^$1: .*; loss \([0-9.]*\); .*/\1/p" "$work/all.txt"; }
+for scenario in dataloader sync tiny_ops memory_churn; do
+    check "$scenario: the remedy changes no number" [ -n "$(loss $scenario)" ]
+    check "$scenario: the same loss" [ "$(loss $scenario)" = "$(loss "$scenario --fix")" ]
+    for run in $scenario ${scenario}_fix; do
+        check "a trace of $run" [ "$(find "$work/t/a/b" -name "$run.*.json.gz" | wc -l)" -eq 1 ]
+        check "the figures of $run" python3 -c "
+import json; m = json.load(open('$work/all/m_$run.json'))
+assert m['scenario'] == '$scenario' and m['avg_step_time_s'] > 0, m"
+    done
+    case $scenario in
+    dataloader)
+        err "in place of 2, as an item sleeps ten times as long as it computes"
+        check "the figures have the workers that there were" python3 -c "import json; assert json.load(open('$work/all/m_dataloader_fix.json'))['num_workers'] > 2"
+        ;;
+    sync)
+        trace "$(only "$work/t" sync)" "the loss is read back in each step, between forward and backward" '
+r, f, b = named("read_loss_back"), [x for x in named("20_train_forward_pass") if x["cat"] == "cpu_op"], [x for x in named("21_backward") if x["cat"] == "cpu_op"]
+assert len(r) == len(f) == len(b) == 3
+for x, y, z in zip(*(sorted(l, key=lambda x: x["ts"]) for l in (f, r, b))):
+    assert x["ts"] + x["dur"] <= y["ts"] and y["ts"] + y["dur"] <= z["ts"]'
+        trace "$(only "$work/t" sync_fix)" "with the remedy it is not" 'assert not named("read_loss_back") and len(named("use_loss_sent_before")) == 3'
+        ;;
+    tiny_ops)
+        trace "$(only "$work/t" tiny_ops)" "400 tiny kernels a step" 'assert len([x for x in named("affine") if x["cat"] == "kernel"]) == 3 * 400'
+        trace "$(only "$work/t" tiny_ops_fix)" "with the remedy two" 'assert len([x for x in named("affine") if x["cat"] == "kernel"]) == 3 * 2'
+        ;;
+    memory_churn)
+        churn='
+g = [a for a in memory if a["Device Type"] == 1]
+assert sorted(a["Bytes"] for a in g) == sorted(3 * 6 * [s * (m << 20) for s in (1, -1) for m in (1, 2, 3, 4)]), g
+for i in range(24):
+    assert len([x for x in named("temporary_%02d" % i) if x["cat"] == "cpu_op"]) == 3
+reserved = {a["Total Reserved"] for a in g}
+assert min(reserved) > 24 << 20, reserved'
+        trace "$(only "$work/t" memory_churn)" "24 temporaries a step, by name, in the memory of the trace" "$churn
+assert len(reserved) > 1, reserved"
+        trace "$(only "$work/t" memory_churn_fix)" "with the remedy the pool stays as large as it is" "$churn
+assert len(reserved) == 1, reserved"
+        ;;
+    esac
+done
+run 0 scenario --scenario sync --fix "${small[@]}" --trace_dir "$work/t2" --output_json figures
+check "of one scenario with its remedy it is this run alone" [ "$(find "$work/t2" -type f -printf '%f\n' | cut -d. -f1)" = sync_fix ]
+check "its figures are in the file that was named" [ -f figures ]
+run 0 scenario --all "${small[@]}" --trace_dir "$work/t8" --output_json figures
+check "the name without an ending gets one for each scenario" [ -f figures_sync ]
+check "and no remedy without --fix" [ "$(find "$work/t8" . -maxdepth 1 -name '*_fix*' | wc -l)" -eq 0 ]
+
+# ---- without a GPU, for practice ----
+WEIR_CUDA_MODULE=/nowhere run 0 scenario --all --fix "${small[@]}" --device cpu --num_workers 1 --trace_dir "$work/cpu" --output_json "$work/cpu.json"
+err "dataloader on the CPU: batches of 2 in pageable memory, 1 workers"
+count '^scenario, on the CPU +iteration +step +data wait +shown by +share +calls/step +remedy$' 1
+count '^(dataloader|sync|tiny_ops|memory_churn)( --fix)? +[0-9.]+ms +[0-9.]+ms +[0-9.]+ms  [a-z0-9_]+ +[0-9.]+% +[0-9.]+  [a-z]' 8
+count '^  On the CPU: ' 4
+no_out "GPU idle time"
+check "calls a step of what each scenario shows, and fewer with the remedy" python3 - "$work/out" <<'PY'
+import re, sys
+rows = {m[1]: float(m[2]) for m in re.finditer(r"^(\w+(?: --fix)?) +[0-9.]+ms .*% +([0-9.]+)  ", open(sys.argv[1]).read(), re.M)}
+assert rows == {"dataloader": 1, "dataloader --fix": 1, "sync": 1, "sync --fix": 0, "tiny_ops": 400, "tiny_ops --fix": 2,
+                "memory_churn": 24, "memory_churn --fix": 24}, rows
+PY
+cp "$work/out" "$work/all.txt"
+for scenario in dataloader sync tiny_ops memory_churn; do
+    check "$scenario on the CPU: there is a loss" [ -n "$(loss $scenario)" ]
+    check "$scenario on the CPU: the same with its remedy" [ "$(loss $scenario)" = "$(loss "$scenario --fix")" ]
+    check "$scenario: the figures say that it was the CPU" python3 -c "
+import json; m = json.load(open('$work/cpu_$scenario.json')); assert m['scenario'] == '$scenario' and m['device'] == 'cpu', m"
+    check "a trace of $scenario, named after the CPU" [ "$(find "$work/cpu" -name "${scenario}_cpu.[0-9]*.json.gz" | wc -l)" -eq 1 ]
+done
+trace "$(only "$work/cpu" tiny_ops_cpu)" "400 tiny operators a step, and no GPU" '
+assert len([x for x in named("affine") if x["cat"] == "cpu_op"]) == 3 * 400 and not on_gpu'
+trace "$(only "$work/cpu" memory_churn_cpu)" "24 temporaries a step in the memory of the CPU" '
+assert len([a for a in memory if a["Bytes"] >= 1 << 20 and a["Device Type"] == 0]) >= 3 * 24
+assert not [a for a in memory if a["Device Type"] == 1]'
+WEIR_CUDA_MODULE=/nowhere run 0 scenario --batch_size 16 --num_workers 1 --device cpu --warmup_steps 1 --profile_steps 3 --trace_dir "$work/cpu1" --output_json ""
+out "Top operations, by self CPU time:"
+count '^enumerate\(DataLoader\)#WeirLoader.__next__: 1.0 calls and [0-9.]+ ms in an iteration, [0-9.]+ % of it\.$' 1
+count '^On the CPU there is no GPU idle time to divide: ' 1
+count '^  On the CPU: ' 1
+
+# ---- the switches ----
+run 0 scenario "${small[@]}" --pin_memory --amp --persistent_workers --with_stack --num_workers 1 --prefetch_factor 3 --seed 7 --device cuda:0 --trace_dir "$work/t3" --output_json "$work/m3.json"
+err "batches of 2 in pinned memory, 1 workers that prefetch 3 batches each and stay from epoch to epoch; float16 (--amp)"
+count '^network: .*, loss scale [0-9]' 1
+trace "$(only "$work/t3" dataloader)" "--with_stack records stacks" 'assert t["with_stack"] == 1 and any("Call stack" in x.get("args", {}) for x in e)'
+check "the figures say so" python3 -c "
+import json; m = json.load(open('$work/m3.json')); assert m['pin_memory'] is True and m['amp'] is True and m['num_workers'] == 1, m"
+run 0 scenario "${small[@]}" --num_workers 0 --persistent_workers --output_json "" --trace_dir "$work/t4"
+err "no workers: the loop's thread makes the items, and --prefetch_factor and --persistent_workers have no effect"
+no_out "figures:"
+check "an empty --output_json writes none" [ "$(find "$work/t4" -type f | wc -l)" -eq 1 ]
+trace "$(only "$work/t4" dataloader)" "without workers the items are made within the wait" '
+w = named("enumerate(DataLoader)#WeirLoader.__next__")
+assert len(w) == 3 and all(x["dur"] > 2 * 2000 for x in w), w'
+run 0 scenario --batch_size 2 --warmup_steps 0 --profile_steps 2 --output_json "" --trace_dir "$work/t5"
+err "warning: of so few steps (--profile_steps 2)"
+
+# ---- what cannot be ----
+for bad in "--scenario nothing" "--batch_size 0" "--batch_size 2049" "--num_workers 257" "--prefetch_factor 0" "--profile_steps 0" \
+    "--warmup_steps -1" "--device cuda:x" "--device gpu" "--device cpu --amp" "--device cpu --pin_memory" "--seed x" "extra"; do
+    # shellcheck disable=SC2086
+    run 2 scenario $bad
+    check "$bad: nothing on stdout" [ ! -s "$work/out" ]
+done
+run 2 scenario --trace_dir ""
+err "--trace-dir has an empty value"
+for fake in none gpus=0; do
+    WEIR_FAKE_CUDA=$fake run 1 scenario "${small[@]}" --trace_dir "$work/none"
+    one_line
+    err "weir scenario: "
+    check "no GPU: no folder is made" [ ! -e "$work/none" ]
+done
+WEIR_CUDA_MODULE=/nowhere run 1 scenario "${small[@]}"
+one_line
+run 1 scenario --device cuda:3
+err "there is no GPU 3"
+one_line
+: >"$work/file"
+mkdir "$work/file.d"
+run 1 scenario "${small[@]}" --trace_dir "$work/file/traces"
+err "$work/file/traces: the folder of --trace_dir cannot be made: "
+run 1 scenario "${small[@]}" --trace_dir "$work/t6" --output_json "$work/file/m.json"
+err "the folder of --output_json cannot be made: "
+run 1 scenario "${small[@]}" --trace_dir "$work/t6" --output_json "$work/file.d"
+err "$work/file.d: --output_json needs a file, and this is a folder"
+if [ "$(id -u)" -ne 0 ]; then
+    mkdir -m 500 "$work/locked"
+    run 1 scenario "${small[@]}" --trace_dir "$work/locked"
+    err "the folder of --trace_dir cannot be written: "
+fi
+WEIR_FAKE_CUDA=fail=pin run 1 scenario "${small[@]}" --pin_memory --trace_dir "$work/t6" --output_json ""
+err "weir scenario: "
+WEIR_FAKE_CUDA=fail=lost:500 run 1 scenario "${small[@]}" --scenario tiny_ops --trace_dir "$work/t6" --output_json "$work/t6/m.json"
+err "lost"
+check "no figures of a run that failed" [ ! -e "$work/t6/m.json" ]
+for bytes in 1000000 40000000 130000000; do
+    WEIR_FAKE_CUDA=memory_bytes=$bytes run 1 scenario "${small[@]}" --scenario memory_churn --fix --trace_dir "$work/t6" --output_json ""
+    err "weir scenario: "
+done
+
+# ---- Ctrl-C: between two steps, with exit status 130 and no figures ----
+rm -f "$work/err" # what it has is of the run before
+"$weir" scenario --batch_size 2 --profile_steps 10000 --warmup_steps 100000 --trace_dir "$work/t7" --output_json "$work/t7/m.json" >"$work/out" 2>"$work/err" &
+pid=$!
+until grep -q 'steps, of which' "$work/err" 2>/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.05; done
+kill -INT $pid
+wait $pid
+check "Ctrl-C is exit 130 (was $?)" [ $? -eq 130 ]
+err "weir scenario: interrupted"
+check "no figures, nothing half-written" [ "$(find "$work/t7" -type f | wc -l)" -eq 0 ]
+finish

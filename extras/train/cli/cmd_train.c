@@ -1,0 +1,80 @@
+#include "cli/commands.h"
+#include "cli/run/run_session.h"
+#include "extras/train/cli/train_loop.h"
+#include "extras/train/cli/train_options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* As a shell takes it. */
+static void print_word(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+    if (*word && word[strspn(word, plain)] == '\0') {
+        fprintf(stderr, " %s", word);
+        return;
+    }
+    fputs(" '", stderr);
+    for (; *word; word++)
+        fputs(*word == '\'' ? "'\\''" : (const char[]){*word, '\0'}, stderr);
+    fputc('\'', stderr);
+}
+
+/* ACT is trained in PyTorch, with the same options. */
+static int print_act(const struct weir_command *command, int argc, char **argv)
+{
+    fprintf(stderr, "weir %s: --policy-class ACT is trained in PyTorch; the command with what you typed:\n",
+            command->name);
+    fputs("python3 examples/imitate_episodes.py", stderr);
+    for (int i = 1; i < argc; i++)
+        print_word(argv[i]);
+    fputc('\n', stderr);
+    return 2;
+}
+
+static int run_train(const struct weir_command *command, int argc, char **argv)
+{
+    struct train_options options;
+    const char *data = NULL;
+    char path[TRAIN_PATH];
+    int n;
+    enum weir_parse parse = weir_options_parse(command, &options, sizeof options, argc, argv, &data, &n);
+    if (parse != WEIR_PARSE_RUN)
+        return weir_parse_status(parse);
+    if (strcmp(options.policy_class, "ACT") == 0)
+        return print_act(command, argc, argv);
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = weir_train_options_check(&options, &err);
+    data = rc == 0 ? weir_train_data(&options, data, path, &err) : NULL;
+    if (!data) {
+        weir_cli_fail(command, &err);
+        return 2;
+    }
+    struct train train = {.options = &options};
+    const struct weir_run_consumer consumer = weir_train_consumer(&train);
+    const struct weir_run_session session = {command, &options.run, &options, data, &consumer};
+    return weir_run_session(&session);
+}
+
+const struct weir_command weir_cmd_train = {
+    .name = "train",
+    .summary = "train a small CNN policy on the data, and say where each step's time goes",
+    .group = WEIR_GROUP_EXTRAS,
+    .complete = weir_train_options_list,
+    .args = "[DATA]",
+    .min_args = 0,
+    .max_args = 1,
+    .arg_paths = {WEIR_PATH_READ},
+    .opts = weir_train_opts,
+    .n_opts = TRAIN_OPTS,
+    .takes_config = true,
+    .topics = weir_train_topics,
+    .examples = weir_train_examples,
+    .notes = "The data is DATA, or --dataset-dir, or $WEIR_DATASETS/TASK_NAME. What ACT's imitate_episodes is called "
+             "with\n"
+             "is accepted as it is. Ctrl-C ends the training with the table so far and the last checkpoint (exit "
+             "status\n"
+             "130); a second one kills it.",
+    .run = run_train,
+};

@@ -1,0 +1,328 @@
+/* The policy on a GPU beside the policy on the CPU: losses, gradients, what a training makes of both, with and without
+ * cuDNN, with mixed precision; that the same training gives the same bits; the loss scale. The CPU's side wants a BLAS
+ * library; without one it exits with 77. */
+#include "extras/common/compute_ops.h"
+#include "extras/train/policy.h"
+#include "tests/gpu/gpu_fixture.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct gpufx fx;
+
+enum { STEPS = 6 };
+
+static struct weir_policy_config small_config(void)
+{
+    return (struct weir_policy_config){.n_cameras = 2,
+                                       .cameras = {{"top", 61, 80}, {"wrist", 24, 33}},
+                                       .state_dim = 5,
+                                       .action_dim = 3,
+                                       .chunk = 4,
+                                       .hidden_dim = 48,
+                                       .feedforward_dim = 96,
+                                       .learning_rate = 1e-3,
+                                       .weight_decay = 0.1,
+                                       .seed = 7,
+                                       .batch_max = 5,
+                                       .accumulation = 1,
+                                       .threads = 1};
+}
+
+/* A batch in the host's memory, and the same in the GPU's. */
+struct batches {
+    struct weir_policy_inputs host, gpu;
+    void *memory[WEIR_POLICY_CAMERAS_MAX + 3], *copies[WEIR_POLICY_CAMERAS_MAX + 3];
+    int n;
+};
+
+static void *both(struct batches *b, size_t bytes, void **copy)
+{
+    uint8_t *memory = malloc(bytes);
+    gpufx_check(memory != NULL, "out of memory");
+    b->memory[b->n] = memory;
+    b->copies[b->n++] = *copy = gpufx_alloc(&fx, bytes);
+    return memory;
+}
+
+static float *numbers(struct batches *b, size_t n, double least, void **copy)
+{
+    float *memory = both(b, n * sizeof *memory, copy);
+    for (size_t i = 0; i < n; i++)
+        memory[i] = (float)(least + (1 - least) * rand() / RAND_MAX);
+    gpufx_copy_in(&fx, *copy, memory, n * sizeof *memory);
+    return memory;
+}
+
+/* Images of a sample have others between them and the next one's, as cameras of one size have in a batch. */
+static void batches_open(struct batches *b, const struct weir_policy_config *config, int n)
+{
+    *b = (struct batches){.host.n = n, .gpu.n = n};
+    size_t samples = (size_t)n, rows = samples * (size_t)config->chunk;
+    void *copy;
+    for (int i = 0; i < config->n_cameras; i++) {
+        size_t stride = 3 * (size_t)config->cameras[i].height * (size_t)config->cameras[i].width + 7;
+        b->host.images[i] = (struct weir_policy_images){numbers(b, samples * stride, 0, &copy), stride};
+        b->gpu.images[i] = (struct weir_policy_images){copy, stride};
+    }
+    b->host.state = numbers(b, samples * (size_t)config->state_dim, -1, &copy);
+    b->gpu.state = copy;
+    float *actions = numbers(b, rows * (size_t)config->action_dim, -1, &copy);
+    for (size_t i = 0; i < rows * (size_t)config->action_dim; i++)
+        actions[i] +=
+            actions[i] < 0 ? -9.0f : 9.0f; /* far from what is predicted: rounding changes no sign in the loss */
+    gpufx_copy_in(&fx, copy, actions, rows * (size_t)config->action_dim * sizeof *actions);
+    b->host.actions = actions;
+    b->gpu.actions = copy;
+    uint8_t *is_pad = both(b, rows, &copy);
+    for (size_t i = 0; i < rows; i++)
+        is_pad[i] = rand() % 4 == 0;
+    gpufx_copy_in(&fx, copy, is_pad, rows);
+    b->host.is_pad = is_pad;
+    b->gpu.is_pad = copy;
+}
+
+static void batches_close(struct batches *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        free(b->memory[i]);
+        gpufx_free(&fx, b->copies[i]);
+    }
+}
+
+static struct weir_policy *open_policy(const struct weir_policy_config *config)
+{
+    struct weir_policy *policy;
+    struct weir_err err = WEIR_ERR_NONE;
+    int rc = weir_policy_open(&policy, config, &err);
+    if (rc == -ENOENT) {
+        printf("test_compute: %s\n", err.text);
+        exit(77);
+    }
+    gpufx_fine(rc, &err);
+    return policy;
+}
+
+static struct weir_policy_config on_gpu(const struct weir_policy_config *config, bool amp)
+{
+    struct weir_policy_config gpu = *config;
+    gpu.on_gpu = true;
+    gpu.stream = fx.stream;
+    gpu.amp = amp;
+    return gpu;
+}
+
+static void fine(struct weir_policy *policy)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    gpufx_fine(weir_policy_finish(policy, &err), &err);
+}
+
+static size_t count_of(const struct weir_policy_array *array)
+{
+    size_t count = 1;
+    for (int i = 0; i < array->ndim; i++)
+        count *= (size_t)array->shape[i];
+    return count;
+}
+
+/* The largest distance between two policies' arrays of a name that begins so, as a part of the array's norm. */
+static double distance_of(struct weir_policy *a, struct weir_policy *b, const char *begin, bool print, char worst[96])
+{
+    struct weir_policy_array *x, *y;
+    int n;
+    double most = 0;
+    gpufx_check(weir_policy_arrays(a, true, &x, &n) == 0 && weir_policy_arrays(b, true, &y, &n) == 0, "out of memory");
+    for (int i = 0; i < n; i++) {
+        double norm = 0, off = 0;
+        for (size_t j = 0; j < count_of(&x[i]); j++) {
+            double difference = (double)x[i].data[j] - y[i].data[j];
+            norm += (double)x[i].data[j] * x[i].data[j];
+            off += difference * difference;
+        }
+        double part = norm > 0 ? sqrt(off / norm) : sqrt(off);
+        if (strncmp(x[i].name, begin, strlen(begin)) != 0)
+            continue;
+        if (print)
+            printf("    %-48s norm %-10.3g off %.2g\n", x[i].name, sqrt(norm), part);
+        if (!(part <= most)) {
+            most = part;
+            snprintf(worst, 96, "%s", x[i].name);
+        }
+    }
+    free(x);
+    free(y);
+    return most;
+}
+
+static double distance(struct weir_policy *a, struct weir_policy *b, const char *begin, char worst[96])
+{
+    return distance_of(a, b, begin, false, worst);
+}
+
+static void one_step(struct weir_policy *policy, const struct weir_policy_inputs *inputs)
+{
+    weir_policy_forward(policy, inputs);
+    weir_policy_backward(policy);
+    weir_policy_step(policy);
+}
+
+/* Gradients are in AdamW's first mean after one step, and the loss of a few steps is that of the CPU. */
+static void compare(const char *what, bool amp, double tolerance)
+{
+    struct weir_policy_config config = small_config(), gpu_config = on_gpu(&config, amp);
+    struct weir_policy *cpu = open_policy(&config), *gpu = open_policy(&gpu_config);
+    struct batches b[2];
+    char worst[96] = "";
+    batches_open(&b[0], &config, 5);
+    batches_open(&b[1], &config, 3);
+    printf("%s: %s\n", what, weir_policy_engine(gpu));
+    gpufx_check(distance(cpu, gpu, "", worst) == 0, "%s: the first parameters differ: %s", what, worst);
+    for (int i = 0; i < STEPS; i++) {
+        one_step(cpu, &b[i % 2].host);
+        one_step(gpu, &b[i % 2].gpu);
+        double want = weir_policy_loss(cpu), have = weir_policy_loss(gpu);
+        fine(gpu);
+        gpufx_check(fabs(want - have) <= tolerance * want, "%s: the loss of step %d is %.7f, the CPU's %.7f", what,
+                    i + 1, have, want);
+        if (i > 0)
+            continue;
+        double off = distance(cpu, gpu, "optimizer.exp_avg.", worst);
+        if (!(off <= 3 * tolerance))
+            distance_of(cpu, gpu, "optimizer.exp_avg.", true, worst);
+        gpufx_check(off <= 3 * tolerance, "%s: the gradient of %s is %.2g off", what, worst, off);
+        printf("  largest difference of a gradient %.2g (%s)\n", off, worst);
+    }
+    printf("  after %d steps: parameters %.2g off\n", STEPS, distance(cpu, gpu, "", worst));
+    batches_close(&b[0]);
+    batches_close(&b[1]);
+    weir_policy_close(&cpu);
+    weir_policy_close(&gpu);
+}
+
+/* The same bits again, from the beginning and from the middle through what a checkpoint holds. */
+static void repeat(bool amp)
+{
+    struct weir_policy_config config = small_config(), gpu_config = on_gpu(&config, amp);
+    struct weir_policy *first = open_policy(&gpu_config), *second = open_policy(&gpu_config), *third;
+    struct weir_policy_array *from, *to;
+    struct weir_policy_progress done;
+    struct batches b;
+    char worst[96] = "";
+    int n;
+    batches_open(&b, &config, 5);
+    gpu_config.seed = 8;
+    third = open_policy(&gpu_config);
+    for (int i = 0; i < STEPS; i++) {
+        one_step(first, &b.gpu);
+        one_step(second, &b.gpu);
+        if (i == STEPS / 2) {
+            gpufx_check(weir_policy_arrays(first, true, &from, &n) == 0 &&
+                            weir_policy_arrays(third, true, &to, &n) == 0,
+                        "out of memory");
+            for (int j = 0; j < n; j++)
+                memcpy(to[j].data, from[j].data, count_of(&to[j]) * sizeof *to[j].data);
+            weir_policy_set_arrays(third);
+            weir_policy_progress(first, &done);
+            weir_policy_set_progress(third, &done);
+            free(from);
+            free(to);
+        } else if (i > STEPS / 2)
+            one_step(third, &b.gpu);
+    }
+    fine(first);
+    gpufx_check(distance(first, second, "", worst) == 0, "the same training gives other bits: %s", worst);
+    gpufx_check(distance(first, third, "", worst) == 0, "one that goes on gives other bits: %s", worst);
+    printf("repeats bit for bit%s\n", amp ? ", with mixed precision" : "");
+    batches_close(&b);
+    weir_policy_close(&first);
+    weir_policy_close(&second);
+    weir_policy_close(&third);
+}
+
+/* A gradient that is not finite leaves the step out and halves the scale. */
+static void scale_is_halved(void)
+{
+    struct weir_policy_config config = small_config(), gpu_config = on_gpu(&config, true);
+    struct weir_policy *policy = open_policy(&gpu_config), *untouched = open_policy(&gpu_config);
+    struct weir_policy_progress before, after;
+    struct batches b;
+    char worst[96] = "";
+    batches_open(&b, &config, 5);
+    weir_policy_progress(policy, &before);
+    if (before.loss_scale == 1) { /* the stand-in has none */
+        batches_close(&b);
+        weir_policy_close(&policy);
+        weir_policy_close(&untouched);
+        return;
+    }
+    const float infinite = INFINITY;
+    gpufx_copy_in(&fx, (void *)b.gpu.actions, &infinite, sizeof infinite);
+    b.host.is_pad = NULL;
+    b.gpu.is_pad = NULL;
+    float state = INFINITY;
+    gpufx_copy_in(&fx, (void *)b.gpu.state, &state, sizeof state);
+    one_step(policy, &b.gpu);
+    weir_policy_progress(policy, &after);
+    gpufx_check(after.loss_scale == before.loss_scale / 2 && after.skipped == 1 && after.steps == 1,
+                "the scale is %g after %g, %llu steps left out", after.loss_scale, before.loss_scale,
+                (unsigned long long)after.skipped);
+    gpufx_check(distance(untouched, policy, "", worst) == 0, "a step that was left out changed %s", worst);
+    printf("a gradient that is not finite: scale %g, then %g\n", before.loss_scale, after.loss_scale);
+    batches_close(&b);
+    weir_policy_close(&policy);
+    weir_policy_close(&untouched);
+}
+
+/* Losses come in their order, without a wait when asked so. */
+static void losses_are_sent(void)
+{
+    struct weir_policy_config config = small_config(), gpu_config = on_gpu(&config, false);
+    struct weir_policy *policy = open_policy(&gpu_config);
+    struct batches b[2];
+    double loss, wanted[2] = {0};
+    batches_open(&b[0], &config, 5);
+    batches_open(&b[1], &config, 2);
+    for (int i = 0; i < 2 * WEIR_POLICY_LOSSES; i++) {
+        weir_policy_forward(policy, &b[i % 2].gpu);
+        weir_policy_send_loss(policy);
+        if (i < 2)
+            wanted[i] = weir_policy_loss(policy);
+        if (i % 16 != 15)
+            continue;
+        for (int j = 0; j < 16; j++) {
+            gpufx_check(weir_policy_receive_loss(policy, true, &loss, NULL) == 1, "loss %d does not come", i - 15 + j);
+            gpufx_check(loss == wanted[j % 2], "loss %d is %g, not %g", i - 15 + j, loss, wanted[j % 2]);
+        }
+        gpufx_check(weir_policy_receive_loss(policy, false, &loss, NULL) == 0, "there is a loss that was not sent");
+    }
+    batches_close(&b[0]);
+    batches_close(&b[1]);
+    weir_policy_close(&policy);
+    printf("losses come in their order\n");
+}
+
+int main(void)
+{
+    gpufx_open(&fx);
+    struct weir_err err = WEIR_ERR_NONE;
+    gpufx_check(weir_compute_ops_cuda(&err) != NULL, "%s", err.text);
+    srand(3);
+    setenv("WEIR_CUDNN", "0", 1);
+    compare("products of matrices", false, 1e-4);
+    compare("products of matrices, mixed precision", true, 2e-2);
+    repeat(false);
+    unsetenv("WEIR_CUDNN");
+    compare("cuDNN", false, 3e-3); /* TF32 has 10 bits of mantissa */
+    compare("cuDNN, mixed precision", true, 2e-2);
+    repeat(false);
+    repeat(true);
+    scale_is_halved();
+    losses_are_sent();
+    gpufx_close(&fx);
+    printf("fine\n");
+    return 0;
+}
