@@ -317,7 +317,7 @@ static const struct {
     {"09c_", "the HDF5 library bounds it, which serves one worker at a time",
      "convert to a format that it is not "
      "needed for"},
-    {"05_", "conversion to float bounds it", "take --output u8 and normalise on the GPU"},
+    {"05_", "conversion to float bounds it", "take --dtype u8 and normalise on the GPU"},
     {"03h_", "handing frames to the GPU bounds it", "try larger batches"},
     {"09d_", "the GPU's decoder bounds it", "try --decoder hybrid"},
     {"08b_", "the GPU bounds it", "the data is no limit"},

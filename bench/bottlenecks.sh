@@ -126,6 +126,6 @@ inject one-slot "one batch ahead, a step of 20 ms" "$weir" run "$jpegs" --num-wo
 inject cold "the files are not in the page cache" "$weir" run "$raw" --cold --num-workers 2
 small_cache
 inject fallback "frames that only the HDF5 library can read" "$weir" run "$virtual" --num-workers 8 --num-epochs 4
-inject float "planar floats, normalised on the CPU" "$weir" run "$raw" --num-workers 2 --num-epochs 2 --output f32 --layout nchw --mean imagenet --std imagenet
+inject float "planar floats, normalised on the CPU" "$weir" run "$raw" --num-workers 2 --num-epochs 2 --dtype f32 --image-layout nchw --mean imagenet --std imagenet
 inject slow-step "a step of 60 ms" "$weir" run "$jpegs" --num-workers 2 --step-ms 60
 printf '\nthe whole outputs: %s/NAME.txt\n' "$out"

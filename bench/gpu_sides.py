@@ -110,7 +110,7 @@ class Weir:
     def __init__(self, name, build, data, options, guess, extra):
         self.name, self.names, self.rate, self.left_out, self.how = name, [name], guess, None, ""
         self.settle_s = TRIAL_S if "hybrid" in options else 0
-        self.command = [os.path.join(build, "weir"), "run", data, "--device", "cuda", "--output", "f16", "--layout", "nchw",
+        self.command = [os.path.join(build, "weir"), "run", data, "--device", "cuda", "--dtype", "f16", "--image-layout", "nchw",
                         "--mean", "imagenet", "--std", "imagenet", "--train-split", "1", "--batch-size", str(BATCH_SIZE),
                         "--every", "0", "--json", *options, *extra]
 

@@ -36,7 +36,7 @@ CASES = {
     "raw": ("raw", 1, 0, []),
     "raw, half the cores": ("raw", 0.5, 0, []),
     "jpeg, half the cores, step": ("jpeg", 0.5, 1.5, []),
-    "large, f32": ("large", 1, 0, ["--output", "f32"]),
+    "large, f32": ("large", 1, 0, ["--dtype", "f32"]),
     "large, step as long": ("large", 1, 1, []),
     "gzip": ("gzip", 1, 0, []),
     "raw, step": ("raw", 1, 2, []),

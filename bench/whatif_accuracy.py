@@ -36,7 +36,7 @@ CASES = [
     ("small frames, balanced step", "small", ["--batch-size", "32"], 1, True),
     ("raw, no step", "raw", [], 0, True),
     ("gzip chunks, balanced step", "gzip", [], 1, False),
-    ("packed, floats, step half as long", "packed", ["--output", "f32", "--layout", "nchw"], 0.5, True),
+    ("packed, floats, step half as long", "packed", ["--dtype", "f32", "--image-layout", "nchw"], 0.5, True),
     ("zarr, step twice as long", "zarr", [], 2, False),
     ("png, one worker, no step", "png", ["--num-workers", "1"], 0, False),
     ("q50, one batch ahead, balanced step", "q50", ["--prefetch", "1", "--batch-size", "4"], 1, False),

@@ -1,19 +1,19 @@
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/data_options.h"
 #include "cli/progress.h"
 #include "convert/convert_dataset.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct convert_options {
-    const char *cameras, *to;
-    struct weir_data_options data;
+    const char *to;
+    struct weir_loader_config loader;
     struct weir_opt_size image_size;
     int codec, quality, color, chunk_frames, num_workers, sample, on_error;
     bool allow_narrowing, json;
@@ -22,26 +22,26 @@ struct convert_options {
 #define FIELD(field) .offset = offsetof(struct convert_options, field)
 
 static const struct weir_opt convert_opts[] = {
-    {"to", WEIR_OPT_TEXT, FIELD(to), "FORMAT", NULL, "format of the copy: below"},
-    {"codec", WEIR_OPT_ENUM, FIELD(codec), "keep|raw|jpeg|png", "keep",
-     "what frames become; keep: encoded ones are copied byte by byte. Depth beside jpeg loses nothing"},
-    {"quality", WEIR_OPT_INT, FIELD(quality), "N", "95", "of JPEGs that are made, 4:2:0", 1, 100},
-    {"image-size", WEIR_OPT_SIZE, FIELD(image_size), "WxH", NULL,
-     "of the copy's frames, made as weir run makes them; encoded ones want a --codec", 1, WEIR_IMAGE_SIDE_MAX},
-    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "copy these cameras only; default: all, depth too"},
-    {"color", WEIR_OPT_ENUM, FIELD(color), "recorded|rgb|bgr", "recorded",
-     "bgr: red and blue of the source are swapped. Copied frames stay as they are, which the copy records"},
-    {"chunk-frames", WEIR_OPT_INT, FIELD(chunk_frames), "N", NULL, "frames a chunk, where the format has chunks", 1,
-     1000000},
-    {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto", "threads; auto: one per usable core", 1,
-     WEIR_WORKERS_MAX, true},
-    {"allow-narrowing", WEIR_OPT_FLAG, FIELD(allow_narrowing), NULL, NULL,
-     "round states and actions that the format cannot hold, such as float64 in TFRecord"},
-    {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail",
-     "bad frames end it, leave their episode out, or are replaced by the one before; listed in any case"},
-    {"sample", WEIR_OPT_INT, FIELD(sample), "N", NULL, "the first N episodes only", 1, 1000000000},
-    WEIR_DATA_OPTIONS(offsetof(struct convert_options, data)),
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON"},
+    {"to", WEIR_OPT_TEXT, FIELD(to), "FORMAT", NULL, "format of the copy (listed below)"},
+    {"codec", WEIR_OPT_ENUM, FIELD(codec), "keep|raw|jpeg|png", "keep", "codec of the copy's frames",
+     .details = "keep copies encoded frames byte by byte. Depth stays lossless with jpeg."},
+    {"quality", WEIR_OPT_INT, FIELD(quality), "N", "95", "quality of new JPEGs, 4:2:0", 1, 100},
+    {"image-size", WEIR_OPT_SIZE, FIELD(image_size), "WxH", NULL, "size of the copy's frames", 1, WEIR_IMAGE_SIDE_MAX,
+     .unit = "pixels", .details = "Frames are resized as weir run resizes them; encoded ones need a --codec."},
+    {"color", WEIR_OPT_ENUM, FIELD(color), "recorded|rgb|bgr", "recorded", "channel order of the source",
+     .details = "bgr swaps red and blue. Frames copied byte by byte stay as they are, and the copy records the order."},
+    {"chunk-frames", WEIR_OPT_INT, FIELD(chunk_frames), "N", NULL, "frames per chunk, in formats with chunks", 1,
+     1000000, .unit = "frames"},
+    {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto", "threads", 1, WEIR_WORKERS_MAX, true,
+     .unit = "threads", .details = "auto is one per usable core."},
+    {"allow-narrowing", WEIR_OPT_FLAG, FIELD(allow_narrowing), NULL, NULL, "rounding to types that the format can hold",
+     .details = "For states and actions, such as float64 in TFRecord."},
+    {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail", "treatment of bad frames",
+     .details = "fail ends the conversion, skip leaves the episode out, substitute takes the frame before. All are "
+                "listed."},
+    {"sample", WEIR_OPT_INT, FIELD(sample), "N", NULL, "number of episodes to copy, the first ones", 1, 1000000000,
+     .unit = "episodes"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
 };
 
 struct conversion {
@@ -152,8 +152,8 @@ static void print_json(const struct weir_command *command, const struct conversi
 /* What of the options shapes the source as it is read. */
 static char *how_of(const struct convert_options *o)
 {
-    const struct weir_data_options *data = &o->data;
-    const char *texts[] = {o->cameras, data->qpos_keys, data->action_keys, data->image_keys, data->split};
+    const struct weir_loader_config *data = &o->loader;
+    const char *texts[] = {data->cameras, data->qpos_keys, data->action_keys, data->image_keys, data->split};
     enum { TEXTS = sizeof texts / sizeof texts[0] };
     for (int i = 0; i < TEXTS; i++)
         texts[i] = texts[i] ? texts[i] : "";
@@ -168,13 +168,12 @@ static int convert(struct conversion *c, const char *source, struct weir_err *er
     const struct convert_options *o = c->options;
     struct weir_dataset *dataset;
     struct weir_dataset_config data = {.path = source,
-                                       .cameras = o->cameras,
                                        .depth = true,
                                        .own_types = true,
                                        .tolerant = o->on_error != WEIR_ON_ERROR_FAIL,
                                        .progress = weir_index_progress,
                                        .user = &c->progress};
-    weir_data_options_apply(&o->data, &data);
+    weir_loader_options_dataset(&o->loader, &data);
     weir_index_progress_begin(&c->progress);
     int rc = weir_dataset_open(&dataset, &data, err);
     weir_progress_clear(&c->progress);
@@ -241,6 +240,39 @@ static int convert_main(const struct weir_command *command, int argc, char **arg
     return rc < 0 ? weir_cli_fail(command, &err) : 0;
 }
 
+static char convert_notes[4096] = "";
+
+static void add_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void add_note(const char *format, ...)
+{
+    va_list args;
+    size_t used = strlen(convert_notes);
+    va_start(args, format);
+    vsnprintf(convert_notes + used, sizeof convert_notes - used, format, args);
+    va_end(args);
+}
+
+void weir_convert_list_formats(void)
+{
+    static const char *const codecs[] = {"jpeg", "jpeg2000", "jpegxl", "raw", "png16", "raw16"};
+    const char *name, *summary, *why_not;
+    add_note(
+        "Formats of --to, and the codecs that they hold (jpeg: any encoded image of colour, PNG too; raw16, png16:\n"
+        "depth):\n");
+    for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++) {
+        add_note("  %-10s %s:", name, summary);
+        for (size_t k = 0; k < sizeof codecs / sizeof codecs[0]; k++)
+            if (weir_convert_format_holds(i, codecs[k]))
+                add_note(" %s", codecs[k]);
+        add_note("%s%s%s\n", why_not ? " (not here: " : "", why_not ? why_not : "", why_not ? ")" : "");
+    }
+    add_note(
+        "\nThe copy grows in DST.partial and gets its name when it is whole and gives the samples of its source. A "
+        "call\n"
+        "that was interrupted is gone on with by the same call. States and actions keep their type (float16 becomes\n"
+        "float32). Encoded frames are copied byte by byte unless --codec asks for others.\n");
+}
+
 const struct weir_command weir_cmd_convert = {
     .name = "convert",
     .summary = "copy a dataset into another format",
@@ -251,8 +283,9 @@ const struct weir_command weir_cmd_convert = {
     .arg_paths = {WEIR_PATH_READ, WEIR_PATH_WRITE_DATA},
     .opts = convert_opts,
     .n_opts = sizeof convert_opts / sizeof convert_opts[0],
+    .sets = (const struct weir_opt_set[])WEIR_DATASET_SETS(offsetof(struct convert_options, loader)),
     .takes_config = true,
-    .notes = weir_convert_notes,
+    .notes = convert_notes,
     .examples = "weir convert episodes/ copy --to hdf5-vlen\tThe same frames in rows of variable length.\n"
                 "weir convert episodes/ raw --to hdf5 --codec raw\tDecoded frames, a chunk each.\n",
     .run = convert_main,

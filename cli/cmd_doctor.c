@@ -16,7 +16,7 @@ struct doctor_options {
 };
 
 static const struct weir_opt doctor_opts[] = {
-    {.name = "json", .kind = WEIR_OPT_FLAG, .offset = offsetof(struct doctor_options, json), .help = "print JSON"},
+    {.name = "json", .kind = WEIR_OPT_FLAG, .offset = offsetof(struct doctor_options, json), .help = "JSON output"},
 };
 
 /* One row of the output: something that is present, or why it is not. */

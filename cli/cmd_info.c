@@ -1,6 +1,5 @@
 #include "base/shortage.h"
 #include "cli/commands.h"
-#include "cli/data_options.h"
 #include "cli/info_print.h"
 #include "cli/progress.h"
 #include "pipeline/probe.h"
@@ -10,19 +9,16 @@
 
 struct info_options {
     bool json;
-    const char *cameras;
-    struct weir_data_options data;
+    struct weir_loader_config loader;
     int on_error; /* 1: skip */
 };
 
 #define FIELD(field) .offset = offsetof(struct info_options, field)
 
 static const struct weir_opt info_opts[] = {
-    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "look at these cameras only; default: all but depth"},
-    WEIR_DATA_OPTIONS(offsetof(struct info_options, data)),
-    {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip", "fail",
-     "bad episodes end it, or are left out and listed; bad frames are passed over"},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON"},
+    {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip", "fail", "treatment of bad episodes",
+     .details = "skip leaves them out and lists them, and ignores bad frames."},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
 };
 
 static int print_one(struct weir_dataset *dataset, const struct info_options *o, const char *path, struct weir_err *err)
@@ -49,12 +45,9 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
     struct weir_dataset *dataset;
     struct weir_index_progress progress;
     weir_index_progress_begin(&progress);
-    struct weir_dataset_config config = {.path = path,
-                                         .cameras = o.cameras,
-                                         .tolerant = o.on_error != 0,
-                                         .progress = weir_index_progress,
-                                         .user = &progress};
-    weir_data_options_apply(&o.data, &config);
+    struct weir_dataset_config config = {
+        .path = path, .tolerant = o.on_error != 0, .progress = weir_index_progress, .user = &progress};
+    weir_loader_options_dataset(&o.loader, &config);
     int rc = weir_dataset_open(&dataset, &config, &err);
     struct weir_err why = WEIR_ERR_NONE;
     int several = rc == 0 ? weir_probe_sizes_differ(dataset, &why) : rc != -EINVAL && !weir_is_shortage(rc);
@@ -78,6 +71,7 @@ const struct weir_command weir_cmd_info = {
     .arg_paths = {WEIR_PATH_READ},
     .opts = info_opts,
     .n_opts = sizeof info_opts / sizeof info_opts[0],
+    .sets = (const struct weir_opt_set[])WEIR_DATASET_SETS(offsetof(struct info_options, loader)),
     .takes_config = true,
     .notes =
         "DATA is a folder of episodes or one file of them; of a folder of several datasets each is printed. Mean and "

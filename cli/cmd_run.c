@@ -22,10 +22,8 @@ const struct weir_command weir_cmd_run = {
     .min_args = 1,
     .max_args = 1,
     .arg_paths = {WEIR_PATH_READ},
-    .opts = weir_run_opts,
-    .n_opts = WEIR_RUN_OPTS,
+    .sets = (const struct weir_opt_set[])WEIR_RUN_SETS(0, WEIR_FOR_RUN),
     .takes_config = true,
-    .topics = weir_run_topics,
     .examples = weir_run_examples,
     .notes = "DATA is a folder of episodes or one file of them. Ctrl-C ends the run with the table so far (exit status "
              "130);\n"

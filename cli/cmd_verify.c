@@ -1,7 +1,6 @@
 #include "base/shortage.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/data_options.h"
 #include "cli/progress.h"
 #include "pipeline/survey.h"
 #include "pipeline/verify/verify.h"
@@ -16,8 +15,7 @@
 enum { NAMED_MAX = 10 };
 
 struct verify_options {
-    const char *cameras;
-    struct weir_data_options data;
+    struct weir_loader_config loader;
     int num_workers;
     bool fast, json;
 };
@@ -25,13 +23,11 @@ struct verify_options {
 #define FIELD(field) .offset = offsetof(struct verify_options, field)
 
 static const struct weir_opt verify_opts[] = {
-    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "look at these cameras only; default: all, depth too"},
-    WEIR_DATA_OPTIONS(offsetof(struct verify_options, data)),
-    {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto", "threads; auto: one per usable core", 1,
-     WEIR_WORKERS_MAX, true},
-    {"fast", WEIR_OPT_FLAG, FIELD(fast), NULL, NULL,
-     "look at headers, sizes and where frames lie; decode nothing, compare no checksums, look for no repeats"},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print JSON"},
+    {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto", "threads", 1, WEIR_WORKERS_MAX, true,
+     .unit = "threads", .details = "auto is one per usable core."},
+    {"fast", WEIR_OPT_FLAG, FIELD(fast), NULL, NULL, "headers, sizes and frame locations only",
+     .details = "Decodes nothing, compares no checksums and finds no repeated frames."},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
 };
 
 /* How long the episodes of one dataset are. */
@@ -329,13 +325,9 @@ static int verify_several(struct verification *v, const struct weir_dataset_conf
 static int verify_data(struct verification *v, const char *path, struct weir_err *err)
 {
     const struct verify_options *o = v->options;
-    struct weir_dataset_config config = {.path = path,
-                                         .cameras = o->cameras,
-                                         .depth = true,
-                                         .tolerant = true,
-                                         .progress = weir_index_progress,
-                                         .user = &v->progress};
-    weir_data_options_apply(&o->data, &config);
+    struct weir_dataset_config config = {
+        .path = path, .depth = true, .tolerant = true, .progress = weir_index_progress, .user = &v->progress};
+    weir_loader_options_dataset(&o->loader, &config);
     config.split = config.split ? config.split : "all";
     struct weir_dataset *dataset;
     struct weir_err why = WEIR_ERR_NONE;
@@ -396,6 +388,7 @@ const struct weir_command weir_cmd_verify = {
     .arg_paths = {WEIR_PATH_READ},
     .opts = verify_opts,
     .n_opts = sizeof verify_opts / sizeof verify_opts[0],
+    .sets = (const struct weir_opt_set[])WEIR_DATASET_SETS(offsetof(struct verify_options, loader)),
     .takes_config = true,
     .examples = "weir verify episodes/\tEvery frame that cannot be used, and what is odd.\n"
                 "weir verify episodes/ --fast --json\tHeaders only, as one JSON object.\n",

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "base/extras.h"
+#include "pipeline/loader_options.h"
 
 const struct weir_program weir_program = {
     .summary = "loads robot episodes for training and times every stage of it",
@@ -32,9 +33,7 @@ const struct weir_command *const weir_commands[] = {
 
 void weir_commands_complete(void)
 {
-    weir_choices_list();
-    for (const struct weir_command *const *command = weir_commands; *command; command++)
-        if ((*command)->complete)
-            (*command)->complete();
+    weir_loader_options_complete();
+    weir_convert_list_formats();
     weir_options_register(weir_commands);
 }

@@ -20,13 +20,8 @@ extern const struct weir_command weir_cmd_doctor;
 extern const struct weir_command *const weir_commands[];
 void weir_commands_complete(void);
 
-/* "auto|" and the engines and decoders that may be named, for the tables of options: as long as weir_choices_list was
- * not called, "auto". */
-enum { WEIR_CHOICES_MAX = 256 };
-extern char weir_io_choices[WEIR_CHOICES_MAX], weir_decoder_choices[WEIR_CHOICES_MAX];
-void weir_choices_list(void);
-/* The notes of weir convert: the formats that there are, a line each. The same. */
-extern char weir_convert_notes[4096];
+/* Completes the notes of weir convert: the formats, one line each. */
+void weir_convert_list_formats(void);
 
 /* What help, man pages and completion print about the program. */
 struct weir_program {

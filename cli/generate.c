@@ -130,8 +130,8 @@ static void man_bounds(FILE *out, const struct weir_opt *opt)
     }
     if (bounds) {
         char text[64];
-        snprintf(text, sizeof text, "%s%.12g to %.12g%s", opt->preset ? "; " : "", opt->min, opt->max,
-                 opt->allow_auto ? ", or auto" : "");
+        snprintf(text, sizeof text, "%s%.12g to %.12g%s%s%s", opt->preset ? "; " : "", opt->min, opt->max,
+                 opt->unit ? " " : "", opt->unit ? opt->unit : "", opt->allow_auto ? ", or auto" : "");
         put_man(out, text);
     }
     fputs(")", out);
@@ -150,6 +150,10 @@ static void man_option(FILE *out, const struct weir_opt *opt)
     fputs("\n", out);
     put_man(out, opt->help);
     man_bounds(out, opt);
+    if (opt->details) {
+        fputs(". ", out);
+        put_man(out, opt->details);
+    }
     fputs("\n", out);
 }
 
@@ -195,7 +199,7 @@ static void man_command(FILE *out, const struct weir_command *command)
         put_man(out, command->args);
         fputs("\\fR", out);
     }
-    fputs(command->n_opts ? " [\\fIOPTIONS\\fR]\n" : "\n", out);
+    fputs(" [\\fIOPTIONS\\fR]\n", out);
     if (command->notes) {
         fputs(".SH DESCRIPTION\n", out);
         put_man(out, command->notes);
@@ -247,13 +251,13 @@ static void bash_option(FILE *out, const struct weir_command *command, const str
 
 static void bash_command(FILE *out, const struct weir_command *command)
 {
-    for (size_t i = 0; i < command->n_opts; i++)
-        bash_option(out, command, &command->opts[i]);
+    for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);)
+        bash_option(out, command, walk.opt);
     if (command->takes_config)
         bash_option(out, command, &weir_opt_config);
     fprintf(out, "    %s:*) words=\"", command->name);
-    for (size_t i = 0; i < command->n_opts; i++)
-        fprintf(out, "--%s ", command->opts[i].name);
+    for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);)
+        fprintf(out, "--%s ", walk.opt->name);
     if (command->takes_config)
         fprintf(out, "--%s ", weir_opt_config.name);
     fprintf(out, "--%s\"%s ;;\n", weir_opt_help.name, command->args ? " files=yes" : "");
@@ -322,8 +326,8 @@ static void zsh_option(FILE *out, const struct weir_opt *opt)
 static void zsh_command(FILE *out, const struct weir_command *command)
 {
     fprintf(out, "    %s)\n        _arguments -M 'm:_=-' \\\n", command->name);
-    for (size_t i = 0; i < command->n_opts; i++)
-        zsh_option(out, &command->opts[i]);
+    for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);)
+        zsh_option(out, walk.opt);
     if (command->takes_config)
         zsh_option(out, &weir_opt_config);
     zsh_option(out, &weir_opt_help);

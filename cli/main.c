@@ -73,7 +73,7 @@ static int help(int argc, char **argv)
     const struct weir_command *command = find_command(argv[1]);
     if (!command)
         return unknown_command(argv[1]);
-    weir_options_help(command, stdout);
+    weir_options_help(command, true, stdout);
     return 0;
 }
 

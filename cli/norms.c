@@ -40,8 +40,8 @@ int weir_norms_parse(struct weir_pixel_format *format, const char *mean, const c
         return 0;
     if (format->dtype == WEIR_DTYPE_U8)
         return weir_err_set(err, -EINVAL,
-                            "--mean and --std normalise floats; add --output f32, or f16 or bf16 with "
-                            "--device cuda");
+                            "--mean, --std: images must be floats; add --dtype f32, or f16 or bf16 with --device "
+                            "cuda");
     for (int c = 0; c < 3; c++) {
         format->mean[c] = 0;
         format->std[c] = 1;

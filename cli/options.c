@@ -2,7 +2,6 @@
 #include "base/shortage.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
-#include "cli/option_values.h"
 #include "cli/outputs.h"
 
 #include <assert.h>
@@ -14,15 +13,15 @@
 #include <string.h>
 #include <sys/param.h>
 
-enum { NAME_BYTES = 64, COLUMN_MAX = 34 };
+enum { NAME_BYTES = 64, COLUMN_MAX = 34, WIDTH = 100 };
 
-const struct weir_opt weir_opt_help = {.name = "help", .kind = WEIR_OPT_FLAG, .help = "print this"};
-const struct weir_opt weir_opt_config = {
-    .name = "config",
-    .kind = WEIR_OPT_TEXT,
-    .value = "FILE",
-    .help = "read options from a file of lines 'option = value'; the command line takes precedence",
-    .path = WEIR_PATH_READ};
+const struct weir_opt weir_opt_help = {.name = "help", .kind = WEIR_OPT_FLAG, .help = "this help"};
+const struct weir_opt weir_opt_config = {.name = "config",
+                                         .kind = WEIR_OPT_TEXT,
+                                         .value = "FILE",
+                                         .help = "settings file, with lines option = value",
+                                         .details = "The command line takes precedence.",
+                                         .path = WEIR_PATH_READ};
 
 static const struct weir_command *const *all_commands;
 
@@ -97,52 +96,191 @@ static void option_name(const char *typed, char name[NAME_BYTES])
     name[n] = '\0';
 }
 
-static const struct weir_opt *find_option(const struct weir_command *command, const char *name, size_t length)
+/* ---- walking the tables ---- */
+
+static bool next_own(struct weir_opt_walk *walk)
 {
-    for (size_t i = 0; i < command->n_opts; i++)
-        if (strncmp(command->opts[i].name, name, length) == 0 && command->opts[i].name[length] == '\0')
-            return &command->opts[i];
-    return NULL;
+    if (walk->row == walk->command->n_opts)
+        return false;
+    walk->opt = &walk->command->opts[walk->row++];
+    walk->at = 0;
+    if (walk->opt->topic)
+        walk->topic = walk->opt->topic;
+    return true;
+}
+
+static bool next_shared(struct weir_opt_walk *walk, const struct weir_opt_set *set)
+{
+    for (const struct weir_opt *opt = &set->opts[walk->row]; opt->name; opt++) {
+        walk->row++;
+        if (opt->topic)
+            walk->topic = opt->topic;
+        if (!(opt->users & set->users))
+            continue;
+        walk->opt = opt;
+        walk->at = set->at;
+        return true;
+    }
+    return false;
+}
+
+bool weir_opt_next(struct weir_opt_walk *walk)
+{
+    const struct weir_opt_set *sets = walk->command->sets;
+    while (true) {
+        if (walk->table == 0 ? next_own(walk) : next_shared(walk, &sets[walk->table - 1]))
+            return true;
+        if (!sets || !sets[walk->table].opts)
+            return false;
+        walk->table++;
+        walk->row = 0;
+        walk->topic = NULL;
+    }
+}
+
+void weir_options_typed(const struct weir_opt_set *sets, const void *values, weir_opt_typed_fn *put, void *user)
+{
+    const struct weir_command command = {.sets = sets};
+    char buffer[WEIR_OPTION_TEXT];
+    for (struct weir_opt_walk walk = {.command = &command}; weir_opt_next(&walk);) {
+        const char *typed = weir_option_typed(walk.opt, (const char *)values + walk.at, buffer);
+        if (typed)
+            put(user, walk.opt, walk.opt->kind == WEIR_OPT_FLAG ? NULL : typed);
+    }
+}
+
+/* ---- building a command line ---- */
+
+void weir_words_free(struct weir_words *words)
+{
+    for (int i = 0; words->argv && i < words->n; i++)
+        free(words->argv[i]);
+    free(words->argv);
+    words->argv = NULL;
+    words->n = 0;
+}
+
+void weir_words_add(struct weir_words *words, const char *word)
+{
+    if (words->failed)
+        return;
+    char *copy = strdup(word), **argv = realloc(words->argv, ((size_t)words->n + 2) * sizeof *argv);
+    if (argv)
+        words->argv = argv;
+    words->failed = !copy || !argv;
+    if (words->failed) {
+        free(copy);
+        weir_words_free(words);
+        return;
+    }
+    argv[words->n++] = copy;
+    argv[words->n] = NULL;
+}
+
+static void add_typed(void *user, const struct weir_opt *opt, const char *value)
+{
+    char option[NAME_BYTES];
+    snprintf(option, sizeof option, "--%s", opt->name);
+    weir_words_add(user, option);
+    if (value)
+        weir_words_add(user, value);
+}
+
+void weir_words_add_options(struct weir_words *words, const struct weir_opt_set *sets, const void *values)
+{
+    weir_options_typed(sets, values, add_typed, words);
+}
+
+/* ---- finding one ---- */
+
+static bool is_named(const char *name, const char *typed)
+{
+    return name && strcmp(name, typed) == 0;
+}
+
+static bool find_option(const struct weir_command *command, const char *name, struct weir_opt_walk *found)
+{
+    *found = (struct weir_opt_walk){.command = command};
+    while (weir_opt_next(found))
+        if (is_named(found->opt->name, name) || is_named(found->opt->old_name, name))
+            return true;
+    return false;
 }
 
 static int unknown_option(const struct weir_command *command, const char *name)
 {
     const struct weir_opt *near = NULL;
     int best = INT_MAX;
-    for (size_t i = 0; i < command->n_opts; i++)
-        if (weir_names_close(name, command->opts[i].name, &best))
-            near = &command->opts[i];
+    for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);)
+        if (weir_names_close(name, walk.opt->name, &best))
+            near = walk.opt;
     if (near)
         return weir_usage_error(command, "unknown option --%s; did you mean --%s?", name, near->name);
-    return weir_usage_error(command, "unknown option --%s", name);
+    return weir_usage_error(command, "unknown option --%s; weir help %s lists all", name, command->name);
+}
+
+/* ---- one option ---- */
+
+/* Where an option stands. */
+struct origin {
+    const struct weir_command *command;
+    const char *file; /* of --config; NULL: the command line */
+    int line;
+};
+
+static int usage_error(const struct origin *origin, const char *text)
+{
+    if (origin->file)
+        return weir_usage_error(origin->command, "%s:%d: %s", origin->file, origin->line, text);
+    return weir_usage_error(origin->command, "%s", text);
+}
+
+/* name: as it was typed, which may be the old one. */
+static int set_option(const struct origin *origin, const struct weir_opt_walk *found, const char *name,
+                      const char *text, void *values)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    const struct weir_opt *opt = found->opt;
+    if (is_named(opt->old_name, name)) {
+        fprintf(stderr, "weir %s: ", origin->command->name);
+        if (origin->file)
+            fprintf(stderr, "%s:%d: ", origin->file, origin->line);
+        fprintf(stderr, "--%s is deprecated and will be removed in the next release; use --%s\n", name, opt->name);
+    }
+    if (weir_option_parse(opt, text, (char *)values + found->at, &err) < 0)
+        return usage_error(origin, err.text);
+    return 0;
 }
 
 /* ---- files of options ---- */
 
 static bool some_command_has(const char *name)
 {
+    struct weir_opt_walk found;
     for (const struct weir_command *const *command = all_commands; command && *command; command++)
-        if (find_option(*command, name, strlen(name)))
+        if (find_option(*command, name, &found))
             return true;
     return false;
 }
 
-static int take_line(const struct weir_option_origin *origin, const struct weir_config_line *line, void *values)
+static int take_line(const struct origin *origin, const struct weir_config_line *line, void *values)
 {
-    const struct weir_opt *opt = find_option(origin->command, line->name, strlen(line->name));
-    if (!opt && some_command_has(line->name))
+    char text[256];
+    struct weir_opt_walk found;
+    bool known = find_option(origin->command, line->name, &found);
+    if (!known && some_command_has(line->name))
         return 0;
-    if (!opt)
-        return weir_usage_error(origin->command, "%s:%d: no command has an option --%s", origin->file, line->number,
-                                line->name);
-    if (opt->kind != WEIR_OPT_FLAG)
-        return weir_option_set(origin, opt, line->value, values);
-    if (strcmp(line->value, "false") == 0)
+    if (!known)
+        snprintf(text, sizeof text, "no command has an option --%s", line->name);
+    else if (found.opt->kind != WEIR_OPT_FLAG)
+        return set_option(origin, &found, line->name, line->value, values);
+    else if (strcmp(line->value, "false") == 0)
         return 0;
-    if (strcmp(line->value, "true") == 0)
-        return weir_option_set(origin, opt, "", values);
-    return weir_usage_error(origin->command, "%s:%d: %s is true or false, not '%s'", origin->file, line->number,
-                            opt->name, line->value);
+    else if (strcmp(line->value, "true") == 0)
+        return set_option(origin, &found, line->name, "", values);
+    else
+        snprintf(text, sizeof text, "%s '%s': must be true or false", found.opt->name, line->value);
+    return usage_error(origin, text);
 }
 
 /* Options of text borrow from the file's bytes. */
@@ -159,7 +297,7 @@ static int take_file(const struct weir_command *command, const char *path, void 
         return weir_usage_error(command, "%s:%s", path, err.text);
     int rc = 0;
     for (size_t i = 0; i < file.n && rc == 0; i++) {
-        const struct weir_option_origin origin = {command, path, file.lines[i].number};
+        const struct origin origin = {command, path, file.lines[i].number};
         rc = take_line(&origin, &file.lines[i], values);
     }
     return rc;
@@ -188,7 +326,7 @@ static int take_config(const struct weir_command *command, void *values, int arg
         if (!path || !*path || strncmp(path, "--", 2) == 0)
             return weir_usage_error(command, "--config needs a value: %s", weir_opt_config.value);
         if (found)
-            return weir_usage_error(command, "--config is there twice; one file is all that it takes");
+            return weir_usage_error(command, "--config given twice");
         found = path;
     }
     *config = found;
@@ -202,40 +340,46 @@ static int take_option(const struct weir_command *command, int argc, char **argv
 {
     const char *typed = argv[*i] + 2;
     const char *value = strchr(typed, '=');
-    const struct weir_option_origin origin = {.command = command};
+    const struct origin origin = {.command = command};
+    struct weir_opt_walk found;
     char name[NAME_BYTES];
     if (is_config(command, argc, argv, *i, &value)) { /* take_config took it */
         *i += typed[strlen(weir_opt_config.name)] != '=';
         return 0;
     }
     option_name(typed, name);
-    const struct weir_opt *opt = find_option(command, name, strlen(name));
-    if (!opt)
+    if (!find_option(command, name, &found))
         return unknown_option(command, name);
+    const struct weir_opt *opt = found.opt;
     if (opt->kind == WEIR_OPT_FLAG)
         return value ? weir_usage_error(command, "--%s takes no value", opt->name)
-                     : weir_option_set(&origin, opt, "", values);
+                     : set_option(&origin, &found, name, "", values);
     if (value)
-        return weir_option_set(&origin, opt, value + 1, values);
+        return set_option(&origin, &found, name, value + 1, values);
     if (*i + 1 >= argc)
         return weir_usage_error(command, "--%s needs a value: %s", opt->name, opt->value);
     value = argv[++*i];
     if (strncmp(value, "--", 2) == 0)
         return weir_usage_error(command, "--%s needs a value: %s (for one that begins with --, write --%s=%s)",
                                 opt->name, opt->value, opt->name, value);
-    return weir_option_set(&origin, opt, value, values);
+    return set_option(&origin, &found, name, value, values);
 }
 
-static int set_presets(const struct weir_command *command, void *values)
+static void set_preset(const struct weir_opt *opt, void *values)
 {
-    const struct weir_option_origin origin = {.command = command};
-    for (size_t i = 0; i < command->n_opts; i++) {
-        const struct weir_opt *opt = &command->opts[i];
-        int rc = opt->preset ? weir_option_set(&origin, opt, opt->preset, values) : 0;
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
+    struct weir_err err = WEIR_ERR_NONE;
+    if (opt->preset && weir_option_parse(opt, opt->preset, values, &err) < 0)
+        assert(!"a default of the table parses");
+}
+
+/* Rows of a shared table that the command lacks get their defaults, too; the command's own options override them. */
+static void set_presets(const struct weir_command *command, void *values)
+{
+    for (const struct weir_opt_set *set = command->sets; set && set->opts; set++)
+        for (const struct weir_opt *opt = set->opts; opt->name; opt++)
+            set_preset(opt, (char *)values + set->at);
+    for (size_t i = 0; i < command->n_opts; i++)
+        set_preset(&command->opts[i], values);
 }
 
 static bool asks_for_help(int argc, char **argv)
@@ -278,10 +422,11 @@ enum weir_parse weir_options_parse(const struct weir_command *command, void *val
     memset(values, 0, size);
     *n_args = 0;
     if (asks_for_help(argc, argv)) {
-        weir_options_help(command, stdout);
+        weir_options_help(command, false, stdout);
         return WEIR_PARSE_HELP;
     }
-    if (set_presets(command, values) < 0 || take_config(command, values, argc, argv, &config) < 0 ||
+    set_presets(command, values);
+    if (take_config(command, values, argc, argv, &config) < 0 ||
         take_all(command, values, argc, argv, args, n_args) < 0)
         return WEIR_PARSE_USAGE;
     if (weir_outputs_check(command, values, args, *n_args, config, &err) == 0)
@@ -292,94 +437,46 @@ enum weir_parse weir_options_parse(const struct weir_command *command, void *val
 
 /* ---- echo and help ---- */
 
-static void write_option(const struct weir_opt *opt, const void *values, struct weir_json *json)
-{
-    const void *field = (const char *)values + opt->offset;
-    const struct weir_opt_size *size = field;
-    char key[NAME_BYTES], text[NAME_BYTES];
-    snprintf(key, sizeof key, "%s", opt->name);
-    for (char *c = key; *c; c++)
-        if (*c == '-')
-            *c = '_';
-    switch (opt->kind) {
-    case WEIR_OPT_FLAG:
-        weir_json_bool(json, key, *(const bool *)field);
-        break;
-    case WEIR_OPT_INT:
-        if (opt->allow_auto && *(const int *)field == WEIR_OPT_AUTO)
-            weir_json_text(json, key, "auto");
-        else
-            weir_json_int(json, key, *(const int *)field);
-        break;
-    case WEIR_OPT_UINT64:
-    case WEIR_OPT_BYTES:
-        if (opt->allow_auto && *(const uint64_t *)field == WEIR_OPT_BYTES_AUTO)
-            weir_json_text(json, key, "auto");
-        else
-            weir_json_uint(json, key, *(const uint64_t *)field);
-        break;
-    case WEIR_OPT_DOUBLE:
-        weir_json_double(json, key, *(const double *)field);
-        break;
-    case WEIR_OPT_TEXT:
-        weir_json_text(json, key, *(const char *const *)field);
-        break;
-    case WEIR_OPT_ENUM:
-        weir_option_choice(opt, *(const int *)field, text);
-        weir_json_text(json, key, text);
-        break;
-    case WEIR_OPT_SIZE:
-        snprintf(text, sizeof text, "%dx%d", size->width, size->height);
-        weir_json_text(json, key, text);
-        break;
-    }
-}
-
 void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json)
 {
-    for (size_t i = 0; i < command->n_opts; i++)
-        write_option(&command->opts[i], values, json);
+    for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);)
+        weir_option_json(walk.opt, (const char *)values + walk.at, json);
 }
 
-static int left_width(const struct weir_opt *opt)
+static bool is_same_topic(const char *a, const char *b)
 {
-    return (int)strlen(opt->name) + (opt->kind == WEIR_OPT_FLAG ? 0 : 1 + (int)strlen(opt->value));
+    return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static void help_line(const struct weir_opt *opt, int column, FILE *out)
+static void show_topic(const struct weir_command *command, const char *topic, weir_opt_show_fn *show, void *user)
 {
-    bool flag = opt->kind == WEIR_OPT_FLAG;
-    int width = left_width(opt);
-    fprintf(out, "  --%s%s%s", opt->name, flag ? "" : " ", flag ? "" : opt->value);
-    if (width > column)
-        fprintf(out, "\n%*s", column + 4, "");
-    else
-        fprintf(out, "%*s", column - width, "");
-    fprintf(out, "  %s", opt->help);
-    if (opt->preset)
-        fprintf(out, " (default %s)", opt->preset);
-    fputc('\n', out);
+    for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);)
+        if (is_same_topic(walk.topic, topic))
+            show(user, NULL, walk.opt);
 }
 
-static void show_topic(const struct weir_command *command, const char *names, weir_opt_show_fn *show, void *user)
+/* The first option that has the topic, which several tables may have. */
+static bool is_first_of_topic(const struct weir_opt_walk *walk)
 {
-    for (size_t length; *(names += strspn(names, " ")); names += length) {
-        length = strcspn(names, " ");
-        const struct weir_opt *opt = find_option(command, names, length);
-        assert(opt);
-        show(user, NULL, opt);
-    }
+    struct weir_opt_walk first = {.command = walk->command};
+    while (weir_opt_next(&first) && !is_same_topic(first.topic, walk->topic))
+        ;
+    return first.opt == walk->opt;
 }
 
 void weir_options_by_topic(const struct weir_command *command, weir_opt_show_fn *show, void *user)
 {
-    const struct weir_opt_topic *topic = command->topics;
-    for (; topic && topic->heading; topic++) {
-        show(user, topic->heading, NULL);
-        show_topic(command, topic->names, show, user);
+    bool topics = false;
+    show_topic(command, NULL, show, user);
+    for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);) {
+        if (!walk.topic || !is_first_of_topic(&walk))
+            continue;
+        topics = true;
+        show(user, walk.topic, NULL);
+        show_topic(command, walk.topic, show, user);
     }
-    for (size_t i = 0; !topic && i < command->n_opts; i++)
-        show(user, NULL, &command->opts[i]);
+    if (topics)
+        show(user, "Other options", NULL);
     if (command->takes_config)
         show(user, NULL, &weir_opt_config);
     show(user, NULL, &weir_opt_help);
@@ -388,28 +485,69 @@ void weir_options_by_topic(const struct weir_command *command, weir_opt_show_fn 
 struct help {
     FILE *out;
     int column;
+    bool details, began;
 };
+
+static int left_width(const struct weir_opt *opt)
+{
+    return (int)strlen(opt->name) + (opt->kind == WEIR_OPT_FLAG ? 0 : 1 + (int)strlen(opt->value));
+}
+
+/* Prints words, indented and wrapped. */
+static void put_paragraph(FILE *out, int indent, const char *text)
+{
+    int column = 0;
+    for (size_t n; *text; text += n + strspn(text + n, " ")) {
+        n = strcspn(text, " ");
+        bool wraps = column > 0 && column + 1 + (int)n > WIDTH;
+        if (column == 0 || wraps)
+            fprintf(out, "%s%*s", wraps ? "\n" : "", indent, "");
+        else
+            fputc(' ', out);
+        fprintf(out, "%.*s", (int)n, text);
+        column = (column == 0 || wraps ? indent : column + 1) + (int)n;
+    }
+    fputc('\n', out);
+}
 
 static void show_help(void *user, const char *heading, const struct weir_opt *opt)
 {
     struct help *help = user;
+    FILE *out = help->out;
+    if (heading || !help->began)
+        fprintf(out, "\n%s:\n", heading ? heading : "Options");
+    help->began = true;
     if (heading)
-        fprintf(help->out, "\n%s:\n", heading);
+        return;
+    bool flag = opt->kind == WEIR_OPT_FLAG;
+    int width = left_width(opt);
+    fprintf(out, "  --%s%s%s", opt->name, flag ? "" : " ", flag ? "" : opt->value);
+    if (width > help->column)
+        fprintf(out, "\n%*s", help->column + 4, "");
     else
-        help_line(opt, help->column, help->out);
+        fprintf(out, "%*s", help->column - width, "");
+    fprintf(out, "  %s", opt->help);
+    if (opt->preset)
+        fprintf(out, " (default %s)", opt->preset);
+    fputc('\n', out);
+    if (help->details && opt->details)
+        put_paragraph(out, help->column + 8, opt->details);
 }
 
-void weir_options_help(const struct weir_command *command, FILE *out)
+void weir_options_help(const struct weir_command *command, bool details, FILE *out)
 {
-    fprintf(out, "Usage: weir %s%s%s%s\n\n%s\n", command->name, command->args ? " " : "",
-            command->args ? command->args : "", command->n_opts ? " [OPTIONS]" : "", command->summary);
-    int column = left_width(&weir_opt_help);
-    for (size_t i = 0; i < command->n_opts; i++)
-        if (left_width(&command->opts[i]) <= COLUMN_MAX)
-            column = MAX(column, left_width(&command->opts[i]));
-    if (!command->topics)
-        fputs("\nOptions:\n", out);
-    weir_options_by_topic(command, show_help, &(struct help){out, column});
+    struct help help = {.out = out, .column = left_width(&weir_opt_help), .details = details};
+    bool more = false;
+    fprintf(out, "Usage: weir %s%s%s [OPTIONS]\n\n%s\n", command->name, command->args ? " " : "",
+            command->args ? command->args : "", command->summary);
+    for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);) {
+        more |= walk.opt->details != NULL;
+        if (left_width(walk.opt) <= COLUMN_MAX)
+            help.column = MAX(help.column, left_width(walk.opt));
+    }
+    weir_options_by_topic(command, show_help, &help);
     if (command->notes)
         fprintf(out, "\n%s%s", command->notes, command->notes[strlen(command->notes) - 1] == '\n' ? "" : "\n");
+    if (more && !details)
+        fprintf(out, "\nweir help %s explains the options.\n", command->name);
 }

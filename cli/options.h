@@ -1,63 +1,40 @@
-/* options.h: one table per command drives parsing, help and the echo of the configuration in JSON. */
+/* options.h: commands and their options: parsing, --config, help, and the echo of the settings in JSON. */
 #ifndef WEIR_CLI_OPTIONS_H
 #define WEIR_CLI_OPTIONS_H
 
-#include "weir/base.h"
+#include "pipeline/loader_options.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-enum weir_opt_kind {
-    WEIR_OPT_FLAG,   /* bool: present = true */
-    WEIR_OPT_INT,    /* int */
-    WEIR_OPT_UINT64, /* uint64_t */
-    WEIR_OPT_DOUBLE, /* double */
-    WEIR_OPT_TEXT,   /* const char *: borrowed from argv, or from the file of --config until the next call */
-    WEIR_OPT_ENUM,   /* int: index into the choices */
-    WEIR_OPT_SIZE,   /* struct weir_opt_size: "WxH" */
-    WEIR_OPT_BYTES,  /* uint64_t: "512M"; K, M, G and T are powers of 1024 */
+/* A shared table of options, ended by a row without a name, and the rows of it that a command has. */
+struct weir_opt_set {
+    const struct weir_opt *opts; /* NULL: no more sets */
+    size_t at;                   /* offset, in the command's struct, of the struct that the table describes */
+    unsigned users;              /* rows that have one of these bits */
 };
 
-/* What a command does with the file or folder that a text option, or an argument, names (cli/outputs.h). */
-enum weir_opt_path {
-    WEIR_PATH_NONE,
-    WEIR_PATH_READ,       /* read only */
-    WEIR_PATH_WRITE,      /* a file that is written, or read and written */
-    WEIR_PATH_WRITE_INTO, /* a folder that gets files of names that the command chooses */
-    WEIR_PATH_WRITE_DATA, /* a dataset, or a folder of datasets: never inside one that is read */
-};
+/* The sets of a command that opens a dataset; its struct has a struct weir_loader_config at this offset. */
+#define WEIR_DATASET_SETS(at)                                                                                          \
+    {                                                                                                                  \
+        {weir_loader_opts, at, WEIR_FOR_DATA},                                                                         \
+        {                                                                                                              \
+            0                                                                                                          \
+        }                                                                                                              \
+    }
 
-struct weir_opt_size {
-    int width, height;
+/* A command line that is being built. Zero at first. argv, owned, ends with NULL, and is NULL without words. */
+struct weir_words {
+    char **argv;
+    int n;
+    bool failed; /* out of memory: argv is NULL */
 };
-
-enum { WEIR_OPT_AUTO = -1 }; /* value of an int option given as "auto" */
-#define WEIR_OPT_BYTES_AUTO UINT64_MAX
-
-struct weir_opt {
-    const char *name; /* "batch-size"; --batch-size N, --batch-size=N and --batch_size N all parse */
-    enum weir_opt_kind kind;
-    size_t offset;           /* of the field in the command's struct */
-    const char *value;       /* what help shows: "N", "FILE", "WxH"; for enums the choices: "rgb|bgr" */
-    const char *preset;      /* default, parsed as if typed; NULL leaves the field zero */
-    const char *help;        /* one line */
-    double min, max;         /* bounds of numbers, checked when max > min */
-    bool allow_auto;         /* "auto" is WEIR_OPT_AUTO, of bytes WEIR_OPT_BYTES_AUTO */
-    bool allow_empty;        /* of texts: nothing is a value, too */
-    enum weir_opt_path path; /* of texts that name a file or folder */
-    const char *files;       /* WEIR_PATH_WRITE_INTO: known names of the files, spaces between; may be NULL */
-};
+void weir_words_add(struct weir_words *words, const char *word);
+/* Adds the options of the sets that differ from their defaults, as weir_options_typed gives them. */
+void weir_words_add_options(struct weir_words *words, const struct weir_opt_set *sets, const void *values);
+void weir_words_free(struct weir_words *words);
 
 /* What commands have beside their own options: all of them --help, those that read data --config. */
 extern const struct weir_opt weir_opt_help, weir_opt_config;
-
-/* Options that help and the man page show together, under a heading. */
-struct weir_opt_topic {
-    const char *heading;
-    const char *names; /* in this order, spaces between them */
-};
 
 /* Headings of weir --help, in its order. */
 #define WEIR_GROUP_RUN    "Load and report"
@@ -71,15 +48,24 @@ struct weir_command {
     const char *args;  /* "DATA" as help shows it */
     int min_args, max_args;
     enum weir_opt_path arg_paths[2]; /* of the first argument, and of all later ones */
-    const struct weir_opt *opts;
+    const struct weir_opt *opts;     /* its own options */
     size_t n_opts;
-    bool takes_config;                   /* options may come from a file: --config */
-    const struct weir_opt_topic *topics; /* NULL: one list in the table's order; else the last heading is NULL */
-    const char *examples;   /* of the man page, a line each: the command, a tab, what it does; may be NULL */
-    const char *notes;      /* printed below the options in help; may be NULL */
-    void (*complete)(void); /* fills parts of the tables that other tables hold, once before use; may be NULL */
+    const struct weir_opt_set *sets; /* options shared with other commands; may be NULL */
+    bool takes_config;               /* options may come from a file: --config */
+    const char *examples;            /* for the man page, one line each: command, tab, explanation; may be NULL */
+    const char *notes;               /* printed below the options in help; may be NULL */
     int (*run)(const struct weir_command *command, int argc, char **argv); /* returns the exit status */
 };
+
+/* Visits a command's options: its own, then those of the sets. Start with {.command = command}. */
+struct weir_opt_walk {
+    const struct weir_command *command;
+    const struct weir_opt *opt; /* the current one */
+    size_t at;                  /* of the struct that opt->offset is in, within the command's struct */
+    const char *topic;          /* heading of the current option; NULL: none */
+    size_t table, row;          /* private: of the next one; table 0 is the command's own */
+};
+bool weir_opt_next(struct weir_opt_walk *walk); /* false: no more */
 
 enum weir_parse { WEIR_PARSE_RUN, WEIR_PARSE_HELP, WEIR_PARSE_USAGE, WEIR_PARSE_NO_MEMORY };
 
@@ -109,11 +95,17 @@ int weir_usage_error(const struct weir_command *command, const char *format, ...
  * underscores (batch_size); auto is written as "auto". */
 void weir_options_json(const struct weir_command *command, const void *values, struct weir_json *json);
 
-/* Calls show for each topic's heading (opt NULL) and the options below it, --help last; no heading without topics. */
+/* Calls put for each option of the sets that differs from its default, in the order of the tables. value: as typed,
+ * NULL for a flag; valid during the call. */
+typedef void weir_opt_typed_fn(void *user, const struct weir_opt *opt, const char *value);
+void weir_options_typed(const struct weir_opt_set *sets, const void *values, weir_opt_typed_fn *put, void *user);
+
+/* Calls show for each heading (opt NULL) and the options below it, --help last; no heading where no option has one. */
 typedef void weir_opt_show_fn(void *user, const char *heading, const struct weir_opt *opt);
 void weir_options_by_topic(const struct weir_command *command, weir_opt_show_fn *show, void *user);
 
-void weir_options_help(const struct weir_command *command, FILE *out);
+/* details: with the explanations that the short help leaves out. */
+void weir_options_help(const struct weir_command *command, bool details, FILE *out);
 
 /* True, and *best lowered, when typed looks more like name than what *best (INT_MAX at first) stands for: for "did you
  * mean". */

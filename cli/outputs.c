@@ -220,8 +220,8 @@ int weir_outputs_check(const struct weir_command *command, const void *values, c
 {
     struct uses uses;
     uses.n = 0; /* entries are filled as they are added */
-    for (size_t i = 0; i < command->n_opts; i++)
-        add_option(&uses, &command->opts[i], values);
+    for (struct weir_opt_walk walk = {.command = command}; weir_opt_next(&walk);)
+        add_option(&uses, walk.opt, (const char *)values + walk.at);
     add_option(&uses, &weir_opt_config, &(const void *){config});
     for (int i = 0; i < n_args; i++)
         add_argument(&uses, command->arg_paths[i > 0], args[i]);
@@ -238,11 +238,11 @@ int weir_outputs_spare(const struct weir_command *command, const void *values, c
                        struct weir_err *err)
 {
     int rc = 0;
-    for (size_t i = 0; i < command->n_opts && rc == 0; i++) {
-        const struct weir_opt *opt = &command->opts[i];
+    for (struct weir_opt_walk walk = {.command = command}; rc == 0 && weir_opt_next(&walk);) {
+        const struct weir_opt *opt = walk.opt;
         bool is_folder = opt->path == WEIR_PATH_WRITE_INTO;
         const char *path = is_folder || opt->path == WEIR_PATH_WRITE
-                               ? *(const char *const *)((const char *)values + opt->offset)
+                               ? *(const char *const *)((const char *)values + walk.at + opt->offset)
                                : NULL;
         char inside[PATH_MAX];
         if (!path || !*path)

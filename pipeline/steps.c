@@ -1,5 +1,5 @@
 #include "pipeline/steps.h"
-#include "base/storage_bytes.h"
+#include "base/kernel_stats.h"
 #include "weir/base.h"
 
 #include <errno.h>

@@ -214,7 +214,7 @@ static void advise_u8(struct weir_verdict *verdict, const struct weir_loader_rep
     bool normalised = report->setup.normalised && !is_training(report);
     struct weir_advice *advice = normalised ? add_predicted(verdict, WEIR_ADVICE_U8, &change) : NULL;
     if (advice)
-        snprintf(advice->flag, sizeof advice->flag, "--output u8");
+        snprintf(advice->flag, sizeof advice->flag, "--dtype u8");
 }
 
 static void advise_cores(struct weir_verdict *verdict, enum weir_advice_kind kind)

@@ -84,7 +84,7 @@ class Weir:
         self.images_per_batch = config["batch_size"] * config["cameras"]
         self.batches_max = max(1, config["samples"] // config["batch_size"])  # of an epoch, full ones
         self.rate = 300.0 * config["workers"]
-        form = ["--output", "f32", "--layout", "nchw"] if output == "f32-nchw" else []
+        form = ["--dtype", "f32", "--image-layout", "nchw"] if output == "f32-nchw" else []
         self.command = [program, "run", config["data"], "--num-workers", str(config["workers"]), "--batch-size",
                         str(config["batch_size"]), "--chunk-size", str(config["chunk_size"]), "--obs-history", "1",
                         "--train-split", "1", "--every", "0", "--json", *form, *more]

@@ -127,7 +127,7 @@ static void copy_options(const struct bench_setup *setup, char *text, size_t siz
 {
     size_t used = 0;
     *text = '\0';
-    for (const char *const *arg = setup->source_only; *arg && used < size; arg++)
+    for (char **arg = setup->source_only.argv; arg && *arg && used < size; arg++)
         used += (size_t)snprintf(text + used, size - used, "%s\n", *arg);
 }
 
@@ -195,34 +195,33 @@ static int make_folder(const char *path, struct weir_err *err)
 static int convert(struct bench_setup *setup, const struct wanted *w, double seconds, struct weir_err *err)
 {
     char sample[16];
-    const char *argv[2 * WEIR_BENCH_ARGS];
-    int n = 0;
-    snprintf(sample, sizeof sample, "%d", setup->options->sample);
+    struct weir_words words = {0};
     const char *const begin[] = {
         "weir",  "convert",      setup->data, w->path,
         "--to",  w->spec.format, "--codec",   weir_copy_codec_option(&w->spec, setup->source.codec),
         "--json"};
     for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++)
-        argv[n++] = begin[i];
+        weir_words_add(&words, begin[i]);
+    snprintf(sample, sizeof sample, "%d", setup->options->sample);
     if (setup->options->sample > 0) {
-        argv[n++] = "--sample";
-        argv[n++] = sample;
+        weir_words_add(&words, "--sample");
+        weir_words_add(&words, sample);
     }
-    if (!setup->options->cameras) {
-        argv[n++] = "--cameras";
-        argv[n++] = setup->cameras;
+    if (!setup->options->loader.cameras) {
+        weir_words_add(&words, "--cameras");
+        weir_words_add(&words, setup->cameras);
     }
-    for (const char *const *arg = setup->source_only; *arg; arg++)
-        argv[n++] = *arg;
-    argv[n] = NULL;
+    for (char **arg = setup->source_only.argv; arg && *arg; arg++)
+        weir_words_add(&words, *arg);
+    if (words.failed)
+        return weir_err_set(err, -ENOMEM, "out of memory");
     struct weir_trial trial = {0};
-    const struct weir_trial_config config = {.program = "/proc/self/exe",
-                                             .argv = (char *const *)argv,
-                                             .seconds = seconds,
-                                             .interrupted = setup->interrupted};
+    const struct weir_trial_config config = {
+        .program = "/proc/self/exe", .argv = words.argv, .seconds = seconds, .interrupted = setup->interrupted};
     fprintf(stderr, "converting to %s: %s\n", w->spec.name, w->path);
     int rc = weir_trial_run(&trial, &config, err);
     weir_trial_free(&trial);
+    weir_words_free(&words);
     return *setup->interrupted ? -EINTR : rc;
 }
 
@@ -298,55 +297,18 @@ static int add_format(struct bench_setup *setup, const struct wanted *w, int cam
 
 static void common_arguments(struct bench_setup *setup)
 {
-    const struct bench_options *o = setup->options;
-    static const char *const outputs[] = {"u8", "f32", "f16", "bf16"}, *const layouts[] = {"nhwc", "nchw"};
-    int n = 0;
-    if (o->output > 0) {
-        setup->common[n++] = "--output";
-        setup->common[n++] = outputs[o->output];
-    }
-    if (o->layout > 0) {
-        setup->common[n++] = "--layout";
-        setup->common[n++] = layouts[o->layout];
-    }
-    if (o->image_size) {
-        setup->common[n++] = "--image-size";
-        setup->common[n++] = o->image_size;
-    }
-    const struct {
-        const char *option, *value;
-    } texts[] = {{"--cameras", o->cameras},
-                 {"--qpos-keys", o->data.qpos_keys},
-                 {"--action-keys", o->data.action_keys},
-                 {"--image-keys", o->data.image_keys},
-                 {"--split", o->data.split},
-                 {"--index", o->data.index}};
-    n = 0;
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (texts[i].value) {
-            setup->source_only[n++] = texts[i].option;
-            setup->source_only[n++] = texts[i].value;
-        }
-    if (o->data.allow_ragged)
-        setup->source_only[n++] = "--allow-ragged";
-    if (o->data.allow_external)
-        setup->source_only[n++] = "--allow-external";
+    const struct weir_opt_set common[] = {{weir_loader_opts, 0, WEIR_FOR_BENCH}, {0}},
+                              source_only[] = WEIR_DATASET_SETS(0);
+    weir_words_add_options(&setup->common, common, &setup->options->loader);
+    weir_words_add_options(&setup->source_only, source_only, &setup->options->loader);
 }
 
 static int open_source(struct bench_setup *setup, int *cameras, struct weir_err *err)
 {
-    const struct bench_options *o = setup->options;
-    const struct weir_dataset_config config = {.path = setup->data,
-                                               .cameras = o->cameras,
-                                               .qpos_keys = o->data.qpos_keys,
-                                               .action_keys = o->data.action_keys,
-                                               .image_keys = o->data.image_keys,
-                                               .allow_ragged = o->data.allow_ragged,
-                                               .allow_external = o->data.allow_external,
-                                               .split = o->data.split,
-                                               .index = o->data.index};
+    struct weir_dataset_config config = {.path = setup->data};
     struct weir_dataset *dataset;
     uint64_t bytes;
+    weir_loader_options_dataset(&setup->options->loader, &config);
     int rc = weir_dataset_open(&dataset, &config, err);
     if (rc < 0)
         return rc;
@@ -391,7 +353,8 @@ int weir_bench_setup_open(struct bench_setup *setup, const struct bench_options 
     *setup = (struct bench_setup){.options = options, .data = data, .interrupted = interrupted};
     setup->end_ns = weir_clock_monotonic_ns() + (uint64_t)(options->max_minutes * 60e9);
     common_arguments(setup);
-    int rc = wish ? open_source(setup, &cameras, err) : weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = wish && !setup->common.failed && !setup->source_only.failed ? open_source(setup, &cameras, err)
+                                                                         : weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0 && options->work_dir)
         snprintf(setup->folder, sizeof setup->folder, "%s", options->work_dir);
     else
@@ -421,5 +384,7 @@ void weir_bench_setup_close(struct bench_setup *setup)
         setup->paths[i] = NULL;
         weir_path_list_free(&setup->files[i]);
     }
+    weir_words_free(&setup->common);
+    weir_words_free(&setup->source_only);
     setup->n_formats = 0;
 }

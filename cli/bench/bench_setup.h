@@ -5,7 +5,7 @@
 
 #include "analyze/copies.h"
 #include "analyze/grid.h"
-#include "cli/data_options.h"
+#include "cli/options.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -14,13 +14,11 @@
 struct bench_options {
     const char *formats, *num_workers, *prefetch, *batch_size, *cache, *io, *decoder, *device;
     double step_ms, min_seconds, max_minutes;
-    int repeats, sample, output, layout;
-    const char *work_dir, *cameras, *image_size;
-    struct weir_data_options data;
+    int repeats, sample;
+    const char *work_dir;
+    struct weir_loader_config loader;
     bool json, csv;
 };
-
-enum { WEIR_BENCH_ARGS = 32 };
 
 struct bench_setup {
     const struct bench_options *options;
@@ -29,9 +27,9 @@ struct bench_setup {
     char folder[4096]; /* that copies are in */
     uint64_t end_ns;   /* weir_clock_monotonic_ns: when the time is up */
     const volatile sig_atomic_t *interrupted;
-    const char *common[WEIR_BENCH_ARGS];                  /* of weir run, every cell */
+    struct weir_words common;                             /* options of weir run, for every cell */
     char cameras[WEIR_CAMERAS_MAX * (WEIR_NAME_MAX + 1)]; /* "a,b": what is compared, and all that copies have */
-    const char *source_only[WEIR_BENCH_ARGS];             /* of weir run and weir convert, for DATA itself */
+    struct weir_words source_only;                        /* options of weir run and weir convert, for DATA itself */
     int n_formats;
     struct weir_grid_format formats[WEIR_GRID_FORMATS];
     char *paths[WEIR_GRID_FORMATS];                 /* owned, of these */

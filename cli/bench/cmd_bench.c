@@ -19,33 +19,38 @@ static const uint64_t LINE_NS = 10000000000u; /* between lines of progress, wher
 #define FIELD(field) .offset = offsetof(struct bench_options, field)
 
 static const struct weir_opt bench_opts[] = {
-    {"formats", WEIR_OPT_TEXT, FIELD(formats), "a,b", NULL,
-     "what is compared: as-is, or a format of weir convert and a codec: hdf5:raw; default: as-is and all that can hold "
-     "its frames, and raw ones"},
-    {"num-workers", WEIR_OPT_TEXT, FIELD(num_workers), "1,2,4", "auto", "as in weir run; each of them is a cell"},
-    {"prefetch", WEIR_OPT_TEXT, FIELD(prefetch), "1,2,4", "auto", "likewise"},
-    {"batch-size", WEIR_OPT_TEXT, FIELD(batch_size), "N,N", "8", "likewise"},
-    {"io", WEIR_OPT_TEXT, FIELD(io), "a,b", "auto", "likewise"},
-    {"decoder", WEIR_OPT_TEXT, FIELD(decoder), "a,b", "auto", "likewise"},
-    {"device", WEIR_OPT_TEXT, FIELD(device), "a,b", "cpu", "likewise"},
-    {"cache", WEIR_OPT_TEXT, FIELD(cache), "warm,cold", "warm,cold",
-     "with the files in the page cache, and dropped from it before each turn"},
-    {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "F", "0", "what a batch takes in the simulated training step", 0, 1e7},
-    {"output", WEIR_OPT_ENUM, FIELD(output), "u8|f32|f16|bf16", "u8", "as in weir run"},
-    {"layout", WEIR_OPT_ENUM, FIELD(layout), "nhwc|nchw", "nhwc", "as in weir run"},
-    {"image-size", WEIR_OPT_TEXT, FIELD(image_size), "WxH", NULL, "as in weir run"},
-    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "these cameras only; default: all but depth"},
-    {"sample", WEIR_OPT_INT, FIELD(sample), "N", "0", "copies are of the first N episodes; 0: all", 0, 1e9},
-    {"work-dir", WEIR_OPT_TEXT, FIELD(work_dir), "DIR", NULL,
-     "folder of the copies, which stay there for the next time; default: DATA.bench beside DATA",
-     .path = WEIR_PATH_WRITE_DATA},
-    {"repeats", WEIR_OPT_INT, FIELD(repeats), "N", "5", "turns of every cell, at least; six times as many at most", 1,
-     REPEATS_MAX},
-    {"min-seconds", WEIR_OPT_DOUBLE, FIELD(min_seconds), "F", "1", "measured in a turn, after a warm-up", 0.01, 3600},
-    {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "F", "10", "end after so long, copies included", 0.01, 1e5},
-    WEIR_DATA_OPTIONS(offsetof(struct bench_options, data)),
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print one JSON object with everything"},
-    {"csv", WEIR_OPT_FLAG, FIELD(csv), NULL, NULL, "print a line of CSV a cell"},
+    {"formats", WEIR_OPT_TEXT, FIELD(formats), "a,b", NULL, "formats to compare, such as as-is,hdf5:raw",
+     .is_list = true, .topic = "Candidates",
+     .details =
+         "as-is is DATA itself; others are a format of weir convert and a codec. Default: as-is, and every format "
+         "that can hold the frames, encoded and raw."},
+    {"num-workers", WEIR_OPT_TEXT, FIELD(num_workers), "1,2,4", "auto", "numbers of workers to compare"},
+    {"prefetch", WEIR_OPT_TEXT, FIELD(prefetch), "1,2,4", "auto", "prefetch depths to compare"},
+    {"batch-size", WEIR_OPT_TEXT, FIELD(batch_size), "N,N", "8", "batch sizes to compare"},
+    {"io", WEIR_OPT_TEXT, FIELD(io), "a,b", "auto", "I/O engines to compare"},
+    {"decoder", WEIR_OPT_TEXT, FIELD(decoder), "a,b", "auto", "decoders to compare"},
+    {"device", WEIR_OPT_TEXT, FIELD(device), "a,b", "cpu", "devices to compare"},
+    {"cache", WEIR_OPT_TEXT, FIELD(cache), "warm,cold", "warm,cold", "page cache states to compare",
+     .details = "cold drops the files from the page cache before each trial."},
+    {"step-ms", WEIR_OPT_DOUBLE, FIELD(step_ms), "MS", "0", "duration of a simulated training step", 0, 1e7,
+     .unit = "ms", .topic = "Trials"},
+    {"repeats", WEIR_OPT_INT, FIELD(repeats), "N", "5", "trials per candidate, up to six times as many", 1, REPEATS_MAX,
+     .unit = "trials"},
+    {"min-seconds", WEIR_OPT_DOUBLE, FIELD(min_seconds), "S", "1", "measured time per trial, after a warm-up", 0.01,
+     3600, .unit = "seconds"},
+    {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "MIN", "10", "time limit, copies included", 0.01, 1e5,
+     .unit = "minutes"},
+    {"sample", WEIR_OPT_INT, FIELD(sample), "N", "0", "episodes in the copies, the first ones; 0: all", 0, 1e9,
+     .unit = "episodes", .topic = "Copies"},
+    {"work-dir", WEIR_OPT_TEXT, FIELD(work_dir), "DIR", NULL, "folder for copies (default DATA.bench)",
+     .path = WEIR_PATH_WRITE_DATA, .details = "Copies stay there and are reused by later calls."},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object", .topic = "Reports"},
+    {"csv", WEIR_OPT_FLAG, FIELD(csv), NULL, NULL, "CSV output, one line per candidate"},
+};
+
+static const struct weir_opt_set bench_sets[] = {
+    {weir_loader_opts, offsetof(struct bench_options, loader), WEIR_FOR_BENCH | WEIR_FOR_DATA},
+    {0},
 };
 
 /* ---- the options ---- */
@@ -209,8 +214,8 @@ static int bench(const struct weir_command *command, struct bench *b, const stru
         return rc;
     config.formats = b->setup.formats;
     config.n_formats = b->setup.n_formats;
-    config.common = b->setup.common;
-    config.source_only = b->setup.source_only;
+    config.common = (const char *const *)b->setup.common.argv;
+    config.source_only = (const char *const *)b->setup.source_only.argv;
     rc = weir_grid_open(&b->grid, &config, err);
     if (rc == 0) {
         rc = measure(b, &results);
@@ -259,6 +264,7 @@ const struct weir_command weir_cmd_bench = {
     .arg_paths = {WEIR_PATH_READ},
     .opts = bench_opts,
     .n_opts = sizeof bench_opts / sizeof bench_opts[0],
+    .sets = bench_sets,
     .takes_config = true,
     .examples =
         "weir bench episodes/\tEvery format that can hold the frames, warm and cold, in ten minutes.\n"

@@ -29,23 +29,22 @@ struct report_options {
     bool by_shape, top_level;
 };
 
+#define FIELD(member) .offset = offsetof(struct report_options, member)
+
 static const struct weir_opt report_opts[] = {
-    {"lang", WEIR_OPT_ENUM, .offset = offsetof(struct report_options, lang), "en|zh", "en", "language of the tables"},
-    {"json", WEIR_OPT_FLAG, .offset = offsetof(struct report_options, json), NULL, NULL, "print JSON"},
-    {"sort-by", WEIR_OPT_TEXT, .offset = offsetof(struct report_options, sort_by), "KEY", "self_cpu_time_total",
-     "of a trace: order of the averages, by torch's names"},
-    {"row-limit", WEIR_OPT_INT, .offset = offsetof(struct report_options, row_limit), "N", "100",
-     "of a trace: rows of the averages; -1: all", -1, 1e9},
-    {"group-by-input-shape", WEIR_OPT_FLAG, .offset = offsetof(struct report_options, by_shape), NULL, NULL,
-     "of a trace: a row for each shape of the inputs"},
-    {"group-by-stack", WEIR_OPT_INT, .offset = offsetof(struct report_options, by_stack), "N", "0",
-     "of a trace: a row for each stack; stacks with the same N innermost frames are one", 0, 256},
-    {"top-level-events-only", WEIR_OPT_FLAG, .offset = offsetof(struct report_options, top_level), NULL, NULL,
-     "of a trace: only what is inside nothing else"},
-    {"export-stacks", WEIR_OPT_TEXT, .offset = offsetof(struct report_options, export_stacks), "FILE", NULL,
-     "of a trace: write its stacks for flamegraph.pl", .path = WEIR_PATH_WRITE},
-    {"export-clocks", WEIR_OPT_TEXT, .offset = offsetof(struct report_options, export_clocks), "FILE", NULL,
-     "of a trace: clocks inside kernels as CSV, in all and by iteration", .path = WEIR_PATH_WRITE},
+    {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the tables"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
+    {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "order of the averages", .topic = "Traces",
+     .details = "Keys are those of torch.profiler."},
+    {"row-limit", WEIR_OPT_INT, FIELD(row_limit), "N", "100", "rows of the averages; -1: all", -1, 1e9, .unit = "rows"},
+    {"group-by-input-shape", WEIR_OPT_FLAG, FIELD(by_shape), NULL, NULL, "one row per shape of the inputs"},
+    {"group-by-stack", WEIR_OPT_INT, FIELD(by_stack), "N", "0", "one row per call stack of N innermost frames", 0, 256,
+     .unit = "frames"},
+    {"top-level-events-only", WEIR_OPT_FLAG, FIELD(top_level), NULL, NULL, "events that no other event contains"},
+    {"export-stacks", WEIR_OPT_TEXT, FIELD(export_stacks), "FILE", NULL, "file of stacks for flamegraph.pl",
+     .path = WEIR_PATH_WRITE},
+    {"export-clocks", WEIR_OPT_TEXT, FIELD(export_clocks), "FILE", NULL, "CSV file of the clocks inside kernels",
+     .path = WEIR_PATH_WRITE, .details = "Holds totals, and one row per iteration."},
 };
 
 /* One log that `weir report` prints, and how. */

@@ -16,7 +16,7 @@ static void print_camera(const char *name, const struct weir_loader_facts *facts
 
 static void print_reading(const struct weir_loader_facts *facts, const struct run_options *o)
 {
-    fprintf(stderr, "reads: %s%s", facts->io_used, o->direct ? ", direct" : "");
+    fprintf(stderr, "reads: %s%s", facts->io_used, o->loader.direct ? ", direct" : "");
     if (strcmp(facts->io_requested, facts->io_used) != 0)
         fprintf(stderr, " (%s: %s)", facts->io_requested, facts->io_why);
     if (facts->io_depth > 0)
@@ -25,10 +25,10 @@ static void print_reading(const struct weir_loader_facts *facts, const struct ru
         fprintf(stderr, " in %.0f MB", (double)facts->io_pool_bytes / 1e6);
     if (*facts->io_features)
         fprintf(stderr, ", %s", facts->io_features);
-    if (facts->io_cached >= 0 && !o->direct)
+    if (facts->io_cached >= 0 && !o->loader.direct)
         fprintf(stderr, "; %.0f %% in the page cache", 100 * facts->io_cached);
     fputc('\n', stderr);
-    if (o->cold)
+    if (o->loader.cold)
         fprintf(stderr, "cold: %.1f MB were dropped from the page cache, %.1f %% stayed\n",
                 (double)facts->cold_bytes / 1e6, 100 * facts->cold_stayed);
 }
@@ -65,7 +65,7 @@ void weir_run_head_print(const struct weir_run_head *head, const struct weir_loa
     fprintf(stderr, "; %d training and %d validation batches", weir_sampler_batches(sampler, WEIR_SPLIT_TRAIN),
             weir_sampler_batches(sampler, WEIR_SPLIT_VAL));
     if (o->seconds <= 0)
-        fprintf(stderr, " x %d epochs", o->num_epochs);
+        fprintf(stderr, " x %d epochs", o->loader.num_epochs);
     fprintf(stderr, "; %d workers, prefetch %d\n", facts.workers, facts.prefetch);
     print_reading(&facts, o);
     print_decoding(&facts);
@@ -145,7 +145,7 @@ static void write_used(struct weir_json *json, const struct weir_run_head *head,
     weir_run_place_json(json, &facts, head->ranks);
     weir_json_text(json, "decoder", facts.decoder_used);
     weir_json_text(json, "decoder_why", facts.decoder_why);
-    write_reading(json, &facts, head->options->cold);
+    write_reading(json, &facts, head->options->loader.cold);
     if (head->consumer)
         head->consumer->json(head->consumer->user, json);
     weir_json_end(json, '}');

@@ -58,50 +58,15 @@ static void to_config(const struct weir_run_head *head, struct messages *message
 {
     const struct run_options *o = head->options;
     const struct weir_ranks *ranks = head->ranks;
-    weir_loader_config_default(config);
+    *config = o->loader;
     config->data = head->data;
-    config->cameras = o->cameras;
-    config->qpos_keys = o->data.qpos_keys;
-    config->action_keys = o->data.action_keys;
-    config->image_keys = o->data.image_keys;
-    config->allow_ragged = o->data.allow_ragged;
-    config->allow_external = o->data.allow_external;
-    config->split = o->data.split;
-    config->index = o->data.index;
-    config->batch_size = o->batch_size;
-    config->num_workers = o->num_workers == WEIR_OPT_AUTO ? WEIR_WORKERS_AUTO : o->num_workers;
-    config->prefetch = o->prefetch == WEIR_OPT_AUTO ? 0 : o->prefetch;
-    config->num_epochs = o->seconds <= 0 ? o->num_epochs : o->cold ? 1 : EPOCHS_MAX;
-    config->max_batches = o->max_batches;
-    config->sampling = (enum weir_sampling)o->sampling;
-    config->obs_history = o->obs_history;
-    config->chunk_size = o->chunk_size;
-    config->pad = (enum weir_pad)o->pad;
-    config->action_offset = o->action_offset;
-    config->seed = o->seed;
-    config->no_shuffle = o->no_shuffle;
-    config->drop_last = o->drop_last;
-    config->format = o->format;
-    config->crop = o->crop;
-    config->image_width = o->image_size.width;
-    config->image_height = o->image_size.height;
-    config->train_split = o->train_split;
+    if (o->seconds > 0)
+        config->num_epochs = config->cold ? 1 : EPOCHS_MAX;
     config->rank = ranks->rank;
     config->world_size = ranks->world_size;
     config->local_rank = ranks->local_rank;
     config->local_size = ranks->local_size;
     config->local_cores = ranks->local_cores;
-    config->wrap = o->wrap;
-    config->on_error = (enum weir_on_error)o->on_error;
-    config->io = o->io;
-    config->io_depth = o->io_depth == WEIR_OPT_AUTO ? 0 : o->io_depth;
-    config->direct = o->direct;
-    config->cold = o->cold;
-    config->decoder = o->decoder;
-    config->device = o->device;
-    config->deterministic = o->deterministic;
-    config->decode_cache_bytes = o->decode_cache;
-    config->no_timing = o->no_timing;
     config->on_stall = on_stall;
     config->on_index = on_index;
     config->user = messages;
@@ -111,32 +76,27 @@ static void to_config(const struct weir_run_head *head, struct messages *message
 
 static int check_device(const struct run_options *o, struct weir_err *err)
 {
-    int number, rc = weir_device_parse(o->device, &number, err);
+    const struct weir_loader_config *loader = &o->loader;
+    int number, rc = weir_device_parse(loader->device, &number, err);
     if (rc < 0) {
         weir_err_prefix(err, "--device");
         return rc;
     }
-    if (number < 0 && (o->format.dtype == WEIR_DTYPE_F16 || o->format.dtype == WEIR_DTYPE_BF16))
-        return weir_err_set(err, -EINVAL, "--output f16 and bf16 are made on a GPU; add --device cuda, or take f32");
+    if (number < 0 && (loader->format.dtype == WEIR_DTYPE_F16 || loader->format.dtype == WEIR_DTYPE_BF16))
+        return weir_err_set(err, -EINVAL, "--dtype: f16 and bf16 need a GPU; add --device cuda, or take f32");
     if (number < 0 && o->sync_steps)
-        return weir_err_set(err, -EINVAL, "--sync-steps waits for a GPU; add --device cuda");
+        return weir_err_set(err, -EINVAL, "--sync-steps: needs a GPU; add --device cuda");
     if (number >= 0 && o->step_spin)
-        return weir_err_set(err, -EINVAL, "--step-spin is for steps on the CPU; with --device cuda they are kernels");
-    return weir_decoder_check_device(o->decoder, number >= 0, err);
+        return weir_err_set(err, -EINVAL, "--step-spin: steps are kernels with --device cuda; drop one of them");
+    return weir_decoder_check_device(loader->decoder, number >= 0, err);
 }
 
 static int to_format(struct run_options *o, struct weir_err *err)
 {
-    static const enum weir_dtype dtypes[] = {WEIR_DTYPE_U8, WEIR_DTYPE_F32, WEIR_DTYPE_F16, WEIR_DTYPE_BF16};
-    o->format = (struct weir_pixel_format){
-        .color = (enum weir_color)o->color,
-        .dtype = dtypes[o->output],
-        .layout = (enum weir_image_layout)o->layout,
-    };
-    int rc = weir_crop_check(o->crop, err);
+    int rc = weir_crop_check(o->loader.crop, err);
     if (rc == 0)
         rc = check_device(o, err);
-    return rc < 0 ? rc : weir_norms_parse(&o->format, o->mean, o->std, err);
+    return rc < 0 ? rc : weir_norms_parse(&o->loader.format, o->mean, o->std, err);
 }
 
 /* The options of the profile, checked before anything is opened. */
@@ -154,9 +114,9 @@ static int to_profile(const struct run_options *o, struct weir_run_profile_confi
     };
     if (!o->profile && (o->record_shapes || o->profile_memory || o->with_stack || o->worker_ops))
         return weir_err_set(err, -EINVAL,
-                            "--record-shapes, --profile-memory, --with-stack and --worker-ops need --profile DIR");
-    if ((o->profile || o->nvtx) && o->no_timing)
-        return weir_err_set(err, -EINVAL, "--%s shows the timings that --no-timing leaves out; drop one of them",
+                            "--record-shapes, --profile-memory, --with-stack, --worker-ops: add --profile DIR");
+    if ((o->profile || o->nvtx) && o->loader.no_timing)
+        return weir_err_set(err, -EINVAL, "--%s: --no-timing takes the timings away; drop one of them",
                             o->profile ? "profile" : "nvtx");
     if (weir_averages_check_sort(o->sort_by, err) < 0) {
         weir_err_prefix(err, "--sort-by");
@@ -256,8 +216,8 @@ int weir_run_session(const struct weir_run_session *session)
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_run_profile_config profile;
     struct weir_ranks ranks;
-    if (weir_reading_check(o->io, o->direct, &err) == -EINVAL || to_format(o, &err) < 0 ||
-        to_profile(o, &profile, &err) < 0 || weir_ranks_find(&ranks, o->rank, o->world_size, &err) < 0) {
+    if (weir_reading_check(o->loader.io, o->loader.direct, &err) == -EINVAL || to_format(o, &err) < 0 ||
+        to_profile(o, &profile, &err) < 0 || weir_ranks_find(&ranks, o->loader.rank, o->loader.world_size, &err) < 0) {
         weir_cli_fail(session->command, &err);
         return 2;
     }

@@ -10,7 +10,7 @@
 /* All borrowed. */
 struct weir_run_session {
     const struct weir_command *command;
-    struct run_options *options; /* format is set here */
+    struct run_options *options; /* loader.format is completed here */
     const void *values;          /* of the command's options, which the log repeats */
     const char *data;
     const struct weir_run_consumer *consumer; /* NULL: the stand-in of --step-ms */

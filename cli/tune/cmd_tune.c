@@ -67,7 +67,6 @@ const struct weir_command weir_cmd_tune = {
     .name = "tune",
     .summary = "find workers, prefetch, I/O engine, decoder and decode cache for this machine",
     .group = WEIR_GROUP_TUNE,
-    .complete = weir_tune_options_list,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
@@ -75,7 +74,7 @@ const struct weir_command weir_cmd_tune = {
     .opts = weir_tune_opts,
     .n_opts = TUNE_OPTS,
     .takes_config = true,
-    .topics = weir_tune_topics,
+    .sets = weir_tune_sets,
     .examples =
         "weir tune episodes/ --step-ms 20\tThe cheapest settings that keep up with a training step of 20 ms.\n"
         "weir tune episodes/ --max-memory 4G --max-cpu 8 --out node.conf\tWithin limits, and written for --config.\n"

@@ -88,8 +88,8 @@ static int measure(void *user, const struct weir_tune_setting *setting, struct w
     struct tune_session *s = user;
     static struct weir_measured_run run; /* large */
     static struct tune_pairs pairs;      /* args point into it */
-    static char names[TUNE_RUN_OPTS + 8][48];
-    const char *args[2 * (TUNE_RUN_OPTS + 8) + 2];
+    static char names[TUNE_PAIRS][48];
+    const char *args[2 * TUNE_PAIRS + 2];
     int n = 0;
     if (weir_clock_monotonic_ns() >= s->end_ns)
         return -ETIME;
@@ -155,18 +155,18 @@ static int usable_cores(const struct tune_options *o, struct weir_err *err)
 {
     struct weir_ranks ranks;
     struct weir_cores cores;
-    int rc = weir_ranks_find(&ranks, o->run.rank, o->run.world_size, err);
+    int rc = weir_ranks_find(&ranks, o->run.loader.rank, o->run.loader.world_size, err);
     weir_cores_read(&cores, "");
     return rc < 0 ? rc : weir_cores_part(&cores, ranks.local_size, ranks.local_cores);
 }
 
 static int look_at_files(struct tune_session *s, const struct weir_command *command, struct weir_err *err)
 {
-    struct weir_dataset_config config = {.path = s->data, .cameras = s->options->run.cameras};
+    struct weir_dataset_config config = {.path = s->data};
     struct weir_dataset *dataset;
     struct weir_path_list files = {0};
     uint64_t bytes = 0;
-    weir_data_options_apply(&s->options->run.data, &config);
+    weir_loader_options_dataset(&s->options->run.loader, &config);
     int rc = weir_dataset_open(&dataset, &config, err);
     if (rc == 0)
         rc = weir_copy_source_files(dataset, &files, &bytes, err);
@@ -174,7 +174,7 @@ static int look_at_files(struct tune_session *s, const struct weir_command *comm
     s->cached = -1;
     if (rc == 0)
         rc = weir_outputs_spare(command, s->options, dataset, err);
-    if (rc == 0 && !s->options->run.direct)
+    if (rc == 0 && !s->options->run.loader.direct)
         rc = weir_copy_warm(&files, &s->cached, err);
     weir_path_list_free(&files);
     weir_dataset_close(&dataset);
@@ -185,7 +185,7 @@ int tune_session_open(struct tune_session *s, const struct weir_command *command
 {
     const struct tune_options *o = s->options;
     struct weir_tune_space *space = &s->tune.space;
-    int device, rc = weir_device_parse(o->run.device, &device, err);
+    int device, rc = weir_device_parse(o->run.loader.device, &device, err);
     if (rc < 0) {
         weir_err_prefix(err, "--device");
         return rc;
@@ -204,7 +204,7 @@ int tune_session_open(struct tune_session *s, const struct weir_command *command
     space->cpu_max = o->max_cpu;
     space->cache_max =
         o->max_cache == WEIR_OPT_BYTES_AUTO ? 0.5 * (double)weir_memory_available_bytes() : (double)o->max_cache;
-    list_engines(space, o->run.direct);
+    list_engines(space, o->run.loader.direct);
     if (device >= 0)
         list_decoders(space);
     s->seconds = o->min_seconds;

@@ -86,25 +86,6 @@ static int whatif(struct whatif *w, const struct weir_command *command, struct w
     return rc;
 }
 
-/* What weir run would have for options that are left out here. */
-static void fill_rest(struct run_options *run)
-{
-    static char name[] = "run", data[] = "-";
-    char *argv[] = {name, data};
-    const char *args[1];
-    struct run_options presets;
-    int n;
-    if (weir_options_parse(&weir_cmd_run, &presets, sizeof presets, 2, argv, args, &n) != WEIR_PARSE_RUN)
-        return;
-    run->num_epochs = presets.num_epochs;
-    run->rank = presets.rank;
-    run->world_size = presets.world_size;
-    run->every = presets.every;
-    run->schedule = presets.schedule;
-    run->sort_by = presets.sort_by;
-    run->row_limit = presets.row_limit;
-}
-
 static int whatif_main(const struct weir_command *command, int argc, char **argv)
 {
     static struct whatif w; /* large */
@@ -115,7 +96,6 @@ static int whatif_main(const struct weir_command *command, int argc, char **argv
     if (parse != WEIR_PARSE_RUN)
         return weir_parse_status(parse);
     struct weir_err err = WEIR_ERR_NONE;
-    fill_rest(&o.run);
     if (weir_whatif_options_check(&o, &err) < 0) {
         weir_cli_fail(command, &err);
         return 2;
@@ -138,13 +118,13 @@ const struct weir_command weir_cmd_whatif = {
     .name = "whatif",
     .summary = "say what changes of a run would give, and check it",
     .group = WEIR_GROUP_TUNE,
-    .complete = weir_whatif_options_list,
     .args = "DATA",
     .min_args = 1,
     .max_args = 1,
     .arg_paths = {WEIR_PATH_READ},
     .opts = weir_whatif_opts,
     .n_opts = WEIR_WHATIF_OPTS,
+    .sets = weir_whatif_sets,
     .takes_config = true,
     .examples = "weir whatif episodes/ --step-ms 20\tWhat would help a training step of 20 ms that waits for data.\n"
                 "weir whatif episodes/ --num-workers 4 --check --log whatif.jsonl\tEvery change is made and measured, "

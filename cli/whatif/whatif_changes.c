@@ -49,7 +49,7 @@ static int prefetch_with(const struct whatif *w, int workers)
 {
     const struct weir_report_setup *setup = &w->now.setup;
     int frames = setup->batch_size * setup->images_per_sample, now = setup->slots - 1;
-    if (w->options->run.prefetch != WEIR_OPT_AUTO || frames <= 0)
+    if (w->options->run.loader.prefetch > 0 || frames <= 0)
         return now;
     int wanted = (WEIR_PREFETCH_FRAMES_PER_WORKER * workers + frames - 1) / frames;
     int before = (WEIR_PREFETCH_FRAMES_PER_WORKER * setup->workers + frames - 1) / frames;
@@ -67,7 +67,7 @@ static void change_prefetch(struct whatif *w, int prefetch)
     if (!change)
         return;
     struct weir_model_change numbers = WEIR_MODEL_AS_IT_IS;
-    plan_of(w, change)->run.prefetch = prefetch;
+    plan_of(w, change)->run.loader.prefetch = prefetch;
     snprintf(change->flag, sizeof change->flag, "--prefetch %d", prefetch);
     numbers.slots = prefetch + 1;
     simulate(w, change, &numbers);
@@ -83,7 +83,7 @@ static void change_to_more_cores(struct whatif *w, int cores)
         return;
     struct weir_model_change numbers = WEIR_MODEL_AS_IT_IS;
     int workers = w->now.setup.workers;
-    bool automatic = w->options->run.num_workers == WEIR_OPT_AUTO && workers > 0;
+    bool automatic = w->options->run.loader.num_workers == WEIR_OPT_AUTO && workers > 0;
     plan_of(w, change)->can_check = false;
     numbers.cores = w->model.now.cores * cores / w->found.cores;
     numbers.workers = automatic ? cores : workers;
@@ -121,8 +121,8 @@ static int probe_plan(struct whatif *w, struct whatif_probe *probe, const struct
     struct whatif_plan short_run = *plan;
     short_run.run.step_ms = 0;
     short_run.run.step_spin = false;
-    if (short_run.run.num_workers == WEIR_OPT_AUTO && w->now.setup.device < 0 && short_run.cpus == 0)
-        short_run.run.num_workers = w->now.setup.workers;
+    if (short_run.run.loader.num_workers == WEIR_OPT_AUTO && w->now.setup.device < 0 && short_run.cpus == 0)
+        short_run.run.loader.num_workers = w->now.setup.workers;
     return whatif_probe(w, probe, &short_run, whatif_probe_seconds(w));
 }
 
@@ -182,8 +182,10 @@ static int change_size(struct whatif *w, const char *name, int part)
     if (!change)
         return 0;
     struct run_options *run = &plan_of(w, change)->run;
-    run->image_size = (struct weir_opt_size){setup->width / part, setup->height / part};
-    snprintf(change->flag, sizeof change->flag, "--image-size %dx%d", run->image_size.width, run->image_size.height);
+    run->loader.image_width = setup->width / part;
+    run->loader.image_height = setup->height / part;
+    snprintf(change->flag, sizeof change->flag, "--image-size %dx%d", run->loader.image_width,
+             run->loader.image_height);
     return measure(w, change, NULL);
 }
 
@@ -191,19 +193,20 @@ static int change_crop(struct whatif *w)
 {
     static char crop[64];
     const struct weir_report_setup *setup = &w->now.setup;
-    if (w->options->run.crop || w->options->run.image_size.width > 0 || setup->width < 64 || setup->height < 64)
+    if (w->options->run.loader.crop || w->options->run.loader.image_width > 0 || setup->width < 64 ||
+        setup->height < 64)
         return 0;
     struct weir_whatif_change *change = begin(w, "the middle half, cropped");
     if (!change)
         return 0;
     snprintf(crop, sizeof crop, "%dx%d+%d+%d", setup->width / 2, setup->height / 2, setup->width / 4,
              setup->height / 4);
-    plan_of(w, change)->run.crop = crop;
+    plan_of(w, change)->run.loader.crop = crop;
     snprintf(change->flag, sizeof change->flag, "--crop %s", crop);
     return measure(w, change, NULL);
 }
 
-static int change_output(struct whatif *w)
+static int change_dtype(struct whatif *w)
 {
     if (!w->now.setup.normalised)
         return 0;
@@ -211,18 +214,18 @@ static int change_output(struct whatif *w)
     if (!change)
         return 0;
     struct run_options *run = &plan_of(w, change)->run;
-    run->output = 0;
+    run->loader.format.dtype = WEIR_DTYPE_U8;
     run->mean = run->std = NULL;
-    snprintf(change->flag, sizeof change->flag, "--output u8");
+    snprintf(change->flag, sizeof change->flag, "--dtype u8");
     return measure(w, change, NULL);
 }
 
 static int change_warm(struct whatif *w)
 {
-    struct weir_whatif_change *change = w->options->run.cold ? begin(w, "page cache warm") : NULL;
+    struct weir_whatif_change *change = w->options->run.loader.cold ? begin(w, "page cache warm") : NULL;
     if (!change)
         return 0;
-    plan_of(w, change)->run.cold = false;
+    plan_of(w, change)->run.loader.cold = false;
     return measure(w, change, NULL);
 }
 
@@ -255,7 +258,7 @@ static int change_workers(struct whatif *w, int workers)
     struct weir_whatif_change *change = begin(w, name);
     if (!change)
         return 0;
-    plan_of(w, change)->run.num_workers = workers;
+    plan_of(w, change)->run.loader.num_workers = workers;
     snprintf(change->flag, sizeof change->flag, "--num-workers %d", workers);
     int rc = 0;
     bool crowded = workers > w->found.cores && w->options->run.step_ms > 0;
@@ -311,7 +314,7 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
                  free_bytes / OF_FREE / 1e9);
         return false;
     }
-    plan->run.decode_cache = (uint64_t)*bytes;
+    plan->run.loader.decode_cache_bytes = (uint64_t)*bytes;
     double epoch_s = (double)w->source.frames * setup->images_per_sample / w->now.demands.rate;
     if (epoch_s <= EPOCH_S)
         return true;
@@ -323,9 +326,9 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
     /* the same few batches again and again: more than CPU caches hold, and soon there */
     double enough = fmin(fmax(LEAST, w->now.demands.rate * w->frame_bytes), free_bytes);
     int batches = (int)fmin(fmax(enough / 2 / batch, setup->slots + 2), 1e6);
-    plan->run.max_batches = batches;
-    plan->run.no_shuffle = true;
-    plan->run.decode_cache =
+    plan->run.loader.max_batches = batches;
+    plan->run.loader.no_shuffle = true;
+    plan->run.loader.decode_cache_bytes =
         (uint64_t)fmin(2.0 * batches * batch * TABLES + 16.0 * (double)w->source.frames + (1 << 20), *bytes);
     return true;
 }
@@ -406,7 +409,9 @@ static int change_format(struct whatif *w, const char *format, const char *codec
         return 0;
     }
     plan->data = path;
-    memset(&plan->run.data, 0, sizeof plan->run.data);
+    struct weir_loader_config *loader = &plan->run.loader; /* the copy holds what these select */
+    loader->qpos_keys = loader->action_keys = loader->image_keys = loader->split = loader->index = NULL;
+    loader->allow_ragged = loader->allow_external = false;
     return measure(w, change, NULL);
 }
 
@@ -428,7 +433,7 @@ static int change_formats(struct whatif *w)
     bool encoded = w->now.setup.encoded;
     const char *const codecs[] = {w->source.codec, encoded ? "raw" : "jpeg"};
     int rc = 0;
-    for (int i = 0; i < 2 && rc == 0 && !w->options->run.cold; i++) {
+    for (int i = 0; i < 2 && rc == 0 && !w->options->run.loader.cold; i++) {
         const char *format = other_format(w, codecs[i]);
         rc = format ? change_format(w, format, codecs[i]) : 0;
     }
@@ -444,7 +449,7 @@ static int change_decoder(struct whatif *w, const char *decoder)
     struct weir_whatif_change *change = begin(w, name);
     if (!change)
         return 0;
-    plan_of(w, change)->run.decoder = decoder;
+    plan_of(w, change)->run.loader.decoder = decoder;
     snprintf(change->flag, sizeof change->flag, "--decoder %s", decoder);
     return measure(w, change, NULL);
 }
@@ -458,9 +463,9 @@ static int change_to_gpu(struct whatif *w)
     if (!change)
         return 0;
     struct run_options *run = &plan_of(w, change)->run;
-    run->device = "cuda";
+    run->loader.device = "cuda";
     run->step_spin = false;
-    run->decode_cache = 0;
+    run->loader.decode_cache_bytes = 0;
     snprintf(change->flag, sizeof change->flag, "--device cuda");
     return measure(w, change, NULL);
 }
@@ -501,7 +506,7 @@ static int change_frames(struct whatif *w)
         rc = change_size(w, "quarter-size frames", 4);
     if (rc == 0 && !w->slow_start)
         rc = change_crop(w);
-    return rc == 0 ? change_output(w) : rc;
+    return rc == 0 ? change_dtype(w) : rc;
 }
 
 int whatif_predict(struct whatif *w)

@@ -28,7 +28,7 @@ static int prepare(void *user, const struct weir_cell *cell, struct weir_err *er
     const struct whatif_plan *plan = turns->plans[cell - turns->cells];
     double cached;
     (void)err;
-    if (!plan->run.cold && plan->data == turns->w->data)
+    if (!plan->run.loader.cold && plan->data == turns->w->data)
         weir_copy_warm(&turns->w->files, &cached, NULL); /* what it cannot read stays cold, and is measured so */
     whatif_set_cpus(plan->cpus);
     return 0;
@@ -107,9 +107,9 @@ static void rung_no_io(struct ladder *ladder, const struct whatif *w)
     char *why;
     struct whatif_plan *plan = add_rung(ladder, w, "no I/O", &why);
     double bytes = (double)w->source.bytes, memory = (double)w->now.setup.memory_free_bytes;
-    plan->run.io = "null";
-    plan->run.io_depth = WEIR_OPT_AUTO;
-    plan->run.cold = plan->run.direct = false;
+    plan->run.loader.io = "null";
+    plan->run.loader.io_depth = 0;
+    plan->run.loader.cold = plan->run.loader.direct = false;
     if (bytes > 4e9 || bytes > memory / 4)
         snprintf(why, WEIR_WHATIF_WHY, "%.1f GB of files are too large to keep in memory", bytes / 1e9);
 }
@@ -119,8 +119,9 @@ static void rung_no_copy(struct ladder *ladder, const struct whatif *w)
 {
     char *why;
     struct whatif_plan *plan = add_rung(ladder, w, "no copy to the GPU", &why);
-    plan->run.device = "cpu";
-    plan->run.output = plan->run.layout = 0;
+    plan->run.loader.device = "cpu";
+    plan->run.loader.format.dtype = WEIR_DTYPE_U8;
+    plan->run.loader.format.layout = WEIR_LAYOUT_NHWC;
     plan->run.mean = plan->run.std = NULL;
     plan->run.sync_steps = false;
     if (w->now.setup.device < 0)
@@ -142,12 +143,12 @@ static void rungs(struct ladder *ladder, const struct whatif *w)
     char *why;
     add_rung(ladder, w, "as it is", &why);
     struct whatif_plan *plan = add_rung(ladder, w, "page cache warm", &why);
-    plan->run.cold = false;
-    if (!w->options->run.cold)
+    plan->run.loader.cold = false;
+    if (!w->options->run.loader.cold)
         snprintf(why, WEIR_WHATIF_WHY, "the first row has a warm page cache already");
     rung_no_io(ladder, w);
     plan = add_rung(ladder, w, "no decoding", &why);
-    plan->run.decoder = "null";
+    plan->run.loader.decoder = "null";
     rung_no_copy(ladder, w);
     rung_cached(ladder, w);
 }

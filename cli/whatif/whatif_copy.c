@@ -44,45 +44,32 @@ static int sample_of(const struct whatif *w)
     return raw > SAMPLE_BYTES ? (int)fmax(floor(episodes * SAMPLE_BYTES / raw), 1) : 0;
 }
 
-static int add_data_options(const char *argv[], int n, const struct run_options *run)
-{
-    const struct weir_data_options *data = &run->data;
-    const char *const texts[][2] = {{"--cameras", run->cameras},
-                                    {"--qpos-keys", data->qpos_keys},
-                                    {"--action-keys", data->action_keys},
-                                    {"--image-keys", data->image_keys},
-                                    {"--split", data->split}};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (texts[i][1]) {
-            argv[n++] = texts[i][0];
-            argv[n++] = texts[i][1];
-        }
-    if (data->allow_ragged)
-        argv[n++] = "--allow-ragged";
-    if (data->allow_external)
-        argv[n++] = "--allow-external";
-    return n;
-}
-
 static int convert(struct whatif *w, const char *path, const char *format, const char *codec, struct weir_err *err)
 {
+    static const struct weir_opt_set sets[] = {{weir_loader_opts, 0, WEIR_FOR_DATA}, {0}};
     char sample[16];
-    const char *argv[32] = {"weir", "convert", w->data, path, "--to", format, "--codec", codec, "--json"};
-    int n = 9;
-    n = add_data_options(argv, n, &w->options->run);
+    const char *const begin[] = {"weir", "convert", w->data, path, "--to", format, "--codec", codec, "--json"};
+    struct weir_loader_config data = w->options->run.loader;
+    struct weir_words words = {0};
+    data.index = NULL;
+    for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++)
+        weir_words_add(&words, begin[i]);
+    weir_words_add_options(&words, sets, &data);
     snprintf(sample, sizeof sample, "%d", sample_of(w));
     if (sample_of(w) > 0) {
-        argv[n++] = "--sample";
-        argv[n++] = sample;
+        weir_words_add(&words, "--sample");
+        weir_words_add(&words, sample);
     }
-    argv[n] = NULL;
+    if (words.failed)
+        return weir_err_set(err, -ENOMEM, "out of memory");
     struct weir_trial trial = {0};
     const struct weir_trial_config config = {.program = "/proc/self/exe",
-                                             .argv = (char *const *)argv,
+                                             .argv = words.argv,
                                              .seconds = fmin(PATIENCE_S, fmax(whatif_seconds_left(w) / 4, 1)),
                                              .interrupted = w->interrupted};
     int rc = weir_trial_run(&trial, &config, err);
     weir_trial_free(&trial);
+    weir_words_free(&words);
     return *w->interrupted ? -EINTR : rc;
 }
 

@@ -6,21 +6,15 @@
 #include "cli/run/run_options.h"
 
 struct whatif_options {
-    struct run_options run; /* first: its table's offsets hold */
+    struct run_options run; /* first: weir_whatif_sets */
     bool check, json;
     double max_minutes;
     const char *log;
 };
 
-/* Rows of weir run's table that are left out: files it writes, and what it prints. */
-enum {
-    WEIR_WHATIF_NOT_OPTS = 24,
-    WEIR_WHATIF_OWN_OPTS = 4,
-    WEIR_WHATIF_OPTS = WEIR_RUN_OPTS - WEIR_WHATIF_NOT_OPTS + WEIR_WHATIF_OWN_OPTS
-};
-extern struct weir_opt weir_whatif_opts[WEIR_WHATIF_OPTS];
-/* Fills the table. Once, before any option is looked at. */
-void weir_whatif_options_list(void);
+enum { WEIR_WHATIF_OPTS = 4 };
+extern const struct weir_opt weir_whatif_opts[WEIR_WHATIF_OPTS];
+extern const struct weir_opt_set weir_whatif_sets[];
 
 /* 0, or -EINVAL: what weir run would refuse as usage. */
 int weir_whatif_options_check(const struct whatif_options *options, struct weir_err *err);

@@ -118,10 +118,10 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
 
 int whatif_open(struct whatif *w, const struct weir_command *command, struct weir_err *err)
 {
-    struct weir_dataset_config config = {.path = w->data, .cameras = w->options->run.cameras};
+    struct weir_dataset_config config = {.path = w->data};
     struct weir_dataset *dataset;
     uint64_t bytes;
-    weir_data_options_apply(&w->options->run.data, &config);
+    weir_loader_options_dataset(&w->options->run.loader, &config);
     int rc = weir_dataset_open(&dataset, &config, err);
     if (rc < 0)
         return rc;
@@ -159,7 +159,7 @@ static struct whatif_plan without_step(const struct whatif *w, int workers)
     struct whatif_plan plan = w->base;
     plan.run.step_ms = 0;
     plan.run.step_spin = false;
-    plan.run.num_workers = workers;
+    plan.run.loader.num_workers = workers;
     return plan;
 }
 
@@ -228,7 +228,7 @@ static int measure_handover(struct whatif *w)
 {
     struct whatif_plan plan = without_step(w, w->now.setup.workers);
     struct whatif_probe *probe = calloc(1, sizeof *probe);
-    plan.run.prefetch = 1;
+    plan.run.loader.prefetch = 1;
     int rc = probe ? whatif_probe(w, probe, &plan, whatif_probe_seconds(w)) : 0;
     if (probe && probe->known && w->now.setup.slots > 2)
         w->facts.handover_s = handover_of(&w->full, probe->demands.rate);
@@ -260,7 +260,7 @@ static void fill_found(struct whatif *w)
     struct weir_whatif *found = &w->found;
     const struct weir_report_setup *setup = &w->now.setup;
     snprintf(found->data, sizeof found->data, "%s", w->data);
-    found->cold = w->options->run.cold;
+    found->cold = w->options->run.loader.cold;
     found->workers = setup->workers;
     found->prefetch = setup->slots - 1;
     found->batch_size = setup->batch_size;
@@ -316,7 +316,7 @@ int whatif_measure_now(struct whatif *w, struct weir_err *err)
     }
     if (rc == 0) {
         double cached;
-        if (!w->options->run.cold) /* all that follows is measured with these in the page cache */
+        if (!w->options->run.loader.cold) /* all that follows is measured with these in the page cache */
             weir_copy_warm(&w->files, &cached, NULL);
         whatif_say(w, "measuring the run as it is, and with other numbers of workers");
         rc = measure_all(w, runs, err);

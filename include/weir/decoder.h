@@ -32,7 +32,7 @@ enum weir_codec {
     WEIR_CODEC_COUNT
 };
 enum weir_color { WEIR_COLOR_RGB, WEIR_COLOR_BGR };
-enum weir_dtype { WEIR_DTYPE_U8, WEIR_DTYPE_F32, WEIR_DTYPE_U16, WEIR_DTYPE_F16, WEIR_DTYPE_BF16 };
+enum weir_dtype { WEIR_DTYPE_U8, WEIR_DTYPE_F32, WEIR_DTYPE_F16, WEIR_DTYPE_BF16, WEIR_DTYPE_U16 };
 enum weir_image_layout { WEIR_LAYOUT_NHWC, WEIR_LAYOUT_NCHW };
 
 struct weir_pixel_format {

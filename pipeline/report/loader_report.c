@@ -1,5 +1,5 @@
 /* A run's reports: what the loader has done since the run began, or since the last table. */
-#include "base/storage_bytes.h"
+#include "base/kernel_stats.h"
 #include "pipeline/faults.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/report/fill_priv.h"

@@ -4,7 +4,7 @@
 #define WEIR_PROF_RECORD_RECORDER_PRIV_H
 
 #include "base/cgroup.h"
-#include "base/sched_stats.h"
+#include "base/kernel_stats.h"
 #include "prof/record/switches.h"
 #include "weir/recorder.h"
 

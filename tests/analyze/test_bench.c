@@ -234,7 +234,7 @@ static void words(const struct weir_cell *cell, char *text, size_t size)
 
 Test(grid, every_combination)
 {
-    const char *common[] = {"--output", "f32", NULL}, *source_only[] = {"--image-keys", "a b", NULL};
+    const char *common[] = {"--dtype", "f32", NULL}, *source_only[] = {"--image-keys", "a b", NULL};
     const struct weir_grid_config config = {.formats = two,
                                             .n_formats = 2,
                                             .num_workers = "1,auto",
@@ -252,13 +252,13 @@ Test(grid, every_combination)
     cr_assert_eq(grid.n, grid.n_warm + 2 * 6);
     words(&grid.cells[0], text, sizeof text);
     cr_assert_str_eq(text,
-                     "weir|run|/d/a b|--image-keys|a b|--output|f32|--num-workers|1|--prefetch|2|--seconds|0.5|--json");
+                     "weir|run|/d/a b|--image-keys|a b|--dtype|f32|--num-workers|1|--prefetch|2|--seconds|0.5|--json");
     cr_assert_eq(grid.cells[0].limit_cell, 1);
     words(&grid.cells[1], text, sizeof text);
-    cr_assert_str_eq(text, "weir|run|/d/a b|--image-keys|a b|--output|f32|--num-workers|1|--io|null|--no-shuffle|"
+    cr_assert_str_eq(text, "weir|run|/d/a b|--image-keys|a b|--dtype|f32|--num-workers|1|--io|null|--no-shuffle|"
                            "--max-batches|9|--seconds|0.5|--json");
     words(&grid.cells[grid.n - 1], text, sizeof text);
-    cr_assert_str_eq(text, "weir|run|/d/raw|--output|f32|--prefetch|8|--cold|--seconds|0.5|--json");
+    cr_assert_str_eq(text, "weir|run|/d/raw|--dtype|f32|--prefetch|8|--cold|--seconds|0.5|--json");
     weir_grid_settings(&grid, &grid.cells[grid.n - 1], text, sizeof text);
     cr_assert_str_eq(text, "num-workers auto, prefetch 8");
     int limits = 0;

@@ -58,7 +58,7 @@ run 0 info "$data" --config "$work/conf"
 
 # ---- for people: path, curve, noise, and a last line that runs ----
 run 0 tune "$data" "${quick[@]}" --config "$work/conf"
-out "--batch-size 4 --no-shuffle --num-workers" # the file's workers are what is looked for
+out "--batch-size 4 --no-shuffle --" # the file's workers are what is looked for
 count '^ +1  workers [0-9]+, prefetch auto, auto: [0-9]+ images/s ' 1
 count '^ +2  limits in images/s: the cores [0-9]+, the workers [0-9]+, the step [0-9]+$' 1
 count '^workers  images/s$' 1

@@ -66,7 +66,7 @@ count '^c +2\.00x +later ' 1
 count '^d +2\.00x +- ' 1
 
 # ---- cold, inline, floats; what memory has no room for ----
-run 0 whatif "$data" --cold --num-workers 0 --output f32 --max-minutes 0.05 --json
+run 0 whatif "$data" --cold --num-workers 0 --dtype f32 --max-minutes 0.05 --json
 check "cold, on the main thread" python3 -c '
 import json, sys
 found = json.load(open(sys.argv[1]))
@@ -100,8 +100,8 @@ refused 2 "unknown option --num-epochs" "$data" --num-epochs 3
 refused 2 "nowhere" "$data" --io nowhere
 refused 2 "nothing" "$data" --decoder nothing
 refused 2 "--device" "$data" --device gpu
-refused 2 "bf16" "$data" --output bf16
-refused 2 "out of bounds" "$data" --max-minutes 0
+refused 2 "bf16" "$data" --dtype bf16
+refused 2 "must be 0.05 to 100000 minutes" "$data" --max-minutes 0
 refused 1 "weir whatif: " "$work/none"
 one_line
 refused 1 "is a part of the dataset" "$data" --log "$data/episode_0.hdf5"

@@ -40,7 +40,7 @@ bash tests/checks/check_clients.sh "$work"/motion/*.pt.trace.json.gz
 # On the stand-in for a GPU. What the GPU does comes before the wait in the plugin's split, so the shares differ.
 echo "==== weir run --device cuda"
 WEIR_CUDA_MODULE=$PWD/build/release/tests/libweir_fake_cuda.so "$weir" run "$work/data" --batch-size 8 --device cuda \
-    --output f32 --layout nchw --step-ms 20 --schedule wait=2,warmup=1,active=4,repeat=1 --profile "$work/gpu" >/dev/null
+    --dtype f32 --image-layout nchw --step-ms 20 --schedule wait=2,warmup=1,active=4,repeat=1 --profile "$work/gpu" >/dev/null
 bash tests/checks/check_clients.sh "$work"/gpu/*.pt.trace.json.gz
 
 # A loop in Python: the share of its waits by its own clock.

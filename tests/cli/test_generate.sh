@@ -23,7 +23,7 @@ bash_file=$work/bash/weir zsh_file=$work/zsh/_weir
 # ---- nothing of the tables is missing ----
 
 version=$("$weir" --version | sed -n '1s/^weir \([0-9.]*\) .*/\1/p')
-mapfile -t commands < <("$weir" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+mapfile -t commands < <("$weir" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
 check "there are commands" [ ${#commands[@]} -ge 6 ]
 for command in "${commands[@]}"; do
     check "weir.1 has $command" grep -qxF "\\fB$command\\fR" "$work/man/weir.1"
@@ -44,7 +44,7 @@ for command in "${commands[@]}"; do
         check "zsh: $command --$option" grep -qE "^            '--$option(=\[|\[)" "$work/zsh_command"
     done
     # What is said of them, less the part in brackets that the page words in its own way.
-    "$weir" help "$command" | sed -n 's/^ .*  \([^ ].*\)/\1/p' | sed 's/ (default [^()]*)$//' >"$work/said"
+    "$weir" "$command" --help | sed -n 's/^ .*  \([^ ].*\)/\1/p' | sed 's/ (default [^()]*)$//' >"$work/said"
     while read -r text; do
         check "the page of $command says: $text" grep -qF "$text" <(sed 's/\\-/-/g; s/\\&//g; s/\\(aq/'\''/g' "$page")
     done <"$work/said"
@@ -52,8 +52,9 @@ done
 
 # ---- the page in full ----
 
-check "default and bounds" grep -qxF 'samples per batch (default 8; 1 to 65536)' "$work/man/weir-run.1"
-check "auto" grep -qF '(default auto; 1 to 4096, or auto)' "$work/man/weir-run.1"
+check "default and bounds" grep -qxF 'samples per batch (default 8; 1 to 65536 samples)' "$work/man/weir-run.1"
+check "auto" grep -qF '(default auto; 1 to 4096 batches, or auto)' "$work/man/weir-run.1"
+check "details" grep -qF 'auto is one thread per usable core, divided among local ranks' "$work/man/weir-run.1"
 check "notes" grep -q '^DATA is a folder of episodes' "$work/man/weir-run.1"
 mkdir "$work/again"
 exits 0 --generate man "$work/again"

@@ -69,7 +69,8 @@ static const struct weir_opt opts[] = {
      .preset = "0.9",
      .help = "share",
      .min = 0.01,
-     .max = 1},
+     .max = 1,
+     .unit = "of all"},
     {.name = "log", .kind = WEIR_OPT_TEXT, .offset = FIELD(log), .value = "FILE", .help = "JSON lines"},
     {.name = "size",
      .kind = WEIR_OPT_SIZE,
@@ -197,30 +198,30 @@ ParameterizedTestParameters(options, usage)
         {"a b c", "unexpected argument 'c'"},
         {"d --batchsize 3", "unknown option --batchsize; did you mean --batch-size?"},
         {"d --workers 3", "unknown option --workers; did you mean --num-workers?"},
-        {"d --zzz", "unknown option --zzz\n"},
+        {"d --zzz", "unknown option --zzz; weir help try lists all\n"},
         {"d -j", "unknown option -j"},
         {"d --json=1", "--json takes no value"},
         {"d --batch-size", "--batch-size needs a value: N"},
         {"d --log --json", "--log needs a value: FILE"},
-        {"d --log=", "--log has an empty value"},
-        {"d --batch-size 8x", "--batch-size needs a whole number, not '8x'"},
-        {"d --batch-size auto", "--batch-size needs a whole number, not 'auto'"},
-        {"d --batch-size 0", "--batch-size 0 is out of bounds: 1 to 4096"},
-        {"d --batch-size 4097", "out of bounds"},
-        {"d --batch-size 99999999999999999999", "out of bounds"},
-        {"d --num-workers many", "--num-workers needs a whole number or auto, not 'many'"},
-        {"d --num-workers -1", "out of bounds"},
-        {"d --color cmyk", "--color 'cmyk' is not one of rgb|bgr|gray"},
-        {"d --color rg", "is not one of rgb|bgr|gray"},
-        {"d --color rgb|bgr", "is not one of rgb|bgr|gray"},
-        {"d --seed -1", "--seed needs a whole number from 0, not '-1'"},
-        {"d --seed 18446744073709551616", "--seed 18446744073709551616 is too large"},
-        {"d --train-split nan", "--train-split needs a number, not 'nan'"},
-        {"d --train-split 1.5", "out of bounds"},
-        {"d --size 640", "--size needs WIDTHxHEIGHT such as 640x480, not '640'"},
-        {"d --size 640x480x3", "not '640x480x3'"},
-        {"d --size -64x48", "not '-64x48'"},
-        {"d --size 64x8", "out of bounds"},
+        {"d --log=", "--log: the value is empty; give FILE"},
+        {"d --batch-size 8x", "--batch-size '8x': must be a whole number\n"},
+        {"d --batch-size auto", "--batch-size 'auto': must be a whole number\n"},
+        {"d --batch-size 0", "--batch-size 0: must be 1 to 4096"},
+        {"d --batch-size 4097", "must be 1 to 4096"},
+        {"d --batch-size 99999999999999999999", "must be 1 to 4096"},
+        {"d --num-workers many", "--num-workers 'many': must be a whole number or auto"},
+        {"d --num-workers -1", "--num-workers -1: must be 0 to 1023, or auto"},
+        {"d --color cmyk", "--color 'cmyk': must be one of rgb|bgr|gray"},
+        {"d --color rg", "must be one of rgb|bgr|gray"},
+        {"d --color rgb|bgr", "must be one of rgb|bgr|gray"},
+        {"d --seed -1", "--seed '-1': must be a whole number from 0"},
+        {"d --seed 18446744073709551616", "--seed 18446744073709551616: too large"},
+        {"d --train-split nan", "--train-split 'nan': must be a number"},
+        {"d --train-split 1.5", "--train-split 1.5: must be 0.01 to 1 of all"},
+        {"d --size 640", "--size '640': must be WIDTHxHEIGHT, such as 640x480"},
+        {"d --size 640x480x3", "--size '640x480x3': must be WIDTHxHEIGHT"},
+        {"d --size -64x48", "--size '-64x48': must be WIDTHxHEIGHT"},
+        {"d --size 64x8", "--size 64x8: must be 16 to 8192"},
         {"d --bat\033ch 1", "unknown option --bat?ch"},
     };
     return cr_make_param_array(struct usage_case, cases, sizeof cases / sizeof *cases);
@@ -244,7 +245,7 @@ Test(options, help_lists_all_and_aligns)
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    weir_options_help(&command, out);
+    weir_options_help(&command, false, out);
     fclose(out);
     cr_assert(strstr(text, "Usage: weir try DATA [OPTIONS]\n"));
     cr_assert(strstr(text, "The notes.\n"));
@@ -381,16 +382,16 @@ ParameterizedTestParameters(options, config_errors)
     static struct config_case cases[] = {
         {"d --config", "", "--config needs a value: FILE"},
         {"d --config --json", "", "--config needs a value: FILE"},
-        {"d --config @ --config=@", "", "--config is there twice"},
+        {"d --config @ --config=@", "", "--config given twice"},
         {"d --config /not/there", "", "--config /not/there: cannot be read: No such file"},
         {"d --config /tmp", "", "--config /tmp: cannot be read: Is a directory"},
         {"d --config /dev/zero", "", "--config /dev/zero: is larger than 65536 bytes"},
         {"d --config @", "seed = 1\nsede = 2\n", ":2: no command has an option --sede"},
         {"d --config @", "config = x\n", ":1: no command has an option --config"},
-        {"d --config @", "\n\nseed = -1\n", ":3: --seed needs a whole number from 0, not '-1'"},
-        {"d --config @", "batch-size = 5000\n", ":1: --batch-size 5000 is out of bounds: 1 to 4096"},
-        {"d --config @", "color = cmyk\n", ":1: --color 'cmyk' is not one of rgb|bgr|gray"},
-        {"d --config @", "json = yes\n", ":1: json is true or false, not 'yes'"},
+        {"d --config @", "\n\nseed = -1\n", ":3: --seed '-1': must be a whole number from 0"},
+        {"d --config @", "batch-size = 5000\n", ":1: --batch-size 5000: must be 1 to 4096"},
+        {"d --config @", "color = cmyk\n", ":1: --color 'cmyk': must be one of rgb|bgr|gray"},
+        {"d --config @", "json = yes\n", ":1: json 'yes': must be true or false"},
         {"d --config @", "batch_size = 2\nseed=1\nbatch-size = 2\n", ":3: batch-size is there twice, in line 1 before"},
         {"d --config @", "image-size = a\nimage-size = b\n", ":2: image-size is there twice"},
         {"d --config @", "seed 3\n", ":1: '=' and a value are missing behind 'seed'"},
@@ -445,23 +446,105 @@ Test(options, odd_bytes_in_a_file)
     free(many);
 }
 
-/* The tables of the real commands: every preset parses, every name is unique. */
+/* The tables of the real commands: every preset parses, every name is unique, help has the length that it may have. */
 Test(options, tables_of_the_commands)
 {
-    const struct weir_command *const all[] = {&weir_cmd_run, &weir_cmd_info, &weir_cmd_synth, &weir_cmd_report,
-                                              &weir_cmd_doctor};
-    for (size_t c = 0; c < sizeof all / sizeof *all; c++) {
-        void *values = calloc(1, 4096);
+    weir_commands_complete();
+    for (const struct weir_command *const *row = weir_commands; *row; row++) {
+        const struct weir_command *c = *row;
+        void *values = calloc(1, 8192);
         const char *args[8];
         int n_args;
-        char *argv[] = {"x", "d", "d", "d", "d"};
-        cr_assert_leq(all[c]->min_args, 4);
-        cr_assert_eq(weir_options_parse(all[c], values, 4096, 1 + all[c]->min_args, argv, args, &n_args),
-                     WEIR_PARSE_RUN, "%s", all[c]->name);
-        for (size_t i = 0; i < all[c]->n_opts; i++)
-            for (size_t j = 0; j < i; j++)
-                cr_assert_str_neq(all[c]->opts[i].name, all[c]->opts[j].name);
+        char *argv[] = {"x", "d1", "d2", "d3", "d4"};
+        cr_assert_leq(c->min_args, 4);
+        cr_assert_eq(weir_options_parse(c, values, 8192, 1 + c->min_args, argv, args, &n_args), WEIR_PARSE_RUN, "%s",
+                     c->name);
+        for (struct weir_opt_walk a = {.command = c}; weir_opt_next(&a);)
+            for (struct weir_opt_walk b = {.command = c}; weir_opt_next(&b) && b.opt != a.opt;) {
+                cr_assert_str_neq(a.opt->name, b.opt->name, "%s", c->name);
+                cr_assert(!a.opt->old_name || strcmp(a.opt->old_name, b.opt->name) != 0, "%s", b.opt->name);
+            }
         free(values);
+    }
+}
+
+static void expect_short(const char *name, const struct weir_opt *opt)
+{
+    char line[512];
+    snprintf(line, sizeof line, opt->preset ? "%s (default %s)" : "%s", opt->help, opt->preset);
+    cr_expect_leq(strlen(line), WEIR_HELP_MAX, "weir %s --%s: %s", name, opt->name, line);
+    cr_expect(line[strlen(line) - 1] != '.' && opt->help[0], "weir %s --%s: %s", name, opt->name, line);
+    size_t n = opt->details ? strlen(opt->details) : 0;
+    cr_expect(n == 0 || opt->details[n - 1] == '.', "weir %s --%s: details are sentences", name, opt->name);
+}
+
+Test(options, help_is_short)
+{
+    for (const struct weir_command *const *row = weir_commands; *row; row++)
+        for (struct weir_opt_walk walk = {.command = *row}; weir_opt_next(&walk);)
+            expect_short((*row)->name, walk.opt);
+    for (const struct weir_opt *opt = weir_loader_opts; opt->name; opt++)
+        expect_short("run", opt);
+}
+
+/* Old names work, with a line that has the new one; the echo has the new one alone. */
+Test(options, old_names, .init = cr_redirect_stderr)
+{
+    static struct run_options options, now;
+    const char *args[1];
+    int n_args;
+    char typed[512], text[1024];
+    put_config("@", "layout = nchw\n", typed, sizeof typed);
+    char *old[] = {"run", "d", "--output", "f16", "--config", typed},
+         *new[] = {"run", "d", "--dtype=f16", "--image_layout", "nchw"};
+    cr_assert_eq(weir_options_parse(&weir_cmd_run, &options, sizeof options, 6, old, args, &n_args), WEIR_PARSE_RUN);
+    cr_assert_eq(options.loader.format.dtype, WEIR_DTYPE_F16);
+    cr_assert_eq(options.loader.format.layout, WEIR_LAYOUT_NCHW);
+    fflush(stderr);
+    size_t n = fread(text, 1, sizeof text - 1, cr_get_redirected_stderr());
+    text[n] = '\0';
+    cr_assert(strstr(text, "weir run: --output is deprecated and will be removed in the next release; use --dtype\n"),
+              "%s", text);
+    cr_assert(strstr(text, ":1: --layout is deprecated and will be removed in the next release; use --image-layout\n"),
+              "%s", text);
+    cr_assert_eq(count_lines(text), 2, "%s", text);
+    cr_assert_eq(weir_options_parse(&weir_cmd_run, &now, sizeof now, 5, new, args, &n_args), WEIR_PARSE_RUN);
+    cr_assert_eq(now.loader.format.dtype, options.loader.format.dtype);
+    cr_assert_eq(now.loader.format.layout, options.loader.format.layout);
+}
+
+/* The loader's own defaults and bounds are the table's. */
+Test(options, defaults_and_bounds_of_the_loader)
+{
+    static struct run_options run;
+    struct weir_loader_config config;
+    struct weir_err err = WEIR_ERR_NONE;
+    const char *args[1];
+    int n_args;
+    char *argv[] = {"run", "d"};
+    cr_assert_eq(weir_options_parse(&weir_cmd_run, &run, sizeof run, 2, argv, args, &n_args), WEIR_PARSE_RUN);
+    weir_loader_config_default(&config);
+    cr_assert_eq(config.rank, 0);
+    cr_assert_eq(config.world_size, 0);
+    run.loader.rank = run.loader.world_size = 0;
+    cr_assert_eq(memcmp(&config, &run.loader, sizeof config), 0);
+    cr_assert(config.batch_size == 8 && config.num_workers == WEIR_WORKERS_AUTO && config.prefetch == 0 &&
+              config.obs_history == 1 && config.chunk_size == 20 && config.train_split == 0.9 &&
+              config.num_epochs == 1);
+    config.data = "d";
+    cr_assert_eq(weir_loader_config_check(&config, &err), 0, "%s", err.text);
+    for (const struct weir_opt *opt = weir_loader_opts; opt->name; opt++) {
+        int *field = (int *)(void *)((char *)&config + opt->offset), kept = *field;
+        char expected[64];
+        if (opt->kind != WEIR_OPT_INT || opt->max <= opt->min || opt->max >= INT_MAX ||
+            strcmp(opt->name, "world-size") == 0)
+            continue;
+        *field = (int)opt->max + 1;
+        err = WEIR_ERR_NONE;
+        weir_option_key(expected, sizeof expected, opt->name);
+        cr_assert_eq(weir_loader_config_check(&config, &err), -EINVAL, "%s", opt->name);
+        cr_assert(strncmp(err.text, expected, strlen(expected)) == 0, "%s: %s", opt->name, err.text);
+        *field = kept;
     }
 }
 
@@ -471,10 +554,11 @@ Test(options, tables_of_the_commands)
 Test(options, weir_run_as_whatif_starts_it)
 {
     static char mean[5000] = "0.485,0.456,0.4", step[] = "0.123456789012";
-    char *argv[] = {"run",    "d",       "--mean",    mean, "--output",     "f32", "--image-size", "64x48", "--direct",
+    char *argv[] = {"run",    "d",       "--mean",    mean, "--dtype",      "f32", "--image-size", "64x48", "--direct",
                     "--seed", "9999999", "--step-ms", step, "--batch-size", "8"};
-    const char *const wanted[] = {"weir", "run",          "d",     "--seed",   "9999999",   "--output", "f32", "--mean",
-                                  mean,   "--image-size", "64x48", "--direct", "--step-ms", step,       NULL};
+    const char *const wanted[] = {"weir",      "run",     "d",       "--image-size", "64x48",
+                                  "--seed",    "9999999", "--dtype", "f32",          "--direct",
+                                  "--step-ms", step,      "--mean",  mean,           NULL};
     struct run_options options;
     const char *args[1];
     int n_args;

@@ -13,7 +13,7 @@ mkdir "$work/a"
 ln -s "$work/a" "$work/b"
 : >"$work/a/there"
 ln "$work/a/there" "$work/a/linked"
-for pair in "log checksums" "log state" "index checksums" "index state" "index log"; do
+for pair in "log checksums" "state log" "index checksums" "index state" "index log"; do
     read -r first second <<<"$pair"
     run 2 run "$data" "--$first" "$work/a/new" "--$second" "$work/b/new"
     one_line
@@ -21,7 +21,7 @@ for pair in "log checksums" "log state" "index checksums" "index state" "index l
     check "nothing was written" [ ! -e "$work/a/new" ]
 done
 run 2 run "$data" --log "$work/a/there" --state "$work/a/linked"
-err "--log and --state name one file"
+err "--state and --log name one file"
 for option in log checksums state index; do
     echo kept >"$work/both"
     # shellcheck disable=SC2094

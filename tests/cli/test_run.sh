@@ -61,12 +61,12 @@ run 2 run "$data" --config "$work/conf"
 err "$work/conf:6: no command has an option --num-workerz"
 sed -i '6s/.*/prefetch = some/' "$work/conf"
 run 2 run "$data" --config "$work/conf"
-err "$work/conf:6: --prefetch needs a whole number or auto, not 'some'"
+err "$work/conf:6: --prefetch 'some': must be a whole number or auto"
 
 # ---- every option, hyphens and underscores ----
 options=(--batch-size 3 --num-workers 1 --prefetch 4 --num-epochs 2 --max-batches 5 --sampling episode --obs-history 2
     --chunk-size 7 --pad last --action-offset -1 --seed 18446744073709551615 --no-shuffle --drop-last --cameras wrist
-    --color bgr --output f32 --layout nchw --train-split 0.75 --on-error substitute --io null --io-depth 9 --cold --decoder null
+    --color bgr --dtype f32 --image-layout nchw --train-split 0.75 --on-error substitute --io null --io-depth 9 --cold --decoder null
     --step-ms 0.5 --step-spin --every 1 --lang zh --checksums "$work/sums" --json --log "$work/log")
 run 0 run "$data" "${options[@]}"
 check "with --json every line of stdout is JSON" python3 -c '
@@ -76,7 +76,7 @@ assert types == ["run", "start", "epoch", "stages", "epoch", "stages", "stages"]
 log "the log says what was asked for and what was used" '
 want = dict(batch_size=3, num_workers=1, prefetch=4, num_epochs=2, max_batches=5, sampling="episode", obs_history=2,
     chunk_size=7, pad="last", action_offset=-1, seed=18446744073709551615, no_shuffle=True, drop_last=True,
-    cameras="wrist", color="bgr", output="f32", layout="nchw", train_split=0.75, on_error="substitute", io="null",
+    cameras="wrist", color="bgr", dtype="f32", image_layout="nchw", train_split=0.75, on_error="substitute", io="null",
     decoder="null", step_ms=0.5, step_spin=True, every=1, lang="zh", json=True, no_timing=False)
 got = runs[0]["config"]
 bad = {k: (got.get(k), v) for k, v in want.items() if got.get(k) != v}
@@ -106,8 +106,8 @@ usage() {
 usage --pad maybe "zero|last"
 usage --sampling all "timestep|episode"
 usage --color gbr "rgb|bgr"
-usage --output u16 "u8|f32"
-usage --layout hwc "nhwc|nchw"
+usage --dtype u16 "u8|f32"
+usage --image-layout hwc "nhwc|nchw"
 usage --on-error panic "fail|skip|substitute"
 usage --lang de "en|zh"
 usage --batch-size 0 "--batch-size"
@@ -229,7 +229,7 @@ count '^frames shared within batches: [0-9]+ copied, not decoded again$' 1
 for bad in 2X -1 1.5G 99999999999T G; do
     run 2 run "$data" --decode-cache "$bad"
 done
-err "--decode-cache needs bytes such as 512M or 2G, not 'G'"
+err "--decode-cache 'G': must be bytes, such as 512M or 2G"
 
 # ---- what people grep for ----
 run 0 run "$data" --num-epochs 2 --every 1 --lang zh
@@ -301,7 +301,7 @@ log "an empty validation takes no time" 'assert epochs[0]["val_s"] == 0 and epoc
 # Who takes the core away between two zones takes time that is in none: the best of some runs.
 off=1
 for _ in 1 2 3 4 5; do
-    run 0 run "$data" --num-workers 0 --num-epochs 40 --checksums /dev/null --output f32 --log "$work/log" --every 0
+    run 0 run "$data" --num-workers 0 --num-epochs 40 --checksums /dev/null --dtype f32 --log "$work/log" --every 0
     log "without workers the consumer is the one who is shown" '
 w = tables[0]["workers"]
 assert len(w) == 1 and w[0]["name"] == "consumer", w'
@@ -614,9 +614,9 @@ decoding = tables[-1]["decoding"]
 assert decoding["stored_pixels"] == 80 * 64 * 48 and 0 < decoding["decoded_pixels"] < decoding["stored_pixels"] / 2, decoding'
 run 0 run "$data" --image-size 20x12 --lang zh
 out "仅解码已存像素的"
-run 0 run "$data" --output f32 --mean 0,0,0 --std 1,1,1 --checksums "$work/n1"
-run 0 run "$data" --output f32 --mean imagenet --std imagenet --checksums "$work/n2"
-run 0 run "$data" --output f32 --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 --checksums "$work/n3"
+run 0 run "$data" --dtype f32 --mean 0,0,0 --std 1,1,1 --checksums "$work/n1"
+run 0 run "$data" --dtype f32 --mean imagenet --std imagenet --checksums "$work/n2"
+run 0 run "$data" --dtype f32 --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 --checksums "$work/n3"
 check "imagenet stands for its numbers" cmp "$work/n2" "$work/n3"
 check "which are not nothing" [ "$(cmp "$work/n1" "$work/n2" | wc -l)" -eq 1 ]
 for bad in "nose=8x8+0+0" "60x40+5+0"; do
@@ -629,12 +629,12 @@ for bad in "64x48" "8x8+0+0," "8x8+-1+0" "0x8+0+0" "99999999999x1+0+0"; do
     err "is not a region"
 done
 run 2 run "$data" --mean imagenet
-err "add --output f32, or f16 or bf16 with --device cuda"
+err "add --dtype f32, or f16 or bf16 with --device cuda"
 for bad in 1,2 1,2,3,4 a,b,c 0,0,0; do
-    run 2 run "$data" --output f32 --std "$bad"
+    run 2 run "$data" --dtype f32 --std "$bad"
     err "is not three numbers"
 done
-run 2 run "$data" --output f32 --mean 123.7,116.3,103.5
+run 2 run "$data" --dtype f32 --mean 123.7,116.3,103.5
 err "divide them by 255"
 run 2 run "$data" --image-size 20000x20000
 err "16384"
@@ -644,15 +644,15 @@ no_out "epoch 1/3"
 # ---- a GPU: the stand-in for the CUDA module ----
 run 2 run "$data" --device gpu
 err "there are cpu, cuda and cuda:K"
-run 2 run "$data" --output f16
+run 2 run "$data" --dtype f16
 err "add --device cuda"
 run 2 run "$data" --sync-steps
 err "add --device cuda"
 run 2 run "$data" --device cuda --step-ms 1 --step-spin
-err "with --device cuda they are kernels"
+err "--step-spin: steps are kernels with --device cuda"
 if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
-    planar=(--output f32 --layout nchw --mean imagenet --std imagenet --num-epochs 2 --batch-size 3)
+    planar=(--dtype f32 --image-layout nchw --mean imagenet --std imagenet --num-epochs 2 --batch-size 3)
     run 0 run "$data" "${planar[@]}" --checksums "$work/host"
     for workers in 0 3; do
         run 0 run "$data" "${planar[@]}" --checksums "$work/gpu" --device cuda --num-workers "$workers"
@@ -678,7 +678,7 @@ assert all(0 < e["gpu_busy_fraction"] <= 1 and e["data_wait_fraction"] <= 1 for 
     run 0 run "$data" "${planar[@]}" --device cuda --step-ms 1 --every 1 --log "$work/log"
     run 0 report "$work/log"
     out "07_h2d_copy (gpu)"
-    run 0 run "$data" --output bf16 --device cuda --step-ms 4 --sync-steps --lang zh
+    run 0 run "$data" --dtype bf16 --device cuda --step-ms 4 --sync-steps --lang zh
     out "每步之前同步"
     grep -A 20 "性能分析统计" "$work/out" >"$work/grepped"
     check "the Chinese table has the GPU's time of a step" \

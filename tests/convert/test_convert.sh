@@ -89,18 +89,18 @@ out "colors: red and blue of the frames are swapped"
 run 0 info "$work/bgr" --json
 out '"color": "bgr"'
 swapped
-swapped --output f32 --layout nchw
+swapped --dtype f32 --image-layout nchw
 # Each value keeps its own mean: those of the source, whose colours are the other way round, are given so.
-"$weir" run "$work/act-jpeg" "${settings[@]}" --color bgr --output f32 --mean .3,.2,.1 --std 3,2,1 --checksums "$work/source.sums" >/dev/null 2>"$work/err"
-"$weir" run "$work/bgr" "${settings[@]}" --output f32 --mean .1,.2,.3 --std 1,2,3 --checksums "$work/copy.sums" >/dev/null 2>>"$work/err"
+"$weir" run "$work/act-jpeg" "${settings[@]}" --color bgr --dtype f32 --mean .3,.2,.1 --std 3,2,1 --checksums "$work/source.sums" >/dev/null 2>"$work/err"
+"$weir" run "$work/bgr" "${settings[@]}" --dtype f32 --mean .1,.2,.3 --std 1,2,3 --checksums "$work/copy.sums" >/dev/null 2>>"$work/err"
 check "means follow their colours" cmp -s "$work/source.sums" "$work/copy.sums"
 swapped --index "$work/index"
 swapped --index "$work/index"
 if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
     swapped --device cuda
-    swapped --device cuda --output f32 --layout nchw
-    swapped --device cuda --decoder nvjpeg --output f16
+    swapped --device cuda --dtype f32 --image-layout nchw
+    swapped --device cuda --decoder nvjpeg --dtype f16
     unset WEIR_CUDA_MODULE
 fi
 

@@ -30,7 +30,7 @@ class Options:
     obs_history: int = 1
     chunk_size: int = 20
     bgr: bool = False
-    planar_floats: bool = False  # --output f32 --layout nchw
+    planar_floats: bool = False  # --dtype f32 --image-layout nchw
 
     def arguments(self):
         """The same, for `weir run`."""
@@ -41,7 +41,7 @@ class Options:
         out += ["--allow-ragged"] if self.allow_ragged else []
         out += ["--obs-history", str(self.obs_history), "--chunk-size", str(self.chunk_size)]
         out += ["--color", "bgr"] if self.bgr else []
-        out += ["--output", "f32", "--layout", "nchw"] if self.planar_floats else []
+        out += ["--dtype", "f32", "--image-layout", "nchw"] if self.planar_floats else []
         return out
 
     def look_arguments(self):

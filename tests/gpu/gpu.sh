@@ -73,13 +73,13 @@ if wants tests; then
         "--decoder nvjpeg --num-workers 0" "--decoder hybrid --prefetch 8 --num-workers 3"; do
         rm -f "$data/sums"
         # shellcheck disable=SC2086
-        run "$data/q95" --output f32 --layout nchw --obs-history 2 --checksums "$data/sums" $options \
+        run "$data/q95" --dtype f32 --image-layout nchw --obs-history 2 --checksums "$data/sums" $options \
             >"$out/sums.txt" 2>&1 || { tail -5 "$out/sums.txt"; fault "$options"; }
         echo "$(sha256sum "$data/sums" | cut -c1-16) $options"
     done | tee "$out/equal.txt"
     [ "$(cut -c1-16 "$out/equal.txt" | sort -u | wc -l)" -eq 1 ] || fault "the batches differ"
     for again in 1 2; do
-        run "$data/q95" --output u8 --num-epochs 4 --batch-size 32 --checksums "$data/sums" --decoder hybrid --deterministic \
+        run "$data/q95" --dtype u8 --num-epochs 4 --batch-size 32 --checksums "$data/sums" --decoder hybrid --deterministic \
             --every 0 >"$out/fixed.txt" 2>&1 || { tail -5 "$out/fixed.txt"; fault "hybrid --deterministic"; }
         echo "$(sha256sum "$data/sums" | cut -c1-16) hybrid --deterministic, time $again"
         grep ^decoded "$out/fixed.txt"
@@ -94,7 +94,7 @@ if wants clocks; then
     head_line "the preparing kernel in a run, by its clocks and by CUPTI"
     for decoder in turbo nvjpeg; do
         rm -rf "$out/clocks-$decoder"
-        TAIL=1 tried "clocks-$decoder" run "$data/q95" --decoder $decoder --output f16 --layout nchw --batch-size 32 \
+        TAIL=1 tried "clocks-$decoder" run "$data/q95" --decoder $decoder --dtype f16 --image-layout nchw --batch-size 32 \
             --num-epochs 4 --every 0 --profile "$out/clocks-$decoder" --schedule wait=2,warmup=1,active=6,repeat=1
         sed -n '/^clocks inside/,$p' "$out/clocks-$decoder.txt"
         grep -q '^clocks inside .*prepare_clocked_kernel' "$out/clocks-$decoder.txt" || fault "no clocks with $decoder"
@@ -114,7 +114,7 @@ fi
 if wants step; then
     head_line "a consumer that is busy for 20 ms"
     for decoder in turbo nvjpeg hybrid; do
-        TAIL=1 tried "step-$decoder" run "$data/q95" --output f16 --layout nchw --train-split 1 --step-ms 20 \
+        TAIL=1 tried "step-$decoder" run "$data/q95" --dtype f16 --image-layout nchw --train-split 1 --step-ms 20 \
             --num-epochs 4 --batch-size 16 --decoder $decoder --log "$out/step-$decoder.jsonl"
         grep -E '^epoch|^GPU|^decoded' "$out/step-$decoder.txt"
         TAIL=4 tried "step-$decoder-judged" python3 "$here/judge.py" step "$out/step-$decoder.jsonl"
@@ -123,13 +123,13 @@ fi
 
 if wants profile; then
     head_line "windows while several threads use the GPU"
-    TAIL=30 tried profile run "$data/q95" --decoder hybrid --output f16 --layout nchw --num-epochs 3 --batch-size 8 --every 0 \
+    TAIL=30 tried profile run "$data/q95" --decoder hybrid --dtype f16 --image-layout nchw --num-epochs 3 --batch-size 8 --every 0 \
         --step-ms 2 --profile "$out/traces" --schedule wait=1,warmup=1,active=3,repeat=3
 fi
 
 if wants memory; then
     head_line "10,000 batches"
-    LIMIT_S=120 TAIL=8 tried memory run "$data/small" --decoder hybrid --output f16 --layout nchw --train-split 1 \
+    LIMIT_S=120 TAIL=8 tried memory run "$data/small" --decoder hybrid --dtype f16 --image-layout nchw --train-split 1 \
         --batch-size 4 --num-epochs 250 --every 25 --log "$out/memory.jsonl"
     tried memory-judged python3 "$here/judge.py" memory "$out/memory.jsonl"
 fi
@@ -138,7 +138,7 @@ if wants failures; then
     head_line "one clear line each"
     for options in "--batch-size 60000" "--batch-size 4096 --prefetch 8" "--device cuda:7"; do
         # shellcheck disable=SC2086
-        run "$data/q95" --output f32 $options >"$out/failure.txt" 2>&1
+        run "$data/q95" --dtype f32 $options >"$out/failure.txt" 2>&1
         [ $? -eq 1 ] || fault "$options is no plain failure"
         tail -1 "$out/failure.txt"
     done
@@ -175,8 +175,8 @@ sanitized() {
 if wants sanitizer; then
     for tool in memcheck racecheck; do
         for decoder in turbo nvjpeg hybrid; do
-            sanitized run-$decoder $tool "$weir" run "$data/small" --device cuda --decoder $decoder --output f16 \
-                --layout nchw --max-batches 3 --every 0
+            sanitized run-$decoder $tool "$weir" run "$data/small" --device cuda --decoder $decoder --dtype f16 \
+                --image-layout nchw --max-batches 3 --every 0
         done
         sanitized ops $tool "$build/tests/test_gpu_ops" few
         sanitized clocks $tool "$build/tests/test_device_clock" untimed

@@ -380,8 +380,8 @@ def program_rate(decoder, options):
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as log:
         how = flags(decoder, options)
         command = [options.weir, "run", options.data, "--device", how["device"], "--decoder",
-                   "turbo" if decoder == "cpu" else decoder, "--batch-size", str(how["batch_size"]), "--output", "u8",
-                   "--layout", "nchw", "--train-split", "1", "--seconds", str(options.seconds), "--log", log.name]
+                   "turbo" if decoder == "cpu" else decoder, "--batch-size", str(how["batch_size"]), "--dtype", "u8",
+                   "--image-layout", "nchw", "--train-split", "1", "--seconds", str(options.seconds), "--log", log.name]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60 + 4 * options.seconds)
         if done.returncode != 0:
             fail(f"{' '.join(command)}: {done.stderr[-500:]}")

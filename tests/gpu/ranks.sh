@@ -79,7 +79,7 @@ started() {
     local log="$out/$1.$2" seconds=$3 decoder=$4
     shift 4
     rm -f "$log.jsonl"
-    timeout -s INT -k 20 "$seconds" "$@" "$weir" run "$data/many" --output f16 --layout nchw --mean imagenet \
+    timeout -s INT -k 20 "$seconds" "$@" "$weir" run "$data/many" --dtype f16 --image-layout nchw --mean imagenet \
         --std imagenet --train-split 1 --batch-size 32 --max-batches "$batches" --num-epochs 100000 --every 0 \
         --decoder "$decoder" --log "$log.jsonl" "${more[@]}" >"$log.txt" 2>&1 &
 }

@@ -158,7 +158,7 @@ usage() {
 usage "--schedule: 'often' is not one of" --profile "$work/x" --schedule often
 usage "a schedule has active=N" --profile "$work/x" --schedule wait=1
 usage "'speed' is nothing to sort by; one of self_cpu_time_total" --profile "$work/x" --sort-by speed
-usage "need --profile DIR" --with-stack
+usage "add --profile DIR" --with-stack
 usage "--no-timing" --profile "$work/x" --no-timing
 check "nothing was made" [ ! -e "$work/x" ]
 
@@ -194,10 +194,10 @@ WEIR_CUDA_MODULE=/nowhere run 0 run "$data" --batch-size 2 --nvtx
 err "profile: NVTX ranges are not shown: WEIR_CUDA_MODULE=/nowhere cannot be loaded"
 no_out "profile:"
 run 2 run "$data" --nvtx --no-timing
-err "--nvtx shows the timings that --no-timing leaves out"
+err "--nvtx: --no-timing takes the timings away"
 if [ -n "${WEIR_FAKE_CUDA_MODULE:-}" ]; then
     export WEIR_CUDA_MODULE=$WEIR_FAKE_CUDA_MODULE
-    run 0 run "$data" --batch-size 2 --num-epochs 2 --step-ms 3 --output f32 --layout nchw --device cuda \
+    run 0 run "$data" --batch-size 2 --num-epochs 2 --step-ms 3 --dtype f32 --image-layout nchw --device cuda \
         --decoder turbo --profile "$work/gpu" --schedule wait=1,warmup=1,active=12,repeat=1 --nvtx --sort-by cuda_time_total \
         --log "$work/gpu.log"
     traces gpu 1

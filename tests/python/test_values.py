@@ -222,7 +222,7 @@ class Errors(common.Data):
                 (ValueError, "decode_cache must be an int", {"decode_cache": 1.5}),
                 (ValueError, "num_workers must be 0 or more, or 'auto', not -1", {"num_workers": -1}),
                 (ValueError, "num_workers must be an int", {"num_workers": "many"}),
-                (ValueError, "num_workers must be -1 (auto)..", {"num_workers": 1 << 20}),
+                (ValueError, "num_workers must be -1 (auto) or 0..512", {"num_workers": 1 << 20}),
                 (ValueError, "prefetch_factor must be an int", {"prefetch_factor": "x"}),
                 (ValueError, "image_size must be (width, height) in pixels, such as (320, 240), not 32", {"image_size": 32}),
                 (ValueError, "image_size", {"image_size": (32,)}),

@@ -67,7 +67,6 @@ const struct weir_command weir_cmd_motion = {
     .group = WEIR_GROUP_EXTRAS,
     .opts = weir_motion_opts,
     .n_opts = MOTION_OPTS,
-    .topics = weir_motion_topics,
     .examples = weir_motion_examples,
     .notes =
         "A step is what a whole-body-tracking trainer does with its motion data: for each environment the state of "

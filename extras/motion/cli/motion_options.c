@@ -9,44 +9,40 @@
 
 const struct weir_opt weir_motion_opts[MOTION_OPTS] = {
     {"motion", WEIR_OPT_TEXT, FIELD(motion), "FILE.npz|FILE.hdf5|DIR|synthetic", "synthetic",
-     "the clips: a file, a folder of them, or ones that are made up", .path = WEIR_PATH_READ},
-    {"task", WEIR_OPT_TEXT, FIELD(task), "NAME", NULL, "a label, for the output and the trace (weir_task)"},
-    {"num-envs", WEIR_OPT_INT, FIELD(num_envs), "N", "4096", "environments", 1, MOTION_ENVS_MAX},
-    {"num-steps-to-use", WEIR_OPT_INT, FIELD(num_steps_to_use), "N", "1",
-     "times that an environment asks for in each step, 0.02 s apart", 1, 4096},
-    {"warmup", WEIR_OPT_INT, FIELD(warmup), "N", "5", "steps before those that are recorded", 0, MOTION_STEPS_MAX},
-    {"active", WEIR_OPT_INT, FIELD(active), "N", "10", "steps that are recorded", 1, 10000},
-    {"num-steps", WEIR_OPT_INT, FIELD(num_steps), "N", "100",
-     "steps in all; those behind the recorded ones are timed without a profiler", 1, MOTION_STEPS_MAX},
-    {"trace-path", WEIR_OPT_TEXT, FIELD(trace_path), "DIR", "./profiler_logs",
-     "where the trace is written, HOST_PID.NS.pt.trace.json.gz", .path = WEIR_PATH_WRITE_INTO},
-    {"headless", WEIR_OPT_FLAG, FIELD(headless), NULL, NULL, "accepted: nothing is ever drawn"},
-    {"variant", WEIR_OPT_ENUM, FIELD(variant), "ops|fused", "ops",
-     "an operator at a time, as an eager framework computes; or all of a query in one pass"},
+     "motion clips: a file or a folder", .path = WEIR_PATH_READ, .topic = "Motion"},
+    {"loop", WEIR_OPT_ENUM, FIELD(loop), "as-file|never|always", "as-file", "looping of clips",
+     .details = "Clips restart at their end, or stay in their last frame."},
+    {"root-body", WEIR_OPT_TEXT, FIELD(root_body), "NAME", NULL, "root body of a file (default the first)"},
+    {"key-bodies", WEIR_OPT_TEXT, FIELD(key_bodies), "A,B,...", NULL,
+     "key bodies of a file (default all but the root)"},
+    {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "seed of synthetic clips, and of clips and times"},
+    {"task", WEIR_OPT_TEXT, FIELD(task), "NAME", NULL, "label for the output and the trace (weir_task)",
+     .topic = "Queries"},
+    {"num-envs", WEIR_OPT_INT, FIELD(num_envs), "N", "4096", "number of environments", 1, MOTION_ENVS_MAX,
+     .unit = "environments"},
+    {"num-steps-to-use", WEIR_OPT_INT, FIELD(num_steps_to_use), "N", "1", "times per environment and step", 1, 4096,
+     .unit = "times", .details = "They are 0.02 s apart."},
+    {"num-steps", WEIR_OPT_INT, FIELD(num_steps), "N", "100", "total number of steps", 1, MOTION_STEPS_MAX,
+     .unit = "steps", .details = "Steps after the recorded ones are timed without a profiler."},
+    {"variant", WEIR_OPT_ENUM, FIELD(variant), "ops|fused", "ops", "implementation of the query",
+     .details = "ops computes one operator at a time, as eager frameworks do; fused computes a query in one pass."},
     {"advice", WEIR_OPT_ENUM, FIELD(advice),
      "none|indices|in_place_lerp|fast_slerp|rotations|no_copies|preallocated|all", "none",
-     "the usual advice that the variant ops follows"},
-    {"device", WEIR_OPT_TEXT, FIELD(device), "auto|cpu|cuda|cuda:K", "auto",
-     "where it is computed; auto: a GPU, where there is one that can"},
-    {"threads", WEIR_OPT_INT, FIELD(threads), "N", "auto", "of the CPU; auto: one per usable core", 1, 1024, true},
-    {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "of made-up clips, and of the clip and time of each environment"},
-    {"loop", WEIR_OPT_ENUM, FIELD(loop), "as-file|never|always", "as-file",
-     "clips begin again at their end, or stay in their last frame"},
-    {"root-body", WEIR_OPT_TEXT, FIELD(root_body), "NAME", NULL, "the body of a file that is the root; else the first"},
-    {"key-bodies", WEIR_OPT_TEXT, FIELD(key_bodies), "A,B,...", NULL,
-     "the bodies of a file that are looked at; else all but the root"},
-    {"no-shapes", WEIR_OPT_FLAG, FIELD(no_shapes), NULL, NULL, "leave shapes out of the trace"},
-    {"no-memory", WEIR_OPT_FLAG, FIELD(no_memory), NULL, NULL, "leave allocations out of the trace"},
-    {"no-stack", WEIR_OPT_FLAG, FIELD(no_stack), NULL, NULL, "leave call stacks out of the trace"},
-    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "print the figures as an object of JSON, in place of the report"},
-};
-
-/* Every option but --help is in one of them. */
-const struct weir_opt_topic weir_motion_topics[] = {
-    {"The motion", "motion loop root-body key-bodies seed"},
-    {"What is run", "task num-envs num-steps-to-use num-steps variant advice device threads headless"},
-    {"Recording", "warmup active trace-path no-shapes no-memory no-stack json"},
-    {NULL, NULL},
+     "common advice to apply to --variant ops"},
+    {"device", WEIR_OPT_TEXT, FIELD(device), "auto|cpu|cuda|cuda:K", "auto", "device of the computation",
+     .details = "auto is a GPU if a usable one exists, else the CPU."},
+    {"threads", WEIR_OPT_INT, FIELD(threads), "N", "auto", "CPU threads", 1, 1024, true, .unit = "threads",
+     .details = "auto is one per usable core."},
+    {"headless", WEIR_OPT_FLAG, FIELD(headless), NULL, NULL, "accepted for the trainer's scripts; nothing is drawn"},
+    {"warmup", WEIR_OPT_INT, FIELD(warmup), "N", "5", "steps before the recorded ones", 0, MOTION_STEPS_MAX,
+     .unit = "steps", .topic = "Recording"},
+    {"active", WEIR_OPT_INT, FIELD(active), "N", "10", "recorded steps", 1, 10000, .unit = "steps"},
+    {"trace-path", WEIR_OPT_TEXT, FIELD(trace_path), "DIR", "./profiler_logs", "folder for the trace",
+     .path = WEIR_PATH_WRITE_INTO, .details = "The file is HOST_PID.NS.pt.trace.json.gz."},
+    {"no-shapes", WEIR_OPT_FLAG, FIELD(no_shapes), NULL, NULL, "no shapes in the trace"},
+    {"no-memory", WEIR_OPT_FLAG, FIELD(no_memory), NULL, NULL, "no allocations in the trace"},
+    {"no-stack", WEIR_OPT_FLAG, FIELD(no_stack), NULL, NULL, "no call stacks in the trace"},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output in place of the report"},
 };
 
 const char weir_motion_examples[] =
@@ -88,7 +84,7 @@ void weir_motion_advice_name(const struct motion_options *o, char text[WEIR_OPTI
 {
     for (int i = 0; i < MOTION_OPTS; i++)
         if (weir_motion_opts[i].offset == offsetof(struct motion_options, advice))
-            weir_option_choice(&weir_motion_opts[i], o->advice, text);
+            weir_option_choice(weir_motion_opts[i].value, o->advice, text);
 }
 
 struct weir_motion_advice weir_motion_advice_of(const struct motion_options *o)

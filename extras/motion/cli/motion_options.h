@@ -3,7 +3,7 @@
 #ifndef WEIR_EXTRAS_MOTION_CLI_MOTION_OPTIONS_H
 #define WEIR_EXTRAS_MOTION_CLI_MOTION_OPTIONS_H
 
-#include "cli/option_values.h"
+#include "base/option.h"
 #include "cli/options.h"
 #include "extras/motion/motion.h"
 
@@ -34,7 +34,6 @@ struct motion_options {
 
 enum { MOTION_OPTS = 21, MOTION_ENVS_MAX = 100000000, MOTION_STEPS_MAX = 1000000 };
 extern const struct weir_opt weir_motion_opts[MOTION_OPTS];
-extern const struct weir_opt_topic weir_motion_topics[];
 extern const char weir_motion_examples[];
 
 /* 0, or -EINVAL: what was typed cannot be. */

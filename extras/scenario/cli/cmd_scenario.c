@@ -93,7 +93,6 @@ const struct weir_command weir_cmd_scenario = {
     .group = WEIR_GROUP_EXTRAS,
     .opts = weir_scenario_opts,
     .n_opts = SCENARIO_OPTS,
-    .topics = weir_scenario_topics,
     .examples = weir_scenario_examples,
     .notes = "dataloader: items take 2 ms of simulated I/O and 0.2 ms of CPU work. sync: the loss is read back in the\n"
              "middle of each step. tiny_ops: many small kernels. memory_churn: many allocations of device memory.\n"

@@ -14,7 +14,6 @@ struct scenario_options {
 
 enum { SCENARIO_OPTS = 16, SCENARIO_ITEMS = 2048 }; /* items: of an epoch */
 extern const struct weir_opt weir_scenario_opts[SCENARIO_OPTS];
-extern const struct weir_opt_topic weir_scenario_topics[];
 extern const char weir_scenario_examples[];
 
 /* 0 and the GPU's number, -1 for the CPU; or -EINVAL. */

@@ -189,7 +189,7 @@ for bad in "--scenario nothing" "--batch_size 0" "--batch_size 2049" "--num_work
     check "$bad: nothing on stdout" [ ! -s "$work/out" ]
 done
 run 2 scenario --trace_dir ""
-err "--trace-dir has an empty value"
+err "--trace-dir: the value is empty"
 for fake in none gpus=0; do
     WEIR_FAKE_CUDA=$fake run 1 scenario "${small[@]}" --trace_dir "$work/none"
     one_line

@@ -61,7 +61,6 @@ const struct weir_command weir_cmd_train = {
     .name = "train",
     .summary = "train a small CNN policy on the data, and say where each step's time goes",
     .group = WEIR_GROUP_EXTRAS,
-    .complete = weir_train_options_list,
     .args = "[DATA]",
     .min_args = 0,
     .max_args = 1,
@@ -69,7 +68,7 @@ const struct weir_command weir_cmd_train = {
     .opts = weir_train_opts,
     .n_opts = TRAIN_OPTS,
     .takes_config = true,
-    .topics = weir_train_topics,
+    .sets = weir_train_sets,
     .examples = weir_train_examples,
     .notes = "The data is DATA, or --dataset-dir, or $WEIR_DATASETS/TASK_NAME. What ACT's imitate_episodes is called "
              "with\n"

@@ -1,6 +1,5 @@
 #include "extras/train/cli/train_checkpoint.h"
 #include "base/hash.h"
-#include "cli/option_values.h"
 #include "extras/train/safetensors.h"
 
 #include <errno.h>
@@ -66,24 +65,19 @@ enum { OPTIONS = ORDER + WEIR_STATE_FIELDS, META = OPTIONS + KEPT };
 static const char version[] = "2";
 static const uint64_t STEPS_MAX = UINT64_C(1) << 53; /* AdamW's bias correction is computed in double */
 
-static const struct weir_opt *option(const char *name)
-{
-    const struct weir_opt *opt = weir_train_opts;
-    while (strcmp(opt->name, name) != 0)
-        opt++;
-    return opt;
-}
-
-/* As it is typed, or what it is without that; of long texts a hash. */
+/* The value as typed, or the default; a hash of long texts. */
 static void option_text(const struct train_options *options, const char *name, char *text, size_t size)
 {
     char buffer[WEIR_OPTION_TEXT];
-    const struct weir_opt *opt = option(name);
-    const char *typed = weir_option_typed(opt, options, buffer);
-    if (opt->kind == WEIR_OPT_FLAG)
+    const struct weir_command command = {.opts = weir_train_opts, .n_opts = TRAIN_OPTS, .sets = weir_train_sets};
+    struct weir_opt_walk walk = {.command = &command};
+    while (weir_opt_next(&walk) && strcmp(walk.opt->name, name) != 0)
+        ;
+    const char *typed = weir_option_typed(walk.opt, (const char *)options + walk.at, buffer);
+    if (walk.opt->kind == WEIR_OPT_FLAG)
         typed = typed ? "true" : "false";
     else if (!typed)
-        typed = opt->preset ? opt->preset : "";
+        typed = walk.opt->preset ? walk.opt->preset : "";
     if (strlen(typed) < size)
         snprintf(text, size, "%s", typed);
     else

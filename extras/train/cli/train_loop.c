@@ -90,13 +90,13 @@ static int open_policy(struct train *t, struct weir_err *err)
     struct weir_policy_config config = {
         .state_dim = weir_dataset_qpos_dim(dataset),
         .action_dim = weir_dataset_action_dim(dataset),
-        .chunk = o->run.chunk_size,
+        .chunk = o->run.loader.chunk_size,
         .hidden_dim = o->hidden_dim,
         .feedforward_dim = o->dim_feedforward,
         .learning_rate = o->lr,
         .weight_decay = o->weight_decay,
-        .seed = o->run.seed,
-        .batch_max = o->run.batch_size,
+        .seed = o->run.loader.seed,
+        .batch_max = o->run.loader.batch_size,
         .accumulation = o->grad_accumulation,
         .threads = MAX(facts.cores - facts.workers, 1),
     };

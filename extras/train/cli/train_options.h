@@ -6,7 +6,7 @@
 #include "cli/run/run_options.h"
 
 struct train_options {
-    struct run_options run; /* first: rows of weir run's table have their fields in it */
+    struct run_options run; /* first: weir_train_sets */
     const char *task_name, *dataset_dir, *ckpt_dir, *policy_class;
     double kl_weight, lr, weight_decay;
     int hidden_dim, dim_feedforward, grad_accumulation;
@@ -14,11 +14,9 @@ struct train_options {
     int gpu; /* its number, -1: the CPU; set by weir_train_options_check */
 };
 
-enum { TRAIN_OWN_OPTS = 18, TRAIN_RUN_OPTS = 44, TRAIN_OPTS = TRAIN_OWN_OPTS + TRAIN_RUN_OPTS };
-extern struct weir_opt weir_train_opts[TRAIN_OPTS];
-/* Copies the rows shared with weir run into it: the complete function of the command. */
-void weir_train_options_list(void);
-extern const struct weir_opt_topic weir_train_topics[];
+enum { TRAIN_OPTS = 18 };
+extern const struct weir_opt weir_train_opts[TRAIN_OPTS];
+extern const struct weir_opt_set weir_train_sets[];
 extern const char weir_train_examples[];
 
 /* 0; -EINVAL: what was typed cannot be. What weir run has and weir train has not is set

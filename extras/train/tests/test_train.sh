@@ -236,7 +236,7 @@ usage --resume
 err "add --ckpt-dir DIR"
 usage --ckpt-dir ""
 for bad in --lr=x --lr=-1 --hidden-dim=0 --dim-feedforward=x --grad-accumulation=0 --weight-decay=-1 --kl-weight=ten \
-    --chunk-size=0 --batch-size=0 --num-workers=x --device=gpu --step-ms=5 --output=u8 --mean=red --amp=yes; do
+    --chunk-size=0 --batch-size=0 --num-workers=x --device=gpu --step-ms=5 --dtype=u8 --mean=red --amp=yes; do
     usage "$bad"
     err "${bad%%=*}"
 done

@@ -1,0 +1,232 @@
+#include "pipeline/loader_options.h"
+#include "io/ahead.h"
+#include "io/io.h"
+#include "pipeline/gpu/gpu.h"
+#include "pipeline/read_ahead.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FIELD(member) .offset = offsetof(struct weir_loader_config, member)
+
+enum {
+    RUNS = WEIR_FOR_RUN | WEIR_FOR_WHATIF,
+    TRAIN = RUNS | WEIR_FOR_TRAIN | WEIR_FOR_PYTHON,
+    ALL = TRAIN | WEIR_FOR_TUNE,
+    DATA = ALL | WEIR_FOR_DATA,
+    PYTHON = WEIR_FOR_PYTHON,
+    CHOICES_MAX = 256
+};
+
+static char io_choices[CHOICES_MAX] = "auto", decoder_choices[CHOICES_MAX] = "auto";
+
+_Static_assert(offsetof(struct weir_loader_config, image_height) ==
+                   offsetof(struct weir_loader_config, image_width) + offsetof(struct weir_opt_size, height),
+               "image_width and image_height are parsed as one struct weir_opt_size");
+
+const struct weir_opt weir_loader_opts[] = {
+    {"batch-size", WEIR_OPT_INT, FIELD(batch_size), "N", "8", "samples per batch", 1, 65536, .unit = "samples",
+     .topic = "Main options", .users = ALL},
+    {"num-workers", WEIR_OPT_INT, FIELD(num_workers), "N", "auto", "worker threads", 0, WEIR_WORKERS_MAX, true,
+     .unit = "threads", .users = RUNS | PYTHON,
+     .details = "auto is one thread per usable core, divided among local ranks. 0 loads on the main thread."},
+    {"prefetch", WEIR_OPT_INT, FIELD(prefetch), "N", "auto", "batches to prefetch", 1, 4096, true, .zero_is_auto = true,
+     .unit = "batches", .users = TRAIN, .keyword = "prefetch_factor", .keyword_preset = "None",
+     .details = "auto keeps four frames per worker in flight, and more where chunks hold several frames or a GPU "
+                "decodes."},
+    {"num-epochs", WEIR_OPT_INT, FIELD(num_epochs), "N", "1", "number of epochs", 1, INT32_MAX, .unit = "epochs",
+     .users = WEIR_FOR_RUN | WEIR_FOR_TRAIN},
+    {"device", WEIR_OPT_TEXT, FIELD(device), "cpu|cuda|cuda:K", "cpu", "location of batches: host memory or a GPU",
+     .users = RUNS | WEIR_FOR_TUNE | PYTHON,
+     .details = "With a GPU the simulated training steps are kernels. cuda without a number is the local rank's GPU."},
+    {"decoder", WEIR_OPT_TEXT, FIELD(decoder), decoder_choices, "auto", "JPEG decoder", .users = TRAIN,
+     .details = "turbo decodes on the CPU. With --device cuda, nvjpeg decodes on the GPU and hybrid on CPU and GPU "
+                "together; auto chooses by measuring. null decodes nothing."},
+    {"image-size", WEIR_OPT_SIZE, FIELD(image_width), "WxH", NULL, "image size in the batch, after cropping", 1,
+     WEIR_IMAGE_SIDE_MAX, .unit = "pixels", .users = ALL | WEIR_FOR_BENCH},
+    {"decode-cache", WEIR_OPT_BYTES, FIELD(decode_cache_bytes), "BYTES", "0", "memory for decoded frames, such as 2G",
+     .users = TRAIN, .details = "Keeps decoded frames for later epochs. 0 disables the cache."},
+
+    {"sampling", WEIR_OPT_ENUM, FIELD(sampling), "timestep|episode", "timestep", "unit that an epoch visits",
+     .topic = "Samples", .users = ALL,
+     .details = "timestep visits every (episode, t) once per epoch. episode draws one random start per episode and "
+                "epoch, as ACT does."},
+    {"obs-history", WEIR_OPT_INT, FIELD(obs_history), "N", "1", "frames per camera, the last one at t", 1, 1024,
+     .unit = "frames", .users = ALL & ~WEIR_FOR_TRAIN},
+    {"chunk-size", WEIR_OPT_INT, FIELD(chunk_size), "N", "20", "actions per sample", 1, 65536, .unit = "actions",
+     .users = ALL},
+    {"pad", WEIR_OPT_ENUM, FIELD(pad), "zero|last", "zero", "actions past the episode's end", .users = ALL},
+    {"action-offset", WEIR_OPT_INT, FIELD(action_offset), "N", "0", "first action, relative to t", -1e6, 1e6,
+     .unit = "steps", .users = ALL, .details = "-1 matches ACT on real robots."},
+    {"train-split", WEIR_OPT_DOUBLE, FIELD(train_split), "F", "0.9", "fraction of episodes for training", 0, 1,
+     .users = ALL, .keyword_preset = "1.0", .details = "At least one episode is for training."},
+    {"splits", WEIR_OPT_ENUM, FIELD(splits), "|train|val", NULL, "split that batches come from", .users = PYTHON,
+     .keyword = "split", .keyword_preset = "'train'"},
+    {"seed", WEIR_OPT_UINT64, FIELD(seed), "N", "0", "seed of the split and the sample order", .users = ALL},
+    {"no-shuffle", WEIR_OPT_FLAG, FIELD(no_shuffle), NULL, NULL, "samples and split in file order",
+     .users = ALL & ~WEIR_FOR_WHATIF, .keyword = "shuffle", .keyword_inverted = true},
+    {"drop-last", WEIR_OPT_FLAG, FIELD(drop_last), NULL, NULL, "no short last training batch",
+     .users = ALL & ~WEIR_FOR_WHATIF},
+    {"max-batches", WEIR_OPT_INT, FIELD(max_batches), "N", "0", "batches per epoch and split; 0: all", 0, 2e9,
+     .unit = "batches", .users = TRAIN & ~WEIR_FOR_WHATIF},
+
+    {"cameras", WEIR_OPT_TEXT, FIELD(cameras), "a,b", NULL, "names of cameras, in this order (default all)",
+     .is_list = true, .topic = "Dataset", .users = DATA,
+     .details = "Depth cameras are loaded only if named; weir convert and weir verify take them by default."},
+    {"qpos-keys", WEIR_OPT_TEXT, FIELD(qpos_keys), "a,b", NULL, "state datasets, overriding the layout's",
+     .is_list = true, .users = DATA, .details = "Several are concatenated."},
+    {"action-keys", WEIR_OPT_TEXT, FIELD(action_keys), "a,b", NULL, "action datasets, overriding the layout's",
+     .is_list = true, .users = DATA, .details = "Several are concatenated."},
+    {"image-keys", WEIR_OPT_TEXT, FIELD(image_keys), "a,name=b", NULL, "camera datasets, overriding the layout's",
+     .is_list = true, .users = DATA,
+     .details = "With --qpos-keys and --action-keys as well, files of any layout can be read."},
+    {"allow-ragged", WEIR_OPT_FLAG, FIELD(allow_ragged), NULL, NULL, "episodes cut to their shortest part",
+     .users = DATA, .details = "Without it an episode whose parts differ in length is an error."},
+    {"allow-external", WEIR_OPT_FLAG, FIELD(allow_external), NULL, NULL, "HDF5 links that leave the dataset's folder",
+     .users = DATA, .details = "Covers external links, external storage and virtual datasets."},
+    {"split", WEIR_OPT_TEXT, FIELD(split), "NAME", NULL, "files of one split, by name: train, val or all",
+     .users = DATA, .keyword = "file_split"},
+    {"on-error", WEIR_OPT_ENUM, FIELD(on_error), "fail|skip|substitute", "fail", "treatment of bad frames",
+     .users = ALL,
+     .details = "fail ends the run. skip drops the sample. substitute takes the last good frame before it, and drops "
+                "the sample where there is none."},
+    {"index", WEIR_OPT_TEXT, FIELD(index), "FILE", NULL, "index file: read if it matches, else written",
+     .path = WEIR_PATH_WRITE, .users = DATA},
+
+    {"color", WEIR_OPT_ENUM, FIELD(format.color), "rgb|bgr", "rgb", "channel order of images", .topic = "Images",
+     .users = ALL},
+    {"dtype", WEIR_OPT_ENUM, FIELD(format.dtype), "u8|f32|f16|bf16", "u8", "element type of images",
+     .users = (ALL & ~WEIR_FOR_TRAIN) | WEIR_FOR_BENCH, .old_name = "output", .keyword_preset = "None",
+     .keyword_choices = "uint8|float32|float16|bfloat16",
+     .details = "Floats are scaled to 0..1, or normalised by --mean and --std. f16 and bf16 need --device cuda."},
+    {"image-layout", WEIR_OPT_ENUM, FIELD(format.layout), "nhwc|nchw", "nhwc", "interleaved or planar images",
+     .users = (ALL & ~WEIR_FOR_TRAIN) | WEIR_FOR_BENCH, .old_name = "layout", .keyword_preset = "'nchw'"},
+    {"crop", WEIR_OPT_TEXT, FIELD(crop), "WxH+X+Y", NULL, "part of the image to keep", .users = ALL,
+     .details = "CAMERA=WxH+X+Y crops one camera; separate several with commas."},
+
+    {"rank", WEIR_OPT_INT, FIELD(rank), "N", "auto", "rank of this process in a distributed run", 0, 1e6, true,
+     .topic = "Distributed runs", .users = WEIR_FOR_RUN | WEIR_FOR_TUNE | PYTHON, .keyword_preset = "None",
+     .details = "auto reads the environment that torchrun, srun or mpirun sets."},
+    {"world-size", WEIR_OPT_INT, FIELD(world_size), "N", "auto", "processes in the distributed run", 1, 1e6, true,
+     .users = WEIR_FOR_RUN | WEIR_FOR_TUNE | PYTHON, .keyword_preset = "None"},
+    {"wrap", WEIR_OPT_FLAG, FIELD(wrap), NULL, NULL, "first batches again for ranks that are short",
+     .users = WEIR_FOR_RUN | WEIR_FOR_TUNE | PYTHON,
+     .details = "Without it the tail is cut so that all ranks have equally many batches."},
+
+    {"io", WEIR_OPT_TEXT, FIELD(io), io_choices, "auto", "I/O engine", .topic = "Reading and decoding", .users = TRAIN,
+     .details =
+         "auto decides by what the page cache holds, else by a short measurement. null serves bytes from memory."},
+    {"io-depth", WEIR_OPT_INT, FIELD(io_depth), "N", "auto", "reads in flight ahead of workers", 1, WEIR_IO_DEPTH_MAX,
+     true, .zero_is_auto = true, .unit = "reads", .users = TRAIN & ~PYTHON, .details = "auto is 64."},
+    {"direct", WEIR_OPT_FLAG, FIELD(direct), NULL, NULL, "reads that bypass the page cache (O_DIRECT)",
+     .users = ALL & ~PYTHON},
+    {"cold", WEIR_OPT_FLAG, FIELD(cold), NULL, NULL, "files dropped from the page cache first",
+     .users = TRAIN & ~PYTHON},
+    {"deterministic", WEIR_OPT_FLAG, FIELD(deterministic), NULL, NULL, "hybrid: reproducible choice of decoder",
+     .users = RUNS | WEIR_FOR_TUNE | PYTHON},
+
+    {"no-timing", WEIR_OPT_FLAG, FIELD(no_timing), NULL, NULL, "epochs only, no stage timing", .topic = "Reports",
+     .users = WEIR_FOR_RUN | WEIR_FOR_TRAIN},
+    {"raw-state", WEIR_OPT_FLAG, FIELD(raw_state), NULL, NULL, "state and actions as stored", .users = PYTHON,
+     .keyword = "normalize", .keyword_inverted = true, .keyword_preset = "None"},
+    {0},
+};
+
+static void add(char choices[CHOICES_MAX], const char *name)
+{
+    size_t used = strlen(choices);
+    snprintf(choices + used, CHOICES_MAX - used, "|%s", name);
+}
+
+void weir_loader_options_complete(void)
+{
+    const char *name, *summary, *why_not;
+    for (int i = 0; weir_io_row(i, &name, &summary, &why_not); i++)
+        add(io_choices, name);
+    for (int i = 0; weir_decoder_row(i, &name, &summary, &why_not); i++)
+        if (weir_decoder_check(name, NULL) != -EINVAL) /* others are chosen by a frame's magic bytes */
+            add(decoder_choices, name);
+}
+
+const struct weir_opt *weir_loader_option(const char *name)
+{
+    for (const struct weir_opt *opt = weir_loader_opts; opt->name; opt++)
+        if (strcmp(opt->name, name) == 0)
+            return opt;
+    return NULL;
+}
+
+void weir_loader_options_dataset(const struct weir_loader_config *from, struct weir_dataset_config *to)
+{
+    to->cameras = from->cameras;
+    to->qpos_keys = from->qpos_keys;
+    to->action_keys = from->action_keys;
+    to->image_keys = from->image_keys;
+    to->allow_ragged = from->allow_ragged;
+    to->allow_external = from->allow_external;
+    to->split = from->split;
+    to->index = from->index;
+}
+
+/* ---- the configuration: defaults and bounds ---- */
+
+void weir_loader_config_default(struct weir_loader_config *config)
+{
+    struct weir_err err = WEIR_ERR_NONE;
+    memset(config, 0, sizeof *config);
+    for (const struct weir_opt *opt = weir_loader_opts; opt->name; opt++)
+        if (opt->preset && weir_option_parse(opt, opt->preset, config, &err) < 0)
+            assert(!"a default of the table parses");
+    config->rank = config->world_size = 0; /* "auto" is the program's, which reads the environment */
+}
+
+/* Numbers that a caller sets without parsing keep the table's bounds, too. */
+static int check_ranges(const struct weir_loader_config *c, struct weir_err *err)
+{
+    char name[WEIR_OPTION_TEXT], buffer[WEIR_OPTION_TEXT], number[32];
+    for (const struct weir_opt *opt = weir_loader_opts; opt->name; opt++) {
+        const int value = opt->kind == WEIR_OPT_INT ? *(const int *)((const char *)c + opt->offset) : 0;
+        if (opt->kind != WEIR_OPT_INT || opt->max <= opt->min || (value >= opt->min && value <= opt->max) ||
+            strcmp(weir_option_text(opt, c, buffer), "auto") == 0 ||
+            opt->offset == offsetof(struct weir_loader_config, world_size))
+            continue;
+        weir_option_key(name, sizeof name, opt->name);
+        snprintf(number, sizeof number, "%d (auto) or ", opt->zero_is_auto ? 0 : WEIR_OPT_AUTO);
+        return weir_err_set(err, -EINVAL, "%s must be %s%.12g..%.12g, not %d", name, opt->allow_auto ? number : "",
+                            opt->min, opt->max, value);
+    }
+    const struct {
+        const char *name;
+        int value, max;
+    } others[] = {
+        {"local_size", c->local_size, INT32_MAX},
+        {"local_rank", c->local_rank, c->local_size ? c->local_size - 1 : 0},
+        {"image_width", c->image_width, WEIR_IMAGE_SIDE_MAX},
+        {"image_height", c->image_height, WEIR_IMAGE_SIDE_MAX},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (others[i].value < 0 || others[i].value > others[i].max)
+            return weir_err_set(err, -EINVAL, "%s must be 0..%d, not %d", others[i].name, others[i].max,
+                                others[i].value);
+    return 0;
+}
+
+int weir_loader_config_check(const struct weir_loader_config *c, struct weir_err *err)
+{
+    if (!c->data || !c->io || !c->decoder)
+        return weir_err_set(err, -EINVAL, "data, io and decoder must be given");
+    int rc = check_ranges(c, err);
+    if (rc < 0)
+        return rc;
+    if (!c->image_width != !c->image_height)
+        return weir_err_set(err, -EINVAL, "image_width and image_height must both be given, or neither");
+    int number;
+    rc = weir_device_parse(c->device, &number, err);
+    if (rc == 0 && number < 0 && (c->format.dtype == WEIR_DTYPE_F16 || c->format.dtype == WEIR_DTYPE_BF16))
+        rc = weir_err_set(err, -EINVAL, "f16 and bf16 images are made on a GPU; add --device cuda, or take f32");
+    if (rc == 0)
+        rc = weir_reading_check(c->io, c->direct, err);
+    return rc < 0 ? rc : weir_decoder_check_device(c->decoder, number >= 0, err);
+}
