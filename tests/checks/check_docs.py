@@ -12,6 +12,8 @@ import sys
 import tempfile
 
 README_BYTES = 10 * 1024
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../cmake/Extras.cmake"), encoding="utf-8") as f:
+    EXTRAS = re.search(r"foreach\(extra (.*)\)", f.read())[1].split()
 FOREIGN = {"loop.c", "--cpus-per-task"}  # a file that the reader names; srun's
 failed = 0
 
@@ -29,6 +31,12 @@ def anchors(text):
     return {re.sub(r"[^\w\- ]", "", h.replace("`", "").lower()).replace(" ", "-") for h in headings}
 
 
+def is_deleted(source, path):
+    """Whether a path from the root is in the folder of an extra that was deleted."""
+    found = re.match(r"extras/\w+", path)
+    return found and not os.path.isdir(os.path.join(source, found[0]))
+
+
 def check_links(source):
     pages = [os.path.join(source, name) for name in ("README.md", "CONTRIBUTING.md")] + glob.glob(f"{source}/docs/**/*.md", recursive=True)
     texts = {os.path.realpath(page): open(page, encoding="utf-8").read() for page in pages}
@@ -39,6 +47,8 @@ def check_links(source):
             path, _, anchor = link.partition("#")
             target = os.path.realpath(os.path.join(os.path.dirname(page), path)) if path else page
             name = f"{os.path.basename(page)}: {link}"
+            if is_deleted(source, os.path.relpath(target, source)):
+                continue
             check(f"{name} leads to no file", os.path.exists(target))
             if anchor and target in texts:
                 check(f"{name} leads to no heading", anchor in anchors(texts[target]))
@@ -53,12 +63,18 @@ def check_files(source):
     for page in [f"{source}/README.md", f"{source}/CONTRIBUTING.md", *sorted(glob.glob(f"{source}/docs/**/*.md", recursive=True))]:
         with open(page, encoding="utf-8") as f:
             text = f.read()
+        extra = os.path.basename(page)[:-3]
+        if extra in EXTRAS and is_deleted(source, f"extras/{extra}"):
+            continue
         for name in sorted(set(re.findall(r"(?<![\w<.])((?:[\w*]+/)*[\w*]+\.(?:c|h|cu))(?![\w>.])", text))):
-            known = name in FOREIGN or fnmatch.filter(names, f"*/{name}")
+            known = name in FOREIGN or is_deleted(source, name) or fnmatch.filter(names, f"*/{name}")
             check(f"{os.path.basename(page)} names {name}, which is not in the tree", known)
 
 
-def check_names(readme, weir):
+def check_names(source, readme, weir):
+    for extra in EXTRAS:
+        if is_deleted(source, f"extras/{extra}"):
+            readme = re.sub(rf".*weir {extra}\b.*", "", readme)
     commands = subprocess.run([weir, "--help"], capture_output=True, text=True, check=True).stdout
     known = "".join(subprocess.run([weir, command, "--help"], capture_output=True, text=True, check=True).stdout
                     for command in set(re.findall(r"^  ([a-z]+) ", commands, re.M)) - {"help"})
@@ -95,7 +111,7 @@ def main():
     check(f"README.md has {len(readme.encode())} bytes; {README_BYTES} are the most", len(readme.encode()) <= README_BYTES)
     check_links(source)
     check_files(source)
-    check_names(readme, f"{build}/weir")
+    check_names(source, readme, f"{build}/weir")
     check_program(source, build)
     sys.exit(1 if failed else 0)
 

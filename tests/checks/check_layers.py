@@ -57,9 +57,9 @@ FUNCTION_LINES, FILE_LINES, TEST_LINES, FOLDER_FILES = 60, 600, 1000, 25
 NAME = r"\b(?:weir|WEIR)_\w+"
 PLAIN_NAME = r"(?<![\w/.-])((?!weir_)[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z]\w*(?=\(\)))(?![\w/*-])"
 # Names in comments that other projects define: libjpeg-turbo, liblmdb, CPython, C, x86, torch, h5py, and programs that write datasets.
-FOREIGN = set("""alloc_sarray decompress_onepass sep_upsample md_pad tp_call iter seq_cst x86_64 ang_vel_from_quat_diff animation_manager
+FOREIGN = set("""alloc_sarray astrobench_dual_arm decompress_onepass sep_upsample md_pad tp_call iter seq_cst x86_64 ang_vel_from_quat_diff animation_manager
 collect_data compress_data create_dataset hdf5_dataset_file_handler humanoid_amp motion_data_manager motion_loader record_episodes
-record_sim_episodes vel_forward_diff max_len in_frame cam_high_depth demo_9 demo_10 group_by_input_shape group_by_stack_n
+record_sim_episodes imitate_episodes vel_forward_diff max_len in_frame cam_high_depth demo_9 demo_10 group_by_input_shape group_by_stack_n
 top_level_events_only key_averages my_kernel load_state_dict start_profiling""".split())
 GENERATED = {"base/version.h", "base/extras.h"}
 

@@ -102,7 +102,7 @@ completes run my : "my data"
 completes run data/ : data/log.jsonl
 completes run --log data/l : data/log.jsonl
 completes run "" : "${sorted[*]}"
-completes motion --motion dat : data
+[[ " ${commands[*]} " != *" motion "* ]] || completes motion --motion dat : data
 completes run --profile dat : data
 completes synth --format a : "act act-jpeg act-jpeg-nolen agilex astrobench"
 completes synth --b : ""

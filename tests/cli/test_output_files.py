@@ -425,6 +425,8 @@ def resumed_copies(world, commands, to, kind):
 
 def temporary_names(world, commands):
     """Names that are made up while writing are no links that somebody has put there."""
+    if "train" not in commands:
+        return
     case = Case(world, commands["train"])
     os.mkdir(case.at("k"))
     case.put("precious", "kept\n")

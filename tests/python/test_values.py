@@ -2,6 +2,8 @@
 import os
 import pathlib
 import pickle
+import subprocess
+import sys
 import unittest
 import warnings
 from unittest import mock
@@ -329,6 +331,35 @@ class Errors(common.Data):
             next(second)
             with self.assertRaisesRegex(weir.Error, "later iteration"):
                 next(first)
+
+
+WITHOUT_MOTION = """
+import importlib
+import weir
+
+names = ("MotionClip", "MotionLibrary", "MotionState", "motion_state")
+if hasattr(weir._weir, "_Motion"):  # as the extension is without the extra
+    del weir._weir._Motion
+    for name in names:
+        delattr(weir, name)
+    importlib.reload(weir)
+assert not set(names) & set(weir.__all__), weir.__all__
+assert weir.Loader and not hasattr(weir, "no_such_name")
+for name in names:
+    try:
+        getattr(weir, name)
+    except AttributeError as error:
+        print(error)
+"""
+
+
+class Extras(unittest.TestCase):
+    def test_a_name_that_was_not_built_says_so_in_one_line(self):
+        done = subprocess.run([sys.executable, "-c", WITHOUT_MOTION], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        self.assertEqual(len(lines), 4)
+        self.assertEqual(lines[1], "weir.MotionLibrary: this weir was built without it; build it with WEIR_WITH_MOTION=ON")
 
 
 if __name__ == "__main__":
