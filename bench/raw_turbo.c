@@ -62,7 +62,7 @@ int raw_frames_load(struct raw_frames *frames, const char *data, int max, struct
     struct weir_dataset *dataset = NULL;
     struct weir_file_set *files = NULL;
     struct weir_fetcher fetcher = {0};
-    struct weir_dataset_config config = {.path = data};
+    struct weir_dataset_config config = {.size = sizeof config, .path = data};
     int rc = frames->bytes && frames->lengths ? 0 : weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0)
         rc = weir_dataset_open(&dataset, &config, err);

@@ -167,7 +167,8 @@ static int convert(struct conversion *c, const char *source, struct weir_err *er
 {
     const struct convert_options *o = c->options;
     struct weir_dataset *dataset;
-    struct weir_dataset_config data = {.path = source,
+    struct weir_dataset_config data = {.size = sizeof data,
+                                       .path = source,
                                        .depth = true,
                                        .own_types = true,
                                        .tolerant = o->on_error != WEIR_ON_ERROR_FAIL,

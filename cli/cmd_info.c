@@ -45,8 +45,11 @@ static int info_main(const struct weir_command *command, int argc, char **argv)
     struct weir_dataset *dataset;
     struct weir_index_progress progress;
     weir_index_progress_begin(&progress);
-    struct weir_dataset_config config = {
-        .path = path, .tolerant = o.on_error != 0, .progress = weir_index_progress, .user = &progress};
+    struct weir_dataset_config config = {.size = sizeof config,
+                                         .path = path,
+                                         .tolerant = o.on_error != 0,
+                                         .progress = weir_index_progress,
+                                         .user = &progress};
     weir_loader_options_dataset(&o.loader, &config);
     int rc = weir_dataset_open(&dataset, &config, &err);
     struct weir_err why = WEIR_ERR_NONE;

@@ -325,8 +325,12 @@ static int verify_several(struct verification *v, const struct weir_dataset_conf
 static int verify_data(struct verification *v, const char *path, struct weir_err *err)
 {
     const struct verify_options *o = v->options;
-    struct weir_dataset_config config = {
-        .path = path, .depth = true, .tolerant = true, .progress = weir_index_progress, .user = &v->progress};
+    struct weir_dataset_config config = {.size = sizeof config,
+                                         .path = path,
+                                         .depth = true,
+                                         .tolerant = true,
+                                         .progress = weir_index_progress,
+                                         .user = &v->progress};
     weir_loader_options_dataset(&o->loader, &config);
     config.split = config.split ? config.split : "all";
     struct weir_dataset *dataset;

@@ -255,7 +255,7 @@ static int open_copy(struct comparison *c, struct weir_err *err)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? "," : "",
                  c->plan->copy.cameras[i].name);
     struct weir_dataset_config config = {
-        .path = c->path, .cameras = names, .depth = true, .own_types = true, .split = "all"};
+        .size = sizeof config, .path = c->path, .cameras = names, .depth = true, .own_types = true, .split = "all"};
     int rc = weir_dataset_open(&c->copy, &config, err);
     if (rc == 0 &&
         (weir_fetch_files(c->plan->dataset, &c->source_files) < 0 || weir_fetch_files(c->copy, &c->copy_files) < 0))

@@ -1,5 +1,6 @@
 #include "weir/dataset.h"
 #include "base/output_file.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"
@@ -68,11 +69,16 @@ static int find_files(const struct weir_dataset_config *config, struct weir_path
     return weir_err_set(err, rc, "out of memory");
 }
 
-int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_config *config, struct weir_err *err)
+int weir_dataset_open(struct weir_dataset **out, const struct weir_dataset_config *given, struct weir_err *err)
 {
     *out = NULL;
     struct weir_path_list paths, left_out;
-    int rc = weir_keys_check(config, err);
+    struct weir_dataset_config full = {.size = 0};
+    const struct weir_dataset_config *config = &full;
+    int rc = weir_sized_copy(&full, sizeof full, WEIR_SIZED_LEAST(struct weir_dataset_config, user), given,
+                             "struct weir_dataset_config", err);
+    if (rc == 0)
+        rc = weir_keys_check(config, err);
     if (rc == 0)
         rc = find_files(config, &paths, &left_out, err);
     if (rc < 0)

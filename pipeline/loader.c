@@ -5,6 +5,7 @@
 #include "pipeline/gpu/upload.h"
 #include "pipeline/loader_priv.h"
 #include "pipeline/prefetch.h"
+#include "pipeline/sampler.h"
 #include "pipeline/work/task.h"
 #include "weir/stages.h"
 
@@ -52,7 +53,8 @@ static void choose_decoder(struct weir_shared *s)
 static int open_dataset(struct weir_shared *s, struct weir_err *err)
 {
     const struct weir_loader_config *c = &s->setup.config;
-    struct weir_dataset_config config = {.path = c->data,
+    struct weir_dataset_config config = {.size = sizeof config,
+                                         .path = c->data,
                                          .cameras = c->cameras,
                                          .qpos_keys = c->qpos_keys,
                                          .action_keys = c->action_keys,
@@ -267,10 +269,14 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
     return rc == 0 && loader->shared.upload ? start_upload(loader, err) : rc;
 }
 
-int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *config, struct weir_err *err)
+int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *given, struct weir_err *err)
 {
     *out = NULL;
-    int rc = weir_loader_config_check(config, err);
+    struct weir_loader_config full;
+    const struct weir_loader_config *config = &full;
+    int rc = weir_config_take(&full, given, err);
+    if (rc == 0)
+        rc = weir_loader_config_check(config, err);
     if (rc < 0)
         return rc;
     size_t bytes = (sizeof(struct weir_loader) + 63) / 64 * 64;

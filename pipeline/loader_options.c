@@ -1,7 +1,9 @@
 #include "pipeline/loader_options.h"
+#include "base/sized.h"
 #include "io/ahead.h"
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"
+#include "pipeline/loader_priv.h"
 #include "pipeline/read_ahead.h"
 
 #include <assert.h>
@@ -172,14 +174,22 @@ void weir_loader_options_dataset(const struct weir_loader_config *from, struct w
 
 /* ---- the configuration: defaults and bounds ---- */
 
-void weir_loader_config_default(struct weir_loader_config *config)
+void weir_loader_config_init(struct weir_loader_config *config, size_t size)
 {
+    struct weir_loader_config full = {.size = 0};
     struct weir_err err = WEIR_ERR_NONE;
-    memset(config, 0, sizeof *config);
     for (const struct weir_opt *opt = weir_loader_opts; opt->name; opt++)
-        if (opt->preset && weir_option_parse(opt, opt->preset, config, &err) < 0)
+        if (opt->preset && weir_option_parse(opt, opt->preset, &full, &err) < 0)
             assert(!"a default of the table parses");
-    config->rank = config->world_size = 0; /* "auto" is the program's, which reads the environment */
+    full.rank = full.world_size = 0; /* "auto" is the program's, which reads the environment */
+    weir_sized_fill(config, size, &full, sizeof full);
+}
+
+int weir_config_take(struct weir_loader_config *full, const struct weir_loader_config *given, struct weir_err *err)
+{
+    weir_loader_config_init(full, sizeof *full);
+    return weir_sized_copy(full, sizeof *full, WEIR_SIZED_LEAST(struct weir_loader_config, user), given,
+                           "struct weir_loader_config", err);
 }
 
 /* Numbers that a caller sets without parsing keep the table's bounds, too. */
@@ -213,11 +223,15 @@ static int check_ranges(const struct weir_loader_config *c, struct weir_err *err
     return 0;
 }
 
-int weir_loader_config_check(const struct weir_loader_config *c, struct weir_err *err)
+int weir_loader_config_check(const struct weir_loader_config *config, struct weir_err *err)
 {
+    struct weir_loader_config full, *c = &full;
+    int rc = weir_config_take(c, config, err);
+    if (rc < 0)
+        return rc;
     if (!c->data || !c->io || !c->decoder)
         return weir_err_set(err, -EINVAL, "data, io and decoder must be given");
-    int rc = check_ranges(c, err);
+    rc = check_ranges(c, err);
     if (rc < 0)
         return rc;
     if (!c->image_width != !c->image_height)

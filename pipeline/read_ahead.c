@@ -1,4 +1,5 @@
 #include "pipeline/read_ahead.h"
+#include "pipeline/sampler.h"
 #include "pipeline/shared.h"
 #include "weir/loader.h"
 

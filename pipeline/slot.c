@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "pipeline/gpu/gpu_ops.h"
+#include "pipeline/sampler.h"
 #include "weir/recorder.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 #include "base/gz_file.h"
 #include "base/hash.h"
+#include "pipeline/loader_priv.h"
 #include "weir/loader.h"
 
 #include <ctype.h>

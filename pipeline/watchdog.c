@@ -3,6 +3,7 @@
 #include "base/threads.h"
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/gpu/upload.h"
+#include "pipeline/sampler.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -305,7 +305,7 @@ static void common_arguments(struct bench_setup *setup)
 
 static int open_source(struct bench_setup *setup, int *cameras, struct weir_err *err)
 {
-    struct weir_dataset_config config = {.path = setup->data};
+    struct weir_dataset_config config = {.size = sizeof config, .path = setup->data};
     struct weir_dataset *dataset;
     uint64_t bytes;
     weir_loader_options_dataset(&setup->options->loader, &config);

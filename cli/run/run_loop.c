@@ -124,6 +124,7 @@ static int report(struct loop *l, bool final)
     if (final)
         weir_run_profile_idle(l->run->profile, &idle);
     const struct weir_loader_report_options options = {
+        .size = sizeof options,
         .final = final,
         .interrupted = l->cut_short,
         .epochs_done = l->last_epoch + 1,
@@ -441,7 +442,8 @@ int weir_run_loop(struct weir_loader *loader, const struct weir_loader_config *c
         .mark_ns = now_ns,
         .terminal = isatty(STDERR_FILENO),
     };
-    const struct weir_loader_reports_config reports = {.epochs = run->seconds > 0 ? 0 : config->num_epochs,
+    const struct weir_loader_reports_config reports = {.size = sizeof reports,
+                                                       .epochs = run->seconds > 0 ? 0 : config->num_epochs,
                                                        .folder = config->data,
                                                        .sync_steps = run->sync_steps,
                                                        .machine = &run->machine};

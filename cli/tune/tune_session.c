@@ -162,7 +162,7 @@ static int usable_cores(const struct tune_options *o, struct weir_err *err)
 
 static int look_at_files(struct tune_session *s, const struct weir_command *command, struct weir_err *err)
 {
-    struct weir_dataset_config config = {.path = s->data};
+    struct weir_dataset_config config = {.size = sizeof config, .path = s->data};
     struct weir_dataset *dataset;
     struct weir_path_list files = {0};
     uint64_t bytes = 0;

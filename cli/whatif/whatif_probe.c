@@ -118,7 +118,7 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
 
 int whatif_open(struct whatif *w, const struct weir_command *command, struct weir_err *err)
 {
-    struct weir_dataset_config config = {.path = w->data};
+    struct weir_dataset_config config = {.size = sizeof config, .path = w->data};
     struct weir_dataset *dataset;
     uint64_t bytes;
     weir_loader_options_dataset(&w->options->run.loader, &config);

@@ -1,4 +1,4 @@
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/file_bytes.h"
 #include "convert/writers/record_write_priv.h"
 

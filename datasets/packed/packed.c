@@ -1,6 +1,6 @@
 /* Packed files: one index at the end, a record an episode, frames as extents (docs/packed.md). Checksums of header,
  * index and records are checked here, those of frames only when somebody asks for it. */
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"

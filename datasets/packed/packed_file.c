@@ -1,6 +1,6 @@
 /* The bytes of a packed file's header, index and records: docs/packed.md. */
 #include "datasets/packed/packed_file.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 #include <endian.h>
 #include <errno.h>

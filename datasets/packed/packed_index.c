@@ -1,5 +1,5 @@
 #include "datasets/packed/packed_index.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/shortage.h"
 
 #include <errno.h>

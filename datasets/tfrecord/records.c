@@ -1,5 +1,5 @@
 #include "datasets/tfrecord/records.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/file_bytes.h"
 
 #include <errno.h>

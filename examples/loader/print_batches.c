@@ -23,7 +23,7 @@ static void print_batch(const struct weir_batch *batch)
 /* What weir run prints at its end: the stage table, threads, queue, reads, cameras and files, errors. */
 static int print_report(struct weir_loader_reports *reports, struct weir_loader *loader)
 {
-    const struct weir_loader_report_options options = {.final = true, .epochs_done = 1};
+    const struct weir_loader_report_options options = {.size = sizeof options, .final = true, .epochs_done = 1};
     weir_loader_finish(loader); /* the workers' figures are final now */
     return weir_loader_report(reports, &options, stdout);
 }
@@ -44,8 +44,10 @@ int main(int argc, char **argv)
     struct weir_loader_reports *reports = NULL;
     int rc = weir_loader_open(&loader, &config, &err);
     if (rc >= 0)
-        rc = weir_loader_reports_begin(&reports, loader,
-                                       &(struct weir_loader_reports_config){.epochs = 1, .folder = argv[1]});
+        rc = weir_loader_reports_begin(
+            &reports, loader,
+            &(struct weir_loader_reports_config){
+                .size = sizeof(struct weir_loader_reports_config), .epochs = 1, .folder = argv[1]});
     while (rc >= 0 && (rc = weir_loader_next(loader, &batch, &err)) > 0) {
         WEIR_ZONE(batch->plan.split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD);
         print_batch(batch); /* a model's step would stand here; the table has a line for it */

@@ -22,7 +22,9 @@ struct weir_dataset;
 
 enum { WEIR_CAMERAS_MAX = 32, WEIR_NAME_MAX = 64 };
 
+/* All but size and path may be 0. Later versions only append. */
 struct weir_dataset_config {
+    size_t size;         /* sizeof(struct weir_dataset_config), as the program knows it */
     const char *path;    /* a folder (searched for *.hdf5 and *.h5, sorted by name with numbers in order) or one file */
     const char *cameras; /* "a,b": these, in this order; NULL = all of the first episode but depth, by name. Every
                             episode must have them */

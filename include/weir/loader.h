@@ -68,27 +68,7 @@ struct weir_sample {
     int episode, t;
 };
 
-struct weir_sampler_config {
-    enum weir_sampling sampling;
-    uint64_t seed;
-    bool shuffle;
-    bool drop_last; /* a short last training batch is left out; validation keeps its tail */
-    int batch_size;
-    int max_batches; /* per epoch and split; 0 = all */
-    int num_epochs;
-    double train_split; /* fraction of the episodes, rounded down, at least one */
-    int rank;       /* of world_size loaders over one dataset: this one's batches are those of one loader's stream */
-    int world_size; /* that are rank, rank + world_size, ... of each epoch and split. 0 = 1 */
-    bool wrap;      /* the ranks that would be a batch short take one from the beginning; else the tail is cut */
-    enum weir_splits splits; /* the other split has no batches, and its episodes are drawn as ever */
-};
-
 struct weir_sampler;
-
-/* steps[i]: length of episode i; copied. */
-int weir_sampler_open(struct weir_sampler **out, const struct weir_sampler_config *config, const int *steps,
-                      int episodes, struct weir_err *err);
-void weir_sampler_close(struct weir_sampler **sampler);
 
 /* Episodes of a split, in the order of the split's drawing; lent. */
 const int *weir_sampler_episodes(const struct weir_sampler *sampler, enum weir_split split, int *n);
@@ -106,39 +86,16 @@ struct weir_plan {
     int n;     /* samples */
 };
 
-/* Samples in batch number sequence. */
-int weir_sampler_size(const struct weir_sampler *sampler, uint64_t sequence);
-
-/* Fills plan and samples (batch_size of them) for batch number sequence < total. */
-void weir_sampler_plan(const struct weir_sampler *sampler, uint64_t sequence, struct weir_plan *plan,
-                       struct weir_sample *samples);
-
 /* Where a run is, in a small text file: enough to go on with the next batch, on any number of workers, because
  * a batch is a pure function of the configuration, the seed and its number. */
 
-enum { WEIR_STATE_FIELDS = 12 };
-
-/* What the order of samples depends on. */
-struct weir_state_field {
-    const char *name; /* as the option is called */
-    uint64_t value;
-};
+enum { WEIR_STATE_FIELDS = 12, WEIR_STATE_FIELDS_MAX = 32 };
 
 struct weir_state {
-    bool given;    /* there is one to go on from */
-    uint64_t next; /* batches of the run that were handed out */
-    uint64_t values[WEIR_STATE_FIELDS];
+    bool given;                             /* there is one to go on from */
+    uint64_t next;                          /* batches of the run that were handed out */
+    uint64_t values[WEIR_STATE_FIELDS_MAX]; /* of which this version has WEIR_STATE_FIELDS */
 };
-
-/* Written aside and renamed: there is a whole file or the one from before. */
-int weir_state_write(const char *path, uint64_t next, const struct weir_state_field fields[WEIR_STATE_FIELDS],
-                     struct weir_err *err);
-/* state->given stays false when there is no such file. -EBADMSG when a byte of it is not as it was written (its last
- * line is an XXH3 of those before it), -ENOTSUP for version 1, which had none, -EEXIST for something else. */
-int weir_state_read(const char *path, struct weir_state *state, struct weir_err *err);
-/* 0, or -EINVAL naming the first thing that is not as it was. */
-int weir_state_check(const struct weir_state *state, const struct weir_state_field fields[WEIR_STATE_FIELDS],
-                     struct weir_err *err);
 
 /* What a loader is asked for. Fill a struct weir_loader_config with weir_loader_config_default, change what
  * the dataset and the model want, and hand it to weir_loader_open. */
@@ -153,8 +110,9 @@ enum { WEIR_FAULTS_MAX = 64, WEIR_FAULT_TEXT = 512 };
 struct weir_recorder;
 
 struct weir_loader_config {
-    const char *data;                                 /* folder of episodes, or one file */
-    const char *cameras;                              /* "a,b"; NULL = all but depth */
+    size_t size;         /* of this struct as the program knows it; weir_loader_config_default sets it */
+    const char *data;    /* folder of episodes, or one file */
+    const char *cameras; /* "a,b"; NULL = all but depth */
     const char *qpos_keys, *action_keys, *image_keys; /* as in weir_dataset_config */
     bool allow_ragged;                                /* the same */
     bool allow_external;                              /* the same */
@@ -220,7 +178,14 @@ struct weir_loader_config {
     void *user;
 };
 
-void weir_loader_config_default(struct weir_loader_config *config);
+/* The defaults of a struct of size bytes: what weir_loader_config_default calls, and what callers in other languages
+ * call with the size that they know. Programs that were built with an older or newer header keep working: options that
+ * they do not know have their defaults. */
+void weir_loader_config_init(struct weir_loader_config *config, size_t size);
+static inline void weir_loader_config_default(struct weir_loader_config *config)
+{
+    weir_loader_config_init(config, sizeof *config);
+}
 /* What weir_loader_open looks at before it opens anything: 0, or -EINVAL (-ENODEV, -ENOTSUP: an engine or decoder that
  * is not there) and which field is wrong. */
 int weir_loader_config_check(const struct weir_loader_config *config, struct weir_err *err);

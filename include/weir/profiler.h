@@ -101,7 +101,9 @@ struct weir_profiler_window {
     double seconds;                /* from its first step's beginning to its last one's end */
 };
 
+/* Later versions only append. */
 struct weir_profiler_config {
+    size_t size;                   /* of this struct as the program knows it; weir_profiler_config_default sets it */
     struct weir_schedule schedule; /* active and active_s 0: none; recording is between start and stop, without steps */
     bool record_shapes, profile_memory, with_stack;
     bool gpu;              /* what GPUs do as well: from the warmup on, as starting takes a while. The end of a window
@@ -133,7 +135,12 @@ struct weir_profiler_config {
     void *user;
 };
 
-void weir_profiler_config_default(struct weir_profiler_config *config);
+/* The defaults of a struct of size bytes, which weir_profiler_config_default calls (as weir_loader_config_init). */
+void weir_profiler_config_init(struct weir_profiler_config *config, size_t size);
+static inline void weir_profiler_config_default(struct weir_profiler_config *config)
+{
+    weir_profiler_config_init(config, sizeof *config);
+}
 
 struct weir_profiler;
 

@@ -313,13 +313,14 @@ double weir_gpu_copy_overlap(const struct weir_gpu_figures *now, const struct we
 struct weir_loader_reports;
 
 struct weir_loader_reports_config {
+    size_t size;        /* sizeof(struct weir_loader_reports_config), as the program knows it */
     int epochs;         /* of the run; 0 = it is measured by time (weir_loader_reports_restart) */
     const char *folder; /* files are named without it; NULL = whole paths. Copied */
     bool sync_steps;    /* on a GPU the consumer waits for each step before the next, which reports say */
     const struct weir_report_machine *machine; /* as it was when the run began; NULL = it begins here. Copied */
 };
 
-/* Begins to count here. *out is owned by the caller. 0 or -ENOMEM. */
+/* Begins to count here. *out is owned by the caller. 0, -ENOMEM, or of config's size -EINVAL and -ENOTSUP. */
 int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,
                               const struct weir_loader_reports_config *config);
 /* Forgets what was counted so far: the next report and the final one will cover the time from here on. 0 or -ENOMEM. */
@@ -337,6 +338,7 @@ struct weir_report_addition {
 };
 
 struct weir_loader_report_options {
+    size_t size;      /* sizeof(struct weir_loader_report_options), as the program knows it */
     bool final;       /* the whole run; weir_loader_finish was called before. Else the time since the last report that
                          was not final */
     bool interrupted; /* the run was cut short */
@@ -348,8 +350,8 @@ struct weir_loader_report_options {
     const struct weir_report_idle *idle;         /* of a trace of the run; NULL = there is none */
 };
 
-/* Makes a report, writes it to out and flushes it. 0 or -ENOMEM; whether it could be written is for the caller to ask
- * (ferror). */
+/* Makes a report, writes it to out and flushes it. 0, -ENOMEM, or of options' size -EINVAL and -ENOTSUP; whether it
+ * could be written is for the caller to ask (ferror). */
 int weir_loader_report(struct weir_loader_reports *reports, const struct weir_loader_report_options *options,
                        FILE *out);
 

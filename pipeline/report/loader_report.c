@@ -1,5 +1,6 @@
 /* A run's reports: what the loader has done since the run began, or since the last table. */
 #include "base/kernel_stats.h"
+#include "base/sized.h"
 #include "pipeline/faults.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/report/fill_priv.h"
@@ -243,11 +244,17 @@ static void window_clear(struct window *window)
     weir_steps_close(&window->figures.steps);
 }
 
-int weir_loader_report(struct weir_loader_reports *r, const struct weir_loader_report_options *options, FILE *out)
+int weir_loader_report(struct weir_loader_reports *r, const struct weir_loader_report_options *given, FILE *out)
 {
+    struct weir_loader_report_options full = {.size = 0};
+    const struct weir_loader_report_options *options = &full;
+    int rc = weir_sized_copy(&full, sizeof full, WEIR_SIZED_LEAST(struct weir_loader_report_options, idle), given,
+                             "struct weir_loader_report_options", NULL);
+    if (rc < 0)
+        return rc;
     struct weir_loader_report *report = calloc(1, sizeof *report);
     struct window now = {.first_epoch = options->epochs_done};
-    int rc = report ? take(r, &now.snapshot, &now.figures) : -ENOMEM;
+    rc = report ? take(r, &now.snapshot, &now.figures) : -ENOMEM;
     if (rc == 0)
         rc = fill(report, r, options->final ? &r->since_start : &r->since_table, options->final, now.snapshot,
                   &now.figures);
@@ -297,8 +304,15 @@ int weir_loader_reports_restart(struct weir_loader_reports *r)
 }
 
 int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,
-                              const struct weir_loader_reports_config *config)
+                              const struct weir_loader_reports_config *given)
 {
+    struct weir_loader_reports_config full = {.size = 0};
+    const struct weir_loader_reports_config *config = &full;
+    *out = NULL;
+    int rc = weir_sized_copy(&full, sizeof full, WEIR_SIZED_LEAST(struct weir_loader_reports_config, machine), given,
+                             "struct weir_loader_reports_config", NULL);
+    if (rc < 0)
+        return rc;
     struct weir_loader_reports *r = *out = calloc(1, sizeof *r);
     char *folder = config->folder ? strdup(config->folder) : NULL;
     if (!r || (config->folder && !folder)) {

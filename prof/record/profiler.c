@@ -1,4 +1,5 @@
 #include "weir/profiler.h"
+#include "base/sized.h"
 #include "base/threads.h"
 #include "prof/record/nvtx.h"
 #include "prof/record/window_priv.h"
@@ -355,9 +356,10 @@ static void transit(struct weir_profiler *p, enum weir_action to)
 
 /* ---- the caller's side ---- */
 
-void weir_profiler_config_default(struct weir_profiler_config *config)
+void weir_profiler_config_init(struct weir_profiler_config *config, size_t size)
 {
-    *config = (struct weir_profiler_config){.data_wait = data_wait_default, .bytes_max = bytes_max_default};
+    const struct weir_profiler_config full = {.data_wait = data_wait_default, .bytes_max = bytes_max_default};
+    weir_sized_fill(config, size, &full, sizeof full);
 }
 
 static bool is_timed(const struct weir_schedule *schedule)
@@ -478,9 +480,14 @@ static int open_claimed(struct weir_profiler **out, const struct weir_profiler_c
 int weir_profiler_open(struct weir_profiler **out, const struct weir_profiler_config *config, struct weir_err *err)
 {
     *out = NULL;
+    struct weir_profiler_config full = {.size = 0};
+    int rc = weir_sized_copy(&full, sizeof full, WEIR_SIZED_LEAST(struct weir_profiler_config, user), config,
+                             "struct weir_profiler_config", err);
+    if (rc < 0)
+        return rc;
     if (!claim())
         return weir_err_set(err, -EBUSY, "a profiler is open in this process already; close it first");
-    int rc = open_claimed(out, config, err);
+    rc = open_claimed(out, &full, err);
     if (rc < 0)
         atomic_store(&owner, 0);
     return rc == 0 && has_schedule(*out) ? weir_profiler_start(*out, err) : rc;

@@ -97,7 +97,7 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     config->resume.next = position;
     if (!config->recorder || check_gpu(config) < 0)
         return -1;
-    struct weir_loader_reports_config reports = {.folder = config->data};
+    struct weir_loader_reports_config reports = {.size = sizeof reports, .folder = config->data};
     int rc;
     self->busy = true;
     Py_BEGIN_ALLOW_THREADS rc = weir_loader_open(&self->loader, config, &err);

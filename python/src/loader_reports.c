@@ -166,7 +166,8 @@ static int print_report(void *user, FILE *out)
     struct weir_loader_object *self = wanted->self;
     const struct weir_report_addition addition = {.begin = judge, .print = print_verdict, .user = wanted};
     uint64_t position = weir_loader_position(self->loader);
-    const struct weir_loader_report_options options = {.final = wanted->whole,
+    const struct weir_loader_report_options options = {.size = sizeof options,
+                                                       .final = wanted->whole,
                                                        .epochs_done =
                                                            (int)((position + self->per_epoch - 1) / self->per_epoch),
                                                        .lang = wanted->lang,

@@ -247,7 +247,7 @@ Test(bad_frames, heap_collections)
         uint64_t at = h5fx_references(bad, "/observations/rgb_main");
         uint8_t raw[8];
         struct weir_dataset *dataset;
-        struct weir_dataset_config config = {.path = path, .tolerant = true};
+        struct weir_dataset_config config = {.size = sizeof config, .path = path, .tolerant = true};
         struct weir_err err = WEIR_ERR_NONE;
         put(raw, rows[i].value, rows[i].n);
         h5fx_poke(bad, read_reference(bad, at).address + (uint64_t)rows[i].at, raw, (size_t)rows[i].n);

@@ -104,7 +104,7 @@ Test(bad_input, a_file_that_may_not_be_read)
     chmod(fixture_path("."), 0755);
     cr_assert_eq(chmod(bad, 0), 0);
     struct weir_dataset *dataset;
-    struct weir_dataset_config config = {.path = path};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path};
     struct weir_err err = WEIR_ERR_NONE;
     bool root = geteuid() == 0;
     cr_assert(!root || seteuid(65534) == 0);

@@ -20,7 +20,7 @@ TestSuite(dataset, .init = fixture_open, .fini = fixture_close);
 static struct weir_dataset *open_dataset(const char *path, const char *cameras, bool tolerant)
 {
     struct weir_dataset *dataset;
-    struct weir_dataset_config config = {.path = path, .cameras = cameras, .tolerant = tolerant};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .cameras = cameras, .tolerant = tolerant};
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     return dataset;
@@ -344,8 +344,10 @@ Test(dataset, cameras_that_are_not_there_or_named_twice)
         for (int tolerant = 0; tolerant < 2; tolerant++) {
             struct weir_dataset *dataset;
             struct weir_err err = WEIR_ERR_NONE;
-            struct weir_dataset_config config = {
-                .path = fixture_path("e.hdf5"), .cameras = rows[i].cameras, .tolerant = tolerant};
+            struct weir_dataset_config config = {.size = sizeof config,
+                                                 .path = fixture_path("e.hdf5"),
+                                                 .cameras = rows[i].cameras,
+                                                 .tolerant = tolerant};
             cr_assert_eq(weir_dataset_open(&dataset, &config, &err), -EINVAL);
             cr_assert_null(dataset);
             cr_assert_not_null(strstr(err.text, rows[i].part), "%s", err.text);
@@ -372,7 +374,8 @@ Test(dataset, progress_counts_every_file_and_the_index_counts_its_memory)
     int seen[2] = {0, 0};
     struct weir_dataset *dataset;
     struct weir_err err = WEIR_ERR_NONE;
-    struct weir_dataset_config config = {.path = fixture_path("d"), .progress = count, .user = seen};
+    struct weir_dataset_config config = {
+        .size = sizeof config, .path = fixture_path("d"), .progress = count, .user = seen};
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     cr_assert(seen[0] == 7 && seen[1] == 7);
     size_t steps = 2 + 3 + 4 + 5 + 6 + 7 + 8;

@@ -38,7 +38,7 @@ static void put(hid_t file, const char *object, const char *name, const char *va
 static const char *texts_of(const char *data, int episode)
 {
     static char all[2048];
-    struct weir_dataset_config config = {.path = data};
+    struct weir_dataset_config config = {.size = sizeof config, .path = data};
     struct weir_dataset *dataset;
     struct weir_err err = WEIR_ERR_NONE;
     const char *key, *value;
@@ -71,7 +71,7 @@ static const char *open_with_attribute(const char *name, const char *value, int 
     }
     H5Fclose(file);
     struct weir_dataset *dataset = NULL;
-    struct weir_dataset_config config = {.path = data};
+    struct weir_dataset_config config = {.size = sizeof config, .path = data};
     err = (struct weir_err)WEIR_ERR_NONE;
     *rc = weir_dataset_open(&dataset, &config, &err);
     *is_bgr = *rc == 0 && weir_dataset_is_bgr(dataset);
@@ -125,7 +125,7 @@ Test(h5_texts, attributes_that_cannot_be_read)
         H5Sclose(space);
         H5Fclose(file);
         struct weir_dataset *dataset = NULL;
-        struct weir_dataset_config config = {.path = data};
+        struct weir_dataset_config config = {.size = sizeof config, .path = data};
         struct weir_err err = WEIR_ERR_NONE;
         if (i == 0) {
             cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
@@ -166,7 +166,7 @@ Test(h5_texts, of_a_file_of_many)
     cr_assert_str_eq(texts_of(data, 0), "language_instruction=close it;");
     cr_assert_str_eq(texts_of(data, 1), "task=second;language_instruction=close it;");
     struct weir_dataset *dataset;
-    struct weir_dataset_config config = {.path = data};
+    struct weir_dataset_config config = {.size = sizeof config, .path = data};
     struct weir_err err = WEIR_ERR_NONE;
     char line[1024];
     file = fine(H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT));

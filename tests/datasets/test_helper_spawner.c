@@ -200,7 +200,7 @@ Test(helper_spawner, opening_a_dataset_forks_nothing, .init = fixture_open, .fin
     unsetenv("WEIR_HDF5_HELPER");
     struct weir_dataset *dataset;
     const char *path = fixture_synth("threads", "act", 12, 4, 32, 24, NULL);
-    struct weir_dataset_config config = {.path = path, .threads = 4};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .threads = 4};
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(pthread_atfork(count_fork, NULL, NULL), 0);
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
@@ -281,7 +281,7 @@ Test(helper_spawner, it_is_found_beside_this_program, .init = fixture_open, .fin
 {
     struct weir_dataset *dataset;
     const char *path = fixture_synth("beside", "act", 1, 4, 32, 24, NULL);
-    struct weir_dataset_config config = {.path = path};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path};
     struct weir_err err = WEIR_ERR_NONE;
     unsetenv("WEIR_HDF5_HELPER");
     cr_assert_eq(chdir("/"), 0);

@@ -159,7 +159,7 @@ static char *describe(struct weir_dataset *dataset)
 static struct weir_dataset *open_dataset(const char *index)
 {
     struct weir_dataset *dataset;
-    struct weir_dataset_config config = {.path = data, .index = index};
+    struct weir_dataset_config config = {.size = sizeof config, .path = data, .index = index};
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     return dataset;
@@ -224,7 +224,8 @@ Test(index_file, other_options_make_another_index)
     open_and_compare();
     struct weir_dataset *dataset;
     struct weir_err err = WEIR_ERR_NONE;
-    struct weir_dataset_config config = {.path = data, .index = index_path, .qpos_keys = "action"};
+    struct weir_dataset_config config = {
+        .size = sizeof config, .path = data, .index = index_path, .qpos_keys = "action"};
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
         cr_assert_eq(weir_dataset_files_from_index(dataset), i ? EPISODES : 0);
@@ -238,7 +239,7 @@ Test(index_file, bad_episodes_are_looked_at_every_time)
 {
     struct weir_dataset *dataset;
     struct weir_err err = WEIR_ERR_NONE;
-    struct weir_dataset_config config = {.path = data, .index = index_path, .tolerant = true};
+    struct weir_dataset_config config = {.size = sizeof config, .path = data, .index = index_path, .tolerant = true};
     cr_assert_eq(truncate(episode_path(1), 300), 0);
     for (int i = 0; i < 2; i++) {
         cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
@@ -340,7 +341,7 @@ static void expect_refusal(const char *index, const char *reason)
 {
     struct weir_dataset *dataset = NULL;
     struct weir_err err = WEIR_ERR_NONE;
-    struct weir_dataset_config config = {.path = data, .index = index};
+    struct weir_dataset_config config = {.size = sizeof config, .path = data, .index = index};
     cr_assert_lt(weir_dataset_open(&dataset, &config, &err), 0);
     cr_assert_null(dataset);
     cr_assert(strncmp(err.text, index, strlen(index)) == 0, "%s", err.text);
@@ -494,7 +495,8 @@ Test(index_file, a_hostile_index_is_survived)
             write_file(index_path, copy, n);
         }
         struct weir_dataset *dataset;
-        struct weir_dataset_config config = {.path = data, .index = index_path, .tolerant = i % 2, .threads = 1};
+        struct weir_dataset_config config = {
+            .size = sizeof config, .path = data, .index = index_path, .tolerant = i % 2, .threads = 1};
         struct weir_err err = WEIR_ERR_NONE;
         if (weir_dataset_open(&dataset, &config, &err) < 0) {
             cr_assert(strlen(err.text) > 10);

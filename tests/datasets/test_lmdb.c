@@ -67,7 +67,7 @@ static void write_episodes(struct lmfx *to, int n, float shift)
 
 static int open_it(struct weir_dataset **dataset, const char *path, bool tolerant, struct weir_err *err)
 {
-    struct weir_dataset_config config = {.path = path, .tolerant = tolerant};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .tolerant = tolerant};
     *err = WEIR_ERR_NONE;
     return weir_dataset_open(dataset, &config, err);
 }

@@ -115,7 +115,7 @@ static struct weir_dataset *open_it(bool external)
 {
     struct weir_dataset *dataset;
     struct weir_err err = WEIR_ERR_NONE;
-    struct weir_dataset_config config = {.path = fixture_path("d"), .allow_external = external};
+    struct weir_dataset_config config = {.size = sizeof config, .path = fixture_path("d"), .allow_external = external};
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     return dataset;
 }

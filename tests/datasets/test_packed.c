@@ -4,7 +4,7 @@
 #include "tests/fixtures/copy_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ static void write_file(const char *name, const uint8_t *bytes, size_t n)
 
 static int open_it(const char *name, struct weir_err *err)
 {
-    struct weir_dataset_config config = {.path = name};
+    struct weir_dataset_config config = {.size = sizeof config, .path = name};
     struct weir_file_result result;
     weir_file_open(&result, name, &config, &weir_format_packed);
     *err = result.err;
@@ -103,7 +103,7 @@ Test(packed, depth_and_names)
     const char *source = fixture_synth("source", "astrobench", EPISODES, STEPS, 32, 24, "main,left");
     copyfx_copy(&weir_writer_packed, source, new_copy("copy"), COPYFX_ALL);
     same_samples(source, path, "main,depth_main");
-    struct weir_dataset_config config = {.path = path, .depth = true};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .depth = true};
     struct weir_dataset *dataset;
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
@@ -127,7 +127,7 @@ Test(packed, extents_are_aligned)
 {
     const char *source = fixture_synth("source", "act-jpeg", EPISODES, STEPS, 32, 24, "left,top");
     copyfx_copy(&weir_writer_packed, source, new_copy("copy"), COPYFX_ALL);
-    struct weir_dataset_config config = {.path = path};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path};
     struct weir_dataset *dataset;
     struct weir_location left, top;
     cr_assert_eq(weir_dataset_open(&dataset, &config, NULL), 0);
@@ -178,7 +178,7 @@ Test(packed, numbers_in_their_own_type)
     cr_assert_eq(memcmp(at + record.qpos, f64, sizeof f64), 0);
     cr_assert_eq(memcmp(at + record.actions, i64, sizeof i64), 0);
     free(bytes);
-    struct weir_dataset_config config = {.path = path};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path};
     struct weir_dataset *dataset;
     cr_assert_eq(weir_dataset_open(&dataset, &config, NULL), 0);
     cr_assert(weir_dataset_is_bgr(dataset));
@@ -234,7 +234,7 @@ Test(packed, goes_on_behind_the_last_complete_episode)
 Test(packed, a_full_disk_is_one_line)
 {
     const char *source = fixture_synth("source", "act", 1, STEPS, 64, 48, NULL);
-    struct weir_dataset_config config = {.path = source};
+    struct weir_dataset_config config = {.size = sizeof config, .path = source};
     struct weir_dataset *dataset;
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_copy copy;

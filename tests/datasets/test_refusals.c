@@ -51,7 +51,7 @@ Test(refusals, an_odd_first_episode_does_not_win)
 static int open_with(const char *path, const char *cameras, struct weir_err *err)
 {
     struct weir_dataset *dataset;
-    struct weir_dataset_config config = {.path = path, .cameras = cameras};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .cameras = cameras};
     int rc = weir_dataset_open(&dataset, &config, err);
     int n = rc == 0 ? weir_dataset_cameras(dataset) : 0;
     weir_dataset_close(&dataset);
@@ -98,7 +98,7 @@ Test(refusals, cameras_of_robomimic_that_cannot_be_read)
         double *values = calloc(STEPS * 9 * 8 * 4, sizeof *values);
         h5fx_put(file, "/data/demo_0/obs/wrist", odd[i].type, odd[i].rank, odd[i].dims, values);
         free(values);
-        struct weir_dataset_config config = {.path = path};
+        struct weir_dataset_config config = {.size = sizeof config, .path = path};
         cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
         cr_assert_eq(weir_dataset_cameras(dataset), 1);
         cr_assert(weir_dataset_left_out(dataset, 0, line, sizeof line), "%s", odd[i].said);
@@ -135,7 +135,7 @@ Test(refusals, the_index_is_counted)
 {
     struct weir_dataset *dataset;
     struct weir_err err = WEIR_ERR_NONE;
-    struct weir_dataset_config config = {.path = bad_input_episodes(&act)};
+    struct weir_dataset_config config = {.size = sizeof config, .path = bad_input_episodes(&act)};
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     size_t state = 3 * STEPS * (4 + 3) * sizeof(float), names = 3 * 2 * WEIR_NAME_MAX;
     cr_assert_gt(weir_dataset_index_bytes(dataset), state + names);
@@ -176,7 +176,7 @@ static struct weir_dataset *open_tolerant(const char *path, int episodes, int le
 {
     struct weir_dataset *dataset;
     struct weir_err err = WEIR_ERR_NONE;
-    struct weir_dataset_config config = {.path = path, .tolerant = true};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .tolerant = true};
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     cr_assert_eq(weir_dataset_episodes(dataset), episodes);
     cr_assert_eq(weir_dataset_bad_episodes(dataset), left_out);
@@ -255,7 +255,7 @@ Test(refusals, a_folder_whose_entries_end_in_an_error)
     entries_left = 4; /* . and .. and two of three episodes, or one of these */
     entries_code = EIO;
     struct weir_dataset *dataset;
-    struct weir_dataset_config config = {.path = path, .tolerant = true};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .tolerant = true};
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     cr_assert_lt(weir_dataset_episodes(dataset), 3);
     cr_assert_eq(weir_dataset_bad_episodes(dataset), 1);

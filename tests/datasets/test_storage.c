@@ -56,7 +56,7 @@ static int kind_of(const struct weir_dataset *dataset, int camera)
 static struct weir_dataset *open_dataset(const char *path)
 {
     struct weir_dataset *dataset;
-    struct weir_dataset_config config = {.path = path};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path};
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     return dataset;

@@ -283,7 +283,7 @@ ParameterizedTest(struct reading *expected, synth_layouts, recognised)
 {
     struct weir_dataset *dataset;
     const char *data = write_data(expected->format, NULL);
-    const struct weir_dataset_config config = {.path = data};
+    const struct weir_dataset_config config = {.size = sizeof config, .path = data};
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     cr_assert_eq(weir_dataset_episodes(dataset), EPISODES);

@@ -1,5 +1,5 @@
 /* TFRecord files of RLDS: what is read of right ones, and what is said of wrong ones. */
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "datasets/tfrecord/example.h"
 #include "pipeline/verify/verify.h"
 #include "tests/fixtures/jpeg_encode.h"
@@ -68,7 +68,7 @@ static void keep_finding(void *user, const struct weir_finding *finding)
 
 static int open_it(struct weir_dataset **dataset, const char *path, bool tolerant, struct weir_err *err)
 {
-    struct weir_dataset_config config = {.path = path, .tolerant = tolerant};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .tolerant = tolerant};
     return weir_dataset_open(dataset, &config, err);
 }
 
@@ -213,7 +213,7 @@ Test(tfrecord, examples_that_are_no_episode)
 
 static int open_split(struct weir_dataset **dataset, const char *path, const char *split, struct weir_err *err)
 {
-    struct weir_dataset_config config = {.path = path, .split = split};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .split = split};
     return weir_dataset_open(dataset, &config, err);
 }
 
@@ -336,7 +336,7 @@ Test(tfrecord, texts)
     char expected[512], index[512];
     put_described_episode(&file, "pick it up");
     put_described_episode(&file, "put it down");
-    struct weir_dataset_config config = {.path = folder("a.tfrecord"), .index = index};
+    struct weir_dataset_config config = {.size = sizeof config, .path = folder("a.tfrecord"), .index = index};
     snprintf(index, sizeof index, "%s", fixture_path("index"));
     for (int again = 0; again < 2; again++) {
         struct weir_dataset *dataset;
@@ -499,12 +499,13 @@ Test(tfrecord, one_image_more_or_fewer_than_steps)
         cr_assert_eq(open_it(&dataset, path, false, &err), -EBADMSG, "%zu images", images[i]);
         cr_assert_not_null(strstr(err.text, said), "%s", err.text);
         err = (struct weir_err)WEIR_ERR_NONE;
-        struct weir_dataset_config config = {.path = path, .allow_ragged = true};
+        struct weir_dataset_config config = {.size = sizeof config, .path = path, .allow_ragged = true};
         cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
         cr_assert_eq(weir_dataset_cameras(dataset), 2);
         cr_assert_eq(weir_dataset_steps(dataset, 0), images[i] < STEPS ? (int)images[i] : STEPS);
         weir_dataset_close(&dataset);
-        config = (struct weir_dataset_config){.path = path, .cameras = "image_0"};
+        config = (struct weir_dataset_config){
+            .size = sizeof(struct weir_dataset_config), .path = path, .cameras = "image_0"};
         cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
         cr_assert_eq(weir_dataset_steps(dataset, 0), STEPS);
         weir_dataset_close(&dataset);
@@ -523,7 +524,7 @@ Test(tfrecord, several_images_a_step)
     cr_assert(weir_dataset_left_out(dataset, 0, note, sizeof note));
     cr_assert_not_null(strstr(note, "camera wrist is left out: bytes of any length (steps, 2)"), "%s", note);
     weir_dataset_close(&dataset);
-    struct weir_dataset_config config = {.path = path, .cameras = "wrist"};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .cameras = "wrist"};
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), -ENOTSUP);
     cr_assert_not_null(strstr(err.text, "camera wrist cannot be read"), "%s", err.text);
 }

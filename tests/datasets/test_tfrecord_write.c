@@ -129,7 +129,7 @@ Test(tfrecord_write, what_was_written_is_read)
     const char *path = fixture_path("copy");
     swapped.is_bgr = true;
     finish(write_until(&swapped, path, 0, EPISODES));
-    struct weir_dataset_config config = {.path = path, .depth = true};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .depth = true};
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     cr_assert_eq(weir_dataset_episodes(dataset), EPISODES);
     cr_assert_eq(weir_dataset_cameras(dataset), 2);

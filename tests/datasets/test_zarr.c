@@ -40,7 +40,7 @@ TestSuite(zarr, .init = open_all, .fini = close_all);
 
 static int open_it(const char *path)
 {
-    struct weir_dataset_config config = {.path = path};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path};
     weir_dataset_close(&dataset);
     return weir_dataset_open(&dataset, &config, &err);
 }
@@ -593,7 +593,7 @@ Test(zarr, cameras_that_cannot_be_read)
         snprintf(left_out, sizeof left_out, "camera front is left out: %s; images are read from uint8", others[i].said);
         cr_assert(note_has(left_out), "%s", left_out);
         snprintf(named, sizeof named, "camera front cannot be read: %s", others[i].said);
-        struct weir_dataset_config config = {.path = path, .cameras = "img,front"};
+        struct weir_dataset_config config = {.size = sizeof config, .path = path, .cameras = "img,front"};
         struct weir_dataset *wanted;
         cr_assert_eq(weir_dataset_open(&wanted, &config, &err), -ENOTSUP);
         cr_assert_not_null(strstr(err.text, named), "%s", err.text);
@@ -635,7 +635,7 @@ Test(zarr, left_out_again_from_the_index)
     put_camera("front", &gray, false);
     zfx_array(&store, "data/wrist", "[8, 9, 8, 3]", "[8, 9, 8, 3]", "<u2", "null");
     const char *path = as_zip(NULL); /* folders are never described by an index file */
-    struct weir_dataset_config config = {.path = path, .index = new_path(".index")};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .index = new_path(".index")};
     for (int i = 0; i < 2; i++) {
         weir_dataset_close(&dataset);
         cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);

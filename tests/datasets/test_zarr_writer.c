@@ -87,7 +87,7 @@ static void check_frame(struct weir_fetcher *fetcher, int episode, int camera, i
 
 static void check_copy(const char *path)
 {
-    struct weir_dataset_config config = {.path = path, .cameras = "main,depth_main"};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .cameras = "main,depth_main"};
     struct weir_dataset *dataset;
     struct weir_file_set *files;
     struct weir_fetcher fetcher;

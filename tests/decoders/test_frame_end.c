@@ -180,7 +180,7 @@ struct reading {
 
 static void open_reading(struct reading *r, const char *path, const char *index)
 {
-    struct weir_dataset_config config = {.path = path, .index = index};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .index = index};
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(weir_dataset_open(&r->dataset, &config, &err), 0, "%s", err.text);
     cr_assert_eq(weir_fetch_files(r->dataset, &r->files), 0);

@@ -112,7 +112,10 @@ static int check_dataset(const char *path)
     struct weir_fetcher fetcher;
     struct weir_err err = WEIR_ERR_NONE;
     int frames = 0;
-    cr_assert_eq(weir_dataset_open(&dataset, &(struct weir_dataset_config){.path = path}, &err), 0, "%s", err.text);
+    cr_assert_eq(
+        weir_dataset_open(
+            &dataset, &(struct weir_dataset_config){.size = sizeof(struct weir_dataset_config), .path = path}, &err),
+        0, "%s", err.text);
     cr_assert_eq(weir_fetch_files(dataset, &files), 0);
     cr_assert_eq(weir_fetcher_open(&fetcher, dataset, files, "pread", &err), 0, "%s", err.text);
     for (int e = 0; e < weir_dataset_episodes(dataset); e++)

@@ -1,5 +1,5 @@
 /* libFuzzer: a hostile packed file whose checksums are right, opened as a dataset is, and every frame looked up. */
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "datasets/format_ops.h"
 #include "datasets/packed/packed_file.h"
 
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     seal_all(bytes, size);
     require(ftruncate(fd, 0) == 0 && pwrite(fd, bytes, size, 0) == (ssize_t)size);
     free(bytes);
-    struct weir_dataset_config config = {.path = path, .tolerant = true, .depth = true};
+    struct weir_dataset_config config = {.size = sizeof config, .path = path, .tolerant = true, .depth = true};
     struct weir_file_result result;
     weir_file_open(&result, path, &config, &weir_format_packed);
     require(result.rc == 0 || (result.rc < 0 && result.err.text[0]));

@@ -1,6 +1,6 @@
 /* libFuzzer: a hostile TFRecord file with a hostile features.json beside it, from the framing of its records to the
  * episodes that come of them. Checksums of lengths are made right, so that what is behind them is reached. */
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "datasets/builder.h"
 #include "datasets/tfrecord/records.h"
 #include "datasets/tfrecord/rlds_store.h"
@@ -38,7 +38,7 @@ static void open_record(const struct weir_records *records, int i, const struct 
                         const struct weir_stated_features *stated, uint64_t file_bytes)
 {
     struct weir_rlds_store store = {.source = source, .stated = stated};
-    struct weir_dataset_config config = {.depth = true};
+    struct weir_dataset_config config = {.size = sizeof config, .depth = true};
     struct weir_episode episode = {.layout = &weir_layout_rlds, .root = strdup("record")};
     struct weir_h5_description *descriptions = NULL;
     struct weir_err err = WEIR_ERR_NONE;

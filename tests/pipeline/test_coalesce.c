@@ -358,7 +358,7 @@ enum { BAD_EPISODE = 1, BAD_BLOCK = 2, BAD_CAMERA = 1 }; /* frames 4 and 5 of "g
 static void damage(void)
 {
     struct weir_dataset *dataset;
-    struct weir_dataset_config config = {.path = data};
+    struct weir_dataset_config config = {.size = sizeof config, .path = data};
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_block block;
     int file;

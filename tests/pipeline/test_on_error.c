@@ -625,7 +625,7 @@ static void replace_bytes(uint8_t *bytes, size_t n)
 static void replace_frames(const char *data)
 {
     struct weir_dataset *dataset;
-    struct weir_dataset_config config = {.path = data};
+    struct weir_dataset_config config = {.size = sizeof config, .path = data};
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
     for (int e = 0; e < weir_dataset_episodes(dataset); e++)

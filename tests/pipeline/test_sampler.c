@@ -1,3 +1,4 @@
+#include "pipeline/sampler.h"
 #include "weir/loader.h"
 
 #include <criterion/criterion.h>

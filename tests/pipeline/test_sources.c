@@ -361,16 +361,17 @@ Test(sources, one_call_makes_a_runs_whole_report)
     config.num_workers = 2;
     struct weir_loader *loader = fixture_loader(&config);
     struct weir_loader_reports *reports;
-    const struct weir_loader_reports_config begin = {.epochs = 1, .folder = config.data};
+    const struct weir_loader_reports_config begin = {.size = sizeof begin, .epochs = 1, .folder = config.data};
     cr_assert_eq(weir_loader_reports_begin(&reports, loader, &begin), 0);
     int first = consume(loader, 1);
-    char *part = reported(reports, &(struct weir_loader_report_options){0});
+    char *part =
+        reported(reports, &(struct weir_loader_report_options){.size = sizeof(struct weir_loader_report_options)});
     cr_assert_eq(strncmp(part, "no epoch of 1, ", 15), 0, "%s", part);
     weir_zone_begin(WEIR_STAGE_TRAIN_FORWARD);
     weir_zone_end();
     int all = first + consume(loader, 1 << 20);
     weir_loader_finish(loader);
-    struct weir_loader_report_options options = {.final = true, .epochs_done = 1};
+    struct weir_loader_report_options options = {.size = sizeof options, .final = true, .epochs_done = 1};
     char *text = reported(reports, &options), frames[32];
     cr_assert_eq(has_lines(text, en, EN), EN, "%s", text);
     snprintf(frames, sizeof frames, "(%d requests)", all);
@@ -408,9 +409,11 @@ static struct weir_loader_report *whole_report(const struct weir_loader_config *
     struct weir_loader *loader = fixture_loader(config);
     struct weir_loader_report *report = new_report(true);
     struct weir_loader_reports *reports;
-    const struct weir_loader_reports_config begin = {.epochs = config->num_epochs, .folder = config->data};
+    const struct weir_loader_reports_config begin = {
+        .size = sizeof begin, .epochs = config->num_epochs, .folder = config->data};
     const struct weir_report_addition addition = {.begin = keep_report, .print = add_nothing, .user = report};
-    const struct weir_loader_report_options options = {.final = true, .epochs_done = 1, .addition = &addition};
+    const struct weir_loader_report_options options = {
+        .size = sizeof options, .final = true, .epochs_done = 1, .addition = &addition};
     cr_assert_eq(weir_loader_reports_begin(&reports, loader, &begin), 0);
     consume(loader, 1 << 20);
     weir_loader_finish(loader);

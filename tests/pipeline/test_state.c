@@ -1,4 +1,5 @@
 /* The file that keeps where a run is: read back as it was written, or refused. */
+#include "pipeline/loader_priv.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/loader.h"
 

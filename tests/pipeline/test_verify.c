@@ -1,5 +1,5 @@
-/* weir_verify where tests/pipeline/test_verify.sh cannot look: files that change meanwhile, what threads find out of order, the
- * edges of pictures that repeat. */
+/* weir_verify where tests/pipeline/test_verify.sh cannot look: files that change meanwhile, what threads find out of
+ * order, the edges of pictures that repeat. */
 #include "pipeline/verify/findings.h"
 #include "tests/fixtures/loader_fixture.h"
 
@@ -44,7 +44,7 @@ static struct weir_verify_totals verify(const char *data, int workers, struct to
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_dataset *dataset;
     struct weir_verify_totals totals = {0};
-    struct weir_dataset_config config = {.path = data, .depth = true, .tolerant = true};
+    struct weir_dataset_config config = {.size = sizeof config, .path = data, .depth = true, .tolerant = true};
     struct weir_verify_config how = {
         .workers = workers, .data = data, .found = found, .progress = progress, .user = told};
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
