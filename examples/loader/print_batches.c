@@ -1,7 +1,9 @@
 /* Goes through a folder of episodes once and prints every batch, its tensors' shapes, and at the end the report that
  * weir run prints.
  *
- *     cc print_batches.c $(pkg-config --cflags --libs weir) -o print_batches && ./print_batches DATA */
+ *     cc print_batches.c $(pkg-config --cflags --libs weir) -o print_batches && ./print_batches DATA
+ *
+ * It is C++ as well. */
 #include <weir/loader.h>
 #include <weir/report.h>
 
@@ -23,7 +25,10 @@ static void print_batch(const struct weir_batch *batch)
 /* What weir run prints at its end: the stage table, threads, queue, reads, cameras and files, errors. */
 static int print_report(struct weir_loader_reports *reports, struct weir_loader *loader)
 {
-    const struct weir_loader_report_options options = {.size = sizeof options, .final = true, .epochs_done = 1};
+    struct weir_loader_report_options options;
+    weir_loader_report_options_default(&options);
+    options.final = true;
+    options.epochs_done = 1;
     weir_loader_finish(loader); /* the workers' figures are final now */
     return weir_loader_report(reports, &options, stdout);
 }
@@ -43,11 +48,12 @@ int main(int argc, char **argv)
     config.batch_size = 4;
     struct weir_loader_reports *reports = NULL;
     int rc = weir_loader_open(&loader, &config, &err);
+    struct weir_loader_reports_config reported;
+    weir_loader_reports_config_default(&reported);
+    reported.epochs = 1;
+    reported.folder = argv[1];
     if (rc >= 0)
-        rc = weir_loader_reports_begin(
-            &reports, loader,
-            &(struct weir_loader_reports_config){
-                .size = sizeof(struct weir_loader_reports_config), .epochs = 1, .folder = argv[1]});
+        rc = weir_loader_reports_begin(&reports, loader, &reported);
     while (rc >= 0 && (rc = weir_loader_next(loader, &batch, &err)) > 0) {
         WEIR_ZONE(batch->plan.split == WEIR_SPLIT_TRAIN ? WEIR_STAGE_TRAIN_FORWARD : WEIR_STAGE_VAL_FORWARD);
         print_batch(batch); /* a model's step would stand here; the table has a line for it */

@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,7 +25,7 @@ enum { WEIR_CAMERAS_MAX = 32, WEIR_NAME_MAX = 64 };
 
 /* All but size and path may be 0. Later versions only append. */
 struct weir_dataset_config {
-    size_t size;         /* sizeof(struct weir_dataset_config), as the program knows it */
+    size_t size;         /* as the program knows it; weir_dataset_config_default sets it, and all else to 0 */
     const char *path;    /* a folder (searched for *.hdf5 and *.h5, sorted by name with numbers in order) or one file */
     const char *cameras; /* "a,b": these, in this order; NULL = all of the first episode but depth, by name. Every
                             episode must have them */
@@ -50,6 +51,11 @@ struct weir_dataset_config {
         void *user); /* asked about 10 times a second, from there; true ends it with -EINTR. May be NULL */
     void *user;
 };
+static inline void weir_dataset_config_default(struct weir_dataset_config *config)
+{
+    memset(config, 0, sizeof *config);
+    config->size = sizeof *config;
+}
 
 struct weir_path_list {
     char **paths;

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -313,12 +314,17 @@ double weir_gpu_copy_overlap(const struct weir_gpu_figures *now, const struct we
 struct weir_loader_reports;
 
 struct weir_loader_reports_config {
-    size_t size;        /* sizeof(struct weir_loader_reports_config), as the program knows it */
+    size_t size;        /* as the program knows it; weir_loader_reports_config_default sets it, and all else to 0 */
     int epochs;         /* of the run; 0 = it is measured by time (weir_loader_reports_restart) */
     const char *folder; /* files are named without it; NULL = whole paths. Copied */
     bool sync_steps;    /* on a GPU the consumer waits for each step before the next, which reports say */
     const struct weir_report_machine *machine; /* as it was when the run began; NULL = it begins here. Copied */
 };
+static inline void weir_loader_reports_config_default(struct weir_loader_reports_config *config)
+{
+    memset(config, 0, sizeof *config);
+    config->size = sizeof *config;
+}
 
 /* Begins to count here. *out is owned by the caller. 0, -ENOMEM, or of config's size -EINVAL and -ENOTSUP. */
 int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,
@@ -338,7 +344,7 @@ struct weir_report_addition {
 };
 
 struct weir_loader_report_options {
-    size_t size;      /* sizeof(struct weir_loader_report_options), as the program knows it */
+    size_t size;      /* as the program knows it; weir_loader_report_options_default sets it, and all else to 0 */
     bool final;       /* the whole run; weir_loader_finish was called before. Else the time since the last report that
                          was not final */
     bool interrupted; /* the run was cut short */
@@ -349,6 +355,11 @@ struct weir_loader_report_options {
     const struct weir_report_addition *addition; /* NULL = nothing is added */
     const struct weir_report_idle *idle;         /* of a trace of the run; NULL = there is none */
 };
+static inline void weir_loader_report_options_default(struct weir_loader_report_options *options)
+{
+    memset(options, 0, sizeof *options);
+    options->size = sizeof *options;
+}
 
 /* Makes a report, writes it to out and flushes it. 0, -ENOMEM, or of options' size -EINVAL and -ENOTSUP; whether it
  * could be written is for the caller to ask (ferror). */

@@ -112,6 +112,13 @@ cc -Wall -Wextra -Werror examples/loader/print_batches.c "${flags[@]}" -o "$work
 needs_shared "$work/pc_shared" || fail "not linked to libweir.so.0"
 try pc_shared_run "$work/pc_shared"
 
+step "c++ and pkg-config"
+for compiler in "g++ -std=c++11" "clang++ -std=c++20"; do
+    # shellcheck disable=SC2086 # a compiler and its standard
+    $compiler -Wall -Wextra -Werror -x c++ examples/loader/print_batches.c "${flags[@]}" -o "$work/pc_cpp"
+    try "pc_cpp_${compiler%% *}" "$work/pc_cpp"
+done
+
 step "cc and pkg-config, static"
 read -ra flags <<<"$(pkg-config --static --cflags --libs weir | sed 's/-lweir\b/-l:libweir.a/')"
 cc -Wall -Wextra -Werror examples/loader/print_batches.c "${flags[@]}" -o "$work/pc_static"
@@ -206,9 +213,7 @@ mv "$work/moved" "$prefix"
 touch "$prefix/include/weir/mine.h"
 quiet make uninstall DESTDIR="$stage"
 [ "$(find "$prefix" ! -type d)" = "$prefix/include/weir/mine.h" ] || { find "$prefix" ! -type d; fail "files are left"; }
-for folder in lib/cmake/weir; do
-    [ ! -e "$prefix/$folder" ] || fail "$folder is left, and empty"
-done
+[ ! -e "$prefix/lib/cmake/weir" ] || fail "lib/cmake/weir is left, and empty"
 if make uninstall DESTDIR="$stage" >"$work/log" 2>&1; then fail "there was nothing left to uninstall"; fi
 
 echo "$steps steps, 0 failures"

@@ -2,6 +2,7 @@
 #include "prof/record/fork_priv.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/profiler.h"
+#include "weir/report.h"
 #include "weir/stages.h"
 
 #include <criterion/criterion.h>
@@ -252,6 +253,74 @@ Test(loader, figures_are_final_after_finish_and_batches_stay)
     memset(batch->tensors[0].data, 1, batch->tensors[0].sample_bytes * 5);
     weir_loader_release(loader, batch);
     cr_assert_eq(weir_loader_next(loader, &batch, &err), 0);
+    weir_loader_close(&loader);
+}
+
+/* Structs of other versions: shorter ones, longer ones, and those that nobody has filled with defaults. */
+Test(loader, configurations_of_other_sizes)
+{
+    struct {
+        struct weir_loader_config config;
+        unsigned char later[16];
+    } own;
+    const size_t size = sizeof own.config;
+    struct weir_err err = WEIR_ERR_NONE;
+    memset(&own, 0xff, sizeof own);
+    weir_loader_config_init(&own.config, size + 8);
+    for (size_t i = 0; i < sizeof own.later; i++)
+        cr_assert_eq(own.later[i], i < 8 ? 0 : 0xff, "byte %zu", i);
+    cr_assert_eq(own.config.size, size + 8);
+    own.config = config_for(fixture_synth("d", "act", 2, 3, 32, 32, NULL));
+    const struct {
+        size_t size;
+        unsigned char later;
+        int code;
+        const char *text;
+    } cases[] = {{size, 0xff, 0, ""},
+                 {size + 8, 0, 0, ""},
+                 {size + 8, 1, -ENOTSUP, "struct weir_loader_config: the option at byte"},
+                 {0, 0, -EINVAL, "its size is 0"},
+                 {size - 1, 0, -EINVAL, "set size to sizeof(struct weir_loader_config)"},
+                 {SIZE_MAX, 0, -EINVAL, "its size is"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weir_loader *loader = NULL;
+        memset(own.later, cases[i].later, sizeof own.later);
+        own.config.size = cases[i].size;
+        err = WEIR_ERR_NONE;
+        cr_assert_eq(weir_loader_config_check(&own.config, &err), cases[i].code, "case %zu: %s", i, err.text);
+        err = WEIR_ERR_NONE;
+        cr_assert_eq(weir_loader_open(&loader, &own.config, &err), cases[i].code, "case %zu: %s", i, err.text);
+        cr_assert_eq(!loader, cases[i].code < 0);
+        cr_assert_not_null(strstr(err.text, cases[i].text), "case %zu: %s", i, err.text);
+        cr_assert_eq(own.config.size, cases[i].size, "the caller's struct is as it was");
+        weir_loader_close(&loader);
+    }
+}
+
+Test(loader, other_structs_of_no_size)
+{
+    const struct weir_dataset_config data = {.path = fixture_synth("d", "act", 2, 3, 32, 32, NULL)};
+    const struct weir_loader_reports_config begin = {.epochs = 1};
+    const struct weir_loader_report_options options = {.final = true};
+    const struct weir_profiler_config profile = {.bytes_max = 1 << 20};
+    struct weir_loader_config config = config_for(data.path);
+    struct weir_loader *loader = fixture_loader(&config);
+    struct weir_loader_reports *reports = NULL;
+    struct weir_dataset *dataset = NULL;
+    struct weir_profiler *profiler = NULL;
+    struct weir_err err = WEIR_ERR_NONE;
+    cr_assert_eq(weir_dataset_open(&dataset, &data, &err), -EINVAL);
+    cr_assert_not_null(strstr(err.text, "struct weir_dataset_config: its size is 0"), "%s", err.text);
+    err = WEIR_ERR_NONE;
+    cr_assert_eq(weir_profiler_open(&profiler, &profile, &err), -EINVAL);
+    cr_assert_not_null(strstr(err.text, "struct weir_profiler_config: its size is 0"), "%s", err.text);
+    cr_assert_eq(weir_loader_reports_begin(&reports, loader, &begin), -EINVAL);
+    cr_assert(!dataset && !profiler && !reports);
+    struct weir_loader_reports_config right;
+    weir_loader_reports_config_default(&right);
+    cr_assert_eq(weir_loader_reports_begin(&reports, loader, &right), 0);
+    cr_assert_eq(weir_loader_report(reports, &options, stdout), -EINVAL);
+    weir_loader_reports_end(&reports);
     weir_loader_close(&loader);
 }
 

@@ -1,0 +1,22 @@
+#!/usr/bin/env python3
+"""Writes weir/loader.h and config.c of a version of the library with one more option, `more` (7 to 9, 7 by default):
+one_more_option.py SOURCE HEADER CONFIG."""
+import sys
+
+source, header, config = sys.argv[1:]
+
+
+def copy(path, out, *pairs):
+    with open(f"{source}/{path}", encoding="utf-8") as f:
+        text = f.read()
+    for after, added in pairs:
+        if text.count(after) != 1:
+            sys.exit(f"{path}: {after!r} is there {text.count(after)} times; this script puts an option behind it")
+        text = text.replace(after, after + added)
+    with open(out, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+copy("include/weir/loader.h", header, ("    bool (*interrupted)(void *user);\n    void *user;\n", "    int more;\n"))
+copy("pipeline/config.c", config, ('        .decoder = "auto",\n', "        .more = 7,\n"),
+     ("    } ranges[] = {\n", '        {"more", c->more, 7, 9, ""},\n'))
