@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes weir/loader.h and config.c of a version of the library with one more option, `more` (7 to 9, 7 by default):
-one_more_option.py SOURCE HEADER CONFIG."""
+"""Writes weir/loader.h and loader_options.c of a version of the library with one more option, `more` (7 to 9, 7 by default):
+one_more_option.py SOURCE HEADER TABLE."""
 import sys
 
-source, header, config = sys.argv[1:]
+source, header, table = sys.argv[1:]
 
 
 def copy(path, out, *pairs):
@@ -18,5 +18,5 @@ def copy(path, out, *pairs):
 
 
 copy("include/weir/loader.h", header, ("    bool (*interrupted)(void *user);\n    void *user;\n", "    int more;\n"))
-copy("pipeline/config.c", config, ('        .decoder = "auto",\n', "        .more = 7,\n"),
-     ("    } ranges[] = {\n", '        {"more", c->more, 7, 9, ""},\n'))
+copy("pipeline/loader_options.c", table, ("const struct weir_opt weir_loader_opts[] = {\n",
+     '    {"more", WEIR_OPT_INT, FIELD(more), "N", "7", "one more option", 7, 9, .users = TRAIN},\n'))
