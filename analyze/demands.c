@@ -12,17 +12,14 @@ const char *weir_resource_name(enum weir_resource resource)
     return names[resource];
 }
 
-const char *weir_resource_text(enum weir_resource resource, enum weir_lang lang)
+const char *weir_resource_text(enum weir_resource resource)
 {
-    static const char *const texts[WEIR_RESOURCES][2] = {
-        [WEIR_RESOURCE_CORES] = {"cores", "CPU核"},
-        [WEIR_RESOURCE_WORKERS] = {"workers", "工作线程"},
-        [WEIR_RESOURCE_LIBRARY] = {"HDF5 helper process", "HDF5辅助进程"},
-        [WEIR_RESOURCE_BUS] = {"bus", "总线"},
-        [WEIR_RESOURCE_ENGINES] = {"GPU's decoders", "GPU解码器"},
-        [WEIR_RESOURCE_CONSUMER] = {"step", "训练步"},
+    static const char *const texts[WEIR_RESOURCES] = {
+        [WEIR_RESOURCE_CORES] = "cores",   [WEIR_RESOURCE_WORKERS] = "workers",
+        [WEIR_RESOURCE_BUS] = "bus",       [WEIR_RESOURCE_LIBRARY] = "HDF5 helper process",
+        [WEIR_RESOURCE_CONSUMER] = "step", [WEIR_RESOURCE_ENGINES] = "GPU's decoders",
     };
-    return texts[resource][lang == WEIR_LANG_ZH];
+    return texts[resource];
 }
 
 const struct weir_report_row *weir_demands_row(const struct weir_loader_report *report, const char *name,

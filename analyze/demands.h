@@ -26,8 +26,8 @@ enum weir_resource {
 /* "cores", "engines", "consumer": as in logs. */
 const char *weir_resource_name(enum weir_resource resource);
 
-/* "cores", "GPU's decoders", "step": as in sentences, behind an article. */
-const char *weir_resource_text(enum weir_resource resource, enum weir_lang lang);
+/* "cores", "GPU's decoders", "step": as in sentences, after an article. */
+const char *weir_resource_text(enum weir_resource resource);
 
 /* What workers use cores for. */
 enum weir_cpu_part {

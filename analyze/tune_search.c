@@ -39,7 +39,7 @@ static void tell_bounds(struct weir_tune *tune)
     for (int i = 0; i < WEIR_RESOURCES && d->known; i++)
         if (d->bound[i] > 0)
             snprintf(text + strlen(text), sizeof text - strlen(text), "%sthe %s %.0f", *text ? ", " : "",
-                     weir_resource_text((enum weir_resource)i, WEIR_LANG_EN), d->bound[i]);
+                     weir_resource_text((enum weir_resource)i), d->bound[i]);
     if (*text)
         weir_tune_tell(tune, "limits in images/s: %s", text);
     if (tune->disturbed)

@@ -94,7 +94,7 @@ static const char *limit_text(const char *name)
 {
     for (int i = 0; i < WEIR_RESOURCES; i++)
         if (strcmp(name, weir_resource_name((enum weir_resource)i)) == 0)
-            return weir_resource_text((enum weir_resource)i, WEIR_LANG_EN);
+            return weir_resource_text((enum weir_resource)i);
     return *name ? name : "-";
 }
 

@@ -211,6 +211,14 @@ static void add_images(const struct weir_shared *s, struct weir_report_setup *se
     }
 }
 
+/* JPEG engines of the GPU that batches go to; 0 when workers decode no JPEGs. Opens nvJPEG on the first call. */
+static int jpeg_engines(const struct weir_shared *s, const struct weir_report_setup *setup)
+{
+    int engines = 0;
+    bool on_cpu = s->upload && !weir_decoder_on_gpu(s->setup.config.decoder) && strcmp(setup->codec, "jpeg") == 0;
+    return on_cpu && weir_gpu_jpeg_check(setup->device, WEIR_GPU_JPEG_HARDWARE, &engines, NULL) == 0 ? engines : 0;
+}
+
 void weir_steps_setup(const struct weir_loader *loader, struct weir_report_setup *setup)
 {
     const struct weir_shared *s = &loader->shared;
@@ -232,10 +240,13 @@ void weir_steps_setup(const struct weir_loader *loader, struct weir_report_setup
         .direct = s->setup.config.direct,
         .frames_bytes = frames_bytes(s),
         .cached_at_start = s->reading.cached,
+        .indexed = weir_dataset_files_from_index(s->setup.dataset) == weir_dataset_files(s->setup.dataset),
+        .index_s = since_start_s(loader, loader->indexed_ns),
     };
     snprintf(setup->decoder, sizeof setup->decoder, "%s", s->setup.config.decoder);
     snprintf(setup->io, sizeof setup->io, "%s", s->reading.used);
     add_images(s, setup);
+    setup->jpeg_engines = jpeg_engines(s, setup);
 }
 
 void weir_loader_probe_storage(struct weir_loader *loader, struct weir_report_storage *storage)

@@ -33,19 +33,29 @@ const char *weir_cause_name(enum weir_cause cause)
     return names[cause];
 }
 
+/* The camera, file or worker; NULL = the cause has none. */
+static const char *name_in(const struct weir_verdict_cause *cause)
+{
+    if (cause->cause == WEIR_CAUSE_SLOW_WORKER)
+        return cause->worker.name;
+    return cause->cause == WEIR_CAUSE_SLOW_CAMERA || cause->cause == WEIR_CAUSE_SLOW_FILE ? cause->source.name : NULL;
+}
+
 static void write_causes(struct weir_json *json, const struct weir_verdict *verdict,
                          const struct weir_loader_report *report)
 {
     char text[768];
     weir_json_array(json, "causes");
     for (int i = 0; i < verdict->n_causes; i++) {
-        const struct weir_found *found = &verdict->causes[i];
-        weir_verdict_sentence(text, sizeof text, verdict, found, report, WEIR_LANG_EN);
+        const struct weir_verdict_cause *cause = &verdict->causes[i];
+        const char *name = name_in(cause);
+        weir_verdict_sentence(text, sizeof text, verdict, cause, report);
         weir_json_object(json, NULL);
-        weir_json_text(json, "cause", weir_cause_name(found->cause));
-        if (*found->name)
-            weir_json_text(json, "name", found->name);
-        weir_json_double(json, "share", found->share);
+        weir_json_text(json, "cause", weir_cause_name(cause->cause));
+        if (name)
+            weir_json_text(json, "name", name);
+        weir_json_double(json, "share", cause->share);
+        weir_json_known(json, "gain", cause->gain > 0 ? cause->gain : -1);
         weir_json_text(json, "text", text);
         weir_json_end(json, '}');
     }
@@ -54,13 +64,11 @@ static void write_causes(struct weir_json *json, const struct weir_verdict *verd
 
 static void write_advices(struct weir_json *json, const struct weir_verdict *verdict)
 {
-    char text[64];
     weir_json_array(json, "advice");
     for (int i = 0; i < verdict->n_advices; i++) {
         const struct weir_advice *advice = &verdict->advices[i];
-        weir_verdict_advice_text(text, sizeof text, advice, WEIR_LANG_EN);
         weir_json_object(json, NULL);
-        weir_json_text(json, "what", text);
+        weir_json_text(json, "what", weir_advice_name(advice->kind));
         weir_json_text(json, "flag", *advice->flag ? advice->flag : NULL);
         weir_json_known(json, "ratio", advice->ratio > 0 ? advice->ratio : -1);
         weir_json_bool(json, "measured", advice->measured);

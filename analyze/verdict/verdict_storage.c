@@ -2,7 +2,6 @@
 #include "analyze/verdict/verdict_priv.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- the first epoch ---- */
 
@@ -33,11 +32,12 @@ static bool began_cold(const struct weir_loader_report *report)
     return setup->known && !setup->direct && setup->cached_at_start >= 0 && setup->cached_at_start < 0.5;
 }
 
-bool weir_verdict_cold(struct weir_verdict *verdict, const struct weir_loader_report *report)
+bool weir_rule_cold(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
+    const struct weir_loader_report *report = c->report;
     static const double FASTER = 1.5, EXCESS = 0.25;
     const struct weir_report_epochs *first = &report->first_epoch, *later = &report->later_epochs;
-    const struct weir_demands *d = &verdict->demands;
+    const struct weir_demands *d = c->demands;
     double bytes = first->n > 0 ? from_storage(first, report) : window_from_storage(report);
     if (!began_cold(report) || bytes < WEIR_VERDICT_COLD_BYTES || (first->n > 0 && report->epoch_first > 1))
         return false;
@@ -49,9 +49,9 @@ bool weir_verdict_cold(struct weir_verdict *verdict, const struct weir_loader_re
         return false;
     if (later->n == 0 && (d->of.blocked < WEIR_VERDICT_BLOCKED || d->blocked_read < 0.5))
         return false;
-    struct weir_found *found = weir_verdict_add(verdict, WEIR_CAUSE_COLD, fmin(bytes, 1));
-    found->a = first->s > 0 ? (double)first->images / first->s : d->rate;
-    found->b = rate;
+    cause->share = fmin(bytes, 1);
+    cause->cold.first_rate = first->s > 0 ? (double)first->images / first->s : d->rate;
+    cause->cold.later_rate = rate;
     return true;
 }
 
@@ -97,23 +97,20 @@ static int slow_camera(const struct weir_report_sources *sources, bool decode, d
     return apart && *share >= WEIR_VERDICT_SLOW_SHARE ? slow : -1;
 }
 
-static bool add_camera(struct weir_verdict *verdict, const struct weir_report_sources *sources, bool decode)
+static bool fill_camera(const struct weir_report_sources *sources, bool decode, struct weir_verdict_cause *cause)
 {
-    double share, others_s;
-    int slow = slow_camera(sources, decode, &share, &others_s);
+    int slow = slow_camera(sources, decode, &cause->share, &cause->source.others_s);
     if (slow < 0)
         return false;
-    struct weir_found *found = weir_verdict_add(verdict, WEIR_CAUSE_SLOW_CAMERA, share);
-    found->a = of_camera(sources, slow, decode)->p50_s;
-    found->b = others_s;
-    found->decode = decode;
-    memcpy(found->name, sources->cameras[slow].name, sizeof sources->cameras[slow].name);
+    cause->source.each_s = of_camera(sources, slow, decode)->p50_s;
+    cause->source.decode = decode;
+    snprintf(cause->source.name, sizeof cause->source.name, "%s", sources->cameras[slow].name);
     return true;
 }
 
-bool weir_verdict_slow_decoding(struct weir_verdict *verdict, const struct weir_loader_report *report)
+bool weir_rule_slow_decoding(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
-    return add_camera(verdict, &report->sources, true);
+    return fill_camera(&c->report->sources, true, cause);
 }
 
 int weir_verdict_heavy_camera(const struct weir_report_sources *sources, double *share, double *others_s)
@@ -127,32 +124,11 @@ static double mean_but_one(const struct weir_report_file *file)
     return file->count > 1 ? (file->mean_s * (double)file->count - file->max_s) / (double)(file->count - 1) : 0;
 }
 
-/* Only where it stands out: of files that are all as slow none is the slow one. */
-static bool find_file(struct weir_verdict *verdict, const struct weir_loader_report *report)
-{
-    const struct weir_report_sources *sources = &report->sources;
-    double all_s = 0;
-    for (int i = 0; i < sources->n_cameras; i++)
-        all_s += sources->cameras[i].read.total_s;
-    if (sources->n_files == 0 || sources->files_read < 3 || all_s <= 0)
-        return false;
-    const struct weir_report_file *file = &sources->files[0];
-    double share = file->mean_s * (double)file->count / all_s;
-    bool alone = sources->n_files < 2 || file->mean_s >= 3 * sources->files[1].mean_s;
-    if (!alone || mean_but_one(file) < WEIR_VERDICT_SLOW_TIMES * sources->files_median_s ||
-        share < WEIR_VERDICT_SLOW_SHARE)
-        return false;
-    struct weir_found *found = weir_verdict_add(verdict, WEIR_CAUSE_SLOW_FILE, fmin(share, 1));
-    found->a = file->mean_s;
-    found->b = sources->files_median_s;
-    memcpy(found->name, file->name, sizeof file->name);
-    return true;
-}
-
 /* Bytes per second of many reads at once over those of the run; 0: not measured. */
-static double probe_gain(const struct weir_verdict *verdict, const struct weir_loader_report *report)
+static double probe_gain(const struct weir_verdict_case *c)
 {
-    const struct weir_demands *d = &verdict->demands;
+    const struct weir_demands *d = c->demands;
+    const struct weir_loader_report *report = c->report;
     double s = report->steps.train_s + report->steps.val_s, rate = s > 0 ? (double)report->read_bytes / s : 0;
     double at_once = d->of.blocked * (d->workers > 0 ? d->workers : 1); /* reads, on average */
     if (report->storage.probe_depth == 0 || rate <= 0 || at_once <= 0)
@@ -161,9 +137,9 @@ static double probe_gain(const struct weir_verdict *verdict, const struct weir_l
 }
 
 /* Storage that is limited by a budget serves reads in bursts and holds all of them up in between: that is no tail. */
-static bool gives_no_more(const struct weir_verdict *verdict, const struct weir_loader_report *report)
+static bool gives_no_more(const struct weir_verdict_case *c)
 {
-    double gain = probe_gain(verdict, report);
+    double gain = probe_gain(c);
     return gain > 0 && gain <= 1.4;
 }
 
@@ -182,60 +158,75 @@ bool weir_verdict_is_tail(const struct weir_loader_report *report)
     return far && slowest_tenth(row) >= WEIR_VERDICT_TAIL_SHARE;
 }
 
-static bool find_tail(struct weir_verdict *verdict, const struct weir_loader_report *report)
-{
-    if (!weir_verdict_is_tail(report) || gives_no_more(verdict, report))
-        return false;
-    const struct weir_report_row *row = weir_demands_row(report, "03c_read_bytes", WEIR_SIDE_WORKER);
-    struct weir_found *found = weir_verdict_add(verdict, WEIR_CAUSE_STORAGE_TAIL, slowest_tenth(row));
-    found->a = fmax(row->p99_s, row->mean_s);
-    found->b = row->p50_s;
-    return true;
-}
-
-/* ---- bandwidth or latency ---- */
-
-/* At one depth and one size nobody can tell; more reads at once do: they give more bytes where each waited, and no more
- * where all share what there is. Latency it is only when a small read takes about as long as a whole one. */
-static enum weir_cause kind_of(const struct weir_verdict *verdict, const struct weir_loader_report *report)
-{
-    static const double MORE = 2, AS_LONG = 0.5;
-    const struct weir_report_storage *storage = &report->storage;
-    double gain = probe_gain(verdict, report);
-    if (gives_no_more(verdict, report))
-        return WEIR_CAUSE_STORAGE_BANDWIDTH;
-    return gain >= MORE && storage->probe_small_s >= AS_LONG * storage->probe_whole_s ? WEIR_CAUSE_STORAGE_LATENCY
-                                                                                      : WEIR_CAUSE_STORAGE;
-}
-
-static void find_kind(struct weir_verdict *verdict, const struct weir_loader_report *report)
-{
-    const struct weir_report_row *row = weir_demands_row(report, "03c_read_bytes", WEIR_SIDE_WORKER);
-    double s = report->steps.train_s + report->steps.val_s;
-    double rate = s > 0 ? (double)report->read_bytes / s : 0;
-    struct weir_found *found = weir_verdict_add(verdict, kind_of(verdict, report), verdict->demands.of.blocked);
-    found->a = row ? row->p50_s : 0;
-    found->b = rate;
-}
+/* ---- rules ---- */
 
 /* The workers sleep in reads, or the few tasks that batches wait for do. */
-static bool is_waited_for(const struct weir_verdict *verdict, const struct weir_loader_report *report)
+static bool are_reads_waited_for(const struct weir_verdict_case *c)
 {
-    const struct weir_demands *d = &verdict->demands;
-    const struct weir_report_late *late = &report->late;
+    const struct weir_demands *d = c->demands;
+    const struct weir_report_late *late = &c->report->late;
     if (d->of.blocked >= WEIR_VERDICT_BLOCKED)
         return d->blocked_read >= 0.5;
-    double wait_s = report->steps.train_wait_s + report->steps.val_wait_s;
+    double wait_s = c->report->steps.train_wait_s + c->report->steps.val_wait_s;
     return d->of.idle >= WEIR_VERDICT_IDLE && late->wait_s >= 0.5 * wait_s && late->read_s >= 0.5 * late->task_s &&
            late->read_s >= 0.5 * late->wait_s && d->of.blocked > 0.01;
 }
 
-bool weir_verdict_storage(struct weir_verdict *verdict, const struct weir_loader_report *report)
+bool weir_rule_slow_camera(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
-    if (!is_waited_for(verdict, report))
+    return are_reads_waited_for(c) && fill_camera(&c->report->sources, false, cause);
+}
+
+/* One file stands out; where all are slow, none does. */
+bool weir_rule_slow_file(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+{
+    const struct weir_report_sources *sources = &c->report->sources;
+    const struct weir_report_file *file = &sources->files[0];
+    double all_s = 0;
+    for (int i = 0; i < sources->n_cameras; i++)
+        all_s += sources->cameras[i].read.total_s;
+    if (!are_reads_waited_for(c) || sources->n_files == 0 || sources->files_read < 3 || all_s <= 0)
         return false;
-    if (add_camera(verdict, &report->sources, false) || find_file(verdict, report) || find_tail(verdict, report))
-        return true;
-    find_kind(verdict, report);
+    bool alone = sources->n_files < 2 || file->mean_s >= 3 * sources->files[1].mean_s;
+    cause->share = fmin(file->mean_s * (double)file->count / all_s, 1);
+    cause->source.each_s = file->mean_s;
+    cause->source.others_s = sources->files_median_s;
+    snprintf(cause->source.name, sizeof cause->source.name, "%s", file->name);
+    return alone && mean_but_one(file) >= WEIR_VERDICT_SLOW_TIMES * sources->files_median_s &&
+           cause->share >= WEIR_VERDICT_SLOW_SHARE;
+}
+
+bool weir_rule_tail(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+{
+    if (!are_reads_waited_for(c) || !weir_verdict_is_tail(c->report) || gives_no_more(c))
+        return false;
+    const struct weir_report_row *row = weir_demands_row(c->report, "03c_read_bytes", WEIR_SIDE_WORKER);
+    cause->share = slowest_tenth(row);
+    cause->tail.p99_s = fmax(row->p99_s, row->mean_s);
+    cause->tail.p50_s = row->p50_s;
     return true;
+}
+
+/* One depth and one size cannot separate bandwidth from latency; more reads at once can: they give more bytes where
+ * each waited, and no more where all share a limit. It is latency only when a small read takes about as long as a whole
+ * one. */
+static enum weir_cause kind_of_storage(const struct weir_verdict_case *c)
+{
+    static const double MORE = 2, AS_LONG = 0.5;
+    const struct weir_report_storage *storage = &c->report->storage;
+    if (gives_no_more(c))
+        return WEIR_CAUSE_STORAGE_BANDWIDTH;
+    bool latency = probe_gain(c) >= MORE && storage->probe_small_s >= AS_LONG * storage->probe_whole_s;
+    return latency ? WEIR_CAUSE_STORAGE_LATENCY : WEIR_CAUSE_STORAGE;
+}
+
+bool weir_rule_storage(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
+{
+    const struct weir_report_row *row = weir_demands_row(c->report, "03c_read_bytes", WEIR_SIDE_WORKER);
+    double s = c->report->steps.train_s + c->report->steps.val_s;
+    cause->cause = kind_of_storage(c);
+    cause->share = c->demands->of.blocked;
+    cause->storage.p50_s = row ? row->p50_s : 0;
+    cause->storage.bytes_per_s = s > 0 ? (double)c->report->read_bytes / s : 0;
+    return are_reads_waited_for(c);
 }

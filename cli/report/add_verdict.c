@@ -17,7 +17,8 @@ static void begin(void *user, struct weir_loader_report *report)
 static void print(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
 {
     const struct weir_added_verdict *added = user;
-    weir_verdict_print(out, &added->verdict_, report, lang);
+    (void)lang;
+    weir_verdict_print(out, &added->verdict_, report);
 }
 
 static void json(void *user, struct weir_json *to, const struct weir_loader_report *report)
@@ -37,11 +38,11 @@ bool weir_added_verdict_tells(const struct weir_added_verdict *added)
     return added->verdict_.bound != WEIR_BOUND_UNKNOWN;
 }
 
-void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
+void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report)
 {
     struct weir_verdict verdict;
     weir_verdict_make(&verdict, report, NULL);
-    weir_verdict_print(out, &verdict, report, lang);
+    weir_verdict_print(out, &verdict, report);
 }
 
 void weir_verdict_of_log_json(struct weir_json *to, const struct weir_loader_report *report)

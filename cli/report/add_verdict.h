@@ -19,7 +19,7 @@ void weir_add_verdict(struct weir_added_verdict *added, struct weir_loader *load
 bool weir_added_verdict_tells(const struct weir_added_verdict *added);
 
 /* The same for a report that was read back. */
-void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
+void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report);
 void weir_verdict_of_log_json(struct weir_json *json, const struct weir_loader_report *report);
 
 #endif

@@ -228,7 +228,7 @@ static int show_record(const struct job *job, struct run_part *part, const struc
         weir_json_end(job->json, '}');
     } else {
         weir_loader_report_print(job->out, &record->report, job->lang);
-        weir_verdict_of_log(job->out, &record->report, job->lang);
+        weir_verdict_of_log(job->out, &record->report);
     }
     return keep_totals(part, &record->report, record->line);
 }

@@ -43,7 +43,7 @@ void weir_plain_json(struct weir_json *json, const struct weir_plain_log *log);
 
 /* What the tables show together: the stages' shares of a sample and of the loop, the data wait, the 40 % rule, and what
  * such a log cannot show. cumulative: weir_totals_cumulative. The latter is the member "verdict" of the open object. */
-void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool cumulative, enum weir_lang lang);
+void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool cumulative);
 void weir_plain_verdict_json(struct weir_json *json, const struct weir_plain_log *log, bool cumulative);
 
 #endif

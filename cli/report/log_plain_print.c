@@ -79,7 +79,7 @@ void weir_plain_print(FILE *out, const struct weir_plain_log *log, enum weir_lan
             break;
         }
     weir_totals_print(out, &log->totals, cumulative, lang);
-    weir_plain_verdict_print(out, log, cumulative, lang);
+    weir_plain_verdict_print(out, log, cumulative);
 }
 
 static void json_seconds(struct weir_json *json, const char *key, double seconds)

@@ -160,94 +160,78 @@ static void print_part(FILE *out, const char *name, double total_s, double whole
     fprintf(out, "%s%*s %11s %6.1f %%\n", name, NAME_WIDTH - weir_text_width(name), "", total, 100 * total_s / whole_s);
 }
 
-static void print_parts(FILE *out, const struct parts *parts, bool with_rest, int decimals, bool zh)
+static void print_parts(FILE *out, const struct parts *parts, bool with_rest, int decimals)
 {
     for (int i = 0; i < parts->n; i++)
         print_part(out, parts->parts[i].name, parts->parts[i].total_s, parts->whole_s, decimals);
     if (with_rest)
-        print_part(out, zh ? "其他" : "other", parts->whole_s - sum(parts), parts->whole_s, decimals);
+        print_part(out, "other", parts->whole_s - sum(parts), parts->whole_s, decimals);
 }
 
-static void print_shares(FILE *out, const struct summary *summary, const struct weir_plain_log *log, bool zh)
+static void print_shares(FILE *out, const struct summary *summary, const struct weir_plain_log *log)
 {
     int decimals = log->totals.decimals;
     const struct parts *sample = &summary->sample, *loop = &summary->loop;
     if (sample->whole_s > 0) {
         if (log->periodic)
-            fprintf(out,
-                    zh ? "\n占工作线程的工作时间, 共 %.*fs (样本相互重叠):\n"
-                       : "\nshares of the workers' work, %.*fs in all (samples overlap):\n",
-                    decimals, sample->whole_s);
+            fprintf(out, "\nshares of the workers' work, %.*fs in all (samples overlap):\n", decimals, sample->whole_s);
         else
-            fprintf(out,
-                    zh ? "\n占样本时间, 共 %.*fs (含嵌套的环节):\n"
-                       : "\nshares of a sample's time, %.*fs in all (a stage holds those inside it):\n",
-                    decimals, sample->whole_s);
-        print_parts(out, sample, false, decimals, zh);
+            fprintf(out, "\nshares of a sample's time, %.*fs in all (a stage holds those inside it):\n", decimals,
+                    sample->whole_s);
+        print_parts(out, sample, false, decimals);
     }
     if (loop->n > 0 && loop->whole_s > 0) {
-        fprintf(out, zh ? "\n占训练循环的时间, %s %.*fs:\n" : "\nshares of the loop's time, %s%.*fs%s:\n",
-                zh ? (summary->by_epochs ? "按轮次共" : "其各环节共") : "", decimals, loop->whole_s,
+        fprintf(out, "\nshares of the loop's time, %.*fs%s:\n", decimals, loop->whole_s,
                 summary->by_epochs ? " by the epochs" : " in its stages");
-        print_parts(out, loop, summary->by_epochs, decimals, zh);
+        print_parts(out, loop, summary->by_epochs, decimals);
     }
 }
 
-static void print_doubt(FILE *out, const struct summary *summary, bool zh)
+static void print_doubt(FILE *out, const struct summary *summary)
 {
-    fputs(zh ? "结论: 无法判断训练是否在等待数据: " : "verdict: Cannot tell whether training waits for data: ", out);
+    fputs("verdict: Cannot tell whether training waits for data: ", out);
     if (find(&summary->loop, "08_wait_for_data"))
-        fputs(zh ? "没有轮次行, 也没有循环的其他环节可与 08_wait_for_data 比较; 请同时计时训练步。\n"
-                 : "neither epoch lines nor other stages of the loop to compare 08_wait_for_data with; time the step's "
-                   "stages, too.\n",
+        fputs("neither epoch lines nor other stages of the loop to compare 08_wait_for_data with; time the step's "
+              "stages, too.\n",
               out);
     else if (summary->wait_at_most >= 0)
-        fprintf(
-            out,
-            zh ? "没有环节 08_wait_for_data, 循环的其他环节之外还有轮次时间的 %.0f%%; 请把取批次 (next) 计为该环节。\n"
-               : "no stage 08_wait_for_data, and the loop's other stages leave %.0f %% of the epochs' time for it; "
-                 "time the loader's next() as that stage.\n",
-            100 * summary->wait_at_most);
+        fprintf(out,
+                "no stage 08_wait_for_data, and the loop's other stages leave %.0f %% of the epochs' time for it; "
+                "time the loader's next() as that stage.\n",
+                100 * summary->wait_at_most);
     else
-        fputs(zh ? "没有环节 08_wait_for_data; 请把取批次 (next) 计为该环节。\n"
-                 : "no stage 08_wait_for_data; time the loader's next() as that stage.\n",
-              out);
+        fputs("no stage 08_wait_for_data; time the loader's next() as that stage.\n", out);
 }
 
-static void print_verdict(FILE *out, const struct summary *summary, bool zh)
+static void print_verdict(FILE *out, const struct summary *summary)
 {
     if (summary->bound == WEIR_BOUND_UNKNOWN) {
-        print_doubt(out, summary, zh);
+        print_doubt(out, summary);
         return;
     }
     bool at_most = summary->wait < 0;
-    weir_verdict_lead_print(out, summary->bound, at_most ? summary->wait_at_most : summary->wait, at_most, false,
-                            zh ? WEIR_LANG_ZH : WEIR_LANG_EN);
+    weir_verdict_lead_print(out, summary->bound, at_most ? summary->wait_at_most : summary->wait, at_most, false);
     const struct parts *parts = summary->bound == WEIR_BOUND_NO ? &summary->loop : &summary->sample;
     const struct part *most = largest(parts);
-    static const char *const whole[2][2] = {{"a sample's time", "样本时间"}, {"the loop's time", "循环时间"}};
+    const char *whole = parts == &summary->loop ? "the loop's time" : "a sample's time";
     if (most && parts->whole_s > 0)
-        fprintf(out, zh ? "%s最大的部分是 %s, %.0f%%。" : "The largest part of %s is %s, %.0f %%.",
-                whole[parts == &summary->loop][zh], most->name, 100 * most->total_s / parts->whole_s);
+        fprintf(out, "The largest part of %s is %s, %.0f %%.", whole, most->name, 100 * most->total_s / parts->whole_s);
     putc('\n', out);
 }
 
-void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool cumulative, enum weir_lang lang)
+void weir_plain_verdict_print(FILE *out, const struct weir_plain_log *log, bool cumulative)
 {
     struct summary summary;
-    bool zh = lang == WEIR_LANG_ZH;
     summarise(&summary, log, cumulative);
-    print_shares(out, &summary, log, zh);
+    print_shares(out, &summary, log);
     putc('\n', out);
-    print_verdict(out, &summary, zh);
+    print_verdict(out, &summary);
     if (summary.decode >= 0)
-        weir_decode_rule_print(out, summary.decode, summary.bound, lang);
+        weir_decode_rule_print(out, summary.decode, summary.bound);
     else
-        fputs(zh ? "  40%规则需要环节 03b_image_decode\n" : "  the 40 % rule needs the stage 03b_image_decode\n", out);
-    fputs(zh ? "  这类日志不含: CPU 时间, 分位数, 等待存储或等核的时间, 单个文件和相机; 由 weir run DATA --log FILE "
-               "记录\n"
-             : "  not in such a log: CPU time, percentiles, waits for storage or for a core, single files and cameras; "
-               "`weir run DATA --log FILE` records them\n",
+        fputs("  the 40 % rule needs the stage 03b_image_decode\n", out);
+    fputs("  not in such a log: CPU time, percentiles, waits for storage or for a core, single files and cameras; "
+          "`weir run DATA --log FILE` records them\n",
           out);
 }
 

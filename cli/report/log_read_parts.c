@@ -110,6 +110,9 @@ static void read_setup(struct weir_log_at *at, const json_t *from, struct weir_r
         .memory_free_bytes = weir_log_count(at, from, "memory_free_bytes"),
         .cached_at_start = weir_log_double(at, from, "cached_at_start", -1),
         .copy_bytes_per_s = weir_log_double(at, from, "copy_bytes_per_s", 0),
+        .jpeg_engines = (int)weir_log_integer(at, from, "jpeg_engines", 0, WEIR_LOG_NUMBER_MAX),
+        .indexed = weir_log_bool(at, from, "indexed", true),
+        .index_s = weir_log_double(at, from, "index_s", 0),
     };
     weir_log_text(at, from, "decoder", setup->decoder, sizeof setup->decoder);
     weir_log_text(at, from, "io", setup->io, sizeof setup->io);

@@ -249,7 +249,7 @@ static void judge(struct whatif *w, const struct weir_loader_report *report)
     if (!out)
         return;
     weir_verdict_make(&verdict, report, &facts);
-    weir_verdict_print(out, &verdict, report, WEIR_LANG_EN);
+    weir_verdict_print(out, &verdict, report);
     fclose(out);
     snprintf(w->found.verdict, sizeof w->found.verdict, "%s", text ? text : "");
     free(text);

@@ -103,6 +103,9 @@ struct weir_report_setup {
     uint64_t frames_bytes;      /* all frames of the dataset as they lie in batches: the decode cache that holds them */
     uint64_t memory_free_bytes; /* when the report was made; 0 = not known */
     double cached_at_start;     /* of the dataset, before the first read, 0..1; -1 = not known */
+    int jpeg_engines;           /* of that GPU; 0 = none, or not known */
+    bool indexed;               /* the index file had all files */
+    double index_s;             /* that opening the dataset took */
     double copy_bytes_per_s;    /* one thread copies so much from memory to memory; 0 = not measured */
 };
 

@@ -87,6 +87,9 @@ static void write_setup(struct weir_json *json, const struct weir_report_setup *
     weir_json_uint(json, "memory_free_bytes", setup->memory_free_bytes);
     weir_json_known(json, "cached_at_start", setup->cached_at_start);
     weir_json_double(json, "copy_bytes_per_s", setup->copy_bytes_per_s);
+    weir_json_int(json, "jpeg_engines", setup->jpeg_engines);
+    weir_json_bool(json, "indexed", setup->indexed);
+    weir_json_double(json, "index_s", setup->index_s);
     weir_json_end(json, '}');
 }
 

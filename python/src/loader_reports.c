@@ -131,7 +131,7 @@ static void write_verdict(const struct wanted *wanted, FILE *out, const struct w
     FILE *memory = open_memstream(&text, &bytes);
     if (!memory)
         return;
-    weir_verdict_print(memory, &wanted->made, report, wanted->lang);
+    weir_verdict_print(memory, &wanted->made, report);
     char *named = fclose(memory) == 0 ? malloc(2 * bytes + 1) : NULL;
     if (named) {
         weir_name_arguments(named, 2 * bytes + 1, text);
@@ -147,9 +147,6 @@ static void judge(void *user, struct weir_loader_report *report)
     judge_validation(&report->steps);
     weir_gpu_timing_add(&report->gpu, wanted->whole ? wanted->self->since_start.gpu : wanted->self->since_table.gpu);
     weir_verdict_make(&wanted->made, report, NULL);
-    for (int i = 0; i < wanted->made.n_advices && wanted->lang == WEIR_LANG_ZH; i++)
-        if (wanted->made.advices[i].kind == WEIR_ADVICE_LONGER)
-            strcpy(wanted->made.advices[i].flag, "更多批次");
     if (wanted->verdict)
         write_verdict(wanted, wanted->verdict, report);
 }

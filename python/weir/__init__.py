@@ -362,10 +362,10 @@ def _check_lang(lang):
         raise ValueError(f"lang is 'en' or 'zh', not {lang!r}")
 
 
-def _loop_verdict(whole, lang):
+def _loop_verdict(whole):
     """By the stages of the loop alone; empty without any."""
     loop = _loops.of(_weir._loop(whole))
-    return _loops.verdict(loop, lang, _weir._workers(), _opened_any) if loop else ""
+    return _loops.verdict(loop, _weir._workers(), _opened_any) if loop else ""
 
 
 def table(lang="en", *, whole=False, all_loaders=False):
@@ -379,7 +379,7 @@ def table(lang="en", *, whole=False, all_loaders=False):
     loaders = _judged(whole, all_loaders)
     if loaders:
         return _of_loaders(loaders, lang, lambda loader: loader.table(lang, whole=whole))
-    judged = _loop_verdict(whole, lang)
+    judged = _loop_verdict(whole)
     return _weir._table(lang, whole) + judged
 
 
@@ -391,7 +391,7 @@ def verdict(lang="en", *, all_loaders=False):
     loaders = _judged(True, all_loaders)
     if loaders:
         return _of_loaders(loaders, lang, lambda loader: loader.verdict(lang))
-    text = _loop_verdict(True, lang)
+    text = _loop_verdict(True)
     if not text:
         raise Error("there is no open loader to judge, and no stage was timed")
     return text

@@ -1,46 +1,24 @@
 """What holds a training loop back, by its own stages alone: the sentence, and the parts of its time."""
 
 _TEXTS = {
-    "en": {
-        "lead": "verdict: ",
-        "stop": ".\n",
-        "takes": "{name} takes {share:.1f} % of the loop's time ({s:.3f} of {wall:.3f} s)",
-        "inside": ", inside {root}, which takes {share:.1f} % in all",
-        "waits": ": the loop waits for data",
-        "slowest inside": "; the slowest stage inside it is {name}, {share:.1f} %",
-        "nothing inside": "; no stage inside it was timed, so what the wait is for cannot be told",
-        "workers": ": DataLoader's worker processes keep their stages to themselves",
-        "no stage": "No stage covers {share:.1f} % of the loop's time ({s:.3f} of {wall:.3f} s), so what holds it back "
-                    "cannot be told: put weir.stage around its parts, the wait for the next batch too",
-        "next": "; of the stages {name} takes most, {share:.1f} %",
-        "also": "  also: no stage covers {share:.1f} % of the loop's time.\n",
-        "parts": "  parts of the loop's {wall:.3f} s: ",
-        "itself": "{name} itself",
-        "others": "{n} others",
-        "unattributed": "in no stage",
-        "part": "{name} {share:.1f} %",
-        "loader": "  no loader is open, so what its workers do is not judged.\n",
-    },
-    "zh": {
-        "lead": "结论: ",
-        "stop": "。\n",
-        "takes": "{name} 占循环时间的 {share:.1f}% ({s:.3f}s / {wall:.3f}s)",
-        "inside": ", 位于 {root} 之内 (后者合计 {share:.1f}%)",
-        "waits": ": 循环在等待数据",
-        "slowest inside": "; 其中最慢的环节是 {name}, 占 {share:.1f}%",
-        "nothing inside": "; 其内部没有计时的环节, 无法判断在等什么",
-        "workers": ": 数据加载子进程的环节不在本进程的统计中",
-        "no stage": "循环时间的 {share:.1f}% ({s:.3f}s / {wall:.3f}s) 不属于任何环节, 无法判断瓶颈: "
-                    "请用 weir.stage 为循环各部分计时, 包括等待下一批次",
-        "next": "; 各环节中 {name} 最多, 占 {share:.1f}%",
-        "also": "  另外: 循环时间的 {share:.1f}% 不属于任何环节。\n",
-        "parts": "  循环 {wall:.3f}s 的组成: ",
-        "itself": "{name} 自身",
-        "others": "其余 {n} 个环节",
-        "unattributed": "未归属",
-        "part": "{name} {share:.1f}%",
-        "loader": "  没有打开的加载器, 不评判其工作线程。\n",
-    },
+    "lead": "verdict: ",
+    "stop": ".\n",
+    "takes": "{name} takes {share:.1f} % of the loop's time ({s:.3f} of {wall:.3f} s)",
+    "inside": ", inside {root}, which takes {share:.1f} % in all",
+    "waits": ": the loop waits for data",
+    "slowest inside": "; the slowest stage inside it is {name}, {share:.1f} %",
+    "nothing inside": "; no stage inside it was timed, so what the wait is for cannot be told",
+    "workers": ": DataLoader's worker processes keep their stages to themselves",
+    "no stage": "No stage covers {share:.1f} % of the loop's time ({s:.3f} of {wall:.3f} s), so what holds it back "
+                "cannot be told: put weir.stage around its parts, the wait for the next batch too",
+    "next": "; of the stages {name} takes most, {share:.1f} %",
+    "also": "  also: no stage covers {share:.1f} % of the loop's time.\n",
+    "parts": "  parts of the loop's {wall:.3f} s: ",
+    "itself": "{name} itself",
+    "others": "{n} others",
+    "unattributed": "in no stage",
+    "part": "{name} {share:.1f} %",
+    "loader": "  no loader is open, so what its workers do is not judged.\n",
 }
 _PARTS_MOST = 10
 _ALSO = 0.1  # of the loop's time in no stage: worth a line
@@ -107,14 +85,12 @@ def _parts(loop, say):
     return say("parts") + " | ".join(parts) + "\n"
 
 
-def verdict(loop, lang, workers, had_loader):
+def verdict(loop, workers, had_loader):
     """workers: of DataLoaders, that have timed stages in their own processes."""
-    texts = _TEXTS[lang]
-
     def say(key, seconds=0.0, **values):
-        return texts[key].format(s=seconds, share=100 * seconds / loop.wall, wall=loop.wall, **values)
+        return _TEXTS[key].format(s=seconds, share=100 * seconds / loop.wall, wall=loop.wall, **values)
 
-    text = texts["lead"] + _cause(loop, workers, had_loader, say) + texts["stop"]
+    text = _TEXTS["lead"] + _cause(loop, workers, had_loader, say) + _TEXTS["stop"]
     if _ALSO * loop.wall < loop.unattributed <= max(map(loop.total, loop.groups)):
         text += say("also", loop.unattributed)
-    return text + _parts(loop, say) + (texts["loader"] if had_loader else "")
+    return text + _parts(loop, say) + (_TEXTS["loader"] if had_loader else "")

@@ -46,7 +46,7 @@ Test(log_verdict, a_classic_log_gets_shares_the_rule_and_a_verdict)
     assert_shown(text, "--json", "\"data_bound\": \"strongly\"");
     assert_shown(text, "--json", "\"data_wait_fraction\": 0.7");
     assert_shown(text, "--json", "\"decode_share\": 0.55");
-    assert_shown(text, "--lang=zh", "结论: 训练 70% 的时间在等待数据。");
+    assert_shown(text, "--lang=zh", "verdict: Training waited for data 70 % of the time. ");
 }
 
 Test(log_verdict, a_loop_that_does_not_wait_for_data)

@@ -1,0 +1,198 @@
+/* Advice of verdicts on synthetic reports: what is predicted, and what the machine has that the run does not use. */
+#include "analyze/verdict/verdict_priv.h"
+#include "tests/fixtures/verdict_fixture.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct weir_advice *advice(const struct weir_verdict *verdict, enum weir_advice_kind kind)
+{
+    for (int i = 0; i < verdict->n_advices; i++)
+        if (verdict->advices[i].kind == kind)
+            return &verdict->advices[i];
+    return NULL;
+}
+
+Test(verdict_advice, a_cache_gives_no_more_than_the_step_allows)
+{
+    struct made *made = verdict_decoding();
+    struct weir_verdict verdict;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    const struct weir_advice *cache = advice(&verdict, WEIR_ADVICE_CACHE);
+    cr_assert_not_null(cache);
+    double now = verdict.demands.bound_rate, step = 16000 / (10 - 7.1);
+    cr_expect_float_eq(now, 16000 / 9.9, 1, "two workers, at work for 9.9 s of 10");
+    cr_expect_float_eq(cache->ratio, step / now, 1e-6);
+    cr_expect_eq(cache->limit, WEIR_RESOURCE_CONSUMER);
+    cr_expect_str_eq(cache->flag, "--decode-cache 859M");
+    verdict_set_wait(made, 9.999); /* a step of no time: memory is the limit */
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cache = advice(&verdict, WEIR_ADVICE_CACHE);
+    double copy_s = 640 * 480 * 3 / 1e10, cpu_s = made->report.cpu_s / 16000 - 2 * 9.8 / 16000 + copy_s;
+    cr_expect_float_eq(cache->ratio, 2 / cpu_s / now, 0.01);
+    made->report.setup.memory_free_bytes = 562500000; /* 80 % of it are half of the frames */
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cache = advice(&verdict, WEIR_ADVICE_CACHE);
+    cr_expect_float_eq(cache->part, 0.5, 1e-9);
+    cr_expect(cache->ratio > 1.7 && cache->ratio < 2.1, "%f", cache->ratio);
+    made->report.cache.budget_bytes = 1000000000;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_CACHE), "there is one that holds all");
+    free(made);
+}
+
+/* Rounded up by a tenth at most: 1.3 GiB as 2G would be more than the memory that is free. */
+Test(verdict_advice, bytes_as_they_are_typed)
+{
+    static const struct {
+        double bytes;
+        const char *text;
+    } budgets[] = {{0, "1M"},       {859 << 20, "859M"},  {1.3e9, "1240M"},
+                   {10e9, "9537M"}, {10737418240, "10G"}, {11e9, "11G"}};
+    char text[24];
+    for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+        weir_cache_bytes_text(text, budgets[i].bytes);
+        cr_expect_str_eq(text, budgets[i].text);
+    }
+}
+
+/* Cameras may differ in size. */
+Test(verdict_advice, bytes_of_an_image)
+{
+    struct weir_report_setup setup = {.out_width = 4, .out_height = 2, .normalised = true};
+    cr_expect_float_eq(weir_setup_image_bytes(&setup), 4 * 2 * 3 * 4, 0);
+    setup.image_bytes = 1000;
+    cr_expect_float_eq(weir_setup_image_bytes(&setup), 1000, 0);
+}
+
+/* Two workers decode on a machine whose GPU has idle JPEG engines. */
+Test(verdict_advice, idle_jpeg_engines_come_before_more_workers)
+{
+    struct made *made = verdict_decoding();
+    struct weir_verdict verdict;
+    made->report.prof.machine.cores = made->report.prof.machine.part = made->report.prof.machine.online = 16;
+    verdict_set_wait(made, 9.5);
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_eq(verdict.causes[0].cause, WEIR_CAUSE_TOO_FEW_WORKERS);
+    cr_expect_eq(verdict.advices[0].kind, WEIR_ADVICE_MORE_WORKERS);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_ENGINES), "batches stay on the CPU");
+    made->report.setup.device = 0;
+    made->report.gpu.used = true;
+    made->report.setup.jpeg_engines = 7;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_assert_eq(verdict.advices[0].kind, WEIR_ADVICE_ENGINES);
+    cr_expect_str_eq(verdict.advices[0].flag, "--decoder auto");
+    const struct weir_advice *workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
+    cr_assert_not_null(workers);
+    cr_expect(verdict.advices[0].ratio > 1.5 * workers->ratio, "%f, %f", verdict.advices[0].ratio, workers->ratio);
+    double most = 7 * WEIR_VERDICT_ENGINE_PIXELS / (640 * 480) / verdict.demands.bound_rate;
+    cr_expect_leq(verdict.advices[0].ratio, most * 1.0001, "no more than the engines can decode");
+    made->report.gpu.decode.n_engines = 1;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_ENGINES), "they decode already");
+    free(made);
+}
+
+/* Decoding is the main cause; a tenth of the CPU time makes floats. */
+Test(verdict_advice, floats_that_cost_a_tenth_are_worth_a_line)
+{
+    struct made *made = verdict_decoding();
+    struct weir_verdict verdict;
+    struct weir_report_row *decode = verdict_row(made, "03b_image_decode");
+    struct weir_report_row *convert =
+        verdict_add_row(made, "05_to_tensor_normalize", WEIR_KIND_WORK, WEIR_SIDE_WORKER, 3, 3);
+    decode->self_s = decode->cpu_s = decode->cpu_s - 3;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_U8), "the images are bytes");
+    made->report.setup.normalised = true;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_eq(verdict.causes[0].cause, WEIR_CAUSE_DECODE);
+    const struct weir_advice *u8 = advice(&verdict, WEIR_ADVICE_U8);
+    cr_assert_not_null(u8);
+    cr_expect(u8->ratio > 1.1 && u8->ratio < 1.25, "%f", u8->ratio);
+    convert->self_s = convert->cpu_s = 1.5;
+    decode->self_s = decode->cpu_s = decode->cpu_s + 1.5;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_U8), "7 %%");
+    free(made);
+}
+
+Test(verdict_advice, opening_that_took_long_is_worth_a_line)
+{
+    struct made *made = verdict_decoding();
+    struct weir_verdict verdict;
+    made->report.setup.index_s = 1.1;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    const struct weir_advice *index = advice(&verdict, WEIR_ADVICE_INDEX);
+    cr_assert_not_null(index);
+    cr_expect_str_eq(index->flag, "--index FILE");
+    made->report.setup.indexed = true;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_INDEX));
+    made->report.setup.indexed = false;
+    made->report.setup.index_s = 0.9;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    cr_expect_null(advice(&verdict, WEIR_ADVICE_INDEX));
+    free(made);
+}
+
+Test(verdict_advice, workers_and_cores_are_predicted_by_what_is_next)
+{
+    struct made *made = verdict_decoding();
+    struct weir_verdict verdict;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    const struct weir_advice *cores = advice(&verdict, WEIR_ADVICE_MORE_CORES);
+    cr_assert_not_null(cores);
+    cr_expect_float_eq(cores->ratio, 1.5, 0.02);
+    cr_expect_float_eq(cores->figure, 16000 / made->report.cpu_s, 1);
+    verdict_set_workers(made, 1, 9.8, 0, 0, 0.1);
+    weir_verdict_make(&verdict, &made->report, NULL);
+    const struct weir_advice *workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
+    cr_assert_not_null(workers);
+    cr_expect(workers->ratio > 1.9 && workers->ratio <= 2.1, "%f", workers->ratio);
+    cr_expect_eq(workers->limit, WEIR_RESOURCE_CORES);
+    cr_expect_str_eq(workers->flag, "--num-workers 2");
+    verdict_set_workers(made, 8, 2.45, 7.4, 0, 0.1);
+    weir_verdict_make(&verdict, &made->report, NULL);
+    const struct weir_advice *fewer = advice(&verdict, WEIR_ADVICE_FEWER_WORKERS);
+    cr_assert_not_null(fewer);
+    cr_expect_str_eq(fewer->flag, "--num-workers 2");
+    free(made);
+}
+
+/* One that sleeps in reads for nearly all of its time is worth no more than one, and gets its part of cores that others
+ * have. */
+Test(verdict_advice, workers_in_place_of_none_give_no_more_than_their_number)
+{
+    struct made *made = verdict_decoding();
+    struct weir_verdict verdict;
+    verdict_set_workers(made, 1, 1, 0, 8.9, 0.1);
+    verdict_set_wait(made, 9.999);
+    made->report.setup.workers = 0;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    const struct weir_advice *workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
+    cr_assert_not_null(workers);
+    cr_expect_str_eq(workers->flag, "--num-workers 8");
+    cr_expect(workers->ratio > 6 && workers->ratio <= 8.1, "%f", workers->ratio);
+    verdict_set_workers(made, 1, 5, 4.9, 0, 0.1);
+    made->report.prof.machine.others_cores = 1;
+    made->report.setup.workers = 0;
+    weir_verdict_make(&verdict, &made->report, NULL);
+    workers = advice(&verdict, WEIR_ADVICE_MORE_WORKERS);
+    cr_assert_not_null(workers);
+    cr_expect_str_eq(workers->flag, "--num-workers 2");
+    cr_expect(workers->ratio <= 2.1, "%f", workers->ratio);
+    free(made);
+}
+
+Test(verdict_advice, idle_workers_could_have_more_of_the_cores_that_others_share)
+{
+    struct made *made = verdict_decoding();
+    struct weir_demands demands;
+    verdict_set_workers(made, 2, 0.5, 1.5, 0, 7.9);
+    made->report.prof.machine.others_cores = 1.5;
+    weir_demands_make(&demands, &made->report);
+    cr_expect_float_eq(demands.reachable, 0.5, 1e-9, "two workers, ready for a core 2 s, on one 0.5 s");
+    free(made);
+}
