@@ -32,8 +32,7 @@ struct weir_loader {
 };
 
 /* The caller's configuration in this version's struct; -EINVAL, -ENOTSUP as weir_sized_copy. */
-int weir_config_take(struct weir_loader_config *full, const struct weir_loader_config *given,
-                            struct weir_err *err);
+int weir_config_take(struct weir_loader_config *full, const struct weir_loader_config *given, struct weir_err *err);
 
 /* What the order of samples depends on. */
 struct weir_state_field {

@@ -1,5 +1,5 @@
-#include "base/hash.h"
 #include "base/file_bytes.h"
+#include "base/hash.h"
 #include "convert/writers/record_write_priv.h"
 
 #include <errno.h>

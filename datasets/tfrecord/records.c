@@ -1,6 +1,6 @@
 #include "datasets/tfrecord/records.h"
-#include "base/hash.h"
 #include "base/file_bytes.h"
+#include "base/hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
