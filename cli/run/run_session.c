@@ -59,6 +59,7 @@ static void to_config(const struct weir_run_head *head, struct messages *message
     const struct run_options *o = head->options;
     const struct weir_ranks *ranks = head->ranks;
     *config = o->loader;
+    config->size = sizeof *config;
     config->data = head->data;
     if (o->seconds > 0)
         config->num_epochs = config->cold ? 1 : EPOCHS_MAX;

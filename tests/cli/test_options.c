@@ -527,6 +527,7 @@ Test(options, defaults_and_bounds_of_the_loader)
     cr_assert_eq(config.rank, 0);
     cr_assert_eq(config.world_size, 0);
     run.loader.rank = run.loader.world_size = 0;
+    run.loader.size = sizeof run.loader;
     cr_assert_eq(memcmp(&config, &run.loader, sizeof config), 0);
     cr_assert(config.batch_size == 8 && config.num_workers == WEIR_WORKERS_AUTO && config.prefetch == 0 &&
               config.obs_history == 1 && config.chunk_size == 20 && config.train_split == 0.9 &&
