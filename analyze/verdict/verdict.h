@@ -9,8 +9,8 @@
 #ifndef WEIR_ANALYZE_VERDICT_VERDICT_H
 #define WEIR_ANALYZE_VERDICT_VERDICT_H
 
-#include "analyze/demands.h"
-#include "analyze/model.h"
+#include "analyze/prediction/demands.h"
+#include "analyze/prediction/model.h"
 #include "weir/base.h"
 #include "weir/report.h"
 

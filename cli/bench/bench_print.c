@@ -1,7 +1,7 @@
 #include "cli/bench/bench_print.h"
+#include "analyze/trials/shell_words.h"
 #include "base/text.h"
 #include "cli/sysinfo.h"
-#include "cli/trials/shell_words.h"
 #include "weir/profiler.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_CLI_BENCH_BENCH_PRINT_H
 #define WEIR_CLI_BENCH_BENCH_PRINT_H
 
-#include "analyze/advice.h"
-#include "analyze/rotation.h"
+#include "analyze/trials/advice.h"
+#include "analyze/trials/rotation.h"
 #include "cli/bench/bench_setup.h"
 #include "cli/options.h"
 

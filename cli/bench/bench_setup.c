@@ -1,5 +1,5 @@
 #include "cli/bench/bench_setup.h"
-#include "analyze/trial.h"
+#include "analyze/trials/trial.h"
 #include "base/memory.h"
 #include "convert/convert_dataset.h"
 #include "weir/base.h"

@@ -3,8 +3,8 @@
 #ifndef WEIR_CLI_BENCH_BENCH_SETUP_H
 #define WEIR_CLI_BENCH_BENCH_SETUP_H
 
-#include "analyze/copies.h"
-#include "analyze/grid.h"
+#include "analyze/trials/copies.h"
+#include "analyze/trials/grid.h"
 #include "cli/options.h"
 
 #include <signal.h>

@@ -1,7 +1,7 @@
+#include "analyze/trials/interrupt.h"
 #include "cli/bench/bench_print.h"
 #include "cli/bench/bench_setup.h"
 #include "cli/commands.h"
-#include "cli/trials/interrupt.h"
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/base.h"

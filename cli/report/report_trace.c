@@ -1,8 +1,8 @@
 #include "cli/report/report_trace.h"
-#include "analyze/gpu_idle.h"
+#include "analyze/gpu_idle/gpu_idle.h"
 #include "base/text.h"
-#include "cli/report/trace_read.h"
 #include "prof/gpu/kernel_clock_trace.h"
+#include "prof/trace/trace_read.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 #include "cli/run/run_profile.h"
-#include "analyze/gpu_idle.h"
+#include "analyze/gpu_idle/gpu_idle.h"
 #include "pipeline/gpu/gpu.h"
 #include "prof/gpu/kernel_clock_trace.h"
 

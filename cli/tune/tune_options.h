@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_TUNE_TUNE_OPTIONS_H
 #define WEIR_CLI_TUNE_TUNE_OPTIONS_H
 
-#include "analyze/tune_search.h"
+#include "analyze/tuning/tune_search.h"
 #include "cli/options.h"
 #include "cli/run/run_options.h"
 

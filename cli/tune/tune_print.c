@@ -1,11 +1,11 @@
 #include "cli/tune/tune_print.h"
 #include "base/file_bytes.h"
 
+#include "analyze/trials/shell_words.h"
 #include "analyze/verdict/verdict.h"
 #include "base/text.h"
 #include "cli/config_file.h"
 #include "cli/sysinfo.h"
-#include "cli/trials/shell_words.h"
 #include "weir/base.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 #include "cli/tune/tune_session.h"
 
-#include "analyze/copies.h"
+#include "analyze/trials/copies.h"
+#include "analyze/trials/measured_run.h"
 #include "base/cores.h"
 #include "base/memory.h"
 #include "base/ranks.h"
 #include "cli/outputs.h"
-#include "cli/trials/measured_run.h"
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/base.h"

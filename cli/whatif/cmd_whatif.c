@@ -1,7 +1,7 @@
+#include "analyze/trials/interrupt.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
 #include "cli/sysinfo.h"
-#include "cli/trials/interrupt.h"
 #include "cli/whatif/whatif_parts.h"
 #include "weir/base.h"
 

@@ -1,5 +1,5 @@
 /* Turns in rounds: the ladder, and changes beside the run as it is. */
-#include "analyze/rotation.h"
+#include "analyze/trials/rotation.h"
 #include "cli/whatif/whatif_parts.h"
 #include "weir/base.h"
 #include "weir/decoder.h"

@@ -1,6 +1,6 @@
 /* Copies of a sample of DATA in other formats, in a folder of their own that is removed. */
-#include "analyze/trial.h"
-#include "cli/trials/interrupt.h"
+#include "analyze/trials/interrupt.h"
+#include "analyze/trials/trial.h"
 #include "cli/whatif/whatif_parts.h"
 #include "convert/convert_dataset.h"
 

@@ -2,11 +2,11 @@
 #ifndef WEIR_CLI_WHATIF_WHATIF_PARTS_H
 #define WEIR_CLI_WHATIF_WHATIF_PARTS_H
 
-#include "analyze/copies.h"
-#include "analyze/model.h"
+#include "analyze/prediction/model.h"
+#include "analyze/prediction/whatif.h"
+#include "analyze/trials/copies.h"
+#include "analyze/trials/measured_run.h"
 #include "analyze/verdict/verdict.h"
-#include "analyze/whatif.h"
-#include "cli/trials/measured_run.h"
 #include "cli/whatif/whatif_options.h"
 #include "weir/base.h"
 

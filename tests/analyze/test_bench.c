@@ -1,9 +1,9 @@
 /* What `weir bench` is made of: medians and their intervals, what a child printed, the grid, the rotation, and the
  * sentences, over results that are made up. */
-#include "analyze/advice.h"
-#include "analyze/copies.h"
-#include "analyze/rotation.h"
-#include "analyze/trial.h"
+#include "analyze/trials/advice.h"
+#include "analyze/trials/copies.h"
+#include "analyze/trials/rotation.h"
+#include "analyze/trials/trial.h"
 #include "weir/base.h"
 
 #include <criterion/criterion.h>

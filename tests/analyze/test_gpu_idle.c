@@ -1,7 +1,7 @@
 /* GPU idle time by cause: made-up traces of each cause, threads and streams beside each other, and traces that make no
  * sense. Times of the traces are us. */
-#include "analyze/gpu_idle.h"
-#include "cli/report/trace_read.h"
+#include "analyze/gpu_idle/gpu_idle.h"
+#include "prof/trace/trace_read.h"
 #include "tests/fixtures/trace_fixture.h"
 
 #include <criterion/criterion.h>

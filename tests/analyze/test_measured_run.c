@@ -1,6 +1,6 @@
 /* A measured run as a process of its own, over real files: its figures and its report. */
+#include "analyze/trials/measured_run.h"
 #include "analyze/verdict/verdict.h"
-#include "cli/trials/measured_run.h"
 #include "tests/fixtures/loader_fixture.h"
 
 #include <criterion/criterion.h>

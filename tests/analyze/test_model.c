@@ -1,6 +1,6 @@
 /* The simulation in cases that arithmetic can answer, and the model: it has the run's own rate, what changes give, and
  * reports that make no sense. */
-#include "analyze/model.h"
+#include "analyze/prediction/model.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The search of weir tune over made-up machines, beside an exhaustive search of the same. */
-#include "analyze/tune_priv.h"
-#include "analyze/tune_search.h"
+#include "analyze/tuning/tune_priv.h"
+#include "analyze/tuning/tune_search.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>

@@ -1,6 +1,6 @@
 /* libFuzzer target: any bytes as a plain training log, read and printed as `weir report` does. */
-#include "cli/report/log_lines.h"
-#include "cli/report/log_plain.h"
+#include "analyze/logs/log_lines.h"
+#include "analyze/logs/log_plain.h"
 
 #include <stdint.h>
 #include <stdio.h>

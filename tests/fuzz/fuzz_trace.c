@@ -1,7 +1,7 @@
 /* The trace reader, the averages, the step split, GPU idle time and clocks inside kernels over any bytes, as a file. */
-#include "analyze/gpu_idle.h"
-#include "cli/report/trace_read.h"
+#include "analyze/gpu_idle/gpu_idle.h"
 #include "prof/gpu/kernel_clock_trace.h"
+#include "prof/trace/trace_read.h"
 #include "weir/trace.h"
 
 #include <stdint.h>

@@ -1,10 +1,10 @@
 /* Clocks inside kernels on their way into a trace and out of it again: launches are found by the calls that made them,
  * by the stand-in's recorder, and blocks are drawn within their kernels. */
-#include "cli/report/trace_read.h"
 #include "prof/gpu/clock_sources.h"
 #include "prof/gpu/cuda_module.h"
 #include "prof/gpu/gpu_trace.h"
 #include "prof/gpu/kernel_clock_trace.h"
+#include "prof/trace/trace_read.h"
 #include "tests/fakes/fake_trace.h"
 #include "tests/fixtures/clock_fixture.h"
 #include "weir/profiler.h"

@@ -1,6 +1,6 @@
+#include "analyze/trials/interrupt.h"
 #include "cli/commands.h"
 #include "cli/outputs.h"
-#include "cli/trials/interrupt.h"
 #include "extras/motion/cli/motion_print.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
+#include "analyze/trials/interrupt.h"
 #include "cli/commands.h"
-#include "cli/trials/interrupt.h"
 #include "extras/scenario/cli/scenario_json.h"
 #include "extras/scenario/cli/scenario_options.h"
 #include "extras/scenario/cli/scenario_print.h"

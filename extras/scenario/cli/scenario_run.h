@@ -2,7 +2,7 @@
 #ifndef WEIR_EXTRAS_SCENARIO_CLI_SCENARIO_RUN_H
 #define WEIR_EXTRAS_SCENARIO_CLI_SCENARIO_RUN_H
 
-#include "analyze/gpu_idle.h"
+#include "analyze/gpu_idle/gpu_idle.h"
 #include "extras/scenario/cli/scenario_options.h"
 #include "extras/scenario/scenario.h"
 #include "weir/trace.h"

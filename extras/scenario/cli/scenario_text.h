@@ -2,7 +2,7 @@
 #ifndef WEIR_EXTRAS_SCENARIO_CLI_SCENARIO_TEXT_H
 #define WEIR_EXTRAS_SCENARIO_CLI_SCENARIO_TEXT_H
 
-#include "analyze/gpu_idle.h"
+#include "analyze/gpu_idle/gpu_idle.h"
 #include "extras/scenario/scenario.h"
 
 struct scenario_text {

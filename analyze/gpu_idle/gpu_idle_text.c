@@ -1,0 +1,143 @@
+/* GPU idle time as text and JSON. */
+#include "analyze/gpu_idle/gpu_idle.h"
+
+#include <inttypes.h>
+
+static const char *const names[WEIR_IDLE_NONE] = {
+    [WEIR_IDLE_LAUNCHING] = "launching",        [WEIR_IDLE_SYNC] = "synchronising",
+    [WEIR_IDLE_DATA] = "waiting for data",      [WEIR_IDLE_ALLOCATING] = "allocating",
+    [WEIR_IDLE_QUEUED] = "between queued work", [WEIR_IDLE_OTHER] = "other host code",
+    [WEIR_IDLE_MEASUREMENT] = "measurement",    [WEIR_IDLE_COPIES] = "copies alone",
+};
+
+static const char *const advice[WEIR_IDLE_NONE] = {
+    [WEIR_IDLE_LAUNCHING] = "launch-bound: the GPU waits for launches. Fewer of them help: CUDA graphs, fused kernels, "
+                            "torch.compile, a larger batch",
+    [WEIR_IDLE_SYNC] = "sync-bound: synchronising calls let the GPU run dry. Take read-backs such as .item(), .cpu() "
+                       "and print out of the step, or do them once in many steps",
+    [WEIR_IDLE_DATA] = "data-bound: the GPU waits for batches. More workers, or what the verdict of weir run names",
+    [WEIR_IDLE_ALLOCATING] = "allocation-bound: the GPU waits for allocations. Keep buffers from step to step, or take "
+                             "them from a caching pool",
+    [WEIR_IDLE_QUEUED] =
+        "the GPU's own time between queued kernels is the largest part. Fewer and longer kernels help: "
+        "fused kernels, CUDA graphs, a larger batch",
+    [WEIR_IDLE_OTHER] = "the GPU waits for host code that launches nothing. A CPU profile (--with-stack) says which it "
+                        "is; take it out of the step",
+    [WEIR_IDLE_COPIES] = "copies that no kernel overlaps are the largest part. Pinned memory with non_blocking copies, "
+                         "on a stream of their own, overlap with kernels",
+};
+
+const char *weir_idle_cause_name(enum weir_idle_cause cause)
+{
+    return cause < WEIR_IDLE_NONE ? names[cause] : "none";
+}
+
+static double part(int64_t ns, int64_t of_ns)
+{
+    return of_ns > 0 ? 100 * (double)ns / (double)of_ns : 0;
+}
+
+/* gaps < 0: it has none. */
+static void print_row(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device,
+                      const char *name, int64_t ns, int64_t gaps)
+{
+    fprintf(out, "%-24s  %10.3fms %5.1f%%", name, (double)ns / 1e6, part(ns, device->end_ns - device->begin_ns));
+    if (idle->n_steps > 0)
+        fprintf(out, "  %10.3fms", (double)ns / 1e6 / (double)idle->n_steps);
+    if (gaps >= 0)
+        fprintf(out, "  %8" PRId64, gaps);
+    fputc('\n', out);
+}
+
+static void print_launches(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device)
+{
+    if (idle->n_steps > 0)
+        fprintf(out, "kernels per step: %.1f; ", (double)device->step_kernels / (double)idle->n_steps);
+    else
+        fprintf(out, "kernels: %" PRIu64 "; ", device->kernels);
+    if (device->launches == 0)
+        fprintf(out, "no launch into an empty queue\n");
+    else
+        fprintf(out, "launch delay: p50 %.1fus, p99 %.1fus (%" PRIu64 " launches into an empty queue)\n",
+                (double)device->delay_p50_ns / 1e3, (double)device->delay_p99_ns / 1e3, device->launches);
+}
+
+static void print_device(FILE *out, const struct weir_gpu_idle *idle, const struct weir_idle_device *device)
+{
+    int64_t wall_ns = device->end_ns - device->begin_ns;
+    enum weir_idle_cause first = weir_gpu_idle_first(device);
+    fprintf(out, "\nGPU %" PRId64 ": busy %.1f%%, idle %.1f%% of %.3fms\n", device->device,
+            part(device->busy_ns, wall_ns), part(device->idle_ns, wall_ns), (double)wall_ns / 1e6);
+    fprintf(out, "%-24s  %19s", "idle time by cause", "time");
+    if (idle->n_steps > 0)
+        fprintf(out, "  %12s", "a step");
+    fprintf(out, "  %8s\n", "gaps");
+    for (int cause = 0; cause < WEIR_IDLE_CAUSES; cause++)
+        if (cause < WEIR_IDLE_QUEUED || device->cause_ns[cause] > 0)
+            print_row(out, idle, device, names[cause], device->cause_ns[cause], (int64_t)device->cause_gaps[cause]);
+    print_row(out, idle, device, "(busy) copies alone", device->copies_alone_ns, -1);
+    print_launches(out, idle, device);
+    if (first == WEIR_IDLE_NONE)
+        fprintf(out, "no cause is 5 %% of the time\n");
+    else
+        fprintf(out, "%s\n", advice[first]);
+}
+
+void weir_gpu_idle_print(FILE *out, const struct weir_gpu_idle *idle)
+{
+    if (idle->n_devices == 0)
+        fprintf(out, "\nno GPU idle time: this trace holds no kernels, copies or memsets of a GPU\n");
+    for (int i = 0; i < idle->n_devices; i++)
+        print_device(out, idle, &idle->devices[i]);
+    if (idle->devices_left_out)
+        fprintf(out, "%" PRIu64 " further GPUs are left out\n", idle->devices_left_out);
+}
+
+static void causes_json(struct weir_json *json, const struct weir_idle_device *device)
+{
+    weir_json_array(json, "causes");
+    for (int cause = 0; cause < WEIR_IDLE_CAUSES; cause++) {
+        weir_json_object(json, NULL);
+        weir_json_text(json, "cause", names[cause]);
+        weir_json_int(json, "ns", device->cause_ns[cause]);
+        weir_json_uint(json, "gaps", device->cause_gaps[cause]);
+        weir_json_end(json, '}');
+    }
+    weir_json_end(json, ']');
+}
+
+static void device_json(struct weir_json *json, const struct weir_gpu_idle *idle, const struct weir_idle_device *device)
+{
+    enum weir_idle_cause first = weir_gpu_idle_first(device);
+    weir_json_object(json, NULL);
+    weir_json_int(json, "device", device->device);
+    weir_json_int(json, "wall_ns", device->end_ns - device->begin_ns);
+    weir_json_int(json, "busy_ns", device->busy_ns);
+    weir_json_int(json, "idle_ns", device->idle_ns);
+    weir_json_int(json, "before_first_ns", device->before_ns);
+    weir_json_int(json, "after_last_ns", device->after_ns);
+    weir_json_int(json, "copies_alone_ns", device->copies_alone_ns);
+    causes_json(json, device);
+    weir_json_text(json, "first", first == WEIR_IDLE_NONE ? NULL : names[first]);
+    weir_json_text(json, "advice", first == WEIR_IDLE_NONE ? NULL : advice[first]);
+    weir_json_uint(json, "kernels", device->kernels);
+    weir_json_uint(json, "copies", device->copies);
+    weir_json_known(json, "kernels_per_step",
+                    idle->n_steps > 0 ? (double)device->step_kernels / (double)idle->n_steps : -1);
+    weir_json_uint(json, "launches", device->launches);
+    weir_json_known(json, "launch_delay_p50_ns", device->launches ? (double)device->delay_p50_ns : -1);
+    weir_json_known(json, "launch_delay_p99_ns", device->launches ? (double)device->delay_p99_ns : -1);
+    weir_json_end(json, '}');
+}
+
+void weir_gpu_idle_json(struct weir_json *json, const struct weir_gpu_idle *idle)
+{
+    weir_json_object(json, "gpu_idle");
+    weir_json_int(json, "steps", idle->n_steps);
+    weir_json_array(json, "devices");
+    for (int i = 0; i < idle->n_devices; i++)
+        device_json(json, idle, &idle->devices[i]);
+    weir_json_end(json, ']');
+    weir_json_uint(json, "devices_left_out", idle->devices_left_out);
+    weir_json_end(json, '}');
+}

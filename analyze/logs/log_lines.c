@@ -1,0 +1,77 @@
+#include "analyze/logs/log_lines.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void weir_lines_open(struct weir_lines *lines, FILE *in)
+{
+    *lines = (struct weir_lines){.in = in, .after_newline_ = true};
+}
+
+void weir_lines_close(struct weir_lines *lines)
+{
+    free(lines->text);
+    *lines = (struct weir_lines){0};
+}
+
+/* Grows the buffer so that one more byte and the NUL behind it fit. 0 or -ENOMEM. */
+static int reserve_byte(struct weir_lines *lines)
+{
+    if (lines->length + 1 < lines->capacity_)
+        return 0;
+    size_t capacity = lines->capacity_ ? 2 * lines->capacity_ : 4096;
+    char *text = realloc(lines->text, capacity);
+    if (!text)
+        return -ENOMEM;
+    lines->text = text;
+    lines->capacity_ = capacity;
+    return 0;
+}
+
+/* Appends up to the end of the line; returns 1 when there was anything at all. */
+static int read_piece(struct weir_lines *lines)
+{
+    int got = 0, byte;
+    while ((byte = getc_unlocked(lines->in)) != EOF) {
+        got = 1;
+        lines->ended = byte == '\n' || byte == '\r';
+        if (lines->ended)
+            break;
+        lines->nul_bytes += byte == 0;
+        if (lines->length == WEIR_LINE_MAX_BYTES) {
+            lines->cut = true;
+            continue;
+        }
+        if (reserve_byte(lines) < 0)
+            return -ENOMEM;
+        lines->text[lines->length++] = (char)byte;
+    }
+    lines->after_newline_ = byte == '\n';
+    if (byte == EOF && ferror(lines->in))
+        return errno ? -errno : -EIO;
+    return got;
+}
+
+int weir_lines_next(struct weir_lines *lines)
+{
+    if (lines->pushed_back) {
+        lines->pushed_back = false;
+        return 1;
+    }
+    bool new_line = lines->after_newline_;
+    lines->length = 0;
+    lines->cut = lines->ended = false;
+    errno = 0;
+    int got = read_piece(lines);
+    if (got <= 0)
+        return got;
+    lines->number += new_line;
+    if (reserve_byte(lines) < 0)
+        return -ENOMEM;
+    lines->text[lines->length] = '\0';
+    lines->cut_lines += lines->cut;
+    if (lines->number == 1 && lines->length >= 3 && memcmp(lines->text, "\xef\xbb\xbf", 3) == 0)
+        memmove(lines->text, lines->text + 3, (lines->length -= 3) + 1);
+    return 1;
+}

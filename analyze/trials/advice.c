@@ -1,0 +1,385 @@
+#include "analyze/trials/advice.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double SIZE_MAX_TIMES = 1.5, WORTH_TIMES = 1.1, COLD_TURN_S = 0.1, NOISE = 0.10, STEP_WAIT = 0.05;
+
+/* A format beside the one that is there. */
+struct rival {
+    const struct weir_grid_format *format;
+    const struct weir_cell *cell[2]; /* best, warm and cold */
+    enum weir_relation relation[2];  /* to the source's best */
+    struct weir_interval ratio[2];
+    double size_times; /* bytes of a frame beside the source's; 0 = not known */
+};
+
+struct field {
+    const struct weir_grid *grid;
+    struct rival rivals[WEIR_GRID_FORMATS];
+    int n;
+    struct rival *source;
+    bool measured[2];
+};
+
+struct text {
+    char *to;
+    size_t size, used;
+};
+
+static void say(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(struct text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (text->used < text->size) {
+        int n = vsnprintf(text->to + text->used, text->size - text->used, format, args);
+        text->used += n > 0 ? (size_t)n : 0;
+    }
+    va_end(args);
+}
+
+static void compare(struct field *field)
+{
+    for (int i = 0; i < field->n; i++) {
+        struct rival *r = &field->rivals[i];
+        for (int cold = 0; cold < 2; cold++) {
+            const struct weir_cell *source = field->source->cell[cold];
+            r->relation[cold] = WEIR_UNKNOWN;
+            if (!r->cell[cold] || !source)
+                continue;
+            weir_cell_ratio(r->cell[cold], source, &r->ratio[cold]);
+            r->relation[cold] = weir_relation_of(&r->ratio[cold]);
+        }
+        if (field->source->format->bytes_each > 0)
+            r->size_times = r->format->bytes_each / field->source->format->bytes_each;
+    }
+}
+
+static void find_rivals(struct field *field, const struct weir_grid *grid)
+{
+    *field = (struct field){.grid = grid};
+    for (int f = 0; f < grid->n_formats && field->n < WEIR_GRID_FORMATS; f++) {
+        struct rival r = {.format = &grid->formats[f]};
+        for (int cold = 0; cold < 2; cold++) {
+            r.cell[cold] = weir_grid_best(grid, f, cold);
+            field->measured[cold] |= r.cell[cold] != NULL;
+        }
+        if (r.cell[0] || r.cell[1])
+            field->rivals[field->n++] = r;
+    }
+    for (int i = 0; i < field->n; i++)
+        if (!field->source || (field->rivals[i].format->is_source && !field->source->format->is_source))
+            field->source = &field->rivals[i];
+    if (field->source)
+        compare(field);
+}
+
+static bool faster_somewhere(const struct rival *r)
+{
+    return r->relation[0] == WEIR_FASTER || r->relation[1] == WEIR_FASTER;
+}
+
+static bool slower_somewhere(const struct rival *r)
+{
+    return r->relation[0] == WEIR_SLOWER || r->relation[1] == WEIR_SLOWER;
+}
+
+/* By how much, in the state that speaks for it: warm first. */
+static double gain(const struct rival *r)
+{
+    return r->relation[0] == WEIR_FASTER ? r->ratio[0].median : r->relation[1] == WEIR_FASTER ? r->ratio[1].median : 0;
+}
+
+static double seconds_of(const struct weir_turn *turn)
+{
+    return turn->seconds;
+}
+
+/* Faster by more than a conversion is worth, whatever in its interval is true. Cold turns are an epoch, which of a
+ * small dataset is over before the workers are at their pace. */
+static bool is_worthwhile(const struct rival *r)
+{
+    return (r->relation[0] == WEIR_FASTER && r->ratio[0].low >= WORTH_TIMES) ||
+           (r->relation[1] == WEIR_FASTER && r->ratio[1].low >= WORTH_TIMES &&
+            weir_cell_median(r->cell[1], seconds_of) >= COLD_TURN_S);
+}
+
+static bool is_better(const struct rival *r)
+{
+    return is_worthwhile(r) && !slower_somewhere(r) && r->size_times <= SIZE_MAX_TIMES;
+}
+
+/* Which is the better choice of two that both are: faster warm counts before faster cold. */
+static bool beats(const struct rival *r, const struct rival *best)
+{
+    bool warm = r->relation[0] == WEIR_FASTER, best_warm = best->relation[0] == WEIR_FASTER;
+    return warm != best_warm ? warm : gain(r) > gain(best);
+}
+
+static struct rival *choose(struct field *field)
+{
+    struct rival *best = NULL;
+    for (int i = 0; i < field->n; i++) {
+        struct rival *r = &field->rivals[i];
+        if (r != field->source && is_better(r) && (!best || beats(r, best)))
+            best = r;
+    }
+    return best ? best : field->source;
+}
+
+/* The formats whose relation to the chosen one is this one, as "a, b and c"; how many. */
+static int list(struct text *text, const struct field *field, const struct rival *chosen, enum weir_relation relation)
+{
+    const char *names[WEIR_GRID_FORMATS];
+    int n = 0, cold = chosen->cell[0] ? 0 : 1;
+    for (int i = 0; i < field->n; i++) {
+        const struct rival *r = &field->rivals[i];
+        struct weir_interval ratio;
+        if (r == chosen || !r->cell[cold])
+            continue;
+        weir_cell_ratio(r->cell[cold], chosen->cell[cold], &ratio);
+        if (weir_relation_of(&ratio) == relation &&
+            (r == field->source || !slower_somewhere(r) || !faster_somewhere(r)))
+            names[n++] = r->format->name;
+    }
+    for (int i = 0; i < n; i++)
+        say(text, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", names[i]);
+    return n;
+}
+
+static void times(struct text *text, const struct rival *r)
+{
+    const char *const states[] = {"warm", "cold"};
+    int n = 0;
+    for (int cold = 0; cold < 2; cold++)
+        if (r->relation[cold] == WEIR_FASTER)
+            say(text, "%s%.1f x faster %s", n++ ? " and " : "", r->ratio[cold].median, states[cold]);
+}
+
+static void size(struct text *text, const struct rival *r, const char *before)
+{
+    if (r->size_times > 1 + WEIR_CLOSE)
+        say(text, "%s%.1f x larger", before, r->size_times);
+    else if (r->size_times > 0 && r->size_times < 1 - WEIR_CLOSE)
+        say(text, "%s%.1f x smaller", before, 1 / r->size_times);
+}
+
+/* What is faster than the source, and why it is not taken: the fastest such. */
+static int objections(struct text *text, const struct field *field, const struct rival *chosen, const char *before)
+{
+    const struct rival *best = NULL;
+    for (int i = 0; i < field->n; i++) {
+        const struct rival *r = &field->rivals[i];
+        if (r != chosen && r != field->source && faster_somewhere(r) && !is_better(r) && (!best || beats(r, best)))
+            best = r;
+    }
+    if (!best || gain(best) <= gain(chosen))
+        return 0;
+    say(text, "%s%s is ", before, best->format->name);
+    times(text, best);
+    size(text, best, " and ");
+    if (best->relation[1] == WEIR_SLOWER)
+        say(text, ", and slower from this disk when cold");
+    else if (best->relation[0] == WEIR_SLOWER)
+        say(text, ", and slower warm");
+    else if (best->size_times <= SIZE_MAX_TIMES)
+        say(text, ", which is not worth a conversion");
+    return 1;
+}
+
+/* The one that is behind by the least, when nothing is level and nothing ahead. */
+static void nearest(struct text *text, const struct field *field, const struct rival *chosen)
+{
+    const struct rival *best = NULL;
+    int cold = chosen->cell[0] ? 0 : 1;
+    double most = 0;
+    for (int i = 0; i < field->n; i++) {
+        struct weir_interval ratio;
+        if (&field->rivals[i] == chosen || !field->rivals[i].cell[cold])
+            continue;
+        weir_cell_ratio(field->rivals[i].cell[cold], chosen->cell[cold], &ratio);
+        if (ratio.n > 0 && ratio.median > most) {
+            most = ratio.median;
+            best = &field->rivals[i];
+        }
+    }
+    if (best)
+        say(text, "every other format is slower, %s the least (%.1f x)", best->format->name, 1 / most);
+    else
+        say(text, "nothing else was measured beside it");
+}
+
+static double width(const struct weir_cell *cell)
+{
+    struct weir_interval interval;
+    weir_cell_interval(cell, weir_turn_images_per_s, &interval);
+    return interval.median > 0 ? (interval.high - interval.low) / 2 / interval.median : 0;
+}
+
+/* All formats look alike, and the widest interval is so wide that nothing else could be seen. */
+static bool only_noise(const struct field *field, double *widest)
+{
+    int n = 0;
+    *widest = 0;
+    for (int i = 0; i < field->n; i++) {
+        const struct rival *r = &field->rivals[i];
+        for (int cold = 0; cold < 2; cold++) {
+            if (r->cell[cold] && width(r->cell[cold]) > *widest)
+                *widest = width(r->cell[cold]);
+            if (r == field->source || r->relation[cold] == WEIR_UNKNOWN)
+                continue;
+            n++;
+            if (r->relation[cold] != WEIR_UNSURE)
+                return false;
+        }
+    }
+    return n > 0 && *widest > NOISE;
+}
+
+/* CPU time of an image is disturbed less than rates are: the least, when it differs. */
+static void by_cpu(struct text *text, const struct field *field)
+{
+    const struct rival *least = NULL;
+    int cold = field->source->cell[0] ? 0 : 1;
+    double lowest = 0, of_source = weir_cell_median(field->source->cell[cold], weir_turn_cpu_s_per_1000_images);
+    for (int i = 0; i < field->n; i++) {
+        const struct weir_cell *cell = field->rivals[i].cell[cold];
+        double cpu_s = cell ? weir_cell_median(cell, weir_turn_cpu_s_per_1000_images) : -1;
+        if (cpu_s > 0 && (!least || cpu_s < lowest)) {
+            least = &field->rivals[i];
+            lowest = cpu_s;
+        }
+    }
+    if (!least)
+        return;
+    if (of_source <= lowest * (1 + WEIR_CLOSE))
+        say(text, " By CPU time an image none is more than 3 %% cheaper than %s either.", field->source->format->name);
+    else
+        say(text, " By CPU time an image %s is the cheapest: %.2f s for 1,000, %s %.2f s.", least->format->name, lowest,
+            field->source->format->name, of_source);
+}
+
+static void advise_format(struct text *text, const struct field *field, const struct rival *chosen)
+{
+    double widest;
+    if (only_noise(field, &widest)) {
+        say(text,
+            "No format can be told from another here: equal turns differ by up to %.0f %%; stop what else runs on the "
+            "machine, or give it more time with --max-minutes.",
+            100 * widest);
+        by_cpu(text, field);
+        return;
+    }
+    if (chosen == field->source)
+        say(text, "Keep %s: ", chosen->format->what);
+    else {
+        say(text, "Convert to %s: it is ", chosen->format->name);
+        times(text, chosen);
+        size(text, chosen, " and ");
+        say(text, " than %s; ", field->source->format->name);
+    }
+    size_t begin = text->used;
+    const char *state = field->measured[0] && field->measured[1] ? chosen->cell[0] ? " warm" : " cold" : "";
+    int n = list(text, field, chosen, WEIR_SAME);
+    if (n > 0)
+        say(text, " %s within 3 %%%s", n > 1 ? "are" : "is", state);
+    size_t before = text->used;
+    if (n > 0)
+        say(text, ", ");
+    n = list(text, field, chosen, WEIR_UNSURE);
+    if (n > 0)
+        say(text, " cannot be told from it");
+    else
+        text->used = before;
+    objections(text, field, chosen, text->used > begin ? ", " : "");
+    if (text->used == begin && chosen == field->source)
+        nearest(text, field, chosen);
+    else if (text->used == begin)
+        text->used -= 2; /* the "; " */
+    say(text, ".");
+}
+
+/* ---- what to do next ---- */
+
+/* What a stage that leads is about: the first row whose beginning fits. */
+static const struct {
+    const char *stage, *why, *todo;
+} causes[] = {
+    {"03b_", "decoding bounds it", "more cores, a smaller --image-size, --decode-cache or a GPU make it faster"},
+    {"03c_", "reading bounds it",
+     "more memory for the page cache, a faster disk, --io uring or a smaller format make "
+     "it faster, more workers hardly"},
+    {"09e_", "reading ahead bounds it", "a faster disk or a smaller format make it faster"},
+    {"03d_", "unpacking compressed chunks bounds it", "store frames as JPEG, or raw without compression"},
+    {"09c_", "the HDF5 library bounds it, which serves one worker at a time",
+     "convert to a format that it is not "
+     "needed for"},
+    {"05_", "conversion to float bounds it", "take --dtype u8 and normalise on the GPU"},
+    {"03h_", "handing frames to the GPU bounds it", "try larger batches"},
+    {"09d_", "the GPU's decoder bounds it", "try --decoder hybrid"},
+    {"08b_", "the GPU bounds it", "the data is no limit"},
+    {"20_", "the training step bounds it", "the data is no limit"},
+    {"10_", "the validation step bounds it", "the data is no limit"},
+};
+
+static void advise_next(struct text *text, const struct weir_grid *grid, const struct weir_cell *cell, double step_ms)
+{
+    char settings[256];
+    double part, wait = weir_cell_median(cell, weir_turn_data_wait);
+    const struct weir_turn *turn = weir_cell_typical(cell);
+    const struct weir_turn_stage *stage = turn ? weir_turn_bound(turn, &part) : NULL;
+    weir_grid_settings(grid, cell, settings, sizeof settings);
+    say(text, "%s%s%s", *settings ? "With " : "", settings, *settings ? " " : "");
+    if (step_ms > 0 && wait < STEP_WAIT) {
+        say(text,
+            "%s step of %g ms waits for data in %.1f %% of its time: the data is no limit, and no other format or "
+            "setting makes training faster.",
+            *settings ? "a" : "A", step_ms, 100 * wait);
+        return;
+    }
+    size_t i = 0, n = sizeof causes / sizeof causes[0];
+    while (stage && i < n && strncmp(stage->name, causes[i].stage, strlen(causes[i].stage)) != 0)
+        i++;
+    if (!stage || i == n) {
+        say(text, "%s%s%s bounds it; its table is above.", *settings ? "" : "The stage ", *settings ? "the stage " : "",
+            stage ? stage->name : "that is not known");
+        return;
+    }
+    char first = causes[i].why[0];
+    say(text, "%c%s (%s, %.0f %% of the %s time",
+        *settings      ? first
+        : first >= 'a' ? (char)(first - 'a' + 'A')
+                       : first,
+        causes[i].why + 1, stage->name, 100 * part, strcmp(stage->side, "worker") == 0 ? "workers'" : "loop's");
+    if (cell->limit_cell >= 0) {
+        struct weir_interval of_limit;
+        weir_cell_ratio(cell, &grid->cells[cell->limit_cell], &of_limit);
+        if (of_limit.n > 0)
+            say(text, "; %.0f %% of the rate without reading", 100 * of_limit.median);
+    }
+    say(text, "): %s.", causes[i].todo);
+}
+
+void weir_advise(const struct weir_grid *grid, double step_ms, struct weir_advice *advice)
+{
+    struct field field;
+    struct text format = {advice->format, sizeof advice->format, 0}, next = {advice->next, sizeof advice->next, 0};
+    memset(advice, 0, sizeof *advice);
+    find_rivals(&field, grid);
+    if (field.n == 0) {
+        const char *why = "";
+        for (int i = grid->n - 1; i >= 0; i--)
+            why = *grid->cells[i].why ? grid->cells[i].why : why;
+        say(&format, "Nothing was measured%s%s.", *why ? ": " : "", why);
+        say(&next, "%s", *why ? "Run the command below by itself to see more." : "Give it more time: --max-minutes.");
+        return;
+    }
+    const struct rival *chosen = choose(&field);
+    advice->cold_best = !chosen->cell[0];
+    advice->best = chosen->cell[advice->cold_best];
+    advise_format(&format, &field, chosen);
+    advise_next(&next, grid, advice->best, step_ms);
+}

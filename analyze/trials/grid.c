@@ -1,0 +1,311 @@
+#include "analyze/trials/grid.h"
+#include "weir/decoder.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARGS_MAX = 64 };
+
+typedef char list_values[WEIR_GRID_LIST][32];
+
+int weir_grid_split(const char *option, const char *list, list_values values, struct weir_err *err)
+{
+    int n = 0;
+    for (const char *at = list; n < WEIR_GRID_LIST; at++) {
+        size_t length = strcspn(at, ",");
+        if (length == 0 || length >= sizeof values[0])
+            return weir_err_set(err, -EINVAL, "--%s: '%s' is no list of values with commas between them", option, list);
+        memcpy(values[n], at, length);
+        values[n][length] = '\0';
+        for (int i = 0; i < n; i++)
+            if (strcmp(values[i], values[n]) == 0)
+                return weir_err_set(err, -EINVAL, "--%s has '%s' twice", option, values[n]);
+        n++;
+        at += length;
+        if (*at == '\0')
+            return n;
+    }
+    return weir_err_set(err, -EINVAL, "--%s takes at most %d values", option, WEIR_GRID_LIST);
+}
+
+/* ---- the options that may have several values ---- */
+
+struct dimension {
+    const char *name;         /* of the option */
+    size_t list, value, size; /* offsets in the configuration and in the settings of a cell */
+    long min, max;            /* of numbers; max 0: names */
+    bool allow_auto;
+    const char *preset; /* what weir run takes without the option */
+};
+#define DIMENSION(field)                                                                                               \
+    offsetof(struct weir_grid_config, field), offsetof(struct weir_cell_settings, field),                              \
+        sizeof((struct weir_cell_settings *)0)->field
+static const struct dimension dimensions[] = {
+    {"num-workers", DIMENSION(num_workers), 0, 512, true, "auto"},
+    {"prefetch", DIMENSION(prefetch), 1, 4096, true, "auto"},
+    {"batch-size", DIMENSION(batch_size), 1, 65536, false, "8"},
+    {"io", DIMENSION(io), 0, 0, false, "auto"},
+    {"decoder", DIMENSION(decoder), 0, 0, false, "auto"},
+    {"device", DIMENSION(device), 0, 0, false, "cpu"},
+};
+enum { N_DIMENSIONS = sizeof dimensions / sizeof dimensions[0] };
+
+static char *value_of(const struct weir_cell_settings *settings, int d)
+{
+    return (char *)settings + dimensions[d].value;
+}
+
+static int check_value(const struct dimension *d, const char *value, struct weir_err *err)
+{
+    if (d->max == 0 || (d->allow_auto && strcmp(value, "auto") == 0))
+        return strlen(value) < d->size ? 0 : weir_err_set(err, -EINVAL, "--%s: '%s' is too long", d->name, value);
+    char *end;
+    long number = strtol(value, &end, 10);
+    if (end == value || *end || strlen(value) >= d->size || number < d->min || number > d->max)
+        return weir_err_set(err, -EINVAL, "--%s: '%s' is no number from %ld to %ld%s", d->name, value, d->min, d->max,
+                            d->allow_auto ? ", or auto" : "");
+    return 0;
+}
+
+struct lists {
+    list_values values[N_DIMENSIONS];
+    int n[N_DIMENSIONS];
+    bool warm, cold;
+};
+
+static int read_lists(const struct weir_grid_config *config, struct lists *lists, struct weir_err *err)
+{
+    memset(lists, 0, sizeof *lists);
+    for (int d = 0; d < N_DIMENSIONS; d++) {
+        const char *list = *(const char *const *)((const char *)config + dimensions[d].list);
+        lists->n[d] = weir_grid_split(dimensions[d].name, list ? list : dimensions[d].preset, lists->values[d], err);
+        for (int i = 0; i < lists->n[d]; i++)
+            if (check_value(&dimensions[d], lists->values[d][i], err) < 0)
+                return -EINVAL;
+        if (lists->n[d] < 0)
+            return -EINVAL;
+    }
+    list_values cache;
+    int n = weir_grid_split("cache", config->cache ? config->cache : "warm", cache, err);
+    for (int i = 0; i < n; i++) {
+        bool warm = strcmp(cache[i], "warm") == 0, cold = strcmp(cache[i], "cold") == 0;
+        if (!warm && !cold)
+            return weir_err_set(err, -EINVAL, "--cache: '%s' is neither warm nor cold", cache[i]);
+        lists->warm |= warm;
+        lists->cold |= cold;
+    }
+    return n < 0 ? n : 0;
+}
+
+int weir_grid_check(const struct weir_grid_config *config, struct weir_err *err)
+{
+    struct lists lists;
+    return read_lists(config, &lists, err);
+}
+
+/* ---- command lines ---- */
+
+struct args {
+    char *argv[ARGS_MAX + 1];
+    int n;
+    bool failed;
+};
+
+static void add(struct args *args, const char *text)
+{
+    if (args->n == ARGS_MAX || !(args->argv[args->n] = strdup(text)))
+        args->failed = true;
+    else
+        args->argv[++args->n] = NULL;
+}
+
+static void add_number(struct args *args, const char *option, double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.9g", value);
+    add(args, option);
+    add(args, text);
+}
+
+static void add_settings(struct args *args, const struct weir_cell *cell)
+{
+    for (int d = 0; d < N_DIMENSIONS; d++) {
+        char option[32];
+        const char *value = value_of(&cell->settings, d);
+        if (strcmp(value, dimensions[d].preset) == 0)
+            continue;
+        snprintf(option, sizeof option, "--%s", dimensions[d].name);
+        add(args, option);
+        add(args, value);
+    }
+}
+
+static int make_argv(struct weir_cell *cell, const struct weir_grid_config *config)
+{
+    const struct weir_grid_format *format = &config->formats[cell->format];
+    struct args args = {.n = 0};
+    add(&args, "weir");
+    add(&args, "run");
+    add(&args, format->path);
+    for (const char *const *arg = config->source_only; arg && *arg && format->is_source; arg++)
+        add(&args, *arg);
+    for (const char *const *arg = config->common; arg && *arg; arg++)
+        add(&args, *arg);
+    add_settings(&args, cell);
+    if (config->step_ms > 0 && !cell->limit)
+        add_number(&args, "--step-ms", config->step_ms);
+    if (cell->cold)
+        add(&args, "--cold");
+    if (cell->limit) { /* the same few batches again and again: what is loaded before it is measured is not much */
+        add(&args, "--no-shuffle");
+        add_number(&args, "--max-batches", format->limit_batches);
+    }
+    add_number(&args, "--seconds", config->seconds);
+    add(&args, "--json");
+    cell->argv = args.failed ? NULL : malloc(sizeof *cell->argv * (size_t)(args.n + 1));
+    if (cell->argv) {
+        memcpy(cell->argv, args.argv, sizeof *cell->argv * (size_t)(args.n + 1));
+        return 0;
+    }
+    for (int i = 0; i < args.n; i++)
+        free(args.argv[i]);
+    return -ENOMEM;
+}
+
+/* ---- cells ---- */
+
+static struct weir_cell *add_cell(struct weir_grid *grid, const struct weir_cell *cell,
+                                  const struct weir_grid_config *config, struct weir_err *err)
+{
+    if (grid->n == WEIR_GRID_CELLS) {
+        weir_err_set(err, -EINVAL, "the grid has more than %d cells; give the options fewer values", WEIR_GRID_CELLS);
+        return NULL;
+    }
+    struct weir_cell *added = &grid->cells[grid->n];
+    *added = *cell;
+    if (make_argv(added, config) < 0) {
+        weir_err_set(err, -ENOMEM, "out of memory, or more than %d arguments for weir run", ARGS_MAX);
+        return NULL;
+    }
+    grid->n++;
+    return added;
+}
+
+/* The cell whose bytes come from memory, made when it is not there. Prefetch and engine have no part in it. */
+static int limit_of(struct weir_grid *grid, const struct weir_cell *cell, const struct weir_grid_config *config,
+                    struct weir_err *err)
+{
+    struct weir_cell limit = {.format = cell->format, .limit = true, .limit_cell = -1, .settings = cell->settings};
+    if (config->formats[cell->format].limit_batches == 0 || config->step_ms > 0)
+        return -1;
+    snprintf(limit.settings.io, sizeof limit.settings.io, "null");
+    snprintf(limit.settings.prefetch, sizeof limit.settings.prefetch, "auto");
+    for (int i = 0; i < grid->n; i++)
+        if (grid->cells[i].limit && grid->cells[i].format == limit.format &&
+            memcmp(&grid->cells[i].settings, &limit.settings, sizeof limit.settings) == 0)
+            return i;
+    return add_cell(grid, &limit, config, err) ? grid->n - 1 : -EINVAL;
+}
+
+static void set_settings(struct weir_cell_settings *settings, const struct lists *lists, int combination)
+{
+    memset(settings, 0, sizeof *settings); /* compared whole */
+    for (int d = N_DIMENSIONS - 1; d >= 0; d--) {
+        snprintf(value_of(settings, d), dimensions[d].size, "%s", lists->values[d][combination % lists->n[d]]);
+        combination /= lists->n[d];
+    }
+}
+
+/* Decoders of a GPU are for batches on one. */
+static bool goes_together(const struct weir_cell_settings *settings)
+{
+    bool gpu = strncmp(settings->device, "cuda", 4) == 0;
+    return weir_decoder_check_device(settings->decoder, gpu, NULL) != -EINVAL;
+}
+
+static int add_cells(struct weir_grid *grid, const struct weir_grid_config *config, const struct lists *lists,
+                     bool cold, struct weir_err *err)
+{
+    int combinations = 1;
+    for (int d = 0; d < N_DIMENSIONS; d++)
+        combinations *= lists->n[d]; /* 16 to the 6th fits */
+    for (int f = 0; f < config->n_formats; f++) {
+        for (int c = 0; c < combinations; c++) {
+            struct weir_cell cell = {.format = f, .cold = cold, .limit_cell = -1, .default_cell = c == 0};
+            set_settings(&cell.settings, lists, c);
+            if (!goes_together(&cell.settings))
+                continue;
+            struct weir_cell *added = add_cell(grid, &cell, config, err);
+            int limit = added && !cold ? limit_of(grid, added, config, err) : -1;
+            if (!added || limit < -1)
+                return err->code ? err->code : -ENOMEM;
+            added->limit_cell = limit;
+        }
+    }
+    return 0;
+}
+
+int weir_grid_open(struct weir_grid *grid, const struct weir_grid_config *config, struct weir_err *err)
+{
+    struct weir_err own = WEIR_ERR_NONE;
+    struct lists lists;
+    *grid = (struct weir_grid){.formats = config->formats, .n_formats = config->n_formats};
+    int rc = read_lists(config, &lists, &own);
+    if (rc == 0)
+        grid->cells = calloc(WEIR_GRID_CELLS, sizeof *grid->cells);
+    if (rc == 0 && !grid->cells)
+        rc = weir_err_set(&own, -ENOMEM, "out of memory");
+    if (rc == 0 && lists.warm)
+        rc = add_cells(grid, config, &lists, false, &own);
+    grid->n_warm = grid->n;
+    if (rc == 0 && lists.cold)
+        rc = add_cells(grid, config, &lists, true, &own);
+    if (rc < 0) {
+        weir_grid_close(grid);
+        return weir_err_set(err, rc, "%s", own.text);
+    }
+    return 0;
+}
+
+void weir_grid_close(struct weir_grid *grid)
+{
+    for (int i = 0; i < grid->n; i++)
+        weir_cell_free(&grid->cells[i]);
+    free(grid->cells);
+    memset(grid, 0, sizeof *grid);
+}
+
+void weir_grid_settings(const struct weir_grid *grid, const struct weir_cell *cell, char *text, size_t size)
+{
+    size_t used = 0;
+    *text = '\0';
+    for (int d = 0; d < N_DIMENSIONS; d++) {
+        bool varies = false;
+        for (int i = 0; i < grid->n; i++)
+            varies |= !grid->cells[i].limit &&
+                      strcmp(value_of(&grid->cells[i].settings, d), value_of(&grid->cells[0].settings, d)) != 0;
+        if (varies && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s %s", used ? ", " : "", dimensions[d].name,
+                                     value_of(&cell->settings, d));
+    }
+}
+
+const struct weir_cell *weir_grid_best(const struct weir_grid *grid, int format, bool cold)
+{
+    const struct weir_cell *best = NULL;
+    double most = -1;
+    for (int i = 0; i < grid->n; i++) {
+        const struct weir_cell *cell = &grid->cells[i];
+        if (cell->limit || cell->format != format || cell->cold != cold || cell->n_turns == 0)
+            continue;
+        double median = weir_cell_median(cell, weir_turn_images_per_s);
+        if (median > most) {
+            best = cell;
+            most = median;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,243 @@
+#include "analyze/tuning/tune_race.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double CPU_SLACK = 0.03;    /* of --max-cpu, for the consumer's thread, which wakes up, too; */
+static const double CORE_SLACK = 0.1;    /* and at least so much of a core */
+static const double FAR = 0.85;          /* after one round, where nobody disturbs it: a ratio below is no noise */
+static const double OTHERS = 0.1;        /* of the cores, by other processes: they take part in what is measured */
+static const double ERROR_LEAST = 0.025; /* of a ratio of two turns */
+enum { NOISE_ROUNDS = 2 };               /* of one that has no rival */
+
+void weir_tune_tell(struct weir_tune *tune, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    if (!tune->say)
+        return;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    tune->say(tune->user, line);
+}
+
+/* What no setting of workers, prefetch and engine can raise: the highest of such bounds, since what disturbs a turn
+ * lowers them. */
+static void note_limit(struct weir_tune *tune, const struct weir_demands *d)
+{
+    static const enum weir_resource fixed[] = {WEIR_RESOURCE_CONSUMER, WEIR_RESOURCE_LIBRARY, WEIR_RESOURCE_BUS};
+    double least = 0;
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+        if (d->bound[fixed[i]] > 0 && (least <= 0 || d->bound[fixed[i]] < least))
+            least = d->bound[fixed[i]];
+    tune->limit_rate = fmax(tune->limit_rate, fmax(least, least > 0 ? d->rate : 0));
+}
+
+bool weir_tune_is_disturbed(const struct weir_tune *tune, const struct weir_turn *turn)
+{
+    return turn->others_cores >= OTHERS * tune->space.cores;
+}
+
+int weir_tune_turn(struct weir_tune *tune, int candidate)
+{
+    struct weir_tune_candidate *c = &tune->candidates[candidate];
+    struct weir_err why = WEIR_ERR_NONE;
+    struct weir_tune_figures figures = {.engine = WEIR_TUNE_AUTO, .decoder = WEIR_TUNE_AUTO};
+    int rc = tune->measure(tune->user, &c->setting, &figures, &why);
+    if (rc == -EINTR || rc == -ETIME || rc == -ENOMEM)
+        return rc;
+    tune->turns++;
+    if (rc < 0) {
+        snprintf(c->cell.why, sizeof c->cell.why, "%s", why.text);
+        return 0;
+    }
+    double cores = figures.turn.seconds > 0 ? figures.turn.cpu_s / figures.turn.seconds : 0;
+    if (tune->space.memory_max > 0 && figures.turn.peak_bytes > tune->space.memory_max)
+        snprintf(c->cell.why, sizeof c->cell.why, "it took %.0f MB, more than --max-memory",
+                 figures.turn.peak_bytes / 1e6);
+    else if (tune->space.cpu_max > 0 && cores > tune->space.cpu_max + fmax(CPU_SLACK * tune->space.cpu_max, CORE_SLACK))
+        snprintf(c->cell.why, sizeof c->cell.why, "it used %.2f cores, more than --max-cpu", cores);
+    figures.turn.round = tune->rounds;
+    c->demands = figures.demands;
+    if (!tune->look.demands.known && !*c->cell.why)
+        tune->look = figures;
+    tune->disturbed = tune->disturbed || weir_tune_is_disturbed(tune, &figures.turn);
+    if (figures.demands.known && c->setting.cache_bytes <= 0)
+        note_limit(tune, &figures.demands);
+    return weir_cell_add(&c->cell, &figures.turn);
+}
+
+double weir_tune_rate(const struct weir_tune *tune, int candidate)
+{
+    const struct weir_cell *cell = &tune->candidates[candidate].cell;
+    struct weir_interval rate;
+    if (*cell->why)
+        return 0;
+    weir_cell_interval(cell, weir_turn_images_per_s, &rate);
+    return tune->disturbed && tune->rounds == 0 ? rate.most : rate.median;
+}
+
+int weir_tune_fastest(const struct weir_tune *tune)
+{
+    int fastest = -1;
+    for (int i = 0; i < tune->n; i++)
+        if (weir_tune_rate(tune, i) > (fastest < 0 ? 0 : weir_tune_rate(tune, fastest)))
+            fastest = i;
+    return fastest;
+}
+
+/* ---- rounds ---- */
+
+static int more_rounds(const struct weir_tune *tune)
+{
+    return tune->disturbed ? WEIR_TUNE_ROUNDS_MORE : 0;
+}
+
+static int rounds_least(const struct weir_tune *tune)
+{
+    return WEIR_TUNE_ROUNDS_MIN + more_rounds(tune);
+}
+
+static bool takes_part(const struct weir_tune *tune, int i)
+{
+    return tune->candidates[i].finalist && !*tune->candidates[i].cell.why;
+}
+
+static int leader(const struct weir_tune *tune)
+{
+    int best = -1;
+    for (int i = 0; i < tune->n; i++)
+        if (takes_part(tune, i) && (best < 0 || weir_tune_rate(tune, i) > weir_tune_rate(tune, best)))
+            best = i;
+    return best;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The standard error of the median, by the median deviation from it. */
+static double error_of(double *ratios, int n, double median)
+{
+    for (int i = 0; i < n; i++)
+        ratios[i] = fabs(ratios[i] - median);
+    qsort(ratios, (size_t)n, sizeof *ratios, by_value);
+    double middle = n % 2 ? ratios[n / 2] : (ratios[n / 2 - 1] + ratios[n / 2]) / 2;
+    return 1.2533 * 1.4826 * middle / sqrt(n);
+}
+
+/* The ratio to the leader and its error, by turns of one round. Turns before the rounds count in neither. */
+static void compare(const struct weir_tune *tune, int candidate, int to, struct weir_interval *ratio, double *error)
+{
+    const struct weir_cell *a = &tune->candidates[candidate].cell, *b = &tune->candidates[to].cell;
+    double ratios[WEIR_TUNE_ROUNDS_MAX + WEIR_TUNE_ROUNDS_MORE] = {0};
+    int n = 0;
+    for (int i = 0; i < a->n_turns; i++)
+        for (int j = 0; j < b->n_turns && n < (int)(sizeof ratios / sizeof ratios[0]); j++)
+            if (a->turns[i].round > 0 && a->turns[i].round == b->turns[j].round && b->turns[j].images_per_s > 0)
+                ratios[n++] = a->turns[i].images_per_s / b->turns[j].images_per_s;
+    weir_interval_of(ratios, n, ratio);
+    *error = n > 0 ? error_of(ratios, n, ratio->median) : 0;
+}
+
+enum standing { OUT, OPEN, WITHIN };
+
+/* Within: 3 % below the leader at most, its error taken off. Out: more than that, its error added. Three turns that
+ * agree by chance show no error, so there is a least one. */
+static enum standing standing_of(const struct weir_tune *tune, int candidate, int to)
+{
+    struct weir_interval ratio;
+    double error;
+    if (candidate == to)
+        return WITHIN;
+    compare(tune, candidate, to, &ratio, &error);
+    if (ratio.n < rounds_least(tune))
+        return ratio.n > tune->disturbed && ratio.most < FAR ? OUT : OPEN;
+    error = fmax(error, ERROR_LEAST / sqrt(ratio.n));
+    if (ratio.median - error >= 1 - WEIR_CLOSE)
+        return WITHIN;
+    return ratio.median + error < 1 - WEIR_CLOSE ? OUT : OPEN;
+}
+
+static int cheapest(const struct weir_tune *tune, int to, enum standing least)
+{
+    int best = -1;
+    for (int i = 0; i < tune->n; i++)
+        if (takes_part(tune, i) && standing_of(tune, i, to) >= least &&
+            (best < 0 || weir_tune_compare(&tune->candidates[i].setting, &tune->candidates[best].setting) < 0))
+            best = i;
+    return best;
+}
+
+/* What is clearly slower, or dearer than one that is known to be good enough, needs no further turn; the leader has
+ * them all. How many are left. */
+static int drop(struct weir_tune *tune, int to)
+{
+    int good = cheapest(tune, to, WITHIN), left = 0;
+    for (int i = 0; i < tune->n; i++) {
+        struct weir_tune_candidate *c = &tune->candidates[i];
+        if (!takes_part(tune, i) || i == to || i == good) {
+            left += takes_part(tune, i);
+            continue;
+        }
+        bool dear =
+            tune->rounds >= rounds_least(tune) && weir_tune_compare(&c->setting, &tune->candidates[good].setting) > 0;
+        c->finalist = !dear && standing_of(tune, i, to) != OUT;
+        left += c->finalist;
+    }
+    return left;
+}
+
+static int take_round(struct weir_tune *tune)
+{
+    for (int i = 0; i < tune->n; i++) {
+        int candidate = (i + tune->rounds) % tune->n;
+        int rc = takes_part(tune, candidate) ? weir_tune_turn(tune, candidate) : 0;
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static void choose(struct weir_tune *tune)
+{
+    int to = leader(tune);
+    double error;
+    if (to < 0)
+        return;
+    tune->fastest = to;
+    tune->chosen = cheapest(tune, to, WITHIN);
+    compare(tune, tune->chosen, to, &tune->ratio, &error);
+    if (tune->chosen == to)
+        tune->ratio.n = 0;
+    struct weir_interval own;
+    weir_cell_interval(&tune->candidates[to].cell, weir_turn_images_per_s, &own);
+    tune->noise = own.n > 1 && own.median > 0 ? (own.most - own.least) / own.median : 0;
+}
+
+int weir_tune_race(struct weir_tune *tune)
+{
+    int rc = 0, left = 0;
+    for (int i = 0; i < tune->n; i++)
+        left += takes_part(tune, i);
+    while (left > 0 && tune->rounds < (left > 1 ? WEIR_TUNE_ROUNDS_MAX + more_rounds(tune) : NOISE_ROUNDS) && rc == 0) {
+        tune->rounds++;
+        rc = take_round(tune);
+        if (rc < 0 || leader(tune) < 0)
+            break;
+        left = drop(tune, leader(tune));
+        /* the cheapest is good enough, or only the leader is left */
+        if (tune->rounds >= rounds_least(tune) &&
+            cheapest(tune, leader(tune), OPEN) == cheapest(tune, leader(tune), WITHIN))
+            break;
+    }
+    choose(tune);
+    return rc;
+}

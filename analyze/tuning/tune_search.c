@@ -1,0 +1,413 @@
+#include "analyze/tuning/tune_search.h"
+
+#include "analyze/tuning/tune_priv.h"
+#include "analyze/tuning/tune_race.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+
+static const double FINALIST = 0.93; /* likewise: good enough for the rounds */
+static const double GROWS = 1.10;    /* CPU time of an image, to that with one worker: contention */
+static const double EPOCHS_S = 20;   /* an epoch that fills a cache may take so many times a turn */
+enum { FINALISTS = 5, BASE_TURNS = 2 };
+
+/* ---- what is known from the first measurement ---- */
+
+/* The cores do nothing but what this engine and prefetch cannot change. */
+static bool cores_are_busy(const struct weir_demands *d)
+{
+    return d->known && d->bound[WEIR_RESOURCE_CORES] > 0 && WEIR_TUNE_WORTH * d->rate >= d->bound[WEIR_RESOURCE_CORES];
+}
+
+/* How much faster it could be without what workers do for reading: on a core, or asleep. */
+static double reading_gain(const struct weir_demands *d)
+{
+    if (!d->known || d->cpu[WEIR_CPU_READ] < 0)
+        return INFINITY;
+    double busy = d->of.cpu + d->of.blocked, read = d->of.cpu * d->cpu[WEIR_CPU_READ] + d->of.blocked * d->blocked_read;
+    return busy > 0 ? busy / fmax(busy - read, 0.01 * busy) : INFINITY;
+}
+
+static void tell_bounds(struct weir_tune *tune)
+{
+    const struct weir_demands *d = &tune->look.demands;
+    char text[256] = "";
+    for (int i = 0; i < WEIR_RESOURCES && d->known; i++)
+        if (d->bound[i] > 0)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%sthe %s %.0f", *text ? ", " : "",
+                     weir_resource_text((enum weir_resource)i), d->bound[i]);
+    if (*text)
+        weir_tune_tell(tune, "limits in images/s: %s", text);
+    if (tune->disturbed)
+        weir_tune_tell(tune, "other processes use %.2f of %.2f cores: the result is valid with this load",
+                       tune->look.turn.others_cores, (double)tune->space.cores);
+    if (weir_tune_at_limit(tune))
+        weir_tune_tell(tune, "no setting can give 3 %% more: only cheaper settings are tried");
+}
+
+/* ---- steps ---- */
+
+static struct weir_tune_setting first_setting(const struct weir_tune_space *space)
+{
+    return (struct weir_tune_setting){
+        .workers = MAX(space->cores, 1), .engine = WEIR_TUNE_AUTO, .decoder = WEIR_TUNE_AUTO};
+}
+
+/* What the program chose takes the place of what was left to it. */
+static void name_choices(struct weir_tune *tune)
+{
+    struct weir_tune_setting *s = &tune->candidates[0].setting;
+    if (s->prefetch == 0)
+        s->prefetch = MAX((int)tune->look.turn.prefetch, 1);
+    if (s->engine == WEIR_TUNE_AUTO)
+        s->engine = tune->look.engine;
+    if (s->decoder == WEIR_TUNE_AUTO)
+        s->decoder = tune->look.decoder;
+}
+
+/* The first measurement. With a limit of memory it is that of the least setting, which says how much more will fit. */
+static int look(struct weir_tune *tune)
+{
+    struct weir_tune_setting setting = first_setting(&tune->space);
+    int i, rc;
+    if (tune->space.memory_max > 0) {
+        struct weir_tune_setting least = {.workers = 1, .prefetch = 1, .engine = 0, .decoder = WEIR_TUNE_AUTO};
+        rc = weir_tune_try(tune, &least, "the least memory", &i);
+        if (rc < 0 || *tune->candidates[0].cell.why)
+            return rc;
+        name_choices(tune);
+        setting = tune->candidates[0].setting;
+        for (setting.workers = MAX(tune->space.cores, 1); setting.workers > 1 && !weir_tune_fits(tune, &setting);)
+            setting.workers--;
+        while (setting.workers > 1 && setting.prefetch < 4) {
+            struct weir_tune_setting more = setting;
+            more.prefetch *= 2;
+            if (!weir_tune_fits(tune, &more))
+                break;
+            setting = more;
+        }
+        tune->look.demands.known = false; /* those of all cores count */
+    }
+    rc = weir_tune_try(tune, &setting, "all cores, and what the program chooses", &i);
+    if (rc == 0 && tune->space.memory_max <= 0 && !*tune->candidates[0].cell.why)
+        name_choices(tune);
+    return rc;
+}
+
+/* What one worker gives is what each further one gives at most. */
+static int try_one(struct weir_tune *tune)
+{
+    struct weir_tune_setting one = weir_tune_base(tune);
+    int i, rc;
+    one.workers = 1;
+    rc = weir_tune_try(tune, &one, "what each worker adds at most", &i);
+    if (rc == 0 && i >= 0)
+        tune->one_rate = weir_tune_rate(tune, i);
+    return rc;
+}
+
+static int try_decoders(struct weir_tune *tune)
+{
+    int rc = 0, i;
+    struct weir_tune_setting setting = weir_tune_base(tune);
+    for (int d = 0; d < tune->space.n_decoders && rc == 0 && !weir_tune_at_limit(tune); d++) {
+        if (d == weir_tune_base(tune).decoder)
+            continue;
+        setting.decoder = d;
+        setting.prefetch = 0; /* a GPU wants more than the CPU */
+        rc = weir_tune_try(tune, &setting, "another decoder", &i);
+        if (rc == 0)
+            weir_tune_adopt(tune, i);
+    }
+    return rc;
+}
+
+static int try_depths(struct weir_tune *tune)
+{
+    static const int depths[] = {16, 256};
+    struct weir_tune_setting setting = weir_tune_base(tune);
+    int rc = 0, i;
+    if (setting.engine < 0 || !tune->space.deep[setting.engine] ||
+        weir_tune_base_demands(tune)->of.blocked < WEIR_CLOSE)
+        return 0;
+    for (size_t d = 0; d < sizeof depths / sizeof depths[0] && rc == 0 && !weir_tune_at_limit(tune); d++) {
+        setting.depth = depths[d];
+        rc = weir_tune_try(tune, &setting, "reads in flight", &i);
+        if (rc == 0)
+            weir_tune_adopt(tune, i);
+    }
+    return rc;
+}
+
+static int try_engines(struct weir_tune *tune)
+{
+    const struct weir_demands *d = weir_tune_base_demands(tune);
+    double gain = reading_gain(d);
+    struct weir_tune_setting setting = weir_tune_base(tune);
+    int rc = 0, i;
+    if (weir_tune_at_limit(tune))
+        return 0;
+    if (gain < WEIR_TUNE_WORTH) {
+        weir_tune_tell(tune, "other engines are not tried: even without reading the rate would be only %.1f %% higher",
+                       100 * (gain - 1));
+        return 0;
+    }
+    for (int e = 0; e < tune->space.n_engines && rc == 0; e++) {
+        setting.engine = e;
+        rc = weir_tune_try(tune, &setting, "another engine", &i);
+        if (rc == 0)
+            weir_tune_adopt(tune, i);
+    }
+    return rc < 0 ? rc : try_depths(tune);
+}
+
+/* Workers that sleep leave cores to others. */
+static int try_more_workers(struct weir_tune *tune)
+{
+    const struct weir_demands *d = weir_tune_base_demands(tune);
+    struct weir_tune_setting setting = weir_tune_base(tune);
+    int i, rc = 0;
+    if (tune->space.workers_max <= tune->space.cores || weir_tune_at_limit(tune))
+        return 0;
+    if (cores_are_busy(d)) {
+        weir_tune_tell(tune,
+                       "more workers than cores are not tried: this run uses %.2f of the %.2f cores that it can get",
+                       d->own_cores, d->reachable);
+        return 0;
+    }
+    for (int last = 0; rc == 0 && setting.workers < tune->space.workers_max; last = setting.workers) {
+        setting.workers = MIN(MAX(setting.workers + 1, setting.workers * 3 / 2), tune->space.workers_max);
+        if (setting.workers == last)
+            break;
+        rc = weir_tune_try(tune, &setting, "more workers than cores", &i);
+        if (rc == 0 && !weir_tune_adopt(tune, i))
+            break;
+    }
+    return rc;
+}
+
+/* Where workers are in each other's way (a lock, memory bandwidth), half of them may be faster. */
+static int try_half(struct weir_tune *tune)
+{
+    struct weir_tune_setting setting = weir_tune_base(tune);
+    const struct weir_cell *one = NULL, *all = &tune->candidates[tune->base].cell;
+    for (int i = 0; i < tune->n && !one; i++)
+        one = tune->candidates[i].setting.workers == 1 && !*tune->candidates[i].cell.why ? &tune->candidates[i].cell
+                                                                                         : NULL;
+    double cpu_one = one ? weir_cell_median(one, weir_turn_cpu_s_per_1000_images) : 0;
+    double cpu_all = weir_cell_median(all, weir_turn_cpu_s_per_1000_images);
+    int rc = 0, i = 0;
+    if (weir_tune_at_limit(tune) || cpu_one <= 0 || cpu_all < GROWS * cpu_one)
+        return 0;
+    while (rc == 0 && setting.workers > 2) {
+        setting.workers /= 2;
+        if (weir_tune_ceiling(tune, setting.workers) < (1 - WEIR_CLOSE) * weir_tune_rate(tune, weir_tune_fastest(tune)))
+            break;
+        rc = weir_tune_try(tune, &setting, "CPU time of an image grows with the workers", &i);
+        if (rc == 0)
+            weir_tune_adopt(tune, i);
+        if (rc == 0 && !weir_tune_keeps_up(tune, i))
+            break;
+    }
+    return rc;
+}
+
+/* Workers that have nothing to do while training waits: batches come in bursts. */
+static int try_more_prefetch(struct weir_tune *tune)
+{
+    const struct weir_demands *d = weir_tune_base_demands(tune);
+    struct weir_tune_setting setting = weir_tune_base(tune);
+    int i, rc = 0;
+    if (weir_tune_at_limit(tune))
+        return 0;
+    if (d->known && 1 / fmax(1 - d->of.idle, 0.01) < WEIR_TUNE_WORTH) {
+        weir_tune_tell(tune, "more prefetch is not tried: workers are idle only %.1f %% of their time",
+                       100 * d->of.idle);
+        return 0;
+    }
+    while (rc == 0 && setting.prefetch < tune->space.prefetch_max) {
+        setting.prefetch = MIN(2 * setting.prefetch, tune->space.prefetch_max);
+        rc = weir_tune_try(tune, &setting, "batches ahead", &i);
+        if (rc == 0 && !weir_tune_adopt(tune, i))
+            break;
+    }
+    return rc;
+}
+
+/* The fewest workers that keep up, by bisection between what the ceiling leaves and the fastest. */
+static int try_fewer_workers(struct weir_tune *tune, struct weir_tune_setting *setting)
+{
+    double rate = weir_tune_rate(tune, weir_tune_fastest(tune));
+    int high = setting->workers, low = 1, i, rc = 0;
+    while (low < high && weir_tune_ceiling(tune, low) < (1 - WEIR_CLOSE) * rate)
+        low++;
+    if (low > 1)
+        weir_tune_tell(tune, "fewer than %d workers are not tried: they give %.0f images/s at most", low,
+                       weir_tune_ceiling(tune, low - 1));
+    bool least = tune->one_rate > 0; /* the ceiling is about right where nothing grows */
+    while (low < high && rc == 0) {
+        struct weir_tune_setting fewer = *setting;
+        fewer.workers = least ? low : (low + high) / 2;
+        least = false;
+        rc = weir_tune_try(tune, &fewer, "fewer workers", &i);
+        if (rc == 0 && weir_tune_keeps_up(tune, i))
+            high = fewer.workers;
+        else
+            low = fewer.workers + 1;
+    }
+    setting->workers = high;
+    return rc;
+}
+
+static int try_less_prefetch(struct weir_tune *tune, struct weir_tune_setting *setting)
+{
+    int i, rc = 0;
+    while (setting->prefetch > 1 && rc == 0) {
+        struct weir_tune_setting less = *setting;
+        less.prefetch = less.prefetch / 2;
+        rc = weir_tune_try(tune, &less, "less memory", &i);
+        if (rc < 0 || !weir_tune_keeps_up(tune, i))
+            break;
+        *setting = less;
+    }
+    return rc;
+}
+
+static int try_simplest(struct weir_tune *tune, struct weir_tune_setting *setting)
+{
+    struct weir_tune_setting simple = *setting;
+    int i, rc;
+    simple.engine = 0;
+    simple.depth = 0;
+    rc = weir_tune_try(tune, &simple, "the simplest engine", &i);
+    if (rc == 0 && weir_tune_keeps_up(tune, i))
+        *setting = simple;
+    return rc;
+}
+
+/* ---- the end ---- */
+
+/* The fastest, and of those that were not much slower the cheapest. */
+static void mark_finalists(struct weir_tune *tune)
+{
+    int fastest = weir_tune_fastest(tune);
+    double least = (FINALIST - weir_tune_spread(tune)) * weir_tune_rate(tune, fastest);
+    for (int i = 0; i < tune->n; i++)
+        tune->candidates[i].finalist = i == fastest;
+    for (int marked = 1; marked < FINALISTS; marked++) {
+        int next = -1;
+        for (int i = 0; i < tune->n; i++) {
+            const struct weir_tune_candidate *c = &tune->candidates[i];
+            bool good = weir_tune_rate(tune, i) >= least;
+            if (good && !c->finalist &&
+                (next < 0 || weir_tune_compare(&c->setting, &tune->candidates[next].setting) < 0))
+                next = i;
+        }
+        if (next < 0)
+            return;
+        tune->candidates[next].finalist = true;
+    }
+}
+
+static int race(struct weir_tune *tune)
+{
+    char text[160];
+    int n = 0;
+    mark_finalists(tune);
+    for (int i = 0; i < tune->n; i++)
+        n += tune->candidates[i].finalist;
+    int rc = weir_tune_race(tune);
+    if (tune->chosen < 0)
+        return rc;
+    weir_tune_describe(&tune->space, &tune->candidates[tune->chosen].setting, text, sizeof text);
+    if (tune->ratio.n > 0)
+        weir_tune_tell(tune, "%d finalists, %d rounds: %s is the cheapest within 3 %% of the fastest (%.3f of it)", n,
+                       tune->rounds, text, tune->ratio.median);
+    else
+        weir_tune_tell(tune, "%d finalist%s, %d rounds: %s is the fastest, and nothing cheaper is within 3 %%", n,
+                       n == 1 ? "" : "s", tune->rounds, text);
+    return rc;
+}
+
+/* Decoded frames that stay in memory: for epochs after the first, which the workers still decode, so their number
+ * stays. */
+static int try_cache(struct weir_tune *tune)
+{
+    const struct weir_tune_figures *look = &tune->look;
+    struct weir_tune_setting setting = tune->candidates[tune->chosen].setting;
+    double rate = weir_tune_rate(tune, tune->chosen);
+    double seconds = look->epoch_images > 0 && rate > 0 ? look->epoch_images / rate : INFINITY;
+    int i, rc;
+    setting.cache_bytes = fmin(look->frames_bytes, tune->space.cache_max);
+    if (setting.cache_bytes <= 0 || setting.cache_bytes < 0.1 * look->frames_bytes || weir_tune_at_limit(tune))
+        return 0;
+    if (seconds > EPOCHS_S * look->turn.seconds) {
+        weir_tune_tell(tune, "a decode cache of %.2f GB is not tried: the epoch that fills it takes %.0f s",
+                       setting.cache_bytes / 1e9, seconds);
+        return 0;
+    }
+    rc = weir_tune_try(tune, &setting, "decoded frames stay in memory", &i);
+    if (rc < 0 || i < 0 || weir_tune_rate(tune, i) < WEIR_TUNE_WORTH * rate)
+        return rc;
+    for (int c = 0; c < tune->n; c++)
+        tune->candidates[c].finalist = c == i || c == tune->chosen;
+    tune->rounds = 0;
+    for (int c = 0; c < tune->n; c++) /* rounds are counted anew */
+        for (int t = 0; t < tune->candidates[c].cell.n_turns; t++)
+            tune->candidates[c].cell.turns[t].round = 0;
+    rc = weir_tune_race(tune);
+    weir_tune_tell(tune, tune->chosen == i ? "the decode cache is used" : "the decode cache is not worth its memory");
+    return rc;
+}
+
+static int search(struct weir_tune *tune)
+{
+    int rc = look(tune);
+    if (rc < 0 || weir_tune_fastest(tune) < 0)
+        return rc;
+    tune->base = weir_tune_fastest(tune);
+    tell_bounds(tune);
+    rc = weir_tune_turn(tune, tune->base); /* once more: how much turns of one setting differ */
+    for (int more = 0; rc == 0 && tune->disturbed && more < BASE_TURNS; more++)
+        rc = weir_tune_turn(tune, tune->base);
+    static int (*const raise[])(struct weir_tune *) = {try_decoders,     try_engines, try_more_prefetch,
+                                                       try_more_workers, try_one,     try_half};
+    for (size_t i = 0; i < sizeof raise / sizeof raise[0] && rc == 0; i++)
+        rc = raise[i](tune);
+    struct weir_tune_setting setting = weir_tune_base(tune);
+    static int (*const cheapen[])(struct weir_tune *, struct weir_tune_setting *) = {try_fewer_workers,
+                                                                                     try_less_prefetch, try_simplest};
+    for (size_t i = 0; i < sizeof cheapen / sizeof cheapen[0] && rc == 0; i++)
+        rc = cheapen[i](tune, &setting);
+    if (rc == 0)
+        rc = race(tune);
+    return rc < 0 || tune->chosen < 0 ? rc : try_cache(tune);
+}
+
+int weir_tune_run(struct weir_tune *tune, struct weir_err *err)
+{
+    tune->chosen = tune->fastest = -1;
+    tune->n = tune->turns = tune->rounds = 0;
+    int rc = search(tune);
+    tune->end = rc == -EINTR ? WEIR_TUNE_INTERRUPTED : rc == -ETIME ? WEIR_TUNE_TIME : WEIR_TUNE_DONE;
+    if (tune->chosen < 0) /* it ended before the rounds */
+        tune->chosen = tune->fastest = weir_tune_fastest(tune);
+    if (tune->chosen >= 0)
+        return rc;
+    tune->end = rc < 0 ? tune->end : WEIR_TUNE_FAILED;
+    if (rc < 0)
+        return weir_err_set(err, rc, "it ended before anything was measured");
+    const char *why = tune->n > 0 ? tune->candidates[tune->n - 1].cell.why : "";
+    return weir_err_set(err, -ENODATA, "nothing could be measured: %s", *why ? why : "no setting is within the limits");
+}
+
+void weir_tune_free(struct weir_tune *tune)
+{
+    for (int i = 0; i < tune->n; i++)
+        weir_cell_free(&tune->candidates[i].cell);
+    tune->n = 0;
+}

@@ -1,0 +1,53 @@
+#include "analyze/verdict/add_verdict.h"
+
+/* Once a report, which may be written twice: as a table, and as a line of the log. The thread that trains does it. */
+static void begin(void *user, struct weir_loader_report *report)
+{
+    struct weir_added_verdict *added = user;
+    struct weir_verdict *verdict = &added->verdict_;
+    weir_verdict_make(verdict, report, NULL);
+    if (!added->loader_ || !report->final)
+        return;
+    if (!weir_verdict_has(verdict, WEIR_CAUSE_STORAGE) && !weir_verdict_has(verdict, WEIR_CAUSE_STORAGE_TAIL))
+        return;
+    weir_loader_probe_storage(added->loader_, &report->storage);
+    weir_verdict_make(verdict, report, NULL);
+}
+
+static void print(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
+{
+    const struct weir_added_verdict *added = user;
+    (void)lang;
+    weir_verdict_print(out, &added->verdict_, report);
+}
+
+static void json(void *user, struct weir_json *to, const struct weir_loader_report *report)
+{
+    const struct weir_added_verdict *added = user;
+    weir_verdict_json(to, &added->verdict_, report);
+}
+
+void weir_add_verdict(struct weir_added_verdict *added, struct weir_loader *loader)
+{
+    added->addition = (struct weir_report_addition){.begin = begin, .print = print, .json = json, .user = added};
+    added->loader_ = loader;
+}
+
+bool weir_added_verdict_tells(const struct weir_added_verdict *added)
+{
+    return added->verdict_.bound != WEIR_BOUND_UNKNOWN;
+}
+
+void weir_verdict_of_log(FILE *out, const struct weir_loader_report *report)
+{
+    struct weir_verdict verdict;
+    weir_verdict_make(&verdict, report, NULL);
+    weir_verdict_print(out, &verdict, report);
+}
+
+void weir_verdict_of_log_json(struct weir_json *to, const struct weir_loader_report *report)
+{
+    struct weir_verdict verdict;
+    weir_verdict_make(&verdict, report, NULL);
+    weir_verdict_json(to, &verdict, report);
+}
