@@ -1,8 +1,8 @@
-/* gz_file.h: a file that is written whole or not at all, plain or compressed as gzip does.
+/* gz_file.h: files that are plain or gzip, written whole or not at all, and read.
  *
- * What is written goes to PATH.tmp-XXXXXX and gets its name by weir_gz_commit. Symbolic links keep their place: the
- * file that they lead to is replaced. A path that exists and is not a regular file (a pipe, /dev/stdout) is written to
- * directly. One thread per file. */
+ * Output goes to PATH.tmp-XXXXXX, which weir_gz_commit renames. A symbolic link remains: the file it leads to is
+ * replaced. A path that exists and is not a regular file (a pipe, /dev/stdout) is written directly. One thread per
+ * file. */
 #ifndef WEIR_BASE_GZ_FILE_H
 #define WEIR_BASE_GZ_FILE_H
 
@@ -10,24 +10,35 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
-/* zlib's levels are 1 to 9. Of a trace 1 leaves an eighth, 6 a tenth in twice the time (docs/trace.md). */
+/* Levels are zlib's, 1 to 9. Level 1 reduces a trace to an eighth, level 6 to a tenth in twice the time
+ * (docs/trace.md). */
 enum { WEIR_GZ_PLAIN = 0, WEIR_GZ_FAST = 1 };
 
 struct weir_gz_file;
 
-/* True when the name ends in .gz. */
+/* Whether the name ends in .gz. */
 bool weir_gz_named(const char *path);
 /* Errors name the path and what to do. */
 int weir_gz_open(struct weir_gz_file **out, const char *path, int level, struct weir_err *err);
-/* 0, or the first error of the file: later calls do nothing, and weir_gz_commit reports it. */
+/* 0, or the file's first error: later calls do nothing, and weir_gz_commit reports it. */
 int weir_gz_write(struct weir_gz_file *file, const void *bytes, size_t n);
-/* fsync: what was written so far survives a crash of the machine, too, once the file has its name. For uncompressed
- * files. Errors as in weir_gz_write. */
+/* fsync: the data so far survives a power failure once the file has its name. Only for uncompressed files. Errors as in
+ * weir_gz_write. */
 int weir_gz_sync(struct weir_gz_file *file);
-/* Ends the file and gives it its name; on an error there is no file. Frees it either way. */
+/* Completes the file and gives it its name; after an error no file remains. Frees it either way. */
 int weir_gz_commit(struct weir_gz_file **file, struct weir_err *err);
-/* Gives the file up: nothing is left of it. Accepts NULL. */
+/* Removes an unfinished file and frees it. Accepts NULL. */
 void weir_gz_discard(struct weir_gz_file **file);
+
+struct weir_gz_reader;
+
+/* Opens a gzip or plain file. 0 or -errno. */
+int weir_gz_read_open(struct weir_gz_reader **out, const char *path);
+/* Reads up to n bytes. 0 = end of file; -EBADMSG: compressed data is damaged or cut off; else -errno. */
+ssize_t weir_gz_read(struct weir_gz_reader *reader, void *bytes, size_t n);
+/* Accepts NULL. */
+void weir_gz_read_close(struct weir_gz_reader **reader);
 
 #endif

@@ -1,4 +1,5 @@
-/* option.h: descriptors of options, and their values as text. Tables of descriptors drive the command line, files of
+/* option.h: descriptors of options, their values as text, and structs of them that have a size. Tables of descriptors
+ * drive the command line, files of
  * --config, help, man pages, shell completion, the JSON echo, and Python's keywords (pipeline/loader_options.h). */
 #ifndef WEIR_BASE_OPTION_H
 #define WEIR_BASE_OPTION_H
@@ -82,5 +83,23 @@ void weir_option_choice(const char *choices, int index, char text[WEIR_OPTION_TE
 
 /* Copies a name with underscores for hyphens, cut to size bytes. */
 void weir_option_key(char *key, size_t size, const char *name);
+
+/* ---- configuration structs of other versions ---- */
+
+/* Public configuration structs start with their size_t size. Options are only appended: an older program's struct is
+ * shorter, and missing options take their defaults; a newer program's struct is longer, and its extra bytes must be 0.
+ */
+
+/* Size of the first version of a struct, given its last member then. */
+#define WEIR_SIZED_LEAST(type, last) (offsetof(type, last) + sizeof(((type *)0)->last))
+
+/* Copies a program's struct over this library's, which holds the defaults and keeps its own size. type is "struct
+ * weir_loader_config", for messages. -EINVAL: given's size is below least, or implausible; -ENOTSUP: given sets an
+ * option that this library lacks. */
+int weir_sized_copy(void *full, size_t full_size, size_t least, const void *given, const char *type,
+                    struct weir_err *err);
+
+/* Copies this library's struct to a program's of size bytes, zeroes what is beyond, and sets its size. */
+void weir_sized_fill(void *out, size_t size, const void *full, size_t full_size);
 
 #endif

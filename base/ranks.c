@@ -1,5 +1,5 @@
 #include "base/ranks.h"
-#include "base/cores.h"
+#include "base/resources.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #include "base/spool.h"
-#include "base/file_bytes.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 #include "base/threads.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -51,4 +52,29 @@ void weir_eventcount_notify(struct weir_eventcount *eventcount)
     atomic_fetch_add(&eventcount->epoch, 1);
     if (atomic_load(&eventcount->sleepers) > 0)
         syscall(SYS_futex, &eventcount->epoch, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+enum { LOCKS_MAX = 16 };
+
+static pthread_mutex_t *locks[LOCKS_MAX];
+static int n_locks;
+
+static void lock_all(void)
+{
+    for (int i = 0; i < n_locks; i++)
+        pthread_mutex_lock(locks[i]);
+}
+
+static void unlock_all(void)
+{
+    for (int i = 0; i < n_locks; i++)
+        pthread_mutex_unlock(locks[i]);
+}
+
+void weir_fork_lock(pthread_mutex_t *lock)
+{
+    assert(n_locks < LOCKS_MAX);
+    if (n_locks == 0)
+        pthread_atfork(lock_all, unlock_all, unlock_all);
+    locks[n_locks++] = lock;
 }

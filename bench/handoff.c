@@ -1,7 +1,7 @@
 /* handoff: how a batch gets from the workers to the consumer: the time of weir_loader_next for a ready batch, the delay
  * between a batch's last task and a waiting consumer, and a batch of one sample requested from idle workers, compared
  * with its slowest frame. */
-#include "base/cores.h"
+#include "base/resources.h"
 #include "bench/series.h"
 #include "cli/options.h"
 #include "datasets/synth/synth.h"

@@ -1,7 +1,7 @@
 /* nvjpeg: limits of a GPU's JPEG decoders on this machine, by engine, group size, threads and output; one or two
  * decoders per thread; alongside CPU cores; both engines at once. The loader's rate is reported as a fraction of the
  * best row. */
-#include "base/cores.h"
+#include "base/resources.h"
 #include "bench/bench_gpu.h"
 #include "bench/nvjpeg_side.h"
 #include "bench/series.h"

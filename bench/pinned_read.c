@@ -1,6 +1,6 @@
 /* pinned_read: limits of this machine for raw frames: reads by threads from the page cache into pinned memory, copies
  * over the bus to GPU 0, and both at once, interleaved. No loader can upload raw frames faster. */
-#include "base/cores.h"
+#include "base/resources.h"
 #include "bench/bench_gpu.h"
 #include "bench/pinned_side.h"
 #include "bench/series.h"

@@ -1,7 +1,5 @@
 #include "cli/outputs.h"
-#include "base/file_bytes.h"
-#include "base/folders.h"
-#include "base/output_file.h"
+#include "base/files.h"
 #include "base/shortage.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
 #include "cli/sysinfo.h"
-#include "base/memory.h"
+#include "base/resources.h"
 #include "base/version.h"
 
 #include <limits.h>

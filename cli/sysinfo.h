@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_SYSINFO_H
 #define WEIR_CLI_SYSINFO_H
 
-#include "base/cores.h"
+#include "base/resources.h"
 #include "weir/base.h"
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 #include "convert/convert_dataset.h"
-#include "base/cores.h"
 #include "base/hash.h"
+#include "base/resources.h"
 #include "convert/compare.h"
 #include "convert/partial.h"
 #include "convert/units.h"

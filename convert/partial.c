@@ -1,6 +1,5 @@
 #include "convert/partial.h"
-#include "base/durable.h"
-#include "base/output_file.h"
+#include "base/files.h"
 
 #include <dirent.h>
 #include <errno.h>

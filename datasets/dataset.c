@@ -1,6 +1,6 @@
 #include "weir/dataset.h"
-#include "base/output_file.h"
-#include "base/sized.h"
+#include "base/files.h"
+#include "base/option.h"
 #include "base/text.h"
 #include "datasets/builder.h"
 #include "datasets/format_ops.h"

@@ -1,5 +1,5 @@
 #include "datasets/index_file.h"
-#include "base/file_bytes.h"
+#include "base/files.h"
 #include "base/gz_file.h"
 #include "base/hash.h"
 #include "datasets/episode_bytes.h"

@@ -1,8 +1,7 @@
 /* Opens many files on several threads, each with its own HDF5 helper process for files that the index file does not
  * have. Results are taken in the order of the files, so that a dataset, and the error it fails with, do not depend on
  * the threads. */
-#include "base/cores.h"
-#include "base/memory.h"
+#include "base/resources.h"
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
 #include "datasets/helper/hdf5_helper.h"

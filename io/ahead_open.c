@@ -1,5 +1,5 @@
 /* Opens and closes read-ahead: its pool and its thread. */
-#include "base/memory.h"
+#include "base/resources.h"
 #include "base/threads.h"
 #include "io/ahead_priv.h"
 #include "io/file_set_priv.h"

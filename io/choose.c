@@ -1,5 +1,5 @@
 #include "io/choose.h"
-#include "base/memory.h"
+#include "base/resources.h"
 #include "base/threads.h"
 #include "io/ahead.h"
 #include "io/file_set_priv.h"

@@ -1,7 +1,7 @@
 /* mmap: files are mapped whole, and the kernel copies each extent out of its mapping. Touching a mapping of a file that
  * has shrunk kills the process (SIGBUS); process_vm_readv fails instead, which becomes an error of the file as with any
  * other engine. The copy's page faults occur inside the read, never during decoding. */
-#include "base/memory.h"
+#include "base/resources.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
 

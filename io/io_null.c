@@ -1,6 +1,6 @@
 /* null: serves frames from memory, so that the rest of the pipeline can be measured without reading. Each file is
  * copied into memory whole on first use. Pixels are the same as with any other engine. */
-#include "base/memory.h"
+#include "base/resources.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
 

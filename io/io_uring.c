@@ -1,7 +1,7 @@
 /* uring: read-ahead through one io_uring, with the features that the kernel supports: a single issuer with deferred
  * task work, registered files, a registered pool. Each is tried, and left out when the kernel refuses it. Extents that
  * were not read ahead are read plainly. */
-#include "base/fork_lock.h"
+#include "base/threads.h"
 #include "io/file_set_priv.h"
 #include "io/io_ops.h"
 

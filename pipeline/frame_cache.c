@@ -4,7 +4,7 @@
  * on, the part of the frames that fits, which no policy can do better without knowing the order; and frames that never
  * go need neither locks, nor counts of readers, nor a memory that comes apart when cameras differ in size. */
 #include "pipeline/frame_cache.h"
-#include "base/memory.h"
+#include "base/resources.h"
 #include "weir/recorder.h"
 #include "weir/stages.h"
 

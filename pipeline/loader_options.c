@@ -1,5 +1,5 @@
 #include "pipeline/loader_options.h"
-#include "base/sized.h"
+#include "base/option.h"
 #include "io/ahead.h"
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"

@@ -1,5 +1,5 @@
 /* What becomes of a batch's memory when the consumer is done with it, or is not. */
-#include "base/memory.h"
+#include "base/resources.h"
 #include "pipeline/gpu/upload.h"
 #include "pipeline/loader_priv.h"
 #include "weir/loader.h"

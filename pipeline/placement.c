@@ -1,5 +1,5 @@
 #include "pipeline/placement.h"
-#include "base/cores.h"
+#include "base/resources.h"
 #include "pipeline/gpu/gpu.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 #include "pipeline/prefetch.h"
-#include "base/memory.h"
+#include "base/resources.h"
 #include "pipeline/defaults.h"
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/gpu/gpu_device.h"

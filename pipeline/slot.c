@@ -1,5 +1,5 @@
 #include "pipeline/slot.h"
-#include "base/memory.h"
+#include "base/resources.h"
 #include "base/threads.h"
 #include "pipeline/gpu/gpu_ops.h"
 #include "pipeline/sampler.h"

@@ -1,6 +1,6 @@
 #include "analyze/trials/copies.h"
 #include "base/hash.h"
-#include "base/memory.h"
+#include "base/resources.h"
 #include "io/page_cache.h"
 #include "pipeline/probe.h"
 

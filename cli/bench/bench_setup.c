@@ -1,6 +1,6 @@
 #include "cli/bench/bench_setup.h"
 #include "analyze/trials/trial.h"
-#include "base/memory.h"
+#include "base/resources.h"
 #include "convert/convert_dataset.h"
 #include "weir/base.h"
 

@@ -1,5 +1,5 @@
 #include "cli/tune/tune_print.h"
-#include "base/file_bytes.h"
+#include "base/files.h"
 
 #include "analyze/trials/shell_words.h"
 #include "analyze/verdict/verdict.h"

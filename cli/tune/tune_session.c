@@ -2,9 +2,8 @@
 
 #include "analyze/trials/copies.h"
 #include "analyze/trials/measured_run.h"
-#include "base/cores.h"
-#include "base/memory.h"
 #include "base/ranks.h"
+#include "base/resources.h"
 #include "cli/outputs.h"
 #include "io/io.h"
 #include "pipeline/gpu/gpu.h"

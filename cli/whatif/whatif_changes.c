@@ -1,6 +1,6 @@
 /* Which changes there are, and what each would give. Changes of numbers (workers, batches ahead, cores, the step) are
  * simulated; changes of what an image costs are measured for 0.2 s, and simulated with these costs. */
-#include "base/cores.h"
+#include "base/resources.h"
 #include "cli/whatif/whatif_parts.h"
 #include "convert/convert_dataset.h"
 #include "pipeline/defaults.h"

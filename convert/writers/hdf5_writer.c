@@ -1,6 +1,6 @@
 /* HDF5 as ACT and act-plus-plus have it: a folder, a file an episode, /observations/qpos, /action and
  * /observations/images/{camera}. Three rows of the table differ in how frames are stored. */
-#include "base/durable.h"
+#include "base/files.h"
 #include "base/spool.h"
 #include "convert/writer_ops.h"
 #include "datasets/hdf5/h5_write.h"

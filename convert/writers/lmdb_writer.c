@@ -4,7 +4,7 @@
 #include "convert/writer_ops.h"
 
 #if WEIR_HAVE_LMDB
-#include "base/durable.h"
+#include "base/files.h"
 #include "datasets/lmdb/lmdb_tree.h"
 #include "weir/base.h"
 

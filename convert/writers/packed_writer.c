@@ -1,8 +1,7 @@
 /* Writes packed files (docs/packed.md): frames as they come, behind them the record of their episode; the index at the
  * end. The header, written anew after each episode is on the storage, says how far that is. */
-#include "base/file_bytes.h"
+#include "base/files.h"
 #include "base/hash.h"
-#include "base/output_file.h"
 #include "convert/writer_ops.h"
 #include "datasets/packed/packed_file.h"
 

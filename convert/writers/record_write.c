@@ -1,4 +1,4 @@
-#include "base/file_bytes.h"
+#include "base/files.h"
 #include "base/hash.h"
 #include "convert/writers/record_write_priv.h"
 

@@ -1,5 +1,5 @@
 /* The JSON files that tensorflow_datasets keeps beside its TFRecord files. */
-#include "base/durable.h"
+#include "base/files.h"
 #include "convert/writers/tfrecord_writer_priv.h"
 #include "datasets/tfrecord/features.h"
 #include "weir/base.h"

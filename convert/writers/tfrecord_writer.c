@@ -1,7 +1,6 @@
 /* TFRecord of tf.train.Example, as RLDS stores episodes: a folder with one file, a record an episode, and
  * features.json. */
-#include "base/durable.h"
-#include "base/output_file.h"
+#include "base/files.h"
 #include "base/spool.h"
 #include "convert/writers/record_write_priv.h"
 #include "convert/writers/tfrecord_writer_priv.h"

@@ -1,5 +1,4 @@
-#include "base/file_bytes.h"
-#include "base/output_file.h"
+#include "base/files.h"
 #include "convert/writers/zarr_array_write_priv.h"
 #include "datasets/hdf5/filter_blosc.h"
 #include "datasets/hdf5/filters.h"

@@ -1,7 +1,7 @@
 /* Zarr v2 as diffusion_policy reads it: data/{camera}, data/state, data/action, one row a step over all episodes, and
  * meta/episode_ends. Every key is written aside and renamed; an episode is complete when meta/episode_ends has its end,
  * which comes last, behind everything of it on the storage. */
-#include "base/durable.h"
+#include "base/files.h"
 #include "convert/writer_ops.h"
 #include "convert/writers/zarr_array_write_priv.h"
 #include "weir/base.h"

@@ -1,5 +1,5 @@
 #include "datasets/hdf5/chunk_index.h"
-#include "base/file_bytes.h"
+#include "base/files.h"
 #include "datasets/hdf5/chunk_walk_priv.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #ifndef WEIR_DATASETS_HDF5_HEAP_H
 #define WEIR_DATASETS_HDF5_HEAP_H
 
-#include "base/file_bytes.h"
+#include "base/files.h"
 
 #include <stddef.h>
 #include <stdint.h>

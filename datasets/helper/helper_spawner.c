@@ -1,7 +1,7 @@
 /* The loader's side: starts the helper program, and asks its spawner for processes. */
-#include "base/beside.h"
-#include "base/fork_lock.h"
+#include "base/files.h"
 #include "base/shortage.h"
+#include "base/threads.h"
 #include "datasets/helper/hdf5_helper_protocol_priv.h"
 #include "datasets/helper/helper_spawner_priv.h"
 #include "prof/report/machine.h"

@@ -1,5 +1,5 @@
 /* The process that holds a read transaction by liblmdb, which opens the file and looks at its meta pages only. */
-#include "base/output_file.h"
+#include "base/files.h"
 #include "datasets/helper/hdf5_helper_protocol_priv.h"
 #include "datasets/helper/lmdb_hold_priv.h"
 

@@ -1,5 +1,5 @@
 #include "datasets/lmdb/lmdb_tree.h"
-#include "base/file_bytes.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <stdbool.h>

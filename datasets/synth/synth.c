@@ -1,6 +1,6 @@
 #include "datasets/synth/synth.h"
 
-#include "base/cores.h"
+#include "base/resources.h"
 #include "datasets/synth/synth_layouts_priv.h"
 
 #include <ctype.h>

@@ -1,5 +1,5 @@
 #include "datasets/tfrecord/features.h"
-#include "base/file_bytes.h"
+#include "base/files.h"
 #include "base/shortage.h"
 #include "datasets/json_object.h"
 

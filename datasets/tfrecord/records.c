@@ -1,5 +1,5 @@
 #include "datasets/tfrecord/records.h"
-#include "base/file_bytes.h"
+#include "base/files.h"
 #include "base/hash.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* Networks on the CPU: matrix products by a BLAS library, all else by the loops of this file and of
  * compute_cpu_convolve.c, which the compiler vectorises. */
-#include "base/memory.h"
+#include "base/resources.h"
 #include "extras/common/compute_cpu_priv.h"
 
 #include <assert.h>

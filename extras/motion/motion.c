@@ -1,7 +1,7 @@
 /* The ranges of a step, and the table of backends of motion. */
 #include "extras/motion/motion.h"
-#include "base/cores.h"
 #include "base/hash.h"
+#include "base/resources.h"
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/motion_priv.h"
 #include "pipeline/gpu/gpu.h"

@@ -1,6 +1,6 @@
 /* Motion on the CPU: memory, threads and the table; the operators are in motion_cpu_operators.c, the pass in
  * motion_cpu_pass.c. All calls are done when they return. */
-#include "base/memory.h"
+#include "base/resources.h"
 #include "extras/motion/motion_cpu_priv.h"
 
 #include <errno.h>

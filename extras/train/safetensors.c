@@ -1,7 +1,5 @@
 #include "extras/train/safetensors.h"
-#include "base/durable.h"
-#include "base/file_bytes.h"
-#include "base/output_file.h"
+#include "base/files.h"
 #include "base/shortage.h"
 #include "base/text.h"
 #include "weir/base.h"

@@ -1,5 +1,5 @@
 #include "pipeline/gpu/gpu_clocks.h"
-#include "base/memory.h"
+#include "base/resources.h"
 #include "prof/gpu/clock_sources.h"
 #include "prof/gpu/gpu_trace.h"
 

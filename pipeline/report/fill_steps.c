@@ -1,5 +1,5 @@
 /* The consumer's steps, what the run was set up with, and what completed the batches that were waited for. */
-#include "base/memory.h"
+#include "base/resources.h"
 #include "base/text.h"
 #include "pipeline/report/fill_priv.h"
 #include "pipeline/work/worker.h"

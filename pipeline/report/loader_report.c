@@ -1,6 +1,6 @@
 /* A run's reports: what the loader has done since the run began, or since the last table. */
 #include "base/kernel_stats.h"
-#include "base/sized.h"
+#include "base/option.h"
 #include "pipeline/faults.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/report/fill_priv.h"

@@ -1,6 +1,6 @@
 /* Threads take one file after the other; the caller's thread reports what they found, file by file. */
 #include "pipeline/verify/check_files.h"
-#include "base/cores.h"
+#include "base/resources.h"
 #include "base/shortage.h"
 #include "base/threads.h"
 #include "pipeline/verify/findings.h"

@@ -1,7 +1,7 @@
 /* Threads take runs of frames in the dataset's order. The caller's thread reports what they found in a track (one
  * camera of one episode) once all of the track was checked, one track after the other. */
 #include "pipeline/verify/verify.h"
-#include "base/cores.h"
+#include "base/resources.h"
 #include "base/shortage.h"
 #include "base/threads.h"
 #include "pipeline/verify/check_files.h"

@@ -1,7 +1,7 @@
 #include "prof/gpu/cuda_module.h"
 
-#include "base/beside.h"
-#include "base/fork_lock.h"
+#include "base/files.h"
+#include "base/threads.h"
 #include "prof/gpu/elf_file.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,5 @@
 #include "prof/gpu/kernel_clock_trace.h"
-#include "base/file_bytes.h"
-#include "base/output_file.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 #include "weir/profiler.h"
-#include "base/sized.h"
+#include "base/option.h"
 #include "base/threads.h"
 #include "prof/record/nvtx.h"
 #include "prof/record/window_priv.h"

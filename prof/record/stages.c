@@ -1,4 +1,4 @@
-#include "base/fork_lock.h"
+#include "base/threads.h"
 #include "weir/recorder.h"
 
 #include <errno.h>

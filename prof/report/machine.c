@@ -1,6 +1,6 @@
 #include "prof/report/machine.h"
-#include "base/cores.h"
-#include "base/fork_lock.h"
+#include "base/resources.h"
+#include "base/threads.h"
 #include "weir/base.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
 #ifndef WEIR_PROF_REPORT_MACHINE_H
 #define WEIR_PROF_REPORT_MACHINE_H
 
-#include "base/cgroup.h"
+#include "base/resources.h"
 #include "weir/profiler.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* The lines of a report that say where the time of workers and of the consumer went. */
-#include "base/cores.h"
+#include "base/resources.h"
 #include "base/text.h"
 #include "prof/report/report_priv.h"
 #include "weir/profiler.h"

@@ -3,7 +3,7 @@
 #ifndef WEIR_PROF_TRACE_JSON_PIECES_H
 #define WEIR_PROF_TRACE_JSON_PIECES_H
 
-#include "base/gz_read.h"
+#include "base/gz_file.h"
 #include "weir/base.h"
 
 #include <stdbool.h>

@@ -1,6 +1,5 @@
 /* export_stacks: one line a stack, for flamegraph.pl. */
-#include "base/file_bytes.h"
-#include "base/output_file.h"
+#include "base/files.h"
 #include "weir/trace.h"
 
 #include <errno.h>

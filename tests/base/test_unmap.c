@@ -1,6 +1,6 @@
 /* Memory that is given back can be had again by a system call that ThreadSanitizer does not see, as liburing's are, and
  * by another thread: no race. A program of its own, for ThreadSanitizer above all. */
-#include "base/memory.h"
+#include "base/resources.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

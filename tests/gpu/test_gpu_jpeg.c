@@ -4,7 +4,7 @@
  *
  * GROUPS (10,000) is how many are decoded while memory is watched. Real images are looked for in $WEIR_DATA/jpeg. Exits
  * with 77 when there is no GPU or no nvJPEG. */
-#include "base/memory.h"
+#include "base/resources.h"
 #include "decoders/gpu/psnr_check.h"
 #include "tests/fixtures/gpu_jpeg_fixture.h"
 #include "tests/fixtures/h5_fixture.h"

@@ -1,5 +1,5 @@
 /* The decode cache: what it keeps, within which memory, and that nobody can tell from the batches that it is there. */
-#include "base/memory.h"
+#include "base/resources.h"
 #include "pipeline/frame_cache.h"
 #include "tests/fixtures/loader_fixture.h"
 #include "weir/stages.h"

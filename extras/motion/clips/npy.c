@@ -1,7 +1,7 @@
 /* The header of an .npy array. */
 #include "extras/motion/clips/npy.h"
 
-#include "base/file_bytes.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * memory that it had, in bytes, is written there. --queries FILE: in place of the arrays what motion_reference gives
  * for each query of FILE (int64 clips of all, then float32 times of all): value and tolerance of each number, float64.
  */
-#include "base/memory.h"
+#include "base/resources.h"
 #include "extras/motion/clips/motion_clips.h"
 #include "extras/motion/tests/motion_reference.h"
 #include "weir/base.h"

@@ -1,6 +1,6 @@
 #include "extras/scenario/cli/scenario_run.h"
 #include "analyze/trials/interrupt.h"
-#include "base/cores.h"
+#include "base/resources.h"
 #include "extras/scenario/cli/scenario_text.h"
 #include "extras/scenario/item_feed.h"
 #include "pipeline/gpu/gpu.h"

@@ -1,5 +1,5 @@
 #include "extras/train/cli/train_loop.h"
-#include "base/cores.h"
+#include "base/resources.h"
 #include "base/text.h"
 #include "cli/outputs.h"
 #include "cli/run/run_step.h"

@@ -1,15 +1,71 @@
-#include "base/output_file.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+int weir_read_at(int fd, uint64_t offset, void *buffer, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t got = pread(fd, (char *)buffer + done, n - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : -ENODATA;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+int weir_write_at(int fd, uint64_t offset, const void *bytes, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t put = pwrite(fd, (const char *)bytes + done, n - done, (off_t)(offset + done));
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return put < 0 ? -errno : -EIO;
+        done += (size_t)put;
+    }
+    return 0;
+}
+
+int weir_file_close(FILE *file)
+{
+    int rc = ferror(file) ? -EIO : 0;
+    return fclose(file) == 0 ? rc : -errno;
+}
+
+int weir_folders_make(const char *folder)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    if (snprintf(path, sizeof path, "%s", folder) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    for (char *at = path + 1; *path && *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(path, 0777) != 0 && errno != EEXIST && stat(path, &st) != 0)
+            return -errno;
+        *at = '/';
+    }
+    if (mkdir(path, 0777) == 0)
+        return 0;
+    int rc = -errno;
+    if (stat(path, &st) != 0)
+        return rc;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
 
 enum { LINKS_MAX = 40 /* as the kernel's */, TRIES = 300, TRY_NS = 10000000 };
 
@@ -135,4 +191,83 @@ int weir_output_private(const char *path, int flags, mode_t mode, struct weir_er
     close(fd);
     return S_ISREG(st.st_mode) ? refuse(path, -EMLINK, "a hard link to another file", err)
                                : refuse(path, -EINVAL, "not a regular file", err);
+}
+
+int weir_durable_sync(const char *path, struct weir_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return weir_err_set(err, -errno, "%s: cannot be opened: %s", path, strerror(errno));
+    int rc = fsync(fd) == 0 || errno == EINVAL ? 0 : -errno; /* EINVAL: a file system that keeps nothing */
+    close(fd);
+    return rc < 0 ? weir_err_set(err, rc, "%s: cannot be written: %s", path, strerror(-rc)) : 0;
+}
+
+static int sync_folder_of(const char *path, struct weir_err *err)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    int rc = folder ? weir_durable_sync(folder, err) : weir_err_set(err, -ENOMEM, "%s: out of memory", path);
+    free(folder);
+    return rc;
+}
+
+static int no_name(const char *to, struct weir_err *err)
+{
+    return weir_err_set(err, -errno, "%s: cannot get its name: %s", to, strerror(errno));
+}
+
+int weir_durable_rename(const char *from, const char *to, struct weir_err *err)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) != 0 &&
+        (errno != EINVAL || access(to, F_OK) == 0 || rename(from, to) != 0))
+        return no_name(to, err);
+    return sync_folder_of(to, err);
+}
+
+int weir_durable_replace(const char *from, const char *to, struct weir_err *err)
+{
+    return rename(from, to) != 0 ? no_name(to, err) : sync_folder_of(to, err);
+}
+
+/* The kernel knows what is mapped there by its whole path; the linker only as it was asked for it, and a program as it
+ * was called. */
+static int file_of(const void *ours, char path[PATH_MAX])
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char *line = NULL;
+    size_t size = 0;
+    bool found = false;
+    if (!maps)
+        return -errno;
+    errno = 0;
+    while (!found && getline(&line, &size, maps) > 0) {
+        uintptr_t from, to;
+        const char *name = strchr(line, '/'); /* nothing before it has one */
+        if (!name || sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &from, &to) != 2)
+            continue;
+        found = (uintptr_t)ours >= from && (uintptr_t)ours < to;
+        if (found)
+            snprintf(path, PATH_MAX, "%s", name);
+    }
+    int rc = found ? 0 : errno ? -errno : -ENOENT;
+    free(line);
+    fclose(maps);
+    return rc;
+}
+
+int weir_path_beside(const void *ours, const char *relative, char path[PATH_MAX])
+{
+    char file[PATH_MAX], joined[2 * PATH_MAX];
+    int rc = file_of(ours, file);
+    path[0] = '\0';
+    if (rc < 0)
+        return rc;
+    *strrchr(file, '/') = '\0';
+    snprintf(joined, sizeof joined, "%s/%s", file, relative);
+    if (realpath(joined, path))
+        return 0;
+    rc = -errno;
+    path[0] = '\0';
+    return rc;
 }

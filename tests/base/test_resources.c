@@ -1,8 +1,6 @@
 /* The limits of control groups, what they leave and what they have held back, read from trees of files as they look
  * under version 1, version 2 and in containers. */
-#include "base/cgroup.h"
-#include "base/cores.h"
-#include "base/memory.h"
+#include "base/resources.h"
 #include "prof/report/machine.h"
 
 #include <criterion/criterion.h>
