@@ -230,6 +230,24 @@ const char *weir_option_typed(const struct weir_opt *opt, const void *values, ch
     return text && *text && !(opt->preset && strcmp(opt->preset, text) == 0) ? text : NULL;
 }
 
+int weir_option_check(const struct weir_opt *opt, const void *values, struct weir_err *err)
+{
+    const void *field = (const char *)values + opt->offset;
+    const struct weir_opt_size *size = field;
+    char buffer[WEIR_OPTION_TEXT];
+    if (opt->max <= opt->min || is_auto(opt, field))
+        return 0;
+    const char *text = weir_option_text(opt, values, buffer);
+    if (opt->kind == WEIR_OPT_INT)
+        return check_bounds(opt, *(const int *)field, text, err);
+    if (opt->kind == WEIR_OPT_DOUBLE)
+        return check_bounds(opt, *(const double *)field, text, err);
+    if (opt->kind != WEIR_OPT_SIZE || (size->width == 0 && size->height == 0))
+        return 0;
+    int rc = check_bounds(opt, size->width, text, err);
+    return rc == 0 ? check_bounds(opt, size->height, text, err) : rc;
+}
+
 void weir_option_json(const struct weir_opt *opt, const void *values, struct weir_json *json)
 {
     const void *field = (const char *)values + opt->offset;

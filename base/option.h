@@ -54,13 +54,14 @@ struct weir_opt {
     const char *unit;        /* of numbers: "batches"; may be NULL */
     const char *details;     /* sentences for weir help COMMAND and the man page; may be NULL */
     const char *topic;       /* heading in help of this row and of those below without one; may be NULL */
-    const char *old_name;    /* accepted with a warning; may be NULL */
+    const char *old_name;    /* accepted with a warning, in Python too; may be NULL */
     unsigned users;          /* shared tables: who has the option (loader_options.h) */
 
     /* Python's keyword, in tables with a user WEIR_FOR_PYTHON. */
     const char *keyword;         /* NULL: the name with underscores */
     const char *keyword_preset;  /* Python expression; NULL: from preset */
     const char *keyword_choices; /* enum: names in Python, in the order of value; NULL: those of value */
+    const char *old_keyword;     /* accepted with a warning, apart from old_name; may be NULL */
     bool keyword_inverted;       /* flag: the keyword is true where the field is false */
 };
 
@@ -68,6 +69,10 @@ enum { WEIR_HELP_MAX = 60, WEIR_OPTION_TEXT = 64 };
 
 /* Sets the option's field in values from text; a flag becomes true for any text. -EINVAL names the option and value. */
 int weir_option_parse(const struct weir_opt *opt, const char *text, void *values, struct weir_err *err);
+
+/* Checks a field that was set without parsing against the bounds: 0, or -EINVAL as weir_option_parse. "auto" and a size
+ * of 0x0 pass. */
+int weir_option_check(const struct weir_opt *opt, const void *values, struct weir_err *err);
 
 /* The value as a user would type it, for flags "true" or "false"; NULL: a text that is not set. Uses buffer, or borrows
  * the text itself. */

@@ -50,11 +50,11 @@ def weir_options(o):
 
 
 def weir_side(act, o):
-    return forever(weir.Loader(o.data, device=o.device, image_dtype="float32", **weir_options(o)))
+    return forever(weir.Loader(o.data, device=o.device, dtype="float32", **weir_options(o)))
 
 
 def weir_cpu_side(act, o):
-    loader = weir.Loader(o.data, image_dtype="uint8", **weir_options(o))
+    loader = weir.Loader(o.data, dtype="uint8", **weir_options(o))
     for batch in forever(loader):
         batch = act.on_device(batch, o.device)
         yield batch._replace(image=batch.image.float() / 255)

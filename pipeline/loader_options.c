@@ -101,7 +101,7 @@ const struct weir_opt weir_loader_opts[] = {
      .users = ALL},
     {"dtype", WEIR_OPT_ENUM, FIELD(format.dtype), "u8|f32|f16|bf16", "u8", "element type of images",
      .users = (ALL & ~WEIR_FOR_TRAIN) | WEIR_FOR_BENCH, .old_name = "output", .keyword_preset = "None",
-     .keyword_choices = "uint8|float32|float16|bfloat16",
+     .old_keyword = "image_dtype", .keyword_choices = "uint8|float32|float16|bfloat16",
      .details = "Floats are scaled to 0..1, or normalised by --mean and --std. f16 and bf16 need --device cuda."},
     {"image-layout", WEIR_OPT_ENUM, FIELD(format.layout), "nhwc|nchw", "nhwc", "interleaved or planar images",
      .users = (ALL & ~WEIR_FOR_TRAIN) | WEIR_FOR_BENCH, .old_name = "layout", .keyword_preset = "'nchw'"},
@@ -195,32 +195,16 @@ int weir_config_take(struct weir_loader_config *full, const struct weir_loader_c
 /* Numbers that a caller sets without parsing keep the table's bounds, too. */
 static int check_ranges(const struct weir_loader_config *c, struct weir_err *err)
 {
-    char name[WEIR_OPTION_TEXT], buffer[WEIR_OPTION_TEXT], number[32];
-    for (const struct weir_opt *opt = weir_loader_opts; opt->name; opt++) {
-        const int value = opt->kind == WEIR_OPT_INT ? *(const int *)((const char *)c + opt->offset) : 0;
-        if (opt->kind != WEIR_OPT_INT || opt->max <= opt->min || (value >= opt->min && value <= opt->max) ||
-            strcmp(weir_option_text(opt, c, buffer), "auto") == 0 ||
-            opt->offset == offsetof(struct weir_loader_config, world_size))
-            continue;
-        weir_option_key(name, sizeof name, opt->name);
-        snprintf(number, sizeof number, "%d (auto) or ", opt->zero_is_auto ? 0 : WEIR_OPT_AUTO);
-        return weir_err_set(err, -EINVAL, "%s must be %s%.12g..%.12g, not %d", name, opt->allow_auto ? number : "",
-                            opt->min, opt->max, value);
-    }
-    const struct {
-        const char *name;
-        int value, max;
-    } others[] = {
-        {"local_size", c->local_size, INT32_MAX},
-        {"local_rank", c->local_rank, c->local_size ? c->local_size - 1 : 0},
-        {"image_width", c->image_width, WEIR_IMAGE_SIDE_MAX},
-        {"image_height", c->image_height, WEIR_IMAGE_SIDE_MAX},
-    };
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (others[i].value < 0 || others[i].value > others[i].max)
-            return weir_err_set(err, -EINVAL, "%s must be 0..%d, not %d", others[i].name, others[i].max,
-                                others[i].value);
-    return 0;
+    int rc = 0;
+    for (const struct weir_opt *opt = weir_loader_opts; opt->name && rc == 0; opt++)
+        if (opt->offset != offsetof(struct weir_loader_config, world_size)) /* 0 of 0 is 0 of 1 */
+            rc = weir_option_check(opt, c, err);
+    if (rc == 0 && c->local_size < 0)
+        rc = weir_err_set(err, -EINVAL, "local_size %d: must be at least 0", c->local_size);
+    if (rc == 0 && (c->local_rank < 0 || c->local_rank >= (c->local_size ? c->local_size : 1)))
+        rc = weir_err_set(err, -EINVAL, "local_rank %d: must be less than local_size (%d)", c->local_rank,
+                          c->local_size);
+    return rc;
 }
 
 int weir_loader_config_check(const struct weir_loader_config *config, struct weir_err *err)
@@ -234,12 +218,10 @@ int weir_loader_config_check(const struct weir_loader_config *config, struct wei
     rc = check_ranges(c, err);
     if (rc < 0)
         return rc;
-    if (!c->image_width != !c->image_height)
-        return weir_err_set(err, -EINVAL, "image_width and image_height must both be given, or neither");
     int number;
     rc = weir_device_parse(c->device, &number, err);
     if (rc == 0 && number < 0 && (c->format.dtype == WEIR_DTYPE_F16 || c->format.dtype == WEIR_DTYPE_BF16))
-        rc = weir_err_set(err, -EINVAL, "f16 and bf16 images are made on a GPU; add --device cuda, or take f32");
+        rc = weir_err_set(err, -EINVAL, "--dtype: f16 and bf16 need a GPU; add --device cuda, or take f32");
     if (rc == 0)
         rc = weir_reading_check(c->io, c->direct, err);
     return rc < 0 ? rc : weir_decoder_check_device(c->decoder, number >= 0, err);

@@ -1,73 +1,78 @@
+/* The keywords of weir.Loader, out of the table of the loader's options. */
+#include "python/src/keywords.h"
+#include "pipeline/loader_options.h"
 #include "python/src/loader_parts.h"
 
-#include <stddef.h>
-#include <stdlib.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
-enum kind { INT, BOOL, U64, DOUBLE, TEXT };
+/* ---- the table, for Python ---- */
 
-struct option {
-    const char *name;
-    enum kind kind;
-    size_t offset;
-};
+static void keyword_of(const struct weir_opt *opt, char name[WEIR_OPTION_TEXT])
+{
+    weir_option_key(name, WEIR_OPTION_TEXT, opt->keyword ? opt->keyword : opt->name);
+}
 
-#define OPTION(name, kind, field)                                                                                      \
-    {                                                                                                                  \
-        name, kind, offsetof(struct weir_loader_config, field)                                                         \
+/* The row's kind, by which Python converts a value. */
+static const char *kind_of(const struct weir_opt *opt)
+{
+    static const char *const kinds[] = {
+        [WEIR_OPT_FLAG] = "flag",     [WEIR_OPT_INT] = "number", [WEIR_OPT_UINT64] = "number",
+        [WEIR_OPT_DOUBLE] = "number", [WEIR_OPT_TEXT] = "text",  [WEIR_OPT_ENUM] = "choice",
+        [WEIR_OPT_SIZE] = "size",     [WEIR_OPT_BYTES] = "bytes"};
+    if (opt->is_list)
+        return "names";
+    return opt->path != WEIR_PATH_NONE ? "path" : opt->allow_auto ? "auto" : kinds[opt->kind];
+}
+
+/* The default as a Python expression. */
+static void preset_of(const struct weir_opt *opt, char text[WEIR_OPTION_TEXT])
+{
+    bool is_word = opt->kind == WEIR_OPT_TEXT || opt->kind == WEIR_OPT_ENUM || opt->allow_auto;
+    if (opt->keyword_preset)
+        snprintf(text, WEIR_OPTION_TEXT, "%s", opt->keyword_preset);
+    else if (opt->kind == WEIR_OPT_FLAG)
+        snprintf(text, WEIR_OPTION_TEXT, "%s", opt->keyword_inverted ? "True" : "False");
+    else if (!opt->preset)
+        snprintf(text, WEIR_OPTION_TEXT, "None");
+    else
+        snprintf(text, WEIR_OPTION_TEXT, is_word ? "'%s'" : "%s", opt->preset);
+}
+
+static PyObject *row_of(const struct weir_opt *opt)
+{
+    char name[WEIR_OPTION_TEXT], preset[WEIR_OPTION_TEXT], old[WEIR_OPTION_TEXT];
+    const char *choices = opt->kind != WEIR_OPT_ENUM ? "" : opt->keyword_choices ? opt->keyword_choices : opt->value;
+    keyword_of(opt, name);
+    preset_of(opt, preset);
+    weir_option_key(old, sizeof old, opt->old_name ? opt->old_name : "");
+    return Py_BuildValue("(ssssss)", name, kind_of(opt), preset, choices, old,
+                         opt->old_keyword ? opt->old_keyword : "");
+}
+
+static PyObject *loader_keywords(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (const struct weir_opt *opt = weir_loader_opts; list && opt->name; opt++) {
+        PyObject *row = opt->users & WEIR_FOR_PYTHON ? row_of(opt) : NULL;
+        if (opt->users & WEIR_FOR_PYTHON && (!row || PyList_Append(list, row) < 0))
+            Py_CLEAR(list);
+        Py_XDECREF(row);
     }
+    return list;
+}
 
-static const char *const wanted[] = {
-    [INT] = "an int of 32 bits",          [BOOL] = "True or False",
-    [U64] = "an int from 0 to 2**64 - 1", [DOUBLE] = "a number",
-    [TEXT] = "a text without zero bytes",
-};
+int weir_keywords_begin(PyObject *module)
+{
+    static PyMethodDef methods[] = {{"_loader_keywords", loader_keywords, METH_NOARGS, NULL}, {0}};
+    weir_loader_options_complete();
+    return PyModule_AddFunctions(module, methods);
+}
 
-/* Enums are ints. */
-static const struct option options[] = {
-    OPTION("data", TEXT, data),
-    OPTION("cameras", TEXT, cameras),
-    OPTION("qpos_keys", TEXT, qpos_keys),
-    OPTION("action_keys", TEXT, action_keys),
-    OPTION("image_keys", TEXT, image_keys),
-    OPTION("file_split", TEXT, split),
-    OPTION("index", TEXT, index),
-    OPTION("crop", TEXT, crop),
-    OPTION("io", TEXT, io),
-    OPTION("decoder", TEXT, decoder),
-    OPTION("device", TEXT, device),
-    OPTION("deterministic", BOOL, deterministic),
-    OPTION("allow_ragged", BOOL, allow_ragged),
-    OPTION("allow_external", BOOL, allow_external),
-    OPTION("no_shuffle", BOOL, no_shuffle),
-    OPTION("drop_last", BOOL, drop_last),
-    OPTION("wrap", BOOL, wrap),
-    OPTION("raw_state", BOOL, raw_state),
-    OPTION("batch_size", INT, batch_size),
-    OPTION("num_workers", INT, num_workers),
-    OPTION("prefetch_factor", INT, prefetch),
-    OPTION("max_batches", INT, max_batches),
-    OPTION("sampling", INT, sampling),
-    OPTION("splits", INT, splits),
-    OPTION("obs_history", INT, obs_history),
-    OPTION("chunk_size", INT, chunk_size),
-    OPTION("pad", INT, pad),
-    OPTION("action_offset", INT, action_offset),
-    OPTION("color", INT, format.color),
-    OPTION("dtype", INT, format.dtype),
-    OPTION("layout", INT, format.layout),
-    OPTION("image_width", INT, image_width),
-    OPTION("image_height", INT, image_height),
-    OPTION("rank", INT, rank),
-    OPTION("world_size", INT, world_size),
-    OPTION("local_rank", INT, local_rank),
-    OPTION("local_size", INT, local_size),
-    OPTION("local_cores", INT, local_cores),
-    OPTION("on_error", INT, on_error),
-    OPTION("seed", U64, seed),
-    OPTION("decode_cache", U64, decode_cache_bytes),
-    OPTION("train_split", DOUBLE, train_split),
-};
+/* ---- values ---- */
 
 /* Text as UTF-8, and bytes as they are: a new reference to bytes without zeros; NULL, with or without an exception. */
 static PyObject *bytes_of(PyObject *value)
@@ -81,67 +86,194 @@ static PyObject *bytes_of(PyObject *value)
     return bytes;
 }
 
+/* The field borrows from bytes that self keeps. */
 static bool set_text(struct weir_loader_object *self, const char **field, PyObject *value)
 {
     PyObject *bytes = bytes_of(value);
-    for (int i = 0; bytes && i < WEIR_LOADER_TEXTS; i++) {
-        if (self->texts[i])
-            continue;
-        *field = self->texts[i] = strdup(PyBytes_AsString(bytes));
-        if (!*field)
-            PyErr_NoMemory();
-        break;
-    }
+    bool kept = bytes && PyList_Append(self->texts, bytes) == 0;
+    if (kept)
+        *field = PyBytes_AsString(bytes);
     Py_XDECREF(bytes);
-    return bytes != NULL;
+    return kept;
 }
 
 static bool set_int(int *field, PyObject *value)
 {
     long number = PyLong_AsLong(value);
     *field = (int)number;
-    return number >= INT32_MIN && number <= INT32_MAX;
+    return number >= INT_MIN && number <= INT_MAX;
 }
 
-static bool set_bool(bool *field, PyObject *value)
+static bool set_flag(bool *field, PyObject *value, bool inverted)
 {
     int is_true = PyUnicode_Check(value) || PyBytes_Check(value) || value == Py_None ? -1 : PyObject_IsTrue(value);
-    *field = is_true > 0;
+    *field = (is_true > 0) != inverted;
     return is_true >= 0;
 }
 
-/* False, or an exception: the value does not fit the kind. */
-static bool set_option(struct weir_loader_object *self, const struct option *option, PyObject *value)
+static bool set_size(struct weir_opt_size *field, PyObject *value)
 {
-    void *field = (char *)&self->config + option->offset;
-    if (option->kind == TEXT)
-        return set_text(self, field, value);
-    if (option->kind == BOOL)
-        return set_bool(field, value);
-    if (option->kind == INT)
-        return set_int(field, value);
-    if (option->kind == DOUBLE)
-        *(double *)field = PyFloat_AsDouble(value);
-    else
-        *(uint64_t *)field = PyLong_AsUnsignedLongLong(value);
-    return true;
+    return PyArg_ParseTuple(value, "ii", &field->width, &field->height);
 }
 
-int weir_loader_options(struct weir_loader_object *self, PyObject *dict)
+static bool set_field(struct weir_loader_object *self, const struct weir_opt *opt, PyObject *value)
+{
+    void *field = (char *)&self->config + opt->offset;
+    switch (opt->kind) {
+    case WEIR_OPT_FLAG:
+        return set_flag(field, value, opt->keyword_inverted);
+    case WEIR_OPT_INT:
+    case WEIR_OPT_ENUM:
+        return set_int(field, value);
+    case WEIR_OPT_UINT64:
+    case WEIR_OPT_BYTES:
+        *(uint64_t *)field = PyLong_AsUnsignedLongLong(value);
+        return true;
+    case WEIR_OPT_DOUBLE:
+        *(double *)field = PyFloat_AsDouble(value);
+        return true;
+    case WEIR_OPT_TEXT:
+        return set_text(self, field, value);
+    case WEIR_OPT_SIZE:
+        return set_size(field, value);
+    }
+    return false;
+}
+
+static const char *wanted(const struct weir_opt *opt)
+{
+    static const char *const kinds[] = {[WEIR_OPT_FLAG] = "True or False",
+                                        [WEIR_OPT_INT] = "an int of 32 bits",
+                                        [WEIR_OPT_UINT64] = "an int from 0 to 2**64 - 1",
+                                        [WEIR_OPT_DOUBLE] = "a number",
+                                        [WEIR_OPT_TEXT] = "a text without zero bytes",
+                                        [WEIR_OPT_ENUM] = "an int of 32 bits",
+                                        [WEIR_OPT_SIZE] = "two ints of 32 bits",
+                                        [WEIR_OPT_BYTES] = "an int from 0 to 2**64 - 1"};
+    return kinds[opt->kind];
+}
+
+static int set_keyword(struct weir_loader_object *self, const struct weir_opt *opt, PyObject *dict)
+{
+    char name[WEIR_OPTION_TEXT];
+    keyword_of(opt, name);
+    PyObject *value = PyDict_GetItemString(dict, name);
+    if (!value)
+        return 0;
+    if (set_field(self, opt, value) && !PyErr_Occurred())
+        return 0;
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
+        !PyErr_ExceptionMatches(PyExc_OverflowError))
+        return -1; /* the value's own exception, or no memory */
+    PyErr_Format(PyExc_ValueError, "%s must be %s, not %.100R", name, wanted(opt), value);
+    return -1;
+}
+
+int weir_loader_options(struct weir_loader_object *self, PyObject *path, PyObject *dict)
 {
     weir_loader_config_default(&self->config);
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        PyObject *value = PyDict_GetItemString(dict, options[i].name);
-        if (!value || (value == Py_None && options[i].kind == TEXT))
-            continue;
-        bool set = set_option(self, &options[i], value);
-        if (set && !PyErr_Occurred())
-            continue;
-        if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
-            !PyErr_ExceptionMatches(PyExc_OverflowError))
-            return -1; /* of the value itself, or no memory */
-        PyErr_Format(PyExc_ValueError, "%s must be %s, not %.100R", options[i].name, wanted[options[i].kind], value);
+    Py_XDECREF(self->texts);
+    self->texts = PyList_New(0);
+    if (!self->texts || !set_text(self, &self->config.data, path))
         return -1;
-    }
+    for (const struct weir_opt *opt = weir_loader_opts; opt->name; opt++)
+        if (opt->users & WEIR_FOR_PYTHON && set_keyword(self, opt, dict) < 0)
+            return -1;
     return 0;
+}
+
+/* ---- the program's options in texts ---- */
+
+/* What the program calls otherwise than the package, apart from the loader's options. */
+static const struct {
+    const char *option, *name;
+} others[] = {{"profile", "weir.profile()"}, {"seconds", "more batches"}};
+
+/* Number of the choice; -1: the word is none. */
+static int choice_of(const char *choices, const char *word)
+{
+    char choice[WEIR_OPTION_TEXT];
+    const char *at = choices;
+    for (int i = 0; at; i++) {
+        weir_option_choice(choices, i, choice);
+        if (strcmp(choice, word) == 0)
+            return i;
+        at = strchr(at, '|');
+        at = at ? at + 1 : NULL;
+    }
+    return -1;
+}
+
+/* "batch_size=8" for the word that follows "--batch-size "; 0: the word is not a value. */
+static int write_value(char *to, size_t room, const char *name, const struct weir_opt *opt, const char *word)
+{
+    int width, height, choice = opt->kind == WEIR_OPT_ENUM ? choice_of(opt->value, word) : -1;
+    char last, python[WEIR_OPTION_TEXT];
+    bool is_number = (*word >= '0' && *word <= '9') || (*word == '-' && word[1]);
+    bool is_text = opt->kind == WEIR_OPT_TEXT && (strchr(opt->value, '|') || strcmp(opt->value, "NAME") == 0);
+    if (!*word || opt->kind == WEIR_OPT_FLAG)
+        return 0;
+    if (opt->kind == WEIR_OPT_SIZE)
+        return sscanf(word, "%6dx%6d%c", &width, &height, &last) == 2
+                   ? snprintf(to, room, "%s=(%d, %d)", name, width, height)
+                   : 0;
+    if (opt->kind == WEIR_OPT_BYTES || is_text)
+        return snprintf(to, room, "%s=\"%s\"", name, word);
+    if (opt->kind == WEIR_OPT_ENUM) {
+        weir_option_choice(opt->keyword_choices ? opt->keyword_choices : opt->value, choice, python);
+        return choice < 0 ? 0 : snprintf(to, room, "%s=\"%s\"", name, python);
+    }
+    return is_number && opt->kind != WEIR_OPT_TEXT ? snprintf(to, room, "%s=%s", name, word) : 0;
+}
+
+static const struct weir_opt *find(const char *option, size_t n)
+{
+    for (const struct weir_opt *opt = weir_loader_opts; opt->name; opt++)
+        if (opt->users & WEIR_FOR_PYTHON && strlen(opt->name) == n && memcmp(opt->name, option, n) == 0)
+            return opt;
+    return NULL;
+}
+
+/* Writes what stands for the option at "--"; *end: where the text goes on. The bytes written; 0: it has no keyword. */
+static size_t name_keyword(char *to, size_t room, const char *at, const char **end)
+{
+    char name[WEIR_OPTION_TEXT], value[512];
+    size_t n = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
+    const struct weir_opt *opt = find(at + 2, n);
+    const char *after = at + 2 + n;
+    size_t word = *after == ' ' ? strcspn(after + 1, " ,;)\n") : 0;
+    int bytes = 0;
+    word -= word > 0 && after[word] == ':';
+    for (size_t i = 0; !opt && i < sizeof others / sizeof others[0]; i++)
+        if (strlen(others[i].option) == n && memcmp(others[i].option, at + 2, n) == 0) {
+            *end = after + (word > 0) + word;
+            bytes = snprintf(to, room, "%s", others[i].name);
+        }
+    if (opt) {
+        keyword_of(opt, name);
+        snprintf(value, sizeof value, "%.*s", (int)word, word ? after + 1 : "");
+        bytes = write_value(to, room, name, opt, value);
+        *end = bytes > 0 ? after + 1 + word : after;
+        if (bytes == 0)
+            bytes = snprintf(to, room, opt->keyword_inverted ? "%s=False" : "%s", name);
+    }
+    return bytes > 0 && (size_t)bytes < room ? (size_t)bytes : 0;
+}
+
+void weir_name_keywords(char *to, size_t room, const char *text)
+{
+    for (const char *at = text; *at && room > 1;) {
+        const char *end = at + 1;
+        bool begins = strncmp(at, "--", 2) == 0 && (at == text || at[-1] == ' ' || at[-1] == '(');
+        size_t n = begins ? name_keyword(to, room, at, &end) : 0;
+        if (n == 0) {
+            *to = *at;
+            n = 1;
+            end = at + 1;
+        }
+        to += n;
+        room -= n;
+        at = end;
+    }
+    *to = '\0';
 }

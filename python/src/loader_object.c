@@ -1,6 +1,5 @@
 #include "python/src/loader_object.h"
 #include "pipeline/gpu/gpu.h"
-#include "python/src/arguments.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/history.h"
 #include "python/src/loader_parts.h"
@@ -151,10 +150,10 @@ static void keep_object(PyObject **field, PyObject *object)
 static PyObject *loader_open(PyObject *object, PyObject *args)
 {
     struct weir_loader_object *self = (struct weir_loader_object *)object;
-    PyObject *options, *from_dlpack, *bool_dtype, *make, *current_stream;
-    int keys, has_uint16;
-    if (!PyArg_ParseTuple(args, "O!iOOpOO:_open", &PyDict_Type, &options, &keys, &from_dlpack, &bool_dtype, &has_uint16,
-                          &make, &current_stream))
+    PyObject *path, *options, *from_dlpack, *bool_dtype, *make, *current_stream;
+    int local_rank, local_size, local_cores, keys, has_uint16;
+    if (!PyArg_ParseTuple(args, "OO!(iii)iOOpOO:_open", &path, &PyDict_Type, &options, &local_rank, &local_size,
+                          &local_cores, &keys, &from_dlpack, &bool_dtype, &has_uint16, &make, &current_stream))
         return NULL;
     if (self->loader)
         return PyErr_Format(weir_py_error, "the loader is open already");
@@ -164,7 +163,12 @@ static PyObject *loader_open(PyObject *object, PyObject *args)
     keep_object(&self->current_stream, current_stream);
     self->keys = (enum weir_keys)keys;
     self->has_uint16 = has_uint16;
-    if (weir_loader_options(self, options) < 0 || open_at(self, 0) < 0)
+    if (weir_loader_options(self, path, options) < 0)
+        return NULL;
+    self->config.local_rank = local_rank;
+    self->config.local_size = local_size;
+    self->config.local_cores = local_cores;
+    if (open_at(self, 0) < 0)
         return NULL;
     if (warn_of_left_out(self) < 0) {
         close_loader(self);
@@ -194,8 +198,7 @@ static void loader_free(PyObject *object)
     Py_XDECREF(self->make);
     Py_XDECREF(self->current_stream);
     weir_loader_periods_end(self);
-    for (int i = 0; i < WEIR_LOADER_TEXTS; i++)
-        free(self->texts[i]);
+    Py_XDECREF(self->texts);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(object);
     Py_DECREF(type);

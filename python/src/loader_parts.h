@@ -8,7 +8,7 @@
 #include "weir/loader.h"
 #include "weir/report.h"
 
-enum { WEIR_LOADER_TEXTS = 16, WEIR_OUT_MAX = 2, WEIR_ENTRIES_MAX = WEIR_CAMERAS_MAX + 3 };
+enum { WEIR_OUT_MAX = 2, WEIR_ENTRIES_MAX = WEIR_CAMERAS_MAX + 3 };
 
 /* A batch that is out: its memory is the loader's until it is kept. */
 struct weir_out {
@@ -36,7 +36,7 @@ struct weir_loader_object {
     PyObject_HEAD struct weir_loader *loader; /* NULL = closed */
     struct weir_loader_reports *reports;
     struct weir_loader_config config;
-    char *texts[WEIR_LOADER_TEXTS]; /* owned, config's */
+    PyObject *texts; /* list of bytes that config borrows from; owned */
     int fork_depth;
     bool busy, warned;
     struct weir_state state; /* what the order of samples depends on, for opening at another batch */
@@ -61,8 +61,8 @@ struct weir_loader_object {
 /* 0, or -1 with an exception: a loader that is closed, another thread's, or another process's. */
 int weir_loader_check(const struct weir_loader_object *self);
 
-/* Fields of the configuration by name out of a dict: 0, or -1 with an exception. */
-int weir_loader_options(struct weir_loader_object *self, PyObject *dict);
+/* Fills the configuration from the data's path and a dict of keywords: 0, or -1 with an exception. */
+int weir_loader_options(struct weir_loader_object *self, PyObject *path, PyObject *dict);
 
 /* The next batch of the epoch that ends before batch number end; NULL without an exception at its end. */
 PyObject *weir_batches_next(struct weir_loader_object *self, uint64_t end);

@@ -1,7 +1,7 @@
 /* weir.Loader's table and verdict. */
 #include "analyze/verdict/verdict.h"
-#include "python/src/arguments.h"
 #include "python/src/gpu_timing.h"
+#include "python/src/keywords.h"
 #include "python/src/loader_parts.h"
 #include "python/src/session.h"
 #include "python/src/totals.h"
@@ -134,7 +134,7 @@ static void write_verdict(const struct wanted *wanted, FILE *out, const struct w
     weir_verdict_print(memory, &wanted->made, report);
     char *named = fclose(memory) == 0 ? malloc(2 * bytes + 1) : NULL;
     if (named) {
-        weir_name_arguments(named, 2 * bytes + 1, text);
+        weir_name_keywords(named, 2 * bytes + 1, text);
         fputs(named, out);
     }
     free(named);

@@ -1,9 +1,9 @@
 /* weir._weir: what weir/__init__.py puts a name on. */
 #include "base/extras.h"
-#include "python/src/arguments.h"
 #include "python/src/array.h"
 #include "python/src/elsewhere.h"
 #include "python/src/kernel_clocks.h"
+#include "python/src/keywords.h"
 #include "python/src/loader_object.h"
 #include "python/src/profile_parts.h"
 #include "python/src/session.h"
@@ -27,7 +27,7 @@ PyObject *weir_py_raise(int code, const struct weir_err *err)
     else if (code == -EINVAL)
         type = PyExc_ValueError;
     char text[2 * sizeof err->text];
-    weir_name_arguments(text, sizeof text, err->text);
+    weir_name_keywords(text, sizeof text, err->text);
     const char *line = text[0] ? text : strerror(-code);
     PyObject *message = PyUnicode_DecodeUTF8(line, (Py_ssize_t)strlen(line), "backslashreplace");
     if (message)
@@ -86,9 +86,9 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "weir._
 WEIR_EXTRA_PYTHON(DECLARE)
 
 static int (*const begins[])(PyObject *module) = {
-    weir_array_begin,         weir_session_begin,       weir_loader_object_begin,  weir_kernel_clocks_begin,
-    weir_profile_range_begin, weir_profile_trace_begin, weir_profile_object_begin, weir_totals_begin,
-    weir_elsewhere_begin,     WEIR_EXTRA_PYTHON(ROW)};
+    weir_array_begin,         weir_session_begin,       weir_loader_object_begin, weir_keywords_begin,
+    weir_kernel_clocks_begin, weir_profile_range_begin, weir_profile_trace_begin, weir_profile_object_begin,
+    weir_totals_begin,        weir_elsewhere_begin,     WEIR_EXTRA_PYTHON(ROW)};
 
 PyMODINIT_FUNC PyInit__weir(void);
 PyMODINIT_FUNC PyInit__weir(void)

@@ -60,15 +60,11 @@ StageStats.__doc__ = """A row of the stage table. Times are seconds: of all call
 and of a call; cpu is the CPU time of own, None where it is not known."""
 
 _KEYS = {"weir": 0, "act": 1, "lerobot": 2}
-_DTYPES = {"uint8": 0, "float32": 1}
-_GPU_DTYPES = {**_DTYPES, "float16": 3, "bfloat16": 4}
-_LAYOUTS = {"nhwc": 0, "nchw": 1}
-_SAMPLING = {"timestep": 0, "episode": 1}
-_SPLITS = {"train": 1, "val": 2}
-_ON_ERROR = {"fail": 0, "skip": 1, "substitute": 2}
-_PAD = {"zero": 0, "last": 1}
-_COLORS = {"rgb": 0, "bgr": 1}
-_AUTO = -1  # of num_workers
+_CPU_DTYPES = ("uint8", "float32")
+_KEYWORDS = [_arguments.Keyword(row) for row in _weir._loader_keywords()]
+# A new keyword is given by name only.
+_POSITIONAL = ("batch_size", "shuffle", "num_workers", "prefetch_factor", "drop_last", "seed", "device", "dtype",
+               "image_layout", "chunk_size", "obs_history", "cameras", "image_size", "rank", "world_size", "keys")
 
 
 class Dataset:
@@ -115,9 +111,9 @@ class Loader(_weir._Loader):
     seed          of the order
     device        "cpu"; "cuda" or "cuda:N": batches are made in the memory of a GPU (docs/gpu.md). "cuda" is torch's
                   current one where torch uses CUDA, else the local rank's
-    image_dtype   "uint8", or "float32" in 0..1; None = uint8 with keys="weir", else float32. On a GPU "float16" and
+    dtype         of images: "uint8", or "float32" in 0..1; None = uint8 with keys="weir", else float32. On a GPU "float16" and
                   "bfloat16", too. A dtype of torch or NumPy may be given in place of its name
-    layout        "nchw" or "nhwc"
+    image_layout  "nchw" or "nhwc"
     chunk_size    actions of a sample
     obs_history   frames and states of a sample: t - (n - 1) .. t, the first one repeated at the start
     cameras       list of names; None = all but depth
@@ -163,59 +159,39 @@ class Loader(_weir._Loader):
 
     __class_getitem__ = classmethod(types.GenericAlias)
 
-    @_arguments.suggesting
-    def __init__(self, path, batch_size=8, shuffle=True, num_workers="auto", prefetch_factor=None, drop_last=False,
-                 seed=0, device="cpu", image_dtype=None, layout="nchw", chunk_size=20, obs_history=1, cameras=None,
-                 image_size=None, rank=None, world_size=None, keys="weir", *, normalize=None, tensors="auto",
-                 split="train", train_split=1.0, sampling="timestep", pad="zero", action_offset=0, color="rgb",
-                 crop=None, on_error="fail", max_batches=0, decode_cache=0, wrap=False, qpos_keys=None,
-                 action_keys=None, image_keys=None, file_split=None, index=None, io="auto", decoder="auto",
-                 allow_ragged=False, allow_external=False, deterministic=False, every=0):
-        choice, names = _arguments.choice, _arguments.names
-        device = str(device)
+    __init__ = _arguments.initializer(_KEYWORDS, _POSITIONAL, {"keys": "'weir'", "tensors": "'auto'", "every": "0"})
+
+    def _start(self, path, given):
+        keys, tensors, every = (given.pop(name) for name in ("keys", "tensors", "every"))
+        device = given["device"] = str(given["device"])
         on_gpu = device != "cpu"
-        mode = choice("keys", keys, _KEYS)
-        choice("tensors", tensors, {"auto": 0, "torch": 1, "array": 2})
-        if image_dtype is None:
-            image_dtype = "uint8" if keys == "weir" else "float32"
-        width, height = _arguments.size("image_size", image_size)
-        local_rank, local_size, local_cores = _ranks.local_ranks()
-        if rank is None and world_size is None:
-            rank, world_size = _ranks.ranks()
-        elif rank is None or world_size is None:
+        mode = _arguments.choice("keys", keys, _KEYS)
+        _arguments.choice("tensors", tensors, {"auto": 0, "torch": 1, "array": 2})
+        if given["rank"] is None and given["world_size"] is None:
+            given["rank"], given["world_size"] = _ranks.ranks()
+        elif given["rank"] is None or given["world_size"] is None:
             raise ValueError("rank and world_size go together; give both or none")
         if not isinstance(every, int) or every < 0:
             raise ValueError(f"every must be a number of epochs, 0 or more, not {_arguments.shown(every)}")
-        self._every, self._epochs, self._prints = every, 0, rank == 0
+        self._every, self._epochs, self._prints = every, 0, given["rank"] == 0
         self._process = os.getpid()
-        normalize = keys != "lerobot" if normalize is None else _arguments.flag("normalize", normalize)
+        if given["normalize"] is None:
+            given["normalize"] = keys != "lerobot"
+        given["dtype"] = _arguments.dtype(given["dtype"]) or ("uint8" if keys == "weir" else "float32")
+        if not on_gpu:
+            _arguments.choice("dtype", given["dtype"], dict.fromkeys(_CPU_DTYPES))
         data = _arguments.path("path", path)
-        self.batch_size = batch_size
+        self.batch_size = given["batch_size"]
         self._path = os.fsdecode(data)
-        self._split = split
+        self._split = given["split"]
         torch = _cuda.torch_for(tensors, on_gpu)
         if on_gpu:
-            device = _cuda.prepare(device, decoder)
-        options = {
-            "data": data, "cameras": names("cameras", cameras), "batch_size": batch_size,
-            "no_shuffle": not _arguments.flag("shuffle", shuffle), "num_workers": _arguments.workers(num_workers, _AUTO),
-            "prefetch_factor": 0 if prefetch_factor is None else prefetch_factor, "drop_last": drop_last, "seed": seed,
-            "dtype": choice("image_dtype", _arguments.dtype(image_dtype), _GPU_DTYPES if on_gpu else _DTYPES),
-            "layout": choice("layout", layout, _LAYOUTS),
-            "chunk_size": chunk_size, "obs_history": obs_history, "image_width": width, "image_height": height,
-            "rank": rank, "world_size": world_size, "local_rank": local_rank, "local_size": local_size,
-            "local_cores": local_cores, "raw_state": not normalize,
-            "splits": choice("split", split, _SPLITS), "train_split": train_split,
-            "sampling": choice("sampling", sampling, _SAMPLING), "pad": choice("pad", pad, _PAD),
-            "action_offset": action_offset, "color": choice("color", color, _COLORS), "crop": crop,
-            "on_error": choice("on_error", on_error, _ON_ERROR), "max_batches": max_batches,
-            "decode_cache": _arguments.byte_count("decode_cache", decode_cache), "wrap": wrap, "qpos_keys": names("qpos_keys", qpos_keys),
-            "action_keys": names("action_keys", action_keys), "image_keys": names("image_keys", image_keys),
-            "file_split": file_split, "index": None if index is None else _arguments.path("index", index), "io": io, "decoder": decoder, "allow_ragged": allow_ragged,
-            "allow_external": allow_external, "device": device, "deterministic": deterministic,
-        }
-        self._open(options, mode, torch and torch.utils.dlpack.from_dlpack, torch and torch.bool,
-                   hasattr(torch, "uint16"), Act, _cuda.Stream(torch, device) if on_gpu and torch else None)
+            device = given["device"] = _cuda.prepare(device, given["decoder"])
+        values = {keyword.name: keyword.value(given[keyword.name]) for keyword in _KEYWORDS
+                  if not keyword.is_default(given[keyword.name])}
+        self._open(data, values, _ranks.local_ranks(), mode, torch and torch.utils.dlpack.from_dlpack,
+                   torch and torch.bool, hasattr(torch, "uint16"), Act,
+                   _cuda.Stream(torch, device) if on_gpu and torch else None)
         self.dataset = Dataset(self._path, self._describe())
         global _opened_any
         _opened_any = True

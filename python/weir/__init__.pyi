@@ -121,8 +121,8 @@ class _Options(TypedDict, total=False):
     drop_last: bool
     seed: int
     device: Any
-    image_dtype: Any
-    layout: Literal["nchw", "nhwc"]
+    dtype: Any
+    image_layout: Literal["nhwc", "nchw"]
     chunk_size: int
     obs_history: int
     cameras: str | Sequence[str] | None

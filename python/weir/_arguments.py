@@ -3,6 +3,7 @@ import difflib
 import functools
 import os
 import re
+import warnings
 
 
 def shown(value):
@@ -11,13 +12,21 @@ def shown(value):
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def suggesting(function):
-    """Refuses a keyword that the function does not have with the name that it is closest to."""
+def suggesting(function, renamed={}):
+    """Refuses a keyword that the function does not have with the name that it is closest to. renamed: old names of
+    keywords, which give a DeprecationWarning."""
     code = function.__code__
     names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
 
     @functools.wraps(function)
     def checked(*arguments, **keywords):
+        for name in [name for name in keywords if name in renamed]:
+            new = renamed[name]
+            if new in keywords:
+                raise TypeError(f"{new} and {name}, its old name, are both given; give {new} alone")
+            warnings.warn(f"{name} is deprecated and will be removed in the next release; use {new}",
+                          DeprecationWarning, stacklevel=2)
+            keywords[new] = keywords.pop(name)
         for name in keywords:
             if name not in names:
                 near = difflib.get_close_matches(name, names, 1)
@@ -65,9 +74,7 @@ def path(name, value):
 
 
 def size(name, value):
-    """(width, height); None = (0, 0)."""
-    if value is None:
-        return 0, 0
+    """(width, height)."""
     try:
         width, height = map(int, value)
         if width > 0 and height > 0 and [width, height] == list(value):
@@ -77,11 +84,9 @@ def size(name, value):
     raise ValueError(f"{name} must be (width, height) in pixels, such as (320, 240), not {shown(value)}")
 
 
-def workers(value, auto):
-    if value is None or (isinstance(value, str) and value == "auto"):
-        return auto
+def number_or_auto(name, value):
     if isinstance(value, int) and value < 0:
-        raise ValueError(f"num_workers must be 0 or more, or 'auto', not {value}")
+        raise ValueError(f"{name} must be 0 or more, or 'auto', not {value}")
     return value
 
 
@@ -103,3 +108,40 @@ def byte_count(name, value):
     if not number:
         raise ValueError(f"{name} must be bytes, such as '512M' or '2G', not {shown(value)}")
     return int(number[1]) << 10 * "_KMGT".index(number[2] or "_")
+
+
+class Keyword:
+    """A keyword of weir.Loader, from the table of the loader's options."""
+    _CONVERT = {"flag": flag, "names": names, "path": path, "size": size, "bytes": byte_count, "auto": number_or_auto}
+    _OPTIONAL = ("auto", "names", "path", "text")  # kinds for which None is the default
+
+    def __init__(self, row):
+        self.name, self.kind, self.preset, choices, *old_names = row
+        self.old_names = [name for name in old_names if name]
+        self.choices = {name: i for i, name in enumerate(choices.split("|")) if name}
+
+    def is_default(self, value):
+        """The C side decides."""
+        if value is None:
+            return self.preset == "None" or self.kind in self._OPTIONAL
+        return self.kind == "auto" and isinstance(value, str) and value == "auto"
+
+    def value(self, value):
+        """As the C side takes it."""
+        if self.kind == "choice":
+            return choice(self.name, value, self.choices)
+        return self._CONVERT[self.kind](self.name, value) if self.kind in self._CONVERT else value
+
+
+def initializer(keywords, positional, others):
+    """An __init__ with the parameters of the keywords and of others, a dict of name to default as text: those of
+    positional in its order, the rest by name only. It calls self._start(path, arguments)."""
+    presets = {keyword.name: keyword.preset for keyword in keywords} | others
+    by_name = [name for name in presets if name not in positional]
+    parameters = [f"{name}={presets[name]}" for name in positional] + ["*"] + [f"{name}={presets[name]}" for name in by_name]
+    arguments = ", ".join(f"{name!r}: {name}" for name in presets)
+    space = {}
+    exec(f"def __init__(self, path, {', '.join(parameters)}):\n    self._start(path, {{{arguments}}})", space)
+    space["__init__"].__qualname__ = "Loader.__init__"
+    renamed = {old: keyword.name for keyword in keywords for old in keyword.old_names}
+    return suggesting(space["__init__"], renamed)

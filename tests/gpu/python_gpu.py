@@ -73,8 +73,8 @@ def values(here):
     torch = here.torch
     few = {"max_batches": 6}
     for keys, layout in (("weir", "nchw"), ("weir", "nhwc"), ("lerobot", "nchw"), ("act", "nchw")):
-        expected = here.on_cpu(keys=keys, layout=layout, **few)
-        with here.loader(keys=keys, layout=layout, **few) as loader:
+        expected = here.on_cpu(keys=keys, image_layout=layout, **few)
+        with here.loader(keys=keys, image_layout=layout, **few) as loader:
             n = 0
             for batch, other in zip(loader, expected):
                 batch, other = ([item._asdict() if isinstance(item, tuple) else item for item in (batch, other)])
@@ -84,9 +84,9 @@ def values(here):
                 n += 1
             check(n == len(expected), f"{n} batches, not {len(expected)}")
         print(f"turbo, keys {keys}, {layout}: {n} batches are the CPU's, bit for bit")
-    expected = here.on_cpu(image_dtype="float32", **few)
+    expected = here.on_cpu(dtype="float32", **few)
     for name, dtype in (("float32", torch.float32), ("float16", torch.float16), ("bfloat16", torch.bfloat16)):
-        with here.loader(image_dtype=name, **few) as loader:
+        with here.loader(dtype=name, **few) as loader:
             for batch, other in zip(loader, expected):
                 check(batch["image"].dtype == dtype, f"{name} came as {batch['image'].dtype}")
                 check(torch.equal(batch["image"].cpu(), other["image"].to(dtype)), f"{name} is not what the CPU rounds to")

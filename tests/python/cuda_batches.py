@@ -99,7 +99,7 @@ class Cuda(common.Data):
 
 class Values(Cuda):
     def test_as_on_the_host(self):
-        for options in ({}, {"image_dtype": "float32"}, {"layout": "nhwc"}, {"keys": "lerobot"}, {"num_workers": 0},
+        for options in ({}, {"dtype": "float32"}, {"image_layout": "nhwc"}, {"keys": "lerobot"}, {"num_workers": 0},
                         {"image_size": (40, 30)}, {"obs_history": 2}, {"color": "bgr"}):
             with self.subTest(**options), self.loader(**options) as loader:
                 self.assertEqual([bits(batch) for batch in loader], self.expected(**options))
@@ -110,11 +110,11 @@ class Values(Cuda):
                 self.assertEqual([bits(batch) for batch in loader], self.expected())
 
     def test_halves(self):
-        with self.loader(image_dtype="float16", device="cuda:0") as loader, \
-                self.loader(device="cpu", image_dtype="float32") as plain:
+        with self.loader(dtype="float16", device="cuda:0") as loader, \
+                self.loader(device="cpu", dtype="float32") as plain:
             for batch, other in zip(loader, plain):
                 np.testing.assert_array_equal(host(batch["image"]), np.asarray(other["image"]).astype(np.float16))
-        with self.loader(image_dtype="bfloat16") as loader:
+        with self.loader(dtype="bfloat16") as loader:
             image = next(iter(loader))["image"]
             self.assertEqual((image.dtype, image.__cuda_array_interface__["typestr"]), ("bfloat16", "<V2"))
 
@@ -134,7 +134,7 @@ class Values(Cuda):
     def test_refused(self):
         for options, error, words in [({"device": "cuda:7"}, weir.Error, '^device="cuda:7": .*no GPU 7'),
                                       ({"device": "tpu"}, ValueError, "no device is named"),
-                                      ({"device": "cpu", "image_dtype": "float16"}, ValueError, "image_dtype"),
+                                      ({"device": "cpu", "dtype": "float16"}, ValueError, "dtype"),
                                       ({"device": "cpu", "decoder": "nvjpeg"}, ValueError,
                                        '^decoder="nvjpeg" .*: add device="cuda", or take decoder="turbo"$')]:
             with self.subTest(**options), self.assertRaisesRegex(error, words):

@@ -137,8 +137,8 @@ class Program:
 
     def arguments(self):
         good = {"batch_size": [1, 3, 8], "shuffle": [True, False], "num_workers": [0, 1, 2, "auto", None],
-                "prefetch_factor": [None, 1, 4], "drop_last": [True], "seed": [0, 1], "layout": ["nhwc", "nchw"],
-                "image_dtype": ["uint8", "float32"], "chunk_size": [1, 20, 100], "obs_history": [1, 3],
+                "prefetch_factor": [None, 1, 4], "drop_last": [True], "seed": [0, 1], "image_layout": ["nhwc", "nchw"],
+                "dtype": ["uint8", "float32"], "chunk_size": [1, 20, 100], "obs_history": [1, 3],
                 "cameras": ["top", ["wrist"]],
                 "image_size": [(16, 16)], "keys": ["weir", "act", "lerobot"], "tensors": ["auto", "array"],
                 "split": ["train", "val"], "train_split": [0.5, 1.0], "sampling": ["timestep", "episode"],

@@ -58,7 +58,7 @@ class Lifetimes(common.Data):
 
     def test_much_kept(self):
         """One warning says what it costs; what is dropped counts no more."""
-        options = {"tensors": "array", "image_size": (800, 600), "image_dtype": "float32", "batch_size": 4}
+        options = {"tensors": "array", "image_size": (800, 600), "dtype": "float32", "batch_size": 4}
         with self.loader(**options) as loader, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for _ in zip(loader, range(5)):

@@ -274,7 +274,7 @@ class Stubs(unittest.TestCase):
     def test_they_fit(self):
         with open(os.path.join(os.path.dirname(weir.__file__), "__init__.pyi"), encoding="utf-8") as file:
             self.tree = ast.parse(file.read())
-        nodes = {node.name: node for node in self.tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        nodes = {node.name: node for node in self.stubs(self.tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
         self.assertEqual(sorted(name for name in nodes if not name.startswith("_")), sorted(weir.__all__))
         for name in weir.__all__:
             thing = getattr(weir, name)
@@ -283,6 +283,13 @@ class Stubs(unittest.TestCase):
                 self.same_parameters(name, nodes[name], thing)
             else:
                 self.check_class(nodes[name], thing)
+
+    def stubs(self, tree):
+        """What a stub declares, and what it takes from others beside it."""
+        yield from tree.body
+        for module in {node.module for node in tree.body if isinstance(node, ast.ImportFrom) and node.level == 1}:
+            with open(os.path.join(os.path.dirname(weir.__file__), f"{module}.pyi"), encoding="utf-8") as file:
+                yield from ast.parse(file.read()).body
 
     def check_class(self, node, thing):
         stubs = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}  # of overloads the last
@@ -307,6 +314,21 @@ class Stubs(unittest.TestCase):
         parameters = inspect.signature(function).parameters
         self.assertEqual(sorted(parameters), sorted(wanted))
         self.assertEqual([name for name, p in parameters.items() if p.default is p.empty], ["self", "path"])
+        self.same_keywords({item.target.id: ast.unparse(item.annotation) for item in options.body}, parameters)
+
+    def same_keywords(self, options, parameters):
+        """The table's choices are those of the stub, and its keywords those that the class explains."""
+        document = inspect.getdoc(weir.Loader)
+        for keyword in weir._KEYWORDS:
+            self.assertRegex(document, rf"(?m)^([a-z_]+, )*{keyword.name}\b", "help(weir.Loader) does not explain it")
+            default = parameters[keyword.name].default
+            self.assertEqual(default, ast.literal_eval(keyword.preset), keyword.name)
+            if keyword.kind == "choice" and keyword.name != "dtype":  # of which torch's and NumPy's are taken, too
+                self.assertEqual(options[keyword.name], f"Literal[{', '.join(map(repr, keyword.choices))}]")
+            if keyword.kind == "flag" and keyword.name in options:
+                self.assertEqual(options[keyword.name], "bool | None" if default is None else "bool", keyword.name)
+            if keyword.kind in ("names", "path"):
+                self.assertTrue(options[keyword.name].endswith("| None"), keyword.name)
 
     def same_parameters(self, name, stub, thing):
         if name.endswith("__exit__"):

@@ -75,7 +75,7 @@ class Values(common.Data):
         self.assertIs(batch["is_pad"].dtype, torch.bool)
 
     def test_nhwc_floats(self):
-        for batch, samples in self.batches(tensors="array", layout="nhwc", image_dtype="float32", num_workers=0):
+        for batch, samples in self.batches(tensors="array", image_layout="nhwc", dtype="float32", num_workers=0):
             self.same(batch["image"], self.images(samples).astype(np.float32) / np.float32(255))
 
     def test_act(self):
@@ -104,7 +104,7 @@ class Values(common.Data):
     def test_history(self):
         samples = iter(self.reference.order)
         with weir.Loader(self.data, batch_size=5, shuffle=False, obs_history=3, keys="lerobot", cameras=["wrist"],
-                         image_dtype="uint8", layout="nhwc") as loader:
+                         dtype="uint8", image_layout="nhwc") as loader:
             for batch in loader:
                 state, images = array(batch["observation.state"]), array(batch["observation.images.wrist"])
                 for i in range(len(state)):
@@ -224,17 +224,23 @@ class Errors(common.Data):
                 (ValueError, "decode_cache must be an int", {"decode_cache": 1.5}),
                 (ValueError, "num_workers must be 0 or more, or 'auto', not -1", {"num_workers": -1}),
                 (ValueError, "num_workers must be an int", {"num_workers": "many"}),
-                (ValueError, "num_workers must be -1 (auto) or 0..512", {"num_workers": 1 << 20}),
+                (ValueError, "num_workers=1048576: must be 0 to 512 threads, or auto", {"num_workers": 1 << 20}),
                 (ValueError, "prefetch_factor must be an int", {"prefetch_factor": "x"}),
+                (ValueError, "prefetch_factor=5000: must be 1 to 4096 batches, or auto", {"prefetch_factor": 5000}),
+                (ValueError, "image_size=(17000, 8): must be 1 to 16384 pixels", {"image_size": (17000, 8)}),
+                (ValueError, "sampling must be one of 'timestep', 'episode', not 'frame'", {"sampling": "frame"}),
+                (ValueError, "split must be one of 'train', 'val', not ''", {"split": ""}),
+                (TypeError, "dtype and image_dtype, its old name, are both given",
+                 {"dtype": "uint8", "image_dtype": "uint8"}),
                 (ValueError, "image_size must be (width, height) in pixels, such as (320, 240), not 32", {"image_size": 32}),
                 (ValueError, "image_size", {"image_size": (32,)}),
                 (ValueError, "image_size", {"image_size": (32, -1)}),
                 (ValueError, "image_size", {"image_size": "ab"}),
-                (ValueError, "image_dtype must be one of 'uint8', 'float32', not 'float16'", {"image_dtype": np.float16}),
-                (ValueError, "chunk_size must be 1..65536, not 0", {"chunk_size": 0}),
-                (ValueError, "obs_history must be 1..1024, not 2000", {"obs_history": 2000}),
-                (ValueError, "max_batches must be at least 0, not -1", {"max_batches": -1}),
-                (ValueError, "train_split must be between 0 and 1, not 1.5", {"train_split": 1.5}),
+                (ValueError, "dtype must be one of 'uint8', 'float32', not 'float16'", {"dtype": np.float16}),
+                (ValueError, "chunk_size=0: must be 1 to 65536 actions", {"chunk_size": 0}),
+                (ValueError, "obs_history=2000: must be 1 to 1024 frames", {"obs_history": 2000}),
+                (ValueError, "max_batches=-1: must be 0 to 2000000000 batches", {"max_batches": -1}),
+                (ValueError, "train_split=1.5: must be 0 to 1", {"train_split": 1.5}),
                 (ValueError, "shuffle must be True or False, not 'no'", {"shuffle": "no"}),
                 (ValueError, "wrap must be True or False, not 'no'", {"wrap": "no"}),
                 (ValueError, "cameras must be a name or a list of names", {"cameras": 7}),
@@ -272,8 +278,20 @@ class Errors(common.Data):
         """Names, and the dtypes of NumPy and torch."""
         dtypes = [np.float32, np.dtype("uint8")] + ([torch.float32, torch.uint8] if torch else [])
         for dtype in dtypes:
-            with weir.Loader(self.data, image_dtype=dtype, tensors="array") as loader:
+            with weir.Loader(self.data, dtype=dtype, tensors="array") as loader:
                 self.assertIn(next(iter(loader))["image"].dtype, str(dtype))
+
+    def test_old_keywords(self):
+        """They work for one release, each with a warning at the line that has them."""
+        for old, new, value in (("image_dtype", "dtype", "float32"), ("output", "dtype", "float32"),
+                                ("layout", "image_layout", "nhwc")):
+            with self.assertWarnsRegex(DeprecationWarning, f"^{old} is deprecated .*; use {new}$") as warned:
+                loader = weir.Loader(self.data, tensors="array", **{old: value})
+            self.assertEqual(warned.filename, __file__)
+            with loader, weir.Loader(self.data, tensors="array", **{new: value}) as same:
+                images = [next(iter(one))["image"] for one in (loader, same)]
+                self.assertEqual(images[0].dtype, images[1].dtype)
+                self.assertEqual(images[0].shape, images[1].shape)
 
     @unittest.skipIf(torch is None, "torch is not installed")
     def test_inside_a_dataloader(self):

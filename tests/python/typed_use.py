@@ -43,7 +43,7 @@ def batches(path: bytes) -> None:
     for act in weir.Loader(path, keys="act", tensors="array"):
         image, qpos, action, is_pad = act
         names: str = image.dtype + act.qpos.dtype
-    for other in weir.Loader(path, keys="lerobot", tensors="array", image_dtype="float32"):
+    for other in weir.Loader(path, keys="lerobot", tensors="array", dtype="float32"):
         device: str = other["observation.state"].device
     print(shape, sizes, action, is_pad, names, device, weir.__version__)
 
