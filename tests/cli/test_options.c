@@ -542,7 +542,7 @@ Test(options, defaults_and_bounds_of_the_loader)
             continue;
         *field = (int)opt->max + 1;
         err = WEIR_ERR_NONE;
-        weir_option_key(expected, sizeof expected, opt->name);
+        snprintf(expected, sizeof expected, "--%s %d: must be", opt->name, *field);
         cr_assert_eq(weir_loader_config_check(&config, &err), -EINVAL, "%s", opt->name);
         cr_assert(strncmp(err.text, expected, strlen(expected)) == 0, "%s: %s", opt->name, err.text);
         *field = kept;
