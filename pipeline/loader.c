@@ -165,6 +165,11 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
                          err);
     if (rc < 0)
         weir_probe_blame(s->setup.dataset, s->setup.probes, err);
+    bool skips = s->setup.config.on_error != WEIR_ON_ERROR_FAIL;
+    s->completion.slots = &s->slots;
+    s->completion.layout = &s->setup.layout;
+    s->completion.dataset = s->setup.dataset;
+    s->completion.skipped_samples = skips ? &s->faults.skipped_samples : NULL;
     for (uint64_t i = 0; i < slots && i < left && rc == 0; i++)
         weir_slot_arm(&s->slots, s->setup.sampler, loader->next + i);
     s->next_task = loader->next * (uint64_t)s->slots.tasks_per_batch;
@@ -194,7 +199,7 @@ static int open_recorder(struct weir_loader *loader, struct weir_err *err)
         return weir_err_set(err, rc,
                             "the program has registered a table of stages of its own, so the loader's have no numbers; "
                             "weir_stage_register takes stages one by one");
-    loader->shared.setup.wait_name = weir_name_intern("wait_in_batch", WEIR_CAT_LOADER_ITEM);
+    loader->shared.completion.wait_name = weir_name_intern("wait_in_batch", WEIR_CAT_LOADER_ITEM);
     if (loader->shared.setup.config.no_timing)
         return 0;
     loader->shared.recorder = loader->shared.setup.config.recorder;

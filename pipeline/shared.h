@@ -15,6 +15,7 @@
 #include "pipeline/slot.h"
 #include "pipeline/sources.h"
 #include "pipeline/views.h"
+#include "pipeline/work/completion.h"
 #include "weir/loader.h"
 
 #include <stdalign.h>
@@ -38,7 +39,6 @@ struct weir_setup {
     uint64_t total; /* batches of the run */
     struct weir_norm qpos, actions;
     struct weir_batch_layout layout; /* of the slots */
-    weir_name wait_name;             /* of the async range: how long what a task made waits for the consumer */
 };
 
 /* Who does it. Each module's header says which thread may call it. */
@@ -48,6 +48,7 @@ struct weir_shared {
     struct weir_file_set *files;
     struct weir_reading reading; /* the engine, and read-ahead */
     struct weir_slots slots;
+    struct weir_completion completion;
     struct weir_upload *upload;     /* to a GPU; NULL = batches are the slots' */
     struct weir_gpu_decode *decode; /* JPEGs are decoded there too; NULL = they are not */
     struct weir_frame_cache cache;

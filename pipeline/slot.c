@@ -3,6 +3,7 @@
 #include "base/threads.h"
 #include "pipeline/gpu/gpu_ops.h"
 #include "pipeline/sampler.h"
+#include "pipeline/work/completion.h"
 #include "weir/recorder.h"
 
 #include <errno.h>
@@ -139,11 +140,6 @@ static void shell_sort(struct weir_slot_order *order, int n)
         }
 }
 
-static bool owns_any(const struct weir_slots *slots, const struct weir_slot *slot, int at)
-{
-    return weir_order_first_owned(slots, slot, at) <= slot->order[at].t;
-}
-
 /* A sample's parts: itself, and the owners among those before it that reach into its history. They lie between from and
  * it, and from only moves on. */
 static void count_parts(const struct weir_slots *slots, struct weir_slot *slot)
@@ -153,9 +149,9 @@ static void count_parts(const struct weir_slots *slots, struct weir_slot *slot)
     for (int i = 0; i < slot->plan.n; i++) {
         int first = weir_order_first(slots, slot, i);
         while (from < i && (order[from].episode != order[i].episode || order[from].t < first))
-            owners -= owns_any(slots, slot, from++);
+            owners -= weir_order_owns_any(slots, slot, from++);
         order[i].parts = 1 + owners;
-        owners += owns_any(slots, slot, i);
+        owners += weir_order_owns_any(slots, slot, i);
     }
 }
 
@@ -182,36 +178,24 @@ static void set_open(struct weir_slots *slots, struct weir_slot *slot, bool open
 void weir_slot_forget_decoded(struct weir_slot *slot)
 {
     memset(slot->decoded, 0, (size_t)slot->n_images * sizeof *slot->decoded);
-    for (int i = 0; i < slot->n_tasks; i++)
-        atomic_store_explicit(&slot->deferred[i], 1, memory_order_relaxed);
     for (int i = 0; i < slot->n_samples; i++)
         slot->row[i] = i;
 }
 
 void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler, uint64_t sequence)
 {
-    int tasks_per_sample = slots->tasks_per_sample;
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_sampler_plan(sampler, sequence, &slot->plan, slot->samples);
     sort_samples(slots, slot);
     if (slot->claimed) /* nobody looks: it is not open */
-        memset(slot->claimed, 0, (size_t)slot->plan.n * (size_t)tasks_per_sample);
-    for (int i = 0; i < slot->plan.n; i++) {
-        struct weir_slot_sample *sample = &slot->progress[i];
-        int images = (tasks_per_sample - 1) * slot->order[slot->rank[i]].parts;
-        atomic_store_explicit(&sample->start_ticks, UINT64_MAX, memory_order_relaxed);
-        atomic_store_explicit(&sample->images_start_ticks, UINT64_MAX, memory_order_relaxed);
-        atomic_store_explicit(&sample->tasks_left, images + 1, memory_order_relaxed);
-        atomic_store_explicit(&sample->images_left, images, memory_order_relaxed);
-        atomic_store_explicit(&sample->bad, false, memory_order_relaxed);
-    }
+        memset(slot->claimed, 0, (size_t)slot->plan.n * (size_t)slots->tasks_per_sample);
+    weir_completion_arm(slots, slot);
     if (slot->decoded)
         weir_slot_forget_decoded(slot);
     slot->failed_image = -1;
     slot->err = WEIR_ERR_NONE;
     slot->batch.plan = slot->plan;
     slot->batch.n = slot->plan.n;
-    atomic_store_explicit(&slot->tasks_left, slot->plan.n * tasks_per_sample, memory_order_relaxed);
     set_open(slots, slot, true);
     atomic_store_explicit(&slot->armed, sequence + 1, memory_order_release); /* with all of the above */
     weir_eventcount_notify(&slot->arming);

@@ -21,11 +21,11 @@ struct weir_image {
     void *destination;
 };
 
-/* One sample of a slot: who began when, and what is left to do. */
+/* One sample of a slot: when it began, and the parts left (work/completion.h). */
 struct weir_slot_sample {
     _Atomic uint64_t start_ticks, images_start_ticks;
-    _Atomic int tasks_left, images_left; /* parts of it: weir_slot_order, and one for the state */
-    _Atomic bool bad;                    /* to be left out of the batch */
+    _Atomic int parts_left, images_left;
+    _Atomic bool bad; /* left out of the batch */
 };
 
 /* Samples by (episode, t): those that need the same frames, or frames of the same block of chunks, are neighbours. */
@@ -144,6 +144,19 @@ static inline int weir_order_first_owned(const struct weir_slots *slots, const s
     int first = weir_order_first(slots, slot, at);
     bool after = at > 0 && slot->order[at - 1].episode == slot->order[at].episode && slot->order[at - 1].t >= first;
     return after ? slot->order[at - 1].t + 1 : first;
+}
+
+static inline bool weir_order_owns_any(const struct weir_slots *slots, const struct weir_slot *slot, int at)
+{
+    return weir_order_first_owned(slots, slot, at) <= slot->order[at].t;
+}
+
+/* Whether the sample at the later index needs frame t, which the one at index at owns. */
+static inline bool weir_order_needs(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t,
+                                    int later)
+{
+    return later < slot->plan.n && slot->order[later].episode == slot->order[at].episode &&
+           weir_order_first(slots, slot, later) <= t;
 }
 
 #endif

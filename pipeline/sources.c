@@ -143,7 +143,7 @@ void weir_sources_fetched(struct weir_worker *worker, const struct weir_image *i
     uint64_t ticks = now.read - mark->read;
     if (ticks == 0)
         return; /* nothing of it is stored */
-    worker->task_read_ticks += ticks;
+    worker->clock.read_ticks += ticks;
     note(worker, WEIR_SOURCE_READ, image, ticks, now.bytes - mark->bytes);
     record_file(&sources->files[weir_dataset_episode_file(worker->shared->setup.dataset, image->episode)], ticks);
 }

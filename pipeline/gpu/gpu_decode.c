@@ -4,6 +4,7 @@
 #include "base/threads.h"
 #include "pipeline/defaults.h"
 #include "pipeline/gpu/upload.h"
+#include "pipeline/work/completion.h"
 #include "weir/stages.h"
 
 #include <errno.h>
@@ -147,7 +148,7 @@ static bool hand_over(struct weir_decode_engine *engine, struct weir_slot *slot,
     handed.sampling = header.sampling;
     handed.kind = header.kind;
     weir_gpu_decode_set_planes(&handed.frame, &header, staging + ((uint8_t *)image->destination - slot->memory));
-    atomic_fetch_add_explicit(&slot->deferred[handed.task], 1, memory_order_relaxed); /* the worker still holds one */
+    weir_completion_defer(slot, handed.task);
     enqueue(engine, &handed);
     return true;
 }
@@ -290,6 +291,7 @@ static int open_slots(struct weir_shared *shared, struct weir_err *err)
         slot->deferred = calloc(tasks, sizeof *slot->deferred);
         if (!slot->decoded || !slot->deferred || !slot->row)
             return weir_err_set(err, -ENOMEM, "out of memory");
+        weir_completion_forget_deferred(slot);
         weir_slot_forget_decoded(slot);
     }
     return 0;

@@ -109,7 +109,7 @@ static void claim_of_slot(struct weir_worker *worker, struct weir_slot *slot, in
             return;
         /* It cannot be complete: the sample's task has not begun, or it would have claimed it. */
         if (claim(worker, slot, i, camera))
-            atomic_fetch_add_explicit(&slot->tasks_left, 1, memory_order_relaxed);
+            weir_completion_add_task(slot);
     }
 }
 
@@ -118,8 +118,8 @@ static int most_joining(const struct weir_worker *worker, int camera, const stru
 {
     const struct weir_batch_layout *layout = &worker->shared->setup.layout;
     const struct weir_member *first = &worker->gather.members[0];
-    struct weir_image image =
-        weir_dedup_image(worker->shared, first->slot, first->at, camera, first->slot->order[first->at].t);
+    struct weir_image image = weir_dedup_image(&worker->shared->slots, layout, first->slot, first->at, camera,
+                                               first->slot->order[first->at].t);
     size_t frames = (size_t)(span->last - span->first + 1) * (size_t)span->grid.rows;
     size_t fitting = WEIR_COALESCE_BYTES / layout->image_bytes[camera];
     frames /= weir_image_direct(worker, &image) ? 1 : 2;
@@ -254,7 +254,8 @@ static bool complete_cached(struct weir_worker *worker, const struct weir_gather
 static int gather_frame(struct weir_worker *worker, const struct weir_member *member, int camera, int t, int n)
 {
     struct weir_gather *gather = &worker->gather;
-    struct weir_image image = weir_dedup_image(worker->shared, member->slot, member->at, camera, t);
+    struct weir_image image =
+        weir_dedup_image(&worker->shared->slots, &worker->shared->setup.layout, member->slot, member->at, camera, t);
     struct weir_gather_frame frame = {image, member->slot, member->at};
     if (worker->shared->cache.memory && is_among(gather->frames, n, t))
         gather->frames[gather->capacity - ++gather->n_again] = frame;

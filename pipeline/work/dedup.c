@@ -16,31 +16,22 @@ static int last_position(const struct weir_slots *slots, const struct weir_slot 
     return slots->history - 1 - (slot->order[at].t - t);
 }
 
-static bool needs_frame(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t, int later)
+struct weir_image weir_dedup_image(const struct weir_slots *slots, const struct weir_batch_layout *layout,
+                                   const struct weir_slot *slot, int at, int camera, int t)
 {
-    return later < slot->plan.n && slot->order[later].episode == slot->order[at].episode &&
-           weir_order_first(slots, slot, later) <= t;
-}
-
-bool weir_dedup_needs(const struct weir_shared *shared, const struct weir_slot *slot, int at, int later)
-{
-    return needs_frame(&shared->slots, slot, at, slot->order[at].t, later);
-}
-
-struct weir_image weir_dedup_image(const struct weir_shared *shared, const struct weir_slot *slot, int at, int camera,
-                                   int t)
-{
-    return weir_image_of(shared, slot, slot->order[at].sample, camera, first_position(&shared->slots, slot, at, t));
+    const struct weir_slot_order *owner = &slot->order[at];
+    int position = first_position(slots, slot, at, t);
+    return (struct weir_image){owner->episode, camera, t,
+                               weir_layout_image(layout, slot->memory, owner->sample, camera, position)};
 }
 
 /* The lowest number, among the batch's images, of the frame's destinations. */
-static int64_t lowest(const struct weir_shared *shared, const struct weir_slot *slot, int at,
+static int64_t lowest(const struct weir_slots *slots, const struct weir_slot *slot, int at,
                       const struct weir_image *image)
 {
-    const struct weir_slots *slots = &shared->slots;
     int64_t number = INT64_MAX;
-    for (int i = at; needs_frame(slots, slot, at, image->t, i); i++) {
-        int64_t task = (int64_t)slot->order[i].sample * shared->slots.tasks_per_sample + image->camera;
+    for (int i = at; weir_order_needs(slots, slot, at, image->t, i); i++) {
+        int64_t task = (int64_t)slot->order[i].sample * slots->tasks_per_sample + image->camera;
         int64_t mine = task * slots->history + first_position(slots, slot, i, image->t);
         number = mine < number ? mine : number;
     }
@@ -49,7 +40,7 @@ static int64_t lowest(const struct weir_shared *shared, const struct weir_slot *
 
 static void give_up(const struct weir_slots *slots, struct weir_slot *slot, int at, int t)
 {
-    for (int i = at; needs_frame(slots, slot, at, t, i); i++)
+    for (int i = at; weir_order_needs(slots, slot, at, t, i); i++)
         atomic_store_explicit(&slot->progress[slot->order[i].sample].bad, true, memory_order_relaxed);
 }
 
@@ -59,7 +50,7 @@ static void copy(struct weir_worker *worker, struct weir_slot *slot, int at, con
     const struct weir_slots *slots = &shared->slots;
     size_t bytes = shared->setup.layout.image_bytes[image->camera];
     uint64_t copied = 0;
-    for (int i = at; needs_frame(slots, slot, at, image->t, i); i++)
+    for (int i = at; weir_order_needs(slots, slot, at, image->t, i); i++)
         for (int h = first_position(slots, slot, i, image->t); h <= last_position(slots, slot, i, image->t); h++) {
             void *to = weir_layout_image(&shared->setup.layout, slot->memory, slot->order[i].sample, image->camera, h);
             if (to == image->destination)
@@ -72,20 +63,19 @@ static void copy(struct weir_worker *worker, struct weir_slot *slot, int at, con
         atomic_store_explicit(&worker->frames_shared, worker->frames_shared + copied, memory_order_relaxed);
 }
 
-void weir_dedup_decoded(const struct weir_shared *shared, struct weir_slot *slot, int at,
-                        const struct weir_image *image, const struct weir_gpu_source *source)
+void weir_dedup_decoded(const struct weir_slots *slots, const struct weir_batch_layout *layout, struct weir_slot *slot,
+                        int at, const struct weir_image *image, const struct weir_gpu_source *source)
 {
-    const struct weir_slots *slots = &shared->slots;
-    for (int i = at; needs_frame(slots, slot, at, image->t, i); i++)
+    for (int i = at; weir_order_needs(slots, slot, at, image->t, i); i++)
         for (int h = first_position(slots, slot, i, image->t); h <= last_position(slots, slot, i, image->t); h++)
-            slot->decoded[weir_layout_number(&shared->setup.layout, slot->order[i].sample, image->camera, h)] = *source;
+            slot->decoded[weir_layout_number(layout, slot->order[i].sample, image->camera, h)] = *source;
 }
 
 void weir_dedup_complete(struct weir_worker *worker, struct weir_slot *slot, int at, const struct weir_image *image,
                          int code, const char *text)
 {
-    bool fine =
-        code == 0 || weir_image_recover(worker, slot, lowest(worker->shared, slot, at, image), image, code, text);
+    bool fine = code == 0 ||
+                weir_image_recover(worker, slot, lowest(&worker->shared->slots, slot, at, image), image, code, text);
     if (fine)
         copy(worker, slot, at, image);
     else
@@ -97,7 +87,7 @@ void weir_dedup_load(struct weir_worker *worker, struct weir_slot *slot, int at,
     WEIR_ZONE(WEIR_STAGE_ONE_CAMERA);
     const struct weir_shared *shared = worker->shared;
     for (int t = weir_order_first_owned(&shared->slots, slot, at); t <= slot->order[at].t; t++) {
-        struct weir_image image = weir_dedup_image(shared, slot, at, camera, t);
+        struct weir_image image = weir_dedup_image(&shared->slots, &shared->setup.layout, slot, at, camera, t);
         char text[WEIR_FAULT_TEXT];
         int rc = weir_image_load_or_hand_over(worker, slot, at, &image, text);
         if (rc <= 0)

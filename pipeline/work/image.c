@@ -8,15 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-struct weir_image weir_image_of(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera,
-                                int history)
-{
-    struct weir_sample of = slot->samples[sample];
-    int back = shared->setup.layout.history - 1 - history;
-    return (struct weir_image){of.episode, camera, of.t > back ? of.t - back : 0,
-                               weir_layout_image(&shared->setup.layout, slot->memory, sample, camera, history)};
-}
-
 static enum weir_codec codec_of(const struct weir_shared *shared, const struct weir_image *image)
 {
     return (enum weir_codec)weir_codec_from_name(

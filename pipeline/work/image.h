@@ -9,8 +9,6 @@
 struct weir_shared;
 struct weir_worker;
 
-struct weir_image weir_image_of(const struct weir_shared *shared, const struct weir_slot *slot, int sample, int camera,
-                                int history);
 /* Where the frame's bytes may be put at once, needing no decoding; NULL when they need it. */
 void *weir_image_direct(const struct weir_worker *worker, const struct weir_image *image);
 /* Copies the frame to its destination when the decode cache has it. */

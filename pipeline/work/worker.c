@@ -62,8 +62,11 @@ static void run(struct weir_worker *worker, uint64_t sequence, uint64_t task)
     note_doing(worker, WEIR_DOING_TASK, sequence, task);
     if (task == 0) /* the first one taken: tasks are taken in order */
         atomic_store_explicit(&slot->begun, true, memory_order_relaxed);
-    weir_item_self = weir_task_id(&shared->slots, sequence, task);
-    weir_fetcher_begin(&worker->fetcher, shared->reading.ahead, weir_item_self - 1);
+    worker->clock = (struct weir_task_clock){.worker = worker->id,
+                                             .id = weir_task_id(&shared->slots, sequence, task),
+                                             .begin_ticks = weir_thread_self ? weir_clock_ticks() : 0};
+    weir_item_self = worker->clock.id;
+    weir_fetcher_begin(&worker->fetcher, shared->reading.ahead, worker->clock.id - 1);
     weir_task_run(worker, slot, (int)task);
     weir_fetcher_end(&worker->fetcher);
     weir_item_self = 0;

@@ -5,6 +5,7 @@
 #include "pipeline/fetch.h"
 #include "pipeline/shared.h"
 #include "pipeline/work/coalesce.h"
+#include "pipeline/work/completion.h"
 
 #include <pthread.h>
 #include <stdalign.h>
@@ -25,7 +26,7 @@ struct weir_worker {
     _Atomic uint64_t batch, task, tasks_done;
     _Atomic uint64_t frames_shared; /* copied to a second destination in their batch */
     _Atomic uint64_t cache_hits, cache_misses;
-    uint64_t task_ticks, task_read_ticks; /* when its task began (0: not timed), and what reading has taken in it */
+    struct weir_task_clock clock; /* of its task */
 };
 
 /* The name of a worker's thread: "weir-w3"; of the second loader of a session, "weir1-w3". The prefix is what comes
