@@ -30,7 +30,11 @@ void weir_run_step_stand_in(uint64_t ns, bool spin, const volatile sig_atomic_t 
 /* The tensors that a step gets, as records carry them. */
 static uint32_t batch_shapes(const struct weir_batch *batch)
 {
-    static const char *const names[] = {"unsigned char", "float", "unsigned short", "c10::Half", "c10::BFloat16"};
+    static const char *const names[] = {[WEIR_DTYPE_U8] = "unsigned char",
+                                        [WEIR_DTYPE_F32] = "float",
+                                        [WEIR_DTYPE_F16] = "c10::Half",
+                                        [WEIR_DTYPE_BF16] = "c10::BFloat16",
+                                        [WEIR_DTYPE_U16] = "unsigned short"};
     int64_t sizes[6 * WEIR_TENSORS_MAX], *to = sizes;
     int ranks[WEIR_TENSORS_MAX];
     const char *types[WEIR_TENSORS_MAX];

@@ -117,6 +117,12 @@ assert first["args"]["Input Dims"][0] == [4, 2, 48, 64, 3], first
 memory = [e["args"] for e in named("[memory]")]
 assert memory and all(m["Device Id"] == -1 and 0 <= m["Total Allocated"] <= m["Total Reserved"] for m in memory)
 assert sum(m["Bytes"] > 0 for m in memory) == 4'
+"$weir" synth "$work/depth" --format agilex --episodes 2 --steps 6 --size 64x48 >/dev/null 2>&1
+run 0 run "$work/depth" --cameras cam_high,depth_cam_high --dtype f32 --batch-size 2 --step-ms 1 --profile "$work/types" --record-shapes \
+    --schedule wait=0,warmup=1,active=2
+trace "types of a batch's tensors" types '
+(first, *_) = named("20_train_forward_pass")
+assert first["args"]["Input type"] == ["float", "unsigned short", "float", "float", "unsigned char"], first'
 run 0 report "$work"/b/*.gz --export-stacks "$work/stacks" --group-by-stack 3
 out 'Source Location'
 check "stacks for flamegraph.pl" grep -qE '^[^ ]+;[^ ]+ [0-9]+$' "$work/stacks"
