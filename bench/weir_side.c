@@ -38,7 +38,7 @@ static void read_threads(const struct weir_snapshot *snapshot, struct weir_side 
         zones += (double)t->zones;
         if (t->role != WEIR_ROLE_WORKER || t->wall_ns == 0)
             continue;
-        double sum_ns = (double)(t->work_ns + t->wait_ns + t->other_ns);
+        double sum_ns = (double)(t->work_ns + t->wait_ns + t->unattributed_ns);
         side->split_error = fmax(side->split_error, fabs(sum_ns - (double)t->wall_ns) / (double)t->wall_ns);
         worker_ns += (double)t->wall_ns;
         wait_ns += (double)t->wait_ns;

@@ -165,7 +165,7 @@ static void print_parts(FILE *out, const struct parts *parts, bool with_rest, in
     for (int i = 0; i < parts->n; i++)
         print_part(out, parts->parts[i].name, parts->parts[i].total_s, parts->whole_s, decimals);
     if (with_rest)
-        print_part(out, "other", parts->whole_s - sum(parts), parts->whole_s, decimals);
+        print_part(out, "unattributed", parts->whole_s - sum(parts), parts->whole_s, decimals);
 }
 
 static void print_shares(FILE *out, const struct summary *summary, const struct weir_plain_log *log)

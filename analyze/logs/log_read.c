@@ -225,11 +225,12 @@ static void read_thread(struct weir_log_at *at, const json_t *from, struct weir_
     worker->wall_s = weir_log_double(at, from, "wall_s", 0);
     worker->work_s = weir_log_double(at, from, "work_s", 0);
     worker->wait_s = weir_log_double(at, from, "wait_s", 0);
-    worker->other_s = weir_log_double(at, from, "other_s", 0);
+    worker->unattributed_s = weir_log_double(at, from, "unattributed_s", weir_log_double(at, from, "other_s", 0));
     worker->cpu_s = weir_log_double(at, from, "cpu_s", 0);
     worker->work_cpu_s = weir_log_double(at, from, "work_cpu_s", -1);
     worker->wait_cpu_s = weir_log_double(at, from, "wait_cpu_s", -1);
-    worker->other_cpu_s = weir_log_double(at, from, "other_cpu_s", -1);
+    worker->unattributed_cpu_s =
+        weir_log_double(at, from, "unattributed_cpu_s", weir_log_double(at, from, "other_cpu_s", -1));
     worker->throttled_s = weir_log_double(at, from, "throttled_s", -1);
     worker->core_wait_s = weir_log_double(at, from, "core_wait_s", -1);
     worker->blocked_s = weir_log_double(at, from, "blocked_s", -1);

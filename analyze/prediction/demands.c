@@ -42,7 +42,7 @@ static double self_of(const struct weir_loader_report *report, const char *name)
 /* ---- workers ---- */
 
 struct sums {
-    double wall_s, cpu_s, throttled_s, core_wait_s, blocked_s, wait_s, other_s;
+    double wall_s, cpu_s, throttled_s, core_wait_s, blocked_s, wait_s, unattributed_s;
     bool delay_known;
 };
 
@@ -54,7 +54,7 @@ static void add_workers(struct sums *sums, const struct weir_report *prof)
         sums->wall_s += worker->wall_s;
         sums->cpu_s += worker->cpu_s;
         sums->wait_s += worker->wait_s;
-        sums->other_s += worker->other_s;
+        sums->unattributed_s += worker->unattributed_s;
         sums->delay_known = sums->delay_known && worker->core_wait_s >= 0;
         sums->throttled_s += fmax(worker->throttled_s, 0);
         sums->core_wait_s += fmax(worker->core_wait_s, 0);
@@ -88,7 +88,7 @@ static void fill_worker_time(struct weir_demands *d, const struct weir_loader_re
     of->idle = fmin(idle_s / sums->wall_s, 1);
     of->library = library_s / sums->wall_s;
     of->other_waits = others_s / sums->wall_s;
-    of->other = sums->other_s / sums->wall_s;
+    of->unattributed = sums->unattributed_s / sums->wall_s;
     of->blocked = fmax(sums->blocked_s - waits_asleep(report), 0) / sums->wall_s;
 }
 

@@ -49,7 +49,7 @@ struct weir_worker_time {
     double idle;      /* no free batch to work on, or nothing to do */
     double library;   /* waiting for the turn at the HDF5 helper process */
     double other_waits;
-    double other; /* not accounted for */
+    double unattributed; /* in no stage */
 };
 
 struct weir_demands {

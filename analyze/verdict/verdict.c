@@ -54,7 +54,7 @@ static void fill_shares(struct weir_step_shares *shares, const struct weir_loade
         shares->backward /= sum;
         shares->optimiser /= sum;
     }
-    shares->other = fmax(1 - sum, 0);
+    shares->unattributed = fmax(1 - sum, 0);
 }
 
 /* Fraction of a thread's time in which it could compute but waited for a core or a quota. */

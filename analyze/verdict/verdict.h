@@ -207,7 +207,7 @@ struct weir_advice {
 /* Of the time of training; sum 1. */
 struct weir_step_shares {
     bool known;
-    double wait, forward, backward, optimiser, other;
+    double wait, forward, backward, optimiser, unattributed;
     double backward_over_forward; /* 1 to 2 is usual; 0 = no backward pass was timed */
 };
 

@@ -103,7 +103,8 @@ static void write_demands(struct weir_json *json, const struct weir_demands *d)
     weir_json_double(json, "idle", d->of.idle);
     weir_json_double(json, "library", d->of.library);
     weir_json_double(json, "other_waits", d->of.other_waits);
-    weir_json_double(json, "other", d->of.other);
+    weir_json_double(json, "unattributed", d->of.unattributed);
+    weir_json_double(json, "other", d->of.unattributed); /* older name, for one release */
     weir_json_end(json, '}');
 }
 
@@ -131,7 +132,8 @@ void weir_verdict_json(struct weir_json *json, const struct weir_verdict *verdic
         weir_json_double(json, "forward", shares->forward);
         weir_json_double(json, "backward", shares->backward);
         weir_json_double(json, "optimizer", shares->optimiser);
-        weir_json_double(json, "other", shares->other);
+        weir_json_double(json, "unattributed", shares->unattributed);
+        weir_json_double(json, "other", shares->unattributed); /* older name, for one release */
         if (shares->backward_over_forward > 0)
             weir_json_double(json, "backward_over_forward", shares->backward_over_forward);
         weir_json_end(json, '}');

@@ -182,14 +182,14 @@ static void print_shares(FILE *out, const struct weir_step_shares *shares)
     if (!shares->known)
         return;
     fprintf(out,
-            "  shares of the step: data wait %.1f %% | forward %.1f %% | backward %.1f %% | optimiser %.1f %% | other "
-            "%.1f %%\n",
+            "  shares of the step: data wait %.1f %% | forward %.1f %% | backward %.1f %% | optimiser %.1f %% | "
+            "unattributed %.1f %%\n",
             100 * shares->wait, 100 * shares->forward, 100 * shares->backward, 100 * shares->optimiser,
-            100 * shares->other);
+            100 * shares->unattributed);
     double ratio = shares->backward_over_forward;
     if (ratio <= 0)
         return;
-    double most = fmax(fmax(shares->wait, shares->forward), fmax(shares->optimiser, shares->other));
+    double most = fmax(fmax(shares->wait, shares->forward), fmax(shares->optimiser, shares->unattributed));
     fprintf(out, "  backward over forward: %.2f (1 to 2 is usual)%s\n", ratio,
             ratio > WEIR_VERDICT_BACKWARD && shares->backward > most ? ": the backward pass is the step's bottleneck"
                                                                      : "");

@@ -13,8 +13,8 @@ static bool cannot_tell(struct weir_verdict_cause *cause, enum weir_doubt why)
 
 static bool unattributed(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
-    cause->share = c->demands->of.other;
-    return c->demands->of.other > WEIR_VERDICT_OTHER_MOST && cannot_tell(cause, WEIR_DOUBT_OTHER);
+    cause->share = c->demands->of.unattributed;
+    return c->demands->of.unattributed > WEIR_VERDICT_OTHER_MOST && cannot_tell(cause, WEIR_DOUBT_OTHER);
 }
 
 /* ---- causes that take cores away ---- */
@@ -188,7 +188,7 @@ static bool sleeping_decoder(const struct weir_verdict_case *c, struct weir_verd
 static bool too_few_workers(const struct weir_verdict_case *c, struct weir_verdict_cause *cause)
 {
     const struct weir_demands *d = c->demands;
-    double busy = 1 - d->of.idle - d->of.other;
+    double busy = 1 - d->of.idle - d->of.unattributed;
     bool room = d->own_cores < WEIR_VERDICT_CORES_BUSY * d->usable && d->usable >= d->workers + 0.75;
     cause->share = d->workers == 0 ? 1 : busy;
     cause->count.workers = d->workers;

@@ -190,9 +190,9 @@ struct weir_report_row {
 /* A thread's time, once by what it did and once by what the kernel did with it. */
 struct weir_report_worker {
     char name[16];
-    double wall_s, work_s, wait_s, other_s;     /* work + wait + other = wall within 1 % */
-    double cpu_s;                               /* on a core, by its CPU clock: the sum of the next three */
-    double work_cpu_s, wait_cpu_s, other_cpu_s; /* -1 = not known: CPU time was sampled */
+    double wall_s, work_s, wait_s, unattributed_s;     /* work + wait + unattributed = wall within 1 % */
+    double cpu_s;                                      /* on a core, by its CPU clock: the sum of the next three */
+    double work_cpu_s, wait_cpu_s, unattributed_cpu_s; /* -1 = not known: CPU time was sampled */
     double throttled_s, core_wait_s, blocked_s; /* with cpu_s = wall; -1 = not known: ready to run, but its cgroup had
                                                    used up its quota (its part of it, estimated); ready to run, and
                                                    others had the cores; asleep */

@@ -28,10 +28,10 @@ extern "C" {
 
 enum weir_stage_kind {
     WEIR_KIND_WORK,      /* the CPU (or a device) does something; counted in shares */
-    WEIR_KIND_INCLUSIVE, /* a zone around other zones; its self time is "other" */
+    WEIR_KIND_INCLUSIVE, /* a zone around other zones; its self time is unattributed */
     WEIR_KIND_SPAN,      /* first start to last end over several threads; no self time, never in shares */
     WEIR_KIND_WAIT,      /* blocked on somebody else */
-    WEIR_KIND_LOOP,      /* the frame around a thread's loop, not shown; its self time is "other" */
+    WEIR_KIND_LOOP,      /* the frame around a thread's loop, not shown; its self time is unattributed */
 };
 
 /* Numbers from 0 on are those of the process's table, those behind them are given out by name. Tables of stages are in
@@ -386,13 +386,13 @@ void weir_stage_stats_subtract(struct weir_stage_stats *stats, const struct weir
 struct weir_thread_stats {
     char name[16];
     enum weir_thread_role role;
-    uint64_t wall_ns;  /* from attach to now (or detach), by CLOCK_MONOTONIC: independent of the zones */
-    uint64_t cpu_ns;   /* the thread's CPU time from attach to now (or detach) */
-    uint64_t work_ns;  /* self time of work stages, zones still open included */
-    uint64_t wait_ns;  /* self time of wait stages, likewise */
-    uint64_t other_ns; /* self time of inclusive and loop zones, and of zones of span stages, likewise */
-    bool cpu_known;    /* context switches are known; then CPU time by zones, which adds up to cpu_ns: */
-    uint64_t work_cpu_ns, wait_cpu_ns, other_cpu_ns;
+    uint64_t wall_ns;         /* from attach to now (or detach), by CLOCK_MONOTONIC: independent of the zones */
+    uint64_t cpu_ns;          /* the thread's CPU time from attach to now (or detach) */
+    uint64_t work_ns;         /* self time of work stages, zones still open included */
+    uint64_t wait_ns;         /* self time of wait stages, likewise */
+    uint64_t unattributed_ns; /* self time of inclusive and loop zones, and of zones of span stages, likewise */
+    bool cpu_known;           /* context switches are known; then CPU time by zones, which adds up to cpu_ns: */
+    uint64_t work_cpu_ns, wait_cpu_ns, unattributed_cpu_ns;
     bool delay_known;
     uint64_t delay_ns;                /* ready to run without a core, throttling by its cgroup included */
     uint64_t zones;                   /* zones recorded */

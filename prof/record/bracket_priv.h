@@ -62,7 +62,7 @@ void weir_bracket_print(struct weir_recorder *recorder)
     for (int i = 0; i < all->n_threads; i++) {
         const struct weir_thread_stats *t = &all->threads[i];
         cpu_ns += t->cpu_known ? t->cpu_ns : 0;
-        by_zones_ns += !t->cpu_known ? 0 : t->work_cpu_ns + t->wait_cpu_ns + t->other_cpu_ns;
+        by_zones_ns += !t->cpu_known ? 0 : t->work_cpu_ns + t->wait_cpu_ns + t->unattributed_cpu_ns;
     }
     fprintf(stderr, "bracket: threads' CPU clocks %.4f s, by zones %.4f s, %+.2f %%\n", (double)cpu_ns / 1e9,
             (double)by_zones_ns / 1e9, 100 * ((double)by_zones_ns / (double)(cpu_ns ? cpu_ns : 1) - 1));

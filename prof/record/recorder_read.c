@@ -14,10 +14,10 @@ static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_
         return;
     stats->self_ns[stage] += self_ns;
     bool work = info->kind == WEIR_KIND_WORK, wait = info->kind == WEIR_KIND_WAIT;
-    *(work ? &stats->work_ns : wait ? &stats->wait_ns : &stats->other_ns) += self_ns;
+    *(work ? &stats->work_ns : wait ? &stats->wait_ns : &stats->unattributed_ns) += self_ns;
     *(work   ? &stats->work_cpu_ns
       : wait ? &stats->wait_cpu_ns
-             : &stats->other_cpu_ns) += self_ns > off_ns ? self_ns - off_ns : 0;
+             : &stats->unattributed_cpu_ns) += self_ns > off_ns ? self_ns - off_ns : 0;
 }
 
 /* The two are read one after the other, and may be of different moments. */
@@ -320,10 +320,10 @@ static void thread_subtract(struct weir_thread_stats *to, const struct weir_thre
     subtract(&to->cpu_ns, then->cpu_ns);
     subtract(&to->work_ns, then->work_ns);
     subtract(&to->wait_ns, then->wait_ns);
-    subtract(&to->other_ns, then->other_ns);
+    subtract(&to->unattributed_ns, then->unattributed_ns);
     subtract(&to->work_cpu_ns, then->work_cpu_ns);
     subtract(&to->wait_cpu_ns, then->wait_cpu_ns);
-    subtract(&to->other_cpu_ns, then->other_cpu_ns);
+    subtract(&to->unattributed_cpu_ns, then->unattributed_cpu_ns);
     subtract(&to->delay_ns, then->delay_ns);
     to->delay_known &= then->delay_known;
     subtract(&to->zones, then->zones);

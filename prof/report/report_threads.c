@@ -48,11 +48,11 @@ static void fill(struct weir_report_worker *worker, const struct weir_thread_sta
     worker->wall_s = (double)thread->wall_ns / 1e9;
     worker->work_s = (double)thread->work_ns / 1e9;
     worker->wait_s = (double)thread->wait_ns / 1e9;
-    worker->other_s = (double)thread->other_ns / 1e9;
+    worker->unattributed_s = (double)thread->unattributed_ns / 1e9;
     worker->cpu_s = (double)thread->cpu_ns / 1e9;
     worker->work_cpu_s = thread->cpu_known ? (double)thread->work_cpu_ns / 1e9 : -1;
     worker->wait_cpu_s = thread->cpu_known ? (double)thread->wait_cpu_ns / 1e9 : -1;
-    worker->other_cpu_s = thread->cpu_known ? (double)thread->other_cpu_ns / 1e9 : -1;
+    worker->unattributed_cpu_s = thread->cpu_known ? (double)thread->unattributed_cpu_ns / 1e9 : -1;
     worker->steal_s = shares->steal >= 0 ? worker->cpu_s * shares->steal : -1;
     worker->throttled_s = worker->core_wait_s = worker->blocked_s = -1;
     if (!thread->delay_known)
@@ -101,12 +101,6 @@ static double percent(double part_s, const struct weir_report_worker *worker)
     return worker->wall_s > 0 ? 100 * part_s / worker->wall_s : 0;
 }
 
-static double off(const struct weir_report_worker *worker)
-{
-    double sum_s = worker->work_s + worker->wait_s + worker->other_s;
-    return worker->wall_s > 0 ? percent(sum_s, worker) - 100 : 0;
-}
-
 /* "-" when it is not known. */
 static const char *share_text(char text[16], double part_s, const struct weir_report_worker *worker)
 {
@@ -119,9 +113,9 @@ static const char *share_text(char text[16], double part_s, const struct weir_re
 static void print_en(FILE *out, const struct weir_report_worker *w)
 {
     char cpu[16], throttled[16], core[16], blocked[16], steal[16];
-    fprintf(out, "%-16s %9.2fs %9.2fs %5.1f%% %9.2fs %5.1f%% %9.2fs %5.1f%% %+8.2f%% %9.2fs %7s %9s %9s %8s %6s\n",
-            w->name, w->wall_s, w->work_s, percent(w->work_s, w), w->wait_s, percent(w->wait_s, w), w->other_s,
-            percent(w->other_s, w), off(w), w->cpu_s, share_text(cpu, w->cpu_s, w),
+    fprintf(out, "%-16s %9.2fs %9.2fs %5.1f%% %9.2fs %5.1f%% %12.2fs %5.1f%% %9.2fs %7s %9s %9s %8s %6s\n", w->name,
+            w->wall_s, w->work_s, percent(w->work_s, w), w->wait_s, percent(w->wait_s, w), w->unattributed_s,
+            percent(w->unattributed_s, w), w->cpu_s, share_text(cpu, w->cpu_s, w),
             share_text(throttled, w->throttled_s, w), share_text(core, w->core_wait_s, w),
             share_text(blocked, w->blocked_s, w), share_text(steal, w->steal_s, w));
 }
@@ -151,8 +145,8 @@ static void threads_en(FILE *out, const struct weir_report *report)
     if (report->n_workers == 0)
         return;
     print_overlap(out, report, false);
-    fprintf(out, "%-16s %10s %10s %6s %10s %6s %10s %6s %9s %10s %7s %9s %9s %8s %6s\n", "worker", "wall", "work", "",
-            "waits", "", "other", "", "sum-wall", "CPU", "on-CPU", "throttled", "core-wait", "blocked", "steal");
+    fprintf(out, "%-16s %10s %10s %6s %10s %6s %13s %6s %10s %7s %9s %9s %8s %6s\n", "worker", "wall", "work", "",
+            "waits", "", "unattributed", "", "CPU", "on-CPU", "throttled", "core-wait", "blocked", "steal");
     for (int i = 0; i < report->n_workers; i++)
         print_en(out, &report->workers[i]);
     if (report->consumer.name[0])
@@ -164,10 +158,10 @@ static void print_zh(FILE *out, const struct weir_report_worker *w)
     char throttled[16], core[16], blocked[16], steal[16];
     const char *name = strcmp(w->name, "consumer") == 0 ? "训练循环" : w->name;
     fprintf(out,
-            "  %s%*s | 墙钟: %.2fs | 工作: %.2fs (%.1f%%) | 等待: %.2fs (%.1f%%) | 其他: %.2fs (%.1f%%) | "
-            "偏差: %+.2f%% | CPU: %.2fs (%.1f%%) | 限流: %s | 等核: %s | 阻塞: %s | 被窃: %s\n",
+            "  %s%*s | 墙钟: %.2fs | 工作: %.2fs (%.1f%%) | 等待: %.2fs (%.1f%%) | 未归属: %.2fs (%.1f%%) | "
+            "CPU: %.2fs (%.1f%%) | 限流: %s | 等核: %s | 阻塞: %s | 被窃: %s\n",
             name, 15 - weir_text_width(name), "", w->wall_s, w->work_s, percent(w->work_s, w), w->wait_s,
-            percent(w->wait_s, w), w->other_s, percent(w->other_s, w), off(w), w->cpu_s, percent(w->cpu_s, w),
+            percent(w->wait_s, w), w->unattributed_s, percent(w->unattributed_s, w), w->cpu_s, percent(w->cpu_s, w),
             share_text(throttled, w->throttled_s, w), share_text(core, w->core_wait_s, w),
             share_text(blocked, w->blocked_s, w), share_text(steal, w->steal_s, w));
 }
@@ -201,11 +195,13 @@ static void thread_json(struct weir_json *json, const char *key, const struct we
     weir_json_double(json, "wall_s", w->wall_s);
     weir_json_double(json, "work_s", w->work_s);
     weir_json_double(json, "wait_s", w->wait_s);
-    weir_json_double(json, "other_s", w->other_s);
+    weir_json_double(json, "unattributed_s", w->unattributed_s);
+    weir_json_double(json, "other_s", w->unattributed_s); /* older name, for one release */
     weir_json_double(json, "cpu_s", w->cpu_s);
     weir_json_known(json, "work_cpu_s", w->work_cpu_s);
     weir_json_known(json, "wait_cpu_s", w->wait_cpu_s);
-    weir_json_known(json, "other_cpu_s", w->other_cpu_s);
+    weir_json_known(json, "unattributed_cpu_s", w->unattributed_cpu_s);
+    weir_json_known(json, "other_cpu_s", w->unattributed_cpu_s); /* older name, for one release */
     weir_json_known(json, "throttled_s", w->throttled_s);
     weir_json_known(json, "core_wait_s", w->core_wait_s);
     weir_json_known(json, "blocked_s", w->blocked_s);

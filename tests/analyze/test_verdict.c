@@ -396,7 +396,7 @@ static void old_log(struct made *m)
 }
 static void much_other(struct made *m)
 {
-    m->workers[0].other_s = m->workers[1].other_s = 1.1;
+    m->workers[0].unattributed_s = m->workers[1].unattributed_s = 1.1;
 }
 static void epochs_apart(struct made *m)
 {
@@ -423,7 +423,7 @@ static void nothing_is_busy(struct made *m)
     m->report.prof.machine.cores = m->report.prof.machine.part = 16;
     verdict_set_workers(m, 16, 9, 0, 0, 0.9);
     for (int i = 0; i < 16; i++)
-        m->workers[i].other_s = 0.9;
+        m->workers[i].unattributed_s = 0.9;
     m->report.cpu_s = 120;
     verdict_set_wait(m, 0.9);
 }
@@ -759,7 +759,8 @@ Test(verdict, the_sentence_has_the_figures_of_the_report)
         "\n  half-size frames        fewer pixels to decode: 1.16 x (predicted)  --image-size 320x240\n",
         "the 40 % rule: decoding is 95 % of a sample's time, more than 40 %: store decoded or smaller frames, or fewer "
         "cameras\n",
-        "\n  shares of the step: data wait 71.0 % | forward 20.0 % | backward 0.0 % | optimiser 0.0 % | other 9.0 %\n",
+        "\n  shares of the step: data wait 71.0 % | forward 20.0 % | backward 0.0 % | optimiser 0.0 % | unattributed "
+        "9.0 %\n",
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         expect_text(made, parts[i]);

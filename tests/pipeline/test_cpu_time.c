@@ -188,7 +188,7 @@ Test(cpu_time, stages_add_up_to_the_cpu_clock_beside_neighbours)
     struct weir_snapshot *s = take();
     const struct weir_thread_stats *t = &s->threads[0];
     cr_assert(t->cpu_known);
-    expect_near((double)(t->work_cpu_ns + t->wait_cpu_ns + t->other_cpu_ns), (double)t->cpu_ns, 0.05, "the sum");
+    expect_near((double)(t->work_cpu_ns + t->wait_cpu_ns + t->unattributed_cpu_ns), (double)t->cpu_ns, 0.05, "the sum");
     expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_IMAGE_DECODE]), decode, "decoding");
     expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_INFLATE]), inside, "unpacking");
     expect_between(weir_stage_cpu_ns(&s->stages[WEIR_STAGE_ONE_CAMERA]), around, "around them");

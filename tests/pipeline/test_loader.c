@@ -454,9 +454,9 @@ static double worst_split(const struct weir_report *report)
     double worst = 0;
     for (int i = 0; i < report->n_workers; i++) {
         const struct weir_report_worker *w = &report->workers[i];
-        double off = (w->work_s + w->wait_s + w->other_s) / w->wall_s - 1;
-        fprintf(stderr, "%s: work %.3f + waits %.3f + other %.3f = wall %.3f s %+.3f %%\n", w->name, w->work_s,
-                w->wait_s, w->other_s, w->wall_s, 100 * off);
+        double off = (w->work_s + w->wait_s + w->unattributed_s) / w->wall_s - 1;
+        fprintf(stderr, "%s: work %.3f + waits %.3f + unattributed %.3f = wall %.3f s %+.3f %%\n", w->name, w->work_s,
+                w->wait_s, w->unattributed_s, w->wall_s, 100 * off);
         worst = fmax(worst, fabs(off));
     }
     return worst;

@@ -133,11 +133,11 @@ static void add_workers_and_errors(struct weir_loader_report *report)
             (struct weir_report_worker){.wall_s = 100.0 / 3,
                                         .work_s = 30 + i,
                                         .wait_s = 3 - i,
-                                        .other_s = (1 + i) / 7.0,
+                                        .unattributed_s = (1 + i) / 7.0,
                                         .cpu_s = 29.5 + i,
                                         .work_cpu_s = i == 1 ? -1 : 28.1,
                                         .wait_cpu_s = i == 1 ? -1 : 0.9,
-                                        .other_cpu_s = i == 1 ? -1 : 0.5,
+                                        .unattributed_cpu_s = i == 1 ? -1 : 0.5,
                                         .throttled_s = i == 1 ? -1 : 2.0 / 3,
                                         .core_wait_s = i == 1 ? -1 : 1.0 / 3,
                                         .blocked_s = i == 1 ? -1 : 2.3,
@@ -297,7 +297,7 @@ Test(log_read, a_read_report_equals_the_written_one)
     cr_assert_eq(record.report.prof.rows[2].cpu_s, -1);
     cr_assert_eq(record.report.prof.rows[1].cpu_s, report->prof.rows[1].cpu_s);
     cr_assert_eq(record.report.prof.rows[1].preempted_s, report->prof.rows[1].preempted_s);
-    cr_assert_eq(record.report.prof.workers[0].other_s, 1.0 / 7);
+    cr_assert_eq(record.report.prof.workers[0].unattributed_s, 1.0 / 7);
     cr_assert_eq(record.report.prof.workers[0].core_wait_s, 1.0 / 3);
     cr_assert_eq(record.report.prof.workers[1].blocked_s, -1);
     cr_assert_str_eq(record.report.prof.consumer.name, "consumer");
@@ -312,6 +312,35 @@ Test(log_read, a_read_report_equals_the_written_one)
     fclose(in);
     free(first);
     free(second);
+    release_report(report);
+}
+
+/* Logs written before the rename have "other_s" and "other_cpu_s" alone. */
+Test(log_read, older_names_of_unattributed_time)
+{
+    struct weir_loader_report *report = full_report(0);
+    char *log = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&log, &size);
+    weir_loader_report_log(out, report);
+    fclose(out);
+    int n = 0;
+    for (char *key = log; (key = strstr(key, "\"unattributed_")); n++)
+        memcpy(key, "\"unknown", strlen("\"unknown"));
+    cr_assert_eq(n, 2 * (report->prof.n_workers + 1), "%d keys", n);
+    FILE *in = fmemopen(log, size, "r");
+    struct weir_lines lines;
+    struct weir_log_record record = {0};
+    struct weir_err err = WEIR_ERR_NONE;
+    weir_lines_open(&lines, in);
+    cr_assert_eq(weir_log_next(&lines, &record, &err), WEIR_LOG_RECORD, "%s", err.text);
+    cr_assert_eq(record.report.prof.workers[0].unattributed_s, 1.0 / 7);
+    cr_assert_eq(record.report.prof.workers[0].unattributed_cpu_s, 0.5);
+    cr_assert_eq(record.report.prof.workers[1].unattributed_cpu_s, -1);
+    weir_log_record_clear(&record);
+    weir_lines_close(&lines);
+    fclose(in);
+    free(log);
     release_report(report);
 }
 

@@ -34,7 +34,7 @@ Test(log_verdict, a_classic_log_gets_shares_the_rule_and_a_verdict)
         "shares of a sample's time, 100.00s in all",
         "shares of the loop's time, 50.00s by the epochs",
         "08_wait_for_data            35.00s   70.0 %\n",
-        "other                        5.00s   10.0 %\n",
+        "unattributed                 5.00s   10.0 %\n",
         "verdict: Training waited for data 70 % of the time. ",
         "The largest part of a sample's time is 03b_image_decode, 55 %.\n",
         "the 40 % rule: decoding is 55 % of a sample's time, more than 40 %: store decoded or smaller frames",

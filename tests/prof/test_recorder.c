@@ -362,7 +362,7 @@ Test(recorder, open_zones_count_in_their_threads_time)
     cr_assert_geq(t->work_ns, 19000000);
     cr_assert_eq(t->zones, 0);
     cr_assert_eq(s->stages[WEIR_STAGE_IMAGE_DECODE].count, 0);
-    cr_assert_leq(t->work_ns + t->wait_ns + t->other_ns, t->wall_ns + 1000);
+    cr_assert_leq(t->work_ns + t->wait_ns + t->unattributed_ns, t->wall_ns + 1000);
     weir_snapshot_free(&s);
     weir_zone_end();
     weir_zone_end();
@@ -394,10 +394,10 @@ Test(recorder, a_logged_call_has_the_time_that_it_takes_out_of_the_zone_around_i
     cr_assert_leq(fabs((double)wait->self_ns - 1e6), 10);
     cr_assert_eq(t->wait_ns, wait->self_ns);
     cr_assert_eq(t->self_ns[WEIR_STAGE_WAIT_DATA], wait->self_ns);
-    cr_assert_eq(t->self_ns[WEIR_STAGE_WORKER_LOOP], t->other_ns);
+    cr_assert_eq(t->self_ns[WEIR_STAGE_WORKER_LOOP], t->unattributed_ns);
     cr_assert(t->is_caller);
-    cr_assert_geq(t->other_ns, 1990000);
-    cr_assert_leq(t->wait_ns + t->other_ns, t->wall_ns + 1000, "counted twice");
+    cr_assert_geq(t->unattributed_ns, 1990000);
+    cr_assert_leq(t->wait_ns + t->unattributed_ns, t->wall_ns + 1000, "counted twice");
     cr_assert_lt(weir_stage_cpu_ns(wait), 0, "nobody has measured it");
     weir_snapshot_free(&s);
 }
@@ -409,7 +409,7 @@ Test(recorder, a_zone_of_a_span_counts_in_its_threads_time)
     spin_ns(2000000);
     weir_zone_end();
     struct weir_snapshot *s = take();
-    cr_assert_geq(s->threads[0].other_ns, 1990000);
+    cr_assert_geq(s->threads[0].unattributed_ns, 1990000);
     weir_snapshot_free(&s);
 }
 
@@ -420,7 +420,7 @@ Test(recorder, a_thread_that_attached_late_has_its_time_from_before)
     weir_thread_backdate(in_ticks(5e9));
     struct weir_snapshot *s = take();
     cr_assert_geq(s->threads[0].wall_ns, 4999000000);
-    cr_assert_leq(fabs((double)s->threads[0].wall_ns - (double)s->threads[0].other_ns), 1e9);
+    cr_assert_leq(fabs((double)s->threads[0].wall_ns - (double)s->threads[0].unattributed_ns), 1e9);
     weir_snapshot_free(&s);
     weir_zone_end();
 }
@@ -473,8 +473,8 @@ static double split_off(void)
     }
     struct weir_snapshot *s = take();
     const struct weir_thread_stats *t = &s->threads[0];
-    double sum = (double)(t->work_ns + t->wait_ns + t->other_ns), off = sum / (double)t->wall_ns - 1;
-    fprintf(stderr, "work + waits + other = wall %+.3f %%\n", 100 * off);
+    double sum = (double)(t->work_ns + t->wait_ns + t->unattributed_ns), off = sum / (double)t->wall_ns - 1;
+    fprintf(stderr, "work + waits + unattributed = wall %+.3f %%\n", 100 * off);
     cr_assert_gt(t->work_ns, t->wait_ns);
     cr_assert_gt(t->wait_ns, 0);
     cr_assert_eq(t->zones, 4 * 10000);
@@ -698,7 +698,7 @@ Test(recorder, snapshots_of_running_threads_never_go_back)
         }
         for (int t = 0; t < now->n_threads; t++) {
             const struct weir_thread_stats *x = &now->threads[t];
-            double sum = (double)(x->work_ns + x->wait_ns + x->other_ns);
+            double sum = (double)(x->work_ns + x->wait_ns + x->unattributed_ns);
             cr_assert_leq(sum, 1.02 * (double)x->wall_ns + 2e6, "%g of %g", sum, (double)x->wall_ns);
         }
         weir_snapshot_free(&last);
