@@ -1,5 +1,5 @@
 /* Slots: their life from arming to release, who waits for whom, and which failure a batch keeps. */
-#include "base/memory.h"
+#include "base/resources.h"
 #include "tests/fixtures/slot_fixture.h"
 
 #include <criterion/criterion.h>
