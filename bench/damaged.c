@@ -134,7 +134,7 @@ static double decode_all(struct bench *bench, int side, const struct frame frame
     uint64_t start_ns = weir_clock_monotonic_ns();
     *refused = 0;
     for (int i = 0; i < FRAMES; i++) {
-        struct weir_frame frame = {WEIR_CODEC_JPEG,       frames[i].bytes,        frames[i].length,
+        struct weir_frame frame = {WEIR_FRAME_IMAGE,      frames[i].bytes,        frames[i].length,
                                    bench->options->width, bench->options->height, NULL};
         *refused += weir_decode(bench->decoders[side], &frame, bench->image) < 0;
     }

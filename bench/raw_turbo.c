@@ -47,8 +47,8 @@ static int check_size(struct raw_frames *frames, struct weir_dataset *dataset, s
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
     int rc = weir_probe_cameras(dataset, false, probes, err);
     for (int c = 0; rc == 0 && c < weir_dataset_cameras(dataset); c++)
-        if (probes[c].codec != WEIR_CODEC_JPEG || strcmp(probes[c].image.format, "jpeg") != 0 ||
-            probes[c].width != probes[0].width || probes[c].height != probes[0].height)
+        if (weir_probe_kind(&probes[c]) != WEIR_FRAME_JPEG || probes[c].width != probes[0].width ||
+            probes[c].height != probes[0].height)
             rc = weir_err_set(err, -EINVAL, "the benchmark needs a dataset of JPEGs of one size");
     frames->width = probes[0].width;
     frames->height = probes[0].height;

@@ -255,17 +255,15 @@ static void add_note(const char *format, ...)
 
 void weir_convert_list_formats(void)
 {
-    static const char *const codecs[] = {"jpeg", "jpeg2000", "jpegxl", "raw", "png16", "raw16"};
     const char *name, *summary, *why_not;
+    char kinds[128];
     add_note(
         "Formats of --to, and the codecs that they hold (jpeg: any encoded image of colour, PNG too; raw16, png16:\n"
         "depth):\n");
     for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++) {
-        add_note("  %-10s %s:", name, summary);
-        for (size_t k = 0; k < sizeof codecs / sizeof codecs[0]; k++)
-            if (weir_convert_format_holds(i, codecs[k]))
-                add_note(" %s", codecs[k]);
-        add_note("%s%s%s\n", why_not ? " (not here: " : "", why_not ? why_not : "", why_not ? ")" : "");
+        weir_convert_format_kinds(i, " ", kinds, sizeof kinds);
+        add_note("  %-10s %s: %s%s%s%s\n", name, summary, kinds, why_not ? " (not here: " : "", why_not ? why_not : "",
+                 why_not ? ")" : "");
     }
     add_note(
         "\nThe copy grows in DST.partial and gets its name when it is whole and gives the samples of its source. A "

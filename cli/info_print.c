@@ -180,13 +180,11 @@ static uint64_t by_library(const struct facts *facts, uint64_t *frames)
 
 /* ---- as text ---- */
 
-/* As the dataset calls it; of encoded colour the codec of the first frame. */
-static const char *codec_name(const struct facts *facts, int c)
+/* The kind of encoded colour is that of the first frame. */
+static const char *kind_name(const struct facts *facts, int c)
 {
     const struct weir_camera_probe *probe = &facts->cameras[c].probe;
-    return weir_codec_is_encoded(probe->codec) && !weir_codec_is_depth(probe->codec)
-               ? probe->image.format
-               : weir_dataset_camera(facts->dataset, c)->codec;
+    return weir_frame_kind_name(weir_frame_is_depth(probe->kind) ? probe->kind : weir_probe_kind(probe));
 }
 
 static void print_bytes(const struct camera_facts *camera)
@@ -207,10 +205,10 @@ static void print_camera(const struct facts *facts, int c)
     const struct camera_facts *camera = &facts->cameras[c];
     const struct weir_image_info *image = &camera->probe.image;
     printf("  %-20s %dx%d  ", weir_dataset_camera(facts->dataset, c)->name, camera->probe.width, camera->probe.height);
-    printf("%s", codec_name(facts, c));
+    printf("%s", kind_name(facts, c));
     if (image->process)
         printf(" %s %s", image->process, image->subsampling);
-    else if (image->format)
+    else if (image->width > 0)
         printf(" %dx%d bits", image->components, image->bit_depth);
     print_bytes(camera);
     struct weir_storage_kind kind;
@@ -321,7 +319,7 @@ static void json_camera(struct weir_json *json, const struct facts *facts, int c
     weir_json_text(json, "name", weir_dataset_camera(facts->dataset, c)->name);
     weir_json_int(json, "width", camera->probe.width);
     weir_json_int(json, "height", camera->probe.height);
-    weir_json_text(json, "codec", codec_name(facts, c));
+    weir_json_text(json, "codec", kind_name(facts, c));
     weir_json_text(json, "process", camera->probe.image.process);
     weir_json_text(json, "subsampling", camera->probe.image.subsampling);
     weir_json_uint(json, "frames", camera->frames);

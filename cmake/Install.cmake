@@ -15,6 +15,7 @@ set(weir_public_headers
   ${prof_public_headers}
   include/weir/dataset.h
   include/weir/decoder.h
+  include/weir/frames.h
   include/weir/loader.h
   include/weir/report.h
   include/weir/stages.h

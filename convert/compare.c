@@ -145,8 +145,7 @@ static int decode_copy(const struct comparison *c, struct comparer *comparer, in
     *reason = "out of memory for its pixels";
     if (!comparer->pixels)
         return -ENOMEM;
-    struct weir_frame frame = {
-        (enum weir_codec)weir_codec_from_name(of->codec), bytes, length, of->width, of->height, NULL};
+    struct weir_frame frame = {of->kind, bytes, length, of->width, of->height, NULL};
     int rc = weir_decode(comparer->decoder, &frame, comparer->pixels);
     *reason = weir_decoder_reason(comparer->decoder);
     return rc;
@@ -188,7 +187,7 @@ static int compare_frame(const struct comparison *c, struct comparer *comparer, 
     rc = weir_fetch_frame(&comparer->copy, episode, camera, t, NULL, 0, &bytes, &length);
     if (rc < 0)
         return fail_frame(c, episode, camera, t, rc, comparer->copy.reason, err);
-    size_t end = weir_codec_is_encoded(c->plan->probes[camera].codec) || how == WEIR_MAKE_JPEG || how == WEIR_MAKE_PNG
+    size_t end = weir_frame_is_encoded(c->plan->probes[camera].kind) || how == WEIR_MAKE_JPEG || how == WEIR_MAKE_PNG
                      ? weir_frame_end(bytes, length)
                      : 0;
     length = end && how != WEIR_MAKE_PIXELS ? end : length;

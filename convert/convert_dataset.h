@@ -49,10 +49,14 @@ struct weir_convert_report {
 /* Row i of the table of formats; false past the end. why_not is NULL for one that is built in. */
 bool weir_convert_format(int i, const char **name, const char **summary, const char **why_not);
 
-/* Of row i: what a copy's name usually ends with ("" = a folder), and whether frames of this codec ("jpeg": any encoded
- * colour image, "raw", ...) can be in it. */
+/* The usual suffix of a copy in row i's format; "" for a folder. */
 const char *weir_convert_format_suffix(int i);
+/* 1 for the format whose copies are read fastest, 2 for the next; 0 for formats that are no faster than others. */
+int weir_convert_format_rank(int i);
+/* Returns true when row i's format can hold frames of this kind, by its name. */
 bool weir_convert_format_holds(int i, const char *codec);
+/* Writes the names of the kinds that row i's format can hold. */
+void weir_convert_format_kinds(int i, const char *separator, char *text, size_t size);
 
 /* dataset: opened with depth and own_types. 0, or negative with err, and nothing is at target: what was written stays
  * beside it, and an equal call goes on there. */

@@ -14,13 +14,6 @@ static const struct weir_writer_ops *writer_named(const char *name)
     return NULL;
 }
 
-static void list_codecs(const struct weir_writer_ops *ops, char *text, size_t size)
-{
-    text[0] = '\0';
-    for (int i = 0; ops->codecs[i]; i++)
-        snprintf(text + strlen(text), size - strlen(text), "%s%s", i ? ", " : "", ops->codecs[i]);
-}
-
 static int choose_writer(struct weir_convert_plan *plan, struct weir_err *err)
 {
     const char *to = plan->config->to;
@@ -49,71 +42,68 @@ static int check_name(const struct weir_convert_plan *plan, struct weir_err *err
 
 /* ---- cameras ---- */
 
-static bool is_raw(const char *codec)
-{
-    return !weir_codec_is_encoded((enum weir_codec)weir_codec_from_name(codec));
-}
-
 /* The codec of depth beside JPEGs, which cannot hold it: as it is, or else one that loses nothing. */
-static const char *depth_beside_jpeg(const struct weir_convert_plan *plan, const char *codec)
+static enum weir_frame_kind depth_beside_jpeg(const struct weir_convert_plan *plan, enum weir_frame_kind kind)
 {
-    if (weir_writer_holds(plan->ops, codec))
-        return codec;
-    return weir_writer_holds(plan->ops, "png16") ? "png16" : "raw16";
+    if (weir_writer_holds(plan->ops, kind))
+        return kind;
+    return weir_writer_holds(plan->ops, WEIR_FRAME_PNG16) ? WEIR_FRAME_PNG16 : WEIR_FRAME_RAW16;
 }
 
-/* What becomes of a camera whose frames are `codec`. */
-static const char *codec_of_copy(const struct weir_convert_plan *plan, const char *codec, bool depth)
+/* The kind of a copy's frames, by the kind of the source's. */
+static enum weir_frame_kind kind_of_copy(const struct weir_convert_plan *plan, enum weir_frame_kind kind)
 {
+    bool depth = weir_frame_is_depth(kind);
     switch (plan->config->codec) {
     case WEIR_CONVERT_RAW:
-        return depth ? "raw16" : "raw";
+        return depth ? WEIR_FRAME_RAW16 : WEIR_FRAME_RAW;
     case WEIR_CONVERT_JPEG:
-        return depth ? depth_beside_jpeg(plan, codec) : "jpeg";
+        return depth ? depth_beside_jpeg(plan, kind) : WEIR_FRAME_JPEG;
     case WEIR_CONVERT_PNG:
-        return depth ? "png16" : "jpeg";
+        return depth ? WEIR_FRAME_PNG16 : WEIR_FRAME_PNG;
     default:
-        return codec;
+        return kind;
     }
 }
 
-static enum weir_make make_of(const struct weir_convert_plan *plan, int camera, const char *from)
+static enum weir_make make_of(const struct weir_convert_plan *plan, int camera, enum weir_frame_kind from)
 {
-    const char *to = plan->copy.cameras[camera].codec;
-    bool keeps = plan->config->codec == WEIR_CONVERT_KEEP || (plan->is_depth[camera] && strcmp(from, to) == 0);
+    enum weir_frame_kind to = plan->copy.cameras[camera].kind;
+    bool keeps = plan->config->codec == WEIR_CONVERT_KEEP || (plan->is_depth[camera] && from == to);
     if (keeps && !plan->is_resized[camera])
         return WEIR_MAKE_COPY;
-    if (is_raw(to))
+    if (!weir_frame_is_encoded(to))
         return WEIR_MAKE_PIXELS;
     return plan->config->codec == WEIR_CONVERT_JPEG && !plan->is_depth[camera] ? WEIR_MAKE_JPEG : WEIR_MAKE_PNG;
 }
 
-static int cannot_hold(const struct weir_convert_plan *plan, const char *camera, const char *codec,
+static int cannot_hold(const struct weir_convert_plan *plan, const struct weir_copy_camera *camera,
                        struct weir_err *err)
 {
-    char codecs[128], choices[64] = "";
-    list_codecs(plan->ops, codecs, sizeof codecs);
-    if (weir_writer_holds(plan->ops, "raw"))
+    char kinds[128], choices[64] = "";
+    weir_frame_kind_list(plan->ops->holds, ", ", kinds, sizeof kinds);
+    if (weir_writer_holds(plan->ops, WEIR_FRAME_RAW))
         snprintf(choices, sizeof choices, "raw");
-    if (weir_writer_holds(plan->ops, "jpeg"))
+    if (weir_writer_holds(plan->ops, WEIR_FRAME_JPEG))
         snprintf(choices + strlen(choices), sizeof choices - strlen(choices), "%sjpeg|png", choices[0] ? "|" : "");
     return weir_err_set(err, -EINVAL,
                         "camera %s would have %s frames, and %s holds %s; choose what they become by --codec %s",
-                        camera, codec, plan->ops->name, codecs, choices);
+                        camera->name, weir_frame_kind_name(camera->kind), plan->ops->name, kinds, choices);
 }
 
 /* A folder may mix raw and encoded episodes, a copy does not. */
-static int check_codecs(const struct weir_convert_plan *plan, int camera, struct weir_err *err)
+static int check_kinds(const struct weir_convert_plan *plan, int camera, struct weir_err *err)
 {
-    const char *codec = weir_dataset_codec(plan->dataset, plan->episodes[0], camera);
+    enum weir_frame_kind kind = weir_dataset_kind(plan->dataset, plan->episodes[0], camera);
     for (int e = 1; e < plan->copy.n_episodes && plan->makes[camera] == WEIR_MAKE_COPY; e++) {
-        const char *other = weir_dataset_codec(plan->dataset, plan->episodes[e], camera);
-        if (strcmp(other, codec) != 0)
+        enum weir_frame_kind other = weir_dataset_kind(plan->dataset, plan->episodes[e], camera);
+        if (other != kind)
             return weir_err_set(err, -EINVAL,
                                 "camera %s has %s frames in %s and %s frames in %s; choose what they become by --codec "
                                 "raw|jpeg|png",
-                                plan->copy.cameras[camera].name, codec,
-                                weir_dataset_episode_path(plan->dataset, plan->episodes[0]), other,
+                                plan->copy.cameras[camera].name, weir_frame_kind_name(kind),
+                                weir_dataset_episode_path(plan->dataset, plan->episodes[0]),
+                                weir_frame_kind_name(other),
                                 weir_dataset_episode_path(plan->dataset, plan->episodes[e]));
     }
     return 0;
@@ -122,7 +112,7 @@ static int check_codecs(const struct weir_convert_plan *plan, int camera, struct
 static int plan_camera(struct weir_convert_plan *plan, int camera, struct weir_err *err)
 {
     const struct weir_convert_config *config = plan->config;
-    const char *codec = weir_dataset_codec(plan->dataset, plan->episodes[0], camera);
+    enum weir_frame_kind kind = weir_dataset_kind(plan->dataset, plan->episodes[0], camera);
     struct weir_camera_probe *probe = &plan->probes[camera];
     struct weir_copy_camera *to = &plan->copy.cameras[camera];
     int rc = weir_probe_camera(plan->dataset, camera, probe, err);
@@ -134,23 +124,22 @@ static int plan_camera(struct weir_convert_plan *plan, int camera, struct weir_e
                             "camera %s: none of its frames can be read; `weir verify` lists them, --cameras "
                             "leaves it out",
                             to->name);
-    plan->is_depth[camera] = weir_codec_is_depth(probe->codec);
+    plan->is_depth[camera] = weir_frame_is_depth(probe->kind);
     plan->is_resized[camera] = config->width > 0 && (config->width != probe->width || config->height != probe->height);
-    if (plan->is_resized[camera] && config->codec == WEIR_CONVERT_KEEP && !is_raw(codec))
+    if (plan->is_resized[camera] && config->codec == WEIR_CONVERT_KEEP && weir_frame_is_encoded(kind))
         return weir_err_set(err, -EINVAL,
                             "--image-size makes other frames of camera %s, which are encoded: say what they become by "
                             "--codec raw|jpeg|png",
                             to->name);
-    to->codec = codec_of_copy(plan, codec, plan->is_depth[camera]);
+    to->kind = kind_of_copy(plan, kind);
     to->width = config->width > 0 ? config->width : probe->width;
     to->height = config->width > 0 ? config->height : probe->height;
-    plan->makes[camera] = make_of(plan, camera, codec);
-    to->is_png = plan->makes[camera] == WEIR_MAKE_COPY ? probe->codec == WEIR_CODEC_JPEG && !probe->image.process
-                                                       : plan->makes[camera] == WEIR_MAKE_PNG;
-    to->is_png = to->is_png && strcmp(to->codec, "jpeg") == 0;
-    if (!weir_writer_holds(plan->ops, to->codec))
-        return cannot_hold(plan, to->name, to->codec, err);
-    return check_codecs(plan, camera, err);
+    plan->makes[camera] = make_of(plan, camera, kind);
+    if (to->kind == WEIR_FRAME_IMAGE && plan->makes[camera] == WEIR_MAKE_COPY && probe->image.kind == WEIR_FRAME_PNG)
+        to->kind = WEIR_FRAME_PNG;
+    if (!weir_writer_holds(plan->ops, to->kind))
+        return cannot_hold(plan, to, err);
+    return check_kinds(plan, camera, err);
 }
 
 /* ---- numbers ---- */
@@ -311,9 +300,9 @@ uint64_t weir_plan_bytes(const struct weir_convert_plan *plan)
         for (int c = 0; c < plan->copy.n_cameras; c++) {
             const struct weir_copy_camera *camera = &plan->copy.cameras[c];
             uint64_t pixels = (uint64_t)camera->width * (uint64_t)camera->height;
-            if (is_raw(camera->codec) && !plan->ops->compresses)
+            if (!weir_frame_is_encoded(camera->kind) && !plan->ops->compresses)
                 bytes += steps * pixels * (plan->is_depth[c] ? 2 : 3);
-            else if (plan->makes[c] == WEIR_MAKE_COPY && !is_raw(camera->codec))
+            else if (plan->makes[c] == WEIR_MAKE_COPY && weir_frame_is_encoded(camera->kind))
                 bytes += known_bytes(plan, episode, c);
         }
     }

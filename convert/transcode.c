@@ -51,7 +51,7 @@ static int fail(struct weir_transcoder *t, int code, const char *reason)
 
 /* Copies too are decoded: a frame that is not whole is to be found now, and not in a training. Their pixels have the
  * source's size. */
-static int decode(struct weir_transcoder *t, enum weir_codec codec, int camera, const uint8_t *bytes, size_t length)
+static int decode(struct weir_transcoder *t, enum weir_frame_kind kind, int camera, const uint8_t *bytes, size_t length)
 {
     const struct weir_convert_plan *plan = t->plan;
     const struct weir_camera_probe *probe = &plan->probes[camera];
@@ -66,7 +66,7 @@ static int decode(struct weir_transcoder *t, enum weir_codec codec, int camera, 
     }
     if (!t->pixels)
         return fail(t, -ENOMEM, "out of memory for its pixels");
-    struct weir_frame frame = {codec,        bytes,         length,
+    struct weir_frame frame = {kind,         bytes,         length,
                                probe->width, probe->height, plan->is_resized[camera] ? &view : NULL};
     int rc = weir_decode(t->decoder, &frame, t->pixels);
     return rc < 0 ? fail(t, rc, weir_decoder_reason(t->decoder)) : 0;
@@ -94,13 +94,13 @@ int weir_transcode(struct weir_transcoder *t, int episode, int camera, const uin
                    const uint8_t **made, size_t *made_length)
 {
     const struct weir_convert_plan *plan = t->plan;
-    enum weir_codec codec = (enum weir_codec)weir_codec_from_name(weir_dataset_codec(plan->dataset, episode, camera));
-    bool encoded = weir_codec_is_encoded(codec), copies = plan->makes[camera] == WEIR_MAKE_COPY;
+    enum weir_frame_kind kind = weir_dataset_kind(plan->dataset, episode, camera);
+    bool encoded = weir_frame_is_encoded(kind), copies = plan->makes[camera] == WEIR_MAKE_COPY;
     *made = bytes;
     *made_length = length;
     if (!encoded && copies)
         return length == weir_transcode_pixels(plan, camera) ? 0 : fail(t, -EBADMSG, "is not of its camera's size");
-    int rc = decode(t, codec, camera, bytes, length);
+    int rc = decode(t, kind, camera, bytes, length);
     if (rc < 0)
         return rc;
     if (copies) {

@@ -5,6 +5,7 @@
 #define WEIR_CONVERT_WRITER_OPS_H
 
 #include "base/numbers.h"
+#include "decoders/frame_kind.h"
 #include "weir/base.h"
 #include "weir/dataset.h"
 
@@ -15,9 +16,8 @@
 /* What all episodes of a copy have in common. */
 struct weir_copy_camera {
     char name[WEIR_NAME_MAX];
-    const char *codec; /* as weir_dataset_codec has it: "jpeg", "raw", "raw16", "png16"; static text */
-    bool is_png;       /* codec "jpeg", and the images are PNGs */
-    int width, height; /* of every frame */
+    enum weir_frame_kind kind; /* WEIR_FRAME_PNG when its colour images are PNGs */
+    int width, height;         /* of every frame */
 };
 
 struct weir_copy {
@@ -47,12 +47,13 @@ struct weir_copy_episode {
 struct weir_writer_ops {
     const char *name; /* of --to */
     const char *summary;
-    const char *why_not;       /* not NULL: not built */
-    const char *suffix;        /* that a copy's name usually ends with: ".zarr"; "" = a folder */
-    const char *const *codecs; /* that it can hold, ends with NULL */
-    bool compresses;           /* raw frames */
-    uint32_t number_types;     /* bit WEIR_F32 and so on: what it can hold */
-    bool by_step;              /* frames come step by step, all cameras of a step together; else camera by camera */
+    const char *why_not;   /* not NULL: not built */
+    const char *suffix;    /* that a copy's name usually ends with: ".zarr"; "" = a folder */
+    unsigned holds;        /* WEIR_FRAMES_RAW | .. that it can hold */
+    bool compresses;       /* raw frames */
+    int read_rank;         /* 1: its copies are read fastest (docs/bench.md), 2: next; 0: no faster than others */
+    uint32_t number_types; /* bit WEIR_F32 and so on: what it can hold */
+    bool by_step;          /* frames come step by step, all cameras of a step together; else camera by camera */
     /* An interrupted copy goes on behind its last complete episode; else it begins from the start. */
     bool resumes;
     /* path: nothing is there, or (resumes) what a writer of an equal copy left when it was interrupted: *complete is
@@ -74,7 +75,7 @@ struct weir_writer_ops {
 extern const struct weir_writer_ops weir_writer_hdf5, weir_writer_hdf5_vlen, weir_writer_hdf5_gzip, weir_writer_packed,
     weir_writer_tfrecord, weir_writer_zarr, weir_writer_lmdb;
 
-bool weir_writer_holds(const struct weir_writer_ops *ops, const char *codec);
+bool weir_writer_holds(const struct weir_writer_ops *ops, enum weir_frame_kind kind);
 
 /* Row i of the table of writers; NULL past the end. */
 const struct weir_writer_ops *weir_writer_at(int i);

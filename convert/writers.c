@@ -2,8 +2,6 @@
 #include "convert/convert_dataset.h"
 #include "convert/writer_ops.h"
 
-#include <string.h>
-
 static const struct weir_writer_ops *const writers[] = {
     &weir_writer_hdf5,   &weir_writer_hdf5_vlen, &weir_writer_hdf5_gzip, &weir_writer_lmdb,
     &weir_writer_packed, &weir_writer_tfrecord,  &weir_writer_zarr,
@@ -20,6 +18,12 @@ const char *weir_convert_format_suffix(int i)
     return ops ? ops->suffix : "";
 }
 
+int weir_convert_format_rank(int i)
+{
+    const struct weir_writer_ops *ops = weir_writer_at(i);
+    return ops ? ops->read_rank : 0;
+}
+
 bool weir_convert_format(int i, const char **name, const char **summary, const char **why_not)
 {
     const struct weir_writer_ops *ops = weir_writer_at(i);
@@ -31,16 +35,19 @@ bool weir_convert_format(int i, const char **name, const char **summary, const c
     return true;
 }
 
-bool weir_writer_holds(const struct weir_writer_ops *ops, const char *codec)
+bool weir_writer_holds(const struct weir_writer_ops *ops, enum weir_frame_kind kind)
 {
-    for (int i = 0; ops->codecs[i]; i++)
-        if (strcmp(ops->codecs[i], codec) == 0)
-            return true;
-    return false;
+    return ops->holds & weir_frame_kind_row(kind)->group;
 }
 
 bool weir_convert_format_holds(int i, const char *codec)
 {
     const struct weir_writer_ops *ops = weir_writer_at(i);
-    return ops && weir_writer_holds(ops, codec);
+    int kind = weir_frame_kind_from_name(codec);
+    return ops && kind >= 0 && weir_writer_holds(ops, (enum weir_frame_kind)kind);
+}
+
+void weir_convert_format_kinds(int i, const char *separator, char *text, size_t size)
+{
+    weir_frame_kind_list(weir_writer_at(i)->holds, separator, text, size);
 }

@@ -247,8 +247,8 @@ static int take_shape(const struct weir_episode_builder *builder, struct weir_fr
             return weir_err_set(err, -EFBIG, "%s: a frame of over 2 GiB; is its shape right?", key);
     map->row_bytes = row_bytes;
     if (is_encoded(shape)) {
-        if (depth || !map->codec) /* else the store knows what the bytes only show */
-            map->codec = depth ? "png16" : "jpeg";
+        if (depth)
+            map->kind = WEIR_FRAME_PNG16;
         map->rows = shape->class == WEIR_H5_VLEN_BYTES    ? WEIR_ROWS_VLEN
                     : shape->class == WEIR_H5_FIXED_BYTES ? WEIR_ROWS_STRINGS
                                                           : WEIR_ROWS_PADDED;
@@ -257,7 +257,7 @@ static int take_shape(const struct weir_episode_builder *builder, struct weir_fr
     if (shape->dims[1] == 0 || shape->dims[1] > SIDE_MAX || shape->dims[2] == 0 || shape->dims[2] > SIDE_MAX)
         return weir_err_set(err, -EBADMSG, "%s: frames of %llux%llu make no sense", key,
                             (unsigned long long)shape->dims[2], (unsigned long long)shape->dims[1]);
-    map->codec = depth ? "raw16" : "raw";
+    map->kind = depth ? WEIR_FRAME_RAW16 : WEIR_FRAME_RAW;
     map->rows = WEIR_ROWS_PIXELS;
     map->width = (int)shape->dims[2];
     map->height = (int)shape->dims[1];

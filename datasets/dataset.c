@@ -166,9 +166,9 @@ bool weir_dataset_is_bgr(const struct weir_dataset *dataset)
     return dataset->episodes[0].is_bgr;
 }
 
-const char *weir_dataset_codec(const struct weir_dataset *dataset, int episode, int camera)
+enum weir_frame_kind weir_dataset_kind(const struct weir_dataset *dataset, int episode, int camera)
 {
-    return dataset->episodes[episode].maps[camera].codec;
+    return dataset->episodes[episode].maps[camera].kind;
 }
 
 const char *weir_dataset_camera_key(const struct weir_dataset *dataset, int episode, int camera)

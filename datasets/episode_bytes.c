@@ -1,6 +1,7 @@
 /* Episodes as bytes, and back. Every count that is read is checked against the bytes that are there. */
 #include "datasets/episode_bytes.h"
 #include "datasets/episode_texts_priv.h"
+#include "decoders/frame_kind.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ static void put_map(struct weir_bytes_writer *w, const struct weir_frame_map *ma
                                 (int32_t)map->rows, map->ends != NULL, map->row_bytes, map->base};
     weir_bytes_put(w, &fields, sizeof fields);
     weir_bytes_put_text(w, map->key);
-    weir_bytes_put_text(w, map->codec);
+    weir_bytes_put_text(w, weir_frame_kind_name(map->kind));
     weir_bytes_put_text(w, map->why);
     weir_bytes_put(w, name, WEIR_NAME_MAX);
     if (map->storage == WEIR_STORED_CHUNKS)
@@ -168,13 +169,12 @@ char *weir_bytes_get_text(struct weir_bytes_reader *c)
 
 /* ---- reading an episode ---- */
 
-static const char *known_codec(const char *name)
+static void get_kind(struct weir_bytes_reader *c, struct weir_frame_map *map)
 {
-    static const char *const codecs[] = {"raw", "jpeg", "raw16", "png16", "jpeg2000", "jpegxl"};
-    for (size_t i = 0; i < sizeof codecs / sizeof codecs[0] && name; i++)
-        if (strcmp(codecs[i], name) == 0)
-            return codecs[i];
-    return NULL;
+    const char *name = weir_bytes_get_text(c);
+    int kind = name ? weir_frame_kind_stored(name) : -1;
+    c->bad = c->bad || kind < 0;
+    map->kind = kind < 0 ? WEIR_FRAME_IMAGE : (enum weir_frame_kind)kind;
 }
 
 static void get_blocks(struct weir_bytes_reader *c, struct weir_frame_map *map)
@@ -234,7 +234,7 @@ static void get_map(struct weir_bytes_reader *c, struct weir_frame_map *map, cha
                                    .base = fields->base};
     uint64_t frames = (uint64_t)map->frames;
     map->key = weir_bytes_get_text(c);
-    map->codec = known_codec(weir_bytes_get_text(c));
+    get_kind(c, map);
     map->why = weir_bytes_get_text(c);
     const char *kept = weir_bytes_get(c, WEIR_NAME_MAX);
     if (kept)
@@ -249,7 +249,7 @@ static void get_map(struct weir_bytes_reader *c, struct weir_frame_map *map, cha
         get_ends(c, map);
     if (map->storage == WEIR_STORED_BLOCKS && !c->bad)
         get_blocks(c, map);
-    if (!map->key || !map->codec || (map->storage == WEIR_STORED_LIBRARY && !map->why))
+    if (!map->key || (map->storage == WEIR_STORED_LIBRARY && !map->why))
         c->bad = true;
 }
 

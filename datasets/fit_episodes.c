@@ -1,4 +1,4 @@
-/* Fits episodes together into one dataset: they must agree in cameras, codecs, sizes and dimensions. The first one
+/* Fits episodes together into one dataset: they must agree in cameras, frame kinds, sizes and dimensions. The first one
  * decides; one that does not agree is an error, or is left out. */
 #include "datasets/index.h"
 
@@ -101,11 +101,6 @@ static int order_maps(const struct weir_dataset *dataset, const char *path, stru
     return 0;
 }
 
-static bool is_depth(const char *codec)
-{
-    return strcmp(codec, "raw16") == 0 || strcmp(codec, "png16") == 0;
-}
-
 static int check_fit(struct weir_dataset *dataset, const char *path, const struct weir_episode *episode,
                      struct weir_err *err)
 {
@@ -121,9 +116,9 @@ static int check_fit(struct weir_dataset *dataset, const char *path, const struc
     for (int c = 0; c < dataset->n_cameras; c++) {
         const struct weir_frame_map *a = &episode->maps[c];
         struct weir_camera *b = &dataset->cameras[c];
-        if (is_depth(a->codec) != is_depth(b->codec))
+        if (weir_frame_is_depth(a->kind) != weir_frame_is_depth(b->kind))
             return weir_err_set(err, -EBADMSG, "%s: %s holds %s frames, in %s it holds %s; give each kind a folder",
-                                path, a->key, a->codec, first_path, b->codec);
+                                path, a->key, weir_frame_kind_name(a->kind), first_path, weir_frame_kind_name(b->kind));
         if (a->width && b->width && (a->width != b->width || a->height != b->height))
             return weir_err_set(err, -EBADMSG, "%s: %s has frames of %dx%d, in %s they are %dx%d", path, a->key,
                                 a->width, a->height, first_path, b->width, b->height);
@@ -140,7 +135,7 @@ static int fit(struct weir_dataset *dataset, const struct weir_file_index *file,
     if (rc == 0)
         rc = order_maps(dataset, path, episode, err);
     for (int c = 0; c < dataset->n_cameras && rc == 0 && first; c++) {
-        dataset->cameras[c].codec = episode->maps[c].codec;
+        dataset->cameras[c].kind = episode->maps[c].kind;
         dataset->cameras[c].width = episode->maps[c].width;
         dataset->cameras[c].height = episode->maps[c].height;
     }

@@ -51,8 +51,8 @@ enum weir_rows { WEIR_ROWS_PIXELS, WEIR_ROWS_PADDED, WEIR_ROWS_STRINGS, WEIR_ROW
 
 /* Where the frames of one camera of one episode lie. Arrays have an element a frame. */
 struct weir_frame_map {
-    char *key;         /* path of the dataset */
-    const char *codec; /* "raw", "jpeg", "raw16", "png16", "jpeg2000", "jpegxl" */
+    char *key; /* path of the dataset */
+    enum weir_frame_kind kind;
     int width, height; /* of raw frames */
     int frames;        /* that the dataset has: at least the episode's steps */
     enum weir_storage storage;

@@ -2,6 +2,7 @@
  * and the file's size. The hash of an index file proves that it is whole, not who wrote it. */
 #include "datasets/blocks_priv.h"
 #include "datasets/index_file.h"
+#include "decoders/frame_kind.h"
 
 #include <string.h>
 
@@ -14,11 +15,10 @@ static bool inside(uint64_t offset, uint64_t length, uint64_t file_bytes)
 
 static bool pixels_fit(const struct weir_frame_map *map)
 {
-    bool raw = strcmp(map->codec, "raw") == 0, raw16 = strcmp(map->codec, "raw16") == 0;
-    if (!raw && !raw16)
+    if (weir_frame_is_encoded(map->kind))
         return map->rows != WEIR_ROWS_PIXELS && map->width == 0 && map->height == 0 && map->row_bytes > 0;
     return map->rows == WEIR_ROWS_PIXELS && map->width > 0 && map->width <= SIDE_MAX && map->height > 0 &&
-           map->height <= SIDE_MAX && (uint64_t)map->width * (uint64_t)map->height * (raw ? 3 : 2) == map->row_bytes;
+           map->height <= SIDE_MAX && weir_frame_raw_bytes(map->kind, map->width, map->height) == map->row_bytes;
 }
 
 static bool offsets_fit(const struct weir_frame_map *map, uint64_t file_bytes)

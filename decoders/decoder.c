@@ -11,6 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+size_t weir_image_bytes(const struct weir_pixel_format *format, int width, int height)
+{
+    static const size_t bytes[] = {
+        [WEIR_DTYPE_U8] = 1, [WEIR_DTYPE_F32] = 4, [WEIR_DTYPE_U16] = 2, [WEIR_DTYPE_F16] = 2, [WEIR_DTYPE_BF16] = 2};
+    return (size_t)width * (size_t)height * 3 * bytes[format->dtype];
+}
+
+size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_frame_kind kind, int width, int height)
+{
+    if (weir_frame_is_depth(kind))
+        return (size_t)width * (size_t)height * sizeof(uint16_t);
+    return weir_image_bytes(format, width, height);
+}
+
 struct weir_decoder {
     struct weir_converter converter;
     int preferred; /* the requested row */
@@ -22,7 +36,7 @@ struct weir_decoder {
     _Atomic uint64_t frames, stored_pixels, decoded_pixels; /* single writer */
     struct {                                                /* of the previous frame: cameras rarely differ */
         int width, height;
-        enum weir_codec codec;
+        enum weir_frame_kind kind;
         uint32_t id;
     } shapes;
     char reason[WEIR_REASON_MAX];
@@ -38,14 +52,14 @@ static bool is_direct(const struct weir_pixel_format *format)
 /* Returns the table row for a frame. */
 static int row_of(const struct weir_decoder *decoder, const struct weir_frame *frame)
 {
-    return weir_decoder_row_for(decoder->preferred, frame->codec, frame->bytes, frame->length);
+    return weir_decoder_row_for(decoder->preferred, frame->kind, frame->bytes, frame->length);
 }
 
-bool weir_decoder_is_direct(const struct weir_decoder *decoder, enum weir_codec codec)
+bool weir_decoder_is_direct(const struct weir_decoder *decoder, enum weir_frame_kind kind)
 {
-    if (!weir_decoder_ops_at(row_of(decoder, &(struct weir_frame){.codec = codec}))->as_stored)
+    if (!weir_decoder_ops_at(row_of(decoder, &(struct weir_frame){.kind = kind}))->as_stored)
         return false;
-    return weir_codec_is_depth(codec) ||
+    return weir_frame_is_depth(kind) ||
            (is_direct(&decoder->converter.format) && decoder->converter.format.color == WEIR_COLOR_RGB);
 }
 
@@ -103,11 +117,11 @@ void weir_decoder_close(struct weir_decoder **decoder)
 /* The frame's shape, encoded for trace records. */
 static uint32_t shapes_of(struct weir_decoder *decoder, const struct weir_frame *frame)
 {
-    bool depth = weir_codec_is_depth(frame->codec);
+    bool depth = weir_frame_is_depth(frame->kind);
     int width = frame->view ? frame->view->out_width : frame->width;
     int height = frame->view ? frame->view->out_height : frame->height;
     bool same = decoder->shapes.width == width && decoder->shapes.height == height;
-    if (same && decoder->shapes.codec == frame->codec)
+    if (same && decoder->shapes.kind == frame->kind)
         return decoder->shapes.id;
     const char *type = depth                                               ? "unsigned short"
                        : decoder->converter.format.dtype == WEIR_DTYPE_F32 ? "float"
@@ -116,7 +130,7 @@ static uint32_t shapes_of(struct weir_decoder *decoder, const struct weir_frame 
     int64_t size[] = {height, width, 3}, planes[] = {3, height, width};
     decoder->shapes.width = width;
     decoder->shapes.height = height;
-    decoder->shapes.codec = frame->codec;
+    decoder->shapes.kind = frame->kind;
     return decoder->shapes.id = weir_shapes_intern(1, (int[]){depth ? 2 : 3}, planar ? planes : size, &type);
 }
 
@@ -129,7 +143,7 @@ static int out_of_memory(struct weir_decoder *decoder)
 /* Rows covering a colour frame, or a whole depth frame. */
 static struct weir_rows whole(const struct weir_decoder *decoder, const struct weir_frame *frame, void *image)
 {
-    bool depth = weir_codec_is_depth(frame->codec), direct = is_direct(&decoder->converter.format);
+    bool depth = weir_frame_is_depth(frame->kind), direct = is_direct(&decoder->converter.format);
     bool planes = !depth && decoder->converter.format.layout == WEIR_LAYOUT_NCHW;
     bool f32 = decoder->converter.format.dtype == WEIR_DTYPE_F32;
     return (struct weir_rows){
@@ -186,8 +200,9 @@ void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder
 /* Fails for a codec that was not built in. */
 static int not_built(struct weir_decoder *decoder, const struct weir_decoder_ops *ops)
 {
-    snprintf(decoder->reason, sizeof decoder->reason, "%s: this weir was %s; install that library and build it again",
-             ops->image, ops->why_not);
+    snprintf(decoder->reason, sizeof decoder->reason,
+             "a %s image: this weir was %s; install that library and build it again",
+             weir_frame_kind_title((enum weir_frame_kind)__builtin_ctz(ops->kinds)), ops->why_not);
     return -EBADMSG;
 }
 
@@ -245,8 +260,7 @@ int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, vo
         snprintf(decoder->reason, sizeof decoder->reason, "wider than the %d pixels planned for", decoder->width_max);
         return -EBADMSG;
     }
-    return weir_codec_is_depth(frame->codec) ? decode_depth(decoder, frame, image)
-                                             : decode_color(decoder, frame, image);
+    return weir_frame_is_depth(frame->kind) ? decode_depth(decoder, frame, image) : decode_color(decoder, frame, image);
 }
 
 const char *weir_decoder_reason(const struct weir_decoder *decoder)
@@ -260,19 +274,19 @@ int weir_probe_fits(struct weir_decoder *decoder, const struct weir_image_info *
                                  (unsigned)info->height, decoder->reason);
 }
 
-int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const uint8_t *bytes, size_t length,
+int weir_probe_image(struct weir_decoder *decoder, enum weir_frame_kind kind, const uint8_t *bytes, size_t length,
                      struct weir_image_info *info)
 {
     *info = (struct weir_image_info){0};
-    if (!weir_codec_is_encoded(codec)) {
+    if (!weir_frame_is_encoded(kind)) {
         snprintf(decoder->reason, sizeof decoder->reason, "a raw frame has no header");
         return -EINVAL;
     }
-    int row = weir_decoder_row_for(-1, codec, bytes, length);
+    int row = weir_decoder_row_for(-1, kind, bytes, length);
     const struct weir_decoder_ops *ops = weir_decoder_ops_at(row);
-    int rc = ops->probe ? ops->probe(decoder->contexts[row], codec, bytes, length, info, decoder->reason)
+    int rc = ops->probe ? ops->probe(decoder->contexts[row], kind, bytes, length, info, decoder->reason)
                         : not_built(decoder, ops);
-    uint64_t bytes_out = (uint64_t)info->width * (uint64_t)info->height * (weir_codec_is_depth(codec) ? 2 : 3);
+    uint64_t bytes_out = (uint64_t)info->width * (uint64_t)info->height * (weir_frame_is_depth(kind) ? 2 : 3);
     if (rc < 0 || bytes_out <= INT32_MAX)
         return rc;
     snprintf(decoder->reason, sizeof decoder->reason, "its header claims %dx%d pixels, a picture of over 2 GiB",

@@ -6,6 +6,7 @@
 #ifndef WEIR_DECODERS_DECODER_OPS_H
 #define WEIR_DECODERS_DECODER_OPS_H
 
+#include "decoders/frame_kind.h"
 #include "weir/decoder.h"
 
 enum { WEIR_BAND_ROWS = 16, WEIR_REASON_MAX = 256 };
@@ -55,7 +56,7 @@ static inline int weir_rows_in_band(const struct weir_rows *rows, int y)
 }
 
 /* Frames that are stored as this kind, for weir_decoder_ops.kinds. */
-#define WEIR_KIND(codec) (1u << (codec))
+#define WEIR_KIND(kind) (1u << (kind))
 
 struct weir_decoder_ops {
     const char *name, *summary;
@@ -64,19 +65,13 @@ struct weir_decoder_ops {
     /* ---- frames it handles ---- */
     bool selectable;              /* can be named with --decoder */
     enum weir_decode_where where; /* rows that decode on a GPU have no functions here: see gpu_jpeg.h */
-    unsigned kinds;               /* supported stored kinds: WEIR_KIND(..) | .. */
-    /* Recognises encoded bytes by their first ones (length may be 0). NULL: the kind decides. Bytes that no codec
-     * recognises go to the first row that decodes their kind, which reports the error. */
-    bool (*begins)(const uint8_t *bytes, size_t length);
-    /* "a JPEG XL image": for a row whose library may be missing (why_not). It still gets its frames, and refuses them
-     * by this name. */
-    const char *image;
-    bool no_pixels; /* accepts every frame and produces no pixels, to measure the rest of the pipeline */
+    unsigned kinds;               /* kinds it decodes: WEIR_KIND(..) | .. */
+    bool no_pixels;               /* accepts every frame and produces no pixels, to measure the rest of the pipeline */
 
     /* ---- capabilities ---- */
     bool as_stored; /* stored frames are pixels already and may be read directly to their destination */
     bool scales;    /* supports a weir_rows.scale other than 8 */
-    /* Returns the size of the image that starts at bytes (begins returned true), from its structure; 0: it does not end
+    /* Returns the size of the image that starts at bytes (of one of its kinds), from its structure; 0: it does not end
      * within length, or is damaged. NULL: unknown. */
     size_t (*end)(const uint8_t *bytes, size_t length);
     /* Returns 0, or -ENODEV with the reason why it does not work on this machine. NULL: it always works when built in.
@@ -92,8 +87,8 @@ struct weir_decoder_ops {
     /* Returns 0, or -EBADMSG or -ENOMEM with reason (WEIR_REASON_MAX bytes). */
     int (*decode)(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason);
     /* Reads the header of an encoded frame; NULL for codecs of raw frames. */
-    int (*probe)(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
-                 char *reason);
+    int (*probe)(void *self, enum weir_frame_kind kind, const uint8_t *bytes, size_t length,
+                 struct weir_image_info *info, char *reason);
 };
 
 extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_turbo_original, weir_decoder_nvjpeg,
@@ -102,9 +97,9 @@ extern const struct weir_decoder_ops weir_decoder_turbo, weir_decoder_turbo_orig
 
 /* Row i of the table; NULL past the end. */
 const struct weir_decoder_ops *weir_decoder_ops_at(int row);
-/* Returns the row that decodes frames of this kind with these first bytes: preferred (unless -1) if it supports them,
- * else the first that does. */
-int weir_decoder_row_for(int preferred, enum weir_codec codec, const uint8_t *bytes, size_t length);
+/* Returns the row that decodes a frame of this kind: preferred (unless -1) if it does, else the first. The first bytes
+ * decide among colour images; unrecognised ones go to a row for JPEG, which reports the error. */
+int weir_decoder_row_for(int preferred, enum weir_frame_kind kind, const uint8_t *bytes, size_t length);
 /* Returns the selectable row of this name, or -1. */
 int weir_decoder_find(const char *name);
 

@@ -28,23 +28,28 @@ int weir_decoder_find(const char *name)
 }
 
 /* True also for a row that will refuse the frame because its library is missing. */
-static bool decodes(const struct weir_decoder_ops *ops, enum weir_codec codec)
+static bool decodes(const struct weir_decoder_ops *ops, enum weir_frame_kind kind)
 {
-    return (ops->decode || (ops->why_not && ops->image)) && (ops->no_pixels || ops->kinds & WEIR_KIND(codec));
+    return (ops->decode || ops->why_not) && (ops->no_pixels || ops->kinds & WEIR_KIND(kind));
 }
 
-int weir_decoder_row_for(int preferred, enum weir_codec codec, const uint8_t *bytes, size_t length)
+int weir_decoder_row_for(int preferred, enum weir_frame_kind kind, const uint8_t *bytes, size_t length)
 {
-    int first = -1;
-    for (int i = -1; i < ROWS; i++) {
-        int row = i < 0 ? preferred : i;
-        if (row < 0 || !decodes(rows[row], codec) || (rows[row]->no_pixels && row != preferred))
-            continue;
-        if (!rows[row]->begins || rows[row]->begins(bytes, length))
-            return row;
-        first = first < 0 ? row : first;
-    }
-    return first;
+    if (kind == WEIR_FRAME_IMAGE)
+        kind = weir_frame_kind_of(bytes, length);
+    if (kind == WEIR_FRAME_IMAGE)
+        kind = WEIR_FRAME_JPEG;
+    if (preferred >= 0 && decodes(rows[preferred], kind))
+        return preferred;
+    for (int i = 0; i < ROWS; i++)
+        if (!rows[i]->no_pixels && decodes(rows[i], kind))
+            return i;
+    return -1;
+}
+
+bool weir_decoder_scales(enum weir_frame_kind kind)
+{
+    return rows[weir_decoder_row_for(-1, kind, NULL, 0)]->scales;
 }
 
 /* ---- names ---- */

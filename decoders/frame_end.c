@@ -3,9 +3,10 @@
 
 size_t weir_frame_end(const uint8_t *bytes, size_t length)
 {
+    enum weir_frame_kind kind = weir_frame_kind_of(bytes, length);
     const struct weir_decoder_ops *ops;
     for (int row = 0; (ops = weir_decoder_ops_at(row)); row++)
-        if (ops->end && ops->begins(bytes, length))
+        if (ops->end && ops->kinds & WEIR_KIND(kind))
             return ops->end(bytes, length);
     return 0;
 }

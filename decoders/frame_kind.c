@@ -1,41 +1,99 @@
-/* Names of frame kinds, and decoded sizes. */
-#include "weir/decoder.h"
+#include "decoders/frame_kind.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-size_t weir_image_bytes(const struct weir_pixel_format *format, int width, int height)
+#define MAGIC(text)                                                                                                    \
+    {                                                                                                                  \
+        text, sizeof text - 1                                                                                          \
+    }
+
+static const struct weir_frame_kind_row rows[WEIR_FRAME_KINDS] = {
+    [WEIR_FRAME_IMAGE] = {.name = "jpeg", .title = "image", .imagecodecs = "jpeg", .group = WEIR_FRAMES_COLOR},
+    [WEIR_FRAME_RAW] = {.name = "raw", .title = "raw", .group = WEIR_FRAMES_RAW, .pixel_bytes = 3, .is_made = true},
+    [WEIR_FRAME_PNG16] =
+        {.name = "png16", .title = "16-bit PNG", .imagecodecs = "png", .group = WEIR_FRAMES_DEPTH, .is_depth = true},
+    [WEIR_FRAME_RAW16] =
+        {.name = "raw16", .title = "raw depth", .group = WEIR_FRAMES_RAW, .pixel_bytes = 2, .is_depth = true},
+    [WEIR_FRAME_JPEG] = {.name = "jpeg",
+                         .title = "JPEG",
+                         .imagecodecs = "jpeg",
+                         .group = WEIR_FRAMES_COLOR,
+                         .is_made = true,
+                         .magic = {MAGIC("\xFF\xD8")}},
+    [WEIR_FRAME_PNG] = {.name = "png",
+                        .title = "PNG",
+                        .imagecodecs = "png",
+                        .group = WEIR_FRAMES_COLOR,
+                        .is_made = true,
+                        .magic = {MAGIC("\x89PNG\r\n\x1A\n")}},
+    [WEIR_FRAME_JPEG2000] = {.name = "jpeg2000",
+                             .title = "JPEG 2000",
+                             .imagecodecs = "jpeg2k",
+                             .group = WEIR_FRAMES_NAMED,
+                             .magic = {MAGIC("\xFF\x4F\xFF\x51"), MAGIC("\0\0\0\x0CjP  \r\n\x87\n")}},
+    [WEIR_FRAME_JPEGXL] = {.name = "jpegxl",
+                           .title = "JPEG XL",
+                           .imagecodecs = "jpegxl",
+                           .group = WEIR_FRAMES_NAMED,
+                           .magic = {MAGIC("\xFF\x0A"), MAGIC("\0\0\0\x0CJXL \r\n\x87\n")}},
+};
+
+const struct weir_frame_kind_row *weir_frame_kind_row(enum weir_frame_kind kind)
 {
-    static const size_t bytes[] = {
-        [WEIR_DTYPE_U8] = 1, [WEIR_DTYPE_F32] = 4, [WEIR_DTYPE_U16] = 2, [WEIR_DTYPE_F16] = 2, [WEIR_DTYPE_BF16] = 2};
-    return (size_t)width * (size_t)height * 3 * bytes[format->dtype];
+    return &rows[kind];
 }
 
-size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_codec codec, int width, int height)
+const char *weir_frame_kind_name(enum weir_frame_kind kind)
 {
-    if (weir_codec_is_depth(codec))
-        return (size_t)width * (size_t)height * sizeof(uint16_t);
-    return weir_image_bytes(format, width, height);
+    return rows[kind].name;
 }
 
-int weir_codec_from_name(const char *name)
+const char *weir_frame_kind_title(enum weir_frame_kind kind)
 {
-    static const char *const names[] = {
-        [WEIR_CODEC_RAW] = "raw",     [WEIR_CODEC_JPEG] = "jpeg",         [WEIR_CODEC_RAW16] = "raw16",
-        [WEIR_CODEC_PNG16] = "png16", [WEIR_CODEC_JPEG2000] = "jpeg2000", [WEIR_CODEC_JPEGXL] = "jpegxl",
-    };
-    for (int i = 0; i < WEIR_CODEC_COUNT; i++)
-        if (strcmp(names[i], name) == 0)
+    return rows[kind].title;
+}
+
+bool weir_frame_is_depth(enum weir_frame_kind kind)
+{
+    return rows[kind].is_depth;
+}
+
+bool weir_frame_is_encoded(enum weir_frame_kind kind)
+{
+    return rows[kind].pixel_bytes == 0;
+}
+
+int weir_frame_kind_from_name(const char *name)
+{
+    for (int i = WEIR_FRAME_IMAGE + 1; i < WEIR_FRAME_KINDS; i++)
+        if (strcmp(rows[i].name, name) == 0)
             return i;
     return -EINVAL;
 }
 
-bool weir_codec_is_depth(enum weir_codec codec)
+int weir_frame_kind_stored(const char *name)
 {
-    return codec == WEIR_CODEC_RAW16 || codec == WEIR_CODEC_PNG16;
+    int kind = weir_frame_kind_from_name(name);
+    return kind >= 0 && rows[kind].group == WEIR_FRAMES_COLOR ? WEIR_FRAME_IMAGE : kind;
 }
 
-bool weir_codec_is_encoded(enum weir_codec codec)
+enum weir_frame_kind weir_frame_kind_of(const uint8_t *bytes, size_t length)
 {
-    return codec != WEIR_CODEC_RAW && codec != WEIR_CODEC_RAW16;
+    for (int i = 0; i < WEIR_FRAME_KINDS; i++)
+        for (int m = 0; m < WEIR_MAGIC_MAX && rows[i].magic[m].bytes; m++)
+            if (length >= rows[i].magic[m].length &&
+                memcmp(bytes, rows[i].magic[m].bytes, rows[i].magic[m].length) == 0)
+                return (enum weir_frame_kind)i;
+    return WEIR_FRAME_IMAGE;
+}
+
+void weir_frame_kind_list(unsigned groups, const char *separator, char *text, size_t size)
+{
+    int at = 0;
+    text[0] = '\0';
+    for (int i = 0; i < WEIR_FRAME_KINDS && at >= 0 && (size_t)at < size; i++)
+        if ((rows[i].group & groups) && (i == WEIR_FRAME_IMAGE || rows[i].group != WEIR_FRAMES_COLOR))
+            at += snprintf(text + at, size - (size_t)at, "%s%s", at ? separator : "", rows[i].name);
 }

@@ -8,13 +8,6 @@
 #include <string.h>
 
 static const uint8_t codestream_begins[] = {0xFF, 0x4F, 0xFF, 0x51};
-static const uint8_t file_begins[] = {0, 0, 0, 12, 'j', 'P', ' ', ' ', '\r', '\n', 0x87, '\n'};
-
-static bool begins(const uint8_t *bytes, size_t length)
-{
-    return (length >= sizeof file_begins && memcmp(bytes, file_begins, sizeof file_begins) == 0) ||
-           (length >= sizeof codestream_begins && memcmp(bytes, codestream_begins, sizeof codestream_begins) == 0);
-}
 
 #if WEIR_HAVE_OPENJPEG
 #include <openjpeg.h>
@@ -84,7 +77,7 @@ static int check_components(const uint8_t *at, uint32_t n, char *reason)
 
 static int read_header(const uint8_t *bytes, size_t length, struct weir_image_info *info, char *reason)
 {
-    if (!begins(bytes, length))
+    if (weir_frame_kind_of(bytes, length) != WEIR_FRAME_JPEG2000)
         return refuse(reason, "Not a JPEG 2000 image");
     size_t from = find_codestream(bytes, length);
     if (length - from < SIZ_BYTES)
@@ -103,18 +96,18 @@ static int read_header(const uint8_t *bytes, size_t length, struct weir_image_in
         return -EBADMSG;
     }
     *info = (struct weir_image_info){
-        .width = (int)width, .height = (int)height, .components = (int)n, .bit_depth = 8, .format = "jpeg2000"};
+        .width = (int)width, .height = (int)height, .components = (int)n, .bit_depth = 8, .kind = WEIR_FRAME_JPEG2000};
     uint64_t tiles = ((uint64_t)(width - 1) / tile_width + 1) * ((uint64_t)(height - 1) / tile_height + 1);
     if ((uint64_t)width * height > WEIR_CODEC_PIXELS_MAX || tiles > TILES_MAX)
         return weir_probe_refuses(info, length, reason);
     return check_components(siz + SIZ_BYTES, n, reason);
 }
 
-static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
-                 char *reason)
+static int probe(void *self, enum weir_frame_kind kind, const uint8_t *bytes, size_t length,
+                 struct weir_image_info *info, char *reason)
 {
     (void)self;
-    (void)codec;
+    (void)kind;
     return read_header(bytes, length, info, reason);
 }
 
@@ -289,9 +282,7 @@ static void library(char *text, size_t size)
 const struct weir_decoder_ops weir_decoder_jpeg2000 = {
     .name = "jpeg2000",
     .summary = "JPEG 2000 by libopenjp2",
-    .kinds = WEIR_KIND(WEIR_CODEC_JPEG) | WEIR_KIND(WEIR_CODEC_JPEG2000),
-    .begins = begins,
-    .image = "a JPEG 2000 image",
+    .kinds = WEIR_KIND(WEIR_FRAME_JPEG2000),
 #if WEIR_HAVE_OPENJPEG
     .library = library,
     .open = jpeg2000_open,

@@ -48,11 +48,6 @@ size_t weir_jpeg_find_marker(const uint8_t *bytes, size_t at, size_t length)
     return length;
 }
 
-bool weir_jpeg_begins(const uint8_t *bytes, size_t length)
-{
-    return length >= 4 && bytes[0] == 0xFF && bytes[1] == MARKER_SOI;
-}
-
 /* Returns the position of the marker that ends the coded data, including its fill bytes; length if there is none. Reads
  * as libjpeg does: any number of 0xFF followed by a zero is data, and restart markers are part of it. */
 static size_t skip_scan(const uint8_t *bytes, size_t at, size_t length)

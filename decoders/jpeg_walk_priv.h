@@ -45,8 +45,6 @@ bool weir_jpeg_next_segment(const uint8_t *bytes, size_t length, size_t *at, str
 /* In coded data: position of the next 0xFF that is not stuffed; length if none is followed by another byte. */
 size_t weir_jpeg_find_marker(const uint8_t *bytes, size_t at, size_t length);
 
-/* Whether the bytes start like a JPEG. */
-bool weir_jpeg_begins(const uint8_t *bytes, size_t length);
 /* For a JPEG: its size including the end-of-image marker; 0 if that is missing. */
 size_t weir_jpeg_end(const uint8_t *bytes, size_t length);
 

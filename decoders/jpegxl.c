@@ -8,14 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint8_t file_begins[] = {0, 0, 0, 12, 'J', 'X', 'L', ' ', '\r', '\n', 0x87, '\n'};
-
-static bool begins(const uint8_t *bytes, size_t length)
-{
-    return (length >= sizeof file_begins && memcmp(bytes, file_begins, sizeof file_begins) == 0) ||
-           (length >= 2 && bytes[0] == 0xFF && bytes[1] == 0x0A);
-}
-
 #if WEIR_HAVE_JXL
 #include <jxl/decode.h>
 
@@ -112,7 +104,7 @@ static int read_size(struct jpegxl *j, struct weir_image_info *info, size_t leng
                                      .height = (int)basic.ysize,
                                      .components = (int)(basic.num_color_channels + (basic.alpha_bits > 0)),
                                      .bit_depth = (int)basic.bits_per_sample,
-                                     .format = "jpegxl"};
+                                     .kind = WEIR_FRAME_JPEGXL};
     if ((uint64_t)basic.xsize * basic.ysize > WEIR_CODEC_PIXELS_MAX)
         return weir_probe_refuses(info, length, reason);
     if (basic.bits_per_sample <= 8 && basic.exponent_bits_per_sample == 0 && basic.have_animation == JXL_FALSE)
@@ -122,12 +114,12 @@ static int read_size(struct jpegxl *j, struct weir_image_info *info, size_t leng
     return -EBADMSG;
 }
 
-static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
-                 char *reason)
+static int probe(void *self, enum weir_frame_kind kind, const uint8_t *bytes, size_t length,
+                 struct weir_image_info *info, char *reason)
 {
     struct jpegxl *j = self;
-    (void)codec;
-    if (!begins(bytes, length))
+    (void)kind;
+    if (weir_frame_kind_of(bytes, length) != WEIR_FRAME_JPEGXL)
         return refuse(reason, "Not a JPEG XL image");
     int rc = start(j, bytes, length, JXL_DEC_BASIC_INFO, 0, reason);
     rc = rc < 0 ? rc : read_size(j, info, length, reason);
@@ -181,7 +173,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     struct jpegxl *j = self;
     struct weir_image_info info;
     uint64_t pixels = (uint64_t)frame->width * (uint64_t)frame->height;
-    if (!begins(frame->bytes, frame->length))
+    if (weir_frame_kind_of(frame->bytes, frame->length) != WEIR_FRAME_JPEGXL)
         return refuse(reason, "Not a JPEG XL image");
     int rc = grow(j, (size_t)pixels * 3, reason);
     if (rc == 0)
@@ -210,9 +202,7 @@ static void library(char *text, size_t size)
 const struct weir_decoder_ops weir_decoder_jpegxl = {
     .name = "jpegxl",
     .summary = "JPEG XL by libjxl",
-    .kinds = WEIR_KIND(WEIR_CODEC_JPEG) | WEIR_KIND(WEIR_CODEC_JPEGXL),
-    .begins = begins,
-    .image = "a JPEG XL image",
+    .kinds = WEIR_KIND(WEIR_FRAME_JPEGXL),
 #if WEIR_HAVE_JXL
     .library = library,
     .open = jpegxl_open,

@@ -50,11 +50,6 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-static bool begins(const uint8_t *bytes, size_t length)
-{
-    return length >= SIGNATURE_BYTES && png_sig_cmp(bytes, 0, SIGNATURE_BYTES) == 0;
-}
-
 /* Ends after the chunk IEND. */
 static size_t end(const uint8_t *bytes, size_t length)
 {
@@ -90,7 +85,7 @@ static int refuse(char *reason, const char *text)
 static int read_header(const uint8_t *bytes, size_t length, struct header *header, char *reason)
 {
     static const uint8_t start[] = {0, 0, 0, IHDR_BYTES, 'I', 'H', 'D', 'R'};
-    if (!begins(bytes, length))
+    if (weir_frame_kind_of(bytes, length) != WEIR_FRAME_PNG)
         return refuse(reason, "Not a PNG file");
     if (length < HEADER_BYTES)
         return refuse(reason, "Premature end of PNG file");
@@ -111,9 +106,9 @@ static int read_header(const uint8_t *bytes, size_t length, struct header *heade
     return -EBADMSG;
 }
 
-static int check_kind(const struct header *header, enum weir_codec codec, char *reason)
+static int check_kind(const struct header *header, enum weir_frame_kind kind, char *reason)
 {
-    bool depth = weir_codec_is_depth(codec);
+    bool depth = weir_frame_is_depth(kind);
     if (depth ? header->color_type == PNG_COLOR_TYPE_GRAY && header->bit_depth >= 8 : header->bit_depth <= 8)
         return 0;
     snprintf(reason, WEIR_REASON_MAX, "a PNG of %s pixels, %d bits a value: %s", kinds[header->color_type].name,
@@ -122,21 +117,21 @@ static int check_kind(const struct header *header, enum weir_codec codec, char *
     return -EBADMSG;
 }
 
-static int probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length, struct weir_image_info *info,
-                 char *reason)
+static int probe(void *self, enum weir_frame_kind kind, const uint8_t *bytes, size_t length,
+                 struct weir_image_info *info, char *reason)
 {
     (void)self;
     struct header header;
     int rc = read_header(bytes, length, &header, reason);
     if (rc == 0)
-        rc = check_kind(&header, codec, reason);
+        rc = check_kind(&header, kind, reason);
     if (rc < 0)
         return rc;
     info->width = (int)header.width;
     info->height = (int)header.height;
     info->components = kinds[header.color_type].components;
     info->bit_depth = header.color_type == PNG_COLOR_TYPE_PALETTE ? 8 : header.bit_depth;
-    info->format = "png";
+    info->kind = WEIR_FRAME_PNG;
     int values = header.color_type == PNG_COLOR_TYPE_PALETTE ? 1 : info->components;
     uint64_t row = ((uint64_t)header.width * (uint64_t)values * header.bit_depth + 7) / 8 + 1;
     return row * header.height / INFLATE_MAX <= length ? 0 : weir_probe_refuses(info, length, reason);
@@ -310,7 +305,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     struct header header;
     int rc = read_header(frame->bytes, frame->length, &header, reason);
     if (rc == 0)
-        rc = check_kind(&header, frame->codec, reason);
+        rc = check_kind(&header, frame->kind, reason);
     if (rc == 0)
         rc = weir_check_frame_size(frame, header.width, header.height, reason);
     if (rc == 0 && header.interlaced && !rows->image)
@@ -321,7 +316,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
     if (setjmp(png->escape))
         return fail(png, reason);
     begin_image(png, frame);
-    read_image(png, &header, weir_codec_is_depth(frame->codec), rows);
+    read_image(png, &header, weir_frame_is_depth(frame->kind), rows);
     png_destroy_read_struct(&png->read, &png->info, NULL);
     return 0;
 }
@@ -329,8 +324,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
 const struct weir_decoder_ops weir_decoder_png = {
     .name = "png",
     .summary = "PNG by libpng: 16-bit depth, 8-bit colour",
-    .kinds = WEIR_KIND(WEIR_CODEC_JPEG) | WEIR_KIND(WEIR_CODEC_PNG16),
-    .begins = begins,
+    .kinds = WEIR_KIND(WEIR_FRAME_PNG) | WEIR_KIND(WEIR_FRAME_PNG16),
     .end = end,
     .open = png_open,
     .close = png_close,

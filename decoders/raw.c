@@ -19,7 +19,7 @@ static void copy_depth(uint16_t *to, const uint8_t *bytes, size_t length)
 static int decode(void *self, const struct weir_frame *frame, struct weir_rows *rows, char *reason)
 {
     (void)self;
-    bool depth = weir_codec_is_depth(frame->codec);
+    bool depth = weir_frame_is_depth(frame->kind);
     size_t pixel_bytes = depth ? sizeof(uint16_t) : 3, row_bytes = (size_t)frame->width * pixel_bytes;
     if (frame->length != row_bytes * (size_t)frame->height) {
         snprintf(reason, WEIR_REASON_MAX, "%zu bytes are not %dx%d pixels of %zu bytes", frame->length, frame->width,
@@ -39,7 +39,7 @@ static int decode(void *self, const struct weir_frame *frame, struct weir_rows *
 const struct weir_decoder_ops weir_decoder_raw = {
     .name = "raw",
     .summary = "uncompressed frames, copied or read into place",
-    .kinds = WEIR_KIND(WEIR_CODEC_RAW) | WEIR_KIND(WEIR_CODEC_RAW16),
+    .kinds = WEIR_KIND(WEIR_FRAME_RAW) | WEIR_KIND(WEIR_FRAME_RAW16),
     .as_stored = true,
     .decode = decode,
 };

@@ -292,10 +292,10 @@ static bool can_hold(const struct jpeg_decompress_struct *jpeg, size_t length)
     return jpeg->arith_code || blocks / 8 <= length;
 }
 
-static int turbo_probe(void *self, enum weir_codec codec, const uint8_t *bytes, size_t length,
+static int turbo_probe(void *self, enum weir_frame_kind kind, const uint8_t *bytes, size_t length,
                        struct weir_image_info *info, char *reason)
 {
-    (void)codec;
+    (void)kind;
     struct turbo *turbo = self;
     if (setjmp(turbo->escape))
         return fail(turbo, reason);
@@ -304,7 +304,7 @@ static int turbo_probe(void *self, enum weir_codec codec, const uint8_t *bytes, 
     info->height = (int)turbo->jpeg.image_height;
     info->components = turbo->jpeg.num_components;
     info->bit_depth = turbo->jpeg.data_precision;
-    info->format = "jpeg";
+    info->kind = WEIR_FRAME_JPEG;
     info->subsampling = subsampling(&turbo->jpeg);
     info->process = turbo->jpeg.arith_code ? "arithmetic" : turbo->jpeg.progressive_mode ? "progressive" : "baseline";
     bool fine = can_hold(&turbo->jpeg, length);
@@ -348,8 +348,7 @@ const struct weir_decoder_ops weir_decoder_turbo_original = {
     .name = "turbo-original",
     .summary = "JPEG on the CPU by libjpeg-turbo alone, to compare with",
     .selectable = true,
-    .kinds = WEIR_KIND(WEIR_CODEC_JPEG),
-    .begins = weir_jpeg_begins,
+    .kinds = WEIR_KIND(WEIR_FRAME_JPEG),
     .scales = true,
     .end = weir_jpeg_end,
     .open = original_open,
@@ -362,8 +361,7 @@ const struct weir_decoder_ops weir_decoder_turbo = {
     .name = "turbo",
     .summary = "JPEG on the CPU, by libjpeg-turbo and faster code in places of it",
     .selectable = true,
-    .kinds = WEIR_KIND(WEIR_CODEC_JPEG),
-    .begins = weir_jpeg_begins,
+    .kinds = WEIR_KIND(WEIR_FRAME_JPEG),
     .scales = true,
     .end = weir_jpeg_end,
     .library = turbo_library,

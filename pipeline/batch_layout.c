@@ -110,11 +110,11 @@ static int add_cameras(struct weir_batch_layout *layout, const struct weir_pixel
     struct kind color = {.name = "images"}, depth = {.depth = true, .name = "depth"};
     layout->n_cameras = weir_dataset_cameras(dataset);
     for (int c = 0; c < layout->n_cameras; c++) {
-        struct kind *kind = weir_codec_is_depth(probes[c].codec) ? &depth : &color;
+        struct kind *kind = weir_frame_is_depth(probes[c].kind) ? &depth : &color;
         kind->cameras[kind->n++] = c;
         layout->width[c] = views[c].out_width;
         layout->height[c] = views[c].out_height;
-        layout->image_bytes[c] = weir_frame_bytes(format, probes[c].codec, layout->width[c], layout->height[c]);
+        layout->image_bytes[c] = weir_frame_bytes(format, probes[c].kind, layout->width[c], layout->height[c]);
     }
     int rc = add_kind(layout, format, dataset, &color);
     return rc < 0 ? rc : add_kind(layout, format, dataset, &depth);

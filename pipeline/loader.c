@@ -33,7 +33,7 @@ static void choose_views(struct weir_shared *s)
     memcpy(s->setup.out_views, s->setup.views, sizeof s->setup.views);
     for (int c = 0; c < weir_dataset_cameras(s->setup.dataset) && weir_decoder_on_gpu(s->setup.config.decoder); c++) {
         const struct weir_camera_probe *probe = &s->setup.probes[c];
-        if (!weir_codec_is_depth(probe->codec))
+        if (!weir_frame_is_depth(probe->kind))
             s->setup.views[c] = (struct weir_view){0, 0, probe->width, probe->height, probe->width, probe->height};
     }
 }

@@ -202,8 +202,7 @@ static void add_images(const struct weir_shared *s, struct weir_report_setup *se
 {
     const struct weir_camera_probe *first = &s->setup.probes[0];
     int n = s->setup.layout.n_cameras;
-    bool has_header = weir_codec_is_encoded(first->codec) && first->image.format;
-    snprintf(setup->codec, sizeof setup->codec, "%s", has_header ? first->image.format : "raw");
+    setup->kind = weir_frame_is_encoded(first->kind) ? weir_probe_kind(first) : WEIR_FRAME_RAW;
     for (int c = 0; c < n; c++) {
         const struct weir_camera_probe *probe = &s->setup.probes[c];
         setup->image_bytes += s->setup.layout.image_bytes[c] / (uint64_t)n;
@@ -215,7 +214,7 @@ static void add_images(const struct weir_shared *s, struct weir_report_setup *se
 static int jpeg_engines(const struct weir_shared *s, const struct weir_report_setup *setup)
 {
     int engines = 0;
-    bool on_cpu = s->upload && !weir_decoder_on_gpu(s->setup.config.decoder) && strcmp(setup->codec, "jpeg") == 0;
+    bool on_cpu = s->upload && !weir_decoder_on_gpu(s->setup.config.decoder) && setup->kind == WEIR_FRAME_JPEG;
     return on_cpu && weir_gpu_jpeg_check(setup->device, WEIR_GPU_JPEG_HARDWARE, &engines, NULL) == 0 ? engines : 0;
 }
 
@@ -235,7 +234,7 @@ void weir_steps_setup(const struct weir_loader *loader, struct weir_report_setup
         .out_width = s->setup.out_views[0].out_width,
         .out_height = s->setup.out_views[0].out_height,
         .normalised = !s->upload && format->dtype != WEIR_DTYPE_U8,
-        .encoded = weir_codec_is_encoded(s->setup.probes[0].codec),
+        .encoded = weir_frame_is_encoded(s->setup.probes[0].kind),
         .reads_ahead = s->reading.ahead && weir_ahead_kind(s->reading.used) == WEIR_AHEAD_BUFFERS,
         .direct = s->setup.config.direct,
         .frames_bytes = frames_bytes(s),

@@ -15,6 +15,11 @@ struct prober {
     struct weir_decoder *decoder;
 };
 
+enum weir_frame_kind weir_probe_kind(const struct weir_camera_probe *probe)
+{
+    return probe->image.width > 0 ? probe->image.kind : probe->kind;
+}
+
 static int probe_frame(struct prober *p, int episode, int camera, int t, struct weir_camera_probe *probe,
                        struct weir_err *err)
 {
@@ -23,7 +28,7 @@ static int probe_frame(struct prober *p, int episode, int camera, int t, struct 
     const char *reason = p->fetcher.reason;
     int rc = weir_fetch_frame(&p->fetcher, episode, camera, t, NULL, 0, &bytes, &length);
     if (rc == 0) {
-        rc = weir_probe_image(p->decoder, probe->codec, bytes, length, &probe->image);
+        rc = weir_probe_image(p->decoder, probe->kind, bytes, length, &probe->image);
         reason = weir_decoder_reason(p->decoder);
     }
     if (rc == 0) {
@@ -44,12 +49,8 @@ static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir
                         struct weir_err *err)
 {
     const struct weir_camera *info = weir_dataset_camera(p->dataset, camera);
-    *probe = (struct weir_camera_probe){.width = info->width, .height = info->height};
-    int codec = weir_codec_from_name(info->codec);
-    if (codec < 0)
-        return weir_err_set(err, -ENOTSUP, "camera %s: no decoder for %s frames", info->name, info->codec);
-    probe->codec = (enum weir_codec)codec;
-    if (!weir_codec_is_encoded(probe->codec))
+    *probe = (struct weir_camera_probe){.kind = info->kind, .width = info->width, .height = info->height};
+    if (!weir_frame_is_encoded(probe->kind))
         return 0;
     int tries = 0, rc = 0;
     struct weir_err first = WEIR_ERR_NONE;
@@ -71,11 +72,9 @@ static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir
 static int is_of_another_size(struct prober *p, int episode, int camera, struct weir_camera_probe *size,
                               struct weir_err *err)
 {
-    struct weir_camera_probe probe = {0};
-    int codec = weir_codec_from_name(weir_dataset_codec(p->dataset, episode, camera));
-    if (codec < 0 || !weir_codec_is_encoded((enum weir_codec)codec))
-        return 0; /* of raw frames the dataset sees to it */
-    probe.codec = (enum weir_codec)codec;
+    struct weir_camera_probe probe = {.kind = weir_dataset_kind(p->dataset, episode, camera)};
+    if (!weir_frame_is_encoded(probe.kind))
+        return 0; /* the dataset compares sizes of raw frames */
     struct weir_err why = WEIR_ERR_NONE;
     int rc = probe_frame(p, episode, camera, 0, &probe, &why);
     if (weir_is_shortage(rc))

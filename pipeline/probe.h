@@ -7,10 +7,13 @@
 
 struct weir_camera_probe {
     int width, height;
-    enum weir_codec codec;
+    enum weir_frame_kind kind;
     struct weir_image_info image; /* of cameras that are not raw */
     int episode, t;               /* the frame looked at */
 };
+
+/* Returns the kind by the header of the frame looked at (WEIR_FRAME_PNG for depth, too); without one, the camera's. */
+enum weir_frame_kind weir_probe_kind(const struct weir_camera_probe *probe);
 
 /* Looks at every camera: probes (one per camera) are filled. tolerant: bad frames at the start are passed over, up to
  * 256 per camera. */

@@ -28,7 +28,7 @@ static int describe(struct weir_dataset *dataset, char kind[KIND_MAX], struct we
                      weir_dataset_action_dim(dataset));
     for (int c = 0; c < weir_dataset_cameras(dataset); c++) {
         const struct weir_camera *camera = weir_dataset_camera(dataset, c);
-        n += snprintf(kind + n, KIND_MAX - (size_t)n, ", %s %s %dx%d", camera->name, camera->codec,
+        n += snprintf(kind + n, KIND_MAX - (size_t)n, ", %s %s %dx%d", camera->name, weir_frame_kind_name(camera->kind),
                       probed ? probes[c].width : 0, probed ? probes[c].height : 0);
     }
     return 0;

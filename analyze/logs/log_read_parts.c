@@ -114,9 +114,12 @@ static void read_setup(struct weir_log_at *at, const json_t *from, struct weir_r
         .indexed = weir_log_bool(at, from, "indexed", true),
         .index_s = weir_log_double(at, from, "index_s", 0),
     };
+    char codec[16] = "";
     weir_log_text(at, from, "decoder", setup->decoder, sizeof setup->decoder);
     weir_log_text(at, from, "io", setup->io, sizeof setup->io);
-    weir_log_text(at, from, "codec", setup->codec, sizeof setup->codec);
+    weir_log_text(at, from, "codec", codec, sizeof codec);
+    int kind = weir_frame_kind_from_name(codec);
+    setup->kind = kind >= 0 ? (enum weir_frame_kind)kind : setup->encoded ? WEIR_FRAME_IMAGE : WEIR_FRAME_RAW;
 }
 
 static void read_idle(struct weir_log_at *at, const json_t *from, struct weir_report_idle *idle)

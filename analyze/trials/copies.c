@@ -1,6 +1,7 @@
 #include "analyze/trials/copies.h"
 #include "base/hash.h"
 #include "base/resources.h"
+#include "decoders/frame_kind.h"
 #include "io/page_cache.h"
 #include "pipeline/probe.h"
 
@@ -18,15 +19,7 @@
 
 enum { BLOCK = 1 << 20, DESCRIPTORS = 32 };
 
-enum { JPEG, PNG, RAW, CODECS };
-static const char *const codecs[CODECS] = {"jpeg", "png", "raw"};
-
 /* ---- the source ---- */
-
-static const char *codec_of(const struct weir_camera_probe *probe)
-{
-    return weir_codec_is_encoded(probe->codec) ? probe->image.format : codecs[RAW];
-}
 
 static void count_frames(const struct weir_dataset *dataset, const struct weir_camera_probe *probes,
                          struct weir_copy_source *source)
@@ -38,9 +31,9 @@ static void count_frames(const struct weir_dataset *dataset, const struct weir_c
     for (int c = 0; c < weir_dataset_cameras(dataset); c++) {
         uint64_t pixels = (uint64_t)probes[c].width * (uint64_t)probes[c].height;
         source->frames += steps;
-        source->raw_bytes += steps * pixels * (weir_codec_is_depth(probes[c].codec) ? 2 : 3);
-        if (!weir_codec_is_depth(probes[c].codec))
-            source->codec = codec_of(&probes[c]);
+        source->raw_bytes += steps * pixels * (weir_frame_is_depth(probes[c].kind) ? 2 : 3);
+        if (!weir_frame_is_depth(probes[c].kind))
+            source->codec = weir_frame_kind_name(weir_probe_kind(&probes[c]));
     }
 }
 
@@ -59,7 +52,8 @@ static void look_at_files(const struct weir_dataset *dataset, struct weir_copy_s
 int weir_copy_source_of(struct weir_dataset *dataset, struct weir_copy_source *source, struct weir_err *err)
 {
     struct weir_camera_probe *probes = calloc((size_t)weir_dataset_cameras(dataset) + 1, sizeof *probes);
-    *source = (struct weir_copy_source){.codec = codecs[RAW], .layout = weir_dataset_layout(dataset, 0)};
+    *source = (struct weir_copy_source){.codec = weir_frame_kind_name(WEIR_FRAME_RAW),
+                                        .layout = weir_dataset_layout(dataset, 0)};
     int rc = probes ? weir_probe_cameras(dataset, true, probes, err) : weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0) {
         count_frames(dataset, probes, source);
@@ -71,18 +65,10 @@ int weir_copy_source_of(struct weir_dataset *dataset, struct weir_copy_source *s
 
 /* ---- names ---- */
 
-/* CODECS: another one, which only a copy byte by byte can have. */
-static int codec_number(const char *name)
+static bool is_made(const char *codec)
 {
-    int i = 0;
-    while (i < CODECS && strcmp(codecs[i], name) != 0)
-        i++;
-    return i;
-}
-
-const char *weir_copy_stored_codec(const char *codec)
-{
-    return codec_number(codec) == PNG ? codecs[JPEG] : codec;
+    int kind = weir_frame_kind_from_name(codec);
+    return kind >= 0 && weir_frame_kind_row((enum weir_frame_kind)kind)->is_made;
 }
 
 int weir_copy_spec_parse(struct weir_copy_spec *spec, const char *text, const char *source_codec, struct weir_err *err)
@@ -95,7 +81,7 @@ int weir_copy_spec_parse(struct weir_copy_spec *spec, const char *text, const ch
     }
     size_t length = strcspn(text, ":");
     const char *codec = text[length] ? text + length + 1 : source_codec;
-    bool known = codec_number(codec) < CODECS || strcmp(codec, source_codec) == 0;
+    bool known = is_made(codec) || strcmp(codec, source_codec) == 0;
     if (length == 0 || length >= sizeof spec->format || !known)
         return weir_err_set(err, -EINVAL,
                             "--formats: '%s' is neither as-is nor a format and a codec (jpeg, png, raw), as hdf5:raw",
@@ -115,10 +101,10 @@ uint64_t weir_copy_bytes(const struct weir_copy_source *source, const struct wei
 {
     double part = sample > 0 && sample < source->episodes ? (double)sample / source->episodes : 1;
     uint64_t bytes = source->raw_bytes; /* compressed frames, raw in compressed chunks included, may be as large */
-    int codec = codec_number(spec->codec);
-    if (strcmp(spec->codec, source->codec) == 0 && source->bytes < bytes && codec != RAW)
+    int kind = weir_frame_kind_from_name(spec->codec);
+    if (strcmp(spec->codec, source->codec) == 0 && source->bytes < bytes && kind != WEIR_FRAME_RAW)
         bytes = source->bytes;
-    else if (codec == JPEG)
+    else if (kind == WEIR_FRAME_JPEG)
         bytes /= 4; /* of quality 95 noise is as large, no photo */
     return !*spec->format ? 0 : (uint64_t)((double)bytes * part);
 }

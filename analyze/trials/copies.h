@@ -11,7 +11,7 @@
 
 /* What is known of the source. */
 struct weir_copy_source {
-    const char *codec;    /* of most cameras: "jpeg", "png", "raw" */
+    const char *codec;    /* name of most cameras' frame kind: "jpeg", "png", "raw" */
     const char *layout;   /* "act", "rlds" */
     uint64_t frames;      /* of all cameras and episodes */
     uint64_t bytes;       /* of its files */
@@ -32,9 +32,6 @@ struct weir_copy_spec {
 int weir_copy_spec_parse(struct weir_copy_spec *spec, const char *text, const char *source_codec, struct weir_err *err);
 /* What --codec of weir convert is for it: "keep" where the source has this codec already. */
 const char *weir_copy_codec_option(const struct weir_copy_spec *spec, const char *source_codec);
-
-/* The codec as a dataset names it: PNGs are "jpeg", too (struct weir_camera). */
-const char *weir_copy_stored_codec(const char *codec);
 
 /* The first sample episodes (0 = all) in this format: how large that is at most, by the size of the frames. */
 uint64_t weir_copy_bytes(const struct weir_copy_source *source, const struct weir_copy_spec *spec, int sample);

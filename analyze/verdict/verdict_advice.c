@@ -97,7 +97,7 @@ static void advise_cache(struct weir_verdict *verdict, const struct weir_loader_
 
 static bool is_jpeg(const struct weir_report_setup *setup)
 {
-    return setup->encoded && (*setup->codec == '\0' || strcmp(setup->codec, "jpeg") == 0);
+    return setup->encoded && (setup->kind == WEIR_FRAME_IMAGE || setup->kind == WEIR_FRAME_JPEG);
 }
 
 static void advise_half_size(struct weir_verdict *verdict, const struct weir_loader_report *report,
@@ -106,8 +106,9 @@ static void advise_half_size(struct weir_verdict *verdict, const struct weir_loa
     const struct weir_demands *d = &verdict->demands;
     const struct weir_report_setup *setup = &report->setup;
     bool whole = setup->out_width == setup->width && setup->out_height == setup->height && !setup->sizes_differ;
+    bool scales = setup->encoded && weir_decoder_scales(setup->kind);
     (void)cause;
-    if (!setup->known || !whole || !is_jpeg(setup) || setup->width < 64 || setup->height < 64 || d->cpu[0] < 0)
+    if (!setup->known || !whole || !scales || setup->width < 64 || setup->height < 64 || d->cpu[0] < 0)
         return;
     double decode = d->cpu[WEIR_CPU_DECODE], convert = d->cpu[WEIR_CPU_CONVERT];
     double saved = (1 - WEIR_VERDICT_HALF_SIZE) * decode + 0.75 * convert;

@@ -117,15 +117,11 @@ static void say_consumer(const struct telling *t, const struct weir_verdict_caus
 
 /* ---- what the cores do ---- */
 
-/* "JPEG " before "decoding"; empty for frames that are stored raw. */
-static const char *codec_text(const struct weir_report_setup *setup)
+/* "JPEG " before "decoding"; empty for raw frames. */
+static const char *kind_text(const struct weir_report_setup *setup, char text[24])
 {
-    static const char *const names[][2] = {
-        {"jpeg", "JPEG "}, {"png", "PNG "}, {"jpeg2000", "JPEG 2000 "}, {"jpegxl", "JPEG XL "}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(setup->codec, names[i][0]) == 0)
-            return names[i][1];
-    return setup->encoded && *setup->codec == '\0' ? "image " : "";
+    snprintf(text, 24, "%s ", weir_frame_kind_title(setup->kind));
+    return setup->encoded ? text : "";
 }
 
 /* Names the camera whose images take most of the decoding. */
@@ -152,17 +148,18 @@ static void say_compute(const struct telling *t, const struct weir_verdict_cause
     };
     const struct weir_demands *d = &t->verdict->demands;
     bool decode = cause->cause == WEIR_CAUSE_DECODE;
-    const char *name = names[cause->cause], *codec = decode ? codec_text(&t->report->setup) : "";
+    char text[24];
+    const char *name = names[cause->cause], *kind = decode ? kind_text(&t->report->setup, text) : "";
     bool busy = cause->compute.own_cores >= WEIR_VERDICT_CORES_BUSY * cause->compute.usable;
     if (decode && d->blocked_decode >= 0.5 && d->of.blocked >= WEIR_VERDICT_BLOCKED) {
-        fprintf(t->out, "%s%s is the limit: the workers spend %.0f %% of their time in it without using a core", codec,
+        fprintf(t->out, "%s%s is the limit: the workers spend %.0f %% of their time in it without using a core", kind,
                 name, percent(d->of.blocked));
         return;
     }
     if (cause == &t->verdict->causes[0] && busy)
         fprintf(t->out, "the CPU cores are the limit: this run keeps %.2f of %.3g usable cores busy, and ",
                 cause->compute.own_cores, cause->compute.usable);
-    fprintf(t->out, "%s%s takes %.0f %% of %s CPU time", codec, name, percent(cause->share),
+    fprintf(t->out, "%s%s takes %.0f %% of %s CPU time", kind, name, percent(cause->share),
             d->workers > 0 ? "the workers'" : "loading's");
     if (decode)
         say_heavy_camera(t);

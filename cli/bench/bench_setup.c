@@ -43,11 +43,6 @@ static void leave_out(struct bench_setup *setup, const char *format, ...)
 
 /* ---- which formats ---- */
 
-static bool holds(int row, const char *codec)
-{
-    return weir_convert_format_holds(row, weir_copy_stored_codec(codec));
-}
-
 static int find_row(const char *format)
 {
     const char *name, *summary, *why_not;
@@ -75,10 +70,10 @@ static void default_formats(struct wish *wish, const struct bench_setup *setup)
     wish_for(wish, setup, "as-is", "");
     for (size_t c = 0; c < sizeof codecs / sizeof codecs[0]; c++)
         for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++)
-            if (!why_not && holds(i, codecs[c]) && (c == 0 || strcmp(codecs[0], codecs[c]) != 0))
+            if (!why_not && weir_convert_format_holds(i, codecs[c]) && (c == 0 || strcmp(codecs[0], codecs[c]) != 0))
                 wish_for(wish, setup, name, codecs[c]);
     for (int i = 0; weir_convert_format(i, &name, &summary, &why_not) && strcmp(setup->source.codec, png) != 0; i++)
-        if (!why_not && holds(i, png)) {
+        if (!why_not && weir_convert_format_holds(i, png)) {
             wish_for(wish, setup, name, png);
             return;
         }
@@ -96,7 +91,7 @@ static int check_format(const struct weir_copy_spec *spec, struct weir_err *err)
     weir_convert_format(row, &name, &summary, &why_not);
     if (why_not)
         return weir_err_set(err, -EINVAL, "--formats: %s: %s", spec->format, why_not);
-    if (!holds(row, spec->codec))
+    if (!weir_convert_format_holds(row, spec->codec))
         return weir_err_set(err, -EINVAL, "--formats: %s cannot hold %s frames", spec->format, spec->codec);
     return 0;
 }

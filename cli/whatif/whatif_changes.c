@@ -415,23 +415,26 @@ static int change_format(struct whatif *w, const char *format, const char *codec
     return measure(w, change, NULL);
 }
 
-/* The fastest that there is and DATA is not (docs/bench.md); NULL: none of them can hold such frames. */
+/* Returns the format that is read fastest, holds such frames, and is not the data's own; NULL if there is none. */
 static const char *other_format(const struct whatif *w, const char *codec)
 {
-    static const char *const fastest[] = {"packed", "lmdb"};
-    const char *name, *summary, *why_not;
-    for (size_t f = 0; f < sizeof fastest / sizeof fastest[0]; f++)
-        for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++)
-            if (strcmp(name, fastest[f]) == 0 && strcmp(name, w->source.layout) != 0 && !why_not &&
-                weir_convert_format_holds(i, weir_copy_stored_codec(codec)))
-                return fastest[f];
-    return NULL;
+    const char *name, *summary, *why_not, *best = NULL;
+    for (int i = 0, first = 0; weir_convert_format(i, &name, &summary, &why_not); i++) {
+        int rank = weir_convert_format_rank(i);
+        if (rank == 0 || (first && rank > first) || why_not || strcmp(name, w->source.layout) == 0 ||
+            !weir_convert_format_holds(i, codec))
+            continue;
+        first = rank;
+        best = name;
+    }
+    return best;
 }
 
 static int change_formats(struct whatif *w)
 {
     bool encoded = w->now.setup.encoded;
-    const char *const codecs[] = {w->source.codec, encoded ? "raw" : "jpeg"};
+    const char *other = weir_frame_kind_name(encoded ? WEIR_FRAME_RAW : WEIR_FRAME_JPEG);
+    const char *const codecs[] = {w->source.codec, other};
     int rc = 0;
     for (int i = 0; i < 2 && rc == 0 && !w->options->run.loader.cold; i++) {
         const char *format = other_format(w, codecs[i]);

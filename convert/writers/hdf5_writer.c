@@ -4,7 +4,6 @@
 #include "base/spool.h"
 #include "convert/writer_ops.h"
 #include "datasets/hdf5/h5_write.h"
-#include "weir/decoder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -30,12 +29,12 @@ struct writer {
 
 static bool is_encoded(const struct writer *w, int camera)
 {
-    return weir_codec_is_encoded((enum weir_codec)weir_codec_from_name(w->copy.cameras[camera].codec));
+    return weir_frame_is_encoded(w->copy.cameras[camera].kind);
 }
 
 static bool is_depth(const struct writer *w, int camera)
 {
-    return weir_codec_is_depth((enum weir_codec)weir_codec_from_name(w->copy.cameras[camera].codec));
+    return weir_frame_is_depth(w->copy.cameras[camera].kind);
 }
 
 static void key_of(const struct writer *w, int camera, char key[128])
@@ -295,28 +294,25 @@ static void abandon(void **writer)
     drop((struct writer **)writer);
 }
 
-static const char *const any_codec[] = {"jpeg", "raw", "png16", "raw16", NULL}, *const raw_codecs[] = {"raw", "raw16",
-                                                                                                       NULL};
-
-#define HDF5_WRITER(open_it, codecs_of)                                                                                \
-    .suffix = "", .codecs = codecs_of, .number_types = ((uint32_t)1 << WEIR_NUMBER_TYPES) - 1, .resumes = true,        \
+#define HDF5_WRITER(open_it, groups)                                                                                   \
+    .suffix = "", .holds = (groups), .number_types = ((uint32_t)1 << WEIR_NUMBER_TYPES) - 1, .resumes = true,          \
     .open = open_it, .begin = begin, .frame = frame, .end = end, .finish = finish, .abandon = abandon
 
 const struct weir_writer_ops weir_writer_hdf5 = {
     .name = "hdf5",
     .summary = "HDF5, a file an episode: encoded frames in padded rows (act-plus-plus), raw ones one a chunk (ACT)",
-    HDF5_WRITER(open_padded, any_codec),
+    HDF5_WRITER(open_padded, WEIR_FRAMES_RAW | WEIR_FRAMES_COLOR | WEIR_FRAMES_DEPTH),
 };
 
 const struct weir_writer_ops weir_writer_hdf5_vlen = {
     .name = "hdf5-vlen",
     .summary = "the same with encoded frames in rows of variable length",
-    HDF5_WRITER(open_vlen, any_codec),
+    HDF5_WRITER(open_vlen, WEIR_FRAMES_RAW | WEIR_FRAMES_COLOR | WEIR_FRAMES_DEPTH),
 };
 
 const struct weir_writer_ops weir_writer_hdf5_gzip = {
     .name = "hdf5-gzip",
     .summary = "the same with raw frames in the gzip chunks that h5py chooses",
     .compresses = true,
-    HDF5_WRITER(open_gzip, raw_codecs),
+    HDF5_WRITER(open_gzip, WEIR_FRAMES_RAW),
 };

@@ -2,6 +2,7 @@
  * memory, so an episode takes several; its key "episode" comes with the last of them, and an episode without it is not
  * complete. */
 #include "convert/writer_ops.h"
+#include "datasets/lmdb/lmdb_schema.h"
 
 #if WEIR_HAVE_LMDB
 #include "base/files.h"
@@ -119,7 +120,7 @@ static void put_dataset(const struct writer *w, struct weir_json *json)
         const struct weir_copy_camera *camera = &copy->cameras[c];
         weir_json_object(json, NULL);
         weir_json_text(json, "name", camera->name);
-        weir_json_text(json, "codec", camera->is_png ? "png" : camera->codec);
+        weir_json_text(json, "codec", weir_frame_kind_name(camera->kind));
         weir_json_int(json, "width", camera->width);
         weir_json_int(json, "height", camera->height);
         weir_json_end(json, '}');
@@ -394,14 +395,13 @@ static int end(void *writer, struct weir_err *err)
 #define CALLS   .open = NULL
 #endif
 
-static const char *const codecs[] = {"jpeg", "raw", "png16", "raw16", NULL};
-
 const struct weir_writer_ops weir_writer_lmdb = {
     .name = "lmdb",
     .summary = "LMDB, one key a frame: a folder with data.mdb",
     .why_not = WHY_NOT,
     .suffix = ".lmdb",
-    .codecs = codecs,
+    .holds = WEIR_LMDB_HOLDS,
+    .read_rank = 2,
     .number_types = ((uint32_t)1 << WEIR_NUMBER_TYPES) - 1,
     .by_step = true,
     .resumes = true,

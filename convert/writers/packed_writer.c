@@ -192,7 +192,7 @@ static void describe(struct weir_packed_header *header, const struct weir_copy *
         const struct weir_copy_camera *from = &copy->cameras[i];
         struct weir_packed_camera *to = &header->cameras[i];
         memcpy(to->name, from->name, sizeof to->name);
-        snprintf(to->codec, sizeof to->codec, "%s", from->is_png ? "png" : from->codec);
+        to->kind = from->kind;
         to->width = from->width;
         to->height = from->height;
     }
@@ -343,13 +343,12 @@ static void abandon(void **writer)
     *writer = NULL;
 }
 
-static const char *const codecs[] = {"raw", "jpeg", "raw16", "png16", "jpeg2000", "jpegxl", NULL};
-
 const struct weir_writer_ops weir_writer_packed = {
     .name = "packed",
     .summary = "one file of extents and one index: for io_uring and direct reads",
     .suffix = ".weir",
-    .codecs = codecs,
+    .holds = WEIR_FRAMES_ANY,
+    .read_rank = 1,
     .number_types = (1u << WEIR_NUMBER_TYPES) - 1,
     .by_step = true,
     .resumes = true,

@@ -146,14 +146,14 @@ static void put_tensor(struct weir_json *json, const char *name, int dim, const 
 
 static void put_image(struct weir_json *json, const struct weir_copy_camera *camera)
 {
-    bool depth = strcmp(camera->codec, "png16") == 0;
+    bool depth = weir_frame_is_depth(camera->kind);
     const int shape[3] = {camera->height, camera->width, depth ? 1 : 3};
     weir_json_object(json, camera->name);
     put_class(json, "image_feature.Image");
     weir_json_object(json, "image");
     put_shape(json, shape, 3);
     weir_json_text(json, "dtype", depth ? "uint16" : "uint8");
-    weir_json_text(json, "encodingFormat", depth || camera->is_png ? "png" : "jpeg");
+    weir_json_text(json, "encodingFormat", weir_frame_kind_row(camera->kind)->imagecodecs);
     weir_json_end(json, '}');
     weir_json_end(json, '}');
 }

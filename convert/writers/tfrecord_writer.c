@@ -295,13 +295,11 @@ static void abandon(void **writer)
     drop((struct writer **)writer);
 }
 
-static const char *const codecs[] = {"jpeg", "png16", NULL};
-
 const struct weir_writer_ops weir_writer_tfrecord = {
     .name = "tfrecord",
     .summary = "TFRecord of tf.train.Example, as RLDS stores it: a folder, an episode a record",
     .suffix = "",
-    .codecs = codecs,
+    .holds = WEIR_FRAMES_COLOR | WEIR_FRAMES_DEPTH,
     .number_types = 1u << WEIR_F32 | 1u << WEIR_I64,
     .resumes = true,
     .open = open_tfrecord,

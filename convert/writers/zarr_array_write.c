@@ -182,7 +182,7 @@ int weir_zarr_write_about(struct weir_zarr_writing *array, uint64_t rows, struct
     array->dims[0] = rows;
     snprintf(shape, sizeof shape, "%llu%s", (unsigned long long)rows, rest);
     if (array->image)
-        snprintf(compressor, sizeof compressor, "{\"id\": \"%s\"}", array->image);
+        snprintf(compressor, sizeof compressor, "{\"id\": \"imagecodecs_%s\"}", array->image);
     else if (array->compress)
         snprintf(compressor, sizeof compressor, "%s", blosc);
     int n = snprintf(text, sizeof text,

@@ -19,7 +19,7 @@ struct weir_zarr_writing {
     uint64_t chunk_rows; /* 1 for images */
     uint32_t element_bytes;
     bool compress;     /* by blosc, where it is built in */
-    const char *image; /* a chunk is an image by this codec ("imagecodecs_jpeg"); NULL: numbers */
+    const char *image; /* a chunk is an image by this codec of imagecodecs ("jpeg"); NULL: numbers */
     /* of the calls below */
     size_t row_bytes;
     uint64_t at; /* the next row */

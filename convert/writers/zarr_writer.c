@@ -5,7 +5,6 @@
 #include "convert/writer_ops.h"
 #include "convert/writers/zarr_array_write_priv.h"
 #include "weir/base.h"
-#include "weir/decoder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,22 +72,10 @@ static void add_numbers(struct zarr_writer *w, int which, const char *name, enum
     array->compress = WEIR_HAVE_BLOSC;
 }
 
-/* As imagecodecs calls what the chunks of a camera are. */
-static const char *image_codec(const struct weir_copy_camera *camera, bool depth)
-{
-    static const char *const named[][2] = {{"jpeg2000", "imagecodecs_jpeg2k"}, {"jpegxl", "imagecodecs_jpegxl"}};
-    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++)
-        if (strcmp(camera->codec, named[i][0]) == 0)
-            return named[i][1];
-    return depth || camera->is_png ? "imagecodecs_png" : "imagecodecs_jpeg";
-}
-
 static void add_camera(struct zarr_writer *w, int c)
 {
     const struct weir_copy_camera *camera = &w->copy.cameras[c];
-    bool depth = strcmp(camera->codec, "raw16") == 0 || strcmp(camera->codec, "png16") == 0;
-    int codec = weir_codec_from_name(camera->codec);
-    bool raw = codec >= 0 && !weir_codec_is_encoded((enum weir_codec)codec);
+    bool depth = weir_frame_is_depth(camera->kind), raw = !weir_frame_is_encoded(camera->kind);
     char name[WEIR_NAME_MAX + 8];
     snprintf(name, sizeof name, "data/%s", camera->name);
     struct weir_zarr_writing *array = add_array(w, c, name, depth ? "<u2" : "|u1", depth ? 2 : 1);
@@ -99,7 +86,7 @@ static void add_camera(struct zarr_writer *w, int c)
     array->chunk_rows = raw && w->copy.chunk_frames > 0 ? (uint64_t)w->copy.chunk_frames : 1;
     array->compress = raw && WEIR_HAVE_BLOSC;
     if (!raw)
-        array->image = image_codec(camera, depth);
+        array->image = weir_frame_kind_row(camera->kind)->imagecodecs;
 }
 
 static int open_arrays(struct zarr_writer *w, struct weir_err *err)
@@ -322,13 +309,11 @@ static int end(void *writer, struct weir_err *err)
     return rc < 0 ? rc : sync_all(w, err);
 }
 
-static const char *const codecs[] = {"jpeg", "raw", "png16", "raw16", "jpeg2000", "jpegxl", NULL};
-
 const struct weir_writer_ops weir_writer_zarr = {
     .name = "zarr",
     .summary = "Zarr v2 replay buffer of diffusion_policy: a folder, one file a chunk",
     .suffix = ".zarr",
-    .codecs = codecs,
+    .holds = WEIR_FRAMES_ANY,
     .number_types = ((uint32_t)1 << WEIR_NUMBER_TYPES) - 1,
     .compresses = true,
     .resumes = true,

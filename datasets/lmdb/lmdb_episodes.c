@@ -222,7 +222,7 @@ int weir_lmdb_episode_check(const struct weir_lmdb_store *store, struct weir_err
     if (rc == 0)
         rc = refuse_pickle(store->file, episode->action.offset, episode->action.length, err);
     for (int c = 0; c < store->schema->n_cameras && rc == 0; c++)
-        if (episode->cameras[c].n > 0 && store->schema->cameras[c].pixel_bytes == 0)
+        if (episode->cameras[c].n > 0 && weir_frame_is_encoded(store->schema->cameras[c].kind))
             rc = refuse_pickle(store->file, episode->cameras[c].extents[0].offset,
                                episode->cameras[c].extents[0].length, err);
     if (rc == 0)

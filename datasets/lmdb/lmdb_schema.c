@@ -87,14 +87,16 @@ static int parse_numbers(struct weir_lmdb_numbers *numbers, const json_t *root, 
                         name, DIM_MAX);
 }
 
+static int bad_codec(struct weir_err *err)
+{
+    char kinds[128], why[192];
+    weir_frame_kind_list(WEIR_LMDB_HOLDS, ", ", kinds, sizeof kinds);
+    snprintf(why, sizeof why, "the codec of a camera is none of %s and png", kinds);
+    return bad(why, err);
+}
+
 static int parse_camera(struct weir_lmdb_schema *schema, const json_t *object, struct weir_err *err)
 {
-    static const struct {
-        const char *name;
-        bool is_depth;
-        int pixel_bytes;
-    } codecs[] = {{"jpeg", false, 0}, {"png", false, 0}, {"raw", false, 3}, {"png16", true, 0}, {"raw16", true, 2}};
-    enum { CODECS = sizeof codecs / sizeof codecs[0] };
     const char *name = json_string_value(json_object_get(object, "name"));
     const char *codec = json_string_value(json_object_get(object, "codec"));
     if (!name || !*name || strlen(name) >= WEIR_NAME_MAX)
@@ -104,18 +106,15 @@ static int parse_camera(struct weir_lmdb_schema *schema, const json_t *object, s
     for (int i = 0; i < schema->n_cameras; i++)
         if (strcmp(schema->cameras[i].name, name) == 0)
             return bad("two cameras have one name", err);
-    int c = 0;
-    while (c < CODECS && (!codec || strcmp(codecs[c].name, codec) != 0))
-        c++;
-    if (c == CODECS)
-        return bad("the codec of a camera is none of jpeg, png, raw, png16 and raw16", err);
+    int kind = codec ? weir_frame_kind_from_name(codec) : -1;
+    if (kind < 0 || !(weir_frame_kind_row((enum weir_frame_kind)kind)->group & WEIR_LMDB_HOLDS))
+        return bad_codec(err);
     struct weir_lmdb_camera *camera = &schema->cameras[schema->n_cameras++];
-    camera->is_depth = codecs[c].is_depth;
-    camera->pixel_bytes = codecs[c].pixel_bytes;
+    camera->kind = (enum weir_frame_kind)kind;
     camera->width = small_integer(object, "width", SIDE_MAX);
     camera->height = small_integer(object, "height", SIDE_MAX);
     memcpy(camera->name, name, strlen(name) + 1);
-    return camera->pixel_bytes && (!camera->width || !camera->height)
+    return !weir_frame_is_encoded(camera->kind) && (!camera->width || !camera->height)
                ? bad("a camera of raw frames wants width and height", err)
                : 0;
 }

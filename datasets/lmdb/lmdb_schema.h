@@ -3,6 +3,7 @@
 #define WEIR_DATASETS_LMDB_LMDB_SCHEMA_H
 
 #include "base/numbers.h"
+#include "decoders/frame_kind.h"
 #include "weir/base.h"
 #include "weir/dataset.h"
 
@@ -11,11 +12,12 @@
 #include <stdint.h>
 
 enum { WEIR_LMDB_JSON_MAX = 1 << 20 };
+/* Kinds of frames that the schema has. */
+enum { WEIR_LMDB_HOLDS = WEIR_FRAMES_RAW | WEIR_FRAMES_COLOR | WEIR_FRAMES_DEPTH };
 
 struct weir_lmdb_camera {
     char name[WEIR_NAME_MAX];
-    bool is_depth;
-    int pixel_bytes; /* of raw frames: 3, of depth 2; 0: they are encoded */
+    enum weir_frame_kind kind;
     int width, height;
 };
 

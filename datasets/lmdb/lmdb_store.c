@@ -14,7 +14,7 @@ static int find_camera(const struct weir_lmdb_store *store, const char *path)
     path += depth ? 6 : 0;
     for (int i = 0; i < store->schema->n_cameras; i++)
         if (strcmp(store->schema->cameras[i].name, path) == 0)
-            return !depth || store->schema->cameras[i].is_depth ? i : -1;
+            return !depth || weir_frame_is_depth(store->schema->cameras[i].kind) ? i : -1;
     return -1;
 }
 
@@ -57,15 +57,15 @@ static int list(void *opened, const char *group, char (**names)[64], int *n, str
 
 static void shape_frames(const struct weir_lmdb_camera *camera, uint64_t n, struct weir_h5_shape *found)
 {
-    if (camera->pixel_bytes == 0) {
+    if (weir_frame_is_encoded(camera->kind)) {
         *found = (struct weir_h5_shape){
             .rank = 1, .dims = {n}, .class = WEIR_H5_VLEN_BYTES, .type_bytes = sizeof(struct weir_frame_extent)};
         return;
     }
-    *found = (struct weir_h5_shape){.rank = camera->is_depth ? 3 : 4,
+    *found = (struct weir_h5_shape){.rank = weir_frame_is_depth(camera->kind) ? 3 : 4,
                                     .dims = {n, (uint64_t)camera->height, (uint64_t)camera->width, 3},
                                     .class = WEIR_H5_INTEGER,
-                                    .type_bytes = camera->is_depth ? 2 : 1};
+                                    .type_bytes = weir_frame_is_depth(camera->kind) ? 2 : 1};
 }
 
 static int shape(void *opened, const char *path, struct weir_h5_shape *found, struct weir_err *err)
@@ -130,7 +130,7 @@ static int rows(void *opened, const char *path, struct weir_frame_map *map, stru
         return shape(opened, path, &description->shape, err); /* whoever asked refuses the shape of numbers */
     const struct weir_lmdb_camera *camera = &store->schema->cameras[c];
     const struct weir_lmdb_frames *frames = &store->episode->cameras[c];
-    uint64_t bytes = (uint64_t)camera->width * (uint64_t)camera->height * (uint64_t)camera->pixel_bytes;
+    uint64_t bytes = weir_frame_raw_bytes(camera->kind, camera->width, camera->height);
     shape_frames(camera, frames->n, &description->shape);
     for (uint64_t t = 0; t < frames->n && bytes > 0; t++)
         if (frames->extents[t].length != bytes)

@@ -37,7 +37,7 @@ static int camera_at(const struct episode_store *s, const char *path)
         return -1;
     const char *name = strchr(path, '/') + 1;
     for (int i = 0; i < s->header->n_cameras; i++)
-        if (strcmp(s->header->cameras[i].name, name) == 0 && weir_packed_is_depth(&s->header->cameras[i]) == depth)
+        if (strcmp(s->header->cameras[i].name, name) == 0 && weir_frame_is_depth(s->header->cameras[i].kind) == depth)
             return i;
     return -1;
 }
@@ -76,7 +76,7 @@ static int list(void *store, const char *group, char (**names)[64], int *n, stru
     if (!*names)
         return no_memory(err);
     for (int i = 0; i < s->header->n_cameras; i++)
-        if (weir_packed_is_depth(&s->header->cameras[i]) == depth)
+        if (weir_frame_is_depth(s->header->cameras[i].kind) == depth)
             memcpy((*names)[(*n)++], s->header->cameras[i].name, sizeof **names);
     qsort(*names, (size_t)*n, sizeof **names, by_name);
     return 0;
@@ -101,7 +101,7 @@ static struct weir_h5_shape camera_shape(const struct episode_store *s, const st
         shape.type_bytes = WEIR_PACKED_FRAME;
         return shape;
     }
-    bool depth = weir_packed_is_depth(camera);
+    bool depth = weir_frame_is_depth(camera->kind);
     shape.class = WEIR_H5_INTEGER;
     shape.type_bytes = depth ? 2 : 1;
     shape.rank = depth ? 3 : 4;
@@ -248,7 +248,7 @@ static int check_episode(struct weir_packed_index *file, uint32_t i, uint8_t *bu
         struct weir_err why = WEIR_ERR_NONE;
         char part[WEIR_NAME_MAX + 48];
         const struct weir_packed_camera *camera = &file->header.cameras[j % cameras];
-        snprintf(part, sizeof part, "episode %u/%s/%s[%d]", i, weir_packed_is_depth(camera) ? "depth" : "images",
+        snprintf(part, sizeof part, "episode %u/%s/%s[%d]", i, weir_frame_is_depth(camera->kind) ? "depth" : "images",
                  camera->name, j / cameras);
         int whole = is_whole(file, &frame, buffer, &why);
         if (weir_is_shortage(whole))

@@ -1,6 +1,7 @@
 /* The bytes of a packed file's header, index and records: docs/packed.md. */
 #include "datasets/packed/packed_file.h"
 #include "base/hash.h"
+#include "decoders/frame_kind.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -84,18 +85,19 @@ static uint32_t crc_without(const uint8_t *bytes, size_t n, size_t at)
     return weir_crc32c(crc, bytes + at + 4, n - at - 4);
 }
 
-bool weir_packed_is_depth(const struct weir_packed_camera *camera)
+/* Kinds of a newer Weir are recognised by their first bytes, or are depth by their name. */
+static enum weir_frame_kind kind_of(const char *codec)
 {
-    size_t n = strlen(camera->codec);
-    return n > 2 && strcmp(camera->codec + n - 2, "16") == 0;
+    size_t n = strlen(codec);
+    int kind = weir_frame_kind_from_name(codec);
+    if (kind >= 0)
+        return (enum weir_frame_kind)kind;
+    return n > 2 && strcmp(codec + n - 2, "16") == 0 ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
 }
 
 uint64_t weir_packed_raw_bytes(const struct weir_packed_camera *camera)
 {
-    bool depth = strcmp(camera->codec, "raw16") == 0;
-    if (!depth && strcmp(camera->codec, "raw") != 0)
-        return 0;
-    return (uint64_t)camera->width * (uint64_t)camera->height * (depth ? 2 : 3);
+    return weir_frame_raw_bytes(camera->kind, camera->width, camera->height);
 }
 
 /* ---- the header ---- */
@@ -120,7 +122,8 @@ void weir_packed_put_header(const struct weir_packed_header *header, uint8_t byt
         const struct weir_packed_camera *camera = &header->cameras[i];
         uint8_t *at = bytes + AT_CAMERA + i * CAMERA;
         memcpy(at, camera->name, strnlen(camera->name, WEIR_NAME_MAX - 1));
-        memcpy(at + AT_CODEC, camera->codec, strnlen(camera->codec, CODEC - 1));
+        const char *codec = weir_frame_kind_name(camera->kind);
+        memcpy(at + AT_CODEC, codec, strnlen(codec, CODEC - 1));
         weir_packed_put32(at + AT_WIDTH, (uint32_t)camera->width);
         weir_packed_put32(at + AT_HEIGHT, (uint32_t)camera->height);
     }
@@ -143,8 +146,8 @@ static bool get_camera(struct weir_packed_camera *camera, const uint8_t *at)
         width > SIDE_MAX || height > SIDE_MAX)
         return false;
     memcpy(camera->name, at, WEIR_NAME_MAX);
-    memcpy(camera->codec, at + AT_CODEC, CODEC);
-    bool is_raw = strcmp(camera->codec, "raw") == 0 || strcmp(camera->codec, "raw16") == 0;
+    camera->kind = kind_of((const char *)at + AT_CODEC);
+    bool is_raw = !weir_frame_is_encoded(camera->kind);
     return !strchr(camera->name, '/') && (!is_raw || (width > 0 && height > 0));
 }
 

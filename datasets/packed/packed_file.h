@@ -23,7 +23,7 @@ enum {
 
 struct weir_packed_camera {
     char name[WEIR_NAME_MAX];
-    char codec[16];    /* "raw", "raw16", "jpeg", "png", "png16", ... */
+    enum weir_frame_kind kind;
     int width, height; /* of every frame; 0 = each one's header tells */
 };
 
@@ -96,7 +96,6 @@ void weir_packed_put32(uint8_t *bytes, uint32_t value);
 void weir_packed_put64(uint8_t *bytes, uint64_t value);
 
 /* Pixels of depth: "raw16", "png16". */
-bool weir_packed_is_depth(const struct weir_packed_camera *camera);
 /* What a raw frame takes; 0 for encoded ones. */
 uint64_t weir_packed_raw_bytes(const struct weir_packed_camera *camera);
 

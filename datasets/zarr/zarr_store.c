@@ -174,10 +174,10 @@ static int place_encoded(const struct weir_zarr_episode *e, const struct weir_za
                             "%s: its encoded chunks are not one frame each; only such are read; write it with chunks "
                             "of one frame",
                             array->path);
-    if (array->about.codec && array->about.grid.element_bytes != 1)
+    if (array->about.image != WEIR_FRAME_IMAGE && array->about.grid.element_bytes != 1)
         return weir_err_set(err, -ENOTSUP, "%s: %s of other pixels than uint8; depth is read as imagecodecs_png",
-                            array->path, array->about.codec);
-    map->codec = array->about.codec;
+                            array->path, weir_frame_kind_name(array->about.image));
+    map->kind = array->about.image;
     map->storage = WEIR_STORED_EXTENTS;
     map->extents = calloc((size_t)e->steps, sizeof *map->extents);
     if (!map->extents)

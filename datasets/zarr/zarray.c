@@ -1,5 +1,6 @@
 #include "datasets/zarr/zarray.h"
 #include "datasets/json_object.h"
+#include "decoders/frame_kind.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -116,18 +117,31 @@ static int parse_fill(const json_t *json, struct weir_zarray *array, struct weir
 
 /* ---- compressor ---- */
 
-/* What a chunk of one image may be, as imagecodecs' numcodecs names it. */
-static const struct {
-    const char *id, *codec; /* codec NULL: what it is is seen by its first bytes */
-} images[] = {
-    {"imagecodecs_jpeg", NULL},
-    {"imagecodecs_jpeg8", NULL},
-    {"imagecodecs_png", NULL},
-    {"imagecodecs_jpeg2k", "jpeg2000"},
-    {"imagecodecs_jpegxl", "jpegxl"},
-    {"jpeg2000", "jpeg2000"},
-    {"jpegxl", "jpegxl"},
-};
+/* Returns the kind of image that a compressor's name stands for, or -1. */
+static int image_kind(const char *id)
+{
+    static const char package[] = "imagecodecs_";
+    const char *codec = strncmp(id, package, strlen(package)) == 0 ? id + strlen(package) : NULL;
+    for (int i = 0; i < WEIR_FRAME_KINDS; i++) {
+        const struct weir_frame_kind_row *row = weir_frame_kind_row((enum weir_frame_kind)i);
+        bool named = row->group == WEIR_FRAMES_NAMED;
+        if (codec ? row->imagecodecs && strcmp(codec, row->imagecodecs) == 0 : named && strcmp(id, row->name) == 0)
+            return named ? i : WEIR_FRAME_IMAGE;
+    }
+    return codec && strcmp(codec, "jpeg8") == 0 ? WEIR_FRAME_IMAGE : -1;
+}
+
+/* Writes the compressors of images: "imagecodecs_jpeg, ...". */
+static void list_images(char *text, size_t size)
+{
+    size_t at = 0;
+    text[0] = '\0';
+    for (int i = 0; i < WEIR_FRAME_KINDS && at < size; i++) {
+        const struct weir_frame_kind_row *row = weir_frame_kind_row((enum weir_frame_kind)i);
+        if (row->magic[0].bytes)
+            at += (size_t)snprintf(text + at, size - at, ", imagecodecs_%s", row->imagecodecs);
+    }
+}
 
 static const struct {
     const char *id;
@@ -161,17 +175,16 @@ static int parse_compressor(const json_t *json, struct weir_zarray *array, struc
     for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++)
         if (strcmp(filters[i].id, id) == 0)
             return add_filter(array, filters[i].filter, err);
-    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
-        if (strcmp(images[i].id, id) != 0)
-            continue;
+    int kind = image_kind(id);
+    if (kind >= 0) {
         array->is_image = true;
-        array->codec = images[i].codec;
+        array->image = (enum weir_frame_kind)kind;
         return 0;
     }
-    return weir_err_set(err, -ENOTSUP,
-                        "its compressor %.60s is not read; null, zlib, gzip, zstd, blosc, and imagecodecs' "
-                        "_jpeg, _png, _jpeg2k and _jpegxl are",
-                        id);
+    char images[256];
+    list_images(images, sizeof images);
+    return weir_err_set(err, -ENOTSUP, "its compressor %.60s is not read; null, zlib, gzip, zstd, blosc%s are", id,
+                        images);
 }
 
 /* ---- all ---- */

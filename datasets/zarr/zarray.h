@@ -6,6 +6,7 @@
 #include "datasets/hdf5/chunk_index.h"
 #include "datasets/hdf5/filters.h"
 #include "weir/base.h"
+#include "weir/frames.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@ struct weir_zarray {
     char separator;              /* between the numbers in a chunk's name */
     struct weir_filters filters; /* one or none */
     bool is_image;               /* a chunk is an encoded image */
-    const char *codec;           /* of that: as weir_dataset_codec has it; NULL: PNG or JPEG */
+    enum weir_frame_kind image;  /* its kind; WEIR_FRAME_IMAGE: by its first bytes, depth too */
 };
 
 /* 0; or -EBADMSG, -ENOTSUP, -EFBIG, -ENOMEM with err, which does not name the array. */

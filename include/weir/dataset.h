@@ -10,6 +10,7 @@
 #define WEIR_DATASET_H
 
 #include "weir/base.h"
+#include "weir/frames.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -91,17 +92,16 @@ int weir_dataset_stats(const struct weir_dataset *dataset, const int *episodes, 
 
 struct weir_camera {
     char name[WEIR_NAME_MAX];
-    const char *codec; /* of the first episode: "raw", "jpeg" (any encoded colour image), "jpeg2000", "jpegxl", depth:
-                          "raw16", "png16" */
-    int width, height; /* of raw frames; 0 when only the codec knows */
+    enum weir_frame_kind kind; /* of the first episode; never WEIR_FRAME_JPEG or WEIR_FRAME_PNG */
+    int width, height;         /* of raw frames; 0 when only the codec knows */
 };
 const struct weir_camera *weir_dataset_camera(const struct weir_dataset *dataset, int camera);
 
 /* It is recorded, in all episodes, that red and blue of the frames are swapped: what decodes them as RGB gets BGR. */
 bool weir_dataset_is_bgr(const struct weir_dataset *dataset);
 
-/* The camera's codec in this episode: a folder may mix raw and encoded episodes. */
-const char *weir_dataset_codec(const struct weir_dataset *dataset, int episode, int camera);
+/* Returns the kind of the camera's frames in this episode: a folder may mix raw and encoded episodes. */
+enum weir_frame_kind weir_dataset_kind(const struct weir_dataset *dataset, int episode, int camera);
 
 /* The files behind the extents: number, path, and what they looked like when indexed. A file may hold many episodes. */
 struct weir_dataset_file {

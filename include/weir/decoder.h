@@ -14,6 +14,7 @@
 #define WEIR_DECODER_H
 
 #include "weir/base.h"
+#include "weir/frames.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,15 +23,6 @@
 extern "C" {
 #endif
 
-enum weir_codec {
-    WEIR_CODEC_RAW,   /* height x width x 3 bytes */
-    WEIR_CODEC_JPEG,  /* encoded colour: what the first bytes say it is, a JPEG mostly, or a PNG of 8 bits a channel */
-    WEIR_CODEC_RAW16, /* depth: height x width little-endian u16 */
-    WEIR_CODEC_PNG16, /* depth: a grayscale PNG of 16 bits, or of 8, whose values are kept */
-    WEIR_CODEC_JPEG2000, /* encoded colour of 8 bits a channel, as are those below; no other codec's first bytes */
-    WEIR_CODEC_JPEGXL,
-    WEIR_CODEC_COUNT
-};
 enum weir_color { WEIR_COLOR_RGB, WEIR_COLOR_BGR };
 enum weir_dtype { WEIR_DTYPE_U8, WEIR_DTYPE_F32, WEIR_DTYPE_F16, WEIR_DTYPE_BF16, WEIR_DTYPE_U16 };
 enum weir_image_layout { WEIR_LAYOUT_NHWC, WEIR_LAYOUT_NCHW };
@@ -52,14 +44,8 @@ struct weir_view {
 
 /* Bytes of one colour image in this format. */
 size_t weir_image_bytes(const struct weir_pixel_format *format, int width, int height);
-/* Bytes of what a frame of this codec becomes, colour or depth. */
-size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_codec codec, int width, int height);
-
-/* "raw", "jpeg", "raw16", "png16", "jpeg2000" or "jpegxl"; -EINVAL for a name that is no codec. */
-int weir_codec_from_name(const char *name);
-bool weir_codec_is_depth(enum weir_codec codec);
-/* Frames have headers that say how large they are; of others the dataset's shape does. */
-bool weir_codec_is_encoded(enum weir_codec codec);
+/* Bytes of the decoded image of a frame of this kind, colour or depth. */
+size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_frame_kind kind, int width, int height);
 
 /* What each value of u8 becomes in each of the image's channels, in their order: what f32 images hold, and what f16 and
  * bf16 are rounded from. */
@@ -93,10 +79,10 @@ int weir_decoder_open(struct weir_decoder **out, const char *engine, const struc
 void weir_decoder_close(struct weir_decoder **decoder);
 
 /* True when a frame's bytes may be read straight to where the image belongs: decoding them is then free. */
-bool weir_decoder_is_direct(const struct weir_decoder *decoder, enum weir_codec codec);
+bool weir_decoder_is_direct(const struct weir_decoder *decoder, enum weir_frame_kind kind);
 
 struct weir_frame {
-    enum weir_codec codec;
+    enum weir_frame_kind kind;
     const uint8_t *bytes; /* may be the destination itself when weir_decoder_is_direct */
     size_t length;
     int width, height;            /* what the image must be, as stored */
@@ -122,21 +108,24 @@ void weir_decoder_counts(const struct weir_decoder *decoder, struct weir_decoder
 
 struct weir_image_info {
     int width, height;
-    int components;          /* as stored, alpha too; 3 for a palette */
-    int bit_depth;           /* of a component; 8 for a palette */
-    const char *format;      /* the codec of the bytes: "jpeg", "png", "jpeg2000", "jpegxl" */
-    const char *subsampling; /* of JPEGs, else NULL: "4:4:4", "4:2:2", "4:2:0", "4:4:0", "4:1:1", "gray", "other" */
-    const char *process;     /* of JPEGs, else NULL: "baseline", "progressive", "arithmetic" */
+    int components;            /* as stored, alpha too; 3 for a palette */
+    int bit_depth;             /* of a component; 8 for a palette */
+    enum weir_frame_kind kind; /* by its bytes: WEIR_FRAME_PNG also for depth */
+    const char *subsampling;   /* of JPEGs, else NULL: "4:4:4", "4:2:2", "4:2:0", "4:4:0", "4:1:1", "gray", "other" */
+    const char *process;       /* of JPEGs, else NULL: "baseline", "progressive", "arithmetic" */
 };
 
 /* Reads the header of an encoded frame. 0, or -EBADMSG for what is none or is of a kind that
  * the codec does not read, claims more pixels than its bytes can hold (a block of a JPEG takes a bit, a byte of
  * deflate stands for 1032), or becomes more than 2 GiB; -EINVAL for a codec of raw frames. */
-int weir_probe_image(struct weir_decoder *decoder, enum weir_codec codec, const uint8_t *bytes, size_t length,
+int weir_probe_image(struct weir_decoder *decoder, enum weir_frame_kind kind, const uint8_t *bytes, size_t length,
                      struct weir_image_info *info);
 
 /* Whether an image of this header is of its camera's size. 0, or -EBADMSG, in the words of weir_decode. */
 int weir_probe_fits(struct weir_decoder *decoder, const struct weir_image_info *info, int width, int height);
+
+/* Returns true when a CPU decodes frames of this kind to a fraction of their size for less. */
+bool weir_decoder_scales(enum weir_frame_kind kind);
 
 /* Row i of the decoder table for help and doctor; false past the end. */
 bool weir_decoder_row(int i, const char **name, const char **summary, const char **why_not);

@@ -98,7 +98,7 @@ struct weir_report_setup {
     bool reads_ahead;         /* many reads in flight ahead of the workers */
     bool direct;              /* reads pass the page cache by */
     char decoder[24], io[16];
-    char codec[16];             /* of the first frame: "jpeg", "png", "raw"; empty = not known */
+    enum weir_frame_kind kind;  /* of the first frame; WEIR_FRAME_IMAGE: encoded, and not known */
     uint64_t image_bytes;       /* of an image in a batch, the mean of the cameras; 0 = not known */
     uint64_t frames_bytes;      /* all frames of the dataset as they lie in batches: the decode cache that holds them */
     uint64_t memory_free_bytes; /* when the report was made; 0 = not known */

@@ -63,7 +63,7 @@ static int jpeg_cameras(const struct weir_shared *s, int episode, int cameras[WE
 {
     int n = 0;
     for (int c = 0; c < weir_dataset_cameras(s->setup.dataset); c++)
-        if (weir_codec_from_name(weir_dataset_codec(s->setup.dataset, episode, c)) == WEIR_CODEC_JPEG)
+        if (weir_dataset_kind(s->setup.dataset, episode, c) == WEIR_FRAME_IMAGE)
             cameras[n++] = c;
     return n;
 }
@@ -144,8 +144,8 @@ static double decode_until_stopped(struct cpu_thread *thread, struct weir_decode
     uint64_t begin_ns = 0, end_ns = 0, frames = 0;
     for (int at = thread->at; end_ns == 0 || !atomic_load_explicit(&timing->stop, memory_order_relaxed); at++) {
         const struct sample *sample = &samples->at[at % samples->n];
-        struct weir_frame frame = {WEIR_CODEC_JPEG, sample->bytes,  sample->frame.length,
-                                   sample->width,   sample->height, NULL};
+        struct weir_frame frame = {WEIR_FRAME_IMAGE, sample->bytes,  sample->frame.length,
+                                   sample->width,    sample->height, NULL};
         bool fine = weir_decode(decoder, &frame, picture) == 0;
         if (begin_ns != 0) {
             frames += fine;

@@ -156,8 +156,8 @@ static bool hand_over(struct weir_decode_engine *engine, struct weir_slot *slot,
 bool weir_gpu_decode_take(struct weir_gpu_decode *decode, struct weir_slot *slot, int at,
                           const struct weir_image *image, const uint8_t *bytes, size_t length)
 {
-    const char *codec = weir_dataset_codec(decode->shared->setup.dataset, image->episode, image->camera);
-    bool jpeg = weir_codec_from_name(codec) == WEIR_CODEC_JPEG;
+    enum weir_frame_kind kind = weir_dataset_kind(decode->shared->setup.dataset, image->episode, image->camera);
+    bool jpeg = kind == WEIR_FRAME_IMAGE;
     struct weir_decode_engine *engine = jpeg ? choose(decode, image) : NULL;
     if (engine && hand_over(engine, slot, at, image, bytes, length))
         return true;

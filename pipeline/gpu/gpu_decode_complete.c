@@ -46,7 +46,8 @@ static int decode_here(struct weir_gpu_decode *decode, const struct weir_handed 
         decode->bytes_capacity = handed->frame.length;
     }
     memcpy(decode->bytes, handed->frame.bytes, handed->frame.length);
-    struct weir_frame frame = {WEIR_CODEC_JPEG, decode->bytes, handed->frame.length, probe->width, probe->height, NULL};
+    struct weir_frame frame = {WEIR_FRAME_IMAGE, decode->bytes, handed->frame.length,
+                               probe->width,     probe->height, NULL};
     return weir_decode(decode->decoder, &frame, picture);
 }
 

@@ -76,7 +76,7 @@ static void write_setup(struct weir_json *json, const struct weir_report_setup *
     weir_json_int(json, "out_height", setup->out_height);
     weir_json_bool(json, "normalised", setup->normalised);
     weir_json_bool(json, "encoded", setup->encoded);
-    weir_json_text(json, "codec", setup->codec);
+    weir_json_text(json, "codec", weir_frame_kind_name(setup->kind));
     weir_json_bool(json, "sizes_differ", setup->sizes_differ);
     weir_json_uint(json, "image_bytes", setup->image_bytes);
     weir_json_bool(json, "reads_ahead", setup->reads_ahead);

@@ -67,17 +67,17 @@ static struct verdict bad(int code, enum weir_finding_kind kind, const char *rea
     return (struct verdict){code, 0, kind, reason};
 }
 
-static enum weir_codec codec_of(const struct weir_frame_checker *checker, int episode, int camera)
+static enum weir_frame_kind kind_of(const struct weir_frame_checker *checker, int episode, int camera)
 {
-    return (enum weir_codec)weir_codec_from_name(weir_dataset_codec(checker->dataset, episode, camera));
+    return weir_dataset_kind(checker->dataset, episode, camera);
 }
 
 /* Its header; *width and *height become the image's where the camera's are not known. */
-static struct verdict look_at_header(struct weir_frame_checker *checker, enum weir_codec codec, const uint8_t *bytes,
-                                     size_t length, int *width, int *height)
+static struct verdict look_at_header(struct weir_frame_checker *checker, enum weir_frame_kind kind,
+                                     const uint8_t *bytes, size_t length, int *width, int *height)
 {
     struct weir_image_info info;
-    int rc = weir_probe_image(checker->decoder, codec, bytes, length, &info);
+    int rc = weir_probe_image(checker->decoder, kind, bytes, length, &info);
     if (rc < 0)
         return bad(rc, WEIR_FOUND_FRAME, weir_decoder_reason(checker->decoder));
     *width = *width ? *width : info.width;
@@ -86,12 +86,12 @@ static struct verdict look_at_header(struct weir_frame_checker *checker, enum we
     return rc < 0 ? bad(rc, WEIR_FOUND_SIZE, weir_decoder_reason(checker->decoder)) : (struct verdict){0};
 }
 
-static struct verdict decode(struct weir_frame_checker *checker, enum weir_codec codec, const uint8_t *bytes,
+static struct verdict decode(struct weir_frame_checker *checker, enum weir_frame_kind kind, const uint8_t *bytes,
                              size_t length, int width, int height)
 {
     struct weir_pixel_format format = {0};
-    struct weir_frame frame = {codec, bytes, length, width, height, NULL};
-    if (grow(&checker->image, &checker->image_bytes, weir_frame_bytes(&format, codec, width, height)) < 0)
+    struct weir_frame frame = {kind, bytes, length, width, height, NULL};
+    if (grow(&checker->image, &checker->image_bytes, weir_frame_bytes(&format, kind, width, height)) < 0)
         return bad(-ENOMEM, WEIR_FOUND_FRAME, "out of memory for its pixels");
     int rc = weir_decode(checker->decoder, &frame, checker->image);
     return rc < 0 ? bad(rc, WEIR_FOUND_FRAME, weir_decoder_reason(checker->decoder)) : (struct verdict){0};
@@ -101,18 +101,18 @@ static struct verdict decode(struct weir_frame_checker *checker, enum weir_codec
 static struct verdict look_at_bytes(struct weir_frame_checker *checker, int episode, int camera, const uint8_t *bytes,
                                     size_t length)
 {
-    enum weir_codec codec = codec_of(checker, episode, camera);
+    enum weir_frame_kind kind = kind_of(checker, episode, camera);
     int width = checker->probes[camera].width, height = checker->probes[camera].height;
     struct verdict verdict = {0};
     size_t end = length;
-    if (weir_codec_is_encoded(codec)) {
+    if (weir_frame_is_encoded(kind)) {
         size_t found = weir_frame_end(bytes, length);
         end = found ? found : length;
-        verdict = look_at_header(checker, codec, bytes, length, &width, &height);
+        verdict = look_at_header(checker, kind, bytes, length, &width, &height);
     }
     checker->bytes += end;
     if (verdict.code == 0 && !checker->fast && width > 0)
-        verdict = decode(checker, codec, bytes, length, width, height);
+        verdict = decode(checker, kind, bytes, length, width, height);
     if (verdict.code == 0 && !checker->fast)
         verdict.hash = weir_hash64(bytes, end);
     return verdict;
@@ -163,12 +163,12 @@ static struct verdict glance_at_extent(struct weir_frame_checker *checker, const
                                        int episode, int camera, int t)
 {
     const struct weir_camera_probe *probe = &checker->probes[camera];
-    enum weir_codec codec = codec_of(checker, episode, camera);
+    enum weir_frame_kind kind = kind_of(checker, episode, camera);
     uint8_t prefix[PREFIX];
     const uint8_t *bytes;
     if (!is_inside(checker, location->file, location->offset, location->length))
         return outside();
-    if (!weir_codec_is_encoded(codec))
+    if (!weir_frame_is_encoded(kind))
         return (struct verdict){0};
     if (location->heap_slot || location->length <= PREFIX)
         return look_at_frame(checker, episode, camera, t);
@@ -176,7 +176,7 @@ static struct verdict glance_at_extent(struct weir_frame_checker *checker, const
     int rc = weir_read(checker->fetcher.reader, location->file, location->offset, PREFIX, prefix, &bytes);
     if (rc < 0)
         return bad(rc, WEIR_FOUND_FRAME, weir_read_reason(rc));
-    struct verdict verdict = look_at_header(checker, codec, bytes, PREFIX, &width, &height);
+    struct verdict verdict = look_at_header(checker, kind, bytes, PREFIX, &width, &height);
     if (verdict.code < 0)
         return look_at_frame(checker, episode, camera, t);
     checker->bytes += PREFIX;
@@ -189,7 +189,7 @@ static struct verdict glance(struct weir_frame_checker *checker, int episode, in
     int how = weir_locate(checker->dataset, episode, camera, t, &location);
     if (how == WEIR_HOW_EXTENT)
         return glance_at_extent(checker, &location, episode, camera, t);
-    if (how == WEIR_HOW_BLOCK && !weir_codec_is_encoded(codec_of(checker, episode, camera)))
+    if (how == WEIR_HOW_BLOCK && !weir_frame_is_encoded(kind_of(checker, episode, camera)))
         return glance_at_block(checker, episode, camera, t);
     return look_at_frame(checker, episode, camera, t);
 }

@@ -8,24 +8,23 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum weir_codec codec_of(const struct weir_shared *shared, const struct weir_image *image)
+static enum weir_frame_kind kind_of(const struct weir_shared *shared, const struct weir_image *image)
 {
-    return (enum weir_codec)weir_codec_from_name(
-        weir_dataset_codec(shared->setup.dataset, image->episode, image->camera));
+    return weir_dataset_kind(shared->setup.dataset, image->episode, image->camera);
 }
 
 void *weir_image_direct(const struct weir_worker *worker, const struct weir_image *image)
 {
     const struct weir_shared *shared = worker->shared;
     bool whole = weir_view_is_whole(&shared->setup.views[image->camera], &shared->setup.probes[image->camera]);
-    return whole && weir_decoder_is_direct(worker->decoder, codec_of(shared, image)) ? image->destination : NULL;
+    return whole && weir_decoder_is_direct(worker->decoder, kind_of(shared, image)) ? image->destination : NULL;
 }
 
 int weir_image_decode(struct weir_worker *worker, const struct weir_image *image, const uint8_t *bytes, size_t length)
 {
     const struct weir_camera_probe *probe = &worker->shared->setup.probes[image->camera];
     const struct weir_view *view = &worker->shared->setup.views[image->camera];
-    struct weir_frame frame = {codec_of(worker->shared, image),
+    struct weir_frame frame = {kind_of(worker->shared, image),
                                bytes,
                                length,
                                probe->width,

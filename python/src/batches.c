@@ -113,7 +113,7 @@ static int add_cameras(struct weir_loader_object *self, int tensor, bool depth, 
     int rc = 0;
     for (int c = 0, i = 0; c < weir_dataset_cameras(dataset) && rc == 0; c++) {
         const struct weir_camera *camera = weir_dataset_camera(dataset, c);
-        if (weir_codec_is_depth(weir_codec_from_name(camera->codec)) != depth)
+        if (weir_frame_is_depth(camera->kind) != depth)
             continue;
         snprintf(key, sizeof key, "%s%s", prefix, camera->name);
         rc = add_entry(self, key, tensor, i++);

@@ -33,8 +33,8 @@ static PyObject *cameras(const struct weir_loader_object *self, const struct wei
     PyObject *list = PyList_New(n);
     for (int i = 0; list && i < n; i++) {
         const struct weir_camera *camera = weir_dataset_camera(dataset, i);
-        PyObject *item = Py_BuildValue("(Nsii)", weir_py_text(camera->name), camera->codec, facts.image_width[i],
-                                       facts.image_height[i]);
+        PyObject *item = Py_BuildValue("(Nsii)", weir_py_text(camera->name), weir_frame_kind_name(camera->kind),
+                                       facts.image_width[i], facts.image_height[i]);
         if (!item || PyList_SetItem(list, i, item) < 0)
             Py_CLEAR(list);
     }

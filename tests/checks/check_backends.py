@@ -9,8 +9,11 @@ file of its own. It has
 3. one line of CMakeLists.txt (its file),
 4. a place in a table of README.md: a line that begins with | and has `name`,
 5. one test: a file of tests/ that has its name in quotes, or as a word of a command,
-and no file outside tests/ and bench/ but its own compares a text with its name: what others need to know of it is a
-flag of the struct.
+What others need to know of a backend is a flag of its struct. So outside tests/, bench/ and its own file nothing
+6. compares a text with its name,
+7. lists it: an initialiser with two names of a family, a switch with cases for two.
+Kinds of frames (decoders/frame_kind.c: one table) follow rules 6 and 7 by their names, their titles and their
+enumerators; an expression that names three kinds is a list too.
 """
 import os
 import re
@@ -29,9 +32,10 @@ FAMILIES = [
 ]
 CODE = ["base", "prof", "io", "decoders", "datasets", "pipeline", "analyze", "convert", "cli", "extras"]
 NOT_TESTS = {"tests/checks/check_backends.py", "tests/checks/check_layers.py"}
-# Texts of files that happen to be what a backend is called, and who compares them.
-FORMATS = {("datasets/index_file_check.c", "raw"),  # the codec of an index file's track
-           ("datasets/packed/packed_file.c", "raw")}  # of a camera in its header
+KINDS = "decoders/frame_kind.c"
+KIND = r"\bWEIR_FRAME_([A-Z0-9]+)\b(?!\s*\()"
+# Lists that are meant, with the reason.
+LISTS = {("datasets/synth/synth.c", "layout")}  # its own table: functions that write them
 
 
 def read(root, path):
@@ -89,11 +93,63 @@ def check_family(root, family, readme, tests, code, faults):
         if not any(re.search(rf'"{re.escape(name)}"|(?<=[ \'"=]){re.escape(name)}(?=[ \'"])', text) for text in tests.values()):
             missing("no test has its name")
         for other, text in code.items():
-            if other != path and (other, name) not in FORMATS and re.search(rf'cmp\([^;]*"{re.escape(name)}"', text):
+            if other != path and re.search(rf'cmp\([^;]*"{re.escape(name)}"', text):
                 faults.append(f"{other}: compares with {name}, a {kind}: make what it wants to know a flag of struct {struct}")
+    check_lists(kind, {name: path for path, name in found.values()}, code, faults)
     for symbol in sorted((set(declared) | set(rows)) - set(found)):
         faults.append(f"{header if symbol in declared else table}: {symbol} is no {kind} of {folder}/")
     return len(found)
+
+
+def texts_in(text):
+    return set(re.findall(r'"([^"\\]*)"', text))
+
+
+def initialisers(text):
+    """The outermost braces of each definition and of each compound literal of an array."""
+    for match in re.finditer(r"(?:=|\]\))\s*{", text):
+        depth, end = 1, match.end()
+        while depth and end < len(text):
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        yield text[match.end():end]
+
+
+def switches(text):
+    """The case labels of each switch, up to the next one."""
+    for part in re.split(r"\bswitch\b", text)[1:]:
+        yield " ".join(re.findall(r"\bcase\s+([^:;]*):", part))
+
+
+def check_lists(kind, names, code, faults):
+    """names: of the backends of a family -> its own file. Lists of them in the code."""
+    for path, text in sorted(code.items()):
+        for initialiser in initialisers(text):
+            listed = sorted(name for name in texts_in(initialiser) if name in names)
+            if len(listed) > 1 and path not in {KINDS, *(names[name] for name in listed)} and (path, kind) not in LISTS:
+                faults.append(f"{path}: lists {', '.join(listed)}: the table has every {kind}, walk it")
+
+
+def check_kinds(root, code, faults):
+    """Nothing but the table knows what kinds of frames there are. The number of kinds."""
+    table = code.get(KINDS, "")
+    rows = re.findall(rf"\[{KIND}\]\s*=", table)
+    names = {name or title for name, title in re.findall(r'\.name = "([^"]*)"|\.title = "([^"]*[A-Z][^"]*)"', table)}
+    codecs = {path for path, _ in definitions(root, "weir_decoder_ops", "decoders").values()}
+    for path, text in sorted(code.items()):
+        if path == KINDS or path in codecs:
+            continue
+        for name in sorted(names):
+            if re.search(rf'cmp\([^;]*"{re.escape(name)}"', text):
+                faults.append(f"{path}: compares with {name}, a kind of frame: compare enum weir_frame_kind, or ask the table")
+        check_lists("kind of frame", dict.fromkeys(names, KINDS), {path: text}, faults)
+        for what, least, parts in (("initialiser", 2, initialisers(text)), ("switch", 2, switches(text)),
+                                   ("expression", 3, re.split(r"[;{}]", text))):
+            for part in parts:
+                kinds = sorted(set(re.findall(KIND, part)) & set(rows))
+                if len(kinds) >= least and (path, what) not in LISTS:
+                    faults.append(f"{path}: {what} names {', '.join(kinds)}: make it a member of the rows of {KINDS}")
+    return len(rows)
 
 
 def check(root):
@@ -102,7 +158,9 @@ def check(root):
     readme = read(root, "README.md")
     tests = {path: read(root, path) for path in files_below(root, "tests", (".c", ".py", ".sh")) if path not in NOT_TESTS}
     code = {path: code_of(read(root, path)) for top in CODE for path in files_below(root, top, ".c")}
-    return sum(check_family(root, family, readme, tests, code, faults) for family in FAMILIES), faults
+    n = sum(check_family(root, family, readme, tests, code, faults) for family in FAMILIES)
+    check_kinds(root, code, faults)
+    return n, faults
 
 
 GOOD = {
@@ -125,7 +183,11 @@ GOOD = {
     "convert/writers/crate_writer.c": 'const struct weir_writer_ops weir_writer_crate = {\n    .name = "crate",\n};\n',
     "convert/writer_ops.h": "extern const struct weir_writer_ops weir_writer_crate;\n",
     "convert/writers.c": "static const struct weir_writer_ops *const writers[] = {&weir_writer_crate};\n",
-    "pipeline/reader.c": '/* strcmp(name, "slurp") */\nint a(void) { return strcmp(name, "auto"); }\n',
+    "decoders/frame_kind.c": 'static const struct row rows[] = {\n    [WEIR_FRAME_JAY] = {.name = "jay", .title = "JAY"},\n'
+                             '    [WEIR_FRAME_KAY] = {.name = "kay", .title = "KAY"},\n'
+                             '    [WEIR_FRAME_ELL] = {.name = "ell", .title = "ELL"},\n};\n',
+    "pipeline/reader.c": '/* strcmp(name, "slurp") */\nint a(void) { return strcmp(name, "auto"); }\n'
+                         'const char *b[] = {"auto", "slurp"};\nbool c(int k) { return k == WEIR_FRAME_JAY || k == WEIR_FRAME_KAY; }\n',
     "tests/unit/test_all.c": 'open("jay");\nopen("slurp");\n',
     "tests/test_shelf.sh": "weir synth DATA --format shelf --episodes 1\nweir convert DATA COPY --to crate \n",
 }
@@ -143,6 +205,24 @@ BAD = [
     ({"convert/writers.c": ""}, ["convert/writers/crate_writer.c: writer crate: 0 rows in convert/writers.c"]),
     ({"io/io_ops.h": "extern const struct weir_io_ops weir_io_slurp, weir_io_gone;\n"}, ["io/io_ops.h: weir_io_gone is no io"]),
     ({"pipeline/reader.c": 'int a(void) { return strcmp(name, "slurp"); }\n'}, ["pipeline/reader.c: compares with slurp"]),
+    ({"pipeline/reader.c": 'int a(void) { return strcmp(name, "kay"); }\n'}, ["pipeline/reader.c: compares with kay, a kind"]),
+    ({"pipeline/reader.c": 'static const char *const codecs[] = {"jay", "raw", "ell"};\n'}, ["lists ell, jay: the table has every kind"]),
+    ({"pipeline/reader.c": 'int a(void) { return find((const char *const[]){"kay", "ell"}, 2); }\n'}, ["lists ell, kay: the table"]),
+    ({"pipeline/reader.c": 'static const char *const names[][2] = {\n    {"jay", "Jay "},\n    {"kay", "Kay "},\n};\n'},
+     ["pipeline/reader.c: lists jay, kay"]),
+    ({"pipeline/reader.c": 'static const char *const titles[] = {[0] = "JAY", [2] = "KAY"};\n'}, ["pipeline/reader.c: lists JAY, KAY"]),
+    ({"pipeline/reader.c": 'static const int bits[] = {[WEIR_FRAME_JAY] = 8, [WEIR_FRAME_ELL] = 16};\n'},
+     ["pipeline/reader.c: initialiser names ELL, JAY"]),
+    ({"pipeline/reader.c": 'int a(int k)\n{\n    switch (k) {\n    case WEIR_FRAME_JAY:\n    case WEIR_FRAME_KAY:\n        return 1;\n'
+                           '    default:\n        return 0;\n    }\n}\n'}, ["pipeline/reader.c: switch names JAY, KAY"]),
+    ({"pipeline/reader.c": 'bool a(int k)\n{\n    return k == WEIR_FRAME_JAY || k == WEIR_FRAME_KAY || k == WEIR_FRAME_ELL;\n}\n'},
+     ["pipeline/reader.c: expression names ELL, JAY, KAY"]),
+    ({"io/sip.c": 'const struct weir_io_ops weir_io_sip = {\n    .name = "sip",\n};\n',
+      "CMakeLists.txt": GOOD["CMakeLists.txt"].replace("  io/slurp.c", "  io/sip.c\n  io/slurp.c"),
+      "io/io_ops.h": "extern const struct weir_io_ops weir_io_slurp, weir_io_sip;\n",
+      "io/io_table.c": "static const struct weir_io_ops *const rows[] = {&weir_io_slurp, &weir_io_sip};\n",
+      "README.md": GOOD["README.md"] + "| `sip` | io |\n", "tests/unit/test_all.c": 'open("jay");\nopen("slurp");\nopen("sip");\n',
+      "pipeline/reader.c": 'static const char *const engines[] = {"sip", "slurp"};\n'}, ["pipeline/reader.c: lists sip, slurp"]),
     ({"datasets/layouts/layout_new.c": 'const struct weir_layout_ops weir_layout_new = {\n    .name = "new",\n};\n'},
      ["no extern of weir_layout_new", "0 rows", "no line in CMake", "in no table", "no test"]),
 ]

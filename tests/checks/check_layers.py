@@ -23,7 +23,7 @@ import re
 import sys
 import tempfile
 
-LAYERS = {"base": 0, "prof": 1, "stages": 1.5, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
+LAYERS = {"base": 0, "prof": 1, "stages": 1.5, "frame kinds": 1.5, "io": 2, "decoders": 2, "datasets": 2, "pipeline": 3, "analyze": 4, "convert": 4,
           "cli": 5, "python": 5, "extras": 6, "cuda": 9}
 # Who is below whom inside a folder: a room includes what has a smaller number, and itself. Where a room and the folder
 # around it have the same number, each may include the other's plain headers.
@@ -35,12 +35,15 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "p
          "analyze/prediction": 0, "analyze/gpu_idle": 0, "analyze/verdict": 1, "analyze/logs": 2, "analyze/trials": 3, "analyze/tuning": 4,
          "convert": 0, "convert/writers": 0,
          "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/whatif": 1, "cli/tune": 1}
-# The room that implements each public header: who may include the one may include the other. "stages" is no folder: the
-# numbers of the loader's stages, for all above prof/.
+# The room that implements each public header: who may include the one may include the other. "stages" and "frame kinds"
+# are not folders: all rooms above prof/ may include these headers.
 PUBLIC = {"weir/base.h": "base", "weir/trace.h": "prof/trace", "weir/kernel_clock.h": "prof/gpu",
           "weir/kernel_clock.cuh": "prof/gpu", "weir/recorder.h": "prof/record", "weir/profiler.h": "prof/record",
           "weir/stages.h": "stages", "weir/decoder.h": "decoders", "weir/dataset.h": "datasets",
-          "weir/loader.h": "pipeline", "weir/report.h": "pipeline/report"}
+          "weir/loader.h": "pipeline", "weir/report.h": "pipeline/report",
+          "weir/frames.h": "frame kinds"}
+# Headers of a room that lower or neighbouring rooms may include too, and their .c file: it has a place of its own.
+LOW = {"decoders/frame_kind.h": "frame kinds"}
 # Rooms of one number that have nothing to do with each other.
 APART = [{"datasets/synth", "datasets"}, {"datasets/synth", "datasets/layouts"}, {"prof/trace", "prof/symbols"}]
 ROOMS |= {"extras/common": 0, "extras/common/cuda": 0, "extras/motion/clips": 0, "extras/motion": 1, "extras/motion/cuda": 1,
@@ -111,7 +114,7 @@ class Tree:
         if path.startswith("include/") and not public:
             self.fault(path, line, f"includes {target}: public headers include public headers only")
             return
-        top, room = folder.split("/")[0], PUBLIC.get(target, os.path.dirname(target))
+        top, room = folder.split("/")[0], PUBLIC.get(target) or LOW.get(target) or os.path.dirname(target)
         other = room.split("/")[0]
         if FREE.match(folder) or room == folder:
             return
@@ -317,6 +320,10 @@ BAD = [
     ({"io/mid.c": '#include "weir/loader.h"\n', **header("include/weir/loader.h")}, "io/mid.c:1: includes weir/loader.h"),
     ({**header("include/weir/base.h", '#include "base/low.h"\n')}, "public headers include public headers only"),
     ({**header("include/weir/base.h", '#include "weir/kernel_clock.h"\n')}, "base.h:3: includes weir/kernel_clock.h"),
+    ({"datasets/layouts/act.c": '#include "decoders/frame_kind.h"\n', **header("decoders/frame_kind.h"),
+      "io/mid.c": '#include "decoders/pixels.h"\n', **header("decoders/pixels.h")}, "io/mid.c:1: includes decoders/pixels.h"),
+    ({"prof/record/pen.c": '#include "decoders/frame_kind.h"\n', **header("decoders/frame_kind.h")},
+     "prof/record/pen.c:1: includes decoders/frame_kind.h"),
     ({"datasets/layouts/act.c": '#include "io/mid.h"\n'}, "datasets/layouts/act.c:1: includes io/mid.h"),
     ({"io/mid.c": '#include "cli/top.h"\n', **header("cli/top.h")}, "io/mid.c:1: includes cli/top.h"),
     ({"prof/trace/paper.c": '#include "prof/record/pen.h"\n', **header("prof/record/pen.h")},

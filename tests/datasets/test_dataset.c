@@ -82,13 +82,13 @@ static void compare_frame(struct reading *r, int episode, int camera, int t, con
         cr_assert_eq(theirs[i], 0, "%s: %s[%d]: cut too early", path, key, t);
     if (!pixels)
         return;
-    uint8_t *decoded = probe->codec == WEIR_CODEC_RAW ? NULL : h5fx_pixels(theirs, want, false, &width, &height);
-    const uint8_t *rgb = probe->codec == WEIR_CODEC_RAW ? theirs : decoded;
+    uint8_t *decoded = probe->kind == WEIR_FRAME_RAW ? NULL : h5fx_pixels(theirs, want, false, &width, &height);
+    const uint8_t *rgb = probe->kind == WEIR_FRAME_RAW ? theirs : decoded;
     cr_assert_not_null(rgb);
     cr_assert(width == probe->width && height == probe->height);
     void *image = malloc((size_t)width * (size_t)height * 3 * sizeof(float));
     for (int f = t % 4 ? t % 8 : 0; f < (t % 4 ? t % 8 + 1 : 8); f++) { /* each format, on all frames together */
-        struct weir_frame frame = {probe->codec, bytes, got, width, height, NULL};
+        struct weir_frame frame = {probe->kind, bytes, got, width, height, NULL};
         cr_assert_eq(weir_decode(r->decoders[f], &frame, image), 0, "%s", weir_decoder_reason(r->decoders[f]));
         cr_assert(h5fx_pixels_agree(image, format_of(f), rgb, (size_t)width * (size_t)height), "%s: %s[%d], format %d",
                   path, key, t, f);

@@ -145,7 +145,7 @@ static char *describe(struct weir_dataset *dataset)
     for (int e = 0; e < weir_dataset_episodes(dataset); e++) {
         weir_frame_name(dataset, e, 0, STEPS - 1, name, sizeof name);
         fprintf(out, "%s %s %s %s %s\n", name, weir_dataset_layout(dataset, e), weir_dataset_qpos_key(dataset, e),
-                weir_dataset_action_key(dataset, e), weir_dataset_codec(dataset, e, 0));
+                weir_dataset_action_key(dataset, e), weir_frame_kind_name(weir_dataset_kind(dataset, e, 0)));
         for (int t = 0; t < STEPS; t++) {
             struct weir_frame_cost cost;
             weir_frame_cost(dataset, e, 0, t, &cost);
@@ -284,7 +284,7 @@ Test(index_file, a_bad_chunk_does_not_spoil_the_index)
  * frames that are smaller. */
 Test(index_file, descriptions_are_not_believed_either)
 {
-    struct weir_frame_map map = {.width = 4, .height = 2, .frames = 6, .row_bytes = 24, .codec = "raw"};
+    struct weir_frame_map map = {.width = 4, .height = 2, .frames = 6, .row_bytes = 24, .kind = WEIR_FRAME_RAW};
     const struct weir_episode episode = {.n_maps = 1, .maps = &map, .qpos_dim = 2, .action_dim = 2};
     const struct weir_h5_description fine = {.layout = WEIR_H5_CHUNKED,
                                              .grid = {4, {6, 2, 4, 3}, {1, 2, 4, 3}, {6, 2, 4, 3}, 1, false},

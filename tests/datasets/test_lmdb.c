@@ -424,7 +424,7 @@ enum { WIDTH = 1024, HEIGHT = 512, RAW_BYTES = WIDTH * HEIGHT * 3, RAW_STEPS = 3
 static const struct weir_copy raw_copy = {
     .n_episodes = EPISODES,
     .n_cameras = 2,
-    .cameras = {{"wrist", "raw", false, WIDTH, HEIGHT}, {"top", "jpeg", false, SIDE, SIDE}},
+    .cameras = {{"wrist", WEIR_FRAME_RAW, WIDTH, HEIGHT}, {"top", WEIR_FRAME_IMAGE, SIDE, SIDE}},
     .qpos_type = WEIR_F64,
     .action_type = WEIR_F32,
     .qpos_dim = 2,

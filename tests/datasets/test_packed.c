@@ -110,7 +110,7 @@ Test(packed, depth_and_names)
     cr_assert_str_eq(weir_dataset_layout(dataset, 0), "packed");
     cr_assert_eq(weir_dataset_cameras(dataset), 4);
     cr_assert_str_eq(weir_dataset_camera(dataset, 2)->name, "depth_left");
-    cr_assert_str_eq(weir_dataset_camera(dataset, 2)->codec, "png16");
+    cr_assert_eq(weir_dataset_camera(dataset, 2)->kind, WEIR_FRAME_PNG16);
     const char *key, *value;
     cr_assert(weir_dataset_text(dataset, 0, 0, &key, &value));
     cr_assert_str_eq(key, "instruction");
@@ -154,7 +154,7 @@ Test(packed, numbers_in_their_own_type)
                              .qpos_dim = 1,
                              .is_bgr = true,
                              .action_dim = 1,
-                             .cameras = {{.name = "a", .codec = "raw", .width = 1, .height = 1}}};
+                             .cameras = {{.name = "a", .kind = WEIR_FRAME_RAW, .width = 1, .height = 1}}};
     struct weir_copy_episode episode = {.name = "made up", .steps = 3, .qpos = f64, .actions = i64};
     struct weir_err err = WEIR_ERR_NONE;
     void *writer;

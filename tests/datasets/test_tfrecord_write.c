@@ -38,8 +38,8 @@ TestSuite(tfrecord_write, .init = open_all, .fini = close_all);
 static const struct weir_copy copy = {
     .n_episodes = EPISODES,
     .n_cameras = 2,
-    .cameras = {{.name = "depth_top", .codec = "png16", .width = SIDE, .height = SIDE},
-                {.name = "top", .codec = "jpeg", .width = SIDE, .height = SIDE}},
+    .cameras = {{.name = "depth_top", .kind = WEIR_FRAME_PNG16, .width = SIDE, .height = SIDE},
+                {.name = "top", .kind = WEIR_FRAME_IMAGE, .width = SIDE, .height = SIDE}},
     .qpos_type = WEIR_F32,
     .action_type = WEIR_I64,
     .qpos_dim = DIM,
@@ -135,7 +135,7 @@ Test(tfrecord_write, what_was_written_is_read)
     cr_assert_eq(weir_dataset_cameras(dataset), 2);
     cr_assert(weir_dataset_is_bgr(dataset));
     cr_assert_str_eq(weir_dataset_camera(dataset, 0)->name, "depth_top");
-    cr_assert_str_eq(weir_dataset_camera(dataset, 0)->codec, "png16");
+    cr_assert_eq(weir_dataset_camera(dataset, 0)->kind, WEIR_FRAME_PNG16);
     cr_assert_str_eq(weir_dataset_camera(dataset, 1)->name, "top");
     for (int e = 0; e < EPISODES; e++) {
         cr_assert_eq(weir_dataset_steps(dataset, e), STEPS);

@@ -25,9 +25,10 @@ static struct weir_copy copy_of(int chunk_frames)
                              .action_dim = DIM,
                              .chunk_frames = chunk_frames,
                              .is_bgr = true};
-    copy.cameras[0] = (struct weir_copy_camera){.name = "main", .codec = "raw", .width = WIDTH, .height = HEIGHT};
+    copy.cameras[0] =
+        (struct weir_copy_camera){.name = "main", .kind = WEIR_FRAME_RAW, .width = WIDTH, .height = HEIGHT};
     copy.cameras[1] =
-        (struct weir_copy_camera){.name = "depth_main", .codec = "raw16", .width = WIDTH, .height = HEIGHT};
+        (struct weir_copy_camera){.name = "depth_main", .kind = WEIR_FRAME_RAW16, .width = WIDTH, .height = HEIGHT};
     return copy;
 }
 
@@ -96,7 +97,7 @@ static void check_copy(const char *path)
     cr_assert_eq(weir_dataset_episodes(dataset), EPISODES);
     cr_assert(weir_dataset_is_bgr(dataset));
     cr_assert_str_eq(weir_dataset_layout(dataset, 0), "diffusion-policy");
-    cr_assert_str_eq(weir_dataset_codec(dataset, 0, 1), "raw16");
+    cr_assert_eq(weir_dataset_kind(dataset, 0, 1), WEIR_FRAME_RAW16);
     const char *key = "", *value = "";
     for (int i = 0; weir_dataset_text(dataset, 1, i, &key, &value) && strcmp(key, "instruction") != 0; i++)
         continue;

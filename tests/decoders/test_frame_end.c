@@ -149,7 +149,7 @@ Test(frame_end, what_follows_the_end_changes_nothing)
         put(&row, tail, sizeof tail);
         size_t end = weir_frame_end(row.at, row.n);
         ended += end > 0;
-        struct weir_frame frame = {WEIR_CODEC_JPEG, row.at, row.n, WIDTH, HEIGHT, NULL};
+        struct weir_frame frame = {WEIR_FRAME_IMAGE, row.at, row.n, WIDTH, HEIGHT, NULL};
         int rc = weir_decode(decoder, &frame, whole);
         if (end > 0) {
             frame.length = end;

@@ -77,7 +77,7 @@ static void compare_decoded(struct run *run, const struct weir_frame *frame, int
 {
     int width = frame->view ? frame->view->out_width : frame->width, rc[2];
     int height = frame->view ? frame->view->out_height : frame->height;
-    size_t bytes = weir_frame_bytes(&run->format, frame->codec, width, height);
+    size_t bytes = weir_frame_bytes(&run->format, frame->kind, width, height);
     const char *reason[2];
     fill_images(run, bytes);
     for (int i = 0; i < 2; i++) {
@@ -97,7 +97,7 @@ static void compare_probed(struct run *run, const struct weir_frame *frame, int 
     const char *reason[2];
     int rc[2];
     for (int i = 0; i < 2; i++) {
-        rc[i] = weir_probe_image(run->decoder[i], frame->codec, frame->bytes, frame->length, &info[i]);
+        rc[i] = weir_probe_image(run->decoder[i], frame->kind, frame->bytes, frame->length, &info[i]);
         reason[i] = rc[i] < 0 ? weir_decoder_reason(run->decoder[i]) : "";
     }
     if (rc[KEPT] != rc[NEW] || strcmp(reason[KEPT], reason[NEW]) != 0 ||
@@ -111,7 +111,7 @@ static void compare_frame(struct run *run, const char *engine, struct jpeg_choic
                           int number)
 {
     struct weir_image_info info;
-    bool known = weir_probe_image(run->prober, frame->codec, frame->bytes, frame->length, &info) == 0 &&
+    bool known = weir_probe_image(run->prober, frame->kind, frame->bytes, frame->length, &info) == 0 &&
                  info.width <= SIDE_MAX && (long)info.width * info.height <= PIXELS_MAX;
     frame->width = known ? info.width : 16;
     frame->height = known ? info.height : 16;
@@ -144,7 +144,7 @@ static void run_backend(const char *backend, const char *engine, const struct fr
             memcpy(exact, bytes, length);
             if (length > 4 && memcmp(exact, "\x89PNG", 4) == 0 && jpeg_choose(&choices, 2))
                 pngfx_mend(exact, length); /* damage behind right checksums */
-            struct weir_frame frame = {.codec = from->codec, .bytes = exact, .length = length};
+            struct weir_frame frame = {.kind = from->kind, .bytes = exact, .length = length};
             compare_frame(&run, engine, &choices, &frame, i);
             free(exact);
         }
@@ -176,7 +176,7 @@ static void add_pngs(struct frame_pool *pool)
         size_t length;
         uint8_t *bytes = pngfx_write(&how, &length);
         bool depth = how.kind == PNGFX_GRAY16 || (how.kind == PNGFX_GRAY8 && i % 2);
-        frame_pool_add(pool, depth ? WEIR_CODEC_PNG16 : WEIR_CODEC_JPEG, bytes, length);
+        frame_pool_add(pool, depth ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE, bytes, length);
     }
 }
 
@@ -201,7 +201,7 @@ static void add_jpeg2000(struct frame_pool *pool)
         size_t length;
         how.rgb = rgb;
         uint8_t *bytes = encode_jpeg2000(&how, &length);
-        frame_pool_add(pool, WEIR_CODEC_JPEG2000, bytes, length);
+        frame_pool_add(pool, WEIR_FRAME_JPEG2000, bytes, length);
         free(rgb);
     }
 }
@@ -218,7 +218,7 @@ static void add_jpegxl(struct frame_pool *pool)
         size_t length;
         how.rgb = rgb;
         uint8_t *bytes = encode_jpegxl(&how, &length);
-        frame_pool_add(pool, WEIR_CODEC_JPEGXL, bytes, length);
+        frame_pool_add(pool, WEIR_FRAME_JPEGXL, bytes, length);
         free(rgb);
     }
 }

@@ -271,7 +271,7 @@ Test(jpeg_header, garbled_headers)
         struct weir_gpu_jpeg_frame frame;
         struct weir_image_info info;
         if (weir_gpu_jpeg_look(damaged, length, WEIR_GPU_JPEG_HARDWARE, &header, &frame) == WEIR_JPEG_TAKEN &&
-            weir_probe_image(decoder, WEIR_CODEC_JPEG, damaged, length, &info) == 0) {
+            weir_probe_image(decoder, WEIR_FRAME_IMAGE, damaged, length, &info) == 0) {
             cr_assert(header.width == info.width && header.height == info.height);
             cr_assert(header.components == info.components && header.bit_depth == info.bit_depth);
             cr_assert_eq(strcmp(info.process, "baseline"), 0);

@@ -60,7 +60,7 @@ static void *color_of(const uint8_t *rgb, size_t pixels, struct weir_pixel_forma
 static int decode(struct weir_decoder *decoder, int format, struct weir_frame frame, void **image)
 {
     struct weir_pixel_format asked = format_of(format);
-    size_t n = weir_frame_bytes(&asked, frame.codec, frame.width, frame.height);
+    size_t n = weir_frame_bytes(&asked, frame.kind, frame.width, frame.height);
     uint8_t *to = malloc(n + CANARY), *from = malloc(frame.length ? frame.length : 1);
     memset(to, 0xA5, n + CANARY);
     memcpy(from, frame.bytes, frame.length);
@@ -77,7 +77,7 @@ static int decode(struct weir_decoder *decoder, int format, struct weir_frame fr
 static void check(int format, struct weir_frame frame, const void *want, const char *about)
 {
     struct weir_pixel_format asked = format_of(format);
-    size_t n = weir_frame_bytes(&asked, frame.codec, frame.width, frame.height);
+    size_t n = weir_frame_bytes(&asked, frame.kind, frame.width, frame.height);
     struct weir_decoder *decoder = open_decoder("turbo", format);
     for (int again = 0; again < 2; again++) {
         void *image;
@@ -98,13 +98,13 @@ static void check_image(const struct pngfx_image *image)
     size_t length, pixels = (size_t)image->width * (size_t)image->height;
     uint8_t *bytes = pngfx_write(image, &length), *rgb = pngfx_rgb(image);
     uint16_t *values = pngfx_values(image);
-    struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length, image->width, image->height, NULL};
+    struct weir_frame frame = {WEIR_FRAME_IMAGE, bytes, length, image->width, image->height, NULL};
     for (int f = 0; f < FORMATS && pngfx_bits(image->kind) <= 8; f++) {
         void *want = color_of(rgb, pixels, format_of(f));
         check(f, frame, want, about);
         free(want);
     }
-    frame.codec = WEIR_CODEC_PNG16;
+    frame.kind = WEIR_FRAME_PNG16;
     for (int f = 0; f < FORMATS && is_gray(image->kind) && pngfx_bits(image->kind) >= 8; f++)
         check(f, frame, values, about);
     free(values);
@@ -164,7 +164,7 @@ Test(png, every_depth_is_as_stored)
         values[i] = (uint16_t)(i * 40503);
     cr_assert_eq(weir_png_write_grey16(values, 256, 256, &out), 0);
     for (int f = 0; f < FORMATS; f++)
-        check(f, (struct weir_frame){WEIR_CODEC_PNG16, out.data, out.size, 256, 256, NULL}, values, "all values");
+        check(f, (struct weir_frame){WEIR_FRAME_PNG16, out.data, out.size, 256, 256, NULL}, values, "all values");
     free(out.data);
     free(values);
 }
@@ -184,8 +184,8 @@ Test(png, a_file_of_another_program)
         values[i] = rgb[3 * i];
     for (int f = 0; f < FORMATS; f++) {
         void *want = color_of(rgb, pixels, format_of(f));
-        check(f, (struct weir_frame){WEIR_CODEC_JPEG, bytes, length, width, height, NULL}, want, "testorig");
-        check(f, (struct weir_frame){WEIR_CODEC_PNG16, bytes, length, width, height, NULL}, values, "testorig");
+        check(f, (struct weir_frame){WEIR_FRAME_IMAGE, bytes, length, width, height, NULL}, want, "testorig");
+        check(f, (struct weir_frame){WEIR_FRAME_PNG16, bytes, length, width, height, NULL}, values, "testorig");
         free(want);
     }
     free(values);
@@ -200,9 +200,9 @@ Test(png, what_follows_the_end_is_not_looked_at)
     uint8_t *bytes = pngfx_write(&image, &length), *row = calloc(1, length + 500);
     uint16_t *values = pngfx_values(&image);
     memcpy(row, bytes, length);
-    check(0, (struct weir_frame){WEIR_CODEC_PNG16, row, length + 500, 20, 12, NULL}, values, "zeros");
+    check(0, (struct weir_frame){WEIR_FRAME_PNG16, row, length + 500, 20, 12, NULL}, values, "zeros");
     memset(row + length, 0x89, 500);
-    check(0, (struct weir_frame){WEIR_CODEC_PNG16, row, length + 500, 20, 12, NULL}, values, "garbage");
+    check(0, (struct weir_frame){WEIR_FRAME_PNG16, row, length + 500, 20, 12, NULL}, values, "garbage");
     free(values);
     free(row);
     free(bytes);
@@ -210,7 +210,7 @@ Test(png, what_follows_the_end_is_not_looked_at)
 
 /* ---- bad bytes ---- */
 
-static void refused(enum weir_codec codec, const uint8_t *bytes, size_t length, int width, int height,
+static void refused(enum weir_frame_kind kind, const uint8_t *bytes, size_t length, int width, int height,
                     const char *reason)
 {
     struct pngfx_image good = {.kind = PNGFX_GRAY8, .width = 9, .height = 5};
@@ -219,12 +219,12 @@ static void refused(enum weir_codec codec, const uint8_t *bytes, size_t length, 
     for (int f = 0; f < FORMATS; f++) {
         struct weir_decoder *decoder = open_decoder("turbo", f);
         void *image;
-        int rc = decode(decoder, f, (struct weir_frame){codec, bytes, length, width, height, NULL}, &image);
+        int rc = decode(decoder, f, (struct weir_frame){kind, bytes, length, width, height, NULL}, &image);
         cr_assert_eq(rc, -EBADMSG, "taken, not refused as \"%s\"", reason);
         cr_assert_not_null(strstr(weir_decoder_reason(decoder), reason), "\"%s\" is not \"%s\"",
                            weir_decoder_reason(decoder), reason);
         free(image);
-        rc = decode(decoder, f, (struct weir_frame){codec, good_bytes, good_length, 9, 5, NULL}, &image);
+        rc = decode(decoder, f, (struct weir_frame){kind, good_bytes, good_length, 9, 5, NULL}, &image);
         cr_assert_eq(rc, 0, "after \"%s\": %s", reason, weir_decoder_reason(decoder));
         free(image);
         weir_decoder_close(&decoder);
@@ -232,11 +232,11 @@ static void refused(enum weir_codec codec, const uint8_t *bytes, size_t length, 
     free(good_bytes);
 }
 
-static void probe_refuses(enum weir_codec codec, const uint8_t *bytes, size_t length, const char *reason)
+static void probe_refuses(enum weir_frame_kind kind, const uint8_t *bytes, size_t length, const char *reason)
 {
     struct weir_decoder *decoder = open_decoder("turbo", 0);
     struct weir_image_info info;
-    cr_assert_eq(weir_probe_image(decoder, codec, bytes, length, &info), -EBADMSG, "not refused as \"%s\"", reason);
+    cr_assert_eq(weir_probe_image(decoder, kind, bytes, length, &info), -EBADMSG, "not refused as \"%s\"", reason);
     cr_assert_not_null(strstr(weir_decoder_reason(decoder), reason), "%s", weir_decoder_reason(decoder));
     weir_decoder_close(&decoder);
 }
@@ -248,12 +248,12 @@ Test(png, kinds_that_a_codec_does_not_read)
         size_t length;
         uint8_t *bytes = pngfx_write(&image, &length);
         if (pngfx_bits(image.kind) == 16) {
-            refused(WEIR_CODEC_JPEG, bytes, length, 16, 8, "16 bits a value: colour is of 8 bits a value, at most");
-            probe_refuses(WEIR_CODEC_JPEG, bytes, length, "16 bits a value: colour is of 8 bits a value, at most");
+            refused(WEIR_FRAME_IMAGE, bytes, length, 16, 8, "16 bits a value: colour is of 8 bits a value, at most");
+            probe_refuses(WEIR_FRAME_IMAGE, bytes, length, "16 bits a value: colour is of 8 bits a value, at most");
         }
         if (!is_gray(image.kind) || pngfx_bits(image.kind) < 8) {
-            refused(WEIR_CODEC_PNG16, bytes, length, 16, 8, "depth is grayscale of 16 bits, or of 8");
-            probe_refuses(WEIR_CODEC_PNG16, bytes, length, "depth is grayscale of 16 bits, or of 8");
+            refused(WEIR_FRAME_PNG16, bytes, length, 16, 8, "depth is grayscale of 16 bits, or of 8");
+            probe_refuses(WEIR_FRAME_PNG16, bytes, length, "depth is grayscale of 16 bits, or of 8");
         }
         free(bytes);
     }
@@ -265,10 +265,10 @@ Test(png, another_size)
     size_t length;
     uint8_t *bytes = pngfx_write(&image, &length);
     for (int depth = 0; depth < 2; depth++) {
-        enum weir_codec codec = depth ? WEIR_CODEC_PNG16 : WEIR_CODEC_JPEG;
-        refused(codec, bytes, length, 24, 16, "the image is 32x16, the camera's first frame was 24x16");
-        refused(codec, bytes, length, 32, 24, "the image is 32x16, the camera's first frame was 32x24");
-        refused(codec, bytes, length, 16, 32, "the image is 32x16, the camera's first frame was 16x32");
+        enum weir_frame_kind kind = depth ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
+        refused(kind, bytes, length, 24, 16, "the image is 32x16, the camera's first frame was 24x16");
+        refused(kind, bytes, length, 32, 24, "the image is 32x16, the camera's first frame was 32x24");
+        refused(kind, bytes, length, 16, 32, "the image is 32x16, the camera's first frame was 16x32");
     }
     free(bytes);
 }
@@ -278,8 +278,8 @@ Test(png, images_wider_than_planned)
     struct pngfx_image image = {.kind = PNGFX_GRAY8, .width = WIDTH_MAX + 1, .height = 2};
     size_t length;
     uint8_t *bytes = pngfx_write(&image, &length);
-    refused(WEIR_CODEC_JPEG, bytes, length, WIDTH_MAX + 1, 2, "wider than the 256 pixels planned for");
-    refused(WEIR_CODEC_PNG16, bytes, length, WIDTH_MAX + 1, 2, "wider than the 256 pixels planned for");
+    refused(WEIR_FRAME_IMAGE, bytes, length, WIDTH_MAX + 1, 2, "wider than the 256 pixels planned for");
+    refused(WEIR_FRAME_PNG16, bytes, length, WIDTH_MAX + 1, 2, "wider than the 256 pixels planned for");
     free(bytes);
 }
 
@@ -322,9 +322,9 @@ Test(png, headers_that_make_no_sense)
         memcpy(bytes + rows[i].at, value + 4 - rows[i].bytes, (size_t)rows[i].bytes);
         pngfx_mend(bytes, length);
         for (int depth = 0; depth < 2; depth++) {
-            enum weir_codec codec = depth ? WEIR_CODEC_PNG16 : WEIR_CODEC_JPEG;
-            refused(codec, bytes, length, 16, 8, rows[i].reason);
-            probe_refuses(codec, bytes, length, rows[i].reason);
+            enum weir_frame_kind kind = depth ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
+            refused(kind, bytes, length, 16, 8, rows[i].reason);
+            probe_refuses(kind, bytes, length, rows[i].reason);
         }
         free(bytes);
     }
@@ -337,13 +337,13 @@ Test(png, what_is_no_png)
     uint8_t *bytes = pngfx_write(&image, &length), garbage[200];
     for (int i = 0; i < 200; i++)
         garbage[i] = (uint8_t)(i * 37 + 11);
-    refused(WEIR_CODEC_PNG16, garbage, sizeof garbage, 16, 8, "Not a PNG file");
-    refused(WEIR_CODEC_PNG16, garbage, 0, 16, 8, "Not a PNG file");
-    refused(WEIR_CODEC_JPEG, garbage, sizeof garbage, 16, 8, "Not a JPEG file");
-    refused(WEIR_CODEC_JPEG, bytes, 8, 16, 8, "Premature end of PNG file");
-    probe_refuses(WEIR_CODEC_JPEG, bytes, 32, "Premature end of PNG file");
+    refused(WEIR_FRAME_PNG16, garbage, sizeof garbage, 16, 8, "Not a PNG file");
+    refused(WEIR_FRAME_PNG16, garbage, 0, 16, 8, "Not a PNG file");
+    refused(WEIR_FRAME_IMAGE, garbage, sizeof garbage, 16, 8, "Not a JPEG file");
+    refused(WEIR_FRAME_IMAGE, bytes, 8, 16, 8, "Premature end of PNG file");
+    probe_refuses(WEIR_FRAME_IMAGE, bytes, 32, "Premature end of PNG file");
     memcpy(bytes + 12, "IDAT", 4);
-    refused(WEIR_CODEC_PNG16, bytes, length, 16, 8, "does not begin with its header");
+    refused(WEIR_FRAME_PNG16, bytes, length, 16, 8, "does not begin with its header");
     free(bytes);
 }
 
@@ -360,9 +360,9 @@ static struct pngfx_image damaged_image(int i)
                                 .described = true};
 }
 
-static enum weir_codec damaged_codec(int i)
+static enum weir_frame_kind damaged_codec(int i)
 {
-    return damaged[i / 2] == PNGFX_GRAY16 ? WEIR_CODEC_PNG16 : WEIR_CODEC_JPEG;
+    return damaged[i / 2] == PNGFX_GRAY16 ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
 }
 
 Test(png, every_truncation_is_refused)
@@ -431,7 +431,7 @@ Test(png, checksums_that_do_not_fit)
         size_t at = pngfx_chunk(bytes, length, chunks[i]), n = (size_t)bytes[at + 2] << 8 | bytes[at + 3];
         bytes[at + 8 + n] ^= 0x10;
         snprintf(reason, sizeof reason, "%s: CRC error", chunks[i]);
-        refused(WEIR_CODEC_PNG16, bytes, length, 16, 8, reason);
+        refused(WEIR_FRAME_PNG16, bytes, length, 16, 8, reason);
         free(bytes);
     }
 }
@@ -447,17 +447,17 @@ Test(png, chunks_that_are_missing_or_wrong)
     uint8_t *other = malloc(2 * length);
     memcpy(other, bytes, palette);
     memcpy(other + palette, bytes + data, length - data);
-    refused(WEIR_CODEC_JPEG, other, length - (data - palette), 16, 8, "PLTE");
+    refused(WEIR_FRAME_IMAGE, other, length - (data - palette), 16, 8, "PLTE");
     memcpy(other, bytes, data);
     memcpy(other + data, bytes + end, length - end);
-    refused(WEIR_CODEC_JPEG, other, length - (end - data), 16, 8, "IEND");
+    refused(WEIR_FRAME_IMAGE, other, length - (end - data), 16, 8, "IEND");
     memcpy(other, bytes, data);
     memcpy(other + data, bytes + palette, length - palette);
-    refused(WEIR_CODEC_JPEG, other, length + (data - palette), 16, 8, "PLTE: duplicate");
+    refused(WEIR_FRAME_IMAGE, other, length + (data - palette), 16, 8, "PLTE: duplicate");
     memcpy(other, bytes, length);
     memcpy(other + palette + 4, "PALT", 4);
     pngfx_mend(other, length);
-    refused(WEIR_CODEC_JPEG, other, length, 16, 8, "PALT");
+    refused(WEIR_FRAME_IMAGE, other, length, 16, 8, "PALT");
     free(other);
     free(bytes);
 }
@@ -473,34 +473,35 @@ Test(png, probing_tells_size_and_kind)
         size_t length;
         uint8_t *bytes = pngfx_write(&image, &length);
         bool palette = kind >= PNGFX_PALETTE1, depth = is_gray(image.kind) && pngfx_bits(image.kind) == 16;
-        enum weir_codec codec = depth ? WEIR_CODEC_PNG16 : WEIR_CODEC_JPEG;
+        enum weir_frame_kind stored = depth ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
         if (depth || pngfx_bits(image.kind) <= 8) {
-            cr_assert_eq(weir_probe_image(decoder, codec, bytes, length, &info), 0, "%s", weir_decoder_reason(decoder));
+            cr_assert_eq(weir_probe_image(decoder, stored, bytes, length, &info), 0, "%s",
+                         weir_decoder_reason(decoder));
             cr_assert(info.width == 123 && info.height == 45);
             cr_assert_eq(info.components, palette ? 3 : pngfx_channels(image.kind));
             cr_assert_eq(info.bit_depth, palette ? 8 : pngfx_bits(image.kind));
-            cr_assert_str_eq(info.format, "png");
+            cr_assert_eq(info.kind, WEIR_FRAME_PNG);
             cr_assert(!info.subsampling && !info.process);
         }
         bytes[20] ^= 1;
-        cr_assert_eq(weir_probe_image(decoder, codec, bytes, length, &info), -EBADMSG);
+        cr_assert_eq(weir_probe_image(decoder, stored, bytes, length, &info), -EBADMSG);
         cr_assert_str_eq(weir_decoder_reason(decoder), "IHDR: CRC error");
         free(bytes);
     }
     weir_decoder_close(&decoder);
 }
 
-Test(png, names_and_sizes_of_codecs)
+Test(png, names_and_sizes_of_kinds)
 {
     struct weir_pixel_format f32 = format_of(2);
-    cr_assert_eq(weir_codec_from_name("raw16"), WEIR_CODEC_RAW16);
-    cr_assert_eq(weir_codec_from_name("png16"), WEIR_CODEC_PNG16);
-    cr_assert_eq(weir_codec_from_name("png"), -EINVAL);
-    cr_assert(weir_codec_is_depth(WEIR_CODEC_RAW16) && weir_codec_is_depth(WEIR_CODEC_PNG16));
-    cr_assert(!weir_codec_is_depth(WEIR_CODEC_RAW) && !weir_codec_is_depth(WEIR_CODEC_JPEG));
-    cr_assert_eq(weir_frame_bytes(&f32, WEIR_CODEC_JPEG, 7, 5), 7 * 5 * 3 * 4);
-    cr_assert_eq(weir_frame_bytes(&f32, WEIR_CODEC_PNG16, 7, 5), 7 * 5 * 2);
-    cr_assert_eq(weir_frame_bytes(&f32, WEIR_CODEC_RAW16, 7, 5), 7 * 5 * 2);
+    cr_assert_eq(weir_frame_kind_from_name("raw16"), WEIR_FRAME_RAW16);
+    cr_assert_eq(weir_frame_kind_from_name("png16"), WEIR_FRAME_PNG16);
+    cr_assert_eq(weir_frame_kind_from_name("png"), WEIR_FRAME_PNG);
+    cr_assert(weir_frame_is_depth(WEIR_FRAME_RAW16) && weir_frame_is_depth(WEIR_FRAME_PNG16));
+    cr_assert(!weir_frame_is_depth(WEIR_FRAME_RAW) && !weir_frame_is_depth(WEIR_FRAME_IMAGE));
+    cr_assert_eq(weir_frame_bytes(&f32, WEIR_FRAME_IMAGE, 7, 5), 7 * 5 * 3 * 4);
+    cr_assert_eq(weir_frame_bytes(&f32, WEIR_FRAME_PNG16, 7, 5), 7 * 5 * 2);
+    cr_assert_eq(weir_frame_bytes(&f32, WEIR_FRAME_RAW16, 7, 5), 7 * 5 * 2);
 }
 
 Test(png, an_engine_that_cannot_be_chosen)
@@ -527,7 +528,7 @@ Test(png, raw_depth_is_as_stored)
             bytes[2 * i] = (uint8_t)want[i];
             bytes[2 * i + 1] = (uint8_t)(want[i] >> 8);
         }
-        struct weir_frame frame = {WEIR_CODEC_RAW16, bytes, 2 * n, sizes[s].width, sizes[s].height, NULL};
+        struct weir_frame frame = {WEIR_FRAME_RAW16, bytes, 2 * n, sizes[s].width, sizes[s].height, NULL};
         for (int f = 0; f < FORMATS; f++)
             check(f, frame, want, "raw depth");
         struct weir_decoder *decoder = open_decoder("turbo", 0);
@@ -546,14 +547,14 @@ Test(png, raw_depth_is_read_into_place_whatever_the_format)
 {
     for (int f = 0; f < FORMATS; f++) {
         struct weir_decoder *decoder = open_decoder("turbo", f);
-        cr_assert(weir_decoder_is_direct(decoder, WEIR_CODEC_RAW16));
-        cr_assert_not(weir_decoder_is_direct(decoder, WEIR_CODEC_PNG16));
-        cr_assert_not(weir_decoder_is_direct(decoder, WEIR_CODEC_JPEG));
+        cr_assert(weir_decoder_is_direct(decoder, WEIR_FRAME_RAW16));
+        cr_assert_not(weir_decoder_is_direct(decoder, WEIR_FRAME_PNG16));
+        cr_assert_not(weir_decoder_is_direct(decoder, WEIR_FRAME_IMAGE));
         uint16_t image[3 * 2];
         uint8_t bytes[] = {0, 0, 1, 0, 0, 1, 2, 1, 255, 255, 0, 128};
         static const uint16_t want[] = {0, 1, 256, 258, 65535, 32768};
         memcpy(image, bytes, sizeof bytes);
-        struct weir_frame frame = {WEIR_CODEC_RAW16, (const uint8_t *)image, sizeof image, 3, 2, NULL};
+        struct weir_frame frame = {WEIR_FRAME_RAW16, (const uint8_t *)image, sizeof image, 3, 2, NULL};
         cr_assert_eq(weir_decode(decoder, &frame, image), 0, "%s", weir_decoder_reason(decoder));
         cr_assert_eq(memcmp(image, want, sizeof want), 0);
         weir_decoder_close(&decoder);
@@ -562,7 +563,7 @@ Test(png, raw_depth_is_read_into_place_whatever_the_format)
 
 Test(png, null_decodes_no_depth)
 {
-    static const enum weir_codec codecs[] = {WEIR_CODEC_RAW16, WEIR_CODEC_PNG16};
+    static const enum weir_frame_kind codecs[] = {WEIR_FRAME_RAW16, WEIR_FRAME_PNG16};
     struct weir_decoder *decoder = open_decoder("null", 0);
     for (int i = 0; i < 2; i++) {
         uint16_t image[6] = {1, 2, 3, 4, 5, 6};

@@ -243,7 +243,7 @@ Test(prepare, raw_frames_in_every_format_part_and_size)
     for (size_t i = 0; i < sizeof rgb; i++)
         rgb[i] = (uint8_t)rand();
     struct weir_gpu_source source = {.plane = {rgb}, .pitch = {W * 3}, .kind = WEIR_GPU_RGB};
-    check_formats(&source, (struct weir_frame){WEIR_CODEC_RAW, rgb, sizeof rgb, W, H, NULL}, VIEWS);
+    check_formats(&source, (struct weir_frame){WEIR_FRAME_RAW, rgb, sizeof rgb, W, H, NULL}, VIEWS);
 }
 
 /* Smaller ones the decoder makes by another DCT: only parts of the stored size. */
@@ -255,7 +255,7 @@ Test(prepare, jpegs_in_every_format_and_part)
         uint8_t *bytes = h5fx_jpeg(kinds[k], W, H, k, &length);
         cr_assert_eq(jpeg_planes_read(&planes, bytes, length), 0);
         struct weir_gpu_source source = source_of(&planes);
-        check_formats(&source, (struct weir_frame){WEIR_CODEC_JPEG, bytes, length, W, H, NULL}, 3);
+        check_formats(&source, (struct weir_frame){WEIR_FRAME_IMAGE, bytes, length, W, H, NULL}, 3);
         jpeg_planes_free(&planes);
         free(bytes);
     }

@@ -120,8 +120,7 @@ static int check_dataset(const char *path)
     cr_assert_eq(weir_fetcher_open(&fetcher, dataset, files, "pread", &err), 0, "%s", err.text);
     for (int e = 0; e < weir_dataset_episodes(dataset); e++)
         for (int c = 0; c < weir_dataset_cameras(dataset); c++)
-            for (int t = 0;
-                 t < weir_dataset_steps(dataset, e) && strcmp(weir_dataset_codec(dataset, e, c), "jpeg") == 0;
+            for (int t = 0; t < weir_dataset_steps(dataset, e) && weir_dataset_kind(dataset, e, c) == WEIR_FRAME_IMAGE;
                  t++, frames++)
                 check_frame(&fetcher, e, c, t);
     weir_fetcher_close(&fetcher);
@@ -452,7 +451,7 @@ struct table_frame {
 
 static int decode_frame(struct weir_decoder *decoder, const struct table_frame *frame, uint8_t *image)
 {
-    struct weir_frame one = {WEIR_CODEC_JPEG, frame->bytes, frame->length, TABLE_SIDE, TABLE_SIDE, NULL};
+    struct weir_frame one = {WEIR_FRAME_IMAGE, frame->bytes, frame->length, TABLE_SIDE, TABLE_SIDE, NULL};
     return weir_decode(decoder, &one, image);
 }
 

@@ -25,7 +25,7 @@ static struct weir_decoder *open_decoder(struct weir_pixel_format format, int wi
 /* Decodes with a canary behind the image. */
 static void *decode(struct weir_decoder *decoder, const struct weir_pixel_format *format, struct weir_frame frame)
 {
-    size_t bytes = weir_frame_bytes(format, frame.codec, frame.view->out_width, frame.view->out_height);
+    size_t bytes = weir_frame_bytes(format, frame.kind, frame.view->out_width, frame.view->out_height);
     uint8_t *image = malloc(bytes + CANARY);
     memset(image, 0xA5, bytes + CANARY);
     cr_assert_eq(weir_decode(decoder, &frame, image), 0, "%s", weir_decoder_reason(decoder));
@@ -72,8 +72,8 @@ Test(view, a_part_of_a_jpeg_is_that_part_of_the_whole)
                 struct weir_view view = random_crop(width, height);
                 char about[64];
                 snprintf(about, sizeof about, "JPEG kind %d of %dx%d", kind, width, height);
-                uint8_t *got =
-                    decode(decoder, &format, (struct weir_frame){WEIR_CODEC_JPEG, bytes, length, width, height, &view});
+                uint8_t *got = decode(decoder, &format,
+                                      (struct weir_frame){WEIR_FRAME_IMAGE, bytes, length, width, height, &view});
                 check_crop(rgb, width, &view, got, about);
                 free(got);
             }
@@ -162,7 +162,7 @@ Test(view, raw_frames_in_another_size_are_exact)
         view.out_width = 1 + rand() % 90;
         view.out_height = 1 + rand() % 90;
         double psnr;
-        uint8_t *got = decode(decoder, &format, (struct weir_frame){WEIR_CODEC_RAW, rgb, sizeof rgb, W, H, &view});
+        uint8_t *got = decode(decoder, &format, (struct weir_frame){WEIR_FRAME_RAW, rgb, sizeof rgb, W, H, &view});
         double most = compare(rgb, W, &view, got, &psnr);
         cr_assert_lt(most, 0.51, "%dx%d+%d+%d to %dx%d: off by %g", view.width, view.height, view.x, view.y,
                      view.out_width, view.out_height, most);
@@ -178,7 +178,7 @@ Test(view, every_output_format_has_the_same_pixels)
     make_raw(rgb, sizeof rgb);
     struct weir_view views[] = {{3, 2, 33, 21, OW, OH}, {5, 4, OW, OH, OW, OH}};
     for (size_t v = 0; v < 2; v++) {
-        struct weir_frame frame = {WEIR_CODEC_RAW, rgb, sizeof rgb, W, H, &views[v]};
+        struct weir_frame frame = {WEIR_FRAME_RAW, rgb, sizeof rgb, W, H, &views[v]};
         struct weir_pixel_format plain = {0};
         struct weir_decoder *decoder = open_decoder(plain, W);
         uint8_t *want = decode(decoder, &plain, frame);
@@ -217,9 +217,10 @@ Test(view, png_rows_pass_through_the_same_resampler)
             struct weir_view view = random_crop(53, 41);
             if (i % 2)
                 view.out_width = 1 + rand() % 60, view.out_height = 1 + rand() % 60;
-            uint8_t *png = decode(decoder, &format, (struct weir_frame){WEIR_CODEC_JPEG, bytes, length, 53, 41, &view});
+            uint8_t *png =
+                decode(decoder, &format, (struct weir_frame){WEIR_FRAME_IMAGE, bytes, length, 53, 41, &view});
             uint8_t *raw =
-                decode(decoder, &format, (struct weir_frame){WEIR_CODEC_RAW, rgb, 53 * 41 * 3, 53, 41, &view});
+                decode(decoder, &format, (struct weir_frame){WEIR_FRAME_RAW, rgb, 53 * 41 * 3, 53, 41, &view});
             cr_assert_eq(memcmp(png, raw, (size_t)view.out_width * (size_t)view.out_height * 3), 0);
             free(png);
             free(raw);
@@ -241,7 +242,7 @@ Test(view, depth_takes_the_nearest_pixel)
     static const struct weir_view views[] = {{0, 0, 20, 10, 10, 5}, {4, 2, 10, 8, 15, 40}, {19, 9, 1, 1, 3, 3}};
     for (size_t v = 0; v < sizeof views / sizeof views[0]; v++) {
         const struct weir_view *view = &views[v];
-        struct weir_frame frame = {WEIR_CODEC_RAW16, (const uint8_t *)depth, sizeof depth, W, H, view};
+        struct weir_frame frame = {WEIR_FRAME_RAW16, (const uint8_t *)depth, sizeof depth, W, H, view};
         cr_assert_eq(weir_decode(decoder, &frame, to), 0);
         for (int y = 0; y < view->out_height; y++)
             for (int x = 0; x < view->out_width; x++) {
@@ -259,7 +260,7 @@ static void check_scaled_crop(struct weir_decoder *decoder, const uint8_t *bytes
 {
     struct weir_pixel_format format = {0};
     struct weir_view all = {0, 0, side, side, side / by, side / by};
-    struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length, side, side, &all};
+    struct weir_frame frame = {WEIR_FRAME_IMAGE, bytes, length, side, side, &all};
     uint8_t *whole = decode(decoder, &format, frame);
     for (int i = 0; i < 12; i++) {
         struct weir_view part = random_crop(side / by, side / by), view = part;
@@ -320,7 +321,7 @@ static double check_scaled(const uint8_t *bytes, size_t length, int width, int h
         struct weir_decoder_counts counts;
         double psnr;
         uint8_t *got = decode(decoder, &format,
-                              (struct weir_frame){WEIR_CODEC_JPEG, bytes, length, width, height, &cases[i].view});
+                              (struct weir_frame){WEIR_FRAME_IMAGE, bytes, length, width, height, &cases[i].view});
         compare(rgb, w, &cases[i].view, got, &psnr);
         weir_decoder_counts(decoder, &counts);
         cr_assert_eq(counts.frames, 1);
@@ -370,7 +371,7 @@ Test(view, what_follows_the_last_row_needed_is_not_looked_at)
     uint8_t *bytes = h5fx_jpeg(H5FX_JPEG_420, 128, 256, 5, &length), image[128 * 32 * 3];
     struct weir_decoder *decoder = open_decoder((struct weir_pixel_format){0}, 128);
     struct weir_view top = {0, 0, 128, 32, 128, 32}, bottom = {0, 224, 128, 32, 128, 32};
-    struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length / 2, 128, 256, &top};
+    struct weir_frame frame = {WEIR_FRAME_IMAGE, bytes, length / 2, 128, 256, &top};
     cr_assert_eq(weir_decode(decoder, &frame, image), 0, "%s", weir_decoder_reason(decoder));
     frame.view = &bottom;
     cr_assert_eq(weir_decode(decoder, &frame, image), -EBADMSG);

@@ -52,7 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 16)
         return 0;
     struct weir_heap_slot slot = {.payload = 0};
-    struct weir_frame_map map = {.key = (char *)"frames", .codec = "jpeg", .storage = WEIR_STORED_HEAP, .slots = &slot};
+    struct weir_frame_map map = {
+        .key = (char *)"frames", .kind = WEIR_FRAME_IMAGE, .storage = WEIR_STORED_HEAP, .slots = &slot};
     struct weir_episode episode = {.steps = 1, .n_maps = 1, .maps = &map};
     struct weir_file_index index = {.file = {.path = "file"}};
     struct weir_dataset dataset = {.n_episodes = 1, .episodes = &episode, .n_files = 1, .files = &index};

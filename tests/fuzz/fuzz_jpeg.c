@@ -47,7 +47,7 @@ static void decode(struct weir_decoder *decoder, const struct weir_pixel_format 
         view ? weir_image_bytes(format, view->out_width, view->out_height) : weir_image_bytes(format, width, height);
     uint8_t *image = malloc(bytes_out + CANARY);
     memset(image + bytes_out, 0xA5, CANARY);
-    struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length, width, height, view};
+    struct weir_frame frame = {WEIR_FRAME_IMAGE, bytes, length, width, height, view};
     int rc = weir_decode(decoder, &frame, image);
     require(rc == 0 || (rc == -EBADMSG && *weir_decoder_reason(decoder)));
     for (int i = 0; i < CANARY; i++)
@@ -65,11 +65,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(weir_decoder_open(&decoders[chosen], "turbo", &format, SIDE_MAX, NULL) == 0);
     struct weir_decoder *decoder = decoders[chosen];
     struct weir_image_info info;
-    int rc = weir_probe_image(decoder, WEIR_CODEC_JPEG, data, size - 1, &info);
+    int rc = weir_probe_image(decoder, WEIR_FRAME_IMAGE, data, size - 1, &info);
     require(rc == 0 || (rc == -EBADMSG && *weir_decoder_reason(decoder)));
     if (rc == 0) {
         require(info.width > 0 && info.height > 0);
-        bool is_jpeg = strcmp(info.format, "jpeg") == 0;
+        bool is_jpeg = info.kind == WEIR_FRAME_JPEG;
         require(is_jpeg == (info.subsampling != NULL) && is_jpeg == (info.process != NULL));
         if (info.width <= SIDE_MAX && info.height <= SIDE_MAX) {
             struct weir_view view = view_of(data, size - 1, info.width, info.height);

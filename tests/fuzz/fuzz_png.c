@@ -1,5 +1,5 @@
 /* libFuzzer: a hostile PNG, as colour or as depth, looked at and decoded as the loader does: with the size that probing
- * tells, into an image of exactly that size. The last byte chooses the output format, the codec, and whether checksums
+ * tells, into an image of exactly that size. The last byte chooses the output format, the kind, and whether checksums
  * are made to fit first: without that, hardly any change gets past them. */
 #include "tests/fixtures/png_fixture.h"
 #include "weir/decoder.h"
@@ -45,7 +45,7 @@ static void decode(struct weir_decoder *decoder, const struct weir_pixel_format 
 {
     int width = frame->view ? frame->view->out_width : frame->width;
     int height = frame->view ? frame->view->out_height : frame->height;
-    size_t bytes_out = weir_frame_bytes(format, frame->codec, width, height);
+    size_t bytes_out = weir_frame_bytes(format, frame->kind, width, height);
     uint8_t *image = malloc(bytes_out + CANARY);
     memset(image + bytes_out, 0xA5, CANARY);
     int rc = weir_decode(decoder, frame, image);
@@ -55,21 +55,21 @@ static void decode(struct weir_decoder *decoder, const struct weir_pixel_format 
     free(image);
 }
 
-static void look(struct weir_decoder *decoder, const struct weir_pixel_format *format, enum weir_codec codec,
+static void look(struct weir_decoder *decoder, const struct weir_pixel_format *format, enum weir_frame_kind kind,
                  const uint8_t *bytes, size_t length)
 {
     struct weir_image_info info;
-    int rc = weir_probe_image(decoder, codec, bytes, length, &info);
+    int rc = weir_probe_image(decoder, kind, bytes, length, &info);
     require(rc == 0 || (rc == -EBADMSG && *weir_decoder_reason(decoder)));
     if (rc == 0) {
-        require(info.width > 0 && info.height > 0 && info.components > 0 && info.bit_depth > 0 && info.format);
+        require(info.width > 0 && info.height > 0 && info.components > 0 && info.bit_depth > 0 && info.kind);
         if (info.width <= SIDE_MAX && info.height <= SIDE_MAX) {
             struct weir_view view = view_of(bytes, length, info.width, info.height);
-            decode(decoder, format, &(struct weir_frame){codec, bytes, length, info.width, info.height, NULL});
-            decode(decoder, format, &(struct weir_frame){codec, bytes, length, info.width, info.height, &view});
+            decode(decoder, format, &(struct weir_frame){kind, bytes, length, info.width, info.height, NULL});
+            decode(decoder, format, &(struct weir_frame){kind, bytes, length, info.width, info.height, &view});
         }
     }
-    decode(decoder, format, &(struct weir_frame){codec, bytes, length, 16, 16, NULL});
+    decode(decoder, format, &(struct weir_frame){kind, bytes, length, 16, 16, NULL});
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     int chosen = data[size - 1] % FORMATS;
-    enum weir_codec codec = data[size - 1] / FORMATS % 2 ? WEIR_CODEC_PNG16 : WEIR_CODEC_JPEG;
+    enum weir_frame_kind kind = data[size - 1] / FORMATS % 2 ? WEIR_FRAME_PNG16 : WEIR_FRAME_IMAGE;
     struct weir_pixel_format format = format_of(chosen);
     if (!decoders[chosen])
         require(weir_decoder_open(&decoders[chosen], "turbo", &format, SIDE_MAX, NULL) == 0);
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes, data, size - 1);
     if (data[size - 1] / FORMATS / 2 % 2)
         pngfx_mend(bytes, size - 1);
-    look(decoders[chosen], &format, codec, bytes, size - 1);
+    look(decoders[chosen], &format, kind, bytes, size - 1);
     free(bytes);
     return 0;
 }

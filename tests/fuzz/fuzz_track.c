@@ -168,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct weir_raw_file raw = {read_file, &file, weir_le(data + 28, 2), file.n};
     struct weir_unfilter_context *unfilter = weir_unfilter_open();
     struct weir_frame_map map = {.key = strdup("frames"),
-                                 .codec = "raw",
+                                 .kind = WEIR_FRAME_RAW,
                                  .frames = (int)description.grid.dims[0],
                                  .rows = data[0] & VLEN ? WEIR_ROWS_VLEN : WEIR_ROWS_PADDED,
                                  .row_bytes = row_bytes};

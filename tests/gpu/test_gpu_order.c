@@ -69,7 +69,7 @@ static bool cpu_decodes(const struct gpujx_image *image)
     uint8_t *pixels = malloc((size_t)width * (size_t)height * 3);
     if (weir_decoder_open(&decoder, "turbo", &format, SIDE_MAX, &err) < 0)
         gpujx_fail(&err, "the CPU's decoder");
-    struct weir_frame frame = {WEIR_CODEC_JPEG, image->bytes, image->length, width, height, NULL};
+    struct weir_frame frame = {WEIR_FRAME_IMAGE, image->bytes, image->length, width, height, NULL};
     bool fine = weir_decode(decoder, &frame, pixels) == 0;
     weir_decoder_close(&decoder);
     free(pixels);

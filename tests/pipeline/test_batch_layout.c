@@ -14,7 +14,7 @@ enum { BATCH = 3, QPOS_DIM = 5, ACTION_DIM = 4, CHUNK = 7 };
 
 struct camera {
     const char *name; /* NULL ends the list */
-    enum weir_codec codec;
+    enum weir_frame_kind kind;
     int width, height;
 };
 
@@ -30,7 +30,7 @@ static void add_camera(struct setup *s, const struct camera *camera)
 {
     int c = s->dataset.n_cameras++;
     snprintf(s->dataset.cameras[c].name, sizeof s->dataset.cameras[c].name, "%s", camera->name);
-    s->probes[c] = (struct weir_camera_probe){.codec = camera->codec, .width = camera->width, .height = camera->height};
+    s->probes[c] = (struct weir_camera_probe){.kind = camera->kind, .width = camera->width, .height = camera->height};
 }
 
 static int lay_out(struct setup *s, const struct camera *cameras, int history, struct weir_pixel_format format)
@@ -119,8 +119,8 @@ static const struct weir_pixel_format f32_nchw = {
 Test(batch_layout, colour_alone_is_as_ever)
 {
     struct setup s;
-    static const struct camera same[] = {{"a", WEIR_CODEC_JPEG, 16, 8}, {"b", WEIR_CODEC_RAW, 16, 8}, {0}};
-    static const struct camera differ[] = {{"a", WEIR_CODEC_JPEG, 16, 8}, {"b", WEIR_CODEC_RAW, 8, 16}, {0}};
+    static const struct camera same[] = {{"a", WEIR_FRAME_IMAGE, 16, 8}, {"b", WEIR_FRAME_RAW, 16, 8}, {0}};
+    static const struct camera differ[] = {{"a", WEIR_FRAME_IMAGE, 16, 8}, {"b", WEIR_FRAME_RAW, 8, 16}, {0}};
     cr_assert_eq(lay_out(&s, same, 1, u8_nhwc), 0);
     expect(&s.layout, 0, "images u8 3 2 8 16 3");
     cr_assert_eq(s.layout.qpos, 1);
@@ -138,9 +138,9 @@ Test(batch_layout, colour_alone_is_as_ever)
 Test(batch_layout, depth_has_a_tensor_of_its_own)
 {
     struct setup s;
-    static const struct camera cameras[] = {{"depth_a", WEIR_CODEC_PNG16, 12, 10}, {"rgb_a", WEIR_CODEC_JPEG, 16, 8},
-                                            {"depth_b", WEIR_CODEC_RAW16, 12, 10}, {"rgb_b", WEIR_CODEC_JPEG, 16, 8},
-                                            {"rgb_c", WEIR_CODEC_RAW, 16, 8},      {0}};
+    static const struct camera cameras[] = {{"depth_a", WEIR_FRAME_PNG16, 12, 10}, {"rgb_a", WEIR_FRAME_IMAGE, 16, 8},
+                                            {"depth_b", WEIR_FRAME_RAW16, 12, 10}, {"rgb_b", WEIR_FRAME_IMAGE, 16, 8},
+                                            {"rgb_c", WEIR_FRAME_RAW, 16, 8},      {0}};
     cr_assert_eq(lay_out(&s, cameras, 1, u8_nhwc), 0);
     expect(&s.layout, 0, "images u8 3 3 8 16 3");
     expect(&s.layout, 1, "depth u16 3 2 10 12");
@@ -163,9 +163,9 @@ Test(batch_layout, depth_has_a_tensor_of_its_own)
 Test(batch_layout, depth_has_history_and_no_format)
 {
     struct setup s;
-    static const struct camera cameras[] = {{"rgb_a", WEIR_CODEC_JPEG, 16, 8},
-                                            {"depth_a", WEIR_CODEC_PNG16, 16, 8},
-                                            {"depth_b", WEIR_CODEC_PNG16, 16, 8},
+    static const struct camera cameras[] = {{"rgb_a", WEIR_FRAME_IMAGE, 16, 8},
+                                            {"depth_a", WEIR_FRAME_PNG16, 16, 8},
+                                            {"depth_b", WEIR_FRAME_PNG16, 16, 8},
                                             {0}};
     cr_assert_eq(lay_out(&s, cameras, 4, f32_nchw), 0);
     expect(&s.layout, 0, "images f32 3 1 4 3 8 16");
@@ -177,13 +177,13 @@ Test(batch_layout, depth_has_history_and_no_format)
 Test(batch_layout, sizes_that_differ_part_one_kind_only)
 {
     struct setup s;
-    static const struct camera depth[] = {{"depth_a", WEIR_CODEC_PNG16, 12, 10}, {"rgb_a", WEIR_CODEC_JPEG, 16, 8},
-                                          {"rgb_b", WEIR_CODEC_JPEG, 16, 8},     {"depth_b", WEIR_CODEC_PNG16, 10, 12},
-                                          {"depth_c", WEIR_CODEC_RAW16, 12, 10}, {0}};
-    static const struct camera color[] = {{"depth_a", WEIR_CODEC_PNG16, 12, 10},
-                                          {"rgb_a", WEIR_CODEC_JPEG, 16, 8},
-                                          {"rgb_b", WEIR_CODEC_JPEG, 16, 9},
-                                          {"depth_b", WEIR_CODEC_PNG16, 12, 10},
+    static const struct camera depth[] = {{"depth_a", WEIR_FRAME_PNG16, 12, 10}, {"rgb_a", WEIR_FRAME_IMAGE, 16, 8},
+                                          {"rgb_b", WEIR_FRAME_IMAGE, 16, 8},    {"depth_b", WEIR_FRAME_PNG16, 10, 12},
+                                          {"depth_c", WEIR_FRAME_RAW16, 12, 10}, {0}};
+    static const struct camera color[] = {{"depth_a", WEIR_FRAME_PNG16, 12, 10},
+                                          {"rgb_a", WEIR_FRAME_IMAGE, 16, 8},
+                                          {"rgb_b", WEIR_FRAME_IMAGE, 16, 9},
+                                          {"depth_b", WEIR_FRAME_PNG16, 12, 10},
                                           {0}};
     cr_assert_eq(lay_out(&s, depth, 2, u8_nhwc), 0);
     expect(&s.layout, 0, "images u8 3 2 2 8 16 3");
@@ -203,7 +203,7 @@ Test(batch_layout, sizes_that_differ_part_one_kind_only)
 Test(batch_layout, depth_alone)
 {
     struct setup s;
-    static const struct camera cameras[] = {{"depth_a", WEIR_CODEC_RAW16, 3, 1}, {0}};
+    static const struct camera cameras[] = {{"depth_a", WEIR_FRAME_RAW16, 3, 1}, {0}};
     cr_assert_eq(lay_out(&s, cameras, 1, f32_nchw), 0);
     expect(&s.layout, 0, "depth u16 3 1 1 3");
     cr_assert_eq(s.layout.qpos, 1);
@@ -219,7 +219,7 @@ Test(batch_layout, as_many_tensors_as_there_may_be)
     struct setup s;
     for (int c = 0; c < WEIR_CAMERAS_MAX; c++) {
         snprintf(names[c], sizeof names[c], "c%d", c);
-        cameras[c] = (struct camera){names[c], c % 3 ? WEIR_CODEC_JPEG : WEIR_CODEC_PNG16, 1 + c, 40 - c};
+        cameras[c] = (struct camera){names[c], c % 3 ? WEIR_FRAME_IMAGE : WEIR_FRAME_PNG16, 1 + c, 40 - c};
     }
     cr_assert_eq(lay_out(&s, cameras, 3, u8_nhwc), 0);
     cr_assert_eq(s.layout.n_tensors, WEIR_TENSORS_MAX);
@@ -233,7 +233,7 @@ Test(batch_layout, as_many_tensors_as_there_may_be)
 Test(batch_layout, what_is_small_lies_side_by_side)
 {
     struct setup s;
-    static const struct camera cameras[] = {{"a", WEIR_CODEC_JPEG, 160, 80}, {"b", WEIR_CODEC_RAW16, 160, 80}, {0}};
+    static const struct camera cameras[] = {{"a", WEIR_FRAME_IMAGE, 160, 80}, {"b", WEIR_FRAME_RAW16, 160, 80}, {0}};
     cr_assert_eq(lay_out(&s, cameras, 2, f32_nchw), 0);
     const struct weir_batch_layout *layout = &s.layout;
     size_t packed_at = layout->offsets[layout->qpos], end = packed_at + layout->packed_bytes;
@@ -252,6 +252,6 @@ Test(batch_layout, what_is_small_lies_side_by_side)
 Test(batch_layout, depth_larger_than_any_memory)
 {
     struct setup s;
-    static const struct camera cameras[] = {{"depth", WEIR_CODEC_RAW16, 1 << 20, 1 << 20}, {0}};
+    static const struct camera cameras[] = {{"depth", WEIR_FRAME_RAW16, 1 << 20, 1 << 20}, {0}};
     cr_assert_eq(lay_out(&s, cameras, 1, u8_nhwc), -EOVERFLOW);
 }

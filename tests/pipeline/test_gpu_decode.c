@@ -321,7 +321,7 @@ Test(gpu_decode, the_cpu_beside_a_gpu)
         uint8_t *bytes = h5fx_jpeg(H5FX_JPEG_PROGRESSIVE, 33, 21, 1, &length);
         uint8_t *want = h5fx_pixels(bytes, length, false, &width, &height);
         fine(weir_decoder_open(&cpu, names[i], &format, 33, &err));
-        struct weir_frame frame = {WEIR_CODEC_JPEG, bytes, length, width, height, NULL};
+        struct weir_frame frame = {WEIR_FRAME_IMAGE, bytes, length, width, height, NULL};
         cr_assert_eq(weir_decode(cpu, &frame, image), 0, "%s", weir_decoder_reason(cpu));
         cr_assert_eq(memcmp(image, want, sizeof image), 0);
         weir_decoder_close(&cpu);

@@ -113,7 +113,7 @@ static void add_steps(struct weir_loader_report *report)
                                                .reads_ahead = true,
                                                .decoder = "turbo",
                                                .io = "pread",
-                                               .codec = "png",
+                                               .kind = WEIR_FRAME_PNG,
                                                .image_bytes = 230400,
                                                .frames_bytes = 900000000,
                                                .memory_free_bytes = 20000000000,

@@ -41,12 +41,6 @@ static int set_config(void *user, struct weir_loader_config *config, struct weir
     return rc;
 }
 
-static bool is_depth(const struct weir_dataset *dataset, int camera)
-{
-    int codec = weir_codec_from_name(weir_dataset_camera(dataset, camera)->codec);
-    return codec >= 0 && weir_codec_is_depth((enum weir_codec)codec);
-}
-
 /* Depth is no picture of three channels. */
 static int add_cameras(const struct weir_loader *loader, struct weir_policy_config *config, struct weir_err *err)
 {
@@ -54,7 +48,7 @@ static int add_cameras(const struct weir_loader *loader, struct weir_policy_conf
     struct weir_loader_facts facts;
     weir_loader_facts(loader, &facts);
     for (int c = 0; c < weir_dataset_cameras(dataset); c++) {
-        if (is_depth(dataset, c))
+        if (weir_frame_is_depth(weir_dataset_camera(dataset, c)->kind))
             continue;
         if (config->n_cameras == WEIR_POLICY_CAMERAS_MAX)
             return weir_err_set(err, -EINVAL, "the policy takes %d cameras at most; choose some with --cameras",
@@ -130,7 +124,7 @@ static void print_depth(const struct weir_dataset *dataset)
 {
     const char *before = "depth is not used: ";
     for (int c = 0; c < weir_dataset_cameras(dataset); c++) {
-        if (!is_depth(dataset, c))
+        if (!weir_frame_is_depth(weir_dataset_camera(dataset, c)->kind))
             continue;
         fprintf(stderr, "%s%s", before, weir_dataset_camera(dataset, c)->name);
         before = ", ";
