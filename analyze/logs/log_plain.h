@@ -38,7 +38,7 @@ int weir_plain_line(struct weir_plain_log *log, const char *text, size_t length,
 void weir_plain_finish(struct weir_plain_log *log);
 
 /* What was found, for people and for programs (members of the object that is open in json). */
-void weir_plain_print(FILE *out, const struct weir_plain_log *log, enum weir_lang lang);
+void weir_plain_print(FILE *out, const struct weir_plain_log *log);
 void weir_plain_json(struct weir_json *json, const struct weir_plain_log *log);
 
 /* What the tables show together: the stages' shares of a sample and of the loop, the data wait, the 40 % rule, and what

@@ -17,17 +17,16 @@ static void heading(FILE *out, const char *text, int width)
     fprintf(out, " %*s%s", width - weir_text_width(text), "", text);
 }
 
-static void print_epochs(FILE *out, const struct weir_plain_log *log, enum weir_lang lang)
+static void print_epochs(FILE *out, const struct weir_plain_log *log)
 {
-    static const char *const heads[2][5] = {{"epoch", "total", "train", "val", "line"},
-                                            {"轮次", "总计", "训练", "验证", "行号"}};
+    static const char *const heads[5] = {"epoch", "total", "train", "val", "line"};
     if (log->n_epochs == 0)
         return;
     putc('\n', out);
-    heading(out, heads[lang][0], 11);
+    heading(out, heads[0], 11);
     for (int i = 1; i < 4; i++)
-        heading(out, heads[lang][i], 12);
-    heading(out, heads[lang][4], 9);
+        heading(out, heads[i], 12);
+    heading(out, heads[4], 9);
     putc('\n', out);
     for (size_t i = 0; i < log->n_epochs; i++) {
         const struct weir_plain_epoch *epoch = &log->epochs[i];
@@ -44,41 +43,35 @@ static void print_epochs(FILE *out, const struct weir_plain_log *log, enum weir_
     }
 }
 
-static const char *nature(const struct weir_plain_log *log, bool cumulative, enum weir_lang lang)
+static const char *nature(const struct weir_plain_log *log, bool cumulative)
 {
-    static const char *const texts[4][2] = {
-        {"one table", "只有一张表"},
-        {"tables that say which epochs they cover", "各表注明了所覆盖的轮次"},
-        {"tables that look cumulative: each goes on counting from the one before",
-         "各表看起来是累计的: 每张表接着上一张计数"},
-        {"tables that do not look cumulative: each seems to count from zero",
-         "各表看起来不是累计的: 每张表似乎从零计数"},
+    static const char *const texts[4] = {
+        "one table",
+        "tables that say which epochs they cover",
+        "tables that look cumulative: each goes on counting from the one before",
+        "tables that do not look cumulative: each seems to count from zero",
     };
     if (log->totals.n_tables == 1)
-        return texts[0][lang];
+        return texts[0];
     if (log->periodic)
-        return texts[1][lang];
-    return texts[cumulative ? 2 : 3][lang];
+        return texts[1];
+    return texts[cumulative ? 2 : 3];
 }
 
-void weir_plain_print(FILE *out, const struct weir_plain_log *log, enum weir_lang lang)
+void weir_plain_print(FILE *out, const struct weir_plain_log *log)
 {
     bool cumulative = !log->periodic && weir_totals_cumulative(&log->totals);
-    bool chinese = lang == WEIR_LANG_ZH;
-    fprintf(out, chinese ? "训练日志: %zu 张表, %zu 个轮次\n" : "plain training log: %zu tables, %zu epochs\n",
-            log->totals.n_tables, log->n_epochs);
-    print_epochs(out, log, lang);
+    fprintf(out, "plain training log: %zu tables, %zu epochs\n", log->totals.n_tables, log->n_epochs);
+    print_epochs(out, log);
     if (log->totals.n_tables == 0)
         return;
-    fprintf(out, "\n%s\n", nature(log, cumulative, lang));
+    fprintf(out, "\n%s\n", nature(log, cumulative));
     for (size_t i = 0; i < log->totals.n_tables; i++)
         if (!log->totals.tables[i].closed) {
-            fputs(chinese ? "* 该表没有结束行, 可能不完整\n"
-                          : "* this table has no closing line and may be incomplete\n",
-                  out);
+            fputs("* this table has no closing line and may be incomplete\n", out);
             break;
         }
-    weir_totals_print(out, &log->totals, cumulative, lang);
+    weir_totals_print(out, &log->totals, cumulative);
     weir_plain_verdict_print(out, log, cumulative);
 }
 

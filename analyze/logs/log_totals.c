@@ -223,11 +223,11 @@ static void table_label(char text[32], const struct weir_totals_table *table)
         snprintf(text, 32, "-");
 }
 
-static void print_head(FILE *out, const struct weir_totals *totals, size_t first, size_t end, int width, bool chinese)
+static void print_head(FILE *out, const struct weir_totals *totals, size_t first, size_t end, int width)
 {
-    const char *names[3] = {chinese ? "表" : "table", chinese ? "行号" : "line", chinese ? "轮次" : "epochs"};
+    static const char *const names[3] = {"table", "line", "epochs"};
     for (int row = 0; row < 3; row++) {
-        fprintf(out, "%s%*s", names[row], width - weir_text_width(names[row]), "");
+        fprintf(out, "%-*s", width, names[row]);
         for (size_t table = first; table < end; table++) {
             char text[32];
             if (row == 0)
@@ -257,8 +257,7 @@ static void print_cell(FILE *out, const struct weir_totals *totals, const struct
     fprintf(out, " %*s", COLUMN_WIDTH, text);
 }
 
-static void print_matrix(FILE *out, const struct weir_totals *totals, enum figure figure, bool difference, int width,
-                         bool chinese)
+static void print_matrix(FILE *out, const struct weir_totals *totals, enum figure figure, bool difference, int width)
 {
     struct spread *spreads = calloc(TABLES_PER_BLOCK + 1, sizeof *spreads);
     for (size_t first = 0; spreads && first < totals->n_tables; first += TABLES_PER_BLOCK) {
@@ -269,7 +268,7 @@ static void print_matrix(FILE *out, const struct weir_totals *totals, enum figur
             load(totals, table, difference, &spreads[table - first], &spreads[TABLES_PER_BLOCK]);
         if (first > 0)
             putc('\n', out);
-        print_head(out, totals, first, end, width, chinese);
+        print_head(out, totals, first, end, width);
         for (int stage = 0; stage < totals->n_stages; stage++) {
             const char *name = totals->names[stage];
             fprintf(out, "%s%*s", name, width - weir_text_width(name), "");
@@ -283,28 +282,27 @@ static void print_matrix(FILE *out, const struct weir_totals *totals, enum figur
     free(spreads);
 }
 
-void weir_totals_print(FILE *out, const struct weir_totals *totals, bool cumulative, enum weir_lang lang)
+void weir_totals_print(FILE *out, const struct weir_totals *totals, bool cumulative)
 {
     static const struct {
         enum figure figure;
         bool difference;
-        const char *title[2];
+        const char *title;
     } parts[] = {
-        {FIGURE_TOTAL, false, {"stage totals over time, as the tables give them", "各环节总计随时间变化 (按表中原值)"}},
-        {FIGURE_MEAN, false, {"mean per call, as the tables give it", "每次调用平均 (按表中原值)"}},
-        {FIGURE_TOTAL, true, {"totals per period (difference from the table before)", "各时段总计 (与上一张表之差)"}},
-        {FIGURE_MEAN, true, {"mean per call within the period", "各时段内每次调用平均"}},
+        {FIGURE_TOTAL, false, "stage totals over time, as the tables give them"},
+        {FIGURE_MEAN, false, "mean per call, as the tables give it"},
+        {FIGURE_TOTAL, true, "totals per period (difference from the table before)"},
+        {FIGURE_MEAN, true, "mean per call within the period"},
     };
     int width = 10;
     for (int stage = 0; stage < totals->n_stages; stage++)
         if (weir_text_width(totals->names[stage]) > width)
             width = weir_text_width(totals->names[stage]);
-    bool chinese = lang == WEIR_LANG_ZH;
     for (size_t part = 0; part < sizeof parts / sizeof parts[0]; part++) {
         if (parts[part].difference && !cumulative)
             continue;
-        fprintf(out, "\n%s:\n", parts[part].title[chinese]);
-        print_matrix(out, totals, parts[part].figure, parts[part].difference, width, chinese);
+        fprintf(out, "\n%s:\n", parts[part].title);
+        print_matrix(out, totals, parts[part].figure, parts[part].difference, width);
     }
 }
 

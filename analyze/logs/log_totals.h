@@ -64,7 +64,7 @@ bool weir_totals_cumulative(const struct weir_totals *totals);
 void weir_totals_whole(const struct weir_totals *totals, bool cumulative, double total_s[WEIR_TOTALS_STAGES_MAX]);
 
 /* Matrices of totals and means; with cumulative, those of the differences from table to table too. */
-void weir_totals_print(FILE *out, const struct weir_totals *totals, bool cumulative, enum weir_lang lang);
+void weir_totals_print(FILE *out, const struct weir_totals *totals, bool cumulative);
 /* Members "tables", "totals" and "periods" (null unless cumulative) into the open object. */
 void weir_totals_json(struct weir_json *json, const struct weir_totals *totals, bool cumulative);
 

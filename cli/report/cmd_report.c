@@ -32,7 +32,7 @@ struct report_options {
 #define FIELD(member) .offset = offsetof(struct report_options, member)
 
 static const struct weir_opt report_opts[] = {
-    {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the tables"},
+    {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the epoch line and the stage table"},
     {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output"},
     {"sort-by", WEIR_OPT_TEXT, FIELD(sort_by), "KEY", "self_cpu_time_total", "order of the averages", .topic = "Traces",
      .details = "Keys are those of torch.profiler."},
@@ -121,7 +121,7 @@ static void part_end(const struct job *job, struct run_part *part)
         return;
     if (!job->json) {
         if (part->totals.n_tables > 1)
-            weir_totals_print(job->out, &part->totals, false, job->lang);
+            weir_totals_print(job->out, &part->totals, false);
         part_clear(part);
         return;
     }
@@ -212,7 +212,7 @@ static int show_record(const struct job *job, struct run_part *part, const struc
     if (record->type == WEIR_LOG_START) {
         part->start = record->start;
         if (!job->json)
-            weir_start_print(job->out, &record->start, job->lang);
+            weir_start_print(job->out, &record->start);
         return 0;
     }
     if (record->type == WEIR_LOG_EPOCH) {
@@ -360,7 +360,7 @@ static int report_plain_log(const struct job *job, struct weir_err *err)
         if (job->json)
             weir_plain_json(job->json, &log);
         else
-            weir_plain_print(job->out, &log, job->lang);
+            weir_plain_print(job->out, &log);
         warn_plain(job, &log);
     }
     weir_plain_close(&log);

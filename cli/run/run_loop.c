@@ -258,7 +258,7 @@ static void say_measured(struct loop *l)
     if (l->run->json)
         weir_measured_log(stdout, &line);
     else
-        weir_measured_print(stdout, &line, l->run->lang);
+        weir_measured_print(stdout, &line);
     fflush(stdout);
     if (l->run->log)
         weir_measured_log(l->run->log, &line);
@@ -359,7 +359,7 @@ static void say_first_batch(struct loop *l)
     if (l->run->json)
         weir_start_log(stdout, &line);
     else
-        weir_start_print(stdout, &line, l->run->lang);
+        weir_start_print(stdout, &line);
     fflush(stdout);
     if (l->run->log)
         weir_start_log(l->run->log, &line);

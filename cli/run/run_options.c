@@ -32,7 +32,8 @@ const struct weir_opt weir_run_opts[] = {
 
     {"every", WEIR_OPT_INT, FIELD(every), "N", "10", "epochs between tables; 0: at the end only", 0, 1e9,
      .unit = "epochs", .topic = "Reports", .users = TRAIN},
-    {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of epoch lines and tables", .users = TRAIN},
+    {"lang", WEIR_OPT_ENUM, FIELD(lang), "en|zh", "en", "language of the epoch line and the stage table",
+     .users = TRAIN},
     {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of run, epochs and stages as JSON lines",
      .path = WEIR_PATH_WRITE, .users = TRAIN},
     {"checksums", WEIR_OPT_TEXT, FIELD(checksums), "FILE", NULL, "file for one line of hashes per batch",

@@ -41,7 +41,7 @@ void weir_run_place_machine(struct weir_report_machine *machine, const struct we
     struct weir_loader_facts facts;
     weir_loader_facts(loader, &facts);
     machine->part = facts.cores;
-    weir_report_machine_print(stderr, machine, WEIR_LANG_EN);
+    weir_report_machine_print(stderr, machine);
 }
 
 void weir_run_place_json(struct weir_json *json, const struct weir_loader_facts *facts, const struct weir_ranks *ranks)

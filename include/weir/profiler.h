@@ -247,9 +247,9 @@ void weir_report_print(FILE *out, const struct weir_report *report);
 void weir_report_stages_print(FILE *out, const struct weir_report *report, const struct weir_report_row *further,
                               int n_further);
 /* Where the threads' time went, a line each. */
-void weir_report_threads_print(FILE *out, const struct weir_report *report, enum weir_lang lang);
+void weir_report_threads_print(FILE *out, const struct weir_report *report);
 /* What the profiler itself has cost, a line. */
-void weir_report_cost_print(FILE *out, const struct weir_report *report, enum weir_lang lang);
+void weir_report_cost_print(FILE *out, const struct weir_report *report);
 
 /* Into an object that is open in json: "stages", "workers" (and "consumer"), "machine". */
 void weir_report_json(struct weir_json *json, const struct weir_report *report);

@@ -172,7 +172,7 @@ struct weir_start_line {
     double first_batch_s, open_s, index_s;
     int files, files_from_index;
 };
-void weir_start_print(FILE *out, const struct weir_start_line *line, enum weir_lang lang);
+void weir_start_print(FILE *out, const struct weir_start_line *line);
 
 /* What `weir run --seconds` measured: a part of the run, whatever epochs it lay in. */
 struct weir_measured_line {
@@ -184,7 +184,7 @@ struct weir_measured_line {
     enum weir_reads reads;
     double cached_fraction; /* of the dataset, when the run began; -1 = not known */
 };
-void weir_measured_print(FILE *out, const struct weir_measured_line *line, enum weir_lang lang);
+void weir_measured_print(FILE *out, const struct weir_measured_line *line);
 
 /* The log's lines, each one JSON object and a newline, flushed: docs/log-format.md. */
 void weir_start_log(FILE *log, const struct weir_start_line *line);
@@ -297,11 +297,12 @@ struct weir_loader_report {
 /* Adds a stage that a GPU's clock timed, in place of one of its name, unless it has no calls. */
 void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct weir_stage_stats *stats);
 
-/* The tables and all that follows them. English: every stage that was called. Chinese: ACT's stages by total, then
- * Weir's own, then idle time; at most 16 rows, none without calls; what a GPU does is by its clock. */
+/* The stage table and everything below it. English: every stage that was called. Chinese: ACT's stages by total, then
+ * Weir's own, then idle time; at most 16 rows, none without calls; GPU work is timed by the GPU's clock. All other
+ * lines are English in both. */
 void weir_loader_report_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
-/* The Chinese tables of a program without a loader. */
-void weir_loader_report_loop_zh(FILE *out, const struct weir_loader_report *report);
+/* The tables of a program without a loader: stages, threads, the machine. */
+void weir_loader_report_loop_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
 /* The members of a log's line into an object that is open in json, and the whole line, flushed: docs/log-format.md. */
 void weir_loader_report_json(struct weir_json *json, const struct weir_loader_report *report);
 void weir_loader_report_log(FILE *log, const struct weir_loader_report *report);

@@ -1,5 +1,5 @@
 /* The line of an epoch, and that of the first batch. */
-#include "weir/report.h"
+#include "pipeline/report/report_parts_priv.h"
 
 #include <math.h>
 
@@ -9,105 +9,73 @@ const char *weir_report_reads_name(enum weir_reads reads)
     return names[reads];
 }
 
-static void epoch_zh(FILE *out, const struct weir_epoch_line *line)
-{
-    fprintf(out,
-            "Epoch %d/%d%s 总耗时: %.2fs | 训练耗时: %.2fs | 验证耗时: %.2fs | 数据等待: %.1f%% | 样本/秒: %.1f | "
-            "图像/秒: %.1f | 峰值内存: %.2fGB",
-            line->epoch, line->epoch_count, line->interrupted ? " (中断)" : "", line->total_s, line->train_s,
-            line->val_s, 100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
-            (double)line->peak_rss_bytes / 1e9);
-}
+static const char *const texts[] = {
+    "epoch %d/%d%s total %.2f s | train %.2f s | val %.2f s | data wait %.1f %% | %.1f samples/s | %.1f images/s | "
+    "peak memory %.2f GB",
+    " (interrupted)",
+    " | train loss %.6f",
+    " | val loss %.6f",
+    " | GPU busy %.1f %%",
+    " | copies overlapped %.1f %%",
+    " | %s: %.0f %% in the page cache at its start",
+    "cold",
+    "warm",
+    "partly",
+    " | direct reads",
+    "",
+    "whole run%s: ",
+    "what was measured",
+    "since the last table",
+    "no epoch of %d",
+    "epoch %2$d of %1$d",
+    "epochs %2$d-%3$d of %1$d",
+    ", %.2f s\n",
+};
+_Static_assert(sizeof texts / sizeof *texts == WEIR_TEXTS, "one text for each enum weir_text");
 
-static void epoch_en(FILE *out, const struct weir_epoch_line *line)
+const char *const *weir_report_texts(enum weir_lang lang)
 {
-    fprintf(out,
-            "epoch %d/%d%s total %.2f s | train %.2f s | val %.2f s | data wait %.1f %% | %.1f samples/s | "
-            "%.1f images/s | peak memory %.2f GB",
-            line->epoch, line->epoch_count, line->interrupted ? " (interrupted)" : "", line->total_s, line->train_s,
-            line->val_s, 100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
-            (double)line->peak_rss_bytes / 1e9);
-}
-
-static void gpu_en(FILE *out, const struct weir_epoch_line *line)
-{
-    if (!line->gpu)
-        return;
-    fprintf(out, " | GPU busy %.1f %%", 100 * line->gpu_busy_fraction);
-    if (line->copy_overlap_fraction >= 0)
-        fprintf(out, " | copies overlapped %.1f %%", 100 * line->copy_overlap_fraction);
-}
-
-static void gpu_zh(FILE *out, const struct weir_epoch_line *line)
-{
-    if (!line->gpu)
-        return;
-    fprintf(out, " | GPU忙碌: %.1f%%", 100 * line->gpu_busy_fraction);
-    if (line->copy_overlap_fraction >= 0)
-        fprintf(out, " | 拷贝重叠: %.1f%%", 100 * line->copy_overlap_fraction);
-}
-
-static void losses(FILE *out, const struct weir_epoch_line *line, bool zh)
-{
-    if (line->trained && isfinite(line->train_loss))
-        fprintf(out, zh ? " | 训练损失: %.6f" : " | train loss %.6f", line->train_loss);
-    if (line->trained && isfinite(line->val_loss))
-        fprintf(out, zh ? " | 验证损失: %.6f" : " | val loss %.6f", line->val_loss);
-}
-
-static void reads_zh(FILE *out, const struct weir_epoch_line *line)
-{
-    static const char *const names[] = {"", "冷", "热", "部分缓存", ""};
-    if (line->reads == WEIR_READS_DIRECT)
-        fputs(" | 直接读取", out);
-    else if (line->reads != WEIR_READS_UNKNOWN)
-        fprintf(out, " | 页缓存: %.0f%% (%s)", 100 * line->cached_fraction, names[line->reads]);
-}
-
-static void reads_en(FILE *out, const struct weir_epoch_line *line)
-{
-    if (line->reads == WEIR_READS_DIRECT)
-        fputs(" | direct reads", out);
-    else if (line->reads != WEIR_READS_UNKNOWN)
-        fprintf(out, " | %s: %.0f %% in the page cache at its start", weir_report_reads_name(line->reads),
-                100 * line->cached_fraction);
+    return lang == WEIR_LANG_ZH ? weir_report_texts_zh() : texts;
 }
 
 void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_lang lang)
 {
-    if (lang == WEIR_LANG_ZH) {
-        epoch_zh(out, line);
-        losses(out, line, true);
-        gpu_zh(out, line);
-        reads_zh(out, line);
-    } else {
-        epoch_en(out, line);
-        losses(out, line, false);
-        gpu_en(out, line);
-        reads_en(out, line);
-    }
+    static const enum weir_text states[] = {
+        [WEIR_READS_COLD] = WEIR_TEXT_COLD, [WEIR_READS_WARM] = WEIR_TEXT_WARM, [WEIR_READS_PARTLY] = WEIR_TEXT_PARTLY};
+    const char *const *text = weir_report_texts(lang);
+    fprintf(out, text[WEIR_TEXT_EPOCH], line->epoch, line->epoch_count,
+            line->interrupted ? text[WEIR_TEXT_INTERRUPTED] : "", line->total_s, line->train_s, line->val_s,
+            100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
+            (double)line->peak_rss_bytes / 1e9);
+    if (line->trained && isfinite(line->train_loss))
+        fprintf(out, text[WEIR_TEXT_TRAIN_LOSS], line->train_loss);
+    if (line->trained && isfinite(line->val_loss))
+        fprintf(out, text[WEIR_TEXT_VAL_LOSS], line->val_loss);
+    if (line->gpu)
+        fprintf(out, text[WEIR_TEXT_GPU_BUSY], 100 * line->gpu_busy_fraction);
+    if (line->gpu && line->copy_overlap_fraction >= 0)
+        fprintf(out, text[WEIR_TEXT_OVERLAP], 100 * line->copy_overlap_fraction);
+    if (line->reads == WEIR_READS_DIRECT)
+        fputs(text[WEIR_TEXT_DIRECT], out);
+    else if (line->reads != WEIR_READS_UNKNOWN)
+        fprintf(out, text[WEIR_TEXT_CACHED], text[states[line->reads]], 100 * line->cached_fraction);
     fputc('\n', out);
 }
 
-void weir_start_print(FILE *out, const struct weir_start_line *line, enum weir_lang lang)
+void weir_start_print(FILE *out, const struct weir_start_line *line)
 {
-    const char *format =
-        lang == WEIR_LANG_ZH
-            ? "首个批次: %.3fs (打开: %.3fs, 其中索引: %.3fs, %d 个文件, %d 个取自索引文件)\n"
-            : "first batch after %.3f s (open %.3f s, of it index %.3f s: %d files, %d of them from the "
-              "index file)\n";
-    fprintf(out, format, line->first_batch_s, line->open_s, line->index_s, line->files, line->files_from_index);
+    fprintf(out,
+            "first batch after %.3f s (open %.3f s, of it index %.3f s: %d files, %d of them from the index file)\n",
+            line->first_batch_s, line->open_s, line->index_s, line->files, line->files_from_index);
 }
 
-void weir_measured_print(FILE *out, const struct weir_measured_line *line, enum weir_lang lang)
+void weir_measured_print(FILE *out, const struct weir_measured_line *line)
 {
-    const char *format =
-        lang == WEIR_LANG_ZH
-            ? "测量: %.2fs (预热: %.2fs) | 数据等待: %.1f%% | 样本/秒: %.1f | 图像/秒: %.1f | 峰值内存: %.2fGB\n"
-            : "measured %.2f s after %.2f s of warm-up | data wait %.1f %% | %.1f samples/s | %.1f "
-              "images/s | peak memory %.2f GB\n";
-    fprintf(out, format, line->seconds, line->warm_up_s, 100 * line->data_wait_fraction, line->samples_per_s,
-            line->images_per_s, (double)line->peak_rss_bytes / 1e9);
+    fprintf(out,
+            "measured %.2f s after %.2f s of warm-up | data wait %.1f %% | %.1f samples/s | %.1f images/s | peak "
+            "memory %.2f GB\n",
+            line->seconds, line->warm_up_s, 100 * line->data_wait_fraction, line->samples_per_s, line->images_per_s,
+            (double)line->peak_rss_bytes / 1e9);
 }
 
 /* ---- JSON ---- */

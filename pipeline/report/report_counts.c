@@ -77,9 +77,8 @@ static uint64_t count_fault(const struct weir_loader_report *report, int i, int 
     return count;
 }
 
-void weir_report_errors(FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
+void weir_report_errors(FILE *out, const struct weir_loader_report *report)
 {
-    bool zh = lang == WEIR_LANG_ZH;
     uint64_t shown = 0, all = report->bad_frames + report->bad_episodes + report->changed_files;
     for (int i = 0, lines = 0, frames; i < report->n_errors && lines < ERRORS_SHOWN; i++) {
         char text[sizeof report->errors[i].text];
@@ -88,13 +87,13 @@ void weir_report_errors(FILE *out, const struct weir_loader_report *report, enum
             continue;
         snprintf(text, sizeof text, "%s", report->errors[i].text);
         weir_text_printable(text);
-        fprintf(out, zh ? "  %" PRIu64 " 次: %s" : "  %" PRIu64 " x %s", count, text);
+        fprintf(out, "  %" PRIu64 " x %s", count, text);
         if (frames > 1)
-            fprintf(out, zh ? " (共 %d 帧, 此为第一帧)" : " (the first of %d frames)", frames);
+            fprintf(out, " (the first of %d frames)", frames);
         fputc('\n', out);
         shown += count;
         lines++;
     }
     if (report->n_errors > 0 && all > shown)
-        fprintf(out, zh ? "  另有 %" PRIu64 " 次未列出\n" : "  and %" PRIu64 " more\n", all - shown);
+        fprintf(out, "  and %" PRIu64 " more\n", all - shown);
 }

@@ -1,23 +1,23 @@
-/* The English tables. */
+/* The tables of a report. */
 #include "pipeline/report/report_parts_priv.h"
 #include "prof/report/machine.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-static void print_covers(FILE *out, const struct weir_loader_report *report)
+static void print_covers(FILE *out, const struct weir_loader_report *report, const char *const *text)
 {
-    if (report->final && report->epoch_count > 0)
-        fprintf(out, "whole run%s: ", report->interrupted ? " (interrupted)" : "");
-    if (report->epoch_count == 0)
-        fputs(report->final ? "what was measured" : "since the last table", out);
-    else if (report->epoch_last < report->epoch_first)
-        fprintf(out, "no epoch of %d", report->epoch_count);
-    else if (report->epoch_last == report->epoch_first)
-        fprintf(out, "epoch %d of %d", report->epoch_first, report->epoch_count);
+    int first = report->epoch_first, last = report->epoch_last, n = report->epoch_count;
+    fputs(text[WEIR_TEXT_COVERS], out);
+    if (report->final && n > 0)
+        fprintf(out, text[WEIR_TEXT_WHOLE_RUN], report->interrupted ? text[WEIR_TEXT_INTERRUPTED] : "");
+    if (n == 0)
+        fputs(text[report->final ? WEIR_TEXT_MEASURED : WEIR_TEXT_SINCE_TABLE], out);
+    else if (last < first)
+        fprintf(out, text[WEIR_TEXT_NO_EPOCH], n);
     else
-        fprintf(out, "epochs %d-%d of %d", report->epoch_first, report->epoch_last, report->epoch_count);
-    fprintf(out, ", %.2f s\n", report->wall_s);
+        fprintf(out, text[last == first ? WEIR_TEXT_ONE_EPOCH : WEIR_TEXT_EPOCHS], n, first, last);
+    fprintf(out, text[WEIR_TEXT_WALL], report->wall_s);
 }
 
 static void print_chunks(FILE *out, const struct weir_chunk_counts *counts)
@@ -88,31 +88,30 @@ static void print_errors(FILE *out, const struct weir_loader_report *report)
     if (report->changed_files > 0)
         fprintf(out, ", %" PRIu64 " files changed while they were read", report->changed_files);
     fputc('\n', out);
-    weir_report_errors(out, report, WEIR_LANG_EN);
+    weir_report_errors(out, report);
 }
 
-static void print_tables(FILE *out, const struct weir_loader_report *report)
+void weir_loader_report_loop_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
 {
-    print_covers(out, report);
-    if (report->timing)
-        weir_report_stages_print(out, &report->prof, report->gpu.rows, report->gpu.n_rows);
-    else
+    if (!report->timing)
         fputs("stage timing was off (--no-timing)\n", out);
-    weir_report_threads_print(out, &report->prof, WEIR_LANG_EN);
-    weir_report_machine_print(out, &report->prof.machine, WEIR_LANG_EN);
-    weir_report_gpu_en(out, &report->gpu);
-    print_queue_and_io(out, report);
-    weir_report_sources_en(out, report);
-    print_copies(out, report);
-    print_errors(out, report);
-    if (report->timing)
-        weir_report_cost_print(out, &report->prof, WEIR_LANG_EN);
+    else if (lang == WEIR_LANG_ZH)
+        weir_report_stages_zh(out, report);
+    else
+        weir_report_stages_print(out, &report->prof, report->gpu.rows, report->gpu.n_rows);
+    weir_report_threads_print(out, &report->prof);
+    weir_report_machine_print(out, &report->prof.machine);
 }
 
 void weir_loader_report_print(FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
 {
-    if (lang == WEIR_LANG_ZH)
-        weir_report_tables_zh(out, report);
-    else
-        print_tables(out, report);
+    print_covers(out, report, weir_report_texts(lang));
+    weir_loader_report_loop_print(out, report, lang);
+    weir_report_gpu_print(out, &report->gpu);
+    print_queue_and_io(out, report);
+    weir_report_sources_print(out, report);
+    print_copies(out, report);
+    print_errors(out, report);
+    if (report->timing)
+        weir_report_cost_print(out, &report->prof);
 }

@@ -36,7 +36,7 @@ static const char *plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
-static void print_decode_en(FILE *out, const struct weir_report_decode *d)
+static void print_decode(FILE *out, const struct weir_report_decode *d)
 {
     if (d->n_engines == 0)
         return;
@@ -58,41 +58,7 @@ static void print_decode_en(FILE *out, const struct weir_report_decode *d)
     fputc('\n', out);
 }
 
-/* Logs have the English name. */
-static void print_engine_zh(FILE *out, const char *by)
-{
-    char *rest;
-    long engines = strtol(by, &rest, 10);
-    if (engines > 0 && strncmp(rest, " JPEG engine", 12) == 0)
-        fprintf(out, "%ld 个 JPEG 引擎", engines);
-    else
-        fprintf(out, "%s", strcmp(by, "the multiprocessors") == 0 ? "流多处理器" : by);
-}
-
-static void print_decode_zh(FILE *out, const struct weir_report_decode *d)
-{
-    if (d->n_engines == 0)
-        return;
-    for (int i = 0; i < d->n_engines; i++) {
-        fputs(i == 0 ? "解码: GPU (" : "; GPU (", out);
-        print_engine_zh(out, d->engines[i].by);
-        fprintf(out, ") %llu 帧, %llu 组, 忙碌 %.1f%%", (unsigned long long)d->engines[i].frames,
-                (unsigned long long)d->engines[i].groups, 100 * d->engines[i].busy);
-    }
-    fprintf(out, "; CPU %llu 帧", (unsigned long long)d->cpu_frames);
-    if (d->cpu_busy >= 0)
-        fprintf(out, ", 占工作线程时间 %.1f%%", 100 * d->cpu_busy);
-    if (d->sent_back)
-        fprintf(out, "; GPU 未处理 %llu 帧 (%s)", (unsigned long long)d->sent_back, d->reasons);
-    if (d->compared && d->least_db >= IDENTICAL_DB)
-        fprintf(out, "; 与 CPU 比对 %llu 帧: 完全相同", (unsigned long long)d->compared);
-    else if (d->compared)
-        fprintf(out, "; 与 CPU 比对 %llu 帧, 最低 %.1f dB, 低于 %.0f dB 的 %llu 帧", (unsigned long long)d->compared,
-                d->least_db, d->gate_db, (unsigned long long)d->below);
-    fputc('\n', out);
-}
-
-void weir_report_gpu_en(FILE *out, const struct weir_report_gpu *gpu)
+void weir_report_gpu_print(FILE *out, const struct weir_report_gpu *gpu)
 {
     if (!gpu->used)
         return;
@@ -108,36 +74,7 @@ void weir_report_gpu_en(FILE *out, const struct weir_report_gpu *gpu)
         "  gpu- rows last from event to event, queueing on the GPU included; CUDA total of a profile's averages is the "
         "work alone\n",
         out);
-    print_decode_en(out, &gpu->decode);
-}
-
-static void print_rows_zh(FILE *out, const struct weir_report_gpu *gpu)
-{
-    if (gpu->n_rows > 0)
-        fputs("  表中与下列同名的工作行为 GPU 计时 (两个事件之间, 含在 GPU 上排队的时间):\n", out);
-    for (int i = 0; i < gpu->n_rows; i++)
-        fprintf(out, "  GPU %s: %.3fs, %llu 次, 每次 %.3fms\n", gpu->rows[i].name, gpu->rows[i].total_s,
-                (unsigned long long)gpu->rows[i].count, 1e3 * gpu->rows[i].mean_s);
-}
-
-void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu, bool timing)
-{
-    if (!gpu->used) { /* a program's own stages on a GPU, batches from the CPU */
-        if (timing)
-            print_rows_zh(out, gpu);
-        return;
-    }
-    print_name(out, gpu);
-    fprintf(out, ": 忙碌 %.1f%%", 100 * gpu->busy);
-    if (gpu->copy_bytes_per_s >= 0)
-        fprintf(out, ", 拷贝 %.2f GB/s", gpu->copy_bytes_per_s / 1e9);
-    if (gpu->overlap >= 0)
-        fprintf(out, ", 其中 %.1f%% 的时间与训练步重叠", 100 * gpu->overlap);
-    fprintf(out, ", 训练步的流等待批次 %.3fs%s\n", gpu->stall_s,
-            gpu->sync_steps ? "; 每步之前同步 (--sync-steps)" : "");
-    if (timing)
-        print_rows_zh(out, gpu);
-    print_decode_zh(out, &gpu->decode);
+    print_decode(out, &gpu->decode);
 }
 
 static void decode_json(struct weir_json *json, const struct weir_report_decode *d)

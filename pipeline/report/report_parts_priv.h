@@ -4,8 +4,39 @@
 
 #include "weir/report.h"
 
+/* Texts that --lang translates: the epoch line, and which epochs a table covers. All others are English only. */
+enum weir_text {
+    WEIR_TEXT_EPOCH,
+    WEIR_TEXT_INTERRUPTED,
+    WEIR_TEXT_TRAIN_LOSS,
+    WEIR_TEXT_VAL_LOSS,
+    WEIR_TEXT_GPU_BUSY,
+    WEIR_TEXT_OVERLAP,
+    WEIR_TEXT_CACHED,
+    WEIR_TEXT_COLD,
+    WEIR_TEXT_WARM,
+    WEIR_TEXT_PARTLY,
+    WEIR_TEXT_DIRECT,
+    WEIR_TEXT_COVERS,
+    WEIR_TEXT_WHOLE_RUN,
+    WEIR_TEXT_MEASURED,
+    WEIR_TEXT_SINCE_TABLE,
+    WEIR_TEXT_NO_EPOCH,
+    WEIR_TEXT_ONE_EPOCH,
+    WEIR_TEXT_EPOCHS,
+    WEIR_TEXT_WALL,
+    WEIR_TEXTS
+};
+
+/* WEIR_TEXTS formats. Those of both languages print the same values. */
+const char *const *weir_report_texts(enum weir_lang lang);
+const char *const *weir_report_texts_zh(void);
+
+/* The stage table in the classic Chinese format. */
+void weir_report_stages_zh(FILE *out, const struct weir_loader_report *report);
+
 /* The first errors kept, one line for those of a file that differ in the frame alone, and how many more there were. */
-void weir_report_errors(FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
+void weir_report_errors(FILE *out, const struct weir_loader_report *report);
 
 /* Of the pixels stored, those that were decoded. */
 double weir_report_decoded_percent(const struct weir_loader_report *report);
@@ -18,11 +49,8 @@ double weir_chunks_shared(const struct weir_chunk_counts *counts);
 /* The part of all look-ups that hit, 0..1. */
 double weir_report_hit_rate(const struct weir_report_cache *cache);
 
-/* The whole report. */
-void weir_report_tables_zh(FILE *out, const struct weir_loader_report *report);
-
 /* Which camera, which file. */
-void weir_report_sources_en(FILE *out, const struct weir_loader_report *report);
+void weir_report_sources_print(FILE *out, const struct weir_loader_report *report);
 void weir_report_sources_json(struct weir_json *json, const struct weir_report_sources *sources);
 
 /* weir_loader_report_log, with what a program adds (may be NULL). */
@@ -32,8 +60,7 @@ void weir_report_line(FILE *log, const struct weir_loader_report *report, const 
 void weir_report_steps_json(struct weir_json *json, const struct weir_loader_report *report);
 
 /* What the GPU did beside its rows; nothing without one. */
-void weir_report_gpu_en(FILE *out, const struct weir_report_gpu *gpu);
-void weir_report_gpu_zh(FILE *out, const struct weir_report_gpu *gpu, bool timing);
+void weir_report_gpu_print(FILE *out, const struct weir_report_gpu *gpu);
 void weir_report_gpu_json(struct weir_json *json, const struct weir_report_gpu *gpu);
 
 #endif

@@ -65,7 +65,7 @@ static void print_calls(FILE *out, const struct weir_report_sources *sources)
     }
 }
 
-void weir_report_sources_en(FILE *out, const struct weir_loader_report *report)
+void weir_report_sources_print(FILE *out, const struct weir_loader_report *report)
 {
     const struct weir_report_sources *sources = &report->sources;
     if (sources->n_cameras > 0)

@@ -1,10 +1,8 @@
-#include "pipeline/report/report_parts_priv.h"
-#include "prof/report/machine.h"
-
+/* What `--lang zh` prints in Chinese: the stage table and the epoch line. */
 #include "base/text.h"
+#include "pipeline/report/report_parts_priv.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,25 +14,41 @@ enum { RULE_WIDTH = 60, ROWS_MAX = 16 };
 static const char title[] = "⏱️  性能分析统计";
 static const char legend[] = "环节名称                                  | 总计:    XXXs | 调用:  XXX次 | 平均: XXXms";
 
+static const char *const texts[] = {
+    "Epoch %d/%d%s 总耗时: %.2fs | 训练耗时: %.2fs | 验证耗时: %.2fs | 数据等待: %.1f%% | 样本/秒: %.1f | 图像/秒: "
+    "%.1f | "
+    "峰值内存: %.2fGB",
+    " (中断)",
+    " | 训练损失: %.6f",
+    " | 验证损失: %.6f",
+    " | GPU忙碌: %.1f%%",
+    " | 拷贝重叠: %.1f%%",
+    " | 页缓存: %2$.0f%% (%1$s)",
+    "冷",
+    "热",
+    "部分缓存",
+    " | 直接读取",
+    "统计范围: ",
+    "整个运行%s, ",
+    "测量部分",
+    "上次统计以来",
+    "没有轮次 (共 %d 轮)",
+    "第 %2$d-%3$d 轮 (共 %1$d 轮)",
+    "第 %2$d-%3$d 轮 (共 %1$d 轮)",
+    ", 墙钟 %.2fs\n",
+};
+_Static_assert(sizeof texts / sizeof *texts == WEIR_TEXTS, "one text for each enum weir_text");
+
+const char *const *weir_report_texts_zh(void)
+{
+    return texts;
+}
+
 static void rule(FILE *out, char sign)
 {
     for (int i = 0; i < RULE_WIDTH; i++)
         putc(sign, out);
     putc('\n', out);
-}
-
-static void print_covers(FILE *out, const struct weir_loader_report *report)
-{
-    fputs("统计范围: ", out);
-    if (report->final && report->epoch_count > 0)
-        fprintf(out, "整个运行%s, ", report->interrupted ? " (中断)" : "");
-    if (report->epoch_count == 0)
-        fputs(report->final ? "测量部分" : "上次统计以来", out);
-    else if (report->epoch_last < report->epoch_first)
-        fprintf(out, "没有轮次 (共 %d 轮)", report->epoch_count);
-    else
-        fprintf(out, "第 %d-%d 轮 (共 %d 轮)", report->epoch_first, report->epoch_last, report->epoch_count);
-    fprintf(out, ", 墙钟 %.2fs\n", report->wall_s);
 }
 
 /* The rows of the table: first the stages that ACT's own table has, then what Weir tells apart beside them, then what
@@ -108,7 +122,16 @@ static int decimals(double value)
     return value >= 0.01 || value <= 0 ? 2 : value >= 0.0001 ? 4 : 6;
 }
 
-static void print_stages(FILE *out, const struct weir_loader_report *report)
+static void print_gpu_rows(FILE *out, const struct weir_report_gpu *gpu)
+{
+    if (gpu->n_rows > 0)
+        fputs("  表中与下列同名的工作行为 GPU 计时 (两个事件之间, 含在 GPU 上排队的时间):\n", out);
+    for (int i = 0; i < gpu->n_rows; i++)
+        fprintf(out, "  GPU %s: %.3fs, %" PRIu64 " 次, 每次 %.3fms\n", gpu->rows[i].name, gpu->rows[i].total_s,
+                gpu->rows[i].count, 1e3 * gpu->rows[i].mean_s);
+}
+
+void weir_report_stages_zh(FILE *out, const struct weir_loader_report *report)
 {
     const struct weir_report_row *rows[WEIR_REPORT_ROWS];
     size_t n = choose_rows(report, rows);
@@ -130,82 +153,5 @@ static void print_stages(FILE *out, const struct weir_loader_report *report)
     rule(out, '=');
     if (n > ROWS_MAX)
         fprintf(out, "另有 %zu 个环节未列出 (英文表列出全部)\n", n - ROWS_MAX);
-}
-
-static void print_queue_and_io(FILE *out, const struct weir_loader_report *report)
-{
-    if (report->queue_samples > 0)
-        fprintf(out, "就绪队列: %d 个槽位, 每次请求时就绪批次: 平均 %.2f, 最小 %d, 最大 %d (%" PRIu64 " 次请求)\n",
-                report->queue_slots, report->queue_mean, report->queue_min, report->queue_max, report->queue_samples);
-    fprintf(out, "读取: %" PRIu64 " 次, %.3f GB", report->reads, (double)report->read_bytes / 1e9);
-    if (report->reads > 0)
-        fprintf(out, ", 每次 %.1f kB", (double)report->read_bytes / 1e3 / (double)report->reads);
-    fprintf(out, "\n回退: %" PRIu64 " 帧经由 HDF5 库读取\n", report->fallbacks.frames);
-    if (report->decoded_pixels != report->stored_pixels)
-        fprintf(out, "解码: 仅解码已存像素的 %.1f%%, 其余已裁剪或缩放\n", weir_report_decoded_percent(report));
-    const struct weir_chunk_counts *chunks = &report->chunks;
-    if (chunks->frames > 0)
-        fprintf(out,
-                "数据块: 为 %" PRIu64 " 帧解压 %" PRIu64
-                " 块, 每次供 %.1f 帧; 解压量为帧本身的 %.2f 倍, 读取量为 %.2f 倍\n",
-                chunks->frames, chunks->chunks, weir_chunks_shared(chunks), weir_chunks_unpacked(chunks),
-                weir_chunks_read(chunks));
-}
-
-static void print_copies(FILE *out, const struct weir_loader_report *report)
-{
-    const struct weir_report_cache *cache = &report->cache;
-    if (report->frames_shared > 0)
-        fprintf(out, "批内共享: %" PRIu64 " 帧直接复制, 未重复解码\n", report->frames_shared);
-    if (cache->budget_bytes == 0)
-        return;
-    fprintf(out, "解码缓存: 命中率 %.1f%% (%" PRIu64 "/%" PRIu64 "), 已存 %" PRIu64 " 帧, 占用 %.1f/%.1f MB",
-            100 * weir_report_hit_rate(cache), cache->hits, cache->hits + cache->misses, cache->frames,
-            (double)cache->used_bytes / 1e6, (double)cache->budget_bytes / 1e6);
-    if (cache->saved_s >= 0)
-        fprintf(out, ", 节省工作时间 %.3fs", cache->saved_s);
-    else if (isfinite(cache->saved_s))
-        fprintf(out, ", 未节省工作时间: 复制比加载多用 %.3fs", -cache->saved_s);
-    fprintf(out, "\n若缓存全部 %" PRIu64 " 帧: 需 %.1f MB", cache->all_frames, (double)cache->all_bytes / 1e6);
-    if (cache->all_hit_rate >= 0)
-        fprintf(out, ", 命中率 %.1f%%", 100 * cache->all_hit_rate);
-    fputc('\n', out);
-}
-
-static void print_errors(FILE *out, const struct weir_loader_report *report)
-{
-    fprintf(out, "错误: %" PRIu64 " 个坏帧, 跳过 %" PRIu64 " 个样本, 替换 %" PRIu64 " 帧, 舍弃 %" PRIu64 " 个片段",
-            report->bad_frames, report->skipped_samples, report->substituted_frames, report->bad_episodes);
-    if (report->changed_files > 0)
-        fprintf(out, ", 读取期间被改动 %" PRIu64 " 个文件", report->changed_files);
-    fputc('\n', out);
-    weir_report_errors(out, report, WEIR_LANG_ZH);
-}
-
-static void print_common(FILE *out, const struct weir_loader_report *report)
-{
-    if (report->timing)
-        print_stages(out, report);
-    else
-        fputs("环节计时已关闭 (--no-timing)\n", out);
-    weir_report_threads_print(out, &report->prof, WEIR_LANG_ZH);
-    weir_report_machine_print(out, &report->prof.machine, WEIR_LANG_ZH);
-    weir_report_gpu_zh(out, &report->gpu, report->timing);
-}
-
-void weir_loader_report_loop_zh(FILE *out, const struct weir_loader_report *report)
-{
-    print_common(out, report);
-    weir_report_cost_print(out, &report->prof, WEIR_LANG_ZH);
-}
-
-void weir_report_tables_zh(FILE *out, const struct weir_loader_report *report)
-{
-    print_covers(out, report);
-    print_common(out, report);
-    print_queue_and_io(out, report);
-    print_copies(out, report);
-    print_errors(out, report);
-    if (report->timing)
-        weir_report_cost_print(out, &report->prof, WEIR_LANG_ZH);
+    print_gpu_rows(out, &report->gpu);
 }

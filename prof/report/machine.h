@@ -29,7 +29,7 @@ void weir_machine_between(struct weir_report_machine *machine, const struct weir
                           const struct weir_machine_now *now);
 
 /* One line, and an object of the object that is open in json; nothing of a machine that is not used. */
-void weir_report_machine_print(FILE *out, const struct weir_report_machine *machine, enum weir_lang lang);
+void weir_report_machine_print(FILE *out, const struct weir_report_machine *machine);
 void weir_report_machine_json(struct weir_json *json, const struct weir_report_machine *machine);
 
 /* A process that works for this one and is not its child: its CPU time counts as this one's from now on. */

@@ -112,7 +112,7 @@ void weir_report_stages_print(FILE *out, const struct weir_report *report, const
         print_row(out, &further[i], width);
 }
 
-static void print_cost_en(FILE *out, const struct weir_report *report)
+void weir_report_cost_print(FILE *out, const struct weir_report *report)
 {
     fprintf(out,
             "profiler: %" PRIu64
@@ -125,31 +125,10 @@ static void print_cost_en(FILE *out, const struct weir_report *report)
     fputc('\n', out);
 }
 
-static void print_cost_zh(FILE *out, const struct weir_report *report)
-{
-    fprintf(out,
-            "分析器开销: %" PRIu64
-            " 个区段 x %.1f ns = %.3fs, 占线程时间 %.2fs 的 %.4f%%, 时钟校准误差 %.2f ppm, CPU 时间: %s%s",
-            report->zones, report->zone_cost_ns, (double)report->zones * report->zone_cost_ns / 1e9, report->thread_s,
-            100 * report->profiler_share, report->clock_error_ppm, report->cpu_sampled[0] ? "抽样, " : "按上下文切换",
-            report->cpu_sampled);
-    if (report->too_deep > 0)
-        fprintf(out, ", 丢弃嵌套超过 %d 层的区段 %" PRIu64 " 个", WEIR_ZONES_DEEP, report->too_deep);
-    fputc('\n', out);
-}
-
-void weir_report_cost_print(FILE *out, const struct weir_report *report, enum weir_lang lang)
-{
-    if (lang == WEIR_LANG_ZH)
-        print_cost_zh(out, report);
-    else
-        print_cost_en(out, report);
-}
-
 void weir_report_print(FILE *out, const struct weir_report *report)
 {
     weir_report_stages_print(out, report, NULL, 0);
-    weir_report_threads_print(out, report, WEIR_LANG_EN);
-    weir_report_machine_print(out, &report->machine, WEIR_LANG_EN);
-    weir_report_cost_print(out, report, WEIR_LANG_EN);
+    weir_report_threads_print(out, report);
+    weir_report_machine_print(out, &report->machine);
+    weir_report_cost_print(out, report);
 }

@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 
-static void print_en(FILE *out, const struct weir_report_machine *m)
+void weir_report_machine_print(FILE *out, const struct weir_report_machine *m)
 {
+    if (!m->used)
+        return;
     fprintf(out, "machine: %d of %d cores", m->cores, m->online);
     if (m->part > 0 && m->part < m->cores)
         fprintf(out, ", of which %d are this local rank's", m->part);
@@ -20,34 +22,6 @@ static void print_en(FILE *out, const struct weir_report_machine *m)
     if (m->load_average >= 0)
         fprintf(out, "; load average %.2f at the start", m->load_average);
     fputc('\n', out);
-}
-
-static void print_zh(FILE *out, const struct weir_report_machine *m)
-{
-    fprintf(out, "机器: 可用 %d/%d 核", m->cores, m->online);
-    if (m->part > 0 && m->part < m->cores)
-        fprintf(out, ", 本进程分得 %d 核", m->part);
-    if (m->quota_cores > 0)
-        fprintf(out, ", CPU配额 %.2f 核", m->quota_cores);
-    if (m->throttling)
-        fprintf(out, ", %" PRIu64 " 个周期中限流 %" PRIu64 " 次, 共 %.2fs", m->periods, m->throttled, m->throttled_s);
-    if (m->memory_limit_bytes > 0)
-        fprintf(out, ", 内存上限 %.3fGB", (double)m->memory_limit_bytes / 1e9);
-    if (m->others_cores >= 0)
-        fprintf(out, ", 其他进程占用 %.2f 核, 被虚拟机管理器占用 %.2f 核", m->others_cores, m->steal_cores);
-    if (m->load_average >= 0)
-        fprintf(out, ", 开始时负载 %.2f", m->load_average);
-    fputc('\n', out);
-}
-
-void weir_report_machine_print(FILE *out, const struct weir_report_machine *machine, enum weir_lang lang)
-{
-    if (!machine->used)
-        return;
-    if (lang == WEIR_LANG_ZH)
-        print_zh(out, machine);
-    else
-        print_en(out, machine);
 }
 
 void weir_report_machine_json(struct weir_json *json, const struct weir_report_machine *machine)

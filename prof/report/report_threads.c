@@ -110,7 +110,7 @@ static const char *share_text(char text[16], double part_s, const struct weir_re
     return text;
 }
 
-static void print_en(FILE *out, const struct weir_report_worker *w)
+static void print_worker(FILE *out, const struct weir_report_worker *w)
 {
     char cpu[16], throttled[16], core[16], blocked[16], steal[16];
     fprintf(out, "%-16s %9.2fs %9.2fs %5.1f%% %9.2fs %5.1f%% %12.2fs %5.1f%% %9.2fs %7s %9s %9s %8s %6s\n", w->name,
@@ -122,7 +122,7 @@ static void print_en(FILE *out, const struct weir_report_worker *w)
 
 /* Samples that several workers share overlap in time: their spans may add up to more than the workers' time, which
  * looks like an error beside it. */
-static void print_overlap(FILE *out, const struct weir_report *report, bool zh)
+static void print_overlap(FILE *out, const struct weir_report *report)
 {
     const struct weir_report_row *most = NULL;
     double wall_s = 0;
@@ -133,57 +133,21 @@ static void print_overlap(FILE *out, const struct weir_report *report, bool zh)
             most = &report->rows[i];
     if (!most)
         return;
-    if (zh)
-        fprintf(out, "跨度相互重叠: 共 %.2fs, 工作线程共 %.2fs; 平均是单个的延迟\n", most->total_s, wall_s);
-    else
-        fprintf(out, "spans of %s overlap: %.3fs in %.3fs of the workers' time; the mean is the latency of one\n",
-                most->name, most->total_s, wall_s);
+    fprintf(out, "spans of %s overlap: %.3fs in %.3fs of the workers' time; the mean is the latency of one\n",
+            most->name, most->total_s, wall_s);
 }
 
-static void threads_en(FILE *out, const struct weir_report *report)
+void weir_report_threads_print(FILE *out, const struct weir_report *report)
 {
     if (report->n_workers == 0)
         return;
-    print_overlap(out, report, false);
+    print_overlap(out, report);
     fprintf(out, "%-16s %10s %10s %6s %10s %6s %13s %6s %10s %7s %9s %9s %8s %6s\n", "worker", "wall", "work", "",
             "waits", "", "unattributed", "", "CPU", "on-CPU", "throttled", "core-wait", "blocked", "steal");
     for (int i = 0; i < report->n_workers; i++)
-        print_en(out, &report->workers[i]);
+        print_worker(out, &report->workers[i]);
     if (report->consumer.name[0])
-        print_en(out, &report->consumer);
-}
-
-static void print_zh(FILE *out, const struct weir_report_worker *w)
-{
-    char throttled[16], core[16], blocked[16], steal[16];
-    const char *name = strcmp(w->name, "consumer") == 0 ? "训练循环" : w->name;
-    fprintf(out,
-            "  %s%*s | 墙钟: %.2fs | 工作: %.2fs (%.1f%%) | 等待: %.2fs (%.1f%%) | 未归属: %.2fs (%.1f%%) | "
-            "CPU: %.2fs (%.1f%%) | 限流: %s | 等核: %s | 阻塞: %s | 被窃: %s\n",
-            name, 15 - weir_text_width(name), "", w->wall_s, w->work_s, percent(w->work_s, w), w->wait_s,
-            percent(w->wait_s, w), w->unattributed_s, percent(w->unattributed_s, w), w->cpu_s, percent(w->cpu_s, w),
-            share_text(throttled, w->throttled_s, w), share_text(core, w->core_wait_s, w),
-            share_text(blocked, w->blocked_s, w), share_text(steal, w->steal_s, w));
-}
-
-static void threads_zh(FILE *out, const struct weir_report *report)
-{
-    if (report->n_workers == 0)
-        return;
-    print_overlap(out, report, true);
-    fprintf(out, "工作线程 (%d 个):\n", report->n_workers);
-    for (int i = 0; i < report->n_workers; i++)
-        print_zh(out, &report->workers[i]);
-    if (report->consumer.name[0])
-        print_zh(out, &report->consumer);
-}
-
-void weir_report_threads_print(FILE *out, const struct weir_report *report, enum weir_lang lang)
-{
-    if (lang == WEIR_LANG_ZH)
-        threads_zh(out, report);
-    else
-        threads_en(out, report);
+        print_worker(out, &report->consumer);
 }
 
 /* ---- the log ---- */

@@ -104,14 +104,10 @@ static int print_session(void *user, FILE *out)
     const struct period *period = wanted->whole ? &since_start : &since_table;
     struct weir_loader_report *report = calloc(1, sizeof *report);
     int rc = report ? make_report(period, report) : -ENOMEM;
-    if (rc == 0 && wanted->lang == WEIR_LANG_ZH) {
+    if (rc == 0) {
         report->timing = true;
-        weir_loader_report_loop_zh(out, report);
-    } else if (rc == 0) {
-        weir_report_stages_print(out, &report->prof, report->gpu.rows, report->gpu.n_rows);
-        weir_report_threads_print(out, &report->prof, WEIR_LANG_EN);
-        weir_report_machine_print(out, &report->prof.machine, WEIR_LANG_EN);
-        weir_report_cost_print(out, &report->prof, WEIR_LANG_EN);
+        weir_loader_report_loop_print(out, report, (enum weir_lang)wanted->lang);
+        weir_report_cost_print(out, &report->prof);
     }
     if (report)
         weir_loader_report_clear(report);

@@ -303,21 +303,14 @@ def _judged(whole, all_loaders):
     return [judged] if judged is not None else []
 
 
-_HEADS = {"en": "{path}, split={split!r}, one of {n} open loaders{which}:\n",
-          "zh": "加载器 {path} ({split}), 已打开 {n} 个{which}:\n"}
-_WHICH = {"en": ", the one that the loop waits for most", "zh": ", 循环主要等待它"}
-_SPLIT_NAMES = {"en": {}, "zh": {"train": "训练", "val": "验证"}}
-
-
-def _of_loaders(loaders, lang, text):
+def _of_loaders(loaders, text):
     """The text of each loader, with a line before it where several are open."""
     n = len(_all_open())
     if n == 1:
         return text(loaders[0])
-    which = _WHICH[lang] if len(loaders) == 1 else ""
-    split = _SPLIT_NAMES[lang].get
-    return "\n".join(_HEADS[lang].format(path=loader._path, split=split(loader._split, loader._split), n=n, which=which)
-                     + text(loader) for loader in loaders)
+    which = ", the one that the loop waits for most" if len(loaders) == 1 else ""
+    return "\n".join(f"{loader._path}, split={loader._split!r}, one of {n} open loaders{which}:\n{text(loader)}"
+                     for loader in loaders)
 
 
 @atexit.register
@@ -354,7 +347,7 @@ def table(lang="en", *, whole=False, all_loaders=False):
     _check_lang(lang)
     loaders = _judged(whole, all_loaders)
     if loaders:
-        return _of_loaders(loaders, lang, lambda loader: loader.table(lang, whole=whole))
+        return _of_loaders(loaders, lambda loader: loader.table(lang, whole=whole))
     judged = _loop_verdict(whole)
     return _weir._table(lang, whole) + judged
 
@@ -366,7 +359,7 @@ def verdict(lang="en", *, all_loaders=False):
     _check_lang(lang)
     loaders = _judged(True, all_loaders)
     if loaders:
-        return _of_loaders(loaders, lang, lambda loader: loader.verdict(lang))
+        return _of_loaders(loaders, lambda loader: loader.verdict(lang))
     text = _loop_verdict(True)
     if not text:
         raise Error("there is no open loader to judge, and no stage was timed")

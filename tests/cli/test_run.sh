@@ -223,7 +223,7 @@ count '^decode cache: [0-9.]+ % hits \([0-9]+ of 160\), 44 frames kept, 0\.4 of 
 run 0 run "$data" --decode-cache 4096
 count '^decode cache: 0\.0 % hits \(0 of 80\), 0 frames kept, 0\.0 of 0\.0 MB used' 1
 run 0 run "$data" --num-workers 1 --num-epochs 2 --decode-cache 1M --lang zh
-count '^解码缓存: 命中率 50\.0% \(80/160\), 已存 80 帧, 占用 0\.7/1\.0 MB, (节省工作时间 [0-9.]+s|未节省工作时间: 复制比加载多用 [0-9.]+s)' 1
+count '^decode cache: 50\.0 % hits \(80 of 160\), 80 frames kept, 0\.7 of 1\.0 MB used' 1
 run 0 run "$data" --obs-history 3 --no-shuffle
 count '^frames shared within batches: [0-9]+ copied, not decoded again$' 1
 for bad in 2X -1 1.5G 99999999999T G; do
@@ -613,7 +613,7 @@ log "the log says what was decoded" '
 decoding = tables[-1]["decoding"]
 assert decoding["stored_pixels"] == 80 * 64 * 48 and 0 < decoding["decoded_pixels"] < decoding["stored_pixels"] / 2, decoding'
 run 0 run "$data" --image-size 20x12 --lang zh
-out "仅解码已存像素的"
+out "of the stored pixels were decoded"
 run 0 run "$data" --dtype f32 --mean 0,0,0 --std 1,1,1 --checksums "$work/n1"
 run 0 run "$data" --dtype f32 --mean imagenet --std imagenet --checksums "$work/n2"
 run 0 run "$data" --dtype f32 --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225 --checksums "$work/n3"
@@ -679,7 +679,7 @@ assert all(0 < e["gpu_busy_fraction"] <= 1 and e["data_wait_fraction"] <= 1 for 
     run 0 report "$work/log"
     out "07_h2d_copy (gpu)"
     run 0 run "$data" --dtype bf16 --device cuda --step-ms 4 --sync-steps --lang zh
-    out "每步之前同步"
+    out "(--sync-steps)"
     grep -A 20 "性能分析统计" "$work/out" >"$work/grepped"
     check "the Chinese table has the GPU's time of a step" \
         grep -qE "^20_train_forward_pass +\| .* 平均: +([4-9]|[0-9]{2,})\.[0-9]+ms$" "$work/grepped"

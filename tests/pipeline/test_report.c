@@ -1,4 +1,5 @@
 #include "base/text.h"
+#include "pipeline/report/report_parts_priv.h"
 #include "weir/report.h"
 #include "weir/stages.h"
 
@@ -120,7 +121,7 @@ Test(report, spans_that_overlap_are_named_beside_the_workers_time)
                        "%s", text);
     free(text);
     text = printed(report, WEIR_LANG_ZH);
-    cr_assert_not_null(strstr(text, "\n跨度相互重叠: 共 1200.50s, 工作线程共 740.00s; 平均是单个的延迟\n工作线程"),
+    cr_assert_not_null(strstr(text, "\nspans of 03_read_images_total overlap: 1200.500s in 740.000s of the workers'"),
                        "%s", text);
     free(text);
     release(report);
@@ -138,7 +139,7 @@ Test(report, a_decode_cache_that_costs_more_than_it_saves)
     cr_assert_not_null(strstr(text, ", no work saved: copies took 0.014 s longer than loading\n"), "%s", text);
     free(text);
     text = printed(report, WEIR_LANG_ZH);
-    cr_assert_not_null(strstr(text, ", 未节省工作时间: 复制比加载多用 0.014s\n"), "%s", text);
+    cr_assert_not_null(strstr(text, ", no work saved: copies took 0.014 s longer than loading\n"), "%s", text);
     free(text);
     release(report);
 }
@@ -168,7 +169,7 @@ Test(report, frames_of_a_file_that_fail_alike_are_one_line)
                        "%s", text);
     free(text);
     text = printed(report, WEIR_LANG_ZH);
-    cr_assert_not_null(strstr(text, "\n  8 次: d/a.hdf5: /top[5]: the image is 80x64 (共 3 帧, 此为第一帧)\n  2 次: "),
+    cr_assert_not_null(strstr(text, "\n  8 x d/a.hdf5: /top[5]: the image is 80x64 (the first of 3 frames)\n  2 x "),
                        "%s", text);
     free(text);
     release(report);
@@ -299,8 +300,7 @@ Test(report, timing_off_says_so_and_prints_the_rest)
         char *text = printed(report, lang);
         cr_assert_not_null(strstr(text, "--no-timing"));
         cr_assert_null(strstr(text, "性能分析统计"));
-        cr_assert_not_null(
-            strstr(text, lang == WEIR_LANG_EN ? "io: 12 reads, 0.001 GB, 100.0 kB per read" : "读取: 12 次"));
+        cr_assert_not_null(strstr(text, "io: 12 reads, 0.001 GB, 100.0 kB per read"));
         free(text);
     }
     release(report);
@@ -308,18 +308,17 @@ Test(report, timing_off_says_so_and_prints_the_rest)
 
 Test(report, chunks_say_what_was_paid)
 {
-    static const char *const wanted[] = {
+    static const char wanted[] =
         "chunks: 800 unpacked for 100 frames, each for 2.5 at once; unpacked 3.00 times and read 1.50 times their own "
-        "bytes\n",
-        "数据块: 为 100 帧解压 800 块, 每次供 2.5 帧; 解压量为帧本身的 3.00 倍, 读取量为 1.50 倍\n"};
+        "bytes\n";
     struct weir_loader_report *report = small_report();
     for (enum weir_lang lang = WEIR_LANG_EN; lang <= WEIR_LANG_ZH; lang++) {
         report->chunks = (struct weir_chunk_counts){0};
         char *none = printed(report, lang);
         report->chunks = (struct weir_chunk_counts){100, 40, 800, 1000000, 3000000, 500000, 750000};
         char *text = printed(report, lang);
-        cr_assert_null(strstr(none, lang == WEIR_LANG_EN ? "chunks:" : "数据块"));
-        cr_assert_not_null(strstr(text, wanted[lang]), "%s", text);
+        cr_assert_null(strstr(none, "chunks:"));
+        cr_assert_not_null(strstr(text, wanted), "%s", text);
         free(none);
         free(text);
     }
@@ -344,7 +343,7 @@ Test(report, errors_are_listed_and_the_rest_counted)
     cr_assert_not_null(strstr(text, "  and 12 more\n"), "%s", text);
     free(text);
     text = printed(report, WEIR_LANG_ZH);
-    cr_assert_not_null(strstr(text, "  另有 12 次未列出\n"), "%s", text);
+    cr_assert_not_null(strstr(text, "  and 12 more\n"), "%s", text);
     cr_assert_null(strchr(text, 0x1b));
     free(text);
     release(report);
@@ -519,6 +518,60 @@ Test(report, epoch_lines)
     }
 }
 
+/* Counts the values that a format prints, and sets types[i] to the conversion of argument i, from 0. */
+static int conversions(const char *format, char types[16])
+{
+    int n = 0, next = 0;
+    memset(types, 0, 16);
+    for (const char *at = format; (at = strchr(at, '%')); at++) {
+        at++;
+        if (*at == '%')
+            continue;
+        size_t digits = strspn(at, "0123456789");
+        int argument = at[digits] == '$' ? atoi(at) - 1 : next++;
+        at += strcspn(at, "dsfu");
+        cr_assert(*at && argument >= 0 && argument < 16, "%s", format);
+        types[argument] = *at;
+        n++;
+    }
+    return n;
+}
+
+Test(report, texts_of_both_languages_print_the_same_values)
+{
+    const char *const *en = weir_report_texts(WEIR_LANG_EN), *const *zh = weir_report_texts(WEIR_LANG_ZH);
+    int values = 0;
+    for (int text = 0; text < WEIR_TEXTS; text++) {
+        char types[2][16];
+        int n[2] = {conversions(en[text], types[0]), conversions(zh[text], types[1])};
+        for (int i = 0; i < 16; i++)
+            cr_assert(!types[0][i] || !types[1][i] || types[0][i] == types[1][i], "%s\n%s", en[text], zh[text]);
+        cr_assert(n[0] == n[1] || text == WEIR_TEXT_ONE_EPOCH, "%s\n%s", en[text], zh[text]);
+        values += n[0];
+    }
+    cr_assert_gt(values, 20);
+}
+
+/* All lines of a Chinese report that hold Chinese are the table, its heading, or the epochs that it covers. */
+Test(report, lines_outside_the_chinese_table_are_english)
+{
+    struct weir_loader_report *report = small_report();
+    report->prof.machine = (struct weir_report_machine){.used = true, .cores = 2, .online = 2};
+    report->prof.workers = calloc(1, sizeof *report->prof.workers);
+    report->prof.n_workers = 1;
+    report->gpu = (struct weir_report_gpu){.used = true, .name = "GPU"};
+    report->cache = (struct weir_report_cache){.budget_bytes = 1000000, .hits = 1, .misses = 1, .saved_s = 0.25};
+    report->frames_shared = report->changed_files = report->queue_samples = 1;
+    add_error(report, 1, "d/c.hdf5: not an HDF5 file");
+    char *text = printed(report, WEIR_LANG_ZH), *english = printed(report, WEIR_LANG_EN);
+    const char *after = strstr(text, "worker "), *same = strstr(english, "worker ");
+    cr_assert(after && same);
+    cr_assert_str_eq(after, same);
+    free(text);
+    free(english);
+    release(report);
+}
+
 Test(report, the_machine)
 {
     struct weir_loader_report *report = small_report();
@@ -540,9 +593,7 @@ Test(report, the_machine)
                        "%s", text);
     free(text);
     text = printed(report, WEIR_LANG_ZH);
-    cr_assert_not_null(strstr(text, "\n机器: 可用 12/64 核, 本进程分得 6 核, CPU配额 11.50 核, 300 个周期中限流 17 次, "
-                                    "共 3.25s, 内存上限 0.126GB, 其他进程占用 1.50 核, 被虚拟机管理器占用 0.25 核, "
-                                    "开始时负载 21.00\n"),
+    cr_assert_not_null(strstr(text, "\nmachine: 12 of 64 cores, of which 6 are this local rank's; CPU quota 11.50 "),
                        "%s", text);
     free(text);
     release(report);
@@ -640,8 +691,7 @@ Test(report, a_gpu_in_the_chinese_table)
                                     .least_db = 99};
     weir_report_gpu_add(&report->gpu, WEIR_STAGE_H2D_COPY, &stats);
     char *table = printed(report, WEIR_LANG_ZH);
-    cr_assert_not_null(strstr(table, "\n解码: GPU (7 个 JPEG 引擎) 3000 帧, 12 组, 忙碌 95.0%; CPU 700 帧, "
-                                     "占工作线程时间 50.0%; 与 CPU 比对 4 帧: 完全相同\n"),
+    cr_assert_not_null(strstr(table, "\ndecoded: 3000 frames by 7 JPEG engines in 12 groups, busy 95.0 %; 700 by the "),
                        "%s", table);
     cr_assert_not_null(strstr(table, "\n  GPU 07_h2d_copy: "), "%s", table);
     free(table);

@@ -354,8 +354,8 @@ Test(sources, one_call_makes_a_runs_whole_report)
                                      "errors: 0 bad frames",
                                      "profiler: "};
     static const char *const zh[] = {
-        "统计范围: 整个运行, ", "03b_image_decode ", "工作线程 (2 个):", "机器: ", "就绪队列: ", "读取: ", "错误: 0 ",
-        "分析器开销: "};
+        "统计范围: 整个运行, ", "03b_image_decode ", "worker ", "machine: ", "queue: ", "io: ",
+        "errors: 0 ",           "profiler: "};
     enum { EN = sizeof en / sizeof *en, ZH = sizeof zh / sizeof *zh };
     struct weir_loader_config config = config_for(make_data());
     config.num_workers = 2;

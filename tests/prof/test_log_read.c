@@ -269,7 +269,7 @@ Test(log_read, what_was_logged_prints_as_the_live_report_did)
         cr_assert_str_empty(output.err);
         cr_assert_null(strchr(output.out, 0x1b));
         const char *rest = output.out + live_size;
-        cr_assert_not_null(strstr(rest, lang == WEIR_LANG_ZH ? "各环节总计" : "stage totals over time"), "%s", rest);
+        cr_assert_not_null(strstr(rest, "stage totals over time"), "%s", rest);
         report_release(output);
         free(log);
         free(live);
