@@ -1,4 +1,4 @@
-/* convert_dataset.h: copies a dataset into another format. Threads read, decode and encode; a writer (writer_ops.h)
+/* convert_dataset.h: copies a dataset into another format. Threads read, decode and encode; a writer (writer.h)
  * gets the frames from one, and at the end source and copy are compared. */
 #ifndef WEIR_CONVERT_CONVERT_DATASET_H
 #define WEIR_CONVERT_CONVERT_DATASET_H

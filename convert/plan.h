@@ -3,7 +3,7 @@
 #define WEIR_CONVERT_PLAN_H
 
 #include "convert/convert_dataset.h"
-#include "convert/writer_ops.h"
+#include "datasets/writer.h"
 #include "pipeline/probe.h"
 
 /* What is done to the frames of a camera. */

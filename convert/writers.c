@@ -1,6 +1,6 @@
 /* The table of writers. */
 #include "convert/convert_dataset.h"
-#include "convert/writer_ops.h"
+#include "datasets/writer.h"
 
 static const struct weir_writer_ops *const writers[] = {
     &weir_writer_hdf5,   &weir_writer_hdf5_vlen, &weir_writer_hdf5_gzip, &weir_writer_lmdb,

@@ -1,7 +1,7 @@
 /* Finds a frame by how it is stored: an extent, an object in a heap, a block of chunks, or through the library. */
 #include "base/text.h"
-#include "datasets/hdf5/heap.h"
-#include "datasets/hdf5/inflate.h"
+#include "datasets/chunks/heap.h"
+#include "datasets/chunks/inflate.h"
 #include "datasets/index.h"
 
 #include <errno.h>

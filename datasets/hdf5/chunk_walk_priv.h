@@ -2,7 +2,7 @@
 #ifndef WEIR_DATASETS_HDF5_CHUNK_WALK_PRIV_H
 #define WEIR_DATASETS_HDF5_CHUNK_WALK_PRIV_H
 
-#include "datasets/hdf5/heap.h"
+#include "datasets/chunks/heap.h"
 #include "datasets/hdf5/object_header_priv.h"
 
 struct weir_walk {

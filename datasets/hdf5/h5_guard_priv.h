@@ -3,7 +3,7 @@
 #ifndef WEIR_DATASETS_HDF5_H5_GUARD_PRIV_H
 #define WEIR_DATASETS_HDF5_H5_GUARD_PRIV_H
 
-#include "datasets/hdf5/inside.h"
+#include "datasets/inside.h"
 #include "weir/base.h"
 
 #include <stdint.h>

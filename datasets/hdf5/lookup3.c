@@ -1,6 +1,6 @@
 /* lookup3, by Bob Jenkins (public domain, burtleburtle.net/bob/c/lookup3.c): three words stirred twelve bytes at a
  * time. HDF5 guards its metadata with it. */
-#include "datasets/hdf5/heap.h"
+#include "datasets/chunks/heap.h"
 #include "datasets/hdf5/object_header_priv.h"
 
 static uint32_t rotate(uint32_t x, int by)

@@ -1,4 +1,4 @@
-#include "datasets/hdf5/heap.h"
+#include "datasets/chunks/heap.h"
 #include "datasets/hdf5/object_header_priv.h"
 
 #include <errno.h>

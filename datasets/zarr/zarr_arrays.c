@@ -1,5 +1,5 @@
 #include "datasets/zarr/zarr_arrays.h"
-#include "datasets/hdf5/filter_floats.h"
+#include "datasets/chunks/filter_floats.h"
 
 #include <endian.h>
 #include <errno.h>

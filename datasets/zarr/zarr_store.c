@@ -1,6 +1,6 @@
 /* Rows of arrays as an episode: numbers are copied, and of images it is found where they lie. */
 #include "datasets/builder.h"
-#include "datasets/hdf5/filter_floats.h"
+#include "datasets/chunks/filter_floats.h"
 #include "datasets/index.h"
 #include "datasets/zarr/zarr_store_priv.h"
 

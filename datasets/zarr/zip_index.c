@@ -1,5 +1,5 @@
 #include "datasets/zarr/zip_index.h"
-#include "datasets/hdf5/heap.h"
+#include "datasets/chunks/heap.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -28,7 +28,7 @@ FAMILIES = [
     ("io engine", "weir_io_ops", "io", "io/io_ops.h", "io/io_table.c"),
     ("layout", "weir_layout_ops", "datasets/layouts", "datasets/dataset_ops.h", "datasets/layouts/layouts.c"),
     ("format", "weir_format_ops", "datasets", "datasets/format_ops.h", "datasets/formats.c"),
-    ("writer", "weir_writer_ops", "convert/writers", "convert/writer_ops.h", "convert/writers.c"),
+    ("writer", "weir_writer_ops", "datasets", "datasets/writer.h", "convert/writers.c"),
 ]
 CODE = ["base", "prof", "io", "decoders", "datasets", "pipeline", "analyze", "convert", "cli", "extras"]
 NOT_TESTS = {"tests/checks/check_backends.py", "tests/checks/check_layers.py"}
@@ -165,7 +165,7 @@ def check(root):
 
 GOOD = {
     "CMakeLists.txt": "set(lib_sources\n  decoders/jay.c\n  io/slurp.c\n  datasets/layouts/layout_shelf.c\n"
-                      "  datasets/crate/crate.c\n  convert/writers/crate_writer.c\n)\n",
+                      "  datasets/crate/crate.c\n  datasets/crate/crate_writer.c\n)\n",
     "README.md": "| `jay` | codec |\n| `slurp` | io |\n| Shelf (`shelf`) | `/shelf` |\n| `crate` | format |\n",
     "decoders/jay.c": 'const struct weir_decoder_ops weir_decoder_jay = {\n    .name = "jay",\n};\n',
     "decoders/decoder_ops.h": "extern const struct weir_decoder_ops weir_decoder_jay;\n",
@@ -180,8 +180,8 @@ GOOD = {
     "datasets/crate/crate.c": 'const struct weir_format_ops weir_format_crate = {\n    .name = "crate",\n};\n',
     "datasets/format_ops.h": "extern const struct weir_format_ops weir_format_crate;\n",
     "datasets/formats.c": "static const struct weir_format_ops *const formats[] = {&weir_format_crate};\n",
-    "convert/writers/crate_writer.c": 'const struct weir_writer_ops weir_writer_crate = {\n    .name = "crate",\n};\n',
-    "convert/writer_ops.h": "extern const struct weir_writer_ops weir_writer_crate;\n",
+    "datasets/crate/crate_writer.c": 'const struct weir_writer_ops weir_writer_crate = {\n    .name = "crate",\n};\n',
+    "datasets/writer.h": "extern const struct weir_writer_ops weir_writer_crate;\n",
     "convert/writers.c": "static const struct weir_writer_ops *const writers[] = {&weir_writer_crate};\n",
     "decoders/frame_kind.c": 'static const struct row rows[] = {\n    [WEIR_FRAME_JAY] = {.name = "jay", .title = "JAY"},\n'
                              '    [WEIR_FRAME_KAY] = {.name = "kay", .title = "KAY"},\n'
@@ -202,7 +202,7 @@ BAD = [
     ({"tests/unit/test_all.c": 'open("jay");\n'}, ["io engine slurp: no test"]),
     ({"tests/test_shelf.sh": "weir synth bookshelf\n"}, ["layout shelf: no test", "format crate: no test", "writer crate: no test"]),
     ({"datasets/formats.c": ""}, ["datasets/crate/crate.c: format crate: 0 rows in datasets/formats.c"]),
-    ({"convert/writers.c": ""}, ["convert/writers/crate_writer.c: writer crate: 0 rows in convert/writers.c"]),
+    ({"convert/writers.c": ""}, ["datasets/crate/crate_writer.c: writer crate: 0 rows in convert/writers.c"]),
     ({"io/io_ops.h": "extern const struct weir_io_ops weir_io_slurp, weir_io_gone;\n"}, ["io/io_ops.h: weir_io_gone is no io"]),
     ({"pipeline/reader.c": 'int a(void) { return strcmp(name, "slurp"); }\n'}, ["pipeline/reader.c: compares with slurp"]),
     ({"pipeline/reader.c": 'int a(void) { return strcmp(name, "kay"); }\n'}, ["pipeline/reader.c: compares with kay, a kind"]),

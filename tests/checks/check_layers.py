@@ -29,11 +29,11 @@ LAYERS = {"base": 0, "prof": 1, "stages": 1.5, "frame kinds": 1.5, "io": 2, "dec
 # around it have the same number, each may include the other's plain headers.
 ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "prof/report": 3,
          "decoders/gpu": 0, "decoders": 0,
-         "datasets/hdf5": 0, "datasets": 1, "datasets/helper": 1, "datasets/layouts": 1, "datasets/tfrecord": 1, "datasets/zarr": 1, "datasets/packed": 1, "datasets/lmdb": 1,
+         "datasets/chunks": 0, "datasets": 1, "datasets/hdf5": 1, "datasets/helper": 1, "datasets/layouts": 1, "datasets/tfrecord": 1, "datasets/zarr": 1, "datasets/packed": 1, "datasets/lmdb": 1,
          "datasets/synth": 1,
          "pipeline": 0, "pipeline/gpu": 0, "pipeline/work": 0, "pipeline/report": 0, "pipeline/verify": 0,
          "analyze/prediction": 0, "analyze/gpu_idle": 0, "analyze/verdict": 1, "analyze/logs": 2, "analyze/trials": 3, "analyze/tuning": 4,
-         "convert": 0, "convert/writers": 0,
+         "convert": 0,
          "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/whatif": 1, "cli/tune": 1}
 # The room that implements each public header: who may include the one may include the other. "stages" and "frame kinds"
 # are not folders: all rooms above prof/ may include these headers.

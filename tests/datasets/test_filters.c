@@ -1,6 +1,6 @@
 /* Filters undone: what the HDF5 library and h5py write comes out as the library reads it, whatever the pipeline; what
  * is damaged is refused. Chunks are given in memory of exactly their size, so that a read beyond them is seen. */
-#include "datasets/hdf5/filters.h"
+#include "datasets/chunks/filters.h"
 #include "tests/fixtures/loader_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* Walks over global heap collections built by hand: found whatever the windows, and refused with a reason when the
  * collection does not hold what it promises. */
-#include "datasets/hdf5/heap.h"
+#include "datasets/chunks/heap.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* LMDB files: what is read of those that liblmdb wrote, what is said of others, and the writer of copies. */
-#include "convert/writer_ops.h"
+#include "datasets/writer.h"
 #include "tests/fixtures/jpeg_encode.h"
 #include "tests/fixtures/lmdb_fixture.h"
 #include "tests/fixtures/loader_fixture.h"

@@ -1,6 +1,6 @@
 /* LZF streams made by hand: every length and overlap, and damage. Streams and what is made of them lie in memory of
  * exactly their size, so that a step beyond is seen. */
-#include "datasets/hdf5/filters.h"
+#include "datasets/chunks/filters.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* The TFRecord writer, called as weir_convert calls it: what comes back, and what an interrupted copy becomes. */
-#include "convert/writer_ops.h"
+#include "datasets/writer.h"
 #include "pipeline/verify/verify.h"
 #include "tests/fixtures/jpeg_encode.h"
 #include "tests/fixtures/loader_fixture.h"

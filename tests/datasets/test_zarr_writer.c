@@ -1,5 +1,5 @@
 /* Copies in Zarr: written, interrupted at any frame and gone on with, and read back. */
-#include "convert/writer_ops.h"
+#include "datasets/writer.h"
 #include "pipeline/fetch.h"
 #include "tests/fixtures/loader_fixture.h"
 

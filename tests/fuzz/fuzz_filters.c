@@ -2,7 +2,7 @@
  *
  * Input: filters (1 byte), 2 bytes each (what, and the width of its elements), mask (1 byte), size of the chunk (3
  * bytes), then the bytes. */
-#include "datasets/hdf5/filters.h"
+#include "datasets/chunks/filters.h"
 
 #include <errno.h>
 #include <stdlib.h>

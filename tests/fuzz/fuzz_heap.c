@@ -2,7 +2,7 @@
  * the extent, unwrap, until the frame is found or refused.
  *
  * Input: reference (address 8 bytes, length 4, index 4, little-endian), then the file. */
-#include "datasets/hdf5/heap.h"
+#include "datasets/chunks/heap.h"
 #include "datasets/index.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  *
  * Input: 40 bytes that describe the dataset (struct input), then the file. tests/tools/make_track_seeds.py makes seeds.
  */
-#include "datasets/hdf5/heap.h"
+#include "datasets/chunks/heap.h"
 #include "datasets/index.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* What an .npy array holds, as numbers and texts of this machine. */
-#include "datasets/hdf5/filter_floats.h"
+#include "datasets/chunks/filter_floats.h"
 #include "extras/motion/clips/npy.h"
 
 #include <endian.h>

@@ -3,8 +3,8 @@
  * A collection: "GCOL", version 1, 3 reserved bytes, u64 size of the whole. Then objects: u16 index, u16 references,
  * 4 reserved bytes, u64 size, data padded to 8; index 0 is the free space at the end. All little-endian; sizes and
  * addresses of 8 bytes. */
-#ifndef WEIR_DATASETS_HDF5_HEAP_H
-#define WEIR_DATASETS_HDF5_HEAP_H
+#ifndef WEIR_DATASETS_CHUNKS_HEAP_H
+#define WEIR_DATASETS_CHUNKS_HEAP_H
 
 #include "base/files.h"
 

@@ -1,7 +1,7 @@
 /* filters.h: chunk filters, undone: HDF5's deflate, shuffle, fletcher32 and h5py's lzf, and Zarr's compressors; what
  * else a pipeline may name is known by name only. */
-#ifndef WEIR_DATASETS_HDF5_FILTERS_H
-#define WEIR_DATASETS_HDF5_FILTERS_H
+#ifndef WEIR_DATASETS_CHUNKS_FILTERS_H
+#define WEIR_DATASETS_CHUNKS_FILTERS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* filter_blosc.h: chunks in the containers of Blosc 1 (numcodecs' Blosc), by libblosc. Any thread, none waits for
  * another. */
-#ifndef WEIR_DATASETS_HDF5_FILTER_BLOSC_H
-#define WEIR_DATASETS_HDF5_FILTER_BLOSC_H
+#ifndef WEIR_DATASETS_CHUNKS_FILTER_BLOSC_H
+#define WEIR_DATASETS_CHUNKS_FILTER_BLOSC_H
 
 #include <stddef.h>
 #include <stdint.h>

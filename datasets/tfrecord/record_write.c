@@ -1,6 +1,6 @@
 #include "base/files.h"
 #include "base/hash.h"
-#include "convert/writers/record_write_priv.h"
+#include "datasets/tfrecord/record_write_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>

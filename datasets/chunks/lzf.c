@@ -1,7 +1,7 @@
 /* A stream is a sequence of pieces. A first byte below 32 is the number of plain bytes that follow, less one. Any other
  * begins a repetition: its upper 3 bits are the length less 2 (when they are 7, the next byte is added), its lower 5
  * bits and the byte after that the distance back, less one. */
-#include "datasets/hdf5/filters.h"
+#include "datasets/chunks/filters.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "datasets/hdf5/heap.h"
+#include "datasets/chunks/heap.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "base/files.h"
-#include "convert/writers/zarr_array_write_priv.h"
-#include "datasets/hdf5/filter_blosc.h"
-#include "datasets/hdf5/filters.h"
+#include "datasets/chunks/filter_blosc.h"
+#include "datasets/chunks/filters.h"
+#include "datasets/zarr/zarr_array_write_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* LMDB by the keys of docs/formats.md, "LMDB": a folder with data.mdb. liblmdb keeps what a transaction has written in
  * memory, so an episode takes several; its key "episode" comes with the last of them, and an episode without it is not
  * complete. */
-#include "convert/writer_ops.h"
 #include "datasets/lmdb/lmdb_schema.h"
+#include "datasets/writer.h"
 
 #if WEIR_HAVE_LMDB
 #include "base/files.h"

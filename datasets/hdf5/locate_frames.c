@@ -1,7 +1,7 @@
 /* Finds where each frame of a camera lies, from the description of its dataset. It reads the file, but never through
  * the HDF5 library. */
 #include "base/shortage.h"
-#include "datasets/hdf5/heap.h"
+#include "datasets/chunks/heap.h"
 #include "datasets/index.h"
 
 #include <errno.h>

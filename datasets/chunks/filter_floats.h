@@ -1,7 +1,7 @@
 /* filter_floats.h: pixels that are stored as floats, of 0..255 or of 0..1, as uint8. A kind (uint32_t) says which
  * floats they are: their width in bytes, WEIR_FLOATS_BIG_ENDIAN, WEIR_FLOATS_TO_ONE. */
-#ifndef WEIR_DATASETS_HDF5_FILTER_FLOATS_H
-#define WEIR_DATASETS_HDF5_FILTER_FLOATS_H
+#ifndef WEIR_DATASETS_CHUNKS_FILTER_FLOATS_H
+#define WEIR_DATASETS_CHUNKS_FILTER_FLOATS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
-/* writer_ops.h: what writes a copy of a dataset in one format implements. weir_convert (convert.h) reads, decodes and
- * encodes in many threads, and calls a writer from one: open, then for each episode begin, every frame once, end; then
- * finish. Every call returns 0 or a negative errno with err naming file and episode. */
-#ifndef WEIR_CONVERT_WRITER_OPS_H
-#define WEIR_CONVERT_WRITER_OPS_H
+/* writer.h: what writes a copy of a dataset in one format implements. weir_convert (convert_dataset.h) reads, decodes
+ * and encodes in many threads, and calls a writer from one: open, then for each episode begin, every frame once, end;
+ * then finish. Every call returns 0 or a negative errno with err naming file and episode. */
+#ifndef WEIR_DATASETS_WRITER_H
+#define WEIR_DATASETS_WRITER_H
 
 #include "base/numbers.h"
 #include "decoders/frame_kind.h"

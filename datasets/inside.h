@@ -3,8 +3,8 @@
  * The paths come out of the file, which is taken to be hostile: a recording must not be able to name the password file
  * and have it trained on. What the file system itself links to is trusted: an episode, or a folder of them, may be a
  * symbolic link (as in a Hugging Face cache), and so may a file beside it. One thread. */
-#ifndef WEIR_DATASETS_HDF5_INSIDE_H
-#define WEIR_DATASETS_HDF5_INSIDE_H
+#ifndef WEIR_DATASETS_INSIDE_H
+#define WEIR_DATASETS_INSIDE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * /observations/images/{camera}. Three rows of the table differ in how frames are stored. */
 #include "base/files.h"
 #include "base/spool.h"
-#include "convert/writer_ops.h"
 #include "datasets/hdf5/h5_write.h"
+#include "datasets/writer.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* inflate.h: zlib streams (the deflate filter's), unpacked whole: by libdeflate, or by zlib where weir was built
  * without it (-DWEIR_WITH_LIBDEFLATE=OFF). Both take and refuse the same streams. */
-#ifndef WEIR_DATASETS_HDF5_INFLATE_H
-#define WEIR_DATASETS_HDF5_INFLATE_H
+#ifndef WEIR_DATASETS_CHUNKS_INFLATE_H
+#define WEIR_DATASETS_CHUNKS_INFLATE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* zlib streams by libdeflate. */
-#include "datasets/hdf5/inflate.h"
+#include "datasets/chunks/inflate.h"
 
 #include <errno.h>
 #include <libdeflate.h>

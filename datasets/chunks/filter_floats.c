@@ -1,4 +1,4 @@
-#include "datasets/hdf5/filter_floats.h"
+#include "datasets/chunks/filter_floats.h"
 
 #include <endian.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Blosc's containers by libblosc, which has the codecs (lz4, zstd, zlib, blosclz) and both shuffles in itself. */
-#include "datasets/hdf5/filter_blosc.h"
+#include "datasets/chunks/filter_blosc.h"
 
 #include <blosc.h>
 #include <errno.h>

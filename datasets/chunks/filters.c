@@ -1,9 +1,9 @@
-#include "datasets/hdf5/filters.h"
-#include "datasets/hdf5/filter_blosc.h"
-#include "datasets/hdf5/filter_floats.h"
-#include "datasets/hdf5/filter_zstd.h"
-#include "datasets/hdf5/heap.h"
-#include "datasets/hdf5/inflate.h"
+#include "datasets/chunks/filters.h"
+#include "datasets/chunks/filter_blosc.h"
+#include "datasets/chunks/filter_floats.h"
+#include "datasets/chunks/filter_zstd.h"
+#include "datasets/chunks/heap.h"
+#include "datasets/chunks/inflate.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "datasets/hdf5/filter_zstd.h"
+#include "datasets/chunks/filter_zstd.h"
 
 #include <errno.h>
 #include <zstd.h>

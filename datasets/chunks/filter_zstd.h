@@ -1,6 +1,6 @@
 /* filter_zstd.h: chunks that are Zstandard frames, by libzstd. */
-#ifndef WEIR_DATASETS_HDF5_FILTER_ZSTD_H
-#define WEIR_DATASETS_HDF5_FILTER_ZSTD_H
+#ifndef WEIR_DATASETS_CHUNKS_FILTER_ZSTD_H
+#define WEIR_DATASETS_CHUNKS_FILTER_ZSTD_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "datasets/hdf5/inside.h"
+#include "datasets/inside.h"
 
 #include <errno.h>
 #include <fcntl.h>

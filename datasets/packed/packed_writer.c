@@ -2,8 +2,8 @@
  * end. The header, written anew after each episode is on the storage, says how far that is. */
 #include "base/files.h"
 #include "base/hash.h"
-#include "convert/writer_ops.h"
 #include "datasets/packed/packed_file.h"
+#include "datasets/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* zlib streams by zlib, where libdeflate is not built in. */
-#include "datasets/hdf5/inflate.h"
+#include "datasets/chunks/inflate.h"
 
 #include <errno.h>
 #include <limits.h>

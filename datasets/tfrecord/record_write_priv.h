@@ -1,7 +1,7 @@
 /* record_write_priv.h: writes a tf.train.Example as one record of a TFRecord file. A message has its length in front,
  * so all of its features are known before the first byte is written: frames wait in a spool. */
-#ifndef WEIR_CONVERT_WRITERS_RECORD_WRITE_PRIV_H
-#define WEIR_CONVERT_WRITERS_RECORD_WRITE_PRIV_H
+#ifndef WEIR_DATASETS_TFRECORD_RECORD_WRITE_PRIV_H
+#define WEIR_DATASETS_TFRECORD_RECORD_WRITE_PRIV_H
 
 #include "base/spool.h"
 

@@ -2,8 +2,8 @@
  * meta/episode_ends. Every key is written aside and renamed; an episode is complete when meta/episode_ends has its end,
  * which comes last, behind everything of it on the storage. */
 #include "base/files.h"
-#include "convert/writer_ops.h"
-#include "convert/writers/zarr_array_write_priv.h"
+#include "datasets/writer.h"
+#include "datasets/zarr/zarr_array_write_priv.h"
 #include "weir/base.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* tfrecord_writer_priv.h: what the parts of the TFRecord writer share: which features an episode's tf.train.Example
  * has, and the JSON files beside the records. */
-#ifndef WEIR_CONVERT_WRITERS_TFRECORD_WRITER_PRIV_H
-#define WEIR_CONVERT_WRITERS_TFRECORD_WRITER_PRIV_H
+#ifndef WEIR_DATASETS_TFRECORD_TFRECORD_WRITER_PRIV_H
+#define WEIR_DATASETS_TFRECORD_TFRECORD_WRITER_PRIV_H
 
-#include "convert/writer_ops.h"
+#include "datasets/writer.h"
 
 enum { WEIR_TFW_NAME_MAX = 128 /* with its final zero, as the reader has it */ };
 

@@ -1,7 +1,7 @@
 /* The JSON files that tensorflow_datasets keeps beside its TFRecord files. */
 #include "base/files.h"
-#include "convert/writers/tfrecord_writer_priv.h"
 #include "datasets/tfrecord/features.h"
+#include "datasets/tfrecord/tfrecord_writer_priv.h"
 #include "weir/base.h"
 
 #include <errno.h>

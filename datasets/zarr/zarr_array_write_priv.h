@@ -1,7 +1,7 @@
 /* zarr_array_write_priv.h: one array of Zarr v2 in a folder, written row after row. A chunk is written whole and gets
  * its name when it is; the last one, which the next episode may fill up, is written again then. */
-#ifndef WEIR_CONVERT_WRITERS_ZARR_ARRAY_WRITE_PRIV_H
-#define WEIR_CONVERT_WRITERS_ZARR_ARRAY_WRITE_PRIV_H
+#ifndef WEIR_DATASETS_ZARR_ZARR_ARRAY_WRITE_PRIV_H
+#define WEIR_DATASETS_ZARR_ZARR_ARRAY_WRITE_PRIV_H
 
 #include "weir/base.h"
 

@@ -2,10 +2,10 @@
  * features.json. */
 #include "base/files.h"
 #include "base/spool.h"
-#include "convert/writers/record_write_priv.h"
-#include "convert/writers/tfrecord_writer_priv.h"
 #include "datasets/hdf5/chunk_index.h"
+#include "datasets/tfrecord/record_write_priv.h"
 #include "datasets/tfrecord/records.h"
+#include "datasets/tfrecord/tfrecord_writer_priv.h"
 
 #include <dirent.h>
 #include <errno.h>
