@@ -96,6 +96,34 @@ const json_t *weir_log_array(struct weir_log_at *at, const json_t *object, const
     return array;
 }
 
+static void read_optional_text(struct weir_log_at *at, const json_t *object, const char *key, char *text, size_t size)
+{
+    if (json_is_string(json_object_get(object, key)))
+        weir_log_text(at, object, key, text, size);
+}
+
+static void read_used(struct weir_log_at *at, const json_t *used, struct weir_log_used *to)
+{
+    *to = (struct weir_log_used){.known = json_is_object(used)};
+    read_optional_text(at, json_object_get(used, "io"), "used", to->io, sizeof to->io);
+    read_optional_text(at, used, "decoder", to->decoder, sizeof to->decoder);
+    to->workers = (int)weir_log_integer(at, used, "num_workers", 0, WEIR_LOG_NUMBER_MAX);
+    to->prefetch = (int)weir_log_integer(at, used, "prefetch", 0, WEIR_LOG_NUMBER_MAX);
+}
+
+static void read_measured(struct weir_log_at *at, const json_t *object, struct weir_log_measured *to)
+{
+    *to = (struct weir_log_measured){.seconds = weir_log_double(at, object, "seconds", 0),
+                                     .samples = weir_log_double(at, object, "samples", 0),
+                                     .images = weir_log_double(at, object, "images", 0),
+                                     .samples_per_s = weir_log_double(at, object, "samples_per_s", 0),
+                                     .images_per_s = weir_log_double(at, object, "images_per_s", 0),
+                                     .data_wait = weir_log_double(at, object, "data_wait_fraction", 0),
+                                     .peak_bytes = weir_log_double(at, object, "peak_rss_bytes", 0),
+                                     .cached = weir_log_double(at, object, "page_cache_fraction", -1)};
+    read_optional_text(at, object, "reads", to->reads, sizeof to->reads);
+}
+
 static void read_start(struct weir_log_at *at, const json_t *object, struct weir_start_line *start)
 {
     start->first_batch_s = weir_log_double(at, object, "first_batch_s", 0);
@@ -357,8 +385,7 @@ static int read_report(struct weir_log_at *at, const json_t *object, struct weir
     report->prof.thread_s = weir_log_double(at, profiler, "thread_s", 0);
     report->prof.profiler_share = weir_log_double(at, profiler, "share", 0);
     report->prof.clock_error_ppm = weir_log_double(at, profiler, "clock_error_ppm", 0);
-    if (json_is_string(json_object_get(profiler, "cpu_sampled")))
-        weir_log_text(at, profiler, "cpu_sampled", report->prof.cpu_sampled, sizeof report->prof.cpu_sampled);
+    read_optional_text(at, profiler, "cpu_sampled", report->prof.cpu_sampled, sizeof report->prof.cpu_sampled);
     return read_workers(at, object, report);
 }
 
@@ -370,7 +397,7 @@ static const char *record_type(const json_t *object)
 
 static bool is_record_type(const char *type)
 {
-    static const char *const types[] = {"run", "start", "epoch", "stages", "whatif"};
+    static const char *const types[] = {"run", "start", "epoch", "stages", "measured", "whatif"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (strcmp(type, types[i]) == 0)
             return true;
@@ -403,12 +430,16 @@ static int take_record(struct weir_log_record *record, json_t *object, struct we
     int code = 0;
     if (strcmp(type, "run") == 0) {
         record->type = WEIR_LOG_RUN;
+        read_used(&at, json_object_get(object, "used"), &record->used);
     } else if (strcmp(type, "start") == 0) {
         record->type = WEIR_LOG_START;
         read_start(&at, object, &record->start);
     } else if (strcmp(type, "epoch") == 0) {
         record->type = WEIR_LOG_EPOCH;
         read_epoch(&at, object, &record->epoch);
+    } else if (strcmp(type, "measured") == 0) {
+        record->type = WEIR_LOG_MEASURED;
+        read_measured(&at, object, &record->measured);
     } else if (strcmp(type, "whatif") == 0) {
         record->type = WEIR_LOG_WHATIF;
         code = weir_log_read_whatif(&at, object, &record->whatif);

@@ -10,15 +10,40 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum weir_log_type { WEIR_LOG_RUN, WEIR_LOG_START, WEIR_LOG_EPOCH, WEIR_LOG_STAGES, WEIR_LOG_WHATIF };
+enum weir_log_type {
+    WEIR_LOG_RUN,
+    WEIR_LOG_START,
+    WEIR_LOG_EPOCH,
+    WEIR_LOG_STAGES,
+    WEIR_LOG_MEASURED,
+    WEIR_LOG_WHATIF
+};
+
+/* Choices of the loader, from a "run" record. */
+struct weir_log_used {
+    bool known;
+    char io[16], decoder[32];
+    int workers, prefetch;
+};
+
+/* A "measured" record: totals of a run with --seconds. */
+struct weir_log_measured {
+    double seconds, samples, images, samples_per_s, images_per_s;
+    double data_wait;  /* fraction of the seconds */
+    double peak_bytes; /* peak resident memory */
+    char reads[8];     /* "cold", "warm", "partly", "direct"; "" = not known */
+    double cached;     /* fraction of the files in the page cache at the start; -1 = not known */
+};
 
 struct weir_log_record {
     enum weir_log_type type;
     uint64_t line;
-    struct weir_start_line start;     /* of WEIR_LOG_START */
-    struct weir_epoch_line epoch;     /* of WEIR_LOG_EPOCH */
-    struct weir_loader_report report; /* of WEIR_LOG_STAGES */
-    struct weir_whatif *whatif;       /* of WEIR_LOG_WHATIF, owned */
+    struct weir_log_used used;         /* of WEIR_LOG_RUN */
+    struct weir_start_line start;      /* of WEIR_LOG_START */
+    struct weir_epoch_line epoch;      /* of WEIR_LOG_EPOCH */
+    struct weir_loader_report report;  /* of WEIR_LOG_STAGES */
+    struct weir_log_measured measured; /* of WEIR_LOG_MEASURED */
+    struct weir_whatif *whatif;        /* of WEIR_LOG_WHATIF, owned */
     void *parsed_;
 };
 
@@ -27,9 +52,9 @@ enum { WEIR_LOG_END = 0, WEIR_LOG_RECORD = 1, WEIR_LOG_CUT = 2 };
 /* The line begins a log that `weir run --log` wrote, whole or cut off. */
 bool weir_log_recognised(const char *line, size_t length);
 
-/* Reads up to the next run, start, epoch, stages or whatif record; lines of other types and empty ones are passed over.
- * record is zeroed before the first call; each call frees what the one before put there. WEIR_LOG_RECORD, WEIR_LOG_END,
- * WEIR_LOG_CUT when the last line was not written to its end (a run that was killed), or -errno. */
+/* Reads up to the next run, start, epoch, stages, measured or whatif record; lines of other types and empty ones are
+ * passed over. record is zeroed before the first call; each call frees what the one before put there. WEIR_LOG_RECORD,
+ * WEIR_LOG_END, WEIR_LOG_CUT when the last line was not written to its end (a run that was killed), or -errno. */
 int weir_log_next(struct weir_lines *lines, struct weir_log_record *record, struct weir_err *err);
 void weir_log_record_clear(struct weir_log_record *record);
 

@@ -95,7 +95,7 @@ static double gain(const struct rival *r)
 
 static double seconds_of(const struct weir_turn *turn)
 {
-    return turn->seconds;
+    return turn->measured.seconds;
 }
 
 /* Faster by more than a conversion is worth, whatever in its interval is true. Cold turns are an epoch, which of a
@@ -330,7 +330,7 @@ static void advise_next(struct text *text, const struct weir_grid *grid, const s
     char settings[256];
     double part, wait = weir_cell_median(cell, weir_turn_data_wait);
     const struct weir_turn *turn = weir_cell_typical(cell);
-    const struct weir_turn_stage *stage = turn ? weir_turn_bound(turn, &part) : NULL;
+    const struct weir_report_row *stage = turn ? weir_turn_bound(turn, &part) : NULL;
     weir_grid_settings(grid, cell, settings, sizeof settings);
     say(text, "%s%s%s", *settings ? "With " : "", settings, *settings ? " " : "");
     if (step_ms > 0 && wait < STEP_WAIT) {
@@ -353,7 +353,7 @@ static void advise_next(struct text *text, const struct weir_grid *grid, const s
         *settings      ? first
         : first >= 'a' ? (char)(first - 'a' + 'A')
                        : first,
-        causes[i].why + 1, stage->name, 100 * part, strcmp(stage->side, "worker") == 0 ? "workers'" : "loop's");
+        causes[i].why + 1, stage->name, 100 * part, stage->side == WEIR_SIDE_WORKER ? "workers'" : "loop's");
     if (cell->limit_cell >= 0) {
         struct weir_interval of_limit;
         weir_cell_ratio(cell, &grid->cells[cell->limit_cell], &of_limit);

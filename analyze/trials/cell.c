@@ -30,22 +30,22 @@ void weir_cell_free(struct weir_cell *cell)
 
 double weir_turn_samples_per_s(const struct weir_turn *turn)
 {
-    return turn->samples_per_s;
+    return turn->measured.samples_per_s;
 }
 
 double weir_turn_images_per_s(const struct weir_turn *turn)
 {
-    return turn->images_per_s;
+    return turn->measured.images_per_s;
 }
 
 double weir_turn_cpu_s_per_1000_images(const struct weir_turn *turn)
 {
-    return turn->images > 0 ? 1000 * turn->cpu_s / turn->images : -1;
+    return turn->measured.images > 0 ? 1000 * turn->cpu_s / turn->measured.images : -1;
 }
 
 double weir_turn_bytes_per_image(const struct weir_turn *turn)
 {
-    return turn->images > 0 ? turn->read_bytes / turn->images : -1;
+    return turn->measured.images > 0 ? turn->read_bytes / turn->measured.images : -1;
 }
 
 double weir_turn_wait_p99_s(const struct weir_turn *turn)
@@ -55,17 +55,17 @@ double weir_turn_wait_p99_s(const struct weir_turn *turn)
 
 double weir_turn_peak_bytes(const struct weir_turn *turn)
 {
-    return turn->peak_bytes;
+    return turn->measured.peak_bytes;
 }
 
 double weir_turn_data_wait(const struct weir_turn *turn)
 {
-    return turn->data_wait;
+    return turn->measured.data_wait;
 }
 
 double weir_turn_cached(const struct weir_turn *turn)
 {
-    return turn->cached;
+    return turn->measured.cached;
 }
 
 double weir_turn_others_cores(const struct weir_turn *turn)
@@ -101,8 +101,8 @@ void weir_cell_ratio(const struct weir_cell *cell, const struct weir_cell *other
             j++;
         if (j == other->n_turns || other->turns[j].round != cell->turns[i].round)
             continue;
-        if (other->turns[j].images_per_s > 0)
-            values[n++] = cell->turns[i].images_per_s / other->turns[j].images_per_s;
+        if (other->turns[j].measured.images_per_s > 0)
+            values[n++] = cell->turns[i].measured.images_per_s / other->turns[j].measured.images_per_s;
     }
     weir_interval_of(values, n, ratio);
 }
@@ -130,7 +130,7 @@ const struct weir_turn *weir_cell_typical(const struct weir_cell *cell)
     const struct weir_turn *best = NULL;
     double median = weir_cell_median(cell, weir_turn_images_per_s);
     for (int i = 0; i < cell->n_turns; i++)
-        if (!best || fabs(cell->turns[i].images_per_s - median) < fabs(best->images_per_s - median))
+        if (!best || fabs(cell->turns[i].measured.images_per_s - median) < fabs(best->measured.images_per_s - median))
             best = &cell->turns[i];
     return best;
 }

@@ -136,7 +136,7 @@ int weir_tune_try(struct weir_tune *tune, const struct weir_tune_setting *settin
         return rc;
     }
     if (setting->prefetch == 0 && i > 0 && tune->candidates[i].cell.n_turns > 0)
-        tune->candidates[i].setting.prefetch = MAX((int)tune->candidates[i].cell.turns[0].prefetch, 1);
+        tune->candidates[i].setting.prefetch = MAX((int)tune->candidates[i].cell.turns[0].used.prefetch, 1);
     if (*tune->candidates[i].cell.why)
         weir_tune_tell(tune, "%s: left out: %s", text, tune->candidates[i].cell.why);
     else

@@ -56,10 +56,10 @@ int weir_tune_turn(struct weir_tune *tune, int candidate)
         snprintf(c->cell.why, sizeof c->cell.why, "%s", why.text);
         return 0;
     }
-    double cores = figures.turn.seconds > 0 ? figures.turn.cpu_s / figures.turn.seconds : 0;
-    if (tune->space.memory_max > 0 && figures.turn.peak_bytes > tune->space.memory_max)
+    double cores = figures.turn.measured.seconds > 0 ? figures.turn.cpu_s / figures.turn.measured.seconds : 0;
+    if (tune->space.memory_max > 0 && figures.turn.measured.peak_bytes > tune->space.memory_max)
         snprintf(c->cell.why, sizeof c->cell.why, "it took %.0f MB, more than --max-memory",
-                 figures.turn.peak_bytes / 1e6);
+                 figures.turn.measured.peak_bytes / 1e6);
     else if (tune->space.cpu_max > 0 && cores > tune->space.cpu_max + fmax(CPU_SLACK * tune->space.cpu_max, CORE_SLACK))
         snprintf(c->cell.why, sizeof c->cell.why, "it used %.2f cores, more than --max-cpu", cores);
     figures.turn.round = tune->rounds;
@@ -141,8 +141,9 @@ static void compare(const struct weir_tune *tune, int candidate, int to, struct 
     int n = 0;
     for (int i = 0; i < a->n_turns; i++)
         for (int j = 0; j < b->n_turns && n < (int)(sizeof ratios / sizeof ratios[0]); j++)
-            if (a->turns[i].round > 0 && a->turns[i].round == b->turns[j].round && b->turns[j].images_per_s > 0)
-                ratios[n++] = a->turns[i].images_per_s / b->turns[j].images_per_s;
+            if (a->turns[i].round > 0 && a->turns[i].round == b->turns[j].round &&
+                b->turns[j].measured.images_per_s > 0)
+                ratios[n++] = a->turns[i].measured.images_per_s / b->turns[j].measured.images_per_s;
     weir_interval_of(ratios, n, ratio);
     *error = n > 0 ? error_of(ratios, n, ratio->median) : 0;
 }

@@ -62,7 +62,7 @@ static void name_choices(struct weir_tune *tune)
 {
     struct weir_tune_setting *s = &tune->candidates[0].setting;
     if (s->prefetch == 0)
-        s->prefetch = MAX((int)tune->look.turn.prefetch, 1);
+        s->prefetch = MAX((int)tune->look.turn.used.prefetch, 1);
     if (s->engine == WEIR_TUNE_AUTO)
         s->engine = tune->look.engine;
     if (s->decoder == WEIR_TUNE_AUTO)
@@ -345,7 +345,7 @@ static int try_cache(struct weir_tune *tune)
     setting.cache_bytes = fmin(look->frames_bytes, tune->space.cache_max);
     if (setting.cache_bytes <= 0 || setting.cache_bytes < 0.1 * look->frames_bytes || weir_tune_at_limit(tune))
         return 0;
-    if (seconds > EPOCHS_S * look->turn.seconds) {
+    if (seconds > EPOCHS_S * look->turn.measured.seconds) {
         weir_tune_tell(tune, "a decode cache of %.2f GB is not tried: the epoch that fills it takes %.0f s",
                        setting.cache_bytes / 1e9, seconds);
         return 0;

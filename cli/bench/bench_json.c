@@ -58,12 +58,12 @@ static void stages(struct weir_json *json, const struct weir_turn *turn)
 {
     weir_json_array(json, "stages");
     for (int i = 0; turn && i < turn->n_stages; i++) {
-        const struct weir_turn_stage *stage = &turn->stages[i];
+        const struct weir_report_row *stage = &turn->stages[i];
         weir_json_object(json, NULL);
         weir_json_text(json, "name", stage->name);
-        weir_json_text(json, "kind", stage->kind);
-        weir_json_text(json, "side", stage->side);
-        weir_json_double(json, "count", stage->count);
+        weir_json_text(json, "kind", weir_stage_kind_name(stage->kind));
+        weir_json_text(json, "side", weir_report_side_name(stage->side));
+        weir_json_double(json, "count", (double)stage->count);
         weir_json_double(json, "total_s", stage->total_s);
         weir_json_double(json, "self_s", stage->self_s);
         weir_json_double(json, "mean_s", stage->mean_s);
@@ -73,7 +73,7 @@ static void stages(struct weir_json *json, const struct weir_turn *turn)
     }
     weir_json_end(json, ']');
     double part;
-    const struct weir_turn_stage *bound = turn ? weir_turn_bound(turn, &part) : NULL;
+    const struct weir_report_row *bound = turn ? weir_turn_bound(turn, &part) : NULL;
     weir_json_text(json, "bound_by", bound ? bound->name : NULL);
     weir_json_known(json, "bound_part", bound ? part : -1);
 }
@@ -86,11 +86,11 @@ static void turns(struct weir_json *json, const struct weir_cell *cell)
         const struct weir_turn *turn = &cell->turns[i];
         weir_json_object(json, NULL);
         weir_json_int(json, "round", turn->round);
-        weir_json_double(json, "seconds", turn->seconds);
-        weir_json_double(json, "images", turn->images);
-        weir_json_double(json, "images_per_s", turn->images_per_s);
+        weir_json_double(json, "seconds", turn->measured.seconds);
+        weir_json_double(json, "images", turn->measured.images);
+        weir_json_double(json, "images_per_s", turn->measured.images_per_s);
         weir_json_double(json, "cpu_s", turn->cpu_s);
-        weir_json_text(json, "reads", *turn->reads ? turn->reads : NULL);
+        weir_json_text(json, "reads", *turn->measured.reads ? turn->measured.reads : NULL);
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');
@@ -108,10 +108,10 @@ static void settings(struct weir_json *json, const struct weir_cell *cell, const
     weir_json_text(json, "device", s->device);
     weir_json_end(json, '}');
     weir_json_object(json, "used");
-    weir_json_known(json, "num_workers", turn ? turn->workers : -1);
-    weir_json_known(json, "prefetch", turn ? turn->prefetch : -1);
-    weir_json_text(json, "io", turn ? turn->io : NULL);
-    weir_json_text(json, "decoder", turn ? turn->decoder : NULL);
+    weir_json_known(json, "num_workers", turn ? turn->used.workers : -1);
+    weir_json_known(json, "prefetch", turn ? turn->used.prefetch : -1);
+    weir_json_text(json, "io", turn ? turn->used.io : NULL);
+    weir_json_text(json, "decoder", turn ? turn->used.decoder : NULL);
     weir_json_end(json, '}');
 }
 

@@ -184,16 +184,16 @@ static void print_stages(const struct weir_turn *turn, FILE *out)
     for (int k = 0; k < STAGES_SHOWN; k++) {
         int longest = -1;
         for (int i = 0; i < turn->n_stages; i++)
-            if (!shown[i] && turn->stages[i].self_s > 0 && strcmp(turn->stages[i].kind, "work") == 0 &&
+            if (!shown[i] && turn->stages[i].self_s > 0 && turn->stages[i].kind == WEIR_KIND_WORK &&
                 (longest < 0 || turn->stages[i].self_s > turn->stages[longest].self_s))
                 longest = i;
         if (longest < 0)
             return;
-        const struct weir_turn_stage *stage = &turn->stages[longest];
+        const struct weir_report_row *stage = &turn->stages[longest];
         char mean[24];
         shown[longest] = true;
         weir_report_time(mean, stage->mean_s);
-        fprintf(out, "%s %.3fs %.0fx %s", k ? " |" : "", stage->total_s, stage->count, mean);
+        fprintf(out, "%s %.3fs %.0fx %s", k ? " |" : "", stage->total_s, (double)stage->count, mean);
         fprintf(out, " %s", stage->name);
     }
 }
@@ -209,7 +209,7 @@ static void print_bounds(const struct bench_results *results, FILE *out)
         double part;
         if (cell->limit || !turn)
             continue;
-        const struct weir_turn_stage *stage = weir_turn_bound(turn, &part);
+        const struct weir_report_row *stage = weir_turn_bound(turn, &part);
         if (stage)
             snprintf(text, sizeof text, "%.40s %.0f%%", stage->name, 100 * part);
         fprintf(out, "%-17s %-4s %-29s", grid->formats[cell->format].name, cell->cold ? "cold" : "warm", text);
@@ -277,7 +277,7 @@ static void csv_cell(const struct weir_grid *grid, const struct weir_cell *cell,
     const struct weir_cell *reference = bench_reference(grid, cell->cold);
     struct weir_interval images, ratio = {.n = 0};
     double part = -1;
-    const struct weir_turn_stage *bound = turn ? weir_turn_bound(turn, &part) : NULL;
+    const struct weir_report_row *bound = turn ? weir_turn_bound(turn, &part) : NULL;
     weir_cell_interval(cell, weir_turn_images_per_s, &images);
     if (reference)
         weir_cell_ratio(cell, reference, &ratio);
@@ -292,7 +292,7 @@ static void csv_cell(const struct weir_grid *grid, const struct weir_cell *cell,
                                  s->io,
                                  s->decoder,
                                  s->device,
-                                 turn ? turn->reads : "",
+                                 turn ? turn->measured.reads : "",
                                  bound ? bound->name : "",
                                  cell->why};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)

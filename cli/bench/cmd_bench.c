@@ -141,7 +141,8 @@ static void done(void *user, const struct weir_cell *cell, int round, int turn, 
         fprintf(stderr, "%s %s failed: %s\n", name, state, cell->why);
     } else if (b->terminal || weir_clock_monotonic_ns() - b->line_ns > LINE_NS) {
         fprintf(stderr, "%sround %d, turn %d of %d: %s %s %.0f images/s%s", b->terminal ? "\r\033[K" : "", round + 1,
-                turn + 1, turns, name, state, cell->turns[cell->n_turns - 1].images_per_s, b->terminal ? "" : "\n");
+                turn + 1, turns, name, state, cell->turns[cell->n_turns - 1].measured.images_per_s,
+                b->terminal ? "" : "\n");
         b->line_ns = weir_clock_monotonic_ns();
         b->shown = b->terminal;
     }

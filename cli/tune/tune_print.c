@@ -164,10 +164,10 @@ static void write_candidate(struct weir_json *json, const struct weir_tune *tune
         const struct weir_turn *turn = &c->cell.turns[t];
         weir_json_object(json, NULL);
         weir_json_int(json, "round", turn->round);
-        weir_json_double(json, "images_per_s", turn->images_per_s);
-        weir_json_double(json, "seconds", turn->seconds);
+        weir_json_double(json, "images_per_s", turn->measured.images_per_s);
+        weir_json_double(json, "seconds", turn->measured.seconds);
         weir_json_double(json, "cpu_s", turn->cpu_s);
-        weir_json_double(json, "peak_rss_bytes", turn->peak_bytes);
+        weir_json_double(json, "peak_rss_bytes", turn->measured.peak_bytes);
         weir_json_end(json, '}');
     }
     weir_json_end(json, ']');

@@ -37,8 +37,8 @@ static void fill(struct weir_tune_figures *figures, const struct weir_tune_space
     double frame = weir_setup_image_bytes(setup);
     figures->turn = run->turn;
     weir_demands_make(&figures->demands, weir_measured_report(run));
-    figures->engine = number_of(space->engines, space->n_engines, run->turn.io);
-    figures->decoder = number_of(space->decoders, space->n_decoders, run->turn.decoder);
+    figures->engine = number_of(space->engines, space->n_engines, run->turn.used.io);
+    figures->decoder = number_of(space->decoders, space->n_decoders, run->turn.used.decoder);
     figures->slot_bytes = frame * setup->batch_size * setup->images_per_sample;
     figures->worker_bytes = WORKER_BYTES + 3.0 * setup->width * setup->height;
     figures->frames_bytes = (double)setup->frames_bytes;
@@ -59,12 +59,12 @@ static void log_turn(const struct tune_session *s, const struct weir_tune_settin
     weir_json_text(&json, "setting", text);
     weir_json_int(&json, "num_workers", setting->workers);
     weir_json_int(&json, "prefetch", setting->prefetch);
-    weir_json_text(&json, "io", turn->io);
+    weir_json_text(&json, "io", turn->used.io);
     weir_json_int(&json, "round", s->tune.rounds);
-    weir_json_double(&json, "seconds", turn->seconds);
-    weir_json_double(&json, "images_per_s", turn->images_per_s);
+    weir_json_double(&json, "seconds", turn->measured.seconds);
+    weir_json_double(&json, "images_per_s", turn->measured.images_per_s);
     weir_json_double(&json, "cpu_s", turn->cpu_s);
-    weir_json_double(&json, "peak_rss_bytes", turn->peak_bytes);
+    weir_json_double(&json, "peak_rss_bytes", turn->measured.peak_bytes);
     weir_json_text(&json, "error", why);
     weir_json_end(&json, '}');
     weir_json_close(&json);

@@ -211,7 +211,8 @@ static void ratio_of(const struct weir_cell *cell, const struct weir_cell *a, co
     int n = 0;
     for (int i = 0; i < cell->n_turns && n < WEIR_INTERVAL_MAX; i++)
         if (i < a->n_turns && i < b->n_turns && a->turns[i].round == cell->turns[i].round)
-            values[n++] = 2 * cell->turns[i].images_per_s / (a->turns[i].images_per_s + b->turns[i].images_per_s);
+            values[n++] = 2 * cell->turns[i].measured.images_per_s /
+                          (a->turns[i].measured.images_per_s + b->turns[i].measured.images_per_s);
     weir_interval_of(values, n, ratio);
 }
 

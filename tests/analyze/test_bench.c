@@ -62,7 +62,8 @@ Test(interval, odd_values)
     "{\"name\":\"" name "\",\"kind\":\"" kind "\",\"side\":\"" side "\",\"count\":9,\"total_s\":" self                 \
     ",\"self_s\":" self ",\"mean_s\":0.1,\"p99_s\":" p99 ",\"share\":null}"
 #define TABLE(rows)                                                                                                    \
-    "{\"type\":\"stages\",\"cpu_s\":3,\"io\":{\"read_bytes\":500},\"workers\":[{\"wall_s\":2},{\"wall_s\":2}],"        \
+    "{\"type\":\"stages\",\"cpu_s\":3,\"io\":{\"read_bytes\":500},\"workers\":[{\"name\":\"a\",\"wall_s\":2},{"        \
+    "\"name\":\"b\",\"wall_s\":2}],"                                                                                   \
     "\"machine\":{},\"stages\":[" rows "]}\n"
 #define DECODING                                                                                                       \
     ROW("03b_image_decode", "worker", "work", "3.0", "0.2")                                                            \
@@ -85,12 +86,13 @@ Test(turn, figures)
     double part;
     cr_assert_eq(parse(&turn, RUN "{\"type\":\"later\",\"x\":[1]}\n\n" MEASURED("100") TABLE(DECODING), why), 0, "%s",
                  why);
-    cr_assert(turn.images == 100 && turn.images_per_s == 50 && turn.read_bytes == 500 && turn.cpu_s == 3);
-    cr_assert(turn.workers == 2 && turn.prefetch == 3 && turn.workers_wall_s == 4 && turn.n_stages == 4);
-    cr_assert(turn.wait_p99_s == 0.25 && turn.others_cores == -1 && turn.cached == 1);
-    cr_assert_str_eq(turn.io, "pread");
-    cr_assert_str_eq(turn.decoder, "turbo");
-    cr_assert_str_eq(turn.reads, "warm");
+    cr_assert(turn.measured.images == 100 && turn.measured.images_per_s == 50 && turn.read_bytes == 500 &&
+              turn.cpu_s == 3);
+    cr_assert(turn.used.workers == 2 && turn.used.prefetch == 3 && turn.workers_wall_s == 4 && turn.n_stages == 4);
+    cr_assert(turn.wait_p99_s == 0.25 && turn.others_cores == -1 && turn.measured.cached == 1);
+    cr_assert_str_eq(turn.used.io, "pread");
+    cr_assert_str_eq(turn.used.decoder, "turbo");
+    cr_assert_str_eq(turn.measured.reads, "warm");
     cr_assert_str_eq(weir_turn_bound(&turn, &part)->name, "03b_image_decode");
     cr_assert_eq(part, 0.75);
 }
@@ -120,19 +122,20 @@ Test(turn, hostile)
         {"", "no line \"run\""},
         {RUN, "no line \"measured\""},
         {RUN MEASURED("100"), "no line \"stages\""},
-        {"\x7f\x45LF\x02\xff\xfe", "line 1 of its output: no JSON"},
-        {RUN "{\"type\":\"measured\"", "line 2 of its output: no JSON"},
-        {RUN "[1,2]\n{\"type\":7}\nnull\n", "line 4"},
-        {"{\"type\":\"run\",\"used\":[]}", "no num_workers"},
-        {"{\"type\":\"run\",\"used\":{\"num_workers\":-3,\"prefetch\":1}}", "no num_workers"},
-        {RUN MEASURED("-1") TABLE(DECODING), "no images"},
-        {RUN MEASURED("\"many\"") TABLE(DECODING), "no images"},
-        {RUN MEASURED("1e300") TABLE(DECODING), "no images"},
-        {RUN MEASURED("1e999") TABLE(DECODING), "no JSON"},
+        {"\x7f\x45LF\x02\xff\xfe", "no line \"run\""},
+        {"\x7f\x45LF\x02\xff\xfe\n", "line 1 is broken JSON"},
+        {RUN "{\"type\":\"measured\"", "no line \"measured\""},
+        {RUN "[1,2]\n{\"type\":7}\nnull\n", "line 2 is not a record"},
+        {"{\"type\":\"run\",\"used\":[]}", "no line \"run\""},
+        {"{\"type\":\"run\",\"used\":{\"num_workers\":-3,\"prefetch\":1}}", "\"num_workers\" is not an integer"},
+        {RUN MEASURED("-1") TABLE(DECODING), "before anything was measured"},
+        {RUN MEASURED("\"many\"") TABLE(DECODING), "\"images\" is not a number"},
+        {RUN MEASURED("1e300") TABLE(DECODING), "\"images\" is not a number"},
+        {RUN MEASURED("1e999") TABLE(DECODING), "broken JSON"},
         {RUN MEASURED("0") TABLE(DECODING), "before anything was measured"},
-        {RUN MEASURED("1") TABLE("7"), "a stage is no object"},
-        {RUN MEASURED("1") TABLE("{\"name\":\"x\"}"), "no count"},
-        {RUN MEASURED("1") "{\"type\":\"stages\",\"workers\":[3]}", "no wall_s"},
+        {RUN MEASURED("1") TABLE("7"), "\"stages\" holds something that is not an object"},
+        {RUN MEASURED("1") TABLE("{\"name\":\"x\"}"), "\"kind\" is missing"},
+        {RUN MEASURED("1") "{\"type\":\"stages\",\"workers\":[3]}", "\"workers\" holds something"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct weir_turn turn;
@@ -153,9 +156,9 @@ Test(turn, more_stages_than_are_kept_and_long_names)
                              "{\"type\":\"stages\",\"cpu_s\":3,\"io\":{\"read_bytes\":5},\"stages\":[");
     for (int i = 0; i < 100; i++)
         used += (size_t)snprintf(text + used, size - used,
-                                 "%s{\"name\":\"%s\",\"kind\":\"%s\",\"side\":\"worker\",\"count\":1,\"total_s\":1,"
+                                 "%s{\"name\":\"%s\",\"kind\":\"work\",\"side\":\"worker\",\"count\":1,\"total_s\":1,"
                                  "\"self_s\":1,\"mean_s\":1,\"p99_s\":1}",
-                                 i ? "," : "", name, name);
+                                 i ? "," : "", name);
     snprintf(text + used, size - used, "]}");
     cr_assert_eq(parse(&turn, text, why), 0, "%s", why);
     cr_assert_eq(turn.n_stages, WEIR_TURN_STAGES);
@@ -407,13 +410,13 @@ static struct weir_cell *give(int format, bool cold, const char *stage, const do
     *cell = (struct weir_cell){.format = format, .cold = cold, .limit_cell = -1};
     for (int i = 0; i < n; i++) {
         struct weir_turn turn = {
-            .round = i, .images_per_s = rates[i], .seconds = 1, .images = rates[i], .data_wait = 0.01};
+            .round = i, .measured = {.images_per_s = rates[i], .seconds = 1, .images = rates[i], .data_wait = 0.01}};
         turn.workers_wall_s = 2;
         turn.n_stages = 1;
         turn.stages[0].self_s = 1.9;
         snprintf(turn.stages[0].name, sizeof turn.stages[0].name, "%s", stage);
-        strcpy(turn.stages[0].side, "worker");
-        strcpy(turn.stages[0].kind, "work");
+        turn.stages[0].side = WEIR_SIDE_WORKER;
+        turn.stages[0].kind = WEIR_KIND_WORK;
         weir_cell_add(cell, &turn);
     }
     return cell;
@@ -518,7 +521,7 @@ Test(advice, a_gain_that_is_not_worth_a_conversion)
         steady(0, true, 500);
         struct weir_cell *cold = steady(1, true, 900);
         for (int i = 0; i < cold->n_turns; i++)
-            cold->turns[i].seconds = seconds;
+            cold->turns[i].measured.seconds = seconds;
         advise(&advice, 0);
         BEGINS(advice.format, seconds < 0.1 ? "Keep the data as it is (jpeg, act): lmdb:jpeg is within 3 % warm"
                                             : "Convert to lmdb:jpeg: it is 1.8 x faster cold than as-is");
@@ -571,8 +574,8 @@ Test(advice, noise_is_said_and_rounds_take_it_out)
     give(0, false, "03b_image_decode", noisy, 5);
     struct weir_cell *cheap = give(1, false, "03b_image_decode", other, 5);
     for (int i = 0; i < 5; i++) {
-        cells[0].turns[i].cpu_s = cells[0].turns[i].images / 1000;
-        cheap->turns[i].cpu_s = cheap->turns[i].images / 2000;
+        cells[0].turns[i].cpu_s = cells[0].turns[i].measured.images / 1000;
+        cheap->turns[i].cpu_s = cheap->turns[i].measured.images / 2000;
     }
     advise(&advice, 0);
     BEGINS(advice.format, "No format can be told from another here: equal turns differ by up to 3");

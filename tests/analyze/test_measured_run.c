@@ -38,7 +38,8 @@ Test(measured_run, figures_and_report_are_of_the_same_seconds)
     cr_assert_eq(measure(data, options, NULL, &err), 0, "%s", err.text);
     const struct weir_loader_report *report = weir_measured_report(&measured);
     cr_assert(report->final && report->prof.n_workers == 2 && report->setup.batch_size == 4);
-    cr_assert(measured.turn.images > 0 && measured.turn.seconds >= 0.05 && measured.turn.workers == 2);
+    cr_assert(measured.turn.measured.images > 0 && measured.turn.measured.seconds >= 0.05 &&
+              measured.turn.used.workers == 2);
     weir_demands_make(&demands, report);
     cr_assert(demands.known && demands.workers == 2 && demands.bound_rate > 0);
     cr_expect(fabs(report->cpu_s - measured.turn.cpu_s) < 1e-6, "%g %g", report->cpu_s, measured.turn.cpu_s);
@@ -55,7 +56,7 @@ Test(measured_run, failures_have_a_line)
     struct weir_err err;
     cr_assert_eq(measure("/not/there", NULL, NULL, &err), -ECHILD);
     cr_expect(strstr(err.text, "/not/there"), "%s", err.text);
-    cr_assert(measured.turn.images == 0 && measured.record_.parsed_ == NULL, "it is empty");
+    cr_assert(measured.turn.measured.images == 0 && measured.record_.parsed_ == NULL, "it is empty");
     cr_assert_eq(measure("/not/there", unknown, NULL, &err), -ECHILD);
     cr_assert_eq(measure("/not/there", NULL, &interrupted, &err), -EINTR);
     cr_expect_str_eq(err.text, "interrupted");
