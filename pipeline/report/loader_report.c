@@ -34,6 +34,7 @@ struct window {
     uint64_t at_ns;
     struct weir_snapshot *snapshot; /* NULL = the beginning */
     struct figures figures;
+    int queue_min, queue_max; /* ready batches since then; min > max = none seen */
 };
 
 struct weir_loader_reports {
@@ -42,8 +43,8 @@ struct weir_loader_reports {
     struct weir_report_machine machine;
     struct weir_loader_facts facts;
     struct window since_table, since_start;
-    int queue_min, queue_max; /* of the whole run */
-    double copy_bytes_per_s;  /* once it was measured */
+    uint64_t queue_samples;  /* at the last take */
+    double copy_bytes_per_s; /* once it was measured */
 };
 
 static void fill_counts(struct weir_loader_report *report, const struct weir_loader_reports *r,
@@ -149,6 +150,18 @@ static void fill_gpu(struct weir_loader_report *report, const struct weir_loader
             fmin((double)(now->decode.cpu_ns - then->decode.cpu_ns) / 1e9 / report->wall_s / (double)workers, 1);
 }
 
+/* The loader's min and max are those since the last take: every window that is open saw them. */
+static void widen_queue(struct weir_loader_reports *r, const struct weir_loader_counts *counts)
+{
+    struct window *const windows[] = {&r->since_table, &r->since_start};
+    for (int i = 0; i < 2 && counts->queue_samples > r->queue_samples; i++) {
+        struct window *window = windows[i];
+        window->queue_min = counts->queue_min < window->queue_min ? counts->queue_min : window->queue_min;
+        window->queue_max = counts->queue_max > window->queue_max ? counts->queue_max : window->queue_max;
+    }
+    r->queue_samples = counts->queue_samples;
+}
+
 static int take(struct weir_loader_reports *r, struct weir_snapshot **now, struct figures *figures)
 {
     struct weir_loader_counts *counts = &figures->counts;
@@ -161,10 +174,7 @@ static int take(struct weir_loader_reports *r, struct weir_snapshot **now, struc
     weir_machine_read(&figures->machine, "");
     for (int i = 0; i < WEIR_FAULTS_MAX && weir_loader_fault(r->loader, i, text, &figures->faults[i]); i++)
         continue;
-    if (counts->queue_samples > r->since_table.figures.counts.queue_samples) {
-        r->queue_min = counts->queue_min < r->queue_min ? counts->queue_min : r->queue_min;
-        r->queue_max = counts->queue_max > r->queue_max ? counts->queue_max : r->queue_max;
-    }
+    widen_queue(r, counts);
     struct weir_recorder *recorder = weir_loader_recorder(r->loader);
     figures->device_bytes = weir_storage_bytes();
     int rc = weir_steps_of(r->loader, &figures->steps);
@@ -192,7 +202,7 @@ static void fill_steps(struct weir_loader_report *report, struct weir_loader_rep
 
 /* The report since a window's beginning. */
 static int fill(struct weir_loader_report *report, struct weir_loader_reports *r, const struct window *since,
-                bool final, const struct weir_snapshot *now, const struct figures *figures)
+                const struct weir_snapshot *now, const struct figures *figures)
 {
     struct weir_snapshot *diff = NULL;
     int rc = now ? weir_snapshot_diff(now, since->snapshot, &diff) : 0;
@@ -210,8 +220,8 @@ static int fill(struct weir_loader_report *report, struct weir_loader_reports *r
     weir_machine_between(&report->prof.machine, &since->figures.machine, &figures->machine);
     fill_cache(&report->cache, r, &figures->counts, &since->figures.counts, now, diff);
     if (report->queue_samples) {
-        report->queue_min = final ? r->queue_min : figures->counts.queue_min;
-        report->queue_max = final ? r->queue_max : figures->counts.queue_max;
+        report->queue_min = since->queue_min;
+        report->queue_max = since->queue_max;
     }
     fill_steps(report, r, since, figures);
     fill_errors(report, r->loader, figures, &since->figures);
@@ -253,11 +263,10 @@ int weir_loader_report(struct weir_loader_reports *r, const struct weir_loader_r
     if (rc < 0)
         return rc;
     struct weir_loader_report *report = calloc(1, sizeof *report);
-    struct window now = {.first_epoch = options->epochs_done};
+    struct window now = {.first_epoch = options->epochs_done, .queue_min = INT32_MAX};
     rc = report ? take(r, &now.snapshot, &now.figures) : -ENOMEM;
     if (rc == 0)
-        rc = fill(report, r, options->final ? &r->since_start : &r->since_table, options->final, now.snapshot,
-                  &now.figures);
+        rc = fill(report, r, options->final ? &r->since_start : &r->since_table, now.snapshot, &now.figures);
     if (rc == 0) {
         report->epoch_last = options->epochs_done;
         report->final = options->final;
@@ -281,7 +290,7 @@ int weir_loader_report(struct weir_loader_reports *r, const struct weir_loader_r
 
 static int window_begin(struct weir_loader_reports *r, struct window *window)
 {
-    struct window now = {.first_epoch = window->first_epoch};
+    struct window now = {.first_epoch = window->first_epoch, .queue_min = INT32_MAX};
     int rc = take(r, &now.snapshot, &now.figures);
     if (rc < 0) {
         window_clear(&now);
@@ -296,11 +305,7 @@ static int window_begin(struct weir_loader_reports *r, struct window *window)
 int weir_loader_reports_restart(struct weir_loader_reports *r)
 {
     int rc = window_begin(r, &r->since_start);
-    if (rc == 0)
-        rc = window_begin(r, &r->since_table);
-    r->queue_min = INT32_MAX;
-    r->queue_max = 0;
-    return rc;
+    return rc == 0 ? window_begin(r, &r->since_table) : rc;
 }
 
 int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,
@@ -321,7 +326,7 @@ int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_load
         *out = NULL;
         return -ENOMEM;
     }
-    *r = (struct weir_loader_reports){.loader = loader, .config = *config, .queue_min = INT32_MAX};
+    *r = (struct weir_loader_reports){.loader = loader, .config = *config};
     r->config.folder = folder;
     weir_loader_facts(loader, &r->facts);
     if (config->machine)
@@ -332,6 +337,7 @@ int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_load
     r->since_start.at_ns = weir_clock_monotonic_ns();
     weir_machine_read(&r->since_start.figures.machine, "");
     r->since_start.figures.device_bytes = weir_storage_bytes();
+    r->since_start.queue_min = INT32_MAX;
     r->since_table = r->since_start;
     return 0;
 }

@@ -1,10 +1,12 @@
 /* Which camera, which file: a slow camera, a slow file and slow storage, made by reads that sleep, are told apart by
  * the report alone; and what waits for the HDF5 helper process. */
+#include "pipeline/loader_priv.h"
 #include "pipeline/report/fill_priv.h"
 #include "tests/fixtures/h5_fixture.h"
 #include "tests/fixtures/loader_fixture.h"
 
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -392,17 +394,63 @@ Test(sources, one_call_makes_a_runs_whole_report)
     weir_loader_close(&loader);
 }
 
+static void add_nothing(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
+{
+    (void)user, (void)out, (void)report, (void)lang;
+}
+
+static void queue_of(void *user, struct weir_loader_report *from)
+{
+    struct weir_loader_report *report = user;
+    report->queue_samples = from->queue_samples;
+    report->queue_min = from->queue_min;
+    report->queue_max = from->queue_max;
+}
+
+static struct weir_loader_report queue_in(struct weir_loader_reports *reports, bool whole)
+{
+    struct weir_loader_report queue = {0};
+    const struct weir_report_addition addition = {.begin = queue_of, .print = add_nothing, .user = &queue};
+    free(reported(reports, &(struct weir_loader_report_options){.size = sizeof(struct weir_loader_report_options),
+                                                                .final = whole,
+                                                                .addition = &addition}));
+    return queue;
+}
+
+/* A report of the whole run between two tables takes nothing from the second one. */
+Test(sources, the_queue_of_a_table_is_that_since_the_last_table)
+{
+    struct weir_loader_config config = config_for(make_data());
+    config.num_workers = 2;
+    config.prefetch = 4;
+    struct weir_loader *loader = fixture_loader(&config);
+    struct weir_loader_reports *reports;
+    const struct weir_loader_reports_config begin = {.size = sizeof begin, .epochs = 1, .folder = config.data};
+    cr_assert_eq(weir_loader_reports_begin(&reports, loader, &begin), 0);
+    consume(loader, 3);
+    queue_in(reports, false);
+    while (atomic_load(&loader->shared.slots.completed) <= loader->taken) /* until a batch is ready */
+        sched_yield();
+    int n = consume(loader, 4);
+    struct weir_loader_report before = queue_in(reports, true), again = queue_in(reports, true);
+    cr_expect_eq(before.queue_samples, 3 + n);
+    cr_expect_eq(again.queue_max, before.queue_max);
+    cr_expect_eq(again.queue_min, before.queue_min);
+    struct weir_loader_report table = queue_in(reports, false), empty = queue_in(reports, false);
+    cr_expect_eq(table.queue_samples, n);
+    cr_expect(table.queue_min >= 0 && table.queue_min <= table.queue_max, "%d to %d", table.queue_min, table.queue_max);
+    cr_expect(table.queue_max >= 1, "batches were ready: %d to %d", table.queue_min, table.queue_max);
+    cr_expect_eq(empty.queue_samples, 0);
+    weir_loader_reports_end(&reports);
+    weir_loader_close(&loader);
+}
+
 /* ---- steps ---- */
 
 static void keep_report(void *user, struct weir_loader_report *report)
 {
     *(struct weir_loader_report *)user = *report; /* its workers are gone afterwards */
 }
-static void add_nothing(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang)
-{
-    (void)user, (void)out, (void)report, (void)lang;
-}
-
 /* The report of a whole run by one call. */
 static struct weir_loader_report *whole_report(const struct weir_loader_config *config)
 {
