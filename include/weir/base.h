@@ -1,7 +1,4 @@
-/* base.h: one line with what went wrong, where, and what to do.
- *
- * Calls return 0 or a positive count when fine and -errno when not. Calls that can fail in many ways also take a
- * struct weir_err; the first error set is kept, later ones are dropped. Thread rule: one weir_err, one thread. */
+/* base.h: errors, the clock, histograms of durations, and a JSON writer. */
 #ifndef WEIR_BASE_H
 #define WEIR_BASE_H
 
@@ -14,9 +11,15 @@
 extern "C" {
 #endif
 
+/* ---- errors ----
+ *
+ * Calls return 0 or a positive count on success and -errno on failure. Calls that can fail in many ways also take a
+ * struct weir_err, which gets one line: what failed, where, and what to do. The first error is kept, later ones are
+ * dropped. A weir_err belongs to one thread. */
+
 struct weir_err {
     int code;        /* 0 = none, else -errno (EBADMSG corrupt data, ENODATA short file, ENOTSUP not built, ...) */
-    char text[1024]; /* one line, no newline at the end */
+    char text[1024]; /* one line, without a newline */
 };
 
 #ifdef __cplusplus
@@ -29,11 +32,13 @@ struct weir_err {
  * that hostile names cannot break the line. */
 int weir_err_set(struct weir_err *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Puts "prefix: " in front of an error that is set; does nothing when none is. */
+/* Prepends "prefix: " to an error that is set. */
 void weir_err_prefix(struct weir_err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The clock of all timings. Raw rdtsc where the CPU says its TSC is invariant, calibrated against
- * CLOCK_MONOTONIC; clock_gettime(CLOCK_MONOTONIC) elsewhere. Ticks are turned into ns by one multiplication. */
+/* ---- clock ----
+ *
+ * The clock of all timings: raw rdtsc where the CPU reports an invariant TSC, calibrated against CLOCK_MONOTONIC;
+ * elsewhere clock_gettime(CLOCK_MONOTONIC). One multiplication converts ticks to ns. */
 
 struct weir_clock {
     bool tsc;                /* ticks are TSC cycles, else ns */
@@ -43,7 +48,7 @@ struct weir_clock {
 
 extern struct weir_clock weir_clock;
 
-/* Calibrates once per process (about 20 ms); safe to call from any thread, any number of times. */
+/* Calibrates once per process (about 20 ms). Any thread, any number of times. */
 void weir_clock_init(void);
 
 static inline uint64_t weir_clock_monotonic_ns(void)
@@ -53,9 +58,9 @@ static inline uint64_t weir_clock_monotonic_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-uint64_t weir_clock_slow_ticks_(void) __attribute__((cold)); /* out of line, so that it costs nothing elsewhere */
+uint64_t weir_clock_slow_ticks_(void) __attribute__((cold)); /* out of line to keep callers small */
 
-/* Where weir_clock.tsc is true. */
+/* Only if weir_clock.tsc is true. */
 static inline uint64_t weir_clock_tsc(void)
 {
 #if defined(__x86_64__)
@@ -84,15 +89,17 @@ static inline uint64_t weir_clock_to_ns(uint64_t ticks)
     return (uint64_t)(((unsigned __int128)ticks * weir_clock.ns_per_tick_32) >> 32);
 }
 
-/* Log-linear histogram of durations: one bucket per value below 32, then 16 per octave, so that a bucket
- * is at most 6.25 % wide; 544 buckets reach 2^37, longer ones land in the last. The unit is the writer's: ns, or ticks
- * of the clock (2^37 of a TSC of 3 GHz are 46 s). Writers own the array; readers copy it. The layout follows
- * HdrHistogram's sub-bucket scheme with 4 significant bits. */
+/* ---- histograms ----
+ *
+ * A log-linear histogram of durations: one bucket per value below 32, then 16 per octave, so that a bucket is at most
+ * 6.25 % wide. 544 buckets reach 2^37; longer durations count in the last. The unit is the writer's: ns, or clock ticks
+ * (2^37 ticks of a 3 GHz TSC are 46 s). Writers own the array; readers copy it. The layout follows HdrHistogram's
+ * sub-bucket scheme with 4 significant bits. */
 
 enum { WEIR_HIST_BITS = 37, WEIR_HIST_BUCKETS = (WEIR_HIST_BITS - 3) * 16 };
 
-/* Of a value below 2^WEIR_HIST_BITS. The value's four bits below its highest one, and which that is: below 32 the value
- * itself. Written so that as few instructions as can be depend on each other. */
+/* Bucket of a value below 2^WEIR_HIST_BITS: the position of its highest bit and the four bits below it; values below 32
+ * are their own bucket. Written for a short dependency chain. */
 static inline uint64_t weir_hist_bucket_short(uint64_t value)
 {
     uint64_t octave = 63u ^ (unsigned)__builtin_clzll(value | 16);
@@ -107,16 +114,18 @@ static inline unsigned weir_hist_bucket(uint64_t value)
 /* Lowest value of a bucket; weir_hist_low(WEIR_HIST_BUCKETS) is the end of the last one. */
 uint64_t weir_hist_low(unsigned bucket);
 
-/* The value below which the fraction q (0..1) of the recorded values lie, interpolated inside its bucket and kept
- * within [min, max]; 0 when nothing was recorded. */
+/* Quantile q (0..1) of the recorded values, interpolated inside its bucket and clamped to [min, max]; 0 for an empty
+ * histogram. */
 double weir_hist_quantile(const uint32_t hist[WEIR_HIST_BUCKETS], double q, uint64_t min, uint64_t max);
 
-/* Writes JSON (RFC 8259) to a FILE, piece by piece. Strings are escaped; bytes that are not UTF-8 become
- * U+FFFD; numbers that are not finite become null. key is NULL inside arrays. Errors stay in the FILE (ferror). */
+/* ---- JSON ----
+ *
+ * Writes JSON (RFC 8259) to a FILE, piece by piece. Escapes strings; bytes that are not UTF-8 become U+FFFD, and
+ * non-finite numbers null. key is NULL inside arrays. Errors remain in the FILE (ferror). */
 
 struct weir_json {
     FILE *out;
-    bool pretty; /* two-space indentation and newlines; else all on one line */
+    bool pretty; /* two-space indentation and newlines; else one line */
     int depth;
     bool first; /* nothing written yet at this depth */
 };
@@ -134,7 +143,7 @@ void weir_json_uint(struct weir_json *json, const char *key, uint64_t value);
 void weir_json_double(struct weir_json *json, const char *key, double value); /* shortest of 6, 9 or 17 digits */
 void weir_json_bool(struct weir_json *json, const char *key, bool value);
 void weir_json_null(struct weir_json *json, const char *key);
-/* A number, or null for one below 0: "not known", "does not apply". */
+/* A number, or null for a negative one: unknown, or not applicable. */
 void weir_json_known(struct weir_json *json, const char *key, double value);
 
 #ifdef __cplusplus

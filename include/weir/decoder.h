@@ -1,15 +1,14 @@
-/* decoder.h: turns the bytes of one frame into pixels in the caller's buffer.
+/* decoder.h: decodes the bytes of one frame into pixels in the caller's buffer.
  *
- * A decoder is one thread's context. A colour frame becomes an image of width x height x 3 in the output format that
- * the decoder was opened with: u8 or f32 (0..1, value / 255, or normalised), interleaved (nhwc) or planar (nchw),
- * channels in RGB or BGR order. Conversion is done band by band while the rows are in cache. A depth frame becomes
- * height x width u16 in host order, values as stored, whatever the output format.
+ * A decoder belongs to one thread. A colour frame becomes an image of width x height x 3 in the decoder's output
+ * format: u8 or f32 (0..1, or normalised), interleaved (nhwc) or planar (nchw), RGB or BGR. Rows are converted in bands
+ * while they are in cache. A depth frame becomes height x width u16 in host order, values as stored, whatever the
+ * format.
  *
- * With a view only a part of the frame is wanted, or it is wanted in another size, and only what that takes is decoded:
- * JPEGs at the smallest DCT scale that is not below the size asked for, from the first row needed to the last, the
- * columns of blocks needed. From there to the size asked for colour is averaged over the area of each pixel, or
- * interpolated linearly between pixels where it grows; rounded to u8 before it is converted. Depth takes the nearest
- * pixel: between two surfaces there is nothing. */
+ * With a view, a part of the frame is decoded, or the frame is resized, or both. JPEGs are decoded at the smallest DCT
+ * scale that is not below the requested size, and only the rows and columns of blocks that are needed. Colour is then
+ * averaged over each pixel's area, or interpolated linearly when enlarged, and rounded to u8 before conversion. Depth
+ * takes the nearest pixel, as nothing lies between two surfaces. */
 #ifndef WEIR_DECODER_H
 #define WEIR_DECODER_H
 
@@ -29,14 +28,14 @@ enum weir_image_layout { WEIR_LAYOUT_NHWC, WEIR_LAYOUT_NCHW };
 
 struct weir_pixel_format {
     enum weir_color color;
-    enum weir_dtype dtype; /* u8 or f32; f16 and bf16 are made on a GPU only; u16 is what depth frames become */
+    enum weir_dtype dtype; /* u8 or f32; f16 and bf16 on a GPU only; depth frames are always u16 */
     enum weir_image_layout layout;
-    /* not for u8: (value / 255 - mean) / std of red, green and blue, computed as value x scale + bias with one
-     * rounding; std 0 = not normalised */
+    /* For floats: (value / 255 - mean) / std of red, green and blue, computed as value x scale + bias with one
+     * rounding; std 0 = not normalised. */
     float mean[3], std[3];
 };
 
-/* A part of a stored image, and the size it becomes. */
+/* A part of a stored image, and its size after resizing. */
 struct weir_view {
     int x, y, width, height;
     int out_width, out_height;
@@ -47,33 +46,33 @@ size_t weir_image_bytes(const struct weir_pixel_format *format, int width, int h
 /* Bytes of the decoded image of a frame of this kind, colour or depth. */
 size_t weir_frame_bytes(const struct weir_pixel_format *format, enum weir_frame_kind kind, int width, int height);
 
-/* What each value of u8 becomes in each of the image's channels, in their order: what f32 images hold, and what f16 and
- * bf16 are rounded from. */
+/* The value of each u8 in each channel of the image, in channel order, as f32 images contain it; f16 and bf16 are
+ * rounded from these. */
 void weir_pixel_values(const struct weir_pixel_format *format, float values[3][256]);
 
 struct weir_decoder;
 
-/* 0 when JPEGs can be decoded by the engine of this name; -EINVAL with the names there are. Frames that are no JPEGs
- * are decoded by what recognises their first bytes, whatever the engine ("null" makes no pixels of any). */
+/* 0 if the named engine can decode JPEGs; -EINVAL with the available names. Other frames are decoded by their magic
+ * bytes, whatever the engine ("null" decodes nothing). */
 int weir_decoder_check(const char *engine, struct weir_err *err);
 
-/* Who decodes JPEGs: CPU cores; a GPU, into its memory (and the CPU what that does not take); or both at once. */
+/* Where JPEGs are decoded: on CPU cores; on a GPU, with the CPU for frames that it does not support; or on both at
+ * once. */
 enum weir_decode_where { WEIR_DECODE_ON_CPU, WEIR_DECODE_ON_GPU, WEIR_DECODE_ON_BOTH };
-/* WEIR_DECODE_ON_CPU for a name that is no engine's, "auto" among them. */
+/* WEIR_DECODE_ON_CPU for an unknown name, and for "auto". */
 enum weir_decode_where weir_decoder_where(const char *engine);
-/* True when a GPU takes part. */
+/* Whether the engine uses a GPU. */
 bool weir_decoder_on_gpu(const char *engine);
-/* The default engine of each kind: "turbo", "nvjpeg", "hybrid". The CPU's decodes what a GPU does not take. */
+/* Default engine of each kind: "turbo", "nvjpeg", "hybrid". */
 const char *weir_decoder_at(enum weir_decode_where where);
-/* What --decoder may be: as weir_decoder_check, and 0 for "auto"; -EINVAL too when the engine needs batches on a GPU
- * and they are not (gpu false). */
+/* As weir_decoder_check, but accepts "auto". -EINVAL also if the engine requires batches on a GPU and gpu is false. */
 int weir_decoder_check_device(const char *engine, bool gpu, struct weir_err *err);
-/* 0, or -ENODEV and why a row of the table cannot work on this machine. For those on a GPU this opens it (0.6 s the
+/* 0, or -ENODEV with the reason why an engine cannot work on this machine. Opens the GPU for engines on one (0.6 s the
  * first time). */
 int weir_decoder_ready(const char *engine, int gpu, struct weir_err *err);
 
-/* engine: "turbo", "null", ... (see weir_decoder_row); for those on a GPU what the CPU decodes beside it. width_max:
- * widest image that will come. */
+/* engine: "turbo", "null", ... (weir_decoder_row); for engines on a GPU, the CPU's part. width_max: width of the
+ * largest image to come. */
 int weir_decoder_open(struct weir_decoder **out, const char *engine, const struct weir_pixel_format *format,
                       int width_max, struct weir_err *err);
 void weir_decoder_close(struct weir_decoder **decoder);
@@ -85,22 +84,22 @@ struct weir_frame {
     enum weir_frame_kind kind;
     const uint8_t *bytes; /* may be the destination itself when weir_decoder_is_direct */
     size_t length;
-    int width, height;            /* what the image must be, as stored */
-    const struct weir_view *view; /* inside it; NULL = all of it as it is */
+    int width, height;            /* expected size, as stored */
+    const struct weir_view *view; /* inside it; NULL = the whole image */
 };
 
-/* Decodes into image (weir_frame_bytes of what the view makes of it, aligned for its type). Times 03b_image_decode and
- * 05_to_tensor_normalize. 0; -EBADMSG for bytes that are corrupt, of another size or of a kind that the codec does not
- * read; -ENOMEM. weir_decoder_reason says why. Warnings of libjpeg and libpng count as corrupt; what follows the end of
- * a JPEG or PNG is not looked at, nor what follows the last row of a view. After a failure the image holds anything.
- * The result does not depend on earlier frames: a JPEG without DHT uses the standard tables (ITU T.81, annex K), one
+/* Decodes into image: weir_frame_bytes of the view's size, aligned for its type. Times 03b_image_decode and
+ * 05_to_tensor_normalize. 0; -ENOMEM; -EBADMSG for corrupt bytes, another size, or a variant that the codec does not
+ * support, with the reason in weir_decoder_reason. Warnings of libjpeg and libpng count as corruption; bytes past the
+ * end of a JPEG or PNG, and past the last row of a view, are ignored. After a failure the image is undefined. The
+ * result does not depend on earlier frames: a JPEG without DHT uses the standard tables (ITU T.81, annex K), one
  * without DQT is corrupt. */
 int weir_decode(struct weir_decoder *decoder, const struct weir_frame *frame, void *image);
 
 /* Why the last weir_decode or weir_probe_image failed; valid until the next call. */
 const char *weir_decoder_reason(const struct weir_decoder *decoder);
 
-/* What was decoded so far (any thread): pixels of the frames as stored, and those that came out of the codec. */
+/* Pixels decoded so far: of the frames as stored, and as decoded. Any thread. */
 struct weir_decoder_counts {
     uint64_t frames, stored_pixels, decoded_pixels;
 };
@@ -121,7 +120,7 @@ struct weir_image_info {
 int weir_probe_image(struct weir_decoder *decoder, enum weir_frame_kind kind, const uint8_t *bytes, size_t length,
                      struct weir_image_info *info);
 
-/* Whether an image of this header is of its camera's size. 0, or -EBADMSG, in the words of weir_decode. */
+/* 0 if the image has its camera's size, else -EBADMSG, with the reason that weir_decode gives. */
 int weir_probe_fits(struct weir_decoder *decoder, const struct weir_image_info *info, int width, int height);
 
 /* Returns true when a CPU decodes frames of this kind to a fraction of their size for less. */

@@ -1,4 +1,4 @@
-/* loader.h: serves shuffled batches of robot episodes from a pool of worker threads, with every stage timed.
+/* loader.h: a data loader for robot episodes: shuffled batches from a pool of worker threads, with every stage timed.
  *
  *     struct weir_loader_config config;
  *     weir_loader_config_default(&config);
@@ -13,22 +13,22 @@
  *     }
  *     weir_loader_close(&loader);
  *
- * Batches come in an order and with contents that depend only on the configuration's seed: for each epoch its training
- * batches, then its validation batches. Workers run ahead over both borders, as far as the slots go. One thread opens,
- * consumes and closes; when that thread is attached to a recorder already (it has another loader open, say), its waits
- * are timed there and not in this loader's recorder. weir_loader_stop may be called from anywhere, a signal handler
- * included.
+ * The order and contents of batches depend only on the configuration and its seed. Each epoch has its training batches
+ * first, then its validation batches; workers prefetch across both boundaries, as far as there are slots.
  *
- * With config.device = "cuda" batches are made on a GPU: workers decode to pinned memory, copies and the conversion to
- * the format asked for run on streams of the loader's, beside what the program computes. Tensors are then device
- * pointers, and weir_loader_next gives a batch out as soon as its copy is queued:
+ * One thread opens, consumes and closes. If it is already attached to a recorder (because it has another loader open),
+ * its waits are timed there. weir_loader_stop may be called from any thread and from signal handlers.
  *
- *         weir_loader_wait(loader, batch, stream, &err);   what is queued on stream from now on finds it there
+ * With config.device = "cuda" workers decode into pinned memory, and the loader's own streams copy and convert each
+ * batch while the program computes. Tensors are device pointers, and weir_loader_next returns a batch once its copy is
+ * queued:
+ *
+ *         weir_loader_wait(loader, batch, stream, &err);   later work on stream waits for the batch
  *         ... kernels on stream ...
  *         weir_loader_release_after(loader, batch, stream);
  *
- * The program never has to wait for the GPU. Streams and events are CUDA's (cudaStream_t, cudaEvent_t), NULL is the
- * default stream. Three batches at most are out at a time. A GPU that is lost ends the run with an error. */
+ * The program never has to wait for the GPU. Streams and events are CUDA's (cudaStream_t, cudaEvent_t); NULL is the
+ * default stream. At most three batches may be unreleased at a time. Losing the GPU ends the run with an error. */
 #ifndef WEIR_LOADER_H
 #define WEIR_LOADER_H
 
@@ -46,20 +46,22 @@
 extern "C" {
 #endif
 
-/* Which samples make up batch number n. A pure function of the configuration, the seed and the number: no
- * state, so that any thread may ask for any batch, and the answer never depends on workers or timing.
+/* ---- sampling ----
+ *
+ * The samples of batch number n are a pure function of the configuration, the seed and n: any thread may compute them,
+ * and they never depend on workers or timing.
  *
  * Batches are numbered over the whole run: the training batches of epoch 0, its validation batches, epoch 1, and so on.
  * Shuffling is a Feistel network over the sample numbers with cycle walking (a permutation that needs no memory; Black
- * and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002), keyed by seed and epoch. Validation is drawn once, with
- * the key of epoch 0, so that its figures can be compared from epoch to epoch.
+ * and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002), keyed by seed and epoch. The validation order always
+ * uses the key of epoch 0, so that its results are comparable between epochs.
  *
- * Ranks of a distributed run have the same number of batches, and none in common: the ranks' batches, taken in turn,
- * are the stream of a single loader, up to the tail that does not go round. */
+ * Ranks of a distributed run have equally many batches and none in common: interleaved, they are the batches of a
+ * single loader, up to a tail that does not divide evenly. */
 
 enum weir_sampling {
-    WEIR_SAMPLING_TIMESTEP, /* every (episode, t) once an epoch */
-    WEIR_SAMPLING_EPISODE,  /* one random start per episode and epoch, as ACT does */
+    WEIR_SAMPLING_TIMESTEP, /* every (episode, t) once per epoch */
+    WEIR_SAMPLING_EPISODE,  /* one random start per episode and epoch, as in ACT */
 };
 enum weir_split { WEIR_SPLIT_TRAIN, WEIR_SPLIT_VAL };
 enum weir_splits { WEIR_SPLITS_BOTH, WEIR_SPLITS_TRAIN, WEIR_SPLITS_VAL };
@@ -70,203 +72,199 @@ struct weir_sample {
 
 struct weir_sampler;
 
-/* Episodes of a split, in the order of the split's drawing; lent. */
+/* Episodes of a split, in drawn order; lent until close. */
 const int *weir_sampler_episodes(const struct weir_sampler *sampler, enum weir_split split, int *n);
-/* Batches of a split in one epoch, and samples in them; of this rank. */
+/* Batches of a split per epoch, and samples in them, for this rank. */
 int weir_sampler_batches(const struct weir_sampler *sampler, enum weir_split split);
 uint64_t weir_sampler_samples(const struct weir_sampler *sampler, enum weir_split split);
-/* Batches of the whole run. */
+/* Batches in the whole run. */
 uint64_t weir_sampler_total(const struct weir_sampler *sampler);
 
 struct weir_plan {
     uint64_t sequence;
     int epoch; /* from 0 */
     enum weir_split split;
-    int index; /* of the batch within its epoch and split, and this rank */
+    int index; /* of the batch within its epoch, split and rank */
     int n;     /* samples */
 };
 
-/* Where a run is, in a small text file: enough to go on with the next batch, on any number of workers, because
- * a batch is a pure function of the configuration, the seed and its number. */
+/* Position in a run, saved as a small text file. A run can resume from it with any number of workers. */
 
 enum { WEIR_STATE_FIELDS = 12, WEIR_STATE_FIELDS_MAX = 32 };
 
 struct weir_state {
-    bool given;                             /* there is one to go on from */
-    uint64_t next;                          /* batches of the run that were handed out */
-    uint64_t values[WEIR_STATE_FIELDS_MAX]; /* of which this version has WEIR_STATE_FIELDS */
+    bool given;                             /* false: start at the beginning */
+    uint64_t next;                          /* batches delivered so far */
+    uint64_t values[WEIR_STATE_FIELDS_MAX]; /* WEIR_STATE_FIELDS of them in this version */
 };
 
-/* What a loader is asked for. Fill a struct weir_loader_config with weir_loader_config_default, change what
- * the dataset and the model want, and hand it to weir_loader_open. */
+/* ---- options ---- */
 
 enum weir_pad { WEIR_PAD_ZERO, WEIR_PAD_LAST };
 enum weir_on_error { WEIR_ON_ERROR_FAIL, WEIR_ON_ERROR_SKIP, WEIR_ON_ERROR_SUBSTITUTE };
 
 enum { WEIR_WORKERS_AUTO = -1, WEIR_WORKERS_MAX = 512, WEIR_IMAGE_SIDE_MAX = 16384 };
-/* Distinct errors that a run keeps, and bytes of the text of one. */
+/* Distinct errors kept per run, and bytes of each error's text. */
 enum { WEIR_FAULTS_MAX = 64, WEIR_FAULT_TEXT = 512 };
 
 struct weir_recorder;
 
 struct weir_loader_config {
-    size_t size;         /* of this struct as the program knows it; weir_loader_config_default sets it */
+    size_t size;         /* sizeof this struct in the program; set by weir_loader_config_default */
     const char *data;    /* folder of episodes, or one file */
-    const char *cameras; /* "a,b"; NULL = all but depth */
-    const char *qpos_keys, *action_keys, *image_keys; /* as in weir_dataset_config */
-    bool allow_ragged;                                /* the same */
-    bool allow_external;                              /* the same */
-    const char *split;                                /* the same */
-    const char *index;                                /* the same: file that keeps the index */
-    int batch_size;                                   /* samples; 8 */
-    int num_workers; /* threads; WEIR_WORKERS_AUTO = one per usable core, of which local ranks have a part each; 0 =
-                        on the consumer's thread */
-    int prefetch;    /* batches that workers may be ahead; 0 = automatic: four frames per worker, at least two; up to
-                        sixteen, and 256 MiB, where chunks hold several frames; where a GPU decodes 1 GiB of them, with
-                        "hybrid" 2, and 4 when the SMs take part, but no more than a sixteenth of the host's memory that is
-                        free, and an eighth of the GPU's */
-    int num_epochs;  /* 1 */
+    const char *cameras; /* "a,b"; NULL = all except depth */
+    const char *qpos_keys, *action_keys, *image_keys; /* this and the next four: as in weir_dataset_config */
+    bool allow_ragged;
+    bool allow_external;
+    const char *split;
+    const char *index;
+    int batch_size;  /* samples; default 8 */
+    int num_workers; /* threads; WEIR_WORKERS_AUTO (default) = one per usable core, divided among local ranks; 0 = load
+                      * on the consumer's thread */
+    /* Batches to prefetch; 0 = automatic: four frames per worker, at least two batches; up to sixteen batches and 256
+     * MiB where chunks hold several frames. A GPU decoder gets 1 GiB of batches, "hybrid" 2 GiB, or 4 GiB with the SMs;
+     * at most a sixteenth of free host memory and an eighth of the GPU's. */
+    int prefetch;
+    int num_epochs;  /* default 1 */
     int max_batches; /* per epoch and split; 0 = all */
     enum weir_sampling sampling;
-    int obs_history;   /* frames per camera: t - (n - 1) .. t, the first one repeated at the start; 1 */
-    int chunk_size;    /* actions; 20 */
-    enum weir_pad pad; /* actions after the end: zeros (before normalisation, as ACT does) or the last one */
-    int action_offset; /* the first action is that of max(0, t + offset); 0 */
+    int obs_history;   /* frames per camera: t - (n - 1) .. t, the first frame repeated at the start; default 1 */
+    int chunk_size;    /* actions per sample; default 20 */
+    enum weir_pad pad; /* actions past the end: zeros (before normalisation, as in ACT) or the last action */
+    int action_offset; /* the first action is that of max(0, t + offset); default 0 */
     uint64_t seed;
-    bool no_shuffle; /* samples and the split in the order of the files */
+    bool no_shuffle; /* samples and split in file order */
     bool drop_last;
-    struct weir_pixel_format format; /* rgb, u8, nhwc, not normalised; f16 and bf16 with a device only */
-    const char *crop;                /* part of the images that is wanted: "WxH+X+Y" of all cameras, "CAMERA=WxH+X+Y"
-                                        of one, several with commas; NULL = all */
-    int image_width, image_height;   /* size of the images in a batch, after the crop; 0 = as they are */
-    double train_split;              /* 0.9 of the episodes, by number, at least one */
-    int rank, world_size;            /* this loader's part of a distributed run; 0 of 1 */
-    /* Of the run's processes those on this machine, and which of them this is: 0 of 1, and 0 of 0 is the same. They
-     * share its cores (num_workers auto, and what hybrid leaves) and its memory (what is automatic, and what is refused
-     * at open), and "cuda" without a number is GPU local_rank modulo the number of GPUs that the process sees. */
+    struct weir_pixel_format format; /* default rgb, u8, nhwc, not normalised; f16 and bf16 need a device */
+    const char *crop; /* part of the image to keep: "WxH+X+Y" for all cameras, "CAMERA=WxH+X+Y" for one, separated
+                       * by commas; NULL = all */
+    int image_width, image_height; /* image size in a batch, after cropping; 0 = as stored */
+    double train_split;            /* fraction of the episodes, at least one; default 0.9 */
+    int rank, world_size;          /* position in a distributed run; 0 of 1 */
+    /* Position among the run's processes on this machine; 0 of 1, or 0 of 0. Local ranks share the machine's cores
+     * (automatic num_workers, hybrid decoding) and memory (automatic sizes, and the check at open). "cuda" without a
+     * number is GPU local_rank modulo the number of visible GPUs. */
     int local_rank, local_size;
-    int local_cores;          /* CPUs that all of them may use together (weir_cores_part); 0 = not known */
-    bool wrap;                /* no rank's tail is cut: the first batches are taken again */
-    enum weir_splits splits;  /* whose batches come; statistics are the training split's all the same */
-    bool raw_state;           /* qpos and actions as they are stored, not normalised */
-    struct weir_state resume; /* by weir_loader_restore: the run begins where that one stopped */
+    int local_cores; /* CPUs that all local ranks together may use; 0 = unknown */
+    bool wrap;       /* ranks that are short of a batch repeat their first ones instead of cutting the others' tail */
+    enum weir_splits splits;  /* splits that batches come from; statistics are always the training split's */
+    bool raw_state;           /* qpos and actions as stored, not normalised */
+    struct weir_state resume; /* where to resume; set by weir_loader_restore */
     enum weir_on_error on_error;
-    const char *io; /* "auto": by what is in the page cache, and else by trying; "pread", "mmap", "uring", "null" */
-    int io_depth;   /* reads in flight of an engine that reads ahead; 0 = 64 */
-    bool direct;    /* reads pass the page cache by (O_DIRECT) */
-    bool cold;      /* the dataset's files are dropped from the page cache before the first read */
-    const char *decoder; /* "auto": "turbo", on the CPU, and with a GPU what some frames of the dataset, decoded in
-                            several ways at open, show; "nvjpeg": by a GPU's JPEG engines, "hybrid": by these, the CPU
-                            and, when it was asked for, the GPU's SMs; "null" */
-    const char *device;  /* where batches are: "cpu" (or NULL), "cuda:1", "cuda": the GPU of the local rank */
-    /* Memory, bytes, that keeps decoded frames as they lie in the batch, so that later epochs copy them; tables are in
-     * it, and it is never exceeded. The first frames that come stay until the loader is closed. 0 = none. */
+    /* "pread", "mmap", "uring" or "null"; "auto" (default) decides by the page cache, else by measuring. */
+    const char *io;
+    int io_depth;        /* reads in flight of an engine that reads ahead; 0 = 64 */
+    bool direct;         /* bypass the page cache (O_DIRECT) */
+    bool cold;           /* drop the dataset's files from the page cache before the first read */
+    const char *decoder; /* "turbo": CPU; "nvjpeg": a GPU's JPEG engines; "hybrid": these, the CPU and, if requested,
+                          * the GPU's SMs; "null"; "auto" (default): "turbo", or with a GPU the fastest in a test on the
+                          * dataset's frames at open */
+    const char *device;  /* location of batches: "cpu" (or NULL), "cuda:1", or "cuda": the local rank's GPU */
+    /* Bytes of memory for decoded frames, as they lie in batches, so that later epochs copy them. Includes tables and
+     * is never exceeded. The first frames to arrive remain until close. 0 = no cache. */
     uint64_t decode_cache_bytes;
-    bool deterministic; /* decoder "hybrid": who decodes which frame depends on the frame alone */
-    bool no_timing;     /* no zones: batches only */
-    int number;         /* tells the workers of this loader from those of others in the recorder's session */
-    struct weir_recorder *recorder; /* session that the loader's threads join, so that several loaders have one table;
-                                       outlives the loader. NULL = one of its own */
+    bool deterministic;             /* "hybrid": the choice of decoder depends on the frame alone */
+    bool no_timing;                 /* time nothing */
+    int number;                     /* distinguishes this loader's workers in a shared recorder */
+    struct weir_recorder *recorder; /* recorder that the loader's threads join, so that several loaders share one table;
+                                     * must outlive the loader. NULL = the loader's own */
     double stall_s;                 /* report a stall after this long without progress; 0 = 30 */
-    /* A stall: every worker's stage and every queue's depth, lines of text. From a thread of the loader. */
+    /* Called on a stall with lines of text: every worker's stage and every queue's depth. On a thread of the loader. */
     void (*on_stall)(void *user, const char *text);
-    void (*on_index)(void *user, int done, int total); /* progress of opening; from the calling thread */
-    /* Asked at least 10 times a second by weir_loader_next while it waits for a batch, after each signal that its
-     * thread got, too, and by weir_loader_open while it opens files; true ends that with -EINTR. NULL = nothing ends it
-     * but weir_loader_stop. */
+    void (*on_index)(void *user, int done, int total); /* progress of opening, on the calling thread */
+    /* Called at least 10 times per second, and after each signal to the thread, while weir_loader_next waits for a
+     * batch and while weir_loader_open opens files. Returning true ends that call with -EINTR. NULL: only
+     * weir_loader_stop interrupts. */
     bool (*interrupted)(void *user);
     void *user;
 };
 
-/* The defaults of a struct of size bytes: what weir_loader_config_default calls, and what callers in other languages
- * call with the size that they know. Programs that were built with an older or newer header keep working: options that
- * they do not know have their defaults. */
+/* Fills a struct of size bytes with defaults. Callers in other languages pass the size that they know; C and C++ use
+ * weir_loader_config_default. Programs built with an older or newer header keep working (docs/library.md). */
 void weir_loader_config_init(struct weir_loader_config *config, size_t size);
 static inline void weir_loader_config_default(struct weir_loader_config *config)
 {
     weir_loader_config_init(config, sizeof *config);
 }
-/* What weir_loader_open looks at before it opens anything: 0, or -EINVAL (-ENODEV, -ENOTSUP: an engine or decoder that
- * is not there) and which field is wrong. */
+/* The checks that weir_loader_open makes before it opens anything: 0, or -EINVAL (-ENODEV, -ENOTSUP: an engine or
+ * decoder is unavailable) with the name of the field. */
 int weir_loader_config_check(const struct weir_loader_config *config, struct weir_err *err);
 
-/* What a loader gives out: a batch of samples as tensors, in memory that the loader owns and lends until the
- * batch's release. */
+/* ---- batches ----
+ *
+ * A batch of samples as tensors, in memory that the loader owns and lends until the batch is released. */
 
 struct weir_tensor {
-    const char *name; /* "images" or "images/CAMERA" where sizes differ, "depth" or "depth/CAMERA", "qpos", "actions",
-                         "is_pad" */
-    enum weir_dtype dtype; /* f16 and bf16: of images on a GPU */
+    /* "images", "depth", "qpos", "actions" or "is_pad"; "images/CAMERA" and "depth/CAMERA" where sizes differ. */
+    const char *name;
+    enum weir_dtype dtype; /* f16 and bf16 only for images on a GPU */
     int ndim;
-    int64_t shape[6];    /* shape[0] = samples of this batch; a dimension for history only when obs_history > 1 */
-    void *data;          /* dense, row-major; on a GPU, in its memory, aligned to 256 bytes */
-    size_t sample_bytes; /* of one row along shape[0] */
+    int64_t shape[6];    /* shape[0] = samples in this batch; a history dimension only if obs_history > 1 */
+    void *data;          /* dense, row-major; on a GPU device memory, aligned to 256 bytes */
+    size_t sample_bytes; /* bytes per row along shape[0] */
 };
 
 enum { WEIR_TENSORS_MAX = WEIR_CAMERAS_MAX + 3 };
 
-/* images [n, colour cameras, (history), H, W, 3] (or 3, H, W), u8 or f32 in 0..1; depth [n, depth cameras, (history),
- * H, W] u16, as stored whatever format says. Where the cameras of a kind differ in size each has a tensor of its own,
- * without that dimension; of a kind without cameras there is none. qpos [n, (history), D] f32 and actions [n, chunk, A]
- * f32, normalised with the training split's mean and std (std at least 1e-2); is_pad [n, chunk] u8. */
+/* images [n, colour cameras, (history), H, W, 3] (or 3, H, W), u8 or floats in 0..1. depth [n, depth cameras,
+ * (history), H, W] u16, always as stored. Where cameras of a kind differ in size, each has its own tensor without the
+ * camera dimension; a kind without cameras has none. qpos [n, (history), D] and actions [n, chunk, A] f32, normalised
+ * with mean and std of the training split (std at least 1e-2). is_pad [n, chunk] u8. */
 struct weir_batch {
-    struct weir_plan plan; /* epoch, split, index; plan.n is what was asked for */
-    int n;                 /* samples that came; fewer than plan.n after --on-error skip */
+    struct weir_plan plan; /* epoch, split, index; plan.n is the planned size */
+    int n;                 /* actual samples; fewer than plan.n under WEIR_ON_ERROR_SKIP */
     const struct weir_sample *samples;
     int n_tensors;
     struct weir_tensor tensors[WEIR_TENSORS_MAX];
-    uint64_t wait_ns;     /* how long weir_loader_next blocked for its data */
-    uint64_t gpu_wait_ns; /* and because the GPU was behind: it still had the batches before */
-    uint64_t ready_ns;    /* when it was complete (in the host's memory), by weir_clock_monotonic_ns */
-    int device;           /* the GPU that the tensors are on; -1 = none */
-    void *ready;          /* event that passes when they are there; NULL without a GPU. Until the release */
+    uint64_t wait_ns;     /* time that weir_loader_next blocked for this batch */
+    uint64_t gpu_wait_ns; /* of that, because the GPU still held earlier batches */
+    uint64_t ready_ns;    /* completion in host memory, by weir_clock_monotonic_ns */
+    int device;           /* GPU that holds the tensors; -1 = none */
+    void *ready;          /* event that completes when the tensors are valid; NULL without a GPU. Valid until release */
 };
 
-/* What a loader uses: how many workers and slots, which GPU, which engines, how much memory, and how long
- * opening took. weir_loader_facts fills it. */
+/* ---- figures ---- */
 
-/* What the loader uses: where the configuration said automatic, the choice. */
+/* Resources and engines that a loader uses, after automatic choices. */
 struct weir_loader_facts {
     int workers, prefetch, slots;
     int number;       /* config.number */
-    int lendable;     /* batches that may be out at a time */
+    int lendable;     /* batches that may be unreleased at a time */
     int cores;        /* this process's part of the usable cores */
-    int device;       /* the GPU's number; -1 = none */
-    int gpus;         /* that the process sees, where the local rank chose among them; 0 = it did not */
-    char gpu[128];    /* its name; "" = none */
-    size_t gpu_bytes; /* of its memory, taken */
+    int device;       /* number of the GPU; -1 = none */
+    int gpus;         /* visible GPUs, if the local rank chose one of them; 0 = it did not */
+    char gpu[128];    /* name; "" = none */
+    size_t gpu_bytes; /* allocated on the GPU */
     size_t slot_bytes, index_bytes, extent_max;
     int image_width[WEIR_CAMERAS_MAX], image_height[WEIR_CAMERAS_MAX]; /* in a batch */
     struct weir_view views[WEIR_CAMERAS_MAX];
-    bool whole[WEIR_CAMERAS_MAX]; /* images go into a batch as they are stored */
+    bool whole[WEIR_CAMERAS_MAX]; /* images enter a batch as stored */
     int images_per_sample;        /* cameras x history */
     int files, files_from_index;
-    double index_s;       /* opening the dataset */
-    double open_s;        /* all of weir_loader_open */
-    double first_batch_s; /* from its call to the first batch that weir_loader_next gave out; 0 before */
-    const char *io_requested, *io_used, *io_why; /* engines, and a sentence (empty when it was asked for); lent */
-    const char *io_features;                     /* what the kernel gave the engine; may be empty */
-    const char *decoder_requested, *decoder_used, *decoder_why; /* the same for decoders */
+    double index_s;       /* time to open the dataset */
+    double open_s;        /* time of weir_loader_open */
+    double first_batch_s; /* from weir_loader_open to the first batch; 0 before it */
+    const char *io_requested, *io_used,
+        *io_why;             /* engines, and the reason in a sentence (empty if requested by name); lent */
+    const char *io_features; /* kernel features in use; may be empty */
+    const char *decoder_requested, *decoder_used, *decoder_why; /* likewise for decoders */
     int io_depth;                /* reads in flight ahead of the workers; 0 = no read-ahead */
     size_t io_pool_bytes;        /* memory of read-ahead */
     double io_cached;            /* fraction of the dataset in the page cache before the first read,
-                                    of 64 sampled frames; -1 = not known */
-    double cold_stayed;          /* config.cold: fraction of the files that stayed all the same */
-    uint64_t cold_bytes;         /* bytes of these files */
-    uint64_t cache_budget_bytes; /* of the decode cache, as asked for; 0 = there is none */
-    uint64_t cache_mapped_bytes; /* of it, reserved: not more than all frames take; 0 when not one fits */
-    uint64_t cache_frames_all, cache_bytes_all; /* the dataset's frames, and the budget that would keep them all */
+                                  * from 64 sampled frames; -1 = unknown */
+    double cold_stayed;          /* config.cold: fraction of the files that remained cached */
+    uint64_t cold_bytes;         /* size of these files */
+    uint64_t cache_budget_bytes; /* decode cache: requested size; 0 = no cache */
+    uint64_t cache_mapped_bytes; /* decode cache: reserved size, at most that of all frames; 0 if no frame fits */
+    uint64_t cache_frames_all, cache_bytes_all; /* frames of the dataset, and the size that would hold them all */
 };
 
-/* What frames in chunks that are compressed or cut frames have cost. All chunks over the same frames are a block. */
+/* Cost of frames that share compressed or cut chunks. All chunks over the same frames are a block. */
 struct weir_chunk_counts {
-    uint64_t frames, blocks, chunks;      /* frames put together, from so many loads of blocks, of so many chunks */
+    uint64_t frames, blocks, chunks;      /* frames assembled, block loads, chunks loaded */
     uint64_t frame_bytes, unpacked_bytes; /* of the frames, and of the chunks unpacked for them */
-    uint64_t stored_bytes, read_bytes;    /* the frames' part of their blocks as stored, and what was read */
+    uint64_t stored_bytes, read_bytes;    /* the frames' part of their blocks as stored, and bytes read */
 };
-
-/* What a GPU has done for a loader, by its own clock: copies, preparation, the consumer's steps, and the
- * JPEGs that it decoded. weir_loader_gpu_figures and weir_loader_gpu_decode_figures fill these. */
 
 /* A part of the consumer's steps (weir_loader_mark). */
 struct weir_gpu_marked {
@@ -275,61 +273,61 @@ struct weir_gpu_marked {
 };
 enum { WEIR_GPU_MARKED_MAX = 4 };
 
-/* What the GPU has done so far, by its own clock: stages between events. Batches count when they were released and the
- * GPU is through with them. */
+/* Times of a GPU so far, by its own clock, between events. A batch counts once it is released and the GPU has finished
+ * with it. */
 struct weir_gpu_figures {
     struct weir_stage_stats copy, prepare;              /* 07_h2d_copy, 07b_prepare_batch */
     struct weir_stage_stats train_step, val_step;       /* from weir_loader_wait to weir_loader_release_after */
-    struct weir_gpu_marked marked[WEIR_GPU_MARKED_MAX]; /* parts of the two, where steps were marked */
+    struct weir_gpu_marked marked[WEIR_GPU_MARKED_MAX]; /* parts of the two, if marked */
     int n_marked;
-    struct weir_stage_stats stall; /* 08_wait_for_data: the consumer's stream, idle, waited for a batch */
-    uint64_t train_stall_ns;       /* of it, for batches to train on */
+    struct weir_stage_stats stall; /* 08_wait_for_data: the consumer's stream was idle, waiting for a batch */
+    uint64_t train_stall_ns;       /* of that, for training batches */
     uint64_t copied_bytes;
-    uint64_t hidden_ns; /* of copy: while a step ran */
-    uint64_t busy_ns;   /* a step or a preparation ran */
+    uint64_t hidden_ns; /* copy time during which a step ran */
+    uint64_t busy_ns;   /* time during which a step or a preparation ran */
 };
 
-/* One of a GPU's ways to decode. */
+/* One decoder of a GPU. */
 struct weir_gpu_engine_figures {
-    int hardware;            /* as many JPEG engines; 0: the SMs */
-    uint64_t frames, groups; /* decoded so far, in decode batches that were handed over */
-    uint64_t busy_ns; /* from a decode batch's hand-over to its end, by the GPU's clock; where two overlap, once */
+    int hardware;            /* number of JPEG engines; 0: the SMs */
+    uint64_t frames, groups; /* decoded so far; groups are decode batches */
+    uint64_t busy_ns;        /* from submission to completion of groups, by the GPU's clock; overlaps count once */
 };
 
-/* JPEGs that a GPU has decoded so far. */
+/* JPEGs decoded by a GPU so far. */
 enum { WEIR_GPU_ENGINES_MAX = 2 };
 struct weir_gpu_decode_figures {
     int n_engines; /* 0 = it decodes none */
     struct weir_gpu_engine_figures engines[WEIR_GPU_ENGINES_MAX];
-    struct weir_stage_stats groups; /* 03i_gpu_decode: each from its hand-over to its end, by the GPU's clock */
-    uint64_t cpu_ns;                /* of workers' time, for what they decode */
-    uint64_t to_cpu;                /* frames that it did not take, or whose pictures were wrong */
-    char reasons[256];              /* of these: "12 progressive, 3 truncated" */
-    uint64_t compared, below;       /* pictures compared with the CPU's, and those below the PSNR check's limit */
-    double gate_db, least_db;       /* that limit; of all that were compared the lowest, 99 = identical */
+    struct weir_stage_stats
+        groups;               /* 03i_gpu_decode: from submission to completion of each group, by the GPU's clock */
+    uint64_t cpu_ns;          /* workers' time for frames that they decode themselves */
+    uint64_t to_cpu;          /* frames that the GPU refused or decoded wrongly */
+    char reasons[256];        /* their reasons: "12 progressive, 3 truncated" */
+    uint64_t compared, below; /* images compared with the CPU's, and those below the PSNR limit */
+    double gate_db, least_db; /* the limit, and the lowest PSNR of all compared; 99 = identical */
 };
 
-/* What reading and decoding took of each camera and each file of a loader so far. */
+/* Cost of reading and decoding per camera and per file. */
 
 struct weir_loader;
 
-/* What is counted: sources.h says what belongs to it. */
 enum weir_source_kind { WEIR_SOURCE_READ, WEIR_SOURCE_DECODE, WEIR_SOURCES };
 
 enum { WEIR_SOURCE_CALLS = 10 };
 
 struct weir_source_camera {
     struct weir_stage_stats stats[WEIR_SOURCES]; /* count, total, min, max and histogram */
-    uint64_t bytes[WEIR_SOURCES];                /* read; as stored, of the frames decoded */
+    uint64_t bytes[WEIR_SOURCES];                /* bytes read; stored size of the frames decoded */
 };
 
-/* Reads of frames of one file. Of a block of chunks, all that was read of it is one read. */
+/* Reads of frames of one file. A block of chunks counts as one read. */
 struct weir_source_file_figures {
     uint64_t count, total_ns, max_ns;
-    uint64_t window_max_ns; /* since the figures before */
+    uint64_t window_max_ns; /* since the previous call of weir_loader_sources */
 };
 
-/* One call: of a block of chunks, of its first frame. */
+/* One read or decode; for a block of chunks, its first frame. */
 struct weir_source_call {
     enum weir_source_kind kind;
     int episode, camera, t;
@@ -338,83 +336,85 @@ struct weir_source_call {
 
 struct weir_source_figures {
     int n_cameras, n_files;
-    struct weir_source_camera *cameras; /* by the dataset's numbers */
+    struct weir_source_camera *cameras; /* by the dataset's camera numbers */
     struct weir_source_file_figures *files;
-    int n_calls[WEIR_SOURCES], n_window_calls[WEIR_SOURCES]; /* the longest, longest first: of all, and since then */
+    int n_calls[WEIR_SOURCES],
+        n_window_calls[WEIR_SOURCES]; /* the longest, longest first: since open, and since the previous call */
     struct weir_source_call calls[WEIR_SOURCES][WEIR_SOURCE_CALLS], window_calls[WEIR_SOURCES][WEIR_SOURCE_CALLS];
 };
 
-/* Since the loader was opened. *out is owned by the caller. -ENOMEM. One thread at a time. */
+/* Figures since open. *out is owned by the caller. -ENOMEM. One thread at a time. */
 int weir_loader_sources(struct weir_loader *loader, struct weir_source_figures **out);
 void weir_source_figures_free(struct weir_source_figures **figures);
 
-struct weir_loader;
 struct weir_gpu_block; /* pipeline/gpu/gpu_blocks.h */
 
-/* Opens the dataset, plans the run and starts the workers. -EINTR when config.interrupted said so. */
+/* ---- the loader ----
+ *
+ * Opens the dataset, plans the run and starts the workers. -EINTR if config.interrupted returned true. */
 int weir_loader_open(struct weir_loader **out, const struct weir_loader_config *config, struct weir_err *err);
-/* Stops the workers and frees all. Batches that are out become invalid. Accepts NULL. */
+/* Stops the workers and frees everything, unreleased batches included. Accepts NULL. */
 void weir_loader_close(struct weir_loader **loader);
 
-/* 1: *batch is lent until its release. 0: the run is over, or was stopped. Negative: a bad frame under
- * WEIR_ON_ERROR_FAIL (always at the same batch, whatever the workers do), -EINTR when config.interrupted said so (the
- * next call goes on), -ESTALE under it for a file that changed
- * while it was read (looked for at each epoch's end by another thread; the last look is over before 0 is returned),
- * -EBUSY when all slots are lent out, or what ended the GPU's work (-EIO, -ENOMEM). */
+/* 1: *batch is lent until it is released. 0: the run has ended, or was stopped. Negative: a bad frame under
+ * WEIR_ON_ERROR_FAIL (always at the same batch); -ESTALE under it for a file that changed while it was read (checked at
+ * the end of each epoch, the last time before 0 is returned); -EINTR if config.interrupted returned true (the next call
+ * resumes); -EBUSY if all slots are lent; -EIO or -ENOMEM if the GPU failed. */
 int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, struct weir_err *err);
-/* The consumer is done with the batch now; on a GPU too, and then on any thread. */
+/* Returns the batch's memory to the loader. For a batch on a GPU any thread may call it. */
 void weir_loader_release(struct weir_loader *loader, struct weir_batch *batch);
 
-/* Memory that is a consumer's for good. */
+/* Memory that a consumer keeps. */
 struct weir_kept {
-    void *memory; /* on a GPU, in its memory */
+    void *memory; /* on a GPU, device memory */
     size_t bytes;
-    struct weir_gpu_block *block; /* NULL: the host's */
+    struct weir_gpu_block *block; /* NULL: host memory */
 };
 
-/* As weir_loader_release, but the batch's memory is the consumer's from now on: tensors stay where they are, after
- * weir_loader_close too, until weir_loader_free_kept, for which any thread will do. *batch is not to be looked at any
- * more. The loader takes other memory in its place. On a GPU it waits until the batch is there: any stream may use it
- * then. -ENOMEM: there is no memory, and the batch is still lent; -EIO. */
+/* As weir_loader_release, but the consumer keeps the batch's memory: tensors remain valid, also after
+ * weir_loader_close, until weir_loader_free_kept on any thread. *batch itself must no longer be used. The loader
+ * allocates other memory instead. On a GPU it waits until the batch is complete, after which any stream may use it.
+ * -ENOMEM: the batch remains lent; -EIO. */
 int weir_loader_keep(struct weir_loader *loader, struct weir_batch *batch, struct weir_kept *kept,
                      struct weir_err *err);
-/* On a GPU the memory is used again, or freed, only after what is queued on the n streams so far. Once the loader is
- * closed, or where it has spare memory enough, the caller waits for the GPU's work until now. */
+/* Frees kept memory. On a GPU it is reused or freed after the work queued so far on the n streams. If the loader is
+ * closed, or has enough spare memory, the caller waits for that work. */
 void weir_loader_free_kept(const struct weir_kept *kept, void *const *streams, int n);
 
-/* What is queued on the stream from now on waits for the batch, on the GPU; how long that lasts is measured there, for
- * the first stream that waits for it. 0 at once for a batch that is on no GPU; -EIO. */
+/* Makes later work on the stream wait for the batch, and times that wait on the GPU, for the first stream that waits.
+ * Returns 0 at once for a batch in host memory; -EIO. */
 int weir_loader_wait(struct weir_loader *loader, struct weir_batch *batch, void *stream, struct weir_err *err);
-/* What the stream does between weir_loader_wait, or the mark before, and here is a part of the step: the table shows
- * the time of each stage by the GPU's clock. At most 4 of a batch, of 4 stages. 0 at once for a batch that is on no
- * GPU; -EINVAL: too many; -EIO. */
+/* Names the stream's work since weir_loader_wait, or the previous mark, as one stage of the step, timed by the GPU's
+ * clock. At most 4 marks per batch, of 4 stages. Returns 0 at once for a batch in host memory; -EINVAL: too many; -EIO.
+ */
 int weir_loader_mark(struct weir_loader *loader, const struct weir_batch *batch, int stage, void *stream,
                      struct weir_err *err);
-/* What the stream does from weir_loader_wait to here is taken for the step that uses the batch, where the batch is
- * released later than the next one is waited for. Once a batch; -EIO. */
+/* Ends the step that uses the batch, for programs that release it only after waiting for the next one. Once per batch;
+ * -EIO. */
 int weir_loader_step_end(struct weir_loader *loader, struct weir_batch *batch, void *stream, struct weir_err *err);
-/* As weir_loader_release, but the batch's memory is used again only after what is queued on the stream so far. What the
- * stream does between weir_loader_wait and here is taken for the step that uses the batch. Errors are those of the next
- * weir_loader_next. Of batches on a GPU, which any thread may release as long as the loader is open. */
+/* As weir_loader_release, but the memory is reused only after the work queued so far on the stream. The stream's work
+ * since weir_loader_wait is timed as the batch's step. Errors are reported by the next weir_loader_next. For batches on
+ * a GPU, on any thread while the loader is open. */
 void weir_loader_release_after(struct weir_loader *loader, struct weir_batch *batch, void *stream);
-/* The same, after what is queued on each of n streams; with n 0 as weir_loader_release. */
+/* As weir_loader_release_after, for n streams; with n = 0 as weir_loader_release. */
 void weir_loader_release_after_all(struct weir_loader *loader, struct weir_batch *batch, void *const *streams, int n);
 
-/* Writes where the run is to a file: which batches were handed out. */
+/* Saves the position in the run to a file. */
 int weir_loader_save(const struct weir_loader *loader, const char *path, struct weir_err *err);
-/* Reads it into a configuration, before weir_loader_open, which refuses one that would give other samples; workers,
- * engines and tensors may be others, and num_epochs more. Without such a file the run begins at its beginning. */
+/* Reads a saved position into config, before weir_loader_open, which refuses one that belongs to other samples.
+ * Workers, engines, tensors and a larger num_epochs may differ. A missing file means the beginning. */
 int weir_loader_restore(struct weir_loader_config *config, const char *path, struct weir_err *err);
-/* What weir_loader_save writes, for config.resume of another run; what its values are called, NULL past the last. */
+/* The position that weir_loader_save writes, for config.resume of another loader. weir_loader_state_name names
+ * values[i]; NULL past the last. */
 void weir_loader_state(const struct weir_loader *loader, struct weir_state *state);
 const char *weir_loader_state_name(int i);
-/* Batches of the run that were handed out, those before a restore included. */
+/* Batches delivered so far, including those before a restore. */
 uint64_t weir_loader_position(const struct weir_loader *loader);
 
 /* Makes weir_loader_next return 0 soon. Async-signal-safe. */
 void weir_loader_stop(struct weir_loader *loader);
 
-/* Ends the workers but keeps all figures, so that they are final. Called by close; batches that are out stay valid. */
+/* Stops the workers and keeps all figures, which are final then. Unreleased batches remain valid. */
 void weir_loader_finish(struct weir_loader *loader);
 
 const struct weir_dataset *weir_loader_dataset(const struct weir_loader *loader);
@@ -422,31 +422,30 @@ const struct weir_sampler *weir_loader_sampler(const struct weir_loader *loader)
 /* NULL with no_timing. */
 struct weir_recorder *weir_loader_recorder(const struct weir_loader *loader);
 
-/* What the loader uses: where the configuration said automatic, the choice. */
 void weir_loader_facts(const struct weir_loader *loader, struct weir_loader_facts *facts);
 
-/* As facts.io_cached, now. From the consumer's thread. */
+/* facts.io_cached as of now. On the consumer's thread. */
 double weir_loader_cached(struct weir_loader *loader);
 
-/* Mean and std that normalise qpos (or actions): dim floats, lent. */
+/* Mean and std used to normalise qpos (or actions): one float per dimension, lent. */
 void weir_loader_norm(const struct weir_loader *loader, bool actions, const float **mean, const float **std);
 
-/* Counts since the loader was opened. */
+/* Counts since open. */
 struct weir_loader_counts {
-    uint64_t reads, read_bytes;       /* by the io engine and through the library */
+    uint64_t reads, read_bytes;       /* by the I/O engine and through the HDF5 library */
     uint64_t fallback_reads;          /* of these, through the library */
-    struct weir_helper_counts helper; /* what the process that serves these took */
+    struct weir_helper_counts helper; /* cost of these */
     struct weir_decoder_counts decoded;
-    uint64_t ahead_reads; /* of these, read ahead of the workers */
+    uint64_t ahead_reads; /* of reads, those ahead of the workers */
     struct weir_chunk_counts chunks;
     uint64_t bad_frames, skipped_samples, substituted_frames, bad_episodes;
-    uint64_t changed_files;             /* while they were read: their frames are bad from then on */
-    uint64_t frames_shared;             /* not loaded again but copied within their batch */
-    uint64_t cache_hits, cache_misses;  /* frames copied out of the decode cache, and looked up in vain */
-    uint64_t cache_seen;                /* distinct frames looked up; 0 when the budget is too small for a frame */
-    uint64_t cache_frames, cache_bytes; /* kept in it now, and the memory that takes, tables included */
-    uint64_t queue_sum, queue_samples;  /* ready batches seen by weir_loader_next, to be averaged */
-    int queue_min, queue_max;           /* since the last call of weir_loader_counts with reset */
+    uint64_t changed_files;             /* files that changed while they were read; their later frames are bad */
+    uint64_t frames_shared;             /* frames copied within their batch instead of loaded again */
+    uint64_t cache_hits, cache_misses;  /* frames copied from the decode cache, and failed lookups */
+    uint64_t cache_seen;                /* distinct frames looked up; 0 if the cache is too small for a frame */
+    uint64_t cache_frames, cache_bytes; /* frames in the cache, and its memory with tables */
+    uint64_t queue_sum, queue_samples;  /* sum of ready batches seen by weir_loader_next, and number of observations */
+    int queue_min, queue_max;           /* since the last call with reset_extremes */
 };
 void weir_loader_counts(struct weir_loader *loader, struct weir_loader_counts *counts, bool reset_extremes);
 
@@ -456,11 +455,11 @@ void weir_loader_gpu_figures(struct weir_loader *loader, struct weir_gpu_figures
 /* Any thread. */
 void weir_loader_gpu_decode_figures(struct weir_loader *loader, struct weir_gpu_decode_figures *figures);
 
-/* While a window records: counters of batches that are ready, bytes of batches in the making or with the consumer, and
- * workers at work. Any thread; made for weir_profiler_config.on_sample. */
+/* Records counters while a window records: ready batches, bytes of batches in progress or lent, and busy workers. Any
+ * thread; meant for weir_profiler_config.on_sample. */
 void weir_loader_count_now(const struct weir_loader *loader);
 
-/* Distinct errors kept, at most WEIR_FAULTS_MAX: text is "FILE: DATASET[t]: reason". False past the last. */
+/* Distinct error i: text is "FILE: DATASET[t]: reason". False past the last, at most WEIR_FAULTS_MAX. */
 bool weir_loader_fault(struct weir_loader *loader, int i, char text[WEIR_FAULT_TEXT], uint64_t *count);
 
 #ifdef __cplusplus

@@ -1,13 +1,13 @@
-/* report.h: what a run of a loader was like, as tables for people and as JSON for programs: the stage table,
- * threads, queue, reads, decoding, decode cache, GPU, cameras and files, errors.
+/* report.h: reports of a loader's run, as tables for people and JSON for programs: the stage table, threads, queue,
+ * reads, decoding, decode cache, GPU, cameras and files, errors.
  *
- *     weir_loader_reports_begin(&reports, loader, &config);      when the first batch is about to be asked for
+ *     weir_loader_reports_begin(&reports, loader, &config);      before the first weir_loader_next
  *     ... weir_loader_next ...
- *     weir_loader_report(reports, &options, stdout);             at the end, and whenever a table is wanted in between
+ *     weir_loader_report(reports, &options, stdout);             at the end, and at any time in between
  *     weir_loader_reports_end(&reports);                         before weir_loader_close
  *
- * Reports are plain data, so that one that was read back from a log prints exactly like the live one. All of it is for
- * the consumer's thread. */
+ * Reports are plain data, so that one read back from a log prints exactly like the live one. All calls are for the
+ * consumer's thread. */
 #ifndef WEIR_REPORT_H
 #define WEIR_REPORT_H
 
@@ -23,11 +23,11 @@
 extern "C" {
 #endif
 
-/* The part of a report that says which camera, which file. */
+/* ---- cameras and files ---- */
 
 enum { WEIR_REPORT_CAMERAS = 16, WEIR_REPORT_FILES = 3, WEIR_REPORT_CALLS = 20, WEIR_REPORT_CALLS_SHOWN = 10 };
 
-/* Reading or decoding. */
+/* Reads, or decodes. */
 struct weir_report_source {
     uint64_t count, bytes;
     double total_s, p50_s, p99_s, max_s;
@@ -46,57 +46,59 @@ struct weir_report_file {
 };
 
 struct weir_report_call {
-    char file[256]; /* and the episode's group there */
+    char file[256]; /* with the episode's group, if any */
     char camera[64];
     int64_t t;
-    bool decode; /* else it is a read */
+    bool decode; /* false: a read */
     double s;
 };
 
-/* In the time covered; nothing is printed where nothing was read or decoded. */
+/* During the time covered. Nothing is printed without reads and decodes. */
 struct weir_report_sources {
     int n_cameras;
     struct weir_report_camera cameras[WEIR_REPORT_CAMERAS];
-    uint64_t files_read;   /* files that were read from */
-    double files_median_s; /* the median of their means */
-    int n_files;           /* the slowest, by mean, slowest first */
+    uint64_t files_read;   /* number of files read from */
+    double files_median_s; /* median of their mean times */
+    int n_files;           /* the slowest by mean, slowest first */
     struct weir_report_file files[WEIR_REPORT_FILES];
-    int n_calls; /* the longest, longest first: at most ten reads and ten of decoding */
+    int n_calls; /* the longest, longest first: at most ten reads and ten decodes */
     struct weir_report_call calls[WEIR_REPORT_CALLS];
 };
 
-/* The part of a report that says what the consumer got and when, what the run was set up with, and what
- * completed the batches that it waited for. analyze/verdict/verdict.h draws its conclusions from these. */
+/* ---- steps, setup, late batches, storage ----
+ *
+ * The consumer's batches and waits, the run's setup, and the tasks that completed late batches: the evidence of
+ * analyze/verdict/verdict.h. */
 
-/* Steps: each from one request for a batch to the next one, or to the report. */
+/* A step lasts from one request for a batch to the next, or to the report. */
 struct weir_report_steps {
-    uint64_t train_batches, val_batches; /* handed out in the time covered; 0 = not known */
+    uint64_t train_batches, val_batches; /* delivered during the time covered; 0 = unknown */
     uint64_t images;                     /* in both */
-    double train_s, val_s;               /* what their steps took */
-    double train_wait_s, val_wait_s;     /* of it, waiting for data; on a GPU its stream's waits too */
-    double first_wait_s;                 /* of these, for the first batch of the run: the pipeline fills */
-    bool validation;                     /* there is no training part: the train_* are of the validation */
+    double train_s, val_s;               /* duration of their steps */
+    double train_wait_s, val_wait_s;     /* of that, waiting for data, including the GPU stream's waits */
+    double first_wait_s;                 /* of that, for the first batch of the run, while the pipeline fills */
+    bool validation;                     /* there is no training part: train_* describe validation */
 };
 
-/* One epoch, or several. */
+/* One or several epochs. */
 struct weir_report_epochs {
     int n;
     uint64_t images;
     double s, wait_s;        /* training and validation */
-    double slowest, fastest; /* images/s; of epochs that are whole */
-    double device_bytes;     /* read from storage; -1 = not known. Workers are some batches ahead */
+    double slowest, fastest; /* images/s, of whole epochs */
+    double device_bytes;     /* read from storage; -1 = unknown. Includes batches prefetched */
 };
 
 struct weir_report_setup {
     bool known; /* false: the log is older than these figures */
     int workers, slots, batch_size, images_per_sample;
-    int device;        /* the GPU's number; -1 = none */
-    int width, height; /* of the first camera's images as they are stored */
+    int device;        /* number of the GPU; -1 = none */
+    int width, height; /* of the first camera's images, as stored */
     int out_width, out_height;
     bool normalised, encoded; /* images become floats on the CPU; frames are stored as JPEGs or PNGs */
-    bool sizes_differ;        /* between cameras, as they are stored */
-    bool reads_ahead;         /* many reads in flight ahead of the workers */
-    bool direct;              /* reads pass the page cache by */
+    bool sizes_differ;        /* between cameras, as stored */
+    bool reads_ahead;         /* an engine with many reads in flight ahead of the workers */
+    bool direct;              /* reads bypass the page cache */
     char decoder[24], io[16];
     enum weir_frame_kind kind;  /* of the first frame; WEIR_FRAME_IMAGE: encoded, and not known */
     uint64_t image_bytes;       /* of an image in a batch, the mean of the cameras; 0 = not known */
@@ -109,88 +111,87 @@ struct weir_report_setup {
     double copy_bytes_per_s;    /* one thread copies so much from memory to memory; 0 = not measured */
 };
 
-/* With fewer training batches nothing can be said of a run, and copy_bytes_per_s is not measured. */
+/* With fewer training batches there is no verdict, and copy_bytes_per_s is not measured. */
 enum { WEIR_REPORT_BATCHES_LEAST = 8 };
 
-/* Batches that the consumer waited for, by the task that completed each. A wait is whole the last task's. */
+/* Batches that the consumer waited for, by the last task of each, which the whole wait is attributed to. */
 struct weir_report_late {
-    uint64_t batches;                                 /* waited for, 0 = none, or not known (a GPU completes them) */
-    double wait_s;                                    /* for these */
-    double task_s;                                    /* what the completing tasks took from begin to end */
-    double read_s;                                    /* of it, reading */
+    uint64_t batches;                                 /* 0 = none, or unknown (completed by a GPU) */
+    double wait_s;                                    /* for these batches */
+    double task_s;                                    /* duration of their last tasks */
+    double read_s;                                    /* of that, reading */
     double longest_wait_s;                            /* for one batch */
-    char camera[64];                                  /* that most of the waiting was for; empty = not known */
-    char file[256];                                   /* likewise, without the dataset's folder */
-    char worker[16];                                  /* likewise */
-    double camera_wait_s, file_wait_s, worker_wait_s; /* for tasks of these */
+    char camera[64];                                  /* with the most waiting; empty = unknown */
+    char file[256];                                   /* with the most waiting, without the dataset's folder */
+    char worker[16];                                  /* with the most waiting */
+    double camera_wait_s, file_wait_s, worker_wait_s; /* for tasks of these three */
 };
 
 struct weir_report_storage {
-    double device_bytes; /* read from storage by the process in the time covered; -1 = not known */
-    /* Measured when the report was made, some frames dropped from the page cache before (weir_loader_probe_storage): */
-    int probe_depth;                     /* reads at once; 0 = it was not */
-    double probe_small_s, probe_whole_s; /* a read of 4 KiB, and of a frame, alone */
-    double probe_bytes_per_s;            /* of frames, so many at once */
+    double device_bytes; /* read from storage by the process during the time covered; -1 = unknown */
+    /* Measured when the report was made, on frames dropped from the page cache (weir_loader_probe_storage): */
+    int probe_depth;                     /* concurrent reads; 0 = not measured */
+    double probe_small_s, probe_whole_s; /* a single read of 4 KiB, and of a frame */
+    double probe_bytes_per_s;            /* of frames, with that many concurrent reads */
 };
 
-/* What a GPU waited for while it was idle in the steps that were traced last, as fractions of the time traced;
- * docs/trace-averages.md has the rules. */
+/* Causes of a GPU's idle time in the steps traced last, as fractions of the traced time (docs/trace-averages.md). */
 struct weir_report_idle {
     double traced_s; /* 0 = no trace of a GPU */
     double busy, launching, sync, data, allocating, queued, other;
-    double delay_p50_s, delay_p99_s; /* of launches into an empty queue; -1 = there were none */
-    double kernels_per_step;         /* -1 = not known */
+    double delay_p50_s, delay_p99_s; /* of launches into an empty queue; -1 = none */
+    double kernels_per_step;         /* -1 = unknown */
 };
 
-/* One line an epoch, and one when the first batch is there; as text and as JSON. */
+/* ---- epoch lines: one line per epoch, and one at the first batch ---- */
 
-/* Where an epoch's bytes came from: nearly none of the dataset was in the page cache when it began, nearly all, some;
- * or reads passed the cache by. */
+/* Source of an epoch's bytes: almost none of the dataset was in the page cache when it began, almost all, or some; or
+ * reads bypassed the cache. */
 enum weir_reads { WEIR_READS_UNKNOWN, WEIR_READS_COLD, WEIR_READS_WARM, WEIR_READS_PARTLY, WEIR_READS_DIRECT };
 
 struct weir_epoch_line {
     int epoch, epoch_count; /* 1-based */
     double total_s, train_s, val_s;
-    double data_wait_fraction; /* 08 over training time of the training part; on a GPU its stream's waits too */
+    double data_wait_fraction; /* 08 / time of the training part, including the GPU stream's waits */
     double samples_per_s, images_per_s;
     uint64_t peak_rss_bytes;
     bool interrupted; /* the epoch was cut short */
     enum weir_reads reads;
-    double cached_fraction;       /* of the dataset, when the epoch began; -1 = not known */
-    bool gpu;                     /* there was one: */
-    double gpu_busy_fraction;     /* of the epoch's time, that in which a step or a preparation ran */
-    double copy_overlap_fraction; /* of the copies' time, that in which a step ran; -1 = not known */
-    bool trained;                 /* something was trained: */
-    double train_loss, val_loss;  /* means over the samples; NAN = there were none */
+    double cached_fraction;       /* of the dataset, when the epoch began; -1 = unknown */
+    bool gpu;                     /* the next two are known */
+    double gpu_busy_fraction;     /* of the epoch's time, with a step or a preparation running */
+    double copy_overlap_fraction; /* of the copies' time, with a step running; -1 = unknown */
+    bool trained;                 /* the next two are known */
+    double train_loss, val_loss;  /* means over samples; NAN = no samples */
 };
 
-/* One line per epoch; the Chinese one matches grep "Epoch.*总耗时" and grep "耗时:". */
+/* One line per epoch. The Chinese one matches grep "Epoch.*总耗时" and grep "耗时:". */
 void weir_epoch_print(FILE *out, const struct weir_epoch_line *line, enum weir_lang lang);
 
-/* How long it took until the first batch was there; each time includes the ones below it. */
+/* Time until the first batch; each time includes those after it. */
 struct weir_start_line {
     double first_batch_s, open_s, index_s;
     int files, files_from_index;
 };
 void weir_start_print(FILE *out, const struct weir_start_line *line);
 
-/* What `weir run --seconds` measured: a part of the run, whatever epochs it lay in. */
+/* Result of weir run --seconds: a part of the run, across epochs. */
 struct weir_measured_line {
-    double seconds, warm_up_s; /* seconds 0: the run ended before */
+    double seconds, warm_up_s; /* seconds 0: the run ended earlier */
     uint64_t batches, samples, images;
     double samples_per_s, images_per_s;
-    double data_wait_fraction; /* of the seconds, those in which the consumer waited; on a GPU its stream's waits too */
+    double data_wait_fraction; /* of the seconds, including the GPU stream's waits */
     uint64_t peak_rss_bytes;
     enum weir_reads reads;
-    double cached_fraction; /* of the dataset, when the run began; -1 = not known */
+    double cached_fraction; /* of the dataset, when the run began; -1 = unknown */
 };
 void weir_measured_print(FILE *out, const struct weir_measured_line *line);
 
-/* The log's lines, each one JSON object and a newline, flushed: docs/log-format.md. */
+/* Write a line of the log, one JSON object each, and flush (docs/log-format.md). */
 void weir_start_log(FILE *log, const struct weir_start_line *line);
 void weir_epoch_log(FILE *log, const struct weir_epoch_line *line);
 void weir_measured_log(FILE *log, const struct weir_measured_line *line);
-/* The same members into an object that is open in json. */
+/* Write the same members into the open object. */
 void weir_start_json(struct weir_json *json, const struct weir_start_line *line);
 void weir_epoch_json(struct weir_json *json, const struct weir_epoch_line *line);
 /* "cold", "warm", "partly", "direct"; NULL = unknown. */
@@ -198,50 +199,52 @@ const char *weir_report_reads_name(enum weir_reads reads);
 
 struct weir_loader;
 
-/* A cache of decoded frames, in the time covered and (what is kept) at its end. */
+/* ---- the report ---- */
+
+/* A decode cache during the time covered, and its contents at the end. */
 struct weir_report_cache {
-    uint64_t budget_bytes, used_bytes; /* used: its tables included. budget 0 = there is no cache, nothing is printed */
-    uint64_t frames;                   /* kept */
+    uint64_t budget_bytes, used_bytes; /* used includes tables. budget 0 = no cache, nothing is printed */
+    uint64_t frames;                   /* in the cache */
     uint64_t hits, misses;
-    double saved_s;                 /* work that hits saved, less what copies cost; NAN = not measured */
-    uint64_t all_frames, all_bytes; /* of the dataset, and the budget that would keep them all */
-    double all_hit_rate;            /* what the hit rate would have been with it, 0..1; -1 = not known */
+    double saved_s;                 /* work saved by hits minus the cost of copies; NAN = not measured */
+    uint64_t all_frames, all_bytes; /* of the dataset, and the budget that would hold them all */
+    double all_hit_rate;            /* hit rate with that budget, 0..1; -1 = unknown */
 };
 
-/* One of a GPU's ways to decode. */
+/* One decoder of a GPU. */
 struct weir_report_engine {
     char by[48];             /* "7 JPEG engines", "the multiprocessors" */
-    uint64_t frames, groups; /* decoded by it, handed over in so many groups */
-    double busy;             /* of the time covered, 0..1 */
+    uint64_t frames, groups; /* decoded; groups are decode batches */
+    double busy;             /* fraction of the time covered */
 };
 
-/* Who decoded, where a GPU takes part in it. */
+/* Division of decoding between GPU and CPU. */
 enum { WEIR_REPORT_ENGINES = 2 };
 struct weir_report_decode {
-    int n_engines; /* 0 = it takes no part */
+    int n_engines; /* 0 = the GPU decodes nothing */
     struct weir_report_engine engines[WEIR_REPORT_ENGINES];
-    uint64_t cpu_frames;      /* by the CPU */
-    double cpu_busy;          /* of the workers' time, 0..1; -1 = not known */
-    uint64_t sent_back;       /* frames that the GPU did not take, or got wrong */
-    char reasons[256];        /* of these: "12 progressive, 3 truncated" */
-    uint64_t compared, below; /* its pictures that were compared with the CPU's, and those below the gate */
-    double gate_db, least_db; /* the gate, and the lowest of all; at 99 they are identical */
+    uint64_t cpu_frames;      /* decoded by the CPU */
+    double cpu_busy;          /* fraction of the workers' time; -1 = unknown */
+    uint64_t sent_back;       /* frames that the GPU refused or decoded wrongly */
+    char reasons[256];        /* their reasons: "12 progressive, 3 truncated" */
+    uint64_t compared, below; /* images compared with the CPU's, and those below the limit */
+    double gate_db, least_db; /* the limit, and the lowest of all; 99 = identical */
 };
 
-/* What a GPU did in the time covered, by its own clock. */
+/* A GPU during the time covered, by its own clock. */
 enum { WEIR_REPORT_GPU_ROWS = 8 + WEIR_STAGE_MAX };
 struct weir_report_gpu {
-    bool used; /* else nothing is printed */
+    bool used; /* false: nothing is printed */
     int number;
     char name[128];
     int n_rows;
     struct weir_report_row rows[WEIR_REPORT_GPU_ROWS];
-    double copy_bytes_per_s; /* while copies ran; -1 = none did */
-    double overlap;          /* of the copies' time, that in which a step ran, 0..1; -1 = not known */
-    double busy;             /* of the time covered, that in which a step or a preparation ran, 0..1 */
-    double stall_s;          /* the consumer's stream waited for batches */
-    bool sync_steps;         /* each step was waited for before the next */
-    uint64_t used_bytes;     /* of its memory, by all programs, at the end; 0 = not known */
+    double copy_bytes_per_s; /* while copies ran; -1 = no copies */
+    double overlap;          /* fraction of the copies' time with a step running; -1 = unknown */
+    double busy;             /* fraction of the time covered with a step or a preparation running */
+    double stall_s;          /* time that the consumer's stream waited for batches */
+    bool sync_steps;         /* the consumer waits for each step before the next */
+    uint64_t used_bytes;     /* of its memory, by all programs, at the end; 0 = unknown */
     struct weir_report_decode decode;
 };
 
@@ -251,50 +254,50 @@ struct weir_report_error {
 };
 
 enum { WEIR_REPORT_ERRORS_MAX = 64 };
-/* Frames that went through the HDF5 library, whose helper process serves one worker at a time. */
+/* Frames read through the HDF5 library, whose helper process serves one worker at a time. */
 struct weir_report_fallbacks {
     uint64_t frames;
-    double busy;    /* of the time covered, that in which it served, 0..1 */
-    double each_s;  /* that takes, a frame */
-    double waiting; /* workers that waited for their turn, the mean over the time covered */
+    double busy;    /* fraction of the time covered that it was serving */
+    double each_s;  /* time per frame */
+    double waiting; /* mean number of workers waiting for their turn */
 };
 
 struct weir_loader_report {
-    int epoch_first, epoch_last; /* 1-based epochs that the report covers */
-    int epoch_count;             /* epochs of the run; 0 = it was measured by time */
-    bool final;                  /* the whole run, else the time since the last report */
-    bool interrupted;            /* the run was cut short */
+    int epoch_first, epoch_last; /* 1-based epochs covered */
+    int epoch_count;             /* epochs of the run; 0 = the run is measured by time */
+    bool final;                  /* covers the whole run, else the time since the last report */
+    bool interrupted;            /* the run was interrupted */
     bool timing;                 /* false: --no-timing, there are no rows */
     double wall_s;               /* time covered */
-    double cpu_s;                /* in it, of this process and its HDF5 helper processes */
-    struct weir_report prof;     /* what the profiler knows: rows, threads, the machine, its own cost */
-    int queue_slots;             /* batches that may be ready at once */
-    double queue_mean;           /* ready batches seen by the consumer at each request */
-    int queue_min, queue_max;    /* likewise */
-    uint64_t queue_samples;      /* requests seen; 0 = no queue figures */
-    uint64_t reads, read_bytes;  /* by the io engine and through the library */
+    double cpu_s;                /* of this process and its HDF5 helper processes */
+    struct weir_report prof;     /* rows, threads, machine, the profiler's own cost */
+    int queue_slots;             /* batches that can be ready at a time */
+    double queue_mean;           /* ready batches at each request */
+    int queue_min, queue_max;    /* ready batches at a request */
+    uint64_t queue_samples;      /* requests; 0 = no queue figures */
+    uint64_t reads, read_bytes;  /* by the I/O engine and through the HDF5 library */
     struct weir_report_fallbacks fallbacks;
     struct weir_chunk_counts chunks;
-    uint64_t stored_pixels, decoded_pixels; /* of the frames decoded: as stored, and as they left the decoder */
-    uint64_t frames_shared;                 /* copied within their batch, not decoded again */
+    uint64_t stored_pixels, decoded_pixels; /* of decoded frames: as stored, and as decoded */
+    uint64_t frames_shared;                 /* copied within their batch instead of decoded again */
     struct weir_report_cache cache;
     struct weir_report_gpu gpu;
     struct weir_report_sources sources;
     struct weir_report_setup setup;
     struct weir_report_steps steps;
-    struct weir_report_epochs first_epoch, later_epochs; /* of those covered; n = 0 with the run measured by time */
+    struct weir_report_epochs first_epoch, later_epochs; /* of those covered; n = 0 if the run is measured by time */
     struct weir_report_late late;
     struct weir_report_storage storage;
     struct weir_report_idle idle;
-    uint64_t bad_frames;                          /* attempts on frames that could not be read or decoded */
-    uint64_t skipped_samples, substituted_frames; /* what --on-error did about them */
-    uint64_t bad_episodes;                        /* episodes left out at open */
-    uint64_t changed_files;                       /* while they were read: frames of theirs are bad since */
-    int n_errors;                                 /* distinct ones kept */
+    uint64_t bad_frames;                          /* failed attempts to read or decode a frame */
+    uint64_t skipped_samples, substituted_frames; /* under --on-error */
+    uint64_t bad_episodes;                        /* left out at open */
+    uint64_t changed_files;                       /* changed while they were read; their later frames are bad */
+    int n_errors;                                 /* distinct errors kept */
     struct weir_report_error errors[WEIR_REPORT_ERRORS_MAX];
 };
 
-/* Adds a stage that a GPU's clock timed, in place of one of its name, unless it has no calls. */
+/* Adds a stage timed by a GPU's clock, replacing one of the same name. No effect without calls. */
 void weir_report_gpu_add(struct weir_report_gpu *gpu, int stage, const struct weir_stage_stats *stats);
 
 /* The stage table and everything below it. English: every stage that was called. Chinese: ACT's stages by total, then
@@ -306,23 +309,23 @@ void weir_loader_report_loop_print(FILE *out, const struct weir_loader_report *r
 /* The members of a log's line into an object that is open in json, and the whole line, flushed: docs/log-format.md. */
 void weir_loader_report_json(struct weir_json *json, const struct weir_loader_report *report);
 void weir_loader_report_log(FILE *log, const struct weir_loader_report *report);
-/* Frees what a report owns. */
+/* Frees what the report owns. */
 void weir_loader_report_clear(struct weir_loader_report *report);
 
-/* The share of the copies between then and now that ran beside steps; -1 = not known. */
+/* Fraction of the copies between then and now during which steps ran; -1 = unknown. */
 double weir_gpu_copy_overlap(const struct weir_gpu_figures *now, const struct weir_gpu_figures *then);
 
 /* ---- a run's reports ---- */
 
-/* What the reports of a run start from. */
+/* State that a run's reports start from. */
 struct weir_loader_reports;
 
 struct weir_loader_reports_config {
-    size_t size;        /* as the program knows it; weir_loader_reports_config_default sets it, and all else to 0 */
-    int epochs;         /* of the run; 0 = it is measured by time (weir_loader_reports_restart) */
-    const char *folder; /* files are named without it; NULL = whole paths. Copied */
-    bool sync_steps;    /* on a GPU the consumer waits for each step before the next, which reports say */
-    const struct weir_report_machine *machine; /* as it was when the run began; NULL = it begins here. Copied */
+    size_t size; /* sizeof this struct in the program; weir_loader_reports_config_default sets it, and the rest to 0 */
+    int epochs;  /* of the run; 0 = it is measured by time (weir_loader_reports_restart) */
+    const char *folder;                        /* prefix to omit from file names; NULL = none. Copied */
+    bool sync_steps;                           /* on a GPU: the consumer waits for each step before the next */
+    const struct weir_report_machine *machine; /* state when the run began; NULL = now. Copied */
 };
 static inline void weir_loader_reports_config_default(struct weir_loader_reports_config *config)
 {
@@ -330,34 +333,32 @@ static inline void weir_loader_reports_config_default(struct weir_loader_reports
     config->size = sizeof *config;
 }
 
-/* Begins to count here. *out is owned by the caller. 0, -ENOMEM, or of config's size -EINVAL and -ENOTSUP. */
+/* Starts counting. *out is owned by the caller. 0, -ENOMEM, or -EINVAL and -ENOTSUP for config's size. */
 int weir_loader_reports_begin(struct weir_loader_reports **out, struct weir_loader *loader,
                               const struct weir_loader_reports_config *config);
-/* Forgets what was counted so far: the next report and the final one will cover the time from here on. 0 or -ENOMEM. */
+/* Restarts counting: the next report and the final one cover the time from here on. 0 or -ENOMEM. */
 int weir_loader_reports_restart(struct weir_loader_reports *reports);
-/* Before weir_loader_close. Accepts NULL. */
+/* Call before weir_loader_close. Accepts NULL. */
 void weir_loader_reports_end(struct weir_loader_reports **reports);
 
-/* What a program adds to each report that it makes: called with the figures, behind the tables, and into the object of
- * the log's line. */
+/* A program's additions to each report: to its figures, after its tables, and in the object of its log line. */
 struct weir_report_addition {
-    void (*begin)(void *user, struct weir_loader_report *report); /* before any of the others; may be NULL */
+    void (*begin)(void *user, struct weir_loader_report *report); /* called first; may be NULL */
     void (*print)(void *user, FILE *out, const struct weir_loader_report *report, enum weir_lang lang);
     void (*json)(void *user, struct weir_json *json, const struct weir_loader_report *report);
     void *user;
 };
 
 struct weir_loader_report_options {
-    size_t size;      /* as the program knows it; weir_loader_report_options_default sets it, and all else to 0 */
-    bool final;       /* the whole run; weir_loader_finish was called before. Else the time since the last report that
-                         was not final */
-    bool interrupted; /* the run was cut short */
-    int epochs_done;  /* of the run so far, the one that was cut short included */
+    size_t size; /* sizeof this struct in the program; weir_loader_report_options_default sets it, and the rest to 0 */
+    bool final;  /* the whole run, after weir_loader_finish; else the time since the last report that was not final */
+    bool interrupted; /* the run was interrupted */
+    int epochs_done;  /* so far, including an interrupted one */
     enum weir_lang lang;
-    bool json;                                   /* one line of JSON in place of tables */
-    FILE *log;                                   /* gets that line, too; NULL = nobody does */
-    const struct weir_report_addition *addition; /* NULL = nothing is added */
-    const struct weir_report_idle *idle;         /* of a trace of the run; NULL = there is none */
+    bool json;                                   /* one line of JSON instead of tables */
+    FILE *log;                                   /* also gets that line; NULL = no log */
+    const struct weir_report_addition *addition; /* NULL = none */
+    const struct weir_report_idle *idle;         /* from a trace of the run; NULL = none */
 };
 static inline void weir_loader_report_options_default(struct weir_loader_report_options *options)
 {
@@ -365,12 +366,12 @@ static inline void weir_loader_report_options_default(struct weir_loader_report_
     options->size = sizeof *options;
 }
 
-/* Makes a report, writes it to out and flushes it. 0, -ENOMEM, or of options' size -EINVAL and -ENOTSUP; whether it
- * could be written is for the caller to ask (ferror). */
+/* Makes a report, prints it to out and flushes. 0, -ENOMEM, or -EINVAL and -ENOTSUP for options' size; check
+ * ferror(out) for write errors. */
 int weir_loader_report(struct weir_loader_reports *reports, const struct weir_loader_report_options *options,
                        FILE *out);
 
-/* Measures what storage gives beside the run, for 0.2 s; for the beginning of an addition. */
+/* Measures storage alongside the run, for 0.2 s. Meant for the begin of an addition. */
 void weir_loader_probe_storage(struct weir_loader *loader, struct weir_report_storage *storage);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* stages.h: the stages of loading and training, by the names that users grep for in their logs. */
+/* stages.h: the stages of loading and training. Their names are those that users grep for in logs. */
 #ifndef WEIR_STAGES_H
 #define WEIR_STAGES_H
 
@@ -6,7 +6,6 @@
 extern "C" {
 #endif
 
-/* Numbers of the stages; the table in pipeline/loader_stages.c has their names. */
 enum weir_loader_stage {
     WEIR_STAGE_TOTAL_GETITEM,   /* 00_TOTAL_getitem */
     WEIR_STAGE_FILE_CACHE,      /* 01_file_cache */
@@ -41,12 +40,11 @@ enum weir_loader_stage {
     WEIR_STAGE_CHECKSUM,        /* 24_checksum */
     WEIR_STAGE_REPORT,          /* 25_report */
     WEIR_STAGE_CHECKPOINT,      /* 26_checkpoint */
-    WEIR_STAGE_WORKER_LOOP,     /* the worker's loop itself */
+    WEIR_STAGE_WORKER_LOOP,     /* not shown */
     WEIR_LOADER_STAGES,
 };
 
-/* Registers them, all at once; further calls change nothing. weir_loader_open does it itself. 0; -EEXIST: the program
- * has registered a table of its own. */
+/* Registers all of these stages, as weir_loader_open does. 0; -EEXIST: the program has registered its own table. */
 int weir_loader_stages(void);
 
 #ifdef __cplusplus
