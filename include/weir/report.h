@@ -101,14 +101,14 @@ struct weir_report_setup {
     bool direct;              /* reads bypass the page cache */
     char decoder[24], io[16];
     enum weir_frame_kind kind;  /* of the first frame; WEIR_FRAME_IMAGE: encoded, and not known */
-    uint64_t image_bytes;       /* of an image in a batch, the mean of the cameras; 0 = not known */
-    uint64_t frames_bytes;      /* all frames of the dataset as they lie in batches: the decode cache that holds them */
-    uint64_t memory_free_bytes; /* when the report was made; 0 = not known */
-    double cached_at_start;     /* of the dataset, before the first read, 0..1; -1 = not known */
-    int jpeg_engines;           /* of that GPU; 0 = none, or not known */
-    bool indexed;               /* the index file had all files */
-    double index_s;             /* that opening the dataset took */
-    double copy_bytes_per_s;    /* one thread copies so much from memory to memory; 0 = not measured */
+    uint64_t image_bytes;       /* per image in a batch, mean of the cameras; 0 = unknown */
+    uint64_t frames_bytes;      /* decode cache that would hold all frames of the dataset */
+    uint64_t memory_free_bytes; /* when the report was made; 0 = unknown */
+    double cached_at_start;     /* fraction of the dataset before the first read; -1 = unknown */
+    int jpeg_engines;           /* of the GPU; 0 = none, or unknown */
+    bool indexed;               /* the index file covered all files */
+    double index_s;             /* time to open the dataset */
+    double copy_bytes_per_s;    /* memory to memory, by one thread; 0 = not measured */
 };
 
 /* With fewer training batches there is no verdict, and copy_bytes_per_s is not measured. */
