@@ -149,48 +149,6 @@ void weir_options_typed(const struct weir_opt_set *sets, const void *values, wei
     }
 }
 
-/* ---- building a command line ---- */
-
-void weir_words_free(struct weir_words *words)
-{
-    for (int i = 0; words->argv && i < words->n; i++)
-        free(words->argv[i]);
-    free(words->argv);
-    words->argv = NULL;
-    words->n = 0;
-}
-
-void weir_words_add(struct weir_words *words, const char *word)
-{
-    if (words->failed)
-        return;
-    char *copy = strdup(word), **argv = realloc(words->argv, ((size_t)words->n + 2) * sizeof *argv);
-    if (argv)
-        words->argv = argv;
-    words->failed = !copy || !argv;
-    if (words->failed) {
-        free(copy);
-        weir_words_free(words);
-        return;
-    }
-    argv[words->n++] = copy;
-    argv[words->n] = NULL;
-}
-
-static void add_typed(void *user, const struct weir_opt *opt, const char *value)
-{
-    char option[NAME_BYTES];
-    snprintf(option, sizeof option, "--%s", opt->name);
-    weir_words_add(user, option);
-    if (value)
-        weir_words_add(user, value);
-}
-
-void weir_words_add_options(struct weir_words *words, const struct weir_opt_set *sets, const void *values)
-{
-    weir_options_typed(sets, values, add_typed, words);
-}
-
 /* ---- finding one ---- */
 
 static bool is_named(const char *name, const char *typed)

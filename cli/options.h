@@ -22,17 +22,6 @@ struct weir_opt_set {
         }                                                                                                              \
     }
 
-/* A command line that is being built. Zero at first. argv, owned, ends with NULL, and is NULL without words. */
-struct weir_words {
-    char **argv;
-    int n;
-    bool failed; /* out of memory: argv is NULL */
-};
-void weir_words_add(struct weir_words *words, const char *word);
-/* Adds the options of the sets that differ from their defaults, as weir_options_typed gives them. */
-void weir_words_add_options(struct weir_words *words, const struct weir_opt_set *sets, const void *values);
-void weir_words_free(struct weir_words *words);
-
 /* What commands have beside their own options: all of them --help, those that read data --config. */
 extern const struct weir_opt weir_opt_help, weir_opt_config;
 

@@ -51,8 +51,9 @@ bool weir_convert_format(int i, const char **name, const char **summary, const c
 
 /* The usual suffix of a copy in row i's format; "" for a folder. */
 const char *weir_convert_format_suffix(int i);
-/* 1 for the format whose copies are read fastest, 2 for the next; 0 for formats that are no faster than others. */
-int weir_convert_format_rank(int i);
+/* Returns the format, other than except, whose copies of such frames are read fastest, and its suffix; NULL when no
+ * format that is built in and can hold them is faster than others. */
+const char *weir_convert_fastest(const char *codec, const char *except, const char **suffix);
 /* Returns true when row i's format can hold frames of this kind, by its name. */
 bool weir_convert_format_holds(int i, const char *codec);
 /* Writes the names of the kinds that row i's format can hold. */

@@ -1,5 +1,5 @@
 #include "cli/bench/bench_print.h"
-#include "analyze/trials/shell_words.h"
+#include "analyze/trials/words.h"
 #include "base/text.h"
 #include "cli/sysinfo.h"
 #include "weir/profiler.h"

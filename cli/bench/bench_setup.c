@@ -198,14 +198,10 @@ static int convert(struct bench_setup *setup, const struct wanted *w, double sec
     for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++)
         weir_words_add(&words, begin[i]);
     snprintf(sample, sizeof sample, "%d", setup->options->sample);
-    if (setup->options->sample > 0) {
-        weir_words_add(&words, "--sample");
-        weir_words_add(&words, sample);
-    }
-    if (!setup->options->loader.cameras) {
-        weir_words_add(&words, "--cameras");
-        weir_words_add(&words, setup->cameras);
-    }
+    if (setup->options->sample > 0)
+        weir_words_add_option(&words, "sample", sample);
+    if (!setup->options->loader.cameras)
+        weir_words_add_option(&words, "cameras", setup->cameras);
     for (char **arg = setup->source_only.argv; arg && *arg; arg++)
         weir_words_add(&words, *arg);
     if (words.failed)
@@ -292,10 +288,9 @@ static int add_format(struct bench_setup *setup, const struct wanted *w, int cam
 
 static void common_arguments(struct bench_setup *setup)
 {
-    const struct weir_opt_set common[] = {{weir_loader_opts, 0, WEIR_FOR_BENCH}, {0}},
-                              source_only[] = WEIR_DATASET_SETS(0);
-    weir_words_add_options(&setup->common, common, &setup->options->loader);
-    weir_words_add_options(&setup->source_only, source_only, &setup->options->loader);
+    const struct weir_loader_config *loader = &setup->options->loader;
+    weir_words_add_options(&setup->common, weir_loader_opts, WEIR_FOR_BENCH, loader);
+    weir_words_add_options(&setup->source_only, weir_loader_opts, WEIR_FOR_DATA, loader);
 }
 
 static int open_source(struct bench_setup *setup, int *cameras, struct weir_err *err)

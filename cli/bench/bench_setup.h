@@ -5,6 +5,7 @@
 
 #include "analyze/trials/copies.h"
 #include "analyze/trials/grid.h"
+#include "analyze/trials/words.h"
 #include "cli/options.h"
 
 #include <signal.h>

@@ -71,3 +71,13 @@ const char weir_run_examples[] =
     "substituted; the tables again, from the log.\n"
     "weir run episodes/ --checksums a.txt --num-workers 0\tA hash of every batch, which is the same for any "
     "number of workers.\n";
+
+void weir_run_options_copy(struct weir_run_options *to, const struct run_options *from)
+{
+    *to = (struct weir_run_options){.loader = from->loader,
+                                    .mean = from->mean,
+                                    .std = from->std,
+                                    .step_ms = from->step_ms,
+                                    .step_spin = from->step_spin,
+                                    .sync_steps = from->sync_steps};
+}

@@ -2,6 +2,7 @@
 #ifndef WEIR_CLI_RUN_RUN_OPTIONS_H
 #define WEIR_CLI_RUN_RUN_OPTIONS_H
 
+#include "analyze/trials/whatif_run.h"
 #include "cli/options.h"
 
 struct run_options {
@@ -20,6 +21,9 @@ struct run_options {
 /* The rows that are not the loader's. Offsets are into a struct run_options. A row without a name ends the table. */
 extern const struct weir_opt weir_run_opts[];
 extern const char weir_run_examples[];
+
+/* Copies the options that decide what a run costs; texts stay borrowed. */
+void weir_run_options_copy(struct weir_run_options *to, const struct run_options *from);
 
 /* Both tables, for a command whose struct has a struct run_options at this offset. */
 #define WEIR_RUN_SETS(at, users)                                                                                       \

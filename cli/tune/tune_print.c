@@ -1,7 +1,7 @@
 #include "cli/tune/tune_print.h"
 #include "base/files.h"
 
-#include "analyze/trials/shell_words.h"
+#include "analyze/trials/words.h"
 #include "analyze/verdict/verdict.h"
 #include "base/text.h"
 #include "cli/config_file.h"

@@ -1,7 +1,7 @@
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/options.h"
-#include "cli/whatif/whatif_options.h"
+#include "cli/run/run_options.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -567,9 +567,13 @@ Test(options, weir_run_as_whatif_starts_it)
     cr_assert_eq(
         weir_options_parse(&weir_cmd_run, &options, sizeof options, sizeof argv / sizeof *argv, argv, args, &n_args),
         WEIR_PARSE_RUN);
-    char **made = weir_whatif_args(&options, args[0], 0);
-    cr_assert_not_null(made);
+    struct weir_run_options run;
+    struct weir_words words = {0};
+    weir_run_options_copy(&run, &options);
+    weir_run_words(&words, &run, args[0]);
+    char **made = words.argv;
+    cr_assert(!words.failed);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         cr_assert(wanted[i] ? made[i] && strcmp(made[i], wanted[i]) == 0 : !made[i], "%zu: %.64s", i, made[i]);
-    weir_whatif_args_free(made);
+    weir_words_free(&words);
 }

@@ -1,8 +1,7 @@
 /* Which changes there are, and what each would give. Changes of numbers (workers, batches ahead, cores, the step) are
  * simulated; changes of what an image costs are measured for 0.2 s, and simulated with these costs. */
+#include "analyze/trials/whatif_priv.h"
 #include "base/resources.h"
-#include "cli/whatif/whatif_parts.h"
-#include "convert/convert_dataset.h"
 #include "pipeline/defaults.h"
 #include "pipeline/gpu/gpu.h"
 #include "weir/decoder.h"
@@ -14,13 +13,13 @@
 
 static struct whatif_plan *plan_of(struct whatif *w, const struct weir_whatif_change *change)
 {
-    return &w->plans[change - w->found.changes];
+    return &w->plans[change - w->found->changes];
 }
 
 /* The run as it is, to be changed. */
 static struct weir_whatif_change *begin(struct whatif *w, const char *name)
 {
-    struct weir_whatif_change *change = weir_whatif_add_change(&w->found, name);
+    struct weir_whatif_change *change = weir_whatif_add_change(w->found, name);
     if (!change)
         return NULL;
     *plan_of(w, change) = w->base;
@@ -49,7 +48,7 @@ static int prefetch_with(const struct whatif *w, int workers)
 {
     const struct weir_report_setup *setup = &w->now.setup;
     int frames = setup->batch_size * setup->images_per_sample, now = setup->slots - 1;
-    if (w->options->run.loader.prefetch > 0 || frames <= 0)
+    if (w->config->run.loader.prefetch > 0 || frames <= 0)
         return now;
     int wanted = (WEIR_PREFETCH_FRAMES_PER_WORKER * workers + frames - 1) / frames;
     int before = (WEIR_PREFETCH_FRAMES_PER_WORKER * setup->workers + frames - 1) / frames;
@@ -83,20 +82,20 @@ static void change_to_more_cores(struct whatif *w, int cores)
         return;
     struct weir_model_change numbers = WEIR_MODEL_AS_IT_IS;
     int workers = w->now.setup.workers;
-    bool automatic = w->options->run.loader.num_workers == WEIR_OPT_AUTO && workers > 0;
+    bool automatic = w->config->run.loader.num_workers == WEIR_OPT_AUTO && workers > 0;
     plan_of(w, change)->can_check = false;
-    numbers.cores = w->model.now.cores * cores / w->found.cores;
+    numbers.cores = w->model.now.cores * cores / w->found->cores;
     numbers.workers = automatic ? cores : workers;
     numbers.slots = prefetch_with(w, (int)numbers.workers) + 1;
     simulate(w, change, &numbers);
-    snprintf(change->why, sizeof change->why, "not checked: the process may use %d", w->found.cores);
+    snprintf(change->why, sizeof change->why, "not checked: the process may use %d", w->found->cores);
 }
 
 static void change_step(struct whatif *w, double times)
 {
     char name[48];
-    double step_ms = w->options->run.step_ms * times;
-    if (w->options->run.step_ms <= 0)
+    double step_ms = w->config->run.step_ms * times;
+    if (w->config->run.step_ms <= 0)
         return;
     snprintf(name, sizeof name, times > 0 ? "a step of %.4g ms" : "no step", step_ms);
     struct weir_whatif_change *change = begin(w, name);
@@ -107,8 +106,7 @@ static void change_step(struct whatif *w, double times)
     plan_of(w, change)->run.step_spin &= times > 0;
     snprintf(change->flag, sizeof change->flag, "--step-ms %.4g", step_ms);
     /* what the step takes beside (timers, and giving the batch back) stays, unless there is none */
-    double step_s = w->model.now.step_s + w->model.now.step_cpu_s,
-           saved_s = w->options->run.step_ms / 1e3 * (1 - times);
+    double step_s = w->model.now.step_s + w->model.now.step_cpu_s, saved_s = w->config->run.step_ms / 1e3 * (1 - times);
     numbers.step_times = times > 0 && step_s > saved_s ? 1 - saved_s / step_s : times;
     simulate(w, change, &numbers);
 }
@@ -181,7 +179,7 @@ static int change_size(struct whatif *w, const char *name, int part)
     struct weir_whatif_change *change = begin(w, name);
     if (!change)
         return 0;
-    struct run_options *run = &plan_of(w, change)->run;
+    struct weir_run_options *run = &plan_of(w, change)->run;
     run->loader.image_width = setup->width / part;
     run->loader.image_height = setup->height / part;
     snprintf(change->flag, sizeof change->flag, "--image-size %dx%d", run->loader.image_width,
@@ -193,8 +191,7 @@ static int change_crop(struct whatif *w)
 {
     static char crop[64];
     const struct weir_report_setup *setup = &w->now.setup;
-    if (w->options->run.loader.crop || w->options->run.loader.image_width > 0 || setup->width < 64 ||
-        setup->height < 64)
+    if (w->config->run.loader.crop || w->config->run.loader.image_width > 0 || setup->width < 64 || setup->height < 64)
         return 0;
     struct weir_whatif_change *change = begin(w, "the middle half, cropped");
     if (!change)
@@ -213,7 +210,7 @@ static int change_dtype(struct whatif *w)
     struct weir_whatif_change *change = begin(w, "images as bytes, not floats");
     if (!change)
         return 0;
-    struct run_options *run = &plan_of(w, change)->run;
+    struct weir_run_options *run = &plan_of(w, change)->run;
     run->loader.format.dtype = WEIR_DTYPE_U8;
     run->mean = run->std = NULL;
     snprintf(change->flag, sizeof change->flag, "--dtype u8");
@@ -222,7 +219,7 @@ static int change_dtype(struct whatif *w)
 
 static int change_warm(struct whatif *w)
 {
-    struct weir_whatif_change *change = w->options->run.loader.cold ? begin(w, "page cache warm") : NULL;
+    struct weir_whatif_change *change = w->config->run.loader.cold ? begin(w, "page cache warm") : NULL;
     if (!change)
         return 0;
     plan_of(w, change)->run.loader.cold = false;
@@ -261,7 +258,7 @@ static int change_workers(struct whatif *w, int workers)
     plan_of(w, change)->run.loader.num_workers = workers;
     snprintf(change->flag, sizeof change->flag, "--num-workers %d", workers);
     int rc = 0;
-    bool crowded = workers > w->found.cores && w->options->run.step_ms > 0;
+    bool crowded = workers > w->found->cores && w->config->run.step_ms > 0;
     if (crowded && measure_with_step(w, change, &rc))
         return 0;
     return rc < 0 ? rc : measure(w, change, NULL);
@@ -282,7 +279,7 @@ static int change_to_fewer_cores(struct whatif *w, int cores)
 
 static int change_threads(struct whatif *w)
 {
-    int workers = w->now.setup.workers, cores = w->found.cores;
+    int workers = w->now.setup.workers, cores = w->found->cores;
     int rc = w->slow_start ? 0 : change_workers(w, workers > 0 ? 2 * workers : cores);
     if (rc == 0 && workers > 1)
         rc = change_workers(w, workers / 2);
@@ -315,7 +312,7 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
         return false;
     }
     plan->run.loader.decode_cache_bytes = (uint64_t)*bytes;
-    double epoch_s = (double)w->source.frames * setup->images_per_sample / w->now.demands.rate;
+    double epoch_s = (double)w->config->source.frames * setup->images_per_sample / w->now.demands.rate;
     if (epoch_s <= EPOCH_S)
         return true;
     if (part < 1) {
@@ -329,7 +326,7 @@ bool whatif_cache_plan(const struct whatif *w, double part, struct whatif_plan *
     plan->run.loader.max_batches = batches;
     plan->run.loader.no_shuffle = true;
     plan->run.loader.decode_cache_bytes =
-        (uint64_t)fmin(2.0 * batches * batch * TABLES + 16.0 * (double)w->source.frames + (1 << 20), *bytes);
+        (uint64_t)fmin(2.0 * batches * batch * TABLES + 16.0 * (double)w->config->source.frames + (1 << 20), *bytes);
     return true;
 }
 
@@ -389,7 +386,7 @@ static int change_cache(struct whatif *w)
 
 /* ---- formats ---- */
 
-static int change_format(struct whatif *w, const char *format, const char *codec)
+static int change_format(struct whatif *w, const char *format, const char *suffix, const char *codec)
 {
     char name[64], why[WEIR_WHATIF_WHY] = "";
     const char *path = NULL;
@@ -398,10 +395,13 @@ static int change_format(struct whatif *w, const char *format, const char *codec
     if (!change)
         return 0;
     struct whatif_plan *plan = plan_of(w, change);
-    bool keep = strcmp(codec, w->source.codec) == 0;
+    bool keep = strcmp(codec, w->config->source.codec) == 0;
     snprintf(change->flag, sizeof change->flag, "weir convert SRC DST --to %s%s%s", format, keep ? "" : " --codec ",
              keep ? "" : codec);
-    int rc = whatif_copy(w, format, codec, &path, why, sizeof why);
+    struct weir_copy_spec spec = {0};
+    snprintf(spec.format, sizeof spec.format, "%s", format);
+    snprintf(spec.codec, sizeof spec.codec, "%s", codec);
+    int rc = whatif_copy(w, &spec, suffix, &path, why, sizeof why);
     if (rc < 0)
         return rc;
     if (!path) {
@@ -415,30 +415,15 @@ static int change_format(struct whatif *w, const char *format, const char *codec
     return measure(w, change, NULL);
 }
 
-/* Returns the format that is read fastest, holds such frames, and is not the data's own; NULL if there is none. */
-static const char *other_format(const struct whatif *w, const char *codec)
-{
-    const char *name, *summary, *why_not, *best = NULL;
-    for (int i = 0, first = 0; weir_convert_format(i, &name, &summary, &why_not); i++) {
-        int rank = weir_convert_format_rank(i);
-        if (rank == 0 || (first && rank > first) || why_not || strcmp(name, w->source.layout) == 0 ||
-            !weir_convert_format_holds(i, codec))
-            continue;
-        first = rank;
-        best = name;
-    }
-    return best;
-}
-
 static int change_formats(struct whatif *w)
 {
     bool encoded = w->now.setup.encoded;
     const char *other = weir_frame_kind_name(encoded ? WEIR_FRAME_RAW : WEIR_FRAME_JPEG);
-    const char *const codecs[] = {w->source.codec, other};
+    const char *const codecs[] = {w->config->source.codec, other};
     int rc = 0;
-    for (int i = 0; i < 2 && rc == 0 && !w->options->run.loader.cold; i++) {
-        const char *format = other_format(w, codecs[i]);
-        rc = format ? change_format(w, format, codecs[i]) : 0;
+    for (int i = 0; i < 2 && rc == 0 && !w->config->run.loader.cold; i++) {
+        const char *suffix, *format = w->config->fastest_format(codecs[i], w->config->source.layout, &suffix);
+        rc = format ? change_format(w, format, suffix, codecs[i]) : 0;
     }
     return rc;
 }
@@ -465,7 +450,7 @@ static int change_to_gpu(struct whatif *w)
     struct weir_whatif_change *change = begin(w, "batches made by a GPU");
     if (!change)
         return 0;
-    struct run_options *run = &plan_of(w, change)->run;
+    struct weir_run_options *run = &plan_of(w, change)->run;
     run->loader.device = "cuda";
     run->step_spin = false;
     run->loader.decode_cache_bytes = 0;
@@ -496,7 +481,7 @@ static void change_numbers(struct whatif *w)
         change_prefetch(w, ahead / 2);
     if (ahead > 1 && !w->slow_start)
         change_prefetch(w, 1);
-    change_to_more_cores(w, 2 * w->found.cores);
+    change_to_more_cores(w, 2 * w->found->cores);
     change_step(w, 0.5);
     if (!w->slow_start)
         change_step(w, 0);
@@ -517,7 +502,7 @@ int whatif_predict(struct whatif *w)
     static int (*const parts[])(struct whatif * w) = {change_threads, change_warm,    change_frames,
                                                       change_cache,   change_formats, change_gpu};
     int rc = 0;
-    whatif_say(w, "measuring what changes cost");
+    whatif_progress(w, "measuring what changes cost");
     change_numbers(w);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0] && rc == 0; i++)
         rc = parts[i](w);

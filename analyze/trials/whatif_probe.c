@@ -1,8 +1,6 @@
 /* Short runs, and what they say: the run as it is, its CPU time with other numbers of workers, changed costs. */
-#include "cli/outputs.h"
-#include "cli/whatif/whatif_parts.h"
+#include "analyze/trials/whatif_priv.h"
 #include "weir/base.h"
-#include "weir/dataset.h"
 
 #include <errno.h>
 #include <math.h>
@@ -21,7 +19,7 @@ static double worker_cpu_s(const struct weir_demands *d)
 /* Less where there is little time for all of it. */
 static double scale(const struct whatif *w)
 {
-    return fmin(w->options->max_minutes * 60 / ALL_S, 1);
+    return fmin(w->config->max_minutes * 60 / ALL_S, 1);
 }
 
 double whatif_probe_seconds(const struct whatif *w)
@@ -33,19 +31,21 @@ double whatif_probe_seconds(const struct whatif *w)
 static int measure(struct whatif *w, struct weir_measured_run *run, const struct whatif_plan *plan, double seconds,
                    double *took_s, struct weir_err *err)
 {
-    char **argv = weir_whatif_args(&plan->run, plan->data, 0);
-    if (!argv)
+    struct weir_words words = {0};
+    weir_run_words(&words, &plan->run, plan->data);
+    if (words.failed)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    const struct weir_measured_run_config config = {.args = (const char *const *)argv + 2,
+    const struct weir_measured_run_config config = {.args = (const char *const *)words.argv + 2,
                                                     .seconds = seconds,
                                                     .patience_s = PATIENCE_S,
-                                                    .interrupted = w->interrupted};
+                                                    .program = w->program,
+                                                    .interrupted = w->config->interrupted};
     uint64_t begin_ns = weir_clock_monotonic_ns();
     whatif_set_cpus(plan->cpus);
     int rc = weir_measured_run(run, &config, err);
     whatif_set_cpus(0);
     *took_s = (double)(weir_clock_monotonic_ns() - begin_ns) / 1e9;
-    weir_whatif_args_free(argv);
+    weir_words_free(&words);
     return rc;
 }
 
@@ -99,7 +99,7 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
 {
     struct weir_model_change change = WEIR_MODEL_AS_IT_IS;
     double times = w->model.images_each > 0 ? probe->model.images_each / w->model.images_each : 1;
-    if (w->options->run.step_ms > 0) {
+    if (w->config->run.step_ms > 0) {
         change.step_s = w->model.now.step_s * times;
         change.step_cpu_s = w->model.now.step_cpu_s * times;
     }
@@ -116,24 +116,6 @@ double whatif_probe_rate(const struct whatif *w, const struct whatif_probe *prob
 
 /* ---- the run as it is ---- */
 
-int whatif_open(struct whatif *w, const struct weir_command *command, struct weir_err *err)
-{
-    struct weir_dataset_config config = {.size = sizeof config, .path = w->data};
-    struct weir_dataset *dataset;
-    uint64_t bytes;
-    weir_loader_options_dataset(&w->options->run.loader, &config);
-    int rc = weir_dataset_open(&dataset, &config, err);
-    if (rc < 0)
-        return rc;
-    rc = weir_outputs_spare(command, w->options, dataset, err);
-    if (rc == 0)
-        rc = weir_copy_source_of(dataset, &w->source, err);
-    if (rc == 0)
-        rc = weir_copy_source_files(dataset, &w->files, &bytes, err);
-    weir_dataset_close(&dataset);
-    return rc < 0 ? rc : 0;
-}
-
 struct first_run {
     struct whatif_probe probe;
     struct weir_measured_run run;
@@ -149,7 +131,7 @@ static int by_rate(const void *a, const void *b)
 /* Enough steps for a verdict. */
 static double seconds_of(const struct whatif *w)
 {
-    return fmin(fmax(NOW_S, 30 * w->options->run.step_ms / 1e3), NOW_MOST_S);
+    return fmin(fmax(NOW_S, 30 * w->config->run.step_ms / 1e3), NOW_MOST_S);
 }
 
 /* ---- numbers of workers ---- */
@@ -251,16 +233,16 @@ static void judge(struct whatif *w, const struct weir_loader_report *report)
     weir_verdict_make(&verdict, report, &facts);
     weir_verdict_print(out, &verdict, report);
     fclose(out);
-    snprintf(w->found.verdict, sizeof w->found.verdict, "%s", text ? text : "");
+    snprintf(w->found->verdict, sizeof w->found->verdict, "%s", text ? text : "");
     free(text);
 }
 
 static void fill_found(struct whatif *w)
 {
-    struct weir_whatif *found = &w->found;
+    struct weir_whatif *found = w->found;
     const struct weir_report_setup *setup = &w->now.setup;
-    snprintf(found->data, sizeof found->data, "%s", w->data);
-    found->cold = w->options->run.loader.cold;
+    snprintf(found->data, sizeof found->data, "%s", w->config->data);
+    found->cold = w->config->run.loader.cold;
     found->workers = setup->workers;
     found->prefetch = setup->slots - 1;
     found->batch_size = setup->batch_size;
@@ -316,9 +298,9 @@ int whatif_measure_now(struct whatif *w, struct weir_err *err)
     }
     if (rc == 0) {
         double cached;
-        if (!w->options->run.loader.cold) /* all that follows is measured with these in the page cache */
-            weir_copy_warm(&w->files, &cached, NULL);
-        whatif_say(w, "measuring the run as it is, and with other numbers of workers");
+        if (!w->config->run.loader.cold) /* all that follows is measured with these in the page cache */
+            weir_copy_warm(w->config->files, &cached, NULL);
+        whatif_progress(w, "measuring the run as it is, and with other numbers of workers");
         rc = measure_all(w, runs, err);
     }
     for (int i = 0; i < NOW_RUNS; i++) {

@@ -1,6 +1,6 @@
 /* Turns in rounds: the ladder, and changes beside the run as it is. */
 #include "analyze/trials/rotation.h"
-#include "cli/whatif/whatif_parts.h"
+#include "analyze/trials/whatif_priv.h"
 #include "weir/base.h"
 #include "weir/decoder.h"
 
@@ -14,7 +14,13 @@ enum { GROUP = 3, GROUP_SLOW = 6, CELLS = GROUP_SLOW + 2, TURN_PATIENCE_S = 120,
 
 static const double LEAST_TURN_S = 0.3; /* that a turn measures, where processes take long to begin */
 
-/* ---- turns ---- */
+/* ---- trials ---- */
+
+struct pace {
+    int rounds;
+    double seconds; /* measured per trial */
+    uint64_t end_ns;
+};
 
 struct turns {
     struct whatif *w;
@@ -28,8 +34,8 @@ static int prepare(void *user, const struct weir_cell *cell, struct weir_err *er
     const struct whatif_plan *plan = turns->plans[cell - turns->cells];
     double cached;
     (void)err;
-    if (!plan->run.loader.cold && plan->data == turns->w->data)
-        weir_copy_warm(&turns->w->files, &cached, NULL); /* what it cannot read stays cold, and is measured so */
+    if (!plan->run.loader.cold && plan->data == turns->w->config->data)
+        weir_copy_warm(turns->w->config->files, &cached, NULL); /* what it cannot read stays cold, and is measured so */
     whatif_set_cpus(plan->cpus);
     return 0;
 }
@@ -47,33 +53,28 @@ static void done(void *user, const struct weir_cell *cell, int round, int turn, 
 static int make_cell(struct weir_cell *cell, const struct whatif_plan *plan, double seconds)
 {
     char text[32];
-    *cell = (struct weir_cell){.limit_cell = -1};
-    cell->argv = weir_whatif_args(&plan->run, plan->data, 5);
-    if (!cell->argv)
-        return -ENOMEM;
-    int n = 0;
-    while (cell->argv[n])
-        n++;
+    struct weir_words words = {0};
     snprintf(text, sizeof text, "%.9g", seconds);
-    const char *const last[] = {"--seconds", text, "--every", "0", "--json"};
-    for (size_t i = 0; i < sizeof last / sizeof last[0]; i++, n++)
-        if (!(cell->argv[n] = strdup(last[i])))
-            return -ENOMEM;
-    return 0;
+    weir_run_words(&words, &plan->run, plan->data);
+    weir_words_add_option(&words, "seconds", text);
+    weir_words_add_option(&words, "every", "0");
+    weir_words_add_option(&words, "json", NULL);
+    *cell = (struct weir_cell){.limit_cell = -1, .argv = words.argv};
+    return words.failed ? -ENOMEM : 0;
 }
 
-int whatif_rotate(struct whatif *w, struct weir_cell *cells, const struct whatif_plan *const *plans, int n,
-                  const struct whatif_turns *how)
+static int rotate(struct whatif *w, struct weir_cell *cells, const struct whatif_plan *const *plans, int n,
+                  const struct pace *how)
 {
     struct turns turns = {w, cells, plans};
     struct weir_rotation_result result;
-    const struct weir_rotation_config config = {.program = "/proc/self/exe",
+    const struct weir_rotation_config config = {.program = w->program,
                                                 .rounds_min = how->rounds,
                                                 .rounds_max = how->rounds,
                                                 .close = WEIR_CLOSE,
                                                 .turn_s = TURN_PATIENCE_S + 10 * how->seconds,
                                                 .end_ns = how->end_ns,
-                                                .interrupted = w->interrupted,
+                                                .interrupted = w->config->interrupted,
                                                 .prepare = prepare,
                                                 .done = done,
                                                 .user = &turns};
@@ -82,7 +83,7 @@ int whatif_rotate(struct whatif *w, struct weir_cell *cells, const struct whatif
             return -ENOMEM;
     int rc = weir_rotation_run(cells, n, &config, &result);
     whatif_set_cpus(0);
-    return rc < 0 ? rc : *w->interrupted ? -EINTR : 0;
+    return rc < 0 ? rc : *w->config->interrupted ? -EINTR : 0;
 }
 
 /* ---- the ladder ---- */
@@ -106,7 +107,7 @@ static void rung_no_io(struct ladder *ladder, const struct whatif *w)
 {
     char *why;
     struct whatif_plan *plan = add_rung(ladder, w, "no I/O", &why);
-    double bytes = (double)w->source.bytes, memory = (double)w->now.setup.memory_free_bytes;
+    double bytes = (double)w->config->source.bytes, memory = (double)w->now.setup.memory_free_bytes;
     plan->run.loader.io = "null";
     plan->run.loader.io_depth = 0;
     plan->run.loader.cold = plan->run.loader.direct = false;
@@ -144,7 +145,7 @@ static void rungs(struct ladder *ladder, const struct whatif *w)
     add_rung(ladder, w, "as it is", &why);
     struct whatif_plan *plan = add_rung(ladder, w, "page cache warm", &why);
     plan->run.loader.cold = false;
-    if (!w->options->run.loader.cold)
+    if (!w->config->run.loader.cold)
         snprintf(why, WEIR_WHATIF_WHY, "the first row has a warm page cache already");
     rung_no_io(ladder, w);
     plan = add_rung(ladder, w, "no decoding", &why);
@@ -180,7 +181,7 @@ int whatif_ladder(struct whatif *w)
         return -ENOMEM;
     rungs(ladder, w);
     for (int i = 0; i < ladder->n; i++) {
-        struct weir_whatif_rung *added = weir_whatif_add_rung(&w->found, ladder->names[i]);
+        struct weir_whatif_rung *added = weir_whatif_add_rung(w->found, ladder->names[i]);
         snprintf(added->why, sizeof added->why, "%s", ladder->why[i]);
         if (*added->why)
             continue;
@@ -188,11 +189,11 @@ int whatif_ladder(struct whatif *w)
         plans[n++] = &ladder->plans[i];
     }
     double left_s = fmin(MOST_S, OF_TIME * whatif_seconds_left(w)), turn_s = left_s / n / (w->slow_start ? 3 : 5);
-    struct whatif_turns turns = {.rounds = w->slow_start ? 3 : 5};
+    struct pace turns = {.rounds = w->slow_start ? 3 : 5};
     turns.seconds = fmin(fmax((turn_s - w->now.start_s) / 1.2, 0.05), TURN_S);
     turns.end_ns = weir_clock_monotonic_ns() + (uint64_t)(fmax(left_s, 1) * 1e9);
-    whatif_say(w, "measuring the ladder");
-    int rc = whatif_rotate(w, cells, plans, n, &turns);
+    whatif_progress(w, "measuring the ladder");
+    int rc = rotate(w, cells, plans, n, &turns);
     for (int i = 0; i < n; i++)
         keep_rung(rung[i], &cells[i], &cells[0]);
     for (int i = 0; i < n; i++)
@@ -241,8 +242,8 @@ static int check_group(struct whatif *w, struct weir_whatif_change **changes, in
     struct weir_cell cells[CELLS] = {{.format = 0}};
     const struct whatif_plan *plans[CELLS] = {&w->base, &w->base};
     for (int i = 0; i < n; i++)
-        plans[2 + i] = &w->plans[changes[i] - w->found.changes];
-    struct whatif_turns turns = {.rounds = 5};
+        plans[2 + i] = &w->plans[changes[i] - w->found->changes];
+    struct pace turns = {.rounds = 5};
     double turn_s = seconds / turns.rounds / (n + 2);
     if (w->slow_start || turn_s < w->now.start_s + 0.3) {
         turns.rounds = 3;
@@ -250,7 +251,7 @@ static int check_group(struct whatif *w, struct weir_whatif_change **changes, in
     }
     turns.seconds = fmin(fmax((turn_s - w->now.start_s) / 1.2, w->slow_start ? LEAST_TURN_S : 0.05), TURN_S);
     turns.end_ns = w->end_ns;
-    int rc = whatif_rotate(w, cells, plans, n + 2, &turns);
+    int rc = rotate(w, cells, plans, n + 2, &turns);
     for (int i = 0; i < n && rc != -ENOMEM; i++)
         keep_change(changes[i], &cells[2 + i], &cells[0], &cells[1]);
     for (int i = 0; i < n + 2; i++)
@@ -271,21 +272,21 @@ int whatif_check(struct whatif *w)
     static const double PAIR_S = 10;
     struct weir_whatif_change *changes[WEIR_WHATIF_CHANGES];
     int all = 0, rc = 0;
-    for (int i = 0; i < w->found.n_changes; i++)
-        if (w->plans[i].can_check && w->found.changes[i].predicted > 0)
-            changes[all++] = &w->found.changes[i];
+    for (int i = 0; i < w->found->n_changes; i++)
+        if (w->plans[i].can_check && w->found->changes[i].predicted > 0)
+            changes[all++] = &w->found->changes[i];
     int n = with_time(w, all);
     for (int i = n; i < all; i++)
         snprintf(changes[i]->why, sizeof changes[i]->why,
                  "not checked: processes take %.1f s to begin; --max-minutes %.3g is not enough for it", w->now.start_s,
-                 w->options->max_minutes);
-    w->found.checked = true;
+                 w->config->max_minutes);
+    w->found->checked = true;
     int group = w->slow_start ? GROUP_SLOW : GROUP;
     for (int i = 0; i < n && rc == 0; i += group) {
         int some = n - i < group ? n - i : group;
         char text[64];
         snprintf(text, sizeof text, "checking changes %d to %d of %d", i + 1, i + some, n);
-        whatif_say(w, text);
+        whatif_progress(w, text);
         double pair_s = fmax(PAIR_S, 4 * w->now.start_s);
         rc = check_group(w, changes + i, some, some * fmin(pair_s, whatif_seconds_left(w) / (n - i)));
     }

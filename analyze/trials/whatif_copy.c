@@ -1,8 +1,8 @@
 /* Copies of a sample of DATA in other formats, in a folder of their own that is removed. */
 #include "analyze/trials/interrupt.h"
 #include "analyze/trials/trial.h"
-#include "cli/whatif/whatif_parts.h"
-#include "convert/convert_dataset.h"
+#include "analyze/trials/whatif_priv.h"
+#include "pipeline/loader_options.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -16,6 +16,13 @@
 static const double SAMPLE_BYTES = 256 << 20, PATIENCE_S = 15;
 static const double DISK_PART = 0.9; /* of the free bytes: the format's own tables want some, and so do others */
 
+/* Signals must not end the process while a folder has to be removed, where it handles them. */
+static void hold_interrupts(const struct whatif *w, bool hold)
+{
+    if (w->config->interrupted == &weir_interrupted)
+        weir_hold_interrupts(hold);
+}
+
 static int make_folder(struct whatif *w, char *why, size_t size)
 {
     const char *parent = getenv("TMPDIR");
@@ -26,12 +33,12 @@ static int make_folder(struct whatif *w, char *why, size_t size)
         snprintf(why, size, "out of memory");
         return -ENOMEM;
     }
-    weir_hold_interrupts(true);
+    hold_interrupts(w, true);
     if (mkdtemp(w->folder))
         return 0;
     snprintf(why, size, "%s: cannot be made: %s; set TMPDIR to a folder that can be written", w->folder,
              strerror(errno));
-    weir_hold_interrupts(false);
+    hold_interrupts(w, false);
     free(w->folder);
     w->folder = NULL;
     return -EACCES;
@@ -40,53 +47,44 @@ static int make_folder(struct whatif *w, char *why, size_t size)
 /* So many episodes that the copy is small, and a run of it says something. */
 static int sample_of(const struct whatif *w)
 {
-    double episodes = w->source.episodes, raw = (double)w->source.raw_bytes;
+    double episodes = w->config->source.episodes, raw = (double)w->config->source.raw_bytes;
     return raw > SAMPLE_BYTES ? (int)fmax(floor(episodes * SAMPLE_BYTES / raw), 1) : 0;
 }
 
-static int convert(struct whatif *w, const char *path, const char *format, const char *codec, struct weir_err *err)
+static int convert(struct whatif *w, const char *path, const struct weir_copy_spec *spec, struct weir_err *err)
 {
-    static const struct weir_opt_set sets[] = {{weir_loader_opts, 0, WEIR_FOR_DATA}, {0}};
     char sample[16];
-    const char *const begin[] = {"weir", "convert", w->data, path, "--to", format, "--codec", codec, "--json"};
-    struct weir_loader_config data = w->options->run.loader;
+    const char *const begin[] = {
+        "weir",  "convert",    w->config->data, path,
+        "--to",  spec->format, "--codec",       weir_copy_codec_option(spec, w->config->source.codec),
+        "--json"};
+    struct weir_loader_config data = w->config->run.loader;
     struct weir_words words = {0};
     data.index = NULL;
     for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++)
         weir_words_add(&words, begin[i]);
-    weir_words_add_options(&words, sets, &data);
+    weir_words_add_options(&words, weir_loader_opts, WEIR_FOR_DATA, &data);
     snprintf(sample, sizeof sample, "%d", sample_of(w));
-    if (sample_of(w) > 0) {
-        weir_words_add(&words, "--sample");
-        weir_words_add(&words, sample);
-    }
+    if (sample_of(w) > 0)
+        weir_words_add_option(&words, "sample", sample);
     if (words.failed)
         return weir_err_set(err, -ENOMEM, "out of memory");
     struct weir_trial trial = {0};
-    const struct weir_trial_config config = {.program = "/proc/self/exe",
+    const struct weir_trial_config config = {.program = w->program,
                                              .argv = words.argv,
                                              .seconds = fmin(PATIENCE_S, fmax(whatif_seconds_left(w) / 4, 1)),
-                                             .interrupted = w->interrupted};
+                                             .interrupted = w->config->interrupted};
     int rc = weir_trial_run(&trial, &config, err);
     weir_trial_free(&trial);
     weir_words_free(&words);
-    return *w->interrupted ? -EINTR : rc;
-}
-
-static const char *suffix_of(const char *format)
-{
-    const char *name, *summary, *why_not;
-    for (int i = 0; weir_convert_format(i, &name, &summary, &why_not); i++)
-        if (strcmp(name, format) == 0)
-            return weir_convert_format_suffix(i);
-    return "";
+    return *w->config->interrupted ? -EINTR : rc;
 }
 
 /* False and why: the copy may become larger than what is free. */
 static bool is_room_for(const struct whatif *w, const struct weir_copy_spec *spec, char *why, size_t size)
 {
     double free_bytes = (double)weir_copy_free_bytes(w->folder),
-           bytes = (double)weir_copy_bytes(&w->source, spec, sample_of(w));
+           bytes = (double)weir_copy_bytes(&w->config->source, spec, sample_of(w));
     if (free_bytes <= 0 || bytes <= DISK_PART * free_bytes)
         return true;
     snprintf(why, size, "a copy takes up to %.0f MB, and %s has %.0f MB free; set TMPDIR to another folder",
@@ -94,21 +92,19 @@ static bool is_room_for(const struct whatif *w, const struct weir_copy_spec *spe
     return false;
 }
 
-int whatif_copy(struct whatif *w, const char *format, const char *codec, const char **path, char *why, size_t size)
+int whatif_copy(struct whatif *w, const struct weir_copy_spec *spec, const char *suffix, const char **path, char *why,
+                size_t size)
 {
     struct weir_err err = WEIR_ERR_NONE;
-    struct weir_copy_spec spec = {0};
     char *to = NULL;
     *path = NULL;
-    snprintf(spec.format, sizeof spec.format, "%s", format);
-    snprintf(spec.codec, sizeof spec.codec, "%s", codec);
-    if (w->n_copies == WHATIF_COPIES || make_folder(w, why, size) < 0 || !is_room_for(w, &spec, why, size))
+    if (w->n_copies == WHATIF_COPIES || make_folder(w, why, size) < 0 || !is_room_for(w, spec, why, size))
         return 0;
-    if (asprintf(&to, "%s/%s-%s%s", w->folder, format, codec, suffix_of(format)) < 0) {
+    if (asprintf(&to, "%s/%s-%s%s", w->folder, spec->format, spec->codec, suffix) < 0) {
         snprintf(why, size, "out of memory");
         return 0;
     }
-    int rc = convert(w, to, format, weir_copy_codec_option(&spec, w->source.codec), &err);
+    int rc = convert(w, to, spec, &err);
     if (rc < 0) {
         snprintf(why, size, "a copy could not be made: %s", whatif_error_of(err.text));
         free(to);
@@ -131,7 +127,7 @@ void whatif_remove_copies(struct whatif *w)
 {
     if (w->folder) {
         nftw(w->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        weir_hold_interrupts(false);
+        hold_interrupts(w, false);
     }
     free(w->folder);
     w->folder = NULL;

@@ -1,0 +1,163 @@
+#include "analyze/trials/whatif_run.h"
+#include "analyze/trials/whatif_priv.h"
+#include "pipeline/loader_options.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- CPUs of children ---- */
+
+static cpu_set_t had;
+static bool restricted;
+
+/* First CPU of the core; the CPU itself where the kernel does not report siblings. */
+static int first_sibling(int cpu)
+{
+    char path[96];
+    int first = cpu;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%d", &first) != 1)
+        first = cpu;
+    if (file)
+        fclose(file);
+    return first;
+}
+
+/* Takes one CPU of each core, then siblings. */
+static void choose(cpu_set_t *to, int cpus)
+{
+    CPU_ZERO(to);
+    for (int round = 0; round < 2; round++)
+        for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(to) < cpus; cpu++) {
+            int first = CPU_ISSET(cpu, &had) ? first_sibling(cpu) : -1;
+            bool sibling = first >= 0 && first < CPU_SETSIZE && first != cpu && CPU_ISSET(first, &had);
+            if (CPU_ISSET(cpu, &had) && sibling == (round == 1))
+                CPU_SET(cpu, to);
+        }
+}
+
+void whatif_set_cpus(int cpus)
+{
+    cpu_set_t to;
+    if (restricted && cpus <= 0)
+        sched_setaffinity(0, sizeof had, &had);
+    restricted = cpus > 0 && sched_getaffinity(0, sizeof had, &had) == 0;
+    if (!restricted)
+        return;
+    choose(&to, cpus);
+    sched_setaffinity(0, sizeof to, &to);
+}
+
+void whatif_cpu_list(int cpus, char *text, size_t size)
+{
+    cpu_set_t to;
+    size_t used = 0;
+    *text = '\0';
+    if (!restricted && sched_getaffinity(0, sizeof had, &had) != 0)
+        return;
+    choose(&to, cpus);
+    for (int cpu = 0, last = -1; cpu < CPU_SETSIZE && used < size; cpu++) {
+        bool begins = CPU_ISSET(cpu, &to) && (cpu == 0 || !CPU_ISSET(cpu - 1, &to));
+        bool ends = CPU_ISSET(cpu, &to) && (cpu + 1 == CPU_SETSIZE || !CPU_ISSET(cpu + 1, &to));
+        if (begins)
+            last = cpu;
+        if (ends)
+            used +=
+                (size_t)snprintf(text + used, size - used, cpu > last ? "%s%d-%d" : "%s%d", used ? "," : "", last, cpu);
+    }
+}
+
+/* ---- command lines ---- */
+
+static void add_own_options(struct weir_words *words, const struct weir_run_options *run)
+{
+    char step[32];
+    snprintf(step, sizeof step, "%.15g", run->step_ms);
+    if (run->step_ms != 0)
+        weir_words_add_option(words, "step-ms", step);
+    if (run->mean)
+        weir_words_add_option(words, "mean", run->mean);
+    if (run->std)
+        weir_words_add_option(words, "std", run->std);
+    if (run->step_spin)
+        weir_words_add_option(words, "step-spin", NULL);
+    if (run->sync_steps)
+        weir_words_add_option(words, "sync-steps", NULL);
+}
+
+void weir_run_words(struct weir_words *words, const struct weir_run_options *run, const char *data)
+{
+    weir_words_add(words, "weir");
+    weir_words_add(words, "run");
+    weir_words_add(words, data);
+    weir_words_add_options(words, weir_loader_opts, WEIR_FOR_RUN, &run->loader);
+    add_own_options(words, run);
+}
+
+/* ---- time ---- */
+
+static double elapsed_s(const struct whatif *w)
+{
+    return (double)(weir_clock_monotonic_ns() - w->begin_ns) / 1e9;
+}
+
+double whatif_seconds_left(const struct whatif *w)
+{
+    return ((double)w->end_ns - (double)weir_clock_monotonic_ns()) / 1e9;
+}
+
+void whatif_progress(const struct whatif *w, const char *what)
+{
+    if (w->config->progress)
+        w->config->progress(elapsed_s(w), what);
+}
+
+/* ---- errors ---- */
+
+const char *whatif_error_of(const char *line)
+{
+    static const char *const prefixes[] = {"weir run: ", "weir convert: "};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(line, prefixes[i], strlen(prefixes[i])) == 0)
+            return line + strlen(prefixes[i]);
+    return line;
+}
+
+/* ---- all of it ---- */
+
+static int experiment(struct whatif *w, struct weir_err *err)
+{
+    int rc = whatif_measure_now(w, err);
+    if (rc == 0)
+        rc = whatif_ladder(w);
+    if (rc == 0)
+        rc = whatif_predict(w);
+    if (rc == 0 && w->config->check)
+        rc = whatif_check(w);
+    if (rc == -ENOMEM)
+        weir_err_set(err, rc, "out of memory");
+    w->found->interrupted = rc == -EINTR;
+    w->found->seconds = elapsed_s(w);
+    return rc == -EINTR && w->now.known ? 0 : rc;
+}
+
+int weir_whatif_run(struct weir_whatif *found, const struct weir_whatif_config *config, struct weir_err *err)
+{
+    struct whatif *w = calloc(1, sizeof *w);
+    memset(found, 0, sizeof *found);
+    if (!w)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    w->config = config;
+    w->found = found;
+    w->program = config->program ? config->program : "/proc/self/exe";
+    w->begin_ns = weir_clock_monotonic_ns();
+    w->end_ns = w->begin_ns + (uint64_t)(config->max_minutes * 60e9);
+    w->base = (struct whatif_plan){.run = config->run, .data = config->data};
+    int rc = experiment(w, err);
+    whatif_remove_copies(w);
+    free(w);
+    return rc;
+}

@@ -1,0 +1,174 @@
+#include "analyze/trials/interrupt.h"
+#include "analyze/trials/whatif_run.h"
+#include "cli/commands.h"
+#include "cli/outputs.h"
+#include "cli/run/run_options.h"
+#include "cli/sysinfo.h"
+#include "convert/convert_dataset.h"
+#include "pipeline/gpu/gpu.h"
+#include "pipeline/read_ahead.h"
+#include "pipeline/views.h"
+#include "weir/base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct whatif_options {
+    struct run_options run; /* first: shared_options */
+    bool check, json;
+    double max_minutes;
+    const char *log;
+};
+
+#define FIELD(field) .offset = offsetof(struct whatif_options, field)
+
+static const struct weir_opt own_options[] = {
+    {"check", WEIR_OPT_FLAG, FIELD(check), NULL, NULL, "predictions verified by trials", .topic = "Predictions",
+     .details = "Makes each change that this machine can make, and measures it alongside the run as it is."},
+    {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "MIN", "10", "time limit", 0.05, 1e5, .unit = "minutes"},
+    {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the findings, for weir report",
+     .path = WEIR_PATH_WRITE},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
+};
+static const struct weir_opt_set shared_options[] = WEIR_RUN_SETS(0, WEIR_FOR_WHATIF);
+
+/* What weir run would refuse as usage: -EINVAL, else 0. */
+static int check_options(const struct whatif_options *options, struct weir_err *err)
+{
+    const struct run_options *run = &options->run;
+    int number, rc = weir_device_parse(run->loader.device, &number, err);
+    if (rc < 0) {
+        weir_err_prefix(err, "--device");
+        return -EINVAL;
+    }
+    if (weir_reading_check(run->loader.io, run->loader.direct, err) == -EINVAL ||
+        weir_decoder_check_device(run->loader.decoder, number >= 0, err) == -EINVAL ||
+        weir_crop_check(run->loader.crop, err) < 0)
+        return -EINVAL;
+    if (run->loader.format.dtype >= WEIR_DTYPE_F16 && number < 0)
+        return weir_err_set(err, -EINVAL, "--dtype: f16 and bf16 need a GPU; add --device cuda, or take f32");
+    return 0;
+}
+
+/* ---- outputs ---- */
+
+static void write_json(FILE *out, const struct weir_whatif *found, const struct weir_command *command,
+                       const struct whatif_options *options, bool pretty)
+{
+    struct weir_json json;
+    struct weir_sysinfo machine;
+    weir_sysinfo_read(&machine);
+    weir_json_open(&json, out, pretty);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "whatif");
+    weir_json_text(&json, "weir", weir_version());
+    weir_json_text(&json, "git", weir_git_describe());
+    weir_json_object(&json, "machine");
+    weir_sysinfo_json(&machine, &json);
+    weir_json_end(&json, '}');
+    weir_json_object(&json, "config");
+    weir_options_json(command, options, &json);
+    weir_json_end(&json, '}');
+    weir_whatif_json(&json, found);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+}
+
+/* ---- the command ---- */
+
+static void show_progress(double elapsed_s, const char *what)
+{
+    fprintf(stderr, "%5.0f s: %s\n", elapsed_s, what);
+}
+
+static int read_source(struct weir_copy_source *source, struct weir_path_list *files,
+                       const struct weir_command *command, const struct whatif_options *o, const char *data,
+                       struct weir_err *err)
+{
+    struct weir_dataset_config config = {.size = sizeof config, .path = data};
+    struct weir_dataset *dataset;
+    uint64_t bytes;
+    weir_loader_options_dataset(&o->run.loader, &config);
+    int rc = weir_dataset_open(&dataset, &config, err);
+    if (rc < 0)
+        return rc;
+    rc = weir_outputs_spare(command, o, dataset, err);
+    if (rc == 0)
+        rc = weir_copy_source_of(dataset, source, err);
+    if (rc == 0)
+        rc = weir_copy_source_files(dataset, files, &bytes, err);
+    weir_dataset_close(&dataset);
+    return rc < 0 ? rc : 0;
+}
+
+static int whatif(const struct weir_command *command, const struct whatif_options *o, const char *data,
+                  struct weir_err *err)
+{
+    static struct weir_whatif found; /* large */
+    struct weir_path_list files = {0};
+    FILE *log = NULL;
+    struct weir_whatif_config config = {.data = data,
+                                        .files = &files,
+                                        .max_minutes = o->max_minutes,
+                                        .check = o->check,
+                                        .fastest_format = weir_convert_fastest,
+                                        .progress = show_progress,
+                                        .interrupted = &weir_interrupted};
+    weir_run_options_copy(&config.run, &o->run);
+    int rc = read_source(&config.source, &files, command, o, data, err);
+    if (rc == 0)
+        rc = weir_output_open(&log, o->log, err); /* before anything is measured */
+    if (rc == 0)
+        rc = weir_whatif_run(&found, &config, err);
+    weir_path_list_free(&files);
+    if (rc == 0 && log)
+        write_json(log, &found, command, o, false);
+    int closed = weir_output_close(o->log, log, err);
+    rc = rc < 0 ? rc : closed;
+    if (rc == 0 && o->json)
+        write_json(stdout, &found, command, o, true);
+    else if (rc == 0)
+        weir_whatif_print(stdout, &found);
+    return rc;
+}
+
+static int whatif_main(const struct weir_command *command, int argc, char **argv)
+{
+    struct whatif_options o;
+    const char *data;
+    int n;
+    enum weir_parse parse = weir_options_parse(command, &o, sizeof o, argc, argv, &data, &n);
+    if (parse != WEIR_PARSE_RUN)
+        return weir_parse_status(parse);
+    struct weir_err err = WEIR_ERR_NONE;
+    if (check_options(&o, &err) < 0) {
+        weir_cli_fail(command, &err);
+        return 2;
+    }
+    weir_catch_interrupts();
+    int rc = whatif(command, &o, data, &err);
+    if (weir_interrupted)
+        return 130;
+    return rc < 0 ? weir_cli_fail(command, &err) : 0;
+}
+
+const struct weir_command weir_cmd_whatif = {
+    .name = "whatif",
+    .summary = "say what changes of a run would give, and check it",
+    .group = WEIR_GROUP_TUNE,
+    .args = "DATA",
+    .min_args = 1,
+    .max_args = 1,
+    .arg_paths = {WEIR_PATH_READ},
+    .opts = own_options,
+    .n_opts = sizeof own_options / sizeof own_options[0],
+    .sets = shared_options,
+    .takes_config = true,
+    .examples = "weir whatif episodes/ --step-ms 20\tWhat would help a training step of 20 ms that waits for data.\n"
+                "weir whatif episodes/ --num-workers 4 --check --log whatif.jsonl\tEvery change is made and measured, "
+                "and what was predicted stands beside it.\n",
+    .notes = "Options are those of weir run. It is run for short times, one process each. Predictions are ratios of\n"
+             "images/s. Ctrl-C ends with what is known so far (exit status 130).",
+    .run = whatif_main,
+};
