@@ -1,4 +1,4 @@
-/* faults.h: the bad frames of a run: counted, and the first of them kept with their names. */
+/* faults.h: counts the bad frames of a run and keeps the names of the first ones. */
 #ifndef WEIR_PIPELINE_FAULTS_H
 #define WEIR_PIPELINE_FAULTS_H
 

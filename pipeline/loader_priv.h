@@ -1,4 +1,4 @@
-/* loader_priv.h: the loader itself. */
+/* loader_priv.h: the state of a loader. */
 #ifndef WEIR_PIPELINE_LOADER_PRIV_H
 #define WEIR_PIPELINE_LOADER_PRIV_H
 
@@ -9,48 +9,49 @@
 
 struct weir_queue_depth {
     uint64_t sum, samples;
-    int min, max; /* since the last reset; min > max = none seen */
+    int min, max; /* since the last reset; min > max = no samples */
 };
 
-/* One thread opens, consumes and closes; figures may be asked for by others where loader.h says so. */
+/* One thread opens, consumes and closes; other threads may read figures where loader.h permits it. */
 struct weir_loader {
     struct weir_shared shared;
     int n_workers;  /* threads; 0 = inline */
     int n_contexts; /* workers allocated: at least one */
     struct weir_worker *workers;
     struct weir_watchdog watchdog;
-    struct weir_thread *consumer; /* cells of the thread that opened us, when it was not attached before */
-    uint64_t next;                /* batch that weir_loader_next gives out next */
-    uint64_t taken;               /* batches that it gave out */
-    int epoch;                    /* of the last one */
+    struct weir_thread *consumer; /* cells of the opening thread, if the loader attached it */
+    uint64_t next;                /* next batch for weir_loader_next */
+    uint64_t taken;               /* batches delivered */
+    int epoch;                    /* of the last delivered batch */
     _Atomic int lent;
     bool finished;
-    uint64_t start_ns, indexed_ns, opened_ns, first_batch_ns; /* points in time; 0 = not yet */
+    uint64_t start_ns, indexed_ns, opened_ns, first_batch_ns; /* timestamps; 0 = not reached */
     struct weir_steps steps;
     pthread_mutex_t depth_lock;
     struct weir_queue_depth depth;
 };
 
-/* The caller's configuration in this version's struct; -EINVAL, -ENOTSUP as weir_sized_copy. */
+/* Copies the caller's configuration, possibly of an older version, to this version's struct; -EINVAL or -ENOTSUP as
+ * weir_sized_copy. */
 int weir_config_take(struct weir_loader_config *full, const struct weir_loader_config *given, struct weir_err *err);
 
-/* What the order of samples depends on. */
+/* One setting that the sample order depends on. */
 struct weir_state_field {
-    const char *name; /* as the option is called */
+    const char *name; /* name of the option */
     uint64_t value;
 };
 
-/* Written aside and renamed: there is a whole file or the one from before. */
+/* Writes a temporary file and renames it, so that the path always holds a complete file. */
 int weir_state_write(const char *path, uint64_t next, const struct weir_state_field fields[WEIR_STATE_FIELDS],
                      struct weir_err *err);
-/* state->given stays false when there is no such file. -EBADMSG when a byte of it is not as it was written (its last
- * line is an XXH3 of those before it), -ENOTSUP for version 1, which had none, -EEXIST for something else. */
+/* state->given stays false when there is no such file. Returns -EBADMSG for a damaged file (its last line is an XXH3 of
+ * the lines before it), -ENOTSUP for version 1, which had no hash, -EEXIST for another kind of file. */
 int weir_state_read(const char *path, struct weir_state *state, struct weir_err *err);
-/* 0, or -EINVAL naming the first thing that is not as it was. */
+/* Returns 0, or -EINVAL naming the first setting that differs. */
 int weir_state_check(const struct weir_state *state, const struct weir_state_field fields[WEIR_STATE_FIELDS],
                      struct weir_err *err);
 
-/* Where the run begins; the sampler is open. */
+/* Sets the position where the run starts; the sampler is open. */
 int weir_resume_loader(struct weir_loader *loader, struct weir_err *err);
 
 #endif

@@ -1,5 +1,4 @@
-/* norm.h: mean and standard deviation of state or actions over the training episodes, which normalise what a batch has
- * of them. */
+/* norm.h: mean and standard deviation of state or actions over the training episodes, for normalising batches. */
 #ifndef WEIR_PIPELINE_NORM_H
 #define WEIR_PIPELINE_NORM_H
 
@@ -8,17 +7,17 @@
 struct weir_dataset;
 struct weir_sampler;
 
-/* Of each dimension, as float; std is at least 1e-2, as ACT clips it. */
+/* One value per dimension; std is at least 1e-2, as in ACT. */
 struct weir_norm {
     int dim;
     float *mean, *std; /* owned */
 };
 
-/* Of state, or of actions; raw: mean 0 and std 1, which change nothing. -ENOMEM, or what reading them says; what there
- * is then is for weir_norm_close. */
+/* For state or actions; raw: mean 0 and std 1, which change nothing. Returns -ENOMEM or a read error; call
+ * weir_norm_close in any case. */
 int weir_norm_open(struct weir_norm *norm, const struct weir_dataset *dataset, const struct weir_sampler *sampler,
                    bool actions, bool raw, struct weir_err *err);
-/* Accepts zeros. */
+/* Accepts a zeroed struct. */
 void weir_norm_close(struct weir_norm *norm);
 
 #endif

@@ -1,5 +1,5 @@
-/* shared.h: what the threads of a run share: the loader's modules, opened in the order of what needs what. Workers, the
- * threads of a GPU and the consumer read it; who writes what is said at each part. */
+/* shared.h: state shared by the threads of a run: the loader's modules, opened in dependency order. Read by workers,
+ * GPU threads and the consumer; each part documents its writer. */
 #ifndef WEIR_PIPELINE_SHARED_H
 #define WEIR_PIPELINE_SHARED_H
 
@@ -24,24 +24,23 @@
 struct weir_upload;
 struct weir_gpu_decode;
 
-/* What is to be done. It does not change once the loader is open. */
+/* The resolved configuration. Constant once the loader is open. */
 struct weir_setup {
-    struct weir_loader_config config; /* with what was automatic decided */
+    struct weir_loader_config config; /* with automatic values resolved */
     struct weir_placement placement;
     struct weir_decoder_choice decoder;
     struct weir_dataset *dataset;
     struct weir_camera_probe probes[WEIR_CAMERAS_MAX];
-    struct weir_view views[WEIR_CAMERAS_MAX]; /* what workers make of the images */
-    struct weir_view
-        out_views[WEIR_CAMERAS_MAX]; /* what a batch has of them: the same, unless the GPU crops and resizes */
-    int block_rows;                  /* frames of the largest blocks of chunks; 0 = none lie in blocks */
+    struct weir_view views[WEIR_CAMERAS_MAX];     /* applied by workers */
+    struct weir_view out_views[WEIR_CAMERAS_MAX]; /* result in a batch: the same, unless the GPU crops and resizes */
+    int block_rows;                               /* maximum frames per block of chunks; 0 = no blocks */
     struct weir_sampler *sampler;
     uint64_t total; /* batches of the run */
     struct weir_norm qpos, actions;
     struct weir_batch_layout layout; /* of the slots */
 };
 
-/* Who does it. Each module's header says which thread may call it. */
+/* The modules. Each header documents its threads. */
 struct weir_shared {
     struct weir_setup setup;
     struct weir_recorder *recorder; /* NULL = nothing is timed */
@@ -50,11 +49,11 @@ struct weir_shared {
     struct weir_slots slots;
     struct weir_completion completion;
     struct weir_upload *upload;     /* to a GPU; NULL = batches are the slots' */
-    struct weir_gpu_decode *decode; /* JPEGs are decoded there too; NULL = they are not */
+    struct weir_gpu_decode *decode; /* JPEG decoding on the GPU; NULL = none */
     struct weir_frame_cache cache;
     struct weir_faults faults;
     struct weir_file_watch watch;
-    struct weir_sources sources; /* which camera, which file */
+    struct weir_sources sources; /* figures by camera and file */
     alignas(64) _Atomic uint64_t next_task;
 };
 

@@ -1,9 +1,9 @@
-/* slot.h: the batches in flight. A slot is memory for one batch; slot number sequence % n carries batch sequence. It is
- * armed (planned, ready for tasks), worked on, complete, lent to the consumer, and armed anew for the batch n later.
+/* slot.h: the batches in flight. A slot is memory for one batch; slot `sequence % n` carries batch `sequence`. It is
+ * armed (planned, ready for tasks), worked on, complete, lent to the consumer, and armed again for the batch n later.
  *
- * Who may touch what: between arming and completion the workers, each destination by one of them; from completion to
- * release the consumer. The counters below pass the memory on: the last task's decrement and complete's store release
- * what was written, the consumer's load acquires it; armed does the same in the other direction. */
+ * Access: between arming and completion the workers, each destination by one of them; from completion to release the
+ * consumer. The counters transfer ownership: the last task's decrement and the store to `complete` release the written
+ * data, and the consumer's load acquires it; `armed` does the same in the other direction. */
 #ifndef WEIR_PIPELINE_SLOT_H
 #define WEIR_PIPELINE_SLOT_H
 
@@ -15,7 +15,7 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 
-/* One image of a batch: which frame, and where it goes. */
+/* One image of a batch: a frame and its destination. */
 struct weir_image {
     int episode, camera, t;
     void *destination;
@@ -25,52 +25,51 @@ struct weir_image {
 struct weir_slot_sample {
     _Atomic uint64_t start_ticks, images_start_ticks;
     _Atomic int parts_left, images_left;
-    _Atomic bool bad; /* left out of the batch */
+    _Atomic bool bad; /* omitted from the batch */
 };
 
-/* Samples by (episode, t): those that need the same frames, or frames of the same block of chunks, are neighbours. */
+/* Samples sorted by (episode, t), so that samples with common frames or blocks of chunks are neighbours. */
 struct weir_slot_order {
     int episode, t, sample;
-    int parts; /* tasks of one camera that make this sample's images: the ones that it owns, and those of samples before
-                  it */
+    int parts; /* number of tasks per camera that load this sample's images: its own, and those of earlier samples with
+                  frames in common */
 };
 
 struct weir_slot {
-    alignas(64) _Atomic uint64_t armed; /* batch number + 1 whose tasks may be taken */
-    struct weir_eventcount arming;      /* waited for by the workers that have a task of this slot's next batch only */
-    _Atomic uint64_t complete;          /* batch number + 1 that is done */
+    alignas(64) _Atomic uint64_t armed; /* batch + 1 whose tasks may run */
+    struct weir_eventcount arming;      /* wakes only the workers that have a task of this slot's next batch */
+    _Atomic uint64_t complete;          /* batch + 1 that is complete */
     _Atomic int tasks_left;
     _Atomic bool lent;       /* to the consumer */
-    _Atomic bool begun;      /* from its first task to its release */
+    _Atomic bool begun;      /* from the first task to the release */
     uint64_t last_task_id;   /* the task that completed it */
-    struct weir_async *done; /* of each task: from its end to the batch's delivery */
+    struct weir_async *done; /* per task, async range from its end to the batch's delivery */
     struct weir_plan plan;
     struct weir_sample *samples;
     struct weir_slot_sample *progress;
     struct weir_slot_order *order;
-    int *rank; /* of each sample in order */
-    /* Under the slots' lock of claims, and only where frames share blocks: */
-    bool open;        /* armed and not complete: its samples may be claimed */
-    uint8_t *claimed; /* of each sample and camera: somebody has it, or had it */
-    /* Only where a GPU decodes. The arrays are the decoder's. */
+    int *rank; /* per sample, its index in order */
+    /* Protected by the slots' claims lock; used only if frames share blocks: */
+    bool open;        /* armed and not complete: samples may be claimed */
+    uint8_t *claimed; /* per sample and camera: claimed by a task */
+    /* Used only when a GPU decodes; the arrays are owned by gpu_decode.c. */
     int n_images, n_tasks, n_samples;
-    struct weir_gpu_source *decoded; /* of each image (weir_layout_number); without plane[0] it is in memory */
-    int *row; /* of each sample of the batch: where its images are, since those of samples left out stay where they are
-               */
-    _Atomic int *deferred; /* of each task: frames of it that the GPU has, and 1 for the worker */
+    struct weir_gpu_source *decoded; /* per image (weir_layout_number); plane[0] NULL: the image is in memory */
+    int *row; /* per sample of the batch, the row of its images: images are not moved over skipped samples */
+    _Atomic int *deferred; /* per task: frames being decoded by the GPU, plus 1 for the worker */
     uint8_t *memory;
-    bool moved; /* the memory that it began with is the consumer's for good */
+    bool moved; /* the original memory belongs to the consumer */
     struct weir_batch batch;
-    /* The failure to report for this batch: that of the lowest image, so that runs agree. Under the slots' lock. */
+    /* Error of this batch: that of the lowest failed image, so that runs agree. Protected by the slots' lock. */
     int64_t failed_image; /* -1 = none */
     struct weir_err err;
-    struct weir_last_task last; /* what completed it */
+    struct weir_last_task last; /* its last task */
 };
 
 struct weir_slots {
-    pthread_mutex_t lock, claims;          /* of failures; of who loads what */
-    struct weir_eventcount done, stopping; /* a batch is complete; the slots are stopped */
-    _Atomic uint64_t completed;            /* batches, since the slots were opened */
+    pthread_mutex_t lock, claims;          /* for failures; for claims */
+    struct weir_eventcount done, stopping; /* signalled when a batch completes; when the slots stop */
+    _Atomic uint64_t completed;            /* batches since open */
     int n, history;                        /* frames of a camera that a sample needs */
     int tasks_per_sample;                  /* one per camera, and the state */
     int tasks_per_batch;                   /* of a full one */
