@@ -1,5 +1,4 @@
 #include "python/src/array.h"
-#include "python/src/capsule.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Batches as the program gets them, and whose their memory is. */
-#include "python/src/capsule.h"
+#include "python/src/array.h"
 #include "python/src/loader_parts.h"
 #include "python/src/session.h"
 

@@ -1,5 +1,5 @@
-#include "python/src/capsule.h"
 #include "pipeline/gpu/gpu.h"
+#include "python/src/array.h"
 #include "python/src/dlpack.h"
 
 #include <errno.h>

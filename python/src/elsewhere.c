@@ -1,4 +1,4 @@
-#include "python/src/elsewhere.h"
+#include "python/src/session.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "python/src/kernel_clocks.h"
+#include "python/src/py.h"
 #include "weir/kernel_clock.h"
 
 #include <stdlib.h>

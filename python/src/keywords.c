@@ -1,7 +1,7 @@
 /* The keywords of weir.Loader, out of the table of the loader's options. */
-#include "python/src/keywords.h"
 #include "pipeline/loader_options.h"
 #include "python/src/loader_parts.h"
+#include "python/src/py.h"
 
 #include <limits.h>
 #include <stdio.h>

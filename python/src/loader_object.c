@@ -1,10 +1,9 @@
-#include "python/src/loader_object.h"
 #include "pipeline/gpu/gpu.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/history.h"
 #include "python/src/loader_parts.h"
-#include "python/src/profile_loaders.h"
-#include "python/src/profile_stack.h"
+#include "python/src/profile_parts.h"
+#include "python/src/py.h"
 #include "python/src/session.h"
 #include "weir/stages.h"
 

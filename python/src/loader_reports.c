@@ -1,10 +1,9 @@
 /* weir.Loader's table and verdict. */
 #include "analyze/verdict/verdict.h"
 #include "python/src/gpu_timing.h"
-#include "python/src/keywords.h"
 #include "python/src/loader_parts.h"
+#include "python/src/py.h"
 #include "python/src/session.h"
-#include "python/src/totals.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,13 +1,9 @@
 /* weir._weir: what weir/__init__.py puts a name on. */
 #include "base/extras.h"
 #include "python/src/array.h"
-#include "python/src/elsewhere.h"
-#include "python/src/kernel_clocks.h"
-#include "python/src/keywords.h"
-#include "python/src/loader_object.h"
 #include "python/src/profile_parts.h"
+#include "python/src/py.h"
 #include "python/src/session.h"
-#include "python/src/totals.h"
 #include "weir/base.h"
 
 #include <errno.h>
@@ -81,14 +77,10 @@ int weir_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **type)
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "weir._weir", .m_doc = "The C side of weir.",
                                         .m_size = -1};
 
-#define DECLARE(name) int weir_##name##_begin(PyObject *module);
-#define ROW(name)     weir_##name##_begin,
-WEIR_EXTRA_PYTHON(DECLARE)
+#define ROW(name) weir_##name##_begin,
+WEIR_EXTRA_PYTHON(WEIR_PY_DECLARE_)
 
-static int (*const begins[])(PyObject *module) = {
-    weir_array_begin,         weir_session_begin,       weir_loader_object_begin, weir_keywords_begin,
-    weir_kernel_clocks_begin, weir_profile_range_begin, weir_profile_trace_begin, weir_profile_object_begin,
-    weir_totals_begin,        weir_elsewhere_begin,     WEIR_EXTRA_PYTHON(ROW)};
+static int (*const begins[])(PyObject *module) = {WEIR_PY_PARTS(ROW) WEIR_EXTRA_PYTHON(ROW)};
 
 PyMODINIT_FUNC PyInit__weir(void);
 PyMODINIT_FUNC PyInit__weir(void)

@@ -1,5 +1,5 @@
-#include "python/src/profile_loaders.h"
 #include "python/src/lent.h"
+#include "python/src/profile_parts.h"
 #include "weir/loader.h"
 
 #include <pthread.h>

@@ -4,7 +4,6 @@
  * _window(), is an exception. */
 #include "prof/gpu/gpu_trace.h"
 #include "python/src/gpu_timing.h"
-#include "python/src/profile_loaders.h"
 #include "python/src/profile_parts.h"
 #include "python/src/session.h"
 #include "weir/profiler.h"

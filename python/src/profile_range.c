@@ -1,6 +1,5 @@
 /* weir.record_function: a range of the trace, by its name. */
 #include "python/src/profile_parts.h"
-#include "python/src/profile_stack.h"
 #include "python/src/session.h"
 #include "weir/recorder.h"
 

@@ -1,5 +1,5 @@
 /* A thread's Python functions as a number. Looking at the frames takes some 100 ns each; their text is made once. */
-#include "python/src/profile_stack.h"
+#include "python/src/profile_parts.h"
 #include "python/src/py.h"
 
 #include <stdlib.h>

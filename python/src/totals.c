@@ -1,4 +1,3 @@
-#include "python/src/totals.h"
 #include "base/ranks.h"
 #include "prof/report/machine.h"
 #include "python/src/gpu_timing.h"

@@ -3,7 +3,6 @@
 #include "extras/motion/motion.h"
 #include "pipeline/gpu/gpu.h"
 #include "python/src/array.h"
-#include "python/src/capsule.h"
 #include "python/src/gpu_timing.h"
 
 #include <errno.h>
