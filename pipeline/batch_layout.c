@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of images, and of what is small: state, actions, masks and what else lies behind them. */
+/* Alignment of images, and of small tensors (state, actions, masks). */
 enum { ALIGNMENT = 4096, SMALL_ALIGNMENT = 256 };
 static const uint64_t SLOT_MAX_BYTES = 1ull << 40;
 
@@ -23,7 +23,7 @@ static size_t rounded_up(size_t bytes, size_t alignment)
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/* Adds a tensor of these dimensions after the batch's; its number, or -EOVERFLOW. */
+/* Appends a tensor with these dimensions. Returns its index, or -EOVERFLOW. */
 static int add(struct weir_batch_layout *layout, size_t alignment, const char *name, enum weir_dtype dtype,
                const int64_t *dims, int n)
 {
@@ -46,7 +46,7 @@ static int add(struct weir_batch_layout *layout, size_t alignment, const char *n
     return layout->n_tensors++;
 }
 
-/* Cameras of one kind, colour or depth. */
+/* The cameras of one kind: colour or depth. */
 struct kind {
     bool depth;
     const char *name;
@@ -54,7 +54,7 @@ struct kind {
     int cameras[WEIR_CAMERAS_MAX];
 };
 
-/* A tensor for images like those of camera c. cameras: how many share it; 0 = it is c's own. */
+/* Appends a tensor for images like those of camera c. cameras: number of cameras that share it; 0 = c alone. */
 static int add_images(struct weir_batch_layout *layout, const struct weir_pixel_format *format, bool depth,
                       const char *name, int c, int cameras)
 {

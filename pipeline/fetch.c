@@ -196,8 +196,8 @@ static int fetch_piece(struct weir_fetcher *fetcher, const struct weir_block *bl
     return rc < 0 ? rc : unpack(fetcher, block, piece, data, ts, rows, n);
 }
 
-/* read: the bytes of all its chunks; it is by its rows that they are divided, though an episode's last block may have
- * some that are no frames. */
+/* read: bytes of all chunks of the block. They are divided by rows, although the last block of an episode may contain
+ * rows that are not frames. */
 static void count_block(struct weir_fetcher *fetcher, const struct weir_block *block, uint64_t read, int n)
 {
     count(&fetcher->chunks.frames, (uint64_t)n);

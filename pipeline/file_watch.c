@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Counted and listed once. */
+/* Counts and lists the file once. */
 static void found(struct weir_file_watch *watch, int file, const char *what, char text[WEIR_FAULT_TEXT])
 {
     snprintf(text, WEIR_FAULT_TEXT, "%.*s: %s", WEIR_FAULT_TEXT - WEIR_FILE_CHANGE - 2,
@@ -14,7 +14,7 @@ static void found(struct weir_file_watch *watch, int file, const char *what, cha
         weir_faults_add_file(watch->faults, text);
 }
 
-/* What cannot be compared may have changed; no policy hides that the process lacks something. */
+/* A file that cannot be compared may have changed. A resource shortage is always an error, whatever --on-error says. */
 static void check(struct weir_file_watch *watch, int file)
 {
     char what[WEIR_FILE_CHANGE], text[WEIR_FAULT_TEXT];
@@ -58,7 +58,7 @@ static void *thread_main(void *user)
             pthread_cond_wait(&watch->wake, &watch->lock);
         if (watch->stop)
             break;
-        uint64_t asked = watch->asked; /* those that come meanwhile want another look */
+        uint64_t asked = watch->asked; /* files added during the check need another check */
         pthread_mutex_unlock(&watch->lock);
         check_all(watch);
         pthread_mutex_lock(&watch->lock);
@@ -114,7 +114,7 @@ int weir_file_watch_error(struct weir_file_watch *watch, struct weir_err *err)
 {
     if (!atomic_load_explicit(&watch->has_err, memory_order_acquire))
         return 0;
-    if (!watch->started) /* nobody writes any more */
+    if (!watch->started)
         return weir_err_set(err, watch->err.code, "%s", watch->err.text);
     pthread_mutex_lock(&watch->lock);
     int rc = weir_err_set(err, watch->err.code, "%s", watch->err.text);
@@ -124,7 +124,7 @@ int weir_file_watch_error(struct weir_file_watch *watch, struct weir_err *err)
 
 int weir_file_watch_wait(struct weir_file_watch *watch, const _Atomic bool *stopped, struct weir_err *err)
 {
-    enum { LOOK_NS = 100 * 1000 * 1000 }; /* who stops the loader may be a signal's handler, which wakes nobody */
+    enum { LOOK_NS = 100 * 1000 * 1000 }; /* a signal handler may stop the loader, and it cannot wake this thread */
     if (!watch->started)
         return weir_file_watch_error(watch, err);
     pthread_mutex_lock(&watch->lock);

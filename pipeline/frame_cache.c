@@ -1,8 +1,8 @@
-/* Nothing is evicted. Over shuffled epochs every frame is as likely to be asked for next as any other, so whatever is
- * thrown out for a newcomer loses as much as it wins; and least-recently-used, on a set that does not fit, throws out
- * each frame before its turn comes again: next to no hits at all. Keeping what came first gives, from the second epoch
- * on, the part of the frames that fits, which no policy can do better without knowing the order; and frames that never
- * go need neither locks, nor counts of readers, nor a memory that comes apart when cameras differ in size. */
+/* Frames are never evicted. In shuffled epochs every frame is equally likely to be requested next, so evicting one for
+ * another gains nothing; and least-recently-used, on a set larger than the cache, evicts each frame before its next
+ * use and has almost no hits. Keeping the first frames gives, from the second epoch on, a hit rate equal to the
+ * fraction that fits, which no policy improves without knowing the order. Without eviction the cache needs no locks, no
+ * reference counts, and its memory does not fragment when cameras differ in size. */
 #include "pipeline/frame_cache.h"
 #include "base/resources.h"
 #include "weir/recorder.h"
@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What the table has for a frame that is not in. Frames begin at multiples of 64, after the table. */
+/* States of a frame that is not in the cache. Frames start at multiples of 64, after the table. */
 enum { NEVER_ASKED = 0, NOT_KEPT = 1, BEING_KEPT = 2, ALIGNMENT = 64 };
 
 static uint64_t aligned(uint64_t bytes, uint64_t to)
@@ -21,7 +21,7 @@ static uint64_t aligned(uint64_t bytes, uint64_t to)
     return (bytes + to - 1) / to * to;
 }
 
-/* Sizes of the tables and of everything; -EOVERFLOW when no memory could be so large. */
+/* Computes the sizes of the tables and of all frames. Returns -EOVERFLOW when they exceed the address space. */
 static int measure(struct weir_frame_cache *cache, const int *steps, int episodes)
 {
     uint64_t all_steps = 0, step_bytes = 0;
@@ -38,7 +38,7 @@ static int measure(struct weir_frame_cache *cache, const int *steps, int episode
                : 0;
 }
 
-/* How much to map: whole pages, within the budget; 0 when not one frame would fit. */
+/* Returns the bytes to map: whole pages within the budget; 0 when not even one frame fits. */
 static uint64_t mapping_bytes(const struct weir_frame_cache *cache)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), smallest = UINT64_MAX;
@@ -109,7 +109,7 @@ bool weir_frame_cache_take(struct weir_frame_cache *cache, int episode, int came
     if (!cache->memory)
         return false;
     _Atomic uint64_t *entry = entry_of(cache, episode, camera, t);
-    /* Acquire: with the offset come the pixels that were written before it was. They never change after. */
+    /* Acquire: makes the pixels visible that were written before the offset. They never change afterwards. */
     uint64_t offset = atomic_load_explicit(entry, memory_order_acquire);
     if (offset >= ALIGNMENT) {
         WEIR_ZONE(WEIR_STAGE_CACHE_COPY);
@@ -122,7 +122,7 @@ bool weir_frame_cache_take(struct weir_frame_cache *cache, int episode, int came
     return false;
 }
 
-/* The offset of so many bytes that nobody else will get; 0 when they do not fit. A smaller frame may fit still. */
+/* Reserves bytes and returns their offset; 0 when they do not fit. A smaller frame may still fit. */
 static uint64_t reserve(struct weir_frame_cache *cache, uint64_t bytes)
 {
     uint64_t offset = atomic_load_explicit(&cache->used_bytes, memory_order_relaxed);
@@ -141,7 +141,7 @@ void weir_frame_cache_keep(struct weir_frame_cache *cache, int episode, int came
         return;
     _Atomic uint64_t *entry = entry_of(cache, episode, camera, t);
     if (!atomic_compare_exchange_strong_explicit(entry, &state, BEING_KEPT, memory_order_relaxed, memory_order_relaxed))
-        return; /* another worker, for another batch, was first */
+        return; /* another worker kept it first, for another batch */
     uint64_t offset = reserve(cache, bytes);
     if (offset == 0) {
         atomic_store_explicit(entry, NOT_KEPT, memory_order_relaxed);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- opening, in the order of what needs what ---- */
+/* ---- opening, in dependency order ---- */
 
 static int most_block_rows(const struct weir_dataset *dataset)
 {
@@ -27,7 +27,7 @@ static int most_block_rows(const struct weir_dataset *dataset)
     return most;
 }
 
-/* Images of which a GPU may decode some cross the bus as they are stored, and are cropped and resized there. */
+/* Images that a GPU may decode are uploaded as stored, then cropped and resized on the GPU. */
 static void choose_views(struct weir_shared *s)
 {
     memcpy(s->setup.out_views, s->setup.views, sizeof s->setup.views);
@@ -89,7 +89,7 @@ static int open_data(struct weir_loader *loader, struct weir_err *err)
     return weir_reading_open(s, err);
 }
 
-/* To be freed; NULL without memory. */
+/* Returns an array for the caller to free; NULL without memory. */
 static int *steps_of(const struct weir_dataset *dataset)
 {
     int episodes = weir_dataset_episodes(dataset);
@@ -128,8 +128,8 @@ static int open_sampler(struct weir_shared *s, struct weir_err *err)
     return 0;
 }
 
-/* What is to be decoded so that the batches have the format wanted. Where red and blue of the source are swapped, what
- * the decoder takes for red is blue. */
+/* Returns the format to decode to, so that batches have the wanted format. If the source has red and blue swapped,
+ * the decoder's red is blue. */
 static struct weir_pixel_format source_format(const struct weir_pixel_format *wanted, bool is_bgr)
 {
     struct weir_pixel_format format = *wanted;
@@ -159,7 +159,7 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
     if (s->setup.config.prefetch == 0)
         s->setup.config.prefetch = weir_prefetch_auto(s);
     uint64_t slots = (uint64_t)s->setup.config.prefetch + 1,
-             left = s->setup.total - loader->next; /* one is with the consumer */
+             left = s->setup.total - loader->next; /* the consumer holds one */
     slots = slots < left ? slots : left > 0 ? left : 1;
     rc = weir_slots_open(&s->slots, (int)slots, &s->setup.layout, s->setup.block_rows > 0, s->setup.config.local_size,
                          err);
@@ -178,7 +178,7 @@ static int open_slots(struct weir_loader *loader, struct weir_err *err)
     return rc == 0 && weir_decoder_on_gpu(s->setup.config.decoder) ? weir_gpu_decode_open(s, err) : rc;
 }
 
-/* After the slots, so that what they take is not free any more. */
+/* Called after the slots are allocated, so that free memory excludes them. */
 static int open_cache(struct weir_shared *s, struct weir_err *err)
 {
     int *steps = steps_of(s->setup.dataset);
@@ -205,15 +205,15 @@ static int open_recorder(struct weir_loader *loader, struct weir_err *err)
     loader->shared.recorder = loader->shared.setup.config.recorder;
     if (!loader->shared.recorder && weir_recorder_open(&loader->shared.recorder) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    weir_zone_cost_ns(); /* measured before anything runs */
+    weir_zone_cost_ns(); /* measured before any thread runs */
     return 0;
 }
 
-/* The consumer's time begins with all that it needs. */
+/* The consumer's recording starts with everything it needs in place. */
 static int attach_consumer(struct weir_loader *loader, struct weir_err *err)
 {
     if (!loader->shared.recorder || weir_thread_self)
-        return 0; /* the caller times this thread for somebody else */
+        return 0; /* the caller already times this thread */
     if (weir_thread_attach(loader->shared.recorder, "consumer", WEIR_ROLE_CONSUMER) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
     loader->consumer = weir_thread_self;
@@ -241,7 +241,7 @@ static int start_workers(struct weir_loader *loader, struct weir_err *err)
 {
     struct weir_gpu_decode *decode = loader->shared.decode;
     int working = loader->n_workers > 0 ? loader->n_workers : 1;
-    loader->n_contexts = working + (decode ? 1 : 0); /* the last one is the thread's that hands JPEGs to the GPU */
+    loader->n_contexts = working + (decode ? 1 : 0); /* the last one: the thread that submits JPEGs to the GPU */
     size_t bytes = sizeof *loader->workers * (size_t)loader->n_contexts;
     loader->workers = aligned_alloc(alignof(struct weir_worker), bytes);
     if (!loader->workers)
@@ -332,7 +332,7 @@ void weir_loader_finish(struct weir_loader *loader)
     loader->finished = true;
     weir_steps_asked(&loader->steps, weir_clock_monotonic_ns());
     if (loader->consumer && loader->consumer == weir_thread_self)
-        weir_thread_detach(); /* first: the end of the others is nobody's wait for data */
+        weir_thread_detach(); /* first, so that joining the other threads does not count as a data wait */
     loader->consumer = NULL;
     if (loader->shared.slots.n)
         weir_slots_stop(&loader->shared.slots);
@@ -359,7 +359,7 @@ void weir_loader_close(struct weir_loader **loader)
     free(l->workers);
     weir_reading_close(s);
     weir_gpu_decode_close(&s->decode);
-    weir_upload_close(&s->upload); /* before the slots that it has pinned */
+    weir_upload_close(&s->upload); /* before the slots: it has pinned them */
     weir_slots_close(&s->slots);
     weir_frame_cache_close(&s->cache);
     weir_sources_close(&s->sources);
@@ -392,15 +392,15 @@ static void note_depth(struct weir_loader *loader)
     pthread_mutex_unlock(&loader->depth_lock);
 }
 
-/* A batch that is there, as the consumer gets it. */
+/* A complete batch, ready for the consumer. */
 struct obtained {
     struct weir_batch *batch;
-    const struct weir_err *err;        /* of a batch that failed */
-    const struct weir_last_task *last; /* what completed it; NULL = not known */
+    const struct weir_err *err;        /* error of a failed batch */
+    const struct weir_last_task *last; /* the task that completed it; NULL = unknown */
     struct weir_waited waited;
 };
 
-/* 1, 0 when stopped, -EINTR; obtain_uploaded too. */
+/* Returns 1, 0 when stopped, or -EINTR, as does obtain_uploaded. */
 static int obtain_slot(struct weir_loader *loader, uint64_t sequence, struct obtained *to)
 {
     WEIR_ZONE(WEIR_STAGE_WAIT_DATA);
@@ -414,7 +414,7 @@ static int obtain_slot(struct weir_loader *loader, uint64_t sequence, struct obt
         return rc;
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_slot_lend(slots, slot);
-    weir_item_self = slot->last_task_id; /* what was waited for */
+    weir_item_self = slot->last_task_id; /* the task that the consumer waited for */
     weir_slot_end_waits(slots, slot);
     *to = (struct obtained){&slot->batch, slot->failed_image >= 0 ? &slot->err : NULL, &slot->last, {0}};
     to->waited.data_ns = weir_clock_monotonic_ns() - start_ns;
@@ -435,7 +435,7 @@ static int obtain_uploaded(struct weir_loader *loader, uint64_t sequence, struct
     return 1;
 }
 
-/* -EBUSY when there is no memory for the next batch. */
+/* Returns -EBUSY when no buffer is left for the next batch. */
 static int check_lent(const struct weir_loader *loader, struct weir_err *err)
 {
     const struct weir_shared *s = &loader->shared;
@@ -462,7 +462,7 @@ static int obtain(struct weir_loader *loader, struct obtained *to)
     return rc;
 }
 
-/* When an epoch's last batch was given out all that it needed has been read. */
+/* Requests a file check once the last batch of an epoch is delivered: all its files have been read. */
 static void note_epoch(struct weir_loader *loader, const struct weir_batch *batch)
 {
     bool first = loader->taken == 0, last = loader->next + 1 == loader->shared.setup.total;
@@ -471,7 +471,7 @@ static void note_epoch(struct weir_loader *loader, const struct weir_batch *batc
     loader->epoch = batch->plan.epoch;
 }
 
-/* Whether there are more batches to come; if not, how the run ended. */
+/* Returns whether the run has ended, with its result in *rc. */
 static bool is_over(struct weir_loader *loader, int *rc, struct weir_err *err)
 {
     struct weir_shared *s = &loader->shared;
@@ -526,5 +526,5 @@ int weir_loader_next(struct weir_loader *loader, struct weir_batch **batch, stru
 
 void weir_loader_stop(struct weir_loader *loader)
 {
-    atomic_store_explicit(&loader->shared.slots.stop, true, memory_order_relaxed); /* waiters look 10 times a second */
+    atomic_store_explicit(&loader->shared.slots.stop, true, memory_order_relaxed); /* waiters poll 10 times a second */
 }

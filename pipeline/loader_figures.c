@@ -1,4 +1,4 @@
-/* What a loader uses, and what it has done so far. */
+/* Configuration and counters of an open loader. */
 #include "pipeline/gpu/gpu_decode.h"
 #include "pipeline/gpu/upload.h"
 #include "pipeline/loader_priv.h"
@@ -136,7 +136,7 @@ void weir_loader_gpu_figures(struct weir_loader *loader, struct weir_gpu_figures
     *figures = (struct weir_gpu_figures){0};
     if (!upload)
         return;
-    weir_upload_times_collect(upload, NULL); /* an error is met by the uploader too */
+    weir_upload_times_collect(upload, NULL); /* the uploader reports the same error */
     pthread_mutex_lock(&upload->lock);
     *figures = upload->times.figures;
     pthread_mutex_unlock(&upload->lock);
@@ -187,7 +187,7 @@ int weir_steps_of(struct weir_loader *loader, struct weir_steps *copy)
     return weir_steps_take(&loader->steps, weir_clock_monotonic_ns(), copy);
 }
 
-/* All frames of the dataset as the decode cache would keep them, its table included. */
+/* Returns the bytes that the decode cache would need for all frames of the dataset, including its table. */
 static uint64_t frames_bytes(const struct weir_shared *s)
 {
     uint64_t steps = 0, step_bytes = 0;
@@ -210,7 +210,8 @@ static void add_images(const struct weir_shared *s, struct weir_report_setup *se
     }
 }
 
-/* JPEG engines of the GPU that batches go to; 0 when workers decode no JPEGs. Opens nvJPEG on the first call. */
+/* Returns the number of JPEG engines of the upload GPU; 0 when workers decode no JPEGs. Opens nvJPEG on the first call.
+ */
 static int jpeg_engines(const struct weir_shared *s, const struct weir_report_setup *setup)
 {
     int engines = 0;

@@ -148,7 +148,7 @@ void weir_loader_options_complete(void)
     for (int i = 0; weir_io_row(i, &name, &summary, &why_not); i++)
         add(io_choices, name);
     for (int i = 0; weir_decoder_row(i, &name, &summary, &why_not); i++)
-        if (weir_decoder_check(name, NULL) != -EINVAL) /* others are chosen by a frame's magic bytes */
+        if (weir_decoder_check(name, NULL) != -EINVAL) /* the other decoders are chosen by magic bytes */
             add(decoder_choices, name);
 }
 
@@ -181,7 +181,7 @@ void weir_loader_config_init(struct weir_loader_config *config, size_t size)
     for (const struct weir_opt *opt = weir_loader_opts; opt->name; opt++)
         if (opt->preset && weir_option_parse(opt, opt->preset, &full, &err) < 0)
             assert(!"a default of the table parses");
-    full.rank = full.world_size = 0; /* "auto" is the program's, which reads the environment */
+    full.rank = full.world_size = 0; /* the program resolves "auto" from the environment */
     weir_sized_fill(config, size, &full, sizeof full);
 }
 
@@ -192,12 +192,12 @@ int weir_config_take(struct weir_loader_config *full, const struct weir_loader_c
                            "struct weir_loader_config", err);
 }
 
-/* Numbers that a caller sets without parsing keep the table's bounds, too. */
+/* Checks the table's bounds for values that a caller set without parsing. */
 static int check_ranges(const struct weir_loader_config *c, struct weir_err *err)
 {
     int rc = 0;
     for (const struct weir_opt *opt = weir_loader_opts; opt->name && rc == 0; opt++)
-        if (opt->offset != offsetof(struct weir_loader_config, world_size)) /* 0 of 0 is 0 of 1 */
+        if (opt->offset != offsetof(struct weir_loader_config, world_size)) /* rank 0 of world size 0 means 0 of 1 */
             rc = weir_option_check(opt, c, err);
     if (rc == 0 && c->local_size < 0)
         rc = weir_err_set(err, -EINVAL, "local_size %d: must be at least 0", c->local_size);

@@ -31,11 +31,11 @@ struct weir_loader {
     struct weir_queue_depth depth;
 };
 
-/* Copies the caller's configuration, possibly of an older version, to this version's struct; -EINVAL or -ENOTSUP as
- * weir_sized_copy. */
+/* Copies the caller's configuration, possibly of an older version, into this version's struct. Returns -EINVAL or
+ * -ENOTSUP as weir_sized_copy does. */
 int weir_config_take(struct weir_loader_config *full, const struct weir_loader_config *given, struct weir_err *err);
 
-/* One setting that the sample order depends on. */
+/* One option that determines the sample order. */
 struct weir_state_field {
     const char *name; /* name of the option */
     uint64_t value;

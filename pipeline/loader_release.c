@@ -1,4 +1,4 @@
-/* What becomes of a batch's memory when the consumer is done with it, or is not. */
+/* Returning, reusing and handing over the memory of batches. */
 #include "base/resources.h"
 #include "pipeline/gpu/upload.h"
 #include "pipeline/loader_priv.h"
@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-/* The slot of a batch that is not out any more carries the next one. */
+/* Arms the slot of a returned batch for its next batch. */
 static void reuse(struct weir_loader *loader, uint64_t sequence)
 {
     struct weir_shared *s = &loader->shared;
@@ -73,7 +73,7 @@ void weir_loader_free_kept(const struct weir_kept *kept, void *const *streams, i
         weir_memory_unmap(kept->memory, kept->bytes);
         return;
     }
-    weir_gpu_block_release(kept->block, streams, n, NULL); /* a GPU that is lost does no more work */
+    weir_gpu_block_release(kept->block, streams, n, NULL); /* a lost GPU does no more work */
     weir_gpu_block_give(kept->block);
 }
 

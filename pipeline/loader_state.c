@@ -1,4 +1,4 @@
-/* Where a run is, kept in a file and taken up again. */
+/* Saves the position of a run in a file, and resumes from it. */
 #include "base/hash.h"
 #include "pipeline/loader_priv.h"
 #include "weir/loader.h"
@@ -11,7 +11,7 @@ static const char *const names[WEIR_STATE_FIELDS] = {
     "--train-split", "--rank",     "--world-size", "--wrap",        "number-of-episodes", "lengths-of-episodes",
 };
 
-/* What the samples of each batch depend on. */
+/* Lists the settings that determine the samples of each batch. */
 static void state_fields(const struct weir_shared *s, struct weir_state_field fields[WEIR_STATE_FIELDS])
 {
     const struct weir_loader_config *c = &s->setup.config;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* "cuda" is the local rank's GPU; where a launcher shows each process only its own, that is number 0. GPUs that cannot
- * be counted cannot be opened either, and opening says why. */
+/* "cuda" is the local rank's GPU; GPU 0 where the launcher makes only one visible to each process. If counting GPUs
+ * fails, opening one fails too, and reports why. */
 static void choose_gpu(struct weir_placement *p, const struct weir_loader_config *config)
 {
     weir_device_parse(config->device, &p->gpu, NULL);

@@ -10,7 +10,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* A model wants the rest. UINT64_MAX: not known, and opening it will say why. */
+/* Leaves the rest for the model. Returns UINT64_MAX when GPU memory is unknown; opening the GPU reports why. */
 static uint64_t part_of_gpu(const struct weir_shared *s)
 {
     struct weir_device *device = NULL;
@@ -22,7 +22,7 @@ static uint64_t part_of_gpu(const struct weir_shared *s)
     return rc == 0 ? unused / WEIR_PREFETCH_GPU_PART : UINT64_MAX;
 }
 
-/* Of the host's that is free, and of what the local ranks take of it alike. UINT64_MAX: not known. */
+/* Returns this process's fraction of free host memory, the same for each local rank; UINT64_MAX = unknown. */
 static uint64_t part_of_memory(const struct weir_shared *s)
 {
     uint64_t memory = weir_memory_available_bytes(),

@@ -4,7 +4,7 @@
 
 struct weir_shared;
 
-/* Returns the batches to prefetch for config.prefetch = 0; the layout of slots is known. */
+/* Returns the number of batches to prefetch for config.prefetch = 0. The slot layout must be known. */
 int weir_prefetch_auto(const struct weir_shared *shared);
 
 #endif

@@ -68,13 +68,13 @@ static int probe_camera(struct prober *p, int camera, bool tolerant, struct weir
                         first.text);
 }
 
-/* 1: a frame of another size than this, 0 = of none yet; negative: a shortage. */
+/* Returns 1 if the frame's size differs from the camera's, 0 if not or unknown, negative on a resource shortage. */
 static int is_of_another_size(struct prober *p, int episode, int camera, struct weir_camera_probe *size,
                               struct weir_err *err)
 {
     struct weir_camera_probe probe = {.kind = weir_dataset_kind(p->dataset, episode, camera)};
     if (!weir_frame_is_encoded(probe.kind))
-        return 0; /* the dataset compares sizes of raw frames */
+        return 0; /* the dataset itself compares sizes of raw frames */
     struct weir_err why = WEIR_ERR_NONE;
     int rc = probe_frame(p, episode, camera, 0, &probe, &why);
     if (weir_is_shortage(rc))
@@ -172,7 +172,7 @@ void weir_probe_blame(const struct weir_dataset *dataset, const struct weir_came
     weir_err_prefix(err, "%s: the image is %dx%d", name, probe->width, probe->height);
 }
 
-/* ---- what fetching costs ---- */
+/* ---- cost of fetching ---- */
 
 static int by_value(const void *a, const void *b)
 {

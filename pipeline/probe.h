@@ -12,19 +12,20 @@ struct weir_camera_probe {
     int episode, t;               /* of the probed frame */
 };
 
-/* Returns the kind by the header of the frame looked at (WEIR_FRAME_PNG for depth, too); without one, the camera's. */
+/* Returns the kind found in the header of the probed frame (WEIR_FRAME_PNG for depth, too); without one, the camera's.
+ */
 enum weir_frame_kind weir_probe_kind(const struct weir_camera_probe *probe);
 
 /* Probes every camera. tolerant: skips up to 256 bad frames per camera. */
 int weir_probe_cameras(struct weir_dataset *dataset, bool tolerant, struct weir_camera_probe *probes,
                        struct weir_err *err);
 
-/* Probes one camera, always tolerant. Its width is 0, and 0 is returned, when no frame is readable; negative when the
- * machine lacks a resource (base/shortage.h) or there is no decoder for the frames. */
+/* Probes one camera, always tolerant. Returns 0 with a width of 0 when no frame is readable; negative on a resource
+ * shortage (base/shortage.h) or when no decoder supports the frames. */
 int weir_probe_camera(struct weir_dataset *dataset, int camera, struct weir_camera_probe *probe, struct weir_err *err);
 
 /* Returns 1 when a camera's image size differs between files, judged by the first readable frame of each; 0 when not;
- * negative when the machine lacks a resource (base/shortage.h). */
+ * negative on a resource shortage (base/shortage.h). */
 int weir_probe_sizes_differ(struct weir_dataset *dataset, struct weir_err *err);
 
 /* Prepends to a memory error the name of the frame that determined the image size, if that exceeds 4096 x 4096 pixels.
@@ -32,8 +33,7 @@ int weir_probe_sizes_differ(struct weir_dataset *dataset, struct weir_err *err);
 void weir_probe_blame(const struct weir_dataset *dataset, const struct weir_camera_probe *probes, struct weir_err *err);
 
 /* Stores the seconds that one thread takes to fetch one frame of the camera: the median over n frames spread over the
- * dataset; 0 when none is readable. Returns 0, or negative with err when the machine lacks a resource
- * (base/shortage.h). */
+ * dataset; 0 when none is readable. Returns 0, or negative with err on a resource shortage (base/shortage.h). */
 int weir_probe_fetch_s(struct weir_dataset *dataset, int camera, int n, double *fetch_s, struct weir_err *err);
 
 #endif

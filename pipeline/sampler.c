@@ -12,8 +12,8 @@ struct part {
     int *episodes;
     uint64_t *ends; /* running sum of steps */
     uint64_t samples;
-    int all_batches; /* of all ranks */
-    int batches;     /* of this one */
+    int all_batches; /* of all ranks together */
+    int batches;     /* of this rank */
 };
 
 struct weir_sampler {
@@ -37,7 +37,7 @@ static uint64_t hash3(uint64_t a, uint64_t b, uint64_t c)
     return mix(mix(mix(a + 0x9e3779b97f4a7c15u) + b + 0x9e3779b97f4a7c15u) + c + 0x9e3779b97f4a7c15u);
 }
 
-/* Uniform in 0..n-1 (Lemire's multiply-shift; its bias of n / 2^64 is below anything that can be seen). */
+/* Uniform in 0..n-1 (Lemire's multiply-shift; its bias of n / 2^64 is negligible). */
 static uint64_t below(uint64_t random, uint64_t n)
 {
     return (uint64_t)(((unsigned __int128)random * n) >> 64);
@@ -54,7 +54,7 @@ static uint64_t feistel(uint64_t x, int half_bits, uint64_t key)
     return left << half_bits | right;
 }
 
-/* Where i goes in a permutation of 0..n-1. */
+/* Returns the position of i in a permutation of 0..n-1. */
 static uint64_t permute(uint64_t i, uint64_t n, uint64_t key)
 {
     int half_bits = 1;
@@ -123,7 +123,7 @@ static int check_config(const struct weir_sampler_config *c, int episodes, struc
 
 static int split(struct weir_sampler *s, int episodes, struct weir_err *err)
 {
-    int n_train = (int)(s->config.train_split * episodes + 1e-9); /* 0.9 * 10 is 9, whatever the last bit says */
+    int n_train = (int)(s->config.train_split * episodes + 1e-9); /* so that 0.9 * 10 is 9 despite rounding */
     n_train = n_train < 1 ? 1 : n_train > episodes ? episodes : n_train;
     if (fill_part(s, &s->parts[WEIR_SPLIT_TRAIN], 0, n_train, (uint64_t)episodes) < 0 ||
         fill_part(s, &s->parts[WEIR_SPLIT_VAL], (uint64_t)n_train, episodes - n_train, (uint64_t)episodes) < 0)
@@ -192,11 +192,11 @@ int weir_sampler_batches(const struct weir_sampler *sampler, enum weir_split of)
     return sampler->parts[of].batches;
 }
 
-/* This rank's batch number index as one of a single loader's. */
+/* Converts this rank's batch index to the index in the stream of a single loader. */
 static int global_index(const struct weir_sampler *s, const struct part *part, int index)
 {
     int64_t global = (int64_t)index * s->config.world_size + s->config.rank;
-    return (int)(global % part->all_batches); /* only a wrapped one goes round */
+    return (int)(global % part->all_batches); /* changes only a wrapped batch */
 }
 
 static int batch_size_of(const struct weir_sampler *s, const struct part *part, int index)
@@ -210,7 +210,7 @@ uint64_t weir_sampler_samples(const struct weir_sampler *sampler, enum weir_spli
 {
     const struct part *part = &sampler->parts[of];
     uint64_t samples = (uint64_t)part->batches * (uint64_t)sampler->config.batch_size;
-    /* Of all batches one at most is short: the last of the stream, which one rank has once, last of all. */
+    /* At most one batch is short: the last of the stream, which one rank has once, as its last. */
     if (part->batches > 0)
         samples -= (uint64_t)(sampler->config.batch_size - batch_size_of(sampler, part, part->batches - 1));
     return samples;
@@ -222,7 +222,7 @@ uint64_t weir_sampler_total(const struct weir_sampler *sampler)
     return per_epoch * (uint64_t)sampler->config.num_epochs;
 }
 
-/* Sample number i of the split as (episode, t), in the order of ends. */
+/* Returns sample i of the split as (episode, t), in the order of ends. */
 static struct weir_sample timestep(const struct weir_sampler *s, const struct part *part, uint64_t i)
 {
     int low = 0, high = part->n_episodes - 1;
@@ -250,7 +250,7 @@ static struct weir_sample draw(const struct weir_sampler *s, const struct part *
     return (struct weir_sample){episode, (int)below(random, (uint64_t)s->steps[episode])};
 }
 
-/* All of a plan but its samples. */
+/* Returns a plan without its samples. */
 static struct weir_plan plan_of(const struct weir_sampler *s, uint64_t sequence)
 {
     uint64_t train = (uint64_t)s->parts[0].batches, per_epoch = train + (uint64_t)s->parts[1].batches;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { POLL_NS = 100 * 1000 * 1000 }; /* a stop from a signal handler wakes nobody: look this often */
+enum { POLL_NS = 100 * 1000 * 1000 }; /* polling interval: a stop from a signal handler wakes no waiter */
 
 static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, int processes,
                       struct weir_err *err)
@@ -27,7 +27,7 @@ static int map_memory(struct weir_slots *slots, int n, const struct weir_batch_l
     if (memory == MAP_FAILED)
         return weir_err_set(err, -ENOMEM, "no memory for %d batches of %.1f MB", n, (double)layout->slot_bytes / 1e6);
     madvise(memory, bytes, MADV_HUGEPAGE);
-    memset(memory, 0, bytes); /* page faults here, not in a stage */
+    memset(memory, 0, bytes); /* causes page faults here instead of in a stage */
     slots->memory = memory;
     slots->memory_bytes = bytes;
     slots->slot_bytes = layout->slot_bytes;
@@ -80,7 +80,7 @@ int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_lay
     return rc;
 }
 
-/* All of it but what consumers keep. */
+/* Unmaps all memory except buffers that consumers keep. */
 static void unmap_memory(struct weir_slots *slots)
 {
     if (!slots->memory)
@@ -121,10 +121,10 @@ static bool is_before(const struct weir_slot_order *a, const struct weir_slot_or
         return a->episode < b->episode;
     if (a->t != b->t)
         return a->t < b->t;
-    return a->sample < b->sample; /* the same one twice: with replacement, or padded */
+    return a->sample < b->sample; /* duplicates occur with replacement, or in padded batches */
 }
 
-/* By hand: qsort allocates for batches of some size. */
+/* qsort allocates memory for large batches. */
 static void shell_sort(struct weir_slot_order *order, int n)
 {
     int gap = 1;
@@ -140,8 +140,8 @@ static void shell_sort(struct weir_slot_order *order, int n)
         }
 }
 
-/* A sample's parts: itself, and the owners among those before it that reach into its history. They lie between from and
- * it, and from only moves on. */
+/* Counts a sample's parts: itself, and each earlier owner whose frames reach into its history. The owners lie between
+ * from and the sample, and from only increases. */
 static void count_parts(const struct weir_slots *slots, struct weir_slot *slot)
 {
     struct weir_slot_order *order = slot->order;
@@ -187,7 +187,7 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
     struct weir_slot *slot = weir_slot_of(slots, sequence);
     weir_sampler_plan(sampler, sequence, &slot->plan, slot->samples);
     sort_samples(slots, slot);
-    if (slot->claimed) /* nobody looks: it is not open */
+    if (slot->claimed) /* unlocked: the slot is not open */
         memset(slot->claimed, 0, (size_t)slot->plan.n * (size_t)slots->tasks_per_sample);
     weir_completion_arm(slots, slot);
     if (slot->decoded)
@@ -197,7 +197,7 @@ void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler,
     slot->batch.plan = slot->plan;
     slot->batch.n = slot->plan.n;
     set_open(slots, slot, true);
-    atomic_store_explicit(&slot->armed, sequence + 1, memory_order_release); /* with all of the above */
+    atomic_store_explicit(&slot->armed, sequence + 1, memory_order_release); /* publishes all of the above */
     weir_eventcount_notify(&slot->arming);
 }
 
@@ -218,7 +218,7 @@ int weir_slot_move(struct weir_slots *slots, struct weir_slot *slot, bool anothe
 {
     size_t bytes = slots->slot_bytes;
     uint64_t available = another ? weir_memory_available_bytes() : 0;
-    if (available && bytes > available / 2) /* the machine is not to run out of memory over it */
+    if (available && bytes > available / 2) /* leave half of the free memory to the machine */
         return weir_err_set(err, -ENOMEM,
                             "no memory to make further batches while others are kept: one is %.1f MB, %.1f MB are free",
                             (double)bytes / 1e6, (double)available / 1e6);
@@ -244,9 +244,8 @@ static bool stopped(const struct weir_slots *slots)
     return atomic_load_explicit(&slots->stop, memory_order_relaxed);
 }
 
-/* Waits for *value, which only grows, to reach sequence + 1. Acquire: what the other side wrote before its store is
- * visible after. Nobody spins before sleeping: waits are as long as decoding takes, and the core may be the one that a
- * worker needs. */
+/* Waits for *value, which only grows, to reach sequence + 1. Acquire: makes the other side's earlier writes visible.
+ * Does not spin first: waits are as long as decoding, and a worker may need this core. */
 static int wait_for(const struct weir_slots *slots, struct weir_eventcount *wakeup, const _Atomic uint64_t *value,
                     uint64_t sequence, bool (*interrupted)(void *user), void *user)
 {

@@ -70,68 +70,68 @@ struct weir_slots {
     pthread_mutex_t lock, claims;          /* for failures; for claims */
     struct weir_eventcount done, stopping; /* signalled when a batch completes; when the slots stop */
     _Atomic uint64_t completed;            /* batches since open */
-    int n, history;                        /* frames of a camera that a sample needs */
-    int tasks_per_sample;                  /* one per camera, and the state */
-    int tasks_per_batch;                   /* of a full one */
+    int n, history;                        /* history: frames of a camera per sample */
+    int tasks_per_sample;                  /* one per camera, plus one for the state */
+    int tasks_per_batch;                   /* of a full batch */
     struct weir_slot *slot;
     uint8_t *memory;
     size_t memory_bytes, slot_bytes;
     _Atomic bool stop;
 };
 
-/* Allocates n slots, their memory touched. claims: tasks claim samples, of later batches too. processes: that take as
- * much on this machine, 0 or 1 = this one alone. */
+/* Allocates n slots and touches their memory. claims: tasks claim samples, including those of later batches.
+ * processes: number of processes on this machine that allocate as much; 0 or 1 = only this one. */
 int weir_slots_open(struct weir_slots *slots, int n, const struct weir_batch_layout *layout, bool claims, int processes,
                     struct weir_err *err);
 void weir_slots_close(struct weir_slots *slots);
 
-/* Plans batch sequence into its slot (which nobody uses) and lets workers have it. */
+/* Plans batch sequence into its unused slot and opens it to workers. */
 void weir_slot_arm(struct weir_slots *slots, const struct weir_sampler *sampler, uint64_t sequence);
 static inline struct weir_slot *weir_slot_of(struct weir_slots *slots, uint64_t sequence)
 {
     return &slots->slot[sequence % (uint64_t)slots->n];
 }
 
-/* The number of a task in the run, from 1: what records of its work and of its wait carry. */
+/* Returns the task's id: its number in the run, counted from 1. Records of its work and waits carry it. */
 static inline uint64_t weir_task_id(const struct weir_slots *slots, uint64_t sequence, uint64_t task)
 {
     return sequence * (uint64_t)slots->tasks_per_batch + task + 1;
 }
 
-/* What each task of the complete batch made has waited until now for the others, and for the consumer. */
+/* Ends the async wait of each task of a complete batch: from its end until delivery to the consumer. */
 void weir_slot_end_waits(const struct weir_slots *slots, const struct weir_slot *slot);
 
-/* No image of the slot is the GPU's, no task waits for it. */
+/* Marks all images of the slot as not decoded by the GPU, and no task as waiting for it. */
 void weir_slot_forget_decoded(struct weir_slot *slot);
 
-/* The consumer has the batch, and its memory, until the release. */
+/* Lends the batch and its memory to the consumer until the release. */
 void weir_slot_lend(struct weir_slots *slots, struct weir_slot *slot);
 void weir_slot_release(struct weir_slots *slots, struct weir_slot *slot);
-/* Releases the slot, whose memory (slot_bytes) is the consumer's for good: *memory is for weir_memory_unmap. The slot
- * gets other memory when it is to carry another batch. -ENOMEM: nothing has changed. */
+/* Releases the slot, and transfers its memory (slot_bytes) to the consumer: free *memory with weir_memory_unmap.
+ * another: gives the slot new memory for its next batch. On -ENOMEM nothing changes. */
 int weir_slot_move(struct weir_slots *slots, struct weir_slot *slot, bool another, void **memory, struct weir_err *err);
 
-/* Blocks until batch sequence may be worked on (armed) or is done (complete); false when stopped. */
+/* Blocks until batch sequence is armed, or complete; false when stopped. */
 bool weir_slot_wait_armed(struct weir_slots *slots, uint64_t sequence);
 bool weir_slot_wait_complete(struct weir_slots *slots, uint64_t sequence);
-/* The same for who may be interrupted: asks at least 10 times a second, and after each signal that the thread got. 1:
- * it is complete; 0: stopped; -EINTR: interrupted(user) was true. interrupted may be NULL. */
+/* Interruptible variant: calls interrupted at least 10 times a second, and after each signal to the thread. Returns 1
+ * when complete, 0 when stopped, -EINTR when interrupted(user) returned true. interrupted may be NULL. */
 int weir_slot_wait_interruptible(struct weir_slots *slots, uint64_t sequence, bool (*interrupted)(void *user),
                                  void *user);
 void weir_slot_finish(struct weir_slots *slots, struct weir_slot *slot);
 
 /* Blocks until stopped. */
 void weir_slots_wait_stop(struct weir_slots *slots);
-/* Wakes all who wait; their waits return false. */
+/* Wakes all waiters; their waits return false. */
 void weir_slots_stop(struct weir_slots *slots);
 
-/* Keeps the failure if it is the slot's lowest so far. image: its number in the batch, by task and position in the
+/* Keeps the failure if its image index is the lowest so far. image: index in the batch, by task and position in the
  * history. */
 void weir_slot_fail(struct weir_slots *slots, struct weir_slot *slot, int64_t image, const struct weir_err *err);
 
-/* Frames of one camera that the sample at this index of the order needs are first .. t, some of them also the last ones
- * of the sample before it. It owns what no sample before it needs: from weir_order_first_owned() to t, none when that
- * is past t. */
+/* Frames of one camera that the sample at this index of the order needs are first .. t; some may overlap those of the
+ * sample before it. It owns frames weir_order_first_owned() .. t, which no earlier sample needs: none when the first
+ * exceeds t. */
 static inline int weir_order_first(const struct weir_slots *slots, const struct weir_slot *slot, int at)
 {
     int first = slot->order[at].t - slots->history + 1;
@@ -150,7 +150,7 @@ static inline bool weir_order_owns_any(const struct weir_slots *slots, const str
     return weir_order_first_owned(slots, slot, at) <= slot->order[at].t;
 }
 
-/* Whether the sample at the later index needs frame t, which the one at index at owns. */
+/* Returns whether the sample at the later index needs frame t, which the sample at index at owns. */
 static inline bool weir_order_needs(const struct weir_slots *slots, const struct weir_slot *slot, int at, int t,
                                     int later)
 {

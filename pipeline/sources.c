@@ -33,7 +33,7 @@ void weir_sources_close(struct weir_sources *sources)
     *sources = (struct weir_sources){0};
 }
 
-/* ---- who works ---- */
+/* ---- workers ---- */
 
 static uint64_t get(const _Atomic uint64_t *value)
 {
@@ -56,7 +56,8 @@ static void record(struct weir_source_cell *cell, uint64_t ticks, uint64_t bytes
         put(&cell->min, ticks);
     if (ticks > get(&cell->max))
         put(&cell->max, ticks);
-    atomic_store_explicit(&cell->count, count + 1, memory_order_release); /* who sees it counted sees its extremes */
+    atomic_store_explicit(&cell->count, count + 1,
+                          memory_order_release); /* release: a reader that sees the count sees the extremes */
 }
 
 static void record_file(struct weir_source_file *file, uint64_t ticks)
@@ -69,7 +70,7 @@ static void record_file(struct weir_source_file *file, uint64_t ticks)
         continue;
 }
 
-/* The entry of a call that is among the longest: a free one, or that of the shortest kept. */
+/* Returns a free entry, or that of the shortest call kept, for a call that is among the longest. */
 static int entry_for(const struct weir_slow_list *list, int n)
 {
     int entry = 0;
@@ -94,7 +95,7 @@ static void keep(struct weir_slow_list *list, uint32_t window, uint64_t ticks, c
     int entry = entry_for(list, n);
     uint32_t version = atomic_load_explicit(&list->version, memory_order_relaxed);
     atomic_store_explicit(&list->version, version + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* the odd version is seen before any change */
+    atomic_thread_fence(memory_order_release); /* makes the odd version visible before any change */
     put(&list->calls[entry].ticks, ticks);
     atomic_store_explicit(&list->calls[entry].episode, image->episode, memory_order_relaxed);
     atomic_store_explicit(&list->calls[entry].camera, image->camera, memory_order_relaxed);
@@ -142,7 +143,7 @@ void weir_sources_fetched(struct weir_worker *worker, const struct weir_image *i
     sources->workers[worker->id].unpack_ticks = (now.unpack - mark->unpack) / (uint64_t)frames;
     uint64_t ticks = now.read - mark->read;
     if (ticks == 0)
-        return; /* nothing of it is stored */
+        return; /* these frames have no stored bytes */
     worker->clock.read_ticks += ticks;
     note(worker, WEIR_SOURCE_READ, image, ticks, now.bytes - mark->bytes);
     record_file(&sources->files[weir_dataset_episode_file(worker->shared->setup.dataset, image->episode)], ticks);
@@ -158,7 +159,7 @@ void weir_sources_decoded(struct weir_worker *worker, const struct weir_image *i
     note(worker, WEIR_SOURCE_DECODE, image, ticks, bytes);
 }
 
-/* ---- who reports ---- */
+/* ---- reports ---- */
 
 static void add_cell(struct weir_source_camera *to, const struct weir_source_cell *cell, enum weir_source_kind kind)
 {
@@ -177,7 +178,7 @@ static void add_cell(struct weir_source_camera *to, const struct weir_source_cel
     to->bytes[kind] += get(&cell->bytes);
 }
 
-/* Among those kept, longest first. */
+/* Inserts a call into the kept ones, longest first. */
 static void rank(struct weir_source_call *calls, int *n, const struct weir_source_call *call)
 {
     int at = *n;
@@ -190,7 +191,7 @@ static void rank(struct weir_source_call *calls, int *n, const struct weir_sourc
     calls[at] = *call;
 }
 
-/* One try at a consistent copy. */
+/* Makes one attempt at a consistent copy. */
 static bool copy_list(const struct weir_slow_list *list, uint32_t *window, int *n, struct weir_source_call *calls,
                       enum weir_source_kind kind)
 {
@@ -205,11 +206,11 @@ static bool copy_list(const struct weir_slow_list *list, uint32_t *window, int *
             .t = atomic_load_explicit(&list->calls[i].t, memory_order_relaxed),
             .ns = weir_clock_to_ns(get(&list->calls[i].ticks)),
         };
-    atomic_thread_fence(memory_order_acquire); /* the copy happens before the second look at the version */
+    atomic_thread_fence(memory_order_acquire); /* completes the copy before the version is read again */
     return (before & 1) == 0 && atomic_load_explicit(&list->version, memory_order_relaxed) == before;
 }
 
-/* The longest calls since the last time, of all workers; and those of the run so far. */
+/* Merges all workers' longest calls since the last time into those of the run. */
 static void take_calls(struct weir_sources *sources, enum weir_source_kind kind, struct weir_source_figures *figures)
 {
     struct weir_source_call calls[WEIR_SLOW_CALLS];

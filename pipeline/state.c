@@ -40,7 +40,7 @@ int weir_state_write(const char *path, uint64_t next, const struct weir_state_fi
                   : 0;
 }
 
-/* One line "NAME VALUE\n" at *at, which is moved behind it. name NULL: any. */
+/* Parses one line "NAME VALUE\n" at *at and moves *at past it. name NULL: any name. */
 static bool take_line(const char **at, const char *name, int base, uint64_t *value)
 {
     size_t length = strcspn(*at, " \n");
@@ -85,7 +85,7 @@ int weir_state_read(const char *path, struct weir_state *state, struct weir_err 
 {
     char text[TEXT_MAX + 1];
     *state = (struct weir_state){.given = false};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* the open of a FIFO would wait */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* opening a FIFO would block */
     if (fd < 0 && errno == ENOENT)
         return 0;
     if (fd < 0)

@@ -39,7 +39,7 @@ void weir_steps_asked(struct weir_steps *steps, uint64_t now_ns)
     steps->begin_ns = now_ns;
 }
 
-/* The first one stays, the others are the latest. */
+/* Keeps the first epoch and the latest ones. */
 static struct weir_epoch_sums *epoch_of(struct weir_steps *steps, int epoch)
 {
     if (steps->current >= 0 && steps->epochs[steps->current].epoch == epoch)

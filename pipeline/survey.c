@@ -73,9 +73,9 @@ static int look_at(struct weir_survey *survey, const struct weir_dataset_config 
     return group && weir_path_list_add(&group->files, strdup(path)) == 0 ? 0 : no_memory(err);
 }
 
-/* ---- where groups lie ---- */
+/* ---- folders of groups ---- */
 
-/* Bytes of the folder's name that all files of the group begin with, the slash included. */
+/* Returns the length of the folder name, including the slash, that all files of the group start with. */
 static size_t common_folder(const struct weir_path_list *files)
 {
     size_t common = (size_t)(strrchr(files->paths[0], '/') ? strrchr(files->paths[0], '/') - files->paths[0] + 1 : 0);
@@ -108,7 +108,7 @@ static int find_pattern(const struct weir_survey *survey, struct weir_survey_gro
     return group->path ? 0 : -ENOMEM;
 }
 
-/* ---- the whole ---- */
+/* ---- survey ---- */
 
 int weir_survey_open(struct weir_survey *survey, const struct weir_dataset_config *config, struct weir_err *err)
 {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One item of crop: "WxH+X+Y", or "CAMERA=" before it. camera is NULL for all. */
+/* One item of crop: "WxH+X+Y", optionally after "CAMERA=". camera is NULL for all cameras. */
 struct crop {
     const char *camera;
     size_t camera_length;
@@ -37,7 +37,7 @@ static int parse(const char *item, size_t length, struct crop *crop, struct weir
     return 0;
 }
 
-/* The item at *at, which moves on to the next one. 1, 0 past the last, or -EINVAL. */
+/* Parses the item at *at and moves *at to the next one. Returns 1, 0 at the end, or -EINVAL. */
 static int next_item(const char **at, struct crop *crop, struct weir_err *err)
 {
     if (!*at)
@@ -65,7 +65,7 @@ static int apply(const struct crop *crop, const char *camera, const struct weir_
     return 0;
 }
 
-/* A later item wins, so that "320x240+0+0,wrist=64x64+0+0" has one camera that differs. */
+/* Later items take precedence: in "320x240+0+0,wrist=64x64+0+0" one camera differs. */
 static int apply_to_all(const struct crop *crop, struct weir_view *views, const struct weir_dataset *dataset,
                         const struct weir_camera_probe *probes, struct weir_err *err)
 {

@@ -25,7 +25,7 @@ static void append(char *text, const char *line)
     snprintf(text + used, TEXT_MAX - used, "%s", line);
 }
 
-/* The batch may end while its task is described; its plan is a pure function, so the words are right anyway. */
+/* The batch may end while its task is described. Its plan is a pure function, so the text is correct anyway. */
 static void describe_task(const struct weir_shared *shared, uint64_t batch, uint64_t task, char *line, size_t size)
 {
     struct weir_plan plan;
@@ -87,7 +87,7 @@ static void describe_queue(struct weir_watchdog *dog, char *text)
     append(text, line);
 }
 
-/* The threads between the slots and the GPU. */
+/* Describes the threads between the slots and the GPU. */
 static void describe_upload(const struct weir_upload *upload, char *text)
 {
     static const char *const uploading[] = {"has ended", "waits for the GPU, or the consumer, to be through with batch",
@@ -171,7 +171,7 @@ static void *thread_main(void *user)
         if ((double)(now_ns - since_ns) < limit_s * 1e9)
             continue;
         report(dog, (double)(now_ns - first_ns) / 1e9);
-        since_ns = now_ns; /* again after as long */
+        since_ns = now_ns; /* report again after the same interval */
     }
     return NULL;
 }
