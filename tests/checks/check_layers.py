@@ -34,7 +34,7 @@ ROOMS = {"prof/trace": 0, "prof/symbols": 0, "prof/gpu": 1, "prof/record": 2, "p
          "pipeline": 0, "pipeline/gpu": 0, "pipeline/work": 0, "pipeline/report": 0, "pipeline/verify": 0,
          "analyze/prediction": 0, "analyze/gpu_idle": 0, "analyze/verdict": 1, "analyze/logs": 2, "analyze/trials": 3, "analyze/tuning": 4,
          "convert": 0,
-         "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1, "cli/tune": 1}
+         "cli": 1, "cli/report": 1, "cli/run": 1, "cli/bench": 1}
 # The room that implements each public header: who may include the one may include the other. "stages" and "frame kinds"
 # are not folders: all rooms above prof/ may include these headers.
 PUBLIC = {"weir/base.h": "base", "weir/trace.h": "prof/trace", "weir/kernel_clock.h": "prof/gpu",

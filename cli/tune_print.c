@@ -1,4 +1,4 @@
-#include "cli/tune/tune_print.h"
+#include "cli/tune_print.h"
 #include "base/files.h"
 
 #include "analyze/trials/words.h"
@@ -19,17 +19,17 @@ enum { BAR = 30 };
 
 void tune_print_head(const struct tune_session *s, FILE *out)
 {
-    const struct weir_tune_space *space = &s->tune.space;
+    const struct weir_tune_space *space = &s->trials.tune.space;
     char data[1024];
     snprintf(data, sizeof data, "%s", s->data);
     weir_text_printable(data);
     fprintf(out, "%s: %.1f MB", data, space->file_bytes / 1e6);
     if (s->cached >= 0)
         fprintf(out, ", %.0f %% in the page cache", 100 * s->cached);
-    fprintf(out, "; %d of %d usable cores; engines:", space->cores, s->cores);
+    fprintf(out, "; %d of %d usable cores; engines:", space->cores, s->trials.cores);
     for (int i = 0; i < space->n_engines; i++)
         fprintf(out, " %s", space->engines[i]);
-    fprintf(out, "; turns of %.2g s\n", s->seconds);
+    fprintf(out, "; turns of %.2g s\n", s->trials.seconds);
     fflush(out);
 }
 
@@ -86,20 +86,39 @@ static void print_curve(const struct weir_tune *tune, FILE *out)
 
 /* ---- the result ---- */
 
+static void add_word(void *user, const char *name, const char *value)
+{
+    weir_words_add_option(user, name, value);
+}
+
+static const struct weir_tune_setting *chosen(const struct tune_session *s)
+{
+    return &s->trials.tune.candidates[s->trials.tune.chosen].setting;
+}
+
+/* The command line of the chosen setting. */
+static struct weir_words command_words(const struct tune_session *s)
+{
+    struct weir_words words = {0};
+    weir_words_add(&words, "weir");
+    weir_words_add(&words, "run");
+    weir_words_add(&words, s->data);
+    for (int i = 0; i < s->words.n; i++)
+        weir_words_add(&words, s->words.argv[i]);
+    weir_tune_setting_options(&s->trials.tune.space, chosen(s), add_word, &words);
+    return words;
+}
+
 static void print_command(const struct tune_session *s, FILE *out)
 {
-    struct tune_pairs pairs;
-    tune_pairs_make(&pairs, s->options, &s->tune.space, &s->tune.candidates[s->tune.chosen].setting);
-    fputs("weir run ", out);
-    weir_shell_word(out, s->data);
-    for (int i = 0; i < pairs.n; i++) {
-        fprintf(out, " --%s", pairs.pairs[i].name);
-        if (!pairs.pairs[i].value)
-            continue;
-        fputc(' ', out);
-        weir_shell_word(out, pairs.pairs[i].value);
+    struct weir_words words = command_words(s);
+    for (int i = 0; i < words.n; i++) {
+        if (i > 0)
+            fputc(' ', out);
+        weir_shell_word(out, words.argv[i]);
     }
     fputc('\n', out);
+    weir_words_free(&words);
 }
 
 static double took_s(const struct tune_session *s)
@@ -109,7 +128,7 @@ static double took_s(const struct tune_session *s)
 
 static void print_end(const struct tune_session *s, FILE *out)
 {
-    const struct weir_tune *tune = &s->tune;
+    const struct weir_tune *tune = &s->trials.tune;
     fprintf(out, "\n%d settings, %d turns, %.1f s", tune->n, tune->turns, took_s(s));
     if (tune->noise > 0)
         fprintf(out, "; noise: turns of one setting differ by up to %.1f %%", 100 * tune->noise);
@@ -122,7 +141,7 @@ static void print_end(const struct tune_session *s, FILE *out)
 
 void tune_print(const struct tune_session *s, FILE *out)
 {
-    const struct weir_tune *tune = &s->tune;
+    const struct weir_tune *tune = &s->trials.tune;
     const struct weir_tune_candidate *c = &tune->candidates[tune->chosen];
     print_curve(tune, out);
     print_end(s, out);
@@ -176,20 +195,12 @@ static void write_candidate(struct weir_json *json, const struct weir_tune *tune
 
 static void write_command(struct weir_json *json, const struct tune_session *s)
 {
-    struct tune_pairs pairs;
-    char name[64];
-    tune_pairs_make(&pairs, s->options, &s->tune.space, &s->tune.candidates[s->tune.chosen].setting);
+    struct weir_words words = command_words(s);
     weir_json_array(json, "command");
-    weir_json_text(json, NULL, "weir");
-    weir_json_text(json, NULL, "run");
-    weir_json_text(json, NULL, s->data);
-    for (int i = 0; i < pairs.n; i++) {
-        snprintf(name, sizeof name, "--%s", pairs.pairs[i].name);
-        weir_json_text(json, NULL, name);
-        if (pairs.pairs[i].value)
-            weir_json_text(json, NULL, pairs.pairs[i].value);
-    }
+    for (int i = 0; i < words.n; i++)
+        weir_json_text(json, NULL, words.argv[i]);
     weir_json_end(json, ']');
+    weir_words_free(&words);
 }
 
 static void write_bounds(struct weir_json *json, const struct weir_demands *demands)
@@ -204,7 +215,7 @@ static void write_bounds(struct weir_json *json, const struct weir_demands *dema
 void tune_print_json(const struct tune_session *s, const struct weir_command *command, FILE *out)
 {
     static const char *const ends[] = {"done", "time", "interrupted", "failed"};
-    const struct weir_tune *tune = &s->tune;
+    const struct weir_tune *tune = &s->trials.tune;
     struct weir_json json;
     weir_json_open(&json, out, true);
     weir_json_object(&json, NULL);
@@ -238,20 +249,35 @@ void tune_print_json(const struct tune_session *s, const struct weir_command *co
 
 /* ---- --out ---- */
 
-static int write_pairs(const struct tune_session *s, FILE *file, struct weir_err *err)
+struct settings_file {
+    FILE *file;
+    const char *refused; /* an option whose value the file cannot hold; NULL: none */
+};
+
+static void write_setting_line(void *user, const char *name, const char *value)
 {
-    struct tune_pairs pairs;
-    tune_pairs_make(&pairs, s->options, &s->tune.space, &s->tune.candidates[s->tune.chosen].setting);
+    struct settings_file *settings = user;
+    if (!settings->refused && !weir_config_write(settings->file, name, value ? value : "true"))
+        settings->refused = name;
+}
+
+static void write_typed(void *user, const struct weir_opt *opt, const char *value)
+{
+    write_setting_line(user, opt->name, value);
+}
+
+static int write_settings(const struct tune_session *s, FILE *file, struct weir_err *err)
+{
+    struct settings_file settings = {.file = file};
     fputs("# Settings that weir tune found; weir run DATA --config FILE takes them.\n", file);
-    for (int i = 0; i < pairs.n; i++) {
-        const char *value = pairs.pairs[i].value ? pairs.pairs[i].value : "true";
-        if (!weir_config_write(file, pairs.pairs[i].name, value))
-            return weir_err_set(err, -EINVAL,
-                                "%s: --%s cannot be written there: its value has spaces at its ends, a \" #\" "
-                                "or control characters",
-                                s->options->out, pairs.pairs[i].name);
-    }
-    return 0;
+    weir_options_typed(weir_tune_sets, s->options, write_typed, &settings);
+    weir_tune_setting_options(&s->trials.tune.space, chosen(s), write_setting_line, &settings);
+    if (!settings.refused)
+        return 0;
+    return weir_err_set(err, -EINVAL,
+                        "%s: --%s cannot be written there: its value has spaces at its ends, a \" #\" "
+                        "or control characters",
+                        s->options->out, settings.refused);
 }
 
 int tune_write_config(struct tune_session *s, struct weir_err *err)
@@ -259,12 +285,12 @@ int tune_write_config(struct tune_session *s, struct weir_err *err)
     char *text = NULL;
     size_t n = 0;
     FILE *file = open_memstream(&text, &n);
-    int rc = file ? write_pairs(s, file, err) : weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = file ? write_settings(s, file, err) : weir_err_set(err, -ENOMEM, "out of memory");
     if (file && fclose(file) != 0 && rc == 0)
         rc = weir_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0) {
-        weir_gz_write(s->config, text, n);
-        rc = weir_gz_commit(&s->config, err);
+        weir_gz_write(s->settings, text, n);
+        rc = weir_gz_commit(&s->settings, err);
     }
     free(text);
     return rc;

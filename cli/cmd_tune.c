@@ -1,0 +1,199 @@
+#include "analyze/trials/copies.h"
+#include "analyze/trials/interrupt.h"
+#include "cli/commands.h"
+#include "cli/outputs.h"
+#include "cli/tune_print.h"
+#include "weir/base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELD(field) .offset = offsetof(struct tune_options, field)
+
+static const struct weir_opt own_options[] = {
+    {"max-memory", WEIR_OPT_BYTES, FIELD(max_memory), "BYTES", "0", "limit of resident memory, such as 2G; 0: none",
+     .topic = "Search"},
+    {"max-cpu", WEIR_OPT_INT, FIELD(max_cpu), "N", "0", "limit of cores; 0: all usable ones", 0, 4096, .unit = "cores"},
+    {"max-cache", WEIR_OPT_BYTES, FIELD(max_cache), "BYTES", "auto", "limit of the decode cache; 0: none", 0, 0, true,
+     .details = "auto is half of the free memory."},
+    {"min-seconds", WEIR_OPT_DOUBLE, FIELD(min_seconds), "S", "0.5", "measured time per trial, after a warm-up", 0.01,
+     3600, .unit = "seconds"},
+    {"max-minutes", WEIR_OPT_DOUBLE, FIELD(max_minutes), "MIN", "5", "time limit", 0.01, 1e5, .unit = "minutes"},
+    {"out", WEIR_OPT_TEXT, FIELD(out), "FILE", NULL, "settings file to write, for --config", .path = WEIR_PATH_WRITE},
+    {"log", WEIR_OPT_TEXT, FIELD(log), "FILE.jsonl", NULL, "log of the trials as JSON lines", .path = WEIR_PATH_WRITE},
+    {"json", WEIR_OPT_FLAG, FIELD(json), NULL, NULL, "JSON output, one object"},
+};
+const struct weir_opt_set weir_tune_sets[] = WEIR_RUN_SETS(0, WEIR_FOR_TUNE);
+
+/* ---- while it runs ---- */
+
+static void log_trial(void *user, const struct weir_tune_setting *setting, const struct weir_turn *turn,
+                      const char *why)
+{
+    const struct tune_session *s = user;
+    struct weir_json json;
+    char text[192];
+    if (!s->log)
+        return;
+    weir_tune_describe(&s->trials.tune.space, setting, text, sizeof text);
+    weir_json_open(&json, s->log, false);
+    weir_json_object(&json, NULL);
+    weir_json_text(&json, "type", "turn");
+    weir_json_text(&json, "setting", text);
+    weir_json_int(&json, "num_workers", setting->workers);
+    weir_json_int(&json, "prefetch", setting->prefetch);
+    weir_json_text(&json, "io", turn->used.io);
+    weir_json_int(&json, "round", s->trials.tune.rounds);
+    weir_json_double(&json, "seconds", turn->measured.seconds);
+    weir_json_double(&json, "images_per_s", turn->measured.images_per_s);
+    weir_json_double(&json, "cpu_s", turn->cpu_s);
+    weir_json_double(&json, "peak_rss_bytes", turn->measured.peak_bytes);
+    weir_json_text(&json, "error", why);
+    weir_json_end(&json, '}');
+    weir_json_close(&json);
+    fflush(s->log);
+}
+
+static void note(void *user, const char *line)
+{
+    const struct tune_session *s = user;
+    fprintf(s->out, "%s\n", line);
+}
+
+static void step(void *user, const char *line)
+{
+    struct tune_session *s = user;
+    fprintf(s->out, "%3d  %s\n", s->n_lines + 1, line);
+    fflush(s->out);
+    if (s->n_lines < TUNE_LINES && (s->lines[s->n_lines] = strdup(line)))
+        s->n_lines++;
+}
+
+/* ---- the command ---- */
+
+/* Also reads the files into the page cache where memory has room for them. */
+static int read_source(struct tune_session *s, const struct weir_command *command, struct weir_err *err)
+{
+    const struct weir_loader_config *loader = &s->options->run.loader;
+    struct weir_dataset_config config = {.size = sizeof config, .path = s->data};
+    struct weir_dataset *dataset;
+    struct weir_path_list files = {0};
+    uint64_t bytes = 0;
+    weir_loader_options_dataset(loader, &config);
+    int rc = weir_dataset_open(&dataset, &config, err);
+    if (rc == 0)
+        rc = weir_copy_source_files(dataset, &files, &bytes, err);
+    s->trials.tune.space.file_bytes = (double)bytes;
+    s->cached = -1;
+    if (rc == 0)
+        rc = weir_outputs_spare(command, s->options, dataset, err);
+    if (rc == 0 && !loader->direct)
+        rc = weir_copy_warm(&files, &s->cached, err);
+    weir_path_list_free(&files);
+    weir_dataset_close(&dataset);
+    return rc;
+}
+
+static int open_session(struct tune_session *s, const struct weir_command *command, struct weir_err *err)
+{
+    const struct tune_options *o = s->options;
+    s->config = (struct weir_tune_config){.data = s->data,
+                                          .loader = &o->run.loader,
+                                          .options = &s->words,
+                                          .max_memory = o->max_memory,
+                                          .max_cache = o->max_cache,
+                                          .max_cpu = o->max_cpu,
+                                          .min_seconds = o->min_seconds,
+                                          .end_ns = s->begin_ns + (uint64_t)(o->max_minutes * 60e9),
+                                          .interrupted = &weir_interrupted,
+                                          .step = step,
+                                          .note = note,
+                                          .trial = log_trial,
+                                          .user = s};
+    weir_words_add_options(&s->words, weir_loader_opts, WEIR_FOR_TUNE, &o->run.loader);
+    weir_words_add_options(&s->words, weir_run_opts, WEIR_FOR_TUNE, &o->run);
+    if (s->words.failed)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    int rc = weir_tune_trials_open(&s->trials, &s->config, err);
+    if (rc == 0)
+        rc = read_source(s, command, err);
+    if (rc == 0 && o->out)
+        rc = weir_gz_open(&s->settings, o->out, WEIR_GZ_PLAIN, err);
+    return rc < 0 ? rc : weir_output_open(&s->log, o->log, err);
+}
+
+/* An end before the search is over has a result too, and its own exit status. */
+static int search(const struct weir_command *command, struct tune_session *s, struct weir_err *err)
+{
+    tune_print_head(s, s->out);
+    int rc = weir_tune_run(&s->trials.tune, err);
+    if (s->trials.tune.chosen < 0)
+        return rc;
+    if (s->options->json)
+        tune_print_json(s, command, stdout);
+    else
+        tune_print(s, stdout);
+    if (rc == -ENOMEM)
+        return weir_err_set(err, rc, "out of memory");
+    return s->options->out ? tune_write_config(s, err) : 0;
+}
+
+static int tune(const struct weir_command *command, struct tune_session *s, struct weir_err *err)
+{
+    int rc = open_session(s, command, err);
+    if (rc == 0)
+        rc = search(command, s, err);
+    int closed = weir_output_close(s->options->log, s->log, err);
+    weir_gz_discard(&s->settings);
+    weir_tune_trials_close(&s->trials);
+    weir_words_free(&s->words);
+    for (int i = 0; i < s->n_lines; i++)
+        free(s->lines[i]);
+    return rc < 0 ? rc : closed;
+}
+
+static int tune_main(const struct weir_command *command, int argc, char **argv)
+{
+    static struct tune_session session; /* large */
+    struct tune_options o;
+    const char *data;
+    int n;
+    enum weir_parse parse = weir_options_parse(command, &o, sizeof o, argc, argv, &data, &n);
+    if (parse != WEIR_PARSE_RUN)
+        return weir_parse_status(parse);
+    struct weir_err err = WEIR_ERR_NONE;
+    session = (struct tune_session){
+        .options = &o, .data = data, .out = o.json ? stderr : stdout, .begin_ns = weir_clock_monotonic_ns()};
+    weir_catch_interrupts();
+    int rc = tune(command, &session, &err);
+    if (rc < 0 && !weir_interrupted)
+        weir_cli_fail(command, &err);
+    if (rc == -EINVAL)
+        return 2;
+    return weir_interrupted ? 130 : rc < 0;
+}
+
+const struct weir_command weir_cmd_tune = {
+    .name = "tune",
+    .summary = "find workers, prefetch, I/O engine, decoder and decode cache for this machine",
+    .group = WEIR_GROUP_TUNE,
+    .args = "DATA",
+    .min_args = 1,
+    .max_args = 1,
+    .arg_paths = {WEIR_PATH_READ},
+    .opts = own_options,
+    .n_opts = sizeof own_options / sizeof own_options[0],
+    .takes_config = true,
+    .sets = weir_tune_sets,
+    .examples =
+        "weir tune episodes/ --step-ms 20\tThe cheapest settings that keep up with a training step of 20 ms.\n"
+        "weir tune episodes/ --max-memory 4G --max-cpu 8 --out node.conf\tWithin limits, and written for --config.\n"
+        "weir run episodes/ --config node.conf\tA run with what was found.\n",
+    .notes = "Settings are measured by weir run, one process a turn. What the bounds of the first one rule out is not "
+             "tried;\n"
+             "the finalists take turns in rounds, and the cheapest within 3 % of the fastest is taken: fewest workers, "
+             "then\n"
+             "least memory, then the simplest engine. Ctrl-C ends with the best so far.",
+    .run = tune_main,
+};
