@@ -1,8 +1,9 @@
 /* decoder_ops.h: interface of a codec, and helpers shared by codecs. decoder.c times and counts; a codec holds no
  * clocks.
  *
- * A new codec is a file with a struct weir_decoder_ops, its extern below, its row in decoder_table.c, a line in
- * CMakeLists.txt, a row in README and a test (tests/checks/check_backends.py reports what is missing). */
+ * A new codec is a file with a struct weir_decoder_ops, its extern below, its row in decoder_table.c, its kind of frame
+ * (weir/frames.h, frame_kind.c), a line in CMakeLists.txt, a row in README and a test (tests/checks/check_backends.py
+ * reports what is missing). */
 #ifndef WEIR_DECODERS_DECODER_OPS_H
 #define WEIR_DECODERS_DECODER_OPS_H
 
