@@ -268,6 +268,27 @@ int weir_sources_take(struct weir_sources *sources, struct weir_source_figures *
     return 0;
 }
 
+void weir_sources_begin_window(struct weir_source_figures *since)
+{
+    if (!since)
+        return;
+    memset(since->n_window_calls, 0, sizeof since->n_window_calls);
+    for (int i = 0; i < since->n_files; i++)
+        since->files[i].window_max_ns = 0;
+}
+
+void weir_sources_widen(struct weir_source_figures *since, const struct weir_source_figures *taken)
+{
+    if (!since || !taken)
+        return;
+    for (int kind = 0; kind < WEIR_SOURCES; kind++)
+        for (int i = 0; i < taken->n_window_calls[kind]; i++)
+            rank(since->window_calls[kind], &since->n_window_calls[kind], &taken->window_calls[kind][i]);
+    for (int i = 0; i < since->n_files; i++)
+        if (taken->files[i].window_max_ns > since->files[i].window_max_ns)
+            since->files[i].window_max_ns = taken->files[i].window_max_ns;
+}
+
 void weir_source_figures_free(struct weir_source_figures **figures)
 {
     if (!*figures)

@@ -61,6 +61,10 @@ int weir_sources_open(struct weir_sources *sources, int workers, int cameras, in
 void weir_sources_close(struct weir_sources *sources);
 /* Implements weir_loader_sources. */
 int weir_sources_take(struct weir_sources *sources, struct weir_source_figures **out);
+/* A window of several takes begins at these figures: their window_calls and window_max_ns become empty, and
+ * weir_sources_widen adds to them those of each later take. Either may be NULL. */
+void weir_sources_begin_window(struct weir_source_figures *since);
+void weir_sources_widen(struct weir_source_figures *since, const struct weir_source_figures *taken);
 
 /* The worker's times at one moment. */
 struct weir_source_mark {

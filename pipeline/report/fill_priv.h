@@ -6,7 +6,8 @@
 #include "weir/loader.h"
 #include "weir/report.h"
 
-/* Paths are given without folder. What was read and decoded from then (NULL: the beginning) to now. -ENOMEM. */
+/* Reads and decodes between then (NULL = open) and now, paths relative to folder; the longest calls and each file's max
+ * are those of then's window (weir_sources_widen). -ENOMEM. */
 int weir_fill_sources(struct weir_report_sources *to, const struct weir_loader *loader, const char *folder,
                       const struct weir_source_figures *now, const struct weir_source_figures *then);
 

@@ -81,7 +81,7 @@ static int fill_files(struct weir_report_sources *to, const struct weir_dataset 
     for (int i = 0; i < now->n_files; i++) {
         uint64_t count = now->files[i].count - (then ? then->files[i].count : 0);
         uint64_t total_ns = now->files[i].total_ns - (then ? then->files[i].total_ns : 0);
-        uint64_t max_ns = then ? now->files[i].window_max_ns : now->files[i].max_ns;
+        uint64_t max_ns = then ? then->files[i].window_max_ns : now->files[i].max_ns;
         if (count > 0)
             means[n++] = (struct file_mean){i, count, (double)total_ns / 1e9 / (double)count, (double)max_ns / 1e9};
     }
@@ -125,13 +125,13 @@ static int longest_first(const void *a, const void *b)
 }
 
 static void fill_calls(struct weir_report_sources *to, const struct weir_dataset *dataset, const char *folder,
-                       const struct weir_source_figures *now, bool window)
+                       const struct weir_source_figures *now, const struct weir_source_figures *then)
 {
     for (int kind = 0; kind < WEIR_SOURCES; kind++) {
-        int n = window ? now->n_window_calls[kind] : now->n_calls[kind];
+        int n = then ? then->n_window_calls[kind] : now->n_calls[kind];
         for (int i = 0; i < n; i++)
             fill_call(&to->calls[to->n_calls++], dataset, folder,
-                      window ? &now->window_calls[kind][i] : &now->calls[kind][i]);
+                      then ? &then->window_calls[kind][i] : &now->calls[kind][i]);
     }
     qsort(to->calls, (size_t)to->n_calls, sizeof *to->calls, longest_first);
 }
@@ -141,7 +141,7 @@ int weir_fill_sources(struct weir_report_sources *to, const struct weir_loader *
 {
     const struct weir_dataset *dataset = weir_loader_dataset(loader);
     fill_cameras(to, dataset, now, then);
-    fill_calls(to, dataset, folder, now, then != NULL);
+    fill_calls(to, dataset, folder, now, then);
     return fill_files(to, dataset, folder, now, then);
 }
 

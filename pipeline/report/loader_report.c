@@ -5,6 +5,7 @@
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/report/fill_priv.h"
 #include "pipeline/report/report_parts_priv.h"
+#include "pipeline/sources.h"
 #include "pipeline/work/worker.h"
 #include "prof/report/machine.h"
 #include "weir/loader.h"
@@ -150,7 +151,7 @@ static void fill_gpu(struct weir_loader_report *report, const struct weir_loader
             fmin((double)(now->decode.cpu_ns - then->decode.cpu_ns) / 1e9 / report->wall_s / (double)workers, 1);
 }
 
-/* The loader's min and max are those since the last take: every window that is open saw them. */
+/* The loader's min and max are those since the last take: both windows saw them. */
 static void widen_queue(struct weir_loader_reports *r, const struct weir_loader_counts *counts)
 {
     struct window *const windows[] = {&r->since_table, &r->since_start};
@@ -180,6 +181,8 @@ static int take(struct weir_loader_reports *r, struct weir_snapshot **now, struc
     int rc = weir_steps_of(r->loader, &figures->steps);
     if (rc == 0)
         rc = weir_loader_sources(r->loader, &figures->sources);
+    weir_sources_widen(r->since_table.figures.sources, figures->sources);
+    weir_sources_widen(r->since_start.figures.sources, figures->sources);
     char workers[12];
     weir_worker_prefix(workers, r->facts.number);
     return rc == 0 && recorder ? weir_snapshot_take_workers(recorder, workers, now) : rc;
@@ -254,6 +257,15 @@ static void window_clear(struct window *window)
     weir_steps_close(&window->figures.steps);
 }
 
+/* The window begins at what was taken now. */
+static void window_move(struct window *window, struct window *now)
+{
+    window_clear(window);
+    weir_sources_begin_window(now->figures.sources);
+    now->at_ns = weir_clock_monotonic_ns();
+    *window = *now;
+}
+
 int weir_loader_report(struct weir_loader_reports *r, const struct weir_loader_report_options *given, FILE *out)
 {
     struct weir_loader_report_options full = {.size = 0};
@@ -282,9 +294,7 @@ int weir_loader_report(struct weir_loader_reports *r, const struct weir_loader_r
         window_clear(&now);
         return rc;
     }
-    window_clear(&r->since_table);
-    now.at_ns = weir_clock_monotonic_ns();
-    r->since_table = now;
+    window_move(&r->since_table, &now);
     return rc;
 }
 
@@ -296,9 +306,7 @@ static int window_begin(struct weir_loader_reports *r, struct window *window)
         window_clear(&now);
         return rc;
     }
-    window_clear(window);
-    now.at_ns = weir_clock_monotonic_ns();
-    *window = now;
+    window_move(window, &now);
     return 0;
 }
 

@@ -232,6 +232,8 @@ Test(sources, windows_add_up_to_the_run)
     weir_loader_finish(loader);
     cr_assert_eq(weir_loader_sources(loader, &last), 0);
     cr_assert_eq(weir_fill_sources(&a->sources, loader, config.data, first, NULL), 0);
+    weir_sources_begin_window(first);
+    weir_sources_widen(first, last);
     cr_assert_eq(weir_fill_sources(&b->sources, loader, config.data, last, first), 0);
     cr_assert_eq(weir_fill_sources(&all->sources, loader, config.data, last, NULL), 0);
     for (int c = 0; c < CAMERAS; c++) {
@@ -441,6 +443,66 @@ Test(sources, the_queue_of_a_table_is_that_since_the_last_table)
     cr_expect(table.queue_min >= 0 && table.queue_min <= table.queue_max, "%d to %d", table.queue_min, table.queue_max);
     cr_expect(table.queue_max >= 1, "batches were ready: %d to %d", table.queue_min, table.queue_max);
     cr_expect_eq(empty.queue_samples, 0);
+    weir_loader_reports_end(&reports);
+    weir_loader_close(&loader);
+}
+
+/* Its longest calls and files. */
+static void sources_of(void *user, struct weir_loader_report *from)
+{
+    *(struct weir_report_sources *)user = from->sources;
+}
+
+static struct weir_report_sources sources_in(struct weir_loader_reports *reports, bool whole)
+{
+    struct weir_report_sources sources = {0};
+    const struct weir_report_addition addition = {.begin = sources_of, .print = add_nothing, .user = &sources};
+    free(reported(reports, &(struct weir_loader_report_options){.size = sizeof(struct weir_loader_report_options),
+                                                                .final = whole,
+                                                                .addition = &addition}));
+    return sources;
+}
+
+Test(sources, a_report_of_the_whole_run_takes_no_calls_from_the_next_table)
+{
+    struct weir_loader_config config = config_for(make_data());
+    config.num_epochs = 20;
+    config.prefetch = 2;
+    struct weir_loader *loader = fixture_loader(&config);
+    struct weir_loader_reports *reports;
+    const struct weir_loader_reports_config begin = {.size = sizeof begin, .epochs = 20, .folder = config.data};
+    cr_assert_eq(weir_loader_reports_begin(&reports, loader, &begin), 0);
+    consume(loader, 3);
+    sources_in(reports, false);
+    consume(loader, 20); /* more than were ready */
+    weir_loader_finish(loader);
+    struct weir_report_sources whole = sources_in(reports, true), table = sources_in(reports, false);
+    cr_expect_eq(table.n_calls, 2 * WEIR_SOURCE_CALLS);
+    cr_expect(table.calls[0].s > 0 && table.calls[0].s <= whole.calls[0].s);
+    cr_expect_eq(table.n_files, WEIR_REPORT_FILES);
+    for (int i = 0; i < table.n_files; i++)
+        cr_expect_geq(table.files[i].max_s, table.files[i].mean_s, "%s", table.files[i].name);
+    weir_loader_reports_end(&reports);
+    weir_loader_close(&loader);
+}
+
+Test(sources, the_report_of_a_run_that_began_again_has_the_calls_of_all_its_tables)
+{
+    struct weir_loader_config config = config_for(make_data());
+    config.num_epochs = 20;
+    config.prefetch = 2;
+    struct weir_loader *loader = fixture_loader(&config);
+    struct weir_loader_reports *reports;
+    const struct weir_loader_reports_config begin = {.size = sizeof begin, .epochs = 20, .folder = config.data};
+    cr_assert_eq(weir_loader_reports_begin(&reports, loader, &begin), 0);
+    cr_assert_eq(weir_loader_reports_restart(reports), 0);
+    consume(loader, 20);
+    weir_loader_finish(loader);
+    struct weir_report_sources table = sources_in(reports, false), whole = sources_in(reports, true);
+    cr_expect_eq(whole.n_calls, 2 * WEIR_SOURCE_CALLS);
+    cr_expect(whole.n_calls > 0 && whole.calls[0].s >= table.calls[0].s && table.calls[0].s > 0);
+    for (int i = 0; i < whole.n_files; i++)
+        cr_expect_geq(whole.files[i].max_s, whole.files[i].mean_s, "%s", whole.files[i].name);
     weir_loader_reports_end(&reports);
     weir_loader_close(&loader);
 }
