@@ -13,7 +13,7 @@
 #include <string.h>
 
 static const char FILE_NAME[] = "libweir_cuda.so";
-static const char INSTALLED[] = "../" WEIR_LIBDIR "/libweir_cuda.so"; /* from the program's folder */
+static const char INSTALLED[] = "../" WEIR_LIBDIR "/libweir_cuda.so"; /* relative to the program's folder */
 
 static struct {
     pthread_mutex_t lock;
@@ -27,7 +27,7 @@ __attribute__((constructor)) static void watch_forks(void)
     weir_fork_lock(&opened.lock);
 }
 
-/* NULL: why says why not. A name without a slash is the linker's to find. */
+/* Returns NULL with the reason in why. A name without a slash is searched by the dynamic linker. */
 static void *open_library(const char *path, char *why, size_t why_size)
 {
     char damage[WEIR_ELF_WHY];

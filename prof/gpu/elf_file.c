@@ -26,8 +26,8 @@ static bool is_library(const Elf64_Ehdr *head)
            head->e_phentsize == sizeof(Elf64_Phdr);
 }
 
-/* The bytes that a file with this head has, as far as its program headers can be read. Nothing loads sections, but they
- * are last, and who cut them off may have cut more. */
+/* Minimum size of a file with this header, as far as its program headers are readable. Sections are not loaded, but
+ * they come last, so their absence indicates a truncated file. */
 static uint64_t needed(int fd, uint64_t file_bytes, const Elf64_Ehdr *head)
 {
     uint64_t parts = end_of(head->e_phoff, (uint64_t)head->e_phnum * sizeof(Elf64_Phdr));

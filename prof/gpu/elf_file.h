@@ -1,5 +1,5 @@
-/* elf_file.h: whether a shared library is all there. The dynamic linker believes its headers: of a file that was cut
- * short it maps pages that are not there, and touching them is SIGBUS. */
+/* elf_file.h: detects truncated shared libraries. The dynamic linker trusts the headers: it maps missing pages of a
+ * truncated file, and touching them raises SIGBUS. */
 #ifndef WEIR_PROF_GPU_ELF_FILE_H
 #define WEIR_PROF_GPU_ELF_FILE_H
 
@@ -8,8 +8,8 @@
 
 enum { WEIR_ELF_WHY = 128 };
 
-/* True when the file is a 64-bit little-endian shared library that is as long as its headers say; also when it
- * cannot be read or is no plain file, which dlopen tells better. Else why not, a part of a sentence that begins with
+/* Returns true when the file is a 64-bit little-endian shared library as long as its headers say, and also when it
+ * cannot be read or is not a regular file, which dlopen reports better. Otherwise why is a clause that begins with
  * "it". */
 bool weir_elf_is_whole(const char *path, char why[WEIR_ELF_WHY]);
 

@@ -1,5 +1,5 @@
-/* What GPUs did, as the events of a trace: kernels, copies, memsets, synchronisations, memory, and the annotations
- * and stages that they were launched in. */
+/* Turns GPU records into trace events: kernels, copies, memsets, synchronisation, memory, and the annotations and
+ * stages in which they were launched. */
 #include "prof/gpu/gpu_join_priv.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As trace_head.c has it: rows of synchronisations are the stream's number and so much. */
+/* The values in trace_head.c: a row of synchronisation is the stream's number plus SYNC_ROW. */
 enum { SYNC_ROW = 1000000, OVERHEAD_PID = -1 };
 
 struct args {
@@ -35,8 +35,8 @@ static weir_text_id text_of(struct weir_gpu_join *join, const struct args *args)
 
 /* ---- when ---- */
 
-/* The two clocks agree to some us: what seems to begin before its launch begins with it. Its end stays, so that what
- * follows on the stream is not overlapped. */
+/* The two clocks agree within some us. A record that seems to begin before its launch is moved to the launch; its end
+ * stays, so that it does not overlap later work on the stream. */
 static void set_times(struct weir_gpu_join *join, struct weir_event *event, const struct weir_gpu_record *record,
                       const struct weir_gpu_call *call)
 {
@@ -56,8 +56,8 @@ static bool is_in_window(const struct weir_gpu_join *join, const struct weir_gpu
 
 /* ---- annotations ---- */
 
-/* What torch has as a user_annotation. No steps, though torch draws those as well: TensorBoard's plugin takes each for
- * one more step, and halves their mean. */
+/* Whether torch would draw this as a user_annotation. Steps are excluded although torch draws them: TensorBoard's
+ * plugin counts each as another step, which halves the mean. */
 static bool has_span(const struct weir_trace *trace, const struct weir_event *event)
 {
     return event->stage || (event->cat == WEIR_CAT_USER_ANNOTATION && !weir_gpu_join_is_step(trace, event));
@@ -87,7 +87,7 @@ static int by_range(const void *a, const void *b)
 static void add_span(struct weir_gpu_join *join, const struct weir_gpu_span *span)
 {
     const struct weir_event *range = &join->trace->events[join->ranges[span->range].event];
-    struct weir_event event = {.start_ns = span->start_ns - 1, /* around what is in it, as kineto draws it */
+    struct weir_event event = {.start_ns = span->start_ns - 1, /* encloses its content, as in Kineto's traces */
                                .duration_ns = span->end_ns - span->start_ns + 2,
                                .external_id = range->external_id,
                                .name = range->name,
@@ -160,7 +160,7 @@ static void describe_kernel(struct weir_gpu_join *join, struct weir_event *event
         record->grid[0], record->grid[1], record->grid[2], record->block[0], record->block[1], record->block[2]);
     put_graph(&args, record);
     event->cat = WEIR_CAT_KERNEL;
-    const char *name = strcmp(record->name, "kernel") == 0 ? "Kernel" : record->name; /* readers look for "kernel" */
+    const char *name = strcmp(record->name, "kernel") == 0 ? "Kernel" : record->name; /* readers expect "kernel" */
     event->name = weir_trace_intern(join->trace, name, strlen(name));
     event->args = text_of(join, &args);
 }
@@ -207,9 +207,9 @@ static void add_work(struct weir_gpu_join *join, const struct weir_gpu_record *r
     note_spans(join, &event, call);
 }
 
-/* ---- synchronisations ---- */
+/* ---- synchronisation ---- */
 
-/* A wait for an event is explained by the call that recorded it; without that one in the trace, readers stumble over
+/* A wait for an event is explained by the call that recorded the event. Without that call in the trace, readers fail on
  * it. */
 static bool is_explained(const struct weir_gpu_join *join, const struct weir_gpu_record *record)
 {
@@ -258,7 +258,7 @@ static int by_wait(const void *a, const void *b)
     return x->event.duration_ns > y->event.duration_ns ? -1 : x->event.duration_ns < y->event.duration_ns;
 }
 
-/* Several threads may wait for one stream at once: those that overlap get rows of their own. */
+/* Several threads may wait for one stream at once; overlapping waits get separate rows. */
 struct lane {
     uint32_t device, stream;
     int number;
@@ -302,7 +302,7 @@ static void note_memory(struct weir_gpu_join *join, const struct weir_gpu_record
     if (!is_in_window(join, record) || record->device >= WEIR_GPU_DEVICES || join->take->own_memory[record->device] ||
         !weir_gpu_join_room(join, &join->memory, join->n_memory, &join->memory_room, sizeof *join->memory))
         return;
-    const struct weir_gpu_call *call = weir_gpu_join_call(join, record->correlation); /* knows the thread */
+    const struct weir_gpu_call *call = weir_gpu_join_call(join, record->correlation); /* has the thread */
     join->memory[join->n_memory++] = (struct weir_gpu_memory){
         .at_ns = weir_gpu_join_ns(join, record->start_ns),
         .bytes = record->memory_bytes,
@@ -318,7 +318,7 @@ static int by_time(const void *a, const void *b)
     return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
 }
 
-/* Totals count from the window's beginning: as much was there before as is given back without having been taken. */
+/* Totals count from the window's start: memory freed without having been allocated in it existed before. */
 static void add_memory(struct weir_gpu_join *join)
 {
     int64_t total[WEIR_GPU_DEVICES] = {0}, least[WEIR_GPU_DEVICES] = {0};
@@ -401,7 +401,7 @@ void weir_gpu_join_events(struct weir_gpu_join *join)
     add_waits(join);
     add_memory(join);
     weir_gpu_join_clocks(join, first);
-    for (size_t i = first; i < join->trace->n_events; i++) { /* what was launched in the window may end after it */
+    for (size_t i = first; i < join->trace->n_events; i++) { /* work launched in the window may end after it */
         const struct weir_event *event = &join->trace->events[i];
         int64_t end_ns = event->start_ns + event->duration_ns;
         join->trace->end_ns = end_ns > join->trace->end_ns ? end_ns : join->trace->end_ns;

@@ -1,5 +1,5 @@
-/* Who launched what: calls of the CUDA API and the ranges of our threads that they were made in. By thread and by the
- * call's start, which are of one clock; nothing is pushed or popped for it while it records. */
+/* Matches CUDA API calls with the ranges of our threads that made them: by thread and by the call's start, both on one
+ * clock. Nothing is pushed or popped while recording. */
 #include "prof/gpu/gpu_join_priv.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ bool weir_gpu_join_room(struct weir_gpu_join *join, void *array, size_t n, size_
     if (n < *room)
         return true;
     size_t more = *room ? 2 * *room : 256;
-    memcpy(&there, array, sizeof there); /* array is the address of a pointer to anything */
+    memcpy(&there, array, sizeof there); /* array is the address of a pointer of any type */
     moved = realloc(there, more * size);
     if (!moved) {
         join->rc = -ENOMEM;
@@ -34,7 +34,7 @@ int64_t weir_gpu_join_ns(const struct weir_gpu_join *join, uint64_t ns)
 
 /* ---- rows ---- */
 
-/* Threads of libraries have no ring, so their names are still to be asked for; those that ended have none. */
+/* Threads of libraries have no ring, so their names are read from the kernel; ended threads have none. */
 static weir_text_id name_of_thread(struct weir_trace *trace, int32_t tid)
 {
     char path[64], name[64] = "";
@@ -71,7 +71,7 @@ uint32_t weir_gpu_join_stream(struct weir_gpu_join *join, uint32_t device, int64
 
 /* ---- calls ---- */
 
-/* What torch leaves out: calls without anything behind them. */
+/* Calls that torch leaves out: nothing on the GPU belongs to them. */
 static bool is_dull(const char *name)
 {
     static const char *const dull[] = {
@@ -94,7 +94,8 @@ static void take_call(void *user, const struct weir_gpu_record *record)
     if (!weir_gpu_join_room(join, &join->calls, join->n_calls, &join->calls_room, sizeof *join->calls))
         return;
     uint64_t end_ns = record->end_ns > record->start_ns ? record->end_ns : record->start_ns;
-    end_ns = end_ns < join->end_ns ? end_ns : join->end_ns; /* as the ranges around it that go on after the window */
+    end_ns =
+        end_ns < join->end_ns ? end_ns : join->end_ns; /* like the enclosing ranges that continue past the window */
     join->calls[join->n_calls++] = (struct weir_gpu_call){
         .start_ns = weir_gpu_join_ns(join, record->start_ns),
         .end_ns = weir_gpu_join_ns(join, end_ns),
@@ -113,7 +114,7 @@ static int by_start(const void *a, const void *b)
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* The runtime's first: what the driver says of the same launch is what the runtime asked it for. */
+/* The runtime's call first: the driver's call of the same launch came from it. */
 static int by_correlation(const void *a, const void *b)
 {
     const struct weir_gpu_call *x = a, *y = b;
@@ -124,7 +125,7 @@ static int by_correlation(const void *a, const void *b)
 
 static void sort_calls(struct weir_gpu_join *join, int (*order)(const void *a, const void *b))
 {
-    if (join->n_calls) /* there is no array of none */
+    if (join->n_calls) /* qsort needs a non-NULL array */
         qsort(join->calls, join->n_calls, sizeof *join->calls, order);
 }
 
@@ -169,7 +170,7 @@ static bool is_range(const struct weir_event *event)
                                                event->cat == WEIR_CAT_USER_ANNOTATION);
 }
 
-/* Ids of their own, above all correlations: readers that look things up by number alone cannot take one for another. */
+/* Ids above all correlation ids, so that readers that look up by number alone cannot confuse them. */
 static void number_ranges(struct weir_gpu_join *join)
 {
     uint64_t next = 0;
@@ -180,7 +181,8 @@ static void number_ranges(struct weir_gpu_join *join)
             join->trace->events[i].external_id = ++next;
 }
 
-/* The innermost range of a row that holds the instant; innermost holds each row's as of now, time goes forward. */
+/* Returns the innermost range of a row at that instant. innermost caches each row's current one; time must not
+ * decrease. */
 static int32_t around(const struct weir_gpu_join *join, int32_t *innermost, int64_t at_ns)
 {
     while (*innermost >= 0 && join->ranges[*innermost].end_ns <= at_ns)
@@ -205,7 +207,7 @@ static void walk_in_time(struct weir_gpu_join *join, int32_t *innermost)
     }
 }
 
-/* The innermost operator or stage; else the innermost annotation that is no step. */
+/* The innermost operator or stage, otherwise the innermost annotation other than a step. */
 static uint64_t external_id_of(const struct weir_gpu_join *join, int32_t range)
 {
     uint64_t annotation = 0;
@@ -219,7 +221,7 @@ static uint64_t external_id_of(const struct weir_gpu_join *join, int32_t range)
     return annotation;
 }
 
-/* What a call reaches out of its range by the clocks' error alone; readers drop ranges that overlap in part. */
+/* Clips the part of a call that exceeds its range because of clock error; readers drop ranges that partly overlap. */
 static void clip_call(const struct weir_gpu_join *join, struct weir_gpu_call *call)
 {
     int64_t end_ns = call->range >= 0 ? join->ranges[call->range].end_ns : INT64_MAX;
@@ -254,7 +256,8 @@ static void add_calls(struct weir_gpu_join *join)
         const struct weir_gpu_call *call = &join->calls[i];
         char args[32];
         int n = snprintf(args, sizeof args, "\"cbid\": %" PRIu32, call->cbid);
-        /* Launches by the driver's API, too: TensorBoard's plugin loses the kernels of category cuda_driver. */
+        /* Launches by the driver API get this category too: TensorBoard's plugin loses kernels of category cuda_driver.
+         */
         struct weir_event event = {.start_ns = call->start_ns,
                                    .duration_ns = call->end_ns - call->start_ns,
                                    .external_id = call->external_id,

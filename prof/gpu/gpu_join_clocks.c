@@ -1,11 +1,11 @@
-/* What clocks inside kernels have measured, as rows of the GPU that lie within their kernels' spans: for each block
- * that wrote a range with the kernel's name, and in it its stages, one after the other.
+/* Draws the clocks inside kernels as rows of the GPU, within their kernels' spans: one range with the kernel's name per
+ * block, and inside it the block's stages in sequence.
  *
- * Which kernel a table is of is known by the call that launched it: the one that its thread made between two readings
- * of the records' clock. Where in the kernel's span a block lies is not known, as %globaltimer and CUPTI's times have
- * no common zero: the first block of a launch is drawn from the kernel's beginning on, the others as much later as
- * %globaltimer says, and the "anchor error ns" is what is left of the kernel's time then. Where they last longer than
- * the kernel, by the error of both, they are drawn as much shorter. */
+ * A table's kernel is found by its launch: the call that the thread made between two readings of the records' clock.
+ * %globaltimer and CUPTI's times have no common zero, so a block's position in the kernel's span is unknown. The first
+ * block of a launch is drawn at the kernel's start, the others at their %globaltimer distance; "anchor error ns" is the
+ * part of the kernel's time left over. If the blocks last longer than the kernel, because of both clocks' errors, they
+ * are drawn shorter. */
 #include "prof/gpu/gpu_join_priv.h"
 
 #include <errno.h>
@@ -14,19 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As trace_head.c has it. */
+/* The value in trace_head.c. */
 enum { CLOCK_ROW = 1000000000 };
 enum { LANES = 256, LAPS_MAX = 1 << 18 };
 
 /* One launch, and its kernel in the trace. */
 struct launched {
     const struct weir_clock_launch *launch;
-    uint32_t correlation; /* 0: not found */
-    size_t kernel;        /* event; SIZE_MAX: not found */
-    int64_t start_ns;     /* its */
+    uint32_t correlation; /* 0 = not found */
+    size_t kernel;        /* event index; SIZE_MAX = not found */
+    int64_t start_ns;     /* of the kernel */
 };
 
-/* A row for blocks: those of a device that run at the same time have rows of their own. */
+/* A row for blocks; blocks of a device that run at the same time are in separate rows. */
 struct lane {
     int64_t device, end_ns;
 };
@@ -38,10 +38,10 @@ struct clocks {
     struct lane lanes[LANES];
     int n_lanes;
     size_t laps;
-    /* the launch that is drawn */
+    /* the launch being drawn */
     const struct launched *now;
-    struct weir_event kernel;   /* a copy: the array grows */
-    uint64_t first_ns, last_ns; /* its blocks, by %globaltimer */
+    struct weir_event kernel;   /* a copy, because the array grows */
+    uint64_t first_ns, last_ns; /* of its blocks, by %globaltimer */
     double scale;
 };
 
@@ -61,7 +61,7 @@ static int by_correlation(const void *a, const void *b)
     return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
 }
 
-/* Those without a kernel last. Rows are taken in the order of time. */
+/* Sorts launches without a kernel last. Rows are assigned in order of time. */
 static int by_start(const void *a, const void *b)
 {
     const struct launched *x = a, *y = b;
@@ -71,7 +71,7 @@ static int by_start(const void *a, const void *b)
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* The last launch of the thread that began by then; NULL: none. */
+/* Returns the thread's last launch that began by then, or NULL. */
 static struct launched *launch_before(const struct clocks *c, int64_t tid, int64_t at_ns)
 {
     size_t low = 0, high = c->n;
@@ -118,7 +118,7 @@ static void find_kernels(struct clocks *c, size_t first)
 
 /* ---- where ---- */
 
-/* A row where nothing runs at that time any more; NULL: there are as many as there may be. */
+/* Returns a row that is idle at that time; NULL when the limit of rows is reached. */
 static const struct lane *take_lane(struct clocks *c, int64_t device, int64_t start_ns, int64_t end_ns, int *number)
 {
     *number = 0;
@@ -148,7 +148,7 @@ static void add_event(struct clocks *c, const struct weir_event *event)
         c->join->rc = weir_trace_add(c->join->trace, event);
 }
 
-/* Ticks since the block's beginning as a time of the trace, within the kernel's span. */
+/* Converts ticks since the block's start to trace time, within the kernel's span. */
 static int64_t place(const struct clocks *c, const struct weir_kernel_clock_block *block, uint64_t ticks)
 {
     double ns_per_tick = (block->ns > 0 ? block->ns * c->scale : (double)c->kernel.duration_ns) / (double)block->ticks;
@@ -181,8 +181,7 @@ static weir_text_id describe_block(const struct clocks *c, const struct weir_ker
     return weir_trace_intern(c->join->trace, text, n > 0 && (size_t)n < sizeof text ? (size_t)n : 0);
 }
 
-/* The stages of an iteration follow each other in their order: what a row says is how long each of them was. Returns
- * when the last one ended. */
+/* Draws an iteration's stages in their order; a row shows the duration of each. Returns the end of the last one. */
 static uint64_t draw_row(struct clocks *c, const struct weir_kernel_clock_block *block, uint32_t number, uint32_t track,
                          uint64_t before_ended)
 {

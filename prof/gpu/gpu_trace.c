@@ -12,7 +12,7 @@ uint64_t weir_gpu_now_ns(void)
     return weir_clock_to_ns(weir_clock_ticks());
 }
 
-/* The recording that goes on; profilers follow each other, so it has one user at a time. */
+/* The running recording; profilers run one after another, so it has one user at a time. */
 static struct weir_gpu_take *going_on;
 
 static int open_ops(const struct weir_gpu_trace_ops **ops, struct weir_err *err)
@@ -56,7 +56,7 @@ int weir_gpu_take_start(uint64_t bytes_max, bool memory, struct weir_err *err)
     const struct weir_gpu_trace_config config = {.now_ns = weir_gpu_now_ns, .bytes_max = bytes_max, .memory = memory};
     int rc = open_ops(&take->ops, err);
     if (rc == 0)
-        rc = describe(take, err); /* before it records: these are calls, too */
+        rc = describe(take, err); /* before recording starts, because these are calls too */
     if (rc == 0)
         rc = take->ops->start(&config, err);
     if (rc < 0) {

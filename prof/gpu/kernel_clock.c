@@ -1,4 +1,4 @@
-/* The table of a kernel's clocks, read and added up. */
+/* Reads and sums a kernel's clock table. */
 #include "weir/kernel_clock.h"
 #include "base/text.h"
 
@@ -32,8 +32,8 @@ void weir_kernel_clock_row(const struct weir_kernel_clock_block *block, uint32_t
     memcpy(to, block->row_at + i * bytes, bytes);
 }
 
-/* One row begins when the one before has ended or later, and the last one ends within the block's span: what holds of
- * every block that stayed on its SM. What has stopped at its maximum took longer. */
+/* Checks that each row begins no earlier than the previous one ended, and that the last ends within the block's span.
+ * This holds for every block that stayed on its SM. A saturated value took longer. */
 static bool rows_make_sense(const struct weir_kernel_clock_block *block)
 {
     uint32_t row[1 + WEIR_KERNEL_CLOCK_STAGES_MAX];
@@ -47,7 +47,7 @@ static bool rows_make_sense(const struct weir_kernel_clock_block *block)
     return end <= block->ticks;
 }
 
-/* How long the block's span was, and within what. */
+/* Sets the duration of the block's span and its error bound. */
 static void time_span(struct weir_kernel_clock_block *block, const struct weir_kernel_clock_record *head)
 {
     double ns = (double)(head->end_ns - head->begin_ns);
@@ -66,11 +66,11 @@ static bool is_of_kernel(const struct weir_kernel_clock_record *head, const stru
            head->rows_max == kernel->rows_max && head->block == index && head->grid > index;
 }
 
-/* The record at an address; false: it makes no sense. */
+/* Reads the record at an address. Returns false when it is inconsistent. */
 static bool read_record(struct weir_kernel_clock_block *block, const struct weir_kernel_clock_record *head,
                         const uint8_t *rows, uint64_t step_ns)
 {
-    if (head->end_ticks <= head->begin_ticks || head->end_ns < head->begin_ns) /* 0: it never came to its end */
+    if (head->end_ticks <= head->begin_ticks || head->end_ns < head->begin_ns) /* 0: the block did not finish */
         return false;
     *block = (struct weir_kernel_clock_block){
         .block = head->block,
@@ -123,7 +123,7 @@ uint64_t weir_kernel_clock_each(const struct weir_kernel_clock_kernel *kernel, c
     return blocks;
 }
 
-/* ---- adding up ---- */
+/* ---- sums ---- */
 
 static void copy_text(char *to, size_t size, const char *from)
 {
@@ -140,7 +140,7 @@ void weir_kernel_clock_init(struct weir_kernel_clock *clock, const struct weir_k
         copy_text(clock->stages[i].name, sizeof clock->stages[i].name, kernel->stages[i]);
 }
 
-/* Sums of hostile numbers stop at the end of the type. */
+/* Saturates, because the numbers may be hostile. */
 static void add(uint64_t *to, uint64_t value)
 {
     if (__builtin_add_overflow(*to, value, to))
@@ -262,13 +262,13 @@ static bool plain_fits(const struct weir_kernel_clock_plain *plain)
     return plain->iterations <= UINT32_MAX && plain->ticks_per_ns >= 0 && plain->ticks_per_ns < 1e9;
 }
 
-/* What a lap of any length is in a row: 0 for a negative one. */
+/* Converts a lap of any length to a row value; negative laps become 0. */
 static uint32_t row_ticks(int64_t ticks)
 {
     return ticks <= 0 ? 0 : ticks < UINT32_MAX ? (uint32_t)ticks : UINT32_MAX;
 }
 
-/* The launch of a buffer as a block, whose span is the sum of its laps. negative: how many there are. */
+/* Converts the launch of a buffer to a block whose span is the sum of its laps. negative: number of negative laps. */
 static struct weir_kernel_clock_block plain_block(const struct weir_kernel_clock_plain *plain, uint32_t n_stages,
                                                   uint64_t *negative)
 {

@@ -71,7 +71,7 @@ static void print_cost(FILE *out, const struct weir_kernel_clock *clock)
             clock->span_ticks ? 100 * (double)clock->laps * lap / (double)clock->span_ticks : 0);
 }
 
-/* The sum of the stages beside the time of the block, and of the kernel. */
+/* Prints the sum of the stages compared with the time of the block and of the kernel. */
 static void print_cover(FILE *out, const struct weir_kernel_clock *clock)
 {
     double laps_ns = 0;
@@ -136,7 +136,7 @@ static void csv_text(FILE *out, const char *text)
     fputs("\",", out);
 }
 
-/* 0: not known. */
+/* 0 = unknown. */
 static void csv_ns(FILE *out, double ns)
 {
     if (ns > 0)

@@ -9,8 +9,8 @@
 
 /* ---- args ---- */
 
-/* Where the member's value begins; NULL: there is none. The quotes of names within texts are escaped, so that they are
- * not found. name: with its quotes, colon and space. */
+/* Returns the start of the member's value, or NULL. Quotes inside texts are escaped, so a name within a text does not
+ * match. name: with its quotes, colon and space. */
 static const char *member(const char *args, const char *name)
 {
     const char *at = strstr(args, name);
@@ -38,10 +38,10 @@ static uint32_t number32(const char *args, const char *name)
 
 /* ---- events ---- */
 
-/* The block whose range is open on a row. */
+/* The block with an open range on a row. */
 struct open_block {
     int64_t end_ns;
-    int clock; /* -1: none, or one that is left out */
+    int clock; /* -1: none, or one that is skipped */
     struct weir_kernel_clock_block block;
 };
 
@@ -63,7 +63,7 @@ static int clock_named(struct weir_kernel_clocks *clocks, const char *name)
     return clocks->n++;
 }
 
-/* The block that an event is, for the laps that follow on its row. */
+/* Reads an event as a block, for the laps that follow on its row. */
 static void read_block(struct open_block *open, const struct weir_trace *trace, const struct weir_event *event)
 {
     const char *args = weir_trace_text(trace, event->args);
@@ -156,7 +156,7 @@ void weir_kernel_clocks_clear(struct weir_kernel_clocks *clocks)
     *clocks = (struct weir_kernel_clocks){0};
 }
 
-/* ---- out ---- */
+/* ---- output ---- */
 
 void weir_kernel_clocks_print(FILE *out, const struct weir_kernel_clocks *clocks)
 {
@@ -185,14 +185,14 @@ void weir_kernel_clocks_json(struct weir_json *json, const struct weir_kernel_cl
     weir_json_end(json, ']');
 }
 
-/* The iteration whose laps are being read. */
+/* The iteration being read. */
 struct iteration {
     FILE *out;
     const struct weir_trace *trace;
     struct open_block open;
-    const char *kernel; /* NULL: no block is open */
+    const char *kernel; /* NULL: no open block */
     uint64_t number;
-    struct weir_kernel_clock laps; /* its laps alone */
+    struct weir_kernel_clock laps; /* laps of this iteration only */
 };
 
 static void begin_iteration(struct iteration *it, uint64_t number)
@@ -220,7 +220,7 @@ static void export_event(struct iteration *it, const struct weir_event *event)
     }
 }
 
-/* By row; those of a row stay in the order of time. */
+/* Sorts by row; events of a row stay in order of time. */
 static int by_track(const void *a, const void *b)
 {
     const struct weir_event *x = *(const struct weir_event *const *)a, *y = *(const struct weir_event *const *)b;

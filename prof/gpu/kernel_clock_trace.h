@@ -1,4 +1,4 @@
-/* kernel_clock_trace.h: the clocks inside kernels of a trace that has them (gpu_join_clocks.c), added up by kernel. */
+/* kernel_clock_trace.h: clocks inside kernels, read from a trace (gpu_join_clocks.c) and summed by kernel. */
 #ifndef WEIR_PROF_GPU_KERNEL_CLOCK_TRACE_H
 #define WEIR_PROF_GPU_KERNEL_CLOCK_TRACE_H
 
@@ -9,23 +9,22 @@
 enum { WEIR_KERNEL_CLOCKS_MAX = 64 };
 
 struct weir_kernel_clocks {
-    struct weir_kernel_clock *at; /* in the order in which they first ran */
+    struct weir_kernel_clock *at; /* in order of their first run */
     int n;
-    uint64_t left_out; /* blocks of further kernels, and what no block's range is around */
+    uint64_t left_out; /* blocks of further kernels, and laps outside any block's range */
 };
 
-/* The trace is sorted; a file may hold anything. 0 or -ENOMEM, then there are none. */
+/* Requires a sorted trace with any content. Returns 0 or -ENOMEM, which leaves clocks empty. */
 int weir_kernel_clocks_make(struct weir_kernel_clocks *clocks, const struct weir_trace *trace);
 void weir_kernel_clocks_clear(struct weir_kernel_clocks *clocks);
 
-/* Nothing without clocks. */
+/* Prints nothing if there are no clocks. */
 void weir_kernel_clocks_print(FILE *out, const struct weir_kernel_clocks *clocks);
-/* Those of a trace; nothing without clocks, or memory. */
+/* Prints the clocks of a trace; nothing if there are none or memory is short. */
 void weir_kernel_clocks_print_trace(FILE *out, const struct weir_trace *trace);
-/* The member "kernel_clocks" of an object that is open in json. */
+/* Writes the member "kernel_clocks" of the open JSON object. */
 void weir_kernel_clocks_json(struct weir_json *json, const struct weir_kernel_clocks *clocks);
-/* One CSV file of all: the stages of each kernel, then those of each iteration of each block of the trace that they are
- * of. */
+/* Writes one CSV file: the stages of each kernel, then those of each iteration of each block in the trace. */
 int weir_kernel_clocks_export(const struct weir_kernel_clocks *clocks, const struct weir_trace *trace, const char *path,
                               struct weir_err *err);
 

@@ -1,6 +1,6 @@
-/* bracket_priv.h: CPU time the dear way, to check the cheap one by: a build with -DWEIR_BRACKET_CPU=ON reads the
- * thread's CPU clock at both ends of every zone, and prints at the end, for each stage, what that says beside what the
- * context switches say. Included by recorder.c alone; nothing elsewhere. */
+/* bracket_priv.h: reference CPU timing, to validate the fast path. A build with -DWEIR_BRACKET_CPU=ON reads the
+ * thread's CPU clock at both ends of every zone and prints, at exit, the result for each stage next to the one from
+ * context switches. Included by recorder.c only. */
 #ifndef WEIR_PROF_RECORD_BRACKET_PRIV_H
 #define WEIR_PROF_RECORD_BRACKET_PRIV_H
 
@@ -19,14 +19,14 @@ static inline void bracket_begin(const struct weir_thread *t, const struct weir_
     bracket_start_ns[zone - t->open] = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Before the zone's last look at the clock: what it takes to ask is in the zone at both ends. */
+/* Runs before the zone's last clock reading, so the cost of reading the CPU clock is inside the zone at both ends. */
 static inline void bracket_stop(void)
 {
     bracket_end_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Of the two questions half a one each is not between the readings. What was carved out of a zone shares its CPU time
- * by wall time, as there. */
+/* Half of each reading's cost is outside the measured interval. Time carved out of a zone shares its CPU time by wall
+ * time, as in the fast path. */
 static inline void bracket_end(const struct weir_thread *t, const struct weir_open_zone *zone,
                                const struct weir_cell *cell, uint64_t wall, uint64_t carved)
 {

@@ -1,11 +1,11 @@
-/* fork_priv.h: fork() while threads hold the profiler's locks: all are taken before, and given back on both sides
- * after. */
+/* fork_priv.h: fork() while threads hold the profiler's locks. All locks are taken before the fork and released on both
+ * sides after it. */
 #ifndef WEIR_PROF_RECORD_FORK_PRIV_H
 #define WEIR_PROF_RECORD_FORK_PRIV_H
 
 enum weir_fork { WEIR_FORK_PREPARE, WEIR_FORK_PARENT, WEIR_FORK_CHILD };
 
-/* Who has locks, in the order in which they nest: the order of PREPARE; afterwards it is the other way round. */
+/* Owners of locks, in nesting order. PREPARE follows this order; the two handlers after the fork follow the reverse. */
 enum weir_fork_part {
     WEIR_FORK_RECORDERS,
     WEIR_FORK_TRACKS,
@@ -14,12 +14,12 @@ enum weir_fork_part {
     WEIR_FORK_PARTS,
 };
 
-/* From the next fork on handler is called around each. Every part calls it before it takes its lock for the first time,
- * and holds no lock of any part's; further calls change nothing. */
+/* Registers a handler to call around every later fork. Each part calls this before it takes its lock for the first
+ * time, while holding no part's lock; repeated calls have no effect. */
 typedef void weir_fork_fn(enum weir_fork when);
 void weir_fork_safe(enum weir_fork_part part, weir_fork_fn *handler);
 
-/* stacks.c's handler, which a test calls. */
+/* The handler in stacks.c; tests call it directly. */
 void weir_stacks_fork(enum weir_fork when);
 
 #endif

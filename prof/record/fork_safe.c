@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* Held over a fork, so that who registers meanwhile is not unlocked without having been locked. */
+/* Held across a fork, so that a handler registered meanwhile does not unlock a lock it never took. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static weir_fork_fn *_Atomic handlers[WEIR_FORK_PARTS];
 
@@ -42,7 +42,8 @@ static void begin(void)
 void weir_fork_safe(enum weir_fork_part part, weir_fork_fn *handler)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (atomic_load_explicit(&handlers[part], memory_order_relaxed)) /* written once, and never read through here */
+    if (atomic_load_explicit(&handlers[part],
+                             memory_order_relaxed)) /* written once, and no data is read through it here */
         return;
     pthread_once(&once, begin);
     pthread_mutex_lock(&lock);

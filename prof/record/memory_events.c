@@ -1,4 +1,4 @@
-/* The running totals of memory by device, and their events. */
+/* Running totals of memory per device, and their events. */
 #include "prof/record/track_priv.h"
 
 static _Atomic int64_t allocated[WEIR_MEMORY_DEVICES + 1], reserved[WEIR_MEMORY_DEVICES + 1];

@@ -8,18 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 256, BLOCKS = 256, SLOTS_FIRST = 256, FULL = BLOCK * BLOCKS - 1 }; /* FULL: what found no room */
+enum {
+    BLOCK = 256,
+    BLOCKS = 256,
+    SLOTS_FIRST = 256,
+    FULL = BLOCK * BLOCKS - 1
+}; /* FULL: id of names that did not fit */
 
-/* A table that only grows: readers need no lock, as an entry never moves and its id is given out after it is written.
- */
+/* An append-only table. Readers need no lock: an entry never moves, and its id is published after it is written. */
 struct entry {
-    char *text, *more; /* more: the types of shapes */
+    char *text, *more; /* more: element types of shapes */
     int cat;
 };
 
 struct table {
     struct entry *_Atomic blocks[BLOCKS];
-    uint32_t count; /* the next id: those before are given out or reserved */
+    uint32_t count; /* the next id; lower ids are in use or reserved */
     uint32_t *slots, n_slots;
 };
 
@@ -70,7 +74,7 @@ static bool slots_grow(struct table *table)
     return true;
 }
 
-/* A new id, 0 when there is none left. */
+/* Returns a new id, or 0 when the table is full. */
 static uint32_t append(struct table *table, const char *text, const char *more, int cat)
 {
     uint32_t id = table->count;

@@ -18,7 +18,7 @@ enum { WINDOWS_WAITING = 4, DRAIN_NS = 20 * 1000 * 1000, SAMPLE_NS = 1000 * 1000
 static const uint64_t bytes_max_default = UINT64_C(256) << 20;
 static const char data_wait_default[] = "enumerate(DataLoader)#WeirLoader.__next__";
 
-/* A phase as the collector needs to know it. */
+/* The scheduler's action, reduced to what the collector needs. */
 enum phase { PHASE_OFF, PHASE_WARMUP, PHASE_RECORD };
 
 struct weir_profiler {
@@ -26,34 +26,34 @@ struct weir_profiler {
     char *folder, *worker, *data_wait, *metadata; /* copies */
     pid_t pid;
 
-    /* The caller's. */
+    /* Used by the caller's thread only. */
     enum weir_action action;
     struct weir_schedule_clock clock;
     int64_t step, first_step;
     uint64_t step_start, begin;
     int64_t begin_unix_ns;
     bool running, preparing; /* preparing: recording is on */
-    bool no_gpu;             /* it could not be had: asked for once */
+    bool no_gpu;             /* GPU recording failed once; not tried again */
     struct weir_nvtx_steps shown;
 
-    /* Between the caller, the collector and the writer. */
+    /* Shared by the caller, the collector and the writer. */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     enum phase phase;
-    uint64_t keep_from;        /* ticks: what began earlier is of no window; UINT64_MAX: all is */
-    struct weir_windows ended; /* the collector's, to be filled */
-    struct weir_windows ready; /* the writer's */
-    int waiting;               /* windows that are in either list, or being written */
-    bool closing, collected;   /* collected: the collector has ended */
+    uint64_t keep_from;        /* ticks: earlier records belong to no window; UINT64_MAX: drop all */
+    struct weir_windows ended; /* for the collector to fill */
+    struct weir_windows ready; /* for the writer */
+    int waiting;               /* windows in either list or being written */
+    bool closing, collected;   /* collected: the collector has exited */
     struct weir_trace *last;
     pthread_t collector, writer;
 };
 
-static sem_t wake;          /* of the collector there is; rings post it */
-static _Atomic pid_t owner; /* process whose profiler is open; a child of fork() is another one */
+static sem_t wake;          /* wakes the running collector; posted by rings */
+static _Atomic pid_t owner; /* process that opened the profiler; differs in a child of fork() */
 static _Atomic uint32_t generation;
 
-/* ---- talking ---- */
+/* ---- messages ---- */
 
 static void say(struct weir_profiler *p, const char *line)
 {
@@ -79,7 +79,7 @@ static void sleep_until_asked(long ns)
         continue;
 }
 
-/* Gives a window that has ended what was collected for it, and keeps what came later. */
+/* Moves an ended window's records out of the store; later records stay in it. */
 static void fill_window(struct weir_window *window, struct weir_store *store)
 {
     window->store.bytes_max = store->bytes_max;
@@ -89,7 +89,7 @@ static void fill_window(struct weir_window *window, struct weir_store *store)
     store->dropped = 0;
 }
 
-/* What is collected while nothing is to be kept, and in a warmup. */
+/* Discards records collected during a warm-up, or while nothing is kept. */
 static void forget_before(struct weir_store *store, uint64_t ticks)
 {
     weir_store_split(store, ticks, NULL);
@@ -121,13 +121,14 @@ static void *collector_main(void *user)
     for (bool more = true; more;) {
         pthread_mutex_lock(&p->lock);
         enum phase phase = p->phase;
-        uint64_t keep_from = phase == PHASE_WARMUP ? weir_clock_ticks() : p->keep_from; /* a window begins later */
+        uint64_t keep_from =
+            phase == PHASE_WARMUP ? weir_clock_ticks() : p->keep_from; /* a window begins later than this */
         more = !p->closing || p->ended.first;
         pthread_mutex_unlock(&p->lock);
         weir_store_drain(&store);
         struct weir_window *window = next_ended(p);
         if (window) {
-            weir_store_drain(&store); /* what was written until it ended */
+            weir_store_drain(&store); /* records written up to its end */
             fill_window(window, &store);
             if (window->discard)
                 weir_window_free(&window);
@@ -150,7 +151,7 @@ static void *collector_main(void *user)
     return NULL;
 }
 
-/* ---- the writer: traces out of windows ---- */
+/* ---- the writer: turns windows into traces ---- */
 
 static void write_file(struct weir_profiler *p, struct weir_trace *trace, char *path, size_t size, struct weir_err *err)
 {
@@ -254,8 +255,7 @@ static bool own_memory(int device)
     return allocated != 0 || reserved != 0;
 }
 
-/* Here, and not by another thread: the window's last kernels are waited for, and from here on launches are as cheap as
- * they were. */
+/* Runs on the caller's thread: the window's last kernels are waited for, and launches are cheap again afterwards. */
 static struct weir_gpu_take *stop_gpu(struct weir_profiler *p)
 {
     struct weir_err err = WEIR_ERR_NONE;
@@ -270,7 +270,8 @@ static struct weir_gpu_take *stop_gpu(struct weir_profiler *p)
 static void prepare(struct weir_profiler *p)
 {
     set_phase(p, PHASE_WARMUP, weir_clock_ticks());
-    weir_track_mine(); /* now, and not at the caller's first range: a new ring's pages take a while */
+    weir_track_mine(); /* now rather than at the caller's first range, because touching a new ring's pages takes a while
+                        */
     start_gpu(p);
     __atomic_store_n(&weir_recording_state, state_of(&p->config), __ATOMIC_RELEASE);
     p->preparing = true;
@@ -278,7 +279,7 @@ static void prepare(struct weir_profiler *p)
 
 static void start(struct weir_profiler *p)
 {
-    set_phase(p, PHASE_RECORD, 0); /* before the beginning is known: from here on nothing is forgotten */
+    set_phase(p, PHASE_RECORD, 0); /* before the begin time is read: from here on no record is dropped */
     weir_window_clocks(&p->begin, &p->begin_unix_ns);
     p->first_step = p->step;
 }
@@ -298,7 +299,7 @@ static struct weir_window *window_new(const struct weir_profiler *p, enum weir_a
     window->begin_unix_ns = p->begin_unix_ns;
     window->first_step = steps ? p->first_step : -1;
     bool whole =
-        to == WEIR_ACTION_EXIT && !p->config.whole_steps; /* else the step is one that begins, or is left out */
+        to == WEIR_ACTION_EXIT && !p->config.whole_steps; /* otherwise the step is one that begins, or is left out */
     window->last_step = steps ? p->step - !whole : -1;
     window->discard = window->last_step < window->first_step;
     window->state = weir_recording();
@@ -306,12 +307,12 @@ static struct weir_window *window_new(const struct weir_profiler *p, enum weir_a
     return window;
 }
 
-/* Ends a window, which the action to follows; keep: it is handed out, unless too many are waiting. */
+/* Ends the window that precedes action `to`. keep: hand it to the writer, unless too many are queued. */
 static void stop(struct weir_profiler *p, enum weir_action to, bool keep)
 {
     struct weir_window *window = window_new(p, to);
     __atomic_store_n(&weir_recording_state, weir_nvtx_state(), __ATOMIC_SEQ_CST);
-    uint64_t end = weir_clock_ticks(); /* what is recorded began before it */
+    uint64_t end = weir_clock_ticks(); /* every recorded range began before this */
     p->preparing = false;
     struct weir_gpu_take *gpu = stop_gpu(p);
     pthread_mutex_lock(&p->lock);
@@ -367,7 +368,7 @@ static bool is_timed(const struct weir_schedule *schedule)
     return schedule->wait_s > 0 || schedule->active_s > 0;
 }
 
-/* What the step that begins now is; what the one that ends was may be known only now. */
+/* Returns the action of the step that begins now. The action of the step that just ended may be known only now. */
 static enum weir_action next_action(struct weir_profiler *p)
 {
     if (p->config.action)
@@ -426,7 +427,7 @@ static int start_threads(struct weir_profiler *p)
     return rc;
 }
 
-/* One profiler is open at a time: the rings have one reader. */
+/* Only one profiler may be open, because each ring has one reader. */
 static bool claim(void)
 {
     pid_t mine = getpid(), other = atomic_load(&owner);
@@ -461,7 +462,7 @@ static int open_claimed(struct weir_profiler **out, const struct weir_profiler_c
         return rc;
     }
     pthread_once(&once, init_once);
-    weir_zone_cost_ns(); /* measured now: later its zones would be in a window */
+    weir_zone_cost_ns(); /* measured now, so that its zones are in no window */
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
     weir_tracks_collect(true);
@@ -493,7 +494,7 @@ int weir_profiler_open(struct weir_profiler **out, const struct weir_profiler_co
     return rc == 0 && has_schedule(*out) ? weir_profiler_start(*out, err) : rc;
 }
 
-/* In a child of fork() the threads that would collect are not there. */
+/* A child of fork() does not have the collector threads. */
 static bool is_mine(const struct weir_profiler *p)
 {
     return p && p->pid == getpid();

@@ -6,23 +6,22 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* CPU time is wall time less what the thread was not on a core, which the kernel's records of its context switches tell
- * (switches.h). Where there are none, the thread's CPU clock is sampled: a system call, and one that lets the scheduler
- * end our time slice; on a busy machine the call that asks is the one that waits. So it is asked rarely, of work only,
- * and never of stages so short that the question would outweigh them: one call in 16, one in 256 of stages that have
- * taken less than 200 us, none of those under 2 us. */
+/* CPU time is wall time minus the time off a core, taken from the kernel's context-switch records (switches.h). Without
+ * these records the thread's CPU clock is sampled. That is a system call, at which the scheduler may end the time
+ * slice, so it is rare: only stages of work are sampled, one call in 16, one in 256 of stages that have taken under 200
+ * us, and none of stages under 2 us. */
 enum { CPU_SAMPLE_EVERY_SHORT = 256, SHORT_NS = 200 * 1000, TINY_NS = 2000 };
 
-struct weir_cell weir_cell_nobody; /* of stages that found no memory for a cell; written by many, read by none */
+struct weir_cell weir_cell_nobody; /* stands in for cells that could not be allocated; many writers, no reader */
 uint64_t weir_cpu_read_ticks;
 __thread struct weir_thread *weir_thread_self __attribute__((tls_model("initial-exec")));
 
 static inline void add(_Atomic uint64_t *to, uint64_t value)
 {
-    put(to, get(to) + value); /* one writer: no read-modify-write needed */
+    put(to, get(to) + value); /* single writer: no read-modify-write needed */
 }
 
-/* What is rarely needed is out of line, so that zones do not pay for the registers that it needs. */
+/* Keeps rare code out of line, so that zones do not save registers for it. */
 #define RARELY __attribute__((noinline, cold))
 
 static RARELY struct weir_cell *cell_new(struct weir_thread *t, int stage)
@@ -35,12 +34,12 @@ static RARELY struct weir_cell *cell_new(struct weir_thread *t, int stage)
     const struct weir_stage_info *info = weir_stage_info(stage);
     cell->work = info && info->kind == WEIR_KIND_WORK;
     cell->loop = info && info->kind == WEIR_KIND_LOOP;
-    cell->until_sample = cell->work && !t->exact ? 2 : 0;                /* 0: wraps around, so never in practice */
+    cell->until_sample = cell->work && !t->exact ? 2 : 0;                /* 0 wraps around: never sampled in practice */
     atomic_store_explicit(&t->cells[stage], cell, memory_order_release); /* publishes min_ns to snapshots */
     return cell;
 }
 
-/* NULL when memory is short, or for a number that is no stage's: the call goes uncounted. */
+/* Returns NULL when memory is short or the stage number is invalid; the call is then not counted. */
 static inline struct weir_cell *cell_of(struct weir_thread *t, int stage)
 {
     if ((unsigned)stage >= WEIR_STAGE_MAX)
@@ -66,7 +65,7 @@ static inline __attribute__((always_inline)) void record_in(struct weir_cell *ce
     add(&cell->total, ticks);
     if (__builtin_expect(ticks - get(&cell->min) > get(&cell->spread), 0))
         record_extreme(cell, ticks);
-    /* Last: who sees a call counted sees its extremes. */
+    /* Written last: a reader that sees the count also sees the extremes. */
     atomic_store_explicit(&cell->count, get(&cell->count) + 1, memory_order_release);
 }
 
@@ -75,12 +74,12 @@ static void record(struct weir_cell *cell, uint64_t ticks)
     record_in(cell, ticks, weir_hist_bucket(ticks));
 }
 
-/* The writer's half of a sequence lock: odd, change, even. */
+/* Writer side of a sequence lock: odd, change, even. */
 static inline uint32_t change_begin(struct weir_thread *t)
 {
     uint32_t version = atomic_load_explicit(&t->version, memory_order_relaxed);
     atomic_store_explicit(&t->version, version + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* the odd version is seen before any change */
+    atomic_thread_fence(memory_order_release); /* the odd version becomes visible before any change */
     return version + 2;
 }
 
@@ -89,8 +88,8 @@ static inline void change_end(struct weir_thread *t, uint32_t version)
     atomic_store_explicit(&t->version, version, memory_order_release);
 }
 
-/* Whether this call's CPU time is to be read, when its turn has come. By the shortest call so far: the mean of a short
- * stage grows with every time slice that ends in it. */
+/* Whether to read this call's CPU time, when it is due. Decided by the shortest call so far, because the mean of a
+ * short stage grows with every time slice that ends in it. */
 static bool is_sampled(struct weir_cell *cell)
 {
     uint64_t least_ns = get(&cell->count) ? weir_clock_to_ns(get(&cell->min)) : 0;
@@ -100,7 +99,7 @@ static bool is_sampled(struct weir_cell *cell)
     }
     bool is_short = least_ns < SHORT_NS;
     cell->until_sample = is_short ? CPU_SAMPLE_EVERY_SHORT : WEIR_CPU_SAMPLE_EVERY;
-    bool sampled = !is_short || cell->seen_short; /* the first short ones tell how short it can be */
+    bool sampled = !is_short || cell->seen_short; /* the first short calls show how short the stage can be */
     cell->seen_short = is_short;
     return sampled;
 }
@@ -110,7 +109,7 @@ static inline struct weir_open_zone *top_of(struct weir_thread *t)
     return atomic_load_explicit(&t->top, memory_order_relaxed);
 }
 
-/* Makes the innermost zone one that ends the long way. */
+/* Makes the innermost zone end through the slow path. */
 static void make_special(struct weir_open_zone *zone)
 {
     if (zone->flags.special)
@@ -120,8 +119,8 @@ static void make_special(struct weir_open_zone *zone)
     zone->cpu_start_ns = 0;
 }
 
-/* Inside the zone: the system call lets the scheduler end our time slice, and what that costs is the stage's, as it
- * would be an instant later. Its own least cost is taken off at the end. */
+/* Runs inside the zone: the scheduler may end the time slice at the system call, which then counts for the stage, as it
+ * would an instant later. The reading's own minimum cost is subtracted at the end. */
 static RARELY void sample_begin(struct weir_cell *cell, struct weir_open_zone *zone)
 {
     if (!is_sampled(cell))
@@ -131,8 +130,8 @@ static RARELY void sample_begin(struct weir_cell *cell, struct weir_open_zone *z
     zone->cpu_start = weir_clock_ticks();
 }
 
-/* The last entry of the stack stands for all zones that are too deep. It is marked as special, so that only zones that
- * end the long way are asked whether they are it. */
+/* The last entry of the stack stands for all zones that are too deep. It is marked special, so only zones on the slow
+ * path check for it. */
 static RARELY void begin_too_deep(struct weir_thread *t)
 {
     struct weir_open_zone *rest = t->open + 1 + WEIR_DEPTH_MAX;
@@ -148,12 +147,12 @@ static RARELY void end_too_deep(struct weir_thread *t, struct weir_open_zone *re
     if (--t->too_deep_open > 0)
         return;
     uint32_t version = change_begin(t);
-    add(&rest[-1].child, get(&rest->child)); /* of laps */
+    add(&rest[-1].child, get(&rest->child)); /* time of laps */
     atomic_store_explicit(&t->top, rest - 1, memory_order_relaxed);
     change_end(t, version);
 }
 
-/* A thread's loop around everything is not shown. */
+/* A thread's outermost loop is not shown. */
 static RARELY void show_begin(struct weir_cell *cell)
 {
     if (!cell->loop)
@@ -173,7 +172,7 @@ static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t
     zone->flags.state = state;
     zone->flags.special = 0;
     zone->shapes = 0;
-    /* Release: who looks at the stack while it changes may find a cell that is new. */
+    /* Release: a reader of the changing stack may find a new cell. */
     atomic_store_explicit(&zone->cell, cell, memory_order_release);
     put(&zone->child, 0);
     put(&zone->start, tsc ? weir_clock_tsc() : weir_clock_ticks());
@@ -185,9 +184,9 @@ static inline __attribute__((always_inline)) void begin_at(struct weir_thread *t
         show_begin(cell);
 }
 
-/* The first call of a stage on a thread, or a zone that is too deep, or one whose number is no stage's. A stage without
- * memory for its cell is counted as the first one that has some; one without any at all cannot be: its time stays in
- * the zone around it. */
+/* Handles a stage's first call on a thread, a zone that is too deep, and an invalid stage number. A stage whose cell
+ * cannot be allocated counts as the first stage that has one; if there is none, its time stays in the enclosing zone.
+ */
 static RARELY void begin_first(struct weir_thread *t, int stage)
 {
     if (top_of(t) >= t->open + WEIR_DEPTH_MAX) {
@@ -196,7 +195,7 @@ static RARELY void begin_first(struct weir_thread *t, int stage)
     }
     if ((unsigned)stage >= WEIR_STAGE_MAX) {
         begin_at(t, top_of(t) + 1, &weir_cell_nobody, false);
-        top_of(t)->flags.state = 0; /* not drawn */
+        top_of(t)->flags.state = 0; /* not shown */
         return;
     }
     if (!cell_new(t, stage))
@@ -204,7 +203,7 @@ static RARELY void begin_first(struct weir_thread *t, int stage)
     weir_zone_begin_(t, stage);
 }
 
-/* The hot ways call nothing but what ends them: no registers to save. */
+/* The fast paths call nothing except in tail position, so they save no registers. */
 static RARELY void begin_no_tsc(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell)
 {
     begin_at(t, zone, cell, false);
@@ -223,8 +222,8 @@ void weir_zone_begin_(struct weir_thread *t, int stage)
         begin_at(t, zone, cell, true);
 }
 
-/* What the zones inside a sampled one took of its CPU time is not known: they share it by their wall time, as does the
- * stage whose ticks were carved out. wall_ns: between the two readings. */
+/* The CPU time of zones nested in a sampled one is unknown: they share its CPU time by wall time, as does the stage
+ * whose ticks were carved out. wall_ns: between the two readings. */
 static void record_cpu(struct weir_thread *t, const struct weir_open_zone *zone, struct weir_cell *cell,
                        uint64_t cpu_ns, uint64_t wall_ns, uint64_t carved_ns)
 {
@@ -242,15 +241,15 @@ static void record_cpu(struct weir_thread *t, const struct weir_open_zone *zone,
     add(&other->sampled_cpu_ns, (uint64_t)(per_ns * (double)(carved_ns < wall_ns ? carved_ns : wall_ns)));
 }
 
-/* Whom to report the time that the thread was not on a core to. */
+/* Receivers of the time that the thread spent off a core. */
 struct off_core {
     struct weir_thread *thread;
-    struct weir_cell *lap; /* a lap that ends; NULL = none */
+    struct weir_cell *lap; /* a lap that ends, or NULL */
     uint64_t lap_start;
 };
 
-/* The zone that was the innermost at that time: since the records were read last, which was when a zone ended last,
- * zones have only been opened. */
+/* Charges the zone that was innermost at that time. Records were last read when a zone last ended; since then zones
+ * have only been opened. */
 static void record_off(void *user, uint64_t start, uint64_t end, bool preempted)
 {
     const struct off_core *to = user;
@@ -260,7 +259,7 @@ static void record_off(void *user, uint64_t start, uint64_t end, bool preempted)
         add(&to->lap->preempted, preempted ? end - start : 0);
         return;
     }
-    zone -= zone > none + WEIR_DEPTH_MAX; /* what is too deep has no time of its own */
+    zone -= zone > none + WEIR_DEPTH_MAX; /* zones that are too deep have no time of their own */
     while (zone > none && get(&zone->start) > start)
         zone--;
     if (zone == none)
@@ -278,7 +277,7 @@ static RARELY void read_switches(struct weir_thread *t, struct weir_cell *lap, u
     change_end(t, version);
 }
 
-/* A zone's time off the core becomes its stage's, and that of the stage that was carved out of it. */
+/* Adds a zone's time off the core to its stage and to the stage carved out of it. */
 static RARELY void close_off(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell, uint64_t own,
                              uint64_t carved)
 {
@@ -296,7 +295,7 @@ static RARELY void close_off(struct weir_thread *t, struct weir_open_zone *zone,
     add(&other->preempted, carved_preempted);
 }
 
-/* Adds a zone that ended to its stage, and to what the zone around it must not count as its own. */
+/* Adds an ended zone to its stage, and to the time that the enclosing zone must not count as its own. */
 static inline __attribute__((always_inline)) void close_zone(struct weir_thread *t, struct weir_open_zone *zone,
                                                              struct weir_cell *cell, uint64_t wall, uint64_t carved,
                                                              uint64_t place, bool is_special)
@@ -305,7 +304,7 @@ static inline __attribute__((always_inline)) void close_zone(struct weir_thread 
     bracket_end(t, zone, cell, wall, carved);
     uint32_t version = change_begin(t);
     record_in(cell, total, place);
-    add(&zone[-1].child, wall); /* that of open[0] is nobody's */
+    add(&zone[-1].child, wall); /* open[0] has no enclosing zone */
     if (is_special && get(&zone->off))
         close_off(t, zone, cell, wall > nested ? wall - nested : 0, carved);
     if (nested)
@@ -323,7 +322,7 @@ static void record_carved(struct weir_thread *t, const struct weir_open_zone *zo
     change_end(t, version);
 }
 
-/* What was carved out in bands is drawn as one piece at the end. */
+/* Time carved out in bands is drawn as one piece at the end. */
 static void trace_zone(const struct weir_open_zone *zone, const struct weir_cell *cell, uint64_t now)
 {
     uint64_t start = get(&zone->start), carved = zone->flags.special ? zone->carved : 0;
@@ -338,7 +337,7 @@ static void trace_zone(const struct weir_open_zone *zone, const struct weir_cell
     weir_track_range((weir_name)cell->stage, start, now, state, shapes);
 }
 
-/* A zone whose CPU time was read, or that holds another stage's time, or in which the thread left its core, or that is
+/* Ends a zone whose CPU time was read, that holds another stage's time, in which the thread left its core, or that is
  * too deep. */
 static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zone)
 {
@@ -346,7 +345,7 @@ static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zon
         end_too_deep(t, zone);
         return;
     }
-    make_special(zone); /* it may be here for want of a TSC only */
+    make_special(zone); /* it may be special only because there is no TSC */
     uint64_t sampled = zone->cpu_start_ns ? weir_clock_ticks() - zone->cpu_start : 0;
     uint64_t cpu_ns = zone->cpu_start_ns ? clock_ns(CLOCK_THREAD_CPUTIME_ID) - zone->cpu_start_ns : 0;
     uint64_t now = weir_clock_ticks(), overhead = zone->cpu_start_ns ? 2 * weir_cpu_read_ticks : 0;
@@ -364,7 +363,7 @@ static RARELY void end_special(struct weir_thread *t, struct weir_open_zone *zon
         trace_zone(zone, cell, now);
 }
 
-/* A zone that took a minute, or whose core's clock is behind that of the core it began on. */
+/* Ends a zone that took a minute, or whose core's clock is behind that of the core it began on. */
 static RARELY void end_odd(struct weir_thread *t, struct weir_open_zone *zone, struct weir_cell *cell, int64_t ticks)
 {
     uint64_t wall = ticks > 0 ? (uint64_t)ticks : 0;
@@ -413,7 +412,7 @@ void weir_zone_carve_(struct weir_thread *t, int stage, uint64_t ticks)
 {
     struct weir_open_zone *zone = top_of(t);
     if (zone == t->open || zone > t->open + WEIR_DEPTH_MAX)
-        return; /* dropped with the zone that it is carved out of */
+        return; /* dropped together with the zone it is carved out of */
     make_special(zone);
     if (zone->carved > 0 && zone->carved_stage != stage)
         return;
@@ -423,7 +422,7 @@ void weir_zone_carve_(struct weir_thread *t, int stage, uint64_t ticks)
 
 void weir_zone_shapes_(struct weir_thread *t, uint32_t shapes)
 {
-    top_of(t)->shapes = shapes; /* read only where the state says that shapes are recorded */
+    top_of(t)->shapes = shapes; /* read only when the state has shapes enabled */
 }
 
 void weir_lap_(struct weir_thread *t, struct weir_lap *lap, int stage)
@@ -462,7 +461,7 @@ uint64_t weir_zone_own(void)
     return now > without ? now - without : 0;
 }
 
-/* As a lap that ends now, of which only a part is the stage's own. */
+/* Like a lap that ends now, of which only `own` ticks are the stage's own. */
 void weir_zone_logged(int stage, uint64_t ticks, uint64_t own)
 {
     struct weir_thread *t = weir_thread_self;

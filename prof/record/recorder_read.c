@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-/* off_ns: of it, not on a core. */
+/* off_ns: the part of self_ns off a core. */
 static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_ns, uint64_t off_ns)
 {
     const struct weir_stage_info *info = weir_stage_info(stage);
@@ -20,7 +20,7 @@ static void split_add(struct weir_thread_stats *stats, int stage, uint64_t self_
              : &stats->unattributed_cpu_ns) += self_ns > off_ns ? self_ns - off_ns : 0;
 }
 
-/* The two are read one after the other, and may be of different moments. */
+/* The two fields are read in sequence and may be of different moments. */
 static uint64_t self_ns_of(const struct weir_cell *cell)
 {
     uint64_t nested = get(&cell->nested), total = get(&cell->total);
@@ -35,7 +35,7 @@ struct open_view {
     uint64_t wall_ns, ticks;
 };
 
-/* What the thread itself has not read yet: of the zone that was the innermost then. */
+/* Charges time that the thread has not read yet to the zone that was innermost then. */
 static void view_off(void *user, uint64_t start, uint64_t end, bool preempted)
 {
     struct open_view *view = user;
@@ -47,7 +47,7 @@ static void view_off(void *user, uint64_t start, uint64_t end, bool preempted)
         view->off[i] += end - start;
 }
 
-/* After the open zones: it is shared out among them. */
+/* Runs after the open zones are copied, because it distributes time among them. */
 static void view_switches(struct weir_thread *t, struct open_view *view)
 {
     uint64_t now_ticks, now_ns;
@@ -81,19 +81,19 @@ static void view_copy(struct weir_thread *t, struct open_view *view)
     view->wall_ns = (end_ns ? end_ns : weir_clock_monotonic_ns()) - t->attached_ns;
 }
 
-/* One try at a consistent copy of the open zones and the self times of the closed ones. */
+/* One attempt at a consistent copy of the open zones and the self times of closed ones. */
 static bool view_try(struct weir_thread *t, struct open_view *view)
 {
     uint32_t before = atomic_load_explicit(&t->version, memory_order_acquire);
     if (before & 1)
         return false;
     view_copy(t, view);
-    atomic_thread_fence(memory_order_acquire); /* the copies above happen before the second look at the version */
+    atomic_thread_fence(memory_order_acquire); /* orders the copies above before the second reading of the version */
     return atomic_load_explicit(&t->version, memory_order_relaxed) == before;
 }
 
-/* A writer is inside a change for some ns at a time, but may lose its core there: for up to a second it is waited for.
- * Then the copy is of a moment in between. */
+/* A change takes a writer some ns, but it may lose its core meanwhile. This waits up to one second, then returns an
+ * inconsistent copy. */
 static void view_take(struct weir_thread *t, struct open_view *view)
 {
     enum { TRIES_AT_ONCE = 1000, TRIES = TRIES_AT_ONCE + 20000, PAUSE_NS = 50000 };
@@ -165,7 +165,8 @@ static void stage_merge(struct weir_stage_stats *to, const struct weir_cell *cel
         to->hist[b] += atomic_load_explicit(&cell->hist[b], memory_order_relaxed);
 }
 
-/* Shares are of the workers' work: what others do of the same kind is counted apart. Spans are nobody's own. */
+/* Shares refer to the workers' work, so other threads' calls of the same stage are counted apart. Spans belong to no
+ * thread. */
 static struct weir_stage_stats *stats_of(struct weir_snapshot *snapshot, const struct weir_thread *t, int stage)
 {
     const struct weir_stage_info *info = weir_stage_info(stage);
@@ -187,7 +188,7 @@ static struct weir_snapshot *snapshot_new(int n_threads)
     return snapshot;
 }
 
-/* Of the process and the machine, since the session was opened. */
+/* Figures of the process and the machine since the session was opened. */
 static void machine_read(const struct weir_recorder *recorder, struct weir_snapshot *snapshot)
 {
     struct weir_throttling throttling;
@@ -213,7 +214,7 @@ static bool is_left_out(const struct weir_thread *t, const char *workers)
     return workers && t->role == WEIR_ROLE_WORKER && strncmp(t->name, workers, strlen(workers)) != 0;
 }
 
-/* Of the threads that are left out only the place remains, so that those of two snapshots correspond. */
+/* Threads that are left out keep their position, so that the threads of two snapshots correspond. */
 static void thread_add(struct weir_snapshot *snapshot, struct weir_thread *t, struct weir_thread_stats *stats)
 {
     thread_read(t, stats);
@@ -275,7 +276,7 @@ void weir_stage_stats_add(struct weir_stage_stats *stats, uint64_t ns)
     stats->hist[weir_hist_bucket(ns)]++;
 }
 
-/* Saturating: a zone that was open at both ends may have been split a few ns differently each time. */
+/* Saturating: a zone open at both ends may have been split a few ns differently each time. */
 static void subtract(uint64_t *from, uint64_t value)
 {
     *from = *from > value ? *from - value : 0;
@@ -302,7 +303,7 @@ void weir_stage_stats_subtract(struct weir_stage_stats *to, const struct weir_st
         high = b;
     }
     if (whole)
-        return; /* all calls are inside the window: the exact extremes hold */
+        return; /* all calls are inside the window, so the exact extremes hold */
     if (low < 0) {
         to->min_ns = to->max_ns = 0;
         return;

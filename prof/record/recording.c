@@ -1,4 +1,4 @@
-/* What everybody who records looks at: it lies below the tracks, the zones and NVTX, which all read it. */
+/* State that all recording code reads. It is a file of its own below tracks, zones and NVTX. */
 #include "weir/recorder.h"
 
 uint32_t weir_recording_state;

@@ -21,7 +21,7 @@ int weir_schedule_check(const struct weir_schedule *s, struct weir_err *err)
 struct field {
     const char *name;
     int64_t *steps;
-    double *seconds; /* NULL: steps only */
+    double *seconds; /* NULL: counted in steps only */
 };
 
 static int parse_value(const struct field *field, const char *text, struct weir_err *err)
@@ -94,7 +94,7 @@ enum weir_action weir_schedule_action(const struct weir_schedule *s, int64_t ste
     return at < cycle - 1 ? WEIR_ACTION_RECORD : WEIR_ACTION_RECORD_AND_SAVE;
 }
 
-/* Whether the part of the cycle that is going on ends before a step that begins now. */
+/* Whether the current part of the cycle ends before a step that begins now. */
 static bool is_over(const struct weir_schedule *s, const struct weir_schedule_clock *c, uint64_t now_ns)
 {
     double seconds = now_ns > c->part_ns ? (double)(now_ns - c->part_ns) / 1e9 : 0;

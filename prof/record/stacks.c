@@ -1,4 +1,4 @@
-/* The stacks of calls as numbers: each different one is kept once, for the life of the process. */
+/* Call stacks as numbers: each distinct stack is stored once, for the life of the process. */
 #include "base/hash.h"
 #include "prof/record/fork_priv.h"
 #include "prof/record/track_priv.h"
@@ -13,25 +13,25 @@ enum { STACKS_MAX = 1 << 16, SLOTS = 1 << 17, SEEN = 128 };
 struct stack {
     int n;
     uint64_t hash;
-    char *text; /* the frames; NULL: the addresses */
+    char *text; /* the frames; NULL: the stack has addresses */
     const void *addresses[WEIR_STACK_DEPTH];
 };
 
-/* Stacks that a thread had before, by where they began and what was recorded there. */
+/* Stacks that a thread had before, keyed by base address and recorded name. */
 struct weir_stacks_seen {
     struct seen {
         const char *base;
         const struct stack *stack;
         uint32_t number;
-        uint32_t offsets[WEIR_STACK_DEPTH]; /* from base to where each return address lies */
+        uint32_t offsets[WEIR_STACK_DEPTH]; /* from base to each return address */
     } at[SEEN];
 };
 
-/* A stack as it is unwound. */
+/* A stack while it is unwound. */
 struct walk {
     const char *base;
     int n;
-    bool known; /* all offsets are */
+    bool known; /* all offsets are known */
     void *addresses[WEIR_STACK_DEPTH];
     uint32_t offsets[WEIR_STACK_DEPTH];
 };
@@ -46,7 +46,7 @@ static struct stack *get(uint32_t stack)
     return stack < STACKS_MAX ? atomic_load_explicit(&kept[stack], memory_order_acquire) : NULL;
 }
 
-/* text or n addresses, as everywhere here. */
+/* Takes either text or n addresses, like the other functions here. */
 static uint32_t keep(const char *text, void *const *addresses, int n, uint64_t hash)
 {
     struct stack *s = count < STACKS_MAX ? malloc(sizeof *s) : NULL;
@@ -97,10 +97,10 @@ void weir_stacks_fork(enum weir_fork when)
 
 /* ---- unwinding ---- */
 
-/* GCC's unwinder, opened when the first stack is asked for, as glibc's backtrace does: programs need not link it. */
+/* GCC's unwinder, opened at the first stack, as glibc's backtrace does: programs need not link it. */
 static struct {
     pthread_once_t once;
-    _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn each, void *user); /* NULL: there is none, and no stacks */
+    _Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn each, void *user); /* NULL: not available, so no stacks */
     _Unwind_Word (*frame)(struct _Unwind_Context *context);
     _Unwind_Ptr (*address)(struct _Unwind_Context *context);
 } unwinder = {.once = PTHREAD_ONCE_INIT};
@@ -116,15 +116,15 @@ static void open_unwinder(void)
         *(void **)&unwinder.backtrace = dlsym(library, "_Unwind_Backtrace");
 }
 
-/* A return address lies right below where the frame of the function that it returns to begins, on x86-64. Where it does
- * not, the stack is unwound each time. */
+/* On x86-64 a return address lies right below the frame of the function that it returns to. Elsewhere the stack is
+ * unwound each time. */
 static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *user)
 {
     struct walk *walk = user;
     const char *frame = (const char *)unwinder.frame(context);
     void *address = (void *)unwinder.address(context);
     if (frame <= walk->base && walk->n == 0)
-        return _URC_NO_REASON; /* of the capture itself */
+        return _URC_NO_REASON; /* a frame of the capture itself */
     if (!address || walk->n == WEIR_STACK_DEPTH)
         return _URC_END_OF_STACK;
     const char *slot = frame - sizeof(void *);
@@ -136,9 +136,9 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *use
     return _URC_NO_REASON;
 }
 
-/* Unwinding reads tables for each frame, some hundred ns. But a thread's calls come from the same places over and over:
- * when all return addresses lie where they lay before, from the same beginning on, the calls are the same. It reads
- * words of the thread's own stack, which may be anything: the sanitizers have nothing to say about them. */
+/* Unwinding costs some hundred ns per frame, but a thread's calls come from the same places over and over: if all
+ * return addresses are unchanged at the same positions below the same base, the stack is the same. This reads arbitrary
+ * words of the thread's own stack, so sanitizers are off. */
 __attribute__((noinline, no_sanitize_address, no_sanitize_thread)) static bool is_same(const struct seen *seen,
                                                                                        const char *base)
 {
@@ -179,7 +179,7 @@ __attribute__((noinline)) uint32_t weir_stack_capture(struct weir_stacks_seen **
     if (mine && is_same(mine, base))
         return mine->number;
     uint32_t number = unwind(*seen, mine, base);
-    __asm__ volatile("" ::: "memory"); /* no tail call: it would have no frame */
+    __asm__ volatile("" ::: "memory"); /* prevents a tail call, which would remove this frame */
     return number;
 }
 

@@ -10,18 +10,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The ring is one page: 255 records of 4 KiB, 127 times off the core between two zones' ends. It is locked memory, of
- * which a user without privilege has 516 KiB a core (kernel.perf_event_mlock_kb) and then RLIMIT_MEMLOCK. */
+/* The ring is one page: 255 records per 4 KiB, enough for 127 times off the core between two zone ends. It is locked
+ * memory; an unprivileged user has 516 KiB per core (kernel.perf_event_mlock_kb) plus RLIMIT_MEMLOCK. */
 enum { RECORD_BYTES = 16, NOW_TRIES = 8 };
 
-/* A record as the kernel writes it: the header, and what sample_id_all adds to every record. */
+/* A record as the kernel writes it: the header, and the fields that sample_id_all adds. */
 struct switch_record {
     struct perf_event_header header;
     uint64_t ns;
 };
 _Static_assert(sizeof(struct switch_record) == RECORD_BYTES, "as attr asks for it");
 
-static const _Atomic uint64_t never; /* the head of a ring that is none */
+static const _Atomic uint64_t never; /* head of a closed ring */
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -29,7 +29,7 @@ static uint64_t clock_ns(clockid_t clock)
     return clock_gettime(clock, &ts) == 0 ? (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec : 0;
 }
 
-/* The tightest of a few tries: a time slice may end between the two clocks. */
+/* Keeps the tightest of a few tries, because a time slice may end between the two clock readings. */
 void weir_switches_now(uint64_t *ticks, uint64_t *ns)
 {
     uint64_t best = UINT64_MAX;
@@ -59,9 +59,9 @@ int weir_switches_open(struct weir_switches *s)
         .size = sizeof attr,
         .config = PERF_COUNT_SW_DUMMY,
         .sample_type = PERF_SAMPLE_TIME,
-        .exclude_kernel = 1, /* nothing is sampled; it is what needs no privilege */
+        .exclude_kernel = 1, /* nothing is sampled; this setting needs no privilege */
         .exclude_hv = 1,
-        .watermark = 1, /* nobody is to be woken */
+        .watermark = 1, /* no wake-ups */
         .wakeup_watermark = UINT32_MAX,
         .sample_id_all = 1,
         .use_clockid = 1,
@@ -74,7 +74,7 @@ int weir_switches_open(struct weir_switches *s)
         return -errno;
     void *map = mmap(NULL, 2 * s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     int rc = map == MAP_FAILED ? -errno : 0;
-    close(fd); /* the mapping keeps the event */
+    close(fd); /* the mapping keeps the event alive */
     if (rc < 0)
         return rc;
     uint64_t ticks, ns;
@@ -125,19 +125,19 @@ int weir_switches_try(char *why, size_t size)
     return rc;
 }
 
-/* Where the walk through the records is. */
+/* Position of a walk through the records. */
 struct walk {
     const unsigned char *records;
     uint64_t bytes;
-    uint64_t from_ticks, to_ticks, from_ns, to_ns; /* two moments by both clocks, around the records */
-    uint64_t out, last;                            /* when the thread left its core, 0 = it is on one; the last time */
+    uint64_t from_ticks, to_ticks, from_ns, to_ns; /* two moments, by both clocks, that enclose the records */
+    uint64_t out, last; /* when the thread left its core (0 = on a core); the latest time seen */
     bool preempted, lost;
     weir_off_fn *off;
     void *user;
 };
 
-/* A straight line between both moments, whatever the clocks do to each other elsewhere; beyond, where a record may be
- * by the time that asking the clocks takes, at the clock's rate. */
+/* Interpolates linearly between the two moments. Beyond them, by no more than the time of reading the clocks, it uses
+ * the clock's nominal rate. */
 static uint64_t to_ticks(const struct walk *w, uint64_t ns)
 {
     if (ns >= w->to_ns)
@@ -171,11 +171,11 @@ static void walk(struct walk *w, uint64_t tail, uint64_t head)
 {
     struct switch_record record;
     if (head - tail > w->bytes)
-        return; /* of somebody who looks while the owner reads */
+        return; /* torn: read by another thread while the owner reads */
     while (head - tail >= sizeof record) {
         copy_out(w, tail, &record, sizeof record);
         if (record.header.size < sizeof record.header || record.header.size > head - tail)
-            return; /* the kernel has written over it meanwhile */
+            return; /* overwritten by the kernel meanwhile */
         if (record.header.type == PERF_RECORD_SWITCH)
             walk_one(w, &record);
         else if (record.header.type == PERF_RECORD_LOST)
@@ -197,15 +197,15 @@ static void add_off(void *user, uint64_t start, uint64_t end, bool preempted)
     sum->off(sum->user, start, end, preempted);
 }
 
-/* Records were lost: the thread's CPU clock, for once, tells how long it was off its core since it was last asked. What
- * is missing comes after the records that are there. */
+/* Records were lost. The thread's CPU clock gives the time off the core since it was last read; the missing time comes
+ * after the records that exist. */
 static void make_up(struct weir_switches *s, struct walk *w, struct sum *sum)
 {
     uint64_t now = weir_clock_ticks(), cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - s->sync_cpu_ns;
     uint64_t cpu = (uint64_t)((double)cpu_ns / weir_clock_ns_per_tick());
     uint64_t known = cpu + s->off_ticks + sum->ticks, all = now - s->sync_ticks;
     uint64_t start = w->out ? w->out : w->last, missing = all > known ? all - known : 0;
-    if (start && missing > 0) /* why it was off is lost with the records */
+    if (start && missing > 0) /* the reason for being off the core is lost */
         w->off(w->user, start, start + missing < now ? start + missing : now, false);
     sync_with_cpu_clock(s, now);
     sum->ticks = 0;
@@ -222,7 +222,7 @@ void weir_switches_read(struct weir_switches *s, weir_off_fn *off, void *user)
     uint64_t tail = atomic_load_explicit(&s->tail, memory_order_relaxed);
     w.from_ticks = atomic_load_explicit(&s->read_ticks, memory_order_relaxed);
     w.from_ns = atomic_load_explicit(&s->read_ns, memory_order_relaxed);
-    /* Acquire: the records up to there are seen. */
+    /* Acquire: makes the records up to head visible. */
     uint64_t head = atomic_load_explicit(s->head, memory_order_acquire);
     weir_switches_now(&w.to_ticks, &w.to_ns);
     bool full = head - tail > s->bytes - 2 * RECORD_BYTES;
@@ -233,7 +233,7 @@ void weir_switches_read(struct weir_switches *s, weir_off_fn *off, void *user)
     atomic_store_explicit(&s->tail, head, memory_order_relaxed);
     atomic_store_explicit(&s->read_ticks, w.to_ticks, memory_order_relaxed);
     atomic_store_explicit(&s->read_ns, w.to_ns, memory_order_relaxed);
-    /* Release: the kernel writes there only after they have been read. */
+    /* Release: the kernel overwrites the records only after they have been read. */
     atomic_store_explicit((_Atomic uint64_t *)&page->data_tail, head, memory_order_release);
 }
 

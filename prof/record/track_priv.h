@@ -1,7 +1,7 @@
-/* track_priv.h: each thread's ring of records, and what the collector does with them.
+/* track_priv.h: each thread's ring of records, and the collector's side of it.
  *
- * A record is 16 bytes, with up to three more slots of 16 bytes behind it, and is written when a range ends. One thread
- * writes, the collector reads. Tracks are made at a thread's first record and belong to the registry, so that threads
+ * A record is 16 bytes, followed by up to three more 16-byte slots, and is written when a range ends. One thread
+ * writes, the collector reads. A track is created at its thread's first record and belongs to the registry, so threads
  * may come and go while a window records. */
 #ifndef WEIR_PROF_RECORD_TRACK_PRIV_H
 #define WEIR_PROF_RECORD_TRACK_PRIV_H
@@ -15,14 +15,14 @@
 
 enum weir_record_type {
     WEIR_RECORD_RANGE,
-    WEIR_RECORD_STEP, /* {number, 0} follows */
+    WEIR_RECORD_STEP, /* followed by {number, 0} */
     WEIR_RECORD_ASYNC,
-    WEIR_RECORD_COUNTER, /* {value, 0} follows */
+    WEIR_RECORD_COUNTER, /* followed by {value, 0} */
     WEIR_RECORD_INSTANT,
-    WEIR_RECORD_MEMORY, /* {address, bytes}, {allocated, reserved} follow; low is the device + 1 */
+    WEIR_RECORD_MEMORY, /* followed by {address, bytes}, {allocated, reserved}; low is the device + 1 */
 };
 
-/* Which slots follow the record, in this order, before those of its type. */
+/* Slots that follow the record, in this order, before those of its type. */
 enum {
     WEIR_RECORD_TAGS = 1, /* {item, shapes | stack << 32} */
     WEIR_RECORD_LONG = 2, /* {duration in ticks, 0}; low is 0 */
@@ -32,13 +32,13 @@ struct weir_slot2 {
     uint64_t a, b;
 };
 
-/* a: ticks at the start. b: */
+/* The record's second word; the first is its start in ticks. */
 static inline uint64_t weir_record_word(uint32_t low, weir_name name, enum weir_record_type type, unsigned follows)
 {
     return low | (uint64_t)name << 32 | (uint64_t)type << 48 | (uint64_t)follows << 56;
 }
 
-/* How many slots a record has, itself included. */
+/* Number of slots of a record, including itself. */
 static inline unsigned weir_record_slots(uint64_t b)
 {
     unsigned type = b >> 48 & 255, follows = (unsigned)(b >> 56);
@@ -54,40 +54,40 @@ struct weir_open_range {
 };
 
 struct weir_ring {
-    /* The writer's. */
-    alignas(64) _Atomic uint64_t head; /* what is before it can be read */
-    uint64_t limit;                    /* how far head may go before it must look at tail */
+    /* Writer's side. */
+    alignas(64) _Atomic uint64_t head; /* slots before it are readable */
+    uint64_t limit;                    /* how far head may advance before tail is read again */
     struct weir_slot2 *slots;
-    struct weir_stacks_seen *stacks; /* NULL until the first */
+    struct weir_stacks_seen *stacks; /* NULL until the first stack */
     _Atomic uint64_t dropped;
-    _Atomic uint32_t version; /* of open: grows with each range opened */
+    _Atomic uint32_t version; /* of open; incremented by each opened range */
     _Atomic uint32_t depth;
     struct weir_open_range open[WEIR_OPEN_MAX];
-    /* The collector's. */
+    /* Collector's side. */
     alignas(64) _Atomic uint64_t tail;
-    _Atomic bool held;       /* while somebody reads the slots */
-    struct weir_slot2 *rest; /* of a thread that is gone, in place of the slots: what was not read yet */
+    _Atomic bool held;       /* set while the slots are being read */
+    struct weir_slot2 *rest; /* unread slots of an ended thread, in place of the ring */
     size_t n_rest;
-    /* Set at the beginning. */
+    /* Set once at creation. */
     pid_t tid;
     char name[16];
-    _Atomic bool dead; /* the thread is gone: freed when it is drained */
+    _Atomic bool dead; /* the thread has ended; freed once drained */
     struct weir_ring *next;
 };
 
 extern __thread struct weir_ring *weir_track_self __attribute__((tls_model("initial-exec")));
 
-/* The calling thread's track, made when it has none; NULL when memory is short. */
+/* Returns the calling thread's track, creating it if needed; NULL when memory is short. */
 struct weir_ring *weir_track_make(void);
 static inline struct weir_ring *weir_track_mine(void)
 {
     return weir_track_self ? weir_track_self : weir_track_make();
 }
 
-/* Room for n slots, after a look at the tail; false: dropped and counted. */
+/* Reserves n slots, reading tail if needed. Returns false when the ring is full: the record is dropped and counted. */
 bool weir_track_room(struct weir_ring *track, unsigned n);
 
-/* A record that is being written: n slots from at on. */
+/* A record being written: n slots starting at `at`. */
 struct weir_writing {
     struct weir_ring *ring;
     uint64_t at;
@@ -114,26 +114,27 @@ static inline void weir_track_end(const struct weir_writing *writing)
 
 /* ---- stacks ---- */
 
-/* The calling thread's stack as a number, the same for the same stack; 0 when there are too many. seen: what the thread
- * knows of its stacks, NULL at first; made here, freed by the caller (free). name: a hint, as calls of one name mostly
- * have one stack. */
+/* Returns the calling thread's stack as a number, equal for equal stacks; 0 when there are too many. seen: the thread's
+ * known stacks, NULL at first, allocated here and freed by the caller. name: a hint, as calls of one name usually have
+ * one stack. */
 struct weir_stacks_seen;
 uint32_t weir_stack_capture(struct weir_stacks_seen **seen, weir_name name);
-/* Return addresses, innermost first; at most WEIR_STACK_DEPTH. Lent for the life of the process. */
+/* Return addresses, innermost first, at most WEIR_STACK_DEPTH. Valid for the life of the process. */
 enum { WEIR_STACK_DEPTH = 32 };
 int weir_stack_addresses(uint32_t stack, const void *const **addresses);
-/* The frames of a stack that came as text (weir_stack_text), lent likewise; NULL = it has addresses. */
+/* Frames of a stack that was given as text (weir_stack_text), also valid for the life of the process; NULL = it has
+ * addresses. */
 const char *weir_stack_frames(uint32_t stack);
 
-/* A range with all that may follow it. shapes and stack as recorded, 0 = none. */
+/* Records a range with all optional slots. shapes and stack: 0 = none. */
 void weir_track_range_full(struct weir_ring *track, enum weir_record_type type, weir_name name, uint64_t start,
                            uint64_t ticks, uint64_t item, uint32_t shapes, uint32_t stack);
 
-/* What weir_track_range does not do itself: a thread's first record, and ranges with anything beside their times. */
+/* Slow path of weir_track_range: a thread's first record, and ranges with more than their times. */
 void weir_track_range_slow(weir_name name, uint64_t start, uint64_t end, uint32_t state, uint32_t shapes);
 
-/* A range of the calling thread that ended now, end not before start, opened under state. The caller has checked that
- * state is not 0. */
+/* Records a range of the calling thread that ended now and was opened under state. Requires end >= start and state !=
+ * 0. */
 static inline void weir_track_range(weir_name name, uint64_t start, uint64_t end, uint32_t state, uint32_t shapes)
 {
     struct weir_ring *track = weir_track_self;
@@ -149,7 +150,7 @@ static inline void weir_track_range(weir_name name, uint64_t start, uint64_t end
     weir_track_end(&writing);
 }
 
-/* A step of the profiler that ended now. */
+/* Records a profiler step that ended now. */
 void weir_track_step(int64_t number, uint64_t start, uint64_t end);
 
 /* ---- for the collector ---- */
@@ -173,26 +174,25 @@ static inline uint64_t weir_run_records(const struct weir_run *run)
     return records;
 }
 
-/* Calls back with what each track has new, then counts it as read; tracks of threads that are gone are freed
- * afterwards. One caller at a time. */
+/* Calls back with each track's new records, then marks them as read; tracks of ended threads are freed afterwards. One
+ * caller at a time. */
 typedef void weir_drain_fn(void *user, const struct weir_ring *ring, const struct weir_run *run);
 void weir_tracks_drain(weir_drain_fn *each, void *user);
 
-/* The ranges that are open on some thread: name, start, thread. */
+/* Reports each thread's open ranges: thread, name, start. */
 typedef void weir_open_fn(void *user, pid_t tid, const char *thread, weir_name name, uint64_t start);
 void weir_tracks_open(weir_open_fn *each, void *user);
-/* And the zones, of all sessions (recorder_read.c). */
+/* Reports open zones of all sessions (recorder_read.c). */
 void weir_recorders_open_zones(weir_open_fn *each, void *user);
 
-/* While collecting, what threads that end have written is kept for the next drain; what is more than this is dropped
- * and counted. */
+/* Limit of records kept for threads that end while a window records; the excess is dropped and counted. */
 enum { WEIR_REST_MAX_BYTES = 16 << 20 };
 void weir_tracks_collect(bool collecting);
 
 /* Records dropped by all tracks since the last call. */
 uint64_t weir_tracks_dropped(void);
 
-/* Called (from any thread, no locks held by it) when some ring is half full; NULL: nobody. */
+/* Sets a function to call, from any thread and without locks held, when a ring is half full; NULL: none. */
 void weir_tracks_on_half(void (*call)(void));
 
 #endif

@@ -9,13 +9,14 @@
 
 __thread struct weir_ring *weir_track_self __attribute__((tls_model("initial-exec")));
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the list; never taken by a thread that has its track */
+static pthread_mutex_t lock =
+    PTHREAD_MUTEX_INITIALIZER; /* protects the list; never taken by a thread that already has its track */
 static struct weir_ring *tracks;
-static uint64_t dropped_gone, dropped_seen; /* by tracks that were freed; told so far */
+static uint64_t dropped_gone, dropped_seen; /* drops of freed tracks; drops already reported */
 static void (*_Atomic on_half)(void);
 static pthread_key_t at_exit;
 static bool collecting, has_key;
-static size_t rest_bytes; /* of all tracks */
+static size_t rest_bytes; /* total of all tracks */
 
 /* ---- threads that come and go ---- */
 
@@ -33,7 +34,7 @@ static void unlink_and_free(struct weir_ring *track)
     free(track);
 }
 
-/* What was not read yet, in two pieces where the ring wraps. */
+/* Unread records, in two pieces where the ring wraps. */
 static struct weir_run unread(const struct weir_ring *track)
 {
     uint64_t head = atomic_load_explicit(&track->head, memory_order_acquire);
@@ -51,12 +52,12 @@ static void drop(struct weir_ring *track, const struct weir_run *run)
     atomic_fetch_add_explicit(&track->tail, run->n[0] + run->n[1], memory_order_relaxed);
 }
 
-/* Keeps what was not read yet and gives up the ring: threads that come and go must not fill the memory while the
- * collector gets no processor. */
+/* Keeps the unread records and frees the ring: short-lived threads must not fill the memory while the collector gets no
+ * CPU. */
 static void shrink(struct weir_ring *track)
 {
     if (atomic_exchange_explicit(&track->held, true, memory_order_acquire))
-        return; /* it is being read: freed the next time */
+        return; /* being read now; freed next time */
     struct weir_run run = unread(track);
     size_t n = run.n[0] + run.n[1], bytes = n * sizeof *track->rest;
     struct weir_slot2 *rest = n && rest_bytes + bytes <= WEIR_REST_MAX_BYTES ? malloc(bytes) : NULL;
@@ -102,8 +103,8 @@ static void on_fork(enum weir_fork when)
         return;
     }
     if (when == WEIR_FORK_CHILD) {
-        /* The parent's other threads are not here, and what is in their rings is the parent's to write. This thread's
-         * own track says the parent's thread id: it makes another. */
+        /* The parent's other threads do not exist here, and their records are the parent's to write. This thread's
+         * track has the parent's thread id, so a new one is created. */
         weir_recording_state = 0;
         while (tracks)
             unlink_and_free(tracks);
@@ -134,7 +135,7 @@ struct weir_ring *weir_track_make(void)
         return NULL;
     }
     memset(track, 0, sizeof *track);
-    memset(slots, 0, WEIR_RING_SLOTS * sizeof *slots); /* page faults are taken here, not in the middle of a range */
+    memset(slots, 0, WEIR_RING_SLOTS * sizeof *slots); /* takes the page faults here rather than inside a range */
     track->slots = slots;
     track->limit = WEIR_RING_SLOTS / 2;
     track->tid = gettid();
@@ -156,7 +157,7 @@ void weir_tracks_on_half(void (*call)(void))
     atomic_store_explicit(&on_half, call, memory_order_release);
 }
 
-/* limit is first half of the ring, so that the thread that drains it is woken in time, then all of it. */
+/* limit is first half of the ring, which wakes the collector in time, then the whole ring. */
 bool weir_track_room(struct weir_ring *track, unsigned n)
 {
     uint64_t tail = atomic_load_explicit(&track->tail, memory_order_acquire);
@@ -197,7 +198,7 @@ void weir_track_range_full(struct weir_ring *track, enum weir_record_type type, 
 void weir_track_range_slow(weir_name name, uint64_t start, uint64_t end, uint32_t state, uint32_t shapes)
 {
     if (state != weir_recording())
-        return; /* its window has closed, and shows it as unfinished */
+        return; /* its window has closed and shows it as unfinished */
     struct weir_ring *track = weir_track_mine();
     if (!track)
         return;
@@ -225,7 +226,7 @@ void weir_track_step(int64_t number, uint64_t start, uint64_t end)
     weir_track_end(&writing);
 }
 
-/* Asked here, where a record is about to be written: NVTX alone makes the state that callers look at other than 0. */
+/* Checked at the time of writing: NVTX alone makes the state that callers check nonzero. */
 static struct weir_ring *track_if_on(void)
 {
     return weir_recording() & WEIR_RECORDING_ON ? weir_track_mine() : NULL;
@@ -277,7 +278,7 @@ weir_name weir_site_name_(weir_name *site, const char *text, enum weir_cat cat)
     return name;
 }
 
-/* Deeper ranges are recorded, but are not seen while they are open. */
+/* Deeper ranges are recorded, but not visible while open. */
 void weir_range_begin_(struct weir_range *range)
 {
     if (range->state & WEIR_RECORDING_NVTX) {
@@ -286,7 +287,7 @@ void weir_range_begin_(struct weir_range *range)
     }
     struct weir_ring *track = range->state & WEIR_RECORDING_ON ? weir_track_mine() : NULL;
     if (!track) {
-        range->state &= WEIR_RECORDING_NVTX; /* it is not recorded */
+        range->state &= WEIR_RECORDING_NVTX; /* not recorded */
         return;
     }
     uint32_t depth = atomic_load_explicit(&track->depth, memory_order_relaxed);
@@ -296,7 +297,7 @@ void weir_range_begin_(struct weir_range *range)
         struct weir_open_range *open = &track->open[depth];
         atomic_store_explicit(&track->version, atomic_load_explicit(&track->version, memory_order_relaxed) + 1,
                               memory_order_relaxed);
-        atomic_thread_fence(memory_order_release); /* a reader of the slot sees the new version, too */
+        atomic_thread_fence(memory_order_release); /* a reader of the slot sees the new version too */
         atomic_store_explicit(&open->start, range->start, memory_order_relaxed);
         atomic_store_explicit(&open->name, range->name, memory_order_relaxed);
     }
@@ -337,7 +338,7 @@ static void drain_one(struct weir_ring *track, weir_drain_fn *each, void *user)
     atomic_store_explicit(&track->held, false, memory_order_release);
 }
 
-/* The list is only ever shortened here, and lengthened at its head: the threads that join are not waited for. */
+/* Entries are removed only here and added only at the head, so joining threads are not waited for. */
 void weir_tracks_drain(weir_drain_fn *each, void *user)
 {
     pthread_mutex_lock(&lock);
@@ -367,7 +368,7 @@ uint64_t weir_tracks_dropped(void)
     return since;
 }
 
-/* A copy of the open ranges that nobody changed meanwhile; after many tries none. */
+/* Copies the open ranges consistently; gives up after many tries and returns none. */
 static uint32_t copy_open(const struct weir_ring *track, uint64_t *starts, weir_name *names)
 {
     for (int tries = 0; tries < 1000; tries++) {

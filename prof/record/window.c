@@ -33,7 +33,7 @@ static struct weir_take *take_of(struct weir_store *store, pid_t tid, const char
     return take;
 }
 
-/* Doubles, or takes what may still be had. */
+/* Doubles the room, or takes what the limit still allows. */
 static bool take_room(struct weir_store *store, struct weir_take *take, size_t n)
 {
     if (take->n + n <= take->room)
@@ -77,8 +77,8 @@ void weir_store_drain(struct weir_store *store)
     weir_tracks_drain(keep_of_ring, store);
 }
 
-/* A range that is open when its window ends is not recorded: so what a thread has written of one window comes before
- * all that it wrote of later ones. */
+/* A range open at its window's end is not recorded, so a thread's records of one window precede all of later windows.
+ */
 static size_t end_before(const struct weir_take *take, uint64_t ticks)
 {
     size_t at = take->first;
@@ -87,7 +87,7 @@ static size_t end_before(const struct weir_take *take, uint64_t ticks)
     return at;
 }
 
-/* What was moved is given up once it is half of what is there. */
+/* Frees the moved part once it is half of the array. */
 static void close_gap(struct weir_take *take)
 {
     if (take->first < take->n - take->first)
@@ -97,7 +97,7 @@ static void close_gap(struct weir_take *take)
     take->first = 0;
 }
 
-/* The thread's memory, as it is. False when there is none to note it in. */
+/* Hands over the thread's array itself. Returns false when memory for the entry is short. */
 static bool hand_over(struct weir_store *store, struct weir_take *take, struct weir_store *earlier)
 {
     size_t bytes = take->room * sizeof *take->slots;
@@ -120,7 +120,7 @@ static void move(struct weir_store *store, struct weir_take *take, size_t end, s
         keep(earlier, take->tid, take->name, &(struct weir_run){{slots, slots}, {end - take->first, 0}});
 }
 
-/* False when nothing is left of it. */
+/* Returns false when nothing remains. */
 static bool split_take(struct weir_store *store, struct weir_take *take, uint64_t ticks, struct weir_store *earlier)
 {
     size_t end = end_before(take, ticks);
@@ -154,7 +154,7 @@ static void copy_open(void *user, pid_t tid, const char *thread, weir_name name,
         size_t room = window->open_room ? 2 * window->open_room : 64;
         struct weir_open_copy *moved = realloc(window->open, room * sizeof *moved);
         if (!moved)
-            return; /* one range less is seen as unfinished */
+            return; /* one unfinished range less is shown */
         window->open = moved;
         window->open_room = room;
     }
@@ -200,7 +200,7 @@ struct weir_window *weir_windows_take(struct weir_windows *windows)
 void weir_window_clocks(uint64_t *ticks, int64_t *unix_ns)
 {
     uint64_t least = UINT64_MAX;
-    for (int i = 0; i < 32; i++) { /* the tightest of them: an interrupt in between does not count */
+    for (int i = 0; i < 32; i++) { /* keeps the tightest pair, without an interrupt in between */
         struct timespec at;
         uint64_t before = weir_clock_ticks();
         clock_gettime(CLOCK_REALTIME, &at);

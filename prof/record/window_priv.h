@@ -1,30 +1,30 @@
-/* window_priv.h: what one recorded window holds while it is collected, and how it becomes a trace. */
+/* window_priv.h: the contents of a recorded window while it is collected, and its conversion to a trace. */
 #ifndef WEIR_PROF_RECORD_WINDOW_PRIV_H
 #define WEIR_PROF_RECORD_WINDOW_PRIV_H
 
 #include "prof/gpu/gpu_trace.h"
 #include "prof/record/track_priv.h"
 
-/* The records of one thread. */
+/* Records of one thread. */
 struct weir_take {
     pid_t tid;
     char name[16];
     struct weir_slot2 *slots;
-    size_t first, n, room; /* records are in first .. n - 1; first is 0 in a window */
+    size_t first, n, room; /* records are first .. n - 1; first is 0 in a window */
 };
 
 struct weir_store {
     struct weir_take *takes;
     size_t n_takes, takes_room;
     uint64_t bytes, bytes_max;
-    uint64_t dropped; /* records that found no room here */
+    uint64_t dropped; /* records that did not fit */
 };
 
 void weir_store_clear(struct weir_store *store);
-/* Copies all that threads have written since the last call. */
+/* Copies everything that threads have written since the last call. */
 void weir_store_drain(struct weir_store *store);
-/* Moves the records that began before ticks, where no window goes on, into an empty store; NULL: forgets them. Costs
- * what is moved, however much has come since. */
+/* Moves the records that began before ticks into an empty store, or discards them if it is NULL. ticks must be outside
+ * any window. Costs only what is moved. */
 void weir_store_split(struct weir_store *store, uint64_t ticks, struct weir_store *earlier);
 
 struct weir_open_copy {
@@ -39,36 +39,36 @@ struct weir_window {
     int64_t begin_unix_ns;
     int64_t first_step, last_step; /* -1: no steps */
     struct weir_store store;
-    struct weir_open_copy *open; /* what was open when it ended */
+    struct weir_open_copy *open; /* ranges open at its end */
     size_t n_open, open_room;
     struct weir_gpu_take *gpu; /* NULL: no GPU was recorded */
-    uint64_t dropped;          /* by rings, the store and the GPU's recording */
+    uint64_t dropped;          /* dropped by rings, the store and the GPU recording */
     uint32_t state;            /* bits of weir_recording */
-    bool discard;              /* nobody gets it: its records only have to go */
+    bool discard;              /* for nobody: only removes its records */
     struct weir_window *next;
 };
 
-/* First in, first out. */
+/* A FIFO queue. */
 struct weir_windows {
     struct weir_window *first, *last;
 };
 void weir_windows_put(struct weir_windows *windows, struct weir_window *window);
-/* NULL: there is none. */
+/* Returns NULL when empty. */
 struct weir_window *weir_windows_take(struct weir_windows *windows);
 
 /* One moment by both clocks. */
 void weir_window_clocks(uint64_t *ticks, int64_t *unix_ns);
-/* Copies the ranges that are open now. */
+/* Copies the currently open ranges. */
 void weir_window_note_open(struct weir_window *window);
 void weir_window_free(struct weir_window **window);
 
 struct weir_export {
     const char *data_wait; /* name for the consumer's wait */
-    bool worker_ops;       /* stages of workers as operators */
+    bool worker_ops;       /* show workers' stages as operators */
     const char *metadata;  /* JSON members, NULL = none */
 };
 
-/* The window as a trace; 0 or -ENOMEM. */
+/* Converts the window to a trace. Returns 0 or -ENOMEM. */
 int weir_window_trace(const struct weir_window *window, const struct weir_export *how, struct weir_trace **out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Records as the events of a trace. */
+/* Converts records to trace events. */
 #include "prof/record/window_priv.h"
 #include "prof/symbols/symbols.h"
 #include "weir/recorder.h"
@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Readers keep ts, us with three decimals, in a double: since the beginning of the day (UTC) it is exact to 0.02 ns,
- * and to 0.2 ns after a window of ten days. Kineto's base, a multiple of three months, is not: there 1 ns is one step
- * of a double, and what two of them add up to is off by one. It is the day and not the window's beginning, because the
- * traces of several ranks are laid beside each other by ts. */
+/* Readers keep ts (us with three decimals) in a double. Counted from the start of the day (UTC), ts is exact to 0.02
+ * ns, and to 0.2 ns after a window of ten days. Kineto's base, a multiple of three months, is coarser: a double's step
+ * there is 1 ns, and sums of two are off by one. The day, not the window's start, is the base, because traces of
+ * several ranks are aligned by ts. */
 static const int64_t base_step_ns = INT64_C(86400) * 1000000000;
 
 struct build {
@@ -20,12 +20,12 @@ struct build {
     const struct weir_export *how;
     struct weir_trace *trace;
     struct weir_symbols *symbols;
-    weir_text_id *names;  /* of weir_name, 0 = not looked up yet */
-    weir_text_id *stacks; /* by number, likewise */
+    weir_text_id *names;  /* by weir_name, 0 = not looked up */
+    weir_text_id *stacks; /* by stack number, likewise */
     uint32_t stacks_room;
     weir_text_id data_wait, memory;
-    int64_t begin_ns; /* of the window, in the trace's time */
-    uint32_t track;   /* of the records that are read now */
+    int64_t begin_ns; /* start of the window, in trace time */
+    uint32_t track;   /* track of the records being read */
 };
 
 static weir_text_id intern(struct build *b, const char *text)
@@ -33,8 +33,8 @@ static weir_text_id intern(struct build *b, const char *text)
     return weir_trace_intern(b->trace, text, strlen(text));
 }
 
-/* As the GPU's records have it (weir_gpu_now_ns): ticks as ns first, then the difference. The other way round rounds
- * differently, and a call would end after the range that it was made in. */
+/* Rounds as the GPU's records do (weir_gpu_now_ns): converts ticks to ns first, then subtracts. The other order rounds
+ * differently, and a call would end after its range. */
 static int64_t ns_of(const struct build *b, uint64_t ticks)
 {
     return b->begin_ns + (int64_t)(weir_clock_to_ns(ticks) - weir_clock_to_ns(b->window->begin));
@@ -49,9 +49,9 @@ static weir_text_id name_of(struct build *b, weir_name name)
     return b->names[name];
 }
 
-/* What a range is for the clients: the consumer's wait for data, and no other wait, is what TensorBoard knows as the
- * DataLoader's time on whatever thread; its other stages are operators, and what workers do is theirs unless it is
- * asked for. False: it is not shown. */
+/* Maps a range to what trace viewers expect. The consumer's data wait, and no other wait, is TensorBoard's DataLoader
+ * time on any thread; its other stages are operators. Workers' stages are hidden unless requested. Returns false for a
+ * hidden range. */
 static bool name_range(struct build *b, struct weir_event *event, weir_name name)
 {
     const struct weir_stage_info *stage = weir_stage_info(name);
@@ -63,14 +63,14 @@ static bool name_range(struct build *b, struct weir_event *event, weir_name name
         return false;
     event->cat = stage->consumer || b->how->worker_ops ? WEIR_CAT_CPU_OP : WEIR_CAT_LOADER_STAGE;
     event->stage = stage->kind != WEIR_KIND_WAIT;
-    if (stage->data_wait) /* an operator: TensorBoard's plugin overlooks it as a user_annotation */
+    if (stage->data_wait) /* an operator, because TensorBoard's plugin ignores it as a user_annotation */
         event->name = b->data_wait;
     return true;
 }
 
 /* ---- stacks ---- */
 
-/* The profiler's own calls are at the inner end, as many as the compiler left. */
+/* The profiler's own calls are innermost; the compiler may have inlined some. */
 static bool is_own_frame(const char *frame)
 {
     static const char *const own[] = {"weir_stack_capture", "weir_track_", "weir_zone_", "weir_range_end", "weir_lap",
@@ -150,7 +150,7 @@ static void read_memory(struct build *b, struct weir_event *event, uint32_t devi
     event->memory.reserved = (int64_t)slots[1].b;
 }
 
-/* The record at slots as an event; false: it is not shown. */
+/* Converts the record at slots to an event. Returns false when it is not shown. */
 static bool read_record(struct build *b, const struct weir_slot2 *slots, struct weir_event *event)
 {
     uint64_t word = slots->b, start = slots->a;
@@ -163,7 +163,9 @@ static bool read_record(struct build *b, const struct weir_slot2 *slots, struct 
         read_tags(b, event, slots++);
     if (follows & WEIR_RECORD_LONG)
         ticks = slots++->a;
-    event->duration_ns = ns_of(b, start + ticks) - event->start_ns; /* so that nested ranges end as their clocks did */
+    event->duration_ns =
+        ns_of(b, start + ticks) -
+        event->start_ns; /* computed from the end, so that nested ranges end in the order of their clocks */
     if (type == WEIR_RECORD_RANGE)
         return name_range(b, event, name);
     if (type == WEIR_RECORD_MEMORY) {
@@ -218,7 +220,7 @@ static int read_take(struct build *b, const struct weir_take *take)
 
 /* ---- what was open ---- */
 
-/* It may have ended after it was noted and before recording was switched off. */
+/* The range may have ended after it was noted and before recording stopped. */
 static bool has_ended(const struct weir_window *window, const struct weir_open_copy *open)
 {
     for (size_t t = 0; t < window->store.n_takes; t++) {

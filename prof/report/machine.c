@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum { PATH_BYTES = 256, CPUS_MAX = 1 << 16 };
-/* /proc/stat counts ticks of mostly 10 ms: of less time than some of them it says nothing. */
+/* /proc/stat counts ticks of about 10 ms, so shorter intervals give no usable figure. */
 enum { SHORTEST_NS = 100 * 1000 * 1000 };
 
 /* ---- helpers ---- */
@@ -20,7 +20,7 @@ enum { HELPERS_MAX = 64 };
 
 static struct {
     pthread_mutex_t lock;
-    int n, pid[HELPERS_MAX]; /* more of them than this go uncounted */
+    int n, pid[HELPERS_MAX]; /* further helpers are not counted */
     uint64_t ended_ns;
 } helpers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 __attribute__((constructor)) static void watch_forks(void)
@@ -34,7 +34,7 @@ static uint64_t ticks_to_ns(uint64_t ticks)
     return ticks * (UINT64_C(1000000000) / (uint64_t)(per_s > 0 ? per_s : 100));
 }
 
-/* /proc/PID/stat: "12 (name) S PARENT ...", of which fields 14 and 15 are the CPU time in user and system mode. */
+/* /proc/PID/stat: "12 (name) S PARENT ..."; fields 14 and 15 are user and system CPU time. */
 static uint64_t cpu_of(int pid)
 {
     char path[PATH_BYTES], line[1024];
@@ -103,7 +103,7 @@ static void add_cpu(struct weir_machine_now *now, const char *line, const cpu_se
 {
     unsigned cpu;
     unsigned long long user, nice, system, irq, softirq, steal;
-    bool one = strncmp(line, "cpu", 3) == 0 && line[3] >= '0' && line[3] <= '9'; /* "cpu " is all of them */
+    bool one = strncmp(line, "cpu", 3) == 0 && line[3] >= '0' && line[3] <= '9'; /* "cpu " is the sum of all */
     if (!one || sscanf(line, "cpu%u %llu %llu %llu %*u %*u %llu %llu %llu", &cpu, &user, &nice, &system, &irq, &softirq,
                        &steal) != 7)
         return;

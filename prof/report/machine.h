@@ -1,4 +1,4 @@
-/* machine.h: what else went on on the machine: CPU time of others, time that quotas and the hypervisor took. */
+/* machine.h: activity outside the process: CPU time of other processes, and time taken by quotas and the hypervisor. */
 #ifndef WEIR_PROF_REPORT_MACHINE_H
 #define WEIR_PROF_REPORT_MACHINE_H
 
@@ -8,33 +8,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sums since the machine, or the process, began. */
+/* Sums since boot, or since the process began. */
 struct weir_machine_now {
-    uint64_t at_ns; /* weir_clock_monotonic_ns */
-    bool cpus;      /* known: */
-    uint64_t busy_ns,
-        steal_ns;    /* of the CPUs that this process may run on; busy with whatever, stolen for other guests */
-    uint64_t own_ns; /* CPU time of this process, of its children that were waited for, and of helpers */
+    uint64_t at_ns;             /* weir_clock_monotonic_ns */
+    bool cpus;                  /* the next two are known */
+    uint64_t busy_ns, steal_ns; /* of the CPUs usable by this process; stolen for other guests */
+    uint64_t own_ns;            /* CPU time of this process, its reaped children and its helpers */
     struct weir_throttling throttling;
 };
 
-/* Reads /proc/stat and so on below root ("" for the machine itself); some 200 us. What is not there is not known. */
+/* Reads /proc/stat and similar files below root ("" for the real ones); takes about 200 us. Missing files leave their
+ * figures unknown. */
 void weir_machine_read(struct weir_machine_now *now, const char *root);
 
-/* Of the report's line what does not change: cores, limits, and how loaded the machine is at this moment. part: this
- * process's part of the usable cores. */
+/* Fills the constant part of the report's line: cores, limits, and the load at this moment. part: this process's share
+ * of the usable cores. */
 void weir_machine_begin(struct weir_report_machine *machine, int part, const char *root);
-/* And what happened between two readings. */
+/* Adds what happened between two readings. */
 void weir_machine_between(struct weir_report_machine *machine, const struct weir_machine_now *then,
                           const struct weir_machine_now *now);
 
-/* One line, and an object of the object that is open in json; nothing of a machine that is not used. */
+/* Print one line, and one member of the open JSON object; nothing when the machine is unused. */
 void weir_report_machine_print(FILE *out, const struct weir_report_machine *machine);
 void weir_report_machine_json(struct weir_json *json, const struct weir_report_machine *machine);
 
-/* A process that works for this one and is not its child: its CPU time counts as this one's from now on. */
+/* Counts the CPU time of pid, a helper that is not a child of this process, as this process's from now on. */
 void weir_helper_begins(int pid);
-/* Before it is waited for. */
+/* Call before waiting for the helper. */
 void weir_helper_ends(int pid);
 
 #endif

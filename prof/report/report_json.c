@@ -1,4 +1,4 @@
-/* The members of a log's line that the profiler knows. */
+/* The profiler's members of a log line. */
 #include "prof/report/machine.h"
 #include "prof/report/report_priv.h"
 

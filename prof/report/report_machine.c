@@ -1,4 +1,4 @@
-/* The machine line of a report, and what the log has of it. */
+/* The machine line of a report, and its members in the log. */
 #include "prof/report/machine.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Names and rows that tables and logs have in common. */
+/* Names and rows, shared by tables and logs. */
 #include "base/text.h"
 #include "weir/profiler.h"
 
@@ -80,7 +80,7 @@ void weir_report_row_json(struct weir_json *json, const struct weir_report_row *
     weir_json_end(json, '}');
 }
 
-/* One word per cell, so that awk and sort can take the table apart. */
+/* One word per cell, so that awk and sort can split the table. */
 const char *weir_report_time(char text[24], double seconds)
 {
     if (seconds < 1e-6)

@@ -1,4 +1,4 @@
-/* The lines of a report that say where the time of workers and of the consumer went. */
+/* The lines of a report that show where the time of the workers and the consumer went. */
 #include "base/resources.h"
 #include "base/text.h"
 #include "prof/report/report_priv.h"
@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the kernel did with a thread's time ---- */
+/* ---- kernel figures of a thread's time ---- */
 
-/* For all threads of a window together. */
+/* For all threads of a window. */
 struct shares {
-    double throttled; /* of a thread's run delay, 0..1 */
-    double steal;     /* of a thread's CPU time, 0..1; -1 = not known */
+    double throttled; /* fraction of a thread's run delay, 0..1 */
+    double steal;     /* fraction of a thread's CPU time, 0..1; -1 = unknown */
 };
 
-/* The kernel counts throttled time by run queue, and a thread's run delay without saying why. Where more threads want
- * to run than there are cores, several wait in each queue that is held back, so its time counts for each of them. All
- * threads of the session have the same part of their delay from it, at most all. */
+/* The kernel counts throttled time per run queue, and a thread's run delay without its cause. When more threads than
+ * cores are runnable, several wait in each throttled queue, so its time counts for each of them. All threads of the
+ * session get the same throttled fraction of their delay, at most all of it. */
 static struct shares shares_of(const struct weir_snapshot *snapshot)
 {
     struct weir_cores cores;
@@ -63,13 +63,13 @@ static void fill(struct weir_report_worker *worker, const struct weir_thread_sta
     worker->blocked_s = fmax(worker->wall_s - worker->cpu_s - delay_s, 0);
 }
 
-/* Threads join in any order; numbers in their names count as numbers. */
+/* Threads join in any order; numbers in names sort as numbers. */
 static int by_name(const void *a, const void *b)
 {
     return strverscmp(((const struct weir_report_worker *)a)->name, ((const struct weir_report_worker *)b)->name);
 }
 
-/* Without worker threads the consumer does their work, so its line is the one that matters. */
+/* Without worker threads the consumer does their work, so its line is shown as the worker. */
 int weir_report_fill_threads(struct weir_report *report, const struct weir_snapshot *snapshot)
 {
     enum weir_thread_role role = WEIR_ROLE_CONSUMER;
@@ -87,7 +87,7 @@ int weir_report_fill_threads(struct weir_report *report, const struct weir_snaps
         const struct weir_thread_stats *thread = &snapshot->threads[i];
         if (thread->role == role)
             fill(&report->workers[report->n_workers++], thread, &shares);
-        else if (thread->role == WEIR_ROLE_CONSUMER && !report->consumer.name[0]) /* the first one has the loop */
+        else if (thread->role == WEIR_ROLE_CONSUMER && !report->consumer.name[0]) /* the first one runs the loop */
             fill(&report->consumer, thread, &shares);
     }
     qsort(report->workers, (size_t)report->n_workers, sizeof *report->workers, by_name);
@@ -120,8 +120,8 @@ static void print_worker(FILE *out, const struct weir_report_worker *w)
             share_text(blocked, w->blocked_s, w), share_text(steal, w->steal_s, w));
 }
 
-/* Samples that several workers share overlap in time: their spans may add up to more than the workers' time, which
- * looks like an error beside it. */
+/* Samples shared by several workers overlap in time, so their spans may add up to more than the workers' time. Without
+ * this line that looks like an error. */
 static void print_overlap(FILE *out, const struct weir_report *report)
 {
     const struct weir_report_row *most = NULL;

@@ -13,8 +13,8 @@
 
 enum { NAME_MAX_BYTES = 1024 };
 
-/* What was looked up lately: libdw goes through a module's symbols one by one, some 0.3 ms an address, and the stacks
- * of a trace are made of a few hundred addresses. */
+/* Cache of recent lookups: libdw searches a module's symbols linearly, about 0.3 ms per address, and the stacks of a
+ * trace contain only a few hundred addresses. */
 enum { KNOWN = 1 << 12 };
 struct known {
     const void *address;
@@ -22,7 +22,7 @@ struct known {
 };
 
 struct weir_symbols {
-    struct weir_libdw *dw; /* NULL: the dynamic linker is asked */
+    struct weir_libdw *dw; /* NULL: use the dynamic linker */
     struct known known[KNOWN];
 };
 
@@ -73,7 +73,7 @@ static int no_module(uint64_t address, char *text, size_t size)
     return snprintf(text, size, "%s(0x%" PRIx64 "): %s", unknown, address, unknown);
 }
 
-/* The module's name as it was loaded, and where its addresses begin. False: it is not loaded now. */
+/* Sets the module's name at load time and the start of its addresses. Returns false when it is not loaded now. */
 static bool module_of(uint64_t address, Dl_info *info, char name[NAME_MAX_BYTES], uint64_t *bias)
 {
     char program[4096];
@@ -108,7 +108,7 @@ static int frame_of_linker(uint64_t at, uint64_t inside, char *text, size_t size
 static int look_up(struct weir_symbols *symbols, const void *address, char *text, size_t size)
 {
     char file[NAME_MAX_BYTES], function[NAME_MAX_BYTES];
-    uint64_t at = (uintptr_t)address, inside = at ? at - 1 : 0; /* the call, not what follows it */
+    uint64_t at = (uintptr_t)address, inside = at ? at - 1 : 0; /* inside the call instruction rather than after it */
     struct weir_place place;
     Dl_info info;
     if (!symbols->dw)
@@ -116,10 +116,10 @@ static int look_up(struct weir_symbols *symbols, const void *address, char *text
     if (!weir_libdw_find(symbols->dw, inside, &place))
         return no_module(at, text, size);
     printable(function, place.function ? place.function : "??");
-    function[1 + strcspn(function + 1, "@")] = 0; /* a version: dlopen@@GLIBC_2.34 */
+    function[1 + strcspn(function + 1, "@")] = 0; /* removes a version: dlopen@@GLIBC_2.34 */
     if (place.file)
         return snprintf(text, size, "%s(%d): %s", printable(file, place.file), place.line, function);
-    if (!module_of(inside, &info, file, &place.bias)) /* libdw has names with links followed: libz.so.1.2.13 */
+    if (!module_of(inside, &info, file, &place.bias)) /* libdw resolves links in names: libz.so.1.2.13 */
         printable(file, place.module);
     return snprintf(text, size, "%s(0x%" PRIx64 "): %s", file, at - place.bias, function);
 }

@@ -1,20 +1,21 @@
-/* symbols.h: code addresses of this process as the lines of a call stack: "task.c(57): run_camera". libdw (elfutils)
- * reads them; where it is missing, the dynamic linker knows the functions that are exported. */
+/* symbols.h: converts code addresses of this process to call stack lines: "task.c(57): run_camera". Uses libdw
+ * (elfutils), or without it the dynamic linker's exported functions. */
 #ifndef WEIR_PROF_SYMBOLS_SYMBOLS_H
 #define WEIR_PROF_SYMBOLS_SYMBOLS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The modules of the process (program and shared libraries) and what their files hold. One user at a time. */
+/* The modules of the process (program and shared libraries) and their symbols. One user at a time. */
 struct weir_symbols;
 
-/* What reads stacks here, with its version (true), or why source lines cannot be had (false). Opens libdw. */
+/* Returns true and the version of the library that reads stacks, or false and why source lines are unavailable. Opens
+ * libdw. */
 bool weir_symbols_library(char *text, size_t size);
 
-/* 0 or -ENOMEM. *out is the caller's. */
+/* Returns 0 or -ENOMEM. The caller owns *out. */
 int weir_symbols_open(struct weir_symbols **out);
-/* Sets *symbols to NULL; NULL is fine. */
+/* Sets *symbols to NULL; accepts NULL. */
 void weir_symbols_close(struct weir_symbols **symbols);
 
 /* Writes one line for the call that returns to address (so address - 1 is looked up):

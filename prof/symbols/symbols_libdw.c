@@ -101,9 +101,9 @@ static int open_file(const char *path)
     return -1;
 }
 
-/* The two callbacks are our own because libdw's ask the servers in $DEBUGINFOD_URLS for what is not on this machine: a
- * profiler must neither wait for a network nor tell one what it runs. The kernel appends " (deleted)" to the name of a
- * file that was replaced since it was mapped; such a file is not found, and what is in its place is not read. */
+/* These two callbacks replace libdw's, which ask the servers in $DEBUGINFOD_URLS for missing files: a profiler must
+ * neither wait for a network nor tell a server what it runs. The kernel appends " (deleted)" to the name of a file that
+ * was replaced after it was mapped; such a file is not found, and its replacement is not read. */
 static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, char **path, Elf **elf)
 {
     (void)module, (void)user, (void)base, (void)elf;
@@ -113,7 +113,7 @@ static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Ad
     return fd;
 }
 
-/* Distributions keep what they strip by build id. */
+/* Distributions store stripped debug information by build id. */
 static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base, const char *file,
                           const char *link, GElf_Word checksum, char **path)
 {
@@ -139,7 +139,7 @@ static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dw
 
 struct weir_libdw {
     Dwfl *dwfl;
-    unsigned long long added; /* modules since the process began, at the last scan; 0: not scanned yet */
+    unsigned long long added; /* modules loaded since the process began, at the last scan; 0 = not scanned */
 };
 
 struct weir_libdw *weir_libdw_open(void)
@@ -171,7 +171,7 @@ static int on_first(struct dl_phdr_info *info, size_t size, void *user)
     return 1;
 }
 
-/* A library that was unloaded is kept until the next one is loaded: there may be addresses in it still. */
+/* Keeps an unloaded library until the next one is loaded, because addresses in it may remain. */
 bool weir_libdw_scan(struct weir_libdw *dw)
 {
     unsigned long long added = 0;

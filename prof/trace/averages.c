@@ -6,24 +6,24 @@
 
 enum { NONE = -1 };
 
-/* A range of the trace as torch's FunctionEvent sees it. Links are indexes. */
+/* A range of the trace, as torch's FunctionEvent represents it. Links are indexes. */
 struct node {
     int64_t start_ns, end_ns;
-    uint64_t id, linked; /* id: its own number; linked: that of the operator that launched it */
-    weir_text_id name;   /* ProfilerStep#7 is ProfilerStep* */
+    uint64_t id, linked; /* id: its own number; linked: number of the operator that launched it */
+    weir_text_id name;   /* ProfilerStep#7 becomes ProfilerStep* */
     uint32_t event, track;
     bool device, annotation, runtime, gone;
     bool hidden; /* no row of its own */
     int32_t parent, first_child, last_child, next_sibling, n_children;
     int64_t kernel_ns, device_ns, child_cpu_ns, child_device_ns;
-    int64_t covered_ns;               /* up to here children have it */
-    int64_t bytes[2], child_bytes[2]; /* of the CPU, of devices */
+    int64_t covered_ns;               /* children cover the time up to here */
+    int64_t bytes[2], child_bytes[2]; /* on the CPU, on devices */
 };
 
 struct memory {
     int64_t at_ns, bytes[2];
     uint32_t event;
-    int32_t covered; /* as a difference from the one before: how many ranges hold it */
+    int32_t covered; /* number of ranges that contain it, as a difference from the previous event */
 };
 
 struct job {
@@ -33,11 +33,11 @@ struct job {
     struct memory *memories; /* by time */
     int32_t n_nodes, n_memories;
     weir_text_id step;
-    weir_text_id *names; /* of text ids: what they are called in the table, 0 = not known yet, UINT32_MAX = hidden */
+    weir_text_id *names; /* table name of each text id; 0 = not looked up, UINT32_MAX = hidden */
     uint32_t n_names;
 };
 
-/* Traces come from anywhere: sums stop at the ends of the type. */
+/* Saturates: the trace may hold any numbers. */
 static void add(int64_t *to, int64_t value)
 {
     if (__builtin_add_overflow(*to, value, to))
@@ -63,7 +63,7 @@ static bool is_frame(const struct job *job, enum weir_cat cat)
     return cat == WEIR_CAT_PYTHON_FUNCTION && job->trace->python_frames != WEIR_PYTHON_LEFT_OUT;
 }
 
-/* Synchronisations and event records are no work of the device. */
+/* Synchronisation and event records are not work of the device. */
 static bool is_device(enum weir_cat cat)
 {
     return cat == WEIR_CAT_KERNEL || cat == WEIR_CAT_GPU_MEMCPY || cat == WEIR_CAT_GPU_MEMSET ||
@@ -103,7 +103,8 @@ static void add_node(struct job *job, uint32_t index, const struct weir_event *e
     if (name == UINT32_MAX)
         return;
     bool runtime = cat == WEIR_CAT_CUDA_RUNTIME || cat == WEIR_CAT_CUDA_DRIVER, device = is_device(cat);
-    bool shadow = cat == WEIR_CAT_GPU_USER_ANNOTATION; /* drawn a ns longer on either side, and launched by nobody */
+    bool shadow =
+        cat == WEIR_CAT_GPU_USER_ANNOTATION; /* drawn one ns longer at both ends, and not launched by any call */
     int64_t wider = shadow && event->duration_ns >= 2 ? 1 : 0;
     job->nodes[job->n_nodes++] = (struct node){
         .start_ns = event->start_ns + wider,
@@ -152,13 +153,13 @@ static int collect(struct job *job)
     return 0;
 }
 
-/* ---- who launched what ---- */
+/* ---- launches ---- */
 
 struct launch {
     uint64_t linked;
     int32_t node;
-    int64_t kernel_ns; /* of the first of those with one number: what they took on devices, all together */
-    int64_t track;     /* the same: where their calls belong, NONE = where they are */
+    int64_t kernel_ns; /* of the first with a number: total device time */
+    int64_t track;     /* of the first with a number: track that the calls belong to; NONE = their own */
 };
 
 static int by_linked(const void *a, const void *b)
@@ -218,7 +219,7 @@ static void move_calls(struct job *job, const struct launch *launches, int32_t n
     }
 }
 
-/* Calls of threads without operators count as the main thread's: theirs are numbers of another kind in torch. */
+/* Calls of threads without operators count as the main thread's, because torch numbers them differently. */
 static int adopt_calls(struct job *job)
 {
     struct weir_trace *trace = job->trace;
@@ -242,8 +243,8 @@ static int adopt_calls(struct job *job)
     return 0;
 }
 
-/* By number alone, as torch does: a call that no operator made, and whose own number is an operator's, gets that one's
- * kernels, too. Where both claim a call, the operator's thread is its own: operators come last. */
+/* Links by number alone, as torch does: a call without an operator, whose number equals an operator's, gets that
+ * operator's kernels too. Where both claim a call, the operator's thread wins, because operators come last. */
 static int link_launches(struct job *job)
 {
     struct launch *launches = malloc(((size_t)job->n_nodes + 1) * sizeof *launches);
@@ -264,7 +265,7 @@ static int link_launches(struct job *job)
 
 /* ---- memory ---- */
 
-/* The first memory event at or after a time (after: later than it). */
+/* Index of the first memory event at a time or later (after: strictly later). */
 static int32_t memory_at(const struct job *job, int64_t at_ns, bool after)
 {
     int32_t low = 0, high = job->n_memories;
@@ -279,7 +280,8 @@ static int32_t memory_at(const struct job *job, int64_t at_ns, bool after)
     return low;
 }
 
-/* A range's memory is all that happened in its time, on any thread; what is in nobody's is a row of its own. */
+/* A range's memory is everything that happened during it, on any thread. Events outside all ranges get a row of their
+ * own. */
 static int charge_memory(struct job *job)
 {
     int64_t(*sums)[2] = calloc((size_t)job->n_memories + 1, sizeof *sums);
@@ -344,12 +346,12 @@ static void add_child(struct job *job, int32_t parent, int32_t child)
     p->n_children++;
 }
 
-/* Each track has its innermost range so far; those around it are its parents. */
+/* Each track keeps its innermost open range; the enclosing ranges are its parents. */
 static int nest(struct job *job)
 {
     int32_t *innermost = malloc((job->trace->n_tracks + 1) * sizeof *innermost);
     int32_t *around =
-        malloc(((size_t)job->n_nodes + 1) * sizeof *around); /* of each range the one below it on the stack */
+        malloc(((size_t)job->n_nodes + 1) * sizeof *around); /* for each range, the one below it on the stack */
     if (!innermost || !around) {
         free(innermost);
         free(around);
@@ -375,7 +377,7 @@ static int nest(struct job *job)
     return 0;
 }
 
-/* An only child named like its parent is the same call. Parents come before their children. */
+/* An only child with its parent's name is the same call. Parents come before their children. */
 static void merge_same_names(struct job *job)
 {
     for (int32_t i = 0; i < job->n_nodes; i++) {
@@ -393,12 +395,12 @@ static void merge_same_names(struct job *job)
     }
 }
 
-/* The time that a range's children have, once: calls that are counted as the main thread's may overlap its ranges.
- * Python frames may, too, where the profiler starts and stops in them: torch adds them all up. */
+/* Counts time covered by several children once: calls counted as the main thread's may overlap its ranges. Python
+ * frames overlap too where the profiler starts and stops inside them; torch adds all of them. */
 static void cover_children(struct job *job)
 {
     bool once = job->trace->python_frames == WEIR_PYTHON_LEFT_OUT;
-    for (int32_t i = 0; i < job->n_nodes; i++) { /* by their starts */
+    for (int32_t i = 0; i < job->n_nodes; i++) { /* in order of their starts */
         struct node *node = &job->nodes[i];
         node->covered_ns = node->start_ns;
         if (node->gone || node->parent == NONE)
@@ -456,7 +458,7 @@ static uint32_t row_hash(const struct weir_averages_row *row)
     return (uint32_t)(hash >> 32 ^ hash);
 }
 
-/* Open addressing over the rows; at least twice as many slots as ranges, so that it never grows. */
+/* Open addressing over the rows, with at least twice as many slots as ranges, so it never grows. */
 static struct weir_averages_row *row_of(struct weir_averages *out, uint32_t *slots, uint32_t mask,
                                         const struct weir_averages_row *key)
 {

@@ -1,4 +1,4 @@
-/* The table of averages, as torch.profiler prints it. */
+/* Prints the table of averages as torch.profiler does. */
 #include "base/text.h"
 #include "weir/trace.h"
 
@@ -15,7 +15,7 @@ enum { NAME_MAX_WIDTH = 55, SHAPES_MAX_WIDTH = 80, SOURCE_MAX_WIDTH = 75, WIDTH 
 static const struct key {
     const char *name;
     size_t offset;
-    bool mean; /* over the calls */
+    bool mean; /* mean over the calls */
 } keys[] = {
     {"self_cpu_time_total", offsetof(struct weir_averages_row, self_cpu_ns), false},
     {"cpu_time_total", offsetof(struct weir_averages_row, cpu_ns), false},
@@ -64,10 +64,10 @@ static int by_value(const void *a, const void *b)
     const struct place *x = a, *y = b;
     if (x->value != y->value)
         return x->value > y->value ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row; /* as they came */
+    return x->row < y->row ? -1 : x->row > y->row; /* otherwise in their original order */
 }
 
-/* The rows to print, in order; *n of them. The caller frees. */
+/* Returns the rows to print, in order, and their number in *n. The caller frees them. */
 static struct place *ordered(const struct weir_averages *averages, const struct weir_averages_table *table, size_t *n)
 {
     struct place *places = malloc((averages->n_rows + 1) * sizeof *places);
@@ -136,7 +136,7 @@ struct print {
     bool shapes, stacks;
 };
 
-/* Width counts characters, as Python does, not bytes. */
+/* Counts characters, as Python does, not bytes. */
 static int characters(const char *text)
 {
     int n = 0;
@@ -184,7 +184,7 @@ static const char *shapes_of(const struct weir_averages *averages, const struct 
     return row->shapes ? weir_trace_text(averages->trace, row->shapes) : "[]";
 }
 
-/* The frame'th line of a stack, innermost first; false past the last. */
+/* Copies line `frame` of a stack, innermost first. Returns false past the last. */
 static bool frame_of(const char *stack, int frame, char *text, size_t size)
 {
     for (; frame > 0 && stack; frame--) {
@@ -251,7 +251,7 @@ static void plan_columns(struct print *p)
 
 /* ---- rows ---- */
 
-/* At most so many characters of the text, whole ones. */
+/* Copies at most that many whole characters. */
 static void cut_text(char *to, size_t size, const char *text, int most)
 {
     size_t bytes = 0;
@@ -299,14 +299,14 @@ static void print_source(struct print *p, int column, const char *frame)
         print_cell(p, column, frame);
         return;
     }
-    for (int skip = n - width + 3; skip > 0; skip--) /* the end says most */
+    for (int skip = n - width + 3; skip > 0; skip--) /* keeps the end, which says most */
         for (frame++; ((unsigned char)*frame & 0xc0) == 0x80;)
             frame++;
     snprintf(text, sizeof text, "...%s", frame);
     print_cell(p, column, text);
 }
 
-/* Further frames stand below, and an empty line ends them. */
+/* Prints the remaining frames below, followed by an empty line. */
 static void print_stack(struct print *p, int column, const char *stack)
 {
     char frame[2048] = "";

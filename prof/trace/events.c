@@ -259,10 +259,10 @@ static bool comes_first(const struct weir_event *a, const struct weir_event *b)
 {
     if (a->start_ns != b->start_ns)
         return a->start_ns < b->start_ns;
-    return a->duration_ns >= b->duration_ns; /* equal ones: the one that came first */
+    return a->duration_ns >= b->duration_ns; /* equal: the earlier event first */
 }
 
-/* Merges runs of n events from one array into another; stable, unlike qsort. */
+/* Merges runs of n events from one array into another. Stable, unlike qsort. */
 static void merge_runs(struct weir_event *to, const struct weir_event *from, size_t total, size_t n)
 {
     for (size_t at = 0; at < total; at += 2 * n) {
@@ -301,13 +301,13 @@ int weir_trace_sort(struct weir_trace *trace)
     return 0;
 }
 
-enum { NEST_DEPTH = 64 }; /* as deep as ranges of a thread are recorded */
+enum { NEST_DEPTH = 64 }; /* same as the depth of a thread's recorded ranges */
 
-/* The ranges of a row that are open at a time, outermost first. */
+/* The open ranges of a row, outermost first. */
 struct nest {
     int n;
     struct {
-        int64_t end_ns, was_ns; /* now, and before it was cut */
+        int64_t end_ns, was_ns; /* the current end, and the original one before clipping */
     } open[NEST_DEPTH];
 };
 
@@ -317,7 +317,7 @@ static void nest_range(struct nest *row, struct weir_event *event)
     while (row->n > 0 && row->open[row->n - 1].end_ns <= event->start_ns)
         row->n--;
     if (row->n > 0 && end >= row->open[row->n - 1].end_ns && end <= row->open[row->n - 1].was_ns)
-        end = row->open[row->n - 1].end_ns - 1; /* not before it began: what ended by then is no longer open */
+        end = row->open[row->n - 1].end_ns - 1; /* not before its beginning: ranges that ended by then are closed */
     if (event->duration_ns > 0)
         event->duration_ns = end - event->start_ns;
     if (row->n < NEST_DEPTH) {

@@ -26,7 +26,7 @@ static int fail(const struct weir_pieces *p, struct weir_err *err, int code, con
     return weir_err_set(err, code, "at byte %" PRIu64 ": %s", p->read_ - (p->filled_ - p->at_), what);
 }
 
-/* Reads on behind what is there; what comes before keep is given up. 1, 0 at the end, negative. */
+/* Reads more text after the buffered part and drops what precedes keep. Returns 1, 0 at the end, or negative. */
 static int more(struct weir_pieces *p, size_t *keep, struct weir_err *err)
 {
     memmove(p->buffer_, p->buffer_ + *keep, p->filled_ - *keep);
@@ -50,7 +50,7 @@ static int more(struct weir_pieces *p, size_t *keep, struct weir_err *err)
     return n > 0;
 }
 
-/* The next character that is no white space, left where it is; '\0' at the end, negative on errors. */
+/* Returns the next character other than white space without consuming it; '\0' at the end, negative on errors. */
 static int peek(struct weir_pieces *p, struct weir_err *err)
 {
     for (;;) {
@@ -65,7 +65,7 @@ static int peek(struct weir_pieces *p, struct weir_err *err)
     }
 }
 
-/* Goes over one value that begins here. *from and *length: where it is in the buffer. */
+/* Skips one value that begins here. *from and *length: its place in the buffer. */
 static int skip_value(struct weir_pieces *p, size_t *from, size_t *length, struct weir_err *err)
 {
     int depth = 0;
@@ -92,7 +92,7 @@ static int skip_value(struct weir_pieces *p, size_t *from, size_t *length, struc
                 return fail(p, err, -EBADMSG, "values are nested more than 64 deep, which no trace has");
         } else if (c == '}' || c == ']') {
             if (depth == 0)
-                goto before; /* of the object or array around a bare value */
+                goto before; /* the end of the object or array that contains a bare value */
             if (--depth == 0)
                 break;
         } else if (depth == 0 && strchr(", \t\r\n", c) && c) {
@@ -142,7 +142,7 @@ static int give(struct weir_pieces *p, struct weir_err *err)
     return 1;
 }
 
-/* 1: goes on; 0: the object (or array) that this character ends has ended. */
+/* Returns 1 when another element follows, 0 at the closing character `end`. */
 static int separate(struct weir_pieces *p, char end, struct weir_err *err)
 {
     int c = peek(p, err);
@@ -215,7 +215,7 @@ int weir_pieces_next(struct weir_pieces *p, struct weir_err *err)
 
 /* ---- inside a piece ---- */
 
-/* Behind the string that begins at i. */
+/* Position after the string that begins at i. */
 static size_t behind_string(const char *text, size_t length, size_t i)
 {
     for (i++; i < length && text[i] != '"'; i++)
@@ -223,7 +223,7 @@ static size_t behind_string(const char *text, size_t length, size_t i)
     return i < length ? i + 1 : length;
 }
 
-/* Behind white space. */
+/* Position after white space. */
 static size_t behind_space(const char *text, size_t length, size_t i)
 {
     while (i < length && strchr(" \t\r\n", text[i]) && text[i])
@@ -245,7 +245,7 @@ size_t weir_piece_number(const char *object, size_t length, const char *key, con
                 continue;
             i = behind_space(object, length, colon + 1);
             *number = object + i;
-            return strspn(object + i, "+-.0123456789eE"); /* the piece ends with no digit */
+            return strspn(object + i, "+-.0123456789eE"); /* a piece does not end with a digit */
         }
         depth += (c == '{' || c == '[') - (c == '}' || c == ']');
         i++;

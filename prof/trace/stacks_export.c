@@ -1,4 +1,4 @@
-/* export_stacks: one line a stack, for flamegraph.pl. */
+/* export_stacks: one line per stack, for flamegraph.pl. */
 #include "base/files.h"
 #include "weir/trace.h"
 

@@ -1,4 +1,4 @@
-/* How the time of a trace's steps is spent, as TensorBoard's overview splits it. */
+/* Splits the time of a trace's steps as TensorBoard's overview does. */
 #include "weir/trace.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static bool is_step(const struct weir_event *event, const char *name)
            (event->cat == WEIR_CAT_CPU_OP || event->cat == WEIR_CAT_USER_ANNOTATION);
 }
 
-/* WEIR_STEP_OTHER: it counts as nothing. */
+/* WEIR_STEP_OTHER: not counted. */
 static enum weir_step_part part_of(const struct weir_event *event, const char *name)
 {
     bool communicates = starts_with(name, "nccl") || starts_with(name, "gloo:");
@@ -58,7 +58,7 @@ static enum weir_step_part part_of(const struct weir_event *event, const char *n
     }
 }
 
-/* Beginning or end of a range of a part. */
+/* Start or end of a part's range. */
 struct edge {
     int64_t at_ns;
     int change; /* 1, -1 */
@@ -113,7 +113,7 @@ static enum weir_step_part busiest(const int64_t open[WEIR_STEP_PARTS])
     return WEIR_STEP_OTHER;
 }
 
-/* A step's beginning or end, where what has been spent until then is asked for. */
+/* Start or end of a step: a moment at which the time spent so far is queried. */
 struct question {
     int64_t at_ns;
     struct weir_step *step;
@@ -133,8 +133,7 @@ static void answer(const struct question *question, const int64_t spent[WEIR_STE
         question->step->part_ns[p] += question->sign * (spent[p] + (p == (int)part ? question->at_ns - since_ns : 0));
 }
 
-/* One pass over edges and questions: what each part has had until a step's end, less what it had until its beginning.
- */
+/* One pass over edges and queries: each part's time up to a step's end, minus its time up to the step's start. */
 static void spend(struct split *split, struct question *questions)
 {
     int64_t open[WEIR_STEP_PARTS] = {0}, spent[WEIR_STEP_PARTS] = {0};

@@ -1,10 +1,9 @@
-/* trace_head.c: the trace's members in front of the events, the rows' names, and what closes it. */
+/* trace_head.c: the trace's members before the events, the rows' names, and the closing members. */
 #include "prof/trace/trace_print.h"
 
-/* Where the rows of processes stand: GPUs below all processes, then CUPTI's overhead and the spans. As kineto has it.
- */
+/* Sort order of processes' rows, as in Kineto: GPUs below all processes, then CUPTI's overhead and the spans. */
 enum { SORT_GPU = 5000000, SORT_OVERHEAD = 0x100000a, SORT_SPANS = 0x20000000 };
-/* Rows of stream synchronisations: the stream's number and this; of blocks with clocks: their number and this. */
+/* Added to a stream's number for its row of synchronisation, and to a block row's number for blocks with clocks. */
 enum { SYNC_ROW = 1000000, CLOCK_ROW = 1000000000 };
 enum { OVERHEAD_PID = -1 };
 
@@ -48,7 +47,7 @@ static void devices(struct weir_print *p)
     weir_print(p, "]");
 }
 
-/* Clients ask whether a flag is there, not what it is. */
+/* Readers test for the presence of a flag, not its value. */
 static void flag(struct weir_print *p, const char *name, bool on)
 {
     if (!on)
@@ -57,7 +56,7 @@ static void flag(struct weir_print *p, const char *name, bool on)
     weir_print(p, "1");
 }
 
-/* HolisticTraceAnalysis finds the rank by a pattern, line by line, that wants the space behind the colon. */
+/* HolisticTraceAnalysis finds the rank with a line pattern that requires the space after the colon. */
 static void distributed_info(struct weir_print *p)
 {
     member(p, "distributedInfo");
@@ -69,7 +68,7 @@ static void metadata(struct weir_print *p)
 {
     const struct weir_trace *trace = p->trace;
     const char *text = weir_trace_text(trace, trace->metadata);
-    if (!strstr(text, "\"distributedInfo\"")) /* a trace that was read from a file may know better */
+    if (!strstr(text, "\"distributedInfo\"")) /* a trace read from a file may have a better one */
         distributed_info(p);
     if (*text) {
         weir_print_next(p);
@@ -84,7 +83,7 @@ static void metadata(struct weir_print *p)
 
 /* ---- rows ---- */
 
-/* {"ph":"M","name":N,"ts":T,"pid":P,"tid":Q,"args":{ : the caller prints what args holds, and }}. */
+/* Prints {"ph":"M","name":N,"ts":T,"pid":P,"tid":Q,"args":{ ; the caller adds the content of args and }}. */
 static void row(struct weir_print *p, const char *name, int64_t pid, int64_t tid)
 {
     weir_print_next(p);
@@ -246,7 +245,7 @@ static void span(struct weir_print *p)
     weir_print(p, "}}");
 }
 
-/* Whoever looks at the rows should see that some of it is missing. */
+/* Makes the loss visible among the rows. */
 static void dropped(struct weir_print *p)
 {
     const struct weir_trace *trace = p->trace;

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The plugin takes the name apart at dots and, across machines, at its last underscore. */
+/* TensorBoard's plugin splits the name at dots and, across machines, at its last underscore. */
 static void clean(char *name)
 {
     for (; *name; name++)

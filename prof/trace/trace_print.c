@@ -30,7 +30,7 @@ void weir_print_bytes(struct weir_print *p, const char *text, size_t length)
 
 enum { DIGITS_MAX = 24 };
 
-/* Prints in front of end; returns where the text begins. */
+/* Prints before end; returns the start of the text. */
 static char *digits(char *end, uint64_t value)
 {
     do {
@@ -80,7 +80,7 @@ void weir_print_double(struct weir_print *p, double value)
         if (strtod(text, NULL) == value)
             break;
     }
-    char *comma = strchr(text, ','); /* a program around us may have set a locale with one */
+    char *comma = strchr(text, ','); /* the host program may have set a locale with a decimal comma */
     if (comma)
         *comma = '.';
     weir_print_raw(p, text);
@@ -88,7 +88,7 @@ void weir_print_double(struct weir_print *p, double value)
 
 /* ---- texts ---- */
 
-/* Bytes that go through as they are: printable ASCII but " and \. */
+/* Bytes printed unchanged: printable ASCII except " and \. */
 static inline bool is_plain(unsigned char c)
 {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';

@@ -1,5 +1,5 @@
-/* trace_print.h: what the parts of the trace writer share: a buffer in front of the file, and how numbers, times and
- * texts are printed into it. Errors stay in the file (weir_gz_commit). */
+/* trace_print.h: shared by the parts of the trace writer: a buffer before the file, and printing of numbers, times and
+ * texts into it. Errors are kept in the file (weir_gz_commit). */
 #ifndef WEIR_PROF_TRACE_TRACE_PRINT_H
 #define WEIR_PROF_TRACE_TRACE_PRINT_H
 
@@ -18,10 +18,10 @@ struct weir_print {
     char buffer[WEIR_PRINT_BYTES];
 };
 
-/* Writes the buffer out; 0 or the file's error. */
+/* Writes the buffer out. Returns 0 or the file's error. */
 int weir_print_flush(struct weir_print *p);
 
-/* n bytes of room; n is far below the buffer's size. */
+/* Returns n bytes of room; n must be far below the buffer's size. */
 static inline char *weir_print_room(struct weir_print *p, size_t n)
 {
     if (WEIR_PRINT_BYTES - p->used < n)
@@ -36,28 +36,28 @@ static inline void weir_print_raw(struct weir_print *p, const char *text)
     weir_print_bytes(p, text, strlen(text));
 }
 
-/* A literal: its length is known when it is compiled. */
+/* Prints a literal, whose length is known at compile time. */
 #define weir_print(p, literal) weir_print_bytes(p, "" literal, sizeof(literal) - 1)
 
 void weir_print_int(struct weir_print *p, int64_t value);
 void weir_print_uint(struct weir_print *p, uint64_t value);
-/* ns as us with exactly three decimals; negative: 0. */
+/* Prints ns as us with exactly three decimals; negative values as 0. */
 void weir_print_us(struct weir_print *p, int64_t ns);
-/* Shortest of 6, 9 or 17 digits; value is finite. */
+/* Prints the shortest of 6, 9 or 17 digits; value must be finite. */
 void weir_print_double(struct weir_print *p, double value);
 
-/* A name, without quotes: \ becomes /, " is escaped, newlines go; one that still holds a control character or bytes
- * that are no UTF-8 becomes unknown, as does an empty one. */
+/* Prints a name without quotes: \ becomes /, " is escaped, newlines are removed. A name that is empty, still has
+ * control characters or is not UTF-8 becomes "unknown". */
 void weir_print_name(struct weir_print *p, const char *text);
-/* Likewise, but characters that cannot be shown become ? one by one. */
+/* The same for a text, but each unprintable character becomes ?. */
 void weir_print_text(struct weir_print *p, const char *text);
-/* JSON text as it is; control characters, which JSON has no place for, become spaces. */
+/* Prints JSON text as it is; control characters, which are invalid in JSON, become spaces. */
 void weir_print_json(struct weir_print *p, const char *json);
 
-/* trace_head.c: what comes before the events, up to and with "traceEvents": [, and after them. */
+/* trace_head.c: prints the part before the events, including "traceEvents": [, and the part after them. */
 void weir_print_head(struct weir_print *p);
 void weir_print_tail(struct weir_print *p, const char *path);
-/* Ends the event before, and its line. */
+/* Ends the previous event and its line. */
 void weir_print_next(struct weir_print *p);
 
 #endif

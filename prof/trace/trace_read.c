@@ -10,18 +10,18 @@
 
 enum { SNIFF_BYTES = 1 << 16 };
 
-/* 126 years, in ns: no trace lasts longer, and the difference of two such times does not overflow. */
+/* 126 years in ns: no trace is longer, and the difference of two such times does not overflow. */
 static const int64_t ns_limit = INT64_C(4000000000000000000);
 
 struct read {
     struct weir_pieces pieces;
     struct weir_trace *trace;
-    weir_text_id forked;      /* what torch calls a function that jit.fork runs */
-    uint64_t ranges, foreign; /* ranges, and those of no category of a profiler's */
+    weir_text_id forked;      /* torch's name of a function run by jit.fork */
+    uint64_t ranges, foreign; /* ranges, and those without a profiler's category */
     struct weir_err *err;
 };
 
-/* ---- what it is ---- */
+/* ---- recognition ---- */
 
 bool weir_trace_recognised(const char *path)
 {
@@ -33,7 +33,7 @@ bool weir_trace_recognised(const char *path)
     ssize_t n = rc < 0 ? rc : weir_gz_read(reader, bytes, SNIFF_BYTES);
     weir_gz_read_close(&reader);
     size_t length = strlen(path);
-    if (n <= 0) /* a file that is named like a trace is read, and refused, as one */
+    if (n <= 0) /* a file named like a trace is read as one, and refused */
         return length > 8 && (strcmp(path + length - 8, ".json.gz") == 0);
     bytes[n] = '\0';
     const char *first = bytes + strspn(bytes, " \t\r\n");
@@ -55,7 +55,7 @@ static weir_text_id intern_text(struct read *r, const json_t *object, const char
     return intern(r, json_string_value(json_object_get(object, key)));
 }
 
-/* As Python prints lists, which is how the tables show them. */
+/* Formats a list as Python does, and the tables show it so. */
 static weir_text_id intern_list(struct read *r, const json_t *object, const char *key)
 {
     const json_t *list = json_object_get(object, key);
@@ -65,7 +65,7 @@ static weir_text_id intern_list(struct read *r, const json_t *object, const char
     return id;
 }
 
-/* Traces list the elements of a list of tensors (TensorList); torch's tables show the whole list as []. */
+/* Traces contain the elements of a list of tensors (TensorList); torch's tables show the list as []. */
 static weir_text_id intern_shapes(struct read *r, const json_t *args)
 {
     const json_t *dims = json_object_get(args, "Input Dims");
@@ -82,7 +82,7 @@ static weir_text_id intern_shapes(struct read *r, const json_t *args)
     return id;
 }
 
-/* An object's members, as events have them: its text without the braces. */
+/* An object's members in the form that events keep them: text without the braces. */
 static weir_text_id intern_members(struct read *r, const json_t *object)
 {
     char *text = json_is_object(object) && json_object_size(object) > 0 ? json_dumps(object, 0) : NULL;
@@ -103,7 +103,7 @@ static int64_t get_integer(const json_t *object, const char *key)
     return json_is_integer(value) ? json_integer_value(value) : 0;
 }
 
-/* us with three decimals as ns. Not by way of a double: Unix times in us have more digits than one holds. */
+/* Converts us with three decimals to ns. Not through a double: Unix times in us have more digits than it holds. */
 static bool parse_ns(const char *text, size_t length, int64_t *ns)
 {
     bool negative = length > 0 && text[0] == '-';
@@ -171,8 +171,8 @@ static int add_event(struct read *r, const json_t *json, struct weir_event *even
     return weir_trace_add(r->trace, event);
 }
 
-/* torch without Kineto (Debian's 1.13), and torch.autograd.profiler's legacy writer, give no categories: the process's
- * name stands for one. */
+/* torch without Kineto (Debian's 1.13) and torch.autograd.profiler's legacy writer give no categories; the process name
+ * determines one. */
 static enum weir_cat cat_of_process(const json_t *json)
 {
     const char *pid = json_string_value(json_object_get(json, "pid"));
@@ -205,7 +205,7 @@ static int read_range(struct read *r, const json_t *json)
     event.shapes = intern_shapes(r, args);
     event.types = intern_list(r, args, "Input type");
     event.stack = intern_text(r, args, "Call stack");
-    const json_t *ended = json_object_get(args, "finished"); /* a text, and of torch 2.15 a boolean */
+    const json_t *ended = json_object_get(args, "finished"); /* a string; a boolean in torch 2.15 */
     const char *finished = json_string_value(ended);
     event.unfinished = json_is_false(ended) || (finished && strcmp(finished, "false") == 0);
     if (event.cat == WEIR_CAT_GPU_STAGE)
@@ -290,12 +290,12 @@ static int read_member(struct read *r, const json_t *json)
 static int read_piece(struct read *r)
 {
     json_error_t where;
-    errno = 0; /* jansson reports a lack of memory as a syntax error; errno differs */
+    errno = 0; /* jansson reports a failed allocation as a syntax error; errno differs */
     json_t *json = json_loadb(r->pieces.piece, r->pieces.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &where);
     if (!json && errno == ENOMEM)
         return weir_err_set(r->err, -ENOMEM, "out of memory");
     if (!json && !r->pieces.in_array)
-        return 0; /* metadata that somebody wrote by hand, N/A and the like */
+        return 0; /* hand-written metadata, such as N/A */
     int rc = json ? 0 : weir_err_set(r->err, -EBADMSG, "not JSON: %s", where.text);
     if (rc == 0)
         rc = r->pieces.in_array ? read_event(r, json) : read_member(r, json);

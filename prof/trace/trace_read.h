@@ -5,11 +5,11 @@
 #include "weir/base.h"
 #include "weir/trace.h"
 
-/* Whether the file is a trace, by its first bytes. False also for files that cannot be read. */
+/* Whether the file is a trace, judged by its first bytes. False for unreadable files. */
 bool weir_trace_recognised(const char *path);
 
-/* The whole trace. Ranges, instants, counters and [memory] events; flows and async ranges are left out. Errors name the
- * file, where in it, and what to do. */
+/* Reads a whole trace: ranges, instants, counters and [memory] events; not flows and async ranges. Errors name the
+ * file, the place in it, and the remedy. */
 int weir_trace_read(struct weir_trace **out, const char *path, struct weir_err *err);
 
 #endif

@@ -13,11 +13,11 @@ struct numbers {
 
 struct writer {
     struct weir_print print;
-    struct numbers called, ran; /* correlations of runtime calls and of what they made devices do, ascending */
-    uint64_t next_external;     /* for operators and annotations that have none */
+    struct numbers called, ran; /* correlations of runtime calls and of device events, ascending */
+    uint64_t next_external;     /* for operators and annotations without one */
 };
 
-/* ---- which calls and device events belong together ---- */
+/* ---- calls and device events that belong together ---- */
 
 static int add(struct numbers *numbers, uint32_t value)
 {
@@ -98,7 +98,7 @@ static void head(struct writer *w, const char *phase, const struct weir_event *e
         weir_print_raw(&w->print, weir_cat_name((enum weir_cat)event->cat));
     else if (event->cat_text)
         weir_print_name(&w->print, text(w, event->cat_text));
-    else /* TensorBoard's plugin loses the whole file over a range without one */
+    else /* TensorBoard's plugin rejects the whole file if a range has no category */
         weir_print(&w->print, "other");
     weir_print(&w->print, "\",\"name\":\"");
     weir_print_name(&w->print, event->kind == WEIR_EVENT_MEMORY && !event->name ? "[memory]" : text(w, event->name));
@@ -129,7 +129,7 @@ struct args {
     bool any;
 };
 
-/* The member's name, with its quotes and colon, or nothing; args is opened with the first one. */
+/* Prints the member's name with quotes and colon, or nothing; the first one opens args. */
 static void next_arg(struct args *args, const char *name)
 {
     weir_print_raw(args->print, args->any ? "," : ",\"args\":{");
@@ -199,7 +199,7 @@ static void flow_end(struct writer *w, const struct weir_event *event, int64_t a
                                      : ",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"bp\":\"e\"}");
 }
 
-/* Traces that were read from a file may hold any times. */
+/* Saturates: traces read from a file may hold any times. */
 static int64_t plus(int64_t ns, int64_t more_ns)
 {
     int64_t sum;
@@ -209,7 +209,7 @@ static int64_t plus(int64_t ns, int64_t more_ns)
 static void write_range(struct writer *w, const struct weir_event *event)
 {
     int64_t start = event->start_ns, duration = event->duration_ns > 0 ? event->duration_ns : 0;
-    if (start < 0) { /* what began before the trace did ends when it ended */
+    if (start < 0) { /* an event that began before the trace keeps its end */
         duration += start;
         start = 0;
     }
@@ -228,7 +228,7 @@ static void write_range(struct writer *w, const struct weir_event *event)
 static void write_async(struct writer *w, const struct weir_event *event, uint64_t index, bool begin)
 {
     head(w, begin ? "b" : "e", event);
-    /* Those that stand alone have ids of their own: pairs of one id would swap their ends. */
+    /* Unpaired ones get ids of their own: pairs with one id would swap their ends. */
     weir_print_raw(&w->print, event->item ? ",\"id\":\"" : ",\"id\":\"alone-");
     weir_print_uint(&w->print, event->item ? event->item : index);
     weir_print(&w->print, "\"");
@@ -279,7 +279,8 @@ static void write_memory(struct writer *w, const struct weir_event *event)
     weir_print_raw(p, event->memory.device < 0 ? ",\"Device Type\":0}}" : ",\"Device Type\":1}}");
 }
 
-/* The spans that every trace gets at its end: one that was read from a file has them already. */
+/* Whether the writer adds this event itself: spans at the end of every trace, which a trace read from a file already
+ * has. */
 static bool is_written_anew(const struct writer *w, const struct weir_event *event)
 {
     const struct weir_trace_row *track = &w->print.trace->tracks[event->track];
@@ -321,7 +322,7 @@ static void write_all(struct writer *w, const char *path)
     weir_print_head(&w->print);
     for (size_t i = 0; i < trace->n_events; i++) {
         write_event(w, &trace->events[i]);
-        if (i % 4096 == 0 && weir_gz_write(w->print.file, "", 0) < 0) /* the disk is full: no use in going on */
+        if (i % 4096 == 0 && weir_gz_write(w->print.file, "", 0) < 0) /* the disk is full: stop */
             break;
     }
     weir_print_tail(&w->print, path);
