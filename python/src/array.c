@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct array {
-    PyObject_HEAD struct weir_view_of view;                      /* holds a reference of view.lent */
+    PyObject_HEAD struct weir_view_of view;                      /* holds a reference to view.lent */
     Py_ssize_t shape[WEIR_ARRAY_DIMS], strides[WEIR_ARRAY_DIMS]; /* for buffers; strides in bytes */
 };
 
@@ -107,7 +107,7 @@ int weir_array_check_fork(const struct weir_view_of *view)
     return -1;
 }
 
-/* Both interfaces have these. */
+/* The members that both interfaces have. */
 static PyObject *interface_of(const struct weir_view_of *view)
 {
     PyObject *shape = tuple_of(view->shape, view->ndim, 1);
@@ -132,7 +132,7 @@ static PyObject *array_interface(PyObject *self, void *unused)
     return interface_of(view);
 }
 
-/* The legacy default stream finds the values there; whoever takes them has its own stream wait for that one. */
+/* Values are valid on the legacy default stream; a consumer makes its own stream wait for that one. */
 static PyObject *array_cuda_interface(PyObject *self, void *unused)
 {
     (void)unused;
@@ -161,7 +161,7 @@ static PyObject *not_on_host(PyObject *self, PyObject *unused)
                         ((struct array *)self)->view.gpu);
 }
 
-/* Only arrays on a GPU have it: so that numpy does not make an array of objects of their items. */
+/* Defined only for arrays on a GPU, so that numpy does not build an array of their items as objects. */
 static PyObject *array_to_numpy(PyObject *self, void *unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-/* Batches as the program gets them, and whose their memory is. */
+/* Batches as the program gets them, and the ownership of their memory. */
 #include "python/src/array.h"
 #include "python/src/loader_parts.h"
 #include "python/src/session.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what is out ---- */
+/* ---- batches in use ---- */
 
 static void forget(struct weir_loader_object *self, int i)
 {
@@ -16,7 +16,7 @@ static void forget(struct weir_loader_object *self, int i)
     memmove(&self->out[i], &self->out[i + 1], (size_t)(self->n_out - i) * sizeof self->out[0]);
 }
 
-/* Gives back what nobody looks at any more; a batch on a GPU is back already. */
+/* Returns batches without references to the loader; those on a GPU return by themselves. */
 static void sweep(struct weir_loader_object *self)
 {
     for (int i = self->n_out - 1; i >= 0; i--)
@@ -27,7 +27,7 @@ static void sweep(struct weir_loader_object *self)
         }
 }
 
-/* The program has the oldest batch for good. */
+/* Gives the oldest batch's memory to the program. */
 static int keep_oldest(struct weir_loader_object *self, struct weir_err *err)
 {
     int rc = weir_lent_keep(self->out[0].lent, self->loader, self->out[0].batch, err);
@@ -42,12 +42,12 @@ void weir_batches_leave(struct weir_loader_object *self)
     weir_loader_finish(self->loader);
     for (int i = self->n_out - 1; i >= 0; i--)
         if (weir_lent_is_free(self->out[i].lent))
-            forget(self, i); /* its memory goes with the loader */
+            forget(self, i); /* its memory is freed with the loader */
     while (self->n_out > 0 && keep_oldest(self, &err) == 0)
-        continue; /* takes no memory from a loader that is finished, so it does not fail */
+        continue; /* a finished loader allocates no replacement, so this does not fail */
 }
 
-/* A loop that looks a few batches back costs nothing to speak of; one that collects them does. */
+/* A loop that keeps a few batches costs next to nothing; one that collects them does. */
 static int warn_once(struct weir_loader_object *self)
 {
     enum { BYTES = 100 * 1000 * 1000 };
@@ -68,7 +68,7 @@ static int warn_once(struct weir_loader_object *self)
     return rc;
 }
 
-/* One more may be out. */
+/* Makes room for one more batch in use. */
 static int make_room(struct weir_loader_object *self)
 {
     struct weir_err err = WEIR_ERR_NONE;
@@ -78,7 +78,7 @@ static int make_room(struct weir_loader_object *self)
     if (warn_once(self) < 0)
         return -1;
     int rc;
-    self->busy = true; /* on a GPU it waits for the batch to be there */
+    self->busy = true; /* on a GPU it waits until the batch is complete */
     Py_BEGIN_ALLOW_THREADS rc = keep_oldest(self, &err);
     Py_END_ALLOW_THREADS self->busy = false;
     if (rc < 0)
@@ -86,7 +86,7 @@ static int make_room(struct weir_loader_object *self)
     return rc < 0 ? -1 : 0;
 }
 
-/* ---- what the program gets ---- */
+/* ---- values ---- */
 
 void weir_batches_clear_entries(struct weir_loader_object *self)
 {
@@ -105,7 +105,7 @@ static int add_entry(struct weir_loader_object *self, const char *key, int tenso
     return 0;
 }
 
-/* The cameras of a tensor of several, each by its name. */
+/* One entry per camera of a tensor with several, by name. */
 static int add_cameras(struct weir_loader_object *self, int tensor, bool depth, const char *prefix)
 {
     const struct weir_dataset *dataset = weir_loader_dataset(self->loader);
@@ -149,7 +149,7 @@ static int add_weir(struct weir_loader_object *self, int tensor, const char *nam
     return add_entry(self, key, tensor, -1);
 }
 
-/* ACT unpacks images, state, actions and padding, in this order, which is the batch's. */
+/* ACT unpacks images, state, actions and padding, in this order, which is also the batch's. */
 static int check_act(struct weir_loader_object *self)
 {
     static const char *const names[] = {"image", "qpos", "action", "is_pad"};
@@ -179,7 +179,7 @@ static int find_entries(struct weir_loader_object *self, const struct weir_batch
     return rc;
 }
 
-/* A tensor of torch's, or a weir.Array where it has no such type. */
+/* A torch tensor, or a weir.Array if torch lacks the type. */
 static PyObject *value_of(const struct weir_loader_object *self, const struct weir_view_of *view)
 {
     if (!self->from_dlpack || (view->dtype == WEIR_DTYPE_U16 && !self->has_uint16))
@@ -222,7 +222,7 @@ static PyObject *show(const struct weir_loader_object *self, struct weir_lent *l
     return named;
 }
 
-/* torch computes on its current stream of the batch's GPU, which waits for the batch. -1 with an exception. */
+/* Makes torch's current stream on the batch's GPU wait for the batch. -1 with an exception. */
 static int order(const struct weir_loader_object *self, struct weir_lent *lent)
 {
     struct weir_err err = WEIR_ERR_NONE;
@@ -247,14 +247,14 @@ static PyObject *hand_out(struct weir_loader_object *self, struct weir_batch *ba
         return PyErr_NoMemory();
     }
     self->out[self->n_out++] = (struct weir_out){lent, batch};
-    weir_lent_take(lent); /* so that it does not go back while its arrays are made */
+    weir_lent_take(lent); /* keeps the batch while its arrays are created */
     bool known = self->n_entries > 0 || find_entries(self, batch) == 0;
     PyObject *all = known && order(self, lent) == 0 ? show(self, lent, batch) : NULL;
     weir_lent_drop(lent);
     return all;
 }
 
-/* Waits without the interpreter's lock; self->config.interrupted takes it to look for signals. */
+/* Waits without the interpreter's lock; self->config.interrupted takes it to check for signals. */
 static int wait_for_next(struct weir_loader_object *self, struct weir_batch **batch, struct weir_err *err)
 {
     int rc;
@@ -269,11 +269,11 @@ PyObject *weir_batches_next(struct weir_loader_object *self, uint64_t end)
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_batch *batch = NULL;
     if (self->n_out > 0)
-        weir_lent_step_end(self->out[self->n_out - 1].lent); /* what its stream does from now on is for later batches */
+        weir_lent_step_end(self->out[self->n_out - 1].lent); /* its stream's further work belongs to later batches */
     if (make_room(self) < 0 || weir_loader_position(self->loader) >= end)
         return NULL;
     int rc = wait_for_next(self, &batch, &err);
-    if (rc == -EBUSY && self->n_out > 0) { /* the only slot that could carry it is that of a batch that is out */
+    if (rc == -EBUSY && self->n_out > 0) { /* the only free slot is that of a batch in use */
         err = WEIR_ERR_NONE;
         rc = keep_oldest(self, &err);
         if (rc == 0)

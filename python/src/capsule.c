@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A capsule's memory: the structure that is handed out, and what it points to. */
+/* A capsule's memory: the exported structure and everything it points to. */
 struct exported {
     union {
         struct weir_dl_managed managed;
@@ -59,7 +59,7 @@ static void versioned_delete(struct weir_dl_versioned *self)
     exported_free(self->context);
 }
 
-/* Of a capsule that nobody took: who takes one renames it, and deletes what is in it. */
+/* For an unconsumed capsule: a consumer renames it, and deletes its contents. */
 static void capsule_free(PyObject *capsule)
 {
     struct exported *exported = NULL;
@@ -103,7 +103,7 @@ PyObject *weir_array_capsule(const struct weir_view_of *view)
 
 /* ---- copies ---- */
 
-/* Where a copy comes from and goes to, and how its rows are copied. */
+/* Source and destination of a copy, and how its rows are copied. */
 struct copying {
     struct weir_device *device; /* of a source on a GPU */
     void *stream;
@@ -136,7 +136,7 @@ static int copy_rows(struct copying *c, const struct weir_view_of *from, char *t
     return rc;
 }
 
-/* Until the copies are there. */
+/* Waits for the copies. */
 static int finish(struct copying *c)
 {
     void *event = NULL;
@@ -150,7 +150,7 @@ static int finish(struct copying *c)
     return rc;
 }
 
-/* Memory for a copy, as view->lent: the caller's reference. */
+/* Allocates memory for a copy; copy->lent is the caller's reference. */
 static int new_memory(struct copying *c, size_t bytes, struct weir_view_of *copy)
 {
     void *memory;
@@ -162,8 +162,8 @@ static int new_memory(struct copying *c, size_t bytes, struct weir_view_of *copy
     return 0;
 }
 
-/* What a copy of a GPU's memory needs of streams: it is made on the consumer's, where there is one, else on one of its
- * own, and waited for. Without the interpreter's lock. */
+/* Copies GPU memory on the consumer's stream if it gave one, else on a stream of its own, which is waited for. Without
+ * the interpreter's lock. */
 static int copy_from_gpu(struct copying *c, const struct weir_view_of *from, char *to, bool own_stream)
 {
     int rc = own_stream ? weir_device_stream(c->device, &c->stream, &c->err) : 0;
@@ -179,7 +179,7 @@ static int copy_from_gpu(struct copying *c, const struct weir_view_of *from, cha
     return rc;
 }
 
-/* The same values in memory of their own; copy->lent is the caller's reference. -1 with an exception. */
+/* Copies the values to new memory; copy->lent is the caller's reference. -1 with an exception. */
 static int copy_of(const struct weir_view_of *view, struct weir_view_of *copy, bool to_gpu, bool own_stream,
                    void *stream)
 {
@@ -206,7 +206,7 @@ static int copy_of(const struct weir_view_of *view, struct weir_view_of *copy, b
 
 /* ---- the protocol ---- */
 
-/* 0 when the object is a tuple of two numbers; -1 with an exception for what is none. */
+/* 0 if the object is a tuple of two numbers, else -1 with an exception. */
 static int pair(PyObject *object, const char *name, long *first, long *second)
 {
     if (!PyTuple_Check(object) || PyTuple_Size(object) != 2) {
@@ -218,11 +218,11 @@ static int pair(PyObject *object, const char *name, long *first, long *second)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* What a consumer asks for. */
+/* A consumer's request. */
 struct request {
     bool versioned, copy, no_copy;
     struct weir_dl_device device;
-    bool has_stream, no_stream; /* it gave one; it wants none to wait */
+    bool has_stream, no_stream; /* it gave a stream; it wants no synchronisation */
     void *stream;
 };
 
@@ -279,7 +279,7 @@ static int parse(struct request *request, const struct weir_view_of *view, PyObj
     return 0;
 }
 
-/* Neither where the array is, nor, for one on a GPU, a copy on the host. */
+/* Refuses every device except the array's own and, for an array on a GPU, the host (a copy). */
 static int check_device(const struct request *request, const struct weir_view_of *view)
 {
     struct weir_dl_device own = device_of(view), to = request->device;

@@ -1,9 +1,9 @@
-/* What a loader knows of its dataset, as Python's own objects. */
+/* A loader's dataset as Python objects. */
 #include "python/src/loader_parts.h"
 
 #include <stdlib.h>
 
-/* Puts value (a new reference, or NULL with an exception) into the dict: 0 or -1. */
+/* Adds value (a new reference, or NULL with an exception) to the dict: 0 or -1. */
 static int put(PyObject *dict, const char *key, PyObject *value)
 {
     int rc = value ? PyDict_SetItemString(dict, key, value) : -1;

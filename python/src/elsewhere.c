@@ -4,10 +4,10 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
-/* Of this process and of all that are forked from it; not of those that are spawned. */
+/* Shared by this process and all forked from it, but not by spawned ones. */
 static struct {
     atomic_bool warned;
-    atomic_uint workers; /* DataLoader's, that timed a stage */
+    atomic_uint workers; /* DataLoader workers that timed a stage */
 } * shared;
 static PyObject *opened;
 

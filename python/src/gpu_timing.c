@@ -8,13 +8,13 @@
 
 enum { GPUS_MAX = 16, DEEP = 32 };
 
-/* Written with the interpreter's lock held; opened once, for the life of the process. */
+/* Written with the interpreter's lock; each is opened once, for the life of the process. */
 static struct weir_gpu_stages *of_gpu[GPUS_MAX];
 static int used_at = -1; /* weir_fork_depth */
 static PyObject *current;
 static bool warned;
 
-/* Stages that are open on this thread, innermost last. */
+/* Stages open on this thread, innermost last. */
 static __thread struct {
     int n;
     struct {
@@ -84,7 +84,7 @@ static struct weir_gpu_stages *stages_of(long gpu)
     return of_gpu[gpu];
 }
 
-/* 0, or -1 with an exception: what is current, which torch knows. */
+/* Gets the current GPU and stream, from torch. 0, or -1 with an exception. */
 static int find_current(long *gpu, void **stream)
 {
     PyObject *both = PyObject_CallFunctionObjArgs(current, NULL);
@@ -131,11 +131,11 @@ int weir_gpu_timing_begin(int stage)
     return 0;
 }
 
-/* Down to so many. In a child of fork() they are the parent's. */
+/* Ends open calls until n remain. In a child of fork() they are the parent's. */
 static void end_down_to(int n)
 {
     while (open_calls.n > n) {
-        int i = --open_calls.n; /* a GPU that is lost says so to whoever computes on it next */
+        int i = --open_calls.n; /* a lost GPU is reported by the next computation on it */
         if (used_at == weir_fork_depth())
             weir_gpu_stages_end(of_gpu[open_calls.stack[i].gpu], open_calls.stack[i].call, NULL);
     }

@@ -5,10 +5,10 @@
 
 enum { PERIODS_MAX = 256, NO_STAGE = WEIR_STAGE_MAX };
 
-/* A stretch of the thread's time that stages cover; they follow each other. */
+/* A stretch of the thread's time covered by stages; periods follow each other. */
 struct period {
     uint64_t start, end;
-    uint64_t busy; /* covered; less than end - start where two were joined to make room */
+    uint64_t busy; /* covered time; less than end - start where two periods were joined */
     int stage;     /* NO_STAGE: several */
     bool logged;
 };
@@ -19,9 +19,9 @@ struct history {
     struct period periods[PERIODS_MAX];
 };
 
-static uint64_t began; /* when the module was imported */
+static uint64_t began; /* time of import */
 static __thread struct history *history __attribute__((tls_model("initial-exec")));
-static uint64_t inside[WEIR_STAGE_MAX][WEIR_STAGE_MAX + 1]; /* ticks of a stage inside another */
+static uint64_t inside[WEIR_STAGE_MAX][WEIR_STAGE_MAX + 1]; /* ticks of one stage inside another */
 
 static struct history *mine(void)
 {
@@ -41,14 +41,14 @@ void weir_history_reset(void)
     memset(inside, 0, sizeof inside);
 }
 
-/* The loop around everything is nobody's parent. */
+/* The zone around the whole program is no parent. */
 static int parent_index(const struct weir_zone_now *around)
 {
     const struct weir_stage_info *info = weir_stage_info(around->stage);
     return info && info->kind != WEIR_KIND_LOOP ? around->stage : NO_STAGE;
 }
 
-/* Joins the older ones by pairs. */
+/* Joins older periods in pairs. */
 static void make_room(struct history *h)
 {
     int kept = 0, half = h->n / 2;
@@ -92,7 +92,7 @@ void weir_history_closed(const struct weir_zone_now *zone)
     inside[zone->stage][parent_index(&around)] += now - zone->start;
 }
 
-/* ---- a call that was timed by the program ---- */
+/* ---- a call that the program timed itself ---- */
 
 struct call {
     int stage;
@@ -100,8 +100,8 @@ struct call {
     struct weir_zone_now around;
 };
 
-/* The first period that begins inside the call; *covered: time inside it that stages cover. False: it cannot have ended
- * now. */
+/* The first period that begins inside the call; *covered: the part of the call covered by stages. False: the call
+ * cannot have ended now. */
 static bool find_inside(const struct history *h, const struct call *call, int *first, uint64_t *covered)
 {
     *covered = 0;
@@ -110,7 +110,7 @@ static bool find_inside(const struct history *h, const struct call *call, int *f
         return false;
     for (int i = h->n - 1; i >= 0 && h->periods[i].end > call->start; i--) {
         const struct period *p = &h->periods[i];
-        if (p->start + call->slack < call->start) /* it began before: by more than the two clocks differ */
+        if (p->start + call->slack < call->start) /* it began earlier, by more than the clocks differ */
             return p->end <= call->start + call->slack;
         *first = i;
         *covered += p->busy;
@@ -118,7 +118,8 @@ static bool find_inside(const struct history *h, const struct call *call, int *f
     return true;
 }
 
-/* The period before which the call fits; -1 = none. A period that begins at once after the call is the next one. */
+/* The period before which the call fits; -1 = none. A period that begins right after the call counts as the next one.
+ */
 static int find_gap(const struct history *h, const struct call *call, int last)
 {
     for (int i = last; i >= 0; i--) {
@@ -133,8 +134,8 @@ static int find_gap(const struct history *h, const struct call *call, int last)
     return -1;
 }
 
-/* Logged at once after another call that lies inside it, though the time before that one has room for it: the program
- * logs its calls together, one after the other. */
+/* Whether the call was logged right after another call that lies inside it, although it would fit before that one: the
+ * program logs its calls together, one after the other. */
 static bool follows(const struct history *h, const struct call *call, int first)
 {
     const struct period *last = h->n > 0 ? &h->periods[h->n - 1] : NULL;
@@ -172,8 +173,8 @@ void weir_history_begin(void)
     began = weir_clock_ticks();
 }
 
-/* A thread is timed from its first stage on, which the first call may contain, or be. A call that would have begun
- * before the program did was timed elsewhere. */
+/* A thread is timed from its first stage on, and the first call may contain that, or be it. A call that would begin
+ * before the program was timed in another process. */
 static void begin_with(struct history *h, struct call *call)
 {
     bool is_outermost = call->start < call->around.start && parent_index(&call->around) == NO_STAGE;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a call works on; all borrowed. */
+/* Inputs of a call; all borrowed. */
 struct reading {
     struct weir_kernel_clock_kernel kernel;
     const char *names[WEIR_KERNEL_CLOCK_STAGES_MAX];
@@ -97,7 +97,7 @@ static PyObject *read_buffer(struct reading *r, bool as_csv)
 }
 
 /* _kernel_clocks(ticks, iterations, stages, name, ticks_per_ns, csv): the stages and the table, or the CSV. ticks: an
- * object with a buffer of int64; stages: a tuple of texts; ticks_per_ns: 0: not known. */
+ * object with a buffer of int64; stages: a tuple of texts; ticks_per_ns: 0 = unknown. */
 static PyObject *py_kernel_clocks(PyObject *module, PyObject *args)
 {
     (void)module;

@@ -1,4 +1,4 @@
-/* The keywords of weir.Loader, out of the table of the loader's options. */
+/* The keywords of weir.Loader, from the table of the loader's options. */
 #include "pipeline/loader_options.h"
 #include "python/src/loader_parts.h"
 #include "python/src/py.h"
@@ -14,7 +14,7 @@ static void keyword_of(const struct weir_opt *opt, char name[WEIR_OPTION_TEXT])
     weir_option_key(name, WEIR_OPTION_TEXT, opt->keyword ? opt->keyword : opt->name);
 }
 
-/* The row's kind, by which Python converts a value. */
+/* The row's kind, which tells Python how to convert a value. */
 static const char *kind_of(const struct weir_opt *opt)
 {
     static const char *const kinds[] = {
@@ -74,7 +74,7 @@ int weir_keywords_begin(PyObject *module)
 
 /* ---- values ---- */
 
-/* Text as UTF-8, and bytes as they are: a new reference to bytes without zeros; NULL, with or without an exception. */
+/* A new reference to bytes without zeros: text as UTF-8, bytes unchanged. NULL, with or without an exception. */
 static PyObject *bytes_of(PyObject *value)
 {
     char *text;
@@ -164,7 +164,7 @@ static int set_keyword(struct weir_loader_object *self, const struct weir_opt *o
         return 0;
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError) &&
         !PyErr_ExceptionMatches(PyExc_OverflowError))
-        return -1; /* the value's own exception, or no memory */
+        return -1; /* the value's own exception, or out of memory */
     PyErr_Format(PyExc_ValueError, "%s must be %s, not %.100R", name, wanted(opt), value);
     return -1;
 }
@@ -184,12 +184,12 @@ int weir_loader_options(struct weir_loader_object *self, PyObject *path, PyObjec
 
 /* ---- the program's options in texts ---- */
 
-/* What the program calls otherwise than the package, apart from the loader's options. */
+/* Options with other names in Python, apart from the loader's. */
 static const struct {
     const char *option, *name;
 } others[] = {{"profile", "weir.profile()"}, {"seconds", "more batches"}};
 
-/* Number of the choice; -1: the word is none. */
+/* Number of the choice; -1: no such choice. */
 static int choice_of(const char *choices, const char *word)
 {
     char choice[WEIR_OPTION_TEXT];
@@ -204,7 +204,7 @@ static int choice_of(const char *choices, const char *word)
     return -1;
 }
 
-/* "batch_size=8" for the word that follows "--batch-size "; 0: the word is not a value. */
+/* Writes "batch_size=8" for the word after "--batch-size "; 0: the word is not a value. */
 static int write_value(char *to, size_t room, const char *name, const struct weir_opt *opt, const char *word)
 {
     int width, height, choice = opt->kind == WEIR_OPT_ENUM ? choice_of(opt->value, word) : -1;
@@ -234,7 +234,8 @@ static const struct weir_opt *find(const char *option, size_t n)
     return NULL;
 }
 
-/* Writes what stands for the option at "--"; *end: where the text goes on. The bytes written; 0: it has no keyword. */
+/* Writes the keyword for the option at "--"; *end: where the text continues. Returns the bytes written; 0: no keyword.
+ */
 static size_t name_keyword(char *to, size_t room, const char *at, const char **end)
 {
     char name[WEIR_OPTION_TEXT], value[512];

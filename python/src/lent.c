@@ -13,19 +13,19 @@ enum { PER_THREAD = 2 }; /* cudaStreamPerThread; NULL and 1 are the legacy defau
 struct weir_lender {
     _Atomic int references;
     struct weir_loader *loader;
-    pthread_mutex_t lock; /* of the batches that are out */
+    pthread_mutex_t lock; /* for batches in use */
 };
 
 struct weir_lent {
     _Atomic int references;
     int fork_depth;
-    struct weir_kept kept;      /* memory NULL = the loader's */
+    struct weir_kept kept;      /* memory NULL = the loader's memory */
     bool is_kept;               /* by weir_lent_keep */
-    struct weir_device *device; /* shared; NULL = it is the host's memory */
-    /* Of a batch on a GPU: */
+    struct weir_device *device; /* shared; NULL = host memory */
+    /* For a batch on a GPU: */
     struct weir_lender *lender;
-    struct weir_batch *batch; /* until it was given back, or kept */
-    void **streams;           /* that it was handed over on */
+    struct weir_batch *batch; /* until it is returned or kept */
+    void **streams;           /* that it was delivered on */
     int n_streams, room;
 };
 
@@ -124,7 +124,7 @@ void weir_lent_take(struct weir_lent *lent)
     atomic_fetch_add_explicit(&lent->references, 1, memory_order_relaxed);
 }
 
-/* Nobody has it any more. */
+/* No references are left. */
 static void destroy(struct weir_lent *lent)
 {
     if (lent->is_kept)
@@ -139,7 +139,7 @@ static void destroy(struct weir_lent *lent)
     free(lent);
 }
 
-/* The loader's own reference is the only one that is left. Under the lock. */
+/* Only the loader's own reference is left. Under the lock. */
 static void give_back(struct weir_lent *lent)
 {
     weir_loader_release_after_all(lent->lender->loader, lent->batch, lent->streams, lent->n_streams);
@@ -153,7 +153,7 @@ void weir_lent_drop(struct weir_lent *lent)
     struct weir_lender *lender = lent->lender;
     if (lender)
         pthread_mutex_lock(&lender->lock);
-    /* Release: what this thread read of the memory was read before it is anyone else's. */
+    /* Release: this thread's reads of the memory precede its reuse. */
     int left = atomic_fetch_sub_explicit(&lent->references, 1, memory_order_acq_rel) - 1;
     if (left == 1 && lent->batch)
         give_back(lent);
@@ -179,7 +179,7 @@ int weir_lent_keep(struct weir_lent *lent, struct weir_loader *loader, struct we
     int rc = 0;
     if (lender)
         pthread_mutex_lock(&lender->lock);
-    if (!lender || lent->batch) /* else it came back meanwhile */
+    if (!lender || lent->batch) /* otherwise it was returned meanwhile */
         rc = weir_loader_keep(loader, batch, &lent->kept, err);
     if (rc == 0)
         lent->batch = NULL;
@@ -199,8 +199,8 @@ size_t weir_lent_kept_bytes(void)
 
 /* ---- streams; under the lock ---- */
 
-/* Work on any thread's default stream is behind what the legacy default stream had before, and before what that has
- * after: so the one event on that will do, whichever thread records it. */
+/* Work on any thread's default stream follows earlier work on the legacy default stream and precedes later work there,
+ * so one event on the legacy stream covers all threads. */
 static int remember(struct weir_lent *lent, void *stream, struct weir_err *err)
 {
     stream = (uintptr_t)stream <= PER_THREAD ? NULL : stream;
@@ -222,11 +222,11 @@ static int remember(struct weir_lent *lent, void *stream, struct weir_err *err)
 int weir_lent_ready(struct weir_lent *lent, void *stream, bool keep, struct weir_err *err)
 {
     struct weir_lender *lender = lent->lender;
-    if (!lender) /* of its own, and finished */
+    if (!lender) /* memory of its own, complete */
         return 0;
     pthread_mutex_lock(&lender->lock);
     int rc = keep ? remember(lent, stream, err) : 0;
-    if (rc == 0 && lent->batch) /* what was kept is there */
+    if (rc == 0 && lent->batch) /* kept memory is complete */
         rc = weir_loader_wait(lender->loader, lent->batch, stream, err);
     pthread_mutex_unlock(&lender->lock);
     return rc;
@@ -238,7 +238,7 @@ void weir_lent_step_end(struct weir_lent *lent)
     if (!lender)
         return;
     pthread_mutex_lock(&lender->lock);
-    if (lent->batch && lent->n_streams > 0) /* when that fails the loader's next batch says so */
+    if (lent->batch && lent->n_streams > 0) /* a failure is reported by the loader's next batch */
         weir_loader_step_end(lender->loader, lent->batch, lent->streams[0], NULL);
     pthread_mutex_unlock(&lender->lock);
 }

@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An epoch that is being gone through. */
+/* An epoch in progress. */
 struct iteration {
     PyObject_HEAD struct weir_loader_object *loader; /* owned */
-    uint64_t number;                                 /* the loader's, when this one began */
-    uint64_t end;                                    /* batch of the run that is not in it any more */
-    bool done;                                       /* its last batch was handed out, and another one asked for */
+    uint64_t number;                                 /* the loader's iteration when this one began */
+    uint64_t end;                                    /* batch number after its last */
+    bool done;                                       /* its last batch was delivered, and another one requested */
 };
 
 static PyObject *loader_type, *iteration_type;
@@ -27,7 +27,7 @@ static bool interrupted(void *user)
 {
     (void)user;
     PyGILState_STATE state = PyGILState_Ensure();
-    bool raised = PyErr_CheckSignals() < 0; /* the exception is the waiting thread's */
+    bool raised = PyErr_CheckSignals() < 0; /* the exception is raised on the waiting thread */
     PyGILState_Release(state);
     return raised;
 }
@@ -62,7 +62,7 @@ static void close_loader(struct weir_loader_object *self)
         Py_END_ALLOW_THREADS self->busy = false;
         PyErr_Restore(type, error, trace);
     }
-    /* In a child of fork() all of it is left alone. */
+    /* Does nothing in a child of fork(). */
     weir_loader_number_give(self);
     self->loader = NULL;
     self->reports = NULL;
@@ -81,12 +81,12 @@ static int check_gpu(const struct weir_loader_config *config)
     return -1;
 }
 
-/* Opens it so that batch number position of the run is the next one. 0, or -1 with an exception. */
+/* Opens the loader so that batch number position is next. 0, or -1 with an exception. */
 static int open_at(struct weir_loader_object *self, uint64_t position)
 {
     struct weir_err err = WEIR_ERR_NONE;
     struct weir_loader_config *config = &self->config;
-    config->num_epochs = INT32_MAX; /* epochs go on for as long as they are asked for */
+    config->num_epochs = INT32_MAX; /* as many epochs as the program iterates */
     config->recorder = weir_session();
     weir_loader_number_take(self);
     config->interrupted = interrupted;
@@ -102,7 +102,7 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     if (rc == 0)
         rc = weir_loader_reports_begin(&self->reports, self->loader, &reports);
     if (rc == 0)
-        rc = weir_loader_reports_restart(self->reports); /* without the stages of earlier loaders */
+        rc = weir_loader_reports_restart(self->reports); /* excludes stages of earlier loaders */
     if (rc == 0 && weir_device_of(self->loader) && !(self->lender = weir_lender_new(self->loader)))
         rc = -ENOMEM;
     Py_END_ALLOW_THREADS self->busy = false;
@@ -110,7 +110,7 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     if (rc < 0) {
         close_loader(self);
         weir_loader_number_give(self);
-        if (!PyErr_Occurred()) /* a signal's */
+        if (!PyErr_Occurred()) /* not a signal's exception */
             weir_py_raise(rc, &err);
         return -1;
     }
@@ -127,7 +127,7 @@ static int open_at(struct weir_loader_object *self, uint64_t position)
     return 0;
 }
 
-/* A warning for each camera that the files have and batches do not. -1 where warnings are exceptions. */
+/* Warns of each camera that is in the files and not in batches. -1 if warnings are exceptions. */
 static int warn_of_left_out(const struct weir_loader_object *self)
 {
     char line[1024];
@@ -211,7 +211,7 @@ static PyObject *loader_iterate(PyObject *object)
     if (weir_loader_check(self) < 0)
         return NULL;
     uint64_t begin = self->resumed ? self->position : self->next_epoch * self->per_epoch;
-    if (weir_loader_position(self->loader) != begin) { /* elsewhere than where the last iteration ended */
+    if (weir_loader_position(self->loader) != begin) { /* not where the last iteration ended */
         close_loader(self);
         if (open_at(self, begin) < 0)
             return NULL;
@@ -231,7 +231,7 @@ static PyObject *loader_iterate(PyObject *object)
     return (PyObject *)iteration;
 }
 
-/* What comes until the next epoch is no step of this loader. NULL, without an exception where all is well. */
+/* The time until the next epoch is no step of this loader. NULL, without an exception on success. */
 static PyObject *end_of_epoch(struct iteration *self)
 {
     if (self->done)
@@ -247,7 +247,8 @@ static PyObject *iteration_next(PyObject *object)
 {
     struct iteration *self = (struct iteration *)object;
     struct weir_loader_object *loader = self->loader;
-    if (!weir_session() || weir_loader_check(loader) < 0) /* first what may run Python, and so another thread */
+    if (!weir_session() ||
+        weir_loader_check(loader) < 0) /* before anything that may run Python, and so another thread */
         return NULL;
     if (self->number != loader->iteration)
         return PyErr_Format(weir_py_error, "a later iteration of this loader has begun, which ended this one");
@@ -297,13 +298,13 @@ static PyObject *loader_set_epoch(PyObject *object, PyObject *number)
         return PyErr_Format(PyExc_ValueError, "epochs are 0..%d, not %lld", INT32_MAX - 1, epoch);
     self->unasked = false;
     if (self->resumed && self->position / self->per_epoch == (uint64_t)epoch)
-        Py_RETURN_NONE; /* its rest comes, as load_state_dict said */
+        Py_RETURN_NONE; /* load_state_dict resumed in the middle of an epoch */
     self->resumed = true;
     self->position = (uint64_t)epoch * self->per_epoch;
     Py_RETURN_NONE;
 }
 
-/* ---- where the run is ---- */
+/* ---- position in the run ---- */
 
 static PyObject *loader_state(PyObject *object, PyObject *unused)
 {

@@ -105,11 +105,11 @@ struct wanted {
     struct weir_loader_object *self;
     enum weir_lang lang;
     bool whole;
-    FILE *verdict; /* where it goes alone; NULL = behind the tables */
+    FILE *verdict; /* separate output; NULL = after the tables */
     struct weir_verdict made;
 };
 
-/* The batches of a loader that has validation alone are judged as training's are. */
+/* A loader of validation alone is judged by its validation batches, as if they were training. */
 static void judge_validation(struct weir_report_steps *steps)
 {
     if (steps->train_batches > 0 || steps->val_batches == 0)
@@ -122,7 +122,7 @@ static void judge_validation(struct weir_report_steps *steps)
     steps->val_s = steps->val_wait_s = 0;
 }
 
-/* Of the program's options in it, the arguments. */
+/* Replaces the program's options by keyword arguments. */
 static void write_verdict(const struct wanted *wanted, FILE *out, const struct weir_loader_report *report)
 {
     char *text = NULL;

@@ -1,4 +1,4 @@
-/* weir._weir: what weir/__init__.py puts a name on. */
+/* weir._weir, the extension behind weir/__init__.py. */
 #include "base/extras.h"
 #include "python/src/array.h"
 #include "python/src/profile_parts.h"

@@ -7,12 +7,12 @@
 
 enum { LOADERS_MAX = 64 };
 
-/* The profiler's thread looks at a loader while it holds the lock, so that it is not closed meanwhile. A loader that
- * finds no room has no counters. */
+/* The profiler's thread holds the lock while it reads a loader, so that the loader is not closed meanwhile. A loader
+ * beyond LOADERS_MAX has no counters. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct weir_loader *loaders[LOADERS_MAX]; /* in the order of their opening */
+static const struct weir_loader *loaders[LOADERS_MAX]; /* in order of opening */
 static int n_loaders;
-static int depth; /* weir_fork_depth: a parent's loaders are nothing to its child */
+static int depth; /* weir_fork_depth: a child ignores its parent's loaders */
 
 static void hold(void)
 {

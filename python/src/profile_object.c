@@ -1,7 +1,7 @@
-/* weir._Profiler, which weir.profile is made of: it records windows, and calls _window(trace) where one has ended.
+/* weir._Profiler, the class behind weir.profile: records windows, and calls _window(trace) at the end of each.
  *
- * One profiler is open in a process, and one call of it goes on at a time: another one, from a thread or from
- * _window(), is an exception. */
+ * One profiler may be open in a process, and only one call may be in progress: a second one, from a thread or from
+ * _window(), raises an exception. */
 #include "prof/gpu/gpu_trace.h"
 #include "python/src/gpu_timing.h"
 #include "python/src/profile_parts.h"
@@ -19,13 +19,13 @@ struct message {
 };
 
 struct profiler_object {
-    PyObject_HEAD struct weir_profiler *profiler; /* NULL = nothing is recorded */
-    enum weir_action action;                      /* of the step that begins next */
+    PyObject_HEAD struct weir_profiler *profiler; /* NULL = not recording */
+    enum weir_action action;                      /* of the next step */
     bool busy;
-    PyThreadState *state; /* of the call that goes on, which has given up the lock */
+    PyThreadState *state; /* of the call in progress, which has released the interpreter's lock */
     bool raised;          /* by _window, on the thread of the call */
     PyObject *error[3];
-    pthread_mutex_t lock; /* the messages: they come from any thread */
+    pthread_mutex_t lock; /* protects the messages, which come from any thread */
     struct message *messages, **end;
 };
 
@@ -79,7 +79,7 @@ static void on_window_end(void *user)
     struct profiler_object *self = user;
     weir_profiler_flush(self->profiler);
     struct weir_trace *trace = weir_profiler_take(self->profiler);
-    if (!self->state) { /* the object is freed: nobody is there to be called */
+    if (!self->state) { /* the object is being freed: no callback */
         weir_trace_free(&trace);
         return;
     }
@@ -107,7 +107,7 @@ static bool begin_call(struct profiler_object *self)
     return true;
 }
 
-/* None, or NULL with the exception that _window has raised. */
+/* None, or NULL with the exception raised by _window. */
 static PyObject *end_call(struct profiler_object *self)
 {
     PyEval_RestoreThread(self->state);
@@ -132,7 +132,7 @@ static PyObject *profiler_open(PyObject *object, PyObject *args)
         return NULL;
     if (self->profiler)
         return PyErr_Format(weir_py_error, "the profile is running already; stop it first");
-    if (!weir_session()) /* this thread is timed from here on */
+    if (!weir_session()) /* times this thread from here on */
         return NULL;
     weir_profiler_config_default(&config);
     config.gpu = gpu;
@@ -204,8 +204,8 @@ static PyObject *profiler_messages(PyObject *object, PyObject *unused)
     return lines;
 }
 
-/* None, or why the GPU cannot be recorded here: (line, whether another tool records it). To ask is to use the GPU,
- * where there is one. */
+/* None, or why the GPU cannot be recorded: (line, whether another tool records it). Counts as using the GPU, if there
+ * is one. */
 static PyObject *py_gpu_check(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -231,7 +231,7 @@ static PyObject *py_loader_text(PyObject *module, PyObject *unused)
     return PyUnicode_FromString(text);
 }
 
-/* What to do in a step of a schedule (wait, warmup, active, repeat, skip_first, skip_first_wait). */
+/* Action in a step of a schedule (wait, warmup, active, repeat, skip_first, skip_first_wait). */
 static PyObject *py_schedule_action(PyObject *module, PyObject *args)
 {
     (void)module;

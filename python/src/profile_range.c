@@ -1,4 +1,4 @@
-/* weir.record_function: a range of the trace, by its name. */
+/* weir.record_function: a named range of the trace. */
 #include "python/src/profile_parts.h"
 #include "python/src/session.h"
 #include "weir/recorder.h"
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One for each name, for the life of the process: it is a number and nothing else, so any thread may use it at once. */
+/* One per name, for the life of the process: only a number, so that any thread may use it at any time. */
 struct range_object {
     PyObject_HEAD weir_name name;
 };
 
 enum { RANGES_DEEP = 64 };
 
-/* The ranges that are open on a thread. Those that are deeper are counted and not recorded. */
+/* Ranges open on a thread. Deeper ones are counted and not recorded. */
 struct opened {
     int depth;
     struct weir_range ranges[RANGES_DEEP];
@@ -23,7 +23,7 @@ struct opened {
 static PyObject *range_type;
 static PyObject *ranges; /* dict: name -> range_object */
 static pthread_key_t thread_end;
-static __thread struct opened *opened_here; /* a pointer: a library that is loaded late has little room for these */
+static __thread struct opened *opened_here; /* a pointer, as a library loaded late has little thread-local space */
 
 static struct opened *open_thread(void)
 {
@@ -55,8 +55,8 @@ static PyObject *range_enter(PyObject *self, PyObject *unused)
     return self;
 }
 
-/* A range may be left in another order than it was entered, or on another thread: by hand, or by a generator that is
- * ended somewhere else. The innermost one of this name ends, and what was entered in it. */
+/* A range may be left in another order than it was entered, or on another thread, by hand or by a generator that ends
+ * there. Ends the innermost range of this name, and everything entered inside it. */
 static PyObject *range_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     (void)args, (void)n;

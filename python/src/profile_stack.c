@@ -1,4 +1,4 @@
-/* A thread's Python functions as a number. Looking at the frames takes some 100 ns each; their text is made once. */
+/* A thread's stack of Python functions as a number. Reading a frame takes about 100 ns; its text is built once. */
 #include "python/src/profile_parts.h"
 #include "python/src/py.h"
 
@@ -8,14 +8,14 @@
 enum { FRAMES_MAX = 32, TEXT_MAX = 8192 };
 
 struct frame {
-    PyObject *code; /* borrowed of the frame, which is running */
+    PyObject *code; /* borrowed from the running frame */
     int64_t line;
 };
 
 static PyObject *numbers; /* dict: struct frames as bytes -> number */
-static PyObject *codes;   /* list: all code in these frames, so that no other code gets its address */
+static PyObject *codes; /* list: keeps the code objects of these frames alive, so that their addresses remain unique */
 static PyObject *f_back, *co_filename, *co_qualname;
-static PyObject *own_file; /* of weir/__init__.py, whose frames lie between a decorated function and its caller */
+static PyObject *own_file; /* weir/__init__.py, whose frames lie between a decorated function and its caller */
 
 static bool begin(void)
 {
@@ -50,7 +50,7 @@ static int take_frames(struct frame *frames)
     return n;
 }
 
-/* Appends FILE(LINE): FUNCTION; names of files may hold anything. */
+/* Appends FILE(LINE): FUNCTION; file names may contain any bytes. */
 static void add_frame(char text[TEXT_MAX], const struct frame *frame)
 {
     PyObject *file = PyObject_GetAttr(frame->code, co_filename), *name = PyObject_GetAttr(frame->code, co_qualname);

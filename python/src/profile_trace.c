@@ -1,4 +1,4 @@
-/* The trace of a window that weir.profile recorded, and the averages made of it. */
+/* The trace of a window recorded by weir.profile, and its averages. */
 #include "python/src/profile_parts.h"
 #include "python/src/session.h"
 #include "weir/trace.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writing and averaging sort the trace and add texts to it, without the interpreter's lock: one thread at a time. */
+/* Writing and averaging sort the trace and intern texts, without the interpreter's lock: one thread at a time. */
 struct trace_object {
     PyObject_HEAD struct weir_trace *trace;
     pthread_mutex_t lock;
@@ -44,7 +44,7 @@ static void trace_free(PyObject *object)
     Py_DECREF(type);
 }
 
-/* A path as the system wants it: bytes, a new reference, or NULL with an exception. */
+/* A path for the system: bytes, a new reference, or NULL with an exception. */
 static PyObject *path_of(PyObject *path)
 {
     PyObject *bytes = NULL;
@@ -88,7 +88,7 @@ static PyObject *trace_stacks(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Further members of the file, as JSON text. */
+/* Sets further members of the file, as JSON text. */
 static PyObject *trace_set_metadata(PyObject *object, PyObject *args)
 {
     struct trace_object *self = (struct trace_object *)object;
@@ -115,7 +115,7 @@ static bool is_of_gpu(const struct weir_event *event)
            (call || event->cat == WEIR_CAT_OVERHEAD || weir_cat_is_device((enum weir_cat)event->cat));
 }
 
-/* What stays where the CPU was not asked for: what GPUs did, what was asked of them, and the steps. */
+/* Keeps the events of a trace without CPU: GPU work, its launches, and the steps. */
 static PyObject *trace_keep_gpu(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -174,7 +174,7 @@ static PyObject *text_of(const struct weir_trace *trace, weir_text_id id)
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-/* As the fields of weir.Average, in their order; times in us. */
+/* The fields of weir.Average in order; times in us. */
 static PyObject *row_of(const struct weir_averages *averages, const struct weir_averages_row *row)
 {
     const struct weir_trace *trace = averages->trace;

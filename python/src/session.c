@@ -18,11 +18,11 @@
 
 /* Written with the interpreter's lock held. */
 static struct weir_recorder *session;
-static int session_depth; /* weir_fork_depth then */
+static int session_depth; /* weir_fork_depth at that time */
 static pthread_key_t thread_end;
 
-/* One for each name, and one more with cuda=True, for the life of the process: it is a number and nothing else, so any
- * thread may use it at once. */
+/* One per name, and another with cuda=True, for the life of the process: only a number, so that any thread may use it
+ * at any time. */
 struct stage {
     PyObject_HEAD int number;
     bool gpu;
@@ -32,17 +32,17 @@ static PyObject *stage_type;
 static PyObject *stages[2]; /* dict: name -> stage; those with cuda=True */
 static PyObject *decorate;
 
-/* Stages that are open on this thread, innermost last; of those that are deeper only how many there are. */
+/* Stages open on this thread, innermost last; deeper ones are only counted. */
 enum { STAGES_DEEP = 64 };
 static __thread struct {
     int n;
     int16_t numbers[STAGES_DEEP];
 } opened;
 
-/* The stage that a thread which ended has left open, until the program is warned of it; -1 = none, -2 = it was. */
+/* A stage left open by a thread that ended, for a warning; -1 = none, -2 = already warned. */
 static _Atomic int left_open = -1;
 
-/* A zone around all that the thread does: what no stage covers is its own time, so that the thread's time adds up. */
+/* Opens a zone around everything on the thread, whose self time is unattributed, so that the thread's time adds up. */
 static void attach(void)
 {
     const char *name = gettid() == getpid() ? "consumer" : "thread";
@@ -63,7 +63,7 @@ static void on_thread_end(void *unused)
         atomic_compare_exchange_strong(&left_open, &none, opened.numbers[0]);
 }
 
-/* -1 with an exception, where warnings are errors. */
+/* -1 with an exception if warnings are errors. */
 static int warn_of_left_open(void)
 {
     int stage = atomic_load(&left_open);
@@ -85,7 +85,7 @@ struct weir_recorder *weir_session(void)
         return session;
     if (!session || session_depth != weir_fork_depth()) {
         if (weir_thread_self)
-            weir_thread_detach(); /* of the parent's session, whose stages end there */
+            weir_thread_detach(); /* from the parent's session, whose stages end here */
         weir_history_end();
         weir_history_reset();
         opened.n = 0;
@@ -149,8 +149,8 @@ static PyObject *stage_enter(PyObject *self, PyObject *unused)
     return self;
 }
 
-/* As with ranges: a stage may be left in another order than it was entered, or on another thread, by hand or by a
- * generator that is ended somewhere else. The innermost one of this name ends, and what was entered in it. */
+/* As with ranges: a stage may be left in another order than it was entered, or on another thread. Ends the innermost
+ * stage of this name, and everything entered inside it. */
 static PyObject *stage_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
     (void)args, (void)n;
@@ -182,13 +182,13 @@ PyObject *weir_py_decorated(PyObject *self, PyObject *args, PyObject *keywords)
     return PyObject_CallFunctionObjArgs(decorate, self, function, NULL);
 }
 
-/* A registered number for the name, which is UTF-8; -1 with an exception. */
+/* Registers the name, in UTF-8, and returns its number; -1 with an exception. */
 static int number_of(PyObject *name)
 {
     const char *text = weir_py_name(name);
     if (!text)
         return -1;
-    char *kept = strdup(text); /* lent to the profiler for good */
+    char *kept = strdup(text); /* lent to the profiler for the life of the process */
     int number = kept ? weir_stage_register(kept, WEIR_KIND_WORK, true) : -ENOMEM;
     if (number == -ENOSPC)
         PyErr_Format(weir_py_error, "stage '%s': there are %d names already, which is the most; use fewer names", text,

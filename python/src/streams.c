@@ -1,6 +1,6 @@
-/* Debian's archives are made for programs, whose code may take the address of stdin, stdout and stderr as if they were
- * its own. A module may not: there it must ask where the C library's are. So what is linked statically has copies of
- * these three pointers, made when the module is loaded (-Wl,--wrap=stderr: "stderr" becomes __wrap_stderr). */
+/* Debian's static archives are compiled for programs and take the addresses of stdin, stdout and stderr directly, which
+ * a module cannot: it must look them up in the C library. So code linked statically uses copies of these three
+ * pointers, made when the module is loaded (-Wl,--wrap=stderr: "stderr" becomes __wrap_stderr). */
 #include <stdio.h>
 
 extern FILE *__real_stdin, *__real_stdout, *__real_stderr;

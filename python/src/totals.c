@@ -28,14 +28,14 @@ static PyObject *py_launched(PyObject *module, PyObject *args)
 
 /* ---- the time covered ---- */
 
-/* What was there when a period began; NULL = nothing, it began with the session. */
+/* State when a period began; NULL = it began with the session. */
 struct period {
     struct weir_snapshot *snapshot;
     struct weir_gpu_mark *gpu;
 };
 
 static struct period since_start, since_table;
-static const struct weir_recorder *periods_of; /* the session; in a child of fork() it is another one */
+static const struct weir_recorder *periods_of; /* the session; another one in a child of fork() */
 
 static void period_clear(struct period *period)
 {
@@ -67,7 +67,7 @@ int weir_totals_table_printed(void)
     return open_session() ? period_begin(&since_table) : -ENOMEM;
 }
 
-/* What was done since then. Free with weir_snapshot_free. */
+/* Returns the changes since then, for weir_snapshot_free. */
 static int take_since(const struct period *period, struct weir_snapshot **diff)
 {
     struct weir_snapshot *now = NULL;
@@ -190,7 +190,7 @@ static PyObject *py_stats(PyObject *module, PyObject *args)
 
 /* ---- the loop ---- */
 
-/* The calling thread, where it has stages; else the first one with some that takes what workers make. */
+/* The calling thread if it has stages, else the first consumer's thread with stages. */
 static const struct weir_thread_stats *loop_of(const struct weir_snapshot *snapshot)
 {
     const struct weir_thread_stats *loop = NULL;
