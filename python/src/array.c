@@ -313,19 +313,20 @@ int weir_array_begin(PyObject *module)
     static PyMethodDef methods[] = {
         {"__dlpack__", (PyCFunction)(void (*)(void))weir_array_dlpack, METH_VARARGS | METH_KEYWORDS,
          "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-         "A capsule for numpy.from_dlpack, torch.from_dlpack and others; they call it.\n\n"
-         "Of version 1.0 when max_version is (1, 0) or later, else of the form before, in which is_pad is uint8.\n\n"
-         "On a GPU the consumer's stream waits for the batch, and the memory is used again behind what is on that\n"
-         "stream when the last array goes. stream: None or 1 is the legacy default stream, 2 the calling thread's\n"
-         "default stream, any other the number of a cudaStream_t; with -1 nothing waits and nothing is remembered, so\n"
-         "the caller sees to both. dl_device=(1, 0) copies to the host, and is finished when it returns."},
+         "A capsule, for numpy.from_dlpack, torch.from_dlpack and others.\n\n"
+         "Version 1.0 if max_version is (1, 0) or later, else the older format, where is_pad is uint8.\n\n"
+         "On a GPU the consumer's stream waits for the batch, and the memory is reused after that stream's work when "
+         "the\n"
+         "last array goes. stream: None or 1 is the legacy default stream, 2 the calling thread's default stream, any\n"
+         "other the number of a cudaStream_t; -1 leaves all synchronisation to the caller. dl_device=(1, 0) copies to\n"
+         "the host, and returns when the copy is complete."},
         {"__dlpack_device__", weir_array_dlpack_device, METH_NOARGS,
          "__dlpack_device__($self)\n--\n\n(1, 0): the CPU. (2, N): GPU N."},
         {0}};
     static PyGetSetDef properties[] = {
-        {"__array_interface__", array_interface, NULL, "What numpy.asarray looks at; on the CPU only.", NULL},
+        {"__array_interface__", array_interface, NULL, "For numpy.asarray; on the CPU only.", NULL},
         {"__cuda_array_interface__", array_cuda_interface, NULL,
-         "What CuPy and Numba look at; on a GPU only. The values are there for the legacy default stream.", NULL},
+         "For CuPy and Numba; on a GPU only. The values are valid on the legacy default stream.", NULL},
         {"__array__", array_to_numpy, NULL, NULL, NULL},
         {"device", array_device, NULL, "'cpu', or 'cuda:N'.", NULL},
         {"shape", array_shape, NULL, "Sizes of the dimensions; the first is the batch.", NULL},
@@ -335,10 +336,10 @@ int weir_array_begin(PyObject *module)
         {"dtype", array_dtype, NULL, "'uint8', 'uint16', 'float32', 'float16', 'bfloat16' or 'bool'.", NULL},
         {0}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "A tensor of a batch. numpy.asarray(a), torch.from_dlpack(a) and memoryview(a) show its memory "
-                    "without a copy,\n"
-                    "on a GPU torch.from_dlpack(a) and others';\n"
-                    "the memory is yours for as long as any of these lives, also after the loader was closed."},
+        {Py_tp_doc,
+         "A tensor of a batch. numpy.asarray(a), torch.from_dlpack(a) and memoryview(a) share its memory, on a\n"
+         "GPU torch.from_dlpack(a) and the like. The memory is yours while any of these exists, also after\n"
+         "the loader is closed."},
         {Py_tp_methods, methods},
         {Py_tp_getset, properties},
         {Py_tp_dealloc, array_free},

@@ -45,9 +45,9 @@ int weir_elsewhere_opened(void)
 int weir_elsewhere_begin(PyObject *module)
 {
     static PyMethodDef functions[] = {
-        {"_set_opened", py_set_opened, METH_O, "What is called when a process times its first stage."},
+        {"_set_opened", py_set_opened, METH_O, "Sets the function to call when a process times its first stage."},
         {"_worker_began", py_worker_began, METH_NOARGS, "Counts a worker of a DataLoader; True for the first one."},
-        {"_workers", py_workers, METH_NOARGS, "Workers of DataLoaders that have timed stages in their processes."},
+        {"_workers", py_workers, METH_NOARGS, "Number of DataLoader workers that timed stages in their own processes."},
         {0}};
     void *page = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     shared = page == MAP_FAILED ? NULL : page;

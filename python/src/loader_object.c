@@ -381,20 +381,19 @@ int weir_loader_object_begin(PyObject *module)
         {"_resume", loader_resume, METH_O, NULL},
         {"_describe", loader_describe, METH_NOARGS, NULL},
         {"close", loader_close, METH_NOARGS,
-         "close($self, /)\n--\n\nEnds the worker threads. Batches that you hold stay as they are."},
+         "close($self, /)\n--\n\nStops the worker threads. Batches that you hold remain valid."},
         {"set_epoch", loader_set_epoch, METH_O,
          "set_epoch($self, epoch, /)\n--\n\n"
-         "The next iteration is this epoch, from 0; without it epochs follow each other."},
+         "Makes this epoch, counted from 0, the next iteration. By default epochs are consecutive."},
         {"_reset", weir_loader_py_reset, METH_NOARGS, NULL},
         {"_steps", weir_loader_py_steps, METH_O, NULL},
         {"table", (PyCFunction)(void (*)(void))weir_loader_py_table, METH_VARARGS | METH_KEYWORDS,
          "table($self, lang='en', *, whole=False)\n--\n\n"
-         "The stage table and the verdict as text, 'en' or 'zh', of the time since the last table of this loader. "
-         "With\n"
-         "whole=True since it was opened, or since weir.reset(); the next table is not affected."},
+         "The stage table and the verdict as text, 'en' or 'zh', since the last table of this loader. With whole=True\n"
+         "since it was opened, or since weir.reset(); that does not affect the next table."},
         {"verdict", weir_loader_py_verdict, METH_VARARGS,
          "verdict($self, lang='en', /)\n--\n\n"
-         "What holds the run back, why, and what would help, since the loader was opened or weir.reset()."},
+         "The run's bottleneck, the evidence and advice, since the loader was opened or weir.reset()."},
         {0}};
     static PyGetSetDef properties[] = {{"closed", loader_closed, NULL, "True after close().", NULL}, {0}};
     static PyType_Slot slots[] = {{Py_tp_methods, methods},     {Py_tp_getset, properties},

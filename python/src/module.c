@@ -86,8 +86,9 @@ PyMODINIT_FUNC PyInit__weir(void);
 PyMODINIT_FUNC PyInit__weir(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    weir_py_error = PyErr_NewExceptionWithDoc("weir.Error", "What went wrong, where, and what to do, in one line.",
-                                              PyExc_RuntimeError, NULL);
+    weir_py_error = PyErr_NewExceptionWithDoc(
+        "weir.Error", "A failure of the library: one line with what failed, where, and what to do.", PyExc_RuntimeError,
+        NULL);
     if (!module || !weir_py_error || PyModule_AddObjectRef(module, "Error", weir_py_error) < 0 ||
         PyModule_AddStringConstant(module, "version", WEIR_VERSION) < 0)
         Py_CLEAR(module);

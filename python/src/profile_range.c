@@ -112,11 +112,12 @@ static void range_free(PyObject *self)
 
 int weir_profile_range_begin(PyObject *module)
 {
-    static PyMethodDef methods[] = {{"__enter__", range_enter, METH_NOARGS, "The range begins on this thread."},
-                                    {"__exit__", (PyCFunction)(void (*)(void))range_exit, METH_FASTCALL, "It ends."},
-                                    {0}};
+    static PyMethodDef methods[] = {
+        {"__enter__", range_enter, METH_NOARGS, "Begins the range on this thread."},
+        {"__exit__", (PyCFunction)(void (*)(void))range_exit, METH_FASTCALL, "Ends the range."},
+        {0}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "A range of the trace: a context manager, and a decorator. weir.record_function makes it."},
+        {Py_tp_doc, "A range of the trace: a context manager and decorator, made by weir.record_function."},
         {Py_tp_methods, methods},
         {Py_tp_call, weir_py_decorated},
         {Py_tp_dealloc, range_free},
@@ -125,16 +126,16 @@ int weir_profile_range_begin(PyObject *module)
                                .basicsize = sizeof(struct range_object),
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                .slots = slots};
-    static PyMethodDef functions[] = {
-        {"record_function", py_record_function, METH_O,
-         "record_function(name, /)\n--\n\n"
-         "A range in the trace of weir.profile, as torch.profiler.record_function makes one; it is no row of\n"
-         "weir.table(), and while nothing records it costs nothing to speak of.\n\n"
-         "    with weir.record_function(\"augment\"):\n"
-         "        ...\n\n"
-         "    @weir.record_function(\"loss\")\n"
-         "    def loss(): ..."},
-        {0}};
+    static PyMethodDef functions[] = {{"record_function", py_record_function, METH_O,
+                                       "record_function(name, /)\n--\n\n"
+                                       "A range in the trace of weir.profile, like torch.profiler.record_function. It "
+                                       "has no row in weir.table(), and\n"
+                                       "costs next to nothing while nothing records.\n\n"
+                                       "    with weir.record_function(\"augment\"):\n"
+                                       "        ...\n\n"
+                                       "    @weir.record_function(\"loss\")\n"
+                                       "    def loss(): ..."},
+                                      {0}};
     ranges = PyDict_New();
     if (!ranges || pthread_key_create(&thread_end, end_thread) != 0) {
         PyErr_SetString(PyExc_ImportError, "weir's ranges cannot be registered");

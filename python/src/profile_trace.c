@@ -267,7 +267,7 @@ int weir_profile_trace_begin(PyObject *module)
                                .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                .slots = slots};
     static PyMethodDef functions[] = {
-        {"_trace_path", py_trace_path, METH_VARARGS, "A new file's name as TensorBoard wants it; makes the folder."},
+        {"_trace_path", py_trace_path, METH_VARARGS, "A new file name as TensorBoard requires; creates the folder."},
         {0}};
     if (PyModule_AddFunctions(module, functions) < 0 || weir_py_add_type(module, &trace_spec, &trace_type) < 0)
         return -1;

@@ -289,11 +289,12 @@ static PyObject *py_set_decorate(PyObject *module, PyObject *function)
 
 int weir_session_begin(PyObject *module)
 {
-    static PyMethodDef methods[] = {{"__enter__", stage_enter, METH_NOARGS, "The stage begins on this thread."},
-                                    {"__exit__", (PyCFunction)(void (*)(void))stage_exit, METH_FASTCALL, "It ends."},
-                                    {0}};
+    static PyMethodDef methods[] = {
+        {"__enter__", stage_enter, METH_NOARGS, "Begins the stage on this thread."},
+        {"__exit__", (PyCFunction)(void (*)(void))stage_exit, METH_FASTCALL, "Ends the stage."},
+        {0}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "A stage of the table: a context manager, and a decorator. weir.stage makes it."},
+        {Py_tp_doc, "A stage of the table: a context manager and decorator, made by weir.stage."},
         {Py_tp_methods, methods},
         {Py_tp_call, weir_py_decorated},
         {Py_tp_dealloc, stage_free},
@@ -305,27 +306,29 @@ int weir_session_begin(PyObject *module)
     static PyMethodDef functions[] = {
         {"stage", (PyCFunction)(void (*)(void))py_stage, METH_FASTCALL | METH_KEYWORDS,
          "stage(name, /, *, cuda=False)\n--\n\n"
-         "Times a part of the training loop: a row of the table of that name.\n\n"
+         "Times a part of the training loop, as a row of the table.\n\n"
          "    with weir.stage(\"20_train_forward_pass\"):\n"
          "        loss = model(batch)\n\n"
          "    @weir.stage(\"22_optimizer_step\")\n"
          "    def step(): ...\n\n"
-         "Stages nest; a row's own time is without that of the stages inside. The time is the host's: what a GPU does\n"
-         "is in it only as far as the host waits for it. At most 40 names of your own.\n\n"
-         "With cuda=True the stage has a second row, of kind gpu-work: from the beginning of its work on the GPU to "
-         "its\n"
-         "end, by events on torch's current stream where the stage begins. Nothing waits for them: a call is in the\n"
-         "table once the GPU is through with it."},
+         "Stages nest; a row's own time excludes the stages inside. Times are the host's, and include GPU work only "
+         "while\n"
+         "the host waits for it. At most 40 names.\n\n"
+         "With cuda=True the stage has a second row, of kind gpu-work: the time of its work on the GPU, between events "
+         "on\n"
+         "torch's current stream at the stage's beginning. Nothing waits for these events: a call is in the table "
+         "once\n"
+         "the GPU has completed it."},
         {"log_timing", (PyCFunction)(void (*)(void))py_log_timing, METH_VARARGS | METH_KEYWORDS,
          "log_timing(name, seconds, /, *, elsewhere=False)\n--\n\n"
-         "Adds one call of a stage that the program has timed itself. Call it where the timed part ends, on the "
-         "thread\n"
-         "that ran it: stages inside that time are nested in it. With elsewhere=True another process, another thread "
-         "or\n"
-         "a GPU has spent the time: it is in the table, and no part of the loop's time."},
+         "Adds one call of a stage timed by the program. Call it where the timed part ends, on the thread that ran "
+         "it:\n"
+         "stages inside that time are nested in it. With elsewhere=True the time was spent by another process, "
+         "another\n"
+         "thread or a GPU: it is in the table, and not in the loop's time."},
         {"_warn_of_left_open", py_warn_of_left_open, METH_NOARGS, NULL},
-        {"_set_current", weir_gpu_timing_set, METH_O, "What gives the current GPU and stream."},
-        {"_set_decorate", py_set_decorate, METH_O, "What makes a timed function of a stage and a function."},
+        {"_set_current", weir_gpu_timing_set, METH_O, "Sets the function that returns the current GPU and stream."},
+        {"_set_decorate", py_set_decorate, METH_O, "Sets the function that decorates a function with a stage."},
         {0}};
     weir_lent_begin();
     weir_history_begin();

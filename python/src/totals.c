@@ -255,10 +255,10 @@ int weir_totals_begin(PyObject *module)
 {
     static PyMethodDef functions[] = {
         {"_launched", py_launched, METH_VARARGS, "(rank, world_size, local_rank, local_size, local_cores)"},
-        {"_table", py_table, METH_VARARGS, "The table of the stages, without what a loader adds."},
+        {"_table", py_table, METH_VARARGS, "The stage table, without a loader's additions."},
         {"_stats", py_stats, METH_VARARGS, "[(stage, kind, side, calls, and seconds: total, own, mean, min, ...)]"},
         {"_loop", py_loop, METH_VARARGS, "(wall seconds, those in no stage, [(stage, kind, own seconds, parent)])"},
-        {"_reset", py_reset, METH_NOARGS, "Forgets what the stages took so far."},
+        {"_reset", py_reset, METH_NOARGS, "Restarts the counts of all stages."},
         {0}};
     return PyModule_AddFunctions(module, functions);
 }

@@ -1,4 +1,4 @@
-"""Batches of robot episodes from C threads, and the stages of a training loop timed.
+"""A fast data loader for robot episodes, and a profiler of training loops.
 
     import weir
 
@@ -9,10 +9,10 @@
                     loss = model(batch["image"], batch["qpos"], batch["action"], batch["is_pad"])
             weir.print_timing_stats()
 
-Batches are torch tensors where torch is installed, else weir.Array, which numpy and others take without a copy. Errors
-are weir.Error, or ValueError, FileNotFoundError and the like, with one line that says what to do.
+Batches are torch tensors if torch is installed, else weir.Array, which numpy and others share without copying. Errors are
+weir.Error, or ValueError, FileNotFoundError and so on, with one line that names the problem and what to do.
 
-weir.profile records chosen steps as a trace, by the names of torch.profiler; help(weir.profile) has an example.
+weir.profile records chosen steps as a trace, with the names of torch.profiler; help(weir.profile) has an example.
 """
 import atexit
 import collections
@@ -50,31 +50,31 @@ def __getattr__(name):
 
 
 Act = collections.namedtuple("Act", "image qpos action is_pad")
-Act.__doc__ = "A batch with keys='act', in the order in which ACT's training loop unpacks it."
+Act.__doc__ = "A batch with keys='act', in the order of ACT's training loop."
 Episode = collections.namedtuple("Episode", "path group steps layout")
-Episode.__doc__ = "An episode: its file, its group in it ('' = all of the file), its number of steps, its layout's name."
+Episode.__doc__ = "An episode: file, group in it ('' = the whole file), number of steps, name of the layout."
 Camera = collections.namedtuple("Camera", "name codec width height")
-Camera.__doc__ = "A camera: how its frames are stored, and the size of its images in a batch."
+Camera.__doc__ = "A camera: codec of its stored frames, and size of its images in a batch."
 StageStats = collections.namedtuple("StageStats", "stage kind side calls total own mean min p50 p90 p99 max cpu")
-StageStats.__doc__ = """A row of the stage table. Times are seconds: of all calls, without the stages inside them (own),
-and of a call; cpu is the CPU time of own, None where it is not known."""
+StageStats.__doc__ = """A row of the stage table. Times are in seconds: total of all calls, own without the stages inside
+them, the others per call; cpu is the CPU time of own, None if unknown."""
 
 _KEYS = {"weir": 0, "act": 1, "lerobot": 2}
 _CPU_DTYPES = ("uint8", "float32")
 _KEYWORDS = [_arguments.Keyword(row) for row in _weir._loader_keywords()]
-# A new keyword is given by name only.
+# Other keywords are by name only.
 _POSITIONAL = ("batch_size", "shuffle", "num_workers", "prefetch_factor", "drop_last", "seed", "device", "dtype",
                "image_layout", "chunk_size", "obs_history", "cameras", "image_size", "rank", "world_size", "keys")
 
 
 class Dataset:
-    """What a loader knows of its data.
+    """A loader's data.
 
-    path        as it was given
+    path        as given
     episodes    list of Episode
     cameras     list of Camera
-    statistics  dict of qpos_mean, qpos_std, action_mean, action_std: lists of float, of the training episodes; the
-                deviation is over n - 1. What normalises a batch is this, with a deviation of at least 0.01
+    statistics  dict of qpos_mean, qpos_std, action_mean, action_std: lists of float, over the training episodes (n - 1).
+                Batches are normalised with these, with deviations of at least 0.01
     """
 
     def __init__(self, path, about):
@@ -84,7 +84,7 @@ class Dataset:
         self.statistics = about["statistics"]
 
     def __len__(self):
-        """Steps of all episodes."""
+        """Number of steps in all episodes."""
         return sum(episode.steps for episode in self.episodes)
 
     def __repr__(self):
@@ -93,68 +93,67 @@ class Dataset:
 
 
 class Loader(_weir._Loader):
-    """Serves shuffled batches of a folder of episodes, or of one file.
+    """Shuffled batches of a folder of episodes, or of one file.
 
         for batch in weir.Loader("episodes/", batch_size=8):
             image, qpos, action, is_pad = (batch[key] for key in ("image", "qpos", "action", "is_pad"))
 
-    Each `for` is one epoch; worker threads run ahead into the next one meanwhile. The order depends on the seed and
-    the epoch, never on workers. Ending a loop early and beginning another goes on with the next epoch.
+    Each `for` is one epoch; worker threads prefetch into the next one. The order depends on the seed and the epoch,
+    never on workers. After a loop that ended early, the next one starts the next epoch.
 
-    path          HDF5, TFRecord (RLDS), Zarr, LMDB; `weir info PATH` says what is in it
+    path          HDF5, TFRecord (RLDS), Zarr or LMDB; `weir info PATH` describes it
     batch_size    samples
-    shuffle       else samples come in the order of the files
-    num_workers   threads: "auto" = one per usable core, of which the ranks on this machine have a part each;
-                  0 = none, the loop itself loads
-    prefetch_factor  batches that workers may be ahead, of all of them together; None = automatic
-    drop_last     leave out a last batch that is not full
-    seed          of the order
-    device        "cpu"; "cuda" or "cuda:N": batches are made in the memory of a GPU (docs/gpu.md). "cuda" is torch's
-                  current one where torch uses CUDA, else the local rank's
-    dtype         of images: "uint8", or "float32" in 0..1; None = uint8 with keys="weir", else float32. On a GPU "float16" and
-                  "bfloat16", too. A dtype of torch or NumPy may be given in place of its name
+    shuffle       False: samples in file order
+    num_workers   threads: "auto" = one per usable core, divided among local ranks; 0 = load in the loop itself
+    prefetch_factor  batches to prefetch, for all workers together; None = automatic
+    drop_last     leave out a short last batch
+    seed          seed of the order
+    device        "cpu"; "cuda" or "cuda:N": batches in GPU memory (docs/gpu.md). "cuda" is torch's current GPU if torch
+                  uses CUDA, else the local rank's
+    dtype         of images: "uint8", or "float32" in 0..1; None = uint8 with keys="weir", else float32. On a GPU also
+                  "float16" and "bfloat16". Accepts dtypes of torch and NumPy
     image_layout  "nchw" or "nhwc"
-    chunk_size    actions of a sample
-    obs_history   frames and states of a sample: t - (n - 1) .. t, the first one repeated at the start
-    cameras       list of names; None = all but depth
+    chunk_size    actions per sample
+    obs_history   frames and states per sample: t - (n - 1) .. t, the first one repeated at the start
+    cameras       list of names; None = all except depth
     image_size    (width, height); None = as stored
-    rank, world_size  this process's part of a distributed run; None = of torch.distributed where it is initialised,
-                  else of torchrun, mpirun, mpiexec or srun by their environment. Do not wrap the loader in a DistributedSampler
-    keys          what a batch is, as n, cameras, H, W = samples, cameras, height, width:
-      "weir"      dict: image (n, cameras, 3, H, W) or one image/CAMERA each where sizes differ, depth likewise, qpos
+    rank, world_size  position in a distributed run; None = from torch.distributed if initialised, else from the
+                  environment of torchrun, mpirun, mpiexec or srun. Do not wrap the loader in a DistributedSampler
+    keys          form of a batch, with n, cameras, H, W = samples, cameras, height, width:
+      "weir"      dict: image (n, cameras, 3, H, W), or one image/CAMERA each where sizes differ, depth likewise, qpos
                   (n, dim), action (n, chunk_size, dim), is_pad (n, chunk_size)
-      "act"       named tuple (image, qpos, action, is_pad), as ACT's loop unpacks it
+      "act"       named tuple (image, qpos, action, is_pad), in the order of ACT's loop
       "lerobot"   dict: observation.images.CAMERA (n, 3, H, W), observation.state, action, action_is_pad
-    normalize     qpos and action by mean and deviation of the training episodes (.dataset.statistics); None = all but
-                  "lerobot", whose policies normalise themselves
-    tensors       "auto" = torch tensors where torch is installed (on a GPU: has CUDA), else weir.Array; "torch"; "array"
-    split, train_split  "train" or "val", and the part of the episodes that is for training, 0..1. Statistics are those
-                  of the training part in both
-    sampling      "timestep": every step of every episode once an epoch; "episode": one random step of each, as ACT
-    pad           of actions after the end: "zero" (before normalisation) or "last"
+    normalize     normalise qpos and action by mean and deviation of the training episodes (.dataset.statistics);
+                  None = yes except for "lerobot", whose policies normalise
+    tensors       "auto" = torch tensors if torch is installed (on a GPU: with CUDA), else weir.Array; "torch"; "array"
+    split, train_split  "train" or "val", and the fraction of episodes for training, 0..1. Statistics are always the
+                  training part's
+    sampling      "timestep": every step of every episode once per epoch; "episode": one random step of each, as in ACT
+    pad           actions past the end: "zero" (before normalisation) or "last"
     action_offset the first action is that of t + offset
     color         "rgb" or "bgr"
-    crop          "WxH+X+Y", or "CAMERA=WxH+X+Y", several with commas
-    on_error      of a bad frame: "fail", "skip" its sample, "substitute" the nearest earlier one
-    max_batches   of an epoch; 0 = all
-    decode_cache  bytes of memory that keep decoded frames for later epochs, or a text such as "512M" or "2G"
-    wrap          with ranks: no tail is cut, the first batches are taken again
-    qpos_keys, action_keys, image_keys  names in the files, in place of the layout's
-    file_split    of files that have one in their name
-    index         file that keeps the index of the dataset, so that opening is quick
-    io, decoder   engines, as `weir doctor` lists them; on a GPU decoder is "auto", "turbo", "nvjpeg" or "hybrid"
-    deterministic with decoder="hybrid": which side decodes a frame depends on the frame alone
-    allow_ragged, allow_external  as `weir run --help` says
-    every         epochs between tables that the loader prints by itself; 0 = none. In a distributed run rank 0 prints its own
+    crop          "WxH+X+Y", or "CAMERA=WxH+X+Y", separated by commas
+    on_error      for a bad frame: "fail", "skip" its sample, or "substitute" the last good frame before it
+    max_batches   per epoch; 0 = all
+    decode_cache  memory for decoded frames, kept for later epochs: bytes, or text such as "512M" or "2G"
+    wrap          with ranks: repeat the first batches instead of cutting the tail
+    qpos_keys, action_keys, image_keys  dataset names in the files, overriding the layout's
+    file_split    files of one split, by their names
+    index         index file of the dataset, which makes opening fast
+    io, decoder   engines, as listed by `weir doctor`; on a GPU decoder is "auto", "turbo", "nvjpeg" or "hybrid"
+    deterministic with decoder="hybrid": the choice of decoder depends on the frame alone
+    allow_ragged, allow_external  see `weir run --help`
+    every         epochs between tables that the loader prints itself; 0 = none. In a distributed run only rank 0 prints
 
-    A batch's memory is yours for as long as you hold a tensor of it. Holding many takes memory for each; beyond 100 MB a
-    RuntimeWarning says so once. In a child of fork() the loader raises weir.Error; open one there.
+    A batch's memory is yours while you hold a tensor of it. Held batches take memory of their own; beyond 100 MB one
+    RuntimeWarning reports it. In a child of fork() the loader raises weir.Error; open one there instead.
 
-    Batches come whole, from worker threads of the loader's own: iterate over it without a DataLoader.
+    Batches arrive complete, from the loader's own worker threads: do not wrap the loader in a DataLoader.
 
-    On a GPU torch's current stream waits for each batch when it is handed out, and the memory is used again behind what
-    is on that stream when the last tensor goes. Another stream that uses a batch has to be waited for before that:
-    torch.cuda.current_stream().wait_stream(other). tensor.record_stream(other) does nothing here.
+    On a GPU torch's current stream waits for each batch, and the memory is reused after that stream's work when the last
+    tensor goes. If another stream uses a batch, call torch.cuda.current_stream().wait_stream(other) before that;
+    tensor.record_stream(other) has no effect here.
     """
 
     __class_getitem__ = classmethod(types.GenericAlias)
@@ -217,13 +216,13 @@ class Loader(_weir._Loader):
                         "(for batch in loader)")
 
     def state_dict(self):
-        """Where the run is: a dict of numbers and strings, for load_state_dict of a loader with the same data, seed and
-        batch size, on any number of workers."""
+        """Position in the run: a dict of numbers and strings, for load_state_dict of a loader with the same data, seed and
+        batch size, and any number of workers."""
         position, settings = self._settings()
         return {"weir": 1, "position": position, "split": self._split, "settings": settings}
 
     def load_state_dict(self, state):
-        """The next iteration goes on behind the last batch that was handed out then, in the middle of its epoch."""
+        """Resumes after the last batch delivered when the state was taken, in the middle of its epoch."""
         parts = [state.get(name) for name in ("weir", "position", "settings")] if isinstance(state, dict) else []
         if [type(part) for part in parts] != [int, int, dict] or parts[0] != 1 or not 0 <= parts[1] < 2**63:
             raise ValueError(f"load_state_dict wants what weir.Loader.state_dict has returned, not {_arguments.shown(state)}")
@@ -231,14 +230,14 @@ class Loader(_weir._Loader):
         for name, now in [("split", self._split), *settings.items()]:
             then = state.get("split") if name == "split" else parts[2].get(name)
             if name == _TRAIN_SPLIT and type(then) is int and 0 <= then < 2**64:
-                then = _float_of(then)  # as states were written before
+                then = _float_of(then)  # older form of states
             if type(then) is not type(now) or then != now:
                 raise ValueError(f"load_state_dict: the state has {_setting(name, then)}, the loader "
                                  f"{_setting(name, now)}, which gives other batches; open the loader as it was")
         self._resume(parts[1])
 
     def _settings(self):
-        """The next batch's number, and by name what the order of samples depends on."""
+        """The next batch's number, and the settings that sample order depends on."""
         position, settings = self._state()
         settings[_TRAIN_SPLIT] = _float_of(settings[_TRAIN_SPLIT])
         return position, settings
@@ -252,7 +251,7 @@ def _float_of(bits):
 
 
 def _setting(name, value):
-    """A setting of a state as an argument of weir.Loader."""
+    """A state's setting as an argument of weir.Loader."""
     argument = name.lstrip("-").replace("-", "_")
     if argument == "no_shuffle":
         return f"shuffle={not value}"
@@ -266,13 +265,13 @@ _opened_any = False
 
 
 def _all_open():
-    """In a child of fork() without those of its parent."""
+    """Without the parent's in a child of fork()."""
     loaders, here = [reference() for reference in _open_loaders], os.getpid()
     return [loader for loader in loaders if loader is not None and not loader.closed and loader._process == here]
 
 
 def _steps(loader, whole):
-    """(batches, seconds of their steps, seconds of it waiting); none of a loader that cannot be asked now."""
+    """(batches, seconds of their steps, seconds of that waiting); zeros for a loader in use."""
     try:
         return loader._steps(whole)
     except Error:
@@ -280,8 +279,8 @@ def _steps(loader, whole):
 
 
 def _most_waited_for(loaders, whole):
-    """The loader that the loop waits for most; where no wait is worth a word, the one whose steps take most of the time.
-    None: no loader has handed out a batch."""
+    """The loader that the loop waits for most; without significant waits, the one whose steps take the most time. None: no
+    loader has delivered a batch."""
     steps = {loader: _steps(loader, whole) for loader in loaders}
     used = [loader for loader in loaders if steps[loader][0] > 0]
     if not used:
@@ -293,7 +292,7 @@ def _most_waited_for(loaders, whole):
 
 
 def _judged(whole, all_loaders):
-    """The loaders to print."""
+    """The loaders to report on."""
     loaders = _all_open()
     if all_loaders:
         return loaders
@@ -304,7 +303,7 @@ def _judged(whole, all_loaders):
 
 
 def _of_loaders(loaders, text):
-    """The text of each loader, with a line before it where several are open."""
+    """The text of each loader, after a line that names it if several are open."""
     n = len(_all_open())
     if n == 1:
         return text(loaders[0])
@@ -315,7 +314,7 @@ def _of_loaders(loaders, text):
 
 @atexit.register
 def _close_all():
-    """So that no thread works while the process ends."""
+    """Stops all threads before the process ends."""
     _weir._warn_of_left_open()
     for reference in list(_open_loaders):
         loader = reference()
@@ -332,18 +331,17 @@ def _check_lang(lang):
 
 
 def _loop_verdict(whole):
-    """By the stages of the loop alone; empty without any."""
+    """The verdict by the loop's stages alone; empty without stages."""
     loop = _loops.of(_weir._loop(whole))
     return _loops.verdict(loop, _weir._workers(), _opened_any) if loop else ""
 
 
 def table(lang="en", *, whole=False, all_loaders=False):
-    """The table of the stages since the last table, as text, with what holds the loop back. An open loader adds its queue,
-    reads and slow files.
+    """The stage table since the last table, as text, with the verdict. An open loader adds its queue, reads and slow files.
 
-    lang         "en"; "zh" is the format of the classic scripts
-    whole        since the beginning, or weir.reset(); the next table is not affected
-    all_loaders  a table for each open loader; else for the one that the loop waits for most"""
+    lang         "en", or "zh": the classic table format
+    whole        since the beginning, or weir.reset(); does not affect the next table
+    all_loaders  one table per open loader, not only for the one that the loop waits for most"""
     _check_lang(lang)
     loaders = _judged(whole, all_loaders)
     if loaders:
@@ -353,9 +351,9 @@ def table(lang="en", *, whole=False, all_loaders=False):
 
 
 def verdict(lang="en", *, all_loaders=False):
-    """What holds the run back, why, and what would help, as text: since the beginning, or weir.reset(). With several open
-    loaders it judges the one that the loop waits for most, with all_loaders=True each. Without an open loader it names
-    the slowest stage of the loop, and the parts of the loop's time."""
+    """The run's bottleneck, the evidence and advice, as text, since the beginning or weir.reset(). Covers the open loader
+    that the loop waits for most, or all with all_loaders=True. Without an open loader it names the slowest stage of the
+    loop and the parts of the loop's time."""
     _check_lang(lang)
     loaders = _judged(True, all_loaders)
     if loaders:
@@ -367,13 +365,13 @@ def verdict(lang="en", *, all_loaders=False):
 
 
 def stats():
-    """The stages since the beginning, or weir.reset(), as a list of StageStats in the order of the table. A stage has a
-    row for each side that runs it: workers, the loop ("consumer"), helper threads, the GPU."""
+    """The stages since the beginning, or weir.reset(), as a list of StageStats in table order. A stage has one row per
+    side that runs it: workers, the loop ("consumer"), helper threads, the GPU."""
     return [StageStats(*row) for row in _weir._stats(True)]
 
 
 def reset():
-    """Forgets what was timed so far: later tables, verdicts and stats cover the time from here on. The GPU's rows, too."""
+    """Restarts all timing, including the GPU's: later tables, verdicts and stats cover the time from here on."""
     global _opened_any
     _weir._reset()
     _opened_any = bool(_all_open())
@@ -384,9 +382,8 @@ def reset():
 def print_timing_stats(lang="en", *, whole=False, all_loaders=False):
     """Prints table(lang, whole=whole, all_loaders=all_loaders).
 
-    In a distributed run where torch.distributed is initialised all ranks are to call it, as they send what their stages
-    took to rank 0, which prints alone: its own table, with the rank that has spent the most in each stage. In one where
-    it is not, each process prints its table and which rank it is."""
+    If torch.distributed is initialised, all ranks must call this: they send their stage times to rank 0, which prints its
+    own table with the slowest rank of each stage. Otherwise each process prints its own table, with its rank."""
     _check_lang(lang)
     rank, world_size = _ranks.ranks()
     if world_size == 1 or _ranks.distributed() is None:
@@ -405,7 +402,7 @@ def print_timing_stats(lang="en", *, whole=False, all_loaders=False):
 
 
 def _process_began():
-    """The process has begun to time stages. Those of a DataLoader's worker are in no table of the program."""
+    """Called when the process times its first stage. A DataLoader worker's stages are not in the program's tables."""
     module = sys.modules.get("torch.utils.data")
     worker = module.get_worker_info() if module is not None else None
     if worker is None or not (_weir._worker_began() and (worker.id == 0 or "fork" in _start_method())):

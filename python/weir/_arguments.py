@@ -1,4 +1,4 @@
-"""The arguments of weir.Loader and weir.profile: what they may be, and errors that name the argument and its value."""
+"""Arguments of weir.Loader and weir.profile: conversions, and errors that name the argument and its value."""
 import difflib
 import functools
 import os
@@ -7,14 +7,13 @@ import warnings
 
 
 def shown(value):
-    """A value in an error, cut when it is long."""
+    """A value for an error, truncated."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 def suggesting(function, renamed={}):
-    """Refuses a keyword that the function does not have with the name that it is closest to. renamed: old names of
-    keywords, which give a DeprecationWarning."""
+    """Rejects unknown keywords, suggesting the closest name. renamed: old names, which give a DeprecationWarning."""
     code = function.__code__
     names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
 
@@ -44,13 +43,13 @@ def choice(name, value, choices):
 
 
 def flag(name, value):
-    if not isinstance(value, (bool, int)) and not hasattr(value, "dtype"):  # NumPy's bool is none of Python's
+    if not isinstance(value, (bool, int)) and not hasattr(value, "dtype"):  # NumPy's bool is no bool of Python's
         raise ValueError(f"{name} must be True or False, not {shown(value)}")
     return bool(value)
 
 
 def names(name, value):
-    """A name, or several, as text with commas; None stays None."""
+    """One or several names as text with commas; None remains None."""
     if value is None or isinstance(value, str):
         return value
     try:
@@ -63,7 +62,7 @@ def names(name, value):
 
 
 def path(name, value):
-    """A path as the system has it: bytes, whatever their encoding."""
+    """A path as bytes, in any encoding."""
     try:
         there = os.fsencode(value)
     except (TypeError, UnicodeEncodeError):
@@ -91,7 +90,7 @@ def number_or_auto(name, value):
 
 
 def dtype(value):
-    """An element type's name: of a name, or of a dtype of torch or NumPy."""
+    """The name of an element type, given as a name or a dtype of torch or NumPy."""
     if isinstance(value, str) or value is None:
         return value
     if type(value).__module__ == "torch":
@@ -101,7 +100,7 @@ def dtype(value):
 
 
 def byte_count(name, value):
-    """A number of bytes, or a text such as "512M" or "2G"."""
+    """A number of bytes, also as text such as "512M" or "2G"."""
     if not isinstance(value, str):
         return value
     number = re.fullmatch("([0-9]{1,12})([KMGT]?)", value.upper(), re.ASCII)
@@ -121,21 +120,21 @@ class Keyword:
         self.choices = {name: i for i, name in enumerate(choices.split("|")) if name}
 
     def is_default(self, value):
-        """The C side decides."""
+        """Validated by the extension."""
         if value is None:
             return self.preset == "None" or self.kind in self._OPTIONAL
         return self.kind == "auto" and isinstance(value, str) and value == "auto"
 
     def value(self, value):
-        """As the C side takes it."""
+        """The value for the extension."""
         if self.kind == "choice":
             return choice(self.name, value, self.choices)
         return self._CONVERT[self.kind](self.name, value) if self.kind in self._CONVERT else value
 
 
 def initializer(keywords, positional, others):
-    """An __init__ with the parameters of the keywords and of others, a dict of name to default as text: those of
-    positional in its order, the rest by name only. It calls self._start(path, arguments)."""
+    """Makes an __init__ with parameters for the keywords and for others (a dict of names to default values as text):
+    positional ones in the given order, the rest by name only. It calls self._start(path, arguments)."""
     presets = {keyword.name: keyword.preset for keyword in keywords} | others
     by_name = [name for name in presets if name not in positional]
     parameters = [f"{name}={presets[name]}" for name in positional] + ["*"] + [f"{name}={presets[name]}" for name in by_name]

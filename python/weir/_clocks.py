@@ -1,4 +1,4 @@
-"""weir.kernel_clocks: clocks inside kernels that are no CUDA C++, from the buffer that they fill."""
+"""weir.kernel_clocks: evaluates clocks inside kernels that are not CUDA C++, from the buffer that they fill."""
 import array
 import collections
 import ctypes
@@ -11,7 +11,7 @@ KernelStage.__doc__ = "A stage of a kernel: its laps, their ticks, its share of 
 
 
 class KernelClocks(list):
-    """The stages, in their order: a list of KernelStage."""
+    """A list of KernelStage, in order."""
 
     def __init__(self, *reading):
         stages, self._table = _weir._kernel_clocks(*reading, False)
@@ -19,17 +19,17 @@ class KernelClocks(list):
         self._reading = reading
 
     def table(self):
-        """As `weir report` prints it."""
+        """The table of `weir report`."""
         return self._table
 
     def export_csv(self, path):
-        """Writes a row for each stage, then one for each stage of each iteration (docs/kernel_clock.md)."""
+        """Writes one row per stage, then one per stage and iteration (docs/kernel_clock.md)."""
         with open(_arguments.path("path", path), "w", encoding="utf-8") as file:
             file.write(_weir._kernel_clocks(*self._reading, True))
 
 
 def kernel_clocks(ticks, stages, *, name="kernel", ticks_per_ns=None):
-    """What each stage of a kernel took, from a buffer that the kernel has filled.
+    """Time of each stage of a kernel, from a buffer that the kernel filled.
 
         clocks = torch.zeros(3, 64, dtype=torch.int64, device="cuda")
         kernel[grid](x, y, clocks)                          # program 0 stores the ticks of each stage

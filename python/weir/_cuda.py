@@ -1,4 +1,4 @@
-"""What the package asks torch about CUDA, and what it says once about slow settings."""
+"""CUDA state from torch, and one-time warnings about slow settings."""
 import ctypes
 import glob
 import importlib.util
@@ -28,7 +28,7 @@ def torch_for(tensors, on_gpu):
 
 
 def _torch():
-    """torch, where it is imported and uses CUDA already."""
+    """torch if it is imported and already uses CUDA, else None."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and hasattr(torch, "cuda") and torch.cuda.is_initialized() else None
 
@@ -40,7 +40,7 @@ def _say(key, text):
 
 
 def prepare(device, decoder):
-    """The device by its name, before a loader opens it."""
+    """The device's full name, before a loader opens it."""
     torch = _torch()
     if torch is not None and "CUDA_DEVICE_MAX_CONNECTIONS" not in os.environ:
         _say("connections", "CUDA was in use before weir, with CUDA's own 8 queues to the GPU, so that work on one "
@@ -55,7 +55,7 @@ def prepare(device, decoder):
 
 
 def _open(name):
-    """Opens a library of NVIDIA's packages of PyPI, so that it is found by its name afterwards; the linker's first."""
+    """Loads a library from NVIDIA's PyPI packages, so that it is found by name afterwards; the linker's own takes precedence."""
     if name in _opened:
         return
     _opened[name] = None
@@ -70,7 +70,7 @@ def _open(name):
 
 
 class Stream:
-    """Called when a batch is handed out: the number of torch's current stream of the batches' GPU."""
+    """Returns torch's current stream on the batches' GPU as a number, for each batch."""
 
     def __init__(self, torch, device):
         self._current = torch.cuda.current_stream
@@ -86,7 +86,7 @@ class Stream:
 
 
 def current():
-    """The current GPU and stream, for stages that a GPU times: torch's, else GPU 0 and its legacy default stream."""
+    """The current GPU and stream for stages timed on a GPU: torch's, else GPU 0 and its legacy default stream."""
     torch = _torch()
     if torch is None:
         return 0, 0

@@ -1,4 +1,4 @@
-"""What holds a training loop back, by its own stages alone: the sentence, and the parts of its time."""
+"""The bottleneck of a training loop by its stages alone: a sentence, and the parts of the loop's time."""
 
 _TEXTS = {
     "lead": "verdict: ",
@@ -21,11 +21,11 @@ _TEXTS = {
     "loader": "  no loader is open, so what its workers do is not judged.\n",
 }
 _PARTS_MOST = 10
-_ALSO = 0.1  # of the loop's time in no stage: worth a line
+_ALSO = 0.1  # unattributed fraction of the loop's time that deserves a line
 
 
 class Loop:
-    """The time of a loop: what each stage took without the stages inside it, and what no stage covers."""
+    """Time of a loop: self time of each stage, and unattributed time."""
 
     def __init__(self, wall, unattributed, parts):
         self.wall = wall
@@ -33,7 +33,7 @@ class Loop:
         self.own = {name: own for name, _, own, _ in parts}
         self.kind = {name: kind for name, kind, _, _ in parts}
         self.parent = {name: parent for name, _, _, parent in parts}
-        self.groups = {}  # outermost stage -> the stages inside it, itself included
+        self.groups = {}  # outermost stage -> itself and the stages inside it
         for name in self.own:
             self.groups.setdefault(self._outermost(name), []).append(name)
 
@@ -49,7 +49,7 @@ class Loop:
 
 
 def of(found):
-    """The loop that _weir._loop has found; None without any stage."""
+    """The loop found by _weir._loop; None without stages."""
     loop = Loop(*found) if found else None
     return loop if loop and loop.own and loop.wall > 0 else None
 
@@ -86,7 +86,7 @@ def _parts(loop, say):
 
 
 def verdict(loop, workers, had_loader):
-    """workers: of DataLoaders, that have timed stages in their own processes."""
+    """workers: number of DataLoader workers that timed stages in their own processes."""
     def say(key, seconds=0.0, **values):
         return _TEXTS[key].format(s=seconds, share=100 * seconds / loop.wall, wall=loop.wall, **values)
 

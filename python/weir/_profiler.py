@@ -1,4 +1,4 @@
-"""weir.profile and what goes with it: the names of torch.profiler, over the C profiler."""
+"""weir.profile and related names: torch.profiler's interface on Weir's profiler."""
 import collections
 import enum
 import json
@@ -10,7 +10,7 @@ from . import _arguments, _ranks, _weir
 
 
 def _warn(line, category=RuntimeWarning):
-    """Of the line of the program that called this module."""
+    """Warns at the program's line that called this module."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename == __file__:
         level, frame = level + 1, frame.f_back
@@ -18,13 +18,13 @@ def _warn(line, category=RuntimeWarning):
 
 
 class ProfilerActivity(enum.Enum):
-    """What weir.profile records: CPU (stages, ranges, the loader's workers, memory), CUDA (what GPUs did)."""
+    """Activities to record: CPU (stages, ranges, the loader's workers, memory), CUDA (GPU work)."""
     CPU = 0
     CUDA = 1
 
 
 class ProfilerAction(enum.Enum):
-    """What weir.profile does in a step, as torch.profiler.ProfilerAction. A schedule of your own returns it."""
+    """Action in a step, as torch.profiler.ProfilerAction. A custom schedule returns it."""
     NONE = 0
     WARMUP = 1
     RECORD = 2
@@ -46,7 +46,7 @@ class Average(collections.namedtuple("Average", "key self_cpu_time_total cpu_tim
                                      "device_time_total self_cpu_memory_usage cpu_memory_usage "
                                      "self_device_memory_usage device_memory_usage count device_type input_shapes "
                                      "stack is_user_annotation")):
-    """A row of weir.profile.key_averages(), by the names of torch's: times in us, memory in bytes.
+    """A row of weir.profile.key_averages(), with torch's names: times in us, memory in bytes.
 
     name is the key; cpu_time and device_time are means per call; cuda in place of device is the name in older torch
     (cuda_time_total); times with _str are texts (cpu_time_str). device_type is "cpu" or "cuda"; input_shapes (JSON) and
@@ -68,7 +68,7 @@ for _field in ("time", "time_total"):
 
 
 class Averages(list):
-    """What weir.profile.key_averages() returns: a list of weir.Average, and its table, which str() gives, too."""
+    """Result of weir.profile.key_averages(): a list of weir.Average; str() gives its table."""
 
     def __init__(self, made):
         super().__init__(map(Average._make, made.rows()))
@@ -78,7 +78,7 @@ class Averages(list):
         return self.table()
 
     def table(self, sort_by=None, row_limit=100, header=None, top_level_events_only=False):
-        """The table as torch prints it, as text; of a window without ranges a line that says what is recorded.
+        """torch's table as text; for a window without ranges, one line on what is recorded.
 
         sort_by     "self_cpu_time_total", "cpu_time_total", "cpu_time", "count", "cpu_memory_usage",
                     "self_cpu_memory_usage", and with cuda or device in place of cpu; None = by first appearance
@@ -95,7 +95,7 @@ class Averages(list):
 
 
 class _Schedule:
-    """Which steps are recorded; weir.schedule makes it. Called with a step's number it returns the ProfilerAction."""
+    """A schedule made by weir.schedule. Called with the number of a step, it returns the ProfilerAction."""
 
     def __init__(self, numbers):
         self._numbers = numbers
@@ -142,7 +142,7 @@ def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
 
 
 def _activities(activities):
-    """Names of activities of weir's, or of torch.profiler's."""
+    """Names of activities, of weir or torch.profiler."""
     known = [activity.name for activity in ProfilerActivity]
     try:
         names = {getattr(activity, "name", None) for activity in activities}
@@ -161,7 +161,7 @@ def _function(name, value, example):
 
 
 def _torch_records():
-    """Whether torch.profiler is at work, beside which CUPTI serves nobody else. torch is not imported for it."""
+    """Whether torch.profiler is recording: CUPTI has one user at a time. Does not import torch."""
     profiler = sys.modules.get("torch.autograd.profiler")
     cuda = sys.modules.get("torch.cuda")
     enabled = getattr(profiler, "_is_profiler_enabled", False)
@@ -172,7 +172,7 @@ def _torch_records():
 
 
 class profile(_weir._Profiler):
-    """Records what happens in chosen steps of a training loop, by the names of torch.profiler.profile.
+    """Records chosen steps of a training loop, with the interface of torch.profiler.profile.
 
         with weir.profile(schedule=weir.schedule(wait=1, warmup=1, active=3, repeat=1),
                           on_trace_ready=weir.tensorboard_trace_handler("runs/a")) as prof:
@@ -233,8 +233,8 @@ class profile(_weir._Profiler):
             raise ValueError(f"schedule({step}) returned {action!r}, which is no ProfilerAction") from None
 
     def _gpu(self):
-        """Whether GPUs are to be recorded. Another tool that has CUPTI may be gone when the first window begins; if it is
-        not, the profiler says so then."""
+        """Whether to record GPUs. Another tool that uses CUPTI may end before the first window; otherwise the profiler
+        reports it then."""
         if self.activities is not None and "CUDA" not in self.activities:
             return False
         if _torch_records():
@@ -258,7 +258,7 @@ class profile(_weir._Profiler):
         self.stop()
 
     def start(self):
-        """Begins: with a schedule step 0 (later the step it was stopped in), without one the recording."""
+        """Begins step 0 of the schedule (later the step it was stopped in); without a schedule, begins recording."""
         self._check()
         if self._running:
             raise _weir.Error("the profile is running already; stop it first")
@@ -268,7 +268,7 @@ class profile(_weir._Profiler):
         self._say()
 
     def step(self):
-        """Ends a step and begins the next one. A window that ends with it is handed to on_trace_ready before that."""
+        """Ends a step and begins the next one. If a window ends with it, calls on_trace_ready in between."""
         self._check()
         if not self._running:
             raise _weir.Error("the profile is not running; call start() first, or use it in a with statement")
@@ -281,7 +281,7 @@ class profile(_weir._Profiler):
             self._say()
 
     def stop(self):
-        """Ends the recording. A window that has begun ends here and is handed to on_trace_ready."""
+        """Ends recording. An open window ends here, and on_trace_ready is called."""
         self._check()
         if not self._running:
             return
@@ -321,7 +321,7 @@ class profile(_weir._Profiler):
         return self._trace
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0):
-        """The averages of the last window by name, as torch.profiler makes them: a weir.Averages.
+        """Averages of the last window by name, as in torch.profiler: a weir.Averages.
 
         group_by_input_shape  tell calls apart by their shapes, too (record_shapes)
         group_by_stack_n      and by so many innermost frames of their stacks (with_stack)
@@ -332,12 +332,12 @@ class profile(_weir._Profiler):
         return Averages(self._last().averages(group_by_input_shape, frames))
 
     def export_chrome_trace(self, path, use_python_export=False):
-        """Writes the last window as a trace file for Perfetto, TensorBoard or HTA; through gzip if path ends in .gz.
-        use_python_export is torch.profiler's, whose tensorboard_trace_handler gives it; it changes nothing here."""
+        """Writes the last window as a trace file for Perfetto, TensorBoard or HTA, compressed if path ends in .gz.
+        use_python_export is accepted for torch.profiler's tensorboard_trace_handler and has no effect."""
         self._last().export(_arguments.path("path", path))
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
-        """Writes a line per stack for flamegraph.pl (with_stack); metric is "self_cpu_time_total" or
+        """Writes one line per stack for flamegraph.pl (with_stack); metric is "self_cpu_time_total" or
         "self_cuda_time_total"."""
         if not isinstance(metric, str):
             raise ValueError(f"metric is 'self_cpu_time_total' or 'self_cuda_time_total', not {metric!r}")

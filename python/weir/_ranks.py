@@ -1,28 +1,28 @@
-"""Which part of a distributed run this process is, and the table of all parts."""
+"""This process's rank in a distributed run, and the table of all ranks."""
 import sys
 
 from . import _weir
 
 
 def distributed():
-    """torch.distributed where it is initialised, else None. torch is not imported for it."""
+    """torch.distributed if initialised, else None. Does not import torch."""
     module = sys.modules.get("torch.distributed")
     return module if module is not None and module.is_available() and module.is_initialized() else None
 
 
 def ranks():
-    """(rank, world_size) of torch.distributed where it is initialised, else of the launcher's environment."""
+    """(rank, world_size) from torch.distributed if initialised, else from the launcher's environment."""
     module = distributed()
     return (module.get_rank(), module.get_world_size()) if module else _weir._launched(True)[:2]
 
 
 def local_ranks():
-    """(local_rank, local_size, local_cores): of the processes on this machine, by the launcher's environment."""
+    """(local_rank, local_size, local_cores) on this machine, from the launcher's environment."""
     return _weir._launched(False)[2:]
 
 
 def gathered(totals):
-    """Of all ranks on rank 0, in their order; None on the others. All ranks call it."""
+    """A list of all ranks' values on rank 0; None on the others. All ranks must call it."""
     module = distributed()
     rank, world_size = ranks()
     everyone = [None] * world_size if rank == 0 else None
@@ -34,7 +34,7 @@ _TITLES = {"en": "slowest rank", "zh": "最慢进程"}
 
 
 def _slowest(everyone):
-    """Stage -> (rank, seconds): who has spent the most in it."""
+    """Stage -> (rank, seconds) of the slowest rank."""
     slowest = {}
     for rank, totals in enumerate(everyone):
         for name, seconds in totals.items():
@@ -44,9 +44,9 @@ def _slowest(everyone):
 
 
 def with_slowest(table, everyone, lang):
-    """The table of one rank with a column at the end: of each stage the rank that has spent the most in it, and how much.
+    """One rank's table with a last column: the slowest rank of each stage, and its time.
 
-    Rows are told by their names, which are followed by spaces; rows of one table follow each other."""
+    Rows are recognised by name, followed by spaces; the rows of a table are consecutive."""
     slowest, lines, inside = _slowest(everyone), [], False
     for line in table.split("\n"):
         names = [name for name in slowest if line.startswith(name + " ")]
