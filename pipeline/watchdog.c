@@ -100,7 +100,7 @@ static void describe_upload(const struct weir_upload *upload, char *text)
     uint64_t batches = (uint64_t)upload->n_batches;
     uint64_t which = what == WEIR_UPLOADING_WAIT_BATCH && queued >= batches ? queued - batches : queued;
     char line[256];
-    snprintf(line, sizeof line, "  weir-feed: %s %llu\n", uploading[what], (unsigned long long)which);
+    snprintf(line, sizeof line, "  weir-upload: %s %llu\n", uploading[what], (unsigned long long)which);
     append(text, line);
     what = atomic_load_explicit(&upload->reaping, memory_order_relaxed);
     snprintf(line, sizeof line, "  weir-reap: %s %llu\n", reaping[what], (unsigned long long)reaped);

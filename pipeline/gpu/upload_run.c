@@ -124,9 +124,9 @@ static void *uploader_main(void *user)
 {
     struct weir_upload *upload = user;
     uint64_t sequence = upload->first;
-    pthread_setname_np(pthread_self(), "weir-feed");
+    pthread_setname_np(pthread_self(), "weir-upload");
     if (upload->shared->recorder)
-        weir_thread_attach(upload->shared->recorder, "weir-feed", WEIR_ROLE_OTHER);
+        weir_thread_attach(upload->shared->recorder, "weir-upload", WEIR_ROLE_OTHER);
     while (sequence < upload->shared->setup.total && upload_batch(upload, sequence))
         sequence++;
     note_uploading(upload, WEIR_UPLOADING_NOTHING);

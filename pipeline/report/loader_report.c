@@ -77,7 +77,7 @@ static void fill_counts(struct weir_loader_report *report, const struct weir_loa
     report->changed_files = now->changed_files - then->changed_files;
 }
 
-/* Of workers, and of threads that upload to a GPU. */
+/* Self time of a stage on workers and GPU threads. */
 static uint64_t self_ns(const struct weir_snapshot *snapshot, int stage)
 {
     return snapshot->stages[stage].self_ns + snapshot->others[stage].self_ns;

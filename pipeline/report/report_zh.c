@@ -51,8 +51,8 @@ static void rule(FILE *out, char sign)
     putc('\n', out);
 }
 
-/* The rows of the table: first the stages that ACT's own table has, then what Weir tells apart beside them, then what
- * threads that feed a GPU do of the workers' stages, and last the workers' idle time. */
+/* The rows of the table: the stages of ACT's own table, Weir's further stages, the workers' stages on GPU threads, and
+ * the workers' idle time. */
 enum part { KNOWN, FURTHER, HELPERS, IDLE, LEFT_OUT };
 
 static bool is_any_of(const char *name, const char *const *names, size_t n)

@@ -59,7 +59,7 @@ synth "$data/raw" --format act --episodes 4 --steps 40 --cameras top,left,right,
 synth "$data/small" --format act-jpeg --episodes 4 --steps 40 --cameras top,wrist --size 64x48
 
 if wants tests; then
-    for name in test_gpu_ops test_gpu_feed test_gpu_jpeg test_gpu_order test_gpu_lost test_cupti test_compute test_motion_cuda; do
+    for name in test_gpu_ops test_gpu_upload test_gpu_jpeg test_gpu_order test_gpu_lost test_cupti test_compute test_motion_cuda; do
         [ -f "$build/tests/$name" ] || continue # an extra that was not built
         head_line "$name"
         arguments=()

@@ -476,7 +476,7 @@ Test(upload, positions_go_on_when_their_base_changes)
 static void keep_text(void *user, const char *text)
 {
     char *kept = user;
-    if (!*kept && strstr(text, "weir-feed: waits for the GPU"))
+    if (!*kept && strstr(text, "weir-upload: waits for the GPU"))
         snprintf(kept, 4096, "%s", text);
 }
 
@@ -497,7 +497,7 @@ Test(upload, a_stall_names_the_threads)
     }
     upload_reader_close(&reader);
     weir_loader_finish(loader);
-    cr_assert_not_null(strstr(text, "  weir-feed: waits for the GPU, or the consumer, to be through with batch 0\n"),
+    cr_assert_not_null(strstr(text, "  weir-upload: waits for the GPU, or the consumer, to be through with batch 0\n"),
                        "%s", text);
     cr_assert_not_null(strstr(text, "  weir-reap: waits for the copy to be queued of batch 3\n"), "%s", text);
     weir_loader_close(&loader);
