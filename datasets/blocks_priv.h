@@ -3,8 +3,8 @@
 #ifndef WEIR_DATASETS_BLOCKS_PRIV_H
 #define WEIR_DATASETS_BLOCKS_PRIV_H
 
+#include "datasets/chunks/chunk_grid.h"
 #include "datasets/chunks/filters.h"
-#include "datasets/hdf5/chunk_index.h"
 
 struct weir_blocks {
     /* as stored */

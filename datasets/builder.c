@@ -26,9 +26,9 @@ bool weir_append_name(char **list, const char *name, const char *after)
     return true;
 }
 
-void weir_builder_full_key(const struct weir_episode_builder *builder, const char *key, char text[WEIR_H5_PATH_MAX])
+void weir_builder_full_key(const struct weir_episode_builder *builder, const char *key, char text[WEIR_STORE_PATH_MAX])
 {
-    snprintf(text, WEIR_H5_PATH_MAX, "%s%s%s", builder->episode->root, *key != '/' ? "/" : "", key);
+    snprintf(text, WEIR_STORE_PATH_MAX, "%s%s%s", builder->episode->root, *key != '/' ? "/" : "", key);
 }
 
 /* ---- the same length everywhere ---- */
@@ -137,18 +137,19 @@ static bool pass_over(struct weir_episode_builder *builder, const char *name, bo
     return true;
 }
 
-static bool is_raw_bytes(const struct weir_h5_shape *shape, size_t type_bytes)
+static bool is_raw_bytes(const struct weir_array_shape *shape, size_t type_bytes)
 {
-    return shape->class == WEIR_H5_INTEGER && shape->type_bytes == type_bytes;
+    return shape->element == WEIR_ELEMENT_INTEGER && shape->type_bytes == type_bytes;
 }
 
-static bool is_encoded(const struct weir_h5_shape *shape)
+static bool is_encoded(const struct weir_array_shape *shape)
 {
-    return (shape->rank == 1 && (shape->class == WEIR_H5_VLEN_BYTES || shape->class == WEIR_H5_FIXED_BYTES)) ||
+    return (shape->rank == 1 &&
+            (shape->element == WEIR_ELEMENT_VLEN_BYTES || shape->element == WEIR_ELEMENT_FIXED_BYTES)) ||
            (shape->rank == 2 && is_raw_bytes(shape, 1));
 }
 
-static bool is_raw_depth(const struct weir_h5_shape *shape)
+static bool is_raw_depth(const struct weir_array_shape *shape)
 {
     return is_raw_bytes(shape, 2) && (shape->rank == 3 || (shape->rank == 4 && shape->dims[3] == 1));
 }
@@ -172,33 +173,33 @@ struct weir_image_shape weir_image_shape(int rank, const uint64_t *dims, bool is
     return large || (image.channels == 3 && !image.is_planar) ? image : (struct weir_image_shape){0};
 }
 
-bool weir_looks_like_pixels(const struct weir_h5_shape *shape)
+bool weir_looks_like_pixels(const struct weir_array_shape *shape)
 {
-    bool numbers = shape->class == WEIR_H5_INTEGER || shape->class == WEIR_H5_FLOAT;
-    return numbers && weir_image_shape(shape->rank, shape->dims, shape->class == WEIR_H5_FLOAT).channels > 0;
+    bool numbers = shape->element == WEIR_ELEMENT_INTEGER || shape->element == WEIR_ELEMENT_FLOAT;
+    return numbers && weir_image_shape(shape->rank, shape->dims, shape->element == WEIR_ELEMENT_FLOAT).channels > 0;
 }
 
-bool weir_looks_like_images(const struct weir_h5_shape *shape)
+bool weir_looks_like_images(const struct weir_array_shape *shape)
 {
     return is_encoded(shape) ||
            (shape->rank == 4 && is_raw_bytes(shape, 1) && !shape->is_signed && shape->dims[3] == 3);
 }
 
-bool weir_looks_like_depth(const struct weir_h5_shape *shape)
+bool weir_looks_like_depth(const struct weir_array_shape *shape)
 {
     return is_encoded(shape) || is_raw_depth(shape);
 }
 
 /* "uint16 (steps, 96, 96, 3)" */
-static void shape_text(const struct weir_h5_shape *shape, char *text, size_t size)
+static void shape_text(const struct weir_array_shape *shape, char *text, size_t size)
 {
     int n, bits = 8 * (int)shape->type_bytes;
-    if (shape->class == WEIR_H5_INTEGER)
+    if (shape->element == WEIR_ELEMENT_INTEGER)
         n = snprintf(text, size, "%s%d", shape->is_signed ? "int" : "uint", bits);
-    else if (shape->class == WEIR_H5_FLOAT)
+    else if (shape->element == WEIR_ELEMENT_FLOAT)
         n = snprintf(text, size, "float%d", bits);
     else
-        n = snprintf(text, size, shape->class == WEIR_H5_VLEN_BYTES ? "bytes of any length" : "no numbers");
+        n = snprintf(text, size, shape->element == WEIR_ELEMENT_VLEN_BYTES ? "bytes of any length" : "no numbers");
     n += snprintf(text + n, size - (size_t)n, " (%s", shape->rank > 0 ? "steps" : "");
     for (int d = 1; d < shape->rank; d++)
         n += snprintf(text + n, size - (size_t)n, ", %llu", (unsigned long long)shape->dims[d]);
@@ -207,18 +208,15 @@ static void shape_text(const struct weir_h5_shape *shape, char *text, size_t siz
 
 static const char *readable_images(const struct weir_episode_builder *builder)
 {
-    return builder->store->images
-               ? builder->store->images
-               : "uint8 (steps, height, width, 3), JPEGs are stored as rows of uint8 (steps, bytes), as fixed strings "
-                 "or as variable-length uint8 (steps)";
+    return builder->store->ops->images;
 }
 
-static int wrong_shape(const struct weir_episode_builder *builder, const char *key, const struct weir_h5_shape *shape,
-                       bool depth, struct weir_err *err)
+static int wrong_shape(const struct weir_episode_builder *builder, const char *key,
+                       const struct weir_array_shape *shape, bool depth, struct weir_err *err)
 {
     char text[SHAPE_TEXT];
     shape_text(shape, text, sizeof text);
-    if (shape->class == WEIR_H5_VLEN_STRING)
+    if (shape->element == WEIR_ELEMENT_VLEN_STRING)
         return weir_err_set(err, -EBADMSG,
                             "%s: holds variable-length strings, which end at the first zero byte and so cannot hold "
                             "JPEGs; JPEGs are stored as variable-length uint8",
@@ -233,7 +231,7 @@ static int wrong_shape(const struct weir_episode_builder *builder, const char *k
 
 /* Derives rows and pixels from the shape. */
 static int take_shape(const struct weir_episode_builder *builder, struct weir_frame_map *map, const char *key,
-                      const struct weir_h5_shape *shape, bool depth, struct weir_err *err)
+                      const struct weir_array_shape *shape, bool depth, struct weir_err *err)
 {
     if (!(depth ? weir_looks_like_depth(shape) : weir_looks_like_images(shape)))
         return wrong_shape(builder, key, shape, depth, err);
@@ -249,9 +247,9 @@ static int take_shape(const struct weir_episode_builder *builder, struct weir_fr
     if (is_encoded(shape)) {
         if (depth)
             map->kind = WEIR_FRAME_PNG16;
-        map->rows = shape->class == WEIR_H5_VLEN_BYTES    ? WEIR_ROWS_VLEN
-                    : shape->class == WEIR_H5_FIXED_BYTES ? WEIR_ROWS_STRINGS
-                                                          : WEIR_ROWS_PADDED;
+        map->rows = shape->element == WEIR_ELEMENT_VLEN_BYTES    ? WEIR_ROWS_VLEN
+                    : shape->element == WEIR_ELEMENT_FIXED_BYTES ? WEIR_ROWS_STRINGS
+                                                                 : WEIR_ROWS_PADDED;
         return row_bytes > 0 ? 0 : weir_err_set(err, -EBADMSG, "%s: its rows have no bytes", key);
     }
     if (shape->dims[1] == 0 || shape->dims[1] > SIDE_MAX || shape->dims[2] == 0 || shape->dims[2] > SIDE_MAX)
@@ -273,9 +271,7 @@ static int reserve_episodes(struct weir_episode_builder *builder, const char *ke
         e->maps = calloc(WEIR_CAMERAS_MAX, sizeof *e->maps);
     if (!e->names)
         e->names = calloc(WEIR_CAMERAS_MAX, sizeof *e->names);
-    if (!builder->descriptions)
-        builder->descriptions = calloc(WEIR_CAMERAS_MAX, sizeof *builder->descriptions);
-    return e->maps && e->names && builder->descriptions ? 0 : no_memory(err);
+    return e->maps && e->names ? 0 : no_memory(err);
 }
 
 static int add_camera(struct weir_episode_builder *builder, const char *name, const char *key, bool depth,
@@ -285,15 +281,15 @@ static int add_camera(struct weir_episode_builder *builder, const char *name, co
     if (pass_over(builder, name, depth))
         return 0;
     struct weir_episode *e = builder->episode;
-    char full[WEIR_H5_PATH_MAX];
+    char full[WEIR_STORE_PATH_MAX];
     weir_builder_full_key(builder, key, full);
     int rc = reserve_episodes(builder, full, err);
-    struct weir_h5_description *description = rc == 0 ? &builder->descriptions[e->n_maps] : NULL;
+    struct weir_array_shape shape = {0};
     struct weir_frame_map map = {0};
     if (rc == 0)
-        rc = builder->store->rows(builder->opened, key, &map, description, err);
+        rc = builder->store->ops->rows(builder->store, key, &map, &shape, err);
     if (rc == 0)
-        rc = take_shape(builder, &map, full, &description->shape, depth, err);
+        rc = take_shape(builder, &map, full, &shape, depth, err);
     map.key = rc == 0 ? strdup(full) : NULL;
     if (!map.key) {
         weir_frame_map_close(&map);
@@ -317,9 +313,9 @@ int weir_builder_depth(struct weir_episode_builder *builder, const char *name, c
 }
 
 int weir_builder_unread(struct weir_episode_builder *builder, const char *name, const char *key,
-                        const struct weir_h5_shape *shape, struct weir_err *err)
+                        const struct weir_array_shape *shape, struct weir_err *err)
 {
-    char full[WEIR_H5_PATH_MAX], text[SHAPE_TEXT];
+    char full[WEIR_STORE_PATH_MAX], text[SHAPE_TEXT];
     const char *cameras = builder->config->cameras;
     if (pass_over(builder, name, weir_is_depth_name(name)))
         return 0;
@@ -336,9 +332,9 @@ int weir_builder_group(struct weir_episode_builder *builder, const char *group, 
 {
     char(*names)[64];
     int n;
-    int rc = builder->store->list(builder->opened, group, &names, &n, err);
+    int rc = weir_store_list(builder->store, group, &names, &n, err);
     for (int i = 0; i < n && rc == 0; i++) {
-        char key[WEIR_H5_PATH_MAX], name[WEIR_NAME_MAX + 8];
+        char key[WEIR_STORE_PATH_MAX], name[WEIR_NAME_MAX + 8];
         snprintf(key, sizeof key, "%s/%s", group, names[i]);
         snprintf(name, sizeof name, "%s%s", depth && !weir_is_depth_name(names[i]) ? "depth_" : "", names[i]);
         if (strlen(name) >= WEIR_NAME_MAX)

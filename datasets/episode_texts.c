@@ -48,10 +48,9 @@ static bool has_key(const struct weir_episode *episode, const char *key)
     return false;
 }
 
-int weir_builder_text(struct weir_episode_builder *builder, const char *key, const char *value, size_t length,
-                      struct weir_err *err)
+int weir_episode_add_text(struct weir_episode *e, const char *key, const char *value, size_t length,
+                          struct weir_err *err)
 {
-    struct weir_episode *e = builder->episode;
     size_t name = strlen(key) + 1, n = strnlen(value, length), taken = e->texts_bytes;
     if (!*key || n == 0 || name > WEIR_TEXT_KEY_MAX || n >= WEIR_TEXT_MAX || e->n_texts == WEIR_TEXTS_MAX ||
         name + n + 1 > WEIR_TEXTS_BYTES - taken || has_key(e, key))

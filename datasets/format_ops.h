@@ -13,9 +13,9 @@ struct weir_format_ops {
     bool (*is_folder)(int folder, const char *name);
     /* The split of the dataset that a file of this name belongs to, and its length; NULL where names say none. */
     const char *(*split)(const char *name, size_t *length);
-    /* Fills result, whose file is identified: its episodes, all of their frames located. rc is result->rc. Any thread.
-     * NULL: HDF5, whose library is asked in a process of its own. */
-    int (*open)(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
+    /* Fills result, whose file is identified, with its episodes, all of their frames located. Returns result->rc. Any
+     * thread, with an opening of its own. */
+    int (*open)(struct weir_file_result *result, const char *path, struct weir_opening *opening);
     /* Reads all of a file and checks what nobody checks while frames are read, such as checksums of records: tells
      * damaged of each part that is not as it was written. 0 whatever was found; what damaged returned, when that is not
      * 0; negative with err, without the path, when the file cannot be read. Any thread. NULL: there is nothing to

@@ -1,5 +1,4 @@
-/* Turns one file into episodes. Of HDF5 files the library describes how datasets are stored and reads state, in a
- * helper process (helper/hdf5_describe.c); where frames lie is found here, without it. */
+/* Turns one file into episodes, by its format and the layouts of its episodes. */
 #include "base/hash.h"
 #include "base/shortage.h"
 #include "datasets/builder.h"
@@ -80,8 +79,7 @@ static void count_text(struct weir_episode *episode, const char *text)
     episode->bytes += text ? strlen(text) + 1 + HEAP_BLOCK : 0;
 }
 
-/* Once its frames are located: gives back what was reserved for more cameras, and counts what is left. */
-static void shrink(struct weir_episode *episode)
+void weir_episode_finish(struct weir_episode *episode)
 {
     size_t n = (size_t)episode->n_maps;
     void *maps = n ? realloc(episode->maps, n * sizeof *episode->maps) : NULL;
@@ -111,28 +109,25 @@ static int no_cameras(const struct weir_episode *episode, struct weir_err *err)
                         episode->passed_over ? episode->passed_over : "");
 }
 
-int weir_episode_describe(const struct weir_store_ops *store, void *opened, struct weir_episode *episode,
-                          const struct weir_dataset_config *config, struct weir_h5_description **descriptions,
-                          struct weir_err *err)
+int weir_episode_describe(struct weir_store *store, struct weir_episode *episode,
+                          const struct weir_dataset_config *config, struct weir_err *err)
 {
     struct weir_episode_builder *builder = calloc(1, sizeof *builder);
     if (!builder)
         return no_memory(err);
     builder->store = store;
-    builder->opened = opened;
     builder->episode = episode;
     builder->config = config;
-    int rc = episode->layout->index(opened, builder, err);
+    int rc = episode->layout->index ? episode->layout->index(store, builder, err) : 0;
     if (rc == 0)
         rc = weir_builder_user_keys(builder, err);
     if (rc == 0 && episode->n_maps == 0 && !(config->cameras && *config->cameras))
         rc = no_cameras(episode, err);
     if (rc == 0)
         rc = weir_builder_complete(builder, err);
-    if (rc == 0 && store->texts)
-        rc = store->texts(opened, builder, err);
+    if (rc == 0)
+        rc = store->ops->texts(store, episode, err);
     weir_builder_drop(builder);
-    *descriptions = builder->descriptions;
     free(builder);
     return rc;
 }
@@ -176,9 +171,8 @@ static int keep_bad(struct weir_file_index *file, const struct weir_err *why)
     return 0;
 }
 
-/* An episode of a file of many, when config is tolerant; the file's only one fails with its file. */
-static int leave_out(struct weir_file_result *r, const struct weir_dataset_config *config, int rc,
-                     const struct weir_err *why)
+int weir_file_leave_out(struct weir_file_result *r, const struct weir_dataset_config *config, int rc,
+                        const struct weir_err *why)
 {
     if (!config->tolerant || r->n_wanted == 1 || weir_is_shortage(rc) || rc == -EINVAL)
         return weir_err_set(&r->err, rc, "%s", why->text);
@@ -199,107 +193,29 @@ int weir_file_describe_episodes(struct weir_file_result *result, int n, const st
         struct weir_err why = WEIR_ERR_NONE;
         rc = describe(user, i, config, episode, &why);
         if (rc == 0) {
-            shrink(episode);
+            weir_episode_finish(episode);
             file->n_episodes++;
             continue;
         }
         if (episode->root && *episode->root && !weir_is_shortage(rc) && !strstr(why.text, episode->root))
             weir_err_prefix(&why, "%s", episode->root); /* stores report the array alone */
         weir_episode_close(episode);
-        rc = leave_out(result, config, rc, &why);
+        rc = weir_file_leave_out(result, config, rc, &why);
     }
     return rc;
 }
 
-/* ---- where frames lie ---- */
-
-static int locate_episode(struct weir_episode *episode, const struct weir_h5_description *descriptions,
-                          const struct weir_raw_file *raw, uint64_t held_bytes, struct weir_unfilter_context *unfilter,
-                          struct weir_err *err)
-{
-    int rc = 0;
-    for (int c = 0; c < episode->n_maps && rc == 0; c++)
-        rc = weir_locate_frames(&episode->maps[c], &descriptions[c], raw, held_bytes, unfilter, err);
-    if (rc == 0)
-        shrink(episode);
-    return rc;
-}
-
-static int locate_all(struct weir_file_result *r, const struct weir_dataset_config *config,
-                      const struct weir_raw_file *raw, uint64_t held_bytes, struct weir_unfilter_context *unfilter)
-{
-    struct weir_file_index *file = &r->file;
-    int good = 0, rc = 0;
-    for (int i = 0; i < file->n_episodes && rc == 0; i++) {
-        struct weir_err why = WEIR_ERR_NONE;
-        rc = locate_episode(&file->episodes[i], r->descriptions[i], raw, held_bytes, unfilter, &why);
-        if (rc < 0) {
-            weir_episode_close(&file->episodes[i]);
-            rc = leave_out(r, config, rc, &why);
-            continue;
-        }
-        struct weir_episode episode = file->episodes[i];
-        file->episodes[i] = (struct weir_episode){0};
-        file->episodes[good++] = episode;
-    }
-    if (rc == 0)
-        file->n_episodes = good;
-    return rc;
-}
-
-static int locate_file(struct weir_file_result *r, const char *path, const struct weir_dataset_config *config)
-{
-    struct weir_unfilter_context *unfilter = weir_unfilter_open();
-    if (!unfilter)
-        return no_memory(&r->err);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it was a regular file when it was described */
-    struct stat st = {0};
-    struct weir_raw_file raw = {weir_raw_read, &fd, r->base, r->file.file.size_bytes};
-    uint64_t held_bytes = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
-    int rc = fd < 0 ? weir_err_set(&r->err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno))
-                    : locate_all(r, config, &raw, held_bytes, unfilter);
-    if (fd >= 0)
-        close(fd);
-    weir_unfilter_close(&unfilter);
-    return rc;
-}
-
-static void drop_descriptions(struct weir_file_result *result)
-{
-    for (int i = 0; i < result->n_wanted && result->descriptions; i++)
-        free(result->descriptions[i]);
-    free(result->descriptions);
-    result->descriptions = NULL;
-}
-
-void weir_file_locate(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
-{
-    if (result->rc == 0)
-        result->rc = locate_file(result, path, config);
-    drop_descriptions(result);
-    if (result->rc < 0) {
-        weir_err_prefix(&result->err, "%s", path);
-        weir_file_index_close(&result->file);
-    }
-}
-
-void weir_file_open(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config,
-                    const struct weir_format_ops *format)
+void weir_file_open(struct weir_file_result *result, const char *path, const struct weir_format_ops *format,
+                    struct weir_opening *opening)
 {
     *result = (struct weir_file_result){0};
     result->rc = weir_file_identify(&result->file, path, &result->err);
     if (result->rc == 0)
-        result->rc = format->open(result, path, config);
+        result->rc = format->open(result, path, opening);
     if (result->rc < 0) {
         weir_err_prefix(&result->err, "%s", path);
         weir_file_index_close(&result->file);
     }
-}
-
-void weir_file_result_close(struct weir_file_result *result)
-{
-    drop_descriptions(result);
-    weir_file_index_close(&result->file);
 }
 
 void weir_file_index_close(struct weir_file_index *file)

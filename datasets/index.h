@@ -140,30 +140,26 @@ struct weir_file_result {
     struct weir_file_index file;
     int rc; /* 0, or negative with err */
     struct weir_err err;
-    /* between weir_file_describe and weir_file_locate */
-    struct weir_h5_description **descriptions; /* of each episode's cameras */
-    int n_wanted;                              /* episodes that the file has, good or bad */
-    uint64_t base;                             /* size of its user block */
+    int n_wanted; /* episodes that the file has, good or bad */
 };
 
-/* Open one file in two steps: weir_file_describe asks the HDF5 library about its episodes (in a helper process, see
- * hdf5_helper.h), weir_file_locate finds where their frames lie (any thread). The second call always follows the
- * first; after it an error names the path and the file is empty. With config->tolerant bad episodes of a file of many
- * are listed instead of refused. */
-void weir_file_describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
-void weir_file_locate(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config);
-/* The same in one step, of other formats than HDF5. */
-struct weir_format_ops;
-void weir_file_open(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config,
-                    const struct weir_format_ops *format);
-void weir_file_result_close(struct weir_file_result *result);
+/* What a thread that opens files needs for all of them. */
+struct weir_opening {
+    const struct weir_dataset_config *config;
+    const char *root; /* real path of the dataset's folder */
+    void *kept;       /* a format's own, from its first file to the thread's last: release(kept); NULL = nothing */
+    void (*release)(void *kept);
+};
 
-/* Has the episode's layout name its datasets, and takes what is there. descriptions: of its cameras, for the caller to
- * free. */
-struct weir_store_ops;
-int weir_episode_describe(const struct weir_store_ops *store, void *opened, struct weir_episode *episode,
-                          const struct weir_dataset_config *config, struct weir_h5_description **descriptions,
-                          struct weir_err *err);
+/* Opens one file. After an error, err names the path and the file is empty. With config->tolerant, bad episodes of a
+ * file of many are listed instead of refused. */
+struct weir_format_ops;
+void weir_file_open(struct weir_file_result *result, const char *path, const struct weir_format_ops *format,
+                    struct weir_opening *opening);
+
+/* Fills the episode with the arrays of the store that its layout names. */
+int weir_episode_describe(struct weir_store *store, struct weir_episode *episode,
+                          const struct weir_dataset_config *config, struct weir_err *err);
 /* Fills *episode, which is zeroed, with episode i of a file, its frames located. After an error what is there of it is
  * closed by the caller. */
 typedef int weir_describe_fn(void *user, int i, const struct weir_dataset_config *config, struct weir_episode *episode,
@@ -172,8 +168,20 @@ typedef int weir_describe_fn(void *user, int i, const struct weir_dataset_config
  * tolerant those that are bad are left out, but for the file's only one; else the first error is the file's. */
 int weir_file_describe_episodes(struct weir_file_result *result, int n, const struct weir_dataset_config *config,
                                 weir_describe_fn *describe, void *user);
+/* Lists an episode as left out when config is tolerant and the file has several; else fails the file with why. */
+int weir_file_leave_out(struct weir_file_result *r, const struct weir_dataset_config *config, int rc,
+                        const struct weir_err *why);
+/* Frees the space reserved for more cameras and counts the episode's memory, once its frames are located. */
+void weir_episode_finish(struct weir_episode *episode);
 void weir_file_index_close(struct weir_file_index *file);
 void weir_episode_close(struct weir_episode *episode);
+/* Adds a text (weir_dataset_text), up to its first zero. The first text of a key counts; texts that an episode may not
+ * have are left out. 0 or -ENOMEM with err. */
+int weir_episode_add_text(struct weir_episode *episode, const char *key, const char *value, size_t length,
+                          struct weir_err *err);
+/* Red and blue as files record them: "rgb", or "bgr" for swapped ones. -EBADMSG with err for any other value (NULL: no
+ * text); where is what holds it, for the message. */
+int weir_color_parse(const char *where, const char *value, bool *is_bgr, struct weir_err *err);
 /* Adds a line to left_out, for weir_dataset_left_out. 0 or -ENOMEM with err. */
 int weir_episode_leave_out(struct weir_episode *episode, struct weir_err *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -197,16 +205,11 @@ int weir_file_identify(struct weir_file_index *file, const char *path, struct we
 int weir_name_match(const char *name, const char *asked, size_t length);
 
 /* The layout of a file; the custom one when the configuration names all keys. NULL with err. */
-const struct weir_layout_ops *weir_layout_choose(struct weir_h5 *h5, const struct weir_dataset_config *config,
+const struct weir_layout_ops *weir_layout_choose(struct weir_store *store, const struct weir_dataset_config *config,
                                                  struct weir_err *err);
 const struct weir_layout_ops *weir_layout_by_name(const char *name);
 
-/* Finds where the frames of a camera lie, by reading the file without the HDF5 library. held_bytes: what storage holds
- * of the file, without holes; 0 = not known. */
-int weir_locate_frames(struct weir_frame_map *map, const struct weir_h5_description *description,
-                       const struct weir_raw_file *raw, uint64_t held_bytes, struct weir_unfilter_context *unfilter,
-                       struct weir_err *err);
-/* Memory taken by what weir_locate_frames found. */
+/* Memory of the map's arrays. */
 size_t weir_frame_map_bytes(const struct weir_frame_map *map);
 void weir_frame_map_close(struct weir_frame_map *map);
 

@@ -22,9 +22,8 @@ bool weir_index_file_find(const struct weir_index_file *index, const char *path,
 /* Whether the numbers of an episode from such a file (its counts and lengths are checked already) can be a recording's
  * in a file of so many bytes: cameras there, pixels that fill their rows, all offsets inside the file. */
 bool weir_index_file_is_sane(const struct weir_episode *episode, uint64_t file_bytes);
-/* The same of an episode that the HDF5 helper process describes, before its frames are located: its rows are those of
- * its descriptions (n_maps of them), which may be any bytes. */
-bool weir_described_is_sane(const struct weir_episode *episode, const struct weir_h5_description *descriptions);
+/* The same of the numbers that are no offsets: dimensions, and pixels that fill their rows. */
+bool weir_index_shapes_fit(const struct weir_episode *episode);
 /* Frees all but the memory that was lent, which is the caller's from now on (may be NULL). */
 uint8_t *weir_index_file_release(struct weir_index_file **index);
 

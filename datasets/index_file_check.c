@@ -85,43 +85,7 @@ static bool storage_fits(const struct weir_frame_map *map, uint64_t file_bytes)
     return false;
 }
 
-/* ---- before frames are located ---- */
-
-/* A bool of another value must not be read as one. */
-static bool is_bool(const bool *value)
-{
-    unsigned char byte;
-    memcpy(&byte, value, 1);
-    return byte <= 1;
-}
-
-static bool bools_fit(const struct weir_h5_description *d)
-{
-    return is_bool(&d->other_file) && is_bool(&d->plain_sizes) && is_bool(&d->written) && is_bool(&d->filters_kept) &&
-           is_bool(&d->fill_is_zero) && is_bool(&d->fill_is_known) && is_bool(&d->has_probe) &&
-           is_bool(&d->shape.is_big_endian) && is_bool(&d->shape.is_signed) && is_bool(&d->grid.filtered);
-}
-
-/* What is no grid of blocks is left to the library; one that is has the rows that were announced. */
-static bool grid_fits(const struct weir_frame_map *map, const struct weir_h5_description *d)
-{
-    enum { REF_BYTES = 16 };
-    struct weir_blocks blocks = {.grid = d->grid};
-    if (d->layout != WEIR_H5_CHUNKED || !weir_blocks_init(&blocks))
-        return true;
-    uint64_t row_bytes = map->rows == WEIR_ROWS_VLEN ? REF_BYTES : map->row_bytes;
-    return blocks.row_bytes == row_bytes && d->grid.dims[0] >= (uint64_t)map->frames;
-}
-
-static bool description_fits(const struct weir_frame_map *map, const struct weir_h5_description *d)
-{
-    return map->storage == WEIR_STORED_CONTIGUOUS && (unsigned)d->layout <= WEIR_H5_EXTERNAL && bools_fit(d) &&
-           d->shape.rank >= 0 && d->shape.rank <= WEIR_H5_RANK_MAX && d->grid.rank >= 0 &&
-           d->grid.rank <= WEIR_GRID_RANK_MAX && d->filters.n >= 0 && d->filters.n <= WEIR_FILTERS_MAX &&
-           grid_fits(map, d);
-}
-
-static bool shapes_fit(const struct weir_episode *episode)
+bool weir_index_shapes_fit(const struct weir_episode *episode)
 {
     bool sane = episode->qpos_dim <= DIM_MAX && episode->action_dim <= DIM_MAX;
     for (int i = 0; i < episode->n_maps && sane; i++)
@@ -129,20 +93,11 @@ static bool shapes_fit(const struct weir_episode *episode)
     return sane;
 }
 
-bool weir_described_is_sane(const struct weir_episode *episode, const struct weir_h5_description *descriptions)
-{
-    /* An episode without any of the cameras that were asked for has no map; dataset.c reports that. */
-    bool sane = shapes_fit(episode);
-    for (int i = 0; i < episode->n_maps && sane; i++)
-        sane = description_fits(&episode->maps[i], &descriptions[i]);
-    return sane;
-}
-
 /* ---- all ---- */
 
 bool weir_index_file_is_sane(const struct weir_episode *episode, uint64_t file_bytes)
 {
-    bool sane = episode->n_maps >= 1 && shapes_fit(episode);
+    bool sane = episode->n_maps >= 1 && weir_index_shapes_fit(episode);
     for (int i = 0; i < episode->n_maps && sane; i++)
         sane = storage_fits(&episode->maps[i], file_bytes);
     return sane;

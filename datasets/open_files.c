@@ -1,10 +1,8 @@
-/* Opens many files on several threads, each with its own HDF5 helper process for files that the index file does not
- * have. Results are taken in the order of the files, so that a dataset, and the error it fails with, do not depend on
- * the threads. */
+/* Opens many files on several threads, by their formats, unless the index file has them. Results are taken in the order
+ * of the files, so that a dataset, and the error it fails with, do not depend on the threads. */
 #include "base/resources.h"
 #include "base/shortage.h"
 #include "datasets/format_ops.h"
-#include "datasets/helper/hdf5_helper.h"
 #include "datasets/index_file.h"
 #include "weir/base.h"
 
@@ -34,7 +32,7 @@ struct opener {
     int next;
     int taken; /* files that the consumer is done with */
     bool stop;
-    struct weir_hdf5_helper *helper; /* without threads */
+    struct weir_opening opening; /* without threads */
 };
 
 /* The next file, once it is not too far ahead of the consumer; n when there is none, or all was stopped. */
@@ -61,37 +59,38 @@ static const struct weir_format_ops *format_of(const char *path)
     return format ? format : weir_format_of(path);
 }
 
-static void open_file(struct opener *o, int i, struct weir_hdf5_helper **helper)
+static void open_file(struct opener *o, int i, struct weir_opening *opening)
 {
     struct weir_file_result *result = &o->results[i];
     if (o->index && weir_index_file_find(o->index, o->paths[i], result))
         return;
     const struct weir_format_ops *format = format_of(o->paths[i]);
-    if (format && format->open) {
-        weir_file_open(result, o->paths[i], o->config, format);
-        return;
-    }
-    if (!*helper)
-        *helper = weir_hdf5_helper_open(o->config, o->root, o->config->allow_external);
-    if (*helper)
-        weir_hdf5_helper_describe(*helper, o->paths[i], result);
-    else
-        result->rc = weir_err_set(&result->err, -ENOMEM, "out of memory");
-    weir_file_locate(result, o->paths[i], o->config);
+    weir_file_open(result, o->paths[i], format ? format : &weir_format_hdf5, opening); /* the user's own name */
+}
+
+static struct weir_opening opening_of(const struct opener *o)
+{
+    return (struct weir_opening){.config = o->config, .root = o->root};
+}
+
+static void end_opening(struct weir_opening *opening)
+{
+    if (opening->kept)
+        opening->release(opening->kept);
 }
 
 static void *open_some(void *user)
 {
     struct opener *o = user;
-    struct weir_hdf5_helper *helper = NULL;
+    struct weir_opening opening = opening_of(o);
     for (int i; (i = take_number(o)) < o->n;) {
-        open_file(o, i, &helper);
+        open_file(o, i, &opening);
         pthread_mutex_lock(&o->lock);
         o->done[i] = true;
         pthread_cond_broadcast(&o->changed);
         pthread_mutex_unlock(&o->lock);
     }
-    weir_hdf5_helper_close(&helper);
+    end_opening(&opening);
     return NULL;
 }
 
@@ -119,7 +118,7 @@ static void wait_a_while(struct opener *o)
 static struct weir_file_result *await(struct opener *o, int threads, int i)
 {
     if (threads == 0) {
-        open_file(o, i, &o->helper);
+        open_file(o, i, &o->opening);
         return is_interrupted(o) ? NULL : &o->results[i];
     }
     pthread_mutex_lock(&o->lock);
@@ -203,7 +202,7 @@ static int open_on_threads(struct weir_dataset *dataset, struct opener *o, struc
     stop(o, threads, started);
     for (int i = 0; i < o->n; i++)
         weir_file_index_close(&o->results[i].file);
-    weir_hdf5_helper_close(&o->helper);
+    end_opening(&o->opening);
     return rc;
 }
 
@@ -216,6 +215,7 @@ int weir_open_files(struct weir_dataset *dataset, const struct weir_dataset_conf
     if (rc < 0)
         return rc;
     o.index = index;
+    o.opening = opening_of(&o);
     o.results = calloc((size_t)n, sizeof *o.results);
     o.done = calloc((size_t)n, sizeof *o.done);
     pthread_mutex_init(&o.lock, NULL);

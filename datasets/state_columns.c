@@ -25,7 +25,7 @@ static int check_finite(const char *key, const struct weir_state_part *part, str
 }
 
 static int check_state_shape(const struct weir_episode_builder *builder, const char *key,
-                             const struct weir_h5_shape *shape, struct weir_err *err)
+                             const struct weir_array_shape *shape, struct weir_err *err)
 {
     bool flat = shape->rank == 1 && builder->by_keys; /* a single number a step: only when it is meant */
     if (shape->rank != 2 && !flat)
@@ -40,11 +40,11 @@ static int check_state_shape(const struct weir_episode_builder *builder, const c
 }
 
 static int read_columns(const struct weir_episode_builder *builder, const char *key, struct weir_state_part *part,
-                        struct weir_h5_shape *shape, struct weir_err *err)
+                        struct weir_array_shape *shape, struct weir_err *err)
 {
     void *read;
     enum weir_number_type type;
-    int rc = builder->store->read_numbers(builder->opened, key, &type, &read, shape, err);
+    int rc = builder->store->ops->read_numbers(builder->store, key, &type, &read, shape, err);
     if (rc < 0)
         return rc;
     part->type = type;
@@ -66,12 +66,12 @@ static int read_columns(const struct weir_episode_builder *builder, const char *
 static int add_columns(struct weir_episode_builder *builder, struct weir_state_columns *columns, const char *key,
                        bool next_row, struct weir_err *err)
 {
-    char full[WEIR_H5_PATH_MAX];
+    char full[WEIR_STORE_PATH_MAX];
     weir_builder_full_key(builder, key, full);
     if (columns->n == WEIR_STATE_PARTS_MAX)
         return weir_err_set(err, -EBADMSG, "%s: more than %d datasets side by side", full, WEIR_STATE_PARTS_MAX);
-    struct weir_h5_shape shape;
-    int rc = builder->store->shape(builder->opened, key, &shape, err);
+    struct weir_array_shape shape;
+    int rc = weir_store_shape(builder->store, key, &shape, err);
     if (rc == 0)
         rc = check_state_shape(builder, full, &shape, err);
     if (rc < 0)
@@ -200,4 +200,25 @@ void weir_builder_drop(struct weir_episode_builder *builder)
         both[c]->keys = NULL;
         both[c]->n = 0;
     }
+}
+
+int weir_store_read_floats(struct weir_store *store, const char *path, float **values, struct weir_array_shape *shape,
+                           struct weir_err *err)
+{
+    enum weir_number_type type;
+    void *read;
+    *values = NULL;
+    int rc = store->ops->read_numbers(store, path, &type, &read, shape, err);
+    if (rc < 0 || type == WEIR_F32) {
+        *values = rc < 0 ? NULL : read;
+        return rc;
+    }
+    size_t n = 1;
+    for (int d = 0; d < shape->rank; d++)
+        n *= (size_t)shape->dims[d]; /* at most 1 GiB was read */
+    *values = malloc(n ? n * sizeof **values : 1);
+    if (*values)
+        weir_numbers_convert(type, read, n, WEIR_F32, *values);
+    free(read);
+    return *values ? 0 : no_memory(err);
 }

@@ -36,7 +36,7 @@ static hid_t open_attribute(struct weir_h5 *h5, const char *name, bool *exists)
     return *exists ? H5Aopen_by_name(h5->file, "/", name, H5P_DEFAULT, H5P_DEFAULT) : H5I_INVALID_HID;
 }
 
-bool weir_h5_attribute_is_false(struct weir_h5 *h5, const char *name)
+bool weir_h5_is_false(struct weir_h5 *h5, const char *name)
 {
     bool exists;
     hid_t id = open_attribute(h5, name, &exists);
@@ -189,9 +189,9 @@ static bool take_variable(const struct weir_h5_read *how, const struct weir_h5_d
 
 static bool take_texts(const struct weir_h5_dataset *d, size_t n, text_fn *take, void *user)
 {
-    bool variable = d->shape.class == WEIR_H5_VLEN_STRING;
-    bool fixed =
-        d->shape.class == WEIR_H5_FIXED_BYTES && H5Tget_class(d->type) == H5T_STRING && d->shape.type_bytes < TEXT_MAX;
+    bool variable = d->shape.element == WEIR_ELEMENT_VLEN_STRING;
+    bool fixed = d->shape.element == WEIR_ELEMENT_FIXED_BYTES && H5Tget_class(d->type) == H5T_STRING &&
+                 d->shape.type_bytes < TEXT_MAX;
     hid_t type = fixed || variable ? H5Tcopy(H5T_C_S1) : H5I_INVALID_HID;
     bool fine = type >= 0 && H5Tset_size(type, variable ? H5T_VARIABLE : d->shape.type_bytes) >= 0 &&
                 H5Tset_strpad(type, H5T_STR_NULLPAD) >= 0 && H5Tset_cset(type, H5Tget_cset(d->type)) >= 0;
@@ -234,7 +234,7 @@ static bool take_name(void *user, size_t i, const char *text)
     return snprintf(names[i], sizeof *names, "%s", text ? text : "") < (int)sizeof *names;
 }
 
-int weir_h5_read_names(struct weir_h5 *h5, const char *path, char (**names)[64], struct weir_h5_shape *shape,
+int weir_h5_read_names(struct weir_h5 *h5, const char *path, char (**names)[64], struct weir_array_shape *shape,
                        struct weir_err *err)
 {
     enum { NAMES_MAX = 65536 };

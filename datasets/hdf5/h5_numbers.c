@@ -16,7 +16,7 @@ static enum weir_number_type number_type(const struct weir_h5_dataset *d)
     static const enum weir_number_type integers[2][4] = {{WEIR_U8, WEIR_U16, WEIR_U32, WEIR_U64},
                                                          {WEIR_I8, WEIR_I16, WEIR_I32, WEIR_I64}};
     size_t bytes = d->shape.type_bytes;
-    if (d->shape.class == WEIR_H5_FLOAT)
+    if (d->shape.element == WEIR_ELEMENT_FLOAT)
         return bytes > sizeof(float) ? WEIR_F64 : WEIR_F32;
     int width = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : 3;
     return bytes > 8 ? WEIR_F64 : integers[H5Tget_sign(d->type) == H5T_SGN_2][width];
@@ -57,7 +57,7 @@ static int open_numbers(struct weir_h5 *h5, const char *path, struct weir_h5_dat
     int rc = weir_h5_open_whole(h5, path, d, err);
     if (rc < 0)
         return rc;
-    bool numbers = d->shape.class == WEIR_H5_FLOAT || d->shape.class == WEIR_H5_INTEGER;
+    bool numbers = d->shape.element == WEIR_ELEMENT_FLOAT || d->shape.element == WEIR_ELEMENT_INTEGER;
     if (numbers && H5Sget_simple_extent_type(d->space) != H5S_NULL)
         return 0;
     rc = weir_err_set(err, -EBADMSG, "%s: holds no numbers; floats or integers are needed", d->path);
@@ -68,12 +68,12 @@ static int open_numbers(struct weir_h5 *h5, const char *path, struct weir_h5_dat
 /* Of a filtered dataset the library's own space status compares compressed bytes with unpacked ones. */
 static bool has_fill(const struct weir_h5_dataset *d)
 {
-    hsize_t chunk[WEIR_H5_RANK_MAX], written = 0;
+    hsize_t chunk[WEIR_GRID_RANK_MAX], written = 0;
     uint64_t chunks = 1;
     H5D_layout_t layout = H5Pget_layout(d->plist);
     if (layout == H5D_CONTIGUOUS)
         return H5Pget_external_count(d->plist) == 0 && H5Dget_storage_size(d->id) == 0;
-    if (layout != H5D_CHUNKED || H5Pget_chunk(d->plist, WEIR_H5_RANK_MAX, chunk) < 0)
+    if (layout != H5D_CHUNKED || H5Pget_chunk(d->plist, WEIR_GRID_RANK_MAX, chunk) < 0)
         return false;
     for (int i = 0; i < d->shape.rank; i++)
         chunks *= (d->shape.dims[i] + chunk[i] - 1) / chunk[i]; /* no more than the numbers that were read */
@@ -81,7 +81,7 @@ static bool has_fill(const struct weir_h5_dataset *d)
 }
 
 int weir_h5_read_numbers(struct weir_h5 *h5, const char *path, enum weir_number_type *type, void **values,
-                         struct weir_h5_shape *shape, struct weir_err *err)
+                         struct weir_array_shape *shape, struct weir_err *err)
 {
     *values = NULL;
     struct weir_h5_dataset d;
@@ -92,22 +92,6 @@ int weir_h5_read_numbers(struct weir_h5 *h5, const char *path, enum weir_number_
     *type = number_type(&d);
     rc = read_numbers(&d, *type, values, err);
     shape->has_fill = rc == 0 && has_fill(&d);
-    weir_h5_close_dataset(&d);
-    return rc;
-}
-
-int weir_h5_library_floats(struct weir_h5 *h5, const char *path, float **values, struct weir_h5_shape *shape,
-                           struct weir_err *err)
-{
-    *values = NULL;
-    struct weir_h5_dataset d;
-    int rc = open_numbers(h5, path, &d, err);
-    if (rc < 0)
-        return rc;
-    void *read = NULL;
-    *shape = d.shape;
-    rc = read_numbers(&d, WEIR_F32, &read, err);
-    *values = read;
     weir_h5_close_dataset(&d);
     return rc;
 }

@@ -24,16 +24,16 @@ void weir_h5_enter(struct weir_h5 *h5, const char *root)
 }
 
 /* The path from the file's root. A path that is too long becomes one that no file has. */
-static void absolute(const struct weir_h5 *h5, const char *path, char text[WEIR_H5_PATH_MAX])
+static void absolute(const struct weir_h5 *h5, const char *path, char text[WEIR_STORE_PATH_MAX])
 {
     const char *slash = *h5->root && *path != '/' ? "/" : "";
-    if (snprintf(text, WEIR_H5_PATH_MAX, "%s%s%s", h5->root, slash, path) >= WEIR_H5_PATH_MAX)
+    if (snprintf(text, WEIR_STORE_PATH_MAX, "%s%s%s", h5->root, slash, path) >= WEIR_STORE_PATH_MAX)
         text[0] = '\0';
 }
 
-static bool has(struct weir_h5 *h5, const char *relative)
+bool weir_h5_has(struct weir_h5 *h5, const char *relative)
 {
-    char path[WEIR_H5_PATH_MAX], part[WEIR_H5_PATH_MAX];
+    char path[WEIR_STORE_PATH_MAX], part[WEIR_STORE_PATH_MAX];
     absolute(h5, relative, path);
     size_t length = strlen(path);
     if (length == 0)
@@ -49,19 +49,19 @@ static bool has(struct weir_h5 *h5, const char *relative)
     return H5Oexists_by_name(h5->file, path, H5P_DEFAULT) > 0;
 }
 
-static bool has_attribute(struct weir_h5 *h5, const char *relative, const char *name)
+bool weir_h5_has_attribute(struct weir_h5 *h5, const char *relative, const char *name)
 {
-    char path[WEIR_H5_PATH_MAX];
+    char path[WEIR_STORE_PATH_MAX];
     absolute(h5, *relative ? relative : "/", path);
     return H5Aexists_by_name(h5->file, path, name, H5P_DEFAULT) > 0;
 }
 
-static bool is_group(struct weir_h5 *h5, const char *relative)
+bool weir_h5_is_group(struct weir_h5 *h5, const char *relative)
 {
-    char path[WEIR_H5_PATH_MAX];
+    char path[WEIR_STORE_PATH_MAX];
     absolute(h5, relative, path);
     H5O_info_t info;
-    return has(h5, relative) && H5Oget_info_by_name(h5->file, path, &info, H5P_DEFAULT) >= 0 &&
+    return weir_h5_has(h5, relative) && H5Oget_info_by_name(h5->file, path, &info, H5P_DEFAULT) >= 0 &&
            info.type == H5O_TYPE_GROUP;
 }
 
@@ -92,9 +92,9 @@ static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, vo
     return 0;
 }
 
-static int list(struct weir_h5 *h5, const char *relative, char (**names)[64], int *n, struct weir_err *err)
+int weir_h5_list(struct weir_h5 *h5, const char *relative, char (**names)[64], int *n, struct weir_err *err)
 {
-    char group[WEIR_H5_PATH_MAX];
+    char group[WEIR_STORE_PATH_MAX];
     absolute(h5, relative, group);
     *names = NULL;
     *n = 0;
@@ -122,26 +122,26 @@ static bool fills_its_bytes(hid_t type)
     return H5Tget_offset(type) == 0 && H5Tget_precision(type) <= 8 * H5Tget_size(type);
 }
 
-static enum weir_h5_class class_of(hid_t type)
+static enum weir_element class_of(hid_t type)
 {
     switch (H5Tget_class(type)) {
     case H5T_INTEGER:
-        return fills_its_bytes(type) ? WEIR_H5_INTEGER : WEIR_H5_OTHER;
+        return fills_its_bytes(type) ? WEIR_ELEMENT_INTEGER : WEIR_ELEMENT_OTHER;
     case H5T_FLOAT:
-        return WEIR_H5_FLOAT;
+        return WEIR_ELEMENT_FLOAT;
     case H5T_STRING:
-        return H5Tis_variable_str(type) > 0 ? WEIR_H5_VLEN_STRING : WEIR_H5_FIXED_BYTES;
+        return H5Tis_variable_str(type) > 0 ? WEIR_ELEMENT_VLEN_STRING : WEIR_ELEMENT_FIXED_BYTES;
     case H5T_OPAQUE:
-        return WEIR_H5_FIXED_BYTES;
+        return WEIR_ELEMENT_FIXED_BYTES;
     case H5T_VLEN: {
         hid_t base = H5Tget_super(type);
         bool bytes = base >= 0 && H5Tget_class(base) == H5T_INTEGER && H5Tget_size(base) == 1;
         if (base >= 0)
             H5Tclose(base);
-        return bytes ? WEIR_H5_VLEN_BYTES : WEIR_H5_OTHER;
+        return bytes ? WEIR_ELEMENT_VLEN_BYTES : WEIR_ELEMENT_OTHER;
     }
     default:
-        return WEIR_H5_OTHER;
+        return WEIR_ELEMENT_OTHER;
     }
 }
 
@@ -160,19 +160,19 @@ void weir_h5_close_dataset(struct weir_h5_dataset *d)
 static int dataset_shape(struct weir_h5_dataset *d, const char *path, struct weir_err *err)
 {
     int rank = H5Sget_simple_extent_ndims(d->space);
-    if (rank < 0 || rank > WEIR_H5_RANK_MAX)
-        return weir_err_set(err, -EBADMSG, "%s: has rank %d; at most %d is read", path, rank, WEIR_H5_RANK_MAX);
-    hsize_t dims[WEIR_H5_RANK_MAX] = {0};
+    if (rank < 0 || rank > WEIR_GRID_RANK_MAX)
+        return weir_err_set(err, -EBADMSG, "%s: has rank %d; at most %d is read", path, rank, WEIR_GRID_RANK_MAX);
+    hsize_t dims[WEIR_GRID_RANK_MAX] = {0};
     if (rank > 0 && H5Sget_simple_extent_dims(d->space, dims, NULL) < 0)
         return weir_h5_fail(err, path, "its shape cannot be read");
     d->shape.rank = rank;
     for (int i = 0; i < rank; i++)
         d->shape.dims[i] = dims[i];
-    d->shape.class = class_of(d->type);
+    d->shape.element = class_of(d->type);
     d->shape.type_bytes = H5Tget_size(d->type);
     d->shape.is_big_endian =
-        d->shape.class == WEIR_H5_INTEGER && d->shape.type_bytes > 1 && H5Tget_order(d->type) != H5T_ORDER_LE;
-    d->shape.is_signed = d->shape.class == WEIR_H5_INTEGER && H5Tget_sign(d->type) == H5T_SGN_2;
+        d->shape.element == WEIR_ELEMENT_INTEGER && d->shape.type_bytes > 1 && H5Tget_order(d->type) != H5T_ORDER_LE;
+    d->shape.is_signed = d->shape.element == WEIR_ELEMENT_INTEGER && H5Tget_sign(d->type) == H5T_SGN_2;
     return 0;
 }
 
@@ -196,7 +196,7 @@ static int dataset_open(struct weir_h5 *h5, const char *path, struct weir_h5_dat
     *d = (struct weir_h5_dataset){
         .id = H5I_INVALID_HID, .type = H5I_INVALID_HID, .space = H5I_INVALID_HID, .plist = H5I_INVALID_HID};
     absolute(h5, path, d->path);
-    if (!has(h5, path))
+    if (!weir_h5_has(h5, path))
         return weir_err_set(err, -ENOENT, "%s: missing dataset; the layout needs it", *d->path ? d->path : path);
     d->id = H5Dopen2(h5->file, d->path, H5P_DEFAULT);
     if (d->id < 0)
@@ -224,7 +224,7 @@ int weir_h5_open_whole(struct weir_h5 *h5, const char *path, struct weir_h5_data
     return rc;
 }
 
-static int shape(struct weir_h5 *h5, const char *path, struct weir_h5_shape *found, struct weir_err *err)
+int weir_h5_shape(struct weir_h5 *h5, const char *path, struct weir_array_shape *found, struct weir_err *err)
 {
     struct weir_h5_dataset d;
     int rc = weir_h5_open_whole(h5, path, &d, err);
@@ -282,16 +282,6 @@ static int open_file(struct weir_h5 *h5, const char *path, struct weir_err *err)
     return rc < 0 ? weir_err_set(err, rc, "its HDF5 superblock cannot be read: %s", weir_h5_library_message(text)) : 0;
 }
 
-static const struct weir_h5_calls library_calls = {
-    .has = has,
-    .is_group = is_group,
-    .has_attribute = has_attribute,
-    .is_false = weir_h5_attribute_is_false,
-    .list = list,
-    .shape = shape,
-    .read_floats = weir_h5_library_floats,
-};
-
 int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
 {
     *out = NULL;
@@ -299,7 +289,6 @@ int weir_h5_open(struct weir_h5 **out, const char *path, struct weir_err *err)
     struct weir_h5 *h5 = calloc(1, sizeof *h5);
     if (!h5)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    h5->calls = &library_calls;
     h5->file = H5I_INVALID_HID;
     int rc = open_file(h5, path, err);
     if (rc < 0)
@@ -358,7 +347,7 @@ static void read_filters(const struct weir_h5_dataset *d, struct weir_h5_descrip
 static void read_fill(const struct weir_h5_dataset *d, struct weir_h5_description *out)
 {
     H5D_fill_value_t defined = H5D_FILL_VALUE_ERROR;
-    if (out->shape.class == WEIR_H5_VLEN_BYTES || H5Pfill_value_defined(d->plist, &defined) < 0)
+    if (out->shape.element == WEIR_ELEMENT_VLEN_BYTES || H5Pfill_value_defined(d->plist, &defined) < 0)
         return;
     if (defined != H5D_FILL_VALUE_USER_DEFINED) {
         out->fill_is_zero = true;
@@ -374,7 +363,7 @@ static void probe_chunk(struct weir_h5 *h5, const struct weir_h5_dataset *d, str
     if (h5->chunks_probed)
         return;
     h5->chunks_probed = true;
-    hsize_t coord[WEIR_H5_RANK_MAX] = {0}, size = 0;
+    hsize_t coord[WEIR_GRID_RANK_MAX] = {0}, size = 0;
     unsigned mask = 0;
     haddr_t address = HADDR_UNDEF;
     if (H5Dget_chunk_info(d->id, d->space, 0, coord, &mask, &address, &size) < 0 || address == HADDR_UNDEF)
@@ -389,12 +378,12 @@ static int describe_chunks(struct weir_h5 *h5, const char *path, const struct we
                            struct weir_h5_description *out, struct weir_err *err)
 {
     struct weir_chunk_grid *grid = &out->grid;
-    hsize_t chunk[WEIR_H5_RANK_MAX], dims[WEIR_H5_RANK_MAX], max_dims[WEIR_H5_RANK_MAX];
+    hsize_t chunk[WEIR_GRID_RANK_MAX], dims[WEIR_GRID_RANK_MAX], max_dims[WEIR_GRID_RANK_MAX];
     if (H5Pget_chunk(d->plist, d->shape.rank, chunk) != d->shape.rank ||
         H5Sget_simple_extent_dims(d->space, dims, max_dims) < 0)
         return weir_h5_fail(err, path, "its chunk shape cannot be read");
     grid->rank = d->shape.rank;
-    grid->element_bytes = d->shape.class == WEIR_H5_VLEN_BYTES ? HEAP_REF_BYTES : (uint32_t)d->shape.type_bytes;
+    grid->element_bytes = d->shape.element == WEIR_ELEMENT_VLEN_BYTES ? HEAP_REF_BYTES : (uint32_t)d->shape.type_bytes;
     for (int i = 0; i < d->shape.rank; i++) {
         grid->dims[i] = dims[i];
         grid->chunk[i] = chunk[i];
@@ -476,7 +465,7 @@ static int read_vlen(struct weir_h5_dataset *d, const char *path, hid_t memory, 
 static int read_row(struct weir_h5_dataset *d, const char *path, uint64_t t, void *buffer, size_t capacity,
                     size_t *length, struct weir_err *err)
 {
-    hsize_t start[WEIR_H5_RANK_MAX] = {t}, count[WEIR_H5_RANK_MAX] = {1}, one = 1;
+    hsize_t start[WEIR_GRID_RANK_MAX] = {t}, count[WEIR_GRID_RANK_MAX] = {1}, one = 1;
     size_t row_bytes = d->shape.type_bytes;
     for (int i = 1; i < d->shape.rank; i++) {
         count[i] = d->shape.dims[i];
@@ -487,10 +476,10 @@ static int read_row(struct weir_h5_dataset *d, const char *path, uint64_t t, voi
         return weir_err_set(err, -ENODATA, "%s: has no frame %llu", path, (unsigned long long)t);
     if (H5Sselect_hyperslab(d->space, H5S_SELECT_SET, start, NULL, count, NULL) < 0)
         return weir_h5_fail(err, path, "a frame cannot be selected");
-    bool vlen = d->shape.class == WEIR_H5_VLEN_BYTES;
+    bool vlen = d->shape.element == WEIR_ELEMENT_VLEN_BYTES;
     *length = row_bytes;
-    bool numbers = d->shape.class == WEIR_H5_INTEGER && d->shape.type_bytes <= 2;
-    if (!vlen && !numbers && d->shape.class != WEIR_H5_FIXED_BYTES)
+    bool numbers = d->shape.element == WEIR_ELEMENT_INTEGER && d->shape.type_bytes <= 2;
+    if (!vlen && !numbers && d->shape.element != WEIR_ELEMENT_FIXED_BYTES)
         return weir_err_set(err, -EBADMSG, "%s: its elements are neither pixels nor bytes", path);
     if (!vlen && row_bytes > capacity)
         return -ENOSPC;

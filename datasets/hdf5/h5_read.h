@@ -1,4 +1,4 @@
-/* h5_read.h: reading HDF5, as layouts need it. h5_read.c, h5_attributes.c, h5_numbers.c, h5_errors.c, h5_guard.c,
+/* h5_read.h: reading HDF5. h5_read.c, h5_attributes.c, h5_numbers.c, h5_errors.c, h5_guard.c,
  * h5_sources.c and h5_external.c alone include hdf5.h for reading; they are in the helper program (datasets/helper) and
  * run in its HDF5 helper processes, one thread each. */
 #ifndef WEIR_DATASETS_HDF5_H5_READ_H
@@ -7,14 +7,13 @@
 #include "base/numbers.h"
 #include "datasets/chunks/filters.h"
 #include "datasets/hdf5/chunk_index.h"
+#include "datasets/store.h"
 #include "weir/base.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct weir_h5; /* an open file; one thread at a time */
-
-enum { WEIR_H5_PATH_MAX = 512 };
 
 /* Calls from now on are about this file of a dataset in folder root (weir_inside_root; NULL = the file's own folder):
  * what its objects name elsewhere is not opened, unless allow_external. */
@@ -56,44 +55,21 @@ bool weir_h5_text_of(struct weir_h5 *h5, const char *path, char *text, size_t si
  * free(*names). */
 int weir_h5_list(struct weir_h5 *h5, const char *group, char (**names)[64], int *n, struct weir_err *err);
 
-enum weir_h5_class {
-    WEIR_H5_INTEGER,
-    WEIR_H5_FLOAT,
-    WEIR_H5_FIXED_BYTES, /* strings of fixed length, opaque */
-    WEIR_H5_VLEN_BYTES,
-    WEIR_H5_VLEN_STRING,
-    WEIR_H5_OTHER
-};
-
-enum { WEIR_H5_RANK_MAX = WEIR_GRID_RANK_MAX };
-
-struct weir_h5_shape {
-    int rank; /* datasets of a higher rank are refused */
-    uint64_t dims[WEIR_H5_RANK_MAX];
-    enum weir_h5_class class;
-    size_t type_bytes;
-    bool is_big_endian; /* integers of more than one byte */
-    bool has_fill;      /* of numbers that were read: some were never written, and are the fill value */
-    bool is_signed;     /* integers */
-};
-int weir_h5_shape(struct weir_h5 *h5, const char *path, struct weir_h5_shape *shape, struct weir_err *err);
+int weir_h5_shape(struct weir_h5 *h5, const char *path, struct weir_array_shape *shape, struct weir_err *err);
 
 /* Reads a numeric dataset whole, in its own type (but float16 as float32, and what is wider than 8 bytes as float64);
  * at most 1 GiB. free(*values). */
 int weir_h5_read_numbers(struct weir_h5 *h5, const char *path, enum weir_number_type *type, void **values,
-                         struct weir_h5_shape *shape, struct weir_err *err);
-/* The same, converted to float. */
-int weir_h5_read_floats(struct weir_h5 *h5, const char *path, float **values, struct weir_h5_shape *shape,
-                        struct weir_err *err);
+                         struct weir_array_shape *shape, struct weir_err *err);
 /* The texts of a dataset, row by row, of up to 63 bytes each; at most 65,536. free(*names). */
-int weir_h5_read_names(struct weir_h5 *h5, const char *path, char (**names)[64], struct weir_h5_shape *shape,
+int weir_h5_read_names(struct weir_h5 *h5, const char *path, char (**names)[64], struct weir_array_shape *shape,
                        struct weir_err *err);
 
 enum weir_h5_layout { WEIR_H5_CONTIGUOUS, WEIR_H5_CHUNKED, WEIR_H5_COMPACT, WEIR_H5_VIRTUAL, WEIR_H5_EXTERNAL };
 
 /* All that the library reports about how a dataset is stored. */
 struct weir_h5_description {
-    struct weir_h5_shape shape;
+    struct weir_array_shape shape;
     enum weir_h5_layout layout;
     bool other_file;  /* lies behind an external link */
     bool plain_sizes; /* addresses and lengths of 8 bytes */
@@ -107,7 +83,7 @@ struct weir_h5_description {
     bool fill_is_zero, fill_is_known;
     uint8_t fill[16]; /* one element */
     bool has_probe;   /* the first chunked dataset of a file: one chunk as the library sees it */
-    uint64_t probe_coord[WEIR_H5_RANK_MAX];
+    uint64_t probe_coord[WEIR_GRID_RANK_MAX];
     struct weir_chunk probe;
 };
 int weir_h5_describe(struct weir_h5 *h5, const char *path, struct weir_h5_description *out, struct weir_err *err);

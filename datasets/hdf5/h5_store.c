@@ -1,52 +1,76 @@
-/* HDF5 files as struct weir_store_ops: the library describes, in a helper process, and rows are located afterwards. */
-#include "datasets/builder.h"
+/* HDF5 files as stores: the library describes how datasets are stored, and frames are located afterwards. */
+#include "datasets/hdf5/h5_store.h"
 #include "datasets/index.h"
 #include "datasets/json_object.h"
-#include "datasets/store_ops.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
-static bool has(void *store, const char *path)
+static struct weir_h5 *file_of(struct weir_store *store)
 {
-    return weir_h5_has(store, path);
+    return ((struct weir_h5_store *)store)->h5;
 }
 
-static bool is_group(void *store, const char *path)
+static bool has(struct weir_store *store, const char *path)
 {
-    return weir_h5_is_group(store, path);
+    return weir_h5_has(file_of(store), path);
 }
 
-static int list(void *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
+static bool is_group(struct weir_store *store, const char *path)
 {
-    return weir_h5_list(store, group, names, n, err);
+    return weir_h5_is_group(file_of(store), path);
 }
 
-static int shape(void *store, const char *path, struct weir_h5_shape *found, struct weir_err *err)
+static int list(struct weir_store *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
 {
-    return weir_h5_shape(store, path, found, err);
+    return weir_h5_list(file_of(store), group, names, n, err);
 }
 
-static int read_numbers(void *store, const char *path, enum weir_number_type *type, void **values,
-                        struct weir_h5_shape *found, struct weir_err *err)
+static int shape(struct weir_store *store, const char *path, struct weir_array_shape *found, struct weir_err *err)
 {
-    return weir_h5_read_numbers(store, path, type, values, found, err);
+    return weir_h5_shape(file_of(store), path, found, err);
 }
 
-static int rows(void *store, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,
+static int read_numbers(struct weir_store *store, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_array_shape *found, struct weir_err *err)
+{
+    return weir_h5_read_numbers(file_of(store), path, type, values, found, err);
+}
+
+static int rows(struct weir_store *store, const char *path, struct weir_frame_map *map, struct weir_array_shape *found,
                 struct weir_err *err)
 {
+    struct weir_h5_store *s = (struct weir_h5_store *)store;
     (void)map;
-    return weir_h5_describe(store, path, description, err);
+    if (!s->descriptions)
+        s->descriptions = calloc(WEIR_CAMERAS_MAX, sizeof *s->descriptions);
+    if (!s->descriptions)
+        return weir_err_set(err, -ENOMEM, "out of memory");
+    struct weir_h5_description *description = &s->descriptions[s->n_descriptions];
+    int rc = weir_h5_describe(s->h5, path, description, err);
+    *found = description->shape;
+    s->n_descriptions += rc == 0;
+    return rc;
+}
+
+static bool has_attribute(struct weir_store *store, const char *path, const char *name)
+{
+    return weir_h5_has_attribute(file_of(store), path, name);
+}
+
+static bool is_false(struct weir_store *store, const char *name)
+{
+    return weir_h5_is_false(file_of(store), name);
 }
 
 /* ---- texts ---- */
 
 struct taking {
-    struct weir_episode_builder *builder;
+    struct weir_episode *episode;
     bool all; /* else instructions only: groups of simulators have models and settings of any length as well */
     struct weir_err *err;
 };
@@ -70,8 +94,7 @@ static int take_problem_info(const struct taking *taking, const char *value)
     if (rc == -ENOMEM)
         return weir_err_set(taking->err, rc, "out of memory");
     if (rc < 0)
-        return weir_episode_leave_out(taking->builder->episode, taking->err, "attribute problem_info is left out: %s",
-                                      why.text);
+        return weir_episode_leave_out(taking->episode, taking->err, "attribute problem_info is left out: %s", why.text);
     const json_t *instruction = json_object_get(json, "language_instruction");
     size_t n = json_is_array(instruction) ? json_array_size(instruction) : 1, used = 0;
     for (size_t i = 0; i < n && used < sizeof all; i++) {
@@ -80,7 +103,7 @@ static int take_problem_info(const struct taking *taking, const char *value)
     }
     json_decref(json);
     return used > 0 && used < sizeof all
-               ? weir_builder_text(taking->builder, "language_instruction", all, used, taking->err)
+               ? weir_episode_add_text(taking->episode, "language_instruction", all, used, taking->err)
                : 0;
 }
 
@@ -91,11 +114,11 @@ static int take_text(void *user, const char *name, const char *value)
     if (!is_problem && !taking->all && !is_instruction(name))
         return 0;
     if (!value)
-        return weir_episode_leave_out(taking->builder->episode, taking->err,
+        return weir_episode_leave_out(taking->episode, taking->err,
                                       "attribute %s is left out: it cannot be read; repair it, or copy the file anew",
                                       name);
     return is_problem ? take_problem_info(taking, value)
-                      : weir_builder_text(taking->builder, name, value, strlen(value), taking->err);
+                      : weir_episode_add_text(taking->episode, name, value, strlen(value), taking->err);
 }
 
 /* Datasets of one text, where RoboMIND has its instruction. */
@@ -114,21 +137,21 @@ static int take_datasets(struct taking *taking, struct weir_h5 *h5)
 }
 
 /* Attributes of the episode's group, then of the file: all of its root, where Weir's own copies have theirs. */
-static int texts(void *store, struct weir_episode_builder *builder, struct weir_err *err)
+static int texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err)
 {
     static const char *const others[] = {"/data", "/metadata"};
-    struct taking taking = {.builder = builder, .err = err};
-    const char *root = builder->episode->root;
-    int rc = take_datasets(&taking, store);
-    if (rc == 0 && *root)
-        rc = weir_h5_texts(store, root, take_text, &taking);
-    weir_h5_enter(store, "");
+    struct weir_h5 *h5 = file_of(store);
+    struct taking taking = {.episode = episode, .err = err};
+    int rc = take_datasets(&taking, h5);
+    if (rc == 0 && *episode->root)
+        rc = weir_h5_texts(h5, episode->root, take_text, &taking);
+    weir_h5_enter(h5, "");
     for (size_t i = 0; i < sizeof others / sizeof others[0] && rc == 0; i++)
-        if (weir_h5_is_group(store, others[i]))
-            rc = weir_h5_texts(store, others[i], take_text, &taking);
-    weir_h5_enter(store, root);
+        if (weir_h5_is_group(h5, others[i]))
+            rc = weir_h5_texts(h5, others[i], take_text, &taking);
+    weir_h5_enter(h5, episode->root);
     taking.all = true;
-    return rc < 0 ? rc : weir_h5_texts(store, "/", take_text, &taking);
+    return rc < 0 ? rc : weir_h5_texts(h5, "/", take_text, &taking);
 }
 
 const struct weir_store_ops weir_store_hdf5 = {
@@ -138,6 +161,11 @@ const struct weir_store_ops weir_store_hdf5 = {
     .shape = shape,
     .read_numbers = read_numbers,
     .rows = rows,
+    .has_attribute = has_attribute,
+    .is_false = is_false,
     .texts = texts,
+    .images =
+        "uint8 (steps, height, width, 3), JPEGs are stored as rows of uint8 (steps, bytes), as fixed strings or as "
+        "variable-length uint8 (steps)",
     .lister = "`h5ls -r` lists those of a file",
 };

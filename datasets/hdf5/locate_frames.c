@@ -2,7 +2,7 @@
  * the HDF5 library. */
 #include "base/shortage.h"
 #include "datasets/chunks/heap.h"
-#include "datasets/index.h"
+#include "datasets/hdf5/hdf5_open.h"
 
 #include <errno.h>
 #include <stdio.h>

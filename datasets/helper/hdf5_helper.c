@@ -296,7 +296,7 @@ static void get_described_episode(struct weir_bytes_reader *c, struct weir_episo
     weir_bytes_get_episode(c, episode);
     size_t bytes = (size_t)episode->n_maps * sizeof **descriptions;
     const struct weir_h5_description *sent = c->bad ? NULL : weir_bytes_get(c, bytes);
-    if (!sent || !weir_described_is_sane(episode, sent)) {
+    if (!sent || !weir_hdf5_described_is_sane(episode, sent)) {
         c->bad = true;
         return;
     }
@@ -310,7 +310,8 @@ static void get_described_episode(struct weir_bytes_reader *c, struct weir_episo
         sizeof *episode + (size_t)episode->steps * (size_t)(episode->qpos_dim + episode->action_dim) * sizeof(float);
 }
 
-static bool get_described(struct weir_bytes_reader *c, const char *path, struct weir_file_result *result)
+static bool get_described(struct weir_bytes_reader *c, const char *path, struct weir_file_result *result,
+                          struct weir_hdf5_described *described)
 {
     struct weir_file_index *file = &result->file;
     const struct weir_helper_described *head = weir_bytes_get(c, sizeof *head);
@@ -323,10 +324,11 @@ static bool get_described(struct weir_bytes_reader *c, const char *path, struct 
     file->header_hash = head->header_hash;
     file->episodes = calloc((size_t)head->n_episodes + 1, sizeof *file->episodes);
     file->bad = calloc((size_t)head->n_bad + 1, sizeof *file->bad);
-    result->descriptions = calloc((size_t)head->n_wanted + 1, sizeof *result->descriptions);
-    result->base = head->base;
+    described->cameras = calloc((size_t)head->n_wanted + 1, sizeof *described->cameras);
+    described->n = head->n_wanted;
+    described->base = head->base;
     result->n_wanted = head->n_wanted;
-    c->no_memory = !file->file.path || !file->episodes || !file->bad || !result->descriptions;
+    c->no_memory = !file->file.path || !file->episodes || !file->bad || !described->cameras;
     c->bad |= c->no_memory;
     for (; file->n_bad < head->n_bad && !c->bad; file->n_bad++) {
         const char *text = weir_bytes_get_text(c);
@@ -335,21 +337,21 @@ static bool get_described(struct weir_bytes_reader *c, const char *path, struct 
         c->bad |= !text || c->no_memory;
     }
     for (; file->n_episodes < head->n_episodes && !c->bad; file->n_episodes++)
-        get_described_episode(c, &file->episodes[file->n_episodes], &result->descriptions[file->n_episodes]);
+        get_described_episode(c, &file->episodes[file->n_episodes], &described->cameras[file->n_episodes]);
     return !c->bad;
 }
 
 static int take_description(struct weir_hdf5_helper *helper, uint8_t *bytes, size_t n, const char *path,
-                            struct weir_file_result *result)
+                            struct weir_file_result *result, struct weir_hdf5_described *described)
 {
     struct weir_bytes_reader c = {.at = bytes, .left = n};
-    if (get_described(&c, path, result))
+    if (get_described(&c, path, result, described))
         return 0;
     return c.no_memory ? weir_err_set(&result->err, -ENOMEM, "out of memory") : report_bad_reply(helper, &result->err);
 }
 
 static void request_description(struct weir_hdf5_helper *helper, const char *path, bool again,
-                                struct weir_file_result *result)
+                                struct weir_file_result *result, struct weir_hdf5_described *described)
 {
     const struct weir_dataset_config *config = helper->config;
     const char *texts[WEIR_HELPER_TEXTS] = {[WEIR_HELPER_PATH] = path,
@@ -375,18 +377,20 @@ static void request_description(struct weir_hdf5_helper *helper, const char *pat
     } else if (!weir_helper_receive(helper->fd, bytes, reply.bytes, REPLY_TIMEOUT_S)) {
         result->rc = report_no_reply(helper, path, &result->err);
     } else {
-        result->rc = take_description(helper, bytes, reply.bytes, path, result);
+        result->rc = take_description(helper, bytes, reply.bytes, path, result, described);
     }
     free(bytes);
 }
 
-void weir_hdf5_helper_describe(struct weir_hdf5_helper *helper, const char *path, struct weir_file_result *result)
+void weir_hdf5_helper_describe(struct weir_hdf5_helper *helper, const char *path, struct weir_file_result *result,
+                               struct weir_hdf5_described *described)
 {
-    request_description(helper, path, false, result);
+    request_description(helper, path, false, result, described);
     if (result->rc >= 0 || !helper->crashed)
         return;
-    weir_file_result_close(result);
-    request_description(helper, path, true, result);
+    weir_hdf5_described_free(described);
+    weir_file_index_close(&result->file);
+    request_description(helper, path, true, result, described);
     if (result->rc < 0 && helper->crashed)
         result->rc = report_second_crash(&result->err);
 }

@@ -10,7 +10,7 @@
 #define WEIR_DATASETS_HELPER_HDF5_HELPER_H
 
 #include "datasets/file_array.h"
-#include "datasets/index.h"
+#include "datasets/hdf5/hdf5_open.h"
 
 struct weir_hdf5_helper;
 
@@ -20,8 +20,9 @@ struct weir_hdf5_helper *weir_hdf5_helper_open(const struct weir_dataset_config 
                                                bool allow_external);
 void weir_hdf5_helper_close(struct weir_hdf5_helper **helper);
 
-/* weir_file_describe, in the other process. */
-void weir_hdf5_helper_describe(struct weir_hdf5_helper *helper, const char *path, struct weir_file_result *result);
+/* weir_hdf5_describe, in the other process. */
+void weir_hdf5_helper_describe(struct weir_hdf5_helper *helper, const char *path, struct weir_file_result *result,
+                               struct weir_hdf5_described *described);
 
 /* weir_h5_read_row, in the other process, which keeps the last file open. -ESTALE when it is not the file that was
  * indexed. */

@@ -1,6 +1,6 @@
+#include "datasets/hdf5/h5_read.h"
 #include "datasets/helper/hdf5_helper_protocol_priv.h"
 #include "datasets/helper/helper_spawner_priv.h"
-#include "datasets/index.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -62,12 +62,13 @@ static void watch_for_crashes(void)
         sigaction(crashes[i], &action, NULL);
 }
 
-static void put_described(struct weir_bytes_writer *w, const struct weir_file_result *result)
+static void put_described(struct weir_bytes_writer *w, const struct weir_file_result *result,
+                          const struct weir_hdf5_described *described)
 {
     const struct weir_file_index *file = &result->file;
     struct weir_helper_described head = {.file = file->file,
                                          .header_hash = file->header_hash,
-                                         .base = result->base,
+                                         .base = described->base,
                                          .n_wanted = result->n_wanted,
                                          .n_episodes = file->n_episodes,
                                          .n_bad = file->n_bad};
@@ -78,7 +79,7 @@ static void put_described(struct weir_bytes_writer *w, const struct weir_file_re
     for (int i = 0; i < file->n_episodes; i++) {
         size_t maps = (size_t)file->episodes[i].n_maps;
         weir_bytes_put_episode(w, &file->episodes[i]);
-        weir_bytes_put(w, result->descriptions[i], maps * sizeof **result->descriptions);
+        weir_bytes_put(w, described->cameras[i], maps * sizeof **described->cameras);
     }
 }
 
@@ -108,14 +109,16 @@ static int report_excessive_request(struct weir_err *err)
         "a file of its size; repair or remove the file");
 }
 
-static void describe(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+static void describe(struct weir_file_result *result, struct weir_hdf5_described *described, const char *path,
+                     const struct weir_dataset_config *config)
 {
-    weir_file_describe(result, path, config);
+    weir_hdf5_describe(result, described, path, config);
     if (!retry_is_worthwhile(result->rc, path))
         return;
     struct weir_err first = result->err;
-    weir_file_result_close(result);
-    weir_file_describe(result, path, config);
+    weir_hdf5_described_free(described);
+    weir_file_index_close(&result->file);
+    weir_hdf5_describe(result, described, path, config);
     if (result->rc == 0)
         return;
     bool again = weir_h5_malloc_failed();
@@ -126,6 +129,7 @@ static void describe(struct weir_file_result *result, const char *path, const st
 static bool reply_description(const struct child *child, const struct weir_helper_request *request, char *const *texts)
 {
     struct weir_file_result result;
+    struct weir_hdf5_described described;
     struct weir_bytes_writer w = {0};
     struct weir_dataset_config config = {.cameras = texts[WEIR_HELPER_CAMERAS],
                                          .qpos_keys = texts[WEIR_HELPER_QPOS_KEYS],
@@ -135,15 +139,16 @@ static bool reply_description(const struct child *child, const struct weir_helpe
                                          .own_types = request->own_types,
                                          .allow_ragged = request->allow_ragged,
                                          .tolerant = request->tolerant};
-    describe(&result, texts[WEIR_HELPER_PATH], &config);
+    describe(&result, &described, texts[WEIR_HELPER_PATH], &config);
     if (result.rc == 0)
-        put_described(&w, &result);
+        put_described(&w, &result, &described);
     if (w.full)
         _exit(WEIR_HELPER_LACKED_MEMORY);
     struct weir_helper_reply reply = {.rc = result.rc, .err = result.err, .bytes = w.n};
     bool fine = send_reply(child, &reply, w.bytes);
     free(w.bytes);
-    weir_file_result_close(&result);
+    weir_hdf5_described_free(&described);
+    weir_file_index_close(&result.file);
     return fine;
 }
 
@@ -214,14 +219,14 @@ static bool reply_row(struct child *child, const struct weir_helper_request *req
 
 static int put_array(struct child *child, const char *key, struct weir_bytes_writer *w, struct weir_err *err)
 {
-    struct weir_h5_shape shape;
+    struct weir_array_shape shape;
     struct weir_helper_array head = {.type = -1};
     enum weir_number_type type = WEIR_U8;
     void *values = NULL;
     char(*names)[64] = NULL;
     weir_h5_watch_errors();
     int rc = weir_h5_shape(child->h5, key, &shape, err);
-    bool texts = rc == 0 && (shape.class == WEIR_H5_FIXED_BYTES || shape.class == WEIR_H5_VLEN_STRING);
+    bool texts = rc == 0 && (shape.element == WEIR_ELEMENT_FIXED_BYTES || shape.element == WEIR_ELEMENT_VLEN_STRING);
     if (rc == 0)
         rc = texts ? weir_h5_read_names(child->h5, key, &names, &shape, err)
                    : weir_h5_read_numbers(child->h5, key, &type, &values, &shape, err);
@@ -250,7 +255,7 @@ static int put_list(struct child *child, const char *group, struct weir_bytes_wr
     int rc = weir_h5_list(child->h5, group, &names, &n, err);
     for (int i = 0; i < n && rc == 0; i++) {
         struct weir_hdf5_member member = {0};
-        char path[WEIR_H5_PATH_MAX];
+        char path[WEIR_STORE_PATH_MAX];
         snprintf(path, sizeof path, "%s/%s", strcmp(group, "/") == 0 ? "" : group, names[i]);
         memcpy(member.name, names[i], strlen(names[i]));
         member.is_group = weir_h5_is_group(child->h5, path);

@@ -5,14 +5,14 @@
 
 #define IMAGES "/observations/images"
 
-static bool detect(struct weir_h5 *h5)
+static bool detect(struct weir_store *store)
 {
-    return weir_h5_has(h5, IMAGES);
+    return weir_store_has(store, IMAGES);
 }
 
-static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
-    (void)h5;
+    (void)store;
     int rc = weir_builder_qpos(builder, "/observations/qpos", err);
     if (rc == 0)
         rc = weir_builder_actions(builder, "/action", err);

@@ -14,23 +14,23 @@
 #define LENGTHS "/compress_len"
 
 /* Rows of bytes instead of images: any camera of rank 2 makes the file one of these. */
-static bool detect(struct weir_h5 *h5)
+static bool detect(struct weir_store *store)
 {
-    if (weir_h5_has(h5, LENGTHS))
+    if (weir_store_has(store, LENGTHS))
         return true;
-    if (!weir_h5_has(h5, IMAGES))
+    if (!weir_store_has(store, IMAGES))
         return false;
     char(*names)[64];
     int n;
-    if (weir_h5_list(h5, IMAGES, &names, &n, NULL) < 0)
+    if (weir_store_list(store, IMAGES, &names, &n, NULL) < 0)
         return false;
     bool found = false;
     for (int i = 0; i < n && !found; i++) {
         char key[128];
-        struct weir_h5_shape shape;
+        struct weir_array_shape shape;
         snprintf(key, sizeof key, IMAGES "/%s", names[i]);
-        found = weir_h5_shape(h5, key, &shape, NULL) == 0 && shape.rank == 2 && shape.class == WEIR_H5_INTEGER &&
-                shape.type_bytes == 1;
+        found = weir_store_shape(store, key, &shape, NULL) == 0 && shape.rank == 2 &&
+                shape.element == WEIR_ELEMENT_INTEGER && shape.type_bytes == 1;
     }
     free(names);
     return found;
@@ -41,17 +41,17 @@ struct images {
     uint64_t colour, all, steps, row_bytes;
 };
 
-static struct images look_at(struct weir_h5 *h5, char (*names)[64], int n)
+static struct images look_at(struct weir_store *store, char (*names)[64], int n)
 {
     struct images images = {.all = (uint64_t)n};
     for (int i = 0; i < n; i++) {
         char key[128];
-        struct weir_h5_shape shape;
+        struct weir_array_shape shape;
         snprintf(key, sizeof key, IMAGES "/%s", names[i]);
         if (weir_is_depth_name(names[i]))
             continue;
         images.colour++;
-        if (weir_h5_shape(h5, key, &shape, NULL) < 0 || shape.rank != 2)
+        if (weir_store_shape(store, key, &shape, NULL) < 0 || shape.rank != 2)
             continue;
         images.steps = images.steps ? images.steps : shape.dims[0];
         images.row_bytes = shape.dims[1] > images.row_bytes ? shape.dims[1] : images.row_bytes;
@@ -75,22 +75,22 @@ static bool take_column(const float *values, uint64_t rows, const struct images 
 }
 
 /* The hints of compress_len, one a step; NULL (0) when there are none. What is odd about it is noted. */
-static int read_hints(struct weir_h5 *h5, struct weir_episode_builder *builder, const struct images *images,
+static int read_hints(struct weir_store *store, struct weir_episode_builder *builder, const struct images *images,
                       uint32_t **hints, struct weir_err *err)
 {
-    struct weir_h5_shape shape;
+    struct weir_array_shape shape;
     struct weir_err why = WEIR_ERR_NONE;
     float *values = NULL;
     *hints = NULL;
-    if (!weir_h5_has(h5, LENGTHS) || images->steps == 0)
+    if (!weir_store_has(store, LENGTHS) || images->steps == 0)
         return 0;
-    int rc = weir_h5_shape(h5, LENGTHS, &shape, &why);
+    int rc = weir_store_shape(store, LENGTHS, &shape, &why);
     if (rc == 0 && (shape.rank != 2 || (shape.dims[0] != images->colour && shape.dims[0] != images->all) ||
                     shape.dims[1] != images->steps)) {
         weir_builder_note(builder, WEIR_NOTE_LENGTHS_SHAPE);
         return 0;
     }
-    rc = rc < 0 ? rc : weir_h5_read_floats(h5, LENGTHS, &values, &shape, &why);
+    rc = rc < 0 ? rc : weir_store_read_floats(store, LENGTHS, &values, &shape, &why);
     if (rc == 0)
         *hints = calloc(images->steps, sizeof **hints);
     if (rc == -ENOMEM || (rc == 0 && !*hints)) {
@@ -106,12 +106,12 @@ static int read_hints(struct weir_h5 *h5, struct weir_episode_builder *builder, 
     return 0;
 }
 
-static int add_cameras(struct weir_h5 *h5, struct weir_episode_builder *builder, char (*names)[64], int n,
+static int add_cameras(struct weir_store *store, struct weir_episode_builder *builder, char (*names)[64], int n,
                        struct weir_err *err)
 {
-    struct images images = look_at(h5, names, n);
+    struct images images = look_at(store, names, n);
     uint32_t *hints;
-    int rc = read_hints(h5, builder, &images, &hints, err);
+    int rc = read_hints(store, builder, &images, &hints, err);
     for (int i = 0; i < n && rc == 0; i++) {
         char key[128];
         snprintf(key, sizeof key, IMAGES "/%s", names[i]);
@@ -124,7 +124,7 @@ static int add_cameras(struct weir_h5 *h5, struct weir_episode_builder *builder,
     return rc;
 }
 
-static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
     int rc = weir_builder_qpos(builder, "/observations/qpos", err);
     if (rc == 0)
@@ -133,9 +133,9 @@ static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builde
         return rc;
     char(*names)[64];
     int n;
-    rc = weir_h5_list(h5, IMAGES, &names, &n, err);
+    rc = weir_store_list(store, IMAGES, &names, &n, err);
     if (rc == 0)
-        rc = add_cameras(h5, builder, names, n, err);
+        rc = add_cameras(store, builder, names, n, err);
     free(names);
     return rc;
 }

@@ -6,19 +6,19 @@
 #define IMAGES "/observations/images"
 #define DEPTH  "/observations/images_depth"
 
-static bool detect(struct weir_h5 *h5)
+static bool detect(struct weir_store *store)
 {
-    return weir_h5_has(h5, DEPTH) || (weir_h5_has(h5, IMAGES) && weir_h5_is_false(h5, "compress"));
+    return weir_store_has(store, DEPTH) || (weir_store_has(store, IMAGES) && weir_store_is_false(store, "compress"));
 }
 
-static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
     int rc = weir_builder_qpos(builder, "/observations/qpos", err);
     if (rc == 0)
         rc = weir_builder_actions_next(builder, "/observations/qpos", err);
     if (rc == 0)
         rc = weir_builder_group(builder, IMAGES, false, err);
-    return rc < 0 || !weir_h5_has(h5, DEPTH) ? rc : weir_builder_group(builder, DEPTH, true, err);
+    return rc < 0 || !weir_store_has(store, DEPTH) ? rc : weir_builder_group(builder, DEPTH, true, err);
 }
 
 const struct weir_layout_ops weir_layout_agilex = {

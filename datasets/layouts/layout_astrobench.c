@@ -12,20 +12,21 @@ static bool is_camera(const char *name)
     return strncmp(name, "rgb_", 4) == 0;
 }
 
-static bool detect(struct weir_h5 *h5)
+static bool detect(struct weir_store *store)
 {
     char(*names)[64];
     int n;
-    if (!weir_h5_has(h5, "/observations") || weir_h5_list(h5, "/observations", &names, &n, NULL) < 0)
+    if (!weir_store_has(store, "/observations") || weir_store_list(store, "/observations", &names, &n, NULL) < 0)
         return false;
     bool found = false;
     for (int i = 0; i < n && !found; i++)
         found = is_camera(names[i]);
     free(names);
-    return found || (weir_h5_has(h5, "/observations/joint_pos") && weir_h5_has(h5, "/action/joint_positions"));
+    return found ||
+           (weir_store_has(store, "/observations/joint_pos") && weir_store_has(store, "/action/joint_positions"));
 }
 
-static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
     int rc = weir_builder_qpos(builder, "/observations/joint_pos", err);
     if (rc == 0)
@@ -34,7 +35,7 @@ static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builde
         return rc;
     char(*names)[64];
     int n;
-    rc = weir_h5_list(h5, "/observations", &names, &n, err);
+    rc = weir_store_list(store, "/observations", &names, &n, err);
     for (int i = 0; i < n && rc == 0; i++) {
         char key[128];
         snprintf(key, sizeof key, "/observations/%s", names[i]);

@@ -25,10 +25,10 @@ static int by_number(const void *a, const void *b)
     return strverscmp(a, b);
 }
 
-static int list_demos(struct weir_h5 *h5, char (**groups)[64], int *n, struct weir_err *err)
+static int list_demos(struct weir_store *store, char (**groups)[64], int *n, struct weir_err *err)
 {
     int all, demos = 0;
-    int rc = weir_h5_list(h5, "/data", groups, &all, err);
+    int rc = weir_store_list(store, "/data", groups, &all, err);
     if (rc < 0)
         return rc;
     for (int i = 0; i < all; i++)
@@ -40,42 +40,42 @@ static int list_demos(struct weir_h5 *h5, char (**groups)[64], int *n, struct we
     return 0;
 }
 
-static bool has_demos(struct weir_h5 *h5)
+static bool has_demos(struct weir_store *store)
 {
     char(*names)[64];
     int n = 0;
-    if (!weir_h5_is_group(h5, "/data") || list_demos(h5, &names, &n, NULL) < 0)
+    if (!weir_store_is_group(store, "/data") || list_demos(store, &names, &n, NULL) < 0)
         return false;
     free(names);
     return n > 0;
 }
 
-static bool detect_robomimic(struct weir_h5 *h5)
+static bool detect_robomimic(struct weir_store *store)
 {
-    return has_demos(h5);
+    return has_demos(store);
 }
 
-static bool detect_libero(struct weir_h5 *h5)
+static bool detect_libero(struct weir_store *store)
 {
-    return (weir_h5_has_attribute(h5, "/data", "bddl_file_name") ||
-            weir_h5_has_attribute(h5, "/data", "problem_info")) &&
-           has_demos(h5);
+    return (weir_store_has_attribute(store, "/data", "bddl_file_name") ||
+            weir_store_has_attribute(store, "/data", "problem_info")) &&
+           has_demos(store);
 }
 
 /* robomimic's states are a dataset, Isaac Lab's a group. */
-static bool detect_isaaclab(struct weir_h5 *h5)
+static bool detect_isaaclab(struct weir_store *store)
 {
     char(*names)[64];
     int n = 0;
-    if (!weir_h5_is_group(h5, "/data") || list_demos(h5, &names, &n, NULL) < 0)
+    if (!weir_store_is_group(store, "/data") || list_demos(store, &names, &n, NULL) < 0)
         return false;
     bool found = false;
     for (int i = 0; i < n && i < 1; i++) {
         char path[128];
         snprintf(path, sizeof path, "/data/%s/initial_state", names[i]);
-        found = weir_h5_is_group(h5, path);
+        found = weir_store_is_group(store, path);
         snprintf(path, sizeof path, "/data/%s/states", names[i]);
-        found = found || weir_h5_is_group(h5, path);
+        found = found || weir_store_is_group(store, path);
     }
     free(names);
     return found;
@@ -83,22 +83,22 @@ static bool detect_isaaclab(struct weir_h5 *h5)
 
 /* ---- what lies below obs ---- */
 
-static int add_observations(struct weir_h5 *h5, struct weir_episode_builder *builder, const char *group, int depth,
-                            struct weir_err *err);
+static int add_observations(struct weir_store *store, struct weir_episode_builder *builder, const char *group,
+                            int depth, struct weir_err *err);
 
 /* "obs/policy/front_rgb" is the camera "policy/front_rgb". */
-static int add_member(struct weir_h5 *h5, struct weir_episode_builder *builder, const char *key, int depth,
+static int add_member(struct weir_store *store, struct weir_episode_builder *builder, const char *key, int depth,
                       struct weir_err *err)
 {
-    if (weir_h5_is_group(h5, key))
-        return depth < DEPTH_MAX ? add_observations(h5, builder, key, depth + 1, err)
+    if (weir_store_is_group(store, key))
+        return depth < DEPTH_MAX ? add_observations(store, builder, key, depth + 1, err)
                                  : weir_err_set(err, -ELOOP, "%s: groups are nested over %d deep", key, DEPTH_MAX);
-    struct weir_h5_shape shape;
-    int rc = weir_h5_shape(h5, key, &shape, err);
+    struct weir_array_shape shape;
+    int rc = weir_store_shape(store, key, &shape, err);
     if (rc < 0)
         return rc;
     const char *name = key + strlen("obs/"), *last = strrchr(key, '/') + 1;
-    bool numbers = shape.rank == 2 && (shape.class == WEIR_H5_FLOAT || shape.class == WEIR_H5_INTEGER) &&
+    bool numbers = shape.rank == 2 && (shape.element == WEIR_ELEMENT_FLOAT || shape.element == WEIR_ELEMENT_INTEGER) &&
                    !(shape.type_bytes == 1 && shape.dims[1] >= JPEG_BYTES_MIN);
     if (numbers)
         return weir_builder_qpos(builder, key, err);
@@ -109,27 +109,27 @@ static int add_member(struct weir_h5 *h5, struct weir_episode_builder *builder, 
     return weir_looks_like_pixels(&shape) ? weir_builder_unread(builder, name, key, &shape, err) : 0;
 }
 
-static int add_observations(struct weir_h5 *h5, struct weir_episode_builder *builder, const char *group, int depth,
-                            struct weir_err *err)
+static int add_observations(struct weir_store *store, struct weir_episode_builder *builder, const char *group,
+                            int depth, struct weir_err *err)
 {
     char(*names)[64];
     int n;
-    int rc = weir_h5_list(h5, group, &names, &n, err);
+    int rc = weir_store_list(store, group, &names, &n, err);
     for (int i = 0; i < n && rc == 0; i++) {
-        char key[WEIR_H5_PATH_MAX];
+        char key[WEIR_STORE_PATH_MAX];
         if (snprintf(key, sizeof key, "%s/%s", group, names[i]) >= (int)sizeof key)
             rc = weir_err_set(err, -ENAMETOOLONG, "%s: its members' paths are too long", group);
         else
-            rc = add_member(h5, builder, key, depth, err);
+            rc = add_member(store, builder, key, depth, err);
     }
     free(names);
     return rc;
 }
 
-static int index_demo(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+static int index_demo(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
     int rc = weir_builder_actions(builder, "actions", err);
-    return rc < 0 ? rc : add_observations(h5, builder, "obs", 0, err);
+    return rc < 0 ? rc : add_observations(store, builder, "obs", 0, err);
 }
 
 const struct weir_layout_ops weir_layout_robomimic = {
@@ -158,23 +158,13 @@ const struct weir_layout_ops weir_layout_isaaclab = {
 
 /* ---- files of no layout ---- */
 
-static int index_nothing(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
-{
-    (void)h5;
-    (void)builder;
-    (void)err;
-    return 0;
-}
-
 const struct weir_layout_ops weir_layout_custom = {
     .name = "custom",
     .summary = "any file: --qpos-keys, --action-keys and --image-keys say what is what",
-    .index = index_nothing,
 };
 
 const struct weir_layout_ops weir_layout_custom_demos = {
     .name = "custom-demos",
     .summary = "any file of /data/demo_k: keys as for custom, below each demo",
     .list = list_demos,
-    .index = index_nothing,
 };

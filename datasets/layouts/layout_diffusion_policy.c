@@ -1,6 +1,5 @@
 /* Replay buffers of diffusion_policy and UMI: /data/{camera} (T, H, W, 3), /data/action, and the other numbers of /data
  * as the state. UMI stores no actions: they are the poses and widths of the same step, as its own loader makes them. */
-#include "datasets/builder.h"
 #include "datasets/dataset_ops.h"
 
 #include <stdio.h>
@@ -22,26 +21,27 @@ static bool is_umi_action(const char *name)
 }
 
 /* Floats, rows of them: the single numbers of a step (timestamp, stage) are no state. */
-static bool is_state(const char *name, const struct weir_h5_shape *shape)
+static bool is_state(const char *name, const struct weir_array_shape *shape)
 {
     bool named = strcmp(name, "state") == 0 || strcmp(name, "qpos") == 0;
     return shape->rank == 2 && strncmp(name, "action", 6) != 0 &&
-           (shape->class == WEIR_H5_FLOAT || (named && shape->class == WEIR_H5_INTEGER));
+           (shape->element == WEIR_ELEMENT_FLOAT || (named && shape->element == WEIR_ELEMENT_INTEGER));
 }
 
-static int add(struct weir_episode_builder *builder, const char *name, bool has_action, struct weir_err *err)
+static int add(struct weir_store *store, struct weir_episode_builder *builder, const char *name, bool has_action,
+               struct weir_err *err)
 {
-    char key[WEIR_H5_PATH_MAX];
-    struct weir_h5_shape shape;
+    char key[WEIR_STORE_PATH_MAX];
+    struct weir_array_shape shape;
     snprintf(key, sizeof key, DATA "/%s", name);
-    int rc = builder->store->shape(builder->opened, key, &shape, err);
+    int rc = weir_store_shape(store, key, &shape, err);
     if (rc < 0)
         return rc;
     if (is_state(name, &shape)) {
         rc = weir_builder_qpos(builder, key, err);
         return rc == 0 && !has_action && is_umi_action(name) ? weir_builder_actions(builder, key, err) : rc;
     }
-    bool encoded = shape.class == WEIR_H5_VLEN_BYTES;
+    bool encoded = shape.element == WEIR_ELEMENT_VLEN_BYTES;
     if (encoded ? shape.type_bytes == 2 : weir_looks_like_depth(&shape) && shape.rank > 2)
         return weir_builder_depth(builder, name, key, err);
     if (encoded || (weir_looks_like_images(&shape) && shape.rank == 4))
@@ -49,17 +49,16 @@ static int add(struct weir_episode_builder *builder, const char *name, bool has_
     return weir_looks_like_pixels(&shape) ? weir_builder_unread(builder, name, key, &shape, err) : 0;
 }
 
-static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
-    (void)h5;
     char(*names)[64];
     int n;
-    bool has_action = builder->store->has(builder->opened, DATA "/action");
-    int rc = builder->store->list(builder->opened, DATA, &names, &n, err);
+    bool has_action = weir_store_has(store, DATA "/action");
+    int rc = weir_store_list(store, DATA, &names, &n, err);
     if (rc < 0)
         return rc;
     for (int i = 0; i < n && rc == 0; i++)
-        rc = add(builder, names[i], has_action, err);
+        rc = add(store, builder, names[i], has_action, err);
     if (rc == 0 && has_action)
         rc = weir_builder_actions(builder, DATA "/action", err);
     free(names);

@@ -11,20 +11,20 @@
 #define IMAGES "/observations/rgb_images"
 #define DEPTH  "/observations/depth_images"
 
-static bool detect(struct weir_h5 *h5)
+static bool detect(struct weir_store *store)
 {
-    return weir_h5_has(h5, IMAGES);
+    return weir_store_has(store, IMAGES);
 }
 
 typedef int add_state(struct weir_episode_builder *builder, const char *key, struct weir_err *err);
 
-static int add_joints(struct weir_h5 *h5, struct weir_episode_builder *builder, const char *arm, add_state *add,
+static int add_joints(struct weir_store *store, struct weir_episode_builder *builder, const char *arm, add_state *add,
                       struct weir_err *err)
 {
     static const char prefix[] = "joint_position";
     char(*names)[64] = NULL;
     int n = 0, found = 0;
-    int rc = weir_h5_is_group(h5, arm) ? weir_h5_list(h5, arm, &names, &n, err) : 0;
+    int rc = weir_store_is_group(store, arm) ? weir_store_list(store, arm, &names, &n, err) : 0;
     for (int i = 0; i < n && rc == 0; i++) {
         char key[128];
         if (strncmp(names[i], prefix, sizeof prefix - 1) != 0)
@@ -39,14 +39,14 @@ static int add_joints(struct weir_h5 *h5, struct weir_episode_builder *builder, 
     return rc;
 }
 
-static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
-    int rc = add_joints(h5, builder, "/puppet", weir_builder_qpos, err);
+    int rc = add_joints(store, builder, "/puppet", weir_builder_qpos, err);
     if (rc == 0)
-        rc = add_joints(h5, builder, "/master", weir_builder_actions, err);
+        rc = add_joints(store, builder, "/master", weir_builder_actions, err);
     if (rc == 0)
         rc = weir_builder_group(builder, IMAGES, false, err);
-    return rc < 0 || !weir_h5_has(h5, DEPTH) ? rc : weir_builder_group(builder, DEPTH, true, err);
+    return rc < 0 || !weir_store_has(store, DEPTH) ? rc : weir_builder_group(builder, DEPTH, true, err);
 }
 
 const struct weir_layout_ops weir_layout_robomind = {

@@ -5,36 +5,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool detect(struct weir_h5 *h5)
+static bool detect(struct weir_store *store)
 {
-    return weir_h5_is_group(h5, "/observation") && weir_h5_has(h5, "/joint_action");
+    return weir_store_is_group(store, "/observation") && weir_store_has(store, "/joint_action");
 }
 
-static int add_cameras(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+static int add_cameras(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
     char(*names)[64];
     int n;
-    int rc = weir_h5_list(h5, "/observation", &names, &n, err);
+    int rc = weir_store_list(store, "/observation", &names, &n, err);
     for (int i = 0; i < n && rc == 0; i++) {
         char key[128], name[80];
         snprintf(key, sizeof key, "/observation/%s/rgb", names[i]);
-        if (weir_h5_has(h5, key))
+        if (weir_store_has(store, key))
             rc = weir_builder_camera(builder, names[i], key, err);
         snprintf(key, sizeof key, "/observation/%s/depth", names[i]);
         snprintf(name, sizeof name, "depth_%.56s", names[i]);
-        if (rc == 0 && weir_h5_has(h5, key))
+        if (rc == 0 && weir_store_has(store, key))
             rc = weir_builder_depth(builder, name, key, err);
     }
     free(names);
     return rc;
 }
 
-static int index_episode(struct weir_h5 *h5, struct weir_episode_builder *builder, struct weir_err *err)
+static int index_episode(struct weir_store *store, struct weir_episode_builder *builder, struct weir_err *err)
 {
     int rc = weir_builder_qpos(builder, "/joint_action/vector", err);
     if (rc == 0)
         rc = weir_builder_actions_next(builder, "/joint_action/vector", err);
-    return rc < 0 ? rc : add_cameras(h5, builder, err);
+    return rc < 0 ? rc : add_cameras(store, builder, err);
 }
 
 const struct weir_layout_ops weir_layout_robotwin = {

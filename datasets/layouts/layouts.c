@@ -21,8 +21,7 @@ static const struct weir_layout_ops *const layouts[] = {
     &weir_layout_custom_demos,
     &weir_layout_rlds,
     &weir_layout_diffusion_policy,
-    &weir_layout_lmdb,
-    &weir_layout_packed,
+    &weir_layout_weir,
 };
 enum { LAYOUT_COUNT = sizeof layouts / sizeof layouts[0] };
 
@@ -44,12 +43,12 @@ const struct weir_layout_ops *weir_layout_by_name(const char *name)
     return NULL;
 }
 
-static void no_layout(struct weir_h5 *h5, struct weir_err *err)
+static void no_layout(struct weir_store *store, struct weir_err *err)
 {
     char(*names)[64];
     int n;
     char have[256] = "", known[256] = "";
-    if (weir_h5_list(h5, "/", &names, &n, err) < 0)
+    if (weir_store_list(store, "/", &names, &n, err) < 0)
         return;
     for (int i = 0; i < n && strlen(have) + 70 < sizeof have; i++)
         snprintf(have + strlen(have), sizeof have - strlen(have), "%s/%s", i ? ", " : "", names[i]);
@@ -64,23 +63,23 @@ static void no_layout(struct weir_h5 *h5, struct weir_err *err)
 }
 
 /* The first of the keys is there without going into /data/demo_0. */
-static bool keys_are_at_root(struct weir_h5 *h5, const char *keys)
+static bool keys_are_at_root(struct weir_store *store, const char *keys)
 {
-    char key[WEIR_H5_PATH_MAX];
+    char key[WEIR_STORE_PATH_MAX];
     snprintf(key, sizeof key, "%.*s", (int)strcspn(keys, ","), keys);
-    return weir_h5_has(h5, *key ? key : "/");
+    return weir_store_has(store, *key ? key : "/");
 }
 
-const struct weir_layout_ops *weir_layout_choose(struct weir_h5 *h5, const struct weir_dataset_config *config,
+const struct weir_layout_ops *weir_layout_choose(struct weir_store *store, const struct weir_dataset_config *config,
                                                  struct weir_err *err)
 {
     if (config->qpos_keys && config->action_keys && config->image_keys) {
-        bool demos = !keys_are_at_root(h5, config->qpos_keys) && weir_h5_is_group(h5, "/data");
+        bool demos = !keys_are_at_root(store, config->qpos_keys) && weir_store_is_group(store, "/data");
         return demos ? &weir_layout_custom_demos : &weir_layout_custom;
     }
     for (int i = 0; i < LAYOUT_COUNT; i++)
-        if (layouts[i]->detect && layouts[i]->detect(h5))
+        if (layouts[i]->detect && layouts[i]->detect(store))
             return layouts[i];
-    no_layout(h5, err);
+    no_layout(store, err);
     return NULL;
 }

@@ -1,8 +1,8 @@
 /* LMDB files: all episodes of a dataset in one. */
 #include "base/shortage.h"
-#include "datasets/builder.h"
 #include "datasets/format_ops.h"
 #include "datasets/helper/lmdb_hold.h"
+#include "datasets/index.h"
 #include "datasets/lmdb/lmdb_store.h"
 
 #include <errno.h>
@@ -24,15 +24,13 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
 {
     const struct reading *reading = user;
     const struct weir_lmdb_schema *schema = &reading->found->schema;
-    struct weir_lmdb_store store = {schema, &reading->found->episodes[i], reading->raw};
-    *episode = (struct weir_episode){.layout = &weir_layout_lmdb, .is_bgr = schema->is_bgr, .bytes = sizeof *episode};
+    struct weir_lmdb_store store = {{&weir_store_lmdb}, schema, &reading->found->episodes[i], reading->raw};
+    *episode = (struct weir_episode){.layout = &weir_layout_weir, .is_bgr = schema->is_bgr, .bytes = sizeof *episode};
     if (asprintf(&episode->root, "e%08u", store.episode->number) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
     int rc = weir_lmdb_episode_check(&store, err);
-    struct weir_h5_description *descriptions = NULL;
     if (rc == 0)
-        rc = weir_episode_describe(&weir_store_lmdb, &store, episode, config, &descriptions, err);
-    free(descriptions);
+        rc = weir_episode_describe(&store.store, episode, config, err);
     const char *unlisted = store.episode->unlisted;
     if (rc == 0 && *unlisted)
         rc = weir_episode_leave_out(episode, err,
@@ -93,7 +91,7 @@ static int choose_state(struct weir_file_result *result, const char *path, struc
     return rc;
 }
 
-static int open_lmdb(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+static int open_lmdb(struct weir_file_result *result, const char *path, struct weir_opening *opening)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
@@ -105,7 +103,7 @@ static int open_lmdb(struct weir_file_result *result, const char *path, const st
     if (rc == 0)
         rc = weir_lmdb_episodes_find(&found, &state, &raw, &result->err);
     if (rc == 0)
-        rc = weir_file_describe_episodes(result, found.n, config, describe, &(struct reading){&found, &raw});
+        rc = weir_file_describe_episodes(result, found.n, opening->config, describe, &(struct reading){&found, &raw});
     weir_lmdb_episodes_free(&found);
     close(fd);
     return rc;

@@ -1,5 +1,4 @@
 #include "datasets/lmdb/lmdb_store.h"
-#include "datasets/dataset_ops.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,22 +29,27 @@ static const struct weir_frame_extent *find_numbers(const struct weir_lmdb_store
     return is_qpos ? &store->episode->qpos : &store->episode->action;
 }
 
-static bool has(void *opened, const char *path)
+static const struct weir_lmdb_store *lmdb_of(const struct weir_store *store)
 {
-    const struct weir_lmdb_numbers *numbers;
-    return find_camera(opened, path) >= 0 || find_numbers(opened, path, &numbers);
+    return (const struct weir_lmdb_store *)store;
 }
 
-static bool is_group(void *opened, const char *path)
+static bool has(struct weir_store *opened, const char *path)
+{
+    const struct weir_lmdb_numbers *numbers;
+    return find_camera(lmdb_of(opened), path) >= 0 || find_numbers(lmdb_of(opened), path, &numbers);
+}
+
+static bool is_group(struct weir_store *opened, const char *path)
 {
     (void)opened;
     return strcmp(path, "/") == 0;
 }
 
 /* The cameras, in the order of the dataset that they came from. */
-static int list(void *opened, const char *group, char (**names)[64], int *n, struct weir_err *err)
+static int list(struct weir_store *opened, const char *group, char (**names)[64], int *n, struct weir_err *err)
 {
-    const struct weir_lmdb_store *store = opened;
+    const struct weir_lmdb_store *store = lmdb_of(opened);
     *n = is_group(opened, group) ? store->schema->n_cameras : 0;
     *names = calloc((size_t)*n + 1, sizeof **names);
     if (!*names)
@@ -55,26 +59,26 @@ static int list(void *opened, const char *group, char (**names)[64], int *n, str
     return 0;
 }
 
-static void shape_frames(const struct weir_lmdb_camera *camera, uint64_t n, struct weir_h5_shape *found)
+static void shape_frames(const struct weir_lmdb_camera *camera, uint64_t n, struct weir_array_shape *found)
 {
     if (weir_frame_is_encoded(camera->kind)) {
-        *found = (struct weir_h5_shape){
-            .rank = 1, .dims = {n}, .class = WEIR_H5_VLEN_BYTES, .type_bytes = sizeof(struct weir_frame_extent)};
+        *found = (struct weir_array_shape){
+            .rank = 1, .dims = {n}, .element = WEIR_ELEMENT_VLEN_BYTES, .type_bytes = sizeof(struct weir_frame_extent)};
         return;
     }
-    *found = (struct weir_h5_shape){.rank = weir_frame_is_depth(camera->kind) ? 3 : 4,
-                                    .dims = {n, (uint64_t)camera->height, (uint64_t)camera->width, 3},
-                                    .class = WEIR_H5_INTEGER,
-                                    .type_bytes = weir_frame_is_depth(camera->kind) ? 2 : 1};
+    *found = (struct weir_array_shape){.rank = weir_frame_is_depth(camera->kind) ? 3 : 4,
+                                       .dims = {n, (uint64_t)camera->height, (uint64_t)camera->width, 3},
+                                       .element = WEIR_ELEMENT_INTEGER,
+                                       .type_bytes = weir_frame_is_depth(camera->kind) ? 2 : 1};
 }
 
-static int shape(void *opened, const char *path, struct weir_h5_shape *found, struct weir_err *err)
+static int shape(struct weir_store *opened, const char *path, struct weir_array_shape *found, struct weir_err *err)
 {
-    const struct weir_lmdb_store *store = opened;
+    const struct weir_lmdb_store *store = lmdb_of(opened);
     const struct weir_lmdb_numbers *numbers;
     const struct weir_frame_extent *at = find_numbers(store, path, &numbers);
     int camera = at ? -1 : find_camera(store, path);
-    *found = (struct weir_h5_shape){.class = WEIR_H5_OTHER};
+    *found = (struct weir_array_shape){.element = WEIR_ELEMENT_OTHER};
     if (camera >= 0) {
         shape_frames(&store->schema->cameras[camera], store->episode->cameras[camera].n, found);
         return 0;
@@ -86,19 +90,19 @@ static int shape(void *opened, const char *path, struct weir_h5_shape *found, st
         return weir_err_set(err, -EBADMSG, "e%08u%s: its %llu bytes are no rows of %d numbers of %s",
                             store->episode->number, path, (unsigned long long)at->length, numbers->dim,
                             weir_number_name(numbers->type));
-    *found = (struct weir_h5_shape){.rank = 2,
-                                    .dims = {at->length / row, (uint64_t)numbers->dim},
-                                    .class = numbers->type == WEIR_F32 || numbers->type == WEIR_F64 ? WEIR_H5_FLOAT
-                                                                                                    : WEIR_H5_INTEGER,
-                                    .type_bytes = weir_number_bytes(numbers->type)};
+    *found = (struct weir_array_shape){
+        .rank = 2,
+        .dims = {at->length / row, (uint64_t)numbers->dim},
+        .element = numbers->type == WEIR_F32 || numbers->type == WEIR_F64 ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER,
+        .type_bytes = weir_number_bytes(numbers->type)};
     return 0;
 }
 
-static int read_numbers(void *opened, const char *path, enum weir_number_type *type, void **values,
-                        struct weir_h5_shape *found, struct weir_err *err)
+static int read_numbers(struct weir_store *opened, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_array_shape *found, struct weir_err *err)
 {
     static const uint64_t NUMBERS_MAX_BYTES = (uint64_t)1 << 30;
-    const struct weir_lmdb_store *store = opened;
+    const struct weir_lmdb_store *store = lmdb_of(opened);
     const struct weir_lmdb_numbers *numbers;
     const struct weir_frame_extent *at = find_numbers(store, path, &numbers);
     *values = NULL;
@@ -121,17 +125,17 @@ static int read_numbers(void *opened, const char *path, enum weir_number_type *t
     return weir_err_set(err, rc, "e%08u%s: %s", store->episode->number, path, strerror(-rc));
 }
 
-static int rows(void *opened, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,
+static int rows(struct weir_store *opened, const char *path, struct weir_frame_map *map, struct weir_array_shape *found,
                 struct weir_err *err)
 {
-    const struct weir_lmdb_store *store = opened;
+    const struct weir_lmdb_store *store = lmdb_of(opened);
     int c = find_camera(store, path);
     if (c < 0)
-        return shape(opened, path, &description->shape, err); /* whoever asked refuses the shape of numbers */
+        return shape(opened, path, found, err); /* whoever asked refuses the shape of numbers */
     const struct weir_lmdb_camera *camera = &store->schema->cameras[c];
     const struct weir_lmdb_frames *frames = &store->episode->cameras[c];
     uint64_t bytes = weir_frame_raw_bytes(camera->kind, camera->width, camera->height);
-    shape_frames(camera, frames->n, &description->shape);
+    shape_frames(camera, frames->n, found);
     for (uint64_t t = 0; t < frames->n && bytes > 0; t++)
         if (frames->extents[t].length != bytes)
             return weir_err_set(err, -EBADMSG, "e%08u/%08llu/%s: %llu bytes, and a raw frame of %dx%d has %llu",
@@ -149,13 +153,13 @@ static int rows(void *opened, const char *path, struct weir_frame_map *map, stru
 
 static int add_text(void *user, const char *key, const char *value, size_t length, struct weir_err *err)
 {
-    return weir_builder_text(user, key, value, length, err);
+    return weir_episode_add_text(user, key, value, length, err);
 }
 
-static int texts(void *opened, struct weir_episode_builder *builder, struct weir_err *err)
+static int texts(struct weir_store *opened, struct weir_episode *episode, struct weir_err *err)
 {
-    const struct weir_lmdb_store *store = opened;
-    const struct weir_lmdb_texts to = {add_text, builder};
+    const struct weir_lmdb_store *store = lmdb_of(opened);
+    const struct weir_lmdb_texts to = {add_text, episode};
     int64_t steps;
     return weir_lmdb_episode_json(store, &steps, &to, err);
 }

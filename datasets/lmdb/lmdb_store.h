@@ -1,11 +1,11 @@
-/* lmdb_store.h: the episodes of an LMDB file, gathered from its keys, and one of them as a store (store_ops.h). */
+/* lmdb_store.h: the episodes of an LMDB file, gathered from its keys, and one of them as a store (store.h). */
 #ifndef WEIR_DATASETS_LMDB_LMDB_STORE_H
 #define WEIR_DATASETS_LMDB_LMDB_STORE_H
 
 #include "datasets/index.h"
 #include "datasets/lmdb/lmdb_schema.h"
 #include "datasets/lmdb/lmdb_tree.h"
-#include "datasets/store_ops.h"
+#include "datasets/store.h"
 
 struct weir_lmdb_frames {
     struct weir_frame_extent *extents;
@@ -31,8 +31,8 @@ int weir_lmdb_episodes_find(struct weir_lmdb_episodes *episodes, const struct we
                             const struct weir_raw_file *file, struct weir_err *err);
 void weir_lmdb_episodes_free(struct weir_lmdb_episodes *episodes);
 
-/* What the functions of weir_store_lmdb take. */
 struct weir_lmdb_store {
+    struct weir_store store;
     const struct weir_lmdb_schema *schema;
     const struct weir_lmdb_episode *episode;
     const struct weir_raw_file *file;

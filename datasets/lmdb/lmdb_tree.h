@@ -9,7 +9,7 @@
 #ifndef WEIR_DATASETS_LMDB_LMDB_TREE_H
 #define WEIR_DATASETS_LMDB_LMDB_TREE_H
 
-#include "datasets/hdf5/chunk_index.h"
+#include "datasets/chunks/chunk_grid.h"
 #include "weir/base.h"
 
 #include <stddef.h>

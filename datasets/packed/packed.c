@@ -2,7 +2,6 @@
  * index and records are checked here, those of frames only when somebody asks for it. */
 #include "base/hash.h"
 #include "base/shortage.h"
-#include "datasets/builder.h"
 #include "datasets/format_ops.h"
 #include "datasets/packed/packed_index.h"
 
@@ -16,6 +15,7 @@ enum { CHECK_BUFFER = 1 << 20 };
 
 /* An episode as a store. */
 struct episode_store {
+    struct weir_store store;
     const struct weir_packed_header *header;
     const struct weir_packed_record *record;
     const uint8_t *bytes; /* of the record */
@@ -49,13 +49,13 @@ static bool is_state(const char *path, bool *actions)
     return *actions || strcmp(path, "qpos") == 0;
 }
 
-static bool has(void *store, const char *path)
+static bool has(struct weir_store *store, const char *path)
 {
     bool actions;
-    return is_state(path, &actions) || camera_at(store, path) >= 0;
+    return is_state(path, &actions) || camera_at((const struct episode_store *)store, path) >= 0;
 }
 
-static bool is_group(void *store, const char *path)
+static bool is_group(struct weir_store *store, const char *path)
 {
     (void)store;
     path += *path == '/';
@@ -67,9 +67,9 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static int list(void *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
+static int list(struct weir_store *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
 {
-    const struct episode_store *s = store;
+    const struct episode_store *s = (const struct episode_store *)store;
     bool depth = strcmp(group + (*group == '/'), "depth") == 0;
     *n = 0;
     *names = calloc((size_t)s->header->n_cameras + 1, sizeof **names);
@@ -82,27 +82,27 @@ static int list(void *store, const char *group, char (**names)[64], int *n, stru
     return 0;
 }
 
-static struct weir_h5_shape state_shape(const struct episode_store *s, bool actions)
+static struct weir_array_shape state_shape(const struct episode_store *s, bool actions)
 {
     enum weir_number_type type = actions ? s->header->action_type : s->header->qpos_type;
-    return (struct weir_h5_shape){
+    return (struct weir_array_shape){
         .rank = 2,
         .dims = {(uint64_t)s->record->steps, (uint64_t)(actions ? s->header->action_dim : s->header->qpos_dim)},
-        .class = type == WEIR_F32 || type == WEIR_F64 ? WEIR_H5_FLOAT : WEIR_H5_INTEGER,
+        .element = type == WEIR_F32 || type == WEIR_F64 ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER,
         .type_bytes = weir_number_bytes(type),
     };
 }
 
-static struct weir_h5_shape camera_shape(const struct episode_store *s, const struct weir_packed_camera *camera)
+static struct weir_array_shape camera_shape(const struct episode_store *s, const struct weir_packed_camera *camera)
 {
-    struct weir_h5_shape shape = {.rank = 1, .dims = {(uint64_t)s->record->steps}};
+    struct weir_array_shape shape = {.rank = 1, .dims = {(uint64_t)s->record->steps}};
     if (weir_packed_raw_bytes(camera) == 0) {
-        shape.class = WEIR_H5_VLEN_BYTES;
+        shape.element = WEIR_ELEMENT_VLEN_BYTES;
         shape.type_bytes = WEIR_PACKED_FRAME;
         return shape;
     }
     bool depth = weir_frame_is_depth(camera->kind);
-    shape.class = WEIR_H5_INTEGER;
+    shape.element = WEIR_ELEMENT_INTEGER;
     shape.type_bytes = depth ? 2 : 1;
     shape.rank = depth ? 3 : 4;
     shape.dims[1] = (uint64_t)camera->height;
@@ -111,12 +111,12 @@ static struct weir_h5_shape camera_shape(const struct episode_store *s, const st
     return shape;
 }
 
-static int shape(void *store, const char *path, struct weir_h5_shape *found, struct weir_err *err)
+static int shape(struct weir_store *store, const char *path, struct weir_array_shape *found, struct weir_err *err)
 {
-    const struct episode_store *s = store;
+    const struct episode_store *s = (const struct episode_store *)store;
     bool actions;
     int camera = camera_at(s, path);
-    *found = (struct weir_h5_shape){.class = WEIR_H5_OTHER};
+    *found = (struct weir_array_shape){.element = WEIR_ELEMENT_OTHER};
     if (camera < 0 && !is_state(path, &actions))
         return weir_err_set(err, -ENOENT, "%s: a packed file has /qpos, /action, /images/CAMERA and /depth/CAMERA",
                             path);
@@ -124,10 +124,10 @@ static int shape(void *store, const char *path, struct weir_h5_shape *found, str
     return 0;
 }
 
-static int read_numbers(void *store, const char *path, enum weir_number_type *type, void **values,
-                        struct weir_h5_shape *found, struct weir_err *err)
+static int read_numbers(struct weir_store *store, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_array_shape *found, struct weir_err *err)
 {
-    const struct episode_store *s = store;
+    const struct episode_store *s = (const struct episode_store *)store;
     bool actions;
     *values = NULL;
     *type = WEIR_F32;
@@ -143,11 +143,11 @@ static int read_numbers(void *store, const char *path, enum weir_number_type *ty
     return 0;
 }
 
-static int rows(void *store, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,
+static int rows(struct weir_store *store, const char *path, struct weir_frame_map *map, struct weir_array_shape *found,
                 struct weir_err *err)
 {
-    const struct episode_store *s = store;
-    int camera = camera_at(s, path), rc = shape(store, path, &description->shape, err);
+    const struct episode_store *s = (const struct episode_store *)store;
+    int camera = camera_at(s, path), rc = shape(store, path, found, err);
     if (rc < 0 || camera < 0)
         return rc; /* whoever asked refuses the shape */
     map->storage = WEIR_STORED_EXTENTS;
@@ -161,9 +161,9 @@ static int rows(void *store, const char *path, struct weir_frame_map *map, struc
     return 0;
 }
 
-static int texts(void *store, struct weir_episode_builder *builder, struct weir_err *err)
+static int texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err)
 {
-    const struct episode_store *s = store;
+    const struct episode_store *s = (const struct episode_store *)store;
     uint64_t at = s->record->texts;
     int rc = 0;
     for (uint32_t i = 0; i < s->record->n_texts && rc == 0; i++) {
@@ -171,7 +171,8 @@ static int texts(void *store, struct weir_episode_builder *builder, struct weir_
         if (!weir_packed_text_at(s->bytes, s->record->bytes, &at, &text))
             return weir_err_set(err, -EBADMSG, "its texts make no sense");
         char *key = strndup((const char *)text.key, text.key_bytes);
-        rc = key ? weir_builder_text(builder, key, (const char *)text.value, text.value_bytes, err) : no_memory(err);
+        rc =
+            key ? weir_episode_add_text(episode, key, (const char *)text.value, text.value_bytes, err) : no_memory(err);
         free(key);
     }
     return rc;
@@ -185,6 +186,7 @@ static const struct weir_store_ops packed_store = {
     .read_numbers = read_numbers,
     .rows = rows,
     .texts = texts,
+    .images = "what `weir convert --to packed` writes",
     .lister = "`weir info` lists those of a file",
 };
 
@@ -196,25 +198,23 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     struct weir_packed_index *file = user;
     struct weir_packed_record record;
     *episode =
-        (struct weir_episode){.layout = &weir_layout_packed, .is_bgr = file->header.is_bgr, .bytes = sizeof *episode};
+        (struct weir_episode){.layout = &weir_layout_weir, .is_bgr = file->header.is_bgr, .bytes = sizeof *episode};
     int rc = weir_packed_read_record(file, (uint32_t)i, &record, err);
     if (rc < 0)
         return rc;
     if (asprintf(&episode->root, "episode %d", i) < 0)
         return no_memory(err);
-    struct episode_store store = {&file->header, &record, file->record};
-    struct weir_h5_description *descriptions = NULL;
-    rc = weir_episode_describe(&packed_store, &store, episode, config, &descriptions, err);
-    free(descriptions);
+    struct episode_store store = {{&packed_store}, &file->header, &record, file->record};
+    rc = weir_episode_describe(&store.store, episode, config, err);
     return rc;
 }
 
-static int open_packed(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+static int open_packed(struct weir_file_result *result, const char *path, struct weir_opening *opening)
 {
     struct weir_packed_index file;
     int rc = weir_packed_open(&file, path, result->file.file.size_bytes, &result->err);
     if (rc == 0)
-        rc = weir_file_describe_episodes(result, (int)file.header.n_episodes, config, describe, &file);
+        rc = weir_file_describe_episodes(result, (int)file.header.n_episodes, opening->config, describe, &file);
     weir_packed_close(&file);
     return rc;
 }

@@ -1,6 +1,6 @@
 #include "datasets/tfrecord/rlds_store.h"
 #include "base/text.h"
-#include "datasets/builder.h"
+#include "datasets/index.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 
 enum { NUMBERS_MAX_BYTES = 1 << 30 };
 
-static const struct weir_feature *find(void *store, const char *path)
+static const struct weir_feature *find(struct weir_store *store, const char *path)
 {
-    struct weir_rlds_store *s = store;
+    struct weir_rlds_store *s = (struct weir_rlds_store *)store;
     return weir_example_find(&s->example, path + (*path == '/'));
 }
 
@@ -49,7 +49,7 @@ static bool is_text(const struct weir_rlds_store *s, const struct weir_feature *
     return feature->kind == WEIR_FEATURE_BYTES;
 }
 
-static bool has(void *store, const char *path)
+static bool has(struct weir_store *store, const char *path)
 {
     return find(store, path) != NULL;
 }
@@ -64,9 +64,9 @@ static const char *below(const struct weir_feature *feature, const char *group)
     return strncmp(feature->name, group, n) == 0 && feature->name[n] == '/' ? feature->name + n + 1 : NULL;
 }
 
-static bool is_group(void *store, const char *path)
+static bool is_group(struct weir_store *store, const char *path)
 {
-    const struct weir_rlds_store *s = store;
+    const struct weir_rlds_store *s = (const struct weir_rlds_store *)store;
     for (int i = 0; i < s->example.n; i++)
         if (below(&s->example.features[i], path))
             return true;
@@ -78,9 +78,9 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static int list(void *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
+static int list(struct weir_store *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
 {
-    const struct weir_rlds_store *s = store;
+    const struct weir_rlds_store *s = (const struct weir_rlds_store *)store;
     *n = 0;
     *names = calloc((size_t)s->example.n + 1, sizeof **names);
     if (!*names)
@@ -124,22 +124,22 @@ static int check_stated(const struct weir_rlds_store *s, const struct weir_featu
 
 /* Images are one a step, or one more or fewer, which is for the builder to refuse; or several a step. */
 static void bytes_shape(const struct weir_rlds_store *s, const struct weir_feature *feature,
-                        struct weir_h5_shape *found)
+                        struct weir_array_shape *found)
 {
     bool several = s->steps > 1 && feature->n > s->steps && feature->n % s->steps == 0;
     found->rank = several ? 2 : 1;
     found->dims[0] = several ? s->steps : feature->n;
     found->dims[1] = several ? feature->n / s->steps : 0;
-    found->class = is_text(s, feature) ? WEIR_H5_OTHER : WEIR_H5_VLEN_BYTES;
+    found->element = is_text(s, feature) ? WEIR_ELEMENT_OTHER : WEIR_ELEMENT_VLEN_BYTES;
     found->type_bytes = sizeof(struct weir_byte_range);
 }
 
 /* Numbers are flat in the file: rows of equal length, one a step. */
-static int shape(void *store, const char *path, struct weir_h5_shape *found, struct weir_err *err)
+static int shape(struct weir_store *store, const char *path, struct weir_array_shape *found, struct weir_err *err)
 {
-    const struct weir_rlds_store *s = store;
+    const struct weir_rlds_store *s = (const struct weir_rlds_store *)store;
     const struct weir_feature *feature = find(store, path);
-    *found = (struct weir_h5_shape){.class = WEIR_H5_OTHER};
+    *found = (struct weir_array_shape){.element = WEIR_ELEMENT_OTHER};
     if (!feature)
         return weir_err_set(err, -ENOENT, "%s: no such feature", path);
     int rc = check_stated(s, feature, path, err);
@@ -157,11 +157,11 @@ static int shape(void *store, const char *path, struct weir_h5_shape *found, str
     found->dims[1] = feature->n / s->steps;
     switch (feature->kind) {
     case WEIR_FEATURE_FLOATS:
-        found->class = WEIR_H5_FLOAT;
+        found->element = WEIR_ELEMENT_FLOAT;
         found->type_bytes = sizeof(float);
         return 0;
     case WEIR_FEATURE_INTEGERS:
-        found->class = WEIR_H5_INTEGER;
+        found->element = WEIR_ELEMENT_INTEGER;
         found->is_signed = true;
         found->type_bytes = sizeof(int64_t);
         return 0;
@@ -172,10 +172,10 @@ static int shape(void *store, const char *path, struct weir_h5_shape *found, str
     return weir_err_set(err, -EBADMSG, "%s: a feature without values", path);
 }
 
-static int read_numbers(void *store, const char *path, enum weir_number_type *type, void **values,
-                        struct weir_h5_shape *found, struct weir_err *err)
+static int read_numbers(struct weir_store *store, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_array_shape *found, struct weir_err *err)
 {
-    const struct weir_rlds_store *s = store;
+    const struct weir_rlds_store *s = (const struct weir_rlds_store *)store;
     const struct weir_feature *feature = find(store, path);
     *values = NULL;
     int rc = shape(store, path, found, err);
@@ -199,12 +199,12 @@ static int read_numbers(void *store, const char *path, enum weir_number_type *ty
     return weir_err_set(err, rc, "%s: %s", path, strerror(-rc));
 }
 
-static int rows(void *store, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,
+static int rows(struct weir_store *store, const char *path, struct weir_frame_map *map, struct weir_array_shape *found,
                 struct weir_err *err)
 {
     const struct weir_feature *feature = find(store, path);
-    int rc = shape(store, path, &description->shape, err);
-    if (rc < 0 || description->shape.class != WEIR_H5_VLEN_BYTES || description->shape.rank != 1)
+    int rc = shape(store, path, found, err);
+    if (rc < 0 || found->element != WEIR_ELEMENT_VLEN_BYTES || found->rank != 1)
         return rc; /* whoever asked refuses the shape */
     map->storage = WEIR_STORED_EXTENTS;
     map->extents = calloc((size_t)feature->n + 1, sizeof *map->extents);
@@ -228,8 +228,8 @@ static int by_feature_name(const void *a, const void *b)
     return order ? order : (left > right) - (left < right);
 }
 
-static int add_text(const struct weir_rlds_store *s, const struct weir_feature *feature,
-                    struct weir_episode_builder *builder, struct weir_err *err)
+static int add_text(const struct weir_rlds_store *s, const struct weir_feature *feature, struct weir_episode *episode,
+                    struct weir_err *err)
 {
     char value[WEIR_TEXT_MAX];
     bool one = feature->n == 1 || feature->n == s->steps;
@@ -241,7 +241,7 @@ static int add_text(const struct weir_rlds_store *s, const struct weir_feature *
     if (rc < 0)
         return weir_err_set(err, rc, "%s: %s", feature->name, strerror(-rc));
     const char *key = below(feature, "steps") ? below(feature, "steps") : below(feature, "episode_metadata");
-    return weir_builder_text(builder, key ? key : feature->name, value, n, err);
+    return weir_episode_add_text(episode, key ? key : feature->name, value, n, err);
 }
 
 /* Not by way of the texts: what is no text, and of any length, is an error here. */
@@ -262,18 +262,18 @@ static int read_color(const struct weir_rlds_store *s, struct weir_episode *epis
 }
 
 /* In the order of their names: that in the file is any. Of a text that every step has, the first step's. */
-static int texts(void *store, struct weir_episode_builder *builder, struct weir_err *err)
+static int texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err)
 {
-    const struct weir_rlds_store *s = store;
+    const struct weir_rlds_store *s = (const struct weir_rlds_store *)store;
     const struct weir_feature **sorted = calloc((size_t)s->example.n + 1, sizeof *sorted);
     if (!sorted)
         return weir_err_set(err, -ENOMEM, "out of memory");
     for (int i = 0; i < s->example.n; i++)
         sorted[i] = &s->example.features[i];
     qsort(sorted, (size_t)s->example.n, sizeof *sorted, by_feature_name);
-    int rc = read_color(s, builder->episode, err);
+    int rc = read_color(s, episode, err);
     for (int i = 0; i < s->example.n && rc == 0; i++)
-        rc = add_text(s, sorted[i], builder, err);
+        rc = add_text(s, sorted[i], episode, err);
     free(sorted);
     return rc;
 }

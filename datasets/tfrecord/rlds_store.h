@@ -1,13 +1,13 @@
-/* rlds_store.h: an episode of RLDS, a tf.train.Example, as what layouts ask (store_ops.h). */
+/* rlds_store.h: an episode of RLDS, a tf.train.Example, as a store. */
 #ifndef WEIR_DATASETS_TFRECORD_RLDS_STORE_H
 #define WEIR_DATASETS_TFRECORD_RLDS_STORE_H
 
-#include "datasets/store_ops.h"
+#include "datasets/store.h"
 #include "datasets/tfrecord/example.h"
 #include "datasets/tfrecord/features.h"
 
-/* What the functions of weir_store_rlds take. */
 struct weir_rlds_store {
+    struct weir_store store;
     struct weir_example example;
     const struct weir_byte_source *source;
     const struct weir_stated_features *stated;

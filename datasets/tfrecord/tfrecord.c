@@ -1,9 +1,9 @@
 /* TFRecord files of tf.train.Example, one episode a record. Checksums of lengths are checked when a file is opened,
  * those of data by `weir verify`. */
 #include "base/shortage.h"
+#include "datasets/chunks/chunk_grid.h"
 #include "datasets/dataset_ops.h"
 #include "datasets/format_ops.h"
-#include "datasets/hdf5/chunk_index.h"
 #include "datasets/tfrecord/records.h"
 #include "datasets/tfrecord/rlds_store.h"
 
@@ -30,7 +30,8 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
     *episode = (struct weir_episode){.layout = &weir_layout_rlds, .bytes = sizeof *episode};
     if (asprintf(&episode->root, "record %d", i) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    struct weir_rlds_store store = {.source = &reading->source, .stated = &reading->stated};
+    struct weir_rlds_store store = {
+        .store = {&weir_store_rlds}, .source = &reading->source, .stated = &reading->stated};
     uint64_t at = reading->records.at[i];
     const char *reason = NULL;
     int rc = weir_example_walk(&store.example, store.source, at, at + reading->records.bytes[i], &reason);
@@ -42,10 +43,8 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
                           "%s: no episode as RLDS has it: there is no steps/is_first and no image in "
                           "steps/observation",
                           episode->root);
-    struct weir_h5_description *descriptions = NULL;
     if (rc == 0)
-        rc = weir_episode_describe(&weir_store_rlds, &store, episode, config, &descriptions, err);
-    free(descriptions);
+        rc = weir_episode_describe(&store.store, episode, config, err);
     weir_example_free(&store.example);
     return rc;
 }
@@ -56,7 +55,7 @@ static int open_file(const char *path, struct weir_err *err)
     return fd >= 0 ? fd : weir_err_set(err, -errno, "%s; %s", strerror(errno), weir_open_advice(-errno));
 }
 
-static int open_tfrecord(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+static int open_tfrecord(struct weir_file_result *result, const char *path, struct weir_opening *opening)
 {
     int fd = open_file(path, &result->err);
     if (fd < 0)
@@ -68,7 +67,7 @@ static int open_tfrecord(struct weir_file_result *result, const char *path, cons
     if (rc == 0)
         rc = weir_stated_read(&reading.stated, path, &result->err);
     if (rc == 0)
-        rc = weir_file_describe_episodes(result, reading.records.n, config, describe, &reading);
+        rc = weir_file_describe_episodes(result, reading.records.n, opening->config, describe, &reading);
     weir_stated_free(&reading.stated);
     weir_records_free(&reading.records);
     close(fd);

@@ -2,7 +2,7 @@
  * features.json. */
 #include "base/files.h"
 #include "base/spool.h"
-#include "datasets/hdf5/chunk_index.h"
+#include "datasets/chunks/chunk_grid.h"
 #include "datasets/tfrecord/record_write_priv.h"
 #include "datasets/tfrecord/records.h"
 #include "datasets/tfrecord/tfrecord_writer_priv.h"

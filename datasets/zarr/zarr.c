@@ -1,7 +1,7 @@
 /* Replay buffers in Zarr v2, as diffusion_policy and UMI have them: all episodes one after the other in the arrays of
  * data/, and where each ends in meta/episode_ends; a folder, or one zip archive. */
-#include "datasets/builder.h"
 #include "datasets/format_ops.h"
+#include "datasets/index.h"
 #include "datasets/zarr/zarr_store_priv.h"
 
 #include <errno.h>
@@ -93,14 +93,12 @@ static int describe(void *user, int i, const struct weir_dataset_config *config,
 {
     const struct reading *reading = user;
     uint64_t begin = i ? reading->ends[i - 1] : 0;
-    struct weir_zarr_episode of = {reading->zarr, begin, reading->ends[i] - begin, i};
+    struct weir_zarr_episode of = {{&weir_store_zarr}, reading->zarr, begin, reading->ends[i] - begin, i};
     *episode = (struct weir_episode){
         .layout = &weir_layout_diffusion_policy, .is_bgr = reading->zarr->is_bgr, .bytes = sizeof *episode};
     if (asprintf(&episode->root, "episode %d", i) < 0)
         return weir_err_set(err, -ENOMEM, "out of memory");
-    struct weir_h5_description *descriptions = NULL;
-    int rc = weir_episode_describe(&weir_store_zarr, &of, episode, config, &descriptions, err);
-    free(descriptions);
+    int rc = weir_episode_describe(&of.store, episode, config, err);
     if (rc == 0 && i == reading->n - 1)
         rc = leave_out_rest(reading->zarr, of.begin + of.steps, episode, err);
     if (rc == 0 && (uint64_t)episode->steps < of.steps)
@@ -121,7 +119,7 @@ static void take_parts(struct weir_file_index *file, struct weir_zarr_files *fil
         file->file.size_bytes += file->parts->parts[i].size_bytes;
 }
 
-static int open_zarr(struct weir_file_result *result, const char *path, const struct weir_dataset_config *config)
+static int open_zarr(struct weir_file_result *result, const char *path, struct weir_opening *opening)
 {
     struct weir_zarr zarr = {0};
     uint64_t *ends = NULL;
@@ -132,7 +130,7 @@ static int open_zarr(struct weir_file_result *result, const char *path, const st
     if (rc == 0)
         rc = weir_zarr_read_color(&zarr, &result->err);
     if (rc == 0)
-        rc = weir_file_describe_episodes(result, n, config, describe, &(struct reading){&zarr, ends, n});
+        rc = weir_file_describe_episodes(result, n, opening->config, describe, &(struct reading){&zarr, ends, n});
     if (rc == 0)
         take_parts(&result->file, &zarr.files);
     free(ends);

@@ -1,5 +1,4 @@
 /* Rows of arrays as an episode: numbers are copied, and of images it is found where they lie. */
-#include "datasets/builder.h"
 #include "datasets/chunks/filter_floats.h"
 #include "datasets/index.h"
 #include "datasets/zarr/zarr_store_priv.h"
@@ -41,9 +40,9 @@ static enum look look_of(const struct weir_zarray *about)
 }
 
 /* The array, once it is known to have the episode's rows. */
-static int find(void *store, const char *path, struct weir_zarr_array **array, struct weir_err *err)
+static int find(struct weir_store *store, const char *path, struct weir_zarr_array **array, struct weir_err *err)
 {
-    const struct weir_zarr_episode *e = store;
+    const struct weir_zarr_episode *e = (const struct weir_zarr_episode *)store;
     int rc = weir_zarr_array(e->zarr, path, array, err);
     if (rc < 0 || (*array)->about.grid.dims[0] >= e->begin + e->steps)
         return rc;
@@ -52,46 +51,46 @@ static int find(void *store, const char *path, struct weir_zarr_array **array, s
                         (unsigned long long)(e->begin + e->steps));
 }
 
-static bool has(void *store, const char *path)
+static bool has(struct weir_store *store, const char *path)
 {
-    const struct weir_zarr_episode *e = store;
+    const struct weir_zarr_episode *e = (const struct weir_zarr_episode *)store;
     char key[1024];
     snprintf(key, sizeof key, "%.1000s/.zarray", path + (*path == '/'));
     return weir_zarr_has(&e->zarr->files, key);
 }
 
-static bool is_group(void *store, const char *path)
+static bool is_group(struct weir_store *store, const char *path)
 {
-    const struct weir_zarr_episode *e = store;
+    const struct weir_zarr_episode *e = (const struct weir_zarr_episode *)store;
     char key[1024];
     snprintf(key, sizeof key, "%.1000s/.zgroup", path + (*path == '/'));
     return weir_zarr_has(&e->zarr->files, key);
 }
 
-static int list(void *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
+static int list(struct weir_store *store, const char *group, char (**names)[64], int *n, struct weir_err *err)
 {
-    const struct weir_zarr_episode *e = store;
+    const struct weir_zarr_episode *e = (const struct weir_zarr_episode *)store;
     return weir_zarr_list(&e->zarr->files, group + (*group == '/'), names, n, err);
 }
 
 /* ---- shapes ---- */
 
-static int shape_of(const struct weir_zarr_array *array, uint64_t steps, struct weir_h5_shape *shape,
+static int shape_of(const struct weir_zarr_array *array, uint64_t steps, struct weir_array_shape *shape,
                     struct weir_err *err)
 {
     const struct weir_zarray *about = &array->about;
     const struct weir_chunk_grid *grid = &about->grid;
     enum look look = look_of(about);
-    *shape = (struct weir_h5_shape){.rank = grid->rank, .type_bytes = grid->element_bytes};
+    *shape = (struct weir_array_shape){.rank = grid->rank, .type_bytes = grid->element_bytes};
     memcpy(shape->dims, grid->dims, sizeof shape->dims);
     shape->dims[0] = steps;
-    shape->class = about->kind == 'f' ? WEIR_H5_FLOAT : WEIR_H5_INTEGER;
+    shape->element = about->kind == 'f' ? WEIR_ELEMENT_FLOAT : WEIR_ELEMENT_INTEGER;
     shape->is_signed = about->kind == 'i';
     if (look == LOOK_OTHER && about->kind == 'b') /* masks */
-        shape->class = WEIR_H5_OTHER;
+        shape->element = WEIR_ELEMENT_OTHER;
     if (look == LOOK_PIXELS) {
         struct weir_image_shape image = image_of(about);
-        *shape = (struct weir_h5_shape){.rank = 4, .class = WEIR_H5_INTEGER, .type_bytes = 1};
+        *shape = (struct weir_array_shape){.rank = 4, .element = WEIR_ELEMENT_INTEGER, .type_bytes = 1};
         memcpy(shape->dims, (uint64_t[]){steps, image.height, image.width, 3}, 4 * sizeof *shape->dims);
     } else if (look == LOOK_DEPTH && grid->rank == 4) {
         shape->rank = 3; /* without the one channel, which may be in front */
@@ -99,7 +98,7 @@ static int shape_of(const struct weir_zarr_array *array, uint64_t steps, struct 
         shape->dims[2] = grid->dims[1] == 1 ? grid->dims[3] : grid->dims[2];
     } else if (look == LOOK_ENCODED) {
         shape->rank = 1;
-        shape->class = WEIR_H5_VLEN_BYTES;
+        shape->element = WEIR_ELEMENT_VLEN_BYTES;
         shape->type_bytes = grid->element_bytes; /* of a pixel of them */
     } else if (look == LOOK_NUMBERS && grid->rank > 1) {
         shape->rank = 2;
@@ -110,11 +109,11 @@ static int shape_of(const struct weir_zarr_array *array, uint64_t steps, struct 
     return 0;
 }
 
-static int shape(void *store, const char *path, struct weir_h5_shape *found, struct weir_err *err)
+static int shape(struct weir_store *store, const char *path, struct weir_array_shape *found, struct weir_err *err)
 {
-    const struct weir_zarr_episode *e = store;
+    const struct weir_zarr_episode *e = (const struct weir_zarr_episode *)store;
     struct weir_zarr_array *array;
-    *found = (struct weir_h5_shape){.class = WEIR_H5_OTHER};
+    *found = (struct weir_array_shape){.element = WEIR_ELEMENT_OTHER};
     int rc = find(store, path, &array, err);
     return rc < 0 ? rc : shape_of(array, e->steps, found, err);
 }
@@ -130,10 +129,10 @@ static bool has_fill(const struct weir_zarr_array *array, uint64_t begin, uint64
     return false;
 }
 
-static int read_numbers(void *store, const char *path, enum weir_number_type *type, void **values,
-                        struct weir_h5_shape *found, struct weir_err *err)
+static int read_numbers(struct weir_store *store, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_array_shape *found, struct weir_err *err)
 {
-    const struct weir_zarr_episode *e = store;
+    const struct weir_zarr_episode *e = (const struct weir_zarr_episode *)store;
     struct weir_zarr_array *array;
     *values = NULL;
     int rc = find(store, path, &array, err);
@@ -269,18 +268,18 @@ static int place_pixels(const struct weir_zarr_episode *e, const struct weir_zar
     return map->extents ? 0 : no_memory(err);
 }
 
-static int rows(void *store, const char *path, struct weir_frame_map *map, struct weir_h5_description *description,
+static int rows(struct weir_store *store, const char *path, struct weir_frame_map *map, struct weir_array_shape *found,
                 struct weir_err *err)
 {
-    const struct weir_zarr_episode *e = store;
+    const struct weir_zarr_episode *e = (const struct weir_zarr_episode *)store;
     struct weir_zarr_array *array;
     int rc = find(store, path, &array, err);
     if (rc == 0)
-        rc = shape_of(array, e->steps, &description->shape, err);
+        rc = shape_of(array, e->steps, found, err);
     if (rc < 0)
         return rc;
     enum look look = look_of(&array->about);
-    if (look == LOOK_NUMBERS && weir_looks_like_images(&description->shape)) /* rows of bytes, as padded JPEGs */
+    if (look == LOOK_NUMBERS && weir_looks_like_images(found)) /* rows of bytes, as padded JPEGs */
         return weir_err_set(err, -EBADMSG, "%s: holds numbers; images are read from %s", path, weir_store_zarr.images);
     if (look == LOOK_NUMBERS || look == LOOK_OTHER || e->steps > INT32_MAX / 2)
         return 0; /* whoever asked refuses the shape */

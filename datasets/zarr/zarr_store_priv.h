@@ -2,11 +2,12 @@
 #ifndef WEIR_DATASETS_ZARR_ZARR_STORE_PRIV_H
 #define WEIR_DATASETS_ZARR_ZARR_STORE_PRIV_H
 
-#include "datasets/store_ops.h"
+#include "datasets/store.h"
 #include "datasets/zarr/zarr_arrays.h"
 
-/* What the functions of weir_store_zarr take: rows begin .. begin + steps - 1 of every array. */
+/* Rows begin .. begin + steps - 1 of every array. */
 struct weir_zarr_episode {
+    struct weir_store store;
     struct weir_zarr *zarr;
     uint64_t begin, steps;
     int number;
@@ -17,6 +18,6 @@ extern const struct weir_store_ops weir_store_zarr;
 /* Whether the store is a copy of Weir's own, and what it says of red and blue. */
 int weir_zarr_read_color(struct weir_zarr *zarr, struct weir_err *err);
 /* weir_store_ops.texts */
-int weir_zarr_texts(void *store, struct weir_episode_builder *builder, struct weir_err *err);
+int weir_zarr_texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err);
 
 #endif

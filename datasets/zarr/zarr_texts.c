@@ -1,6 +1,5 @@
 /* What a store of Weir's own says beside its arrays: .zattrs of the root, and of episodes/N. */
-#include "datasets/builder.h"
-#include "datasets/dataset_ops.h"
+#include "datasets/index.h"
 #include "datasets/json_object.h"
 #include "datasets/zarr/zarr_store_priv.h"
 
@@ -42,28 +41,28 @@ int weir_zarr_read_color(struct weir_zarr *zarr, struct weir_err *err)
     return rc;
 }
 
-static int add(struct weir_episode_builder *builder, const char *key, const json_t *value, struct weir_err *err)
+static int add(struct weir_episode *episode, const char *key, const json_t *value, struct weir_err *err)
 {
     return json_is_string(value)
-               ? weir_builder_text(builder, key, json_string_value(value), json_string_length(value), err)
+               ? weir_episode_add_text(episode, key, json_string_value(value), json_string_length(value), err)
                : 0;
 }
 
 /* Names that only Weir gives are passed over. */
-static int add_all(struct weir_episode_builder *builder, json_t *texts, struct weir_err *err)
+static int add_all(struct weir_episode *episode, json_t *texts, struct weir_err *err)
 {
     int rc = 0;
     for (void *at = json_object_iter(texts); at && rc == 0; at = json_object_iter_next(texts, at)) {
         const char *key = json_object_iter_key(at);
         if (*key && strncmp(key, "weir_", 5) != 0)
-            rc = add(builder, key, json_object_iter_value(at), err);
+            rc = add(episode, key, json_object_iter_value(at), err);
     }
     return rc;
 }
 
-int weir_zarr_texts(void *store, struct weir_episode_builder *builder, struct weir_err *err)
+int weir_zarr_texts(struct weir_store *store, struct weir_episode *episode, struct weir_err *err)
 {
-    const struct weir_zarr_episode *e = store;
+    const struct weir_zarr_episode *e = (const struct weir_zarr_episode *)store;
     char key[64];
     json_t *root;
     if (!e->zarr->is_ours)
@@ -71,9 +70,9 @@ int weir_zarr_texts(void *store, struct weir_episode_builder *builder, struct we
     snprintf(key, sizeof key, "episodes/%d/.zattrs", e->number);
     int rc = read_object(e->zarr, key, &root, err);
     if (rc == 0)
-        rc = add(builder, "weir_source", json_object_get(root, "name"), err);
+        rc = add(episode, "weir_source", json_object_get(root, "name"), err);
     if (rc == 0)
-        rc = add_all(builder, json_object_get(root, "texts"), err);
+        rc = add_all(episode, json_object_get(root, "texts"), err);
     json_decref(root);
     return rc;
 }

@@ -3,8 +3,8 @@
 #ifndef WEIR_DATASETS_ZARR_ZARRAY_H
 #define WEIR_DATASETS_ZARR_ZARRAY_H
 
+#include "datasets/chunks/chunk_grid.h"
 #include "datasets/chunks/filters.h"
-#include "datasets/hdf5/chunk_index.h"
 #include "weir/base.h"
 #include "weir/frames.h"
 

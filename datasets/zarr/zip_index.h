@@ -4,7 +4,7 @@
 #ifndef WEIR_DATASETS_ZARR_ZIP_INDEX_H
 #define WEIR_DATASETS_ZARR_ZIP_INDEX_H
 
-#include "datasets/hdf5/chunk_index.h"
+#include "datasets/chunks/chunk_grid.h"
 #include "weir/base.h"
 
 #include <stdbool.h>

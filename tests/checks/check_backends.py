@@ -93,7 +93,7 @@ def check_family(root, family, readme, tests, code, faults):
         if not any(re.search(rf'"{re.escape(name)}"|(?<=[ \'"=]){re.escape(name)}(?=[ \'"])', text) for text in tests.values()):
             missing("no test has its name")
         for other, text in code.items():
-            if other != path and re.search(rf'cmp\([^;]*"{re.escape(name)}"', text):
+            if other != path and re.search(rf'cmp\((?:[^;()]|\([^()]*\))*"{re.escape(name)}"', text):
                 faults.append(f"{other}: compares with {name}, a {kind}: make what it wants to know a flag of struct {struct}")
     check_lists(kind, {name: path for path, name in found.values()}, code, faults)
     for symbol in sorted((set(declared) | set(rows)) - set(found)):
@@ -140,7 +140,7 @@ def check_kinds(root, code, faults):
         if path == KINDS or path in codecs:
             continue
         for name in sorted(names):
-            if re.search(rf'cmp\([^;]*"{re.escape(name)}"', text):
+            if re.search(rf'cmp\((?:[^;()]|\([^()]*\))*"{re.escape(name)}"', text):
                 faults.append(f"{path}: compares with {name}, a kind of frame: compare enum weir_frame_kind, or ask the table")
         check_lists("kind of frame", dict.fromkeys(names, KINDS), {path: text}, faults)
         for what, least, parts in (("initialiser", 2, initialisers(text)), ("switch", 2, switches(text)),

@@ -1,5 +1,5 @@
 /* The arithmetic below chunk indexes: sizes of grids, checksums. */
-#include "datasets/hdf5/chunk_index.h"
+#include "datasets/chunks/chunk_grid.h"
 #include "datasets/hdf5/object_header_priv.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,6 @@
 /* The index kept in a file: used when it still fits, written anew when it does not, and never believed blindly. */
 #include "base/hash.h"
+#include "datasets/hdf5/hdf5_open.h"
 #include "datasets/index_file.h"
 #include "pipeline/fetch.h"
 #include "tests/fixtures/h5_fixture.h"
@@ -293,20 +294,20 @@ Test(index_file, descriptions_are_not_believed_either)
     const uint8_t no_bool = 7;
     map.storage = WEIR_STORED_CONTIGUOUS;
     map.rows = WEIR_ROWS_PIXELS;
-    cr_assert(weir_described_is_sane(&episode, &said));
+    cr_assert(weir_hdf5_described_is_sane(&episode, &said));
     said.grid.dims[1] = 3;
-    cr_assert_not(weir_described_is_sane(&episode, &said), "larger rows");
+    cr_assert_not(weir_hdf5_described_is_sane(&episode, &said), "larger rows");
     said = fine;
     said.grid.dims[0] = 5;
-    cr_assert_not(weir_described_is_sane(&episode, &said), "fewer rows than frames");
+    cr_assert_not(weir_hdf5_described_is_sane(&episode, &said), "fewer rows than frames");
     said = fine;
     memcpy(&said.grid.filtered, &no_bool, 1);
-    cr_assert_not(weir_described_is_sane(&episode, &said), "no bool");
+    cr_assert_not(weir_hdf5_described_is_sane(&episode, &said), "no bool");
     said = fine;
     said.filters.n = 9;
-    cr_assert_not(weir_described_is_sane(&episode, &said), "too many filters");
+    cr_assert_not(weir_hdf5_described_is_sane(&episode, &said), "too many filters");
     map.width = 5;
-    cr_assert_not(weir_described_is_sane(&episode, &fine), "pixels that do not make a row");
+    cr_assert_not(weir_hdf5_described_is_sane(&episode, &fine), "pixels that do not make a row");
 }
 
 /* ---- damaged ---- */

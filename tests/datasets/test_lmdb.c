@@ -91,7 +91,7 @@ static void check_dataset(const struct weir_dataset *dataset, int episodes)
     cr_assert_eq(weir_dataset_episodes(dataset), episodes);
     cr_assert_eq(weir_dataset_cameras(dataset), 1);
     cr_assert_str_eq(weir_dataset_camera(dataset, 0)->name, "top");
-    cr_assert_str_eq(weir_dataset_layout(dataset, 0), "lmdb");
+    cr_assert_str_eq(weir_dataset_layout(dataset, 0), "weir");
     for (int e = 0; e < episodes; e++) {
         cr_assert_eq(weir_dataset_steps(dataset, e), STEPS + e);
         for (int i = 0; i < (STEPS + e) * LMFX_DIM; i++)

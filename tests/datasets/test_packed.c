@@ -78,9 +78,9 @@ static int open_it(const char *name, struct weir_err *err)
 {
     struct weir_dataset_config config = {.size = sizeof config, .path = name};
     struct weir_file_result result;
-    weir_file_open(&result, name, &config, &weir_format_packed);
+    weir_file_open(&result, name, &weir_format_packed, &(struct weir_opening){.config = &config});
     *err = result.err;
-    weir_file_result_close(&result);
+    weir_file_index_close(&result.file);
     return result.rc;
 }
 
@@ -107,7 +107,7 @@ Test(packed, depth_and_names)
     struct weir_dataset *dataset;
     struct weir_err err = WEIR_ERR_NONE;
     cr_assert_eq(weir_dataset_open(&dataset, &config, &err), 0, "%s", err.text);
-    cr_assert_str_eq(weir_dataset_layout(dataset, 0), "packed");
+    cr_assert_str_eq(weir_dataset_layout(dataset, 0), "weir");
     cr_assert_eq(weir_dataset_cameras(dataset), 4);
     cr_assert_str_eq(weir_dataset_camera(dataset, 2)->name, "depth_left");
     cr_assert_eq(weir_dataset_camera(dataset, 2)->kind, WEIR_FRAME_PNG16);

@@ -81,12 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(bytes);
     struct weir_dataset_config config = {.size = sizeof config, .path = path, .tolerant = true, .depth = true};
     struct weir_file_result result;
-    weir_file_open(&result, path, &config, &weir_format_packed);
+    weir_file_open(&result, path, &weir_format_packed, &(struct weir_opening){.config = &config});
     require(result.rc == 0 || (result.rc < 0 && result.err.text[0]));
     for (int e = 0; e < result.file.n_episodes; e++)
         look_at(&result.file.episodes[e], size);
     if (result.rc == 0)
         weir_format_packed.check(&result.file.file, ignore, NULL, NULL);
-    weir_file_result_close(&result);
+    weir_file_index_close(&result.file);
     return 0;
 }

@@ -37,22 +37,19 @@ static void check_episode(const struct weir_episode *e, uint64_t file_bytes)
 static void open_record(const struct weir_records *records, int i, const struct weir_byte_source *source,
                         const struct weir_stated_features *stated, uint64_t file_bytes)
 {
-    struct weir_rlds_store store = {.source = source, .stated = stated};
+    struct weir_rlds_store store = {.store = {&weir_store_rlds}, .source = source, .stated = stated};
     struct weir_dataset_config config = {.size = sizeof config, .depth = true};
     struct weir_episode episode = {.layout = &weir_layout_rlds, .root = strdup("record")};
-    struct weir_h5_description *descriptions = NULL;
     struct weir_err err = WEIR_ERR_NONE;
     const char *reason = NULL;
     uint64_t at = records->at[i];
     if (weir_example_walk(&store.example, source, at, at + records->bytes[i], &reason) == 0) {
         store.steps = weir_rlds_steps(&store.example);
-        int rc = store.steps ? weir_episode_describe(&weir_store_rlds, &store, &episode, &config, &descriptions, &err)
-                             : -EBADMSG;
+        int rc = store.steps ? weir_episode_describe(&store.store, &episode, &config, &err) : -EBADMSG;
         require(rc == 0 || rc == -EBADMSG || err.text[0]);
         if (rc == 0)
             check_episode(&episode, file_bytes);
     }
-    free(descriptions);
     weir_example_free(&store.example);
     weir_episode_close(&episode);
 }

@@ -5,6 +5,7 @@
  * Input: 40 bytes that describe the dataset (struct input), then the file. tests/tools/make_track_seeds.py makes seeds.
  */
 #include "datasets/chunks/heap.h"
+#include "datasets/hdf5/hdf5_open.h"
 #include "datasets/index.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #ifndef WEIR_EXTRAS_MOTION_CLIPS_MOTION_SOURCE_PRIV_H
 #define WEIR_EXTRAS_MOTION_CLIPS_MOTION_SOURCE_PRIV_H
 
+#include "datasets/chunks/chunk_grid.h"
 #include "datasets/file_array.h"
-#include "datasets/hdf5/chunk_index.h"
 #include "weir/base.h"
 
 #include <stdbool.h>

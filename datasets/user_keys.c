@@ -7,10 +7,10 @@
 #include <string.h>
 
 /* The next key of "a,b" into text; NULL past the last or when it is empty or too long. */
-static const char *next_key(const char *list, char text[WEIR_H5_PATH_MAX])
+static const char *next_key(const char *list, char text[WEIR_STORE_PATH_MAX])
 {
     size_t n = strcspn(list, ",");
-    if (n == 0 || n >= WEIR_H5_PATH_MAX)
+    if (n == 0 || n >= WEIR_STORE_PATH_MAX)
         return NULL;
     memcpy(text, list, n);
     text[n] = '\0';
@@ -19,7 +19,7 @@ static const char *next_key(const char *list, char text[WEIR_H5_PATH_MAX])
 
 static int check_list(const char *option, const char *list, struct weir_err *err)
 {
-    char key[WEIR_H5_PATH_MAX];
+    char key[WEIR_STORE_PATH_MAX];
     for (const char *at = list; at && (at == list || *at);) {
         at = next_key(at, key);
         if (!at)
@@ -40,10 +40,10 @@ int weir_keys_check(const struct weir_dataset_config *config, struct weir_err *e
 static int missing(const struct weir_episode_builder *builder, const char *option, const char *key,
                    struct weir_err *err)
 {
-    char full[WEIR_H5_PATH_MAX];
+    char full[WEIR_STORE_PATH_MAX];
     weir_builder_full_key(builder, key, full);
     return weir_err_set(err, -ENOENT, "%s: no such dataset, but --%s names it; %s", full, option,
-                        builder->store->lister);
+                        builder->store->ops->lister);
 }
 
 /* A camera is called after its dataset; after the group when all of them are called "rgb" or "image". */
@@ -72,10 +72,10 @@ static int user_state(struct weir_episode_builder *builder, const char *option, 
                       struct weir_err *err)
 {
     int rc = 0;
-    char key[WEIR_H5_PATH_MAX];
+    char key[WEIR_STORE_PATH_MAX];
     for (const char *at = list; at && rc == 0 && (at == list || *at);) {
         at = next_key(at, key);
-        if (!builder->store->has(builder->opened, key))
+        if (!weir_store_has(builder->store, key))
             return missing(builder, option, key, err);
         rc = actions ? weir_builder_actions(builder, key, err) : weir_builder_qpos(builder, key, err);
     }
@@ -85,14 +85,14 @@ static int user_state(struct weir_episode_builder *builder, const char *option, 
 static int user_images(struct weir_episode_builder *builder, const char *list, struct weir_err *err)
 {
     int rc = 0;
-    char text[WEIR_H5_PATH_MAX], name[WEIR_NAME_MAX];
+    char text[WEIR_STORE_PATH_MAX], name[WEIR_NAME_MAX];
     for (const char *at = list; at && rc == 0 && (at == list || *at);) {
         at = next_key(at, text);
         const char *key = camera_name(text, name);
-        struct weir_h5_shape shape;
-        if (!builder->store->has(builder->opened, key))
+        struct weir_array_shape shape;
+        if (!weir_store_has(builder->store, key))
             return missing(builder, "image-keys", key, err);
-        rc = builder->store->shape(builder->opened, key, &shape, err);
+        rc = weir_store_shape(builder->store, key, &shape, err);
         if (rc < 0)
             return rc;
         bool depth = weir_looks_like_depth(&shape) && (!weir_looks_like_images(&shape) || strstr(key, "depth"));

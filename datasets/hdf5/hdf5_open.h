@@ -1,0 +1,28 @@
+/* hdf5_open.h: opening an HDF5 file in two steps. The library describes how the file's datasets are stored and reads
+ * state (hdf5_describe.c, in a helper process); frames are located without it (hdf5_format.c, locate_frames.c). */
+#ifndef WEIR_DATASETS_HDF5_HDF5_OPEN_H
+#define WEIR_DATASETS_HDF5_HDF5_OPEN_H
+
+#include "datasets/hdf5/h5_read.h"
+#include "datasets/index.h"
+
+/* What the first step gives to the second one. */
+struct weir_hdf5_described {
+    struct weir_h5_description **cameras; /* of each episode: one for each of its maps */
+    int n;
+    uint64_t base; /* size of the user block */
+};
+
+/* The first step, with the library. */
+void weir_hdf5_describe(struct weir_file_result *result, struct weir_hdf5_described *described, const char *path,
+                        const struct weir_dataset_config *config);
+void weir_hdf5_described_free(struct weir_hdf5_described *described);
+/* Returns true when an episode and its n_maps descriptions, which come from the helper process and may be any bytes,
+ * can be a recording's. */
+bool weir_hdf5_described_is_sane(const struct weir_episode *episode, const struct weir_h5_description *cameras);
+
+/* The second step, for one camera. held_bytes: allocated bytes of the file, without holes; 0 = unknown. */
+int weir_locate_frames(struct weir_frame_map *map, const struct weir_h5_description *description,
+                       const struct weir_raw_file *raw, uint64_t held_bytes, struct weir_unfilter_context *unfilter,
+                       struct weir_err *err);
+#endif

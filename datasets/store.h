@@ -1,0 +1,136 @@
+/* store.h: one episode as layouts see it, in any file format: arrays by path, with shapes, numbers and the places of
+ * image rows. Each format implements struct weir_store_ops in its folder; layouts call the functions below and know no
+ * format.
+ *
+ * Frames are located, not read: rows() fills a struct weir_frame_map with the extents (source, offset, length) of all
+ * frames. Later reads go through io/ and never through a store.
+ * - A source is a number, not an open file: it counts the dataset's files, followed by the parts of those files that
+ *   are folders (weir_dataset_read_file gives its name). An object behind HTTP or S3 is one more source with a name of
+ *   its own kind.
+ * - A frame map may locate frames in any unit: bytes of a row, a chunk, or a row of a column chunk (Parquet). Numbers
+ *   always arrive as whole arrays, so columns of rows need no other call.
+ * - A frame that is a video sample depends on the sync sample before it. The number of that sample belongs in
+ *   struct weir_frame_extent, beside offset and length: rows() fills extents, and only fetching and decoding read them.
+ *
+ * One thread at a time uses a store. Paths start at the episode's root. */
+#ifndef WEIR_DATASETS_STORE_H
+#define WEIR_DATASETS_STORE_H
+
+#include "base/numbers.h"
+#include "datasets/chunks/chunk_grid.h"
+#include "weir/base.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct weir_episode;
+struct weir_frame_map;
+
+enum { WEIR_STORE_PATH_MAX = 512 };
+
+enum weir_element {
+    WEIR_ELEMENT_INTEGER,
+    WEIR_ELEMENT_FLOAT,
+    WEIR_ELEMENT_FIXED_BYTES, /* strings of fixed length, opaque */
+    WEIR_ELEMENT_VLEN_BYTES,
+    WEIR_ELEMENT_VLEN_STRING,
+    WEIR_ELEMENT_OTHER
+};
+
+struct weir_array_shape {
+    int rank; /* stores refuse a higher rank than WEIR_GRID_RANK_MAX */
+    uint64_t dims[WEIR_GRID_RANK_MAX];
+    enum weir_element element;
+    size_t type_bytes;
+    bool is_big_endian; /* integers of more than one byte */
+    bool has_fill;      /* set by read_numbers: some elements were never written and hold the fill value */
+    bool is_signed;     /* integers */
+};
+
+/* A format's store begins with this. */
+struct weir_store {
+    const struct weir_store_ops *ops;
+};
+
+struct weir_store_ops {
+    bool (*has)(struct weir_store *store, const char *path);
+    bool (*is_group)(struct weir_store *store, const char *path);
+    /* Lists the names in a group, each at most WEIR_NAME_MAX - 1 long, else -ENAMETOOLONG. free(*names). */
+    int (*list)(struct weir_store *store, const char *group, char (**names)[64], int *n, struct weir_err *err);
+    int (*shape)(struct weir_store *store, const char *path, struct weir_array_shape *shape, struct weir_err *err);
+    /* Reads a whole numeric array of at most 1 GiB in its stored type; float16 becomes float32, and types over 8 bytes
+     * become float64. free(*values). */
+    int (*read_numbers)(struct weir_store *store, const char *path, enum weir_number_type *type, void **values,
+                        struct weir_array_shape *shape, struct weir_err *err);
+    /* Locates the rows of images in map. On success without a location (HDF5), the format locates them after the
+     * layout is done. A shape that holds no images is the caller's to refuse. */
+    int (*rows)(struct weir_store *store, const char *path, struct weir_frame_map *map, struct weir_array_shape *shape,
+                struct weir_err *err);
+    /* Returns true when the object at path has this attribute. NULL: the format has no attributes. */
+    bool (*has_attribute)(struct weir_store *store, const char *path, const char *name);
+    /* Returns true when the root's attribute is a boolean and false. NULL: the format has no attributes. */
+    bool (*is_false)(struct weir_store *store, const char *name);
+    /* Adds the episode's texts (weir_episode_add_text), and its colour order where the texts record it. */
+    int (*texts)(struct weir_store *store, struct weir_episode *episode, struct weir_err *err);
+    const char *images; /* for messages: the arrays that the format reads images from */
+    const char *lister; /* for messages: how to list the paths of a file, "`h5ls -r` lists those of a file" */
+};
+
+static inline bool weir_store_has(struct weir_store *store, const char *path)
+{
+    return store->ops->has(store, path);
+}
+
+static inline bool weir_store_is_group(struct weir_store *store, const char *path)
+{
+    return store->ops->is_group(store, path);
+}
+
+static inline int weir_store_list(struct weir_store *store, const char *group, char (**names)[64], int *n,
+                                  struct weir_err *err)
+{
+    return store->ops->list(store, group, names, n, err);
+}
+
+static inline int weir_store_shape(struct weir_store *store, const char *path, struct weir_array_shape *shape,
+                                   struct weir_err *err)
+{
+    return store->ops->shape(store, path, shape, err);
+}
+
+static inline bool weir_store_has_attribute(struct weir_store *store, const char *path, const char *name)
+{
+    return store->ops->has_attribute && store->ops->has_attribute(store, path, name);
+}
+
+static inline bool weir_store_is_false(struct weir_store *store, const char *name)
+{
+    return store->ops->is_false && store->ops->is_false(store, name);
+}
+
+/* Reads a whole numeric array as floats. free(*values), which is NULL after an error. */
+int weir_store_read_floats(struct weir_store *store, const char *path, float **values, struct weir_array_shape *shape,
+                           struct weir_err *err);
+
+/* ---- shapes of images ---- */
+
+/* The image that a row of an array is by its shape. */
+struct weir_image_shape {
+    uint64_t height, width;
+    uint32_t channels; /* 1, 3 or 4; 0: rows are no images */
+    bool is_planar;    /* channels come first */
+};
+/* (steps, height, width, channels), (steps, channels, height, width) or (steps, height, width), the first of these that
+ * it may be. Arrays of less than 8 x 8, or of floats and less than 32 x 32 in one channel, are numbers
+ * (transformations, keypoints), unless they end in three channels. */
+struct weir_image_shape weir_image_shape(int rank, const uint64_t *dims, bool is_float);
+
+/* The dataset has the shape of images of some type, which need not be one that is read. */
+bool weir_looks_like_pixels(const struct weir_array_shape *shape);
+
+/* The dataset looks like images to weir_builder_camera (or weir_builder_depth). */
+bool weir_looks_like_images(const struct weir_array_shape *shape);
+bool weir_looks_like_depth(const struct weir_array_shape *shape);
+
+#endif
