@@ -1,6 +1,5 @@
 #include "cli/commands.h"
 #include "cli/devices.h"
-#include "cli/gpu_rows.h"
 #include "cli/sysinfo.h"
 #include "convert/convert_dataset.h"
 #include "datasets/hdf5/h5_read.h"

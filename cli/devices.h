@@ -2,6 +2,9 @@
 #ifndef WEIR_CLI_DEVICES_H
 #define WEIR_CLI_DEVICES_H
 
+#include "pipeline/gpu/gpu_facts.h"
+#include "weir/base.h"
+
 #include <stdbool.h>
 
 struct weir_device {
@@ -17,5 +20,12 @@ void weir_device_liburing(struct weir_device *device);
 
 /* The CUDA driver and its GPUs. Opens the driver library, which may take a second; nothing is kept. */
 void weir_device_cuda(struct weir_device *device);
+
+/* The rows below that of the driver: the module, each GPU and the way to it, CUPTI, nvJPEG. */
+void weir_gpu_rows(const struct weir_gpu_facts *facts,
+                   void (*row)(void *user, const char *name, bool present, const char *text), void *user);
+
+/* "gpus": [...], with numbers. */
+void weir_gpu_rows_json(struct weir_json *json, const struct weir_gpu_facts *facts);
 
 #endif

@@ -1,5 +1,4 @@
 #include "cli/commands.h"
-#include "cli/no_memory.h"
 #include "cli/sysinfo.h"
 #include "datasets/hdf5/h5_read.h"
 #include "weir/dataset.h"
@@ -10,6 +9,8 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,12 +123,70 @@ static int finish_stdout(int status)
     return status ? status : 1;
 }
 
+/* ---- crashes for lack of memory ---- */
+
+/* The CUDA runtime and the HDF5 library do not check every allocation and crash without memory. Weir cannot prevent
+ * that, but reports the reason. */
+static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+enum { CRASHES = sizeof crashes / sizeof crashes[0] };
+static struct sigaction before[CRASHES];
+static bool ends_by_itself;
+
+/* HDF5 1.10 calls exit when its initialisation fails. */
+static void on_end_by_library(void)
+{
+    static const char line[] =
+        "weir: a library ended the program, which it does when it gets no memory; free some, or raise this "
+        "process's limit of it (ulimit -v, its container's)\n";
+    if (ends_by_itself)
+        return;
+    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
+        errno = 0;
+    _exit(1);
+}
+
+/* malloc leaves ENOMEM in errno. Any other crash, and a signal that somebody sent, is left to who had it before. */
+static void on_crash(int number)
+{
+    static const char line[] =
+        "weir: out of memory: a library crashed because an allocation failed; free some memory, or raise this "
+        "process's limit of it (ulimit -v, its container's)\n";
+    if (errno == ENOMEM) {
+        if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
+            errno = 0; /* there is no standard error to write to */
+        _exit(1);
+    }
+    for (int i = 0; i < CRASHES; i++)
+        if (crashes[i] == number)
+            sigaction(number, &before[i], NULL);
+    raise(number); /* when this handler is left */
+}
+
+/* Returns status; from here on an exit is the program's own. */
+static int end(int status)
+{
+    ends_by_itself = true;
+    return status;
+}
+
+/* Reports a crash right after a failed allocation, and a library's call of exit, in one line; exit status 1. */
+static void watch_crashes(void)
+{
+    atexit(on_end_by_library);
+    static uint8_t bytes[16384]; /* some crashes are an end of the stack */
+    const stack_t stack = {.ss_sp = bytes, .ss_size = sizeof bytes};
+    struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
+    sigaltstack(&stack, NULL);
+    for (int i = 0; i < CRASHES; i++)
+        sigaction(crashes[i], &action, &before[i]);
+}
+
 int main(int argc, char **argv)
 {
     hold_standard_descriptors();
     weir_commands_complete();
-    weir_no_memory_watch();
+    watch_crashes();
     signal(SIGPIPE, SIG_IGN); /* a reader that leaves must not cut a run off in the middle */
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its writer, which has a line */
-    return weir_no_memory_end(finish_stdout(dispatch(argc, argv)));
+    return end(finish_stdout(dispatch(argc, argv)));
 }

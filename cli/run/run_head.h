@@ -20,6 +20,8 @@ struct weir_run_head {
     const struct weir_run_consumer *consumer; /* may be NULL */
 };
 
+/* Prints the machine line to stderr; its part of the cores is the loader's. */
+void weir_run_head_machine(struct weir_report_machine *machine, const struct weir_loader *loader);
 /* To stderr. */
 void weir_run_head_print(const struct weir_run_head *head, const struct weir_loader *loader);
 /* load_average: when the run began; negative = not known. */

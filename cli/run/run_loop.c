@@ -1,7 +1,6 @@
 #include "cli/run/run_loop.h"
 #include "analyze/verdict/add_verdict.h"
 #include "base/resources.h"
-#include "cli/run/run_gpu.h"
 #include "cli/run/run_step.h"
 #include "cli/run/run_window.h"
 #include "io/io.h"

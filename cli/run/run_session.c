@@ -1,10 +1,8 @@
 #include "cli/run/run_session.h"
-#include "cli/norms.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "cli/run/run_head.h"
 #include "cli/run/run_loop.h"
-#include "cli/run/run_place.h"
 #include "pipeline/gpu/gpu.h"
 #include "pipeline/read_ahead.h"
 #include "pipeline/views.h"
@@ -12,7 +10,10 @@
 #include "weir/stages.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { EPOCHS_MAX = 1000000000 };
 
@@ -75,6 +76,51 @@ static void to_config(const struct weir_run_head *head, struct messages *message
 
 /* ---- the options ---- */
 
+/* Mean and standard deviation of ImageNet's training images, as torchvision's models expect them. */
+static const float imagenet_mean[3] = {0.485f, 0.456f, 0.406f}, imagenet_std[3] = {0.229f, 0.224f, 0.225f};
+
+static int parse_norm(float to[3], const char *option, const char *text, const float known[3], double least,
+                      struct weir_err *err)
+{
+    if (strcmp(text, "imagenet") == 0) {
+        memcpy(to, known, 3 * sizeof *to);
+        return 0;
+    }
+    const char *at = text;
+    for (int c = 0; c < 3; c++) {
+        char *end;
+        double value = strtod(at, &end);
+        bool ends = *end == (c < 2 ? ',' : '\0');
+        if (end != at && ends && fabs(value) > 10)
+            return weir_err_set(err, -EINVAL, "%s: %.100s are numbers for values of 0..255; divide them by 255", option,
+                                text);
+        if (end == at || !ends || !(value >= least))
+            return weir_err_set(err, -EINVAL,
+                                "%s: \"%.100s\" is not three numbers of at least %g; write R,G,B in units of 0..1, as "
+                                "in 0.5,0.5,0.5, or imagenet",
+                                option, text, least);
+        to[c] = (float)value;
+        at = end + 1;
+    }
+    return 0;
+}
+
+static int parse_norms(struct weir_pixel_format *format, const char *mean, const char *std, struct weir_err *err)
+{
+    if (!mean && !std)
+        return 0;
+    if (format->dtype == WEIR_DTYPE_U8)
+        return weir_err_set(err, -EINVAL,
+                            "--mean, --std: images must be floats; add --dtype f32, or f16 or bf16 with --device "
+                            "cuda");
+    for (int c = 0; c < 3; c++) {
+        format->mean[c] = 0;
+        format->std[c] = 1;
+    }
+    int rc = mean ? parse_norm(format->mean, "--mean", mean, imagenet_mean, -10, err) : 0;
+    return rc == 0 && std ? parse_norm(format->std, "--std", std, imagenet_std, 1e-4, err) : rc;
+}
+
 static int check_device(const struct run_options *o, struct weir_err *err)
 {
     const struct weir_loader_config *loader = &o->loader;
@@ -97,7 +143,7 @@ static int to_format(struct run_options *o, struct weir_err *err)
     int rc = weir_crop_check(o->loader.crop, err);
     if (rc == 0)
         rc = check_device(o, err);
-    return rc < 0 ? rc : weir_norms_parse(&o->loader.format, o->mean, o->std, err);
+    return rc < 0 ? rc : parse_norms(&o->loader.format, o->mean, o->std, err);
 }
 
 /* The options of the profile, checked before anything is opened. */
@@ -145,7 +191,7 @@ static int begin_outputs(const struct weir_run_head *head, const struct weir_run
     if (rc < 0)
         return rc;
     weir_run_head_print(head, loader);
-    weir_run_place_machine(&run->machine, loader);
+    weir_run_head_machine(&run->machine, loader);
     if (run->log)
         weir_run_head_log(run->log, head, loader, run->machine.load_average);
     if (run->json)
